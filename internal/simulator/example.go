@@ -1,0 +1,224 @@
+package simulator
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ExampleAccount returns a believable account: servers of which one is
+// suspended, top-ups in all six states, a ledger that adds up, saved
+// configurations and SSH keys. Its ids follow from the name; those of two
+// names are distinct.
+func ExampleAccount(name string, now time.Time) *Account {
+	opened := now.AddDate(0, -14, 0)
+	a := &Account{
+		Account: Object{
+			"id": ident("acc", name), "email": name + "@customer.example", "name": name,
+			"balance": Object{"usd": 0.0}, "two_factor": true, "created_at": stamp(opened),
+		},
+		Configurations: exampleConfigurations(name, now),
+		SSHKeys:        exampleKeys(name, opened),
+		Servers:        exampleServers(name, 5, now),
+	}
+	a.Servers[len(a.Servers)-1]["status"] = "suspended"
+	a.past(name, opened)
+	a.present(name, now)
+	newestFirst(a.Topups)
+	return a
+}
+
+// past pays for the servers' last three months, with a top-up wherever the
+// balance would not have sufficed.
+func (a *Account) past(name string, opened time.Time) {
+	topup := func(amount int, at time.Time) {
+		t := newTopup(ident("tu", name, len(a.Topups)), amount, coins()[len(a.Topups)%2], at.Add(-time.Hour))
+		a.Topups = append(a.Topups, t)
+		a.credit(t, at.Add(-30*time.Minute))
+	}
+	topup(50_00, opened.Add(2*time.Hour))
+	firstID := 1000 + int(digest(name)[0])*1000 + int(digest(name)[1])
+	a.Transactions[0]["id"] = firstID
+
+	type renewal struct {
+		server Object
+		at     time.Time
+	}
+	var renewals []renewal
+	for _, s := range a.Servers {
+		next, _ := time.Parse(time.DateOnly, text(s, "renews_at"))
+		for months := 1; months <= 3; months++ {
+			renewals = append(renewals, renewal{s, next.AddDate(0, -months, 0)})
+		}
+	}
+	slices.SortFunc(renewals, func(x, y renewal) int { return x.at.Compare(y.at) })
+	for _, r := range renewals {
+		price := cents(r.server, "price", "monthly", "usd")
+		for a.balance() < price {
+			topup(300_00, r.at)
+		}
+		a.book("renewal", -price, "Renewal of "+text(r.server, "hostname"), nil, r.at)
+	}
+}
+
+// present adds a top-up in each of the states but paid.
+func (a *Account) present(name string, now time.Time) {
+	add := func(amount int, coin coin, age time.Duration) Object {
+		t := newTopup(ident("tu", name, len(a.Topups)), amount, coin, now.Add(-age))
+		a.Topups = append(a.Topups, t)
+		return t
+	}
+	btc, usdt := coins()[0], coins()[1]
+	closeTopup(add(100_00, btc, 40*24*time.Hour), "expired")
+	closeTopup(add(75_00, usdt, 19*24*time.Hour), "canceled")
+	failed := add(50_00, usdt, 6*24*time.Hour)
+	confirmTopup(failed, 1)
+	closeTopup(failed, "failed")
+	confirmTopup(add(150_00, btc, 25*time.Minute), 1)
+	add(100_00, usdt, 3*time.Minute)
+}
+
+// Servers returns n believable servers, one in fifty of them suspended, with
+// renewals spread over the month ahead.
+func Servers(n int, now time.Time) []Object { return exampleServers("fleet", n, now) }
+
+func exampleServers(owner string, n int, now time.Time) []Object {
+	catalog, systems := plans()[:9], images()
+	first := int(digest(owner)[0])
+	list := make([]Object, n)
+	for i := range list {
+		plan := catalog[(first+2*i)%len(catalog)]
+		places := at(plan, "availability", "locations").([]string)
+		status := "active"
+		if i%50 == 49 {
+			status = "suspended"
+		}
+		address := first<<8 + i
+		list[i] = Object{
+			"id": ident("srv", owner, i), "plan": plan["id"], "name": plan["name"],
+			"location": places[(first+i)%len(places)], "os": systems[i%len(systems)]["id"],
+			"hostname": fmt.Sprintf("node-%d.%s.example", i+1, owner),
+			// The network that is set aside for benchmarks.
+			"ipv4":       fmt.Sprintf("198.%d.%d.%d", 18+address>>16&1, address>>8&255, address&255),
+			"status":     status,
+			"price":      Object{"monthly": Object{"usd": at(plan, "price", "monthly", "usd")}},
+			"renews_at":  date(now.AddDate(0, 0, 2+i*28/n)),
+			"created_at": stamp(now.AddDate(0, 0, -100-(37*i)%300)),
+		}
+	}
+	return list
+}
+
+// Transactions returns the newest n entries of a ledger, newest first, whose
+// balances add up.
+func Transactions(n int, now time.Time) []Object {
+	list := make([]Object, 0, n)
+	balance, owedBonus := 0, 0
+	for id := 1; id <= n; id++ {
+		kind, amount, description := "renewal", -(20_00 + (id*977)%80_00), fmt.Sprintf("Renewal of node-%d.fleet.example", id%20+1)
+		var topup any
+		switch {
+		case owedBonus > 0:
+			kind, amount, description = "bonus", owedBonus, "Bonus of 5 %"
+			topup, owedBonus = ident("tu", "ledger", id-1), 0
+		case balance < 100_00:
+			kind, amount, description = "topup", 500_00, "Top-up with BTC"
+			topup, owedBonus = ident("tu", "ledger", id), 25_00
+		}
+		balance += amount
+		list = append(list, transaction(id, kind, amount, balance, description, topup, now.Add(-time.Duration(n-id+1)*time.Hour)))
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// Topups returns n old top-ups, newest first, of which none will change any
+// more: most are paid, the others expired, failed or canceled.
+func Topups(n int, now time.Time) []Object {
+	list := make([]Object, n)
+	for i := range list {
+		created := now.Add(-time.Duration(i+1) * 6 * time.Hour)
+		t := newTopup(ident("tu", "history", n-i), (25+(i*37)%200)*100, coins()[i%2], created)
+		switch i % 10 {
+		case 7:
+			closeTopup(t, "expired")
+		case 8:
+			confirmTopup(t, 1)
+			closeTopup(t, "failed")
+		case 9:
+			closeTopup(t, "canceled")
+		default:
+			payTopup(t, created.Add(12*time.Minute))
+		}
+		list[i] = t
+	}
+	return list
+}
+
+func exampleConfigurations(owner string, now time.Time) []Object {
+	var list []Object
+	for i, id := range []string{"ryzen-9-9950x", "epyc-7443p", "storage-64tb"} {
+		plan, _ := find(plans(), id)
+		own := ident("cfg", owner, i)
+		lines := []Object{
+			{"label": plan["name"], "usd": at(plan, "price", "monthly", "usd"), "eur": at(plan, "price", "monthly", "eur")},
+			{"label": "2 extra IPv4 addresses", "usd": 4.00, "eur": 3.70},
+		}
+		if i == 1 {
+			lines = append(lines, Object{"label": "10 Gbps port", "usd": 40.00, "eur": 36.80})
+		}
+		usd, eur := 0, 0
+		for _, l := range lines {
+			usd, eur = usd+cents(l, "usd"), eur+cents(l, "eur")
+		}
+		list = append(list, Object{
+			"id": own, "plan": id, "location": "fra", "os": "debian-13",
+			"hostname": fmt.Sprintf("plan-%d.%s.example", i+1, owner),
+			"options":  Object{"ipv4_extra": 2, "port_10g": i == 1, "nvme": nil, "hdd_extra": 0, "backup": nil, "raid": "raid1"},
+			"lines":    lines,
+			"price":    Object{"monthly": Object{"usd": money(usd), "eur": money(eur)}, "currency_note": "monthly, excluding VAT"},
+			"in_stock": inStock(plan), "created_at": stamp(now.AddDate(0, 0, -10*(i+1))),
+			"links": Object{"order": site + "/order?configuration=" + own},
+		})
+	}
+	return list
+}
+
+// exampleKeys are well-formed: the fingerprint is that of the public key.
+func exampleKeys(owner string, opened time.Time) []Object {
+	var list []Object
+	for i, name := range []string{"laptop", "deploy"} {
+		key := digest("key", owner, i)
+		blob := "\x00\x00\x00\x0bssh-ed25519\x00\x00\x00\x20" + string(key[:])
+		print := sha256.Sum256([]byte(blob))
+		list = append(list, Object{
+			"id": ident("key", owner, i), "name": name, "type": "ssh-ed25519",
+			"fingerprint": "SHA256:" + base64.RawStdEncoding.EncodeToString(print[:]),
+			"public_key":  "ssh-ed25519 " + base64.StdEncoding.EncodeToString([]byte(blob)) + " " + name + "@" + owner,
+			"created_at":  stamp(opened.AddDate(0, 0, i)),
+		})
+	}
+	return list
+}
+
+func digest(parts ...any) [sha256.Size]byte { return sha256.Sum256([]byte(fmt.Sprintln(parts...))) }
+
+// ident is an id that is the same for the same parts.
+func ident(kind string, parts ...any) string {
+	sum := digest(append([]any{kind}, parts...)...)
+	return kind + "_" + hex.EncodeToString(sum[:8])
+}
+
+// letters is a text of n letters that is the same for the same seed.
+func letters(alphabet string, n int, seed string) string {
+	sum := digest("letters", seed)
+	var b strings.Builder
+	for i := range n {
+		b.WriteByte(alphabet[int(sum[i%len(sum)])%len(alphabet)])
+	}
+	return b.String()
+}

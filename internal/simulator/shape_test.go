@@ -1,0 +1,152 @@
+package simulator
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shapes are the document's tables of fields: the path of each and its type.
+// A field that may be null says so with "?".
+func shapes() map[string]string {
+	return map[string]string{
+		"/plans": `id string; name string; family string; cpu.model string; cpu.cores int; cpu.threads int; cpu.base_ghz number;
+			cpu.boost_ghz number; cpu.architecture string?; cpu.l3_cache_mb int?; memory.size_gb int; memory.type string;
+			memory.ecc bool; storage string; gpu object?; network.port string; network.bandwidth string; network.ipv4 int;
+			network.ipv6 string; network.ddos_protection bool; price.monthly.usd number; price.monthly.eur number;
+			price.setup_fee number; price.currency_note string; availability.in_stock bool; availability.delivery string;
+			availability.locations array; availability.alternative string?; links.page string; links.order string`,
+		"/locations": `id string; iata string; city string; country string; country_code string; region string;
+			coordinates.lat number; coordinates.lon number; plans int; plans_in_stock int; links.page string`,
+		"/os":      `id string; name string; family string; version string; support string; typical_install_minutes int; license object?`,
+		"/account": `id string; email string; name string?; balance.usd number; two_factor bool; created_at string`,
+		"/topups": `id string; status string; amount.usd number; bonus_percent int; coin string; ticker string; network string;
+			payment object?; confirmations int?; confirmations_needed int; tx_hash string?; credited object?;
+			created_at string; paid_at string?; links.page string`,
+		"/transactions": `id int; type string; amount.usd number; balance_after.usd number; description string; topup string?; created_at string`,
+		"/configurations": `id string; plan string; location string; os string; hostname string; options.ipv4_extra int;
+			options.port_10g bool; options.nvme null; options.hdd_extra int; options.backup null; options.raid string; lines array;
+			price.monthly.usd number; price.monthly.eur number; price.currency_note string; in_stock bool; created_at string; links.order string`,
+		"/ssh-keys": `id string; name string; type string; fingerprint string; public_key string; created_at string`,
+		"/servers": `id string; plan string; name string; location string; os string; hostname string; ipv4 string; status string;
+			price.monthly.usd number; renews_at string; created_at string`,
+	}
+}
+
+// objectShapes are those of the objects that may be null.
+func objectShapes() map[string]string {
+	return map[string]string{
+		"gpu":      "model string; memory string",
+		"license":  "usd_per_core_month number; min_cores int",
+		"payment":  "address string; amount string; memo string?; uri string; rate_locked_until string",
+		"credited": "usd number; bonus_usd number",
+	}
+}
+
+func parseShape(shape string) map[string]string {
+	fields := map[string]string{}
+	for field := range strings.SplitSeq(shape, ";") {
+		path, kind, _ := strings.Cut(strings.TrimSpace(field), " ")
+		fields[path] = kind
+	}
+	return fields
+}
+
+// misfits says which fields of an object are missing, unknown or of another type.
+func misfits(o Object, shape map[string]string) []string {
+	var faults []string
+	found := map[string]bool{}
+	flatten(o, shape, "", func(path string, v any) {
+		found[path] = true
+		if !fits(v, shape[path]) {
+			faults = append(faults, fmt.Sprintf("%s is %v, want %q", path, v, shape[path]))
+		}
+		if inner, ok := v.(Object); ok {
+			faults = append(faults, misfits(inner, parseShape(objectShapes()[path]))...)
+		}
+	})
+	for path := range shape {
+		if !found[path] {
+			faults = append(faults, path+" is missing")
+		}
+	}
+	return faults
+}
+
+func flatten(o Object, shape map[string]string, prefix string, visit func(string, any)) {
+	for key, v := range o {
+		inner, nested := v.(Object)
+		if _, whole := shape[prefix+key]; nested && !whole {
+			flatten(inner, shape, prefix+key+".", visit)
+			continue
+		}
+		visit(prefix+key, v)
+	}
+}
+
+func fits(v any, kind string) bool {
+	kind, nullable := strings.CutSuffix(kind, "?")
+	switch x := v.(type) {
+	case nil:
+		return nullable || kind == "null"
+	case string:
+		return kind == "string" && x != ""
+	case bool:
+		return kind == "bool"
+	case float64:
+		return kind == "number" || kind == "int" && x == math.Trunc(x)
+	case Object:
+		return kind == "object"
+	}
+	return kind == "array"
+}
+
+func TestEveryObjectHasTheDocumentedFields(t *testing.T) {
+	base := serve(t, withMain(Options{}))
+	for path, shape := range shapes() {
+		data := get(t, base+path, token).object(t)["data"]
+		list, many := data.([]any)
+		if !many {
+			list = []any{data}
+		}
+		if len(list) == 0 {
+			t.Errorf("%s: no objects to look at", path)
+		}
+		for _, o := range list {
+			for _, fault := range misfits(o.(Object), parseShape(shape)) {
+				t.Errorf("%s %v: %s", path, o.(Object)["id"], fault)
+			}
+		}
+	}
+}
+
+func TestStatusHasTheDocumentedFields(t *testing.T) {
+	status := get(t, serve(t, New(Options{}))+"/status", "").object(t)["data"].(Object)
+	same(t, "fields", slices.Sorted(maps.Keys(status)), strings.Fields("locations ongoing overall scheduled since updated_at"))
+	components := Object{"network": "operational", "ddos": "operational", "provisioning": "operational", "ipmi": "operational"}
+	want := Object{}
+	for id, city := range map[string]string{"nyc": "New York", "mia": "Miami", "lax": "Los Angeles", "lon": "London",
+		"ams": "Amsterdam", "fra": "Frankfurt", "sin": "Singapore", "tyo": "Tokyo"} {
+		want[id] = Object{"city": city, "components": components}
+	}
+	same(t, "locations", status["locations"], any(want))
+}
+
+func TestAPlanAsAWhole(t *testing.T) {
+	got := get(t, serve(t, New(Options{}))+"/plans/gpu-l40s", "").object(t)
+	same(t, "plan", got, Object{"data": Object{
+		"id": "gpu-l40s", "name": "GPU L40S", "family": "gpu",
+		"cpu": Object{"model": "AMD EPYC 9354P", "cores": 32.0, "threads": 64.0, "base_ghz": 3.25, "boost_ghz": 3.8,
+			"architecture": "Zen 4", "l3_cache_mb": 256.0},
+		"memory": Object{"size_gb": 256.0, "type": "DDR5", "ecc": true}, "storage": "2x 3.84 TB NVMe",
+		"gpu":     Object{"model": "NVIDIA L40S", "memory": "48 GB GDDR6"},
+		"network": Object{"port": "10 Gbps", "bandwidth": "unmetered", "ipv4": 1.0, "ipv6": "/64", "ddos_protection": true},
+		"price": Object{"monthly": Object{"usd": 1190.0, "eur": 1095.0}, "setup_fee": 0.0,
+			"currency_note": "monthly, excluding VAT"},
+		"availability": Object{"in_stock": false, "delivery": "sold_out", "locations": []any{"nyc", "fra"}, "alternative": "gpu-rtx-4000-ada"},
+		"links":        Object{"page": "https://rental.example/servers/gpu-l40s", "order": "https://rental.example/order?plan=gpu-l40s"},
+	}})
+}

@@ -1,0 +1,259 @@
+// Package simulator is the rental API as its document describes it, as a real
+// HTTP server: prefix, envelopes, errors, limits, headers, paging. It is strict
+// where the document is (a query parameter that is not in it is an error), it
+// misbehaves on request (see [Fault]), and it can live (see [Simulator.Live]).
+//
+// Its JSON is written from the document and shares nothing with the client, so
+// that the two cannot agree on the same mistake. Where the document leaves a
+// question open, the answer chosen here is stated at the code that gives it.
+//
+// Time comes from the time package only and no goroutine runs unless Live is
+// called, so a simulator works under testing/synctest.
+package simulator
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options says how a simulator behaves as a server. The zero value is the
+// service as documented.
+type Options struct {
+	Prefix       string // path prefix of all endpoints; "" means "/api/v1"
+	PublicLimit  int    // public requests per client address in any 60 s; 0 means 59; negative means no limit
+	AccountLimit int    // requests per token in any 60 s; 0 means 120; negative means no limit, and no RateLimit headers
+	KeepRequests int    // how many of the newest requests are remembered; 0 means 100,000; negative means none
+}
+
+// Simulator serves a [World] over HTTP. It is safe for concurrent use.
+type Simulator struct {
+	prefix   string
+	public   *limiter
+	accounts *limiter
+	journal  *journal
+	faults   *faults
+
+	mu      sync.Mutex
+	world   *World
+	changed time.Time         // when the world last changed
+	encoded map[listOf][]byte // whole lists as JSON, until the next change
+}
+
+type listOf struct {
+	account  *Account
+	resource string
+}
+
+// New returns a simulator with the documented catalog of 15 plans and 8
+// locations, OS images and an operational status, and without any account.
+func New(o Options) *Simulator {
+	if o.Prefix == "" {
+		o.Prefix = "/api/v1"
+	}
+	return &Simulator{
+		prefix:   strings.TrimRight(o.Prefix, "/"),
+		public:   newLimiter(o.PublicLimit, 59),
+		accounts: newLimiter(o.AccountLimit, 120),
+		journal:  newJournal(o.KeepRequests, 100_000),
+		faults:   &faults{},
+		world:    newWorld(time.Now()),
+		encoded:  map[listOf][]byte{},
+	}
+}
+
+// Change calls f with the world while no request is being answered. What f
+// does shows in the very next answer; the stamps generated_at and updated_at
+// are never older than the last change. f must not keep the world.
+func (s *Simulator) Change(f func(w *World)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.world)
+	s.changed = time.Now()
+	clear(s.encoded)
+}
+
+// Read calls f with the world while nothing changes it. f must neither change
+// nor keep it.
+func (s *Simulator) Read(f func(w *World)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.world)
+}
+
+// ServeHTTP answers one request. It panics with [http.ErrAbortHandler] where a
+// fault has the connection dropped; an [http.Server] closes it in silence.
+func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := s.newCall(r)
+	entry := s.journal.add(c, r)
+	f, faulty := s.faults.claim(c)
+	if faulty {
+		s.misbehave(exchange{w, r, entry}, c, f)
+		return
+	}
+	exchange{w, r, entry}.send(s.answer(c))
+}
+
+// call is what the simulator understands of a request.
+type call struct {
+	method   string
+	inside   bool   // whether the path is under the prefix
+	path     string // escaped, without the prefix where inside
+	query    url.Values
+	queryErr error
+	token    string
+	host     string
+	at       time.Time
+}
+
+func (s *Simulator) newCall(r *http.Request) *call {
+	c := &call{method: r.Method, path: r.URL.EscapedPath(), host: r.RemoteAddr, at: time.Now()}
+	rest, inside := strings.CutPrefix(c.path, s.prefix)
+	if inside && strings.HasPrefix(rest, "/") {
+		c.inside, c.path = true, rest
+	}
+	c.query, c.queryErr = url.ParseQuery(r.URL.RawQuery)
+	if token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); found {
+		c.token = token
+	}
+	// An in-memory connection has an address without a port ("pipe").
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		c.host = host
+	}
+	return c
+}
+
+// answer is a response before it is sent.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (s *Simulator) answer(c *call) answer {
+	res, id, known := route(c)
+	if !known {
+		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+s.prefix+"/plans, /locations, /os, /status, "+
+			"/account, /topups, /transactions, /configurations, /ssh-keys and /servers")
+	}
+	if res.private {
+		return s.answerAccount(c, res, id)
+	}
+	return s.answerPublic(c, res, id)
+}
+
+func (s *Simulator) answerPublic(c *call, res resource, id string) answer {
+	q := s.public.take(c.host, time.Now())
+	a := tooMany(q)
+	if q.admitted {
+		a = s.content(c, res, nil, id)
+	}
+	a.header.Set("Access-Control-Allow-Origin", "*")
+	if a.status == http.StatusOK {
+		a.header.Set("Cache-Control", "max-age="+seconds(res.maxAge))
+	}
+	return a
+}
+
+// answerAccount refuses a method before it asks for a token: the document
+// promises 405 on any endpoint. A known token is counted and told its limits
+// on every response, refusals included.
+func (s *Simulator) answerAccount(c *call, res resource, id string) answer {
+	account := s.account(c.token)
+	switch {
+	case account == nil && c.method != http.MethodGet:
+		return wrongMethod(c)
+	case account == nil && c.token == "":
+		return failure(http.StatusUnauthorized, "unauthorized", "this endpoint needs the header Authorization: Bearer <API_TOKEN>; GET "+s.prefix+"/plans needs none")
+	case account == nil:
+		return failure(http.StatusUnauthorized, "invalid_token", "the API token is unknown or revoked; GET "+s.prefix+"/plans needs none")
+	}
+	q := s.accounts.take(c.token, time.Now())
+	a := tooMany(q)
+	if q.admitted {
+		a = s.content(c, res, account, id)
+	}
+	q.describe(a.header)
+	return a
+}
+
+func (s *Simulator) account(token string) *Account {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.world.Accounts[token]
+}
+
+// content answers a request that has been let in.
+func (s *Simulator) content(c *call, res resource, account *Account, id string) answer {
+	if c.method != http.MethodGet {
+		return wrongMethod(c)
+	}
+	if problem := res.check(c, id); problem != "" {
+		return failure(http.StatusBadRequest, "invalid_parameter", problem)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := view{sim: s, world: s.world, account: account, query: c.query}
+	switch {
+	case res.one != nil:
+		return success(Object{"data": res.one(v)})
+	case id == "":
+		return s.list(v, res)
+	}
+	item, found := find(res.list(v), id)
+	if !found {
+		return failure(http.StatusNotFound, "not_found", "unknown id; see GET "+s.prefix+"/"+res.name)
+	}
+	return success(Object{"data": item})
+}
+
+// freshness is the stamp of a snapshot: a provider that caches for age makes a
+// new one when the old one has run out or the data has changed.
+func (s *Simulator) freshness(age time.Duration) string {
+	t := time.Now().Truncate(age)
+	if s.changed.After(t) {
+		t = s.changed
+	}
+	return stamp(t)
+}
+
+func success(body Object) answer {
+	return answer{http.StatusOK, plainHeader(), encode(body)}
+}
+
+// failure is the documented error body.
+func failure(status int, code, message string) answer {
+	body := Object{"error": Object{"code": code, "message": message, "docs": site + "/docs/api#errors"}}
+	return answer{status, plainHeader(), encode(body)}
+}
+
+func wrongMethod(c *call) answer {
+	a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET "+c.path)
+	a.header.Set("Allow", http.MethodGet)
+	return a
+}
+
+func tooMany(q quota) answer {
+	a := failure(http.StatusTooManyRequests, "rate_limited", "too many requests; retry after the delay in the Retry-After header")
+	a.header.Set("Retry-After", seconds(q.reset))
+	return a
+}
+
+// plainHeader is that of account data and of errors: never cached.
+func plainHeader() http.Header {
+	return http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}
+}
+
+// encode panics on a value that has no JSON form: whoever put it into the
+// world has to learn of it.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("simulator: the world holds a value without a JSON form: " + err.Error())
+	}
+	return b
+}

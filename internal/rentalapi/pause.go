@@ -1,0 +1,77 @@
+package rentalapi
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// API.md leaves the units of Retry-After and RateLimit-Reset open, so every
+// usual one is understood, and none is trusted beyond these bounds.
+const (
+	minPause     = time.Second
+	maxPause     = time.Hour
+	unknownPause = time.Minute // where the header is missing or cannot be read
+
+	firstEpoch      = 1e9  // seconds: larger numbers are a point in time (2001 or later)
+	firstEpochMilli = 1e12 // the same in milliseconds
+)
+
+// pauseFrom reads a delay from a header value: seconds, an HTTP date or Unix
+// seconds or milliseconds. Points in time are compared with date, the provider's
+// own clock, so that a wrong local clock does not matter.
+func pauseFrom(value string, date time.Time) time.Duration {
+	value = strings.TrimSpace(value)
+	if at, err := http.ParseTime(value); err == nil {
+		return clamp(at.Sub(date).Seconds())
+	}
+	n, err := strconv.ParseFloat(value, 64)
+	switch {
+	case err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n < 0:
+		return unknownPause
+	case n >= firstEpochMilli:
+		return clamp(n/1000 - float64(date.Unix()))
+	case n >= firstEpoch:
+		return clamp(n - float64(date.Unix()))
+	default:
+		return clamp(n)
+	}
+}
+
+func clamp(seconds float64) time.Duration {
+	switch {
+	case seconds <= minPause.Seconds():
+		return minPause
+	case seconds >= maxPause.Seconds():
+		return maxPause
+	default:
+		return time.Duration(seconds * float64(time.Second))
+	}
+}
+
+// dateOf returns the provider's clock, or now where it does not tell.
+func dateOf(h http.Header, now time.Time) time.Time {
+	if at, err := http.ParseTime(h.Get("Date")); err == nil {
+		return at
+	}
+	return now
+}
+
+// pauseAsked returns for how long an answer asks not to be bothered, and in
+// which words; 0 where it does not.
+func pauseAsked(resp *http.Response, now time.Time) (time.Duration, string) {
+	date := dateOf(resp.Header, now)
+	retry := resp.Header.Get("Retry-After")
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests:
+		return pauseFrom(retry, date), "status 429"
+	case resp.StatusCode == http.StatusServiceUnavailable && retry != "":
+		return pauseFrom(retry, date), "status 503"
+	case strings.TrimSpace(resp.Header.Get("RateLimit-Remaining")) == "0":
+		return pauseFrom(resp.Header.Get("RateLimit-Reset"), date), "RateLimit-Remaining is 0"
+	default:
+		return 0, ""
+	}
+}

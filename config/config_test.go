@@ -267,54 +267,97 @@ func TestLoadFlags(t *testing.T) {
 		{name: "nothing", want: []string{nothing}},
 		{name: "only a token", env: map[string]string{tokenEnvar: marker}, want: []string{nothing}},
 		{name: "only a switch", args: []string{"--no-collector.plans"}, want: []string{nothing}},
-		{name: "empty base URL", args: []string{"--api.base-url="},
-			want: []string{"--api.base-url: not an absolute URL: must be like https://rental.example/api/v1"}},
-		{name: "base URL of the environment", env: map[string]string{"SERVER_RENTAL_API_BASE_URL": "https://x:" + marker + "@rental.example/api/v1"},
-			want: []string{"SERVER_RENTAL_API_BASE_URL: has user information: must be without, tokens belong to accounts"}},
-		{name: "no file", args: []string{"--config.file=testdata/none.yml"},
-			want: []string{"testdata/none.yml: --config.file: no such file or directory"}},
-		{name: "no file name", args: []string{"--config.file="},
-			want: []string{"--config.file: no such file or directory"}},
-		{name: "no file of the environment", env: map[string]string{"SERVER_RENTAL_CONFIG_FILE": "testdata/none.yml"},
-			want: []string{"testdata/none.yml: SERVER_RENTAL_CONFIG_FILE: no such file or directory"}},
-		{name: "a directory", args: []string{"--config.file=testdata"},
-			want: []string{"testdata: --config.file: not a regular file"}},
-		{name: "no file, and a faulty flag", args: []string{"--config.file=testdata/none.yml", "--api.base-url=x", "--api.token-file=testdata/tokens/empty"},
-			want: []string{"--api.token-file: empty: must be one token",
+		{
+			name: "empty base URL", args: []string{"--api.base-url="},
+			want: []string{"--api.base-url: not an absolute URL: must be like https://rental.example/api/v1"},
+		},
+		{
+			name: "base URL of the environment", env: map[string]string{"SERVER_RENTAL_API_BASE_URL": "https://x:" + marker + "@rental.example/api/v1"},
+			want: []string{"SERVER_RENTAL_API_BASE_URL: has user information: must be without, tokens belong to accounts"},
+		},
+		{
+			name: "no file", args: []string{"--config.file=testdata/none.yml"},
+			want: []string{"testdata/none.yml: --config.file: no such file or directory"},
+		},
+		{
+			name: "no file name", args: []string{"--config.file="},
+			want: []string{"--config.file: no such file or directory"},
+		},
+		{
+			name: "no file of the environment", env: map[string]string{"SERVER_RENTAL_CONFIG_FILE": "testdata/none.yml"},
+			want: []string{"testdata/none.yml: SERVER_RENTAL_CONFIG_FILE: no such file or directory"},
+		},
+		{
+			name: "a directory", args: []string{"--config.file=testdata"},
+			want: []string{"testdata: --config.file: not a regular file"},
+		},
+		{
+			name: "no file, and a faulty flag", args: []string{"--config.file=testdata/none.yml", "--api.base-url=x", "--api.token-file=testdata/tokens/empty"},
+			want: []string{
+				"--api.token-file: empty: must be one token",
 				"--api.base-url: not an absolute URL: must be like https://rental.example/api/v1",
-				"testdata/none.yml: --config.file: no such file or directory"}},
-		{name: "two tokens", env: map[string]string{tokenEnvar: marker}, args: []string{"--api.base-url=" + base, "--api.token-file=testdata/tokens/main"},
-			want: []string{"SERVER_RENTAL_API_TOKEN: set together with --api.token-file: must be one of the two"}},
-		{name: "two tokens of the environment", args: []string{"--api.base-url=" + base},
+				"testdata/none.yml: --config.file: no such file or directory",
+			},
+		},
+		{
+			name: "two tokens", env: map[string]string{tokenEnvar: marker}, args: []string{"--api.base-url=" + base, "--api.token-file=testdata/tokens/main"},
+			want: []string{"SERVER_RENTAL_API_TOKEN: set together with --api.token-file: must be one of the two"},
+		},
+		{
+			name: "two tokens of the environment", args: []string{"--api.base-url=" + base},
 			env:  map[string]string{tokenEnvar: marker, "SERVER_RENTAL_API_TOKEN_FILE": "testdata/tokens/main"},
-			want: []string{"SERVER_RENTAL_API_TOKEN: set together with SERVER_RENTAL_API_TOKEN_FILE: must be one of the two"}},
-		{name: "no token file", args: []string{"--api.base-url=" + base, "--api.token-file=" + marker},
-			want: []string{"--api.token-file: no such file or directory"}},
-		{name: "faulty token", env: map[string]string{tokenEnvar: marker + "\n" + marker}, args: []string{"--api.base-url=" + base},
-			want: []string{"SERVER_RENTAL_API_TOKEN: not a token: must be printable ASCII without spaces"}},
-		{name: "large token", env: map[string]string{tokenEnvar: marker + strings.Repeat("x", maxToken)}, args: []string{"--api.base-url=" + base},
-			want: []string{"SERVER_RENTAL_API_TOKEN: larger than 4096 bytes"}},
-		{name: "blank token", env: map[string]string{tokenEnvar: " "}, args: []string{"--api.base-url=" + base},
-			want: []string{"SERVER_RENTAL_API_TOKEN: empty: must be one token"}},
-		{name: "default twice", args: []string{"--config.file=" + withAccounts, "--api.token-file=testdata/tokens/main"},
-			want: []string{withAccounts + `:3: accounts[0].name: "default" is already the name of --api.token-file: must be unique`}},
-		{name: "default twice, with the same token", env: map[string]string{tokenEnvar: marker + "-second-token"}, args: []string{"--config.file=" + withAccounts},
-			want: []string{withAccounts + `:3: accounts[0].name: "default" is already the name of SERVER_RENTAL_API_TOKEN: must be unique`,
-				withAccounts + ":3: accounts[0].token_file: the same token as SERVER_RENTAL_API_TOKEN: must differ, because each token has one request budget"}},
-		{name: "no collector", args: append(off("plans", "locations", "os", "status", "account", "topups", "transactions", "configurations", "ssh_keys", "servers"), "--api.base-url="+base),
-			want: []string{"collectors: nothing to export: must be at least one enabled"}},
-		{name: "no account", args: append(off("plans", "locations", "os", "status"), "--api.base-url="+base),
-			want: []string{"collectors: nothing to export: must be an account, because every enabled collector asks for one"}},
-		{name: "no account, its token being faulty", args: append(off("plans", "locations", "os", "status"), "--api.base-url="+base, "--api.token-file=x"),
-			want: []string{"--api.token-file: no such file or directory"}},
-		{name: "all with a demo", env: map[string]string{tokenEnvar: marker},
+			want: []string{"SERVER_RENTAL_API_TOKEN: set together with SERVER_RENTAL_API_TOKEN_FILE: must be one of the two"},
+		},
+		{
+			name: "no token file", args: []string{"--api.base-url=" + base, "--api.token-file=" + marker},
+			want: []string{"--api.token-file: no such file or directory"},
+		},
+		{
+			name: "faulty token", env: map[string]string{tokenEnvar: marker + "\n" + marker}, args: []string{"--api.base-url=" + base},
+			want: []string{"SERVER_RENTAL_API_TOKEN: not a token: must be printable ASCII without spaces"},
+		},
+		{
+			name: "large token", env: map[string]string{tokenEnvar: marker + strings.Repeat("x", maxToken)}, args: []string{"--api.base-url=" + base},
+			want: []string{"SERVER_RENTAL_API_TOKEN: larger than 4096 bytes"},
+		},
+		{
+			name: "blank token", env: map[string]string{tokenEnvar: " "}, args: []string{"--api.base-url=" + base},
+			want: []string{"SERVER_RENTAL_API_TOKEN: empty: must be one token"},
+		},
+		{
+			name: "default twice", args: []string{"--config.file=" + withAccounts, "--api.token-file=testdata/tokens/main"},
+			want: []string{withAccounts + `:3: accounts[0].name: "default" is already the name of --api.token-file: must be unique`},
+		},
+		{
+			name: "default twice, with the same token", env: map[string]string{tokenEnvar: marker + "-second-token"}, args: []string{"--config.file=" + withAccounts},
+			want: []string{
+				withAccounts + `:3: accounts[0].name: "default" is already the name of SERVER_RENTAL_API_TOKEN: must be unique`,
+				withAccounts + ":3: accounts[0].token_file: the same token as SERVER_RENTAL_API_TOKEN: must differ, because each token has one request budget",
+			},
+		},
+		{
+			name: "no collector", args: append(off("plans", "locations", "os", "status", "account", "topups", "transactions", "configurations", "ssh_keys", "servers"), "--api.base-url="+base),
+			want: []string{"collectors: nothing to export: must be at least one enabled"},
+		},
+		{
+			name: "no account", args: append(off("plans", "locations", "os", "status"), "--api.base-url="+base),
+			want: []string{"collectors: nothing to export: must be an account, because every enabled collector asks for one"},
+		},
+		{
+			name: "no account, its token being faulty", args: append(off("plans", "locations", "os", "status"), "--api.base-url="+base, "--api.token-file=x"),
+			want: []string{"--api.token-file: no such file or directory"},
+		},
+		{
+			name: "all with a demo", env: map[string]string{tokenEnvar: marker},
 			args: []string{"--demo", "--api.base-url=" + base, "--api.token-file=testdata/tokens/main", "--config.file=" + withAccounts},
 			want: []string{
 				"SERVER_RENTAL_API_TOKEN: not together with --demo, which brings its own account",
 				"--api.token-file: not together with --demo, which brings its own account",
 				"--api.base-url: not together with --demo, which brings its own API",
 				withAccounts + ":1: api.base_url: not together with --demo, which brings its own API",
-				withAccounts + ":2: accounts: not together with --demo, which brings its own account"}},
+				withAccounts + ":2: accounts: not together with --demo, which brings its own account",
+			},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := load(t, parse(t, test.env, test.args...))
@@ -418,7 +461,11 @@ func TestLoadBounds(t *testing.T) {
 	// The same with faults only, which must not grow without bound either.
 	bomb = file(t, "accounts: [&a {"+strings.Repeat("x: 1, ", 999)+"x: 1}"+strings.Repeat(", *a", 999)+"]\n")
 	_, err = load(t, parse(t, nil, "--api.base-url="+base, "--config.file="+bomb))
-	if got := len(err.(Faults)); got > maxValues+1000*2 {
+	var many Faults
+	if !errors.As(err, &many) {
+		t.Fatalf("got %v, want Faults", err)
+	}
+	if got := len(many); got > maxValues+1000*2 {
 		t.Errorf("got %d faults of a small file", got)
 	}
 

@@ -177,7 +177,7 @@ func (l *loader) http(path string, n *yaml.Node) {
 	before := len(l.faults)
 	fields := map[string]decode{}
 	l.structure(reflect.TypeFor[promconfig.HTTPClientConfig](), fields)
-	// Not to be offered in place of a misspelt key.
+	// Not to be offered in place of a misspelled key.
 	maps.DeleteFunc(fields, func(key string, _ decode) bool { return misplaced(join(path, key)) != "" })
 	l.mapping(fields)(path, n)
 	if len(l.faults) > before {

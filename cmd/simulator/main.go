@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -23,6 +24,8 @@ func main() {
 	app := kingpin.New("simulator", "Serves a simulated rental API.")
 	address := app.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10171").String()
 	accounts := app.Flag("account", "Account to serve, as NAME:TOKEN; repeatable.").PlaceHolder("NAME:TOKEN").StringMap()
+	many := app.Flag("accounts", "Serve so many accounts more, account-0 with token-0 and so on.").Int()
+	servers := app.Flag("servers", "Give each of those so many servers.").Default("10").Int()
 	live := app.Flag("live", "Let the world move: stock, prices, balances, incidents.").Bool()
 	kingpin.MustParse(app.Parse(os.Args[1:]))
 
@@ -31,13 +34,19 @@ func main() {
 		for name, token := range *accounts {
 			w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
 		}
+		for i := range *many {
+			a := simulator.ExampleAccount(fmt.Sprintf("account-%d", i), time.Now())
+			a.Servers = simulator.Servers(*servers, time.Now())
+			w.Accounts[fmt.Sprintf("token-%d", i)] = a
+		}
 	})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	if *live {
 		go sim.Live(ctx)
 	}
-	if err := serve(ctx, *address, sim); err != nil {
+	err := serve(ctx, *address, sim)
+	stop()
+	if err != nil {
 		slog.Error("simulator failed", "err", err)
 		os.Exit(1)
 	}
@@ -45,7 +54,7 @@ func main() {
 
 // serve answers until ctx ends.
 func serve(ctx context.Context, address string, sim http.Handler) error {
-	listener, err := net.Listen("tcp", address)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}

@@ -37,38 +37,70 @@ const (
 
 func specs() []spec {
 	return []spec{
-		{"xeon-e-2236", "Xeon E-2236", "entry", "Intel Xeon E-2236", 6, 12, 3.4, 4.8, "Coffee Lake", 12,
-			32, "DDR4", "2x 480 GB SSD", "1 Gbps", 59.90, 54.90, everywhere, nil, available},
-		{"ryzen-5-3600", "Ryzen 5 3600", "entry", "AMD Ryzen 5 3600", 6, 12, 3.6, 4.2, "Zen 2", 32,
-			64, "DDR4", "2x 512 GB NVMe", "1 Gbps", 64.90, 59.90, america + "ams fra", nil, soldOut},
-		{"xeon-e-2388g", "Xeon E-2388G", "performance", "Intel Xeon E-2388G", 8, 16, 3.2, 5.1, "Rocket Lake", 16,
-			64, "DDR4", "2x 960 GB NVMe", "1 Gbps", 99.90, 91.90, everywhere, nil, available},
-		{"ryzen-5-7600", "Ryzen 5 7600", "performance", "AMD Ryzen 5 7600", 6, 12, 3.8, 5.1, "Zen 4", 32,
-			64, "DDR5", "2x 1 TB NVMe", "1 Gbps", 89.90, 82.90, america + europe, nil, available},
-		{"ryzen-7-9700x", "Ryzen 7 9700X", "performance", "AMD Ryzen 7 9700X", 8, 16, 3.8, 5.5, "Zen 5", 32,
-			64, "DDR5", "2x 1 TB NVMe", "1 Gbps", 119.90, 109.90, "nyc lax ams fra tyo", nil, available},
-		{"ryzen-9-9950x", "Ryzen 9 9950X", "performance", "AMD Ryzen 9 9950X", 16, 32, 4.3, 5.7, "Zen 5", 64,
-			128, "DDR5", "2x 2 TB NVMe", "10 Gbps", 189.90, 174.90, everywhere, nil, soldOut},
-		{"ryzen-9-7950x3d", "Ryzen 9 7950X3D", "performance", "AMD Ryzen 9 7950X3D", 16, 32, 4.2, 5.7, "Zen 4", 128,
-			128, "DDR5", "2x 2 TB NVMe", "10 Gbps", 199.90, 183.90, america + "ams fra sin", nil, available},
-		{"epyc-4464p", "EPYC 4464P", "enterprise", "AMD EPYC 4464P", 12, 24, 3.7, 5.4, "Zen 4", 64,
-			128, "DDR5", "2x 1.92 TB NVMe", "10 Gbps", 179.90, 165.90, europe + asia, nil, available},
-		{"epyc-7443p", "EPYC 7443P", "enterprise", "AMD EPYC 7443P", 24, 48, 2.85, 4.0, "Zen 3", 128,
-			256, "DDR4", "2x 1.92 TB NVMe", "10 Gbps", 279.90, 257.90, "nyc mia ams fra sin", nil, available},
-		{"epyc-9354p", "EPYC 9354P", "enterprise", "AMD EPYC 9354P", 32, 64, 3.25, 3.8, "Zen 4", 256,
-			384, "DDR5", "2x 3.84 TB NVMe", "10 Gbps", 449.90, 413.90, "nyc lax lon fra tyo", nil, available},
-		{"epyc-9654", "EPYC 9654", "enterprise", "AMD EPYC 9654", 96, 192, 2.4, 3.7, "Zen 4", 384,
-			768, "DDR5", "4x 3.84 TB NVMe", "25 Gbps", 899.00, 829.00, "nyc ams fra", nil, soldOut},
-		{"storage-64tb", "Storage 64 TB", "storage", "Intel Xeon Silver 4310", 12, 24, 2.1, 3.3, nil, nil,
-			64, "DDR4", "4x 16 TB HDD + 2x 480 GB SSD", "1 Gbps", 159.90, 146.90, "nyc ams fra", nil, available},
-		{"storage-240tb", "Storage 240 TB", "storage", "AMD EPYC 7313P", 16, 32, 3.0, 3.7, "Zen 3", nil,
-			128, "DDR4", "12x 20 TB HDD + 2x 960 GB NVMe", "10 Gbps", 429.90, 395.90, "nyc ams", nil, available},
-		{"gpu-rtx-4000-ada", "GPU RTX 4000 Ada", "gpu", "AMD Ryzen 9 7900", 12, 24, 3.7, 5.4, "Zen 4", 64,
+		{
+			"xeon-e-2236", "Xeon E-2236", "entry", "Intel Xeon E-2236", 6, 12, 3.4, 4.8, "Coffee Lake", 12,
+			32, "DDR4", "2x 480 GB SSD", "1 Gbps", 59.90, 54.90, everywhere, nil, available,
+		},
+		{
+			"ryzen-5-3600", "Ryzen 5 3600", "entry", "AMD Ryzen 5 3600", 6, 12, 3.6, 4.2, "Zen 2", 32,
+			64, "DDR4", "2x 512 GB NVMe", "1 Gbps", 64.90, 59.90, america + "ams fra", nil, soldOut,
+		},
+		{
+			"xeon-e-2388g", "Xeon E-2388G", "performance", "Intel Xeon E-2388G", 8, 16, 3.2, 5.1, "Rocket Lake", 16,
+			64, "DDR4", "2x 960 GB NVMe", "1 Gbps", 99.90, 91.90, everywhere, nil, available,
+		},
+		{
+			"ryzen-5-7600", "Ryzen 5 7600", "performance", "AMD Ryzen 5 7600", 6, 12, 3.8, 5.1, "Zen 4", 32,
+			64, "DDR5", "2x 1 TB NVMe", "1 Gbps", 89.90, 82.90, america + europe, nil, available,
+		},
+		{
+			"ryzen-7-9700x", "Ryzen 7 9700X", "performance", "AMD Ryzen 7 9700X", 8, 16, 3.8, 5.5, "Zen 5", 32,
+			64, "DDR5", "2x 1 TB NVMe", "1 Gbps", 119.90, 109.90, "nyc lax ams fra tyo", nil, available,
+		},
+		{
+			"ryzen-9-9950x", "Ryzen 9 9950X", "performance", "AMD Ryzen 9 9950X", 16, 32, 4.3, 5.7, "Zen 5", 64,
+			128, "DDR5", "2x 2 TB NVMe", "10 Gbps", 189.90, 174.90, everywhere, nil, soldOut,
+		},
+		{
+			"ryzen-9-7950x3d", "Ryzen 9 7950X3D", "performance", "AMD Ryzen 9 7950X3D", 16, 32, 4.2, 5.7, "Zen 4", 128,
+			128, "DDR5", "2x 2 TB NVMe", "10 Gbps", 199.90, 183.90, america + "ams fra sin", nil, available,
+		},
+		{
+			"epyc-4464p", "EPYC 4464P", "enterprise", "AMD EPYC 4464P", 12, 24, 3.7, 5.4, "Zen 4", 64,
+			128, "DDR5", "2x 1.92 TB NVMe", "10 Gbps", 179.90, 165.90, europe + asia, nil, available,
+		},
+		{
+			"epyc-7443p", "EPYC 7443P", "enterprise", "AMD EPYC 7443P", 24, 48, 2.85, 4.0, "Zen 3", 128,
+			256, "DDR4", "2x 1.92 TB NVMe", "10 Gbps", 279.90, 257.90, "nyc mia ams fra sin", nil, available,
+		},
+		{
+			"epyc-9354p", "EPYC 9354P", "enterprise", "AMD EPYC 9354P", 32, 64, 3.25, 3.8, "Zen 4", 256,
+			384, "DDR5", "2x 3.84 TB NVMe", "10 Gbps", 449.90, 413.90, "nyc lax lon fra tyo", nil, available,
+		},
+		{
+			"epyc-9654", "EPYC 9654", "enterprise", "AMD EPYC 9654", 96, 192, 2.4, 3.7, "Zen 4", 384,
+			768, "DDR5", "4x 3.84 TB NVMe", "25 Gbps", 899.00, 829.00, "nyc ams fra", nil, soldOut,
+		},
+		{
+			"storage-64tb", "Storage 64 TB", "storage", "Intel Xeon Silver 4310", 12, 24, 2.1, 3.3, nil, nil,
+			64, "DDR4", "4x 16 TB HDD + 2x 480 GB SSD", "1 Gbps", 159.90, 146.90, "nyc ams fra", nil, available,
+		},
+		{
+			"storage-240tb", "Storage 240 TB", "storage", "AMD EPYC 7313P", 16, 32, 3.0, 3.7, "Zen 3", nil,
+			128, "DDR4", "12x 20 TB HDD + 2x 960 GB NVMe", "10 Gbps", 429.90, 395.90, "nyc ams", nil, available,
+		},
+		{
+			"gpu-rtx-4000-ada", "GPU RTX 4000 Ada", "gpu", "AMD Ryzen 9 7900", 12, 24, 3.7, 5.4, "Zen 4", 64,
 			64, "DDR5", "2x 1 TB NVMe", "1 Gbps", 249.90, 229.90, "nyc lax fra",
-			Object{"model": "NVIDIA RTX 4000 Ada", "memory": "20 GB GDDR6"}, available},
-		{"gpu-l40s", "GPU L40S", "gpu", "AMD EPYC 9354P", 32, 64, 3.25, 3.8, "Zen 4", 256,
+			Object{"model": "NVIDIA RTX 4000 Ada", "memory": "20 GB GDDR6"},
+			available,
+		},
+		{
+			"gpu-l40s", "GPU L40S", "gpu", "AMD EPYC 9354P", 32, 64, 3.25, 3.8, "Zen 4", 256,
 			256, "DDR5", "2x 3.84 TB NVMe", "10 Gbps", 1190.00, 1095.00, "nyc fra",
-			Object{"model": "NVIDIA L40S", "memory": "48 GB GDDR6"}, soldOut},
+			Object{"model": "NVIDIA L40S", "memory": "48 GB GDDR6"},
+			soldOut,
+		},
 	}
 }
 

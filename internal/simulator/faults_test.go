@@ -34,8 +34,11 @@ func TestRespond(t *testing.T) {
 		token string
 		want  told
 	}{
-		"unavailable": {Fault{Status: 503, Header: http.Header{"Retry-After": {"9"}}}, token,
-			told{503, "unavailable", map[string]string{"RateLimit-Remaining": "119", "Retry-After": "9"}}},
+		"unavailable": {
+			Fault{Status: 503, Header: http.Header{"Retry-After": {"9"}}},
+			token,
+			told{503, "unavailable", map[string]string{"RateLimit-Remaining": "119", "Retry-After": "9"}},
+		},
 		"limited":      {Fault{Status: 429}, token, told{429, "rate_limited", map[string]string{"RateLimit-Remaining": "119"}}},
 		"revoked":      {Fault{Status: 401}, token, told{401, "invalid_token", map[string]string{"RateLimit-Remaining": "119"}}},
 		"no token":     {Fault{Status: 401}, "", told{401, "unauthorized", map[string]string{}}},
@@ -43,8 +46,11 @@ func TestRespond(t *testing.T) {
 		"gone":         {Fault{Status: 404}, "", told{404, "not_found", map[string]string{}}},
 		"undocumented": {Fault{Status: 500}, "", told{500, "internal_server_error", map[string]string{}}},
 		"own body":     {Fault{Status: 502, Body: []byte(`{"error":{"code":"mine"}}`)}, "", told{502, "mine", map[string]string{}}},
-		"header only": {Fault{Header: http.Header{"Ratelimit-Remaining": {"0"}}}, token,
-			told{200, "", map[string]string{"RateLimit-Remaining": "0"}}},
+		"header only": {
+			Fault{Header: http.Header{"Ratelimit-Remaining": {"0"}}},
+			token,
+			told{200, "", map[string]string{"RateLimit-Remaining": "0"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withMain(Options{})

@@ -159,10 +159,14 @@ func checkTopups(t *testing.T, a *Account, seen map[string]bool) {
 			seen[status] = true
 		}
 		seen[fmt.Sprintf("confirmations-%v", x["confirmations"])] = true
-		got := map[string]bool{"payment": x["payment"] != nil, "credited": x["credited"] != nil, "paid_at": x["paid_at"] != nil,
-			"short": number(x, "confirmations") < number(x, "confirmations_needed"), "hash": (x["tx_hash"] != nil) == (x["confirmations"] != nil)}
-		want := map[string]bool{"payment": status == "pending", "credited": status == "paid", "paid_at": status == "paid",
-			"short": status != "paid", "hash": true}
+		got := map[string]bool{
+			"payment": x["payment"] != nil, "credited": x["credited"] != nil, "paid_at": x["paid_at"] != nil,
+			"short": number(x, "confirmations") < number(x, "confirmations_needed"), "hash": (x["tx_hash"] != nil) == (x["confirmations"] != nil),
+		}
+		want := map[string]bool{
+			"payment": status == "pending", "credited": status == "paid", "paid_at": status == "paid",
+			"short": status != "paid", "hash": true,
+		}
 		same(t, "top-up "+text(x, "id")+" "+status, got, want)
 	}
 }

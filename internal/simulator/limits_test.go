@@ -57,8 +57,13 @@ func TestAccountLimitIsToldOnEveryResponse(t *testing.T) {
 		}
 		var got []told
 		for _, c := range []struct{ method, path string }{
-			{"GET", "/account"}, {"GET", "/topups/none"}, {"POST", "/servers"}, {"GET", "/servers?page=1"},
-			{"GET", "/ssh-keys"}, {"GET", "/account"}, {"GET", "/plans"},
+			{"GET", "/account"},
+			{"GET", "/topups/none"},
+			{"POST", "/servers"},
+			{"GET", "/servers?page=1"},
+			{"GET", "/ssh-keys"},
+			{"GET", "/account"},
+			{"GET", "/plans"},
 		} {
 			r := do(t, client, c.method, "http://rental.example/api/v1"+c.path, token)
 			got = append(got, told{r.Status, r.picked(limitHeaders...)})
@@ -72,8 +77,14 @@ func TestAccountLimitIsToldOnEveryResponse(t *testing.T) {
 		refused := limits("0", "10")
 		refused["Retry-After"] = "10"
 		same(t, "told", got, []told{
-			{200, limits("4", "60")}, {404, limits("3", "50")}, {405, limits("2", "40")}, {400, limits("1", "30")},
-			{200, limits("0", "20")}, {429, refused}, {200, map[string]string{}}, {200, limits("1", "10")},
+			{200, limits("4", "60")},
+			{404, limits("3", "50")},
+			{405, limits("2", "40")},
+			{400, limits("1", "30")},
+			{200, limits("0", "20")},
+			{429, refused},
+			{200, map[string]string{}},
+			{200, limits("1", "10")},
 		})
 	})
 }

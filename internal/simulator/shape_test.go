@@ -128,8 +128,10 @@ func TestStatusHasTheDocumentedFields(t *testing.T) {
 	same(t, "fields", slices.Sorted(maps.Keys(status)), strings.Fields("locations ongoing overall scheduled since updated_at"))
 	components := Object{"network": "operational", "ddos": "operational", "provisioning": "operational", "ipmi": "operational"}
 	want := Object{}
-	for id, city := range map[string]string{"nyc": "New York", "mia": "Miami", "lax": "Los Angeles", "lon": "London",
-		"ams": "Amsterdam", "fra": "Frankfurt", "sin": "Singapore", "tyo": "Tokyo"} {
+	for id, city := range map[string]string{
+		"nyc": "New York", "mia": "Miami", "lax": "Los Angeles", "lon": "London",
+		"ams": "Amsterdam", "fra": "Frankfurt", "sin": "Singapore", "tyo": "Tokyo",
+	} {
 		want[id] = Object{"city": city, "components": components}
 	}
 	same(t, "locations", status["locations"], any(want))
@@ -139,13 +141,17 @@ func TestAPlanAsAWhole(t *testing.T) {
 	got := get(t, serve(t, New(Options{}))+"/plans/gpu-l40s", "").object(t)
 	same(t, "plan", got, Object{"data": Object{
 		"id": "gpu-l40s", "name": "GPU L40S", "family": "gpu",
-		"cpu": Object{"model": "AMD EPYC 9354P", "cores": 32.0, "threads": 64.0, "base_ghz": 3.25, "boost_ghz": 3.8,
-			"architecture": "Zen 4", "l3_cache_mb": 256.0},
+		"cpu": Object{
+			"model": "AMD EPYC 9354P", "cores": 32.0, "threads": 64.0, "base_ghz": 3.25, "boost_ghz": 3.8,
+			"architecture": "Zen 4", "l3_cache_mb": 256.0,
+		},
 		"memory": Object{"size_gb": 256.0, "type": "DDR5", "ecc": true}, "storage": "2x 3.84 TB NVMe",
 		"gpu":     Object{"model": "NVIDIA L40S", "memory": "48 GB GDDR6"},
 		"network": Object{"port": "10 Gbps", "bandwidth": "unmetered", "ipv4": 1.0, "ipv6": "/64", "ddos_protection": true},
-		"price": Object{"monthly": Object{"usd": 1190.0, "eur": 1095.0}, "setup_fee": 0.0,
-			"currency_note": "monthly, excluding VAT"},
+		"price": Object{
+			"monthly": Object{"usd": 1190.0, "eur": 1095.0}, "setup_fee": 0.0,
+			"currency_note": "monthly, excluding VAT",
+		},
 		"availability": Object{"in_stock": false, "delivery": "sold_out", "locations": []any{"nyc", "fra"}, "alternative": "gpu-rtx-4000-ada"},
 		"links":        Object{"page": "https://rental.example/servers/gpu-l40s", "order": "https://rental.example/order?plan=gpu-l40s"},
 	}})

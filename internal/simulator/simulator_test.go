@@ -129,8 +129,10 @@ func TestLists(t *testing.T) {
 		{"/plans?location=mia&in_stock=1", "xeon-e-2236 xeon-e-2388g ryzen-5-7600 ryzen-9-7950x3d epyc-7443p", stamped(5, 5)},
 		{"/plans?family=storage&location=tyo", "", stamped(0, 0)},
 		{"/locations", "nyc mia lax lon ams fra sin tyo", Object{"count": 8.0}},
-		{"/os", "ubuntu-24-04 ubuntu-22-04 debian-13 debian-12 almalinux-9 rocky-9 freebsd-14 proxmox-9 windows-2022 windows-2025",
-			Object{"count": 10.0, "custom_iso": true}},
+		{
+			"/os", "ubuntu-24-04 ubuntu-22-04 debian-13 debian-12 almalinux-9 rocky-9 freebsd-14 proxmox-9 windows-2022 windows-2025",
+			Object{"count": 10.0, "custom_iso": true},
+		},
 		{"/configurations", ident("cfg", "main", 0) + " " + ident("cfg", "main", 1) + " " + ident("cfg", "main", 2), Object{"count": 3.0, "max": 20.0}},
 		{"/ssh-keys", ident("key", "main", 0) + " " + ident("key", "main", 1), Object{"count": 2.0}},
 	} {

@@ -1,0 +1,529 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var errDown = errors.New("down")
+
+// api is what a source fetches from: it writes down when it was asked and answers
+// with f, which is given the number of the call.
+type api struct {
+	mu    sync.Mutex
+	began time.Time
+	calls []time.Duration // since it was made
+	f     func(call int) (string, error)
+}
+
+func newAPI(f func(call int) (string, error)) *api { return &api{began: time.Now(), f: f} }
+
+func (a *api) fetch(context.Context) (string, error) {
+	a.mu.Lock()
+	n := len(a.calls)
+	a.calls = append(a.calls, time.Since(a.began))
+	a.mu.Unlock()
+	return a.f(n)
+}
+
+func (a *api) at() []time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]time.Duration{}, a.calls...)
+}
+
+func good(call int) (string, error) { return fmt.Sprintf("value %d", call), nil }
+
+// run starts a source that ends with the test.
+func run(t *testing.T, s Settings, a *api) *Source[string] {
+	t.Helper()
+	src := New(s, a.fetch)
+	start(t, src, 0)
+	return src
+}
+
+func start(t *testing.T, src *Source[string], delay time.Duration) {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		src.Run(ctx, delay)
+		close(done)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-done
+	})
+}
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
+		t.Errorf("%s:\n got %s\nwant %s", what, g, w)
+	}
+}
+
+// list is values with a space between any two.
+func list(values ...any) string { return strings.TrimSpace(fmt.Sprintln(values...)) }
+
+// within wants a duration between two bounds.
+func within(t *testing.T, what string, got, least, most time.Duration) {
+	t.Helper()
+	if got < least || got > most {
+		t.Errorf("%s: got %v, want %v to %v", what, got, least, most)
+	}
+}
+
+// TestInterval fetches at once, then up to a tenth of the interval late, then at
+// the interval from start to start, however long a fetch takes.
+func TestInterval(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		interval time.Duration
+		takes    time.Duration
+		every    time.Duration
+	}{
+		{"at once", time.Minute, 0, time.Minute},
+		{"fetch takes half the interval", time.Minute, 30 * time.Second, time.Minute},
+		{"fetch takes longer than the interval", time.Minute, 90 * time.Second, 90 * time.Second},
+		{"a day", 24 * time.Hour, time.Second, 24 * time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seconds := map[time.Duration]bool{}
+			for range 20 {
+				synctest.Test(t, func(t *testing.T) {
+					a := newAPI(func(n int) (string, error) {
+						time.Sleep(c.takes)
+						return good(n)
+					})
+					src := run(t, Settings{c.interval, time.Hour}, a)
+					synctest.Wait()
+					same(t, "next while the first is under way or done", src.State().Next.IsZero(), c.takes > 0)
+					time.Sleep(6 * max(c.interval, c.takes))
+					at := a.at()
+					same(t, "first", at[0], time.Duration(0))
+					within(t, "second", at[1], max(c.interval, c.takes), max(c.interval+c.interval/10, c.takes))
+					seconds[at[1]] = true
+					for i := 2; i < 5; i++ {
+						same(t, fmt.Sprintf("from fetch %d to %d", i-1, i), at[i]-at[i-1], c.every)
+					}
+				})
+			}
+			if c.takes < c.interval && len(seconds) < 15 {
+				t.Errorf("second fetches of 20 sources: only %d different times", len(seconds))
+			}
+		})
+	}
+}
+
+func TestDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(good)
+		src := New(Settings{time.Minute, time.Hour}, a.fetch)
+		start(t, src, 7*time.Second)
+		time.Sleep(6 * time.Second)
+		same(t, "before", a.at(), "[]")
+		same(t, "tried", src.State().Tried, false)
+		time.Sleep(2 * time.Second)
+		same(t, "after", a.at(), "[7s]")
+	})
+}
+
+// TestBackOff fails for ever: each delay is twice the one before until the
+// longest, and a tenth off by chance.
+func TestBackOff(t *testing.T) {
+	s := time.Second
+	for _, c := range []struct {
+		interval time.Duration
+		want     []time.Duration
+	}{
+		{4 * s, []time.Duration{s / 2, s, 2 * s, 4 * s, 4 * s, 4 * s}},
+		{60 * s, []time.Duration{7500 * time.Millisecond, 15 * s, 30 * s, 60 * s, 60 * s, 60 * s}},
+		{5 * time.Minute, []time.Duration{8 * s, 16 * s, 32 * s, 64 * s, 128 * s, 256 * s, 300 * s, 300 * s}},
+		{time.Hour, []time.Duration{8 * s, 16 * s, 32 * s, 64 * s, 128 * s, 256 * s, 300 * s, 300 * s}},
+	} {
+		t.Run(c.interval.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAPI(func(int) (string, error) { return "", errDown })
+				src := run(t, Settings{c.interval, 24 * time.Hour}, a)
+				time.Sleep(40 * time.Minute)
+				at := a.at()
+				exact := 0
+				for i, want := range c.want {
+					delay := at[i+1] - at[i]
+					within(t, fmt.Sprintf("delay %d", i), delay, want-want/10, want+want/10)
+					if delay == want {
+						exact++
+					}
+				}
+				if exact == len(c.want) {
+					t.Error("delays have no jitter")
+				}
+				state := src.State()
+				same(t, "state", list(state.Tried, state.Finished, state.Err, state.LastSuccess.IsZero()), "true true down true")
+			})
+		})
+	}
+}
+
+// TestBackOffBeginsAnew after a success, which also brings the interval back.
+func TestBackOffBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := map[int]bool{1: true, 2: true, 3: true, 6: true, 7: true}
+		a := newAPI(func(n int) (string, error) {
+			if fails[n] {
+				return "", errDown
+			}
+			return good(n)
+		})
+		src := run(t, Settings{time.Minute, time.Hour}, a)
+		time.Sleep(10 * time.Minute)
+		at := a.at()
+		for i, want := range []time.Duration{0, 7500 * time.Millisecond, 15 * time.Second, 30 * time.Second, 0, 0, 7500 * time.Millisecond, 15 * time.Second, 0} {
+			delay := at[i+1] - at[i]
+			switch {
+			case i == 0:
+				within(t, "first delay", delay, time.Minute, 66*time.Second)
+			case want == 0:
+				same(t, fmt.Sprintf("delay %d", i), delay, time.Minute)
+			default:
+				within(t, fmt.Sprintf("delay %d", i), delay, want-want/10, want+want/10)
+			}
+		}
+		same(t, "error at last", src.State().Err, nil)
+	})
+}
+
+// busy is an error that knows when to come back.
+type busy struct{ until time.Time }
+
+func (busy) Error() string          { return "busy" }
+func (b busy) RetryAt() time.Time   { return b.until }
+func wrapped(until time.Time) error { return fmt.Errorf("fetch: %w", busy{until}) }
+
+func TestRetryAt(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		interval    time.Duration
+		pause       time.Duration
+		least, most time.Duration
+	}{
+		{"later", time.Minute, 10 * time.Minute, 10 * time.Minute, 10*time.Minute + 6*time.Second},
+		{"sooner than a retry", time.Minute, time.Second, time.Second, 7 * time.Second},
+		{"long interval", 24 * time.Hour, time.Minute, time.Minute, time.Minute + 8*time.Second},
+		{"past", time.Minute, -time.Second, 6750 * time.Millisecond, 8250 * time.Millisecond},
+		{"now", time.Minute, 0, 6750 * time.Millisecond, 8250 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for range 20 {
+				synctest.Test(t, func(t *testing.T) {
+					a := newAPI(func(n int) (string, error) {
+						if n == 0 {
+							return "", wrapped(time.Now().Add(c.pause))
+						}
+						return good(n)
+					})
+					src := run(t, Settings{c.interval, time.Hour}, a)
+					synctest.Wait()
+					next := src.State().Next
+					time.Sleep(time.Hour)
+					within(t, "second fetch", a.at()[1], c.least, c.most)
+					same(t, "next", next.Sub(a.began), a.at()[1])
+				})
+			}
+		})
+	}
+}
+
+// TestMore has a fetch take five calls, which follow each other at once.
+func TestMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(func(n int) (string, error) {
+			time.Sleep(3 * time.Second)
+			if n%5 < 4 {
+				return "half a value", ErrMore
+			}
+			return good(n)
+		})
+		renewed := 0
+		src := New(Settings{time.Minute, time.Hour}, a.fetch)
+		src.Renewed = func() { renewed++ }
+		start(t, src, 0)
+		time.Sleep(time.Second)
+		same(t, "before the first call ends", list(src.State().Tried, src.State().Finished), "false false")
+		time.Sleep(3 * time.Second)
+		same(t, "after the first call", list(src.State().Tried, src.State().Finished, src.State().Err), "true false <nil>")
+		if v, ok := src.Value(); ok {
+			t.Errorf("value on the way: got %q", v)
+		}
+		time.Sleep(12 * time.Second)
+		value, ok := src.Value()
+		same(t, "value", list(value, ok), "value 4 true")
+		same(t, "calls", a.at(), []time.Duration{0, 3 * time.Second, 6 * time.Second, 9 * time.Second, 12 * time.Second})
+		same(t, "duration", src.State().Duration, 15*time.Second)
+		same(t, "finished", src.State().Finished, true)
+		same(t, "renewed", renewed, 1)
+		time.Sleep(43 * time.Second)
+		same(t, "calls within the interval", len(a.at()), 5)
+		time.Sleep(40 * time.Second)
+		value, _ = src.Value()
+		same(t, "value later", value, "value 9")
+	})
+}
+
+// TestMoreThenFailure keeps the old value, and counts the whole as one failure.
+func TestMoreThenFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(func(n int) (string, error) {
+			switch n {
+			case 1, 3:
+				return "", fmt.Errorf("page %d: %w", n, ErrMore)
+			case 2:
+				return "", errDown
+			}
+			return good(n)
+		})
+		src := run(t, Settings{time.Minute, time.Hour}, a)
+		for len(a.at()) < 3 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		value, ok := src.Value()
+		same(t, "value", list(value, ok, src.State().Err), "value 0 true down")
+		time.Sleep(10 * time.Second)
+		value, ok = src.Value()
+		same(t, "value later", list(value, ok, src.State().Err), "value 4 true <nil>")
+		at := a.at()
+		same(t, "second call of the second attempt", at[2]-at[1], time.Duration(0))
+		within(t, "retry", at[3]-at[2], 6750*time.Millisecond, 8250*time.Millisecond)
+	})
+}
+
+// TestWake makes a failing source try at once, and leaves a working one alone.
+func TestWake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := true
+		a := newAPI(func(n int) (string, error) {
+			if down {
+				return "", errDown
+			}
+			return good(n)
+		})
+		src := run(t, Settings{time.Hour, 24 * time.Hour}, a)
+		src.Wake() // before anything failed
+		time.Sleep(10 * time.Minute)
+		calls := len(a.at())
+		src.Wake()
+		synctest.Wait()
+		same(t, "calls of a failing source", len(a.at())-calls, 1)
+		down = false
+		src.Wake()
+		synctest.Wait()
+		same(t, "calls", len(a.at())-calls, 2)
+		same(t, "error", src.State().Err, nil)
+		src.Wake()
+		time.Sleep(50 * time.Minute)
+		same(t, "calls of a working source", len(a.at())-calls, 2)
+		time.Sleep(11*time.Minute + 6*time.Minute)
+		same(t, "calls after the interval", len(a.at())-calls, 3)
+	})
+}
+
+// TestSet changes settings while a source waits.
+func TestSet(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  Settings
+		at   []time.Duration // of further fetches, after the first two; a minute apart before
+	}{
+		{"nothing", Settings{time.Minute, time.Hour}, []time.Duration{30 * time.Second, 90 * time.Second, 150 * time.Second}},
+		{"longer interval", Settings{time.Hour, time.Hour}, []time.Duration{30 * time.Second, 30*time.Second + time.Hour}},
+		{"shorter interval", Settings{10 * time.Second, time.Hour}, []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second}},
+		{"a little shorter, due sooner anyway", Settings{40 * time.Second, time.Hour}, []time.Duration{30 * time.Second, 70 * time.Second, 110 * time.Second}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAPI(good)
+				src := run(t, Settings{time.Minute, time.Hour}, a)
+				time.Sleep(59 * time.Second)
+				for len(a.at()) < 2 {
+					time.Sleep(time.Millisecond)
+				}
+				time.Sleep(a.at()[1] + 30*time.Second - time.Since(a.began))
+				src.Set(c.set)
+				set := time.Since(a.began)
+				synctest.Wait()
+				same(t, "next", src.State().Next.Sub(a.began)-set, c.at[0])
+				same(t, "settings", src.State().Settings, c.set)
+				value, ok := src.Value()
+				same(t, "value", list(value, ok), "value 1 true")
+				time.Sleep(c.at[len(c.at)-1] + time.Second)
+				var got []time.Duration
+				for _, at := range a.at()[2:] {
+					got = append(got, at-set)
+				}
+				same(t, "fetches", got[:len(c.at)], c.at)
+			})
+		})
+	}
+}
+
+// TestValueExpires when it is older than max_age, which may change.
+func TestValueExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(func(n int) (string, error) {
+			if n > 0 {
+				return "", errDown
+			}
+			return good(n)
+		})
+		src := New(Settings{time.Minute, 10 * time.Minute}, a.fetch)
+		value, ok := src.Value()
+		same(t, "before the first", fmt.Sprintf("%q %v", value, ok), `"" false`)
+		began := time.Now()
+		start(t, src, 0)
+		time.Sleep(10 * time.Minute)
+		value, at, ok := src.Last()
+		same(t, "at max_age", list(value, at.Equal(began), ok), "value 0 true true")
+		src.Set(Settings{time.Minute, 20 * time.Minute})
+		time.Sleep(9 * time.Minute)
+		value, ok = src.Value()
+		same(t, "with a longer max_age", list(value, ok), "value 0 true")
+		src.Set(Settings{time.Minute, 19*time.Minute - 1})
+		value, _, ok = src.Last()
+		same(t, "past max_age", fmt.Sprintf("%q %v", value, ok), `"" false`)
+		src.Set(Settings{time.Minute, time.Hour})
+		_, ok = src.Value()
+		same(t, "once gone", ok, false)
+		same(t, "last success", src.State().LastSuccess.Equal(began), true)
+	})
+}
+
+// TestEnd has Run return at once, whether it waits or fetches, and what is cut off is no failure.
+func TestEnd(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		state string // tried, finished, error
+	}{
+		{"during the first fetch", time.Second, "false false <nil>"},
+		{"while waiting", 10 * time.Second, "true true <nil>"},
+		{"during a later fetch", 70 * time.Second, "true true <nil>"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				renewed := 0
+				src := New(Settings{time.Minute, time.Hour}, func(ctx context.Context) (string, error) {
+					select {
+					case <-ctx.Done():
+						return "", ctx.Err()
+					case <-time.After(8 * time.Second):
+						return "value", nil
+					}
+				})
+				src.Renewed = func() { renewed++ }
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					src.Run(ctx, 0)
+					close(done)
+				}()
+				time.Sleep(c.after)
+				_, before := src.Value()
+				stop()
+				ended := time.Now()
+				<-done
+				same(t, "waited", time.Since(ended), time.Duration(0))
+				state := src.State()
+				same(t, "state", list(state.Tried, state.Finished, state.Err), c.state)
+				_, after := src.Value()
+				same(t, "value stays", after, before)
+				same(t, "renewed", renewed > 0, before)
+			})
+		})
+	}
+}
+
+// TestEndBeforeTheStart has a context that is over already.
+func TestEndBeforeTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(good)
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		New(Settings{time.Minute, time.Hour}, a.fetch).Run(ctx, 0)
+		same(t, "calls", len(a.at()), 0)
+	})
+}
+
+func TestOnce(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		f     func(call int) (string, error)
+		err   error
+		calls int
+		value string
+	}{
+		{"good", good, nil, 1, "value 0 true"},
+		{"in pieces", func(n int) (string, error) {
+			if n < 3 {
+				return "", ErrMore
+			}
+			return good(n)
+		}, nil, 4, "value 3 true"},
+		{"bad", func(int) (string, error) { return "x", errDown }, errDown, 1, " false"},
+		{"bad in the middle", func(n int) (string, error) {
+			if n < 2 {
+				return "", ErrMore
+			}
+			return "", errDown
+		}, errDown, 3, " false"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAPI(c.f)
+			src := New(Settings{time.Minute, time.Hour}, a.fetch)
+			if err := src.Once(t.Context()); !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
+				t.Errorf("Once: got %v, want %v", err, c.err)
+			}
+			value, ok := src.Value()
+			same(t, "value", fmt.Sprintf("%s %v", value, ok), c.value)
+			same(t, "calls", len(a.at()), c.calls)
+			same(t, "error", src.State().Err, c.err)
+		})
+	}
+	t.Run("cut off", func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		a := newAPI(func(n int) (string, error) {
+			if n == 1 {
+				stop()
+			}
+			return "", ErrMore
+		})
+		if err := New(Settings{time.Minute, time.Hour}, a.fetch).Once(ctx); !errors.Is(err, ErrMore) {
+			t.Errorf("Once: got %v, want %v", err, ErrMore)
+		}
+		same(t, "calls", len(a.at()), 2)
+	})
+}
+
+// TestReadersNeverWait reads while a fetch hangs.
+func TestReadersNeverWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := New(Settings{time.Minute, time.Hour}, func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		start(t, src, 0)
+		synctest.Wait()
+		before := time.Now()
+		src.Value()
+		src.State()
+		src.Wake()
+		src.Set(Settings{time.Hour, time.Hour})
+		same(t, "waited", time.Since(before), time.Duration(0))
+	})
+}

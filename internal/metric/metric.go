@@ -1,13 +1,20 @@
 // Package metric holds what the exporter shows as data: the definition of each
 // metric, from which the descriptors, the documentation and the drift tests are
-// derived, and the builder that turns values into constant metrics.
+// derived, and the builder that turns values into samples.
 package metric
 
 import (
+	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
+
+// firstVersion is where every metric comes from that no later version brought.
+const firstVersion = "0.1.0"
 
 // Namespace begins every metric name of the exporter.
 const Namespace = "server_rental_"
@@ -20,8 +27,10 @@ type Definition struct {
 	Type   Type     // how Prometheus reads it
 	Labels []string // in the order in which values are given
 	Source string   // the field or the fact it shows
+	Since  string   // the version that brought it
 	per    string
 	desc   *prometheus.Desc
+	sorted []int // the labels' places in order of their names
 }
 
 // Type is a metric type as the exposition formats name it.
@@ -51,9 +60,14 @@ func Histogram(name, help, source string, labels ...string) *Definition {
 
 func define(t Type, name, help, source string, labels []string) *Definition {
 	name = Namespace + name
+	sorted := make([]int, len(labels))
+	for i := range sorted {
+		sorted[i] = i
+	}
+	slices.SortFunc(sorted, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
 	return &Definition{
-		Name: name, Help: help, Type: t, Labels: labels, Source: source,
-		desc: prometheus.NewDesc(name, help, labels, nil),
+		Name: name, Help: help, Type: t, Labels: labels, Source: source, Since: firstVersion,
+		desc: prometheus.NewDesc(name, help, labels, nil), sorted: sorted,
 	}
 }
 
@@ -102,12 +116,43 @@ func (d *Definition) Unit() string {
 	return ""
 }
 
-// Metric makes one sample of the definition. Labels that are no UTF-8 are an
-// error, as is any count of values other than that of the labels.
+// Metric makes one sample of the definition. A label that is no UTF-8 is an error,
+// as is any count of values other than that of the labels.
 func (d *Definition) Metric(value float64, labels ...string) (prometheus.Metric, error) {
-	t := prometheus.GaugeValue
-	if d.Type == CounterType {
-		t = prometheus.CounterValue
+	if len(labels) != len(d.Labels) {
+		return nil, fmt.Errorf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels))
 	}
-	return prometheus.NewConstMetric(d.desc, t, value, labels...)
+	for i, l := range labels {
+		if !utf8.ValidString(l) {
+			return nil, fmt.Errorf("label %s: not UTF-8", d.Labels[i])
+		}
+	}
+	return &sample{d, value, labels}, nil
+}
+
+// sample is a metric that takes a fraction of the memory of client_golang's
+// constant ones: what they keep for each label is made when it is written.
+type sample struct {
+	def    *Definition
+	value  float64
+	labels []string
+}
+
+// Desc implements prometheus.Metric.
+func (s *sample) Desc() *prometheus.Desc { return s.def.desc }
+
+// Write implements prometheus.Metric.
+func (s *sample) Write(out *dto.Metric) error {
+	pairs := make([]dto.LabelPair, len(s.labels))
+	out.Label = make([]*dto.LabelPair, len(s.labels))
+	for i, at := range s.def.sorted {
+		pairs[i].Name, pairs[i].Value = &s.def.Labels[at], &s.labels[at]
+		out.Label[i] = &pairs[i]
+	}
+	if s.def.Type == CounterType {
+		out.Counter = &dto.Counter{Value: &s.value}
+	} else {
+		out.Gauge = &dto.Gauge{Value: &s.value}
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package rentalapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -148,18 +147,18 @@ func readPageMeta(raw json.RawMessage, page int) (PageMeta, error) {
 	return PageMeta{Total: int(*m.Total), Page: page, Pages: int(*m.Pages)}, nil
 }
 
-// errorBody reads the API's own error code out of an answer; its message is the
-// provider's free text and stays out of logs.
+// errorBody reads the API's own error code out of an answer. Only codes that the
+// document names are told: anything else might repeat what was sent.
 func errorBody(resp *http.Response) error {
 	var body struct{ Error struct{ Code string } }
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes))
-	if err != nil || json.Unmarshal(raw, &body) != nil || !plainWord(body.Error.Code) {
+	if err != nil || json.Unmarshal(raw, &body) != nil {
 		return nil
 	}
-	return errors.New(body.Error.Code)
-}
-
-// plainWord tells a machine-readable code from anything else.
-func plainWord(s string) bool {
-	return s != "" && len(s) <= 64 && bytes.Trim([]byte(s), "abcdefghijklmnopqrstuvwxyz_0123456789") == nil
+	switch body.Error.Code {
+	case "invalid_parameter", "unauthorized", "invalid_token", "not_found", "method_not_allowed", "rate_limited", "unavailable":
+		return errors.New(body.Error.Code)
+	default:
+		return nil
+	}
 }

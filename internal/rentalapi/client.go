@@ -127,7 +127,7 @@ func (s *Scope) open(ctx context.Context, c class, endpoint string, query url.Va
 	settings := s.client.settings.Load()
 	started := time.Now()
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
-	resp, err := s.send(reqCtx, settings, token, endpoint, query)
+	resp, err := s.send(reqCtx, settings, token, endpoint, query) //nolint:bodyclose // finish closes it
 
 	finish := func(fault *Error) error {
 		if resp != nil {

@@ -1,0 +1,261 @@
+package exposition
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"hash/crc32"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
+)
+
+// Formats returns the formats that are offered.
+func Formats() []expfmt.Format {
+	return []expfmt.Format{expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1, expfmt.FmtProtoDelim, expfmt.FmtText}
+}
+
+// lately is for how long a form is prepared after somebody asked for it.
+const lately = 10 * time.Minute
+
+// How long Keep rests after it worked: it uses a tenth of a processor at most.
+const (
+	minRest    = 100 * time.Millisecond
+	restFactor = 9
+)
+
+// Handler answers scrapes from blocks and a registry.
+type Handler struct {
+	// Blocks returns what is shown now, in any order.
+	Blocks func() []*Block
+	// Own is encoded on every scrape. It shares no family with any block.
+	Own prometheus.Gatherer
+	// Whole shows all of it and answers requests that select metrics by name.
+	Whole http.Handler
+	// Failed is told of errors, by cause as promhttp names them: gathering, encoding.
+	Failed func(cause string, err error)
+
+	mu    sync.Mutex
+	asked map[Form]time.Time
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.RawQuery != "" && r.URL.Query().Has("name[]") {
+		h.Whole.ServeHTTP(w, r)
+		return
+	}
+	format, contentType := negotiateFormat(r.Header)
+	f := Form{Format: format, Coding: negotiateCoding(r.Header.Values("Accept-Encoding"))}
+	h.note(f)
+	a := answer{form: f}
+	for _, b := range h.Blocks() {
+		p := b.in(f)
+		if p.err != nil {
+			h.Failed("gathering", p.err)
+		}
+		a.add(p)
+	}
+	last, err := h.own(f.Format)
+	if err != nil {
+		h.Failed("encoding", err)
+		http.Error(w, "An error has occurred while serving metrics:\n\n"+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if err := a.end(last); err != nil {
+		h.Failed("encoding", err)
+		http.Error(w, "An error has occurred while serving metrics:\n\n"+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", contentType)
+	header.Set("Content-Length", strconv.Itoa(a.length))
+	header.Add("Vary", "Accept")
+	header.Add("Vary", "Accept-Encoding")
+	if f.Coding != Identity {
+		header.Set("Content-Encoding", string(f.Coding))
+	}
+	if r.Method == http.MethodHead {
+		return
+	}
+	for _, part := range a.parts {
+		if _, err := w.Write(part); err != nil {
+			return // the client left
+		}
+	}
+}
+
+// own encodes what changes all the time, and what ends an answer.
+func (h *Handler) own(f expfmt.Format) ([]byte, error) {
+	families, err := h.Own.Gather()
+	if err != nil {
+		h.Failed("gathering", err)
+	}
+	var out bytes.Buffer
+	if err := encode(&out, families, f); err != nil {
+		return nil, err
+	}
+	if c, ok := expfmt.NewEncoder(&out, f).(expfmt.Closer); ok {
+		if err := c.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// note remembers that a form is asked for.
+func (h *Handler) note(f Form) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.asked == nil {
+		h.asked = map[Form]time.Time{}
+	}
+	h.asked[f] = time.Now()
+}
+
+// Size returns the bytes that all blocks hold now.
+func (h *Handler) Size() int {
+	n := 0
+	for _, b := range h.Blocks() {
+		n += b.Size()
+	}
+	return n
+}
+
+// Asked returns the forms that somebody asked for lately.
+func (h *Handler) Asked() []Form {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var forms []Form
+	for f, at := range h.asked {
+		if time.Since(at) > lately {
+			delete(h.asked, f)
+			continue
+		}
+		forms = append(forms, f)
+	}
+	return forms
+}
+
+// Keep makes new blocks ready in the forms that were asked for lately, whenever
+// renewed says that there are any, until ctx ends. It rests for longer than it
+// works, so that blocks that change all the time do not take the processor; a
+// scrape that comes meanwhile makes what it needs itself.
+func (h *Handler) Keep(ctx context.Context, renewed <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-renewed:
+		}
+		began := time.Now()
+		for _, b := range h.Blocks() {
+			for _, f := range h.Asked() {
+				_ = b.Prepare(f) // the scrape that meets an error tells of it
+			}
+		}
+		rest := time.NewTimer(max(minRest, restFactor*time.Since(began)))
+		select {
+		case <-ctx.Done():
+		case <-rest.C:
+		}
+		rest.Stop()
+	}
+}
+
+// gzipHeader begins a gzip member: deflate, no name, no time, unknown system.
+const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+
+// answer is a body that is being put together.
+type answer struct {
+	form   Form
+	parts  [][]byte
+	length int
+	size   int64
+	sum    uint32
+}
+
+func (a *answer) add(p *piece) {
+	if len(a.parts) == 0 && a.form.Coding == Gzip {
+		a.write([]byte(gzipHeader))
+	}
+	a.write(p.bytes)
+	if a.form.Coding == Gzip {
+		a.sum = combine(a.sum, p.sum, p.size)
+		a.size += p.size
+	}
+}
+
+func (a *answer) write(b []byte) {
+	a.parts = append(a.parts, b)
+	a.length += len(b)
+}
+
+// end adds the last part and what ends the coding.
+func (a *answer) end(raw []byte) error {
+	packed, err := compress(raw, a.form.Coding)
+	if err != nil {
+		return err
+	}
+	a.add(&piece{bytes: packed, size: int64(len(raw)), sum: crc32.ChecksumIEEE(raw)})
+	if a.form.Coding == Gzip {
+		// An empty last block, then the trailer: checksum and size modulo 2^32.
+		trailer := []byte{0x03, 0x00}
+		trailer = binary.LittleEndian.AppendUint32(trailer, a.sum)
+		trailer = binary.LittleEndian.AppendUint32(trailer, uint32(a.size)) //nolint:gosec // modulo 2^32 is meant
+		a.write(trailer)
+	}
+	return nil
+}
+
+// negotiateFormat picks one of Formats, and the whole content type that says so.
+func negotiateFormat(h http.Header) (expfmt.Format, string) {
+	with := expfmt.NegotiateAccept(h, Formats()...)
+	for _, f := range Formats() {
+		if strings.HasPrefix(string(with), string(f)) {
+			return f, string(with)
+		}
+	}
+	return with, string(with)
+}
+
+// negotiateCoding picks the coding that a client likes best, of those offered.
+func negotiateCoding(accept []string) Coding {
+	best, bestQ := Identity, 0.0
+	for _, offer := range []Coding{Identity, Gzip, Zstd} {
+		for _, value := range accept {
+			for spec := range strings.SplitSeq(value, ",") {
+				name, q := quality(spec)
+				if (name == string(offer) || name == "*") && q > bestQ {
+					best, bestQ = offer, q
+				}
+			}
+		}
+	}
+	return best
+}
+
+// quality reads one element of an Accept-Encoding header.
+func quality(spec string) (name string, q float64) {
+	name, params, _ := strings.Cut(spec, ";")
+	q = 1
+	if _, v, ok := strings.Cut(params, "q="); ok {
+		n, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+		if err != nil {
+			n = 0
+		}
+		q = n
+	}
+	return strings.ToLower(strings.TrimSpace(name)), q
+}
+
+// HandlerOptions are those of a promhttp handler that answers like a Handler.
+func HandlerOptions() promhttp.HandlerOpts {
+	return promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, AcceptedFormats: Formats()}
+}

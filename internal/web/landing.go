@@ -1,0 +1,79 @@
+package web
+
+import (
+	_ "embed"
+	"html/template"
+	"net/http"
+	"time"
+
+	"server_rental_exporter/collector"
+)
+
+//go:embed landing.html
+var landingHTML string
+
+// row is a collector on the landing page.
+type row struct {
+	Collector, Account    string
+	State, Class          string
+	LastSuccess, Age      string
+	Next, Interval, Error string
+	Invalid               int64
+}
+
+type page struct {
+	Options
+	Ready bool
+	Rows  []row
+}
+
+func landing(c Collectors, o Options) http.Handler {
+	t := template.Must(template.New("landing").Parse(landingHTML))
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		p := page{Options: o, Ready: c.Ready()}
+		now := time.Now()
+		for _, s := range c.Status() {
+			p.Rows = append(p.Rows, rowOf(s, now))
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_ = t.Execute(w, p) // an error means that the client left
+	})
+}
+
+func rowOf(s collector.Status, now time.Time) row {
+	r := row{
+		Collector: s.Collector, Account: s.Account, Invalid: s.Invalid,
+		LastSuccess: "never", Interval: s.Interval.String(), Next: "now",
+	}
+	r.State, r.Class = stateOf(s, now)
+	if !s.LastSuccess.IsZero() {
+		r.LastSuccess = s.LastSuccess.UTC().Format(time.RFC3339)
+		r.Age = now.Sub(s.LastSuccess).Round(time.Second).String()
+	}
+	if s.Next.After(now) {
+		r.Next = "in " + s.Next.Sub(now).Round(time.Second).String()
+	}
+	if s.Err != nil {
+		r.Error = s.Err.Error()
+	}
+	return r
+}
+
+// stateOf says in a word what a collector shows, and how bad that is.
+func stateOf(s collector.Status, now time.Time) (word, class string) {
+	expired := now.Sub(s.LastSuccess) > s.MaxAge
+	switch {
+	case s.LastSuccess.IsZero() && s.Err == nil:
+		return "fetching", "wait"
+	case s.LastSuccess.IsZero():
+		return "failing, no data", "bad"
+	case expired:
+		return "failing, data expired", "bad"
+	case s.Err != nil:
+		return "failing, last data shown", "warn"
+	case s.Invalid > 0:
+		return "fresh, items left out", "warn"
+	default:
+		return "fresh", "good"
+	}
+}

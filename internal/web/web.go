@@ -1,0 +1,130 @@
+// Package web is what the exporter serves besides the metrics: the landing page,
+// health and readiness, reload, and service discovery of the rented servers. It
+// reads what the collectors have; it never asks the API.
+package web
+
+import (
+	"fmt"
+	"net/http"
+	cleanPath "path"
+
+	"server_rental_exporter/collector"
+)
+
+// Collectors is what the pages read.
+type Collectors interface {
+	Status() []collector.Status
+	Ready() bool
+	ActiveServers(account string) ([]collector.Server, error)
+}
+
+// Options say what is served.
+type Options struct {
+	Version     string        // shown on the landing page
+	API         func() string // where the data comes from at present, in words for people
+	MetricsPath string        // path of Metrics
+	Metrics     http.Handler  // the exposition
+
+	// Reload reads the configuration again and returns why it was refused. Where it
+	// is nil, POST /-/reload is forbidden.
+	Reload func() error
+	// Discovery serves /sd/servers, which tells addresses.
+	Discovery bool
+}
+
+// paths that the exporter serves itself.
+const (
+	healthyPath   = "/-/healthy"
+	readyPath     = "/-/ready"
+	reloadPath    = "/-/reload"
+	discoveryPath = "/sd/servers"
+)
+
+// CheckMetricsPath returns an error where the metrics cannot be served at path.
+func CheckMetricsPath(path string) error {
+	switch {
+	case len(path) < 2 || path[0] != '/':
+		return fmt.Errorf("%q: must begin with / and not be the landing page", path)
+	case cleanPath.Clean(path) != path:
+		return fmt.Errorf("%q: write it as %q", path, cleanPath.Clean(path))
+	case path == healthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
+		return fmt.Errorf("%q: is served by the exporter itself", path)
+	}
+	for _, c := range path {
+		if c <= ' ' || c > '~' || c == '{' || c == '}' || c == '?' || c == '#' || c == '%' {
+			return fmt.Errorf("%q: has a character that does not belong into a path", path)
+		}
+	}
+	return nil
+}
+
+// Handler returns the whole of what the exporter serves.
+func Handler(c Collectors, o Options) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(o.MetricsPath, readOnly(o.Metrics))
+	mux.Handle("/{$}", readOnly(landing(c, o)))
+	mux.Handle(healthyPath, readOnly(http.HandlerFunc(healthy)))
+	mux.Handle(readyPath, readOnly(ready(c)))
+	mux.Handle(reloadPath, reload(o.Reload))
+	mux.Handle(discoveryPath, readOnly(discovery(c, o.Discovery)))
+	return harden(mux)
+}
+
+// harden sets the headers that keep a browser from making more of an answer than it is.
+func harden(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func readOnly(next http.Handler) http.Handler { return methods(next, http.MethodGet, http.MethodHead) }
+
+// methods refuses requests of other methods.
+func methods(next http.Handler, allowed ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, m := range allowed {
+			if r.Method == m {
+				next.ServeHTTP(w, r)
+				return
+			}
+		}
+		for _, m := range allowed {
+			w.Header().Add("Allow", m)
+		}
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	})
+}
+
+func healthy(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintln(w, "server_rental_exporter is healthy.")
+}
+
+func ready(c Collectors) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !c.Ready() {
+			http.Error(w, "not ready: not every collector has been tried yet", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "server_rental_exporter is ready.")
+	})
+}
+
+func reload(do func() error) http.Handler {
+	if do == nil {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "reloading over HTTP is off; start with --web.enable-lifecycle", http.StatusForbidden)
+		})
+	}
+	return methods(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := do(); err != nil {
+			http.Error(w, fmt.Sprintf("the configuration was refused and the running one stays:\n%v", err), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintln(w, "configuration reloaded.")
+	}), http.MethodPost)
+}

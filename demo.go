@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+
+	"server_rental_exporter/config"
+	"server_rental_exporter/internal/simulator"
+)
+
+// demo is a simulated provider in this process, on a loopback address.
+type demo struct {
+	sim    *simulator.Simulator
+	server *http.Server
+	base   *url.URL
+	living sync.WaitGroup
+}
+
+// demoAccounts are the names of the accounts that a demo has.
+func demoAccounts() []string { return []string{"main", "lab"} }
+
+func demoToken(account string) string { return "demo-token-of-" + account }
+
+func startDemo(ctx context.Context) (*demo, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("demo: %w", err)
+	}
+	d := &demo{
+		sim:  simulator.New(simulator.Options{KeepRequests: -1}),
+		base: &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/api/v1"},
+	}
+	d.sim.Change(func(w *simulator.World) {
+		for _, account := range demoAccounts() {
+			w.Accounts[demoToken(account)] = simulator.ExampleAccount(account, time.Now())
+		}
+	})
+	d.server = &http.Server{Handler: d.sim, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = d.server.Serve(l) }() // ends with close
+	return d, nil
+}
+
+// live makes the world move until ctx ends.
+func (d *demo) live(ctx context.Context) {
+	d.living.Go(func() { d.sim.Live(ctx) })
+}
+
+func (d *demo) close() {
+	d.living.Wait()
+	_ = d.server.Close() // its listener is gone either way
+}
+
+// fill puts the simulated API and its accounts into a configuration.
+func (d *demo) fill(cfg *config.Config) {
+	cfg.API.BaseURL = d.base
+	cfg.API.HTTP = promconfig.HTTPClientConfig{} // no proxy stands before this process
+	cfg.Accounts = nil
+	for _, account := range demoAccounts() {
+		cfg.Accounts = append(cfg.Accounts, config.Account{Name: account, Token: promconfig.Secret(demoToken(account))})
+	}
+}

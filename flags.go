@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/template"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+
+	"server_rental_exporter/config"
+	"server_rental_exporter/internal/web"
+)
+
+// options are the flags.
+type options struct {
+	*config.Flags
+	web           *toolkit.FlagConfig
+	telemetryPath string
+	lifecycle     bool
+	discovery     bool
+	once          bool
+	logLevel      string
+	logFormat     string
+}
+
+func parse(args []string) (*options, error) {
+	app := kingpin.New(name, "Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. Scrapes are answered from data that was fetched in the background, within the API's rate limits.")
+	app.Version(version.Print(name))
+	app.HelpFlag.Short('h')
+	app.UsageWriter(os.Stdout)
+	app.UsageFuncs(template.FuncMap{"FlagsToTwoColumns": flagRows})
+	o := &options{Flags: config.AddFlags(app, specs())}
+	app.Flag("once", "Fetch everything once, print the metrics and exit; status 1 where a collector failed. For cron and the textfile collector.").BoolVar(&o.once)
+	o.web = kingpinflag.AddFlags(app, ":10170")
+	app.Flag("web.telemetry-path", "Path under which the metrics are served.").Default("/metrics").StringVar(&o.telemetryPath)
+	app.Flag("web.enable-lifecycle", "Allow POST /-/reload.").BoolVar(&o.lifecycle)
+	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which tells the servers' addresses.").BoolVar(&o.discovery)
+	app.Flag("log.level", "Only log messages of this severity or above: debug, info, warn, error.").Default("info").EnumVar(&o.logLevel, "debug", "info", "warn", "error")
+	app.Flag("log.format", "Format of log messages: logfmt, json.").Default("logfmt").EnumVar(&o.logFormat, "logfmt", "json")
+	_, err := app.Parse(args)
+	return o, err
+}
+
+// flagRows lists the flags for --help. Kingpin writes [no-] before every switch;
+// here only collectors are worth switching off.
+func flagRows(flags []*kingpin.FlagModel) [][2]string {
+	var rows [][2]string
+	for _, f := range flags {
+		if f.Hidden {
+			continue
+		}
+		left := "    --" + f.Name
+		switch {
+		case f.Short != 0:
+			left = fmt.Sprintf("-%c, --%s", f.Short, f.Name)
+		case strings.HasPrefix(f.Name, "collector."):
+			left = "    --[no-]" + f.Name
+		case !f.IsBoolFlag():
+			left += "=" + f.FormatPlaceHolder()
+		}
+		rows = append(rows, [2]string{left, f.HelpWithEnvar()})
+	}
+	return rows
+}
+
+// load returns the configuration, or every fault of it and of the web flags.
+func (o *options) load(getenv func(string) string) (*config.Config, error) {
+	cfg, err := o.Load(getenv)
+	errs := []error{err}
+	if err := web.CheckMetricsPath(o.telemetryPath); err != nil {
+		errs = append(errs, fmt.Errorf("--web.telemetry-path: %w", err))
+	}
+	if err := toolkit.Validate(*o.web.WebConfigFile); err != nil {
+		errs = append(errs, fmt.Errorf("--web.config.file: %w", err))
+	}
+	return cfg, errors.Join(errs...)
+}
+
+func printCost(w io.Writer, cfg *config.Config) {
+	fmt.Fprintln(w, "The configuration is sound. It costs, in requests per minute:")
+	for _, c := range cfg.Cost(specs()) {
+		scope := "public"
+		if c.Account != "" {
+			scope = "account " + c.Account
+		}
+		fmt.Fprintf(w, "  %s: %.1f", scope, c.PerMinute)
+		if c.MostPerMinute > c.PerMinute {
+			fmt.Fprintf(w, " (up to %.1f with a long history)", c.MostPerMinute)
+		}
+		fmt.Fprintf(w, " of %d\n", c.Limit)
+	}
+}

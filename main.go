@@ -1,0 +1,153 @@
+// Server_rental_exporter shows the Dedicated Server Rental API as Prometheus
+// metrics: plan stock and prices, component states, balances, top-ups, servers.
+//
+// It asks the API in the background, within its rate limits, and answers scrapes
+// from what it has. See README.md.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-kit/log/level"
+	"github.com/prometheus/common/version"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+)
+
+const name = "server_rental_exporter"
+
+// versionFile is the version of a build that was not told one.
+//
+//go:embed VERSION
+var versionFile string
+
+func main() {
+	if version.Version == "" {
+		version.Version = strings.TrimSpace(versionFile)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	code := run(ctx, process{
+		args: os.Args[1:], getenv: os.Getenv, stdout: os.Stdout, stderr: os.Stderr, hangup: hangup,
+	})
+	stop()
+	os.Exit(code)
+}
+
+// process is what run needs of the world around it.
+type process struct {
+	args           []string
+	getenv         func(string) string
+	stdout, stderr io.Writer
+	hangup         <-chan os.Signal
+}
+
+// run is the whole program; it returns the exit status. It ends well when ctx ends.
+func run(ctx context.Context, p process) int {
+	o, err := parse(p.args)
+	if err != nil {
+		fmt.Fprintf(p.stderr, "%s: command line: %v; try --help\n", name, err)
+		return 1
+	}
+	cfg, err := o.load(p.getenv)
+	if err != nil {
+		fmt.Fprintln(p.stderr, err)
+		return 1
+	}
+	if o.Check() {
+		printCost(p.stdout, cfg)
+		return 0
+	}
+	logger := newLogger(p.stderr, o.logLevel, o.logFormat)
+	e, err := newExporter(ctx, o, p.getenv, logger, cfg)
+	if err != nil {
+		level.Error(logger).Log("msg", "start failed", "err", err)
+		return 1
+	}
+	defer e.close()
+	if o.once {
+		err = e.once(ctx, p.stdout)
+	} else {
+		err = e.serve(ctx, p.hangup)
+	}
+	if err != nil {
+		level.Error(logger).Log("msg", "failed", "err", err)
+		return 1
+	}
+	return 0
+}
+
+// serve collects and serves until ctx ends, and then lets running scrapes finish.
+func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
+	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Info(), "build", version.BuildContext())
+	collecting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer e.keeping.Wait()
+	defer e.set.Wait()
+	defer stop()
+	e.collect(collecting)
+	if e.demo != nil {
+		level.Info(e.logger).Log("msg", "this is a demo: nothing here is real", "page", pageURL(e.options.web))
+	}
+
+	slogger := newSlogger(e.logger)
+	server := &http.Server{
+		Handler:           e.handler(collecting),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(slogger.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- toolkit.ListenAndServe(server, e.options.web, slogger) }()
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case <-hangup:
+			_ = e.reload(collecting) // it logs its outcome
+		case <-ctx.Done():
+			level.Info(e.logger).Log("msg", "ending")
+			return drain(collecting, server)
+		}
+	}
+}
+
+// drain ends the server: no new connections, and time for requests under way.
+func drain(ctx context.Context, server *http.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		return errors.Join(fmt.Errorf("shutdown: %w", err), server.Close())
+	}
+	return nil
+}
+
+// pageURL is where a browser on this machine finds the landing page.
+func pageURL(flags *toolkit.FlagConfig) string {
+	scheme := "http"
+	if *flags.WebConfigFile != "" {
+		scheme = "https"
+	}
+	host, port, err := net.SplitHostPort((*flags.WebListenAddresses)[0])
+	if err != nil || *flags.WebSystemdSocket {
+		return "" // whoever made the socket knows
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port) + "/"
+}

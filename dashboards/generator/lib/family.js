@@ -1,0 +1,454 @@
+// What makes the dashboards one family: data source, variables, colours,
+// thresholds, value mappings, annotations, links and the make of each kind of panel.
+
+import {
+  AnnotationQueryBuilder, CustomVariableBuilder, DashboardBuilder, DashboardLinkBuilder, DashboardLinkType, DatasourceVariableBuilder,
+  FieldColorModeId, MappingType, QueryVariableBuilder, RowBuilder, ThresholdsConfigBuilder, ThresholdsMode,
+  VariableRefresh, VariableSort,
+} from '@grafana/grafana-foundation-sdk/dashboard';
+import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
+import {
+  LegendDisplayMode, LegendPlacement, ReduceDataOptionsBuilder, SortOrder, TableSortByFieldStateBuilder, TooltipDisplayMode,
+  VizLegendOptionsBuilder, VizTooltipOptionsBuilder, BigValueColorMode, BigValueGraphMode, BigValueTextMode, GraphDrawStyle,
+  LineInterpolation, VisibilityMode, StackingConfigBuilder, StackingMode, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode,
+  BarGaugeDisplayMode, VizOrientation, TableCellHeight,
+} from '@grafana/grafana-foundation-sdk/common';
+import * as stats from '@grafana/grafana-foundation-sdk/stat';
+import * as tables from '@grafana/grafana-foundation-sdk/table';
+import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
+import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
+import * as bars from '@grafana/grafana-foundation-sdk/bargauge';
+import { info, max, own } from './promql.js';
+
+/**
+ * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').DynamicConfigValue} Property
+ * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').ValueMapping} Mapping
+ * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').Threshold} Step
+ * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').DataTransformerConfig} Transformation
+ * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').Panel} Panel
+ * @typedef {{build: () => Panel}} PanelBuilder
+ */
+
+/** The dashboards' identities never change: bookmarks and links hang on them. */
+export const uids = { stock: 'server-rental-stock', accounts: 'server-rental-accounts', status: 'server-rental-status' };
+
+/**
+ * Grafana 10.0 writes this version; newer ones bring it up to theirs, older ones
+ * would have to guess.
+ */
+const schemaVersion = 38;
+
+export const datasource = { type: 'prometheus', uid: '${datasource}' };
+
+export const colours = { good: 'green', fair: 'yellow', warn: 'orange', bad: 'red', plain: 'blue', muted: 'text', gone: 'dark-red', extra: 'purple' };
+
+/** Thresholds, from the lowest step up. The first holds below all others. */
+export const steps = {
+  /** @param {string} colour */
+  always: (colour) => [{ value: null, color: colour }],
+  noneIsGood: [{ value: null, color: colours.good }, { value: 1, color: colours.bad }],
+  noneIsWarning: [{ value: null, color: colours.good }, { value: 1, color: colours.warn }],
+  noneIsBad: [{ value: null, color: colours.bad }, { value: 1, color: colours.good }],
+  notBelowZero: [{ value: null, color: colours.bad }, { value: 0, color: colours.plain }],
+  aboveZeroIsBad: [{ value: null, color: colours.good }, { value: 0.01, color: colours.bad }],
+  /** Days until the money ends; the same bounds as the alert for unfunded renewals. */
+  daysLeft: [{ value: null, color: colours.bad }, { value: 2, color: colours.warn }, { value: 7, color: colours.good }],
+  /** Share of time in stock: rarely, now and then, mostly. */
+  share: [{ value: null, color: colours.bad }, { value: 0.2, color: colours.warn }, { value: 0.8, color: colours.good }],
+  /** Age of data in intervals: one is normal, the alert for stale data fires at ten. */
+  intervals: [{ value: null, color: colours.good }, { value: 3, color: colours.warn }, { value: 10, color: colours.bad }],
+  /** @param {number} warn @param {number} bad */
+  rising: (warn, bad) => [{ value: null, color: colours.good }, { value: warn, color: colours.warn }, { value: bad, color: colours.bad }],
+  /** @param {number} bad @param {number} warn */
+  falling: (bad, warn) => [{ value: null, color: colours.bad }, { value: bad, color: colours.warn }, { value: warn, color: colours.good }],
+};
+
+/**
+ * @param {Record<string, [string, string]>} texts what stands for a value, and its colour
+ * @returns {Mapping[]}
+ */
+function values(texts) {
+  const options = Object.fromEntries(Object.entries(texts).map(([value, [text, color]], index) => [value, { text, color, index }]));
+  return [{ type: MappingType.ValueToText, options }];
+}
+
+/** @param {string} pattern @param {string} color @returns {Mapping} */
+const wordsLike = (pattern, color) => ({ type: MappingType.RegexToText, options: { pattern, result: { color } } });
+
+export const mappings = {
+  stock: values({ 1: ['In stock', colours.good], 0: ['Sold out', colours.gone] }),
+  offered: values({ 1: ['●', colours.good], 0: ['○', colours.muted] }),
+  orderable: values({ 1: ['Can be ordered', colours.good], 0: ['Sold out', colours.gone] }),
+  operational: values({ 1: ['Operational', colours.good], 0: ['Not operational', colours.bad] }),
+  success: values({ 1: ['Working', colours.good], 0: ['Failing', colours.bad] }),
+  up: values({ 1: ['Up', colours.good], 0: ['Down', colours.bad] }),
+  enabled: values({ 1: ['On', colours.good], 0: ['Off', colours.warn] }),
+  token: values({ 1: ['Rejected', colours.bad], 0: ['Accepted', colours.good] }),
+  reload: values({ 1: ['Applied', colours.good], 0: ['Refused', colours.bad] }),
+  /** The provider's own words for states. Only one is known to be good. */
+  componentState: [wordsLike('^operational$', colours.good), wordsLike('^(?!operational$).+', colours.bad)],
+  /** Of these only active is documented as good; a word nobody knows yet is worth a look. */
+  serverStatus: [wordsLike('^active$', colours.good), wordsLike('^suspended$', colours.bad), wordsLike('^(?!active$|suspended$).+', colours.warn)],
+  topupStatus: [
+    wordsLike('^paid$', colours.good), wordsLike('^(pending|confirming)$', colours.plain), wordsLike('^failed$', colours.bad),
+    wordsLike('^(?!paid$|pending$|confirming$|failed$).+', colours.muted),
+  ],
+};
+
+/** @param {Step[]} list */
+export const thresholds = (list) => new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(list);
+
+/** @param {FieldColorModeId} mode @param {string} [fixedColor] */
+export const colour = (mode, fixedColor) => ({ build: () => ({ mode, ...(fixedColor && { fixedColor }) }) });
+
+// Links
+
+const runbooks = 'https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md';
+
+/** A link to what to do about an alert. @param {string} alert */
+export function runbook(alert) {
+  return new DashboardLinkBuilder(`Runbook: ${alert}`).type(DashboardLinkType.Link).url(`${runbooks}#${alert.toLowerCase()}`).targetBlank(true);
+}
+
+const titles = {
+  stock: 'Server rental: stock and prices',
+  accounts: 'Server rental: accounts and servers',
+  status: 'Server rental: provider status and exporter health',
+};
+
+/** The variables that every dashboard knows, for links that name no others. */
+const shared = '${datasource:queryparam}&${job:queryparam}&${instance:queryparam}';
+
+/**
+ * A link of a panel or a cell to another dashboard of the family.
+ * @param {keyof typeof uids} to
+ * @param {string} title
+ * @param {string} [query] variables to set there
+ */
+export function linkTo(to, title, query = '') {
+  return { title, url: `/d/${uids[to]}?${shared}${query && `&${query}`}`, targetBlank: false };
+}
+
+/** The same as a link in a panel's menu. @param {keyof typeof uids} to @param {string} title */
+export function panelLink(to, title) {
+  return new DashboardLinkBuilder(title).type(DashboardLinkType.Link).url(linkTo(to, title).url);
+}
+
+// Variables
+
+/**
+ * @param {string} name
+ * @param {string} label
+ * @param {string} query
+ * @param {string} description
+ */
+function choice(name, label, query, description) {
+  return new QueryVariableBuilder(name).label(label).description(description).datasource(datasource).query(query)
+    .refresh(VariableRefresh.OnTimeRangeChanged).sort(VariableSort.NaturalAsc).multi(true).includeAll(true).allValue('.+')
+    .current({ selected: true, text: ['All'], value: ['$__all'] });
+}
+
+/** @type {Record<string, () => {build: () => import('@grafana/grafana-foundation-sdk/dashboard').VariableModel}>} */
+const variables = {
+  datasource: () => new DatasourceVariableBuilder('datasource').label('Data source').description('The Prometheus that scrapes the exporter.').type('prometheus'),
+  job: () => choice('job', 'Job', 'label_values(server_rental_exporter_build_info, job)', 'Scrape jobs of the exporter.'),
+  instance: () => choice('instance', 'Instance', 'label_values(server_rental_exporter_build_info{job=~"$job"}, instance)', 'Exporters. Several of the same provider show everything once.'),
+  // From a metric that is there even while the provider refuses the token.
+  account: () => choice('account', 'Account', `label_values(${own('exporter_collector_interval_seconds', 'account!=""')}, account)`, 'Accounts as the exporter\'s configuration names them.'),
+  location: () => choice('location', 'Location', `label_values(${own('location_info')}, location)`, 'Locations of the provider.'),
+  plan: () => choice('plan', 'Plan', `label_values(${own('plan_info')}, plan)`, 'Plans of the catalog.'),
+  currency: () => new CustomVariableBuilder('currency').label('Currency').description('Currency of catalog prices. Balances and servers have US dollars only.')
+    .values('USD : usd, EUR : eur').current({ selected: true, text: 'USD', value: 'usd' })
+    .options([{ selected: true, text: 'USD', value: 'usd' }, { selected: false, text: 'EUR', value: 'eur' }]),
+};
+
+// Annotations
+
+/**
+ * @param {string} name
+ * @param {string} expr marks the time in which it is above 0
+ * @param {string} iconColor
+ * @param {{title: string, text: string, tags: string, enable: boolean}} o
+ */
+function annotation(name, expr, iconColor, o) {
+  const query = new AnnotationQueryBuilder().name(name).datasource(datasource).enable(o.enable).iconColor(iconColor).expr(expr).build();
+  // What the events say is the data source's part of the annotation, which the SDK leaves open.
+  return { build: () => ({ ...query, step: '60s', titleFormat: o.title, textFormat: o.text, tagKeys: o.tags }) };
+}
+
+/** @param {keyof typeof uids} on the dashboard, which decides what is shown at first */
+function annotations(on) {
+  return [
+    annotation('Restocks', `${info('plan', 'name', own('plan_info'))} * on (plan) group_right (name) ${max('plan', `increase(${own('plan_restocks_total')}[$__rate_interval])`)} > 0`,
+      colours.good, { title: '{{name}} is back in stock', text: 'Plan {{plan}}', tags: 'plan', enable: on === 'stock' }),
+    annotation('Incidents', `${max('location, component, state', own('component_state', 'state!="operational"'))} > 0`,
+      colours.bad, { title: '{{component}} in {{location}}: {{state}}', text: 'A component is not operational.', tags: 'location,component', enable: true }),
+    annotation('Maintenance', `${max('', own('maintenances_scheduled'))} > 0`,
+      colours.plain, { title: 'Maintenance is scheduled', text: 'The provider has scheduled maintenance.', tags: '', enable: on === 'status' }),
+  ];
+}
+
+// Queries
+
+/**
+ * The state of things now, with a text for the legend.
+ * @param {string} expr
+ * @param {string} legend
+ * @param {string} [refId]
+ */
+export const now = (expr, legend, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).instant().legendFormat(legend).refId(refId);
+
+/** The course of things. @param {string} expr @param {string} legend @param {string} [refId] */
+export const course = (expr, legend, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).range().legendFormat(legend).refId(refId);
+
+// Panels
+
+/**
+ * What every panel has.
+ * @typedef {object} Common
+ * @property {number} id stays the same when panels move, so that links to it hold
+ * @property {string} title
+ * @property {string} description
+ * @property {number} w
+ * @property {number} h
+ * @property {string} unit
+ * @property {number} [decimals]
+ * @property {Step[]} [steps]
+ * @property {Mapping[]} [mappings]
+ * @property {string} [noValue]
+ * @property {import('@grafana/grafana-foundation-sdk/cog').Builder<import('@grafana/grafana-foundation-sdk/dashboard').DashboardLink>[]} [links]
+ * @property {{matcher: {id: string, options?: any}, properties: Property[]}[]} [overrides]
+ */
+
+/** @template {stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | bars.PanelBuilder | import('@grafana/grafana-foundation-sdk/geomap').PanelBuilder | import('@grafana/grafana-foundation-sdk/barchart').PanelBuilder} T
+ * @param {T} panel @param {Common} o @returns {T}
+ */
+export function common(panel, o) {
+  panel.id(o.id).title(o.title).description(o.description).datasource(datasource).span(o.w).height(o.h).unit(o.unit);
+  if (o.decimals !== undefined) panel.decimals(o.decimals);
+  if (o.mappings) panel.mappings(o.mappings);
+  if (o.noValue) panel.noValue(o.noValue);
+  if (o.links) panel.links(o.links);
+  panel.thresholds(thresholds(o.steps ?? steps.always(colours.plain)));
+  for (const override of o.overrides ?? []) panel.withOverride(override);
+  return panel;
+}
+
+/** The other unit for what one query returns. @param {string} refId @param {Property[]} properties */
+export const forQuery = (refId, ...properties) => ({ matcher: { id: 'byFrameRefID', options: refId }, properties });
+/** @param {string} name @param {Property[]} properties */
+export const forName = (name, ...properties) => ({ matcher: { id: 'byName', options: name }, properties });
+/** @param {string} pattern @param {Property[]} properties */
+export const forPattern = (pattern, ...properties) => ({ matcher: { id: 'byRegexp', options: pattern }, properties });
+
+export const set = {
+  /** @param {string} value */
+  unit: (value) => ({ id: 'unit', value }),
+  /** @param {number} value */
+  decimals: (value) => ({ id: 'decimals', value }),
+  /** @param {string} fixedColor */
+  colour: (fixedColor) => ({ id: 'color', value: { mode: FieldColorModeId.Fixed, fixedColor } }),
+  /** @param {Step[]} list */
+  steps: (list) => ({ id: 'thresholds', value: { mode: ThresholdsMode.Absolute, steps: list } }),
+  /** @param {Mapping[]} value */
+  mappings: (value) => ({ id: 'mappings', value }),
+  dashed: { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } },
+  noFill: { id: 'custom.fillOpacity', value: 0 },
+  thin: { id: 'custom.lineWidth', value: 1 },
+};
+
+/**
+ * One number or a few, large.
+ * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, graph?: boolean, horizontal?: boolean}} o
+ * @param {...{build: () => any}} queries
+ */
+export function stat(o, ...queries) {
+  const panel = common(new stats.PanelBuilder(), o)
+    .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
+    .graphMode(o.graph ? BigValueGraphMode.Area : BigValueGraphMode.None)
+    .colorMode(o.colourMode ?? BigValueColorMode.Value)
+    .textMode(o.text ?? BigValueTextMode.Auto)
+    .orientation(o.horizontal ? VizOrientation.Horizontal : VizOrientation.Auto)
+    .colorScheme(colour(FieldColorModeId.Thresholds));
+  return panel.targets(queries);
+}
+
+/**
+ * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number}} o
+ * @param {...{build: () => any}} queries
+ */
+export function series(o, ...queries) {
+  const panel = common(new lines.PanelBuilder(), o)
+    .drawStyle(o.bars ? GraphDrawStyle.Bars : GraphDrawStyle.Line)
+    .lineWidth(o.bars ? 1 : 2)
+    .fillOpacity(o.fill ?? (o.bars ? 70 : o.stacked ? 30 : 5))
+    .lineInterpolation(o.stepped ? LineInterpolation.StepAfter : LineInterpolation.Linear)
+    .showPoints(VisibilityMode.Never)
+    .colorScheme(colour(FieldColorModeId.PaletteClassic))
+    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
+    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.Table).showLegend(true)
+      .placement(o.legendRight ? LegendPlacement.Right : LegendPlacement.Bottom).calcs(o.calcs ?? ['lastNotNull']));
+  if (o.stacked) panel.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A'));
+  if (o.showSteps) panel.thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
+  if (o.min !== undefined) panel.min(o.min);
+  if (o.max !== undefined) panel.max(o.max);
+  if (o.interval) panel.interval(o.interval);
+  if (o.points) panel.maxDataPoints(o.points);
+  if (o.spanNulls) panel.spanNulls(o.spanNulls);
+  return panel.targets(queries);
+}
+
+/**
+ * A coloured band for each series.
+ * @param {Common & {showValue?: boolean}} o
+ * @param {...{build: () => any}} queries
+ */
+export function timeline(o, ...queries) {
+  return common(new timelines.PanelBuilder(), o)
+    .mergeValues(true).showValue(o.showValue ? VisibilityMode.Auto : VisibilityMode.Never).rowHeight(0.8).lineWidth(0).fillOpacity(75)
+    .colorScheme(colour(FieldColorModeId.Thresholds))
+    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs([]))
+    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Single).sort(SortOrder.None))
+    .targets(queries);
+}
+
+/**
+ * Bars of the present values.
+ * @param {Common} o
+ * @param {...{build: () => any}} queries
+ */
+export function gauge(o, ...queries) {
+  return common(new bars.PanelBuilder(), o)
+    .displayMode(BarGaugeDisplayMode.Gradient).orientation(VizOrientation.Horizontal).showUnfilled(true).min(0)
+    .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
+    .colorScheme(colour(FieldColorModeId.Thresholds))
+    .targets(queries);
+}
+
+/**
+ * A column of a table: where it comes from and how it looks.
+ * @typedef {object} Column
+ * @property {string} from a label, or the refId of a query with # before it for its value
+ * @property {string} name its heading
+ * @property {string} [unit]
+ * @property {number} [decimals]
+ * @property {number} [width]
+ * @property {Step[]} [steps] colours the text
+ * @property {Mapping[]} [mappings] with colours for the text
+ * @property {boolean} [background] colours the cell instead
+ * @property {boolean} [bar] shows a bar; the value is between 0 and max
+ * @property {number} [max]
+ * @property {{title: string, url: string, targetBlank: boolean}} [link]
+ * @property {'left'|'center'|'right'} [align]
+ */
+
+/** @param {Column} c @returns {Property[]} */
+function looks(c) {
+  /** @type {Property[]} */
+  const all = [];
+  if (c.unit) all.push(set.unit(c.unit));
+  if (c.decimals !== undefined) all.push(set.decimals(c.decimals));
+  if (c.width) all.push({ id: 'custom.width', value: c.width });
+  if (c.align) all.push({ id: 'custom.align', value: c.align });
+  if (c.mappings) all.push(set.mappings(c.mappings));
+  if (c.steps) all.push(set.steps(c.steps));
+  if (c.bar) {
+    all.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 });
+    if (c.max !== undefined) all.push({ id: 'max', value: c.max });
+  } else if (c.background) {
+    all.push({ id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } });
+  } else if (c.mappings || c.steps) {
+    all.push({ id: 'custom.cellOptions', value: { type: 'color-text' } });
+  }
+  if (c.link) all.push({ id: 'links', value: [c.link] });
+  return all;
+}
+
+/**
+ * A table with one row for each thing. Its queries have the labels of the thing
+ * in common and are merged on them; what is not a column is left out.
+ * @param {Common & {columns: Column[], sort: string, descending?: boolean, drop?: string[], before?: Transformation[], join?: string}} o
+ * @param {Record<string, string>} queries by refId
+ */
+export function table(o, queries) {
+  const refIds = Object.keys(queries);
+  /** Grafana calls a value after its query, unless there is only one. @param {string} from */
+  const field = (from) => (!from.startsWith('#') ? from : refIds.length === 1 ? 'Value' : `Value ${from}`);
+  const used = o.columns.map((c) => field(c.from));
+  const unused = ['Time', 'Value', ...refIds.map((r) => `Value #${r}`), ...(o.drop ?? [])].filter((f) => !used.includes(f));
+  const panel = common(new tables.PanelBuilder(), o)
+    .targets(refIds.map((r) => now(queries[r], '', r).format(PromQueryFormat.Table)))
+    .transformations([
+      ...(o.before ?? []),
+      ...(o.join ? [{ id: 'joinByField', options: { byField: o.join, mode: 'outer' } }] : refIds.length > 1 ? [{ id: 'merge', options: {} }] : []),
+      {
+        id: 'organize',
+        options: {
+          excludeByName: Object.fromEntries(unused.map((f) => [f, true])),
+          indexByName: Object.fromEntries(used.map((f, i) => [f, i])),
+          renameByName: Object.fromEntries(o.columns.map((c, i) => [used[i], c.name])),
+        },
+      },
+    ])
+    .cellHeight(TableCellHeight.Sm).filterable(true)
+    .sortBy([new TableSortByFieldStateBuilder().displayName(o.sort).desc(o.descending ?? false)])
+    .colorScheme(colour(FieldColorModeId.Thresholds));
+  for (const c of o.columns) panel.overrideByName(c.name, looks(c));
+  return panel;
+}
+
+// Dashboards
+
+/**
+ * @typedef {{id: number, title: string, panels: PanelBuilder[]}} Row
+ */
+
+const width = 24;
+
+/**
+ * Puts each panel as high as it goes, and then as far to the left, so that small
+ * ones stack beside a large one. Returns where the next row begins.
+ * @param {Panel[]} panels @param {number} top
+ */
+function place(panels, top) {
+  const depth = Array(width).fill(top);
+  for (const panel of panels) {
+    const { w, h } = panel.gridPos ?? { w: width, h: 1 };
+    let at = { x: 0, y: Infinity };
+    for (let x = 0; x + w <= width; x++) {
+      const y = Math.max(...depth.slice(x, x + w));
+      if (y < at.y) at = { x, y };
+    }
+    panel.gridPos = { ...at, w, h };
+    depth.fill(at.y + h, at.x, at.x + w);
+  }
+  return Math.max(...depth);
+}
+
+/**
+ * @param {keyof typeof uids} name
+ * @param {{description: string, from: string, refresh: string, timezone: string, variables: string[], rows: Row[]}} o
+ */
+export function dashboard(name, o) {
+  const b = new DashboardBuilder(titles[name]).uid(uids[name]).description(o.description)
+    .tags(['server-rental', 'prometheus']).time({ from: o.from, to: 'now' }).refresh(o.refresh).timezone(o.timezone)
+    .tooltip(1).readonly().version(1)
+    .variables(o.variables.map((v) => variables[v]()))
+    .annotations(annotations(name))
+    .links([
+      ...Object.keys(uids).filter((other) => other !== name).map((other) => {
+        const to = /** @type {keyof typeof uids} */ (other);
+        return new DashboardLinkBuilder(titles[to].replace('Server rental: ', '')).type(DashboardLinkType.Link).icon('dashboard')
+          .url(`/d/${uids[to]}`).includeVars(true).keepTime(true);
+      }),
+      new DashboardLinkBuilder('runbooks').type(DashboardLinkType.Link).icon('doc').url(runbooks).targetBlank(true),
+    ]);
+  let y = 0;
+  for (const row of o.rows) {
+    b.withRow(new RowBuilder(row.title).id(row.id).gridPos({ x: 0, y, w: width, h: 1 }));
+    const panels = row.panels.map((p) => p.build());
+    y = place(panels, y + 1);
+    for (const panel of panels) b.withPanel({ build: () => panel });
+  }
+  return { ...b.build(), schemaVersion };
+}

@@ -2,7 +2,9 @@ package collector
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -103,7 +105,12 @@ func TestBadItems(t *testing.T) {
 				return map[string]any{"id": 999_999_999, "type": "topup", "amount": map[string]any{"usd": 1}}
 			}
 		}
-		for name, bad := range badItems(f, fresh) {
+		all := badItems(f, fresh)
+		for i, name := range slices.Sorted(maps.Keys(all)) {
+			if racing && i%3 != len(victim.Name)%3 {
+				continue // the others are for the other resources
+			}
+			bad := all[name]
 			t.Run(victim.Name+"/"+name, func(t *testing.T) {
 				inBubble(t, func(t *testing.T, r *rig) { leftOut(t, r, victim, bad) })
 			})

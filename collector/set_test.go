@@ -195,7 +195,7 @@ func TestApply(t *testing.T) {
 				case "gone":
 					same(t, "data", is, "")
 				case "third too":
-					same(t, "data at once", at, was)
+					same(t, "data at once", lacking(at, `account="third"`), was)
 					same(t, "data of the others", lacking(is, `account="third"`), was)
 					same(t, "series of the new one", strings.Count(is, `account="third"`), strings.Count(is, `account="other"`))
 				case "without other":
@@ -211,6 +211,53 @@ func TestApply(t *testing.T) {
 					same(t, "states", slices.Contains(r.samples(collectorSuccess.Name), `{account="",collector="plans"} 1`), false)
 				}
 				same(t, "log", r.log.take(t), "[]")
+			})
+		})
+	}
+}
+
+// TestApplyEnds counts what is asked for in eight minutes after a change: once a
+// minute what is still wanted, and nothing else.
+func TestApplyEnds(t *testing.T) {
+	before := func() Config {
+		c := every(time.Minute, 10*time.Minute, "plans", "status", "account", "servers")
+		c.Accounts = append(c.Accounts, accountOf("other", otherToken))
+		return c
+	}
+	all := []string{"/account main", "/account other", "/plans ", "/servers main", "/servers other", "/status "}
+	for _, c := range []struct {
+		name   string
+		change func(*Config)
+		want   []string
+	}{
+		{"nothing", func(*Config) {}, all},
+		{"an account less", func(c *Config) { c.Accounts = c.Accounts[:1] }, []string{"/account main", "/plans ", "/servers main", "/status "}},
+		{"no accounts", func(c *Config) { c.Accounts = nil }, []string{"/plans ", "/status "}},
+		{"collectors less", func(c *Config) { delete(c.Collectors, "plans"); delete(c.Collectors, "servers") }, []string{"/account main", "/account other", "/status "}},
+		{"another token source", func(c *Config) { c.Accounts[1].Identity = "another" }, all},
+		{"another API", func(c *Config) { c.API = "another" }, all},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig) {
+				r.sim.Change(func(w *simulator.World) { w.Accounts[otherToken] = simulator.ExampleAccount("other", time.Now()) })
+				r.run(before())
+				time.Sleep(30 * time.Second)
+				next := before()
+				c.change(&next)
+				r.run(next)
+				time.Sleep(2 * time.Minute)
+				asked := len(r.provider.requests(""))
+				time.Sleep(8 * time.Minute)
+				synctest.Wait()
+				counts := map[string]int{}
+				for _, a := range r.provider.requests("")[asked:] {
+					counts[a.path+" "+map[string]string{mainToken: "main", otherToken: "other"}[a.token]]++
+				}
+				want := map[string]int{}
+				for _, key := range c.want {
+					want[key] = 8
+				}
+				same(t, "requests", counts, want)
 			})
 		})
 	}

@@ -192,7 +192,11 @@ func TestLedgerCatchesUp(t *testing.T) {
 // during walks. What is shown must at every moment be the sums of the oldest so
 // many entries: none lost, none counted twice.
 func TestLedgerWhilePagesShift(t *testing.T) {
-	for seed := range uint64(40) {
+	seeds := uint64(40)
+	if racing {
+		seeds = 10
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
 				dice := rand.New(rand.NewPCG(seed, 1))

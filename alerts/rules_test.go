@@ -1,0 +1,137 @@
+package alerts_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ruleFile is a file of rules as Prometheus reads it.
+type ruleFile struct {
+	name   string
+	Groups []struct {
+		Name     string
+		Interval string
+		Rules    []rule
+	}
+}
+
+// rule is a recording rule or an alert.
+type rule struct {
+	Record, Alert string
+	Expr          string
+	For           string
+	Labels        map[string]string
+	Annotations   map[string]string
+}
+
+func (r rule) String() string {
+	if r.Alert != "" {
+		return r.Alert + " (" + r.Labels["severity"] + ")"
+	}
+	return r.Record
+}
+
+// all returns the rules of a file in the order of their evaluation.
+func (f ruleFile) all() []rule {
+	var all []rule
+	for _, g := range f.Groups {
+		all = append(all, g.Rules...)
+	}
+	return all
+}
+
+func ruleFiles(t *testing.T) []ruleFile {
+	t.Helper()
+	return read(t, "*.rules.yml", func(f *ruleFile, name string) { f.name = name })
+}
+
+// alerts returns every alert of every file.
+func alerts(t *testing.T) []rule {
+	t.Helper()
+	var all []rule
+	for _, f := range ruleFiles(t) {
+		for _, r := range f.all() {
+			if r.Alert != "" {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// testFile is a file of unit tests as promtool reads it.
+type testFile struct {
+	name  string
+	Rules []string   `yaml:"rule_files"`
+	Every string     `yaml:"evaluation_interval"`
+	Order []string   `yaml:"group_eval_order"`
+	Tests []testCase `yaml:"tests"`
+}
+
+type testCase struct {
+	Name     string
+	Interval string
+	Input    []struct{ Series, Values string } `yaml:"input_series"`
+	Alerts   []alertCase                       `yaml:"alert_rule_test"`
+	Exprs    []any                             `yaml:"promql_expr_test"`
+}
+
+// alertCase is what promtool is to find of one alert at one time.
+type alertCase struct {
+	Alertname string
+	Time      string      `yaml:"eval_time"`
+	Expected  *[]expected `yaml:"exp_alerts"` // nil where it was left out
+}
+
+type expected struct {
+	Labels      map[string]string `yaml:"exp_labels"`
+	Annotations map[string]string `yaml:"exp_annotations"`
+}
+
+// at is the time of the case.
+func (c alertCase) at(t *testing.T) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(c.Time)
+	if err != nil {
+		t.Fatalf("%s: eval_time: %v", c.Alertname, err)
+	}
+	return d
+}
+
+func testFiles(t *testing.T) []testFile {
+	t.Helper()
+	return read(t, "tests/*.test.yml", func(f *testFile, name string) { f.name = name })
+}
+
+// read decodes every file of a pattern; a key that is not expected is an error.
+func read[T any](t *testing.T, pattern string, named func(*T, string)) []T {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no file matches %s: %v", pattern, err)
+	}
+	slices.Sort(names)
+	var all []T
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := yaml.NewDecoder(f)
+		d.KnownFields(true)
+		var v T
+		err = d.Decode(&v)
+		f.Close()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		named(&v, name)
+		all = append(all, v)
+	}
+	return all
+}

@@ -31,12 +31,15 @@ func account() Resource {
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{accountInfo, accountBalance, accountTwoFactor, accountCreated},
 		open: func() fetch {
-			return object("/account", func(b *metric.Builder, a *accountData, _ *faults) any {
+			return object("/account", func(b *metric.Builder, a *accountData, _ *faults) (any, error) {
+				if a.ID == "" {
+					return nil, errNoID
+				}
 				b.Add(accountInfo, 1, a.ID, a.Name)
 				metric.Put(b, accountBalance, a.Balance.USD)
 				b.Bool(accountTwoFactor, a.TwoFactor)
 				metric.Put(b, accountCreated, a.CreatedAt)
-				return balance(a.Balance.USD)
+				return balance(a.Balance.USD), nil
 			})
 		},
 	}

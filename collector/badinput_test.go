@@ -90,7 +90,8 @@ func miseries() []misery {
 		{name: "1e999 in an object", answer: text(`{"data":{"ongoing":1e999,"balance":{"usd":-1e999}}}`), only: objects, reason: rentalapi.Decode, logged: "not a"},
 		{name: "year 0001 in an object", answer: text(`{"data":{"updated_at":"0001-01-01T00:00:00Z","created_at":"0001-01-01T00:00:00Z"}}`), only: objects, reason: rentalapi.Decode, logged: "not a time from 1970 on"},
 		{name: "negative counts in an object", answer: text(`{"data":{"scheduled":-1,"balance":{"usd":-1e300}}}`), only: objects, reason: rentalapi.Decode, logged: "not a"},
-		{name: "300 KB of text in an object", answer: text(`{"data":{"overall":"` + strings.Repeat("x", 300<<10) + `","name":"` + strings.Repeat("x", 300<<10) + `"}}`), only: objects, reason: rentalapi.Decode, logged: "307200 bytes, more than 2048"},
+		{name: "no id", answer: text(`{"data":{"name":"main"}}`), only: []string{"/account"}, reason: rentalapi.Decode, logged: "id: missing"},
+		{name: "300 KB of text in an object", answer: text(`{"data":{"id":"acc","overall":"` + strings.Repeat("x", 300<<10) + `","name":"` + strings.Repeat("x", 300<<10) + `"}}`), only: objects, reason: rentalapi.Decode, logged: "307200 bytes, more than 2048"},
 
 		{name: "endless text", fault: simulator.Endless, huge: true, reason: rentalapi.TooLarge, logged: "too large", network: true},
 		{name: "endless white space", answer: endless(`{"data":[`, " "), only: some, huge: true, reason: rentalapi.TooLarge, logged: "too large"},

@@ -164,7 +164,7 @@ func (r *reader[T]) read(raw json.RawMessage) {
 
 // object fetches a resource that is a single object. What cannot be shown is an
 // error, so that the last good answer stays.
-func object[T any](endpoint string, show func(b *metric.Builder, v *T, invalid *faults) any) fetch {
+func object[T any](endpoint string, show func(b *metric.Builder, v *T, invalid *faults) (data any, err error)) fetch {
 	return func(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error) {
 		var s snapshot
 		err := api.Object(ctx, endpoint, func(raw json.RawMessage) error {
@@ -172,7 +172,9 @@ func object[T any](endpoint string, show func(b *metric.Builder, v *T, invalid *
 			if err := decode(raw, &v); err != nil {
 				return err
 			}
-			return b.Item(func() { s.data = show(b, &v, &s.invalid) })
+			var unknown error
+			err := b.Item(func() { s.data, unknown = show(b, &v, &s.invalid) })
+			return errors.Join(unknown, err)
 		})
 		if err != nil {
 			return snapshot{}, err

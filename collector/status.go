@@ -40,7 +40,7 @@ func status() Resource {
 	}
 }
 
-func showStatus(b *metric.Builder, s *providerStatus, invalid *faults) any {
+func showStatus(b *metric.Builder, s *providerStatus, invalid *faults) (any, error) {
 	b.Add(statusInfo, 1, s.Overall)
 	metric.Put(b, incidents, s.Ongoing)
 	metric.Put(b, maintenances, s.Scheduled)
@@ -60,7 +60,7 @@ func showStatus(b *metric.Builder, s *providerStatus, invalid *faults) any {
 			invalid.add(showComponent(b, id, name, l.Components[name]))
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func showComponent(b *metric.Builder, location, name string, raw json.RawMessage) error {

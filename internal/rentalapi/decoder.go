@@ -130,11 +130,14 @@ func (d *decoder) delim(want json.Delim, otherwise string) error {
 // and a place, nothing of the content.
 func syntax(err error) error {
 	var read *readError
+	var number *json.UnmarshalTypeError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &read):
 		return err
+	case errors.As(err, &number): // its text repeats the number, however long
+		return errors.New("answer: a number out of range")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("answer: ends too early")
 	default:

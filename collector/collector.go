@@ -178,7 +178,7 @@ func (s *Set) adjust(sc *scope, enabled map[string]refresh.Settings) []*source {
 		switch {
 		case r.Account != (sc.account != ""):
 		case !on && at >= 0:
-			sc.sources[at].end()
+			sc.sources[at].stop()
 		case !on:
 		case at >= 0:
 			sc.sources[at].Set(settings)
@@ -266,15 +266,13 @@ func (s *Set) watchToken(ctx context.Context, sc *scope) {
 
 func (sc *scope) close() {
 	for _, src := range sc.sources {
-		src.end()
+		src.stop()
 	}
 	if sc.poll != nil {
 		sc.poll()
 	}
 	sc.api.Close()
 }
-
-func (src *source) end() { src.stop() }
 
 // String names a source in messages.
 func (src *source) String() string {

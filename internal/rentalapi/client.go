@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -237,13 +236,8 @@ func (c *Client) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	c.mu.Unlock()
-	accounts := make([]string, 0, len(latest))
-	for a := range latest {
-		accounts = append(accounts, a)
-	}
-	sort.Strings(accounts)
-	for _, a := range accounts {
-		m, err := backoffUntil.Metric(float64(latest[a].UnixMilli())/1000, a)
+	for account, until := range latest {
+		m, err := backoffUntil.Metric(float64(until.UnixMilli())/1000, account)
 		if err != nil {
 			m = prometheus.NewInvalidMetric(backoffUntil.Desc(), fmt.Errorf("account: %w", err))
 		}

@@ -357,6 +357,7 @@ func (s *stage) recover(tr *troubles) {
 	s.amu.Lock()
 	s.ambushes = nil
 	s.amu.Unlock()
+	synctest.Wait() // what happens during a request is over
 	s.net.slow(func() time.Duration { return 0 })
 	s.change(func(w *simulator.World) {
 		for label, c := range s.tokens {

@@ -16,7 +16,7 @@ import (
 type troubles struct {
 	*stage
 	rng     *rand.Rand
-	removes []func()
+	removes []func()       // of the faults; guarded by amu, for they may be ended during a request
 	n       map[string]int // how often what happened
 }
 
@@ -116,6 +116,8 @@ func (tr *troubles) fault() {
 		f.Times = 1 + rng.IntN(2) // each costs the test real time
 	}
 	tr.n[f.Kind.String()]++
+	tr.amu.Lock()
+	defer tr.amu.Unlock()
 	tr.removes = append(tr.removes, tr.sim.Inject(f))
 	if len(tr.removes) > 4 {
 		tr.removes[0]()

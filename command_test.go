@@ -190,7 +190,7 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestOnceOutputFails(t *testing.T) {
 	t.Parallel()
 	var log buffer
-	code := run(t.Context(), process{
+	code := run(t.Context(), invocation{
 		args: []string{"--demo", "--once"}, getenv: func(string) string { return "" }, stdout: full{}, stderr: &log,
 	})
 	if code != 1 || !strings.Contains(log.String(), "no space left on device") {

@@ -24,6 +24,7 @@ import (
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/process"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/web"
@@ -243,7 +244,12 @@ func (e *exporter) once(ctx context.Context, w io.Writer) error {
 
 // handler serves everything there is.
 func (e *exporter) handler(ctx context.Context) http.Handler {
-	e.own.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	e.own.MustRegister(collectors.NewGoCollector())
+	if c, err := process.New(); err != nil {
+		level.Warn(e.logger).Log("msg", "metrics of the process are missing", "err", err)
+	} else {
+		e.own.MustRegister(c)
+	}
 	metrics := promhttp.InstrumentMetricHandler(e.own, e.metrics(ctx))
 	o := web.Options{
 		Version: version.Info(), API: e.source, MetricsPath: e.options.telemetryPath, Metrics: metrics,

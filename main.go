@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -32,22 +33,30 @@ const name = "server_rental_exporter"
 //go:embed VERSION
 var versionFile string
 
+// gcPercent is how much garbage there may be for each hundred bytes in use. What a
+// refresh makes is dropped at once, so that half of Go's usual 100 costs little
+// processor time, and saves a quarter of the memory. GOGC sets another.
+const gcPercent = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	if version.Version == "" {
 		version.Version = strings.TrimSpace(versionFile)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	code := run(ctx, process{
+	code := run(ctx, invocation{
 		args: os.Args[1:], getenv: os.Getenv, stdout: os.Stdout, stderr: os.Stderr, hangup: hangup,
 	})
 	stop()
 	os.Exit(code)
 }
 
-// process is what run needs of the world around it.
-type process struct {
+// invocation is what run needs of the world around it.
+type invocation struct {
 	args           []string
 	getenv         func(string) string
 	stdout, stderr io.Writer
@@ -55,32 +64,32 @@ type process struct {
 }
 
 // run is the whole program; it returns the exit status. It ends well when ctx ends.
-func run(ctx context.Context, p process) int {
-	o, err := parse(p.args)
+func run(ctx context.Context, in invocation) int {
+	o, err := parse(in.args)
 	if err != nil {
-		fmt.Fprintf(p.stderr, "%s: command line: %v; try --help\n", name, err)
+		fmt.Fprintf(in.stderr, "%s: command line: %v; try --help\n", name, err)
 		return 1
 	}
-	cfg, err := o.load(p.getenv)
+	cfg, err := o.load(in.getenv)
 	if err != nil {
-		fmt.Fprintln(p.stderr, err)
+		fmt.Fprintln(in.stderr, err)
 		return 1
 	}
 	if o.Check() {
-		printCost(p.stdout, cfg)
+		printCost(in.stdout, cfg)
 		return 0
 	}
-	logger := newLogger(p.stderr, o.logLevel, o.logFormat)
-	e, err := newExporter(ctx, o, p.getenv, logger, cfg)
+	logger := newLogger(in.stderr, o.logLevel, o.logFormat)
+	e, err := newExporter(ctx, o, in.getenv, logger, cfg)
 	if err != nil {
 		level.Error(logger).Log("msg", "start failed", "err", err)
 		return 1
 	}
 	defer e.close()
 	if o.once {
-		err = e.once(ctx, p.stdout)
+		err = e.once(ctx, in.stdout)
 	} else {
-		err = e.serve(ctx, p.hangup)
+		err = e.serve(ctx, in.hangup)
 	}
 	if err != nil {
 		level.Error(logger).Log("msg", "failed", "err", err)

@@ -203,7 +203,7 @@ func launch(t testing.TB, env environment, args ...string) *program {
 	}
 	go func() {
 		defer close(p.ended)
-		p.code = run(ctx, process{
+		p.code = run(ctx, invocation{
 			args: args, getenv: func(name string) string { return env[name] },
 			stdout: p.out, stderr: p.log, hangup: p.hangup,
 		})

@@ -92,7 +92,7 @@ func showServer(b *metric.Builder, s *server) {
 // fleet is a servers snapshot's data.
 type fleet struct {
 	renewals renewals
-	active   []*server // for service discovery
+	active   []Server // for service discovery; without the account
 }
 
 func showServers(b *metric.Builder, m *serversMeta, shown []*server) any {
@@ -106,14 +106,16 @@ func showServers(b *metric.Builder, m *serversMeta, shown []*server) any {
 		}
 		byStatus[status]++
 		if status == "active" {
-			f.active = append(f.active, s)
+			f.active = append(f.active, Server{
+				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: status, IPv4: s.IPv4,
+			})
 		}
 		if p := s.Price.Monthly.USD; p != nil {
 			cost += microsOf(*p)
 			f.renewals.add(s.RenewsAt, *p)
 		}
 	}
-	slices.SortFunc(f.active, func(a, b *server) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(f.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
 	for status, n := range byStatus {
 		b.Add(serversByStatus, n, status)
 	}
@@ -150,10 +152,8 @@ func (s *Set) ActiveServers(account string) ([]Server, error) {
 			return nil, err
 		}
 		for _, v := range owned.active {
-			found = append(found, Server{
-				Account: sc.account, ID: v.ID, Plan: v.Plan, Location: v.Location, OS: v.OS,
-				Hostname: v.Hostname, Status: *v.Status, IPv4: v.IPv4,
-			})
+			v.Account = sc.account
+			found = append(found, v)
 		}
 	}
 	if !known {

@@ -13,14 +13,12 @@ package exposition
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/flate"
-	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -37,10 +35,6 @@ const (
 	Zstd     Coding = "zstd"
 )
 
-// deflateLevel is the level at which klauspost's deflate costs a third of the
-// standard library's default, for a few percent more bytes.
-const deflateLevel = 6
-
 // Form is what an answer looks like on the wire.
 type Form struct {
 	// Format is one of Formats, without an escaping scheme: no name of the exporter
@@ -54,52 +48,24 @@ type Block struct {
 	metrics []prometheus.Metric
 	descs   []*prometheus.Desc
 
+	making sync.Mutex // held while pieces are made
+
 	mu   sync.Mutex
 	kept map[Form]*piece
 	took time.Duration
 }
 
-// piece is a block in one form.
+// piece is a block in one form. It does not change once made.
 type piece struct {
-	make  sync.Once
-	bytes []byte
+	parts [][]byte
 	size  int64  // before compression
-	sum   uint32 // CRC-32 before compression
-	err   error
+	sum   uint32 // CRC-32 before compression, where the coding needs it
+	err   error  // what was left out
 }
 
 // NewBlock returns a block of the metrics, each of which must have one of descs.
 func NewBlock(metrics []prometheus.Metric, descs []*prometheus.Desc) *Block {
 	return &Block{metrics: metrics, descs: descs, kept: map[Form]*piece{}}
-}
-
-// Describe implements prometheus.Collector.
-func (b *Block) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range b.descs {
-		ch <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (b *Block) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range b.metrics {
-		ch <- m
-	}
-}
-
-// families checks, sorts and returns the block's metrics, as any registry does.
-// What is inconsistent is left out and is the error.
-func (b *Block) families() ([]*dto.MetricFamily, error) {
-	r := prometheus.NewRegistry()
-	if err := r.Register(b); err != nil {
-		return nil, fmt.Errorf("block: %w", err)
-	}
-	return r.Gather()
-}
-
-// Prepare makes the block ready in a form, so that no scrape has to wait for it.
-func (b *Block) Prepare(f Form) error {
-	return b.in(f).err
 }
 
 // Size returns the bytes that the block holds in all forms.
@@ -108,51 +74,119 @@ func (b *Block) Size() int {
 	defer b.mu.Unlock()
 	n := 0
 	for _, p := range b.kept {
-		n += len(p.bytes)
+		for _, part := range p.parts {
+			n += cap(part)
+		}
 	}
 	return n
 }
 
-// Took returns how long it took to make the block in the form that took longest.
+// Took returns how long the last making of pieces took.
 func (b *Block) Took() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.took
 }
 
-// in returns the block in a form. The first call of each form makes it.
+// in returns the block in a form, which is made where it was not before.
 func (b *Block) in(f Form) *piece {
-	b.mu.Lock()
-	p := b.kept[f]
-	if p == nil {
-		p = &piece{}
-		b.kept[f] = p
+	if p := b.ready(f); p != nil {
+		return p
 	}
-	b.mu.Unlock()
-	p.make.Do(func() {
-		began := time.Now()
-		families, err := b.families()
-		p.err = err
-		var raw bytes.Buffer
-		if err := encode(&raw, families, f.Format); err != nil {
-			p.err = err
-			return
+	b.Prepare(f)
+	return b.ready(f)
+}
+
+func (b *Block) ready(f Form) *piece {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kept[f]
+}
+
+// Prepare makes the block ready in these forms, so that no scrape has to wait for
+// it. All forms together take one pass, a family at a time: what a scrape of the
+// plain registry holds of all families at once is many times the bytes of a form.
+func (b *Block) Prepare(forms ...Form) {
+	b.making.Lock()
+	defer b.making.Unlock()
+	var writers []*writer
+	for _, f := range forms {
+		if b.ready(f) == nil {
+			writers = append(writers, newWriter(f))
 		}
-		p.size = int64(raw.Len())
-		if f.Coding == Gzip {
-			p.sum = crc32.ChecksumIEEE(raw.Bytes())
+	}
+	if len(writers) == 0 {
+		return
+	}
+	began := time.Now()
+	var failed error
+	var raw bytes.Buffer
+	for _, d := range b.descs {
+		families, err := family{d, b.metrics}.gather()
+		failed = errors.Join(failed, err)
+		for _, format := range Formats() {
+			failed = errors.Join(failed, write(writers, format, families, &raw))
 		}
-		bytes, err := compress(raw.Bytes(), f.Coding)
-		if err != nil {
-			p.err = err
-			return
+	}
+	for _, w := range writers {
+		p, err := w.end()
+		p.err = errors.Join(failed, err)
+		b.keep(w.form, p)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.took = time.Since(began)
+}
+
+func (b *Block) keep(f Form, p *piece) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kept[f] = p
+}
+
+// family is what a block has of one metric family.
+type family struct {
+	desc    *prometheus.Desc
+	metrics []prometheus.Metric // of the whole block
+}
+
+// Describe implements prometheus.Collector.
+func (f family) Describe(ch chan<- *prometheus.Desc) { ch <- f.desc }
+
+// Collect implements prometheus.Collector.
+func (f family) Collect(ch chan<- prometheus.Metric) {
+	for _, m := range f.metrics {
+		if m.Desc() == f.desc {
+			ch <- m
 		}
-		b.mu.Lock()
-		p.bytes = bytes
-		b.took = max(b.took, time.Since(began))
-		b.mu.Unlock()
-	})
-	return p
+	}
+}
+
+// gather checks and sorts the family, as any registry does. What is inconsistent
+// is left out and is the error.
+func (f family) gather() ([]*dto.MetricFamily, error) {
+	r := prometheus.NewRegistry()
+	if err := r.Register(f); err != nil {
+		return nil, fmt.Errorf("block: %w", err)
+	}
+	return r.Gather()
+}
+
+// write encodes families and hands them to the writers of the format.
+func write(writers []*writer, format expfmt.Format, families []*dto.MetricFamily, raw *bytes.Buffer) error {
+	raw.Reset()
+	var failed error
+	for _, w := range writers {
+		if w.form.Format != format {
+			continue
+		}
+		if raw.Len() == 0 {
+			failed = errors.Join(failed, encode(raw, families, format))
+		}
+		_, err := w.Write(raw.Bytes())
+		failed = errors.Join(failed, err)
+	}
+	return failed
 }
 
 // encode writes families without what ends a whole answer.
@@ -165,42 +199,3 @@ func encode(w io.Writer, families []*dto.MetricFamily, f expfmt.Format) error {
 	}
 	return nil
 }
-
-// compress returns raw in a coding, such that more may follow.
-func compress(raw []byte, c Coding) ([]byte, error) {
-	switch c {
-	case Gzip:
-		w := deflaters.Get().(*flate.Writer)
-		defer deflaters.Put(w)
-		out := bytes.NewBuffer(make([]byte, 0, len(raw)/8))
-		w.Reset(out)
-		if _, err := w.Write(raw); err != nil {
-			return nil, err
-		}
-		if err := w.Flush(); err != nil {
-			return nil, err
-		}
-		return bytes.Clone(out.Bytes()), nil
-	case Zstd:
-		return bytes.Clone(zstdEncoder().EncodeAll(raw, make([]byte, 0, len(raw)/8))), nil
-	default:
-		return bytes.Clone(raw), nil
-	}
-}
-
-var deflaters = sync.Pool{New: func() any {
-	w, err := flate.NewWriter(nil, deflateLevel)
-	if err != nil {
-		panic(err) // the level is a constant
-	}
-	return w
-}}
-
-// zstdEncoder is made when the first client asks for zstd, which Prometheus does not.
-var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		panic(err) // the options are constants
-	}
-	return e
-})

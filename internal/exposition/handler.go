@@ -1,10 +1,9 @@
 package exposition
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
-	"hash/crc32"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -62,13 +61,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		a.add(p)
 	}
-	last, err := h.own(f.Format)
-	if err != nil {
-		h.Failed("encoding", err)
-		http.Error(w, "An error has occurred while serving metrics:\n\n"+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	if err := a.end(last); err != nil {
+	if err := a.end(h.own(f)); err != nil {
 		h.Failed("encoding", err)
 		http.Error(w, "An error has occurred while serving metrics:\n\n"+err.Error(), http.StatusInternalServerError)
 		return
@@ -91,22 +84,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// own encodes what changes all the time, and what ends an answer.
-func (h *Handler) own(f expfmt.Format) ([]byte, error) {
+// own makes a piece of what changes all the time, and of what ends an answer.
+func (h *Handler) own(f Form) (*piece, error) {
 	families, err := h.Own.Gather()
 	if err != nil {
 		h.Failed("gathering", err)
 	}
-	var out bytes.Buffer
-	if err := encode(&out, families, f); err != nil {
-		return nil, err
+	w := newWriter(f)
+	err = encode(w, families, f.Format)
+	if c, ok := expfmt.NewEncoder(w, f.Format).(expfmt.Closer); ok {
+		err = errors.Join(err, c.Close())
 	}
-	if c, ok := expfmt.NewEncoder(&out, f).(expfmt.Closer); ok {
-		if err := c.Close(); err != nil {
-			return nil, err
-		}
-	}
-	return out.Bytes(), nil
+	p, ended := w.end()
+	return p, errors.Join(err, ended)
 }
 
 // note remembers that a form is asked for.
@@ -156,9 +146,7 @@ func (h *Handler) Keep(ctx context.Context, renewed <-chan struct{}) {
 		}
 		began := time.Now()
 		for _, b := range h.Blocks() {
-			for _, f := range h.Asked() {
-				_ = b.Prepare(f) // the scrape that meets an error tells of it
-			}
+			b.Prepare(h.Asked()...) // the scrape that meets an error tells of it
 		}
 		rest := time.NewTimer(max(minRest, restFactor*time.Since(began)))
 		select {
@@ -185,7 +173,9 @@ func (a *answer) add(p *piece) {
 	if len(a.parts) == 0 && a.form.Coding == Gzip {
 		a.write([]byte(gzipHeader))
 	}
-	a.write(p.bytes)
+	for _, part := range p.parts {
+		a.write(part)
+	}
 	if a.form.Coding == Gzip {
 		a.sum = combine(a.sum, p.sum, p.size)
 		a.size += p.size
@@ -197,13 +187,12 @@ func (a *answer) write(b []byte) {
 	a.length += len(b)
 }
 
-// end adds the last part and what ends the coding.
-func (a *answer) end(raw []byte) error {
-	packed, err := compress(raw, a.form.Coding)
+// end adds the last piece and what ends the coding.
+func (a *answer) end(last *piece, err error) error {
 	if err != nil {
 		return err
 	}
-	a.add(&piece{bytes: packed, size: int64(len(raw)), sum: crc32.ChecksumIEEE(raw)})
+	a.add(last)
 	if a.form.Coding == Gzip {
 		// An empty last block, then the trailer: checksum and size modulo 2^32.
 		trailer := []byte{0x03, 0x00}
@@ -214,15 +203,18 @@ func (a *answer) end(raw []byte) error {
 	return nil
 }
 
-// negotiateFormat picks one of Formats, and the whole content type that says so.
+// negotiateFormat picks the format of an answer, and the whole content type that
+// says so. Both versions of OpenMetrics are written in the same way.
 func negotiateFormat(h http.Header) (expfmt.Format, string) {
 	with := expfmt.NegotiateAccept(h, Formats()...)
-	for _, f := range Formats() {
-		if strings.HasPrefix(string(with), string(f)) {
-			return f, string(with)
-		}
+	switch with.FormatType() {
+	case expfmt.TypeOpenMetrics:
+		return expfmt.FmtOpenMetrics_1_0_0, string(with)
+	case expfmt.TypeProtoDelim:
+		return expfmt.FmtProtoDelim, string(with)
+	default:
+		return expfmt.FmtText, string(with)
 	}
-	return with, string(with)
 }
 
 // negotiateCoding picks the coding that a client likes best, of those offered.

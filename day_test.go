@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +15,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/pipenet"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
@@ -27,19 +26,16 @@ import (
 type provider struct {
 	sim    *simulator.Simulator
 	server *http.Server
-	conns  chan net.Conn
-	done   chan struct{}
+	net    *pipenet.Listener
 
 	mu      sync.Mutex
 	arrived map[string][]time.Time // by token; empty for public
-	lag     func() time.Duration   // how long a connection takes to come up
 }
 
 func newProvider(t *testing.T, o simulator.Options) *provider {
 	t.Helper()
 	p := &provider{
-		sim: simulator.New(o), conns: make(chan net.Conn), done: make(chan struct{}),
-		arrived: map[string][]time.Time{}, lag: func() time.Duration { return 0 },
+		sim: simulator.New(o), net: pipenet.Listen(), arrived: map[string][]time.Time{},
 	}
 	p.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token := r.Header.Get("Authorization")
@@ -48,50 +44,14 @@ func newProvider(t *testing.T, o simulator.Options) *provider {
 		p.mu.Unlock()
 		p.sim.ServeHTTP(w, r)
 	})}
-	go func() { _ = p.server.Serve(p) }()
+	go func() { _ = p.server.Serve(p.net) }()
 	t.Cleanup(func() { _ = p.server.Close() })
 	return p
 }
 
-func (p *provider) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *provider) Close() error {
-	close(p.done)
-	return nil
-}
-
-func (p *provider) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
-
-func (p *provider) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	p.mu.Lock()
-	lag := p.lag()
-	p.mu.Unlock()
-	select {
-	case <-time.After(lag):
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	ours, theirs := net.Pipe()
-	select {
-	case p.conns <- theirs:
-		return ours, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 func (p *provider) settings(t *testing.T, limits rentalapi.Limits) rentalapi.Settings {
 	t.Helper()
-	transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(p.dial))
+	transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(p.net.Dial))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +136,7 @@ func (d day) run(t *testing.T, rng *rand.Rand) {
 	total, busiest := 0, 0
 	for token, times := range p.arrived {
 		total += len(times)
-		most := peak(times)
+		most := simulator.Peak(times)
 		if token == "" {
 			t.Logf("public: at most %d requests within 60 s", most)
 			if most > 59 {
@@ -194,19 +154,6 @@ func (d day) run(t *testing.T, rng *rand.Rand) {
 	if len(p.arrived[""]) < int(d.length.Minutes()) {
 		t.Errorf("only %d public requests in %v: the exporter hardly asked", len(p.arrived[""]), d.length)
 	}
-}
-
-// peak returns the most requests that arrived within any 60 seconds, ends included.
-func peak(times []time.Time) int {
-	slices.SortFunc(times, time.Time.Compare)
-	most, first := 0, 0
-	for last := range times {
-		for times[last].Sub(times[first]) > time.Minute {
-			first++
-		}
-		most = max(most, last-first+1)
-	}
-	return most
 }
 
 // troubles is what happens to the provider and the exporter.
@@ -235,9 +182,7 @@ func (tr *troubles) next() bool {
 		tr.end()
 	case n == 7: // the network becomes slow, or fast again
 		most := time.Duration(tr.rng.IntN(2)) * 4 * time.Second
-		tr.provider.mu.Lock()
-		tr.provider.lag = func() time.Duration { return time.Duration(tr.rng.Int64N(int64(most) + 1)) }
-		tr.provider.mu.Unlock()
+		tr.provider.net.Slow(func() time.Duration { return time.Duration(rand.Int64N(int64(most) + 1)) })
 	case n == 8: // a token is replaced, or the old one put back
 		i := tr.rng.IntN(tr.accounts)
 		tr.rotated[i] = !tr.rotated[i]

@@ -117,7 +117,7 @@ func schedule(t *testing.T, rng *rand.Rand) map[string]int {
 	s.end()
 	time.Sleep(time.Minute) // connections that are still coming up give up
 	synctest.Wait()
-	if n := s.net.left(); n > 0 {
+	if n := s.net.Open(); n > 0 {
 		t.Errorf("%d connections are left", n)
 	}
 	s.budgets(tr)
@@ -356,7 +356,7 @@ func (s *stage) recover(tr *troubles) {
 	s.ambushes = nil
 	s.amu.Unlock()
 	synctest.Wait() // what happens during a request is over
-	s.net.slow(func() time.Duration { return 0 })
+	s.net.Slow(func() time.Duration { return 0 })
 	s.change(func(w *simulator.World) {
 		for label, c := range s.tokens {
 			c.fault = nil
@@ -436,23 +436,10 @@ func (s *stage) budgets(tr *troubles) {
 		if token == "" {
 			limit = s.allowed.Public
 		}
-		if most := peak(times); most > limit {
+		if most := simulator.Peak(times); most > limit {
 			s.t.Errorf("%q: %d requests within 60 s, more than %d", token, most, limit)
 		}
 	}
-}
-
-// peak returns the most requests that arrived within any 60 seconds, ends included.
-func peak(times []time.Time) int {
-	slices.SortFunc(times, time.Time.Compare)
-	most, first := 0, 0
-	for last := range times {
-		for times[last].Sub(times[first]) > time.Minute {
-			first++
-		}
-		most = max(most, last-first+1)
-	}
-	return most
 }
 
 // secrets fails the test where a text tells what nobody should read.

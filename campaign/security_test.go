@@ -103,13 +103,13 @@ func newProxy(t *testing.T) (*recorder, string) {
 			return
 		}
 		w.WriteHeader(http.StatusOK)
-		from, _, err := http.NewResponseController(w).Hijack()
+		from, begun, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			_ = to.Close()
 			return
 		}
 		go func() {
-			_, _ = io.Copy(to, from)
+			_, _ = io.Copy(to, begun) // the client may have sent something already
 			_ = to.Close()
 		}()
 		_, _ = io.Copy(from, to)

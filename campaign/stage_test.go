@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,6 +21,7 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/internal/pipenet"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
@@ -33,7 +33,7 @@ import (
 type stage struct {
 	t       *testing.T
 	sim     *simulator.Simulator
-	net     *pipes
+	net     *pipenet.Listener
 	server  *http.Server
 	client  *rentalapi.Client
 	set     *collector.Set
@@ -103,7 +103,7 @@ func labels() []string { return []string{"main", "lab", "spare"} }
 
 func newStage(t *testing.T, rng *rand.Rand) *stage {
 	s := &stage{
-		t: t, net: newPipes(), families: map[string]string{}, tokens: map[string]*credential{}, past: map[string][]version{},
+		t: t, net: pipenet.Listen(), families: map[string]string{}, tokens: map[string]*credential{}, past: map[string][]version{},
 		restocks: map[string]float64{}, arrived: map[string][]time.Time{}, counted: map[string]values{},
 	}
 	for _, r := range collector.Resources() {
@@ -265,7 +265,7 @@ func (s *stage) handler() http.Handler {
 }
 
 func (s *stage) settings() rentalapi.Settings {
-	transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(s.net.dial))
+	transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(s.net.Dial))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -337,91 +337,6 @@ func (s *stage) end() {
 
 // errUnreadable is that of a token file.
 var errUnreadable = errors.New("token file: permission denied")
-
-// pipes is a network in memory.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	mu    sync.Mutex
-	lag   func() time.Duration
-	open  int // connections that the exporter has not closed
-}
-
-func newPipes() *pipes {
-	return &pipes{conns: make(chan net.Conn), done: make(chan struct{}), lag: func() time.Duration { return 0 }}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	close(p.done)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
-
-func (p *pipes) slow(lag func() time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lag = lag
-}
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	p.mu.Lock()
-	lag := p.lag()
-	p.mu.Unlock()
-	wait := time.NewTimer(lag)
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-	case <-p.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	ours, theirs := net.Pipe()
-	select {
-	case p.conns <- theirs:
-	case <-p.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.open++
-	return &counted{Conn: ours, pipes: p}, nil
-}
-
-// left returns how many connections are open.
-func (p *pipes) left() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.open
-}
-
-// counted is a connection of which the end is noticed.
-type counted struct {
-	net.Conn
-	pipes *pipes
-	once  sync.Once
-}
-
-func (c *counted) Close() error {
-	c.once.Do(func() {
-		c.pipes.mu.Lock()
-		defer c.pipes.mu.Unlock()
-		c.pipes.open--
-	})
-	return c.Conn.Close()
-}
 
 // lines is a log.
 type lines struct {

@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/expfmt"
 
+	"server_rental_exporter/internal/pipenet"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
@@ -317,19 +318,19 @@ func (r *rig) good(pathAndQuery string) string {
 // network connects to servers in the same process.
 type network struct {
 	mu      sync.Mutex
-	hosts   map[string]*listener
+	hosts   map[string]*pipenet.Listener
 	dialled []string
 	down    bool
 	wrap    func(net.Conn) net.Conn // of the client's ends; nil for none
 }
 
-func newNetwork() *network { return &network{hosts: map[string]*listener{}} }
+func newNetwork() *network { return &network{hosts: map[string]*pipenet.Listener{}} }
 
 var errRefused = errors.New("connection refused")
 
 // serve must be called inside the bubble in which it is used.
 func (n *network) serve(t testing.TB, address string, h http.Handler) {
-	l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	l := pipenet.Listen()
 	n.mu.Lock()
 	n.hosts[address] = l
 	n.mu.Unlock()
@@ -356,16 +357,11 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 	if l == nil {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errRefused}
 	}
-	near, far := net.Pipe()
-	select {
-	case l.conns <- far:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	conn, err := l.Dial(ctx, "tcp", address)
+	if err == nil && wrap != nil {
+		conn = wrap(conn)
 	}
-	if wrap != nil {
-		return wrap(near), nil
-	}
-	return near, nil
+	return conn, err
 }
 
 func (n *network) cut(down bool) {
@@ -380,28 +376,6 @@ func (n *network) contacted() []string {
 	defer n.mu.Unlock()
 	return slices.Compact(slices.Sorted(slices.Values(n.dialled)))
 }
-
-type listener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *listener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
 
 type failingWriter struct{ t testing.TB }
 

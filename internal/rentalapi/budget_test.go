@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"server_rental_exporter/internal/simulator"
 )
 
 // TestBudgetWindow lets many goroutines want all they can get, with requests that
@@ -49,10 +51,10 @@ func TestBudgetWindow(t *testing.T) {
 		}
 		wg.Wait()
 		all := append(slices.Clone(arrived[regular]), arrived[bulk]...)
-		if got := peak(all); got != limit {
+		if got := simulator.Peak(all); got != limit {
 			t.Errorf("busiest minute at the provider: got %d requests, want the limit of %d", got, limit)
 		}
-		if got := peak(arrived[bulk]); got > bulkLimit {
+		if got := simulator.Peak(arrived[bulk]); got > bulkLimit {
 			t.Errorf("busiest minute of bulk requests: got %d, want at most %d", got, bulkLimit)
 		}
 		// Over an hour of 3,600 s, each place can be used once in a window and a request.
@@ -60,18 +62,6 @@ func TestBudgetWindow(t *testing.T) {
 			t.Errorf("got %d requests in an hour, want at least %d: places are lost", got, least)
 		}
 	})
-}
-
-func peak(times []time.Time) int {
-	slices.SortFunc(times, time.Time.Compare)
-	most, first := 0, 0
-	for last := range times {
-		for times[last].Sub(times[first]) > time.Minute {
-			first++
-		}
-		most = max(most, last-first+1)
-	}
-	return most
 }
 
 func TestBudgetBulkLeavesRoom(t *testing.T) {

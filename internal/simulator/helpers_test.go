@@ -1,18 +1,17 @@
 package simulator
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"server_rental_exporter/internal/pipenet"
 )
 
 const token = "token-of-main"
@@ -42,46 +41,13 @@ func (w failingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pipes is a network in memory, for tests with fake time.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case p.conns <- far:
-		return near, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // serveInMemory gives a client whose every address is the simulator.
 func serveInMemory(t *testing.T, s *Simulator) (*http.Client, *http.Server) {
 	t.Helper()
-	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	l := pipenet.Listen()
 	server := &http.Server{Handler: s, ErrorLog: log.New(failingWriter{t}, "", 0)}
-	go func() { _ = server.Serve(p) }()
-	transport := &http.Transport{DialContext: p.dial}
+	go func() { _ = server.Serve(l) }()
+	transport := &http.Transport{DialContext: l.Dial}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		_ = server.Close()

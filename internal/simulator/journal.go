@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,6 +24,20 @@ type Request struct {
 // newest Options.KeepRequests of them. A status is there before the client
 // can see it.
 func (s *Simulator) Requests() []Request { return s.journal.copy() }
+
+// Peak returns the most of these times, in any order, that lie within 60 seconds,
+// ends included: what the document's limits are about.
+func Peak(times []time.Time) int {
+	times = slices.SortedFunc(slices.Values(times), time.Time.Compare)
+	most, first := 0, 0
+	for last := range times {
+		for times[last].Sub(times[first]) > time.Minute {
+			first++
+		}
+		most = max(most, last-first+1)
+	}
+	return most
+}
 
 type journal struct {
 	most int

@@ -47,10 +47,20 @@ func TestStartRefused(t *testing.T) {
 		{"nothing", nil, nil, "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider\n"},
 		{"nothing to check", nil, []string{"--config.check"}, "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider\n"},
 		{"a token alone", environment{"SERVER_RENTAL_API_TOKEN": mainToken}, nil, "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider\n"},
-		{"unknown flag", nil, []string{"--nope"}, "server_rental_exporter: command line: unknown long flag '--nope'; try --help\n"},
-		{"an argument", nil, []string{"plans"}, "server_rental_exporter: command line: unexpected plans; try --help\n"},
-		{"a token on the command line", nil, []string{"--api.token=" + mainToken}, "server_rental_exporter: command line: unknown long flag '--api.token'; try --help\n"},
-		{"unknown log level", nil, []string{"--demo", "--log.level=loud"}, "server_rental_exporter: command line: enum value must be one of debug,info,warn,error, got 'loud'; try --help\n"},
+		{"unknown flag", nil, []string{"--nope"}, "--nope: unknown flag; try --help\nnothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider\n"},
+		{"an argument", nil, []string{"plans"}, "command line: unexpected plans; try --help\n"},
+		{"a token on the command line", nil, []string{"--demo", "--api.token=" + mainToken}, "--api.token: unknown flag; try --help\n"},
+		{"unknown log level", nil, []string{"--demo", "--log.level=loud"}, "--log.level: \"loud\": must be one of debug, info, warn, error\n"},
+		{
+			"everything at once", nil,
+			[]string{"--bogus=1", "--no-bogus", "--log.level=loud", "--log.format=xml", "--api.base-url=ftp://x", "--api.token-file=" + missing, "--config.check", "--web.listen-address=here", "--web.listen-address=:99999"},
+			"--bogus: unknown flag; try --help\n--no-bogus: unknown flag; try --help\n" +
+				"--api.token-file: no such file or directory\n--api.base-url: not an absolute URL: must be like https://rental.example/api/v1\n" +
+				"--log.level: \"loud\": must be one of debug, info, warn, error\n--log.format: \"xml\": must be one of logfmt, json\n" +
+				"--web.listen-address: address here: missing port in address\n--web.listen-address: address :99999: the port must be at most 65535\n",
+		},
+		{"arguments besides", nil, []string{"--bogus", "plans"}, "--bogus: unknown flag; try --help\ncommand line: unexpected plans; try --help\n"},
+		{"a port that is none", nil, []string{"--api.base-url=https://rental.example:99999/api/v1"}, "--api.base-url: has a port that is none: must be from 1 to 65535\n"},
 		{"token file that is not there", nil, []string{"--api.base-url=" + base, "--api.token-file=" + missing}, "--api.token-file: no such file or directory\n"},
 		{"configuration that is not there", nil, []string{"--config.file=" + missing}, missing + ": --config.file: no such file or directory\n"},
 		{"demo with an account", environment{"SERVER_RENTAL_API_TOKEN": mainToken}, []string{"--demo"}, "SERVER_RENTAL_API_TOKEN: not together with --demo, which brings its own account\n"},

@@ -67,7 +67,7 @@ type invocation struct {
 func run(ctx context.Context, in invocation) int {
 	o, err := parse(in.args)
 	if err != nil {
-		fmt.Fprintf(in.stderr, "%s: command line: %v; try --help\n", name, err)
+		fmt.Fprintln(in.stderr, err)
 		return 1
 	}
 	cfg, err := o.load(in.getenv)

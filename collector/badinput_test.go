@@ -65,7 +65,13 @@ func miseries() []misery {
 		{name: "a byte a second", fault: simulator.Trickle, reason: rentalapi.Timeout, logged: "deadline exceeded", network: true},
 		{name: "half a body", fault: simulator.Truncated, reason: rentalapi.Connection, logged: "unexpected EOF", network: true},
 		{name: "garbage", fault: simulator.Garbage, reason: rentalapi.Decode, logged: "invalid character", network: true},
-		{name: "no HTTP", answer: hijacked("SSH-2.0-OpenSSH_9.9\r\n"), reason: rentalapi.Connection, logged: "malformed HTTP", network: true},
+		{name: "no HTTP", answer: hijacked("SSH-2.0-OpenSSH_9.9\r\n"), reason: rentalapi.Connection, logged: "answer: not sound HTTP", network: true},
+		{name: "token for a status", answer: hijacked("HTTP/1.1 " + mainToken + " x\r\n\r\n"), only: some, reason: rentalapi.Connection, logged: "answer: not sound HTTP"},
+		{name: "token for a version", answer: hijacked("HTTP/9." + mainToken + " 200 OK\r\n\r\n"), only: some, reason: rentalapi.Connection, logged: "answer: not sound HTTP"},
+		{name: "token for a header", answer: hijacked("HTTP/1.1 200 OK\r\nBearer " + mainToken + "\r\n\r\n"), only: some, reason: rentalapi.Connection, logged: "answer: not sound HTTP"},
+		{name: "token for a length", answer: hijacked("HTTP/1.1 200 OK\r\nContent-Length: " + mainToken + "\r\n\r\n"), only: some, reason: rentalapi.Connection, logged: "answer: not sound HTTP"},
+		{name: "token for a coding", answer: hijacked("HTTP/1.1 200 OK\r\nTransfer-Encoding: " + mainToken + "\r\n\r\n"), only: some, reason: rentalapi.Connection, logged: "answer: not sound HTTP"},
+		{name: "token for a trailer", answer: hijacked("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + mainToken + "\r\n\r\n"), only: some, reason: rentalapi.Connection, logged: "answer: not sound HTTP"},
 		{name: "header of 20 MB", answer: hijacked("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 20<<20) + "\r\n\r\n{}"), only: some, huge: true, reason: rentalapi.Connection, logged: "exceeded"},
 
 		{name: "HTML", answer: text("<!doctype html><title>Sign in</title>"), reason: rentalapi.Decode, logged: "invalid character", network: true},
@@ -108,6 +114,10 @@ func miseries() []misery {
 			endless(`{"error":{"code":"`, "x")(w, r)
 		}, huge: true, reason: rentalapi.Status, logged: "status 500"},
 		{name: "200,000 items", answer: many(200_000), only: lists, huge: true, reason: rentalapi.TooLarge, logged: "too large"},
+
+		{name: "few items of many samples", answer: text(dense(1_500, 800, 2_000)), only: []string{"/plans"}, huge: true, reason: rentalapi.TooLarge, logged: "samples"},
+		{name: "few items of many short samples", answer: text(dense(1_500, 800, 4)), only: []string{"/plans"}, huge: true, reason: rentalapi.TooLarge, logged: "samples"},
+		{name: "a location of many components", answer: text(components(100_000)), only: []string{"/status"}, huge: true, reason: rentalapi.TooLarge, logged: "samples"},
 
 		{name: "redirect to another host", answer: reply(302, http.Header{"Location": {"http://evil.example/api/v1/plans"}}, ""), reason: rentalapi.Status, logged: "redirects are not followed", network: true},
 		{name: "permanent redirect to another host", answer: reply(308, http.Header{"Location": {"//evil.example/"}}, ""), reason: rentalapi.Status, logged: "redirects are not followed", network: true},
@@ -194,6 +204,27 @@ func many(n int) http.HandlerFunc {
 		}
 		_, _ = io.WriteString(w, `]}`)
 	}
+}
+
+// dense is a list of plans with ids of a length, each offered at many locations.
+func dense(plans, locations, id int) string {
+	var places, all []string
+	for i := range locations {
+		places = append(places, fmt.Sprintf(`"loc-%04d"`, i))
+	}
+	for i := range plans {
+		all = append(all, fmt.Sprintf(`{"id":"%0*d","availability":{"locations":[%s]}}`, id, i, strings.Join(places, ",")))
+	}
+	return `{"data":[` + strings.Join(all, ",") + `]}`
+}
+
+// components is a status with one location that has a long name.
+func components(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`"c%d":"up"`, i))
+	}
+	return `{"data":{"overall":"ok","locations":{"` + strings.Repeat("x", 2_000) + `":{"components":{` + strings.Join(all, ",") + `}}}}}`
 }
 
 // TestBadAnswers has one endpoint misbehave from the start on while all others

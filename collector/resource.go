@@ -98,10 +98,20 @@ type list[T, M any] struct {
 
 func (l list[T, M]) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error) {
 	r := newReader(l.id)
-	raw, err := api.List(ctx, l.endpoint, l.most, r.read)
+	var s snapshot
+	err := api.List(ctx, l.endpoint, l.most, r.read, func(raw json.RawMessage) error {
+		data, err := l.show(b, r, raw)
+		s = snapshot{metrics: b.Metrics(), invalid: r.invalid, data: data}
+		return errors.Join(err, tooLarge(b))
+	})
 	if err != nil {
 		return snapshot{}, err
 	}
+	return s, nil
+}
+
+// show adds the items that were read, and what is shown of the list as a whole.
+func (l list[T, M]) show(b *metric.Builder, r *reader[T], raw json.RawMessage) (data any, err error) {
 	var meta M
 	if len(raw) > 0 {
 		if err := decode(raw, &meta); err != nil {
@@ -117,14 +127,19 @@ func (l list[T, M]) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.B
 		}
 		shown = append(shown, item)
 	}
-	s := snapshot{invalid: r.invalid}
-	if l.rest != nil {
-		if err := b.Item(func() { s.data = l.rest(b, &meta, shown) }); err != nil {
-			return snapshot{}, err
-		}
+	if l.rest == nil {
+		return nil, nil
 	}
-	s.metrics = b.Metrics()
-	return s, nil
+	err = b.Item(func() { data = l.rest(b, &meta, shown) })
+	return data, err
+}
+
+// tooLarge is the error of an answer that made more than may be shown.
+func tooLarge(b *metric.Builder) error {
+	if !b.Full() {
+		return nil
+	}
+	return fmt.Errorf("data: more than %d samples or %d MiB of them: %w", metric.MaxSamples, metric.MaxBytes>>20, rentalapi.ErrTooLarge)
 }
 
 // reader decodes items one by one and leaves out those that cannot be understood.
@@ -174,7 +189,7 @@ func object[T any](endpoint string, show func(b *metric.Builder, v *T, invalid *
 			}
 			var unknown error
 			err := b.Item(func() { s.data, unknown = show(b, &v, &s.invalid) })
-			return errors.Join(unknown, err)
+			return errors.Join(unknown, err, tooLarge(b))
 		})
 		if err != nil {
 			return snapshot{}, err

@@ -61,7 +61,7 @@ func topups() Resource {
 		Metrics: []*metric.Definition{
 			topupsByStatus, topupInfo, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid,
 		},
-		open: func() fetch { return new(topupHistory).fetch },
+		open: func() fetch { return (&topupHistory{refused: map[string]bool{}}).fetch },
 	}
 }
 
@@ -78,7 +78,8 @@ const attempts = 2
 
 // topupHistory remembers of an account's top-ups what no single refresh tells.
 type topupHistory struct {
-	uncounted int // top-ups of the total that are in a state that cannot be counted
+	uncounted int             // top-ups of the total that are in a state that cannot be counted
+	refused   map[string]bool // states by which the API does not filter
 }
 
 // fetch asks for the newest page. Where it holds the whole history, that is
@@ -98,7 +99,7 @@ func (h *topupHistory) fetch(ctx context.Context, api *rentalapi.Scope, b *metri
 		if newest.whole() {
 			return newest.survey().show(b)
 		}
-		s, err := surveyStates(ctx, api, newest)
+		s, err := h.surveyStates(ctx, api, newest)
 		if err != nil {
 			return snapshot{}, err
 		}
@@ -109,8 +110,17 @@ func (h *topupHistory) fetch(ctx context.Context, api *rentalapi.Scope, b *metri
 		uncounted := newest.meta.Total - int(sum)
 		if uncounted == h.uncounted || try == attempts {
 			h.uncounted = uncounted
+			s.leaveOut(uncounted)
 			return s.show(b)
 		}
+	}
+}
+
+// leaveOut notes top-ups of the total that are in none of the states asked for:
+// theirs is one that the document does not name and the newest page does not show.
+func (s *survey) leaveOut(n int) {
+	if n > 0 {
+		s.invalid.merge(faults{n, fmt.Errorf("status: %d top-ups are in a state that cannot be asked for", n)})
 	}
 }
 
@@ -158,12 +168,12 @@ func (p topupPage) survey() survey {
 
 // surveyStates asks for each state by itself, and also for states that the
 // document does not name, where the newest page shows them and the API can count them.
-func surveyStates(ctx context.Context, api *rentalapi.Scope, newest topupPage) (survey, error) {
+func (h *topupHistory) surveyStates(ctx context.Context, api *rentalapi.Scope, newest topupPage) (survey, error) {
 	s := survey{counts: map[string]float64{}}
 	known := topupStates()
 	states := slices.Clone(known)
 	for _, t := range newest.items {
-		if t.Status != "" && !slices.Contains(states, t.Status) && len(states) < 2*len(known) {
+		if t.Status != "" && !h.refused[t.Status] && !slices.Contains(states, t.Status) && len(states) < 2*len(known) {
 			states = append(states, t.Status)
 		}
 	}
@@ -171,7 +181,8 @@ func surveyStates(ctx context.Context, api *rentalapi.Scope, newest topupPage) (
 		err := s.count(ctx, api, state)
 		var refused *rentalapi.Error
 		if i >= len(known) && errors.As(err, &refused) && refused.Code == http.StatusBadRequest {
-			continue // the API cannot filter by it, so its count stays unknown
+			h.refused[state] = true // its count stays unknown
+			continue
 		}
 		if err != nil {
 			return survey{}, err
@@ -247,7 +258,7 @@ func (s survey) show(b *metric.Builder) (snapshot, error) {
 		}
 		metric.Put(b, topupLastPaid, s.paidAt)
 	})
-	if err != nil {
+	if err := errors.Join(err, tooLarge(b)); err != nil {
 		return snapshot{}, err
 	}
 	return snapshot{metrics: b.Metrics(), invalid: s.invalid}, nil

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -155,6 +156,11 @@ func (l *loader) baseURL(at Fault, given string) {
 		l.faults.add(at, "not an absolute URL: must be like https://rental.example/api/v1")
 		return
 	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			l.faults.add(at, "has a port that is none: must be from 1 to 65535")
+		}
+	}
 	if u.User != nil {
 		l.faults.add(at, "has user information: must be without, tokens belong to accounts")
 	}
@@ -238,8 +244,9 @@ func (l *loader) fileAccount(path string, n *yaml.Node) {
 // name or token has its fault already.
 func (l *loader) account(a Account, nameAt, tokenAt Fault, token string, err error) {
 	control := strings.IndexFunc(a.Name, unicode.IsControl) >= 0
-	if len(a.Name) > maxName || control || !utf8.ValidString(a.Name) {
-		l.faults.add(nameAt, "not a name: must be UTF-8 of at most %d bytes without control characters", maxName)
+	blank := a.Name != "" && strings.TrimSpace(a.Name) == ""
+	if len(a.Name) > maxName || control || blank || !utf8.ValidString(a.Name) {
+		l.faults.add(nameAt, "not a name: must be UTF-8 of at most %d bytes, not blank and without control characters", maxName)
 	} else if first, taken := l.names[a.Name]; taken {
 		l.faults.add(nameAt, "%q is already the name of %s: must be unique", a.Name, first)
 	} else if a.Name != "" {

@@ -2,6 +2,7 @@ package metric
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -10,6 +11,21 @@ import (
 // limit of long-term stores, which refuse a whole write over a longer one.
 const MaxLabelLength = 2048
 
+// What one snapshot may be. An answer within all other bounds can make far more
+// than it is itself, where long labels meet many samples: a plan's id stands in
+// each of its samples, and on each line of a scrape.
+const (
+	MaxSamples = 150_000
+	MaxBytes   = 32 << 20 // in the text format, roughly
+)
+
+// sampleBytes is what a line of the text format takes besides its name and labels,
+// and labelBytes what a label takes besides its name and value.
+const (
+	sampleBytes = 24
+	labelBytes  = 4
+)
+
 // Builder collects the metrics of one snapshot. The zero value is ready. It is
 // used by one goroutine and thrown away once Metrics was called.
 type Builder struct {
@@ -17,8 +33,12 @@ type Builder struct {
 	Prefix []string
 
 	metrics []prometheus.Metric
+	bytes   int
 	err     error
 }
+
+// Full tells whether a sample was refused because of MaxSamples or MaxBytes.
+func (b *Builder) Full() bool { return len(b.metrics) >= MaxSamples || b.bytes >= MaxBytes }
 
 // Item runs f and keeps what it added as a whole or, where one of the samples
 // could not be made, not at all; then it returns the reason. Items may be nested.
@@ -35,18 +55,27 @@ func (b *Builder) Item(f func()) error {
 	return err
 }
 
-// Add adds a sample. A fault is remembered for the Item it stands in.
+// Add adds a sample, unless the builder is Full. A fault is remembered for the Item
+// it stands in.
 func (b *Builder) Add(d *Definition, value float64, labels ...string) {
+	if b.Full() {
+		return
+	}
+	b.bytes += len(d.Name) + sampleBytes
 	for i, l := range labels {
 		if len(l) > MaxLabelLength {
 			b.err = fmt.Errorf("label %s: %d bytes, more than %d", d.Labels[len(b.Prefix)+i], len(l), MaxLabelLength)
 			return
 		}
 	}
-	m, err := d.Metric(value, append(b.Prefix[:len(b.Prefix):len(b.Prefix)], labels...)...)
+	all := slices.Concat(b.Prefix, labels)
+	m, err := d.Metric(value, all...)
 	if err != nil {
 		b.err = err
 		return
+	}
+	for i, l := range all {
+		b.bytes += len(d.Labels[i]) + len(l) + labelBytes
 	}
 	b.metrics = append(b.metrics, m)
 }

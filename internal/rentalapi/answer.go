@@ -50,18 +50,20 @@ func (s *Scope) Object(ctx context.Context, endpoint string, read func(data json
 }
 
 // List asks for a list that has no pages. Each item is handed to each, which must
-// not keep it, and then the raw value of `meta`, empty where there is none, is
-// returned. More than most items are an error.
-func (s *Scope) List(ctx context.Context, endpoint string, most int, each func(item json.RawMessage)) (meta json.RawMessage, err error) {
-	return s.list(ctx, regular, endpoint, nil, most, each)
+// not keep it, and then the raw value of `meta`, empty where there is none, to
+// whole. An error of whole means that the answer cannot be understood, and so
+// does one of more than most items.
+func (s *Scope) List(ctx context.Context, endpoint string, most int, each func(item json.RawMessage), whole func(meta json.RawMessage) error) error {
+	return s.list(ctx, regular, endpoint, nil, most, each, whole)
 }
 
-func (s *Scope) list(ctx context.Context, c class, endpoint string, query url.Values, most int, each func(json.RawMessage)) (meta json.RawMessage, err error) {
+func (s *Scope) list(ctx context.Context, c class, endpoint string, query url.Values, most int, each func(json.RawMessage), whole func(json.RawMessage) error) error {
 	body, done, err := s.open(ctx, c, endpoint, query)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	found := false
+	var meta json.RawMessage
 	dec := newDecoder(body, maxListBytes)
 	err = dec.envelope(func(key string) error {
 		switch key {
@@ -74,10 +76,14 @@ func (s *Scope) list(ctx context.Context, c class, endpoint string, query url.Va
 			return dec.skip()
 		}
 	})
-	if err == nil && !found {
+	switch {
+	case err != nil:
+	case !found:
 		err = errors.New("data: missing")
+	default:
+		err = whole(meta)
 	}
-	return meta, done(err)
+	return done(err)
 }
 
 // PageMeta is the meta object of a list with pages.
@@ -96,20 +102,12 @@ func (s *Scope) page(ctx context.Context, c class, endpoint string, query url.Va
 	for k, v := range query {
 		q[k] = v
 	}
-	raw, err := s.list(ctx, c, endpoint, q, MaxPage, each)
-	if err != nil {
-		return PageMeta{}, err
-	}
-	m, err := readPageMeta(raw, page)
-	if err != nil {
-		fault := &Error{Endpoint: endpoint, Reason: Decode, Code: http.StatusOK, Err: err}
-		if errors.Is(err, errTooLarge) {
-			fault.Reason = TooLarge
-		}
-		s.client.metrics.errors.WithLabelValues(endpoint, string(fault.Reason)).Inc()
-		return PageMeta{}, fault
-	}
-	return m, nil
+	var m PageMeta
+	err := s.list(ctx, c, endpoint, q, MaxPage, each, func(meta json.RawMessage) (err error) {
+		m, err = readPageMeta(meta, page)
+		return err
+	})
+	return m, err
 }
 
 // Page asks for a page that somebody waits for.
@@ -138,7 +136,7 @@ func readPageMeta(raw json.RawMessage, page int) (PageMeta, error) {
 	case *m.Total < 0:
 		return PageMeta{}, errors.New("meta.total: negative")
 	case *m.Total > MaxTotal:
-		return PageMeta{}, fmt.Errorf("meta.total: %d entries, more than %d: %w", *m.Total, MaxTotal, errTooLarge)
+		return PageMeta{}, fmt.Errorf("meta.total: %d entries, more than %d: %w", *m.Total, MaxTotal, ErrTooLarge)
 	case *m.Pages < 0 || *m.Pages > max(*m.Total, 1):
 		return PageMeta{}, fmt.Errorf("meta.pages: %d pages for %d entries", *m.Pages, *m.Total)
 	case m.Page != nil && *m.Page != int64(page):

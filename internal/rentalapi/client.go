@@ -158,7 +158,11 @@ func (s *Scope) open(ctx context.Context, c class, endpoint string, query url.Va
 		if errors.As(err, &read) {
 			return finish(broken(reqCtx, endpoint, resp.StatusCode, read.err))
 		}
-		return finish(&Error{Endpoint: endpoint, Reason: Decode, Code: resp.StatusCode, Err: err})
+		fault := &Error{Endpoint: endpoint, Reason: Decode, Code: resp.StatusCode, Err: err}
+		if errors.Is(err, ErrTooLarge) {
+			fault.Reason = TooLarge
+		}
+		return finish(fault)
 	}, nil
 }
 

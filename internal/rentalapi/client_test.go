@@ -101,14 +101,22 @@ func respond(status int, body string) http.HandlerFunc {
 	}
 }
 
+func none(json.RawMessage) {}
+
+func fine(json.RawMessage) error { return nil }
+
 func TestRequest(t *testing.T) {
 	a := newAPI(t, time.Minute, respond(200, `{"data":[{"id":"x"}],"meta":{"count":1},"later":{"added":[1]}}`))
 	var items []string
-	meta, err := a.account().List(t.Context(), "/servers", 10, func(raw json.RawMessage) { items = append(items, string(raw)) })
+	var meta json.RawMessage
+	err := a.account().List(t.Context(), "/servers", 10, func(raw json.RawMessage) { items = append(items, string(raw)) }, func(raw json.RawMessage) error {
+		meta = raw
+		return nil
+	})
 	if err != nil || string(meta) != `{"count":1}` || !slices.Equal(items, []string{`{"id":"x"}`}) {
 		t.Fatalf("List: got %q %s %v", items, meta, err)
 	}
-	if _, err := a.client.Scope("", nil).List(t.Context(), "/plans", 10, func(json.RawMessage) {}); err != nil {
+	if err := a.client.Scope("", nil).List(t.Context(), "/plans", 10, none, fine); err != nil {
 		t.Fatal(err)
 	}
 	want := []struct{ path, authorization string }{{"/api/v1/servers", "Bearer " + secret}, {"/api/v1/plans", ""}}
@@ -168,7 +176,7 @@ func TestFaults(t *testing.T) {
 				wait = 100 * time.Millisecond
 			}
 			a := newAPI(t, wait, c.handler)
-			_, err := a.account().List(t.Context(), "/servers", 3, func(json.RawMessage) {})
+			err := a.account().List(t.Context(), "/servers", 3, none, fine)
 			var fault *Error
 			if !errors.As(err, &fault) || fault.Reason != c.reason || err.Error() != c.text {
 				t.Fatalf("got %v, want %s: %s", err, c.reason, c.text)
@@ -257,7 +265,7 @@ func TestCancelledIsNoFault(t *testing.T) {
 	a := newAPI(t, time.Minute, hang(""))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := a.account().List(ctx, "/servers", 3, func(json.RawMessage) {}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := a.account().List(ctx, "/servers", 3, none, fine); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the context's error", err)
 	}
 	if got := a.metrics(t, "errors_total", "requests_total"); got != "" {
@@ -305,22 +313,21 @@ func TestPauseStopsTheScope(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"data":[]}`)
 	})
-	none := func(json.RawMessage) {}
 	main := a.account()
 	other := a.client.Scope("other", func() (string, error) { return "another", nil })
-	_, err := main.List(t.Context(), "/servers", 3, none)
+	err := main.List(t.Context(), "/servers", 3, none, fine)
 	var fault *Error
 	if !errors.As(err, &fault) || time.Until(fault.RetryAt()).Round(time.Second) != 2*time.Minute {
 		t.Fatalf("got %v, want an error that says when to come back", err)
 	}
 	var paused *PausedError
-	if _, err := main.List(t.Context(), "/ssh-keys", 3, none); !errors.As(err, &paused) || !paused.Until.Equal(fault.Until) {
+	if err := main.List(t.Context(), "/ssh-keys", 3, none, fine); !errors.As(err, &paused) || !paused.Until.Equal(fault.Until) {
 		t.Errorf("same token: got %v, want a PausedError", err)
 	}
-	if _, err := other.List(t.Context(), "/servers", 3, none); err != nil {
+	if err := other.List(t.Context(), "/servers", 3, none, fine); err != nil {
 		t.Errorf("another token: got %v, want no error", err)
 	}
-	if _, err := a.client.Scope("", nil).List(t.Context(), "/plans", 3, none); err != nil {
+	if err := a.client.Scope("", nil).List(t.Context(), "/plans", 3, none, fine); err != nil {
 		t.Errorf("public: got %v, want no error", err)
 	}
 	if len(a.requests()) != 3 {
@@ -348,7 +355,7 @@ func TestTokens(t *testing.T) {
 	token, fault := "wrong", error(nil)
 	s := a.client.Scope("main", func() (string, error) { return token, fault })
 	ask := func() error {
-		_, err := s.List(t.Context(), "/servers", 3, func(json.RawMessage) {})
+		err := s.List(t.Context(), "/servers", 3, none, fine)
 		return err
 	}
 	rejected := "token_rejected main"
@@ -399,7 +406,7 @@ func TestTransportRepeatsNothing(t *testing.T) {
 	})
 	s := a.account()
 	for range 2 {
-		_, _ = s.List(t.Context(), "/servers", 3, func(json.RawMessage) {})
+		_ = s.List(t.Context(), "/servers", 3, none, fine)
 	}
 	if n := len(a.requests()); n != 2 {
 		t.Errorf("two calls made %d requests", n)

@@ -27,7 +27,7 @@ func (b *bounded) mark() { b.item = b.most }
 func (b *bounded) Read(p []byte) (int, error) {
 	room := min(b.left, b.item)
 	if room <= 0 {
-		return 0, &readError{errTooLarge}
+		return 0, &readError{ErrTooLarge}
 	}
 	n, err := b.r.Read(p[:min(len(p), room)])
 	b.left -= n
@@ -93,7 +93,7 @@ func (d *decoder) items(most int, each func(json.RawMessage)) error {
 	var raw json.RawMessage
 	for n := 0; d.dec.More(); n++ {
 		if n == most {
-			return &readError{fmt.Errorf("data: more than %d items: %w", most, errTooLarge)}
+			return &readError{fmt.Errorf("data: more than %d items: %w", most, ErrTooLarge)}
 		}
 		if err := d.value(&raw); err != nil {
 			return err

@@ -2,9 +2,14 @@ package rentalapi
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -78,14 +83,15 @@ func (e *PausedError) RetryAt() time.Time { return e.Until }
 // Class groups errors that an operator would call the same.
 func (e *PausedError) Class() string { return "paused" }
 
-var errTooLarge = errors.New("answer is too large")
+// ErrTooLarge is the cause of an answer beyond a bound.
+var ErrTooLarge = errors.New("answer is too large")
 
 // broken is the error of a request whose answer did not come, or not to its end.
 func broken(ctx context.Context, endpoint string, code int, err error) *Error {
-	e := &Error{Endpoint: endpoint, Reason: Connection, Code: code, Err: err}
+	e := &Error{Endpoint: endpoint, Reason: Connection, Code: code, Err: told(err)}
 	var timeout net.Error
 	switch {
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, ErrTooLarge):
 		e.Reason = TooLarge
 	case ctx.Err() != nil: // however the transport words it
 		e.Reason, e.Err = Timeout, ctx.Err()
@@ -93,4 +99,50 @@ func broken(ctx context.Context, endpoint string, code int, err error) *Error {
 		e.Reason = Timeout
 	}
 	return e
+}
+
+// told returns the cause in words that hold nothing of what the other side sent:
+// net/http repeats an answer that is no HTTP, and a certificate its names. Either
+// might be the token, or what is as private.
+func told(err error) error {
+	var (
+		dial      *net.OpError
+		name      x509.HostnameError
+		authority x509.UnknownAuthorityError
+		invalid   x509.CertificateInvalidError
+	)
+	switch {
+	case errors.As(err, &name):
+		return fmt.Errorf("tls: certificate for other names, not %s", name.Host)
+	case errors.As(err, &authority):
+		return errors.New("tls: certificate signed by unknown authority")
+	case errors.As(err, &invalid):
+		return errors.New("tls: certificate expired, not yet valid, or not for this use")
+	case errors.As(err, &dial), errors.Is(err, ErrTooLarge), errors.Is(err, http.ErrSchemeMismatch):
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return io.ErrUnexpectedEOF
+	case errors.Is(err, io.EOF):
+		return io.EOF
+	}
+	if known := worded(err, "tls: ", "net/http: server response headers exceeded"); known != nil {
+		return known
+	}
+	for code := range 600 { // what a proxy answers instead of connecting
+		if text := http.StatusText(code); text != "" && text == err.Error() {
+			return fmt.Errorf("proxy: %s", text)
+		}
+	}
+	return errors.New("answer: not sound HTTP")
+}
+
+// worded returns the one of an error's causes whose text has one of these
+// beginnings, for those to which their package gives no type; nil for none.
+func worded(err error, beginnings ...string) error {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(err.Error(), b) }) {
+			return err
+		}
+	}
+	return nil
 }

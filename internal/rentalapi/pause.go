@@ -1,7 +1,6 @@
 package rentalapi
 
 import (
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -29,7 +28,7 @@ func pauseFrom(value string, date time.Time) time.Duration {
 	}
 	n, err := strconv.ParseFloat(value, 64)
 	switch {
-	case err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n < 0:
+	case err != nil || strings.Trim(value, "0123456789.") != "": // no exponent, sign or NaN
 		return unknownPause
 	case n >= firstEpochMilli:
 		return clamp(n/1000 - float64(date.Unix()))

@@ -17,6 +17,7 @@ func TestPauseFrom(t *testing.T) {
 		"86400":                          maxPause,
 		"999999999":                      maxPause,
 		"Sun, 01 Mar 2026 12:02:00 GMT":  2 * time.Minute,
+		"1e3":                            time.Minute,
 		"Sun, 01 Mar 2026 11:00:00 GMT":  minPause,
 		"Sun, 01 Mar 2099 12:00:00 GMT":  maxPause,
 		"Sunday, 01-Mar-26 12:00:20 GMT": 20 * time.Second,

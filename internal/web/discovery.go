@@ -29,7 +29,7 @@ func discovery(c Collectors, enabled bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		port := query.Get("port")
-		if n, err := strconv.ParseUint(port, 10, 16); query.Has("port") && (err != nil || n == 0) {
+		if n, err := strconv.ParseUint(port, 10, 16); query.Has("port") && (err != nil || n == 0 || port[0] == '0') {
 			http.Error(w, "port: must be a number from 1 to 65535", http.StatusBadRequest)
 			return
 		}

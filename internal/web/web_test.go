@@ -230,6 +230,7 @@ func TestDiscovery(t *testing.T) {
 		{"port too high", both, nil, "?port=65536", badPort},
 		{"port negative", both, nil, "?port=-1", badPort},
 		{"port empty", both, nil, "?port=", badPort},
+		{"port with a zero before it", both, nil, "?port=09100", badPort},
 		{"port by name", both, nil, "?port=http", badPort},
 		{"port with a host", both, nil, "?port=9100@evil.example", badPort},
 		{"IPv6", []collector.Server{server("main", "s1", "2001:db8::1")}, nil, "", list(group("main", "s1", "[2001:db8::1]"))},

@@ -35,8 +35,8 @@ type catalogue map[string]names
 func exported() catalogue {
 	c := catalogue{
 		"server_rental_exporter_build_info":                                   setOf("version", "revision", "branch", "goversion", "goos", "goarch", "tags"),
-		"server_rental_exporter_config_last_reload_successful":                {},
-		"server_rental_exporter_config_last_reload_success_timestamp_seconds": {},
+		"server_rental_exporter_config_last_reload_successful":                setOf("job", "instance"), // Prometheus adds these
+		"server_rental_exporter_config_last_reload_success_timestamp_seconds": setOf("job", "instance"),
 	}
 	var all []*metric.Definition
 	for _, r := range collector.Resources() {

@@ -16,10 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/simulator"
 )
 
@@ -52,8 +49,6 @@ func TestFaults(t *testing.T) {
 	runs = number(t, "CAMPAIGN_RUNS", runs)
 	first := number(t, "CAMPAIGN_SEED", rand.Uint64N(1e12))
 	t.Logf("%d schedules from seed %d on", runs, first)
-	// What all schedules share must not be made in the bubble of one of them.
-	exposition.NewBlock(nil, nil).Prepare(exposition.Form{Format: expfmt.FmtText, Coding: exposition.Zstd})
 	var mu sync.Mutex
 	total := map[string]int{}
 	work := make(chan uint64)

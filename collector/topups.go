@@ -178,7 +178,7 @@ func (h *topupHistory) surveyStates(ctx context.Context, api *rentalapi.Scope, n
 		}
 	}
 	for i, state := range states {
-		err := s.count(ctx, api, state)
+		err := s.count(ctx, api, state, newest.meta.Token)
 		var refused *rentalapi.Error
 		if i >= len(known) && errors.As(err, &refused) && refused.Code == http.StatusBadRequest {
 			h.refused[state] = true // its count stays unknown
@@ -192,7 +192,7 @@ func (h *topupHistory) surveyStates(ctx context.Context, api *rentalapi.Scope, n
 }
 
 // count asks how many top-ups are in a state, and for all of them while they are open.
-func (s *survey) count(ctx context.Context, api *rentalapi.Scope, state string) error {
+func (s *survey) count(ctx context.Context, api *rentalapi.Scope, state string, token [32]byte) error {
 	query := url.Values{"status": {state}}
 	open := state == pending || state == confirming
 	if !open && state != paid {
@@ -203,6 +203,9 @@ func (s *survey) count(ctx context.Context, api *rentalapi.Scope, state string) 
 		p, err := readTopups(ctx, api, query, page)
 		if err != nil {
 			return err
+		}
+		if p.meta.Token != token {
+			return errors.New("topups: the token changed between two requests")
 		}
 		for _, t := range p.items {
 			if t.Status != state {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/simulator"
 )
 
@@ -218,5 +219,35 @@ func TestTopupsOfAnotherState(t *testing.T) {
 		r.settle()
 		same(t, "topups", r.samples(topupsByStatus.Name), "[]")
 		sameLog(t, r.log.take(t), fails(topups(), "asked for status pending and got another"))
+	})
+}
+
+// TestTopupsOfTwoTokens has the token change between two requests of a refresh: what
+// belongs to two accounts is not put together.
+func TestTopupsOfTwoTokens(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.sim.Change(func(w *simulator.World) {
+			w.Accounts[mainToken].Topups = simulator.Topups(300, time.Now())
+			w.Accounts[otherToken] = simulator.ExampleAccount("other", time.Now())
+			w.Accounts[otherToken].Topups = simulator.Topups(500, time.Now())
+		})
+		for before := range 8 { // requests with the first token, of 7
+			reads := 0
+			scope := r.client.Scope("main", func() (string, error) {
+				reads++
+				if reads > before {
+					return otherToken, nil
+				}
+				return mainToken, nil
+			})
+			_, err := topups().open()(t.Context(), scope, &metric.Builder{Prefix: []string{"main"}})
+			want := "topups: the token changed between two requests"
+			if before == 0 || before == 7 {
+				want = "<nil>"
+			}
+			same(t, fmt.Sprintf("error after %d requests", before), fmt.Sprint(err), want)
+			scope.Close()
+			time.Sleep(time.Minute)
+		}
 	})
 }

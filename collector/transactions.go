@@ -54,7 +54,7 @@ type ledger struct {
 	invalid faults // found by the last walk to the end
 
 	walk  *walk    // under way; nil between two
-	token [32]byte // fingerprint of the one it was read with
+	token [32]byte // identifies the one it was read with
 }
 
 // entries are transactions added up.
@@ -84,19 +84,15 @@ func newEntries() entries {
 	return entries{ids: map[int64]bool{}, totals: map[string]*tally{}}
 }
 
+func newWalk() *walk { return &walk{page: 1, found: newEntries()} }
+
 func newLedger() *ledger { return &ledger{counted: newEntries()} }
 
 // fetch reads one page, and returns refresh.ErrMore until a walk is complete.
 func (l *ledger) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error) {
-	// Another token may be another account, whose entries may have the same ids.
-	if token, err := api.Fingerprint(); err == nil && token != l.token {
-		*l = *newLedger()
-		l.token = token
-	}
 	if l.walk == nil {
-		l.walk = &walk{page: 1, found: newEntries()}
+		l.walk = newWalk()
 	}
-	w := l.walk
 	items := newReader(func(t *transaction) string {
 		if t.ID == nil {
 			return ""
@@ -104,13 +100,22 @@ func (l *ledger) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Buil
 		return strconv.FormatInt(*t.ID, 10)
 	})
 	ask := api.HistoryPage
-	if l.complete && w.page == 1 {
+	if l.complete && l.walk.page == 1 {
 		ask = api.Page
 	}
-	meta, err := ask(ctx, "/transactions", nil, w.page, items.read)
+	meta, err := ask(ctx, "/transactions", nil, l.walk.page, items.read)
 	if err != nil {
 		return snapshot{}, err
 	}
+	if meta.Token != l.token { // it may be another account's, whose entries may have the same ids
+		first := l.walk.page == 1
+		*l = *newLedger()
+		l.token, l.walk = meta.Token, newWalk()
+		if !first {
+			return snapshot{}, refresh.ErrMore
+		}
+	}
+	w := l.walk
 	onPage := len(items.items) + items.invalid.count
 	if w.page > 1 {
 		w.grown += meta.Total - w.total

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -14,6 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/simulator"
 )
 
@@ -473,6 +478,50 @@ func TestLedgerLeavesOutLater(t *testing.T) {
 			}
 			r.settle()
 			want(step.what, step.invalid, step.requests)
+		}
+	})
+}
+
+// TestTransactionsOfTwoTokens has the token change between two pages: the walk begins
+// anew, and shows the other account's entries only.
+func TestTransactionsOfTwoTokens(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.sim.Change(func(w *simulator.World) {
+			w.Accounts[mainToken].Transactions = simulator.Transactions(450, time.Now())
+			w.Accounts[otherToken] = simulator.ExampleAccount("other", time.Now())
+			w.Accounts[otherToken].Transactions = simulator.Transactions(250, time.Now())
+		})
+		for before := range 6 { // pages read with the first token, of 5
+			reads := 0
+			scope := r.client.Scope("main", func() (string, error) {
+				reads++
+				if reads > before {
+					return otherToken, nil
+				}
+				return mainToken, nil
+			})
+			ask := newLedger()
+			var snap snapshot
+			err := refresh.ErrMore
+			for errors.Is(err, refresh.ErrMore) {
+				snap, err = ask.fetch(t.Context(), scope, &metric.Builder{Prefix: []string{"main"}})
+			}
+			if err != nil {
+				t.Fatalf("after %d pages: %v", before, err)
+			}
+			sum := 0.0
+			for _, m := range snap.metrics {
+				var out dto.Metric
+				if err := m.Write(&out); err != nil {
+					t.Fatal(err)
+				}
+				if m.Desc() == transactionsTotal.Desc() {
+					sum += out.GetCounter().GetValue()
+				}
+			}
+			same(t, fmt.Sprintf("entries after %d pages", before), sum, 250)
+			scope.Close()
+			time.Sleep(time.Minute)
 		}
 	})
 }

@@ -306,7 +306,7 @@ func (s *dashboardStage) run(t *testing.T, path string, values url.Values) []das
 func (s *dashboardStage) fill(expr, currency string, chosen map[string]string) string {
 	return regexp.MustCompile(`\$(?:\{(\w+)\}|(\w+))`).ReplaceAllStringFunc(expr, func(v string) string {
 		switch name := strings.Trim(v, "${}"); name {
-		case "__rate_interval":
+		case "__rate_interval", "__interval":
 			return dashboardLookBack.String()
 		case "__range":
 			return fmt.Sprintf("%ds", int(s.asked.Sub(s.began).Seconds())+1)

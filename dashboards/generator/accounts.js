@@ -44,7 +44,7 @@ const money = [
   }, now(`(${fundedUntil} - time()) / ${day}`, '{{account}}')),
   stat({
     id: 105, title: 'Missing for the next 30 days', w: 5, h: 5, unit: 'currencyUSD', decimals: 2, steps: steps.aboveZeroIsBad, noValue: 'Nothing is due',
-    description: 'How much more than the balance the renewals of the next 30 days take, those overdue included: what to top up to sleep well for a month.', links: [runbook('ServerRentalRenewalsUnfunded')],
+    description: 'How much more than the balance the renewals of the next 30 days take, each server once, those overdue included: what to top up to sleep well for a month.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`clamp_min(sum by (account) (${due(30, serverPrice)}) - on (account) ${balance}, 0)`, '{{account}}')),
   series({
     id: 106, title: 'Balance against the cost per month', w: 24, h: 9, unit: 'currencyUSD', decimals: 2, stepped: true, calcs: ['min', 'max', 'lastNotNull'],
@@ -194,6 +194,8 @@ const inAll = (/** @type {string} */ metric) => max('account, type', own(metric,
  */
 const added = (metric, range) => `${inAll(metric)} - min by (account, type) (min_over_time(${own(metric, account)}[${range}]))`;
 
+const grown = (/** @type {string} */ metric) => `${inAll(metric)} - ${max('account, type', `${own(metric, account)} offset $__interval`)}`;
+
 const credit = 'transactions_credit_usd_total';
 const debit = 'transactions_debit_usd_total';
 
@@ -202,10 +204,10 @@ const flows = [
     id: 501, title: 'Money in and out', w: 13, h: 10, unit: 'currencyUSD', decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 90,
     description: 'What came in and what went out in each interval, by type of transaction; what went out is below zero. Transactions that the exporter found at its first look are not in it.',
   },
-  // The interval for rates is longer than a bar by one scrape: it begins with the
-  // last sample of the bar before, so nothing falls between two bars.
-  course(`${perType(added(credit, '$__rate_interval'))} > 0`, 'in: {{type}}', 'in'),
-  course(`-(${perType(added(debit, '$__rate_interval'))} > 0)`, 'out: {{type}}', 'out')),
+  // What any exporter knows at the end of a bar, without what any knew at its begin: a
+  // transaction that a second exporter sees later stands in one bar only.
+  course(`${perType(grown(credit))} > 0`, 'in: {{type}}', 'in'),
+  course(`-(${perType(grown(debit))} > 0)`, 'out: {{type}}', 'out')),
   table({
     id: 502, title: 'Transactions by type', w: 11, h: 10, unit: 'none', sort: 'Out, in all', descending: true, noValue: '–',
     description: 'Balance transactions of the chosen accounts by type: in the time range, and over the accounts\' whole history as the provider lists it.',

@@ -175,7 +175,7 @@ const history = [
 ];
 
 /** @param {'usd'|'eur'} currency @param {'min'|'max'} extreme */
-const over = (currency, extreme) => offeredHere(max('plan', `${extreme}_over_time(${priced('plan_price_CURRENCY_per_month', currency, plan)}[$__range])`));
+const over = (currency, extreme) => offeredHere(`${extreme} by (plan) (${extreme}_over_time(${priced('plan_price_CURRENCY_per_month', currency, plan)}[$__range]))`);
 
 const prices = [
   series({
@@ -201,7 +201,7 @@ const prices = [
     name: offeredHere(info('plan', 'name', own('plan_info', plan))),
     lowusd: over('usd', 'min'), usd: offeredHere(price('usd')), highusd: over('usd', 'max'),
     loweur: over('eur', 'min'), eur: offeredHere(price('eur')), higheur: over('eur', 'max'),
-    above: offeredHere(`${max('plan', `{__name__=~"server_rental_plan_price_\${currency}_per_month", job=~"$job", instance=~"$instance", ${plan}}`)} / on (plan) ${max('plan', `min_over_time({__name__=~"server_rental_plan_price_\${currency}_per_month", job=~"$job", instance=~"$instance", ${plan}}[$__range])`)} - 1`),
+    above: offeredHere(`${max('plan', `{__name__=~"server_rental_plan_price_\${currency}_per_month", job=~"$job", instance=~"$instance", ${plan}}`)} / on (plan) min by (plan) (min_over_time({__name__=~"server_rental_plan_price_\${currency}_per_month", job=~"$job", instance=~"$instance", ${plan}}[$__range])) - 1`),
   }),
 ];
 

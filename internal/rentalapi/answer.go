@@ -27,7 +27,7 @@ const (
 // Object asks for one object and hands the raw value of `data` to read. An error
 // of read means that the answer cannot be understood.
 func (s *Scope) Object(ctx context.Context, endpoint string, read func(data json.RawMessage) error) error {
-	body, done, err := s.open(ctx, regular, endpoint, nil)
+	body, _, done, err := s.open(ctx, regular, endpoint, nil)
 	if err != nil {
 		return err
 	}
@@ -54,13 +54,14 @@ func (s *Scope) Object(ctx context.Context, endpoint string, read func(data json
 // whole. An error of whole means that the answer cannot be understood, and so
 // does one of more than most items.
 func (s *Scope) List(ctx context.Context, endpoint string, most int, each func(item json.RawMessage), whole func(meta json.RawMessage) error) error {
-	return s.list(ctx, regular, endpoint, nil, most, each, whole)
+	_, err := s.list(ctx, regular, endpoint, nil, most, each, whole)
+	return err
 }
 
-func (s *Scope) list(ctx context.Context, c class, endpoint string, query url.Values, most int, each func(json.RawMessage), whole func(json.RawMessage) error) error {
-	body, done, err := s.open(ctx, c, endpoint, query)
+func (s *Scope) list(ctx context.Context, c class, endpoint string, query url.Values, most int, each func(json.RawMessage), whole func(json.RawMessage) error) (sent digest, err error) {
+	body, sent, done, err := s.open(ctx, c, endpoint, query)
 	if err != nil {
-		return err
+		return sent, err
 	}
 	found := false
 	var meta json.RawMessage
@@ -83,7 +84,7 @@ func (s *Scope) list(ctx context.Context, c class, endpoint string, query url.Va
 	default:
 		err = whole(meta)
 	}
-	return done(err)
+	return sent, done(err)
 }
 
 // PageMeta is the meta object of a list with pages.
@@ -91,6 +92,10 @@ type PageMeta struct {
 	Total int // entries in all
 	Page  int // which page this is, from 1
 	Pages int // how many there are
+
+	// Token identifies the token that the page was asked for with, as
+	// Scope.Fingerprint does: pages of two accounts are no list.
+	Token [32]byte
 }
 
 // MaxPage is the largest page size that the API gives.
@@ -103,10 +108,11 @@ func (s *Scope) page(ctx context.Context, c class, endpoint string, query url.Va
 		q[k] = v
 	}
 	var m PageMeta
-	err := s.list(ctx, c, endpoint, q, MaxPage, each, func(meta json.RawMessage) (err error) {
+	sent, err := s.list(ctx, c, endpoint, q, MaxPage, each, func(meta json.RawMessage) (err error) {
 		m, err = readPageMeta(meta, page)
 		return err
 	})
+	m.Token = sent
 	return m, err
 }
 

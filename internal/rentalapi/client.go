@@ -106,22 +106,24 @@ func (s *Scope) read() (string, error) {
 }
 
 // open makes one request inside the scope's budget and hands over the body of a
-// 200. The caller must call done, which ends the request, with the error that
-// reading the body gave; done returns that error with its reason.
-func (s *Scope) open(ctx context.Context, c class, endpoint string, query url.Values) (body io.Reader, done func(error) error, err error) {
+// 200, and what identifies the token that was sent. The caller must call done,
+// which ends the request, with the error that reading the body gave; done returns
+// that error with its reason.
+func (s *Scope) open(ctx context.Context, c class, endpoint string, query url.Values) (body io.Reader, sent digest, done func(error) error, err error) {
 	token, err := s.read()
 	if err != nil {
 		s.client.metrics.errors.WithLabelValues(endpoint, string(Unauthorized)).Inc()
 		s.client.metrics.token(s.account, true)
-		return nil, nil, &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
+		return nil, sent, nil, &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
 	}
-	budget := s.client.budgets.of(digestOf(token))
+	sent = digestOf(token)
+	budget := s.client.budgets.of(sent)
 	s.mu.Lock()
 	s.budget = budget
 	s.mu.Unlock()
 	release, err := budget.acquire(ctx, c)
 	if err != nil {
-		return nil, nil, err
+		return nil, sent, nil, err
 	}
 	settings := s.client.settings.Load()
 	started := time.Now()
@@ -144,13 +146,13 @@ func (s *Scope) open(ctx context.Context, c class, endpoint string, query url.Va
 		return fault
 	}
 	if err != nil {
-		return nil, nil, finish(broken(reqCtx, endpoint, 0, err))
+		return nil, sent, nil, finish(broken(reqCtx, endpoint, 0, err))
 	}
 	fault := s.judge(resp, budget, endpoint)
 	if fault != nil {
-		return nil, nil, finish(fault)
+		return nil, sent, nil, finish(fault)
 	}
-	return resp.Body, func(err error) error {
+	return resp.Body, sent, func(err error) error {
 		if err == nil {
 			return finish(nil)
 		}

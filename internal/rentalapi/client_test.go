@@ -288,11 +288,16 @@ func TestPage(t *testing.T) {
 		`{"data":[],"meta":{"total":1e999,"pages":3,"page":2}}`:  "/topups: meta: not as documented",
 	} {
 		a := newAPI(t, time.Minute, respond(200, body))
-		meta, err := a.account().Page(t.Context(), "/topups", url.Values{"status": {"paid"}}, 2, func(json.RawMessage) {})
+		scope := a.account()
+		token, err := scope.Fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta, err := scope.Page(t.Context(), "/topups", url.Values{"status": {"paid"}}, 2, none)
 		got := "<nil>"
 		if err != nil {
 			got = err.Error()
-		} else if meta != (PageMeta{Total: 5, Page: 2, Pages: 3}) {
+		} else if meta != (PageMeta{Total: 5, Page: 2, Pages: 3, Token: token}) {
 			t.Errorf("%s: got %+v", body, meta)
 		}
 		if got != want {

@@ -183,6 +183,8 @@ function annotations(on) {
       colours.good, { title: '{{name}} is back in stock', text: 'Plan {{plan}}', tags: 'plan', enable: on === 'stock' }),
     annotation('Incidents', `${max('location, component, state', own('component_state', 'state!="operational"'))} > 0`,
       colours.bad, { title: '{{component}} in {{location}}: {{state}}', text: 'A component is not operational.', tags: 'location,component', enable: true }),
+    annotation('Ongoing incidents', `${max('', own('incidents_ongoing'))} > 0`,
+      colours.bad, { title: 'An incident goes on', text: 'The provider counts at least one incident.', tags: '', enable: on === 'status' }),
     annotation('Maintenance', `${max('', own('maintenances_scheduled'))} > 0`,
       colours.plain, { title: 'Maintenance is scheduled', text: 'The provider has scheduled maintenance.', tags: '', enable: on === 'status' }),
   ];

@@ -456,3 +456,14 @@ func diff(want, got string) string {
 	}
 	return strings.Join(out[:min(len(out), 60)], "\n")
 }
+
+// handedOver is a token that changes to another account's once it was read n times.
+func handedOver(n int) rentalapi.Token {
+	return func() (string, error) {
+		n--
+		if n < 0 {
+			return otherToken, nil
+		}
+		return mainToken, nil
+	}
+}

@@ -232,14 +232,7 @@ func TestTopupsOfTwoTokens(t *testing.T) {
 			w.Accounts[otherToken].Topups = simulator.Topups(500, time.Now())
 		})
 		for before := range 8 { // requests with the first token, of 7
-			reads := 0
-			scope := r.client.Scope("main", func() (string, error) {
-				reads++
-				if reads > before {
-					return otherToken, nil
-				}
-				return mainToken, nil
-			})
+			scope := r.client.Scope("main", handedOver(before))
 			_, err := topups().open()(t.Context(), scope, &metric.Builder{Prefix: []string{"main"}})
 			want := "topups: the token changed between two requests"
 			if before == 0 || before == 7 {

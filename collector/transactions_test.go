@@ -492,14 +492,7 @@ func TestTransactionsOfTwoTokens(t *testing.T) {
 			w.Accounts[otherToken].Transactions = simulator.Transactions(250, time.Now())
 		})
 		for before := range 6 { // pages read with the first token, of 5
-			reads := 0
-			scope := r.client.Scope("main", func() (string, error) {
-				reads++
-				if reads > before {
-					return otherToken, nil
-				}
-				return mainToken, nil
-			})
+			scope := r.client.Scope("main", handedOver(before))
 			ask := newLedger()
 			var snap snapshot
 			err := refresh.ErrMore

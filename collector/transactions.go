@@ -42,9 +42,9 @@ func transactions() Resource {
 // The API lists entries newest first, and new ones push older ones to later
 // pages. So the ledger walks from the first page on until it meets an entry that
 // it counted in an earlier walk, or the end; an entry that was pushed is met
-// twice and counted once, and those that came meanwhile are on the first page of
-// the next walk. What a walk finds is kept when a page fails, and counted when
-// the walk is complete.
+// twice and counted once, and those that came meanwhile are on the first pages of
+// another walk, which follows at once. What a walk finds is kept when a page fails,
+// and counted when the walk is complete.
 type ledger struct {
 	counted  entries
 	complete bool // the whole history was read once
@@ -171,16 +171,21 @@ func (e entries) add(t *transaction, before entries) error {
 	return nil
 }
 
+// came returns how many entries came during the walk, besides those of which the
+// provider drops as many.
+func (w *walk) came() int { return max(0, w.grown) }
+
 // short returns how many entries of the total have not been found.
 func (l *ledger) short() int {
 	return l.walk.total - len(l.counted.ids) - len(l.walk.found.ids)
 }
 
 // caughtUp tells whether a walk needs no further page. Meeting an old entry is not
-// enough while more are missing than after the last walk.
+// enough while more are missing than after the last walk, but for those that came
+// meanwhile.
 func (l *ledger) caughtUp() bool {
 	short := l.short()
-	return short <= 0 && l.missing >= 0 || l.walk.met && short <= l.missing
+	return short <= 0 && l.missing >= 0 || l.walk.met && short <= l.missing+l.walk.came()
 }
 
 // finish ends a walk: what it found is counted, unless the pages contradict the
@@ -200,16 +205,23 @@ func (l *ledger) finish(b *metric.Builder, end bool) (snapshot, error) {
 	for range max(0, w.twice-w.grown) {
 		w.invalid.add(errSeen)
 	}
-	l.missing = short
+	switch {
+	case w.came() == 0:
+		l.missing = short
+	case !l.complete: // of those that came, some may have been found
+		l.missing = max(0, short-w.came())
+	}
 	if end || w.invalid.count > l.invalid.count {
 		l.invalid = w.invalid
 	}
-	first := !l.complete && w.page > 1
+	// Entries that came while the walk went on are on the first pages of another one;
+	// some of them may have been found, and what is shown must be of one moment.
+	again := !l.complete && w.page > 1 || w.came() > 0
 	l.complete = true
 	l.counted.merge(w.found)
 	l.walk = nil
-	if first {
-		return snapshot{}, refresh.ErrMore // entries may have come while the walk went on
+	if again {
+		return snapshot{}, refresh.ErrMore
 	}
 	return l.show(b)
 }

@@ -193,6 +193,32 @@ func TestLedgerCatchesUp(t *testing.T) {
 	}
 }
 
+// TestLedgerCatchesUpInSteps has more entries come while many new ones are read: what
+// is shown is of one moment, at once and not only after another interval.
+func TestLedgerCatchesUpInSteps(t *testing.T) {
+	for _, c := range []struct{ meanwhile, requests int }{{1, 3}, {50, 4}, {99, 4}, {150, 5}, {400, 7}} {
+		t.Run(fmt.Sprint(c.meanwhile), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig) {
+				r.setLedger(simulator.Transactions(1_000, time.Now()))
+				r.run(ledgerConfig())
+				r.settle()
+				var once atomic.Bool
+				r.book(150)
+				r.provider.beforeEach(func(_ string, q url.Values) {
+					if q.Get("page") == "2" && once.CompareAndSwap(false, true) {
+						r.book(c.meanwhile)
+					}
+				})
+				asked := len(r.provider.requests(""))
+				time.Sleep(5*time.Minute + 30*time.Second)
+				r.settle()
+				same(t, "sums", r.sums(), sums(r.ledger()))
+				same(t, "requests", len(r.provider.requests(""))-asked, c.requests)
+			})
+		})
+	}
+}
+
 // TestLedgerWhilePagesShift books entries and has requests fail at random times
 // during walks. What is shown must at every moment be the sums of the oldest so
 // many entries: none lost, none counted twice.

@@ -41,6 +41,7 @@ func promised() map[string][]string {
 		"ServerRentalMaintenanceScheduled":     {"info"},
 		"ServerRentalExporterDown":             {"critical"},
 		"ServerRentalCollectorFailing":         {"warning"},
+		"ServerRentalItemsLeftOut":             {"warning"},
 		"ServerRentalDataStale":                {"warning"},
 		"ServerRentalCatalogFrozen":            {"warning"},
 		"ServerRentalTokenRejected":            {"critical"},

@@ -185,33 +185,83 @@ func samples(t *testing.T, contentType string, raw []byte) []string {
 	return out
 }
 
-// TestSameAsPlain compares each answer with that of the plain registry, sample by sample.
+// compare asks both ways the same and compares the answers, sample by sample.
+func (r *rig) compare(t *testing.T, accept, coding string) {
+	t.Helper()
+	ours, plain := get(r, accept, coding), get(r.plain, accept, coding)
+	for _, header := range []string{"Content-Type", "Content-Encoding", "Vary"} {
+		if got, want := ours.Header()[header], plain.Header()[header]; !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", header, got, want)
+		}
+	}
+	if got, want := ours.Header().Get("Content-Length"), fmt.Sprint(ours.Body.Len()); got != want {
+		t.Errorf("Content-Length: got %s, want %s", got, want)
+	}
+	contentType := plain.Header().Get("Content-Type")
+	got, want := samples(t, contentType, decompress(t, ours)), samples(t, contentType, decompress(t, plain))
+	if !slices.Equal(got, want) {
+		t.Errorf("got %d samples, want %d; or they differ", len(got), len(want))
+	}
+	if len(r.failed) > 0 {
+		t.Errorf("failed: %q", r.failed)
+	}
+}
+
+// TestSameAsPlain compares each answer with that of the plain registry.
 func TestSameAsPlain(t *testing.T) {
 	r := newRig(t, 300)
 	for name, accept := range acceptHeaders() {
 		for _, coding := range []string{"", "gzip", "zstd", "gzip, deflate, br", "zstd;q=0.9, gzip;q=0.1", "*", "br", "identity;q=0.1, gzip;q=0"} {
 			t.Run(name+" "+coding, func(t *testing.T) {
 				for range 2 { // the second time from what was kept
-					ours, plain := get(r, accept, coding), get(r.plain, accept, coding)
-					for _, header := range []string{"Content-Type", "Content-Encoding", "Vary"} {
-						if got, want := ours.Header()[header], plain.Header()[header]; !slices.Equal(got, want) {
-							t.Errorf("%s: got %q, want %q", header, got, want)
-						}
-					}
-					if got, want := ours.Header().Get("Content-Length"), fmt.Sprint(ours.Body.Len()); got != want {
-						t.Errorf("Content-Length: got %s, want %s", got, want)
-					}
-					contentType := plain.Header().Get("Content-Type")
-					got, want := samples(t, contentType, decompress(t, ours)), samples(t, contentType, decompress(t, plain))
-					if !slices.Equal(got, want) {
-						t.Errorf("got %d samples, want %d; or they differ", len(got), len(want))
-					}
+					r.compare(t, accept, coding)
 				}
 			})
 		}
 	}
-	if len(r.failed) > 0 {
-		t.Errorf("failed: %q", r.failed)
+}
+
+// TestLargeSameAsPlain compares answers of some megabytes, made all at once.
+func TestLargeSameAsPlain(t *testing.T) {
+	r := newRig(t, 30_000)
+	for _, b := range r.blocks {
+		var forms []Form
+		for _, format := range Formats() {
+			forms = append(forms, Form{format, Identity}, Form{format, Gzip}, Form{format, Zstd})
+		}
+		b.Prepare(forms...)
+	}
+	for _, accept := range []string{"Prometheus 2.42", "2.42 with natives", "vmagent"} {
+		for _, coding := range []string{"identity", "gzip", "zstd"} {
+			t.Run(accept+" "+coding, func(t *testing.T) { r.compare(t, acceptHeaders()[accept], coding) })
+		}
+	}
+}
+
+// leaving is a client that leaves after some bytes.
+type leaving struct {
+	discard
+	left int
+}
+
+func (l *leaving) Write(p []byte) (int, error) {
+	if l.left < len(p) {
+		return l.left, io.ErrClosedPipe
+	}
+	l.left -= len(p)
+	return len(p), nil
+}
+
+// Clients that leave in the middle are no fault, and harm no one who comes after them.
+func TestClientLeaves(t *testing.T) {
+	r := newRig(t, 3_000)
+	for _, coding := range []string{"identity", "gzip", "zstd"} {
+		for left := 1; left < 1<<20; left *= 4 {
+			req := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			req.Header.Set("Accept-Encoding", coding)
+			r.ServeHTTP(&leaving{discard{http.Header{}}, left}, req)
+		}
+		r.compare(t, "", coding)
 	}
 }
 

@@ -18,7 +18,7 @@ var ErrMore = errors.New("refresh: more to fetch")
 // retryAter is an error that knows when trying again is of use.
 type retryAter interface{ RetryAt() time.Time }
 
-// First delays after a failure, and the longest; both no longer than the interval.
+// The first delay after a failure, and the longest; both no longer than the interval.
 const (
 	firstRetry   = 8 * time.Second
 	longestRetry = 5 * time.Minute
@@ -30,7 +30,7 @@ type Fetch[T any] func(ctx context.Context) (T, error)
 
 // Settings of a source.
 type Settings struct {
-	Interval time.Duration // from one fetch to the next, start to start
+	Interval time.Duration // from one fetch to the next, start to start; where one has several steps, from its last
 	MaxAge   time.Duration // how long a value may be shown after it was fetched
 }
 

@@ -5,7 +5,7 @@
 // These variables of the environment change what is run:
 //
 //	CAMPAIGN_RUNS=5000     schedules of faults; default 200, with -short 20
-//	CAMPAIGN_SEED=17       the first schedule's seed, to repeat one that failed; default: by chance
+//	CAMPAIGN_SEED=17       the first schedule's seed, for other schedules or to repeat one that failed; default 1
 //	CAMPAIGN_LOAD=1m       how long 100 scrapers scrape; default 10s, with -short 2s
 //	CAMPAIGN_ACCOUNTS=200  accounts of 500 servers in the measurement of size; default: not run
 package campaign

@@ -39,7 +39,8 @@ func number(t testing.TB, name string, usual uint64) uint64 {
 // shows is right or absent, that counters never fall, that budgets hold, and at
 // the end that everything is right again and nothing is left over.
 //
-// A schedule that failed is repeated with its seed: CAMPAIGN_SEED=… CAMPAIGN_RUNS=1.
+// The schedules are the same each time; CAMPAIGN_SEED and CAMPAIGN_RUNS take others.
+// One that failed is repeated with its seed: CAMPAIGN_SEED=… CAMPAIGN_RUNS=1.
 // Goroutines are not scheduled the same way twice, so that it may take a few.
 func TestFaults(t *testing.T) {
 	runs := uint64(200)
@@ -47,7 +48,7 @@ func TestFaults(t *testing.T) {
 		runs = 20
 	}
 	runs = number(t, "CAMPAIGN_RUNS", runs)
-	first := number(t, "CAMPAIGN_SEED", rand.Uint64N(1e12))
+	first := number(t, "CAMPAIGN_SEED", 1)
 	t.Logf("%d schedules from seed %d on", runs, first)
 	var mu sync.Mutex
 	total := map[string]int{}

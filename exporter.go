@@ -70,8 +70,8 @@ type exporter struct {
 	logger  log.Logger
 	client  *rentalapi.Client
 	set     *collector.Set
-	own     *prometheus.Registry // the exporter's own metrics: they change all the time
-	data    *prometheus.Registry // what the API said: it changes with a refresh
+	own     *prometheus.Registry // what changes all the time
+	data    *prometheus.Registry // what the API said, and what collectors say of themselves: it changes with a refresh
 	demo    *demo                // nil without --demo
 
 	reloadOK   prometheus.Gauge
@@ -106,8 +106,8 @@ func newExporter(ctx context.Context, o *options, getenv func(string) string, lo
 	e.reloadTime = newGauge(reloadTime)
 	e.loaded()
 	e.warnOfTokens()
-	e.own.MustRegister(e.client, e.set.State(), e.reloadOK, e.reloadTime, newBuildInfo())
-	e.data.MustRegister(e.set)
+	e.own.MustRegister(e.client, e.reloadOK, e.reloadTime, newBuildInfo())
+	e.data.MustRegister(e.set, e.set.State())
 	return e, nil
 }
 

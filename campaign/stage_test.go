@@ -251,8 +251,8 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // handler is what the program serves, wired as there.
 func (s *stage) handler() http.Handler {
 	own, data := prometheus.NewRegistry(), prometheus.NewRegistry()
-	own.MustRegister(s.client, s.set.State())
-	data.MustRegister(s.set)
+	own.MustRegister(s.client)
+	data.MustRegister(s.set, s.set.State())
 	h := &exposition.Handler{
 		Blocks: s.set.Blocks, Own: own,
 		Whole:  promhttp.HandlerFor(prometheus.Gatherers{own, data}, exposition.HandlerOptions()),

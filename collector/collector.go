@@ -348,31 +348,33 @@ func (s *Set) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// State returns what changes between two refreshes, or is drawn from two resources.
+// State returns what collectors say of themselves, and what is drawn from two resources.
 func (s *Set) State() prometheus.Collector { return state{s} }
 
 type state struct{ set *Set }
 
 // Describe implements prometheus.Collector.
 func (s state) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range append(Definitions(), accountFunded) {
+	for _, d := range stateDefinitions() {
 		ch <- d.Desc()
 	}
 }
 
+func stateDefinitions() []*metric.Definition { return append(Definitions(), accountFunded) }
+
 // Collect implements prometheus.Collector.
 func (s state) Collect(ch chan<- prometheus.Metric) {
 	for _, sc := range s.set.ordered() {
-		sc.collectState(ch)
+		sc.showState(func(m prometheus.Metric) { ch <- m })
 	}
 }
 
-// collectState shows how the sources of a scope are, and what follows from two of them.
-func (v scopeView) collectState(ch chan<- prometheus.Metric) {
+// showState shows how the sources of a scope are, and what follows from two of them.
+func (v scopeView) showState(add func(prometheus.Metric)) {
 	var usd balance
 	var owned *fleet
 	for _, src := range v.sources {
-		src.collectState(ch)
+		src.showState(add)
 		snap, _ := src.Value()
 		switch data := snap.data.(type) {
 		case balance:
@@ -382,18 +384,18 @@ func (v scopeView) collectState(ch chan<- prometheus.Metric) {
 		}
 	}
 	if m := v.funding.of(v.account, usd, owned, time.Now()); m != nil {
-		ch <- m
+		add(m)
 	}
 }
 
-func (src *source) collectState(ch chan<- prometheus.Metric) {
+func (src *source) showState(add func(prometheus.Metric)) {
 	state := src.State()
 	show := func(d *metric.Definition, v float64) {
 		m, err := d.Metric(v, src.resource.Name, src.account)
 		if err != nil {
 			m = prometheus.NewInvalidMetric(d.Desc(), err)
 		}
-		ch <- m
+		add(m)
 	}
 	show(collectorInterval, state.Interval.Seconds())
 	if state.Finished {

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/internal/metric"
 )
 
 // shelf keeps the block of each resource for as long as the snapshots in it are
@@ -28,7 +29,7 @@ type shelved struct {
 // scrapes find it ready: it is that much older than it could be, and a block that
 // is made in a few milliseconds practically never.
 const (
-	lingerFactor  = 20
+	lingerFactor  = 100
 	longestLinger = 15 * time.Second
 )
 
@@ -39,18 +40,23 @@ func (b shelved) lingers(newer []edition) bool {
 		time.Since(b.made) < min(longestLinger, lingerFactor*b.block.Took())
 }
 
-// edition is a snapshot of one source.
+// edition is a snapshot of one source, or what there is to say of its attempts.
 type edition struct {
-	src *source
-	at  time.Time
+	src      *source
+	at       time.Time     // of the snapshot, or the end of the last attempt
+	interval time.Duration // of attempts; 0 for a snapshot
 }
 
 // Renewed tells that the blocks have changed. One message may stand for many changes.
 func (s *Set) Renewed() <-chan struct{} { return s.renewed }
 
-// Blocks returns the data of all collectors: a block for each resource, with all
-// accounts. A block stays the same until one of its snapshots changes or expires;
-// one that is costly to make, a little longer.
+// stateOf is the name under which the block of State is kept. No resource has it.
+const stateOf = ""
+
+// Blocks returns the data of all collectors and what State says of them: a block
+// for each resource, with all accounts, and one for State. A block stays the same
+// until one of its snapshots changes or expires, or an attempt ends; one that is
+// costly to make, a little longer.
 func (s *Set) Blocks() []*exposition.Block {
 	views := s.ordered()
 	s.shelf.mu.Lock()
@@ -63,15 +69,46 @@ func (s *Set) Blocks() []*exposition.Block {
 		if len(editions) == 0 {
 			continue
 		}
-		b := s.shelf.kept[r.Name]
-		if !slices.Equal(b.editions, editions) && !b.lingers(editions) {
-			b = shelved{editions, newBlock(r, snaps), time.Now()}
-		}
+		b := s.shelf.keep(r.Name, editions, func() *exposition.Block { return newBlock(r, snaps) })
 		next[r.Name] = b
+		blocks = append(blocks, b.block)
+	}
+	if editions := stateEditions(views, midnight()); len(editions) > 0 {
+		b := s.shelf.keep(stateOf, editions, func() *exposition.Block { return stateBlock(views) })
+		next[stateOf] = b
 		blocks = append(blocks, b.block)
 	}
 	s.shelf.kept = next
 	return blocks
+}
+
+// keep returns the block that is kept under a name, or a new one where that
+// shows other editions.
+func (s *shelf) keep(name string, editions []edition, make func() *exposition.Block) shelved {
+	b := s.kept[name]
+	if slices.Equal(b.editions, editions) || b.lingers(editions) {
+		return b
+	}
+	return shelved{editions, make(), time.Now()}
+}
+
+// stateEditions returns what State's metrics follow from, the day included: when an
+// account's balance is used up is counted from today.
+func stateEditions(views []scopeView, day time.Time) []edition {
+	var editions []edition
+	for _, v := range views {
+		for _, src := range v.sources {
+			state := src.State()
+			editions = append(editions, edition{src, state.Ended, state.Interval})
+			if _, at, ok := src.Last(); ok {
+				editions = append(editions, edition{src: src, at: at})
+			}
+		}
+	}
+	if len(editions) > 0 {
+		editions = append(editions, edition{at: day})
+	}
+	return editions
 }
 
 // current returns the snapshots of a resource that are shown now.
@@ -84,7 +121,7 @@ func current(views []scopeView, r *Resource) ([]edition, []snapshot) {
 				continue
 			}
 			if snap, at, ok := src.Last(); ok {
-				editions = append(editions, edition{src, at})
+				editions = append(editions, edition{src: src, at: at})
 				snaps = append(snaps, snap)
 			}
 		}
@@ -93,10 +130,6 @@ func current(views []scopeView, r *Resource) ([]edition, []snapshot) {
 }
 
 func newBlock(r *Resource, snaps []snapshot) *exposition.Block {
-	descs := make([]*prometheus.Desc, 0, len(r.Metrics))
-	for _, d := range r.Metrics {
-		descs = append(descs, d.Desc())
-	}
 	n := 0
 	for _, snap := range snaps {
 		n += len(snap.metrics)
@@ -105,5 +138,24 @@ func newBlock(r *Resource, snaps []snapshot) *exposition.Block {
 	for _, snap := range snaps {
 		metrics = append(metrics, snap.metrics...)
 	}
-	return exposition.NewBlock(metrics, descs)
+	return exposition.NewBlock(metrics, descs(r.Metrics))
 }
+
+func stateBlock(views []scopeView) *exposition.Block {
+	var metrics []prometheus.Metric
+	for _, v := range views {
+		v.showState(func(m prometheus.Metric) { metrics = append(metrics, m) })
+	}
+	return exposition.NewBlock(metrics, descs(stateDefinitions()))
+}
+
+func descs(definitions []*metric.Definition) []*prometheus.Desc {
+	all := make([]*prometheus.Desc, 0, len(definitions))
+	for _, d := range definitions {
+		all = append(all, d.Desc())
+	}
+	return all
+}
+
+// midnight is the last one, UTC.
+func midnight() time.Time { return time.Now().UTC().Truncate(24 * time.Hour) }

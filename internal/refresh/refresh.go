@@ -38,6 +38,7 @@ type Settings struct {
 type State struct {
 	Tried       bool          // an attempt ended, or made its first progress
 	Finished    bool          // an attempt ended, well or not
+	Ended       time.Time     // when the last attempt ended; zero before the first
 	Err         error         // of the last attempt that ended; nil if it succeeded
 	LastSuccess time.Time     // zero before the first
 	Duration    time.Duration // of the last attempt that ended
@@ -188,7 +189,7 @@ func (s *Source[T]) keep(value T, err error) {
 	if errors.Is(err, ErrMore) {
 		return
 	}
-	s.state.Finished = true
+	s.state.Finished, s.state.Ended = true, now
 	s.state.Duration = now.Sub(s.began)
 	s.state.Err = err
 	s.began = time.Time{}

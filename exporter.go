@@ -285,7 +285,7 @@ func (e *exporter) metrics(ctx context.Context) http.Handler {
 	}
 	e.own.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: expositionBytes.Name, Help: expositionBytes.Help},
 		func() float64 { return float64(h.Size()) }))
-	e.keeping.Go(func() { h.Keep(ctx, e.set.Renewed()) })
+	e.keeping.Go(func() { h.Keep(ctx, e.set.Renewed(), e.set.Due) })
 	return h
 }
 

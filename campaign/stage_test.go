@@ -258,7 +258,7 @@ func (s *stage) handler() http.Handler {
 		Whole:  promhttp.HandlerFor(prometheus.Gatherers{own, data}, exposition.HandlerOptions()),
 		Failed: func(cause string, err error) { s.t.Errorf("/metrics: %s: %v", cause, err) },
 	}
-	s.keeping.Go(func() { h.Keep(s.ctx, s.set.Renewed()) })
+	s.keeping.Go(func() { h.Keep(s.ctx, s.set.Renewed(), s.set.Due) })
 	return web.Handler(s.set, web.Options{
 		Version: "campaign", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Metrics: h, Discovery: true,
 	})

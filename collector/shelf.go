@@ -25,19 +25,23 @@ type shelved struct {
 }
 
 // With hundreds of accounts some snapshot of a resource changes every moment. A
-// block then stays for a multiple of the time that making it took, so that most
-// scrapes find it ready: it is that much older than it could be, and a block that
-// is made in a few milliseconds practically never.
+// block that is costly to make then stays for a while, so that scrapes find it
+// ready: it is that much older than it could be.
 const (
-	lingerFactor  = 100
+	costly        = 5 * time.Millisecond
+	lingerFactor  = 1000 // of the time that making it took
 	longestLinger = 15 * time.Second
+	dueLinger     = 10 * time.Second // where there is time to make another one ready
 )
 
 // lingers tells whether the block may stand for newer snapshots of the same sources.
-func (b shelved) lingers(newer []edition) bool {
+func (b shelved) lingers(newer []edition, longest time.Duration) bool {
 	sameSource := func(a, b edition) bool { return a.src == b.src }
-	return slices.EqualFunc(b.editions, newer, sameSource) &&
-		time.Since(b.made) < min(longestLinger, lingerFactor*b.block.Took())
+	if !slices.EqualFunc(b.editions, newer, sameSource) {
+		return false
+	}
+	took := b.block.Took()
+	return took >= costly && time.Since(b.made) < min(longest, lingerFactor*took)
 }
 
 // edition is a snapshot of one source, or what there is to say of its attempts.
@@ -57,7 +61,13 @@ const stateOf = ""
 // for each resource, with all accounts, and one for State. A block stays the same
 // until one of its snapshots changes or expires, or an attempt ends; one that is
 // costly to make, a little longer.
-func (s *Set) Blocks() []*exposition.Block {
+func (s *Set) Blocks() []*exposition.Block { return s.blocks(longestLinger) }
+
+// Due is Blocks with those made anew that will soon have to be: for whoever makes
+// them ready before a scrape asks for them.
+func (s *Set) Due() []*exposition.Block { return s.blocks(dueLinger) }
+
+func (s *Set) blocks(linger time.Duration) []*exposition.Block {
 	views := s.ordered()
 	s.shelf.mu.Lock()
 	defer s.shelf.mu.Unlock()
@@ -69,12 +79,12 @@ func (s *Set) Blocks() []*exposition.Block {
 		if len(editions) == 0 {
 			continue
 		}
-		b := s.shelf.keep(r.Name, editions, func() *exposition.Block { return newBlock(r, snaps) })
+		b := s.shelf.keep(r.Name, editions, linger, func() *exposition.Block { return newBlock(r, snaps) })
 		next[r.Name] = b
 		blocks = append(blocks, b.block)
 	}
 	if editions := stateEditions(views, midnight()); len(editions) > 0 {
-		b := s.shelf.keep(stateOf, editions, func() *exposition.Block { return stateBlock(views) })
+		b := s.shelf.keep(stateOf, editions, linger, func() *exposition.Block { return stateBlock(views) })
 		next[stateOf] = b
 		blocks = append(blocks, b.block)
 	}
@@ -84,9 +94,9 @@ func (s *Set) Blocks() []*exposition.Block {
 
 // keep returns the block that is kept under a name, or a new one where that
 // shows other editions.
-func (s *shelf) keep(name string, editions []edition, make func() *exposition.Block) shelved {
+func (s *shelf) keep(name string, editions []edition, linger time.Duration, make func() *exposition.Block) shelved {
 	b := s.kept[name]
-	if slices.Equal(b.editions, editions) || b.lingers(editions) {
+	if slices.Equal(b.editions, editions) || b.lingers(editions, linger) {
 		return b
 	}
 	return shelved{editions, make(), time.Now()}

@@ -133,11 +133,11 @@ func (h *Handler) Asked() []Form {
 	return forms
 }
 
-// Keep makes new blocks ready in the forms that were asked for lately, whenever
-// renewed says that there are any, until ctx ends. It rests for longer than it
+// Keep makes the blocks that due returns ready in the forms that were asked for
+// lately, whenever renewed says that there are new ones, until ctx ends. It rests for longer than it
 // works, so that blocks that change all the time do not take the processor; a
 // scrape that comes meanwhile makes what it needs itself.
-func (h *Handler) Keep(ctx context.Context, renewed <-chan struct{}) {
+func (h *Handler) Keep(ctx context.Context, renewed <-chan struct{}, due func() []*Block) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -145,7 +145,7 @@ func (h *Handler) Keep(ctx context.Context, renewed <-chan struct{}) {
 		case <-renewed:
 		}
 		began := time.Now()
-		for _, b := range h.Blocks() {
+		for _, b := range due() {
 			b.Prepare(h.Asked()...) // the scrape that meets an error tells of it
 		}
 		rest := time.NewTimer(max(minRest, restFactor*time.Since(began)))

@@ -284,7 +284,7 @@ func (e *exporter) metrics(ctx context.Context) http.Handler {
 		},
 	}
 	e.own.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: expositionBytes.Name, Help: expositionBytes.Help},
-		func() float64 { return float64(h.Size()) }))
+		func() float64 { return float64(e.set.KeptBytes()) }))
 	e.keeping.Go(func() { h.Keep(ctx, e.set.Renewed(), e.set.Due) })
 	return h
 }

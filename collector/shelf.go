@@ -92,6 +92,17 @@ func (s *Set) blocks(linger time.Duration) []*exposition.Block {
 	return blocks
 }
 
+// KeptBytes returns the bytes that the blocks hold that were last returned.
+func (s *Set) KeptBytes() int {
+	s.shelf.mu.Lock()
+	defer s.shelf.mu.Unlock()
+	n := 0
+	for _, b := range s.shelf.kept {
+		n += b.block.Size()
+	}
+	return n
+}
+
 // keep returns the block that is kept under a name, or a new one where that
 // shows other editions.
 func (s *shelf) keep(name string, editions []edition, linger time.Duration, make func() *exposition.Block) shelved {

@@ -109,15 +109,6 @@ func (h *Handler) note(f Form) {
 	h.asked[f] = time.Now()
 }
 
-// Size returns the bytes that all blocks hold now.
-func (h *Handler) Size() int {
-	n := 0
-	for _, b := range h.Blocks() {
-		n += b.Size()
-	}
-	return n
-}
-
 // Asked returns the forms that somebody asked for lately.
 func (h *Handler) Asked() []Form {
 	h.mu.Lock()

@@ -28,6 +28,7 @@ type shelved struct {
 // block that is costly to make then stays for a while, so that scrapes find it
 // ready: it is that much older than it could be.
 const (
+	manyEditions  = 50 // editions; fewer do not change every moment, and old ones would only take memory
 	costly        = 5 * time.Millisecond
 	lingerFactor  = 1000 // of the time that making it took
 	longestLinger = 15 * time.Second
@@ -37,7 +38,7 @@ const (
 // lingers tells whether the block may stand for newer snapshots of the same sources.
 func (b shelved) lingers(newer []edition, longest time.Duration) bool {
 	sameSource := func(a, b edition) bool { return a.src == b.src }
-	if !slices.EqualFunc(b.editions, newer, sameSource) {
+	if len(newer) < manyEditions || !slices.EqualFunc(b.editions, newer, sameSource) {
 		return false
 	}
 	took := b.block.Took()

@@ -4,9 +4,10 @@ import (
 	"time"
 
 	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
 )
 
-// configuration is API.md's Saved configuration.
+// configuration is the provider's Saved configuration.
 type configuration struct {
 	ID        string
 	Plan      string
@@ -14,8 +15,8 @@ type configuration struct {
 	OS        string
 	Hostname  string
 	Price     struct{ Monthly monthly }
-	InStock   *bool    `json:"in_stock"`
-	CreatedAt *instant `json:"created_at"`
+	InStock   *bool      `json:"in_stock"`
+	CreatedAt *timestamp `json:"created_at"`
 }
 
 type configurationsMeta struct{ Count, Max *count }
@@ -23,8 +24,8 @@ type configurationsMeta struct{ Count, Max *count }
 var (
 	configurationsCount = metric.Gauge("configurations", "Saved configurations of the account.", "configurations meta.count", "account")
 	configurationsLimit = metric.Gauge("configurations_limit", "The most configurations that the account can save.", "configurations meta.max", "account")
-	configurationInfo   = metric.Gauge("configuration_info", "What a saved configuration orders; constant 1.", "Saved configuration", "account", "configuration", "plan", "location", "os", "hostname")
-	configurationStock  = metric.Gauge("configuration_in_stock", "Whether a saved configuration can be ordered now: 1 or 0.", "Saved configuration in_stock", "account", "configuration")
+	configurationInfo   = metric.Gauge("configuration_info", "Plan, location, image and host name of a saved configuration; constant 1.", "Saved configuration", "account", "configuration", "plan", "location", "os", "hostname")
+	configurationStock  = metric.Gauge("configuration_in_stock", "Whether the provider reports a saved configuration as in stock: 1 or 0.", "Saved configuration in_stock", "account", "configuration")
 	configurationUSD    = metric.Gauge("configuration_price_usd_per_month", "Price of a saved configuration in US dollars a month, excluding VAT.", "Saved configuration price.monthly.usd", "account", "configuration")
 	configurationEUR    = metric.Gauge("configuration_price_eur_per_month", "Price of a saved configuration in euros a month, excluding VAT.", "Saved configuration price.monthly.eur", "account", "configuration")
 	configurationMade   = metric.Gauge("configuration_created_timestamp_seconds", "When a configuration was saved.", "Saved configuration created_at", "account", "configuration")
@@ -37,21 +38,20 @@ func configurations() Resource {
 		Metrics: []*metric.Definition{
 			configurationsCount, configurationsLimit, configurationInfo, configurationStock, configurationUSD, configurationEUR, configurationMade,
 		},
-		open: func() fetch {
+		newFetch: func() fetch {
 			return list[configuration, configurationsMeta]{
-				endpoint: "/configurations", most: mostItems,
-				id: func(c *configuration) string { return c.ID },
-				item: func(b *metric.Builder, c *configuration) {
+				List: rentalapi.List[configuration]{Endpoint: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID }},
+				itemMetrics: func(b *metric.Builder, c *configuration) {
 					b.Add(configurationInfo, 1, c.ID, c.Plan, c.Location, c.OS, c.Hostname)
-					b.Bool(configurationStock, c.InStock, c.ID)
-					metric.Put(b, configurationUSD, c.Price.Monthly.USD, c.ID)
-					metric.Put(b, configurationEUR, c.Price.Monthly.EUR, c.ID)
-					metric.Put(b, configurationMade, c.CreatedAt, c.ID)
+					b.AddBool(configurationStock, c.InStock, c.ID)
+					metric.AddOptional(b, configurationUSD, c.Price.Monthly.USD, c.ID)
+					metric.AddOptional(b, configurationEUR, c.Price.Monthly.EUR, c.ID)
+					metric.AddOptional(b, configurationMade, c.CreatedAt, c.ID)
 				},
-				rest: func(b *metric.Builder, m *configurationsMeta, _ []*configuration) any {
-					metric.Put(b, configurationsCount, m.Count)
-					metric.Put(b, configurationsLimit, m.Max)
-					return nil
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[configuration, configurationsMeta]) facts {
+					b.Add(configurationsCount, countOf(p.Meta.Count, p.Count))
+					metric.AddOptional(b, configurationsLimit, p.Meta.Max)
+					return facts{}
 				},
 			}.fetch
 		},

@@ -2,112 +2,126 @@ package collector
 
 import (
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"server_rental_exporter/internal/metric"
 )
 
-// horizonYears is how far ahead renewals are looked at.
-const horizonYears = 10
+var accountFunded = metric.Gauge("account_funded_until_timestamp_seconds",
+	"The first renewal that today's balance cannot pay, where each billed server renews monthly at its present price, excluding VAT. In the past where an overdue renewal cannot be paid; ten years ahead where all can; absent without such servers.",
+	"Account balance.usd, Server status, renews_at and price.monthly.usd", "account")
 
-// renewals are what becomes due on each day, for the first time and then monthly.
-type renewals map[time.Time]micros
-
-func (r renewals) add(at *instant, p price) {
-	if at == nil {
-		return
+// funding derives until when an account's balance pays its servers.
+func funding() derived {
+	return derived{
+		inputs:  []string{"account", "servers"},
+		metrics: []*metric.Definition{accountFunded},
+		add: func(b *metric.Builder, in map[string]facts, now time.Time) {
+			balance, servers := in["account"].account.balance, in["servers"].servers
+			if balance == nil {
+				return
+			}
+			if until, ok := fundedUntil(microsOf(*balance), servers.renewals, now); ok {
+				b.Add(accountFunded, float64(until.Unix()))
+			}
+		},
 	}
-	day := time.Unix(int64(*at), 0).UTC().Truncate(24 * time.Hour)
-	r[day] += microsOf(p)
 }
 
-// fundedUntil returns the day of the first renewal that the balance cannot pay,
-// oldest first, or the horizon where it can pay all before it. It is false where
-// no renewal is known.
+// horizonYears is how far ahead renewals are computed.
+const horizonYears = 10
+
+// renewal is what one server costs, and the day on which it renews next, or should
+// have renewed.
+type renewal struct {
+	day   time.Time // midnight UTC
+	price micros
+}
+
+// day returns midnight UTC of a timestamp's day.
+func (t timestamp) day() time.Time {
+	return time.Unix(int64(t), 0).UTC().Truncate(24 * time.Hour)
+}
+
+// fundedUntil returns the day of the first renewal that the balance cannot pay, or
+// the horizon where it can pay all before it; false where there is no renewal.
 //
-// Each renewal falls once into every calendar month from its first on, so whole
-// months are paid at once and only the month that fails is looked at by day.
-func (r renewals) fundedUntil(usd amount, now time.Time) (time.Time, bool) {
-	if len(r) == 0 {
+// A renewal of today or earlier is due once, on its own day. Then each renews
+// monthly on the same day of the month, or the last day of a shorter month, on days
+// after today.
+func fundedUntil(balance micros, renewals []renewal, now time.Time) (time.Time, bool) {
+	if len(renewals) == 0 {
 		return time.Time{}, false
 	}
-	now = now.UTC()
-	horizon := time.Date(now.Year()+horizonYears, now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
-	first := make([]time.Time, 0, len(r))
-	for day := range r {
-		first = append(first, day)
+	today := now.UTC().Truncate(24 * time.Hour)
+	horizon := today.AddDate(horizonYears, 0, 0)
+	overdue, schedule := split(renewals, today)
+	for _, r := range overdue {
+		if r.price > max(balance, 0) {
+			return r.day, true
+		}
+		balance -= r.price
 	}
-	slices.SortFunc(first, time.Time.Compare)
-
-	left, started := microsOf(usd), 0
-	var monthly micros
-	for month := startOfMonth(first[0]); !month.After(horizon); month = month.AddDate(0, 1, 0) {
-		for started < len(first) && startOfMonth(first[started]).Equal(month) {
-			monthly += r[first[started]]
-			started++
+	for month := startOfMonth(today); !month.After(horizon); month = month.AddDate(0, 1, 0) {
+		for day, due := range schedule.dueIn(month) {
+			at := month.AddDate(0, 0, day-1)
+			if !at.Before(horizon) {
+				return horizon, true
+			}
+			if due > max(balance, 0) {
+				return at, true
+			}
+			balance -= due
 		}
-		if monthly == 0 || left >= monthly {
-			left -= monthly
-			continue
-		}
-		if day, ok := r.firstUnpaid(first[:started], month, left); ok && day.Before(horizon) {
-			return day, true
-		}
-		return horizon, true
 	}
 	return horizon, true
 }
 
-// firstUnpaid returns the day within a month on which what is left is too little.
-func (r renewals) firstUnpaid(started []time.Time, month time.Time, left micros) (time.Time, bool) {
-	last := month.AddDate(0, 1, -1).Day()
-	var due [32]micros
-	for _, day := range started {
-		due[min(day.Day(), last)] += r[day]
-	}
-	for day, sum := range due {
-		if sum > max(left, 0) {
-			return month.AddDate(0, 0, day-1), true
+// schedule is what renews monthly, summed by first month and day of the month.
+type schedule map[monthDay]micros
+
+type monthDay struct {
+	month time.Time // first day of the first month
+	day   int       // 1 to 31, also where the month is shorter
+}
+
+// split returns what is due today or earlier, oldest first and summed by day, and
+// what renews monthly after today.
+func split(renewals []renewal, today time.Time) ([]renewal, schedule) {
+	past := map[time.Time]micros{}
+	monthly := schedule{}
+	for _, r := range renewals {
+		first := startOfMonth(r.day)
+		if !r.day.After(today) {
+			past[r.day] += r.price
+			first = startOfMonth(today)
+			if !first.AddDate(0, 0, min(r.day.Day(), daysIn(first))-1).After(today) {
+				first = first.AddDate(0, 1, 0)
+			}
 		}
-		if sum > 0 {
-			left -= sum
+		monthly[monthDay{first, r.day.Day()}] += r.price
+	}
+	var overdue []renewal
+	for day, price := range past {
+		overdue = append(overdue, renewal{day, price})
+	}
+	slices.SortFunc(overdue, func(a, b renewal) int { return a.day.Compare(b.day) })
+	return overdue, monthly
+}
+
+// dueIn returns how much renews in a month, by day of the month from 1 on.
+func (s schedule) dueIn(month time.Time) (due [32]micros) {
+	last := daysIn(month)
+	for k, price := range s {
+		if !k.month.After(month) {
+			due[min(k.day, last)] += price
 		}
 	}
-	return time.Time{}, false
+	return due
 }
 
 func startOfMonth(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// funding keeps an account's funded-until metric until the balance, the servers
-// or the day change.
-type funding struct {
-	mu     sync.Mutex
-	usd    balance
-	owned  *fleet
-	day    int
-	metric prometheus.Metric
-}
-
-// of returns the metric, or nil where it is not known.
-func (f *funding) of(account string, usd balance, owned *fleet, now time.Time) prometheus.Metric {
-	if usd == nil || owned == nil {
-		return nil
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.usd == usd && f.owned == owned && f.day == now.UTC().YearDay() {
-		return f.metric
-	}
-	f.usd, f.owned, f.day, f.metric = usd, owned, now.UTC().YearDay(), nil
-	if until, ok := owned.renewals.fundedUntil(*usd, now); ok {
-		m, err := accountFunded.Metric(float64(until.Unix()), account)
-		if err != nil {
-			m = prometheus.NewInvalidMetric(accountFunded.Desc(), err)
-		}
-		f.metric = m
-	}
-	return f.metric
-}
+func daysIn(month time.Time) int { return month.AddDate(0, 1, -1).Day() }

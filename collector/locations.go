@@ -4,9 +4,10 @@ import (
 	"time"
 
 	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
 )
 
-// location is API.md's Location.
+// location is the provider's Location.
 type location struct {
 	ID          string
 	IATA        string
@@ -23,7 +24,7 @@ type location struct {
 }
 
 var (
-	locationInfo    = metric.Gauge("location_info", "What a location is; constant 1.", "Location", "location", "iata", "city", "country", "country_code", "region")
+	locationInfo    = metric.Gauge("location_info", "City, country and region of a location; constant 1.", "Location", "location", "iata", "city", "country", "country_code", "region")
 	locationLat     = metric.Gauge("location_latitude_degrees", "Latitude of a location; north is positive.", "Location coordinates.lat", "location")
 	locationLon     = metric.Gauge("location_longitude_degrees", "Longitude of a location; east is positive.", "Location coordinates.lon", "location")
 	locationPlans   = metric.Gauge("location_plans", "Plans offered in a location.", "Location plans", "location")
@@ -35,18 +36,28 @@ func locations() Resource {
 		Name: "locations", Help: "locations and how many plans each has in stock", Endpoint: "/locations",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{locationInfo, locationLat, locationLon, locationPlans, locationInStock},
-		open: func() fetch {
+		newFetch: func() fetch {
 			return list[location, struct{}]{
-				endpoint: "/locations", most: mostItems,
-				id: func(l *location) string { return l.ID },
-				item: func(b *metric.Builder, l *location) {
+				List: rentalapi.List[location]{
+					Endpoint: "/locations", MaxItems: maxItems, ID: func(l *location) string { return l.ID }, Check: checkLocation,
+				},
+				itemMetrics: func(b *metric.Builder, l *location) {
 					b.Add(locationInfo, 1, l.ID, l.IATA, l.City, l.Country, l.CountryCode, l.Region)
-					metric.Put(b, locationLat, l.Coordinates.Lat, l.ID)
-					metric.Put(b, locationLon, l.Coordinates.Lon, l.ID)
-					metric.Put(b, locationPlans, l.Plans, l.ID)
-					metric.Put(b, locationInStock, l.PlansInStock, l.ID)
+					metric.AddOptional(b, locationLat, l.Coordinates.Lat, l.ID)
+					metric.AddOptional(b, locationLon, l.Coordinates.Lon, l.ID)
+					metric.AddOptional(b, locationPlans, l.Plans, l.ID)
+					metric.AddOptional(b, locationInStock, l.PlansInStock, l.ID)
 				},
 			}.fetch
 		},
 	}
+}
+
+// checkLocation drops a stock count that contradicts the number of plans.
+func checkLocation(l *location, _ []rentalapi.FieldError) []rentalapi.FieldError {
+	if l.Plans == nil || l.PlansInStock == nil || *l.PlansInStock <= *l.Plans {
+		return nil
+	}
+	l.PlansInStock = nil
+	return []rentalapi.FieldError{{Field: "plans_in_stock", Problem: "more than plans"}}
 }

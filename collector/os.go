@@ -4,9 +4,10 @@ import (
 	"time"
 
 	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
 )
 
-// osImage is API.md's OS image.
+// osImage is the provider's OS image.
 type osImage struct {
 	ID             string
 	Name           string
@@ -25,11 +26,11 @@ type osMeta struct {
 }
 
 var (
-	osInfo      = metric.Gauge("os_image_info", "What an operating system image is; constant 1.", "OS image", "os", "name", "family", "version", "support")
-	osInstall   = metric.Gauge("os_image_install_seconds", "Typical time from the confirmation of payment until a server with the image is online.", "OS image typical_install_minutes", "os")
-	osLicense   = metric.Gauge("os_image_license_usd_per_core_month", "License fee of an image in US dollars a core and month; absent where there is none.", "OS image license.usd_per_core_month", "os")
-	osMinCores  = metric.Gauge("os_image_license_min_cores", "Least number of cores for which an image's license is charged; absent where there is none.", "OS image license.min_cores", "os")
-	osCustomISO = metric.Gauge("os_custom_iso_supported", "Whether a server can be installed from an own ISO image: 1 or 0.", "os meta.custom_iso")
+	osInfo      = metric.Gauge("os_image_info", "Name, family, version and support window of an operating system image; constant 1.", "OS image", "os", "name", "family", "version", "support")
+	osInstall   = metric.Gauge("os_image_install_seconds", "Typical time from payment confirmation until a server with the image is online.", "OS image typical_install_minutes", "os")
+	osLicense   = metric.Gauge("os_image_license_usd_per_core_month", "License fee of an image in US dollars per core and month, excluding VAT; absent where there is none.", "OS image license.usd_per_core_month", "os")
+	osMinCores  = metric.Gauge("os_image_license_min_cores", "Minimum number of cores that an image's license is charged for; absent where there is none.", "OS image license.min_cores", "os")
+	osCustomISO = metric.Gauge("os_custom_iso_supported", "Whether a custom ISO image can be used: 1 or 0.", "os meta.custom_iso")
 )
 
 func osImages() Resource {
@@ -37,19 +38,18 @@ func osImages() Resource {
 		Name: "os", Help: "operating system images and their license fees", Endpoint: "/os",
 		Interval: time.Hour, MaxAge: 6 * time.Hour, MinInterval: time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{osInfo, osInstall, osLicense, osMinCores, osCustomISO},
-		open: func() fetch {
+		newFetch: func() fetch {
 			return list[osImage, osMeta]{
-				endpoint: "/os", most: mostItems,
-				id: func(o *osImage) string { return o.ID },
-				item: func(b *metric.Builder, o *osImage) {
+				List: rentalapi.List[osImage]{Endpoint: "/os", MaxItems: maxItems, ID: func(o *osImage) string { return o.ID }},
+				itemMetrics: func(b *metric.Builder, o *osImage) {
 					b.Add(osInfo, 1, o.ID, o.Name, o.Family, o.Version, o.Support)
-					metric.Put(b, osInstall, scaled(o.InstallMinutes, 60), o.ID)
-					metric.Put(b, osLicense, o.License.USD, o.ID)
-					metric.Put(b, osMinCores, o.License.MinCores, o.ID)
+					metric.AddOptional(b, osInstall, scaled(o.InstallMinutes, 60), o.ID)
+					metric.AddOptional(b, osLicense, o.License.USD, o.ID)
+					metric.AddOptional(b, osMinCores, o.License.MinCores, o.ID)
 				},
-				rest: func(b *metric.Builder, m *osMeta, _ []*osImage) any {
-					b.Bool(osCustomISO, m.CustomISO)
-					return nil
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[osImage, osMeta]) facts {
+					b.AddBool(osCustomISO, p.Meta.CustomISO)
+					return facts{}
 				},
 			}.fetch
 		},

@@ -1,16 +1,19 @@
 package collector
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
 )
 
-// plan is API.md's Plan.
+// plan is the provider's Plan.
 type plan struct {
 	ID     string
-	Name   string
-	Family string
+	Name   string `api:"required"`
+	Family string `api:"required"`
 	CPU    struct {
 		Model        string
 		Cores        *count
@@ -19,13 +22,13 @@ type plan struct {
 		BoostGHz     *count `json:"boost_ghz"`
 		Architecture string
 		L3CacheMB    *count `json:"l3_cache_mb"`
-	}
+	} `api:"required"`
 	Memory struct {
 		SizeGB *count `json:"size_gb"`
 		Type   string
 		ECC    *bool
-	}
-	Storage string
+	} `api:"required"`
+	Storage string `api:"required"`
 	GPU     struct{ Model, Memory string }
 	Network struct {
 		Port           string
@@ -33,17 +36,17 @@ type plan struct {
 		IPv4           *count
 		IPv6           string
 		DDoSProtection *bool `json:"ddos_protection"`
-	}
+	} `api:"required"`
 	Price struct {
 		Monthly  monthly
 		SetupFee *price `json:"setup_fee"`
-	}
+	} `api:"required"`
 	Availability struct {
 		InStock     *bool `json:"in_stock"`
 		Delivery    string
 		Locations   []string
 		Alternative string
-	}
+	} `api:"required"`
 }
 
 // monthly is what something costs a month, excluding VAT.
@@ -51,30 +54,30 @@ type monthly struct{ USD, EUR *price }
 
 type plansMeta struct {
 	Count       *count
-	InStock     *count   `json:"in_stock"`
-	GeneratedAt *instant `json:"generated_at"`
+	InStock     *count     `json:"in_stock"`
+	GeneratedAt *timestamp `json:"generated_at"`
 }
 
 var (
-	planInfo = metric.Gauge("plan_info", "What a plan is; constant 1.", "Plan",
+	planInfo = metric.Gauge("plan_info", "Name, family and hardware of a plan; constant 1.", "Plan",
 		"plan", "name", "family", "cpu_model", "cpu_architecture", "memory_type", "memory_ecc", "storage", "gpu_model", "gpu_memory",
 		"network_port", "network_bandwidth", "network_ipv6", "ddos_protection")
-	planInStock      = metric.Gauge("plan_in_stock", "Whether a server of the plan can be ordered now: 1 or 0.", "Plan availability.in_stock", "plan")
+	planInStock      = metric.Gauge("plan_in_stock", "Whether a plan is in stock: 1 or 0. The API reports stock by plan and not by location.", "Plan availability.in_stock", "plan")
 	planAvailability = metric.Gauge("plan_availability_info", "How a plan is delivered and which plan is suggested while it is sold out; constant 1.", "Plan availability.delivery, availability.alternative", "plan", "delivery", "alternative")
-	planOffered      = metric.Gauge("plan_offered", "A location in which a plan is offered; constant 1.", "Plan availability.locations", "plan", "location").Per("plan and location that offers it")
+	planOffered      = metric.Gauge("plan_offered", "A location that offers a plan, in stock or not; constant 1.", "Plan availability.locations", "plan", "location").SeriesPer("plan and location that offers it")
 	planPriceUSD     = metric.Gauge("plan_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT.", "Plan price.monthly.usd", "plan")
 	planPriceEUR     = metric.Gauge("plan_price_eur_per_month", "Price of a plan in euros a month, excluding VAT.", "Plan price.monthly.eur", "plan")
-	planRestocks     = metric.Counter("plan_restocks_total", "How often a sold-out plan was seen to come back since the exporter started, also between two scrapes.", "changes of Plan availability.in_stock", "plan")
-	planSelloffs     = metric.Counter("plan_selloffs_total", "How often a plan was seen to sell out since the exporter started, also between two scrapes.", "changes of Plan availability.in_stock", "plan")
+	planRestocks     = metric.Counter("plan_restocks_total", "Times a sold-out plan came back in stock since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan")
+	planSellouts     = metric.Counter("plan_sellouts_total", "Times a plan sold out since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan")
 	planLastInStock  = metric.Gauge("plan_last_in_stock_timestamp_seconds", "When the exporter last saw the plan in stock; absent until then.", "the exporter", "plan")
-	planSetupFee     = metric.Gauge("plan_setup_fee", "One-time fee of a plan, in the currency of its price; the provider charges none today.", "Plan price.setup_fee", "plan")
+	planSetupFee     = metric.Gauge("plan_setup_fee", "One-time setup fee of a plan, excluding VAT; the provider does not document its currency.", "Plan price.setup_fee", "plan")
 	planCores        = metric.Gauge("plan_cpu_cores", "Processor cores of a plan.", "Plan cpu.cores", "plan")
 	planThreads      = metric.Gauge("plan_cpu_threads", "Processor threads of a plan.", "Plan cpu.threads", "plan")
 	planBaseHz       = metric.Gauge("plan_cpu_base_frequency_hertz", "Base frequency of a plan's processor.", "Plan cpu.base_ghz", "plan")
 	planBoostHz      = metric.Gauge("plan_cpu_boost_frequency_hertz", "Boost frequency of a plan's processor.", "Plan cpu.boost_ghz", "plan")
 	planL3           = metric.Gauge("plan_cpu_l3_cache_bytes", "Level 3 cache of a plan's processor; 1 MB is 2^20 bytes.", "Plan cpu.l3_cache_mb", "plan")
 	planMemory       = metric.Gauge("plan_memory_bytes", "Memory of a plan; 1 GB is 2^30 bytes.", "Plan memory.size_gb", "plan")
-	planIPv4         = metric.Gauge("plan_ipv4_addresses", "IPv4 addresses that come with a plan.", "Plan network.ipv4", "plan")
+	planIPv4         = metric.Gauge("plan_ipv4_addresses", "IPv4 addresses that are included in a plan.", "Plan network.ipv4", "plan")
 	catalogPlans     = metric.Gauge("catalog_plans", "Plans in the catalog.", "plans meta.count")
 	catalogInStock   = metric.Gauge("catalog_plans_in_stock", "Plans in the catalog that are in stock.", "plans meta.in_stock")
 	catalogGenerated = metric.Gauge("catalog_generated_timestamp_seconds", "When the provider generated the catalog.", "plans meta.generated_at")
@@ -85,35 +88,45 @@ func plans() Resource {
 		Name: "plans", Help: "plan stock, prices and hardware", Endpoint: "/plans",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
-			planInfo, planInStock, planAvailability, planOffered, planPriceUSD, planPriceEUR, planRestocks, planSelloffs, planLastInStock,
+			planInfo, planInStock, planAvailability, planOffered, planPriceUSD, planPriceEUR, planRestocks, planSellouts, planLastInStock,
 			planSetupFee, planCores, planThreads, planBaseHz, planBoostHz, planL3, planMemory, planIPv4,
 			catalogPlans, catalogInStock, catalogGenerated,
 		},
-		open: func() fetch {
-			seen := stockHistory{}
-			l := list[plan, plansMeta]{
-				endpoint: "/plans", most: mostItems,
-				id:   func(p *plan) string { return p.ID },
-				item: showPlan,
-				rest: func(b *metric.Builder, m *plansMeta, shown []*plan) any {
-					for _, p := range shown {
-						seen.show(b, p, time.Now())
-					}
-					metric.Put(b, catalogPlans, m.Count)
-					metric.Put(b, catalogInStock, m.InStock)
-					metric.Put(b, catalogGenerated, m.GeneratedAt)
-					return nil
+		newFetch: func() fetch {
+			history := stockHistory{}
+			return list[plan, plansMeta]{
+				List: rentalapi.List[plan]{
+					Endpoint: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
 				},
-			}
-			return l.fetch
+				itemMetrics: planMetrics,
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta]) facts {
+					for _, item := range p.Items {
+						history.addMetrics(b, item, time.Now())
+					}
+					b.Add(catalogPlans, countOf(p.Meta.Count, p.Count))
+					metric.AddOptional(b, catalogInStock, p.Meta.InStock)
+					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
+					return facts{}
+				},
+			}.fetch
 		},
 	}
 }
 
-func showPlan(b *metric.Builder, p *plan) {
-	b.Add(planInfo, 1, p.ID, p.Name, p.Family, p.CPU.Model, p.CPU.Architecture, p.Memory.Type, flag(p.Memory.ECC), p.Storage,
-		p.GPU.Model, p.GPU.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, flag(p.Network.DDoSProtection))
-	b.Bool(planInStock, p.Availability.InStock, p.ID)
+// checkPlan drops empty ids of locations.
+func checkPlan(p *plan, _ []rentalapi.FieldError) []rentalapi.FieldError {
+	i := slices.Index(p.Availability.Locations, "")
+	if i < 0 {
+		return nil
+	}
+	p.Availability.Locations = slices.DeleteFunc(p.Availability.Locations, func(id string) bool { return id == "" })
+	return []rentalapi.FieldError{{Field: fmt.Sprintf("availability.locations[%d]", i), Problem: "empty"}}
+}
+
+func planMetrics(b *metric.Builder, p *plan) {
+	b.Add(planInfo, 1, p.ID, p.Name, p.Family, p.CPU.Model, p.CPU.Architecture, p.Memory.Type, boolLabel(p.Memory.ECC), p.Storage,
+		p.GPU.Model, p.GPU.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, boolLabel(p.Network.DDoSProtection))
+	b.AddBool(planInStock, p.Availability.InStock, p.ID)
 	b.Add(planAvailability, 1, p.ID, p.Availability.Delivery, p.Availability.Alternative)
 	offered := map[string]bool{}
 	for _, location := range p.Availability.Locations {
@@ -122,39 +135,40 @@ func showPlan(b *metric.Builder, p *plan) {
 			b.Add(planOffered, 1, p.ID, location)
 		}
 	}
-	metric.Put(b, planPriceUSD, p.Price.Monthly.USD, p.ID)
-	metric.Put(b, planPriceEUR, p.Price.Monthly.EUR, p.ID)
-	metric.Put(b, planSetupFee, p.Price.SetupFee, p.ID)
-	metric.Put(b, planCores, p.CPU.Cores, p.ID)
-	metric.Put(b, planThreads, p.CPU.Threads, p.ID)
-	metric.Put(b, planBaseHz, scaled(p.CPU.BaseGHz, 1e9), p.ID)
-	metric.Put(b, planBoostHz, scaled(p.CPU.BoostGHz, 1e9), p.ID)
-	metric.Put(b, planL3, scaled(p.CPU.L3CacheMB, 1<<20), p.ID)
-	metric.Put(b, planMemory, scaled(p.Memory.SizeGB, 1<<30), p.ID)
-	metric.Put(b, planIPv4, p.Network.IPv4, p.ID)
+	metric.AddOptional(b, planPriceUSD, p.Price.Monthly.USD, p.ID)
+	metric.AddOptional(b, planPriceEUR, p.Price.Monthly.EUR, p.ID)
+	metric.AddOptional(b, planSetupFee, p.Price.SetupFee, p.ID)
+	metric.AddOptional(b, planCores, p.CPU.Cores, p.ID)
+	metric.AddOptional(b, planThreads, p.CPU.Threads, p.ID)
+	metric.AddOptional(b, planBaseHz, scaled(p.CPU.BaseGHz, 1e9), p.ID)
+	metric.AddOptional(b, planBoostHz, scaled(p.CPU.BoostGHz, 1e9), p.ID)
+	metric.AddOptional(b, planL3, scaled(p.CPU.L3CacheMB, 1<<20), p.ID)
+	metric.AddOptional(b, planMemory, scaled(p.Memory.SizeGB, 1<<30), p.ID)
+	metric.AddOptional(b, planIPv4, p.Network.IPv4, p.ID)
 }
 
-// stockHistory remembers of each plan what no single answer tells.
+// stockHistory keeps of each plan what no single answer contains.
 type stockHistory map[string]*stockRecord
 
 type stockRecord struct {
 	inStock            bool
-	restocks, selloffs float64
+	restocks, sellouts float64
+	firstSeen          time.Time
 	lastInStock        time.Time
 }
 
-// show adds a plan's counters. A plan seen for the first time has changed
-// nothing; one whose stock is not told keeps what was known.
-func (h stockHistory) show(b *metric.Builder, p *plan, now time.Time) {
+// addMetrics adds a plan's counters. A plan that is seen for the first time has
+// changed nothing; one whose stock is not known keeps its counters.
+func (h stockHistory) addMetrics(b *metric.Builder, p *plan, now time.Time) {
 	r := h[p.ID]
 	switch in := p.Availability.InStock; {
 	case r == nil && in == nil:
 		return
 	case r == nil:
-		if len(h) >= mostItems {
+		if len(h) >= maxItems {
 			return
 		}
-		r = &stockRecord{inStock: *in}
+		r = &stockRecord{inStock: *in, firstSeen: now}
 		h[p.ID] = r
 	case in == nil || *in == r.inStock:
 	case *in:
@@ -162,13 +176,13 @@ func (h stockHistory) show(b *metric.Builder, p *plan, now time.Time) {
 		r.restocks++
 	default:
 		r.inStock = false
-		r.selloffs++
+		r.sellouts++
 	}
 	if p.Availability.InStock != nil && *p.Availability.InStock {
 		r.lastInStock = now
 	}
-	b.Add(planRestocks, r.restocks, p.ID)
-	b.Add(planSelloffs, r.selloffs, p.ID)
+	b.AddCreated(planRestocks, r.restocks, r.firstSeen, p.ID)
+	b.AddCreated(planSellouts, r.sellouts, r.firstSeen, p.ID)
 	if !r.lastInStock.IsZero() {
 		b.Add(planLastInStock, float64(r.lastInStock.Unix()), p.ID)
 	}

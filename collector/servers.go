@@ -6,15 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
 )
 
-// mostServers bounds the servers of one account.
-const mostServers = 20_000
+// maxServers bounds the servers of one account.
+const maxServers = 20_000
 
-// server is API.md's Server.
+// server is the provider's Server.
 type server struct {
 	ID        string
 	Plan      string
@@ -25,40 +27,42 @@ type server struct {
 	IPv4      addresses
 	Status    *string
 	Price     struct{ Monthly monthly }
-	RenewsAt  *instant `json:"renews_at"`
-	CreatedAt *instant `json:"created_at"`
+	RenewsAt  *timestamp `json:"renews_at"`
+	CreatedAt *timestamp `json:"created_at"`
+
+	// targetUnknown is set where it cannot be said whether the server is a target of
+	// service discovery, or with which address.
+	targetUnknown bool
 }
 
-// addresses are a server's IPv4 addresses: a string in revision 1.1 of the API,
-// an array of strings in 1.0.
+// addresses are a server's IPv4 addresses: a string in revision 1.1 of the API, an
+// array of strings in 1.0.
 type addresses []string
 
+// UnmarshalJSON implements json.Unmarshaler.
 func (a *addresses) UnmarshalJSON(b []byte) error {
-	var one string
-	if json.Unmarshal(b, &one) == nil {
-		*a = addresses{one}
+	var single string
+	if json.Unmarshal(b, &single) == nil {
+		*a = addresses{single}
 		return nil
 	}
-	var many []string
-	if json.Unmarshal(b, &many) != nil {
-		return wrong(a)
-	}
-	*a = many
-	return nil
+	return json.Unmarshal(b, (*[]string)(a))
 }
+
+// Expected implements rentalapi.Expecter.
+func (*addresses) Expected() string { return "an address or an array of addresses" }
 
 type serversMeta struct{ Count, Active *count }
 
 var (
-	serversByStatus = metric.Gauge("servers", "Servers of the account by status; active and suspended are always there.", "Server status", "account", "status")
+	serversByStatus = metric.Gauge("servers", "Servers of the account by status; active and suspended are always present.", "Server status", "account", "status")
 	serversActive   = metric.Gauge("servers_active", "Active servers of the account, as the provider counts them.", "servers meta.active", "account")
-	serverInfo      = metric.Gauge("server_info", "What a server is; constant 1. Addresses are not shown.", "Server", "account", "server", "plan", "name", "location", "os", "hostname")
-	serverStatus    = metric.Gauge("server_status", "The present status of a server in the provider's own word; constant 1.", "Server status", "account", "server", "status")
-	serverPrice     = metric.Gauge("server_price_usd_per_month", "Price of a server in US dollars a month.", "Server price.monthly.usd", "account", "server")
+	serverInfo      = metric.Gauge("server_info", "Plan, location, image and host name of a server; constant 1. Addresses are not exported.", "Server", "account", "server", "plan", "name", "location", "os", "hostname")
+	serverStatus    = metric.Gauge("server_status", "The present status of a server, as the provider words it; constant 1.", "Server status", "account", "server", "status")
+	serverPrice     = metric.Gauge("server_price_usd_per_month", "Price of a server in US dollars per month, excluding VAT.", "Server price.monthly.usd", "account", "server")
 	serverRenews    = metric.Gauge("server_renews_timestamp_seconds", "When a server renews next: midnight UTC of the day.", "Server renews_at", "account", "server")
 	serverCreated   = metric.Gauge("server_created_timestamp_seconds", "When a server was created.", "Server created_at", "account", "server")
-	accountCost     = metric.Gauge("account_cost_usd_per_month", "What the account's servers cost a month; servers whose price is unknown add nothing.", "sum of Server price.monthly.usd", "account")
-	accountFunded   = metric.Gauge("account_funded_until_timestamp_seconds", "The first renewal that today's balance cannot pay, when each server renews monthly at its present price; ten years ahead at most. Absent without servers.", "Account balance.usd, Server renews_at and price.monthly.usd", "account")
+	accountCost     = metric.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars per month, excluding VAT; absent where none of their prices is known.", "sum of Server price.monthly.usd", "account")
 )
 
 func servers() Resource {
@@ -66,62 +70,98 @@ func servers() Resource {
 		Name: "servers", Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
-			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost, accountFunded,
+			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
 		},
-		open: func() fetch {
+		newFetch: func() fetch {
 			return list[server, serversMeta]{
-				endpoint: "/servers", most: mostServers,
-				id:   func(s *server) string { return s.ID },
-				item: showServer,
-				rest: showServers,
+				List: rentalapi.List[server]{
+					Endpoint: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
+				},
+				itemMetrics: serverMetrics,
+				listMetrics: serverListMetrics,
 			}.fetch
 		},
 	}
 }
 
-func showServer(b *metric.Builder, s *server) {
+func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError {
+	s.targetUnknown = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
+		return e.Field == "status" || strings.HasPrefix(e.Field, "ipv4")
+	})
+	return nil
+}
+
+func serverMetrics(b *metric.Builder, s *server) {
 	b.Add(serverInfo, 1, s.ID, s.Plan, s.Name, s.Location, s.OS, s.Hostname)
 	if s.Status != nil {
 		b.Add(serverStatus, 1, s.ID, *s.Status)
 	}
-	metric.Put(b, serverPrice, s.Price.Monthly.USD, s.ID)
-	metric.Put(b, serverRenews, s.RenewsAt, s.ID)
-	metric.Put(b, serverCreated, s.CreatedAt, s.ID)
+	metric.AddOptional(b, serverPrice, s.Price.Monthly.USD, s.ID)
+	metric.AddOptional(b, serverRenews, s.RenewsAt, s.ID)
+	metric.AddOptional(b, serverCreated, s.CreatedAt, s.ID)
 }
 
-// fleet is a servers snapshot's data.
-type fleet struct {
-	renewals renewals
-	active   []Server // for service discovery; without the account
+// billed returns whether the provider charges for the server. It documents only the
+// states active and suspended; of others, those that mean an end are not billed, and
+// neither is one without a known status excluded.
+func (s *server) billed() bool {
+	if s.Status == nil {
+		return true
+	}
+	switch strings.ToLower(*s.Status) {
+	case "canceled", "cancelled", "terminated", "deleted", "expired":
+		return false
+	}
+	return true
 }
 
-func showServers(b *metric.Builder, m *serversMeta, shown []*server) any {
+// serverList are the facts of a servers snapshot.
+type serverList struct {
+	renewals   []renewal // of the billed servers whose price and date are known
+	active     []Server  // for service discovery; without the account
+	incomplete int       // servers that may be missing from active, or lack an address
+}
+
+func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta]) facts {
 	byStatus := map[string]float64{"active": 0, "suspended": 0}
-	f := &fleet{renewals: renewals{}}
+	list := &serverList{incomplete: p.Count - len(p.Items)}
 	var cost micros
-	for _, s := range shown {
-		status := ""
-		if s.Status != nil {
-			status = *s.Status
+	billed, priced := 0, 0
+	for _, s := range p.Items {
+		if s.targetUnknown {
+			list.incomplete++
 		}
-		byStatus[status]++
-		if status == "active" {
-			f.active = append(f.active, Server{
-				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: status, IPv4: s.IPv4,
+		if s.Status != nil && *s.Status != "" {
+			byStatus[*s.Status]++
+		}
+		if s.Status != nil && *s.Status == "active" {
+			list.active = append(list.active, Server{
+				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: *s.Status, IPv4: s.IPv4,
 			})
 		}
-		if p := s.Price.Monthly.USD; p != nil {
-			cost += microsOf(*p)
-			f.renewals.add(s.RenewsAt, *p)
+		if !s.billed() {
+			continue
+		}
+		billed++
+		usd := s.Price.Monthly.USD
+		if usd == nil {
+			continue
+		}
+		priced++
+		cost += microsOf(*usd)
+		if s.RenewsAt != nil {
+			list.renewals = append(list.renewals, renewal{s.RenewsAt.day(), microsOf(*usd)})
 		}
 	}
-	slices.SortFunc(f.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(list.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
 	for status, n := range byStatus {
 		b.Add(serversByStatus, n, status)
 	}
-	metric.Put(b, serversActive, m.Active)
-	b.Add(accountCost, cost.value())
-	return f
+	metric.AddOptional(b, serversActive, p.Meta.Active)
+	if billed == 0 || priced > 0 {
+		b.Add(accountCost, cost.value())
+	}
+	return facts{servers: list}
 }
 
 // Errors of ActiveServers.
@@ -137,21 +177,21 @@ type Server struct {
 }
 
 // ActiveServers returns the active servers of an account, or of all accounts where
-// it is empty, in order of account and id. It fails with ErrIncomplete rather than
-// to leave servers out, and with ErrUnknownAccount.
+// it is empty, sorted by account and id. It fails with ErrUnknownAccount, and with
+// ErrIncomplete rather than return a partial list.
 func (s *Set) ActiveServers(account string) ([]Server, error) {
 	var found []Server
 	known := account == ""
-	for _, sc := range s.ordered() {
+	for _, sc := range s.snapshot() {
 		if sc.account == "" || account != "" && sc.account != account {
 			continue
 		}
 		known = true
-		owned, err := sc.fleet()
+		list, err := sc.serverList()
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: account %s: %w", ErrIncomplete, sc.account, err)
 		}
-		for _, v := range owned.active {
+		for _, v := range list.active {
 			v.Account = sc.account
 			found = append(found, v)
 		}
@@ -162,16 +202,22 @@ func (s *Set) ActiveServers(account string) ([]Server, error) {
 	return found, nil
 }
 
-// fleet returns the servers of a scope where all of them are known.
-func (v scopeView) fleet() (*fleet, error) {
-	for _, src := range v.sources {
-		snap, ok := src.Value()
-		if f, is := snap.data.(*fleet); ok && is {
-			if n := snap.invalid.count; n > 0 {
-				return nil, fmt.Errorf("%w: account %s: %d could not be understood", ErrIncomplete, v.account, n)
-			}
-			return f, nil
-		}
+// serverList returns the servers of a scope where all of them are known.
+func (sc scopeSnapshot) serverList() (*serverList, error) {
+	src := sc.source("servers")
+	if src == nil {
+		return nil, errors.New("the collector is disabled")
 	}
-	return nil, fmt.Errorf("%w: account %s: no current list", ErrIncomplete, v.account)
+	var failure *rentalapi.Error
+	if errors.As(src.State().Err, &failure) && failure.Reason == rentalapi.Incomplete {
+		return nil, failure
+	}
+	snap, ok := src.Value()
+	switch {
+	case !ok:
+		return nil, errors.New("no current list")
+	case snap.facts.servers.incomplete > 0:
+		return nil, fmt.Errorf("%d invalid items", snap.facts.servers.incomplete)
+	}
+	return snap.facts.servers, nil
 }

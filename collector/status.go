@@ -1,33 +1,33 @@
 package collector
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
+	"context"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
 )
 
-// providerStatus is API.md's Status. Its locations and their components are kept
-// raw, so that one that cannot be understood does not hide the others.
+// providerStatus is the provider's Status.
 type providerStatus struct {
 	Overall   string
-	Since     *instant
-	Locations map[string]json.RawMessage
+	Since     *timestamp
+	Locations map[string]struct{ Components map[string]*string }
 	Ongoing   *count
 	Scheduled *count
-	UpdatedAt *instant `json:"updated_at"`
+	UpdatedAt *timestamp `json:"updated_at"`
 }
 
 var (
-	statusInfo     = metric.Gauge("status_info", "The provider's overall state in its own words; constant 1.", "Status overall", "overall")
-	componentUp    = metric.Gauge("component_operational", "Whether a component of a location is operational: 1, or 0 for any other state.", "Status locations.*.components", "location", "component").Per("location and component")
-	componentState = metric.Gauge("component_state", "The present state of a component of a location in the provider's own word; constant 1.", "Status locations.*.components", "location", "component", "state").Per("location and component")
-	incidents      = metric.Gauge("incidents_ongoing", "Incidents that are going on.", "Status ongoing")
-	maintenances   = metric.Gauge("maintenances_scheduled", "Maintenance windows that are scheduled.", "Status scheduled")
-	statusSince    = metric.Gauge("status_since_timestamp_seconds", "Since when the overall state holds: midnight UTC of the day.", "Status since")
+	statusInfo     = metric.Gauge("status_info", "The provider's overall state, as the provider words it; constant 1.", "Status overall", "overall")
+	componentUp    = metric.Gauge("component_operational", "Whether the state of a component of a location is operational: 1, or 0 for any other state.", "Status locations.*.components", "location", "component").SeriesPer("location and component")
+	componentState = metric.Gauge("component_state", "The present state of a component of a location, as the provider words it; constant 1.", "Status locations.*.components", "location", "component", "state").SeriesPer("location and component")
+	incidents      = metric.Gauge("incidents_ongoing", "Ongoing incidents.", "Status ongoing")
+	maintenances   = metric.Gauge("maintenances_scheduled", "Scheduled maintenance windows.", "Status scheduled")
+	statusSince    = metric.Gauge("status_since_timestamp_seconds", "The date in the provider's field since, as midnight UTC.", "Status since")
 	statusUpdated  = metric.Gauge("status_updated_timestamp_seconds", "When the provider last updated its status.", "Status updated_at")
 )
 
@@ -35,49 +35,48 @@ func status() Resource {
 	return Resource{
 		Name: "status", Help: "component states, incidents and maintenances", Endpoint: "/status",
 		Interval: 30 * time.Second, MaxAge: 5 * time.Minute, MinInterval: 30 * time.Second, Requests: 1,
-		Metrics: []*metric.Definition{statusInfo, componentUp, componentState, incidents, maintenances, statusSince, statusUpdated},
-		open:    func() fetch { return object("/status", showStatus) },
+		Metrics:  []*metric.Definition{statusInfo, componentUp, componentState, incidents, maintenances, statusSince, statusUpdated},
+		newFetch: func() fetch { return fetchStatus },
 	}
 }
 
-func showStatus(b *metric.Builder, s *providerStatus, invalid *faults) (any, error) {
-	b.Add(statusInfo, 1, s.Overall)
-	metric.Put(b, incidents, s.Ongoing)
-	metric.Put(b, maintenances, s.Scheduled)
-	metric.Put(b, statusSince, s.Since)
-	metric.Put(b, statusUpdated, s.UpdatedAt)
-	for _, id := range slices.Sorted(maps.Keys(s.Locations)) {
-		var l struct{ Components map[string]json.RawMessage }
-		err := decode(s.Locations[id], &l)
-		if err == nil && id == "" {
-			err = errNoID
-		}
-		if err != nil {
-			invalid.add(fmt.Errorf("locations: %w", err))
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(l.Components)) {
-			invalid.add(showComponent(b, id, name, l.Components[name]))
-		}
-	}
-	return nil, nil
-}
-
-func showComponent(b *metric.Builder, location, name string, raw json.RawMessage) error {
-	var state *string
-	err := decode(raw, &state)
-	if err == nil && name == "" {
-		err = errNoID
-	}
-	if err == nil && state != nil {
-		err = b.Item(func() {
-			operational := *state == "operational"
-			b.Bool(componentUp, &operational, location, name)
-			b.Add(componentState, 1, location, name, *state)
-		})
-	}
+func fetchStatus(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error) {
+	o, err := rentalapi.GetObject[providerStatus](ctx, api, "/status")
 	if err != nil {
-		return fmt.Errorf("components: %w", err)
+		return snapshot{}, err
 	}
-	return nil
+	st := o.Value
+	if len(st.Locations) == 0 {
+		return snapshot{}, api.Incomplete("/status", errors.New("data.locations: missing or empty"))
+	}
+	b.Add(statusInfo, 1, st.Overall)
+	metric.AddOptional(b, incidents, st.Ongoing)
+	metric.AddOptional(b, maintenances, st.Scheduled)
+	metric.AddOptional(b, statusSince, st.Since)
+	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
+
+	var s snapshot
+	inLocations := func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, "locations.") }
+	for _, e := range o.Errors {
+		if inLocations(e) { // each location and component is an item of its own
+			s.invalid.Add("status", e)
+		}
+	}
+	s.invalid.Add("status", slices.DeleteFunc(o.Errors, inLocations)...)
+	for id, location := range st.Locations {
+		for name, state := range location.Components {
+			field := "locations." + id + ".components." + name
+			switch {
+			case id == "" || name == "":
+				s.invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty name"})
+			case state == nil || *state == "":
+				s.invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty"})
+			default:
+				operational := strings.EqualFold(*state, "operational")
+				b.AddBool(componentUp, &operational, id, name)
+				b.Add(componentState, 1, id, name, *state)
+			}
+		}
+	}
+	return s.build(b)
 }

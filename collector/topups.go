@@ -13,7 +13,7 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// topup is API.md's Top-up, without what identifies a payment.
+// topup is the provider's Top-up, without what identifies a payment.
 type topup struct {
 	ID           string
 	Status       string
@@ -22,12 +22,12 @@ type topup struct {
 	Coin         string
 	Network      string
 	Payment      struct {
-		RateLockedUntil *instant `json:"rate_locked_until"`
+		RateLockedUntil *timestamp `json:"rate_locked_until"`
 	}
 	Confirmations *count
-	Needed        *count   `json:"confirmations_needed"`
-	CreatedAt     *instant `json:"created_at"`
-	PaidAt        *instant `json:"paid_at"`
+	Needed        *count     `json:"confirmations_needed"`
+	CreatedAt     *timestamp `json:"created_at"`
+	PaidAt        *timestamp `json:"paid_at"`
 }
 
 // The states of a top-up that the document names; the first two are open.
@@ -43,13 +43,13 @@ func topupStates() []string {
 
 var (
 	topupsByStatus   = metric.Gauge("topups", "Top-ups of the account by status, over its whole history.", "Top-up status, topups meta.total", "account", "status")
-	topupInfo        = metric.Gauge("topup_info", "An open top-up, pending or confirming; constant 1.", "Top-up", "account", "topup", "status", "coin", "network").Per("account and open topup")
-	topupAmount      = metric.Gauge("topup_amount_usd", "Amount that an open top-up asks for.", "Top-up amount.usd", "account", "topup").Per("account and open topup")
-	topupBonus       = metric.Gauge("topup_bonus_ratio", "Bonus on an open top-up as a share of its amount.", "Top-up bonus_percent", "account", "topup").Per("account and open topup")
-	topupConfirmed   = metric.Gauge("topup_confirmations", "Confirmations of an open top-up's payment; absent before a payment is seen.", "Top-up confirmations", "account", "topup").Per("account and open topup")
-	topupNeeded      = metric.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "Top-up confirmations_needed", "account", "topup").Per("account and open topup")
-	topupCreated     = metric.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "Top-up created_at", "account", "topup").Per("account and open topup")
-	topupLockedUntil = metric.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent where it awaits no payment.", "Top-up payment.rate_locked_until", "account", "topup").Per("account and open topup")
+	topupInfo        = metric.Gauge("topup_info", "An open top-up, pending or confirming; constant 1.", "Top-up", "account", "topup", "status", "coin", "network").SeriesPer("account and open topup")
+	topupAmount      = metric.Gauge("topup_amount_usd", "Amount that an open top-up asks for.", "Top-up amount.usd", "account", "topup").SeriesPer("account and open topup")
+	topupBonus       = metric.Gauge("topup_bonus_ratio", "Bonus on an open top-up as a share of its amount.", "Top-up bonus_percent", "account", "topup").SeriesPer("account and open topup")
+	topupConfirmed   = metric.Gauge("topup_confirmations", "Confirmations of an open top-up's payment; absent before a payment is seen.", "Top-up confirmations", "account", "topup").SeriesPer("account and open topup")
+	topupNeeded      = metric.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "Top-up confirmations_needed", "account", "topup").SeriesPer("account and open topup")
+	topupCreated     = metric.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "Top-up created_at", "account", "topup").SeriesPer("account and open topup")
+	topupLockedUntil = metric.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent where it awaits no payment.", "Top-up payment.rate_locked_until", "account", "topup").SeriesPer("account and open topup")
 	topupLastPaid    = metric.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent where there is none.", "Top-up paid_at", "account")
 )
 
@@ -61,138 +61,127 @@ func topups() Resource {
 		Metrics: []*metric.Definition{
 			topupsByStatus, topupInfo, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid,
 		},
-		open: func() fetch { return (&topupHistory{refused: map[string]bool{}}).fetch },
+		newFetch: func() fetch { return (&topupHistory{refused: map[string]bool{}}).fetch },
 	}
 }
 
-// survey is what one refresh found.
-type survey struct {
-	counts  map[string]float64
-	open    []*topup
-	paidAt  *instant
-	invalid faults
+// topupCounts are the top-ups as one refresh found them.
+type topupCounts struct {
+	byStatus map[string]float64
+	open     []*topup
+	paidAt   *timestamp
+	invalid  rentalapi.Invalid
 }
 
-// attempts is how often counts are taken again while top-ups change their state.
-const attempts = 2
+// maxAttempts is how often top-ups are counted again while they change their state.
+const maxAttempts = 2
 
-// topupHistory remembers of an account's top-ups what no single refresh tells.
+// topupHistory keeps of an account's top-ups what no single refresh contains.
 type topupHistory struct {
-	uncounted int             // top-ups of the total that are in a state that cannot be counted
+	uncounted int             // top-ups of the total in a state that cannot be counted
 	refused   map[string]bool // states by which the API does not filter
 }
 
-// fetch asks for the newest page. Where it holds the whole history, that is
-// all. Else it asks for each state by itself: how many there are is in the meta
-// object, and only the open ones are read. So a refresh costs one request, or one
-// for each state and one more, however long the history is.
+// fetch gets the newest page. Where it holds the whole history, that suffices. Else
+// it gets each state by itself: how many there are is in the meta object, and only
+// the open ones are read. So a refresh costs one request, or one for each state and
+// one more, however long the history is.
 //
-// A top-up that changes its state between two of these requests is missed or
-// counted twice; then the sum differs from the total by another number than
-// before, and it is done once more.
+// A top-up that changes its state between two of these requests is missed or counted
+// twice; then the sum differs from the total by another number than before, and all
+// are counted once more.
 func (h *topupHistory) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error) {
-	for try := 1; ; try++ {
-		newest, err := readTopups(ctx, api, nil, 1)
+	for attempt := 1; ; attempt++ {
+		newest, err := getTopups(ctx, api, nil, 1)
 		if err != nil {
 			return snapshot{}, err
 		}
-		if newest.whole() {
-			return newest.survey().show(b)
+		if newest.Meta.Pages <= 1 && newest.Count >= newest.Meta.Total {
+			return countTopups(newest).build(b)
 		}
-		s, err := h.surveyStates(ctx, api, newest)
+		c, err := h.countByStatus(ctx, api, newest)
 		if err != nil {
 			return snapshot{}, err
 		}
 		sum := 0.0
-		for _, n := range s.counts {
+		for _, n := range c.byStatus {
 			sum += n
 		}
-		uncounted := newest.meta.Total - int(sum)
-		if uncounted == h.uncounted || try == attempts {
+		uncounted := newest.Meta.Total - int(sum)
+		if uncounted == h.uncounted || attempt == maxAttempts {
 			h.uncounted = uncounted
-			s.leaveOut(uncounted)
-			return s.show(b)
+			c.addUncounted(uncounted)
+			return c.build(b)
 		}
 	}
 }
 
-// leaveOut notes top-ups of the total that are in none of the states asked for:
-// theirs is one that the document does not name and the newest page does not show.
-func (s *survey) leaveOut(n int) {
+// addUncounted reports top-ups of the total that are in none of the states asked
+// for: their state is not documented and the newest page does not contain it.
+func (c *topupCounts) addUncounted(n int) {
 	if n > 0 {
-		s.invalid.merge(faults{n, fmt.Errorf("status: %d top-ups are in a state that cannot be asked for", n)})
+		c.invalid.Merge(rentalapi.Invalid{Items: n, Causes: []rentalapi.Cause{{
+			Item: "topups", FieldError: rentalapi.FieldError{Field: "status", Problem: "a state that the API cannot filter by"},
+		}}})
 	}
 }
 
-// topupPage is one page of top-ups.
-type topupPage struct {
-	*reader[topup]
-	meta rentalapi.PageMeta
+type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
+
+func getTopups(ctx context.Context, api *rentalapi.Scope, query url.Values, page int) (topupPage, error) {
+	return rentalapi.GetPage(ctx, api, rentalapi.List[topup]{
+		Endpoint: "/topups", Query: query, ID: func(t *topup) string { return t.ID },
+	}, page)
 }
 
-func readTopups(ctx context.Context, api *rentalapi.Scope, query url.Values, page int) (topupPage, error) {
-	p := topupPage{reader: newReader(func(t *topup) string { return t.ID })}
-	p.check = func(t *topup) error {
-		for _, label := range []string{t.ID, t.Status, t.Coin, t.Network} {
-			if len(label) > metric.MaxLabelLength {
-				return fmt.Errorf("label: %d bytes, more than %d", len(label), metric.MaxLabelLength)
-			}
-		}
-		return nil
-	}
-	meta, err := api.Page(ctx, "/topups", query, page, p.read)
-	p.meta = meta
-	return p, err
-}
+func newTopupCounts() topupCounts { return topupCounts{byStatus: map[string]float64{}} }
 
-// whole tells whether a first page holds everything there is.
-func (p topupPage) whole() bool {
-	return p.meta.Pages <= 1 && len(p.items)+p.invalid.count >= p.meta.Total
-}
-
-// survey counts the top-ups of a page that holds all.
-func (p topupPage) survey() survey {
-	s := survey{counts: map[string]float64{}, invalid: p.invalid}
+// countTopups counts the top-ups of a page that holds all.
+func countTopups(p topupPage) topupCounts {
+	c := newTopupCounts()
+	c.invalid = p.Invalid
 	for _, state := range topupStates() {
-		s.counts[state] = 0
+		c.byStatus[state] = 0
 	}
-	for _, t := range p.items {
-		s.counts[t.Status]++
+	for _, t := range p.Items {
+		if t.Status != "" {
+			c.byStatus[t.Status]++
+		}
 		if t.Status == pending || t.Status == confirming {
-			s.open = append(s.open, t)
+			c.open = append(c.open, t)
 		}
 	}
-	s.paidAt = lastPaid(p.items)
-	return s
+	c.paidAt = lastPaid(p.Items)
+	return c
 }
 
-// surveyStates asks for each state by itself, and also for states that the
-// document does not name, where the newest page shows them and the API can count them.
-func (h *topupHistory) surveyStates(ctx context.Context, api *rentalapi.Scope, newest topupPage) (survey, error) {
-	s := survey{counts: map[string]float64{}}
+// countByStatus gets each state by itself, and also undocumented ones, where the
+// newest page contains them and the API can filter by them.
+func (h *topupHistory) countByStatus(ctx context.Context, api *rentalapi.Scope, newest topupPage) (topupCounts, error) {
+	c := newTopupCounts()
 	known := topupStates()
 	states := slices.Clone(known)
-	for _, t := range newest.items {
+	for _, t := range newest.Items {
 		if t.Status != "" && !h.refused[t.Status] && !slices.Contains(states, t.Status) && len(states) < 2*len(known) {
 			states = append(states, t.Status)
 		}
 	}
 	for i, state := range states {
-		err := s.count(ctx, api, state, newest.meta.Token)
+		err := c.addStatus(ctx, api, state, newest.Token)
 		var refused *rentalapi.Error
 		if i >= len(known) && errors.As(err, &refused) && refused.Code == http.StatusBadRequest {
-			h.refused[state] = true // its count stays unknown
+			h.refused[state] = true
 			continue
 		}
 		if err != nil {
-			return survey{}, err
+			return topupCounts{}, err
 		}
 	}
-	return s, nil
+	return c, nil
 }
 
-// count asks how many top-ups are in a state, and for all of them while they are open.
-func (s *survey) count(ctx context.Context, api *rentalapi.Scope, state string, token [32]byte) error {
+// addStatus gets how many top-ups are in a state, and all of them while they are open.
+func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, state string, token rentalapi.Fingerprint) error {
 	query := url.Values{"status": {state}}
 	open := state == pending || state == confirming
 	if !open && state != paid {
@@ -200,44 +189,40 @@ func (s *survey) count(ctx context.Context, api *rentalapi.Scope, state string, 
 	}
 	seen := map[string]bool{}
 	for page := 1; ; page++ {
-		p, err := readTopups(ctx, api, query, page)
-		if err != nil {
+		p, err := getTopups(ctx, api, query, page)
+		switch {
+		case err != nil:
 			return err
-		}
-		if p.meta.Token != token {
+		case p.Token != token:
 			return errors.New("topups: the token changed between two requests")
+		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && t.Status != state }):
+			return fmt.Errorf("topups: the answer for status %s contains another status", state)
+		case open && p.Meta.Pages > maxItems/rentalapi.MaxPageItems:
+			return fmt.Errorf("topups: more than %d are %s", maxItems, state)
 		}
-		for _, t := range p.items {
-			if t.Status != state {
-				return fmt.Errorf("topups: asked for status %s and got another", state)
-			}
-		}
-		if open && p.meta.Pages > mostItems/rentalapi.MaxPage {
-			return fmt.Errorf("topups: more than %d are %s", mostItems, state)
-		}
-		s.counts[state] = float64(p.meta.Total)
+		c.byStatus[state] = float64(p.Meta.Total)
 		if state == paid {
-			s.paidAt = lastPaid(p.items)
+			c.paidAt = lastPaid(p.Items)
 		}
 		if !open {
 			return nil
 		}
-		for _, t := range p.items {
+		for _, t := range p.Items {
 			if !seen[t.ID] {
 				seen[t.ID] = true
-				s.open = append(s.open, t)
+				c.open = append(c.open, t)
 			}
 		}
-		s.invalid.merge(p.invalid)
-		if page >= p.meta.Pages || len(p.items)+p.invalid.count == 0 {
+		c.invalid.Merge(p.Invalid)
+		if page >= p.Meta.Pages || p.Count == 0 {
 			return nil
 		}
 	}
 }
 
 // lastPaid returns the newest time of payment.
-func lastPaid(ts []*topup) *instant {
-	var last *instant
+func lastPaid(ts []*topup) *timestamp {
+	var last *timestamp
 	for _, t := range ts {
 		if t.PaidAt != nil && (last == nil || *t.PaidAt > *last) {
 			last = t.PaidAt
@@ -246,33 +231,27 @@ func lastPaid(ts []*topup) *instant {
 	return last
 }
 
-func (s survey) show(b *metric.Builder) (snapshot, error) {
-	shown := map[string]bool{} // a top-up that moved on meanwhile may be in two states
-	for _, t := range slices.Backward(s.open) {
-		if shown[t.ID] {
-			continue
+func (c topupCounts) build(b *metric.Builder) (snapshot, error) {
+	added := map[string]bool{} // a top-up that moved on meanwhile may be in two states
+	for _, t := range slices.Backward(c.open) {
+		if !added[t.ID] {
+			added[t.ID] = true
+			topupMetrics(b, t)
 		}
-		shown[t.ID] = true
-		s.invalid.add(b.Item(func() { showTopup(b, t) }))
 	}
-	err := b.Item(func() {
-		for state, n := range s.counts {
-			b.Add(topupsByStatus, n, state)
-		}
-		metric.Put(b, topupLastPaid, s.paidAt)
-	})
-	if err := errors.Join(err, tooLarge(b)); err != nil {
-		return snapshot{}, err
+	for state, n := range c.byStatus {
+		b.Add(topupsByStatus, n, state)
 	}
-	return snapshot{metrics: b.Metrics(), invalid: s.invalid}, nil
+	metric.AddOptional(b, topupLastPaid, c.paidAt)
+	return snapshot{invalid: c.invalid}.build(b)
 }
 
-func showTopup(b *metric.Builder, t *topup) {
+func topupMetrics(b *metric.Builder, t *topup) {
 	b.Add(topupInfo, 1, t.ID, t.Status, t.Coin, t.Network)
-	metric.Put(b, topupAmount, t.Amount.USD, t.ID)
-	metric.Put(b, topupBonus, scaled(t.BonusPercent, 0.01), t.ID)
-	metric.Put(b, topupConfirmed, t.Confirmations, t.ID)
-	metric.Put(b, topupNeeded, t.Needed, t.ID)
-	metric.Put(b, topupCreated, t.CreatedAt, t.ID)
-	metric.Put(b, topupLockedUntil, t.Payment.RateLockedUntil, t.ID)
+	metric.AddOptional(b, topupAmount, t.Amount.USD, t.ID)
+	metric.AddOptional(b, topupBonus, scaled(t.BonusPercent, 0.01), t.ID)
+	metric.AddOptional(b, topupConfirmed, t.Confirmations, t.ID)
+	metric.AddOptional(b, topupNeeded, t.Needed, t.ID)
+	metric.AddOptional(b, topupCreated, t.CreatedAt, t.ID)
+	metric.AddOptional(b, topupLockedUntil, t.Payment.RateLockedUntil, t.ID)
 }

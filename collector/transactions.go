@@ -2,7 +2,6 @@ package collector
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -12,11 +11,13 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// transaction is API.md's Balance transaction, without its description.
+// transaction is the provider's Balance transaction, without its description.
 type transaction struct {
 	ID     *int64
 	Type   string
-	Amount struct{ USD *amount }
+	Amount struct {
+		USD *amount `api:"required"`
+	} `api:"required"`
 }
 
 var (
@@ -25,42 +26,42 @@ var (
 	transactionsDebit  = metric.Counter("transactions_debit_usd_total", "Sum of the account's negative transactions by type, as a positive number, over its whole history.", "Balance transaction amount.usd", "account", "type")
 )
 
-// mostTypes bounds the types of transactions, each of which is three series.
-const mostTypes = 100
+// maxTypes bounds the types of transactions, each of which is three series.
+const maxTypes = 100
 
 func transactions() Resource {
 	return Resource{
 		Name: "transactions", Help: "money in and out by type", Endpoint: "/transactions", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
-		Metrics: []*metric.Definition{transactionsTotal, transactionsCredit, transactionsDebit},
-		open:    func() fetch { return newLedger().fetch },
+		Metrics:  []*metric.Definition{transactionsTotal, transactionsCredit, transactionsDebit},
+		newFetch: func() fetch { return newLedger().fetch },
 	}
 }
 
 // ledger adds up an account's whole history.
 //
-// The API lists entries newest first, and new ones push older ones to later
-// pages. So the ledger walks from the first page on until it meets an entry that
-// it counted in an earlier walk, or the end; an entry that was pushed is met
-// twice and counted once, and those that came meanwhile are on the first pages of
-// another walk, which follows at once. What a walk finds is kept when a page fails,
-// and counted when the walk is complete.
+// The API lists entries newest first, and new ones push older ones to later pages.
+// So the ledger walks from the first page on until it reaches an entry that it
+// counted in an earlier walk, or the end. An entry that was pushed is read twice and
+// counted once; entries that arrive during a walk are on the first pages of another
+// walk, which follows at once. What a walk finds is kept when a page fails, and
+// counted when the walk is complete.
 type ledger struct {
 	counted  entries
 	complete bool // the whole history was read once
-	// missing is by how many entries meta.total differs from what was counted:
-	// above 0 where entries are invalid, below where the provider dropped old ones.
+	// missing is by how many entries meta.total differs from what was counted: above
+	// 0 where entries are invalid, below where the provider dropped old ones.
 	missing int
-	invalid faults // found by the last walk to the end
+	invalid rentalapi.Invalid // found by the last walk to the end
 
-	walk  *walk    // under way; nil between two
-	token [32]byte // identifies the one it was read with
+	walk  *walk                 // under way; nil between two
+	token rentalapi.Fingerprint // that it was read with
 }
 
 // entries are transactions added up.
 type entries struct {
 	ids    map[int64]bool
-	totals map[string]*tally
+	totals map[string]*tally // by type
 }
 
 type tally struct {
@@ -70,14 +71,14 @@ type tally struct {
 
 // walk is one way through the pages.
 type walk struct {
-	page      int
-	total     int  // as the last page said
-	grown     int  // by how much it grew since the first page
-	positions int  // entries read, whatever they were
-	twice     int  // of these, met before in this walk
-	met       bool // one that was counted in an earlier walk
-	found     entries
-	invalid   faults
+	page         int
+	total        int  // meta.total of the last page
+	growth       int  // of meta.total since the first page
+	positions    int  // entries read, understood or not
+	duplicates   int  // of these, read before in this walk
+	reachedKnown bool // an entry that was counted in an earlier walk
+	found        entries
+	invalid      rentalapi.Invalid
 }
 
 func newEntries() entries {
@@ -88,142 +89,146 @@ func newWalk() *walk { return &walk{page: 1, found: newEntries()} }
 
 func newLedger() *ledger { return &ledger{counted: newEntries()} }
 
-// fetch reads one page, and returns refresh.ErrMore until a walk is complete.
+// fetch reads one page, and returns refresh.ErrIncomplete until a walk is complete.
 func (l *ledger) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error) {
 	if l.walk == nil {
 		l.walk = newWalk()
 	}
-	items := newReader(func(t *transaction) string {
-		if t.ID == nil {
-			return ""
-		}
-		return strconv.FormatInt(*t.ID, 10)
-	})
-	ask := api.HistoryPage
+	priority := rentalapi.Bulk
 	if l.complete && l.walk.page == 1 {
-		ask = api.Page
+		priority = rentalapi.Regular
 	}
-	meta, err := ask(ctx, "/transactions", nil, l.walk.page, items.read)
+	page, err := rentalapi.GetPage(ctx, api, rentalapi.List[transaction]{
+		Endpoint: "/transactions", Priority: priority, ID: transactionID,
+	}, l.walk.page)
 	if err != nil {
 		return snapshot{}, err
 	}
-	if meta.Token != l.token { // it may be another account's, whose entries may have the same ids
+	if page.Token != l.token { // perhaps of another account, whose entries may have the same ids
 		first := l.walk.page == 1
 		*l = *newLedger()
-		l.token, l.walk = meta.Token, newWalk()
+		l.token, l.walk = page.Token, newWalk()
 		if !first {
-			return snapshot{}, refresh.ErrMore
+			return snapshot{}, refresh.ErrIncomplete
 		}
 	}
-	w := l.walk
-	onPage := len(items.items) + items.invalid.count
-	if w.page > 1 {
-		w.grown += meta.Total - w.total
+	l.take(page)
+	atEnd := l.walk.page >= page.Meta.Pages || page.Count == 0
+	if !atEnd && !l.caughtUp() {
+		l.walk.page++
+		return snapshot{}, refresh.ErrIncomplete
 	}
-	w.total = meta.Total
-	w.positions += onPage
-	l.take(items)
-	end := w.page >= meta.Pages || onPage == 0
-	if !end && !l.caughtUp() {
-		w.page++
-		return snapshot{}, refresh.ErrMore
+	again, err := l.finish(atEnd)
+	switch {
+	case err != nil:
+		return snapshot{}, api.Incomplete("/transactions", err)
+	case again:
+		return snapshot{}, refresh.ErrIncomplete
 	}
-	return l.finish(b, end)
+	return l.build(b)
 }
 
-// take adds what a page holds to the walk.
-func (l *ledger) take(page *reader[transaction]) {
+func transactionID(t *transaction) string {
+	if t.ID == nil {
+		return ""
+	}
+	return strconv.FormatInt(*t.ID, 10)
+}
+
+// take adds a page to the walk.
+func (l *ledger) take(page rentalapi.Page[transaction, rentalapi.PageMeta]) {
 	w := l.walk
-	w.invalid.merge(page.invalid)
-	for _, t := range page.items {
+	if w.page > 1 {
+		w.growth += page.Meta.Total - w.total
+	}
+	w.total = page.Meta.Total
+	w.positions += page.Count
+	w.invalid.Merge(page.Invalid)
+	for _, t := range page.Items {
 		switch {
 		case l.counted.ids[*t.ID]:
-			w.met = true
+			w.reachedKnown = true
 		case w.found.ids[*t.ID]:
-			w.twice++
-		default:
-			w.invalid.add(w.found.add(t, l.counted))
+			w.duplicates++
+		case !w.found.add(t, l.counted):
+			w.invalid.Add(transactionID(t), rentalapi.FieldError{Field: "type", Problem: fmt.Sprintf("more than %d types", maxTypes)})
 		}
 	}
 }
 
-func (e entries) add(t *transaction, before entries) error {
-	switch {
-	case t.Amount.USD == nil:
-		return errors.New("amount.usd: missing")
-	case len(t.Type) > metric.MaxLabelLength:
-		return fmt.Errorf("type: %d bytes", len(t.Type))
-	case e.totals[t.Type] == nil && before.totals[t.Type] == nil && len(e.totals)+len(before.totals) >= mostTypes:
-		return fmt.Errorf("type: more than %d", mostTypes)
-	}
-	e.ids[*t.ID] = true
+// add returns false where the entry would be one type too many.
+func (e entries) add(t *transaction, earlier entries) bool {
 	sum := e.totals[t.Type]
 	if sum == nil {
+		if earlier.totals[t.Type] == nil && len(e.totals)+len(earlier.totals) >= maxTypes {
+			return false
+		}
 		sum = &tally{}
 		e.totals[t.Type] = sum
 	}
+	e.ids[*t.ID] = true
 	sum.n++
+	if t.Amount.USD == nil {
+		return true
+	}
 	if usd := microsOf(*t.Amount.USD); usd > 0 {
 		sum.credit += usd
 	} else {
 		sum.debit -= usd
 	}
-	return nil
+	return true
 }
 
-// came returns how many entries came during the walk, besides those of which the
-// provider drops as many.
-func (w *walk) came() int { return max(0, w.grown) }
+// arrived returns how many entries arrived during the walk, apart from those for
+// which the provider dropped as many.
+func (w *walk) arrived() int { return max(0, w.growth) }
 
 // short returns how many entries of the total have not been found.
 func (l *ledger) short() int {
 	return l.walk.total - len(l.counted.ids) - len(l.walk.found.ids)
 }
 
-// caughtUp tells whether a walk needs no further page. Meeting an old entry is not
-// enough while more are missing than after the last walk, but for those that came
-// meanwhile.
+// caughtUp returns whether a walk needs no further page. Reaching a known entry does
+// not suffice while more are missing than after the last walk, apart from those that
+// arrived meanwhile.
 func (l *ledger) caughtUp() bool {
 	short := l.short()
-	return short <= 0 && l.missing >= 0 || l.walk.met && short <= l.missing+l.walk.came()
+	return short <= 0 && l.missing >= 0 || l.walk.reachedKnown && short <= l.missing+l.walk.arrived()
 }
 
-// finish ends a walk: what it found is counted, unless the pages contradict the
-// total.
-func (l *ledger) finish(b *metric.Builder, end bool) (snapshot, error) {
+// finish ends a walk and counts what it found. It returns whether another walk must
+// follow at once, and an error where the pages contradict the total.
+func (l *ledger) finish(atEnd bool) (again bool, err error) {
 	w, short := l.walk, l.short()
 	switch {
-	case short < 0 && !w.met:
+	case short < 0 && !w.reachedKnown:
 		*l = *newLedger() // none of the old entries and too few in all: another account's
-		return snapshot{}, fmt.Errorf("transactions: meta.total: %d entries fewer than were counted: counting anew", -short)
-	case end && short > 0 && w.positions < w.total:
+		return false, fmt.Errorf("meta.total: %d entries fewer than were counted: counting anew", -short)
+	case atEnd && short > 0 && w.positions < w.total:
 		l.walk = nil
-		return snapshot{}, fmt.Errorf("transactions: the pages hold %d entries where meta.total says %d", w.positions, w.total)
+		return false, fmt.Errorf("data: the pages hold %d entries where meta.total is %d", w.positions, w.total)
 	}
-	// An entry is met twice where new ones pushed it to the next page; beyond
-	// that, ids were given twice.
-	for range max(0, w.twice-w.grown) {
-		w.invalid.add(errSeen)
+	// An entry is read twice where new ones pushed it to the next page; beyond that,
+	// ids were given twice.
+	for range max(0, w.duplicates-w.growth) {
+		w.invalid.Add("", rentalapi.FieldError{Field: "id", Problem: "already seen"})
 	}
 	switch {
-	case w.came() == 0:
+	case w.arrived() == 0:
 		l.missing = short
-	case !l.complete: // of those that came, some may have been found
-		l.missing = max(0, short-w.came())
+	case !l.complete: // of those that arrived, some may have been found
+		l.missing = max(0, short-w.arrived())
 	}
-	if end || w.invalid.count > l.invalid.count {
+	if atEnd || w.invalid.Items > l.invalid.Items {
 		l.invalid = w.invalid
 	}
-	// Entries that came while the walk went on are on the first pages of another one;
-	// some of them may have been found, and what is shown must be of one moment.
-	again := !l.complete && w.page > 1 || w.came() > 0
+	// Entries that arrived during the walk are on the first pages of another one; some
+	// of them may have been found, and what is exported must be of one moment.
+	again = !l.complete && w.page > 1 || w.arrived() > 0
 	l.complete = true
 	l.counted.merge(w.found)
 	l.walk = nil
-	if again {
-		return snapshot{}, refresh.ErrMore
-	}
-	return l.show(b)
+	return again, nil
 }
 
 func (e entries) merge(other entries) {
@@ -242,16 +247,11 @@ func (e entries) merge(other entries) {
 	}
 }
 
-func (l *ledger) show(b *metric.Builder) (snapshot, error) {
-	err := b.Item(func() {
-		for kind, t := range l.counted.totals {
-			b.Add(transactionsTotal, t.n, kind)
-			b.Add(transactionsCredit, t.credit.value(), kind)
-			b.Add(transactionsDebit, t.debit.value(), kind)
-		}
-	})
-	if err != nil {
-		return snapshot{}, err
+func (l *ledger) build(b *metric.Builder) (snapshot, error) {
+	for kind, t := range l.counted.totals {
+		b.Add(transactionsTotal, t.n, kind)
+		b.Add(transactionsCredit, t.credit.value(), kind)
+		b.Add(transactionsDebit, t.debit.value(), kind)
 	}
-	return snapshot{metrics: b.Metrics(), invalid: l.invalid}, nil
+	return snapshot{invalid: l.invalid}.build(b)
 }

@@ -1,14 +1,3 @@
-// Package exposition serves metrics that change rarely at the cost of copying
-// their bytes.
-//
-// A Block is a set of metrics that stays as it is: what the collectors show of one
-// resource between two refreshes. It is gathered, encoded and compressed once for
-// each format that somebody asks for, and kept. An answer is the kept bytes of all
-// blocks and behind them what changes all the time (the exporter's own metrics),
-// encoded afresh. For that, compressed pieces are made so that they can be joined:
-// deflate is flushed to a byte and its checksums are combined into those of one
-// gzip member, since several members are read by few clients; frames of zstd may
-// follow each other as they are.
 package exposition
 
 import (
@@ -17,137 +6,114 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 )
 
-// Coding is a content coding of HTTP.
-type Coding string
-
-// The codings that are offered, in the order in which they win where a client
-// likes them the same.
-const (
-	Identity Coding = "identity"
-	Gzip     Coding = "gzip"
-	Zstd     Coding = "zstd"
-)
-
-// Form is what an answer looks like on the wire.
-type Form struct {
-	// Format is one of Formats, without an escaping scheme: no name of the exporter
-	// needs escaping, so that all schemes give the same bytes.
-	Format expfmt.Format
-	Coding Coding
-}
-
-// Block is an immutable set of metrics. A metric family must not be in two blocks.
-type Block struct {
+// block is an immutable set of metrics that is encoded once for each variant.
+type block struct {
 	metrics []prometheus.Metric
-	descs   []*prometheus.Desc
+	descs   []*prometheus.Desc // of all families that metrics may have
 
-	making sync.Mutex // held while pieces are made
+	encoding sync.Mutex // held while the block is encoded
 
-	mu   sync.Mutex
-	kept map[Form]*piece
-	took time.Duration
+	mu    sync.Mutex
+	cache map[Variant]*encodedBlock
 }
 
-// piece is a block in one form. It does not change once made.
-type piece struct {
+// encodedBlock is a block in one variant. It is immutable.
+type encodedBlock struct {
 	parts [][]byte
 	size  int64  // before compression
-	sum   uint32 // CRC-32 before compression, where the coding needs it
-	err   error  // what was left out
+	crc   uint32 // CRC-32 before compression, for gzip
+	err   error  // metrics that are missing, and why
 }
 
-// NewBlock returns a block of the metrics, each of which must have one of descs.
-func NewBlock(metrics []prometheus.Metric, descs []*prometheus.Desc) *Block {
-	return &Block{metrics: metrics, descs: descs, kept: map[Form]*piece{}}
+func newBlock(metrics []prometheus.Metric, descs []*prometheus.Desc) *block {
+	return &block{metrics: metrics, descs: descs, cache: map[Variant]*encodedBlock{}}
 }
 
-// Size returns the bytes that the block holds in all forms.
-func (b *Block) Size() int {
+// cacheBytes returns the bytes that the block holds in all variants.
+func (b *block) cacheBytes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
-	for _, p := range b.kept {
-		for _, part := range p.parts {
+	for _, e := range b.cache {
+		for _, part := range e.parts {
 			n += cap(part)
 		}
 	}
 	return n
 }
 
-// Took returns how long the last making of pieces took.
-func (b *Block) Took() time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.took
-}
-
-// in returns the block in a form, which is made where it was not before.
-func (b *Block) in(f Form) *piece {
-	if p := b.ready(f); p != nil {
-		return p
+// in returns the block in a variant, and encodes it where that is the first time.
+func (b *block) in(v Variant) *encodedBlock {
+	if e := b.cached(v); e != nil {
+		return e
 	}
-	b.Prepare(f)
-	return b.ready(f)
+	b.encode(v)
+	return b.cached(v)
 }
 
-func (b *Block) ready(f Form) *piece {
+func (b *block) cached(v Variant) *encodedBlock {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.kept[f]
+	return b.cache[v]
 }
 
-// Prepare makes the block ready in these forms, so that no scrape has to wait for
-// it. All forms together take one pass, a family at a time: what a scrape of the
-// plain registry holds of all families at once is many times the bytes of a form.
-func (b *Block) Prepare(forms ...Form) {
-	b.making.Lock()
-	defer b.making.Unlock()
+// encode fills the cache for the variants in one pass, a family at a time: all
+// families of a large block at once would take many times the memory of the result.
+func (b *block) encode(variants ...Variant) {
+	b.encoding.Lock()
+	defer b.encoding.Unlock()
 	var writers []*writer
-	for _, f := range forms {
-		if b.ready(f) == nil {
-			writers = append(writers, newWriter(f))
+	for _, v := range variants {
+		if b.cached(v) == nil {
+			writers = append(writers, newWriter(v))
 		}
 	}
 	if len(writers) == 0 {
 		return
 	}
-	began := time.Now()
-	var failed error
-	var raw bytes.Buffer
-	for _, d := range b.descs {
-		families, err := family{d, b.metrics}.gather()
-		failed = errors.Join(failed, err)
+	var errs error
+	var buf bytes.Buffer
+	for desc, metrics := range b.families() {
+		families, err := gather(desc, metrics)
+		errs = errors.Join(errs, err)
 		for _, format := range Formats() {
-			failed = errors.Join(failed, write(writers, format, families, &raw))
+			errs = errors.Join(errs, write(writers, format, families, &buf))
 		}
 	}
 	for _, w := range writers {
-		p, err := w.end()
-		p.err = errors.Join(failed, err)
-		b.keep(w.form, p)
+		e, err := w.close()
+		e.err = errors.Join(errs, err)
+		b.mu.Lock()
+		b.cache[w.variant] = e
+		b.mu.Unlock()
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.took = time.Since(began)
 }
 
-func (b *Block) keep(f Form, p *piece) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.kept[f] = p
+// families yields the metrics of each family, in the order of descs.
+func (b *block) families() func(yield func(*prometheus.Desc, []prometheus.Metric) bool) {
+	byDesc := make(map[*prometheus.Desc][]prometheus.Metric, len(b.descs))
+	for _, m := range b.metrics {
+		byDesc[m.Desc()] = append(byDesc[m.Desc()], m)
+	}
+	return func(yield func(*prometheus.Desc, []prometheus.Metric) bool) {
+		for _, d := range b.descs {
+			if len(byDesc[d]) > 0 && !yield(d, byDesc[d]) {
+				return
+			}
+		}
+	}
 }
 
-// family is what a block has of one metric family.
+// family is a prometheus.Collector of one metric family.
 type family struct {
 	desc    *prometheus.Desc
-	metrics []prometheus.Metric // of the whole block
+	metrics []prometheus.Metric
 }
 
 // Describe implements prometheus.Collector.
@@ -156,42 +122,45 @@ func (f family) Describe(ch chan<- *prometheus.Desc) { ch <- f.desc }
 // Collect implements prometheus.Collector.
 func (f family) Collect(ch chan<- prometheus.Metric) {
 	for _, m := range f.metrics {
-		if m.Desc() == f.desc {
-			ch <- m
-		}
+		ch <- m
 	}
 }
 
-// gather checks and sorts the family, as any registry does. What is inconsistent
-// is left out and is the error.
-func (f family) gather() ([]*dto.MetricFamily, error) {
+// gather checks and sorts a family as a registry does. Inconsistent metrics are
+// dropped and reported in the error.
+func gather(desc *prometheus.Desc, metrics []prometheus.Metric) ([]*dto.MetricFamily, error) {
 	r := prometheus.NewRegistry()
-	if err := r.Register(f); err != nil {
+	if err := r.Register(family{desc, metrics}); err != nil {
 		return nil, fmt.Errorf("block: %w", err)
 	}
 	return r.Gather()
 }
 
-// write encodes families and hands them to the writers of the format.
-func write(writers []*writer, format expfmt.Format, families []*dto.MetricFamily, raw *bytes.Buffer) error {
-	raw.Reset()
-	var failed error
+// write encodes families once for all writers of the format.
+func write(writers []*writer, format expfmt.Format, families []*dto.MetricFamily, buf *bytes.Buffer) error {
+	buf.Reset()
+	var errs error
 	for _, w := range writers {
-		if w.form.Format != format {
+		if w.variant.Format != format {
 			continue
 		}
-		if raw.Len() == 0 {
-			failed = errors.Join(failed, encode(raw, families, format))
+		if buf.Len() == 0 {
+			errs = errors.Join(errs, encodeFamilies(newEncoder(buf, format), families))
 		}
-		_, err := w.Write(raw.Bytes())
-		failed = errors.Join(failed, err)
+		_, err := w.Write(buf.Bytes())
+		errs = errors.Join(errs, err)
 	}
-	return failed
+	return errs
 }
 
-// encode writes families without what ends a whole answer.
-func encode(w io.Writer, families []*dto.MetricFamily, f expfmt.Format) error {
-	enc := expfmt.NewEncoder(w, f)
+// newEncoder returns the encoder of a format, with created timestamps also in the
+// text form of OpenMetrics.
+func newEncoder(w io.Writer, f expfmt.Format) expfmt.Encoder {
+	return expfmt.NewEncoder(w, f, expfmt.WithCreatedLines())
+}
+
+// encodeFamilies writes families without the end of an answer.
+func encodeFamilies(enc expfmt.Encoder, families []*dto.MetricFamily) error {
 	for _, mf := range families {
 		if err := enc.Encode(mf); err != nil {
 			return fmt.Errorf("encode %s: %w", mf.GetName(), err)

@@ -2,11 +2,11 @@ package exposition
 
 import "hash/crc32"
 
-// combine returns the CRC-32 of two texts put together, from the CRC-32 of each
+// crc32Combine returns the CRC-32 of two texts put together, from the CRC-32 of each
 // and the length of the second. Appending n zero bytes to a text multiplies its
 // remainder by x^(8n) modulo the polynomial, and remainders of texts of the same
 // length add up by XOR; the inversions at begin and end of CRC-32 cancel out.
-func combine(first, second uint32, length int64) uint32 {
+func crc32Combine(first, second uint32, length int64) uint32 {
 	return multiply(power(length*8), first) ^ second
 }
 

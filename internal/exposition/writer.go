@@ -3,109 +3,72 @@ package exposition
 import (
 	"bytes"
 	"hash/crc32"
-	"io"
 	"sync"
 
 	"github.com/klauspost/compress/flate"
-	"github.com/klauspost/compress/zstd"
 )
 
 // deflateLevel is the level at which klauspost's deflate costs a third of the
 // standard library's default, for a few percent more bytes.
 const deflateLevel = 6
 
-// zstdWindow is how far back zstd looks. Its default takes many times the memory,
-// for a few bytes less.
-const zstdWindow = 256 << 10
-
-// writer makes a piece.
-type writer struct {
-	form   Form
-	piece  piece
-	chunks chunks
-	coder  coder // nil for Identity
-	pool   *sync.Pool
-}
-
-// coder compresses. Flush ends it so that more may follow behind.
-type coder interface {
-	io.Writer
-	Flush() error
-	Reset(w io.Writer)
-}
-
-func newWriter(f Form) *writer {
-	w := &writer{form: f}
-	switch f.Coding {
-	case Gzip:
-		w.pool = &deflaters
-	case Zstd:
-		w.pool = &zstds
-	case Identity:
-		return w
+// compressors are kept for reuse: each takes hundreds of kilobytes.
+var compressors = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(nil, deflateLevel)
+	if err != nil {
+		panic(err) // the level is a constant
 	}
-	w.coder = w.pool.Get().(coder)
-	w.coder.Reset(&w.chunks)
+	return w
+}}
+
+// writer makes an encodedBlock. Compressed blocks are flushed to a byte, so that they
+// can be joined.
+type writer struct {
+	variant    Variant
+	block      encodedBlock
+	out        chunks
+	compressor *flate.Writer // nil for Identity
+}
+
+func newWriter(v Variant) *writer {
+	w := &writer{variant: v}
+	if v.Encoding == Gzip {
+		w.compressor = compressors.Get().(*flate.Writer)
+		w.compressor.Reset(&w.out)
+	}
 	return w
 }
 
 // Write implements io.Writer.
 func (w *writer) Write(raw []byte) (int, error) {
-	w.piece.size += int64(len(raw))
-	if w.coder == nil {
-		return w.chunks.Write(raw)
+	w.block.size += int64(len(raw))
+	if w.compressor == nil {
+		return w.out.Write(raw)
 	}
-	if w.form.Coding == Gzip {
-		w.piece.sum = crc32.Update(w.piece.sum, crc32.IEEETable, raw)
-	}
-	return w.coder.Write(raw)
+	w.block.crc = crc32.Update(w.block.crc, crc32.IEEETable, raw)
+	return w.compressor.Write(raw)
 }
 
-// end returns what was written. The writer must not be used any more.
-func (w *writer) end() (*piece, error) {
-	var err error
-	if w.coder != nil {
-		err = w.coder.Flush()
-		w.coder.Reset(nil) // it must not keep what it wrote to
-		w.pool.Put(w.coder)
+// close returns what was written. The writer must not be used afterwards.
+func (w *writer) close() (*encodedBlock, error) {
+	if w.compressor == nil {
+		w.block.parts = w.out.parts
+		return &w.block, nil
 	}
-	w.piece.parts = w.chunks.parts
-	if w.coder != nil { // it has become small, and is sent at once
-		w.piece.parts = [][]byte{bytes.Join(w.chunks.parts, nil)}
-	}
-	return &w.piece, err
+	err := w.compressor.Flush()
+	w.compressor.Reset(nil) // the pool must not keep the output
+	compressors.Put(w.compressor)
+	w.block.parts = [][]byte{bytes.Join(w.out.parts, nil)}
+	return &w.block, err
 }
-
-var (
-	deflaters = sync.Pool{New: func() any {
-		w, err := flate.NewWriter(nil, deflateLevel)
-		if err != nil {
-			panic(err) // the level is a constant
-		}
-		return w
-	}}
-	zstds = sync.Pool{New: func() any {
-		w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true), zstd.WithEncoderLevel(zstd.SpeedFastest))
-		if err != nil {
-			panic(err) // the options are constants
-		}
-		return frames{w}
-	}}
-)
-
-// frames ends a frame where deflate only flushes: frames may follow each other.
-type frames struct{ *zstd.Encoder }
-
-// Flush ends the frame.
-func (f frames) Flush() error { return f.Close() }
 
 // The lengths of chunks: a small block takes little, a large one has few.
 const (
 	firstChunk = 512
-	largeChunk = 256 << 10
+	maxChunk   = 256 << 10
 )
 
-// chunks keeps what is written without ever copying it again.
+// chunks keeps what is written without copying it again.
 type chunks struct {
 	parts  [][]byte
 	length int
@@ -117,7 +80,7 @@ func (c *chunks) Write(p []byte) (int, error) {
 	for len(p) > 0 {
 		last := len(c.parts) - 1
 		if last < 0 || len(c.parts[last]) == cap(c.parts[last]) {
-			c.parts = append(c.parts, make([]byte, 0, min(max(firstChunk, c.length), largeChunk)))
+			c.parts = append(c.parts, make([]byte, 0, min(max(firstChunk, c.length), maxChunk)))
 			last++
 		}
 		part := c.parts[last]

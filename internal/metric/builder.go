@@ -3,85 +3,72 @@ package metric
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// MaxLabelLength is the longest label value that is shown, in bytes: the usual
-// limit of long-term stores, which refuse a whole write over a longer one.
-const MaxLabelLength = 2048
-
-// What one snapshot may be. An answer within all other bounds can make far more
-// than it is itself, where long labels meet many samples: a plan's id stands in
-// each of its samples, and on each line of a scrape.
+// Bounds of one snapshot. An answer within all other bounds can make far more than
+// it is itself, where long labels meet many samples: a plan's id stands in each of
+// its samples, and on each line of a scrape.
 const (
 	MaxSamples = 150_000
 	MaxBytes   = 32 << 20 // in the text format, roughly
 )
 
-// sampleBytes is what a line of the text format takes besides its name and labels,
-// and labelBytes what a label takes besides its name and value.
+// sampleBytes is the size of a line of the text format without name and labels, and
+// labelBytes that of a label without name and value.
 const (
 	sampleBytes = 24
 	labelBytes  = 4
 )
 
-// Builder collects the metrics of one snapshot. The zero value is ready. It is
-// used by one goroutine and thrown away once Metrics was called.
+// Builder collects the metrics of one snapshot. The zero value is ready. It is used
+// by one goroutine and dropped once Metrics was called.
 type Builder struct {
-	// Prefix holds the values of the labels that each definition starts with.
-	Prefix []string
+	// ConstLabelValues are the values of the labels that each definition starts with.
+	ConstLabelValues []string
 
 	metrics []prometheus.Metric
 	bytes   int
 	err     error
 }
 
-// Full tells whether a sample was refused because of MaxSamples or MaxBytes.
-func (b *Builder) Full() bool { return len(b.metrics) >= MaxSamples || b.bytes >= MaxBytes }
+// Err returns why a sample was refused: a label that is not UTF-8, a wrong number of
+// labels, or more than MaxSamples or MaxBytes (ErrLimitReached).
+func (b *Builder) Err() error { return b.err }
 
-// Item runs f and keeps what it added as a whole or, where one of the samples
-// could not be made, not at all; then it returns the reason. Items may be nested.
-func (b *Builder) Item(f func()) error {
-	mark, outer := len(b.metrics), b.err
-	b.err = nil
-	f()
-	err := b.err
-	b.err = outer
-	if err != nil {
-		clear(b.metrics[mark:])
-		b.metrics = b.metrics[:mark]
-	}
-	return err
+// ErrLimitReached is the error of a snapshot with more than MaxSamples or MaxBytes.
+var ErrLimitReached = fmt.Errorf("more than %d samples or %d MiB of them", MaxSamples, MaxBytes>>20)
+
+// Add adds a sample unless a bound is reached; the error is kept for Err.
+func (b *Builder) Add(d *Definition, value float64, labels ...string) {
+	b.AddCreated(d, value, time.Time{}, labels...)
 }
 
-// Add adds a sample, unless the builder is Full. A fault is remembered for the Item
-// it stands in.
-func (b *Builder) Add(d *Definition, value float64, labels ...string) {
-	if b.Full() {
+// AddCreated is Add for a counter that started at a known time.
+func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, labels ...string) {
+	if len(b.metrics) >= MaxSamples || b.bytes >= MaxBytes {
+		b.err = ErrLimitReached
 		return
 	}
-	b.bytes += len(d.Name) + sampleBytes
-	for i, l := range labels {
-		if len(l) > MaxLabelLength {
-			b.err = fmt.Errorf("label %s: %d bytes, more than %d", d.Labels[len(b.Prefix)+i], len(l), MaxLabelLength)
-			return
-		}
+	if len(b.ConstLabelValues) > 0 {
+		labels = slices.Concat(b.ConstLabelValues, labels)
 	}
-	all := slices.Concat(b.Prefix, labels)
-	m, err := d.Metric(value, all...)
+	m, err := d.MetricWithCreated(value, created, labels...)
 	if err != nil {
 		b.err = err
 		return
 	}
-	for i, l := range all {
+	b.bytes += len(d.Name) + sampleBytes
+	for i, l := range labels {
 		b.bytes += len(d.Labels[i]) + len(l) + labelBytes
 	}
 	b.metrics = append(b.metrics, m)
 }
 
-// Bool adds 1 for true, 0 for false and nothing for nil.
-func (b *Builder) Bool(d *Definition, value *bool, labels ...string) {
+// AddBool adds 1 for true, 0 for false and nothing for nil.
+func (b *Builder) AddBool(d *Definition, value *bool, labels ...string) {
 	switch {
 	case value == nil:
 	case *value:
@@ -94,8 +81,8 @@ func (b *Builder) Bool(d *Definition, value *bool, labels ...string) {
 // Metrics returns what was added.
 func (b *Builder) Metrics() []prometheus.Metric { return b.metrics }
 
-// Put adds a value where it is known: nothing for nil.
-func Put[T ~float64](b *Builder, d *Definition, value *T, labels ...string) {
+// AddOptional adds a value where it is known: nothing for nil.
+func AddOptional[T ~float64](b *Builder, d *Definition, value *T, labels ...string) {
 	if value != nil {
 		b.Add(d, float64(*value), labels...)
 	}

@@ -1,20 +1,18 @@
-// Package metric holds what the exporter shows as data: the definition of each
-// metric, from which the descriptors, the documentation and the drift tests are
-// derived, and the builder that turns values into samples.
+// Package metric defines metrics as data: descriptors, documentation and drift tests
+// derive from a Definition, and a Builder turns values into samples.
 package metric
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
-
-// firstVersion is where every metric comes from that no later version brought.
-const firstVersion = "0.1.0"
 
 // Namespace begins every metric name of the exporter.
 const Namespace = "server_rental_"
@@ -22,15 +20,14 @@ const Namespace = "server_rental_"
 // Definition is one metric family: name, help, type, labels and the field of
 // the provider's document that it is taken from. It does not change once made.
 type Definition struct {
-	Name   string   // with Namespace
-	Help   string   // one sentence; ends with a full stop
-	Type   Type     // how Prometheus reads it
-	Labels []string // in the order in which values are given
-	Source string   // the field or the fact it shows
-	Since  string   // the version that brought it
-	per    string
-	desc   *prometheus.Desc
-	sorted []int // the labels' places in order of their names
+	Name      string   // with Namespace
+	Help      string   // one sentence; ends with a full stop
+	Type      Type     // how Prometheus reads it
+	Labels    []string // in the order in which values are given
+	Source    string   // the field of the API, or the fact, that it shows
+	seriesPer string
+	desc      *prometheus.Desc
+	sorted    []int // the labels' places in order of their names
 }
 
 // Type is a metric type as the exposition formats name it.
@@ -66,14 +63,31 @@ func define(t Type, name, help, source string, labels []string) *Definition {
 	}
 	slices.SortFunc(sorted, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
 	return &Definition{
-		Name: name, Help: help, Type: t, Labels: labels, Source: source, Since: firstVersion,
-		desc: prometheus.NewDesc(name, help, labels, nil), sorted: sorted,
+		Name: name, Help: help, Type: t, Labels: labels, Source: source,
+		desc:   prometheus.V2.NewDesc(name, help, prometheus.UnconstrainedLabels(labels), nil, prometheus.WithUnit(baseUnit(name))),
+		sorted: sorted,
 	}
 }
 
-// Per says of what there is one series each, where the labels alone do not tell.
-func (d *Definition) Per(what string) *Definition {
-	d.per = what
+// baseUnit returns the base unit that the name ends in, as OpenMetrics declares it;
+// empty for others.
+func baseUnit(name string) string {
+	name = strings.TrimSuffix(name, "_total")
+	for _, unit := range []string{"seconds", "bytes", "hertz", "ratio", "degrees"} {
+		if strings.HasSuffix(name, "_"+unit) {
+			return unit
+		}
+	}
+	return ""
+}
+
+// BaseUnit is the unit of the metric in OpenMetrics and protobuf; empty for others.
+func (d *Definition) BaseUnit() string { return baseUnit(d.Name) }
+
+// SeriesPer sets what the metric has one series of, where that does not follow from
+// the labels.
+func (d *Definition) SeriesPer(what string) *Definition {
+	d.seriesPer = what
 	return d
 }
 
@@ -83,8 +97,8 @@ func (d *Definition) Desc() *prometheus.Desc { return d.desc }
 // Series says in words how many series the metric has.
 func (d *Definition) Series() string {
 	switch {
-	case d.per != "":
-		return "one per " + d.per
+	case d.seriesPer != "":
+		return "one per " + d.seriesPer
 	case len(d.Labels) == 0:
 		return "one"
 	case d.Labels[0] == "account" && len(d.Labels) > 1:
@@ -116,9 +130,14 @@ func (d *Definition) Unit() string {
 	return ""
 }
 
-// Metric makes one sample of the definition. A label that is no UTF-8 is an error,
-// as is any count of values other than that of the labels.
+// Metric makes one sample of the definition. A label that is not UTF-8 is an error,
+// as is a number of values other than that of the labels.
 func (d *Definition) Metric(value float64, labels ...string) (prometheus.Metric, error) {
+	return d.MetricWithCreated(value, time.Time{}, labels...)
+}
+
+// MetricWithCreated is Metric for a counter that started at a known time.
+func (d *Definition) MetricWithCreated(value float64, created time.Time, labels ...string) (prometheus.Metric, error) {
 	if len(labels) != len(d.Labels) {
 		return nil, fmt.Errorf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels))
 	}
@@ -127,15 +146,16 @@ func (d *Definition) Metric(value float64, labels ...string) (prometheus.Metric,
 			return nil, fmt.Errorf("label %s: not UTF-8", d.Labels[i])
 		}
 	}
-	return &sample{d, value, labels}, nil
+	return &sample{d, value, created.UnixMilli(), labels}, nil
 }
 
-// sample is a metric that takes a fraction of the memory of client_golang's
-// constant ones: what they keep for each label is made when it is written.
+// sample takes a fraction of the memory of client_golang's constant metrics: label
+// pairs are made when it is written.
 type sample struct {
-	def    *Definition
-	value  float64
-	labels []string
+	def     *Definition
+	value   float64
+	created int64 // Unix milliseconds; not positive where it is not known
+	labels  []string
 }
 
 // Desc implements prometheus.Metric.
@@ -151,8 +171,20 @@ func (s *sample) Write(out *dto.Metric) error {
 	}
 	if s.def.Type == CounterType {
 		out.Counter = &dto.Counter{Value: &s.value}
+		if s.created > 0 {
+			out.Counter.CreatedTimestamp = timestamppb.New(time.UnixMilli(s.created))
+		}
 	} else {
 		out.Gauge = &dto.Gauge{Value: &s.value}
 	}
 	return nil
+}
+
+// Descs returns the descriptors of definitions.
+func Descs(definitions []*Definition) []*prometheus.Desc {
+	descs := make([]*prometheus.Desc, len(definitions))
+	for i, d := range definitions {
+		descs[i] = d.desc
+	}
+	return descs
 }

@@ -1,6 +1,6 @@
-// Package refresh decides when to fetch and what to keep. A Source asks for its
-// value in the background at an interval, keeps the last good one for a bounded
-// time, and backs off when asking fails. Readers never wait.
+// Package refresh decides when to fetch and what to keep. A Source fetches its value
+// in the background at an interval, keeps the last good one for a bounded time, and
+// backs off after errors. Readers never wait.
 package refresh
 
 import (
@@ -11,34 +11,33 @@ import (
 	"time"
 )
 
-// ErrMore is returned by a fetch that made progress and has more to do before it
-// has a value: it is called again at once, and counts as one attempt with what follows.
-var ErrMore = errors.New("refresh: more to fetch")
+// ErrIncomplete is returned by a fetch that made progress and needs further calls
+// before it has a value: it is called again at once, and counts as one attempt with
+// those calls.
+var ErrIncomplete = errors.New("refresh: incomplete")
 
-// retryAter is an error that knows when trying again is of use.
+// retryAter is an error that knows when a retry can succeed.
 type retryAter interface{ RetryAt() time.Time }
 
 // The first delay after a failure, and the longest; both no longer than the interval.
 const (
-	firstRetry   = 8 * time.Second
-	longestRetry = 5 * time.Minute
+	firstRetry = 8 * time.Second
+	maxRetry   = 5 * time.Minute
 )
 
-// Fetch gets a value. It is never called twice at the same time. Its context
-// ends with the source.
+// Fetch gets a value. It is never called twice at the same time. Its context ends
+// with the source.
 type Fetch[T any] func(ctx context.Context) (T, error)
 
 // Settings of a source.
 type Settings struct {
 	Interval time.Duration // from one fetch to the next, start to start; where one has several steps, from its last
-	MaxAge   time.Duration // how long a value may be shown after it was fetched
+	MaxAge   time.Duration // how long a value is kept after it was fetched
 }
 
-// State is what a source knows of its own attempts.
+// State is the state of a source's attempts.
 type State struct {
-	Tried       bool          // an attempt ended, or made its first progress
-	Finished    bool          // an attempt ended, well or not
-	Ended       time.Time     // when the last attempt ended; zero before the first
+	Finished    bool          // an attempt ended, with or without an error
 	Err         error         // of the last attempt that ended; nil if it succeeded
 	LastSuccess time.Time     // zero before the first
 	Duration    time.Duration // of the last attempt that ended
@@ -48,13 +47,14 @@ type State struct {
 
 // Source keeps one value fresh. Its methods may be used by any goroutine.
 type Source[T any] struct {
-	// Renewed is called after the value was replaced. It may be nil, and is set
+	// OnUpdate is called after the value was replaced, and OnAttempt after each call
+	// of the fetch and each change of the settings. They may be nil, and are set
 	// before the source is used.
-	Renewed func()
+	OnUpdate, OnAttempt func()
 
-	fetch Fetch[T]
-	now   chan struct{} // fetch now
-	reset chan struct{} // the settings changed
+	fetch      Fetch[T]
+	retryCh    chan struct{} // fetch now
+	settingsCh chan struct{} // the settings changed
 
 	mu    sync.Mutex
 	state State
@@ -66,16 +66,16 @@ type Source[T any] struct {
 // New returns a source that begins to fetch when Run is called.
 func New[T any](s Settings, fetch Fetch[T]) *Source[T] {
 	return &Source[T]{
-		fetch: fetch,
-		now:   make(chan struct{}, 1),
-		reset: make(chan struct{}, 1),
-		state: State{Settings: s},
+		fetch:      fetch,
+		retryCh:    make(chan struct{}, 1),
+		settingsCh: make(chan struct{}, 1),
+		state:      State{Settings: s},
 	}
 }
 
-// Run fetches after delay and then at the interval until ctx ends. The second
-// fetch is up to a tenth of an interval late, by chance, so that sources and
-// exporters that start together do not ask together for ever.
+// Run fetches after delay and then at the interval until ctx ends. The second fetch
+// has a jitter of up to 10 percent of the interval, so that sources and exporters
+// that start together do not stay in step.
 func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 	began := time.Now()
 	next := began.Add(delay)
@@ -90,7 +90,7 @@ func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 		}
 		interval := s.State().Interval
 		switch {
-		case errors.Is(err, ErrMore):
+		case errors.Is(err, ErrIncomplete):
 			next = time.Now()
 			continue
 		case err != nil:
@@ -110,7 +110,7 @@ func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 	}
 }
 
-// sleep waits until next, or until Wake; Set makes it look at the interval again.
+// sleep waits until next or RetryNow; ApplySettings makes it compute next again.
 func (s *Source[T]) sleep(ctx context.Context, next time.Time) bool {
 	for {
 		timer := time.NewTimer(time.Until(next))
@@ -120,10 +120,10 @@ func (s *Source[T]) sleep(ctx context.Context, next time.Time) bool {
 			return false
 		case <-timer.C:
 			return ctx.Err() == nil
-		case <-s.now:
+		case <-s.retryCh:
 			timer.Stop()
 			return true
-		case <-s.reset:
+		case <-s.settingsCh:
 			timer.Stop()
 			if latest := time.Now().Add(s.State().Interval); latest.Before(next) {
 				next = latest
@@ -135,7 +135,7 @@ func (s *Source[T]) sleep(ctx context.Context, next time.Time) bool {
 	}
 }
 
-// retry returns when to ask again after a failure: when the error says so, else
+// retry returns when to fetch again after a failure: when the error says so, else
 // after a delay that doubles with every failure in a row; both with jitter.
 func retry(err error, failures int, interval time.Duration, now time.Time) time.Time {
 	var known retryAter
@@ -143,7 +143,7 @@ func retry(err error, failures int, interval time.Duration, now time.Time) time.
 		return known.RetryAt().Add(rand.N(min(interval/10, firstRetry) + 1))
 	}
 	delay := min(firstRetry, max(interval/8, time.Millisecond))
-	longest := min(interval, longestRetry)
+	longest := min(interval, maxRetry)
 	for i := 1; i < failures && delay < longest; i++ {
 		delay *= 2
 	}
@@ -155,13 +155,13 @@ func retry(err error, failures int, interval time.Duration, now time.Time) time.
 func (s *Source[T]) Once(ctx context.Context) error {
 	for {
 		err := s.attempt(ctx)
-		if !errors.Is(err, ErrMore) || ctx.Err() != nil {
+		if !errors.Is(err, ErrIncomplete) || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-// attempt calls fetch once and keeps the outcome.
+// attempt calls fetch once and stores the outcome.
 func (s *Source[T]) attempt(ctx context.Context) error {
 	s.mu.Lock()
 	s.state.Next = time.Time{}
@@ -173,23 +173,29 @@ func (s *Source[T]) attempt(ctx context.Context) error {
 	if ctx.Err() != nil { // cut off, not failed
 		return err
 	}
-	s.keep(value, err)
-	if err == nil && s.Renewed != nil {
-		s.Renewed()
+	s.store(value, err)
+	if err == nil {
+		call(s.OnUpdate)
 	}
+	call(s.OnAttempt)
 	return err
 }
 
-// keep takes in the outcome of a fetch.
-func (s *Source[T]) keep(value T, err error) {
+func call(hook func()) {
+	if hook != nil {
+		hook()
+	}
+}
+
+// store keeps the outcome of a fetch.
+func (s *Source[T]) store(value T, err error) {
+	if errors.Is(err, ErrIncomplete) {
+		return
+	}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state.Tried = true
-	if errors.Is(err, ErrMore) {
-		return
-	}
-	s.state.Finished, s.state.Ended = true, now
+	s.state.Finished = true
 	s.state.Duration = now.Sub(s.began)
 	s.state.Err = err
 	s.began = time.Time{}
@@ -199,51 +205,54 @@ func (s *Source[T]) keep(value T, err error) {
 	}
 }
 
-// Value returns the last good value, and false where there is none that is
-// younger than the maximum age.
+// Value returns the last good value, and false where there is none that is younger
+// than the maximum age.
 func (s *Source[T]) Value() (T, bool) {
-	value, _, ok := s.Last()
+	value, _, ok := s.ValueWithExpiry()
 	return value, ok
 }
 
-// Last is Value with the time at which the value was fetched.
-func (s *Source[T]) Last() (value T, at time.Time, ok bool) {
+// ValueWithExpiry is Value with the time at which the value expires.
+func (s *Source[T]) ValueWithExpiry() (value T, expires time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var none T
-	if s.have && time.Since(s.state.LastSuccess) > s.state.MaxAge {
-		s.value, s.have = none, false
+	expires = s.state.LastSuccess.Add(s.state.MaxAge)
+	if !s.have || !time.Now().Before(expires) {
+		return value, time.Time{}, false
 	}
-	return s.value, s.state.LastSuccess, s.have
+	return s.value, expires, true
 }
 
-// State returns what the source knows of its attempts.
+// State returns the state of the source's attempts.
 func (s *Source[T]) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state
 }
 
-// Set changes the settings; value and schedule are kept. A fetch that the new
-// interval makes due comes at the new interval from now at the latest.
-func (s *Source[T]) Set(settings Settings) {
+// ApplySettings changes the settings; value and schedule are kept. A fetch that the
+// new interval makes due comes at the new interval from now at the latest.
+func (s *Source[T]) ApplySettings(settings Settings) {
 	s.mu.Lock()
 	changed := s.state.Settings != settings
 	s.state.Settings = settings
 	s.mu.Unlock()
-	if changed {
-		signal(s.reset)
+	if !changed {
+		return
 	}
+	signal(s.settingsCh)
+	call(s.OnUpdate) // the value may expire at another time
+	call(s.OnAttempt)
 }
 
-// Wake makes a source whose last attempt failed try again now.
-func (s *Source[T]) Wake() {
+// RetryNow makes a source whose last attempt failed try again at once.
+func (s *Source[T]) RetryNow() {
 	if s.State().Err != nil {
-		signal(s.now)
+		signal(s.retryCh)
 	}
 }
 
-// signal leaves a message; one that is there already says the same.
+// signal sends without blocking: a signal that is pending already suffices.
 func signal(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:

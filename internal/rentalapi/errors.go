@@ -23,6 +23,7 @@ const (
 	Connection   Reason = "connection"
 	Status       Reason = "status"
 	Decode       Reason = "decode"
+	Incomplete   Reason = "incomplete"
 	TooLarge     Reason = "too_large"
 	Unauthorized Reason = "unauthorized"
 	RateLimited  Reason = "rate_limited"
@@ -31,7 +32,7 @@ const (
 
 // Reasons lists every reason.
 func Reasons() []Reason {
-	return []Reason{Timeout, Connection, Status, Decode, TooLarge, Unauthorized, RateLimited, Unavailable}
+	return []Reason{Timeout, Connection, Status, Decode, Incomplete, TooLarge, Unauthorized, RateLimited, Unavailable}
 }
 
 // Error is a request that gave no usable answer. It never holds a token, a
@@ -62,8 +63,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // RetryAt is the time before which asking again is of no use; zero where the API did not say.
 func (e *Error) RetryAt() time.Time { return e.Until }
 
-// Class groups errors that an operator would call the same.
-func (e *Error) Class() string { return e.Endpoint + " " + string(e.Reason) }
+// Category is the same for errors that an operator would call the same.
+func (e *Error) Category() string { return e.Endpoint + " " + string(e.Reason) }
 
 // PausedError is a request that was not made, because the API asked for a pause
 // that has not ended yet.
@@ -72,39 +73,40 @@ type PausedError struct {
 	Cause string
 }
 
-// Error says how long nothing is asked, and why.
+// Error says why no request is made, and until when.
 func (e *PausedError) Error() string {
-	return fmt.Sprintf("not asked: %s; waiting until %s", e.Cause, e.Until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("no request made: %s; waiting until %s", e.Cause, e.Until.UTC().Format(time.RFC3339))
 }
 
 // RetryAt is the end of the pause.
 func (e *PausedError) RetryAt() time.Time { return e.Until }
 
-// Class groups errors that an operator would call the same.
-func (e *PausedError) Class() string { return "paused" }
+// Category is the same for errors that an operator would call the same.
+func (e *PausedError) Category() string { return "paused" }
 
-// ErrTooLarge is the cause of an answer beyond a bound.
-var ErrTooLarge = errors.New("answer is too large")
+// Causes of an answer that was read and cannot be used.
+var (
+	ErrTooLarge   = errors.New("answer is too large")
+	ErrIncomplete = errors.New("answer is incomplete")
+)
 
-// broken is the error of a request whose answer did not come, or not to its end.
-func broken(ctx context.Context, endpoint string, code int, err error) *Error {
-	e := &Error{Endpoint: endpoint, Reason: Connection, Code: code, Err: told(err)}
+// transportError is the error of a request whose answer did not arrive in full.
+func transportError(ctx context.Context, endpoint string, code int, limit time.Duration, err error) *Error {
+	e := &Error{Endpoint: endpoint, Reason: Connection, Code: code, Err: sanitizeError(err)}
 	var timeout net.Error
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		e.Reason = TooLarge
-	case ctx.Err() != nil: // however the transport words it
-		e.Reason, e.Err = Timeout, ctx.Err()
-	case errors.As(err, &timeout) && timeout.Timeout():
-		e.Reason = Timeout
+	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout(): // however the transport words it
+		e.Reason, e.Err = Timeout, fmt.Errorf("no answer within %s", limit)
 	}
 	return e
 }
 
-// told returns the cause in words that hold nothing of what the other side sent:
-// net/http repeats an answer that is no HTTP, and a certificate its names. Either
-// might be the token, or what is as private.
-func told(err error) error {
+// sanitizeError returns the cause without anything that the other side sent: net/http
+// repeats an answer that is no HTTP, and a certificate its names. Either might
+// contain the token or other private data.
+func sanitizeError(err error) error {
 	var (
 		dial      *net.OpError
 		name      x509.HostnameError
@@ -125,7 +127,7 @@ func told(err error) error {
 	case errors.Is(err, io.EOF):
 		return io.EOF
 	}
-	if known := worded(err, "tls: ", "net/http: server response headers exceeded"); known != nil {
+	if known := findByPrefix(err, "tls: ", "net/http: server response headers exceeded"); known != nil {
 		return known
 	}
 	for code := range 600 { // what a proxy answers instead of connecting
@@ -133,14 +135,14 @@ func told(err error) error {
 			return fmt.Errorf("proxy: %s", text)
 		}
 	}
-	return errors.New("answer: not sound HTTP")
+	return errors.New("answer: not valid HTTP")
 }
 
-// worded returns the one of an error's causes whose text has one of these
-// beginnings, for those to which their package gives no type; nil for none.
-func worded(err error, beginnings ...string) error {
+// findByPrefix returns the first of an error's causes whose text has one of the
+// prefixes, for errors without a type of their own; nil for none.
+func findByPrefix(err error, prefixes ...string) error {
 	for ; err != nil; err = errors.Unwrap(err) {
-		if slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(err.Error(), b) }) {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(err.Error(), p) }) {
 			return err
 		}
 	}

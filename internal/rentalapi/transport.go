@@ -8,7 +8,7 @@ import (
 )
 
 // NewTransport returns a transport of which one call is exactly one request at
-// the provider, which the budgets rely on. net/http repeats a request silently
+// the provider, which the limiters rely on. net/http repeats a request silently
 // when a kept connection turns out to be dead, and HTTP/2 when a stream is
 // refused; so connections are used once and HTTP/1.1 is spoken. At a request
 // every few seconds a handshake each costs nothing that matters.

@@ -14,17 +14,17 @@ type readError struct{ err error }
 func (e *readError) Error() string { return e.err.Error() }
 func (e *readError) Unwrap() error { return e.err }
 
-// bounded reads at most left bytes, and at most item bytes between two calls of
+// boundedReader reads at most left bytes, and at most item bytes between two calls of
 // mark, which bounds the memory of one value however long the whole is.
-type bounded struct {
+type boundedReader struct {
 	r          io.Reader
 	left, item int
-	most       int
+	maxItem    int
 }
 
-func (b *bounded) mark() { b.item = b.most }
+func (b *boundedReader) mark() { b.item = b.maxItem }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *boundedReader) Read(p []byte) (int, error) {
 	room := min(b.left, b.item)
 	if room <= 0 {
 		return 0, &readError{ErrTooLarge}
@@ -38,23 +38,23 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// decoder reads an answer as a stream.
-type decoder struct {
-	src *bounded
+// envelope reads an answer as a stream: the outer object with data and meta.
+type envelope struct {
+	src *boundedReader
 	dec *json.Decoder
 }
 
-func newDecoder(r io.Reader, most int) *decoder {
+func newEnvelope(r io.Reader, maxBytes int) *envelope {
 	// The decoder reads ahead by less than it has buffered, so an item may be
 	// charged for its predecessor's bytes: hence twice the bound.
-	src := &bounded{r: r, left: most, most: max(2*maxItemBytes, most/8)}
+	src := &boundedReader{r: r, left: maxBytes, maxItem: max(2*maxItemBytes, maxBytes/8)}
 	src.mark()
-	return &decoder{src: src, dec: json.NewDecoder(src)}
+	return &envelope{src: src, dec: json.NewDecoder(src)}
 }
 
-// envelope reads the outer object and calls field for each of its keys; field
-// must read the key's value. The three keys of the document come once at most.
-func (d *decoder) envelope(field func(key string) error) error {
+// read reads the outer object and calls field for each of its keys; field must read
+// the key's value. Neither data nor meta may be given twice.
+func (d *envelope) read(field func(key string) error) error {
 	if err := d.delim('{', "answer: not an object"); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (d *decoder) envelope(field func(key string) error) error {
 	for d.dec.More() {
 		key, err := d.dec.Token()
 		if err != nil {
-			return syntax(err)
+			return syntaxError(err)
 		}
 		name, _ := key.(string)
 		if (name == "data" || name == "meta") && seen[name] {
@@ -74,26 +74,26 @@ func (d *decoder) envelope(field func(key string) error) error {
 		}
 	}
 	if _, err := d.dec.Token(); err != nil {
-		return syntax(err)
+		return syntaxError(err)
 	}
 	if _, err := d.dec.Token(); err != io.EOF {
 		if err == nil {
 			return errors.New("answer: more after its end")
 		}
-		return syntax(err)
+		return syntaxError(err)
 	}
 	return nil
 }
 
 // items reads an array and calls each for every element of it.
-func (d *decoder) items(most int, each func(json.RawMessage)) error {
+func (d *envelope) items(maxItems int, each func(json.RawMessage)) error {
 	if err := d.delim('[', "data: not an array"); err != nil {
 		return err
 	}
 	var raw json.RawMessage
 	for n := 0; d.dec.More(); n++ {
-		if n == most {
-			return &readError{fmt.Errorf("data: more than %d items: %w", most, ErrTooLarge)}
+		if n == maxItems {
+			return &readError{fmt.Errorf("data: more than %d items: %w", maxItems, ErrTooLarge)}
 		}
 		if err := d.value(&raw); err != nil {
 			return err
@@ -101,23 +101,23 @@ func (d *decoder) items(most int, each func(json.RawMessage)) error {
 		each(raw)
 	}
 	_, err := d.dec.Token()
-	return syntax(err)
+	return syntaxError(err)
 }
 
-func (d *decoder) value(raw *json.RawMessage) error {
+func (d *envelope) value(raw *json.RawMessage) error {
 	d.src.mark()
-	return syntax(d.dec.Decode(raw))
+	return syntaxError(d.dec.Decode(raw))
 }
 
-func (d *decoder) skip() error {
+func (d *envelope) skip() error {
 	var raw json.RawMessage
 	return d.value(&raw)
 }
 
-func (d *decoder) delim(want json.Delim, otherwise string) error {
+func (d *envelope) delim(want json.Delim, otherwise string) error {
 	t, err := d.dec.Token()
 	if err != nil {
-		return syntax(err)
+		return syntaxError(err)
 	}
 	if t != want {
 		return errors.New(otherwise)
@@ -125,10 +125,10 @@ func (d *decoder) delim(want json.Delim, otherwise string) error {
 	return nil
 }
 
-// syntax gives an answer that ends too early the name of what it is: a broken
-// connection, or nothing at all. Other errors of encoding/json name a character
+// syntaxError names an answer that ends too early for what it is: a broken
+// connection, or an empty body. Other errors of encoding/json name a character
 // and a place, nothing of the content.
-func syntax(err error) error {
+func syntaxError(err error) error {
 	var read *readError
 	var number *json.UnmarshalTypeError
 	switch {

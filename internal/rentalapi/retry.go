@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// API.md leaves the units of Retry-After and RateLimit-Reset open, so every
-// usual one is understood, and none is trusted beyond these bounds.
+// The provider does not document the units of Retry-After and RateLimit-Reset, so
+// every usual one is understood, and none is trusted beyond these bounds.
 const (
 	minPause     = time.Second
 	maxPause     = time.Hour
@@ -18,10 +18,10 @@ const (
 	firstEpochMilli = 1e12 // the same in milliseconds
 )
 
-// pauseFrom reads a delay from a header value: seconds, an HTTP date or Unix
+// parseDelay reads a delay from a header value: seconds, an HTTP date or Unix
 // seconds or milliseconds. Points in time are compared with date, the provider's
 // own clock, so that a wrong local clock does not matter.
-func pauseFrom(value string, date time.Time) time.Duration {
+func parseDelay(value string, date time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	if at, err := http.ParseTime(value); err == nil {
 		return clamp(at.Sub(date).Seconds())
@@ -50,7 +50,7 @@ func clamp(seconds float64) time.Duration {
 	}
 }
 
-// dateOf returns the provider's clock, or now where it does not tell.
+// dateOf returns the provider's clock, or now where the answer has none.
 func dateOf(h http.Header, now time.Time) time.Time {
 	if at, err := http.ParseTime(h.Get("Date")); err == nil {
 		return at
@@ -58,18 +58,18 @@ func dateOf(h http.Header, now time.Time) time.Time {
 	return now
 }
 
-// pauseAsked returns for how long an answer asks not to be bothered, and in
-// which words; 0 where it does not.
-func pauseAsked(resp *http.Response, now time.Time) (time.Duration, string) {
+// retryDelay returns how long an answer asks to wait before the next request, and
+// why; 0 where it does not.
+func retryDelay(resp *http.Response, now time.Time) (time.Duration, string) {
 	date := dateOf(resp.Header, now)
 	retry := resp.Header.Get("Retry-After")
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
-		return pauseFrom(retry, date), "status 429"
+		return parseDelay(retry, date), "status 429"
 	case resp.StatusCode == http.StatusServiceUnavailable && retry != "":
-		return pauseFrom(retry, date), "status 503"
+		return parseDelay(retry, date), "status 503"
 	case strings.TrimSpace(resp.Header.Get("RateLimit-Remaining")) == "0":
-		return pauseFrom(resp.Header.Get("RateLimit-Reset"), date), "RateLimit-Remaining is 0"
+		return parseDelay(resp.Header.Get("RateLimit-Reset"), date), "RateLimit-Remaining is 0"
 	default:
 		return 0, ""
 	}

@@ -1,0 +1,64 @@
+package collector
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"server_rental_exporter/internal/metric"
+)
+
+// derived describes metrics that follow from several resources of one scope. They
+// are absent while one of the inputs is not known.
+type derived struct {
+	inputs  []string // names of resources, all public or all of accounts
+	metrics []*metric.Definition
+	// add computes the metrics from the facts of the inputs, by resource. It is
+	// called again when an input changes and on each new day (UTC).
+	add func(b *metric.Builder, in map[string]facts, now time.Time)
+}
+
+// derivations returns everything that is derived.
+func derivations() []derived {
+	return []derived{funding()}
+}
+
+// collect returns the derived metrics of all scopes, and when they change by the
+// passing of time.
+func (d derived) collect(scopes []scopeSnapshot, now time.Time) (metrics []prometheus.Metric, expires time.Time) {
+	expires = now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
+	for _, sc := range scopes {
+		in, until, ok := sc.facts(d.inputs)
+		if !ok {
+			continue
+		}
+		if until.Before(expires) {
+			expires = until
+		}
+		b := sc.builder()
+		d.add(b, in, now)
+		metrics = append(metrics, b.Metrics()...)
+	}
+	return metrics, expires
+}
+
+// facts returns the facts of the named resources, and when the first of them
+// expires; false where one is not known.
+func (sc scopeSnapshot) facts(resources []string) (in map[string]facts, expires time.Time, ok bool) {
+	in = make(map[string]facts, len(resources))
+	for _, name := range resources {
+		src := sc.source(name)
+		if src == nil {
+			return nil, time.Time{}, false
+		}
+		snap, until, ok := src.ValueWithExpiry()
+		if !ok {
+			return nil, time.Time{}, false
+		}
+		in[name] = snap.facts
+		if expires.IsZero() || until.Before(expires) {
+			expires = until
+		}
+	}
+	return in, expires, true
+}

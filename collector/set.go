@@ -1,0 +1,401 @@
+// Package collector turns the resources of the rental API into metrics. One file
+// describes each resource: its endpoint, its fields and its metrics. This file runs
+// the collectors that are configured, each in the background at its interval; a
+// publisher serves their metrics, so that a scrape never causes a request.
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/rentalapi"
+)
+
+// Config says what is collected.
+type Config struct {
+	API        string                      // identifies the API: where it changes, all data is dropped
+	Collectors map[string]refresh.Settings // the enabled ones, by name
+	Accounts   []Account
+}
+
+// Account is one account of the provider.
+type Account struct {
+	Name     string // value of the label account
+	Identity string // where the token comes from; an account is the same while it stays
+	Token    rentalapi.Token
+}
+
+// Accounts start that far apart, and their tokens are compared that often.
+const (
+	accountStagger    = 20 * time.Millisecond
+	tokenPollInterval = 5 * time.Second
+)
+
+// Set is all collectors of the process.
+type Set struct {
+	logger    log.Logger
+	client    *rentalapi.Client
+	resources []Resource
+	groups    groups
+	ready     atomic.Bool
+	running   sync.WaitGroup
+
+	mu     sync.RWMutex
+	api    string
+	scopes map[string]*scope // by account name; empty for public
+}
+
+// groups are what the set publishes.
+type groups struct {
+	resources map[string]*exposition.Group   // by name
+	derived   map[string][]*exposition.Group // by the names of their inputs
+	health    *exposition.Group
+}
+
+// scope is the collectors that use the same token, or none.
+type scope struct {
+	account  string
+	identity string
+	api      *rentalapi.Scope
+	sources  []*source // in the order of the resources
+	stopPoll context.CancelFunc
+}
+
+// source is one collector of one scope.
+type source struct {
+	*refresh.Source[snapshot]
+	resource *Resource
+	account  string
+	tried    atomic.Bool
+	invalid  atomic.Pointer[rentalapi.Invalid] // of the last good answer
+	stop     context.CancelFunc
+	logger   stateLogger
+}
+
+// New returns a set without collectors and adds its groups to the publisher;
+// ApplyConfig starts collectors.
+func New(logger log.Logger, client *rentalapi.Client, publisher *exposition.Publisher) *Set {
+	s := &Set{logger: logger, client: client, resources: Resources(), scopes: map[string]*scope{}}
+	s.groups = s.addGroups(publisher)
+	return s
+}
+
+// addGroups adds a group for the state of the collectors, one for each resource and
+// one for each derivation.
+func (s *Set) addGroups(p *exposition.Publisher) groups {
+	g := groups{resources: map[string]*exposition.Group{}, derived: map[string][]*exposition.Group{}}
+	allTried := false
+	// The state is collected first: what it reports as tried is in the groups that
+	// are collected after it.
+	g.health = p.Add(&exposition.Group{
+		Descs: metric.Descs(HealthDefinitions()),
+		Collect: func(now time.Time) ([]prometheus.Metric, time.Time) {
+			allTried = s.allTried()
+			return s.collectHealth(now)
+		},
+		OnPublish: func() {
+			if allTried {
+				s.ready.Store(true)
+			}
+		},
+	})
+	for i := range s.resources {
+		r := &s.resources[i]
+		g.resources[r.Name] = p.Add(&exposition.Group{
+			Descs:   metric.Descs(r.Metrics),
+			Collect: func(time.Time) ([]prometheus.Metric, time.Time) { return s.collectResource(r) },
+		})
+	}
+	for _, d := range derivations() {
+		group := p.Add(&exposition.Group{
+			Descs:   metric.Descs(d.metrics),
+			Collect: func(now time.Time) ([]prometheus.Metric, time.Time) { return d.collect(s.snapshot(), now) },
+		})
+		for _, input := range d.inputs {
+			g.derived[input] = append(g.derived[input], group)
+		}
+	}
+	return g
+}
+
+// changed has everything published anew that follows from a resource's snapshots.
+func (g groups) changed(resource string) {
+	g.resources[resource].Changed()
+	for _, d := range g.derived[resource] {
+		d.Changed()
+	}
+}
+
+// ApplyConfig puts a configuration in force: added collectors start at once, removed
+// ones stop, and all others keep their data and schedule. Collectors run until ctx
+// ends; Wait waits for that. It must not be called concurrently.
+func (s *Set) ApplyConfig(ctx context.Context, c Config) {
+	for i, added := range s.reconcile(c) {
+		s.start(ctx, added, time.Duration(i)*accountStagger)
+	}
+	for i := range s.resources {
+		s.groups.changed(s.resources[i].Name) // a removed collector's metrics disappear
+	}
+	s.groups.health.Changed()
+}
+
+// Once fetches everything a single time and returns what failed.
+func (s *Set) Once(ctx context.Context, c Config) error {
+	var all []*source
+	for _, added := range s.reconcile(c) {
+		all = append(all, added.sources...)
+	}
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, src := range all {
+		wg.Go(func() {
+			if err := src.Once(ctx); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", src, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// addedSources are new sources of a scope that are not started yet.
+type addedSources struct {
+	*scope
+	sources []*source
+}
+
+// reconcile changes the set to what the configuration says and returns what is new.
+func (s *Set) reconcile(c Config) []addedSources {
+	wanted := []Account{{}}
+	wanted = append(wanted, c.Accounts...)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.scopes
+	if s.api != c.API {
+		old = map[string]*scope{}
+	}
+	next := map[string]*scope{}
+	var added []addedSources
+	for _, a := range wanted {
+		sc := old[a.Name]
+		if sc == nil || sc.identity != a.Identity {
+			sc = &scope{account: a.Name, identity: a.Identity, api: s.client.Scope(a.Name, a.Token), stopPoll: func() {}}
+		}
+		if sources := s.adjust(sc, c.Collectors); len(sources) > 0 {
+			added = append(added, addedSources{sc, sources})
+		}
+		next[a.Name] = sc
+	}
+	for name, sc := range s.scopes {
+		if next[name] != sc {
+			sc.close()
+		}
+	}
+	s.api, s.scopes = c.API, next
+	return added
+}
+
+// adjust gives a scope the sources that are enabled, and returns the new ones.
+func (s *Set) adjust(sc *scope, enabled map[string]refresh.Settings) []*source {
+	var sources, added []*source
+	for i := range s.resources {
+		r := &s.resources[i]
+		at := slices.IndexFunc(sc.sources, func(src *source) bool { return src.resource == r })
+		settings, on := enabled[r.Name]
+		switch {
+		case r.Account != (sc.account != ""):
+		case !on && at >= 0:
+			sc.sources[at].stop()
+		case !on:
+		case at >= 0:
+			sc.sources[at].ApplySettings(settings)
+			sources = append(sources, sc.sources[at])
+		default:
+			src := s.newSource(sc, r, settings)
+			sources = append(sources, src)
+			added = append(added, src)
+		}
+	}
+	sc.sources = sources
+	return added
+}
+
+func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *source {
+	src := &source{resource: r, account: sc.account, stop: func() {}}
+	src.logger.logger = log.With(s.logger, "collector", r.Name)
+	if sc.account != "" {
+		src.logger.logger = log.With(src.logger.logger, "account", sc.account)
+	}
+	s.client.InitErrorCounters(r.Endpoint)
+	fetch := r.newFetch()
+	src.Source = refresh.New(settings, func(ctx context.Context) (snapshot, error) {
+		snap, err := fetch(ctx, sc.api, scopeSnapshot{scope: sc}.builder())
+		if ctx.Err() != nil || errors.Is(err, refresh.ErrIncomplete) {
+			return snapshot{}, err
+		}
+		err = withHint(err)
+		if err == nil {
+			src.invalid.Store(&snap.invalid)
+		}
+		src.logger.record(snap.invalid, err)
+		return snap, err
+	})
+	src.OnUpdate = func() { s.groups.changed(r.Name) }
+	src.OnAttempt = func() {
+		src.tried.Store(true) // after the groups were marked as changed
+		s.groups.health.Changed()
+	}
+	return src
+}
+
+// withHint adds what an operator can do about an endpoint that the API does not have.
+func withHint(err error) error {
+	var failure *rentalapi.Error
+	if errors.As(err, &failure) && failure.Code == http.StatusNotFound {
+		return fmt.Errorf("%w; disable the collector if the API does not have this endpoint", err)
+	}
+	return err
+}
+
+// start runs new sources, and polls the token of a new account.
+func (s *Set) start(ctx context.Context, added addedSources, delay time.Duration) {
+	for _, src := range added.sources {
+		runCtx, stop := context.WithCancel(ctx)
+		src.stop = stop
+		s.running.Go(func() { src.Run(runCtx, delay) })
+	}
+	sc := added.scope
+	if sc.account == "" {
+		return
+	}
+	sc.stopPoll() // of sources that were there before
+	pollCtx, stop := context.WithCancel(ctx)
+	sc.stopPoll = stop
+	s.running.Go(func() { s.pollToken(pollCtx, sc) })
+}
+
+// pollToken lets failing collectors retry as soon as their token has changed.
+func (s *Set) pollToken(ctx context.Context, sc *scope) {
+	last, _ := sc.api.Fingerprint()
+	tick := time.NewTicker(tokenPollInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now, err := sc.api.Fingerprint()
+		if err != nil || now == last {
+			continue
+		}
+		last = now
+		level.Info(s.logger).Log("msg", "token changed", "account", sc.account)
+		s.mu.RLock()
+		sources := sc.sources
+		s.mu.RUnlock()
+		for _, src := range sources {
+			src.RetryNow()
+		}
+	}
+}
+
+func (sc *scope) close() {
+	for _, src := range sc.sources {
+		src.stop()
+	}
+	sc.stopPoll()
+	sc.api.Close()
+}
+
+// String names a source in messages.
+func (src *source) String() string {
+	if src.account == "" {
+		return src.resource.Name
+	}
+	return src.resource.Name + " of account " + src.account
+}
+
+// Wait returns when all collectors have ended.
+func (s *Set) Wait() { s.running.Wait() }
+
+// scopeSnapshot is a scope with the sources that it had when it was taken.
+type scopeSnapshot struct {
+	*scope
+	sources []*source
+}
+
+// snapshot returns the scopes: the public one first, then by account.
+func (s *Set) snapshot() []scopeSnapshot {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	scopes := make([]scopeSnapshot, 0, len(s.scopes))
+	for _, sc := range s.scopes {
+		scopes = append(scopes, scopeSnapshot{sc, sc.sources})
+	}
+	slices.SortFunc(scopes, func(a, b scopeSnapshot) int { return strings.Compare(a.account, b.account) })
+	return scopes
+}
+
+// source returns the source of a resource; nil where it is not enabled.
+func (sc scopeSnapshot) source(resource string) *source {
+	for _, src := range sc.sources {
+		if src.resource.Name == resource {
+			return src
+		}
+	}
+	return nil
+}
+
+// builder returns a builder for metrics of the scope.
+func (sc scopeSnapshot) builder() *metric.Builder {
+	if sc.account == "" {
+		return &metric.Builder{}
+	}
+	return &metric.Builder{ConstLabelValues: []string{sc.account}}
+}
+
+func (s *Set) allTried() bool {
+	scopes := s.snapshot()
+	for _, sc := range scopes {
+		if slices.ContainsFunc(sc.sources, func(src *source) bool { return !src.tried.Load() }) {
+			return false
+		}
+	}
+	return len(scopes) > 0 // none before the first configuration
+}
+
+// collectResource returns the present metrics of a resource in all scopes, and when
+// the first of its snapshots expires.
+func (s *Set) collectResource(r *Resource) (metrics []prometheus.Metric, expires time.Time) {
+	for _, sc := range s.snapshot() {
+		src := sc.source(r.Name)
+		if src == nil {
+			continue
+		}
+		snap, until, ok := src.ValueWithExpiry()
+		if !ok {
+			continue
+		}
+		metrics = append(metrics, snap.metrics...)
+		if expires.IsZero() || until.Before(expires) {
+			expires = until
+		}
+	}
+	return metrics, expires
+}

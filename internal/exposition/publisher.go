@@ -1,0 +1,199 @@
+// Package exposition serves metrics that change rarely at the cost of copying their
+// bytes.
+//
+// Metrics are published in groups that change together. A Publisher encodes and
+// compresses the groups that changed, once for each variant that was asked for
+// lately, and swaps one pointer to the result. A scrape loads it, joins the encoded
+// blocks and adds what changes all the time, encoded afresh. To be joined, compressed
+// blocks are flushed to a byte and their checksums combined into those of one gzip
+// member: several members are read by few clients.
+package exposition
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// restFactor is how many times as long the publisher rests as it worked: it uses a
+// tenth of a processor at most, whatever changes.
+const restFactor = 9
+
+// variantTTL is for how long a variant is encoded after it was asked for.
+const variantTTL = 10 * time.Minute
+
+// Group is a set of metric families that are published together.
+type Group struct {
+	// Descs are all families that Collect may return. No other group has them.
+	Descs []*prometheus.Desc
+	// Collect returns the present metrics, and when they change by the passing of
+	// time; zero where they do not. It is called by one goroutine at a time.
+	Collect func(now time.Time) (metrics []prometheus.Metric, expires time.Time)
+	// OnPublish is called once the metrics of the last Collect are served. It may be
+	// nil.
+	OnPublish func()
+
+	publisher *Publisher
+	changed   atomic.Bool
+	expires   time.Time
+}
+
+// Changed has the group published anew. It does not block.
+func (g *Group) Changed() {
+	g.changed.Store(true)
+	select {
+	case g.publisher.wake <- struct{}{}:
+	default: // a wake-up that is pending already suffices
+	}
+}
+
+// Publisher keeps groups of metrics encoded. As a prometheus.Collector it returns
+// what is published.
+type Publisher struct {
+	groups    []*Group
+	wake      chan struct{}
+	published atomic.Pointer[[]*block] // in the order of groups
+
+	publishing sync.Mutex // held while Publish works
+
+	mu       sync.Mutex
+	lastUsed map[Variant]time.Time
+}
+
+// NewPublisher returns a publisher without groups.
+func NewPublisher() *Publisher {
+	p := &Publisher{wake: make(chan struct{}, 1), lastUsed: map[Variant]time.Time{}}
+	p.published.Store(&[]*block{})
+	return p
+}
+
+// Add adds a group. All groups are added before the publisher runs.
+func (p *Publisher) Add(g *Group) *Group {
+	g.publisher = p
+	g.Changed()
+	p.groups = append(p.groups, g)
+	return g
+}
+
+// Run publishes whenever a group changes or expires, until ctx ends.
+func (p *Publisher) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		case <-timer.C:
+		}
+		began := time.Now()
+		expires := p.Publish()
+		if !wait(ctx, restFactor*time.Since(began)) {
+			return
+		}
+		timer.Stop()
+		if !expires.IsZero() {
+			timer.Reset(time.Until(expires))
+		}
+	}
+}
+
+// wait returns false where ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	rest := time.NewTimer(d)
+	defer rest.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-rest.C:
+		return true
+	}
+}
+
+// Publish publishes the groups that changed or expired, and returns when the next
+// one expires; zero for never.
+func (p *Publisher) Publish() (expires time.Time) {
+	p.publishing.Lock()
+	defer p.publishing.Unlock()
+	now := time.Now()
+	old := *p.published.Load()
+	blocks := make([]*block, len(p.groups))
+	var renewed []*Group
+	for i, g := range p.groups {
+		expired := !g.expires.IsZero() && !now.Before(g.expires)
+		if g.changed.Swap(false) || expired {
+			var metrics []prometheus.Metric
+			metrics, g.expires = g.Collect(now)
+			blocks[i] = newBlock(metrics, g.Descs)
+			renewed = append(renewed, g)
+		} else {
+			blocks[i] = old[i]
+		}
+		if !g.expires.IsZero() && (expires.IsZero() || g.expires.Before(expires)) {
+			expires = g.expires
+		}
+	}
+	variants := p.RecentVariants()
+	for _, b := range blocks {
+		b.encode(variants...)
+	}
+	p.published.Store(&blocks)
+	for _, g := range renewed {
+		if g.OnPublish != nil {
+			g.OnPublish()
+		}
+	}
+	return expires
+}
+
+// CacheBytes returns the bytes of encoded metrics that are kept for scrapes.
+func (p *Publisher) CacheBytes() int {
+	n := 0
+	for _, b := range *p.published.Load() {
+		n += b.cacheBytes()
+	}
+	return n
+}
+
+// Describe implements prometheus.Collector.
+func (p *Publisher) Describe(ch chan<- *prometheus.Desc) {
+	for _, g := range p.groups {
+		for _, d := range g.Descs {
+			ch <- d
+		}
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (p *Publisher) Collect(ch chan<- prometheus.Metric) {
+	for _, b := range *p.published.Load() {
+		for _, m := range b.metrics {
+			ch <- m
+		}
+	}
+}
+
+// recordVariant remembers that a variant was asked for.
+func (p *Publisher) recordVariant(v Variant) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lastUsed[v] = time.Now()
+}
+
+// RecentVariants returns the variants that were asked for lately.
+func (p *Publisher) RecentVariants() []Variant {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var recent []Variant
+	for v, at := range p.lastUsed {
+		if time.Since(at) > variantTTL {
+			delete(p.lastUsed, v)
+			continue
+		}
+		recent = append(recent, v)
+	}
+	return recent
+}

@@ -1,0 +1,218 @@
+package rentalapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+	"time"
+)
+
+const (
+	// window is the time over which the provider counts requests, and a second
+	// more for clocks that disagree.
+	window = 61 * time.Second
+
+	// maxWait is how long a request waits for the end of a pause that the API asked
+	// for. One that would wait longer fails at once and is retried later.
+	maxWait = 10 * time.Second
+)
+
+// A limiter keeps the rate limit of one scope: never more than limit requests in any
+// window, counted at the provider's side however long they travel.
+//
+// Each request occupies a slot from before it is sent until one window after it
+// ended. The provider saw it somewhere in between. So of all requests that the
+// provider sees within one window, each one occupied a slot when the last of them
+// was sent, and there are only limit slots. A token bucket cannot promise that: it
+// counts when requests leave, not when they arrive, and adds its burst.
+type limiter struct {
+	mu       sync.Mutex
+	limit    int
+	bulk     int           // of these, how many may have priority Bulk
+	inFlight [2]int        // requests under way, by priority
+	ended    []slot        // requests that ended within the last window, oldest first
+	blocked  time.Time     // nothing is sent before this time
+	cause    string        // why
+	changed  chan struct{} // closed and replaced when waiting may have become shorter
+}
+
+// slot is what a finished request still occupies.
+type slot struct {
+	priority Priority
+	until    time.Time
+}
+
+func newLimiter(limit, bulk int) *limiter {
+	return &limiter{limit: limit, bulk: bulk, changed: make(chan struct{})}
+}
+
+// acquire waits for a slot and takes it; release must be called when the request has
+// ended. It fails with a *PausedError where the API asked for a pause that is longer
+// than maxWait, and with the context's error.
+func (l *limiter) acquire(ctx context.Context, c Priority) (release func(), err error) {
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		now := time.Now()
+		wait, changed := l.wait(now, c), l.changed
+		if wait <= 0 {
+			l.inFlight[c]++
+			l.mu.Unlock()
+			return func() { l.release(c) }, nil
+		}
+		pause := l.blocked.Sub(now)
+		paused := &PausedError{Until: l.blocked, Cause: l.cause}
+		l.mu.Unlock()
+		if pause > maxWait {
+			return nil, paused
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	return nil, ctx.Err()
+}
+
+// wait returns how long a request of the priority has to wait from now on; 0 where
+// it may be sent. Where only requests under way block it, that is a window: their
+// end closes changed.
+func (l *limiter) wait(now time.Time, c Priority) time.Duration {
+	expired := 0
+	for expired < len(l.ended) && !l.ended[expired].until.After(now) {
+		expired++
+	}
+	l.ended = l.ended[expired:]
+	if pause := l.blocked.Sub(now); pause > 0 {
+		return pause
+	}
+	held := l.inFlight[Regular] + l.inFlight[Bulk] + len(l.ended)
+	if held >= l.limit {
+		return l.untilFree(now, held-l.limit, func(Priority) bool { return true })
+	}
+	if c == Regular {
+		return 0
+	}
+	isBulk := func(c Priority) bool { return c == Bulk }
+	held = l.inFlight[Bulk]
+	for _, p := range l.ended {
+		if isBulk(p.priority) {
+			held++
+		}
+	}
+	if held >= l.bulk {
+		return l.untilFree(now, held-l.bulk, isBulk)
+	}
+	return 0
+}
+
+// untilFree returns when more than surplus of the matching slots will be free.
+func (l *limiter) untilFree(now time.Time, surplus int, match func(Priority) bool) time.Duration {
+	for _, p := range l.ended {
+		if !match(p.priority) {
+			continue
+		}
+		if surplus == 0 {
+			return p.until.Sub(now)
+		}
+		surplus--
+	}
+	return window
+}
+
+func (l *limiter) release(c Priority) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inFlight[c]--
+	l.ended = append(l.ended, slot{c, time.Now().Add(window)})
+	l.notify()
+}
+
+// pause stops all requests of the scope until the time given, unless a longer
+// pause is under way already.
+func (l *limiter) pause(until time.Time, cause string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if until.After(l.blocked) {
+		l.blocked, l.cause = until, cause
+		l.notify()
+	}
+}
+
+// applyLimits sets new limits; requests made under the old ones keep their slots.
+func (l *limiter) applyLimits(limit, bulk int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit, l.bulk = limit, bulk
+	l.notify()
+}
+
+func (l *limiter) notify() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// pausedUntil returns the end of a pause that the API asked for, and false where there is none.
+func (l *limiter) pausedUntil(now time.Time) (time.Time, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.blocked, l.blocked.After(now)
+}
+
+// limiters are all limiters of the process: one for the public scope and one for
+// each token, whichever account uses it. They outlive reloads.
+type limiters struct {
+	mu      sync.Mutex
+	limits  Limits
+	byToken map[Fingerprint]*limiter
+}
+
+// Fingerprint identifies a token without revealing it: its hash, or zero for no
+// token. The same token has the same fingerprint.
+type Fingerprint [sha256.Size]byte
+
+func fingerprint(token string) Fingerprint {
+	if token == "" {
+		return Fingerprint{}
+	}
+	return sha256.Sum256([]byte(token))
+}
+
+// get returns the limiter of a token, or of the public scope. None is ever dropped:
+// they are small, and a token that comes back must find what it has used.
+func (ls *limiters) get(token Fingerprint) *limiter {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	b := ls.byToken[token]
+	if b == nil {
+		b = newLimiter(ls.limits.of(token))
+		ls.byToken[token] = b
+	}
+	return b
+}
+
+func (ls *limiters) applyLimits(l Limits) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.limits = l
+	for token, b := range ls.byToken {
+		b.applyLimits(l.of(token))
+	}
+}
+
+// Limits are the requests that may be made in any 60 seconds.
+type Limits struct {
+	Public      int // without token, from this address
+	Account     int // with one token
+	AccountBulk int // of those, the most with priority Bulk
+}
+
+// of returns the limit and the bulk share of a scope. Nothing public is bulk.
+func (l Limits) of(token Fingerprint) (limit, bulk int) {
+	if token == (Fingerprint{}) {
+		return l.Public, l.Public
+	}
+	return l.Account, l.AccountBulk
+}

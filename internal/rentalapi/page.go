@@ -1,0 +1,209 @@
+package rentalapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+)
+
+// Bounds of an answer. A list is read item by item, so that its size in bytes is
+// no bound on memory; a single object is held as a whole.
+const (
+	maxListBytes   = 32 << 20
+	maxObjectBytes = 4 << 20
+	maxItemBytes   = 1 << 20
+	maxErrorBytes  = 16 << 10
+
+	// MaxTotal is the longest history that is read: at 100 entries a page this
+	// is a walk of more than an hour.
+	MaxTotal = 500_000
+)
+
+// MaxPageItems is the largest page size that the API gives.
+const MaxPageItems = 100
+
+// Priority tells requests that keep data fresh from those that read old history.
+type Priority int
+
+// The priorities of requests.
+const (
+	Regular Priority = iota // a refresh that people wait for
+	Bulk                    // one page of a long walk: uses only what refreshes leave over
+)
+
+// Object is one answer with a single object in data.
+type Object[T any] struct {
+	Value *T
+	// Errors are the fields that were not understood; they have their zero value.
+	Errors []FieldError
+}
+
+// Page is one answer with a list in data: a whole list, or one page of it.
+type Page[T, M any] struct {
+	Items   []*T // those with a usable id that no earlier item has
+	Count   int  // items in data, understood or not
+	Invalid Invalid
+	Meta    M
+
+	// Token identifies the token that was sent, as Scope.Fingerprint does: pages of
+	// two accounts are no list.
+	Token Fingerprint
+}
+
+// List says which list is asked for and how to read its items.
+type List[T any] struct {
+	Endpoint string // path below the base URL
+	Query    url.Values
+	Priority Priority
+	MaxItems int             // an answer with more fails with ErrTooLarge
+	ID       func(*T) string // the item's id, empty where it has none
+	// Check returns what is wrong with an item beyond the errors of its fields, and
+	// may change the item. It may be nil.
+	Check func(item *T, errs []FieldError) []FieldError
+}
+
+// PageMeta is the meta object of a list with pages.
+type PageMeta struct {
+	Total int // entries in all; meta.total
+	Page  int // which page this is, from 1; meta.page
+	Pages int // how many there are; meta.pages
+}
+
+// GetObject asks for a single object.
+func GetObject[T any](ctx context.Context, s *Scope, endpoint string) (Object[T], error) {
+	var o Object[T]
+	_, err := s.do(ctx, Regular, endpoint, nil, func(body io.Reader) error {
+		var data json.RawMessage
+		dec := newEnvelope(body, maxObjectBytes)
+		err := dec.read(func(key string) error {
+			if key == "data" {
+				return dec.value(&data)
+			}
+			return dec.skip()
+		})
+		if err != nil {
+			return err
+		}
+		o.Value, o.Errors, err = decodeObject[T](data)
+		return err
+	})
+	return o, err
+}
+
+// GetList asks for a list that has no pages. M is its meta object. An answer with
+// fewer items than its own meta.count fails with ErrIncomplete.
+func GetList[T, M any](ctx context.Context, s *Scope, l List[T]) (Page[T, M], error) {
+	var p Page[T, M]
+	token, err := readItems(ctx, s, l, func(items *itemReader[T], meta json.RawMessage) error {
+		p.Items, p.Count, p.Invalid = items.items, items.read, items.invalid
+		var m struct{ Count *float64 }
+		if len(meta) == 0 {
+			return nil
+		}
+		decodeFields(meta, &m)
+		if m.Count != nil && float64(p.Count) < *m.Count {
+			return fmt.Errorf("data: %d items where meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
+		}
+		p.Invalid.Add("meta", decodeFields(meta, &p.Meta)...)
+		return nil
+	})
+	p.Token = token
+	return p, err
+}
+
+// GetPage asks for one page of a list, as large as the API allows; pages count from
+// 1. An answer with fewer items than its meta object demands fails with
+// ErrIncomplete.
+func GetPage[T any](ctx context.Context, s *Scope, l List[T], page int) (Page[T, PageMeta], error) {
+	query := url.Values{"limit": {strconv.Itoa(MaxPageItems)}, "page": {strconv.Itoa(page)}}
+	for k, v := range l.Query {
+		query[k] = v
+	}
+	l.Query, l.MaxItems = query, MaxPageItems
+	var p Page[T, PageMeta]
+	token, err := readItems(ctx, s, l, func(items *itemReader[T], raw json.RawMessage) (err error) {
+		p.Items, p.Count, p.Invalid = items.items, items.read, items.invalid
+		p.Meta, err = readPageMeta(raw, page, p.Count)
+		return err
+	})
+	p.Token = token
+	return p, err
+}
+
+// readItems makes one request for a list and hands over its items and its raw meta
+// object, empty where there is none.
+func readItems[T any](ctx context.Context, s *Scope, l List[T], done func(items *itemReader[T], meta json.RawMessage) error) (Fingerprint, error) {
+	return s.do(ctx, l.Priority, l.Endpoint, l.Query, func(body io.Reader) error {
+		items := &itemReader[T]{id: l.ID, check: l.Check, seen: map[string]bool{}}
+		var meta json.RawMessage
+		found := false
+		dec := newEnvelope(body, maxListBytes)
+		err := dec.read(func(key string) error {
+			switch key {
+			case "data":
+				found = true
+				return dec.items(l.MaxItems, items.add)
+			case "meta":
+				return dec.value(&meta)
+			default:
+				return dec.skip()
+			}
+		})
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			return errors.New("data: missing")
+		}
+		return done(items, meta)
+	})
+}
+
+// readPageMeta reads and checks the meta object of a page with count items.
+func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
+	var m struct{ Total, Page, Pages, Limit *int64 }
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return PageMeta{}, errors.New("meta: not as documented")
+		}
+	}
+	switch {
+	case m.Total == nil:
+		return PageMeta{}, errors.New("meta.total: missing")
+	case m.Pages == nil:
+		return PageMeta{}, errors.New("meta.pages: missing")
+	case *m.Total < 0:
+		return PageMeta{}, errors.New("meta.total: negative")
+	case *m.Total > MaxTotal:
+		return PageMeta{}, fmt.Errorf("meta.total: %d entries, more than %d: %w", *m.Total, MaxTotal, ErrTooLarge)
+	case *m.Pages < 0 || *m.Pages > max(*m.Total, 1):
+		return PageMeta{}, fmt.Errorf("meta.pages: %d pages for %d entries", *m.Pages, *m.Total)
+	case m.Page != nil && *m.Page != int64(page):
+		return PageMeta{}, fmt.Errorf("meta.page: %d where page %d was asked for", *m.Page, page)
+	}
+	meta := PageMeta{Total: int(*m.Total), Page: page, Pages: int(*m.Pages)}
+	limit := 0
+	if m.Limit != nil && *m.Limit > 0 && *m.Limit <= MaxPageItems {
+		limit = int(*m.Limit)
+	}
+	if demanded := meta.demands(limit); count < demanded {
+		return PageMeta{}, fmt.Errorf("data: %d items where meta demands %d: %w", count, demanded, ErrIncomplete)
+	}
+	return meta, nil
+}
+
+// demands returns how many items must be on the page. Where the limit is not known
+// (0), it is the smallest that is consistent with total and pages.
+func (m PageMeta) demands(limit int) int {
+	if m.Pages == 0 || m.Page > m.Pages {
+		return 0
+	}
+	if limit == 0 {
+		limit = (m.Total + m.Pages - 1) / m.Pages
+	}
+	return max(0, min(limit, m.Total-(m.Page-1)*limit))
+}

@@ -1,0 +1,144 @@
+package rentalapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// bodyReader reads the body of a 200.
+type bodyReader func(body io.Reader) error
+
+// request is one request that has a slot of its limiter.
+type request struct {
+	scope    *Scope
+	settings *Settings
+	limiter  *limiter
+	endpoint string
+	query    url.Values
+	token    string
+}
+
+// run sends the request, reads the answer and counts both. It returns an *Error, or
+// the error of ctx where that has ended, which is no failure of the API.
+func (r request) run(ctx context.Context, read bodyReader) error {
+	reqCtx, cancel := context.WithTimeout(ctx, r.settings.Timeout)
+	defer cancel()
+	started := time.Now()
+	code, failure := r.exchange(reqCtx, read)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	m := r.scope.client.metrics
+	m.countRequest(r.endpoint, code, time.Since(started))
+	if failure == nil {
+		return nil
+	}
+	m.countError(r.endpoint, failure.Reason)
+	return failure
+}
+
+// exchange returns the status code, "error" where no answer came.
+func (r request) exchange(ctx context.Context, read bodyReader) (code string, failure *Error) {
+	resp, err := r.send(ctx)
+	if err != nil {
+		return "error", transportError(ctx, r.endpoint, 0, r.settings.Timeout, err)
+	}
+	defer resp.Body.Close()
+	code = strconv.Itoa(resp.StatusCode)
+	if failure := r.checkResponse(resp); failure != nil {
+		return code, failure
+	}
+	if err := read(resp.Body); err != nil {
+		return code, r.bodyError(ctx, resp.StatusCode, err)
+	}
+	return code, nil
+}
+
+func (r request) send(ctx context.Context) (*http.Response, error) {
+	target := *r.settings.BaseURL
+	target.Path = strings.TrimSuffix(target.Path, "/") + r.endpoint
+	target.RawPath = ""
+	target.RawQuery = r.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", r.scope.client.userAgent)
+	req.Header.Set("Accept", "application/json")
+	if r.token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	// RoundTrip follows no redirect: that would be a request that no limiter has
+	// counted, and might send the token elsewhere.
+	return r.settings.Transport.RoundTrip(req)
+}
+
+// checkResponse reads status and limit headers: it pauses the scope where the answer
+// asks for that, and returns an error unless the status is 200.
+func (r request) checkResponse(resp *http.Response) *Error {
+	now := time.Now()
+	var until time.Time
+	if delay, cause := retryDelay(resp, now); delay > 0 {
+		until = now.Add(delay)
+		r.limiter.pause(until, cause)
+	}
+	if r.scope.account != "" {
+		r.scope.recordHeaders(resp.Header)
+		r.scope.setRejected(resp.StatusCode == http.StatusUnauthorized)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	failure := &Error{Endpoint: r.endpoint, Reason: Status, Code: resp.StatusCode, Until: until, Err: errorCode(resp)}
+	switch resp.StatusCode {
+	case http.StatusUnauthorized:
+		failure.Reason = Unauthorized
+	case http.StatusTooManyRequests:
+		failure.Reason = RateLimited
+	case http.StatusServiceUnavailable:
+		failure.Reason = Unavailable
+	}
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+		failure.Err = errors.New("redirects are not followed: set api.base_url to the API's final address")
+	}
+	return failure
+}
+
+// bodyError is the error of a 200 whose body did not arrive or is not usable.
+func (r request) bodyError(ctx context.Context, code int, err error) *Error {
+	var broken *readError
+	if errors.As(err, &broken) {
+		return transportError(ctx, r.endpoint, code, r.settings.Timeout, broken.err)
+	}
+	failure := &Error{Endpoint: r.endpoint, Reason: Decode, Code: code, Err: err}
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		failure.Reason = TooLarge
+	case errors.Is(err, ErrIncomplete):
+		failure.Reason = Incomplete
+	}
+	return failure
+}
+
+// errorCode reads the API's error.code out of an answer. Only documented codes are
+// reported: anything else might repeat what was sent.
+func errorCode(resp *http.Response) error {
+	var body struct{ Error struct{ Code string } }
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes))
+	if err != nil || json.Unmarshal(raw, &body) != nil {
+		return nil
+	}
+	switch body.Error.Code {
+	case "invalid_parameter", "unauthorized", "invalid_token", "not_found", "method_not_allowed", "rate_limited", "unavailable":
+		return errors.New(body.Error.Code)
+	default:
+		return nil
+	}
+}

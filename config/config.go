@@ -16,8 +16,8 @@ import (
 	promconfig "github.com/prometheus/common/config"
 )
 
-// Spec is what the configuration has to know of one collector.
-type Spec struct {
+// CollectorSpec is what the configuration has to know of one collector.
+type CollectorSpec struct {
 	// Name is the collector's name in flags and in the file.
 	Name string
 	// Help says what it exports, for example "plan stock and prices".
@@ -38,7 +38,7 @@ type Spec struct {
 type Config struct {
 	API      API
 	Accounts []Account
-	// Collectors has an entry for every Spec, enabled or not.
+	// Collectors has an entry for every CollectorSpec, enabled or not.
 	Collectors map[string]Collector
 }
 
@@ -86,21 +86,21 @@ type Collector struct {
 	MaxAge time.Duration
 }
 
-// ScopeCost is what the enabled collectors ask for in one rate limit's scope.
-type ScopeCost struct {
+// ScopeRate is what the enabled collectors ask for in one rate limit's scope.
+type ScopeRate struct {
 	// Account is the account's name, empty for the public scope.
 	Account string
-	// PerMinute and MostPerMinute are the least and the usual most requests.
-	PerMinute, MostPerMinute float64
+	// PerMinute and MaxPerMinute are the least and the usual most requests.
+	PerMinute, MaxPerMinute float64
 	// Limit is the configured rate limit.
 	Limit int
 }
 
-// Cost is what the configuration costs in requests per minute: the public
+// RequestRates is what the configuration costs in requests per minute: the public
 // scope first, then each account in order.
-func (c *Config) Cost(specs []Spec) []ScopeCost {
+func (c *Config) RequestRates(specs []CollectorSpec) []ScopeRate {
 	public, account := c.scopes(specs)
-	costs := []ScopeCost{public}
+	costs := []ScopeRate{public}
 	for _, a := range c.Accounts {
 		account.Account = a.Name
 		costs = append(costs, account)
@@ -109,7 +109,7 @@ func (c *Config) Cost(specs []Spec) []ScopeCost {
 }
 
 // scopes is the cost of the public scope and that of any one account.
-func (c *Config) scopes(specs []Spec) (public, account ScopeCost) {
+func (c *Config) scopes(specs []CollectorSpec) (public, account ScopeRate) {
 	public.Limit, account.Limit = c.API.RateLimit.Public, c.API.RateLimit.Account
 	for _, s := range specs {
 		collector := c.Collectors[s.Name]
@@ -122,7 +122,7 @@ func (c *Config) scopes(specs []Spec) (public, account ScopeCost) {
 		}
 		perMinute := float64(time.Minute) / float64(collector.Interval)
 		scope.PerMinute += float64(s.Requests) * perMinute
-		scope.MostPerMinute += float64(max(s.Requests, s.MaxRequests)) * perMinute
+		scope.MaxPerMinute += float64(max(s.Requests, s.MaxRequests)) * perMinute
 	}
 	return public, account
 }

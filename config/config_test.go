@@ -27,9 +27,9 @@ const marker = "s3cr3t"
 const base = "https://rental.example/api/v1"
 
 // specs are the collectors with the defaults that the documentation shows.
-func specs() []Spec {
+func specs() []CollectorSpec {
 	second, minute, hour := time.Second, time.Minute, time.Hour
-	return []Spec{
+	return []CollectorSpec{
 		{Name: "plans", Help: "plan stock and prices", Interval: minute, MaxAge: 5 * minute, MinInterval: minute, Requests: 1},
 		{Name: "locations", Help: "locations", Interval: minute, MaxAge: 5 * minute, MinInterval: minute, Requests: 1},
 		{Name: "os", Help: "operating system images", Interval: hour, MaxAge: 6 * hour, MinInterval: minute, Requests: 1},
@@ -77,12 +77,12 @@ func load(t testing.TB, flags *Flags) (*Config, error) {
 		}
 		return config, nil
 	}
-	var faults Faults
-	if !errors.As(err, &faults) || len(faults) == 0 || config != nil {
-		t.Fatalf("got %v and %T, want no configuration and Faults", config, err)
+	var errs FieldErrors
+	if !errors.As(err, &errs) || len(errs) == 0 || config != nil {
+		t.Fatalf("got %v and %T, want no configuration and FieldErrors", config, err)
 	}
-	if got := strings.Count(err.Error(), "\n") + 1; got != len(faults) {
-		t.Errorf("got %d lines for %d faults:\n%v", got, len(faults), err)
+	if got := strings.Count(err.Error(), "\n") + 1; got != len(errs) {
+		t.Errorf("got %d lines for %d errs:\n%v", got, len(errs), err)
 	}
 	if strings.Contains(err.Error(), marker) {
 		t.Errorf("secret in the error:\n%v", err)
@@ -98,7 +98,7 @@ func wantFaults(t *testing.T, err error, want ...string) {
 		got = err.Error()
 	}
 	if wanted := strings.Join(want, "\n"); got != wanted {
-		t.Errorf("got faults:\n%s\nwant:\n%s", got, wanted)
+		t.Errorf("got errs:\n%s\nwant:\n%s", got, wanted)
 	}
 }
 
@@ -458,15 +458,15 @@ func TestLoadBounds(t *testing.T) {
 	_, err = load(t, parse(t, nil, "--api.base-url="+base, "--config.file="+bomb))
 	wantFaults(t, err, bomb+": more than 100000 values: must be fewer, aliases counted wherever they stand")
 
-	// The same with faults only, which must not grow without bound either.
+	// The same with errs only, which must not grow without bound either.
 	bomb = file(t, "accounts: [&a {"+strings.Repeat("x: 1, ", 999)+"x: 1}"+strings.Repeat(", *a", 999)+"]\n")
 	_, err = load(t, parse(t, nil, "--api.base-url="+base, "--config.file="+bomb))
-	var many Faults
+	var many FieldErrors
 	if !errors.As(err, &many) {
-		t.Fatalf("got %v, want Faults", err)
+		t.Fatalf("got %v, want FieldErrors", err)
 	}
 	if got := len(many); got > maxValues+1000*2 {
-		t.Errorf("got %d faults of a small file", got)
+		t.Errorf("got %d errs of a small file", got)
 	}
 
 	pipe := filepath.Join(t.TempDir(), "pipe")
@@ -524,23 +524,23 @@ func TestAccountDoesNotPrintItsToken(t *testing.T) {
 	}
 }
 
-func TestCost(t *testing.T) {
+func TestRequestRates(t *testing.T) {
 	config, err := load(t, parse(t, nil, "--config.file=testdata/full.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	config.Collectors["configurations"] = Collector{Enabled: true, Interval: 2 * time.Second}
 	config.Collectors["ssh_keys"] = Collector{}
-	got := config.Cost(specs())
+	got := config.RequestRates(specs())
 	// Public: plans each 2m, locations each 10m, status each 30s.
 	// Account: account and servers each 1m, topups and transactions each 90s.
 	account := 1 + 1 + 2.0/3 + 2.0/3 + 30
-	want := []ScopeCost{
-		{Account: "", PerMinute: 0.5 + 0.1 + 2, MostPerMinute: 2.6, Limit: 59},
-		{Account: "main", PerMinute: account, MostPerMinute: account + 2*2.0/3 + 2.0/3, Limit: 120},
-		{Account: `Zweitkonto "ä"`, PerMinute: account, MostPerMinute: account + 2*2.0/3 + 2.0/3, Limit: 120},
+	want := []ScopeRate{
+		{Account: "", PerMinute: 0.5 + 0.1 + 2, MaxPerMinute: 2.6, Limit: 59},
+		{Account: "main", PerMinute: account, MaxPerMinute: account + 2*2.0/3 + 2.0/3, Limit: 120},
+		{Account: `Zweitkonto "ä"`, PerMinute: account, MaxPerMinute: account + 2*2.0/3 + 2.0/3, Limit: 120},
 	}
-	rounded := func(costs []ScopeCost) string { return fmt.Sprintf("%.6v", costs) }
+	rounded := func(costs []ScopeRate) string { return fmt.Sprintf("%.6v", costs) }
 	if rounded(got) != rounded(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -554,7 +554,7 @@ func TestNeedEqualsLimit(t *testing.T) {
 	wantFaults(t, err)
 }
 
-// FuzzLoad loads any file: no panic, and every error is Faults.
+// FuzzLoad loads any file: no panic, and every error is FieldErrors.
 func FuzzLoad(f *testing.F) {
 	files, _ := filepath.Glob("testdata/bad/*.yml")
 	for _, name := range append(files, "testdata/full.yml") {
@@ -570,8 +570,8 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal(err)
 		}
 		config, err := parse(t, nil, "--config.file="+name).Load(os.Getenv)
-		var faults Faults
-		if (err == nil) == (config == nil) || err != nil && (!errors.As(err, &faults) || len(faults) == 0) {
+		var errs FieldErrors
+		if (err == nil) == (config == nil) || err != nil && (!errors.As(err, &errs) || len(errs) == 0) {
 			t.Errorf("got %v and %T", config, err)
 		}
 	})

@@ -24,8 +24,8 @@ type decode func(path string, n *yaml.Node)
 // document walks a YAML file. Its errors name the line and the whole path,
 // which decoding into structs does not.
 type document struct {
-	file   string
-	faults Faults
+	file string
+	errs FieldErrors
 	// lines is where each value stands that is set, by path.
 	lines map[string]int
 	// budget is how many values may still be visited. Aliases of aliases would
@@ -37,14 +37,14 @@ type document struct {
 const maxValues = 100_000
 
 // at is the place of a field: its own line, or that of what should contain it.
-func (d *document) at(path string) Fault {
+func (d *document) at(path string) FieldError {
 	for parent := path; ; {
 		if line, ok := d.lines[parent]; ok {
-			return Fault{File: d.file, Line: line, Field: path}
+			return FieldError{File: d.file, Line: line, Field: path}
 		}
 		end := strings.LastIndexAny(parent, ".[")
 		if end < 0 {
-			return Fault{File: d.file, Field: path}
+			return FieldError{File: d.file, Field: path}
 		}
 		parent = parent[:end]
 	}
@@ -63,7 +63,7 @@ func (d *document) parse(content []byte) *yaml.Node {
 	}
 	switch err := decoder.Decode(&second); {
 	case err == nil:
-		d.faults.add(Fault{File: d.file, Line: second.Line}, "more than one YAML document: must be one")
+		d.errs.add(FieldError{File: d.file, Line: second.Line}, "more than one YAML document: must be one")
 		return nil
 	case !errors.Is(err, io.EOF):
 		d.syntax(err)
@@ -74,7 +74,7 @@ func (d *document) parse(content []byte) *yaml.Node {
 
 // syntax takes the line out of the YAML library's message.
 func (d *document) syntax(err error) {
-	at, problem := Fault{File: d.file}, strings.TrimPrefix(err.Error(), "yaml: ")
+	at, problem := FieldError{File: d.file}, strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(problem, "line "); ok {
 		number, detail, _ := strings.Cut(rest, ": ")
 		if line, err := strconv.Atoi(number); err == nil {
@@ -85,13 +85,13 @@ func (d *document) syntax(err error) {
 	if strings.HasPrefix(problem, "unknown anchor") {
 		problem = "alias without its anchor"
 	}
-	d.faults.add(at, "YAML syntax: %s", problem)
+	d.errs.add(at, "YAML syntax: %s", problem)
 }
 
-// spent counts one value, faulty ones too, and reports whether to give up.
-func (d *document) spent() bool {
+// overBudget counts one value, faulty ones too, and reports whether to give up.
+func (d *document) overBudget() bool {
 	if d.budget == 0 {
-		d.faults.add(Fault{File: d.file}, "more than %d values: must be fewer, aliases counted wherever they stand", maxValues)
+		d.errs.add(FieldError{File: d.file}, "more than %d values: must be fewer, aliases counted wherever they stand", maxValues)
 	}
 	d.budget--
 	return d.budget < 0
@@ -110,28 +110,28 @@ func (d *document) value(path string, line int, n *yaml.Node, store decode) {
 	store(path, n)
 }
 
-// wants records a fault unless the node is of the kind that is wanted.
-func (d *document) wants(kind yaml.Kind, path string, n *yaml.Node) bool {
+// expectKind records a fault unless the node is of the kind that is wanted.
+func (d *document) expectKind(kind yaml.Kind, path string, n *yaml.Node) bool {
 	if n.Kind == kind {
 		return true
 	}
 	names := map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}
-	d.faults.add(d.at(path), "must be %s, not %s", names[kind], names[n.Kind])
+	d.errs.add(d.at(path), "must be %s, not %s", names[kind], names[n.Kind])
 	return false
 }
 
 // list decodes each item of a list.
 func (d *document) list(item decode) decode {
 	return func(path string, n *yaml.Node) {
-		if !d.wants(yaml.SequenceNode, path, n) {
+		if !d.expectKind(yaml.SequenceNode, path, n) {
 			return
 		}
 		for i, child := range n.Content {
-			if d.spent() {
+			if d.overBudget() {
 				return
 			}
 			if child.ShortTag() == "!!null" {
-				d.faults.add(Fault{File: d.file, Line: child.Line, Field: fmt.Sprintf("%s[%d]", path, i)}, "must not be empty")
+				d.errs.add(FieldError{File: d.file, Line: child.Line, Field: fmt.Sprintf("%s[%d]", path, i)}, "must not be empty")
 			}
 			d.value(fmt.Sprintf("%s[%d]", path, i), child.Line, child, item)
 		}
@@ -139,24 +139,24 @@ func (d *document) list(item decode) decode {
 }
 
 // entries decodes a mapping with any keys.
-func (d *document) entries(choose func(key string, at Fault) decode) decode {
+func (d *document) entries(choose func(key string, at FieldError) decode) decode {
 	return func(path string, n *yaml.Node) {
-		if !d.wants(yaml.MappingNode, path, n) {
+		if !d.expectKind(yaml.MappingNode, path, n) {
 			return
 		}
 		seen := map[string]int{}
-		for i := 0; i+1 < len(n.Content) && !d.spent(); i += 2 {
+		for i := 0; i+1 < len(n.Content) && !d.overBudget(); i += 2 {
 			key, child := n.Content[i], n.Content[i+1]
-			at := Fault{File: d.file, Line: key.Line, Field: join(path, key.Value)}
+			at := FieldError{File: d.file, Line: key.Line, Field: join(path, key.Value)}
 			first, twice := seen[key.Value]
 			switch {
 			case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
 				at.Field = path
-				d.faults.add(at, "a key must be text: neither merge keys, aliases nor lists can be keys")
+				d.errs.add(at, "a key must be text: neither merge keys, aliases nor lists can be keys")
 			case twice:
-				d.faults.add(at, "already set in line %d", first)
-			case misplaced(at.Field) != "":
-				d.faults.add(at, "%s", misplaced(at.Field))
+				d.errs.add(at, "already set in line %d", first)
+			case forbiddenKey(at.Field) != "":
+				d.errs.add(at, "%s", forbiddenKey(at.Field))
 			default:
 				if store := choose(key.Value, at); store != nil {
 					d.value(at.Field, key.Line, child, store)
@@ -171,10 +171,10 @@ func (d *document) entries(choose func(key string, at Fault) decode) decode {
 
 // mapping decodes a mapping with known keys.
 func (d *document) mapping(fields map[string]decode) decode {
-	return d.entries(func(key string, at Fault) decode {
+	return d.entries(func(key string, at FieldError) decode {
 		store, ok := fields[key]
 		if !ok {
-			d.faults.add(at, "unknown key: must be one of %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			d.errs.add(at, "unknown key: must be one of %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 		return store
 	})
@@ -192,8 +192,8 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// misplaced is what to say of keys that hold a secret in the wrong place.
-func misplaced(path string) string {
+// forbiddenKey is what to say of keys that hold a secret in the wrong place.
+func forbiddenKey(path string) string {
 	const credentials = "not allowed here: the API's credentials are tokens, and these belong to accounts"
 	if strings.HasPrefix(path, "accounts[") && strings.HasSuffix(path, "].token") {
 		return "not allowed here: a token belongs into a file of its own, which token_file names"
@@ -209,7 +209,7 @@ func misplaced(path string) string {
 // text takes any single value as it is written.
 func (d *document) text(to *string) decode {
 	return func(path string, n *yaml.Node) {
-		if d.wants(yaml.ScalarNode, path, n) {
+		if d.expectKind(yaml.ScalarNode, path, n) {
 			*to = n.Value
 		}
 	}
@@ -219,26 +219,26 @@ const notBoolean = "must be true or false"
 
 func (d *document) boolean(to *bool) decode {
 	return func(path string, n *yaml.Node) {
-		if d.wants(yaml.ScalarNode, path, n) && n.Decode(to) != nil {
-			d.faults.add(d.at(path), notBoolean)
+		if d.expectKind(yaml.ScalarNode, path, n) && n.Decode(to) != nil {
+			d.errs.add(d.at(path), notBoolean)
 		}
 	}
 }
 
 // integer leaves 0 behind where there is a fault.
-func (d *document) integer(to *int, least, most int) decode {
+func (d *document) integer(to *int, minValue, maxValue int) decode {
 	return func(path string, n *yaml.Node) {
 		*to = 0
-		if !d.wants(yaml.ScalarNode, path, n) {
+		if !d.expectKind(yaml.ScalarNode, path, n) {
 			return
 		}
 		var i int
 		if n.ShortTag() != "!!int" || n.Decode(&i) != nil {
-			d.faults.add(d.at(path), "must be a whole number")
+			d.errs.add(d.at(path), "must be a whole number")
 			return
 		}
-		if i < least || i > most {
-			d.faults.add(d.at(path), "%d is out of range: must be %d to %d", i, least, most)
+		if i < minValue || i > maxValue {
+			d.errs.add(d.at(path), "%d is out of range: must be %d to %d", i, minValue, maxValue)
 			return
 		}
 		*to = i
@@ -247,21 +247,21 @@ func (d *document) integer(to *int, least, most int) decode {
 
 // duration leaves 0 behind where there is a fault. The reason says why there
 // is a least one.
-func (d *document) duration(to *time.Duration, least, most time.Duration, reason string) decode {
+func (d *document) duration(to *time.Duration, minValue, maxValue time.Duration, reason string) decode {
 	return func(path string, n *yaml.Node) {
 		*to = 0
-		if !d.wants(yaml.ScalarNode, path, n) {
+		if !d.expectKind(yaml.ScalarNode, path, n) {
 			return
 		}
 		parsed, err := model.ParseDuration(n.Value)
 		given := time.Duration(parsed)
 		switch {
 		case err != nil:
-			d.faults.add(d.at(path), "not a duration: must be like 30s, 5m, 1h30m or 1d")
-		case given < least:
-			d.faults.add(d.at(path), "%s is too short: must be at least %s%s", parsed, model.Duration(least), reason)
-		case given > most:
-			d.faults.add(d.at(path), "%s is too long: must be at most %s", parsed, model.Duration(most))
+			d.errs.add(d.at(path), "not a duration: must be like 30s, 5m, 1h30m or 1d")
+		case given < minValue:
+			d.errs.add(d.at(path), "%s is too short: must be at least %s%s", parsed, model.Duration(minValue), reason)
+		case given > maxValue:
+			d.errs.add(d.at(path), "%s is too long: must be at most %s", parsed, model.Duration(maxValue))
 		default:
 			*to = given
 		}
@@ -279,7 +279,7 @@ func (d *document) shape(t reflect.Type) decode {
 		return d.list(d.shape(t.Elem()))
 	case t.Kind() == reflect.Map:
 		item := d.shape(t.Elem())
-		return d.entries(func(string, Fault) decode { return item })
+		return d.entries(func(string, FieldError) decode { return item })
 	case t == reflect.TypeFor[promconfig.Headers]():
 		return d.shape(reflect.TypeFor[map[string]promconfig.Header]())
 	case t.Kind() == reflect.Struct && t != reflect.TypeFor[promconfig.URL]():
@@ -297,8 +297,8 @@ func (d *document) shape(t reflect.Type) decode {
 		problem = "not a TLS version: must be one of " + strings.Join(slices.Sorted(maps.Keys(promconfig.TLSVersions)), ", ")
 	}
 	return func(path string, n *yaml.Node) {
-		if d.wants(yaml.ScalarNode, path, n) && n.Decode(reflect.New(t).Interface()) != nil {
-			d.faults.add(d.at(path), "%s", problem)
+		if d.expectKind(yaml.ScalarNode, path, n) && n.Decode(reflect.New(t).Interface()) != nil {
+			d.errs.add(d.at(path), "%s", problem)
 		}
 	}
 }

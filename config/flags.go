@@ -17,7 +17,7 @@ type Flags struct {
 
 	check, demo bool
 
-	specs []Spec
+	specs []CollectorSpec
 	// switches has one entry for each spec, in the same order.
 	switches []toggle
 }
@@ -33,18 +33,18 @@ type option struct {
 func (o *option) given() bool { return o.set || o.value != "" }
 
 // place names the flag or the variable, whichever the value came from.
-func (o *option) place() Fault {
+func (o *option) place() FieldError {
 	if o.set {
-		return Fault{Field: o.flag}
+		return FieldError{Field: o.flag}
 	}
-	return Fault{Field: o.envar}
+	return FieldError{Field: o.envar}
 }
 
 // toggle is a --[no-]collector.NAME flag; it counts only where it was given.
 type toggle struct{ on, set bool }
 
 // AddFlags adds the configuration's flags, one of them for each collector.
-func AddFlags(app *kingpin.Application, specs []Spec) *Flags {
+func AddFlags(app *kingpin.Application, specs []CollectorSpec) *Flags {
 	f := &Flags{specs: specs, switches: make([]toggle, len(specs))}
 	add := func(o *option, name, envar, placeholder, help string) {
 		o.flag, o.envar = "--"+name, envar
@@ -79,10 +79,10 @@ func (f *Flags) Check() bool { return f.check }
 func (f *Flags) Demo() bool { return f.demo }
 
 // Load reads environment and file anew, at start and at each reload. The error
-// is nil or Faults.
+// is nil or FieldErrors.
 func (f *Flags) Load(getenv func(string) string) (*Config, error) {
 	if !f.baseURL.given() && !f.configFile.given() && !f.demo {
-		return nil, Faults{{Problem: "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"}}
+		return nil, FieldErrors{{Problem: "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"}}
 	}
 	l := newLoader(f)
 	l.fromEnvironment(getenv)
@@ -93,13 +93,13 @@ func (f *Flags) Load(getenv func(string) string) (*Config, error) {
 		l.checkAPI()
 		l.checkCollectors()
 	}
-	if err := l.faults.err(); err != nil {
+	if err := l.errs.err(); err != nil {
 		return nil, err
 	}
 	return l.config, nil
 }
 
-// inDemo is the fault of everything that a demo has of its own.
-func inDemo(what string) string {
+// conflictsWithDemo is the fault of everything that a demo has of its own.
+func conflictsWithDemo(what string) string {
 	return fmt.Sprintf("not together with --demo, which brings its own %s", what)
 }

@@ -38,7 +38,7 @@ type loader struct {
 	flags  *Flags
 	config *Config
 	// baseURLAt is where the base URL that counts came from.
-	baseURLAt Fault
+	baseURLAt FieldError
 	// names and tokens are the fields that took them; a token is never printed.
 	names, tokens map[string]string
 }
@@ -66,18 +66,18 @@ func newLoader(f *Flags) *loader {
 
 // fromEnvironment adds the account of a token that is given without a file.
 func (l *loader) fromEnvironment(getenv func(string) string) {
-	at, file := Fault{Field: tokenEnvar}, &l.flags.tokenFile
+	at, file := FieldError{Field: tokenEnvar}, &l.flags.tokenFile
 	secret := getenv(tokenEnvar)
 	switch {
 	case l.flags.demo:
 		if secret != "" {
-			l.faults.add(at, "%s", inDemo("account"))
+			l.errs.add(at, "%s", conflictsWithDemo("account"))
 		}
 		if file.given() {
-			l.faults.add(file.place(), "%s", inDemo("account"))
+			l.errs.add(file.place(), "%s", conflictsWithDemo("account"))
 		}
 	case secret != "" && file.given():
-		l.faults.add(at, "set together with %s: must be one of the two", file.place().Field)
+		l.errs.add(at, "set together with %s: must be one of the two", file.place().Field)
 	case secret != "":
 		token, err := checkToken(secret)
 		l.account(Account{Name: "default", Token: promconfig.Secret(token)}, at, at, token, err)
@@ -95,12 +95,12 @@ func (l *loader) fromFile() bool {
 	}
 	content, err := readFile(l.file, maxFile)
 	if err != nil {
-		l.faults.add(Fault{File: l.file, Field: l.flags.configFile.place().Field}, "%s", err)
+		l.errs.add(FieldError{File: l.file, Field: l.flags.configFile.place().Field}, "%s", err)
 		return false
 	}
-	before := len(l.faults)
+	before := len(l.errs)
 	root := l.parse(content)
-	if len(l.faults) > before {
+	if len(l.errs) > before {
 		return false
 	}
 	if root == nil {
@@ -111,7 +111,7 @@ func (l *loader) fromFile() bool {
 		"accounts":   l.accounts(),
 		"collectors": l.collectors(),
 	}))
-	return !l.faults.at("")
+	return !l.errs.at("")
 }
 
 // fromFlags lets the command line win over the file.
@@ -132,7 +132,7 @@ func (l *loader) api() decode {
 	api := &l.config.API
 	return l.mapping(map[string]decode{
 		"base_url": func(path string, n *yaml.Node) {
-			if l.wants(yaml.ScalarNode, path, n) {
+			if l.expectKind(yaml.ScalarNode, path, n) {
 				l.baseURL(l.at(path), n.Value)
 			}
 		},
@@ -146,33 +146,33 @@ func (l *loader) api() decode {
 }
 
 // baseURL repeats nothing of what was given: it may contain a password.
-func (l *loader) baseURL(at Fault, given string) {
+func (l *loader) baseURL(at FieldError, given string) {
 	if l.flags.demo {
-		l.faults.add(at, "%s", inDemo("API"))
+		l.errs.add(at, "%s", conflictsWithDemo("API"))
 		return
 	}
 	u, err := url.Parse(given)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		l.faults.add(at, "not an absolute URL: must be like https://rental.example/api/v1")
+		l.errs.add(at, "not an absolute URL: must be like https://rental.example/api/v1")
 		return
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			l.faults.add(at, "has a port that is none: must be from 1 to 65535")
+			l.errs.add(at, "has a port that is none: must be from 1 to 65535")
 		}
 	}
 	if u.User != nil {
-		l.faults.add(at, "has user information: must be without, tokens belong to accounts")
+		l.errs.add(at, "has user information: must be without, tokens belong to accounts")
 	}
 	if u.RawQuery != "" || u.ForceQuery {
-		l.faults.add(at, "has a query: must be without")
+		l.errs.add(at, "has a query: must be without")
 	}
 	if strings.Contains(given, "#") {
-		l.faults.add(at, "has a fragment: must be without")
+		l.errs.add(at, "has a fragment: must be without")
 	}
 	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix(u.RawPath, "/")
 	if !strings.HasSuffix(u.EscapedPath(), "/api/v1") {
-		l.faults.add(at, "has another path: must end in /api/v1")
+		l.errs.add(at, "has another path: must end in /api/v1")
 	}
 	l.config.API.BaseURL, l.baseURLAt = u, at
 }
@@ -180,18 +180,18 @@ func (l *loader) baseURL(at Fault, given string) {
 // http is decoded by its own package once its shape is known to be right; what
 // that then finds is about how settings go together, and repeats no values.
 func (l *loader) http(path string, n *yaml.Node) {
-	before := len(l.faults)
+	before := len(l.errs)
 	fields := map[string]decode{}
 	l.structure(reflect.TypeFor[promconfig.HTTPClientConfig](), fields)
 	// Not to be offered in place of a misspelled key.
-	maps.DeleteFunc(fields, func(key string, _ decode) bool { return misplaced(join(path, key)) != "" })
+	maps.DeleteFunc(fields, func(key string, _ decode) bool { return forbiddenKey(join(path, key)) != "" })
 	l.mapping(fields)(path, n)
-	if len(l.faults) > before {
+	if len(l.errs) > before {
 		return
 	}
 	http := &l.config.API.HTTP
 	if err := n.Decode(http); err != nil {
-		l.faults.add(l.at(path), "%s", err)
+		l.errs.add(l.at(path), "%s", err)
 		return
 	}
 	http.SetDirectory(filepath.Dir(l.file))
@@ -202,7 +202,7 @@ func (l *loader) http(path string, n *yaml.Node) {
 		if errors.As(err, &unreadable) {
 			err = errors.New("a file named here cannot be read: " + unreadable.Err.Error())
 		}
-		l.faults.add(l.at(path+".tls_config"), "%s", err)
+		l.errs.add(l.at(path+".tls_config"), "%s", err)
 	}
 }
 
@@ -210,7 +210,7 @@ func (l *loader) accounts() decode {
 	each := l.list(l.fileAccount)
 	return func(path string, n *yaml.Node) {
 		if l.flags.demo && len(n.Content) > 0 {
-			l.faults.add(l.at(path), "%s", inDemo("account"))
+			l.errs.add(l.at(path), "%s", conflictsWithDemo("account"))
 			return
 		}
 		each(path, n)
@@ -219,14 +219,14 @@ func (l *loader) accounts() decode {
 
 func (l *loader) fileAccount(path string, n *yaml.Node) {
 	var a Account
-	if !l.wants(yaml.MappingNode, path, n) {
+	if !l.expectKind(yaml.MappingNode, path, n) {
 		return
 	}
-	before := len(l.faults)
+	before := len(l.errs)
 	l.mapping(map[string]decode{"name": l.text(&a.Name), "token_file": l.text(&a.TokenFile)})(path, n)
 	nameAt, tokenAt := l.at(path+".name"), l.at(path+".token_file")
-	if a.Name == "" && !l.faults[before:].at(nameAt.Field) {
-		l.faults.add(nameAt, "missing: must be a name")
+	if a.Name == "" && !l.errs[before:].at(nameAt.Field) {
+		l.errs.add(nameAt, "missing: must be a name")
 	}
 	var token string
 	var err error
@@ -234,7 +234,7 @@ func (l *loader) fileAccount(path string, n *yaml.Node) {
 	case a.TokenFile != "":
 		a.TokenFile = promconfig.JoinDir(filepath.Dir(l.file), a.TokenFile)
 		token, err = readToken(a.TokenFile)
-	case !l.faults[before:].at(tokenAt.Field, path+".token"):
+	case !l.errs[before:].at(tokenAt.Field, path+".token"):
 		err = errors.New("missing: must be the path of a file with the token")
 	}
 	l.account(a, nameAt, tokenAt, token, err)
@@ -242,20 +242,20 @@ func (l *loader) fileAccount(path string, n *yaml.Node) {
 
 // account adds an account, whose token was read with the error err. An empty
 // name or token has its fault already.
-func (l *loader) account(a Account, nameAt, tokenAt Fault, token string, err error) {
+func (l *loader) account(a Account, nameAt, tokenAt FieldError, token string, err error) {
 	control := strings.IndexFunc(a.Name, unicode.IsControl) >= 0
 	blank := a.Name != "" && strings.TrimSpace(a.Name) == ""
 	if len(a.Name) > maxName || control || blank || !utf8.ValidString(a.Name) {
-		l.faults.add(nameAt, "not a name: must be UTF-8 of at most %d bytes, not blank and without control characters", maxName)
+		l.errs.add(nameAt, "not a name: must be UTF-8 of at most %d bytes, not blank and without control characters", maxName)
 	} else if first, taken := l.names[a.Name]; taken {
-		l.faults.add(nameAt, "%q is already the name of %s: must be unique", a.Name, first)
+		l.errs.add(nameAt, "%q is already the name of %s: must be unique", a.Name, first)
 	} else if a.Name != "" {
 		l.names[a.Name] = strings.TrimSuffix(nameAt.Field, ".name")
 	}
 	if err != nil {
-		l.faults.add(tokenAt, "%s", err)
+		l.errs.add(tokenAt, "%s", err)
 	} else if first, taken := l.tokens[token]; taken {
-		l.faults.add(tokenAt, "the same token as %s: must differ, because each token has one request budget", first)
+		l.errs.add(tokenAt, "the same token as %s: must differ, because each token has one request budget", first)
 	} else if token != "" {
 		l.tokens[token] = tokenAt.Field
 	}
@@ -270,22 +270,22 @@ func (l *loader) collectors() decode {
 	return l.mapping(fields)
 }
 
-func (l *loader) collector(s Spec, path string, n *yaml.Node) {
+func (l *loader) collector(s CollectorSpec, path string, n *yaml.Node) {
 	collector := Collector{Enabled: true, Interval: s.Interval}
-	least, reason := time.Second, ""
-	if s.MinInterval > least {
-		least, reason = s.MinInterval, fmt.Sprintf(", because the API caches for %s: a shorter interval costs requests and gives nothing fresher", model.Duration(s.MinInterval))
+	minValue, reason := time.Second, ""
+	if s.MinInterval > minValue {
+		minValue, reason = s.MinInterval, fmt.Sprintf(", because the API caches for %s: a shorter interval costs requests and gives nothing fresher", model.Duration(s.MinInterval))
 	}
 	l.mapping(map[string]decode{
 		"enabled":  l.boolean(&collector.Enabled),
-		"interval": l.duration(&collector.Interval, least, maxInterval, reason),
+		"interval": l.duration(&collector.Interval, minValue, maxInterval, reason),
 		"max_age":  l.duration(&collector.MaxAge, time.Millisecond, maxMaxAge, ""),
 	})(path, n)
 	switch {
 	case collector.MaxAge == 0: // not given, or faulty
 		collector.MaxAge = max(s.MaxAge, 3*collector.Interval)
 	case collector.MaxAge < collector.Interval:
-		l.faults.add(l.at(path+".max_age"), "%s is too short: must be at least the interval of %s",
+		l.errs.add(l.at(path+".max_age"), "%s is too short: must be at least the interval of %s",
 			model.Duration(collector.MaxAge), model.Duration(collector.Interval))
 	}
 	l.config.Collectors[s.Name] = collector
@@ -298,8 +298,8 @@ func (l *loader) checkAPI() {
 	}
 	base := l.config.API.BaseURL
 	if base == nil {
-		if !l.faults.at("api", "api.base_url", l.flags.baseURL.place().Field) {
-			l.faults.add(l.at("api.base_url"), "missing: must be set here or with %s", l.flags.baseURL.flag)
+		if !l.errs.at("api", "api.base_url", l.flags.baseURL.place().Field) {
+			l.errs.add(l.at("api.base_url"), "missing: must be set here or with %s", l.flags.baseURL.flag)
 		}
 		return
 	}
@@ -307,10 +307,10 @@ func (l *loader) checkAPI() {
 		return
 	}
 	if !loopback(base.Hostname()) {
-		l.faults.add(l.baseURLAt, "plain http: must be https, or a loopback address, where there are accounts: a token would travel in the clear")
+		l.errs.add(l.baseURLAt, "plain http: must be https, or a loopback address, where there are accounts: a token would travel in the clear")
 	}
 	if proxy := l.config.API.HTTP.ProxyURL.URL; proxy != nil && proxy.String() != "" {
-		l.faults.add(l.at("api.http.proxy_url"), "not together with accounts and a base URL of plain http: the proxy would see the tokens in the clear")
+		l.errs.add(l.at("api.http.proxy_url"), "not together with accounts and a base URL of plain http: the proxy would see the tokens in the clear")
 	}
 }
 
@@ -327,12 +327,12 @@ func (l *loader) checkCollectors() {
 		public = public || collector.Enabled && !s.Account
 		account = account || collector.Enabled && s.Account
 	}
-	accounts := l.flags.demo || len(l.config.Accounts) > 0 || l.faults.at("accounts", tokenEnvar)
+	accounts := l.flags.demo || len(l.config.Accounts) > 0 || l.errs.at("accounts", tokenEnvar)
 	switch {
 	case !public && !account:
-		l.faults.add(l.at("collectors"), "nothing to export: must be at least one enabled")
+		l.errs.add(l.at("collectors"), "nothing to export: must be at least one enabled")
 	case !public && !accounts:
-		l.faults.add(l.at("collectors"), "nothing to export: must be an account, because every enabled collector asks for one")
+		l.errs.add(l.at("collectors"), "nothing to export: must be an account, because every enabled collector asks for one")
 	}
 	publicCost, accountCost := l.config.scopes(l.flags.specs)
 	l.checkLimit("api.rate_limit.public", publicCost)
@@ -342,7 +342,7 @@ func (l *loader) checkCollectors() {
 }
 
 // checkLimit leaves a limit of 0 alone, which has its fault already.
-func (l *loader) checkLimit(path string, cost ScopeCost) {
+func (l *loader) checkLimit(path string, cost ScopeRate) {
 	// The margin forgives the rounding of sums such as three times 4/3.
 	const margin = 1e-9
 	if cost.Limit == 0 || cost.PerMinute <= float64(cost.Limit)+margin {
@@ -350,5 +350,5 @@ func (l *loader) checkLimit(path string, cost ScopeCost) {
 	}
 	// Rounded up, so that a need is never printed as the limit it exceeds.
 	need := math.Ceil(cost.PerMinute*10-margin) / 10
-	l.faults.add(l.at(path), "%d is too low: must be at least the %.1f requests per minute that the collectors' intervals need", cost.Limit, need)
+	l.errs.add(l.at(path), "%d is too low: must be at least the %.1f requests per minute that the collectors' intervals need", cost.Limit, need)
 }

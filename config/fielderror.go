@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// Fault is one thing that is wrong, and where.
-type Fault struct {
+// FieldError is one thing that is wrong, and where.
+type FieldError struct {
 	// File is the configuration file, empty for flags and environment.
 	File string
 	// Line is 1 for the first; 0 where the fault is not at any line.
@@ -20,7 +20,7 @@ type Fault struct {
 }
 
 // String is the fault on one line, like "rental.yml:12: api.timeout: problem".
-func (f Fault) String() string {
+func (f FieldError) String() string {
 	var place string
 	if f.File != "" {
 		place = f.File
@@ -41,12 +41,12 @@ func (f Fault) String() string {
 	}, place+f.Problem)
 }
 
-// Faults is every fault found: those of flags and environment first, then
+// FieldErrors is every fault found: those of flags and environment first, then
 // those of the file in its order.
-type Faults []Fault
+type FieldErrors []FieldError
 
 // Error is one fault per line.
-func (f Faults) Error() string {
+func (f FieldErrors) Error() string {
 	lines := make([]string, len(f))
 	for i, fault := range f {
 		lines[i] = fault.String()
@@ -54,24 +54,24 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// add records a problem at a place, which is a Fault without its Problem.
-func (f *Faults) add(at Fault, format string, args ...any) {
+// add records a problem at a place, which is a FieldError without its Problem.
+func (f *FieldErrors) add(at FieldError, format string, args ...any) {
 	at.Problem = fmt.Sprintf(format, args...)
 	*f = append(*f, at)
 }
 
 // at reports whether any of the fields has a fault of its own, to spare the
-// operator faults that only follow from it.
-func (f Faults) at(fields ...string) bool {
-	return slices.ContainsFunc(f, func(fault Fault) bool { return slices.Contains(fields, fault.Field) })
+// operator errs that only follow from it.
+func (f FieldErrors) at(fields ...string) bool {
+	return slices.ContainsFunc(f, func(fault FieldError) bool { return slices.Contains(fields, fault.Field) })
 }
 
-// err is the faults in file order, or nil: a typed nil in an error is not nil.
-func (f Faults) err() error {
+// err is the errs in file order, or nil: a typed nil in an error is not nil.
+func (f FieldErrors) err() error {
 	if len(f) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(f, func(a, b Fault) int {
+	slices.SortStableFunc(f, func(a, b FieldError) int {
 		if a.File != b.File {
 			return strings.Compare(a.File, b.File)
 		}

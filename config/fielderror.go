@@ -1,81 +1,85 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 )
 
-// FieldError is one thing that is wrong, and where.
-type FieldError struct {
-	// File is the configuration file, empty for flags and environment.
+// Position is the place of a setting.
+type Position struct {
+	// File is the path of the configuration file, empty for flags and environment.
 	File string
-	// Line is 1 for the first; 0 where the fault is not at any line.
+	// Line counts from 1; 0 means that the line is not known.
 	Line int
-	// Field is a path such as accounts[1].token_file, a flag or a variable.
+	// Field is a path such as accounts[1].token_file, a flag or a variable. It
+	// is empty for the whole file.
 	Field string
-	// Problem says what is wrong and what is allowed.
-	Problem string
 }
 
-// String is the fault on one line, like "rental.yml:12: api.timeout: problem".
-func (f FieldError) String() string {
-	var place string
-	if f.File != "" {
-		place = f.File
-		if f.Line > 0 {
-			place += fmt.Sprintf(":%d", f.Line)
+// FieldError is an invalid setting.
+type FieldError struct {
+	Position
+	// Message names the problem and what is allowed.
+	Message string
+}
+
+// Error returns one line, such as "rental.yml:12: api.timeout: message".
+func (e FieldError) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File)
+		if e.Line > 0 {
+			fmt.Fprintf(&b, ":%d", e.Line)
 		}
-		place += ": "
+		b.WriteString(": ")
 	}
-	if f.Field != "" {
-		place += f.Field + ": "
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
 	}
+	b.WriteString(e.Message)
 	// A quoted key or a file's name may contain a line break.
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
-	}, place+f.Problem)
+	}, b.String())
 }
 
-// FieldErrors is every fault found: those of flags and environment first, then
-// those of the file in its order.
+// FieldErrors holds all errors of a configuration: those of flags and
+// environment first, then those of the file by line.
 type FieldErrors []FieldError
 
-// Error is one fault per line.
-func (f FieldErrors) Error() string {
-	lines := make([]string, len(f))
-	for i, fault := range f {
-		lines[i] = fault.String()
+// Error returns one line per error.
+func (e FieldErrors) Error() string {
+	lines := make([]string, len(e))
+	for i, err := range e {
+		lines[i] = err.Error()
 	}
 	return strings.Join(lines, "\n")
 }
 
-// add records a problem at a place, which is a FieldError without its Problem.
-func (f *FieldErrors) add(at FieldError, format string, args ...any) {
-	at.Problem = fmt.Sprintf(format, args...)
-	*f = append(*f, at)
+func (e *FieldErrors) add(pos Position, format string, args ...any) {
+	*e = append(*e, FieldError{pos, fmt.Sprintf(format, args...)})
 }
 
-// at reports whether any of the fields has a fault of its own, to spare the
-// operator errs that only follow from it.
-func (f FieldErrors) at(fields ...string) bool {
-	return slices.ContainsFunc(f, func(fault FieldError) bool { return slices.Contains(fields, fault.Field) })
+// has reports whether any of the fields has an error. Errors that only follow
+// from such an error are not worth reporting.
+func (e FieldErrors) has(fields ...string) bool {
+	return slices.ContainsFunc(e, func(err FieldError) bool { return slices.Contains(fields, err.Field) })
 }
 
-// err is the errs in file order, or nil: a typed nil in an error is not nil.
-func (f FieldErrors) err() error {
-	if len(f) == 0 {
+// sorted returns the errors in their documented order. It returns an untyped
+// nil if there are none, because a nil FieldErrors is not a nil error.
+func (e FieldErrors) sorted() error {
+	if len(e) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(f, func(a, b FieldError) int {
-		if a.File != b.File {
-			return strings.Compare(a.File, b.File)
-		}
-		return a.Line - b.Line
+	slices.SortStableFunc(e, func(a, b FieldError) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)
 	})
-	return f
+	return e
 }

@@ -222,16 +222,16 @@ func TestLoadInvalid(t *testing.T) {
 }
 
 func TestLoadBaseURL(t *testing.T) {
-	for _, given := range []string{
+	for _, value := range []string{
 		baseURL,
 		baseURL + "/",
 		"http://rental.example/api/v1",
 		"HTTPS://rental.example/some/prefix/api/v1",
 		"http://[2001:db8::1]:8080/api/v1",
 	} {
-		t.Run(given, func(t *testing.T) {
-			config := mustLoad(t, parseFlags(t, nil, "--api.base-url="+given))
-			want := strings.Replace(strings.TrimSuffix(given, "/"), "HTTPS", "https", 1)
+		t.Run(value, func(t *testing.T) {
+			config := mustLoad(t, parseFlags(t, nil, "--api.base-url="+value))
+			want := strings.Replace(strings.TrimSuffix(value, "/"), "HTTPS", "https", 1)
 			if got := config.API.BaseURL.String(); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
@@ -253,18 +253,26 @@ func TestLoadPlainHTTP(t *testing.T) {
 	}
 }
 
-func TestLoadFlags(t *testing.T) {
-	withAccounts := writeFile(t, "api: {base_url: https://file.example/api/v1}\naccounts:\n  - {name: default, token_file: "+absolute(t, "testdata/tokens/second")+"}\n")
-	const nothing = "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"
-	for _, test := range []struct {
-		name string
-		env  map[string]string
-		args []string
-		want []string
-	}{
-		{name: "no flags", want: []string{nothing}},
-		{name: "only a token", env: map[string]string{tokenEnvar: secret}, want: []string{nothing}},
-		{name: "only a collector flag", args: []string{"--no-collector.plans"}, want: []string{nothing}},
+// errorCase is a command line and its errors.
+type errorCase struct {
+	name string
+	env  map[string]string
+	args []string
+	want []string
+}
+
+func testErrors(t *testing.T, cases []errorCase) {
+	t.Helper()
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := load(t, parseFlags(t, test.env, test.args...))
+			assertErrors(t, err, test.want...)
+		})
+	}
+}
+
+func TestFlagErrors(t *testing.T) {
+	testErrors(t, []errorCase{
 		{
 			name: "empty base URL", args: []string{"--api.base-url="},
 			want: []string{"--api.base-url: invalid URL: must be http or https, like https://rental.example/api/v1"},
@@ -297,6 +305,12 @@ func TestLoadFlags(t *testing.T) {
 				"testdata/none.yml: --config.file: no such file or directory",
 			},
 		},
+	})
+}
+
+func TestTokenErrors(t *testing.T) {
+	file := accountFile(t)
+	testErrors(t, []errorCase{
 		{
 			name: "two tokens", env: map[string]string{tokenEnvar: secret}, args: []string{"--api.base-url=" + baseURL, "--api.token-file=testdata/tokens/main"},
 			want: []string{"SERVER_RENTAL_API_TOKEN: conflicts with --api.token-file: only one of the two may be set"},
@@ -323,16 +337,25 @@ func TestLoadFlags(t *testing.T) {
 			want: []string{"SERVER_RENTAL_API_TOKEN: empty: must be a token"},
 		},
 		{
-			name: "duplicate name", args: []string{"--config.file=" + withAccounts, "--api.token-file=testdata/tokens/main"},
-			want: []string{withAccounts + `:3: accounts[0].name: duplicate name "default": must be unique, already used by --api.token-file`},
+			name: "duplicate name", args: []string{"--config.file=" + file, "--api.token-file=testdata/tokens/main"},
+			want: []string{file + `:3: accounts[0].name: duplicate name "default": must be unique, already used by --api.token-file`},
 		},
 		{
-			name: "duplicate name and token", env: map[string]string{tokenEnvar: secret + "-second-token"}, args: []string{"--config.file=" + withAccounts},
+			name: "duplicate name and token", env: map[string]string{tokenEnvar: secret + "-second-token"}, args: []string{"--config.file=" + file},
 			want: []string{
-				withAccounts + `:3: accounts[0].name: duplicate name "default": must be unique, already used by SERVER_RENTAL_API_TOKEN`,
-				withAccounts + ":3: accounts[0].token_file: duplicate token: must differ from SERVER_RENTAL_API_TOKEN, because the rate limit applies to each token",
+				file + `:3: accounts[0].name: duplicate name "default": must be unique, already used by SERVER_RENTAL_API_TOKEN`,
+				file + ":3: accounts[0].token_file: duplicate token: must differ from SERVER_RENTAL_API_TOKEN, because the rate limit applies to each token",
 			},
 		},
+	})
+}
+
+func TestNothingToExport(t *testing.T) {
+	const nothing = "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"
+	testErrors(t, []errorCase{
+		{name: "no flags", want: []string{nothing}},
+		{name: "only a token", env: map[string]string{tokenEnvar: secret}, want: []string{nothing}},
+		{name: "only a collector flag", args: []string{"--no-collector.plans"}, want: []string{nothing}},
 		{
 			name: "no collector", args: append(disable("plans", "locations", "os", "status", "account", "topups", "transactions", "configurations", "ssh_keys", "servers"), "--api.base-url="+baseURL),
 			want: []string{"collectors: nothing to export: at least one collector must be enabled"},
@@ -345,23 +368,20 @@ func TestLoadFlags(t *testing.T) {
 			name: "account with an invalid token", args: append(disable("plans", "locations", "os", "status"), "--api.base-url="+baseURL, "--api.token-file=x"),
 			want: []string{"--api.token-file: no such file or directory"},
 		},
-		{
-			name: "conflicts with demo", env: map[string]string{tokenEnvar: secret},
-			args: []string{"--demo", "--api.base-url=" + baseURL, "--api.token-file=testdata/tokens/main", "--config.file=" + withAccounts},
-			want: []string{
-				"SERVER_RENTAL_API_TOKEN: conflicts with --demo: must not be set, because the demo has its own account",
-				"--api.token-file: conflicts with --demo: must not be set, because the demo has its own account",
-				"--api.base-url: conflicts with --demo: must not be set, because the demo has its own API",
-				withAccounts + ":1: api.base_url: conflicts with --demo: must not be set, because the demo has its own API",
-				withAccounts + ":2: accounts: conflicts with --demo: must not be set, because the demo has its own account",
-			},
-		},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := load(t, parseFlags(t, test.env, test.args...))
-			assertErrors(t, err, test.want...)
-		})
-	}
+	})
+}
+
+func TestDemoConflicts(t *testing.T) {
+	file := accountFile(t)
+	flags := parseFlags(t, map[string]string{tokenEnvar: secret},
+		"--demo", "--api.base-url="+baseURL, "--api.token-file=testdata/tokens/main", "--config.file="+file)
+	_, err := load(t, flags)
+	assertErrors(t, err,
+		"SERVER_RENTAL_API_TOKEN: conflicts with --demo: must not be set, because the demo has its own account",
+		"--api.token-file: conflicts with --demo: must not be set, because the demo has its own account",
+		"--api.base-url: conflicts with --demo: must not be set, because the demo has its own API",
+		file+":1: api.base_url: conflicts with --demo: must not be set, because the demo has its own API",
+		file+":2: accounts: conflicts with --demo: must not be set, because the demo has its own account")
 }
 
 func TestFlagsOverrideFile(t *testing.T) {
@@ -376,8 +396,8 @@ func TestFlagsOverrideFile(t *testing.T) {
 	assertEqual(t, config.Collectors, want)
 	assertEqual(t, config.API.BaseURL.String(), baseURL)
 	assertEqual(t, config.Accounts, []Account{{Name: "default", Token: secret}})
-	if !flags.Check() || flags.Demo() || flags.ConfigFile() != name {
-		t.Errorf("got check %t, demo %t, file %s", flags.Check(), flags.Demo(), flags.ConfigFile())
+	if !flags.Check() || flags.Demo() {
+		t.Errorf("got check %t and demo %t, want true and false", flags.Check(), flags.Demo())
 	}
 }
 
@@ -563,6 +583,12 @@ func writeFile(t testing.TB, content string) string {
 		t.Fatal(err)
 	}
 	return name
+}
+
+// accountFile writes a configuration file with an account named default.
+func accountFile(t testing.TB) string {
+	t.Helper()
+	return writeFile(t, "api: {base_url: https://file.example/api/v1}\naccounts:\n  - {name: default, token_file: "+absolute(t, "testdata/tokens/second")+"}\n")
 }
 
 func parseURL(t testing.TB, s string) *url.URL {

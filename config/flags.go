@@ -1,8 +1,6 @@
 package config
 
-import (
-	"github.com/alecthomas/kingpin/v2"
-)
+import "github.com/alecthomas/kingpin/v2"
 
 // tokenEnvar contains the token itself. There is no such flag, because every
 // local user can read command lines.
@@ -68,9 +66,6 @@ func AddFlags(app *kingpin.Application, specs []CollectorSpec) *Flags {
 	}
 	return f
 }
-
-// ConfigFile returns the path of the configuration file, empty if there is none.
-func (f *Flags) ConfigFile() string { return f.configFile.value }
 
 // Check reports whether --config.check was given.
 func (f *Flags) Check() bool { return f.check }

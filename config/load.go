@@ -169,15 +169,9 @@ func (l *loader) setBaseURL(pos Position, value string) {
 	if u.User != nil {
 		l.errs.add(pos, "user information not allowed: tokens must be set as accounts")
 	}
-	if u.RawQuery != "" || u.ForceQuery {
-		l.errs.add(pos, "query not allowed: must end in /api/v1")
-	}
-	if strings.Contains(value, "#") {
-		l.errs.add(pos, "fragment not allowed: must end in /api/v1")
-	}
 	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix(u.RawPath, "/")
-	if !strings.HasSuffix(u.EscapedPath(), "/api/v1") {
-		l.errs.add(pos, "invalid path: must end in /api/v1")
+	if !strings.HasSuffix(u.EscapedPath(), "/api/v1") || u.RawQuery != "" || u.ForceQuery || strings.Contains(value, "#") {
+		l.errs.add(pos, "invalid path: must end in /api/v1, without query or fragment")
 	}
 	l.config.API.BaseURL, l.baseURLPosition = u, pos
 }

@@ -51,10 +51,10 @@ func definitions() []*metric.Definition {
 }
 
 // specs is what the configuration has to know of the collectors.
-func specs() []config.Spec {
-	var all []config.Spec
+func specs() []config.CollectorSpec {
+	var all []config.CollectorSpec
 	for _, r := range collector.Resources() {
-		all = append(all, config.Spec{
+		all = append(all, config.CollectorSpec{
 			Name: r.Name, Help: r.Help, Account: r.Account,
 			Interval: r.Interval, MaxAge: r.MaxAge, MinInterval: r.MinInterval,
 			Requests: r.Requests, MaxRequests: r.MaxRequests,
@@ -138,9 +138,9 @@ func settingsOf(cfg *config.Config) (rentalapi.Settings, error) {
 		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
 	}
 	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
-	for _, c := range cfg.Cost(specs()) {
+	for _, c := range cfg.RequestRates(specs()) {
 		if c.Account != "" {
-			limits.AccountBulk = max(1, limits.Account-int(math.Ceil(c.MostPerMinute)))
+			limits.AccountBulk = max(1, limits.Account-int(math.Ceil(c.MaxPerMinute)))
 		}
 	}
 	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil

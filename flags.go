@@ -144,14 +144,14 @@ func (o *options) checkAddresses() []error {
 
 func printCost(w io.Writer, cfg *config.Config) {
 	fmt.Fprintln(w, "The configuration is sound. It costs, in requests per minute:")
-	for _, c := range cfg.Cost(specs()) {
+	for _, c := range cfg.RequestRates(specs()) {
 		scope := "public"
 		if c.Account != "" {
 			scope = "account " + c.Account
 		}
 		fmt.Fprintf(w, "  %s: %.1f", scope, c.PerMinute)
-		if c.MostPerMinute > c.PerMinute {
-			fmt.Fprintf(w, " (up to %.1f with a long history)", c.MostPerMinute)
+		if c.MaxPerMinute > c.PerMinute {
+			fmt.Fprintf(w, " (up to %.1f with a long history)", c.MaxPerMinute)
 		}
 		fmt.Fprintf(w, " of %d\n", c.Limit)
 	}

@@ -1,10 +1,10 @@
-// Package config says what an operator may set, on the command line, in the
-// environment and in the YAML file, and whether it is sound.
+// Package config defines the command-line flags, environment variables and YAML
+// file that configure the exporter, and validates them.
 //
-// Every fault is collected with the place it was found at, so that one run
-// shows all of them. No fault, and no error of this package, contains a secret:
-// values are repeated only where a secret cannot reasonably stand, which
-// excludes the paths of secret files, since a token is easily pasted there.
+// Loading reports all errors at once, each with its file, line and field.
+// No error contains a secret: a message repeats a value only if that value
+// cannot reasonably be a secret. Paths of secret files are left out as well,
+// because a token is easily pasted there.
 package config
 
 import (
@@ -16,113 +16,116 @@ import (
 	promconfig "github.com/prometheus/common/config"
 )
 
-// Spec is what the configuration has to know of one collector.
-type Spec struct {
+// CollectorSpec describes a collector to this package.
+type CollectorSpec struct {
 	// Name is the collector's name in flags and in the file.
 	Name string
-	// Help says what it exports, for example "plan stock and prices".
+	// Help completes "Export ...", for example "plan stock and prices".
 	Help string
-	// Account is set where it is asked once for each account, with its token.
+	// Account is true if the collector runs once per account, with its token.
 	Account bool
-	// Interval and MaxAge are the defaults.
+	// Interval and MaxAge are the defaults of Collector.Interval and MaxAge.
 	Interval, MaxAge time.Duration
-	// MinInterval is how long the API itself caches the answer; 0 is never.
+	// MinInterval is the API's own cache time, 0 if the API does not cache.
 	MinInterval time.Duration
-	// Requests is the least number of requests one refresh makes.
+	// Requests is the minimum number of requests per fetch.
 	Requests int
-	// MaxRequests is the usual most; 0 means the same as Requests.
+	// MaxRequests is the usual maximum of requests per fetch; 0 means Requests.
 	MaxRequests int
 }
 
-// Config is a sound configuration.
+// Config is a validated configuration.
 type Config struct {
 	API      API
 	Accounts []Account
-	// Collectors has an entry for every Spec, enabled or not.
+	// Collectors has an entry for every CollectorSpec, enabled or not.
 	Collectors map[string]Collector
 }
 
-// API says where the rental API is and how to ask it.
+// API describes the rental API and how to send requests to it.
 type API struct {
-	// BaseURL has no trailing slash. It is nil in a demo, which brings its own.
+	// BaseURL ends in /api/v1. It is nil with --demo.
 	BaseURL *url.URL
-	// Timeout bounds one request.
+	// Timeout bounds one request: 1 ms to 5 minutes.
 	Timeout time.Duration
-	// HTTP never carries the API's own credentials. Its follow_redirects may be
-	// given but means nothing: redirects are never followed, because a token
-	// must not leave the base URL's origin.
+	// HTTP never contains credentials of the API. Its follow_redirects has no
+	// effect: redirects are never followed, because a token must not leave the
+	// base URL's origin.
 	HTTP      promconfig.HTTPClientConfig
 	RateLimit RateLimit
 }
 
-// RateLimit is how many requests per minute may be made.
+// RateLimit holds the maximum numbers of requests per minute.
 type RateLimit struct {
-	// Public is for all requests without a token together.
+	// Public applies to all requests without a token together: 1 to 59.
 	Public int
-	// Account is for each token.
+	// Account applies to each token: 1 to 120.
 	Account int
 }
 
-// Account is one account at the provider and where its token is.
+// Account is an account at the provider. Either TokenFile or Token is set.
 type Account struct {
-	// Name is unique and becomes the label `account`.
+	// Name is unique, 1 to 256 bytes of UTF-8, and the value of the label `account`.
 	Name string
-	// TokenFile is where the token is read from; empty where Token is set.
+	// TokenFile is the path of the file that contains the token, see ReadToken.
 	TokenFile string
 	// Token comes from the environment only.
 	Token promconfig.Secret
 }
 
-// Format prints the name alone, whatever the verb: fmt, and logging through
-// it, would otherwise write the token out.
+// Format implements fmt.Formatter. It prints only the name, whatever the verb,
+// because verbs such as %x would otherwise reveal the token.
 func (a Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, a.Name) }
 
-// Collector is how one collector runs.
+// Collector holds the settings of one collector.
 type Collector struct {
 	Enabled bool
-	// Interval is the time between two fetches.
+	// Interval is the time between two fetches: 1 second, or the API's cache
+	// time if that is longer, to 30 days.
 	Interval time.Duration
-	// MaxAge is how long the last good answer is kept; at least Interval.
+	// MaxAge is how long the last good answer is kept: Interval to 365 days.
 	MaxAge time.Duration
 }
 
-// ScopeCost is what the enabled collectors ask for in one rate limit's scope.
-type ScopeCost struct {
-	// Account is the account's name, empty for the public scope.
+// ScopeRate is the number of requests that the enabled collectors make in one
+// scope of the rate limit: the public API, or one account.
+type ScopeRate struct {
+	// Account is the account's name, empty for the public API.
 	Account string
-	// PerMinute and MostPerMinute are the least and the usual most requests.
-	PerMinute, MostPerMinute float64
-	// Limit is the configured rate limit.
+	// PerMinute and MaxPerMinute are the minimum and the usual maximum of
+	// requests per minute.
+	PerMinute, MaxPerMinute float64
+	// Limit is the configured maximum of requests per minute.
 	Limit int
 }
 
-// Cost is what the configuration costs in requests per minute: the public
-// scope first, then each account in order.
-func (c *Config) Cost(specs []Spec) []ScopeCost {
-	public, account := c.scopes(specs)
-	costs := []ScopeCost{public}
+// RequestRates returns the rate of the public API, followed by one for each
+// account in the order of c.Accounts.
+func (c *Config) RequestRates(specs []CollectorSpec) []ScopeRate {
+	public, account := c.scopeRates(specs)
+	rates := []ScopeRate{public}
 	for _, a := range c.Accounts {
 		account.Account = a.Name
-		costs = append(costs, account)
+		rates = append(rates, account)
 	}
-	return costs
+	return rates
 }
 
-// scopes is the cost of the public scope and that of any one account.
-func (c *Config) scopes(specs []Spec) (public, account ScopeCost) {
+// scopeRates returns the rates of the public API and of any one account.
+func (c *Config) scopeRates(specs []CollectorSpec) (public, account ScopeRate) {
 	public.Limit, account.Limit = c.API.RateLimit.Public, c.API.RateLimit.Account
 	for _, s := range specs {
 		collector := c.Collectors[s.Name]
 		if !collector.Enabled || collector.Interval <= 0 {
 			continue
 		}
-		scope := &public
+		rate := &public
 		if s.Account {
-			scope = &account
+			rate = &account
 		}
 		perMinute := float64(time.Minute) / float64(collector.Interval)
-		scope.PerMinute += float64(s.Requests) * perMinute
-		scope.MostPerMinute += float64(max(s.Requests, s.MaxRequests)) * perMinute
+		rate.PerMinute += float64(s.Requests) * perMinute
+		rate.MaxPerMinute += float64(max(s.Requests, s.MaxRequests)) * perMinute
 	}
 	return public, account
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,16 +19,16 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// marker is part of every secret in the tests and their files. Every error is
-// searched for it, see load.
-const marker = "s3cr3t"
+// secret is part of every secret in the tests and their files. No error may
+// contain it, see load.
+const secret = "s3cr3t"
 
-const base = "https://rental.example/api/v1"
+const baseURL = "https://rental.example/api/v1"
 
-// specs are the collectors with the defaults that the documentation shows.
-func specs() []Spec {
+// testSpecs has the documented defaults of the collectors.
+func testSpecs() []CollectorSpec {
 	second, minute, hour := time.Second, time.Minute, time.Hour
-	return []Spec{
+	return []CollectorSpec{
 		{Name: "plans", Help: "plan stock and prices", Interval: minute, MaxAge: 5 * minute, MinInterval: minute, Requests: 1},
 		{Name: "locations", Help: "locations", Interval: minute, MaxAge: 5 * minute, MinInterval: minute, Requests: 1},
 		{Name: "os", Help: "operating system images", Interval: hour, MaxAge: 6 * hour, MinInterval: minute, Requests: 1},
@@ -43,31 +42,43 @@ func specs() []Spec {
 	}
 }
 
-// defaults are the collectors as they are where nothing is set.
-func defaults() map[string]Collector {
+func defaultCollectors() map[string]Collector {
 	collectors := map[string]Collector{}
-	for _, s := range specs() {
+	for _, s := range testSpecs() {
 		collectors[s.Name] = Collector{Enabled: true, Interval: s.Interval, MaxAge: s.MaxAge}
 	}
 	return collectors
 }
 
-// parse is the flags of a command line, read in an environment of nothing but
-// env.
-func parse(t testing.TB, env map[string]string, args ...string) *Flags {
+// defaultConfig is the configuration with only a base URL.
+func defaultConfig(t testing.TB) *Config {
+	t.Helper()
+	return &Config{
+		API: API{
+			BaseURL:   parseURL(t, baseURL),
+			Timeout:   10 * time.Second,
+			HTTP:      promconfig.DefaultHTTPClientConfig,
+			RateLimit: RateLimit{Public: 30, Account: 60},
+		},
+		Collectors: defaultCollectors(),
+	}
+}
+
+// parseFlags parses a command line with no other environment than env.
+func parseFlags(t testing.TB, env map[string]string, args ...string) *Flags {
 	t.Helper()
 	for _, name := range []string{"SERVER_RENTAL_API_BASE_URL", "SERVER_RENTAL_API_TOKEN_FILE", "SERVER_RENTAL_CONFIG_FILE", tokenEnvar} {
 		t.Setenv(name, env[name])
 	}
 	app := kingpin.New("test", "").Terminate(nil)
-	flags := AddFlags(app, specs())
+	flags := AddFlags(app, testSpecs())
 	if _, err := app.Parse(args); err != nil {
 		t.Fatalf("parse %q: %v", args, err)
 	}
 	return flags
 }
 
-// load loads, and holds every error to what all of them promise.
+// load also asserts the properties that all errors have in common.
 func load(t testing.TB, flags *Flags) (*Config, error) {
 	t.Helper()
 	config, err := flags.Load(os.Getenv)
@@ -77,47 +88,58 @@ func load(t testing.TB, flags *Flags) (*Config, error) {
 		}
 		return config, nil
 	}
-	var faults Faults
-	if !errors.As(err, &faults) || len(faults) == 0 || config != nil {
-		t.Fatalf("got %v and %T, want no configuration and Faults", config, err)
+	var errs FieldErrors
+	if !errors.As(err, &errs) || len(errs) == 0 || config != nil {
+		t.Fatalf("got %v and %T, want no configuration and FieldErrors", config, err)
 	}
-	if got := strings.Count(err.Error(), "\n") + 1; got != len(faults) {
-		t.Errorf("got %d lines for %d faults:\n%v", got, len(faults), err)
+	if got := strings.Count(err.Error(), "\n") + 1; got != len(errs) {
+		t.Errorf("got %d lines for %d errors:\n%v", got, len(errs), err)
 	}
-	if strings.Contains(err.Error(), marker) {
-		t.Errorf("secret in the error:\n%v", err)
+	if strings.Contains(err.Error(), secret) {
+		t.Errorf("got a secret in the error:\n%v", err)
 	}
 	return nil, err
 }
 
-// wantFaults compares an error with fault lines; none means no error.
-func wantFaults(t *testing.T, err error, want ...string) {
+// mustLoad loads a valid configuration.
+func mustLoad(t testing.TB, flags *Flags) *Config {
+	t.Helper()
+	config, err := load(t, flags)
+	if err != nil {
+		t.Fatalf("got errors:\n%v", err)
+	}
+	return config
+}
+
+// assertErrors compares an error with its lines.
+func assertErrors(t *testing.T, err error, want ...string) {
 	t.Helper()
 	var got string
 	if err != nil {
 		got = err.Error()
 	}
-	if wanted := strings.Join(want, "\n"); got != wanted {
-		t.Errorf("got faults:\n%s\nwant:\n%s", got, wanted)
+	if want := strings.Join(want, "\n"); got != want {
+		t.Errorf("got errors:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func assertEqual[T any](t *testing.T, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
 }
 
 func TestLoadFull(t *testing.T) {
-	config, err := load(t, parse(t, nil, "--config.file=testdata/full.yml"))
-	wantFaults(t, err)
-	if err != nil {
-		return
-	}
-	u, _ := url.Parse("https://rental.example:8443/prefix/api/v1")
-	proxy, _ := url.Parse("http://proxy.example:3128")
+	got := mustLoad(t, parseFlags(t, nil, "--config.file=testdata/full.yml"))
 	week := 7 * 24 * time.Hour
 	want := &Config{
 		API: API{
-			BaseURL: u,
+			BaseURL: parseURL(t, "https://rental.example:8443/prefix/api/v1"),
 			Timeout: 5 * time.Minute,
 			HTTP: promconfig.HTTPClientConfig{
 				ProxyConfig: promconfig.ProxyConfig{
-					ProxyURL:           promconfig.URL{URL: proxy},
+					ProxyURL:           promconfig.URL{URL: parseURL(t, "http://proxy.example:3128")},
 					NoProxy:            "internal.example",
 					ProxyConnectHeader: promconfig.ProxyHeader{"X-Team": {"infra"}},
 				},
@@ -150,22 +172,10 @@ func TestLoadFull(t *testing.T) {
 			"servers":        {true, time.Minute, time.Minute},
 		},
 	}
-	if !reflect.DeepEqual(config, want) {
-		t.Errorf("got\n%+v\nwant\n%+v", config, want)
-	}
+	assertEqual(t, got, want)
 }
 
 func TestLoadDefaults(t *testing.T) {
-	u, _ := url.Parse(base)
-	want := &Config{
-		API: API{
-			BaseURL:   u,
-			Timeout:   10 * time.Second,
-			HTTP:      promconfig.DefaultHTTPClientConfig,
-			RateLimit: RateLimit{Public: 30, Account: 60},
-		},
-		Collectors: defaults(),
-	}
 	for name, content := range map[string]string{
 		"empty":         "",
 		"comment":       "# nothing\n",
@@ -175,34 +185,26 @@ func TestLoadDefaults(t *testing.T) {
 		"empty values":  "api: {http: {}, rate_limit: {}}\naccounts: []\ncollectors: {plans: {}}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			config, err := load(t, parse(t, nil, "--api.base-url="+base, "--config.file="+file(t, content)))
-			wantFaults(t, err)
-			if !reflect.DeepEqual(config, want) {
-				t.Errorf("got\n%+v\nwant\n%+v", config, want)
-			}
+			got := mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL, "--config.file="+writeFile(t, content)))
+			assertEqual(t, got, defaultConfig(t))
 		})
 	}
 	t.Run("no file", func(t *testing.T) {
-		config, err := load(t, parse(t, nil, "--api.base-url="+base))
-		wantFaults(t, err)
-		if !reflect.DeepEqual(config, want) {
-			t.Errorf("got\n%+v\nwant\n%+v", config, want)
-		}
+		assertEqual(t, mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL)), defaultConfig(t))
 	})
 }
 
-// TestLoadBad has one file for each rule; the golden file beside it has every
-// line that the operator sees.
-func TestLoadBad(t *testing.T) {
-	files, err := filepath.Glob("testdata/bad/*.yml")
+// TestLoadInvalid has one file for each rule, and a golden file with its errors.
+func TestLoadInvalid(t *testing.T) {
+	files, err := filepath.Glob("testdata/invalid/*.yml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("got files %v and error %v", files, err)
 	}
 	for _, name := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".yml"), func(t *testing.T) {
-			_, err := load(t, parse(t, nil, "--config.file="+name))
+			_, err := load(t, parseFlags(t, nil, "--config.file="+name))
 			if err == nil {
-				t.Fatal("got no fault")
+				t.Fatal("got no error")
 			}
 			golden := strings.TrimSuffix(name, ".yml") + ".txt"
 			if *update {
@@ -214,26 +216,22 @@ func TestLoadBad(t *testing.T) {
 			if readErr != nil {
 				t.Fatal(readErr)
 			}
-			wantFaults(t, err, strings.TrimSuffix(string(want), "\n"))
+			assertErrors(t, err, strings.TrimSuffix(string(want), "\n"))
 		})
 	}
 }
 
 func TestLoadBaseURL(t *testing.T) {
-	for _, given := range []string{
-		base,
-		base + "/",
+	for _, value := range []string{
+		baseURL,
+		baseURL + "/",
 		"http://rental.example/api/v1",
 		"HTTPS://rental.example/some/prefix/api/v1",
 		"http://[2001:db8::1]:8080/api/v1",
 	} {
-		t.Run(given, func(t *testing.T) {
-			config, err := load(t, parse(t, nil, "--api.base-url="+given))
-			wantFaults(t, err)
-			if err != nil {
-				return
-			}
-			want := strings.Replace(strings.TrimSuffix(given, "/"), "HTTPS", "https", 1)
+		t.Run(value, func(t *testing.T) {
+			config := mustLoad(t, parseFlags(t, nil, "--api.base-url="+value))
+			want := strings.Replace(strings.TrimSuffix(value, "/"), "HTTPS", "https", 1)
 			if got := config.API.BaseURL.String(); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
@@ -242,161 +240,171 @@ func TestLoadBaseURL(t *testing.T) {
 }
 
 func TestLoadPlainHTTP(t *testing.T) {
-	const fault = "--api.base-url: plain http: must be https, or a loopback address, where there are accounts: a token would travel in the clear"
+	const message = "--api.base-url: plain HTTP not allowed with accounts: must be https or a loopback address, because tokens would be sent unencrypted"
 	for host, want := range map[string][]string{
 		"127.0.0.1": nil, "127.9.9.9:8080": nil, "[::1]:80": nil, "localhost": nil, "LocalHost:1": nil,
-		"rental.example": {fault}, "10.0.0.1": {fault}, "128.0.0.1": {fault}, "0.0.0.0": {fault}, "127.1": {fault},
-		"localhost.example": {fault}, "[::2]": {fault}, "127.0.0.1.example": {fault},
+		"rental.example": {message}, "10.0.0.1": {message}, "128.0.0.1": {message}, "0.0.0.0": {message}, "127.1": {message},
+		"localhost.example": {message}, "[::2]": {message}, "127.0.0.1.example": {message},
 	} {
 		t.Run(host, func(t *testing.T) {
-			_, err := load(t, parse(t, nil, "--api.base-url=http://"+host+"/api/v1", "--api.token-file=testdata/tokens/main"))
-			wantFaults(t, err, want...)
+			_, err := load(t, parseFlags(t, nil, "--api.base-url=http://"+host+"/api/v1", "--api.token-file=testdata/tokens/main"))
+			assertErrors(t, err, want...)
 		})
 	}
 }
 
-func TestLoadFlags(t *testing.T) {
-	withAccounts := file(t, "api: {base_url: https://file.example/api/v1}\naccounts:\n  - {name: default, token_file: "+absolute(t, "testdata/tokens/second")+"}\n")
-	const nothing = "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"
-	for _, test := range []struct {
-		name string
-		env  map[string]string
-		args []string
-		want []string
-	}{
-		{name: "nothing", want: []string{nothing}},
-		{name: "only a token", env: map[string]string{tokenEnvar: marker}, want: []string{nothing}},
-		{name: "only a switch", args: []string{"--no-collector.plans"}, want: []string{nothing}},
+// errorCase is a command line and its errors.
+type errorCase struct {
+	name string
+	env  map[string]string
+	args []string
+	want []string
+}
+
+func testErrors(t *testing.T, cases []errorCase) {
+	t.Helper()
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := load(t, parseFlags(t, test.env, test.args...))
+			assertErrors(t, err, test.want...)
+		})
+	}
+}
+
+func TestFlagErrors(t *testing.T) {
+	testErrors(t, []errorCase{
 		{
 			name: "empty base URL", args: []string{"--api.base-url="},
-			want: []string{"--api.base-url: not an absolute URL: must be like https://rental.example/api/v1"},
+			want: []string{"--api.base-url: invalid URL: must be http or https, like https://rental.example/api/v1"},
 		},
 		{
-			name: "base URL of the environment", env: map[string]string{"SERVER_RENTAL_API_BASE_URL": "https://x:" + marker + "@rental.example/api/v1"},
-			want: []string{"SERVER_RENTAL_API_BASE_URL: has user information: must be without, tokens belong to accounts"},
+			name: "base URL from environment", env: map[string]string{"SERVER_RENTAL_API_BASE_URL": "https://x:" + secret + "@rental.example/api/v1"},
+			want: []string{"SERVER_RENTAL_API_BASE_URL: user information not allowed: tokens must be set as accounts"},
 		},
 		{
-			name: "no file", args: []string{"--config.file=testdata/none.yml"},
+			name: "missing file", args: []string{"--config.file=testdata/none.yml"},
 			want: []string{"testdata/none.yml: --config.file: no such file or directory"},
 		},
 		{
-			name: "no file name", args: []string{"--config.file="},
+			name: "empty file name", args: []string{"--config.file="},
 			want: []string{"--config.file: no such file or directory"},
 		},
 		{
-			name: "no file of the environment", env: map[string]string{"SERVER_RENTAL_CONFIG_FILE": "testdata/none.yml"},
+			name: "missing file from environment", env: map[string]string{"SERVER_RENTAL_CONFIG_FILE": "testdata/none.yml"},
 			want: []string{"testdata/none.yml: SERVER_RENTAL_CONFIG_FILE: no such file or directory"},
 		},
 		{
-			name: "a directory", args: []string{"--config.file=testdata"},
+			name: "directory", args: []string{"--config.file=testdata"},
 			want: []string{"testdata: --config.file: not a regular file"},
 		},
 		{
-			name: "no file, and a faulty flag", args: []string{"--config.file=testdata/none.yml", "--api.base-url=x", "--api.token-file=testdata/tokens/empty"},
+			name: "missing file and invalid flags", args: []string{"--config.file=testdata/none.yml", "--api.base-url=x", "--api.token-file=testdata/tokens/empty"},
 			want: []string{
-				"--api.token-file: empty: must be one token",
-				"--api.base-url: not an absolute URL: must be like https://rental.example/api/v1",
+				"--api.token-file: empty: must be a token",
+				"--api.base-url: invalid URL: must be http or https, like https://rental.example/api/v1",
 				"testdata/none.yml: --config.file: no such file or directory",
 			},
 		},
-		{
-			name: "two tokens", env: map[string]string{tokenEnvar: marker}, args: []string{"--api.base-url=" + base, "--api.token-file=testdata/tokens/main"},
-			want: []string{"SERVER_RENTAL_API_TOKEN: set together with --api.token-file: must be one of the two"},
-		},
-		{
-			name: "two tokens of the environment", args: []string{"--api.base-url=" + base},
-			env:  map[string]string{tokenEnvar: marker, "SERVER_RENTAL_API_TOKEN_FILE": "testdata/tokens/main"},
-			want: []string{"SERVER_RENTAL_API_TOKEN: set together with SERVER_RENTAL_API_TOKEN_FILE: must be one of the two"},
-		},
-		{
-			name: "no token file", args: []string{"--api.base-url=" + base, "--api.token-file=" + marker},
-			want: []string{"--api.token-file: no such file or directory"},
-		},
-		{
-			name: "faulty token", env: map[string]string{tokenEnvar: marker + "\n" + marker}, args: []string{"--api.base-url=" + base},
-			want: []string{"SERVER_RENTAL_API_TOKEN: not a token: must be printable ASCII without spaces"},
-		},
-		{
-			name: "large token", env: map[string]string{tokenEnvar: marker + strings.Repeat("x", maxToken)}, args: []string{"--api.base-url=" + base},
-			want: []string{"SERVER_RENTAL_API_TOKEN: larger than 4096 bytes"},
-		},
-		{
-			name: "blank token", env: map[string]string{tokenEnvar: " "}, args: []string{"--api.base-url=" + base},
-			want: []string{"SERVER_RENTAL_API_TOKEN: empty: must be one token"},
-		},
-		{
-			name: "default twice", args: []string{"--config.file=" + withAccounts, "--api.token-file=testdata/tokens/main"},
-			want: []string{withAccounts + `:3: accounts[0].name: "default" is already the name of --api.token-file: must be unique`},
-		},
-		{
-			name: "default twice, with the same token", env: map[string]string{tokenEnvar: marker + "-second-token"}, args: []string{"--config.file=" + withAccounts},
-			want: []string{
-				withAccounts + `:3: accounts[0].name: "default" is already the name of SERVER_RENTAL_API_TOKEN: must be unique`,
-				withAccounts + ":3: accounts[0].token_file: the same token as SERVER_RENTAL_API_TOKEN: must differ, because each token has one request budget",
-			},
-		},
-		{
-			name: "no collector", args: append(off("plans", "locations", "os", "status", "account", "topups", "transactions", "configurations", "ssh_keys", "servers"), "--api.base-url="+base),
-			want: []string{"collectors: nothing to export: must be at least one enabled"},
-		},
-		{
-			name: "no account", args: append(off("plans", "locations", "os", "status"), "--api.base-url="+base),
-			want: []string{"collectors: nothing to export: must be an account, because every enabled collector asks for one"},
-		},
-		{
-			name: "no account, its token being faulty", args: append(off("plans", "locations", "os", "status"), "--api.base-url="+base, "--api.token-file=x"),
-			want: []string{"--api.token-file: no such file or directory"},
-		},
-		{
-			name: "all with a demo", env: map[string]string{tokenEnvar: marker},
-			args: []string{"--demo", "--api.base-url=" + base, "--api.token-file=testdata/tokens/main", "--config.file=" + withAccounts},
-			want: []string{
-				"SERVER_RENTAL_API_TOKEN: not together with --demo, which brings its own account",
-				"--api.token-file: not together with --demo, which brings its own account",
-				"--api.base-url: not together with --demo, which brings its own API",
-				withAccounts + ":1: api.base_url: not together with --demo, which brings its own API",
-				withAccounts + ":2: accounts: not together with --demo, which brings its own account",
-			},
-		},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := load(t, parse(t, test.env, test.args...))
-			wantFaults(t, err, test.want...)
-		})
-	}
+	})
 }
 
-func TestFlagsWinOverFile(t *testing.T) {
-	name := file(t, "api: {base_url: http://file.example/api/v1}\ncollectors:\n  plans: {enabled: false, interval: 2m}\n  os: {enabled: false}\n  status: {interval: 1m}\n")
-	flags := parse(t, map[string]string{tokenEnvar: " " + marker + "\n", "SERVER_RENTAL_CONFIG_FILE": name},
-		"--api.base-url="+base, "--collector.plans", "--no-collector.status", "--config.check")
-	config, err := load(t, flags)
-	wantFaults(t, err)
-	if err != nil {
-		return
-	}
-	want := defaults()
+func TestTokenErrors(t *testing.T) {
+	file := accountFile(t)
+	testErrors(t, []errorCase{
+		{
+			name: "two tokens", env: map[string]string{tokenEnvar: secret}, args: []string{"--api.base-url=" + baseURL, "--api.token-file=testdata/tokens/main"},
+			want: []string{"SERVER_RENTAL_API_TOKEN: conflicts with --api.token-file: only one of the two may be set"},
+		},
+		{
+			name: "two tokens from environment", args: []string{"--api.base-url=" + baseURL},
+			env:  map[string]string{tokenEnvar: secret, "SERVER_RENTAL_API_TOKEN_FILE": "testdata/tokens/main"},
+			want: []string{"SERVER_RENTAL_API_TOKEN: conflicts with SERVER_RENTAL_API_TOKEN_FILE: only one of the two may be set"},
+		},
+		{
+			name: "missing token file", args: []string{"--api.base-url=" + baseURL, "--api.token-file=" + secret},
+			want: []string{"--api.token-file: no such file or directory"},
+		},
+		{
+			name: "invalid token", env: map[string]string{tokenEnvar: secret + "\n" + secret}, args: []string{"--api.base-url=" + baseURL},
+			want: []string{"SERVER_RENTAL_API_TOKEN: invalid token: must be printable ASCII without spaces"},
+		},
+		{
+			name: "large token", env: map[string]string{tokenEnvar: secret + strings.Repeat("x", maxToken)}, args: []string{"--api.base-url=" + baseURL},
+			want: []string{"SERVER_RENTAL_API_TOKEN: too large: must be at most 4096 bytes"},
+		},
+		{
+			name: "blank token", env: map[string]string{tokenEnvar: " "}, args: []string{"--api.base-url=" + baseURL},
+			want: []string{"SERVER_RENTAL_API_TOKEN: empty: must be a token"},
+		},
+		{
+			name: "duplicate name", args: []string{"--config.file=" + file, "--api.token-file=testdata/tokens/main"},
+			want: []string{file + `:3: accounts[0].name: duplicate name "default": must be unique, already used by --api.token-file`},
+		},
+		{
+			name: "duplicate name and token", env: map[string]string{tokenEnvar: secret + "-second-token"}, args: []string{"--config.file=" + file},
+			want: []string{
+				file + `:3: accounts[0].name: duplicate name "default": must be unique, already used by SERVER_RENTAL_API_TOKEN`,
+				file + ":3: accounts[0].token_file: duplicate token: must differ from SERVER_RENTAL_API_TOKEN, because the rate limit applies to each token",
+			},
+		},
+	})
+}
+
+func TestNothingToExport(t *testing.T) {
+	const nothing = "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"
+	testErrors(t, []errorCase{
+		{name: "no flags", want: []string{nothing}},
+		{name: "only a token", env: map[string]string{tokenEnvar: secret}, want: []string{nothing}},
+		{name: "only a collector flag", args: []string{"--no-collector.plans"}, want: []string{nothing}},
+		{
+			name: "no collector", args: append(disable("plans", "locations", "os", "status", "account", "topups", "transactions", "configurations", "ssh_keys", "servers"), "--api.base-url="+baseURL),
+			want: []string{"collectors: nothing to export: at least one collector must be enabled"},
+		},
+		{
+			name: "no account", args: append(disable("plans", "locations", "os", "status"), "--api.base-url="+baseURL),
+			want: []string{"collectors: nothing to export: at least one account must be set, because every enabled collector requires one"},
+		},
+		{
+			name: "account with an invalid token", args: append(disable("plans", "locations", "os", "status"), "--api.base-url="+baseURL, "--api.token-file=x"),
+			want: []string{"--api.token-file: no such file or directory"},
+		},
+	})
+}
+
+func TestDemoConflicts(t *testing.T) {
+	file := accountFile(t)
+	flags := parseFlags(t, map[string]string{tokenEnvar: secret},
+		"--demo", "--api.base-url="+baseURL, "--api.token-file=testdata/tokens/main", "--config.file="+file)
+	_, err := load(t, flags)
+	assertErrors(t, err,
+		"SERVER_RENTAL_API_TOKEN: conflicts with --demo: must not be set, because the demo has its own account",
+		"--api.token-file: conflicts with --demo: must not be set, because the demo has its own account",
+		"--api.base-url: conflicts with --demo: must not be set, because the demo has its own API",
+		file+":1: api.base_url: conflicts with --demo: must not be set, because the demo has its own API",
+		file+":2: accounts: conflicts with --demo: must not be set, because the demo has its own account")
+}
+
+func TestFlagsOverrideFile(t *testing.T) {
+	name := writeFile(t, "api: {base_url: http://file.example/api/v1}\ncollectors:\n  plans: {enabled: false, interval: 2m}\n  os: {enabled: false}\n  status: {interval: 1m}\n")
+	flags := parseFlags(t, map[string]string{tokenEnvar: " " + secret + "\n", "SERVER_RENTAL_CONFIG_FILE": name},
+		"--api.base-url="+baseURL, "--collector.plans", "--no-collector.status", "--config.check")
+	config := mustLoad(t, flags)
+	want := defaultCollectors()
 	want["plans"] = Collector{true, 2 * time.Minute, 6 * time.Minute}
 	want["os"] = Collector{false, time.Hour, 6 * time.Hour}
 	want["status"] = Collector{false, time.Minute, 5 * time.Minute}
-	if !maps.Equal(config.Collectors, want) {
-		t.Errorf("got collectors %v, want %v", config.Collectors, want)
-	}
-	if got := config.API.BaseURL.String(); got != base {
-		t.Errorf("got base URL %s, want %s", got, base)
-	}
-	if want := []Account{{Name: "default", Token: marker}}; !reflect.DeepEqual(config.Accounts, want) {
-		t.Errorf("got accounts %v, want %v", config.Accounts, want)
-	}
-	if !flags.Check() || flags.Demo() || flags.ConfigFile() != name {
-		t.Errorf("got check %t, demo %t, file %s", flags.Check(), flags.Demo(), flags.ConfigFile())
+	assertEqual(t, config.Collectors, want)
+	assertEqual(t, config.API.BaseURL.String(), baseURL)
+	assertEqual(t, config.Accounts, []Account{{Name: "default", Token: secret}})
+	if !flags.Check() || flags.Demo() {
+		t.Errorf("got check %t and demo %t, want true and false", flags.Check(), flags.Demo())
 	}
 }
 
-// TestLoadAgain is a reload: file and environment are read anew.
-func TestLoadAgain(t *testing.T) {
-	name := file(t, "api: {timeout: 20s}\n")
-	flags := parse(t, nil, "--api.base-url="+base, "--config.file="+name)
+// TestReload loads repeatedly: each time, file and environment are read.
+func TestReload(t *testing.T) {
+	name := writeFile(t, "api: {timeout: 20s}\n")
+	flags := parseFlags(t, nil, "--api.base-url="+baseURL, "--config.file="+name)
 	for _, step := range []struct {
 		content string
 		token   string
@@ -404,15 +412,15 @@ func TestLoadAgain(t *testing.T) {
 		want    []string
 	}{
 		{"api: {timeout: 20s}\n", "", 20 * time.Second, nil},
-		{"api: {timeout: 20}\n", "", 0, []string{name + ":1: api.timeout: not a duration: must be like 30s, 5m, 1h30m or 1d"}},
-		{"", marker, 10 * time.Second, nil},
+		{"api: {timeout: 20}\n", "", 0, []string{name + ":1: api.timeout: invalid duration: must be like 30s, 5m, 1h30m or 1d"}},
+		{"", secret, 10 * time.Second, nil},
 	} {
 		if err := os.WriteFile(name, []byte(step.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		t.Setenv(tokenEnvar, step.token)
 		config, err := load(t, flags)
-		wantFaults(t, err, step.want...)
+		assertErrors(t, err, step.want...)
 		if err != nil {
 			continue
 		}
@@ -423,62 +431,55 @@ func TestLoadAgain(t *testing.T) {
 }
 
 func TestLoadDemo(t *testing.T) {
-	config, err := load(t, parse(t, nil, "--demo"))
-	wantFaults(t, err)
-	if err == nil && (config.API.BaseURL != nil || config.Accounts != nil || !maps.Equal(config.Collectors, defaults())) {
-		t.Errorf("got %+v, want the defaults without base URL and accounts", config)
-	}
-	name := file(t, "api: {timeout: 1s, rate_limit: {public: 4, account: 3}}\naccounts: []\n")
-	_, err = load(t, parse(t, nil, "--demo", "--config.file="+name))
-	wantFaults(t, err,
-		name+":1: api.rate_limit.public: 4 is too low: must be at least the 4.1 requests per minute that the collectors' intervals need",
-		name+":1: api.rate_limit.account: 3 is too low: must be at least the 3.6 requests per minute that the collectors' intervals need")
-	_, err = load(t, parse(t, nil, append(off("plans", "locations", "os", "status"), "--demo")...))
-	wantFaults(t, err)
+	want := defaultConfig(t)
+	want.API.BaseURL = nil
+	assertEqual(t, mustLoad(t, parseFlags(t, nil, "--demo")), want)
+	name := writeFile(t, "api: {timeout: 1s, rate_limit: {public: 4, account: 3}}\naccounts: []\n")
+	_, err := load(t, parseFlags(t, nil, "--demo", "--config.file="+name))
+	assertErrors(t, err,
+		name+":1: api.rate_limit.public: 4 is too low: must be at least 4.1, the requests per minute at the collectors' intervals",
+		name+":1: api.rate_limit.account: 3 is too low: must be at least 3.6, the requests per minute at the collectors' intervals")
+	mustLoad(t, parseFlags(t, nil, append(disable("plans", "locations", "os", "status"), "--demo")...))
 }
 
 func TestLoadBounds(t *testing.T) {
 	name := strings.Repeat("ä", maxName/2)
-	config, err := load(t, parse(t, nil, "--api.base-url="+base,
-		"--config.file="+file(t, "accounts: [{name: "+name+", token_file: "+absolute(t, "testdata/tokens/main")+"}]")))
-	wantFaults(t, err)
-	if err == nil && config.Accounts[0].Name != name {
-		t.Errorf("got account %v, want %s", config.Accounts[0], name)
-	}
+	config := mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL,
+		"--config.file="+writeFile(t, "accounts: [{name: "+name+", token_file: "+absolute(t, "testdata/tokens/main")+"}]")))
+	assertEqual(t, config.Accounts[0].Name, name)
 
-	fits := file(t, "#"+strings.Repeat("x", maxFile-1))
-	_, err = load(t, parse(t, nil, "--api.base-url="+base, "--config.file="+fits))
-	wantFaults(t, err)
+	largest := writeFile(t, "#"+strings.Repeat("x", maxFile-1))
+	mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL, "--config.file="+largest))
 
-	large := file(t, "#"+strings.Repeat("x", maxFile))
-	_, err = load(t, parse(t, nil, "--api.base-url="+base, "--config.file="+large))
-	wantFaults(t, err, large+": --config.file: larger than 1048576 bytes")
+	tooLarge := writeFile(t, "#"+strings.Repeat("x", maxFile))
+	_, err := load(t, parseFlags(t, nil, "--api.base-url="+baseURL, "--config.file="+tooLarge))
+	assertErrors(t, err, tooLarge+": --config.file: too large: must be at most 1048576 bytes")
 
-	bomb := file(t, "api: {http: {proxy_connect_header: {a: &a ["+strings.Repeat("x,", 999)+"x], "+headers(200)+"}}}\n")
-	_, err = load(t, parse(t, nil, "--api.base-url="+base, "--config.file="+bomb))
-	wantFaults(t, err, bomb+": more than 100000 values: must be fewer, aliases counted wherever they stand")
+	bomb := writeFile(t, "api: {http: {proxy_connect_header: {a: &a ["+strings.Repeat("x,", 999)+"x], "+aliasHeaders(200)+"}}}\n")
+	_, err = load(t, parseFlags(t, nil, "--api.base-url="+baseURL, "--config.file="+bomb))
+	assertErrors(t, err, bomb+": too many values: must be at most 100000, with those of an alias counted at each use")
 
-	// The same with faults only, which must not grow without bound either.
-	bomb = file(t, "accounts: [&a {"+strings.Repeat("x: 1, ", 999)+"x: 1}"+strings.Repeat(", *a", 999)+"]\n")
-	_, err = load(t, parse(t, nil, "--api.base-url="+base, "--config.file="+bomb))
-	var many Faults
+	// The number of errors must be bounded, too.
+	bomb = writeFile(t, "accounts: [&a {"+strings.Repeat("x: 1, ", 999)+"x: 1}"+strings.Repeat(", *a", 999)+"]\n")
+	_, err = load(t, parseFlags(t, nil, "--api.base-url="+baseURL, "--config.file="+bomb))
+	var many FieldErrors
 	if !errors.As(err, &many) {
-		t.Fatalf("got %v, want Faults", err)
+		t.Fatalf("got %v, want FieldErrors", err)
 	}
 	if got := len(many); got > maxValues+1000*2 {
-		t.Errorf("got %d faults of a small file", got)
+		t.Errorf("got %d errors of a small file", got)
 	}
 
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip(err)
 	}
-	_, err = load(t, parse(t, nil, "--config.file="+pipe, "--api.token-file="+pipe))
-	wantFaults(t, err, "--api.token-file: not a regular file", pipe+": --config.file: not a regular file")
+	_, err = load(t, parseFlags(t, nil, "--config.file="+pipe, "--api.token-file="+pipe))
+	assertErrors(t, err, "--api.token-file: not a regular file", pipe+": --config.file: not a regular file")
 }
 
-// headers is n headers, each an alias of the same values.
-func headers(n int) string {
+// aliasHeaders returns n headers, each an alias of the same values.
+func aliasHeaders(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "h%d: *a, ", i)
@@ -487,76 +488,73 @@ func headers(n int) string {
 }
 
 func TestReadToken(t *testing.T) {
-	for _, test := range []struct{ content, want, fault string }{
+	for _, test := range []struct{ content, want, err string }{
 		{content: "abc", want: "abc"},
 		{content: "\r\n abc!~ \r\n", want: "abc!~"},
 		{content: strings.Repeat("x", maxToken), want: strings.Repeat("x", maxToken)},
-		{content: strings.Repeat("x", maxToken) + "\n", fault: "token file: larger than 4096 bytes"},
-		{content: "", fault: "token file: empty: must be one token"},
-		{content: "\n\n", fault: "token file: empty: must be one token"},
-		{content: marker + " x", fault: "token file: not a token: must be printable ASCII without spaces"},
-		{content: marker + "\x00", fault: "token file: not a token: must be printable ASCII without spaces"},
-		{content: marker + "\x7f", fault: "token file: not a token: must be printable ASCII without spaces"},
-		{content: marker + "\xff", fault: "token file: not a token: must be printable ASCII without spaces"},
-		{content: "\ufeff" + marker, fault: "token file: not a token: must be printable ASCII without spaces"},
+		{content: strings.Repeat("x", maxToken) + "\n", err: "token file: too large: must be at most 4096 bytes"},
+		{content: "", err: "token file: empty: must be a token"},
+		{content: "\n\n", err: "token file: empty: must be a token"},
+		{content: secret + " x", err: "token file: invalid token: must be printable ASCII without spaces"},
+		{content: secret + "\x00", err: "token file: invalid token: must be printable ASCII without spaces"},
+		{content: secret + "\x7f", err: "token file: invalid token: must be printable ASCII without spaces"},
+		{content: secret + "\xff", err: "token file: invalid token: must be printable ASCII without spaces"},
+		{content: "\ufeff" + secret, err: "token file: invalid token: must be printable ASCII without spaces"},
 	} {
-		got, err := ReadToken(file(t, test.content))
-		var fault string
+		got, err := ReadToken(writeFile(t, test.content))
+		var message string
 		if err != nil {
-			fault = err.Error()
+			message = err.Error()
 		}
-		if got != test.want || fault != test.fault {
-			t.Errorf("%.20q: got %.20q, %q, want %.20q, %q", test.content, got, fault, test.want, test.fault)
+		if got != test.want || message != test.err {
+			t.Errorf("%.20q: got %.20q, %q, want %.20q, %q", test.content, got, message, test.want, test.err)
 		}
 	}
-	_, err := ReadToken(marker)
-	if !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), marker) {
-		t.Errorf("got %v, want that there is no such file, without its path", err)
+	_, err := ReadToken(secret)
+	if !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), secret) {
+		t.Errorf("got %v, want os.ErrNotExist without the path", err)
 	}
 }
 
 func TestAccountDoesNotPrintItsToken(t *testing.T) {
-	config := Config{Accounts: []Account{{Name: "default", Token: marker}}}
+	config := Config{Accounts: []Account{{Name: "default", Token: secret}}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
-		if got := fmt.Sprintf(verb, config); strings.Contains(got, marker) || strings.Contains(got, fmt.Sprintf("%x", marker)) {
+		if got := fmt.Sprintf(verb, config); strings.Contains(got, secret) || strings.Contains(got, fmt.Sprintf("%x", secret)) {
 			t.Errorf("%s: got %s", verb, got)
 		}
 	}
 }
 
-func TestCost(t *testing.T) {
-	config, err := load(t, parse(t, nil, "--config.file=testdata/full.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestRequestRates(t *testing.T) {
+	config := mustLoad(t, parseFlags(t, nil, "--config.file=testdata/full.yml"))
 	config.Collectors["configurations"] = Collector{Enabled: true, Interval: 2 * time.Second}
 	config.Collectors["ssh_keys"] = Collector{}
-	got := config.Cost(specs())
-	// Public: plans each 2m, locations each 10m, status each 30s.
-	// Account: account and servers each 1m, topups and transactions each 90s.
+	got := config.RequestRates(testSpecs())
+	// Public: plans every 2m, locations every 10m, status every 30s.
+	// Account: account and servers every 1m, topups and transactions every
+	// 90s, configurations every 2s.
 	account := 1 + 1 + 2.0/3 + 2.0/3 + 30
-	want := []ScopeCost{
-		{Account: "", PerMinute: 0.5 + 0.1 + 2, MostPerMinute: 2.6, Limit: 59},
-		{Account: "main", PerMinute: account, MostPerMinute: account + 2*2.0/3 + 2.0/3, Limit: 120},
-		{Account: `Zweitkonto "ä"`, PerMinute: account, MostPerMinute: account + 2*2.0/3 + 2.0/3, Limit: 120},
+	want := []ScopeRate{
+		{Account: "", PerMinute: 0.5 + 0.1 + 2, MaxPerMinute: 2.6, Limit: 59},
+		{Account: "main", PerMinute: account, MaxPerMinute: account + 2*2.0/3 + 2.0/3, Limit: 120},
+		{Account: `Zweitkonto "ä"`, PerMinute: account, MaxPerMinute: account + 2*2.0/3 + 2.0/3, Limit: 120},
 	}
-	rounded := func(costs []ScopeCost) string { return fmt.Sprintf("%.6v", costs) }
+	rounded := func(rates []ScopeRate) string { return fmt.Sprintf("%.6v", rates) }
 	if rounded(got) != rounded(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-// TestNeedEqualsLimit has a need whose sum in floating point is not exact.
-func TestNeedEqualsLimit(t *testing.T) {
-	name := file(t, "api: {rate_limit: {account: 4}}\ncollectors: {account: {interval: 45s}, topups: {interval: 45s}, servers: {interval: 45s}}\n")
-	args := append(off("transactions", "configurations", "ssh_keys"), "--api.base-url="+base, "--api.token-file=testdata/tokens/main", "--config.file="+name)
-	_, err := load(t, parse(t, nil, args...))
-	wantFaults(t, err)
+// TestRateEqualsLimit has a rate whose floating-point sum is not exact.
+func TestRateEqualsLimit(t *testing.T) {
+	name := writeFile(t, "api: {rate_limit: {account: 4}}\ncollectors: {account: {interval: 45s}, topups: {interval: 45s}, servers: {interval: 45s}}\n")
+	args := append(disable("transactions", "configurations", "ssh_keys"), "--api.base-url="+baseURL, "--api.token-file=testdata/tokens/main", "--config.file="+name)
+	mustLoad(t, parseFlags(t, nil, args...))
 }
 
-// FuzzLoad loads any file: no panic, and every error is Faults.
+// FuzzLoad asserts that no file causes a panic or an error other than FieldErrors.
 func FuzzLoad(f *testing.F) {
-	files, _ := filepath.Glob("testdata/bad/*.yml")
+	files, _ := filepath.Glob("testdata/invalid/*.yml")
 	for _, name := range append(files, "testdata/full.yml") {
 		content, err := os.ReadFile(name)
 		if err != nil {
@@ -569,22 +567,37 @@ func FuzzLoad(f *testing.F) {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		config, err := parse(t, nil, "--config.file="+name).Load(os.Getenv)
-		var faults Faults
-		if (err == nil) == (config == nil) || err != nil && (!errors.As(err, &faults) || len(faults) == 0) {
+		config, err := parseFlags(t, nil, "--config.file="+name).Load(os.Getenv)
+		var errs FieldErrors
+		if (err == nil) == (config == nil) || err != nil && (!errors.As(err, &errs) || len(errs) == 0) {
 			t.Errorf("got %v and %T", config, err)
 		}
 	})
 }
 
-// file is a new file with a content.
-func file(t testing.TB, content string) string {
+// writeFile writes a new temporary file and returns its name.
+func writeFile(t testing.TB, content string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "rental.yml")
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return name
+}
+
+// accountFile writes a configuration file with an account named default.
+func accountFile(t testing.TB) string {
+	t.Helper()
+	return writeFile(t, "api: {base_url: https://file.example/api/v1}\naccounts:\n  - {name: default, token_file: "+absolute(t, "testdata/tokens/second")+"}\n")
+}
+
+func parseURL(t testing.TB, s string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
 }
 
 func absolute(t testing.TB, name string) string {
@@ -596,8 +609,8 @@ func absolute(t testing.TB, name string) string {
 	return name
 }
 
-// off is the flags that switch collectors off.
-func off(names ...string) []string {
+// disable returns the flags that disable collectors.
+func disable(names ...string) []string {
 	flags := make([]string, len(names))
 	for i, name := range names {
 		flags[i] = "--no-collector." + name

@@ -17,88 +17,86 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A decode stores one node of the file, or records what is wrong with it. It
-// never sees an alias, which is resolved, nor null, which means not set.
-type decode func(path string, n *yaml.Node)
+// A decodeFunc stores one node of the file, or adds an error. It never gets an
+// alias, which is resolved, nor null, which means not set.
+type decodeFunc func(path string, n *yaml.Node)
 
-// document walks a YAML file. Its errors name the line and the whole path,
-// which decoding into structs does not.
+// document decodes a YAML file. Unlike decoding into structs, its errors have
+// the line and the full path of a setting.
 type document struct {
-	file   string
-	faults Faults
-	// lines is where each value stands that is set, by path.
+	file string
+	errs FieldErrors
+	// lines has the line of each setting in the file by path.
 	lines map[string]int
-	// budget is how many values may still be visited. Aliases of aliases would
-	// otherwise let a small file grow without bound.
+	// budget is how many more values may be visited. Otherwise aliases of
+	// aliases let a small file grow without bound.
 	budget int
 }
 
-// maxValues is far above what any real configuration has.
+// maxValues is far above the number of values of any real configuration.
 const maxValues = 100_000
 
-// at is the place of a field: its own line, or that of what should contain it.
-func (d *document) at(path string) Fault {
+// position has the line of a setting, or that of the closest parent in the file.
+func (d *document) position(path string) Position {
 	for parent := path; ; {
 		if line, ok := d.lines[parent]; ok {
-			return Fault{File: d.file, Line: line, Field: path}
+			return Position{d.file, line, path}
 		}
 		end := strings.LastIndexAny(parent, ".[")
 		if end < 0 {
-			return Fault{File: d.file, Field: path}
+			return Position{d.file, 0, path}
 		}
 		parent = parent[:end]
 	}
 }
 
-// parse is the file's only document, or nil where there is nothing in it or
-// where it is faulty.
+// parse returns the file's only document, or nil if it is empty or invalid.
 func (d *document) parse(content []byte) *yaml.Node {
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var first, second yaml.Node
 	if err := decoder.Decode(&first); err != nil {
 		if !errors.Is(err, io.EOF) {
-			d.syntax(err)
+			d.addSyntaxError(err)
 		}
 		return nil
 	}
 	switch err := decoder.Decode(&second); {
 	case err == nil:
-		d.faults.add(Fault{File: d.file, Line: second.Line}, "more than one YAML document: must be one")
+		d.errs.add(Position{File: d.file, Line: second.Line}, "multiple YAML documents: must be one")
 		return nil
 	case !errors.Is(err, io.EOF):
-		d.syntax(err)
+		d.addSyntaxError(err)
 		return nil
 	}
 	return first.Content[0]
 }
 
-// syntax takes the line out of the YAML library's message.
-func (d *document) syntax(err error) {
-	at, problem := Fault{File: d.file}, strings.TrimPrefix(err.Error(), "yaml: ")
-	if rest, ok := strings.CutPrefix(problem, "line "); ok {
+// addSyntaxError moves the line from the YAML library's message to the position.
+func (d *document) addSyntaxError(err error) {
+	pos, message := Position{File: d.file}, strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, ok := strings.CutPrefix(message, "line "); ok {
 		number, detail, _ := strings.Cut(rest, ": ")
 		if line, err := strconv.Atoi(number); err == nil {
-			at.Line, problem = line, detail
+			pos.Line, message = line, detail
 		}
 	}
-	// The one message that repeats the file's text, which may be a secret.
-	if strings.HasPrefix(problem, "unknown anchor") {
-		problem = "alias without its anchor"
+	// The only message that repeats the file's text, which may be a secret.
+	if strings.HasPrefix(message, "unknown anchor") {
+		message = "alias of an unknown anchor"
 	}
-	d.faults.add(at, "YAML syntax: %s", problem)
+	d.errs.add(pos, "invalid YAML: %s", message)
 }
 
-// spent counts one value, faulty ones too, and reports whether to give up.
-func (d *document) spent() bool {
+// overBudget counts one value, valid or not, and reports whether to stop.
+func (d *document) overBudget() bool {
 	if d.budget == 0 {
-		d.faults.add(Fault{File: d.file}, "more than %d values: must be fewer, aliases counted wherever they stand", maxValues)
+		d.errs.add(Position{File: d.file}, "too many values: must be at most %d, with those of an alias counted at each use", maxValues)
 	}
 	d.budget--
 	return d.budget < 0
 }
 
-// value hands a node to its decoder.
-func (d *document) value(path string, line int, n *yaml.Node, store decode) {
+func (d *document) visit(path string, line int, n *yaml.Node, decode decodeFunc) {
 	// An anchor is never on an alias, so one step is enough.
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -107,84 +105,83 @@ func (d *document) value(path string, line int, n *yaml.Node, store decode) {
 		return
 	}
 	d.lines[path] = line
-	store(path, n)
+	decode(path, n)
 }
 
-// wants records a fault unless the node is of the kind that is wanted.
-func (d *document) wants(kind yaml.Kind, path string, n *yaml.Node) bool {
+// expectKind adds an error unless the node is of the given kind.
+func (d *document) expectKind(kind yaml.Kind, path string, n *yaml.Node) bool {
 	if n.Kind == kind {
 		return true
 	}
 	names := map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}
-	d.faults.add(d.at(path), "must be %s, not %s", names[kind], names[n.Kind])
+	d.errs.add(d.position(path), "must be %s, not %s", names[kind], names[n.Kind])
 	return false
 }
 
 // list decodes each item of a list.
-func (d *document) list(item decode) decode {
+func (d *document) list(item decodeFunc) decodeFunc {
 	return func(path string, n *yaml.Node) {
-		if !d.wants(yaml.SequenceNode, path, n) {
+		if !d.expectKind(yaml.SequenceNode, path, n) {
 			return
 		}
 		for i, child := range n.Content {
-			if d.spent() {
+			if d.overBudget() {
 				return
 			}
+			itemPath := fmt.Sprintf("%s[%d]", path, i)
 			if child.ShortTag() == "!!null" {
-				d.faults.add(Fault{File: d.file, Line: child.Line, Field: fmt.Sprintf("%s[%d]", path, i)}, "must not be empty")
+				d.errs.add(Position{d.file, child.Line, itemPath}, "must not be empty")
 			}
-			d.value(fmt.Sprintf("%s[%d]", path, i), child.Line, child, item)
+			d.visit(itemPath, child.Line, child, item)
 		}
 	}
 }
 
-// entries decodes a mapping with any keys.
-func (d *document) entries(choose func(key string, at Fault) decode) decode {
+// entries decodes a mapping with any keys. The function choose returns nil to
+// skip a key.
+func (d *document) entries(choose func(key string, pos Position) decodeFunc) decodeFunc {
 	return func(path string, n *yaml.Node) {
-		if !d.wants(yaml.MappingNode, path, n) {
+		if !d.expectKind(yaml.MappingNode, path, n) {
 			return
 		}
-		seen := map[string]int{}
-		for i := 0; i+1 < len(n.Content) && !d.spent(); i += 2 {
+		lines := map[string]int{}
+		for i := 0; i+1 < len(n.Content) && !d.overBudget(); i += 2 {
 			key, child := n.Content[i], n.Content[i+1]
-			at := Fault{File: d.file, Line: key.Line, Field: join(path, key.Value)}
-			first, twice := seen[key.Value]
-			switch {
-			case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
-				at.Field = path
-				d.faults.add(at, "a key must be text: neither merge keys, aliases nor lists can be keys")
-			case twice:
-				d.faults.add(at, "already set in line %d", first)
-			case misplaced(at.Field) != "":
-				d.faults.add(at, "%s", misplaced(at.Field))
-			default:
-				if store := choose(key.Value, at); store != nil {
-					d.value(at.Field, key.Line, child, store)
-				}
+			if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
+				d.errs.add(Position{d.file, key.Line, path}, "invalid key: must be a string, not a merge key (<<), an alias, a list or a mapping")
+				continue
 			}
-			if !twice {
-				seen[key.Value] = key.Line
+			pos := Position{d.file, key.Line, joinPath(path, key.Value)}
+			if first, ok := lines[key.Value]; ok {
+				d.errs.add(pos, "duplicate key: already set on line %d", first)
+				continue
+			}
+			lines[key.Value] = key.Line
+			if message := forbiddenKey(pos.Field); message != "" {
+				d.errs.add(pos, "%s", message)
+			} else if decode := choose(key.Value, pos); decode != nil {
+				d.visit(pos.Field, key.Line, child, decode)
 			}
 		}
 	}
 }
 
 // mapping decodes a mapping with known keys.
-func (d *document) mapping(fields map[string]decode) decode {
-	return d.entries(func(key string, at Fault) decode {
-		store, ok := fields[key]
+func (d *document) mapping(fields map[string]decodeFunc) decodeFunc {
+	return d.entries(func(key string, pos Position) decodeFunc {
+		decode, ok := fields[key]
 		if !ok {
-			d.faults.add(at, "unknown key: must be one of %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			d.errs.add(pos, "unknown key: must be one of %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
-		return store
+		return decode
 	})
 }
 
-// join is the path of a key. A key of any length would make a fault unreadable.
-func join(path, key string) string {
-	const longest = 64
-	if len(key) > longest {
-		key = strings.ToValidUTF8(key[:longest], "") + "..."
+// joinPath shortens long keys, which would make an error unreadable.
+func joinPath(path, key string) string {
+	const maxKey = 64
+	if len(key) > maxKey {
+		key = strings.ToValidUTF8(key[:maxKey], "") + "..."
 	}
 	if path == "" {
 		return key
@@ -192,127 +189,128 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// misplaced is what to say of keys that hold a secret in the wrong place.
-func misplaced(path string) string {
-	const credentials = "not allowed here: the API's credentials are tokens, and these belong to accounts"
+// forbiddenKey returns the message for a key that is known but must not be set.
+// These are the keys under which secrets are usually put.
+func forbiddenKey(path string) string {
 	if strings.HasPrefix(path, "accounts[") && strings.HasSuffix(path, "].token") {
-		return "not allowed here: a token belongs into a file of its own, which token_file names"
+		return "not allowed: must be in a file, set token_file to its path"
 	}
 	switch strings.ToLower(path) {
 	case "api.http.authorization", "api.http.basic_auth", "api.http.bearer_token", "api.http.bearer_token_file",
 		"api.http.oauth2", "api.http.http_headers.authorization":
-		return credentials
+		return "not allowed: the API's credentials must be set as accounts"
 	}
 	return ""
 }
 
-// text takes any single value as it is written.
-func (d *document) text(to *string) decode {
+// scalar decodes a single value. The errors of parse must not repeat secrets.
+func (d *document) scalar(parse func(n *yaml.Node) error) decodeFunc {
 	return func(path string, n *yaml.Node) {
-		if d.wants(yaml.ScalarNode, path, n) {
-			*to = n.Value
-		}
-	}
-}
-
-const notBoolean = "must be true or false"
-
-func (d *document) boolean(to *bool) decode {
-	return func(path string, n *yaml.Node) {
-		if d.wants(yaml.ScalarNode, path, n) && n.Decode(to) != nil {
-			d.faults.add(d.at(path), notBoolean)
-		}
-	}
-}
-
-// integer leaves 0 behind where there is a fault.
-func (d *document) integer(to *int, least, most int) decode {
-	return func(path string, n *yaml.Node) {
-		*to = 0
-		if !d.wants(yaml.ScalarNode, path, n) {
+		if !d.expectKind(yaml.ScalarNode, path, n) {
 			return
 		}
+		if err := parse(n); err != nil {
+			d.errs.add(d.position(path), "%s", err)
+		}
+	}
+}
+
+// text accepts any single value, as it is written.
+func (d *document) text(target *string) decodeFunc {
+	return d.scalar(func(n *yaml.Node) error {
+		*target = n.Value
+		return nil
+	})
+}
+
+var errNotBoolean = errors.New("must be true or false")
+
+func (d *document) boolean(target *bool) decodeFunc {
+	return d.scalar(func(n *yaml.Node) error {
+		if n.Decode(target) != nil {
+			return errNotBoolean
+		}
+		return nil
+	})
+}
+
+func (d *document) integer(target *int, minValue, maxValue int) decodeFunc {
+	return d.scalar(func(n *yaml.Node) error {
 		var i int
 		if n.ShortTag() != "!!int" || n.Decode(&i) != nil {
-			d.faults.add(d.at(path), "must be a whole number")
-			return
+			return errors.New("must be an integer")
 		}
-		if i < least || i > most {
-			d.faults.add(d.at(path), "%d is out of range: must be %d to %d", i, least, most)
-			return
+		if i < minValue || i > maxValue {
+			return fmt.Errorf("%d is out of range: must be from %d to %d", i, minValue, maxValue)
 		}
-		*to = i
-	}
+		*target = i
+		return nil
+	})
 }
 
-// duration leaves 0 behind where there is a fault. The reason says why there
-// is a least one.
-func (d *document) duration(to *time.Duration, least, most time.Duration, reason string) decode {
-	return func(path string, n *yaml.Node) {
-		*to = 0
-		if !d.wants(yaml.ScalarNode, path, n) {
-			return
-		}
+// duration appends the reason to the message about minValue.
+func (d *document) duration(target *time.Duration, minValue, maxValue time.Duration, reason string) decodeFunc {
+	return d.scalar(func(n *yaml.Node) error {
 		parsed, err := model.ParseDuration(n.Value)
-		given := time.Duration(parsed)
-		switch {
-		case err != nil:
-			d.faults.add(d.at(path), "not a duration: must be like 30s, 5m, 1h30m or 1d")
-		case given < least:
-			d.faults.add(d.at(path), "%s is too short: must be at least %s%s", parsed, model.Duration(least), reason)
-		case given > most:
-			d.faults.add(d.at(path), "%s is too long: must be at most %s", parsed, model.Duration(most))
-		default:
-			*to = given
+		if err != nil {
+			return errors.New("invalid duration: must be like 30s, 5m, 1h30m or 1d")
 		}
-	}
+		switch value := time.Duration(parsed); {
+		case value < minValue:
+			return fmt.Errorf("%s is too short: must be at least %s%s", parsed, model.Duration(minValue), reason)
+		case value > maxValue:
+			return fmt.Errorf("%s is too long: must be at most %s", parsed, model.Duration(maxValue))
+		}
+		*target = time.Duration(parsed)
+		return nil
+	})
 }
 
-// shape checks a node against a struct of another package, without storing
-// anything: that package's own decoder knows neither paths nor, with this YAML
-// library, unknown keys, and it repeats values that may be secret.
-func (d *document) shape(t reflect.Type) decode {
+// check validates a node against a type of another package and stores nothing.
+// That package's own decoder has no paths, ignores unknown keys with this YAML
+// library, and its errors repeat values that may be secret.
+func (d *document) check(t reflect.Type) decodeFunc {
 	switch {
 	case t.Kind() == reflect.Pointer:
-		return d.shape(t.Elem())
+		return d.check(t.Elem())
 	case t.Kind() == reflect.Slice:
-		return d.list(d.shape(t.Elem()))
+		return d.list(d.check(t.Elem()))
 	case t.Kind() == reflect.Map:
-		item := d.shape(t.Elem())
-		return d.entries(func(string, Fault) decode { return item })
+		item := d.check(t.Elem())
+		return d.entries(func(string, Position) decodeFunc { return item })
 	case t == reflect.TypeFor[promconfig.Headers]():
-		return d.shape(reflect.TypeFor[map[string]promconfig.Header]())
+		return d.check(reflect.TypeFor[map[string]promconfig.Header]())
 	case t.Kind() == reflect.Struct && t != reflect.TypeFor[promconfig.URL]():
-		fields := map[string]decode{}
-		d.structure(t, fields)
-		return d.mapping(fields)
+		return d.mapping(d.structFields(t))
 	}
-	problem := "not a valid value"
+	invalid := errors.New("invalid value")
 	switch t {
 	case reflect.TypeFor[bool]():
-		problem = notBoolean
+		invalid = errNotBoolean
 	case reflect.TypeFor[promconfig.URL]():
-		problem = "not a URL: must be like http://proxy.example:3128"
+		invalid = errors.New("invalid URL: must be like http://proxy.example:3128")
 	case reflect.TypeFor[promconfig.TLSVersion]():
-		problem = "not a TLS version: must be one of " + strings.Join(slices.Sorted(maps.Keys(promconfig.TLSVersions)), ", ")
+		invalid = fmt.Errorf("invalid TLS version: must be one of %s", strings.Join(slices.Sorted(maps.Keys(promconfig.TLSVersions)), ", "))
 	}
-	return func(path string, n *yaml.Node) {
-		if d.wants(yaml.ScalarNode, path, n) && n.Decode(reflect.New(t).Interface()) != nil {
-			d.faults.add(d.at(path), "%s", problem)
+	return d.scalar(func(n *yaml.Node) error {
+		if n.Decode(reflect.New(t).Interface()) != nil {
+			return invalid
 		}
-	}
+		return nil
+	})
 }
 
-// structure collects a struct's keys, those of inlined structs included.
-func (d *document) structure(t reflect.Type, fields map[string]decode) {
-	for i := range t.NumField() {
-		field := t.Field(i)
+// structFields returns the keys of a struct, with those of inlined structs.
+func (d *document) structFields(t reflect.Type) map[string]decodeFunc {
+	fields := map[string]decodeFunc{}
+	for field := range t.Fields() {
 		key, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		switch {
 		case options == "inline":
-			d.structure(field.Type, fields)
+			maps.Copy(fields, d.structFields(field.Type))
 		case key != "":
-			fields[key] = d.shape(field.Type)
+			fields[key] = d.check(field.Type)
 		}
 	}
+	return fields
 }

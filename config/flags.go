@@ -1,62 +1,60 @@
 package config
 
-import (
-	"fmt"
+import "github.com/alecthomas/kingpin/v2"
 
-	"github.com/alecthomas/kingpin/v2"
-)
-
-// tokenEnvar holds a token itself. There is no such flag, because a command
-// line is readable by every local user.
+// tokenEnvar contains the token itself. There is no such flag, because every
+// local user can read command lines.
 const tokenEnvar = "SERVER_RENTAL_API_TOKEN"
 
-// Flags is what was given on the command line. Its values are valid once the
-// application they were added to has parsed its arguments.
+// Flags holds the values of the command line. They are valid after the
+// application that the flags were added to has parsed its arguments.
 type Flags struct {
 	baseURL, tokenFile, configFile option
 
 	check, demo bool
 
-	specs []Spec
-	// switches has one entry for each spec, in the same order.
-	switches []toggle
+	specs []CollectorSpec
+	// toggles has one entry for each spec, in the same order.
+	toggles []toggle
 }
 
-// option is a flag with an environment variable in its stead.
+// option is a flag that can also be set by an environment variable.
 type option struct {
 	flag, envar, value string
-	set                bool
+	// onCommandLine is true if the flag was given.
+	onCommandLine bool
 }
 
-// given is also true for an explicit empty value, which is a fault to report
-// and not a default to fall back on.
-func (o *option) given() bool { return o.set || o.value != "" }
+// isSet is also true for a flag with an empty value, which is an error to
+// report and not a reason to use the default.
+func (o *option) isSet() bool { return o.onCommandLine || o.value != "" }
 
-// place names the flag or the variable, whichever the value came from.
-func (o *option) place() Fault {
-	if o.set {
-		return Fault{Field: o.flag}
+// position is the flag, or the variable if the flag was not given.
+func (o *option) position() Position {
+	if o.onCommandLine {
+		return Position{Field: o.flag}
 	}
-	return Fault{Field: o.envar}
+	return Position{Field: o.envar}
 }
 
-// toggle is a --[no-]collector.NAME flag; it counts only where it was given.
-type toggle struct{ on, set bool }
+// toggle is a --[no-]collector.NAME flag.
+type toggle struct{ enabled, isSet bool }
 
-// AddFlags adds the configuration's flags, one of them for each collector.
-func AddFlags(app *kingpin.Application, specs []Spec) *Flags {
-	f := &Flags{specs: specs, switches: make([]toggle, len(specs))}
+// AddFlags adds the flags of the configuration to app, among them one for each
+// collector.
+func AddFlags(app *kingpin.Application, specs []CollectorSpec) *Flags {
+	f := &Flags{specs: specs, toggles: make([]toggle, len(specs))}
 	add := func(o *option, name, envar, placeholder, help string) {
 		o.flag, o.envar = "--"+name, envar
-		app.Flag(name, help).Envar(envar).PlaceHolder(placeholder).IsSetByUser(&o.set).StringVar(&o.value)
+		app.Flag(name, help).Envar(envar).PlaceHolder(placeholder).IsSetByUser(&o.onCommandLine).StringVar(&o.value)
 	}
 	add(&f.baseURL, "api.base-url", "SERVER_RENTAL_API_BASE_URL", "URL",
 		"Base URL of the rental API, ending in /api/v1.")
 	add(&f.tokenFile, "api.token-file", "SERVER_RENTAL_API_TOKEN_FILE", "FILE",
-		"File with the API token of one account, which is named default. The token itself may be in $"+tokenEnvar+" instead.")
+		"File that contains the API token of one account, which is named default. $"+tokenEnvar+" can contain the token itself instead.")
 	add(&f.configFile, "config.file", "SERVER_RENTAL_CONFIG_FILE", "FILE",
 		"Configuration file (YAML).")
-	app.Flag("config.check", "Check the configuration, print every fault and exit.").BoolVar(&f.check)
+	app.Flag("config.check", "Check flags and configuration file, print all errors and exit.").BoolVar(&f.check)
 	app.Flag("demo", "Export a simulated rental API that runs in the same process: no account, no network.").BoolVar(&f.demo)
 	for i, s := range specs {
 		help := "Export " + s.Help
@@ -64,42 +62,34 @@ func AddFlags(app *kingpin.Application, specs []Spec) *Flags {
 			help += ", for each account"
 		}
 		app.Flag("collector."+s.Name, help+" (default: enabled).").
-			IsSetByUser(&f.switches[i].set).BoolVar(&f.switches[i].on)
+			IsSetByUser(&f.toggles[i].isSet).BoolVar(&f.toggles[i].enabled)
 	}
 	return f
 }
 
-// ConfigFile is the configuration file's path, empty where there is none.
-func (f *Flags) ConfigFile() string { return f.configFile.value }
-
-// Check reports whether only a check of the configuration is wanted.
+// Check reports whether --config.check was given.
 func (f *Flags) Check() bool { return f.check }
 
-// Demo reports whether a simulated API is to be served and exported.
+// Demo reports whether --demo was given.
 func (f *Flags) Demo() bool { return f.demo }
 
-// Load reads environment and file anew, at start and at each reload. The error
-// is nil or Faults.
+// Load reads the environment and all files, and validates them together with
+// the flags. Call it again to reload. The error is nil or FieldErrors.
 func (f *Flags) Load(getenv func(string) string) (*Config, error) {
-	if !f.baseURL.given() && !f.configFile.given() && !f.demo {
-		return nil, Faults{{Problem: "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"}}
+	if !f.baseURL.isSet() && !f.configFile.isSet() && !f.demo {
+		return nil, FieldErrors{{Message: "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"}}
 	}
 	l := newLoader(f)
-	l.fromEnvironment(getenv)
-	readable := l.fromFile()
-	l.fromFlags()
-	// What a file that cannot be read leaves out is not missing.
-	if readable {
+	l.loadDefaultAccount(getenv)
+	ok := l.loadFile()
+	l.applyFlags()
+	// Settings of an unreadable file are unknown, not missing.
+	if ok {
 		l.checkAPI()
 		l.checkCollectors()
 	}
-	if err := l.faults.err(); err != nil {
+	if err := l.errs.sorted(); err != nil {
 		return nil, err
 	}
 	return l.config, nil
-}
-
-// inDemo is the fault of everything that a demo has of its own.
-func inDemo(what string) string {
-	return fmt.Sprintf("not together with --demo, which brings its own %s", what)
 }

@@ -21,25 +21,26 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// Bounds of the settings.
 const (
 	maxTimeout  = 5 * time.Minute
 	maxInterval = 30 * 24 * time.Hour
 	maxMaxAge   = 365 * 24 * time.Hour
 	maxName     = 256 // bytes
 
-	// The API asks for less than 60 public requests per minute and address,
-	// and allows 120 with one token.
+	// The provider requires fewer than 60 public requests per minute from one
+	// address, and at most 120 with one token.
 	maxPublic, maxAccount = 59, 120
 )
 
-// loader is one run of Load.
+// loader holds the state of one call of Load.
 type loader struct {
 	document
 	flags  *Flags
 	config *Config
-	// baseURLAt is where the base URL that counts came from.
-	baseURLAt Fault
-	// names and tokens are the fields that took them; a token is never printed.
+	// baseURLPosition is where the base URL in use was set.
+	baseURLPosition Position
+	// names and tokens map those in use to the field that set them first.
 	names, tokens map[string]string
 }
 
@@ -64,169 +65,166 @@ func newLoader(f *Flags) *loader {
 	return l
 }
 
-// fromEnvironment adds the account of a token that is given without a file.
-func (l *loader) fromEnvironment(getenv func(string) string) {
-	at, file := Fault{Field: tokenEnvar}, &l.flags.tokenFile
+// loadDefaultAccount adds the account of a token that is set without a file.
+func (l *loader) loadDefaultAccount(getenv func(string) string) {
+	envar, file := Position{Field: tokenEnvar}, &l.flags.tokenFile
 	secret := getenv(tokenEnvar)
 	switch {
 	case l.flags.demo:
 		if secret != "" {
-			l.faults.add(at, "%s", inDemo("account"))
+			l.conflictsWithDemo(envar, "account")
 		}
-		if file.given() {
-			l.faults.add(file.place(), "%s", inDemo("account"))
+		if file.isSet() {
+			l.conflictsWithDemo(file.position(), "account")
 		}
-	case secret != "" && file.given():
-		l.faults.add(at, "set together with %s: must be one of the two", file.place().Field)
+	case secret != "" && file.isSet():
+		l.errs.add(envar, "conflicts with %s: only one of the two may be set", file.position().Field)
 	case secret != "":
 		token, err := checkToken(secret)
-		l.account(Account{Name: "default", Token: promconfig.Secret(token)}, at, at, token, err)
-	case file.given():
+		l.addAccount(Account{Name: "default", Token: promconfig.Secret(token)}, envar, envar, token, err)
+	case file.isSet():
 		token, err := readToken(file.value)
-		l.account(Account{Name: "default", TokenFile: file.value}, file.place(), file.place(), token, err)
+		l.addAccount(Account{Name: "default", TokenFile: file.value}, file.position(), file.position(), token, err)
 	}
 }
 
-// fromFile reports whether the file could be read and is a YAML mapping;
-// that there is none is fine.
-func (l *loader) fromFile() bool {
-	if !l.flags.configFile.given() {
+// conflictsWithDemo adds an error for a setting that --demo provides itself.
+func (l *loader) conflictsWithDemo(pos Position, provided string) {
+	l.errs.add(pos, "conflicts with --demo: must not be set, because the demo has its own %s", provided)
+}
+
+// loadFile reports whether the file is a readable YAML mapping, or there is none.
+func (l *loader) loadFile() bool {
+	if !l.flags.configFile.isSet() {
 		return true
 	}
 	content, err := readFile(l.file, maxFile)
 	if err != nil {
-		l.faults.add(Fault{File: l.file, Field: l.flags.configFile.place().Field}, "%s", err)
+		l.errs.add(Position{File: l.file, Field: l.flags.configFile.position().Field}, "%s", err)
 		return false
 	}
-	before := len(l.faults)
+	before := len(l.errs)
 	root := l.parse(content)
-	if len(l.faults) > before {
+	if len(l.errs) > before {
 		return false
 	}
 	if root == nil {
 		return true
 	}
-	l.value("", root.Line, root, l.mapping(map[string]decode{
+	l.visit("", root.Line, root, l.mapping(map[string]decodeFunc{
 		"api":        l.api(),
 		"accounts":   l.accounts(),
 		"collectors": l.collectors(),
 	}))
-	return !l.faults.at("")
+	return !l.errs.has("")
 }
 
-// fromFlags lets the command line win over the file.
-func (l *loader) fromFlags() {
-	if l.flags.baseURL.given() {
-		l.baseURL(l.flags.baseURL.place(), l.flags.baseURL.value)
+// applyFlags gives the command line precedence over the file.
+func (l *loader) applyFlags() {
+	if l.flags.baseURL.isSet() {
+		l.setBaseURL(l.flags.baseURL.position(), l.flags.baseURL.value)
 	}
 	for i, s := range l.flags.specs {
-		if l.flags.switches[i].set {
+		if l.flags.toggles[i].isSet {
 			collector := l.config.Collectors[s.Name]
-			collector.Enabled = l.flags.switches[i].on
+			collector.Enabled = l.flags.toggles[i].enabled
 			l.config.Collectors[s.Name] = collector
 		}
 	}
 }
 
-func (l *loader) api() decode {
+func (l *loader) api() decodeFunc {
 	api := &l.config.API
-	return l.mapping(map[string]decode{
+	return l.mapping(map[string]decodeFunc{
 		"base_url": func(path string, n *yaml.Node) {
-			if l.wants(yaml.ScalarNode, path, n) {
-				l.baseURL(l.at(path), n.Value)
+			if l.expectKind(yaml.ScalarNode, path, n) {
+				l.setBaseURL(l.position(path), n.Value)
 			}
 		},
 		"timeout": l.duration(&api.Timeout, time.Millisecond, maxTimeout, ""),
 		"http":    l.http,
-		"rate_limit": l.mapping(map[string]decode{
+		"rate_limit": l.mapping(map[string]decodeFunc{
 			"public":  l.integer(&api.RateLimit.Public, 1, maxPublic),
 			"account": l.integer(&api.RateLimit.Account, 1, maxAccount),
 		}),
 	})
 }
 
-// baseURL repeats nothing of what was given: it may contain a password.
-func (l *loader) baseURL(at Fault, given string) {
+// setBaseURL repeats no part of the value: it may contain a password.
+func (l *loader) setBaseURL(pos Position, value string) {
 	if l.flags.demo {
-		l.faults.add(at, "%s", inDemo("API"))
+		l.conflictsWithDemo(pos, "API")
 		return
 	}
-	u, err := url.Parse(given)
+	u, err := url.Parse(value)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		l.faults.add(at, "not an absolute URL: must be like https://rental.example/api/v1")
+		l.errs.add(pos, "invalid URL: must be http or https, like https://rental.example/api/v1")
 		return
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			l.faults.add(at, "has a port that is none: must be from 1 to 65535")
+			l.errs.add(pos, "invalid port: must be from 1 to 65535")
 		}
 	}
 	if u.User != nil {
-		l.faults.add(at, "has user information: must be without, tokens belong to accounts")
-	}
-	if u.RawQuery != "" || u.ForceQuery {
-		l.faults.add(at, "has a query: must be without")
-	}
-	if strings.Contains(given, "#") {
-		l.faults.add(at, "has a fragment: must be without")
+		l.errs.add(pos, "user information not allowed: tokens must be set as accounts")
 	}
 	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix(u.RawPath, "/")
-	if !strings.HasSuffix(u.EscapedPath(), "/api/v1") {
-		l.faults.add(at, "has another path: must end in /api/v1")
+	if !strings.HasSuffix(u.EscapedPath(), "/api/v1") || u.RawQuery != "" || u.ForceQuery || strings.Contains(value, "#") {
+		l.errs.add(pos, "invalid path: must end in /api/v1, without query or fragment")
 	}
-	l.config.API.BaseURL, l.baseURLAt = u, at
+	l.config.API.BaseURL, l.baseURLPosition = u, pos
 }
 
-// http is decoded by its own package once its shape is known to be right; what
-// that then finds is about how settings go together, and repeats no values.
+// http checks the keys and values first. The package of the settings then
+// decodes them and checks their combination; its errors repeat no secrets.
 func (l *loader) http(path string, n *yaml.Node) {
-	before := len(l.faults)
-	fields := map[string]decode{}
-	l.structure(reflect.TypeFor[promconfig.HTTPClientConfig](), fields)
-	// Not to be offered in place of a misspelled key.
-	maps.DeleteFunc(fields, func(key string, _ decode) bool { return misplaced(join(path, key)) != "" })
+	before := len(l.errs)
+	fields := l.structFields(reflect.TypeFor[promconfig.HTTPClientConfig]())
+	// Do not suggest forbidden keys for a misspelled one.
+	maps.DeleteFunc(fields, func(key string, _ decodeFunc) bool { return forbiddenKey(joinPath(path, key)) != "" })
 	l.mapping(fields)(path, n)
-	if len(l.faults) > before {
+	if len(l.errs) > before {
 		return
 	}
 	http := &l.config.API.HTTP
 	if err := n.Decode(http); err != nil {
-		l.faults.add(l.at(path), "%s", err)
+		l.errs.add(l.position(path), "%s", err)
 		return
 	}
 	http.SetDirectory(filepath.Dir(l.file))
-	// The files are read again at each connection, but a wrong path is better
-	// known before anything is served.
+	// The files are read again for each connection. Reading them now reports a
+	// wrong path before anything is served.
 	if _, err := promconfig.NewTLSConfig(&http.TLSConfig); err != nil {
-		var unreadable *fs.PathError
-		if errors.As(err, &unreadable) {
-			err = errors.New("a file named here cannot be read: " + unreadable.Err.Error())
+		var pathErr *fs.PathError
+		if errors.As(err, &pathErr) {
+			err = fmt.Errorf("cannot read ca_file, cert_file or key_file: %w", pathErr.Err)
 		}
-		l.faults.add(l.at(path+".tls_config"), "%s", err)
+		l.errs.add(l.position(path+".tls_config"), "%s", err)
 	}
 }
 
-func (l *loader) accounts() decode {
-	each := l.list(l.fileAccount)
+func (l *loader) accounts() decodeFunc {
+	list := l.list(l.account)
 	return func(path string, n *yaml.Node) {
 		if l.flags.demo && len(n.Content) > 0 {
-			l.faults.add(l.at(path), "%s", inDemo("account"))
+			l.conflictsWithDemo(l.position(path), "account")
 			return
 		}
-		each(path, n)
+		list(path, n)
 	}
 }
 
-func (l *loader) fileAccount(path string, n *yaml.Node) {
+func (l *loader) account(path string, n *yaml.Node) {
 	var a Account
-	if !l.wants(yaml.MappingNode, path, n) {
+	if !l.expectKind(yaml.MappingNode, path, n) {
 		return
 	}
-	before := len(l.faults)
-	l.mapping(map[string]decode{"name": l.text(&a.Name), "token_file": l.text(&a.TokenFile)})(path, n)
-	nameAt, tokenAt := l.at(path+".name"), l.at(path+".token_file")
-	if a.Name == "" && !l.faults[before:].at(nameAt.Field) {
-		l.faults.add(nameAt, "missing: must be a name")
+	before := len(l.errs)
+	l.mapping(map[string]decodeFunc{"name": l.text(&a.Name), "token_file": l.text(&a.TokenFile)})(path, n)
+	namePos, tokenPos := l.position(path+".name"), l.position(path+".token_file")
+	if a.Name == "" && !l.errs[before:].has(namePos.Field) {
+		l.errs.add(namePos, "missing: must be a name")
 	}
 	var token string
 	var err error
@@ -234,87 +232,90 @@ func (l *loader) fileAccount(path string, n *yaml.Node) {
 	case a.TokenFile != "":
 		a.TokenFile = promconfig.JoinDir(filepath.Dir(l.file), a.TokenFile)
 		token, err = readToken(a.TokenFile)
-	case !l.faults[before:].at(tokenAt.Field, path+".token"):
-		err = errors.New("missing: must be the path of a file with the token")
+	case !l.errs[before:].has(tokenPos.Field, path+".token"):
+		err = errors.New("missing: must be the path of a file that contains the token")
 	}
-	l.account(a, nameAt, tokenAt, token, err)
+	l.addAccount(a, namePos, tokenPos, token, err)
 }
 
-// account adds an account, whose token was read with the error err. An empty
-// name or token has its fault already.
-func (l *loader) account(a Account, nameAt, tokenAt Fault, token string, err error) {
-	control := strings.IndexFunc(a.Name, unicode.IsControl) >= 0
+// addAccount also checks that name and token are valid and unique. An empty
+// name or token already has an error; err is that of reading the token.
+func (l *loader) addAccount(a Account, namePos, tokenPos Position, token string, err error) {
+	control := strings.ContainsFunc(a.Name, unicode.IsControl)
 	blank := a.Name != "" && strings.TrimSpace(a.Name) == ""
 	if len(a.Name) > maxName || control || blank || !utf8.ValidString(a.Name) {
-		l.faults.add(nameAt, "not a name: must be UTF-8 of at most %d bytes, not blank and without control characters", maxName)
-	} else if first, taken := l.names[a.Name]; taken {
-		l.faults.add(nameAt, "%q is already the name of %s: must be unique", a.Name, first)
+		l.errs.add(namePos, "invalid name: must be at most %d bytes of UTF-8, not blank and without control characters", maxName)
+	} else if first, ok := l.names[a.Name]; ok {
+		l.errs.add(namePos, "duplicate name %q: must be unique, already used by %s", a.Name, first)
 	} else if a.Name != "" {
-		l.names[a.Name] = strings.TrimSuffix(nameAt.Field, ".name")
+		l.names[a.Name] = strings.TrimSuffix(namePos.Field, ".name")
 	}
 	if err != nil {
-		l.faults.add(tokenAt, "%s", err)
-	} else if first, taken := l.tokens[token]; taken {
-		l.faults.add(tokenAt, "the same token as %s: must differ, because each token has one request budget", first)
+		l.errs.add(tokenPos, "%s", err)
+	} else if first, ok := l.tokens[token]; ok {
+		l.errs.add(tokenPos, "duplicate token: must differ from %s, because the rate limit applies to each token", first)
 	} else if token != "" {
-		l.tokens[token] = tokenAt.Field
+		l.tokens[token] = tokenPos.Field
 	}
 	l.config.Accounts = append(l.config.Accounts, a)
 }
 
-func (l *loader) collectors() decode {
-	fields := make(map[string]decode, len(l.flags.specs))
+func (l *loader) collectors() decodeFunc {
+	fields := make(map[string]decodeFunc, len(l.flags.specs))
 	for _, s := range l.flags.specs {
 		fields[s.Name] = func(path string, n *yaml.Node) { l.collector(s, path, n) }
 	}
 	return l.mapping(fields)
 }
 
-func (l *loader) collector(s Spec, path string, n *yaml.Node) {
+func (l *loader) collector(s CollectorSpec, path string, n *yaml.Node) {
 	collector := Collector{Enabled: true, Interval: s.Interval}
-	least, reason := time.Second, ""
-	if s.MinInterval > least {
-		least, reason = s.MinInterval, fmt.Sprintf(", because the API caches for %s: a shorter interval costs requests and gives nothing fresher", model.Duration(s.MinInterval))
+	minInterval, reason := time.Second, ""
+	if s.MinInterval > minInterval {
+		minInterval, reason = s.MinInterval, ", because the API caches the answer that long"
 	}
-	l.mapping(map[string]decode{
+	l.mapping(map[string]decodeFunc{
 		"enabled":  l.boolean(&collector.Enabled),
-		"interval": l.duration(&collector.Interval, least, maxInterval, reason),
+		"interval": l.duration(&collector.Interval, minInterval, maxInterval, reason),
 		"max_age":  l.duration(&collector.MaxAge, time.Millisecond, maxMaxAge, ""),
 	})(path, n)
+	if l.errs.has(path + ".interval") {
+		collector.Interval = 0 // unknown, so that no other error follows from it
+	}
 	switch {
-	case collector.MaxAge == 0: // not given, or faulty
+	case collector.MaxAge == 0: // not set, or invalid
 		collector.MaxAge = max(s.MaxAge, 3*collector.Interval)
 	case collector.MaxAge < collector.Interval:
-		l.faults.add(l.at(path+".max_age"), "%s is too short: must be at least the interval of %s",
+		l.errs.add(l.position(path+".max_age"), "%s is too short: must be at least the interval of %s",
 			model.Duration(collector.MaxAge), model.Duration(collector.Interval))
 	}
 	l.config.Collectors[s.Name] = collector
 }
 
-// checkAPI checks what base URL, accounts and proxy mean together.
+// checkAPI checks the base URL in combination with accounts and proxy.
 func (l *loader) checkAPI() {
 	if l.flags.demo {
 		return
 	}
 	base := l.config.API.BaseURL
 	if base == nil {
-		if !l.faults.at("api", "api.base_url", l.flags.baseURL.place().Field) {
-			l.faults.add(l.at("api.base_url"), "missing: must be set here or with %s", l.flags.baseURL.flag)
+		if !l.errs.has("api", "api.base_url", l.flags.baseURL.position().Field) {
+			l.errs.add(l.position("api.base_url"), "missing: must be set here or with %s", l.flags.baseURL.flag)
 		}
 		return
 	}
 	if base.Scheme != "http" || len(l.config.Accounts) == 0 {
 		return
 	}
-	if !loopback(base.Hostname()) {
-		l.faults.add(l.baseURLAt, "plain http: must be https, or a loopback address, where there are accounts: a token would travel in the clear")
+	if !isLoopback(base.Hostname()) {
+		l.errs.add(l.baseURLPosition, "plain HTTP not allowed with accounts: must be https or a loopback address, because tokens would be sent unencrypted")
 	}
 	if proxy := l.config.API.HTTP.ProxyURL.URL; proxy != nil && proxy.String() != "" {
-		l.faults.add(l.at("api.http.proxy_url"), "not together with accounts and a base URL of plain http: the proxy would see the tokens in the clear")
+		l.errs.add(l.position("api.http.proxy_url"), "proxy not allowed with accounts and plain HTTP: base_url must be https, because the proxy would see the tokens")
 	}
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && address.IsLoopback()
 }
@@ -323,32 +324,31 @@ func loopback(host string) bool {
 func (l *loader) checkCollectors() {
 	var public, account bool
 	for _, s := range l.flags.specs {
-		collector := l.config.Collectors[s.Name]
-		public = public || collector.Enabled && !s.Account
-		account = account || collector.Enabled && s.Account
+		enabled := l.config.Collectors[s.Name].Enabled
+		public = public || enabled && !s.Account
+		account = account || enabled && s.Account
 	}
-	accounts := l.flags.demo || len(l.config.Accounts) > 0 || l.faults.at("accounts", tokenEnvar)
+	hasAccounts := l.flags.demo || len(l.config.Accounts) > 0 || l.errs.has("accounts", tokenEnvar)
 	switch {
 	case !public && !account:
-		l.faults.add(l.at("collectors"), "nothing to export: must be at least one enabled")
-	case !public && !accounts:
-		l.faults.add(l.at("collectors"), "nothing to export: must be an account, because every enabled collector asks for one")
+		l.errs.add(l.position("collectors"), "nothing to export: at least one collector must be enabled")
+	case !public && !hasAccounts:
+		l.errs.add(l.position("collectors"), "nothing to export: at least one account must be set, because every enabled collector requires one")
 	}
-	publicCost, accountCost := l.config.scopes(l.flags.specs)
-	l.checkLimit("api.rate_limit.public", publicCost)
-	if accounts {
-		l.checkLimit("api.rate_limit.account", accountCost)
+	publicRate, accountRate := l.config.scopeRates(l.flags.specs)
+	l.checkRateLimit("api.rate_limit.public", publicRate)
+	if hasAccounts {
+		l.checkRateLimit("api.rate_limit.account", accountRate)
 	}
 }
 
-// checkLimit leaves a limit of 0 alone, which has its fault already.
-func (l *loader) checkLimit(path string, cost ScopeCost) {
-	// The margin forgives the rounding of sums such as three times 4/3.
+func (l *loader) checkRateLimit(path string, rate ScopeRate) {
+	// The margin allows for the rounding of sums such as three times 4/3.
 	const margin = 1e-9
-	if cost.Limit == 0 || cost.PerMinute <= float64(cost.Limit)+margin {
+	if l.errs.has(path) || rate.PerMinute <= float64(rate.Limit)+margin {
 		return
 	}
-	// Rounded up, so that a need is never printed as the limit it exceeds.
-	need := math.Ceil(cost.PerMinute*10-margin) / 10
-	l.faults.add(l.at(path), "%d is too low: must be at least the %.1f requests per minute that the collectors' intervals need", cost.Limit, need)
+	// Rounded up, so that the message never shows the limit as sufficient.
+	perMinute := math.Ceil(rate.PerMinute*10-margin) / 10
+	l.errs.add(l.position(path), "%d is too low: must be at least %.1f, the requests per minute at the collectors' intervals", rate.Limit, perMinute)
 }

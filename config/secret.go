@@ -14,8 +14,9 @@ const (
 	maxToken = 4 << 10 // bytes of a token file
 )
 
-// ReadToken reads a token file and returns its trimmed content, which is a
-// valid header value. The error contains neither content nor path.
+// ReadToken reads a token file of at most 4096 bytes and returns its content
+// without surrounding white space, which is a valid header value. The error
+// contains neither content nor path; it wraps that of the file system.
 func ReadToken(path string) (string, error) {
 	token, err := readToken(path)
 	if err != nil {
@@ -32,25 +33,25 @@ func readToken(path string) (string, error) {
 	return checkToken(string(content))
 }
 
-// checkToken trims a token and refuses what would break the request's header.
+// checkToken trims a token and rejects one that is not a valid header value.
 func checkToken(token string) (string, error) {
 	if len(token) > maxToken {
-		return "", fmt.Errorf("larger than %d bytes", maxToken)
+		return "", fmt.Errorf("too large: must be at most %d bytes", maxToken)
 	}
 	token = strings.TrimSpace(token)
 	if token == "" {
-		return "", errors.New("empty: must be one token")
+		return "", errors.New("empty: must be a token")
 	}
-	if strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
-		return "", errors.New("not a token: must be printable ASCII without spaces")
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", errors.New("invalid token: must be printable ASCII without spaces")
 	}
 	return token, nil
 }
 
-// readFile reads a regular file of at most limit bytes. Its errors leave the
-// path out.
+// readFile reads a regular file of at most limit bytes. Its errors do not
+// contain the path.
 func readFile(path string, limit int64) ([]byte, error) {
-	// Before opening, because opening a pipe would wait for its other end.
+	// Check before opening, because opening a pipe blocks until it has a writer.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, withoutPath(err)
@@ -68,16 +69,16 @@ func readFile(path string, limit int64) ([]byte, error) {
 		return nil, withoutPath(err)
 	}
 	if int64(len(content)) > limit {
-		return nil, fmt.Errorf("larger than %d bytes", limit)
+		return nil, fmt.Errorf("too large: must be at most %d bytes", limit)
 	}
 	return content, nil
 }
 
-// withoutPath is the cause of a failed file operation.
+// withoutPath returns the cause of a failed file operation.
 func withoutPath(err error) error {
-	var failed *fs.PathError
-	if errors.As(err, &failed) {
-		return failed.Err
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
 	}
 	return err
 }

@@ -1,0 +1,85 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Position is the place of a setting.
+type Position struct {
+	// File is the path of the configuration file, empty for flags and environment.
+	File string
+	// Line counts from 1; 0 means that the line is not known.
+	Line int
+	// Field is a path such as accounts[1].token_file, a flag or a variable. It
+	// is empty for the whole file.
+	Field string
+}
+
+// FieldError is an invalid setting.
+type FieldError struct {
+	Position
+	// Message names the problem and what is allowed.
+	Message string
+}
+
+// Error returns one line, such as "rental.yml:12: api.timeout: message".
+func (e FieldError) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File)
+		if e.Line > 0 {
+			fmt.Fprintf(&b, ":%d", e.Line)
+		}
+		b.WriteString(": ")
+	}
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
+	}
+	b.WriteString(e.Message)
+	// A quoted key or a file's name may contain a line break.
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, b.String())
+}
+
+// FieldErrors holds all errors of a configuration: those of flags and
+// environment first, then those of the file by line.
+type FieldErrors []FieldError
+
+// Error returns one line per error.
+func (e FieldErrors) Error() string {
+	lines := make([]string, len(e))
+	for i, err := range e {
+		lines[i] = err.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (e *FieldErrors) add(pos Position, format string, args ...any) {
+	*e = append(*e, FieldError{pos, fmt.Sprintf(format, args...)})
+}
+
+// has reports whether any of the fields has an error. Errors that only follow
+// from such an error are not worth reporting.
+func (e FieldErrors) has(fields ...string) bool {
+	return slices.ContainsFunc(e, func(err FieldError) bool { return slices.Contains(fields, err.Field) })
+}
+
+// sorted returns the errors in their documented order. It returns an untyped
+// nil if there are none, because a nil FieldErrors is not a nil error.
+func (e FieldErrors) sorted() error {
+	if len(e) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(e, func(a, b FieldError) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)
+	})
+	return e
+}

@@ -62,3 +62,16 @@ func (sc scopeSnapshot) facts(resources []string) (in map[string]facts, expires 
 	}
 	return in, expires, true
 }
+
+// Definitions lists the metrics of all resources, and what is derived from them, in
+// the order of the documentation.
+func Definitions() []*metric.Definition {
+	var all []*metric.Definition
+	for _, r := range Resources() {
+		all = append(all, r.Metrics...)
+	}
+	for _, d := range derivations() {
+		all = append(all, d.metrics...)
+	}
+	return all
+}

@@ -39,14 +39,15 @@ type Account struct {
 	Token    rentalapi.Token
 }
 
-// Accounts start that far apart, and their tokens are compared that often.
-const (
-	accountStagger    = 20 * time.Millisecond
-	tokenPollInterval = 5 * time.Second
-)
+// accountStagger is the time between the starts of two accounts' collectors.
+const accountStagger = 20 * time.Millisecond
 
 // Set is all collectors of the process.
 type Set struct {
+	// TokenPollInterval is the time from one comparison of the accounts' tokens with
+	// the last ones to the next. It is set before ApplyConfig.
+	TokenPollInterval time.Duration
+
 	logger    log.Logger
 	client    *rentalapi.Client
 	resources []Resource
@@ -89,7 +90,10 @@ type source struct {
 // New returns a set without collectors and adds its groups to the publisher;
 // ApplyConfig starts collectors.
 func New(logger log.Logger, client *rentalapi.Client, publisher *exposition.Publisher) *Set {
-	s := &Set{logger: logger, client: client, resources: Resources(), scopes: map[string]*scope{}}
+	s := &Set{
+		TokenPollInterval: 5 * time.Second,
+		logger:            logger, client: client, resources: Resources(), scopes: map[string]*scope{},
+	}
 	s.groups = s.addGroups(publisher)
 	return s
 }
@@ -292,7 +296,7 @@ func (s *Set) start(ctx context.Context, added addedSources, delay time.Duration
 // pollToken lets failing collectors retry as soon as their token has changed.
 func (s *Set) pollToken(ctx context.Context, sc *scope) {
 	last, _ := sc.api.Fingerprint()
-	tick := time.NewTicker(tokenPollInterval)
+	tick := time.NewTicker(s.TokenPollInterval)
 	defer tick.Stop()
 	for {
 		select {

@@ -14,11 +14,12 @@ var landingHTML string
 
 // row is a collector on the landing page.
 type row struct {
-	Collector, Account    string
-	State, Class          string
-	LastSuccess, Age      string
-	Next, Interval, Error string
-	Invalid               int64
+	Collector, Account string
+	State, Class       string
+	LastSuccess, Age   string
+	Next, Interval     string
+	Errors             []string // of the last fetch, and of invalid items
+	Invalid            int
 }
 
 type page struct {
@@ -32,20 +33,20 @@ func landing(c Collectors, o Options) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		p := page{Options: o, Ready: c.Ready()}
 		now := time.Now()
-		for _, s := range c.Status() {
-			p.Rows = append(p.Rows, rowOf(s, now))
+		for _, s := range c.Health() {
+			p.Rows = append(p.Rows, newRow(s, now))
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_ = t.Execute(w, p) // an error means that the client left
 	})
 }
 
-func rowOf(s collector.Status, now time.Time) row {
+func newRow(s collector.Health, now time.Time) row {
 	r := row{
-		Collector: s.Collector, Account: s.Account, Invalid: s.Invalid,
+		Collector: s.Collector, Account: s.Account, Invalid: s.Invalid.Items,
 		LastSuccess: "never", Interval: s.Interval.String(), Next: "now",
 	}
-	r.State, r.Class = stateOf(s, now)
+	r.State, r.Class = describeState(s, now)
 	if !s.LastSuccess.IsZero() {
 		r.LastSuccess = s.LastSuccess.UTC().Format(time.RFC3339)
 		r.Age = now.Sub(s.LastSuccess).Round(time.Second).String()
@@ -54,13 +55,16 @@ func rowOf(s collector.Status, now time.Time) row {
 		r.Next = "in " + s.Next.Sub(now).Round(time.Second).String()
 	}
 	if s.Err != nil {
-		r.Error = s.Err.Error()
+		r.Errors = append(r.Errors, s.Err.Error())
+	}
+	for _, c := range s.Invalid.Causes {
+		r.Errors = append(r.Errors, c.Error())
 	}
 	return r
 }
 
-// stateOf says in a word what a collector shows, and how bad that is.
-func stateOf(s collector.Status, now time.Time) (word, class string) {
+// describeState returns a collector's state in a few words, and its CSS class.
+func describeState(s collector.Health, now time.Time) (word, class string) {
 	expired := now.Sub(s.LastSuccess) > s.MaxAge
 	switch {
 	case s.LastSuccess.IsZero() && s.Err == nil:
@@ -71,8 +75,8 @@ func stateOf(s collector.Status, now time.Time) (word, class string) {
 		return "failing, data expired", "bad"
 	case s.Err != nil:
 		return "failing, last data shown", "warn"
-	case s.Invalid > 0:
-		return "fresh, items left out", "warn"
+	case s.Invalid.Items > 0:
+		return "fresh, invalid items", "warn"
 	default:
 		return "fresh", "good"
 	}

@@ -1,9 +1,10 @@
-// Package web is what the exporter serves besides the metrics: the landing page,
-// health and readiness, reload, and service discovery of the rented servers. It
-// reads what the collectors have; it never asks the API.
+// Package web serves everything besides the metrics: the landing page, health and
+// readiness, reload, and service discovery of the rented servers. It reads the data
+// of the collectors and never makes a request to the API.
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	cleanPath "path"
@@ -11,9 +12,9 @@ import (
 	"server_rental_exporter/collector"
 )
 
-// Collectors is what the pages read.
+// Collectors is the data that the pages show.
 type Collectors interface {
-	Status() []collector.Status
+	Health() []collector.Health
 	Ready() bool
 	ActiveServers(account string) ([]collector.Server, error)
 }
@@ -21,14 +22,14 @@ type Collectors interface {
 // Options say what is served.
 type Options struct {
 	Version     string        // shown on the landing page
-	API         func() string // where the data comes from at present, in words for people
+	API         func() string // where the data comes from, in words
 	MetricsPath string        // path of Metrics
 	Metrics     http.Handler  // the exposition
 
-	// Reload reads the configuration again and returns why it was refused. Where it
-	// is nil, POST /-/reload is forbidden.
-	Reload func() error
-	// Discovery serves /sd/servers, which tells addresses.
+	// Reload reads the configuration again and returns why that failed. Where it is
+	// nil, POST /-/reload is forbidden.
+	Reload func(context.Context) error
+	// Discovery serves /sd/servers, which exposes addresses.
 	Discovery bool
 }
 
@@ -52,7 +53,7 @@ func CheckMetricsPath(path string) error {
 	}
 	for _, c := range path {
 		if c <= ' ' || c > '~' || c == '{' || c == '}' || c == '?' || c == '#' || c == '%' {
-			return fmt.Errorf("%q: has a character that does not belong into a path", path)
+			return fmt.Errorf("%q: has a character that is not allowed in a path", path)
 		}
 	}
 	return nil
@@ -70,7 +71,7 @@ func Handler(c Collectors, o Options) http.Handler {
 	return harden(mux)
 }
 
-// harden sets the headers that keep a browser from making more of an answer than it is.
+// harden sets headers that restrict what a browser does with an answer.
 func harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -114,15 +115,15 @@ func ready(c Collectors) http.Handler {
 	})
 }
 
-func reload(do func() error) http.Handler {
+func reload(do func(context.Context) error) http.Handler {
 	if do == nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "reloading over HTTP is off; start with --web.enable-lifecycle", http.StatusForbidden)
 		})
 	}
-	return methods(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if err := do(); err != nil {
-			http.Error(w, fmt.Sprintf("the configuration was refused and the running one stays:\n%v", err), http.StatusInternalServerError)
+	return methods(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := do(r.Context()); err != nil {
+			http.Error(w, fmt.Sprintf("reload failed, keeping current configuration:\n%v", err), http.StatusInternalServerError)
 			return
 		}
 		fmt.Fprintln(w, "configuration reloaded.")

@@ -1,4 +1,4 @@
-package main
+package exporter
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 
 // demo is a simulated provider in this process, on a loopback address.
 type demo struct {
-	sim    *simulator.Simulator
-	server *http.Server
-	base   *url.URL
-	living sync.WaitGroup
+	sim     *simulator.Simulator
+	server  *http.Server
+	base    *url.URL
+	running sync.WaitGroup
 }
 
-// demoAccounts are the names of the accounts that a demo has.
+// demoAccounts are the names of the accounts of a demo.
 func demoAccounts() []string { return []string{"main", "lab"} }
 
 func demoToken(account string) string { return "demo-token-of-" + account }
@@ -47,20 +47,20 @@ func startDemo(ctx context.Context) (*demo, error) {
 	return d, nil
 }
 
-// live makes the world move until ctx ends.
-func (d *demo) live(ctx context.Context) {
-	d.living.Go(func() { d.sim.Live(ctx) })
+// run changes the simulated data until ctx ends.
+func (d *demo) run(ctx context.Context) {
+	d.running.Go(func() { d.sim.Live(ctx) })
 }
 
 func (d *demo) close() {
-	d.living.Wait()
+	d.running.Wait()
 	_ = d.server.Close() // its listener is gone either way
 }
 
-// fill puts the simulated API and its accounts into a configuration.
-func (d *demo) fill(cfg *config.Config) {
+// applyTo sets the simulated API and its accounts in a configuration.
+func (d *demo) applyTo(cfg *config.Config) {
 	cfg.API.BaseURL = d.base
-	cfg.API.HTTP = promconfig.HTTPClientConfig{} // no proxy stands before this process
+	cfg.API.HTTP = promconfig.HTTPClientConfig{} // the API is in this process: no proxy
 	cfg.Accounts = nil
 	for _, account := range demoAccounts() {
 		cfg.Accounts = append(cfg.Accounts, config.Account{Name: account, Token: promconfig.Secret(demoToken(account))})

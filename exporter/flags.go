@@ -1,4 +1,4 @@
-package main
+package exporter
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
@@ -17,7 +16,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
 	"server_rental_exporter/config"
-	"server_rental_exporter/internal/web"
+	"server_rental_exporter/web"
 )
 
 // options are the flags.
@@ -30,38 +29,42 @@ type options struct {
 	once          bool
 	logLevel      string
 	logFormat     string
-	unknown       []error // flags that there are not
+	unknown       []error // flags that do not exist
 }
 
-// What --log.level and --log.format may be.
+// The values of --log.level and --log.format.
 func logLevels() []string  { return []string{"debug", "info", "warn", "error"} }
 func logFormats() []string { return []string{"logfmt", "json"} }
 
-// parse reads the command line. What the flags' values are worth is load's business,
-// so that every fault of theirs is told at once.
+const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
+
+Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit. POST /-/reload needs --web.enable-lifecycle, /sd/servers needs --web.enable-service-discovery, and --web.systemd-socket takes the sockets from systemd.`
+
+// parse reads the command line. Values are validated in load, so that all errors are
+// reported together.
 func parse(args []string) (*options, error) {
-	app := kingpin.New(name, "Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. Scrapes are answered from data that was fetched in the background, within the API's rate limits.")
+	app := kingpin.New(name, description)
 	app.Version(version.Print(name))
 	app.HelpFlag.Short('h')
 	app.UsageWriter(os.Stdout)
-	app.UsageFuncs(template.FuncMap{"FlagsToTwoColumns": flagRows})
-	o := &options{Flags: config.AddFlags(app, specs())}
+	o := &options{Flags: config.AddFlags(app, collectorSpecs())}
 	app.Flag("once", "Fetch everything once, print the metrics and exit; status 1 where a collector failed. For cron and the textfile collector.").BoolVar(&o.once)
 	o.web = kingpinflag.AddFlags(app, ":10170")
 	app.Flag("web.telemetry-path", "Path under which the metrics are served.").Default("/metrics").StringVar(&o.telemetryPath)
 	app.Flag("web.enable-lifecycle", "Allow POST /-/reload.").BoolVar(&o.lifecycle)
-	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which tells the servers' addresses.").BoolVar(&o.discovery)
+	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which exposes the servers' addresses.").BoolVar(&o.discovery)
 	app.Flag("log.level", "Only log messages of this severity or above: "+strings.Join(logLevels(), ", ")+".").Default("info").StringVar(&o.logLevel)
 	app.Flag("log.format", "Format of log messages: "+strings.Join(logFormats(), ", ")+".").Default("logfmt").StringVar(&o.logFormat)
-	args, o.unknown = sift(app, args)
+	args, o.unknown = rejectUnknownFlags(app, args)
 	if _, err := app.Parse(args); err != nil {
 		return nil, errors.Join(append(o.unknown, fmt.Errorf("command line: %w; try --help", err))...)
 	}
 	return o, nil
 }
 
-// sift takes out the flags that there are not: kingpin would tell of the first only.
-func sift(app *kingpin.Application, args []string) (known []string, unknown []error) {
+// rejectUnknownFlags separates flags that do not exist: kingpin would report only the
+// first.
+func rejectUnknownFlags(app *kingpin.Application, args []string) (known []string, unknown []error) {
 	for i, arg := range args {
 		if arg == "--" {
 			return append(known, args[i:]...), unknown
@@ -77,29 +80,7 @@ func sift(app *kingpin.Application, args []string) (known []string, unknown []er
 	return known, unknown
 }
 
-// flagRows lists the flags for --help. Kingpin writes [no-] before every switch;
-// here only collectors are worth switching off.
-func flagRows(flags []*kingpin.FlagModel) [][2]string {
-	var rows [][2]string
-	for _, f := range flags {
-		if f.Hidden {
-			continue
-		}
-		left := "    --" + f.Name
-		switch {
-		case f.Short != 0:
-			left = fmt.Sprintf("-%c, --%s", f.Short, f.Name)
-		case strings.HasPrefix(f.Name, "collector."):
-			left = "    --[no-]" + f.Name
-		case !f.IsBoolFlag():
-			left += "=" + f.FormatPlaceHolder()
-		}
-		rows = append(rows, [2]string{left, f.HelpWithEnvar()})
-	}
-	return rows
-}
-
-// load returns the configuration, or every fault of it and of the other flags.
+// load returns the configuration, or all errors in it and in the other flags.
 func (o *options) load(getenv func(string) string) (*config.Config, error) {
 	cfg, err := o.Load(getenv)
 	errs := slices.Concat(o.unknown, []error{
@@ -121,7 +102,7 @@ func oneOf(flag, value string, values []string) error {
 	return fmt.Errorf("%s: %q: must be one of %s", flag, value, strings.Join(values, ", "))
 }
 
-// checkAddresses finds addresses at which nothing can listen.
+// checkAddresses returns errors for addresses that cannot be listened on.
 func (o *options) checkAddresses() []error {
 	if *o.web.WebSystemdSocket {
 		return nil // they are not used
@@ -132,7 +113,7 @@ func (o *options) checkAddresses() []error {
 			continue
 		}
 		_, port, err := net.SplitHostPort(address)
-		if _, bad := strconv.ParseUint(port, 10, 16); errors.Is(bad, strconv.ErrRange) { // it may also be a service's name
+		if _, bad := strconv.ParseUint(port, 10, 16); errors.Is(bad, strconv.ErrRange) { // a service name is valid too
 			err = fmt.Errorf("address %s: the port must be at most 65535", address)
 		}
 		if err != nil {
@@ -142,17 +123,19 @@ func (o *options) checkAddresses() []error {
 	return errs
 }
 
-func printCost(w io.Writer, cfg *config.Config) {
-	fmt.Fprintln(w, "The configuration is sound. It costs, in requests per minute:")
-	for _, c := range cfg.RequestRates(specs()) {
+// printRequestRates prints that the configuration is valid, and the requests that it
+// causes.
+func printRequestRates(w io.Writer, cfg *config.Config) {
+	fmt.Fprintln(w, "configuration OK; requests per minute:")
+	for _, r := range cfg.RequestRates(collectorSpecs()) {
 		scope := "public"
-		if c.Account != "" {
-			scope = "account " + c.Account
+		if r.Account != "" {
+			scope = "account " + r.Account
 		}
-		fmt.Fprintf(w, "  %s: %.1f", scope, c.PerMinute)
-		if c.MaxPerMinute > c.PerMinute {
-			fmt.Fprintf(w, " (up to %.1f with a long history)", c.MaxPerMinute)
+		fmt.Fprintf(w, "  %s: %.1f", scope, r.PerMinute)
+		if r.MaxPerMinute > r.PerMinute {
+			fmt.Fprintf(w, " (up to %.1f with a long history)", r.MaxPerMinute)
 		}
-		fmt.Fprintf(w, " of %d\n", c.Limit)
+		fmt.Fprintf(w, " of %d\n", r.Limit)
 	}
 }

@@ -19,11 +19,11 @@ type targetGroup struct {
 }
 
 // discovery serves each active server as a target. Prometheus keeps its last list
-// when it gets an error, so an error is better than a list that is not whole.
+// after an error, so an error is better than a partial list.
 func discovery(c Collectors, enabled bool) http.Handler {
 	if !enabled {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "service discovery tells the servers' addresses and is off; start with --web.enable-service-discovery", http.StatusForbidden)
+			http.Error(w, "service discovery exposes the servers' addresses and is off; start with --web.enable-service-discovery", http.StatusForbidden)
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,238 @@
+// Package exporter is the program: flags, wiring, reload, the demo and the server.
+// Tests run it without a process of its own.
+package exporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/version"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+
+	"server_rental_exporter/config"
+	"server_rental_exporter/web"
+)
+
+const name = "server_rental_exporter"
+
+// Environment is what Run needs of the process around it.
+type Environment struct {
+	Args           []string
+	Getenv         func(string) string
+	Stdout, Stderr io.Writer
+	Hangup         <-chan os.Signal // reloads the configuration
+	Timeouts       Timeouts
+}
+
+// Timeouts of the server; zero means the default.
+type Timeouts struct {
+	Drain      time.Duration // for requests in progress at shutdown; 20 s
+	ReadHeader time.Duration // for the header of a request; 10 s
+	TokenPoll  time.Duration // from one comparison of the token files to the next; 5 s
+}
+
+// Run is the whole program; it returns the exit status. It shuts down when ctx ends.
+func Run(ctx context.Context, env Environment) int {
+	o, err := parse(env.Args)
+	if err != nil {
+		fmt.Fprintln(env.Stderr, err)
+		return 1
+	}
+	cfg, err := o.load(env.Getenv)
+	if err != nil {
+		fmt.Fprintln(env.Stderr, err)
+		return 1
+	}
+	if o.Check() {
+		printRequestRates(env.Stdout, cfg)
+		return 0
+	}
+	logger := newLogger(env.Stderr, o.logLevel, o.logFormat)
+	e, err := newExporter(ctx, o, env, logger, cfg)
+	if err != nil {
+		level.Error(logger).Log("msg", "start failed", "err", err)
+		return 1
+	}
+	defer e.close()
+	if o.once {
+		err = e.once(ctx, env.Stdout)
+	} else {
+		err = e.serve(ctx, env.Hangup)
+	}
+	if err != nil {
+		level.Error(logger).Log("msg", "exporter stopped", "err", err)
+		return 1
+	}
+	return 0
+}
+
+// exporter is the running program.
+type exporter struct {
+	*Pipeline
+	options  *options
+	getenv   func(string) string
+	timeouts Timeouts
+	logger   log.Logger
+	demo     *demo // nil without --demo
+
+	config   atomic.Pointer[config.Config] // in force
+	reloads  chan chan error               // requests for a reload, each with its reply
+	reloadOK prometheus.Gauge
+	reloaded prometheus.Gauge
+}
+
+// newExporter wires everything; nothing is fetched or served yet.
+func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
+	e := &exporter{
+		options: o, getenv: env.Getenv, timeouts: env.Timeouts, logger: logger, reloads: make(chan chan error),
+		reloadOK: newGauge(reloadSuccessful), reloaded: newGauge(reloadTime),
+	}
+	if o.Demo() {
+		d, err := startDemo(ctx)
+		if err != nil {
+			return nil, err
+		}
+		e.demo = d
+		e.demo.applyTo(cfg)
+	}
+	settings, err := apiSettings(cfg)
+	if err != nil {
+		e.close()
+		return nil, err
+	}
+	e.Pipeline = NewPipeline(logger, name+"/"+version.Version, settings)
+	if env.Timeouts.TokenPoll > 0 {
+		e.Set.TokenPollInterval = env.Timeouts.TokenPoll
+	}
+	e.selfRegistry.MustRegister(e.reloadOK, e.reloaded, newBuildInfo())
+	e.recordReload(cfg)
+	return e, nil
+}
+
+func (e *exporter) close() {
+	if e.demo != nil {
+		e.demo.close()
+	}
+}
+
+// once fetches everything and prints it. The error says what failed; it is missing
+// from the output.
+func (e *exporter) once(ctx context.Context, w io.Writer) error {
+	failed := e.Set.Once(ctx, collectorConfig(e.config.Load()))
+	e.Publisher.Publish()
+	families, err := e.gatherer().Gather()
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
+			return fmt.Errorf("output: %w", err)
+		}
+	}
+	return errors.Join(failed, err)
+}
+
+// serve collects and serves until ctx ends, and then completes requests in progress.
+func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
+	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Info(), "build", version.BuildContext())
+	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer e.Wait()
+	defer stop()
+	if e.demo != nil {
+		e.demo.run(runCtx)
+		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", pageURL(e.options.web))
+	}
+	e.Start(runCtx)
+	e.Set.ApplyConfig(runCtx, collectorConfig(e.config.Load()))
+
+	server := e.newServer(e.handler())
+	failed := make(chan error, 1)
+	go func() { failed <- toolkit.ListenAndServe(server, e.options.web, newSlogger(e.logger)) }()
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case <-hangup:
+			e.reload(runCtx)
+		case reply := <-e.reloads:
+			reply <- e.reload(runCtx)
+		case <-ctx.Done():
+			level.Info(e.logger).Log("msg", "shutting down")
+			return e.drain(runCtx, server)
+		}
+	}
+}
+
+// handler serves all paths.
+func (e *exporter) handler() http.Handler {
+	o := web.Options{
+		Version: version.Info(), API: e.apiDescription, MetricsPath: e.options.telemetryPath, Metrics: e.MetricsHandler(),
+		Discovery: e.options.discovery,
+	}
+	if e.options.lifecycle {
+		o.Reload = e.requestReload
+	}
+	return web.Handler(e.Set, o)
+}
+
+// apiDescription says in words where the data comes from.
+func (e *exporter) apiDescription() string {
+	if e.demo != nil {
+		return "a simulated provider (--demo)"
+	}
+	return e.config.Load().API.BaseURL.Host
+}
+
+func (e *exporter) newServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: orDefault(e.timeouts.ReadHeader, 10*time.Second),
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          newErrorLog(e.logger),
+	}
+}
+
+// drain shuts the server down: no new connections, and time for requests in progress.
+func (e *exporter) drain(ctx context.Context, server *http.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, orDefault(e.timeouts.Drain, 20*time.Second))
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		return errors.Join(fmt.Errorf("shutdown: %w", err), server.Close())
+	}
+	return nil
+}
+
+func orDefault(d, fallback time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return fallback
+}
+
+// pageURL is the landing page's URL for a browser on this machine; empty where it is
+// not known.
+func pageURL(flags *toolkit.FlagConfig) string {
+	scheme := "http"
+	if *flags.WebConfigFile != "" {
+		scheme = "https"
+	}
+	host, port, err := net.SplitHostPort((*flags.WebListenAddresses)[0])
+	if err != nil || *flags.WebSystemdSocket {
+		return ""
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port) + "/"
+}

@@ -1,0 +1,117 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+
+	"github.com/go-kit/log/level"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/config"
+	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/rentalapi"
+)
+
+// requestReload has serve reload the configuration and returns why that failed.
+func (e *exporter) requestReload(ctx context.Context) error {
+	reply := make(chan error, 1)
+	select {
+	case e.reloads <- reply:
+		return <-reply
+	case <-ctx.Done():
+		return errors.New("shutting down")
+	}
+}
+
+// reload reads the configuration again and puts it in force, or returns why not.
+func (e *exporter) reload(ctx context.Context) error {
+	cfg, err := e.options.load(e.getenv)
+	var settings rentalapi.Settings
+	if err == nil {
+		if e.demo != nil {
+			e.demo.applyTo(cfg)
+		}
+		settings, err = apiSettings(cfg)
+	}
+	if err != nil {
+		e.reloadOK.Set(0)
+		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
+		return err
+	}
+	e.Client.ApplySettings(settings)
+	e.Set.ApplyConfig(ctx, collectorConfig(cfg))
+	e.recordReload(cfg)
+	level.Info(e.logger).Log("msg", "configuration reloaded")
+	return nil
+}
+
+// recordReload makes a configuration that was loaded the one in force.
+func (e *exporter) recordReload(cfg *config.Config) {
+	e.config.Store(cfg)
+	e.reloadOK.Set(1)
+	e.reloaded.SetToCurrentTime()
+	e.warnTokenPermissions(cfg)
+}
+
+// apiSettings returns how requests to the API are made.
+func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
+	transport, err := rentalapi.NewTransport(cfg.API.HTTP)
+	if err != nil {
+		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
+	}
+	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
+	for _, r := range cfg.RequestRates(collectorSpecs()) {
+		if r.Account != "" {
+			limits.AccountBulk = max(1, limits.Account-int(math.Ceil(r.MaxPerMinute)))
+		}
+	}
+	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
+}
+
+// collectorConfig returns what is to be collected.
+func collectorConfig(cfg *config.Config) collector.Config {
+	c := collector.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}}
+	for name, s := range cfg.Collectors {
+		if s.Enabled {
+			c.Collectors[name] = refresh.Settings{Interval: s.Interval, MaxAge: s.MaxAge}
+		}
+	}
+	for _, a := range cfg.Accounts {
+		account := collector.Account{Name: a.Name, Identity: "file " + a.TokenFile}
+		if a.TokenFile == "" {
+			token := string(a.Token)
+			account.Identity = "environment"
+			account.Token = func() (string, error) { return token, nil }
+		} else {
+			account.Token = func() (string, error) { return config.ReadToken(a.TokenFile) }
+		}
+		c.Accounts = append(c.Accounts, account)
+	}
+	return c
+}
+
+// othersMask are the permissions to read, write or run a file that every user of the
+// machine has. The group's are not warned about: Kubernetes gives a secret to a pod's
+// group.
+const othersMask = 0o007
+
+// warnTokenPermissions warns about token files that every user of the machine can
+// read.
+func (e *exporter) warnTokenPermissions(cfg *config.Config) {
+	if runtime.GOOS == "windows" { // where these bits mean nothing
+		return
+	}
+	for _, a := range cfg.Accounts {
+		if a.TokenFile == "" {
+			continue
+		}
+		info, err := os.Stat(a.TokenFile) // follows links, as reading does
+		if err == nil && info.Mode().Perm()&othersMask != 0 {
+			level.Warn(e.logger).Log("msg", "token file can be read by others", "account", a.Name, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
+		}
+	}
+}

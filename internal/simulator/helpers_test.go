@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/internal/pipenet"
+	"server_rental_exporter/internal/memnet"
 )
 
 const token = "token-of-main"
@@ -44,7 +44,7 @@ func (w failingWriter) Write(p []byte) (int, error) {
 // serveInMemory gives a client whose every address is the simulator.
 func serveInMemory(t *testing.T, s *Simulator) (*http.Client, *http.Server) {
 	t.Helper()
-	l := pipenet.Listen()
+	l := memnet.Listen()
 	server := &http.Server{Handler: s, ErrorLog: log.New(failingWriter{t}, "", 0)}
 	go func() { _ = server.Serve(l) }()
 	transport := &http.Transport{DialContext: l.Dial}

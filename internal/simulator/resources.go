@@ -119,7 +119,7 @@ func statusOf(v view) any {
 func route(c *call) (res resource, id string, known bool) {
 	name, rest, nested := strings.Cut(strings.TrimPrefix(c.path, "/"), "/")
 	i := slices.IndexFunc(resources, func(r resource) bool { return r.name == name })
-	if !c.inside || i < 0 {
+	if !c.inPrefix || i < 0 {
 		return resource{}, "", false
 	}
 	if !nested {
@@ -173,7 +173,7 @@ func (s *Simulator) list(v view, r resource) answer {
 	if r.pageSize > 0 || len(v.query) > 0 {
 		return enveloped(encode(notNull(shown)), meta)
 	}
-	return enveloped(s.whole(listOf{v.account, r.name}, shown), meta)
+	return enveloped(s.whole(listKey{v.account, r.name}, shown), meta)
 }
 
 // enveloped copies data that is JSON already rather than have it checked and
@@ -185,7 +185,7 @@ func enveloped(data []byte, meta Object) answer {
 
 // whole remembers the JSON of a list that is always sent as a whole: thousands
 // of servers are not encoded anew for every request.
-func (s *Simulator) whole(key listOf, list []Object) []byte {
+func (s *Simulator) whole(key listKey, list []Object) []byte {
 	if _, known := s.encoded[key]; !known {
 		s.encoded[key] = encode(notNull(list))
 	}

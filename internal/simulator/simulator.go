@@ -223,6 +223,27 @@ func (s *Simulator) content(c *call, res resource, account *Account, id string) 
 	return success(Object{"data": item})
 }
 
+// Body returns the body of the correct answer to a GET request of a path
+// ("/plans/epyc-9654") with a query. Nothing is logged, counted or faulty. It
+// panics if that answer is an error.
+func (s *Simulator) Body(pathAndQuery, token string) string {
+	u, err := url.Parse(s.prefix + pathAndQuery)
+	if err != nil {
+		panic("simulator: " + err.Error())
+	}
+	c := s.newCall(&http.Request{Method: http.MethodGet, URL: u})
+	res, id, known := route(c)
+	account := s.account(token)
+	if !known || res.private && account == nil {
+		panic("simulator: no answer to " + pathAndQuery)
+	}
+	a := s.content(c, res, account, id)
+	if a.status != http.StatusOK {
+		panic("simulator: " + pathAndQuery + ": " + string(a.body))
+	}
+	return string(a.body)
+}
+
 // freshness is the stamp of a snapshot: a provider that caches for age makes a
 // new one when the old one has run out or the data has changed.
 func (s *Simulator) freshness(age time.Duration) string {

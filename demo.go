@@ -49,7 +49,7 @@ func startDemo(ctx context.Context) (*demo, error) {
 
 // live makes the world move until ctx ends.
 func (d *demo) live(ctx context.Context) {
-	d.living.Go(func() { d.sim.Live(ctx) })
+	d.living.Go(func() { d.sim.Run(ctx) })
 }
 
 func (d *demo) close() {

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// The longest histories that Live keeps, weeks of it. Older entries are
-// dropped, which a real ledger never does.
+// Lengths of the histories that Run keeps, enough for weeks. It drops older
+// entries, which a real provider never does.
 const (
-	mostTransactions = 10_000
-	mostTopups       = 2_000
+	maxTransactions = 10_000
+	maxTopups       = 2_000
 )
 
-// Live makes the world move until ctx ends: plans sell out and return, prices
-// move a little, balances fall and are topped up, servers renew, components
-// degrade and recover. Events are some tens of seconds to a few minutes apart
-// and the same in every run. Lists stay bounded however long it runs.
-func (s *Simulator) Live(ctx context.Context) {
-	l := newLife(time.Now())
+// Run simulates activity until ctx ends: plans sell out and return, prices
+// change slightly, balances are spent and topped up, servers renew, components
+// degrade and recover. Events follow each other within seconds to minutes, in
+// the same order in every run. The length of all lists is limited.
+func (s *Simulator) Run(ctx context.Context) {
+	a := newActivity(time.Now())
 	for {
-		next := l.next()
+		next := a.next()
 		timer := time.NewTimer(time.Until(next.due))
 		select {
 		case <-timer.C:
@@ -32,94 +32,93 @@ func (s *Simulator) Live(ctx context.Context) {
 			return
 		}
 		s.Change(func(w *World) {
-			next.happen(w, time.Now())
-			settle(w)
+			next.apply(w, time.Now())
+			recompute(w)
 		})
-		next.due = time.Now().Add(l.about(next.every))
+		next.due = time.Now().Add(a.jitter(next.every))
 	}
 }
 
-// life is the chance in a moving world.
-type life struct {
-	rand   *rand.Rand
-	events []*event
-	prices map[string][2]int // cents a plan cost at first, in USD and EUR: prices stay near
+// activity generates random events. Its seed is fixed.
+type activity struct {
+	rand       *rand.Rand
+	events     []*event
+	basePrices map[string][2]int // first price of each plan in cents, USD and EUR
 }
 
 type event struct {
-	every  time.Duration // on average
-	happen func(w *World, now time.Time)
-	due    time.Time
+	every time.Duration // mean interval
+	apply func(w *World, now time.Time)
+	due   time.Time
 }
 
-func newLife(now time.Time) *life {
-	l := &life{rand: rand.New(rand.NewPCG(11, 15)), prices: map[string][2]int{}}
-	l.events = []*event{
-		{every: 100 * time.Second, happen: l.stock},
-		{every: 4 * time.Minute, happen: l.price},
-		{every: 4 * time.Minute, happen: l.charge},
-		{every: 30 * time.Second, happen: l.topups},
-		{every: 12 * time.Minute, happen: l.order},
-		{every: 2 * time.Minute, happen: l.incident},
-		{every: 11 * time.Minute, happen: l.maintenance},
+func newActivity(now time.Time) *activity {
+	a := &activity{rand: rand.New(rand.NewPCG(11, 15)), basePrices: map[string][2]int{}}
+	a.events = []*event{
+		{every: 100 * time.Second, apply: a.stock},
+		{every: 4 * time.Minute, apply: a.price},
+		{every: 4 * time.Minute, apply: a.charge},
+		{every: 30 * time.Second, apply: a.topups},
+		{every: 12 * time.Minute, apply: a.order},
+		{every: 2 * time.Minute, apply: a.incident},
+		{every: 11 * time.Minute, apply: a.maintenance},
 	}
-	for _, e := range l.events {
-		e.due = now.Add(l.about(e.every) / 2)
+	for _, e := range a.events {
+		e.due = now.Add(a.jitter(e.every) / 2)
 	}
-	return l
+	return a
 }
 
-func (l *life) next() *event {
-	return slices.MinFunc(l.events, func(a, b *event) int { return a.due.Compare(b.due) })
+func (a *activity) next() *event {
+	return slices.MinFunc(a.events, func(x, y *event) int { return x.due.Compare(y.due) })
 }
 
-// about is a time from half of d to one and a half of it.
-func (l *life) about(d time.Duration) time.Duration {
-	return d/2 + time.Duration(l.rand.Int64N(int64(d)))
+// jitter returns a duration between 0.5 and 1.5 times d.
+func (a *activity) jitter(d time.Duration) time.Duration {
+	return d/2 + time.Duration(a.rand.Int64N(int64(d)))
 }
 
-// chance is true in so many of a hundred cases.
-func (l *life) chance(percent int) bool { return l.rand.IntN(100) < percent }
+// chance returns true with a probability in percent.
+func (a *activity) chance(percent int) bool { return a.rand.IntN(100) < percent }
 
-func (l *life) pick(list []Object) (Object, bool) {
+func (a *activity) pick(list []Object) (Object, bool) {
 	if len(list) == 0 {
 		return nil, false
 	}
-	return list[l.rand.IntN(len(list))], true
+	return list[a.rand.IntN(len(list))], true
 }
 
-// stock keeps two to six plans sold out.
-func (l *life) stock(w *World, _ time.Time) {
-	gone := keep(w.Plans, func(p Object) bool { return !inStock(p) })
-	sells := len(gone) < 2 || len(gone) < 6 && l.chance(50)
-	if !sells {
-		p, _ := l.pick(gone)
+// stock sells out a plan or restocks one: two to six plans are sold out.
+func (a *activity) stock(w *World, _ time.Time) {
+	soldOut := filter(w.Plans, func(p Object) bool { return !inStock(p) })
+	if len(soldOut) >= 6 || len(soldOut) >= 2 && !a.chance(50) {
+		p, _ := a.pick(soldOut)
 		put(p, true, "availability", "in_stock")
 		return
 	}
-	if p, found := l.pick(keep(w.Plans, inStock)); found {
+	if p, found := a.pick(filter(w.Plans, inStock)); found {
 		put(p, false, "availability", "in_stock")
 	}
 }
 
-// price moves one plan within five percent of what it cost at first.
-func (l *life) price(w *World, _ time.Time) {
-	p, found := l.pick(w.Plans)
+// price changes the price of one plan within five percent of its first price.
+func (a *activity) price(w *World, _ time.Time) {
+	p, found := a.pick(w.Plans)
 	if !found {
 		return
 	}
-	first, known := l.prices[text(p, "id")]
+	base, known := a.basePrices[text(p, "id")]
 	if !known {
-		first = [2]int{cents(p, "price", "monthly", "usd"), cents(p, "price", "monthly", "eur")}
-		l.prices[text(p, "id")] = first
+		base = [2]int{cents(p, "price", "monthly", "usd"), cents(p, "price", "monthly", "eur")}
+		a.basePrices[text(p, "id")] = base
 	}
-	percent := 95 + l.rand.IntN(11)
-	put(p, money(first[0]*percent/100), "price", "monthly", "usd")
-	put(p, money(first[1]*percent/100), "price", "monthly", "eur")
+	percent := 95 + a.rand.IntN(11)
+	put(p, money(base[0]*percent/100), "price", "monthly", "usd")
+	put(p, money(base[1]*percent/100), "price", "monthly", "eur")
 }
 
-// eachAccount calls f for every account, always in the same order: the course of
-// events must not hang on the order of a map.
+// eachAccount calls f for every account in order of the tokens, so that events
+// are the same in every run.
 func eachAccount(w *World, f func(a *Account)) {
 	for _, token := range slices.Sorted(maps.Keys(w.Accounts)) {
 		if a := w.Accounts[token]; a != nil {
@@ -128,106 +127,109 @@ func eachAccount(w *World, f func(a *Account)) {
 	}
 }
 
-// charge takes a small part of the balance, so that a balance that is topped
-// up for weeks neither grows nor falls without end.
-func (l *life) charge(w *World, now time.Time) {
-	eachAccount(w, func(a *Account) {
-		if amount := a.balance() * (5 + l.rand.IntN(15)) / 1000; amount > 0 {
-			a.book("usage", -amount, "Traffic and backups", nil, now)
+// charge spends a part of each balance. The amount is a proportion, so that the
+// balance stays within limits over weeks.
+func (a *activity) charge(w *World, now time.Time) {
+	eachAccount(w, func(account *Account) {
+		if amount := account.balance() * (5 + a.rand.IntN(15)) / 1000; amount > 0 {
+			account.addTransaction("usage", -amount, "Traffic and backups", nil, now)
 		}
-		a.renew(now)
-		a.Transactions = a.Transactions[:min(len(a.Transactions), mostTransactions)]
+		account.renew(now)
+		account.Transactions = account.Transactions[:min(len(account.Transactions), maxTransactions)]
 	})
 }
 
-// topups moves every open top-up on.
-func (l *life) topups(w *World, now time.Time) {
-	eachAccount(w, func(a *Account) {
-		for _, t := range a.Topups {
+// topups advances every top-up that is not closed.
+func (a *activity) topups(w *World, now time.Time) {
+	eachAccount(w, func(account *Account) {
+		for _, t := range account.Topups {
 			switch text(t, "status") {
 			case "pending":
-				l.await(t, now)
+				a.awaitPayment(t, now)
 			case "confirming":
-				l.confirm(a, t, now)
+				a.confirm(account, t, now)
 			}
 		}
 	})
 }
 
-// await lets a payment come in, unless it is too late for it.
-func (l *life) await(t Object, now time.Time) {
+// awaitPayment advances a pending top-up: the payment arrives, or it expires or
+// is canceled.
+func (a *activity) awaitPayment(t Object, now time.Time) {
 	locked, err := time.Parse(time.RFC3339, text(t, "payment", "rate_locked_until"))
 	switch {
 	case err == nil && !now.Before(locked):
 		closeTopup(t, "expired")
-	case l.chance(8):
+	case a.chance(8):
 		confirmTopup(t, 0)
-	case l.chance(1):
+	case a.chance(1):
 		closeTopup(t, "canceled")
 	}
 }
 
-func (l *life) confirm(a *Account, t Object, now time.Time) {
+// confirm advances a top-up whose payment was seen.
+func (a *activity) confirm(account *Account, t Object, now time.Time) {
 	needed := int(number(t, "confirmations_needed"))
 	reached := int(number(t, "confirmations")) + max(needed/4, 1)
 	switch {
 	case reached >= needed:
-		a.credit(t, now)
-	case l.chance(1):
+		account.credit(t, now)
+	case a.chance(1):
 		closeTopup(t, "failed")
 	default:
 		confirmTopup(t, reached)
 	}
 }
 
-// order asks for a new top-up where none awaits its payment.
-func (l *life) order(w *World, now time.Time) {
-	eachAccount(w, func(a *Account) {
-		if count(a.Topups, func(t Object) bool { return text(t, "status") == "pending" }) > 0 {
+// order creates a top-up for each account that has no pending one.
+func (a *activity) order(w *World, now time.Time) {
+	eachAccount(w, func(account *Account) {
+		if count(account.Topups, func(t Object) bool { return text(t, "status") == "pending" }) > 0 {
 			return
 		}
-		amount := 25_00 * (1 + l.rand.IntN(6))
-		c := coins()[l.rand.IntN(2)]
-		t := newTopup(ident("tu", text(a.Account, "id"), now.UnixNano()), amount, c, now)
-		a.Topups = slices.Insert(a.Topups, 0, t)
-		a.Topups = a.Topups[:min(len(a.Topups), mostTopups)]
+		amount := 25_00 * (1 + a.rand.IntN(6))
+		c := coins()[a.rand.IntN(2)]
+		t := newTopup(makeID("tu", text(account.Account, "id"), now.UnixNano()), amount, c, now)
+		account.Topups = slices.Insert(account.Topups, 0, t)
+		account.Topups = account.Topups[:min(len(account.Topups), maxTopups)]
 	})
 }
 
-// incident has a component degrade now and then, and recover soon.
-func (l *life) incident(w *World, now time.Time) {
-	var well, ill []component
+// incident lets a component degrade or recover. At most three are degraded.
+func (a *activity) incident(w *World, now time.Time) {
+	var operational, degraded []component
 	for _, c := range components(w.Status) {
 		if c.states[c.name] == "operational" {
-			well = append(well, c)
+			operational = append(operational, c)
 			continue
 		}
-		ill = append(ill, c)
+		degraded = append(degraded, c)
 	}
 	switch {
-	case len(ill) > 0 && l.chance(50):
-		c := ill[l.rand.IntN(len(ill))]
+	case len(degraded) > 0 && a.chance(50):
+		c := degraded[a.rand.IntN(len(degraded))]
 		c.states[c.name] = "operational"
-	case len(ill) < 3 && len(well) > 0 && l.chance(20):
-		c := well[l.rand.IntN(len(well))]
-		c.states[c.name] = []string{"degraded", "degraded", "outage"}[l.rand.IntN(3)]
+	case len(degraded) < 3 && len(operational) > 0 && a.chance(20):
+		c := operational[a.rand.IntN(len(operational))]
+		c.states[c.name] = []string{"degraded", "degraded", "outage"}[a.rand.IntN(3)]
 	}
 	summarize(w.Status, now)
 }
 
-func (l *life) maintenance(w *World, _ time.Time) {
+// maintenance schedules or ends a maintenance. At most two are scheduled.
+func (a *activity) maintenance(w *World, _ time.Time) {
 	scheduled := int(number(w.Status, "scheduled"))
 	switch {
-	case scheduled > 0 && l.chance(50):
+	case scheduled > 0 && a.chance(50):
 		put(w.Status, scheduled-1, "scheduled")
-	case scheduled < 2 && l.chance(40):
+	case scheduled < 2 && a.chance(40):
 		put(w.Status, scheduled+1, "scheduled")
 	}
 }
 
-// component is one state in the status, with the object that holds it.
+// component is one component of a location in the status.
 type component struct {
-	states Object
+	states Object // of all components of the location, by name
 	name   string
 }
 
@@ -243,8 +245,8 @@ func components(status Object) []component {
 	return list
 }
 
-// summarize has the totals follow the components: an incident for each that
-// does not operate, and the worst state as the overall one.
+// summarize recomputes the totals of the status: one incident for each component
+// that is not operational, and the worst state as the overall one.
 func summarize(status Object, now time.Time) {
 	overall, ongoing := "operational", 0
 	for _, c := range components(status) {

@@ -17,7 +17,7 @@ func liveFor(t *testing.T, s *Simulator, d time.Duration, look func()) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		s.Live(ctx)
+		s.Run(ctx)
 		close(ended)
 	}()
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -199,21 +199,21 @@ func TestLifeKeepsListsBounded(t *testing.T) {
 		s := withMain(Options{})
 		s.Change(func(w *World) {
 			a := w.Accounts[token]
-			a.Topups = Topups(mostTopups, time.Now())
-			a.Transactions = Transactions(mostTransactions, time.Now())
+			a.Topups = Topups(maxTopups, time.Now())
+			a.Transactions = Transactions(maxTransactions, time.Now())
 			put(a.Account, at(a.Transactions[0], "balance_after", "usd"), "balance", "usd")
 		})
 		var newest []any
 		liveFor(t, s, 6*time.Hour, func() {
 			s.Read(func(w *World) {
 				a := w.Accounts[token]
-				if len(a.Topups) > mostTopups || len(a.Transactions) > mostTransactions+10 {
+				if len(a.Topups) > maxTopups || len(a.Transactions) > maxTransactions+10 {
 					t.Errorf("%d top-ups and %d transactions are kept", len(a.Topups), len(a.Transactions))
 				}
 				newest = []any{a.Topups[0]["status"], a.Transactions[0]["id"]}
 			})
 		})
-		if newest[1].(int) < mostTransactions+50 {
+		if newest[1].(int) < maxTransactions+50 {
 			t.Errorf("the newest transaction is %v: not much has happened", newest[1])
 		}
 	})

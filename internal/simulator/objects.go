@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// at follows a path of keys into nested objects. It gives nil where the path
-// leads nowhere: the world may hold anything.
+// at returns the value at a path of keys in nested objects, nil if there is none.
 func at(o Object, path ...string) any {
 	var v any = o
 	for _, key := range path {
@@ -20,7 +19,7 @@ func at(o Object, path ...string) any {
 	return v
 }
 
-// put sets the value at a path whose parent exists, and else does nothing.
+// put sets the value at a path. It does nothing if the parent does not exist.
 func put(o Object, value any, path ...string) {
 	last := len(path) - 1
 	if parent, ok := at(o, path[:last]...).(Object); ok && parent != nil {
@@ -33,7 +32,7 @@ func text(o Object, path ...string) string {
 	return s
 }
 
-// number is the value at a path as a number, 0 where it is none.
+// number returns the value at a path as a number, 0 if it is not one.
 func number(o Object, path ...string) float64 {
 	switch n := at(o, path...).(type) {
 	case float64:
@@ -44,12 +43,12 @@ func number(o Object, path ...string) float64 {
 	return 0
 }
 
-// cents is an amount of money in whole cents, in which sums are exact.
+// cents returns an amount of money in whole cents, for exact sums.
 func cents(o Object, path ...string) int {
 	return int(math.Round(100 * number(o, path...)))
 }
 
-// money is an amount in cents as the API writes it.
+// money converts cents to an amount as sent by the API.
 func money(cents int) float64 { return float64(cents) / 100 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -64,24 +63,24 @@ func find(list []Object, id string) (Object, bool) {
 	return list[i], true
 }
 
-func keep(list []Object, wanted func(Object) bool) []Object {
-	var kept []Object
+func filter(list []Object, matches func(Object) bool) []Object {
+	var found []Object
 	for _, o := range list {
-		if wanted(o) {
-			kept = append(kept, o)
+		if matches(o) {
+			found = append(found, o)
 		}
 	}
-	return kept
+	return found
 }
 
-func count(list []Object, wanted func(Object) bool) int { return len(keep(list, wanted)) }
+func count(list []Object, matches func(Object) bool) int { return len(filter(list, matches)) }
 
 func inStock(plan Object) bool {
-	is, _ := at(plan, "availability", "in_stock").(bool)
-	return is
+	b, _ := at(plan, "availability", "in_stock").(bool)
+	return b
 }
 
-func offered(plan Object, location string) bool {
+func offeredAt(plan Object, location string) bool {
 	switch ids := at(plan, "availability", "locations").(type) {
 	case []string:
 		return slices.Contains(ids, location)

@@ -149,8 +149,7 @@ type answer struct {
 func (s *Simulator) answer(c *call) answer {
 	res, id, known := route(c)
 	if !known {
-		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+s.prefix+"/plans, /locations, /os, /status, "+
-			"/account, /topups, /transactions, /configurations, /ssh-keys and /servers")
+		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+s.prefix+strings.Join(endpoints(), ", "))
 	}
 	if res.private {
 		return s.answerAccount(c, res, id)
@@ -160,7 +159,7 @@ func (s *Simulator) answer(c *call) answer {
 
 func (s *Simulator) answerPublic(c *call, res resource, id string) answer {
 	q := s.public.take(c.host, time.Now())
-	a := tooMany(q)
+	a := rateLimited(q)
 	if q.admitted {
 		a = s.content(c, res, nil, id)
 	}
@@ -171,25 +170,25 @@ func (s *Simulator) answerPublic(c *call, res resource, id string) answer {
 	return a
 }
 
-// answerAccount refuses a method before it asks for a token: the document
-// promises 405 on any endpoint. A known token is counted and told its limits
-// on every response, refusals included.
+// answerAccount checks the method before the token, because 405 is documented for
+// all endpoints. Every response to a known token counts and has its rate limit
+// headers, errors included.
 func (s *Simulator) answerAccount(c *call, res resource, id string) answer {
 	account := s.account(c.token)
 	switch {
 	case account == nil && c.method != http.MethodGet:
-		return wrongMethod(c)
+		return methodNotAllowed(c)
 	case account == nil && c.token == "":
 		return failure(http.StatusUnauthorized, "unauthorized", "this endpoint needs the header Authorization: Bearer <API_TOKEN>; GET "+s.prefix+"/plans needs none")
 	case account == nil:
 		return failure(http.StatusUnauthorized, "invalid_token", "the API token is unknown or revoked; GET "+s.prefix+"/plans needs none")
 	}
 	q := s.accounts.take(c.token, time.Now())
-	a := tooMany(q)
+	a := rateLimited(q)
 	if q.admitted {
 		a = s.content(c, res, account, id)
 	}
-	q.describe(a.header)
+	q.setHeaders(a.header)
 	return a
 }
 
@@ -199,10 +198,10 @@ func (s *Simulator) account(token string) *Account {
 	return s.world.Accounts[token]
 }
 
-// content answers a request that has been let in.
+// content answers an admitted request.
 func (s *Simulator) content(c *call, res resource, account *Account, id string) answer {
 	if c.method != http.MethodGet {
-		return wrongMethod(c)
+		return methodNotAllowed(c)
 	}
 	if problem := res.check(c, id); problem != "" {
 		return failure(http.StatusBadRequest, "invalid_parameter", problem)
@@ -211,8 +210,8 @@ func (s *Simulator) content(c *call, res resource, account *Account, id string) 
 	defer s.mu.Unlock()
 	v := view{sim: s, world: s.world, account: account, query: c.query}
 	switch {
-	case res.one != nil:
-		return success(Object{"data": res.one(v)})
+	case res.object != nil:
+		return success(Object{"data": res.object(v)})
 	case id == "":
 		return s.list(v, res)
 	}
@@ -244,9 +243,9 @@ func (s *Simulator) Body(pathAndQuery, token string) string {
 	return string(a.body)
 }
 
-// freshness is the stamp of a snapshot: a provider that caches for age makes a
-// new one when the old one has run out or the data has changed.
-func (s *Simulator) freshness(age time.Duration) string {
+// snapshotTime returns the time of a snapshot of a provider that caches answers
+// for age: it makes a new one when the old one expires or the data changes.
+func (s *Simulator) snapshotTime(age time.Duration) string {
 	t := time.Now().Truncate(age)
 	if s.changed.After(t) {
 		t = s.changed
@@ -255,38 +254,38 @@ func (s *Simulator) freshness(age time.Duration) string {
 }
 
 func success(body Object) answer {
-	return answer{http.StatusOK, plainHeader(), encode(body)}
+	return answer{http.StatusOK, noStoreHeader(), encode(body)}
 }
 
-// failure is the documented error body.
+// failure returns the documented error answer.
 func failure(status int, code, message string) answer {
 	body := Object{"error": Object{"code": code, "message": message, "docs": site + "/docs/api#errors"}}
-	return answer{status, plainHeader(), encode(body)}
+	return answer{status, noStoreHeader(), encode(body)}
 }
 
-func wrongMethod(c *call) answer {
+func methodNotAllowed(c *call) answer {
 	a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET "+c.path)
 	a.header.Set("Allow", http.MethodGet)
 	return a
 }
 
-func tooMany(q quota) answer {
+func rateLimited(q quota) answer {
 	a := failure(http.StatusTooManyRequests, "rate_limited", "too many requests; retry after the delay in the Retry-After header")
 	a.header.Set("Retry-After", seconds(q.reset))
 	return a
 }
 
-// plainHeader is that of account data and of errors: never cached.
-func plainHeader() http.Header {
+// noStoreHeader returns the headers of account data and errors, which are not cached.
+func noStoreHeader() http.Header {
 	return http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}
 }
 
-// encode panics on a value that has no JSON form: whoever put it into the
-// world has to learn of it.
+// encode panics if a value cannot be encoded, because the test that put it into
+// the world is wrong.
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic("simulator: the world holds a value without a JSON form: " + err.Error())
+		panic("simulator: the world contains a value without JSON encoding: " + err.Error())
 	}
 	return b
 }

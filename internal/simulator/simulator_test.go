@@ -133,8 +133,8 @@ func TestLists(t *testing.T) {
 			"/os", "ubuntu-24-04 ubuntu-22-04 debian-13 debian-12 almalinux-9 rocky-9 freebsd-14 proxmox-9 windows-2022 windows-2025",
 			Object{"count": 10.0, "custom_iso": true},
 		},
-		{"/configurations", ident("cfg", "main", 0) + " " + ident("cfg", "main", 1) + " " + ident("cfg", "main", 2), Object{"count": 3.0, "max": 20.0}},
-		{"/ssh-keys", ident("key", "main", 0) + " " + ident("key", "main", 1), Object{"count": 2.0}},
+		{"/configurations", makeID("cfg", "main", 0) + " " + makeID("cfg", "main", 1) + " " + makeID("cfg", "main", 2), Object{"count": 3.0, "max": 20.0}},
+		{"/ssh-keys", makeID("key", "main", 0) + " " + makeID("key", "main", 1), Object{"count": 2.0}},
 	} {
 		r := get(t, base+c.path, token)
 		same(t, c.path+" ids", r.ids(t), c.ids)
@@ -167,13 +167,13 @@ func TestPaging(t *testing.T) {
 		count, total, page, pages, limit float64
 		first                            any
 	}{
-		{"/topups", 25, 230, 1, 10, 25, ident("tu", "history", 230)},
-		{"/topups?page=10", 5, 230, 10, 10, 25, ident("tu", "history", 5)},
+		{"/topups", 25, 230, 1, 10, 25, makeID("tu", "history", 230)},
+		{"/topups?page=10", 5, 230, 10, 10, 25, makeID("tu", "history", 5)},
 		{"/topups?page=11", 0, 230, 11, 10, 25, nil},
 		{"/topups?page=9223372036854775807", 0, 230, 9223372036854775807, 10, 25, nil},
-		{"/topups?limit=100&page=3", 30, 230, 3, 3, 100, ident("tu", "history", 30)},
-		{"/topups?limit=1", 1, 230, 1, 230, 1, ident("tu", "history", 230)},
-		{"/topups?status=expired&limit=20", 20, 23, 1, 2, 20, ident("tu", "history", 223)},
+		{"/topups?limit=100&page=3", 30, 230, 3, 3, 100, makeID("tu", "history", 30)},
+		{"/topups?limit=1", 1, 230, 1, 230, 1, makeID("tu", "history", 230)},
+		{"/topups?status=expired&limit=20", 20, 23, 1, 2, 20, makeID("tu", "history", 223)},
 		{"/topups?status=pending", 0, 0, 1, 0, 25, nil},
 		{"/transactions", 50, 120, 1, 3, 50, 120.0},
 		{"/transactions?page=3", 20, 120, 3, 3, 50, 20.0},
@@ -267,7 +267,7 @@ func TestAlternatives(t *testing.T) {
 					put(p, false, "availability", "in_stock")
 				}
 			}
-			settle(w)
+			recompute(w)
 		})
 	}
 	sell(func(id string) bool { return id == "gpu-rtx-4000-ada" })
@@ -281,7 +281,7 @@ func TestAValueWithoutJSONIsPointedOut(t *testing.T) {
 	s := New(Options{})
 	s.Change(func(w *World) { w.OS[0]["id"] = make(chan int) })
 	defer func() {
-		if got := fmt.Sprint(recover()); !strings.Contains(got, "without a JSON form: json: unsupported type: chan int") {
+		if got := fmt.Sprint(recover()); !strings.Contains(got, "without JSON encoding: json: unsupported type: chan int") {
 			t.Errorf("panic says %q, want the type named", got)
 		}
 		same(t, "status afterwards", ask(s, "/status", "", "pipe").Status, http.StatusOK)

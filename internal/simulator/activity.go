@@ -93,11 +93,11 @@ func (a *activity) stock(w *World, _ time.Time) {
 	soldOut := filter(w.Plans, func(p Object) bool { return !inStock(p) })
 	if len(soldOut) >= 6 || len(soldOut) >= 2 && !a.chance(50) {
 		p, _ := a.pick(soldOut)
-		put(p, true, "availability", "in_stock")
+		Put(p, true, "availability", "in_stock")
 		return
 	}
 	if p, found := a.pick(filter(w.Plans, inStock)); found {
-		put(p, false, "availability", "in_stock")
+		Put(p, false, "availability", "in_stock")
 	}
 }
 
@@ -107,14 +107,14 @@ func (a *activity) price(w *World, _ time.Time) {
 	if !found {
 		return
 	}
-	base, known := a.basePrices[text(p, "id")]
+	base, known := a.basePrices[Text(p, "id")]
 	if !known {
 		base = [2]int{cents(p, "price", "monthly", "usd"), cents(p, "price", "monthly", "eur")}
-		a.basePrices[text(p, "id")] = base
+		a.basePrices[Text(p, "id")] = base
 	}
 	percent := 95 + a.rand.IntN(11)
-	put(p, money(base[0]*percent/100), "price", "monthly", "usd")
-	put(p, money(base[1]*percent/100), "price", "monthly", "eur")
+	Put(p, money(base[0]*percent/100), "price", "monthly", "usd")
+	Put(p, money(base[1]*percent/100), "price", "monthly", "eur")
 }
 
 // eachAccount calls f for every account in order of the tokens, so that events
@@ -143,7 +143,7 @@ func (a *activity) charge(w *World, now time.Time) {
 func (a *activity) topups(w *World, now time.Time) {
 	eachAccount(w, func(account *Account) {
 		for _, t := range account.Topups {
-			switch text(t, "status") {
+			switch Text(t, "status") {
 			case "pending":
 				a.awaitPayment(t, now)
 			case "confirming":
@@ -156,7 +156,7 @@ func (a *activity) topups(w *World, now time.Time) {
 // awaitPayment advances a pending top-up: the payment arrives, or it expires or
 // is canceled.
 func (a *activity) awaitPayment(t Object, now time.Time) {
-	locked, err := time.Parse(time.RFC3339, text(t, "payment", "rate_locked_until"))
+	locked, err := time.Parse(time.RFC3339, Text(t, "payment", "rate_locked_until"))
 	switch {
 	case err == nil && !now.Before(locked):
 		closeTopup(t, "expired")
@@ -184,12 +184,12 @@ func (a *activity) confirm(account *Account, t Object, now time.Time) {
 // order creates a top-up for each account that has no pending one.
 func (a *activity) order(w *World, now time.Time) {
 	eachAccount(w, func(account *Account) {
-		if count(account.Topups, func(t Object) bool { return text(t, "status") == "pending" }) > 0 {
+		if count(account.Topups, func(t Object) bool { return Text(t, "status") == "pending" }) > 0 {
 			return
 		}
 		amount := 25_00 * (1 + a.rand.IntN(6))
 		c := coins()[a.rand.IntN(2)]
-		t := newTopup(makeID("tu", text(account.Account, "id"), now.UnixNano()), amount, c, now)
+		t := newTopup(makeID("tu", Text(account.Account, "id"), now.UnixNano()), amount, c, now)
 		account.Topups = slices.Insert(account.Topups, 0, t)
 		account.Topups = account.Topups[:min(len(account.Topups), maxTopups)]
 	})
@@ -221,9 +221,9 @@ func (a *activity) maintenance(w *World, _ time.Time) {
 	scheduled := int(number(w.Status, "scheduled"))
 	switch {
 	case scheduled > 0 && a.chance(50):
-		put(w.Status, scheduled-1, "scheduled")
+		Put(w.Status, scheduled-1, "scheduled")
 	case scheduled < 2 && a.chance(40):
-		put(w.Status, scheduled+1, "scheduled")
+		Put(w.Status, scheduled+1, "scheduled")
 	}
 }
 
@@ -237,7 +237,7 @@ func components(status Object) []component {
 	var list []component
 	places, _ := status["locations"].(Object)
 	for _, id := range slices.Sorted(maps.Keys(places)) {
-		states, _ := at(places, id, "components").(Object)
+		states, _ := At(places, id, "components").(Object)
 		for _, name := range slices.Sorted(maps.Keys(states)) {
 			list = append(list, component{states, name})
 		}
@@ -259,9 +259,9 @@ func summarize(status Object, now time.Time) {
 			overall = state
 		}
 	}
-	put(status, ongoing, "ongoing")
-	if text(status, "overall") != overall {
-		put(status, overall, "overall")
-		put(status, date(now), "since")
+	Put(status, ongoing, "ongoing")
+	if Text(status, "overall") != overall {
+		Put(status, overall, "overall")
+		Put(status, date(now), "since")
 	}
 }

@@ -184,8 +184,8 @@ func images() []Object {
 func operationalStatus(locations []Object, now time.Time) Object {
 	states := Object{}
 	for _, l := range locations {
-		states[text(l, "id")] = Object{
-			"city":       text(l, "city"),
+		states[Text(l, "id")] = Object{
+			"city":       Text(l, "city"),
 			"components": Object{"network": "operational", "ddos": "operational", "provisioning": "operational", "ipmi": "operational"},
 		}
 	}

@@ -50,7 +50,7 @@ func (a *Account) addHistory(name string, opened time.Time) {
 	}
 	var renewals []renewal
 	for _, s := range a.Servers {
-		next, _ := time.Parse(time.DateOnly, text(s, "renews_at"))
+		next, _ := time.Parse(time.DateOnly, Text(s, "renews_at"))
 		for months := 1; months <= 3; months++ {
 			renewals = append(renewals, renewal{s, next.AddDate(0, -months, 0)})
 		}
@@ -61,7 +61,7 @@ func (a *Account) addHistory(name string, opened time.Time) {
 		for a.balance() < price {
 			topup(300_00, r.at)
 		}
-		a.addTransaction("renewal", -price, "Renewal of "+text(r.server, "hostname"), nil, r.at)
+		a.addTransaction("renewal", -price, "Renewal of "+Text(r.server, "hostname"), nil, r.at)
 	}
 }
 
@@ -92,7 +92,7 @@ func exampleServers(owner string, n int, now time.Time) []Object {
 	list := make([]Object, n)
 	for i := range list {
 		plan := catalog[(first+2*i)%len(catalog)]
-		places := at(plan, "availability", "locations").([]string)
+		places := At(plan, "availability", "locations").([]string)
 		status := "active"
 		if i%50 == 49 {
 			status = "suspended"
@@ -105,7 +105,7 @@ func exampleServers(owner string, n int, now time.Time) []Object {
 			// 198.18.0.0/15 is reserved for benchmarks.
 			"ipv4":       fmt.Sprintf("198.%d.%d.%d", 18+address>>16&1, address>>8&255, address&255),
 			"status":     status,
-			"price":      Object{"monthly": Object{"usd": at(plan, "price", "monthly", "usd")}},
+			"price":      Object{"monthly": Object{"usd": At(plan, "price", "monthly", "usd")}},
 			"renews_at":  date(now.AddDate(0, 0, 2+i*28/n)),
 			"created_at": stamp(now.AddDate(0, 0, -100-(37*i)%300)),
 		}
@@ -164,7 +164,7 @@ func exampleConfigurations(owner string, now time.Time) []Object {
 		plan, _ := find(plans(), id)
 		own := makeID("cfg", owner, i)
 		lines := []Object{
-			{"label": plan["name"], "usd": at(plan, "price", "monthly", "usd"), "eur": at(plan, "price", "monthly", "eur")},
+			{"label": plan["name"], "usd": At(plan, "price", "monthly", "usd"), "eur": At(plan, "price", "monthly", "eur")},
 			{"label": "2 extra IPv4 addresses", "usd": 4.00, "eur": 3.70},
 		}
 		if i == 1 {

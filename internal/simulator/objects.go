@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// at returns the value at a path of keys in nested objects, nil if there is none.
-func at(o Object, path ...string) any {
+// At returns the value at a path of keys in nested objects, nil if there is none.
+func At(o Object, path ...string) any {
 	var v any = o
 	for _, key := range path {
 		inner, ok := v.(Object)
@@ -19,22 +19,23 @@ func at(o Object, path ...string) any {
 	return v
 }
 
-// put sets the value at a path. It does nothing if the parent does not exist.
-func put(o Object, value any, path ...string) {
+// Put sets the value at a path. It does nothing if the parent does not exist.
+func Put(o Object, value any, path ...string) {
 	last := len(path) - 1
-	if parent, ok := at(o, path[:last]...).(Object); ok && parent != nil {
+	if parent, ok := At(o, path[:last]...).(Object); ok && parent != nil {
 		parent[path[last]] = value
 	}
 }
 
-func text(o Object, path ...string) string {
-	s, _ := at(o, path...).(string)
+// Text returns the string at a path of keys, "" if there is none.
+func Text(o Object, path ...string) string {
+	s, _ := At(o, path...).(string)
 	return s
 }
 
 // number returns the value at a path as a number, 0 if it is not one.
 func number(o Object, path ...string) float64 {
-	switch n := at(o, path...).(type) {
+	switch n := At(o, path...).(type) {
 	case float64:
 		return n
 	case int:
@@ -56,7 +57,7 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 func find(list []Object, id string) (Object, bool) {
-	i := slices.IndexFunc(list, func(o Object) bool { return text(o, "id") == id })
+	i := slices.IndexFunc(list, func(o Object) bool { return Text(o, "id") == id })
 	if i < 0 {
 		return nil, false
 	}
@@ -76,12 +77,12 @@ func filter(list []Object, matches func(Object) bool) []Object {
 func count(list []Object, matches func(Object) bool) int { return len(filter(list, matches)) }
 
 func inStock(plan Object) bool {
-	b, _ := at(plan, "availability", "in_stock").(bool)
+	b, _ := At(plan, "availability", "in_stock").(bool)
 	return b
 }
 
 func offeredAt(plan Object, location string) bool {
-	switch ids := at(plan, "availability", "locations").(type) {
+	switch ids := At(plan, "availability", "locations").(type) {
 	case []string:
 		return slices.Contains(ids, location)
 	case []any:

@@ -50,7 +50,7 @@ var resources = []resource{
 	{
 		name: "plans", maxAge: time.Minute, byID: true,
 		filters: map[string]queryFilter{
-			"family":   {familyIDs, func(o Object, value string) bool { return text(o, "family") == value }},
+			"family":   {familyIDs, func(o Object, value string) bool { return Text(o, "family") == value }},
 			"location": {locationIDs, offeredAt},
 			"in_stock": {"1 true", func(o Object, _ string) bool { return inStock(o) }},
 		},
@@ -71,7 +71,7 @@ var resources = []resource{
 	{
 		name: "topups", private: true, byID: true, pageSize: 25,
 		filters: map[string]queryFilter{
-			"status": {topupStates, func(o Object, value string) bool { return text(o, "status") == value }},
+			"status": {topupStates, func(o Object, value string) bool { return Text(o, "status") == value }},
 		},
 		list: func(v view) []Object { return v.account.Topups },
 	},
@@ -79,7 +79,7 @@ var resources = []resource{
 		name: "transactions", private: true, pageSize: 50,
 		list: func(v view) []Object { return v.account.Transactions },
 		meta: func(v view, _ []Object) Object {
-			return Object{"balance": Object{"usd": at(v.account.Account, "balance", "usd")}}
+			return Object{"balance": Object{"usd": At(v.account.Account, "balance", "usd")}}
 		},
 	},
 	{
@@ -95,7 +95,7 @@ var resources = []resource{
 		name: "servers", private: true, byID: true,
 		list: func(v view) []Object { return v.account.Servers },
 		meta: func(_ view, shown []Object) Object {
-			return Object{"active": count(shown, func(o Object) bool { return text(o, "status") == "active" })}
+			return Object{"active": count(shown, func(o Object) bool { return Text(o, "status") == "active" })}
 		},
 	},
 }

@@ -11,7 +11,7 @@ import (
 // amount is in cents; topup is the id of its top-up, or nil.
 func (a *Account) addTransaction(kind string, amount int, description string, topup any, now time.Time) {
 	balance := a.balance() + amount
-	put(a.Account, money(balance), "balance", "usd")
+	Put(a.Account, money(balance), "balance", "usd")
 	id := 1
 	if len(a.Transactions) > 0 {
 		id = int(number(a.Transactions[0], "id")) + 1
@@ -73,7 +73,7 @@ func closeTopup(t Object, status string) {
 // confirmTopup sets the number of confirmations of a payment.
 func confirmTopup(t Object, confirmations int) {
 	t["status"], t["payment"], t["confirmations"] = "confirming", nil, confirmations
-	t["tx_hash"] = fmt.Sprintf("%x", digest("transaction", text(t, "id")))
+	t["tx_hash"] = fmt.Sprintf("%x", digest("transaction", Text(t, "id")))
 }
 
 // payTopup marks a top-up as paid and returns its credit and bonus in cents.
@@ -89,7 +89,7 @@ func payTopup(t Object, now time.Time) (credit, bonus int) {
 // credit marks a top-up as paid and adds its transactions.
 func (a *Account) credit(t Object, now time.Time) {
 	credit, bonus := payTopup(t, now)
-	a.addTransaction("topup", credit, "Top-up with "+text(t, "ticker"), t["id"], now)
+	a.addTransaction("topup", credit, "Top-up with "+Text(t, "ticker"), t["id"], now)
 	if bonus > 0 {
 		a.addTransaction("bonus", bonus, fmt.Sprintf("Bonus of %v %%", t["bonus_percent"]), t["id"], now)
 	}
@@ -99,7 +99,7 @@ func (a *Account) credit(t Object, now time.Time) {
 // that the balance does not cover are suspended until it does.
 func (a *Account) renew(now time.Time) {
 	for _, s := range a.Servers {
-		due, err := time.Parse(time.DateOnly, text(s, "renews_at"))
+		due, err := time.Parse(time.DateOnly, Text(s, "renews_at"))
 		if err != nil || due.After(now) {
 			continue
 		}
@@ -108,7 +108,7 @@ func (a *Account) renew(now time.Time) {
 			s["status"] = "suspended"
 			continue
 		}
-		a.addTransaction("renewal", -price, "Renewal of "+text(s, "hostname"), nil, now)
+		a.addTransaction("renewal", -price, "Renewal of "+Text(s, "hostname"), nil, now)
 		s["status"], s["renews_at"] = "active", date(due.AddDate(0, 1, 0))
 	}
 }
@@ -116,6 +116,6 @@ func (a *Account) renew(now time.Time) {
 // newestFirst sorts by creation time.
 func newestFirst(list []Object) {
 	slices.SortStableFunc(list, func(a, b Object) int {
-		return cmp.Compare(text(b, "created_at"), text(a, "created_at"))
+		return cmp.Compare(Text(b, "created_at"), Text(a, "created_at"))
 	})
 }

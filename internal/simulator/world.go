@@ -49,13 +49,13 @@ func newWorld(now time.Time) *World {
 // alternatives, the counts of the locations, and saved configurations.
 func recompute(w *World) {
 	for _, p := range w.Plans {
-		put(p, delivery(p), "availability", "delivery")
-		put(p, alternative(w.Plans, p), "availability", "alternative")
+		Put(p, delivery(p), "availability", "delivery")
+		Put(p, alternative(w.Plans, p), "availability", "alternative")
 	}
 	for _, l := range w.Locations {
-		here := filter(w.Plans, func(p Object) bool { return offeredAt(p, text(l, "id")) })
-		put(l, len(here), "plans")
-		put(l, count(here, inStock), "plans_in_stock")
+		here := filter(w.Plans, func(p Object) bool { return offeredAt(p, Text(l, "id")) })
+		Put(l, len(here), "plans")
+		Put(l, count(here, inStock), "plans_in_stock")
 	}
 	for _, a := range w.Accounts {
 		if a != nil {
@@ -66,8 +66,8 @@ func recompute(w *World) {
 
 func recomputeConfigurations(configurations, plans []Object) {
 	for _, c := range configurations {
-		p, known := find(plans, text(c, "plan"))
-		put(c, known && inStock(p), "in_stock")
+		p, known := find(plans, Text(c, "plan"))
+		Put(c, known && inStock(p), "in_stock")
 	}
 }
 
@@ -84,7 +84,7 @@ func alternative(plans []Object, p Object) any {
 	if inStock(p) {
 		return nil
 	}
-	candidates := filter(plans, func(o Object) bool { return inStock(o) && text(o, "family") == text(p, "family") })
+	candidates := filter(plans, func(o Object) bool { return inStock(o) && Text(o, "family") == Text(p, "family") })
 	if candidates == nil {
 		candidates = filter(plans, inStock)
 	}
@@ -93,7 +93,7 @@ func alternative(plans []Object, p Object) any {
 	for _, o := range candidates {
 		gap := cents(o, "price", "monthly", "usd") - cents(p, "price", "monthly", "usd")
 		if gap = max(gap, -gap); best == nil || gap < minGap {
-			best, minGap = at(o, "id"), gap
+			best, minGap = At(o, "id"), gap
 		}
 	}
 	return best

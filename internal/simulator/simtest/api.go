@@ -126,6 +126,10 @@ func (a *API) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
+// Client returns a client for requests to the provider. It uses a new connection
+// for each request and does not follow redirects.
+func (a *API) Client() *http.Client { return newClient(a.Dial) }
+
 func (a *API) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.EscapedPath(), a.URL.Path)

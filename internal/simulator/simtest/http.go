@@ -2,7 +2,9 @@ package simtest
 
 import (
 	"compress/gzip"
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,25 +18,23 @@ type Response struct {
 	Body   string // as sent
 }
 
-// plainClient uses a new connection for each request, neither decompresses nor
-// follows redirects.
-var plainClient = &http.Client{
-	Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+// newClient returns a client that uses a new connection for each request, so that
+// it never repeats one, and that neither decompresses nor follows redirects.
+func newClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
-// Do sends a request without a body; header is names and values in turn. A nil
-// client is one that never repeats a request, decompresses or follows redirects.
-// If the body ends early, the part that was received is returned with the error.
+// Do sends a request without a body; header is names and values in turn. If the
+// body ends early, the part that was received is returned with the error.
 func Do(client *http.Client, method, url string, header ...string) (Response, error) {
 	r, err := http.NewRequest(method, url, nil)
 	if err != nil {
 		return Response{}, err
 	}
 	setHeader(r, header)
-	if client == nil {
-		client = plainClient
-	}
 	resp, err := client.Do(r)
 	if err != nil {
 		return Response{}, err
@@ -44,10 +44,10 @@ func Do(client *http.Client, method, url string, header ...string) (Response, er
 	return Response{resp.StatusCode, resp.Header, string(body)}, err
 }
 
-// Get is [Do] for a GET request that must succeed.
+// Get sends a GET request, which must be answered, on a new connection.
 func Get(t testing.TB, url string, header ...string) Response {
 	t.Helper()
-	r, err := Do(nil, http.MethodGet, url, header...)
+	r, err := Do(newClient(nil), http.MethodGet, url, header...)
 	if err != nil {
 		t.Fatalf("GET %s: %v", url, err)
 	}

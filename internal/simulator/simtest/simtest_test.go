@@ -26,11 +26,8 @@ func TestAPI(t *testing.T) {
 }
 
 func testAPI(t *testing.T, a *API) {
-	transport := &http.Transport{DialContext: a.Dial}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport}
 	get := func(path string) string {
-		r, err := Do(client, http.MethodGet, a.URL.String()+path, "Authorization", "Bearer "+MainToken)
+		r, err := Do(a.Client(), http.MethodGet, a.URL.String()+path, "Authorization", "Bearer "+MainToken)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/pipenet"
+	"server_rental_exporter/internal/memnet"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
@@ -26,7 +26,7 @@ import (
 type provider struct {
 	sim    *simulator.Simulator
 	server *http.Server
-	net    *pipenet.Listener
+	net    *memnet.Listener
 
 	mu      sync.Mutex
 	arrived map[string][]time.Time // by token; empty for public
@@ -35,7 +35,7 @@ type provider struct {
 func newProvider(t *testing.T, o simulator.Options) *provider {
 	t.Helper()
 	p := &provider{
-		sim: simulator.New(o), net: pipenet.Listen(), arrived: map[string][]time.Time{},
+		sim: simulator.New(o), net: memnet.Listen(), arrived: map[string][]time.Time{},
 	}
 	p.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token := r.Header.Get("Authorization")
@@ -182,7 +182,7 @@ func (tr *troubles) next() bool {
 		tr.end()
 	case n == 7: // the network becomes slow, or fast again
 		most := time.Duration(tr.rng.IntN(2)) * 4 * time.Second
-		tr.provider.net.Slow(func() time.Duration { return time.Duration(rand.Int64N(int64(most) + 1)) })
+		tr.provider.net.SetDialDelay(func() time.Duration { return time.Duration(rand.Int64N(int64(most) + 1)) })
 	case n == 8: // a token is replaced, or the old one put back
 		i := tr.rng.IntN(tr.accounts)
 		tr.rotated[i] = !tr.rotated[i]

@@ -113,7 +113,7 @@ func schedule(t *testing.T, rng *rand.Rand) map[string]int {
 	s.end()
 	time.Sleep(time.Minute) // connections that are still coming up give up
 	synctest.Wait()
-	if n := s.net.Open(); n > 0 {
+	if n := s.net.OpenConns(); n > 0 {
 		t.Errorf("%d connections are left", n)
 	}
 	s.budgets(tr)
@@ -352,7 +352,7 @@ func (s *stage) recover(tr *troubles) {
 	s.ambushes = nil
 	s.amu.Unlock()
 	synctest.Wait() // what happens during a request is over
-	s.net.Slow(func() time.Duration { return 0 })
+	s.net.SetDialDelay(func() time.Duration { return 0 })
 	s.change(func(w *simulator.World) {
 		for label, c := range s.tokens {
 			c.fault = nil

@@ -21,7 +21,7 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
-	"server_rental_exporter/internal/pipenet"
+	"server_rental_exporter/internal/memnet"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
@@ -33,7 +33,7 @@ import (
 type stage struct {
 	t       *testing.T
 	sim     *simulator.Simulator
-	net     *pipenet.Listener
+	net     *memnet.Listener
 	server  *http.Server
 	client  *rentalapi.Client
 	set     *collector.Set
@@ -103,7 +103,7 @@ func labels() []string { return []string{"main", "lab", "spare"} }
 
 func newStage(t *testing.T, rng *rand.Rand) *stage {
 	s := &stage{
-		t: t, net: pipenet.Listen(), families: map[string]string{}, tokens: map[string]*credential{}, past: map[string][]version{},
+		t: t, net: memnet.Listen(), families: map[string]string{}, tokens: map[string]*credential{}, past: map[string][]version{},
 		restocks: map[string]float64{}, arrived: map[string][]time.Time{}, counted: map[string]values{},
 	}
 	for _, r := range collector.Resources() {

@@ -44,7 +44,9 @@ func (tr *troubles) draw() func() {
 		return tr.calmDown
 	case n == 8:
 		most := time.Duration(tr.rng.IntN(2)) * 4 * time.Second
-		return func() { tr.net.Slow(func() time.Duration { return time.Duration(rand.Int64N(int64(most) + 1)) }) }
+		return func() {
+			tr.net.SetDialDelay(func() time.Duration { return time.Duration(rand.Int64N(int64(most) + 1)) })
+		}
 	case n < 11:
 		tr.n["token changed"]++
 		return func() { tr.token(own) }

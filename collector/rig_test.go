@@ -25,7 +25,7 @@ import (
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/expfmt"
 
-	"server_rental_exporter/internal/pipenet"
+	"server_rental_exporter/internal/memnet"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
@@ -318,19 +318,19 @@ func (r *rig) good(pathAndQuery string) string {
 // network connects to servers in the same process.
 type network struct {
 	mu      sync.Mutex
-	hosts   map[string]*pipenet.Listener
+	hosts   map[string]*memnet.Listener
 	dialled []string
 	down    bool
 	wrap    func(net.Conn) net.Conn // of the client's ends; nil for none
 }
 
-func newNetwork() *network { return &network{hosts: map[string]*pipenet.Listener{}} }
+func newNetwork() *network { return &network{hosts: map[string]*memnet.Listener{}} }
 
 var errRefused = errors.New("connection refused")
 
 // serve must be called inside the bubble in which it is used.
 func (n *network) serve(t testing.TB, address string, h http.Handler) {
-	l := pipenet.Listen()
+	l := memnet.Listen()
 	n.mu.Lock()
 	n.hosts[address] = l
 	n.mu.Unlock()

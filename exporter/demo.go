@@ -49,7 +49,7 @@ func startDemo(ctx context.Context) (*demo, error) {
 
 // run changes the simulated data until ctx ends.
 func (d *demo) run(ctx context.Context) {
-	d.running.Go(func() { d.sim.Live(ctx) })
+	d.running.Go(func() { d.sim.Run(ctx) })
 }
 
 func (d *demo) close() {

@@ -1,6 +1,5 @@
-// Command simulator serves a simulated rental API: something to point an
-// exporter, a dashboard or a script at without an account and without a
-// network.
+// Command simulator serves a simulated rental API, for trying an exporter, a
+// dashboard or a script without an account.
 package main
 
 import (
@@ -24,9 +23,9 @@ func main() {
 	app := kingpin.New("simulator", "Serves a simulated rental API.")
 	address := app.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10171").String()
 	accounts := app.Flag("account", "Account to serve, as NAME:TOKEN; repeatable.").PlaceHolder("NAME:TOKEN").StringMap()
-	many := app.Flag("accounts", "Serve so many accounts more, account-0 with token-0 and so on.").Int()
-	servers := app.Flag("servers", "Give each of those so many servers.").Default("10").Int()
-	live := app.Flag("live", "Let the world move: stock, prices, balances, incidents.").Bool()
+	extra := app.Flag("accounts", "Number of further accounts: account-0 with token-0 and so on.").Int()
+	servers := app.Flag("servers", "Number of servers of each further account.").Default("10").Int()
+	activity := app.Flag("activity", "Simulate changes of stock, prices, balances and status.").Bool()
 	kingpin.MustParse(app.Parse(os.Args[1:]))
 
 	sim := simulator.New(simulator.Options{KeepRequests: -1})
@@ -34,15 +33,15 @@ func main() {
 		for name, token := range *accounts {
 			w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
 		}
-		for i := range *many {
+		for i := range *extra {
 			a := simulator.ExampleAccount(fmt.Sprintf("account-%d", i), time.Now())
 			a.Servers = simulator.Servers(*servers, time.Now())
 			w.Accounts[fmt.Sprintf("token-%d", i)] = a
 		}
 	})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	if *live {
-		go sim.Live(ctx)
+	if *activity {
+		go sim.Run(ctx)
 	}
 	err := serve(ctx, *address, sim)
 	stop()
@@ -52,16 +51,15 @@ func main() {
 	}
 }
 
-// serve answers until ctx ends.
+// serve serves until ctx ends.
 func serve(ctx context.Context, address string, sim http.Handler) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
-	slog.Info("simulator serves", "base_url", "http://"+listener.Addr().String()+"/api/v1")
+	slog.Info("listening", "base_url", "http://"+listener.Addr().String()+"/api/v1")
 	server := &http.Server{Handler: sim, ReadHeaderTimeout: 10 * time.Second}
-	// Closed, not shut down: nobody depends on the answers under way, and an
-	// answer may be one that never ends.
+	// Close and not Shutdown, because an answer may be endless.
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// spec is a plan in a line or three; plans makes the documented object of it.
-type spec struct {
+// planSpec is a compact description of a plan.
+type planSpec struct {
 	id, name, family    string
 	cpu                 string
 	cores, threads      int
 	base, boost         float64
-	architecture, cache any // nil where the provider does not say
+	architecture, cache any // nil if the provider does not publish it
 	memory              int
 	memoryType          string
 	disks, port         string
@@ -35,8 +35,8 @@ const (
 	everywhere = america + europe + asia
 )
 
-func specs() []spec {
-	return []spec{
+func planSpecs() []planSpec {
+	return []planSpec{
 		{
 			"xeon-e-2236", "Xeon E-2236", "entry", "Intel Xeon E-2236", 6, 12, 3.4, 4.8, "Coffee Lake", 12,
 			32, "DDR4", "2x 480 GB SSD", "1 Gbps", 59.90, 54.90, everywhere, nil, available,
@@ -106,14 +106,14 @@ func specs() []spec {
 
 func plans() []Object {
 	var list []Object
-	for _, s := range specs() {
+	for _, s := range planSpecs() {
 		list = append(list, s.plan())
 	}
 	return list
 }
 
-// plan leaves delivery and alternative to settle.
-func (s spec) plan() Object {
+// plan returns the documented object. recompute sets delivery and alternative.
+func (s planSpec) plan() Object {
 	return Object{
 		"id": s.id, "name": s.name, "family": s.family,
 		"cpu": Object{
@@ -136,7 +136,7 @@ func (s spec) plan() Object {
 	}
 }
 
-// locations leaves the counts of plans to settle.
+// locations returns the locations. recompute sets the counts of plans.
 func locations() []Object {
 	place := func(id, iata, city, country, code, region string, lat, lon float64) Object {
 		return Object{
@@ -180,12 +180,12 @@ func images() []Object {
 	}
 }
 
-// allWell is the status of a provider without incidents.
-func allWell(locations []Object, now time.Time) Object {
+// operationalStatus returns the status without incidents.
+func operationalStatus(locations []Object, now time.Time) Object {
 	states := Object{}
 	for _, l := range locations {
-		states[text(l, "id")] = Object{
-			"city":       text(l, "city"),
+		states[Text(l, "id")] = Object{
+			"city":       Text(l, "city"),
 			"components": Object{"network": "operational", "ddos": "operational", "provisioning": "operational", "ipmi": "operational"},
 		}
 	}

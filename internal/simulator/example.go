@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// ExampleAccount returns a believable account: servers of which one is
-// suspended, top-ups in all six states, a ledger that adds up, saved
-// configurations and SSH keys. Its ids follow from the name; those of two
+// ExampleAccount returns a realistic account: servers of which one is suspended,
+// top-ups in all six states, transactions with consistent balances, saved
+// configurations and SSH keys. Its ids are derived from the name; those of two
 // names are distinct.
 func ExampleAccount(name string, now time.Time) *Account {
 	opened := now.AddDate(0, -14, 0)
 	a := &Account{
 		Account: Object{
-			"id": ident("acc", name), "email": name + "@customer.example", "name": name,
+			"id": makeID("acc", name), "email": name + "@customer.example", "name": name,
 			"balance": Object{"usd": 0.0}, "two_factor": true, "created_at": stamp(opened),
 		},
 		Configurations: exampleConfigurations(name, now),
@@ -26,17 +26,17 @@ func ExampleAccount(name string, now time.Time) *Account {
 		Servers:        exampleServers(name, 5, now),
 	}
 	a.Servers[len(a.Servers)-1]["status"] = "suspended"
-	a.past(name, opened)
-	a.present(name, now)
+	a.addHistory(name, opened)
+	a.addOpenTopups(name, now)
 	newestFirst(a.Topups)
 	return a
 }
 
-// past pays for the servers' last three months, with a top-up wherever the
-// balance would not have sufficed.
-func (a *Account) past(name string, opened time.Time) {
+// addHistory adds renewals of the servers for three months, with a top-up before
+// each one that the balance does not cover.
+func (a *Account) addHistory(name string, opened time.Time) {
 	topup := func(amount int, at time.Time) {
-		t := newTopup(ident("tu", name, len(a.Topups)), amount, coins()[len(a.Topups)%2], at.Add(-time.Hour))
+		t := newTopup(makeID("tu", name, len(a.Topups)), amount, coins()[len(a.Topups)%2], at.Add(-time.Hour))
 		a.Topups = append(a.Topups, t)
 		a.credit(t, at.Add(-30*time.Minute))
 	}
@@ -50,7 +50,7 @@ func (a *Account) past(name string, opened time.Time) {
 	}
 	var renewals []renewal
 	for _, s := range a.Servers {
-		next, _ := time.Parse(time.DateOnly, text(s, "renews_at"))
+		next, _ := time.Parse(time.DateOnly, Text(s, "renews_at"))
 		for months := 1; months <= 3; months++ {
 			renewals = append(renewals, renewal{s, next.AddDate(0, -months, 0)})
 		}
@@ -61,14 +61,14 @@ func (a *Account) past(name string, opened time.Time) {
 		for a.balance() < price {
 			topup(300_00, r.at)
 		}
-		a.book("renewal", -price, "Renewal of "+text(r.server, "hostname"), nil, r.at)
+		a.addTransaction("renewal", -price, "Renewal of "+Text(r.server, "hostname"), nil, r.at)
 	}
 }
 
-// present adds a top-up in each of the states but paid.
-func (a *Account) present(name string, now time.Time) {
+// addOpenTopups adds a top-up in each state except paid.
+func (a *Account) addOpenTopups(name string, now time.Time) {
 	add := func(amount int, coin coin, age time.Duration) Object {
-		t := newTopup(ident("tu", name, len(a.Topups)), amount, coin, now.Add(-age))
+		t := newTopup(makeID("tu", name, len(a.Topups)), amount, coin, now.Add(-age))
 		a.Topups = append(a.Topups, t)
 		return t
 	}
@@ -82,8 +82,8 @@ func (a *Account) present(name string, now time.Time) {
 	add(100_00, usdt, 3*time.Minute)
 }
 
-// Servers returns n believable servers, one in fifty of them suspended, with
-// renewals spread over the month ahead.
+// Servers returns n realistic servers, one in fifty of them suspended, that renew
+// within the next 30 days.
 func Servers(n int, now time.Time) []Object { return exampleServers("fleet", n, now) }
 
 func exampleServers(owner string, n int, now time.Time) []Object {
@@ -92,20 +92,20 @@ func exampleServers(owner string, n int, now time.Time) []Object {
 	list := make([]Object, n)
 	for i := range list {
 		plan := catalog[(first+2*i)%len(catalog)]
-		places := at(plan, "availability", "locations").([]string)
+		places := At(plan, "availability", "locations").([]string)
 		status := "active"
 		if i%50 == 49 {
 			status = "suspended"
 		}
 		address := first<<8 + i
 		list[i] = Object{
-			"id": ident("srv", owner, i), "plan": plan["id"], "name": plan["name"],
+			"id": makeID("srv", owner, i), "plan": plan["id"], "name": plan["name"],
 			"location": places[(first+i)%len(places)], "os": systems[i%len(systems)]["id"],
 			"hostname": fmt.Sprintf("node-%d.%s.example", i+1, owner),
-			// The network that is set aside for benchmarks.
+			// 198.18.0.0/15 is reserved for benchmarks.
 			"ipv4":       fmt.Sprintf("198.%d.%d.%d", 18+address>>16&1, address>>8&255, address&255),
 			"status":     status,
-			"price":      Object{"monthly": Object{"usd": at(plan, "price", "monthly", "usd")}},
+			"price":      Object{"monthly": Object{"usd": At(plan, "price", "monthly", "usd")}},
 			"renews_at":  date(now.AddDate(0, 0, 2+i*28/n)),
 			"created_at": stamp(now.AddDate(0, 0, -100-(37*i)%300)),
 		}
@@ -113,8 +113,7 @@ func exampleServers(owner string, n int, now time.Time) []Object {
 	return list
 }
 
-// Transactions returns the newest n entries of a ledger, newest first, whose
-// balances add up.
+// Transactions returns n transactions with consistent balances, newest first.
 func Transactions(n int, now time.Time) []Object {
 	list := make([]Object, 0, n)
 	balance, owedBonus := 0, 0
@@ -124,10 +123,10 @@ func Transactions(n int, now time.Time) []Object {
 		switch {
 		case owedBonus > 0:
 			kind, amount, description = "bonus", owedBonus, "Bonus of 5 %"
-			topup, owedBonus = ident("tu", "ledger", id-1), 0
+			topup, owedBonus = makeID("tu", "ledger", id-1), 0
 		case balance < 100_00:
 			kind, amount, description = "topup", 500_00, "Top-up with BTC"
-			topup, owedBonus = ident("tu", "ledger", id), 25_00
+			topup, owedBonus = makeID("tu", "ledger", id), 25_00
 		}
 		balance += amount
 		list = append(list, transaction(id, kind, amount, balance, description, topup, now.Add(-time.Duration(n-id+1)*time.Hour)))
@@ -136,13 +135,13 @@ func Transactions(n int, now time.Time) []Object {
 	return list
 }
 
-// Topups returns n old top-ups, newest first, of which none will change any
-// more: most are paid, the others expired, failed or canceled.
+// Topups returns n closed top-ups, newest first: most are paid, the others
+// expired, failed or canceled.
 func Topups(n int, now time.Time) []Object {
 	list := make([]Object, n)
 	for i := range list {
 		created := now.Add(-time.Duration(i+1) * 6 * time.Hour)
-		t := newTopup(ident("tu", "history", n-i), (25+(i*37)%200)*100, coins()[i%2], created)
+		t := newTopup(makeID("tu", "history", n-i), (25+(i*37)%200)*100, coins()[i%2], created)
 		switch i % 10 {
 		case 7:
 			closeTopup(t, "expired")
@@ -163,9 +162,9 @@ func exampleConfigurations(owner string, now time.Time) []Object {
 	var list []Object
 	for i, id := range []string{"ryzen-9-9950x", "epyc-7443p", "storage-64tb"} {
 		plan, _ := find(plans(), id)
-		own := ident("cfg", owner, i)
+		own := makeID("cfg", owner, i)
 		lines := []Object{
-			{"label": plan["name"], "usd": at(plan, "price", "monthly", "usd"), "eur": at(plan, "price", "monthly", "eur")},
+			{"label": plan["name"], "usd": At(plan, "price", "monthly", "usd"), "eur": At(plan, "price", "monthly", "eur")},
 			{"label": "2 extra IPv4 addresses", "usd": 4.00, "eur": 3.70},
 		}
 		if i == 1 {
@@ -188,7 +187,7 @@ func exampleConfigurations(owner string, now time.Time) []Object {
 	return list
 }
 
-// exampleKeys are well-formed: the fingerprint is that of the public key.
+// exampleKeys returns valid keys: the fingerprint is that of the public key.
 func exampleKeys(owner string, opened time.Time) []Object {
 	var list []Object
 	for i, name := range []string{"laptop", "deploy"} {
@@ -196,7 +195,7 @@ func exampleKeys(owner string, opened time.Time) []Object {
 		blob := "\x00\x00\x00\x0bssh-ed25519\x00\x00\x00\x20" + string(key[:])
 		print := sha256.Sum256([]byte(blob))
 		list = append(list, Object{
-			"id": ident("key", owner, i), "name": name, "type": "ssh-ed25519",
+			"id": makeID("key", owner, i), "name": name, "type": "ssh-ed25519",
 			"fingerprint": "SHA256:" + base64.RawStdEncoding.EncodeToString(print[:]),
 			"public_key":  "ssh-ed25519 " + base64.StdEncoding.EncodeToString([]byte(blob)) + " " + name + "@" + owner,
 			"created_at":  stamp(opened.AddDate(0, 0, i)),
@@ -207,14 +206,14 @@ func exampleKeys(owner string, opened time.Time) []Object {
 
 func digest(parts ...any) [sha256.Size]byte { return sha256.Sum256([]byte(fmt.Sprintln(parts...))) }
 
-// ident is an id that is the same for the same parts.
-func ident(kind string, parts ...any) string {
+// makeID returns an id that is derived from its parts.
+func makeID(kind string, parts ...any) string {
 	sum := digest(append([]any{kind}, parts...)...)
 	return kind + "_" + hex.EncodeToString(sum[:8])
 }
 
-// letters is a text of n letters that is the same for the same seed.
-func letters(alphabet string, n int, seed string) string {
+// makeText returns a text of n letters that is derived from the seed.
+func makeText(alphabet string, n int, seed string) string {
 	sum := digest("letters", seed)
 	var b strings.Builder
 	for i := range n {

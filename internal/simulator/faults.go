@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// Kind is a way to misbehave.
+// Kind is a kind of fault.
 type Kind int
 
 // The kinds of faults.
 const (
 	Respond   Kind = iota // answers Fault.Status with Fault.Header and Fault.Body
 	Delay                 // waits for Fault.Delay, then answers as usual
-	Hang                  // gives no answer until the client leaves or the server closes
-	Drop                  // closes the connection without an answer; a Go client repeats a GET on a connection it had used before
-	Truncated             // sends half of the right body, then closes the connection
-	Garbage               // answers 200 with bytes that are no JSON
-	Endless               // answers 200 with a JSON string that never ends, as fast as it is read
-	Trickle               // sends the right body a byte a second
+	Hang                  // sends nothing until the client or the server closes the connection
+	Drop                  // closes the connection without an answer; a Go client repeats a GET on a reused connection
+	Truncated             // sends half of the correct body, then closes the connection
+	Garbage               // answers 200 with bytes that are not JSON
+	Endless               // answers 200 with a JSON string without an end, as fast as the client reads
+	Trickle               // sends the correct body at one byte per second
 	Redirect              // answers 302 to the Location in Fault.Header
 )
 
-// String names the kind in lower case, for the names of tests.
+// String returns the name of the kind in lower case.
 func (k Kind) String() string {
 	names := strings.Fields("respond delay hang drop truncated garbage endless trickle redirect")
 	if k < 0 || int(k) >= len(names) {
@@ -36,24 +36,24 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// Fault is a way to misbehave and the requests that it befalls. These are
-// counted against the limits like any other.
+// Fault is a faulty behavior and the requests that it applies to. They count
+// against the rate limits like all others.
 type Fault struct {
 	Path  string     // "/plans"; "" is every path
 	Token string     // only requests with this token; "" is any or none
 	Query url.Values // only requests with these values in the query; nil is any query
-	Times int        // how many requests it befalls; 0 is all until it is removed
+	Times int        // maximum number of requests; 0 is no maximum
 
 	Kind   Kind
-	Status int           // of Respond; 0 is the status of the right answer
-	Header http.Header   // set on any answer, over the usual ones
-	Body   []byte        // of Respond; nil is the documented error body of a Status from 400 up, below that the right body
+	Status int           // of Respond; 0 is the status of the correct answer
+	Header http.Header   // added to every answer, replaces headers of the same name
+	Body   []byte        // of Respond; nil is the documented error body for a Status of 400 and above, otherwise the correct body
 	Delay  time.Duration // of Delay
 }
 
-// Inject has the simulator misbehave until remove is called. Where several
-// faults fit a request, the first injected befalls it. remove does not end
-// what is happening to a request already.
+// Inject activates a fault until remove is called. If several faults match a
+// request, the one injected first applies. remove does not affect requests that
+// are being answered.
 func (s *Simulator) Inject(f Fault) (remove func()) {
 	f.Header, f.Body, f.Query = f.Header.Clone(), bytes.Clone(f.Body), maps.Clone(f.Query)
 	return s.faults.add(f)
@@ -72,21 +72,21 @@ type activeFault struct {
 func (fs *faults) add(f Fault) (remove func()) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	own := &activeFault{Fault: f}
-	fs.active = append(fs.active, own)
+	added := &activeFault{Fault: f}
+	fs.active = append(fs.active, added)
 	return func() {
 		fs.mu.Lock()
 		defer fs.mu.Unlock()
-		fs.active = slices.DeleteFunc(fs.active, func(a *activeFault) bool { return a == own })
+		fs.active = slices.DeleteFunc(fs.active, func(a *activeFault) bool { return a == added })
 	}
 }
 
-// claim finds the fault that befalls a call, and counts it.
-func (fs *faults) claim(c *call) (Fault, bool) {
+// take returns the fault that applies to a call, and counts the hit.
+func (fs *faults) take(c *call) (Fault, bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for _, a := range fs.active {
-		if (a.Times == 0 || a.hits < a.Times) && a.befalls(c) {
+		if (a.Times == 0 || a.hits < a.Times) && a.matches(c) {
 			a.hits++
 			return a.Fault, true
 		}
@@ -94,7 +94,7 @@ func (fs *faults) claim(c *call) (Fault, bool) {
 	return Fault{}, false
 }
 
-func (f *Fault) befalls(c *call) bool {
+func (f *Fault) matches(c *call) bool {
 	for name, values := range f.Query {
 		if !slices.Equal(c.query[name], values) {
 			return false
@@ -103,7 +103,7 @@ func (f *Fault) befalls(c *call) bool {
 	return (f.Path == "" || f.Path == c.path) && (f.Token == "" || f.Token == c.token)
 }
 
-func (s *Simulator) misbehave(x exchange, c *call, f Fault) {
+func (s *Simulator) applyFault(x responder, c *call, f Fault) {
 	if f.Kind == Delay {
 		x.wait(f.Delay)
 	}
@@ -111,7 +111,7 @@ func (s *Simulator) misbehave(x exchange, c *call, f Fault) {
 	maps.Copy(a.header, f.Header)
 	switch f.Kind {
 	case Respond:
-		x.send(f.instead(a, c))
+		x.send(f.override(a, c))
 	case Hang:
 		<-x.r.Context().Done()
 		panic(http.ErrAbortHandler)
@@ -122,7 +122,7 @@ func (s *Simulator) misbehave(x exchange, c *call, f Fault) {
 		x.write(a.body[:len(a.body)/2])
 		panic(http.ErrAbortHandler)
 	case Garbage:
-		x.send(answer{http.StatusOK, a.header, []byte("\x00\xff<!doctype html> this is no JSON {{{")})
+		x.send(answer{http.StatusOK, a.header, []byte("\x00\xff<!doctype html> this is not JSON {{{")})
 	case Endless:
 		x.endless(a.header)
 	case Trickle:
@@ -134,8 +134,8 @@ func (s *Simulator) misbehave(x exchange, c *call, f Fault) {
 	}
 }
 
-// instead is what Respond makes of the right answer.
-func (f *Fault) instead(a answer, c *call) answer {
+// override applies a Respond fault to the correct answer.
+func (f *Fault) override(a answer, c *call) answer {
 	if f.Status != 0 {
 		a.status = f.Status
 	}
@@ -148,8 +148,8 @@ func (f *Fault) instead(a answer, c *call) answer {
 	return a
 }
 
-// errorCode is the document's code of a status. Those it does not know get
-// the status' own name.
+// errorCode returns the documented code for a status, and for an undocumented
+// status its name in snake case.
 func errorCode(status int, c *call) string {
 	switch status {
 	case http.StatusBadRequest:

@@ -8,33 +8,31 @@ import (
 	"time"
 )
 
-// window is the time over which requests are counted. It slides: there is no
-// moment at which a count starts anew.
+// window is the length of the sliding window in which requests are counted.
 const window = time.Minute
 
-// limiter lets at most limit requests of one key through in any window.
-// Requests it refuses do not count, so that a client that waits as it is told
-// always gets through.
+// limiter admits at most limit requests of one key in any window. Rejected
+// requests do not count, so a client that waits for Retry-After is admitted.
 type limiter struct {
-	limit int // negative: none
+	limit int // negative means no limit
 
-	mu   sync.Mutex
-	seen map[string][]time.Time // of admitted requests, oldest first
+	mu       sync.Mutex
+	admitted map[string][]time.Time // times of admitted requests by key, oldest first
 }
 
-func newLimiter(limit, usual int) *limiter {
+func newLimiter(limit, defaultLimit int) *limiter {
 	if limit == 0 {
-		limit = usual
+		limit = defaultLimit
 	}
-	return &limiter{limit: limit, seen: map[string][]time.Time{}}
+	return &limiter{limit: limit, admitted: map[string][]time.Time{}}
 }
 
-// quota is where a key stands after a request.
+// quota is the state of a key after a request.
 type quota struct {
 	admitted  bool
 	limit     int
 	remaining int
-	reset     time.Duration // until one more request is allowed than now
+	reset     time.Duration // until the oldest counted request leaves the window
 }
 
 func (l *limiter) take(key string, now time.Time) quota {
@@ -43,33 +41,33 @@ func (l *limiter) take(key string, now time.Time) quota {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.forget(now)
-	admitted := len(l.seen[key]) < l.limit
+	l.expire(now)
+	admitted := len(l.admitted[key]) < l.limit
 	if admitted {
-		l.seen[key] = append(l.seen[key], now)
+		l.admitted[key] = append(l.admitted[key], now)
 	}
 	return quota{
 		admitted:  admitted,
 		limit:     l.limit,
-		remaining: l.limit - len(l.seen[key]),
-		reset:     l.seen[key][0].Add(window).Sub(now),
+		remaining: l.limit - len(l.admitted[key]),
+		reset:     l.admitted[key][0].Add(window).Sub(now),
 	}
 }
 
-func (l *limiter) forget(now time.Time) {
-	for key, times := range l.seen {
+func (l *limiter) expire(now time.Time) {
+	for key, times := range l.admitted {
 		for len(times) > 0 && now.Sub(times[0]) >= window {
 			times = times[1:]
 		}
-		l.seen[key] = times
+		l.admitted[key] = times
 		if len(times) == 0 {
-			delete(l.seen, key)
+			delete(l.admitted, key)
 		}
 	}
 }
 
-// describe writes the headers that every authenticated response carries.
-func (q quota) describe(h http.Header) {
+// setHeaders sets the headers of every authenticated response.
+func (q quota) setHeaders(h http.Header) {
 	if q.limit < 0 {
 		return
 	}
@@ -78,7 +76,7 @@ func (q quota) describe(h http.Header) {
 	h.Set("RateLimit-Reset", seconds(q.reset))
 }
 
-// seconds rounds up: a client that waits so long has waited long enough.
+// seconds rounds up, so that a client that waits this long is admitted.
 func seconds(d time.Duration) string {
 	return strconv.Itoa(int(math.Ceil(d.Seconds())))
 }

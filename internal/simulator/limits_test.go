@@ -1,4 +1,4 @@
-package simulator
+package simulator_test
 
 import (
 	"fmt"
@@ -6,14 +6,17 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 var limitHeaders = []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After"}
 
 func TestPublicLimitSlides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{})
-		admitted := func(address string, n int) (ok int, last reply) {
+		s := simulator.New(simulator.Options{})
+		admitted := func(address string, n int) (ok int, last response) {
 			for range n {
 				last = ask(s, "/plans", "", address)
 				if last.Status == http.StatusOK {
@@ -35,7 +38,7 @@ func TestPublicLimitSlides(t *testing.T) {
 		step(30*time.Second-time.Millisecond, "10.0.0.1:1002", 1)
 		step(time.Millisecond, "10.0.0.1:1003", 50)
 		step(30*time.Second, "10.0.0.1:1003", 20)
-		same(t, "admitted", got, []string{
+		simtest.AssertEqual(t, "admitted", got, []string{
 			"10.0.0.1:1000: 40 of 40, then 200, retry \"\"",
 			"10.0.0.1:1001: 19 of 30, then 429, retry \"30\"",
 			"10.0.0.2:1000: 1 of 1, then 200, retry \"\"",
@@ -47,15 +50,14 @@ func TestPublicLimitSlides(t *testing.T) {
 	})
 }
 
-func TestAccountLimitIsToldOnEveryResponse(t *testing.T) {
+func TestRateLimitHeadersOnEveryResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := withMain(Options{AccountLimit: 5})
-		client, _ := serveInMemory(t, s)
-		type told struct {
+		a := simtest.StartInMemory(t, simulator.Options{AccountLimit: 5})
+		type result struct {
 			Status  int
 			Headers map[string]string
 		}
-		var got []told
+		var got []result
 		for _, c := range []struct{ method, path string }{
 			{"GET", "/account"},
 			{"GET", "/topups/none"},
@@ -65,18 +67,18 @@ func TestAccountLimitIsToldOnEveryResponse(t *testing.T) {
 			{"GET", "/account"},
 			{"GET", "/plans"},
 		} {
-			r := do(t, client, c.method, "http://rental.example/api/v1"+c.path, token)
-			got = append(got, told{r.Status, r.picked(limitHeaders...)})
+			r := do(t, a, c.method, c.path, simtest.MainToken)
+			got = append(got, result{r.Status, r.headers(limitHeaders...)})
 			time.Sleep(10 * time.Second)
 		}
-		r := do(t, client, "GET", "http://rental.example/api/v1/account", token)
-		got = append(got, told{r.Status, r.picked(limitHeaders...)})
+		r := do(t, a, "GET", "/account", simtest.MainToken)
+		got = append(got, result{r.Status, r.headers(limitHeaders...)})
 		limits := func(remaining, reset string) map[string]string {
 			return map[string]string{"RateLimit-Limit": "5", "RateLimit-Remaining": remaining, "RateLimit-Reset": reset}
 		}
 		refused := limits("0", "10")
 		refused["Retry-After"] = "10"
-		same(t, "told", got, []told{
+		simtest.AssertEqual(t, "result", got, []result{
 			{200, limits("4", "60")},
 			{404, limits("3", "50")},
 			{405, limits("2", "40")},
@@ -89,20 +91,20 @@ func TestAccountLimitIsToldOnEveryResponse(t *testing.T) {
 	})
 }
 
-func TestLimitsByDefaultAndWithout(t *testing.T) {
+func TestDefaultAndDisabledLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		admitted := func(o Options, path string) (n int) {
-			s := withMain(o)
-			for n < 200 && ask(s, path, token, "pipe").Status == http.StatusOK {
+		admitted := func(o simulator.Options, path string) (n int) {
+			a := simtest.StartInMemory(t, o)
+			for n < 200 && ask(a, path, simtest.MainToken, "pipe").Status == http.StatusOK {
 				n++
 			}
 			return n
 		}
-		same(t, "admitted", map[string]int{
-			"public": admitted(Options{}, "/os"), "account": admitted(Options{}, "/account"),
-			"public without": admitted(Options{PublicLimit: -1}, "/os"), "account without": admitted(Options{AccountLimit: -1}, "/account"),
+		simtest.AssertEqual(t, "admitted", map[string]int{
+			"public": admitted(simulator.Options{}, "/os"), "account": admitted(simulator.Options{}, "/account"),
+			"public without": admitted(simulator.Options{PublicLimit: -1}, "/os"), "account without": admitted(simulator.Options{AccountLimit: -1}, "/account"),
 		}, map[string]int{"public": 59, "account": 120, "public without": 200, "account without": 200})
-		free := ask(withMain(Options{AccountLimit: -1}), "/account", token, "pipe")
-		same(t, "headers without a limit", free.picked(limitHeaders...), map[string]string{})
+		free := ask(simtest.StartInMemory(t, simulator.Options{AccountLimit: -1}), "/account", simtest.MainToken, "pipe")
+		simtest.AssertEqual(t, "headers without a limit", free.headers(limitHeaders...), map[string]string{})
 	})
 }

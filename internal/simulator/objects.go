@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// at follows a path of keys into nested objects. It gives nil where the path
-// leads nowhere: the world may hold anything.
-func at(o Object, path ...string) any {
+// At returns the value at a path of keys in nested objects, nil if there is none.
+func At(o Object, path ...string) any {
 	var v any = o
 	for _, key := range path {
 		inner, ok := v.(Object)
@@ -20,22 +19,23 @@ func at(o Object, path ...string) any {
 	return v
 }
 
-// put sets the value at a path whose parent exists, and else does nothing.
-func put(o Object, value any, path ...string) {
+// Put sets the value at a path. It does nothing if the parent does not exist.
+func Put(o Object, value any, path ...string) {
 	last := len(path) - 1
-	if parent, ok := at(o, path[:last]...).(Object); ok && parent != nil {
+	if parent, ok := At(o, path[:last]...).(Object); ok && parent != nil {
 		parent[path[last]] = value
 	}
 }
 
-func text(o Object, path ...string) string {
-	s, _ := at(o, path...).(string)
+// Text returns the string at a path of keys, "" if there is none.
+func Text(o Object, path ...string) string {
+	s, _ := At(o, path...).(string)
 	return s
 }
 
-// number is the value at a path as a number, 0 where it is none.
+// number returns the value at a path as a number, 0 if it is not one.
 func number(o Object, path ...string) float64 {
-	switch n := at(o, path...).(type) {
+	switch n := At(o, path...).(type) {
 	case float64:
 		return n
 	case int:
@@ -44,12 +44,12 @@ func number(o Object, path ...string) float64 {
 	return 0
 }
 
-// cents is an amount of money in whole cents, in which sums are exact.
+// cents returns an amount of money in whole cents, for exact sums.
 func cents(o Object, path ...string) int {
 	return int(math.Round(100 * number(o, path...)))
 }
 
-// money is an amount in cents as the API writes it.
+// money converts cents to an amount as sent by the API.
 func money(cents int) float64 { return float64(cents) / 100 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -57,32 +57,32 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 func find(list []Object, id string) (Object, bool) {
-	i := slices.IndexFunc(list, func(o Object) bool { return text(o, "id") == id })
+	i := slices.IndexFunc(list, func(o Object) bool { return Text(o, "id") == id })
 	if i < 0 {
 		return nil, false
 	}
 	return list[i], true
 }
 
-func keep(list []Object, wanted func(Object) bool) []Object {
-	var kept []Object
+func filter(list []Object, matches func(Object) bool) []Object {
+	var found []Object
 	for _, o := range list {
-		if wanted(o) {
-			kept = append(kept, o)
+		if matches(o) {
+			found = append(found, o)
 		}
 	}
-	return kept
+	return found
 }
 
-func count(list []Object, wanted func(Object) bool) int { return len(keep(list, wanted)) }
+func count(list []Object, matches func(Object) bool) int { return len(filter(list, matches)) }
 
 func inStock(plan Object) bool {
-	is, _ := at(plan, "availability", "in_stock").(bool)
-	return is
+	b, _ := At(plan, "availability", "in_stock").(bool)
+	return b
 }
 
-func offered(plan Object, location string) bool {
-	switch ids := at(plan, "availability", "locations").(type) {
+func offeredAt(plan Object, location string) bool {
+	switch ids := At(plan, "availability", "locations").(type) {
 	case []string:
 		return slices.Contains(ids, location)
 	case []any:

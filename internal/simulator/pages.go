@@ -5,22 +5,22 @@ import (
 	"strconv"
 )
 
-const largestPage = 100
+const maxPageSize = 100
 
-// pageNumber reads the parameter page or limit; false where it is out of
-// bounds. The document leaves open what happens then: here it is the
-// invalid_parameter of any other unknown value.
+// pageNumber parses the parameter page or limit; false if it is out of range. The
+// provider's document does not define that error: here it is invalid_parameter,
+// as for all other unknown values.
 func pageNumber(name, value string) (int, bool) {
 	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 || (name == "limit" && n > largestPage) {
+	if err != nil || n < 1 || (name == "limit" && n > maxPageSize) {
 		return 0, false
 	}
 	return n, true
 }
 
-// cut takes the page that the query asks for, and describes it. A page past
-// the end is empty; an empty list has no pages.
-func cut(list []Object, query url.Values, size int) ([]Object, Object) {
+// paginate returns the requested page of a list, and its meta. A page after the
+// last is empty; an empty list has 0 pages.
+func paginate(list []Object, query url.Values, size int) ([]Object, Object) {
 	page := 1
 	if n, ok := pageNumber("limit", query.Get("limit")); ok {
 		size = n

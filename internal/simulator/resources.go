@@ -10,46 +10,48 @@ import (
 	"time"
 )
 
-// The values that the document allows in a filter.
+// Documented values of filters.
 const (
 	familyIDs   = "entry performance enterprise storage gpu"
 	locationIDs = "nyc mia lax lon ams fra sin tyo"
 	topupStates = "pending confirming paid expired failed canceled"
 )
 
-// resource is one row of the document's table of endpoints.
+// resource describes an endpoint: a single object or a list.
 type resource struct {
 	name     string
 	private  bool
-	maxAge   time.Duration // how long public answers may be cached
+	maxAge   time.Duration // Cache-Control of public answers
 	byID     bool          // whether /name/{id} exists
-	pageSize int           // default limit; 0 where the list is not paged
-	filters  map[string]filter
-	one      func(view) any      // a resource that is a single object
-	list     func(view) []Object // a resource that is a list
-	meta     func(view, []Object) Object
+	pageSize int           // default limit; 0 if the list has no pages
+	filters  map[string]queryFilter
+	object   func(view) any                      // data of a single object; nil for a list
+	list     func(view) []Object                 // data of a list
+	meta     func(v view, shown []Object) Object // further meta of a list; may be nil
 }
 
-// filter is a query parameter that keeps a part of a list.
-type filter struct {
-	values string
-	keeps  func(o Object, value string) bool
+// queryFilter is a query parameter that selects a part of a list.
+type queryFilter struct {
+	values  string // allowed values, separated by spaces
+	matches func(o Object, value string) bool
 }
 
-// view is what a resource may look at while the world stands still.
+// view is the data that a resource may read. The world is locked meanwhile.
 type view struct {
 	sim     *Simulator
 	world   *World
-	account *Account
+	account *Account // nil for public resources
 	query   url.Values
 }
 
+// resources are all endpoints. A new endpoint is a row here, with a function that
+// returns its data.
 var resources = []resource{
 	{
 		name: "plans", maxAge: time.Minute, byID: true,
-		filters: map[string]filter{
-			"family":   {familyIDs, func(o Object, value string) bool { return text(o, "family") == value }},
-			"location": {locationIDs, offered},
+		filters: map[string]queryFilter{
+			"family":   {familyIDs, func(o Object, value string) bool { return Text(o, "family") == value }},
+			"location": {locationIDs, offeredAt},
 			"in_stock": {"1 true", func(o Object, _ string) bool { return inStock(o) }},
 		},
 		list: func(v view) []Object { return v.world.Plans },
@@ -64,12 +66,12 @@ var resources = []resource{
 		list: func(v view) []Object { return v.world.OS },
 		meta: func(v view, _ []Object) Object { return Object{"custom_iso": v.world.CustomISO} },
 	},
-	{name: "status", maxAge: 30 * time.Second, one: statusOf},
-	{name: "account", private: true, one: func(v view) any { return v.account.Account }},
+	{name: "status", maxAge: 30 * time.Second, object: statusOf},
+	{name: "account", private: true, object: func(v view) any { return v.account.Account }},
 	{
 		name: "topups", private: true, byID: true, pageSize: 25,
-		filters: map[string]filter{
-			"status": {topupStates, func(o Object, value string) bool { return text(o, "status") == value }},
+		filters: map[string]queryFilter{
+			"status": {topupStates, func(o Object, value string) bool { return Text(o, "status") == value }},
 		},
 		list: func(v view) []Object { return v.account.Topups },
 	},
@@ -77,7 +79,7 @@ var resources = []resource{
 		name: "transactions", private: true, pageSize: 50,
 		list: func(v view) []Object { return v.account.Transactions },
 		meta: func(v view, _ []Object) Object {
-			return Object{"balance": Object{"usd": at(v.account.Account, "balance", "usd")}}
+			return Object{"balance": Object{"usd": At(v.account.Account, "balance", "usd")}}
 		},
 	},
 	{
@@ -93,7 +95,7 @@ var resources = []resource{
 		name: "servers", private: true, byID: true,
 		list: func(v view) []Object { return v.account.Servers },
 		meta: func(_ view, shown []Object) Object {
-			return Object{"active": count(shown, func(o Object) bool { return text(o, "status") == "active" })}
+			return Object{"active": count(shown, func(o Object) bool { return Text(o, "status") == "active" })}
 		},
 	},
 }
@@ -101,7 +103,7 @@ var resources = []resource{
 func planMeta(v view, shown []Object) Object {
 	meta := Object{"in_stock": count(shown, inStock), "generated_at": v.world.GeneratedAt}
 	if v.world.GeneratedAt == nil {
-		meta["generated_at"] = v.sim.freshness(time.Minute)
+		meta["generated_at"] = v.sim.snapshotTime(time.Minute)
 	}
 	return meta
 }
@@ -111,15 +113,23 @@ func statusOf(v view) any {
 		return v.world.Status
 	}
 	status := maps.Clone(v.world.Status)
-	status["updated_at"] = v.sim.freshness(30 * time.Second)
+	status["updated_at"] = v.sim.snapshotTime(30 * time.Second)
 	return status
 }
 
-// route finds the resource of a path, and the id where the path has one.
+func endpoints() []string {
+	var paths []string
+	for _, r := range resources {
+		paths = append(paths, "/"+r.name)
+	}
+	return paths
+}
+
+// route returns the resource of a path, and the id if the path has one.
 func route(c *call) (res resource, id string, known bool) {
 	name, rest, nested := strings.Cut(strings.TrimPrefix(c.path, "/"), "/")
 	i := slices.IndexFunc(resources, func(r resource) bool { return r.name == name })
-	if !c.inside || i < 0 {
+	if !c.inPrefix || i < 0 {
 		return resource{}, "", false
 	}
 	if !nested {
@@ -130,8 +140,8 @@ func route(c *call) (res resource, id string, known bool) {
 	return resources[i], id, known
 }
 
-// check says what is wrong with the query, or "". Only what the document
-// names is right: each parameter once, with a value it lists.
+// check returns the error in a query, or "". It accepts documented parameters
+// with a documented value, each at most once.
 func (r resource) check(c *call, id string) string {
 	if c.queryErr != nil {
 		return "the query string cannot be read; use GET /" + r.name
@@ -154,46 +164,46 @@ func (r resource) accepts(name, value string) bool {
 	return known && slices.Contains(strings.Fields(f.values), value)
 }
 
-// list answers with a list, or with the part of it that the query asks for.
+// list returns the answer with a list, filtered and paginated by the query.
 func (s *Simulator) list(v view, r resource) answer {
 	shown := r.list(v)
 	for name, f := range r.filters {
 		if value := v.query.Get(name); value != "" {
-			shown = keep(shown, func(o Object) bool { return f.keeps(o, value) })
+			shown = filter(shown, func(o Object) bool { return f.matches(o, value) })
 		}
 	}
 	meta := Object{}
 	if r.pageSize > 0 {
-		shown, meta = cut(shown, v.query, r.pageSize)
+		shown, meta = paginate(shown, v.query, r.pageSize)
 	}
 	meta["count"] = len(shown)
 	if r.meta != nil {
 		maps.Copy(meta, r.meta(v, shown))
 	}
 	if r.pageSize > 0 || len(v.query) > 0 {
-		return enveloped(encode(notNull(shown)), meta)
+		return withEnvelope(encode(nonNil(shown)), meta)
 	}
-	return enveloped(s.whole(listOf{v.account, r.name}, shown), meta)
+	return withEnvelope(s.encodeList(listKey{v.account, r.name}, shown), meta)
 }
 
-// enveloped copies data that is JSON already rather than have it checked and
-// compacted again, which for thousands of objects takes its time.
-func enveloped(data []byte, meta Object) answer {
+// withEnvelope adds the envelope to data that is JSON already. Encoding a
+// json.RawMessage would validate thousands of objects again.
+func withEnvelope(data []byte, meta Object) answer {
 	body := slices.Concat([]byte(`{"data":`), data, []byte(`,"meta":`), encode(meta), []byte(`}`))
-	return answer{http.StatusOK, plainHeader(), body}
+	return answer{http.StatusOK, noStoreHeader(), body}
 }
 
-// whole remembers the JSON of a list that is always sent as a whole: thousands
-// of servers are not encoded anew for every request.
-func (s *Simulator) whole(key listOf, list []Object) []byte {
-	if _, known := s.encoded[key]; !known {
-		s.encoded[key] = encode(notNull(list))
+// encodeList caches the JSON of complete lists, so that thousands of servers are
+// not encoded for every request.
+func (s *Simulator) encodeList(key listKey, list []Object) []byte {
+	if _, cached := s.encoded[key]; !cached {
+		s.encoded[key] = encode(nonNil(list))
 	}
 	return s.encoded[key]
 }
 
-// notNull has an empty list sent as [] and not as null.
-func notNull(list []Object) []Object {
+// nonNil makes an empty list [] in JSON and not null.
+func nonNil(list []Object) []Object {
 	if list == nil {
 		return []Object{}
 	}

@@ -1,4 +1,4 @@
-package simulator
+package simulator_test
 
 import (
 	"fmt"
@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// shapes are the document's tables of fields: the path of each and its type.
-// A field that may be null says so with "?".
+// shapes returns the documented fields of each list: path and type.
+// A type that may be null ends with "?".
 func shapes() map[string]string {
 	return map[string]string{
 		"/plans": `id string; name string; family string; cpu.model string; cpu.cores int; cpu.threads int; cpu.base_ghz number;
@@ -36,7 +39,7 @@ func shapes() map[string]string {
 	}
 }
 
-// objectShapes are those of the objects that may be null.
+// objectShapes returns the fields of the objects that may be null.
 func objectShapes() map[string]string {
 	return map[string]string{
 		"gpu":      "model string; memory string",
@@ -55,8 +58,8 @@ func parseShape(shape string) map[string]string {
 	return fields
 }
 
-// misfits says which fields of an object are missing, unknown or of another type.
-func misfits(o Object, shape map[string]string) []string {
+// shapeErrors returns the fields of an object that are missing, unknown or of a wrong type.
+func shapeErrors(o simulator.Object, shape map[string]string) []string {
 	var faults []string
 	found := map[string]bool{}
 	flatten(o, shape, "", func(path string, v any) {
@@ -64,8 +67,8 @@ func misfits(o Object, shape map[string]string) []string {
 		if !fits(v, shape[path]) {
 			faults = append(faults, fmt.Sprintf("%s is %v, want %q", path, v, shape[path]))
 		}
-		if inner, ok := v.(Object); ok {
-			faults = append(faults, misfits(inner, parseShape(objectShapes()[path]))...)
+		if inner, ok := v.(simulator.Object); ok {
+			faults = append(faults, shapeErrors(inner, parseShape(objectShapes()[path]))...)
 		}
 	})
 	for path := range shape {
@@ -76,9 +79,9 @@ func misfits(o Object, shape map[string]string) []string {
 	return faults
 }
 
-func flatten(o Object, shape map[string]string, prefix string, visit func(string, any)) {
+func flatten(o simulator.Object, shape map[string]string, prefix string, visit func(string, any)) {
 	for key, v := range o {
-		inner, nested := v.(Object)
+		inner, nested := v.(simulator.Object)
 		if _, whole := shape[prefix+key]; nested && !whole {
 			flatten(inner, shape, prefix+key+".", visit)
 			continue
@@ -98,16 +101,16 @@ func fits(v any, kind string) bool {
 		return kind == "bool"
 	case float64:
 		return kind == "number" || kind == "int" && x == math.Trunc(x)
-	case Object:
+	case simulator.Object:
 		return kind == "object"
 	}
 	return kind == "array"
 }
 
 func TestEveryObjectHasTheDocumentedFields(t *testing.T) {
-	base := serve(t, withMain(Options{}))
+	a := simtest.Start(t, simulator.Options{})
 	for path, shape := range shapes() {
-		data := get(t, base+path, token).object(t)["data"]
+		data := get(t, a, path, simtest.MainToken).object(t)["data"]
 		list, many := data.([]any)
 		if !many {
 			list = []any{data}
@@ -116,43 +119,43 @@ func TestEveryObjectHasTheDocumentedFields(t *testing.T) {
 			t.Errorf("%s: no objects to look at", path)
 		}
 		for _, o := range list {
-			for _, fault := range misfits(o.(Object), parseShape(shape)) {
-				t.Errorf("%s %v: %s", path, o.(Object)["id"], fault)
+			for _, fault := range shapeErrors(o.(simulator.Object), parseShape(shape)) {
+				t.Errorf("%s %v: %s", path, o.(simulator.Object)["id"], fault)
 			}
 		}
 	}
 }
 
 func TestStatusHasTheDocumentedFields(t *testing.T) {
-	status := get(t, serve(t, New(Options{}))+"/status", "").object(t)["data"].(Object)
-	same(t, "fields", slices.Sorted(maps.Keys(status)), strings.Fields("locations ongoing overall scheduled since updated_at"))
-	components := Object{"network": "operational", "ddos": "operational", "provisioning": "operational", "ipmi": "operational"}
-	want := Object{}
+	status := get(t, simtest.Start(t, simulator.Options{}), "/status", "").object(t)["data"].(simulator.Object)
+	simtest.AssertEqual(t, "fields", slices.Sorted(maps.Keys(status)), strings.Fields("locations ongoing overall scheduled since updated_at"))
+	components := simulator.Object{"network": "operational", "ddos": "operational", "provisioning": "operational", "ipmi": "operational"}
+	want := simulator.Object{}
 	for id, city := range map[string]string{
 		"nyc": "New York", "mia": "Miami", "lax": "Los Angeles", "lon": "London",
 		"ams": "Amsterdam", "fra": "Frankfurt", "sin": "Singapore", "tyo": "Tokyo",
 	} {
-		want[id] = Object{"city": city, "components": components}
+		want[id] = simulator.Object{"city": city, "components": components}
 	}
-	same(t, "locations", status["locations"], any(want))
+	simtest.AssertEqual(t, "locations", status["locations"], any(want))
 }
 
-func TestAPlanAsAWhole(t *testing.T) {
-	got := get(t, serve(t, New(Options{}))+"/plans/gpu-l40s", "").object(t)
-	same(t, "plan", got, Object{"data": Object{
+func TestCompletePlan(t *testing.T) {
+	got := get(t, simtest.Start(t, simulator.Options{}), "/plans/gpu-l40s", "").object(t)
+	simtest.AssertEqual(t, "plan", got, simulator.Object{"data": simulator.Object{
 		"id": "gpu-l40s", "name": "GPU L40S", "family": "gpu",
-		"cpu": Object{
+		"cpu": simulator.Object{
 			"model": "AMD EPYC 9354P", "cores": 32.0, "threads": 64.0, "base_ghz": 3.25, "boost_ghz": 3.8,
 			"architecture": "Zen 4", "l3_cache_mb": 256.0,
 		},
-		"memory": Object{"size_gb": 256.0, "type": "DDR5", "ecc": true}, "storage": "2x 3.84 TB NVMe",
-		"gpu":     Object{"model": "NVIDIA L40S", "memory": "48 GB GDDR6"},
-		"network": Object{"port": "10 Gbps", "bandwidth": "unmetered", "ipv4": 1.0, "ipv6": "/64", "ddos_protection": true},
-		"price": Object{
-			"monthly": Object{"usd": 1190.0, "eur": 1095.0}, "setup_fee": 0.0,
+		"memory": simulator.Object{"size_gb": 256.0, "type": "DDR5", "ecc": true}, "storage": "2x 3.84 TB NVMe",
+		"gpu":     simulator.Object{"model": "NVIDIA L40S", "memory": "48 GB GDDR6"},
+		"network": simulator.Object{"port": "10 Gbps", "bandwidth": "unmetered", "ipv4": 1.0, "ipv6": "/64", "ddos_protection": true},
+		"price": simulator.Object{
+			"monthly": simulator.Object{"usd": 1190.0, "eur": 1095.0}, "setup_fee": 0.0,
 			"currency_note": "monthly, excluding VAT",
 		},
-		"availability": Object{"in_stock": false, "delivery": "sold_out", "locations": []any{"nyc", "fra"}, "alternative": "gpu-rtx-4000-ada"},
-		"links":        Object{"page": "https://rental.example/servers/gpu-l40s", "order": "https://rental.example/order?plan=gpu-l40s"},
+		"availability": simulator.Object{"in_stock": false, "delivery": "sold_out", "locations": []any{"nyc", "fra"}, "alternative": "gpu-rtx-4000-ada"},
+		"links":        simulator.Object{"page": "https://rental.example/servers/gpu-l40s", "order": "https://rental.example/order?plan=gpu-l40s"},
 	}})
 }

@@ -1,14 +1,14 @@
-// Package simulator is the rental API as its document describes it, as a real
-// HTTP server: prefix, envelopes, errors, limits, headers, paging. It is strict
-// where the document is (a query parameter that is not in it is an error), it
-// misbehaves on request (see [Fault]), and it can live (see [Simulator.Live]).
+// Package simulator implements the rental API as an HTTP server: prefix,
+// envelopes, errors, rate limits, headers and paging as documented by the
+// provider. It is strict (an undocumented query parameter is an error), it can
+// inject faults (see [Fault]), and it can simulate activity (see [Simulator.Run]).
 //
-// Its JSON is written from the document and shares nothing with the client, so
-// that the two cannot agree on the same mistake. Where the document leaves a
-// question open, the answer chosen here is stated at the code that gives it.
+// Its JSON is written from the provider's document and shares no code with the
+// client, so that the two cannot contain the same mistake. Comments state the
+// choices made where that document is silent.
 //
-// Time comes from the time package only and no goroutine runs unless Live is
-// called, so a simulator works under testing/synctest.
+// It uses the time package's clock and starts no goroutine, so it works in a
+// testing/synctest bubble.
 package simulator
 
 import (
@@ -21,13 +21,16 @@ import (
 	"time"
 )
 
-// Options says how a simulator behaves as a server. The zero value is the
-// service as documented.
+// Options configures a simulator. The zero value is the documented service.
 type Options struct {
 	Prefix       string // path prefix of all endpoints; "" means "/api/v1"
 	PublicLimit  int    // public requests per client address in any 60 s; 0 means 59; negative means no limit
 	AccountLimit int    // requests per token in any 60 s; 0 means 120; negative means no limit, and no RateLimit headers
-	KeepRequests int    // how many of the newest requests are remembered; 0 means 100,000; negative means none
+	KeepRequests int    // number of newest requests in the request log; 0 means 100,000; negative means none
+
+	// Middleware wraps the handler that applies faults and answers; nil means
+	// none. Requests are logged before it is called.
+	Middleware func(next http.Handler) http.Handler
 }
 
 // Simulator serves a [World] over HTTP. It is safe for concurrent use.
@@ -35,16 +38,18 @@ type Simulator struct {
 	prefix   string
 	public   *limiter
 	accounts *limiter
-	journal  *journal
+	requests *requestLog
 	faults   *faults
+	handler  http.Handler // answers logged requests
 
 	mu      sync.Mutex
 	world   *World
-	changed time.Time         // when the world last changed
-	encoded map[listOf][]byte // whole lists as JSON, until the next change
+	changed time.Time          // time of the last change
+	encoded map[listKey][]byte // complete lists as JSON, until the next change
 }
 
-type listOf struct {
+// listKey identifies a list: the account is nil for public resources.
+type listKey struct {
 	account  *Account
 	resource string
 }
@@ -55,20 +60,25 @@ func New(o Options) *Simulator {
 	if o.Prefix == "" {
 		o.Prefix = "/api/v1"
 	}
-	return &Simulator{
+	s := &Simulator{
 		prefix:   strings.TrimRight(o.Prefix, "/"),
 		public:   newLimiter(o.PublicLimit, 59),
 		accounts: newLimiter(o.AccountLimit, 120),
-		journal:  newJournal(o.KeepRequests, 100_000),
+		requests: newRequestLog(o.KeepRequests, 100_000),
 		faults:   &faults{},
 		world:    newWorld(time.Now()),
-		encoded:  map[listOf][]byte{},
+		encoded:  map[listKey][]byte{},
 	}
+	s.handler = http.HandlerFunc(s.respond)
+	if o.Middleware != nil {
+		s.handler = o.Middleware(s.handler)
+	}
+	return s
 }
 
-// Change calls f with the world while no request is being answered. What f
-// does shows in the very next answer; the stamps generated_at and updated_at
-// are never older than the last change. f must not keep the world.
+// Change calls f with the world while no request is being answered. The next
+// answer contains all changes; generated_at and updated_at are never older than
+// the last change. f must not retain the world.
 func (s *Simulator) Change(f func(w *World)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,50 +87,52 @@ func (s *Simulator) Change(f func(w *World)) {
 	clear(s.encoded)
 }
 
-// Read calls f with the world while nothing changes it. f must neither change
-// nor keep it.
+// Read calls f with the world while nothing changes it. f must neither modify
+// nor retain it.
 func (s *Simulator) Read(f func(w *World)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s.world)
 }
 
-// ServeHTTP answers one request. It panics with [http.ErrAbortHandler] where a
-// fault has the connection dropped; an [http.Server] closes it in silence.
+// ServeHTTP answers one request. If a fault drops the connection, it panics with
+// [http.ErrAbortHandler], which [http.Server] does not log.
 func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := s.newCall(r)
-	entry := s.journal.add(c, r)
-	f, faulty := s.faults.claim(c)
-	if faulty {
-		s.misbehave(exchange{w, r, entry}, c, f)
-		return
-	}
-	exchange{w, r, entry}.send(s.answer(c))
+	s.handler.ServeHTTP(s.requests.add(s.newCall(r), w, r), r)
 }
 
-// call is what the simulator understands of a request.
+func (s *Simulator) respond(w http.ResponseWriter, r *http.Request) {
+	c := s.newCall(r)
+	if f, found := s.faults.take(c); found {
+		s.applyFault(responder{w, r}, c, f)
+		return
+	}
+	responder{w, r}.send(s.answer(c))
+}
+
+// call is a parsed request.
 type call struct {
 	method   string
-	inside   bool   // whether the path is under the prefix
-	path     string // escaped, without the prefix where inside
+	inPrefix bool   // whether the path is below the prefix
+	path     string // escaped, without the prefix if inPrefix
 	query    url.Values
 	queryErr error
 	token    string
 	host     string
-	at       time.Time
+	time     time.Time
 }
 
 func (s *Simulator) newCall(r *http.Request) *call {
-	c := &call{method: r.Method, path: r.URL.EscapedPath(), host: r.RemoteAddr, at: time.Now()}
-	rest, inside := strings.CutPrefix(c.path, s.prefix)
-	if inside && strings.HasPrefix(rest, "/") {
-		c.inside, c.path = true, rest
+	c := &call{method: r.Method, path: r.URL.EscapedPath(), host: r.RemoteAddr, time: time.Now()}
+	rest, found := strings.CutPrefix(c.path, s.prefix)
+	if found && strings.HasPrefix(rest, "/") {
+		c.inPrefix, c.path = true, rest
 	}
 	c.query, c.queryErr = url.ParseQuery(r.URL.RawQuery)
 	if token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); found {
 		c.token = token
 	}
-	// An in-memory connection has an address without a port ("pipe").
+	// The address of an in-memory connection has no port ("pipe").
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		c.host = host
 	}
@@ -137,8 +149,7 @@ type answer struct {
 func (s *Simulator) answer(c *call) answer {
 	res, id, known := route(c)
 	if !known {
-		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+s.prefix+"/plans, /locations, /os, /status, "+
-			"/account, /topups, /transactions, /configurations, /ssh-keys and /servers")
+		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+s.prefix+strings.Join(endpoints(), ", "))
 	}
 	if res.private {
 		return s.answerAccount(c, res, id)
@@ -148,7 +159,7 @@ func (s *Simulator) answer(c *call) answer {
 
 func (s *Simulator) answerPublic(c *call, res resource, id string) answer {
 	q := s.public.take(c.host, time.Now())
-	a := tooMany(q)
+	a := rateLimited(q)
 	if q.admitted {
 		a = s.content(c, res, nil, id)
 	}
@@ -159,25 +170,25 @@ func (s *Simulator) answerPublic(c *call, res resource, id string) answer {
 	return a
 }
 
-// answerAccount refuses a method before it asks for a token: the document
-// promises 405 on any endpoint. A known token is counted and told its limits
-// on every response, refusals included.
+// answerAccount checks the method before the token, because 405 is documented for
+// all endpoints. Every response to a known token counts and has its rate limit
+// headers, errors included.
 func (s *Simulator) answerAccount(c *call, res resource, id string) answer {
 	account := s.account(c.token)
 	switch {
 	case account == nil && c.method != http.MethodGet:
-		return wrongMethod(c)
+		return methodNotAllowed(c)
 	case account == nil && c.token == "":
 		return failure(http.StatusUnauthorized, "unauthorized", "this endpoint needs the header Authorization: Bearer <API_TOKEN>; GET "+s.prefix+"/plans needs none")
 	case account == nil:
 		return failure(http.StatusUnauthorized, "invalid_token", "the API token is unknown or revoked; GET "+s.prefix+"/plans needs none")
 	}
 	q := s.accounts.take(c.token, time.Now())
-	a := tooMany(q)
+	a := rateLimited(q)
 	if q.admitted {
 		a = s.content(c, res, account, id)
 	}
-	q.describe(a.header)
+	q.setHeaders(a.header)
 	return a
 }
 
@@ -187,10 +198,10 @@ func (s *Simulator) account(token string) *Account {
 	return s.world.Accounts[token]
 }
 
-// content answers a request that has been let in.
+// content answers an admitted request.
 func (s *Simulator) content(c *call, res resource, account *Account, id string) answer {
 	if c.method != http.MethodGet {
-		return wrongMethod(c)
+		return methodNotAllowed(c)
 	}
 	if problem := res.check(c, id); problem != "" {
 		return failure(http.StatusBadRequest, "invalid_parameter", problem)
@@ -199,8 +210,8 @@ func (s *Simulator) content(c *call, res resource, account *Account, id string) 
 	defer s.mu.Unlock()
 	v := view{sim: s, world: s.world, account: account, query: c.query}
 	switch {
-	case res.one != nil:
-		return success(Object{"data": res.one(v)})
+	case res.object != nil:
+		return success(Object{"data": res.object(v)})
 	case id == "":
 		return s.list(v, res)
 	}
@@ -211,9 +222,30 @@ func (s *Simulator) content(c *call, res resource, account *Account, id string) 
 	return success(Object{"data": item})
 }
 
-// freshness is the stamp of a snapshot: a provider that caches for age makes a
-// new one when the old one has run out or the data has changed.
-func (s *Simulator) freshness(age time.Duration) string {
+// Body returns the body of the correct answer to a GET request of a path
+// ("/plans/epyc-9654") with a query. Nothing is logged, counted or faulty. It
+// panics if that answer is an error.
+func (s *Simulator) Body(pathAndQuery, token string) string {
+	u, err := url.Parse(s.prefix + pathAndQuery)
+	if err != nil {
+		panic("simulator: " + err.Error())
+	}
+	c := s.newCall(&http.Request{Method: http.MethodGet, URL: u})
+	res, id, known := route(c)
+	account := s.account(token)
+	if !known || res.private && account == nil {
+		panic("simulator: no answer to " + pathAndQuery)
+	}
+	a := s.content(c, res, account, id)
+	if a.status != http.StatusOK {
+		panic("simulator: " + pathAndQuery + ": " + string(a.body))
+	}
+	return string(a.body)
+}
+
+// snapshotTime returns the time of a snapshot of a provider that caches answers
+// for age: it makes a new one when the old one expires or the data changes.
+func (s *Simulator) snapshotTime(age time.Duration) string {
 	t := time.Now().Truncate(age)
 	if s.changed.After(t) {
 		t = s.changed
@@ -222,38 +254,38 @@ func (s *Simulator) freshness(age time.Duration) string {
 }
 
 func success(body Object) answer {
-	return answer{http.StatusOK, plainHeader(), encode(body)}
+	return answer{http.StatusOK, noStoreHeader(), encode(body)}
 }
 
-// failure is the documented error body.
+// failure returns the documented error answer.
 func failure(status int, code, message string) answer {
 	body := Object{"error": Object{"code": code, "message": message, "docs": site + "/docs/api#errors"}}
-	return answer{status, plainHeader(), encode(body)}
+	return answer{status, noStoreHeader(), encode(body)}
 }
 
-func wrongMethod(c *call) answer {
+func methodNotAllowed(c *call) answer {
 	a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET "+c.path)
 	a.header.Set("Allow", http.MethodGet)
 	return a
 }
 
-func tooMany(q quota) answer {
+func rateLimited(q quota) answer {
 	a := failure(http.StatusTooManyRequests, "rate_limited", "too many requests; retry after the delay in the Retry-After header")
 	a.header.Set("Retry-After", seconds(q.reset))
 	return a
 }
 
-// plainHeader is that of account data and of errors: never cached.
-func plainHeader() http.Header {
+// noStoreHeader returns the headers of account data and errors, which are not cached.
+func noStoreHeader() http.Header {
 	return http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}
 }
 
-// encode panics on a value that has no JSON form: whoever put it into the
-// world has to learn of it.
+// encode panics if a value cannot be encoded, because the test that put it into
+// the world is wrong.
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic("simulator: the world holds a value without a JSON form: " + err.Error())
+		panic("simulator: the world contains a value without JSON encoding: " + err.Error())
 	}
 	return b
 }

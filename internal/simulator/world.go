@@ -2,27 +2,26 @@ package simulator
 
 import "time"
 
-// Object is one JSON object as the API would send it. It may hold anything
-// that has a JSON form, also what no sound provider would send. Nested objects
-// are Objects too.
+// Object is a JSON object as the API sends it. It may contain any value that can
+// be encoded as JSON, also values that a correct provider would not send. Nested
+// objects are Objects too.
 type Object = map[string]any
 
-// World is everything the provider knows. It is changed only inside
-// [Simulator.Change].
+// World is the provider's data. It is modified only in [Simulator.Change].
 type World struct {
 	Plans, Locations, OS []Object
-	// GeneratedAt is the generated_at of the plans. While it is nil the time
-	// of the answer is sent, to the full minute as by a provider that caches,
-	// but never older than the last change.
+	// GeneratedAt is the generated_at of the plans. While it is nil, the current
+	// time is sent, rounded down to a full minute as by a provider that caches,
+	// but not older than the last change.
 	GeneratedAt any
-	// Status gets its updated_at likewise, to the half minute, unless it
-	// holds one.
+	// Status gets an updated_at in the same way, rounded to 30 seconds, unless it
+	// contains one.
 	Status    Object
 	CustomISO bool
 	Accounts  map[string]*Account // by API token
 }
 
-// Account is what the provider knows about one customer.
+// Account is the provider's data of one customer.
 type Account struct {
 	Account              Object
 	Topups, Transactions []Object // newest first
@@ -30,7 +29,7 @@ type Account struct {
 	Configurations, SSHKeys, Servers []Object
 }
 
-// site is where the provider's pages for people are.
+// site is the address of the provider's website.
 const site = "https://rental.example"
 
 func newWorld(now time.Time) *World {
@@ -41,34 +40,34 @@ func newWorld(now time.Time) *World {
 		CustomISO: true,
 		Accounts:  map[string]*Account{},
 	}
-	w.Status = allWell(w.Locations, now)
-	settle(w)
+	w.Status = operationalStatus(w.Locations, now)
+	recompute(w)
 	return w
 }
 
-// settle brings all that follows from the plans' stock in line with it:
-// delivery, alternatives, the locations' counts and saved configurations.
-func settle(w *World) {
+// recompute updates the fields that depend on the stock of the plans: delivery,
+// alternatives, the counts of the locations, and saved configurations.
+func recompute(w *World) {
 	for _, p := range w.Plans {
-		put(p, delivery(p), "availability", "delivery")
-		put(p, alternative(w.Plans, p), "availability", "alternative")
+		Put(p, delivery(p), "availability", "delivery")
+		Put(p, alternative(w.Plans, p), "availability", "alternative")
 	}
 	for _, l := range w.Locations {
-		here := keep(w.Plans, func(p Object) bool { return offered(p, text(l, "id")) })
-		put(l, len(here), "plans")
-		put(l, count(here, inStock), "plans_in_stock")
+		here := filter(w.Plans, func(p Object) bool { return offeredAt(p, Text(l, "id")) })
+		Put(l, len(here), "plans")
+		Put(l, count(here, inStock), "plans_in_stock")
 	}
 	for _, a := range w.Accounts {
 		if a != nil {
-			settleConfigurations(a.Configurations, w.Plans)
+			recomputeConfigurations(a.Configurations, w.Plans)
 		}
 	}
 }
 
-func settleConfigurations(configurations, plans []Object) {
+func recomputeConfigurations(configurations, plans []Object) {
 	for _, c := range configurations {
-		p, known := find(plans, text(c, "plan"))
-		put(c, known && inStock(p), "in_stock")
+		p, known := find(plans, Text(c, "plan"))
+		Put(c, known && inStock(p), "in_stock")
 	}
 }
 
@@ -79,22 +78,22 @@ func delivery(p Object) string {
 	return "sold_out"
 }
 
-// alternative suggests to whom a plan is sold out the plan in stock that is
-// nearest in price, of the same family where there is one.
+// alternative returns the id of the plan in stock that is closest in price to a
+// plan that is sold out, preferably of the same family.
 func alternative(plans []Object, p Object) any {
 	if inStock(p) {
 		return nil
 	}
-	nearest := keep(plans, func(o Object) bool { return inStock(o) && text(o, "family") == text(p, "family") })
-	if nearest == nil {
-		nearest = keep(plans, inStock)
+	candidates := filter(plans, func(o Object) bool { return inStock(o) && Text(o, "family") == Text(p, "family") })
+	if candidates == nil {
+		candidates = filter(plans, inStock)
 	}
 	var best any
-	least := 0
-	for _, o := range nearest {
+	minGap := 0
+	for _, o := range candidates {
 		gap := cents(o, "price", "monthly", "usd") - cents(p, "price", "monthly", "usd")
-		if gap = max(gap, -gap); best == nil || gap < least {
-			best, least = at(o, "id"), gap
+		if gap = max(gap, -gap); best == nil || gap < minGap {
+			best, minGap = At(o, "id"), gap
 		}
 	}
 	return best

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// book adds a transaction of so many cents to the account and to its balance.
-// topup is the id of the top-up it belongs to, or nil.
-func (a *Account) book(kind string, amount int, description string, topup any, now time.Time) {
+// addTransaction adds a transaction to the account and changes its balance. The
+// amount is in cents; topup is the id of its top-up, or nil.
+func (a *Account) addTransaction(kind string, amount int, description string, topup any, now time.Time) {
 	balance := a.balance() + amount
-	put(a.Account, money(balance), "balance", "usd")
+	Put(a.Account, money(balance), "balance", "usd")
 	id := 1
 	if len(a.Transactions) > 0 {
 		id = int(number(a.Transactions[0], "id")) + 1
@@ -28,7 +28,7 @@ func transaction(id int, kind string, amount, balance int, description string, t
 	}
 }
 
-// coin is a way to pay. Those here are the two that the document names.
+// coin is a currency of top-ups. Both documented ones are here.
 type coin struct {
 	id, ticker, network, scheme, prefix string
 	confirmations                       int
@@ -42,13 +42,12 @@ func coins() []coin {
 	}
 }
 
-// rateLock is how long a top-up waits for its payment.
+// rateLock is the time after which an unpaid top-up expires.
 const rateLock = 20 * time.Minute
 
-// newTopup is a top-up that awaits its payment. All others are made of one by
-// the steps below.
+// newTopup returns a pending top-up. The functions below change its state.
 func newTopup(id string, amount int, c coin, now time.Time) Object {
-	address := c.prefix + letters("23456789acdefghjkmnpqrstuvwxyz", 30, id)
+	address := c.prefix + makeText("23456789acdefghjkmnpqrstuvwxyz", 30, id)
 	due := fmt.Sprintf("%.8f", money(amount)/c.usd)
 	bonus := 0
 	if amount >= 100_00 {
@@ -66,18 +65,18 @@ func newTopup(id string, amount int, c coin, now time.Time) Object {
 	}
 }
 
-// closeTopup ends a top-up without a credit: expired, canceled or failed.
+// closeTopup closes a top-up without a credit: expired, canceled or failed.
 func closeTopup(t Object, status string) {
 	t["status"], t["payment"] = status, nil
 }
 
-// confirmTopup has the payment seen on the chain, or confirmed further.
+// confirmTopup sets the number of confirmations of a payment.
 func confirmTopup(t Object, confirmations int) {
 	t["status"], t["payment"], t["confirmations"] = "confirming", nil, confirmations
-	t["tx_hash"] = fmt.Sprintf("%x", digest("transaction", text(t, "id")))
+	t["tx_hash"] = fmt.Sprintf("%x", digest("transaction", Text(t, "id")))
 }
 
-// payTopup credits a top-up and says how many cents that are.
+// payTopup marks a top-up as paid and returns its credit and bonus in cents.
 func payTopup(t Object, now time.Time) (credit, bonus int) {
 	confirmTopup(t, int(number(t, "confirmations_needed")))
 	credit = cents(t, "amount", "usd")
@@ -87,20 +86,20 @@ func payTopup(t Object, now time.Time) (credit, bonus int) {
 	return credit, bonus
 }
 
-// credit pays a top-up into the account.
+// credit marks a top-up as paid and adds its transactions.
 func (a *Account) credit(t Object, now time.Time) {
 	credit, bonus := payTopup(t, now)
-	a.book("topup", credit, "Top-up with "+text(t, "ticker"), t["id"], now)
+	a.addTransaction("topup", credit, "Top-up with "+Text(t, "ticker"), t["id"], now)
 	if bonus > 0 {
-		a.book("bonus", bonus, fmt.Sprintf("Bonus of %v %%", t["bonus_percent"]), t["id"], now)
+		a.addTransaction("bonus", bonus, fmt.Sprintf("Bonus of %v %%", t["bonus_percent"]), t["id"], now)
 	}
 }
 
-// renew pays for the servers that are due and moves them on by a month. What
-// the balance cannot pay is suspended until it can.
+// renew charges for the servers that are due and extends them by a month. Servers
+// that the balance does not cover are suspended until it does.
 func (a *Account) renew(now time.Time) {
 	for _, s := range a.Servers {
-		due, err := time.Parse(time.DateOnly, text(s, "renews_at"))
+		due, err := time.Parse(time.DateOnly, Text(s, "renews_at"))
 		if err != nil || due.After(now) {
 			continue
 		}
@@ -109,14 +108,14 @@ func (a *Account) renew(now time.Time) {
 			s["status"] = "suspended"
 			continue
 		}
-		a.book("renewal", -price, "Renewal of "+text(s, "hostname"), nil, now)
+		a.addTransaction("renewal", -price, "Renewal of "+Text(s, "hostname"), nil, now)
 		s["status"], s["renews_at"] = "active", date(due.AddDate(0, 1, 0))
 	}
 }
 
-// newestFirst sorts by the time of creation.
+// newestFirst sorts by creation time.
 func newestFirst(list []Object) {
 	slices.SortStableFunc(list, func(a, b Object) int {
-		return cmp.Compare(text(b, "created_at"), text(a, "created_at"))
+		return cmp.Compare(Text(b, "created_at"), Text(a, "created_at"))
 	})
 }

@@ -1,0 +1,267 @@
+package simulator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Lengths of the histories that Run keeps, enough for weeks. It drops older
+// entries, which a real provider never does.
+const (
+	maxTransactions = 10_000
+	maxTopups       = 2_000
+)
+
+// Run simulates activity until ctx ends: plans sell out and return, prices
+// change slightly, balances are spent and topped up, servers renew, components
+// degrade and recover. Events follow each other within seconds to minutes, in
+// the same order in every run. The length of all lists is limited.
+func (s *Simulator) Run(ctx context.Context) {
+	a := newActivity(time.Now())
+	for {
+		next := a.next()
+		timer := time.NewTimer(time.Until(next.due))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		s.Change(func(w *World) {
+			next.apply(w, time.Now())
+			recompute(w)
+		})
+		next.due = time.Now().Add(a.jitter(next.every))
+	}
+}
+
+// activity generates random events. Its seed is fixed.
+type activity struct {
+	rand       *rand.Rand
+	events     []*event
+	basePrices map[string][2]int // first price of each plan in cents, USD and EUR
+}
+
+type event struct {
+	every time.Duration // mean interval
+	apply func(w *World, now time.Time)
+	due   time.Time
+}
+
+func newActivity(now time.Time) *activity {
+	a := &activity{rand: rand.New(rand.NewPCG(11, 15)), basePrices: map[string][2]int{}}
+	a.events = []*event{
+		{every: 100 * time.Second, apply: a.stock},
+		{every: 4 * time.Minute, apply: a.price},
+		{every: 4 * time.Minute, apply: a.charge},
+		{every: 30 * time.Second, apply: a.topups},
+		{every: 12 * time.Minute, apply: a.order},
+		{every: 2 * time.Minute, apply: a.incident},
+		{every: 11 * time.Minute, apply: a.maintenance},
+	}
+	for _, e := range a.events {
+		e.due = now.Add(a.jitter(e.every) / 2)
+	}
+	return a
+}
+
+func (a *activity) next() *event {
+	return slices.MinFunc(a.events, func(x, y *event) int { return x.due.Compare(y.due) })
+}
+
+// jitter returns a duration between 0.5 and 1.5 times d.
+func (a *activity) jitter(d time.Duration) time.Duration {
+	return d/2 + time.Duration(a.rand.Int64N(int64(d)))
+}
+
+// chance returns true with a probability in percent.
+func (a *activity) chance(percent int) bool { return a.rand.IntN(100) < percent }
+
+func (a *activity) pick(list []Object) (Object, bool) {
+	if len(list) == 0 {
+		return nil, false
+	}
+	return list[a.rand.IntN(len(list))], true
+}
+
+// stock sells out a plan or restocks one: two to six plans are sold out.
+func (a *activity) stock(w *World, _ time.Time) {
+	soldOut := filter(w.Plans, func(p Object) bool { return !inStock(p) })
+	if len(soldOut) >= 6 || len(soldOut) >= 2 && !a.chance(50) {
+		p, _ := a.pick(soldOut)
+		Put(p, true, "availability", "in_stock")
+		return
+	}
+	if p, found := a.pick(filter(w.Plans, inStock)); found {
+		Put(p, false, "availability", "in_stock")
+	}
+}
+
+// price changes the price of one plan within five percent of its first price.
+func (a *activity) price(w *World, _ time.Time) {
+	p, found := a.pick(w.Plans)
+	if !found {
+		return
+	}
+	base, known := a.basePrices[Text(p, "id")]
+	if !known {
+		base = [2]int{cents(p, "price", "monthly", "usd"), cents(p, "price", "monthly", "eur")}
+		a.basePrices[Text(p, "id")] = base
+	}
+	percent := 95 + a.rand.IntN(11)
+	Put(p, money(base[0]*percent/100), "price", "monthly", "usd")
+	Put(p, money(base[1]*percent/100), "price", "monthly", "eur")
+}
+
+// eachAccount calls f for every account in order of the tokens, so that events
+// are the same in every run.
+func eachAccount(w *World, f func(a *Account)) {
+	for _, token := range slices.Sorted(maps.Keys(w.Accounts)) {
+		if a := w.Accounts[token]; a != nil {
+			f(a)
+		}
+	}
+}
+
+// charge spends a part of each balance. The amount is a proportion, so that the
+// balance stays within limits over weeks.
+func (a *activity) charge(w *World, now time.Time) {
+	eachAccount(w, func(account *Account) {
+		if amount := account.balance() * (5 + a.rand.IntN(15)) / 1000; amount > 0 {
+			account.addTransaction("usage", -amount, "Traffic and backups", nil, now)
+		}
+		account.renew(now)
+		account.Transactions = account.Transactions[:min(len(account.Transactions), maxTransactions)]
+	})
+}
+
+// topups advances every top-up that is not closed.
+func (a *activity) topups(w *World, now time.Time) {
+	eachAccount(w, func(account *Account) {
+		for _, t := range account.Topups {
+			switch Text(t, "status") {
+			case "pending":
+				a.awaitPayment(t, now)
+			case "confirming":
+				a.confirm(account, t, now)
+			}
+		}
+	})
+}
+
+// awaitPayment advances a pending top-up: the payment arrives, or it expires or
+// is canceled.
+func (a *activity) awaitPayment(t Object, now time.Time) {
+	locked, err := time.Parse(time.RFC3339, Text(t, "payment", "rate_locked_until"))
+	switch {
+	case err == nil && !now.Before(locked):
+		closeTopup(t, "expired")
+	case a.chance(8):
+		confirmTopup(t, 0)
+	case a.chance(1):
+		closeTopup(t, "canceled")
+	}
+}
+
+// confirm advances a top-up whose payment was seen.
+func (a *activity) confirm(account *Account, t Object, now time.Time) {
+	needed := int(number(t, "confirmations_needed"))
+	reached := int(number(t, "confirmations")) + max(needed/4, 1)
+	switch {
+	case reached >= needed:
+		account.credit(t, now)
+	case a.chance(1):
+		closeTopup(t, "failed")
+	default:
+		confirmTopup(t, reached)
+	}
+}
+
+// order creates a top-up for each account that has no pending one.
+func (a *activity) order(w *World, now time.Time) {
+	eachAccount(w, func(account *Account) {
+		if count(account.Topups, func(t Object) bool { return Text(t, "status") == "pending" }) > 0 {
+			return
+		}
+		amount := 25_00 * (1 + a.rand.IntN(6))
+		c := coins()[a.rand.IntN(2)]
+		t := newTopup(makeID("tu", Text(account.Account, "id"), now.UnixNano()), amount, c, now)
+		account.Topups = slices.Insert(account.Topups, 0, t)
+		account.Topups = account.Topups[:min(len(account.Topups), maxTopups)]
+	})
+}
+
+// incident lets a component degrade or recover. At most three are degraded.
+func (a *activity) incident(w *World, now time.Time) {
+	var operational, degraded []component
+	for _, c := range components(w.Status) {
+		if c.states[c.name] == "operational" {
+			operational = append(operational, c)
+			continue
+		}
+		degraded = append(degraded, c)
+	}
+	switch {
+	case len(degraded) > 0 && a.chance(50):
+		c := degraded[a.rand.IntN(len(degraded))]
+		c.states[c.name] = "operational"
+	case len(degraded) < 3 && len(operational) > 0 && a.chance(20):
+		c := operational[a.rand.IntN(len(operational))]
+		c.states[c.name] = []string{"degraded", "degraded", "outage"}[a.rand.IntN(3)]
+	}
+	summarize(w.Status, now)
+}
+
+// maintenance schedules or ends a maintenance. At most two are scheduled.
+func (a *activity) maintenance(w *World, _ time.Time) {
+	scheduled := int(number(w.Status, "scheduled"))
+	switch {
+	case scheduled > 0 && a.chance(50):
+		Put(w.Status, scheduled-1, "scheduled")
+	case scheduled < 2 && a.chance(40):
+		Put(w.Status, scheduled+1, "scheduled")
+	}
+}
+
+// component is one component of a location in the status.
+type component struct {
+	states Object // of all components of the location, by name
+	name   string
+}
+
+func components(status Object) []component {
+	var list []component
+	places, _ := status["locations"].(Object)
+	for _, id := range slices.Sorted(maps.Keys(places)) {
+		states, _ := At(places, id, "components").(Object)
+		for _, name := range slices.Sorted(maps.Keys(states)) {
+			list = append(list, component{states, name})
+		}
+	}
+	return list
+}
+
+// summarize recomputes the totals of the status: one incident for each component
+// that is not operational, and the worst state as the overall one.
+func summarize(status Object, now time.Time) {
+	overall, ongoing := "operational", 0
+	for _, c := range components(status) {
+		state := fmt.Sprint(c.states[c.name])
+		if state == "operational" {
+			continue
+		}
+		ongoing++
+		if overall != "outage" {
+			overall = state
+		}
+	}
+	Put(status, ongoing, "ongoing")
+	if Text(status, "overall") != overall {
+		Put(status, overall, "overall")
+		Put(status, date(now), "since")
+	}
+}

@@ -1,0 +1,71 @@
+package simtest
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
+)
+
+// Buffer is a bytes.Buffer for concurrent use.
+type Buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+// String returns everything written so far.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// Log is a go-kit logger that records lines in logfmt, except debug messages.
+type Log struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Log implements log.Logger.
+func (l *Log) Log(keyvals ...any) error {
+	if slices.Contains(keyvals, any(level.DebugValue())) {
+		return nil
+	}
+	var b bytes.Buffer
+	err := log.NewLogfmtLogger(&b).Log(keyvals...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, strings.TrimSpace(b.String()))
+	return err
+}
+
+// String returns the recorded lines.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
+}
+
+// Take returns the lines recorded since the last call in alphabetical order, and
+// asserts that they contain no secrets.
+func (l *Log) Take(t testing.TB) []string {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	AssertNoSecrets(t, "log", strings.Join(lines, "\n"))
+	slices.Sort(lines)
+	return lines
+}

@@ -1,0 +1,166 @@
+package simtest
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Main is TestMain for packages that run the exporter: it removes variables from
+// the environment that would change the exporter, runs the tests, and deletes the
+// binary.
+func Main(m *testing.M) {
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "SERVER_RENTAL_") || name == "COLUMNS" {
+			_ = os.Unsetenv(name)
+		}
+	}
+	code := m.Run()
+	if binaryDir != "" {
+		_ = os.RemoveAll(binaryDir)
+	}
+	os.Exit(code)
+}
+
+var binaryDir string // set by build
+
+var build = sync.OnceValues(func() (string, error) {
+	var err error
+	if binaryDir, err = os.MkdirTemp("", "server_rental_exporter"); err != nil {
+		return "", err
+	}
+	path := filepath.Join(binaryDir, "server_rental_exporter")
+	cmd := exec.Command("go", "build", "-o", path, "server_rental_exporter")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// Binary builds the exporter once and returns the path of its binary. The package
+// needs a TestMain that calls [Main].
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Process is a running program. It is killed at the end of the test, and its log
+// is shown if the test failed.
+type Process struct {
+	Cmd      *exec.Cmd
+	Out, Log *Buffer // standard output and standard error
+	URL      string  // of the exporter, such as http://127.0.0.1:4711
+
+	t     testing.TB
+	ended chan struct{} // closed when the process has ended
+}
+
+// StartProcess runs the exporter on a free loopback port, with an empty
+// environment, and waits until it serves.
+func StartProcess(t testing.TB, args ...string) *Process {
+	t.Helper()
+	cmd := exec.Command(Binary(t), append([]string{"--web.listen-address=127.0.0.1:0"}, args...)...)
+	cmd.Env = []string{}
+	p := StartCommand(t, cmd)
+	p.WaitServing()
+	return p
+}
+
+// StartCommand runs a program, without waiting for anything.
+func StartCommand(t testing.TB, cmd *exec.Cmd) *Process {
+	t.Helper()
+	p := &Process{Cmd: cmd, Out: &Buffer{}, Log: &Buffer{}, t: t, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = p.Out, p.Log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = cmd.Wait() // the exit status is in cmd.ProcessState
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // fails if the process has ended
+		<-p.ended
+		if t.Failed() {
+			t.Logf("%s:\n%s%s", cmd, p.Out, p.Log)
+		}
+	})
+	return p
+}
+
+var listening = regexp.MustCompile(`Listening on.* address=(\S+)`)
+
+// WaitServing waits until the exporter has logged its first address, and sets URL.
+func (p *Process) WaitServing() {
+	p.t.Helper()
+	p.Eventually("serving", func() bool {
+		m := listening.FindStringSubmatch(p.Log.String())
+		if m != nil {
+			p.URL = "http://" + m[1]
+		}
+		return m != nil
+	})
+}
+
+// WaitReady waits until the exporter has fetched everything once.
+func (p *Process) WaitReady() {
+	p.t.Helper()
+	p.Eventually("ready", func() bool { return p.Get("/-/ready").Status == http.StatusOK })
+}
+
+// Eventually is [Eventually] for a condition that needs the process to run.
+func (p *Process) Eventually(what string, holds func() bool) {
+	p.t.Helper()
+	Eventually(p.t, what, func() bool {
+		select {
+		case <-p.ended:
+			p.t.Fatalf("%s: process ended: %v", what, p.Cmd.ProcessState)
+		default:
+		}
+		return holds()
+	})
+}
+
+// Get requests a path of the exporter; header is names and values in turn.
+func (p *Process) Get(path string, header ...string) Response {
+	p.t.Helper()
+	return Get(p.t, p.URL+path, header...)
+}
+
+// Scrape returns the exporter's metrics.
+func (p *Process) Scrape() Exposition {
+	p.t.Helper()
+	return p.Get("/metrics").Exposition(p.t)
+}
+
+// Signal sends a signal to the process.
+func (p *Process) Signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.Cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Wait waits until the process has ended and returns its exit status.
+func (p *Process) Wait() int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+		return p.Cmd.ProcessState.ExitCode()
+	case <-time.After(eventuallyTimeout):
+		p.t.Fatalf("process did not end within %v", eventuallyTimeout)
+		return -1
+	}
+}

@@ -1,0 +1,91 @@
+package simtest
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
+
+	"server_rental_exporter/internal/simulator"
+)
+
+func TestAPI(t *testing.T) {
+	for name, run := range map[string]func(t *testing.T, f func(t *testing.T, a *API)){
+		"loopback": func(t *testing.T, f func(t *testing.T, a *API)) { f(t, Start(t, simulator.Options{})) },
+		"in memory": func(t *testing.T, f func(t *testing.T, a *API)) {
+			synctest.Test(t, func(t *testing.T) { f(t, StartInMemory(t, simulator.Options{})) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) { run(t, testAPI) })
+	}
+}
+
+func testAPI(t *testing.T, a *API) {
+	get := func(path string) string {
+		r, err := Do(a.Client(), http.MethodGet, a.URL.String()+path, "Authorization", "Bearer "+MainToken)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Body
+	}
+	var hooked []string
+	a.OnRequest(func(path string, query url.Values) { hooked = append(hooked, path+" "+query.Encode()) })
+	removeServers := a.Override("/servers", Reply(503, http.Header{"Retry-After": {"9"}}, "servers"))
+	removeOthers := a.Override("", Reply(500, nil, "others"))
+	got := []string{get("/servers"), get("/servers/x"), get("/topups?page=2")}
+	removeServers()
+	got = append(got, get("/servers"))
+	removeOthers()
+	AssertEqual(t, "overridden bodies", got, []string{"servers", "others", "others", "others"})
+	AssertEqual(t, "body", get("/topups?limit=1"), a.Body("/topups?limit=1", MainToken))
+	AssertEqual(t, "hooked", hooked, []string{"/servers ", "/servers/x ", "/topups page=2", "/servers ", "/topups limit=1"})
+	AssertEqual(t, "counts", []any{a.CountByPath(2), a.CountByToken(), len(a.RequestsFor("/servers")), a.RequestsFor("/servers")[0].Status, a.Idle()},
+		[]any{map[string]int{"/topups": 2, "/servers": 1}, map[string]int{MainToken: 5}, 2, 503, true})
+}
+
+func TestParseExposition(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	counter := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "c_total", Help: "A c_total counter."}, []string{"b", "a"})
+	counter.WithLabelValues("2", "x\"\n").Add(3)
+	histogram := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "h", Help: "A histogram.", Buckets: []float64{1}, NativeHistogramBucketFactor: 2})
+	histogram.Observe(2)
+	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "g", Help: "A gauge."}, func() float64 { return 7 })
+	registry.MustRegister(counter, histogram, gauge)
+	h := promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
+	series := Series("c_total", "b", "2", "a", "x\"\n")
+	AssertEqual(t, "labels", Label(series, "a")+Label(series, "b")+Label(series, "c"), "x\"\n2")
+	for _, format := range []expfmt.FormatType{expfmt.TypeTextPlain, expfmt.TypeOpenMetrics, expfmt.TypeProtoDelim} {
+		r := ServeGet(h, "/metrics", "Accept", string(expfmt.NewFormat(format)), "Accept-Encoding", "gzip")
+		AssertEqual(t, string(expfmt.NewFormat(format)), r.Exposition(t), Exposition{
+			Families: map[string]Family{
+				"c_total": {Type: "counter", Help: "A c_total counter.", Labels: "a b"},
+				"h":       {Type: "histogram", Help: "A histogram.", Classic: true, Native: format == expfmt.TypeProtoDelim},
+				"g":       {Type: "gauge", Help: "A gauge."},
+			},
+			Values: map[string]float64{series: 3, "h{}": 1, "g{}": 7},
+		})
+	}
+	e := ParseExposition(t, `server_rental_a 1
+server_rental_exporter_collector_success{account="",collector="plans"} 1
+server_rental_exporter_collector_success{account="main",collector="servers"} 0
+`, "text/plain")
+	AssertEqual(t, "data", e.Data(), map[string]float64{"server_rental_a{}": 1})
+	AssertEqual(t, "success", e.CollectorSuccess(), map[string]float64{"plans": 1, "servers main": 0})
+}
+
+func TestDiff(t *testing.T) {
+	for _, c := range []struct{ got, want, diff string }{
+		{"a b c", "a c d d", "- d\n- d\n+ b"},
+		{"a b b", "b a", "+ b"},
+		{"a b", "b a", "same lines in another order"},
+		{strings.Repeat("x ", 70), "", strings.Repeat("+ x\n", 60) + "and 10 more lines"},
+	} {
+		AssertEqual(t, c.got+" for "+c.want, diff(strings.Fields(c.got), strings.Fields(c.want)), c.diff)
+	}
+	AssertEqual(t, "lines of a map", lines(map[string]int{"b": 2, "a": 1}), []string{"a: 1", "b: 2"})
+}

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -133,7 +135,8 @@ func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value
 		return
 	}
 	v.Set(reflect.MakeMap(v.Type()))
-	for key, value := range members {
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		value := members[key]
 		before := len(d.errs)
 		element := reflect.New(v.Type().Elem()).Elem()
 		d.decode(join(path, key), value, element)

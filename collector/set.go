@@ -83,8 +83,10 @@ type source struct {
 	account  string
 	tried    atomic.Bool
 	invalid  atomic.Pointer[rentalapi.Invalid] // of the last good answer
-	stop     context.CancelFunc
-	logger   stateLogger
+	// incomplete is whether the newest answer that could be read was incomplete.
+	incomplete atomic.Bool
+	stop       context.CancelFunc
+	logger     stateLogger
 }
 
 // New returns a set without collectors and adds its groups to the publisher;
@@ -253,8 +255,13 @@ func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *sour
 			return snapshot{}, err
 		}
 		err = withHint(err)
-		if err == nil {
+		var failure *rentalapi.Error
+		switch {
+		case err == nil:
 			src.invalid.Store(&snap.invalid)
+			src.incomplete.Store(false)
+		case errors.As(err, &failure) && failure.Reason == rentalapi.Incomplete:
+			src.incomplete.Store(true)
 		}
 		src.logger.record(snap.invalid, err)
 		return snap, err

@@ -254,6 +254,9 @@ func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *sour
 		if ctx.Err() != nil || errors.Is(err, refresh.ErrIncomplete) {
 			return snapshot{}, err
 		}
+		if errors.Is(err, metric.ErrLimitReached) {
+			err = sc.api.TooLarge(r.Endpoint, err)
+		}
 		err = withHint(err)
 		var failure *rentalapi.Error
 		switch {

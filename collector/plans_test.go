@@ -129,3 +129,32 @@ func TestStockHistoryBounded(t *testing.T) {
 		h.assertEqual("counters later", len(h.values(planRestocks)), maxItems-1500)
 	})
 }
+
+// TestStockCountersCreated: the counters of a plan start when it was first seen, so
+// that a first restock is an increase.
+func TestStockCountersCreated(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		set := func(s stock) { h.Change(func(w *simulator.World) { w.Plans = stockList(s) }) }
+		set("gone")
+		h.run(configure(time.Minute, time.Hour, "plans"))
+		h.runFor(30 * time.Second)
+		set("no")
+		h.runFor(time.Minute)
+		seen := h.RequestsFor("/plans")[1].Time.UTC().Truncate(time.Millisecond)
+		set("yes")
+		h.runFor(5 * time.Minute)
+		h.publisher.Publish()
+		families, err := h.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := map[string]time.Time{}
+		for _, f := range families {
+			if f.GetName() == planRestocks.Name || f.GetName() == planSellouts.Name {
+				created[f.GetName()] = f.GetMetric()[0].GetCounter().GetCreatedTimestamp().AsTime()
+			}
+		}
+		h.assertEqual("created", created, map[string]time.Time{planRestocks.Name: seen, planSellouts.Name: seen})
+		h.assertEqual("restocks", h.values(planRestocks), map[string]float64{"p": 1})
+	})
+}

@@ -110,6 +110,9 @@ func TestLedgerWalk(t *testing.T) {
 		{500, 5 + 1, 1},
 		{20_000, 200 + 1, 1},
 	} {
+		if c.entries > 1_000 && testing.Short() {
+			continue
+		}
 		subtest(t, fmt.Sprint(c.entries), func(t *testing.T, h *harness) {
 			h.setTransactions(simulator.Transactions(c.entries, time.Now()))
 			h.run(ledgerConfig())

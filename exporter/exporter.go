@@ -44,7 +44,10 @@ type Timeouts struct {
 
 // Run is the whole program; it returns the exit status. It shuts down when ctx ends.
 func Run(ctx context.Context, env Environment) int {
-	o, err := parse(env.Args)
+	o, err := parse(env.Args, env.Stdout)
+	if errors.Is(err, errPrinted) {
+		return 0
+	}
 	if err != nil {
 		fmt.Fprintln(env.Stderr, err)
 		return 1

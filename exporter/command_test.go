@@ -293,4 +293,3 @@ func TestSignals(t *testing.T) {
 		})
 	}
 }
-

@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/go-kit/log"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
@@ -112,19 +109,7 @@ func TestReloadAnswers(t *testing.T) {
 // ended.
 func TestReloadDuringShutdown(t *testing.T) {
 	t.Parallel()
-	o, err := parse([]string{"--demo", "--web.listen-address=127.0.0.1:0"}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := o.load(env())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := newExporter(t.Context(), o, Environment{Getenv: env()}, log.NewNopLogger(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.close()
+	e := newTestExporter(t, "--demo", "--web.listen-address=127.0.0.1:0")
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := e.serve(ctx, nil); err != nil {

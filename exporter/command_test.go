@@ -233,7 +233,7 @@ func TestHelp(t *testing.T) {
 		want[flag] = true
 	}
 	got := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^ +(?:-h, )?(--\S+)`).FindAllStringSubmatch(help.Out, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^ {2,6}(?:-h, )?(--\S+)`).FindAllStringSubmatch(help.Out, -1) {
 		flag := m[1]
 		if !strings.HasPrefix(flag, "--[no-]collector.") {
 			flag = strings.Replace(flag, "[no-]", "", 1) // shown for every flag without a value

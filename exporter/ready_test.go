@@ -131,7 +131,7 @@ func TestReadyAfterPublishing(t *testing.T) {
 func TestReadyDuringHistoryWalk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const pages = 30
+		const pages = 12
 		a := simtest.StartInMemory(t, simulator.Options{})
 		a.Change(func(w *simulator.World) {
 			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(pages*rentalapi.MaxPageItems, time.Now())

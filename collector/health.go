@@ -27,6 +27,7 @@ func HealthDefinitions() []*metric.Definition {
 type Health struct {
 	Collector, Account string
 	Invalid            rentalapi.Invalid // of the last good answer
+	DuplicateOf        string            // another account with the same provider account, for the collector of that id; usually empty
 	refresh.State
 }
 
@@ -35,7 +36,11 @@ func (s *Set) Health() []Health {
 	var all []Health
 	for _, sc := range s.snapshot() {
 		for _, src := range sc.sources {
-			all = append(all, src.health())
+			h := src.health()
+			if snap, ok := src.Value(); ok && snap.facts.account != nil {
+				h.DuplicateOf = s.identities.duplicateOf(src.account)
+			}
+			all = append(all, h)
 		}
 	}
 	return all

@@ -48,12 +48,13 @@ type Set struct {
 	// the last ones to the next. It is set before ApplyConfig.
 	TokenPollInterval time.Duration
 
-	logger    log.Logger
-	client    *rentalapi.Client
-	resources []Resource
-	groups    groups
-	ready     atomic.Bool
-	running   sync.WaitGroup
+	logger     log.Logger
+	client     *rentalapi.Client
+	identities identities
+	resources  []Resource
+	groups     groups
+	ready      atomic.Bool
+	running    sync.WaitGroup
 
 	mu     sync.RWMutex
 	api    string
@@ -208,6 +209,7 @@ func (s *Set) reconcile(c Config) []addedSources {
 	for name, sc := range s.scopes {
 		if next[name] != sc {
 			sc.close()
+			s.identities.forget(name)
 		}
 	}
 	s.api, s.scopes = c.API, next
@@ -255,6 +257,9 @@ func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *sour
 		err = withHint(err)
 		if err == nil {
 			src.invalid.Store(&snap.invalid)
+			if a := snap.facts.account; a != nil {
+				s.identities.record(sc.account, a.id)
+			}
 		}
 		src.logger.record(snap.invalid, err)
 		return snap, err

@@ -105,7 +105,7 @@ func TestRulesUseWhatThereIs(t *testing.T) {
 }
 
 func TestRecordedNames(t *testing.T) {
-	form := regexp.MustCompile(`^server_rental:[a-z0-9_]+:[a-z0-9]+$`)
+	form := regexp.MustCompile(`^[a-z_]+:server_rental_[a-z0-9_]+:[a-z0-9]+$`)
 	readme := string(readFile(t, "README.md"))
 	for _, f := range ruleFiles(t) {
 		for _, r := range f.all() {
@@ -113,7 +113,7 @@ func TestRecordedNames(t *testing.T) {
 				continue
 			}
 			if !form.MatchString(r.Record) {
-				t.Errorf("%s: not of the form server_rental:metric:operation", r.Record)
+				t.Errorf("%s: not of the form level:metric:operation", r.Record)
 			}
 			operation := r.Record[strings.LastIndex(r.Record, ":"):]
 			if !strings.Contains(readme, "`"+r.Record+"`") && !strings.Contains(readme, "`"+operation+"`") {

@@ -185,13 +185,13 @@ func words(tokens []string) []string {
 
 func TestReaderOfExpressions(t *testing.T) {
 	c := exported()
-	c["server_rental:plan_in_stock:max"] = setOf("plan")
+	c["plan:server_rental_plan_in_stock:max"] = setOf("plan")
 	for _, expr := range []string{
 		`max by (plan) (increase(server_rental_plan_restocks_total[15m])) > 0`,
-		`server_rental:plan_in_stock:max == 1 and on (plan) last_over_time(server_rental:plan_in_stock:max[6h] offset 15m) == 0`,
+		`plan:server_rental_plan_in_stock:max == 1 and on (plan) last_over_time(plan:server_rental_plan_in_stock:max[6h] offset 15m) == 0`,
 		`sum(increase(server_rental_exporter_api_errors_total{reason="rate_limited", endpoint!~"/os|by (x)"}[15m])) > 0`,
 		`absent_over_time(server_rental_exporter_build_info[3m])`,
-		`server_rental:plan_in_stock:max < on (plan) group_left count_over_time(server_rental:plan_in_stock:max[6h])`,
+		`plan:server_rental_plan_in_stock:max < on (plan) group_left count_over_time(plan:server_rental_plan_in_stock:max[6h])`,
 		`max by (account) (server_rental_ssh_keys) unless on (account) ALERTS{alertname="A", alertstate="firing"}`,
 	} {
 		if _, err := c.check(expr); err != nil {

@@ -16,11 +16,6 @@ func Parse(expr string) (parser.Expr, error) {
 	return parser.NewParser(parser.Options{}).ParseExpr(expr)
 }
 
-// ParseMetric parses a series such as name{label="value"}.
-func ParseMetric(series string) (labels.Labels, error) {
-	return parser.NewParser(parser.Options{}).ParseMetric(series)
-}
-
 // Selector is a vector selector and where it stands in its expression.
 type Selector struct {
 	Metric   string // empty where only a pattern is given

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -114,7 +115,7 @@ func (c Catalog) selector(v *parser.VectorSelector) (Labels, error) {
 		return nil, fmt.Errorf("%s: no such metric", name)
 	}
 	for _, m := range v.LabelMatchers {
-		if m.Name != labels.MetricName && !have[m.Name] {
+		if m.Name != model.MetricNameLabel && !have[m.Name] {
 			return nil, fmt.Errorf("%s{%s}: no such label", name, m.Name)
 		}
 	}
@@ -127,7 +128,7 @@ func metricName(v *parser.VectorSelector) string {
 	name := ""
 	for _, m := range v.LabelMatchers {
 		switch {
-		case m.Name != labels.MetricName:
+		case m.Name != model.MetricNameLabel:
 		case m.Type == labels.MatchEqual:
 			return m.Value
 		case m.Type == labels.MatchRegexp && regexp.QuoteMeta(m.Value) == m.Value:

@@ -122,7 +122,9 @@ func (s *Source[T]) sleep(ctx context.Context, next time.Time) bool {
 			return ctx.Err() == nil
 		case <-s.retryCh:
 			timer.Stop()
-			return true
+			if s.State().Err != nil { // not where an attempt has succeeded meanwhile
+				return true
+			}
 		case <-s.settingsCh:
 			timer.Stop()
 			if latest := time.Now().Add(s.State().Interval); latest.Before(next) {

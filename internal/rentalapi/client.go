@@ -153,9 +153,7 @@ func (s *Scope) do(ctx context.Context, p Priority, endpoint string, query url.V
 	}
 	sent := fingerprint(token)
 	limiter := s.client.limiters.get(sent)
-	s.mu.Lock()
-	s.state.limiter = limiter
-	s.mu.Unlock()
+	s.setLimiter(limiter)
 	release, err := limiter.acquire(ctx, p)
 	if err != nil {
 		return sent, err

@@ -167,8 +167,10 @@ func readItems[T any](ctx context.Context, s *Scope, l List[T], done func(items 
 func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
 	var m struct{ Total, Page, Pages, Limit *int64 }
 	if len(raw) > 0 {
-		if err := json.Unmarshal(raw, &m); err != nil {
-			return PageMeta{}, errors.New("meta: not as documented")
+		for _, e := range decodeFields(raw, &m) {
+			if e.Field != "page" && e.Field != "limit" { // those are only compared
+				return PageMeta{}, fmt.Errorf("meta: %w", e)
+			}
 		}
 	}
 	switch {

@@ -88,6 +88,7 @@ func (r request) checkResponse(resp *http.Response) *Error {
 	if delay, cause := retryDelay(resp, now); delay > 0 {
 		until = now.Add(delay)
 		r.limiter.pause(until, cause)
+		r.scope.client.notifyAccountUpdate()
 	}
 	if r.scope.account != "" {
 		r.scope.recordHeaders(resp.Header)

@@ -84,8 +84,10 @@ type source struct {
 	account  string
 	tried    atomic.Bool
 	invalid  atomic.Pointer[rentalapi.Invalid] // of the last good answer
-	stop     context.CancelFunc
-	logger   stateLogger
+	// incomplete is whether the newest answer that could be read was incomplete.
+	incomplete atomic.Bool
+	stop       context.CancelFunc
+	logger     stateLogger
 }
 
 // New returns a set without collectors and adds its groups to the publisher;
@@ -254,12 +256,20 @@ func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *sour
 		if ctx.Err() != nil || errors.Is(err, refresh.ErrIncomplete) {
 			return snapshot{}, err
 		}
+		if errors.Is(err, metric.ErrLimitReached) {
+			err = sc.api.TooLarge(r.Endpoint, err)
+		}
 		err = withHint(err)
-		if err == nil {
+		var failure *rentalapi.Error
+		switch {
+		case err == nil:
 			src.invalid.Store(&snap.invalid)
 			if a := snap.facts.account; a != nil {
 				s.identities.record(sc.account, a.id)
 			}
+			src.incomplete.Store(false)
+		case errors.As(err, &failure) && failure.Reason == rentalapi.Incomplete:
+			src.incomplete.Store(true)
 		}
 		src.logger.record(snap.invalid, err)
 		return snap, err

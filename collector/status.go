@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -63,8 +64,10 @@ func fetchStatus(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (
 		}
 	}
 	s.invalid.Add("status", slices.DeleteFunc(o.Errors, inLocations)...)
-	for id, location := range st.Locations {
-		for name, state := range location.Components {
+	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same causes are kept each time
+		components := st.Locations[id].Components
+		for _, name := range slices.Sorted(maps.Keys(components)) {
+			state := components[name]
 			field := "locations." + id + ".components." + name
 			switch {
 			case id == "" || name == "":

@@ -116,8 +116,18 @@ func (s *Scope) readToken() (string, error) {
 // Incomplete counts and returns the error of answers that contradict each other or
 // themselves in a way that only the caller can see.
 func (s *Scope) Incomplete(endpoint string, err error) error {
-	s.client.metrics.countError(endpoint, Incomplete)
-	return &Error{Endpoint: endpoint, Reason: Incomplete, Code: http.StatusOK, Err: err}
+	return s.reject(endpoint, Incomplete, err)
+}
+
+// TooLarge counts and returns the error of an answer that the caller cannot export
+// for its size.
+func (s *Scope) TooLarge(endpoint string, err error) error {
+	return s.reject(endpoint, TooLarge, err)
+}
+
+func (s *Scope) reject(endpoint string, reason Reason, err error) error {
+	s.client.metrics.countError(endpoint, reason)
+	return &Error{Endpoint: endpoint, Reason: reason, Code: http.StatusOK, Err: err}
 }
 
 // Describe implements prometheus.Collector for the metrics of requests; those of

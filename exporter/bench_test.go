@@ -1,15 +1,12 @@
-package main
+package exporter
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,61 +14,54 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-
-	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// wire makes an exporter that does nothing yet.
-func wire(b *testing.B, args ...string) *exporter {
-	b.Helper()
-	o, err := parse(args)
+// newTestExporter wires an exporter that does nothing yet.
+func newTestExporter(t testing.TB, args ...string) *exporter {
+	t.Helper()
+	o, err := parse(args, io.Discard)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	cfg, err := o.load(func(string) string { return "" })
+	cfg, err := o.load(env())
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	e, err := newExporter(b.Context(), o, func(string) string { return "" }, newLogger(io.Discard, "info", "logfmt"), cfg)
+	e, err := newExporter(t.Context(), o, Environment{Getenv: env()}, newLogger(io.Discard, "info", "logfmt"), cfg)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
+	t.Cleanup(e.close)
 	return e
 }
 
-// serving runs an exporter without a socket, and returns its handler once
+// readyHandler runs an exporter without a socket, and returns its handler once
 // everything is fetched.
-func serving(b *testing.B, args ...string) http.Handler {
+func readyHandler(b *testing.B, args ...string) http.Handler {
 	b.Helper()
-	e, ctx := wire(b, args...), b.Context()
-	b.Cleanup(func() { // the benchmark's context has ended by now
-		e.set.Wait()
-		e.keeping.Wait()
-		e.close()
-	})
-	e.collect(ctx)
-	h := e.handler(ctx)
-	eventually(b, "ready", func() bool {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/-/ready", nil))
-		return w.Code == http.StatusOK
-	})
+	e := newTestExporter(b, args...)
+	b.Cleanup(e.Wait) // the context of the benchmark has ended by then
+	e.Start(b.Context())
+	e.Set.ApplyConfig(b.Context(), collectorConfig(e.config.Load()))
+	h := e.handler()
+	simtest.Eventually(b, "ready", func() bool { return simtest.ServeGet(h, "/-/ready").Status == http.StatusOK })
 	return h
 }
 
-// fleet is a provider with one account of so many servers, and the arguments to
-// export it.
-func fleet(b *testing.B, servers int) (args []string) {
+// serversConfig starts a provider with one account of so many servers, and returns
+// the arguments to export it.
+func serversConfig(b *testing.B, servers int) (args []string) {
 	b.Helper()
-	a := newAPI(b)
-	a.Change(func(w *simulator.World) { w.Accounts[mainToken].Servers = simulator.Servers(servers, time.Now()) })
-	return []string{"--config.file=" + a.configFile(b, b.TempDir(), map[string]string{"main": mainToken}, "")}
+	a := simtest.Start(b, simulator.Options{})
+	a.Change(func(w *simulator.World) {
+		w.Accounts[simtest.MainToken].Servers = simulator.Servers(servers, time.Now())
+	})
+	return []string{"--config.file=" + a.ConfigFile(b.TempDir(), map[string]string{"main": simtest.MainToken}, "")}
 }
 
-// encodings are what a scraper may ask for.
-func encodings() []string { return []string{"identity", "gzip", "zstd"} }
+func encodings() []string { return []string{"identity", "gzip"} }
 
 // measure runs scrape and reports the median time and the processor time of the
 // whole process, a client in it included.
@@ -102,7 +92,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// discard is a response that is counted and forgotten.
+// discard is a response of which only the size is kept.
 type discard struct {
 	header http.Header
 	size   int
@@ -127,9 +117,9 @@ func handled(h http.Handler, encoding string) func() int {
 
 func BenchmarkScrapeDemo(b *testing.B) {
 	for _, encoding := range encodings() {
-		b.Run("handler/"+encoding, func(b *testing.B) { measure(b, handled(serving(b, "--demo"), encoding)) })
+		b.Run("handler/"+encoding, func(b *testing.B) { measure(b, handled(readyHandler(b, "--demo"), encoding)) })
 		b.Run("socket/"+encoding, func(b *testing.B) {
-			server := httptest.NewServer(serving(b, "--demo"))
+			server := httptest.NewServer(readyHandler(b, "--demo"))
 			defer server.Close()
 			client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 			defer client.CloseIdleConnections()
@@ -159,88 +149,40 @@ func BenchmarkScrapeSeries(b *testing.B) {
 	for _, series := range []int{500, 5_000, 50_000} {
 		for _, encoding := range encodings() {
 			b.Run(fmt.Sprintf("%d/%s", series, encoding), func(b *testing.B) {
-				measure(b, handled(serving(b, fleet(b, series/5)...), encoding))
+				measure(b, handled(readyHandler(b, serversConfig(b, series/5)...), encoding))
 			})
 		}
 	}
 }
 
-var series = regexp.MustCompile(`(?m)^server_rental_account_funded_until_timestamp_seconds\{`)
-
-// running executes the built binary until the benchmark ends, and returns the URL
-// it serves at and its process id, once its first complete scrape was answered.
-func running(b *testing.B, args ...string) (url string, cmd *exec.Cmd) {
+// startComplete runs the binary and returns once its first complete scrape was
+// answered.
+func startComplete(b *testing.B, args ...string) *simtest.Process {
 	b.Helper()
-	cmd = exec.CommandContext(b.Context(), binary(b), append(args, "--web.listen-address=127.0.0.1:0")...)
-	cmd.Env = []string{}
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		b.Fatal(err)
+	p := simtest.StartProcess(b, args...)
+	for p.Get("/-/ready").Status != http.StatusOK {
+		time.Sleep(time.Millisecond)
 	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
+	if page := p.Get("/metrics"); !strings.Contains(page.Body, "\nserver_rental_account_funded_until_timestamp_seconds{") {
+		b.Fatalf("the first scrape is not complete:\n%s", page.Body)
 	}
-	lines := bufio.NewScanner(log)
-	for url == "" && lines.Scan() {
-		if m := listening.FindStringSubmatch(lines.Text()); m != nil {
-			url = "http://" + m[1]
-		}
-	}
-	go func() {
-		for lines.Scan() { // so that the log never blocks it
-			continue
-		}
-	}()
-	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
-		if resp, err := http.Get(url + "/-/ready"); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				break
-			}
-		}
-		if time.Now().After(end) {
-			b.Fatal("not ready")
-		}
-	}
-	if page := fetch(b, url); !series.MatchString(page) {
-		b.Fatalf("the first scrape is not complete:\n%s", page)
-	}
-	return url, cmd
+	return p
 }
 
-func fetch(b *testing.B, url string) string {
+func stop(b *testing.B, p *simtest.Process) {
 	b.Helper()
-	resp, err := http.Get(url + "/metrics")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer resp.Body.Close()
-	page, err := io.ReadAll(resp.Body)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return string(page)
-}
-
-// end ends a process and waits for it.
-func end(b *testing.B, cmd *exec.Cmd) {
-	b.Helper()
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	p.Signal(syscall.SIGTERM)
+	simtest.AssertEqual(b, "exit status", p.Wait(), 0)
 }
 
 // BenchmarkDemoStart is the time from executing the binary to the end of its first
 // complete scrape.
 func BenchmarkDemoStart(b *testing.B) {
-	binary(b)
+	simtest.Binary(b)
 	for b.Loop() {
-		_, cmd := running(b, "--demo")
+		p := startComplete(b, "--demo")
 		b.StopTimer()
-		end(b, cmd)
+		stop(b, p)
 		b.StartTimer()
 	}
 }
@@ -249,8 +191,8 @@ func BenchmarkDemoStart(b *testing.B) {
 // simulated provider in the same process, decoded, checked, made into metrics, and
 // encoded as Prometheus asks for it.
 func BenchmarkRefreshServers(b *testing.B) {
-	args := fleet(b, 10_000)
-	for _, s := range specs() {
+	args := serversConfig(b, 10_000)
+	for _, s := range collectorSpecs() {
 		if s.Name != "servers" {
 			args = append(args, "--no-collector."+s.Name)
 		}
@@ -258,16 +200,13 @@ func BenchmarkRefreshServers(b *testing.B) {
 	b.ReportAllocs()
 	before := processorTime()
 	for b.Loop() {
-		e := wire(b, args...)
-		if err := e.set.Once(b.Context(), plan(e.cfg)); err != nil {
+		e := newTestExporter(b, args...)
+		simtest.ServeGet(e.handler(), "/metrics", "Accept", "application/openmetrics-text;version=1.0.0", "Accept-Encoding", "gzip") // so that this variant is encoded
+		if err := e.Set.Once(b.Context(), collectorConfig(e.config.Load())); err != nil {
 			b.Fatal(err)
 		}
-		kept := 0
-		for _, block := range e.set.Blocks() {
-			block.Prepare(exposition.Form{Format: expfmt.FmtOpenMetrics_1_0_0, Coding: exposition.Gzip})
-			kept += block.Size()
-		}
-		b.ReportMetric(float64(kept)/1024, "KiB-encoded")
+		e.Publisher.Publish()
+		b.ReportMetric(float64(e.Publisher.CacheBytes())/1024, "KiB-encoded")
 	}
 	b.ReportMetric((processorTime()-before).Seconds()*1000/float64(b.N), "cpu-ms/op")
 }
@@ -280,21 +219,21 @@ func BenchmarkMemory(b *testing.B) {
 		args func(b *testing.B) []string
 	}{
 		{"demo", func(*testing.B) []string { return []string{"--demo"} }},
-		{"10000 servers", func(b *testing.B) []string { return fleet(b, 10_000) }},
+		{"10000 servers", func(b *testing.B) []string { return serversConfig(b, 10_000) }},
 	} {
 		b.Run(tc.name, func(b *testing.B) {
 			args := tc.args(b)
 			var first, later, peak float64
 			n := 0
 			for b.Loop() {
-				url, cmd := running(b, args...)
-				first += resident(b, cmd.Process.Pid, "VmRSS")
+				p := startComplete(b, args...)
+				first += resident(b, p.Cmd.Process.Pid, "VmRSS")
 				for range 60 {
-					fetch(b, url)
+					p.Get("/metrics")
 				}
-				later += resident(b, cmd.Process.Pid, "VmRSS")
-				peak += resident(b, cmd.Process.Pid, "VmHWM")
-				end(b, cmd)
+				later += resident(b, p.Cmd.Process.Pid, "VmRSS")
+				peak += resident(b, p.Cmd.Process.Pid, "VmHWM")
+				stop(b, p)
 				n++
 			}
 			b.ReportMetric(first/float64(n), "MiB-idle")

@@ -1,4 +1,4 @@
-package main
+package exporter
 
 import (
 	"crypto/ecdsa"
@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // authority signs certificates for one test.
@@ -25,7 +28,7 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// issue makes a certificate and its key, in PEM; without a signer it signs itself.
+// issue returns a certificate and its key in PEM, self-signed without a signer.
 func issue(t *testing.T, by *authority, common string, use x509.ExtKeyUsage) (issued *authority, certPEM, keyPEM []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -63,10 +66,10 @@ func TestWebConfig(t *testing.T) {
 	ca, caPEM, _ := issue(t, nil, "authority", x509.ExtKeyUsageAny)
 	_, serverPEM, serverKey := issue(t, ca, "exporter", x509.ExtKeyUsageServerAuth)
 	_, clientPEM, clientKey := issue(t, ca, "prometheus", x509.ExtKeyUsageClientAuth)
-	write(t, filepath.Join(dir, "ca.pem"), string(caPEM))
-	write(t, filepath.Join(dir, "server.pem"), string(serverPEM))
-	write(t, filepath.Join(dir, "server.key"), string(serverKey))
-	config := write(t, filepath.Join(dir, "web.yml"), `tls_server_config:
+	simtest.WriteFile(t, filepath.Join(dir, "ca.pem"), string(caPEM))
+	simtest.WriteFile(t, filepath.Join(dir, "server.pem"), string(serverPEM))
+	simtest.WriteFile(t, filepath.Join(dir, "server.key"), string(serverKey))
+	config := simtest.WriteFile(t, filepath.Join(dir, "web.yml"), `tls_server_config:
   cert_file: server.pem
   key_file: server.key
   client_auth_type: RequireAndVerifyClientCert
@@ -81,14 +84,14 @@ basic_auth_users: # open sesame
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(caPEM)
 
-	p := start(t, "--demo", "--web.config.file="+config)
+	p := start(t, Environment{}, "--demo", "--web.config.file="+config)
 	address := strings.TrimPrefix(p.url, "http://")
 	for _, tc := range []struct {
 		name           string
 		scheme         string
 		certificates   []tls.Certificate
 		user, password string
-		want           int // status; 0 where there is no answer
+		want           int // status; 0 if there is no answer
 	}{
 		{"all of it", "https", []tls.Certificate{certificate}, "prometheus", "open sesame", 200},
 		{"no password", "https", []tls.Certificate{certificate}, "", "", 401},
@@ -102,22 +105,14 @@ basic_auth_users: # open sesame
 				DisableKeepAlives: true,
 				TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: tc.certificates},
 			}}
+			header := []string{}
+			if tc.user != "" {
+				header = append(header, "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(tc.user+":"+tc.password)))
+			}
 			for _, path := range []string{"/metrics", "/", "/-/healthy"} {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, tc.scheme+"://"+address+path, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if tc.user != "" {
-					r.SetBasicAuth(tc.user, tc.password)
-				}
-				got := 0
-				resp, err := client.Do(r)
-				if err == nil {
-					got = resp.StatusCode
-					resp.Body.Close()
-				}
-				if got != tc.want {
-					t.Errorf("%s: got status %d, error %v, want %d", path, got, err, tc.want)
+				got, err := simtest.Do(client, http.MethodGet, tc.scheme+"://"+address+path, header...)
+				if got.Status != tc.want {
+					t.Errorf("%s: got status %d, error %v, want %d", path, got.Status, err, tc.want)
 				}
 			}
 		})
@@ -151,8 +146,8 @@ func TestPageURL(t *testing.T) {
 
 func TestWebConfigRefused(t *testing.T) {
 	t.Parallel()
-	config := write(t, filepath.Join(t.TempDir(), "web.yml"), "tls_server_config: {cert_file: missing.pem, key_file: missing.key}\n")
-	p := finish(t, nil, "--demo", "--web.config.file="+config)
+	config := simtest.WriteFile(t, filepath.Join(t.TempDir(), "web.yml"), "tls_server_config: {cert_file: missing.pem, key_file: missing.key}\n")
+	p := finish(t, Environment{}, "--demo", "--web.config.file="+config)
 	if got := p.log.String(); p.code != 1 || !strings.HasPrefix(got, "--web.config.file: ") || strings.Count(got, "\n") != 1 {
 		t.Errorf("got status %d, log:\n%s\nwant 1 and one line about --web.config.file", p.code, got)
 	}

@@ -101,7 +101,7 @@ const chosenInfo = max('account, server, plan, location', own('server_info', acc
 
 const machines = [
   stat({
-    id: 301, title: 'Servers by status', w: 6, h: 8, unit: 'none', noValue: 'No servers', steps: steps.always(colours.muted), links: [runbook('ServerRentalServerSuspended'), runbook('ServerRentalServersGone')],
+    id: 301, title: 'Servers by status', w: 6, h: 8, unit: 'none', noValue: 'No servers', steps: steps.always(colours.muted), links: [runbook('ServerRentalServerSuspended'), runbook('ServerRentalServerCountDropped')],
     description: 'How many servers the chosen accounts have in each state, in the provider\'s own words.',
     overrides: [
       forName('active', set.steps([{ value: null, color: colours.muted }, { value: 1, color: colours.good }])),

@@ -104,7 +104,7 @@ const collectors = [
       { from: '#intervals', name: 'Age in intervals', unit: 'none', decimals: 1, steps: steps.intervals },
       { from: '#last', name: 'Last success', unit: 'dateTimeAsIso' },
       { from: '#duration', name: 'Duration', unit: 's', decimals: 2 },
-      { from: '#invalid', name: 'Items left out', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
+      { from: '#invalid', name: 'Invalid items', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
     ],
   }, {
     interval,

@@ -1,11 +1,12 @@
-// Package campaign holds tests only: they try to break the exporter as a whole,
-// with faults, load, crashes and attacks, and check what it promises all the same.
-// docs/limits.md and docs/security.md say what they found.
+// Package chaos holds tests only. They run the whole exporter under faults, load,
+// crashes and attacks, and check what it guarantees regardless. docs/limits.md and
+// docs/security.md describe the results.
 //
-// These variables of the environment change what is run:
+// Environment variables:
 //
-//	CAMPAIGN_RUNS=5000     schedules of faults; default 200, with -short 20
-//	CAMPAIGN_SEED=17       the first schedule's seed, for other schedules or to repeat one that failed; default 1
-//	CAMPAIGN_LOAD=1m       how long 100 scrapers scrape; default 10s, with -short 2s
-//	CAMPAIGN_ACCOUNTS=200  accounts of 500 servers in the measurement of size; default: not run
-package campaign
+//	CHAOS_LONG=1        long runs: more schedules and load, and checks of times and memory
+//	CHAOS_RUNS=5000     number of fault schedules; default 20, long 300
+//	CHAOS_SEED=17       seed of the first fault schedule; default 1
+//	CHAOS_LOAD=1m       duration of the load; default 300ms, long 10s
+//	CHAOS_ACCOUNTS=200  accounts of 500 servers in the measurement of size; default: not run
+package chaos

@@ -1,11 +1,11 @@
-package campaign_test
+package chaos_test
 
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"runtime"
 	"slices"
@@ -16,54 +16,61 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// number is a setting of the campaign.
-func number(t testing.TB, name string, usual uint64) uint64 {
+// long reports whether the long runs are wanted.
+func long() bool { return os.Getenv("CHAOS_LONG") == "1" }
+
+// envNumber returns a number from the environment.
+func envNumber(t testing.TB, name string, fallback uint64) uint64 {
 	t.Helper()
-	given := os.Getenv(name)
-	if given == "" {
-		return usual
+	s := os.Getenv(name)
+	if s == "" {
+		return fallback
 	}
-	n, err := strconv.ParseUint(given, 10, 64)
+	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 	return n
 }
 
-// TestFaults lets the exporter run through random schedules of faults, reloads,
-// token changes and a world that moves, and checks all the while that what it
-// shows is right or absent, that counters never fall, that budgets hold, and at
-// the end that everything is right again and nothing is left over.
+// TestFaultSchedules runs the exporter through random schedules of faults, reloads,
+// token changes and changing data. All the while, what it exports must be right or
+// absent, counters must not fall and rate limits must hold. At the end everything
+// must be right again, and no goroutine and no connection may be left.
 //
-// The schedules are the same each time; CAMPAIGN_SEED and CAMPAIGN_RUNS take others.
-// One that failed is repeated with its seed: CAMPAIGN_SEED=… CAMPAIGN_RUNS=1.
-// Goroutines are not scheduled the same way twice, so that it may take a few.
-func TestFaults(t *testing.T) {
-	runs := uint64(200)
-	if testing.Short() {
-		runs = 20
+// The seeds are fixed. To repeat a failed schedule, set CHAOS_SEED to its seed and
+// CHAOS_RUNS=1; goroutines are not scheduled the same way twice, so it may take a few
+// attempts.
+func TestFaultSchedules(t *testing.T) {
+	runs := uint64(20)
+	if long() {
+		runs = 300
 	}
-	runs = number(t, "CAMPAIGN_RUNS", runs)
-	first := number(t, "CAMPAIGN_SEED", 1)
-	t.Logf("%d schedules from seed %d on", runs, first)
+	runs = envNumber(t, "CHAOS_RUNS", runs)
+	first := envNumber(t, "CHAOS_SEED", 1)
+	t.Logf("seeds %d to %d", first, first+runs-1)
 	var mu sync.Mutex
 	total := map[string]int{}
-	work := make(chan uint64)
+	seeds := make(chan uint64)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			for seed := range work {
+			for seed := range seeds {
 				t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						n := schedule(t, rand.New(rand.NewPCG(seed, 0)))
+						counts := runSchedule(t, rand.New(rand.NewPCG(seed, 0)))
 						mu.Lock()
 						defer mu.Unlock()
-						for what, times := range n {
-							total[what] += times
+						for event, n := range counts {
+							total[event] += n
 						}
 					})
 				})
@@ -71,220 +78,244 @@ func TestFaults(t *testing.T) {
 		})
 	}
 	for i := range runs {
-		work <- first + i
+		seeds <- first + i
 	}
-	close(work)
+	close(seeds)
 	workers.Wait()
 	t.Log(total)
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	t.Logf("heap after all: %d MiB", m.HeapAlloc>>20)
-	if m.HeapAlloc > 64<<20 {
-		t.Errorf("heap: got %d MiB after all schedules, want at most 64", m.HeapAlloc>>20)
+	if long() {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		if m.HeapAlloc > 64<<20 {
+			t.Errorf("heap after all schedules: got %d MiB, want at most 64", m.HeapAlloc>>20)
+		}
 	}
 }
 
-func schedule(t *testing.T, rng *rand.Rand) map[string]int {
-	s := newStage(t, rng)
-	defer s.end()
-	tr := &troubles{stage: s, rng: rng, n: map[string]int{}}
+func runSchedule(t *testing.T, rng *rand.Rand) map[string]int {
+	if rng.IntN(2) == 0 {
+		time.Sleep(24*time.Hour - time.Duration(rng.IntN(1200))*time.Second) // so that midnight passes
+	}
+	s := &faultSchedule{harness: newHarness(t, rng), rng: rng, counts: map[string]int{}}
+	defer s.close()
 	for range 12 + rng.IntN(28) {
 		gap := time.Duration(rng.ExpFloat64() * float64(15*time.Second))
 		if rng.IntN(12) == 0 {
-			gap = time.Duration(rng.Int64N(int64(12 * time.Minute))) // data gets too old
+			gap = time.Duration(rng.Int64N(int64(12 * time.Minute))) // data expires
 		}
 		time.Sleep(gap)
 		if rng.IntN(3) == 0 {
-			s.hurried()
+			s.scrapeConcurrently()
 		} else {
 			synctest.Wait()
 			s.check(rng)
-			tr.n["check"]++
+			s.counts["check"]++
 		}
-		tr.next()
+		s.next()
 		if t.Failed() {
 			break
 		}
 	}
 	if !t.Failed() {
-		s.recover(tr)
+		s.checkRecovery()
 	}
-	s.end()
-	time.Sleep(time.Minute) // connections that are still coming up give up
+	s.cancel()
+	s.Wait()
+	time.Sleep(time.Minute) // pending dials time out
 	synctest.Wait()
-	if n := s.net.OpenConns(); n > 0 {
-		t.Errorf("%d connections are left", n)
+	simtest.AssertEqual(t, "open connections", s.Net.OpenConns(), 0)
+	s.checkRateLimits()
+	simtest.AssertNoSecrets(t, "log", s.log.String())
+	if strings.Contains(s.log.String(), "cannot serve metrics") {
+		t.Errorf("log:\n%s", tail(s.log.String()))
 	}
-	s.budgets(tr)
-	s.secrets("the log", s.log.String())
-	return tr.n
+	return s.counts
 }
 
-// forms are all ways in which a scraper may ask.
-func forms() (accepts, codings []string) {
-	return []string{asText, asOpen, asProto}, []string{"identity", "gzip", "zstd"}
+// The formats of a scrape.
+var (
+	textFormat  = string(expfmt.NewFormat(expfmt.TypeTextPlain))
+	openMetrics = string(expfmt.NewFormat(expfmt.TypeOpenMetrics))
+	protobuf    = string(expfmt.NewFormat(expfmt.TypeProtoDelim))
+)
+
+func formats() []string { return []string{textFormat, openMetrics, protobuf} }
+
+func (h *harness) scrape(format, coding string) simtest.Exposition {
+	h.t.Helper()
+	return simtest.ServeGet(h.handler, "/metrics", "Accept", format, "Accept-Encoding", coding).Exposition(h.t)
 }
 
-// hurried scrapes while other things go on at the same time.
-func (s *stage) hurried() {
+// scrapeConcurrently scrapes while the exporter works.
+func (h *harness) scrapeConcurrently() {
+	responses := make([]simtest.Response, 2)
 	var group sync.WaitGroup
-	for _, accept := range []string{asProto, asText} {
-		group.Go(func() { scrape(s.t, s.pages, accept, s.coding) })
+	for i, format := range []string{protobuf, textFormat} {
+		group.Go(func() {
+			responses[i] = simtest.ServeGet(h.handler, "/metrics", "Accept", format, "Accept-Encoding", h.coding)
+		})
 	}
 	group.Wait()
+	for _, r := range responses {
+		r.Exposition(h.t)
+	}
 }
 
-// check looks at everything the exporter shows, at a moment at which nothing moves.
-func (s *stage) check(rng *rand.Rand) {
-	s.t.Helper()
-	accepts, codings := forms()
-	page := scrape(s.t, s.pages, asProto, s.coding)
-	s.judge(page)
-	if rng.IntN(8) == 0 { // all formats say the same
-		want := s.data(page)
-		for _, accept := range accepts {
-			if diff := difference(s.data(scrape(s.t, s.pages, accept, codings[rng.IntN(3)])), want); diff != "" {
-				s.t.Errorf("%s differs from protobuf:\n%s", accept, diff)
-			}
+// check checks everything that the exporter serves, while nothing runs.
+func (h *harness) check(rng *rand.Rand) {
+	h.t.Helper()
+	page := h.scrape(protobuf, h.coding)
+	h.checkPage(page, byResource(page))
+	if rng.IntN(8) == 0 {
+		for _, format := range formats() {
+			data := h.scrape(format, pick(rng, "identity", "gzip")).Data()
+			maps.DeleteFunc(data, func(series string, _ float64) bool { return strings.HasSuffix(familyOf(series), "_created") }) // in OpenMetrics only
+			simtest.AssertEqual(h.t, format, data, page.Data())
 		}
 	}
-	s.secrets("/", s.get("/").Body.String())
-	s.discovery()
+	simtest.AssertNoSecrets(h.t, "/", simtest.ServeGet(h.handler, "/").Body)
+	h.checkDiscovery()
 }
 
-func (s *stage) get(path string) *httptest.ResponseRecorder {
-	w := httptest.NewRecorder()
-	s.pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-	return w
-}
-
-// data is what a page shows of the provider.
-func (s *stage) data(page values) values {
-	found := values{}
-	for name, v := range page {
-		if s.families[familyOf(name)] != "" {
-			found[name] = v
+// resourceOf returns the collector that a metric family belongs to; none for those
+// that do not follow from one state of a resource.
+var resourceOf = func() map[string]string {
+	owners := map[string]string{}
+	for _, r := range collector.Resources() {
+		for _, d := range r.Metrics {
+			owners[d.Name] = r.Name
 		}
 	}
-	return found
-}
-
-// derived are the families that no single state of the provider gives.
-func derived(family string) bool {
-	switch family {
-	case "server_rental_plan_restocks_total", "server_rental_plan_selloffs_total", "server_rental_plan_last_in_stock_timestamp_seconds",
-		"server_rental_account_funded_until_timestamp_seconds":
-		return true
+	for _, name := range []string{"restocks_total", "sellouts_total", "last_in_stock_timestamp_seconds"} {
+		delete(owners, "server_rental_plan_"+name)
 	}
-	return false
-}
+	return owners
+}()
 
-// shown are the samples of a page by collector and account, without the derived ones.
-func (s *stage) shown(page values) map[string]values {
-	groups := map[string]values{}
-	for name, v := range page {
-		family := familyOf(name)
-		owner := s.families[family]
-		if owner == "" || derived(family) {
+// byResource groups a page by collector and account, with the collector's number of
+// invalid items where it has data. The invalid items of topups are not compared:
+// counts of top-ups that change meanwhile are among them.
+func byResource(page simtest.Exposition) map[string]samples {
+	groups := map[string]samples{}
+	for series, v := range page.Values {
+		owner := resourceOf[familyOf(series)]
+		if owner == "" {
 			continue
 		}
-		key := owner + " " + label(name, "account")
+		account := simtest.Label(series, "account")
+		key := owner + " " + account
 		if groups[key] == nil {
-			groups[key] = values{}
+			invalid := invalidItems(owner, account)
+			groups[key] = samples{invalid: page.Values[invalid]}
+			if owner == "topups" {
+				groups[key][invalid] = 0
+			}
 		}
-		groups[key][name] = v
+		groups[key][series] = v
 	}
 	return groups
 }
 
-// judge compares a page with what the provider had.
-func (s *stage) judge(page values) {
-	s.t.Helper()
-	s.cmu.Lock()
-	defer s.cmu.Unlock()
-	groups, now := s.shown(page), time.Now()
+// checkPage compares a page with the past states of the provider.
+func (h *harness) checkPage(page simtest.Exposition, groups map[string]samples) {
+	h.t.Helper()
+	h.configMu.Lock()
+	defer h.configMu.Unlock()
+	now, configured := time.Now(), map[string]bool{}
+	h.forEachCollector(func(key, name, account string, settings refresh.Settings) {
+		got := groups[key]
+		configured[key] = true
+		h.checkAge(page, name, account, got != nil, settings.MaxAge)
+		if got != nil {
+			h.checkGroup(name, account, got, now.Add(-settings.MaxAge-requestTimeout-time.Second))
+		}
+		if name == "servers" {
+			h.checkFunding(page, account, groups["account "+account], got)
+		}
+	})
 	for key := range groups {
-		name, account, _ := strings.Cut(key, " ")
-		if _, on := s.config.collectors[name]; !on || account != "" && !slices.Contains(s.config.accounts, account) {
-			s.t.Errorf("%s is shown and not configured", key)
+		if !configured[key] {
+			h.t.Errorf("%s is exported and not configured", key)
 		}
 	}
-	for _, r := range collector.Resources() {
-		settings, on := s.config.collectors[r.Name]
-		accounts := []string{""}
-		if r.Account {
-			accounts = s.config.accounts
-		}
-		if !on {
-			continue
-		}
-		for _, account := range accounts {
-			got := groups[r.Name+" "+account]
-			s.judgeAge(page, r.Name, account, len(got) > 0, settings.MaxAge)
-			if len(got) > 0 {
-				s.judgeGroup(r.Name, account, got, now.Add(-settings.MaxAge-timeout-time.Second))
+	h.worldMu.Lock()
+	defer h.worldMu.Unlock()
+	for name, most := range map[string]map[string]float64{"restocks": h.restocks, "sellouts": h.sellouts} {
+		for series, n := range page.WithPrefix("server_rental_plan_" + name + "_total{") {
+			if n > most[simtest.Label(series, "plan")] {
+				h.t.Errorf("%s: got %v, more than %v", series, n, most[simtest.Label(series, "plan")])
 			}
 		}
 	}
-	s.wmu.Lock()
-	defer s.wmu.Unlock()
-	for name, n := range page.with("server_rental_plan_restocks_total") {
-		if most := s.restocks[label(name, "plan")]; n > most {
-			s.t.Errorf("%s: got %v, but there were only %v", name, n, most)
-		}
-	}
-	for name, n := range page.with("server_rental_plan_last_in_stock_timestamp_seconds") {
+	for series, n := range page.WithPrefix("server_rental_plan_last_in_stock_timestamp_seconds{") {
 		if n <= 0 || n > float64(now.Unix()) {
-			s.t.Errorf("%s: got %v, now is %d", name, n, now.Unix())
+			h.t.Errorf("%s: got %v, now is %d", series, n, now.Unix())
 		}
 	}
 }
 
-// judgeAge compares what a collector says of itself with what it shows.
-func (s *stage) judgeAge(page values, name, account string, shown bool, maxAge time.Duration) {
-	s.t.Helper()
-	l := []string{"collector", name, "account", account}
-	last, known := page[series("server_rental_exporter_collector_last_success_timestamp_seconds", l...)]
-	age := time.Duration((float64(time.Now().UnixMilli())/1000 - last) * float64(time.Second))
-	const blur = 10 * time.Millisecond
-	switch {
-	case shown && !known:
-		s.t.Errorf("%s %s: data without a success", name, account)
-	case shown && age > maxAge+blur:
-		s.t.Errorf("%s %s: data is shown at the age of %v, more than %v", name, account, age, maxAge)
-	case !shown && known && age < maxAge-blur && age < time.Since(s.reloaded): // what got too old stays away when a reload allows it
-		s.t.Errorf("%s %s: no data at the age of %v, less than %v", name, account, age, maxAge)
+// forEachCollector calls f for each configured collector; key is that of byResource.
+func (h *harness) forEachCollector(f func(key, name, account string, settings refresh.Settings)) {
+	for _, r := range collector.Resources() {
+		settings, enabled := h.config.collectors[r.Name]
+		accounts := []string{""}
+		if r.Account {
+			accounts = h.config.accounts
+		}
+		for _, account := range accounts {
+			if enabled {
+				f(r.Name+" "+account, r.Name, account, settings)
+			}
+		}
 	}
 }
 
-// judgeGroup finds the state of the provider that is shown.
-func (s *stage) judgeGroup(name, account string, got values, then time.Time) {
-	s.t.Helper()
-	versions := s.since(name, account, then)
+// checkAge compares the age of a collector's data with its maximum age.
+func (h *harness) checkAge(page simtest.Exposition, name, account string, exported bool, maxAge time.Duration) {
+	h.t.Helper()
+	last, known := page.Values[lastSuccess(name, account)]
+	age := time.Duration((float64(time.Now().UnixMilli())/1000 - last) * float64(time.Second))
+	const precision = 10 * time.Millisecond
+	switch {
+	case exported && !known:
+		h.t.Errorf("%s %s: data without a success", name, account)
+	case exported && age > maxAge+precision:
+		h.t.Errorf("%s %s: data of age %v, more than %v", name, account, age, maxAge)
+	case !exported && known && age < maxAge-precision && age < time.Since(h.reloaded): // a reload may not bring back what expired
+		h.t.Errorf("%s %s: no data at age %v, less than %v", name, account, age, maxAge)
+	}
+}
+
+func lastSuccess(name, account string) string {
+	return simtest.Series("server_rental_exporter_collector_last_success_timestamp_seconds", "collector", name, "account", account)
+}
+
+// checkGroup looks for the state of the provider that is exported.
+func (h *harness) checkGroup(name, account string, got samples, then time.Time) {
+	h.t.Helper()
+	versions := h.versionsSince(name, account, then)
 	for _, v := range slices.Backward(versions) {
-		if equal(v.values, got) {
-			s.judgeCounters(name, account, v.customer, got)
+		if maps.Equal(v.samples, got) {
+			h.checkCounters(name, account, v.customer, got)
 			return
 		}
 	}
-	if name == "topups" && onePast(versions, got) {
-		return // asked for in several requests, between which the provider moved on
+	if name == "topups" && eachInAny(versions, got) {
+		return // several requests, between which the data changed
 	}
-	var differences []string
+	h.t.Errorf("%s %s: exported at %s and not a state of the provider since %s", name, account, time.Now().Format(time.TimeOnly), then.Format(time.TimeOnly))
 	for _, v := range versions {
-		differences = append(differences, fmt.Sprintf("as from %s on:\n%s", v.from.Format(time.TimeOnly), difference(got, v.values)))
+		simtest.AssertEqual(h.t, "state from "+v.from.Format(time.TimeOnly), got, v.samples)
 	}
-	s.t.Errorf("%s %s: shown at %s and never so since %s:\n%s", name, account, time.Now().Format(time.TimeOnly), then.Format(time.TimeOnly),
-		strings.Join(differences, "\n"))
 }
 
-// onePast tells whether each sample by itself was right at some time.
-func onePast(versions []version, got values) bool {
-	for name, v := range got {
-		if !slices.ContainsFunc(versions, func(past version) bool {
-			was, known := past.values[name]
-			return known && was == v
+// eachInAny reports whether each sample by itself was right at some time.
+func eachInAny(versions []version, got samples) bool {
+	for series, value := range got {
+		if !slices.ContainsFunc(versions, func(v version) bool {
+			was, known := v.samples[series]
+			return known && was == value
 		}) {
 			return false
 		}
@@ -292,158 +323,156 @@ func onePast(versions []version, got values) bool {
 	return true
 }
 
-// judgeCounters checks that the counters of a customer's transactions never fall.
-func (s *stage) judgeCounters(name, account string, customer int, got values) {
-	s.t.Helper()
+// checkCounters checks that the counters of a customer's transactions do not fall.
+func (h *harness) checkCounters(name, account string, customer int, got samples) {
+	h.t.Helper()
 	if name != "transactions" {
 		return
 	}
 	key := fmt.Sprint(account, customer)
-	for counter, was := range s.counted[key] {
-		if now, known := got[counter]; !known || now < was {
-			s.t.Errorf("%s: fell from %v to %v", counter, was, now)
+	for series, before := range h.ledger[key] {
+		if now, known := got[series]; !known || now < before {
+			h.t.Errorf("%s: fell from %v to %v", series, before, now)
 		}
 	}
-	s.counted[key] = got
+	h.ledger[key] = got
 }
 
-// discovery checks that a list of targets is whole and right, or refused.
-func (s *stage) discovery() {
-	s.t.Helper()
-	s.cmu.Lock()
-	accounts, settings := s.config.accounts, s.config.collectors["servers"]
-	s.cmu.Unlock()
-	for _, account := range labels() {
-		w := s.get("/sd/servers?account=" + account)
+// checkFunding compares funded_until with what follows from the other metrics.
+func (h *harness) checkFunding(page simtest.Exposition, account string, balance, servers samples) {
+	h.t.Helper()
+	want, got := samples{}, samples{}
+	series := simtest.Series("server_rental_account_funded_until_timestamp_seconds", "account", account)
+	if until, ok := fundedUntil(balance, servers, time.Now()); ok && balance != nil && servers != nil {
+		want[series] = until
+	}
+	if v, exported := page.Values[series]; exported {
+		got[series] = v
+	}
+	if !maps.Equal(got, want) {
+		h.t.Errorf("at %v: got %v, want %v from %v and %v", time.Now(), got, want, balance, servers)
+	}
+}
+
+// checkDiscovery checks that a list of targets is complete and right, or refused.
+func (h *harness) checkDiscovery() {
+	h.t.Helper()
+	h.configMu.Lock()
+	accounts, settings := h.config.accounts, h.config.collectors["servers"]
+	h.configMu.Unlock()
+	for _, account := range accountNames() {
+		r := simtest.ServeGet(h.handler, "/sd/servers?account="+account)
 		if !slices.Contains(accounts, account) {
-			if w.Code != http.StatusNotFound {
-				s.t.Errorf("/sd/servers of %s, which is not configured: got status %d, want 404", account, w.Code)
-			}
+			simtest.AssertEqual(h.t, "status of /sd/servers for "+account+", which is not configured", r.Status, http.StatusNotFound)
 			continue
 		}
-		if w.Code == http.StatusServiceUnavailable {
+		if r.Status == http.StatusServiceUnavailable {
 			continue
 		}
 		var groups []struct {
 			Targets []string
 			Labels  map[string]string
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &groups); err != nil || w.Code != http.StatusOK {
-			s.t.Errorf("/sd/servers of %s: status %d, error %v", account, w.Code, err)
+		if err := json.Unmarshal([]byte(r.Body), &groups); err != nil || r.Status != http.StatusOK {
+			h.t.Errorf("/sd/servers for %s: status %d, error %v", account, r.Status, err)
 			continue
 		}
-		got := values{}
+		got := samples{}
 		for _, g := range groups {
-			got[g.Labels["__meta_server_rental_server"]+" "+g.Targets[0]] = 1
+			got[g.Labels["__meta_server_rental_server"]+" "+strings.Trim(g.Targets[0], "[]")] = 1
 		}
-		versions := s.since("addresses", account, time.Now().Add(-settings.MaxAge-timeout-time.Second))
-		if !slices.ContainsFunc(versions, func(v version) bool { return equal(v.values, got) }) {
-			s.t.Errorf("/sd/servers of %s was never so: %v", account, got)
+		versions := h.versionsSince("targets", account, time.Now().Add(-settings.MaxAge-requestTimeout-time.Second))
+		if !slices.ContainsFunc(versions, func(v version) bool { return v.samples != nil && maps.Equal(v.samples, got) }) {
+			h.t.Errorf("/sd/servers for %s: not a state of the provider: %v", account, got)
 		}
 	}
 }
 
-// recover ends all trouble and waits until everything is right, which each
-// collector has to be within two intervals, and then to stay.
-func (s *stage) recover(tr *troubles) {
+// checkRecovery ends all faults and checks that each collector is right within two
+// intervals and then stays right.
+func (s *faultSchedule) checkRecovery() {
 	s.t.Helper()
-	tr.calmDown()
-	s.amu.Lock()
-	s.ambushes = nil
-	s.amu.Unlock()
-	synctest.Wait() // what happens during a request is over
-	s.net.SetDialDelay(func() time.Duration { return 0 })
-	s.change(func(w *simulator.World) {
-		for label, c := range s.tokens {
-			c.fault = nil
-			tr.mint(w, label)
+	s.removeFaults()
+	s.clearHooks()
+	synctest.Wait()
+	s.Net.SetDialDelay(func() time.Duration { return 0 })
+	s.changeWorld(func(w *simulator.World) {
+		for account, f := range s.tokens {
+			f.err = nil
+			s.issueToken(w, account)
 		}
 	})
-	s.reload(func(c *setting) {
+	s.reload(func(c *configuration) {
 		api := c.api
-		*c = calm(tr.rng)
+		*c = validConfiguration(s.rng)
 		c.api = api
 	})
-	waiting := map[string]time.Time{} // until when a scope asks nothing, by account
-	right := map[string]bool{}
+	backoff := map[string]time.Time{} // end of the longest back-off seen, by account
+	recovered := map[string]bool{}
 	ended := time.Now()
-	for {
+	for next := ended; !s.t.Failed(); time.Sleep(max(10*time.Second, time.Until(next))) { // skips a back-off of all
 		synctest.Wait()
-		page := scrape(s.t, s.pages, asProto, s.coding)
-		s.judge(page)
-		for name, until := range page.with("server_rental_exporter_api_backoff_until_timestamp_seconds") {
-			at := time.UnixMilli(int64(until * 1000))
-			if account := label(name, "account"); at.After(waiting[account]) {
-				waiting[account] = at
+		page := s.scrape(protobuf, s.coding)
+		groups, success := byResource(page), page.CollectorSuccess()
+		s.checkPage(page, groups)
+		for series, until := range page.WithPrefix("server_rental_exporter_api_backoff_until_timestamp_seconds{") {
+			account := simtest.Label(series, "account")
+			if at := time.UnixMilli(int64(until * 1000)); at.After(backoff[account]) {
+				backoff[account] = at
 			}
 		}
-		groups, late, next := s.shown(page), false, time.Now().Add(time.Hour)
-		for _, r := range collector.Resources() {
-			accounts := []string{""}
-			if r.Account {
-				accounts = labels()
+		late := false
+		next = time.Now().Add(time.Hour)
+		s.forEachCollector(func(key, name, account string, settings refresh.Settings) {
+			from := ended
+			if backoff[account].After(from) {
+				from = backoff[account]
 			}
-			for _, account := range accounts {
-				from := ended
-				if waiting[account].After(from) {
-					from = waiting[account]
-				}
-				key, interval := r.Name+" "+account, s.config.collectors[r.Name].Interval
-				want := s.since(r.Name, account, time.Now())
-				diff := difference(groups[key], want[len(want)-1].values)
-				own := []string{"collector", r.Name, "account", account}
-				success := page[series("server_rental_exporter_collector_success", own...)]
-				last := page[series("server_rental_exporter_collector_last_success_timestamp_seconds", own...)]
-				switch {
-				// What was asked before the faults ended says nothing yet.
-				case diff == "" && success == 1 && last > float64(from.UnixMilli())/1000:
-					right[key] = true
-				case right[key] && time.Now().After(from.Add(timeout)):
-					s.t.Errorf("%s was right and is not any more, success %v:\n%s", key, success, diff)
-				case time.Now().After(from.Add(2*interval + timeout)):
-					s.t.Errorf("%s is not right %v after the faults ended (%v after the provider's pause), at an interval of %v; success %v:\n%s\n%s",
-						key, time.Since(ended), time.Since(from), interval, success, diff, tail(s.log.String()))
-				default:
-					late = true
-					if next.After(from) {
-						next = from
-					}
+			versions := s.versionsSince(name, account, time.Now())
+			equal := maps.Equal(groups[key], versions[len(versions)-1].samples)
+			succeeded := success[strings.TrimSpace(key)] == 1
+			switch last := page.Values[lastSuccess(name, account)]; {
+			case equal && succeeded && last > float64(from.UnixMilli())/1000: // not of a request before the faults ended
+				recovered[key] = true
+			case recovered[key] && time.Now().After(from.Add(requestTimeout)):
+				s.t.Errorf("%s had recovered; success %v, equal %v", key, succeeded, equal)
+			case time.Now().After(from.Add(2*settings.Interval + requestTimeout)):
+				s.t.Errorf("%s: not recovered %v after the faults ended (%v after the back-off), interval %v; success %v\n%s",
+					key, time.Since(ended), time.Since(from), settings.Interval, succeeded, tail(s.log.String()))
+				simtest.AssertEqual(s.t, key, groups[key], versions[len(versions)-1].samples)
+			default:
+				late = true
+				if next.After(from) {
+					next = from
 				}
 			}
-		}
-		if s.t.Failed() || !late {
+		})
+		if !late {
 			break
 		}
-		time.Sleep(max(10*time.Second, time.Until(next))) // while all are paused there is nothing to see
 	}
-	if got := s.get("/-/ready").Code; got != http.StatusOK && !s.t.Failed() {
+	if got := simtest.ServeGet(s.handler, "/-/ready").Status; got != http.StatusOK && !s.t.Failed() {
 		s.t.Errorf("/-/ready: got status %d, want 200", got)
 	}
 }
 
 func tail(log string) string { return log[max(0, len(log)-1500):] }
 
-// budgets checks what the provider saw.
-func (s *stage) budgets(tr *troubles) {
+// checkRateLimits checks the requests that the provider received.
+func (s *faultSchedule) checkRateLimits() {
 	s.t.Helper()
-	for token, times := range s.arrived {
-		tr.n["request"] += len(times)
-		limit := s.allowed.Account
-		if token == "" {
-			limit = s.allowed.Public
-		}
-		if most := simulator.Peak(times); most > limit {
-			s.t.Errorf("%q: %d requests within 60 s, more than %d", token, most, limit)
-		}
+	times := map[string][]time.Time{}
+	for _, r := range s.Requests() {
+		times[r.Token] = append(times[r.Token], r.Time)
 	}
-}
-
-// secrets fails the test where a text tells what nobody should read.
-func (s *stage) secrets(where, text string) {
-	s.t.Helper()
-	for _, secret := range []string{"secret-", "@customer.example", "bitcoin:", "ssh-ed25519 AAAA"} {
-		if i := strings.Index(text, secret); i >= 0 {
-			s.t.Errorf("%s tells %q: %.200q", where, secret, text[max(0, i-80):])
+	for token, list := range times {
+		s.counts["request"] += len(list)
+		limit := s.limits.Account
+		if token == "" {
+			limit = s.limits.Public
+		}
+		if peak := simulator.Peak(list); peak > limit {
+			s.t.Errorf("%q: %d requests within 60 s, more than %d", token, peak, limit)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestMetricsDocument(t *testing.T) {
 
 func metricsDocument() string {
 	var b strings.Builder
-	b.WriteString("# Metrics\n\nThis file is generated from the code (`make docs`).\n\n" +
+	b.WriteString("# Metrics\n\nThis file is generated from the code (`make update`).\n\n" +
 		"A label whose source is null is empty; a metric whose source is null is absent: unknown is never 0. " +
 		"Data series disappear when the last good answer is older than the collector's `max_age`. " +
 		"Each series count is for one exporter.\n")

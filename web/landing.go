@@ -57,6 +57,9 @@ func newRow(s collector.Health, now time.Time) row {
 	if s.Err != nil {
 		r.Errors = append(r.Errors, s.Err.Error())
 	}
+	if s.DuplicateOf != "" {
+		r.Errors = append(r.Errors, "same provider account as "+s.DuplicateOf+": sums over accounts count it twice")
+	}
 	for _, c := range s.Invalid.Causes {
 		r.Errors = append(r.Errors, c.Error())
 	}

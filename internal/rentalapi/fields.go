@@ -311,10 +311,7 @@ func (r *itemReader[T]) add(raw json.RawMessage) {
 	id := r.id(item)
 	switch {
 	case id == "":
-		if !hasField(errs, "id") {
-			errs = append(errs, errNoID)
-		}
-		r.invalid.Add(at(position), errs...)
+		r.invalid.Add(at(position), idError(errs)) // the others do not matter: the item is dropped
 		return
 	case r.seen[id]:
 		r.invalid.Add(shorten(id), errSeenID)
@@ -331,13 +328,14 @@ func (r *itemReader[T]) add(raw json.RawMessage) {
 // at names an item by its position in the list, counted from 0.
 func at(position int) string { return fmt.Sprintf("data[%d]", position) }
 
-func hasField(errs []FieldError, field string) bool {
+// idError returns why an item has no usable id.
+func idError(errs []FieldError) FieldError {
 	for _, e := range errs {
-		if e.Field == field {
-			return true
+		if e.Field == "id" {
+			return e
 		}
 	}
-	return false
+	return errNoID
 }
 
 // shorten keeps an id readable in a message.

@@ -413,11 +413,16 @@ func TestHooks(t *testing.T) {
 			}
 			return good(n)
 		})
-		var got []string
+		var (
+			mu  sync.Mutex
+			got []string
+		)
 		src := New(Settings{time.Minute, time.Hour}, a.fetch)
 		hook := func(name string) func() {
 			return func() {
 				value, _ := src.Value()
+				mu.Lock()
+				defer mu.Unlock()
 				got = append(got, strings.TrimSpace(fmt.Sprintln(name, src.State().Finished, src.State().Err, value)))
 			}
 		}
@@ -425,6 +430,8 @@ func TestHooks(t *testing.T) {
 		assertCalls := func(what string, want ...string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			simtest.AssertEqual(t, what, got, want)
 			got = nil
 		}

@@ -263,8 +263,8 @@ func TestGetObject(t *testing.T) {
 		object Object[testItem]
 		err    string
 	}{
-		`{"data":{"id":"x","size":2.5},"more":1}`: {Object[testItem]{&testItem{"x", &size}, nil}, ""},
-		`{"data":{"id":5,"size":2.5}}`:            {Object[testItem]{&testItem{"", &size}, []FieldError{{"id", "not a string"}}}, ""},
+		`{"data":{"id":"x","size":2.5},"more":1}`: {Object[testItem]{Value: &testItem{"x", &size}}, ""},
+		`{"data":{"id":5,"size":2.5}}`:            {Object[testItem]{Value: &testItem{"", &size}, Errors: []FieldError{{"id", "not a string"}}}, ""},
 		`{"data":null}`:                           {err: "/account: data: not an object"},
 		`{"data":[1]}`:                            {err: "/account: data: not an object"},
 		`{}`:                                      {err: "/account: data: not an object"},
@@ -273,6 +273,7 @@ func TestGetObject(t *testing.T) {
 		withHarness(t, func(t *testing.T, h *harness) {
 			h.reply(200, body)
 			got, err := GetObject[testItem](t.Context(), h.main(), "/account")
+			got.Answer = Answer{}
 			simtest.AssertEqual(t, body, got, want.object)
 			simtest.AssertEqual(t, body, errorText(err), want.err)
 		})
@@ -325,7 +326,7 @@ func TestGetList(t *testing.T) {
 			got, err := GetList[testItem, meta](t.Context(), h.main(), testList("/servers"))
 			simtest.AssertEqual(t, body, errorText(err), want.err)
 			if err == nil {
-				want.page.Token = fingerprint(simtest.MainToken)
+				got.Answer = Answer{}
 				simtest.AssertEqual(t, body, got, want.page)
 			}
 		})
@@ -381,6 +382,43 @@ func TestGetPage(t *testing.T) {
 	}
 }
 
+// TestAnswer asserts what is known about an answer besides its body.
+func TestAnswer(t *testing.T) {
+	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	age := 17 * time.Second
+	for _, c := range []struct {
+		age, date string
+		want      Answer
+	}{
+		{"17", "Sun, 01 Mar 2026 12:00:00 GMT", Answer{Date: date, Age: &age}},
+		{" 17 ", "yesterday", Answer{Age: &age}},
+		{"-1", "", Answer{}},
+		{"17.5", "", Answer{}},
+		{"99999999999999999999", "", Answer{}},
+	} {
+		withHarness(t, func(t *testing.T, h *harness) {
+			h.Override("", func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Date"] = nil // none, unless the test has one
+				if c.date != "" {
+					w.Header().Set("Date", c.date)
+				}
+				w.Header().Set("Age", c.age)
+				begin(w, `{"data":`)
+				time.Sleep(time.Second)
+				_, _ = io.WriteString(w, `[]}`)
+			})
+			start := time.Now()
+			page, err := GetList[testItem, struct{}](t.Context(), h.main(), testList("/servers"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			simtest.AssertEqual(t, "received", page.Received.Equal(start), true)
+			c.want.Token, c.want.Received = fingerprint(simtest.MainToken), page.Received
+			simtest.AssertEqual(t, c.age+", "+c.date, page.Answer, c.want)
+		})
+	}
+}
+
 // TestGetPageOfHistory reads the pages of a real history.
 func TestGetPageOfHistory(t *testing.T) {
 	type transaction struct{ ID float64 }
@@ -404,12 +442,17 @@ func TestGetPageOfHistory(t *testing.T) {
 	})
 }
 
-func TestIncomplete(t *testing.T) {
+// TestReject has answers that only the caller can find unusable.
+func TestReject(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		err := h.main().Incomplete("/account", errors.New("data.id: missing"))
+		tooLarge := h.main().TooLarge("/plans", errors.New("too many samples"))
+		simtest.AssertEqual(t, "error", tooLarge, error(&Error{Endpoint: "/plans", Reason: TooLarge, Code: 200, Err: errors.New("too many samples")}))
 		simtest.AssertEqual(t, "error", err, error(&Error{Endpoint: "/account", Reason: Incomplete, Code: 200, Err: errors.New("data.id: missing")}))
 		simtest.AssertEqual(t, "text", err.Error(), "/account: data.id: missing")
-		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{`errors_total{endpoint="/account",reason="incomplete"}`: 1})
+		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{
+			`errors_total{endpoint="/account",reason="incomplete"}`: 1, `errors_total{endpoint="/plans",reason="too_large"}`: 1,
+		})
 	})
 }
 

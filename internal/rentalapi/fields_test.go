@@ -270,7 +270,7 @@ func TestItemReader(t *testing.T) {
 	tooLarge := FieldError{"size", "too large"}
 	simtest.AssertEqual(t, "invalid", r.invalid, Invalid{10, []Cause{
 		{"a", errSeenID}, {"data[2]", errNotObject}, {"data[4]", errNoID}, {"data[5]", FieldError{"id", "not a string"}},
-		{"data[6]", FieldError{"size", "not a number"}}, {"b", tooLarge},
+		{"b", tooLarge}, {"c", FieldError{"size", "not a number"}},
 		{"data[10]", FieldError{"id", fmt.Sprintf("%d bytes, more than 2048", 2*len(long))}},
 	}})
 	simtest.AssertEqual(t, "shortened id", shorten(long), strings.Repeat("i", 63)+"...")

@@ -208,12 +208,10 @@ func (sc scopeSnapshot) serverList() (*serverList, error) {
 	if src == nil {
 		return nil, errors.New("the collector is disabled")
 	}
-	var failure *rentalapi.Error
-	if errors.As(src.State().Err, &failure) && failure.Reason == rentalapi.Incomplete {
-		return nil, failure
-	}
 	snap, ok := src.Value()
 	switch {
+	case src.incomplete.Load():
+		return nil, errors.New("the newest answer is incomplete")
 	case !ok:
 		return nil, errors.New("no current list")
 	case snap.facts.servers.incomplete > 0:

@@ -208,21 +208,21 @@ func TestDashboards(t *testing.T) {
 	titles := map[string]bool{}
 	for uid, d := range load(t) {
 		if !regexp.MustCompile(`^server-rental-[a-z]+$`).MatchString(uid) {
-			t.Errorf("%s: is no uid of the family", uid)
+			t.Errorf("%s: want a uid of the form server-rental-NAME", uid)
 		}
 		if d.Title == "" || titles[d.Title] || d.Description == "" || len(d.Tags) == 0 {
-			t.Errorf("%s: got title %q, description %q, tags %v, want each of its own", uid, d.Title, d.Description, d.Tags)
+			t.Errorf("%s: got title %q, description %q, tags %v, want non-empty ones and a unique title", uid, d.Title, d.Description, d.Tags)
 		}
 		titles[d.Title] = true
-		// Grafana 10.0 has 38: anything newer it would not bring into its own form.
+		// Grafana 10.0 has version 38 and does not migrate newer ones.
 		if d.SchemaVersion < 30 || d.SchemaVersion > 38 {
 			t.Errorf("%s: got schemaVersion %d, want one that Grafana 10.0 knows", uid, d.SchemaVersion)
 		}
 		if d.ID != nil {
-			t.Errorf("%s: has the id %v of one Grafana", uid, d.ID)
+			t.Errorf("%s: got the id %v, want none", uid, d.ID)
 		}
 		if d.Editable {
-			t.Errorf("%s: is editable, although it is generated", uid)
+			t.Errorf("%s: is editable, want a generated dashboard to be read-only", uid)
 		}
 		if got := len(d.Annotations.List); got < 2 {
 			t.Errorf("%s: got %d annotations, want those for restocks and incidents", uid, got)
@@ -235,7 +235,7 @@ func TestVariables(t *testing.T) {
 	want := map[string][]string{
 		"server-rental-stock":    {"datasource", "job", "instance", "account", "location", "plan", "currency"},
 		"server-rental-accounts": {"datasource", "job", "instance", "account", "location", "plan"},
-		// Neither the provider's status nor the exporter's health knows plans.
+		// Neither the provider's status nor the exporter's health depends on plans.
 		"server-rental-status": {"datasource", "job", "instance", "account", "location"},
 	}
 	metrics := knownMetrics()
@@ -276,7 +276,7 @@ func TestVariables(t *testing.T) {
 				t.Errorf("%s: %s: no such metric or label: %v", where, v.Query, err)
 			}
 			for _, s := range promqltest.Selectors(expr) {
-				for _, m := range chosenBefore(v.Name) {
+				for _, m := range parentVariables(v.Name) {
 					if !s.HasMatcher(labels.MatchRegexp, m, "$"+m) {
 						t.Errorf("%s: %s has no matcher for %s", where, v.Query, m)
 					}
@@ -288,7 +288,7 @@ func TestVariables(t *testing.T) {
 				t.Errorf("%s: has no variable %s", uid, name)
 			}
 			if name != "datasource" && !usesVariable(d, name) {
-				t.Errorf("%s: nothing uses the variable %s", uid, name)
+				t.Errorf("%s: the variable %s is unused", uid, name)
 			}
 		}
 		if len(names) != len(want[uid]) {
@@ -297,8 +297,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// chosenBefore returns the variables that narrow another one's values.
-func chosenBefore(name string) []string {
+// parentVariables returns the variables that limit the values of another one.
+func parentVariables(name string) []string {
 	switch name {
 	case "job":
 		return nil
@@ -315,7 +315,7 @@ func usesVariable(d dashboard, name string) bool {
 	})
 }
 
-// units are those that the panels use, of the ones that Grafana has.
+// units returns the units of Grafana that panels may use.
 func units() []string {
 	return []string{"none", "currencyUSD", "currencyEUR", "percentunit", "bytes", "s", "d", "cpm", "dateTimeAsIso", "dateTimeFromNow"}
 }
@@ -327,7 +327,7 @@ func TestPanels(t *testing.T) {
 		for _, p := range d.Panels {
 			where := fmt.Sprintf("%s, panel %d %s", uid, p.ID, p.Title)
 			if p.ID <= 0 || ids[p.ID] != "" {
-				t.Errorf("%s: has the id of %q, or none", where, ids[p.ID])
+				t.Errorf("%s: has no id, or the same as %q", where, ids[p.ID])
 			}
 			ids[p.ID] = p.Title + " "
 			if p.Title == "" {
@@ -337,7 +337,7 @@ func TestPanels(t *testing.T) {
 				continue
 			}
 			if !slices.Contains(core, p.Type) {
-				t.Errorf("%s: got type %s, want one of Grafana's core", where, p.Type)
+				t.Errorf("%s: got type %s, want one of Grafana's core panels", where, p.Type)
 			}
 			if len(p.Description) < 20 || !strings.HasSuffix(p.Description, ".") {
 				t.Errorf("%s: got description %q, want a sentence", where, p.Description)
@@ -388,7 +388,7 @@ func checkTargets(t *testing.T, where string, p panel) {
 			t.Errorf("%s: query %s has data source %v, want the variable", where, q.RefID, q.Datasource)
 		}
 		if q.Instant == q.Range {
-			t.Errorf("%s: query %s is both or neither of instant and range", where, q.RefID)
+			t.Errorf("%s: query %s is not either instant or range", where, q.RefID)
 		}
 		if q.Format != "table" && (q.Legend == "" || q.Legend == "__auto") {
 			t.Errorf("%s: query %s has no legend", where, q.RefID)
@@ -399,8 +399,8 @@ func checkTargets(t *testing.T, where string, p panel) {
 	}
 }
 
-// checkTable asks that no column has a technical name: every value of a query is
-// renamed or left out, the time is left out, and the order named is that of a column.
+// checkTable checks that each value of a query is a named column or hidden, that the time
+// is hidden, and that the table is sorted by a column.
 func checkTable(t *testing.T, where string, p panel) {
 	t.Helper()
 	shown, hidden := map[string]string{}, map[string]bool{}
@@ -413,7 +413,7 @@ func checkTable(t *testing.T, where string, p panel) {
 		}
 	}
 	if !hidden["Time"] {
-		t.Errorf("%s: shows the time of the query", where)
+		t.Errorf("%s: the column Time is not hidden", where)
 	}
 	for _, q := range p.Targets {
 		value := "Value #" + q.RefID
@@ -430,7 +430,7 @@ func checkTable(t *testing.T, where string, p panel) {
 	var names []string
 	for _, name := range shown {
 		if name != "plan" && slices.Contains(names, name) {
-			t.Errorf("%s: two columns are called %s", where, name)
+			t.Errorf("%s: two columns have the name %s", where, name)
 		}
 		names = append(names, name)
 	}
@@ -439,7 +439,7 @@ func checkTable(t *testing.T, where string, p panel) {
 	}
 }
 
-// checkGrid asks that panels lie within the width and do not overlap.
+// checkGrid checks that panels are within the width and do not overlap.
 func checkGrid(t *testing.T, d dashboard) {
 	t.Helper()
 	taken := map[[2]int]string{}
@@ -541,7 +541,7 @@ type exclusion struct {
 	target                 int
 }
 
-// exclusions reads the linter's own file of exceptions.
+// exclusions reads dashboard-linter's file of exclusions.
 func exclusions(t *testing.T) map[exclusion]bool {
 	t.Helper()
 	text, err := os.ReadFile(".lint")
@@ -563,7 +563,7 @@ func exclusions(t *testing.T) map[exclusion]bool {
 	all := map[exclusion]bool{}
 	for rule, x := range file.Exclusions {
 		if x.Reason == "" || len(x.Entries) == 0 {
-			t.Errorf(".lint: %s without a reason, or for everything", rule)
+			t.Errorf(".lint: %s has no reason or no entries", rule)
 		}
 		for _, e := range x.Entries {
 			all[exclusion{rule, e.Dashboard, e.Panel, e.TargetIdx}] = true
@@ -583,19 +583,19 @@ func TestNoFixedDatasource(t *testing.T) {
 		own := strings.TrimSuffix(file, ".json")
 		for _, m := range uid.FindAllStringSubmatch(string(text), -1) {
 			if m[1] != templated && m[1] != own {
-				t.Errorf("%s: names the uid %q", file, m[1])
+				t.Errorf("%s: contains the uid %q", file, m[1])
 			}
 		}
 		for _, name := range []string{"__inputs", "DS_PROMETHEUS", "grafana.net"} {
 			if strings.Contains(string(text), name) {
-				t.Errorf("%s: names %s", file, name)
+				t.Errorf("%s: contains %s", file, name)
 			}
 		}
 	}
 }
 
-// TestLinks asks that links between dashboards lead to one of the family, with
-// variables that it has, and that links to runbooks lead to a heading.
+// TestLinks checks that links between dashboards have a target with the linked variables,
+// and that links to runbooks have a heading.
 func TestLinks(t *testing.T) {
 	const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md"
 	all := load(t)
@@ -603,10 +603,10 @@ func TestLinks(t *testing.T) {
 	local := regexp.MustCompile(`^/d/([^/?]+)(?:\?(.*))?$`)
 	for uid, d := range all {
 		linked := map[string]bool{}
-		for _, l := range d.everyLink(t) {
+		for _, l := range d.allLinks(t) {
 			if rest, is := strings.CutPrefix(l.URL, runbooks); is {
 				if rest != "" && !headings[strings.TrimPrefix(rest, "#")] {
-					t.Errorf("%s: %s leads to no heading of the runbooks", uid, l.URL)
+					t.Errorf("%s: %s: no such heading in the runbooks", uid, l.URL)
 				}
 				continue
 			}
@@ -617,12 +617,12 @@ func TestLinks(t *testing.T) {
 			}
 			to, there := all[parts[1]]
 			if !there {
-				t.Errorf("%s: %s leads to no dashboard of the family", uid, l.URL)
+				t.Errorf("%s: %s: no such dashboard", uid, l.URL)
 			}
 			linked[parts[1]] = true
 			for _, m := range regexp.MustCompile(`\$\{(\w+):queryparam\}|var-(\w+)=`).FindAllStringSubmatch(parts[2], -1) {
 				if !slices.ContainsFunc(to.Templating.List, func(v variable) bool { return v.Name == m[1]+m[2] }) {
-					t.Errorf("%s: %s sets %s, which %s does not have", uid, l.URL, m[1]+m[2], parts[1])
+					t.Errorf("%s: %s sets %s, but %s has no such variable", uid, l.URL, m[1]+m[2], parts[1])
 				}
 			}
 		}
@@ -634,8 +634,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// everyLink returns the links of the dashboard, its panels and their cells.
-func (d dashboard) everyLink(t *testing.T) []link {
+// allLinks returns the links of the dashboard, its panels and their cells.
+func (d dashboard) allLinks(t *testing.T) []link {
 	t.Helper()
 	links := slices.Clone(d.Links)
 	for _, p := range d.Panels {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -14,11 +15,6 @@ import (
 // Parse parses an expression.
 func Parse(expr string) (parser.Expr, error) {
 	return parser.NewParser(parser.Options{}).ParseExpr(expr)
-}
-
-// ParseMetric parses a series such as name{label="value"}.
-func ParseMetric(series string) (labels.Labels, error) {
-	return parser.NewParser(parser.Options{}).ParseMetric(series)
 }
 
 // Selector is a vector selector and where it stands in its expression.
@@ -119,7 +115,7 @@ func (c Catalog) selector(v *parser.VectorSelector) (Labels, error) {
 		return nil, fmt.Errorf("%s: no such metric", name)
 	}
 	for _, m := range v.LabelMatchers {
-		if m.Name != labels.MetricName && !have[m.Name] {
+		if m.Name != model.MetricNameLabel && !have[m.Name] {
 			return nil, fmt.Errorf("%s{%s}: no such label", name, m.Name)
 		}
 	}
@@ -132,7 +128,7 @@ func metricName(v *parser.VectorSelector) string {
 	name := ""
 	for _, m := range v.LabelMatchers {
 		switch {
-		case m.Name != labels.MetricName:
+		case m.Name != model.MetricNameLabel:
 		case m.Type == labels.MatchEqual:
 			return m.Value
 		case m.Type == labels.MatchRegexp && regexp.QuoteMeta(m.Value) == m.Value:

@@ -413,3 +413,23 @@ func TestOtherAuthorizationSchemes(t *testing.T) {
 		simtest.AssertEqual(t, header, r.Status, http.StatusUnauthorized)
 	}
 }
+
+func TestBody(t *testing.T) {
+	a := simtest.Start(t, simulator.Options{})
+	a.Inject(simulator.Fault{Status: 500})
+	want := simulator.Object{"data": simulator.Object{"id": "epyc-1"}}
+	a.Change(func(w *simulator.World) { w.Plans = []simulator.Object{{"id": "epyc-1"}} })
+	got := response{Response: simtest.Response{Body: a.Body("/plans/epyc-1", "")}}
+	simtest.AssertEqual(t, "body", got.object(t), want)
+	simtest.AssertEqual(t, "requests", len(a.Requests()), 0)
+	for _, path := range []string{"/unknown", "/servers", "/plans/epyc-2", "/plans?page=1", "/%"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("Body of %s without a token does not panic", path)
+				}
+			}()
+			a.Body(path, "")
+		}()
+	}
+}

@@ -101,6 +101,7 @@ func New(logger log.Logger, client *rentalapi.Client, publisher *exposition.Publ
 	s := &Set{
 		TokenPollInterval: 5 * time.Second,
 		logger:            logger, client: client, resources: Resources(), scopes: map[string]*scope{},
+		identities: identities{logger: logger, byID: map[string][]string{}},
 	}
 	s.groups = s.addGroups(publisher)
 	return s

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -117,28 +116,6 @@ func TestTerminatedWhileFetching(t *testing.T) {
 	}
 	if strings.Contains(p.Log.String(), "level=error") {
 		t.Error("the shutdown is logged as an error")
-	}
-}
-
-// TestTerminatedWhileScrapedSlowly: a client that reads one byte a second is cut off.
-func TestTerminatedWhileScrapedSlowly(t *testing.T) {
-	t.Parallel()
-	timeouts := exporter.Timeouts{Drain: 100 * time.Millisecond}
-	if long() {
-		timeouts = exporter.Timeouts{}
-	}
-	api := simtest.Start(t, simulator.Options{})
-	api.Change(func(w *simulator.World) {
-		w.Accounts[simtest.MainToken].Servers = simulator.Servers(10_000, time.Now())
-	})
-	e := runInProcess(t, timeouts, "--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), ""))
-	simtest.Eventually(t, "ready", func() bool { return simtest.Get(t, e.url+"/-/ready").Status == http.StatusOK })
-	received := scrapeSlowly(t, e.url)
-	simtest.Eventually(t, "the scrape has begun", func() bool { return received.Load() > 0 })
-	began := time.Now()
-	simtest.AssertEqual(t, "exit status", e.stop(), 1)
-	if took := time.Since(began); long() && (took < 15*time.Second || took > 30*time.Second) {
-		t.Errorf("shutdown took %v, want 20 s", took)
 	}
 }
 
@@ -248,10 +225,8 @@ func TestSecretSwapped(t *testing.T) {
 	check(os.Symlink("..data/token", filepath.Join(mount, "token")))
 	accounts := "accounts: [{name: main, token_file: secret/token}]\n" + hourly()
 	config := api.ConfigFile(dir, nil, accounts)
-	e := runInProcess(t, exporter.Timeouts{TokenPoll: 20 * time.Millisecond}, "--config.file="+config)
-	scrape := func() simtest.Exposition { return simtest.Get(t, e.url+"/metrics").Exposition(t) }
-	working := func() bool { return failing(scrape()) == 0 }
-	simtest.Eventually(t, "every collector works", working)
+	p := simtest.StartProcess(t, "--config.file="+config)
+	waitWorking(p)
 
 	const next = "secret-token-of-main-2"
 	api.Change(func(w *simulator.World) {
@@ -261,13 +236,13 @@ func TestSecretSwapped(t *testing.T) {
 	put("..2", "secret-token-of-nobody")
 	// A shorter interval makes one collector fetch soon, which is rejected.
 	api.ConfigFile(dir, nil, strings.Replace(accounts, "account: {interval: 1h}", "account: {interval: 2s}", 1))
-	e.hangup <- syscall.SIGHUP
+	p.Signal(syscall.SIGHUP)
 	rejected := simtest.Series("server_rental_exporter_api_token_rejected", "account", "main")
-	simtest.Eventually(t, "the wrong token is rejected", func() bool { return scrape().Values[rejected] == 1 })
+	p.Eventually("the wrong token is rejected", func() bool { return p.Scrape().Values[rejected] == 1 })
 	put("..3", next)
-	simtest.Eventually(t, "the right token is used", func() bool { return scrape().Values[rejected] == 0 })
-	simtest.Eventually(t, "every collector works", working)
-	simtest.AssertNoSecrets(t, "log", e.log.String())
+	p.Eventually("the right token is used", func() bool { return p.Scrape().Values[rejected] == 0 })
+	waitWorking(p)
+	simtest.AssertNoSecrets(t, "log", p.Log.String())
 }
 
 // TestConfigurationReplaced replaces the file by rename while it is read: each reload

@@ -51,6 +51,7 @@ func envNumber(t testing.TB, name string, fallback uint64) uint64 {
 // CHAOS_RUNS=1; goroutines are not scheduled the same way twice, so it may take a few
 // attempts.
 func TestFaultSchedules(t *testing.T) {
+	t.Parallel()
 	runs := uint64(10)
 	switch {
 	case long():
@@ -99,9 +100,12 @@ func TestFaultSchedules(t *testing.T) {
 }
 
 func runSchedule(t *testing.T, rng *rand.Rand) map[string]int {
+	// On any day of two months, in half of the schedules shortly before midnight.
+	start := time.Duration(rng.IntN(60*24)) * time.Hour
 	if rng.IntN(2) == 0 {
-		time.Sleep(24*time.Hour - time.Duration(rng.IntN(1200))*time.Second) // so that midnight passes
+		start = start.Truncate(24*time.Hour) + 24*time.Hour - time.Duration(rng.IntN(1200))*time.Second
 	}
+	time.Sleep(start)
 	s := &faultSchedule{harness: newHarness(t, rng), rng: rng, counts: map[string]int{}}
 	defer s.close()
 	for range 12 + rng.IntN(28) {

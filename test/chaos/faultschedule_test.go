@@ -251,7 +251,7 @@ func changeData(rng *rand.Rand, w *simulator.World, customers []*simulator.Accou
 			"id": fmt.Sprint("key", rng.Uint32()), "name": "new", "type": "ssh-ed25519", "fingerprint": "SHA256:x", "created_at": randomTime(rng),
 		})
 	default:
-		a.Account["balance"] = simulator.Object{"usd": pick[any](rng, randomAmount(rng)-300, randomAmount(rng)-300, 100*randomAmount(rng), nil, "5.00", 1e9)}
+		a.Account["balance"] = simulator.Object{"usd": pick[any](rng, randomAmount(rng)-300, 5*randomAmount(rng), 5*randomAmount(rng), 50*randomAmount(rng), nil, "5.00", 1e9)}
 		a.Account["two_factor"], a.Account["created_at"] = randomBool(rng), randomTime(rng)
 	}
 }
@@ -300,7 +300,7 @@ func changeServer(rng *rand.Rand, a *simulator.Account) {
 	}
 	i := rng.IntN(len(a.Servers))
 	s := a.Servers[i]
-	switch rng.IntN(6) {
+	switch rng.IntN(8) {
 	case 0:
 		a.Servers = slices.Delete(slices.Clone(a.Servers), i, i+1)
 	case 1:

@@ -1,18 +1,15 @@
 package chaos_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -79,44 +76,6 @@ func kill(p *simtest.Process) {
 
 func waitWorking(p *simtest.Process) {
 	p.Eventually("every collector works", func() bool { return failing(p.Scrape()) == 0 })
-}
-
-// inProcess is the exporter in the test's process, with other timeouts.
-type inProcess struct {
-	url    string
-	log    *simtest.Buffer
-	hangup chan os.Signal
-	cancel context.CancelFunc
-	status chan int
-}
-
-func runInProcess(t *testing.T, timeouts exporter.Timeouts, args ...string) *inProcess {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	e := &inProcess{log: &simtest.Buffer{}, hangup: make(chan os.Signal), cancel: cancel, status: make(chan int, 1)}
-	go func() {
-		e.status <- exporter.Run(ctx, exporter.Environment{
-			Args: append([]string{"--web.listen-address=127.0.0.1:0"}, args...), Getenv: func(string) string { return "" },
-			Stdout: e.log, Stderr: e.log, Hangup: e.hangup, Timeouts: timeouts,
-		})
-	}()
-	t.Cleanup(func() { e.stop() })
-	simtest.Eventually(t, "serving", func() bool {
-		m := regexp.MustCompile(`Listening on.* address=(\S+)`).FindStringSubmatch(e.log.String())
-		if m != nil {
-			e.url = "http://" + m[1]
-		}
-		return m != nil
-	})
-	return e
-}
-
-// stop shuts the exporter down and returns its exit status.
-func (e *inProcess) stop() int {
-	e.cancel()
-	status := <-e.status
-	e.status <- status
-	return status
 }
 
 // memory returns a value of /proc/PID/status in MiB.

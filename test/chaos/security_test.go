@@ -21,7 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -376,38 +375,6 @@ func TestRequestLimits(t *testing.T) {
 	} {
 		if got := sendRaw(t, p.URL, tc.request); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
-		}
-	}
-}
-
-// TestSlowHeader: a client that does not complete its request is disconnected.
-func TestSlowHeader(t *testing.T) {
-	t.Parallel()
-	timeouts := exporter.Timeouts{ReadHeader: 100 * time.Millisecond}
-	if long() {
-		timeouts = exporter.Timeouts{}
-	}
-	e := runInProcess(t, timeouts, "--demo")
-	began := time.Now()
-	got := sendRaw(t, e.url, "GET /metrics HTTP/1.1\r\nHost: x\r\nX: ")
-	if strings.Contains(got, "200") || strings.Contains(got, "timeout") { // the timeout is that of sendRaw
-		t.Errorf("got %q, want the end of the connection", got)
-	}
-	if took := time.Since(began); long() && (took < 5*time.Second || took > 30*time.Second) {
-		t.Errorf("disconnected after %v, want about 10 s", took)
-	}
-}
-
-// TestHeadersOfPages: every page has headers that restrict browsers.
-func TestHeadersOfPages(t *testing.T) {
-	t.Parallel()
-	p := startReady(t, nil, "--demo")
-	for _, path := range []string{"/", "/metrics", "/-/healthy", "/-/ready", "/-/reload", "/sd/servers", "/nowhere"} {
-		h := p.Get(path).Header
-		simtest.AssertEqual(t, path, []string{h.Get("X-Content-Type-Options"), h.Get("X-Frame-Options"), h.Get("Referrer-Policy"), h.Get("Server")},
-			[]string{"nosniff", "DENY", "no-referrer", ""})
-		if csp := h.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; ") || strings.Contains(csp, "script-src") {
-			t.Errorf("%s: Content-Security-Policy: got %q", path, csp)
 		}
 	}
 }

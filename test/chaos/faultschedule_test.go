@@ -199,7 +199,7 @@ func randomPrice(rng *rand.Rand) any {
 }
 
 func randomTime(rng *rand.Rand) any {
-	t := time.Now().Add(time.Duration(rng.IntN(60*24)-240) * time.Hour)
+	t := time.Now().Add(time.Duration(rng.IntN(60*24)-480) * time.Hour)
 	return pick[any](rng, t.Format(time.DateOnly), t.Format(time.DateOnly), t.Format(time.RFC3339), t.Format("2006-01-02T15:04Z07:00"), t.Format("2006-01-02T15:04:05-0700"),
 		nil, "", "soon", 7, "1969-12-31T23:59:59Z")
 }
@@ -314,6 +314,8 @@ func changeServer(rng *rand.Rand, a *simulator.Account) {
 			s["price"] = simulator.Object{"monthly": simulator.Object{"usd": pick[any](rng, nil, 10, "7")}}
 		}
 	default:
-		s["renews_at"], s["created_at"] = randomTime(rng), randomTime(rng)
+		for _, s := range a.Servers {
+			s["renews_at"], s["created_at"] = randomTime(rng), randomTime(rng)
+		}
 	}
 }

@@ -149,8 +149,14 @@ scrape_configs:
 		}
 	})
 	// Long enough ago that a step of a range query is after it.
-	restocked := fmt.Sprintf(`count(increase(server_rental_plan_restocks_total{plan=%q}[5m] offset %s) > 0)`, restockedPlan, 2*queryStep)
-	await(t, "restock in both exporters", func() bool { return s.value(restocked) == 2 })
+	for _, counter := range []string{
+		`server_rental_plan_restocks_total{plan="` + restockedPlan + `"}`,
+		`server_rental_transactions_credit_usd_total{account="main", type="topup"}`,
+		`server_rental_transactions_debit_usd_total{account="main", type="renewal"}`,
+	} {
+		seen := fmt.Sprintf(`count(increase(%s[5m] offset %s) > 0)`, counter, 2*queryStep)
+		await(t, counter+" in both exporters", func() bool { return s.value(seen) == 2 })
+	}
 	s.end = time.Now()
 	return s
 }

@@ -199,7 +199,7 @@ func randomPrice(rng *rand.Rand) any {
 }
 
 func randomTime(rng *rand.Rand) any {
-	t := time.Now().Add(time.Duration(rng.IntN(60*24)-240) * time.Hour)
+	t := time.Now().Add(time.Duration(rng.IntN(60*24)-480) * time.Hour)
 	return pick[any](rng, t.Format(time.DateOnly), t.Format(time.DateOnly), t.Format(time.RFC3339), t.Format("2006-01-02T15:04Z07:00"), t.Format("2006-01-02T15:04:05-0700"),
 		nil, "", "soon", 7, "1969-12-31T23:59:59Z")
 }
@@ -251,7 +251,7 @@ func changeData(rng *rand.Rand, w *simulator.World, customers []*simulator.Accou
 			"id": fmt.Sprint("key", rng.Uint32()), "name": "new", "type": "ssh-ed25519", "fingerprint": "SHA256:x", "created_at": randomTime(rng),
 		})
 	default:
-		a.Account["balance"] = simulator.Object{"usd": pick[any](rng, randomAmount(rng)-300, randomAmount(rng)-300, 100*randomAmount(rng), nil, "5.00", 1e9)}
+		a.Account["balance"] = simulator.Object{"usd": pick[any](rng, randomAmount(rng)-300, 5*randomAmount(rng), 5*randomAmount(rng), 50*randomAmount(rng), nil, "5.00", 1e9)}
 		a.Account["two_factor"], a.Account["created_at"] = randomBool(rng), randomTime(rng)
 	}
 }
@@ -300,7 +300,7 @@ func changeServer(rng *rand.Rand, a *simulator.Account) {
 	}
 	i := rng.IntN(len(a.Servers))
 	s := a.Servers[i]
-	switch rng.IntN(6) {
+	switch rng.IntN(8) {
 	case 0:
 		a.Servers = slices.Delete(slices.Clone(a.Servers), i, i+1)
 	case 1:
@@ -314,6 +314,8 @@ func changeServer(rng *rand.Rand, a *simulator.Account) {
 			s["price"] = simulator.Object{"monthly": simulator.Object{"usd": pick[any](rng, nil, 10, "7")}}
 		}
 	default:
-		s["renews_at"], s["created_at"] = randomTime(rng), randomTime(rng)
+		for _, s := range a.Servers {
+			s["renews_at"], s["created_at"] = randomTime(rng), randomTime(rng)
+		}
 	}
 }

@@ -410,3 +410,14 @@ func (l metricList) Collect(ch chan<- prometheus.Metric) {
 		ch <- m
 	}
 }
+
+// tokenOfLabAfter returns the token of main n times, and then that of lab.
+func tokenOfLabAfter(n int) rentalapi.Token {
+	return func() (string, error) {
+		n--
+		if n < 0 {
+			return simtest.LabToken, nil
+		}
+		return simtest.MainToken, nil
+	}
+}

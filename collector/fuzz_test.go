@@ -11,9 +11,9 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// FuzzAnswers answers each resource with arbitrary bytes. A fetch ends with an error
+// FuzzItems answers each resource with arbitrary bytes. A fetch ends with an error
 // or with metrics of the resource that can be gathered.
-func FuzzAnswers(f *testing.F) {
+func FuzzItems(f *testing.F) {
 	index := map[string]uint8{}
 	for i, r := range Resources() {
 		index[r.Name] = uint8(i)

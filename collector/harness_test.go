@@ -287,10 +287,17 @@ func (h *harness) assertEqual(what string, got, want any) {
 	simtest.AssertEqual(h.t, what, got, want)
 }
 
-// assertSuccess compares collector_success: 1 for all resources but the failing.
-func (h *harness) assertSuccess(failing ...Resource) {
+// assertSuccess compares collector_success: 0 for the failing resources, and 1 for all
+// others that are enabled. A nil disabled means that all are.
+func (h *harness) assertSuccess(disabled func(Resource) bool, failing ...Resource) {
 	h.t.Helper()
-	h.assertEqual("collector_success", h.scrape().CollectorSuccess(), perCollector(1, 0, failing...))
+	want := perCollector(1, 0, failing...)
+	for _, r := range Resources() {
+		if disabled != nil && disabled(r) {
+			delete(want, strings.TrimSpace(r.Name+" "+accountOf(r)))
+		}
+	}
+	h.assertEqual("collector_success", h.scrape().CollectorSuccess(), want)
 }
 
 // perCollector returns a value for each collector, by name and account.

@@ -108,7 +108,7 @@ func TestLedgerWalk(t *testing.T) {
 		{100, 1, 1},
 		{101, 2 + 1, 1},
 		{500, 5 + 1, 1},
-		{50_000, 500 + 1, 1},
+		{20_000, 200 + 1, 1},
 	} {
 		subtest(t, fmt.Sprint(c.entries), func(t *testing.T, h *harness) {
 			h.setTransactions(simulator.Transactions(c.entries, time.Now()))
@@ -203,7 +203,7 @@ func TestLedgerCatchesUpInSteps(t *testing.T) {
 // walks. At every moment, the sums are those of the oldest n entries: none is lost, and
 // none is counted twice.
 func TestLedgerWhilePagesShift(t *testing.T) {
-	seeds := uint64(40)
+	seeds := uint64(20)
 	switch {
 	case testing.Short():
 		seeds = 5

@@ -181,9 +181,9 @@ func openIdle(t *testing.T, url string, n int) {
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	servers, refreshes, interval := 1_000, 1, "2s"
+	servers, refreshes, interval, pause := 1_000, 1, "2s", 50*time.Millisecond
 	if long() {
-		servers, refreshes, interval = 10_000, 3, "10s"
+		servers, refreshes, interval, pause = 10_000, 3, "10s", time.Second
 	}
 	api := simtest.Start(t, simulator.Options{})
 	api.Change(func(w *simulator.World) {
@@ -191,7 +191,7 @@ func TestMemory(t *testing.T) {
 	})
 	p := startReady(t, nil, "--config.file="+api.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, "collectors: {servers: {interval: "+interval+"}}\n"))
 	first := p.Scrape().Values[lastSuccess("servers", "main")]
-	for last := first; refreshes > 0; {
+	for last := first; refreshes > 0; time.Sleep(pause) { // as scrapers pause
 		for _, format := range formats() {
 			for _, coding := range []string{"identity", "gzip"} {
 				simtest.AssertEqual(t, format, p.Get("/metrics", "Accept", format, "Accept-Encoding", coding).Status, http.StatusOK)

@@ -1,45 +1,55 @@
-# Everything a developer runs. See README.md for users.
+# Everything a developer runs. Users find what they need in README.md.
 VERSION  := $(shell cat VERSION)
 REVISION := $(shell git rev-parse HEAD 2>/dev/null)
 BRANCH   := $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null)
 PKG      := github.com/prometheus/common/version
 LDFLAGS  := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION) -X $(PKG).Branch=$(BRANCH)
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 
-.PHONY: all build test race e2e lint format bench docs dashboards image clean
+.DEFAULT_GOAL := help
+.PHONY: help build test test-short test-long race e2e lint format bench update dashboards image clean
 
-all: lint test build
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## static binary
+build: ## build a static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o server_rental_exporter .
 
-test: ## all tests that need nothing but Go
+test: ## run all tests that need nothing but Go
 	go test ./...
 
-race: ## the same under the race detector, without the simulated day
+test-short: ## run the tests of the inner loop
+	go test -short ./...
+
+test-long: ## run all tests in their long form: fault schedules, soak, load and memory
+	CHAOS_LONG=1 go test -count=1 -timeout 30m ./exporter ./test/chaos
+
+race: ## run the short tests with the race detector
 	go test -race -short ./...
 
-e2e: ## with a real Prometheus and Alertmanager (Debian: prometheus prometheus-alertmanager)
-	go test -tags e2e -timeout 20m ./e2e
+e2e: ## test with a real Prometheus and Alertmanager (Debian: prometheus prometheus-alertmanager)
+	go test -tags e2e -timeout 20m ./test/e2e
 
-lint:
+lint: ## run all linters
 	go vet -tags e2e ./...
 	go run $(GOLANGCI) run ./...
+	@dead=$$(go run $(DEADCODE) -test -tags e2e ./...); test -z "$$dead" || { echo "$$dead"; exit 1; }
 
-format:
+format: ## format the code
 	go run $(GOLANGCI) fmt ./...
 
-bench: ## numbers of docs/performance.md
+bench: ## measure the numbers of docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./...
 
-docs: ## generated references
-	UPDATE_DOCS=1 go test -count=1 -run '^TestMetricsDocument$$' .
+update: ## rewrite all golden and generated files
+	go test -count=1 ./collector ./config ./exporter ./web -update
 
-dashboards: ## dashboards/*.json from their source
+dashboards: ## build dashboards/*.json from their source
 	cd dashboards/generator && npm ci && npm run build
 
-image:
+image: ## build a container image
 	buildah bud --format docker --build-arg REVISION=$(REVISION) --build-arg BRANCH=$(BRANCH) -t server_rental_exporter:$(VERSION) .
 
-clean:
+clean: ## remove what build left
 	rm -f server_rental_exporter

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ruleFile is a file of rules as Prometheus reads it.
+// ruleFile is a rule file of Prometheus.
 type ruleFile struct {
 	name   string
 	Groups []struct {
@@ -36,8 +36,8 @@ func (r rule) String() string {
 	return r.Record
 }
 
-// all returns the rules of a file in the order of their evaluation.
-func (f ruleFile) all() []rule {
+// rules returns the rules of a file in the order of their evaluation.
+func (f ruleFile) rules() []rule {
 	var all []rule
 	for _, g := range f.Groups {
 		all = append(all, g.Rules...)
@@ -55,7 +55,7 @@ func alerts(t *testing.T) []rule {
 	t.Helper()
 	var all []rule
 	for _, f := range ruleFiles(t) {
-		for _, r := range f.all() {
+		for _, r := range f.rules() {
 			if r.Alert != "" {
 				all = append(all, r)
 			}
@@ -64,7 +64,7 @@ func alerts(t *testing.T) []rule {
 	return all
 }
 
-// testFile is a file of unit tests as promtool reads it.
+// testFile is a file of unit tests for promtool.
 type testFile struct {
 	name  string
 	Rules []string   `yaml:"rule_files"`
@@ -76,25 +76,26 @@ type testFile struct {
 type testCase struct {
 	Name     string
 	Interval string
-	Input    []struct{ Series, Values string } `yaml:"input_series"`
-	Alerts   []alertCase                       `yaml:"alert_rule_test"`
-	Exprs    []any                             `yaml:"promql_expr_test"`
+	Input    []inputSeries `yaml:"input_series"`
+	Alerts   []alertCase   `yaml:"alert_rule_test"`
+	Exprs    []any         `yaml:"promql_expr_test"`
 }
 
-// alertCase is what promtool is to find of one alert at one time.
+type inputSeries struct{ Series, Values string }
+
+// alertCase says which alerts of a name fire at a time.
 type alertCase struct {
 	Alertname string
-	Time      string      `yaml:"eval_time"`
-	Expected  *[]expected `yaml:"exp_alerts"` // nil where it was left out
+	Time      string           `yaml:"eval_time"`
+	Expected  *[]expectedAlert `yaml:"exp_alerts"` // nil where it is not given
 }
 
-type expected struct {
+type expectedAlert struct {
 	Labels      map[string]string `yaml:"exp_labels"`
 	Annotations map[string]string `yaml:"exp_annotations"`
 }
 
-// at is the time of the case.
-func (c alertCase) at(t *testing.T) time.Duration {
+func (c alertCase) time(t *testing.T) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(c.Time)
 	if err != nil {
@@ -108,8 +109,8 @@ func testFiles(t *testing.T) []testFile {
 	return read(t, "tests/*.test.yml", func(f *testFile, name string) { f.name = name })
 }
 
-// read decodes every file of a pattern; a key that is not expected is an error.
-func read[T any](t *testing.T, pattern string, named func(*T, string)) []T {
+// read decodes every file of a pattern; unknown keys are errors.
+func read[T any](t *testing.T, pattern string, setName func(*T, string)) []T {
 	t.Helper()
 	names, err := filepath.Glob(pattern)
 	if err != nil || len(names) == 0 {
@@ -130,7 +131,7 @@ func read[T any](t *testing.T, pattern string, named func(*T, string)) []T {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		named(&v, name)
+		setName(&v, name)
 		all = append(all, v)
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -42,18 +43,22 @@ type Account struct {
 // accountStagger is the time between the starts of two accounts' collectors.
 const accountStagger = 20 * time.Millisecond
 
+// maxOrigin spreads the phases of accounts: longer than the intervals that they use.
+const maxOrigin = time.Hour
+
 // Set is all collectors of the process.
 type Set struct {
 	// TokenPollInterval is the time from one comparison of the accounts' tokens with
 	// the last ones to the next. It is set before ApplyConfig.
 	TokenPollInterval time.Duration
 
-	logger    log.Logger
-	client    *rentalapi.Client
-	resources []Resource
-	groups    groups
-	ready     atomic.Bool
-	running   sync.WaitGroup
+	logger     log.Logger
+	client     *rentalapi.Client
+	identities identities
+	resources  []Resource
+	groups     groups
+	ready      atomic.Bool
+	running    sync.WaitGroup
 
 	mu     sync.RWMutex
 	api    string
@@ -74,6 +79,7 @@ type scope struct {
 	api      *rentalapi.Scope
 	sources  []*source // in the order of the resources
 	stopPoll context.CancelFunc
+	origin   time.Time // of the grid on which an account's collectors fetch
 }
 
 // source is one collector of one scope.
@@ -95,6 +101,7 @@ func New(logger log.Logger, client *rentalapi.Client, publisher *exposition.Publ
 	s := &Set{
 		TokenPollInterval: 5 * time.Second,
 		logger:            logger, client: client, resources: Resources(), scopes: map[string]*scope{},
+		identities: identities{logger: logger, byID: map[string][]string{}},
 	}
 	s.groups = s.addGroups(publisher)
 	return s
@@ -201,6 +208,7 @@ func (s *Set) reconcile(c Config) []addedSources {
 		sc := old[a.Name]
 		if sc == nil || sc.identity != a.Identity {
 			sc = &scope{account: a.Name, identity: a.Identity, api: s.client.Scope(a.Name, a.Token), stopPoll: func() {}}
+			sc.origin = time.Now().Add(-rand.N(maxOrigin)) // accounts do not stay in step
 		}
 		if sources := s.adjust(sc, c.Collectors); len(sources) > 0 {
 			added = append(added, addedSources{sc, sources})
@@ -210,6 +218,7 @@ func (s *Set) reconcile(c Config) []addedSources {
 	for name, sc := range s.scopes {
 		if next[name] != sc {
 			sc.close()
+			s.identities.forget(name)
 		}
 	}
 	s.api, s.scopes = c.API, next
@@ -262,6 +271,9 @@ func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *sour
 		switch {
 		case err == nil:
 			src.invalid.Store(&snap.invalid)
+			if a := snap.facts.account; a != nil {
+				s.identities.record(sc.account, a.id)
+			}
 			src.incomplete.Store(false)
 		case errors.As(err, &failure) && failure.Reason == rentalapi.Incomplete:
 			src.incomplete.Store(true)
@@ -269,6 +281,12 @@ func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *sour
 		src.logger.record(snap.invalid, err)
 		return snap, err
 	})
+	src.PhaseOf = func(snap snapshot, began time.Time) refresh.Phase {
+		if r.Account {
+			return grid(sc.origin, src.State().Interval, began)
+		}
+		return snap.age.phase(r.MinInterval)
+	}
 	src.OnUpdate = func() { s.groups.changed(r.Name) }
 	src.OnAttempt = func() {
 		src.tried.Store(true) // after the groups were marked as changed

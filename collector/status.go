@@ -56,7 +56,7 @@ func fetchStatus(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (
 	metric.AddOptional(b, statusSince, st.Since)
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
-	var s snapshot
+	s := snapshot{age: newAnswerAge(o.Answer, st.UpdatedAt)}
 	inLocations := func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, "locations.") }
 	for _, e := range o.Errors {
 		if inLocations(e) { // each location and component is an item of its own

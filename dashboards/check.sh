@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fails where the committed dashboards are not what the generator writes.
-# Installs the generator's packages, as locked, where they are missing.
+# Fails if the committed dashboards are out of date. Installs the locked packages of the
+# generator if they are missing.
 set -eu
 cd "$(dirname "$0")/generator"
 if [ ! -d node_modules ]; then

@@ -1,7 +1,7 @@
-// Package dashboards_test checks the committed dashboards: what Grafana's
-// dashboard-linter asks, that queries name only metrics and labels that the
-// exporter has, and that a reader finds a title, a description, a unit and a
-// legend everywhere. That the queries return data is the end-to-end test's part.
+// Package dashboards_test checks the committed dashboards: the rules of Grafana's
+// dashboard-linter, that queries name only metrics and labels that exist, and that
+// every panel has a title, a description, a unit and a legend. The end-to-end test
+// checks that the queries return data.
 package dashboards_test
 
 import (
@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/promqltest"
 )
 
 type dashboard struct {
@@ -147,44 +147,43 @@ func load(t *testing.T) map[string]dashboard {
 	return all
 }
 
-// catalogue returns the labels of every metric that a query may name.
-func catalogue() map[string][]string {
-	all := map[string][]string{
-		// Defined by the main package, which cannot be imported.
-		"server_rental_exporter_build_info":                                   {"version", "revision", "branch", "goversion", "goos", "goarch", "tags"},
-		"server_rental_exporter_config_last_reload_successful":                nil,
-		"server_rental_exporter_config_last_reload_success_timestamp_seconds": nil,
-		// Prometheus' own, and those of the client library.
-		"up":                                   nil,
-		"scrape_duration_seconds":              nil,
-		"go_goroutines":                        nil,
-		"go_memstats_heap_inuse_bytes":         nil,
-		"process_cpu_seconds_total":            nil,
-		"process_open_fds":                     nil,
-		"process_resident_memory_bytes":        nil,
-		"process_start_time_seconds":           nil,
-		"promhttp_metric_handler_errors_total": {"cause"},
+// knownMetrics returns the metrics that a query may name: those of the exporter, of its
+// libraries, and of Prometheus.
+func knownMetrics() promqltest.Catalog {
+	c := promqltest.Exported()
+	for _, name := range []string{
+		"up", "scrape_duration_seconds", "go_goroutines", "go_memstats_heap_inuse_bytes",
+		"process_cpu_seconds_total", "process_open_fds", "process_resident_memory_bytes", "process_start_time_seconds",
+	} {
+		c.Add(name)
 	}
-	add := func(definitions []*metric.Definition) {
-		for _, d := range definitions {
-			if d.Type == metric.HistogramType {
-				all[d.Name+"_bucket"] = append([]string{"le"}, d.Labels...)
-				all[d.Name+"_sum"], all[d.Name+"_count"] = d.Labels, d.Labels
-				continue
-			}
-			all[d.Name] = d.Labels
-		}
-	}
-	for _, r := range collector.Resources() {
-		add(r.Metrics)
-	}
-	add(collector.Definitions())
-	add(rentalapi.Definitions())
-	return all
+	c.Add("promhttp_metric_handler_errors_total", "cause")
+	return c
 }
 
-// asked is one expression of a dashboard and where it stands.
-type asked struct {
+// rateInterval stands for $__rate_interval in parsed queries.
+const rateInterval = 61 * time.Second
+
+// parse parses a query as Grafana sends it, once for each currency that it depends on.
+func parse(query string) ([]parser.Expr, error) {
+	query = strings.NewReplacer("$__rate_interval", rateInterval.String(), "$__range", "6h", "$__interval", "1m").Replace(query)
+	queries := []string{query}
+	if strings.Contains(query, "${currency}") {
+		queries = []string{strings.ReplaceAll(query, "${currency}", "usd"), strings.ReplaceAll(query, "${currency}", "eur")}
+	}
+	var all []parser.Expr
+	for _, q := range queries {
+		expr, err := promqltest.Parse(q)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, expr)
+	}
+	return all, nil
+}
+
+// query is one query of a dashboard and where it stands.
+type query struct {
 	where  string
 	panel  string // its title; empty for annotations
 	index  int
@@ -192,15 +191,15 @@ type asked struct {
 	legend string
 }
 
-func (d dashboard) asks() []asked {
-	var all []asked
+func (d dashboard) queries() []query {
+	var all []query
 	for _, p := range d.Panels {
 		for i, q := range p.Targets {
-			all = append(all, asked{fmt.Sprintf("%s, panel %d %s, query %s", d.UID, p.ID, p.Title, q.RefID), p.Title, i, q.Expr, q.Legend})
+			all = append(all, query{fmt.Sprintf("%s, panel %d %s, query %s", d.UID, p.ID, p.Title, q.RefID), p.Title, i, q.Expr, q.Legend})
 		}
 	}
 	for _, a := range d.Annotations.List {
-		all = append(all, asked{fmt.Sprintf("%s, annotation %s", d.UID, a.Name), "", 0, a.Expr, a.TitleFormat})
+		all = append(all, query{fmt.Sprintf("%s, annotation %s", d.UID, a.Name), "", 0, a.Expr, a.TitleFormat})
 	}
 	return all
 }
@@ -209,21 +208,21 @@ func TestDashboards(t *testing.T) {
 	titles := map[string]bool{}
 	for uid, d := range load(t) {
 		if !regexp.MustCompile(`^server-rental-[a-z]+$`).MatchString(uid) {
-			t.Errorf("%s: is no uid of the family", uid)
+			t.Errorf("%s: want a uid of the form server-rental-NAME", uid)
 		}
 		if d.Title == "" || titles[d.Title] || d.Description == "" || len(d.Tags) == 0 {
-			t.Errorf("%s: got title %q, description %q, tags %v, want each of its own", uid, d.Title, d.Description, d.Tags)
+			t.Errorf("%s: got title %q, description %q, tags %v, want non-empty ones and a unique title", uid, d.Title, d.Description, d.Tags)
 		}
 		titles[d.Title] = true
-		// Grafana 10.0 has 38: anything newer it would not bring into its own form.
+		// Grafana 10.0 has version 38 and does not migrate newer ones.
 		if d.SchemaVersion < 30 || d.SchemaVersion > 38 {
 			t.Errorf("%s: got schemaVersion %d, want one that Grafana 10.0 knows", uid, d.SchemaVersion)
 		}
 		if d.ID != nil {
-			t.Errorf("%s: has the id %v of one Grafana", uid, d.ID)
+			t.Errorf("%s: got the id %v, want none", uid, d.ID)
 		}
 		if d.Editable {
-			t.Errorf("%s: is editable, although it is generated", uid)
+			t.Errorf("%s: is editable, want a generated dashboard to be read-only", uid)
 		}
 		if got := len(d.Annotations.List); got < 2 {
 			t.Errorf("%s: got %d annotations, want those for restocks and incidents", uid, got)
@@ -236,10 +235,10 @@ func TestVariables(t *testing.T) {
 	want := map[string][]string{
 		"server-rental-stock":    {"datasource", "job", "instance", "account", "location", "plan", "currency"},
 		"server-rental-accounts": {"datasource", "job", "instance", "account", "location", "plan"},
-		// Neither the provider's status nor the exporter's health knows plans.
+		// Neither the provider's status nor the exporter's health depends on plans.
 		"server-rental-status": {"datasource", "job", "instance", "account", "location"},
 	}
-	metrics := catalogue()
+	metrics := knownMetrics()
 	for uid, d := range load(t) {
 		names := map[string]variable{}
 		for _, v := range d.Templating.List {
@@ -268,22 +267,19 @@ func TestVariables(t *testing.T) {
 				t.Errorf("%s: got %q, want label_values(selector, label)", where, v.Query)
 				continue
 			}
-			selected := parts[1]
-			if !strings.Contains(selected, "{") {
-				selected += "{}"
-			}
-			q, err := parse(selected)
-			if err != nil || len(q.selectors) != 1 {
-				t.Errorf("%s: %s: %v", where, v.Query, err)
+			expr, err := promqltest.Parse(parts[1])
+			if err != nil {
+				t.Errorf("%s: %v", where, err)
 				continue
 			}
-			labels, known := metrics[q.selectors[0].metric]
-			if !known || !slices.Contains(append(labels, "job", "instance"), parts[2]) {
-				t.Errorf("%s: no metric %s with the label %s", where, q.selectors[0].metric, parts[2])
+			if have, err := metrics.Labels(expr); err != nil || !have[parts[2]] {
+				t.Errorf("%s: %s: no such metric or label: %v", where, v.Query, err)
 			}
-			for _, m := range chosenBefore(v.Name) {
-				if !slices.Contains(q.selectors[0].matchers, matcher{m, "=~", "$" + m}) {
-					t.Errorf("%s: %s has no matcher for %s", where, v.Query, m)
+			for _, s := range promqltest.Selectors(expr) {
+				for _, m := range parentVariables(v.Name) {
+					if !s.HasMatcher(labels.MatchRegexp, m, "$"+m) {
+						t.Errorf("%s: %s has no matcher for %s", where, v.Query, m)
+					}
 				}
 			}
 		}
@@ -292,7 +288,7 @@ func TestVariables(t *testing.T) {
 				t.Errorf("%s: has no variable %s", uid, name)
 			}
 			if name != "datasource" && !usesVariable(d, name) {
-				t.Errorf("%s: nothing uses the variable %s", uid, name)
+				t.Errorf("%s: the variable %s is unused", uid, name)
 			}
 		}
 		if len(names) != len(want[uid]) {
@@ -301,8 +297,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// chosenBefore returns the variables that narrow another one's values.
-func chosenBefore(name string) []string {
+// parentVariables returns the variables that limit the values of another one.
+func parentVariables(name string) []string {
 	switch name {
 	case "job":
 		return nil
@@ -314,12 +310,12 @@ func chosenBefore(name string) []string {
 }
 
 func usesVariable(d dashboard, name string) bool {
-	return slices.ContainsFunc(d.asks(), func(a asked) bool {
-		return regexp.MustCompile(`\$\{?` + name + `\b`).MatchString(a.expr)
+	return slices.ContainsFunc(d.queries(), func(q query) bool {
+		return regexp.MustCompile(`\$\{?` + name + `\b`).MatchString(q.expr)
 	})
 }
 
-// units are those that the panels use, of the ones that Grafana has.
+// units returns the units of Grafana that panels may use.
 func units() []string {
 	return []string{"none", "currencyUSD", "currencyEUR", "percentunit", "bytes", "s", "d", "cpm", "dateTimeAsIso", "dateTimeFromNow"}
 }
@@ -331,7 +327,7 @@ func TestPanels(t *testing.T) {
 		for _, p := range d.Panels {
 			where := fmt.Sprintf("%s, panel %d %s", uid, p.ID, p.Title)
 			if p.ID <= 0 || ids[p.ID] != "" {
-				t.Errorf("%s: has the id of %q, or none", where, ids[p.ID])
+				t.Errorf("%s: has no id, or the same as %q", where, ids[p.ID])
 			}
 			ids[p.ID] = p.Title + " "
 			if p.Title == "" {
@@ -341,7 +337,7 @@ func TestPanels(t *testing.T) {
 				continue
 			}
 			if !slices.Contains(core, p.Type) {
-				t.Errorf("%s: got type %s, want one of Grafana's core", where, p.Type)
+				t.Errorf("%s: got type %s, want one of Grafana's core panels", where, p.Type)
 			}
 			if len(p.Description) < 20 || !strings.HasSuffix(p.Description, ".") {
 				t.Errorf("%s: got description %q, want a sentence", where, p.Description)
@@ -392,7 +388,7 @@ func checkTargets(t *testing.T, where string, p panel) {
 			t.Errorf("%s: query %s has data source %v, want the variable", where, q.RefID, q.Datasource)
 		}
 		if q.Instant == q.Range {
-			t.Errorf("%s: query %s is both or neither of instant and range", where, q.RefID)
+			t.Errorf("%s: query %s is not either instant or range", where, q.RefID)
 		}
 		if q.Format != "table" && (q.Legend == "" || q.Legend == "__auto") {
 			t.Errorf("%s: query %s has no legend", where, q.RefID)
@@ -403,8 +399,8 @@ func checkTargets(t *testing.T, where string, p panel) {
 	}
 }
 
-// checkTable asks that no column has a technical name: every value of a query is
-// renamed or left out, the time is left out, and the order named is that of a column.
+// checkTable checks that each value of a query is a named column or hidden, that the time
+// is hidden, and that the table is sorted by a column.
 func checkTable(t *testing.T, where string, p panel) {
 	t.Helper()
 	shown, hidden := map[string]string{}, map[string]bool{}
@@ -417,7 +413,7 @@ func checkTable(t *testing.T, where string, p panel) {
 		}
 	}
 	if !hidden["Time"] {
-		t.Errorf("%s: shows the time of the query", where)
+		t.Errorf("%s: the column Time is not hidden", where)
 	}
 	for _, q := range p.Targets {
 		value := "Value #" + q.RefID
@@ -434,7 +430,7 @@ func checkTable(t *testing.T, where string, p panel) {
 	var names []string
 	for _, name := range shown {
 		if name != "plan" && slices.Contains(names, name) {
-			t.Errorf("%s: two columns are called %s", where, name)
+			t.Errorf("%s: two columns have the name %s", where, name)
 		}
 		names = append(names, name)
 	}
@@ -443,7 +439,7 @@ func checkTable(t *testing.T, where string, p panel) {
 	}
 }
 
-// checkGrid asks that panels lie within the width and do not overlap.
+// checkGrid checks that panels are within the width and do not overlap.
 func checkGrid(t *testing.T, d dashboard) {
 	t.Helper()
 	taken := map[[2]int]string{}
@@ -464,91 +460,78 @@ func checkGrid(t *testing.T, d dashboard) {
 }
 
 func TestQueries(t *testing.T) {
-	metrics := catalogue()
+	metrics := knownMetrics()
 	for _, d := range load(t) {
-		for _, a := range d.asks() {
-			q, err := parse(a.expr)
+		for _, q := range d.queries() {
+			exprs, err := parse(q.expr)
 			if err != nil {
-				t.Errorf("%s: %v", a.where, err)
-				continue
+				t.Errorf("%s: %v", q.where, err)
 			}
-			known := []string{"job", "instance"}
-			for _, s := range q.selectors {
-				names := s.names()
-				if len(names) == 0 {
-					t.Errorf("%s: a selector without a metric", a.where)
-				}
-				for _, name := range names {
-					labels, there := metrics[name]
-					if !there {
-						t.Errorf("%s: the exporter has no metric %s", a.where, name)
-					}
-					known = append(known, labels...)
-					for _, m := range s.matchers {
-						if !slices.Contains(append([]string{"__name__", "job", "instance"}, labels...), m.label) {
-							t.Errorf("%s: %s has no label %s", a.where, name, m.label)
-						}
-					}
-				}
-				for _, m := range []string{"job", "instance"} {
-					if !slices.Contains(s.matchers, matcher{m, "=~", "$" + m}) {
-						t.Errorf("%s: %v has no matcher %s=~\"$%s\"", a.where, names, m, m)
-					}
-				}
-			}
-			for _, label := range q.grouping {
-				if !slices.Contains(known, label) {
-					t.Errorf("%s: no metric of it has the label %s", a.where, label)
-				}
-			}
-			for _, part := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(a.legend, -1) {
-				if !slices.Contains(known, part[1]) {
-					t.Errorf("%s: the legend names the label %s, which no metric of it has", a.where, part[1])
-				}
-			}
-			for _, d := range q.ranges {
-				if d > 90*24*time.Hour {
-					t.Errorf("%s: looks back %s, further than 90 days", a.where, d)
-				}
+			for _, expr := range exprs {
+				checkQuery(t, metrics, q, expr)
 			}
 		}
 	}
 }
 
-// TestCounters asks for what the linter calls target-rate-interval-rule and
-// target-counter-agg-rule: rates are over $__rate_interval, and a counter shows
-// nothing before it went through rate, irate or increase.
+// checkQuery checks that a query names only metrics and labels that exist, in its legend
+// too, matches the chosen job and instance, and looks back 90 days at most.
+func checkQuery(t *testing.T, metrics promqltest.Catalog, q query, expr parser.Expr) {
+	t.Helper()
+	have, err := metrics.Labels(expr)
+	if err != nil {
+		t.Errorf("%s: %v", q.where, err)
+		return
+	}
+	for _, m := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(q.legend, -1) {
+		if !have[m[1]] {
+			t.Errorf("%s: the legend names the label %s, but the result has only %q", q.where, m[1], have.Sorted())
+		}
+	}
+	for _, s := range promqltest.Selectors(expr) {
+		for _, l := range []string{"job", "instance"} {
+			if !s.HasMatcher(labels.MatchRegexp, l, "$"+l) {
+				t.Errorf("%s: %s has no matcher %s=~\"$%s\"", q.where, s.Metric, l, l)
+			}
+		}
+	}
+	for _, r := range promqltest.Ranges(expr) {
+		if r > 90*24*time.Hour {
+			t.Errorf("%s: looks back %s, want 90 days at most", q.where, r)
+		}
+	}
+}
+
+// TestCounters checks the linter's target-rate-interval-rule and target-counter-agg-rule:
+// rates are over $__rate_interval, and counters are read through rate, irate or increase.
 func TestCounters(t *testing.T) {
 	excluded := exclusions(t)
 	used := map[exclusion]bool{}
 	for _, d := range load(t) {
-		for _, a := range d.asks() {
-			q, err := parse(a.expr)
+		for _, q := range d.queries() {
+			exprs, err := parse(q.expr)
 			if err != nil {
-				continue // another test's finding
+				continue // reported by TestQueries
 			}
-			for _, s := range q.selectors {
-				inner := ""
-				if len(s.within) > 0 {
-					inner = s.within[len(s.within)-1]
+			for _, s := range promqltest.Selectors(exprs[0]) {
+				isRate := s.Call == "rate" || s.Call == "irate"
+				if isRate && s.Range != rateInterval {
+					t.Errorf("%s: %s over %s, want $__rate_interval", q.where, s.Call, s.Range)
 				}
-				if (inner == "rate" || inner == "irate") && s.ranged != "$__rate_interval" {
-					t.Errorf("%s: %s over %s, want $__rate_interval", a.where, inner, s.ranged)
-				}
-				counted := slices.Contains([]string{"rate", "irate", "increase"}, inner)
-				if name := s.names()[0]; counted || !strings.HasSuffix(name, "_total") && !strings.HasSuffix(name, "_bucket") {
+				isCounter := strings.HasSuffix(s.Metric, "_total") || strings.HasSuffix(s.Metric, "_bucket")
+				if isRate || s.Call == "increase" || !isCounter {
 					continue
 				}
-				e := exclusion{"target-counter-agg-rule", d.Title, a.panel, a.index}
+				e := exclusion{"target-counter-agg-rule", d.Title, q.panel, q.index}
 				if used[e] = true; !excluded[e] {
-					t.Errorf("%s: %s is neither a rate nor an increase", a.where, s.names()[0])
+					t.Errorf("%s: %s is neither a rate nor an increase", q.where, s.Metric)
 				}
 			}
 		}
 	}
 	for e := range excluded {
 		if !used[e] {
-			t.Errorf(".lint excludes %+v, which is not there", e)
+			t.Errorf(".lint: nothing needs the exclusion %+v", e)
 		}
 	}
 }
@@ -558,7 +541,7 @@ type exclusion struct {
 	target                 int
 }
 
-// exclusions reads the linter's own file of exceptions.
+// exclusions reads dashboard-linter's file of exclusions.
 func exclusions(t *testing.T) map[exclusion]bool {
 	t.Helper()
 	text, err := os.ReadFile(".lint")
@@ -580,7 +563,7 @@ func exclusions(t *testing.T) map[exclusion]bool {
 	all := map[exclusion]bool{}
 	for rule, x := range file.Exclusions {
 		if x.Reason == "" || len(x.Entries) == 0 {
-			t.Errorf(".lint: %s without a reason, or for everything", rule)
+			t.Errorf(".lint: %s has no reason or no entries", rule)
 		}
 		for _, e := range x.Entries {
 			all[exclusion{rule, e.Dashboard, e.Panel, e.TargetIdx}] = true
@@ -600,19 +583,19 @@ func TestNoFixedDatasource(t *testing.T) {
 		own := strings.TrimSuffix(file, ".json")
 		for _, m := range uid.FindAllStringSubmatch(string(text), -1) {
 			if m[1] != templated && m[1] != own {
-				t.Errorf("%s: names the uid %q", file, m[1])
+				t.Errorf("%s: contains the uid %q", file, m[1])
 			}
 		}
 		for _, name := range []string{"__inputs", "DS_PROMETHEUS", "grafana.net"} {
 			if strings.Contains(string(text), name) {
-				t.Errorf("%s: names %s", file, name)
+				t.Errorf("%s: contains %s", file, name)
 			}
 		}
 	}
 }
 
-// TestLinks asks that links between dashboards lead to one of the family, with
-// variables that it has, and that links to runbooks lead to a heading.
+// TestLinks checks that links between dashboards have a target with the linked variables,
+// and that links to runbooks have a heading.
 func TestLinks(t *testing.T) {
 	const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md"
 	all := load(t)
@@ -620,10 +603,10 @@ func TestLinks(t *testing.T) {
 	local := regexp.MustCompile(`^/d/([^/?]+)(?:\?(.*))?$`)
 	for uid, d := range all {
 		linked := map[string]bool{}
-		for _, l := range d.everyLink(t) {
+		for _, l := range d.allLinks(t) {
 			if rest, is := strings.CutPrefix(l.URL, runbooks); is {
 				if rest != "" && !headings[strings.TrimPrefix(rest, "#")] {
-					t.Errorf("%s: %s leads to no heading of the runbooks", uid, l.URL)
+					t.Errorf("%s: %s: no such heading in the runbooks", uid, l.URL)
 				}
 				continue
 			}
@@ -634,12 +617,12 @@ func TestLinks(t *testing.T) {
 			}
 			to, there := all[parts[1]]
 			if !there {
-				t.Errorf("%s: %s leads to no dashboard of the family", uid, l.URL)
+				t.Errorf("%s: %s: no such dashboard", uid, l.URL)
 			}
 			linked[parts[1]] = true
 			for _, m := range regexp.MustCompile(`\$\{(\w+):queryparam\}|var-(\w+)=`).FindAllStringSubmatch(parts[2], -1) {
 				if !slices.ContainsFunc(to.Templating.List, func(v variable) bool { return v.Name == m[1]+m[2] }) {
-					t.Errorf("%s: %s sets %s, which %s does not have", uid, l.URL, m[1]+m[2], parts[1])
+					t.Errorf("%s: %s sets %s, but %s has no such variable", uid, l.URL, m[1]+m[2], parts[1])
 				}
 			}
 		}
@@ -651,8 +634,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// everyLink returns the links of the dashboard, its panels and their cells.
-func (d dashboard) everyLink(t *testing.T) []link {
+// allLinks returns the links of the dashboard, its panels and their cells.
+func (d dashboard) allLinks(t *testing.T) []link {
 	t.Helper()
 	links := slices.Clone(d.Links)
 	for _, p := range d.Panels {

@@ -57,6 +57,9 @@ func newRow(s collector.Health, now time.Time) row {
 	if s.Err != nil {
 		r.Errors = append(r.Errors, s.Err.Error())
 	}
+	if s.DuplicateOf != "" {
+		r.Errors = append(r.Errors, "same provider account as "+s.DuplicateOf+": sums over accounts count it twice")
+	}
 	for _, c := range s.Invalid.Causes {
 		r.Errors = append(r.Errors, c.Error())
 	}
@@ -65,7 +68,7 @@ func newRow(s collector.Health, now time.Time) row {
 
 // describeState returns a collector's state in a few words, and its CSS class.
 func describeState(s collector.Health, now time.Time) (word, class string) {
-	expired := now.Sub(s.LastSuccess) > s.MaxAge
+	expired := !now.Before(s.LastSuccess.Add(s.MaxAge))
 	switch {
 	case s.LastSuccess.IsZero() && s.Err == nil:
 		return "fetching", "wait"

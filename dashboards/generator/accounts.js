@@ -1,5 +1,5 @@
-// Accounts and servers, for whoever pays: how long the money lasts, what becomes
-// due when, for what, and what is on its way.
+// Accounts and servers: how long the balance lasts, which renewals are due, which servers
+// they are for, and which top-ups are open.
 
 import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
 import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
@@ -19,36 +19,36 @@ const perServer = (/** @type {string} */ metric) => max('account, server', own(m
 const serverPrice = perServer('server_price_usd_per_month');
 const renews = perServer('server_renews_timestamp_seconds');
 
-/** What renews within some days, and what is overdue. @param {number} days @param {string} expr */
+/** Limits an expression to servers that renew within some days or are overdue. @param {number} days @param {string} expr */
 const due = (days, expr) => `${expr} and on (account, server) (${renews} < time() + ${days} * ${day})`;
 
-/** Dates of the provider are days in UTC, which is why the dashboard is in UTC. */
+/** The provider's dates are days in UTC, and so is the dashboard. */
 const dateOnly = forPattern('.*', set.unit('time:YYYY-MM-DD'));
 
 const money = [
   stat({
     id: 101, title: 'Balance', w: 5, h: 5, unit: 'currencyUSD', decimals: 2, steps: steps.notBelowZero, noValue: 'No account',
-    description: 'The balance of each chosen account. Red is a debt.', links: [runbook('ServerRentalBalanceLow')],
+    description: 'The balance of each chosen account, red if negative.', links: [runbook('ServerRentalBalanceLow')],
   }, now(balance, '{{account}}')),
   stat({
     id: 102, title: 'Cost per month', w: 5, h: 5, unit: 'currencyUSD', decimals: 2, noValue: 'No servers',
-    description: 'What the servers of each chosen account cost a month at their present prices. Servers whose price is unknown add nothing.',
+    description: 'The monthly cost of the servers of each chosen account at current prices. Servers without a known price do not count.',
   }, now(cost, '{{account}}')),
   stat({
     id: 103, title: 'Funded until', w: 4, h: 5, unit: 'dateTimeAsIso', noValue: 'No servers', overrides: [dateOnly],
-    description: 'The first renewal that today\'s balance cannot pay, when each server renews monthly at its present price; ten years ahead at most.', links: [runbook('ServerRentalRenewalsUnfunded')],
+    description: 'The first renewal that the current balance cannot pay if each server renews monthly at its current price; ten years ahead at most.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(milliseconds(fundedUntil), '{{account}}')),
   stat({
     id: 104, title: 'Days left', w: 5, h: 5, unit: 'd', decimals: 1, steps: steps.daysLeft, noValue: 'No servers',
-    description: 'Days until the first renewal that today\'s balance cannot pay: red below 2, orange below 7, as the alert has it.', links: [runbook('ServerRentalRenewalsUnfunded')],
+    description: 'Days until the first renewal that the current balance cannot pay: red below 2, orange below 7, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`(${fundedUntil} - time()) / ${day}`, '{{account}}')),
   stat({
     id: 105, title: 'Missing for the next 30 days', w: 5, h: 5, unit: 'currencyUSD', decimals: 2, steps: steps.aboveZeroIsBad, noValue: 'Nothing is due',
-    description: 'How much more than the balance the renewals of the next 30 days take, each server once, those overdue included: what to top up to sleep well for a month.', links: [runbook('ServerRentalRenewalsUnfunded')],
+    description: 'The amount by which the renewals of the next 30 days exceed the balance, each server once, overdue ones included.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`clamp_min(sum by (account) (${due(30, serverPrice)}) - on (account) ${balance}, 0)`, '{{account}}')),
   series({
     id: 106, title: 'Balance against the cost per month', w: 24, h: 9, unit: 'currencyUSD', decimals: 2, stepped: true, calcs: ['min', 'max', 'lastNotNull'],
-    description: 'The balance of each account as a line, what its servers cost a month dashed. Below the dashed line the balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
+    description: 'The balance of each account as a line, the monthly cost of its servers as a dashed line. Below the dashed line the balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
     overrides: [forQuery('cost', set.dashed, set.noFill, set.thin)],
   },
   course(balance, '{{account}}: balance', 'balance'),
@@ -57,7 +57,7 @@ const money = [
 
 const calendar = common(new barchart.PanelBuilder(), {
   id: 201, title: 'Renewals of the next 30 days by day', w: 10, h: 11, unit: 'currencyUSD', decimals: 2, noValue: 'Nothing is due', links: [runbook('ServerRentalRenewalsUnfunded')],
-  description: 'What becomes due on each day of the next 30, over all chosen accounts, plans and locations. Days on which nothing is due are left out.',
+  description: 'The amount due on each of the next 30 days, over all chosen accounts, plans and locations. Days without renewals are not shown.',
 })
   .targets(Object.entries({
     amount: chosenServers(due(30, serverPrice)),
@@ -79,7 +79,7 @@ const renewals = [
   calendar,
   table({
     id: 202, title: 'Renewals of the next 30 days', w: 14, h: 11, unit: 'none', sort: 'Day', noValue: '–', links: [runbook('ServerRentalRenewalsUnfunded')],
-    description: 'Every server that renews within 30 days, the next one first, with what it takes from the balance. Less than 0 days left is an overdue renewal.',
+    description: 'Every server that renews within 30 days with its price, the next renewal first. An overdue renewal has less than 0 days left.',
     columns: [
       { from: '#date', name: 'Day', unit: 'time:YYYY-MM-DD', width: 110 },
       { from: '#left', name: 'Days left', unit: 'none', decimals: 0, width: 95, steps: steps.falling(0, 3) },
@@ -101,22 +101,22 @@ const chosenInfo = max('account, server, plan, location', own('server_info', acc
 
 const machines = [
   stat({
-    id: 301, title: 'Servers by status', w: 6, h: 8, unit: 'none', noValue: 'No servers', steps: steps.always(colours.muted), links: [runbook('ServerRentalServerSuspended'), runbook('ServerRentalServersGone')],
-    description: 'How many servers the chosen accounts have in each state, in the provider\'s own words.',
+    id: 301, title: 'Servers by status', w: 6, h: 8, unit: 'none', noValue: 'No servers', steps: steps.always(colours.muted), links: [runbook('ServerRentalServerSuspended'), runbook('ServerRentalServerCountDropped')],
+    description: 'The number of servers of the chosen accounts by status, as the provider reports it.',
     overrides: [
       forName('active', set.steps([{ value: null, color: colours.muted }, { value: 1, color: colours.good }])),
       forName('suspended', set.steps(steps.noneIsGood)),
     ],
   }, now(`sum by (status) (${max('account, status', own('servers', account))})`, '{{status}}')),
   gauge({
-    id: 302, title: 'Servers by plan', w: 9, h: 8, unit: 'none', decimals: 0, noValue: 'No servers', description: 'How many servers of each plan the chosen accounts have.',
+    id: 302, title: 'Servers by plan', w: 9, h: 8, unit: 'none', decimals: 0, noValue: 'No servers', description: 'The number of servers of the chosen accounts by plan.',
   }, now(`sort_desc(count by (plan) (${chosenInfo}))`, '{{plan}}')),
   gauge({
-    id: 303, title: 'Servers by location', w: 9, h: 8, unit: 'none', decimals: 0, noValue: 'No servers', description: 'How many servers the chosen accounts have in each location.',
+    id: 303, title: 'Servers by location', w: 9, h: 8, unit: 'none', decimals: 0, noValue: 'No servers', description: 'The number of servers of the chosen accounts by location.',
   }, now(`sort_desc(count by (location) (${chosenInfo}))`, '{{location}}')),
   table({
     id: 304, title: 'Servers', w: 24, h: 11, unit: 'none', sort: 'Renews', noValue: '–', links: [runbook('ServerRentalServerSuspended')],
-    description: 'Every server of the chosen accounts, plans and locations, the next renewal first. Addresses are not part of the metrics.',
+    description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
     columns: [
       { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 110, align: 'center' },
       { from: 'hostname', name: 'Host name' },
@@ -147,7 +147,7 @@ const openTopups = info('account, topup', 'status, coin, network', own('topup_in
 const topups = [
   stat({
     id: 401, title: 'Top-ups by state', w: 7, h: 9, unit: 'none', steps: steps.always(colours.muted), noValue: 'None', links: [runbook('ServerRentalTopupFailed')],
-    description: 'How many top-ups the chosen accounts have in each state, over their whole history.',
+    description: 'The number of top-ups of the chosen accounts by status, over their whole history.',
     overrides: [
       forName('pending', set.steps([{ value: null, color: colours.muted }, { value: 1, color: colours.plain }])),
       forName('confirming', set.steps([{ value: null, color: colours.muted }, { value: 1, color: colours.plain }])),
@@ -157,7 +157,7 @@ const topups = [
   }, now(`sum by (status) (${max('account, status', own('topups', account))})`, '{{status}}')),
   table({
     id: 402, title: 'Open top-ups', w: 17, h: 9, unit: 'none', sort: 'Rate locked for', noValue: '–', links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
-    description: 'Top-ups that await their payment or its confirmations. A pending one has to be paid while its rate is locked; a confirming one usually takes less than an hour. Empty while none is open.',
+    description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour. Empty if none is open.',
     columns: [
       { from: 'status', name: 'State', mappings: mappings.topupStatus, background: true, width: 105, align: 'center' },
       { from: 'account', name: 'Account', width: 95 },
@@ -187,9 +187,9 @@ const perType = (/** @type {string} */ expr) => `sum by (type) (${expr})`;
 const inAll = (/** @type {string} */ metric) => max('account, type', own(metric, account));
 
 /**
- * What was added over a time. The sums are of the accounts' whole history, not of
- * what one exporter saw, so the difference is exact where increase() would
- * extrapolate, and it holds when another exporter takes over.
+ * The increase over a time. The totals cover the whole history of an account, whichever
+ * exporter fetches it. So a difference is correct across restarts and exact, while
+ * increase() extrapolates.
  * @param {string} metric @param {string} range
  */
 const added = (metric, range) => `${inAll(metric)} - min by (account, type) (min_over_time(${own(metric, account)}[${range}]))`;
@@ -202,7 +202,7 @@ const debit = 'transactions_debit_usd_total';
 const flows = [
   series({
     id: 501, title: 'Money in and out', w: 13, h: 10, unit: 'currencyUSD', decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 90,
-    description: 'What came in and what went out in each interval, by type of transaction; what went out is below zero. Transactions that the exporter found at its first look are not in it.',
+    description: 'Credits and debits in each interval by type of transaction; debits are below zero. Transactions before the first scrape do not count.',
   },
   // What any exporter knows at the end of a bar, without what any knew at its begin: a
   // transaction that a second exporter sees later stands in one bar only.
@@ -210,7 +210,7 @@ const flows = [
   course(`-(${perType(grown(debit))} > 0)`, 'out: {{type}}', 'out')),
   table({
     id: 502, title: 'Transactions by type', w: 11, h: 10, unit: 'none', sort: 'Out, in all', descending: true, noValue: '–',
-    description: 'Balance transactions of the chosen accounts by type: in the time range, and over the accounts\' whole history as the provider lists it.',
+    description: 'Transactions of the chosen accounts by type: in the time range, and over the whole history.',
     columns: [
       { from: 'type', name: 'Type' },
       { from: '#in', name: 'In, time range', unit: 'currencyUSD', decimals: 2 },
@@ -233,7 +233,7 @@ const perAccount = (/** @type {string} */ metric) => max('account', own(metric, 
 const security = [
   table({
     id: 601, title: 'Accounts', w: 13, h: 9, unit: 'none', sort: 'Account', noValue: '–', links: [runbook('ServerRentalTwoFactorDisabled'), runbook('ServerRentalTokenRejected'), panelLink('status', 'Exporter health')],
-    description: 'The chosen accounts: whether two-factor authentication is on, how many SSH keys and saved configurations there are, and when money last came in.',
+    description: 'The chosen accounts: two-factor authentication, the number of SSH keys and saved configurations, and the last paid top-up.',
     columns: [
       { from: 'account', name: 'Account', link: linkTo('accounts', 'Show only this account', 'var-account=${__data.fields.Account}') },
       { from: 'name', name: 'Name' },
@@ -255,7 +255,7 @@ const security = [
   }),
   table({
     id: 602, title: 'SSH keys', w: 11, h: 9, unit: 'none', sort: 'Added', descending: true, noValue: '–', links: [runbook('ServerRentalSSHKeysChanged')],
-    description: 'The SSH keys of the chosen accounts, the newest first. A key that nobody here added is an emergency.',
+    description: 'The SSH keys of the chosen accounts, the newest first. Treat a key that nobody of you added as an emergency.',
     columns: [
       { from: 'account', name: 'Account', width: 100 },
       { from: 'name', name: 'Key' , width: 130 },
@@ -270,7 +270,7 @@ const security = [
 ];
 
 export const accounts = () => dashboard('accounts', {
-  description: 'What the servers cost, how long the balance lasts, what renews when, and which top-ups are on their way. Times are UTC, because the provider\'s dates are.',
+  description: 'Cost of servers, balance, renewals and open top-ups. Times are in UTC, like the provider\'s dates.',
   from: 'now-30d', refresh: '1m', timezone: 'utc',
   variables: ['datasource', 'job', 'instance', 'account', 'location', 'plan'],
   rows: [

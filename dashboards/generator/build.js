@@ -1,12 +1,12 @@
-// Writes the dashboards next to this directory, or with --check tells whether
-// what is committed is what would be written.
+// Writes the dashboards to the parent directory. With --check it fails if the committed
+// files are out of date instead.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { stock } from './stock.js';
 import { accounts } from './accounts.js';
 import { status } from './status.js';
 
-let behind = 0;
+let outdated = 0;
 for (const build of [stock, accounts, status]) {
   const dashboard = build();
   const file = new URL(`../${dashboard.uid}.json`, import.meta.url);
@@ -19,11 +19,11 @@ for (const build of [stock, accounts, status]) {
   try {
     committed = readFileSync(file, 'utf8');
   } catch {
-    // A file that is not there is behind like any other.
+    // A missing file is out of date.
   }
   if (committed !== text) {
-    console.error(`dashboards/${dashboard.uid}.json is behind: run npm run build in dashboards/generator`);
-    behind = 1;
+    console.error(`dashboards/${dashboard.uid}.json is out of date: run npm run build in dashboards/generator`);
+    outdated = 1;
   }
 }
-process.exitCode = behind;
+process.exitCode = outdated;

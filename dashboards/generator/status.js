@@ -1,5 +1,5 @@
-// Provider status and exporter health, for whoever is on call: what is broken, is
-// it the provider or us, since when; then the exporter from the outside in.
+// Provider status and exporter health: whether the provider or the exporter fails and
+// since when, then collectors, requests and the exporter's process.
 
 import { dashboard, colours, course, forPattern, forQuery, linkTo, mappings, now, runbook, series, set, stat, steps, table, timeline } from './lib/family.js';
 import { accountOrPublic, account, exportersUp, info, location, max, milliseconds, own, perExporter } from './lib/promql.js';
@@ -10,7 +10,7 @@ const operational = `min by (location, component) (${own('component_operational'
 const collector = 'collector, account';
 const success = `min by (${collector}) (${own('exporter_collector_success', accountOrPublic)})`;
 
-/** Age of what a collector shows, by the freshest exporter. */
+/** Age of a collector's data at the exporter with the freshest data. */
 const age = `time() - ${max(collector, own('exporter_collector_last_success_timestamp_seconds', accountOrPublic))}`;
 const interval = max(collector, own('exporter_collector_interval_seconds', accountOrPublic));
 const intervals = `(${age}) / on (${collector}) ${interval}`;
@@ -23,44 +23,44 @@ const collectorLegend = '{{collector}} {{account}}';
 const glance = [
   stat({
     id: 101, title: 'Provider', w: 4, h: 5, unit: 'none', steps: steps.noneIsBad, text: /** @type {any} */ ('name'), colourMode: /** @type {any} */ ('background'), noValue: 'Unknown',
-    description: 'The provider\'s overall state in its own word: green where it says operational, red for any other word.', links: [runbook('ServerRentalIncidentOngoing')],
+    description: 'The provider\'s overall state: green if operational, red for any other state.', links: [runbook('ServerRentalIncidentOngoing')],
   }, now(`${max('overall', own('status_info', 'overall="operational"'))} or 0 * ${max('overall', own('status_info', 'overall!="operational"'))}`, '{{overall}}')),
   stat({
     id: 102, title: 'Components not operational', w: 4, h: 5, unit: 'none', steps: steps.noneIsGood, colourMode: /** @type {any} */ ('background'), noValue: 'Unknown',
-    description: 'How many components of the chosen locations are in any state but operational.', links: [runbook('ServerRentalComponentNotOperational')],
+    description: 'The number of components of the chosen locations that are not operational.', links: [runbook('ServerRentalComponentNotOperational')],
   }, now(`sum(1 - ${operational})`, 'components')),
   stat({
     id: 103, title: 'Incidents and maintenance', w: 4, h: 5, unit: 'none', steps: steps.noneIsGood, noValue: 'Unknown', links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
-    description: 'Incidents that go on and maintenance windows that are scheduled, as the provider counts them.',
+    description: 'Ongoing incidents and scheduled maintenance windows, as the provider reports them.',
     overrides: [forQuery('maintenance', set.steps(steps.noneIsWarning))],
   },
   now(max('', own('incidents_ongoing')), 'incidents', 'incidents'),
   now(max('', own('maintenances_scheduled')), 'maintenance', 'maintenance')),
   stat({
     id: 104, title: 'Exporters', w: 3, h: 5, unit: 'none', mappings: mappings.up, steps: steps.noneIsBad, noValue: 'None', colourMode: /** @type {any} */ ('background'),
-    description: 'Whether Prometheus reaches each exporter.', links: [runbook('ServerRentalExporterDown')],
+    description: 'Whether Prometheus can scrape each exporter.', links: [runbook('ServerRentalExporterDown')],
   }, now(exportersUp, '{{instance}}')),
   stat({
     id: 105, title: 'Collectors failing', w: 3, h: 5, unit: 'none', steps: steps.noneIsGood, noValue: 'Unknown', colourMode: /** @type {any} */ ('background'),
-    description: 'How many collectors could not fetch their data the last time. What they show is old, and disappears at its greatest age.', links: [runbook('ServerRentalCollectorFailing')],
+    description: 'The number of collectors whose last fetch failed. Their data is stale and disappears after max_age.', links: [runbook('ServerRentalCollectorFailing')],
   }, now(`sum(1 - ${success})`, 'collectors')),
   stat({
     id: 106, title: 'Oldest data', w: 3, h: 5, unit: 'none', decimals: 1, steps: steps.intervals, noValue: 'Unknown', colourMode: /** @type {any} */ ('background'),
-    description: 'The age of the oldest data in intervals of its collector. One is normal; the alert fires at ten.', links: [runbook('ServerRentalDataStale')],
+    description: 'The age of the oldest data in intervals of its collector. One is normal, the alert fires at ten.', links: [runbook('ServerRentalDataStale')],
   }, now(`max(${intervals})`, 'intervals')),
   stat({
     id: 107, title: 'Tokens', w: 3, h: 5, unit: 'none', mappings: mappings.token, steps: steps.noneIsGood, noValue: 'No account', colourMode: /** @type {any} */ ('background'),
-    description: 'Whether the provider accepted each account\'s token the last time it was asked with it.', links: [runbook('ServerRentalTokenRejected')],
+    description: 'Whether the API accepted each account\'s token in its last request.', links: [runbook('ServerRentalTokenRejected')],
   }, now(max('account', own('exporter_api_token_rejected', account)), '{{account}}')),
 ];
 
 const matrix = table({
   id: 201, title: 'Components by location', w: 10, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')], noValue: '–',
-  description: 'The state of each component of each location, in the provider\'s own word: green where it says operational, red for any other word.',
+  description: 'The state of each component of each location: green if operational, red for any other state.',
   before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
   columns: [{ from: 'location\\component', name: 'Location', width: 90, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
 }, { state: max('location, component, state', own('component_state', location)) });
-// One column for each component, whatever components there are.
+// One column for each component.
 matrix.withOverride({ matcher: { id: 'byRegexp', options: '^(?!Location$).+' }, properties: [set.mappings(mappings.componentState), { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } }, { id: 'custom.align', value: 'center' }] });
 
 const provider = [
@@ -69,22 +69,22 @@ const provider = [
     id: 202, title: 'Locations over time', w: 14, h: 11, unit: 'none', showValue: true,
     mappings: [{ type: /** @type {any} */ ('value'), options: { 0: { text: 'All operational', color: colours.good, index: 0 } } }],
     steps: steps.rising(1, 3),
-    description: 'How many components of each location were not operational. A gap is a time without data.', links: [runbook('ServerRentalComponentNotOperational')],
+    description: 'The number of components of each location that were not operational. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
   }, course(`sum by (location) (1 - ${operational})`, '{{location}}')),
   timeline({
-    id: 203, title: 'Components with trouble in the time range', w: 14, h: 9, unit: 'none', mappings: mappings.operational, steps: steps.noneIsBad, noValue: 'Every component was operational all the time',
-    description: 'The components that were not operational at some time of the range, and when. Empty where all went well.', links: [runbook('ServerRentalComponentNotOperational')],
+    id: 203, title: 'Components not operational in the time range', w: 14, h: 9, unit: 'none', mappings: mappings.operational, steps: steps.noneIsBad, noValue: 'Every component was operational all the time',
+    description: 'The components that were not operational at some time of the range, and when.', links: [runbook('ServerRentalComponentNotOperational')],
   }, course(`${operational} and on (location, component) (min by (location, component) (min_over_time(${own('component_operational', location)}[$__range] @ end())) == 0)`, '{{location}} {{component}}')),
   series({
     id: 204, title: 'Incidents and maintenance over time', w: 6, h: 9, unit: 'none', decimals: 0, min: 0, stepped: true, calcs: ['max', 'lastNotNull'],
-    description: 'Incidents that went on and maintenance windows that were scheduled.', links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
+    description: 'Ongoing incidents and scheduled maintenance windows.', links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
     overrides: [forQuery('incidents', set.colour(colours.bad)), forQuery('maintenance', set.colour(colours.plain))],
   },
   course(max('', own('incidents_ongoing')), 'incidents', 'incidents'),
   course(max('', own('maintenances_scheduled')), 'maintenance windows', 'maintenance')),
   stat({
-    id: 205, title: 'Provider\'s own times', w: 4, h: 9, unit: 'dateTimeFromNow', horizontal: true, noValue: 'Unknown', links: [runbook('ServerRentalCatalogFrozen')],
-    description: 'Since which day the overall state holds, when the provider last updated its status, and when it last generated the catalog. The last two stand still where the provider\'s own publishing is stuck.',
+    id: 205, title: 'Provider timestamps', w: 4, h: 9, unit: 'dateTimeFromNow', horizontal: true, noValue: 'Unknown', links: [runbook('ServerRentalCatalogFrozen')],
+    description: 'The day since which the overall state holds, the last update of the provider\'s status, and the time when it generated the catalog.',
   },
   now(milliseconds(max('', own('status_since_timestamp_seconds'))), 'state holds since', 'since'),
   now(milliseconds(max('', own('status_updated_timestamp_seconds'))), 'status updated', 'updated'),
@@ -94,7 +94,7 @@ const provider = [
 const collectors = [
   table({
     id: 301, title: 'Collectors', w: 24, h: 12, unit: 'none', sort: 'Age in intervals', descending: true, links: [runbook('ServerRentalCollectorFailing'), runbook('ServerRentalDataStale')], noValue: '–',
-    description: 'Every collector, the one with the oldest data first. Public collectors have no account. With several exporters a collector counts as failing while it fails in one of them, and its age is that of the freshest.',
+    description: 'Every collector, the one with the oldest data first. Public collectors have no account. With several exporters, a collector is failing if it fails at one of them, and its age is that of the freshest data.',
     columns: [
       { from: '#success', name: 'Last fetch', mappings: mappings.success, background: true, width: 105, align: 'center' },
       { from: 'collector', name: 'Collector' },
@@ -104,7 +104,7 @@ const collectors = [
       { from: '#intervals', name: 'Age in intervals', unit: 'none', decimals: 1, steps: steps.intervals },
       { from: '#last', name: 'Last success', unit: 'dateTimeAsIso' },
       { from: '#duration', name: 'Duration', unit: 's', decimals: 2 },
-      { from: '#invalid', name: 'Items left out', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
+      { from: '#invalid', name: 'Invalid items', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
     ],
   }, {
     interval,
@@ -117,79 +117,79 @@ const collectors = [
   }),
   timeline({
     id: 302, title: 'Collectors over time', w: 12, h: 12, unit: 'none', mappings: mappings.success, steps: steps.noneIsBad,
-    description: 'When the last fetch of each collector had succeeded and when it had failed.', links: [runbook('ServerRentalCollectorFailing')],
+    description: 'Whether the last fetch of each collector succeeded or failed.', links: [runbook('ServerRentalCollectorFailing')],
   }, course(success, collectorLegend)),
   series({
     id: 303, title: 'Age of the data', w: 12, h: 12, unit: 'none', decimals: 1, min: 0, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
-    description: 'The age of each collector\'s data in its own intervals. It rises to one and falls back with each fetch; the upper line is where the alert fires.', links: [runbook('ServerRentalDataStale')],
+    description: 'The age of each collector\'s data in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line.', links: [runbook('ServerRentalDataStale')],
   }, course(intervals, collectorLegend)),
 ];
 
-// Most endpoints are asked once a minute or less: rates over less than five minutes
-// would show single requests as peaks. Where there was none there is no latency, and
-// the line goes on to the next.
+// Most endpoints are requested once a minute or less, so rates over less than five minutes
+// would show single requests as peaks. Without requests there is no latency, and the line
+// connects to the next value.
 const api = [
   series({
     id: 401, interval: '5m', title: 'Public requests per minute', w: 8, h: 9, unit: 'cpm', decimals: 1, min: 0, stacked: true, steps: [{ value: null, color: colours.good }, { value: 60, color: colours.bad }], showSteps: true,
-    description: 'Requests to the endpoints without a token, by exporter. The provider asks to stay under the line per address: exporters that share an address share it.', links: [runbook('ServerRentalRateLimited')],
+    description: 'Requests without a token by exporter. The line is the provider\'s limit per address, which exporters with the same address share.', links: [runbook('ServerRentalRateLimited')],
   }, course(`sum by (instance) (rate(${own('exporter_api_requests_total', publicEndpoints)}[$__rate_interval])) * 60`, '{{instance}}')),
   series({
     id: 402, interval: '5m', title: 'Account requests per minute', w: 8, h: 9, unit: 'cpm', decimals: 1, min: 0, fill: 0, links: [runbook('ServerRentalRateLimited')],
-    description: 'Requests with a token, over all accounts and by exporter, and dashed what the provider allows all tokens together. One token has its own limit; the panel for what remains shows each.',
+    description: 'Requests with a token by exporter, over all accounts. The dashed line is the sum of the limits of all tokens; the panel of remaining requests shows each token.',
     overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
   },
   course(`sum by (instance) (rate(${own('exporter_api_requests_total', accountEndpoints)}[$__rate_interval])) * 60`, '{{instance}}', 'made'),
   course(`sum(${max('account', own('exporter_api_rate_limit', account))})`, 'limit of all tokens', 'limit')),
   series({
-    id: 403, title: 'Requests that the limit still allows', w: 8, h: 9, unit: 'none', decimals: 0, min: 0, fill: 0, calcs: ['min', 'lastNotNull'], links: [runbook('ServerRentalRateLimited')],
-    description: 'What was left of each token\'s limit when the provider last answered, and dashed the limit.',
+    id: 403, title: 'Remaining requests', w: 8, h: 9, unit: 'none', decimals: 0, min: 0, fill: 0, calcs: ['min', 'lastNotNull'], links: [runbook('ServerRentalRateLimited')],
+    description: 'The remaining requests of each token as of the last answer. The dashed line is the limit.',
     overrides: [forQuery('limit', set.dashed, set.noFill, set.thin)],
   },
-  course(`min by (account) (${own('exporter_api_rate_limit_remaining', account)})`, '{{account}}: left', 'left'),
+  course(`min by (account) (${own('exporter_api_rate_limit_remaining', account)})`, '{{account}}: remaining', 'left'),
   course(max('account', own('exporter_api_rate_limit', account)), '{{account}}: limit', 'limit')),
   series({
     id: 404, interval: '5m', title: 'Errors per minute by reason', w: 8, h: 9, unit: 'cpm', decimals: 2, min: 0, stacked: true, bars: true, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
-    description: 'Requests that gave no usable data, by reason, over all chosen exporters. An empty panel is a good one.',
+    description: 'Failed requests by reason, over all chosen exporters. Empty if there are none.',
   }, course(`sum by (reason) (rate(${own('exporter_api_errors_total')}[$__rate_interval])) * 60`, '{{reason}}')),
   series({
     id: 405, interval: '5m', title: 'Requests per minute by answer', w: 8, h: 9, unit: 'cpm', decimals: 1, min: 0, stacked: true,
-    description: 'Requests by endpoint and HTTP status, over all chosen exporters. The word error stands where no answer came.',
+    description: 'Requests by endpoint and HTTP status, over all chosen exporters. The code is error if there was no answer.',
     overrides: [forPattern('/ (4|5)\\d\\d$| error$/', set.colour(colours.bad))],
   }, course(`sum by (endpoint, code) (rate(${own('exporter_api_requests_total')}[$__rate_interval])) * 60`, '{{endpoint}} {{code}}')),
   series({
     id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', w: 8, h: 9, unit: 's', min: 0, fill: 0, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
-    description: 'Time from sending a request until its answer was read: the median over all endpoints dashed, and what 19 of 20 requests stay under by endpoint.',
+    description: 'Time from sending a request until its answer was read: the 95th percentile by endpoint, and the median over all endpoints as a dashed line.',
     overrides: [forQuery('median', set.dashed)],
   },
   course(`histogram_quantile(0.95, sum by (le, endpoint) (rate(${own('exporter_api_request_duration_seconds_bucket')}[$__rate_interval]))) >= 0`, '{{endpoint}} 95 %', 'slow'),
   course(`histogram_quantile(0.5, sum by (le) (rate(${own('exporter_api_request_duration_seconds_bucket')}[$__rate_interval]))) >= 0`, 'median of all', 'median')),
   series({
-    id: 407, title: 'Waiting because the provider said so', w: 24, h: 6, unit: 's', min: 0, calcs: ['max', 'lastNotNull'], noValue: 'Nothing was being waited for', links: [runbook('ServerRentalRateLimited')],
-    description: 'For how long nothing is asked after an answer of 429 or 503 or an exhausted limit, by account. Empty while nothing is being waited for.',
+    id: 407, title: 'Backoff', w: 24, h: 6, unit: 's', min: 0, calcs: ['max', 'lastNotNull'], noValue: 'No backoff', links: [runbook('ServerRentalRateLimited')],
+    description: 'How long the exporter will send no requests after a 429, a 503 or an exhausted limit, by account. Empty if it is not waiting.',
   }, course(`clamp_min(${max('account', own('exporter_api_backoff_until_timestamp_seconds', accountOrPublic))} - time(), 0)`, 'account {{account}}')),
 ];
 
 const process = [
   series({
-    id: 501, title: 'CPU', w: 6, h: 8, unit: 'percentunit', min: 0, description: 'Processor time of each exporter; 100 % is one core.',
+    id: 501, title: 'CPU', w: 6, h: 8, unit: 'percentunit', min: 0, description: 'CPU time of each exporter; 100 % is one core.',
   }, course(perExporter('process_cpu_seconds_total', (s) => `rate(${s}[$__rate_interval])`), '{{instance}}')),
   series({
-    id: 502, title: 'Memory', w: 6, h: 8, unit: 'bytes', min: 0, description: 'Memory of each exporter: what it holds of the machine, and dashed what the Go heap has in use.',
+    id: 502, title: 'Memory', w: 6, h: 8, unit: 'bytes', min: 0, description: 'Resident memory of each exporter, and its Go heap in use as a dashed line.',
     overrides: [forQuery('heap', set.dashed, set.noFill)],
   },
   course(perExporter('process_resident_memory_bytes'), '{{instance}}', 'resident'),
   course(perExporter('go_memstats_heap_inuse_bytes'), '{{instance}} heap', 'heap')),
   series({
-    id: 503, title: 'Scrapes', w: 6, h: 8, unit: 's', min: 0, fill: 0, description: 'How long Prometheus\' scrapes of each exporter take. They never wait for the provider, so this stays small whatever the provider does.', links: [runbook('ServerRentalExporterDown')],
+    id: 503, title: 'Scrapes', w: 6, h: 8, unit: 's', min: 0, fill: 0, description: 'Duration of the scrapes of each exporter. A scrape never waits for the provider.', links: [runbook('ServerRentalExporterDown')],
   }, course(perExporter('scrape_duration_seconds'), '{{instance}}')),
   series({
-    id: 504, title: 'Goroutines and open files', w: 6, h: 8, unit: 'none', decimals: 0, min: 0, fill: 0, description: 'Goroutines and open file descriptors of each exporter. Either one rising without end is a leak worth a report.',
+    id: 504, title: 'Goroutines and open files', w: 6, h: 8, unit: 'none', decimals: 0, min: 0, fill: 0, description: 'Goroutines and open file descriptors of each exporter. A steady rise is a leak: please report it.',
   },
   course(perExporter('go_goroutines'), '{{instance}} goroutines', 'goroutines'),
   course(perExporter('process_open_fds'), '{{instance}} files', 'files')),
   table({
     id: 505, title: 'Builds and configuration', w: 24, h: 5, unit: 'none', sort: 'Exporter', noValue: '–', links: [runbook('ServerRentalConfigReloadFailed')],
-    description: 'The build of each exporter, since when it runs, and whether the last attempt to load its configuration was applied. A refused one leaves the running configuration in force.',
+    description: 'The build and start time of each exporter, and whether its last reload succeeded. After a failed reload it keeps its current configuration.',
     columns: [
       { from: 'instance', name: 'Exporter' },
       { from: 'version', name: 'Version' },
@@ -205,17 +205,17 @@ const process = [
     started: milliseconds(perExporter('process_start_time_seconds')),
     reload: max('instance', own('exporter_config_last_reload_successful')),
     loaded: milliseconds(max('instance', own('exporter_config_last_reload_success_timestamp_seconds'))),
-    // An exporter that has had no error may not have the counter yet.
+    // The counter may be absent until the first error.
     errors: `${perExporter('promhttp_metric_handler_errors_total', (s) => `round(sum by (job, instance) (increase(${s}[24h])))`)} or 0 * ${max('instance', own('exporter_build_info'))}`,
   }),
 ];
 
 export const status = () => dashboard('status', {
-  description: 'Whether the provider works and whether the exporter does: components, incidents, collectors, requests and limits.',
+  description: 'Health of the provider and of the exporter: components, incidents, collectors, requests and limits.',
   from: 'now-6h', refresh: '30s', timezone: 'browser',
   variables: ['datasource', 'job', 'instance', 'account', 'location'],
   rows: [
-    { id: 100, title: 'Is it them or us?', panels: glance },
+    { id: 100, title: 'Overview', panels: glance },
     { id: 200, title: 'Provider', panels: provider },
     { id: 300, title: 'Collectors', panels: collectors },
     { id: 400, title: 'Requests to the provider', panels: api },

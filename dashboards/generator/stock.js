@@ -1,5 +1,5 @@
-// Stock and prices, for whoever waits for a server: what can be ordered now, then
-// how likely the rest is to come back, then what it costs and where.
+// Stock and prices: what can be ordered now, how often the rest is restocked, what it
+// costs and where it is offered.
 
 import * as geomap from '@grafana/grafana-foundation-sdk/geomap';
 import { MapLayerOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
@@ -19,23 +19,23 @@ const gibibytes = `(${max('plan', own('plan_memory_bytes', plan))} / 2^30)`;
 
 const cheapest = (/** @type {'usd'|'eur'} */ currency) => offeredHere(`${named(price(currency), 'name, family')} and on (plan) (${inStock} == 1)`);
 
-/** The unit of the second query, which holds euros. */
+/** The unit of the query in euros. */
 const euros = forQuery('eur', set.unit('currencyEUR'));
 
 /**
- * Looking back a day by the minute and 90 days by five minutes is exact where it
- * matters, and affordable. The first is tried first: a young record has nothing
- * yet at the few points of time at which the second looks.
+ * Looks back a day in steps of a minute, else 90 days in steps of five minutes: exact for
+ * recent changes, and not too slow for old ones. A new Prometheus can have no sample yet
+ * at the steps of five minutes.
  * @param {(range: string) => string} query
  */
 const lookBack = (query) => `(${query('[1d:1m]')} or ${query('[90d:5m]')})`;
 
-/** Since when a plan is in stock: its last sample as sold out or, where there is none, the oldest that is known. */
+/** Since when a plan is in stock: its last sample as sold out, or its oldest sample if there is none. */
 const inStockSince = `(${lookBack((range) => max('plan', `max_over_time(timestamp(${own('plan_in_stock', plan)} == 0)${range})`))}`
   + ` or min by (plan) (min_over_time(timestamp(${own('plan_in_stock', plan)})[90d:5m])) or min by (plan) (min_over_time(timestamp(${own('plan_in_stock', plan)})[1d:1m])))`
   + ` and on (plan) (${inStock} == 1)`;
 
-/** A restarted exporter has not seen the plan yet; its earlier self had. */
+/** The maximum, because the series is absent after a restart until the plan is in stock. */
 const lastInStock = max('plan', `max_over_time(${own('plan_last_in_stock_timestamp_seconds', plan)}[90d])`);
 
 const windows = [
@@ -45,10 +45,10 @@ const windows = [
   { range: '90d', step: '5m' },
 ];
 
-/** Restocks as the exporter counted them, those between two scrapes included. @param {string} range */
+/** Restocks counted by the exporter, including those between two scrapes. @param {string} range */
 const restocks = (range) => `round(${max('plan', `increase(${own('plan_restocks_total', plan)}[${range}])`)})`;
 
-/** Aggregated before it is averaged, so that an exporter that came later weighs no more than its time. @param {{range: string, step: string}} w */
+/** Aggregated before it is averaged, so that a newer exporter does not count more than its time. @param {{range: string, step: string}} w */
 const share = (w) => `(avg_over_time(${inStock}[${w.range}:${w.step}]) or avg_over_time(${inStock}[24h:1m]))`;
 
 const planLink = { title: 'Show only this plan', url: '/d/server-rental-stock?${datasource:queryparam}&${job:queryparam}&${instance:queryparam}&${currency:queryparam}&var-plan=${__data.fields.Id}', targetBlank: false };
@@ -56,31 +56,31 @@ const planLink = { title: 'Show only this plan', url: '/d/server-rental-stock?${
 const glance = [
   stat({
     id: 101, title: 'Plans in stock', w: 4, h: 5, unit: 'none', steps: steps.noneIsBad, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
-    description: 'How many of the chosen plans can be ordered now, and how many are sold out.',
+    description: 'The number of chosen plans that can be ordered now, and of those sold out.',
     overrides: [forQuery('gone', set.steps(steps.always(colours.muted)))],
   },
   now(`sum(${offeredHere(inStock)})`, 'in stock', 'here'),
   now(`sum(1 - (${offeredHere(inStock)}))`, 'sold out', 'gone')),
   stat({
     id: 102, title: 'Cheapest in stock', w: 6, h: 5, unit: 'currencyUSD', decimals: 2, text: /** @type {any} */ ('value_and_name'), noValue: 'Nothing in stock',
-    description: 'The plan in stock with the lowest price a month, excluding VAT, among those chosen.', overrides: [euros],
+    description: 'The chosen plan in stock with the lowest monthly price, excluding VAT.', overrides: [euros],
   },
   now(`bottomk(1, ${cheapest('usd')})`, '{{name}}', 'usd'),
   now(`bottomk(1, ${cheapest('eur')})`, '{{name}}', 'eur')),
   stat({
     id: 103, title: 'Restocks in 24 hours', w: 4, h: 5, unit: 'none', steps: [{ value: null, color: colours.muted }, { value: 1, color: colours.good }],
-    description: 'How often one of the chosen plans came back in the last 24 hours, those included that lasted less than a scrape interval.',
+    description: 'Restocks of the chosen plans within the last 24 hours, including those shorter than a scrape interval.',
   }, now(`sum(${offeredHere(restocks('24h'))})`, 'restocks')),
   stat({
     id: 104, title: 'Saved configurations', w: 4, h: 5, unit: 'none', noValue: 'None saved', steps: [{ value: null, color: colours.muted }, { value: 1, color: colours.good }],
-    description: 'How many saved configurations of the chosen accounts can be ordered now, and how many there are.', links: [runbook('ServerRentalConfigurationBackInStock')],
+    description: 'The number of saved configurations of the chosen accounts that can be ordered now, and the number of all.', links: [runbook('ServerRentalConfigurationBackInStock')],
     overrides: [forQuery('saved', set.steps(steps.always(colours.muted)))],
   },
   now(`sum(${max('account, configuration', own('configuration_in_stock', account))})`, 'can be ordered', 'orderable'),
   now(`count(${max('account, configuration', own('configuration_in_stock', account))})`, 'saved', 'saved')),
   stat({
     id: 105, title: 'Age of the catalog', w: 6, h: 5, unit: 's', decimals: 0, steps: steps.rising(180, 600), links: [runbook('ServerRentalDataStale'), runbook('ServerRentalCatalogFrozen'), panelLink('status', 'Exporter health')],
-    description: 'How long ago the exporter last fetched the catalog, and how long ago the provider generated it. The provider keeps it for a minute and the exporter asks once a minute, so up to two minutes are normal.',
+    description: 'Time since the exporter last fetched the catalog, and since the provider generated it. The provider caches it for a minute and the exporter fetches it once a minute, so up to two minutes are normal.',
   },
   now(`time() - ${max('', own('exporter_collector_last_success_timestamp_seconds', 'collector="plans"'))}`, 'fetched', 'fetched'),
   now(`time() - ${max('', own('catalog_generated_timestamp_seconds'))}`, 'generated', 'generated')),
@@ -88,11 +88,11 @@ const glance = [
 
 const plans = table({
   id: 110, title: 'Plans', w: 24, h: 14, unit: 'none', sort: 'Price per month', links: [runbook('ServerRentalPlanPriceChanged')],
-  description: 'Every chosen plan as it is now, cheapest first; a click on a heading sorts by it. Prices are a month, excluding VAT, in the currency chosen above. '
-    + '"In stock since" looks back 90 days: a plan that was never seen sold out shows the oldest sample. Under each location, a full dot is a plan in stock that is offered there, '
-    + 'an empty one a plan that is offered there but sold out.',
-  // The matrix has no name in common with the other queries until its first column is
-  // called like theirs; a join goes by what columns are called, a merge would not.
+  description: 'Every chosen plan, cheapest first. Click a heading to sort by it. Prices are per month, excluding VAT, in the currency chosen above. '
+    + '"In stock since" looks back 90 days; a plan that was never sold out shows its oldest sample. Below each location, a full dot is a plan offered there and in stock, '
+    + 'an empty dot a plan offered there but sold out.',
+  // The first column of the matrix is renamed to the column that the other queries have,
+  // because joinByField joins on the name of a column.
   before: [
     { id: 'groupingToMatrix', filter: { id: 'byRefId', options: 'offered' }, options: { columnField: 'location', rowField: 'plan', valueField: 'Value #offered', emptyValue: 'null' } },
     { id: 'filterFieldsByName', options: { exclude: { pattern: '/^Time$/' } } },
@@ -132,17 +132,17 @@ const plans = table({
   alternative: offeredHere(info('plan', 'alternative', own('plan_availability_info', 'alternative!=""', plan))),
   offered: offeredHere(`${max('plan, location', own('plan_offered', plan))} * on (plan) group_left () ${inStock}`),
 });
-// One column for each location, whatever locations there are.
+// One column for each location.
 plans.withOverride({ matcher: { id: 'byRegexp', options: '^[a-z]{2,4}[0-9]?$' }, properties: [set.mappings(mappings.offered), { id: 'custom.width', value: 52 }, { id: 'custom.align', value: 'center' }, { id: 'custom.cellOptions', value: { type: 'color-text' } }] });
 
 const history = [
   timeline({
     id: 201, title: 'Stock of each plan', w: 16, h: 14, unit: 'none', mappings: mappings.stock, steps: [{ value: null, color: colours.gone }, { value: 1, color: colours.good }],
-    description: 'When each chosen plan was in stock. A gap is a time without data.',
+    description: 'When each chosen plan was in stock. Gaps are times without data.',
   }, course(offeredHere(named(inStock)), '{{name}}')),
   table({
     id: 202, title: 'Cheapest in stock per family', w: 8, h: 7, unit: 'none', sort: 'Price per month', noValue: '–',
-    description: 'Of each family, how many plans are in stock, and the one with the lowest price a month, excluding VAT.',
+    description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
     columns: [
       { from: 'family', name: 'Family', width: 110 },
       { from: '#count', name: 'In stock', unit: 'none', decimals: 0, width: 80, steps: steps.noneIsBad },
@@ -153,12 +153,12 @@ const history = [
   }, { count: `sum by (family) (${offeredHere(named(inStock, 'family'))})`, usd: `bottomk by (family) (1, ${cheapest('usd')})`, eur: `bottomk by (family) (1, ${cheapest('eur')})` }),
   series({
     id: 203, title: 'Plans in stock by family', w: 8, h: 7, unit: 'none', decimals: 0, min: 0, stacked: true, stepped: true,
-    description: 'How many of the chosen plans of each family were in stock.',
+    description: 'The number of chosen plans of each family in stock.',
   }, course(`sum by (family) (${offeredHere(named(inStock, 'family'))})`, '{{family}}')),
   table({
     id: 204, title: 'Restocks and share of time in stock', w: 24, h: 11, unit: 'none', sort: 'Restocks 30 d', descending: true,
-    description: 'How often each chosen plan came back, and in which share of the time it was in stock, over 24 hours, 7, 30 and 90 days. Where the record is shorter than the time, all of the record counts. '
-      + 'A plan with many restocks and a small share sells out fast: watch it by alert rather than by eye.',
+    description: 'Restocks of each chosen plan and its share of time in stock, over 24 hours, 7, 30 and 90 days. If there is less history than that, all of it counts. '
+      + 'A plan with many restocks and a small share sells out fast: use the alert for it.',
     columns: [
       { from: 'name', name: 'Plan', width: 160, link: planLink },
       ...windows.map((w) => ({ from: `#restocks${w.range}`, name: `Restocks ${w.range.replace(/(\d+)/, '$1 ')}`, unit: 'none', decimals: 0, width: 115 })),
@@ -180,13 +180,13 @@ const over = (currency, extreme) => offeredHere(`${extreme} by (plan) (${extreme
 const prices = [
   series({
     id: 301, title: 'Price of each plan', w: 14, h: 11, unit: 'currencyUSD', decimals: 2, stepped: true, legendRight: true, fill: 0, calcs: ['min', 'max', 'lastNotNull'],
-    description: 'Price a month, excluding VAT, in the currency chosen above.', links: [runbook('ServerRentalPlanPriceChanged')], overrides: [euros],
+    description: 'Monthly price, excluding VAT, in the currency chosen above.', links: [runbook('ServerRentalPlanPriceChanged')], overrides: [euros],
   },
   course(offeredHere(named(price('usd'))), '{{name}}', 'usd'),
   course(offeredHere(named(price('eur'))), '{{name}}', 'eur')),
   table({
     id: 302, title: 'Prices in the time range', w: 10, h: 11, unit: 'none', sort: 'Above the lowest', descending: true, links: [runbook('ServerRentalPlanPriceChanged')],
-    description: 'The lowest and the highest price of each plan in the time range, and by how much today\'s is above the lowest. Zero means that it was never cheaper.',
+    description: 'The lowest and the highest price of each plan in the time range, and how much the current price is above the lowest. Zero means that it was never cheaper.',
     columns: [
       { from: 'name', name: 'Plan' },
       { from: '#lowusd', name: 'Lowest', unit: 'currencyUSD', decimals: 2, width: 90 },
@@ -208,7 +208,7 @@ const prices = [
 const map = common(new geomap.PanelBuilder(), {
   id: 401, title: 'Locations by stock', w: 13, h: 13, unit: 'none', links: [runbook('ServerRentalLocationSoldOut')],
   steps: [{ value: null, color: colours.bad }, { value: 1, color: colours.warn }, { value: 4, color: colours.good }],
-  description: 'Each location with the number of plans in stock that it offers, as the provider counts them: red where there is none, orange where there are few. The map itself comes from the map server that this Grafana is set up with.',
+  description: 'The number of plans in stock in each location, as the provider reports it: red for none, orange for few. The background map comes from the map server configured in Grafana.',
 })
   .targets(Object.entries({
     place: info('location', 'city, country', own('location_info', location)),
@@ -252,7 +252,7 @@ const places = [
   map,
   series({
     id: 402, title: 'Plans in stock per location', w: 11, h: 13, unit: 'none', decimals: 0, min: 0, stepped: true, fill: 0, calcs: ['min', 'max', 'lastNotNull'],
-    description: 'How many of the plans that a location offers are in stock, as the provider counts them.', links: [runbook('ServerRentalLocationSoldOut')],
+    description: 'The number of plans in stock in each location, as the provider reports it.', links: [runbook('ServerRentalLocationSoldOut')],
   }, course(`${max('location', own('location_plans_in_stock', location))} * on (location) group_left (city) ${info('location', 'city', own('location_info', location))}`, '{{city}}')),
 ];
 
@@ -263,7 +263,7 @@ const perConfiguration = (/** @type {string} */ selector) => max('account, confi
 const saved = [
   table({
     id: 501, title: 'Saved configurations', w: 24, h: 8, unit: 'none', sort: 'Order', descending: true, noValue: '–', links: [runbook('ServerRentalConfigurationBackInStock'), panelLink('accounts', 'Accounts and servers')],
-    description: 'The saved configurations of the chosen accounts: whether each can be ordered now and what it costs a month, excluding VAT, options included.',
+    description: 'The saved configurations of the chosen accounts: whether each can be ordered now, and its monthly price including options, excluding VAT.',
     columns: [
       { from: '#stock', name: 'Order', mappings: mappings.orderable, background: true, width: 130, align: 'center' },
       { from: 'account', name: 'Account', link: linkTo('accounts', 'Show this account', 'var-account=${__data.fields.Account}') },
@@ -287,12 +287,12 @@ const saved = [
 ];
 
 export const stock = () => dashboard('stock', {
-  description: 'What the provider has in stock, what it costs and where, and how likely the rest is to come back. Prices are a month and exclude VAT.',
+  description: 'Stock, prices and locations of plans, and how often plans are restocked. Prices are per month and exclude VAT.',
   from: 'now-7d', refresh: '2m', timezone: 'browser',
   variables: ['datasource', 'job', 'instance', 'plan', 'location', 'currency', 'account'],
   rows: [
     { id: 100, title: 'Now', panels: [...glance, plans] },
-    { id: 200, title: 'How often it comes back', panels: history },
+    { id: 200, title: 'Restocks and history', panels: history },
     { id: 300, title: 'Prices', panels: prices },
     { id: 400, title: 'Locations', panels: places },
     { id: 500, title: 'Saved configurations', panels: saved },

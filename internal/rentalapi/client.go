@@ -152,25 +152,24 @@ func (c *Client) notifyAccountUpdate() {
 }
 
 // do makes one request within the scope's rate limit and hands the body of a 200 to
-// read, whose errors mean that the answer is not usable. It returns what identifies
-// the token that was sent.
-func (s *Scope) do(ctx context.Context, p Priority, endpoint string, query url.Values, read bodyReader) (Fingerprint, error) {
+// read, whose errors mean that the answer is not usable.
+func (s *Scope) do(ctx context.Context, p Priority, endpoint string, query url.Values, read bodyReader) (Answer, error) {
 	token, err := s.readToken()
 	if err != nil {
 		s.client.metrics.countError(endpoint, Unauthorized)
 		s.setRejected(true)
-		return Fingerprint{}, &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
+		return Answer{}, &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
 	}
 	sent := fingerprint(token)
 	limiter := s.client.limiters.get(sent)
-	s.mu.Lock()
-	s.state.limiter = limiter
-	s.mu.Unlock()
+	s.setLimiter(limiter)
 	release, err := limiter.acquire(ctx, p)
 	if err != nil {
-		return sent, err
+		return Answer{Token: sent}, err
 	}
 	defer release()
-	r := request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
-	return sent, r.run(ctx, read)
+	r := &request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
+	r.answer.Token = sent
+	err = r.run(ctx, read)
+	return r.answer, err
 }

@@ -1,5 +1,5 @@
-// What makes the dashboards one family: data source, variables, colours,
-// thresholds, value mappings, annotations, links and the make of each kind of panel.
+// What all dashboards share: data source, variables, colours, thresholds, value mappings,
+// annotations, links, and a function for each kind of panel.
 
 import {
   AnnotationQueryBuilder, CustomVariableBuilder, DashboardBuilder, DashboardLinkBuilder, DashboardLinkType, DatasourceVariableBuilder,
@@ -29,20 +29,17 @@ import { info, max, own } from './promql.js';
  * @typedef {{build: () => Panel}} PanelBuilder
  */
 
-/** The dashboards' identities never change: bookmarks and links hang on them. */
+/** Uids never change: bookmarks and links depend on them. */
 export const uids = { stock: 'server-rental-stock', accounts: 'server-rental-accounts', status: 'server-rental-status' };
 
-/**
- * Grafana 10.0 writes this version; newer ones bring it up to theirs, older ones
- * would have to guess.
- */
+/** The version of Grafana 10.0. Newer versions of Grafana migrate it. */
 const schemaVersion = 38;
 
 export const datasource = { type: 'prometheus', uid: '${datasource}' };
 
 export const colours = { good: 'green', fair: 'yellow', warn: 'orange', bad: 'red', plain: 'blue', muted: 'text', gone: 'dark-red', extra: 'purple' };
 
-/** Thresholds, from the lowest step up. The first holds below all others. */
+/** Thresholds in ascending order. The first step applies below all others. */
 export const steps = {
   /** @param {string} colour */
   always: (colour) => [{ value: null, color: colour }],
@@ -51,11 +48,11 @@ export const steps = {
   noneIsBad: [{ value: null, color: colours.bad }, { value: 1, color: colours.good }],
   notBelowZero: [{ value: null, color: colours.bad }, { value: 0, color: colours.plain }],
   aboveZeroIsBad: [{ value: null, color: colours.good }, { value: 0.01, color: colours.bad }],
-  /** Days until the money ends; the same bounds as the alert for unfunded renewals. */
+  /** Days until the first unpaid renewal, with the bounds of ServerRentalRenewalsUnfunded. */
   daysLeft: [{ value: null, color: colours.bad }, { value: 2, color: colours.warn }, { value: 7, color: colours.good }],
-  /** Share of time in stock: rarely, now and then, mostly. */
+  /** Share of time in stock: rarely, sometimes, mostly. */
   share: [{ value: null, color: colours.bad }, { value: 0.2, color: colours.warn }, { value: 0.8, color: colours.good }],
-  /** Age of data in intervals: one is normal, the alert for stale data fires at ten. */
+  /** Age of data in intervals: one is normal, ServerRentalDataStale fires at ten. */
   intervals: [{ value: null, color: colours.good }, { value: 3, color: colours.warn }, { value: 10, color: colours.bad }],
   /** @param {number} warn @param {number} bad */
   rising: (warn, bad) => [{ value: null, color: colours.good }, { value: warn, color: colours.warn }, { value: bad, color: colours.bad }],
@@ -64,7 +61,7 @@ export const steps = {
 };
 
 /**
- * @param {Record<string, [string, string]>} texts what stands for a value, and its colour
+ * @param {Record<string, [string, string]>} texts the text of each value, and its colour
  * @returns {Mapping[]}
  */
 function values(texts) {
@@ -84,10 +81,10 @@ export const mappings = {
   up: values({ 1: ['Up', colours.good], 0: ['Down', colours.bad] }),
   enabled: values({ 1: ['On', colours.good], 0: ['Off', colours.warn] }),
   token: values({ 1: ['Rejected', colours.bad], 0: ['Accepted', colours.good] }),
-  reload: values({ 1: ['Applied', colours.good], 0: ['Refused', colours.bad] }),
-  /** The provider's own words for states. Only one is known to be good. */
+  reload: values({ 1: ['OK', colours.good], 0: ['Reload failed', colours.bad] }),
+  /** States as the provider reports them. Only operational is known to be good. */
   componentState: [wordsLike('^operational$', colours.good), wordsLike('^(?!operational$).+', colours.bad)],
-  /** Of these only active is documented as good; a word nobody knows yet is worth a look. */
+  /** Only active is documented as good. Unknown statuses are highlighted. */
   serverStatus: [wordsLike('^active$', colours.good), wordsLike('^suspended$', colours.bad), wordsLike('^(?!active$|suspended$).+', colours.warn)],
   topupStatus: [
     wordsLike('^paid$', colours.good), wordsLike('^(pending|confirming)$', colours.plain), wordsLike('^failed$', colours.bad),
@@ -105,7 +102,7 @@ export const colour = (mode, fixedColor) => ({ build: () => ({ mode, ...(fixedCo
 
 const runbooks = 'https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md';
 
-/** A link to what to do about an alert. @param {string} alert */
+/** A link to the runbook of an alert. @param {string} alert */
 export function runbook(alert) {
   return new DashboardLinkBuilder(`Runbook: ${alert}`).type(DashboardLinkType.Link).url(`${runbooks}#${alert.toLowerCase()}`).targetBlank(true);
 }
@@ -116,11 +113,11 @@ const titles = {
   status: 'Server rental: provider status and exporter health',
 };
 
-/** The variables that every dashboard knows, for links that name no others. */
+/** Variables of every dashboard, which links pass on. */
 const shared = '${datasource:queryparam}&${job:queryparam}&${instance:queryparam}';
 
 /**
- * A link of a panel or a cell to another dashboard of the family.
+ * A link from a panel or a cell to another of the dashboards.
  * @param {keyof typeof uids} to
  * @param {string} title
  * @param {string} [query] variables to set there
@@ -152,12 +149,12 @@ function choice(name, label, query, description) {
 const variables = {
   datasource: () => new DatasourceVariableBuilder('datasource').label('Data source').description('The Prometheus that scrapes the exporter.').type('prometheus'),
   job: () => choice('job', 'Job', 'label_values(server_rental_exporter_build_info, job)', 'Scrape jobs of the exporter.'),
-  instance: () => choice('instance', 'Instance', 'label_values(server_rental_exporter_build_info{job=~"$job"}, instance)', 'Exporters. Several of the same provider show everything once.'),
-  // From a metric that is there even while the provider refuses the token.
-  account: () => choice('account', 'Account', `label_values(${own('exporter_collector_interval_seconds', 'account!=""')}, account)`, 'Accounts as the exporter\'s configuration names them.'),
+  instance: () => choice('instance', 'Instance', 'label_values(server_rental_exporter_build_info{job=~"$job"}, instance)', 'Exporters. Several exporters of the same provider show everything once.'),
+  // From a metric that exists even while the token is rejected.
+  account: () => choice('account', 'Account', `label_values(${own('exporter_collector_interval_seconds', 'account!=""')}, account)`, 'Accounts in the exporter\'s configuration.'),
   location: () => choice('location', 'Location', `label_values(${own('location_info')}, location)`, 'Locations of the provider.'),
   plan: () => choice('plan', 'Plan', `label_values(${own('plan_info')}, plan)`, 'Plans of the catalog.'),
-  currency: () => new CustomVariableBuilder('currency').label('Currency').description('Currency of catalog prices. Balances and servers have US dollars only.')
+  currency: () => new CustomVariableBuilder('currency').label('Currency').description('Currency of catalog prices. Balances and servers are in US dollars only.')
     .values('USD : usd, EUR : eur').current({ selected: true, text: 'USD', value: 'usd' })
     .options([{ selected: true, text: 'USD', value: 'usd' }, { selected: false, text: 'EUR', value: 'eur' }]),
 };
@@ -166,17 +163,17 @@ const variables = {
 
 /**
  * @param {string} name
- * @param {string} expr marks the time in which it is above 0
+ * @param {string} expr is above 0 during the event
  * @param {string} iconColor
  * @param {{title: string, text: string, tags: string, enable: boolean}} o
  */
 function annotation(name, expr, iconColor, o) {
   const query = new AnnotationQueryBuilder().name(name).datasource(datasource).enable(o.enable).iconColor(iconColor).expr(expr).build();
-  // What the events say is the data source's part of the annotation, which the SDK leaves open.
+  // The SDK has no fields for the data source's own options.
   return { build: () => ({ ...query, step: '60s', titleFormat: o.title, textFormat: o.text, tagKeys: o.tags }) };
 }
 
-/** @param {keyof typeof uids} on the dashboard, which decides what is shown at first */
+/** @param {keyof typeof uids} on the dashboard, which decides which annotations are enabled */
 function annotations(on) {
   return [
     annotation('Restocks', `${info('plan', 'name', own('plan_info'))} * on (plan) group_right (name) ${max('plan', `increase(${own('plan_restocks_total')}[$__rate_interval])`)} > 0`,
@@ -184,7 +181,7 @@ function annotations(on) {
     annotation('Incidents', `${max('location, component, state', own('component_state', 'state!="operational"'))} > 0`,
       colours.bad, { title: '{{component}} in {{location}}: {{state}}', text: 'A component is not operational.', tags: 'location,component', enable: true }),
     annotation('Ongoing incidents', `${max('', own('incidents_ongoing'))} > 0`,
-      colours.bad, { title: 'An incident goes on', text: 'The provider counts at least one incident.', tags: '', enable: on === 'status' }),
+      colours.bad, { title: 'Ongoing incident', text: 'The provider reports at least one incident.', tags: '', enable: on === 'status' }),
     annotation('Maintenance', `${max('', own('maintenances_scheduled'))} > 0`,
       colours.plain, { title: 'Maintenance is scheduled', text: 'The provider has scheduled maintenance.', tags: '', enable: on === 'status' }),
   ];
@@ -193,22 +190,22 @@ function annotations(on) {
 // Queries
 
 /**
- * The state of things now, with a text for the legend.
+ * An instant query, with a legend.
  * @param {string} expr
  * @param {string} legend
  * @param {string} [refId]
  */
 export const now = (expr, legend, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).instant().legendFormat(legend).refId(refId);
 
-/** The course of things. @param {string} expr @param {string} legend @param {string} [refId] */
+/** A range query. @param {string} expr @param {string} legend @param {string} [refId] */
 export const course = (expr, legend, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).range().legendFormat(legend).refId(refId);
 
 // Panels
 
 /**
- * What every panel has.
+ * Options of every panel.
  * @typedef {object} Common
- * @property {number} id stays the same when panels move, so that links to it hold
+ * @property {number} id never changes, so that links to the panel keep working
  * @property {string} title
  * @property {string} description
  * @property {number} w
@@ -236,7 +233,7 @@ export function common(panel, o) {
   return panel;
 }
 
-/** The other unit for what one query returns. @param {string} refId @param {Property[]} properties */
+/** An override for the series of one query. @param {string} refId @param {Property[]} properties */
 export const forQuery = (refId, ...properties) => ({ matcher: { id: 'byFrameRefID', options: refId }, properties });
 /** @param {string} name @param {Property[]} properties */
 export const forName = (name, ...properties) => ({ matcher: { id: 'byName', options: name }, properties });
@@ -260,7 +257,7 @@ export const set = {
 };
 
 /**
- * One number or a few, large.
+ * One or a few large numbers.
  * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, graph?: boolean, horizontal?: boolean}} o
  * @param {...{build: () => any}} queries
  */
@@ -315,7 +312,7 @@ export function timeline(o, ...queries) {
 }
 
 /**
- * Bars of the present values.
+ * Bars of current values.
  * @param {Common} o
  * @param {...{build: () => any}} queries
  */
@@ -328,9 +325,9 @@ export function gauge(o, ...queries) {
 }
 
 /**
- * A column of a table: where it comes from and how it looks.
+ * A column of a table: its source and its format.
  * @typedef {object} Column
- * @property {string} from a label, or the refId of a query with # before it for its value
+ * @property {string} from a label, or # and the refId of a query for its value
  * @property {string} name its heading
  * @property {string} [unit]
  * @property {number} [decimals]
@@ -367,14 +364,14 @@ function looks(c) {
 }
 
 /**
- * A table with one row for each thing. Its queries have the labels of the thing
- * in common and are merged on them; what is not a column is left out.
+ * A table of which each row is one set of labels that all queries have in common. Fields
+ * that are not columns are hidden.
  * @param {Common & {columns: Column[], sort: string, descending?: boolean, drop?: string[], before?: Transformation[], join?: string}} o
  * @param {Record<string, string>} queries by refId
  */
 export function table(o, queries) {
   const refIds = Object.keys(queries);
-  /** Grafana calls a value after its query, unless there is only one. @param {string} from */
+  /** Grafana names a value after its query, unless there is only one. @param {string} from */
   const field = (from) => (!from.startsWith('#') ? from : refIds.length === 1 ? 'Value' : `Value ${from}`);
   const used = o.columns.map((c) => field(c.from));
   const unused = ['Time', 'Value', ...refIds.map((r) => `Value #${r}`), ...(o.drop ?? [])].filter((f) => !used.includes(f));
@@ -408,8 +405,8 @@ export function table(o, queries) {
 const width = 24;
 
 /**
- * Puts each panel as high as it goes, and then as far to the left, so that small
- * ones stack beside a large one. Returns where the next row begins.
+ * Places each panel as high as possible, then as far left as possible, so that small panels
+ * stack beside a large one. Returns where the next row starts.
  * @param {Panel[]} panels @param {number} top
  */
 function place(panels, top) {

@@ -1,27 +1,24 @@
-// How queries are written, so that all of them follow the same three rules:
+// Builds queries, which all follow three rules:
 //
 //  1. every selector matches $job and $instance;
-//  2. every selector is aggregated over what the exporter adds of itself, so that
-//     two exporters of the same provider show everything once;
-//  3. an _info metric on the one side of a join is reduced to one series, so that
-//     a join holds even while two exporters disagree for a minute.
+//  2. every selector is aggregated over job and instance, so that two exporters of the
+//     same provider show everything once;
+//  3. an _info metric on the one side of a join is reduced to one series, so that the join
+//     works even while two exporters differ for a minute.
 
 const prefix = 'server_rental_';
 
-/** Matchers of the variables. All of them match nothing but what has the label. */
+/** Matchers of the variables. They match only series with the label. */
 export const account = 'account=~"$account"';
 export const location = 'location=~"$location"';
 export const plan = 'plan=~"$plan"';
 
-/**
- * Of the collectors, the public ones have no account. They belong to every choice
- * of accounts, so nothing is an alternative here.
- */
+/** Also matches public collectors, which have no account and belong to every choice. */
 export const accountOrPublic = 'account=~"$account|"';
 
 /**
- * A selector with the matchers that every query has.
- * @param {string} metric without the exporter's prefix
+ * A selector of an exporter metric with the matchers of every query.
+ * @param {string} metric without the prefix
  * @param {...string} matchers
  */
 export function own(metric, ...matchers) {
@@ -34,21 +31,20 @@ function foreign(metric, ...matchers) {
 }
 
 /**
- * One series per exporter of a metric that other programs have too, such as
- * process_*. While all jobs are chosen the matchers alone would take in everything
- * that Prometheus scrapes.
+ * One series per exporter of a metric that other programs export too, such as process_*.
+ * If all jobs are chosen, the matchers alone would select all targets of Prometheus.
  * @param {string} metric
- * @param {(selector: string) => string} [use] what is made of the selector
+ * @param {(selector: string) => string} [use] makes the expression from the selector
  */
 export function perExporter(metric, use = (selector) => selector) {
   return `max by (instance) (${use(foreign(metric))} and on (job, instance) ${own('exporter_build_info')})`;
 }
 
-/** Whether exporters are up. One that is down is known from what it exported within a day. */
+/** Whether exporters are up. An exporter that is down counts if it exported within a day. */
 export const exportersUp = `max by (instance) (${foreign('up')} and on (job, instance) last_over_time(${own('exporter_build_info')}[1d]))`;
 
 /**
- * One series for each value of the labels, whoever exports it.
+ * One series for each value of the labels, of any exporter.
  * @param {string} labels comma-separated; empty for a single series
  * @param {string} expr
  */
@@ -58,8 +54,8 @@ export function max(labels, expr) {
 
 /**
  * One info series for each value of the key, with the labels to show.
- * @param {string} key the labels that tell one thing from another
- * @param {string} labels what is shown of it
+ * @param {string} key the labels that identify it
+ * @param {string} labels the labels to show
  * @param {string} selector
  */
 export function info(key, labels, selector) {
@@ -67,9 +63,9 @@ export function info(key, labels, selector) {
 }
 
 /**
- * Prices exist once for each currency. Only the metric whose name holds the
- * chosen currency answers, so that each can have its own unit.
- * @param {string} metric with CURRENCY where usd or eur stands
+ * Prices are one metric per currency. The selector matches only if this currency is the
+ * chosen one, so that each currency can have its own unit.
+ * @param {string} metric with CURRENCY in place of usd or eur
  * @param {'usd'|'eur'} currency
  * @param {...string} matchers
  */
@@ -80,7 +76,7 @@ export function priced(metric, currency, ...matchers) {
 }
 
 /**
- * Adds the display name to something that has one series for each plan.
+ * Adds the display name to an expression with one series for each plan.
  * @param {string} expr
  * @param {string} [labels] further labels to add
  */
@@ -89,8 +85,7 @@ export function named(expr, labels = 'name') {
 }
 
 /**
- * Leaves out plans that are offered only elsewhere. A plan of which the provider
- * tells no location at all stays: nothing is known against it.
+ * Drops plans that are offered only in other locations. Plans without any location stay.
  * @param {string} expr one series for each plan
  */
 export function offeredHere(expr) {
@@ -100,12 +95,12 @@ export function offeredHere(expr) {
 }
 
 /**
- * Leaves the servers that the variables for plan and location choose.
+ * Keeps the servers of the chosen plans and locations.
  * @param {string} expr one series for each account and server
  */
 export function chosenServers(expr) {
   return `${expr} and on (account, server) ${own('server_info', account, plan, location)}`;
 }
 
-/** Prometheus has seconds where Grafana's date units want milliseconds. */
+/** Prometheus timestamps are in seconds, Grafana's date units in milliseconds. */
 export const milliseconds = (/** @type {string} */ expr) => `${expr} * 1000`;

@@ -1,0 +1,66 @@
+package collector
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
+)
+
+// identities finds accounts that are configured twice: whose tokens belong to the
+// same account of the provider, so that sums over accounts count it twice.
+type identities struct {
+	logger log.Logger
+
+	mu   sync.Mutex
+	byID map[string][]string // accounts by the provider's Account id, sorted
+}
+
+// record keeps the provider's id of an account, and warns where another account has
+// it.
+func (i *identities) record(account, id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if slices.Contains(i.byID[id], account) {
+		return
+	}
+	i.remove(account)
+	i.byID[id] = append(i.byID[id], account)
+	slices.Sort(i.byID[id])
+	if same := i.byID[id]; len(same) > 1 {
+		level.Warn(i.logger).Log("msg", "same provider account configured more than once", "account", account, "first", same[0])
+	}
+}
+
+// forget drops an account that is no longer configured.
+func (i *identities) forget(account string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.remove(account)
+}
+
+func (i *identities) remove(account string) {
+	for id, accounts := range i.byID {
+		i.byID[id] = slices.DeleteFunc(accounts, func(a string) bool { return a == account })
+		if len(i.byID[id]) == 0 {
+			delete(i.byID, id)
+		}
+	}
+}
+
+// duplicateOf returns the first account with the same provider account; empty where
+// there is no other.
+func (i *identities) duplicateOf(account string) string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, accounts := range i.byID {
+		if len(accounts) > 1 && slices.Contains(accounts, account) {
+			if accounts[0] == account {
+				return accounts[1]
+			}
+			return accounts[0]
+		}
+	}
+	return ""
+}

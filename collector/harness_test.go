@@ -49,15 +49,15 @@ type harness struct {
 }
 
 // withHarness runs a test in a synctest bubble. The answers of the simulated provider
-// do not depend on when they are requested.
+// do not depend on when they are requested, and are too old to have a phase.
 func withHarness(t *testing.T, f func(t *testing.T, h *harness)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), t: t}
 		h.Change(func(w *simulator.World) {
-			w.GeneratedAt = "2000-01-01T00:00:00Z"
-			w.Status["updated_at"] = "2000-01-01T00:00:00Z"
+			w.GeneratedAt = "1999-01-01T00:00:00Z"
+			w.Status["updated_at"] = "1999-01-01T00:00:00Z"
 		})
 		h.reset()
 		f(t, h)
@@ -83,6 +83,7 @@ func (h *harness) reset() {
 	h.log = &simtest.Log{}
 	h.ctx = nil
 	h.set = New(h.log, h.client, h.publisher)
+	h.set.newOrigin = time.Now
 	accounts := h.publisher.Add(&exposition.Group{Descs: metric.Descs(rentalapi.AccountDefinitions()), Collect: h.client.AccountMetrics})
 	h.client.OnAccountUpdate = accounts.Changed
 	h.registry = prometheus.NewPedanticRegistry()

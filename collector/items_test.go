@@ -280,15 +280,17 @@ func TestInvalidItemsLogged(t *testing.T) {
 
 // TestManyCausesLogged has more causes than are logged: always the same ten.
 func TestManyCausesLogged(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		var components []string
-		for i := range 40 {
-			components = append(components, fmt.Sprintf(`"c%02d":%d`, i, i), fmt.Sprintf(`"d%02d":""`, i))
-		}
-		h.Override("/status", simtest.Reply(http.StatusOK, nil, `{"data":{"locations":{"fra":{"components":{`+strings.Join(components, ",")+`}}}}}`))
-		h.run(configure(time.Minute, time.Hour, "status"))
-		h.runFor(10 * time.Minute)
-		h.assertEqual("lines of ten minutes", len(h.log.Take(t)), 10)
-		h.assertEqual("invalid_items", h.values(collectorInvalid), map[string]float64{"status ": 80})
-	})
+	for name, state := range map[string]string{"wrong type": "5", "empty": `""`} {
+		subtest(t, name, func(t *testing.T, h *harness) {
+			var components []string
+			for i := range 40 {
+				components = append(components, fmt.Sprintf(`"c%02d":%s`, i, state))
+			}
+			h.Override("/status", simtest.Reply(http.StatusOK, nil, `{"data":{"locations":{"fra":{"components":{`+strings.Join(components, ",")+`}}}}}`))
+			h.run(configure(time.Minute, time.Hour, "status"))
+			h.runFor(10 * time.Minute)
+			h.assertEqual("lines of ten minutes", len(h.log.Take(t)), 10)
+			h.assertEqual("invalid_items", h.values(collectorInvalid), map[string]float64{"status ": 40})
+		})
+	}
 }

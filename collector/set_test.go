@@ -156,7 +156,7 @@ func TestApplyConfig(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		change   func(Config) Config
-		requests map[string]int // within ten seconds
+		requests map[string]int // within 13 seconds
 		want     func(before map[string]float64) map[string]float64
 	}{
 		{"nothing", func(c Config) Config { return c }, requestsPer(0, 0), nil},
@@ -213,7 +213,7 @@ func TestApplyConfig(t *testing.T) {
 					break
 				}
 			}
-			time.Sleep(10*time.Second + 500*time.Millisecond)
+			time.Sleep(13 * time.Second)
 			synctest.Wait()
 			h.assertEqual("requests", h.CountByPath(requests), c.requests)
 			h.assertEqual("data", h.data(), want)
@@ -226,6 +226,9 @@ func TestApplyConfig(t *testing.T) {
 				}
 			}
 			h.assertEqual("collector_success", h.scrape().CollectorSuccess(), collectors)
+			if len(next.Accounts) > len(before.Accounts) { // has the provider's id of lab
+				h.assertLog(logLine{"level=warn", `msg="same provider account configured more than once" account=third first=lab`})
+			}
 			h.assertLog()
 		})
 	}
@@ -516,6 +519,7 @@ func TestPause(t *testing.T) {
 				names = append(names, "account", "servers")
 				began = start.Add(accountStagger)
 			}
+			h.publisher.Publish()
 			h.run(configure(time.Minute, time.Hour, names...))
 			h.runFor(time.Second)
 			want := map[string]float64{simtest.Series(pause, "account", c.account): float64(began.Add(90*time.Second).UnixMilli()) / 1000}
@@ -556,6 +560,37 @@ func TestHealth(t *testing.T) {
 			var failure *rentalapi.Error
 			if isServers := r.Name == "servers"; isServers != errors.As(got.Err, &failure) || isServers && failure.Reason != rentalapi.Incomplete {
 				t.Errorf("%s: got error %v", r.Name, got.Err)
+			}
+		}
+	})
+}
+
+// TestAccountPhase has accounts with fetches at different times: those of one account
+// are fetched within two seconds, so that balance and servers are of one moment.
+func TestAccountPhase(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		origins := []time.Duration{0, 17 * time.Second, 45 * time.Second} // public, main, lab
+		h.set.newOrigin = func() time.Time {
+			origin := time.Now().Add(-origins[0])
+			origins = origins[1:]
+			return origin
+		}
+		h.run(configure(time.Minute, time.Hour, "account", "servers").withLab())
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		for token, origin := range map[string]time.Duration{simtest.MainToken: 43 * time.Second, simtest.LabToken: 15 * time.Second} {
+			n := 0
+			for _, r := range h.Requests() {
+				if r.Token != token || r.Time.Sub(start) < 30*time.Second { // the first fetch
+					continue
+				}
+				n++
+				if phase := (r.Time.Sub(start) - origin) % time.Minute; phase > 2*time.Second {
+					t.Errorf("%s: %v after the phase", r.Path, phase)
+				}
+			}
+			if n < 16 {
+				t.Errorf("%d requests in ten minutes", n)
 			}
 		}
 	})

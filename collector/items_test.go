@@ -192,7 +192,7 @@ func mayChange(r Resource, series, path string, got map[string]float64) bool {
 	name, _, _ := strings.Cut(series, "{")
 	d := r.Metrics[slices.IndexFunc(r.Metrics, func(d *metric.Definition) bool { return d.Name == name })]
 	switch {
-	case d == planLastInStock && strings.HasPrefix("availability.in_stock", path):
+	case d == planLastInStock && (path == "availability" || path == "availability.in_stock"):
 		return true // its source is the exporter
 	case r.Name == "topups" && path == "status":
 		return true // decides whether the top-up is exposed

@@ -175,10 +175,14 @@ func TestApplyConfig(t *testing.T) {
 			return c
 		}, requestsPer(0, 1), nil},
 		{"another API", func(c Config) Config { c.API = "another"; return c }, requestsPer(1, 2), nil},
-		{"shorter max_age", change(func(s *refresh.Settings) { s.MaxAge = 20 * time.Second }), requestsPer(0, 0),
-			func(map[string]float64) map[string]float64 { return map[string]float64{} }},
-		{"an account removed", func(c Config) Config { c.Accounts = c.Accounts[:1]; return c }, requestsPer(0, 0),
-			func(before map[string]float64) map[string]float64 { return without(before, lab) }},
+		{
+			"shorter max_age", change(func(s *refresh.Settings) { s.MaxAge = 20 * time.Second }), requestsPer(0, 0),
+			func(map[string]float64) map[string]float64 { return map[string]float64{} },
+		},
+		{
+			"an account removed", func(c Config) Config { c.Accounts = c.Accounts[:1]; return c }, requestsPer(0, 0),
+			func(before map[string]float64) map[string]float64 { return without(before, lab) },
+		},
 		{"a collector removed", func(c Config) Config {
 			c = change(func(*refresh.Settings) {})(c)
 			delete(c.Collectors, "plans")

@@ -239,7 +239,8 @@ func TestDiscovery(t *testing.T) {
 		{"first of several", []collector.Server{server("main", "s1", "192.0.2.1", "192.0.2.9")}, nil, "?port=9100", list(group("main", "s1", "192.0.2.1:9100"))},
 		{
 			"without an address",
-			[]collector.Server{server("main", "s1"), server("main", "s2", ""), server("main", "s3", "192.0.2.3")}, nil, "",
+			[]collector.Server{server("main", "s1"), server("main", "s2", ""), server("main", "s3", "192.0.2.3")},
+			nil, "",
 			list(group("main", "s3", "192.0.2.3")),
 		},
 		{"no address at all", []collector.Server{server("main", "s1")}, nil, "", list()},

@@ -98,10 +98,10 @@ func (s *schedule) afterSuccess(interval time.Duration, began time.Time, phase P
 // the interval alone would fetch, where the next moment is wait away. The fetch that
 // gets into phase anew may be early; others make up for it where they are early.
 func (s *schedule) inPhase(interval, wait, period time.Duration, anew bool) time.Duration {
-	if wait < period/2 { // never two fetches close together
+	s.early = max(-period/2, min(s.early, period/2)) // periods and intervals may have changed
+	if wait < (period+s.early)/2 {                   // never two fetches close together
 		wait += period
 	}
-	s.early = max(-period/2, min(s.early, period/2)) // periods and intervals may have changed
 	if rest := interval + s.early - wait + period/2; rest > 0 {
 		wait += rest / period * period
 	}

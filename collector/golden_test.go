@@ -2,129 +2,98 @@ package collector
 
 import (
 	"bytes"
-	"context"
-	commandline "flag"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
-	"github.com/prometheus/common/config"
 
-	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
-var update = commandline.Bool("update", false, "rewrite the golden files")
-
-// today is when all golden files were fetched.
+// today is when the golden files are fetched.
 var today = time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC)
 
-// TestGolden answers each testdata/RESOURCE/CASE.json and compares what is shown
-// of it with CASE.prom. Further pages are in CASE.2.json and so on. Servers also
-// have the balance of testdata/account/document.json, which tells until when
-// they are paid.
-func TestGolden(t *testing.T) {
-	further := regexp.MustCompile(`\.\d+\.json$`)
-	for _, r := range Resources() {
-		files, err := filepath.Glob(filepath.Join("testdata", r.Name, "*.json"))
-		if err != nil || len(files) == 0 {
-			t.Errorf("%s has no golden files (%v)", r.Name, err)
-		}
-		for _, file := range files {
-			if further.MatchString(file) {
-				continue
-			}
-			t.Run(strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".json"), func(t *testing.T) {
-				golden(t, r, strings.TrimSuffix(file, ".json"))
-			})
-		}
+// goldenDir is the test data of a resource.
+func goldenDir(r Resource) string { return filepath.Join("testdata", r.Name) }
+
+// documented returns a resource's answer as the provider documents it, which each
+// resource must have.
+func documented(t testing.TB, r Resource) []byte {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join(goldenDir(r), "document.json"))
+	if err != nil {
+		t.Fatalf("%v: write the answer of %s as the provider documents it to this file, run go test -run TestGolden -update, and read the .prom files that it writes", err, r.Endpoint)
 	}
+	return body
 }
 
-func golden(t *testing.T, r Resource, file string) {
-	answers := map[string]string{r.Endpoint: file}
-	if r.Name == "servers" {
-		answers["/account"] = "testdata/account/document"
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		path := strings.TrimPrefix(req.URL.Path, prefix)
-		name := answers[path] + ".json"
-		if page := req.FormValue("page"); page != "" && page != "1" {
-			name = answers[path] + "." + page + ".json"
-		}
-		http.ServeFile(w, req, name)
-	}))
-	defer server.Close()
-
-	var got string
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(today))
-		got = fetched(t, r, server.URL)
-	})
-	if *update {
-		if err := os.WriteFile(file+".prom", []byte(got), 0o600); err != nil {
+// TestGolden answers with each testdata/RESOURCE/CASE.json and compares the log and
+// the metrics with CASE.prom. Further pages are in CASE.2.json and so on. The other
+// inputs of derived metrics are answered as documented.
+func TestGolden(t *testing.T) {
+	furtherPage := regexp.MustCompile(`\.\d+\.json$`)
+	for _, r := range Resources() {
+		documented(t, r)
+		files, err := filepath.Glob(filepath.Join(goldenDir(r), "*.json"))
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	want, err := os.ReadFile(file + ".prom")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s.prom: (- want, + got)\n%s", file, diff(string(want), got))
+		for _, file := range files {
+			if !furtherPage.MatchString(file) {
+				testCase := strings.TrimSuffix(file, ".json")
+				subtest(t, strings.TrimPrefix(testCase, "testdata/"), func(t *testing.T, h *harness) {
+					simtest.Golden(t, testCase+".prom", h.fetchGolden(r, testCase))
+				})
+			}
+		}
 	}
 }
 
-// fetched is the exposition of one resource after one fetch over the network.
-func fetched(t *testing.T, r Resource, server string) string {
-	base, err := url.Parse(server + prefix)
-	if err != nil {
-		t.Fatal(err)
+// fetchGolden returns the log and the metrics of a resource, and of what is derived
+// from it, after one fetch.
+func (h *harness) fetchGolden(r Resource, testCase string) string {
+	h.t.Helper()
+	names, wanted := []string{r.Name}, families(r)
+	for _, d := range derivations() {
+		if slices.Contains(d.inputs, r.Name) {
+			names = append(names, d.inputs...)
+		}
 	}
-	transport, err := rentalapi.NewTransport(config.HTTPClientConfig{})
-	if err != nil {
-		t.Fatal(err)
+	for _, input := range Resources() {
+		path := filepath.Join(goldenDir(input), "document")
+		if input.Name == r.Name {
+			path = testCase
+		}
+		h.Override(input.Endpoint, func(w http.ResponseWriter, req *http.Request) {
+			file := path + ".json"
+			if page := req.FormValue("page"); page != "" && page != "1" {
+				file = path + "." + page + ".json"
+			}
+			http.ServeFile(w, req, file)
+		})
 	}
-	client := rentalapi.New("test/1", rentalapi.Settings{
-		BaseURL: base, Transport: transport, Timeout: 10 * time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
-	})
-	log := &journalLines{}
-	rig := &rig{t: t, set: New(log.logger(), client), registry: prometheus.NewPedanticRegistry()}
-	rig.registry.MustRegister(rig.set, rig.set.State())
-	c := every(time.Minute, time.Hour, r.Name)
-	if r.Name == "servers" {
-		c.Collectors["account"] = refresh.Settings{Interval: time.Minute, MaxAge: time.Hour}
+	time.Sleep(time.Until(today))
+	err := h.set.Once(h.t.Context(), configure(time.Minute, time.Hour, names...))
+	var b strings.Builder
+	for _, line := range h.log.Take(h.t) {
+		fmt.Fprintf(&b, "# %s\n", line)
 	}
-	if err := rig.set.Once(context.Background(), c); err != nil {
-		t.Errorf("Once: %v", err)
+	if failed := strings.Contains(b.String(), "level=error"); failed != (err != nil) {
+		h.t.Errorf("Once: got error %v, and the log %s", err, b.String())
 	}
-	var invalid int64
-	for _, s := range rig.set.Status() {
-		invalid += s.Invalid
-	}
-	own := map[string]bool{}
-	for _, d := range r.Metrics {
-		own[d.Name] = true
-	}
-	out := fmt.Sprintf("# items left out: %d\n", invalid) + rig.expose(func(name string) bool { return own[name] })
-	lint(t, out)
-	return out
+	text := h.exposition(func(name string) bool { return slices.Contains(wanted, name+"{") })
+	lint(h.t, text)
+	return b.String() + text
 }
-
-// Names that INTERFACE.md promises although promlint would have others: none.
-var lintExceptions = []string{}
 
 func lint(t *testing.T, exposition string) {
 	t.Helper()
@@ -133,46 +102,44 @@ func lint(t *testing.T, exposition string) {
 		t.Errorf("promlint: %v", err)
 	}
 	for _, p := range problems {
-		if !slices.Contains(lintExceptions, p.Metric) {
-			t.Errorf("promlint: %s: %s", p.Metric, p.Text)
-		}
+		t.Errorf("promlint: %s: %s", p.Metric, p.Text)
 	}
 }
 
-// TestGoldenShowsEverything finds metrics that no golden file has.
-func TestGoldenShowsEverything(t *testing.T) {
-	for _, r := range Resources() {
-		files, err := filepath.Glob(filepath.Join("testdata", r.Name, "*.prom"))
+// TestGoldenComplete finds metrics that no golden file contains.
+func TestGoldenComplete(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.prom")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all strings.Builder
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all.Write(text)
-		}
-		for _, d := range r.Metrics {
-			if !strings.Contains(all.String(), "# TYPE "+d.Name+" "+string(d.Type)+"\n") {
-				t.Errorf("%s: no golden file has the %s %s", r.Name, d.Type, d.Name)
-			}
+		all.Write(text)
+	}
+	for _, d := range Definitions() {
+		if !strings.Contains(all.String(), fmt.Sprintf("# HELP %s %s\n# TYPE %s %s\n", d.Name, d.Help, d.Name, d.Type)) {
+			t.Errorf("no golden file contains the %s %s: add its field to a document.json", d.Type, d.Name)
 		}
 	}
 }
 
-// TestLint holds every metric of a running set against promlint, the exporter's own included.
+// TestLint checks all metrics of a running set with promlint, and that each
+// definition is exposed.
 func TestLint(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.sim.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 429, Header: http.Header{"Retry-After": {"3600"}}})
-		r.run(every(time.Minute, time.Hour))
-		r.settle()
-		out := r.expose(func(string) bool { return true })
-		lint(t, out)
-		for _, d := range append(Definitions(), rentalapi.Definitions()...) {
-			if !strings.Contains(out, "# TYPE "+d.Name+" "+string(d.Type)+"\n") {
-				t.Errorf("%s %s is not shown", d.Type, d.Name)
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.run(configure(time.Minute, time.Hour))
+		h.settle()
+		h.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 503, Header: http.Header{"Retry-After": {"3600"}}})
+		h.runFor(2 * time.Minute)
+		lint(t, h.exposition(all))
+		got := h.scrape().Families
+		for _, d := range slices.Concat(Definitions(), HealthDefinitions(), rentalapi.Definitions()) {
+			if got[d.Name].Type != string(d.Type) {
+				t.Errorf("%s: got type %q, want %q", d.Name, got[d.Name].Type, d.Type)
 			}
 		}
 	})

@@ -15,18 +15,20 @@ var (
 	collectorLast     = metric.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "the exporter", "collector", "account").SeriesPer("collector and account")
 	collectorDuration = metric.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector, including the time it waited for the rate limit.", "the exporter", "collector", "account").SeriesPer("collector and account")
 	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Configured time between two fetches of a collector.", "the configuration", "collector", "account").SeriesPer("collector and account")
+	collectorAge      = metric.Gauge("exporter_collector_answer_age_seconds", "How old the provider's last good answer was when it came; absent where the answer does not say.", "header Age, or plans meta.generated_at or Status updated_at against header Date", "collector", "account").SeriesPer("collector and account")
 	collectorInvalid  = metric.Gauge("exporter_collector_invalid_items", "Items of the last good answer that were not understood in full: dropped, or exported without a field.", "the exporter", "collector", "account").SeriesPer("collector and account")
 )
 
 // HealthDefinitions lists the metrics that every collector has.
 func HealthDefinitions() []*metric.Definition {
-	return []*metric.Definition{collectorSuccess, collectorLast, collectorDuration, collectorInterval, collectorInvalid}
+	return []*metric.Definition{collectorSuccess, collectorLast, collectorDuration, collectorInterval, collectorAge, collectorInvalid}
 }
 
 // Health is the state of one collector, for people.
 type Health struct {
 	Collector, Account string
 	Invalid            rentalapi.Invalid // of the last good answer
+	AnswerAge          *time.Duration    // how old the last good answer was when it came; nil where that is not known
 	DuplicateOf        string            // another account with the same provider account, for the collector of that id; usually empty
 	refresh.State
 }
@@ -37,8 +39,12 @@ func (s *Set) Health() []Health {
 	for _, sc := range s.snapshot() {
 		for _, src := range sc.sources {
 			h := src.health()
-			if snap, ok := src.Value(); ok && snap.facts.account != nil {
+			snap, ok := src.Value()
+			if ok && snap.facts.account != nil {
 				h.DuplicateOf = s.identities.duplicateOf(src.account)
+			}
+			if ok && snap.age.known {
+				h.AnswerAge = &snap.age.age
 			}
 			all = append(all, h)
 		}
@@ -76,6 +82,9 @@ func (h Health) addMetrics(b *metric.Builder) {
 	}
 	if !h.LastSuccess.IsZero() {
 		b.Add(collectorLast, float64(h.LastSuccess.UnixMilli())/1000, h.Collector, h.Account)
+		if h.AnswerAge != nil {
+			b.Add(collectorAge, h.AnswerAge.Seconds(), h.Collector, h.Account)
+		}
 		b.Add(collectorInvalid, float64(h.Invalid.Items), h.Collector, h.Account)
 	}
 }

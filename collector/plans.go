@@ -106,7 +106,7 @@ func plans() Resource {
 					b.Add(catalogPlans, countOf(p.Meta.Count, p.Count))
 					metric.AddOptional(b, catalogInStock, p.Meta.InStock)
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
-					return facts{}
+					return facts{producedAt: p.Meta.GeneratedAt}
 				},
 			}.fetch
 		},

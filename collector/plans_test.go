@@ -7,10 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/simulator"
 )
 
-// stock says whether a plan is in stock: yes, no, null, or that it is not in the list.
+// stock is whether a plan is in stock: yes, no, null, missing, or gone from the list.
 type stock string
 
 func stockList(s stock) []simulator.Object {
@@ -28,9 +29,9 @@ func stockList(s stock) []simulator.Object {
 	return []simulator.Object{{"id": "p", "availability": availability}}
 }
 
-// TestStockHistory shows a plan through several refreshes, one a minute: what is
-// told of it after each as in_stock, restocks, selloffs and the number of the
-// refresh in which it was last in stock.
+// TestStockHistory fetches a plan once per minute. After each fetch, it compares
+// in_stock, restocks, sellouts and the number of the fetch in which the plan was last
+// in stock.
 func TestStockHistory(t *testing.T) {
 	none := "- - - -"
 	for _, c := range []struct {
@@ -50,71 +51,66 @@ func TestStockHistory(t *testing.T) {
 		{"begins as null", []stock{"null", "yes", "no"}, []string{none, "1 0 0 #1", "0 0 1 #1"}},
 		{"appears later", []stock{"gone", "yes"}, []string{none, "1 0 0 #1"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				set := func(s stock) { r.sim.Change(func(w *simulator.World) { w.Plans = stockList(s) }) }
-				set(c.stocks[0])
-				r.run(every(time.Minute, time.Hour, "plans"))
-				var fetched []time.Time
-				var got []string
-				for i := range c.stocks {
-					set(c.stocks[i])
-					for len(r.provider.requests("/plans")) <= i {
-						synctest.Wait()
-						time.Sleep(time.Second)
-					}
-					fetched = append(fetched, r.provider.requests("/plans")[i].at)
-					got = append(got, r.stock(fetched))
+		subtest(t, c.name, func(t *testing.T, h *harness) {
+			set := func(s stock) { h.Change(func(w *simulator.World) { w.Plans = stockList(s) }) }
+			set(c.stocks[0])
+			h.run(configure(time.Minute, time.Hour, "plans"))
+			var fetched []time.Time
+			var got []string
+			for i := range c.stocks {
+				set(c.stocks[i])
+				for len(h.RequestsFor("/plans")) <= i {
+					synctest.Wait()
+					time.Sleep(time.Second)
 				}
-				same(t, "in_stock, restocks, selloffs, last", fmt.Sprintf("%q", got), fmt.Sprintf("%q", c.want))
-			})
+				fetched = append(fetched, h.RequestsFor("/plans")[i].Time)
+				got = append(got, h.stock(fetched))
+			}
+			h.assertEqual("in_stock, restocks, sellouts, last", got, c.want)
 		})
 	}
 }
 
-func (r *rig) stock(fetched []time.Time) string {
-	value := func(name string) string {
-		lines := r.samples("server_rental_" + name)
-		if len(lines) == 0 {
-			return "-"
+// stock returns the values of the plan p; the time at which it was last in stock as
+// the number of the fetch.
+func (h *harness) stock(fetched []time.Time) string {
+	value := func(d *metric.Definition) string {
+		if v, found := h.values(d)["p"]; found {
+			return fmt.Sprint(v)
 		}
-		var plan, value string
-		if _, err := fmt.Sscanf(lines[0], "{plan=%q} %s", &plan, &value); err != nil {
-			r.t.Fatalf("%s%s: %v", name, lines[0], err)
-		}
-		return value
+		return "-"
 	}
-	last := value("plan_last_in_stock_timestamp_seconds")
+	last := value(planLastInStock)
 	if i := slices.IndexFunc(fetched, func(at time.Time) bool { return fmt.Sprint(float64(at.Unix())) == last }); i >= 0 {
 		last = fmt.Sprintf("#%d", i)
 	}
-	return value("plan_in_stock") + " " + value("plan_restocks_total") + " " + value("plan_selloffs_total") + " " + last
+	return value(planInStock) + " " + value(planRestocks) + " " + value(planSellouts) + " " + last
 }
 
-// TestStockBetweenScrapes has a restock of a minute show although nobody scraped meanwhile.
+// TestStockBetweenScrapes counts a restock of a minute, during which nobody scrapes.
 func TestStockBetweenScrapes(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		set := func(s stock) { r.sim.Change(func(w *simulator.World) { w.Plans = stockList(s) }) }
+	withHarness(t, func(t *testing.T, h *harness) {
+		set := func(s stock) { h.Change(func(w *simulator.World) { w.Plans = stockList(s) }) }
 		set("no")
-		r.run(every(time.Minute, time.Hour, "plans"))
+		h.run(configure(time.Minute, time.Hour, "plans"))
 		time.Sleep(30 * time.Second)
 		set("yes")
 		time.Sleep(time.Minute)
 		set("no")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		same(t, "restocks", r.samples(planRestocks.Name), []string{`{plan="p"} 1`})
-		same(t, "selloffs", r.samples(planSelloffs.Name), []string{`{plan="p"} 1`})
-		same(t, "in stock", r.samples(planInStock.Name), []string{`{plan="p"} 0`})
+		h.assertEqual("restocks", h.values(planRestocks), map[string]float64{"p": 1})
+		h.assertEqual("sellouts", h.values(planSellouts), map[string]float64{"p": 1})
+		h.assertEqual("in stock", h.values(planInStock), map[string]float64{"p": 0})
 	})
 }
 
-// TestStockHistoryIsBounded has a provider make up new plans without an end.
-func TestStockHistoryIsBounded(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
+// TestStockHistoryBounded has other plans in each answer.
+func TestStockHistoryBounded(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
 		round := 0
-		invent := func() {
-			r.sim.Change(func(w *simulator.World) {
+		replacePlans := func() {
+			h.Change(func(w *simulator.World) {
 				w.Plans = nil
 				for i := range 1500 {
 					w.Plans = append(w.Plans, simulator.Object{"id": fmt.Sprintf("p-%d-%d", round, i), "availability": simulator.Object{"in_stock": true}})
@@ -122,14 +118,43 @@ func TestStockHistoryIsBounded(t *testing.T) {
 			})
 			round++
 		}
-		invent()
-		r.run(every(time.Minute, time.Hour, "plans"))
+		replacePlans()
+		h.run(configure(time.Minute, time.Hour, "plans"))
 		synctest.Wait()
-		same(t, "counters at first", len(r.samples(planRestocks.Name)), 1500)
-		invent()
+		h.assertEqual("counters at first", len(h.values(planRestocks)), 1500)
+		replacePlans()
 		time.Sleep(70 * time.Second)
 		synctest.Wait()
-		same(t, "plans later", len(r.samples(planInStock.Name)), 1500)
-		same(t, "counters later", len(r.samples(planRestocks.Name)), mostItems-1500)
+		h.assertEqual("plans later", len(h.values(planInStock)), 1500)
+		h.assertEqual("counters later", len(h.values(planRestocks)), maxItems-1500)
+	})
+}
+
+// TestStockCountersCreated: the counters of a plan start when it was first seen, so
+// that a first restock is an increase.
+func TestStockCountersCreated(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		set := func(s stock) { h.Change(func(w *simulator.World) { w.Plans = stockList(s) }) }
+		set("gone")
+		h.run(configure(time.Minute, time.Hour, "plans"))
+		h.runFor(30 * time.Second)
+		set("no")
+		h.runFor(time.Minute)
+		seen := h.RequestsFor("/plans")[1].Time.UTC().Truncate(time.Millisecond)
+		set("yes")
+		h.runFor(5 * time.Minute)
+		h.publisher.Publish()
+		families, err := h.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := map[string]time.Time{}
+		for _, f := range families {
+			if f.GetName() == planRestocks.Name || f.GetName() == planSellouts.Name {
+				created[f.GetName()] = f.GetMetric()[0].GetCounter().GetCreatedTimestamp().AsTime()
+			}
+		}
+		h.assertEqual("created", created, map[string]time.Time{planRestocks.Name: seen, planSellouts.Name: seen})
+		h.assertEqual("restocks", h.values(planRestocks), map[string]float64{"p": 1})
 	})
 }

@@ -41,13 +41,15 @@ type snapshot struct {
 	metrics []prometheus.Metric
 	invalid rentalapi.Invalid
 	facts   facts
+	age     answerAge
 }
 
 // facts are what derived metrics and pages read of a snapshot. Each resource sets its
 // own field.
 type facts struct {
-	account *accountFacts
-	servers *serverList
+	account    *accountFacts
+	servers    *serverList
+	producedAt *timestamp // when the provider made the answer, as it says in the answer
 }
 
 // Resources returns all resources, in the order in which they are documented.
@@ -82,6 +84,7 @@ func (l list[T, M]) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.B
 	if l.listMetrics != nil {
 		s.facts = l.listMetrics(b, page)
 	}
+	s.age = newAnswerAge(page.Answer, s.facts.producedAt)
 	return s.build(b)
 }
 

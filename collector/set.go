@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -42,6 +43,9 @@ type Account struct {
 // accountStagger is the time between the starts of two accounts' collectors.
 const accountStagger = 20 * time.Millisecond
 
+// maxOrigin spreads the phases of accounts: longer than the intervals that they use.
+const maxOrigin = time.Hour
+
 // Set is all collectors of the process.
 type Set struct {
 	// TokenPollInterval is the time from one comparison of the accounts' tokens with
@@ -75,6 +79,7 @@ type scope struct {
 	api      *rentalapi.Scope
 	sources  []*source // in the order of the resources
 	stopPoll context.CancelFunc
+	origin   time.Time // of the grid on which an account's collectors fetch
 }
 
 // source is one collector of one scope.
@@ -84,8 +89,10 @@ type source struct {
 	account  string
 	tried    atomic.Bool
 	invalid  atomic.Pointer[rentalapi.Invalid] // of the last good answer
-	stop     context.CancelFunc
-	logger   stateLogger
+	// incomplete is whether the newest answer that could be read was incomplete.
+	incomplete atomic.Bool
+	stop       context.CancelFunc
+	logger     stateLogger
 }
 
 // New returns a set without collectors and adds its groups to the publisher;
@@ -94,6 +101,7 @@ func New(logger log.Logger, client *rentalapi.Client, publisher *exposition.Publ
 	s := &Set{
 		TokenPollInterval: 5 * time.Second,
 		logger:            logger, client: client, resources: Resources(), scopes: map[string]*scope{},
+		identities: identities{logger: logger, byID: map[string][]string{}},
 	}
 	s.groups = s.addGroups(publisher)
 	return s
@@ -200,6 +208,7 @@ func (s *Set) reconcile(c Config) []addedSources {
 		sc := old[a.Name]
 		if sc == nil || sc.identity != a.Identity {
 			sc = &scope{account: a.Name, identity: a.Identity, api: s.client.Scope(a.Name, a.Token), stopPoll: func() {}}
+			sc.origin = time.Now().Add(-rand.N(maxOrigin)) // accounts do not stay in step
 		}
 		if sources := s.adjust(sc, c.Collectors); len(sources) > 0 {
 			added = append(added, addedSources{sc, sources})
@@ -254,16 +263,30 @@ func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *sour
 		if ctx.Err() != nil || errors.Is(err, refresh.ErrIncomplete) {
 			return snapshot{}, err
 		}
+		if errors.Is(err, metric.ErrLimitReached) {
+			err = sc.api.TooLarge(r.Endpoint, err)
+		}
 		err = withHint(err)
-		if err == nil {
+		var failure *rentalapi.Error
+		switch {
+		case err == nil:
 			src.invalid.Store(&snap.invalid)
 			if a := snap.facts.account; a != nil {
 				s.identities.record(sc.account, a.id)
 			}
+			src.incomplete.Store(false)
+		case errors.As(err, &failure) && failure.Reason == rentalapi.Incomplete:
+			src.incomplete.Store(true)
 		}
 		src.logger.record(snap.invalid, err)
 		return snap, err
 	})
+	src.PhaseOf = func(snap snapshot, began time.Time) refresh.Phase {
+		if r.Account {
+			return grid(sc.origin, src.State().Interval, began)
+		}
+		return snap.age.phase(r.MinInterval)
+	}
 	src.OnUpdate = func() { s.groups.changed(r.Name) }
 	src.OnAttempt = func() {
 		src.tried.Store(true) // after the groups were marked as changed

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,564 +15,552 @@ import (
 	"time"
 
 	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestSnapshotsAge has everything fail after a good start: the data stay until
-// max_age has passed since they were fetched, then vanish, and return.
-func TestSnapshotsAge(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
+// accountResources returns the resources that are fetched with a token.
+func accountResources() []Resource {
+	var list []Resource
+	for _, r := range Resources() {
+		if r.Account {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// requestsPer returns a number of requests for each endpoint.
+func requestsPer(public, account int) map[string]int {
+	counts := map[string]int{}
+	for _, r := range Resources() {
+		n := public
+		if r.Account {
+			n = account
+		}
+		if n > 0 {
+			counts[r.Endpoint] = n
+		}
+	}
+	return counts
+}
+
+// TestMaxAge lets all requests fail after a good start: the data are kept until
+// max_age has passed since they were fetched.
+func TestMaxAge(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
 		const maxAge = 10 * time.Minute
-		r.run(every(time.Minute, maxAge))
-		time.Sleep(30 * time.Second)
-		synctest.Wait()
-		want := r.data()
-		fetched := r.samples(collectorLast.Name)
-		heal := r.sim.Inject(simulator.Fault{Kind: simulator.Drop})
+		h.run(configure(time.Minute, maxAge))
+		h.runFor(30 * time.Second)
+		want, fetched := h.data(), h.values(collectorLast)
+		repair := h.Inject(simulator.Fault{Kind: simulator.Drop})
 
-		time.Sleep(maxAge - 30*time.Second) // exactly max_age after the first fetch
+		time.Sleep(maxAge - 30*time.Second - time.Millisecond)
 		synctest.Wait()
-		same(t, "data within max_age", r.data(), want)
-		same(t, "collector_success", r.samples(collectorSuccess.Name), successes(names()...))
-		same(t, "last success", r.samples(collectorLast.Name), fetched)
+		h.assertEqual("data just before max_age", h.data(), want)
+		h.assertSuccess(nil, Resources()...)
+		h.assertEqual("last success", h.values(collectorLast), fetched)
 
-		time.Sleep(100 * time.Millisecond) // accounts begin a little later
+		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
-		same(t, "data after max_age", r.data(), "")
-		same(t, "collector_success", r.samples(collectorSuccess.Name), successes(names()...))
-		same(t, "last success", r.samples(collectorLast.Name), fetched)
-		same(t, "invalid items", r.samples(collectorInvalid.Name), invalids("", 0))
+		h.assertEqual("data after max_age", h.data(), map[string]float64{})
+		h.assertSuccess(nil, Resources()...)
+		h.assertEqual("last success", h.values(collectorLast), fetched)
+		h.assertEqual("invalid_items", len(h.values(collectorInvalid)), len(Resources()))
 
-		heal()
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		same(t, "data after recovery", r.data(), want)
-		same(t, "collector_success", r.samples(collectorSuccess.Name), successes())
-		same(t, "intervals", len(r.samples(collectorInterval.Name)), len(names()))
+		repair()
+		h.runFor(2 * time.Minute)
+		h.assertEqual("data after recovery", h.data(), want)
+		h.assertSuccess(nil)
+		intervals := map[string]float64{}
+		for _, r := range Resources() {
+			intervals[r.Name+" "+accountOf(r)] = 60
+		}
+		h.assertEqual("intervals", h.values(collectorInterval), intervals)
 	})
 }
 
-func names() []string {
-	var all []string
-	for _, r := range Resources() {
-		all = append(all, r.Name)
+// withLabel returns the series with a label.
+func withLabel(data map[string]float64, label string) map[string]float64 {
+	found := maps.Clone(data)
+	for series := range without(data, label) {
+		delete(found, series)
 	}
-	return all
+	return found
 }
 
-// TestScrapeWaitsForNothing scrapes while every request hangs. In a bubble any
-// wait would let time pass.
-func TestScrapeWaitsForNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.run(every(time.Minute, 10*time.Minute))
-		r.settle()
-		want := r.data()
-		r.sim.Inject(simulator.Fault{Kind: simulator.Hang})
-		asked, busy := 0, 0
+// TestScrapeDoesNotWait scrapes while requests hang: no time passes in a scrape, and
+// it causes no request.
+func TestScrapeDoesNotWait(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.run(configure(time.Minute, 10*time.Minute))
+		h.settle()
+		want := h.data()
+		h.Inject(simulator.Fault{Kind: simulator.Hang})
+		hanging := 0
 		for range 120 {
 			time.Sleep(time.Second)
-			asked = len(r.provider.requests(""))
-			before := time.Now()
-			same(t, "data", r.data(), want)
-			if waited := time.Since(before); waited > 0 {
-				t.Fatalf("scrape waited %v", waited)
-			}
-			same(t, "requests made by a scrape", len(r.provider.requests(""))-asked, 0)
-			if slices.ContainsFunc(r.set.Status(), func(s Status) bool { return s.Next.IsZero() }) {
-				busy++
+			requests, began := len(h.Requests()), time.Now()
+			h.assertEqual("data", h.data(), want)
+			h.assertEqual("duration and requests of a scrape", []any{time.Since(began), len(h.Requests())}, []any{time.Duration(0), requests})
+			if !h.Idle() {
+				hanging++
 			}
 		}
-		if busy == 0 {
-			t.Error("no scrape came while requests were hanging")
+		if hanging == 0 {
+			t.Error("no scrape while requests hang")
 		}
 	})
 }
 
-// TestReady is ready when the last collector has been tried.
 func TestReady(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.sim.Inject(simulator.Fault{Path: "/servers", Kind: simulator.Delay, Delay: 4 * time.Second, Times: 1})
-		r.sim.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 500})
-		same(t, "before Apply", r.set.Ready(), true) // nothing is enabled yet
-		r.fresh()
-		c := every(time.Minute, 10*time.Minute)
-		r.run(c)
+	withHarness(t, func(_ *testing.T, h *harness) {
+		h.Inject(simulator.Fault{Path: "/servers", Kind: simulator.Delay, Delay: 4 * time.Second, Times: 1})
+		h.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 500})
+		ready := func() bool {
+			synctest.Wait()
+			h.publisher.Publish()
+			return h.set.Ready()
+		}
+		h.assertEqual("before a configuration", ready(), false)
+		c := configure(time.Minute, 10*time.Minute)
+		h.run(c)
 		time.Sleep(3 * time.Second)
-		synctest.Wait()
-		same(t, "while servers are under way", r.set.Ready(), false)
+		h.assertEqual("while servers are fetched", ready(), false)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		same(t, "tried, though plans failed", r.set.Ready(), true)
-		c.Accounts = append(c.Accounts, accountOf("other", otherToken))
-		r.run(c)
-		same(t, "with a new account", r.set.Ready(), true)
+		h.assertEqual("before the outcome is published", h.set.Ready(), false)
+		h.assertEqual("all were tried, and plans failed", ready(), true)
+		h.run(c.withLab())
+		h.assertEqual("with a new account", ready(), true)
 	})
 }
 
-// TestApply changes the configuration of a running set, 30 seconds after its first
-// refresh and 30 seconds before its second.
-func TestApply(t *testing.T) {
-	public := func(c Config, f func(*refresh.Settings)) Config {
-		next := c
-		next.Collectors = map[string]refresh.Settings{}
-		for name, s := range c.Collectors {
-			f(&s)
-			next.Collectors[name] = s
+// TestApplyConfig changes the configuration of a running set, 30 seconds after its
+// first fetch and 30 seconds before its second.
+func TestApplyConfig(t *testing.T) {
+	change := func(f func(*refresh.Settings)) func(Config) Config {
+		return func(c Config) Config {
+			next := c
+			next.Collectors = map[string]refresh.Settings{}
+			for name, s := range c.Collectors {
+				f(&s)
+				next.Collectors[name] = s
+			}
+			return next
 		}
-		return next
 	}
-	other := accountOf("other", otherToken)
+	const lab, third = `account="lab"`, `account="third"`
+	plansGone := families(plans())
 	for _, c := range []struct {
-		name   string
-		change func(Config) Config
-		asked  map[string]int // within ten seconds
-		data   string         // "same", "gone", or what has changed about the account other
+		name     string
+		change   func(Config) Config
+		requests map[string]int // within ten seconds
+		want     func(before map[string]float64) map[string]float64
 	}{
-		{"nothing", func(c Config) Config { return c }, map[string]int{}, "same"},
-		{"an account more", func(c Config) Config {
-			c.Accounts = append(slices.Clone(c.Accounts), accountOf("third", "token-of-third"))
-			return c
-		}, map[string]int{"/account": 1, "/topups": 1, "/transactions": 1, "/configurations": 1, "/ssh-keys": 1, "/servers": 1}, "third too"},
-		{"an account less", func(c Config) Config { c.Accounts = c.Accounts[:1]; return c }, map[string]int{}, "without other"},
+		{"nothing", func(c Config) Config { return c }, requestsPer(0, 0), nil},
 		{"accounts in another order", func(c Config) Config {
-			c.Accounts = []Account{other, c.Accounts[0]}
+			c.Accounts = []Account{c.Accounts[1], c.Accounts[0]}
 			return c
-		}, map[string]int{}, "same"},
+		}, requestsPer(0, 0), nil},
+		{"same token from a new function", func(c Config) Config {
+			c.Accounts = c.Accounts[:1]
+			return c.withLab()
+		}, requestsPer(0, 0), nil},
+		{"longer interval", change(func(s *refresh.Settings) { s.Interval = time.Hour }), requestsPer(0, 0), nil},
+		{"shorter interval", change(func(s *refresh.Settings) { s.Interval = 5 * time.Second }), requestsPer(2, 4), nil},
 		{"another token source", func(c Config) Config {
-			changed := other
-			changed.Identity = "another file"
-			c.Accounts = []Account{c.Accounts[0], changed}
+			c.Accounts[1].Identity = "another file"
 			return c
-		}, map[string]int{"/account": 1, "/topups": 1, "/transactions": 1, "/configurations": 1, "/ssh-keys": 1, "/servers": 1}, "same"},
-		{"the same token from a new function", func(c Config) Config {
-			c.Accounts = []Account{c.Accounts[0], accountOf("other", otherToken)}
-			return c
-		}, map[string]int{}, "same"},
-		{"a collector less", func(c Config) Config {
-			c = public(c, func(*refresh.Settings) {})
+		}, requestsPer(0, 1), nil},
+		{"another API", func(c Config) Config { c.API = "another"; return c }, requestsPer(1, 2), nil},
+		{
+			"shorter max_age", change(func(s *refresh.Settings) { s.MaxAge = 20 * time.Second }), requestsPer(0, 0),
+			func(map[string]float64) map[string]float64 { return map[string]float64{} },
+		},
+		{
+			"an account removed", func(c Config) Config { c.Accounts = c.Accounts[:1]; return c }, requestsPer(0, 0),
+			func(before map[string]float64) map[string]float64 { return without(before, lab) },
+		},
+		{"a collector removed", func(c Config) Config {
+			c = change(func(*refresh.Settings) {})(c)
 			delete(c.Collectors, "plans")
 			return c
-		}, map[string]int{}, "without plans"},
-		{"another interval", func(c Config) Config {
-			return public(c, func(s *refresh.Settings) { s.Interval = time.Hour })
-		}, map[string]int{}, "same"},
-		{"a shorter interval", func(c Config) Config {
-			return public(c, func(s *refresh.Settings) { s.Interval = 5 * time.Second })
-		}, map[string]int{
-			"/plans": 2, "/locations": 2, "/os": 2, "/status": 2,
-			"/account": 4, "/topups": 4, "/transactions": 4, "/configurations": 4, "/ssh-keys": 4, "/servers": 4,
-		}, "same"},
-		{"a shorter max_age", func(c Config) Config {
-			return public(c, func(s *refresh.Settings) { s.MaxAge = 20 * time.Second })
-		}, map[string]int{}, "gone"},
-		{"another API", func(c Config) Config { c.API = "another"; return c }, map[string]int{
-			"/plans": 1, "/locations": 1, "/os": 1, "/status": 1,
-			"/account": 2, "/topups": 2, "/transactions": 2, "/configurations": 2, "/ssh-keys": 2, "/servers": 2,
-		}, "same"},
+		}, requestsPer(0, 0), func(before map[string]float64) map[string]float64 { return without(before, plansGone...) }},
+		{"an account added", func(c Config) Config {
+			c.Accounts = append(c.Accounts, testAccount("third", "secret-third"))
+			return c
+		}, requestsPer(0, 1), func(before map[string]float64) map[string]float64 {
+			after := maps.Clone(before)
+			for series, v := range withLabel(before, lab) {
+				after[strings.ReplaceAll(series, lab, third)] = v
+			}
+			return after
+		}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.sim.Change(func(w *simulator.World) {
-					w.Accounts[otherToken] = simulator.ExampleAccount("other", time.Now())
-					w.Accounts["token-of-third"] = simulator.ExampleAccount("third", time.Now())
-				})
-				before := every(time.Minute, 10*time.Minute)
-				before.Accounts = append(before.Accounts, other)
-				r.run(before)
-				time.Sleep(30 * time.Second)
-				r.settle()
-				was, asked := r.data(), len(r.provider.requests(""))
-
-				r.run(c.change(before))
-				at := r.data() // at once: what was there stays
-				time.Sleep(10*time.Second + 500*time.Millisecond)
-				synctest.Wait()
-				same(t, "requests", r.provider.paths(asked), c.asked)
-				is := r.data()
-				switch c.data {
-				case "same":
-					same(t, "data", is, was)
-				case "gone":
-					same(t, "data", is, "")
-				case "third too":
-					same(t, "data at once", lacking(at, `account="third"`), was)
-					same(t, "data of the others", lacking(is, `account="third"`), was)
-					same(t, "series of the new one", strings.Count(is, `account="third"`), strings.Count(is, `account="other"`))
-				case "without other":
-					same(t, "data", at, lacking(was, `account="other"`))
-					same(t, "data later", is, at)
-					same(t, "states", strings.Count(r.expose(func(string) bool { return true }), `account="other"`), 0)
-				case "without plans":
-					gone := []string{}
-					for _, d := range plans().Metrics {
-						gone = append(gone, d.Name)
-					}
-					same(t, "data", is, without(was, gone...))
-					same(t, "states", slices.Contains(r.samples(collectorSuccess.Name), `{account="",collector="plans"} 1`), false)
+		subtest(t, c.name, func(_ *testing.T, h *harness) {
+			h.Change(func(w *simulator.World) { w.Accounts["secret-third"] = simulator.ExampleAccount("lab", time.Now()) })
+			before := configure(time.Minute, 10*time.Minute).withLab()
+			h.run(before)
+			h.runFor(30 * time.Second)
+			old, requests := h.data(), len(h.Requests())
+			want := old
+			if c.want != nil {
+				want = c.want(old)
+			}
+			next := c.change(before)
+			h.run(next)
+			for series := range old { // at once, and not only after the next fetch
+				if _, wanted := want[series]; !wanted && h.data()[series] != 0 {
+					h.t.Errorf("still exposed: %s", series)
+					break
 				}
-				same(t, "log", r.log.take(t), "[]")
-			})
+			}
+			time.Sleep(10*time.Second + 500*time.Millisecond)
+			synctest.Wait()
+			h.assertEqual("requests", h.CountByPath(requests), c.requests)
+			h.assertEqual("data", h.data(), want)
+			collectors := map[string]float64{}
+			for _, r := range Resources() {
+				for _, a := range append([]Account{{}}, next.Accounts...) {
+					if _, enabled := next.Collectors[r.Name]; enabled && r.Account == (a.Name != "") {
+						collectors[strings.TrimSpace(r.Name+" "+a.Name)] = 1
+					}
+				}
+			}
+			h.assertEqual("collector_success", h.scrape().CollectorSuccess(), collectors)
+			h.assertLog()
 		})
 	}
 }
 
-// TestApplyEnds counts what is asked for in eight minutes after a change: once a
-// minute what is still wanted, and nothing else.
-func TestApplyEnds(t *testing.T) {
-	before := func() Config {
-		c := every(time.Minute, 10*time.Minute, "plans", "status", "account", "servers")
-		c.Accounts = append(c.Accounts, accountOf("other", otherToken))
-		return c
-	}
-	all := []string{"/account main", "/account other", "/plans ", "/servers main", "/servers other", "/status "}
+// TestApplyConfigStops counts the requests of eight minutes after a change: one per
+// minute for each collector that is still enabled.
+func TestApplyConfigStops(t *testing.T) {
+	names := []string{"plans", "status", "account", "servers"}
+	everything := []string{"/account main", "/account lab", "/plans ", "/servers main", "/servers lab", "/status "}
 	for _, c := range []struct {
 		name   string
 		change func(*Config)
 		want   []string
 	}{
-		{"nothing", func(*Config) {}, all},
-		{"an account less", func(c *Config) { c.Accounts = c.Accounts[:1] }, []string{"/account main", "/plans ", "/servers main", "/status "}},
+		{"nothing", func(*Config) {}, everything},
+		{"an account removed", func(c *Config) { c.Accounts = c.Accounts[:1] }, []string{"/account main", "/plans ", "/servers main", "/status "}},
 		{"no accounts", func(c *Config) { c.Accounts = nil }, []string{"/plans ", "/status "}},
-		{"collectors less", func(c *Config) { delete(c.Collectors, "plans"); delete(c.Collectors, "servers") }, []string{"/account main", "/account other", "/status "}},
-		{"another token source", func(c *Config) { c.Accounts[1].Identity = "another" }, all},
-		{"another API", func(c *Config) { c.API = "another" }, all},
+		{"collectors removed", func(c *Config) { delete(c.Collectors, "plans"); delete(c.Collectors, "servers") }, []string{"/account main", "/account lab", "/status "}},
+		{"another token source", func(c *Config) { c.Accounts[1].Identity = "another" }, everything},
+		{"another API", func(c *Config) { c.API = "another" }, everything},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.sim.Change(func(w *simulator.World) { w.Accounts[otherToken] = simulator.ExampleAccount("other", time.Now()) })
-				r.run(before())
-				time.Sleep(30 * time.Second)
-				next := before()
-				c.change(&next)
-				r.run(next)
-				time.Sleep(2 * time.Minute)
-				asked := len(r.provider.requests(""))
-				time.Sleep(8 * time.Minute)
-				synctest.Wait()
-				counts := map[string]int{}
-				for _, a := range r.provider.requests("")[asked:] {
-					counts[a.path+" "+map[string]string{mainToken: "main", otherToken: "other"}[a.token]]++
-				}
-				want := map[string]int{}
-				for _, key := range c.want {
-					want[key] = 8
-				}
-				same(t, "requests", counts, want)
-			})
+		subtest(t, c.name, func(_ *testing.T, h *harness) {
+			h.run(configure(time.Minute, 10*time.Minute, names...).withLab())
+			time.Sleep(30 * time.Second)
+			next := configure(time.Minute, 10*time.Minute, names...).withLab()
+			c.change(&next)
+			h.run(next)
+			time.Sleep(2 * time.Minute)
+			since := len(h.Requests())
+			time.Sleep(8 * time.Minute)
+			synctest.Wait()
+			counts, want := map[string]int{}, map[string]int{}
+			for _, r := range h.Requests()[since:] {
+				counts[r.Path+" "+map[string]string{simtest.MainToken: "main", simtest.LabToken: "lab"}[r.Token]]++
+			}
+			for _, key := range c.want {
+				want[key] = 8
+			}
+			h.assertEqual("requests", counts, want)
 		})
 	}
 }
 
-// lacking removes the samples that contain a text.
-func lacking(exposition, text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(exposition) {
-		if !strings.Contains(line, text) {
-			b.WriteString(line)
-		}
-	}
-	return b.String()
-}
-
-// TestApplyKeepsTheSchedule refreshes at the old time where a longer interval came
-// in between, and at the new interval from then on.
-func TestApplyKeepsTheSchedule(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.run(every(time.Minute, time.Hour, "plans"))
+// TestApplyConfigKeepsSchedule makes the interval longer: the next fetch comes when it
+// was due, and later ones at the new interval.
+func TestApplyConfigKeepsSchedule(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		h.run(configure(time.Minute, time.Hour, "plans"))
 		time.Sleep(30 * time.Second)
-		due := r.set.Status()[0].Next
-		r.run(every(10*time.Minute, time.Hour, "plans"))
+		due := h.set.Health()[0].Next
+		h.run(configure(10*time.Minute, time.Hour, "plans"))
 		synctest.Wait()
-		same(t, "next", r.set.Status()[0].Next, due)
+		h.assertEqual("next", h.set.Health()[0].Next, due)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		var at []time.Duration
-		for _, a := range r.provider.requests("/plans")[1:] {
-			at = append(at, a.at.Sub(due))
+		var at, want []time.Duration
+		for i, r := range h.Requests()[1:] {
+			at, want = append(at, r.Time.Sub(due)), append(want, time.Duration(i)*10*time.Minute)
 		}
-		same(t, "requests after the second was due", at, []time.Duration{0, 10 * time.Minute, 20 * time.Minute, 30 * time.Minute, 40 * time.Minute, 50 * time.Minute})
+		h.assertEqual("requests after the second was due", at, want)
+		h.assertEqual("number of requests", len(at), 6)
 	})
 }
 
-// TestAccountsBegin a little apart.
-func TestAccountsBegin(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		c := every(time.Minute, time.Hour, "servers", "plans")
+func TestAccountStagger(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		c := configure(time.Minute, time.Hour, "servers", "plans")
 		for i := range 3 {
-			c.Accounts = append(c.Accounts, accountOf(fmt.Sprintf("other-%d", i), mainToken))
+			c.Accounts = append(c.Accounts, testAccount(fmt.Sprintf("other-%d", i), simtest.MainToken))
 		}
-		began := time.Now()
-		r.run(c)
-		time.Sleep(time.Second)
-		synctest.Wait()
+		h.run(c)
+		h.runFor(time.Second)
 		var at []time.Duration
-		for _, a := range r.provider.requests("") {
-			at = append(at, a.at.Sub(began))
+		for _, r := range h.Requests() {
+			at = append(at, r.Time.Sub(start))
 		}
-		same(t, "first requests", at, []time.Duration{0, accountStagger, 2 * accountStagger, 3 * accountStagger, 4 * accountStagger})
+		h.assertEqual("first requests", at, []time.Duration{0, accountStagger, 2 * accountStagger, 3 * accountStagger, 4 * accountStagger})
 	})
 }
 
-// TestTokenFileChanges has the token of a failing account replaced in its file.
+// TestTokenFileChanges replaces the token of a failing account in its file.
 func TestTokenFileChanges(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
+	withHarness(t, func(t *testing.T, h *harness) {
 		file := filepath.Join(t.TempDir(), "token")
-		write := func(token string) {
-			t.Helper()
-			if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		c := every(5*time.Minute, time.Hour)
+		c := configure(5*time.Minute, time.Hour)
 		c.Accounts = []Account{{Name: "main", Identity: file, Token: func() (string, error) {
 			b, err := os.ReadFile(file)
 			return string(b), err
 		}}}
-		write(otherToken) // unknown to the provider
-		r.run(c)
-		time.Sleep(3 * time.Minute)
-		r.settle()
-		same(t, "collector_success", r.samples(collectorSuccess.Name), successes("account", "topups", "transactions", "configurations", "ssh_keys", "servers"))
-		var lines []logLine
-		for _, res := range Resources() {
-			if res.Account {
-				lines = append(lines, fails(res, "status 401: invalid_token"))
+		changed := logLine{"level=info", `msg="token changed" account=main`}
+		linesOf := func(line func(Resource) logLine) (lines []logLine) {
+			for _, r := range accountResources() {
+				lines = append(lines, line(r))
 			}
+			return lines
 		}
-		sameLog(t, r.log.take(t), lines...)
+		simtest.WriteFile(t, file, "secret-unknown")
+		h.run(c)
+		h.runFor(3 * time.Minute)
+		h.assertSuccess(nil, accountResources()...)
+		h.assertLog(linesOf(func(r Resource) logLine { return failed(r, "status 401: invalid_token") })...)
 
-		asked := len(r.provider.requests(""))
-		write(mainToken)
-		time.Sleep(tokenPoll + time.Second)
-		synctest.Wait()
-		same(t, "collector_success within 6 seconds", r.samples(collectorSuccess.Name), successes())
-		same(t, "requests", r.provider.paths(asked), map[string]int{"/account": 1, "/topups": 1, "/transactions": 1, "/configurations": 1, "/ssh-keys": 1, "/servers": 1})
-		lines = []logLine{{"level=info", `msg="token changed" account=main`}}
-		for _, res := range Resources() {
-			if res.Account {
-				lines = append(lines, logLine{"level=info", named(res), `msg="collector works again"`})
-			}
+		poll := func() map[string]int {
+			since := len(h.Requests())
+			time.Sleep(h.set.TokenPollInterval + time.Second)
+			synctest.Wait()
+			return h.CountByPath(since)
 		}
-		sameLog(t, r.log.take(t), lines...)
+		simtest.WriteFile(t, file, simtest.MainToken)
+		h.assertEqual("requests with the new token", poll(), requestsPer(0, 1))
+		h.assertSuccess(nil)
+		h.assertLog(append(linesOf(recovered), changed)...)
 
-		// A working account asks nothing more when its token changes.
-		r.sim.Change(func(w *simulator.World) { w.Accounts[otherToken] = w.Accounts[mainToken] })
-		asked = len(r.provider.requests(""))
-		write(otherToken)
-		time.Sleep(tokenPoll + time.Second)
-		synctest.Wait()
-		same(t, "requests of a working account", r.provider.paths(asked), map[string]int{})
-		sameLog(t, r.log.take(t), logLine{"level=info", `msg="token changed" account=main`})
+		simtest.WriteFile(t, file, simtest.LabToken)
+		h.assertEqual("requests of an account without failures", poll(), map[string]int{})
+		h.assertLog(changed)
 
-		// A token that cannot be read is a failing collector with data.
-		want := r.data()
+		h.runFor(6 * time.Minute) // all are fetched with the token of lab
+		want := h.data()
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
-		asked = len(r.provider.requests(""))
-		time.Sleep(10 * time.Minute)
-		r.settle()
-		same(t, "data without a token", r.data(), want)
-		same(t, "collector_success without a token", r.samples(collectorSuccess.Name), successes("account", "topups", "transactions", "configurations", "ssh_keys", "servers"))
-		for _, a := range r.provider.requests("")[asked:] {
-			if a.path == "/account" || a.path == "/servers" {
-				t.Errorf("%s was asked without a token", a.path)
+		since := len(h.Requests())
+		h.runFor(10 * time.Minute)
+		h.assertEqual("data without a token", h.data(), want)
+		h.assertSuccess(nil, accountResources()...)
+		for _, r := range h.Requests()[since:] {
+			for _, a := range accountResources() {
+				if r.Path == a.Endpoint {
+					t.Errorf("request for %s without a token", r.Path)
+				}
 			}
 		}
 	})
 }
 
-// TestTwoAccounts has one of two accounts fail: each keeps its own data and state.
+// TestUnreadableToken returns a token together with an error, which is logged alone.
+func TestUnreadableToken(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		var readable atomic.Bool
+		c := configure(time.Minute, time.Hour, "servers")
+		c.Accounts[0].Token = func() (string, error) {
+			if !readable.Load() {
+				return simtest.MainToken, errors.New("permission denied")
+			}
+			return simtest.MainToken, nil
+		}
+		rejected := func() map[string]float64 {
+			return h.scrape().WithPrefix("server_rental_exporter_api_token_rejected{")
+		}
+		h.run(c)
+		h.runFor(3 * time.Minute)
+		h.assertEqual("requests", len(h.Requests()), 0)
+		h.assertLog(failed(servers(), "permission denied"))
+		h.assertEqual("token_rejected", rejected(), map[string]float64{`server_rental_exporter_api_token_rejected{account="main"}`: 1})
+		readable.Store(true)
+		h.runFor(2 * time.Minute)
+		h.assertEqual("token_rejected", rejected(), map[string]float64{`server_rental_exporter_api_token_rejected{account="main"}`: 0})
+		h.assertEqual("collector_success", h.scrape().CollectorSuccess(), map[string]float64{"servers main": 1})
+	})
+}
+
+// TestTwoAccounts lets one of two accounts fail: each has its own data and state, and
+// tokens are sent for their own account only.
 func TestTwoAccounts(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.sim.Change(func(w *simulator.World) {
-			w.Accounts[otherToken] = simulator.ExampleAccount("other", time.Now())
-		})
-		c := every(time.Minute, 10*time.Minute)
-		c.Accounts = append(c.Accounts, accountOf("other", otherToken))
-		want := r.once(c)
-		r.fresh()
-		r.sim.Inject(simulator.Fault{Token: otherToken, Kind: simulator.Respond, Status: 401})
-		r.run(c)
-		time.Sleep(3 * time.Minute)
-		r.settle()
-		same(t, "data", r.data(), dropEmptyFamilies(lacking(want, `account="other"`)))
-		same(t, "series of main", strings.Count(want, `account="main"`) > 50, true)
-		for _, s := range r.samples(collectorSuccess.Name) {
-			ok := strings.HasSuffix(s, " 1")
-			if strings.Contains(s, `account="other"`) == ok {
-				t.Errorf("collector_success%s", s)
-			}
+	withHarness(t, func(t *testing.T, h *harness) {
+		c := configure(time.Minute, 10*time.Minute).withLab()
+		want := h.once(c)
+		h.reset()
+		h.Inject(simulator.Fault{Token: simtest.LabToken, Kind: simulator.Respond, Status: 401})
+		h.run(c)
+		h.runFor(3 * time.Minute)
+		h.assertEqual("data", h.data(), without(want, `account="lab"`))
+		success := perCollector(1, 1)
+		for _, r := range accountResources() {
+			success[r.Name+" lab"] = 0
 		}
-		for _, a := range r.provider.requests("") {
-			path := a.path
-			switch {
-			case slices.Contains([]string{"/plans", "/locations", "/os", "/status"}, path) && a.token != "":
-				t.Errorf("%s was asked with a token", path)
-			case slices.Contains([]string{"/account", "/servers"}, path) && a.token != mainToken && a.token != otherToken:
-				t.Errorf("%s was asked with the token %q", path, a.token)
+		h.assertEqual("collector_success", h.scrape().CollectorSuccess(), success)
+		tokens := map[string]map[string]bool{}
+		for _, r := range h.Requests() {
+			if tokens[r.Path] == nil {
+				tokens[r.Path] = map[string]bool{}
 			}
+			tokens[r.Path][r.Token] = true
 		}
-		same(t, "lines logged", len(r.log.take(t)), 6)
+		for _, r := range Resources() {
+			want := map[string]bool{"": true}
+			if r.Account {
+				want = map[string]bool{simtest.MainToken: true, simtest.LabToken: true}
+			}
+			h.assertEqual("tokens sent to "+r.Endpoint, tokens[r.Endpoint], want)
+		}
+		h.assertEqual("lines logged", len(h.log.Take(t)), len(accountResources()))
 	})
 }
 
-// dropEmptyFamilies removes the headers of families that have no sample left.
-func dropEmptyFamilies(exposition string) string {
-	var out, header []string
-	for line := range strings.Lines(exposition) {
-		switch {
-		case strings.HasPrefix(line, "# HELP"):
-			header = []string{line}
-		case strings.HasPrefix(line, "# TYPE"):
-			header = append(header, line)
-		default:
-			out = append(append(out, header...), line)
-			header = nil
-		}
-	}
-	return strings.Join(out, "")
-}
-
-// TestWait ends everything, whatever is under way. The bubble complains of every
-// goroutine that is left.
+// TestWait ends all goroutines, whatever is under way: synctest reports others.
 func TestWait(t *testing.T) {
 	for _, kind := range []simulator.Kind{simulator.Respond, simulator.Hang, simulator.Trickle, simulator.Endless} {
-		t.Run(kind.String(), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.sim.Inject(simulator.Fault{Path: "/servers", Kind: kind})
-				ctx, stop := context.WithCancel(t.Context())
-				r.set.Apply(ctx, every(time.Minute, 10*time.Minute))
-				time.Sleep(5 * time.Second)
-				stop()
-				before := time.Now()
-				r.set.Wait()
-				same(t, "waited", time.Since(before), time.Duration(0))
-				if kind == simulator.Hang || kind == simulator.Trickle {
-					same(t, "log of what was cut off", r.log.take(t), "[]")
-				}
-			})
+		subtest(t, kind.String(), func(t *testing.T, h *harness) {
+			h.Inject(simulator.Fault{Path: "/servers", Kind: kind})
+			ctx, stop := context.WithCancel(t.Context())
+			h.set.ApplyConfig(ctx, configure(time.Minute, 10*time.Minute))
+			time.Sleep(5 * time.Second)
+			stop()
+			began := time.Now()
+			h.set.Wait()
+			h.assertEqual("waited", time.Since(began), time.Duration(0))
+			if kind == simulator.Hang || kind == simulator.Trickle {
+				h.assertLog() // a canceled fetch is no failure
+			}
 		})
 	}
 }
 
-// TestOnce fetches everything a single time.
 func TestOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.sim.Change(func(w *simulator.World) { w.Accounts[mainToken].Transactions = simulator.Transactions(250, time.Now()) })
-		r.sim.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 500})
-		r.sim.Inject(simulator.Fault{Path: "/servers", Kind: simulator.Respond, Status: 401})
-		err := r.set.Once(t.Context(), every(time.Minute, 10*time.Minute))
-		if err == nil {
-			t.Fatal("Once: no error")
-		}
-		same(t, "errors", strings.Split(err.Error(), "\n"), []string{
-			"plans: /plans: status 500",
-			"servers of account main: /servers: status 401: invalid_token",
-		})
-		same(t, "collector_success", r.samples(collectorSuccess.Name), successes("plans", "servers"))
-		same(t, "requests", r.provider.paths(0), map[string]int{
-			"/plans": 1, "/locations": 1, "/os": 1, "/status": 1, "/account": 1, "/topups": 1, "/transactions": 4, "/configurations": 1, "/ssh-keys": 1, "/servers": 1,
-		})
-		same(t, "entries", r.entries(), 250)
+	subtest(t, "two failures", func(t *testing.T, h *harness) {
+		h.setTransactions(simulator.Transactions(250, time.Now()))
+		h.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 500})
+		h.Inject(simulator.Fault{Path: "/servers", Kind: simulator.Respond, Status: 401})
+		err := h.set.Once(t.Context(), configure(time.Minute, 10*time.Minute))
+		h.assertEqual("error", fmt.Sprint(err), "plans: /plans: status 500\nservers of account main: /servers: status 401: invalid_token")
+		h.assertSuccess(nil, plans(), servers())
+		want := requestsPer(1, 1)
+		want["/transactions"] = 4
+		h.assertEqual("requests", h.CountByPath(0), want)
+		h.assertEqual("transactions", h.countedTransactions(), 250)
 		time.Sleep(time.Hour)
-		same(t, "requests an hour later", len(r.provider.requests("")), 13)
+		h.assertEqual("requests an hour later", h.CountByPath(0), want)
 	})
-	inBubble2(t, "cut off", func(t *testing.T, r *rig) {
-		r.sim.Inject(simulator.Fault{Kind: simulator.Hang})
+	subtest(t, "canceled", func(t *testing.T, h *harness) {
+		h.Inject(simulator.Fault{Kind: simulator.Hang})
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		if err := r.set.Once(ctx, every(time.Minute, time.Hour)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := h.set.Once(ctx, configure(time.Minute, time.Hour)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Once: got %v, want %v", err, context.DeadlineExceeded)
 		}
 	})
 }
 
-func inBubble2(t *testing.T, name string, f func(t *testing.T, r *rig)) {
-	t.Run(name, func(t *testing.T) { inBubble(t, f) })
-}
-
-// TestJournal logs each cause once until the collector works again.
-func TestJournal(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.run(every(time.Minute, time.Hour, "plans"))
-		phase := func(what string, f *simulator.Fault, want ...logLine) {
+// TestFailuresLogged logs each cause once until the collector recovers.
+func TestFailuresLogged(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.run(configure(time.Minute, time.Hour, "plans"))
+		phase := func(name string, f *simulator.Fault, want ...logLine) {
 			t.Helper()
-			heal := func() {}
+			t.Log(name)
+			repair := func() {}
 			if f != nil {
-				heal = r.sim.Inject(*f)
+				repair = h.Inject(*f)
 			}
-			time.Sleep(5 * time.Minute)
-			r.settle()
-			heal()
-			t.Log(what)
-			sameLog(t, r.log.take(t), want...)
+			h.runFor(5 * time.Minute)
+			repair()
+			h.assertLog(want...)
 		}
 		broken := &simulator.Fault{Kind: simulator.Respond, Status: 500}
-		hung := &simulator.Fault{Kind: simulator.Hang}
+		hanging := &simulator.Fault{Kind: simulator.Hang}
 		phase("working", nil)
-		phase("one cause", broken, logLine{"level=error", `collector=plans msg="collector fails"`, "status 500"})
-		phase("another cause", hung, logLine{"level=error", `collector=plans msg="collector fails"`, "deadline exceeded"})
+		phase("a cause", broken, failed(plans(), "status 500"))
+		phase("another cause", hanging, failed(plans(), "no answer within 10s"))
 		phase("the first cause again", broken)
-		phase("both again", hung)
-		phase("recovery", nil, logLine{"level=info", `collector=plans msg="collector works again"`})
-		phase("the first cause after recovery", broken, logLine{"level=error", `msg="collector fails"`, "status 500"})
-		phase("recovery again", nil, logLine{"level=info", `msg="collector works again"`})
-		phase("pause", &simulator.Fault{Kind: simulator.Respond, Status: 503, Header: map[string][]string{"Retry-After": {"120"}}},
-			logLine{"level=error", "status 503: unavailable"})
+		phase("both again", hanging)
+		phase("recovery", nil, recovered(plans()))
+		phase("the first cause after recovery", broken, failed(plans(), "status 500"))
+		phase("recovery again", nil, recovered(plans()))
+		phase("pause", &simulator.Fault{Kind: simulator.Respond, Status: 503, Header: http.Header{"Retry-After": {"120"}}}, failed(plans(), "status 503: unavailable"))
 	})
 }
 
-// TestPause has a provider that wants to be left alone for 90 seconds.
+// TestPause lets the API ask for a pause of 90 seconds. It holds for the account or
+// the public endpoints alone, and is exposed at once.
 func TestPause(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.sim.Inject(simulator.Fault{Path: "/account", Kind: simulator.Respond, Status: 429, Header: map[string][]string{"Retry-After": {"90"}}, Times: 1})
-		r.run(every(time.Minute, time.Hour, "account", "servers", "plans"))
-		time.Sleep(80 * time.Second)
-		synctest.Wait()
-		paths := r.provider.paths(0)
-		same(t, "public requests", paths["/plans"], 2)
-		same(t, "requests for the account", paths["/account"], 1)
-		if paths["/servers"] > 1 {
-			t.Errorf("servers were asked for %d times within the pause", paths["/servers"])
-		}
-		until := r.samples("server_rental_exporter_api_backoff_until_timestamp_seconds")
-		same(t, "backoff until", until, fmt.Sprintf(`[{account="main"} %s]`, strconv.FormatFloat(float64(start.Add(accountStagger+90*time.Second).UnixMilli())/1000, 'g', -1, 64)))
-		sameLog(t, r.log.take(t), fails(account(), "status 429: rate_limited"), fails(servers(), "not asked: status 429"))
+	for _, c := range []struct {
+		path, account string
+		failing       []logLine
+		recovering    []logLine
+	}{
+		{"/account", "main", []logLine{failed(account(), "status 429: rate_limited"), failed(servers(), "no request made: status 429")}, []logLine{recovered(account()), recovered(servers())}},
+		{"/plans", "", []logLine{failed(plans(), "status 429: rate_limited")}, []logLine{recovered(plans())}},
+	} {
+		subtest(t, c.path, func(_ *testing.T, h *harness) {
+			const pause = "server_rental_exporter_api_backoff_until_timestamp_seconds"
+			h.Inject(simulator.Fault{Path: c.path, Kind: simulator.Respond, Status: 429, Header: http.Header{"Retry-After": {"90"}}, Times: 1})
+			names := []string{"plans"}
+			began := start
+			if c.account != "" {
+				names = append(names, "account", "servers")
+				began = start.Add(accountStagger)
+			}
+			h.run(configure(time.Minute, time.Hour, names...))
+			h.runFor(time.Second)
+			want := map[string]float64{simtest.Series(pause, "account", c.account): float64(began.Add(90*time.Second).UnixMilli()) / 1000}
+			h.assertEqual("backoff_until", h.scrape().WithPrefix(pause+"{"), want)
+			time.Sleep(79 * time.Second)
+			synctest.Wait()
+			requests := h.CountByPath(0)
+			h.assertEqual("requests for "+c.path, requests[c.path], 1)
+			if c.account != "" {
+				h.assertEqual("requests for public data", requests["/plans"], 2)
+				if requests["/servers"] > 1 {
+					h.t.Errorf("%d requests for servers during the pause", requests["/servers"])
+				}
+			}
+			h.assertLog(c.failing...)
 
-		time.Sleep(30 * time.Second)
-		r.settle()
-		same(t, "collector_success", len(slices.DeleteFunc(r.samples(collectorSuccess.Name), func(s string) bool { return strings.HasSuffix(s, " 0") })), 3)
-		same(t, "backoff until", r.samples("server_rental_exporter_api_backoff_until_timestamp_seconds"), "[]")
-		sameLog(t, r.log.take(t), logLine{named(account()), "works again"}, logLine{named(servers()), "works again"})
-	})
+			h.runFor(30 * time.Second)
+			h.assertEqual("backoff_until after the pause", h.scrape().WithPrefix(pause+"{"), map[string]float64{})
+			for _, health := range h.set.Health() {
+				h.assertEqual(health.Collector+": error", health.Err, nil)
+			}
+			h.assertLog(c.recovering...)
+		})
+	}
 }
 
-// start is when every bubble begins.
-var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// TestUnreadableToken tells nothing of what a token reader says beyond its error.
-func TestUnreadableToken(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		var broken atomic.Bool
-		broken.Store(true)
-		c := every(time.Minute, time.Hour, "servers")
-		c.Accounts[0].Token = func() (string, error) {
-			if broken.Load() {
-				return mainToken, errors.New("permission denied")
+// TestHealth reports failures with their cause.
+func TestHealth(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Override("/servers", simtest.Reply(http.StatusOK, nil, `{"data":[],"meta":{"count":1}}`))
+		h.run(configure(time.Minute, time.Hour))
+		h.settle()
+		i := 0
+		for _, r := range Resources() { // public ones first
+			got := h.set.Health()[i]
+			i++
+			h.assertEqual("collector and account", []string{got.Collector, got.Account}, []string{r.Name, accountOf(r)})
+			var failure *rentalapi.Error
+			if isServers := r.Name == "servers"; isServers != errors.As(got.Err, &failure) || isServers && failure.Reason != rentalapi.Incomplete {
+				t.Errorf("%s: got error %v", r.Name, got.Err)
 			}
-			return mainToken, nil
 		}
-		r.run(c)
-		time.Sleep(3 * time.Minute)
-		r.settle()
-		same(t, "requests", len(r.provider.requests("")), 0)
-		sameLog(t, r.log.take(t), fails(servers(), "permission denied"))
-		same(t, "token rejected", r.samples("server_rental_exporter_api_token_rejected"), `[{account="main"} 1]`)
-		broken.Store(false)
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		same(t, "token rejected later", r.samples("server_rental_exporter_api_token_rejected"), `[{account="main"} 0]`)
-		same(t, "collector_success", r.samples(collectorSuccess.Name), `[{account="main",collector="servers"} 1]`)
 	})
 }

@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +56,7 @@ func fetchStatus(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (
 	metric.AddOptional(b, statusSince, st.Since)
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
-	var s snapshot
+	s := snapshot{age: newAnswerAge(o.Answer, st.UpdatedAt)}
 	inLocations := func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, "locations.") }
 	for _, e := range o.Errors {
 		if inLocations(e) { // each location and component is an item of its own
@@ -63,8 +64,10 @@ func fetchStatus(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (
 		}
 	}
 	s.invalid.Add("status", slices.DeleteFunc(o.Errors, inLocations)...)
-	for id, location := range st.Locations {
-		for name, state := range location.Components {
+	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same causes are kept each time
+		components := st.Locations[id].Components
+		for _, name := range slices.Sorted(maps.Keys(components)) {
+			state := components[name]
 			field := "locations." + id + ".components." + name
 			switch {
 			case id == "" || name == "":

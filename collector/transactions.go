@@ -3,7 +3,9 @@ package collector
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -15,9 +17,7 @@ import (
 type transaction struct {
 	ID     *int64
 	Type   string
-	Amount struct {
-		USD *amount `api:"required"`
-	} `api:"required"`
+	Amount struct{ USD *amount }
 }
 
 var (
@@ -99,7 +99,7 @@ func (l *ledger) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Buil
 		priority = rentalapi.Regular
 	}
 	page, err := rentalapi.GetPage(ctx, api, rentalapi.List[transaction]{
-		Endpoint: "/transactions", Priority: priority, ID: transactionID,
+		Endpoint: "/transactions", Priority: priority, ID: transactionID, Check: checkTransaction,
 	}, l.walk.page)
 	if err != nil {
 		return snapshot{}, err
@@ -133,6 +133,15 @@ func transactionID(t *transaction) string {
 		return ""
 	}
 	return strconv.FormatInt(*t.ID, 10)
+}
+
+// checkTransaction reports an amount that is missing or null: the sums lack it.
+func checkTransaction(t *transaction, errs []rentalapi.FieldError) []rentalapi.FieldError {
+	known := func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, "amount") }
+	if t.Amount.USD != nil || slices.ContainsFunc(errs, known) {
+		return nil
+	}
+	return []rentalapi.FieldError{{Field: "amount.usd", Problem: "missing"}}
 }
 
 // take adds a page to the walk.

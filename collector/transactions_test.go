@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,11 +16,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // entry is a balance transaction as the provider has it.
@@ -27,92 +27,80 @@ func entry(id int, kind string, cents int) simulator.Object {
 	return simulator.Object{"id": id, "type": kind, "amount": simulator.Object{"usd": float64(cents) / 100}}
 }
 
-// sums are all samples of a ledger, added up in whole cents.
-func sums(ledger []simulator.Object) string {
+// sums returns the series that a history makes, added up in whole cents.
+func sums(history []simulator.Object) map[string]float64 {
 	type tally struct{ n, credit, debit int }
 	byType := map[string]*tally{}
-	for _, e := range ledger {
+	for _, e := range history {
 		kind := e["type"].(string)
 		if byType[kind] == nil {
 			byType[kind] = &tally{}
 		}
 		t := byType[kind]
 		t.n++
-		usd := e["amount"].(simulator.Object)["usd"].(float64)
+		usd, _ := simulator.At(e, "amount", "usd").(float64) // unknown amounts are in no sum
 		if cents := int(math.Round(usd * 100)); cents > 0 {
 			t.credit += cents
 		} else {
 			t.debit -= cents
 		}
 	}
-	var lines []string
-	add := func(d string, kind string, v float64) {
-		lines = append(lines, fmt.Sprintf("%s{account=%q,type=%q} %s", d, "main", kind, strconv.FormatFloat(v, 'g', -1, 64)))
-	}
+	series := map[string]float64{}
 	for kind, t := range byType {
-		add("n", kind, float64(t.n))
-		add("credit", kind, float64(t.credit)/100)
-		add("debit", kind, float64(t.debit)/100)
+		series[simtest.Series(transactionsTotal.Name, "account", "main", "type", kind)] = float64(t.n)
+		series[simtest.Series(transactionsCredit.Name, "account", "main", "type", kind)] = float64(t.credit) / 100
+		series[simtest.Series(transactionsDebit.Name, "account", "main", "type", kind)] = float64(t.debit) / 100
 	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
+	return series
 }
 
-// sums are those that are shown.
-func (r *rig) sums() string {
-	r.t.Helper()
-	var lines []string
-	for name, family := range map[string]string{"n": transactionsTotal.Name, "credit": transactionsCredit.Name, "debit": transactionsDebit.Name} {
-		for _, s := range r.samples(family) {
-			lines = append(lines, name+s)
-		}
+// sums returns the series that are exposed.
+func (h *harness) sums() map[string]float64 {
+	h.t.Helper()
+	return h.scrape().WithPrefix("server_rental_transactions_")
+}
+
+// countedTransactions returns how many transactions are counted.
+func (h *harness) countedTransactions() int {
+	h.t.Helper()
+	n := 0.0
+	for _, v := range h.values(transactionsTotal) {
+		n += v
 	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
+	return int(n)
 }
 
-// entries is how many entries are shown to have been counted.
-func (r *rig) entries() int {
-	n := 0
-	for _, s := range r.samples(transactionsTotal.Name) {
-		v, err := strconv.ParseFloat(s[strings.LastIndex(s, " ")+1:], 64)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		n += int(v)
-	}
-	return n
+// history returns the transactions of the account main.
+func (h *harness) history() (list []simulator.Object) {
+	h.Read(func(w *simulator.World) { list = slices.Clone(w.Accounts[simtest.MainToken].Transactions) })
+	return list
 }
 
-func (r *rig) ledger() (l []simulator.Object) {
-	r.sim.Read(func(w *simulator.World) { l = slices.Clone(w.Accounts[mainToken].Transactions) })
-	return l
+func (h *harness) setTransactions(list []simulator.Object) {
+	h.Change(func(w *simulator.World) { w.Accounts[simtest.MainToken].Transactions = list })
 }
 
-func (r *rig) setLedger(l []simulator.Object) {
-	r.sim.Change(func(w *simulator.World) { w.Accounts[mainToken].Transactions = l })
-}
-
-// book adds n new entries to the ledger.
-func (r *rig) book(n int) {
-	r.sim.Change(func(w *simulator.World) {
-		a := w.Accounts[mainToken]
+// addTransactions adds n transactions to the history.
+func (h *harness) addTransactions(n int) {
+	h.Change(func(w *simulator.World) {
+		a := w.Accounts[simtest.MainToken]
 		newest := 0
 		if len(a.Transactions) > 0 {
 			newest = a.Transactions[0]["id"].(int)
 		}
-		var fresh []simulator.Object
+		var added []simulator.Object
 		for i := n; i > 0; i-- {
 			id := newest + i
-			fresh = append(fresh, entry(id, []string{"topup", "renewal", "bonus"}[id%3], (id*7919)%20_001-10_000))
+			added = append(added, entry(id, []string{"topup", "renewal", "bonus"}[id%3], (id*7919)%20_001-10_000))
 		}
-		a.Transactions = append(fresh, a.Transactions...)
+		a.Transactions = append(added, a.Transactions...)
 	})
 }
 
-func ledgerConfig() Config { return every(5*time.Minute, 30*time.Minute, "transactions") }
+func ledgerConfig() Config { return configure(5*time.Minute, 30*time.Minute, "transactions") }
 
-// TestLedgerWalk counts histories of every length and what that costs, at first and later.
+// TestLedgerWalk counts the entries of histories of several lengths, and the requests of
+// the first and of later fetches.
 func TestLedgerWalk(t *testing.T) {
 	for _, c := range []struct{ entries, first, next int }{
 		{0, 1, 1},
@@ -120,51 +108,49 @@ func TestLedgerWalk(t *testing.T) {
 		{100, 1, 1},
 		{101, 2 + 1, 1},
 		{500, 5 + 1, 1},
-		{50_000, 500 + 1, 1},
+		{20_000, 200 + 1, 1},
 	} {
-		t.Run(fmt.Sprint(c.entries), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.setLedger(simulator.Transactions(c.entries, time.Now()))
-				r.run(ledgerConfig())
+		subtest(t, fmt.Sprint(c.entries), func(t *testing.T, h *harness) {
+			h.setTransactions(simulator.Transactions(c.entries, time.Now()))
+			h.run(ledgerConfig())
+			synctest.Wait()
+			h.publisher.Publish()
+			h.assertEqual("ready after the first page", h.set.Ready(), true)
+			for h.set.Health()[0].LastSuccess.IsZero() {
+				h.assertEqual("sums before the end", h.sums(), map[string]float64{})
+				h.assertEqual("collector_success before the end", h.values(collectorSuccess), map[string]float64{})
+				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				same(t, "ready after the first page", r.set.Ready(), true)
-				for r.set.Status()[0].LastSuccess.IsZero() {
-					same(t, "shown before the end", r.sums(), "")
-					same(t, "collector_success before the end", r.samples(collectorSuccess.Name), "[]")
-					time.Sleep(10 * time.Second)
-					synctest.Wait()
-				}
-				same(t, "sums", r.sums(), sums(r.ledger()))
-				same(t, "requests", len(r.provider.requests("")), c.first)
-				for i := range 3 {
-					r.book(i)
-					asked := len(r.provider.requests(""))
-					time.Sleep(5*time.Minute + 30*time.Second - time.Duration(i)*15*time.Second)
-					r.settle()
-					same(t, "sums later", r.sums(), sums(r.ledger()))
-					same(t, "requests later", len(r.provider.requests(""))-asked, c.next)
-				}
-				same(t, "invalid items", r.samples(collectorInvalid.Name), `[{account="main",collector="transactions"} 0]`)
-				same(t, "log", r.log.take(t), "[]")
-			})
+			}
+			h.assertEqual("sums", h.sums(), sums(h.history()))
+			h.assertEqual("requests", len(h.Requests()), c.first)
+			for i := range 3 {
+				h.addTransactions(i)
+				asked := len(h.Requests())
+				h.runFor(5*time.Minute + 30*time.Second - time.Duration(i)*15*time.Second)
+				h.assertEqual("sums later", h.sums(), sums(h.history()))
+				h.assertEqual("requests later", len(h.Requests())-asked, c.next)
+			}
+			h.assertEqual("invalid items", h.values(collectorInvalid), map[string]float64{"transactions main": 0})
+			h.assertLog()
 		})
 	}
 }
 
-// TestLedgerWalkLeavesRoom has the other collectors of the account keep their
-// interval while a long history is read.
-func TestLedgerWalkLeavesRoom(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.setLedger(simulator.Transactions(30_000, time.Now()))
-		r.run(every(time.Minute, 10*time.Minute, "transactions", "servers", "account"))
+// TestLedgerWalkPriority reads a long history: the other collectors of the account keep
+// their interval.
+func TestLedgerWalkPriority(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.setTransactions(simulator.Transactions(30_000, time.Now()))
+		h.run(configure(time.Minute, 10*time.Minute, "transactions", "servers", "account"))
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		same(t, "entries while the walk is under way", r.entries(), 0)
+		h.assertEqual("entries while the walk is under way", h.countedTransactions(), 0)
 		for _, path := range []string{"/servers", "/account"} {
-			requests := r.provider.requests(path)
+			requests := h.RequestsFor(path)
 			for i := 1; i < len(requests); i++ {
-				if gap := requests[i].at.Sub(requests[i-1].at); gap > 67*time.Second {
-					t.Errorf("%s: asked after %v, want at most 67 s", path, gap)
+				if gap := requests[i].Time.Sub(requests[i-1].Time); gap > 67*time.Second {
+					t.Errorf("%s: interval of %v, want at most 67 s", path, gap)
 				}
 			}
 			if len(requests) < 4 {
@@ -174,139 +160,125 @@ func TestLedgerWalkLeavesRoom(t *testing.T) {
 	})
 }
 
-// TestLedgerCatchesUp has many entries come between two refreshes.
+// TestLedgerCatchesUp adds many entries between two fetches.
 func TestLedgerCatchesUp(t *testing.T) {
 	for _, c := range []struct{ fresh, requests int }{{99, 1}, {100, 1}, {101, 2}, {250, 3}, {1000, 10}} {
-		t.Run(fmt.Sprint(c.fresh), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.setLedger(simulator.Transactions(300, time.Now()))
-				r.run(ledgerConfig())
-				r.settle()
-				asked := len(r.provider.requests(""))
-				r.book(c.fresh)
-				time.Sleep(5*time.Minute + 30*time.Second)
-				r.settle()
-				same(t, "sums", r.sums(), sums(r.ledger()))
-				same(t, "requests", len(r.provider.requests(""))-asked, c.requests)
-			})
+		subtest(t, fmt.Sprint(c.fresh), func(t *testing.T, h *harness) {
+			h.setTransactions(simulator.Transactions(300, time.Now()))
+			h.run(ledgerConfig())
+			h.settle()
+			asked := len(h.Requests())
+			h.addTransactions(c.fresh)
+			h.runFor(5*time.Minute + 30*time.Second)
+			h.assertEqual("sums", h.sums(), sums(h.history()))
+			h.assertEqual("requests", len(h.Requests())-asked, c.requests)
 		})
 	}
 }
 
-// TestLedgerCatchesUpInSteps has more entries come while many new ones are read: what
-// is shown is of one moment, at once and not only after another interval.
+// TestLedgerCatchesUpInSteps adds entries while many new ones are read: the sums are of
+// one moment, without waiting for another interval.
 func TestLedgerCatchesUpInSteps(t *testing.T) {
 	for _, c := range []struct{ meanwhile, requests int }{{1, 3}, {50, 4}, {99, 4}, {150, 5}, {400, 7}} {
-		t.Run(fmt.Sprint(c.meanwhile), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.setLedger(simulator.Transactions(1_000, time.Now()))
-				r.run(ledgerConfig())
-				r.settle()
-				var once atomic.Bool
-				r.book(150)
-				r.provider.beforeEach(func(_ string, q url.Values) {
-					if q.Get("page") == "2" && once.CompareAndSwap(false, true) {
-						r.book(c.meanwhile)
-					}
-				})
-				asked := len(r.provider.requests(""))
-				time.Sleep(5*time.Minute + 30*time.Second)
-				r.settle()
-				same(t, "sums", r.sums(), sums(r.ledger()))
-				same(t, "requests", len(r.provider.requests(""))-asked, c.requests)
+		subtest(t, fmt.Sprint(c.meanwhile), func(t *testing.T, h *harness) {
+			h.setTransactions(simulator.Transactions(1_000, time.Now()))
+			h.run(ledgerConfig())
+			h.settle()
+			var once atomic.Bool
+			h.addTransactions(150)
+			h.OnRequest(func(_ string, q url.Values) {
+				if q.Get("page") == "2" && once.CompareAndSwap(false, true) {
+					h.addTransactions(c.meanwhile)
+				}
 			})
+			asked := len(h.Requests())
+			h.runFor(5*time.Minute + 30*time.Second)
+			h.assertEqual("sums", h.sums(), sums(h.history()))
+			h.assertEqual("requests", len(h.Requests())-asked, c.requests)
 		})
 	}
 }
 
-// TestLedgerWhilePagesShift books entries and has requests fail at random times
-// during walks. What is shown must at every moment be the sums of the oldest so
-// many entries: none lost, none counted twice.
+// TestLedgerWhilePagesShift adds entries and lets requests fail at random times during
+// walks. At every moment, the sums are those of the oldest n entries: none is lost, and
+// none is counted twice.
 func TestLedgerWhilePagesShift(t *testing.T) {
-	seeds := uint64(40)
-	if racing {
-		seeds = 10
+	seeds := uint64(20)
+	switch {
+	case testing.Short():
+		seeds = 5
+	case os.Getenv("CHAOS_LONG") == "1":
+		seeds = 1000
 	}
 	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				dice := rand.New(rand.NewPCG(seed, 1))
-				r.setLedger(simulator.Transactions(dice.IntN(1200), time.Now()))
-				var quiet atomic.Bool
-				r.provider.beforeEach(func(string, url.Values) {
-					if quiet.Load() {
-						return
-					}
-					if dice.IntN(2) == 0 {
-						r.book([]int{1, 1, 2, 5, 40, 99, 100, 101, 230}[dice.IntN(9)])
-					}
-					if dice.IntN(4) == 0 {
-						kinds := []simulator.Kind{simulator.Drop, simulator.Truncated, simulator.Garbage, simulator.Hang}
-						r.sim.Inject(simulator.Fault{Kind: kinds[dice.IntN(len(kinds))], Times: 1})
-					}
-				})
-				r.run(ledgerConfig())
-				check := func() {
-					t.Helper()
-					shown, ledger := r.entries(), r.ledger()
-					if shown > len(ledger) {
-						t.Fatalf("%d entries counted of %d", shown, len(ledger))
-					}
-					same(t, fmt.Sprintf("sums of %d entries", shown), r.sums(), sums(ledger[len(ledger)-shown:]))
+		subtest(t, fmt.Sprint(seed), func(t *testing.T, h *harness) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			h.setTransactions(simulator.Transactions(random.IntN(1200), time.Now()))
+			var quiet atomic.Bool
+			h.OnRequest(func(string, url.Values) {
+				if quiet.Load() {
+					return
 				}
-				for range 80 {
-					time.Sleep(30 * time.Second)
-					synctest.Wait()
-					check()
+				if random.IntN(2) == 0 {
+					h.addTransactions([]int{1, 1, 2, 5, 40, 99, 100, 101, 230}[random.IntN(9)])
 				}
-				quiet.Store(true)
-				time.Sleep(30 * time.Minute)
-				r.settle()
-				check()
-				same(t, "entries at last", r.entries(), len(r.ledger()))
-				same(t, "invalid items", r.samples(collectorInvalid.Name), `[{account="main",collector="transactions"} 0]`)
+				if random.IntN(4) == 0 {
+					kinds := []simulator.Kind{simulator.Drop, simulator.Truncated, simulator.Garbage, simulator.Hang}
+					h.Inject(simulator.Fault{Kind: kinds[random.IntN(len(kinds))], Times: 1})
+				}
 			})
+			h.run(ledgerConfig())
+			check := func() {
+				t.Helper()
+				shown, ledger := h.countedTransactions(), h.history()
+				if shown > len(ledger) {
+					t.Fatalf("%d entries counted of %d", shown, len(ledger))
+				}
+				h.assertEqual(fmt.Sprintf("sums of %d entries", shown), h.sums(), sums(ledger[len(ledger)-shown:]))
+			}
+			for range 80 {
+				time.Sleep(30 * time.Second)
+				synctest.Wait()
+				check()
+			}
+			quiet.Store(true)
+			h.runFor(30 * time.Minute)
+			check()
+			h.assertEqual("entries at the end", h.countedTransactions(), len(h.history()))
+			h.assertEqual("invalid items", h.values(collectorInvalid), map[string]float64{"transactions main": 0})
 		})
 	}
 }
 
-// TestLedgerResumes has a page fail in the middle of the first walk.
+// TestLedgerResumes lets a page fail in the middle of the first walk.
 func TestLedgerResumes(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.setLedger(simulator.Transactions(500, time.Now()))
-		r.sim.Inject(simulator.Fault{Query: url.Values{"page": {"3"}}, Kind: simulator.Respond, Status: 500, Times: 2})
-		r.run(ledgerConfig())
-		time.Sleep(4 * time.Minute)
-		r.settle()
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.setTransactions(simulator.Transactions(500, time.Now()))
+		h.Inject(simulator.Fault{Query: url.Values{"page": {"3"}}, Kind: simulator.Respond, Status: 500, Times: 2})
+		h.run(ledgerConfig())
+		h.runFor(4 * time.Minute)
 		var pages []string
-		for _, a := range r.provider.requests("") {
-			pages = append(pages, a.query.Get("page"))
+		for _, a := range h.Requests() {
+			pages = append(pages, a.Query.Get("page"))
 		}
-		same(t, "pages", pages, "[1 2 3 3 3 4 5 1]")
-		same(t, "sums", r.sums(), sums(r.ledger()))
-		sameLog(t, r.log.take(t), fails(transactions(), "status 500"), logLine{"level=info", "collector works again"})
+		h.assertEqual("pages", pages, strings.Fields("1 2 3 3 3 4 5 1"))
+		h.assertEqual("sums", h.sums(), sums(h.history()))
+		h.assertLog(failed(transactions(), "status 500"), recovered(transactions()))
 	})
 }
 
-// paged serves a ledger of any items in pages of 100.
-func paged(items []any, total int) http.HandlerFunc {
+// servePages serves transactions, or other items, in pages.
+func servePages(t *testing.T, items []any, total, limit int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		page, _ := strconv.Atoi(r.FormValue("page"))
-		pages := (len(items) + 99) / 100
-		from, to := min((page-1)*100, len(items)), min(page*100, len(items))
-		var t failNow
-		_, _ = w.Write(encoded(t, map[string]any{
+		pages := (len(items) + limit - 1) / limit
+		from, to := min((page-1)*limit, len(items)), min(page*limit, len(items))
+		_, _ = w.Write(encode(t, map[string]any{
 			"data": append([]any{}, items[from:to]...),
-			"meta": map[string]any{"total": total, "pages": pages, "page": page},
+			"meta": map[string]any{"total": total, "pages": pages, "page": page, "limit": limit},
 		}))
 	}
 }
-
-// failNow panics where a test helper fails.
-type failNow struct{ testing.TB }
-
-func (failNow) Helper()             {}
-func (failNow) Fatal(values ...any) { panic(fmt.Sprint(values...)) }
 
 func anyOf(l []simulator.Object) []any {
 	items := make([]any, len(l))
@@ -316,16 +288,20 @@ func anyOf(l []simulator.Object) []any {
 	return items
 }
 
-// TestLedgerLeavesOut has entries that cannot be counted, on every page there is.
-func TestLedgerLeavesOut(t *testing.T) {
-	spoil := func(n int, at func(i int) bool, bad func(i int, e simulator.Object) any) func() ([]any, []simulator.Object) {
+// TestLedgerInvalidEntries has invalid entries on several pages.
+func TestLedgerInvalidEntries(t *testing.T) {
+	replace := func(n int, at func(i int) bool, bad func(i int, e simulator.Object) any) func() ([]any, []simulator.Object) {
 		return func() (items []any, good []simulator.Object) {
 			for i, e := range simulator.Transactions(n, time.Now()) {
-				if at(i) {
-					items = append(items, bad(i, e))
+				if !at(i) {
+					items, good = append(items, e), append(good, e)
 					continue
 				}
-				items, good = append(items, e), append(good, e)
+				item := bad(i, e)
+				items = append(items, item)
+				if o, isObject := item.(simulator.Object); isObject && o["id"] == e["id"] {
+					good = append(good, o) // counted, but not in the sums
+				}
 			}
 			return items, good
 		}
@@ -336,79 +312,73 @@ func TestLedgerLeavesOut(t *testing.T) {
 		ledger  func() ([]any, []simulator.Object)
 		invalid int
 	}{
-		{"one on the first page", spoil(250, func(i int) bool { return i == 5 }, null), 1},
-		{"one on the last page", spoil(250, func(i int) bool { return i == 205 }, null), 1},
-		{"one on each page", spoil(250, func(i int) bool { return i%100 == 50 }, null), 2},
-		{"a whole page in the middle", spoil(350, func(i int) bool { return i/100 == 1 }, null), 100},
-		{"the first page", spoil(350, func(i int) bool { return i < 100 }, null), 100},
-		{"all of one page", spoil(40, func(int) bool { return true }, null), 40},
-		{"all of three pages", spoil(250, func(int) bool { return true }, null), 250},
-		{"seen on the page before", spoil(250, func(i int) bool { return i == 120 }, func(_ int, _ simulator.Object) any { return entry(240, "topup", 500) }), 1},
-		{"amounts in words", spoil(250, func(i int) bool { return i >= 240 }, func(_ int, e simulator.Object) any {
+		{"one on the first page", replace(250, func(i int) bool { return i == 5 }, null), 1},
+		{"one on the last page", replace(250, func(i int) bool { return i == 205 }, null), 1},
+		{"one on each page", replace(250, func(i int) bool { return i%100 == 50 }, null), 2},
+		{"a whole page in the middle", replace(350, func(i int) bool { return i/100 == 1 }, null), 100},
+		{"the first page", replace(350, func(i int) bool { return i < 100 }, null), 100},
+		{"all of one page", replace(40, func(int) bool { return true }, null), 40},
+		{"all of three pages", replace(250, func(int) bool { return true }, null), 250},
+		{"seen on the page before", replace(250, func(i int) bool { return i == 120 }, func(_ int, _ simulator.Object) any { return entry(240, "topup", 500) }), 1},
+		{"amounts in words", replace(250, func(i int) bool { return i >= 240 }, func(_ int, e simulator.Object) any {
 			return simulator.Object{"id": e["id"], "type": "topup", "amount": simulator.Object{"usd": "12"}}
 		}), 10},
-		{"amounts missing", spoil(250, func(i int) bool { return i >= 240 }, func(_ int, e simulator.Object) any {
+		{"amounts missing", replace(250, func(i int) bool { return i >= 240 }, func(_ int, e simulator.Object) any {
 			return simulator.Object{"id": e["id"], "type": "topup"}
 		}), 10},
-		{"more types than there may be", spoil(250, func(i int) bool { return i >= 50 && i < 150 }, func(i int, e simulator.Object) any {
+		{"too many types", replace(250, func(i int) bool { return i >= 50 && i < 150 }, func(i int, e simulator.Object) any {
 			return entry(e["id"].(int), fmt.Sprintf("type-%d", i), 100)
 		}), -1},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				items, good := c.ledger()
-				r.provider.answer("/transactions", paged(items, len(items)))
-				r.run(ledgerConfig())
-				time.Sleep(20 * time.Minute)
-				r.settle()
-				if c.invalid < 0 { // which types are left out is a matter of order: three were there
-					same(t, "types", len(r.samples(transactionsTotal.Name)), mostTypes)
-					c.invalid = len(items) - r.entries()
-					if c.invalid != 3 {
-						t.Errorf("entries left out: got %d, want 3", c.invalid)
-					}
-				} else {
-					same(t, "sums", r.sums(), sums(good))
+		subtest(t, c.name, func(t *testing.T, h *harness) {
+			items, good := c.ledger()
+			h.Override("/transactions", servePages(t, items, len(items), 100))
+			h.run(ledgerConfig())
+			h.runFor(20 * time.Minute)
+			if c.invalid < 0 { // which types are dropped depends on the order; three were known
+				h.assertEqual("types", len(h.values(transactionsTotal)), maxTypes)
+				c.invalid = len(items) - h.countedTransactions()
+				if c.invalid != 3 {
+					t.Errorf("entries dropped: got %d, want 3", c.invalid)
 				}
-				same(t, "invalid items", r.samples(collectorInvalid.Name), fmt.Sprintf(`[{account="main",collector="transactions"} %d]`, c.invalid))
-				same(t, "collector_success", r.samples(collectorSuccess.Name), `[{account="main",collector="transactions"} 1]`)
-				sameLog(t, r.log.take(t), logLine{"level=warn", "items left out", fmt.Sprintf("items=%d ", c.invalid)})
-			})
+			} else {
+				h.assertEqual("sums", h.sums(), sums(good))
+			}
+			h.assertEqual("invalid items", h.values(collectorInvalid), map[string]float64{"transactions main": float64(c.invalid)})
+			h.assertEqual("collector_success", h.values(collectorSuccess), map[string]float64{"transactions main": 1})
+			h.assertLog(logLine{"level=warn", "invalid item", fmt.Sprintf("items=%d", c.invalid)})
 		})
 	}
 }
 
-// TestLedgerContradictions has totals that the pages do not keep.
+// TestLedgerContradictions has totals that contradict the pages.
 func TestLedgerContradictions(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		total  int
-		logged string
+		name                string
+		items, total, limit int
+		logged              string
 	}{
-		{"fewer on the pages", 400, "the pages hold 250 entries where meta.total says 400"},
-		{"more on the pages", 120, "entries fewer than were counted"},
+		{"fewer on a page", 250, 400, 100, "data: 50 items where meta demands 100"},
+		{"fewer on all pages", 150, 250, 50, "data: the pages hold 150 entries where meta.total is 250"},
+		{"more on the pages", 250, 120, 100, "entries fewer than were counted"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				ledger := simulator.Transactions(250, time.Now())
-				recover := r.provider.answer("/transactions", paged(anyOf(ledger), c.total))
-				r.setLedger(ledger)
-				r.run(ledgerConfig())
-				time.Sleep(20 * time.Minute)
-				r.settle()
-				same(t, "sums", r.sums(), "")
-				same(t, "collector_success", r.samples(collectorSuccess.Name), `[{account="main",collector="transactions"} 0]`)
-				sameLog(t, r.log.take(t), fails(transactions(), c.logged))
-				recover()
-				time.Sleep(6 * time.Minute)
-				r.settle()
-				same(t, "sums after recovery", r.sums(), sums(ledger))
-			})
+		subtest(t, c.name, func(t *testing.T, h *harness) {
+			ledger := simulator.Transactions(250, time.Now())
+			recover := h.Override("/transactions", servePages(t, anyOf(ledger[:c.items]), c.total, c.limit))
+			h.setTransactions(ledger)
+			h.run(ledgerConfig())
+			h.runFor(20 * time.Minute)
+			h.assertEqual("sums", h.sums(), map[string]float64{})
+			h.assertEqual("collector_success", h.values(collectorSuccess), map[string]float64{"transactions main": 0})
+			h.assertLog(failed(transactions(), c.logged))
+			recover()
+			h.runFor(6 * time.Minute)
+			h.assertEqual("sums after recovery", h.sums(), sums(ledger))
 		})
 	}
 }
 
-// TestLedgerReplaced has the token become that of another account.
+// TestLedgerReplaced replaces the token by that of another account.
 func TestLedgerReplaced(t *testing.T) {
 	shift := func(l []simulator.Object, by int) []simulator.Object {
 		for _, e := range l {
@@ -428,36 +398,33 @@ func TestLedgerReplaced(t *testing.T) {
 		{"longer with some of the same ids", 480, 200},
 		{"as long with the same ids", 350, 0},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				mine := simulator.Transactions(350, time.Now())
-				theirs := shift(simulator.Transactions(c.n, time.Now()), c.by)
-				for _, e := range theirs {
-					e["amount"].(simulator.Object)["usd"] = 1.25
-				}
-				r.sim.Change(func(w *simulator.World) {
-					w.Accounts[mainToken].Transactions = mine
-					w.Accounts[otherToken] = &simulator.Account{Transactions: theirs}
-				})
-				var token atomic.Value
-				token.Store(mainToken)
-				config := ledgerConfig()
-				config.Accounts[0].Token = func() (string, error) { return token.Load().(string), nil }
-				r.run(config)
-				r.settle()
-				same(t, "sums at first", r.sums(), sums(mine))
-				token.Store(otherToken)
-				time.Sleep(20 * time.Minute)
-				r.settle()
-				same(t, "sums at last", r.sums(), sums(theirs))
+		subtest(t, c.name, func(t *testing.T, h *harness) {
+			mine := simulator.Transactions(350, time.Now())
+			theirs := shift(simulator.Transactions(c.n, time.Now()), c.by)
+			for _, e := range theirs {
+				e["amount"].(simulator.Object)["usd"] = 1.25
+			}
+			h.Change(func(w *simulator.World) {
+				w.Accounts[simtest.MainToken].Transactions = mine
+				w.Accounts[simtest.LabToken] = &simulator.Account{Transactions: theirs}
 			})
+			var token atomic.Value
+			token.Store(simtest.MainToken)
+			config := ledgerConfig()
+			config.Accounts[0].Token = func() (string, error) { return token.Load().(string), nil }
+			h.run(config)
+			h.settle()
+			h.assertEqual("sums at first", h.sums(), sums(mine))
+			token.Store(simtest.LabToken)
+			h.runFor(20 * time.Minute)
+			h.assertEqual("sums at the end", h.sums(), sums(theirs))
 		})
 	}
 }
 
-// TestLedgerLeavesOutLater has entries that cannot be counted come one after another.
-func TestLedgerLeavesOutLater(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
+// TestLedgerInvalidEntriesLater adds invalid entries one after another.
+func TestLedgerInvalidEntriesLater(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
 		items := anyOf(simulator.Transactions(250, time.Now()))
 		items[220], items[230], items[240] = nil, nil, nil
 		next := 1000
@@ -470,17 +437,17 @@ func TestLedgerLeavesOutLater(t *testing.T) {
 				}
 				items = slices.Insert(items, 0, e)
 			}
-			r.provider.answer("/transactions", paged(slices.Clone(items), len(items)))
+			h.Override("/transactions", servePages(t, slices.Clone(items), len(items), 100))
 		}
 		put(0, false)
-		r.run(ledgerConfig())
-		r.settle()
+		h.run(ledgerConfig())
+		h.settle()
 		want := func(what string, invalid, requests int) {
 			t.Helper()
 			good := slices.DeleteFunc(slices.Clone(items), func(e any) bool { return e == nil })
-			same(t, what+": entries", r.entries(), len(good))
-			same(t, what+": invalid items", r.samples(collectorInvalid.Name), fmt.Sprintf(`[{account="main",collector="transactions"} %d]`, invalid))
-			same(t, what+": requests", len(r.provider.requests("")), requests)
+			h.assertEqual(what+": entries", h.countedTransactions(), len(good))
+			h.assertEqual(what+": invalid items", h.values(collectorInvalid), map[string]float64{"transactions main": float64(invalid)})
+			h.assertEqual(what+": requests", len(h.Requests()), requests)
 		}
 		want("at first", 3, 4)
 		for _, step := range []struct {
@@ -497,49 +464,45 @@ func TestLedgerLeavesOutLater(t *testing.T) {
 		} {
 			put(step.good, false)
 			put(step.bad, true)
-			asked := len(r.provider.requests(""))
-			for len(r.provider.requests("")) == asked {
+			asked := len(h.Requests())
+			for len(h.Requests()) == asked {
 				time.Sleep(time.Second)
 				synctest.Wait()
 			}
-			r.settle()
+			h.settle()
 			want(step.what, step.invalid, step.requests)
 		}
 	})
 }
 
-// TestTransactionsOfTwoTokens has the token change between two pages: the walk begins
-// anew, and shows the other account's entries only.
-func TestTransactionsOfTwoTokens(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.sim.Change(func(w *simulator.World) {
-			w.Accounts[mainToken].Transactions = simulator.Transactions(450, time.Now())
-			w.Accounts[otherToken] = simulator.ExampleAccount("other", time.Now())
-			w.Accounts[otherToken].Transactions = simulator.Transactions(250, time.Now())
+// TestLedgerTokenChanges changes the token between two pages: the walk starts again and
+// counts the entries of the other account only.
+func TestLedgerTokenChanges(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Change(func(w *simulator.World) {
+			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(450, time.Now())
+			w.Accounts[simtest.LabToken] = simulator.ExampleAccount("other", time.Now())
+			w.Accounts[simtest.LabToken].Transactions = simulator.Transactions(250, time.Now())
 		})
 		for before := range 6 { // pages read with the first token, of 5
-			scope := r.client.Scope("main", handedOver(before))
-			ask := newLedger()
+			api := h.client.Scope("main", tokenOfLabAfter(before))
+			ledger := newLedger()
 			var snap snapshot
-			err := refresh.ErrMore
-			for errors.Is(err, refresh.ErrMore) {
-				snap, err = ask.fetch(t.Context(), scope, &metric.Builder{Prefix: []string{"main"}})
+			err := refresh.ErrIncomplete
+			for errors.Is(err, refresh.ErrIncomplete) {
+				snap, err = ledger.fetch(t.Context(), api, &metric.Builder{ConstLabelValues: []string{"main"}})
 			}
 			if err != nil {
 				t.Fatalf("after %d pages: %v", before, err)
 			}
 			sum := 0.0
-			for _, m := range snap.metrics {
-				var out dto.Metric
-				if err := m.Write(&out); err != nil {
-					t.Fatal(err)
-				}
-				if m.Desc() == transactionsTotal.Desc() {
-					sum += out.GetCounter().GetValue()
+			for series, n := range exposed(t, snap) {
+				if strings.HasPrefix(series, transactionsTotal.Name+"{") {
+					sum += n
 				}
 			}
-			same(t, fmt.Sprintf("entries after %d pages", before), sum, 250)
-			scope.Close()
+			h.assertEqual(fmt.Sprintf("entries after %d pages", before), sum, 250.0)
+			api.Close()
 			time.Sleep(time.Minute)
 		}
 	})

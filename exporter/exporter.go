@@ -44,7 +44,10 @@ type Timeouts struct {
 
 // Run is the whole program; it returns the exit status. It shuts down when ctx ends.
 func Run(ctx context.Context, env Environment) int {
-	o, err := parse(env.Args)
+	o, err := parse(env.Args, env.Stdout)
+	if errors.Is(err, errPrinted) {
+		return 0
+	}
 	if err != nil {
 		fmt.Fprintln(env.Stderr, err)
 		return 1
@@ -88,6 +91,7 @@ type exporter struct {
 
 	config   atomic.Pointer[config.Config] // in force
 	reloads  chan chan error               // requests for a reload, each with its reply
+	stopping chan struct{}                 // closed when reloads is no longer read
 	reloadOK prometheus.Gauge
 	reloaded prometheus.Gauge
 }
@@ -95,7 +99,7 @@ type exporter struct {
 // newExporter wires everything; nothing is fetched or served yet.
 func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
 	e := &exporter{
-		options: o, getenv: env.Getenv, timeouts: env.Timeouts, logger: logger, reloads: make(chan chan error),
+		options: o, getenv: env.Getenv, timeouts: env.Timeouts, logger: logger, reloads: make(chan chan error), stopping: make(chan struct{}),
 		reloadOK: newGauge(reloadSuccessful), reloaded: newGauge(reloadTime),
 	}
 	if o.Demo() {
@@ -161,11 +165,12 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 		case err := <-failed:
 			return err
 		case <-hangup:
-			e.reload(runCtx)
+			_ = e.reload(runCtx) // it logs its outcome
 		case reply := <-e.reloads:
 			reply <- e.reload(runCtx)
 		case <-ctx.Done():
 			level.Info(e.logger).Log("msg", "shutting down")
+			close(e.stopping)
 			return e.drain(runCtx, server)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,13 +39,19 @@ const description = `Prometheus exporter for the Dedicated Server Rental API: pl
 
 Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit. POST /-/reload needs --web.enable-lifecycle, /sd/servers needs --web.enable-service-discovery, and --web.systemd-socket takes the sockets from systemd.`
 
+// errPrinted is returned where the command line asked for nothing but --help or
+// --version.
+var errPrinted = errors.New("command line: help or version was printed")
+
 // parse reads the command line. Values are validated in load, so that all errors are
 // reported together.
-func parse(args []string) (*options, error) {
+func parse(args []string, stdout io.Writer) (*options, error) {
+	printed := false
 	app := kingpin.New(name, description)
 	app.Version(version.Print(name))
 	app.HelpFlag.Short('h')
-	app.UsageWriter(os.Stdout)
+	app.UsageWriter(stdout)
+	app.Terminate(func(int) { printed = true }) // called after printing only
 	o := &options{Flags: config.AddFlags(app, collectorSpecs())}
 	app.Flag("once", "Fetch everything once, print the metrics and exit; status 1 where a collector failed. For cron and the textfile collector.").BoolVar(&o.once)
 	o.web = kingpinflag.AddFlags(app, ":10170")
@@ -56,7 +61,11 @@ func parse(args []string) (*options, error) {
 	app.Flag("log.level", "Only log messages of this severity or above: "+strings.Join(logLevels(), ", ")+".").Default("info").StringVar(&o.logLevel)
 	app.Flag("log.format", "Format of log messages: "+strings.Join(logFormats(), ", ")+".").Default("logfmt").StringVar(&o.logFormat)
 	args, o.unknown = rejectUnknownFlags(app, args)
-	if _, err := app.Parse(args); err != nil {
+	_, err := app.Parse(args)
+	switch {
+	case printed:
+		return nil, errPrinted
+	case err != nil:
 		return nil, errors.Join(append(o.unknown, fmt.Errorf("command line: %w; try --help", err))...)
 	}
 	return o, nil

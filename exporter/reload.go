@@ -22,8 +22,10 @@ func (e *exporter) requestReload(ctx context.Context) error {
 	select {
 	case e.reloads <- reply:
 		return <-reply
-	case <-ctx.Done():
+	case <-e.stopping:
 		return errors.New("shutting down")
+	case <-ctx.Done(): // the client left
+		return ctx.Err()
 	}
 }
 

@@ -68,7 +68,7 @@ func newRow(s collector.Health, now time.Time) row {
 
 // describeState returns a collector's state in a few words, and its CSS class.
 func describeState(s collector.Health, now time.Time) (word, class string) {
-	expired := now.Sub(s.LastSuccess) > s.MaxAge
+	expired := !now.Before(s.LastSuccess.Add(s.MaxAge))
 	switch {
 	case s.LastSuccess.IsZero() && s.Err == nil:
 		return "fetching", "wait"

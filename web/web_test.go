@@ -1,38 +1,41 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-kit/log"
+	promconfig "github.com/prometheus/common/config"
+
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// fake is what the pages read, as a test wants it.
-type fake struct {
-	status  []collector.Status
+// fakeCollectors is the data that the pages show.
+type fakeCollectors struct {
+	health  []collector.Health
 	ready   bool
-	servers []collector.Server // all accounts'
+	servers []collector.Server // of all accounts
 	err     error              // of ActiveServers
 }
 
-func (f *fake) Status() []collector.Status { return f.status }
-func (f *fake) Ready() bool                { return f.ready }
+func (f *fakeCollectors) Health() []collector.Health { return f.health }
+func (f *fakeCollectors) Ready() bool                { return f.ready }
 
-func (f *fake) ActiveServers(account string) ([]collector.Server, error) {
+func (f *fakeCollectors) ActiveServers(account string) ([]collector.Server, error) {
 	if f.err != nil || account == "" {
 		return f.servers, f.err
 	}
@@ -48,16 +51,16 @@ func (f *fake) ActiveServers(account string) ([]collector.Server, error) {
 	return own, nil
 }
 
-// open is everything that can be switched on.
-func open() Options {
+// allEnabled returns options with everything enabled.
+func allEnabled() Options {
 	return Options{
 		Version: "1.2.3", API: func() string { return "rental.example" },
-		MetricsPath: "/metrics", Metrics: text("metrics\n"),
-		Reload: func() error { return nil }, Discovery: true,
+		MetricsPath: "/metrics", Metrics: reply("metrics\n"),
+		Reload: func(context.Context) error { return nil }, Discovery: true,
 	}
 }
 
-func text(s string) http.Handler {
+func reply(s string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "%s", s) })
 }
 
@@ -78,12 +81,12 @@ func TestPathsAndMethods(t *testing.T) {
 	const (
 		notReady     = "not ready: not every collector has been tried yet\n"
 		reloadOff    = "reloading over HTTP is off; start with --web.enable-lifecycle\n"
-		discoveryOff = "service discovery tells the servers' addresses and is off; start with --web.enable-service-discovery\n"
+		discoveryOff = "service discovery exposes the servers' addresses and is off; start with --web.enable-service-discovery\n"
 	)
 	refused := answer{405, "GET, HEAD", "method not allowed\n"}
 	notFound := answer{404, "", "404 page not found\n"}
 	with := func(f func(*Options)) Options {
-		o := open()
+		o := allEnabled()
 		f(&o)
 		return o
 	}
@@ -98,25 +101,24 @@ func TestPathsAndMethods(t *testing.T) {
 		get     answer
 		post    answer
 	}{
-		{"metrics", open(), false, "/metrics", answer{200, "", "metrics\n"}, refused},
-		{"metrics below", open(), false, "/metrics/", notFound, notFound},
+		{"metrics", allEnabled(), false, "/metrics", answer{200, "", "metrics\n"}, refused},
+		{"metrics below", allEnabled(), false, "/metrics/", notFound, notFound},
 		{"metrics elsewhere", elsewhere, false, "/probe/rental", answer{200, "", "metrics\n"}, refused},
 		{"metrics not at the usual place", elsewhere, false, "/metrics", notFound, notFound},
-		{"healthy", open(), false, "/-/healthy", answer{200, "", "server_rental_exporter is healthy.\n"}, refused},
-		{"before ready", open(), false, "/-/ready", answer{503, "", notReady}, refused},
-		{"ready", open(), true, "/-/ready", answer{200, "", "server_rental_exporter is ready.\n"}, refused},
-		{"reload", open(), true, "/-/reload", answer{405, "POST", "method not allowed\n"}, answer{200, "", "configuration reloaded.\n"}},
+		{"healthy", allEnabled(), false, "/-/healthy", answer{200, "", "server_rental_exporter is healthy.\n"}, refused},
+		{"before ready", allEnabled(), false, "/-/ready", answer{503, "", notReady}, refused},
+		{"ready", allEnabled(), true, "/-/ready", answer{200, "", "server_rental_exporter is ready.\n"}, refused},
+		{"reload", allEnabled(), true, "/-/reload", answer{405, "POST", "method not allowed\n"}, answer{200, "", "configuration reloaded.\n"}},
 		{"reload closed", closed, true, "/-/reload", answer{403, "", reloadOff}, answer{403, "", reloadOff}},
-		{"discovery", open(), true, "/sd/servers", answer{200, "", "[]\n"}, refused},
+		{"discovery", allEnabled(), true, "/sd/servers", answer{200, "", "[]\n"}, refused},
 		{"discovery closed", closed, true, "/sd/servers", answer{403, "", discoveryOff}, refused},
-		{"unknown", open(), true, "/favicon.ico", notFound, notFound},
+		{"unknown", allEnabled(), true, "/favicon.ico", notFound, notFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h := Handler(&fake{ready: tc.ready}, tc.options)
+			h := Handler(&fakeCollectors{ready: tc.ready}, tc.options)
 			for method, want := range map[string]answer{"GET": tc.get, "POST": tc.post} {
-				if got, _ := do(h, method, tc.path); got != want {
-					t.Errorf("%s %s:\ngot  %+v\nwant %+v", method, tc.path, got, want)
-				}
+				got, _ := do(h, method, tc.path)
+				simtest.AssertEqual(t, method+" "+tc.path, got, want)
 			}
 			// A server sends no body of an answer to HEAD, so status and Allow are what counts.
 			if got, _ := do(h, "HEAD", tc.path); got.Status != tc.get.Status || got.Allow != tc.get.Allow {
@@ -125,7 +127,7 @@ func TestPathsAndMethods(t *testing.T) {
 		})
 	}
 	t.Run("landing", func(t *testing.T) {
-		h := Handler(&fake{}, open())
+		h := Handler(&fakeCollectors{}, allEnabled())
 		for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "DELETE": 405} {
 			if got, _ := do(h, method, "/"); got.Status != want {
 				t.Errorf("%s /: got %d, want %d", method, got.Status, want)
@@ -135,30 +137,33 @@ func TestPathsAndMethods(t *testing.T) {
 }
 
 func TestReadyFollowsCollectors(t *testing.T) {
-	f := &fake{}
-	h := Handler(f, open())
+	f := &fakeCollectors{}
+	h := Handler(f, allEnabled())
 	var got []int
-	for _, ready := range []bool{false, true} {
-		f.ready = ready
+	for _, f.ready = range []bool{false, true} {
 		a, _ := do(h, "GET", "/-/ready")
 		got = append(got, a.Status)
 	}
-	if want := []int{503, 200}; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	simtest.AssertEqual(t, "status", got, []int{503, 200})
 }
 
-func TestReloadRefused(t *testing.T) {
-	o := open()
-	o.Reload = func() error { return errors.New("rental.yml:3: api.timeout: bad\nrental.yml:7: accounts: bad") }
-	got, _ := do(Handler(&fake{}, o), "POST", "/-/reload")
-	want := answer{500, "", "the configuration was refused and the running one stays:\nrental.yml:3: api.timeout: bad\nrental.yml:7: accounts: bad\n"}
-	if got != want {
-		t.Errorf("got  %+v\nwant %+v", got, want)
+func TestReload(t *testing.T) {
+	o := allEnabled()
+	type key struct{}
+	o.Reload = func(ctx context.Context) error {
+		if ctx.Value(key{}) != "of the request" {
+			return errors.New("another context")
+		}
+		return errors.New("rental.yml:3: api.timeout: bad\nrental.yml:7: accounts: bad")
 	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("POST", "/-/reload", nil)
+	Handler(&fakeCollectors{}, o).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, "of the request")))
+	simtest.AssertEqual(t, "answer", answer{w.Code, "", w.Body.String()},
+		answer{500, "", "reload failed, keeping current configuration:\nrental.yml:3: api.timeout: bad\nrental.yml:7: accounts: bad\n"})
 }
 
-// Every answer, good or bad, tells the browser to make nothing more of it.
+// TestHeaders asserts that every answer restricts what a browser does with it.
 func TestHeaders(t *testing.T) {
 	want := map[string]string{
 		"X-Content-Type-Options":  "nosniff",
@@ -166,7 +171,7 @@ func TestHeaders(t *testing.T) {
 		"Referrer-Policy":         "no-referrer",
 		"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	}
-	h := Handler(&fake{}, open())
+	h := Handler(&fakeCollectors{}, allEnabled())
 	for path, contentType := range map[string]string{
 		"/":             "text/html; charset=utf-8",
 		"/metrics":      "text/plain; charset=utf-8",
@@ -181,12 +186,8 @@ func TestHeaders(t *testing.T) {
 		for name := range want {
 			got[name] = header.Get(name)
 		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s:\ngot  %v\nwant %v", path, got, want)
-		}
-		if got := header.Get("Content-Type"); got != contentType {
-			t.Errorf("%s: got Content-Type %q, want %q", path, got, contentType)
-		}
+		simtest.AssertEqual(t, path, got, want)
+		simtest.AssertEqual(t, path+": Content-Type", header.Get("Content-Type"), contentType)
 	}
 }
 
@@ -251,29 +252,58 @@ func TestDiscovery(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, header := do(Handler(&fake{servers: tc.servers, err: tc.err}, open()), "GET", "/sd/servers"+tc.query)
-			if got != tc.want {
-				t.Errorf("got  %+v\nwant %+v", got, tc.want)
-			}
+			got, header := do(Handler(&fakeCollectors{servers: tc.servers, err: tc.err}, allEnabled()), "GET", "/sd/servers"+tc.query)
+			simtest.AssertEqual(t, "answer", got, tc.want)
 			if got.Status != 200 {
 				return
 			}
-			// What Prometheus asks of a service discovery.
-			if got := header.Get("Content-Type"); got != "application/json" {
-				t.Errorf("got Content-Type %q, want application/json", got)
-			}
-			if got := header.Get("Cache-Control"); got != "no-store" {
-				t.Errorf("got Cache-Control %q, want no-store", got)
-			}
-			if !json.Valid([]byte(got.Body)) {
-				t.Errorf("not JSON: %s", got.Body)
-			}
+			simtest.AssertEqual(t, "headers", []string{header.Get("Content-Type"), header.Get("Cache-Control")}, []string{"application/json", "no-store"})
+			simtest.AssertEqual(t, "valid JSON", json.Valid([]byte(got.Body)), true)
 		})
 	}
 }
 
+// TestDiscoveryOfIncompleteList asserts that a list which contradicts itself is no answer,
+// although the last good one is still exported.
+func TestDiscoveryOfIncompleteList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := simtest.StartInMemory(t, simulator.Options{})
+		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(api.Dial))
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := rentalapi.New("test/1", rentalapi.Settings{
+			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Account: 120},
+		})
+		set := collector.New(log.NewNopLogger(), client, exposition.NewPublisher())
+		config := collector.Config{
+			Collectors: map[string]refresh.Settings{"servers": {Interval: time.Minute, MaxAge: time.Hour}},
+			Accounts:   []collector.Account{{Name: "main", Token: func() (string, error) { return simtest.MainToken, nil }}},
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		set.ApplyConfig(ctx, config)
+		defer set.Wait()
+		defer stop()
+		h := Handler(set, allEnabled())
+		var got []int
+		for _, body := range []string{
+			`{"data":[{"id":"s1","status":"active","ipv4":"192.0.2.1"}],"meta":{"count":1}}`,
+			`{"data":[{"id":"s1","status":"active","ipv4":"192.0.2.1"}],"meta":{"count":2}}`,
+			`{"data":[{"id":"s1","status":"active","ipv4":"192.0.2.1"},{"status":"active"}]}`,
+			`{"data":[{"id":"s1","status":"active","ipv4":"192.0.2.1"}]}`,
+		} {
+			api.Override("/servers", simtest.Reply(200, nil, body))
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			a, _ := do(h, "GET", "/sd/servers")
+			got = append(got, a.Status)
+		}
+		simtest.AssertEqual(t, "status", got, []int{200, 503, 503, 200})
+	})
+}
+
 // landingAt is the landing page at a fixed time.
-func landingAt(t *testing.T, o Options, state func(now time.Time) *fake) string {
+func landingAt(t *testing.T, o Options, state func(now time.Time) *fakeCollectors) string {
 	t.Helper()
 	var page answer
 	synctest.Test(t, func(t *testing.T) {
@@ -286,52 +316,40 @@ func landingAt(t *testing.T, o Options, state func(now time.Time) *fake) string 
 	return page.Body
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s (-update rewrites it):\ngot:\n%s\nwant:\n%s", path, got, want)
-	}
-}
-
 func TestLandingPage(t *testing.T) {
-	closed := open()
+	closed := allEnabled()
 	closed.Reload, closed.Discovery = nil, false
 	closed.MetricsPath = "/probe"
 	minute := refresh.Settings{Interval: time.Minute, MaxAge: 5 * time.Minute}
 
 	t.Run("starting", func(t *testing.T) {
-		golden(t, "starting.html", landingAt(t, closed, func(time.Time) *fake {
-			return &fake{status: []collector.Status{{Collector: "plans", State: refresh.State{Settings: minute}}}}
+		simtest.Golden(t, filepath.Join("testdata", "starting.html"), landingAt(t, closed, func(time.Time) *fakeCollectors {
+			return &fakeCollectors{health: []collector.Health{{Collector: "plans", State: refresh.State{Settings: minute}}}}
 		}))
 	})
 	t.Run("every state", func(t *testing.T) {
-		golden(t, "states.html", landingAt(t, open(), func(now time.Time) *fake {
-			row := func(name, account string, invalid int64, last time.Duration, next time.Duration, err error) collector.Status {
-				s := collector.Status{Collector: name, Account: account, Invalid: invalid}
-				s.State = refresh.State{Tried: true, Finished: true, Err: err, Next: now.Add(next), Settings: minute}
+		simtest.Golden(t, filepath.Join("testdata", "states.html"), landingAt(t, allEnabled(), func(now time.Time) *fakeCollectors {
+			row := func(name, account string, last, next time.Duration, err error, invalid rentalapi.Invalid) collector.Health {
+				h := collector.Health{Collector: name, Account: account, Invalid: invalid}
+				h.State = refresh.State{Finished: true, Err: err, Next: now.Add(next), Settings: minute}
 				if last > 0 {
-					s.LastSuccess = now.Add(-last)
+					h.LastSuccess = now.Add(-last)
 				}
-				return s
+				return h
 			}
 			down := errors.New("/account: connection refused")
-			return &fake{ready: true, status: []collector.Status{
-				row("plans", "", 0, 20*time.Second, 40*time.Second, nil),
-				row("locations", "", 2, 20*time.Second, 40*time.Second, nil),
-				row("account", "main", 0, 90*time.Second, 8*time.Second, down),
-				row("topups", "main", 0, 6*time.Minute, 0, down),
-				row("servers", "main", 0, 0, 8*time.Second, down),
-				{Collector: "transactions", Account: "main", State: refresh.State{Tried: true, Settings: minute}},
+			var none, some rentalapi.Invalid
+			some.Add("fra", rentalapi.FieldError{Field: "coordinates.latitude", Problem: "not a latitude"})
+			some.Add("data[3]", rentalapi.FieldError{Field: "id", Problem: "missing"})
+			return &fakeCollectors{ready: true, health: []collector.Health{
+				row("plans", "", 20*time.Second, 40*time.Second, nil, none),
+				row("locations", "", 20*time.Second, 40*time.Second, nil, some),
+				row("account", "main", 90*time.Second, 8*time.Second, down, none),
+				row("configurations", "main", 90*time.Second, 8*time.Second, down, some),
+				row("ssh_keys", "main", 5*time.Minute-1, 8*time.Second, down, none),
+				row("topups", "main", 5*time.Minute, 0, down, none),
+				row("servers", "main", 0, 8*time.Second, down, none),
+				{Collector: "transactions", Account: "main", State: refresh.State{Settings: minute}},
 			}}
 		}))
 	})
@@ -339,18 +357,20 @@ func TestLandingPage(t *testing.T) {
 
 func TestLandingPageEscapes(t *testing.T) {
 	const evil = `<script>alert("1")</script>`
-	o := open()
+	o := allEnabled()
 	o.API = func() string { return evil }
-	page := landingAt(t, o, func(time.Time) *fake {
-		return &fake{status: []collector.Status{{
-			Collector: "account", Account: evil, State: refresh.State{Tried: true, Finished: true, Err: errors.New(evil)},
+	page := landingAt(t, o, func(time.Time) *fakeCollectors {
+		var invalid rentalapi.Invalid
+		invalid.Add(evil, rentalapi.FieldError{Field: "name", Problem: "empty"})
+		return &fakeCollectors{health: []collector.Health{{
+			Collector: "account", Account: evil, State: refresh.State{Finished: true, Err: errors.New(evil)}, Invalid: invalid,
 		}}}
 	})
 	if strings.Contains(page, "<script") {
-		t.Errorf("a script got into the page:\n%s", page)
+		t.Errorf("the page contains a script:\n%s", page)
 	}
-	if got := strings.Count(page, "&lt;script&gt;alert(&#34;1&#34;)&lt;/script&gt;"); got != 3 {
-		t.Errorf("got %d escaped texts, want 3 (source, account, error):\n%s", got, page)
+	if got := strings.Count(page, "&lt;script&gt;alert(&#34;1&#34;)&lt;/script&gt;"); got != 4 {
+		t.Errorf("got %d escaped texts, want 4 (source, account, error, item):\n%s", got, page)
 	}
 }
 
@@ -370,14 +390,14 @@ func TestCheckMetricsPath(t *testing.T) {
 		"/-/ready":      `"/-/ready": is served by the exporter itself`,
 		"/-/reload":     `"/-/reload": is served by the exporter itself`,
 		"/sd/servers":   `"/sd/servers": is served by the exporter itself`,
-		"/{$}":          `"/{$}": has a character that does not belong into a path`,
-		"/{x...}":       `"/{x...}": has a character that does not belong into a path`,
-		"/a b":          `"/a b": has a character that does not belong into a path`,
-		"/a\nb":         `"/a\nb": has a character that does not belong into a path`,
-		"/mètres":       `"/mètres": has a character that does not belong into a path`,
-		"/a%20b":        `"/a%20b": has a character that does not belong into a path`,
-		"/metrics?x=1":  `"/metrics?x=1": has a character that does not belong into a path`,
-		"/metrics#x":    `"/metrics#x": has a character that does not belong into a path`,
+		"/{$}":          `"/{$}": has a character that is not allowed in a path`,
+		"/{x...}":       `"/{x...}": has a character that is not allowed in a path`,
+		"/a b":          `"/a b": has a character that is not allowed in a path`,
+		"/a\nb":         `"/a\nb": has a character that is not allowed in a path`,
+		"/mètres":       `"/mètres": has a character that is not allowed in a path`,
+		"/a%20b":        `"/a%20b": has a character that is not allowed in a path`,
+		"/metrics?x=1":  `"/metrics?x=1": has a character that is not allowed in a path`,
+		"/metrics#x":    `"/metrics#x": has a character that is not allowed in a path`,
 	} {
 		got := ""
 		if err := CheckMetricsPath(path); err != nil {
@@ -389,9 +409,9 @@ func TestCheckMetricsPath(t *testing.T) {
 		if want != "" {
 			continue
 		}
-		o := open()
+		o := allEnabled()
 		o.MetricsPath = path
-		if got, _ := do(Handler(&fake{}, o), "GET", path); got.Body != "metrics\n" {
+		if got, _ := do(Handler(&fakeCollectors{}, o), "GET", path); got.Body != "metrics\n" {
 			t.Errorf("%q is allowed and not served: %+v", path, got)
 		}
 	}

@@ -3,6 +3,7 @@ package exposition
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -12,239 +13,262 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/quick"
+	"testing/synctest"
+	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	_ "github.com/prometheus/client_golang/prometheus/promhttp/zstd" // the handler that is compared with answers in zstd
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/procfs"
-	"google.golang.org/protobuf/proto"
 
-	"server_rental_exporter/internal/process"
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // acceptHeaders are those that scrapers send.
 func acceptHeaders() map[string]string {
 	return map[string]string{
-		"none":               "",
-		"a browser":          "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-		"Prometheus 2.42":    "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
-		"2.42 with natives":  "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
-		"Prometheus 3":       "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
-		"3 with natives":     "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;escaping=allow-utf-8;q=0.7,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,*/*;q=0.2",
-		"vmagent":            "text/plain;version=0.0.4;q=1,*/*;q=0.1",
-		"OpenMetrics 0.0.1":  "application/openmetrics-text;version=0.0.1",
-		"text, dots escaped": "text/plain;version=0.0.4;escaping=dots",
+		"none":              "",
+		"browser":           "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+		"Prometheus 2.42":   "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+		"2.42 with natives": "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+		"Prometheus 3":      "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+		"3 with natives":    "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;escaping=allow-utf-8;q=0.7,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,*/*;q=0.2",
+		"vmagent":           "text/plain;version=0.0.4;q=1,*/*;q=0.1",
+		"OpenMetrics 0.0.1": "application/openmetrics-text;version=0.0.1",
+		"text with dots":    "text/plain;version=0.0.4;escaping=dots",
 	}
 }
 
-func desc(i int) *prometheus.Desc {
-	return prometheus.NewDesc(fmt.Sprintf("test_family_%d_total", i), `A help with "quotes", a \ and
-a line break.`, []string{"id", "text"}, nil)
+// testGroup is a group whose metrics a test sets.
+type testGroup struct {
+	*Group
+	definitions []*metric.Definition
+
+	mu        sync.Mutex
+	metrics   []prometheus.Metric
+	expires   time.Time
+	collected int // calls of Collect
+	published int // calls of OnPublish
 }
 
-// metrics returns n samples of a block's families.
-func metrics(block, families, n int) ([]prometheus.Metric, []*prometheus.Desc) {
-	var ds []*prometheus.Desc
-	for f := range families {
-		ds = append(ds, desc(block*families+f))
+// newTestGroup returns a group of two families of counters and gauges, with n samples.
+func newTestGroup(name string, n int) *testGroup {
+	const help = "A help with \"quotes\", a \\ and\na line break."
+	g := &testGroup{definitions: []*metric.Definition{
+		metric.Counter(name+"_bytes_total", help, "", "id", "text"), metric.Gauge(name+"_seconds", help, "", "id", "text"),
+	}}
+	g.set(n, 1.25)
+	g.Group = &Group{
+		Descs: metric.Descs(g.definitions),
+		Collect: func(time.Time) ([]prometheus.Metric, time.Time) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.collected++
+			return g.metrics, g.expires
+		},
+		OnPublish: func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.published++
+		},
 	}
-	ms := make([]prometheus.Metric, 0, n)
+	return g
+}
+
+// set replaces the metrics by n samples that have the value.
+func (g *testGroup) set(n int, value float64) {
+	var b metric.Builder
 	for i := range n {
-		ms = append(ms, prometheus.MustNewConstMetric(ds[i%families], prometheus.CounterValue, float64(i)*1.25,
-			fmt.Sprintf("object-%08d", i/families), "text \"with\" \\ and \n and ü"))
+		b.AddCreated(g.definitions[i%2], value, time.Unix(1_700_000_000, 5e8), fmt.Sprintf("object-%08d", i), "text \"with\" \\ and \n and ü")
 	}
-	return ms, ds
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.metrics = b.Metrics()
 }
 
-// collected is a block as any registry takes it.
-type collected struct{ *Block }
-
-func (c collected) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range c.descs {
-		ch <- d
-	}
+func (g *testGroup) setExpires(at time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.expires = at
 }
 
-func (c collected) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range c.metrics {
-		ch <- m
-	}
-}
-
-// rig is both ways of serving the same metrics.
-type rig struct {
-	blocks []*Block
-	plain  http.Handler
+// harness serves the same metrics in two ways: from a publisher, and with promhttp.
+type harness struct {
 	*Handler
-	failed []string
+	promhttp http.Handler
+	groups   []*testGroup
+	errors   []string // of OnError
 }
 
-func newRig(tb testing.TB, samples int) *rig {
+// newHarness returns a harness with three groups that are not published yet.
+func newHarness(tb testing.TB, samples int) *harness {
 	tb.Helper()
-	own := prometheus.NewRegistry()
-	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "test_seconds", Help: "A histogram.", NativeHistogramBucketFactor: 1.1, Buckets: []float64{0.1, 1},
+	dynamic, all := prometheus.NewRegistry(), prometheus.NewRegistry()
+	histogram := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "test_seconds", Help: "A histogram.", Unit: "seconds", NativeHistogramBucketFactor: 1.1, Buckets: []float64{0.1, 1},
 	}, []string{"of"})
-	h.WithLabelValues("x").Observe(0.3)
-	own.MustRegister(h)
-	data := prometheus.NewRegistry()
-	r := &rig{}
+	histogram.WithLabelValues("x").Observe(0.3)
+	dynamic.MustRegister(histogram)
+	all.MustRegister(histogram)
+	p := NewPublisher()
+	h := &harness{promhttp: promhttp.HandlerFor(all, HandlerOptions())}
 	for i := range 3 {
-		b := NewBlock(metrics(i, 4, samples/3))
-		data.MustRegister(collected{b})
-		r.blocks = append(r.blocks, b)
+		g := newTestGroup(fmt.Sprintf("test_group_%d", i), samples/3)
+		p.Add(g.Group)
+		h.groups = append(h.groups, g)
 	}
-	r.plain = promhttp.HandlerFor(prometheus.Gatherers{own, data}, HandlerOptions())
-	r.Handler = &Handler{
-		Blocks: func() []*Block { return r.blocks },
-		Own:    own, Whole: r.plain,
-		Failed: func(cause string, err error) { r.failed = append(r.failed, cause+": "+err.Error()) },
+	all.MustRegister(p)
+	h.Handler = &Handler{
+		Publisher: p, Gatherer: dynamic, Fallback: h.promhttp,
+		OnError: func(cause string, err error) { h.errors = append(h.errors, cause+": "+err.Error()) },
 	}
-	return r
+	return h
 }
 
-func get(h http.Handler, accept, coding string) *httptest.ResponseRecorder {
-	req := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-	if accept != "" {
-		req.Header.Set("Accept", accept)
-	}
-	if coding != "" {
-		req.Header.Set("Accept-Encoding", coding)
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, req)
-	return w
+func newPublishedHarness(tb testing.TB, samples int) *harness {
+	tb.Helper()
+	h := newHarness(tb, samples)
+	h.Publisher.Publish()
+	return h
 }
 
-func decompress(t *testing.T, w *httptest.ResponseRecorder) []byte {
+// scrape returns the answer in a variant.
+func (h *harness) scrape(accept, encoding string) simtest.Response {
+	return simtest.ServeGet(h, "/metrics", "Accept", acceptHeaders()[accept], "Accept-Encoding", encoding)
+}
+
+// values returns the values that are served of a group's gauge.
+func (h *harness) values(t *testing.T, group int) []float64 {
 	t.Helper()
-	var r io.Reader = w.Body
-	var err error
-	switch w.Header().Get("Content-Encoding") {
-	case "gzip":
-		var z *gzip.Reader
-		z, err = gzip.NewReader(w.Body)
-		if err == nil {
-			z.Multistream(false) // a second member would be left over
-		}
-		r = z
-	case "zstd":
-		r, err = zstd.NewReader(w.Body)
+	var values []float64
+	for _, v := range h.scrape("none", "").Exposition(t).WithPrefix(h.groups[group].definitions[1].Name + "{") {
+		values = append(values, v)
 	}
+	return values
+}
+
+func (h *harness) collected() (n []int) {
+	for _, g := range h.groups {
+		g.mu.Lock()
+		n = append(n, g.collected)
+		g.mu.Unlock()
+	}
+	return n
+}
+
+// run runs the publisher in a synctest bubble until the test ends.
+func (h *harness) run(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.Publisher.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-done
+	})
+	synctest.Wait()
+}
+
+// decompress returns the body, of which a gzip reader must read all as one member.
+func decompress(t *testing.T, r simtest.Response) string {
+	t.Helper()
+	if r.Header.Get("Content-Encoding") != "gzip" {
+		return r.Body
+	}
+	body := strings.NewReader(r.Body)
+	z, err := gzip.NewReader(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
+	z.Multistream(false)
+	text, err := io.ReadAll(z)
+	if err != nil || body.Len() > 0 {
+		t.Fatalf("gzip: %v, %d bytes after the first member", err, body.Len())
 	}
-	if rest := w.Body.Len(); rest > 0 && w.Header().Get("Content-Encoding") == "gzip" {
-		t.Errorf("%d bytes behind the end", rest)
-	}
-	return raw
+	return string(text)
 }
 
-// samples parses an answer with an own reader for each format, and sorts it.
-func samples(t *testing.T, contentType string, raw []byte) []string {
+// assertSame compares the answer with that of promhttp, but for the order of families.
+func (h *harness) assertSame(t *testing.T, accept, encoding string) {
 	t.Helper()
-	format := expfmt.Format(contentType)
-	if format.FormatType() == expfmt.TypeOpenMetrics {
-		if n := bytes.Count(raw, []byte("# EOF")); n != 1 || !bytes.HasSuffix(raw, []byte("# EOF\n")) {
-			t.Errorf("%d times # EOF, or not at the end", n)
-		}
-		lines := strings.Split(string(raw), "\n")
-		slices.Sort(lines)
-		return lines
-	}
-	var out []string
-	dec := expfmt.NewDecoder(bytes.NewReader(raw), format)
-	for {
-		var f dto.MetricFamily
-		err := dec.Decode(&f)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range f.GetMetric() {
-			text, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out = append(out, f.GetName()+" "+f.GetHelp()+" "+f.GetType().String()+" "+string(text))
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// compare asks both ways the same and compares the answers, sample by sample.
-func (r *rig) compare(t *testing.T, accept, coding string) {
-	t.Helper()
-	ours, plain := get(r, accept, coding), get(r.plain, accept, coding)
+	got, want := h.scrape(accept, encoding), simtest.ServeGet(h.promhttp, "/metrics", "Accept", acceptHeaders()[accept], "Accept-Encoding", encoding)
 	for _, header := range []string{"Content-Type", "Content-Encoding", "Vary"} {
-		if got, want := ours.Header()[header], plain.Header()[header]; !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", header, got, want)
-		}
+		simtest.AssertEqual(t, header, got.Header[header], want.Header[header])
 	}
-	if got, want := ours.Header().Get("Content-Length"), fmt.Sprint(ours.Body.Len()); got != want {
-		t.Errorf("Content-Length: got %s, want %s", got, want)
+	simtest.AssertEqual(t, "Content-Length", got.Header.Get("Content-Length"), strconv.Itoa(len(got.Body)))
+	gotText, wantText := decompress(t, got), want.Text(t)
+	simtest.AssertEqual(t, "length", len(gotText), len(wantText))
+	if contentType := want.Header.Get("Content-Type"); strings.Contains(contentType, "protobuf") {
+		simtest.AssertEqual(t, "metrics", simtest.ParseExposition(t, gotText, contentType), simtest.ParseExposition(t, wantText, contentType))
+	} else {
+		simtest.AssertEqual(t, "text", sortedLines(gotText), sortedLines(wantText))
 	}
-	contentType := plain.Header().Get("Content-Type")
-	got, want := samples(t, contentType, decompress(t, ours)), samples(t, contentType, decompress(t, plain))
-	if !slices.Equal(got, want) {
-		t.Errorf("got %d samples, want %d; or they differ", len(got), len(want))
-	}
-	if len(r.failed) > 0 {
-		t.Errorf("failed: %q", r.failed)
-	}
+	simtest.AssertEqual(t, "errors", h.errors, []string(nil))
 }
 
-// TestSameAsPlain compares each answer with that of the plain registry.
-func TestSameAsPlain(t *testing.T) {
-	r := newRig(t, 300)
-	for name, accept := range acceptHeaders() {
-		for _, coding := range []string{"", "gzip", "zstd", "gzip, deflate, br", "zstd;q=0.9, gzip;q=0.1", "*", "br", "identity;q=0.1, gzip;q=0"} {
-			t.Run(name+" "+coding, func(t *testing.T) {
-				for range 2 { // the second time from what was kept
-					r.compare(t, accept, coding)
+func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text)) }
+
+func TestSameAsPromhttp(t *testing.T) {
+	h := newPublishedHarness(t, 60)
+	for accept := range acceptHeaders() {
+		for _, encoding := range []string{"", "gzip", "zstd", "gzip, deflate, br", "identity;q=0.9, gzip;q=0.1", "br", "identity;q=0.1, gzip;q=0"} {
+			t.Run(accept+" "+encoding, func(t *testing.T) {
+				for range 2 { // the second time from the cache
+					h.assertSame(t, accept, encoding)
 				}
 			})
 		}
 	}
 }
 
-// TestLargeSameAsPlain compares answers of some megabytes, made all at once.
-func TestLargeSameAsPlain(t *testing.T) {
-	r := newRig(t, 30_000)
-	for _, b := range r.blocks {
-		var forms []Form
-		for _, format := range Formats() {
-			forms = append(forms, Form{format, Identity}, Form{format, Gzip}, Form{format, Zstd})
-		}
-		b.Prepare(forms...)
-	}
-	for _, accept := range []string{"Prometheus 2.42", "2.42 with natives", "vmagent"} {
-		for _, coding := range []string{"identity", "gzip", "zstd"} {
-			t.Run(accept+" "+coding, func(t *testing.T) { r.compare(t, acceptHeaders()[accept], coding) })
+// TestLargeSameAsPromhttp compares answers of several chunks, encoded in one pass.
+func TestLargeSameAsPromhttp(t *testing.T) {
+	h := newHarness(t, 6_000)
+	forEachVariant(func(accept, encoding string) { h.scrape(accept, encoding) })
+	h.Publisher.Publish()
+	forEachVariant(func(accept, encoding string) {
+		t.Run(accept+" "+encoding, func(t *testing.T) { h.assertSame(t, accept, encoding) })
+	})
+}
+
+// forEachVariant calls f for all formats and encodings.
+func forEachVariant(f func(accept, encoding string)) {
+	for _, accept := range []string{"none", "Prometheus 2.42", "2.42 with natives"} {
+		for _, encoding := range []string{"identity", "gzip"} {
+			f(accept, encoding)
 		}
 	}
 }
 
-// leaving is a client that leaves after some bytes.
-type leaving struct {
+// TestOpenMetrics asserts what OpenMetrics has beyond the text format.
+func TestOpenMetrics(t *testing.T) {
+	h := newPublishedHarness(t, 6)
+	text := h.scrape("Prometheus 2.42", "").Body
+	want := []string{
+		"# TYPE server_rental_test_group_0_bytes counter\n",
+		"# UNIT server_rental_test_group_0_bytes bytes\n",
+		"# UNIT server_rental_test_group_0_seconds seconds\n",
+		"# UNIT test_seconds seconds\n",
+		`server_rental_test_group_0_bytes_total{id="object-00000000",text="text \"with\" \\ and \n and ü"} 1.25` + "\n",
+		`server_rental_test_group_0_bytes_created{id="object-00000000",text="text \"with\" \\ and \n and ü"} 1.7000000005e+09` + "\n",
+	}
+	got := slices.DeleteFunc(slices.Clone(want), func(line string) bool { return !strings.Contains(text, line) })
+	simtest.AssertEqual(t, "lines in\n"+text, got, want)
+}
+
+// leavingClient is a client that leaves after some bytes.
+type leavingClient struct {
 	discard
 	left int
 }
 
-func (l *leaving) Write(p []byte) (int, error) {
+func (l *leavingClient) Write(p []byte) (int, error) {
 	if l.left < len(p) {
 		return l.left, io.ErrClosedPipe
 	}
@@ -252,22 +276,22 @@ func (l *leaving) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Clients that leave in the middle are no fault, and harm no one who comes after them.
+// TestClientLeaves asserts that clients that leave early are no error and do not affect others.
 func TestClientLeaves(t *testing.T) {
-	r := newRig(t, 3_000)
-	for _, coding := range []string{"identity", "gzip", "zstd"} {
+	h := newPublishedHarness(t, 3_000)
+	for _, encoding := range []string{"identity", "gzip"} {
 		for left := 1; left < 1<<20; left *= 4 {
-			req := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-			req.Header.Set("Accept-Encoding", coding)
-			r.ServeHTTP(&leaving{discard{http.Header{}}, left}, req)
+			r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			r.Header.Set("Accept-Encoding", encoding)
+			h.ServeHTTP(&leavingClient{discard{http.Header{}}, left}, r)
 		}
-		r.compare(t, "", coding)
+		h.assertSame(t, "none", encoding)
 	}
 }
 
-func TestCombine(t *testing.T) {
+func TestCRC32Combine(t *testing.T) {
 	same := func(a, b []byte) bool {
-		return combine(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), int64(len(b))) == crc32.ChecksumIEEE(append(slices.Clone(a), b...))
+		return crc32Combine(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), int64(len(b))) == crc32.ChecksumIEEE(slices.Concat(a, b))
 	}
 	if err := quick.Check(same, &quick.Config{MaxCount: 2000}); err != nil {
 		t.Error(err)
@@ -278,171 +302,330 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-func TestHeadAndNames(t *testing.T) {
-	r := newRig(t, 30)
+func TestHead(t *testing.T) {
+	h := newPublishedHarness(t, 30)
 	w := httptest.NewRecorder()
-	r.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/metrics", nil))
-	if w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Type") == "" {
-		t.Errorf("HEAD: got %d, %d bytes, headers %v", w.Code, w.Body.Len(), w.Header())
-	}
-	for _, handler := range []http.Handler{r, r.plain} {
-		w = httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics?name[]=test_family_1_total&name[]=test_seconds", nil))
-		if got := strings.Count(w.Body.String(), "# TYPE"); got != 2 {
-			t.Errorf("names: got %d families, want 2", got)
-		}
-	}
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/metrics", nil))
+	get := h.scrape("none", "")
+	simtest.AssertEqual(t, "HEAD", []any{w.Code, w.Body.Len(), w.Header()}, []any{200, 0, get.Header})
 }
 
-// A sample that stands twice is left out; all others stay, and the error is told.
+// TestSelectByName asserts that the fallback answers requests that select metrics.
+func TestSelectByName(t *testing.T) {
+	h := newPublishedHarness(t, 30)
+	const query = "/metrics?name[]=server_rental_test_group_1_seconds&name[]=test_seconds"
+	got := simtest.ServeGet(h, query).Exposition(t)
+	simtest.AssertEqual(t, "families", len(got.Families), 2)
+	simtest.AssertEqual(t, "metrics", got, simtest.ServeGet(h.promhttp, query).Exposition(t))
+	simtest.AssertEqual(t, "another parameter", len(simtest.ServeGet(h, "/metrics?name=test_seconds").Exposition(t).Families), 7)
+}
+
+// TestDuplicate asserts that a series with a duplicate is served once, next to all others.
 func TestDuplicate(t *testing.T) {
-	r := newRig(t, 30)
-	ms, ds := metrics(9, 2, 10)
-	r.blocks = append(r.blocks, NewBlock(append(ms, ms[0]), ds))
-	w := get(r, "", "")
-	if got, want := strings.Count(w.Body.String(), "\ntest_family_"), 40; w.Code != 200 || got != want {
-		t.Errorf("got status %d and %d samples, want 200 and %d", w.Code, got, want)
-	}
-	if len(r.failed) != 1 || !strings.HasPrefix(r.failed[0], "gathering: ") {
-		t.Errorf("failed: got %q", r.failed)
+	h := newHarness(t, 30)
+	g := h.groups[1]
+	g.metrics = append(g.metrics, g.metrics[0])
+	h.Publisher.Publish()
+	simtest.AssertEqual(t, "series", len(h.scrape("none", "").Exposition(t).WithPrefix("server_rental_test_")), 30)
+	if len(h.errors) != 1 || !strings.HasPrefix(h.errors[0], "gathering: ") {
+		t.Errorf("errors: got %q, want one of gathering", h.errors)
 	}
 }
 
-func TestNothing(t *testing.T) {
-	r := newRig(t, 0)
-	r.blocks = nil
-	for _, coding := range []string{"", "gzip", "zstd"} {
-		if got := decompress(t, get(r, "", coding)); !bytes.HasPrefix(got, []byte("# HELP test_seconds")) {
-			t.Errorf("%s: got %q", coding, got)
+// TestGathererFails asserts that what was gathered despite an error is served.
+func TestGathererFails(t *testing.T) {
+	h := newPublishedHarness(t, 30)
+	dynamic := h.Gatherer
+	h.Gatherer = prometheus.Gatherers{dynamic, prometheus.NewRegistry(), dynamic}
+	simtest.AssertEqual(t, "families", len(h.scrape("none", "gzip").Exposition(t).Families), 7)
+	if len(h.errors) != 1 || !strings.HasPrefix(h.errors[0], "gathering: ") {
+		t.Errorf("errors: got %q, want one of gathering", h.errors)
+	}
+}
+
+func TestNothingPublished(t *testing.T) {
+	h := newHarness(t, 30)
+	for _, encoding := range []string{"identity", "gzip"} {
+		got := decompress(t, h.scrape("none", encoding))
+		simtest.AssertEqual(t, encoding, len(simtest.ParseExposition(t, got, "text/plain").Families), 1)
+	}
+}
+
+func TestPublishChangedGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, 6)
+		simtest.AssertEqual(t, "before it runs", h.collected(), []int{0, 0, 0})
+		h.run(t)
+		simtest.AssertEqual(t, "at start", h.collected(), []int{1, 1, 1})
+		simtest.AssertEqual(t, "values", [][]float64{h.values(t, 0), h.values(t, 1)}, [][]float64{{1.25}, {1.25}})
+		blocks := *h.Publisher.published.Load()
+
+		h.groups[1].set(2, 7)
+		synctest.Wait()
+		simtest.AssertEqual(t, "value before Changed", h.values(t, 1), []float64{1.25})
+		for range 5 {
+			h.groups[1].Changed()
 		}
-	}
+		synctest.Wait()
+		simtest.AssertEqual(t, "value after Changed", h.values(t, 1), []float64{7})
+		simtest.AssertEqual(t, "collected", h.collected()[0]+h.collected()[2], 2)
+		again := *h.Publisher.published.Load()
+		simtest.AssertEqual(t, "blocks kept", []bool{again[0] == blocks[0], again[1] == blocks[1], again[2] == blocks[2]}, []bool{true, false, true})
+		before := h.collected()
+		time.Sleep(24 * time.Hour)
+		simtest.AssertEqual(t, "collected without a change", h.collected(), before)
+		simtest.AssertEqual(t, "OnPublish", []int{h.groups[0].published, h.groups[1].published}, []int{1, h.groups[1].collected})
+	})
 }
 
-func TestAsked(t *testing.T) {
-	r := newRig(t, 30)
-	get(r, "", "gzip")
-	get(r, "", "gzip")
-	want := []Form{{Format: expfmt.FmtText, Coding: Gzip}}
-	if got := r.Asked(); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	b := NewBlock(metrics(0, 4, 100))
-	if b.Size() != 0 {
-		t.Errorf("a new block holds %d bytes", b.Size())
-	}
-	b.Prepare(want...)
-	if b.Size() == 0 {
-		t.Error("prepared, and holds nothing")
-	}
-}
+// TestPublishExpiredGroups asserts that a group is collected when it expires, and that
+// one which reports an expiry in the past occupies nobody.
+func TestPublishExpiredGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, 6)
+		h.groups[0].setExpires(time.Now().Add(time.Minute))
+		h.groups[2].setExpires(time.Now().Add(time.Hour))
+		h.run(t)
+		h.groups[0].set(0, 0)
+		h.groups[0].setExpires(time.Time{})
+		time.Sleep(time.Minute - 1)
+		synctest.Wait()
+		simtest.AssertEqual(t, "before the expiry", [2]any{h.collected(), len(h.values(t, 0))}, [2]any{[]int{1, 1, 1}, 1})
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		simtest.AssertEqual(t, "at the expiry", [2]any{h.collected(), len(h.values(t, 0))}, [2]any{[]int{2, 1, 1}, 0})
 
-// discard is a client whose answers cost nothing.
-type discard struct{ header http.Header }
+		h.groups[1].Changed() // a later expiry is not forgotten
+		h.groups[2].setExpires(time.Time{})
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		simtest.AssertEqual(t, "second expiry", h.collected(), []int{2, 2, 2})
 
-func (d discard) Header() http.Header         { return d.header }
-func (d discard) Write(p []byte) (int, error) { return len(p), nil }
-func (d discard) WriteHeader(int)             {}
-
-// BenchmarkScrape serves the same metrics in three ways: as the plain registry
-// does, from blocks, and as ready bytes (the floor). The exporter's own metrics
-// are those of a Go process, in the plain way as client_golang collects them.
-func BenchmarkScrape(b *testing.B) {
-	lean, err := process.New()
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, n := range []int{500, 5_000, 50_000, 200_000} {
-		r := newRig(b, n)
-		stock, own, data := prometheus.NewRegistry(), prometheus.NewRegistry(), prometheus.NewRegistry()
-		own.MustRegister(collectors.NewGoCollector(), lean)
-		stock.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-		for _, block := range r.blocks {
-			data.MustRegister(collected{block})
+		h.groups[0].setExpires(time.Now())
+		h.groups[0].Changed()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := h.collected()[0]; got < 10 || got > 200 {
+			t.Errorf("expiry in the past: collected %d times in a second, want about one in %v", got, minExpiry)
 		}
-		r.Own = own
-		ready := get(r, acceptHeaders()["Prometheus 2.42"], "gzip").Body.Bytes()
-		for _, way := range []struct {
-			name string
-			http.Handler
-		}{
-			{"plain", promhttp.HandlerFor(prometheus.Gatherers{stock, data}, HandlerOptions())},
-			{"blocks", r},
-			{"floor", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Length", strconv.Itoa(len(ready)))
-				_, _ = w.Write(ready)
-			})},
-		} {
-			b.Run(fmt.Sprintf("series=%d/%s", n, way.name), func(b *testing.B) {
-				b.Run("handler", func(b *testing.B) { handled(b, way) })
-				b.Run("socket", func(b *testing.B) { fetched(b, way) })
-			})
+	})
+}
+
+// TestChangedWhileCollecting asserts that a change during a collection or a publication
+// is not lost.
+func TestChangedWhileCollecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, 6)
+		g := h.groups[0]
+		collect := g.Collect
+		g.Collect = func(now time.Time) ([]prometheus.Metric, time.Time) {
+			metrics, expires := collect(now)
+			if g.collected == 1 {
+				time.Sleep(time.Second) // the snapshot is replaced meanwhile
+				g.set(2, 2)
+				g.Changed()
+			}
+			return metrics, expires
 		}
-	}
-}
-
-// asPrometheus is a request as Prometheus makes it.
-func asPrometheus(b *testing.B, url string) *http.Request {
-	b.Helper()
-	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	r.Header.Set("Accept", acceptHeaders()["Prometheus 2.42"])
-	r.Header.Set("Accept-Encoding", "gzip")
-	return r
-}
-
-// handled measures a handler alone.
-func handled(b *testing.B, h http.Handler) {
-	r := asPrometheus(b, "http://example/metrics")
-	b.ReportAllocs()
-	for b.Loop() {
-		h.ServeHTTP(discard{http.Header{}}, r)
-	}
-}
-
-// fetched measures a handler over loopback, with a client that reads and forgets.
-func fetched(b *testing.B, h http.Handler) {
-	server := httptest.NewServer(h)
-	defer server.Close()
-	client, r := server.Client(), asPrometheus(b, server.URL)
-	before := processorTime(b)
-	for b.Loop() {
-		resp, err := client.Do(r)
-		if err != nil {
-			b.Fatal(err)
+		onPublish := g.OnPublish
+		g.OnPublish = func() {
+			onPublish()
+			if g.published == 2 {
+				g.set(2, 3)
+				g.Changed()
+			}
 		}
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-			b.Fatal(err)
+		h.run(t)
+		time.Sleep(time.Minute)
+		simtest.AssertEqual(t, "value", h.values(t, 0), []float64{3})
+		simtest.AssertEqual(t, "collected", h.collected(), []int{3, 1, 1})
+	})
+}
+
+// TestPublisherRests asserts that the publisher rests nine times as long as it worked,
+// even if everything has changed or expired meanwhile, and that it ends at once.
+func TestPublisherRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, 6)
+		start := time.Now()
+		var times []time.Duration
+		h.groups[0].Collect = func(now time.Time) ([]prometheus.Metric, time.Time) {
+			times = append(times, time.Since(start))
+			time.Sleep(2 * time.Second)
+			h.groups[0].Changed()
+			return nil, now.Add(5 * time.Second)
 		}
-		resp.Body.Close()
-	}
-	b.ReportMetric((processorTime(b)-before)*1000/float64(b.N), "cpu-ms/op")
+		ctx, stop := context.WithTimeout(t.Context(), 59*time.Second)
+		defer stop()
+		h.Publisher.Run(ctx)
+		simtest.AssertEqual(t, "collected at", times, []time.Duration{0, 20 * time.Second, 40 * time.Second})
+		simtest.AssertEqual(t, "end", time.Since(start), 59*time.Second)
+	})
 }
 
-// processorTime is what this process has used, in seconds.
-func processorTime(b *testing.B) float64 {
-	b.Helper()
-	self, err := procfs.Self()
-	if err != nil {
-		b.Fatal(err)
-	}
-	stat, err := self.Stat()
-	if err != nil {
-		b.Fatal(err)
-	}
-	return stat.CPUTime()
+// TestOnPublish asserts that the metrics are served when OnPublish is called.
+func TestOnPublish(t *testing.T) {
+	h := newHarness(t, 6)
+	var got []float64
+	h.groups[2].OnPublish = func() { got = append(got, h.values(t, 2)...) }
+	h.Publisher.Publish()
+	h.groups[2].set(2, 5)
+	h.groups[2].Changed()
+	h.Publisher.Publish()
+	h.Publisher.Publish()
+	simtest.AssertEqual(t, "values in OnPublish", got, []float64{1.25, 5})
 }
 
-// BenchmarkEncode makes a block ready in one form.
-func BenchmarkEncode(b *testing.B) {
-	ms, ds := metrics(0, 9, 60_000)
-	for _, f := range []Form{{expfmt.FmtOpenMetrics_1_0_0, Gzip}, {expfmt.FmtOpenMetrics_1_0_0, Zstd}, {expfmt.FmtProtoDelim, Gzip}} {
-		b.Run(string(f.Format)+"/"+string(f.Coding), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				NewBlock(ms, ds).Prepare(f)
+// TestScrapeIsConsistent scrapes while groups that change together are published.
+func TestScrapeIsConsistent(t *testing.T) {
+	h := newPublishedHarness(t, 30)
+	var scrapes sync.WaitGroup
+	forEachVariant(func(accept, encoding string) {
+		scrapes.Go(func() {
+			for range 30 {
+				values := map[float64]int{}
+				for series, v := range h.scrape(accept, encoding).Exposition(t).WithPrefix("server_rental_test_") {
+					if !strings.Contains(series, "_created{") {
+						values[v]++
+					}
+				}
+				if len(values) != 1 {
+					t.Errorf("%s %s: values of several publications in one answer: %v", accept, encoding, values)
+				}
 			}
 		})
+	})
+	done := make(chan struct{})
+	go func() {
+		scrapes.Wait()
+		close(done)
+	}()
+	for n := 0.0; ; n++ {
+		select {
+		case <-done:
+			simtest.AssertEqual(t, "errors", h.errors, []string(nil))
+			return
+		default:
+		}
+		for _, g := range h.groups {
+			g.set(10, n)
+			g.Changed()
+		}
+		h.Publisher.Publish()
 	}
+}
+
+// countingMetric counts how often it is encoded.
+type countingMetric struct {
+	prometheus.Metric
+	mu    *sync.Mutex
+	count *int
+}
+
+func (m countingMetric) Write(out *dto.Metric) error {
+	m.mu.Lock()
+	*m.count++
+	m.mu.Unlock()
+	return m.Metric.Write(out)
+}
+
+// TestEncodeOnce asserts that a variant is encoded once: in advance where it was asked
+// for lately, else by the first scrape, however many there are at once.
+func TestEncodeOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, 6)
+		g, encoded, mu := h.groups[0], 0, sync.Mutex{}
+		change := func() {
+			g.set(1, 1)
+			g.metrics = []prometheus.Metric{countingMetric{g.metrics[0], &mu, &encoded}}
+			g.Changed()
+			synctest.Wait()
+		}
+		assertEncoded := func(what string, want int) {
+			t.Helper()
+			simtest.AssertEqual(t, what, encoded, want)
+			encoded = 0
+		}
+		h.run(t)
+		change()
+		assertEncoded("no variant", 0)
+		simtest.AssertEqual(t, "cache without a variant", h.Publisher.CacheBytes(), 0)
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() { h.scrape("none", "gzip") })
+		}
+		wg.Wait()
+		assertEncoded("first scrapes", 1)
+		if h.Publisher.CacheBytes() == 0 {
+			t.Error("nothing in the cache")
+		}
+		change()
+		assertEncoded("after a change", 1)
+		h.scrape("none", "gzip")
+		assertEncoded("scrape after a change", 0)
+		h.scrape("Prometheus 2.42", "gzip")
+		assertEncoded("another variant", 1)
+		simtest.AssertEqual(t, "variants", len(h.Publisher.recentVariants()), 2)
+
+		time.Sleep(variantTTL)
+		h.scrape("none", "gzip")
+		time.Sleep(time.Nanosecond)
+		simtest.AssertEqual(t, "variants", h.Publisher.recentVariants(), []Variant{{expfmt.FmtText, Gzip}})
+		time.Sleep(variantTTL)
+		encoded = 0
+		change()
+		assertEncoded("no recent variant", 0)
+		h.scrape("none", "gzip")
+		assertEncoded("forgotten variant", 1)
+	})
+}
+
+// failingEncoder is a gatherer of a family that cannot be encoded.
+type failingEncoder struct{}
+
+func (failingEncoder) Gather() ([]*dto.MetricFamily, error) {
+	return []*dto.MetricFamily{{}}, errors.New("no family")
+}
+
+func TestEncodingFails(t *testing.T) {
+	h := newPublishedHarness(t, 6)
+	h.Gatherer = failingEncoder{}
+	r := h.scrape("none", "gzip")
+	simtest.AssertEqual(t, "status and encoding", []any{r.Status, r.Header.Get("Content-Encoding")}, []any{500, ""})
+	simtest.AssertEqual(t, "errors", len(h.errors), 2)
+}
+
+func TestNegotiateEncoding(t *testing.T) {
+	for accept, want := range map[string]Encoding{
+		"": Identity, "br": Identity, "gzip": Gzip, "GZIP ; q=0.5": Gzip, "*": Gzip, "*;q=0": Identity, "br, *;q=0.1": Gzip,
+		"identity, gzip": Gzip, "identity, gzip;q=0.5": Identity, "identity;q=0.2, *": Gzip, "gzip;q=0, *": Identity, "gzip;q=x": Identity,
+	} {
+		simtest.AssertEqual(t, accept, negotiateEncoding([]string{accept}), want)
+	}
+	simtest.AssertEqual(t, "several headers", negotiateEncoding([]string{"br", "gzip"}), Gzip)
+}
+
+// FuzzNegotiate asserts that the answer is in a variant that is offered, and compressed
+// only if the client accepts that.
+func FuzzNegotiate(f *testing.F) {
+	for _, s := range [][2]string{
+		{"text/plain;version=0.0.4", "gzip"},
+		{"*/*;q=0.1", "zstd;q=0.5, gzip;q=0.5"},
+		{"application/openmetrics-text", "*;q=0"},
+		{"", "gzip;q=0"},
+		{"application/vnd.google.protobuf;encoding=delimited;proto=io.prometheus.client.MetricFamily", "br, *"},
+		{";;,,", "gzip;q=NaN"},
+	} {
+		f.Add(s[0], s[1])
+	}
+	f.Fuzz(func(t *testing.T, accept, encoding string) {
+		got, contentType := negotiate(http.Header{"Accept": {accept}, "Accept-Encoding": {encoding}})
+		known := strings.ToLower(encoding)
+		if got.Encoding != Identity && (got.Encoding != Gzip || !strings.Contains(known, "gzip") && !strings.Contains(known, "*")) {
+			t.Errorf("%q: got encoding %q", encoding, got.Encoding)
+		}
+		if !slices.Contains(Formats(), got.Format) || expfmt.Format(contentType).FormatType() != got.Format.FormatType() {
+			t.Errorf("%q: got format %q, content type %q", accept, got.Format, contentType)
+		}
+	})
 }

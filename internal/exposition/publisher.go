@@ -22,6 +22,10 @@ import (
 // tenth of a processor at most, whatever changes.
 const restFactor = 9
 
+// minExpiry is the least time until a group is collected again because it expired, so
+// that one with an expiry in the past does not occupy the publisher.
+const minExpiry = 10 * time.Millisecond
+
 // variantTTL is for how long a variant is encoded after it was asked for.
 const variantTTL = 10 * time.Minute
 
@@ -96,7 +100,7 @@ func (p *Publisher) Run(ctx context.Context) {
 		}
 		timer.Stop()
 		if !expires.IsZero() {
-			timer.Reset(time.Until(expires))
+			timer.Reset(max(time.Until(expires), minExpiry))
 		}
 	}
 }
@@ -136,7 +140,7 @@ func (p *Publisher) Publish() (expires time.Time) {
 			expires = g.expires
 		}
 	}
-	variants := p.RecentVariants()
+	variants := p.recentVariants()
 	for _, b := range blocks {
 		b.encode(variants...)
 	}
@@ -183,17 +187,15 @@ func (p *Publisher) recordVariant(v Variant) {
 	p.lastUsed[v] = time.Now()
 }
 
-// RecentVariants returns the variants that were asked for lately.
-func (p *Publisher) RecentVariants() []Variant {
+// recentVariants returns the variants that were asked for lately.
+func (p *Publisher) recentVariants() []Variant {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var recent []Variant
 	for v, at := range p.lastUsed {
-		if time.Since(at) > variantTTL {
-			delete(p.lastUsed, v)
-			continue
+		if time.Since(at) <= variantTTL {
+			recent = append(recent, v)
 		}
-		recent = append(recent, v)
 	}
 	return recent
 }

@@ -55,7 +55,7 @@ func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, la
 	if len(b.ConstLabelValues) > 0 {
 		labels = slices.Concat(b.ConstLabelValues, labels)
 	}
-	m, err := d.MetricWithCreated(value, created, labels...)
+	m, err := d.newSample(value, created, labels)
 	if err != nil {
 		b.err = err
 		return

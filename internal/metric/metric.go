@@ -130,14 +130,10 @@ func (d *Definition) Unit() string {
 	return ""
 }
 
-// Metric makes one sample of the definition. A label that is not UTF-8 is an error,
-// as is a number of values other than that of the labels.
-func (d *Definition) Metric(value float64, labels ...string) (prometheus.Metric, error) {
-	return d.MetricWithCreated(value, time.Time{}, labels...)
-}
-
-// MetricWithCreated is Metric for a counter that started at a known time.
-func (d *Definition) MetricWithCreated(value float64, created time.Time, labels ...string) (prometheus.Metric, error) {
+// newSample makes one sample of the definition; created is zero unless it is a counter
+// that started at a known time. A label that is not UTF-8 is an error, as is a number
+// of values other than that of the labels.
+func (d *Definition) newSample(value float64, created time.Time, labels []string) (prometheus.Metric, error) {
 	if len(labels) != len(d.Labels) {
 		return nil, fmt.Errorf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels))
 	}

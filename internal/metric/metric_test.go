@@ -1,39 +1,41 @@
 package metric
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
-func same(t *testing.T, what string, got, want any) {
+// format returns metrics as text, by type: labels in order of their names, value and
+// created timestamp.
+func format(t *testing.T, metrics []prometheus.Metric) []string {
 	t.Helper()
-	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
-		t.Errorf("%s:\n got %s\nwant %s", what, g, w)
-	}
-}
-
-// samples are metrics as text, with the help of their descriptors left out.
-func samples(t *testing.T, metrics []prometheus.Metric) []string {
-	t.Helper()
-	var lines []string
+	lines := []string{}
 	for _, m := range metrics {
 		var out dto.Metric
 		if err := m.Write(&out); err != nil {
 			t.Fatal(err)
 		}
-		var labels []string
+		labels := []string{}
 		for _, l := range out.GetLabel() {
 			labels = append(labels, l.GetName()+"="+l.GetValue())
 		}
-		kind, value := "gauge", out.GetGauge().GetValue()
+		kind, value, created := "gauge", out.GetGauge().GetValue(), ""
 		if out.Counter != nil {
 			kind, value = "counter", out.GetCounter().GetValue()
+			if at := out.GetCounter().GetCreatedTimestamp(); at != nil {
+				created = fmt.Sprintf(" since %d", at.AsTime().UnixMilli())
+			}
 		}
-		lines = append(lines, fmt.Sprintf("%s{%s} %v", kind, strings.Join(labels, ","), value))
+		lines = append(lines, fmt.Sprintf("%s{%s} %v%s", kind, strings.Join(labels, ","), value, created))
 	}
 	return lines
 }
@@ -43,72 +45,118 @@ type number float64
 func TestBuilder(t *testing.T) {
 	plain := Gauge("plain", "Help.", "source")
 	one := Gauge("one", "Help.", "source", "a")
-	two := Counter("two_total", "Help.", "source", "account", "b")
+	two := Counter("two_total", "Help.", "source", "b", "account")
 	yes, no, five := true, false, number(5)
-	long, longest := strings.Repeat("x", MaxLabelLength+1), strings.Repeat("x", MaxLabelLength)
+	at := time.UnixMilli(1_700_000_000_500)
 	for _, c := range []struct {
 		name  string
 		build func(b *Builder)
 		want  []string
-		err   string // of the whole as one item
+		err   string
 	}{
-		{"nothing", func(*Builder) {}, nil, ""},
+		{"nothing", func(*Builder) {}, []string{}, ""},
 		{"samples", func(b *Builder) { b.Add(plain, 1); b.Add(one, 2, "x") }, []string{"gauge{} 1", "gauge{a=x} 2"}, ""},
-		{"prefix", func(b *Builder) { b.Prefix = []string{"main"}; b.Add(two, 3, "y"); b.Add(two, 4, "z") }, []string{"counter{account=main,b=y} 3", "counter{account=main,b=z} 4"}, ""},
-		{"booleans", func(b *Builder) { b.Bool(plain, &yes); b.Bool(plain, &no); b.Bool(plain, nil) }, []string{"gauge{} 1", "gauge{} 0"}, ""},
-		{"numbers", func(b *Builder) { Put(b, plain, &five); Put[number](b, plain, nil) }, []string{"gauge{} 5"}, ""},
-		{"longest label", func(b *Builder) { b.Add(one, 1, longest) }, []string{"gauge{a=" + longest + "} 1"}, ""},
-		{"label too long", func(b *Builder) { b.Add(one, 1, "x"); b.Add(one, 1, long) }, nil, "label a: 2049 bytes, more than 2048"},
-		{"label too long behind a prefix", func(b *Builder) { b.Prefix = []string{"main"}; b.Add(two, 1, long) }, nil, "label b: 2049 bytes, more than 2048"},
-		{"no UTF-8", func(b *Builder) { b.Add(one, 1, "\xff") }, nil, "label a: not UTF-8"},
-		{"too many labels", func(b *Builder) { b.Add(one, 1, "x", "y") }, nil, "2 label values for 1 labels"},
-		{"too few labels", func(b *Builder) { b.Add(one, 1) }, nil, "0 label values for 1 labels"},
-		{"good items stay", func(b *Builder) {
-			_ = b.Item(func() { b.Add(one, 1, "first") })
-			_ = b.Item(func() { b.Add(one, 2, "half"); b.Add(one, 2, long); b.Add(one, 2, "other half") })
-			_ = b.Item(func() { b.Add(one, 3, "third") })
-		}, []string{"gauge{a=first} 1", "gauge{a=third} 3"}, ""},
-		{"a fault before an item is kept", func(b *Builder) {
-			b.Add(one, 1, long)
-			_ = b.Item(func() { b.Add(one, 3, "good") })
-		}, nil, "label a: 2049 bytes"},
+		{"sorted labels", func(b *Builder) { b.Add(two, 3, "y", "main") }, []string{"counter{account=main,b=y} 3"}, ""},
+		{"label values of all", func(b *Builder) {
+			b.ConstLabelValues = []string{"y"}
+			b.Add(two, 3, "main")
+			b.Add(two, 4, "lab")
+		}, []string{"counter{account=main,b=y} 3", "counter{account=lab,b=y} 4"}, ""},
+		{"created", func(b *Builder) { b.AddCreated(two, 3, at, "y", "main"); b.AddCreated(plain, 3, at) }, []string{"counter{account=main,b=y} 3 since 1700000000500", "gauge{} 3"}, ""},
+		{"created before 1970", func(b *Builder) { b.AddCreated(two, 3, time.Unix(-1, 0), "y", "main") }, []string{"counter{account=main,b=y} 3"}, ""},
+		{"booleans", func(b *Builder) { b.AddBool(plain, &yes); b.AddBool(plain, &no); b.AddBool(plain, nil) }, []string{"gauge{} 1", "gauge{} 0"}, ""},
+		{"numbers", func(b *Builder) { AddOptional(b, plain, &five); AddOptional[number](b, plain, nil) }, []string{"gauge{} 5"}, ""},
+		{"not UTF-8", func(b *Builder) { b.Add(one, 1, "\xff"); b.Add(one, 2, "x") }, []string{"gauge{a=x} 2"}, "label a: not UTF-8"},
+		{"too many labels", func(b *Builder) { b.Add(one, 1, "x", "y") }, []string{}, "server_rental_one: 2 label values for 1 labels"},
+		{"too few labels", func(b *Builder) { b.Add(one, 1) }, []string{}, "server_rental_one: 0 label values for 1 labels"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := &Builder{}
-			err := b.Item(func() { c.build(b) })
-			if c.err == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {
-				t.Errorf("error: got %v, want %q", err, c.err)
+			c.build(b)
+			simtest.AssertEqual(t, "samples", format(t, b.Metrics()), c.want)
+			got := ""
+			if b.Err() != nil {
+				got = b.Err().Error()
 			}
-			if len(fmt.Sprint(err)) > 200 {
-				t.Errorf("error of %d bytes", len(fmt.Sprint(err)))
-			}
-			same(t, "samples", samples(t, b.Metrics()), c.want)
+			simtest.AssertEqual(t, "error", got, c.err)
 		})
 	}
+}
+
+// TestBuilderLimits asserts that a snapshot is bounded by its samples and by its size.
+func TestBuilderLimits(t *testing.T) {
+	d := Gauge("limited", "Help.", "source", "a")
+	for _, c := range []struct {
+		label string
+		max   int
+	}{
+		{"x", MaxSamples},
+		{strings.Repeat("x", 2048), int(math.Ceil(float64(MaxBytes) / float64(len(d.Name)+sampleBytes+len("a")+2048+labelBytes)))},
+	} {
+		b := &Builder{}
+		for range c.max {
+			b.Add(d, 1, c.label)
+		}
+		simtest.AssertEqual(t, "error within the limits", b.Err(), error(nil))
+		b.Add(d, 1, c.label)
+		simtest.AssertEqual(t, "limit reached", []any{errors.Is(b.Err(), ErrLimitReached), len(b.Metrics())}, []any{true, c.max})
+	}
+	simtest.AssertEqual(t, "text", ErrLimitReached.Error(), "more than 150000 samples or 32 MiB of them")
 }
 
 func TestDefinition(t *testing.T) {
 	for _, c := range []struct {
 		d    *Definition
-		want string // name, type, unit, series
+		want []string // name, type, unit, base unit, series
 	}{
-		{Gauge("up", "H.", "s"), "server_rental_up gauge  one"},
-		{Gauge("plan_price_usd_per_month", "H.", "s", "plan"), "server_rental_plan_price_usd_per_month gauge USD per month one per plan"},
-		{Gauge("plan_price_eur_per_month", "H.", "s", "plan"), "server_rental_plan_price_eur_per_month gauge EUR per month one per plan"},
-		{Counter("credit_usd_total", "H.", "s", "account", "type"), "server_rental_credit_usd_total counter USD one per account and type"},
-		{Gauge("balance_usd", "H.", "s", "account"), "server_rental_balance_usd gauge USD one per account"},
-		{Gauge("seen_timestamp_seconds", "H.", "s"), "server_rental_seen_timestamp_seconds gauge Unix seconds one"},
-		{Histogram("duration_seconds", "H.", "s", "endpoint"), "server_rental_duration_seconds histogram seconds one per endpoint"},
-		{Gauge("memory_bytes", "H.", "s", "plan"), "server_rental_memory_bytes gauge bytes one per plan"},
-		{Gauge("base_hertz", "H.", "s", "plan"), "server_rental_base_hertz gauge hertz one per plan"},
-		{Gauge("latitude_degrees", "H.", "s", "location"), "server_rental_latitude_degrees gauge degrees one per location"},
-		{Gauge("bonus_ratio", "H.", "s", "topup"), "server_rental_bonus_ratio gauge ratio, 0 to 1 one per topup"},
-		{Gauge("license_usd_per_core_month", "H.", "s", "os"), "server_rental_license_usd_per_core_month gauge USD per core and month one per os"},
-		{Gauge("offered", "H.", "s", "plan", "location").Per("plan and location"), "server_rental_offered gauge  one per plan and location"},
+		{Gauge("up", "H.", "s"), []string{"server_rental_up", "gauge", "", "", "one"}},
+		{Gauge("plan_price_usd_per_month", "H.", "s", "plan"), []string{"server_rental_plan_price_usd_per_month", "gauge", "USD per month", "", "one per plan"}},
+		{Gauge("plan_price_eur_per_month", "H.", "s", "plan"), []string{"server_rental_plan_price_eur_per_month", "gauge", "EUR per month", "", "one per plan"}},
+		{Counter("credit_usd_total", "H.", "s", "account", "type"), []string{"server_rental_credit_usd_total", "counter", "USD", "", "one per account and type"}},
+		{Counter("sent_bytes_total", "H.", "s"), []string{"server_rental_sent_bytes_total", "counter", "bytes", "bytes", "one"}},
+		{Gauge("balance_usd", "H.", "s", "account"), []string{"server_rental_balance_usd", "gauge", "USD", "", "one per account"}},
+		{Gauge("seen_timestamp_seconds", "H.", "s"), []string{"server_rental_seen_timestamp_seconds", "gauge", "Unix seconds", "seconds", "one"}},
+		{Histogram("duration_seconds", "H.", "s", "endpoint"), []string{"server_rental_duration_seconds", "histogram", "seconds", "seconds", "one per endpoint"}},
+		{Gauge("memory_bytes", "H.", "s", "plan"), []string{"server_rental_memory_bytes", "gauge", "bytes", "bytes", "one per plan"}},
+		{Gauge("base_hertz", "H.", "s", "plan"), []string{"server_rental_base_hertz", "gauge", "hertz", "hertz", "one per plan"}},
+		{Gauge("latitude_degrees", "H.", "s", "location"), []string{"server_rental_latitude_degrees", "gauge", "degrees", "degrees", "one per location"}},
+		{Gauge("bonus_ratio", "H.", "s", "topup"), []string{"server_rental_bonus_ratio", "gauge", "ratio, 0 to 1", "ratio", "one per topup"}},
+		{Gauge("license_usd_per_core_month", "H.", "s", "os"), []string{"server_rental_license_usd_per_core_month", "gauge", "USD per core and month", "", "one per os"}},
+		{Gauge("offered", "H.", "s", "plan", "location").SeriesPer("plan and location"), []string{"server_rental_offered", "gauge", "", "", "one per plan and location"}},
 	} {
 		t.Run(c.d.Name, func(t *testing.T) {
-			same(t, "definition", fmt.Sprintf("%s %s %s %s", c.d.Name, c.d.Type, c.d.Unit(), c.d.Series()), c.want)
-			same(t, "descriptor", strings.Contains(c.d.Desc().String(), `fqName: "`+c.d.Name+`", help: "H."`), true)
+			simtest.AssertEqual(t, "definition", []string{c.d.Name, string(c.d.Type), c.d.Unit(), c.d.BaseUnit(), c.d.Series()}, c.want)
+			if c.d.Type == HistogramType {
+				return
+			}
+			labels := make([]string, len(c.d.Labels))
+			registry := prometheus.NewRegistry()
+			registry.MustRegister(single{c.d, labels})
+			families, err := registry.Gather()
+			if err != nil || len(families) != 1 {
+				t.Fatalf("got %v and error %v, want one family", families, err)
+			}
+			f := families[0]
+			simtest.AssertEqual(t, "family", []string{f.GetName(), f.GetHelp(), strings.ToLower(f.GetType().String()), f.GetUnit()},
+				[]string{c.d.Name, "H.", string(c.d.Type), c.d.BaseUnit()})
 		})
+	}
+	d := Gauge("up", "H.", "s")
+	simtest.AssertEqual(t, "descriptors", Descs([]*Definition{d}), []*prometheus.Desc{d.Desc()})
+}
+
+// single collects one sample of a definition.
+type single struct {
+	*Definition
+	labels []string
+}
+
+func (s single) Describe(ch chan<- *prometheus.Desc) { ch <- s.Desc() }
+
+func (s single) Collect(ch chan<- prometheus.Metric) {
+	var b Builder
+	b.Add(s.Definition, 1, s.labels...)
+	for _, m := range b.Metrics() {
+		ch <- m
 	}
 }

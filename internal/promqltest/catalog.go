@@ -6,9 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"server_rental_exporter/collector"
+	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
 )
 
 // Labels is a set of label names.
@@ -43,7 +42,7 @@ func (c Catalog) Add(name string, labels ...string) {
 // Exported returns the exporter's own metrics.
 func Exported() Catalog {
 	c := Catalog{}
-	for _, d := range definitions() {
+	for _, d := range exporter.Definitions() {
 		if d.Type != metric.HistogramType {
 			c.Add(d.Name, d.Labels...)
 			continue
@@ -53,18 +52,4 @@ func Exported() Catalog {
 		c.Add(d.Name+"_bucket", append([]string{"le"}, d.Labels...)...)
 	}
 	return c
-}
-
-// definitions is the only place in the tests of rules and dashboards that knows where
-// metrics are defined. Package main cannot be imported; its metrics are listed here.
-func definitions() []*metric.Definition {
-	all := []*metric.Definition{
-		{Name: "server_rental_exporter_build_info", Labels: []string{"version", "revision", "branch", "goversion", "goos", "goarch", "tags"}},
-		{Name: "server_rental_exporter_config_last_reload_successful"},
-		{Name: "server_rental_exporter_config_last_reload_success_timestamp_seconds"},
-	}
-	for _, r := range collector.Resources() {
-		all = append(all, r.Metrics...)
-	}
-	return slices.Concat(all, collector.Definitions(), rentalapi.Definitions())
 }

@@ -6,7 +6,6 @@ package refresh
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -15,15 +14,6 @@ import (
 // before it has a value: it is called again at once, and counts as one attempt with
 // those calls.
 var ErrIncomplete = errors.New("refresh: incomplete")
-
-// retryAter is an error that knows when a retry can succeed.
-type retryAter interface{ RetryAt() time.Time }
-
-// The first delay after a failure, and the longest; both no longer than the interval.
-const (
-	firstRetry = 8 * time.Second
-	maxRetry   = 5 * time.Minute
-)
 
 // Fetch gets a value. It is never called twice at the same time. Its context ends
 // with the source.
@@ -51,6 +41,10 @@ type Source[T any] struct {
 	// of the fetch and each change of the settings. They may be nil, and are set
 	// before the source is used.
 	OnUpdate, OnAttempt func()
+	// PhaseOf returns when newer values than the one given come to exist; the fetch
+	// that returned it began at began. It may be nil, and is set before the source is
+	// used.
+	PhaseOf func(value T, began time.Time) Phase
 
 	fetch      Fetch[T]
 	retryCh    chan struct{} // fetch now
@@ -73,17 +67,15 @@ func New[T any](s Settings, fetch Fetch[T]) *Source[T] {
 	}
 }
 
-// Run fetches after delay and then at the interval until ctx ends. The second fetch
-// has a jitter of up to 10 percent of the interval, so that sources and exporters
-// that start together do not stay in step.
+// Run fetches after delay and then at the interval until ctx ends; see schedule.
 func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
-	began := time.Now()
-	next := began.Add(delay)
-	for failures := 0; ; {
+	var sched schedule
+	next := time.Now().Add(delay)
+	for {
 		if !s.sleep(ctx, next) {
 			return
 		}
-		scheduled := time.Now()
+		began := time.Now()
 		err := s.attempt(ctx)
 		if ctx.Err() != nil {
 			return
@@ -94,20 +86,25 @@ func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 			next = time.Now()
 			continue
 		case err != nil:
-			failures++
-			next = retry(err, failures, interval, time.Now())
+			next = sched.afterFailure(err, interval, time.Now())
 		default:
-			failures = 0
-			next = scheduled.Add(interval)
-			if !began.IsZero() {
-				next = next.Add(rand.N(interval/10 + 1))
-				began = time.Time{}
-			}
+			next = sched.afterSuccess(interval, began, s.phase(began))
 		}
 		s.mu.Lock()
 		s.state.Next = next
 		s.mu.Unlock()
 	}
+}
+
+// phase returns the phase of the value that was fetched last.
+func (s *Source[T]) phase(began time.Time) Phase {
+	if s.PhaseOf == nil {
+		return Phase{}
+	}
+	s.mu.Lock()
+	value := s.value
+	s.mu.Unlock()
+	return s.PhaseOf(value, began)
 }
 
 // sleep waits until next or RetryNow; ApplySettings makes it compute next again.
@@ -122,7 +119,9 @@ func (s *Source[T]) sleep(ctx context.Context, next time.Time) bool {
 			return ctx.Err() == nil
 		case <-s.retryCh:
 			timer.Stop()
-			return true
+			if s.State().Err != nil { // not where an attempt has succeeded meanwhile
+				return true
+			}
 		case <-s.settingsCh:
 			timer.Stop()
 			if latest := time.Now().Add(s.State().Interval); latest.Before(next) {
@@ -133,22 +132,6 @@ func (s *Source[T]) sleep(ctx context.Context, next time.Time) bool {
 			}
 		}
 	}
-}
-
-// retry returns when to fetch again after a failure: when the error says so, else
-// after a delay that doubles with every failure in a row; both with jitter.
-func retry(err error, failures int, interval time.Duration, now time.Time) time.Time {
-	var known retryAter
-	if errors.As(err, &known) && known.RetryAt().After(now) {
-		return known.RetryAt().Add(rand.N(min(interval/10, firstRetry) + 1))
-	}
-	delay := min(firstRetry, max(interval/8, time.Millisecond))
-	longest := min(interval, maxRetry)
-	for i := 1; i < failures && delay < longest; i++ {
-		delay *= 2
-	}
-	delay = min(delay, longest)
-	return now.Add(delay - delay/10 + rand.N(delay/5+1))
 }
 
 // Once fetches a single time, to its end.

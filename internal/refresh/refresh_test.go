@@ -9,12 +9,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 var errDown = errors.New("down")
 
-// api is what a source fetches from: it writes down when it was asked and answers
-// with f, which is given the number of the call.
+// api is what a source fetches from: it records when it was called and answers with
+// f, which gets the number of the call.
 type api struct {
 	mu    sync.Mutex
 	began time.Time
@@ -61,21 +63,11 @@ func start(t *testing.T, src *Source[string], delay time.Duration) {
 	})
 }
 
-func same(t *testing.T, what string, got, want any) {
+// assertBetween checks that a duration is between two bounds.
+func assertBetween(t *testing.T, what string, got, min, max time.Duration) {
 	t.Helper()
-	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
-		t.Errorf("%s:\n got %s\nwant %s", what, g, w)
-	}
-}
-
-// list is values with a space between any two.
-func list(values ...any) string { return strings.TrimSpace(fmt.Sprintln(values...)) }
-
-// within wants a duration between two bounds.
-func within(t *testing.T, what string, got, least, most time.Duration) {
-	t.Helper()
-	if got < least || got > most {
-		t.Errorf("%s: got %v, want %v to %v", what, got, least, most)
+	if got < min || got > max {
+		t.Errorf("%s: got %v, want %v to %v", what, got, min, max)
 	}
 }
 
@@ -103,14 +95,14 @@ func TestInterval(t *testing.T) {
 					})
 					src := run(t, Settings{c.interval, time.Hour}, a)
 					synctest.Wait()
-					same(t, "next while the first is under way or done", src.State().Next.IsZero(), c.takes > 0)
+					simtest.AssertEqual(t, "next while the first is under way or done", src.State().Next.IsZero(), c.takes > 0)
 					time.Sleep(6 * max(c.interval, c.takes))
 					at := a.at()
-					same(t, "first", at[0], time.Duration(0))
-					within(t, "second", at[1], max(c.interval, c.takes), max(c.interval+c.interval/10, c.takes))
+					simtest.AssertEqual(t, "first", at[0], time.Duration(0))
+					assertBetween(t, "second", at[1], max(c.interval, c.takes), max(c.interval+c.interval/10, c.takes))
 					seconds[at[1]] = true
 					for i := 2; i < 5; i++ {
-						same(t, fmt.Sprintf("from fetch %d to %d", i-1, i), at[i]-at[i-1], c.every)
+						simtest.AssertEqual(t, fmt.Sprintf("from fetch %d to %d", i-1, i), at[i]-at[i-1], c.every)
 					}
 				})
 			}
@@ -127,10 +119,10 @@ func TestDelay(t *testing.T) {
 		src := New(Settings{time.Minute, time.Hour}, a.fetch)
 		start(t, src, 7*time.Second)
 		time.Sleep(6 * time.Second)
-		same(t, "before", a.at(), "[]")
-		same(t, "tried", src.State().Tried, false)
+		simtest.AssertEqual(t, "before", a.at(), []time.Duration{})
+		simtest.AssertEqual(t, "finished", src.State().Finished, false)
 		time.Sleep(2 * time.Second)
-		same(t, "after", a.at(), "[7s]")
+		simtest.AssertEqual(t, "after", a.at(), []time.Duration{7 * time.Second})
 	})
 }
 
@@ -156,7 +148,7 @@ func TestBackOff(t *testing.T) {
 				exact := 0
 				for i, want := range c.want {
 					delay := at[i+1] - at[i]
-					within(t, fmt.Sprintf("delay %d", i), delay, want-want/10, want+want/10)
+					assertBetween(t, fmt.Sprintf("delay %d", i), delay, want-want/10, want+want/10)
 					if delay == want {
 						exact++
 					}
@@ -165,7 +157,7 @@ func TestBackOff(t *testing.T) {
 					t.Error("delays have no jitter")
 				}
 				state := src.State()
-				same(t, "state", list(state.Tried, state.Finished, state.Err, state.LastSuccess.IsZero()), "true true down true")
+				simtest.AssertEqual(t, "state", []any{state.Finished, state.Err, state.LastSuccess.IsZero()}, []any{true, errDown, true})
 			})
 		})
 	}
@@ -188,14 +180,14 @@ func TestBackOffBeginsAnew(t *testing.T) {
 			delay := at[i+1] - at[i]
 			switch {
 			case i == 0:
-				within(t, "first delay", delay, time.Minute, 66*time.Second)
+				assertBetween(t, "first delay", delay, time.Minute, 66*time.Second)
 			case want == 0:
-				same(t, fmt.Sprintf("delay %d", i), delay, time.Minute)
+				simtest.AssertEqual(t, fmt.Sprintf("delay %d", i), delay, time.Minute)
 			default:
-				within(t, fmt.Sprintf("delay %d", i), delay, want-want/10, want+want/10)
+				assertBetween(t, fmt.Sprintf("delay %d", i), delay, want-want/10, want+want/10)
 			}
 		}
-		same(t, "error at last", src.State().Err, nil)
+		simtest.AssertEqual(t, "last error", src.State().Err, error(nil))
 	})
 }
 
@@ -232,57 +224,57 @@ func TestRetryAt(t *testing.T) {
 					synctest.Wait()
 					next := src.State().Next
 					time.Sleep(time.Hour)
-					within(t, "second fetch", a.at()[1], c.least, c.most)
-					same(t, "next", next.Sub(a.began), a.at()[1])
+					assertBetween(t, "second fetch", a.at()[1], c.least, c.most)
+					simtest.AssertEqual(t, "next", next.Sub(a.began), a.at()[1])
 				})
 			}
 		})
 	}
 }
 
-// TestMore has a fetch take five calls, which follow each other at once.
-func TestMore(t *testing.T) {
+// TestIncomplete has a fetch take five calls, which follow each other at once.
+func TestIncomplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(func(n int) (string, error) {
 			time.Sleep(3 * time.Second)
 			if n%5 < 4 {
-				return "half a value", ErrMore
+				return "half a value", ErrIncomplete
 			}
 			return good(n)
 		})
-		renewed := 0
+		updates := 0
 		src := New(Settings{time.Minute, time.Hour}, a.fetch)
-		src.Renewed = func() { renewed++ }
+		src.OnUpdate = func() { updates++ }
 		start(t, src, 0)
 		time.Sleep(time.Second)
-		same(t, "before the first call ends", list(src.State().Tried, src.State().Finished), "false false")
+		simtest.AssertEqual(t, "before the first call ends", src.State().Finished, false)
 		time.Sleep(3 * time.Second)
-		same(t, "after the first call", list(src.State().Tried, src.State().Finished, src.State().Err), "true false <nil>")
+		simtest.AssertEqual(t, "after the first call", []any{src.State().Finished, src.State().Err}, []any{false, error(nil)})
 		if v, ok := src.Value(); ok {
 			t.Errorf("value on the way: got %q", v)
 		}
 		time.Sleep(12 * time.Second)
 		value, ok := src.Value()
-		same(t, "value", list(value, ok), "value 4 true")
-		same(t, "calls", a.at(), []time.Duration{0, 3 * time.Second, 6 * time.Second, 9 * time.Second, 12 * time.Second})
-		same(t, "duration", src.State().Duration, 15*time.Second)
-		same(t, "finished", src.State().Finished, true)
-		same(t, "renewed", renewed, 1)
+		simtest.AssertEqual(t, "value", []any{value, ok}, []any{"value 4", true})
+		simtest.AssertEqual(t, "calls", a.at(), []time.Duration{0, 3 * time.Second, 6 * time.Second, 9 * time.Second, 12 * time.Second})
+		simtest.AssertEqual(t, "duration", src.State().Duration, 15*time.Second)
+		simtest.AssertEqual(t, "finished", src.State().Finished, true)
+		simtest.AssertEqual(t, "updates", updates, 1)
 		time.Sleep(43 * time.Second)
-		same(t, "calls within the interval", len(a.at()), 5)
+		simtest.AssertEqual(t, "calls within the interval", len(a.at()), 5)
 		time.Sleep(40 * time.Second)
 		value, _ = src.Value()
-		same(t, "value later", value, "value 9")
+		simtest.AssertEqual(t, "value later", value, "value 9")
 	})
 }
 
-// TestMoreThenFailure keeps the old value, and counts the whole as one failure.
-func TestMoreThenFailure(t *testing.T) {
+// TestIncompleteThenFailure keeps the old value, and counts the whole as one failure.
+func TestIncompleteThenFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(func(n int) (string, error) {
 			switch n {
 			case 1, 3:
-				return "", fmt.Errorf("page %d: %w", n, ErrMore)
+				return "", fmt.Errorf("page %d: %w", n, ErrIncomplete)
 			case 2:
 				return "", errDown
 			}
@@ -294,18 +286,18 @@ func TestMoreThenFailure(t *testing.T) {
 			synctest.Wait()
 		}
 		value, ok := src.Value()
-		same(t, "value", list(value, ok, src.State().Err), "value 0 true down")
+		simtest.AssertEqual(t, "value", []any{value, ok, src.State().Err}, []any{"value 0", true, errDown})
 		time.Sleep(10 * time.Second)
 		value, ok = src.Value()
-		same(t, "value later", list(value, ok, src.State().Err), "value 4 true <nil>")
+		simtest.AssertEqual(t, "value later", []any{value, ok, src.State().Err}, []any{"value 4", true, error(nil)})
 		at := a.at()
-		same(t, "second call of the second attempt", at[2]-at[1], time.Duration(0))
-		within(t, "retry", at[3]-at[2], 6750*time.Millisecond, 8250*time.Millisecond)
+		simtest.AssertEqual(t, "second call of the second attempt", at[2]-at[1], time.Duration(0))
+		assertBetween(t, "retry", at[3]-at[2], 6750*time.Millisecond, 8250*time.Millisecond)
 	})
 }
 
-// TestWake makes a failing source try at once, and leaves a working one alone.
-func TestWake(t *testing.T) {
+// TestRetryNow makes a failing source try at once, and leaves a working one alone.
+func TestRetryNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := true
 		a := newAPI(func(n int) (string, error) {
@@ -315,27 +307,27 @@ func TestWake(t *testing.T) {
 			return good(n)
 		})
 		src := run(t, Settings{time.Hour, 24 * time.Hour}, a)
-		src.Wake() // before anything failed
+		src.RetryNow() // before anything failed
 		time.Sleep(10 * time.Minute)
 		calls := len(a.at())
-		src.Wake()
+		src.RetryNow()
 		synctest.Wait()
-		same(t, "calls of a failing source", len(a.at())-calls, 1)
+		simtest.AssertEqual(t, "calls of a failing source", len(a.at())-calls, 1)
 		down = false
-		src.Wake()
+		src.RetryNow()
 		synctest.Wait()
-		same(t, "calls", len(a.at())-calls, 2)
-		same(t, "error", src.State().Err, nil)
-		src.Wake()
+		simtest.AssertEqual(t, "calls", len(a.at())-calls, 2)
+		simtest.AssertEqual(t, "error", src.State().Err, error(nil))
+		src.RetryNow()
 		time.Sleep(50 * time.Minute)
-		same(t, "calls of a working source", len(a.at())-calls, 2)
+		simtest.AssertEqual(t, "calls of a working source", len(a.at())-calls, 2)
 		time.Sleep(11*time.Minute + 6*time.Minute)
-		same(t, "calls after the interval", len(a.at())-calls, 3)
+		simtest.AssertEqual(t, "calls after the interval", len(a.at())-calls, 3)
 	})
 }
 
 // TestSet changes settings while a source waits.
-func TestSet(t *testing.T) {
+func TestApplySettings(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		set  Settings
@@ -355,25 +347,26 @@ func TestSet(t *testing.T) {
 					time.Sleep(time.Millisecond)
 				}
 				time.Sleep(a.at()[1] + 30*time.Second - time.Since(a.began))
-				src.Set(c.set)
+				src.ApplySettings(c.set)
 				set := time.Since(a.began)
 				synctest.Wait()
-				same(t, "next", src.State().Next.Sub(a.began)-set, c.at[0])
-				same(t, "settings", src.State().Settings, c.set)
+				simtest.AssertEqual(t, "next", src.State().Next.Sub(a.began)-set, c.at[0])
+				simtest.AssertEqual(t, "settings", src.State().Settings, c.set)
 				value, ok := src.Value()
-				same(t, "value", list(value, ok), "value 1 true")
+				simtest.AssertEqual(t, "value", []any{value, ok}, []any{"value 1", true})
 				time.Sleep(c.at[len(c.at)-1] + time.Second)
 				var got []time.Duration
 				for _, at := range a.at()[2:] {
 					got = append(got, at-set)
 				}
-				same(t, "fetches", got[:len(c.at)], c.at)
+				simtest.AssertEqual(t, "fetches", got[:len(c.at)], c.at)
 			})
 		})
 	}
 }
 
-// TestValueExpires when it is older than max_age, which may change.
+// TestValueExpires asserts that a value is valid strictly before its last success plus
+// the maximum age, which may change, and that readers change nothing.
 func TestValueExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(func(n int) (string, error) {
@@ -383,41 +376,117 @@ func TestValueExpires(t *testing.T) {
 			return good(n)
 		})
 		src := New(Settings{time.Minute, 10 * time.Minute}, a.fetch)
-		value, ok := src.Value()
-		same(t, "before the first", fmt.Sprintf("%q %v", value, ok), `"" false`)
 		began := time.Now()
+		assertValue := func(what, want string, wantExpiry time.Duration) {
+			t.Helper()
+			value, expires, ok := src.ValueWithExpiry()
+			again, okAgain := src.Value()
+			wantTime := time.Time{}
+			if want != "" {
+				wantTime = began.Add(wantExpiry)
+			}
+			simtest.AssertEqual(t, what, []any{value, expires.Equal(wantTime), ok, again, okAgain}, []any{want, true, want != "", want, want != ""})
+		}
+		assertValue("before the first", "", 0)
 		start(t, src, 0)
-		time.Sleep(10 * time.Minute)
-		value, at, ok := src.Last()
-		same(t, "at max_age", list(value, at.Equal(began), ok), "value 0 true true")
-		src.Set(Settings{time.Minute, 20 * time.Minute})
-		time.Sleep(9 * time.Minute)
-		value, ok = src.Value()
-		same(t, "with a longer max_age", list(value, ok), "value 0 true")
-		src.Set(Settings{time.Minute, 19*time.Minute - 1})
-		value, _, ok = src.Last()
-		same(t, "past max_age", fmt.Sprintf("%q %v", value, ok), `"" false`)
-		src.Set(Settings{time.Minute, time.Hour})
-		_, ok = src.Value()
-		same(t, "once gone", ok, false)
-		same(t, "last success", src.State().LastSuccess.Equal(began), true)
+		time.Sleep(10*time.Minute - 1)
+		assertValue("just before its expiry", "value 0", 10*time.Minute)
+		time.Sleep(time.Nanosecond)
+		assertValue("at its expiry", "", 0)
+		src.ApplySettings(Settings{time.Minute, 20 * time.Minute})
+		assertValue("with a longer maximum age", "value 0", 20*time.Minute)
+		src.ApplySettings(Settings{time.Minute, 10 * time.Minute})
+		assertValue("with a shorter maximum age", "", 0)
+		simtest.AssertEqual(t, "last success", src.State().LastSuccess.Equal(began), true)
 	})
 }
 
-// TestEnd has Run return at once, whether it waits or fetches, and what is cut off is no failure.
+// TestHooks asserts the order and number of calls, and what is visible in them.
+func TestHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(func(n int) (string, error) {
+			switch n {
+			case 0:
+				return "", ErrIncomplete
+			case 2:
+				return "", errDown
+			}
+			return good(n)
+		})
+		var (
+			mu  sync.Mutex
+			got []string
+		)
+		src := New(Settings{time.Minute, time.Hour}, a.fetch)
+		hook := func(name string) func() {
+			return func() {
+				value, _ := src.Value()
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, strings.TrimSpace(fmt.Sprintln(name, src.State().Finished, src.State().Err, value)))
+			}
+		}
+		src.OnUpdate, src.OnAttempt = hook("update"), hook("attempt")
+		assertCalls := func(what string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			simtest.AssertEqual(t, what, got, want)
+			got = nil
+		}
+		start(t, src, time.Second)
+		assertCalls("before the first attempt")
+		time.Sleep(time.Second)
+		assertCalls("two calls of an attempt", "attempt false <nil>", "update true <nil> value 1", "attempt true <nil> value 1")
+		time.Sleep(66 * time.Second)
+		assertCalls("failure", "attempt true down value 1")
+		src.ApplySettings(src.State().Settings)
+		assertCalls("same settings")
+		src.ApplySettings(Settings{time.Minute, 2 * time.Hour})
+		assertCalls("other settings", "update true down value 1", "attempt true down value 1")
+		src.RetryNow()
+		assertCalls("retry", "update true <nil> value 3", "attempt true <nil> value 3")
+	})
+}
+
+// TestRetryNowOvertaken has an attempt succeed while the retry of the one before it
+// is requested: nothing more is fetched.
+func TestRetryNowOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(func(n int) (string, error) {
+			if n == 0 {
+				return "", errDown
+			}
+			time.Sleep(time.Second)
+			return good(n)
+		})
+		src := run(t, Settings{time.Minute, time.Hour}, a)
+		synctest.Wait()
+		src.RetryNow()
+		synctest.Wait()
+		src.RetryNow()
+		time.Sleep(time.Minute)
+		simtest.AssertEqual(t, "calls", a.at(), []time.Duration{0, 0})
+		simtest.AssertEqual(t, "next", src.State().Next.After(time.Now()), true)
+	})
+}
+
+// TestEnd asserts that Run returns at once, waiting or fetching, and that what is cut off is
+// no failure.
 func TestEnd(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		after time.Duration
-		state string // tried, finished, error
+		name     string
+		after    time.Duration
+		finished bool
 	}{
-		{"during the first fetch", time.Second, "false false <nil>"},
-		{"while waiting", 10 * time.Second, "true true <nil>"},
-		{"during a later fetch", 70 * time.Second, "true true <nil>"},
+		{"during the first fetch", time.Second, false},
+		{"while waiting", 10 * time.Second, true},
+		{"during a later fetch", 70 * time.Second, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				renewed := 0
+				updates := 0
 				src := New(Settings{time.Minute, time.Hour}, func(ctx context.Context) (string, error) {
 					select {
 					case <-ctx.Done():
@@ -426,7 +495,7 @@ func TestEnd(t *testing.T) {
 						return "value", nil
 					}
 				})
-				src.Renewed = func() { renewed++ }
+				src.OnUpdate = func() { updates++ }
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() {
@@ -438,12 +507,12 @@ func TestEnd(t *testing.T) {
 				stop()
 				ended := time.Now()
 				<-done
-				same(t, "waited", time.Since(ended), time.Duration(0))
+				simtest.AssertEqual(t, "waited", time.Since(ended), time.Duration(0))
 				state := src.State()
-				same(t, "state", list(state.Tried, state.Finished, state.Err), c.state)
+				simtest.AssertEqual(t, "state", []any{state.Finished, state.Err}, []any{c.finished, error(nil)})
 				_, after := src.Value()
-				same(t, "value stays", after, before)
-				same(t, "renewed", renewed > 0, before)
+				simtest.AssertEqual(t, "value stays", after, before)
+				simtest.AssertEqual(t, "updates", updates > 0, before)
 			})
 		})
 	}
@@ -456,7 +525,7 @@ func TestEndBeforeTheStart(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		New(Settings{time.Minute, time.Hour}, a.fetch).Run(ctx, 0)
-		same(t, "calls", len(a.at()), 0)
+		simtest.AssertEqual(t, "calls", len(a.at()), 0)
 	})
 }
 
@@ -468,20 +537,20 @@ func TestOnce(t *testing.T) {
 		calls int
 		value string
 	}{
-		{"good", good, nil, 1, "value 0 true"},
+		{"good", good, nil, 1, "value 0"},
 		{"in pieces", func(n int) (string, error) {
 			if n < 3 {
-				return "", ErrMore
+				return "", ErrIncomplete
 			}
 			return good(n)
-		}, nil, 4, "value 3 true"},
-		{"bad", func(int) (string, error) { return "x", errDown }, errDown, 1, " false"},
+		}, nil, 4, "value 3"},
+		{"bad", func(int) (string, error) { return "x", errDown }, errDown, 1, ""},
 		{"bad in the middle", func(n int) (string, error) {
 			if n < 2 {
-				return "", ErrMore
+				return "", ErrIncomplete
 			}
 			return "", errDown
-		}, errDown, 3, " false"},
+		}, errDown, 3, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAPI(c.f)
@@ -490,9 +559,10 @@ func TestOnce(t *testing.T) {
 				t.Errorf("Once: got %v, want %v", err, c.err)
 			}
 			value, ok := src.Value()
-			same(t, "value", fmt.Sprintf("%s %v", value, ok), c.value)
-			same(t, "calls", len(a.at()), c.calls)
-			same(t, "error", src.State().Err, c.err)
+			simtest.AssertEqual(t, "value", value, c.value)
+			simtest.AssertEqual(t, "ok", ok, c.value != "")
+			simtest.AssertEqual(t, "calls", len(a.at()), c.calls)
+			simtest.AssertEqual(t, "error", src.State().Err, c.err)
 		})
 	}
 	t.Run("cut off", func(t *testing.T) {
@@ -501,12 +571,12 @@ func TestOnce(t *testing.T) {
 			if n == 1 {
 				stop()
 			}
-			return "", ErrMore
+			return "", ErrIncomplete
 		})
-		if err := New(Settings{time.Minute, time.Hour}, a.fetch).Once(ctx); !errors.Is(err, ErrMore) {
-			t.Errorf("Once: got %v, want %v", err, ErrMore)
+		if err := New(Settings{time.Minute, time.Hour}, a.fetch).Once(ctx); !errors.Is(err, ErrIncomplete) {
+			t.Errorf("Once: got %v, want %v", err, ErrIncomplete)
 		}
-		same(t, "calls", len(a.at()), 2)
+		simtest.AssertEqual(t, "calls", len(a.at()), 2)
 	})
 }
 
@@ -522,8 +592,8 @@ func TestReadersNeverWait(t *testing.T) {
 		before := time.Now()
 		src.Value()
 		src.State()
-		src.Wake()
-		src.Set(Settings{time.Hour, time.Hour})
-		same(t, "waited", time.Since(before), time.Duration(0))
+		src.RetryNow()
+		src.ApplySettings(Settings{time.Hour, time.Hour})
+		simtest.AssertEqual(t, "waited", time.Since(before), time.Duration(0))
 	})
 }

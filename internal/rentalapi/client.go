@@ -116,8 +116,18 @@ func (s *Scope) readToken() (string, error) {
 // Incomplete counts and returns the error of answers that contradict each other or
 // themselves in a way that only the caller can see.
 func (s *Scope) Incomplete(endpoint string, err error) error {
-	s.client.metrics.countError(endpoint, Incomplete)
-	return &Error{Endpoint: endpoint, Reason: Incomplete, Code: http.StatusOK, Err: err}
+	return s.reject(endpoint, Incomplete, err)
+}
+
+// TooLarge counts and returns the error of an answer that the caller cannot export
+// for its size.
+func (s *Scope) TooLarge(endpoint string, err error) error {
+	return s.reject(endpoint, TooLarge, err)
+}
+
+func (s *Scope) reject(endpoint string, reason Reason, err error) error {
+	s.client.metrics.countError(endpoint, reason)
+	return &Error{Endpoint: endpoint, Reason: reason, Code: http.StatusOK, Err: err}
 }
 
 // Describe implements prometheus.Collector for the metrics of requests; those of
@@ -142,25 +152,24 @@ func (c *Client) notifyAccountUpdate() {
 }
 
 // do makes one request within the scope's rate limit and hands the body of a 200 to
-// read, whose errors mean that the answer is not usable. It returns what identifies
-// the token that was sent.
-func (s *Scope) do(ctx context.Context, p Priority, endpoint string, query url.Values, read bodyReader) (Fingerprint, error) {
+// read, whose errors mean that the answer is not usable.
+func (s *Scope) do(ctx context.Context, p Priority, endpoint string, query url.Values, read bodyReader) (Answer, error) {
 	token, err := s.readToken()
 	if err != nil {
 		s.client.metrics.countError(endpoint, Unauthorized)
 		s.setRejected(true)
-		return Fingerprint{}, &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
+		return Answer{}, &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
 	}
 	sent := fingerprint(token)
 	limiter := s.client.limiters.get(sent)
-	s.mu.Lock()
-	s.state.limiter = limiter
-	s.mu.Unlock()
+	s.setLimiter(limiter)
 	release, err := limiter.acquire(ctx, p)
 	if err != nil {
-		return sent, err
+		return Answer{Token: sent}, err
 	}
 	defer release()
-	r := request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
-	return sent, r.run(ctx, read)
+	r := &request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
+	r.answer.Token = sent
+	err = r.run(ctx, read)
+	return r.answer, err
 }

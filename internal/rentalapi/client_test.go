@@ -6,187 +6,209 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	promconfig "github.com/prometheus/common/config"
+
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
-const secret = "s3cret-token"
-
-// api is a provider that answers as one test wants.
-type api struct {
-	*httptest.Server
-	client *Client
-
-	mu   sync.Mutex
-	seen []*http.Request
+// harness is a client of a simulated provider in memory.
+type harness struct {
+	*simtest.API
+	client  *Client
+	updates int // calls of OnAccountUpdate
 }
 
-// requests returns those that arrived so far.
-func (a *api) requests() []*http.Request {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.seen)
-}
-
-func newAPI(t *testing.T, timeout time.Duration, handler http.HandlerFunc) *api {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	a := &api{}
-	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a.mu.Lock()
-		a.seen = append(a.seen, r)
-		a.mu.Unlock()
-		handler(w, r)
-	}))
-	t.Cleanup(a.Close)
-	transport, err := NewTransport(promconfig.HTTPClientConfig{})
+	h := &harness{API: simtest.StartInMemory(t, simulator.Options{})}
+	transport, err := NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(h.Dial))
 	if err != nil {
 		t.Fatal(err)
 	}
-	base, err := url.Parse(a.URL + "/api/v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.client = New("test/1", Settings{
-		BaseURL: base, Transport: transport, Timeout: timeout,
+	h.client = New("test/1", Settings{
+		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second,
 		Limits: Limits{Public: 59, Account: 120, AccountBulk: 60},
 	})
-	return a
+	h.client.OnAccountUpdate = func() { h.updates++ }
+	return h
 }
 
-func (a *api) account() *Scope {
-	return a.client.Scope("main", func() (string, error) { return secret, nil })
+// withHarness runs f in a synctest bubble.
+func withHarness(t *testing.T, f func(t *testing.T, h *harness)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, newHarness(t)) })
 }
 
-func (a *api) metrics(t *testing.T, names ...string) string {
+// scope returns the scope of an account with a fixed token, or the public one.
+func (h *harness) scope(account, token string) *Scope {
+	if account == "" {
+		return h.client.Scope("", nil)
+	}
+	return h.client.Scope(account, func() (string, error) { return token, nil })
+}
+
+func (h *harness) main() *Scope { return h.scope("main", simtest.MainToken) }
+
+// reply answers all requests with a status and a body; header is names and values in turn.
+func (h *harness) reply(status int, body string, header ...string) {
+	set := http.Header{}
+	for i := 0; i+1 < len(header); i += 2 {
+		set.Set(header[i], header[i+1])
+	}
+	h.Override("", simtest.Reply(status, set, body))
+}
+
+// gatherNonZero returns the values of the client's metrics that are not 0, by series
+// without the common prefix.
+func (h *harness) gatherNonZero(t *testing.T) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(a.client)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, f := range families {
-		if !slices.Contains(names, strings.TrimPrefix(f.GetName(), "server_rental_exporter_api_")) {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			v := m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			if v == 0 {
-				continue
-			}
-			var labels []string
-			for _, l := range m.GetLabel() {
-				labels = append(labels, l.GetValue())
-			}
-			out = append(out, strings.TrimPrefix(f.GetName(), "server_rental_exporter_api_")+" "+strings.Join(labels, " "))
+	registry.MustRegister(h.client, accountCollector{h.client})
+	found := map[string]float64{}
+	for series, v := range simtest.ServeGet(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "/").Exposition(t).Values {
+		if v != 0 {
+			found[strings.TrimPrefix(series, "server_rental_exporter_api_")] = v
 		}
 	}
-	return strings.Join(out, "\n")
+	return found
 }
 
-func respond(status int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
+// accountCollector exports AccountMetrics.
+type accountCollector struct{ client *Client }
+
+func (c accountCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range metric.Descs(AccountDefinitions()) {
+		ch <- d
 	}
 }
 
-func none(json.RawMessage) {}
+func (c accountCollector) Collect(ch chan<- prometheus.Metric) {
+	metrics, _ := c.client.AccountMetrics(time.Now())
+	for _, m := range metrics {
+		ch <- m
+	}
+}
 
-func fine(json.RawMessage) error { return nil }
+type testItem struct {
+	ID   string
+	Size *float64
+}
+
+func testList(endpoint string) List[testItem] {
+	return List[testItem]{Endpoint: endpoint, MaxItems: 3, ID: func(i *testItem) string { return i.ID }}
+}
+
+// fetchList requests a list and returns the error.
+func fetchList(ctx context.Context, s *Scope, endpoint string) error {
+	_, err := GetList[testItem, struct{}](ctx, s, testList(endpoint))
+	return err
+}
+
+// errorText is an error's text, empty for nil.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
 
 func TestRequest(t *testing.T) {
-	a := newAPI(t, time.Minute, respond(200, `{"data":[{"id":"x"}],"meta":{"count":1},"later":{"added":[1]}}`))
-	var items []string
-	var meta json.RawMessage
-	err := a.account().List(t.Context(), "/servers", 10, func(raw json.RawMessage) { items = append(items, string(raw)) }, func(raw json.RawMessage) error {
-		meta = raw
-		return nil
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.reply(200, `{"data":[]}`)
+		for _, err := range []error{fetchList(t.Context(), h.main(), "/ssh-keys"), fetchList(t.Context(), h.scope("", ""), "/plans")} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for _, r := range h.Requests() {
+			got = append(got, strings.Join([]string{r.Path, r.Query.Encode(), r.Token, r.Header.Get("User-Agent"), r.Header.Get("Accept")}, " "))
+		}
+		simtest.AssertEqual(t, "requests", got, []string{
+			"/ssh-keys  " + simtest.MainToken + " test/1 application/json", "/plans   test/1 application/json",
+		})
 	})
-	if err != nil || string(meta) != `{"count":1}` || !slices.Equal(items, []string{`{"id":"x"}`}) {
-		t.Fatalf("List: got %q %s %v", items, meta, err)
-	}
-	if err := a.client.Scope("", nil).List(t.Context(), "/plans", 10, none, fine); err != nil {
-		t.Fatal(err)
-	}
-	want := []struct{ path, authorization string }{{"/api/v1/servers", "Bearer " + secret}, {"/api/v1/plans", ""}}
-	for i, r := range a.requests() {
-		if r.URL.RequestURI() != want[i].path || r.Header.Get("Authorization") != want[i].authorization {
-			t.Errorf("request %d: got %s with authorization %q, want %v", i, r.URL, r.Header.Get("Authorization"), want[i])
-		}
-		if r.UserAgent() != "test/1" || r.Header.Get("Accept") != "application/json" || r.Method != http.MethodGet {
-			t.Errorf("request %d: got %s, User-Agent %q, Accept %q", i, r.Method, r.UserAgent(), r.Header.Get("Accept"))
-		}
-	}
 }
 
-// TestFaults holds every way in which a request can fail: what it is called, how
-// it is counted, and that no error tells a secret.
-func TestFaults(t *testing.T) {
+// TestFailures has every way in which a request can fail: its reason and text, how it
+// is counted, and that no error contains a secret.
+func TestFailures(t *testing.T) {
+	const secret = simtest.MainToken
 	deep := strings.Repeat("[", 200_000)
+	reply := func(status int, body string) http.HandlerFunc { return simtest.Reply(status, nil, body) }
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
 		reason  Reason
+		code    string // label of the request counter
 		text    string
 	}{
-		"401":                  {respond(401, `{"error":{"code":"invalid_token","message":"see `+secret+`"}}`), Unauthorized, "/servers: status 401: invalid_token"},
-		"404":                  {respond(404, `{"error":{"code":"not_found"}}`), Status, "/servers: status 404: not_found"},
-		"429":                  {respond(429, ``), RateLimited, "/servers: status 429"},
-		"500 with HTML":        {respond(500, `<html>`+secret), Status, "/servers: status 500"},
-		"503":                  {respond(503, `{"error":{"code":"unavailable"}}`), Unavailable, "/servers: status 503: unavailable"},
-		"an odd error code":    {respond(500, `{"error":{"code":"<b>`+secret+`"}}`), Status, "/servers: status 500"},
-		"204":                  {respond(204, ``), Status, "/servers: status 204"},
-		"nothing":              {respond(200, ``), Decode, "/servers: answer: ends too early"},
-		"HTML":                 {respond(200, `<html>`+secret), Decode, "/servers: invalid character '<' looking for beginning of value"},
-		"null":                 {respond(200, `null`), Decode, "/servers: answer: not an object"},
-		"an array":             {respond(200, `[]`), Decode, "/servers: answer: not an object"},
-		"no data":              {respond(200, `{"meta":{}}`), Decode, "/servers: data: missing"},
-		"data null":            {respond(200, `{"data":null}`), Decode, "/servers: data: not an array"},
-		"data an object":       {respond(200, `{"data":{}}`), Decode, "/servers: data: not an array"},
-		"data twice":           {respond(200, `{"data":[],"data":[]}`), Decode, "/servers: data: given twice"},
-		"half":                 {respond(200, `{"data":[{"id":`), Decode, "/servers: answer: ends too early"},
-		"more after its end":   {respond(200, `{"data":[]} {}`), Decode, "/servers: answer: more after its end"},
-		"garbage after it":     {respond(200, `{"data":[]} x`), Decode, "/servers: invalid character 'x' looking for beginning of value"},
-		"deep":                 {respond(200, `{"data":[`+deep), Decode, "/servers: invalid character '[' exceeded max depth"},
-		"deep in an extra key": {respond(200, `{"extra":`+deep), Decode, "/servers: invalid character '[' exceeded max depth"},
-		"too many items":       {respond(200, `{"data":[1,2,3,4]}`), TooLarge, "/servers: data: more than 3 items: answer is too large"},
-		"an endless item":      {endless, TooLarge, "/servers: answer is too large"},
-		"dropped":              {drop(""), Connection, "/servers: EOF"},
-		"dropped in the body":  {drop(`{"data":[`), Connection, "/servers: unexpected EOF"},
-		"hanging":              {hang(""), Timeout, "/servers: context deadline exceeded"},
-		"hanging in the body":  {hang(`{"data":[`), Timeout, "/servers: context deadline exceeded"},
-		"redirect": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Location", "/api/v1/elsewhere?"+secret)
-			w.WriteHeader(302)
-		}, Status, "/servers: status 302: redirects are not followed: set api.base_url to the API's final address"},
+		"401":                  {reply(401, `{"error":{"code":"invalid_token","message":"see `+secret+`"}}`), Unauthorized, "401", "status 401: invalid_token"},
+		"404":                  {reply(404, `{"error":{"code":"not_found"}}`), Status, "404", "status 404: not_found"},
+		"429":                  {reply(429, ``), RateLimited, "429", "status 429"},
+		"500 with HTML":        {reply(500, `<html>`+secret), Status, "500", "status 500"},
+		"503":                  {reply(503, `{"error":{"code":"unavailable"}}`), Unavailable, "503", "status 503: unavailable"},
+		"unknown error code":   {reply(500, `{"error":{"code":"<b>`+secret+`"}}`), Status, "500", "status 500"},
+		"204":                  {reply(204, ``), Status, "204", "status 204"},
+		"nothing":              {reply(200, ``), Decode, "200", "answer: ends too early"},
+		"HTML":                 {reply(200, `<html>`+secret), Decode, "200", "invalid character '<' looking for beginning of value"},
+		"null":                 {reply(200, `null`), Decode, "200", "answer: not an object"},
+		"an array":             {reply(200, `[]`), Decode, "200", "answer: not an object"},
+		"no data":              {reply(200, `{"meta":{}}`), Decode, "200", "data: missing"},
+		"data null":            {reply(200, `{"data":null}`), Decode, "200", "data: not an array"},
+		"data an object":       {reply(200, `{"data":{}}`), Decode, "200", "data: not an array"},
+		"data twice":           {reply(200, `{"data":[],"data":[]}`), Decode, "200", "data: given twice"},
+		"meta twice":           {reply(200, `{"meta":{},"x":1,"x":1,"meta":{},"data":[]}`), Decode, "200", "meta: given twice"},
+		"half":                 {reply(200, `{"data":[{"id":`), Decode, "200", "answer: ends too early"},
+		"more after its end":   {reply(200, `{"data":[]} {}`), Decode, "200", "answer: more after its end"},
+		"garbage after it":     {reply(200, `{"data":[]} x`), Decode, "200", "invalid character 'x' looking for beginning of value"},
+		"number out of range":  {reply(200, `1e999`+secret), Decode, "200", "answer: a number out of range"},
+		"deep":                 {reply(200, `{"data":[`+deep), Decode, "200", "invalid character '[' exceeded max depth"},
+		"deep in an extra key": {reply(200, `{"extra":`+deep), Decode, "200", "invalid character '[' exceeded max depth"},
+		"too many items":       {reply(200, `{"data":[1,2,3,4]}`), TooLarge, "200", "data: more than 3 items: answer is too large"},
+		"too few items":        {reply(200, `{"data":[1,{}],"meta":{"count":3}}`), Incomplete, "200", "data: 2 items where meta.count is 3: answer is incomplete"},
+		"endless item":         {endless, TooLarge, "200", "answer is too large"},
+		"dropped":              {drop(""), Connection, "error", "EOF"},
+		"dropped in the body":  {drop(`{"data":[`), Connection, "200", "unexpected EOF"},
+		"hanging":              {hang(""), Timeout, "error", "no answer within 10s"},
+		"hanging in the body":  {hang(`{"data":[`), Timeout, "200", "no answer within 10s"},
+		"redirect": {
+			simtest.Reply(302, http.Header{"Location": {"/api/v1/elsewhere?" + secret}}, ""), Status, "302",
+			"status 302: redirects are not followed: set api.base_url to the API's final address",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wait := time.Minute
-			if c.reason == Timeout {
-				wait = 100 * time.Millisecond
-			}
-			a := newAPI(t, wait, c.handler)
-			err := a.account().List(t.Context(), "/servers", 3, none, fine)
-			var fault *Error
-			if !errors.As(err, &fault) || fault.Reason != c.reason || err.Error() != c.text {
-				t.Fatalf("got %v, want %s: %s", err, c.reason, c.text)
-			}
-			if got, want := a.metrics(t, "errors_total"), "errors_total /servers "+string(c.reason); got != want {
-				t.Errorf("counted: got %q, want %q", got, want)
-			}
-			if len(a.requests()) != 1 {
-				t.Errorf("got %d requests, want 1", len(a.requests()))
-			}
+			withHarness(t, func(t *testing.T, h *harness) {
+				h.Override("", c.handler)
+				err := fetchList(t.Context(), h.main(), "/servers")
+				var failure *Error
+				if !errors.As(err, &failure) {
+					t.Fatalf("got %v, want an *Error", err)
+				}
+				simtest.AssertEqual(t, "reason and text", []string{string(failure.Reason), err.Error()}, []string{string(c.reason), "/servers: " + c.text})
+				got := h.gatherNonZero(t)
+				delete(got, `backoff_until_timestamp_seconds{account="main"}`)
+				want := map[string]float64{
+					simtest.Series("errors_total", "endpoint", "/servers", "reason", string(c.reason)): 1,
+					simtest.Series("requests_total", "endpoint", "/servers", "code", c.code):           1,
+					simtest.Series("request_duration_seconds", "endpoint", "/servers"):                 1,
+				}
+				if c.reason == Unauthorized {
+					want[`token_rejected{account="main"}`] = 1
+				}
+				simtest.AssertEqual(t, "metrics", got, want)
+				simtest.AssertEqual(t, "requests", len(h.Requests()), 1)
+			})
 		})
 	}
 }
@@ -201,247 +223,428 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-func drop(begin string) http.HandlerFunc {
+// begin sends the begin of an answer, if there is one.
+func begin(w http.ResponseWriter, body string) {
+	if body != "" {
+		_, _ = io.WriteString(w, body)
+		_ = http.NewResponseController(w).Flush()
+	}
+}
+
+func drop(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		if begin != "" {
-			_, _ = io.WriteString(w, begin)
-			_ = http.NewResponseController(w).Flush()
-		}
+		begin(w, body)
 		panic(http.ErrAbortHandler)
 	}
 }
 
-func hang(begin string) http.HandlerFunc {
+func hang(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if begin != "" {
-			_, _ = io.WriteString(w, begin)
-			_ = http.NewResponseController(w).Flush()
-		}
+		begin(w, body)
 		<-r.Context().Done()
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
-	a := newAPI(t, time.Minute, respond(200, `{"data":{}}`))
-	a.Close()
-	err := a.account().Object(t.Context(), "/account", func(json.RawMessage) error { return nil })
-	var fault *Error
-	if !errors.As(err, &fault) || fault.Reason != Connection || strings.Contains(err.Error(), secret) {
-		t.Errorf("got %v, want a connection error", err)
-	}
-	if got, want := a.metrics(t, "requests_total"), "requests_total error /account"; got != want {
-		t.Errorf("counted: got %q, want %q", got, want)
-	}
-}
-
-func TestObject(t *testing.T) {
-	for body, want := range map[string]string{
-		`{"data":{"a":1}}`: "<nil>",
-		`{"data":null}`:    "/account: data: not an object",
-		`{"data":[1]}`:     "/account: data: not an object",
-		`{}`:               "/account: data: not an object",
-		`{"data":{"bad":`:  "/account: answer: ends too early",
-		`{"data":{"b":1}}`: "/account: not understood",
-	} {
-		a := newAPI(t, time.Minute, respond(200, body))
-		err := a.account().Object(t.Context(), "/account", func(raw json.RawMessage) error {
-			if string(raw) != `{"a":1}` {
-				return errors.New("not understood")
-			}
-			return nil
-		})
-		if got := "<nil>"; err != nil {
-			got = err.Error()
-			if got != want {
-				t.Errorf("%s: got %s, want %s", body, got, want)
-			}
-		} else if got != want {
-			t.Errorf("%s: got %s, want %s", body, got, want)
+func TestUnreachable(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Close()
+		_, err := GetObject[testItem](t.Context(), h.main(), "/account")
+		var failure *Error
+		if !errors.As(err, &failure) || failure.Reason != Connection {
+			t.Errorf("got %v, want a connection error", err)
 		}
-	}
+		simtest.AssertNoSecrets(t, "error", errorText(err))
+	})
 }
 
-func TestCancelledIsNoFault(t *testing.T) {
-	a := newAPI(t, time.Minute, hang(""))
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := a.account().List(ctx, "/servers", 3, none, fine); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want the context's error", err)
-	}
-	if got := a.metrics(t, "errors_total", "requests_total"); got != "" {
-		t.Errorf("counted although we ended it: %q", got)
-	}
-}
-
-func TestPage(t *testing.T) {
-	for body, want := range map[string]string{
-		`{"data":[],"meta":{"total":5,"page":2,"pages":3,"limit":100,"count":2}}`: "<nil>",
-		`{"data":[],"meta":{"total":5,"pages":3}}`:                                "<nil>",
-		`{"data":[]}`:                                            "/topups: meta.total: missing",
-		`{"data":[],"meta":{"total":5}}`:                         "/topups: meta.pages: missing",
-		`{"data":[],"meta":{"total":-1,"pages":1}}`:              "/topups: meta.total: negative",
-		`{"data":[],"meta":{"total":1000000,"pages":10000}}`:     "/topups: meta.total: 1000000 entries, more than 500000: answer is too large",
-		`{"data":[],"meta":{"total":5,"pages":1000000000}}`:      "/topups: meta.pages: 1000000000 pages for 5 entries",
-		`{"data":[],"meta":{"total":5,"pages":-1}}`:              "/topups: meta.pages: -1 pages for 5 entries",
-		`{"data":[],"meta":{"total":5,"page":1,"pages":3}}`:      "/topups: meta.page: 1 where page 2 was asked for",
-		`{"data":[],"meta":{"total":"many","pages":3,"page":2}}`: "/topups: meta: not as documented",
-		`{"data":[],"meta":{"total":1e999,"pages":3,"page":2}}`:  "/topups: meta: not as documented",
+func TestGetObject(t *testing.T) {
+	size := 2.5
+	for body, want := range map[string]struct {
+		object Object[testItem]
+		err    string
+	}{
+		`{"data":{"id":"x","size":2.5},"more":1}`: {Object[testItem]{Value: &testItem{"x", &size}}, ""},
+		`{"data":{"id":5,"size":2.5}}`:            {Object[testItem]{Value: &testItem{"", &size}, Errors: []FieldError{{"id", "not a string"}}}, ""},
+		`{"data":null}`:                           {err: "/account: data: not an object"},
+		`{"data":[1]}`:                            {err: "/account: data: not an object"},
+		`{}`:                                      {err: "/account: data: not an object"},
+		`{"data":{"bad":`:                         {err: "/account: answer: ends too early"},
 	} {
-		a := newAPI(t, time.Minute, respond(200, body))
-		scope := a.account()
-		token, err := scope.Fingerprint()
-		if err != nil {
+		withHarness(t, func(t *testing.T, h *harness) {
+			h.reply(200, body)
+			got, err := GetObject[testItem](t.Context(), h.main(), "/account")
+			got.Answer = Answer{}
+			simtest.AssertEqual(t, body, got, want.object)
+			simtest.AssertEqual(t, body, errorText(err), want.err)
+		})
+	}
+}
+
+// TestCancel asserts that a request which the exporter cuts off is no failure of the API.
+func TestCancel(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Override("", hang(""))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := fetchList(ctx, h.main(), "/servers"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the error of the context", err)
+		}
+		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{})
+	})
+}
+
+func TestGetList(t *testing.T) {
+	type meta struct{ Count, Active *float64 }
+	type page = Page[testItem, meta]
+	number := func(n float64) *float64 { return &n }
+	for body, want := range map[string]struct {
+		page page
+		err  string
+	}{
+		`{"data":[{"id":"a"},{"id":"b"}],"meta":{"count":2,"active":1}}`: {page{
+			Items: []*testItem{{ID: "a"}, {ID: "b"}}, Count: 2, Meta: meta{number(2), number(1)},
+		}, ""},
+		`{"meta":{"count":1},"data":[{"id":"a"},{"id":"a"},5]}`: {page{
+			Items: []*testItem{{ID: "a"}}, Count: 3, Meta: meta{Count: number(1)},
+			Invalid: Invalid{2, []Cause{{"a", errSeenID}, {"data[2]", errNotObject}}},
+		}, ""},
+		`{"data":[{"id":"a","size":"big"}]}`: {page{
+			Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"a", FieldError{"size", "not a number"}}}},
+		}, ""},
+		`{"data":[],"meta":{"count":"none","active":3}}`: {page{
+			Meta: meta{Active: number(3)}, Invalid: Invalid{1, []Cause{{"meta", FieldError{"count", "not a number"}}}},
+		}, ""},
+		`{"data":[],"meta":5}`:                  {page{Invalid: Invalid{1, []Cause{{"meta", errNotObject}}}}, ""},
+		`{"data":[{"id":5},{}]}`:                {page{Count: 2, Invalid: Invalid{2, []Cause{{"data[0]", FieldError{"id", "not a string"}}, {"data[1]", errNoID}}}}, ""},
+		`{"data":[{"id":"a"}],"meta":null}`:     {page{Items: []*testItem{{ID: "a"}}, Count: 1}, ""},
+		`{"data":[1],"meta":{"count":2}}`:       {page{}, "/servers: data: 1 items where meta.count is 2: answer is incomplete"},
+		`{"data":[1],"meta":{"count":1.5}}`:     {page{}, "/servers: data: 1 items where meta.count is 1.5: answer is incomplete"},
+		`{"data":[{"id":"a"}],"meta":{"b":[]}}`: {page{Items: []*testItem{{ID: "a"}}, Count: 1}, ""},
+	} {
+		withHarness(t, func(t *testing.T, h *harness) {
+			h.reply(200, body)
+			got, err := GetList[testItem, meta](t.Context(), h.main(), testList("/servers"))
+			simtest.AssertEqual(t, body, errorText(err), want.err)
+			if err == nil {
+				got.Answer = Answer{}
+				simtest.AssertEqual(t, body, got, want.page)
+			}
+		})
+	}
+}
+
+func TestGetPage(t *testing.T) {
+	for _, c := range []struct {
+		items int
+		meta  string // without braces
+		err   string
+	}{
+		{2, `"total":5,"page":2,"pages":3,"limit":2,"count":2`, ""},
+		{2, `"total":5,"pages":3`, ""},
+		{2, `"total":5,"pages":3,"page":"two","limit":[]`, ""},
+		{1, `"total":5,"pages":3`, "data: 1 items where meta demands 2: answer is incomplete"},
+		{1, `"total":5,"pages":3,"limit":1000`, "data: 1 items where meta demands 2: answer is incomplete"},
+		{3, `"total":5,"pages":2,"limit":2`, ""},
+		{2, `"total":5,"pages":2,"limit":3`, ""},
+		{1, `"total":5,"pages":2,"limit":3`, "data: 1 items where meta demands 2: answer is incomplete"},
+		{0, `"total":5,"pages":2,"limit":100`, ""}, // more fit on the first page than there are
+		{0, `"total":5,"pages":1`, ""},             // behind the last page
+		{0, `"total":0,"pages":0`, ""},
+		{2, ``, "meta.total: missing"},
+		{2, `"total":5`, "meta.pages: missing"},
+		{2, `"total":-1,"pages":1`, "meta.total: negative"},
+		{2, `"total":1000000,"pages":10000`, "meta.total: 1000000 entries, more than 500000: answer is too large"},
+		{2, `"total":5,"pages":1000000000`, "meta.pages: 1000000000 pages for 5 entries"},
+		{2, `"total":5,"pages":-1`, "meta.pages: -1 pages for 5 entries"},
+		{2, `"total":5,"page":1,"pages":3`, "meta.page: 1 where page 2 was asked for"},
+		{2, `"total":"many","pages":3,"page":2`, "meta: total: not an integer"},
+		{2, `"total":1e999,"pages":3,"page":2`, "meta: total: not an integer"},
+		{2, `"total":5,"pages":{},"page":2`, "meta: pages: not an integer"},
+	} {
+		t.Run(c.meta, func(t *testing.T) {
+			withHarness(t, func(t *testing.T, h *harness) {
+				items := strings.TrimSuffix(strings.Repeat(`{},`, c.items), ",")
+				h.reply(200, `{"data":[`+items+`],"meta":{`+c.meta+`}}`)
+				l := testList("/topups")
+				l.Query = url.Values{"status": {"paid"}}
+				page, err := GetPage(t.Context(), h.main(), l, 2)
+				want := c.err
+				if want != "" {
+					want = "/topups: " + want
+				}
+				simtest.AssertEqual(t, "error", errorText(err), want)
+				if err == nil {
+					simtest.AssertEqual(t, "page, count and token", []any{page.Meta.Page, page.Count, page.Token}, []any{2, c.items, fingerprint(simtest.MainToken)})
+				}
+				simtest.AssertEqual(t, "query", h.Requests()[0].Query.Encode(), "limit=100&page=2&status=paid")
+			})
+		})
+	}
+}
+
+// TestAnswer asserts what is known about an answer besides its body.
+func TestAnswer(t *testing.T) {
+	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	age := 17 * time.Second
+	for _, c := range []struct {
+		age, date string
+		want      Answer
+	}{
+		{"17", "Sun, 01 Mar 2026 12:00:00 GMT", Answer{Date: date, Age: &age}},
+		{" 17 ", "yesterday", Answer{Age: &age}},
+		{"-1", "", Answer{}},
+		{"17.5", "", Answer{}},
+		{"99999999999999999999", "", Answer{}},
+	} {
+		withHarness(t, func(t *testing.T, h *harness) {
+			h.Override("", func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Date"] = nil // none, unless the test has one
+				if c.date != "" {
+					w.Header().Set("Date", c.date)
+				}
+				w.Header().Set("Age", c.age)
+				begin(w, `{"data":`)
+				time.Sleep(time.Second)
+				_, _ = io.WriteString(w, `[]}`)
+			})
+			start := time.Now()
+			page, err := GetList[testItem, struct{}](t.Context(), h.main(), testList("/servers"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			simtest.AssertEqual(t, "received", page.Received.Equal(start), true)
+			c.want.Token, c.want.Received = fingerprint(simtest.MainToken), page.Received
+			simtest.AssertEqual(t, c.age+", "+c.date, page.Answer, c.want)
+		})
+	}
+}
+
+// TestGetPageOfHistory reads the pages of a real history.
+func TestGetPageOfHistory(t *testing.T) {
+	type transaction struct{ ID float64 }
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Change(func(w *simulator.World) {
+			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(250, time.Now())
+		})
+		l := List[transaction]{Endpoint: "/transactions", Priority: Bulk, ID: func(*transaction) string { return "" }}
+		var got []PageMeta
+		count := 0
+		for page := 1; page <= 3; page++ {
+			p, err := GetPage(t.Context(), h.main(), l, page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, p.Meta)
+			count += p.Count
+		}
+		simtest.AssertEqual(t, "pages", got, []PageMeta{{250, 1, 3}, {250, 2, 3}, {250, 3, 3}})
+		simtest.AssertEqual(t, "entries", count, 250)
+	})
+}
+
+// TestReject has answers that only the caller can find unusable.
+func TestReject(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		err := h.main().Incomplete("/account", errors.New("data.id: missing"))
+		tooLarge := h.main().TooLarge("/plans", errors.New("too many samples"))
+		simtest.AssertEqual(t, "error", tooLarge, error(&Error{Endpoint: "/plans", Reason: TooLarge, Code: 200, Err: errors.New("too many samples")}))
+		simtest.AssertEqual(t, "error", err, error(&Error{Endpoint: "/account", Reason: Incomplete, Code: 200, Err: errors.New("data.id: missing")}))
+		simtest.AssertEqual(t, "text", err.Error(), "/account: data.id: missing")
+		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{
+			`errors_total{endpoint="/account",reason="incomplete"}`: 1, `errors_total{endpoint="/plans",reason="too_large"}`: 1,
+		})
+	})
+}
+
+func TestPauseStopsScope(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		remove := h.Override("/servers", simtest.Reply(503, http.Header{"Retry-After": {"120"}}, ""))
+		h.Override("/plans", simtest.Reply(429, http.Header{"Retry-After": {"60"}}, ""))
+		h.Override("", simtest.Reply(200, nil, `{"data":[]}`))
+		until := time.Now().Add(2 * time.Minute)
+		main, lab, public := h.main(), h.scope("lab", simtest.LabToken), h.scope("", "")
+		var failure *Error
+		if err := fetchList(t.Context(), main, "/servers"); !errors.As(err, &failure) || !failure.RetryAt().Equal(until) {
+			t.Fatalf("got %v, want an error with the end of the pause", err)
+		}
+		remove()
+		paused := error(&PausedError{Until: failure.Until, Cause: "status 503"})
+		simtest.AssertEqual(t, "same token", fetchList(t.Context(), main, "/ssh-keys"), paused)
+		simtest.AssertEqual(t, "other token", fetchList(t.Context(), lab, "/servers"), error(nil))
+		simtest.AssertEqual(t, "public", fetchList(t.Context(), public, "/locations"), error(nil))
+		before := h.updates
+		simtest.AssertEqual(t, "public", errorText(fetchList(t.Context(), public, "/plans")), "/plans: status 429")
+		if h.updates == before {
+			t.Error("pause of the public scope: OnAccountUpdate was not called")
+		}
+		simtest.AssertEqual(t, "requests", len(h.Requests()), 4)
+		other := h.scope("other", simtest.MainToken)
+		before = h.updates
+		simtest.AssertEqual(t, "another account with the token", fetchList(t.Context(), other, "/ssh-keys"), paused)
+		if h.updates == before {
+			t.Error("account with a paused token: OnAccountUpdate was not called")
+		}
+
+		seconds := float64(until.UnixMilli()) / 1000
+		assertBackoff := func(what string, want map[string]float64, wantExpiry time.Time) {
+			t.Helper()
+			got := map[string]float64{}
+			for series, v := range h.gatherNonZero(t) {
+				if strings.HasPrefix(series, "backoff") {
+					got[simtest.Label(series, "account")] = v
+				}
+			}
+			_, expires := h.client.AccountMetrics(time.Now())
+			simtest.AssertEqual(t, what, got, want)
+			simtest.AssertEqual(t, what+": expiry", expires.Equal(wantExpiry), true)
+		}
+		assertBackoff("backoff", map[string]float64{"": seconds - 60, "main": seconds, "other": seconds}, until.Add(-time.Minute))
+		other.Close()
+		time.Sleep(time.Minute)
+		assertBackoff("backoff after a minute", map[string]float64{"main": seconds}, until)
+		time.Sleep(time.Minute)
+		assertBackoff("backoff at its end", map[string]float64{}, time.Time{})
+		simtest.AssertEqual(t, "after the pause", fetchList(t.Context(), main, "/servers"), error(nil))
+	})
+}
+
+// TestAccountMetrics follows an account from a refused token to the end of its scope.
+func TestAccountMetrics(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		limits := []string{"RateLimit-Limit", "120", "RateLimit-Remaining", "77"}
+		rejected, limit, remaining := `token_rejected{account="main"}`, `rate_limit{account="main"}`, `rate_limit_remaining{account="main"}`
+		token, tokenErr := "secret-wrong", error(nil)
+		s := h.client.Scope("main", func() (string, error) { return token, tokenErr })
+		assertAccount := func(what, wantErr string, want map[string]float64) {
+			t.Helper()
+			before := h.updates
+			simtest.AssertEqual(t, what+": error", errorText(fetchList(t.Context(), s, "/servers")), wantErr)
+			got := h.gatherNonZero(t)
+			for series := range got {
+				if !strings.Contains(series, "account=") {
+					delete(got, series)
+				}
+			}
+			simtest.AssertEqual(t, what, got, want)
+			if h.updates == before {
+				t.Errorf("%s: OnAccountUpdate was not called", what)
+			}
+		}
+		simtest.AssertEqual(t, "before the first request", h.gatherNonZero(t), map[string]float64{})
+		h.reply(401, "", limits...)
+		assertAccount("wrong token", "/servers: status 401", map[string]float64{rejected: 1, limit: 120, remaining: 77})
+		before, _ := s.Fingerprint()
+		token = "secret-right"
+		if after, _ := s.Fingerprint(); after == before {
+			t.Error("Fingerprint: the same for two tokens")
+		}
+		h.reply(200, `{"data":[]}`, "RateLimit-Limit", "many", "RateLimit-Remaining", " 76 ")
+		assertAccount("right token, unreadable limit", "", map[string]float64{limit: 120, remaining: 76})
+		tokenErr = errors.New("token file: cannot be read")
+		assertAccount("unreadable token", "/servers: token file: cannot be read", map[string]float64{rejected: 1, limit: 120, remaining: 76})
+		simtest.AssertEqual(t, "requests", len(h.Requests()), 2)
+
+		// A new scope replaces one of the same name, which is closed later.
+		replaced := s
+		s = h.client.Scope("main", func() (string, error) { return "secret-new", nil })
+		assertAccount("new scope", "", map[string]float64{remaining: 76})
+		replaced.Close()
+		assertAccount("replaced scope closed", "", map[string]float64{remaining: 76})
+		s.Close()
+		metrics, _ := h.client.AccountMetrics(time.Now())
+		simtest.AssertEqual(t, "metrics of a closed scope", len(metrics), 0)
+	})
+}
+
+func TestInitErrorCounters(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.client.InitErrorCounters("/plans")
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(h.client)
+		want := map[string]float64{}
+		for _, r := range Reasons() {
+			want[simtest.Series("server_rental_exporter_api_errors_total", "endpoint", "/plans", "reason", string(r))] = 0
+		}
+		simtest.AssertEqual(t, "series", simtest.ServeGet(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "/").Exposition(t).Values, want)
+	})
+}
+
+// TestApplySettings asserts that earlier requests count against new limits, and that
+// later ones go to the new API.
+func TestApplySettings(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.reply(200, `{"data":[]}`)
+		s := h.main()
+		for range 2 {
+			if err := fetchList(t.Context(), s, "/servers"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settings := *h.client.settings.Load()
+		settings.BaseURL = h.URL.JoinPath("/elsewhere/")
+		settings.Limits.Account = 2
+		h.client.ApplySettings(settings)
+		start := time.Now()
+		if err := fetchList(t.Context(), s, "/servers"); err != nil {
 			t.Fatal(err)
 		}
-		meta, err := scope.Page(t.Context(), "/topups", url.Values{"status": {"paid"}}, 2, none)
-		got := "<nil>"
-		if err != nil {
-			got = err.Error()
-		} else if meta != (PageMeta{Total: 5, Page: 2, Pages: 3, Token: token}) {
-			t.Errorf("%s: got %+v", body, meta)
-		}
-		if got != want {
-			t.Errorf("%s: got %s, want %s", body, got, want)
-		}
-		if uri := a.requests()[0].URL.RequestURI(); uri != "/api/v1/topups?limit=100&page=2&status=paid" {
-			t.Errorf("asked %s", uri)
-		}
-	}
-}
-
-func TestPauseStopsTheScope(t *testing.T) {
-	a := newAPI(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "Bearer "+secret {
-			w.Header().Set("Retry-After", "120")
-			w.WriteHeader(503)
-			return
-		}
-		_, _ = io.WriteString(w, `{"data":[]}`)
+		simtest.AssertEqual(t, "wait", time.Since(start), window)
+		simtest.AssertEqual(t, "path", h.Requests()[2].Path, "/elsewhere/servers")
 	})
-	main := a.account()
-	other := a.client.Scope("other", func() (string, error) { return "another", nil })
-	err := main.List(t.Context(), "/servers", 3, none, fine)
-	var fault *Error
-	if !errors.As(err, &fault) || time.Until(fault.RetryAt()).Round(time.Second) != 2*time.Minute {
-		t.Fatalf("got %v, want an error that says when to come back", err)
-	}
-	var paused *PausedError
-	if err := main.List(t.Context(), "/ssh-keys", 3, none, fine); !errors.As(err, &paused) || !paused.Until.Equal(fault.Until) {
-		t.Errorf("same token: got %v, want a PausedError", err)
-	}
-	if err := other.List(t.Context(), "/servers", 3, none, fine); err != nil {
-		t.Errorf("another token: got %v, want no error", err)
-	}
-	if err := a.client.Scope("", nil).List(t.Context(), "/plans", 3, none, fine); err != nil {
-		t.Errorf("public: got %v, want no error", err)
-	}
-	if len(a.requests()) != 3 {
-		t.Errorf("got %d requests, want 3", len(a.requests()))
-	}
-	if got, want := a.metrics(t, "backoff_until_timestamp_seconds"), "backoff_until_timestamp_seconds main"; got != want {
-		t.Errorf("back-off: got %q, want %q", got, want)
-	}
-	main.Close()
-	if got := a.metrics(t, "backoff_until_timestamp_seconds"); got != "" {
-		t.Errorf("back-off of a closed scope: got %q", got)
-	}
 }
 
-func TestTokens(t *testing.T) {
-	a := newAPI(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("RateLimit-Limit", "120")
-		w.Header().Set("RateLimit-Remaining", "77")
-		if r.Header.Get("Authorization") != "Bearer right" {
-			w.WriteHeader(401)
-			return
-		}
-		_, _ = io.WriteString(w, `{"data":[]}`)
-	})
-	token, fault := "wrong", error(nil)
-	s := a.client.Scope("main", func() (string, error) { return token, fault })
-	ask := func() error {
-		err := s.List(t.Context(), "/servers", 3, none, fine)
-		return err
-	}
-	rejected := "token_rejected main"
-	if err := ask(); err == nil || a.metrics(t, "token_rejected") != rejected {
-		t.Errorf("wrong token: got %v and %q", err, a.metrics(t, "token_rejected"))
-	}
-	before, _ := s.Fingerprint()
-	token = "right"
-	if err := ask(); err != nil || a.metrics(t, "token_rejected") != "" {
-		t.Errorf("right token: got %v and %q", err, a.metrics(t, "token_rejected"))
-	}
-	if after, _ := s.Fingerprint(); after == before {
-		t.Error("Fingerprint: the same for two tokens")
-	}
-	if got, want := a.metrics(t, "rate_limit", "rate_limit_remaining"), "rate_limit main\nrate_limit_remaining main"; got != want {
-		t.Errorf("limits: got %q, want %q", got, want)
-	}
-	fault = errors.New("token file: cannot be read")
-	if err := ask(); err == nil || err.Error() != "/servers: token file: cannot be read" || a.metrics(t, "token_rejected") != rejected {
-		t.Errorf("unreadable token: got %v and %q", err, a.metrics(t, "token_rejected"))
-	}
-	if len(a.requests()) != 2 {
-		t.Errorf("got %d requests, want 2", len(a.requests()))
-	}
-	s.Close()
-	if got := a.metrics(t, "rate_limit", "rate_limit_remaining", "token_rejected"); got != "" {
-		t.Errorf("metrics of a closed scope: %q", got)
-	}
-}
-
-func TestExpectedErrorsStartAtZero(t *testing.T) {
-	a := newAPI(t, time.Minute, respond(200, ""))
-	a.client.Expect("/plans")
-	if got := testutil.CollectAndCount(a.client, "server_rental_exporter_api_errors_total"); got != len(Reasons()) {
-		t.Errorf("got %d series, want %d", got, len(Reasons()))
-	}
-}
-
-// One call must be one request even where a kept connection would let net/http
-// repeat it silently.
+// TestTransportRepeatsNothing asserts that one call is one request even where a kept
+// connection would let net/http repeat it silently.
 func TestTransportRepeatsNothing(t *testing.T) {
-	var a *api
-	a = newAPI(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
-		if len(a.requests()) > 1 {
-			panic(http.ErrAbortHandler)
-		}
-		_, _ = io.WriteString(w, `{"data":[]}`)
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Override("", func(w http.ResponseWriter, _ *http.Request) {
+			if len(h.Requests()) > 1 {
+				panic(http.ErrAbortHandler)
+			}
+			_, _ = io.WriteString(w, `{"data":[]}`)
+		})
+		s := h.main()
+		got := []string{errorText(fetchList(t.Context(), s, "/servers")), errorText(fetchList(t.Context(), s, "/servers"))}
+		simtest.AssertEqual(t, "errors", got, []string{"", "/servers: EOF"})
+		simtest.AssertEqual(t, "requests", len(h.Requests()), 2)
 	})
-	s := a.account()
-	for range 2 {
-		_ = s.List(t.Context(), "/servers", 3, none, fine)
-	}
-	if n := len(a.requests()); n != 2 {
-		t.Errorf("two calls made %d requests", n)
-	}
 }
 
-func FuzzAnswer(f *testing.F) {
+func FuzzEnvelope(f *testing.F) {
 	for _, s := range []string{`{"data":[{"id":"x"}],"meta":{}}`, `{"data":[1,2,3]} x`, `[]`, `{"data":{"a":[{}]}}`, `{"meta":{"total":1},"data":[]}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		valid := json.Valid(body)
-		items := 0
-		dec := newDecoder(strings.NewReader(string(body)), maxListBytes)
-		err := dec.envelope(func(key string) error {
+		const maxItems = 3
+		var items []string
+		dec := newEnvelope(strings.NewReader(string(body)), maxListBytes)
+		err := dec.read(func(key string) error {
 			if key == "data" {
-				return dec.items(3, func(raw json.RawMessage) {
-					items++
-					if !json.Valid(raw) {
-						t.Errorf("item is no JSON: %q", raw)
-					}
-				})
+				return dec.items(maxItems, func(raw json.RawMessage) { items = append(items, string(raw)) })
 			}
 			return dec.skip()
 		})
-		if err == nil && !valid {
-			t.Errorf("taken although it is no JSON: %q", body)
+		if err == nil && !json.Valid(body) {
+			t.Errorf("accepted although it is not JSON: %q", body)
 		}
-		if items > 3 {
-			t.Errorf("%d items, more than 3", items)
+		if len(items) > maxItems || slices.ContainsFunc(items, func(i string) bool { return !json.Valid([]byte(i)) }) {
+			t.Errorf("%q: got items %q", body, items)
+		}
+	})
+}
+
+// FuzzPageMeta asserts what the paging relies on.
+func FuzzPageMeta(f *testing.F) {
+	for _, s := range []string{`{"total":3,"page":1,"pages":1}`, `{"total":0,"pages":0}`, `{"total":500001,"pages":2}`, `{"total":-1,"pages":1}`, `{"total":1e3,"pages":1}`, `null`, ``} {
+		f.Add([]byte(s), 1, 5)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, page, count int) {
+		if page < 1 || count < 0 || count > MaxPageItems || !json.Valid(raw) {
+			return
+		}
+		m, err := readPageMeta(json.RawMessage(raw), page, count)
+		if err == nil && (m.Total < 0 || m.Total > MaxTotal || m.Pages < 0 || m.Pages > max(m.Total, 1) || m.Page != page) {
+			t.Errorf("%q, page %d: accepted %+v", raw, page, m)
 		}
 	})
 }

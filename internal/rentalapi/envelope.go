@@ -65,10 +65,12 @@ func (d *envelope) read(field func(key string) error) error {
 			return syntaxError(err)
 		}
 		name, _ := key.(string)
-		if (name == "data" || name == "meta") && seen[name] {
-			return fmt.Errorf("%s: given twice", name)
+		if name == "data" || name == "meta" {
+			if seen[name] {
+				return fmt.Errorf("%s: given twice", name)
+			}
+			seen[name] = true
 		}
-		seen[name] = true
 		if err := field(name); err != nil {
 			return err
 		}

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxTextBytes bounds a text field. Longer ones cannot become label values: it is
@@ -37,7 +40,7 @@ type Expecter interface{ Expected() string }
 // others are set. A field with the tag api:"required" must not be missing.
 func decodeFields(raw json.RawMessage, into any) []FieldError {
 	v := reflect.ValueOf(into).Elem()
-	if len(raw) <= maxTextBytes && !hasRequired(v.Type()) && json.Unmarshal(raw, into) == nil {
+	if isPlain(raw, v.Type()) && json.Unmarshal(raw, into) == nil {
 		return nil // the usual case: everything is understood
 	}
 	v.SetZero()
@@ -46,13 +49,22 @@ func decodeFields(raw json.RawMessage, into any) []FieldError {
 	return d.errs
 }
 
+// isPlain reports whether everything that has to hold of a value is what
+// encoding/json checks: no text can be too long (each byte that is not UTF-8 becomes
+// three), and no field is required.
+func isPlain(raw json.RawMessage, t reflect.Type) bool {
+	return len(raw) <= maxTextBytes && utf8.Valid(raw) && !hasRequired(t)
+}
+
 func hasRequired(t reflect.Type) bool {
-	if t.Kind() != reflect.Struct {
-		return false
-	}
-	for i := range t.NumField() {
-		if t.Field(i).Tag.Get("api") == "required" {
-			return true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return hasRequired(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); f.Tag.Get("api") == "required" || hasRequired(f.Type) {
+				return true
+			}
 		}
 	}
 	return false
@@ -66,49 +78,54 @@ func (d *fieldDecoder) fail(path, problem string) {
 	d.errs = append(d.errs, FieldError{path, problem})
 }
 
-func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value) {
+// decode returns false where nothing of the value was understood.
+func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value) bool {
 	if string(raw) == "null" {
-		return
+		return true
 	}
 	_, custom := v.Addr().Interface().(json.Unmarshaler)
 	switch {
 	case custom:
-		d.leaf(path, raw, v)
+		return d.leaf(path, raw, v)
 	case v.Kind() == reflect.Pointer:
-		before := len(d.errs)
 		value := reflect.New(v.Type().Elem())
-		d.decode(path, raw, value.Elem())
-		if len(d.errs) == before {
-			v.Set(value)
+		if !d.decode(path, raw, value.Elem()) {
+			return false
 		}
+		v.Set(value)
+		return true
 	case v.Kind() == reflect.Struct:
-		d.object(path, raw, v)
+		return d.object(path, raw, v)
 	case v.Kind() == reflect.Map:
-		d.entries(path, raw, v)
+		return d.entries(path, raw, v)
 	case v.Kind() == reflect.Slice:
-		d.elements(path, raw, v)
+		return d.elements(path, raw, v)
 	default:
-		d.leaf(path, raw, v)
+		return d.leaf(path, raw, v)
 	}
 }
 
-func (d *fieldDecoder) leaf(path string, raw json.RawMessage, v reflect.Value) {
+func (d *fieldDecoder) leaf(path string, raw json.RawMessage, v reflect.Value) bool {
 	if json.Unmarshal(raw, v.Addr().Interface()) != nil {
 		v.SetZero()
 		d.fail(path, "not "+expected(v))
-		return
+		return false
 	}
 	if v.Kind() == reflect.String && v.Len() > maxTextBytes {
-		d.fail(path, fmt.Sprintf("%d bytes, more than %d", v.Len(), maxTextBytes))
+		d.fail(path, tooLong(v.Len()))
 		v.SetZero()
+		return false
 	}
+	return true
 }
 
-func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value) {
+func tooLong(n int) string { return fmt.Sprintf("%d bytes, more than %d", n, maxTextBytes) }
+
+func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
 		d.fail(path, "not an object")
-		return
+		return false
 	}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -116,7 +133,7 @@ func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value)
 			continue
 		}
 		name := fieldName(f)
-		value, found := members[name]
+		value, found := member(members, name)
 		switch {
 		case found:
 			d.decode(join(path, name), value, v.Field(i))
@@ -124,39 +141,57 @@ func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value)
 			d.fail(join(path, name), "missing")
 		}
 	}
+	return true
 }
 
-func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value) {
+// member finds a member as encoding/json does: in any case of letters if not exactly.
+func member(members map[string]json.RawMessage, name string) (value json.RawMessage, found bool) {
+	if value, found = members[name]; found {
+		return value, true
+	}
+	last := ""
+	for key := range members {
+		if key >= last && strings.EqualFold(key, name) {
+			last, found = key, true
+		}
+	}
+	return members[last], found
+}
+
+func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value) bool {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
 		d.fail(path, "not an object")
-		return
+		return false
 	}
 	v.Set(reflect.MakeMap(v.Type()))
-	for key, value := range members {
-		before := len(d.errs)
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		if len(key) > maxTextBytes {
+			d.fail(join(path, key), "name of "+tooLong(len(key)))
+			continue
+		}
 		element := reflect.New(v.Type().Elem()).Elem()
-		d.decode(join(path, key), value, element)
-		if len(d.errs) == before || element.Kind() != reflect.Pointer {
+		if d.decode(join(path, key), members[key], element) {
 			v.SetMapIndex(reflect.ValueOf(key), element)
 		}
 	}
+	return true
 }
 
-func (d *fieldDecoder) elements(path string, raw json.RawMessage, v reflect.Value) {
+func (d *fieldDecoder) elements(path string, raw json.RawMessage, v reflect.Value) bool {
 	var values []json.RawMessage
 	if json.Unmarshal(raw, &values) != nil {
 		d.fail(path, "not an array")
-		return
+		return false
 	}
+	v.Set(reflect.MakeSlice(v.Type(), 0, len(values)))
 	for i, value := range values {
-		before := len(d.errs)
 		element := reflect.New(v.Type().Elem()).Elem()
-		d.decode(fmt.Sprintf("%s[%d]", path, i), value, element)
-		if len(d.errs) == before {
+		if d.decode(fmt.Sprintf("%s[%d]", path, i), value, element) {
 			v.Set(reflect.Append(v, element))
 		}
 	}
+	return true
 }
 
 // fieldName is the name of a struct field in the API.
@@ -186,8 +221,8 @@ func expected(v reflect.Value) string {
 		return "a string"
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Struct, reflect.Map:
-		return "an object"
+	case reflect.Float64:
+		return "a number"
 	default:
 		return "an integer"
 	}
@@ -276,10 +311,7 @@ func (r *itemReader[T]) add(raw json.RawMessage) {
 	id := r.id(item)
 	switch {
 	case id == "":
-		if !hasField(errs, "id") {
-			errs = append(errs, errNoID)
-		}
-		r.invalid.Add(at(position), errs...)
+		r.invalid.Add(at(position), idError(errs)) // the others do not matter: the item is dropped
 		return
 	case r.seen[id]:
 		r.invalid.Add(shorten(id), errSeenID)
@@ -296,13 +328,14 @@ func (r *itemReader[T]) add(raw json.RawMessage) {
 // at names an item by its position in the list, counted from 0.
 func at(position int) string { return fmt.Sprintf("data[%d]", position) }
 
-func hasField(errs []FieldError, field string) bool {
+// idError returns why an item has no usable id.
+func idError(errs []FieldError) FieldError {
 	for _, e := range errs {
-		if e.Field == field {
-			return true
+		if e.Field == "id" {
+			return e
 		}
 	}
-	return false
+	return errNoID
 }
 
 // shorten keeps an id readable in a message.

@@ -13,30 +13,30 @@ import (
 	"server_rental_exporter/internal/simulator"
 )
 
-// TestBudgetWindow lets many goroutines want all they can get, with requests that
+// TestLimiterWindow lets many goroutines want all they can get, with requests that
 // travel for random times to the provider and back, and counts at the provider.
-func TestBudgetWindow(t *testing.T) {
+func TestLimiterWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		seed := rand.Uint64()
+		const seed = 1
 		t.Logf("seed %d", seed)
 		rng := rand.New(rand.NewPCG(seed, 0))
 		var mu sync.Mutex
-		random := func(most time.Duration) time.Duration {
+		random := func(longest time.Duration) time.Duration {
 			mu.Lock()
 			defer mu.Unlock()
-			return time.Duration(rng.Int64N(int64(most)))
+			return time.Duration(rng.Int64N(int64(longest)))
 		}
 		const limit, bulkLimit = 59, 20
-		b := newBudget(limit, bulkLimit)
+		l := newLimiter(limit, bulkLimit)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		arrived := map[class][]time.Time{}
+		arrived := map[Priority][]time.Time{}
 		var wg sync.WaitGroup
 		for i := range 40 {
-			c := class(i % 2)
+			c := Priority(i % 2)
 			wg.Go(func() {
 				for {
-					release, err := b.acquire(ctx, c)
+					release, err := l.acquire(ctx, c)
 					if err != nil {
 						return
 					}
@@ -50,88 +50,88 @@ func TestBudgetWindow(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		all := append(slices.Clone(arrived[regular]), arrived[bulk]...)
+		all := append(slices.Clone(arrived[Regular]), arrived[Bulk]...)
 		if got := simulator.Peak(all); got != limit {
 			t.Errorf("busiest minute at the provider: got %d requests, want the limit of %d", got, limit)
 		}
-		if got := simulator.Peak(arrived[bulk]); got > bulkLimit {
+		if got := simulator.Peak(arrived[Bulk]); got > bulkLimit {
 			t.Errorf("busiest minute of bulk requests: got %d, want at most %d", got, bulkLimit)
 		}
-		// Over an hour of 3,600 s, each place can be used once in a window and a request.
-		if got, least := len(all), limit*3600/(61+12)*9/10; got < least {
-			t.Errorf("got %d requests in an hour, want at least %d: places are lost", got, least)
+		// Over an hour of 3,600 s, each slot can be used once in a window and a request.
+		if got, want := len(all), limit*3600/(61+12)*9/10; got < want {
+			t.Errorf("got %d requests in an hour, want at least %d: slots are lost", got, want)
 		}
 	})
 }
 
-func TestBudgetBulkLeavesRoom(t *testing.T) {
+func TestLimiterBulkLeavesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(10, 4)
+		l := newLimiter(10, 4)
 		for range 4 {
-			acquireNow(t, b, bulk)()
+			acquireNow(t, l, Bulk)()
 		}
-		if wait := b.wait(time.Now(), bulk); wait != window {
+		if wait := l.wait(time.Now(), Bulk); wait != window {
 			t.Errorf("fifth bulk request: got a wait of %v, want %v", wait, window)
 		}
 		for range 6 {
-			acquireNow(t, b, regular)()
+			acquireNow(t, l, Regular)()
 		}
-		if wait := b.wait(time.Now(), regular); wait != window {
+		if wait := l.wait(time.Now(), Regular); wait != window {
 			t.Errorf("eleventh request: got a wait of %v, want %v", wait, window)
 		}
 		time.Sleep(window)
-		acquireNow(t, b, bulk)()
+		acquireNow(t, l, Bulk)()
 	})
 }
 
-func acquireNow(t *testing.T, b *budget, c class) (release func()) {
+func acquireNow(t *testing.T, l *limiter, c Priority) (release func()) {
 	t.Helper()
 	start := time.Now()
-	release, err := b.acquire(t.Context(), c)
+	release, err := l.acquire(t.Context(), c)
 	if waited := time.Since(start); err != nil || waited > 0 {
 		t.Fatalf("acquire: waited %v, error %v; want it at once", waited, err)
 	}
 	return release
 }
 
-func TestBudgetPause(t *testing.T) {
+func TestLimiterPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(10, 4)
+		l := newLimiter(10, 4)
 		start := time.Now()
-		b.pause(start.Add(patience), "status 429")
-		b.pause(start.Add(time.Second), "a shorter one changes nothing")
-		release, err := b.acquire(t.Context(), regular)
-		if err != nil || time.Since(start) != patience {
-			t.Fatalf("short pause: got %v after %v, want no error after %v", err, time.Since(start), patience)
+		l.pause(start.Add(maxWait), "status 429")
+		l.pause(start.Add(time.Second), "a shorter one changes nothing")
+		release, err := l.acquire(t.Context(), Regular)
+		if err != nil || time.Since(start) != maxWait {
+			t.Fatalf("short pause: got %v after %v, want no error after %v", err, time.Since(start), maxWait)
 		}
 		release()
 
-		until := time.Now().Add(patience + time.Second)
-		b.pause(until, "status 503")
+		until := time.Now().Add(maxWait + time.Second)
+		l.pause(until, "status 503")
 		start = time.Now()
-		_, err = b.acquire(t.Context(), regular)
+		_, err = l.acquire(t.Context(), Regular)
 		var paused *PausedError
 		if !errors.As(err, &paused) || *paused != (PausedError{Until: until, Cause: "status 503"}) || time.Since(start) != 0 {
 			t.Fatalf("long pause: got %v after %v, want a PausedError at once", err, time.Since(start))
 		}
-		if got, ok := b.pausedUntil(time.Now()); !ok || !got.Equal(until) {
+		if got, ok := l.pausedUntil(time.Now()); !ok || !got.Equal(until) {
 			t.Errorf("pausedUntil: got %v %v, want %v true", got, ok, until)
 		}
-		time.Sleep(patience + time.Second)
-		if _, ok := b.pausedUntil(time.Now()); ok {
+		time.Sleep(maxWait + time.Second)
+		if _, ok := l.pausedUntil(time.Now()); ok {
 			t.Error("pausedUntil: still true after the pause")
 		}
 	})
 }
 
-// A pause that begins while a request waits for its place ends the wait.
-func TestBudgetPauseWhileWaiting(t *testing.T) {
+// A pause that begins while a request waits for a slot ends the wait.
+func TestLimiterPauseWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(1, 1)
-		acquireNow(t, b, regular)()
+		l := newLimiter(1, 1)
+		acquireNow(t, l, Regular)()
 		start := time.Now()
-		time.AfterFunc(5*time.Second, func() { b.pause(time.Now().Add(time.Hour), "status 429") })
-		_, err := b.acquire(t.Context(), regular)
+		time.AfterFunc(5*time.Second, func() { l.pause(time.Now().Add(time.Hour), "status 429") })
+		_, err := l.acquire(t.Context(), Regular)
 		var paused *PausedError
 		if !errors.As(err, &paused) || time.Since(start) != 5*time.Second {
 			t.Errorf("got %v after %v, want a PausedError after 5s", err, time.Since(start))
@@ -139,48 +139,48 @@ func TestBudgetPauseWhileWaiting(t *testing.T) {
 	})
 }
 
-func TestBudgetResizeAndCancel(t *testing.T) {
+func TestLimiterApplyLimitsAndCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(1, 1)
-		hold := acquireNow(t, b, regular)
+		l := newLimiter(1, 1)
+		hold := acquireNow(t, l, Regular)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := b.acquire(ctx, regular); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := l.acquire(ctx, Regular); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("acquire with a context that ends: got %v", err)
 		}
 		start := time.Now()
-		time.AfterFunc(2*time.Second, func() { b.resize(2, 2) })
-		release, err := b.acquire(t.Context(), regular)
+		time.AfterFunc(2*time.Second, func() { l.applyLimits(2, 2) })
+		release, err := l.acquire(t.Context(), Regular)
 		if err != nil || time.Since(start) != 2*time.Second {
-			t.Errorf("after resize: got %v after %v, want no error after 2s", err, time.Since(start))
+			t.Errorf("after applyLimits: got %v after %v, want no error after 2s", err, time.Since(start))
 		}
 		release()
 		hold()
 	})
 }
 
-func TestBudgetsByToken(t *testing.T) {
-	bs := budgets{limits: Limits{Public: 1, Account: 2, AccountBulk: 1}, byKey: map[digest]*budget{}}
-	a, b, public := bs.of(digestOf("a")), bs.of(digestOf("b")), bs.of(digestOf(""))
-	if a == b || a == public || a != bs.of(digestOf("a")) {
+func TestLimitersByToken(t *testing.T) {
+	ls := limiters{limits: Limits{Public: 1, Account: 2, AccountBulk: 1}, byToken: map[Fingerprint]*limiter{}}
+	a, b, public := ls.get(fingerprint("a")), ls.get(fingerprint("b")), ls.get(fingerprint(""))
+	if a == b || a == public || a != ls.get(fingerprint("a")) {
 		t.Error("budgets: want one for each token and one for the public scope")
 	}
-	bs.resize(Limits{Public: 3, Account: 5, AccountBulk: 4})
-	if got := [4]int{public.limit, a.limit, a.bulk, bs.of(digestOf("c")).limit}; got != [4]int{3, 5, 4, 5} {
-		t.Errorf("limits after resize: got %v, want [3 5 4 5]", got)
+	ls.applyLimits(Limits{Public: 3, Account: 5, AccountBulk: 4})
+	if got := [4]int{public.limit, a.limit, a.bulk, ls.get(fingerprint("c")).limit}; got != [4]int{3, 5, 4, 5} {
+		t.Errorf("limits after applyLimits: got %v, want [3 5 4 5]", got)
 	}
 }
 
-func BenchmarkBudget(b *testing.B) {
-	budget := newBudget(120, 60)
+func BenchmarkLimiter(b *testing.B) {
+	l := newLimiter(120, 60)
 	for range 119 {
-		budget.release(regular)
+		l.release(Regular)
 	}
-	budget.flying[regular] = 0
+	l.inFlight[Regular] = 0
 	b.ReportAllocs()
 	for b.Loop() {
-		budget.mu.Lock()
-		budget.wait(time.Now(), bulk)
-		budget.mu.Unlock()
+		l.mu.Lock()
+		l.wait(time.Now(), Bulk)
+		l.mu.Unlock()
 	}
 }

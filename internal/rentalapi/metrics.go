@@ -75,6 +75,18 @@ func (c *Client) AccountMetrics(now time.Time) (metrics []prometheus.Metric, exp
 	return b.Metrics(), expires
 }
 
+// setLimiter records which limiter the scope uses: that of its present token, which
+// other accounts may have paused already.
+func (s *Scope) setLimiter(l *limiter) {
+	s.mu.Lock()
+	changed := s.state.limiter != l
+	s.state.limiter = l
+	s.mu.Unlock()
+	if changed {
+		s.client.notifyAccountUpdate()
+	}
+}
+
 func (s *Scope) setRejected(rejected bool) {
 	s.mu.Lock()
 	s.state.rejected = &rejected

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"strconv"
+	"time"
 )
 
 // Bounds of an answer. A list is read item by item, so that its size in bytes is
@@ -35,8 +36,19 @@ const (
 	Bulk                    // one page of a long walk: uses only what refreshes leave over
 )
 
+// Answer is what is known about an answer besides its body.
+type Answer struct {
+	// Token identifies the token that was sent, as Scope.Fingerprint does: pages of
+	// two accounts are no list.
+	Token    Fingerprint
+	Received time.Time      // when its header was read, by the local clock
+	Date     time.Time      // header Date; zero where it has none
+	Age      *time.Duration // header Age, in whole seconds; nil where it has none
+}
+
 // Object is one answer with a single object in data.
 type Object[T any] struct {
+	Answer
 	Value *T
 	// Errors are the fields that were not understood; they have their zero value.
 	Errors []FieldError
@@ -44,14 +56,11 @@ type Object[T any] struct {
 
 // Page is one answer with a list in data: a whole list, or one page of it.
 type Page[T, M any] struct {
+	Answer
 	Items   []*T // those with a usable id that no earlier item has
 	Count   int  // items in data, understood or not
 	Invalid Invalid
 	Meta    M
-
-	// Token identifies the token that was sent, as Scope.Fingerprint does: pages of
-	// two accounts are no list.
-	Token Fingerprint
 }
 
 // List says which list is asked for and how to read its items.
@@ -76,7 +85,7 @@ type PageMeta struct {
 // GetObject asks for a single object.
 func GetObject[T any](ctx context.Context, s *Scope, endpoint string) (Object[T], error) {
 	var o Object[T]
-	_, err := s.do(ctx, Regular, endpoint, nil, func(body io.Reader) error {
+	answer, err := s.do(ctx, Regular, endpoint, nil, func(body io.Reader) error {
 		var data json.RawMessage
 		dec := newEnvelope(body, maxObjectBytes)
 		err := dec.read(func(key string) error {
@@ -91,6 +100,7 @@ func GetObject[T any](ctx context.Context, s *Scope, endpoint string) (Object[T]
 		o.Value, o.Errors, err = decodeObject[T](data)
 		return err
 	})
+	o.Answer = answer
 	return o, err
 }
 
@@ -98,7 +108,7 @@ func GetObject[T any](ctx context.Context, s *Scope, endpoint string) (Object[T]
 // fewer items than its own meta.count fails with ErrIncomplete.
 func GetList[T, M any](ctx context.Context, s *Scope, l List[T]) (Page[T, M], error) {
 	var p Page[T, M]
-	token, err := readItems(ctx, s, l, func(items *itemReader[T], meta json.RawMessage) error {
+	answer, err := readItems(ctx, s, l, func(items *itemReader[T], meta json.RawMessage) error {
 		p.Items, p.Count, p.Invalid = items.items, items.read, items.invalid
 		var m struct{ Count *float64 }
 		if len(meta) == 0 {
@@ -111,7 +121,7 @@ func GetList[T, M any](ctx context.Context, s *Scope, l List[T]) (Page[T, M], er
 		p.Invalid.Add("meta", decodeFields(meta, &p.Meta)...)
 		return nil
 	})
-	p.Token = token
+	p.Answer = answer
 	return p, err
 }
 
@@ -125,18 +135,18 @@ func GetPage[T any](ctx context.Context, s *Scope, l List[T], page int) (Page[T,
 	}
 	l.Query, l.MaxItems = query, MaxPageItems
 	var p Page[T, PageMeta]
-	token, err := readItems(ctx, s, l, func(items *itemReader[T], raw json.RawMessage) (err error) {
+	answer, err := readItems(ctx, s, l, func(items *itemReader[T], raw json.RawMessage) (err error) {
 		p.Items, p.Count, p.Invalid = items.items, items.read, items.invalid
 		p.Meta, err = readPageMeta(raw, page, p.Count)
 		return err
 	})
-	p.Token = token
+	p.Answer = answer
 	return p, err
 }
 
 // readItems makes one request for a list and hands over its items and its raw meta
 // object, empty where there is none.
-func readItems[T any](ctx context.Context, s *Scope, l List[T], done func(items *itemReader[T], meta json.RawMessage) error) (Fingerprint, error) {
+func readItems[T any](ctx context.Context, s *Scope, l List[T], done func(items *itemReader[T], meta json.RawMessage) error) (Answer, error) {
 	return s.do(ctx, l.Priority, l.Endpoint, l.Query, func(body io.Reader) error {
 		items := &itemReader[T]{id: l.ID, check: l.Check, seen: map[string]bool{}}
 		var meta json.RawMessage
@@ -167,8 +177,10 @@ func readItems[T any](ctx context.Context, s *Scope, l List[T], done func(items 
 func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
 	var m struct{ Total, Page, Pages, Limit *int64 }
 	if len(raw) > 0 {
-		if err := json.Unmarshal(raw, &m); err != nil {
-			return PageMeta{}, errors.New("meta: not as documented")
+		for _, e := range decodeFields(raw, &m) {
+			if e.Field != "page" && e.Field != "limit" { // those are only compared
+				return PageMeta{}, fmt.Errorf("meta: %w", e)
+			}
 		}
 	}
 	switch {

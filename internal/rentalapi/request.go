@@ -23,11 +23,12 @@ type request struct {
 	endpoint string
 	query    url.Values
 	token    string
+	answer   Answer
 }
 
 // run sends the request, reads the answer and counts both. It returns an *Error, or
 // the error of ctx where that has ended, which is no failure of the API.
-func (r request) run(ctx context.Context, read bodyReader) error {
+func (r *request) run(ctx context.Context, read bodyReader) error {
 	reqCtx, cancel := context.WithTimeout(ctx, r.settings.Timeout)
 	defer cancel()
 	started := time.Now()
@@ -45,12 +46,13 @@ func (r request) run(ctx context.Context, read bodyReader) error {
 }
 
 // exchange returns the status code, "error" where no answer came.
-func (r request) exchange(ctx context.Context, read bodyReader) (code string, failure *Error) {
+func (r *request) exchange(ctx context.Context, read bodyReader) (code string, failure *Error) {
 	resp, err := r.send(ctx)
 	if err != nil {
 		return "error", transportError(ctx, r.endpoint, 0, r.settings.Timeout, err)
 	}
 	defer resp.Body.Close()
+	r.answer.readHeader(resp.Header)
 	code = strconv.Itoa(resp.StatusCode)
 	if failure := r.checkResponse(resp); failure != nil {
 		return code, failure
@@ -61,7 +63,7 @@ func (r request) exchange(ctx context.Context, read bodyReader) (code string, fa
 	return code, nil
 }
 
-func (r request) send(ctx context.Context) (*http.Response, error) {
+func (r *request) send(ctx context.Context) (*http.Response, error) {
 	target := *r.settings.BaseURL
 	target.Path = strings.TrimSuffix(target.Path, "/") + r.endpoint
 	target.RawPath = ""
@@ -82,12 +84,13 @@ func (r request) send(ctx context.Context) (*http.Response, error) {
 
 // checkResponse reads status and limit headers: it pauses the scope where the answer
 // asks for that, and returns an error unless the status is 200.
-func (r request) checkResponse(resp *http.Response) *Error {
+func (r *request) checkResponse(resp *http.Response) *Error {
 	now := time.Now()
 	var until time.Time
 	if delay, cause := retryDelay(resp, now); delay > 0 {
 		until = now.Add(delay)
 		r.limiter.pause(until, cause)
+		r.scope.client.notifyAccountUpdate()
 	}
 	if r.scope.account != "" {
 		r.scope.recordHeaders(resp.Header)
@@ -112,7 +115,7 @@ func (r request) checkResponse(resp *http.Response) *Error {
 }
 
 // bodyError is the error of a 200 whose body did not arrive or is not usable.
-func (r request) bodyError(ctx context.Context, code int, err error) *Error {
+func (r *request) bodyError(ctx context.Context, code int, err error) *Error {
 	var broken *readError
 	if errors.As(err, &broken) {
 		return transportError(ctx, r.endpoint, code, r.settings.Timeout, broken.err)
@@ -140,5 +143,17 @@ func errorCode(resp *http.Response) error {
 		return errors.New(body.Error.Code)
 	default:
 		return nil
+	}
+}
+
+// readHeader keeps when and how old the answer is.
+func (a *Answer) readHeader(h http.Header) {
+	a.Received = time.Now()
+	if at, err := http.ParseTime(h.Get("Date")); err == nil {
+		a.Date = at
+	}
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(h.Get("Age")), 10, 31); err == nil {
+		age := time.Duration(seconds) * time.Second
+		a.Age = &age
 	}
 }

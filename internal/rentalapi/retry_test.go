@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestPauseFrom(t *testing.T) {
+func TestParseDelay(t *testing.T) {
 	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
 		"5":                              5 * time.Second,
@@ -32,13 +32,13 @@ func TestPauseFrom(t *testing.T) {
 		"Inf":                            unknownPause,
 		"1e999":                          unknownPause,
 	} {
-		if got := pauseFrom(value, date); got != want {
-			t.Errorf("pauseFrom(%q): got %v, want %v", value, got, want)
+		if got := parseDelay(value, date); got != want {
+			t.Errorf("parseDelay(%q): got %v, want %v", value, got, want)
 		}
 	}
 }
 
-func TestPauseAsked(t *testing.T) {
+func TestRetryDelay(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	header := func(pairs ...string) http.Header {
 		h := http.Header{}
@@ -63,20 +63,20 @@ func TestPauseAsked(t *testing.T) {
 		"503 without delay":              {503, nil, 0},
 		"500 with delay":                 {500, header("Retry-After", "7"), 0},
 	} {
-		got, cause := pauseAsked(&http.Response{StatusCode: c.status, Header: c.header}, now)
+		got, cause := retryDelay(&http.Response{StatusCode: c.status, Header: c.header}, now)
 		if got != c.want || (cause == "") != (c.want == 0) {
 			t.Errorf("%s: got %v %q, want %v", name, got, cause, c.want)
 		}
 	}
 }
 
-func FuzzPauseFrom(f *testing.F) {
+func FuzzParseDelay(f *testing.F) {
 	for _, s := range []string{"5", "1772366445", "Sun, 01 Mar 2026 12:02:00 GMT", "-1", "1e308", "\x00"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if got := pauseFrom(s, time.Now()); got < minPause || got > maxPause {
-			t.Errorf("pauseFrom(%q): %v is out of bounds", s, got)
+		if got := parseDelay(s, time.Now()); got < minPause || got > maxPause {
+			t.Errorf("parseDelay(%q): %v is out of bounds", s, got)
 		}
 	})
 }

@@ -1,6 +1,0 @@
-//go:build !race
-
-package collector
-
-// racing is whether the race detector slows everything down.
-const racing = false

@@ -1,0 +1,89 @@
+package exporter
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/model"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// TestMetricsDocument compares docs/metrics.md with the definitions in the code.
+func TestMetricsDocument(t *testing.T) {
+	omitted, err := os.ReadFile("../docs/omitted-fields.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	simtest.Golden(t, "../docs/metrics.md", metricsDocument()+string(omitted))
+}
+
+func metricsDocument() string {
+	var b strings.Builder
+	b.WriteString("# Metrics\n\nThis file is generated from the code (`make update`).\n\n" +
+		"A label whose source is null is empty; a metric whose source is null is absent: unknown is never 0. " +
+		"Data series disappear when the last good answer is older than the collector's `max_age`. " +
+		"Each series count is for one exporter.\n")
+	rest := Definitions()
+	// section writes a table and removes its metrics from the rest.
+	section := func(title, text string, ds []*metric.Definition) {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", title, text)
+		writeTable(&b, ds)
+		rest = slices.DeleteFunc(rest, func(d *metric.Definition) bool { return slices.Contains(ds, d) })
+	}
+	for _, r := range collector.Resources() {
+		scope := "public"
+		if r.Account {
+			scope = "for each account"
+		}
+		section(r.Name, fmt.Sprintf("%s. From `GET %s`, %s, every %s and exported for at most %s unless configured otherwise; %s.",
+			strings.ToUpper(r.Help[:1])+r.Help[1:], r.Endpoint, scope, model.Duration(r.Interval), model.Duration(r.MaxAge), requestsOf(r)), r.Metrics)
+	}
+	section("Derived metrics", "Computed from the data of several collectors; absent while one of them has no data.",
+		slices.DeleteFunc(slices.Clone(rest), func(d *metric.Definition) bool {
+			return strings.HasPrefix(d.Name, metric.Namespace+"exporter_")
+		}))
+	section("The exporter itself", "In addition, there are the usual `go_*`, `process_*` and `promhttp_*` metrics.", slices.Clone(rest))
+	return b.String() + "\n"
+}
+
+func requestsOf(r collector.Resource) string {
+	if r.MaxRequests > r.Requests {
+		return fmt.Sprintf("a refresh takes %d request, or %d if the history has more than %d entries", r.Requests, r.MaxRequests, rentalapi.MaxPageItems)
+	}
+	return fmt.Sprintf("a refresh takes %d request", r.Requests)
+}
+
+func writeTable(b *strings.Builder, ds []*metric.Definition) {
+	b.WriteString("| metric | type | labels | unit | series | source | meaning |\n|---|---|---|---|---|---|---|\n")
+	for _, d := range ds {
+		labels := ""
+		if len(d.Labels) > 0 {
+			labels = "`" + strings.Join(d.Labels, "`, `") + "`"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", d.Name, d.Type, labels, d.Unit(), d.Series(), d.Source, d.Help)
+	}
+}
+
+func TestDefinitions(t *testing.T) {
+	seen := map[string]bool{}
+	for _, d := range Definitions() {
+		switch {
+		case seen[d.Name]:
+			t.Errorf("%s: defined twice", d.Name)
+		case !strings.HasSuffix(d.Help, "."):
+			t.Errorf("%s: help is not a sentence: %q", d.Name, d.Help)
+		case d.Source == "":
+			t.Errorf("%s: no source", d.Name)
+		case (d.Type == metric.CounterType) != strings.HasSuffix(d.Name, "_total"):
+			t.Errorf("%s: type %s", d.Name, d.Type)
+		}
+		seen[d.Name] = true
+	}
+}

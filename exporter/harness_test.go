@@ -1,0 +1,195 @@
+package exporter
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/version"
+
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+func TestMain(m *testing.M) {
+	version.Version = "1.2.3"
+	simtest.Main(m)
+}
+
+// env returns a Getenv for variables, given as names and values in turn.
+func env(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+// program is the exporter, running in this process.
+type program struct {
+	t        testing.TB
+	out, log *simtest.Buffer
+	hangup   chan os.Signal
+	stop     context.CancelFunc // like SIGTERM
+	ended    chan struct{}
+	code     int    // valid after ended was closed
+	url      string // of the first address
+}
+
+// launch runs the exporter until the end of the test. Of the environment, only
+// Getenv and Timeouts are used; tokens are polled often unless it says otherwise.
+func launch(t testing.TB, e Environment, args ...string) *program {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	p := &program{
+		t: t, out: &simtest.Buffer{}, log: &simtest.Buffer{}, hangup: make(chan os.Signal, 1), stop: stop, ended: make(chan struct{}),
+	}
+	e.Args, e.Stdout, e.Stderr, e.Hangup = args, p.out, p.log, p.hangup
+	e.Timeouts.TokenPoll = cmp.Or(e.Timeouts.TokenPoll, 10*time.Millisecond)
+	if e.Getenv == nil {
+		e.Getenv = env()
+	}
+	go func() {
+		defer close(p.ended)
+		p.code = Run(ctx, e)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-p.ended
+		if t.Failed() {
+			t.Logf("log of %v:\n%s", args, p.log)
+		}
+	})
+	return p
+}
+
+// finish is launch for a command line that ends by itself.
+func finish(t testing.TB, e Environment, args ...string) *program {
+	t.Helper()
+	p := launch(t, e, args...)
+	<-p.ended
+	return p
+}
+
+// terminate stops the program and returns its exit status.
+func (p *program) terminate() int {
+	p.stop()
+	<-p.ended
+	return p.code
+}
+
+// start returns when the exporter listens, by default on a free port.
+func start(t testing.TB, e Environment, args ...string) *program {
+	t.Helper()
+	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--web.listen-address") }) {
+		args = append(args, "--web.listen-address=127.0.0.1:0")
+	}
+	p := launch(t, e, args...)
+	p.url = "http://" + p.addresses(1)[0]
+	return p
+}
+
+// startReady returns when the exporter has fetched everything once.
+func startReady(t testing.TB, args ...string) *program {
+	t.Helper()
+	p := start(t, Environment{}, args...)
+	p.waitReady()
+	return p
+}
+
+func (p *program) waitReady() {
+	p.t.Helper()
+	simtest.Eventually(p.t, "ready", func() bool { return p.get("/-/ready").Status == http.StatusOK })
+}
+
+var listening = regexp.MustCompile(`Listening on" address=(\S+)|"address":"([^"]+)"[^\n]*"Listening on"`)
+
+// addresses waits until the exporter listens on n addresses.
+func (p *program) addresses(n int) []string {
+	p.t.Helper()
+	var found []string
+	simtest.Eventually(p.t, fmt.Sprintf("listening on %d addresses", n), func() bool {
+		select {
+		case <-p.ended:
+			p.t.Fatalf("ended with status %d", p.code)
+		default:
+		}
+		found = nil
+		for _, m := range listening.FindAllStringSubmatch(p.log.String(), -1) {
+			found = append(found, m[1]+m[2])
+		}
+		return len(found) == n
+	})
+	return found
+}
+
+func (p *program) get(path string, header ...string) simtest.Response {
+	p.t.Helper()
+	return simtest.Get(p.t, p.url+path, header...)
+}
+
+func (p *program) postReload() simtest.Response {
+	p.t.Helper()
+	r, err := simtest.Do(http.DefaultClient, http.MethodPost, p.url+"/-/reload")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return r
+}
+
+func (p *program) scrape() simtest.Exposition {
+	p.t.Helper()
+	return p.get("/metrics").Exposition(p.t)
+}
+
+// outcome is the result of a command.
+type outcome struct {
+	Code     int
+	Out, Log string
+}
+
+func (p *program) outcome() outcome { return outcome{p.code, p.out.String(), p.log.String()} }
+
+// configFile writes a configuration for the accounts main and lab.
+func configFile(t testing.TB, a *simtest.API) string {
+	t.Helper()
+	return a.ConfigFile(t.TempDir(), simtest.Tokens(), "")
+}
+
+// success is collector_success of all collectors with the same value.
+func success(value float64, accounts ...string) map[string]float64 {
+	all := map[string]float64{}
+	for _, s := range collectorSpecs() {
+		if !s.Account {
+			all[s.Name] = value
+			continue
+		}
+		for _, a := range accounts {
+			all[s.Name+" "+a] = value
+		}
+	}
+	return all
+}
+
+// inMemory returns settings for requests to a provider in memory.
+func inMemory(t testing.TB, a *simtest.API, limits rentalapi.Limits) rentalapi.Settings {
+	t.Helper()
+	transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(a.Dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: a.URL.Path} // tokens are sent over plain HTTP to loopback only
+	return rentalapi.Settings{BaseURL: base, Transport: transport, Timeout: 10 * time.Second, Limits: limits}
+}

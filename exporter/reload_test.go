@@ -1,0 +1,248 @@
+package exporter
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/config"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+const (
+	reloadOK   = "server_rental_exporter_config_last_reload_successful{}"
+	reloadedAt = "server_rental_exporter_config_last_reload_success_timestamp_seconds{}"
+)
+
+// reload reloads with SIGHUP and returns after the reload.
+func (p *program) reload() {
+	p.t.Helper()
+	reloads := func() int {
+		return strings.Count(p.log.String(), "configuration reloaded") + strings.Count(p.log.String(), "reload failed, keeping current configuration")
+	}
+	before := reloads()
+	p.hangup <- syscall.SIGHUP
+	simtest.Eventually(p.t, "a reload is logged", func() bool { return reloads() > before })
+}
+
+func TestReload(t *testing.T) {
+	t.Parallel()
+	for way, reload := range map[string]func(*program){"SIGHUP": (*program).reload, "POST": func(p *program) { p.postReload() }} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+			mainOnly := map[string]string{"main": simtest.MainToken}
+			p := startReady(t, "--web.enable-lifecycle", "--config.file="+a.ConfigFile(dir, mainOnly, ""))
+			simtest.Eventually(t, "all requests answered", a.Idle)
+			requests, first := a.CountByToken(), p.scrape()
+
+			// An invalid configuration changes nothing.
+			simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), "api: {base_url: nowhere}\naccounts: [{name: main}]\n")
+			reload(p)
+			page := p.scrape()
+			simtest.AssertEqual(t, "result and time of a failed reload", []float64{page.Values[reloadOK], page.Values[reloadedAt]}, []float64{0, first.Values[reloadedAt]})
+			simtest.AssertEqual(t, "data after a failed reload", page.Data(), first.Data())
+			for _, cause := range []string{"rental.yml:1: api.base_url: invalid URL", "rental.yml:2: accounts[0].token_file: missing"} {
+				if !strings.Contains(p.log.String(), cause) {
+					t.Errorf("the log lacks %q", cause)
+				}
+			}
+
+			// A valid one adds an account. All others go on, so nothing is requested again.
+			a.ConfigFile(dir, simtest.Tokens(), "")
+			reload(p)
+			simtest.AssertEqual(t, "readiness after a reload", p.get("/-/ready").Status, 200)
+			simtest.Eventually(t, "the new account is exposed", func() bool { return len(p.scrape().CollectorSuccess()) == len(success(1, "main", "lab")) })
+			page = p.scrape()
+			simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
+			if page.Values[reloadOK] != 1 || page.Values[reloadedAt] <= first.Values[reloadedAt] {
+				t.Errorf("reload: got %v at %v, before it %v", page.Values[reloadOK], page.Values[reloadedAt], first.Values[reloadedAt])
+			}
+			simtest.Eventually(t, "all requests answered", a.Idle)
+			got := a.CountByToken()
+			delete(got, simtest.LabToken)
+			simtest.AssertEqual(t, "requests by token, without the new one", got, requests)
+
+			// A removed account disappears; the other one stays.
+			a.ConfigFile(dir, map[string]string{"lab": simtest.LabToken}, "collectors: {os: {enabled: false}}\n")
+			reload(p)
+			want := success(1, "lab")
+			delete(want, "os")
+			simtest.Eventually(t, "the removed account disappears", func() bool { return len(p.scrape().CollectorSuccess()) == len(want) })
+			page = p.scrape()
+			simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), want)
+			for series := range page.Values {
+				if simtest.Label(series, "account") == "main" || strings.Contains(series, "server_rental_os_image_") {
+					t.Errorf("still exposed: %s", series)
+				}
+			}
+		})
+	}
+}
+
+func TestReloadAnswers(t *testing.T) {
+	t.Parallel()
+	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	path := a.ConfigFile(dir, nil, "")
+	p := start(t, Environment{}, "--web.enable-lifecycle", "--config.file="+path)
+	simtest.WriteFile(t, path, "api:\n  base_url: "+a.URL.String()+"\n  timeout: 0s\n  retries: 3\n")
+	r := p.postReload()
+	simtest.AssertEqual(t, "answer", []any{r.Status, r.Body}, []any{500, "reload failed, keeping current configuration:\n" +
+		path + ":3: api.timeout: 0s is too short: must be at least 1ms\n" +
+		path + ":4: api.retries: unknown key: must be one of base_url, http, rate_limit, timeout\n"})
+	a.ConfigFile(dir, nil, "")
+	r = p.postReload()
+	simtest.AssertEqual(t, "answer", []any{r.Status, r.Body}, []any{200, "configuration reloaded.\n"})
+}
+
+// TestReloadDuringShutdown asserts that a request does not wait for a loop that has
+// ended.
+func TestReloadDuringShutdown(t *testing.T) {
+	t.Parallel()
+	e := newTestExporter(t, "--demo", "--web.listen-address=127.0.0.1:0")
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := e.serve(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.requestReload(t.Context()); err == nil || err.Error() != "shutting down" {
+		t.Errorf("got %v, want: shutting down", err)
+	}
+}
+
+// TestReloadOtherAPI asserts that nothing of the old API stays.
+func TestReloadOtherAPI(t *testing.T) {
+	t.Parallel()
+	a, other, dir := simtest.Start(t, simulator.Options{}), simtest.Start(t, simulator.Options{}), t.TempDir()
+	other.Change(func(w *simulator.World) { w.Plans = w.Plans[:3] })
+	p := startReady(t, "--config.file="+a.ConfigFile(dir, nil, ""))
+	other.ConfigFile(dir, nil, "")
+	p.reload()
+	simtest.Eventually(t, "the other API's plans are exposed", func() bool { return len(p.scrape().WithPrefix("server_rental_plan_info{")) == 3 })
+	if page := p.get("/").Body; !strings.Contains(page, "data from "+other.URL.Host) {
+		t.Errorf("the landing page names another API than %s:\n%s", other.URL.Host, page)
+	}
+}
+
+const (
+	rejected = `server_rental_exporter_api_token_rejected{account="main"}`
+	backoff  = `server_rental_exporter_api_backoff_until_timestamp_seconds{account="main"}`
+)
+
+// mainAccountOf is the account main with the token in a file.
+func mainAccountOf(file string) collector.Account {
+	return collector.Account{Name: "main", Token: func() (string, error) { return config.ReadToken(file) }}
+}
+
+// TestTokenReplaced asserts that a rejected token leaves the last data, and that a
+// valid one is used within the interval of token polls.
+func TestTokenReplaced(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		const newToken = "secret-token-of-main-2"
+		a := simtest.StartInMemory(t, simulator.Options{})
+		file := simtest.WriteFile(t, filepath.Join(dir, "main.token"), simtest.MainToken)
+		p := startPipeline(t, a, mainAccountOf(file))
+		time.Sleep(10 * time.Second)
+		balance := p.scrape().WithPrefix("server_rental_account_balance_usd{")
+		simtest.AssertEqual(t, "balances", len(balance), 1)
+		fetch, poll := 100*time.Second, 6*time.Second
+		for _, step := range []struct {
+			name     string
+			do       func()
+			within   time.Duration
+			rejected float64
+		}{
+			{"revoked", func() {
+				a.Change(func(w *simulator.World) {
+					w.Accounts[newToken] = w.Accounts[simtest.MainToken]
+					delete(w.Accounts, simtest.MainToken)
+				})
+			}, fetch, 1},
+			{"replaced", func() { simtest.WriteFile(t, file, newToken) }, poll, 0},
+			{"unreadable", func() {
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+			}, fetch, 1},
+			{"there again", func() { simtest.WriteFile(t, file, newToken+"\n") }, fetch, 0},
+			{"empty", func() { simtest.WriteFile(t, file, "") }, fetch, 1},
+			{"written again", func() { simtest.WriteFile(t, file, "  "+newToken+"\n") }, fetch, 0},
+		} {
+			step.do()
+			time.Sleep(step.within)
+			page := p.scrape()
+			simtest.AssertEqual(t, step.name, []any{page.Values[rejected], page.CollectorSuccess()["account main"], page.WithPrefix("server_rental_account_balance_usd{")},
+				[]any{step.rejected, 1 - step.rejected, balance})
+		}
+	})
+}
+
+// TestTokenChangeEndsBackoff asserts that a new token is used at once, even if the
+// old one must wait for an hour.
+func TestTokenChangeEndsBackoff(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		a := simtest.StartInMemory(t, simulator.Options{})
+		const wrong = "secret-token-of-nobody"
+		a.Inject(simulator.Fault{Token: wrong, Status: 401, Header: http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {"3600"}}})
+		file := simtest.WriteFile(t, filepath.Join(dir, "main.token"), wrong)
+		start := time.Now()
+		p := startPipeline(t, a, mainAccountOf(file))
+		time.Sleep(time.Minute)
+		want := success(1, "main")
+		for _, s := range collectorSpecs() {
+			if s.Account {
+				want[s.Name+" main"] = 0
+			}
+		}
+		page := p.scrape()
+		simtest.AssertEqual(t, "collectors with the wrong token", page.CollectorSuccess(), want)
+		if until := page.Values[backoff] - float64(start.Unix()); until < 3600 || until > 3700 {
+			t.Errorf("waits for %v seconds, want about an hour", until)
+		}
+		simtest.WriteFile(t, file, simtest.MainToken)
+		time.Sleep(10 * time.Second)
+		page = p.scrape()
+		simtest.AssertEqual(t, "collectors with the right token", page.CollectorSuccess(), success(1, "main"))
+		simtest.AssertEqual(t, "pauses with the right token", page.WithPrefix(backoff), map[string]float64{})
+	})
+}
+
+// TestTokenFileReplaced does the same with flags and a real server.
+func TestTokenFileReplaced(t *testing.T) {
+	t.Parallel()
+	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	p := startReady(t, "--config.file="+a.ConfigFile(dir, map[string]string{"main": "secret-token-of-nobody"}, ""))
+	simtest.AssertEqual(t, "token rejected", p.scrape().Values[rejected], 1.0)
+	simtest.WriteFile(t, filepath.Join(dir, "main.token"), simtest.MainToken)
+	simtest.Eventually(t, "the new token is used", func() bool { return p.scrape().CollectorSuccess()["account main"] == 1 })
+}
+
+// TestTokenPermissions asserts that a token file that others can read is reported.
+func TestTokenPermissions(t *testing.T) {
+	t.Parallel()
+	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	file := a.ConfigFile(dir, simtest.Tokens(), "")
+	if err := os.Chmod(filepath.Join(dir, "lab.token"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, Environment{}, "--config.file="+file)
+	var warnings []string
+	for line := range strings.Lines(p.log.String()) {
+		if _, warning, found := strings.Cut(line, `msg="token file can be read by others" `); found {
+			warnings = append(warnings, warning)
+		}
+	}
+	simtest.AssertEqual(t, "warnings", warnings, []string{"account=lab mode=0644\n"})
+}

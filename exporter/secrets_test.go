@@ -1,0 +1,233 @@
+package exporter
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// secrets are data of the provider that must not be exposed, by kind.
+type secrets map[string][]string
+
+// secretsOf collects the secrets of a provider.
+func secretsOf(t *testing.T, a *simtest.API) secrets {
+	t.Helper()
+	s := secrets{}
+	add := func(kind, text string) {
+		if text != "" {
+			s[kind] = append(s[kind], text)
+		}
+	}
+	a.Read(func(w *simulator.World) {
+		for token, account := range w.Accounts {
+			add("token", token)
+			add("e-mail address", simulator.Text(account.Account, "email"))
+			for _, topup := range account.Topups {
+				add("payment address", simulator.Text(topup, "payment", "address"))
+				add("payment URI", simulator.Text(topup, "payment", "uri"))
+				add("transaction hash", simulator.Text(topup, "tx_hash"))
+			}
+			for _, entry := range account.Transactions {
+				add("description", simulator.Text(entry, "description"))
+			}
+			for _, key := range account.SSHKeys {
+				add("public key", strings.Fields(simulator.Text(key, "public_key"))[1])
+			}
+			for _, server := range account.Servers {
+				add("server address", simulator.Text(server, "ipv4"))
+			}
+		}
+	})
+	simtest.AssertEqual(t, "kinds of secrets", slices.Sorted(maps.Keys(s)), []string{
+		"description", "e-mail address", "payment URI", "payment address", "public key", "server address", "token", "transaction hash",
+	})
+	return s
+}
+
+// assertNotIn fails the test if a text contains a secret.
+func (s secrets) assertNotIn(t *testing.T, where, text string) {
+	t.Helper()
+	for kind, values := range s {
+		for _, v := range values {
+			if i := strings.Index(text, v); i >= 0 {
+				t.Errorf("%s contains the %s %q: ...%s...", where, kind, v, text[max(0, i-100):min(len(text), i+len(v)+40)])
+			}
+		}
+	}
+}
+
+// TestNoSecrets asserts that no answer of the provider makes the exporter expose a
+// secret in a page, a metric, an error or the log.
+func TestNoSecrets(t *testing.T) {
+	t.Parallel()
+	// all is every secret in one text.
+	all := func(s secrets) []byte {
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	fault := func(f func(s secrets) simulator.Fault) func(*testing.T, *simtest.API, secrets) {
+		return func(_ *testing.T, a *simtest.API, s secrets) { a.Inject(f(s)) }
+	}
+	for name, change := range map[string]func(*testing.T, *simtest.API, secrets){
+		"nothing": func(*testing.T, *simtest.API, secrets) {},
+		"401":     fault(func(secrets) simulator.Fault { return simulator.Fault{Status: 401} }),
+		"429":     fault(func(secrets) simulator.Fault { return simulator.Fault{Status: 429} }),
+		"secrets in a body of 500": fault(func(s secrets) simulator.Fault {
+			return simulator.Fault{Status: 500, Body: all(s)}
+		}),
+		"secrets in an error body": fault(func(s secrets) simulator.Fault {
+			return simulator.Fault{Status: 400, Body: fmt.Appendf(nil, `{"error": {"code": %q, "message": %q}}`, simtest.MainToken, all(s))}
+		}),
+		"headers that spill": fault(func(s secrets) simulator.Fault {
+			return simulator.Fault{Status: 503, Header: http.Header{
+				"Retry-After": {simtest.MainToken}, "Ratelimit-Limit": {simtest.MainToken}, "Ratelimit-Remaining": {"0 " + simtest.MainToken},
+				"Ratelimit-Reset": {simtest.MainToken}, "Content-Type": {s["e-mail address"][0]}, "Date": {simtest.MainToken},
+			}}
+		}),
+		"secrets in a body of 200": fault(func(s secrets) simulator.Fault { return simulator.Fault{Status: 200, Body: all(s)} }),
+		"secrets in HTML": fault(func(s secrets) simulator.Fault {
+			return simulator.Fault{Status: 200, Body: []byte("<html>" + strings.Join(s["token"], " ") + string(all(s)))}
+		}),
+		"secrets in the envelope": fault(func(s secrets) simulator.Fault {
+			return simulator.Fault{Status: 200, Body: fmt.Appendf(nil, `{"data": %s, "meta": %q}`, all(s), all(s))}
+		}),
+		"items that spill": fault(func(s secrets) simulator.Fault {
+			return simulator.Fault{Status: 200, Body: fmt.Appendf(nil, `{"data": [%q, %s], "meta": {"count": %q, "total": 1, "pages": 1, "page": 1}}`,
+				simtest.MainToken, all(s), simtest.MainToken)}
+		}),
+		"garbage":   fault(func(secrets) simulator.Fault { return simulator.Fault{Kind: simulator.Garbage} }),
+		"truncated": fault(func(secrets) simulator.Fault { return simulator.Fault{Kind: simulator.Truncated} }),
+		"dropped":   fault(func(secrets) simulator.Fault { return simulator.Fault{Kind: simulator.Drop} }),
+		"redirect": func(t *testing.T, a *simtest.API, s secrets) {
+			other := simtest.Start(t, simulator.Options{})
+			a.Inject(simulator.Fault{Kind: simulator.Redirect, Header: http.Header{
+				"Location": {other.URL.String() + "/plans?token=" + simtest.MainToken + "&email=" + s["e-mail address"][0]},
+			}})
+			t.Cleanup(func() {
+				if got := other.Requests(); len(got) > 0 {
+					t.Errorf("the redirect was followed: %v", got)
+				}
+			})
+		},
+		"fields that spill": func(_ *testing.T, a *simtest.API, _ secrets) {
+			a.Change(func(w *simulator.World) {
+				own := w.Accounts[simtest.MainToken]
+				topup, email := own.Topups[0], own.Account["email"]
+				topup["confirmations"], topup["created_at"] = topup["payment"], email
+				own.Servers[0]["renews_at"], own.Servers[1]["price"] = email, simtest.MainToken
+				own.Servers[2]["created_at"] = own.Servers[2]["ipv4"]
+				own.SSHKeys[0]["created_at"], own.SSHKeys[1]["id"] = own.SSHKeys[0]["public_key"], []any{own.SSHKeys[1]["public_key"]}
+				own.Transactions[0]["id"], own.Transactions[1]["amount"] = own.Transactions[0]["description"], email
+				own.Configurations[0]["in_stock"] = simtest.MainToken
+				own.Account["balance"], own.Account["two_factor"] = simtest.MainToken, email
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+			known := secretsOf(t, a)
+			change(t, a, known)
+			config := a.ConfigFile(dir, simtest.Tokens(), "")
+			p := startReady(t, "--log.level=debug", "--web.enable-lifecycle", "--web.enable-service-discovery", "--config.file="+config)
+			see := func(what string, got simtest.Response) {
+				known.assertNotIn(t, what, fmt.Sprintln(got.Header, got.Body))
+			}
+			for _, path := range []string{"/metrics", "/", "/-/healthy", "/-/ready"} {
+				see(path, p.get(path))
+			}
+			see("OpenMetrics", p.get("/metrics", "Accept", "application/openmetrics-text;version=1.0.0"))
+
+			// Service discovery exposes addresses and nothing else.
+			addresses := known["server address"]
+			delete(known, "server address")
+			see("/sd/servers", p.get("/sd/servers"))
+			known["server address"] = addresses
+
+			// Secrets at invalid places of the configuration.
+			simtest.WriteFile(t, config, fmt.Sprintf(`api:
+  base_url: https://user:%[1]s@rental.example/api/v1?key=%[1]s
+  http: {bearer_token: %[1]s, authorization: {credentials: %[1]s}}
+accounts:
+  - {name: main, token: %[1]s}
+  - {name: lab, token_file: %[2]s}
+  - token_file: lab.token
+  - %[1]s
+`, simtest.MainToken, simtest.LabToken))
+			reload := p.postReload()
+			simtest.AssertEqual(t, "status of an invalid reload", reload.Status, 500)
+			see("/-/reload", reload)
+
+			p.terminate()
+			known.assertNotIn(t, "the log", p.log.String())
+			known.assertNotIn(t, "the output", p.out.String())
+			once := finish(t, Environment{}, "--once", "--log.level=debug", "--config.file="+a.ConfigFile(dir, simtest.Tokens(), ""))
+			known.assertNotIn(t, "the log of --once", once.log.String())
+			known.assertNotIn(t, "the output of --once", once.out.String())
+		})
+	}
+}
+
+func TestNoSecretsFromEnvironment(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]simulator.Fault{
+		"accepted": {Path: "/nowhere"},
+		"refused":  {Status: 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := simtest.Start(t, simulator.Options{})
+			a.Inject(f)
+			withToken := Environment{Getenv: env("SERVER_RENTAL_API_TOKEN", simtest.MainToken)}
+			p := start(t, withToken, "--log.level=debug", "--api.base-url="+a.URL.String())
+			p.waitReady()
+			known := secrets{"token": {simtest.MainToken}}
+			for _, path := range []string{"/metrics", "/"} {
+				known.assertNotIn(t, path, p.get(path).Body)
+			}
+			p.terminate()
+			known.assertNotIn(t, "the log", p.log.String())
+			if !slices.ContainsFunc(a.Requests(), func(r simulator.Request) bool { return r.Token == simtest.MainToken }) {
+				t.Error("the token was never used")
+			}
+			check := finish(t, withToken, "--config.check", "--api.base-url="+a.URL.String())
+			known.assertNotIn(t, "--config.check", check.out.String()+check.log.String())
+			if check.code != 0 {
+				t.Errorf("--config.check: got status %d, want 0", check.code)
+			}
+		})
+	}
+}
+
+// TestNoProxyPassword has a proxy that refuses connections.
+func TestNoProxyPassword(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	simtest.WriteFile(t, filepath.Join(dir, "main.token"), simtest.MainToken)
+	config := simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), `api:
+  base_url: https://rental.example/api/v1
+  http: {proxy_url: "http://prometheus:open-sesame@127.0.0.1:1"}
+accounts: [{name: main, token_file: main.token}]
+`)
+	p := startReady(t, "--log.level=debug", "--config.file="+config)
+	known := secrets{"token": {simtest.MainToken}, "proxy password": {"open-sesame"}}
+	for _, path := range []string{"/metrics", "/"} {
+		known.assertNotIn(t, path, p.get(path).Body)
+	}
+	p.terminate()
+	known.assertNotIn(t, "the log", p.log.String())
+	if !strings.Contains(p.log.String(), "proxyconnect") {
+		t.Errorf("the proxy was not asked; log:\n%s", p.log)
+	}
+}

@@ -1,0 +1,372 @@
+package exporter
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-kit/log"
+
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// TestEveryMetricIsExposed compares the very first scrape after readiness with the
+// definitions.
+func TestEveryMetricIsExposed(t *testing.T) {
+	t.Parallel()
+	a := simtest.Start(t, simulator.Options{})
+	a.Inject(simulator.Fault{ // one account waits, for the metric that exposes it
+		Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}},
+	})
+	page := startReady(t, "--config.file="+configFile(t, a)).scrape()
+
+	want := map[string]simtest.Family{}
+	for _, d := range Definitions() {
+		want[d.Name] = simtest.Family{
+			Type: string(d.Type), Help: d.Help, Labels: strings.Join(slices.Sorted(slices.Values(d.Labels)), " "),
+			Classic: d.Type == "histogram",
+		}
+	}
+	got := maps.Clone(page.Families)
+	maps.DeleteFunc(got, func(name string, _ simtest.Family) bool { return !strings.HasPrefix(name, "server_rental_") })
+	simtest.AssertEqual(t, "families", got, want)
+	for _, prefix := range []string{"go_", "process_", "promhttp_"} {
+		if len(page.WithPrefix(prefix)) == 0 {
+			t.Errorf("no metric begins with %s", prefix)
+		}
+	}
+}
+
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	p := startReady(t, "--demo")
+	simtest.AssertEqual(t, "collectors", p.scrape().CollectorSuccess(), success(1, demoAccounts()...))
+	if page := p.get("/").Body; !strings.Contains(page, "data from a simulated provider (--demo) &middot; ready") {
+		t.Errorf("the landing page does not say that this is a demo:\n%s", page)
+	}
+	if want := `msg="demo: all data is simulated" page=http://127.0.0.1:`; !strings.Contains(p.log.String(), want) {
+		t.Errorf("the log lacks %s:\n%s", want, p.log)
+	}
+}
+
+func TestScrapesCauseNoRequests(t *testing.T) {
+	t.Parallel()
+	a := simtest.Start(t, simulator.Options{})
+	p := startReady(t, "--config.file="+configFile(t, a))
+	simtest.Eventually(t, "all requests answered", a.Idle)
+	before, want := a.CountByToken(), p.scrape().Data()
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			for range 10 {
+				r, err := simtest.Do(http.DefaultClient, http.MethodGet, p.url+"/metrics")
+				if err != nil || r.Status != http.StatusOK {
+					t.Errorf("scrape: status %d, error %v", r.Status, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	simtest.AssertEqual(t, "data", p.scrape().Data(), want)
+	simtest.AssertEqual(t, "requests by token", a.CountByToken(), before)
+}
+
+func TestTwoAccounts(t *testing.T) {
+	t.Parallel()
+	a := simtest.Start(t, simulator.Options{})
+	a.Change(func(w *simulator.World) { w.Accounts[simtest.LabToken].Servers = nil })
+	page := startReady(t, "--config.file="+configFile(t, a)).scrape()
+	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
+	simtest.AssertEqual(t, "servers", page.WithPrefix("server_rental_servers{"), map[string]float64{
+		`server_rental_servers{account="lab",status="active"}`:     0,
+		`server_rental_servers{account="lab",status="suspended"}`:  0,
+		`server_rental_servers{account="main",status="active"}`:    4,
+		`server_rental_servers{account="main",status="suspended"}`: 1,
+	})
+	simtest.AssertEqual(t, "infos of account lab", len(page.WithPrefix(`server_rental_account_info{account="lab",`)), 1)
+	for _, r := range a.Requests() {
+		simtest.AssertEqual(t, r.Path, []string{r.Header.Get("User-Agent"), r.Header.Get("Accept")},
+			[]string{"server_rental_exporter/1.2.3", "application/json"})
+	}
+}
+
+func TestAPIDownAtStart(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	token := simtest.WriteFile(t, filepath.Join(t.TempDir(), "token"), simtest.MainToken)
+	p := start(t, Environment{}, "--api.base-url=http://"+l.Addr().String()+"/api/v1", "--api.token-file="+token)
+	simtest.AssertEqual(t, "health", p.get("/-/healthy").Status, 200)
+	p.waitReady()
+	page := p.scrape()
+	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(0, "default"))
+	simtest.AssertEqual(t, "data", page.Data(), map[string]float64{})
+	simtest.AssertEqual(t, "requests to /plans", page.WithPrefix(`server_rental_exporter_api_requests_total{code="error",endpoint="/plans"`),
+		map[string]float64{`server_rental_exporter_api_requests_total{code="error",endpoint="/plans"}`: 1})
+}
+
+func TestAPIHangs(t *testing.T) {
+	t.Parallel()
+	a := simtest.Start(t, simulator.Options{})
+	remove := a.Inject(simulator.Fault{Kind: simulator.Hang})
+	p := start(t, Environment{}, "--config.file="+configFile(t, a))
+	pending := func() int {
+		return len(slices.DeleteFunc(a.Requests(), func(r simulator.Request) bool { return r.Status != 0 }))
+	}
+	all := len(success(0, "main", "lab"))
+	simtest.Eventually(t, "every collector waits for the API", func() bool { return pending() == all })
+
+	page := p.scrape()
+	simtest.AssertEqual(t, "status of landing page, health and readiness",
+		[]int{p.get("/").Status, p.get("/-/healthy").Status, p.get("/-/ready").Status}, []int{200, 200, 503})
+	simtest.AssertEqual(t, "requests under way", pending(), all)
+	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), map[string]float64{})
+	simtest.AssertEqual(t, "number of intervals", len(page.WithPrefix("server_rental_exporter_collector_interval_seconds{")), all)
+
+	remove()
+	simtest.AssertEqual(t, "exit status", p.terminate(), 0) // does not wait for the API either
+	if strings.Contains(p.log.String(), "level=error") {
+		t.Errorf("a shutdown is no error:\n%s", p.log)
+	}
+}
+
+func TestTelemetryPath(t *testing.T) {
+	t.Parallel()
+	p := start(t, Environment{}, "--demo", "--web.telemetry-path=/probe/rental")
+	simtest.AssertEqual(t, "status", []int{p.get("/probe/rental").Status, p.get("/metrics").Status}, []int{200, 404})
+	if page := p.get("/").Body; !strings.Contains(page, `<a href="/probe/rental">Metrics</a>`) {
+		t.Errorf("the landing page lacks the link:\n%s", page)
+	}
+}
+
+func TestClosedByDefault(t *testing.T) {
+	t.Parallel()
+	p := startReady(t, "--demo")
+	simtest.AssertEqual(t, "status of discovery and reload", []int{p.get("/sd/servers").Status, p.postReload().Status}, []int{403, 403})
+}
+
+func TestServiceDiscovery(t *testing.T) {
+	t.Parallel()
+	a := simtest.Start(t, simulator.Options{})
+	a.Change(func(w *simulator.World) { // as revision 1.0 of the API sends it
+		w.Accounts[simtest.MainToken].Servers[0]["ipv4"] = []string{"192.0.2.7", "192.0.2.8"}
+	})
+	p := startReady(t, "--web.enable-service-discovery", "--config.file="+configFile(t, a))
+
+	type target struct {
+		Targets []string
+		Labels  map[string]string
+	}
+	list := func(query string) (got []target) {
+		t.Helper()
+		r := p.get("/sd/servers" + query)
+		if err := json.Unmarshal([]byte(r.Body), &got); err != nil || r.Status != http.StatusOK {
+			t.Fatalf("status %d, error %v:\n%s", r.Status, err, r.Body)
+		}
+		return got
+	}
+	var want []target
+	a.Read(func(w *simulator.World) {
+		for _, s := range w.Accounts[simtest.MainToken].Servers {
+			if s["status"] != "active" {
+				continue
+			}
+			address := fmt.Sprint(s["ipv4"])
+			if list, is := s["ipv4"].([]string); is {
+				address = list[0]
+			}
+			labels := map[string]string{"__meta_server_rental_account": "main", "__meta_server_rental_server": simulator.Text(s, "id")}
+			for _, field := range []string{"plan", "location", "os", "hostname", "status"} {
+				labels["__meta_server_rental_"+field] = simulator.Text(s, field)
+			}
+			want = append(want, target{[]string{address + ":9100"}, labels})
+		}
+	})
+	slices.SortFunc(want, func(a, b target) int {
+		return strings.Compare(a.Labels["__meta_server_rental_server"], b.Labels["__meta_server_rental_server"])
+	})
+	simtest.AssertEqual(t, "targets of account main", list("?account=main&port=9100"), want)
+	simtest.AssertEqual(t, "number of targets of both accounts", len(list("")), 8)
+}
+
+func TestListenAddresses(t *testing.T) {
+	t.Parallel()
+	first := start(t, Environment{}, "--demo", "--web.listen-address=127.0.0.1:0")
+	second := launch(t, Environment{}, "--demo", "--web.listen-address=127.0.0.1:0", "--web.listen-address=127.0.0.1:0")
+	for _, address := range append(second.addresses(2), strings.TrimPrefix(first.url, "http://")) {
+		simtest.AssertEqual(t, address, simtest.Get(t, "http://"+address+"/-/healthy").Status, 200)
+	}
+}
+
+func TestIPv6(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skip("this machine has no IPv6")
+	}
+	_ = l.Close()
+	p := start(t, Environment{}, "--demo", "--web.listen-address=[::1]:0")
+	if !strings.HasPrefix(p.url, "http://[::1]:") || p.get("/-/healthy").Status != 200 {
+		t.Errorf("not served at %s", p.url)
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	p := finish(t, Environment{}, "--demo", "--log.level=error", "--web.listen-address="+l.Addr().String())
+	want := fmt.Sprintf(` msg="exporter stopped" err="listen tcp %s: bind: address already in use"`+"\n", l.Addr())
+	if p.code != 1 || !strings.HasSuffix(p.log.String(), want) || strings.Count(p.log.String(), "\n") != 1 {
+		t.Errorf("got status %d, log:\n%s\nwant 1 and one line with %s", p.code, p.log, want)
+	}
+}
+
+func TestJSONLog(t *testing.T) {
+	t.Parallel()
+	p := startReady(t, "--demo", "--log.format=json", "--log.level=debug")
+	simtest.AssertEqual(t, "exit status", p.terminate(), 0)
+	var messages []string
+	for line := range strings.Lines(p.log.String()) {
+		var record struct{ TS, Level, Msg string }
+		if err := json.Unmarshal([]byte(line), &record); err != nil || record.TS == "" || record.Level == "" || record.Msg == "" {
+			t.Errorf("not a record: %v: %s", err, line)
+		}
+		messages = append(messages, record.Msg)
+	}
+	simtest.AssertEqual(t, "first and last message", []string{messages[0], messages[len(messages)-1]},
+		[]string{"starting server_rental_exporter", "shutting down"})
+}
+
+// longPage returns an API with more metrics than the sockets between hold, and how
+// many series of plan_offered that gives.
+func longPage(t *testing.T) (a *simtest.API, series int) {
+	t.Helper()
+	a = simtest.Start(t, simulator.Options{})
+	a.Change(func(w *simulator.World) {
+		example := w.Plans[0]
+		w.Plans = nil
+		for i := range 50 {
+			availability := maps.Clone(example["availability"].(simulator.Object))
+			var places []string
+			for j := range 60 {
+				places = append(places, fmt.Sprint("place-", j))
+			}
+			availability["locations"] = places
+			plan := maps.Clone(example)
+			plan["id"], plan["availability"] = fmt.Sprint(strings.Repeat("long-", 400), i), availability
+			w.Plans = append(w.Plans, plan)
+			series += len(places)
+		}
+	})
+	return a, series
+}
+
+// startScrape requests the metrics over a connection that takes in little, so that
+// the exporter cannot send all of it before more is read. It returns the first bytes.
+func startScrape(t *testing.T, p *program) (conn *net.TCPConn, head string) {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	conn = c.(*net.TCPConn)
+	if err := conn.SetReadBuffer(16 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "GET /metrics HTTP/1.0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	first := make([]byte, 512)
+	if _, err := io.ReadFull(conn, first); err != nil {
+		t.Fatal(err)
+	}
+	return conn, string(first)
+}
+
+func TestShutdownCompletesScrapes(t *testing.T) {
+	t.Parallel()
+	a, want := longPage(t)
+	p := startReady(t, "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
+	conn, head := startScrape(t, p)
+	p.stop()
+	simtest.Eventually(t, "new connections are refused", func() bool {
+		c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil
+	})
+	select {
+	case <-p.ended:
+		t.Fatal("ended before the scrape was complete")
+	default:
+	}
+	if err := conn.SetReadBuffer(1 << 20); err != nil { // no longer slow
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatalf("the scrape was cut off after %d bytes: %v", len(rest), err)
+	}
+	page := head + string(rest)
+	if got := strings.Count(page, "\nserver_rental_plan_offered{"); got != want || !strings.HasSuffix(page, "\n") {
+		t.Errorf("got %d of %d samples, ...%q", got, want, page[len(page)-100:])
+	}
+	simtest.AssertEqual(t, "exit status", p.terminate(), 0)
+}
+
+// TestShutdownIsBounded has a client that never reads to the end.
+func TestShutdownIsBounded(t *testing.T) {
+	t.Parallel()
+	a, _ := longPage(t)
+	p := start(t, Environment{Timeouts: Timeouts{Drain: 50 * time.Millisecond}}, "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
+	p.waitReady()
+	startScrape(t, p)
+	simtest.AssertEqual(t, "exit status", p.terminate(), 1)
+	if want := `msg="exporter stopped" err="shutdown: context deadline exceeded"`; !strings.Contains(p.log.String(), want) {
+		t.Errorf("the log lacks %s:\n%s", want, p.log)
+	}
+}
+
+// TestSlowRequestIsCutOff has a client that never sends its header.
+func TestSlowRequestIsCutOff(t *testing.T) {
+	t.Parallel()
+	p := start(t, Environment{Timeouts: Timeouts{ReadHeader: 50 * time.Millisecond}}, "--demo")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /metrics HTTP/1.1\r\nHost: x\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(conn)
+	if err != nil || strings.Contains(string(rest), " 200 ") {
+		t.Errorf("got %q, error %v, want the end of the connection", rest, err)
+	}
+}
+
+func TestServerLimits(t *testing.T) {
+	e := &exporter{logger: log.NewNopLogger()}
+	s := e.newServer(nil)
+	simtest.AssertEqual(t, "limits", []any{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes},
+		[]any{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 16 << 10})
+}

@@ -1,0 +1,154 @@
+package exporter
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// authority signs certificates for one test.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// issue returns a certificate and its key in PEM, self-signed without a signer.
+func issue(t *testing.T, by *authority, common string, use x509.ExtKeyUsage) (issued *authority, certPEM, keyPEM []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: common},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{use},
+		BasicConstraintsValid: true, IsCA: by == nil,
+	}
+	if by == nil {
+		by = &authority{template, key}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, by.cert, &key.PublicKey, by.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{cert, key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+}
+
+func TestWebConfig(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ca, caPEM, _ := issue(t, nil, "authority", x509.ExtKeyUsageAny)
+	_, serverPEM, serverKey := issue(t, ca, "exporter", x509.ExtKeyUsageServerAuth)
+	_, clientPEM, clientKey := issue(t, ca, "prometheus", x509.ExtKeyUsageClientAuth)
+	simtest.WriteFile(t, filepath.Join(dir, "ca.pem"), string(caPEM))
+	simtest.WriteFile(t, filepath.Join(dir, "server.pem"), string(serverPEM))
+	simtest.WriteFile(t, filepath.Join(dir, "server.key"), string(serverKey))
+	config := simtest.WriteFile(t, filepath.Join(dir, "web.yml"), `tls_server_config:
+  cert_file: server.pem
+  key_file: server.key
+  client_auth_type: RequireAndVerifyClientCert
+  client_ca_file: ca.pem
+basic_auth_users: # open sesame
+  prometheus: $2a$04$WQSbgCXB3g5K/3T457BhO.PFPFmllUxEuKXkkVQiBcT3JViqbPYW.
+`)
+	certificate, err := tls.X509KeyPair(clientPEM, clientKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(caPEM)
+
+	p := start(t, Environment{}, "--demo", "--web.config.file="+config)
+	address := strings.TrimPrefix(p.url, "http://")
+	for _, tc := range []struct {
+		name           string
+		scheme         string
+		certificates   []tls.Certificate
+		user, password string
+		want           int // status; 0 if there is no answer
+	}{
+		{"all of it", "https", []tls.Certificate{certificate}, "prometheus", "open sesame", 200},
+		{"no password", "https", []tls.Certificate{certificate}, "", "", 401},
+		{"wrong password", "https", []tls.Certificate{certificate}, "prometheus", "open", 401},
+		{"unknown user", "https", []tls.Certificate{certificate}, "root", "open sesame", 401},
+		{"no certificate", "https", nil, "prometheus", "open sesame", 0},
+		{"no TLS", "http", nil, "prometheus", "open sesame", 400},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			client := &http.Client{Transport: &http.Transport{
+				DisableKeepAlives: true,
+				TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: tc.certificates},
+			}}
+			header := []string{}
+			if tc.user != "" {
+				header = append(header, "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(tc.user+":"+tc.password)))
+			}
+			for _, path := range []string{"/metrics", "/", "/-/healthy"} {
+				got, err := simtest.Do(client, http.MethodGet, tc.scheme+"://"+address+path, header...)
+				if got.Status != tc.want {
+					t.Errorf("%s: got status %d, error %v, want %d", path, got.Status, err, tc.want)
+				}
+			}
+		})
+	}
+	if want := "page=https://127.0.0.1:"; !strings.Contains(p.log.String(), want) {
+		t.Errorf("the log lacks %s:\n%s", want, p.log)
+	}
+}
+
+func TestPageURL(t *testing.T) {
+	for _, tc := range []struct {
+		address, config string
+		systemd         bool
+		want            string
+	}{
+		{":10170", "", false, "http://localhost:10170/"},
+		{"0.0.0.0:10170", "", false, "http://localhost:10170/"},
+		{"[::]:10170", "", false, "http://localhost:10170/"},
+		{"127.0.0.1:80", "", false, "http://127.0.0.1:80/"},
+		{"[::1]:80", "", false, "http://[::1]:80/"},
+		{"rental.internal:443", "web.yml", false, "https://rental.internal:443/"},
+		{"vsock://:9100", "", false, ""},
+		{":10170", "", true, ""},
+	} {
+		flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{tc.address, "127.0.0.1:1"}, WebConfigFile: &tc.config, WebSystemdSocket: &tc.systemd}
+		if got := pageURL(flags); got != tc.want {
+			t.Errorf("%s, web configuration %q: got %q, want %q", tc.address, tc.config, got, tc.want)
+		}
+	}
+}
+
+func TestWebConfigRefused(t *testing.T) {
+	t.Parallel()
+	config := simtest.WriteFile(t, filepath.Join(t.TempDir(), "web.yml"), "tls_server_config: {cert_file: missing.pem, key_file: missing.key}\n")
+	p := finish(t, Environment{}, "--demo", "--web.config.file="+config)
+	if got := p.log.String(); p.code != 1 || !strings.HasPrefix(got, "--web.config.file: ") || strings.Count(got, "\n") != 1 {
+		t.Errorf("got status %d, log:\n%s\nwant 1 and one line about --web.config.file", p.code, got)
+	}
+}

@@ -1,0 +1,305 @@
+package rentalapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// percent is a field type with its own decoding.
+type percent float64
+
+func (p *percent) UnmarshalJSON(b []byte) error {
+	var v float64
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	if v < 0 || v > 100 {
+		return errors.New("value " + string(b))
+	}
+	*p = percent(v)
+	return nil
+}
+
+func (*percent) Expected() string { return "a percentage" }
+
+// wire has a field of each kind.
+type wire struct {
+	ID  string
+	CPU struct {
+		Cores *int
+		Load  *percent `json:"load_percent"`
+	}
+	Price     *struct{ USD, EUR *float64 }
+	Active    *bool
+	Tags      []string
+	Disks     []struct{ Size, Speed *float64 }
+	Locations map[string]struct{ Components map[string]*string }
+	Tagged    string `json:"other_name,omitempty"`
+
+	hidden string
+}
+
+func TestDecodeFields(t *testing.T) {
+	var good wire
+	const whole = `{"id": "x", "cpu": {"cores": 4, "load_percent": 50}, "price": {"usd": 1.5, "eur": 2}, "active": true,
+		"tags": ["a", "b"], "disks": [{"size": 1, "speed": 2}], "locations": {"fra": {"components": {"network": "up", "power": "down"}}},
+		"other_name": "y", "hidden": 5, "more": [1]}`
+	if errs := decodeFields(json.RawMessage(whole), &good); errs != nil {
+		t.Fatal(errs)
+	}
+	for _, c := range []struct {
+		old, new string // of the whole
+		change   func(w *wire)
+		errs     []FieldError
+	}{
+		{`"x"`, `"x"`, func(*wire) {}, nil},
+		{`"x"`, `5`, func(w *wire) { w.ID = "" }, []FieldError{{"id", "not a string"}}},
+		{`"x"`, `null`, func(w *wire) { w.ID = "" }, nil},
+		{`"id"`, `"ID"`, func(*wire) {}, nil},
+		{`"id"`, `"none"`, func(w *wire) { w.ID = "" }, nil},
+		{`4`, `4.5`, func(w *wire) { w.CPU.Cores = nil }, []FieldError{{"cpu.cores", "not an integer"}}},
+		{`4`, `"4"`, func(w *wire) { w.CPU.Cores = nil }, []FieldError{{"cpu.cores", "not an integer"}}},
+		{`4`, `null`, func(w *wire) { w.CPU.Cores = nil }, nil},
+		{`50`, `500`, func(w *wire) { w.CPU.Load = nil }, []FieldError{{"cpu.load_percent", "not a percentage"}}},
+		{`50`, `null`, func(w *wire) { w.CPU.Load = nil }, nil},
+		{`{"cores": 4, "load_percent": 50}`, `[]`, func(w *wire) { w.CPU.Cores, w.CPU.Load = nil, nil }, []FieldError{{"cpu", "not an object"}}},
+		{
+			`{"cores": 4, "load_percent": 50}`, `{"cores": {}, "load_percent": {}}`, func(w *wire) { w.CPU.Cores, w.CPU.Load = nil, nil },
+			[]FieldError{{"cpu.cores", "not an integer"}, {"cpu.load_percent", "not a percentage"}},
+		},
+		{`1.5`, `"1.5"`, func(w *wire) { w.Price = &struct{ USD, EUR *float64 }{nil, w.Price.EUR} }, []FieldError{{"price.usd", "not a number"}}},
+		{`1.5`, `1e999`, func(w *wire) { w.Price = &struct{ USD, EUR *float64 }{nil, w.Price.EUR} }, []FieldError{{"price.usd", "not a number"}}},
+		{`{"usd": 1.5, "eur": 2}`, `1.5`, func(w *wire) { w.Price = nil }, []FieldError{{"price", "not an object"}}},
+		{`true`, `"true"`, func(w *wire) { w.Active = nil }, []FieldError{{"active", "not true or false"}}},
+		{`"b"`, `7`, func(w *wire) { w.Tags = []string{"a"} }, []FieldError{{"tags[1]", "not a string"}}},
+		{`"b"`, `null`, func(w *wire) { w.Tags = []string{"a", ""} }, nil},
+		{`["a", "b"]`, `[]`, func(w *wire) { w.Tags = []string{} }, nil},
+		{`["a", "b"]`, `{}`, func(w *wire) { w.Tags = nil }, []FieldError{{"tags", "not an array"}}},
+		{`"speed": 2`, `"speed": false`, func(w *wire) { w.Disks = []struct{ Size, Speed *float64 }{{w.Disks[0].Size, nil}} }, []FieldError{{"disks[0].speed", "not a number"}}},
+		{`"up"`, `1`, func(w *wire) { delete(w.Locations["fra"].Components, "network") }, []FieldError{{"locations.fra.components.network", "not a string"}}},
+		{`"up"`, `null`, func(w *wire) { w.Locations["fra"].Components["network"] = nil }, nil},
+		{
+			`{"network": "up", "power": "down"}`, `5`, func(w *wire) { w.Locations = map[string]struct{ Components map[string]*string }{"fra": {}} },
+			[]FieldError{{"locations.fra.components", "not an object"}},
+		},
+		{`{"components": {"network": "up", "power": "down"}}`, `5`, func(w *wire) { clear(w.Locations) }, []FieldError{{"locations.fra", "not an object"}}},
+		{
+			`{"network": "up", "power": "down"}`, `{"b": 1, "a": 2, "power": "down"}`, func(w *wire) { delete(w.Locations["fra"].Components, "network") },
+			[]FieldError{{"locations.fra.components.a", "not a string"}, {"locations.fra.components.b", "not a string"}},
+		},
+		{
+			`"network"`, `"` + strings.Repeat("n", 2049) + `"`, func(w *wire) { delete(w.Locations["fra"].Components, "network") },
+			[]FieldError{{"locations.fra.components." + strings.Repeat("n", 64), "name of 2049 bytes, more than 2048"}},
+		},
+		{`"y"`, `"` + strings.Repeat("é", 1024) + `"`, func(w *wire) { w.Tagged = strings.Repeat("é", 1024) }, nil},
+		{`"y"`, `"` + strings.Repeat("é", 1024) + `y"`, func(w *wire) { w.Tagged = "" }, []FieldError{{"other_name", "2049 bytes, more than 2048"}}},
+		{`"y"`, `"` + strings.Repeat("\xff", 700) + `"`, func(w *wire) { w.Tagged = "" }, []FieldError{{"other_name", "2100 bytes, more than 2048"}}},
+		{`"y"`, `false`, func(w *wire) { w.Tagged = "" }, []FieldError{{"other_name", "not a string"}}},
+		{whole, `null`, func(w *wire) { *w = wire{} }, nil},
+		{whole, `[1]`, func(w *wire) { *w = wire{} }, []FieldError{{"", "not an object"}}},
+		{whole, `"secret"`, func(w *wire) { *w = wire{} }, []FieldError{{"", "not an object"}}},
+	} {
+		name := fmt.Sprintf("%.40s for %.40s", c.new, c.old)
+		raw := json.RawMessage(strings.Replace(whole, c.old, c.new, 1))
+		var got, want wire
+		if errs := decodeFields(json.RawMessage(whole), &want); errs != nil {
+			t.Fatal(errs)
+		}
+		c.change(&want)
+		simtest.AssertEqual(t, name+": errors", decodeFields(raw, &got), c.errs)
+		if got.hidden != "" || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\n got %s\nwant %s", name, asJSON(t, got), asJSON(t, want))
+		}
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestDecodeRequiredFields(t *testing.T) {
+	type required struct {
+		ID  string
+		CPU struct {
+			Cores *int `api:"required"`
+		} `api:"required"`
+		Disks []struct {
+			Size *int `api:"required"`
+		}
+	}
+	for raw, want := range map[string][]FieldError{
+		`{"cpu":{"cores":1},"disks":[{"size":1}]}`:   nil,
+		`{"CPU":{"cores":null}}`:                     nil,
+		`{"cpu":null}`:                               nil,
+		`{"id":"x"}`:                                 {{"cpu", "missing"}},
+		`{"cpu":{}}`:                                 {{"cpu.cores", "missing"}},
+		`{"cpu":5,"disks":[{"size":1},{}]}`:          {{"cpu", "not an object"}, {"disks[1].size", "missing"}},
+		`{"cpu":{"cores":1},"disks":[{"size":"1"}]}`: {{"disks[0].size", "not an integer"}},
+	} {
+		simtest.AssertEqual(t, raw, decodeFields(json.RawMessage(raw), &required{}), want)
+	}
+	var nested struct {
+		Disks []struct {
+			Size *int `api:"required"`
+		}
+	}
+	simtest.AssertEqual(t, "required only in an array", decodeFields(json.RawMessage(`{"disks":[{}]}`), &nested), []FieldError{{"disks[0].size", "missing"}})
+}
+
+// FuzzDecodeFields asserts that both ways of decoding agree, and that errors contain
+// none of the values.
+func FuzzDecodeFields(f *testing.F) {
+	for _, s := range []string{
+		`{"id":"x","cpu":{"cores":4,"load_percent":50},"price":{"usd":1.5},"active":true,"tags":["a",null],"disks":[{"size":1},{}]}`,
+		`{"ID":"x","Tags":[],"locations":{"fra":{"components":{"network":"up","power":null}},"ams":null}}`,
+		`{"id":5,"cpu":{"cores":"x"},"price":[],"tags":[[]],"disks":{},"locations":{"fra":{"components":{"a":1}}}}`,
+		`{"id":null,"cpu":null,"price":null,"active":null,"tags":null,"disks":null,"locations":null,"other_name":"\ud800\u0000"}`,
+		"{\"id\":\"\xff\",\"\u017fpeed\":1}", `null`, `[]`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !json.Valid(raw) || hasDuplicates(raw) {
+			return
+		}
+		var got, fast, slow wire
+		errs := decodeFields(raw, &got)
+		var d fieldDecoder
+		d.decode("", raw, reflect.ValueOf(&slow).Elem())
+		simtest.AssertEqual(t, "errors", errs, d.errs)
+		if json.Unmarshal(raw, &fast) == nil && isPlain(raw, reflect.TypeFor[wire]()) {
+			simtest.AssertEqual(t, "errors of the fast path", d.errs, []FieldError(nil))
+			simtest.AssertEqual(t, "fast path", asJSON(t, fast), asJSON(t, slow))
+		}
+		simtest.AssertEqual(t, "value", asJSON(t, got), asJSON(t, slow))
+		for _, e := range errs {
+			if len(e.Problem) > 50 || len(e.Field) > 200 {
+				t.Errorf("%q: error with a part of the value: %q", raw, e.Error())
+			}
+		}
+	})
+}
+
+// hasDuplicates returns whether an object has a name twice, in any case of letters:
+// which of the values counts is then not defined.
+func hasDuplicates(raw []byte) bool {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil {
+		for _, v := range list {
+			if hasDuplicates(v) {
+				return true
+			}
+		}
+		return false
+	}
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
+		return false
+	}
+	var seen []string
+	for dec.More() {
+		key, _ := dec.Token()
+		name, _ := key.(string)
+		for _, s := range seen {
+			if strings.EqualFold(s, name) {
+				return true
+			}
+		}
+		seen = append(seen, name)
+		var value json.RawMessage
+		if dec.Decode(&value) != nil || hasDuplicates(value) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestInvalid(t *testing.T) {
+	var v Invalid
+	v.Add("good")
+	simtest.AssertEqual(t, "nothing", v, Invalid{})
+	wrong := FieldError{"cpu.cores", "not an integer"}
+	v.Add("a", wrong, wrong, errNoID)
+	v.Add("b", wrong)
+	want := Invalid{2, []Cause{{"a", wrong}, {"a", errNoID}}}
+	simtest.AssertEqual(t, "distinct causes", v, want)
+	var other Invalid
+	other.Add("c", wrong)
+	for i := range 20 {
+		e := FieldError{fmt.Sprintf("tags[%d]", i), "not a string"}
+		other.Add("d", e)
+		if i < 8 {
+			want.Causes = append(want.Causes, Cause{"d", e})
+		}
+	}
+	simtest.AssertEqual(t, "causes of another part", []int{other.Items, len(other.Causes)}, []int{21, 10})
+	v.Merge(other)
+	want.Items = 23
+	simtest.AssertEqual(t, "merged", v, want)
+	var texts []string
+	for _, c := range []Cause{v.Causes[0], {"data[3]", errNotObject}, {"", wrong}} {
+		texts = append(texts, c.Error())
+	}
+	simtest.AssertEqual(t, "texts", texts, []string{"a: cpu.cores: not an integer", "data[3]: not an object", "cpu.cores: not an integer"})
+}
+
+func TestItemReader(t *testing.T) {
+	long := strings.Repeat("i", 63) + "é" + strings.Repeat("i", 1900)
+	r := &itemReader[testItem]{
+		seen: map[string]bool{}, id: func(i *testItem) string { return i.ID },
+		check: func(i *testItem, errs []FieldError) []FieldError {
+			if len(errs) > 0 || i.Size == nil || *i.Size < 10 {
+				return nil
+			}
+			*i.Size = 10
+			return []FieldError{{"size", "too large"}}
+		},
+	}
+	for _, raw := range []string{
+		`{"id":"a","size":5}`, `{"id":"a"}`, `"a"`, `null`, `{}`, `{"id":7}`, `{"id":"","size":"x"}`, `{"id":"b","size":50}`,
+		`{"id":"c","size":{}}`, `{"id":"` + long + `","size":20}`, `{"id":"` + long + long + `"}`,
+	} {
+		r.add(json.RawMessage(raw))
+	}
+	five, ten := 5.0, 10.0
+	simtest.AssertEqual(t, "items", asJSON(t, r.items), asJSON(t, []*testItem{{"a", &five}, {"b", &ten}, {"c", nil}, {long, &ten}}))
+	simtest.AssertEqual(t, "read", r.read, 11)
+	tooLarge := FieldError{"size", "too large"}
+	simtest.AssertEqual(t, "invalid", r.invalid, Invalid{10, []Cause{
+		{"a", errSeenID},
+		{"data[2]", errNotObject},
+		{"data[4]", errNoID},
+		{"data[5]", FieldError{"id", "not a string"}},
+		{"b", tooLarge},
+		{"c", FieldError{"size", "not a number"}},
+		{"data[10]", FieldError{"id", fmt.Sprintf("%d bytes, more than 2048", 2*len(long))}},
+	}})
+	simtest.AssertEqual(t, "shortened id", shorten(long), strings.Repeat("i", 63)+"...")
+}
+
+// BenchmarkDecodeFields decodes an item of the usual size with nothing wrong, and
+// field by field.
+func BenchmarkDecodeFields(b *testing.B) {
+	for name, raw := range map[string]string{
+		"valid":   `{"id":"srv-00000001","cpu":{"cores":4,"load_percent":50},"price":{"usd":1.5,"eur":2},"active":true,"tags":["a","b"],"other_name":"y"}`,
+		"invalid": `{"id":"srv-00000001","cpu":{"cores":"4","load_percent":50},"price":{"usd":1.5,"eur":2},"active":true,"tags":["a","b"],"other_name":"y"}`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				decodeFields(json.RawMessage(raw), &wire{})
+			}
+		})
+	}
+}

@@ -1,0 +1,487 @@
+package chaos_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// long reports whether the long runs are wanted.
+func long() bool { return os.Getenv("CHAOS_LONG") == "1" }
+
+// envNumber returns a number from the environment.
+func envNumber(t testing.TB, name string, fallback uint64) uint64 {
+	t.Helper()
+	s := os.Getenv(name)
+	if s == "" {
+		return fallback
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// TestFaultSchedules runs the exporter through random schedules of faults, reloads,
+// token changes and changing data. All the while, what it exports must be right or
+// absent, counters must not fall and rate limits must hold. At the end everything
+// must be right again, and no goroutine and no connection may be left.
+//
+// The seeds are fixed. To repeat a failed schedule, set CHAOS_SEED to its seed and
+// CHAOS_RUNS=1; goroutines are not scheduled the same way twice, so it may take a few
+// attempts.
+func TestFaultSchedules(t *testing.T) {
+	t.Parallel()
+	runs := uint64(10)
+	switch {
+	case long():
+		runs = 300
+	case testing.Short():
+		runs = 3
+	}
+	runs = envNumber(t, "CHAOS_RUNS", runs)
+	first := envNumber(t, "CHAOS_SEED", 1)
+	t.Logf("seeds %d to %d", first, first+runs-1)
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a third less processor time
+	var mu sync.Mutex
+	total := map[string]int{}
+	seeds := make(chan uint64)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for seed := range seeds {
+				t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						counts := runSchedule(t, rand.New(rand.NewPCG(seed, 0)))
+						mu.Lock()
+						defer mu.Unlock()
+						for event, n := range counts {
+							total[event] += n
+						}
+					})
+				})
+			}
+		})
+	}
+	for i := range runs {
+		seeds <- first + i
+	}
+	close(seeds)
+	workers.Wait()
+	t.Log(total)
+	if long() {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		if m.HeapAlloc > 64<<20 {
+			t.Errorf("heap after all schedules: got %d MiB, want at most 64", m.HeapAlloc>>20)
+		}
+	}
+}
+
+func runSchedule(t *testing.T, rng *rand.Rand) map[string]int {
+	// On any day of two months, in half of the schedules shortly before midnight.
+	start := time.Duration(rng.IntN(60*24)) * time.Hour
+	if rng.IntN(2) == 0 {
+		start = start.Truncate(24*time.Hour) + 24*time.Hour - time.Duration(rng.IntN(1200))*time.Second
+	}
+	time.Sleep(start)
+	s := &faultSchedule{harness: newHarness(t, rng), rng: rng, counts: map[string]int{}}
+	defer s.close()
+	for range 12 + rng.IntN(28) {
+		gap := time.Duration(rng.ExpFloat64() * float64(15*time.Second))
+		if rng.IntN(12) == 0 {
+			gap = time.Duration(rng.Int64N(int64(12 * time.Minute))) // data expires
+		}
+		time.Sleep(gap)
+		if rng.IntN(3) == 0 {
+			s.scrapeConcurrently()
+		} else {
+			synctest.Wait()
+			s.check(rng)
+			s.counts["check"]++
+		}
+		s.next()
+		if t.Failed() {
+			break
+		}
+	}
+	if !t.Failed() {
+		s.checkRecovery()
+	}
+	s.cancel()
+	s.Wait()
+	time.Sleep(time.Minute) // pending dials time out
+	synctest.Wait()
+	simtest.AssertEqual(t, "open connections", s.Net.OpenConns(), 0)
+	s.checkRateLimits()
+	simtest.AssertNoSecrets(t, "log", s.log.String())
+	if strings.Contains(s.log.String(), "cannot serve metrics") {
+		t.Errorf("log:\n%s", tail(s.log.String()))
+	}
+	return s.counts
+}
+
+// The formats of a scrape.
+var (
+	textFormat  = string(expfmt.NewFormat(expfmt.TypeTextPlain))
+	openMetrics = string(expfmt.NewFormat(expfmt.TypeOpenMetrics))
+	protobuf    = string(expfmt.NewFormat(expfmt.TypeProtoDelim))
+)
+
+func formats() []string { return []string{textFormat, openMetrics, protobuf} }
+
+func (h *harness) scrape(format, coding string) simtest.Exposition {
+	h.t.Helper()
+	return simtest.ServeGet(h.handler, "/metrics", "Accept", format, "Accept-Encoding", coding).Exposition(h.t)
+}
+
+// scrapeConcurrently scrapes while the exporter works.
+func (h *harness) scrapeConcurrently() {
+	responses := make([]simtest.Response, 2)
+	var group sync.WaitGroup
+	for i, format := range []string{protobuf, textFormat} {
+		group.Go(func() {
+			responses[i] = simtest.ServeGet(h.handler, "/metrics", "Accept", format, "Accept-Encoding", h.coding)
+		})
+	}
+	group.Wait()
+	for _, r := range responses {
+		r.Exposition(h.t)
+	}
+}
+
+// check checks everything that the exporter serves, while nothing runs.
+func (h *harness) check(rng *rand.Rand) {
+	h.t.Helper()
+	page := h.scrape(protobuf, h.coding)
+	h.checkPage(page, byResource(page))
+	if rng.IntN(8) == 0 {
+		for _, format := range formats() {
+			data := h.scrape(format, pick(rng, "identity", "gzip")).Data()
+			maps.DeleteFunc(data, func(series string, _ float64) bool { return strings.HasSuffix(familyOf(series), "_created") }) // in OpenMetrics only
+			simtest.AssertEqual(h.t, format, data, page.Data())
+		}
+	}
+	simtest.AssertNoSecrets(h.t, "/", simtest.ServeGet(h.handler, "/").Body)
+	h.checkDiscovery()
+}
+
+// resourceOf returns the collector that a metric family belongs to; none for those
+// that do not follow from one state of a resource.
+var resourceOf = func() map[string]string {
+	owners := map[string]string{}
+	for _, r := range collector.Resources() {
+		for _, d := range r.Metrics {
+			owners[d.Name] = r.Name
+		}
+	}
+	for _, name := range []string{"restocks_total", "sellouts_total", "last_in_stock_timestamp_seconds"} {
+		delete(owners, "server_rental_plan_"+name)
+	}
+	return owners
+}()
+
+// byResource groups a page by collector and account, with the collector's number of
+// invalid items where it has data. The invalid items of topups are not compared:
+// counts of top-ups that change meanwhile are among them.
+func byResource(page simtest.Exposition) map[string]samples {
+	groups := map[string]samples{}
+	for series, v := range page.Values {
+		owner := resourceOf[familyOf(series)]
+		if owner == "" {
+			continue
+		}
+		account := simtest.Label(series, "account")
+		key := owner + " " + account
+		if groups[key] == nil {
+			invalid := invalidItems(owner, account)
+			groups[key] = samples{invalid: page.Values[invalid]}
+			if owner == "topups" {
+				groups[key][invalid] = 0
+			}
+		}
+		groups[key][series] = v
+	}
+	return groups
+}
+
+// checkPage compares a page with the past states of the provider.
+func (h *harness) checkPage(page simtest.Exposition, groups map[string]samples) {
+	h.t.Helper()
+	h.configMu.Lock()
+	defer h.configMu.Unlock()
+	now, configured := time.Now(), map[string]bool{}
+	h.forEachCollector(func(key, name, account string, settings refresh.Settings) {
+		got := groups[key]
+		configured[key] = true
+		h.checkAge(page, name, account, got != nil, settings.MaxAge)
+		if got != nil {
+			h.checkGroup(name, account, got, now.Add(-settings.MaxAge-requestTimeout-time.Second))
+		}
+		if name == "servers" {
+			h.checkFunding(page, account, groups["account "+account], got)
+		}
+	})
+	for key := range groups {
+		if !configured[key] {
+			h.t.Errorf("%s is exported and not configured", key)
+		}
+	}
+	h.worldMu.Lock()
+	defer h.worldMu.Unlock()
+	for name, most := range map[string]map[string]float64{"restocks": h.restocks, "sellouts": h.sellouts} {
+		for series, n := range page.WithPrefix("server_rental_plan_" + name + "_total{") {
+			if n > most[simtest.Label(series, "plan")] {
+				h.t.Errorf("%s: got %v, more than %v", series, n, most[simtest.Label(series, "plan")])
+			}
+		}
+	}
+	for series, n := range page.WithPrefix("server_rental_plan_last_in_stock_timestamp_seconds{") {
+		if n <= 0 || n > float64(now.Unix()) {
+			h.t.Errorf("%s: got %v, now is %d", series, n, now.Unix())
+		}
+	}
+}
+
+// forEachCollector calls f for each configured collector; key is that of byResource.
+func (h *harness) forEachCollector(f func(key, name, account string, settings refresh.Settings)) {
+	for _, r := range collector.Resources() {
+		settings, enabled := h.config.collectors[r.Name]
+		accounts := []string{""}
+		if r.Account {
+			accounts = h.config.accounts
+		}
+		for _, account := range accounts {
+			if enabled {
+				f(r.Name+" "+account, r.Name, account, settings)
+			}
+		}
+	}
+}
+
+// checkAge compares the age of a collector's data with its maximum age.
+func (h *harness) checkAge(page simtest.Exposition, name, account string, exported bool, maxAge time.Duration) {
+	h.t.Helper()
+	last, known := page.Values[lastSuccess(name, account)]
+	age := time.Duration((float64(time.Now().UnixMilli())/1000 - last) * float64(time.Second))
+	const precision = 10 * time.Millisecond
+	switch {
+	case exported && !known:
+		h.t.Errorf("%s %s: data without a success", name, account)
+	case exported && age > maxAge+precision:
+		h.t.Errorf("%s %s: data of age %v, more than %v", name, account, age, maxAge)
+	case !exported && known && age < maxAge-precision && age < time.Since(h.reloaded): // a reload may not bring back what expired
+		h.t.Errorf("%s %s: no data at age %v, less than %v", name, account, age, maxAge)
+	}
+}
+
+func lastSuccess(name, account string) string {
+	return simtest.Series("server_rental_exporter_collector_last_success_timestamp_seconds", "collector", name, "account", account)
+}
+
+// checkGroup looks for the state of the provider that is exported.
+func (h *harness) checkGroup(name, account string, got samples, then time.Time) {
+	h.t.Helper()
+	versions := h.versionsSince(name, account, then)
+	for _, v := range slices.Backward(versions) {
+		if maps.Equal(v.samples, got) {
+			h.checkCounters(name, account, v.customer, got)
+			return
+		}
+	}
+	if name == "topups" && eachInAny(versions, got) {
+		return // several requests, between which the data changed
+	}
+	h.t.Errorf("%s %s: exported at %s and not a state of the provider since %s", name, account, time.Now().Format(time.TimeOnly), then.Format(time.TimeOnly))
+	for _, v := range versions {
+		simtest.AssertEqual(h.t, "state from "+v.from.Format(time.TimeOnly), got, v.samples)
+	}
+}
+
+// eachInAny reports whether each sample by itself was right at some time.
+func eachInAny(versions []version, got samples) bool {
+	for series, value := range got {
+		if !slices.ContainsFunc(versions, func(v version) bool {
+			was, known := v.samples[series]
+			return known && was == value
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkCounters checks that the counters of a customer's transactions do not fall.
+func (h *harness) checkCounters(name, account string, customer int, got samples) {
+	h.t.Helper()
+	if name != "transactions" {
+		return
+	}
+	key := fmt.Sprint(account, customer)
+	for series, before := range h.ledger[key] {
+		if now, known := got[series]; !known || now < before {
+			h.t.Errorf("%s: fell from %v to %v", series, before, now)
+		}
+	}
+	h.ledger[key] = got
+}
+
+// checkFunding compares funded_until with what follows from the other metrics.
+func (h *harness) checkFunding(page simtest.Exposition, account string, balance, servers samples) {
+	h.t.Helper()
+	want, got := samples{}, samples{}
+	series := simtest.Series("server_rental_account_funded_until_timestamp_seconds", "account", account)
+	if until, ok := fundedUntil(balance, servers, time.Now()); ok && balance != nil && servers != nil {
+		want[series] = until
+	}
+	if v, exported := page.Values[series]; exported {
+		got[series] = v
+	}
+	if !maps.Equal(got, want) {
+		h.t.Errorf("at %v: got %v, want %v from %v and %v", time.Now(), got, want, balance, servers)
+	}
+}
+
+// checkDiscovery checks that a list of targets is complete and right, or refused.
+func (h *harness) checkDiscovery() {
+	h.t.Helper()
+	h.configMu.Lock()
+	accounts, settings := h.config.accounts, h.config.collectors["servers"]
+	h.configMu.Unlock()
+	for _, account := range accountNames() {
+		r := simtest.ServeGet(h.handler, "/sd/servers?account="+account)
+		if !slices.Contains(accounts, account) {
+			simtest.AssertEqual(h.t, "status of /sd/servers for "+account+", which is not configured", r.Status, http.StatusNotFound)
+			continue
+		}
+		if r.Status == http.StatusServiceUnavailable {
+			continue
+		}
+		var groups []struct {
+			Targets []string
+			Labels  map[string]string
+		}
+		if err := json.Unmarshal([]byte(r.Body), &groups); err != nil || r.Status != http.StatusOK {
+			h.t.Errorf("/sd/servers for %s: status %d, error %v", account, r.Status, err)
+			continue
+		}
+		got := samples{}
+		for _, g := range groups {
+			got[g.Labels["__meta_server_rental_server"]+" "+strings.Trim(g.Targets[0], "[]")] = 1
+		}
+		versions := h.versionsSince("targets", account, time.Now().Add(-settings.MaxAge-requestTimeout-time.Second))
+		if !slices.ContainsFunc(versions, func(v version) bool { return v.samples != nil && maps.Equal(v.samples, got) }) {
+			h.t.Errorf("/sd/servers for %s: not a state of the provider: %v", account, got)
+		}
+	}
+}
+
+// checkRecovery ends all faults and checks that each collector is right within two
+// intervals and then stays right.
+func (s *faultSchedule) checkRecovery() {
+	s.t.Helper()
+	s.removeFaults()
+	s.clearHooks()
+	synctest.Wait()
+	s.Net.SetDialDelay(func() time.Duration { return 0 })
+	s.changeWorld(func(w *simulator.World) {
+		for account, f := range s.tokens {
+			f.err = nil
+			s.issueToken(w, account)
+		}
+	})
+	s.reload(func(c *configuration) {
+		api := c.api
+		*c = validConfiguration(s.rng)
+		c.api = api
+	})
+	backoff := map[string]time.Time{} // end of the longest back-off seen, by account
+	recovered := map[string]bool{}
+	ended := time.Now()
+	for next := ended; !s.t.Failed(); time.Sleep(max(10*time.Second, time.Until(next))) { // skips a back-off of all
+		synctest.Wait()
+		page := s.scrape(protobuf, s.coding)
+		groups, success := byResource(page), page.CollectorSuccess()
+		s.checkPage(page, groups)
+		for series, until := range page.WithPrefix("server_rental_exporter_api_backoff_until_timestamp_seconds{") {
+			account := simtest.Label(series, "account")
+			if at := time.UnixMilli(int64(until * 1000)); at.After(backoff[account]) {
+				backoff[account] = at
+			}
+		}
+		late := false
+		next = time.Now().Add(time.Hour)
+		s.forEachCollector(func(key, name, account string, settings refresh.Settings) {
+			from := ended
+			if backoff[account].After(from) {
+				from = backoff[account]
+			}
+			versions := s.versionsSince(name, account, time.Now())
+			equal := maps.Equal(groups[key], versions[len(versions)-1].samples)
+			succeeded := success[strings.TrimSpace(key)] == 1
+			switch last := page.Values[lastSuccess(name, account)]; {
+			case equal && succeeded && last > float64(from.UnixMilli())/1000: // not of a request before the faults ended
+				recovered[key] = true
+			case recovered[key] && time.Now().After(from.Add(requestTimeout)):
+				s.t.Errorf("%s had recovered; success %v, equal %v", key, succeeded, equal)
+			case time.Now().After(from.Add(2*settings.Interval + requestTimeout)):
+				s.t.Errorf("%s: not recovered %v after the faults ended (%v after the back-off), interval %v; success %v\n%s",
+					key, time.Since(ended), time.Since(from), settings.Interval, succeeded, tail(s.log.String()))
+				simtest.AssertEqual(s.t, key, groups[key], versions[len(versions)-1].samples)
+			default:
+				late = true
+				if next.After(from) {
+					next = from
+				}
+			}
+		})
+		if !late {
+			break
+		}
+	}
+	if got := simtest.ServeGet(s.handler, "/-/ready").Status; got != http.StatusOK && !s.t.Failed() {
+		s.t.Errorf("/-/ready: got status %d, want 200", got)
+	}
+}
+
+func tail(log string) string { return log[max(0, len(log)-1500):] }
+
+// checkRateLimits checks the requests that the provider received.
+func (s *faultSchedule) checkRateLimits() {
+	s.t.Helper()
+	times := map[string][]time.Time{}
+	for _, r := range s.Requests() {
+		times[r.Token] = append(times[r.Token], r.Time)
+	}
+	for token, list := range times {
+		s.counts["request"] += len(list)
+		limit := s.limits.Account
+		if token == "" {
+			limit = s.limits.Public
+		}
+		if peak := simulator.Peak(list); peak > limit {
+			s.t.Errorf("%q: %d requests within 60 s, more than %d", token, peak, limit)
+		}
+	}
+}

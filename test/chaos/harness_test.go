@@ -1,0 +1,294 @@
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/exporter"
+	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/web"
+)
+
+// harness is the exporter without sockets and a simulated provider of which every
+// past state is known, in one synctest bubble.
+type harness struct {
+	*simtest.API
+	*exporter.Pipeline
+	t       *testing.T
+	handler http.Handler
+	log     simtest.Log
+	coding  string // that the scraper accepts
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	configMu sync.Mutex
+	config   configuration
+	reloaded time.Time
+	limits   rentalapi.Limits // the highest of all configurations
+
+	worldMu   sync.Mutex
+	tokens    map[string]*tokenFile // by account
+	customers []*simulator.Account
+	history   map[string][]version // by collector and account
+	restocks  map[string]float64   // by plan
+	sellouts  map[string]float64
+	issued    int // tokens
+
+	hooksMu sync.Mutex
+	hooks   []*requestHook
+
+	ledger map[string]samples // last transaction counters, by account and customer
+}
+
+// configuration is the exporter's configuration.
+type configuration struct {
+	api        string
+	collectors map[string]refresh.Settings
+	accounts   []string
+	limits     rentalapi.Limits
+}
+
+// tokenFile is the content of an account's token file.
+type tokenFile struct {
+	token    string
+	customer int
+	err      error // of reading it
+}
+
+// version is a past state of a resource: the samples that it results in.
+type version struct {
+	from, to time.Time // to is zero for the present state
+	customer int
+	samples  samples
+}
+
+// requestHook runs before the provider answers a request.
+type requestHook struct {
+	path  string
+	after int // number of requests for the path that come first
+	run   func()
+}
+
+// accountNames are the accounts that may be configured.
+func accountNames() []string { return []string{"main", "lab", "spare"} }
+
+const (
+	requestTimeout = 10 * time.Second
+)
+
+func newHarness(t *testing.T, rng *rand.Rand) *harness {
+	o := simulator.Options{}
+	if rng.IntN(2) == 0 { // a provider that rejects nothing, so that broken limits show
+		o.PublicLimit, o.AccountLimit = -1, -1
+	}
+	h := &harness{
+		API: simtest.StartInMemory(t, o), t: t, coding: []string{"identity", "gzip"}[rng.IntN(2)],
+		config: validConfiguration(rng), tokens: map[string]*tokenFile{}, history: map[string][]version{},
+		restocks: map[string]float64{}, sellouts: map[string]float64{}, ledger: map[string]samples{},
+	}
+	h.populate(rng)
+	h.OnRequest(h.runHooks)
+	h.ctx, h.cancel = context.WithCancel(t.Context())
+	h.Pipeline = exporter.NewPipeline(&h.log, "chaos", h.apiSettings())
+	h.handler = web.Handler(h.Set, web.Options{
+		Version: "chaos", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Metrics: h.MetricsHandler(), Discovery: true,
+	})
+	h.Start(h.ctx)
+	h.applyConfig()
+	return h
+}
+
+// close stops the exporter and the provider. The bubble reports goroutines that are left.
+func (h *harness) close() {
+	h.cancel()
+	h.Wait()
+	h.Close()
+}
+
+// populate creates three customers: one with a short history, one whose transactions
+// fill pages, one whose top-ups do.
+func (h *harness) populate(rng *rand.Rand) {
+	h.changeWorld(func(w *simulator.World) {
+		clear(w.Accounts)
+		for i, name := range accountNames() {
+			a := simulator.ExampleAccount(fmt.Sprint("customer", i), time.Now())
+			switch i {
+			case 1:
+				a.Transactions = simulator.Transactions(150+rng.IntN(450), time.Now())
+			case 2:
+				a.Topups = append(a.Topups, simulator.Topups(100+rng.IntN(150), time.Now())...)
+			}
+			h.customers = append(h.customers, a)
+			h.tokens[name] = &tokenFile{customer: i}
+			h.issueToken(w, name)
+		}
+	})
+}
+
+// issueToken gives an account a new token of its customer.
+func (h *harness) issueToken(w *simulator.World, account string) {
+	h.issued++
+	f := h.tokens[account]
+	f.token = fmt.Sprintf("secret-%s-%d", account, h.issued)
+	w.Accounts[f.token] = h.customers[f.customer]
+}
+
+// changeWorld changes the provider's data or the token files, and records what each
+// resource results in from now on.
+func (h *harness) changeWorld(change func(w *simulator.World)) {
+	h.worldMu.Lock()
+	defer h.worldMu.Unlock()
+	h.Change(func(w *simulator.World) {
+		before := stock(w)
+		change(w)
+		now := time.Now().UTC().Truncate(time.Second).Format(time.RFC3339)
+		w.GeneratedAt, w.Status["updated_at"] = now, now
+		for id, in := range stock(w) {
+			switch was, known := before[id]; {
+			case !known || was == in:
+			case in:
+				h.restocks[id]++
+			default:
+				h.sellouts[id]++
+			}
+		}
+		for name, e := range expectPublic(w) {
+			h.record(name, "", -1, e)
+		}
+		for account, f := range h.tokens {
+			for name, e := range expectAccount(account, h.customers[f.customer]) {
+				h.record(name, account, f.customer, e)
+			}
+		}
+	})
+}
+
+func stock(w *simulator.World) map[string]bool {
+	stock := map[string]bool{}
+	for _, p := range w.Plans {
+		if in, known := simulator.At(p, "availability", "in_stock").(bool); known {
+			stock[simulator.Text(p, "id")] = in
+		}
+	}
+	return stock
+}
+
+func (h *harness) record(name, account string, customer int, s samples) {
+	key, now := name+" "+account, time.Now()
+	versions := h.history[key]
+	if n := len(versions); n > 0 {
+		if versions[n-1].customer == customer && maps.Equal(versions[n-1].samples, s) {
+			return
+		}
+		versions[n-1].to = now
+	}
+	h.history[key] = append(versions, version{from: now, customer: customer, samples: s})
+}
+
+// versionsSince returns the versions of a resource that held at any time from then on.
+func (h *harness) versionsSince(name, account string, then time.Time) []version {
+	h.worldMu.Lock()
+	defer h.worldMu.Unlock()
+	versions := slices.Clone(h.history[name+" "+account])
+	return slices.DeleteFunc(versions, func(v version) bool { return !v.to.IsZero() && v.to.Before(then) })
+}
+
+func (h *harness) addHook(hook *requestHook) {
+	h.hooksMu.Lock()
+	defer h.hooksMu.Unlock()
+	h.hooks = append(h.hooks, hook)
+}
+
+func (h *harness) runHooks(path string, _ url.Values) {
+	h.hooksMu.Lock()
+	var due []func()
+	h.hooks = slices.DeleteFunc(h.hooks, func(hook *requestHook) bool {
+		if hook.path != path {
+			return false
+		}
+		hook.after--
+		if hook.after < 0 {
+			due = append(due, hook.run)
+		}
+		return hook.after < 0
+	})
+	h.hooksMu.Unlock()
+	for _, run := range due {
+		run()
+	}
+}
+
+func (h *harness) clearHooks() {
+	h.hooksMu.Lock()
+	defer h.hooksMu.Unlock()
+	h.hooks = nil
+}
+
+// reload changes the configuration and applies it.
+func (h *harness) reload(change func(c *configuration)) {
+	h.configMu.Lock()
+	defer h.configMu.Unlock()
+	change(&h.config)
+	h.reloaded = time.Now()
+	h.Pipeline.Client.ApplySettings(h.apiSettings())
+	h.applyConfig()
+}
+
+func (h *harness) apiSettings() rentalapi.Settings {
+	transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(h.Dial))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.limits.Public = max(h.limits.Public, h.config.limits.Public)
+	h.limits.Account = max(h.limits.Account, h.config.limits.Account)
+	return rentalapi.Settings{BaseURL: h.URL, Transport: transport, Timeout: requestTimeout, Limits: h.config.limits}
+}
+
+func (h *harness) applyConfig() {
+	c := collector.Config{API: h.config.api, Collectors: maps.Clone(h.config.collectors)}
+	for _, name := range h.config.accounts {
+		c.Accounts = append(c.Accounts, collector.Account{Name: name, Identity: "file " + name, Token: func() (string, error) {
+			h.worldMu.Lock()
+			defer h.worldMu.Unlock()
+			return h.tokens[name].token, h.tokens[name].err
+		}})
+	}
+	h.Set.ApplyConfig(h.ctx, c)
+}
+
+// validConfiguration enables all collectors and accounts.
+func validConfiguration(rng *rand.Rand) configuration {
+	c := configuration{api: "one", collectors: map[string]refresh.Settings{}, accounts: accountNames(), limits: randomLimits(rng)}
+	for _, r := range collector.Resources() {
+		c.collectors[r.Name] = randomSettings(rng, r)
+	}
+	return c
+}
+
+func randomLimits(rng *rand.Rand) rentalapi.Limits {
+	l := rentalapi.Limits{Public: 10 + rng.IntN(50), Account: 60 + rng.IntN(61)}
+	l.AccountBulk = l.Account / 2
+	return l
+}
+
+func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
+	interval := max(r.MinInterval, 30*time.Second) + time.Duration(rng.IntN(120))*time.Second
+	return refresh.Settings{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
+}
+
+var errUnreadable = errors.New("token file: permission denied")

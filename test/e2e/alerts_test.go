@@ -1,0 +1,180 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+const (
+	// alertPlan is sold out at first, and in no saved configuration, which would have
+	// an alert of its own.
+	alertPlan = "gpu-l40s"
+	// alertAccounts is the number of accounts, with balances from debt to plenty.
+	alertAccounts = 8
+)
+
+// TestAlertsArrive brings a plan back in stock, suspends a server, and restarts the
+// exporter: chat and pager must receive one message each and nothing else. Rules and
+// routes are those of the repository; only the receivers are the test's own.
+func TestAlertsArrive(t *testing.T) {
+	t.Parallel()
+	alertmanagerPath := program(t, "prometheus-alertmanager", "alertmanager")
+	var names []string
+	for i := range alertAccounts {
+		names = append(names, fmt.Sprint("account-", i))
+	}
+	api, tokens := startAPI(t, names...)
+	api.Change(func(w *simulator.World) {
+		for i, name := range names {
+			a := w.Accounts[tokens[name]]
+			for _, s := range a.Servers {
+				s["status"] = "active"
+			}
+			a.Account["balance"] = simulator.Object{"usd": 25*float64(i*i) - 30}
+		}
+	})
+	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\n")
+	address := freeAddress(t)
+	startExporter := func() *simtest.Process { return start(t, address, simtest.Binary(t), "--config.file="+config) }
+	exporter := startExporter()
+	var messages messages
+	hooks := httptest.NewServer(&messages)
+	t.Cleanup(hooks.Close)
+	alertmanager := startAlertmanager(t, alertmanagerPath, hooks.URL)
+	p := startPrometheus(t, fmt.Sprintf(`
+global: {scrape_interval: 2s, evaluation_interval: 2s}
+rule_files: ['%s/*.rules.yml']
+scrape_configs:
+  - {job_name: anything, static_configs: [{targets: [%q]}]}
+alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
+`, absolute(t, "alerts"), address, alertmanager))
+
+	inStock, due := recorded(t, "server_rental_plan_in_stock", "max"), recorded(t, "server_rental_account_renewals_due_usd", "sum7d")
+	p.Eventually("the sold-out plan in the rules", func() bool {
+		return p.value(fmt.Sprintf(`count_over_time(%s{plan=%q}[1m] offset 4s)`, inStock, alertPlan)) > 0 &&
+			p.value(`count(count_over_time(`+due+`[1m] offset 4s))`) == alertAccounts
+	})
+	var server string
+	api.Change(func(w *simulator.World) {
+		setInStock(w, alertPlan)
+		server = suspend(t, names[alertAccounts-1], w.Accounts[tokens[names[alertAccounts-1]]])
+	})
+	await(t, "both messages", func() bool { return len(messages.list()) >= 2 })
+	restarted := time.Now().Unix()
+	exporter.Signal(syscall.SIGTERM)
+	simtest.AssertEqual(t, "exit status", exporter.Wait(), 0)
+	startExporter()
+	p.Eventually("five evaluations after the restart", func() bool {
+		const started = `process_start_time_seconds{job="anything"}`
+		return p.value(fmt.Sprintf(`%s > bool %d and time() - %s > 10`, started, restarted-1, started)) == 1
+	})
+
+	got := messages.list()
+	slices.Sort(got)
+	simtest.AssertEqual(t, "messages", got, []string{
+		"chat: ServerRentalPlanBackInStock: A sold-out plan came back in stock. " +
+			"GPU L40S (plan gpu-l40s, family gpu) went from sold out to in stock, for 1190.00 USD a month excluding VAT. Offered in fra, nyc.",
+		"pager: ServerRentalServerSuspended: A server is suspended. " + server,
+	})
+	simtest.AssertEqual(t, "firing alerts", p.value(`count(max_over_time(ALERTS{alertstate="firing"}[10m]))`), 2.0)
+	p.compareFunding(due)
+}
+
+// suspend suspends an account's first server and returns the description of the alert.
+func suspend(t *testing.T, name string, a *simulator.Account) string {
+	s := a.Servers[0]
+	s["status"] = "suspended"
+	renews, err := time.Parse(time.DateOnly, simulator.Text(s, "renews_at"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("Server %s (%s, %s in %s) of account %s is suspended. It costs %.2f USD a month, its next renewal is on %s (UTC), the balance is %.2f USD.",
+		s["hostname"], s["id"], s["name"], s["location"], name, simulator.At(s, "price", "monthly", "usd"), renews.Format("2 January 2006"),
+		simulator.At(a.Account, "balance", "usd"))
+}
+
+// startAlertmanager runs Alertmanager with the example configuration, in which each
+// receiver is a webhook and groups are sent again after seconds, so that a second
+// message would come in time. It returns the address.
+func startAlertmanager(t *testing.T, path, hooks string) string {
+	t.Helper()
+	var config map[string]any
+	readYAML(t, absolute(t, "alerts/alertmanager.example.yml"), &config)
+	var receivers []any
+	for _, r := range config["receivers"].([]any) {
+		name := r.(map[string]any)["name"]
+		receivers = append(receivers, map[string]any{
+			"name": name, "webhook_configs": []any{map[string]any{"url": fmt.Sprintf("%s/%s", hooks, name), "send_resolved": false}},
+		})
+	}
+	config["receivers"] = receivers
+	route := config["route"].(map[string]any)
+	route["group_interval"] = "2s"
+	for _, r := range route["routes"].([]any) {
+		delete(r.(map[string]any), "group_interval")
+	}
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, address := t.TempDir(), freeAddress(t)
+	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), string(text))
+	start(t, address, path, "--config.file="+file, "--storage.path="+filepath.Join(dir, "data"), "--cluster.listen-address=")
+	return address
+}
+
+// messages are the alerts that receivers were sent.
+type messages struct {
+	mu  sync.Mutex
+	all []string
+}
+
+// ServeHTTP is the webhook of every receiver; the path is its name.
+func (m *messages) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	var message struct {
+		Alerts []struct{ Labels, Annotations map[string]string }
+	}
+	err := json.NewDecoder(r.Body).Decode(&message)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		m.all = append(m.all, "invalid: "+err.Error())
+	}
+	for _, a := range message.Alerts {
+		m.all = append(m.all, fmt.Sprintf("%s: %s: %s %s", strings.Trim(r.URL.Path, "/"), a.Labels["alertname"], a.Annotations["summary"], a.Annotations["description"]))
+	}
+}
+
+func (m *messages) list() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.all)
+}
+
+// compareFunding checks that rules and exporter agree, for each account, on whether
+// the balance pays the renewals of the next seven days.
+func (p *prometheus) compareFunding(due string) {
+	p.t.Helper()
+	byRules := fmt.Sprintf(`(%s > clamp_min(%s, 0))`, due, recorded(p.t, "server_rental_account_balance_usd", "max"))
+	byExporter := fmt.Sprintf(`(%s <= time() + 7 * 86400)`, recorded(p.t, "server_rental_account_funded_until_timestamp_seconds", "max"))
+	simtest.AssertEqual(p.t, "accounts that differ", p.value(fmt.Sprintf(`count(%[1]s unless %[2]s or %[2]s unless %[1]s) or vector(0)`, byRules, byExporter)), 0.0)
+	if n := p.value(`count(` + byRules + `)`); n < 2 || n > alertAccounts-2 {
+		p.t.Errorf("got %v of %v accounts that cannot pay, which proves little", n, alertAccounts)
+	}
+}

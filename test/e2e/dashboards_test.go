@@ -1,0 +1,269 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// TestDashboardQueries runs every query of every dashboard, with values for its
+// variables, against a Prometheus that scrapes two exporters of the same provider: one
+// with an outage, a maintenance, a restock, transactions, open top-ups, and an account
+// that is rate limited.
+func TestDashboardQueries(t *testing.T) {
+	t.Parallel()
+	s := startDashboardStack(t)
+	dashboards := readDashboards(t)
+	simtest.AssertEqual(t, "dashboards", len(dashboards), 3)
+	for _, d := range dashboards {
+		for _, v := range d.Templating.List {
+			if v.Type == "query" {
+				s.checkVariable(d.UID+", variable "+v.Name, v.Query)
+			}
+		}
+		for _, q := range d.queries() {
+			s.checkQuery(q)
+			s.checkNotDoubled(q)
+		}
+	}
+}
+
+type dashboardFile struct {
+	UID        string
+	Templating struct {
+		List []struct{ Name, Type, Query string }
+	}
+	Annotations struct {
+		List []struct{ Name, Expr string }
+	}
+	Panels []struct {
+		ID      int
+		Targets []struct {
+			RefID, Expr string
+			Instant     bool
+		}
+	}
+}
+
+type dashboardQuery struct {
+	key, expr string
+	instant   bool
+}
+
+func readDashboards(t *testing.T) []dashboardFile {
+	t.Helper()
+	files, err := filepath.Glob(absolute(t, "dashboards/*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []dashboardFile
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d dashboardFile
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+func (d dashboardFile) queries() []dashboardQuery {
+	var all []dashboardQuery
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			all = append(all, dashboardQuery{fmt.Sprintf("%s/%d/%s", d.UID, p.ID, q.RefID), q.Expr, q.Instant})
+		}
+	}
+	for _, a := range d.Annotations.List {
+		all = append(all, dashboardQuery{fmt.Sprintf("%s/annotation/%s", d.UID, a.Name), a.Expr, false})
+	}
+	return all
+}
+
+// dashboardStack is a provider, two exporters and a Prometheus.
+type dashboardStack struct {
+	*prometheus
+	exporters []string // addresses, which are the values of the label instance
+	began     time.Time
+	end       time.Time // all queries are evaluated at this time
+}
+
+const (
+	restockedPlan = "ryzen-5-3600" // sold out at first
+	queryStep     = 5 * time.Second
+)
+
+func startDashboardStack(t *testing.T) *dashboardStack {
+	t.Helper()
+	names := []string{"main", "lab", "held"}
+	api, tokens := startAPI(t, names...)
+	api.Change(func(w *simulator.World) {
+		simulator.Put(w.Status, "outage", "locations", "fra", "components", "network")
+		w.Status["overall"], w.Status["ongoing"], w.Status["scheduled"] = "outage", 1, 1
+	})
+	api.Inject(simulator.Fault{Token: tokens["held"], Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
+	s := &dashboardStack{began: time.Now()}
+	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {transactions: {interval: 10s}}\n")
+	for range 2 {
+		p := simtest.StartProcess(t, "--config.file="+config)
+		p.WaitReady()
+		s.exporters = append(s.exporters, strings.TrimPrefix(p.URL, "http://"))
+	}
+	// Prometheus scrapes itself, which no panel may show when all jobs are selected.
+	s.prometheus = startPrometheus(t, fmt.Sprintf(`
+global: {scrape_interval: 1s}
+scrape_configs:
+  - {job_name: server-rental, static_configs: [{targets: [%q, %q]}]}
+  - {job_name: other, static_configs: [{targets: [SELF]}]}
+`, s.exporters[0], s.exporters[1]))
+	s.Eventually("scrapes", func() bool { return s.value(`count(server_rental_transactions_total)`) > 0 })
+	api.Change(func(w *simulator.World) {
+		setInStock(w, restockedPlan)
+		a := w.Accounts[tokens["main"]]
+		for i, amount := range []float64{40, -15} {
+			next := maps.Clone(a.Transactions[0])
+			next["id"] = next["id"].(int) + 1
+			next["type"] = []string{"topup", "renewal"}[i]
+			next["amount"] = simulator.Object{"usd": amount}
+			a.Transactions = slices.Insert(a.Transactions, 0, next)
+		}
+	})
+	// Long enough ago that a step of a range query is after it.
+	for _, counter := range []string{
+		`server_rental_plan_restocks_total{plan="` + restockedPlan + `"}`,
+		`server_rental_transactions_credit_usd_total{account="main", type="topup"}`,
+		`server_rental_transactions_debit_usd_total{account="main", type="renewal"}`,
+	} {
+		seen := fmt.Sprintf(`count(increase(%s[5m] offset %s) > 0)`, counter, 2*queryStep)
+		await(t, counter+" in both exporters", func() bool { return s.value(seen) == 2 })
+	}
+	s.end = time.Now()
+	return s
+}
+
+// evaluate runs a query, instant or over the whole time.
+func (s *dashboardStack) evaluate(q dashboardQuery, expr string) []series {
+	s.t.Helper()
+	seconds := func(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
+	if q.instant {
+		return s.prometheus.evaluate("query", url.Values{"query": {expr}, "time": {seconds(s.end)}})
+	}
+	return s.prometheus.evaluate("query_range", url.Values{
+		"query": {expr}, "start": {seconds(s.began)}, "end": {seconds(s.end)}, "step": {queryStep.String()},
+	})
+}
+
+var grafanaVariable = regexp.MustCompile(`\$(?:\{(\w+)\}|(\w+))`)
+
+// interpolate replaces Grafana's variables.
+func (s *dashboardStack) interpolate(expr, currency string, selected map[string]string) string {
+	return grafanaVariable.ReplaceAllStringFunc(expr, func(v string) string {
+		switch name := strings.Trim(v, "${}"); name {
+		case "__rate_interval", "__interval":
+			return "20s"
+		case "__range":
+			return fmt.Sprintf("%ds", int(s.end.Sub(s.began).Seconds())+1)
+		case "currency":
+			return currency
+		case "job", "instance", "account", "location", "plan":
+			if value, found := selected[name]; found {
+				return value
+			}
+			return ".+" // the value of All
+		default:
+			return v // which Prometheus rejects
+		}
+	})
+}
+
+// firstExporter is the first exporter's instance as Grafana inserts it: escaped for a
+// regular expression in a string.
+func (s *dashboardStack) firstExporter() string {
+	return strings.ReplaceAll(regexp.QuoteMeta(s.exporters[0]), `\`, `\\`)
+}
+
+// checkVariable checks that a variable offers values.
+func (s *dashboardStack) checkVariable(where, query string) {
+	s.t.Helper()
+	parts := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`).FindStringSubmatch(query)
+	if parts == nil {
+		s.t.Errorf("%s: got %q, want label_values", where, query)
+		return
+	}
+	var values []string
+	s.api("label/"+parts[2]+"/values", url.Values{"match[]": {s.interpolate(parts[1], "usd", nil)}}, &values)
+	if len(values) == 0 || slices.Contains(values, "") {
+		s.t.Errorf("%s: got %q, want values", where, values)
+	}
+}
+
+// checkQuery checks that a query returns data in some currency, and none of another
+// program.
+func (s *dashboardStack) checkQuery(q dashboardQuery) {
+	s.t.Helper()
+	selected := map[string]string{"job": "server-rental", "instance": s.firstExporter(), "account": "main", "location": "fra", "plan": "epyc-4464p|" + restockedPlan}
+	s.evaluate(q, s.interpolate(q.expr, "usd", selected)) // must be valid with single values too
+	data := false
+	for _, currency := range []string{"usd", "eur"} {
+		for _, one := range s.evaluate(q, s.interpolate(q.expr, currency, nil)) {
+			data = data || one.finite
+			if one.labels["job"] == "other" || one.labels["instance"] == s.address {
+				s.t.Errorf("%s: shows another program's %v", q.key, one.labels)
+			}
+		}
+	}
+	if !data {
+		s.t.Errorf("%s: no data\n%s", q.key, q.expr)
+	}
+}
+
+// checkNotDoubled checks that two exporters of one provider show what one shows: the
+// same series, with the same values where they are the provider's.
+func (s *dashboardStack) checkNotDoubled(q dashboardQuery) {
+	s.t.Helper()
+	alone := map[string]float64{} // by labels
+	for _, one := range s.evaluate(q, s.interpolate(q.expr, "usd", map[string]string{"instance": s.firstExporter()})) {
+		alone[fmt.Sprint(one.labels)] = one.value
+	}
+	both := s.evaluate(q, s.interpolate(q.expr, "usd", nil))
+	perExporter := slices.ContainsFunc(both, func(one series) bool { return one.labels["instance"] != "" })
+	// Which requests of the rate limited account were answered is random.
+	if perExporter || q.key == "server-rental-status/405/A" {
+		return
+	}
+	simtest.AssertEqual(s.t, q.key+": series of two exporters", len(both), len(alone))
+	for _, one := range both {
+		value, found := alone[fmt.Sprint(one.labels)]
+		if !found || !exporterSpecific(q.key) && math.Abs(one.value-value) > 0.05*math.Abs(value) {
+			s.t.Errorf("%s: got %v of two exporters, %v (%v) of one for %v", q.key, one.value, value, found, one.labels)
+		}
+	}
+}
+
+// exporterSpecific reports whether a query is about when and how often exporters make
+// requests, which differs between exporters or is their sum.
+func exporterSpecific(key string) bool {
+	uid, rest, _ := strings.Cut(key, "/")
+	return uid == "server-rental-status" || strings.HasPrefix(rest, "105/") && uid == "server-rental-stock" ||
+		strings.Contains(rest, "/share") || strings.Contains(rest, "/since") || strings.HasPrefix(rest, "annotation/")
+}

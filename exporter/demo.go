@@ -59,11 +59,10 @@ func (d *demo) close() {
 
 // demoWatches are the watches of a demo whose configuration has none.
 func demoWatches() []config.Watch {
-	cores, memory, cheap, large := 16.0, 64.0, 100.0, 300.0
-	gpu := true
+	gpu, memory, cheap, midrange := true, 64.0, 100.0, 300.0
 	return []config.Watch{
 		{Name: "cheap-in-europe", Regions: []string{"Europe"}, MinMemoryGiB: &memory, MaxUSDPerMonth: &cheap},
-		{Name: "many-cores", MinCores: &cores, MaxUSDPerMonth: &large},
+		{Name: "midrange", MinMemoryGiB: &memory, MaxUSDPerMonth: &midrange}, // hits every few minutes
 		{Name: "gpu-in-frankfurt", Locations: []string{"fra"}, GPU: &gpu},
 	}
 }

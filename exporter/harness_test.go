@@ -16,6 +16,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/version"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -162,10 +163,10 @@ type outcome struct {
 
 func (p *program) outcome() outcome { return outcome{p.code, p.out.String(), p.log.String()} }
 
-// configFile writes a configuration for the accounts main and lab.
+// configFile writes a configuration for the accounts main and lab, with a watch.
 func configFile(t testing.TB, a *simtest.API) string {
 	t.Helper()
-	return a.ConfigFile(t.TempDir(), simtest.Tokens(), "")
+	return a.ConfigFile(t.TempDir(), simtest.Tokens(), "watches: [{name: gpu, gpu: true}]\n")
 }
 
 // success is collector_success of all collectors with the same value.
@@ -192,4 +193,23 @@ func inMemory(t testing.TB, a *simtest.API, limits rentalapi.Limits) rentalapi.S
 	}
 	base := &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: a.URL.Path} // tokens are sent over plain HTTP to loopback only
 	return rentalapi.Settings{BaseURL: base, Transport: transport, Timeout: 10 * time.Second, Limits: limits}
+}
+
+// startPipeline starts a pipeline in memory, until the end of the test. It returns the
+// scrape of the pipeline.
+func startPipeline(t *testing.T, a *simtest.API, c collector.Config) (scrape func() simtest.Exposition) {
+	t.Helper()
+	p := NewPipeline(&simtest.Log{}, "test", inMemory(t, a, rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50}))
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		stop()
+		p.Wait()
+	})
+	p.Start(ctx)
+	p.Set.ApplyConfig(ctx, c)
+	h := p.MetricsHandler()
+	return func() simtest.Exposition {
+		t.Helper()
+		return simtest.ServeGet(h, "/metrics").Exposition(t)
+	}
 }

@@ -14,7 +14,6 @@ import (
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/refresh"
-	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -134,25 +133,12 @@ func TestReloadOtherAPI(t *testing.T) {
 	}
 }
 
-// accountPipeline starts a pipeline for the account main in memory, with the token in
-// a file. It returns the scrape of the pipeline.
+// accountPipeline is startPipeline for the account main, with the token in a file.
 func accountPipeline(t *testing.T, a *simtest.API, file string, collectors map[string]refresh.Settings) (scrape func() simtest.Exposition) {
 	t.Helper()
-	p := NewPipeline(&simtest.Log{}, "test", inMemory(t, a, rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50}))
-	ctx, stop := context.WithCancel(t.Context())
-	t.Cleanup(func() {
-		stop()
-		p.Wait()
-	})
-	p.Start(ctx)
-	p.Set.ApplyConfig(ctx, collector.Config{Collectors: collectors, Accounts: []collector.Account{
+	return startPipeline(t, a, collector.Config{Collectors: collectors, Accounts: []collector.Account{
 		{Name: "main", Token: func() (string, error) { return config.ReadToken(file) }},
 	}})
-	h := p.MetricsHandler()
-	return func() simtest.Exposition {
-		t.Helper()
-		return simtest.ServeGet(h, "/metrics").Exposition(t)
-	}
 }
 
 const (

@@ -227,7 +227,7 @@ func (st *watchState) evaluate(public scopeSnapshot, now time.Time) {
 func (w *watches) collect(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := &metric.Builder{}
+	totals, plans := &metric.Builder{}, &metric.Builder{} // a limit is reached by plans only
 	for _, st := range w.states {
 		if !now.Before(st.expires) {
 			continue
@@ -237,14 +237,14 @@ func (w *watches) collect(now time.Time) (metrics []prometheus.Metric, expires t
 		}
 		inStock := 0
 		for _, p := range st.plans {
-			b.AddBool(watchPlanInStock, p.Availability.InStock, st.Name, p.ID)
+			plans.AddBool(watchPlanInStock, p.Availability.InStock, st.Name, p.ID)
 			if p.Availability.InStock != nil && *p.Availability.InStock {
 				inStock++
 			}
 		}
-		b.Add(watchPlans, float64(len(st.plans)), st.Name)
-		b.Add(watchPlansInStock, float64(inStock), st.Name)
-		b.AddCreated(watchHits, st.hits, st.created, st.Name)
+		totals.Add(watchPlans, float64(len(st.plans)), st.Name)
+		totals.Add(watchPlansInStock, float64(inStock), st.Name)
+		totals.AddCreated(watchHits, st.hits, st.created, st.Name)
 	}
-	return b.Metrics(), expires
+	return slices.Concat(totals.Metrics(), plans.Metrics()), expires
 }

@@ -42,9 +42,14 @@ func watchMetrics() derived {
 	}
 }
 
-// needsLocations returns whether the watch depends on more than the plans, which name
-// their locations by id only.
-func (w *Watch) needsLocations() bool { return len(w.Regions)+len(w.Countries) > 0 }
+// Inputs returns the collectors that the watch needs. Plans name their locations by id
+// only, so that regions and countries need more.
+func (w Watch) Inputs() []string {
+	if len(w.Regions)+len(w.Countries) > 0 {
+		return []string{"plans", "locations"}
+	}
+	return []string{"plans"}
+}
 
 // truth is whether a criterion is met. The least of several tells whether all are
 // met, the greatest whether one is.
@@ -64,7 +69,7 @@ func truthOf(met bool) truth {
 }
 
 // matches returns whether a plan meets all criteria.
-func (w *Watch) matches(p *plan, locations map[string]*location) truth {
+func (w Watch) matches(p *plan, locations map[string]*location) truth {
 	return min(
 		oneOf(w.Plans, p.ID),
 		oneOf(w.Families, p.Family),
@@ -79,9 +84,9 @@ func (w *Watch) matches(p *plan, locations map[string]*location) truth {
 
 // offered returns whether one location that offers the plan meets all criteria for
 // locations.
-func (w *Watch) offered(p *plan, locations map[string]*location) truth {
+func (w Watch) offered(p *plan, locations map[string]*location) truth {
 	switch {
-	case len(w.Locations) == 0 && !w.needsLocations():
+	case len(w.Locations)+len(w.Regions)+len(w.Countries) == 0:
 		return match
 	case p.Availability.Locations == nil:
 		return unknown
@@ -97,7 +102,7 @@ func (w *Watch) offered(p *plan, locations map[string]*location) truth {
 	return result
 }
 
-func (w *Watch) matchesGPU(p *plan) truth {
+func (w Watch) matchesGPU(p *plan) truth {
 	switch {
 	case w.GPU == nil:
 		return match
@@ -190,11 +195,7 @@ func (w *watches) evaluate(s *Set) {
 // data was known just before. A value that is not known neither begins nor ends a
 // match in stock, so that a wrong answer in between is no hit.
 func (st *watchState) evaluate(public scopeSnapshot, now time.Time) {
-	inputs := []string{"plans"}
-	if st.needsLocations() {
-		inputs = append(inputs, "locations")
-	}
-	in, expires, ok := public.facts(inputs)
+	in, expires, ok := public.facts(st.Inputs())
 	first := !now.Before(st.expires)
 	st.expires = expires
 	if !ok {
@@ -227,7 +228,7 @@ func (st *watchState) evaluate(public scopeSnapshot, now time.Time) {
 func (w *watches) collect(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := &metric.Builder{}
+	totals, plans := &metric.Builder{}, &metric.Builder{} // a limit is reached by plans only
 	for _, st := range w.states {
 		if !now.Before(st.expires) {
 			continue
@@ -237,14 +238,14 @@ func (w *watches) collect(now time.Time) (metrics []prometheus.Metric, expires t
 		}
 		inStock := 0
 		for _, p := range st.plans {
-			b.AddBool(watchPlanInStock, p.Availability.InStock, st.Name, p.ID)
+			plans.AddBool(watchPlanInStock, p.Availability.InStock, st.Name, p.ID)
 			if p.Availability.InStock != nil && *p.Availability.InStock {
 				inStock++
 			}
 		}
-		b.Add(watchPlans, float64(len(st.plans)), st.Name)
-		b.Add(watchPlansInStock, float64(inStock), st.Name)
-		b.AddCreated(watchHits, st.hits, st.created, st.Name)
+		totals.Add(watchPlans, float64(len(st.plans)), st.Name)
+		totals.Add(watchPlansInStock, float64(inStock), st.Name)
+		totals.AddCreated(watchHits, st.hits, st.created, st.Name)
 	}
-	return b.Metrics(), expires
+	return slices.Concat(totals.Metrics(), plans.Metrics()), expires
 }

@@ -144,6 +144,7 @@ func cheapInEurope() Watch {
 func TestWatchMetrics(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.setPlan("xeon-e-2388g", nil, "availability", "in_stock")
+		h.setPlan("epyc-4464p", nil, "price", "monthly", "usd") // unknown is no match
 		h.run(watch(cheapInEurope(), Watch{Name: "none", Plans: []string{"epyc"}}, Watch{Name: "gpu", GPU: ptr(true), Locations: []string{"lax"}}))
 		h.settle()
 		h.assertEqual("series", h.watched(), map[string]float64{
@@ -152,6 +153,9 @@ func TestWatchMetrics(t *testing.T) {
 			"gpu gpu-rtx-4000-ada": 1, "plans gpu": 1, "plans_in_stock gpu": 1, "hits_total gpu": 0,
 		})
 		h.assertEqual("requests", h.CountByPath(0), map[string]int{"/plans": 1, "/locations": 1})
+		h.Override("", simtest.Reply(http.StatusServiceUnavailable, nil, ""))
+		h.runFor(6 * time.Minute)
+		h.assertEqual("series after max_age", h.watched(), map[string]float64{})
 	})
 }
 
@@ -166,10 +170,12 @@ func TestWatchHits(t *testing.T) {
 		return func(h *harness) { h.setPlan(plan, value, path...) }
 	}
 	// fail lets requests fail for some time, and changes the data at its end.
-	fail := func(d time.Duration, path string, change func(*harness)) func(*harness) {
+	fail := func(d time.Duration, change func(*harness), paths ...string) func(*harness) {
 		return func(h *harness) {
-			remove := h.Override(path, simtest.Reply(http.StatusInternalServerError, nil, ""))
-			defer remove()
+			for _, path := range paths {
+				remove := h.Override(path, simtest.Reply(http.StatusInternalServerError, nil, ""))
+				defer remove()
+			}
 			h.runFor(d)
 			change(h)
 			h.runFor(2 * time.Minute)
@@ -222,13 +228,14 @@ func TestWatchHits(t *testing.T) {
 		{"price unknown, then too high", []func(*harness){set(nil, usd...), set(200, usd...), set(50, usd...)}, 1},
 		{"stock unknown, sold out, back", []func(*harness){set(nil, stock...), set(false, stock...), set(nil, stock...), set(true, stock...)}, 1},
 
-		{"plans fail, same data", []func(*harness){fail(time.Minute, "/plans", nothing)}, 0},
-		{"locations fail, same data", []func(*harness){fail(time.Minute, "/locations", nothing)}, 0},
-		{"restock while plans fail", []func(*harness){set(false, stock...), fail(time.Minute, "/plans", restock)}, 1},
-		{"restock while locations fail", []func(*harness){set(false, stock...), fail(time.Minute, "/locations", restock)}, 1},
-		{"restock while plans are expired", []func(*harness){set(false, stock...), fail(6*time.Minute, "/plans", restock)}, 0},
-		{"restock while locations are expired", []func(*harness){set(false, stock...), fail(6*time.Minute, "/locations", restock)}, 0},
-		{"restock after plans were expired", []func(*harness){set(false, stock...), fail(6*time.Minute, "/plans", nothing), restock}, 1},
+		{"plans fail, same data", []func(*harness){fail(time.Minute, nothing, "/plans")}, 0},
+		{"locations fail, same data", []func(*harness){fail(time.Minute, nothing, "/locations")}, 0},
+		{"restock while plans fail", []func(*harness){set(false, stock...), fail(time.Minute, restock, "/plans")}, 1},
+		{"restock while locations fail", []func(*harness){set(false, stock...), fail(time.Minute, restock, "/locations")}, 1},
+		{"restock while plans are expired", []func(*harness){set(false, stock...), fail(6*time.Minute, restock, "/plans")}, 0},
+		{"restock while locations are expired", []func(*harness){set(false, stock...), fail(6*time.Minute, restock, "/locations")}, 0},
+		{"restock while both are expired", []func(*harness){set(false, stock...), fail(6*time.Minute, restock, "/plans", "/locations")}, 0},
+		{"restock after plans were expired", []func(*harness){set(false, stock...), fail(6*time.Minute, nothing, "/plans"), restock}, 1},
 	} {
 		subtest(t, c.name, func(t *testing.T, h *harness) {
 			h.run(watch(cheapInEurope()))
@@ -287,6 +294,24 @@ func TestWatchAbsent(t *testing.T) {
 			h.assertEqual("hits", h.hits(), map[string]float64{"countries": 0, "ids": 0, "plans": 0, "regions": 0})
 		})
 	}
+}
+
+// TestWatchExpired asserts that a restock while the plans are expired is no hit where
+// nothing else is fetched, so that nothing is evaluated meanwhile.
+func TestWatchExpired(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		c := watch(Watch{Name: "gpu", GPU: ptr(true)})
+		delete(c.Collectors, "locations")
+		h.run(c)
+		h.settle()
+		remove := h.Override("/plans", simtest.Reply(http.StatusServiceUnavailable, nil, ""))
+		h.runFor(6 * time.Minute)
+		h.setPlan("gpu-l40s", true, "availability", "in_stock")
+		remove()
+		h.runFor(10 * time.Minute)
+		h.assertEqual("in stock", h.values(watchPlansInStock), map[string]float64{"gpu": 2})
+		h.assertEqual("hits", h.hits(), map[string]float64{"gpu": 0})
+	})
 }
 
 // TestWatchReload changes the watches while the data stays.

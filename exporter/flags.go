@@ -14,6 +14,7 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
 	"server_rental_exporter/web"
 )
@@ -151,6 +152,12 @@ func printSummary(w io.Writer, cfg *config.Config) {
 		fmt.Fprintln(w, "watches:")
 	}
 	for _, watch := range cfg.Watches {
-		fmt.Fprintf(w, "  %s: %s\n", watch.Name, watch.Description())
+		fmt.Fprintf(w, "  %s: %s", watch.Name, watch.Description())
+		for _, c := range collector.Watch(watch).Inputs() {
+			if !cfg.Collectors[c].Enabled {
+				fmt.Fprintf(w, " (no data: collector %s is disabled)", c)
+			}
+		}
+		fmt.Fprintln(w)
 	}
 }

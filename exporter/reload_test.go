@@ -155,7 +155,7 @@ func TestTokenReplaced(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		balance := p.scrape().WithPrefix("server_rental_account_balance_usd{")
 		simtest.AssertEqual(t, "balances", len(balance), 1)
-		fetch, poll := 100*time.Second, 6*time.Second
+		fetch, poll := 100*time.Second, 6*time.Second // on its grid, a fetch comes at most half an interval late
 		for _, step := range []struct {
 			name     string
 			do       func()

@@ -132,9 +132,9 @@ func (o *options) checkAddresses() []error {
 	return errs
 }
 
-// printRequestRates prints that the configuration is valid, and the requests that it
-// causes.
-func printRequestRates(w io.Writer, cfg *config.Config) {
+// printSummary prints that the configuration is valid, the requests that it causes, and
+// what is watched.
+func printSummary(w io.Writer, cfg *config.Config) {
 	fmt.Fprintln(w, "configuration OK; requests per minute:")
 	for _, r := range cfg.RequestRates(collectorSpecs()) {
 		scope := "public"
@@ -146,5 +146,11 @@ func printRequestRates(w io.Writer, cfg *config.Config) {
 			fmt.Fprintf(w, " (up to %.1f with a long history)", r.MaxPerMinute)
 		}
 		fmt.Fprintf(w, " of %d\n", r.Limit)
+	}
+	if len(cfg.Watches) > 0 {
+		fmt.Fprintln(w, "watches:")
+	}
+	for _, watch := range cfg.Watches {
+		fmt.Fprintf(w, "  %s: %s\n", watch.Name, watch.Description())
 	}
 }

@@ -20,6 +20,9 @@ import (
 // it began.
 func withCache(t *testing.T, c simulator.Cache, rng *rand.Rand, f func(t *testing.T, h *harness)) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("simulates hours")
+	}
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.Change(func(w *simulator.World) {
 			w.GeneratedAt = nil

@@ -116,13 +116,17 @@ const collectors = [
     invalid: max(collector, own('exporter_collector_invalid_items', accountOrPublic)),
   }),
   timeline({
-    id: 302, title: 'Collectors over time', w: 12, h: 12, unit: 'none', mappings: mappings.success, steps: steps.noneIsBad,
+    id: 302, title: 'Collectors over time', w: 24, h: 9, unit: 'none', mappings: mappings.success, steps: steps.noneIsBad,
     description: 'Whether the last fetch of each collector succeeded or failed.', links: [runbook('ServerRentalCollectorFailing')],
   }, course(success, collectorLegend)),
   series({
     id: 303, title: 'Age of the data', w: 12, h: 12, unit: 'none', decimals: 1, min: 0, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'The age of each collector\'s data in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line.', links: [runbook('ServerRentalDataStale')],
   }, course(intervals, collectorLegend)),
+  series({
+    id: 304, title: 'Age of the answers', w: 12, h: 12, unit: 's', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'], noValue: 'No answer says its age',
+    description: 'How old the provider\'s answers were when they came. A few seconds are normal: the exporter fetches just after the provider\'s cache has new answers. Collectors whose answers do not say their age are not shown.',
+  }, course(max(collector, own('exporter_collector_answer_age_seconds', accountOrPublic)), collectorLegend)),
 ];
 
 // Most endpoints are requested once a minute or less, so rates over less than five minutes

@@ -117,7 +117,7 @@ func TestUnusablePhase(t *testing.T) {
 		"further than a period": {Next: began.Add(2 * time.Minute), Period: time.Minute},
 		"long ago":              {Next: began.Add(-time.Hour), Period: time.Minute},
 	} {
-		s := schedule{succeeded: true}
+		s := schedule{succeeded: true, trust: maxTrust}
 		simtest.AssertEqual(t, name, s.afterSuccess(time.Minute, began, phase).Sub(began), time.Minute)
 	}
 }

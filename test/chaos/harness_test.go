@@ -102,6 +102,7 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 		restocks: map[string]float64{}, sellouts: map[string]float64{}, ledger: map[string]samples{},
 	}
 	h.populate(rng)
+	h.SetCache(randomCache(rng))
 	h.OnRequest(h.runHooks)
 	h.ctx, h.cancel = context.WithCancel(t.Context())
 	h.Pipeline = exporter.NewPipeline(&h.log, "chaos", h.apiSettings())
@@ -289,6 +290,24 @@ func randomLimits(rng *rand.Rand) rentalapi.Limits {
 func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
 	interval := max(r.MinInterval, 30*time.Second) + time.Duration(rng.IntN(120))*time.Second
 	return refresh.Settings{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
+}
+
+// maxCached is the greatest age of an answer from a random cache.
+const maxCached = 65 * time.Second
+
+// randomCache returns a provider's cache. Half of the schedules begin with none.
+func randomCache(rng *rand.Rand) simulator.Cache {
+	c := simulator.Cache{Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute)))}
+	if rng.IntN(2) == 0 {
+		return c
+	}
+	c.Kind = pick(rng, simulator.AtFixedTimes, simulator.AtFixedTimes, simulator.OnDemand, simulator.PerRequest)
+	c.Clock = pick(rng, 0, 0, 5*time.Second, -9*time.Hour)
+	if rng.IntN(3) == 0 {
+		c.Hidden = time.Duration(rng.Int64N(int64(2 * time.Second)))
+		c.Late = func(due time.Time) time.Duration { return time.Duration(due.Unix()/30%3) * time.Second }
+	}
+	return c
 }
 
 var errUnreadable = errors.New("token file: permission denied")

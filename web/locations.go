@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -9,19 +10,20 @@ import (
 // Bounds of the section.
 const (
 	maxLocations  = 50
-	maxComponents = 12 // of each location
+	maxStates     = 6  // of each location's components
+	maxComponents = 12 // of each state
 )
 
 // locationRow is a row of the table of locations.
 type locationRow struct {
-	ID, City, Country, Region string
-	InStock, Plans            string
-	Components                table[component]
+	City, Details  string
+	InStock, Plans string
+	States         table[componentState]
 }
 
-// component is a component of a location.
-type component struct {
-	Name, State, Class string
+// componentState is the components of a location that have the same state.
+type componentState struct {
+	State, Class, Components string
 }
 
 // provider is the provider's state as a whole.
@@ -62,39 +64,45 @@ func (v *view) state(location, component string) string {
 func (v *view) locations() table[locationRow] {
 	s := v.samples
 	plans, inStock := s.by("location_plans", "location"), s.by("location_plans_in_stock", "location")
-	components := s.group("component_operational", "location")
-	ids := make([]string, 0, len(v.locationInfo))
-	for id := range v.locationInfo {
-		ids = append(ids, id)
-	}
-	for id := range components {
+	ids := slices.Collect(maps.Keys(v.locationInfo))
+	for id := range v.componentState {
 		if v.locationInfo[id] == nil {
 			ids = append(ids, id)
 		}
 	}
 	rows := make([]locationRow, 0, len(ids))
 	for _, id := range ids {
-		info := v.locationInfo[id]
 		l := locationRow{
-			ID: text(id), City: text(label(info, "city")), Country: text(label(info, "country")), Region: text(label(info, "region")),
-			Plans: number(value(plans[id])), InStock: number(value(inStock[id])),
+			City: text(id), Plans: number(value(plans[id])), InStock: number(value(inStock[id])), States: v.componentStates(id),
 		}
-		all := make([]component, 0, len(components[id]))
-		for _, c := range components[id] {
-			name, class := c.Label("component"), "good"
-			if c.Value() != 1 {
-				class = "bad"
-			}
-			all = append(all, component{text(name), text(v.state(id, name)), class})
+		if info := v.locationInfo[id]; info != nil {
+			l.City, l.Details = text(info.Label("city")), text(id)+", "+text(info.Label("country"))
 		}
-		slices.SortFunc(all, func(a, b component) int {
-			return cmp.Or(strings.Compare(a.Class, b.Class), strings.Compare(a.Name, b.Name)) // bad before good
-		})
-		l.Components = cut(all, maxComponents)
 		rows = append(rows, l)
 	}
 	slices.SortFunc(rows, func(a, b locationRow) int {
-		return cmp.Or(strings.Compare(a.City, b.City), strings.Compare(a.ID, b.ID))
+		return cmp.Or(strings.Compare(a.City, b.City), strings.Compare(a.Details, b.Details))
 	})
 	return cut(rows, maxLocations)
+}
+
+// componentStates returns the components of a location by state, operational last.
+func (v *view) componentStates(location string) table[componentState] {
+	components := map[string][]string{}
+	for _, s := range v.componentState[location] {
+		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
+	}
+	rows := make([]componentState, 0, len(components))
+	for state, names := range components {
+		class := "bad"
+		if strings.EqualFold(state, "operational") {
+			class = "good"
+		}
+		slices.Sort(names)
+		rows = append(rows, componentState{text(state), class, join(names, maxComponents)})
+	}
+	slices.SortFunc(rows, func(a, b componentState) int {
+		return cmp.Or(strings.Compare(a.Class, b.Class), strings.Compare(a.State, b.State)) // bad before good
+	})
+	return cut(rows, maxStates)
 }

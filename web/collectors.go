@@ -45,7 +45,7 @@ func cutCollectors(rows []collectorRow) table[collectorRow] {
 
 func newCollectorRow(h collector.Health, now time.Time, ids bool) collectorRow {
 	r := collectorRow{
-		Collector: h.Collector, Account: h.Account, Invalid: h.Invalid.Items,
+		Collector: h.Collector, Account: clip(h.Account, maxText), Invalid: h.Invalid.Items,
 		LastSuccess: "never", Interval: h.Interval.String(), Next: "now",
 	}
 	r.State, r.Class = describeState(h, now)
@@ -72,7 +72,7 @@ func newCollectorRow(h collector.Health, now time.Time, ids bool) collectorRow {
 }
 
 func duplicateText(h collector.Health) string {
-	return "same provider account as " + h.DuplicateOf + ": sums over accounts count it twice"
+	return "same provider account as " + clip(h.DuplicateOf, maxText) + ": sums over accounts count it twice"
 }
 
 // describeState returns a collector's state in a few words, and its CSS class.

@@ -65,7 +65,7 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 			t.Fatal(err)
 		}
 		client := rentalapi.New("test/1", rentalapi.Settings{
-			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60},
+			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
 		})
 		publisher := exposition.NewPublisher()
 		set := collector.New(log.NewNopLogger(), client, publisher)

@@ -81,7 +81,7 @@ func (v *view) components(n *notices) {
 			continue
 		}
 		location, component := s.Label("location"), s.Label("component")
-		n.bad(v.locationName(location), "Component "+text(component)+" is "+text(v.state(location, component))+".")
+		n.bad(v.locationName(location), "Component "+text(component)+": "+text(v.state(location, component))+".")
 	}
 	if ongoing := v.samples.single("incidents_ongoing"); ongoing != nil && *ongoing > 0 {
 		n.warn("Provider", count(int(*ongoing), "incident")+" ongoing.")

@@ -175,7 +175,7 @@ func hostile() scene {
 			for i, p := range w.Plans {
 				p["id"] = fmt.Sprint(i, evil)
 				p["name"], p["family"], p["storage"] = evil, evil, long
-				simulator.Put(p, evil, "gpu", "model")
+				p["gpu"] = simulator.Object{"model": evil, "memory": evil}
 				simulator.Put(p, []string{evil, long, "fra"}, "availability", "locations")
 				simulator.Put(p, evil, "availability", "alternative")
 			}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,6 +73,16 @@ func TestStartErrors(t *testing.T) {
 
 func TestConfigCheck(t *testing.T) {
 	t.Parallel()
+	// The rates are those of these collectors.
+	known := []string{"plans", "locations", "os", "status", "account", "topups", "transactions", "configurations", "ssh_keys", "servers"}
+	var names, noOthers []string
+	for _, s := range collectorSpecs() {
+		names = append(names, s.Name)
+		if !slices.Contains(known, s.Name) {
+			noOthers = append(noOthers, "--no-collector."+s.Name)
+		}
+	}
+	slices.Sort(names)
 	dir := t.TempDir()
 	for _, account := range []string{"main", "lab"} {
 		simtest.WriteFile(t, filepath.Join(dir, account+".token"), "token-of-"+account)
@@ -112,11 +123,11 @@ invalid.yml:6: accounts[1].name: duplicate name "main": must be unique, already 
 invalid.yml:6: accounts[1].token_file: empty: must be a token
 invalid.yml:7: accounts[2].token_file: duplicate token: must differ from accounts[0].token_file, because the rate limit applies to each token
 invalid.yml:9: collectors.plans.interval: 10s is too short: must be at least 1m, because the API caches the answer that long
-invalid.yml:10: collectors.plants: unknown key: must be one of account, configurations, locations, os, plans, servers, ssh_keys, status, topups, transactions
+invalid.yml:10: collectors.plants: unknown key: must be one of ` + strings.Join(names, ", ") + `
 --web.telemetry-path: "/": must begin with / and not be the landing page
 `}},
 	} {
-		got := finish(t, Environment{}, append(tc.args, "--config.check")...).outcome()
+		got := finish(t, Environment{}, slices.Concat([]string{"--config.check"}, noOthers, tc.args)...).outcome()
 		got.Log = strings.ReplaceAll(got.Log, dir+"/", "")
 		simtest.AssertEqual(t, tc.name, got, tc.want)
 	}
@@ -219,8 +230,11 @@ func TestHelp(t *testing.T) {
 	for _, args := range [][]string{{"-h"}, {"--demo", "--help"}, {"--help", "--bogus"}} {
 		simtest.AssertEqual(t, fmt.Sprint(args), finish(t, Environment{}, args...).outcome(), help)
 	}
-	// The flags that are promised to users, and no others.
+	// The flags that are promised to users, those of further collectors, and no others.
 	want := map[string]bool{}
+	for _, s := range collectorSpecs() {
+		want["--[no-]collector."+s.Name] = true
+	}
 	for _, flag := range []string{
 		"--api.base-url=URL", "--api.token-file=FILE", "--config.file=FILE", "--config.check",
 		"--[no-]collector.plans", "--[no-]collector.locations", "--[no-]collector.os", "--[no-]collector.status",
@@ -234,7 +248,7 @@ func TestHelp(t *testing.T) {
 		want[flag] = true
 	}
 	got := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^ +(?:-h, )?(--\S+)`).FindAllStringSubmatch(help.Out, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^ {2,6}(?:-h, )?(--\S+)`).FindAllStringSubmatch(help.Out, -1) {
 		flag := m[1]
 		if !strings.HasPrefix(flag, "--[no-]collector.") {
 			flag = strings.Replace(flag, "[no-]", "", 1) // shown for every flag without a value

@@ -12,9 +12,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -221,4 +223,29 @@ func TestSelectedMetrics(t *testing.T) {
 		want[name] = whole.Families[name]
 	}
 	simtest.AssertEqual(t, "families", got.Families, want)
+}
+
+// TestGatheringError asserts that a metric that cannot be collected costs no other
+// metric, and is logged and counted.
+func TestGatheringError(t *testing.T) {
+	t.Parallel()
+	var logger simtest.Log
+	p := NewPipeline(&logger, "test", rentalapi.Settings{})
+	p.selfRegistry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
+		ch <- prometheus.NewInvalidMetric(prometheus.NewDesc("broken", "A broken metric.", nil, nil), errors.New("broken"))
+	}))
+	h := p.MetricsHandler()
+	const failures = `promhttp_metric_handler_errors_total{cause="gathering"}`
+	for i, query := range []string{"", "?name[]=promhttp_metric_handler_errors_total"} {
+		simtest.ServeGet(h, "/metrics"+query)
+		page := simtest.ServeGet(h, "/metrics").Exposition(t)
+		simtest.AssertEqual(t, "errors so far", page.WithPrefix(failures), map[string]float64{failures: float64(2*i + 1)})
+		lines := logger.Take(t)
+		simtest.AssertEqual(t, "number of log lines", len(lines), 2)
+		for _, line := range lines {
+			if !strings.HasPrefix(line, `level=error msg="cannot serve metrics" err=`) || !strings.Contains(line, "broken") {
+				t.Errorf("logged: %s", line)
+			}
+		}
+	}
 }

@@ -13,8 +13,6 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
-	"server_rental_exporter/internal/refresh"
-	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -134,31 +132,15 @@ func TestReloadOtherAPI(t *testing.T) {
 	}
 }
 
-// accountPipeline starts a pipeline for the account main in memory, with the token in
-// a file. It returns the scrape of the pipeline.
-func accountPipeline(t *testing.T, a *simtest.API, file string, collectors map[string]refresh.Settings) (scrape func() simtest.Exposition) {
-	t.Helper()
-	p := NewPipeline(&simtest.Log{}, "test", inMemory(t, a, rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50}))
-	ctx, stop := context.WithCancel(t.Context())
-	t.Cleanup(func() {
-		stop()
-		p.Wait()
-	})
-	p.Start(ctx)
-	p.Set.ApplyConfig(ctx, collector.Config{Collectors: collectors, Accounts: []collector.Account{
-		{Name: "main", Token: func() (string, error) { return config.ReadToken(file) }},
-	}})
-	h := p.MetricsHandler()
-	return func() simtest.Exposition {
-		t.Helper()
-		return simtest.ServeGet(h, "/metrics").Exposition(t)
-	}
-}
-
 const (
 	rejected = `server_rental_exporter_api_token_rejected{account="main"}`
 	backoff  = `server_rental_exporter_api_backoff_until_timestamp_seconds{account="main"}`
 )
+
+// mainAccountOf is the account main with the token in a file.
+func mainAccountOf(file string) collector.Account {
+	return collector.Account{Name: "main", Token: func() (string, error) { return config.ReadToken(file) }}
+}
 
 // TestTokenReplaced asserts that a rejected token leaves the last data, and that a
 // valid one is used within the interval of token polls.
@@ -169,11 +151,11 @@ func TestTokenReplaced(t *testing.T) {
 		const newToken = "secret-token-of-main-2"
 		a := simtest.StartInMemory(t, simulator.Options{})
 		file := simtest.WriteFile(t, filepath.Join(dir, "main.token"), simtest.MainToken)
-		scrape := accountPipeline(t, a, file, map[string]refresh.Settings{"account": {Interval: time.Minute, MaxAge: 24 * time.Hour}})
+		p := startPipeline(t, a, mainAccountOf(file))
 		time.Sleep(10 * time.Second)
-		balance := scrape().WithPrefix("server_rental_account_balance_usd{")
+		balance := p.scrape().WithPrefix("server_rental_account_balance_usd{")
 		simtest.AssertEqual(t, "balances", len(balance), 1)
-		fetch, poll := 70*time.Second, 6*time.Second
+		fetch, poll := 100*time.Second, 6*time.Second
 		for _, step := range []struct {
 			name     string
 			do       func()
@@ -198,9 +180,9 @@ func TestTokenReplaced(t *testing.T) {
 		} {
 			step.do()
 			time.Sleep(step.within)
-			page := scrape()
-			simtest.AssertEqual(t, step.name, []any{page.Values[rejected], page.CollectorSuccess(), page.WithPrefix("server_rental_account_balance_usd{")},
-				[]any{step.rejected, map[string]float64{"account main": 1 - step.rejected}, balance})
+			page := p.scrape()
+			simtest.AssertEqual(t, step.name, []any{page.Values[rejected], page.CollectorSuccess()["account main"], page.WithPrefix("server_rental_account_balance_usd{")},
+				[]any{step.rejected, 1 - step.rejected, balance})
 		}
 	})
 }
@@ -215,12 +197,8 @@ func TestTokenChangeEndsBackoff(t *testing.T) {
 		const wrong = "secret-token-of-nobody"
 		a.Inject(simulator.Fault{Token: wrong, Status: 401, Header: http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {"3600"}}})
 		file := simtest.WriteFile(t, filepath.Join(dir, "main.token"), wrong)
-		collectors := map[string]refresh.Settings{}
-		for _, r := range collector.Resources() {
-			collectors[r.Name] = refresh.Settings{Interval: r.Interval, MaxAge: r.MaxAge}
-		}
 		start := time.Now()
-		scrape := accountPipeline(t, a, file, collectors)
+		p := startPipeline(t, a, mainAccountOf(file))
 		time.Sleep(time.Minute)
 		want := success(1, "main")
 		for _, s := range collectorSpecs() {
@@ -228,14 +206,14 @@ func TestTokenChangeEndsBackoff(t *testing.T) {
 				want[s.Name+" main"] = 0
 			}
 		}
-		page := scrape()
+		page := p.scrape()
 		simtest.AssertEqual(t, "collectors with the wrong token", page.CollectorSuccess(), want)
 		if until := page.Values[backoff] - float64(start.Unix()); until < 3600 || until > 3700 {
 			t.Errorf("waits for %v seconds, want about an hour", until)
 		}
 		simtest.WriteFile(t, file, simtest.MainToken)
 		time.Sleep(10 * time.Second)
-		page = scrape()
+		page = p.scrape()
 		simtest.AssertEqual(t, "collectors with the right token", page.CollectorSuccess(), success(1, "main"))
 		simtest.AssertEqual(t, "pauses with the right token", page.WithPrefix(backoff), map[string]float64{})
 	})

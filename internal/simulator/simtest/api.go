@@ -75,7 +75,7 @@ func StartInMemory(t testing.TB, o simulator.Options) *API {
 func newAPI(t testing.TB, o simulator.Options, host string) *API {
 	a := &API{t: t, served: make(chan struct{}), overrides: map[string]http.HandlerFunc{}}
 	a.URL = &url.URL{Scheme: "http", Host: host, Path: strings.TrimRight(cmp.Or(o.Prefix, "/api/v1"), "/")}
-	o.Middleware = a.middleware
+	o.Middleware = a.chain(o.Middleware)
 	a.Simulator = simulator.New(o)
 	a.Change(func(w *simulator.World) {
 		for name, token := range Tokens() {
@@ -129,6 +129,14 @@ func (a *API) Dial(ctx context.Context, network, address string) (net.Conn, erro
 // Client returns a client for requests to the provider. It uses a new connection
 // for each request and does not follow redirects.
 func (a *API) Client() *http.Client { return newClient(a.Dial) }
+
+// chain returns the API's own middleware in front of another one, which may be nil.
+func (a *API) chain(other func(http.Handler) http.Handler) func(http.Handler) http.Handler {
+	if other == nil {
+		return a.middleware
+	}
+	return func(next http.Handler) http.Handler { return a.middleware(other(next)) }
+}
 
 func (a *API) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -48,6 +48,20 @@ func testAPI(t *testing.T, a *API) {
 		[]any{map[string]int{"/topups": 2, "/servers": 1}, map[string]int{MainToken: 5}, 2, 503, true})
 }
 
+func TestMiddlewareOfOptions(t *testing.T) {
+	served := 0
+	a := Start(t, simulator.Options{Middleware: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			served++
+			next.ServeHTTP(w, r)
+		})
+	}})
+	hooked := 0
+	a.OnRequest(func(string, url.Values) { hooked++ })
+	Get(t, a.URL.String()+"/plans")
+	AssertEqual(t, "served and hooked", []int{served, hooked}, []int{1, 1})
+}
+
 func TestParseExposition(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "c_total", Help: "A c_total counter."}, []string{"b", "a"})

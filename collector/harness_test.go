@@ -49,15 +49,15 @@ type harness struct {
 }
 
 // withHarness runs a test in a synctest bubble. The answers of the simulated provider
-// do not depend on when they are requested.
+// do not depend on when they are requested, and are too old to have a phase.
 func withHarness(t *testing.T, f func(t *testing.T, h *harness)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), t: t}
 		h.Change(func(w *simulator.World) {
-			w.GeneratedAt = "2000-01-01T00:00:00Z"
-			w.Status["updated_at"] = "2000-01-01T00:00:00Z"
+			w.GeneratedAt = "1999-01-01T00:00:00Z"
+			w.Status["updated_at"] = "1999-01-01T00:00:00Z"
 		})
 		h.reset()
 		f(t, h)
@@ -83,6 +83,7 @@ func (h *harness) reset() {
 	h.log = &simtest.Log{}
 	h.ctx = nil
 	h.set = New(h.log, h.client, h.publisher)
+	h.set.newOrigin = time.Now
 	accounts := h.publisher.Add(&exposition.Group{Descs: metric.Descs(rentalapi.AccountDefinitions()), Collect: h.client.AccountMetrics})
 	h.client.OnAccountUpdate = accounts.Changed
 	h.registry = prometheus.NewPedanticRegistry()
@@ -287,10 +288,17 @@ func (h *harness) assertEqual(what string, got, want any) {
 	simtest.AssertEqual(h.t, what, got, want)
 }
 
-// assertSuccess compares collector_success: 1 for all resources but the failing.
-func (h *harness) assertSuccess(failing ...Resource) {
+// assertSuccess compares collector_success: 0 for the failing resources, and 1 for all
+// others that are enabled. A nil disabled means that all are.
+func (h *harness) assertSuccess(disabled func(Resource) bool, failing ...Resource) {
 	h.t.Helper()
-	h.assertEqual("collector_success", h.scrape().CollectorSuccess(), perCollector(1, 0, failing...))
+	want := perCollector(1, 0, failing...)
+	for _, r := range Resources() {
+		if disabled != nil && disabled(r) {
+			delete(want, strings.TrimSpace(r.Name+" "+accountOf(r)))
+		}
+	}
+	h.assertEqual("collector_success", h.scrape().CollectorSuccess(), want)
 }
 
 // perCollector returns a value for each collector, by name and account.
@@ -408,5 +416,16 @@ func (metricList) Describe(chan<- *prometheus.Desc) {}
 func (l metricList) Collect(ch chan<- prometheus.Metric) {
 	for _, m := range l {
 		ch <- m
+	}
+}
+
+// tokenOfLabAfter returns the token of main n times, and then that of lab.
+func tokenOfLabAfter(n int) rentalapi.Token {
+	return func() (string, error) {
+		n--
+		if n < 0 {
+			return simtest.LabToken, nil
+		}
+		return simtest.MainToken, nil
 	}
 }

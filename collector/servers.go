@@ -39,14 +39,22 @@ type server struct {
 // array of strings in 1.0.
 type addresses []string
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. Null and empty strings are no addresses.
 func (a *addresses) UnmarshalJSON(b []byte) error {
+	var list []string
 	var single string
 	if json.Unmarshal(b, &single) == nil {
-		*a = addresses{single}
-		return nil
+		list = []string{single}
+	} else if err := json.Unmarshal(b, &list); err != nil {
+		return err
 	}
-	return json.Unmarshal(b, (*[]string)(a))
+	*a = nil
+	for _, address := range list {
+		if address != "" {
+			*a = append(*a, address)
+		}
+	}
+	return nil
 }
 
 // Expected implements rentalapi.Expecter.

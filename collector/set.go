@@ -59,6 +59,7 @@ type Set struct {
 	groups     groups
 	ready      atomic.Bool
 	running    sync.WaitGroup
+	newOrigin  func() time.Time // of a new scope
 
 	mu     sync.RWMutex
 	api    string
@@ -102,6 +103,7 @@ func New(logger log.Logger, client *rentalapi.Client, publisher *exposition.Publ
 		TokenPollInterval: 5 * time.Second,
 		logger:            logger, client: client, resources: Resources(), scopes: map[string]*scope{},
 		identities: identities{logger: logger, byID: map[string][]string{}},
+		newOrigin:  func() time.Time { return time.Now().Add(-rand.N(maxOrigin)) }, // accounts do not stay in step
 	}
 	s.groups = s.addGroups(publisher)
 	return s
@@ -208,7 +210,7 @@ func (s *Set) reconcile(c Config) []addedSources {
 		sc := old[a.Name]
 		if sc == nil || sc.identity != a.Identity {
 			sc = &scope{account: a.Name, identity: a.Identity, api: s.client.Scope(a.Name, a.Token), stopPoll: func() {}}
-			sc.origin = time.Now().Add(-rand.N(maxOrigin)) // accounts do not stay in step
+			sc.origin = s.newOrigin()
 		}
 		if sources := s.adjust(sc, c.Collectors); len(sources) > 0 {
 			added = append(added, addedSources{sc, sources})

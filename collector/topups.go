@@ -80,6 +80,7 @@ const maxAttempts = 2
 type topupHistory struct {
 	uncounted int             // top-ups of the total in a state that cannot be counted
 	refused   map[string]bool // states by which the API does not filter
+	counted   bool            // all states once; until then the requests are spread
 }
 
 // fetch gets the newest page. Where it holds the whole history, that suffices. Else
@@ -92,7 +93,7 @@ type topupHistory struct {
 // are counted once more.
 func (h *topupHistory) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error) {
 	for attempt := 1; ; attempt++ {
-		newest, err := getTopups(ctx, api, nil, 1)
+		newest, err := getTopups(ctx, api, rentalapi.Regular, nil, 1)
 		if err != nil {
 			return snapshot{}, err
 		}
@@ -128,9 +129,9 @@ func (c *topupCounts) addUncounted(n int) {
 
 type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
 
-func getTopups(ctx context.Context, api *rentalapi.Scope, query url.Values, page int) (topupPage, error) {
+func getTopups(ctx context.Context, api *rentalapi.Scope, p rentalapi.Priority, query url.Values, page int) (topupPage, error) {
 	return rentalapi.GetPage(ctx, api, rentalapi.List[topup]{
-		Endpoint: "/topups", Query: query, ID: func(t *topup) string { return t.ID },
+		Endpoint: "/topups", Query: query, Priority: p, ID: func(t *topup) string { return t.ID },
 	}, page)
 }
 
@@ -167,7 +168,7 @@ func (h *topupHistory) countByStatus(ctx context.Context, api *rentalapi.Scope, 
 		}
 	}
 	for i, state := range states {
-		err := c.addStatus(ctx, api, state, newest.Token)
+		err := c.addStatus(ctx, api, h.priority(), state, newest.Token)
 		var refused *rentalapi.Error
 		if i >= len(known) && errors.As(err, &refused) && refused.Code == http.StatusBadRequest {
 			h.refused[state] = true
@@ -177,11 +178,20 @@ func (h *topupHistory) countByStatus(ctx context.Context, api *rentalapi.Scope, 
 			return topupCounts{}, err
 		}
 	}
+	h.counted = true
 	return c, nil
 }
 
+// priority is Bulk for the first count after the start: see the limiter's spacing.
+func (h *topupHistory) priority() rentalapi.Priority {
+	if h.counted {
+		return rentalapi.Regular
+	}
+	return rentalapi.Bulk
+}
+
 // addStatus gets how many top-ups are in a state, and all of them while they are open.
-func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, state string, token rentalapi.Fingerprint) error {
+func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, priority rentalapi.Priority, state string, token rentalapi.Fingerprint) error {
 	query := url.Values{"status": {state}}
 	open := state == pending || state == confirming
 	if !open && state != paid {
@@ -189,7 +199,7 @@ func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, state
 	}
 	seen := map[string]bool{}
 	for page := 1; ; page++ {
-		p, err := getTopups(ctx, api, query, page)
+		p, err := getTopups(ctx, api, priority, query, page)
 		switch {
 		case err != nil:
 			return err

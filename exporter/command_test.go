@@ -55,11 +55,13 @@ func TestStartErrors(t *testing.T) {
 		{"missing configuration", nil, []string{"--config.file=" + missing}, missing + ": --config.file: no such file or directory\n"},
 		{"demo with a token", withToken, []string{"--demo"}, "SERVER_RENTAL_API_TOKEN: conflicts with --demo: must not be set, because the demo has its own account\n"},
 		{
-			"plain HTTP", withToken, []string{"--api.base-url=http://rental.example/api/v1"},
+			"plain HTTP", withToken,
+			[]string{"--api.base-url=http://rental.example/api/v1"},
 			"--api.base-url: plain HTTP not allowed with accounts: must be https or a loopback address, because tokens would be sent unencrypted\n",
 		},
 		{
-			"web server", nil, []string{"--demo", "--web.telemetry-path=/-/ready", "--web.config.file=" + missing},
+			"web server", nil,
+			[]string{"--demo", "--web.telemetry-path=/-/ready", "--web.config.file=" + missing},
 			"--web.telemetry-path: \"/-/ready\": is served by the exporter itself\n--web.config.file: open " + missing + ": no such file or directory\n",
 		},
 	} {
@@ -115,7 +117,8 @@ collectors:
   account lab: 3.6 (up to 9.6 with a long history) of 60
 `, ""}},
 		{
-			"public data only", []string{"--api.base-url=https://rental.example/api/v1", "--no-collector.os"},
+			"public data only",
+			[]string{"--api.base-url=https://rental.example/api/v1", "--no-collector.os"},
 			outcome{0, "configuration OK; requests per minute:\n  public: 4.0 of 30\n", ""},
 		},
 		{"invalid", []string{"--config.file=" + dir + "/invalid.yml", "--web.telemetry-path=/"}, outcome{1, "", `invalid.yml:3: api.timeout: invalid duration: must be like 30s, 5m, 1h30m or 1d

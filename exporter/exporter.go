@@ -165,7 +165,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 		case err := <-failed:
 			return err
 		case <-hangup:
-			e.reload(runCtx)
+			_ = e.reload(runCtx) // it logs its outcome
 		case reply := <-e.reloads:
 			reply <- e.reload(runCtx)
 		case <-ctx.Done():

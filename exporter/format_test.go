@@ -223,6 +223,10 @@ func TestSelectedMetrics(t *testing.T) {
 		want[name] = whole.Families[name]
 	}
 	simtest.AssertEqual(t, "families", got.Families, want)
+	open := p.get("/metrics?name[]=server_rental_plan_memory_bytes", "Accept", "application/openmetrics-text").Body
+	if !strings.Contains(open, "\n# UNIT server_rental_plan_memory_bytes bytes\n") {
+		t.Errorf("OpenMetrics without the unit:\n%s", open)
+	}
 }
 
 // TestGatheringError asserts that a metric that cannot be collected costs no other

@@ -140,9 +140,9 @@ func (p *program) get(path string, header ...string) simtest.Response {
 	return simtest.Get(p.t, p.url+path, header...)
 }
 
-func (p *program) post(path string) simtest.Response {
+func (p *program) postReload() simtest.Response {
 	p.t.Helper()
-	r, err := simtest.Do(http.DefaultClient, http.MethodPost, p.url+path)
+	r, err := simtest.Do(http.DefaultClient, http.MethodPost, p.url+"/-/reload")
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -2,9 +2,11 @@ package exporter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-kit/log"
@@ -126,7 +128,24 @@ func (p *Pipeline) MetricsHandler() http.Handler {
 func (p *Pipeline) gatherer() prometheus.Gatherer {
 	published := prometheus.NewRegistry()
 	published.MustRegister(p.Publisher)
-	return prometheus.Gatherers{withoutAllocGauge{p.selfRegistry}, published}
+	return disjointGatherers{withoutAllocGauge{p.selfRegistry}, published}
+}
+
+// disjointGatherers gathers from all of them; they share no family. Unlike
+// prometheus.Gatherers it keeps the units of families.
+type disjointGatherers []prometheus.Gatherer
+
+// Gather implements prometheus.Gatherer.
+func (gs disjointGatherers) Gather() ([]*dto.MetricFamily, error) {
+	var all []*dto.MetricFamily
+	var errs error
+	for _, g := range gs {
+		families, err := g.Gather()
+		all = append(all, families...)
+		errs = errors.Join(errs, err)
+	}
+	slices.SortFunc(all, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return all, errs
 }
 
 // withoutAllocGauge drops the gauge go_memstats_alloc_bytes, whose name is also that

@@ -35,7 +35,7 @@ func (p *program) reload() {
 
 func TestReload(t *testing.T) {
 	t.Parallel()
-	for way, reload := range map[string]func(*program){"SIGHUP": (*program).reload, "POST": func(p *program) { p.post("/-/reload") }} {
+	for way, reload := range map[string]func(*program){"SIGHUP": (*program).reload, "POST": func(p *program) { p.postReload() }} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
@@ -94,12 +94,12 @@ func TestReloadAnswers(t *testing.T) {
 	path := a.ConfigFile(dir, nil, "")
 	p := start(t, Environment{}, "--web.enable-lifecycle", "--config.file="+path)
 	simtest.WriteFile(t, path, "api:\n  base_url: "+a.URL.String()+"\n  timeout: 0s\n  retries: 3\n")
-	r := p.post("/-/reload")
+	r := p.postReload()
 	simtest.AssertEqual(t, "answer", []any{r.Status, r.Body}, []any{500, "reload failed, keeping current configuration:\n" +
 		path + ":3: api.timeout: 0s is too short: must be at least 1ms\n" +
 		path + ":4: api.retries: unknown key: must be one of base_url, http, rate_limit, timeout\n"})
 	a.ConfigFile(dir, nil, "")
-	r = p.post("/-/reload")
+	r = p.postReload()
 	simtest.AssertEqual(t, "answer", []any{r.Status, r.Body}, []any{200, "configuration reloaded.\n"})
 }
 

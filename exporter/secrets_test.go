@@ -165,7 +165,7 @@ accounts:
   - token_file: lab.token
   - %[1]s
 `, simtest.MainToken, simtest.LabToken))
-			reload := p.post("/-/reload")
+			reload := p.postReload()
 			simtest.AssertEqual(t, "status of an invalid reload", reload.Status, 500)
 			see("/-/reload", reload)
 

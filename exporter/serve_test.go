@@ -171,7 +171,7 @@ func TestOverview(t *testing.T) {
 func TestClosedByDefault(t *testing.T) {
 	t.Parallel()
 	p := startReady(t, "--demo")
-	simtest.AssertEqual(t, "status of discovery and reload", []int{p.get("/sd/servers").Status, p.post("/-/reload").Status}, []int{403, 403})
+	simtest.AssertEqual(t, "status of discovery and reload", []int{p.get("/sd/servers").Status, p.postReload().Status}, []int{403, 403})
 }
 
 func TestServiceDiscovery(t *testing.T) {

@@ -391,7 +391,7 @@ func TestValueExpires(t *testing.T) {
 		start(t, src, 0)
 		time.Sleep(10*time.Minute - 1)
 		assertValue("just before its expiry", "value 0", 10*time.Minute)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		assertValue("at its expiry", "", 0)
 		src.ApplySettings(Settings{time.Minute, 20 * time.Minute})
 		assertValue("with a longer maximum age", "value 0", 20*time.Minute)

@@ -69,8 +69,10 @@ func TestDecodeFields(t *testing.T) {
 		{`50`, `500`, func(w *wire) { w.CPU.Load = nil }, []FieldError{{"cpu.load_percent", "not a percentage"}}},
 		{`50`, `null`, func(w *wire) { w.CPU.Load = nil }, nil},
 		{`{"cores": 4, "load_percent": 50}`, `[]`, func(w *wire) { w.CPU.Cores, w.CPU.Load = nil, nil }, []FieldError{{"cpu", "not an object"}}},
-		{`{"cores": 4, "load_percent": 50}`, `{"cores": {}, "load_percent": {}}`, func(w *wire) { w.CPU.Cores, w.CPU.Load = nil, nil },
-			[]FieldError{{"cpu.cores", "not an integer"}, {"cpu.load_percent", "not a percentage"}}},
+		{
+			`{"cores": 4, "load_percent": 50}`, `{"cores": {}, "load_percent": {}}`, func(w *wire) { w.CPU.Cores, w.CPU.Load = nil, nil },
+			[]FieldError{{"cpu.cores", "not an integer"}, {"cpu.load_percent", "not a percentage"}},
+		},
 		{`1.5`, `"1.5"`, func(w *wire) { w.Price = &struct{ USD, EUR *float64 }{nil, w.Price.EUR} }, []FieldError{{"price.usd", "not a number"}}},
 		{`1.5`, `1e999`, func(w *wire) { w.Price = &struct{ USD, EUR *float64 }{nil, w.Price.EUR} }, []FieldError{{"price.usd", "not a number"}}},
 		{`{"usd": 1.5, "eur": 2}`, `1.5`, func(w *wire) { w.Price = nil }, []FieldError{{"price", "not an object"}}},
@@ -82,13 +84,19 @@ func TestDecodeFields(t *testing.T) {
 		{`"speed": 2`, `"speed": false`, func(w *wire) { w.Disks = []struct{ Size, Speed *float64 }{{w.Disks[0].Size, nil}} }, []FieldError{{"disks[0].speed", "not a number"}}},
 		{`"up"`, `1`, func(w *wire) { delete(w.Locations["fra"].Components, "network") }, []FieldError{{"locations.fra.components.network", "not a string"}}},
 		{`"up"`, `null`, func(w *wire) { w.Locations["fra"].Components["network"] = nil }, nil},
-		{`{"network": "up", "power": "down"}`, `5`, func(w *wire) { w.Locations = map[string]struct{ Components map[string]*string }{"fra": {}} },
-			[]FieldError{{"locations.fra.components", "not an object"}}},
+		{
+			`{"network": "up", "power": "down"}`, `5`, func(w *wire) { w.Locations = map[string]struct{ Components map[string]*string }{"fra": {}} },
+			[]FieldError{{"locations.fra.components", "not an object"}},
+		},
 		{`{"components": {"network": "up", "power": "down"}}`, `5`, func(w *wire) { clear(w.Locations) }, []FieldError{{"locations.fra", "not an object"}}},
-		{`{"network": "up", "power": "down"}`, `{"b": 1, "a": 2, "power": "down"}`, func(w *wire) { delete(w.Locations["fra"].Components, "network") },
-			[]FieldError{{"locations.fra.components.a", "not a string"}, {"locations.fra.components.b", "not a string"}}},
-		{`"network"`, `"` + strings.Repeat("n", 2049) + `"`, func(w *wire) { delete(w.Locations["fra"].Components, "network") },
-			[]FieldError{{"locations.fra.components." + strings.Repeat("n", 64), "name of 2049 bytes, more than 2048"}}},
+		{
+			`{"network": "up", "power": "down"}`, `{"b": 1, "a": 2, "power": "down"}`, func(w *wire) { delete(w.Locations["fra"].Components, "network") },
+			[]FieldError{{"locations.fra.components.a", "not a string"}, {"locations.fra.components.b", "not a string"}},
+		},
+		{
+			`"network"`, `"` + strings.Repeat("n", 2049) + `"`, func(w *wire) { delete(w.Locations["fra"].Components, "network") },
+			[]FieldError{{"locations.fra.components." + strings.Repeat("n", 64), "name of 2049 bytes, more than 2048"}},
+		},
 		{`"y"`, `"` + strings.Repeat("é", 1024) + `"`, func(w *wire) { w.Tagged = strings.Repeat("é", 1024) }, nil},
 		{`"y"`, `"` + strings.Repeat("é", 1024) + `y"`, func(w *wire) { w.Tagged = "" }, []FieldError{{"other_name", "2049 bytes, more than 2048"}}},
 		{`"y"`, `"` + strings.Repeat("\xff", 700) + `"`, func(w *wire) { w.Tagged = "" }, []FieldError{{"other_name", "2100 bytes, more than 2048"}}},
@@ -269,8 +277,12 @@ func TestItemReader(t *testing.T) {
 	simtest.AssertEqual(t, "read", r.read, 11)
 	tooLarge := FieldError{"size", "too large"}
 	simtest.AssertEqual(t, "invalid", r.invalid, Invalid{10, []Cause{
-		{"a", errSeenID}, {"data[2]", errNotObject}, {"data[4]", errNoID}, {"data[5]", FieldError{"id", "not a string"}},
-		{"b", tooLarge}, {"c", FieldError{"size", "not a number"}},
+		{"a", errSeenID},
+		{"data[2]", errNotObject},
+		{"data[4]", errNoID},
+		{"data[5]", FieldError{"id", "not a string"}},
+		{"b", tooLarge},
+		{"c", FieldError{"size", "not a number"}},
 		{"data[10]", FieldError{"id", fmt.Sprintf("%d bytes, more than 2048", 2*len(long))}},
 	}})
 	simtest.AssertEqual(t, "shortened id", shorten(long), strings.Repeat("i", 63)+"...")

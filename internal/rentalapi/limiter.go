@@ -15,6 +15,11 @@ const (
 	// maxWait is how long a request waits for the end of a pause that the API asked
 	// for. One that would wait longer fails at once and is retried later.
 	maxWait = 10 * time.Second
+
+	// bulkSpacing is the time from one request with priority Bulk to the next. A
+	// restarted process does not know what its predecessor requested: the spacing keeps
+	// a process that is killed every few seconds within the provider's limit.
+	bulkSpacing = 1500 * time.Millisecond
 )
 
 // A limiter keeps the rate limit of one scope: never more than limit requests in any
@@ -31,6 +36,7 @@ type limiter struct {
 	bulk     int           // of these, how many may have priority Bulk
 	inFlight [2]int        // requests under way, by priority
 	ended    []slot        // requests that ended within the last window, oldest first
+	nextBulk time.Time     // no request with priority Bulk is sent before this time
 	blocked  time.Time     // nothing is sent before this time
 	cause    string        // why
 	changed  chan struct{} // closed and replaced when waiting may have become shorter
@@ -56,6 +62,9 @@ func (l *limiter) acquire(ctx context.Context, c Priority) (release func(), err 
 		wait, changed := l.wait(now, c), l.changed
 		if wait <= 0 {
 			l.inFlight[c]++
+			if c == Bulk {
+				l.nextBulk = now.Add(bulkSpacing)
+			}
 			l.mu.Unlock()
 			return func() { l.release(c) }, nil
 		}
@@ -105,7 +114,7 @@ func (l *limiter) wait(now time.Time, c Priority) time.Duration {
 	if held >= l.bulk {
 		return l.untilFree(now, held-l.bulk, isBulk)
 	}
-	return 0
+	return l.nextBulk.Sub(now)
 }
 
 // untilFree returns when more than surplus of the matching slots will be free.

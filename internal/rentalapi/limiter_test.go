@@ -69,15 +69,19 @@ func TestLimiterBulkLeavesRoom(t *testing.T) {
 		l := newLimiter(10, 4)
 		for range 4 {
 			acquireNow(t, l, Bulk)()
+			if wait := l.wait(time.Now(), Bulk); wait < bulkSpacing {
+				t.Errorf("next bulk request: got a wait of %v, want at least %v", wait, bulkSpacing)
+			}
+			time.Sleep(bulkSpacing)
 		}
-		if wait := l.wait(time.Now(), Bulk); wait != window {
-			t.Errorf("fifth bulk request: got a wait of %v, want %v", wait, window)
+		if wait := l.wait(time.Now(), Bulk); wait != window-4*bulkSpacing {
+			t.Errorf("fifth bulk request: got a wait of %v, want %v", wait, window-4*bulkSpacing)
 		}
 		for range 6 {
 			acquireNow(t, l, Regular)()
 		}
-		if wait := l.wait(time.Now(), Regular); wait != window {
-			t.Errorf("eleventh request: got a wait of %v, want %v", wait, window)
+		if wait := l.wait(time.Now(), Regular); wait != window-4*bulkSpacing {
+			t.Errorf("eleventh request: got a wait of %v, want %v", wait, window-4*bulkSpacing)
 		}
 		time.Sleep(window)
 		acquireNow(t, l, Bulk)()

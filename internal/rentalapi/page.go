@@ -19,8 +19,8 @@ const (
 	maxItemBytes   = 1 << 20
 	maxErrorBytes  = 16 << 10
 
-	// MaxTotal is the longest history that is read: at 100 entries a page this
-	// is a walk of more than an hour.
+	// MaxTotal is the longest history that is read: at 100 entries a page this is a
+	// walk of more than two hours.
 	MaxTotal = 500_000
 )
 

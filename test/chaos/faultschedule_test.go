@@ -70,15 +70,18 @@ func (s *faultSchedule) randomPath() string {
 
 func pick[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }
 
-// badAnswers are bodies that are a failed fetch with status 200, at any endpoint. The
-// last ones contradict themselves.
+// badAnswers are bodies that are a failed fetch with status 200, at any endpoint.
 func badAnswers() []string {
 	return []string{
 		"", "null", "[]", "{}", `""`, `{"data":null}`, `{"data":0}`, `{"data":"x"}`, `{"data":[{"id":`, `{"data":{"id":"x"}`, `{"meta":{}}`,
 		`{"data":[],"data":[]}`, `{"data":[]} {}`, "<html>busy</html>", `{"error":{"code":"unavailable"}}`, "\xff\xfe",
-		`{"data":{"id":7,"overall":7}}`, `{"data":{}}`, `{"data":{"id":"","locations":{}}}`,
-		`{"data":[],"meta":{"count":3,"total":3,"page":1,"pages":1,"limit":100}}`,
+		`{"data":{"id":7,"overall":7}}`,
 	}
+}
+
+// contradictions are badAnswers that contradict themselves.
+func contradictions() []string {
+	return []string{`{"data":{}}`, `{"data":{"id":"","locations":{}}}`, `{"data":[],"meta":{"count":3,"total":3,"page":1,"pages":1,"limit":100}}`}
 }
 
 // retryTimes are values of Retry-After and RateLimit-Reset, of which some are invalid.
@@ -112,10 +115,10 @@ func (s *faultSchedule) injectFault() {
 	}
 	switch f.Kind {
 	case simulator.Respond:
-		switch rng.IntN(3) {
-		case 0:
-			f.Status, f.Body = 200, []byte(pick(rng, badAnswers()...))
-		case 1:
+		switch rng.IntN(4) {
+		case 0, 1:
+			f.Status, f.Body = 200, []byte(pick(rng, pick(rng, badAnswers(), contradictions())...))
+		case 2:
 			f.Header = http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {pick(rng, retryTimes()...)}}
 		default:
 			f.Status = pick(rng, 204, 206, 301, 400, 401, 403, 404, 405, 408, 418, 429, 429, 500, 502, 503, 503, 504)
@@ -199,7 +202,7 @@ func randomPrice(rng *rand.Rand) any {
 }
 
 func randomTime(rng *rand.Rand) any {
-	t := time.Now().Add(time.Duration(rng.IntN(60*24)-240) * time.Hour)
+	t := time.Now().Add(time.Duration(rng.IntN(60*24)-480) * time.Hour)
 	return pick[any](rng, t.Format(time.DateOnly), t.Format(time.DateOnly), t.Format(time.RFC3339), t.Format("2006-01-02T15:04Z07:00"), t.Format("2006-01-02T15:04:05-0700"),
 		nil, "", "soon", 7, "1969-12-31T23:59:59Z")
 }
@@ -251,7 +254,7 @@ func changeData(rng *rand.Rand, w *simulator.World, customers []*simulator.Accou
 			"id": fmt.Sprint("key", rng.Uint32()), "name": "new", "type": "ssh-ed25519", "fingerprint": "SHA256:x", "created_at": randomTime(rng),
 		})
 	default:
-		a.Account["balance"] = simulator.Object{"usd": pick[any](rng, randomAmount(rng)-300, randomAmount(rng)-300, 100*randomAmount(rng), nil, "5.00", 1e9)}
+		a.Account["balance"] = simulator.Object{"usd": pick[any](rng, randomAmount(rng)-300, 5*randomAmount(rng), 5*randomAmount(rng), 50*randomAmount(rng), nil, "5.00", 1e9)}
 		a.Account["two_factor"], a.Account["created_at"] = randomBool(rng), randomTime(rng)
 	}
 }
@@ -300,11 +303,13 @@ func changeServer(rng *rand.Rand, a *simulator.Account) {
 	}
 	i := rng.IntN(len(a.Servers))
 	s := a.Servers[i]
-	switch rng.IntN(6) {
+	switch rng.IntN(8) {
 	case 0:
 		a.Servers = slices.Delete(slices.Clone(a.Servers), i, i+1)
 	case 1:
-		s["status"] = pick[any](rng, "active", "suspended", "reinstalling", "Terminated", "expired", 7)
+		for _, s := range a.Servers {
+			s["status"] = pick[any](rng, "active", "active", "suspended", "reinstalling", "Terminated", "expired", 7)
+		}
 	case 2:
 		s["price"] = simulator.Object{"monthly": simulator.Object{"usd": randomPrice(rng)}}
 	case 3:
@@ -314,6 +319,8 @@ func changeServer(rng *rand.Rand, a *simulator.Account) {
 			s["price"] = simulator.Object{"monthly": simulator.Object{"usd": pick[any](rng, nil, 10, "7")}}
 		}
 	default:
-		s["renews_at"], s["created_at"] = randomTime(rng), randomTime(rng)
+		for _, s := range a.Servers {
+			s["renews_at"], s["created_at"] = randomTime(rng), randomTime(rng)
+		}
 	}
 }

@@ -102,6 +102,19 @@ func (e *expectation) put(k kind, o simulator.Object, path, name string, labels 
 	e.set(value, name, labels...)
 }
 
+// field says which metric a field becomes.
+type field struct {
+	kind       kind
+	path, name string
+}
+
+// putAll adds a sample for each field.
+func (e *expectation) putAll(o simulator.Object, fields []field, labels ...string) {
+	for _, f := range fields {
+		e.put(f.kind, o, f.path, f.name, labels...)
+	}
+}
+
 // info adds an info metric with an id and labels made of fields, given as name and
 // path in turn.
 func (e *expectation) info(o simulator.Object, name, id string, fields ...string) {
@@ -199,10 +212,7 @@ func expectPlan(e *expectation, p simulator.Object, id string) {
 		}
 		e.set(1, "plan_offered", "plan", id, "location", l)
 	}
-	for _, m := range []struct {
-		kind       kind
-		path, name string
-	}{
+	e.putAll(p, []field{
 		{boolean, "availability.in_stock", "plan_in_stock"},
 		{price, "price.monthly.usd", "plan_price_usd_per_month"},
 		{price, "price.monthly.eur", "plan_price_eur_per_month"},
@@ -214,9 +224,7 @@ func expectPlan(e *expectation, p simulator.Object, id string) {
 		{times(number, 1<<20), "cpu.l3_cache_mb", "plan_cpu_l3_cache_bytes"},
 		{times(number, 1<<30), "memory.size_gb", "plan_memory_bytes"},
 		{number, "network.ipv4", "plan_ipv4_addresses"},
-	} {
-		e.put(m.kind, p, m.path, m.name, "plan", id)
-	}
+	}, "plan", id)
 }
 
 // expectStatus counts each component as an item, and everything else as one.

@@ -1,0 +1,292 @@
+package collector
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// rent is the next renewal of a server and its price in dollars.
+type rent struct {
+	day string
+	usd float64
+}
+
+func day(t testing.TB, s string) time.Time {
+	t.Helper()
+	d, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestFundedUntil(t *testing.T) {
+	var thousands []rent
+	for i := range 10_000 {
+		thousands = append(thousands, rent{fmt.Sprintf("2026-%02d-%02d", 3+i%2, 1+i%28), 50})
+	}
+	for _, c := range []struct {
+		name  string
+		now   string
+		usd   float64
+		rents []rent
+		want  string
+	}{
+		{"no servers", "2026-03-15", 100, nil, "none"},
+		{"first renewal", "2026-03-15", 49.99, []rent{{"2026-03-20", 50}}, "2026-03-20"},
+		{"second renewal", "2026-03-15", 50, []rent{{"2026-03-20", 50}}, "2026-04-20"},
+		{"in cents", "2026-03-15", 0.3, []rent{{"2026-03-20", 0.1}}, "2026-06-20"},
+		{"in cents that are no binary fractions", "2026-03-15", 12.09, []rent{{"2026-03-20", 4.03}}, "2026-06-20"},
+		{"in cents, a cent too little", "2026-03-15", 0.29, []rent{{"2026-03-20", 0.1}}, "2026-05-20"},
+		{"oldest first", "2026-03-15", 60, []rent{{"2026-03-25", 50}, {"2026-03-20", 20}}, "2026-03-25"},
+		{"two on a day", "2026-03-15", 60, []rent{{"2026-03-20", 50}, {"2026-03-20", 20}}, "2026-03-20"},
+		{"first renewal in a later month", "2026-03-15", 100, []rent{{"2026-03-20", 50}, {"2026-05-01", 10}}, "2026-05-01"},
+		{"31st in short months", "2026-01-15", 100, []rent{{"2026-01-31", 50}}, "2026-03-31"},
+		{"31st in February", "2026-01-15", 50, []rent{{"2026-01-31", 50}}, "2026-02-28"},
+		{"31st in February of a leap year", "2028-01-15", 50, []rent{{"2028-01-31", 50}}, "2028-02-29"},
+		{"31st in April", "2026-03-15", 50, []rent{{"2026-03-31", 50}}, "2026-04-30"},
+		{"30th in February", "2026-01-15", 50, []rent{{"2026-01-30", 50}}, "2026-02-28"},
+		{"29th in February", "2026-01-15", 50, []rent{{"2026-01-29", 50}}, "2026-02-28"},
+		{"29th of February a year later", "2028-02-01", 600, []rent{{"2028-02-29", 50}}, "2029-02-28"},
+		{"29th and 31st share the 28th", "2026-01-15", 150, []rent{{"2026-01-29", 50}, {"2026-01-31", 50}}, "2026-02-28"},
+		{"28th before the 31st that comes on the 28th", "2026-01-29", 50, []rent{{"2026-02-28", 50}, {"2026-01-31", 50}}, "2026-02-28"},
+		{"overdue renewals count once", "2026-03-15", 100, []rent{{"2026-01-20", 50}}, "2026-04-20"},
+		{"overdue and unpaid", "2026-03-15", 10, []rent{{"2026-03-01", 50}}, "2026-03-01"},
+		{"oldest overdue first", "2026-03-15", 60, []rent{{"2026-02-20", 20}, {"2025-02-20", 50}}, "2026-02-20"},
+		{"overdue for two years", "2026-03-15", 5000, []rent{{"2024-01-10", 300}, {"2026-04-01", 50}}, "2027-05-10"},
+		{"overdue since the 31st, today is the last of a month", "2026-02-28", 50, []rent{{"2026-01-31", 50}}, "2026-03-31"},
+		{"overdue since the 31st, tomorrow is the last of a month", "2026-02-27", 50, []rent{{"2026-01-31", 50}}, "2026-02-28"},
+		{"overdue and in debt", "2026-03-15", -5, []rent{{"2026-01-31", 50}}, "2026-01-31"},
+		{"paid today, next in a month", "2026-03-15", 50, []rent{{"2026-03-15", 50}}, "2026-04-15"},
+		{"renewal today", "2026-03-15", 10, []rent{{"2026-03-15", 50}}, "2026-03-15"},
+		{"free servers", "2026-03-15", 0, []rent{{"2026-03-20", 0}}, "2036-03-15"},
+		{"free one first", "2026-03-15", 0, []rent{{"2026-03-20", 0}, {"2026-03-25", 1}}, "2026-03-25"},
+		{"free and in debt", "2026-03-15", -5, []rent{{"2026-03-20", 0}}, "2036-03-15"},
+		{"in debt", "2026-03-15", -5, []rent{{"2026-03-20", 0}, {"2026-04-02", 1}}, "2026-04-02"},
+		{"no balance", "2026-03-15", 0, []rent{{"2026-03-20", 1}}, "2026-03-20"},
+		{"horizon", "2026-03-15", 1e7, []rent{{"2026-03-20", 50}}, "2036-03-15"},
+		{"last before the horizon", "2026-03-15", 50 * 119, []rent{{"2026-03-20", 50}}, "2036-02-20"},
+		{"first after the horizon", "2026-03-15", 50 * 120, []rent{{"2026-03-20", 50}}, "2036-03-15"},
+		{"on the day of the horizon", "2026-03-15", 50 * 120, []rent{{"2026-03-15", 50}}, "2036-03-15"},
+		{"after the horizon", "2026-03-15", 0, []rent{{"2040-01-01", 50}}, "2036-03-15"},
+		{"in the last year of dates", "2026-03-15", 0, []rent{{"9999-12-31", 50}}, "2036-03-15"},
+		{"overdue since 1970", "2026-03-15", 50 * 12, []rent{{"1970-01-01", 50}}, "2027-03-01"},
+		{"horizon from a leap day", "2028-02-29", 1e6, []rent{{"2028-03-01", 1}}, "2038-03-01"},
+		{"10,000 servers", "2026-03-15", 50 * 5_000 * 3, thousands, "2026-05-01"},
+		{"10,000 servers for ten years", "2026-03-15", 1e8, thousands, "2036-03-15"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var renewals []renewal
+			for _, r := range c.rents {
+				renewals = append(renewals, renewal{day(t, r.day), microsOf(r.usd)})
+			}
+			got := "none"
+			if until, ok := fundedUntil(microsOf(c.usd), renewals, day(t, c.now).Add(13*time.Hour)); ok {
+				got = until.Format(time.RFC3339)
+				c.want += "T00:00:00Z"
+			}
+			simtest.AssertEqual(t, "funded until", got, c.want)
+		})
+	}
+}
+
+// rental is a generated server. Its status, price and day are nil where the API does
+// not send them, or sends them in a form that is not understood.
+type rental struct {
+	status any
+	cents  any // int
+	day    any // time.Time
+}
+
+func (r rental) object(id int) simulator.Object {
+	o := simulator.Object{"id": fmt.Sprint(id), "status": r.status, "renews_at": "soon", "price": simulator.Object{"monthly": simulator.Object{"usd": "unknown"}}}
+	if cents, known := r.cents.(int); known {
+		simulator.Put(o, float64(cents)/100, "price", "monthly", "usd")
+	}
+	if day, known := r.day.(time.Time); known {
+		o["renews_at"] = day.Format(time.DateOnly)
+	}
+	return o
+}
+
+// oracle computes funded until and the monthly cost as described in the documentation
+// of the metrics, but in cents, day by day over ten years; -1 is absent.
+func oracle(fleet []rental, balance int, today time.Time) (fundedUntil, cost float64) {
+	fundedUntil, cost = -1, 0
+	billed, priced := 0, 0
+	var due []rental
+	first := today
+	for _, r := range fleet {
+		switch r.status {
+		case "canceled", "Cancelled", "terminated", "DELETED", "expired":
+			continue
+		}
+		billed++
+		cents, known := r.cents.(int)
+		if !known {
+			continue
+		}
+		priced++
+		cost += float64(cents)
+		if day, known := r.day.(time.Time); known {
+			due = append(due, r)
+			if day.Before(first) {
+				first = day
+			}
+		}
+	}
+	cost /= 100
+	if billed > 0 && priced == 0 {
+		cost = -1
+	}
+	if len(due) == 0 {
+		return fundedUntil, cost
+	}
+	horizon := today.AddDate(10, 0, 0)
+	for d := first; d.Before(horizon); d = d.AddDate(0, 0, 1) {
+		lastOfMonth := time.Date(d.Year(), d.Month()+1, 0, 0, 0, 0, 0, time.UTC).Day()
+		sum := 0
+		for _, r := range due {
+			day := r.day.(time.Time)
+			monthly := d.After(today) && !d.Before(day) && d.Day() == min(day.Day(), lastOfMonth)
+			if d.Equal(day) || monthly {
+				sum += r.cents.(int)
+			}
+		}
+		if sum > 0 && sum > balance {
+			return float64(d.Unix()), cost
+		}
+		balance -= sum
+	}
+	return float64(horizon.Unix()), cost
+}
+
+// TestFundingOfGeneratedFleets compares cost and funded until with the oracle.
+func TestFundingOfGeneratedFleets(t *testing.T) {
+	t.Parallel()
+	fleets := uint64(600)
+	if testing.Short() {
+		fleets = 100
+	}
+	funded := map[string]int{} // outcomes
+	for seed := range fleets {
+		random := rand.New(rand.NewPCG(seed, 7))
+		today := time.Date(2020+random.IntN(12), time.Month(1+random.IntN(12)), 1+random.IntN(31), 0, 0, 0, 0, time.UTC)
+		if random.IntN(4) == 0 {
+			today = time.Date(2028, 2, 29, 0, 0, 0, 0, time.UTC)
+		}
+		sameDay := today.AddDate(0, 0, random.IntN(60)-20)
+		fleet, monthly := []rental{}, 0
+		var objects []simulator.Object
+		for id := range random.IntN(14) {
+			statuses := []any{"active", "active", "active", "suspended", "reinstalling", nil, 7, "canceled", "Cancelled", "terminated", "DELETED", "expired"}
+			r := rental{statuses[random.IntN(len(statuses))], random.IntN(20_000), today.AddDate(0, 0, random.IntN(500)-80)}
+			switch random.IntN(8) {
+			case 0:
+				r.cents = 0
+			case 1:
+				r.cents = nil
+			}
+			switch random.IntN(8) {
+			case 0:
+				r.day = nil
+			case 1, 2:
+				r.day = sameDay
+			case 3, 4: // the last day of a month
+				r.day = time.Date(today.Year(), today.Month()+time.Month(random.IntN(8)-2), 0, 0, 0, 0, 0, time.UTC)
+			case 5:
+				r.day = today
+			}
+			if cents, known := r.cents.(int); known {
+				monthly += cents
+			}
+			fleet, objects = append(fleet, r), append(objects, r.object(id))
+		}
+		balance := random.IntN(max(1, monthly*(1+random.IntN(140)))) - random.IntN(1000)
+		wantUntil, wantCost := oracle(fleet, balance, today)
+
+		snap, err := fetchAnswer(t, servers(), encode(t, map[string]any{"data": append([]simulator.Object{}, objects...)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		usd := amount(float64(balance) / 100)
+		b := &metric.Builder{ConstLabelValues: []string{"main"}}
+		now := today.Add(time.Duration(random.Int64N(int64(24 * time.Hour))))
+		funding().add(b, map[string]facts{"account": {account: &accountFacts{balance: &usd}}, "servers": snap.facts}, now)
+		value := func(series map[string]float64, d *metric.Definition) float64 {
+			if v, found := series[simtest.Series(d.Name, "account", "main")]; found {
+				return v
+			}
+			return -1
+		}
+		got := []float64{value(exposed(t, snapshot{metrics: b.Metrics()}), accountFunded), value(exposed(t, snap), accountCost)}
+		simtest.AssertEqual(t, fmt.Sprintf("seed %d, balance %d cents, today %s, fleet %v: funded until and cost", seed, balance, today.Format(time.DateOnly), fleet), got, []float64{wantUntil, wantCost})
+		switch {
+		case wantUntil < 0:
+			funded["absent"]++
+		case wantUntil < float64(today.Unix()):
+			funded["overdue"]++
+		case wantUntil == float64(today.AddDate(10, 0, 0).Unix()):
+			funded["horizon"]++
+		default:
+			funded["later"]++
+		}
+	}
+	if len(funded) != 4 {
+		t.Errorf("the fleets have only these outcomes: %v", funded)
+	}
+}
+
+// TestFundedUntilExposed changes balance, servers and days.
+func TestFundedUntilExposed(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		change := func(usd any, rents ...rent) {
+			h.Change(func(w *simulator.World) {
+				a := w.Accounts[simtest.MainToken]
+				a.Account["balance"] = simulator.Object{"usd": usd}
+				a.Servers = nil
+				for i, s := range rents {
+					a.Servers = append(a.Servers, testServer(fmt.Sprint(i), "active", simulator.Object{
+						"renews_at": s.day, "price": simulator.Object{"monthly": simulator.Object{"usd": s.usd}},
+					}))
+				}
+			})
+		}
+		exposed := func(after time.Duration) string {
+			time.Sleep(after)
+			synctest.Wait()
+			at, found := h.values(accountFunded)["main"]
+			if !found {
+				return "absent"
+			}
+			return time.Unix(int64(at), 0).UTC().Format(time.DateOnly)
+		}
+		change(100.0, rent{"2000-01-20", 50})
+		h.run(configure(time.Minute, 10*time.Minute, "account", "servers"))
+		h.assertEqual("at first", exposed(0), "2000-03-20")
+		change(150.0, rent{"2000-01-20", 50})
+		h.assertEqual("more money", exposed(2*time.Minute), "2000-04-20")
+		change(150.0, rent{"2000-01-20", 150.01})
+		h.assertEqual("higher price", exposed(2*time.Minute), "2000-01-20")
+		change(1e6, rent{"2000-01-20", 50})
+		h.assertEqual("horizon", exposed(2*time.Minute), "2010-01-01")
+		h.assertEqual("horizon a day later", exposed(24*time.Hour), "2010-01-02")
+		change(nil, rent{"2000-01-20", 50})
+		h.assertEqual("balance unknown", exposed(2*time.Minute), "absent")
+		change(100.0)
+		h.assertEqual("no servers", exposed(2*time.Minute), "absent")
+		change(100.0, rent{"2000-01-20", 50})
+		h.assertEqual("servers again", exposed(2*time.Minute), "2000-03-20")
+		h.Inject(simulator.Fault{Path: "/account", Kind: simulator.Respond, Status: 500})
+		h.assertEqual("balance of nine minutes ago", exposed(9*time.Minute), "2000-03-20")
+		h.assertEqual("balance too old", exposed(2*time.Minute), "absent")
+		h.assertEqual("cost", h.values(accountCost), map[string]float64{"main": 50})
+	})
+}

@@ -1,0 +1,59 @@
+package collector
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// FuzzItems answers each resource with arbitrary bytes. A fetch ends with an error
+// or with metrics of the resource that can be gathered.
+func FuzzItems(f *testing.F) {
+	index := map[string]uint8{}
+	for i, r := range Resources() {
+		index[r.Name] = uint8(i)
+		f.Add(uint8(i), documented(f, r))
+		f.Add(uint8(i), []byte(`{"data":[{"id":"a"},{"id":"a"},{"id":1}],"meta":{"total":3,"pages":2}}`))
+		f.Add(uint8(i), []byte(`{"data":{"id":"a","locations":{"a":{"components":{"b":"c"}}}},"meta":null}`))
+	}
+	files, err := filepath.Glob("testdata/*/*.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(index[filepath.Base(filepath.Dir(file))], body)
+	}
+	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
+		r := Resources()[int(which)%len(Resources())]
+		snap, err := fetchAnswer(t, r, body)
+		if err != nil {
+			simtest.AssertNoSecrets(t, "error", err.Error())
+			if len(snap.metrics) > 0 || snap.facts != (facts{}) {
+				t.Errorf("%s: data and the error %v", r.Name, err)
+			}
+		}
+		for series := range exposed(t, snap) {
+			name, _, _ := strings.Cut(series, "{")
+			if !slices.ContainsFunc(r.Metrics, func(d *metric.Definition) bool { return d.Name == name }) {
+				t.Errorf("%s: unexpected %s", r.Name, series)
+			}
+		}
+		if len(snap.invalid.Causes) > 10 || (snap.invalid.Items > 0) != (len(snap.invalid.Causes) > 0) {
+			t.Errorf("%s: invalid %+v", r.Name, snap.invalid)
+		}
+		logger := stateLogger{logger: &simtest.Log{}}
+		logger.record(snap.invalid, err)
+		if snap.facts.servers != nil {
+			fundedUntil(100, snap.facts.servers.renewals, today)
+		}
+	})
+}

@@ -1,0 +1,296 @@
+package collector
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// TestInvalidItems adds an unusable item to each documented list. It is dropped, and
+// changes nothing else.
+func TestInvalidItems(t *testing.T) {
+	id := func(v any) map[string]any { return map[string]any{"id": v} }
+	for _, r := range Resources() {
+		document := decode(t, documented(t, r))
+		list, isList := document["data"].([]any)
+		if !isList {
+			continue
+		}
+		stopClock(t, r.Name, func(t *testing.T) {
+			want := exposed(t, mustFetch(t, r, encode(t, document)))
+			first := list[0].(map[string]any)
+			for name, item := range map[string]any{
+				"null": nil, "array": []int{}, "text": "item", "number": 5, "empty object": map[string]any{}, "null as id": id(nil), "empty id": id(""),
+				"object as id": id(id(1)), "fraction as id": id(1.5), "long id": id(strings.Repeat("x", 300<<10)),
+				"known id": first, "known id alone": id(first["id"]),
+			} {
+				body := maps.Clone(document)
+				body["data"] = slices.Insert(slices.Clone(list), 1, item)
+				got, err := fetchAnswer(t, r, encode(t, body))
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					continue
+				}
+				simtest.AssertEqual(t, name+": series", exposed(t, got), want)
+				simtest.AssertEqual(t, name+": invalid items and causes", []int{got.invalid.Items, len(got.invalid.Causes)}, []int{1, 1})
+				cause, wantItem, wantField := got.invalid.Causes[0], "data[1]", "id"
+				if _, isObject := item.(map[string]any); !isObject {
+					wantField = ""
+				} else if strings.HasPrefix(name, "known id") {
+					wantItem = fmt.Sprint(first["id"])
+				}
+				simtest.AssertEqual(t, name+": item and field", cause.Item+" "+cause.Field, wantItem+" "+wantField)
+			}
+		})
+	}
+}
+
+// stopClock runs a parallel subtest during which no time passes.
+func stopClock(t *testing.T, name string, f func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, f)
+	})
+}
+
+func mustFetch(t *testing.T, r Resource, body []byte) snapshot {
+	t.Helper()
+	snap, err := fetchAnswer(t, r, body)
+	if err != nil {
+		t.Fatalf("%s: %v", r.Name, err)
+	}
+	if snap.invalid.Items > 0 {
+		t.Fatalf("%s: documented answer is not understood: %v", r.Name, snap.invalid)
+	}
+	return snap
+}
+
+// TestInvalidFields gives each field of each documented answer, one after another, a
+// value of the wrong type or out of range. A field that is read costs only the
+// series whose definition names it as the source, and its label in an _info metric.
+func TestInvalidFields(t *testing.T) {
+	for _, r := range Resources() {
+		stopClock(t, r.Name, func(t *testing.T) {
+			document := documented(t, r)
+			base := exposed(t, mustFetch(t, r, document))
+			var read int // fields
+			items, isList := decode(t, document)["data"].([]any)
+			if !isList {
+				items = []any{decode(t, document)["data"]}
+			}
+			for i, item := range items {
+				for _, f := range fieldsOf(item, nil) {
+					body := decode(t, document)
+					target, id := body["data"], strings.TrimPrefix(r.Endpoint, "/")
+					if isList {
+						target = body["data"].([]any)[i]
+						id = fmt.Sprint(target.(map[string]any)["id"])
+					}
+					for _, bad := range wrongValues(f.value) {
+						put(target.(map[string]any), bad, f.path...)
+						if assertFieldCost(t, r, encode(t, body), base, id, strings.Join(f.path, "."), fmt.Sprintf("%.40s", encode(t, bad))) {
+							read++
+						}
+					}
+				}
+			}
+			if read == 0 {
+				t.Error("no field is read")
+			}
+		})
+	}
+}
+
+// field is a value in a JSON object.
+type field struct {
+	path  []string
+	value any
+}
+
+// fieldsOf returns all fields in an object, those of inner objects included.
+func fieldsOf(v any, path []string) []field {
+	var found []field
+	for key, inner := range v.(map[string]any) {
+		p := append(slices.Clone(path), key)
+		found = append(found, field{p, inner})
+		if _, isObject := inner.(map[string]any); isObject {
+			found = append(found, fieldsOf(inner, p)...)
+		}
+	}
+	return found
+}
+
+// wrongValues returns values that cannot stand in place of one.
+func wrongValues(value any) []any {
+	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
+	switch value.(type) {
+	case string:
+		return []any{map[string]any{}, true, strings.Repeat("x", 300<<10)}
+	case float64:
+		return []any{"12.50", true, json.RawMessage("1e999"), json.RawMessage("-1e999"), json.RawMessage(strings.Repeat("9", 10_000))}
+	case bool:
+		return []any{"yes", 1}
+	case map[string]any:
+		return []any{[]int{1}, "x", json.RawMessage(deep)}
+	case []any:
+		return []any{map[string]any{}, 5}
+	default: // null
+		return nil
+	}
+}
+
+// assertFieldCost compares the series of an answer with an invalid field with those
+// of the documented answer, and returns whether the field is read.
+func assertFieldCost(t *testing.T, r Resource, body []byte, base map[string]float64, id, path, bad string) bool {
+	t.Helper()
+	what := fmt.Sprintf("%s: %s = %s", id, path, bad)
+	snap, err := fetchAnswer(t, r, body)
+	var failure *rentalapi.Error
+	switch {
+	case errors.As(err, &failure) && failure.Reason == rentalapi.Incomplete && strings.Contains(err.Error(), "data."+path+":"):
+		return true // the answer cannot be used without this field
+	case err != nil:
+		t.Errorf("%s: %v", what, err)
+		return false
+	}
+	got := exposed(t, snap)
+	if snap.invalid.Items == 0 {
+		simtest.AssertEqual(t, what+": series where the field is not read", got, base)
+		return false
+	}
+	cause := snap.invalid.Causes[0]
+	if snap.invalid.Items != 1 || len(snap.invalid.Causes) != 1 || path != "id" && cause.Item != id || cause.Field != path {
+		t.Errorf("%s: got invalid items %+v", what, snap.invalid)
+	}
+	if path == "id" {
+		return true // TestInvalidItems compares the series
+	}
+	for series, v := range base {
+		if now, found := got[series]; (!found || now != v) && !mayChange(r, series, path, got) {
+			t.Errorf("%s: lost %s %v", what, series, v)
+		}
+	}
+	return true
+}
+
+// mayChange returns whether a series may depend on a field: its definition names the
+// field, or something in it, as the source, or it is an _info metric that is still
+// there with an empty label.
+func mayChange(r Resource, series, path string, got map[string]float64) bool {
+	name, _, _ := strings.Cut(series, "{")
+	d := r.Metrics[slices.IndexFunc(r.Metrics, func(d *metric.Definition) bool { return d.Name == name })]
+	switch {
+	case d == planLastInStock && (path == "availability" || path == "availability.in_stock"):
+		return true // its source is the exporter
+	case r.Name == "topups" && path == "status":
+		return true // decides whether the top-up is exposed
+	case r.Name == "transactions":
+		return true // a label of what is added up
+	}
+	for _, source := range strings.FieldsFunc(d.Source, func(c rune) bool { return c == ' ' || c == ',' }) {
+		if madeFrom(series, strings.Split(source, "."), strings.Split(path, ".")) {
+			return true
+		}
+	}
+	if !strings.HasSuffix(name, "_info") {
+		return false
+	}
+	for candidate := range got {
+		if strings.HasPrefix(candidate, name+"{") && onlyLabelsEmptied(d, series, candidate) {
+			return true
+		}
+	}
+	return false
+}
+
+// madeFrom returns whether a source of a series is a field, in it, or around it. The
+// keys of a map, which the source does not name, are label values of the series.
+func madeFrom(series string, source, path []string) bool {
+	for i, key := range path {
+		switch {
+		case i >= len(source) || source[i] == "*":
+			if !strings.Contains(series, strconv.Quote(key)) {
+				return false
+			}
+		case source[i] != key:
+			return false
+		}
+	}
+	return true
+}
+
+func onlyLabelsEmptied(d *metric.Definition, before, after string) bool {
+	emptied := 0
+	for _, l := range d.Labels {
+		switch simtest.Label(after, l) {
+		case simtest.Label(before, l):
+		case "":
+			emptied++
+		default:
+			return false
+		}
+	}
+	return emptied > 0
+}
+
+// TestInvalidItemsLogged logs each distinct cause once, with the item and the path of
+// the field, until it is gone.
+func TestInvalidItemsLogged(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		keys := func(items ...string) {
+			h.Override("/ssh-keys", simtest.Reply(http.StatusOK, nil, `{"data":[`+strings.Join(items, ",")+`]}`))
+			h.runFor(3 * time.Minute)
+		}
+		good, named := `{"id":"a","name":"n"}`, func(id string) string { return `{"id":"` + id + `","name":1}` }
+		warn := func(item, field, problem string, items int) logLine {
+			return logLine{"level=warn " + loggedBy(sshKeys()) + fmt.Sprintf(`"invalid item" item=%s field=%s problem=%q items=%d`, item, field, problem, items)}
+		}
+		h.run(configure(time.Minute, time.Hour, "ssh_keys"))
+		keys(good)
+		h.assertLog()
+		keys(good, named("b"), named("c"))
+		h.assertLog(warn("b", "name", "not a string", 2))
+		keys(good, named("d"), `{"id":"e","created_at":"soon"}`, `{"id":"f","created_at":""}`)
+		h.assertLog(warn("e", "created_at", "not an ISO 8601 time from 1970 on", 3))
+		h.assertEqual("invalid_items", h.values(collectorInvalid), map[string]float64{"ssh_keys main": 3})
+		h.assertEqual("causes", h.set.Health()[0].Invalid.Causes, []rentalapi.Cause{
+			{Item: "d", FieldError: rentalapi.FieldError{Field: "name", Problem: "not a string"}},
+			{Item: "e", FieldError: rentalapi.FieldError{Field: "created_at", Problem: "not an ISO 8601 time from 1970 on"}},
+		})
+		keys(good, named(strings.Repeat("l", 2000)))
+		h.assertLog()
+		keys(good)
+		h.assertLog(logLine{"level=info", loggedBy(sshKeys()) + `"no invalid items any more"`})
+		keys(good, named(strings.Repeat("l", 2000)))
+		h.assertLog(warn(strings.Repeat("l", 64)+"...", "name", "not a string", 1))
+	})
+}
+
+// TestManyCausesLogged has more causes than are logged: always the same ten.
+func TestManyCausesLogged(t *testing.T) {
+	for name, state := range map[string]string{"wrong type": "5", "empty": `""`} {
+		subtest(t, name, func(t *testing.T, h *harness) {
+			var components []string
+			for i := range 40 {
+				components = append(components, fmt.Sprintf(`"c%02d":%s`, i, state))
+			}
+			h.Override("/status", simtest.Reply(http.StatusOK, nil, `{"data":{"locations":{"fra":{"components":{`+strings.Join(components, ",")+`}}}}}`))
+			h.run(configure(time.Minute, time.Hour, "status"))
+			h.runFor(10 * time.Minute)
+			h.assertEqual("lines of ten minutes", len(h.log.Take(t)), 10)
+			h.assertEqual("invalid_items", h.values(collectorInvalid), map[string]float64{"status ": 40})
+		})
+	}
+}

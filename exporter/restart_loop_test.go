@@ -1,0 +1,55 @@
+package exporter
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-kit/log"
+
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// A process that is killed knows nothing of the requests of its predecessor. Killed
+// every five seconds or less often, all of them together stay within the provider's
+// limits at the default rate limits, with any length of history.
+func TestRestartLoop(t *testing.T) {
+	for _, pace := range []time.Duration{5 * time.Second, 7 * time.Second, 11 * time.Second, 20 * time.Second, 45 * time.Second} {
+		t.Run(fmt.Sprint(pace), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				arrivals := arrivals{times: map[string][]time.Time{}}
+				a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1, KeepRequests: -1, Middleware: arrivals.record})
+				a.Change(func(w *simulator.World) {
+					account := w.Accounts[simtest.MainToken]
+					account.Transactions = simulator.Transactions(5000, time.Now())
+					account.Topups = append(account.Topups, simulator.Topups(500, time.Now())...)
+				})
+				for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
+					ctx, kill := context.WithCancel(t.Context())
+					p := &runningPipeline{Pipeline: NewPipeline(log.NewNopLogger(), "test", inMemory(t, a, rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50})), t: t, ctx: ctx}
+					p.Start(ctx)
+					p.applyConfig(mainAccount())
+					time.Sleep(pace)
+					kill()
+					p.Wait()
+				}
+				for token, times := range arrivals.times {
+					limit := 120
+					if token == "" {
+						limit = 59
+					}
+					peak := simulator.Peak(times)
+					t.Logf("%q: at most %d requests within 60 s", token, peak)
+					if peak > limit {
+						t.Errorf("%q: %d requests within 60 s, more than %d", token, peak, limit)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,313 @@
+package chaos_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// requestsOfStart returns, by token, the requests of one start with histories that
+// fit a page.
+func requestsOfStart() map[string]int {
+	n := map[string]int{}
+	for _, r := range collector.Resources() {
+		if !r.Account {
+			n[""] += r.Requests
+			continue
+		}
+		for _, token := range simtest.Tokens() {
+			n[token] += r.Requests
+		}
+	}
+	return n
+}
+
+// TestKilledInALoop: nothing is stored on disk, so that a new process does not know
+// the requests of the one before. Each start requests every resource once: 14 starts
+// in a minute stay within 59 public requests and within 120 of a token.
+func TestKilledInALoop(t *testing.T) {
+	t.Parallel()
+	const starts, seed = 14, 1
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	api, perStart := simtest.Start(t, simulator.Options{}), requestsOfStart()
+	config := "--config.file=" + api.ConfigFile(t.TempDir(), simtest.Tokens(), hourly())
+	for i := range starts {
+		before := api.CountByToken()
+		p := simtest.StartCommand(t, exec.Command(simtest.Binary(t), config, "--web.listen-address=127.0.0.1:0"))
+		if i%2 == 0 { // killed when it has everything, otherwise at any moment before
+			p.Eventually("all requests", func() bool {
+				now := api.CountByToken()
+				for token, n := range perStart {
+					if now[token]-before[token] < n {
+						return false
+					}
+				}
+				return api.Idle()
+			})
+		} else {
+			time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
+		}
+		kill(p)
+	}
+	for token, n := range api.CountByToken() {
+		if limit := starts * perStart[token]; n > limit {
+			t.Errorf("%d starts: %d requests with token %q, more than %d", starts, n, token, limit)
+		}
+	}
+	for _, r := range api.Requests() {
+		if r.Status == http.StatusTooManyRequests {
+			t.Fatalf("rate limited: %s", r.Path)
+		}
+	}
+}
+
+// TestLongHistoryStarts: a start that reads a long history makes no more requests in
+// its first minute than rate_limit.account, so that two starts with defaults stay
+// within the 120 of a token.
+func TestLongHistoryStarts(t *testing.T) {
+	t.Parallel()
+	api := simtest.Start(t, simulator.Options{})
+	api.Change(func(w *simulator.World) {
+		w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(9_000, time.Now())
+	})
+	config := "--config.file=" + api.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, "")
+	requests := func() int { return api.CountByToken()[simtest.MainToken] }
+	for range 2 {
+		before := requests()
+		p := simtest.StartProcess(t, config)
+		// History gets what the limit of 60 leaves, and 10 are for refreshes.
+		p.Eventually("history uses its limit", func() bool { return requests()-before >= 50 })
+		kill(p)
+		if n := requests() - before; n > 60 {
+			t.Errorf("one start: %d requests with a token, more than 60", n)
+		}
+	}
+	if n := requests(); n > 120 {
+		t.Errorf("two starts: %d requests, more than 120", n)
+	}
+}
+
+// TestTerminatedWhileFetching: a hanging fetch is canceled, which is not a failure.
+func TestTerminatedWhileFetching(t *testing.T) {
+	t.Parallel()
+	api := simtest.Start(t, simulator.Options{})
+	api.Inject(simulator.Fault{Kind: simulator.Hang})
+	p := simtest.StartProcess(t, "--log.level=debug", "--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), ""))
+	p.Eventually("requests in progress", func() bool { return len(api.Requests()) > 3 })
+	began := time.Now()
+	p.Signal(syscall.SIGTERM)
+	simtest.AssertEqual(t, "exit status", p.Wait(), 0)
+	if took := time.Since(began); long() && took > 5*time.Second {
+		t.Errorf("shutdown took %v", took)
+	}
+	if strings.Contains(p.Log.String(), "level=error") {
+		t.Error("the shutdown is logged as an error")
+	}
+}
+
+// writableFiles lists the regular files that a process has open for writing.
+func writableFiles(t *testing.T, pid int) []string {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d", pid)
+	entries, err := os.ReadDir(dir + "/fd")
+	if err != nil {
+		t.Skipf("no /proc: %v", err)
+	}
+	var found []string
+	for _, entry := range entries {
+		target, err := os.Readlink(filepath.Join(dir, "fd", entry.Name()))
+		if err != nil || !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "/dev/") {
+			continue // closed meanwhile, or not a file
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, "fdinfo", entry.Name()))
+		if err != nil {
+			continue
+		}
+		_, after, _ := strings.Cut(string(raw), "flags:")
+		flags, err := strconv.ParseUint(strings.Fields(after)[0], 8, 64)
+		if err != nil || flags&syscall.O_ACCMODE != syscall.O_RDONLY {
+			found = append(found, target)
+		}
+	}
+	return found
+}
+
+// TestWritesNothing: the exporter opens no file for writing, and works where it cannot
+// write: a limit of 0 bytes for each file stands for a full disk and for a read-only
+// file system.
+func TestWritesNothing(t *testing.T) {
+	t.Parallel()
+	prlimit, err := exec.LookPath("prlimit")
+	if err != nil {
+		t.Skip("no prlimit")
+	}
+	api, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	config := api.ConfigFile(dir, simtest.Tokens(), "")
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(prlimit, "--fsize=0", simtest.Binary(t), "--config.file="+config, "--web.listen-address=127.0.0.1:0")
+	cmd.Dir = dir
+	p := simtest.StartCommand(t, cmd)
+	p.WaitServing()
+	waitWorking(p)
+	for _, path := range []string{"/", "/metrics", "/-/ready"} {
+		simtest.AssertEqual(t, path, p.Get(path).Status, http.StatusOK)
+	}
+	p.Signal(syscall.SIGHUP)
+	p.Eventually("reload", func() bool { return strings.Contains(p.Log.String(), "configuration reloaded") })
+	if files := writableFiles(t, p.Cmd.Process.Pid); len(files) > 0 {
+		t.Errorf("open for writing: %v", files)
+	}
+}
+
+// TestLogCannotBeWritten: a log on a full disk stops nothing.
+func TestLogCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full")
+	}
+	defer full.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String() // which the log cannot tell
+	l.Close()
+	api := simtest.Start(t, simulator.Options{})
+	cmd := exec.Command("sh", "-c", `exec "$@" >/dev/full 2>&1`, "sh", simtest.Binary(t), "--log.level=debug",
+		"--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), ""), "--web.listen-address="+address)
+	p := simtest.StartCommand(t, cmd)
+	p.URL = "http://" + address
+	p.Eventually("serving", func() bool {
+		_, err := simtest.Do(http.DefaultClient, http.MethodGet, p.URL+"/-/healthy")
+		return err == nil
+	})
+	waitWorking(p)
+	p.Signal(syscall.SIGTERM)
+	simtest.AssertEqual(t, "exit status", p.Wait(), 0)
+}
+
+// TestSecretSwapped replaces a token as Kubernetes does: the file is a link through
+// ..data, a link to a directory, which is replaced by rename.
+func TestSecretSwapped(t *testing.T) {
+	t.Parallel()
+	skipShort(t)
+	api, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	mount := filepath.Join(dir, "secret")
+	check := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := func(generation, token string) {
+		check(os.MkdirAll(filepath.Join(mount, generation), 0o700))
+		simtest.WriteFile(t, filepath.Join(mount, generation, "token"), token)
+		check(os.Symlink(generation, filepath.Join(mount, "..data_tmp")))
+		check(os.Rename(filepath.Join(mount, "..data_tmp"), filepath.Join(mount, "..data")))
+	}
+	put("..1", simtest.MainToken)
+	check(os.Symlink("..data/token", filepath.Join(mount, "token")))
+	accounts := "accounts: [{name: main, token_file: secret/token}]\n" + hourly()
+	config := api.ConfigFile(dir, nil, accounts)
+	p := simtest.StartProcess(t, "--config.file="+config)
+	waitWorking(p)
+
+	const next = "secret-token-of-main-2"
+	api.Change(func(w *simulator.World) {
+		w.Accounts[next] = w.Accounts[simtest.MainToken]
+		delete(w.Accounts, simtest.MainToken)
+	})
+	put("..2", "secret-token-of-nobody")
+	// A shorter interval makes one collector fetch soon, which is rejected.
+	api.ConfigFile(dir, nil, strings.Replace(accounts, "account: {interval: 1h}", "account: {interval: 2s}", 1))
+	p.Signal(syscall.SIGHUP)
+	rejected := simtest.Series("server_rental_exporter_api_token_rejected", "account", "main")
+	p.Eventually("the wrong token is rejected", func() bool { return p.Scrape().Values[rejected] == 1 })
+	put("..3", next)
+	p.Eventually("the right token is used", func() bool { return p.Scrape().Values[rejected] == 0 })
+	waitWorking(p)
+	simtest.AssertNoSecrets(t, "log", p.Log.String())
+}
+
+// TestConfigurationReplaced replaces the file by rename while it is read: each reload
+// succeeds and causes no request. Then it is written in parts: whatever is read, the
+// exporter continues, and has the last configuration at the end.
+func TestConfigurationReplaced(t *testing.T) {
+	t.Parallel()
+	api, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	config := api.ConfigFile(dir, simtest.Tokens(), hourly())
+	whole, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startReady(t, nil, "--config.file="+config, "--web.enable-lifecycle")
+	reload := func() int {
+		r, err := simtest.Do(http.DefaultClient, http.MethodPost, p.URL+"/-/reload")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Status
+	}
+	p.Eventually("all requests answered", api.Idle)
+	before := api.CountByToken()
+
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			next := filepath.Join(dir, fmt.Sprint("next", i%2))
+			if os.WriteFile(next, fmt.Appendf(whole, "# %d\n", i), 0o600) != nil || os.Rename(next, config) != nil {
+				t.Error("cannot replace the configuration")
+				return
+			}
+		}
+	}()
+	for range 100 {
+		if status := reload(); status != http.StatusOK {
+			t.Errorf("replaced by rename: got status %d, want 200", status)
+			break
+		}
+	}
+	close(stop)
+	<-stopped
+	simtest.AssertEqual(t, "requests by token after 100 reloads", api.CountByToken(), before)
+
+	refused := 0
+	for i := 0; i < len(whole); i += 1 + i/8 {
+		simtest.WriteFile(t, config, string(whole[:i]))
+		if reload() != http.StatusOK {
+			refused++
+		}
+		simtest.AssertEqual(t, "/metrics with a part of a configuration", p.Get("/metrics").Status, http.StatusOK)
+	}
+	if refused == 0 {
+		t.Error("no part of a configuration was refused")
+	}
+	simtest.WriteFile(t, config, string(whole))
+	simtest.AssertEqual(t, "status with the whole configuration", reload(), http.StatusOK)
+	p.Eventually("every collector of both accounts works", func() bool {
+		page := p.Scrape()
+		return failing(page) == 0 && len(page.WithPrefix("server_rental_account_info{")) == 2
+	})
+}

@@ -1,0 +1,232 @@
+//go:build e2e
+
+// Package e2e tests the exporter's binary with the programs it is made for.
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+func TestMain(m *testing.M) { simtest.Main(m) }
+
+// program returns the path of the first of several names that is installed. If none
+// is, the test is skipped, except in CI.
+func program(t *testing.T, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s is not installed", names[0])
+	}
+	t.Skipf("%s is not installed", names[0])
+	return ""
+}
+
+// freeAddress returns a loopback address on which nothing listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start runs a program that serves on an address, until it is ready.
+func start(t *testing.T, address, path string, args ...string) *simtest.Process {
+	t.Helper()
+	p := simtest.StartCommand(t, exec.Command(path, append(args, "--web.listen-address="+address)...))
+	p.URL = "http://" + address
+	p.Eventually("ready", func() bool {
+		r, err := simtest.Do(http.DefaultClient, http.MethodGet, p.URL+"/-/ready")
+		return err == nil && r.Status == http.StatusOK
+	})
+	return p
+}
+
+// await is Process.Eventually for what takes more than a minute, such as a change of
+// public data, which is fetched once a minute.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 3 minutes", what)
+		}
+	}
+}
+
+// startAPI serves a simulated provider with an account for each name, and returns the
+// tokens by name.
+func startAPI(t *testing.T, names ...string) (*simtest.API, map[string]string) {
+	t.Helper()
+	api, tokens := simtest.Start(t, simulator.Options{}), map[string]string{}
+	api.Change(func(w *simulator.World) {
+		clear(w.Accounts)
+		for _, name := range names {
+			tokens[name] = "secret-token-of-" + name
+			w.Accounts[tokens[name]] = simulator.ExampleAccount(name, time.Now())
+		}
+	})
+	return api, tokens
+}
+
+// setInStock brings a plan back in stock.
+func setInStock(w *simulator.World, plan string) {
+	for _, p := range w.Plans {
+		if p["id"] == plan {
+			simulator.Put(p, true, "availability", "in_stock")
+			simulator.Put(p, "instant", "availability", "delivery")
+			simulator.Put(p, nil, "availability", "alternative")
+		}
+	}
+}
+
+// absolute returns the absolute path of a file in the repository, from its root.
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("../..", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func readYAML(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// recorded returns the full name of a recording rule, level:metric:operation, from the
+// metric and the operation.
+func recorded(t *testing.T, metric, operation string) string {
+	t.Helper()
+	files, err := filepath.Glob(absolute(t, "alerts/*.rules.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		var rules struct {
+			Groups []struct{ Rules []struct{ Record string } }
+		}
+		readYAML(t, file, &rules)
+		for _, g := range rules.Groups {
+			for _, r := range g.Rules {
+				if strings.HasSuffix(r.Record, ":"+metric+":"+operation) {
+					return r.Record
+				}
+			}
+		}
+	}
+	t.Fatalf("no recording rule for %s:%s", metric, operation)
+	return ""
+}
+
+// prometheus is a running Prometheus.
+type prometheus struct {
+	*simtest.Process
+	t       *testing.T
+	address string
+}
+
+// startPrometheus starts Prometheus with a configuration in which SELF is its own
+// address.
+func startPrometheus(t *testing.T, config string, flags ...string) *prometheus {
+	t.Helper()
+	dir, address := t.TempDir(), freeAddress(t)
+	file := simtest.WriteFile(t, filepath.Join(dir, "prometheus.yml"), strings.ReplaceAll(config, "SELF", address))
+	flags = append(flags, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=debug")
+	return &prometheus{start(t, address, program(t, "prometheus"), flags...), t, address}
+}
+
+// api requests a path of Prometheus' API and decodes the data of the answer.
+func (p *prometheus) api(path string, query url.Values, into any) {
+	p.t.Helper()
+	answer := struct {
+		Status, Error string
+		Warnings      []string
+		Data          any
+	}{Data: into}
+	body := p.Get("/api/v1/" + path + "?" + query.Encode()).Body
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
+		p.t.Fatalf("%s: %v", path, err)
+	}
+	if answer.Status != "success" || len(answer.Warnings) > 0 {
+		p.t.Errorf("%s: %s %v\n%s", path, answer.Error, answer.Warnings, query.Get("query"))
+	}
+}
+
+// series is a series of a result, with its last finite value.
+type series struct {
+	labels map[string]string
+	value  float64
+	finite bool
+}
+
+// query evaluates an expression now.
+func (p *prometheus) query(expr string) []series {
+	p.t.Helper()
+	return p.evaluate("query", url.Values{"query": {expr}})
+}
+
+// value returns the value of the first series of a result; 0 if there is none.
+func (p *prometheus) value(expr string) float64 {
+	p.t.Helper()
+	for _, s := range p.query(expr) {
+		return s.value
+	}
+	return 0
+}
+
+func (p *prometheus) evaluate(path string, query url.Values) []series {
+	p.t.Helper()
+	var data struct {
+		Result []struct {
+			Metric map[string]string
+			Value  []any
+			Values [][]any
+		}
+	}
+	p.api(path, query, &data)
+	var all []series
+	for _, r := range data.Result {
+		one := series{labels: r.Metric}
+		for _, sample := range append(r.Values, r.Value) {
+			if len(sample) != 2 {
+				continue
+			}
+			v, err := strconv.ParseFloat(fmt.Sprint(sample[1]), 64)
+			if err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+				one.value, one.finite = v, true
+			}
+		}
+		all = append(all, one)
+	}
+	return all
+}

@@ -28,6 +28,8 @@ func documented() map[string][]string {
 	return map[string][]string{
 		"ServerRentalPlanBackInStock":          {"info"},
 		"ServerRentalPlanSoldOut":              {"info"},
+		"ServerRentalPlanAdded":                {"info"},
+		"ServerRentalPlanRemoved":              {"info"},
 		"ServerRentalPlanPriceChanged":         {"info"},
 		"ServerRentalLocationSoldOut":          {"info"},
 		"ServerRentalConfigurationBackInStock": {"info"},
@@ -40,7 +42,7 @@ func documented() map[string][]string {
 		"ServerRentalTopupFailed":              {"warning"},
 		"ServerRentalSSHKeysChanged":           {"warning"},
 		"ServerRentalTwoFactorDisabled":        {"info"},
-		"ServerRentalComponentNotOperational":  {"critical", "warning"},
+		"ServerRentalComponentNotOperational":  {"critical", "info", "warning"},
 		"ServerRentalIncidentOngoing":          {"warning"},
 		"ServerRentalMaintenanceScheduled":     {"info"},
 		"ServerRentalExporterDown":             {"critical"},
@@ -152,10 +154,13 @@ func addRule(known promqltest.Catalog, r rule) (promqltest.Labels, error) {
 }
 
 // checkRecordedName asks for level:metric:operation, where the level is made of labels
-// of the result, and for a row in README.md.
+// of the result, or is total where it has none, and for a row in README.md.
 func checkRecordedName(t *testing.T, name string, labels promqltest.Labels) {
 	t.Helper()
 	label := "(" + strings.Join(labels.Sorted(), "|") + ")"
+	if len(labels) == 0 {
+		label = "total"
+	}
 	form := regexp.MustCompile("^" + label + "(_" + label + ")*:server_rental_[a-z0-9_]+:[a-z]+([0-9]+[hd])?$")
 	if !form.MatchString(name) {
 		t.Errorf("%s: got a name that is not level:metric:operation with a level of %q", name, labels.Sorted())
@@ -384,6 +389,8 @@ func TestAmtool(t *testing.T) {
 		{"alertname=ServerRentalPlanBackInStock severity=info plan=gpu-l40s family=gpu", "chat"},
 		{"alertname=ServerRentalPlanSoldOut severity=info plan=gpu-l40s", "chat"},
 		{"alertname=ServerRentalPlanPriceChanged severity=info plan=gpu-l40s", "chat"},
+		{"alertname=ServerRentalPlanAdded severity=info plan=gpu-l40s", "chat"},
+		{"alertname=ServerRentalPlanRemoved severity=info plan=gpu-l40s", "chat"},
 		{"alertname=ServerRentalLocationSoldOut severity=info location=fra", "chat"},
 		{"alertname=ServerRentalConfigurationBackInStock severity=info account=main plan=gpu-l40s", "chat"},
 		{"alertname=ServerRentalBalanceLow severity=warning account=main", "pager"},

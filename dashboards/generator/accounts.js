@@ -7,7 +7,7 @@ import { LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBui
 import {
   colour, colours, common, course, dashboard, forName, forPattern, forQuery, gauge, linkTo, mappings, now, panelLink, runbook, series, set, stat, steps, table,
 } from './lib/family.js';
-import { account, chosenServers, info, location, max, milliseconds, own, plan } from './lib/promql.js';
+import { account, billed, chosenServers, info, location, max, milliseconds, own, plan, renewalDates } from './lib/promql.js';
 
 const day = 86400;
 
@@ -19,8 +19,17 @@ const perServer = (/** @type {string} */ metric) => max('account, server', own(m
 const serverPrice = perServer('server_price_usd_per_month');
 const renews = perServer('server_renews_timestamp_seconds');
 
-/** Limits an expression to servers that renew within some days or are overdue. @param {number} days @param {string} expr */
-const due = (days, expr) => `${expr} and on (account, server) (${renews} < time() + ${days} * ${day})`;
+const nextDates = `(${billed(renewalDates(renews, 30))})`;
+
+/** The price of each renewal. @param {string} dates @param {string} price */
+const amounts = (dates, price) => `(${dates} * 0 + on (account, server) group_left () ${price})`;
+const nextAmounts = amounts(nextDates, serverPrice);
+
+// Over all accounts, whichever are chosen.
+const allPrices = max('account, server', own('server_price_usd_per_month'));
+const allDue = (/** @type {number} */ days) => `round(sum(${amounts(`(${billed(renewalDates(max('account, server', own('server_renews_timestamp_seconds')), days))})`, allPrices)}), 0.01)`
+  + ` or 0 * sum(${max('account', own('account_cost_usd_per_month'))})`;
+const costBy = (/** @type {string} */ label) => `sort_desc(sum by (${label}) ((${billed(allPrices)}) * on (account, server) group_left (${label}) ${info('account, server', label, own('server_info'))}))`;
 
 /** The provider's dates are days in UTC, and so is the dashboard. */
 const dateOnly = forPattern('.*', set.unit('time:YYYY-MM-DD'));
@@ -44,8 +53,8 @@ const money = [
   }, now(`(${fundedUntil} - time()) / ${day}`, '{{account}}')),
   stat({
     id: 105, title: 'Missing for the next 30 days', w: 5, h: 5, unit: 'currencyUSD', decimals: 2, steps: steps.aboveZeroIsBad, noValue: 'Nothing is due',
-    description: 'The amount by which the renewals of the next 30 days exceed the balance, each server once, overdue ones included.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(`clamp_min(sum by (account) (${due(30, serverPrice)}) - on (account) ${balance}, 0)`, '{{account}}')),
+    description: 'The amount by which the renewals of the next 30 days exceed the balance, an overdue one once and then each month. Servers that are no longer billed do not count.', links: [runbook('ServerRentalRenewalsUnfunded')],
+  }, now(`clamp_min(round(sum by (account) (${nextAmounts}), 0.01) - on (account) ${balance}, 0)`, '{{account}}')),
   series({
     id: 106, title: 'Balance against the cost per month', w: 24, h: 9, unit: 'currencyUSD', decimals: 2, stepped: true, calcs: ['min', 'max', 'lastNotNull'],
     description: 'The balance of each account as a line, the monthly cost of its servers as a dashed line. Below the dashed line the balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
@@ -55,13 +64,34 @@ const money = [
   course(cost, '{{account}}: cost per month', 'cost')),
 ];
 
+const totals = [
+  stat({
+    id: 701, title: 'Balance of all accounts', w: 4, h: 7, unit: 'currencyUSD', decimals: 2, steps: steps.notBelowZero, noValue: 'No account',
+    description: 'The sum of the balances of all accounts, red if negative.', links: [runbook('ServerRentalBalanceLow')],
+  }, now(`sum(${max('account', own('account_balance_usd'))})`, 'Balance')),
+  stat({
+    id: 702, title: 'Cost of all accounts', w: 4, h: 7, unit: 'currencyUSD', decimals: 2, noValue: 'No servers',
+    description: 'The monthly cost of the billed servers of all accounts, excluding VAT. Servers without a known price do not count.',
+  }, now(`sum(${max('account', own('account_cost_usd_per_month'))})`, 'Cost per month')),
+  stat({
+    id: 703, title: 'Due in all accounts', w: 4, h: 7, unit: 'currencyUSD', decimals: 2, noValue: 'No servers',
+    description: 'The renewals of the next 7 and 30 days of all accounts, excluding VAT: an overdue one once, then each month.', links: [runbook('ServerRentalRenewalsUnfunded')],
+  }, now(allDue(7), '7 days', 'week'), now(allDue(30), '30 days', 'month')),
+  gauge({
+    id: 704, title: 'Cost by plan', w: 6, h: 7, unit: 'currencyUSD', decimals: 2, noValue: 'No servers', description: 'The monthly cost of the billed servers of all accounts by plan, excluding VAT.',
+  }, now(costBy('plan'), '{{plan}}')),
+  gauge({
+    id: 705, title: 'Cost by location', w: 6, h: 7, unit: 'currencyUSD', decimals: 2, noValue: 'No servers', description: 'The monthly cost of the billed servers of all accounts by location, excluding VAT.',
+  }, now(costBy('location'), '{{location}}')),
+];
+
 const calendar = common(new barchart.PanelBuilder(), {
   id: 201, title: 'Renewals of the next 30 days by day', w: 10, h: 11, unit: 'currencyUSD', decimals: 2, noValue: 'Nothing is due', links: [runbook('ServerRentalRenewalsUnfunded')],
-  description: 'The amount due on each of the next 30 days, over all chosen accounts, plans and locations. Days without renewals are not shown.',
+  description: 'The amount due on each of the next 30 days, over all chosen accounts, plans and locations. An overdue renewal is on its own day. Days without renewals are not shown.',
 })
   .targets(Object.entries({
-    amount: chosenServers(due(30, serverPrice)),
-    date: milliseconds(`(${chosenServers(due(30, renews))})`),
+    amount: chosenServers(nextAmounts),
+    date: milliseconds(`(${chosenServers(nextDates)})`),
   }).map(([refId, expr]) => now(expr, '{{server}}', refId).format(/** @type {any} */ ('table'))))
   .transformations([
     { id: 'merge', options: {} },
@@ -79,7 +109,7 @@ const renewals = [
   calendar,
   table({
     id: 202, title: 'Renewals of the next 30 days', w: 14, h: 11, unit: 'none', sort: 'Day', noValue: '–', links: [runbook('ServerRentalRenewalsUnfunded')],
-    description: 'Every server that renews within 30 days with its price, the next renewal first. An overdue renewal has less than 0 days left.',
+    description: 'Every renewal of a billed server within 30 days with its price, the next one first. An overdue renewal has less than 0 days left and counts once.',
     columns: [
       { from: '#date', name: 'Day', unit: 'time:YYYY-MM-DD', width: 110 },
       { from: '#left', name: 'Days left', unit: 'none', decimals: 0, width: 95, steps: steps.falling(0, 3) },
@@ -88,12 +118,12 @@ const renewals = [
       { from: 'hostname', name: 'Host name' },
       { from: 'plan', name: 'Plan' },
       { from: 'location', name: 'Location', width: 90 },
-    ], drop: ['server'],
+    ], drop: ['server', 'renewal'],
   }, {
-    info: `${info('account, server', 'hostname, plan, location', own('server_info', account, plan, location))} and on (account, server) (${renews} < time() + 30 * ${day})`,
-    date: milliseconds(`(${chosenServers(due(30, renews))})`),
-    left: `(${chosenServers(due(30, renews))}) / ${day} - scalar(floor(vector(time() / ${day})))`,
-    amount: chosenServers(due(30, serverPrice)),
+    info: `${nextDates} * on (account, server) group_left (hostname, plan, location) ${info('account, server', 'hostname, plan, location', own('server_info', account, plan, location))}`,
+    date: milliseconds(`(${chosenServers(nextDates)})`),
+    left: `(${chosenServers(nextDates)}) / ${day} - scalar(floor(vector(time() / ${day})))`,
+    amount: chosenServers(nextAmounts),
   }),
 ];
 
@@ -275,6 +305,7 @@ export const accounts = () => dashboard('accounts', {
   variables: ['datasource', 'job', 'instance', 'account', 'location', 'plan'],
   rows: [
     { id: 100, title: 'Money', panels: money },
+    { id: 700, title: 'All accounts', panels: totals },
     { id: 200, title: 'Renewals', panels: renewals },
     { id: 300, title: 'Servers', panels: machines },
     { id: 400, title: 'Top-ups', panels: topups },

@@ -15,19 +15,21 @@ const (
 	maxRetry   = 5 * time.Minute
 )
 
-// A fetch follows a moment of its phase by this, so that exporters with the same
-// phase do not fetch at the same time.
-const (
-	minPhaseDelay = 500 * time.Millisecond
-	maxPhaseDelay = 1500 * time.Millisecond
-)
+// A fetch follows a moment of its phase by 0.5 to 1.5 of this, less where the period is
+// short, so that exporters with the same phase do not fetch at the same time.
+const phaseDelay = time.Second
 
 // A newer value that does not exist yet when it should moves later fetches by
-// lateStep, at most by maxLate in all.
+// lateStep, at most by maxLate in all. Each fetch undoes a small part of that.
 const (
 	lateStep = time.Second
 	maxLate  = 3 * time.Second
+	lateLoss = 256 // the part is 1/lateLoss
 )
+
+// maxTrust is for how many fetches in a row a known phase is used although each value
+// is so new that it may have been made for the fetch, which has no phase.
+const maxTrust = 10
 
 // Phase is a sequence of moments at which newer values come to exist. The zero Phase
 // is not known.
@@ -41,7 +43,8 @@ type Phase struct {
 type schedule struct {
 	failures  int
 	succeeded bool
-	carry     time.Duration // intervals less periods so far, where one is no multiple of the other
+	trust     int           // 0 where the phase is not known
+	early     time.Duration // how much earlier fetches were so far than the interval alone would have them
 	late      time.Duration // how much later than the phase says newer values exist
 }
 
@@ -66,17 +69,24 @@ func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time
 // phase that is an interval later; the first time with a jitter of up to 10 percent,
 // so that sources and exporters that start together do not stay in step.
 func (s *schedule) afterSuccess(interval time.Duration, began time.Time, phase Phase) time.Time {
-	s.failures = 0
-	first := !s.succeeded
-	s.succeeded = true
+	first, anew := !s.succeeded, !s.succeeded || s.failures > 0
+	s.succeeded, s.failures = true, 0
 	wait := phase.Next.Sub(began)
-	known := phase.Period > 0 && wait <= phase.Period
 	switch {
-	case known && wait > 0:
-		return began.Add(s.inPhase(interval, wait, phase.Period))
-	case known && wait > -2*maxLate: // the value should have been replaced just before
+	case phase.Period <= 0 || wait <= -2*maxLate || wait >= 2*phase.Period:
+		s.trust = 0
+	case wait <= 0: // the value should have been replaced just before
 		s.late = min(s.late+lateStep, maxLate)
-		return began.Add(interval + lateStep)
+		wait += phase.Period
+		s.trust = maxTrust
+	case wait < phase.Period:
+		s.trust = maxTrust
+	default: // the value may have been made for this fetch
+		s.trust = max(s.trust-1, 0)
+	}
+	switch {
+	case s.trust > 0:
+		return began.Add(s.inPhase(interval, wait, phase.Period, anew))
 	case first:
 		return began.Add(interval + rand.N(interval/10+1))
 	default:
@@ -84,13 +94,22 @@ func (s *schedule) afterSuccess(interval time.Duration, began time.Time, phase P
 	}
 }
 
-// inPhase returns how long to wait for the moment of the phase that is nearest to an
-// interval from now, where the next moment is wait away.
-func (s *schedule) inPhase(interval, wait, period time.Duration) time.Duration {
-	if wait < period/2 { // out of phase: never two fetches close together
+// inPhase returns how long to wait for the moment of the phase that is nearest to when
+// the interval alone would fetch, where the next moment is wait away. The fetch that
+// gets into phase anew may be early; others make up for it where they are early.
+func (s *schedule) inPhase(interval, wait, period time.Duration, anew bool) time.Duration {
+	s.early = max(-period/2, min(s.early, period/2)) // periods and intervals may have changed
+	if wait < (period+s.early)/2 {                   // never two fetches close together
 		wait += period
 	}
-	periods := max(1, int64((interval+s.carry+period/2)/period))
-	s.carry += interval - time.Duration(periods)*period
-	return wait + time.Duration(periods-1)*period + s.late + minPhaseDelay + rand.N(maxPhaseDelay-minPhaseDelay)
+	if rest := interval + s.early - wait + period/2; rest > 0 {
+		wait += rest / period * period
+	}
+	delay := min(phaseDelay, period/8)
+	s.late -= s.late / lateLoss
+	wait += s.late + delay/2 + rand.N(delay+1)
+	if s.early += interval - wait; anew {
+		s.early = 0
+	}
+	return wait
 }

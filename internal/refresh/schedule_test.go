@@ -3,6 +3,7 @@ package refresh
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,4 +120,154 @@ func TestUnusablePhase(t *testing.T) {
 		s := schedule{succeeded: true}
 		simtest.AssertEqual(t, name, s.afterSuccess(time.Minute, began, phase).Sub(began), time.Minute)
 	}
+}
+
+// phaseFunc returns the phase of the value that a fetch gets at a time.
+type phaseFunc func(now time.Time, period time.Duration) Phase
+
+// phaseFuncs are what a provider may claim, true or not.
+func phaseFuncs(rng *rand.Rand, began time.Time) map[string]phaseFunc {
+	offset, factor := rng.Float64(), 0.2+2*rng.Float64()
+	fixed := func(now time.Time, period time.Duration) Phase {
+		real := time.Duration(float64(period) * factor)
+		return Phase{now.Add(period - now.Add(time.Duration(offset*float64(real))).Sub(began)%real), period}
+	}
+	after := func(least, most float64) phaseFunc { // of the period
+		return func(now time.Time, period time.Duration) Phase {
+			return Phase{now.Add(time.Duration((least + (most-least)*rng.Float64()) * float64(period))), period}
+		}
+	}
+	sometimes := func(f phaseFunc) phaseFunc {
+		return func(now time.Time, period time.Duration) Phase {
+			if rng.IntN(2) == 0 {
+				return Phase{}
+			}
+			return f(now, period)
+		}
+	}
+	return map[string]phaseFunc{
+		"another period":          fixed,
+		"sometimes":               sometimes(fixed),
+		"random":                  after(-0.5, 1.5),
+		"sometimes random":        sometimes(after(0, 1)),
+		"early":                   after(0.5, 0.55),
+		"sometimes early":         sometimes(after(0.7, 1)),
+		"always due":              after(0, 0),
+		"made for the fetch":      after(1, 1.1),
+		"sometimes for the fetch": sometimes(after(0.95, 1.05)),
+		"jumps": func(now time.Time, period time.Duration) Phase {
+			if rng.IntN(20) == 0 {
+				offset = rng.Float64()
+			}
+			return fixed(now, period)
+		},
+	}
+}
+
+// TestAnyPhase asserts that whatever a phase claims, a schedule never fetches twice
+// within a short time, rests for at most an interval and a period, and fetches at most
+// once more in an hour than at the interval alone.
+func TestAnyPhase(t *testing.T) {
+	const seeds = 100
+	t.Logf("seeds 0 to %d", seeds-1)
+	for seed := range uint64(seeds) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		period := time.Duration(1+rng.IntN(2)) * 30 * time.Second
+		interval := period
+		if rng.IntN(2) == 0 {
+			interval += time.Duration(rng.Int64N(3 * int64(period)))
+		}
+		began := time.Unix(1e9, 0)
+		for name, phase := range phaseFuncs(rng, began) {
+			var (
+				s     schedule
+				times []time.Time // within the last hour
+				most  int
+			)
+			for now := began; now.Sub(began) < 12*time.Hour; {
+				times = append(times, now)
+				for now.Sub(times[0]) >= time.Hour {
+					times = times[1:]
+				}
+				most = max(most, len(times))
+				next := s.afterSuccess(interval, now, phase(now, period))
+				assertBetween(t, fmt.Sprintf("seed %d: %s: interval %v: gap", seed, name, interval), next.Sub(now), period/4, interval+period+maxLate+2*phaseDelay)
+				now = next
+			}
+			if limit := int((time.Hour+interval-1)/interval) + 1; most > limit {
+				t.Errorf("seed %d: %s: interval %v: got %d fetches in an hour, want at most %d", seed, name, interval, most, limit)
+			}
+		}
+	}
+}
+
+// TestMadeForTheFetch asserts that the interval alone decides where each value may have
+// been made for its fetch, also some time after there was a phase.
+func TestMadeForTheFetch(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	fetch := func(s *schedule, wait time.Duration) time.Duration {
+		next := s.afterSuccess(time.Minute, now, Phase{now.Add(wait), time.Minute})
+		defer func() { now = next }()
+		return next.Sub(now)
+	}
+	s := schedule{succeeded: true}
+	for range 100 {
+		simtest.AssertEqual(t, "gap without a phase", fetch(&s, time.Minute), time.Minute)
+	}
+	fetch(&s, 40*time.Second)
+	for i := range 100 {
+		gap := fetch(&s, time.Minute+200*time.Millisecond)
+		if i < maxTrust-1 {
+			assertBetween(t, fmt.Sprint("gap ", i, " after a phase"), gap, 60*time.Second, 62*time.Second)
+			continue
+		}
+		simtest.AssertEqual(t, fmt.Sprint("gap ", i, " after a phase"), gap, time.Minute)
+	}
+}
+
+// TestLateIsBounded has values that are always late, and then never again.
+func TestLateIsBounded(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	fetch := func(s *schedule, wait time.Duration) time.Duration {
+		next := s.afterSuccess(time.Minute, now, Phase{now.Add(wait), time.Minute})
+		defer func() { now = next }()
+		return next.Sub(now)
+	}
+	var s schedule
+	for i := range 20 {
+		least := 59*time.Second + min(time.Duration(i+1)*lateStep, maxLate) + phaseDelay/2
+		assertBetween(t, fmt.Sprint("gap after late value ", i), fetch(&s, -time.Second), least-3*maxLate/lateLoss, least+phaseDelay)
+	}
+	for range 24 * 60 {
+		fetch(&s, 58*time.Second)
+	}
+	assertBetween(t, "gap a day later", fetch(&s, 58*time.Second), 58500*time.Millisecond, 59600*time.Millisecond)
+}
+
+// TestFailureGetsIntoPhase has a fetch fail, and its retry succeed at another time of
+// the phase: the next fetch is in phase again, even if that is early.
+func TestFailureGetsIntoPhase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := provider{first: time.Now().Add(-20 * time.Second), period: time.Minute}
+		var fetches []time.Time
+		src := New(Settings{time.Minute, time.Hour}, func(context.Context) (int, error) {
+			fetches = append(fetches, time.Now())
+			if n := len(fetches); n == 5 || n == 6 {
+				return 0, errDown
+			}
+			return p.turnovers(time.Now()), nil
+		})
+		src.PhaseOf = p.phaseOf
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer stop()
+		src.Run(ctx, 0)
+		for i, at := range fetches {
+			lag := at.Sub(p.first) % p.period
+			if i == 0 || i == 5 || i == 6 { // the retries
+				continue
+			}
+			assertBetween(t, fmt.Sprint("fetch ", i, ": lag"), lag, 500*time.Millisecond, 1500*time.Millisecond)
+		}
+		assertBetween(t, "early fetch", fetches[7].Sub(fetches[6]), 30*time.Second, 41*time.Second)
+	})
 }

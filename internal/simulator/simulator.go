@@ -46,6 +46,9 @@ type Simulator struct {
 	world   *World
 	changed time.Time          // time of the last change
 	encoded map[listKey][]byte // complete lists as JSON, until the next change
+	cache   Cache
+	cached  map[string]*cachedAnswer // by path and query
+	made    time.Time                // time of the cached answer that is being made
 }
 
 // listKey identifies a list: the account is nil for public resources.
@@ -77,11 +80,17 @@ func New(o Options) *Simulator {
 }
 
 // Change calls f with the world while no request is being answered. The next
-// answer contains all changes; generated_at and updated_at are never older than
-// the last change. f must not retain the world.
+// answer contains all changes, unless it comes from another cache than the
+// documented one; generated_at and updated_at are then never older than the last
+// change. f must not retain the world.
 func (s *Simulator) Change(f func(w *World)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, entry := range s.cached {
+		if s.cache.Kind == AtFixedTimes {
+			s.renew(entry)
+		}
+	}
 	f(s.world)
 	s.changed = time.Now()
 	clear(s.encoded)
@@ -164,6 +173,9 @@ func (s *Simulator) answerPublic(c *call, res resource, id string) answer {
 		a = s.content(c, res, nil, id)
 	}
 	a.header.Set("Access-Control-Allow-Origin", "*")
+	s.mu.Lock()
+	s.cache.setDate(a.header)
+	s.mu.Unlock()
 	if a.status == http.StatusOK {
 		a.header.Set("Cache-Control", "max-age="+seconds(res.maxAge))
 	}
@@ -208,7 +220,15 @@ func (s *Simulator) content(c *call, res resource, account *Account, id string) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := view{sim: s, world: s.world, account: account, query: c.query}
+	build := func() answer { return s.build(view{sim: s, world: s.world, account: account, query: c.query}, res, id) }
+	if res.private || s.cache.Kind == AtOnce {
+		return build()
+	}
+	return s.cachedContent(c.path+"?"+c.query.Encode(), res.maxAge, build)
+}
+
+// build makes the answer to a valid request.
+func (s *Simulator) build(v view, res resource, id string) answer {
 	switch {
 	case res.object != nil:
 		return success(Object{"data": res.object(v)})
@@ -241,16 +261,6 @@ func (s *Simulator) Body(pathAndQuery, token string) string {
 		panic("simulator: " + pathAndQuery + ": " + string(a.body))
 	}
 	return string(a.body)
-}
-
-// snapshotTime returns the time of a snapshot of a provider that caches answers
-// for age: it makes a new one when the old one expires or the data changes.
-func (s *Simulator) snapshotTime(age time.Duration) string {
-	t := time.Now().Truncate(age)
-	if s.changed.After(t) {
-		t = s.changed
-	}
-	return stamp(t)
 }
 
 func success(body Object) answer {

@@ -83,7 +83,7 @@ export const mappings = {
   token: values({ 1: ['Rejected', colours.bad], 0: ['Accepted', colours.good] }),
   reload: values({ 1: ['OK', colours.good], 0: ['Reload failed', colours.bad] }),
   /** States as the provider reports them. Only operational is known to be good. */
-  componentState: [wordsLike('^operational$', colours.good), wordsLike('^(?!operational$).+', colours.bad)],
+  componentState: [wordsLike('/^operational$/i', colours.good), wordsLike('/maintenance/i', colours.fair), wordsLike('/^(?!operational$).+/i', colours.bad)],
   /** Only active is documented as good. Unknown statuses are highlighted. */
   serverStatus: [wordsLike('^active$', colours.good), wordsLike('^suspended$', colours.bad), wordsLike('^(?!active$|suspended$).+', colours.warn)],
   topupStatus: [

@@ -102,5 +102,38 @@ export function chosenServers(expr) {
   return `${expr} and on (account, server) ${own('server_info', account, plan, location)}`;
 }
 
+/**
+ * Keeps the servers that are billed: all but those whose status means an end.
+ * @param {string} expr one or more series for each account and server
+ */
+export function billed(expr) {
+  return `${expr} unless on (account, server) ${own('server_status', 'status=~"(?i)(canceled|cancelled|terminated|deleted|expired)"')}`;
+}
+
+const day = 86400;
+const today = `scalar(floor(vector(time() / ${day}))) * ${day}`;
+
+/** Scalars of the current month and the two after it: its first day, and its number of days. */
+const months = ['this month', 'next month', 'the month after'].reduce((/** @type {{name: string, start: string, days: string}[]} */ all, name, i) => {
+  const start = i === 0 ? `(${today} - (day_of_month() - 1) * ${day})` : `(${all[i - 1].start} + ${all[i - 1].days} * ${day})`;
+  return [...all, { name, start, days: `days_in_month(${start})` }];
+}, []);
+
+/**
+ * The dates of all renewals until some days after today (UTC), with the label renewal: one
+ * of today or earlier once, on its own date, and every monthly one after today. The 31st is
+ * the last day of a shorter month. The recording rules and the exporter count the same way.
+ * @param {string} renews the next renewal of each account and server
+ * @param {number} days
+ */
+export function renewalDates(renews, days) {
+  const named = (/** @type {string} */ expr, /** @type {string} */ name) => `label_replace(${expr}, "renewal", "${name}", "", "")`;
+  const monthly = months.map(({ name, start, days: length }) => {
+    const date = `((clamp_max(day_of_month(${renews}), scalar(${length})) - 1) * ${day} + scalar(${start}))`;
+    return named(`(${date} > ${today} <= ${today} + ${days} * ${day} >= on (account, server) floor(${renews} / ${day}) * ${day})`, name);
+  });
+  return `(${[named(`(${renews} < ${today} + ${day})`, 'due'), ...monthly].join(' or ')})`;
+}
+
 /** Prometheus timestamps are in seconds, Grafana's date units in milliseconds. */
 export const milliseconds = (/** @type {string} */ expr) => `${expr} * 1000`;

@@ -1,0 +1,361 @@
+package alerts_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-kit/log"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/config"
+	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/exporter"
+	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// fleet is a generated account.
+type fleet struct {
+	name    string
+	balance int // in cents
+	servers []fleetServer
+}
+
+type fleetServer struct {
+	renews time.Time // zero where it is not known
+	cents  int       // -1 where it is not known
+	status string    // empty where it is not known
+}
+
+func (s fleetServer) renewsKnown() bool {
+	over := slices.Contains([]string{"canceled", "cancelled", "terminated", "deleted", "expired"}, strings.ToLower(s.status))
+	return !over && s.cents >= 0 && !s.renews.IsZero()
+}
+
+// dueOn reports whether the server renews monthly on a day.
+func (s fleetServer) dueOn(day time.Time) bool {
+	last := day.AddDate(0, 0, 1).Day() == 1
+	return !day.Before(s.renews) && (s.renews.Day() == day.Day() || last && s.renews.Day() > day.Day())
+}
+
+// due returns what is due until some days after today, in cents, and the sum of each
+// renewal's cents times its days from today.
+func (f fleet) due(today time.Time, days int) (sum, weighted int) {
+	for _, s := range f.servers {
+		if !s.renewsKnown() {
+			continue
+		}
+		if !s.renews.After(today) {
+			sum += s.cents
+			weighted += s.cents * int(s.renews.Sub(today).Hours()/24)
+		}
+		for i := 1; i <= days; i++ {
+			if s.dueOn(today.AddDate(0, 0, i)) {
+				sum += s.cents
+				weighted += s.cents * i
+			}
+		}
+	}
+	return sum, weighted
+}
+
+// fundedUntil returns the first day whose renewals the balance cannot pay; zero where
+// nothing renews.
+func (f fleet) fundedUntil(today time.Time) time.Time {
+	perDay, end, any := map[time.Time]int{}, today.AddDate(10, 0, 0), false
+	for _, s := range f.servers {
+		if s.renewsKnown() {
+			any = true
+			if !s.renews.After(today) {
+				perDay[s.renews] += s.cents
+			}
+		}
+	}
+	if !any {
+		return time.Time{}
+	}
+	left := f.balance
+	pay := func(cents int) bool {
+		if cents > 0 && cents > left {
+			return false
+		}
+		left -= cents
+		return true
+	}
+	var overdue []time.Time
+	for d := range perDay {
+		overdue = append(overdue, d)
+	}
+	slices.SortFunc(overdue, time.Time.Compare)
+	for _, d := range overdue {
+		if !pay(perDay[d]) {
+			return d
+		}
+	}
+	for d := today.AddDate(0, 0, 1); d.Before(end); d = d.AddDate(0, 0, 1) {
+		sum := 0
+		for _, s := range f.servers {
+			if s.renewsKnown() && s.dueOn(d) {
+				sum += s.cents
+			}
+		}
+		if !pay(sum) {
+			return d
+		}
+	}
+	return end
+}
+
+func newFleet(r *rand.Rand, name string, today time.Time, servers int) fleet {
+	f := fleet{name: name, balance: r.IntN(1+servers*30_000) - 1000}
+	statuses := []string{"active", "active", "active", "suspended", "", "pending", "canceled", "Cancelled", "TERMINATED", "deleted", "expired"}
+	for range servers {
+		s := fleetServer{cents: r.IntN(50_000), status: statuses[r.IntN(len(statuses))]}
+		switch r.IntN(8) {
+		case 0:
+			s.renews = today
+		case 1:
+			s.renews = today.AddDate(0, 0, -r.IntN(1000))
+		case 2: // the 31st of a month in the last two years
+			s.renews = time.Date(today.Year()-r.IntN(2), []time.Month{1, 3, 5, 7, 8, 10, 12}[r.IntN(7)], 31, 0, 0, 0, 0, time.UTC)
+		case 3: // not known
+		default:
+			s.renews = today.AddDate(0, 0, r.IntN(40))
+		}
+		switch r.IntN(8) {
+		case 0:
+			s.cents = 0
+		case 1:
+			s.cents = -1
+		}
+		f.servers = append(f.servers, s)
+	}
+	return f
+}
+
+func (f fleet) account(now time.Time) *simulator.Account {
+	a := simulator.ExampleAccount(f.name, now)
+	simulator.Put(a.Account, float64(f.balance)/100, "balance", "usd")
+	first := a.Servers[0]
+	a.Servers = nil
+	for i, s := range f.servers {
+		o := simulator.Object{}
+		for k, v := range first {
+			o[k] = v
+		}
+		o["id"], o["hostname"] = fmt.Sprintf("srv_%d", i), fmt.Sprintf("node-%d.example", i)
+		o["status"], o["renews_at"], o["price"] = s.status, s.renews.Format(time.DateOnly), simulator.Object{"monthly": simulator.Object{"usd": float64(s.cents) / 100}}
+		if s.status == "" {
+			delete(o, "status")
+		}
+		if s.renews.IsZero() {
+			delete(o, "renews_at")
+		}
+		if s.cents < 0 {
+			delete(o, "price")
+		}
+		a.Servers = append(a.Servers, o)
+	}
+	return a
+}
+
+// export returns what the exporter exposes of the fleets at a time.
+func export(t *testing.T, now time.Time, fleets []fleet) map[string]float64 {
+	t.Helper()
+	var data map[string]float64
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(now))
+		api := simtest.StartInMemory(t, simulator.Options{})
+		c := collector.Config{API: "test", Collectors: map[string]refresh.Settings{
+			"account": {Interval: time.Minute, MaxAge: time.Hour}, "servers": {Interval: time.Minute, MaxAge: time.Hour},
+		}}
+		api.Change(func(w *simulator.World) {
+			for _, f := range fleets {
+				token := "secret-" + f.name
+				w.Accounts[token] = f.account(now)
+				c.Accounts = append(c.Accounts, collector.Account{Name: f.name, Identity: f.name, Token: func() (string, error) { return token, nil }})
+			}
+		})
+		transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, config.WithDialContextFunc(api.Dial))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := exporter.NewPipeline(log.NewNopLogger(), "test/1", rentalapi.Settings{
+			BaseURL: api.URL, Transport: transport, Timeout: 10 * time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
+		})
+		if err := p.Set.Once(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
+		p.Publisher.Publish()
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(p.Publisher)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data = map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				labels := []string{"job", "rental", "instance", "a"}
+				for _, l := range m.GetLabel() {
+					labels = append(labels, l.GetName(), l.GetValue())
+				}
+				if m.GetGauge() != nil {
+					data[simtest.Series(f.GetName(), labels...)] = m.GetGauge().GetValue()
+				}
+			}
+		}
+	})
+	return data
+}
+
+// panelQuery returns a query of the accounts dashboard with every choice at All.
+func panelQuery(t *testing.T, id int, ref string) string {
+	t.Helper()
+	var d struct {
+		Panels []struct {
+			ID      int
+			Targets []struct{ RefID, Expr string }
+		}
+	}
+	if err := json.Unmarshal(readFile(t, "../dashboards/server-rental-accounts.json"), &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			if p.ID == id && (ref == "" || q.RefID == ref) {
+				return strings.NewReplacer("$job", ".+", "$instance", ".+", "$account", ".+", "$plan", ".+", "$location", ".+").Replace(q.Expr)
+			}
+		}
+	}
+	t.Fatalf("no panel %d with a query %q", id, ref)
+	return ""
+}
+
+// TestFleets exports generated fleets, evaluates the recording rules and the queries of
+// the dashboard on what is exported, and compares all with a count day by day.
+func TestFleets(t *testing.T) {
+	promtool := findTool(t, "promtool")
+	if testing.Short() {
+		t.Skip("evaluates rules on thousands of series")
+	}
+	const seed = 10
+	t.Logf("seed %d", seed)
+	for i, c := range []struct {
+		day   string
+		sizes []int
+	}{
+		{"2000-01-31", []int{0, 1, 40, 60}}, {"2000-02-01", []int{1, 50}}, {"2000-02-28", []int{1, 5, 40, 60}}, {"2000-02-29", []int{1, 40, 60}},
+		{"2000-04-30", []int{40, 60}}, {"2000-12-31", []int{40, 60}}, {"2001-01-30", []int{40, 60}}, {"2001-02-01", []int{50}},
+		{"2001-02-28", []int{40, 60}}, {"2000-03-15", []int{1500}}, {"2000-05-31", []int{10_000}},
+	} {
+		t.Run(c.day, func(t *testing.T) {
+			t.Parallel()
+			today, err := time.Parse(time.DateOnly, c.day)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			var fleets []fleet
+			for n, size := range c.sizes {
+				fleets = append(fleets, newFleet(r, fmt.Sprintf("a%d", n), today, size))
+			}
+			now := today.Add(time.Duration(r.IntN(24*3600)) * time.Second)
+			data := export(t, now, fleets)
+			testFleets(t, promtool, now, fleets, data)
+		})
+	}
+}
+
+func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, data map[string]float64) {
+	t.Helper()
+	type sample struct {
+		Labels string
+		Value  float64
+	}
+	type exprTest struct {
+		Expr    string
+		Time    string   `yaml:"eval_time"`
+		Samples []sample `yaml:"exp_samples"`
+	}
+	at := fmt.Sprintf("%ds", now.Unix())
+	today := now.Truncate(24 * time.Hour)
+	var week, month, missing, weighted []sample
+	totalWeek, totalMonth := 0, 0
+	for _, f := range fleets {
+		labels := fmt.Sprintf("{account=%q}", f.name)
+		funded, ok := data[simtest.Series("server_rental_account_funded_until_timestamp_seconds", "job", "rental", "instance", "a", "account", f.name)]
+		if want := f.fundedUntil(today); ok == want.IsZero() || ok && int64(funded) != want.Unix() {
+			t.Errorf("%s: funded until %v, %t, want %v", f.name, time.Unix(int64(funded), 0).UTC(), ok, want)
+		}
+		due7, _ := f.due(today, 7)
+		due30, weight := f.due(today, 30)
+		totalWeek, totalMonth = totalWeek+due7, totalMonth+due30
+		priced := slices.ContainsFunc(f.servers, fleetServer.renewsKnown)
+		_, costKnown := data[simtest.Series("server_rental_account_cost_usd_per_month", "job", "rental", "instance", "a", "account", f.name)]
+		if priced || costKnown {
+			week, month = append(week, sample{labels, float64(due7)}), append(month, sample{labels, float64(due30)})
+		}
+		if slices.ContainsFunc(f.servers, func(s fleetServer) bool {
+			return s.renewsKnown() && (fleet{servers: []fleetServer{s}}).renewsWithin(today, 30)
+		}) {
+			missing, weighted = append(missing, sample{labels, float64(max(due30-f.balance, 0))}), append(weighted, sample{labels, float64(weight)})
+		}
+	}
+	const prefix = "account:server_rental_account_renewals_due_usd:"
+	cents := func(expr string) string { return "round(100 * (" + expr + "))" }
+	byAccount := fmt.Sprintf("sum by (account) ((%s) * on (account, server, renewal) (%s))", panelQuery(t, 201, "amount"), panelQuery(t, 202, "left"))
+	exprs := []exprTest{
+		{cents(prefix + "sum7d"), at, week},
+		{cents(prefix + "sum30d"), at, month},
+		{cents(panelQuery(t, 105, "")), at, missing},
+		{cents(byAccount), at, weighted},
+	}
+	if len(week) > 0 {
+		for expr, v := range map[string]int{
+			"total:server_rental_account_renewals_due_usd:sum7d": totalWeek, "total:server_rental_account_renewals_due_usd:sum30d": totalMonth,
+			panelQuery(t, 703, "week"): totalWeek, panelQuery(t, 703, "month"): totalMonth,
+		} {
+			exprs = append(exprs, exprTest{cents(expr), at, []sample{{"{}", float64(v)}}})
+		}
+	}
+	if len(data) > 20_000 {
+		return // promtool loads at most 10,000 samples in a query
+	}
+	var input []map[string]string
+	for series, v := range data {
+		input = append(input, map[string]string{"series": series, "values": fmt.Sprintf("_ %.15g", v)})
+	}
+	rules, err := filepath.Abs("billing.rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := yaml.Marshal(map[string]any{
+		"rule_files": []string{rules}, "evaluation_interval": at,
+		"tests": []any{map[string]any{"interval": at, "input_series": input, "promql_expr_test": exprs}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, promtool, "test", "rules", simtest.WriteFile(t, filepath.Join(t.TempDir(), "fleet.test.yml"), string(file)))
+}
+
+// renewsWithin reports whether any renewal, also a free one, is due.
+func (f fleet) renewsWithin(today time.Time, days int) bool {
+	for i := range f.servers {
+		f.servers[i].cents = 1
+	}
+	sum, _ := f.due(today, days)
+	return sum > 0
+}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
@@ -156,25 +155,3 @@ func collectorName(h collector.Health) string {
 }
 
 func named(account string) string { return "Account " + text(account) }
-
-// freshness says how old the data of a public collector is, or why there is none.
-func (v *view) freshness(name string) string {
-	for _, h := range v.health {
-		if h.Collector != name {
-			continue
-		}
-		state, _ := describeState(h, v.now)
-		if h.LastSuccess.IsZero() || !v.now.Before(h.LastSuccess.Add(h.MaxAge)) {
-			return "No data: " + state + "."
-		}
-		age := v.now.Sub(h.LastSuccess)
-		if h.AnswerAge != nil {
-			age += *h.AnswerAge
-		}
-		return "Data is " + duration(age) + " old; " + state + "."
-	}
-	return "No data: the collector " + name + " is disabled."
-}
-
-// since is a duration until now from a timestamp metric.
-func (v *view) since(seconds float64) time.Duration { return v.now.Sub(at(seconds)) }

@@ -17,7 +17,7 @@ const (
 
 // planRow is a row of the table of plans.
 type planRow struct {
-	ID, Name, Family          string
+	ID, Name                  string
 	Stock                     stock
 	USD, EUR                  string
 	CPU, Memory, Storage, GPU string
@@ -80,7 +80,7 @@ func (v *view) plans() table[planRow] {
 	for _, info := range s["plan_info"] {
 		id := info.Label("plan")
 		p := planRow{
-			ID: text(id), Name: v.planName(id), Family: text(info.Label("family")), Stock: stockOf(stock[id]),
+			ID: text(id), Name: v.planName(id), Stock: stockOf(stock[id]),
 			USD: money(value(v.prices[id])), EUR: money(value(eur[id])),
 			CPU:    number(value(cores[id])) + " / " + number(value(threads[id])),
 			Memory: gibibytes(value(memory[id])), Storage: text(info.Label("storage")),

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/metric"
 )
 
 // Bounds of the section's tables.
@@ -40,7 +39,7 @@ type topupRow struct {
 }
 
 // first is the value of the only sample of an account; nil where it is absent.
-func first(s []*metric.Sample) *float64 {
+func first(s []*collector.Sample) *float64 {
 	if len(s) == 0 {
 		return nil
 	}
@@ -75,7 +74,7 @@ func (v *view) accountTable() table[accountRow] {
 }
 
 // serversByStatus lists how many servers have each status.
-func serversByStatus(found []*metric.Sample) string {
+func serversByStatus(found []*collector.Sample) string {
 	if len(found) == 0 {
 		return none
 	}

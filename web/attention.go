@@ -1,12 +1,10 @@
 package web
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/rentalapi"
 )
 
 // maxNotices bounds what is listed as needing attention.
@@ -58,8 +56,7 @@ func (v *view) failingCollectors(n *notices) {
 		if h.Err == nil {
 			continue
 		}
-		var failure *rentalapi.Error
-		if rejected := value(v.rejected[h.Account]); rejected != nil && *rejected == 1 && errors.As(h.Err, &failure) && failure.Reason == rentalapi.Unauthorized {
+		if rejected := value(v.rejected[h.Account]); rejected != nil && *rejected == 1 && h.Unauthorized() {
 			continue // said once for the account
 		}
 		since := "failing since the start"

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"server_rental_exporter/collector"
 )
 
 //go:embed *.html
@@ -52,7 +54,7 @@ func newPage(c Collectors, o Options, now time.Time) page {
 		return p
 	}
 	p.Collectors = cutCollectors(collectors(health, now, true))
-	p.Overview = newOverview(newView(health, collect(o.Published), now), p.Ready)
+	p.Overview = newOverview(newView(health, collector.Samples(o.Published), now), p.Ready)
 	return p
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/collector"
 )
 
 // Bounds of the section.
@@ -42,7 +42,7 @@ func (s stock) String() string { return [...]string{"in stock", "unknown", "sold
 // Class is the CSS class of the state.
 func (s stock) Class() string { return [...]string{"good", "wait", "wait"}[s] }
 
-func stockOf(s *metric.Sample) stock {
+func stockOf(s *collector.Sample) stock {
 	switch {
 	case s == nil:
 		return unknownStock

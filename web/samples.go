@@ -1,37 +1,14 @@
 package web
 
-import (
-	"strings"
-
-	"github.com/prometheus/client_golang/prometheus"
-
-	"server_rental_exporter/internal/metric"
-)
+import "server_rental_exporter/collector"
 
 // samples are the published metrics of one moment, by name without namespace. The
 // overview is made of nothing else, so that it shows nothing that is not in /metrics.
-type samples map[string][]*metric.Sample
-
-// collect returns everything that is published.
-func collect(published prometheus.Collector) samples {
-	ch := make(chan prometheus.Metric, 256)
-	go func() {
-		defer close(ch)
-		published.Collect(ch)
-	}()
-	all := samples{}
-	for m := range ch {
-		if s, ok := m.(*metric.Sample); ok {
-			name := strings.TrimPrefix(s.Definition().Name, metric.Namespace)
-			all[name] = append(all[name], s)
-		}
-	}
-	return all
-}
+type samples map[string][]*collector.Sample
 
 // by returns the samples of a metric by the value of a label that tells them apart.
-func (s samples) by(name, label string) map[string]*metric.Sample {
-	found := make(map[string]*metric.Sample, len(s[name]))
+func (s samples) by(name, label string) map[string]*collector.Sample {
+	found := make(map[string]*collector.Sample, len(s[name]))
 	for _, v := range s[name] {
 		found[v.Label(label)] = v
 	}
@@ -39,8 +16,8 @@ func (s samples) by(name, label string) map[string]*metric.Sample {
 }
 
 // group returns the samples of a metric by the value of a label that many share.
-func (s samples) group(name, label string) map[string][]*metric.Sample {
-	found := map[string][]*metric.Sample{}
+func (s samples) group(name, label string) map[string][]*collector.Sample {
+	found := map[string][]*collector.Sample{}
 	for _, v := range s[name] {
 		found[v.Label(label)] = append(found[v.Label(label)], v)
 	}
@@ -56,7 +33,7 @@ func (s samples) single(name string) *float64 {
 }
 
 // value returns the value of a sample; nil where the sample is absent.
-func value(s *metric.Sample) *float64 {
+func value(s *collector.Sample) *float64 {
 	if s == nil {
 		return nil
 	}
@@ -65,7 +42,7 @@ func value(s *metric.Sample) *float64 {
 }
 
 // label returns the value of a label; empty where the sample is absent.
-func label(s *metric.Sample, name string) string {
+func label(s *collector.Sample, name string) string {
 	if s == nil {
 		return ""
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/metric"
 )
 
 // view is what the sections of the overview are made of: the published metrics, the
@@ -17,12 +16,12 @@ type view struct {
 	samples   samples
 	byAccount map[string]samples
 
-	planInfo, prices map[string]*metric.Sample            // by plan
-	offered          map[string][]string                  // locations by plan
-	locationInfo     map[string]*metric.Sample            // by location
-	componentState   map[string][]*metric.Sample          // by location
-	servers          map[string]map[string]*metric.Sample // info by account and server
-	rejected         map[string]*metric.Sample            // token, by account
+	planInfo, prices map[string]*collector.Sample            // by plan
+	offered          map[string][]string                     // locations by plan
+	locationInfo     map[string]*collector.Sample            // by location
+	componentState   map[string][]*collector.Sample          // by location
+	servers          map[string]map[string]*collector.Sample // info by account and server
+	rejected         map[string]*collector.Sample            // token, by account
 }
 
 func newView(health []collector.Health, s samples, now time.Time) *view {
@@ -30,7 +29,7 @@ func newView(health []collector.Health, s samples, now time.Time) *view {
 		now: now, health: health, samples: s, byAccount: map[string]samples{},
 		planInfo: s.by("plan_info", "plan"), prices: s.by("plan_price_usd_per_month", "plan"), offered: map[string][]string{},
 		locationInfo: s.by("location_info", "location"), componentState: s.group("component_state", "location"),
-		servers:  map[string]map[string]*metric.Sample{},
+		servers:  map[string]map[string]*collector.Sample{},
 		rejected: s.by("exporter_api_token_rejected", "account"),
 	}
 	for _, h := range health {

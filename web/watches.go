@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/collector"
 )
 
 // Bounds of the section.
@@ -44,7 +44,7 @@ func (v *view) watches() table[watchRow] {
 }
 
 // matches returns the plans of a watch: in stock first, then by price.
-func (v *view) matches(found []*metric.Sample) table[match] {
+func (v *view) matches(found []*collector.Sample) table[match] {
 	rows := make([]match, 0, len(found))
 	for _, s := range found {
 		id := s.Label("plan")

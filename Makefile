@@ -23,7 +23,7 @@ test-short: ## run the tests of the inner loop
 	go test -short ./...
 
 test-long: ## run all tests in their long form: fault schedules, soak, load and memory
-	CHAOS_LONG=1 go test -count=1 -timeout 30m ./exporter ./test/chaos
+	CHAOS_LONG=1 go test -count=1 -timeout 30m ./alerts ./collector ./exporter ./test/chaos
 
 race: ## run the short tests with the race detector
 	go test -race -short ./...

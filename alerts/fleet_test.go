@@ -73,16 +73,16 @@ func (f fleet) due(today time.Time, days int) (sum, weighted int) {
 // fundedUntil returns the first day whose renewals the balance cannot pay; zero where
 // nothing renews.
 func (f fleet) fundedUntil(today time.Time) time.Time {
-	perDay, end, any := map[time.Time]int{}, today.AddDate(10, 0, 0), false
+	perDay, end, renews := map[time.Time]int{}, today.AddDate(10, 0, 0), false
 	for _, s := range f.servers {
 		if s.renewsKnown() {
-			any = true
+			renews = true
 			if !s.renews.After(today) {
 				perDay[s.renews] += s.cents
 			}
 		}
 	}
-	if !any {
+	if !renews {
 		return time.Time{}
 	}
 	left := f.balance

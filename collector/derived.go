@@ -8,27 +8,29 @@ import (
 	"server_rental_exporter/internal/metric"
 )
 
-// derived describes metrics that follow from several resources of one scope. They
-// are absent while one of the inputs is not known.
+// derived describes metrics that follow from several resources of one scope.
 type derived struct {
 	inputs  []string // names of resources, all public or all of accounts
 	metrics []*metric.Definition
-	// add computes the metrics from the facts of the inputs, by resource. It is
-	// called again when an input changes and on each new day (UTC).
-	add func(b *metric.Builder, in map[string]facts, now time.Time)
+	// update is called after each refresh of an input and each change of the
+	// configuration, before collect. It may be nil.
+	update func(*Set)
+	// collect returns the present metrics, and when they change by the passing of
+	// time. It may be called less often than the inputs change.
+	collect func(s *Set, now time.Time) (metrics []prometheus.Metric, expires time.Time)
 }
 
 // derivations returns everything that is derived.
 func derivations() []derived {
-	return []derived{funding()}
+	return []derived{watchMetrics(), funding()}
 }
 
-// collect returns the derived metrics of all scopes, and when they change by the
-// passing of time.
-func (d derived) collect(scopes []scopeSnapshot, now time.Time) (metrics []prometheus.Metric, expires time.Time) {
+// collectScopes returns the metrics that add computes in each scope in which all
+// inputs are known, from their facts by resource. They change on each new day (UTC).
+func (s *Set) collectScopes(inputs []string, now time.Time, add func(b *metric.Builder, in map[string]facts)) (metrics []prometheus.Metric, expires time.Time) {
 	expires = now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
-	for _, sc := range scopes {
-		in, until, ok := sc.facts(d.inputs)
+	for _, sc := range s.snapshot() {
+		in, until, ok := sc.facts(inputs)
 		if !ok {
 			continue
 		}
@@ -36,7 +38,7 @@ func (d derived) collect(scopes []scopeSnapshot, now time.Time) (metrics []prome
 			expires = until
 		}
 		b := sc.builder()
-		d.add(b, in, now)
+		add(b, in)
 		metrics = append(metrics, b.Metrics()...)
 	}
 	return metrics, expires

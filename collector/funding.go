@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"server_rental_exporter/internal/metric"
 )
 
@@ -13,18 +15,23 @@ var accountFunded = metric.Gauge("account_funded_until_timestamp_seconds",
 
 // funding derives until when an account's balance pays its servers.
 func funding() derived {
+	inputs := []string{"account", "servers"}
 	return derived{
-		inputs:  []string{"account", "servers"},
+		inputs:  inputs,
 		metrics: []*metric.Definition{accountFunded},
-		add: func(b *metric.Builder, in map[string]facts, now time.Time) {
-			balance, servers := in["account"].account.balance, in["servers"].servers
-			if balance == nil {
-				return
-			}
-			if until, ok := fundedUntil(microsOf(*balance), servers.renewals, now); ok {
-				b.Add(accountFunded, float64(until.Unix()))
-			}
+		collect: func(s *Set, now time.Time) ([]prometheus.Metric, time.Time) {
+			return s.collectScopes(inputs, now, func(b *metric.Builder, in map[string]facts) { addFundedUntil(b, in, now) })
 		},
+	}
+}
+
+func addFundedUntil(b *metric.Builder, in map[string]facts, now time.Time) {
+	balance, servers := in["account"].account.balance, in["servers"].servers
+	if balance == nil {
+		return
+	}
+	if until, ok := fundedUntil(microsOf(*balance), servers.renewals, now); ok {
+		b.Add(accountFunded, float64(until.Unix()))
 	}
 }
 

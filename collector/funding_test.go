@@ -242,7 +242,7 @@ func TestFundingOfGeneratedFleets(t *testing.T) {
 		usd := amount(float64(balance) / 100)
 		b := &metric.Builder{ConstLabelValues: []string{"main"}}
 		now := today.Add(time.Duration(random.Int64N(int64(24 * time.Hour))))
-		funding().add(b, map[string]facts{"account": {account: &accountFacts{balance: &usd}}, "servers": snap.facts}, now)
+		addFundedUntil(b, map[string]facts{"account": {account: &accountFacts{balance: &usd}}, "servers": snap.facts}, now)
 		value := func(series map[string]float64, d *metric.Definition) float64 {
 			if v, found := series[simtest.Series(d.Name, "account", "main")]; found {
 				return v

@@ -82,7 +82,9 @@ func (h *harness) fetchGolden(r Resource, testCase string) string {
 		})
 	}
 	time.Sleep(time.Until(today))
-	err := h.set.Once(h.t.Context(), configure(time.Minute, time.Hour, names...))
+	c := configure(time.Minute, time.Hour, names...)
+	c.Watches = exampleWatches()
+	err := h.set.Once(h.t.Context(), c)
 	var b strings.Builder
 	for _, line := range h.log.Take(h.t) {
 		fmt.Fprintf(&b, "# %s\n", line)
@@ -93,6 +95,13 @@ func (h *harness) fetchGolden(r Resource, testCase string) string {
 	text := h.exposition(func(name string) bool { return slices.Contains(wanted, name+"{") })
 	lint(h.t, text)
 	return b.String() + text
+}
+
+func exampleWatches() []Watch {
+	return []Watch{
+		{Name: "europe", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(500.0)},
+		{Name: "gpu", GPU: ptr(true)},
+	}
 }
 
 func lint(t *testing.T, exposition string) {
@@ -131,7 +140,9 @@ func TestGoldenComplete(t *testing.T) {
 // definition is exposed.
 func TestLint(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		h.run(configure(time.Minute, time.Hour))
+		c := configure(time.Minute, time.Hour)
+		c.Watches = exampleWatches()
+		h.run(c)
 		h.settle()
 		h.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 503, Header: http.Header{"Retry-After": {"3600"}}})
 		h.runFor(2 * time.Minute)

@@ -48,6 +48,13 @@ func locations() Resource {
 					metric.AddOptional(b, locationPlans, l.Plans, l.ID)
 					metric.AddOptional(b, locationInStock, l.PlansInStock, l.ID)
 				},
+				listMetrics: func(_ *metric.Builder, p rentalapi.Page[location, struct{}]) facts {
+					byID := make(map[string]*location, len(p.Items))
+					for _, l := range p.Items {
+						byID[l.ID] = l
+					}
+					return facts{locations: byID}
+				},
 			}.fetch
 		},
 	}

@@ -29,7 +29,7 @@ type plan struct {
 		ECC    *bool
 	} `api:"required"`
 	Storage string `api:"required"`
-	GPU     struct{ Model, Memory string }
+	GPU     *gpu
 	Network struct {
 		Port           string
 		Bandwidth      string
@@ -47,7 +47,11 @@ type plan struct {
 		Locations   []string
 		Alternative string
 	} `api:"required"`
+
+	gpuUnknown bool // whether there is one
 }
+
+type gpu struct{ Model, Memory string }
 
 // monthly is what something costs a month, excluding VAT.
 type monthly struct{ USD, EUR *price }
@@ -106,7 +110,7 @@ func plans() Resource {
 					b.Add(catalogPlans, countOf(p.Meta.Count, p.Count))
 					metric.AddOptional(b, catalogInStock, p.Meta.InStock)
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
-					return facts{producedAt: p.Meta.GeneratedAt}
+					return facts{plans: p.Items, producedAt: p.Meta.GeneratedAt}
 				},
 			}.fetch
 		},
@@ -114,7 +118,8 @@ func plans() Resource {
 }
 
 // checkPlan drops empty ids of locations.
-func checkPlan(p *plan, _ []rentalapi.FieldError) []rentalapi.FieldError {
+func checkPlan(p *plan, errs []rentalapi.FieldError) []rentalapi.FieldError {
+	p.gpuUnknown = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool { return e.Field == "gpu" })
 	i := slices.Index(p.Availability.Locations, "")
 	if i < 0 {
 		return nil
@@ -124,8 +129,12 @@ func checkPlan(p *plan, _ []rentalapi.FieldError) []rentalapi.FieldError {
 }
 
 func planMetrics(b *metric.Builder, p *plan) {
+	var card gpu
+	if p.GPU != nil {
+		card = *p.GPU
+	}
 	b.Add(planInfo, 1, p.ID, p.Name, p.Family, p.CPU.Model, p.CPU.Architecture, p.Memory.Type, boolLabel(p.Memory.ECC), p.Storage,
-		p.GPU.Model, p.GPU.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, boolLabel(p.Network.DDoSProtection))
+		card.Model, card.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, boolLabel(p.Network.DDoSProtection))
 	b.AddBool(planInStock, p.Availability.InStock, p.ID)
 	b.Add(planAvailability, 1, p.ID, p.Availability.Delivery, p.Availability.Alternative)
 	offered := map[string]bool{}

@@ -49,7 +49,9 @@ type snapshot struct {
 type facts struct {
 	account    *accountFacts
 	servers    *serverList
-	producedAt *timestamp // when the provider made the answer, as it says in the answer
+	plans      []*plan              // in the provider's order
+	locations  map[string]*location // by id
+	producedAt *timestamp           // when the provider made the answer, as it says in the answer
 }
 
 // Resources returns all resources, in the order in which they are documented.

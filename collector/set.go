@@ -31,6 +31,7 @@ type Config struct {
 	API        string                      // identifies the API: where it changes, all data is dropped
 	Collectors map[string]refresh.Settings // the enabled ones, by name
 	Accounts   []Account
+	Watches    []Watch // with distinct names
 }
 
 // Account is one account of the provider.
@@ -57,6 +58,7 @@ type Set struct {
 	identities identities
 	resources  []Resource
 	groups     groups
+	watches    watches
 	ready      atomic.Bool
 	running    sync.WaitGroup
 	newOrigin  func() time.Time // of a new scope
@@ -68,9 +70,14 @@ type Set struct {
 
 // groups are what the set publishes.
 type groups struct {
-	resources map[string]*exposition.Group   // by name
-	derived   map[string][]*exposition.Group // by the names of their inputs
+	resources map[string]*exposition.Group // by name
+	derived   map[string][]derivedGroup    // by the names of their inputs
 	health    *exposition.Group
+}
+
+type derivedGroup struct {
+	derived
+	*exposition.Group
 }
 
 // scope is the collectors that use the same token, or none.
@@ -112,7 +119,7 @@ func New(logger log.Logger, client *rentalapi.Client, publisher *exposition.Publ
 // addGroups adds a group for the state of the collectors, one for each resource and
 // one for each derivation.
 func (s *Set) addGroups(p *exposition.Publisher) groups {
-	g := groups{resources: map[string]*exposition.Group{}, derived: map[string][]*exposition.Group{}}
+	g := groups{resources: map[string]*exposition.Group{}, derived: map[string][]derivedGroup{}}
 	allTried := false
 	// The state is collected first: what it reports as tried is in the groups that
 	// are collected after it.
@@ -138,19 +145,23 @@ func (s *Set) addGroups(p *exposition.Publisher) groups {
 	for _, d := range derivations() {
 		group := p.Add(&exposition.Group{
 			Descs:   metric.Descs(d.metrics),
-			Collect: func(now time.Time) ([]prometheus.Metric, time.Time) { return d.collect(s.snapshot(), now) },
+			Collect: func(now time.Time) ([]prometheus.Metric, time.Time) { return d.collect(s, now) },
 		})
 		for _, input := range d.inputs {
-			g.derived[input] = append(g.derived[input], group)
+			g.derived[input] = append(g.derived[input], derivedGroup{d, group})
 		}
 	}
 	return g
 }
 
-// changed has everything published anew that follows from a resource's snapshots.
-func (g groups) changed(resource string) {
-	g.resources[resource].Changed()
-	for _, d := range g.derived[resource] {
+// changed updates everything that follows from a resource's snapshots, and has it
+// published anew.
+func (s *Set) changed(resource string) {
+	s.groups.resources[resource].Changed()
+	for _, d := range s.groups.derived[resource] {
+		if d.update != nil {
+			d.update(s)
+		}
 		d.Changed()
 	}
 }
@@ -159,11 +170,11 @@ func (g groups) changed(resource string) {
 // ones stop, and all others keep their data and schedule. Collectors run until ctx
 // ends; Wait waits for that. It must not be called concurrently.
 func (s *Set) ApplyConfig(ctx context.Context, c Config) {
-	for i, added := range s.reconcile(c) {
+	for i, added := range s.apply(c) {
 		s.start(ctx, added, time.Duration(i)*accountStagger)
 	}
 	for i := range s.resources {
-		s.groups.changed(s.resources[i].Name) // a removed collector's metrics disappear
+		s.changed(s.resources[i].Name) // a removed collector's metrics disappear
 	}
 	s.groups.health.Changed()
 }
@@ -171,7 +182,7 @@ func (s *Set) ApplyConfig(ctx context.Context, c Config) {
 // Once fetches everything a single time and returns what failed.
 func (s *Set) Once(ctx context.Context, c Config) error {
 	var all []*source
-	for _, added := range s.reconcile(c) {
+	for _, added := range s.apply(c) {
 		all = append(all, added.sources...)
 	}
 	errs := make([]error, len(all))
@@ -185,6 +196,19 @@ func (s *Set) Once(ctx context.Context, c Config) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// apply puts the watches and the settings of all sources in force, and returns the
+// sources that are new.
+func (s *Set) apply(c Config) []addedSources {
+	s.watches.apply(c.Watches)
+	added := s.reconcile(c)
+	for _, sc := range s.snapshot() {
+		for _, src := range sc.sources {
+			src.ApplySettings(c.Collectors[src.resource.Name])
+		}
+	}
+	return added
 }
 
 // addedSources are new sources of a scope that are not started yet.
@@ -240,7 +264,6 @@ func (s *Set) adjust(sc *scope, enabled map[string]refresh.Settings) []*source {
 			sc.sources[at].stop()
 		case !on:
 		case at >= 0:
-			sc.sources[at].ApplySettings(settings)
 			sources = append(sources, sc.sources[at])
 		default:
 			src := s.newSource(sc, r, settings)
@@ -289,7 +312,7 @@ func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *sour
 		}
 		return snap.age.phase(r.MinInterval)
 	}
-	src.OnUpdate = func() { s.groups.changed(r.Name) }
+	src.OnUpdate = func() { s.changed(r.Name) }
 	src.OnAttempt = func() {
 		src.tried.Store(true) // after the groups were marked as changed
 		s.groups.health.Changed()

@@ -40,6 +40,7 @@ type Config struct {
 	Accounts []Account
 	// Collectors has an entry for every CollectorSpec, enabled or not.
 	Collectors map[string]Collector
+	Watches    []Watch
 }
 
 // API describes the rental API and how to send requests to it.

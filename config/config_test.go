@@ -171,18 +171,50 @@ func TestLoadFull(t *testing.T) {
 			"ssh_keys":       {true, 30 * 24 * time.Hour, 365 * 24 * time.Hour},
 			"servers":        {true, time.Minute, time.Minute},
 		},
+		Watches: []Watch{
+			{
+				Name: "all criteria", Plans: []string{"epyc-7443p", "7"}, Families: []string{"performance"},
+				Locations: []string{"fra", "ams"}, Regions: []string{"Europe", "North America"}, Countries: []string{"DE", "no"},
+				GPU: ptr(true), MinCores: ptr(8.0), MinMemoryGiB: ptr(64.0), MaxUSDPerMonth: ptr(99.9), MaxEURPerMonth: ptr(0.0),
+			},
+			{Name: "main", GPU: ptr(false)},
+			{Name: "bounds", MinCores: ptr(1e15), MaxUSDPerMonth: ptr(1000.0)},
+		},
 	}
 	assertEqual(t, got, want)
+	var descriptions []string
+	for _, w := range got.Watches {
+		descriptions = append(descriptions, w.Description())
+	}
+	assertEqual(t, descriptions, []string{
+		"plan epyc-7443p or 7 of family performance offered in fra or ams and in Europe or North America and in DE or no, " +
+			"with a GPU, 8 cores or more, 64 GiB or more, up to 99.90 USD a month, up to 0.00 EUR a month",
+		"any plan, without a GPU",
+		"any plan, 1000000000000000 cores or more, up to 1000.00 USD a month",
+	})
 }
+
+func TestWatchDescription(t *testing.T) {
+	for want, w := range map[string]Watch{
+		"any plan offered in Europe, 64 GiB or more, up to 100.00 USD a month": {Regions: []string{"Europe"}, MinMemoryGiB: ptr(64.0), MaxUSDPerMonth: ptr(100.0)},
+		"any plan of family entry, storage or gpu, 0.5 cores or more":          {Families: []string{"entry", "storage", "gpu"}, MinCores: ptr(0.5)},
+		"plan gpu-l40s":          {Plans: []string{"gpu-l40s"}},
+		"any plan offered in DE": {Countries: []string{"DE"}},
+	} {
+		assertEqual(t, w.Description(), want)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
 
 func TestLoadDefaults(t *testing.T) {
 	for name, content := range map[string]string{
 		"empty":         "",
 		"comment":       "# nothing\n",
 		"null":          "~\n",
-		"null sections": "api:\naccounts:\ncollectors:\n",
+		"null sections": "api:\naccounts:\ncollectors:\nwatches:\n",
 		"null values":   "api: {timeout: , http: , rate_limit: {public: }}\ncollectors: {plans: , os: {enabled: , interval: , max_age: }}\n",
-		"empty values":  "api: {http: {}, rate_limit: {}}\naccounts: []\ncollectors: {plans: {}}\n",
+		"empty values":  "api: {http: {}, rate_limit: {}}\naccounts: []\nwatches: []\ncollectors: {plans: {}}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL, "--config.file="+writeFile(t, content)))

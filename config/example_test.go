@@ -44,12 +44,20 @@ func TestExampleComments(t *testing.T) {
 		"  #     tls_config:", "    tls_config:",
 		"  #       server_name:", "      server_name:",
 		"# accounts:", "accounts:",
+		"# watches:", "watches:",
+		"#   - name: cheap-in-europe\n", "  - name: cheap-in-europe\n",
+		"#     regions:", "    regions:",
+		"#     min_memory_gib:", "    min_memory_gib:",
+		"#     max_usd_per_month:", "    max_usd_per_month:",
 		"#   - name:", "  - name:",
 		"#     token_file: /run/secrets/rental-token\n", "    token_file: "+main+"\n",
 		"#     token_file: /run/secrets/rental-token-lab\n", "    token_file: "+lab+"\n",
 	).Replace(string(content))
 	config := mustLoad(t, parseFlags(t, nil, "--config.file="+writeFile(t, uncommented)))
 	assertEqual(t, config.Accounts, []Account{{Name: "main", TokenFile: main}, {Name: "lab", TokenFile: lab}})
+	assertEqual(t, config.Watches, []Watch{
+		{Name: "cheap-in-europe", Regions: []string{"Europe"}, MinMemoryGiB: ptr(64.0), MaxUSDPerMonth: ptr(100.0)},
+	})
 	assertEqual(t, config.API.HTTP.ProxyURL.String(), "http://proxy.example:3128")
 	assertEqual(t, config.API.HTTP.TLSConfig.ServerName, "rental.example")
 }

@@ -40,16 +40,18 @@ type loader struct {
 	config *Config
 	// baseURLPosition is where the base URL in use was set.
 	baseURLPosition Position
-	// names and tokens map those in use to the field that set them first.
-	names, tokens map[string]string
+	// accountNames, watchNames and tokens map those in use to the field that
+	// set them first.
+	accountNames, watchNames, tokens map[string]string
 }
 
 func newLoader(f *Flags) *loader {
 	l := &loader{
-		document: document{file: f.configFile.value, lines: map[string]int{}, budget: maxValues},
-		flags:    f,
-		names:    map[string]string{},
-		tokens:   map[string]string{},
+		document:     document{file: f.configFile.value, lines: map[string]int{}, budget: maxValues},
+		flags:        f,
+		accountNames: map[string]string{},
+		watchNames:   map[string]string{},
+		tokens:       map[string]string{},
 		config: &Config{
 			API: API{
 				Timeout:   10 * time.Second,
@@ -115,6 +117,7 @@ func (l *loader) loadFile() bool {
 		"api":        l.api(),
 		"accounts":   l.accounts(),
 		"collectors": l.collectors(),
+		"watches":    l.list(l.watch),
 	}))
 	return !l.errs.has("")
 }
@@ -241,15 +244,7 @@ func (l *loader) account(path string, n *yaml.Node) {
 // addAccount also checks that name and token are valid and unique. An empty
 // name or token already has an error; err is that of reading the token.
 func (l *loader) addAccount(a Account, namePos, tokenPos Position, token string, err error) {
-	control := strings.ContainsFunc(a.Name, unicode.IsControl)
-	blank := a.Name != "" && strings.TrimSpace(a.Name) == ""
-	if len(a.Name) > maxName || control || blank || !utf8.ValidString(a.Name) {
-		l.errs.add(namePos, "invalid name: must be at most %d bytes of UTF-8, not blank and without control characters", maxName)
-	} else if first, ok := l.names[a.Name]; ok {
-		l.errs.add(namePos, "duplicate name %q: must be unique, already used by %s", a.Name, first)
-	} else if a.Name != "" {
-		l.names[a.Name] = strings.TrimSuffix(namePos.Field, ".name")
-	}
+	l.addName(l.accountNames, a.Name, namePos)
 	if err != nil {
 		l.errs.add(tokenPos, "%s", err)
 	} else if first, ok := l.tokens[token]; ok {
@@ -258,6 +253,24 @@ func (l *loader) addAccount(a Account, namePos, tokenPos Position, token string,
 		l.tokens[token] = tokenPos.Field
 	}
 	l.config.Accounts = append(l.config.Accounts, a)
+}
+
+// addName checks that a name is valid and not in use yet.
+func (l *loader) addName(used map[string]string, name string, pos Position) {
+	if name == "" {
+		return
+	}
+	if !validName(name) {
+		l.errs.add(pos, "invalid name: must be at most %d bytes of UTF-8, not blank and without control characters", maxName)
+	} else if first, ok := used[name]; ok {
+		l.errs.add(pos, "duplicate name %q: must be unique, already used by %s", name, first)
+	} else {
+		used[name] = strings.TrimSuffix(pos.Field, ".name")
+	}
+}
+
+func validName(name string) bool {
+	return len(name) <= maxName && utf8.ValidString(name) && strings.TrimSpace(name) != "" && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
 func (l *loader) collectors() decodeFunc {

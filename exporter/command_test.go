@@ -94,6 +94,9 @@ func TestConfigCheck(t *testing.T) {
 accounts:
   - {name: main, token_file: main.token}
   - {name: lab, token_file: lab.token}
+watches:
+  - {name: cheap-in-europe, regions: [Europe], min_memory_gib: 64, max_usd_per_month: 100}
+  - {name: gpu, families: [gpu], gpu: true, locations: [fra, ams]}
 `)
 	simtest.WriteFile(t, filepath.Join(dir, "invalid.yml"), `api:
   base_url: https://rental.example/api/v1
@@ -105,6 +108,8 @@ accounts:
 collectors:
   plans: {interval: 10s}
   plants: {enabled: true}
+watches:
+  - {name: all}
 `)
 	for _, tc := range []struct {
 		name string
@@ -115,6 +120,9 @@ collectors:
   public: 4.0 of 30
   account main: 3.6 (up to 9.6 with a long history) of 60
   account lab: 3.6 (up to 9.6 with a long history) of 60
+watches:
+  cheap-in-europe: any plan offered in Europe, 64 GiB or more, up to 100.00 USD a month
+  gpu: any plan of family gpu offered in fra or ams, with a GPU
 `, ""}},
 		{
 			"public data only",
@@ -127,6 +135,7 @@ invalid.yml:6: accounts[1].token_file: empty: must be a token
 invalid.yml:7: accounts[2].token_file: duplicate token: must differ from accounts[0].token_file, because the rate limit applies to each token
 invalid.yml:9: collectors.plans.interval: 10s is too short: must be at least 1m, because the API caches the answer that long
 invalid.yml:10: collectors.plants: unknown key: must be one of ` + strings.Join(names, ", ") + `
+invalid.yml:12: watches[0]: no criterion: at least one must be set, because every plan would match
 --web.telemetry-path: "/": must begin with / and not be the landing page
 `}},
 	} {

@@ -57,12 +57,25 @@ func (d *demo) close() {
 	_ = d.server.Close() // its listener is gone either way
 }
 
-// applyTo sets the simulated API and its accounts in a configuration.
+// demoWatches are the watches of a demo whose configuration has none.
+func demoWatches() []config.Watch {
+	gpu, memory, cheap, midrange := true, 64.0, 100.0, 300.0
+	return []config.Watch{
+		{Name: "cheap-in-europe", Regions: []string{"Europe"}, MinMemoryGiB: &memory, MaxUSDPerMonth: &cheap},
+		{Name: "midrange", MinMemoryGiB: &memory, MaxUSDPerMonth: &midrange}, // hits every few minutes
+		{Name: "gpu-in-frankfurt", Locations: []string{"fra"}, GPU: &gpu},
+	}
+}
+
+// applyTo sets the simulated API, its accounts and its watches in a configuration.
 func (d *demo) applyTo(cfg *config.Config) {
 	cfg.API.BaseURL = d.base
 	cfg.API.HTTP = promconfig.HTTPClientConfig{} // the API is in this process: no proxy
 	cfg.Accounts = nil
 	for _, account := range demoAccounts() {
 		cfg.Accounts = append(cfg.Accounts, config.Account{Name: account, Token: promconfig.Secret(demoToken(account))})
+	}
+	if len(cfg.Watches) == 0 {
+		cfg.Watches = demoWatches()
 	}
 }

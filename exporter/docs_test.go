@@ -45,10 +45,15 @@ func metricsDocument() string {
 		section(r.Name, fmt.Sprintf("%s. From `GET %s`, %s, every %s and exported for at most %s unless configured otherwise; %s.",
 			strings.ToUpper(r.Help[:1])+r.Help[1:], r.Endpoint, scope, model.Duration(r.Interval), model.Duration(r.MaxAge), requestsOf(r)), r.Metrics)
 	}
-	section("Derived metrics", "Computed from the data of several collectors; absent while one of them has no data.",
-		slices.DeleteFunc(slices.Clone(rest), func(d *metric.Definition) bool {
-			return strings.HasPrefix(d.Name, metric.Namespace+"exporter_")
-		}))
+	// filter returns the rest whose names begin with the prefix, or do not.
+	filter := func(prefix string, begin bool) []*metric.Definition {
+		return slices.DeleteFunc(slices.Clone(rest), func(d *metric.Definition) bool {
+			return strings.HasPrefix(d.Name, metric.Namespace+prefix) != begin
+		})
+	}
+	section("Watches", "Computed from plans and locations as soon as either was fetched, for each watch of the configuration; see [watches](watches.md). "+
+		"Absent while the plans are unknown or, for a watch of regions or countries, the locations.", filter("watch_", true))
+	section("Derived metrics", "Computed from the data of several collectors; absent while one of them has no data.", filter("exporter_", false))
 	section("The exporter itself", "In addition, there are the usual `go_*`, `process_*` and `promhttp_*` metrics.", slices.Clone(rest))
 	return b.String() + "\n"
 }

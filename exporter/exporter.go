@@ -58,7 +58,7 @@ func Run(ctx context.Context, env Environment) int {
 		return 1
 	}
 	if o.Check() {
-		printRequestRates(env.Stdout, cfg)
+		printSummary(env.Stdout, cfg)
 		return 0
 	}
 	logger := newLogger(env.Stderr, o.logLevel, o.logFormat)

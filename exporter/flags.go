@@ -38,7 +38,7 @@ func logFormats() []string { return []string{"logfmt", "json"} }
 
 const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
 
-Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit. POST /-/reload needs --web.enable-lifecycle, /sd/servers needs --web.enable-service-discovery, and --web.systemd-socket takes the sockets from systemd.`
+Use --demo to try it without an account, --config.check to check a configuration, --once to print all metrics and exit, and --version to print the version. POST /-/reload needs --web.enable-lifecycle, /sd/servers needs --web.enable-service-discovery, and --web.systemd-socket takes the sockets from systemd.`
 
 // errPrinted is returned where the command line asked for nothing but --help or
 // --version.
@@ -134,9 +134,9 @@ func (o *options) checkAddresses() []error {
 	return errs
 }
 
-// printRequestRates prints that the configuration is valid, and the requests that it
-// causes.
-func printRequestRates(w io.Writer, cfg *config.Config) {
+// printSummary prints that the configuration is valid, the requests that it causes, and
+// what is watched.
+func printSummary(w io.Writer, cfg *config.Config) {
 	fmt.Fprintln(w, "configuration OK; requests per minute:")
 	for _, r := range cfg.RequestRates(collectorSpecs()) {
 		scope := "public"
@@ -148,5 +148,11 @@ func printRequestRates(w io.Writer, cfg *config.Config) {
 			fmt.Fprintf(w, " (up to %.1f with a long history)", r.MaxPerMinute)
 		}
 		fmt.Fprintf(w, " of %d\n", r.Limit)
+	}
+	if len(cfg.Watches) > 0 {
+		fmt.Fprintln(w, "watches:")
+	}
+	for _, watch := range cfg.Watches {
+		fmt.Fprintf(w, "  %s: %s\n", watch.Name, watch.Description())
 	}
 }

@@ -162,10 +162,10 @@ type outcome struct {
 
 func (p *program) outcome() outcome { return outcome{p.code, p.out.String(), p.log.String()} }
 
-// configFile writes a configuration for the accounts main and lab.
+// configFile writes a configuration for the accounts main and lab, with a watch.
 func configFile(t testing.TB, a *simtest.API) string {
 	t.Helper()
-	return a.ConfigFile(t.TempDir(), simtest.Tokens(), "")
+	return a.ConfigFile(t.TempDir(), simtest.Tokens(), "watches: [{name: gpu, gpu: true}]\n")
 }
 
 // success is collector_success of all collectors with the same value.

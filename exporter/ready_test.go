@@ -31,6 +31,14 @@ type runningPipeline struct {
 // startPipeline runs all collectors, as configured by default.
 func startPipeline(t *testing.T, a *simtest.API, accounts ...collector.Account) *runningPipeline {
 	t.Helper()
+	p := newPipeline(t, a)
+	p.applyConfig(accounts...)
+	return p
+}
+
+// newPipeline runs a pipeline without collectors.
+func newPipeline(t *testing.T, a *simtest.API) *runningPipeline {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	p := &runningPipeline{Pipeline: NewPipeline(log.NewNopLogger(), "test", inMemory(t, a, rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50})), t: t, ctx: ctx}
 	t.Cleanup(func() {
@@ -39,7 +47,6 @@ func startPipeline(t *testing.T, a *simtest.API, accounts ...collector.Account) 
 	})
 	p.handler = web.Handler(p.Set, web.Options{API: func() string { return "" }, MetricsPath: "/metrics", Metrics: p.MetricsHandler()})
 	p.Start(ctx)
-	p.applyConfig(accounts...)
 	return p
 }
 

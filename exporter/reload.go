@@ -93,6 +93,9 @@ func collectorConfig(cfg *config.Config) collector.Config {
 		}
 		c.Accounts = append(c.Accounts, account)
 	}
+	for _, w := range cfg.Watches {
+		c.Watches = append(c.Watches, collector.Watch(w))
+	}
 	return c
 }
 

@@ -50,7 +50,11 @@ func TestEveryMetricIsExposed(t *testing.T) {
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	p := startReady(t, "--demo")
-	simtest.AssertEqual(t, "collectors", p.scrape().CollectorSuccess(), success(1, demoAccounts()...))
+	page := p.scrape()
+	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, demoAccounts()...))
+	simtest.AssertEqual(t, "watches", page.WithPrefix("server_rental_watch_plans{"), map[string]float64{
+		`server_rental_watch_plans{watch="cheap-in-europe"}`: 3, `server_rental_watch_plans{watch="gpu-in-frankfurt"}`: 2, `server_rental_watch_plans{watch="midrange"}`: 10,
+	})
 	if page := p.get("/").Body; !strings.Contains(page, "data from a simulated provider (--demo) &middot; ready") {
 		t.Errorf("the landing page does not say that this is a demo:\n%s", page)
 	}

@@ -1,0 +1,336 @@
+package collector
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// TestWatchMatches tests each criterion with a plan that differs in one field.
+func TestWatchMatches(t *testing.T) {
+	t.Parallel()
+	const absent = "-"
+	type fields map[string]string // JSON by path
+	places := map[string]*location{
+		"fra": {Region: "Europe", CountryCode: "DE"},
+		"nyc": {Region: "North America", CountryCode: "us"},
+		"xxx": {CountryCode: "DE"},
+	}
+	for _, c := range []struct {
+		watch Watch
+		plans fields // JSON of one field, and whether the plan matches
+		field string
+	}{
+		{Watch{Plans: []string{"a", "b"}}, fields{`"a"`: "yes", `"b"`: "yes", `"c"`: "no"}, "id"},
+		{Watch{Families: []string{"gpu", "Entry"}}, fields{`"gpu"`: "yes", `"entry"`: "yes", `"gp"`: "no", `""`: "unknown", `null`: "unknown", `5`: "unknown", absent: "unknown"}, "family"},
+		{Watch{GPU: ptr(true)}, fields{`{"model":"m"}`: "yes", `{}`: "yes", `{"model":5}`: "yes", `null`: "no", absent: "no", `"m"`: "unknown", `[]`: "unknown"}, "gpu"},
+		{Watch{GPU: ptr(false)}, fields{`{"model":"m"}`: "no", `{}`: "no", `null`: "yes", absent: "yes", `"m"`: "unknown", `false`: "unknown"}, "gpu"},
+		{Watch{MinCores: ptr(8.0)}, fields{`8`: "yes", `9`: "yes", `7`: "no", `7.9`: "no", `0`: "no", `null`: "unknown", `"8"`: "unknown", `-8`: "unknown", absent: "unknown"}, "cpu.cores"},
+		{Watch{MinMemoryGiB: ptr(64.0)}, fields{`64`: "yes", `63`: "no", `null`: "unknown"}, "memory.size_gb"},
+		{Watch{MaxUSDPerMonth: ptr(99.9)}, fields{`99.90`: "yes", `99.91`: "no", `0`: "yes", `null`: "unknown", `"1"`: "unknown", `-1`: "unknown", absent: "unknown"}, "price.monthly.usd"},
+		{Watch{MaxEURPerMonth: ptr(0.0)}, fields{`0`: "yes", `0.01`: "no", `null`: "unknown"}, "price.monthly.eur"},
+		{Watch{Locations: []string{"fra", "new"}}, fields{
+			`["nyc","fra"]`: "yes", `["new"]`: "yes", `["nyc"]`: "no", `[]`: "no", `null`: "unknown", absent: "unknown", `"fra"`: "unknown", `[5,"fra"]`: "yes",
+		}, "availability.locations"},
+		{Watch{Regions: []string{"europe", "Asia"}}, fields{
+			`["nyc","fra"]`: "yes", `["nyc"]`: "no", `["new"]`: "unknown", `["nyc","new"]`: "unknown", `["fra","new"]`: "yes", `["xxx"]`: "unknown",
+		}, "availability.locations"},
+		{Watch{Countries: []string{"de"}}, fields{`["fra"]`: "yes", `["xxx"]`: "yes", `["nyc"]`: "no", `["new"]`: "unknown"}, "availability.locations"},
+		{Watch{Countries: []string{"US"}}, fields{`["nyc"]`: "yes", `["fra"]`: "no"}, "availability.locations"},
+		// One location has to meet all criteria.
+		{Watch{Regions: []string{"Europe"}, Countries: []string{"US"}}, fields{`["fra","nyc"]`: "no", `["xxx"]`: "no"}, "availability.locations"},
+		{Watch{Locations: []string{"fra"}, Regions: []string{"North America"}}, fields{`["fra","nyc"]`: "no"}, "availability.locations"},
+		{Watch{Locations: []string{"fra"}, Regions: []string{"Europe"}, Countries: []string{"DE"}}, fields{`["fra","nyc"]`: "yes"}, "availability.locations"},
+		// All criteria have to be met, and one that is not met decides.
+		{Watch{MinCores: ptr(8.0), MinMemoryGiB: ptr(64.0)}, fields{`8`: "yes", `7`: "no", `null`: "unknown"}, "cpu.cores"},
+		{Watch{MinCores: ptr(8.0), MinMemoryGiB: ptr(65.0)}, fields{`8`: "no", `null`: "no"}, "cpu.cores"},
+		// The stock is no criterion.
+		{Watch{MinMemoryGiB: ptr(64.0)}, fields{`true`: "yes", `false`: "yes", `null`: "yes"}, "availability.in_stock"},
+	} {
+		for value, want := range c.plans {
+			body := map[string]any{}
+			for path, v := range map[string]string{"id": `"a"`, "memory.size_gb": "64", "cpu.model": `"c"`, "price.setup_fee": "0", "availability.in_stock": "true", c.field: value} {
+				if v != absent {
+					put(body, json.RawMessage(v), strings.Split(path, ".")...)
+				}
+			}
+			answer, err := json.Marshal(map[string]any{"data": []any{body}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			snap, err := fetchAnswer(t, plans(), answer)
+			if err != nil || len(snap.facts.plans) != 1 {
+				t.Fatalf("%s: got %d plans and error %v", answer, len(snap.facts.plans), err)
+			}
+			got := map[truth]string{mismatch: "no", unknown: "unknown", match: "yes"}[c.watch.matches(snap.facts.plans[0], places)]
+			simtest.AssertEqual(t, fmt.Sprintf("%+v: %s: %s", c.watch, c.field, value), got, want)
+		}
+	}
+}
+
+// watched returns the series of the watches, without the common parts of their names.
+func (h *harness) watched() map[string]float64 {
+	h.t.Helper()
+	found := map[string]float64{}
+	for series, v := range h.scrape().WithPrefix("server_rental_watch_") {
+		key := strings.TrimPrefix(strings.TrimPrefix(series[:strings.Index(series, "{")], "server_rental_watch_"), "plan_in_stock")
+		for _, label := range []string{"watch", "plan"} {
+			if v := simtest.Label(series, label); v != "" {
+				key = strings.TrimSpace(key + " " + v)
+			}
+		}
+		found[key] = v
+	}
+	return found
+}
+
+// hits returns the hits by watch.
+func (h *harness) hits() map[string]float64 {
+	h.t.Helper()
+	return h.values(watchHits)
+}
+
+// created returns when each watch's counter started.
+func (h *harness) created() map[string]time.Time {
+	h.t.Helper()
+	h.publisher.Publish()
+	families, err := h.registry.Gather()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	created := map[string]time.Time{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == watchHits.Name {
+				created[m.GetLabel()[0].GetValue()] = m.GetCounter().GetCreatedTimestamp().AsTime()
+			}
+		}
+	}
+	return created
+}
+
+// setPlan changes a plan of the provider.
+func (h *harness) setPlan(id string, value any, path ...string) {
+	h.Change(func(w *simulator.World) {
+		for _, p := range w.Plans {
+			if simulator.Text(p, "id") == id {
+				simulator.Put(p, value, path...)
+			}
+		}
+	})
+}
+
+// watch configures the plans and locations collectors with watches.
+func watch(watches ...Watch) Config {
+	c := configure(time.Minute, 5*time.Minute, "plans", "locations")
+	c.Watches = watches
+	return c
+}
+
+func cheapInEurope() Watch {
+	return Watch{Name: "cheap", Regions: []string{"Europe"}, MinMemoryGiB: ptr(64.0), MaxUSDPerMonth: ptr(100.0)}
+}
+
+func TestWatchMetrics(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.setPlan("xeon-e-2388g", nil, "availability", "in_stock")
+		h.run(watch(cheapInEurope(), Watch{Name: "none", Plans: []string{"epyc"}}, Watch{Name: "gpu", GPU: ptr(true), Locations: []string{"lax"}}))
+		h.settle()
+		h.assertEqual("series", h.watched(), map[string]float64{
+			"cheap ryzen-5-3600": 0, "cheap ryzen-5-7600": 1, "plans cheap": 3, "plans_in_stock cheap": 1, "hits_total cheap": 0,
+			"plans none": 0, "plans_in_stock none": 0, "hits_total none": 0,
+			"gpu gpu-rtx-4000-ada": 1, "plans gpu": 1, "plans_in_stock gpu": 1, "hits_total gpu": 0,
+		})
+		h.assertEqual("requests", h.CountByPath(0), map[string]int{"/plans": 1, "/locations": 1})
+	})
+}
+
+// TestWatchHits changes the provider's data and counts hits. The metrics are
+// published at the end of each case only, so that everything before is between two
+// scrapes.
+func TestWatchHits(t *testing.T) {
+	const plan = "ryzen-5-7600" // matches, in stock
+	stock := []string{"availability", "in_stock"}
+	usd := []string{"price", "monthly", "usd"}
+	set := func(value any, path ...string) func(*harness) {
+		return func(h *harness) { h.setPlan(plan, value, path...) }
+	}
+	// fail lets requests fail for some time, and changes the data at its end.
+	fail := func(d time.Duration, path string, change func(*harness)) func(*harness) {
+		return func(h *harness) {
+			remove := h.Override(path, simtest.Reply(http.StatusInternalServerError, nil, ""))
+			defer remove()
+			h.runFor(d)
+			change(h)
+			h.runFor(2 * time.Minute)
+		}
+	}
+	nothing := func(*harness) {}
+	restock := set(true, stock...)
+	var removed simulator.Object
+	remove := func(h *harness) {
+		h.Change(func(w *simulator.World) {
+			i := slices.IndexFunc(w.Plans, func(p simulator.Object) bool { return simulator.Text(p, "id") == plan })
+			removed = w.Plans[i]
+			w.Plans = slices.Delete(w.Plans, i, i+1)
+		})
+	}
+	add := func(h *harness) {
+		h.Change(func(w *simulator.World) { w.Plans = append(w.Plans, removed) })
+	}
+	region := func(name string) func(*harness) {
+		return func(h *harness) {
+			h.Change(func(w *simulator.World) {
+				for _, l := range w.Locations {
+					if simulator.Text(l, "id") == "nyc" {
+						l["region"] = name
+					}
+				}
+			})
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		steps []func(*harness) // a fetch follows each
+		hits  float64
+	}{
+		{"nothing changes", []func(*harness){nothing}, 0},
+		{"sold out", []func(*harness){set(false, stock...)}, 0},
+		{"restock of a minute", []func(*harness){set(false, stock...), set(true, stock...), set(false, stock...)}, 1},
+		{"two restocks", []func(*harness){set(false, stock...), set(true, stock...), set(false, stock...), set(true, stock...)}, 2},
+		{"price above the bound and back", []func(*harness){set(100.01, usd...), set(100, usd...)}, 1},
+		{"price change within the bound", []func(*harness){set(1, usd...), set(99, usd...)}, 0},
+		{"offered elsewhere and back", []func(*harness){set([]string{"tyo"}, "availability", "locations"), set([]string{"fra"}, "availability", "locations")}, 1},
+		{"price within the bound while sold out", []func(*harness){set(false, stock...), set(200, usd...), set(50, usd...)}, 0},
+		{"removed and added", []func(*harness){remove, add}, 1},
+		{"added, sold out", []func(*harness){remove, func(h *harness) { simulator.Put(removed, false, stock...); add(h) }}, 0},
+		{"a location's region changes", []func(*harness){set([]string{"nyc"}, "availability", "locations"), region("Europe")}, 1},
+
+		{"stock unknown between", []func(*harness){set(nil, stock...), set(true, stock...)}, 0},
+		{"price unknown between", []func(*harness){set(nil, usd...), set(50, usd...)}, 0},
+		{"region unknown between", []func(*harness){set([]string{"nyc"}, "availability", "locations"), region("Europe"), region(""), region("Europe")}, 1},
+		{"price unknown, then too high", []func(*harness){set(nil, usd...), set(200, usd...), set(50, usd...)}, 1},
+		{"stock unknown, sold out, back", []func(*harness){set(nil, stock...), set(false, stock...), set(nil, stock...), set(true, stock...)}, 1},
+
+		{"plans fail, same data", []func(*harness){fail(time.Minute, "/plans", nothing)}, 0},
+		{"locations fail, same data", []func(*harness){fail(time.Minute, "/locations", nothing)}, 0},
+		{"restock while plans fail", []func(*harness){set(false, stock...), fail(time.Minute, "/plans", restock)}, 1},
+		{"restock while locations fail", []func(*harness){set(false, stock...), fail(time.Minute, "/locations", restock)}, 1},
+		{"restock while plans are expired", []func(*harness){set(false, stock...), fail(6*time.Minute, "/plans", restock)}, 0},
+		{"restock while locations are expired", []func(*harness){set(false, stock...), fail(6*time.Minute, "/locations", restock)}, 0},
+		{"restock after plans were expired", []func(*harness){set(false, stock...), fail(6*time.Minute, "/plans", nothing), restock}, 1},
+	} {
+		subtest(t, c.name, func(t *testing.T, h *harness) {
+			h.run(watch(cheapInEurope()))
+			h.settle()
+			created := h.created()
+			for _, step := range c.steps {
+				step(h)
+				h.runFor(70 * time.Second)
+				h.runFor(70 * time.Second) // plans and locations
+			}
+			h.runFor(time.Hour) // after a failure
+			h.assertEqual("hits", h.hits(), map[string]float64{"cheap": c.hits})
+			h.assertEqual("created", h.created(), created)
+		})
+	}
+}
+
+// TestWatchAbsent asserts that watches have series only while their data is known.
+func TestWatchAbsent(t *testing.T) {
+	watches := []Watch{{Name: "plans", MinCores: ptr(8.0)}, {Name: "ids", Locations: []string{"fra"}}, {Name: "regions", Regions: []string{"Europe"}}, {Name: "countries", Countries: []string{"DE"}}}
+	unavailable := simtest.Reply(http.StatusServiceUnavailable, nil, "")
+	for _, c := range []struct {
+		name, path    string
+		start, failed []string // watches with series
+	}{
+		{"plans", "/plans", nil, nil},
+		{"locations", "/locations", []string{"ids", "plans"}, []string{"ids", "plans"}},
+	} {
+		subtest(t, c.name, func(t *testing.T, h *harness) {
+			present := func() []string { return slices.Sorted(maps.Keys(h.hits())) }
+			all := []string{"countries", "ids", "plans", "regions"}
+			remove := h.Override(c.path, unavailable)
+			h.run(watch(watches...))
+			h.settle()
+			h.assertEqual("before the first answer", present(), c.start)
+			remove()
+			h.runFor(10 * time.Minute)
+			h.assertEqual("with all data", present(), all)
+			remove = h.Override(c.path, unavailable)
+			h.runFor(4 * time.Minute)
+			h.assertEqual("within max_age", present(), all)
+			h.runFor(2 * time.Minute)
+			h.assertEqual("after max_age", present(), c.failed)
+			remove()
+			h.runFor(10 * time.Minute)
+			h.assertEqual("recovered", present(), all)
+			h.assertEqual("hits", h.hits(), map[string]float64{"countries": 0, "ids": 0, "plans": 0, "regions": 0})
+
+			disabled := watch(watches...)
+			delete(disabled.Collectors, c.name)
+			h.run(disabled)
+			h.assertEqual("disabled", present(), c.failed)
+			h.run(watch(watches...))
+			h.settle()
+			h.assertEqual("enabled", present(), all)
+			h.assertEqual("hits", h.hits(), map[string]float64{"countries": 0, "ids": 0, "plans": 0, "regions": 0})
+		})
+	}
+}
+
+// TestWatchReload changes the watches while the data stays.
+func TestWatchReload(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		cheap, gpu := cheapInEurope(), Watch{Name: "gpu", GPU: ptr(true)}
+		h.run(watch(cheap, gpu))
+		h.settle()
+		h.setPlan("ryzen-5-7600", false, "availability", "in_stock")
+		h.runFor(2 * time.Minute)
+		h.setPlan("ryzen-5-7600", true, "availability", "in_stock")
+		h.runFor(2 * time.Minute)
+		h.assertEqual("hits", h.hits(), map[string]float64{"cheap": 1, "gpu": 0})
+		h.assertEqual("created", h.created(), map[string]time.Time{"cheap": start, "gpu": start})
+
+		reloaded := time.Now().UTC()
+		requests := len(h.Requests())
+		gpu.GPU = ptr(false)
+		added := Watch{Name: "added", Plans: []string{"epyc-9654"}}
+		h.run(watch(added, gpu, cheapInEurope()))
+		h.assertEqual("requests", len(h.Requests()), requests)
+		h.assertEqual("hits after a change", h.hits(), map[string]float64{"cheap": 1, "gpu": 0, "added": 0})
+		h.assertEqual("created after a change", h.created(), map[string]time.Time{"cheap": start, "gpu": reloaded, "added": reloaded})
+		h.assertEqual("plans", h.values(watchPlans), map[string]float64{"cheap": 3, "gpu": 13, "added": 1})
+
+		h.setPlan("ryzen-5-7600", 101, "price", "monthly", "usd")
+		h.setPlan("epyc-9654", true, "availability", "in_stock")
+		h.runFor(2 * time.Minute)
+		h.assertEqual("hits of all", h.hits(), map[string]float64{"cheap": 1, "gpu": 1, "added": 1})
+
+		cheap.MaxUSDPerMonth = ptr(101.0) // ryzen-5-7600 begins to match by the change
+		h.run(watch(cheap))
+		h.assertEqual("series after another change", h.watched(), map[string]float64{
+			"cheap ryzen-5-3600": 0, "cheap ryzen-5-7600": 1, "cheap xeon-e-2388g": 1, "plans cheap": 3, "plans_in_stock cheap": 2, "hits_total cheap": 0,
+		})
+		h.run(watch())
+		h.assertEqual("series without watches", h.watched(), map[string]float64{})
+	})
+}
+
+// TestWatchOnce asserts that a single fetch has the watches, too.
+func TestWatchOnce(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.once(watch(cheapInEurope()))
+		h.assertEqual("hits", h.hits(), map[string]float64{"cheap": 0})
+	})
+}

@@ -8,7 +8,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-long race e2e lint format bench update dashboards image clean
+.PHONY: help build test test-short test-long race e2e lint format bench update dashboards pictures image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ update: ## rewrite all golden and generated files
 
 dashboards: ## build dashboards/*.json from their source
 	cd dashboards/generator && npm ci && npm run build
+
+pictures: ## make docs/pictures from web/testdata (Debian: chromium-headless-shell fonts-dejavu-core)
+	web/pictures.sh
 
 image: ## build a container image
 	buildah bud --format docker --build-arg REVISION=$(REVISION) --build-arg BRANCH=$(BRANCH) -t server_rental_exporter:$(VERSION) .

@@ -101,10 +101,7 @@ func split(renewals []renewal, today time.Time) ([]renewal, schedule) {
 		first := startOfMonth(r.day)
 		if !r.day.After(today) {
 			past[r.day] += r.price
-			first = startOfMonth(today)
-			if !first.AddDate(0, 0, min(r.day.Day(), daysIn(first))-1).After(today) {
-				first = first.AddDate(0, 1, 0)
-			}
+			first = startOfMonth(nextMonthly(r.day, today))
 		}
 		monthly[monthDay{first, r.day.Day()}] += r.price
 	}
@@ -114,6 +111,33 @@ func split(renewals []renewal, today time.Time) ([]renewal, schedule) {
 	}
 	slices.SortFunc(overdue, func(a, b renewal) int { return a.day.Compare(b.day) })
 	return overdue, monthly
+}
+
+// nextMonthly returns the first day after today on which a server renews whose
+// renewal of an earlier day, or of today, is due.
+func nextMonthly(day, today time.Time) time.Time {
+	month := startOfMonth(today)
+	at := month.AddDate(0, 0, min(day.Day(), daysIn(month))-1)
+	if !at.After(today) {
+		month = month.AddDate(0, 1, 0)
+		at = month.AddDate(0, 0, min(day.Day(), daysIn(month))-1)
+	}
+	return at
+}
+
+// RenewalDays returns the days up to and including until on which a server renews
+// whose next renewal is that of the day given: its overdue day, if any, and then one
+// in each month. All are midnight UTC.
+func RenewalDays(day, today, until time.Time) []time.Time {
+	var days []time.Time
+	for at := day; !at.After(until); {
+		days = append(days, at)
+		if at.After(today) {
+			break // the next one is a month away
+		}
+		at = nextMonthly(day, today)
+	}
+	return days
 }
 
 // dueIn returns how much renews in a month, by day of the month from 1 on.

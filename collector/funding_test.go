@@ -169,6 +169,29 @@ func oracle(fleet []rental, balance int, today time.Time) (fundedUntil, cost flo
 }
 
 // TestFundingOfGeneratedFleets compares cost and funded until with the oracle.
+func TestRenewalDays(t *testing.T) {
+	for _, c := range []struct {
+		day, today, until string
+		want              []string
+	}{
+		{"2026-03-20", "2026-03-15", "2026-03-29", []string{"2026-03-20"}},
+		{"2026-03-29", "2026-03-15", "2026-03-29", []string{"2026-03-29"}},
+		{"2026-03-30", "2026-03-15", "2026-03-29", nil},
+		{"2026-03-15", "2026-03-15", "2026-03-29", []string{"2026-03-15"}},
+		{"2026-03-01", "2026-03-15", "2026-03-29", []string{"2026-03-01"}},
+		{"2026-02-20", "2026-03-15", "2026-03-29", []string{"2026-02-20", "2026-03-20"}},
+		{"2025-01-20", "2026-03-15", "2026-03-29", []string{"2025-01-20", "2026-03-20"}},
+		{"2026-01-31", "2026-02-20", "2026-03-06", []string{"2026-01-31", "2026-02-28"}},
+		{"2026-01-31", "2026-02-28", "2026-03-14", []string{"2026-01-31"}},
+	} {
+		var got []string
+		for _, at := range RenewalDays(day(t, c.day), day(t, c.today), day(t, c.until)) {
+			got = append(got, at.Format(time.DateOnly))
+		}
+		simtest.AssertEqual(t, fmt.Sprint(c.day, " seen on ", c.today), got, c.want)
+	}
+}
+
 func TestFundingOfGeneratedFleets(t *testing.T) {
 	t.Parallel()
 	fleets := uint64(600)

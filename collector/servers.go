@@ -109,14 +109,14 @@ func serverMetrics(b *metric.Builder, s *server) {
 	metric.AddOptional(b, serverCreated, s.CreatedAt, s.ID)
 }
 
-// billed returns whether the provider charges for the server. It documents only the
-// states active and suspended; of others, those that mean an end are not billed, and
-// neither is one without a known status excluded.
-func (s *server) billed() bool {
-	if s.Status == nil {
-		return true
-	}
-	switch strings.ToLower(*s.Status) {
+// billed returns whether the provider charges for the server; where its status is
+// not known, it is taken to be billed.
+func (s *server) billed() bool { return s.Status == nil || Billed(*s.Status) }
+
+// Billed returns whether the provider charges for servers of a status. It documents
+// only active and suspended; of others, those that mean an end are not billed.
+func Billed(status string) bool {
+	switch strings.ToLower(status) {
 	case "canceled", "cancelled", "terminated", "deleted", "expired":
 		return false
 	}

@@ -261,7 +261,8 @@ func TestHelp(t *testing.T) {
 		"--[no-]collector.account", "--[no-]collector.topups", "--[no-]collector.transactions",
 		"--[no-]collector.configurations", "--[no-]collector.ssh_keys", "--[no-]collector.servers",
 		"--demo", "--once", "--web.listen-address=:10170", `--web.config.file=""`, "--web.systemd-socket",
-		`--web.telemetry-path="/metrics"`, "--web.enable-lifecycle", "--web.enable-service-discovery",
+		`--web.telemetry-path="/metrics"`, "--web.overview", "--web.enable-lifecycle",
+		"--web.enable-service-discovery",
 		`--log.level="info"`, `--log.format="logfmt"`, "--version", "--help",
 	} {
 		want[flag] = true

@@ -182,6 +182,9 @@ func (e *exporter) handler() http.Handler {
 		Version: version.Info(), API: e.apiDescription, MetricsPath: e.options.telemetryPath, Metrics: e.MetricsHandler(),
 		Discovery: e.options.discovery,
 	}
+	if e.options.overview {
+		o.Published = e.Publisher
+	}
 	if e.options.lifecycle {
 		o.Reload = e.requestReload
 	}

@@ -24,6 +24,7 @@ type options struct {
 	*config.Flags
 	web           *toolkit.FlagConfig
 	telemetryPath string
+	overview      bool
 	lifecycle     bool
 	discovery     bool
 	once          bool
@@ -57,6 +58,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	app.Flag("once", "Fetch everything once, print the metrics and exit; status 1 where a collector failed. For cron and the textfile collector.").BoolVar(&o.once)
 	o.web = kingpinflag.AddFlags(app, ":10170")
 	app.Flag("web.telemetry-path", "Path under which the metrics are served.").Default("/metrics").StringVar(&o.telemetryPath)
+	app.Flag("web.overview", "Show the provider's and the accounts' data on the landing page (default: enabled).").Default("true").BoolVar(&o.overview)
 	app.Flag("web.enable-lifecycle", "Allow POST /-/reload.").BoolVar(&o.lifecycle)
 	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which exposes the servers' addresses.").BoolVar(&o.discovery)
 	app.Flag("log.level", "Only log messages of this severity or above: "+strings.Join(logLevels(), ", ")+".").Default("info").StringVar(&o.logLevel)

@@ -156,6 +156,22 @@ func TestTelemetryPath(t *testing.T) {
 	}
 }
 
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	for flag, shown := range map[string]bool{"--web.overview": true, "--no-web.overview": false} {
+		page := startReady(t, "--demo", flag).get("/").Body
+		simtest.AssertNoSecrets(t, "landing page", page)
+		for _, text := range []string{"Needs attention", "EPYC 7443P", "Frankfurt", "node-5.main.example", "btc (Bitcoin)"} {
+			if strings.Contains(page, text) != shown {
+				t.Errorf("%s: the landing page contains %q: %t, want %t", flag, text, !shown, shown)
+			}
+		}
+		if !strings.Contains(page, "transactions</th><td>main</td>") {
+			t.Errorf("%s: the landing page lacks a collector", flag)
+		}
+	}
+}
+
 func TestClosedByDefault(t *testing.T) {
 	t.Parallel()
 	p := startReady(t, "--demo")

@@ -1,86 +1,83 @@
 package web
 
 import (
-	_ "embed"
+	"bytes"
+	"embed"
 	"html/template"
 	"net/http"
+	"sync"
 	"time"
 
 	"server_rental_exporter/collector"
 )
 
-//go:embed landing.html
-var landingHTML string
+//go:embed *.html
+var pages embed.FS
 
-// row is a collector on the landing page.
-type row struct {
-	Collector, Account string
-	State, Class       string
-	LastSuccess, Age   string
-	Next, Interval     string
-	Errors             []string // of the last fetch, and of invalid items
-	Invalid            int
-}
+// refreshSeconds is after how many seconds a browser loads the page again.
+const refreshSeconds = "60"
 
+// page is the landing page.
 type page struct {
 	Options
-	Ready bool
-	Rows  []row
+	Ready      bool
+	Now        string
+	Overview   *overview // nil with --no-web.overview
+	Collectors table[collectorRow]
 }
 
+// landing serves the landing page.
 func landing(c Collectors, o Options) http.Handler {
-	t := template.Must(template.New("landing").Parse(landingHTML))
+	t := template.Must(template.New("landing.html").Funcs(template.FuncMap{"grouped": grouped}).ParseFS(pages, "*.html"))
+	var rendering sync.Mutex // bounds the memory that concurrent requests take
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		p := page{Options: o, Ready: c.Ready()}
-		now := time.Now()
-		for _, s := range c.Health() {
-			p.Rows = append(p.Rows, newRow(s, now))
+		var body bytes.Buffer
+		rendering.Lock()
+		err := t.Execute(&body, newPage(c, o, time.Now()))
+		rendering.Unlock()
+		if err != nil {
+			http.Error(w, "page: "+err.Error(), http.StatusInternalServerError)
+			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = t.Execute(w, p) // an error means that the client left
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Refresh", refreshSeconds)
+		_, _ = body.WriteTo(w) // an error means that the client left
 	})
 }
 
-func newRow(s collector.Health, now time.Time) row {
-	r := row{
-		Collector: s.Collector, Account: s.Account, Invalid: s.Invalid.Items,
-		LastSuccess: "never", Interval: s.Interval.String(), Next: "now",
+func newPage(c Collectors, o Options, now time.Time) page {
+	health := c.Health()
+	p := page{Options: o, Ready: c.Ready(), Now: now.UTC().Format("2006-01-02 15:04:05")}
+	if o.Published == nil {
+		p.Collectors.Rows = collectors(health, now, false)
+		return p
 	}
-	r.State, r.Class = describeState(s, now)
-	if !s.LastSuccess.IsZero() {
-		r.LastSuccess = s.LastSuccess.UTC().Format(time.RFC3339)
-		r.Age = now.Sub(s.LastSuccess).Round(time.Second).String()
-	}
-	if s.Next.After(now) {
-		r.Next = "in " + s.Next.Sub(now).Round(time.Second).String()
-	}
-	if s.Err != nil {
-		r.Errors = append(r.Errors, s.Err.Error())
-	}
-	if s.DuplicateOf != "" {
-		r.Errors = append(r.Errors, "same provider account as "+s.DuplicateOf+": sums over accounts count it twice")
-	}
-	for _, c := range s.Invalid.Causes {
-		r.Errors = append(r.Errors, c.Error())
-	}
-	return r
+	p.Collectors = cutCollectors(collectors(health, now, true))
+	p.Overview = newOverview(newView(health, collector.Samples(o.Published), now), p.Ready)
+	return p
 }
 
-// describeState returns a collector's state in a few words, and its CSS class.
-func describeState(s collector.Health, now time.Time) (word, class string) {
-	expired := !now.Before(s.LastSuccess.Add(s.MaxAge))
-	switch {
-	case s.LastSuccess.IsZero() && s.Err == nil:
-		return "fetching", "wait"
-	case s.LastSuccess.IsZero():
-		return "failing, no data", "bad"
-	case expired:
-		return "failing, data expired", "bad"
-	case s.Err != nil:
-		return "failing, last data shown", "warn"
-	case s.Invalid.Items > 0:
-		return "fresh, invalid items", "warn"
-	default:
-		return "fresh", "good"
+// overview is the part of the page that shows the provider's and the accounts' data.
+type overview struct {
+	Ready     bool
+	Attention table[notice]
+	Watches   table[watchRow]
+	Plans     table[planRow]
+	PlansAge  string
+	Provider  provider
+	Locations table[locationRow]
+	StatusAge string
+	Accounts  table[accountRow]
+	Renewals  table[renewalRow]
+	Topups    table[topupRow]
+}
+
+func newOverview(v *view, ready bool) *overview {
+	return &overview{
+		Ready: ready, Attention: v.attention(), Watches: v.watches(),
+		Plans: v.plans(), PlansAge: v.freshness("plans"),
+		Provider: v.provider(), Locations: v.locations(), StatusAge: v.freshness("status"),
+		Accounts: v.accountTable(), Renewals: v.renewals(), Topups: v.topups(),
 	}
 }

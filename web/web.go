@@ -9,6 +9,8 @@ import (
 	"net/http"
 	cleanPath "path"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"server_rental_exporter/collector"
 )
 
@@ -26,6 +28,9 @@ type Options struct {
 	MetricsPath string        // path of Metrics
 	Metrics     http.Handler  // the exposition
 
+	// Published is what the landing page shows of the provider's and the accounts'
+	// data. Where it is nil, the page shows the state of the collectors only.
+	Published prometheus.Collector
 	// Reload reads the configuration again and returns why that failed. Where it is
 	// nil, POST /-/reload is forbidden.
 	Reload func(context.Context) error

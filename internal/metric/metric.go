@@ -142,23 +142,37 @@ func (d *Definition) newSample(value float64, created time.Time, labels []string
 			return nil, fmt.Errorf("label %s: not UTF-8", d.Labels[i])
 		}
 	}
-	return &sample{d, value, created.UnixMilli(), labels}, nil
+	return &Sample{d, value, created.UnixMilli(), labels}, nil
 }
 
-// sample takes a fraction of the memory of client_golang's constant metrics: label
-// pairs are made when it is written.
-type sample struct {
+// Sample takes a fraction of the memory of client_golang's constant metrics: label
+// pairs are made when it is written. It is immutable.
+type Sample struct {
 	def     *Definition
 	value   float64
 	created int64 // Unix milliseconds; not positive where it is not known
 	labels  []string
 }
 
+// Definition returns the metric family that the sample belongs to.
+func (s *Sample) Definition() *Definition { return s.def }
+
+// Value returns the sample's value.
+func (s *Sample) Value() float64 { return s.value }
+
+// Label returns the value of a label; empty where the family does not have it.
+func (s *Sample) Label(name string) string {
+	if i := slices.Index(s.def.Labels, name); i >= 0 {
+		return s.labels[i]
+	}
+	return ""
+}
+
 // Desc implements prometheus.Metric.
-func (s *sample) Desc() *prometheus.Desc { return s.def.desc }
+func (s *Sample) Desc() *prometheus.Desc { return s.def.desc }
 
 // Write implements prometheus.Metric.
-func (s *sample) Write(out *dto.Metric) error {
+func (s *Sample) Write(out *dto.Metric) error {
 	pairs := make([]dto.LabelPair, len(s.labels))
 	out.Label = make([]*dto.LabelPair, len(s.labels))
 	for i, at := range s.def.sorted {

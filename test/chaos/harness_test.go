@@ -107,7 +107,8 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h.ctx, h.cancel = context.WithCancel(t.Context())
 	h.Pipeline = exporter.NewPipeline(&h.log, "chaos", h.apiSettings())
 	h.handler = web.Handler(h.Set, web.Options{
-		Version: "chaos", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Metrics: h.MetricsHandler(), Discovery: true,
+		Version: "chaos", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Metrics: h.MetricsHandler(),
+		Published: h.Publisher, Discovery: true,
 	})
 	h.Start(h.ctx)
 	h.applyConfig()

@@ -1,0 +1,95 @@
+package web
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"server_rental_exporter/collector"
+)
+
+// Bounds of the overview's table.
+const (
+	maxCollectors = 100
+	maxError      = 300 // characters of an error
+)
+
+// collectorRow is a row of the table of collectors.
+type collectorRow struct {
+	Collector, Account string
+	State, Class       string
+	LastSuccess, Age   string
+	Next, Interval     string
+	Errors             []string // of the last fetch, and of invalid items
+	Invalid            int
+}
+
+// collectors returns the rows of all collectors. Without ids, causes do not name the
+// item.
+func collectors(health []collector.Health, now time.Time, ids bool) []collectorRow {
+	rows := make([]collectorRow, 0, len(health))
+	for _, h := range health {
+		rows = append(rows, newCollectorRow(h, now, ids))
+	}
+	return rows
+}
+
+// cutCollectors keeps the collectors that fail where there are too many to show.
+func cutCollectors(rows []collectorRow) table[collectorRow] {
+	if len(rows) > maxCollectors {
+		rank := map[string]int{"bad": 0, "warn": 1, "wait": 2, "good": 3}
+		slices.SortStableFunc(rows, func(a, b collectorRow) int { return cmp.Compare(rank[a.Class], rank[b.Class]) })
+	}
+	return cut(rows, maxCollectors)
+}
+
+func newCollectorRow(h collector.Health, now time.Time, ids bool) collectorRow {
+	r := collectorRow{
+		Collector: h.Collector, Account: clip(h.Account, maxText), Invalid: h.Invalid.Items,
+		LastSuccess: "never", Interval: h.Interval.String(), Next: "now",
+	}
+	r.State, r.Class = describeState(h, now)
+	if !h.LastSuccess.IsZero() {
+		r.LastSuccess = h.LastSuccess.UTC().Format(time.RFC3339)
+		r.Age = now.Sub(h.LastSuccess).Round(time.Second).String()
+	}
+	if h.Next.After(now) {
+		r.Next = "in " + h.Next.Sub(now).Round(time.Second).String()
+	}
+	if h.Err != nil {
+		r.Errors = append(r.Errors, clip(h.Err.Error(), maxError))
+	}
+	if h.DuplicateOf != "" {
+		r.Errors = append(r.Errors, duplicateText(h))
+	}
+	for _, c := range h.Invalid.Causes {
+		if !ids {
+			c.Item = ""
+		}
+		r.Errors = append(r.Errors, clip(c.Error(), maxError))
+	}
+	return r
+}
+
+func duplicateText(h collector.Health) string {
+	return "same provider account as " + clip(h.DuplicateOf, maxText) + ": sums over accounts count it twice"
+}
+
+// describeState returns a collector's state in a few words, and its CSS class.
+func describeState(h collector.Health, now time.Time) (word, class string) {
+	expired := !now.Before(h.LastSuccess.Add(h.MaxAge))
+	switch {
+	case h.LastSuccess.IsZero() && h.Err == nil:
+		return "fetching", "wait"
+	case h.LastSuccess.IsZero():
+		return "failing, no data", "bad"
+	case expired:
+		return "failing, data expired", "bad"
+	case h.Err != nil:
+		return "failing, last data shown", "warn"
+	case h.Invalid.Items > 0:
+		return "fresh, invalid items", "warn"
+	default:
+		return "fresh", "good"
+	}
+}

@@ -1,0 +1,384 @@
+package web
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-kit/log"
+	"github.com/prometheus/client_golang/prometheus"
+	promconfig "github.com/prometheus/common/config"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// scene is a provider and accounts, as the overview shows them after one fetch.
+type scene struct {
+	names   []string // of the accounts whose tokens are those of main and lab; by default these
+	change  func(*simulator.World)
+	faults  []simulator.Fault
+	watches func(*metric.Builder)
+	later   time.Duration // how long after the fetch the page is asked for
+	hidden  bool          // --no-web.overview
+}
+
+// sceneTime is when all scenes take place.
+var sceneTime = time.Date(2026, time.March, 30, 9, 0, 0, 0, time.UTC)
+
+// Metrics of watches, with the names and labels of the exposition.
+var (
+	watchPlans       = metric.Gauge("watch_plans", "H.", "s", "watch")
+	watchInStock     = metric.Gauge("watch_plans_in_stock", "H.", "s", "watch")
+	watchPlanInStock = metric.Gauge("watch_plan_in_stock", "H.", "s", "watch", "plan")
+	watchHits        = metric.Counter("watch_hits_total", "H.", "s", "watch")
+)
+
+// page returns the landing page, and its header, of a scene.
+func (sc scene) page(t *testing.T) (body string, header http.Header) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(sceneTime))
+		api := simtest.StartInMemory(t, simulator.Options{})
+		if sc.change != nil {
+			api.Change(sc.change)
+		}
+		for _, f := range sc.faults {
+			api.Inject(f)
+		}
+		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(api.Dial))
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := rentalapi.New("test/1", rentalapi.Settings{
+			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
+		})
+		publisher := exposition.NewPublisher()
+		set := collector.New(log.NewNopLogger(), client, publisher)
+		publisher.Add(&exposition.Group{Descs: metric.Descs(rentalapi.AccountDefinitions()), Collect: client.AccountMetrics})
+		publisher.Add(&exposition.Group{Collect: func(time.Time) ([]prometheus.Metric, time.Time) {
+			b := &metric.Builder{}
+			if sc.watches != nil {
+				sc.watches(b)
+			}
+			return b.Metrics(), time.Time{}
+		}})
+		config := collector.Config{Collectors: map[string]refresh.Settings{}}
+		for _, r := range collector.Resources() {
+			config.Collectors[r.Name] = refresh.Settings{Interval: r.Interval, MaxAge: r.MaxAge}
+		}
+		names := sc.names
+		if names == nil {
+			names = []string{"lab", "main"}
+		}
+		for i, token := range []string{simtest.LabToken, simtest.MainToken} {
+			config.Accounts = append(config.Accounts, collector.Account{Name: names[i], Token: func() (string, error) { return token, nil }})
+		}
+		_ = set.Once(t.Context(), config) // the page shows its errors
+		publisher.Publish()
+		time.Sleep(sc.later)
+		publisher.Publish()
+		o := allEnabled()
+		o.Published = publisher
+		if sc.hidden {
+			o.Published = nil
+		}
+		var a answer
+		a, header = do(Handler(readySet{set}, o), "GET", "/")
+		simtest.AssertEqual(t, "status", a.Status, 200)
+		body = a.Body
+	})
+	simtest.AssertNoSecrets(t, "page", body)
+	return body, header
+}
+
+// readySet is a set that has been ready.
+type readySet struct{ *collector.Set }
+
+// Ready implements Collectors.
+func (readySet) Ready() bool { return true }
+
+// demo is what --demo shows at its start.
+func demo() scene {
+	return scene{later: 24 * time.Second, watches: func(b *metric.Builder) {
+		addWatch(b, "64-gib-in-europe", 2, map[string]bool{"ryzen-5-3600": false, "ryzen-5-7600": true, "xeon-e-2388g": true})
+		addWatch(b, "gpu", 1, map[string]bool{"gpu-l40s": false, "gpu-rtx-4000-ada": true})
+		addWatch(b, "epyc-9654", 0, map[string]bool{"epyc-9654": false})
+	}}
+}
+
+func addWatch(b *metric.Builder, name string, hits float64, plans map[string]bool) {
+	available := 0.0
+	for id, in := range plans {
+		if in {
+			available++
+		}
+		b.AddBool(watchPlanInStock, &in, name, id)
+	}
+	b.Add(watchPlans, float64(len(plans)), name)
+	b.Add(watchInStock, available, name)
+	b.Add(watchHits, hits, name)
+}
+
+// broken is a provider and accounts with every kind of trouble.
+func broken() scene {
+	return scene{
+		later: 4 * time.Minute,
+		faults: []simulator.Fault{
+			{Path: "/locations", Kind: simulator.Respond, Status: http.StatusServiceUnavailable},
+			{Path: "/os", Kind: simulator.Garbage},
+			{Path: "/ssh-keys", Kind: simulator.Drop},
+			{Token: simtest.MainToken, Kind: simulator.Respond, Status: http.StatusUnauthorized},
+		},
+		change: func(w *simulator.World) {
+			w.Plans = w.Plans[:4]
+			simulator.Put(w.Plans[0], "cheap", "price", "monthly", "usd")
+			simulator.Put(w.Plans[1], nil, "availability", "in_stock")
+			delete(w.Plans[2], "name")
+			w.Status["overall"], w.Status["ongoing"], w.Status["scheduled"] = "major outage", 2, 1
+			simulator.Put(w.Status, "degraded", "locations", "fra", "components", "network")
+			simulator.Put(w.Status, "outage", "locations", "fra", "components", "ipmi")
+			lab := w.Accounts[simtest.LabToken]
+			simulator.Put(lab.Account, -12.5, "balance", "usd")
+			lab.Servers[0]["renews_at"] = "2026-02-28"
+			lab.Servers[1]["renews_at"] = "2026-03-30"
+			lab.Servers[2]["status"], lab.Servers[2]["renews_at"] = "canceled", "2026-04-01"
+			simulator.Put(lab.Servers[3], nil, "price")
+			lab.Servers = append(lab.Servers, simulator.Object{"status": "active"})
+		},
+		watches: func(b *metric.Builder) { addWatch(b, "misspelt", 0, nil) },
+	}
+}
+
+const evil = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'`{{.}}\u202e&amp;\x07\n"
+
+// hostile is a provider whose texts try to become part of the page.
+func hostile() scene {
+	return scene{
+		names: []string{"a" + evil, "b" + evil},
+		change: func(w *simulator.World) {
+			long := strings.Repeat("W", 2000)
+			for i, p := range w.Plans {
+				p["id"] = fmt.Sprint(i, evil)
+				p["name"], p["family"], p["storage"] = evil, evil, long
+				p["gpu"] = simulator.Object{"model": evil, "memory": evil}
+				simulator.Put(p, []string{evil, long, "fra"}, "availability", "locations")
+				simulator.Put(p, evil, "availability", "alternative")
+			}
+			for i, l := range w.Locations {
+				l["id"] = fmt.Sprint(i, evil)
+				l["city"], l["country"], l["region"] = long, evil, evil
+			}
+			w.Status["overall"] = evil
+			w.Status["locations"] = simulator.Object{evil: simulator.Object{"components": simulator.Object{evil: evil, long: "operational", "x": 1}}}
+			for _, a := range w.Accounts {
+				for i, s := range a.Servers {
+					s["id"], s["hostname"] = fmt.Sprint(i, evil), evil+long
+				}
+				a.Servers[0]["status"], a.Servers[1]["status"] = evil, "suspended"
+				a.Servers[2]["price"] = evil
+				for _, t := range a.Topups {
+					t["coin"], t["network"] = evil, evil
+				}
+			}
+		},
+		watches: func(b *metric.Builder) { addWatch(b, evil, 1, map[string]bool{evil: true}) },
+	}
+}
+
+// TestOverview compares the page with golden files, of which pictures are made.
+func TestOverview(t *testing.T) {
+	for name, sc := range map[string]scene{"demo": demo(), "broken": broken(), "hostile": hostile()} {
+		t.Run(name, func(t *testing.T) {
+			body, header := sc.page(t)
+			simtest.Golden(t, filepath.Join("testdata", "overview_"+name+".html"), body)
+			simtest.AssertEqual(t, "Refresh", header.Get("Refresh"), "60")
+			checkAccessible(t, body)
+		})
+	}
+}
+
+var (
+	tag        = regexp.MustCompile(`<[^<>]*>`)
+	attributes = regexp.MustCompile(`(id|aria-labelledby|href)="#?([a-z]+)"`)
+)
+
+// checkAccessible checks what readers of the page without eyes or mouse rely on.
+func checkAccessible(t *testing.T, body string) {
+	t.Helper()
+	ids := map[string]int{}
+	for _, m := range attributes.FindAllStringSubmatch(body, -1) {
+		if m[1] == "id" {
+			ids[m[2]]++
+		}
+	}
+	for _, m := range attributes.FindAllStringSubmatch(body, -1) {
+		if ids[m[2]] != 1 {
+			t.Errorf("%s: %d elements have this id", m[0], ids[m[2]])
+		}
+	}
+	for _, unscoped := range regexp.MustCompile(`<th( [^s][^>]*)?>`).FindAllString(body, -1) {
+		t.Errorf("a header cell without scope: %s", unscoped)
+	}
+	tables, captions := strings.Count(body, "<table>"), strings.Count(body, "<table>\n<caption>")
+	regions := strings.Count(body, `tabindex="0">`+"\n<table>")
+	simtest.AssertEqual(t, "tables with a caption, and tables that a keyboard can scroll", []int{captions, regions}, []int{tables, tables})
+	open := map[string]int{}
+	for _, element := range tag.FindAllString(body, -1) {
+		name := strings.Trim(strings.Fields(element)[0], "<>/")
+		if strings.HasPrefix(element, "</") {
+			open[name]--
+		} else {
+			open[name]++
+		}
+	}
+	maps.DeleteFunc(open, func(name string, n int) bool {
+		return n == 0 || slices.Contains([]string{"!DOCTYPE", "meta", "br"}, name)
+	})
+	simtest.AssertEqual(t, "elements that are not closed", open, map[string]int{})
+}
+
+// TestOverviewEscapes asserts that no text of the provider becomes markup: the page
+// has no element and no attribute that it does not have with harmless texts.
+func TestOverviewEscapes(t *testing.T) {
+	known := map[string]bool{}
+	for _, sc := range []scene{demo(), broken()} {
+		body, _ := sc.page(t)
+		for _, element := range tag.FindAllString(body, -1) {
+			known[element] = true
+		}
+	}
+	body, _ := hostile().page(t)
+	for _, element := range tag.FindAllString(body, -1) {
+		if !known[element] && element != `<p class="more">` {
+			t.Errorf("the provider's text has become %s", element)
+		}
+	}
+	for _, control := range []string{"\u202e", "\x07"} {
+		if strings.Contains(body, control) {
+			t.Errorf("the page contains %q", control)
+		}
+	}
+	if strings.Contains(body, strings.Repeat("W", maxText+1)) {
+		t.Error("the page contains a text in its full length")
+	}
+	if n := strings.Count(body, "&lt;script&gt;alert(1)&lt;/script&gt;"); n < 50 {
+		t.Errorf("got %d escaped texts: the test does not reach all tables", n)
+	}
+}
+
+// TestOverviewSize bounds the page of a large customer.
+func TestOverviewSize(t *testing.T) {
+	sc := scene{change: func(w *simulator.World) {
+		first := w.Plans[0]
+		w.Plans = nil
+		for i := range 2000 {
+			p := maps.Clone(first)
+			p["id"], p["name"] = fmt.Sprintf("plan-%d", i), strings.Repeat("long name ", 20)
+			w.Plans = append(w.Plans, p)
+		}
+		for _, a := range w.Accounts {
+			a.Servers = simulator.Servers(2000, sceneTime)
+			for _, s := range a.Servers {
+				s["hostname"] = strings.Repeat("x", 200) + simulator.Text(s, "hostname")
+			}
+		}
+	}}
+	body, _ := sc.page(t)
+	const limit = 300_000
+	if len(body) > limit {
+		t.Errorf("got %d bytes, want at most %d", len(body), limit)
+	}
+	if got := regexp.MustCompile(`and 1,950 more`).FindString(body); got == "" {
+		t.Error("the page does not say how many plans are missing")
+	}
+}
+
+// TestOverviewHidden asserts that --no-web.overview leaves nothing of the data.
+func TestOverviewHidden(t *testing.T) {
+	sc := broken()
+	sc.hidden = true
+	body, _ := sc.page(t)
+	simtest.Golden(t, filepath.Join("testdata", "overview_hidden.html"), body)
+	checkAccessible(t, body)
+	for _, text := range []string{"Ryzen", "ryzen", "Frankfurt", "-12.50", "node-", "suspended", "outage", "misspelt", "data[5]"} {
+		if strings.Contains(body, text) {
+			t.Errorf("the page contains %q", text)
+		}
+	}
+	if !strings.Contains(body, "price.monthly.usd: ") {
+		t.Errorf("the page lacks the cause of an invalid item:\n%s", body)
+	}
+}
+
+// TestOverviewNothing is the page before the first answer, and without accounts and
+// collectors.
+func TestOverviewNothing(t *testing.T) {
+	o := allEnabled()
+	o.Published = exposition.NewPublisher()
+	for _, c := range []struct {
+		ready bool
+		want  string
+	}{{false, "The first answers are not there yet."}, {true, "Nothing needs attention."}} {
+		body := landingAt(t, o, func(time.Time) *fakeCollectors { return &fakeCollectors{ready: c.ready} })
+		for _, text := range []string{c.want, "No data: the collector plans is disabled.", "No accounts are configured."} {
+			if !strings.Contains(body, text) {
+				t.Errorf("ready %t: the page lacks %q:\n%s", c.ready, text, body)
+			}
+		}
+	}
+}
+
+// TestContrast asserts that all text has the contrast that WCAG 2 demands (AA).
+func TestContrast(t *testing.T) {
+	body, _ := demo().page(t)
+	themes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(body, -1)
+	simtest.AssertEqual(t, "themes: light, dark, print", len(themes), 3)
+	for i, theme := range themes {
+		colors := map[string]float64{}
+		for _, m := range regexp.MustCompile(`--(\w+): #(\w{6})`).FindAllStringSubmatch(theme[1], -1) {
+			colors[m[1]] = luminance(t, m[2])
+		}
+		for _, text := range []string{"text", "soft", "link", "good", "warn", "bad"} {
+			for _, back := range []string{"back", "shade"} {
+				a, b := colors[text], colors[back]
+				if ratio := (max(a, b) + 0.05) / (min(a, b) + 0.05); ratio < 4.5 {
+					t.Errorf("theme %d: %s on %s: contrast %.2f, want at least 4.5", i, text, back, ratio)
+				}
+			}
+		}
+	}
+}
+
+// luminance is the relative luminance of a color, as WCAG 2 defines it.
+func luminance(t *testing.T, hex string) float64 {
+	t.Helper()
+	sum := 0.0
+	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+		v, err := strconv.ParseUint(hex[2*i:2*i+2], 16, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := float64(v) / 255
+		if c <= 0.04045 {
+			sum += weight * c / 12.92
+		} else {
+			sum += weight * math.Pow((c+0.055)/1.055, 2.4)
+		}
+	}
+	return sum
+}

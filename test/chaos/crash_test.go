@@ -75,32 +75,6 @@ func TestKilledInALoop(t *testing.T) {
 	}
 }
 
-// TestLongHistoryStarts: a start that reads a long history makes no more requests in
-// its first minute than rate_limit.account, so that two starts with defaults stay
-// within the 120 of a token.
-func TestLongHistoryStarts(t *testing.T) {
-	t.Parallel()
-	api := simtest.Start(t, simulator.Options{})
-	api.Change(func(w *simulator.World) {
-		w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(9_000, time.Now())
-	})
-	config := "--config.file=" + api.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, "")
-	requests := func() int { return api.CountByToken()[simtest.MainToken] }
-	for range 2 {
-		before := requests()
-		p := simtest.StartProcess(t, config)
-		// History gets what the limit of 60 leaves, and 10 are for refreshes.
-		p.Eventually("history uses its limit", func() bool { return requests()-before >= 50 })
-		kill(p)
-		if n := requests() - before; n > 60 {
-			t.Errorf("one start: %d requests with a token, more than 60", n)
-		}
-	}
-	if n := requests(); n > 120 {
-		t.Errorf("two starts: %d requests, more than 120", n)
-	}
-}
-
 // TestTerminatedWhileFetching: a hanging fetch is canceled, which is not a failure.
 func TestTerminatedWhileFetching(t *testing.T) {
 	t.Parallel()

@@ -29,8 +29,8 @@ const (
 	alertAccounts = 8
 )
 
-// TestAlertsArrive brings a plan back in stock, suspends a server, and restarts the
-// exporter: chat and pager must receive one message each and nothing else. Rules and
+// TestAlertsArrive brings a watched plan back in stock, suspends a server, and restarts
+// the exporter: chat and pager must receive one message each and nothing else. Rules and
 // routes are those of the repository; only the receivers are the test's own.
 func TestAlertsArrive(t *testing.T) {
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestAlertsArrive(t *testing.T) {
 			a.Account["balance"] = simulator.Object{"usd": 25*float64(i*i) - 30}
 		}
 	})
-	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\n")
+	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: awaited, plans: ["+alertPlan+"]}]\n")
 	address := freeAddress(t)
 	startExporter := func() *simtest.Process { return start(t, address, simtest.Binary(t), "--config.file="+config) }
 	exporter := startExporter()
@@ -88,11 +88,11 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 	got := messages.list()
 	slices.Sort(got)
 	simtest.AssertEqual(t, "messages", got, []string{
-		"chat: ServerRentalPlanBackInStock: A sold-out plan came back in stock. " +
-			"GPU L40S (plan gpu-l40s, family gpu) went from sold out to in stock, for 1190.00 USD a month excluding VAT. Offered in fra, nyc.",
+		"chat: ServerRentalWatchHit: A plan in stock began to match a watch. " +
+			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc.",
 		"pager: ServerRentalServerSuspended: A server is suspended. " + server,
 	})
-	simtest.AssertEqual(t, "firing alerts", p.value(`count(max_over_time(ALERTS{alertstate="firing"}[10m]))`), 2.0)
+	simtest.AssertEqual(t, "firing alerts", p.value(`count(max_over_time(ALERTS{alertstate="firing"}[10m]))`), 3.0) // the digest waits
 	p.compareFunding(due)
 }
 

@@ -23,7 +23,8 @@ func TestRestockIsReported(t *testing.T) {
 	offset := time.Since(time.Now().Truncate(time.Minute)) + 40*time.Second // 20 seconds ago
 	api.SetCache(simulator.Cache{Kind: simulator.AtFixedTimes, Offset: offset})
 	address := freeAddress(t)
-	exporter := start(t, address, simtest.Binary(t), "--api.base-url="+api.URL.String())
+	exporter := start(t, address, simtest.Binary(t),
+		"--config.file="+api.ConfigFile(t.TempDir(), nil, "watches: [{name: awaited, plans: ["+alertPlan+"]}]\n"))
 	var messages messages
 	hooks := httptest.NewServer(&messages)
 	t.Cleanup(hooks.Close)
@@ -55,7 +56,7 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 		return p.value(fmt.Sprintf(`server_rental_plan_in_stock{plan=%q}`, alertPlan)) == 1
 	})
 	scraped := since()
-	await(t, "the message", func() bool { return strings.Contains(strings.Join(messages.list(), "\n"), "PlanBackInStock") })
+	await(t, "the message", func() bool { return strings.Contains(strings.Join(messages.list(), "\n"), "WatchHit") })
 	told := since()
 	t.Logf("after the API showed the restock: exported %v, scraped %v, reported %v", fetched, scraped, told)
 	if fetched < 0 || fetched > 5*time.Second || told > 40*time.Second {

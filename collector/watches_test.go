@@ -83,7 +83,8 @@ func (h *harness) watched() map[string]float64 {
 	h.t.Helper()
 	found := map[string]float64{}
 	for series, v := range h.scrape().WithPrefix("server_rental_watch_") {
-		key := strings.TrimPrefix(strings.TrimPrefix(series[:strings.Index(series, "{")], "server_rental_watch_"), "plan_in_stock")
+		name, _, _ := strings.Cut(series, "{")
+		key := strings.TrimPrefix(strings.TrimPrefix(name, "server_rental_watch_"), "plan_in_stock")
 		for _, label := range []string{"watch", "plan"} {
 			if v := simtest.Label(series, label); v != "" {
 				key = strings.TrimSpace(key + " " + v)

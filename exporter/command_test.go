@@ -133,7 +133,8 @@ watches:
 			outcome{0, "configuration OK; requests per minute:\n  public: 4.0 of 30\n", ""},
 		},
 		{
-			"watches without data", []string{"--config.file=" + dir + "/watches.yml", "--no-collector.locations"},
+			"watches without data",
+			[]string{"--config.file=" + dir + "/watches.yml", "--no-collector.locations"},
 			outcome{0, "configuration OK; requests per minute:\n  public: 3.0 of 30\nwatches:\n" +
 				"  regions: any plan offered in Asia (no data: collector locations is disabled)\n  ids: any plan offered in fra\n", ""},
 		},

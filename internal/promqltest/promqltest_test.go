@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 		`server_rental_plan_in_stock * on (plan) group_left (city) plan:in_stock:max`:                                 "(city): the other side",
 		`server_rental_plan_in_stock * plan:in_stock:max`:                                                             "name those to match with on",
 		`plan:in_stock:max * ignoring (plan) plan:in_stock:max`:                                                       "name those to match with on",
-		`label_replace(plan:in_stock:max, "kind", "x", "", "")`: "kind plan",
+		`label_replace(plan:in_stock:max, "kind", "x", "", "")`:                                                       "kind plan",
 		`sum without (instance) (server_rental_plan_in_stock)`:                                                        "without: name the labels",
 		`rate(plan:in_stock:max)`:          "expected type range vector",
 		`max by (plan) (plan:in_stock:max`: "unclosed left parenthesis",

@@ -22,11 +22,13 @@ func TestCache(t *testing.T) {
 		{"at once", simulator.Cache{Age: true}, []string{"0  00", "5  50", "6  00", "7  10", "13  10"}},
 		{"at fixed times", simulator.Cache{Kind: simulator.AtFixedTimes, Offset: 5 * s, Age: true}, []string{"0 55 05", "0 45 05", "0 55 05", "6 5 05", "12 5 05"}},
 		{
-			"at fixed times, late", simulator.Cache{Kind: simulator.AtFixedTimes, Offset: 5 * s, Age: true, Late: func(time.Time) time.Duration { return 3 * s }},
+			"at fixed times, late",
+			simulator.Cache{Kind: simulator.AtFixedTimes, Offset: 5 * s, Age: true, Late: func(time.Time) time.Duration { return 3 * s }},
 			[]string{"0 52 08", "0 42 08", "0 52 08", "6 2 08", "12 2 08"},
 		},
 		{
-			"at fixed times, hidden", simulator.Cache{Kind: simulator.AtFixedTimes, Offset: 5 * s, Age: true, Hidden: 8 * s},
+			"at fixed times, hidden",
+			simulator.Cache{Kind: simulator.AtFixedTimes, Offset: 5 * s, Age: true, Hidden: 8 * s},
 			[]string{"0 55 05", "0 45 05", "0 55 05", "0 65 05", "6 65 05"},
 		},
 		{"on demand", simulator.Cache{Kind: simulator.OnDemand, Age: true}, []string{"0 0 00", "0 50 00", "6 0 00", "6 10 00", "13 0 10"}},

@@ -86,7 +86,7 @@ func startScraped(t *testing.T) *simtest.Process {
 	if out, err := exec.Command("go", "build", "-o", binary, "server_rental_exporter/cmd/simulator").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	config := fmt.Sprintf("api: {base_url: http://%s/api/v1}\ncollectors: {account: {interval: 5s}, servers: {interval: 5s}}\naccounts:\n", address)
+	config := fmt.Sprintf("api: {base_url: http://%s/api/v1}\ncollectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: any, min_cores: 1}]\naccounts:\n", address)
 	args := []string{"--listen-address=" + address}
 	for name, token := range simtest.Tokens() {
 		args = append(args, "--account="+name+":"+token)

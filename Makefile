@@ -43,7 +43,7 @@ bench: ## measure the numbers of docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./...
 
 update: ## rewrite all golden and generated files
-	go test -count=1 ./collector ./config ./exporter ./web -update
+	go test -count=1 -run 'TestGolden|TestLoadInvalid|TestHelp|TestMetricsDocument|TestOverview|TestLandingPage' ./collector ./config ./exporter ./web -update
 
 dashboards: ## build dashboards/*.json from their source
 	cd dashboards/generator && npm ci && npm run build

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -34,27 +35,30 @@ func FuzzItems(f *testing.F) {
 		f.Add(index[filepath.Base(filepath.Dir(file))], body)
 	}
 	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
-		r := Resources()[int(which)%len(Resources())]
-		snap, err := fetchAnswer(t, r, body)
-		if err != nil {
-			simtest.AssertNoSecrets(t, "error", err.Error())
-			if len(snap.metrics) > 0 || !reflect.DeepEqual(snap.facts, facts{}) {
-				t.Errorf("%s: data and the error %v", r.Name, err)
-			}
-		}
-		for series := range exposed(t, snap) {
-			name, _, _ := strings.Cut(series, "{")
-			if !slices.ContainsFunc(r.Metrics, func(d *metric.Definition) bool { return d.Name == name }) {
-				t.Errorf("%s: unexpected %s", r.Name, series)
-			}
-		}
-		if len(snap.invalid.Causes) > 10 || (snap.invalid.Items > 0) != (len(snap.invalid.Causes) > 0) {
-			t.Errorf("%s: invalid %+v", r.Name, snap.invalid)
-		}
-		logger := stateLogger{logger: &simtest.Log{}}
-		logger.record(snap.invalid, err)
-		if snap.facts.servers != nil {
-			fundedUntil(100, snap.facts.servers.renewals, today)
-		}
+		synctest.Test(t, func(t *testing.T) { testAnswer(t, Resources()[int(which)%len(Resources())], body) })
 	})
+}
+
+func testAnswer(t *testing.T, r Resource, body []byte) {
+	snap, err := fetchAnswer(t, r, body)
+	if err != nil {
+		simtest.AssertNoSecrets(t, "error", err.Error())
+		if len(snap.metrics) > 0 || !reflect.DeepEqual(snap.facts, facts{}) {
+			t.Errorf("%s: data and the error %v", r.Name, err)
+		}
+	}
+	for series := range exposed(t, snap) {
+		name, _, _ := strings.Cut(series, "{")
+		if !slices.ContainsFunc(r.Metrics, func(d *metric.Definition) bool { return d.Name == name }) {
+			t.Errorf("%s: unexpected %s", r.Name, series)
+		}
+	}
+	if len(snap.invalid.Causes) > 10 || (snap.invalid.Items > 0) != (len(snap.invalid.Causes) > 0) {
+		t.Errorf("%s: invalid %+v", r.Name, snap.invalid)
+	}
+	logger := stateLogger{logger: &simtest.Log{}}
+	logger.record(snap.invalid, err)
+	if snap.facts.servers != nil {
+		fundedUntil(100, snap.facts.servers.renewals, today)
+	}
 }

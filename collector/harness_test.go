@@ -380,24 +380,22 @@ func (c constant) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // fetchAnswer fetches a resource from a provider that always answers with body, to
-// the end of a walk but at most four times. It runs in fake time, because bulk requests
-// are spaced.
-func fetchAnswer(t *testing.T, r Resource, body []byte) (snap snapshot, err error) {
+// the end of a walk but at most four times. Bulk requests are spaced, so call it in
+// fake time where there may be any.
+func fetchAnswer(t testing.TB, r Resource, body []byte) (snap snapshot, err error) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		client := rentalapi.New("test/1", rentalapi.Settings{
-			BaseURL: &url.URL{Scheme: "https", Host: "rental.example", Path: "/api/v1"}, Transport: constant(body), Timeout: time.Minute,
-			Limits: rentalapi.Limits{Public: 1000, Account: 1000, AccountBulk: 1000},
-		})
-		api := client.Scope(accountOf(r), func() (string, error) { return simtest.MainToken, nil })
-		fetch := r.newFetch()
-		for range 4 {
-			snap, err = fetch(t.Context(), api, scopeSnapshot{scope: &scope{account: accountOf(r)}}.builder())
-			if !errors.Is(err, refresh.ErrIncomplete) {
-				break
-			}
-		}
+	client := rentalapi.New("test/1", rentalapi.Settings{
+		BaseURL: &url.URL{Scheme: "https", Host: "rental.example", Path: "/api/v1"}, Transport: constant(body), Timeout: time.Minute,
+		Limits: rentalapi.Limits{Public: 1000, Account: 1000, AccountBulk: 1000},
 	})
+	api := client.Scope(accountOf(r), func() (string, error) { return simtest.MainToken, nil })
+	fetch := r.newFetch()
+	for range 4 {
+		snap, err = fetch(t.Context(), api, scopeSnapshot{scope: &scope{account: accountOf(r)}}.builder())
+		if !errors.Is(err, refresh.ErrIncomplete) {
+			break
+		}
+	}
 	return snap, err
 }
 

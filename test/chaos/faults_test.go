@@ -55,7 +55,7 @@ func TestFaultSchedules(t *testing.T) {
 	runs := uint64(10)
 	switch {
 	case long():
-		runs = 300
+		runs = 200
 	case testing.Short():
 		runs = 3
 	}

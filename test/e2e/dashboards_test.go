@@ -136,7 +136,10 @@ scrape_configs:
   - {job_name: server-rental, static_configs: [{targets: [%q, %q]}]}
   - {job_name: other, static_configs: [{targets: [SELF]}]}
 `, s.exporters[0], s.exporters[1]))
-	s.Eventually("scrapes", func() bool { return s.value(`count(server_rental_transactions_total)`) > 0 })
+	// Panels compare with the value an interval ago, so that must exist before the change.
+	await(t, "old scrapes of both exporters", func() bool {
+		return s.value(`count(count by (instance) (server_rental_transactions_total{account="main"} offset 25s))`) == 2
+	})
 	api.Change(func(w *simulator.World) {
 		setInStock(w, restockedPlan)
 		a := w.Accounts[tokens["main"]]

@@ -41,7 +41,7 @@ func (s *Set) Health() []Health {
 			h := src.health()
 			snap, ok := src.Value()
 			if ok && snap.facts.account != nil {
-				h.DuplicateOf = s.identities.duplicateOf(src.account)
+				h.DuplicateOf = s.identities.duplicateOf(src.account, snap.facts.account.id)
 			}
 			if ok && snap.age.known {
 				h.AnswerAge = &snap.age.age

@@ -49,17 +49,14 @@ func (i *identities) remove(account string) {
 	}
 }
 
-// duplicateOf returns the first account with the same provider account; empty where
-// there is no other.
-func (i *identities) duplicateOf(account string) string {
+// duplicateOf returns the first other account with the provider's id; empty where
+// there is none.
+func (i *identities) duplicateOf(account, id string) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for _, accounts := range i.byID {
-		if len(accounts) > 1 && slices.Contains(accounts, account) {
-			if accounts[0] == account {
-				return accounts[1]
-			}
-			return accounts[0]
+	for _, other := range i.byID[id] {
+		if other != account {
+			return other
 		}
 	}
 	return ""

@@ -8,7 +8,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-long race e2e lint format bench update dashboards pictures image clean
+.PHONY: help build test test-short test-long race tools e2e lint format bench update dashboards pictures image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,8 +28,11 @@ test-long: ## run all tests in their long form: fault schedules, soak, load and 
 race: ## run the short tests with the race detector
 	go test -race -short ./...
 
-e2e: ## test with a real Prometheus and Alertmanager (Debian: prometheus prometheus-alertmanager)
-	go test -tags e2e -timeout 20m ./test/e2e
+tools: ## build current versions of Prometheus and other programs for the tests (minutes the first time)
+	test/e2e/tools/build.sh
+
+e2e: tools ## test with real programs, installed ones (Debian: prometheus prometheus-alertmanager) and current ones
+	test/e2e/run.sh
 
 lint: ## run all linters
 	go vet -tags e2e ./...

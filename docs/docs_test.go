@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"server_rental_exporter/internal/markdown"
+	"server_rental_exporter/internal/promqltest"
 )
 
 const root = ".."
@@ -91,6 +92,25 @@ func TestCommands(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestQueries checks that each PromQL example names only metrics and labels that exist.
+func TestQueries(t *testing.T) {
+	exported, queries := promqltest.Exported(), 0
+	for _, doc := range documents(t) {
+		for _, block := range doc.Blocks {
+			if block.Language != "promql" {
+				continue
+			}
+			queries++
+			if _, err := exported.Check(block.Text); err != nil {
+				t.Errorf("%s: %s: %v", doc.Path, block.Text, err)
+			}
+		}
+	}
+	if queries < 10 {
+		t.Errorf("only %d queries found", queries)
 	}
 }
 

@@ -17,19 +17,22 @@ import (
 
 // TestMetricsDocument compares docs/metrics.md with the definitions in the code.
 func TestMetricsDocument(t *testing.T) {
-	omitted, err := os.ReadFile("../docs/omitted-fields.md")
-	if err != nil {
-		t.Fatal(err)
+	part := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
-	simtest.Golden(t, "../docs/metrics.md", metricsDocument()+string(omitted))
+	simtest.Golden(t, "../docs/metrics.md", metricsDocument(part("../docs/example-queries.md"))+part("../docs/omitted-fields.md"))
 }
 
-func metricsDocument() string {
+func metricsDocument(queries string) string {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nThis file is generated from the code (`make update`).\n\n" +
 		"A label whose source is null is empty; a metric whose source is null is absent: unknown is never 0. " +
 		"Data series disappear when the last good answer is older than the collector's `max_age`. " +
-		"Each series count is for one exporter.\n")
+		"Each series count is for one exporter.\n\n" + strings.TrimSpace(queries) + "\n")
 	rest := Definitions()
 	// section writes a table and removes its metrics from the rest.
 	section := func(title, text string, ds []*metric.Definition) {

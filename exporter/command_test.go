@@ -257,7 +257,7 @@ func TestHelp(t *testing.T) {
 		want["--[no-]collector."+s.Name] = true
 	}
 	for _, flag := range []string{
-		"--api.base-url=URL", "--api.token-file=FILE", "--config.file=FILE", "--config.check",
+		"--api.base-url=URL", "--api.token-file=FILE", "--config.file=FILE", "--config.check", "--healthcheck",
 		"--[no-]collector.plans", "--[no-]collector.locations", "--[no-]collector.os", "--[no-]collector.status",
 		"--[no-]collector.account", "--[no-]collector.topups", "--[no-]collector.transactions",
 		"--[no-]collector.configurations", "--[no-]collector.ssh_keys", "--[no-]collector.servers",
@@ -279,6 +279,7 @@ func TestHelp(t *testing.T) {
 	simtest.AssertEqual(t, "flags", got, want)
 	for _, variable := range []string{
 		"($SERVER_RENTAL_API_BASE_URL)", "($SERVER_RENTAL_API_TOKEN_FILE)", "$SERVER_RENTAL_API_TOKEN ", "($SERVER_RENTAL_CONFIG_FILE)",
+		"($SERVER_RENTAL_WEB_LISTEN_ADDRESS)", "($SERVER_RENTAL_WEB_CONFIG_FILE)",
 	} {
 		if !strings.Contains(help.Out, variable) {
 			t.Errorf("--help lacks %s", variable)

@@ -52,6 +52,9 @@ func Run(ctx context.Context, env Environment) int {
 		fmt.Fprintln(env.Stderr, err)
 		return 1
 	}
+	if o.health {
+		return o.healthcheck(ctx, env.Stdout, env.Stderr)
+	}
 	cfg, err := o.load(env.Getenv)
 	if err != nil {
 		fmt.Fprintln(env.Stderr, err)
@@ -231,16 +234,16 @@ func orDefault(d, fallback time.Duration) time.Duration {
 // pageURL is the landing page's URL for a browser on this machine; empty where it is
 // not known.
 func pageURL(flags *toolkit.FlagConfig) string {
-	scheme := "http"
-	if *flags.WebConfigFile != "" {
-		scheme = "https"
+	settings, err := readTLSConfig(*flags.WebConfigFile)
+	if err != nil || *flags.WebSystemdSocket {
+		return ""
 	}
 	host, port, err := net.SplitHostPort((*flags.WebListenAddresses)[0])
-	if err != nil || *flags.WebSystemdSocket {
+	if err != nil {
 		return ""
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	return scheme + "://" + net.JoinHostPort(host, port) + "/"
+	return schemeOf(settings) + "://" + net.JoinHostPort(host, port) + "/"
 }

@@ -16,11 +16,13 @@ import (
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"server_rental_exporter/config"
+	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/web"
 )
 
@@ -133,8 +135,8 @@ func (e *exporter) close() {
 	}
 }
 
-// once fetches everything and prints it. The error says what failed; it is missing
-// from the output.
+// once fetches everything, prints it and logs which accounts answered. The error says
+// what failed; it is missing from the output.
 func (e *exporter) once(ctx context.Context, w io.Writer) error {
 	failed := e.Set.Once(ctx, collectorConfig(e.config.Load()))
 	e.Publisher.Publish()
@@ -143,8 +145,23 @@ func (e *exporter) once(ctx context.Context, w io.Writer) error {
 		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
 			return fmt.Errorf("output: %w", err)
 		}
+		if f.GetName() == metric.Namespace+"account_info" {
+			e.logAccounts(f)
+		}
 	}
 	return errors.Join(failed, err)
+}
+
+// logAccounts logs the provider's id and name of each account, to show whose tokens
+// are configured.
+func (e *exporter) logAccounts(info *dto.MetricFamily) {
+	for _, m := range info.Metric {
+		keyvals := []any{"msg", "account answered"}
+		for _, l := range m.Label {
+			keyvals = append(keyvals, l.GetName(), l.GetValue())
+		}
+		level.Info(e.logger).Log(keyvals...)
+	}
 }
 
 // serve collects and serves until ctx ends, and then completes requests in progress.

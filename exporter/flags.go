@@ -149,8 +149,8 @@ func (o *options) checkAddresses() []error {
 	return errs
 }
 
-// printSummary prints that the configuration is valid, the requests that it causes, and
-// what is watched.
+// printSummary prints that the configuration is valid, the requests that it causes,
+// what is watched, and how to check the rest.
 func printSummary(w io.Writer, cfg *config.Config) {
 	fmt.Fprintln(w, "configuration OK; requests per minute:")
 	for _, r := range cfg.RequestRates(collectorSpecs()) {
@@ -176,4 +176,5 @@ func printSummary(w io.Writer, cfg *config.Config) {
 		}
 		fmt.Fprintln(w)
 	}
+	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }

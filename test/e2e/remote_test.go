@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -26,12 +27,15 @@ func TestRulesWithRemoteWrite(t *testing.T) {
 	const rules = "global: {scrape_interval: 2s, evaluation_interval: 2s}\nrule_files: ['%s/*.rules.yml']\n"
 	scrape := fmt.Sprintf("scrape_configs: [{job_name: rental, scrape_interval: 2s, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(exporter.URL, "http://"))
 	direct := startPrometheus(t, fmt.Sprintf(rules, absolute(t, "alerts"))+scrape)
-	var want map[string]float64
-	await(t, "results of the rules, twice the same", func() bool {
-		previous := want
-		want = direct.ruleResults()
-		return len(want) > 100 && direct.value(`count(ALERTS{alertname="ServerRentalServerSuspended", alertstate="firing"})`) == 2 && maps.Equal(want, previous)
+	await(t, "evaluations of all rules", func() bool {
+		return direct.value(`count_over_time(total:server_rental_account_renewals_due_usd:sum30d[5m])`) >= 5 &&
+			len(direct.query(`ALERTS{alertname="ServerRentalExporterDown"}`)) == 0
 	})
+	want := direct.ruleResults()
+	if want[simtest.Series("ALERTS", "alertname", "ServerRentalServerSuspended", "alertstate", "firing", "severity", "critical",
+		"account", "main", "server", suspendedServer(api, tokens["main"]))] != 1 {
+		t.Errorf("got no alert about a suspended server: %v", want)
+	}
 
 	t.Run("Prometheus agent", func(t *testing.T) {
 		t.Parallel()
@@ -63,6 +67,18 @@ func TestRulesInVictoriaMetrics(t *testing.T) {
 			t.Errorf("%s: %v\n%s", cmd, err, out)
 		}
 	}
+}
+
+// suspendedServer returns the id of the suspended server of an example account.
+func suspendedServer(api *simtest.API, token string) (id string) {
+	api.Read(func(w *simulator.World) {
+		for _, s := range w.Accounts[token].Servers {
+			if s["status"] == "suspended" {
+				id = simulator.Text(s, "id")
+			}
+		}
+	})
+	return id
 }
 
 // startAgent runs Prometheus in agent mode.

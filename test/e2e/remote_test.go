@@ -115,7 +115,7 @@ func (p *prometheus) ruleResults() map[string]float64 {
 	p.t.Helper()
 	all := map[string]float64{}
 	for _, s := range p.query(`{__name__=~".+:server_rental_.+:.+|ALERTS"}`) {
-		delete(s.labels, "alertgroup") // of vmalert
+		delete(s.labels, "alertgroup")                           // of vmalert
 		all[seriesKey(s.labels)] = math.Round(s.value*1e6) / 1e6 // VictoriaMetrics keeps 15 digits
 	}
 	return all

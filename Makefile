@@ -7,11 +7,12 @@ PKG      := github.com/prometheus/common/version
 LDFLAGS  := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION) -X $(PKG).Branch=$(BRANCH)
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
+SYFT     := github.com/anchore/syft/cmd/syft@v1.38.0
 BUILDAH  := buildah
 IMAGE_ARCH = $(shell go env GOARCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-long race e2e lint format bench update dashboards pictures image image-test clean
+.PHONY: help build test test-short test-long race e2e lint format bench update dashboards pictures image image-test sbom release-notes release-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +64,15 @@ image: ## build a container image (IMAGE_ARCH=arm64 for another processor)
 
 image-test: ## build the images of both platforms, without a registry, and run one (root; Debian: buildah busybox-static ca-certificates)
 	go test -tags e2e -count=1 -timeout 20m ./test/image
+
+sbom: build ## list what the binary is made of (SPDX)
+	go run $(SYFT) scan file:server_rental_exporter -o spdx-json=server_rental_exporter.sbom.json
+
+release-notes: ## print the changes of VERSION
+	@awk '/^## / {on = index($$0, "[$(VERSION)]"); found += on; next} on; END {exit !found}' CHANGELOG.md
+
+release-check: ## make a release without publishing it, and check it (Debian: unzip)
+	test/release/check.sh
 
 clean: ## remove what build left
 	rm -f server_rental_exporter

@@ -156,11 +156,11 @@ func (e *exporter) once(ctx context.Context, w io.Writer) error {
 // are configured.
 func (e *exporter) logAccounts(info *dto.MetricFamily) {
 	for _, m := range info.Metric {
-		keyvals := []any{"msg", "account answered"}
+		labels := map[string]string{}
 		for _, l := range m.Label {
-			keyvals = append(keyvals, l.GetName(), l.GetValue())
+			labels[l.GetName()] = l.GetValue()
 		}
-		level.Info(e.logger).Log(keyvals...)
+		level.Info(e.logger).Log("msg", "account answered", "account", labels["account"], "id", labels["id"], "name", labels["name"])
 	}
 }
 

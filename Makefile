@@ -66,7 +66,8 @@ image-test: ## build the images of both platforms, without a registry, and run o
 	go test -tags e2e -count=1 -timeout 20m ./test/image
 
 sbom: build ## list what the binary is made of (SPDX)
-	go run $(SYFT) scan file:server_rental_exporter -o spdx-json=server_rental_exporter.sbom.json
+	mkdir -p dist
+	go run $(SYFT) scan file:server_rental_exporter -o spdx-json=dist/server_rental_exporter.sbom.json
 
 release-notes: ## print the changes of VERSION
 	@awk '/^## / {on = index($$0, "[$(VERSION)]"); found += on; next} on; END {exit !found}' CHANGELOG.md

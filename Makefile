@@ -8,7 +8,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-long race e2e lint format bench update dashboards pictures image clean
+.PHONY: help build test test-short test-long race e2e lint format bench update dashboards pictures image packages packages-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,5 +54,11 @@ pictures: ## make docs/pictures from web/testdata (Debian: chromium-headless-she
 image: ## build a container image
 	buildah bud --format docker --build-arg REVISION=$(REVISION) --build-arg BRANCH=$(BRANCH) -t server_rental_exporter:$(VERSION) .
 
+packages: ## make deb and rpm packages in dist/packages
+	VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' packaging/build.sh
+
+packages-test: packages ## install, run, upgrade and remove the packages (root; Debian: lintian rpm systemd)
+	packaging/test.sh
+
 clean: ## remove what build left
-	rm -f server_rental_exporter
+	rm -rf server_rental_exporter dist

@@ -28,6 +28,7 @@ complete -c server_rental_exporter -l no-collector.ssh_keys -d 'Do not export SS
 complete -c server_rental_exporter -l collector.servers -d 'Export servers, their status, price and renewal, for each account'
 complete -c server_rental_exporter -l no-collector.servers -d 'Do not export servers, their status, price and renewal, for each account'
 complete -c server_rental_exporter -l once -d 'Fetch everything once, print the metrics and exit; status 1 where a collector failed'
+complete -c server_rental_exporter -l healthcheck -d 'Ask the exporter that runs on this machine with the same --web flags or variables for /-/healthy and exit; status 1 where it does not serve'
 complete -c server_rental_exporter -l web.systemd-socket -d 'Use systemd socket activation listeners instead of port listeners (Linux only)'
 complete -c server_rental_exporter -l web.listen-address -x -d 'Addresses on which to expose metrics and web interface'
 complete -c server_rental_exporter -l web.config.file -r -F -d 'Path to configuration file that can enable TLS or authentication'

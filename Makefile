@@ -58,7 +58,7 @@ packages: ## make deb and rpm packages in dist/packages
 	VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' packaging/build.sh
 
 packages-test: packages ## install, run, upgrade and remove the packages (root; Debian: lintian rpm systemd)
-	packaging/test.sh
+	VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' packaging/test.sh
 
 clean: ## remove what build left
 	rm -rf server_rental_exporter dist

@@ -10,7 +10,7 @@ traces() { find / -xdev -name '*server[-_]rental*' -not -path '/var/cache/*' | s
 before=$(traces)
 
 step "install: nothing starts"
-dpkg --install "$packages"/server-rental-exporter_*_"$architecture".deb
+apt-get --yes --no-download install "$packages"/server-rental-exporter_*_"$architecture".deb
 is UnitFileState disabled
 is ActiveState inactive
 same "$(stat --format='%a %U' /etc/server_rental_exporter/tokens)" "700 root"
@@ -32,7 +32,7 @@ sed -i -e 's|# base_url: .*|base_url: http://127.0.0.1:10171/api/v1|' -e '/^# ac
 refused systemctl restart "$unit"
 logged "accounts[0].token_file: no such file or directory"
 for account in main lab; do
-  (umask 077 && echo "token-of-$account" >"/etc/server_rental_exporter/tokens/$account")
+  echo "token-of-$account" | sh -c "umask 077; cat > /etc/server_rental_exporter/tokens/$account"
 done
 systemctl restart "$unit"
 eventually scraped 'server_rental_exporter_collector_success{account="main",collector="servers"} 1'

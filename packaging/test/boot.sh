@@ -17,7 +17,7 @@ outside() {
   mkdir "$group"
   echo 0 >"$group/cgroup.procs"
   : >"$scratch/log/output"
-  timeout --signal=KILL 300 unshare --mount --pid --fork --kill-child --cgroup --uts --ipc --net \
+  timeout --signal=KILL 900 unshare --mount --pid --fork --kill-child --cgroup --uts --ipc --net \
     "$0" inside "$scratch" "$1" >"$scratch/log/boot" 2>&1 </dev/null || status=$?
   cat "$scratch/log/output"
   [ "$status" -eq 0 ] || { echo "$1: exit status $status" && cat "$scratch/log/boot"; } >&2

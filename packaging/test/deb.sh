@@ -10,7 +10,7 @@ traces() { find / -xdev -name '*server[-_]rental*' -not -path '/var/cache/*' | s
 before=$(traces)
 
 step "install: nothing starts"
-apt-get --yes --no-download install "$packages"/server-rental-exporter_*_"$architecture".deb
+apt-get --yes install "$packages"/server-rental-exporter_*_"$architecture".deb
 is UnitFileState disabled
 is ActiveState inactive
 same "$(stat --format='%a %U' /etc/server_rental_exporter/tokens)" "700 root"
@@ -28,7 +28,7 @@ refused grep --quiet '^Uid:.*\b0\b' "/proc/$(systemctl show --property=MainPID -
 step "two accounts, as the comments of the configuration say"
 systemd-run --quiet --unit=simulator "$packages/build/simulator" --account=main:token-of-main --account=lab:token-of-lab
 options ""
-sed -i -e 's|# base_url: .*|base_url: http://127.0.0.1:10171/api/v1|' -e '/^# accounts:/,$s/^# //' "$config"
+sed -i -e 's|base_url:$|base_url: http://127.0.0.1:10171/api/v1|' -e '/^# accounts:/,$s/^# //' "$config"
 refused systemctl restart "$unit"
 logged "accounts[0].token_file: no such file or directory"
 for account in main lab; do

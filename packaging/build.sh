@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Makes the packages in a directory (dist/packages). The environment gives VERSION
-# and LDFLAGS. The same commit gives the same packages.
+# Makes the packages in a directory (dist/packages). The environment gives VERSION,
+# LDFLAGS, and SOURCE_DATE_EPOCH for the time of all files: the same commit gives the
+# same packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 out=${1:-dist/packages}
 nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
 export VERSION ARCH BUILD=$out/build
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)} # of all files; nfpm reads it
-export SOURCE_DATE_EPOCH
 
 rm -rf "$out"
 mkdir -p "$BUILD"

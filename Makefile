@@ -8,7 +8,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-long race e2e lint format bench update dashboards pictures image clean
+.PHONY: help build test test-short test-long race e2e lint format bench update dashboards pictures image helm helm-test clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,12 @@ pictures: ## make docs/pictures from web/testdata (Debian: chromium-headless-she
 
 image: ## build a container image
 	buildah bud --format docker --build-arg REVISION=$(REVISION) --build-arg BRANCH=$(BRANCH) -t server_rental_exporter:$(VERSION) .
+
+helm: ## rewrite the generated files of the Helm chart and deploy/kubernetes
+	cd deploy/helm/test && go test -count=1 -timeout 30m -run TestGenerated . -update
+
+helm-test: ## test the Helm chart and deploy/kubernetes
+	cd deploy/helm/test && go mod tidy -diff && go vet ./... && go test -count=1 -timeout 30m ./...
 
 clean: ## remove what build left
 	rm -f server_rental_exporter

@@ -90,10 +90,10 @@ metadata:
 
 {{- /* A probe: how it asks depends on the web configuration. Takes root, path and probe. */ -}}
 {{- define "server-rental-exporter.probe" -}}
-{{- if .root.Values.web.authentication }}
+{{- if .root.Values.web.authentication -}}
 tcpSocket:
   port: http
-{{- else }}
+{{- else -}}
 httpGet:
   path: {{ .path }}
   port: http

@@ -142,6 +142,9 @@ httpGet:
 {{- if and (or .Values.web.tls .Values.web.authentication) (not .Values.web.configSecret.name) }}
 {{- $errors = append $errors "web.configSecret.name: is required with web.tls or web.authentication" }}
 {{- end }}
+{{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.from) }}
+{{- $errors = append $errors "networkPolicy.from: must not be empty, because everybody could connect" }}
+{{- end }}
 {{- if .Values.prometheusRule.disabledAlerts }}
 {{- $alerts := list }}
 {{- range $path, $_ := .Files.Glob "files/alerts/*.rules.yml" }}

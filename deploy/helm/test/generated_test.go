@@ -60,19 +60,22 @@ func assertFiles(t *testing.T, dir string, want map[string][]byte) {
 	for name, text := range want {
 		assertFile(t, filepath.Join(dir, name), text)
 	}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		name, _ := filepath.Rel(dir, path)
-		if err != nil || d.IsDir() || want[name] != nil {
-			return err
+	var stale []string
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && want[name] == nil {
+			stale = append(stale, filepath.Join(dir, name))
 		}
-		if *update {
-			return os.Remove(path)
-		}
-		t.Errorf("%s has no source; run: make helm", path)
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Error(err)
+	}
+	for _, path := range stale {
+		if !*update {
+			t.Errorf("%s has no source; run: make helm", path)
+		} else if err := os.Remove(path); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -19,16 +19,15 @@ import (
 // kustomization.yaml and with a configuration, as `kubectl kustomize` does.
 func kustomize(t *testing.T, kustomization, config string) objects {
 	t.Helper()
-	memory, root := filesys.MakeFsInMemory(), filepath.Join(repository, "deploy/kubernetes")
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	memory, root := filesys.MakeFsInMemory(), os.DirFS(filepath.Join(repository, "deploy/kubernetes"))
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := os.ReadFile(path)
+		text, err := fs.ReadFile(root, name)
 		if err != nil {
 			return err
 		}
-		name, _ := filepath.Rel(root, path)
 		return memory.WriteFile("/"+strings.Replace(name, "example/", "production/", 1), text)
 	})
 	if err != nil {

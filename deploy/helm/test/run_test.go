@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -120,7 +121,7 @@ func command(t *testing.T, all objects, more ...string) *exec.Cmd {
 	}
 	inRoot := strings.NewReplacer(paths...)
 	for _, m := range container.VolumeMounts {
-		for file, text := range files(t, append(all[:len(all):len(all)], others...), volume(t, template, m.Name)) {
+		for file, text := range files(t, slices.Concat(all, others), volume(t, template, m.Name)) {
 			path := filepath.Join(root, m.MountPath, file)
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				t.Fatal(err)
@@ -227,8 +228,8 @@ func TestExample(t *testing.T) {
 // TestProbes runs the exporter as the pod does, and asks it as a node and as Prometheus do.
 func TestProbes(t *testing.T) {
 	demo := []string{"--values", valueFiles(t)["demo"], "--set", "serviceMonitor.enabled=true"}
-	https := append(demo[:len(demo):len(demo)], "--set", "web.tls=true,web.configSecret.name=https")
-	password := append(demo[:len(demo):len(demo)], "--set", "web.tls=true,web.authentication=true,web.configSecret.name=web-config")
+	https := slices.Concat(demo, []string{"--set", "web.tls=true,web.configSecret.name=https"})
+	password := slices.Concat(demo, []string{"--set", "web.tls=true,web.authentication=true,web.configSecret.name=web-config"})
 	for name, values := range map[string][]string{"http": demo, "https": https, "password": password} {
 		t.Run(name, func(t *testing.T) {
 			all := render(t, values...)

@@ -8,7 +8,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-long race e2e lint format bench update dashboards pictures image helm helm-test clean
+.PHONY: help build test test-short test-long race e2e lint format bench update dashboards pictures image helm helm-test helm-package clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ helm: ## rewrite the generated files of the Helm chart and deploy/kubernetes
 
 helm-test: ## test the Helm chart and deploy/kubernetes
 	cd deploy/helm/test && go mod tidy -diff && go vet ./... && go test -count=1 -timeout 30m ./...
+
+helm-package: ## package the Helm chart into dist/
+	cd deploy/helm/test && go tool helm package ../server-rental-exporter --destination $(CURDIR)/dist
 
 clean: ## remove what build left
 	rm -f server_rental_exporter

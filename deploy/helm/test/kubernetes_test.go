@@ -64,7 +64,7 @@ func TestKubernetes(t *testing.T) {
 	checkPod(t, all)
 	checkSecrets(t, all)
 	template, container := pod(t, all)
-	if want := "registry.example/server_rental_exporter:" + strings.TrimSpace(readFile(t, "VERSION")); container.Image != want {
+	if want := "ghcr.io/server-rental-exporter/server_rental_exporter:v" + strings.TrimSpace(readFile(t, "VERSION")); container.Image != want {
 		t.Errorf("got image %s, want %s", container.Image, want)
 	}
 	for _, o := range all {
@@ -93,20 +93,26 @@ func volumeConfigMap(t *testing.T, all objects) string {
 	return name
 }
 
+// unindent removes the indentation of a list's item.
+func unindent(text string) string { return regexp.MustCompile(`(?m)^  `).ReplaceAllString(text, "") }
+
 // TestKubernetesReadme applies the patches of the README.
 func TestKubernetesReadme(t *testing.T) {
 	blocks := regexp.MustCompile("(?ms)^  ```yaml\n(.*?)^  ```").FindAllStringSubmatch(readFile(t, "deploy/kubernetes/README.md"), -1)
-	if len(blocks) != 2 {
-		t.Fatalf("got %d examples, want 2", len(blocks))
+	if len(blocks) != 3 {
+		t.Fatalf("got %d examples, want 3", len(blocks))
 	}
 	example := readFile(t, "deploy/kubernetes/example/config.yml")
+	if _, container := pod(t, kustomize(t, unindent(blocks[0][1]), example)); container.Image != "registry.example/server_rental_exporter:1.2.3" {
+		t.Errorf("got image %s", container.Image)
+	}
 	account := "  - name: lab\n    token_file: /etc/server-rental-exporter/tokens/server-rental-exporter-tokens/lab\n"
 	for name, c := range map[string]struct{ patch, config, want string }{
-		"more accounts": {blocks[0][1], strings.Replace(example, "watches:", account+"watches:", 1), "account lab: "},
-		"no account":    {blocks[1][1], regexp.MustCompile(`(?s)accounts:.*watches:`).ReplaceAllString(example, "watches:"), "public: "},
+		"more accounts": {blocks[1][1], strings.Replace(example, "watches:", account+"watches:", 1), "account lab: "},
+		"no account":    {blocks[2][1], regexp.MustCompile(`(?s)accounts:.*watches:`).ReplaceAllString(example, "watches:"), "public: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := kustomize(t, regexp.MustCompile(`(?m)^  `).ReplaceAllString(c.patch, ""), c.config)
+			all := kustomize(t, unindent(c.patch), c.config)
 			checkPod(t, all)
 			out, err := command(t, all, "--config.check").CombinedOutput()
 			if err != nil || !strings.Contains(string(out), c.want) {

@@ -35,7 +35,7 @@ func TestVersion(t *testing.T) {
 		t.Errorf("got version %s and appVersion %s, want %s", c.Version, c.AppVersion, want)
 	}
 	_, container := pod(t, render(t, "--values", valueFiles(t)["minimal"]))
-	if want := "registry.example/server_rental_exporter:" + c.Version; container.Image != want {
+	if want := "ghcr.io/server-rental-exporter/server_rental_exporter:v" + c.Version; container.Image != want {
 		t.Errorf("got image %s, want %s", container.Image, want)
 	}
 }
@@ -87,7 +87,7 @@ func TestRefused(t *testing.T) {
 		{"accounts[0].name=a,accounts[0].secret.name=y,accounts[0].secret.key=z,accounts[1].name=b,accounts[1].secret.name=y,accounts[1].secret.key=z", `key "z" of Secret "y" is used twice`},
 		{"demo=true", "config.api.base_url: must be empty with demo"},
 		{"demo=true,accounts[0].name=main,accounts[0].token=x", "accounts: must be empty with demo"},
-		{"image.repository=", "image.repository: is required"},
+		{"image.repository=", "/image/repository"},
 		{"config.api.base_url=", "config.api.base_url: is required"},
 		{"replicas=3", "/replicas"},
 		{"web.tls=true", "web.configSecret.name: is required"},

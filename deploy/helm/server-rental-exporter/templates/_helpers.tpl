@@ -42,7 +42,7 @@ metadata:
 
 {{- define "server-rental-exporter.image" -}}
 {{- with .Values.image }}
-{{- .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ default $.Chart.AppVersion .tag }}{{ end }}
+{{- .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ default (printf "v%s" $.Chart.AppVersion) .tag }}{{ end }}
 {{- end }}
 {{- end }}
 
@@ -113,9 +113,6 @@ httpGet:
 {{- /* The errors of values that no schema finds, all at once. */ -}}
 {{- define "server-rental-exporter.validate" -}}
 {{- $errors := list }}
-{{- if not .Values.image.repository }}
-{{- $errors = append $errors "image.repository: is required; it names your registry and the image" }}
-{{- end }}
 {{- if .Values.demo }}
 {{- if .Values.config.api.base_url }}{{ $errors = append $errors "config.api.base_url: must be empty with demo, which has an API of its own" }}{{ end }}
 {{- if .Values.accounts }}{{ $errors = append $errors "accounts: must be empty with demo, which has accounts of its own" }}{{ end }}

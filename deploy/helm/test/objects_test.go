@@ -68,9 +68,14 @@ func checkLabels(t *testing.T, id string, set map[string]string) {
 	}
 }
 
+// assertSelects checks that a selector matches, and that it has only labels that no upgrade
+// changes.
 func assertSelects(t *testing.T, what string, selector, set map[string]string) {
 	t.Helper()
-	if len(selector) == 0 || !labels.SelectorFromSet(selector).Matches(labels.Set(set)) {
+	if keys := slices.Sorted(maps.Keys(selector)); !slices.Equal(keys, []string{"app.kubernetes.io/instance", "app.kubernetes.io/name"}) {
+		t.Errorf("%s: selector has labels %v", what, keys)
+	}
+	if !labels.SelectorFromSet(selector).Matches(labels.Set(set)) {
 		t.Errorf("%s: selector %v does not match labels %v", what, selector, set)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,10 +57,16 @@ func freeAddress(t *testing.T) string {
 // start runs a program that serves on an address, until it is ready.
 func start(t *testing.T, address, path string, args ...string) *simtest.Process {
 	t.Helper()
-	p := simtest.StartCommand(t, exec.Command(path, append(args, "--web.listen-address="+address)...))
+	return startUntil(t, address, "/-/ready", exec.Command(path, append(args, "--web.listen-address="+address)...))
+}
+
+// startUntil runs a program until it answers a path with 200.
+func startUntil(t *testing.T, address, path string, cmd *exec.Cmd) *simtest.Process {
+	t.Helper()
+	p := simtest.StartCommand(t, cmd)
 	p.URL = "http://" + address
 	p.Eventually("ready", func() bool {
-		r, err := simtest.Do(http.DefaultClient, http.MethodGet, p.URL+"/-/ready")
+		r, err := simtest.Do(http.DefaultClient, http.MethodGet, p.URL+path)
 		return err == nil && r.Status == http.StatusOK
 	})
 	return p
@@ -146,6 +153,17 @@ func recorded(t *testing.T, metric, operation string) string {
 	}
 	t.Fatalf("no recording rule for %s:%s", metric, operation)
 	return ""
+}
+
+// prometheusMajor returns the major version of the installed Prometheus: 2 or 3.
+func prometheusMajor(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command(program(t, "prometheus"), "--version").CombinedOutput()
+	version := regexp.MustCompile(`^prometheus, version (\d+)[.]`).FindSubmatch(out)
+	if version == nil {
+		t.Fatalf("prometheus --version: %v\n%s", err, out)
+	}
+	return string(version[1])
 }
 
 // prometheus is a running Prometheus.

@@ -34,6 +34,13 @@ func TestVersion(t *testing.T) {
 	if want := strings.TrimSpace(readFile(t, "VERSION")); c.Version != want || c.AppVersion != want {
 		t.Errorf("got version %s and appVersion %s, want %s", c.Version, c.AppVersion, want)
 	}
+	// A release pushes the image to the registry and the tags of .goreleaser.yaml.
+	release := readFile(t, ".goreleaser.yaml")
+	for _, part := range []string{"images: [ghcr.io/server-rental-exporter/server_rental_exporter]\n", `tags: ["v{{ .Version }}"`} {
+		if !strings.Contains(release, part) {
+			t.Errorf(".goreleaser.yaml does not contain %s", part)
+		}
+	}
 	_, container := pod(t, render(t, "--values", valueFiles(t)["minimal"]))
 	if want := "ghcr.io/server-rental-exporter/server_rental_exporter:v" + c.Version; container.Image != want {
 		t.Errorf("got image %s, want %s", container.Image, want)

@@ -82,7 +82,7 @@ helm: ## rewrite the generated files of the Helm chart and deploy/kubernetes
 	cd deploy/helm/test && go test -count=1 -timeout 30m -run TestGenerated . -update
 
 helm-test: ## test the Helm chart and deploy/kubernetes
-	cd deploy/helm/test && go mod tidy -diff && go vet ./... && go test -count=1 -timeout 30m ./...
+	cd deploy/helm/test && go mod tidy -diff && go run $(GOLANGCI) run ./... && go test -count=1 -timeout 30m ./...
 
 helm-package: ## package the Helm chart into dist/
 	cd deploy/helm/test && go tool helm package ../server-rental-exporter --destination $(CURDIR)/dist

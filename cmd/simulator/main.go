@@ -4,12 +4,10 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -110,22 +108,19 @@ func historyCommand(app *kingpin.Application, commands map[string]func() error) 
 }
 
 // writeHistory writes a history to a file, or to standard output.
-func writeHistory(output string, o history.Options) (err error) {
+func writeHistory(output string, o history.Options) error {
 	debug.SetGCPercent(400) // little is kept of much that is allocated
-	var w io.Writer = os.Stdout
+	file := os.Stdout
 	if output != "" {
-		f, err := os.Create(output)
-		if err != nil {
+		var err error
+		if file, err = os.Create(output); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		w = f
 	}
-	buffered := bufio.NewWriterSize(w, 1<<20)
-	samples, err := history.Write(buffered, o)
-	if err != nil {
+	samples, err := history.Write(file, o)
+	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
 	slog.Info("history written", "samples", samples, "end", o.End)
-	return buffered.Flush()
+	return nil
 }

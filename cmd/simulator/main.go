@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -87,15 +88,15 @@ func serve(ctx context.Context, address string, sim http.Handler) error {
 func historyCommand(app *kingpin.Application, commands map[string]func() error) {
 	c := app.Command("history", "Write the metrics of the past days as OpenMetrics. Needs two minutes and 2 GB for 30 days.")
 	days := c.Flag("days", "Number of days, 1 to 90.").Default("30").Int()
-	end := c.Flag("end", "End of the history in RFC 3339, such as 2026-01-31T12:00:00Z (default: now).").String()
+	end := c.Flag("end", "End of the history, in RFC 3339 or as a Unix timestamp (default: now).").String()
 	seed := c.Flag("seed", "Seed of all random events. The same days, end and seed give the same history.").Default("1").Uint64()
 	job := c.Flag("job", "Label job of all series.").Default("server-rental").String()
 	instance := c.Flag("instance", "Label instance of all series.").Default("exporter:10170").String()
 	output := c.Flag("output", "File to write (default: standard output).").PlaceHolder("FILE").String()
 	commands[c.FullCommand()] = func() error {
-		at, err := time.Parse(time.RFC3339, cmp.Or(*end, time.Now().Format(time.RFC3339)))
+		at, err := parseTime(cmp.Or(*end, time.Now().Format(time.RFC3339)))
 		if err != nil {
-			return fmt.Errorf("--end: %q: must be RFC 3339, such as 2026-01-31T12:00:00Z", *end)
+			return fmt.Errorf("--end: %w", err)
 		}
 		if *days < 1 || *days > 90 {
 			return fmt.Errorf("--days: %d: must be 1 to 90", *days)
@@ -105,6 +106,18 @@ func historyCommand(app *kingpin.Application, commands map[string]func() error) 
 			Labels: map[string]string{"job": *job, "instance": *instance},
 		})
 	}
+}
+
+// parseTime reads a time in one of the forms that promtool accepts.
+func parseTime(text string) (time.Time, error) {
+	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return time.Unix(seconds, 0), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q: must be RFC 3339, such as 2026-01-31T12:00:00Z, or a Unix timestamp", text)
+	}
+	return t, nil
 }
 
 // writeHistory writes a history to a file, or to standard output.

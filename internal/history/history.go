@@ -4,7 +4,6 @@
 package history
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +37,7 @@ func Write(w io.Writer, o Options) (samples int, err error) {
 	if err := errors.Join(errs...); err != nil {
 		return 0, err
 	}
+	slices.Reverse(runs)
 	all := runs[0].recorder
 	for _, r := range runs[1:] {
 		all.append(r.recorder)
@@ -45,30 +45,25 @@ func Write(w io.Writer, o Options) (samples int, err error) {
 	return all.samples, all.write(w)
 }
 
-// restarts are when the exporter is started again, before the end. Each run of it is
-// simulated by itself, at the same time as the others.
-var restarts = []time.Duration{23*24*time.Hour + 5*time.Hour, 15*24*time.Hour + 14*time.Hour, 7*24*time.Hour + 9*time.Hour}
+// The exporter is restarted this long before the end, and before that at intervals.
+const (
+	lastRestart     = 3*24*time.Hour + 11*time.Hour
+	restartInterval = 13*24*time.Hour + 5*time.Hour
+)
 
-// runs divides the history into runs of the exporter.
+// runs divides the history into runs of the exporter, the last one first. They are
+// simulated independently of each other, at the same time.
 func (o Options) runs() []*run {
-	began := o.End.Add(-o.Length)
-	starts := []time.Time{began}
-	for _, r := range restarts {
-		if at := o.End.Add(-r); at.After(began) {
-			starts = append(starts, at)
-		}
-	}
+	began, end := o.End.Add(-o.Length), o.End
 	var runs []*run
-	for i, start := range starts {
-		next := o.End
-		if i+1 < len(starts) {
-			next = starts[i+1]
-		}
-		runs = append(runs, &run{
-			Options: o, number: uint64(i), start: start, end: next, recorder: newRecorder(o.Labels),
-		})
+	for at := o.End.Add(-lastRestart); at.After(began); at = at.Add(-restartInterval) {
+		runs = append(runs, &run{Options: o, start: at, end: end, restarted: true})
+		end = at
 	}
-	slices.SortFunc(runs, func(a, b *run) int { return cmp.Compare(a.number, b.number) })
+	runs = append(runs, &run{Options: o, start: began, end: end})
+	for _, r := range runs {
+		r.recorder = newRecorder(o.Labels)
+	}
 	return runs
 }
 
@@ -87,6 +82,6 @@ func resolution(age time.Duration) (scrape, record time.Duration) {
 	case age <= 48*time.Hour:
 		return time.Minute, 2 * time.Minute
 	default:
-		return time.Minute, 4 * time.Minute
+		return 2 * time.Minute, 4 * time.Minute
 	}
 }

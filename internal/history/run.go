@@ -16,6 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/config"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/memnet"
 	"server_rental_exporter/internal/rentalapi"
@@ -26,8 +27,8 @@ import (
 // the history.
 type run struct {
 	Options
-	number     uint64
 	start, end time.Time
+	restarted  bool // whether another run was before
 	recorder   *recorder
 }
 
@@ -52,7 +53,7 @@ func (r *run) run() error {
 	running.Go(func() { r.injectFaults(ctx, sim) })
 	synctest.Wait()
 
-	if r.number > 0 {
+	if r.restarted {
 		for range r.scrapes(r.start.Add(downtime)) {
 			r.recordDown()
 		}
@@ -65,7 +66,8 @@ func (r *run) run() error {
 	if err != nil {
 		return err
 	}
-	p.Set.Rand = rand.New(rand.NewPCG(r.Seed, r.number))
+	p.Set.Rand = rand.New(rand.NewPCG(r.Seed, uint64(r.start.Unix())))
+	r.slowDown(c)
 	started := time.Now()
 	p.Start(ctx)
 	p.Set.ApplyConfig(ctx, c)
@@ -77,6 +79,18 @@ func (r *run) run() error {
 		}
 	}
 	return nil
+}
+
+// slowDown doubles the intervals of all runs but the last one, which is not seen at
+// the resolution of that time: fetches take most of the time of the simulation.
+func (r *run) slowDown(c collector.Config) {
+	if !r.end.Before(r.End) {
+		return
+	}
+	for name, s := range c.Collectors {
+		s.Interval *= 2
+		c.Collectors[name] = s
+	}
 }
 
 // scrapes yields at the time of each scrape until end.

@@ -117,8 +117,8 @@ func (p *Past) addPrices(rng *rand.Rand, end time.Time) {
 			at = end.Add(-hours(rng, 2*24, 14*24))
 		}
 		set(at, 100)
-		set(at.Add(-hours(rng, 4*24, 14*24)), 92+rng.IntN(7))
-		set(end.Add(-2*MaxPast), 102+rng.IntN(7))
+		set(at.Add(-hours(rng, 4*24, 14*24)), 95+rng.IntN(4))
+		set(end.Add(-2*MaxPast), 102+rng.IntN(4))
 	}
 }
 

@@ -33,7 +33,7 @@ type run struct {
 }
 
 // downtime is how long a restart takes.
-const downtime = 100 * time.Second
+const downtime = 150 * time.Second
 
 // run simulates the run. It is called in simulated time.
 func (r *run) run() error {

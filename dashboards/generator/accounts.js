@@ -5,9 +5,11 @@ import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
 import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import { LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation } from '@grafana/grafana-foundation-sdk/common';
 import {
-  colour, colours, common, course, dashboard, forName, forPattern, forQuery, gauge, linkTo, mappings, now, panelLink, runbook, series, set, stat, steps, table,
+  colour, colours, common, course, dashboard, forName, forPattern, forQuery, gauge, linksFrom, mappings, now, runbook, series, set, stat, steps, table,
 } from './lib/family.js';
 import { account, billed, chosenServers, info, location, max, milliseconds, own, plan, renewalDates } from './lib/promql.js';
+
+const { linkTo, panelLink } = linksFrom('accounts');
 
 const day = 86400;
 
@@ -302,7 +304,6 @@ const security = [
 export const accounts = () => dashboard('accounts', {
   description: 'Cost of servers, balance, renewals and open top-ups. Times are in UTC, like the provider\'s dates.',
   from: 'now-30d', refresh: '1m', timezone: 'utc',
-  variables: ['datasource', 'job', 'instance', 'account', 'location', 'plan'],
   rows: [
     { id: 100, title: 'Money', panels: money },
     { id: 700, title: 'All accounts', panels: totals },

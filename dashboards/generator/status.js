@@ -1,8 +1,10 @@
 // Provider status and exporter health: whether the provider or the exporter fails and
 // since when, then collectors, requests and the exporter's process.
 
-import { dashboard, colours, course, forPattern, forQuery, linkTo, mappings, now, runbook, series, set, stat, steps, table, timeline } from './lib/family.js';
+import { dashboard, colours, course, forPattern, forQuery, linksFrom, mappings, now, runbook, series, set, stat, steps, table, timeline } from './lib/family.js';
 import { accountOrPublic, account, exportersUp, info, location, max, milliseconds, own, perExporter } from './lib/promql.js';
+
+const { linkTo } = linksFrom('status');
 
 const component = max('location, component', own('component_state', location));
 const operational = `min by (location, component) (${own('component_operational', location)})`;
@@ -217,7 +219,6 @@ const process = [
 export const status = () => dashboard('status', {
   description: 'Health of the provider and of the exporter: components, incidents, collectors, requests and limits.',
   from: 'now-6h', refresh: '30s', timezone: 'browser',
-  variables: ['datasource', 'job', 'instance', 'account', 'location'],
   rows: [
     { id: 100, title: 'Overview', panels: glance },
     { id: 200, title: 'Provider', panels: provider },

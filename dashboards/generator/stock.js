@@ -5,9 +5,11 @@ import * as geomap from '@grafana/grafana-foundation-sdk/geomap';
 import { MapLayerOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
 import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import {
-  colour, colours, common, course, dashboard, forQuery, linkTo, mappings, now, panelLink, runbook, series, set, stat, steps, table, timeline,
+  colour, colours, common, course, dashboard, forQuery, linksFrom, mappings, now, runbook, series, set, stat, steps, table, timeline,
 } from './lib/family.js';
 import { account, info, location, max, milliseconds, named, offeredHere, own, plan, priced } from './lib/promql.js';
+
+const { linkTo, panelLink } = linksFrom('stock');
 
 const inStock = max('plan', own('plan_in_stock', plan));
 
@@ -98,7 +100,7 @@ const plans = table({
     { id: 'filterFieldsByName', options: { exclude: { pattern: '/^Time$/' } } },
     { id: 'organize', options: { renameByName: { 'plan\\location': 'plan' }, excludeByName: {}, indexByName: {} } },
   ],
-  join: 'plan',
+  key: ['plan'],
   columns: [
     { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 95, align: 'center' },
     { from: 'name', name: 'Plan', width: 150, link: planLink },
@@ -289,7 +291,6 @@ const saved = [
 export const stock = () => dashboard('stock', {
   description: 'Stock, prices and locations of plans, and how often plans are restocked. Prices are per month and exclude VAT.',
   from: 'now-7d', refresh: '2m', timezone: 'browser',
-  variables: ['datasource', 'job', 'instance', 'plan', 'location', 'currency', 'account'],
   rows: [
     { id: 100, title: 'Now', panels: [...glance, plans] },
     { id: 200, title: 'Restocks and history', panels: history },

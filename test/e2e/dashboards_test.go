@@ -52,13 +52,16 @@ type dashboardFile struct {
 	Annotations struct {
 		List []struct{ Name, Expr string }
 	}
-	Panels []struct {
-		ID      int
-		Targets []struct {
-			RefID, Expr string
-			Instant     bool
-		}
+	Panels []dashboardPanel
+}
+
+type dashboardPanel struct {
+	ID      int
+	Targets []struct {
+		RefID, Expr string
+		Instant     bool
 	}
+	Panels []dashboardPanel // of a collapsed row
 }
 
 type dashboardQuery struct {
@@ -89,9 +92,11 @@ func readDashboards(t *testing.T) []dashboardFile {
 
 func (d dashboardFile) queries() []dashboardQuery {
 	var all []dashboardQuery
-	for _, p := range d.Panels {
-		for _, q := range p.Targets {
-			all = append(all, dashboardQuery{fmt.Sprintf("%s/%d/%s", d.UID, p.ID, q.RefID), q.Expr, q.Instant})
+	for _, row := range d.Panels {
+		for _, p := range append(row.Panels, row) {
+			for _, q := range p.Targets {
+				all = append(all, dashboardQuery{fmt.Sprintf("%s/%d/%s", d.UID, p.ID, q.RefID), q.Expr, q.Instant})
+			}
 		}
 	}
 	for _, a := range d.Annotations.List {
@@ -184,6 +189,8 @@ func (s *dashboardStack) interpolate(expr, currency string, selected map[string]
 		switch name := strings.Trim(v, "${}"); name {
 		case "__rate_interval", "__interval":
 			return "20s"
+		case "__interval_ms":
+			return "20000"
 		case "__range":
 			return fmt.Sprintf("%ds", int(s.end.Sub(s.began).Seconds())+1)
 		case "currency":

@@ -53,6 +53,14 @@ export function max(labels, expr) {
 }
 
 /**
+ * A zero where an expression has nothing to count but the exporter has the data: nothing is
+ * not the same as no data.
+ * @param {string} expr
+ * @param {string} known has data whenever the exporter has it, with the labels of expr
+ */
+export const orZero = (expr, known) => `${expr} or 0 * ${known}`;
+
+/**
  * One info series for each value of the key, with the labels to show.
  * @param {string} key the labels that identify it
  * @param {string} labels the labels to show

@@ -3,9 +3,12 @@ package exporter
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/model"
 
@@ -17,19 +20,22 @@ import (
 
 // TestMetricsDocument compares docs/metrics.md with the definitions in the code.
 func TestMetricsDocument(t *testing.T) {
-	omitted, err := os.ReadFile("../docs/omitted-fields.md")
-	if err != nil {
-		t.Fatal(err)
+	part := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
-	simtest.Golden(t, "../docs/metrics.md", metricsDocument()+string(omitted))
+	simtest.Golden(t, "../docs/metrics.md", metricsDocument(part("../docs/example-queries.md"))+part("../docs/omitted-fields.md"))
 }
 
-func metricsDocument() string {
+func metricsDocument(queries string) string {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nThis file is generated from the code (`make update`).\n\n" +
 		"A label whose source is null is empty; a metric whose source is null is absent: unknown is never 0. " +
 		"Data series disappear when the last good answer is older than the collector's `max_age`. " +
-		"Each series count is for one exporter.\n")
+		"Each series count is for one exporter.\n\n" + strings.TrimSpace(queries) + "\n")
 	rest := Definitions()
 	// section writes a table and removes its metrics from the rest.
 	section := func(title, text string, ds []*metric.Definition) {
@@ -91,4 +97,111 @@ func TestDefinitions(t *testing.T) {
 		}
 		seen[d.Name] = true
 	}
+}
+
+// TestConfigurationDocument compares docs/configuration.md with the flags, the defaults
+// of the collectors and the keys of the configuration file.
+func TestConfigurationDocument(t *testing.T) {
+	source, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := string(source)
+	simtest.AssertEqual(t, "flags", documentedFlags(document), helpFlags(t))
+
+	for _, s := range collectorSpecs() {
+		account := ""
+		if s.Account {
+			account = "yes"
+		}
+		row := fmt.Sprintf("| `%s` | `%s` | %s | %s | %s | %s | %s |", s.Name, endpointOf(s.Name), account,
+			shortest(s.Interval), shortest(max(s.MinInterval, time.Second)), shortest(s.MaxAge), s.Help)
+		if !strings.Contains(document, strings.ReplaceAll(row, "|  |", "| |")+"\n") {
+			t.Errorf("docs/configuration.md lacks the row\n%s", row)
+		}
+	}
+
+	for section, file := range map[string]string{
+		"api":        "api: {bogus: 1}",
+		"rate_limit": "api: {rate_limit: {bogus: 1}}",
+		"accounts":   "accounts: [{bogus: 1}]",
+		"collectors": "collectors: {plans: {bogus: 1}}",
+		"watches":    "watches: [{bogus: 1}]",
+	} {
+		for _, key := range acceptedKeys(t, file) {
+			setting := "`" + key + "`"
+			if section == "rate_limit" {
+				setting = "`rate_limit." + key + "`"
+			}
+			if section == "api" && key == "rate_limit" {
+				continue
+			}
+			if !regexp.MustCompile(`(?m)^\| [^|]*` + regexp.QuoteMeta(setting)).MatchString(document) {
+				t.Errorf("docs/configuration.md has no row for %s of %s", setting, section)
+			}
+		}
+	}
+}
+
+// documentedFlags returns the environment variable of each flag in the document's table;
+// those of the collectors count as one.
+func documentedFlags(document string) map[string]string {
+	flags := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (?:`-h`, )?`--([^`=]+)[^|]*\\| ([^|]*)\\|").FindAllStringSubmatch(document, -1) {
+		flags[strings.TrimPrefix(row[1], "[no-]")] = strings.Trim(row[2], " `")
+	}
+	return flags
+}
+
+// helpFlags returns the same from --help.
+func helpFlags(t *testing.T) map[string]string {
+	t.Helper()
+	help := finish(t, Environment{}, "--help").outcome().Out
+	starts := regexp.MustCompile(`(?m)^ {2,6}(?:-h, )?--(?:\[no-\])?([a-z._-]+)`).FindAllStringSubmatchIndex(help, -1)
+	flags := map[string]string{}
+	for i, at := range starts {
+		end := len(help)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		name, variable := help[at[2]:at[3]], ""
+		if strings.HasPrefix(name, "collector.") {
+			name = "collector.NAME"
+		}
+		if m := regexp.MustCompile(`\(\$(\w+)\)`).FindStringSubmatch(help[at[0]:end]); m != nil {
+			variable = m[1]
+		}
+		flags[name] = variable
+	}
+	return flags
+}
+
+func endpointOf(name string) string {
+	for _, r := range collector.Resources() {
+		if r.Name == name {
+			return r.Endpoint
+		}
+	}
+	return ""
+}
+
+// shortest formats a duration as the document does: a minute is 60s.
+func shortest(d time.Duration) string {
+	if d == time.Minute {
+		return "60s"
+	}
+	return model.Duration(d).String()
+}
+
+// acceptedKeys returns the keys that the error about an unknown one lists.
+func acceptedKeys(t *testing.T, file string) []string {
+	t.Helper()
+	path := simtest.WriteFile(t, filepath.Join(t.TempDir(), "bogus.yml"), file)
+	log := finish(t, Environment{}, "--config.check", "--config.file="+path).outcome().Log
+	_, keys, ok := strings.Cut(log, "unknown key: must be one of ")
+	if !ok {
+		t.Fatalf("%s: no such error:\n%s", file, log)
+	}
+	keys, _, _ = strings.Cut(keys, "\n")
+	return strings.Split(keys, ", ")
 }

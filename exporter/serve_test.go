@@ -151,7 +151,7 @@ func TestTelemetryPath(t *testing.T) {
 	t.Parallel()
 	p := start(t, Environment{}, "--demo", "--web.telemetry-path=/probe/rental")
 	simtest.AssertEqual(t, "status", []int{p.get("/probe/rental").Status, p.get("/metrics").Status}, []int{200, 404})
-	if page := p.get("/").Body; !strings.Contains(page, `<a href="/probe/rental">Metrics</a>`) {
+	if page := p.get("/").Body; !strings.Contains(page, `<a href="./probe/rental">Metrics</a>`) {
 		t.Errorf("the landing page lacks the link:\n%s", page)
 	}
 }

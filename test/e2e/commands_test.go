@@ -1,0 +1,161 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"server_rental_exporter/internal/markdown"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// rental is the configuration that the documents' commands use.
+const rental = `api:
+  base_url: https://rental.example/api/v1
+accounts:
+  - name: main
+    token_file: token
+watches:
+  - name: cheap-in-europe
+    regions: [Europe]
+    min_memory_gib: 64
+    max_usd_per_month: 100
+`
+
+// serves matches commands that run until they are stopped.
+var serves = regexp.MustCompile(`^(go run \. |(\./)?server_rental_exporter )`)
+
+// ends matches those of them that do not.
+var ends = regexp.MustCompile(`--(once|config\.check|version|help)\b`)
+
+// TestDocumentedCommands runs the blocks of shell commands whose comment names it, in a
+// copy of the repository, with a simulated provider in place of the documents' example.
+// Where a block shows output, the commands must print it.
+func TestDocumentedCommands(t *testing.T) {
+	api, tokens := startAPI(t, "main")
+	documents, err := markdown.Read(absolute(t, "."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for path, doc := range documents {
+		dir := ""
+		for _, block := range doc.Blocks {
+			if !strings.Contains(block.Comment, t.Name()) {
+				continue
+			}
+			if dir == "" {
+				dir = copyRepository(t)
+			}
+			ran++
+			t.Run(path, func(t *testing.T) {
+				d := documented{t: t, dir: dir, token: tokens["main"], replace: strings.NewReplacer(
+					"https://rental.example/api/v1", api.URL.String(),
+					"/var/lib/node_exporter/textfile", dir,
+					"/etc/rental.yml", filepath.Join(dir, "rental.yml"),
+				)}
+				d.run(block)
+			})
+		}
+	}
+	if ran == 0 {
+		t.Fatal("no document names this test")
+	}
+}
+
+// copyRepository copies the files that git knows into a new directory, with the files
+// that the documents' commands need beside them.
+func copyRepository(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	list := exec.Command("bash", "-c", `git ls-files -z | xargs -0 cp --parents -t "$0"`, dir)
+	list.Dir = absolute(t, ".")
+	if out, err := list.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return dir
+}
+
+// documented runs the commands of one document.
+type documented struct {
+	t       *testing.T
+	dir     string
+	token   string
+	replace *strings.Replacer
+}
+
+func (d documented) run(block markdown.Block) {
+	d.t.Helper()
+	for name, text := range map[string]string{"rental.yml": rental, "lab.yml": rental} {
+		if err := os.WriteFile(filepath.Join(d.dir, name), []byte(d.replace.Replace(text)), 0o600); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(d.dir, "token"), []byte(d.token), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	var script, want, out strings.Builder
+	for line := range strings.Lines(block.Text) {
+		command, prompt := strings.CutPrefix(line, "$ ")
+		switch {
+		case block.Language == "console" && !prompt:
+			want.WriteString(line)
+		case serves.MatchString(command) && !ends.MatchString(command):
+			out.WriteString(d.output(script.String()))
+			script.Reset()
+			d.serve(command)
+		default:
+			script.WriteString(command)
+		}
+	}
+	out.WriteString(d.output(script.String()))
+	if block.Language == "console" && out.String() != want.String() {
+		d.t.Errorf("%s\nprinted:\n%s\nthe document shows:\n%s", block.Text, out.String(), want.String())
+	}
+}
+
+// output runs commands that end, with the token as their input.
+func (d documented) output(script string) string {
+	d.t.Helper()
+	cmd := d.command(script)
+	cmd.Stdin = strings.NewReader(d.token)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		d.t.Errorf("%s\n%v\n%s%s", script, err, out, stderr.String())
+	}
+	return string(out)
+}
+
+// serve runs a command that serves until it is ready, and interrupts it.
+func (d documented) serve(line string) {
+	d.t.Helper()
+	line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
+	address := freeAddress(d.t)
+	cmd := d.command("exec " + line + " --web.listen-address=" + address)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run does not pass signals on
+	p := simtest.StartCommand(d.t, cmd)
+	p.Eventually("ready", func() bool {
+		r, err := simtest.Do(http.DefaultClient, http.MethodGet, "http://"+address+"/-/ready")
+		return err == nil && r.Status == http.StatusOK
+	})
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// command returns a shell that runs commands in the copy, with the exporter in its PATH.
+func (d documented) command(script string) *exec.Cmd {
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", d.replace.Replace(script))
+	cmd.Dir = d.dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(simtest.Binary(d.t))+":"+os.Getenv("PATH"))
+	return cmd
+}

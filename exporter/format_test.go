@@ -152,7 +152,7 @@ func TestStrictOpenMetrics(t *testing.T) {
 			t.Errorf("%s: %s samples and %s created timestamps", name, f[2], f[3])
 		}
 	}
-	for _, d := range Definitions() {
+	for _, d := range initialDefinitions() {
 		want[strings.TrimSuffix(d.Name, "_total")] = []string{string(d.Type), d.BaseUnit()}
 	}
 	simtest.AssertEqual(t, "type and unit by family", got, want)
@@ -165,7 +165,7 @@ func TestUnitsAndCreatedTimestamps(t *testing.T) {
 	p := startReady(t, "--config.file="+configFile(t, a))
 	simtest.Eventually(t, "all requests answered", a.Idle)
 	wantUnits := map[string]string{}
-	for _, d := range Definitions() {
+	for _, d := range initialDefinitions() {
 		if d.BaseUnit() != "" {
 			wantUnits[d.Name] = d.BaseUnit()
 		}

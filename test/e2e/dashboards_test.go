@@ -50,14 +50,17 @@ type dashboardFile struct {
 		List []struct{ Name, Type, Query string }
 	}
 	Annotations struct {
-		List []struct{ Name, Expr string }
+		List []struct{ Name, Expr, Step string }
 	}
 	Panels []dashboardPanel
 }
 
 type dashboardPanel struct {
-	ID      int
-	Targets []struct {
+	ID            int
+	Interval      string  // least step
+	MaxDataPoints float64 // 0: the width in pixels
+	GridPos       struct{ W int }
+	Targets       []struct {
 		RefID, Expr string
 		Instant     bool
 	}
@@ -67,9 +70,10 @@ type dashboardPanel struct {
 type dashboardQuery struct {
 	key, expr string
 	instant   bool
+	panel     dashboardPanel
 }
 
-func readDashboards(t *testing.T) []dashboardFile {
+func readDashboards(t testing.TB) []dashboardFile {
 	t.Helper()
 	files, err := filepath.Glob(absolute(t, "dashboards/*.json"))
 	if err != nil {
@@ -95,12 +99,12 @@ func (d dashboardFile) queries() []dashboardQuery {
 	for _, row := range d.Panels {
 		for _, p := range append(row.Panels, row) {
 			for _, q := range p.Targets {
-				all = append(all, dashboardQuery{fmt.Sprintf("%s/%d/%s", d.UID, p.ID, q.RefID), q.Expr, q.Instant})
+				all = append(all, dashboardQuery{fmt.Sprintf("%s/%d/%s", d.UID, p.ID, q.RefID), q.Expr, q.Instant, p})
 			}
 		}
 	}
 	for _, a := range d.Annotations.List {
-		all = append(all, dashboardQuery{fmt.Sprintf("%s/annotation/%s", d.UID, a.Name), a.Expr, false})
+		all = append(all, dashboardQuery{fmt.Sprintf("%s/annotation/%s", d.UID, a.Name), a.Expr, false, dashboardPanel{Interval: a.Step, MaxDataPoints: 100}})
 	}
 	return all
 }
@@ -183,27 +187,30 @@ func (s *dashboardStack) evaluate(q dashboardQuery, expr string) []series {
 
 var grafanaVariable = regexp.MustCompile(`\$(?:\{(\w+)\}|(\w+))`)
 
-// interpolate replaces Grafana's variables.
-func (s *dashboardStack) interpolate(expr, currency string, selected map[string]string) string {
+// interpolate replaces Grafana's variables. The others select all.
+func interpolate(expr string, values map[string]string) string {
 	return grafanaVariable.ReplaceAllStringFunc(expr, func(v string) string {
-		switch name := strings.Trim(v, "${}"); name {
-		case "__rate_interval", "__interval":
-			return "20s"
-		case "__interval_ms":
-			return "20000"
-		case "__range":
-			return fmt.Sprintf("%ds", int(s.end.Sub(s.began).Seconds())+1)
-		case "currency":
-			return currency
+		name := strings.Trim(v, "${}")
+		if value, found := values[name]; found {
+			return value
+		}
+		switch name {
 		case "job", "instance", "account", "location", "plan":
-			if value, found := selected[name]; found {
-				return value
-			}
 			return ".+" // the value of All
 		default:
 			return v // which Prometheus rejects
 		}
 	})
+}
+
+// interpolate replaces Grafana's variables for the whole time.
+func (s *dashboardStack) interpolate(expr, currency string, selected map[string]string) string {
+	values := map[string]string{
+		"__rate_interval": "20s", "__interval": "20s", "__interval_ms": "20000", "currency": currency,
+		"__range": fmt.Sprintf("%ds", int(s.end.Sub(s.began).Seconds())+1),
+	}
+	maps.Copy(values, selected)
+	return interpolate(expr, values)
 }
 
 // firstExporter is the first exporter's instance as Grafana inserts it: escaped for a

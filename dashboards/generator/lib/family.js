@@ -389,11 +389,11 @@ export function series(o, ...queries) {
 /**
  * A coloured band for each series. The legend lists the texts of the value mappings, which
  * have to cover all values.
- * @param {Common & {showValue?: boolean}} o
+ * @param {Common & {showValue?: boolean, interval?: string}} o
  * @param {...{build: () => any}} queries
  */
 export function timeline(o, ...queries) {
-  return common(new timelines.PanelBuilder(), o)
+  const panel = common(new timelines.PanelBuilder(), o)
     .mergeValues(true).showValue(o.showValue ? VisibilityMode.Auto : VisibilityMode.Never).rowHeight(0.8).lineWidth(0).fillOpacity(75)
     // Thresholds would replace the texts in the legend.
     .colorScheme(colour(FieldColorModeId.PaletteClassic))
@@ -402,6 +402,7 @@ export function timeline(o, ...queries) {
     // Drops the empty answer of a query without series, which is an error in this panel.
     .transformations([{ id: 'filterFieldsByName', options: { include: { pattern: '/.*/' } } }])
     .targets(queries);
+  return o.interval ? panel.interval(o.interval) : panel;
 }
 
 /**
@@ -467,7 +468,9 @@ function looks(c) {
  * A table of which each row is one set of labels. Fields that are not columns are hidden.
  * With a key, rows are joined by it, and queries without data leave no empty column. Only
  * the first query then has labels other than the key.
- * @param {Common & {columns: Column[], sort: string, descending?: boolean, drop?: string[], before?: Transformation[], key?: string[]}} o
+ * @param {Common & {columns: Column[], sort: string, descending?: boolean, drop?: string[], before?: Transformation[], key?: string[], first?: number}} o
+ *   first is the number of columns before those that only the data knows; the others follow
+ *   in the order of the queries
  * @param {Record<string, string>} queries by refId
  */
 export function table(o, queries) {
@@ -496,7 +499,7 @@ export function table(o, queries) {
         id: 'organize',
         options: {
           excludeByName: Object.fromEntries(unused.map((f) => [f, true])),
-          indexByName: Object.fromEntries(used.map((f, i) => [f, i])),
+          indexByName: Object.fromEntries(columns.filter((c) => !o.first || o.columns.slice(0, o.first).some((front) => front.name === c.name)).map((c, i) => [used[i], i])),
           renameByName: Object.fromEntries(columns.map((c, i) => [used[i], c.name])),
         },
       },

@@ -212,8 +212,8 @@ const flows = [
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
-  course(`${perType(grown(credit))} > 0`, 'in: {{type}}', 'in'),
-  course(`-(${perType(grown(debit))} > 0)`, 'out: {{type}}', 'out')).barAlignment(BarAlignment.After),
+  course(`${perType(grown(credit))} and ${perType(inAll(credit))} > 0`, 'in: {{type}}', 'in'),
+  course(`-(${perType(grown(debit))} and ${perType(inAll(debit))} > 0)`, 'out: {{type}}', 'out')).barAlignment(BarAlignment.After),
   table({
     id: 502, title: 'Transactions by type', w: 11, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
     description: 'Transactions of the chosen accounts by type: the amounts in the time range, and the amounts and number over the whole history.',

@@ -6,11 +6,20 @@ import { accountOrPublic, account, exportersUp, info, location, max, millisecond
 
 const { linkTo } = linksFrom('status');
 
-const component = max('location, component', own('component_state', location));
-const operational = `min by (location, component) (${own('component_operational', location)})`;
+/**
+ * The lowest or highest value between two steps, so that nothing short is lost in a long
+ * time range. A step may be too short for a scrape.
+ * @param {'min' | 'max'} func @param {string} selector
+ */
+const extreme = (func, selector) => `(${func}_over_time(${selector}[$__interval]) or ${selector})`;
+
+const component = own('component_operational', location);
+const operational = `min by (location, component) (${component})`;
+const wasOperational = `min by (location, component) (${extreme('min', component)})`;
 
 const collector = 'collector, account';
-const success = `min by (${collector}) (${own('exporter_collector_success', accountOrPublic)})`;
+const success = own('exporter_collector_success', accountOrPublic);
+const succeeded = `min by (${collector}) (${success})`;
 
 /** Age of a collector's data at the exporter with the freshest data. */
 const age = `time() - ${max(collector, own('exporter_collector_last_success_timestamp_seconds', accountOrPublic))}`;
@@ -50,7 +59,7 @@ const glance = [
   stat({
     id: 105, title: 'Collectors', w: 3, h: 5, unit: 'suffix: failing', steps: steps.noneIsGood, mappings: values({ 0: ['Working', colours.good] }), ...background,
     description: 'The number of collectors whose last fetch failed. Their data is stale and disappears after max_age.', links: [runbook('ServerRentalCollectorFailing')],
-  }, now(`sum(1 - ${success})`, 'collectors')),
+  }, now(`sum(1 - ${succeeded})`, 'collectors')),
   stat({
     id: 106, title: 'Oldest data', w: 3, h: 5, unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, ...background,
     description: 'The age of the oldest data in intervals of its collector. One is normal, the alert fires at ten.', links: [runbook('ServerRentalDataStale')],
@@ -77,25 +86,25 @@ const counts = [
   between(3, null, colours.bad, '3 or more down'),
 ];
 
-const affected = `(${operational} and on (location, component) (min by (location, component) (min_over_time(${own('component_operational', location)}[$__range] @ end())) == 0))`;
+const affected = `(${wasOperational} and on (location, component) (min by (location, component) (min_over_time(${component}[$__range] @ end())) == 0))`;
 
 const provider = [
   matrix,
   timeline({
     id: 202, title: 'Locations over time', w: 14, h: 11, unit: 'none', mappings: counts,
     description: 'The number of components of each location that were not operational. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
-  }, course(`sum by (location) (1 - ${operational})`, '{{location}}')),
+  }, course(`sum by (location) (1 - ${wasOperational})`, '{{location}}')),
   timeline({
     id: 203, title: 'Components not operational in the time range', w: 14, h: 9, unit: 'none', mappings: mappings.operational,
     description: 'The components that were not operational at some time of the range, and when. One line for all if there were none.', links: [runbook('ServerRentalComponentNotOperational')],
-  }, course(`${affected} or on () label_replace(min(${operational}), "component", "all components", "", "")`, '{{location}} {{component}}')),
+  }, course(`${affected} or on () label_replace(min(${extreme('min', component)}), "component", "all components", "", "")`, '{{location}} {{component}}')),
   timeline({
     id: 204, title: 'Incidents and maintenance over time', w: 10, h: 5, unit: 'none', mappings: [...values({ 0: ['None', colours.good] }), between(1, null, colours.bad, 'Ongoing')],
     description: 'Whether the provider reported ongoing incidents or scheduled maintenance windows.', links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
     overrides: [forQuery('maintenance', set.mappings([...values({ 0: ['None', colours.good] }), between(1, null, colours.plain, 'Scheduled')]))],
   },
-  course(max('', own('incidents_ongoing')), 'Incidents', 'incidents'),
-  course(max('', own('maintenances_scheduled')), 'Maintenance', 'maintenance')),
+  course(max('', extreme('max', own('incidents_ongoing'))), 'Incidents', 'incidents'),
+  course(max('', extreme('max', own('maintenances_scheduled'))), 'Maintenance', 'maintenance')),
   stat({
     id: 205, title: 'Provider timestamps', w: 10, h: 4, unit: 'dateTimeFromNow', links: [runbook('ServerRentalCatalogFrozen')],
     description: 'The day since which the overall state holds, the last update of the provider\'s status, and the time when it generated the catalog.',
@@ -121,7 +130,7 @@ const collectors = [
       { from: '#invalid', name: 'Invalid items', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
     ],
   }, {
-    success: namePublic(success),
+    success: namePublic(succeeded),
     interval: namePublic(interval),
     age: namePublic(`(${age})`),
     intervals: namePublic(intervals),
@@ -132,13 +141,13 @@ const collectors = [
   timeline({
     id: 302, title: 'Collectors over time', w: 24, h: 9, unit: 'none', mappings: mappings.success,
     description: 'Whether the last fetch of each collector succeeded or failed.', links: [runbook('ServerRentalCollectorFailing')],
-  }, course(success, collectorLegend)),
+  }, course(`min by (${collector}) (${extreme('min', success)})`, collectorLegend)),
   series({
     id: 303, title: 'Age of the data', w: 12, h: 12, unit: 'none', decimals: 1, min: 0, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'The age of each collector\'s data in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line.', links: [runbook('ServerRentalDataStale')],
   }, course(intervals, collectorLegend)),
   series({
-    id: 304, title: 'Age of the answers', w: 12, h: 12, unit: 's', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'], noValue: 'No answer says its age',
+    id: 304, title: 'Age of the answers', w: 12, h: 12, unit: 'suffix: s', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'How old the provider\'s answers were when they came. A few seconds are normal: the exporter fetches just after the provider\'s cache has new answers. Collectors whose answers do not say their age are not shown.',
   }, course(max(collector, own('exporter_collector_answer_age_seconds', accountOrPublic)), collectorLegend)),
 ];
@@ -194,9 +203,9 @@ const api = [
   course(latency(0.95, 'endpoint'), '{{endpoint}} 95 %', 'slow'),
   course(latency(0.5), 'median of all', 'median')),
   series({
-    id: 407, title: 'Backoff', w: 24, h: 6, unit: 's', min: 0, byName: true, noValue: 'No backoff', links: [runbook('ServerRentalRateLimited')],
-    description: 'How long the exporter will send no requests after a 429, a 503 or an exhausted limit, by account. Empty if it is not waiting.',
-  }, course(namePublic(`clamp_min(${max('account', own('exporter_api_backoff_until_timestamp_seconds', accountOrPublic))} - time(), 0)`), '{{account}}')),
+    id: 407, title: 'Backoff', w: 24, h: 6, unit: units.duration, min: 0, byName: true, links: [runbook('ServerRentalRateLimited')],
+    description: 'How long the exporter will send no requests after a 429, a 503 or an exhausted limit, by account.',
+  }, course(`${namePublic(`clamp_min(${max('account', own('exporter_api_backoff_until_timestamp_seconds', accountOrPublic))} - time(), 0)`)} or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "account", "no backoff", "", "")`, '{{account}}')),
 ];
 
 const process = [

@@ -351,8 +351,11 @@ func usesVariable(d dashboard, name string) bool {
 // units returns the units of Grafana that panels may use. Grafana's units for currencies
 // and rates abbreviate thousands, and its days become weeks.
 func units() []string {
-	return []string{"none", "prefix:$", "prefix:€", "percentunit", "bytes", "s", "dtdhms", "suffix:days", "dateTimeAsIso", "dateTimeFromNow"}
+	return []string{"none", "prefix:$", "prefix:€", "percentunit", "bytes", "s", "dtdhms", "dtdurations", "reqpm", "dateTimeAsIso", "dateTimeFromNow"}
 }
+
+// ownUnit matches the formats that Grafana has no name for.
+var ownUnit = regexp.MustCompile(`^(time:[-YMDHms: ]+|suffix:[a-z ]+)$`)
 
 func TestPanels(t *testing.T) {
 	core := []string{"stat", "table", "timeseries", "state-timeline", "bargauge", "barchart", "geomap"}
@@ -421,7 +424,7 @@ func checkTimeline(t *testing.T, where string, p panel) {
 
 func checkUnits(t *testing.T, where string, p panel) {
 	t.Helper()
-	if !slices.Contains(units(), p.FieldConfig.Defaults.Unit) {
+	if unit := p.FieldConfig.Defaults.Unit; !slices.Contains(units(), unit) && !ownUnit.MatchString(unit) {
 		t.Errorf("%s: got unit %q, want one of %v", where, p.FieldConfig.Defaults.Unit, units())
 	}
 	for _, o := range p.FieldConfig.Overrides {
@@ -430,7 +433,7 @@ func checkUnits(t *testing.T, where string, p panel) {
 			if prop.ID != "unit" {
 				continue
 			}
-			if err := json.Unmarshal(prop.Value, &unit); err != nil || !slices.Contains(units(), unit) && !strings.HasPrefix(unit, "time:") {
+			if err := json.Unmarshal(prop.Value, &unit); err != nil || !slices.Contains(units(), unit) && !ownUnit.MatchString(unit) {
 				t.Errorf("%s: got unit %s for %v", where, prop.Value, o.Matcher.Options)
 			}
 		}

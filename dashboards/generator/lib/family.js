@@ -342,12 +342,13 @@ export const set = {
 /**
  * One or a few large numbers. A query without data shows a grey "No data": what is known to
  * be nothing has to be a zero.
- * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, graph?: boolean, horizontal?: boolean}} o
+ * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, graph?: boolean, horizontal?: boolean, field?: string}} o
+ *   field names a label to show instead of the value
  * @param {...{build: () => any}} queries
  */
 export function stat(o, ...queries) {
   const panel = common(new stats.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
-    .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
+    .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields(o.field ? `/^${o.field}$/` : '').values(false))
     .graphMode(o.graph ? BigValueGraphMode.Area : BigValueGraphMode.None)
     .colorMode(o.colourMode ?? BigValueColorMode.Value)
     .textMode(o.text ?? BigValueTextMode.Auto)

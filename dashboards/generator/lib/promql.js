@@ -119,7 +119,8 @@ export function billed(expr) {
 }
 
 const day = 86400;
-const today = `scalar(floor(vector(time() / ${day}))) * ${day}`;
+/** The beginning of the current day in UTC, as a scalar. */
+export const today = `scalar(floor(vector(time() / ${day}))) * ${day}`;
 
 /** Scalars of the current month and the two after it: its first day, and its number of days. */
 const months = ['this month', 'next month', 'the month after'].reduce((/** @type {{name: string, start: string, days: string}[]} */ all, name, i) => {

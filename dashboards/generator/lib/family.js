@@ -11,7 +11,7 @@ import {
   LegendDisplayMode, LegendPlacement, ReduceDataOptionsBuilder, SortOrder, TableSortByFieldStateBuilder, TooltipDisplayMode,
   VizLegendOptionsBuilder, VizTooltipOptionsBuilder, BigValueColorMode, BigValueGraphMode, BigValueTextMode, GraphDrawStyle,
   LineInterpolation, ScaleDistribution, ScaleDistributionConfigBuilder, VisibilityMode, StackingConfigBuilder, StackingMode, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode,
-  BarGaugeDisplayMode, VizOrientation, TableCellHeight,
+  BarGaugeDisplayMode, VizOrientation, VizTextDisplayOptionsBuilder, TableCellHeight,
 } from '@grafana/grafana-foundation-sdk/common';
 import * as stats from '@grafana/grafana-foundation-sdk/stat';
 import * as tables from '@grafana/grafana-foundation-sdk/table';
@@ -103,8 +103,11 @@ export const palette = {
 /** No data is neither good nor bad. @type {Mapping} */
 const noData = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: 'No data', color: colours.unknown } } };
 
+/** No upper bound. Grafana 11 reads null as 0. */
+const unbounded = 1e18;
+
 /** @param {number} from @param {number | null} to @param {string} color @param {string} [text] @returns {Mapping} */
-export const between = (from, to, color, text) => ({ type: MappingType.RangeToText, options: { from, to, result: { ...(text && { text }), color } } });
+export const between = (from, to, color, text) => ({ type: MappingType.RangeToText, options: { from, to: to ?? unbounded, result: { ...(text && { text }), color } } });
 
 /** @param {string} pattern @param {string} color @returns {Mapping} */
 const wordsLike = (pattern, color) => ({ type: MappingType.RegexToText, options: { pattern, result: { color } } });
@@ -360,7 +363,7 @@ export function stat(o, ...queries) {
 /**
  * Lines or bars over time. The legend is a list, or a table if it has calculations.
  * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, byName?: boolean}} o
- *   byName gives series of the same name the same colour in all panels
+ *   byName gives series of the same name the same colour in all panels; see colouredBy
  * @param {...{build: () => any}} queries
  */
 export function series(o, ...queries) {
@@ -414,6 +417,8 @@ export function timeline(o, ...queries) {
 export function gauge(o, ...queries) {
   return common(new bars.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
     .displayMode(BarGaugeDisplayMode.Gradient).orientation(VizOrientation.Horizontal).showUnfilled(true).min(0)
+    // Larger names would be cut.
+    .text(new VizTextDisplayOptionsBuilder().titleSize(12).valueSize(16))
     .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
     .colorScheme(colour(FieldColorModeId.Thresholds))
     .targets(queries);
@@ -505,7 +510,7 @@ export function table(o, queries) {
         },
       },
     ])
-    .cellHeight(TableCellHeight.Sm).filterable(false)
+    .cellHeight(TableCellHeight.Sm).filterable(false).minWidth(90)
     .sortBy([new TableSortByFieldStateBuilder().displayName(o.sort).desc(o.descending ?? false)])
     .colorScheme(colour(FieldColorModeId.Thresholds));
   // Both currencies have one heading, so their units depend on the field.

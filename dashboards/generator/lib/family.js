@@ -103,8 +103,11 @@ export const palette = {
 /** No data is neither good nor bad. @type {Mapping} */
 const noData = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: 'No data', color: colours.unknown } } };
 
-/** @param {number} from @param {number | null} to @param {string} color @param {string} [text] @returns {Mapping} */
-export const between = (from, to, color, text) => ({ type: MappingType.RangeToText, options: { from, to, result: { ...(text && { text }), color } } });
+/**
+ * A range of values. Grafana 11 matches none if the end is missing, so that becomes a large number.
+ * @param {number} from @param {number | null} to @param {string} color @param {string} [text] @returns {Mapping}
+ */
+export const between = (from, to, color, text) => ({ type: MappingType.RangeToText, options: { from, to: to ?? 1e9, result: { ...(text && { text }), color } } });
 
 /** @param {string} pattern @param {string} color @returns {Mapping} */
 const wordsLike = (pattern, color) => ({ type: MappingType.RegexToText, options: { pattern, result: { color } } });
@@ -380,7 +383,7 @@ export function series(o, ...queries) {
   if (o.max !== undefined) panel.max(o.max);
   if (o.softMin !== undefined) panel.axisSoftMin(o.softMin);
   if (o.softMax !== undefined) panel.axisSoftMax(o.softMax);
-  if (o.log) panel.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10));
+  if (o.log) panel.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(2));
   if (o.interval) panel.interval(o.interval);
   if (o.points) panel.maxDataPoints(o.points);
   if (o.spanNulls) panel.spanNulls(o.spanNulls);

@@ -78,10 +78,10 @@ const watches = [
       + 'the share of the last 30 days with at least one match, and the number of plans that match, in stock or not. If that is 0, check the criteria.',
     key: ['watch'],
     columns: [
-      { from: 'watch', name: 'Watch', width: 130 },
-      { from: '#now', name: 'Now', unit: 'none', decimals: 0, width: 55, steps: textColour },
-      { from: '#last', name: 'Last hit', unit: 'dateTimeFromNow', width: 115 },
-      { from: '#share', name: 'Share 30 d', unit: 'percentunit', decimals: 0, width: 90 },
+      { from: 'watch', name: 'Watch', width: 125 },
+      { from: '#now', name: 'Now', unit: 'none', decimals: 0, width: 50, steps: textColour },
+      { from: '#last', name: 'Last hit', unit: 'dateTimeFromNow', width: 110 },
+      { from: '#share', name: 'Share', unit: 'percentunit', decimals: 0, width: 62 },
       { from: '#all', name: 'Plans', unit: 'none', decimals: 0, width: 60, steps: [{ value: null, color: colours.warn }, { value: 1, color: colours.muted }] },
     ],
   }, {
@@ -95,9 +95,9 @@ const watches = [
     description: 'The chosen plans in stock that match a watch, cheapest first. Prices are per month, excluding VAT.',
     key: ['watch', 'plan'],
     columns: [
-      { from: 'watch', name: 'Watch', width: 130 },
-      { from: 'name', name: 'Plan', width: 150 },
-      { from: '#price', name: 'Price', money: true, width: 90 },
+      { from: 'name', name: 'Plan', width: 145 },
+      { from: '#price', name: 'Price', money: true, width: 80 },
+      { from: 'watch', name: 'Watch' },
     ],
   }, {
     name: `(${matching}) * on (plan) group_left (name) ${info('plan', 'name', own('plan_info'))}`
@@ -120,9 +120,9 @@ const plans = table({
   key: ['plan'], first: 4,
   columns: [
     { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 85, align: 'center' },
-    { from: 'name', name: 'Plan', width: 150, link: planLink },
+    { from: 'name', name: 'Plan', width: 165, link: planLink },
     { from: '#price', name: 'Price', money: true, width: 85 },
-    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 130, mappings: sinceTexts },
+    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 130, mappings: sinceTexts, steps: steps.always(colours.muted) },
     { from: '#cores', name: 'Cores', unit: 'none', width: 70 },
     { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 85 },
     { from: 'family', name: 'Family', width: 115 },
@@ -163,7 +163,7 @@ const glance = [
   now(orZero(`sum(${offeredHere(inStock)})`, catalog), 'in stock', 'here'),
   now(orZero(`sum(1 - (${offeredHere(inStock)}))`, catalog), 'sold out', 'gone')),
   stat({
-    id: 102, title: 'Cheapest in stock', w: 6, h: 4, unit: units.usd, decimals: 2, text: /** @type {any} */ ('value_and_name'), mappings: values({ 0: ['Nothing', colours.muted] }),
+    id: 102, title: 'Cheapest in stock', w: 5, h: 4, unit: units.usd, decimals: 2, text: /** @type {any} */ ('value_and_name'), mappings: values({ 0: ['Nothing', colours.muted] }),
     description: 'The chosen plan in stock with the lowest monthly price, excluding VAT.', overrides: [euros],
   },
   .../** @type {('usd'|'eur')[]} */ (['usd', 'eur']).map((currency) => now(
@@ -173,11 +173,11 @@ const glance = [
     description: 'Restocks of the chosen plans within the last 24 hours, including those shorter than a scrape interval.',
   }, now(orZero(`sum(${offeredHere(restocks('24h'))})`, catalog), 'restocks')),
   stat({
-    id: 104, title: 'Saved configurations', w: 4, h: 4, unit: 'none', steps: textColour,
+    id: 104, title: 'Saved configurations', w: 5, h: 4, unit: 'none', steps: textColour,
     description: 'The number of saved configurations of the chosen accounts, plans and locations that can be ordered now, and the number of all.', links: [runbook('ServerRentalConfigurationBackInStock')],
     overrides: [forQuery('saved', set.steps(steps.always(colours.muted)))],
   },
-  ...[['sum', 'can be ordered', 'orderable'], ['count', 'saved', 'saved']].map(([aggregate, legend, refId]) => now(
+  ...[['sum', 'orderable', 'orderable'], ['count', 'saved', 'saved']].map(([aggregate, legend, refId]) => now(
     orZero(`${aggregate}(${chosen(perConfiguration(own('configuration_in_stock', account)))})`, max('', own('configurations', account))), legend, refId))),
   stat({
     id: 105, title: 'Age of the catalog', w: 6, h: 4, unit: units.duration, steps: steps.rising(180, 600), links: [runbook('ServerRentalDataStale'), runbook('ServerRentalCatalogFrozen'), panelLink('status', 'Exporter health')],
@@ -212,9 +212,9 @@ const history = [
       + 'A plan with many restocks and a small share sells out fast: use an alert or a watch for it.',
     key: ['plan'],
     columns: [
-      { from: 'name', name: 'Plan', width: 150, link: planLink },
-      ...windows.map((w) => ({ from: `#restocks${w}`, name: `Restocks ${inWords(w)}`, unit: 'none', decimals: 0, width: 108 })),
-      ...windows.map((w) => ({ from: `#share${w}`, name: `Share ${inWords(w)}`, unit: 'percentunit', decimals: 0, bar: true, max: 1, steps: steps.share, width: 98 })),
+      { from: 'name', name: 'Plan', width: 165, link: planLink },
+      ...windows.map((w) => ({ from: `#restocks${w}`, name: `Restocks ${inWords(w)}`, unit: 'none', decimals: 0, width: 118 })),
+      ...windows.map((w) => ({ from: `#share${w}`, name: `Share ${inWords(w)}`, unit: 'percentunit', decimals: 0, bar: true, max: 1, steps: steps.share, width: 97 })),
       { from: 'id', name: 'Id', width: 145 },
     ],
   }, {
@@ -227,10 +227,10 @@ const history = [
     description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
     key: ['family'], drop: ['plan'],
     columns: [
-      { from: 'family', name: 'Family', width: 105 },
-      { from: '#count', name: 'In stock', unit: 'none', decimals: 0, width: 80, steps: steps.noneIsBad },
-      { from: 'name', name: 'Cheapest', width: 130 },
-      { from: '#price', name: 'Price', money: true, width: 85 },
+      { from: 'family', name: 'Family', width: 95 },
+      { from: '#count', name: 'In stock', unit: 'none', decimals: 0, width: 68, steps: steps.noneIsBad },
+      { from: 'name', name: 'Cheapest', width: 145 },
+      { from: '#price', name: 'Price', money: true, width: 80 },
     ],
   }, {
     count: `sum by (family) (${offeredHere(named(inStock, 'family'))})`,
@@ -302,7 +302,7 @@ const map = common(new geomap.PanelBuilder(), {
     },
   ])
   .colorScheme(colour(FieldColorModeId.Thresholds))
-  .view(new geomap.MapViewConfigBuilder().id('coords').lat(25).lon(15).zoom(1.6))
+  .view(new geomap.MapViewConfigBuilder().id('coords').lat(25).lon(10).zoom(1))
   .controls(new geomap.ControlsOptionsBuilder().showZoom(true).mouseWheelZoom(false).showAttribution(true))
   // Grafana's own outlines of the countries, so that no map server is needed.
   .basemap(new MapLayerOptionsBuilder().type('geojson').name('Countries').config({

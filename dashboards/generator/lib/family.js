@@ -103,11 +103,11 @@ export const palette = {
 /** No data is neither good nor bad. @type {Mapping} */
 const noData = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: 'No data', color: colours.unknown } } };
 
-/** No upper bound. Grafana 11 reads null as 0. */
-const unbounded = 1e18;
-
-/** @param {number} from @param {number | null} to @param {string} color @param {string} [text] @returns {Mapping} */
-export const between = (from, to, color, text) => ({ type: MappingType.RangeToText, options: { from, to: to ?? unbounded, result: { ...(text && { text }), color } } });
+/**
+ * A range of values. Grafana 11 matches none if the end is missing, so that becomes a large number.
+ * @param {number} from @param {number | null} to @param {string} color @param {string} [text] @returns {Mapping}
+ */
+export const between = (from, to, color, text) => ({ type: MappingType.RangeToText, options: { from, to: to ?? 1e18, result: { ...(text && { text }), color } } });
 
 /** @param {string} pattern @param {string} color @returns {Mapping} */
 const wordsLike = (pattern, color) => ({ type: MappingType.RegexToText, options: { pattern, result: { color } } });
@@ -355,7 +355,7 @@ export function stat(o, ...queries) {
     .graphMode(o.graph ? BigValueGraphMode.Area : BigValueGraphMode.None)
     .colorMode(o.colourMode ?? BigValueColorMode.Value)
     .textMode(o.text ?? BigValueTextMode.Auto)
-    .orientation(o.horizontal ? VizOrientation.Horizontal : VizOrientation.Auto)
+    .orientation(o.horizontal ? VizOrientation.Horizontal : VizOrientation.Auto).wideLayout(false)
     .colorScheme(colour(FieldColorModeId.Thresholds));
   return panel.targets(queries);
 }
@@ -383,7 +383,7 @@ export function series(o, ...queries) {
   if (o.max !== undefined) panel.max(o.max);
   if (o.softMin !== undefined) panel.axisSoftMin(o.softMin);
   if (o.softMax !== undefined) panel.axisSoftMax(o.softMax);
-  if (o.log) panel.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10));
+  if (o.log) panel.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(2));
   if (o.interval) panel.interval(o.interval);
   if (o.points) panel.maxDataPoints(o.points);
   if (o.spanNulls) panel.spanNulls(o.spanNulls);
@@ -439,6 +439,8 @@ export function gauge(o, ...queries) {
  * @property {number} [max]
  * @property {{title: string, url: string, targetBlank: boolean}} [link]
  * @property {'left'|'center'|'right'} [align]
+ * @property {boolean} [filter] whether a label can be filtered, true by default; false where a variable does the same
+ * @property {number} [minWidth] of a column whose width depends on the window
  * @property {boolean} [money] a price in the chosen currency: two queries, whose refIds have
  *   usd and eur appended
  */
@@ -453,6 +455,7 @@ function looks(c) {
   if (c.unit) all.push(set.unit(c.unit));
   if (c.decimals !== undefined) all.push(set.decimals(c.decimals));
   if (c.width) all.push({ id: 'custom.width', value: c.width });
+  if (c.minWidth) all.push({ id: 'custom.minWidth', value: c.minWidth });
   if (c.align) all.push({ id: 'custom.align', value: c.align });
   if (c.mappings) all.push(set.mappings(c.mappings));
   if (c.steps) all.push(set.steps(c.steps));
@@ -466,7 +469,7 @@ function looks(c) {
   }
   if (c.link) all.push({ id: 'links', value: [c.link] });
   // The filter's icon takes room from the heading, and nobody filters numbers by value.
-  if (!c.from.startsWith('#')) all.push({ id: 'custom.filterable', value: true });
+  if (!c.from.startsWith('#') && c.filter !== false) all.push({ id: 'custom.filterable', value: true });
   return all;
 }
 

@@ -54,7 +54,7 @@ const money = [
     description: 'The first renewal that the current balance cannot pay if each server renews monthly at its current price; ten years ahead at most.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`sort(${milliseconds(paidUntil)})`, '{{account}}')),
   stat({
-    id: 105, title: 'Missing, 30 days', w: 5, h: 6, horizontal: true, unit: units.usd, decimals: 2, steps: steps.aboveZeroIsBad,
+    id: 105, title: 'Missing, 30 d', w: 5, h: 6, horizontal: true, unit: units.usd, decimals: 2, steps: steps.aboveZeroIsBad,
     description: 'The amount by which the renewals of the next 30 days exceed the balance, an overdue one once and then each month. Servers that are no longer billed do not count.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`sort_desc(clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, serverCount)}) - on (account) ${balance}, 0))`, '{{account}}')),
   stat({
@@ -118,7 +118,7 @@ const renewals = [
       { from: 'account', name: 'Account', width: 75, filter: false },
       { from: 'hostname', name: 'Host name', minWidth: 140 },
       { from: 'plan', name: 'Plan', filter: false, minWidth: 115 },
-      { from: 'location', name: 'Location', width: 75, filter: false },
+      { from: 'location', name: 'Location', width: 85, filter: false },
     ], key: ['account', 'server', 'renewal'],
   }, {
     info: orRow(`${nextDates} * on (account, server) group_left (hostname, plan, location) ${info('account, server', 'hostname, plan, location', own('server_info', account, plan, location))}`, 'hostname', 'No renewals', `sum(${serverCount})`),
@@ -148,20 +148,20 @@ const ifAny = (color) => set.steps([{ value: null, color: colours.muted }, { val
 
 const topups = [
   table({
-    id: 402, title: 'Open top-ups', w: 17, h: 7, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
+    id: 402, title: 'Open top-ups', w: 18, h: 7, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
-      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 110, steps: steps.falling(0, 600) },
-      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 120 },
+      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 105, steps: steps.falling(0, 600) },
+      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 100 },
       { from: 'account', name: 'Account', width: 75, filter: false },
-      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 90 },
-      { from: 'coin', name: 'Coin', width: 100 },
+      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 80 },
+      { from: 'coin', name: 'Coin', width: 95 },
       { from: 'network', name: 'Network' },
       { from: '#share', name: 'Confirmed', unit: 'percentunit', decimals: 0, bar: true, max: 1, steps: steps.always(colours.plain), width: 120 },
-      { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 60 },
-      { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 60 },
+      { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 95 },
+      { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 55 },
+      { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 55 },
       { from: '#bonus', name: 'Bonus', unit: 'percentunit', decimals: 0, width: 65 },
-      { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 105 },
     ], key: ['account', 'topup'],
   }, {
     info: orRow(openTopups, 'status', 'None open', `sum(${topupCount()})`),
@@ -174,7 +174,7 @@ const topups = [
     age: `time() - ${perTopup('topup_created_timestamp_seconds')}`,
   }),
   stat({
-    id: 401, title: 'Top-ups in the time range', w: 7, h: 7, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalTopupFailed')],
+    id: 401, title: 'Top-ups in range', w: 6, h: 7, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalTopupFailed')],
     description: 'The top-ups of the chosen accounts by status: those that are open now, and those that were paid, expired, failed or were canceled in the time range.',
     overrides: [forPattern('^(pending|confirming)$', ifAny(colours.plain)), forName('paid', ifAny(colours.good)), forName('failed', ifAny(colours.bad))],
   }, now(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed), '$__range')})`, '{{status}}')),
@@ -257,14 +257,14 @@ const machines = [
       { from: 'hostname', name: 'Host name', minWidth: 140 },
       { from: 'account', name: 'Account', width: 75, filter: false },
       { from: 'plan', name: 'Plan', filter: false, minWidth: 115, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
-      { from: 'location', name: 'Location', width: 75, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
+      { from: 'location', name: 'Location', width: 85, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 95 },
       { from: '#date', name: 'Renews', unit: units.date, width: 100 },
-      { from: '#left', name: 'Days left', unit: 'none', decimals: 0, width: 85, steps: steps.falling(0, 3) },
+      { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
       { from: 'name', name: 'Product' },
       { from: 'os', name: 'System', width: 125 },
       { from: '#created', name: 'Created', unit: units.date, width: 100 },
-      { from: 'server', name: 'Id' },
+      { from: 'server', name: 'Id', minWidth: 180 },
     ], key: ['account', 'server'],
   }, {
     info: orRow(`(${serverInfo} * on (account, server) group_left (status) ${info('account, server', 'status', own('server_status', account))} or on (account, server) ${serverInfo})`, 'hostname', 'No servers', `sum(${serverCount})`),
@@ -300,16 +300,16 @@ const perAccount = (/** @type {string} */ metric) => max('account', own(metric, 
 
 const security = [
   table({
-    id: 601, title: 'Accounts', w: 13, h: 9, unit: 'none', sort: 'Account', overrides: [dash], links: [runbook('ServerRentalTwoFactorDisabled'), runbook('ServerRentalTokenRejected'), panelLink('status', 'Exporter health')],
+    id: 601, title: 'Accounts', w: 24, h: 7, unit: 'none', sort: 'Account', overrides: [dash], links: [runbook('ServerRentalTwoFactorDisabled'), runbook('ServerRentalTokenRejected'), panelLink('status', 'Exporter health')],
     description: 'The chosen accounts: two-factor authentication, the number of SSH keys and saved configurations, and the last paid top-up.',
     columns: [
       { from: 'account', name: 'Account', link: linkTo('accounts', 'Show only this account', 'var-account=${__data.fields.Account}') },
       { from: 'name', name: 'Name' },
-      { from: '#factor', name: 'Two-factor', mappings: mappings.enabled, background: true, align: 'center', width: 95 },
+      { from: '#factor', name: 'Two-factor', mappings: mappings.enabled, background: true, align: 'center', width: 105 },
       { from: '#keys', name: 'SSH keys', unit: 'none', width: 85 },
-      { from: '#saved', name: 'Saved', unit: 'none', width: 65 },
-      { from: '#limit', name: 'of at most', unit: 'none', width: 90 },
-      { from: '#paid', name: 'Last paid top-up', unit: 'dateTimeFromNow', width: 135 },
+      { from: '#saved', name: 'Configurations', unit: 'none', width: 125 },
+      { from: '#limit', name: 'of at most', unit: 'none', width: 95 },
+      { from: '#paid', name: 'Last paid top-up', unit: 'dateTimeFromNow', width: 145 },
       { from: '#created', name: 'Created', unit: units.date, width: 100 },
     ], drop: ['id'], key: ['account'],
   }, {
@@ -322,7 +322,7 @@ const security = [
     created: milliseconds(perAccount('account_created_timestamp_seconds')),
   }),
   table({
-    id: 602, title: 'SSH keys', w: 11, h: 9, unit: 'none', sort: 'Added', descending: true, overrides: [dash], links: [runbook('ServerRentalSSHKeysChanged')],
+    id: 602, title: 'SSH keys', w: 24, h: 8, unit: 'none', sort: 'Added', descending: true, overrides: [dash], links: [runbook('ServerRentalSSHKeysChanged')],
     description: 'The SSH keys of the chosen accounts, the newest first. Treat a key that nobody of you added as an emergency.',
     columns: [
       { from: '#created', name: 'Added', unit: units.date, width: 100 },

@@ -38,47 +38,47 @@ const background = { colourMode: /** @type {any} */ ('background') };
 
 const glance = [
   stat({
-    id: 101, title: 'Provider', w: 4, h: 5, unit: 'none', mappings: mappings.componentState, field: 'overall', ...background,
+    id: 101, title: 'Provider', w: 6, h: 3, unit: 'none', mappings: mappings.componentState, field: 'overall', ...background,
     description: 'The provider\'s overall state: green if operational, red for any other state.', links: [runbook('ServerRentalIncidentOngoing')],
   }, now(`topk(1, ${max('overall', own('status_info'))})`, '').format(/** @type {any} */ ('table'))),
   stat({
-    id: 102, title: 'Components', w: 4, h: 5, unit: 'suffix: down', steps: steps.noneIsGood, mappings: values({ 0: ['Operational', colours.good] }), ...background,
+    id: 102, title: 'Components', w: 6, h: 3, unit: 'suffix: down', steps: steps.noneIsGood, mappings: values({ 0: ['Operational', colours.good] }), ...background,
     description: 'The number of components of the chosen locations that are not operational.', links: [runbook('ServerRentalComponentNotOperational')],
   }, now(`sum(1 - ${operational})`, 'components')),
   stat({
-    id: 103, title: 'Incidents', w: 4, h: 5, unit: 'none', steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
+    id: 103, title: 'Incidents and maintenance', w: 6, h: 3, unit: 'none', steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
     description: 'Ongoing incidents and scheduled maintenance windows, as the provider reports them.',
     overrides: [forQuery('maintenance', set.steps(steps.noneIsWarning))],
   },
   now(max('', own('incidents_ongoing')), 'incidents', 'incidents'),
   now(max('', own('maintenances_scheduled')), 'maintenance', 'maintenance')),
   stat({
-    id: 104, title: 'Exporters', w: 3, h: 5, unit: 'none', mappings: mappings.up, steps: steps.noneIsBad, ...background,
+    id: 104, title: 'Exporters', w: 6, h: 3, unit: 'none', mappings: mappings.up, steps: steps.noneIsBad, ...background,
     description: 'Whether Prometheus can scrape each exporter.', links: [runbook('ServerRentalExporterDown')],
   }, now(exportersUp, '{{instance}}')),
   stat({
-    id: 105, title: 'Collectors', w: 3, h: 5, unit: 'suffix: failing', steps: steps.noneIsGood, mappings: values({ 0: ['Working', colours.good] }), ...background,
+    id: 105, title: 'Collectors', w: 6, h: 3, unit: 'suffix: failing', steps: steps.noneIsGood, mappings: values({ 0: ['Working', colours.good] }), ...background,
     description: 'The number of collectors whose last fetch failed. Their data is stale and disappears after max_age.', links: [runbook('ServerRentalCollectorFailing')],
   }, now(`sum(1 - ${succeeded})`, 'collectors')),
   stat({
-    id: 106, title: 'Data age', w: 3, h: 5, unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, ...background,
+    id: 106, title: 'Oldest data', w: 6, h: 3, unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, ...background,
     description: 'The age of the oldest data in intervals of its collector. One is normal, the alert fires at ten.', links: [runbook('ServerRentalDataStale')],
   }, now(`max(${intervals})`, 'intervals')),
   stat({
-    id: 107, title: 'Tokens', w: 3, h: 5, unit: 'none', steps: steps.noneIsGood, mappings: [...mappings.token, ...values({ [-1]: ['No account', colours.plain] })], ...background,
+    id: 107, title: 'Tokens', w: 12, h: 3, unit: 'none', steps: steps.noneIsGood, mappings: [...mappings.token, ...values({ [-1]: ['No account', colours.plain] })], ...background,
     description: 'Whether the API accepted each account\'s token in its last request.', links: [runbook('ServerRentalTokenRejected')],
   }, now(`${max('account', own('exporter_api_token_rejected', account))} or on () 0 * ${max('', own('exporter_build_info'))} - 1`, '{{account}}')),
 ];
 
 const matrix = table({
-  id: 201, title: 'Components by location', w: 10, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')],
+  id: 201, title: 'Components by location', w: 11, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')],
   description: 'The state of each component of each location: green if operational, red for any other state.',
   before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
-  columns: [{ from: 'location\\component', name: 'Location', width: 90, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
+  columns: [{ from: 'location\\component', name: 'Location', width: 80, filter: false, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
 }, { state: max('location, component, state', own('component_state', location)) });
 // One column for each component.
 matrix.withOverride(forPattern('^(?!Location$).+', set.mappings(mappings.componentState), { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
-  { id: 'custom.align', value: 'center' }, { id: 'custom.minWidth', value: 90 }));
+  { id: 'custom.align', value: 'center' }, { id: 'custom.minWidth', value: 100 }));
 
 /** A count of components that are not operational. */
 const counts = [
@@ -91,7 +91,7 @@ const affected = `(${wasOperational} and on (location, component) (min by (locat
 const provider = [
   matrix,
   timeline({
-    id: 202, title: 'Locations over time', w: 14, h: 11, unit: 'none', mappings: counts,
+    id: 202, title: 'Locations over time', w: 13, h: 11, unit: 'none', mappings: counts,
     description: 'The number of components of each location that were not operational. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
   }, course(`sum by (location) (1 - ${wasOperational})`, '{{location}}')),
   timeline({
@@ -143,8 +143,8 @@ const collectors = [
     description: 'Whether the last fetch of each collector succeeded or failed.', links: [runbook('ServerRentalCollectorFailing')],
   }, course(`min by (${collector}) (${extreme('min', success)})`, collectorLegend)),
   series({
-    id: 303, title: 'Age of the data', w: 12, h: 12, unit: 'none', decimals: 1, min: 0, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
-    description: 'The age of each collector\'s data in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line.', links: [runbook('ServerRentalDataStale')],
+    id: 303, title: 'Age of the data', w: 12, h: 12, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
+    description: 'The age of each collector\'s data in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line; a collector above the lower one is late.', links: [runbook('ServerRentalDataStale')],
   }, course(intervals, collectorLegend)),
   series({
     id: 304, title: 'Age of the answers', w: 12, h: 12, unit: 'suffix: s', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],

@@ -68,12 +68,12 @@ const planLink = linkTo('stock', 'Show only this plan', 'var-plan=${__data.field
 // Without watches, or without a match, a row says so. Without data there is none.
 const watchesInStock = max('watch', own('watch_plans_in_stock'));
 const noWatches = `label_replace(0 * ${max('', own('exporter_build_info'))} unless on () ${watchesInStock}, "watch", "None configured", "", "")`;
-const matching = `${max('watch, plan', own('watch_plan_in_stock', plan))} == 1`;
+const matching = `${max('watch, plan', own('watch_plan_in_stock'))} == 1`;
 const textColour = [{ value: null, color: colours.muted }, { value: 1, color: colours.good }];
 
 const watches = [
   table({
-    id: 601, title: 'Watches', w: 7, h: 7, unit: 'none', sort: 'Watch', noValue: 'No data', links: [runbook('ServerRentalWatchHit'), runbook('ServerRentalWatchEmpty')],
+    id: 601, title: 'Watches', w: 7, h: 7, unit: 'none', sort: 'Watch', links: [runbook('ServerRentalWatchHit'), runbook('ServerRentalWatchEmpty')],
     description: 'The watches of the configuration: the number of plans that match and are in stock now, the last time a plan in stock began to match within 30 days, '
       + 'the share of the last 30 days with at least one match, and the number of plans that match, in stock or not. If that is 0, check the criteria.',
     key: ['watch'],
@@ -91,8 +91,8 @@ const watches = [
     all: max('watch', own('watch_plans')),
   }),
   table({
-    id: 602, title: 'Plans that match a watch now', w: 7, h: 10, unit: 'none', sort: 'Price', noValue: 'No data', links: [runbook('ServerRentalWatchHit')],
-    description: 'The chosen plans in stock that match a watch, cheapest first. Prices are per month, excluding VAT.',
+    id: 602, title: 'Plans that match a watch now', w: 7, h: 10, unit: 'none', sort: 'Price', links: [runbook('ServerRentalWatchHit')],
+    description: 'The plans in stock that match a watch, cheapest first, whichever plans are chosen above. Prices are per month, excluding VAT.',
     key: ['watch', 'plan'],
     columns: [
       { from: 'name', name: 'Plan', width: 145 },
@@ -101,8 +101,8 @@ const watches = [
     ],
   }, {
     name: `(${matching}) * on (plan) group_left (name) ${info('plan', 'name', own('plan_info'))}`
-      + ` or on (watch) label_replace(${watchesInStock} * 0, "name", "None in stock", "", "") or on () label_replace(${noWatches}, "name", "None", "", "")`,
-    ...inCurrencies('price', (currency) => `0 * (${matching}) + on (plan) group_left () ${price(currency)}`),
+      + ` or on (watch) label_replace(${watchesInStock} == 0, "name", "None in stock", "", "") or on () label_replace(${noWatches}, "name", "None", "", "")`,
+    ...inCurrencies('price', (currency) => `0 * (${matching}) + on (plan) group_left () ${max('plan', priced('plan_price_CURRENCY_per_month', currency))}`),
   }),
 ];
 
@@ -223,13 +223,13 @@ const history = [
     ...Object.fromEntries(windows.map((w) => [`share${w}`, offeredHere(share('plan', own('plan_in_stock', plan), w))])),
   }),
   table({
-    id: 202, title: 'Cheapest in stock per family', w: 7, h: 7, unit: 'none', sort: 'Price', noValue: 'No data',
+    id: 202, title: 'Cheapest in stock per family', w: 7, h: 7, unit: 'none', sort: 'Price',
     description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
     key: ['family'], drop: ['plan'],
     columns: [
       { from: 'family', name: 'Family', width: 95 },
-      { from: '#count', name: 'In stock', unit: 'none', decimals: 0, width: 68, steps: steps.noneIsBad },
-      { from: 'name', name: 'Cheapest', width: 145 },
+      { from: '#count', name: 'In stock', unit: 'none', decimals: 0, width: 73, steps: steps.noneIsBad },
+      { from: 'name', name: 'Cheapest', width: 142 },
       { from: '#price', name: 'Price', money: true, width: 80 },
     ],
   }, {
@@ -264,7 +264,7 @@ const prices = [
       { from: '#low', name: 'Lowest', money: true, width: 85 },
       { from: '#price', name: 'Now', money: true, width: 85 },
       { from: '#high', name: 'Highest', money: true, width: 85 },
-      { from: '#above', name: 'Above the lowest', unit: 'percentunit', decimals: 1, width: 135, steps: [{ value: null, color: colours.good }, { value: 0.001, color: colours.warn }] },
+      { from: '#above', name: 'Above the lowest', unit: 'percentunit', decimals: 1, width: 148, steps: [{ value: null, color: colours.good }, { value: 0.001, color: colours.warn }] },
     ],
   }, {
     name: offeredHere(info('plan', 'name', own('plan_info', plan))),
@@ -278,17 +278,19 @@ const prices = [
 /** Of each location, the number of chosen plans that are offered there and in stock. */
 const stockHere = `sum by (location) (${max('plan, location', own('plan_offered', plan, location))} * on (plan) group_left () ${inStock})`;
 
+const offers = `count by (location) (${max('plan, location', own('plan_offered', plan, location))})`;
+
 const map = common(new geomap.PanelBuilder(), {
   id: 401, title: 'Locations by stock', w: 10, h: 11, unit: 'none', links: [runbook('ServerRentalLocationSoldOut')],
   steps: [{ value: null, color: colours.bad }, { value: 1, color: colours.warn }, { value: 4, color: colours.good }],
-  description: 'The number of chosen plans in stock in each location: red for none, orange for few. Point at a location for its name.',
+  description: 'The locations that offer the chosen plans, by the number in stock: red for none, orange for few. Point at a location for its name.',
 })
   .targets(Object.entries({
-    place: info('location', 'city, country', own('location_info', location)),
-    lat: max('location', own('location_latitude_degrees', location)),
-    lon: max('location', own('location_longitude_degrees', location)),
+    place: `${info('location', 'city, country', own('location_info', location))} and on (location) ${offers}`,
+    lat: `${max('location', own('location_latitude_degrees', location))} and on (location) ${offers}`,
+    lon: `${max('location', own('location_longitude_degrees', location))} and on (location) ${offers}`,
     stock: stockHere,
-    plans: `count by (location) (${max('plan, location', own('plan_offered', plan, location))})`,
+    plans: offers,
   }).map(([refId, expr]) => now(expr, '{{location}}', refId).format(/** @type {any} */ ('table'))))
   .transformations([
     { id: 'merge', options: {} },
@@ -334,7 +336,7 @@ const places = [
 
 const saved = [
   table({
-    id: 501, title: 'Saved configurations', w: 24, h: 8, unit: 'none', sort: 'Order', descending: true, noValue: 'No data', links: [runbook('ServerRentalConfigurationBackInStock'), panelLink('accounts', 'Accounts and servers')],
+    id: 501, title: 'Saved configurations', w: 24, h: 8, unit: 'none', sort: 'Order', descending: true, links: [runbook('ServerRentalConfigurationBackInStock'), panelLink('accounts', 'Accounts and servers')],
     description: 'The saved configurations of the chosen accounts, plans and locations: whether each can be ordered now, and its monthly price including options, excluding VAT.',
     key: ['account', 'configuration'],
     columns: [
@@ -349,7 +351,9 @@ const saved = [
       { from: '#created', name: 'Saved', unit: 'dateTimeFromNow', width: 130 },
     ],
   }, {
-    info: `${info('account, configuration', 'hostname, plan, location, os', own('configuration_info', account, plan, location))}`,
+    // If there are none, a row says so.
+    info: `${info('account, configuration', 'hostname, plan, location, os', own('configuration_info', account, plan, location))}`
+      + ` or on () label_replace(0 * ${max('', own('configurations', account))}, "hostname", "None saved", "", "")`,
     stock: chosen(perConfiguration(own('configuration_in_stock', account))),
     ...inCurrencies('price', (currency) => chosen(perConfiguration(priced('configuration_price_CURRENCY_per_month', currency, account)))),
     share: chosen(share('account, configuration', own('configuration_in_stock', account), '30d')),

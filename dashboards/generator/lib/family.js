@@ -450,6 +450,8 @@ function looks(c) {
   const all = [];
   if (c.unit) all.push(set.unit(c.unit));
   if (c.decimals !== undefined) all.push(set.decimals(c.decimals));
+  // The default of the panel is what an empty table says.
+  if (c.from.startsWith('#')) all.push({ id: 'noValue', value: '–' });
   if (c.width) all.push({ id: 'custom.width', value: c.width });
   if (c.align) all.push({ id: 'custom.align', value: c.align });
   if (c.mappings) all.push(set.mappings(c.mappings));

@@ -46,15 +46,15 @@ const noRenewals = (/** @type {number} */ from) => between(from, null, colours.p
 
 const money = [
   stat({
-    id: 104, title: 'Days left', w: 7, h: 6, unit: units.days, decimals: 1, steps: steps.daysLeft, mappings: [noRenewals(1e6)],
+    id: 104, title: 'Days left', w: 7, h: 6, horizontal: true, unit: units.days, decimals: 1, steps: steps.daysLeft, mappings: [noRenewals(1e6)],
     description: 'Days until the first renewal that the current balance cannot pay, the fewest first: red below 2, orange below 7, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`sort((${paidUntil} - time()) / ${day})`, '{{account}}')),
   stat({
-    id: 103, title: 'Funded until', w: 7, h: 6, unit: units.date, mappings: [noRenewals(never * 1000)],
+    id: 103, title: 'Funded until', w: 7, h: 6, horizontal: true, unit: units.date, mappings: [noRenewals(never * 1000)],
     description: 'The first renewal that the current balance cannot pay if each server renews monthly at its current price; ten years ahead at most.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`sort(${milliseconds(paidUntil)})`, '{{account}}')),
   stat({
-    id: 105, title: 'Missing for 30 days', w: 5, h: 6, unit: units.usd, decimals: 2, steps: steps.aboveZeroIsBad,
+    id: 105, title: 'Missing, 30 days', w: 5, h: 6, horizontal: true, unit: units.usd, decimals: 2, steps: steps.aboveZeroIsBad,
     description: 'The amount by which the renewals of the next 30 days exceed the balance, an overdue one once and then each month. Servers that are no longer billed do not count.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`sort_desc(clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, serverCount)}) - on (account) ${balance}, 0))`, '{{account}}')),
   stat({
@@ -73,7 +73,7 @@ const days = `(${Array.from({ length: 31 }, (_, i) => `label_replace(vector(${i}
 const eachDay = `((${days}) + on () group_left (account) 0 * topk(1, ${serverCount}))`;
 
 const calendar = common(new barchart.PanelBuilder(), {
-  id: 201, title: 'Renewals of the next 30 days by day', w: 11, h: 9, unit: units.usd, decimals: 2, links: [runbook('ServerRentalRenewalsUnfunded')],
+  id: 201, title: 'Renewals of the next 30 days by day', w: 10, h: 9, unit: units.usd, decimals: 2, links: [runbook('ServerRentalRenewalsUnfunded')],
   description: 'The amount due on each of the next 30 days by account, of the chosen plans and locations. An overdue renewal counts today.',
   overrides: [forName('Day', set.unit('time:MMM DD')), forName('All', { id: 'custom.hideFrom', value: { viz: true, legend: false, tooltip: false } }, set.colour(colours.muted))],
 })
@@ -90,7 +90,7 @@ const calendar = common(new barchart.PanelBuilder(), {
     { id: 'calculateField', options: { mode: 'reduceRow', reduce: { reducer: 'sum' }, alias: 'All' } },
     { id: 'organize', options: { excludeByName: {}, indexByName: {}, renameByName: { 'Value #date\\account': 'Day' } } },
   ])
-  .xField('Day').orientation(VizOrientation.Vertical).stacking(StackingMode.Normal).showValue(VisibilityMode.Never).barWidth(0.9).fillOpacity(80).xTickLabelSpacing(60)
+  .xField('Day').orientation(VizOrientation.Vertical).stacking(StackingMode.Normal).showValue(VisibilityMode.Never).barWidth(0.9).lineWidth(0).fillOpacity(80).xTickLabelSpacing(60)
   .colorScheme(colour(FieldColorModeId.PaletteClassicByName))
   .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
   .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs(['sum']));
@@ -109,16 +109,16 @@ const left = (/** @type {string} */ dates) => `(${dates}) / ${day} - scalar(floo
 const renewals = [
   calendar,
   table({
-    id: 202, title: 'Renewals of the next 30 days', w: 13, h: 9, unit: 'none', sort: 'Day', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
+    id: 202, title: 'Renewals of the next 30 days', w: 14, h: 9, unit: 'none', sort: 'Day', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
     description: 'Every renewal of a billed server within 30 days with its price, the next one first. An overdue renewal has less than 0 days left and counts once.',
     columns: [
       { from: '#date', name: 'Day', unit: units.date, width: 100 },
-      { from: '#left', name: 'Days left', unit: 'none', decimals: 0, width: 85, steps: steps.falling(0, 3) },
-      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 90 },
-      { from: 'account', name: 'Account', width: 100 },
-      { from: 'hostname', name: 'Host name' },
-      { from: 'plan', name: 'Plan' },
-      { from: 'location', name: 'Location', width: 95 },
+      { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
+      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 85 },
+      { from: 'account', name: 'Account', width: 75, filter: false },
+      { from: 'hostname', name: 'Host name', minWidth: 140 },
+      { from: 'plan', name: 'Plan', filter: false, minWidth: 115 },
+      { from: 'location', name: 'Location', width: 75, filter: false },
     ], key: ['account', 'server', 'renewal'],
   }, {
     info: orRow(`${nextDates} * on (account, server) group_left (hostname, plan, location) ${info('account, server', 'hostname, plan, location', own('server_info', account, plan, location))}`, 'hostname', 'No renewals', `sum(${serverCount})`),
@@ -153,7 +153,7 @@ const topups = [
     columns: [
       { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 110, steps: steps.falling(0, 600) },
       { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 120 },
-      { from: 'account', name: 'Account', width: 100 },
+      { from: 'account', name: 'Account', width: 75, filter: false },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 90 },
       { from: 'coin', name: 'Coin', width: 100 },
       { from: 'network', name: 'Network' },
@@ -219,11 +219,11 @@ const flows = [
     description: 'Transactions of the chosen accounts by type: the amounts in the time range, and the amounts and number over the whole history.',
     columns: [
       { from: 'type', name: 'Type' },
-      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 100 },
-      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 100 },
-      { from: '#allin', name: 'In, ever', unit: units.usd, decimals: 2, width: 110 },
-      { from: '#allout', name: 'Out, ever', unit: units.usd, decimals: 2, width: 110 },
-      { from: '#count', name: 'Number, ever', unit: 'none', decimals: 0, width: 125 },
+      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 80 },
+      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 80 },
+      { from: '#allin', name: 'In, ever', unit: units.usd, decimals: 2, width: 90 },
+      { from: '#allout', name: 'Out, ever', unit: units.usd, decimals: 2, width: 95 },
+      { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
     ], key: ['type'],
   }, {
     count: perType(inAll('transactions_total')),
@@ -234,6 +234,7 @@ const flows = [
   }),
 ];
 
+const serverInfo = info('account, server', 'name, hostname, plan, location, os', own('server_info', account, plan, location));
 const chosenInfo = max('account, server, plan, location', own('server_info', account, plan, location));
 
 const machines = [
@@ -253,10 +254,10 @@ const machines = [
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
     columns: [
       { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 105, align: 'center' },
-      { from: 'hostname', name: 'Host name' },
-      { from: 'account', name: 'Account', width: 100 },
-      { from: 'plan', name: 'Plan', link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
-      { from: 'location', name: 'Location', width: 95, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
+      { from: 'hostname', name: 'Host name', minWidth: 140 },
+      { from: 'account', name: 'Account', width: 75, filter: false },
+      { from: 'plan', name: 'Plan', filter: false, minWidth: 115, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
+      { from: 'location', name: 'Location', width: 75, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 95 },
       { from: '#date', name: 'Renews', unit: units.date, width: 100 },
       { from: '#left', name: 'Days left', unit: 'none', decimals: 0, width: 85, steps: steps.falling(0, 3) },
@@ -266,8 +267,7 @@ const machines = [
       { from: 'server', name: 'Id' },
     ], key: ['account', 'server'],
   }, {
-    info: orRow(info('account, server', 'name, hostname, plan, location, os', own('server_info', account, plan, location)), 'hostname', 'No servers', `sum(${serverCount})`),
-    status: chosenServers(info('account, server', 'status', own('server_status', account))),
+    info: orRow(`(${serverInfo} * on (account, server) group_left (status) ${info('account, server', 'status', own('server_status', account))} or on (account, server) ${serverInfo})`, 'hostname', 'No servers', `sum(${serverCount})`),
     price: chosenServers(serverPrice),
     date: milliseconds(`(${chosenServers(renews)})`),
     left: left(chosenServers(renews)),
@@ -277,15 +277,15 @@ const machines = [
 
 const totals = [
   stat({
-    id: 701, title: 'Balance of all accounts', w: 4, h: 7, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
+    id: 701, title: 'Total balance', w: 4, h: 7, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
     description: 'The sum of the balances of all accounts, red if negative.', links: [runbook('ServerRentalBalanceLow')],
   }, now(`sum(${max('account', own('account_balance_usd'))})`, 'Balance')),
   stat({
-    id: 702, title: 'Cost of all accounts', w: 4, h: 7, unit: units.usd, decimals: 2,
+    id: 702, title: 'Total cost per month', w: 4, h: 7, unit: units.usd, decimals: 2,
     description: 'The monthly cost of the billed servers of all accounts, excluding VAT. Servers without a known price do not count.',
   }, now(`sum(${max('account', own('account_cost_usd_per_month'))}) or ${allServers} == 0`, 'Cost per month')),
   stat({
-    id: 703, title: 'Due in all accounts', w: 4, h: 7, unit: units.usd, decimals: 2,
+    id: 703, title: 'Total due', w: 4, h: 7, horizontal: true, unit: units.usd, decimals: 2,
     description: 'The renewals of the next 7 and 30 days of all accounts, excluding VAT: an overdue one once, then each month.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(allDue(7), '7 days', 'week'), now(allDue(30), '30 days', 'month')),
   gauge({
@@ -326,7 +326,7 @@ const security = [
     description: 'The SSH keys of the chosen accounts, the newest first. Treat a key that nobody of you added as an emergency.',
     columns: [
       { from: '#created', name: 'Added', unit: units.date, width: 100 },
-      { from: 'account', name: 'Account', width: 100 },
+      { from: 'account', name: 'Account', width: 75, filter: false },
       { from: 'name', name: 'Key', width: 120 },
       { from: 'type', name: 'Type', width: 110 },
       { from: 'fingerprint', name: 'Fingerprint' },

@@ -2,7 +2,7 @@
 // since when, then collectors, requests and the exporter's process.
 
 import { between, dashboard, colours, course, forPattern, forQuery, linksFrom, mappings, now, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
-import { accountOrPublic, account, exportersUp, info, location, max, milliseconds, own, perExporter } from './lib/promql.js';
+import { accountOrPublic, account, colouredBy, exportersUp, info, location, max, milliseconds, own, perExporter } from './lib/promql.js';
 
 const { linkTo } = linksFrom('status');
 
@@ -61,7 +61,7 @@ const glance = [
     description: 'The number of collectors whose last fetch failed. Their data is stale and disappears after max_age.', links: [runbook('ServerRentalCollectorFailing')],
   }, now(`sum(1 - ${succeeded})`, 'collectors')),
   stat({
-    id: 106, title: 'Oldest data', w: 3, h: 5, unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, ...background,
+    id: 106, title: 'Data age', w: 3, h: 5, unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, ...background,
     description: 'The age of the oldest data in intervals of its collector. One is normal, the alert fires at ten.', links: [runbook('ServerRentalDataStale')],
   }, now(`max(${intervals})`, 'intervals')),
   stat({
@@ -184,7 +184,7 @@ const api = [
     description: 'The remaining requests of each token as of the last answer. The dashed line is the lowest limit of a token.',
     overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
   },
-  course(`min by (account) (${own('exporter_api_rate_limit_remaining', account)})`, '{{account}}', 'left'),
+  course(colouredBy('account', `min by (account) (${own('exporter_api_rate_limit_remaining', account)})`), '{{account}}', 'left'),
   course(`min(${own('exporter_api_rate_limit', account)})`, 'limit', 'limit')),
   series({
     id: 404, interval: '5m', title: 'Errors per minute by reason', w: 8, h: 9, unit: 'reqpm', decimals: 2, min: 0, stacked: true, bars: true, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
@@ -205,7 +205,7 @@ const api = [
   series({
     id: 407, title: 'Backoff', w: 24, h: 6, unit: units.duration, min: 0, byName: true, links: [runbook('ServerRentalRateLimited')],
     description: 'How long the exporter will send no requests after a 429, a 503 or an exhausted limit, by account.',
-  }, course(`${namePublic(`clamp_min(${max('account', own('exporter_api_backoff_until_timestamp_seconds', accountOrPublic))} - time(), 0)`)} or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "account", "no backoff", "", "")`, '{{account}}')),
+  }, course(colouredBy('account', `${namePublic(`clamp_min(${max('account', own('exporter_api_backoff_until_timestamp_seconds', accountOrPublic))} - time(), 0)`)} or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "account", "no backoff", "", "")`), '{{account}}')),
 ];
 
 const process = [

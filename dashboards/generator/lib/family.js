@@ -11,7 +11,7 @@ import {
   LegendDisplayMode, LegendPlacement, ReduceDataOptionsBuilder, SortOrder, TableSortByFieldStateBuilder, TooltipDisplayMode,
   VizLegendOptionsBuilder, VizTooltipOptionsBuilder, BigValueColorMode, BigValueGraphMode, BigValueTextMode, GraphDrawStyle,
   LineInterpolation, ScaleDistribution, ScaleDistributionConfigBuilder, VisibilityMode, StackingConfigBuilder, StackingMode, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode,
-  BarGaugeDisplayMode, VizOrientation, TableCellHeight,
+  BarGaugeDisplayMode, VizOrientation, VizTextDisplayOptionsBuilder, TableCellHeight,
 } from '@grafana/grafana-foundation-sdk/common';
 import * as stats from '@grafana/grafana-foundation-sdk/stat';
 import * as tables from '@grafana/grafana-foundation-sdk/table';
@@ -107,7 +107,7 @@ const noData = { type: MappingType.SpecialValue, options: { match: SpecialValueM
  * A range of values. Grafana 11 matches none if the end is missing, so that becomes a large number.
  * @param {number} from @param {number | null} to @param {string} color @param {string} [text] @returns {Mapping}
  */
-export const between = (from, to, color, text) => ({ type: MappingType.RangeToText, options: { from, to: to ?? 1e9, result: { ...(text && { text }), color } } });
+export const between = (from, to, color, text) => ({ type: MappingType.RangeToText, options: { from, to: to ?? 1e18, result: { ...(text && { text }), color } } });
 
 /** @param {string} pattern @param {string} color @returns {Mapping} */
 const wordsLike = (pattern, color) => ({ type: MappingType.RegexToText, options: { pattern, result: { color } } });
@@ -355,7 +355,7 @@ export function stat(o, ...queries) {
     .graphMode(o.graph ? BigValueGraphMode.Area : BigValueGraphMode.None)
     .colorMode(o.colourMode ?? BigValueColorMode.Value)
     .textMode(o.text ?? BigValueTextMode.Auto)
-    .orientation(o.horizontal ? VizOrientation.Horizontal : VizOrientation.Auto)
+    .orientation(o.horizontal ? VizOrientation.Horizontal : VizOrientation.Auto).wideLayout(false)
     .colorScheme(colour(FieldColorModeId.Thresholds));
   return panel.targets(queries);
 }
@@ -363,7 +363,7 @@ export function stat(o, ...queries) {
 /**
  * Lines or bars over time. The legend is a list, or a table if it has calculations.
  * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, byName?: boolean}} o
- *   byName gives series of the same name the same colour in all panels
+ *   byName gives series of the same name the same colour in all panels; see colouredBy
  * @param {...{build: () => any}} queries
  */
 export function series(o, ...queries) {
@@ -417,6 +417,8 @@ export function timeline(o, ...queries) {
 export function gauge(o, ...queries) {
   return common(new bars.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
     .displayMode(BarGaugeDisplayMode.Gradient).orientation(VizOrientation.Horizontal).showUnfilled(true).min(0)
+    // Larger names would be cut.
+    .text(new VizTextDisplayOptionsBuilder().titleSize(12).valueSize(16))
     .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
     .colorScheme(colour(FieldColorModeId.Thresholds))
     .targets(queries);
@@ -437,6 +439,8 @@ export function gauge(o, ...queries) {
  * @property {number} [max]
  * @property {{title: string, url: string, targetBlank: boolean}} [link]
  * @property {'left'|'center'|'right'} [align]
+ * @property {boolean} [filter] whether a label can be filtered, true by default; false where a variable does the same
+ * @property {number} [minWidth] of a column whose width depends on the window
  * @property {boolean} [money] a price in the chosen currency: two queries, whose refIds have
  *   usd and eur appended
  */
@@ -453,6 +457,7 @@ function looks(c) {
   // The default of the panel is what an empty table says.
   if (c.from.startsWith('#')) all.push({ id: 'noValue', value: '–' });
   if (c.width) all.push({ id: 'custom.width', value: c.width });
+  if (c.minWidth) all.push({ id: 'custom.minWidth', value: c.minWidth });
   if (c.align) all.push({ id: 'custom.align', value: c.align });
   if (c.mappings) all.push(set.mappings(c.mappings));
   if (c.steps) all.push(set.steps(c.steps));
@@ -466,7 +471,7 @@ function looks(c) {
   }
   if (c.link) all.push({ id: 'links', value: [c.link] });
   // The filter's icon takes room from the heading, and nobody filters numbers by value.
-  if (!c.from.startsWith('#')) all.push({ id: 'custom.filterable', value: true });
+  if (!c.from.startsWith('#') && c.filter !== false) all.push({ id: 'custom.filterable', value: true });
   return all;
 }
 
@@ -510,7 +515,7 @@ export function table(o, queries) {
         },
       },
     ])
-    .cellHeight(TableCellHeight.Sm).filterable(false)
+    .cellHeight(TableCellHeight.Sm).filterable(false).minWidth(90)
     .sortBy([new TableSortByFieldStateBuilder().displayName(o.sort).desc(o.descending ?? false)])
     .colorScheme(colour(FieldColorModeId.Thresholds));
   // Both currencies have one heading, so their units depend on the field.

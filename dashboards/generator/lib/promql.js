@@ -147,3 +147,10 @@ export function renewalDates(renews, days) {
 
 /** Prometheus timestamps are in seconds, Grafana's date units in milliseconds. */
 export const milliseconds = (/** @type {string} */ expr) => `${expr} * 1000`;
+
+/**
+ * Colours a series by a label. Grafana colours by the metric's name, and only newer versions by the
+ * name in the legend.
+ * @param {string} label @param {string} expr
+ */
+export const colouredBy = (label, expr) => `label_replace(${expr}, "__name__", "$1", "${label}", "(.*)")`;

@@ -189,16 +189,16 @@ const glance = [
 
 const partly = between(0, 1, colours.fair, 'Part of the time');
 
-/** Steps with two scrapes. Shorter ones could have none. */
-const interval = '2m';
+/** Steps with two scrapes, as shorter ones could have none; and not too many, for speed. */
+const resolution = { interval: '2m', points: 400 };
 
 const history = [
   timeline({
-    id: 201, title: 'Stock of each plan', w: 17, h: 14, unit: 'none', mappings: [...mappings.stock, partly], interval,
+    id: 201, title: 'Stock of each plan', w: 17, h: 14, unit: 'none', mappings: [...mappings.stock, partly], ...resolution,
     description: 'When each chosen plan was in stock: in each step all the time, never, or part of it. Gaps are times without data.',
   }, course(offeredHere(named(`avg by (plan) (avg_over_time(${own('plan_in_stock', plan)}[$__interval]))`)), '{{name}}')),
   timeline({
-    id: 603, title: 'Watches over time', w: 7, h: 7, unit: 'none', interval,
+    id: 603, title: 'Watches over time', w: 7, h: 7, unit: 'none', ...resolution,
     mappings: [...values({ 0: ['No match in stock', colours.gone] }), between(0, null, colours.good, 'At least one')],
     description: 'When at least one plan in stock matched each watch, in each step at some time. Whichever plans are chosen.',
   }, course(max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval])`), '{{watch}}')),
@@ -237,7 +237,7 @@ const history = [
     ...inCurrencies('price', (currency) => `bottomk by (family) (1, ${cheapest(currency)})`),
   }),
   series({
-    id: 203, title: 'Plans in stock by family', w: 7, h: 7, unit: 'none', decimals: 0, min: 0, stacked: true, stepped: true, byName: true,
+    id: 203, title: 'Plans in stock by family', w: 7, h: 7, unit: 'none', decimals: 0, min: 0, stacked: true, stepped: true, byName: true, ...resolution,
     description: 'The number of chosen plans of each family in stock.', overrides: palette.families(),
   }, course(`sum by (family) (${offeredHere(named(inStock, 'family'))})`, '{{family}}')),
 ];
@@ -250,7 +250,7 @@ const ofCurrency = `{__name__=~"server_rental_plan_price_\${currency}_per_month"
 
 const prices = [
   series({
-    id: 301, title: 'Price of each plan', w: 14, h: 12, unit: units.usd, decimals: 2, log: true, stepped: true, legendRight: true, fill: 0, calcs: ['min', 'max', 'lastNotNull'],
+    id: 301, title: 'Price of each plan', w: 14, h: 12, unit: units.usd, decimals: 2, ...resolution, log: true, stepped: true, legendRight: true, fill: 0, calcs: ['min', 'max', 'lastNotNull'],
     description: 'Monthly price, excluding VAT, in the currency chosen above, on a logarithmic scale. Choose one plan to see small changes.', links: [runbook('ServerRentalPlanPriceChanged')], overrides: [euros],
   },
   course(offeredHere(named(price('usd'))), '{{name}}', 'usd'),
@@ -328,7 +328,7 @@ const map = common(new geomap.PanelBuilder(), {
 const places = [
   map,
   timeline({
-    id: 402, title: 'Plans in stock per location', w: 14, h: 11, unit: 'none', decimals: 0, interval,
+    id: 402, title: 'Plans in stock per location', w: 14, h: 11, unit: 'none', decimals: 0, ...resolution,
     mappings: [...values({ 0: ['None', colours.gone] }), between(0, 4, colours.warn, 'Fewer than 4'), between(4, null, colours.good, '4 or more')],
     description: 'The number of chosen plans that are offered in each location and in stock.', links: [runbook('ServerRentalLocationSoldOut')],
   }, course(`${stockHere} * on (location) group_left (city) ${info('location', 'city', own('location_info', location))}`, '{{city}}')),

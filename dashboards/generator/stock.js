@@ -63,6 +63,9 @@ const restocks = (range) => `round(${max('plan', `increase(${own('plan_restocks_
  */
 const share = (by, selector, range) => `sum by (${by}) (sum_over_time(${selector}[${range}])) / sum by (${by}) (count_over_time(${selector}[${range}]))`;
 
+/** Keeps the plans of the catalog: a row of history needs a name. @param {string} expr */
+const listed = (expr) => offeredHere(`(${expr}) and on (plan) ${own('plan_info', plan)}`);
+
 const planLink = linkTo('stock', 'Show only this plan', 'var-plan=${__data.fields.Id}');
 
 // Without watches, or without a match, a row says so. Without data there is none.
@@ -86,8 +89,8 @@ const watches = [
     ],
   }, {
     now: `${watchesInStock} or ${noWatches}`,
-    last: milliseconds(max('watch', `max_over_time(${own('watch_last_hit_timestamp_seconds')}[30d])`)),
-    share: `avg_over_time((${watchesInStock} > bool 0)[30d:15m])`,
+    last: milliseconds(`(${max('watch', `max_over_time(${own('watch_last_hit_timestamp_seconds')}[30d])`)} and on (watch) ${watchesInStock})`),
+    share: `avg_over_time((${watchesInStock} > bool 0)[30d:15m]) and on (watch) ${watchesInStock}`,
     all: max('watch', own('watch_plans')),
   }),
   table({
@@ -189,6 +192,9 @@ const glance = [
 
 const partly = between(0, 1, colours.fair, 'Part of the time');
 
+/** The share of each step that each plan was in stock. */
+const inStockOverTime = `avg by (plan) (avg_over_time(${own('plan_in_stock', plan)}[$__interval]))`;
+
 /** Steps with two scrapes, as shorter ones could have none; and not too many, for speed. */
 const resolution = { interval: '2m', points: 400 };
 
@@ -196,7 +202,7 @@ const history = [
   timeline({
     id: 201, title: 'Stock of each plan', w: 17, h: 14, unit: 'none', mappings: [...mappings.stock, partly], ...resolution,
     description: 'When each chosen plan was in stock: in each step all the time, never, or part of it. Gaps are times without data.',
-  }, course(offeredHere(named(`avg by (plan) (avg_over_time(${own('plan_in_stock', plan)}[$__interval]))`)), '{{name}}')),
+  }, course(offeredHere(named(inStockOverTime)), '{{name}}')),
   timeline({
     id: 603, title: 'Watches over time', w: 7, h: 7, unit: 'none', ...resolution,
     mappings: [...values({ 0: ['No match in stock', colours.gone] }), between(0, null, colours.good, 'At least one')],
@@ -219,8 +225,8 @@ const history = [
     ],
   }, {
     name: offeredHere(`label_replace(${info('plan', 'name', own('plan_info', plan))}, "id", "$1", "plan", "(.+)")`),
-    ...Object.fromEntries(windows.map((w) => [`restocks${w}`, offeredHere(restocks(w))])),
-    ...Object.fromEntries(windows.map((w) => [`share${w}`, offeredHere(share('plan', own('plan_in_stock', plan), w))])),
+    ...Object.fromEntries(windows.map((w) => [`restocks${w}`, listed(restocks(w))])),
+    ...Object.fromEntries(windows.map((w) => [`share${w}`, listed(share('plan', own('plan_in_stock', plan), w))])),
   }),
   table({
     id: 202, title: 'Cheapest in stock per family', w: 7, h: 7, unit: 'none', sort: 'Price',
@@ -237,13 +243,13 @@ const history = [
     ...inCurrencies('price', (currency) => `bottomk by (family) (1, ${cheapest(currency)})`),
   }),
   series({
-    id: 203, title: 'Plans in stock by family', w: 7, h: 7, unit: 'none', decimals: 0, min: 0, stacked: true, stepped: true, byName: true, ...resolution,
-    description: 'The number of chosen plans of each family in stock.', overrides: palette.families(),
-  }, course(`sum by (family) (${offeredHere(named(inStock, 'family'))})`, '{{family}}')),
+    id: 203, title: 'Plans in stock by family', w: 7, h: 7, unit: 'none', decimals: 1, min: 0, stacked: true, stepped: true, byName: true, ...resolution,
+    description: 'The number of chosen plans of each family in stock, on average over each step.', overrides: palette.families(),
+  }, course(`sum by (family) (${offeredHere(named(inStockOverTime, 'family'))})`, '{{family}}')),
 ];
 
 /** @param {'usd'|'eur'} currency @param {'min'|'max'} extreme */
-const over = (currency, extreme) => offeredHere(`${extreme} by (plan) (${extreme}_over_time(${priced('plan_price_CURRENCY_per_month', currency, plan)}[$__range]))`);
+const over = (currency, extreme) => listed(`${extreme} by (plan) (${extreme}_over_time(${priced('plan_price_CURRENCY_per_month', currency, plan)}[$__range]))`);
 
 /** The price in either currency. A ratio has no unit. */
 const ofCurrency = `{__name__=~"server_rental_plan_price_\${currency}_per_month", job=~"$job", instance=~"$instance", ${plan}}`;

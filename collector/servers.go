@@ -30,9 +30,14 @@ type server struct {
 	RenewsAt  *timestamp `json:"renews_at"`
 	CreatedAt *timestamp `json:"created_at"`
 
-	// targetUnknown is set where it cannot be said whether the server is a target of
-	// service discovery, or with which address.
-	targetUnknown bool
+	// invalidTarget is set where status or address are not understood.
+	invalidTarget bool
+}
+
+// targetUnknown returns whether it cannot be said if the server is a target of service
+// discovery, or with which address. Without an address it is none, whatever its status.
+func (s *server) targetUnknown() bool {
+	return s.invalidTarget || len(s.IPv4) > 0 && (s.Status == nil || *s.Status == "")
 }
 
 // addresses are a server's IPv4 addresses: a string in revision 1.1 of the API, an
@@ -93,7 +98,7 @@ func servers() Resource {
 }
 
 func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError {
-	s.targetUnknown = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
+	s.invalidTarget = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
 		return e.Field == "status" || strings.HasPrefix(e.Field, "ipv4")
 	})
 	return nil
@@ -136,7 +141,7 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta])
 	var cost micros
 	billed, priced := 0, 0
 	for _, s := range p.Items {
-		if s.targetUnknown {
+		if s.targetUnknown() {
 			list.incomplete++
 		}
 		if s.Status != nil && *s.Status != "" {
@@ -223,7 +228,7 @@ func (sc scopeSnapshot) serverList() (*serverList, error) {
 	case !ok:
 		return nil, errors.New("no current list")
 	case snap.facts.servers.incomplete > 0:
-		return nil, fmt.Errorf("%d invalid items", snap.facts.servers.incomplete)
+		return nil, fmt.Errorf("%d servers whose id, status or address is unknown", snap.facts.servers.incomplete)
 	}
 	return snap.facts.servers, nil
 }

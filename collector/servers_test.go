@@ -58,7 +58,14 @@ func TestActiveServers(t *testing.T) {
 		},
 		{
 			name: "other states",
-			main: []simulator.Object{testServer("a", "Active", nil), testServer("b", "activating", nil), testServer("c", "", nil), testServer("d", "active", simulator.Object{"status": nil})},
+			main: []simulator.Object{testServer("a", "Active", nil), testServer("b", "activating", nil)},
+		},
+		{name: "unknown status", main: []simulator.Object{active("a"), testServer("b", "active", simulator.Object{"status": nil})}, err: ErrIncomplete},
+		{name: "empty status", main: []simulator.Object{active("a"), testServer("b", "", nil)}, err: ErrIncomplete},
+		{
+			name: "neither status nor address yet",
+			main: []simulator.Object{active("a"), testServer("b", "active", simulator.Object{"status": nil, "ipv4": nil})},
+			want: []Server{target("main", "a", "198.18.0.1")},
 		},
 		{
 			name: "invalid field that is no part of a target",

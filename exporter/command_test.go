@@ -76,6 +76,7 @@ func TestStartErrors(t *testing.T) {
 func TestConfigCheck(t *testing.T) {
 	t.Parallel()
 	// The rates are those of these collectors.
+	const notAsked = "API and tokens not tested: run with --once to ask the API\n"
 	known := []string{"plans", "locations", "os", "status", "account", "topups", "transactions", "configurations", "ssh_keys", "servers"}
 	var names, noOthers []string
 	for _, s := range collectorSpecs() {
@@ -126,17 +127,17 @@ watches:
 watches:
   cheap-in-europe: any plan offered in Europe, 64 GiB or more, up to 100.00 USD a month
   gpu: any plan of family gpu offered in fra or ams, with a GPU
-`, ""}},
+` + notAsked, ""}},
 		{
 			"public data only",
 			[]string{"--api.base-url=https://rental.example/api/v1", "--no-collector.os"},
-			outcome{0, "configuration OK; requests per minute:\n  public: 4.0 of 30\n", ""},
+			outcome{0, "configuration OK; requests per minute:\n  public: 4.0 of 30\n" + notAsked, ""},
 		},
 		{
 			"watches without data",
 			[]string{"--config.file=" + dir + "/watches.yml", "--no-collector.locations"},
 			outcome{0, "configuration OK; requests per minute:\n  public: 3.0 of 30\nwatches:\n" +
-				"  regions: any plan offered in Asia (no data: collector locations is disabled)\n  ids: any plan offered in fra\n", ""},
+				"  regions: any plan offered in Asia (no data: collector locations is disabled)\n  ids: any plan offered in fra\n" + notAsked, ""},
 		},
 		{"invalid", []string{"--config.file=" + dir + "/invalid.yml", "--web.telemetry-path=/"}, outcome{1, "", `invalid.yml:3: api.timeout: invalid duration: must be like 30s, 5m, 1h30m or 1d
 invalid.yml:6: accounts[1].name: duplicate name "main": must be unique, already used by accounts[0]
@@ -183,7 +184,13 @@ func TestOnce(t *testing.T) {
 	a := simtest.Start(t, simulator.Options{})
 	file := configFile(t, a)
 	p := finish(t, Environment{}, "--once", "--config.file="+file)
-	simtest.AssertEqual(t, "status and log", []any{p.code, p.log.String()}, []any{0, ""})
+	simtest.AssertEqual(t, "exit status", p.code, 0)
+	ids := map[string]any{}
+	a.Change(func(w *simulator.World) {
+		ids["lab"], ids["main"] = w.Accounts[simtest.LabToken].Account["id"], w.Accounts[simtest.MainToken].Account["id"]
+	})
+	simtest.AssertEqual(t, "log", regexp.MustCompile(` ts=\S+`).ReplaceAllString(p.log.String(), ""), fmt.Sprintf(
+		"level=info msg=\"account answered\" account=lab id=%s name=lab\nlevel=info msg=\"account answered\" account=main id=%s name=main\n", ids["lab"], ids["main"]))
 	page := p.printed()
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
 	// The textfile collector refuses timestamps, and node_exporter has such metrics of
@@ -194,9 +201,11 @@ func TestOnce(t *testing.T) {
 		}
 	}
 	served, once := startReady(t, "--config.file="+file).scrape().Data(), page.Data()
-	for _, values := range []map[string]float64{served, once} { // the time of the fetch
+	for _, values := range []map[string]float64{served, once} { // the times of fetch and answer
 		for series := range values {
-			if strings.HasPrefix(series, "server_rental_plan_last_in_stock_timestamp_seconds{") {
+			switch name, _, _ := strings.Cut(series, "{"); name {
+			case "server_rental_plan_last_in_stock_timestamp_seconds", "server_rental_catalog_generated_timestamp_seconds",
+				"server_rental_status_updated_timestamp_seconds":
 				values[series] = 0
 			}
 		}
@@ -257,7 +266,7 @@ func TestHelp(t *testing.T) {
 		want["--[no-]collector."+s.Name] = true
 	}
 	for _, flag := range []string{
-		"--api.base-url=URL", "--api.token-file=FILE", "--config.file=FILE", "--config.check",
+		"--api.base-url=URL", "--api.token-file=FILE", "--config.file=FILE", "--config.check", "--healthcheck",
 		"--[no-]collector.plans", "--[no-]collector.locations", "--[no-]collector.os", "--[no-]collector.status",
 		"--[no-]collector.account", "--[no-]collector.topups", "--[no-]collector.transactions",
 		"--[no-]collector.configurations", "--[no-]collector.ssh_keys", "--[no-]collector.servers",
@@ -279,6 +288,7 @@ func TestHelp(t *testing.T) {
 	simtest.AssertEqual(t, "flags", got, want)
 	for _, variable := range []string{
 		"($SERVER_RENTAL_API_BASE_URL)", "($SERVER_RENTAL_API_TOKEN_FILE)", "$SERVER_RENTAL_API_TOKEN ", "($SERVER_RENTAL_CONFIG_FILE)",
+		"($SERVER_RENTAL_WEB_LISTEN_ADDRESS)", "($SERVER_RENTAL_WEB_CONFIG_FILE)",
 	} {
 		if !strings.Contains(help.Out, variable) {
 			t.Errorf("--help lacks %s", variable)

@@ -16,11 +16,13 @@ import (
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"server_rental_exporter/config"
+	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/web"
 )
 
@@ -51,6 +53,9 @@ func Run(ctx context.Context, env Environment) int {
 	if err != nil {
 		fmt.Fprintln(env.Stderr, err)
 		return 1
+	}
+	if o.health {
+		return o.healthcheck(ctx, env.Stdout, env.Stderr)
 	}
 	cfg, err := o.load(env.Getenv)
 	if err != nil {
@@ -130,8 +135,8 @@ func (e *exporter) close() {
 	}
 }
 
-// once fetches everything and prints it. The error says what failed; it is missing
-// from the output.
+// once fetches everything, prints it and logs which accounts answered. The error says
+// what failed; it is missing from the output.
 func (e *exporter) once(ctx context.Context, w io.Writer) error {
 	failed := e.Set.Once(ctx, collectorConfig(e.config.Load()))
 	e.Publisher.Publish()
@@ -140,8 +145,23 @@ func (e *exporter) once(ctx context.Context, w io.Writer) error {
 		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
 			return fmt.Errorf("output: %w", err)
 		}
+		if f.GetName() == metric.Namespace+"account_info" {
+			e.logAccounts(f)
+		}
 	}
 	return errors.Join(failed, err)
+}
+
+// logAccounts logs the provider's id and name of each account, to show whose tokens
+// are configured.
+func (e *exporter) logAccounts(info *dto.MetricFamily) {
+	for _, m := range info.Metric {
+		labels := map[string]string{}
+		for _, l := range m.Label {
+			labels[l.GetName()] = l.GetValue()
+		}
+		level.Info(e.logger).Log("msg", "account answered", "account", labels["account"], "id", labels["id"], "name", labels["name"])
+	}
 }
 
 // serve collects and serves until ctx ends, and then completes requests in progress.
@@ -231,16 +251,16 @@ func orDefault(d, fallback time.Duration) time.Duration {
 // pageURL is the landing page's URL for a browser on this machine; empty where it is
 // not known.
 func pageURL(flags *toolkit.FlagConfig) string {
-	scheme := "http"
-	if *flags.WebConfigFile != "" {
-		scheme = "https"
+	settings, err := readTLSConfig(*flags.WebConfigFile)
+	if err != nil || *flags.WebSystemdSocket {
+		return ""
 	}
 	host, port, err := net.SplitHostPort((*flags.WebListenAddresses)[0])
-	if err != nil || *flags.WebSystemdSocket {
+	if err != nil {
 		return ""
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	return scheme + "://" + net.JoinHostPort(host, port) + "/"
+	return schemeOf(settings) + "://" + net.JoinHostPort(host, port) + "/"
 }

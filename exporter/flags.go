@@ -28,10 +28,14 @@ type options struct {
 	lifecycle     bool
 	discovery     bool
 	once          bool
+	health        bool
 	logLevel      string
 	logFormat     string
 	unknown       []error // flags that do not exist
 }
+
+// vsockScheme begins a listen address of a virtual machine's socket.
+const vsockScheme = "vsock://"
 
 // The values of --log.level and --log.format.
 func logLevels() []string  { return []string{"debug", "info", "warn", "error"} }
@@ -39,7 +43,7 @@ func logFormats() []string { return []string{"logfmt", "json"} }
 
 const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
 
-Use --demo to try it without an account, --config.check to check a configuration, --once to print all metrics and exit, and --version to print the version. POST /-/reload needs --web.enable-lifecycle, /sd/servers needs --web.enable-service-discovery, and --web.systemd-socket takes the sockets from systemd.`
+Use --demo to try it without an account, --config.check to check a configuration, --once to print all metrics and exit, --healthcheck to ask a running exporter whether it serves, and --version to print the version. POST /-/reload needs --web.enable-lifecycle, /sd/servers needs --web.enable-service-discovery, and --web.systemd-socket takes the sockets from systemd.`
 
 // errPrinted is returned where the command line asked for nothing but --help or
 // --version.
@@ -56,7 +60,11 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	app.Terminate(func(int) { printed = true }) // called after printing only
 	o := &options{Flags: config.AddFlags(app, collectorSpecs())}
 	app.Flag("once", "Fetch everything once, print the metrics and exit; status 1 where a collector failed. For cron and the textfile collector.").BoolVar(&o.once)
+	app.Flag("healthcheck", "Ask the exporter that runs on this machine with the same --web flags or variables for /-/healthy and exit; status 1 where it does not serve. For containers.").BoolVar(&o.health)
 	o.web = kingpinflag.AddFlags(app, ":10170")
+	// A container's health check has its environment, but not its arguments.
+	app.GetFlag("web.listen-address").Envar("SERVER_RENTAL_WEB_LISTEN_ADDRESS")
+	app.GetFlag("web.config.file").Envar("SERVER_RENTAL_WEB_CONFIG_FILE")
 	app.Flag("web.telemetry-path", "Path under which the metrics are served.").Default("/metrics").StringVar(&o.telemetryPath)
 	app.Flag("web.overview", "Show the provider's and the accounts' data on the landing page (default: enabled).").Default("true").BoolVar(&o.overview)
 	app.Flag("web.enable-lifecycle", "Allow POST /-/reload.").BoolVar(&o.lifecycle)
@@ -101,10 +109,16 @@ func (o *options) load(getenv func(string) string) (*config.Config, error) {
 	if err := web.CheckMetricsPath(o.telemetryPath); err != nil {
 		errs = append(errs, fmt.Errorf("--web.telemetry-path: %w", err))
 	}
+	return cfg, errors.Join(append(errs, o.checkServer()...)...)
+}
+
+// checkServer returns errors in where and how to serve.
+func (o *options) checkServer() []error {
+	var errs []error
 	if err := toolkit.Validate(*o.web.WebConfigFile); err != nil {
 		errs = append(errs, fmt.Errorf("--web.config.file: %w", err))
 	}
-	return cfg, errors.Join(append(errs, o.checkAddresses()...)...)
+	return append(errs, o.checkAddresses()...)
 }
 
 func oneOf(flag, value string, values []string) error {
@@ -121,7 +135,7 @@ func (o *options) checkAddresses() []error {
 	}
 	var errs []error
 	for _, address := range *o.web.WebListenAddresses {
-		if strings.HasPrefix(address, "vsock://") {
+		if strings.HasPrefix(address, vsockScheme) {
 			continue
 		}
 		_, port, err := net.SplitHostPort(address)
@@ -135,8 +149,8 @@ func (o *options) checkAddresses() []error {
 	return errs
 }
 
-// printSummary prints that the configuration is valid, the requests that it causes, and
-// what is watched.
+// printSummary prints that the configuration is valid, the requests that it causes,
+// what is watched, and how to check the rest.
 func printSummary(w io.Writer, cfg *config.Config) {
 	fmt.Fprintln(w, "configuration OK; requests per minute:")
 	for _, r := range cfg.RequestRates(collectorSpecs()) {
@@ -162,4 +176,5 @@ func printSummary(w io.Writer, cfg *config.Config) {
 		}
 		fmt.Fprintln(w)
 	}
+	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }

@@ -123,6 +123,9 @@ basic_auth_users: # open sesame
 }
 
 func TestPageURL(t *testing.T) {
+	dir := t.TempDir()
+	secured := simtest.WriteFile(t, filepath.Join(dir, "secured.yml"), "tls_server_config: {cert_file: a, key_file: b}\n")
+	plain := simtest.WriteFile(t, filepath.Join(dir, "plain.yml"), "basic_auth_users: {prometheus: hash}\n")
 	for _, tc := range []struct {
 		address, config string
 		systemd         bool
@@ -133,7 +136,9 @@ func TestPageURL(t *testing.T) {
 		{"[::]:10170", "", false, "http://localhost:10170/"},
 		{"127.0.0.1:80", "", false, "http://127.0.0.1:80/"},
 		{"[::1]:80", "", false, "http://[::1]:80/"},
-		{"rental.internal:443", "web.yml", false, "https://rental.internal:443/"},
+		{"rental.internal:443", secured, false, "https://rental.internal:443/"},
+		{"rental.internal:80", plain, false, "http://rental.internal:80/"},
+		{"rental.internal:443", dir + "/missing", false, ""},
 		{"vsock://:9100", "", false, ""},
 		{":10170", "", true, ""},
 	} {

@@ -38,9 +38,11 @@ type Options struct {
 	Discovery bool
 }
 
-// paths that the exporter serves itself.
+// HealthyPath answers 200 while the process serves.
+const HealthyPath = "/-/healthy"
+
+// other paths that the exporter serves itself.
 const (
-	healthyPath   = "/-/healthy"
 	readyPath     = "/-/ready"
 	reloadPath    = "/-/reload"
 	discoveryPath = "/sd/servers"
@@ -53,7 +55,7 @@ func CheckMetricsPath(path string) error {
 		return fmt.Errorf("%q: must begin with / and not be the landing page", path)
 	case cleanPath.Clean(path) != path:
 		return fmt.Errorf("%q: write it as %q", path, cleanPath.Clean(path))
-	case path == healthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
+	case path == HealthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
 		return fmt.Errorf("%q: is served by the exporter itself", path)
 	}
 	for _, c := range path {
@@ -69,7 +71,7 @@ func Handler(c Collectors, o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(o.MetricsPath, readOnly(o.Metrics))
 	mux.Handle("/{$}", readOnly(landing(c, o)))
-	mux.Handle(healthyPath, readOnly(http.HandlerFunc(healthy)))
+	mux.Handle(HealthyPath, readOnly(http.HandlerFunc(healthy)))
 	mux.Handle(readyPath, readOnly(ready(c)))
 	mux.Handle(reloadPath, reload(o.Reload))
 	mux.Handle(discoveryPath, readOnly(discovery(c, o.Discovery)))

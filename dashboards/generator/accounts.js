@@ -34,10 +34,16 @@ const nextDates = `(${billed(renewalDates(renews, 30))})`;
 const amounts = (dates, price) => `(${dates} * 0 + on (account, server) group_left () ${price})`;
 const nextAmounts = amounts(nextDates, serverPrice);
 
+/**
+ * A series that says that there is nothing, which is not the same as no data.
+ * @param {string} expr @param {string} label of the series @param {string} text its value @param {string} known one series if there is data
+ */
+const orRow = (expr, label, text, known) => `${expr} or on () label_replace(0 * ${known}, "${label}", "${text}", "", "")`;
+
 // Over all accounts, whichever are chosen.
 const allPrices = max('account, server', own('server_price_usd_per_month'));
 const allDue = (/** @type {number} */ days) => orZero(`round(sum(${amounts(`(${billed(renewalDates(max('account, server', own('server_renews_timestamp_seconds')), days))})`, allPrices)}), 0.01)`, allServers);
-const costBy = (/** @type {string} */ label) => `sort_desc(sum by (${label}) ((${billed(allPrices)}) * on (account, server) group_left (${label}) ${info('account, server', label, own('server_info'))}))`;
+const costBy = (/** @type {string} */ label) => orRow(`sort_desc(sum by (${label}) ((${billed(allPrices)}) * on (account, server) group_left (${label}) ${info('account, server', label, own('server_info'))}))`, label, 'No servers', allServers);
 
 /** A time after all others, for accounts that have nothing to pay. */
 const never = 1e11;
@@ -46,23 +52,23 @@ const noRenewals = (/** @type {number} */ from) => between(from, null, colours.p
 
 const money = [
   stat({
-    id: 104, title: 'Days left', w: 7, h: 6, horizontal: true, unit: units.days, decimals: 1, steps: steps.daysLeft, mappings: [noRenewals(1e6)],
+    id: 104, title: 'Days left', w: 12, h: 4, unit: units.days, decimals: 1, steps: steps.daysLeft, mappings: [noRenewals(1e6)],
     description: 'Days until the first renewal that the current balance cannot pay, the fewest first: red below 2, orange below 7, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`sort((${paidUntil} - time()) / ${day})`, '{{account}}')),
   stat({
-    id: 103, title: 'Funded until', w: 7, h: 6, horizontal: true, unit: units.date, mappings: [noRenewals(never * 1000)],
+    id: 103, title: 'Funded until', w: 12, h: 4, unit: units.date, mappings: [noRenewals(never * 1000)],
     description: 'The first renewal that the current balance cannot pay if each server renews monthly at its current price; ten years ahead at most.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`sort(${milliseconds(paidUntil)})`, '{{account}}')),
   stat({
-    id: 105, title: 'Missing, 30 d', w: 5, h: 6, horizontal: true, unit: units.usd, decimals: 2, steps: steps.aboveZeroIsBad,
+    id: 105, title: 'Missing for the next 30 days', w: 8, h: 3, unit: units.usd, decimals: 2, steps: steps.aboveZeroIsBad,
     description: 'The amount by which the renewals of the next 30 days exceed the balance, an overdue one once and then each month. Servers that are no longer billed do not count.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`sort_desc(clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, serverCount)}) - on (account) ${balance}, 0))`, '{{account}}')),
   stat({
-    id: 101, title: 'Balance', w: 5, h: 3, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
+    id: 101, title: 'Balance', w: 8, h: 3, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
     description: 'The balance of each chosen account, red if negative.', links: [runbook('ServerRentalBalanceLow')],
   }, now(balance, '{{account}}')),
   stat({
-    id: 102, title: 'Cost per month', w: 5, h: 3, unit: units.usd, decimals: 2,
+    id: 102, title: 'Cost per month', w: 8, h: 3, unit: units.usd, decimals: 2,
     description: 'The monthly cost of the servers of each chosen account at current prices. Servers without a known price do not count.',
   }, now(`${cost} or ${serverCount} == 0`, '{{account}}')),
 ];
@@ -73,7 +79,7 @@ const days = `(${Array.from({ length: 31 }, (_, i) => `label_replace(vector(${i}
 const eachDay = `((${days}) + on () group_left (account) 0 * topk(1, ${serverCount}))`;
 
 const calendar = common(new barchart.PanelBuilder(), {
-  id: 201, title: 'Renewals of the next 30 days by day', w: 10, h: 9, unit: units.usd, decimals: 2, links: [runbook('ServerRentalRenewalsUnfunded')],
+  id: 201, title: 'Renewals of the next 30 days by day', w: 9, h: 9, unit: units.usd, decimals: 2, links: [runbook('ServerRentalRenewalsUnfunded')],
   description: 'The amount due on each of the next 30 days by account, of the chosen plans and locations. An overdue renewal counts today.',
   overrides: [forName('Day', set.unit('time:MMM DD')), forName('All', { id: 'custom.hideFrom', value: { viz: true, legend: false, tooltip: false } }, set.colour(colours.muted))],
 })
@@ -98,24 +104,18 @@ const calendar = common(new barchart.PanelBuilder(), {
 /** Cells without a value. An empty table says "No data". */
 const dash = forPattern('.*', { id: 'noValue', value: '–' });
 
-/**
- * A row that says that there is nothing, which is not the same as no data.
- * @param {string} rows @param {string} label of the row @param {string} text its value @param {string} known one series if there is data
- */
-const orRow = (rows, label, text, known) => `${rows} or on () label_replace(0 * ${known}, "${label}", "${text}", "", "")`;
-
 const left = (/** @type {string} */ dates) => `(${dates}) / ${day} - scalar(floor(vector(time() / ${day})))`;
 
 const renewals = [
   calendar,
   table({
-    id: 202, title: 'Renewals of the next 30 days', w: 14, h: 9, unit: 'none', sort: 'Day', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
+    id: 202, title: 'Renewals of the next 30 days', w: 15, h: 9, unit: 'none', sort: 'Day', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
     description: 'Every renewal of a billed server within 30 days with its price, the next one first. An overdue renewal has less than 0 days left and counts once.',
     columns: [
       { from: '#date', name: 'Day', unit: units.date, width: 100 },
       { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 85 },
-      { from: 'account', name: 'Account', width: 75, filter: false },
+      { from: 'account', name: 'Account', width: 90, filter: false },
       { from: 'hostname', name: 'Host name', minWidth: 140 },
       { from: 'plan', name: 'Plan', filter: false, minWidth: 115 },
       { from: 'location', name: 'Location', width: 85, filter: false },
@@ -146,14 +146,17 @@ const closed = 'status!~"pending|confirming"';
 /** @param {string} color of a count above 0 */
 const ifAny = (color) => set.steps([{ value: null, color: colours.muted }, { value: 1, color }]);
 
+/** Seconds that are left where no rate is locked, so that these top-ups come last. */
+const unlocked = 1e9;
+
 const topups = [
   table({
     id: 402, title: 'Open top-ups', w: 18, h: 7, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
-      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 105, steps: steps.falling(0, 600) },
+      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 105, mappings: [between(unlocked / 2, null, 'transparent', '–')], steps: steps.falling(0, 600) },
       { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 100 },
-      { from: 'account', name: 'Account', width: 75, filter: false },
+      { from: 'account', name: 'Account', width: 90, filter: false },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 80 },
       { from: 'coin', name: 'Coin', width: 95 },
       { from: 'network', name: 'Network' },
@@ -170,7 +173,7 @@ const topups = [
     have: perTopup('topup_confirmations'),
     need: perTopup('topup_confirmations_needed'),
     share: `${perTopup('topup_confirmations')} / on (account, topup) ${perTopup('topup_confirmations_needed')}`,
-    left: `${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`,
+    left: orZero(`${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, `${perTopup('topup_created_timestamp_seconds')} + ${unlocked}`),
     age: `time() - ${perTopup('topup_created_timestamp_seconds')}`,
   }),
   stat({
@@ -185,15 +188,17 @@ const inAll = (/** @type {string} */ metric) => max('account, type', own(metric,
 const inRange = (/** @type {string} */ metric) => added('account, type', own(metric, account), '$__range');
 
 /**
- * The increase in the interval that begins at each step, also in the last one, which has not
- * ended. It begins with the last value before it, so that no transaction is lost between two
- * scrapes, and what a second exporter sees later is in one interval only.
+ * The increase by type in the interval that begins at each step, also in the last one, which
+ * has not ended. It begins with the last value before it, so that no transaction is lost
+ * between two scrapes, and what a second exporter sees later is in one interval only.
  * @param {string} metric
  */
 function grown(metric) {
   const selector = own(metric, account);
   const within = `${selector}[$__interval] offset -$__interval`;
-  return `${max('account, type', `max_over_time(${within})`)} - (${max('account, type', `last_over_time(${selector}[6h])`)} or min by (account, type) (min_over_time(${within})))`;
+  const end = max('account, type', `max_over_time(${within})`);
+  const begin = `${max('account, type', `last_over_time(${selector}[6h])`)} or min by (account, type) (min_over_time(${within}))`;
+  return `${perType(`${end} - (${begin})`)} and ${perType(end)} > 0`;
 }
 
 const credit = 'transactions_credit_usd_total';
@@ -212,8 +217,8 @@ const flows = [
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
-  course(`${perType(grown(credit))} and ${perType(inAll(credit))} > 0`, 'in: {{type}}', 'in'),
-  course(`-(${perType(grown(debit))} and ${perType(inAll(debit))} > 0)`, 'out: {{type}}', 'out')).barAlignment(BarAlignment.After),
+  course(grown(credit), 'in: {{type}}', 'in'),
+  course(`-(${grown(debit)})`, 'out: {{type}}', 'out')).barAlignment(BarAlignment.After),
   table({
     id: 502, title: 'Transactions by type', w: 11, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
     description: 'Transactions of the chosen accounts by type: the amounts in the time range, and the amounts and number over the whole history.',
@@ -245,17 +250,17 @@ const machines = [
   }, now(`sum by (status) (${max('account, status', own('servers', account))})`, '{{status}}')),
   gauge({
     id: 302, title: 'Servers by plan', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by plan.',
-  }, now(`sort_desc(count by (plan) (${chosenInfo}))`, '{{plan}}')),
+  }, now(orRow(`sort_desc(count by (plan) (${chosenInfo}))`, 'plan', 'No servers', `sum(${serverCount})`), '{{plan}}')),
   gauge({
     id: 303, title: 'Servers by location', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by location.',
-  }, now(`sort_desc(count by (location) (${chosenInfo}))`, '{{location}}')),
+  }, now(orRow(`sort_desc(count by (location) (${chosenInfo}))`, 'location', 'No servers', `sum(${serverCount})`), '{{location}}')),
   table({
     id: 304, title: 'Servers', w: 24, h: 11, unit: 'none', sort: 'Renews', overrides: [dash], links: [runbook('ServerRentalServerSuspended')],
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
     columns: [
       { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 105, align: 'center' },
       { from: 'hostname', name: 'Host name', minWidth: 140 },
-      { from: 'account', name: 'Account', width: 75, filter: false },
+      { from: 'account', name: 'Account', width: 90, filter: false },
       { from: 'plan', name: 'Plan', filter: false, minWidth: 115, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
       { from: 'location', name: 'Location', width: 85, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 95 },
@@ -326,7 +331,7 @@ const security = [
     description: 'The SSH keys of the chosen accounts, the newest first. Treat a key that nobody of you added as an emergency.',
     columns: [
       { from: '#created', name: 'Added', unit: units.date, width: 100 },
-      { from: 'account', name: 'Account', width: 75, filter: false },
+      { from: 'account', name: 'Account', width: 90, filter: false },
       { from: 'name', name: 'Key', width: 120 },
       { from: 'type', name: 'Type', width: 110 },
       { from: 'fingerprint', name: 'Fingerprint' },

@@ -1,7 +1,7 @@
 // Provider status and exporter health: whether the provider or the exporter fails and
 // since when, then collectors, requests and the exporter's process.
 
-import { between, dashboard, colours, course, forPattern, forQuery, linksFrom, mappings, now, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
+import { between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, now, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
 import { accountOrPublic, account, colouredBy, exportersUp, info, location, max, milliseconds, own, perExporter } from './lib/promql.js';
 
 const { linkTo } = linksFrom('status');
@@ -187,7 +187,7 @@ const api = [
   course(colouredBy('account', `min by (account) (${own('exporter_api_rate_limit_remaining', account)})`), '{{account}}', 'left'),
   course(`min(${own('exporter_api_rate_limit', account)})`, 'limit', 'limit')),
   series({
-    id: 404, interval: '5m', title: 'Errors per minute by reason', w: 8, h: 9, unit: 'reqpm', decimals: 2, min: 0, stacked: true, bars: true, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
+    id: 404, interval: '5m', title: 'Errors per minute by reason', w: 8, h: 9, unit: 'reqpm', decimals: 2, min: 0, softMax: 1, stacked: true, bars: true, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
     description: 'Failed requests by reason, over all chosen exporters. Empty if there are none.',
   }, course(`sum by (reason) (rate(${own('exporter_api_errors_total')}[$__rate_interval])) * 60`, '{{reason}}')),
   series({
@@ -203,7 +203,8 @@ const api = [
   course(latency(0.95, 'endpoint'), '{{endpoint}} 95 %', 'slow'),
   course(latency(0.5), 'median of all', 'median')),
   series({
-    id: 407, title: 'Backoff', w: 24, h: 6, unit: units.duration, min: 0, byName: true, links: [runbook('ServerRentalRateLimited')],
+    id: 407, title: 'Backoff', w: 24, h: 6, unit: units.duration, min: 0, softMax: 60, byName: true, links: [runbook('ServerRentalRateLimited')],
+    overrides: [forName('no backoff', set.colour(colours.muted)), forName('(public)', set.colour(colours.plain))],
     description: 'How long the exporter will send no requests after a 429, a 503 or an exhausted limit, by account.',
   }, course(colouredBy('account', `${namePublic(`clamp_min(${max('account', own('exporter_api_backoff_until_timestamp_seconds', accountOrPublic))} - time(), 0)`)} or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "account", "no backoff", "", "")`), '{{account}}')),
 ];

@@ -63,17 +63,20 @@ const restocks = (range) => `round(${max('plan', `increase(${own('plan_restocks_
  */
 const share = (by, selector, range) => `sum by (${by}) (sum_over_time(${selector}[${range}])) / sum by (${by}) (count_over_time(${selector}[${range}]))`;
 
+/** Keeps the plans of the catalog: a row of history needs a name. @param {string} expr */
+const listed = (expr) => offeredHere(`(${expr}) and on (plan) ${own('plan_info', plan)}`);
+
 const planLink = linkTo('stock', 'Show only this plan', 'var-plan=${__data.fields.Id}');
 
 // Without watches, or without a match, a row says so. Without data there is none.
 const watchesInStock = max('watch', own('watch_plans_in_stock'));
 const noWatches = `label_replace(0 * ${max('', own('exporter_build_info'))} unless on () ${watchesInStock}, "watch", "None configured", "", "")`;
-const matching = `${max('watch, plan', own('watch_plan_in_stock', plan))} == 1`;
+const matching = `${max('watch, plan', own('watch_plan_in_stock'))} == 1`;
 const textColour = [{ value: null, color: colours.muted }, { value: 1, color: colours.good }];
 
 const watches = [
   table({
-    id: 601, title: 'Watches', w: 7, h: 7, unit: 'none', sort: 'Watch', noValue: 'No data', links: [runbook('ServerRentalWatchHit'), runbook('ServerRentalWatchEmpty')],
+    id: 601, title: 'Watches', w: 7, h: 7, unit: 'none', sort: 'Watch', links: [runbook('ServerRentalWatchHit'), runbook('ServerRentalWatchEmpty')],
     description: 'The watches of the configuration: the number of plans that match and are in stock now, the last time a plan in stock began to match within 30 days, '
       + 'the share of the last 30 days with at least one match, and the number of plans that match, in stock or not. If that is 0, check the criteria.',
     key: ['watch'],
@@ -86,13 +89,13 @@ const watches = [
     ],
   }, {
     now: `${watchesInStock} or ${noWatches}`,
-    last: milliseconds(max('watch', `max_over_time(${own('watch_last_hit_timestamp_seconds')}[30d])`)),
-    share: `avg_over_time((${watchesInStock} > bool 0)[30d:15m])`,
+    last: milliseconds(`(${max('watch', `max_over_time(${own('watch_last_hit_timestamp_seconds')}[30d])`)} and on (watch) ${watchesInStock})`),
+    share: `avg_over_time((${watchesInStock} > bool 0)[30d:15m]) and on (watch) ${watchesInStock}`,
     all: max('watch', own('watch_plans')),
   }),
   table({
-    id: 602, title: 'Plans that match a watch now', w: 7, h: 10, unit: 'none', sort: 'Price', noValue: 'No data', links: [runbook('ServerRentalWatchHit')],
-    description: 'The chosen plans in stock that match a watch, cheapest first. Prices are per month, excluding VAT.',
+    id: 602, title: 'Plans that match a watch now', w: 7, h: 10, unit: 'none', sort: 'Price', links: [runbook('ServerRentalWatchHit')],
+    description: 'The plans in stock that match a watch, cheapest first, whichever plans are chosen above. Prices are per month, excluding VAT.',
     key: ['watch', 'plan'],
     columns: [
       { from: 'name', name: 'Plan', width: 145 },
@@ -101,8 +104,8 @@ const watches = [
     ],
   }, {
     name: `(${matching}) * on (plan) group_left (name) ${info('plan', 'name', own('plan_info'))}`
-      + ` or on (watch) label_replace(${watchesInStock} * 0, "name", "None in stock", "", "") or on () label_replace(${noWatches}, "name", "None", "", "")`,
-    ...inCurrencies('price', (currency) => `0 * (${matching}) + on (plan) group_left () ${price(currency)}`),
+      + ` or on (watch) label_replace(${watchesInStock} == 0, "name", "None in stock", "", "") or on () label_replace(${noWatches}, "name", "None", "", "")`,
+    ...inCurrencies('price', (currency) => `0 * (${matching}) + on (plan) group_left () ${max('plan', priced('plan_price_CURRENCY_per_month', currency))}`),
   }),
 ];
 
@@ -189,16 +192,19 @@ const glance = [
 
 const partly = between(0, 1, colours.fair, 'Part of the time');
 
-/** Steps with two scrapes. Shorter ones could have none. */
-const interval = '2m';
+/** The share of each step that each plan was in stock. */
+const inStockOverTime = `avg by (plan) (avg_over_time(${own('plan_in_stock', plan)}[$__interval]))`;
+
+/** Steps with two scrapes, as shorter ones could have none; and not too many, for speed. */
+const resolution = { interval: '2m', points: 400 };
 
 const history = [
   timeline({
-    id: 201, title: 'Stock of each plan', w: 17, h: 14, unit: 'none', mappings: [...mappings.stock, partly], interval,
+    id: 201, title: 'Stock of each plan', w: 17, h: 14, unit: 'none', mappings: [...mappings.stock, partly], ...resolution,
     description: 'When each chosen plan was in stock: in each step all the time, never, or part of it. Gaps are times without data.',
-  }, course(offeredHere(named(`avg by (plan) (avg_over_time(${own('plan_in_stock', plan)}[$__interval]))`)), '{{name}}')),
+  }, course(offeredHere(named(inStockOverTime)), '{{name}}')),
   timeline({
-    id: 603, title: 'Watches over time', w: 7, h: 7, unit: 'none', interval,
+    id: 603, title: 'Watches over time', w: 7, h: 7, unit: 'none', ...resolution,
     mappings: [...values({ 0: ['No match in stock', colours.gone] }), between(0, null, colours.good, 'At least one')],
     description: 'When at least one plan in stock matched each watch, in each step at some time. Whichever plans are chosen.',
   }, course(max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval])`), '{{watch}}')),
@@ -219,17 +225,17 @@ const history = [
     ],
   }, {
     name: offeredHere(`label_replace(${info('plan', 'name', own('plan_info', plan))}, "id", "$1", "plan", "(.+)")`),
-    ...Object.fromEntries(windows.map((w) => [`restocks${w}`, offeredHere(restocks(w))])),
-    ...Object.fromEntries(windows.map((w) => [`share${w}`, offeredHere(share('plan', own('plan_in_stock', plan), w))])),
+    ...Object.fromEntries(windows.map((w) => [`restocks${w}`, listed(restocks(w))])),
+    ...Object.fromEntries(windows.map((w) => [`share${w}`, listed(share('plan', own('plan_in_stock', plan), w))])),
   }),
   table({
-    id: 202, title: 'Cheapest in stock per family', w: 7, h: 7, unit: 'none', sort: 'Price', noValue: 'No data',
+    id: 202, title: 'Cheapest in stock per family', w: 7, h: 7, unit: 'none', sort: 'Price',
     description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
     key: ['family'], drop: ['plan'],
     columns: [
       { from: 'family', name: 'Family', width: 95 },
-      { from: '#count', name: 'In stock', unit: 'none', decimals: 0, width: 68, steps: steps.noneIsBad },
-      { from: 'name', name: 'Cheapest', width: 145 },
+      { from: '#count', name: 'In stock', unit: 'none', decimals: 0, width: 73, steps: steps.noneIsBad },
+      { from: 'name', name: 'Cheapest', width: 142 },
       { from: '#price', name: 'Price', money: true, width: 80 },
     ],
   }, {
@@ -237,20 +243,20 @@ const history = [
     ...inCurrencies('price', (currency) => `bottomk by (family) (1, ${cheapest(currency)})`),
   }),
   series({
-    id: 203, title: 'Plans in stock by family', w: 7, h: 7, unit: 'none', decimals: 0, min: 0, stacked: true, stepped: true, byName: true,
-    description: 'The number of chosen plans of each family in stock.', overrides: palette.families(),
-  }, course(`sum by (family) (${offeredHere(named(inStock, 'family'))})`, '{{family}}')),
+    id: 203, title: 'Plans in stock by family', w: 7, h: 7, unit: 'none', decimals: 1, min: 0, stacked: true, stepped: true, byName: true, ...resolution,
+    description: 'The number of chosen plans of each family in stock, on average over each step.', overrides: palette.families(),
+  }, course(`sum by (family) (${offeredHere(named(inStockOverTime, 'family'))})`, '{{family}}')),
 ];
 
 /** @param {'usd'|'eur'} currency @param {'min'|'max'} extreme */
-const over = (currency, extreme) => offeredHere(`${extreme} by (plan) (${extreme}_over_time(${priced('plan_price_CURRENCY_per_month', currency, plan)}[$__range]))`);
+const over = (currency, extreme) => listed(`${extreme} by (plan) (${extreme}_over_time(${priced('plan_price_CURRENCY_per_month', currency, plan)}[$__range]))`);
 
 /** The price in either currency. A ratio has no unit. */
 const ofCurrency = `{__name__=~"server_rental_plan_price_\${currency}_per_month", job=~"$job", instance=~"$instance", ${plan}}`;
 
 const prices = [
   series({
-    id: 301, title: 'Price of each plan', w: 14, h: 12, unit: units.usd, decimals: 2, log: true, stepped: true, legendRight: true, fill: 0, calcs: ['min', 'max', 'lastNotNull'],
+    id: 301, title: 'Price of each plan', w: 14, h: 12, unit: units.usd, decimals: 2, ...resolution, log: true, stepped: true, legendRight: true, fill: 0, calcs: ['min', 'max', 'lastNotNull'],
     description: 'Monthly price, excluding VAT, in the currency chosen above, on a logarithmic scale. Choose one plan to see small changes.', links: [runbook('ServerRentalPlanPriceChanged')], overrides: [euros],
   },
   course(offeredHere(named(price('usd'))), '{{name}}', 'usd'),
@@ -264,7 +270,7 @@ const prices = [
       { from: '#low', name: 'Lowest', money: true, width: 85 },
       { from: '#price', name: 'Now', money: true, width: 85 },
       { from: '#high', name: 'Highest', money: true, width: 85 },
-      { from: '#above', name: 'Above the lowest', unit: 'percentunit', decimals: 1, width: 135, steps: [{ value: null, color: colours.good }, { value: 0.001, color: colours.warn }] },
+      { from: '#above', name: 'Above the lowest', unit: 'percentunit', decimals: 1, width: 148, steps: [{ value: null, color: colours.good }, { value: 0.001, color: colours.warn }] },
     ],
   }, {
     name: offeredHere(info('plan', 'name', own('plan_info', plan))),
@@ -278,17 +284,19 @@ const prices = [
 /** Of each location, the number of chosen plans that are offered there and in stock. */
 const stockHere = `sum by (location) (${max('plan, location', own('plan_offered', plan, location))} * on (plan) group_left () ${inStock})`;
 
+const offers = `count by (location) (${max('plan, location', own('plan_offered', plan, location))})`;
+
 const map = common(new geomap.PanelBuilder(), {
   id: 401, title: 'Locations by stock', w: 10, h: 11, unit: 'none', links: [runbook('ServerRentalLocationSoldOut')],
   steps: [{ value: null, color: colours.bad }, { value: 1, color: colours.warn }, { value: 4, color: colours.good }],
-  description: 'The number of chosen plans in stock in each location: red for none, orange for few. Point at a location for its name.',
+  description: 'The locations that offer the chosen plans, by the number in stock: red for none, orange for few. Point at a location for its name.',
 })
   .targets(Object.entries({
-    place: info('location', 'city, country', own('location_info', location)),
-    lat: max('location', own('location_latitude_degrees', location)),
-    lon: max('location', own('location_longitude_degrees', location)),
+    place: `${info('location', 'city, country', own('location_info', location))} and on (location) ${offers}`,
+    lat: `${max('location', own('location_latitude_degrees', location))} and on (location) ${offers}`,
+    lon: `${max('location', own('location_longitude_degrees', location))} and on (location) ${offers}`,
     stock: stockHere,
-    plans: `count by (location) (${max('plan, location', own('plan_offered', plan, location))})`,
+    plans: offers,
   }).map(([refId, expr]) => now(expr, '{{location}}', refId).format(/** @type {any} */ ('table'))))
   .transformations([
     { id: 'merge', options: {} },
@@ -326,7 +334,7 @@ const map = common(new geomap.PanelBuilder(), {
 const places = [
   map,
   timeline({
-    id: 402, title: 'Plans in stock per location', w: 14, h: 11, unit: 'none', decimals: 0, interval,
+    id: 402, title: 'Plans in stock per location', w: 14, h: 11, unit: 'none', decimals: 0, ...resolution,
     mappings: [...values({ 0: ['None', colours.gone] }), between(0, 4, colours.warn, 'Fewer than 4'), between(4, null, colours.good, '4 or more')],
     description: 'The number of chosen plans that are offered in each location and in stock.', links: [runbook('ServerRentalLocationSoldOut')],
   }, course(`${stockHere} * on (location) group_left (city) ${info('location', 'city', own('location_info', location))}`, '{{city}}')),
@@ -334,7 +342,7 @@ const places = [
 
 const saved = [
   table({
-    id: 501, title: 'Saved configurations', w: 24, h: 8, unit: 'none', sort: 'Order', descending: true, noValue: 'No data', links: [runbook('ServerRentalConfigurationBackInStock'), panelLink('accounts', 'Accounts and servers')],
+    id: 501, title: 'Saved configurations', w: 24, h: 8, unit: 'none', sort: 'Order', descending: true, links: [runbook('ServerRentalConfigurationBackInStock'), panelLink('accounts', 'Accounts and servers')],
     description: 'The saved configurations of the chosen accounts, plans and locations: whether each can be ordered now, and its monthly price including options, excluding VAT.',
     key: ['account', 'configuration'],
     columns: [
@@ -349,7 +357,9 @@ const saved = [
       { from: '#created', name: 'Saved', unit: 'dateTimeFromNow', width: 130 },
     ],
   }, {
-    info: `${info('account, configuration', 'hostname, plan, location, os', own('configuration_info', account, plan, location))}`,
+    // If there are none, a row says so.
+    info: `${info('account, configuration', 'hostname, plan, location, os', own('configuration_info', account, plan, location))}`
+      + ` or on () label_replace(0 * ${max('', own('configurations', account))}, "hostname", "None saved", "", "")`,
     stock: chosen(perConfiguration(own('configuration_in_stock', account))),
     ...inCurrencies('price', (currency) => chosen(perConfiguration(priced('configuration_price_CURRENCY_per_month', currency, account)))),
     share: chosen(share('account, configuration', own('configuration_in_stock', account), '30d')),

@@ -34,7 +34,7 @@ const (
 // routes are those of the repository; only the receivers are the test's own.
 func TestAlertsArrive(t *testing.T) {
 	t.Parallel()
-	alertmanagerPath := program(t, "prometheus-alertmanager", "alertmanager")
+	alertmanagerPath := program(t, "alertmanager", "prometheus-alertmanager")
 	var names []string
 	for i := range alertAccounts {
 		names = append(names, fmt.Sprint("account-", i))

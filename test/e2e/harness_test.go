@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -146,6 +147,17 @@ func recorded(t testing.TB, metric, operation string) string {
 	}
 	t.Fatalf("no recording rule for %s:%s", metric, operation)
 	return ""
+}
+
+// prometheusMajor returns the major version of the installed Prometheus: 2 or 3.
+func prometheusMajor(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command(program(t, "prometheus"), "--version").CombinedOutput()
+	version := regexp.MustCompile(`^prometheus, version (\d+)[.]`).FindSubmatch(out)
+	if version == nil {
+		t.Fatalf("prometheus --version: %v\n%s", err, out)
+	}
+	return string(version[1])
 }
 
 // prometheus is a running Prometheus.

@@ -18,7 +18,7 @@ import (
 // answers at fixed times.
 func TestRestockIsReported(t *testing.T) {
 	t.Parallel()
-	alertmanagerPath := program(t, "prometheus-alertmanager", "alertmanager")
+	alertmanagerPath := program(t, "alertmanager", "prometheus-alertmanager")
 	api, _ := startAPI(t)
 	offset := time.Since(time.Now().Truncate(time.Minute)) + 40*time.Second // 20 seconds ago
 	api.SetCache(simulator.Cache{Kind: simulator.AtFixedTimes, Offset: offset})

@@ -393,7 +393,7 @@ export function series(o, ...queries) {
 /**
  * A coloured band for each series. The legend lists the texts of the value mappings, which
  * have to cover all values.
- * @param {Common & {showValue?: boolean, interval?: string}} o
+ * @param {Common & {showValue?: boolean, interval?: string, points?: number}} o
  * @param {...{build: () => any}} queries
  */
 export function timeline(o, ...queries) {
@@ -406,7 +406,9 @@ export function timeline(o, ...queries) {
     // Drops the empty answer of a query without series, which is an error in this panel.
     .transformations([{ id: 'filterFieldsByName', options: { include: { pattern: '/.*/' } } }])
     .targets(queries);
-  return o.interval ? panel.interval(o.interval) : panel;
+  if (o.interval) panel.interval(o.interval);
+  if (o.points) panel.maxDataPoints(o.points);
+  return panel;
 }
 
 /**
@@ -454,6 +456,8 @@ function looks(c) {
   const all = [];
   if (c.unit) all.push(set.unit(c.unit));
   if (c.decimals !== undefined) all.push(set.decimals(c.decimals));
+  // The default of the panel is what an empty table says.
+  if (c.from.startsWith('#')) all.push({ id: 'noValue', value: '–' });
   if (c.width) all.push({ id: 'custom.width', value: c.width });
   if (c.minWidth) all.push({ id: 'custom.minWidth', value: c.minWidth });
   if (c.align) all.push({ id: 'custom.align', value: c.align });

@@ -97,8 +97,9 @@ export function named(expr, labels = 'name') {
  * @param {string} expr one series for each plan
  */
 export function offeredHere(expr) {
-  const offered = max('plan', own('plan_offered', plan));
-  const here = max('plan', own('plan_offered', plan, location));
+  // Not aggregated, because unless matches several series and this is in most queries.
+  const offered = own('plan_offered', plan);
+  const here = own('plan_offered', plan, location);
   return `${expr} unless on (plan) (${offered} unless on (plan) ${here})`;
 }
 

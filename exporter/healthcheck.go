@@ -1,0 +1,137 @@
+package exporter
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/web"
+)
+
+// healthcheckTimeout is the time that all addresses together have to answer.
+const healthcheckTimeout = 5 * time.Second
+
+// healthcheck asks a running exporter with the same web flags, at every address on
+// which it listens, whether it serves. It prints the outcome and returns the exit
+// status.
+func (o *options) healthcheck(ctx context.Context, stdout, stderr io.Writer) int {
+	ctx, cancel := context.WithTimeout(ctx, healthcheckTimeout)
+	defer cancel()
+	err := errors.Join(append(o.unknown, o.checkServer()...)...)
+	if err == nil {
+		err = o.askAddresses(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	fmt.Fprintln(stdout, "healthy")
+	return 0
+}
+
+// askAddresses returns why one of the addresses does not serve.
+func (o *options) askAddresses(ctx context.Context) error {
+	if *o.web.WebSystemdSocket {
+		return errors.New("--healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses")
+	}
+	settings, err := readTLSConfig(*o.web.WebConfigFile)
+	if err != nil {
+		return fmt.Errorf("--web.config.file: %w", err)
+	}
+	var errs []error
+	for _, address := range *o.web.WebListenAddresses {
+		if err := ask(ctx, address, settings); err != nil {
+			errs = append(errs, fmt.Errorf("unhealthy: %s: %w", address, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ask returns why the exporter does not serve at a listen address. An address without
+// a host, or with an unspecified one, is asked on this machine, as net.Dial does.
+func ask(ctx context.Context, address string, settings toolkit.TLSConfig) error {
+	if strings.HasPrefix(address, vsockScheme) {
+		return errors.New("vsock addresses cannot be checked")
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	}
+	// The certificate names the host that Prometheus knows, not the one that is asked
+	// here. No secret is sent.
+	client := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
+	if strings.HasPrefix(settings.ClientAuth, "Require") {
+		return handshake(ctx, dial, client)
+	}
+	return get(ctx, &http.Transport{DialContext: dial, TLSClientConfig: client, DisableKeepAlives: true}, schemeOf(settings))
+}
+
+// get asks for the health. Missing credentials and too many requests are answers of a
+// server that works: exporter-toolkit refuses such requests before it looks at the path.
+func get(ctx context.Context, transport *http.Transport, scheme string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost"+web.HealthyPath, nil)
+	if err != nil {
+		return err
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	switch response.StatusCode {
+	case http.StatusOK, http.StatusUnauthorized, http.StatusTooManyRequests:
+		return nil
+	}
+	return fmt.Errorf("status %s", response.Status)
+}
+
+// handshake asks a server that refuses requests without a client certificate. It
+// works if it demands one, which it does after its own part of the handshake.
+func handshake(ctx context.Context, dial func(ctx context.Context, _, _ string) (net.Conn, error), client *tls.Config) error {
+	demanded := false
+	client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		demanded = true
+		return &tls.Certificate{}, nil
+	}
+	conn, err := dial(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := tls.Client(conn, client).HandshakeContext(ctx); err != nil && (!demanded || ctx.Err() != nil) {
+		return err
+	}
+	return nil
+}
+
+// readTLSConfig returns the TLS settings of a web configuration file that was
+// validated; they are zero without a file.
+func readTLSConfig(file string) (toolkit.TLSConfig, error) {
+	if file == "" {
+		return toolkit.TLSConfig{}, nil
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return toolkit.TLSConfig{}, err
+	}
+	var c toolkit.Config
+	err = yaml.Unmarshal(content, &c)
+	return c.TLSConfig, err
+}
+
+// schemeOf is the scheme of the URLs of a server.
+func schemeOf(settings toolkit.TLSConfig) string {
+	if settings.IsEnabled() {
+		return "https"
+	}
+	return "http"
+}

@@ -1,0 +1,155 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// TestServiceDiscovery runs Prometheus with the documented configuration: a server that
+// appears becomes a target, one that is suspended is dropped, and while the list of
+// servers is not known all targets stay.
+func TestServiceDiscovery(t *testing.T) {
+	t.Parallel()
+	api, tokens := startAPI(t, "main", "lab")
+	exporter := simtest.StartProcess(t, "--web.enable-service-discovery",
+		"--config.file="+api.ConfigFile(t.TempDir(), tokens, "collectors: {servers: {interval: 5s}}\n"))
+	exporter.WaitReady()
+	p := startPrometheus(t, discoveryConfig(t, exporter))
+	expect := func(what string, servers int) []string {
+		t.Helper()
+		var want []string
+		api.Read(func(w *simulator.World) {
+			for name, token := range tokens {
+				want = append(want, activeTargets(name, w.Accounts[token].Servers)...)
+			}
+		})
+		slices.Sort(want)
+		simtest.AssertEqual(t, what, len(want), 3*servers) // three jobs
+		for end := time.Now().Add(time.Minute); !slices.Equal(p.discovered(), want) && time.Now().Before(end); {
+			time.Sleep(200 * time.Millisecond)
+		}
+		simtest.AssertEqual(t, what, p.discovered(), want)
+		return want
+	}
+	expect("the active servers", 8)
+
+	api.Change(func(w *simulator.World) {
+		a := w.Accounts[tokens["main"]]
+		added := simulator.ExampleAccount("added", time.Now()).Servers[0]
+		added["hostname"] = nil
+		a.Servers[0]["status"] = "suspended"
+		a.Servers[1]["ipv4"] = nil
+		a.Servers = append(a.Servers, added)
+	})
+	before := expect("one suspended, one without an address, one added", 7)
+	p.checkProblems()
+
+	repair := api.Override("/servers", simtest.Reply(http.StatusOK, nil, `{"data": [], "meta": {"count": 4, "active": 4}}`))
+	await(t, "refused lists for each job", func() bool {
+		r := exporter.Get("/sd/servers")
+		return r.Status == http.StatusServiceUnavailable && p.value(`sum(prometheus_sd_http_failures_total)`) >= 9
+	})
+	simtest.AssertEqual(t, "targets while the list is not known", p.discovered(), before)
+	repair()
+	api.Change(func(w *simulator.World) { w.Accounts[tokens["main"]].Servers = nil })
+	expect("an account without servers", 4)
+}
+
+// discoveryConfig is the documented configuration, with short intervals. The servers
+// and blackbox_exporter are replaced by a proxy.
+func discoveryConfig(t *testing.T, exporter *simtest.Process) string {
+	t.Helper()
+	var config map[string]any
+	readYAML(t, absolute(t, "deploy/prometheus/service-discovery.yml"), &config)
+	config["global"] = map[string]any{"scrape_interval": "1s"}
+	proxy := httptest.NewServer(http.HandlerFunc(answerAsTarget))
+	t.Cleanup(proxy.Close)
+	jobs := config["scrape_configs"].([]any)
+	for _, j := range jobs {
+		job := j.(map[string]any)
+		if discovery, found := job["http_sd_configs"].([]any); found {
+			discovery[0].(map[string]any)["refresh_interval"] = "1s"
+			job["proxy_url"] = proxy.URL
+		}
+	}
+	// Prometheus counts the failures of service discovery itself.
+	config["scrape_configs"] = append(jobs, map[string]any{
+		"job_name": "self", "static_configs": []any{map[string]any{"targets": []any{"SELF"}}},
+	})
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const address = "localhost:10170"
+	if strings.Count(string(text), address) != 4 {
+		t.Errorf("got a configuration that does not name %s four times:\n%s", address, text)
+	}
+	return strings.ReplaceAll(string(text), address, strings.TrimPrefix(exporter.URL, "http://"))
+}
+
+// answerAsTarget answers a proxied scrape with a metric that says what was asked.
+func answerAsTarget(w http.ResponseWriter, r *http.Request) {
+	address := r.URL.Host
+	if address == "localhost:9115" && r.URL.Path == "/probe" {
+		address = r.URL.Query().Get("module") + " " + r.URL.Query().Get("target")
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	fmt.Fprintf(w, "asked{address=%q} 1\n", address)
+}
+
+// discovered returns what Prometheus asks, sorted.
+func (p *prometheus) discovered() []string {
+	p.t.Helper()
+	var all []string
+	for _, s := range p.query("asked") {
+		all = append(all, describeTarget(s.labels))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func describeTarget(labels map[string]string) string {
+	text := labels["job"]
+	for _, name := range []string{"address", "instance", "account", "server", "plan", "location", "os"} {
+		text += fmt.Sprintf(" %s=%s", name, labels[name])
+	}
+	return text
+}
+
+// activeTargets returns what the servers of an account should be asked for.
+func activeTargets(account string, servers []simulator.Object) []string {
+	var all []string
+	for _, s := range servers {
+		address, _ := s["ipv4"].(string)
+		if s["status"] != "active" || address == "" {
+			continue
+		}
+		hostname, _ := s["hostname"].(string)
+		labels := map[string]string{"account": account}
+		for label, field := range map[string]string{"server": "id", "plan": "plan", "location": "location", "os": "os"} {
+			labels[label] = simulator.Text(s, field)
+		}
+		add := func(job, asked, target string) {
+			labels["job"], labels["address"], labels["instance"] = job, asked, cmp.Or(hostname, target)
+			all = append(all, describeTarget(labels))
+		}
+		add("node", address+":9100", address+":9100")
+		delete(labels, "os")
+		add("ping", "icmp "+address, address)
+		add("ssh", "ssh_banner "+address+":22", address+":22")
+	}
+	return all
+}

@@ -1,0 +1,330 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/exporter"
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+const apiDuration = "server_rental_exporter_api_request_duration_seconds"
+
+// protocol is a format in which Prometheus asks for metrics.
+type protocol struct {
+	name   string // as in scrape_protocols
+	answer string // how the content type of the answer begins
+	units  bool   // whether the format has units
+	native bool   // whether the format has native histograms
+}
+
+// protocols are all that Prometheus 3 has. Version 1.0.0 of the text format only adds
+// names that need quotes, which the exporter does not have: it answers with 0.0.4.
+var protocols = []protocol{
+	{"PrometheusProto", "application/vnd.google.protobuf", true, true},
+	{"OpenMetricsText1.0.0", "application/openmetrics-text; version=1.0.0", true, false},
+	{"OpenMetricsText0.0.1", "application/openmetrics-text; version=0.0.1", true, false},
+	{"PrometheusText1.0.0", "text/plain; version=0.0.4", false, false},
+	{"PrometheusText0.0.4", "text/plain; version=0.0.4", false, false},
+}
+
+// scrapeJob is one way of scraping.
+type scrapeJob struct {
+	protocol
+	histograms      string // classic, native or both
+	settings        string // in the job's configuration
+	classic, native bool   // which histograms are stored
+}
+
+func (j scrapeJob) String() string { return j.name + ", " + j.histograms }
+
+// scrapeJobs returns what a single Prometheus 3 can be configured for.
+func scrapeJobs() []scrapeJob {
+	var all []scrapeJob
+	for _, p := range protocols {
+		settings := fmt.Sprintf("scrape_protocols: [%s]", p.name)
+		all = append(all,
+			scrapeJob{p, "classic", settings + ", scrape_native_histograms: false", true, false},
+			scrapeJob{p, "native", settings + ", scrape_native_histograms: true", !p.native, p.native},
+			scrapeJob{p, "both", settings + ", scrape_native_histograms: true, always_scrape_classic_histograms: true", true, p.native},
+		)
+	}
+	return all
+}
+
+// TestEveryProtocol: in every format, with classic histograms, native ones and both,
+// Prometheus stores the same series with their types, units and help, and logs no
+// problem. Prometheus 2.42 asks for OpenMetrics, or for protobuf with native histograms.
+func TestEveryProtocol(t *testing.T) {
+	t.Parallel()
+	exporter := startScraped(t)
+	if prometheusMajor(t) != "2" {
+		checkScrapes(t, exporter, scrapeJobs())
+		return
+	}
+	t.Run("classic", func(t *testing.T) {
+		t.Parallel()
+		checkScrapes(t, exporter, []scrapeJob{{protocols[1], "classic", "", true, false}})
+	})
+	t.Run("native", func(t *testing.T) {
+		t.Parallel()
+		protobuf := protocols[0]
+		protobuf.units = false // 2.42 does not read them
+		checkScrapes(t, exporter, []scrapeJob{{protobuf, "native", "", false, true}}, "--enable-feature=native-histograms")
+	})
+}
+
+func checkScrapes(t *testing.T, exporter *simtest.Process, jobs []scrapeJob, flags ...string) {
+	p, answers := startScraper(t, exporter, jobs, flags...)
+	await(t, "several scrapes of every job", func() bool {
+		return len(p.query(`count_over_time(up[5m]) >= 3`)) == len(jobs)
+	})
+	if got := p.query(`min_over_time(up[5m]) < 1`); len(got) > 0 {
+		t.Errorf("a scrape failed: %v", got)
+	}
+	page := exporter.Scrape()
+	for _, job := range jobs {
+		if got := answers.of(job); !strings.HasPrefix(got, job.answer) {
+			t.Errorf("%s: got an answer of type %q, want %q", job, got, job.answer)
+		}
+		p.checkSeries(job, page)
+		p.checkHistograms(job)
+		p.checkMetadata(job)
+	}
+	p.checkProblems()
+}
+
+// TestCreatedTimestamps: Prometheus 3 stores a 0 at the time at which each counter was
+// created, so that increase() counts from there.
+func TestCreatedTimestamps(t *testing.T) {
+	t.Parallel()
+	if prometheusMajor(t) == "2" {
+		t.Skip("Prometheus 2.42 does not read created timestamps")
+	}
+	exporter := startScraped(t)
+	jobs := slices.DeleteFunc(scrapeJobs(), func(j scrapeJob) bool { return !j.units || j.histograms != "classic" })
+	p, _ := startScraper(t, exporter, jobs, "--enable-feature=created-timestamp-zero-ingestion")
+	await(t, "a scrape of every job", func() bool { return len(p.query(`up == 1`)) == len(jobs) })
+	want := createdTimes(t, exporter)
+	for _, job := range jobs {
+		got := map[string]string{}
+		for _, name := range withCreatedTimestamp() {
+			maps.Copy(got, p.firstZeros(fmt.Sprintf(`%s{job=%q}`, name, job)))
+		}
+		simtest.AssertEqual(t, job.String()+": created timestamps", got, want)
+	}
+	p.checkProblems()
+}
+
+// withCreatedTimestamp are the counters whose created timestamp is documented.
+func withCreatedTimestamp() []string {
+	return []string{
+		"server_rental_plan_restocks_total", "server_rental_plan_sellouts_total", "server_rental_watch_hits_total",
+		"server_rental_exporter_api_requests_total", "server_rental_exporter_api_errors_total",
+	}
+}
+
+// createdTimes returns the created timestamps that the exporter serves, in seconds, by
+// the counter's series.
+func createdTimes(t *testing.T, exporter *simtest.Process) map[string]string {
+	t.Helper()
+	r := exporter.Get("/metrics", "Accept", "application/openmetrics-text;version=1.0.0")
+	all := map[string]string{}
+	for line := range strings.Lines(r.Body) {
+		series, value, _ := strings.Cut(line, " ")
+		name, labels, _ := strings.Cut(series, "{")
+		base, created := strings.CutSuffix(name, "_created")
+		if !created || !slices.Contains(withCreatedTimestamp(), base+"_total") {
+			continue
+		}
+		seconds, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		all[sortedSeries(t, base+"_total{"+labels)] = fmt.Sprintf("%.3f", seconds)
+	}
+	if len(all) == 0 {
+		t.Fatal("no created timestamps")
+	}
+	return all
+}
+
+// sortedSeries parses a series of the text format and writes it as [simtest.Series] does.
+func sortedSeries(t *testing.T, series string) string {
+	t.Helper()
+	for key := range simtest.ParseExposition(t, series+" 0\n", "text/plain; version=0.0.4").Values {
+		return key
+	}
+	t.Fatalf("not a series: %s", series)
+	return ""
+}
+
+// firstZeros returns the times of the first samples, which must be 0, by series.
+func (p *prometheus) firstZeros(selector string) map[string]string {
+	p.t.Helper()
+	var data struct {
+		Result []struct {
+			Metric map[string]string
+			Values [][2]any
+		}
+	}
+	p.api("query", url.Values{"query": {selector + "[1h]"}}, &data)
+	all := map[string]string{}
+	for _, r := range data.Result {
+		first := r.Values[0]
+		if first[1] != "0" {
+			p.t.Errorf("%v: begins with %v, want 0", r.Metric, first[1])
+		}
+		all[seriesKey(r.Metric)] = fmt.Sprintf("%.3f", first[0])
+	}
+	return all
+}
+
+// contentTypes are the content types of the exporter's answers, by job.
+type contentTypes struct {
+	mu  sync.Mutex
+	all map[string]string
+}
+
+func (c *contentTypes) of(j scrapeJob) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[j.String()]
+}
+
+// startScraper runs a Prometheus that scrapes the exporter in several ways, and records
+// the content types of the answers.
+func startScraper(t *testing.T, exporter *simtest.Process, jobs []scrapeJob, flags ...string) (*prometheus, *contentTypes) {
+	t.Helper()
+	target, err := url.Parse(exporter.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, mux, answers := "global: {scrape_interval: 2s}\nscrape_configs:\n", http.NewServeMux(), &contentTypes{all: map[string]string{}}
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	for i, j := range jobs {
+		path := fmt.Sprintf("/%d/metrics", i)
+		mux.Handle(path, &httputil.ReverseProxy{
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(target)
+				r.Out.URL.Path = "/metrics"
+			},
+			ModifyResponse: func(r *http.Response) error {
+				answers.mu.Lock()
+				defer answers.mu.Unlock()
+				answers.all[j.String()] = r.Header.Get("Content-Type")
+				return nil
+			},
+		})
+		config += fmt.Sprintf("  - {job_name: %q, metrics_path: %s, static_configs: [{targets: [%q]}], %s}\n",
+			j, path, strings.TrimPrefix(server.URL, "http://"), j.settings)
+	}
+	return startPrometheus(t, config, flags...), answers
+}
+
+// seriesKey writes the labels of a result as [simtest.Series] does, without job and
+// instance.
+func seriesKey(labels map[string]string) string {
+	var pairs []string
+	for name, value := range labels {
+		if name != "__name__" && name != "job" && name != "instance" {
+			pairs = append(pairs, name, value)
+		}
+	}
+	return simtest.Series(labels["__name__"], pairs...)
+}
+
+// checkSeries compares the stored series with those that the exporter serves as text:
+// the provider's data with their values, the exporter's own metrics without.
+func (p *prometheus) checkSeries(job scrapeJob, page simtest.Exposition) {
+	p.t.Helper()
+	// OpenMetrics has created timestamps as samples, which Prometheus stores as series.
+	const selector = `{job=%q, __name__=~"server_rental_.+", __name__!~"%s.*|server_rental_.+_created"}`
+	got, want := map[string]float64{}, map[string]float64{}
+	for _, s := range p.query(fmt.Sprintf(selector, job, apiDuration)) {
+		got[withoutEmpty(seriesKey(s.labels))] = s.value
+	}
+	for series, value := range page.WithPrefix("server_rental_") {
+		if !strings.HasPrefix(series, apiDuration) {
+			want[withoutEmpty(series)] = value
+		}
+	}
+	for series := range want {
+		if _, found := got[series]; found && strings.HasPrefix(series, "server_rental_exporter_") {
+			got[series] = want[series]
+		}
+	}
+	simtest.AssertEqual(p.t, job.String()+": series", got, want)
+}
+
+// emptyLabel matches a label without a value, which Prometheus does not store.
+var emptyLabel = regexp.MustCompile(`\w+="",?`)
+
+func withoutEmpty(series string) string {
+	return strings.ReplaceAll(emptyLabel.ReplaceAllString(series, ""), ",}", "}")
+}
+
+// checkHistograms checks that a quantile can be computed for each endpoint, of the
+// histograms that the job stores and of no other.
+func (p *prometheus) checkHistograms(job scrapeJob) {
+	p.t.Helper()
+	for _, h := range []struct {
+		suffix, by string
+		stored     bool
+	}{{"_bucket", "endpoint, le", job.classic}, {"", "endpoint", job.native}} {
+		want := 0
+		if h.stored {
+			want = len(collector.Resources())
+		}
+		query := fmt.Sprintf(`histogram_quantile(0.99, sum by (%s) (%s%s{job=%q})) > 0`, h.by, apiDuration, h.suffix, job)
+		simtest.AssertEqual(p.t, fmt.Sprintf("%s: endpoints with quantiles of %q", job, apiDuration+h.suffix), len(p.query(query)), want)
+	}
+}
+
+// metadata is what Prometheus knows of a metric.
+type metadata struct{ Type, Help, Unit string }
+
+// checkMetadata compares types, units and help with the definitions.
+func (p *prometheus) checkMetadata(job scrapeJob) {
+	p.t.Helper()
+	var known []struct {
+		Metric string
+		metadata
+	}
+	p.api("targets/metadata", url.Values{"match_target": {fmt.Sprintf(`{job=%q}`, job)}}, &known)
+	got, want := map[string]metadata{}, map[string]metadata{}
+	for _, m := range known {
+		if m.Type == string(metric.CounterType) { // OpenMetrics names the family without the suffix
+			m.Metric = strings.TrimSuffix(m.Metric, "_total") + "_total"
+		}
+		if strings.HasPrefix(m.Metric, metric.Namespace) {
+			got[m.Metric] = m.metadata
+		}
+	}
+	for _, d := range exporter.Definitions() {
+		if slices.Contains(absentWhileHealthy(), d.Name) {
+			continue
+		}
+		m := metadata{Type: string(d.Type), Help: d.Help}
+		if job.units {
+			m.Unit = d.BaseUnit()
+		}
+		want[d.Name] = m
+	}
+	simtest.AssertEqual(p.t, job.String()+": metadata", got, want)
+}

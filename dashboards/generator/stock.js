@@ -90,7 +90,8 @@ const watches = [
   }, {
     now: `${watchesInStock} or ${noWatches}`,
     last: milliseconds(`(${max('watch', `max_over_time(${own('watch_last_hit_timestamp_seconds')}[30d])`)} and on (watch) ${watchesInStock})`),
-    share: `avg_over_time((${watchesInStock} > bool 0)[30d:15m]) and on (watch) ${watchesInStock}`,
+    // In the first 15 minutes there is no step.
+    share: `(avg_over_time((${watchesInStock} > bool 0)[30d:15m]) or ${watchesInStock} > bool 0) and on (watch) ${watchesInStock}`,
     all: max('watch', own('watch_plans')),
   }),
   table({

@@ -61,7 +61,7 @@ func start(t testing.TB, address, path string, args ...string) *simtest.Process 
 }
 
 // startUntil runs a program until it answers a path with 200.
-func startUntil(t *testing.T, address, path string, cmd *exec.Cmd) *simtest.Process {
+func startUntil(t testing.TB, address, path string, cmd *exec.Cmd) *simtest.Process {
 	t.Helper()
 	p := simtest.StartCommand(t, cmd)
 	p.URL = "http://" + address

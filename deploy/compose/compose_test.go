@@ -370,3 +370,29 @@ func TestProductionExporter(t *testing.T) {
 		t.Errorf("got status %d, %s%s, want the account default", code, &out, &log)
 	}
 }
+
+// TestHistory asserts that the history is loaded, with all rules, into the data that
+// Prometheus starts with, and that the demo continues it.
+func TestHistory(t *testing.T) {
+	services := load(t, demo).Services
+	s := services["history"]
+	prometheus := services["prometheus"]
+	if storage := "--storage.tsdb.path=" + s.Command[0]; !slices.Contains(prometheus.Command, storage) {
+		t.Errorf("Prometheus has no %s", storage)
+	}
+	if volume := "prometheus:" + s.Command[0]; !slices.Contains(s.Volumes, volume) || !slices.Contains(prometheus.Volumes, volume) {
+		t.Errorf("got volumes %v and %v, want %s in both", s.Volumes, prometheus.Volumes, volume)
+	}
+	var rules []string
+	for _, file := range s.Command[1:] {
+		rules = append(rules, filepath.Join(s.mounts()[filepath.Dir(file)], filepath.Base(file)))
+	}
+	if want, _ := filepath.Glob("../../alerts/*.rules.yml"); len(want) == 0 || !slices.Equal(rules, want) {
+		t.Errorf("got rules %v, want %v", rules, want)
+	}
+	for _, name := range []string{"exporter", "prometheus"} {
+		if got := services[name].DependsOn["history"]; got != "service_completed_successfully" {
+			t.Errorf("%s waits for the history until %q", name, got)
+		}
+	}
+}

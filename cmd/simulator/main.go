@@ -123,6 +123,7 @@ func parseTime(text string) (time.Time, error) {
 // writeHistory writes a history to a file, or to standard output.
 func writeHistory(output string, o history.Options) error {
 	debug.SetGCPercent(400) // little is kept of much that is allocated
+	debug.SetMemoryLimit(600 << 20)
 	file := os.Stdout
 	if output != "" {
 		var err error

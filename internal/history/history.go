@@ -37,12 +37,11 @@ func Write(w io.Writer, o Options) (samples int, err error) {
 	if err := errors.Join(errs...); err != nil {
 		return 0, err
 	}
-	slices.Reverse(runs)
-	all := runs[0].recorder
-	for _, r := range runs[1:] {
-		all.append(r.recorder)
+	var recorders []*recorder
+	for _, r := range slices.Backward(runs) {
+		recorders = append(recorders, r.recorder)
 	}
-	return all.samples, all.write(w)
+	return write(w, recorders)
 }
 
 // The exporter is restarted this long before the end, and before that at intervals.

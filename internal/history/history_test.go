@@ -224,7 +224,7 @@ func demoAt(t *testing.T, at time.Time) map[string]float64 {
 			t.Error(err)
 		}
 		var b bytes.Buffer
-		if err := r.recorder.write(&b); err != nil {
+		if _, err := write(&b, []*recorder{r.recorder}); err != nil {
 			t.Error(err)
 		}
 		for name, points := range parse(t, b.Bytes()) {
@@ -318,7 +318,8 @@ func TestRestart(t *testing.T) {
 	var err error
 	simulate(func() { err = r.run() })
 	var b bytes.Buffer
-	if err := errors.Join(err, r.recorder.write(&b)); err != nil {
+	_, writeErr := write(&b, []*recorder{r.recorder})
+	if err := errors.Join(err, writeErr); err != nil {
 		t.Fatal(err)
 	}
 	series := parse(t, b.Bytes())

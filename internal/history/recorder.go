@@ -26,7 +26,6 @@ import (
 type recorder struct {
 	labels   []*dto.LabelPair // added to all series
 	families map[string]*family
-	samples  int
 }
 
 // family is a metric family with the samples of all its series.
@@ -77,26 +76,7 @@ func (r *recorder) record(at time.Time, every time.Duration, head *dto.MetricFam
 		s = &series{prefixes: r.prefixes(f.head, m), changes: maxChanges}
 		f.series[key] = s
 	}
-	r.samples += s.add(at.Unix(), every, values(m))
-}
-
-// append adds what a recorder of a later time recorded.
-func (r *recorder) append(later *recorder) {
-	for name, f := range later.families {
-		have := r.families[name]
-		if have == nil {
-			r.families[name] = f
-			continue
-		}
-		for key, s := range f.series {
-			if old := have.series[key]; old != nil {
-				old.times, old.values = append(old.times, s.times...), append(old.values, s.values...)
-			} else {
-				have.series[key] = s
-			}
-		}
-	}
-	r.samples += later.samples
+	s.add(at.Unix(), every, values(m))
 }
 
 // heads returns the families of published metrics.
@@ -109,8 +89,8 @@ var heads = sync.OnceValue(func() map[*prometheus.Desc]*dto.MetricFamily {
 	return all
 })
 
-// add adds a point if it is due, and returns the number of its samples.
-func (s *series) add(at int64, every time.Duration, values []float64) int {
+// add adds a point if it is due.
+func (s *series) add(at int64, every time.Duration, values []float64) {
 	if n := len(s.times); n > 0 {
 		s.changes = min(s.changes+float64(at-s.allowance)/changePeriod.Seconds(), maxChanges)
 		s.allowance = at
@@ -121,11 +101,10 @@ func (s *series) add(at int64, every time.Duration, values []float64) int {
 		case changed && s.changes >= 1:
 			s.changes--
 		default:
-			return 0
+			return
 		}
 	}
 	s.times, s.values = append(s.times, at), append(s.values, values...)
-	return len(values)
 }
 
 func labelKey(m *dto.Metric) string {
@@ -173,22 +152,39 @@ func (r *recorder) prefixes(head *dto.MetricFamily, m *dto.Metric) []string {
 	return lines
 }
 
-// write writes everything in OpenMetrics.
-func (r *recorder) write(w io.Writer) error {
+// write writes in OpenMetrics what recorders recorded one after the other, and returns
+// the number of samples.
+func write(w io.Writer, recorders []*recorder) (samples int, err error) {
 	b := bufio.NewWriterSize(w, 1<<20)
-	for _, name := range slices.Sorted(maps.Keys(r.families)) {
-		f := r.families[name]
-		if _, err := expfmt.MetricFamilyToOpenMetrics(b, f.head); err != nil {
-			return err
+	heads := map[string]*dto.MetricFamily{}
+	for _, r := range recorders {
+		for name, f := range r.families {
+			heads[name] = f.head
 		}
-		for _, key := range slices.Sorted(maps.Keys(f.series)) {
-			f.series[key].write(b)
+	}
+	for _, name := range slices.Sorted(maps.Keys(heads)) {
+		if _, err := expfmt.MetricFamilyToOpenMetrics(b, heads[name]); err != nil {
+			return 0, err
+		}
+		byKey := map[string][]*series{}
+		for _, r := range recorders {
+			if f := r.families[name]; f != nil {
+				for key, s := range f.series {
+					byKey[key] = append(byKey[key], s)
+				}
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(byKey)) {
+			for _, s := range byKey[key] {
+				s.write(b)
+				samples += len(s.values)
+			}
 		}
 	}
 	if _, err := expfmt.FinalizeOpenMetrics(b); err != nil {
-		return err
+		return 0, err
 	}
-	return b.Flush()
+	return samples, b.Flush()
 }
 
 func (s *series) write(b *bufio.Writer) {

@@ -34,14 +34,14 @@ func TestLoadHistory(t *testing.T) {
 	d := documented{t: t, dir: copyRepository(t), replace: strings.NewReplacer()}
 	d.run(blocks[0])
 
-	data := filepath.Join(d.dir, "data")
+	data := filepath.Join(d.dir, "dist", "data")
 	loaded := entries(t, data)
 	d.run(blocks[0])
 	if again := entries(t, data); !slices.Equal(loaded, again) {
 		t.Errorf("the second time changed %v to %v", loaded, again)
 	}
 
-	p := startPrometheusIn(t, d.dir, "global: {}\n")
+	p := startPrometheusIn(t, filepath.Dir(data), "global: {}\n")
 	at := func(at time.Time, expr string) []series {
 		return p.evaluate("query", url.Values{"query": {expr}, "time": {fmt.Sprint(at.Unix())}})
 	}

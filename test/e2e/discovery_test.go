@@ -74,7 +74,7 @@ func discoveryConfig(t *testing.T, exporter *simtest.Process) string {
 	t.Helper()
 	var config map[string]any
 	readYAML(t, absolute(t, "deploy/prometheus/service-discovery.yml"), &config)
-	config["global"] = map[string]any{"scrape_interval": "1s"}
+	config["global"] = map[string]any{"scrape_interval": "3s"}
 	proxy := httptest.NewServer(http.HandlerFunc(answerAsTarget))
 	t.Cleanup(proxy.Close)
 	jobs := config["scrape_configs"].([]any)

@@ -156,7 +156,7 @@ func TestStrictParsers(t *testing.T) {
 					t.Errorf("%s: %s samples and %s created timestamps", name, f[2], f[3])
 				}
 			}
-			for _, d := range Definitions() {
+			for _, d := range initialDefinitions() {
 				unit := ""
 				if tc.open {
 					unit = d.BaseUnit()
@@ -194,7 +194,7 @@ func TestUnitsAndCreatedTimestamps(t *testing.T) {
 	p := startReady(t, "--config.file="+configFile(t, a))
 	simtest.Eventually(t, "all requests answered", a.Idle)
 	wantUnits := map[string]string{}
-	for _, d := range Definitions() {
+	for _, d := range initialDefinitions() {
 		if d.BaseUnit() != "" {
 			wantUnits[d.Name] = d.BaseUnit()
 		}

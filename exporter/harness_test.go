@@ -17,6 +17,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/version"
 
+	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -181,6 +182,14 @@ type outcome struct {
 }
 
 func (p *program) outcome() outcome { return outcome{p.code, p.out.String(), p.log.String()} }
+
+// initialDefinitions returns the metrics that are exposed as soon as the exporter is
+// ready: all but those of a change from one answer to the next.
+func initialDefinitions() []*metric.Definition {
+	return slices.DeleteFunc(Definitions(), func(d *metric.Definition) bool {
+		return d.Name == "server_rental_plan_stock_changed_timestamp_seconds" || d.Name == "server_rental_watch_last_hit_timestamp_seconds"
+	})
+}
 
 // configFile writes a configuration for the accounts main and lab, with a watch.
 func configFile(t testing.TB, a *simtest.API) string {

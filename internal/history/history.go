@@ -48,7 +48,7 @@ func Write(w io.Writer, o Options) (samples int, err error) {
 // The exporter is restarted this long before the end, and before that at intervals.
 const (
 	lastRestart     = 3*24*time.Hour + 11*time.Hour
-	restartInterval = 13*24*time.Hour + 5*time.Hour
+	restartInterval = 14 * 24 * time.Hour
 )
 
 // runs divides the history into runs of the exporter, the last one first. They are

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -98,19 +99,15 @@ func (r *recorder) append(later *recorder) {
 	r.samples += later.samples
 }
 
-// heads are the families of published metrics.
-var heads = func() map[*prometheus.Desc]*dto.MetricFamily {
-	types := map[metric.Type]dto.MetricType{
-		metric.GaugeType: dto.MetricType_GAUGE, metric.CounterType: dto.MetricType_COUNTER, metric.HistogramType: dto.MetricType_HISTOGRAM,
-	}
+// heads returns the families of published metrics.
+var heads = sync.OnceValue(func() map[*prometheus.Desc]*dto.MetricFamily {
+	types := map[metric.Type]dto.MetricType{metric.GaugeType: dto.MetricType_GAUGE, metric.CounterType: dto.MetricType_COUNTER}
 	all := map[*prometheus.Desc]*dto.MetricFamily{}
 	for _, d := range exporter.Definitions() {
 		all[d.Desc()] = newFamily(d.Name, d.Help, d.BaseUnit(), types[d.Type])
 	}
 	return all
-}()
-
-func head(d *prometheus.Desc) *dto.MetricFamily { return heads[d] }
+})
 
 // add adds a point if it is due, and returns the number of its samples.
 func (s *series) add(at int64, every time.Duration, values []float64) int {

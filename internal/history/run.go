@@ -122,7 +122,7 @@ func (r *run) scrape(p *exporter.Pipeline, started time.Time) error {
 		if err := m.Write(&out); err != nil {
 			return fmt.Errorf("scrape: %w", err)
 		}
-		r.record(head(m.Desc()), &out)
+		r.record(heads()[m.Desc()], &out)
 		n++
 	}
 	own, err := p.SelfMetrics().Gather()

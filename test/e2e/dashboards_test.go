@@ -278,9 +278,11 @@ func (s *dashboardStack) checkNotDoubled(q dashboardQuery) {
 }
 
 // exporterSpecific reports whether a query is about when and how often exporters make
-// requests, which differs between exporters or is their sum.
+// requests, which differs between exporters or is their sum, or an average over a time in
+// which they differ.
 func exporterSpecific(key string) bool {
 	uid, rest, _ := strings.Cut(key, "/")
-	return uid == "server-rental-status" || strings.HasPrefix(rest, "105/") && uid == "server-rental-stock" ||
-		strings.Contains(rest, "/share") || strings.Contains(rest, "/since") || strings.HasPrefix(rest, "annotation/")
+	panel, _, _ := strings.Cut(rest, "/")
+	return uid == "server-rental-status" || uid == "server-rental-stock" && slices.Contains([]string{"105", "201", "203"}, panel) ||
+		strings.Contains(rest, "/share") || strings.Contains(rest, "/since") || panel == "annotation"
 }

@@ -114,10 +114,10 @@ const renewals = [
     columns: [
       { from: '#date', name: 'Day', unit: units.date, width: 100 },
       { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
-      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 85 },
-      { from: 'account', name: 'Account', width: 90, filter: false },
-      { from: 'hostname', name: 'Host name', minWidth: 140 },
-      { from: 'plan', name: 'Plan', filter: false, minWidth: 115 },
+      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 80 },
+      { from: 'account', name: 'Account', width: 85, filter: false },
+      { from: 'hostname', name: 'Host name', minWidth: 155 },
+      { from: 'plan', name: 'Plan', filter: false, minWidth: 110 },
       { from: 'location', name: 'Location', width: 85, filter: false },
     ], key: ['account', 'server', 'renewal'],
   }, {
@@ -159,7 +159,7 @@ const topups = [
       { from: 'account', name: 'Account', width: 90, filter: false },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 80 },
       { from: 'coin', name: 'Coin', width: 95 },
-      { from: 'network', name: 'Network' },
+      { from: 'network', name: 'Network', minWidth: 120 },
       { from: '#share', name: 'Confirmed', unit: 'percentunit', decimals: 0, bar: true, max: 1, steps: steps.always(colours.plain), width: 120 },
       { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 95 },
       { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 55 },
@@ -198,7 +198,7 @@ function grown(metric) {
   const within = `${selector}[$__interval] offset -$__interval`;
   const end = max('account, type', `max_over_time(${within})`);
   const begin = `${max('account, type', `last_over_time(${selector}[6h])`)} or min by (account, type) (min_over_time(${within}))`;
-  return `${perType(`${end} - (${begin})`)} and ${perType(end)} > 0`;
+  return `${perType(`clamp_min(${end} - (${begin}), 0)`)} and ${perType(end)} > 0`;
 }
 
 const credit = 'transactions_credit_usd_total';
@@ -218,7 +218,7 @@ const flows = [
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
   course(grown(credit), 'in: {{type}}', 'in'),
-  course(`-(${grown(debit)})`, 'out: {{type}}', 'out')).barAlignment(BarAlignment.After),
+  course(`-(${grown(debit)})`, 'out: {{type}}', 'out')).barAlignment(BarAlignment.After).lineWidth(0),
   table({
     id: 502, title: 'Transactions by type', w: 11, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
     description: 'Transactions of the chosen accounts by type: the amounts in the time range, and the amounts and number over the whole history.',
@@ -259,14 +259,14 @@ const machines = [
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
     columns: [
       { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 105, align: 'center' },
-      { from: 'hostname', name: 'Host name', minWidth: 140 },
+      { from: 'hostname', name: 'Host name', minWidth: 155 },
       { from: 'account', name: 'Account', width: 90, filter: false },
       { from: 'plan', name: 'Plan', filter: false, minWidth: 115, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
       { from: 'location', name: 'Location', width: 85, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 95 },
       { from: '#date', name: 'Renews', unit: units.date, width: 100 },
       { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
-      { from: 'name', name: 'Product' },
+      { from: 'name', name: 'Product', minWidth: 120 },
       { from: 'os', name: 'System', width: 125 },
       { from: '#created', name: 'Created', unit: units.date, width: 100 },
       { from: 'server', name: 'Id', minWidth: 180 },

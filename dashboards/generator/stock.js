@@ -8,7 +8,7 @@ import {
   between, colour, colours, common, course, dashboard, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, timeline,
   units, values,
 } from './lib/family.js';
-import { account, info, location, max, milliseconds, named, offeredHere, orZero, own, plan, priced } from './lib/promql.js';
+import { account, colouredBy, info, location, max, milliseconds, named, offeredHere, orZero, own, plan, priced } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('stock');
 
@@ -90,7 +90,8 @@ const watches = [
   }, {
     now: `${watchesInStock} or ${noWatches}`,
     last: milliseconds(`(${max('watch', `max_over_time(${own('watch_last_hit_timestamp_seconds')}[30d])`)} and on (watch) ${watchesInStock})`),
-    share: `avg_over_time((${watchesInStock} > bool 0)[30d:15m]) and on (watch) ${watchesInStock}`,
+    // In the first 15 minutes there is no step.
+    share: `(avg_over_time((${watchesInStock} > bool 0)[30d:15m]) or ${watchesInStock} > bool 0) and on (watch) ${watchesInStock}`,
     all: max('watch', own('watch_plans')),
   }),
   table({
@@ -211,7 +212,7 @@ const history = [
   series({
     id: 604, title: 'Hits of watches', w: 7, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, stacked: true, byName: true, interval: '1h', points: 60,
     description: 'How many times a plan in stock began to match each watch. Whichever plans are chosen.', links: [runbook('ServerRentalWatchHit')],
-  }, course(`round(${max('watch', `increase(${own('watch_hits_total')}[$__interval])`)})`, '{{watch}}')),
+  }, course(colouredBy('watch', `round(${max('watch', `increase(${own('watch_hits_total')}[$__interval])`)})`), '{{watch}}')),
   table({
     id: 204, title: 'Restocks and share of time in stock', w: 17, h: 14, unit: 'none', sort: 'Restocks 30 d', descending: true,
     description: 'Restocks of each chosen plan and its share of time in stock, over 24 hours, 7, 30 and 90 days. If there is less history than that, all of it counts. '
@@ -245,7 +246,7 @@ const history = [
   series({
     id: 203, title: 'Plans in stock by family', w: 7, h: 7, unit: 'none', decimals: 1, min: 0, stacked: true, stepped: true, byName: true, ...resolution,
     description: 'The number of chosen plans of each family in stock, on average over each step.', overrides: palette.families(),
-  }, course(`sum by (family) (${offeredHere(named(inStockOverTime, 'family'))})`, '{{family}}')),
+  }, course(colouredBy('family', `sum by (family) (${offeredHere(named(inStockOverTime, 'family'))})`), '{{family}}')),
 ];
 
 /** @param {'usd'|'eur'} currency @param {'min'|'max'} extreme */

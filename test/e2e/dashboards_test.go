@@ -126,13 +126,9 @@ func startDashboardStack(t *testing.T) *dashboardStack {
 	t.Helper()
 	names := []string{"main", "lab", "held"}
 	api, tokens := startAPI(t, names...)
-	api.Change(func(w *simulator.World) {
-		simulator.Put(w.Status, "outage", "locations", "fra", "components", "network")
-		w.Status["overall"], w.Status["ongoing"], w.Status["scheduled"] = "outage", 1, 1
-	})
 	api.Inject(simulator.Fault{Token: tokens["held"], Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
 	s := &dashboardStack{began: time.Now()}
-	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {transactions: {interval: 10s}}\n")
+	config := api.ConfigFile(t.TempDir(), tokens, fmt.Sprintf("collectors: {transactions: {interval: 10s}}\nwatches: [{name: restocked, plans: [%s]}]\n", restockedPlan))
 	for range 2 {
 		p := simtest.StartProcess(t, "--config.file="+config)
 		p.WaitReady()
@@ -151,6 +147,8 @@ scrape_configs:
 	})
 	api.Change(func(w *simulator.World) {
 		setInStock(w, restockedPlan)
+		simulator.Put(w.Status, "outage", "locations", "fra", "components", "network")
+		w.Status["overall"], w.Status["ongoing"], w.Status["scheduled"] = "outage", 1, 1
 		a := w.Accounts[tokens["main"]]
 		for i, amount := range []float64{40, -15} {
 			next := maps.Clone(a.Transactions[0])
@@ -169,6 +167,8 @@ scrape_configs:
 		seen := fmt.Sprintf(`count(increase(%s[5m] offset %s) > 0)`, counter, 2*queryStep)
 		await(t, counter+" in both exporters", func() bool { return s.value(seen) == 2 })
 	}
+	incident := fmt.Sprintf(`count(server_rental_incidents_ongoing offset %s > 0)`, 2*queryStep)
+	await(t, "incident in both exporters", func() bool { return s.value(incident) == 2 })
 	s.end = time.Now()
 	return s
 }

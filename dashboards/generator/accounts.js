@@ -50,13 +50,19 @@ const never = 1e11;
 const paidUntil = `(${orZero(fundedUntil, `${serverCount} + ${never}`)})`;
 const noRenewals = (/** @type {number} */ from) => between(from, null, colours.plain, 'No renewals');
 
+/**
+ * The size of the text fits one of the dates, and others are wider. With hyphens that do not
+ * break and a space at the end they stay on one line.
+ */
+const wideDate = 'time:YYYY\u2011MM\u2011DD\u00a0';
+
 const money = [
   stat({
     id: 104, title: 'Days left', w: 12, h: 4, unit: units.days, decimals: 1, steps: steps.daysLeft, mappings: [noRenewals(1e6)],
     description: 'Days until the first renewal that the current balance cannot pay, the fewest first: red below 2, orange below 7, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`sort((${paidUntil} - time()) / ${day})`, '{{account}}')),
   stat({
-    id: 103, title: 'Funded until', w: 12, h: 4, unit: units.date, mappings: [noRenewals(never * 1000)],
+    id: 103, title: 'Funded until', w: 12, h: 4, unit: wideDate, mappings: [noRenewals(never * 1000)],
     description: 'The first renewal that the current balance cannot pay if each server renews monthly at its current price; ten years ahead at most.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`sort(${milliseconds(paidUntil)})`, '{{account}}')),
   stat({
@@ -154,7 +160,7 @@ const topups = [
     id: 402, title: 'Open top-ups', w: 18, h: 7, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
-      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 105, mappings: [between(unlocked / 2, null, 'transparent', '–')], steps: steps.falling(0, 600) },
+      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 105, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
       { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 100 },
       { from: 'account', name: 'Account', width: 90, filter: false },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 80 },

@@ -123,7 +123,7 @@ const renewals = [
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 80 },
       { from: 'account', name: 'Account', width: 85, filter: false },
       { from: 'hostname', name: 'Host name', minWidth: 155 },
-      { from: 'plan', name: 'Plan', filter: false, minWidth: 110 },
+      { from: 'plan', name: 'Plan', filter: false, minWidth: 116 },
       { from: 'location', name: 'Location', width: 85, filter: false },
     ], key: ['account', 'server', 'renewal'],
   }, {
@@ -219,14 +219,14 @@ const flows = [
   course(balance, 'balance', 'balance'),
   course(cost, 'cost per month', 'cost')).repeat('account').repeatDirection('h').maxPerRow(3),
   series({
-    id: 501, title: 'Money in and out', w: 13, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true,
+    id: 501, title: 'Money in and out', w: 12, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
   course(grown(credit), 'in: {{type}}', 'in'),
   course(`-(${grown(debit)})`, 'out: {{type}}', 'out')).barAlignment(BarAlignment.After).lineWidth(0),
   table({
-    id: 502, title: 'Transactions by type', w: 11, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
+    id: 502, title: 'Transactions by type', w: 12, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
     description: 'Transactions of the chosen accounts by type: the amounts in the time range, and the amounts and number over the whole history.',
     columns: [
       { from: 'type', name: 'Type' },
@@ -267,7 +267,7 @@ const machines = [
       { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 105, align: 'center' },
       { from: 'hostname', name: 'Host name', minWidth: 155 },
       { from: 'account', name: 'Account', width: 90, filter: false },
-      { from: 'plan', name: 'Plan', filter: false, minWidth: 115, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
+      { from: 'plan', name: 'Plan', filter: false, minWidth: 130, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
       { from: 'location', name: 'Location', width: 85, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 95 },
       { from: '#date', name: 'Renews', unit: units.date, width: 100 },

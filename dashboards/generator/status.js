@@ -46,7 +46,7 @@ const glance = [
     description: 'The number of components of the chosen locations that are not operational.', links: [runbook('ServerRentalComponentNotOperational')],
   }, now(`sum(1 - ${operational})`, 'components')),
   stat({
-    id: 103, title: 'Incidents and maintenance', w: 6, h: 3, unit: 'none', steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
+    id: 103, title: 'Incidents', w: 6, h: 3, unit: 'none', steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
     description: 'Ongoing incidents and scheduled maintenance windows, as the provider reports them.',
     overrides: [forQuery('maintenance', set.steps(steps.noneIsWarning))],
   },
@@ -71,7 +71,7 @@ const glance = [
 ];
 
 const matrix = table({
-  id: 201, title: 'Components by location', w: 11, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')],
+  id: 201, title: 'Components by location', w: 12, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')],
   description: 'The state of each component of each location: green if operational, red for any other state.',
   before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
   columns: [{ from: 'location\\component', name: 'Location', width: 80, filter: false, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
@@ -91,7 +91,7 @@ const affected = `(${wasOperational} and on (location, component) (min by (locat
 const provider = [
   matrix,
   timeline({
-    id: 202, title: 'Locations over time', w: 13, h: 11, unit: 'none', mappings: counts,
+    id: 202, title: 'Locations over time', w: 12, h: 11, unit: 'none', mappings: counts,
     description: 'The number of components of each location that were not operational. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
   }, course(`sum by (location) (1 - ${wasOperational})`, '{{location}}')),
   timeline({

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -36,6 +37,25 @@ func env(pairs ...string) func(string) string {
 		}
 		return ""
 	}
+}
+
+// newTestExporter wires an exporter that does nothing yet.
+func newTestExporter(t testing.TB, args ...string) *exporter {
+	t.Helper()
+	o, err := parse(args, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := o.load(env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := newExporter(t.Context(), o, Environment{Getenv: env()}, newLogger(io.Discard, "info", "logfmt"), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.close)
+	return e
 }
 
 // program is the exporter, running in this process.

@@ -57,10 +57,16 @@ func freeAddress(t testing.TB) string {
 // start runs a program that serves on an address, until it is ready.
 func start(t testing.TB, address, path string, args ...string) *simtest.Process {
 	t.Helper()
-	p := simtest.StartCommand(t, exec.Command(path, append(args, "--web.listen-address="+address)...))
+	return startUntil(t, address, "/-/ready", exec.Command(path, append(args, "--web.listen-address="+address)...))
+}
+
+// startUntil runs a program until it answers a path with 200.
+func startUntil(t testing.TB, address, path string, cmd *exec.Cmd) *simtest.Process {
+	t.Helper()
+	p := simtest.StartCommand(t, cmd)
 	p.URL = "http://" + address
 	p.Eventually("ready", func() bool {
-		r, err := simtest.Do(http.DefaultClient, http.MethodGet, p.URL+"/-/ready")
+		r, err := simtest.Do(http.DefaultClient, http.MethodGet, p.URL+path)
 		return err == nil && r.Status == http.StatusOK
 	})
 	return p

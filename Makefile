@@ -12,7 +12,8 @@ BUILDAH  := buildah
 IMAGE_ARCH = $(shell go env GOARCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-long race tools e2e lint format bench update dashboards pictures image image-test sbom release-notes release-check clean
+.PHONY: help build test test-short test-long race tools e2e lint format bench update dashboards pictures image image-test packages packages-test \
+  sbom release-notes release-check helm helm-test helm-package clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,5 +79,22 @@ release-notes: ## print the changes of VERSION
 release-check: ## make a release without publishing it, and check it (Debian: unzip)
 	test/release/check.sh
 
+packages packages-test: PACKAGING = VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' SOURCE_DATE_EPOCH=$(COMMIT_TIME)
+
+packages: ## make deb and rpm packages in dist/packages
+	$(PACKAGING) packaging/build.sh
+
+packages-test: packages ## install, run, upgrade and remove the packages (root; Debian: lintian rpm systemd)
+	$(PACKAGING) packaging/test.sh
+
+helm: ## rewrite the generated files of the Helm chart and deploy/kubernetes
+	cd deploy/helm/test && go test -count=1 -timeout 30m -run TestGenerated . -update
+
+helm-test: ## test the Helm chart and deploy/kubernetes
+	cd deploy/helm/test && go mod tidy -diff && go run $(GOLANGCI) run ./... && go test -count=1 -timeout 30m ./...
+
+helm-package: ## package the Helm chart into dist/
+	cd deploy/helm/test && go tool helm package ../server-rental-exporter --destination $(CURDIR)/dist
+
 clean: ## remove what build left
-	rm -f server_rental_exporter
+	rm -rf server_rental_exporter dist

@@ -121,11 +121,12 @@ func (p *prometheus) ruleResults() map[string]float64 {
 	return all
 }
 
-// checkRuleResults waits for the same results.
+// checkRuleResults waits for the same results. vmalert needs a minute: it evaluates the
+// rules 30 seconds late, and a rule of a rule later still.
 func (p *prometheus) checkRuleResults(want map[string]float64) {
 	p.t.Helper()
 	got := p.ruleResults()
-	for end := time.Now().Add(time.Minute); !maps.Equal(got, want) && time.Now().Before(end); got = p.ruleResults() {
+	for end := time.Now().Add(3 * time.Minute); !maps.Equal(got, want) && time.Now().Before(end); got = p.ruleResults() {
 		time.Sleep(time.Second)
 	}
 	simtest.AssertEqual(p.t, "results of the rules", got, want)

@@ -198,10 +198,10 @@ const api = [
   course(latency(0.95, 'endpoint'), '{{endpoint}} 95 %', 'slow'),
   course(latency(0.5), 'median of all', 'median')),
   series({
-    id: 405, interval: '5m', title: 'Requests per minute by answer', w: 24, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true,
+    id: 405, interval: '5m', title: 'Requests per minute by answer', w: 24, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, bars: true,
     description: 'Requests by endpoint and HTTP status, over all chosen exporters. The code is error if there was no answer.',
     overrides: [forPattern('/ (4|5)\\d\\d$| error$/', set.colour(colours.bad))],
-  }, course(`sum by (endpoint, code) (rate(${own('exporter_api_requests_total')}[$__rate_interval])) * 60`, '{{endpoint}} {{code}}')),
+  }, course(`sum by (endpoint, code) (rate(${own('exporter_api_requests_total')}[$__rate_interval])) * 60 > 0`, '{{endpoint}} {{code}}')),
   series({
     id: 407, title: 'Backoff', w: 24, h: 6, unit: units.duration, min: 0, softMax: 60, byName: true, links: [runbook('ServerRentalRateLimited')],
     overrides: [forName('no backoff', set.colour(colours.muted)), forName('(public)', set.colour(colours.plain))],

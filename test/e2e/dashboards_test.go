@@ -169,6 +169,8 @@ scrape_configs:
 	}
 	incident := fmt.Sprintf(`count(server_rental_incidents_ongoing offset %s > 0)`, 2*queryStep)
 	await(t, "incident in both exporters", func() bool { return s.value(incident) == 2 })
+	// Subqueries with steps of a minute see nothing before a whole minute.
+	await(t, "a sample at a whole minute", func() bool { return s.value(`count(last_over_time(server_rental_plan_in_stock[1h:1m]))`) > 0 })
 	s.end = time.Now()
 	return s
 }

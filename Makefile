@@ -2,16 +2,21 @@
 VERSION  := $(shell cat VERSION)
 REVISION := $(shell git rev-parse HEAD 2>/dev/null)
 BRANCH   := $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null)
+COMMIT_TIME := $(or $(shell git log -1 --format=%ct 2>/dev/null),0)
 PKG      := github.com/prometheus/common/version
 LDFLAGS  := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION) -X $(PKG).Branch=$(BRANCH)
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
+SYFT     := github.com/anchore/syft/cmd/syft@v1.38.0
+BUILDAH  := buildah
+IMAGE_ARCH = $(shell go env GOARCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-long race e2e lint format bench update dashboards pictures image clean
+.PHONY: help build test test-short test-long race tools e2e lint format bench update dashboards pictures image image-test packages packages-test \
+  sbom release-notes release-check helm helm-test helm-package clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build a static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o server_rental_exporter .
@@ -28,8 +33,11 @@ test-long: ## run all tests in their long form: fault schedules, soak, load and 
 race: ## run the short tests with the race detector
 	go test -race -short ./...
 
-e2e: ## test with a real Prometheus and Alertmanager (Debian: prometheus prometheus-alertmanager)
-	go test -tags e2e -timeout 20m ./test/e2e
+tools: ## build current versions of Prometheus and other programs for the tests (minutes the first time)
+	test/e2e/tools/build.sh
+
+e2e: tools ## test with real programs, installed ones (Debian: prometheus prometheus-alertmanager) and current ones
+	test/e2e/run.sh
 
 lint: ## run all linters
 	go vet -tags e2e ./...
@@ -51,8 +59,42 @@ dashboards: ## build dashboards/*.json from their source
 pictures: ## make docs/pictures from web/testdata (Debian: chromium-headless-shell fonts-dejavu-core)
 	web/pictures.sh
 
-image: ## build a container image
-	buildah bud --format docker --build-arg REVISION=$(REVISION) --build-arg BRANCH=$(BRANCH) -t server_rental_exporter:$(VERSION) .
+image: ## build a container image (IMAGE_ARCH=arm64 for another processor)
+	$(BUILDAH) bud --format docker --os linux --arch $(IMAGE_ARCH) --timestamp $(COMMIT_TIME) \
+	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg BRANCH=$(BRANCH) \
+	  --label org.opencontainers.image.version=$(VERSION) --label org.opencontainers.image.revision=$(REVISION) \
+	  --label org.opencontainers.image.created=$$(date -ud @$(COMMIT_TIME) +%FT%TZ) \
+	  $(BUILDAH_FLAGS) -t server_rental_exporter:$(VERSION) .
+
+image-test: ## build the images of both platforms, without a registry, and run one (root; Debian: buildah busybox-static ca-certificates)
+	go test -tags e2e -count=1 -timeout 20m ./test/image
+
+sbom: build ## list what the binary is made of (SPDX)
+	mkdir -p dist
+	go run $(SYFT) scan file:server_rental_exporter -o spdx-json=dist/server_rental_exporter.sbom.json
+
+release-notes: ## print the changes of VERSION
+	@awk '/^## / {on = index($$0, "[$(VERSION)]"); found += on; next} on; END {exit !found}' CHANGELOG.md
+
+release-check: ## make a release without publishing it, and check it (Debian: unzip)
+	test/release/check.sh
+
+packages packages-test: PACKAGING = VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' SOURCE_DATE_EPOCH=$(COMMIT_TIME)
+
+packages: ## make deb and rpm packages in dist/packages
+	$(PACKAGING) packaging/build.sh
+
+packages-test: packages ## install, run, upgrade and remove the packages (root; Debian: lintian rpm systemd)
+	$(PACKAGING) packaging/test.sh
+
+helm: ## rewrite the generated files of the Helm chart and deploy/kubernetes
+	cd deploy/helm/test && go test -count=1 -timeout 30m -run TestGenerated . -update
+
+helm-test: ## test the Helm chart and deploy/kubernetes
+	cd deploy/helm/test && go mod tidy -diff && go run $(GOLANGCI) run ./... && go test -count=1 -timeout 30m ./...
+
+helm-package: ## package the Helm chart into dist/
+	cd deploy/helm/test && go tool helm package ../server-rental-exporter --destination $(CURDIR)/dist
 
 clean: ## remove what build left
-	rm -f server_rental_exporter
+	rm -rf server_rental_exporter dist

@@ -79,6 +79,17 @@ func TestAlertsAndSeverities(t *testing.T) {
 	}
 }
 
+// TestGroupSizes asks for groups that Grafana Mimir accepts without a change of its limits.
+func TestGroupSizes(t *testing.T) {
+	for _, f := range ruleFiles(t) {
+		for _, g := range f.Groups {
+			if len(g.Rules) > 20 {
+				t.Errorf("%s: group %s: got %d rules, want at most 20", f.name, g.Name, len(g.Rules))
+			}
+		}
+	}
+}
+
 // TestRulesUseKnownMetrics checks the metrics and labels of rules and of the queries in
 // annotations. A recorded metric has to come from an earlier rule of the same file, so
 // that each file works alone.

@@ -223,16 +223,20 @@ func export(t *testing.T, now time.Time, fleets []fleet) map[string]float64 {
 // panelQuery returns a query of the accounts dashboard with every choice at All.
 func panelQuery(t *testing.T, id int, ref string) string {
 	t.Helper()
-	var d struct {
-		Panels []struct {
-			ID      int
-			Targets []struct{ RefID, Expr string }
-		}
+	type panel struct {
+		ID      int
+		Targets []struct{ RefID, Expr string }
+		Panels  []panel // of a collapsed row
 	}
+	var d panel
 	if err := json.Unmarshal(readFile(t, "../dashboards/server-rental-accounts.json"), &d); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range d.Panels {
+	all := d.Panels
+	for _, row := range d.Panels {
+		all = append(all, row.Panels...)
+	}
+	for _, p := range all {
 		for _, q := range p.Targets {
 			if p.ID == id && (ref == "" || q.RefID == ref) {
 				return strings.NewReplacer("$job", ".+", "$instance", ".+", "$account", ".+", "$plan", ".+", "$location", ".+").Replace(q.Expr)
@@ -315,15 +319,16 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 		if priced || costKnown {
 			week, month = append(week, sample{labels, float64(due7)}), append(month, sample{labels, float64(due30)})
 		}
+		missing = append(missing, sample{labels, float64(max(due30-f.balance, 0))})
 		if slices.ContainsFunc(f.servers, func(s fleetServer) bool {
 			return s.renewsKnown() && (fleet{servers: []fleetServer{s}}).renewsWithin(today, 30)
 		}) {
-			missing, weighted = append(missing, sample{labels, float64(max(due30-f.balance, 0))}), append(weighted, sample{labels, float64(weight)})
+			weighted = append(weighted, sample{labels, float64(weight)})
 		}
 	}
 	const prefix = "account:server_rental_account_renewals_due_usd:"
 	cents := func(expr string) string { return "round(100 * (" + expr + "))" }
-	byAccount := fmt.Sprintf("sum by (account) ((%s) * on (account, server, renewal) (%s))", panelQuery(t, 201, "amount"), panelQuery(t, 202, "left"))
+	byAccount := fmt.Sprintf(`sum by (account) (label_join(%s, "key", "/", "account", "server", "renewal") * on (key) group_left () (%s))`, panelQuery(t, 201, "amount"), panelQuery(t, 202, "left"))
 	exprs := []exprTest{
 		{cents(prefix + "sum7d"), at, week},
 		{cents(prefix + "sum30d"), at, month},

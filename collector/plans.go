@@ -74,6 +74,7 @@ var (
 	planRestocks     = metric.Counter("plan_restocks_total", "Times a sold-out plan came back in stock since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan")
 	planSellouts     = metric.Counter("plan_sellouts_total", "Times a plan sold out since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan")
 	planLastInStock  = metric.Gauge("plan_last_in_stock_timestamp_seconds", "When the exporter last saw the plan in stock; absent until then.", "the exporter", "plan")
+	planStockChanged = metric.Gauge("plan_stock_changed_timestamp_seconds", "When the exporter last saw a plan come in stock or sell out; absent until then.", "changes of Plan availability.in_stock", "plan")
 	planSetupFee     = metric.Gauge("plan_setup_fee", "One-time setup fee of a plan, excluding VAT; the provider does not document its currency.", "Plan price.setup_fee", "plan")
 	planCores        = metric.Gauge("plan_cpu_cores", "Processor cores of a plan.", "Plan cpu.cores", "plan")
 	planThreads      = metric.Gauge("plan_cpu_threads", "Processor threads of a plan.", "Plan cpu.threads", "plan")
@@ -92,7 +93,7 @@ func plans() Resource {
 		Name: "plans", Help: "plan stock, prices and hardware", Endpoint: "/plans",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
-			planInfo, planInStock, planAvailability, planOffered, planPriceUSD, planPriceEUR, planRestocks, planSellouts, planLastInStock,
+			planInfo, planInStock, planAvailability, planOffered, planPriceUSD, planPriceEUR, planRestocks, planSellouts, planLastInStock, planStockChanged,
 			planSetupFee, planCores, planThreads, planBaseHz, planBoostHz, planL3, planMemory, planIPv4,
 			catalogPlans, catalogInStock, catalogGenerated,
 		},
@@ -164,6 +165,7 @@ type stockRecord struct {
 	restocks, sellouts float64
 	firstSeen          time.Time
 	lastInStock        time.Time
+	changed            time.Time
 }
 
 // addMetrics adds a plan's counters. A plan that is seen for the first time has
@@ -181,10 +183,10 @@ func (h stockHistory) addMetrics(b *metric.Builder, p *plan, now time.Time) {
 		h[p.ID] = r
 	case in == nil || *in == r.inStock:
 	case *in:
-		r.inStock = true
+		r.inStock, r.changed = true, now
 		r.restocks++
 	default:
-		r.inStock = false
+		r.inStock, r.changed = false, now
 		r.sellouts++
 	}
 	if p.Availability.InStock != nil && *p.Availability.InStock {
@@ -194,5 +196,8 @@ func (h stockHistory) addMetrics(b *metric.Builder, p *plan, now time.Time) {
 	b.AddCreated(planSellouts, r.sellouts, r.firstSeen, p.ID)
 	if !r.lastInStock.IsZero() {
 		b.Add(planLastInStock, float64(r.lastInStock.Unix()), p.ID)
+	}
+	if !r.changed.IsZero() {
+		b.Add(planStockChanged, float64(r.changed.Unix()), p.ID)
 	}
 }

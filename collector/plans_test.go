@@ -3,6 +3,7 @@ package collector
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,26 +31,26 @@ func stockList(s stock) []simulator.Object {
 }
 
 // TestStockHistory fetches a plan once per minute. After each fetch, it compares
-// in_stock, restocks, sellouts and the number of the fetch in which the plan was last
-// in stock.
+// in_stock, restocks, sellouts, and the numbers of the fetches in which the plan was last
+// in stock and in which its stock changed last.
 func TestStockHistory(t *testing.T) {
-	none := "- - - -"
+	none := "- - - - -"
 	for _, c := range []struct {
 		name   string
 		stocks []stock
 		want   []string
 	}{
-		{"always in stock", []stock{"yes", "yes"}, []string{"1 0 0 #0", "1 0 0 #1"}},
-		{"never in stock", []stock{"no", "no"}, []string{"0 0 0 -", "0 0 0 -"}},
-		{"sells out and returns", []stock{"yes", "no", "no", "yes", "no"}, []string{"1 0 0 #0", "0 0 1 #0", "0 0 1 #0", "1 1 1 #3", "0 1 2 #3"}},
-		{"returns and sells out", []stock{"no", "yes", "no"}, []string{"0 0 0 -", "1 1 0 #1", "0 1 1 #1"}},
-		{"vanishes and returns alike", []stock{"yes", "gone", "yes"}, []string{"1 0 0 #0", none, "1 0 0 #2"}},
-		{"vanishes and returns sold out", []stock{"yes", "gone", "gone", "no"}, []string{"1 0 0 #0", none, none, "0 0 1 #0"}},
-		{"vanishes sold out and returns", []stock{"no", "gone", "yes"}, []string{"0 0 0 -", none, "1 1 0 #2"}},
-		{"is null between", []stock{"yes", "null", "no", "null", "yes"}, []string{"1 0 0 #0", "- 0 0 #0", "0 0 1 #0", "- 0 1 #0", "1 1 1 #4"}},
-		{"is missing between", []stock{"no", "missing", "no"}, []string{"0 0 0 -", "- 0 0 -", "0 0 0 -"}},
-		{"begins as null", []stock{"null", "yes", "no"}, []string{none, "1 0 0 #1", "0 0 1 #1"}},
-		{"appears later", []stock{"gone", "yes"}, []string{none, "1 0 0 #1"}},
+		{"always in stock", []stock{"yes", "yes"}, []string{"1 0 0 #0 -", "1 0 0 #1 -"}},
+		{"never in stock", []stock{"no", "no"}, []string{"0 0 0 - -", "0 0 0 - -"}},
+		{"sells out and returns", []stock{"yes", "no", "no", "yes", "no"}, []string{"1 0 0 #0 -", "0 0 1 #0 #1", "0 0 1 #0 #1", "1 1 1 #3 #3", "0 1 2 #3 #4"}},
+		{"returns and sells out", []stock{"no", "yes", "no"}, []string{"0 0 0 - -", "1 1 0 #1 #1", "0 1 1 #1 #2"}},
+		{"vanishes and returns alike", []stock{"yes", "gone", "yes"}, []string{"1 0 0 #0 -", none, "1 0 0 #2 -"}},
+		{"vanishes and returns sold out", []stock{"yes", "gone", "gone", "no"}, []string{"1 0 0 #0 -", none, none, "0 0 1 #0 #3"}},
+		{"vanishes sold out and returns", []stock{"no", "gone", "yes"}, []string{"0 0 0 - -", none, "1 1 0 #2 #2"}},
+		{"is null between", []stock{"yes", "null", "no", "null", "yes"}, []string{"1 0 0 #0 -", "- 0 0 #0 -", "0 0 1 #0 #2", "- 0 1 #0 #2", "1 1 1 #4 #4"}},
+		{"is missing between", []stock{"no", "missing", "no"}, []string{"0 0 0 - -", "- 0 0 - -", "0 0 0 - -"}},
+		{"begins as null", []stock{"null", "yes", "no"}, []string{none, "1 0 0 #1 -", "0 0 1 #1 #2"}},
+		{"appears later", []stock{"gone", "yes"}, []string{none, "1 0 0 #1 -"}},
 	} {
 		subtest(t, c.name, func(t *testing.T, h *harness) {
 			set := func(s stock) { h.Change(func(w *simulator.World) { w.Plans = stockList(s) }) }
@@ -66,13 +67,12 @@ func TestStockHistory(t *testing.T) {
 				fetched = append(fetched, h.RequestsFor("/plans")[i].Time)
 				got = append(got, h.stock(fetched))
 			}
-			h.assertEqual("in_stock, restocks, sellouts, last", got, c.want)
+			h.assertEqual("in_stock, restocks, sellouts, last, changed", got, c.want)
 		})
 	}
 }
 
-// stock returns the values of the plan p; the time at which it was last in stock as
-// the number of the fetch.
+// stock returns the values of the plan p; times as the number of the fetch.
 func (h *harness) stock(fetched []time.Time) string {
 	value := func(d *metric.Definition) string {
 		if v, found := h.values(d)["p"]; found {
@@ -80,11 +80,14 @@ func (h *harness) stock(fetched []time.Time) string {
 		}
 		return "-"
 	}
-	last := value(planLastInStock)
-	if i := slices.IndexFunc(fetched, func(at time.Time) bool { return fmt.Sprint(float64(at.Unix())) == last }); i >= 0 {
-		last = fmt.Sprintf("#%d", i)
+	fetch := func(d *metric.Definition) string {
+		when := value(d)
+		if i := slices.IndexFunc(fetched, func(at time.Time) bool { return fmt.Sprint(float64(at.Unix())) == when }); i >= 0 {
+			return fmt.Sprintf("#%d", i)
+		}
+		return when
 	}
-	return value(planInStock) + " " + value(planRestocks) + " " + value(planSellouts) + " " + last
+	return strings.Join([]string{value(planInStock), value(planRestocks), value(planSellouts), fetch(planLastInStock), fetch(planStockChanged)}, " ")
 }
 
 // TestStockBetweenScrapes counts a restock of a minute, during which nobody scrapes.

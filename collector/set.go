@@ -52,6 +52,9 @@ type Set struct {
 	// TokenPollInterval is the time from one comparison of the accounts' tokens with
 	// the last ones to the next. It is set before ApplyConfig.
 	TokenPollInterval time.Duration
+	// Rand is the source of all jitter; nil means the global one. It is set before
+	// ApplyConfig.
+	Rand *rand.Rand
 
 	logger     log.Logger
 	client     *rentalapi.Client
@@ -110,7 +113,12 @@ func New(logger log.Logger, client *rentalapi.Client, publisher *exposition.Publ
 		TokenPollInterval: 5 * time.Second,
 		logger:            logger, client: client, resources: Resources(), scopes: map[string]*scope{},
 		identities: identities{logger: logger, byID: map[string][]string{}},
-		newOrigin:  func() time.Time { return time.Now().Add(-rand.N(maxOrigin)) }, // accounts do not stay in step
+	}
+	s.newOrigin = func() time.Time { // accounts do not stay in step
+		if s.Rand != nil {
+			return time.Now().Add(-time.Duration(s.Rand.Int64N(int64(maxOrigin))))
+		}
+		return time.Now().Add(-rand.N(maxOrigin))
 	}
 	s.groups = s.addGroups(publisher)
 	return s
@@ -311,6 +319,9 @@ func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *sour
 			return grid(sc.origin, src.State().Interval, began)
 		}
 		return snap.age.phase(r.MinInterval)
+	}
+	if s.Rand != nil {
+		src.Rand = rand.New(rand.NewPCG(s.Rand.Uint64(), s.Rand.Uint64()))
 	}
 	src.OnUpdate = func() { s.changed(r.Name) }
 	src.OnAttempt = func() {

@@ -29,6 +29,7 @@ var (
 	watchPlansInStock = metric.Gauge("watch_plans_in_stock", "Plans that match a watch and are in stock.", "the configuration, plans and locations", "watch")
 	watchPlanInStock  = metric.Gauge("watch_plan_in_stock", "Whether a plan that matches a watch is in stock: 1 or 0.", "Plan availability.in_stock", "watch", "plan").SeriesPer("watch and plan that matches it")
 	watchHits         = metric.Counter("watch_hits_total", "Times a plan in stock began to match a watch since the watch was configured, also between two scrapes: it came back in stock, was added in stock, or its price or locations changed.", "the configuration, plans and locations", "watch")
+	watchLastHit      = metric.Gauge("watch_last_hit_timestamp_seconds", "When the exporter last counted a hit of a watch; absent until then.", "the exporter", "watch")
 )
 
 // watchMetrics derives the watches. They are evaluated whenever an input changes, so
@@ -36,7 +37,7 @@ var (
 func watchMetrics() derived {
 	return derived{
 		inputs:  []string{"plans", "locations"},
-		metrics: []*metric.Definition{watchPlans, watchPlansInStock, watchPlanInStock, watchHits},
+		metrics: []*metric.Definition{watchPlans, watchPlansInStock, watchPlanInStock, watchHits, watchLastHit},
 		update:  func(s *Set) { s.watches.evaluate(s) },
 		collect: func(s *Set, now time.Time) ([]prometheus.Metric, time.Time) { return s.watches.collect(now) },
 	}
@@ -154,6 +155,7 @@ type watchState struct {
 	Watch
 	created time.Time
 	hits    float64
+	lastHit time.Time
 	plans   []*plan         // that match
 	inStock map[string]bool // the ids of those in stock
 	expires time.Time       // of the data; zero where it is not known
@@ -215,6 +217,7 @@ func (st *watchState) evaluate(public scopeSnapshot, now time.Time) {
 		case match:
 			if !first && !before[p.ID] {
 				st.hits++
+				st.lastHit = now
 			}
 			st.inStock[p.ID] = true
 		case unknown:
@@ -246,6 +249,9 @@ func (w *watches) collect(now time.Time) (metrics []prometheus.Metric, expires t
 		totals.Add(watchPlans, float64(len(st.plans)), st.Name)
 		totals.Add(watchPlansInStock, float64(inStock), st.Name)
 		totals.AddCreated(watchHits, st.hits, st.created, st.Name)
+		if !st.lastHit.IsZero() {
+			totals.Add(watchLastHit, float64(st.lastHit.Unix()), st.Name)
+		}
 	}
 	return slices.Concat(totals.Metrics(), plans.Metrics()), expires
 }

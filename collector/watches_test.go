@@ -327,6 +327,8 @@ func TestWatchReload(t *testing.T) {
 		h.runFor(2 * time.Minute)
 		h.assertEqual("hits", h.hits(), map[string]float64{"cheap": 1, "gpu": 0})
 		h.assertEqual("created", h.created(), map[string]time.Time{"cheap": start, "gpu": start})
+		hit := h.values(planStockChanged)["ryzen-5-7600"]
+		h.assertEqual("last hit", h.values(watchLastHit), map[string]float64{"cheap": hit})
 
 		reloaded := time.Now().UTC()
 		requests := len(h.Requests())
@@ -338,10 +340,14 @@ func TestWatchReload(t *testing.T) {
 		h.assertEqual("created after a change", h.created(), map[string]time.Time{"cheap": start, "gpu": reloaded, "added": reloaded})
 		h.assertEqual("plans", h.values(watchPlans), map[string]float64{"cheap": 3, "gpu": 13, "added": 1})
 
+		h.assertEqual("last hit after a change", h.values(watchLastHit), map[string]float64{"cheap": hit})
+
 		h.setPlan("ryzen-5-7600", 101, "price", "monthly", "usd")
 		h.setPlan("epyc-9654", true, "availability", "in_stock")
 		h.runFor(2 * time.Minute)
 		h.assertEqual("hits of all", h.hits(), map[string]float64{"cheap": 1, "gpu": 1, "added": 1})
+		restocked := h.values(planStockChanged)["epyc-9654"]
+		h.assertEqual("last hits of all", h.values(watchLastHit), map[string]float64{"cheap": hit, "gpu": restocked, "added": restocked})
 
 		cheap.MaxUSDPerMonth = ptr(101.0) // ryzen-5-7600 begins to match by the change
 		h.run(watch(cheap))

@@ -7,6 +7,7 @@ package dashboards_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -40,14 +41,28 @@ type dashboard struct {
 	} `json:"annotations"`
 }
 
+// allPanels returns the rows and all panels, those of collapsed rows too.
+func (d dashboard) allPanels() []panel {
+	var all []panel
+	for _, p := range d.Panels {
+		all = append(append(all, p), p.Panels...)
+	}
+	return all
+}
+
 type datasource struct {
 	Type string `json:"type"`
 	UID  string `json:"uid"`
 }
 
 type link struct {
-	Title string `json:"title"`
-	URL   string `json:"url"`
+	Type        string   `json:"type"`
+	Title       string   `json:"title"`
+	URL         string   `json:"url"`
+	Tags        []string `json:"tags"`
+	AsDropdown  bool     `json:"asDropdown"`
+	IncludeVars bool     `json:"includeVars"`
+	KeepTime    bool     `json:"keepTime"`
 }
 
 type variable struct {
@@ -61,13 +76,21 @@ type variable struct {
 	IncludeAll  bool       `json:"includeAll"`
 	AllValue    string     `json:"allValue"`
 	Refresh     int        `json:"refresh"`
+	Hide        int        `json:"hide"`
 }
 
 type annotation struct {
-	Name        string     `json:"name"`
-	Datasource  datasource `json:"datasource"`
-	Expr        string     `json:"expr"`
-	TitleFormat string     `json:"titleFormat"`
+	Name            string     `json:"name"`
+	Enable          bool       `json:"enable"`
+	Datasource      datasource `json:"datasource"`
+	Expr            string     `json:"expr"`
+	Step            string     `json:"step"`
+	UseValueForTime bool       `json:"useValueForTime"`
+	TitleFormat     string     `json:"titleFormat"`
+	Target          struct {
+		Expr     string `json:"expr"`
+		Interval string `json:"interval"`
+	} `json:"target"`
 }
 
 type panel struct {
@@ -79,9 +102,18 @@ type panel struct {
 	Targets     []target   `json:"targets"`
 	Links       []link     `json:"links"`
 	GridPos     struct{ X, Y, W, H int }
+	Collapsed   bool    `json:"collapsed"`
+	Panels      []panel `json:"panels"` // of a collapsed row
 	FieldConfig struct {
 		Defaults struct {
-			Unit string `json:"unit"`
+			Unit  string `json:"unit"`
+			Color struct {
+				Mode string `json:"mode"`
+			} `json:"color"`
+			Mappings []struct {
+				Type    string          `json:"type"`
+				Options json.RawMessage `json:"options"`
+			} `json:"mappings"`
 		} `json:"defaults"`
 		Overrides []struct {
 			Matcher    struct{ ID, Options any }
@@ -166,7 +198,7 @@ const rateInterval = 61 * time.Second
 
 // parse parses a query as Grafana sends it, once for each currency that it depends on.
 func parse(query string) ([]parser.Expr, error) {
-	query = strings.NewReplacer("$__rate_interval", rateInterval.String(), "$__range", "6h", "$__interval", "1m").Replace(query)
+	query = strings.NewReplacer("$__rate_interval", rateInterval.String(), "$__range", "6h", "$__interval_ms", "60000", "$__interval", "1m").Replace(query)
 	queries := []string{query}
 	if strings.Contains(query, "${currency}") {
 		queries = []string{strings.ReplaceAll(query, "${currency}", "usd"), strings.ReplaceAll(query, "${currency}", "eur")}
@@ -193,7 +225,7 @@ type query struct {
 
 func (d dashboard) queries() []query {
 	var all []query
-	for _, p := range d.Panels {
+	for _, p := range d.allPanels() {
 		for i, q := range p.Targets {
 			all = append(all, query{fmt.Sprintf("%s, panel %d %s, query %s", d.UID, p.ID, p.Title, q.RefID), p.Title, i, q.Expr, q.Legend})
 		}
@@ -223,9 +255,6 @@ func TestDashboards(t *testing.T) {
 		}
 		if d.Editable {
 			t.Errorf("%s: is editable, want a generated dashboard to be read-only", uid)
-		}
-		if got := len(d.Annotations.List); got < 2 {
-			t.Errorf("%s: got %d annotations, want those for restocks and incidents", uid, got)
 		}
 	}
 }
@@ -258,6 +287,10 @@ func TestVariables(t *testing.T) {
 			}
 			if got := strings.ToUpper(v.Name[:1]) + v.Name[1:]; v.Label != got {
 				t.Errorf("%s: got label %q, want %q", where, v.Label, got)
+			}
+			// Few have more than one exporter, and Grafana cannot hide by count.
+			if hidden := v.Name == "job" || v.Name == "instance"; hidden != (v.Hide == 2) {
+				t.Errorf("%s: got hide %d, want only job and instance hidden", where, v.Hide)
 			}
 			if v.Refresh != 2 {
 				t.Errorf("%s: got refresh %d, want 2: on a change of the time range", where, v.Refresh)
@@ -315,16 +348,20 @@ func usesVariable(d dashboard, name string) bool {
 	})
 }
 
-// units returns the units of Grafana that panels may use.
+// units returns the units of Grafana that panels may use. Grafana's units for currencies
+// and rates abbreviate thousands, and its days become weeks.
 func units() []string {
-	return []string{"none", "currencyUSD", "currencyEUR", "percentunit", "bytes", "s", "d", "cpm", "dateTimeAsIso", "dateTimeFromNow"}
+	return []string{"none", "prefix:$", "prefix:€", "percentunit", "bytes", "s", "dtdhms", "dtdurations", "reqpm", "dateTimeAsIso", "dateTimeFromNow"}
 }
+
+// ownUnit matches the formats that Grafana has no name for.
+var ownUnit = regexp.MustCompile(`^(time:[-\x{2011}YMDHms:\s\x{a0}]+|suffix:[a-z ]+)$`)
 
 func TestPanels(t *testing.T) {
 	core := []string{"stat", "table", "timeseries", "state-timeline", "bargauge", "barchart", "geomap"}
 	for uid, d := range load(t) {
 		ids := map[int]string{}
-		for _, p := range d.Panels {
+		for _, p := range d.allPanels() {
 			where := fmt.Sprintf("%s, panel %d %s", uid, p.ID, p.Title)
 			if p.ID <= 0 || ids[p.ID] != "" {
 				t.Errorf("%s: has no id, or the same as %q", where, ids[p.ID])
@@ -347,17 +384,47 @@ func TestPanels(t *testing.T) {
 			}
 			checkUnits(t, where, p)
 			checkTargets(t, where, p)
-			if p.Type == "table" {
+			switch p.Type {
+			case "table":
 				checkTable(t, where, p)
+			case "stat":
+				checkNoData(t, where, p)
+			case "state-timeline":
+				checkTimeline(t, where, p)
 			}
 		}
 		checkGrid(t, d)
 	}
 }
 
+// checkNoData checks that missing data is grey and says so: the threshold colours of a
+// number would show it as good or as bad.
+func checkNoData(t *testing.T, where string, p panel) {
+	t.Helper()
+	for _, m := range p.FieldConfig.Defaults.Mappings {
+		var options struct {
+			Match  string
+			Result struct{ Text, Color string }
+		}
+		if m.Type == "special" && json.Unmarshal(m.Options, &options) == nil && options.Match == "null+nan" && options.Result.Text == "No data" && options.Result.Color == "#808080" {
+			return
+		}
+	}
+	t.Errorf("%s: has no grey mapping for missing data", where)
+}
+
+// checkTimeline checks that the legend shows the texts of value mappings: with thresholds
+// it would show their bounds.
+func checkTimeline(t *testing.T, where string, p panel) {
+	t.Helper()
+	if len(p.FieldConfig.Defaults.Mappings) == 0 || p.FieldConfig.Defaults.Color.Mode != "palette-classic" {
+		t.Errorf("%s: got colour mode %q, want value mappings and palette-classic", where, p.FieldConfig.Defaults.Color.Mode)
+	}
+}
+
 func checkUnits(t *testing.T, where string, p panel) {
 	t.Helper()
-	if !slices.Contains(units(), p.FieldConfig.Defaults.Unit) {
+	if unit := p.FieldConfig.Defaults.Unit; !slices.Contains(units(), unit) && !ownUnit.MatchString(unit) {
 		t.Errorf("%s: got unit %q, want one of %v", where, p.FieldConfig.Defaults.Unit, units())
 	}
 	for _, o := range p.FieldConfig.Overrides {
@@ -366,7 +433,7 @@ func checkUnits(t *testing.T, where string, p panel) {
 			if prop.ID != "unit" {
 				continue
 			}
-			if err := json.Unmarshal(prop.Value, &unit); err != nil || !slices.Contains(units(), unit) && !strings.HasPrefix(unit, "time:") {
+			if err := json.Unmarshal(prop.Value, &unit); err != nil || !slices.Contains(units(), unit) && !ownUnit.MatchString(unit) {
 				t.Errorf("%s: got unit %s for %v", where, prop.Value, o.Matcher.Options)
 			}
 		}
@@ -427,33 +494,43 @@ func checkTable(t *testing.T, where string, p panel) {
 			t.Errorf("%s: query %s is not formatted as a table", where, q.RefID)
 		}
 	}
-	var names []string
-	for _, name := range shown {
-		if name != "plan" && slices.Contains(names, name) {
+	// A price has a column for each currency, of which one has data.
+	currency := regexp.MustCompile(`(usd|eur)$`)
+	names := map[string]string{}
+	for from, name := range shown {
+		from = currency.ReplaceAllString(from, "")
+		if other, taken := names[name]; taken && other != from {
 			t.Errorf("%s: two columns have the name %s", where, name)
 		}
-		names = append(names, name)
+		names[name] = from
 	}
-	if len(p.Options.SortBy) != 1 || !slices.Contains(names, p.Options.SortBy[0].DisplayName) {
-		t.Errorf("%s: is sorted by %v, want one of %v", where, p.Options.SortBy, names)
+	if len(p.Options.SortBy) != 1 || names[p.Options.SortBy[0].DisplayName] == "" {
+		t.Errorf("%s: is sorted by %v, want one of %v", where, p.Options.SortBy, slices.Sorted(maps.Keys(names)))
 	}
 }
 
-// checkGrid checks that panels are within the width and do not overlap.
+// checkGrid checks that panels are within the width and do not overlap, neither while rows
+// are collapsed nor within one that is opened.
 func checkGrid(t *testing.T, d dashboard) {
 	t.Helper()
-	taken := map[[2]int]string{}
+	groups := [][]panel{d.Panels}
 	for _, p := range d.Panels {
-		g := p.GridPos
-		if g.W <= 0 || g.H <= 0 || g.X < 0 || g.Y < 0 || g.X+g.W > 24 {
-			t.Errorf("%s, panel %d: got position %+v, want one within 24 columns", d.UID, p.ID, g)
-		}
-		for x := g.X; x < g.X+g.W; x++ {
-			for y := g.Y; y < g.Y+g.H; y++ {
-				if other := taken[[2]int{x, y}]; other != "" {
-					t.Fatalf("%s: %s and %s overlap", d.UID, other, p.Title)
+		groups = append(groups, p.Panels)
+	}
+	for _, group := range groups {
+		taken := map[[2]int]string{}
+		for _, p := range group {
+			g := p.GridPos
+			if g.W <= 0 || g.H <= 0 || g.X < 0 || g.Y < 0 || g.X+g.W > 24 {
+				t.Errorf("%s, panel %d: got position %+v, want one within 24 columns", d.UID, p.ID, g)
+			}
+			for x := g.X; x < g.X+g.W; x++ {
+				for y := g.Y; y < g.Y+g.H; y++ {
+					if other := taken[[2]int{x, y}]; other != "" {
+						t.Fatalf("%s: %s and %s overlap", d.UID, other, p.Title)
+					}
+					taken[[2]int{x, y}] = p.Title
 				}
-				taken[[2]int{x, y}] = p.Title
 			}
 		}
 	}
@@ -510,8 +587,8 @@ func TestCounters(t *testing.T) {
 	for _, d := range load(t) {
 		for _, q := range d.queries() {
 			exprs, err := parse(q.expr)
-			if err != nil {
-				continue // reported by TestQueries
+			if err != nil || q.panel == "" { // reported by TestQueries, or an annotation
+				continue
 			}
 			for _, s := range promqltest.Selectors(exprs[0]) {
 				isRate := s.Call == "rate" || s.Call == "irate"
@@ -610,6 +687,12 @@ func TestLinks(t *testing.T) {
 				}
 				continue
 			}
+			if l.Type == "dashboards" { // the menu of all dashboards with a tag
+				for other, to := range all {
+					linked[other] = l.AsDropdown && l.IncludeVars && l.KeepTime && slices.Equal(l.Tags, to.Tags[:1])
+				}
+				continue
+			}
 			parts := local.FindStringSubmatch(l.URL)
 			if parts == nil {
 				t.Errorf("%s: got link %q, want one to a dashboard or a runbook", uid, l.URL)
@@ -619,12 +702,7 @@ func TestLinks(t *testing.T) {
 			if !there {
 				t.Errorf("%s: %s: no such dashboard", uid, l.URL)
 			}
-			linked[parts[1]] = true
-			for _, m := range regexp.MustCompile(`\$\{(\w+):queryparam\}|var-(\w+)=`).FindAllStringSubmatch(parts[2], -1) {
-				if !slices.ContainsFunc(to.Templating.List, func(v variable) bool { return v.Name == m[1]+m[2] }) {
-					t.Errorf("%s: %s sets %s, but %s has no such variable", uid, l.URL, m[1]+m[2], parts[1])
-				}
-			}
+			checkKept(t, uid+": "+l.URL, parts[2], d, to)
 		}
 		for other := range all {
 			if other != uid && !linked[other] {
@@ -634,11 +712,71 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// checkKept checks that a link keeps the time range and every variable that both dashboards
+// have, or sets it, and no other one.
+func checkKept(t *testing.T, where, query string, from, to dashboard) {
+	t.Helper()
+	if !strings.Contains(query, "${__url_time_range}") {
+		t.Errorf("%s: does not keep the time range", where)
+	}
+	passed := map[string]int{}
+	for _, m := range regexp.MustCompile(`\$\{(\w+):queryparam\}|var-(\w+)=`).FindAllStringSubmatch(query, -1) {
+		passed[m[1]+m[2]]++
+	}
+	for _, v := range to.Templating.List {
+		known := slices.ContainsFunc(from.Templating.List, func(other variable) bool { return other.Name == v.Name })
+		if got := passed[v.Name]; got > 1 || known && got == 0 {
+			t.Errorf("%s: passes %s %d times, want once", where, v.Name, got)
+		}
+		delete(passed, v.Name)
+	}
+	if len(passed) > 0 {
+		t.Errorf("%s: sets %v, which %s does not have", where, passed, to.UID)
+	}
+}
+
+// TestAnnotations checks that annotations obey the variables, mark only when an event
+// began, are the same for old and new versions of Grafana, and are on where they are few.
+func TestAnnotations(t *testing.T) {
+	want := map[string]map[string]bool{ // by dashboard and name, whether it is on
+		"server-rental-stock":    {"Restocks": false, "Outages": true},
+		"server-rental-accounts": {},
+		"server-rental-status":   {"Outages": true, "Incidents": true, "Maintenance": false},
+	}
+	metrics := knownMetrics()
+	for uid, d := range load(t) {
+		got := map[string]bool{}
+		for _, a := range d.Annotations.List {
+			where := uid + ", annotation " + a.Name
+			got[a.Name] = a.Enable
+			if a.Datasource.UID != templated || !a.UseValueForTime || a.Target.Expr != a.Expr || a.Target.Interval != a.Step || a.Step != "2m" {
+				t.Errorf("%s: got %+v, want the time as value, and the same target with a step of 2m", where, a)
+			}
+			exprs, err := parse(a.Expr)
+			if err != nil {
+				t.Errorf("%s: %v", where, err)
+				continue
+			}
+			for _, s := range promqltest.Selectors(exprs[0]) {
+				for _, v := range d.Templating.List {
+					// The display names of plans are those of the plans chosen.
+					if metrics[s.Metric][v.Name] && !s.HasMatcher(labels.MatchRegexp, v.Name, "$"+v.Name) && s.Metric != "server_rental_plan_offered" {
+						t.Errorf("%s: %s does not obey %s", where, s.Metric, v.Name)
+					}
+				}
+			}
+		}
+		if !maps.Equal(got, want[uid]) {
+			t.Errorf("%s: got annotations %v, want %v", uid, got, want[uid])
+		}
+	}
+}
+
 // allLinks returns the links of the dashboard, its panels and their cells.
 func (d dashboard) allLinks(t *testing.T) []link {
 	t.Helper()
 	links := slices.Clone(d.Links)
-	for _, p := range d.Panels {
+	for _, p := range d.allPanels() {
 		links = append(links, p.Links...)
 		for _, o := range p.FieldConfig.Overrides {
 			for _, prop := range o.Properties {

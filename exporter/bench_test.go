@@ -1,3 +1,5 @@
+//go:build unix
+
 package exporter
 
 import (
@@ -17,25 +19,6 @@ import (
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
-
-// newTestExporter wires an exporter that does nothing yet.
-func newTestExporter(t testing.TB, args ...string) *exporter {
-	t.Helper()
-	o, err := parse(args, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := o.load(env())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := newExporter(t.Context(), o, Environment{Getenv: env()}, newLogger(io.Discard, "info", "logfmt"), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.close)
-	return e
-}
 
 // readyHandler runs an exporter without a socket, and returns its handler once
 // everything is fetched.

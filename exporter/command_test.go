@@ -254,6 +254,9 @@ func TestDemoOnce(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("--web.systemd-socket is a flag on Linux only")
+	}
 	help := finish(t, Environment{}, "--help").outcome()
 	simtest.Golden(t, "testdata/help.txt", help.Out)
 	simtest.AssertEqual(t, "--help", help, outcome{0, help.Out, ""})

@@ -3,14 +3,18 @@ package exporter
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
+	"github.com/go-kit/log"
 	promconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/version"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/simulator"
 )
@@ -21,6 +25,41 @@ type demo struct {
 	server  *http.Server
 	base    *url.URL
 	running sync.WaitGroup
+}
+
+// NewDemoPipeline wires the pipeline of a demo whose provider is reached by a transport,
+// and returns what the demo collects. It has no metrics of the process.
+func NewDemoPipeline(logger log.Logger, transport http.RoundTripper) (*Pipeline, collector.Config, error) {
+	o, err := parse([]string{"--demo"}, io.Discard)
+	if err != nil {
+		return nil, collector.Config{}, err
+	}
+	cfg, err := o.load(func(string) string { return "" })
+	if err != nil {
+		return nil, collector.Config{}, err
+	}
+	d := demo{base: &url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/api/v1"}}
+	d.applyTo(cfg)
+	settings, err := apiSettings(cfg)
+	if err != nil {
+		return nil, collector.Config{}, err
+	}
+	settings.Transport = transport
+	e := &exporter{
+		Pipeline: NewPipeline(logger, name+"/"+version.Version, settings), reloadOK: newGauge(reloadSuccessful), reloaded: newGauge(reloadTime),
+	}
+	e.selfRegistry.MustRegister(e.reloadOK, e.reloaded, newBuildInfo())
+	e.recordReload(cfg)
+	return e.Pipeline, collectorConfig(cfg), nil
+}
+
+// DemoTokens returns the names of the accounts of a demo by token.
+func DemoTokens() map[string]string {
+	names := map[string]string{}
+	for _, account := range demoAccounts() {
+		names[demoToken(account)] = account
+	}
+	return names
 }
 
 // demoAccounts are the names of the accounts of a demo.

@@ -49,15 +49,12 @@ Use --demo to try it without an account, --config.check to check a configuration
 // --version.
 var errPrinted = errors.New("command line: help or version was printed")
 
-// parse reads the command line. Values are validated in load, so that all errors are
-// reported together.
-func parse(args []string, stdout io.Writer) (*options, error) {
-	printed := false
+// newApplication defines the flags.
+func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app := kingpin.New(name, description)
 	app.Version(version.Print(name))
 	app.HelpFlag.Short('h')
 	app.UsageWriter(stdout)
-	app.Terminate(func(int) { printed = true }) // called after printing only
 	o := &options{Flags: config.AddFlags(app, collectorSpecs())}
 	app.Flag("once", "Fetch everything once, print the metrics and exit; status 1 where a collector failed. For cron and the textfile collector.").BoolVar(&o.once)
 	app.Flag("healthcheck", "Ask the exporter that runs on this machine with the same --web flags or variables for /-/healthy and exit; status 1 where it does not serve. For containers.").BoolVar(&o.health)
@@ -69,8 +66,17 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	app.Flag("web.overview", "Show the provider's and the accounts' data on the landing page (default: enabled).").Default("true").BoolVar(&o.overview)
 	app.Flag("web.enable-lifecycle", "Allow POST /-/reload.").BoolVar(&o.lifecycle)
 	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which exposes the servers' addresses.").BoolVar(&o.discovery)
-	app.Flag("log.level", "Only log messages of this severity or above: "+strings.Join(logLevels(), ", ")+".").Default("info").StringVar(&o.logLevel)
-	app.Flag("log.format", "Format of log messages: "+strings.Join(logFormats(), ", ")+".").Default("logfmt").StringVar(&o.logFormat)
+	app.Flag("log.level", "Only log messages of this severity or above: "+strings.Join(logLevels(), ", ")+".").Default("info").HintOptions(logLevels()...).StringVar(&o.logLevel)
+	app.Flag("log.format", "Format of log messages: "+strings.Join(logFormats(), ", ")+".").Default("logfmt").HintOptions(logFormats()...).StringVar(&o.logFormat)
+	return app, o
+}
+
+// parse reads the command line. Values are validated in load, so that all errors are
+// reported together.
+func parse(args []string, stdout io.Writer) (*options, error) {
+	printed := false
+	app, o := newApplication(stdout)
+	app.Terminate(func(int) { printed = true }) // called after printing only
 	args, o.unknown = rejectUnknownFlags(app, args)
 	_, err := app.Parse(args)
 	switch {
@@ -86,7 +92,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 // first.
 func rejectUnknownFlags(app *kingpin.Application, args []string) (known []string, unknown []error) {
 	for i, arg := range args {
-		if arg == "--" {
+		if arg == "--" || arg == "--completion-bash" { // what follows is not complete
 			return append(known, args[i:]...), unknown
 		}
 		flag, _, _ := strings.Cut(arg, "=") // what follows may be a secret

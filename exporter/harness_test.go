@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,6 +17,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/version"
 
+	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -35,6 +37,25 @@ func env(pairs ...string) func(string) string {
 		}
 		return ""
 	}
+}
+
+// newTestExporter wires an exporter that does nothing yet.
+func newTestExporter(t testing.TB, args ...string) *exporter {
+	t.Helper()
+	o, err := parse(args, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := o.load(env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := newExporter(t.Context(), o, Environment{Getenv: env()}, newLogger(io.Discard, "info", "logfmt"), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.close)
+	return e
 }
 
 // program is the exporter, running in this process.
@@ -161,6 +182,14 @@ type outcome struct {
 }
 
 func (p *program) outcome() outcome { return outcome{p.code, p.out.String(), p.log.String()} }
+
+// initialDefinitions returns the metrics that are exposed as soon as the exporter is
+// ready: all but those of a change from one answer to the next.
+func initialDefinitions() []*metric.Definition {
+	return slices.DeleteFunc(Definitions(), func(d *metric.Definition) bool {
+		return d.Name == "server_rental_plan_stock_changed_timestamp_seconds" || d.Name == "server_rental_watch_last_hit_timestamp_seconds"
+	})
+}
 
 // configFile writes a configuration for the accounts main and lab, with a watch.
 func configFile(t testing.TB, a *simtest.API) string {

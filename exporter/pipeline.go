@@ -124,6 +124,10 @@ func (p *Pipeline) MetricsHandler() http.Handler {
 	})
 }
 
+// SelfMetrics returns what changes all the time and is therefore not published; those
+// of the process only after MetricsHandler was called.
+func (p *Pipeline) SelfMetrics() prometheus.Gatherer { return p.selfRegistry }
+
 // gatherer returns everything that is exported.
 func (p *Pipeline) gatherer() prometheus.Gatherer {
 	published := prometheus.NewRegistry()

@@ -31,7 +31,7 @@ func TestEveryMetricIsExposed(t *testing.T) {
 	page := startReady(t, "--config.file="+configFile(t, a)).scrape()
 
 	want := map[string]simtest.Family{}
-	for _, d := range Definitions() {
+	for _, d := range initialDefinitions() {
 		want[d.Name] = simtest.Family{
 			Type: string(d.Type), Help: d.Help, Labels: strings.Join(slices.Sorted(slices.Values(d.Labels)), " "),
 			Classic: d.Type == "histogram",

@@ -56,6 +56,9 @@ func TestWatchRestock(t *testing.T) {
 				}
 			})
 			time.Sleep(65 * time.Second)
+			if inStock {
+				want[`server_rental_watch_last_hit_timestamp_seconds{watch="cheap-in-europe"}`] = p.scrape().Values[`server_rental_plan_stock_changed_timestamp_seconds{plan="ryzen-5-3600"}`]
+			}
 		}
 		synctest.Wait()
 		want[`server_rental_watch_hits_total{watch="cheap-in-europe"}`] = 1

@@ -1,19 +1,28 @@
-// Accounts and servers: how long the balance lasts, which renewals are due, which servers
-// they are for, and which top-ups are open.
+// Accounts and servers: how long the balance lasts, which renewals are due, which top-ups
+// are open, and which servers the money is for.
 
 import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
 import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
-import { LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation } from '@grafana/grafana-foundation-sdk/common';
 import {
-  colour, colours, common, course, dashboard, forName, forPattern, forQuery, gauge, linkTo, mappings, now, panelLink, runbook, series, set, stat, steps, table,
+  BarAlignment, LegendDisplayMode, LegendPlacement, SortOrder, StackingMode, TooltipDisplayMode, VisibilityMode, VizLegendOptionsBuilder,
+  VizOrientation, VizTooltipOptionsBuilder,
+} from '@grafana/grafana-foundation-sdk/common';
+import {
+  between, colour, colours, common, course, dashboard, forName, forPattern, gauge, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units,
 } from './lib/family.js';
-import { account, billed, chosenServers, info, location, max, milliseconds, own, plan, renewalDates } from './lib/promql.js';
+import { account, billed, chosenServers, info, location, max, milliseconds, orZero, own, plan, renewalDates, today } from './lib/promql.js';
+
+const { linkTo, panelLink } = linksFrom('accounts');
 
 const day = 86400;
 
 const balance = max('account', own('account_balance_usd', account));
 const cost = max('account', own('account_cost_usd_per_month', account));
 const fundedUntil = max('account', own('account_funded_until_timestamp_seconds', account));
+
+/** Servers of each account: 0 for an account without servers, absent without data. */
+const serverCount = `sum by (account) (${max('account, status', own('servers', account))})`;
+const allServers = `sum(${max('account, status', own('servers'))})`;
 
 const perServer = (/** @type {string} */ metric) => max('account, server', own(metric, account));
 const serverPrice = perServer('server_price_usd_per_month');
@@ -25,255 +34,295 @@ const nextDates = `(${billed(renewalDates(renews, 30))})`;
 const amounts = (dates, price) => `(${dates} * 0 + on (account, server) group_left () ${price})`;
 const nextAmounts = amounts(nextDates, serverPrice);
 
+/**
+ * A series that says that there is nothing, which is not the same as no data.
+ * @param {string} expr @param {string} label of the series @param {string} text its value @param {string} known one series if there is data
+ */
+const orRow = (expr, label, text, known) => `${expr} or on () label_replace(0 * ${known}, "${label}", "${text}", "", "")`;
+
 // Over all accounts, whichever are chosen.
 const allPrices = max('account, server', own('server_price_usd_per_month'));
-const allDue = (/** @type {number} */ days) => `round(sum(${amounts(`(${billed(renewalDates(max('account, server', own('server_renews_timestamp_seconds')), days))})`, allPrices)}), 0.01)`
-  + ` or 0 * sum(${max('account', own('account_cost_usd_per_month'))})`;
-const costBy = (/** @type {string} */ label) => `sort_desc(sum by (${label}) ((${billed(allPrices)}) * on (account, server) group_left (${label}) ${info('account, server', label, own('server_info'))}))`;
+const allDue = (/** @type {number} */ days) => orZero(`round(sum(${amounts(`(${billed(renewalDates(max('account, server', own('server_renews_timestamp_seconds')), days))})`, allPrices)}), 0.01)`, allServers);
+const costBy = (/** @type {string} */ label) => orRow(`sort_desc(sum by (${label}) ((${billed(allPrices)}) * on (account, server) group_left (${label}) ${info('account, server', label, own('server_info'))}))`, label, 'No servers', allServers);
 
-/** The provider's dates are days in UTC, and so is the dashboard. */
-const dateOnly = forPattern('.*', set.unit('time:YYYY-MM-DD'));
+/** A time after all others, for accounts that have nothing to pay. */
+const never = 1e11;
+const paidUntil = `(${orZero(fundedUntil, `${serverCount} + ${never}`)})`;
+const noRenewals = (/** @type {number} */ from) => between(from, null, colours.plain, 'No renewals');
+
+/**
+ * The size of the text fits one of the dates, and others are wider. With hyphens that do not
+ * break and a space at the end they stay on one line.
+ */
+const wideDate = 'time:YYYY\u2011MM\u2011DD\u00a0';
 
 const money = [
   stat({
-    id: 101, title: 'Balance', w: 5, h: 5, unit: 'currencyUSD', decimals: 2, steps: steps.notBelowZero, noValue: 'No account',
+    id: 104, title: 'Days left', w: 12, h: 4, unit: units.days, decimals: 1, steps: steps.daysLeft, mappings: [noRenewals(1e6)],
+    description: 'Days until the first renewal that the current balance cannot pay, the fewest first: red below 2, orange below 7, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
+  }, now(`sort((${paidUntil} - time()) / ${day})`, '{{account}}')),
+  stat({
+    id: 103, title: 'Funded until', w: 12, h: 4, unit: wideDate, mappings: [noRenewals(never * 1000)],
+    description: 'The first renewal that the current balance cannot pay if each server renews monthly at its current price; ten years ahead at most.', links: [runbook('ServerRentalRenewalsUnfunded')],
+  }, now(`sort(${milliseconds(paidUntil)})`, '{{account}}')),
+  stat({
+    id: 105, title: 'Missing for the next 30 days', w: 8, h: 3, unit: units.usd, decimals: 2, steps: steps.aboveZeroIsBad,
+    description: 'The amount by which the renewals of the next 30 days exceed the balance, an overdue one once and then each month. Servers that are no longer billed do not count.', links: [runbook('ServerRentalRenewalsUnfunded')],
+  }, now(`sort_desc(clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, serverCount)}) - on (account) ${balance}, 0))`, '{{account}}')),
+  stat({
+    id: 101, title: 'Balance', w: 8, h: 3, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
     description: 'The balance of each chosen account, red if negative.', links: [runbook('ServerRentalBalanceLow')],
   }, now(balance, '{{account}}')),
   stat({
-    id: 102, title: 'Cost per month', w: 5, h: 5, unit: 'currencyUSD', decimals: 2, noValue: 'No servers',
+    id: 102, title: 'Cost per month', w: 8, h: 3, unit: units.usd, decimals: 2,
     description: 'The monthly cost of the servers of each chosen account at current prices. Servers without a known price do not count.',
-  }, now(cost, '{{account}}')),
-  stat({
-    id: 103, title: 'Funded until', w: 4, h: 5, unit: 'dateTimeAsIso', noValue: 'No servers', overrides: [dateOnly],
-    description: 'The first renewal that the current balance cannot pay if each server renews monthly at its current price; ten years ahead at most.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(milliseconds(fundedUntil), '{{account}}')),
-  stat({
-    id: 104, title: 'Days left', w: 5, h: 5, unit: 'd', decimals: 1, steps: steps.daysLeft, noValue: 'No servers',
-    description: 'Days until the first renewal that the current balance cannot pay: red below 2, orange below 7, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(`(${fundedUntil} - time()) / ${day}`, '{{account}}')),
-  stat({
-    id: 105, title: 'Missing for the next 30 days', w: 5, h: 5, unit: 'currencyUSD', decimals: 2, steps: steps.aboveZeroIsBad, noValue: 'Nothing is due',
-    description: 'The amount by which the renewals of the next 30 days exceed the balance, an overdue one once and then each month. Servers that are no longer billed do not count.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(`clamp_min(round(sum by (account) (${nextAmounts}), 0.01) - on (account) ${balance}, 0)`, '{{account}}')),
-  series({
-    id: 106, title: 'Balance against the cost per month', w: 24, h: 9, unit: 'currencyUSD', decimals: 2, stepped: true, calcs: ['min', 'max', 'lastNotNull'],
-    description: 'The balance of each account as a line, the monthly cost of its servers as a dashed line. Below the dashed line the balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
-    overrides: [forQuery('cost', set.dashed, set.noFill, set.thin)],
-  },
-  course(balance, '{{account}}: balance', 'balance'),
-  course(cost, '{{account}}: cost per month', 'cost')),
+  }, now(`${cost} or ${serverCount} == 0`, '{{account}}')),
 ];
 
-const totals = [
-  stat({
-    id: 701, title: 'Balance of all accounts', w: 4, h: 7, unit: 'currencyUSD', decimals: 2, steps: steps.notBelowZero, noValue: 'No account',
-    description: 'The sum of the balances of all accounts, red if negative.', links: [runbook('ServerRentalBalanceLow')],
-  }, now(`sum(${max('account', own('account_balance_usd'))})`, 'Balance')),
-  stat({
-    id: 702, title: 'Cost of all accounts', w: 4, h: 7, unit: 'currencyUSD', decimals: 2, noValue: 'No servers',
-    description: 'The monthly cost of the billed servers of all accounts, excluding VAT. Servers without a known price do not count.',
-  }, now(`sum(${max('account', own('account_cost_usd_per_month'))})`, 'Cost per month')),
-  stat({
-    id: 703, title: 'Due in all accounts', w: 4, h: 7, unit: 'currencyUSD', decimals: 2, noValue: 'No servers',
-    description: 'The renewals of the next 7 and 30 days of all accounts, excluding VAT: an overdue one once, then each month.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(allDue(7), '7 days', 'week'), now(allDue(30), '30 days', 'month')),
-  gauge({
-    id: 704, title: 'Cost by plan', w: 6, h: 7, unit: 'currencyUSD', decimals: 2, noValue: 'No servers', description: 'The monthly cost of the billed servers of all accounts by plan, excluding VAT.',
-  }, now(costBy('plan'), '{{plan}}')),
-  gauge({
-    id: 705, title: 'Cost by location', w: 6, h: 7, unit: 'currencyUSD', decimals: 2, noValue: 'No servers', description: 'The monthly cost of the billed servers of all accounts by location, excluding VAT.',
-  }, now(costBy('location'), '{{location}}')),
-];
+/** Today and the 30 days after it, one series each, with the day as its value. */
+const days = `(${Array.from({ length: 31 }, (_, i) => `label_replace(vector(${i}), "renewal", "${i}", "", "")`).join(' or ')}) * ${day} + ${today}`;
+// The rows of days without renewals have to belong to some account.
+const eachDay = `((${days}) + on () group_left (account) 0 * topk(1, ${serverCount}))`;
 
 const calendar = common(new barchart.PanelBuilder(), {
-  id: 201, title: 'Renewals of the next 30 days by day', w: 10, h: 11, unit: 'currencyUSD', decimals: 2, noValue: 'Nothing is due', links: [runbook('ServerRentalRenewalsUnfunded')],
-  description: 'The amount due on each of the next 30 days, over all chosen accounts, plans and locations. An overdue renewal is on its own day. Days without renewals are not shown.',
+  id: 201, title: 'Renewals of the next 30 days by day', w: 9, h: 9, unit: units.usd, decimals: 2, links: [runbook('ServerRentalRenewalsUnfunded')],
+  description: 'The amount due on each of the next 30 days by account, of the chosen plans and locations. An overdue renewal counts today.',
+  overrides: [forName('Day', set.unit('time:MMM DD')), forName('All', { id: 'custom.hideFrom', value: { viz: true, legend: false, tooltip: false } }, set.colour(colours.muted))],
 })
   .targets(Object.entries({
-    amount: chosenServers(nextAmounts),
-    date: milliseconds(`(${chosenServers(nextDates)})`),
-  }).map(([refId, expr]) => now(expr, '{{server}}', refId).format(/** @type {any} */ ('table'))))
+    amount: `${chosenServers(nextAmounts)} or 0 * ${eachDay}`,
+    date: milliseconds(`(clamp_min(${chosenServers(nextDates)}, ${today}) or ${eachDay})`),
+  }).map(([refId, expr]) => now(expr, '{{account}}', refId).format(/** @type {any} */ ('table'))))
   .transformations([
     { id: 'merge', options: {} },
-    { id: 'convertFieldType', options: { fields: {}, conversions: [{ targetField: 'Value #date', destinationType: 'time' }] } },
-    { id: 'groupBy', options: { fields: { 'Value #date': { operation: 'groupby', aggregations: [] }, 'Value #amount': { operation: 'aggregate', aggregations: ['sum'] } } } },
+    { id: 'groupBy', options: { fields: { 'Value #date': { operation: 'groupby', aggregations: [] }, account: { operation: 'groupby', aggregations: [] }, 'Value #amount': { operation: 'aggregate', aggregations: ['sum'] } } } },
     { id: 'sortBy', options: { fields: {}, sort: [{ field: 'Value #date', desc: false }] } },
-    { id: 'organize', options: { excludeByName: {}, indexByName: {}, renameByName: { 'Value #date': 'Day', 'Value #amount (sum)': 'Due' } } },
+    { id: 'groupingToMatrix', options: { columnField: 'account', rowField: 'Value #date', valueField: 'Value #amount (sum)', emptyValue: 'null' } },
+    { id: 'convertFieldType', options: { fields: {}, conversions: [{ targetField: 'Value #date\\account', destinationType: 'time' }] } },
+    { id: 'calculateField', options: { mode: 'reduceRow', reduce: { reducer: 'sum' }, alias: 'All' } },
+    { id: 'organize', options: { excludeByName: {}, indexByName: {}, renameByName: { 'Value #date\\account': 'Day' } } },
   ])
-  .withOverride(forName('Day', set.unit('time:MMM DD')))
-  .xField('Day').orientation(VizOrientation.Vertical).showValue(VisibilityMode.Auto).barWidth(0.8).fillOpacity(70).xTickLabelSpacing(50)
-  .colorScheme(colour(FieldColorModeId.Fixed, colours.plain))
-  .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(false).calcs([]));
+  .xField('Day').orientation(VizOrientation.Vertical).stacking(StackingMode.Normal).showValue(VisibilityMode.Never).barWidth(0.9).lineWidth(0).fillOpacity(80).xTickLabelSpacing(60)
+  .colorScheme(colour(FieldColorModeId.PaletteClassicByName))
+  .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
+  .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs(['sum']));
+
+/** Cells without a value. An empty table says "No data". */
+const dash = forPattern('.*', { id: 'noValue', value: '–' });
+
+const left = (/** @type {string} */ dates) => `(${dates}) / ${day} - scalar(floor(vector(time() / ${day})))`;
 
 const renewals = [
   calendar,
   table({
-    id: 202, title: 'Renewals of the next 30 days', w: 14, h: 11, unit: 'none', sort: 'Day', noValue: '–', links: [runbook('ServerRentalRenewalsUnfunded')],
+    id: 202, title: 'Renewals of the next 30 days', w: 15, h: 9, unit: 'none', sort: 'Day', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
     description: 'Every renewal of a billed server within 30 days with its price, the next one first. An overdue renewal has less than 0 days left and counts once.',
     columns: [
-      { from: '#date', name: 'Day', unit: 'time:YYYY-MM-DD', width: 110 },
-      { from: '#left', name: 'Days left', unit: 'none', decimals: 0, width: 95, steps: steps.falling(0, 3) },
-      { from: '#amount', name: 'Amount', unit: 'currencyUSD', decimals: 2, width: 100 },
-      { from: 'account', name: 'Account', width: 110 },
-      { from: 'hostname', name: 'Host name' },
-      { from: 'plan', name: 'Plan' },
-      { from: 'location', name: 'Location', width: 90 },
-    ], drop: ['server', 'renewal'],
+      { from: '#date', name: 'Day', unit: units.date, width: 100 },
+      { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
+      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 80 },
+      { from: 'account', name: 'Account', width: 85, filter: false },
+      { from: 'hostname', name: 'Host name', minWidth: 155 },
+      { from: 'plan', name: 'Plan', filter: false, minWidth: 116 },
+      { from: 'location', name: 'Location', width: 85, filter: false },
+    ], key: ['account', 'server', 'renewal'],
   }, {
-    info: `${nextDates} * on (account, server) group_left (hostname, plan, location) ${info('account, server', 'hostname, plan, location', own('server_info', account, plan, location))}`,
+    info: orRow(`${nextDates} * on (account, server) group_left (hostname, plan, location) ${info('account, server', 'hostname, plan, location', own('server_info', account, plan, location))}`, 'hostname', 'No renewals', `sum(${serverCount})`),
     date: milliseconds(`(${chosenServers(nextDates)})`),
-    left: `(${chosenServers(nextDates)}) / ${day} - scalar(floor(vector(time() / ${day})))`,
+    left: left(chosenServers(nextDates)),
     amount: chosenServers(nextAmounts),
-  }),
-];
-
-const chosenInfo = max('account, server, plan, location', own('server_info', account, plan, location));
-
-const machines = [
-  stat({
-    id: 301, title: 'Servers by status', w: 6, h: 8, unit: 'none', noValue: 'No servers', steps: steps.always(colours.muted), links: [runbook('ServerRentalServerSuspended'), runbook('ServerRentalServerCountDropped')],
-    description: 'The number of servers of the chosen accounts by status, as the provider reports it.',
-    overrides: [
-      forName('active', set.steps([{ value: null, color: colours.muted }, { value: 1, color: colours.good }])),
-      forName('suspended', set.steps(steps.noneIsGood)),
-    ],
-  }, now(`sum by (status) (${max('account, status', own('servers', account))})`, '{{status}}')),
-  gauge({
-    id: 302, title: 'Servers by plan', w: 9, h: 8, unit: 'none', decimals: 0, noValue: 'No servers', description: 'The number of servers of the chosen accounts by plan.',
-  }, now(`sort_desc(count by (plan) (${chosenInfo}))`, '{{plan}}')),
-  gauge({
-    id: 303, title: 'Servers by location', w: 9, h: 8, unit: 'none', decimals: 0, noValue: 'No servers', description: 'The number of servers of the chosen accounts by location.',
-  }, now(`sort_desc(count by (location) (${chosenInfo}))`, '{{location}}')),
-  table({
-    id: 304, title: 'Servers', w: 24, h: 11, unit: 'none', sort: 'Renews', noValue: '–', links: [runbook('ServerRentalServerSuspended')],
-    description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
-    columns: [
-      { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 110, align: 'center' },
-      { from: 'hostname', name: 'Host name' },
-      { from: 'account', name: 'Account', width: 110 },
-      { from: 'name', name: 'Product' },
-      { from: 'plan', name: 'Plan', link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
-      { from: 'location', name: 'Location', width: 95, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
-      { from: 'os', name: 'Operating system' },
-      { from: '#price', name: 'Price per month', unit: 'currencyUSD', decimals: 2, width: 135 },
-      { from: '#date', name: 'Renews', unit: 'time:YYYY-MM-DD', width: 110 },
-      { from: '#left', name: 'Days left', unit: 'none', decimals: 0, width: 95, steps: steps.falling(0, 3) },
-      { from: '#created', name: 'Created', unit: 'time:YYYY-MM-DD', width: 110 },
-      { from: 'server', name: 'Id' },
-    ],
-  }, {
-    info: info('account, server', 'name, hostname, plan, location, os', own('server_info', account, plan, location)),
-    status: chosenServers(info('account, server', 'status', own('server_status', account))),
-    price: chosenServers(serverPrice),
-    date: milliseconds(`(${chosenServers(renews)})`),
-    left: `(${chosenServers(renews)}) / ${day} - scalar(floor(vector(time() / ${day})))`,
-    created: milliseconds(`(${chosenServers(perServer('server_created_timestamp_seconds'))})`),
   }),
 ];
 
 const perTopup = (/** @type {string} */ metric) => max('account, topup', own(metric, account));
 const openTopups = info('account, topup', 'status, coin, network', own('topup_info', account));
+const topupCount = (/** @type {string[]} */ ...matchers) => own('topups', account, ...matchers);
+
+/**
+ * The increase over a time of a count over the whole history of an account, whichever
+ * exporter fetches it. So a difference is correct across restarts and exact, while
+ * increase() extrapolates.
+ * @param {string} labels @param {string} selector @param {string} range
+ */
+const added = (labels, selector, range) => `${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[${range}]))`;
+
+const open = 'status=~"pending|confirming"';
+const closed = 'status!~"pending|confirming"';
+
+/** @param {string} color of a count above 0 */
+const ifAny = (color) => set.steps([{ value: null, color: colours.muted }, { value: 1, color }]);
+
+/** Seconds that are left where no rate is locked, so that these top-ups come last. */
+const unlocked = 1e9;
 
 const topups = [
-  stat({
-    id: 401, title: 'Top-ups by state', w: 7, h: 9, unit: 'none', steps: steps.always(colours.muted), noValue: 'None', links: [runbook('ServerRentalTopupFailed')],
-    description: 'The number of top-ups of the chosen accounts by status, over their whole history.',
-    overrides: [
-      forName('pending', set.steps([{ value: null, color: colours.muted }, { value: 1, color: colours.plain }])),
-      forName('confirming', set.steps([{ value: null, color: colours.muted }, { value: 1, color: colours.plain }])),
-      forName('paid', set.steps([{ value: null, color: colours.muted }, { value: 1, color: colours.good }])),
-      forName('failed', set.steps([{ value: null, color: colours.muted }, { value: 1, color: colours.bad }])),
-    ],
-  }, now(`sum by (status) (${max('account, status', own('topups', account))})`, '{{status}}')),
   table({
-    id: 402, title: 'Open top-ups', w: 17, h: 9, unit: 'none', sort: 'Rate locked for', noValue: '–', links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
-    description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour. Empty if none is open.',
+    id: 402, title: 'Open top-ups', w: 18, h: 7, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
+    description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
-      { from: 'status', name: 'State', mappings: mappings.topupStatus, background: true, width: 105, align: 'center' },
-      { from: 'account', name: 'Account', width: 95 },
-      { from: '#amount', name: 'Amount', unit: 'currencyUSD', decimals: 2, width: 95 },
-      { from: '#bonus', name: 'Bonus', unit: 'percentunit', decimals: 0, width: 75 },
-      { from: 'coin', name: 'Coin', width: 105 },
-      { from: 'network', name: 'Network' },
-      { from: '#have', name: 'Confirmations', unit: 'none', decimals: 0, width: 120 },
-      { from: '#need', name: 'Needed', unit: 'none', decimals: 0, width: 80 },
-      { from: '#share', name: 'Confirmed', unit: 'percentunit', decimals: 0, bar: true, max: 1, steps: steps.always(colours.plain), width: 160 },
-      { from: '#left', name: 'Rate locked for', unit: 's', decimals: 0, width: 125, steps: steps.falling(0, 600) },
-      { from: '#age', name: 'Open for', unit: 's', decimals: 0, width: 100 },
-    ], drop: ['topup'],
+      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 105, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
+      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 100 },
+      { from: 'account', name: 'Account', width: 90, filter: false },
+      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 80 },
+      { from: 'coin', name: 'Coin', width: 95 },
+      { from: 'network', name: 'Network', minWidth: 120 },
+      { from: '#share', name: 'Confirmed', unit: 'percentunit', decimals: 0, bar: true, max: 1, steps: steps.always(colours.plain), width: 120 },
+      { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 95 },
+      { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 55 },
+      { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 55 },
+      { from: '#bonus', name: 'Bonus', unit: 'percentunit', decimals: 0, width: 65 },
+    ], key: ['account', 'topup'],
   }, {
-    info: openTopups,
+    info: orRow(openTopups, 'status', 'None open', `sum(${topupCount()})`),
     amount: perTopup('topup_amount_usd'),
     bonus: perTopup('topup_bonus_ratio'),
     have: perTopup('topup_confirmations'),
     need: perTopup('topup_confirmations_needed'),
     share: `${perTopup('topup_confirmations')} / on (account, topup) ${perTopup('topup_confirmations_needed')}`,
-    left: `${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`,
+    left: orZero(`${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, `${perTopup('topup_created_timestamp_seconds')} + ${unlocked}`),
     age: `time() - ${perTopup('topup_created_timestamp_seconds')}`,
   }),
+  stat({
+    id: 401, title: 'Top-ups in range', w: 6, h: 7, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalTopupFailed')],
+    description: 'The top-ups of the chosen accounts by status: those that are open now, and those that were paid, expired, failed or were canceled in the time range.',
+    overrides: [forPattern('^(pending|confirming)$', ifAny(colours.plain)), forName('paid', ifAny(colours.good)), forName('failed', ifAny(colours.bad))],
+  }, now(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed), '$__range')})`, '{{status}}')),
 ];
 
 const perType = (/** @type {string} */ expr) => `sum by (type) (${expr})`;
 const inAll = (/** @type {string} */ metric) => max('account, type', own(metric, account));
+const inRange = (/** @type {string} */ metric) => added('account, type', own(metric, account), '$__range');
 
 /**
- * The increase over a time. The totals cover the whole history of an account, whichever
- * exporter fetches it. So a difference is correct across restarts and exact, while
- * increase() extrapolates.
- * @param {string} metric @param {string} range
+ * The increase by type in the interval that begins at each step, also in the last one, which
+ * has not ended. It begins with the last value before it, so that no transaction is lost
+ * between two scrapes, and what a second exporter sees later is in one interval only.
+ * @param {string} metric
  */
-const added = (metric, range) => `${inAll(metric)} - min by (account, type) (min_over_time(${own(metric, account)}[${range}]))`;
-
-const grown = (/** @type {string} */ metric) => `${inAll(metric)} - ${max('account, type', `${own(metric, account)} offset $__interval`)}`;
+function grown(metric) {
+  const selector = own(metric, account);
+  const within = `${selector}[$__interval] offset -$__interval`;
+  const end = max('account, type', `max_over_time(${within})`);
+  const begin = `${max('account, type', `last_over_time(${selector}[6h])`)} or min by (account, type) (min_over_time(${within}))`;
+  return `${perType(`clamp_min(${end} - (${begin}), 0)`)} and ${perType(end)} > 0`;
+}
 
 const credit = 'transactions_credit_usd_total';
 const debit = 'transactions_debit_usd_total';
 
 const flows = [
   series({
-    id: 501, title: 'Money in and out', w: 13, h: 10, unit: 'currencyUSD', decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 90,
-    description: 'Credits and debits in each interval by type of transaction; debits are below zero. Transactions before the first scrape do not count.',
+    id: 106, title: '$account: balance and cost per month', w: 24, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0,
+    description: 'The balance of the account as a line, the monthly cost of its servers as a dashed line of the same colour. Below the dashed line the balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
+    overrides: [forName('balance', set.colour(colours.plain)), forName('cost per month', set.colour(colours.plain), set.dashed, set.noFill, set.thin)],
   },
-  // What any exporter knows at the end of a bar, without what any knew at its begin: a
-  // transaction that a second exporter sees later stands in one bar only.
-  course(`${perType(grown(credit))} > 0`, 'in: {{type}}', 'in'),
-  course(`-(${perType(grown(debit))} > 0)`, 'out: {{type}}', 'out')),
+  course(balance, 'balance', 'balance'),
+  course(cost, 'cost per month', 'cost')).repeat('account').repeatDirection('h').maxPerRow(3),
+  series({
+    id: 501, title: 'Money in and out', w: 12, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true,
+    description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
+    overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
+  },
+  course(grown(credit), 'in: {{type}}', 'in'),
+  course(`-(${grown(debit)})`, 'out: {{type}}', 'out')).barAlignment(BarAlignment.After).lineWidth(0),
   table({
-    id: 502, title: 'Transactions by type', w: 11, h: 10, unit: 'none', sort: 'Out, in all', descending: true, noValue: '–',
-    description: 'Transactions of the chosen accounts by type: in the time range, and over the whole history.',
+    id: 502, title: 'Transactions by type', w: 12, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
+    description: 'Transactions of the chosen accounts by type: the amounts in the time range, and the amounts and number over the whole history.',
     columns: [
       { from: 'type', name: 'Type' },
-      { from: '#in', name: 'In, time range', unit: 'currencyUSD', decimals: 2 },
-      { from: '#out', name: 'Out, time range', unit: 'currencyUSD', decimals: 2 },
-      { from: '#allin', name: 'In, in all', unit: 'currencyUSD', decimals: 2 },
-      { from: '#allout', name: 'Out, in all', unit: 'currencyUSD', decimals: 2 },
-      { from: '#count', name: 'Number, in all', unit: 'none', decimals: 0 },
-    ],
+      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 80 },
+      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 80 },
+      { from: '#allin', name: 'In, ever', unit: units.usd, decimals: 2, width: 90 },
+      { from: '#allout', name: 'Out, ever', unit: units.usd, decimals: 2, width: 95 },
+      { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
+    ], key: ['type'],
   }, {
-    in: perType(added(credit, '$__range')),
-    out: perType(added(debit, '$__range')),
+    count: perType(inAll('transactions_total')),
+    in: perType(inRange(credit)),
+    out: perType(inRange(debit)),
     allin: perType(inAll(credit)),
     allout: perType(inAll(debit)),
-    count: perType(inAll('transactions_total')),
   }),
+];
+
+const serverInfo = info('account, server', 'name, hostname, plan, location, os', own('server_info', account, plan, location));
+const chosenInfo = max('account, server, plan, location', own('server_info', account, plan, location));
+
+const machines = [
+  stat({
+    id: 301, title: 'Servers by status', w: 6, h: 8, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalServerSuspended'), runbook('ServerRentalServerCountDropped')],
+    description: 'The number of servers of the chosen accounts by status, as the provider reports it.',
+    overrides: [forName('active', ifAny(colours.good)), forName('suspended', set.steps(steps.noneIsGood))],
+  }, now(`sum by (status) (${max('account, status', own('servers', account))})`, '{{status}}')),
+  gauge({
+    id: 302, title: 'Servers by plan', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by plan.',
+  }, now(orRow(`sort_desc(count by (plan) (${chosenInfo}))`, 'plan', 'No servers', `sum(${serverCount})`), '{{plan}}')),
+  gauge({
+    id: 303, title: 'Servers by location', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by location.',
+  }, now(orRow(`sort_desc(count by (location) (${chosenInfo}))`, 'location', 'No servers', `sum(${serverCount})`), '{{location}}')),
+  table({
+    id: 304, title: 'Servers', w: 24, h: 11, unit: 'none', sort: 'Renews', overrides: [dash], links: [runbook('ServerRentalServerSuspended')],
+    description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
+    columns: [
+      { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 105, align: 'center' },
+      { from: 'hostname', name: 'Host name', minWidth: 155 },
+      { from: 'account', name: 'Account', width: 90, filter: false },
+      { from: 'plan', name: 'Plan', filter: false, minWidth: 130, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
+      { from: 'location', name: 'Location', width: 85, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
+      { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 95 },
+      { from: '#date', name: 'Renews', unit: units.date, width: 100 },
+      { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
+      { from: 'name', name: 'Product', minWidth: 120 },
+      { from: 'os', name: 'System', width: 125 },
+      { from: '#created', name: 'Created', unit: units.date, width: 100 },
+      { from: 'server', name: 'Id', minWidth: 180 },
+    ], key: ['account', 'server'],
+  }, {
+    info: orRow(`(${serverInfo} * on (account, server) group_left (status) ${info('account, server', 'status', own('server_status', account))} or on (account, server) ${serverInfo})`, 'hostname', 'No servers', `sum(${serverCount})`),
+    price: chosenServers(serverPrice),
+    date: milliseconds(`(${chosenServers(renews)})`),
+    left: left(chosenServers(renews)),
+    created: milliseconds(`(${chosenServers(perServer('server_created_timestamp_seconds'))})`),
+  }),
+];
+
+const totals = [
+  stat({
+    id: 701, title: 'Total balance', w: 4, h: 7, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
+    description: 'The sum of the balances of all accounts, red if negative.', links: [runbook('ServerRentalBalanceLow')],
+  }, now(`sum(${max('account', own('account_balance_usd'))})`, 'Balance')),
+  stat({
+    id: 702, title: 'Total cost per month', w: 4, h: 7, unit: units.usd, decimals: 2,
+    description: 'The monthly cost of the billed servers of all accounts, excluding VAT. Servers without a known price do not count.',
+  }, now(`sum(${max('account', own('account_cost_usd_per_month'))}) or ${allServers} == 0`, 'Cost per month')),
+  stat({
+    id: 703, title: 'Total due', w: 4, h: 7, horizontal: true, unit: units.usd, decimals: 2,
+    description: 'The renewals of the next 7 and 30 days of all accounts, excluding VAT: an overdue one once, then each month.', links: [runbook('ServerRentalRenewalsUnfunded')],
+  }, now(allDue(7), '7 days', 'week'), now(allDue(30), '30 days', 'month')),
+  gauge({
+    id: 704, title: 'Cost by plan', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by plan, excluding VAT.',
+  }, now(costBy('plan'), '{{plan}}')),
+  gauge({
+    id: 705, title: 'Cost by location', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by location, excluding VAT.',
+  }, now(costBy('location'), '{{location}}')),
 ];
 
 const perAccount = (/** @type {string} */ metric) => max('account', own(metric, account));
 
 const security = [
   table({
-    id: 601, title: 'Accounts', w: 13, h: 9, unit: 'none', sort: 'Account', noValue: '–', links: [runbook('ServerRentalTwoFactorDisabled'), runbook('ServerRentalTokenRejected'), panelLink('status', 'Exporter health')],
+    id: 601, title: 'Accounts', w: 24, h: 7, unit: 'none', sort: 'Account', overrides: [dash], links: [runbook('ServerRentalTwoFactorDisabled'), runbook('ServerRentalTokenRejected'), panelLink('status', 'Exporter health')],
     description: 'The chosen accounts: two-factor authentication, the number of SSH keys and saved configurations, and the last paid top-up.',
     columns: [
       { from: 'account', name: 'Account', link: linkTo('accounts', 'Show only this account', 'var-account=${__data.fields.Account}') },
       { from: 'name', name: 'Name' },
       { from: '#factor', name: 'Two-factor', mappings: mappings.enabled, background: true, align: 'center', width: 105 },
-      { from: '#keys', name: 'SSH keys', unit: 'none', width: 90 },
+      { from: '#keys', name: 'SSH keys', unit: 'none', width: 85 },
       { from: '#saved', name: 'Configurations', unit: 'none', width: 125 },
       { from: '#limit', name: 'of at most', unit: 'none', width: 95 },
-      { from: '#paid', name: 'Last payment', unit: 'dateTimeFromNow', width: 130 },
-      { from: '#created', name: 'Created', unit: 'time:YYYY-MM-DD', width: 110 },
-    ], drop: ['id'],
+      { from: '#paid', name: 'Last paid top-up', unit: 'dateTimeFromNow', width: 145 },
+      { from: '#created', name: 'Created', unit: units.date, width: 100 },
+    ], drop: ['id'], key: ['account'],
   }, {
     info: info('account', 'name', own('account_info', account)),
     factor: perAccount('account_two_factor_enabled'),
@@ -284,32 +333,31 @@ const security = [
     created: milliseconds(perAccount('account_created_timestamp_seconds')),
   }),
   table({
-    id: 602, title: 'SSH keys', w: 11, h: 9, unit: 'none', sort: 'Added', descending: true, noValue: '–', links: [runbook('ServerRentalSSHKeysChanged')],
+    id: 602, title: 'SSH keys', w: 24, h: 8, unit: 'none', sort: 'Added', descending: true, overrides: [dash], links: [runbook('ServerRentalSSHKeysChanged')],
     description: 'The SSH keys of the chosen accounts, the newest first. Treat a key that nobody of you added as an emergency.',
     columns: [
-      { from: 'account', name: 'Account', width: 100 },
-      { from: 'name', name: 'Key' , width: 130 },
-      { from: 'type', name: 'Type', width: 120 },
+      { from: '#created', name: 'Added', unit: units.date, width: 100 },
+      { from: 'account', name: 'Account', width: 90, filter: false },
+      { from: 'name', name: 'Key', width: 120 },
+      { from: 'type', name: 'Type', width: 110 },
       { from: 'fingerprint', name: 'Fingerprint' },
-      { from: '#created', name: 'Added', unit: 'time:YYYY-MM-DD', width: 110 },
-    ], drop: ['ssh_key'],
+    ], key: ['account', 'ssh_key'],
   }, {
-    info: info('account, ssh_key', 'name, type, fingerprint', own('ssh_key_info', account)),
+    info: orRow(info('account, ssh_key', 'name, type, fingerprint', own('ssh_key_info', account)), 'name', 'No keys', `sum(${perAccount('ssh_keys')})`),
     created: milliseconds(max('account, ssh_key', own('ssh_key_created_timestamp_seconds', account))),
   }),
 ];
 
 export const accounts = () => dashboard('accounts', {
-  description: 'Cost of servers, balance, renewals and open top-ups. Times are in UTC, like the provider\'s dates.',
+  description: 'How long the balance lasts, renewals, open top-ups, money in and out, and servers. Times are in UTC, like the provider\'s dates.',
   from: 'now-30d', refresh: '1m', timezone: 'utc',
-  variables: ['datasource', 'job', 'instance', 'account', 'location', 'plan'],
   rows: [
     { id: 100, title: 'Money', panels: money },
-    { id: 700, title: 'All accounts', panels: totals },
     { id: 200, title: 'Renewals', panels: renewals },
-    { id: 300, title: 'Servers', panels: machines },
     { id: 400, title: 'Top-ups', panels: topups },
-    { id: 500, title: 'Money in and out', panels: flows },
-    { id: 600, title: 'Accounts and keys', panels: security },
+    { id: 500, title: 'Balance, money in and out', panels: flows },
+    { id: 300, title: 'Servers', panels: machines },
+    { id: 700, title: 'All accounts', panels: totals, collapsed: true },
+    { id: 600, title: 'Accounts and keys', panels: security, collapsed: true },
   ],
 });

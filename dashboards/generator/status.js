@@ -1,14 +1,25 @@
 // Provider status and exporter health: whether the provider or the exporter fails and
 // since when, then collectors, requests and the exporter's process.
 
-import { dashboard, colours, course, forPattern, forQuery, linkTo, mappings, now, runbook, series, set, stat, steps, table, timeline } from './lib/family.js';
-import { accountOrPublic, account, exportersUp, info, location, max, milliseconds, own, perExporter } from './lib/promql.js';
+import { between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, now, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
+import { accountOrPublic, account, colouredBy, exportersUp, info, location, max, milliseconds, own, perExporter } from './lib/promql.js';
 
-const component = max('location, component', own('component_state', location));
-const operational = `min by (location, component) (${own('component_operational', location)})`;
+const { linkTo } = linksFrom('status');
+
+/**
+ * The lowest or highest value between two steps, so that nothing short is lost in a long
+ * time range. A step may be too short for a scrape.
+ * @param {'min' | 'max'} func @param {string} selector
+ */
+const extreme = (func, selector) => `(${func}_over_time(${selector}[$__interval]) or ${selector})`;
+
+const component = own('component_operational', location);
+const operational = `min by (location, component) (${component})`;
+const wasOperational = `min by (location, component) (${extreme('min', component)})`;
 
 const collector = 'collector, account';
-const success = `min by (${collector}) (${own('exporter_collector_success', accountOrPublic)})`;
+const success = own('exporter_collector_success', accountOrPublic);
+const succeeded = `min by (${collector}) (${success})`;
 
 /** Age of a collector's data at the exporter with the freshest data. */
 const age = `time() - ${max(collector, own('exporter_collector_last_success_timestamp_seconds', accountOrPublic))}`;
@@ -20,70 +31,82 @@ const accountEndpoints = 'endpoint!~"/plans|/locations|/os|/status"';
 
 const collectorLegend = '{{collector}} {{account}}';
 
+/** Names what belongs to no account. @param {string} expr */
+const namePublic = (expr) => `label_replace(${expr}, "account", "(public)", "account", "")`;
+
+const background = { colourMode: /** @type {any} */ ('background') };
+
 const glance = [
   stat({
-    id: 101, title: 'Provider', w: 4, h: 5, unit: 'none', steps: steps.noneIsBad, text: /** @type {any} */ ('name'), colourMode: /** @type {any} */ ('background'), noValue: 'Unknown',
+    id: 101, title: 'Provider', w: 6, h: 3, unit: 'none', mappings: mappings.componentState, field: 'overall', ...background,
     description: 'The provider\'s overall state: green if operational, red for any other state.', links: [runbook('ServerRentalIncidentOngoing')],
-  }, now(`${max('overall', own('status_info', 'overall="operational"'))} or 0 * ${max('overall', own('status_info', 'overall!="operational"'))}`, '{{overall}}')),
+  }, now(`topk(1, ${max('overall', own('status_info'))})`, '').format(/** @type {any} */ ('table'))),
   stat({
-    id: 102, title: 'Components not operational', w: 4, h: 5, unit: 'none', steps: steps.noneIsGood, colourMode: /** @type {any} */ ('background'), noValue: 'Unknown',
+    id: 102, title: 'Components', w: 6, h: 3, unit: 'suffix: down', steps: steps.noneIsGood, mappings: values({ 0: ['Operational', colours.good] }), ...background,
     description: 'The number of components of the chosen locations that are not operational.', links: [runbook('ServerRentalComponentNotOperational')],
   }, now(`sum(1 - ${operational})`, 'components')),
   stat({
-    id: 103, title: 'Incidents and maintenance', w: 4, h: 5, unit: 'none', steps: steps.noneIsGood, noValue: 'Unknown', links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
+    id: 103, title: 'Incidents', w: 6, h: 3, unit: 'none', steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
     description: 'Ongoing incidents and scheduled maintenance windows, as the provider reports them.',
     overrides: [forQuery('maintenance', set.steps(steps.noneIsWarning))],
   },
   now(max('', own('incidents_ongoing')), 'incidents', 'incidents'),
   now(max('', own('maintenances_scheduled')), 'maintenance', 'maintenance')),
   stat({
-    id: 104, title: 'Exporters', w: 3, h: 5, unit: 'none', mappings: mappings.up, steps: steps.noneIsBad, noValue: 'None', colourMode: /** @type {any} */ ('background'),
+    id: 104, title: 'Exporters', w: 6, h: 3, unit: 'none', mappings: mappings.up, steps: steps.noneIsBad, ...background,
     description: 'Whether Prometheus can scrape each exporter.', links: [runbook('ServerRentalExporterDown')],
   }, now(exportersUp, '{{instance}}')),
   stat({
-    id: 105, title: 'Collectors failing', w: 3, h: 5, unit: 'none', steps: steps.noneIsGood, noValue: 'Unknown', colourMode: /** @type {any} */ ('background'),
+    id: 105, title: 'Collectors', w: 6, h: 3, unit: 'suffix: failing', steps: steps.noneIsGood, mappings: values({ 0: ['Working', colours.good] }), ...background,
     description: 'The number of collectors whose last fetch failed. Their data is stale and disappears after max_age.', links: [runbook('ServerRentalCollectorFailing')],
-  }, now(`sum(1 - ${success})`, 'collectors')),
+  }, now(`sum(1 - ${succeeded})`, 'collectors')),
   stat({
-    id: 106, title: 'Oldest data', w: 3, h: 5, unit: 'none', decimals: 1, steps: steps.intervals, noValue: 'Unknown', colourMode: /** @type {any} */ ('background'),
+    id: 106, title: 'Oldest data', w: 6, h: 3, unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, ...background,
     description: 'The age of the oldest data in intervals of its collector. One is normal, the alert fires at ten.', links: [runbook('ServerRentalDataStale')],
   }, now(`max(${intervals})`, 'intervals')),
   stat({
-    id: 107, title: 'Tokens', w: 3, h: 5, unit: 'none', mappings: mappings.token, steps: steps.noneIsGood, noValue: 'No account', colourMode: /** @type {any} */ ('background'),
+    id: 107, title: 'Tokens', w: 12, h: 3, unit: 'none', steps: steps.noneIsGood, mappings: [...mappings.token, ...values({ [-1]: ['No account', colours.plain] })], ...background,
     description: 'Whether the API accepted each account\'s token in its last request.', links: [runbook('ServerRentalTokenRejected')],
-  }, now(max('account', own('exporter_api_token_rejected', account)), '{{account}}')),
+  }, now(`${max('account', own('exporter_api_token_rejected', account))} or on () 0 * ${max('', own('exporter_build_info'))} - 1`, '{{account}}')),
 ];
 
 const matrix = table({
-  id: 201, title: 'Components by location', w: 10, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')], noValue: '–',
+  id: 201, title: 'Components by location', w: 12, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')],
   description: 'The state of each component of each location: green if operational, red for any other state.',
   before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
-  columns: [{ from: 'location\\component', name: 'Location', width: 90, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
+  columns: [{ from: 'location\\component', name: 'Location', width: 80, filter: false, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
 }, { state: max('location, component, state', own('component_state', location)) });
 // One column for each component.
-matrix.withOverride({ matcher: { id: 'byRegexp', options: '^(?!Location$).+' }, properties: [set.mappings(mappings.componentState), { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } }, { id: 'custom.align', value: 'center' }] });
+matrix.withOverride(forPattern('^(?!Location$).+', set.mappings(mappings.componentState), { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
+  { id: 'custom.align', value: 'center' }, { id: 'custom.minWidth', value: 100 }));
+
+/** A count of components that are not operational. */
+const counts = [
+  ...values({ 0: ['All operational', colours.good], 1: ['1 component down', colours.warn], 2: ['2 components down', colours.warn] }),
+  between(3, null, colours.bad, '3 or more down'),
+];
+
+const affected = `(${wasOperational} and on (location, component) (min by (location, component) (min_over_time(${component}[$__range] @ end())) == 0))`;
 
 const provider = [
   matrix,
   timeline({
-    id: 202, title: 'Locations over time', w: 14, h: 11, unit: 'none', showValue: true,
-    mappings: [{ type: /** @type {any} */ ('value'), options: { 0: { text: 'All operational', color: colours.good, index: 0 } } }],
-    steps: steps.rising(1, 3),
+    id: 202, title: 'Locations over time', w: 12, h: 11, unit: 'none', mappings: counts,
     description: 'The number of components of each location that were not operational. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
-  }, course(`sum by (location) (1 - ${operational})`, '{{location}}')),
+  }, course(`sum by (location) (1 - ${wasOperational})`, '{{location}}')),
   timeline({
-    id: 203, title: 'Components not operational in the time range', w: 14, h: 9, unit: 'none', mappings: mappings.operational, steps: steps.noneIsBad, noValue: 'Every component was operational all the time',
-    description: 'The components that were not operational at some time of the range, and when.', links: [runbook('ServerRentalComponentNotOperational')],
-  }, course(`${operational} and on (location, component) (min by (location, component) (min_over_time(${own('component_operational', location)}[$__range] @ end())) == 0)`, '{{location}} {{component}}')),
-  series({
-    id: 204, title: 'Incidents and maintenance over time', w: 6, h: 9, unit: 'none', decimals: 0, min: 0, stepped: true, calcs: ['max', 'lastNotNull'],
-    description: 'Ongoing incidents and scheduled maintenance windows.', links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
-    overrides: [forQuery('incidents', set.colour(colours.bad)), forQuery('maintenance', set.colour(colours.plain))],
+    id: 203, title: 'Components not operational in the time range', w: 14, h: 9, unit: 'none', mappings: mappings.operational,
+    description: 'The components that were not operational at some time of the range, and when. One line for all if there were none.', links: [runbook('ServerRentalComponentNotOperational')],
+  }, course(`${affected} or on () label_replace(min(${component}), "component", "all components", "", "")`, '{{location}} {{component}}')),
+  timeline({
+    id: 204, title: 'Incidents and maintenance over time', w: 10, h: 5, unit: 'none', mappings: [...values({ 0: ['None', colours.good] }), between(1, null, colours.bad, 'Ongoing')],
+    description: 'Whether the provider reported ongoing incidents or scheduled maintenance windows.', links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
+    overrides: [forQuery('maintenance', set.mappings([...values({ 0: ['None', colours.good] }), between(1, null, colours.plain, 'Scheduled')]))],
   },
-  course(max('', own('incidents_ongoing')), 'incidents', 'incidents'),
-  course(max('', own('maintenances_scheduled')), 'maintenance windows', 'maintenance')),
+  course(max('', extreme('max', own('incidents_ongoing'))), 'Incidents', 'incidents'),
+  course(max('', extreme('max', own('maintenances_scheduled'))), 'Maintenance', 'maintenance')),
   stat({
-    id: 205, title: 'Provider timestamps', w: 4, h: 9, unit: 'dateTimeFromNow', horizontal: true, noValue: 'Unknown', links: [runbook('ServerRentalCatalogFrozen')],
+    id: 205, title: 'Provider timestamps', w: 10, h: 4, unit: 'dateTimeFromNow', links: [runbook('ServerRentalCatalogFrozen')],
     description: 'The day since which the overall state holds, the last update of the provider\'s status, and the time when it generated the catalog.',
   },
   now(milliseconds(max('', own('status_since_timestamp_seconds'))), 'state holds since', 'since'),
@@ -93,84 +116,97 @@ const provider = [
 
 const collectors = [
   table({
-    id: 301, title: 'Collectors', w: 24, h: 12, unit: 'none', sort: 'Age in intervals', descending: true, links: [runbook('ServerRentalCollectorFailing'), runbook('ServerRentalDataStale')], noValue: '–',
+    id: 301, title: 'Collectors', w: 24, h: 12, unit: 'none', sort: 'Age in intervals', descending: true, links: [runbook('ServerRentalCollectorFailing'), runbook('ServerRentalDataStale')], key: ['collector', 'account'],
     description: 'Every collector, the one with the oldest data first. Public collectors have no account. With several exporters, a collector is failing if it fails at one of them, and its age is that of the freshest data.',
     columns: [
       { from: '#success', name: 'Last fetch', mappings: mappings.success, background: true, width: 105, align: 'center' },
       { from: 'collector', name: 'Collector' },
       { from: 'account', name: 'Account' },
-      { from: '#age', name: 'Age of the data', unit: 's', decimals: 0 },
-      { from: '#interval', name: 'Interval', unit: 's', decimals: 0 },
+      { from: '#age', name: 'Age of the data', unit: units.duration },
+      { from: '#interval', name: 'Interval', unit: units.duration },
       { from: '#intervals', name: 'Age in intervals', unit: 'none', decimals: 1, steps: steps.intervals },
       { from: '#last', name: 'Last success', unit: 'dateTimeAsIso' },
       { from: '#duration', name: 'Duration', unit: 's', decimals: 2 },
       { from: '#invalid', name: 'Invalid items', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
     ],
   }, {
-    interval,
-    success,
-    age,
-    intervals,
-    last: milliseconds(max(collector, own('exporter_collector_last_success_timestamp_seconds', accountOrPublic))),
-    duration: max(collector, own('exporter_collector_duration_seconds', accountOrPublic)),
-    invalid: max(collector, own('exporter_collector_invalid_items', accountOrPublic)),
+    success: namePublic(succeeded),
+    interval: namePublic(interval),
+    age: namePublic(`(${age})`),
+    intervals: namePublic(intervals),
+    last: namePublic(milliseconds(max(collector, own('exporter_collector_last_success_timestamp_seconds', accountOrPublic)))),
+    duration: namePublic(max(collector, own('exporter_collector_duration_seconds', accountOrPublic))),
+    invalid: namePublic(max(collector, own('exporter_collector_invalid_items', accountOrPublic))),
   }),
   timeline({
-    id: 302, title: 'Collectors over time', w: 24, h: 9, unit: 'none', mappings: mappings.success, steps: steps.noneIsBad,
+    id: 302, title: 'Collectors over time', w: 24, h: 9, unit: 'none', mappings: mappings.success,
     description: 'Whether the last fetch of each collector succeeded or failed.', links: [runbook('ServerRentalCollectorFailing')],
-  }, course(success, collectorLegend)),
+  }, course(`min by (${collector}) (${extreme('min', success)})`, collectorLegend)),
   series({
-    id: 303, title: 'Age of the data', w: 12, h: 12, unit: 'none', decimals: 1, min: 0, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
-    description: 'The age of each collector\'s data in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line.', links: [runbook('ServerRentalDataStale')],
+    id: 303, title: 'Age of the data', w: 14, h: 14, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
+    description: 'The age of each collector\'s data in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line; a collector above the lower one is late.', links: [runbook('ServerRentalDataStale')],
   }, course(intervals, collectorLegend)),
   series({
-    id: 304, title: 'Age of the answers', w: 12, h: 12, unit: 's', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'], noValue: 'No answer says its age',
+    id: 304, title: 'Age of the answers', w: 10, h: 14, unit: 'suffix: s', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'How old the provider\'s answers were when they came. A few seconds are normal: the exporter fetches just after the provider\'s cache has new answers. Collectors whose answers do not say their age are not shown.',
   }, course(max(collector, own('exporter_collector_answer_age_seconds', accountOrPublic)), collectorLegend)),
 ];
+
+/**
+ * A quantile of the duration of requests. Prometheus stores the histogram with native or
+ * with classic buckets, or with both.
+ * @param {number} quantile @param {string} [by]
+ */
+function latency(quantile, by) {
+  const name = 'exporter_api_request_duration_seconds';
+  const within = (/** @type {string} */ labels, /** @type {string} */ metric) => `histogram_quantile(${quantile}, sum${labels && ` by (${labels})`} (rate(${own(metric)}[$__rate_interval])))`;
+  return `${within(by ?? '', name)} >= 0 or ${within(by ? `le, ${by}` : 'le', `${name}_bucket`)} >= 0`;
+}
 
 // Most endpoints are requested once a minute or less, so rates over less than five minutes
 // would show single requests as peaks. Without requests there is no latency, and the line
 // connects to the next value.
 const api = [
   series({
-    id: 401, interval: '5m', title: 'Public requests per minute', w: 8, h: 9, unit: 'cpm', decimals: 1, min: 0, stacked: true, steps: [{ value: null, color: colours.good }, { value: 60, color: colours.bad }], showSteps: true,
+    id: 401, interval: '5m', title: 'Public requests per minute', w: 8, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, softMax: 62, steps: [{ value: null, color: colours.good }, { value: 60, color: colours.bad }], showSteps: true,
     description: 'Requests without a token by exporter. The line is the provider\'s limit per address, which exporters with the same address share.', links: [runbook('ServerRentalRateLimited')],
   }, course(`sum by (instance) (rate(${own('exporter_api_requests_total', publicEndpoints)}[$__rate_interval])) * 60`, '{{instance}}')),
   series({
-    id: 402, interval: '5m', title: 'Account requests per minute', w: 8, h: 9, unit: 'cpm', decimals: 1, min: 0, fill: 0, links: [runbook('ServerRentalRateLimited')],
+    id: 402, interval: '5m', title: 'Account requests per minute', w: 8, h: 9, unit: 'reqpm', decimals: 1, min: 0, fill: 0, links: [runbook('ServerRentalRateLimited')],
     description: 'Requests with a token by exporter, over all accounts. The dashed line is the sum of the limits of all tokens; the panel of remaining requests shows each token.',
+    softMax: 125,
     overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
   },
   course(`sum by (instance) (rate(${own('exporter_api_requests_total', accountEndpoints)}[$__rate_interval])) * 60`, '{{instance}}', 'made'),
   course(`sum(${max('account', own('exporter_api_rate_limit', account))})`, 'limit of all tokens', 'limit')),
   series({
-    id: 403, title: 'Remaining requests', w: 8, h: 9, unit: 'none', decimals: 0, min: 0, fill: 0, calcs: ['min', 'lastNotNull'], links: [runbook('ServerRentalRateLimited')],
-    description: 'The remaining requests of each token as of the last answer. The dashed line is the limit.',
-    overrides: [forQuery('limit', set.dashed, set.noFill, set.thin)],
+    id: 403, title: 'Remaining requests', w: 8, h: 9, unit: 'none', decimals: 0, min: 0, softMax: 125, fill: 0, byName: true, calcs: ['min', 'lastNotNull'], links: [runbook('ServerRentalRateLimited')],
+    description: 'The remaining requests of each token as of the last answer. The dashed line is the lowest limit of a token.',
+    overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
   },
-  course(`min by (account) (${own('exporter_api_rate_limit_remaining', account)})`, '{{account}}: remaining', 'left'),
-  course(max('account', own('exporter_api_rate_limit', account)), '{{account}}: limit', 'limit')),
+  course(colouredBy('account', `min by (account) (${own('exporter_api_rate_limit_remaining', account)})`), '{{account}}', 'left'),
+  course(`min(${own('exporter_api_rate_limit', account)})`, 'limit', 'limit')),
   series({
-    id: 404, interval: '5m', title: 'Errors per minute by reason', w: 8, h: 9, unit: 'cpm', decimals: 2, min: 0, stacked: true, bars: true, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
+    id: 404, interval: '5m', title: 'Errors per minute by reason', w: 12, h: 10, legendRight: true, unit: 'reqpm', decimals: 2, min: 0, softMax: 1, stacked: true, bars: true, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
     description: 'Failed requests by reason, over all chosen exporters. Empty if there are none.',
   }, course(`sum by (reason) (rate(${own('exporter_api_errors_total')}[$__rate_interval])) * 60`, '{{reason}}')),
   series({
-    id: 405, interval: '5m', title: 'Requests per minute by answer', w: 8, h: 9, unit: 'cpm', decimals: 1, min: 0, stacked: true,
-    description: 'Requests by endpoint and HTTP status, over all chosen exporters. The code is error if there was no answer.',
-    overrides: [forPattern('/ (4|5)\\d\\d$| error$/', set.colour(colours.bad))],
-  }, course(`sum by (endpoint, code) (rate(${own('exporter_api_requests_total')}[$__rate_interval])) * 60`, '{{endpoint}} {{code}}')),
-  series({
-    id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', w: 8, h: 9, unit: 's', min: 0, fill: 0, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
+    id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', w: 12, h: 10, legendRight: true, unit: 's', min: 0, fill: 0, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
     description: 'Time from sending a request until its answer was read: the 95th percentile by endpoint, and the median over all endpoints as a dashed line.',
     overrides: [forQuery('median', set.dashed)],
   },
-  course(`histogram_quantile(0.95, sum by (le, endpoint) (rate(${own('exporter_api_request_duration_seconds_bucket')}[$__rate_interval]))) >= 0`, '{{endpoint}} 95 %', 'slow'),
-  course(`histogram_quantile(0.5, sum by (le) (rate(${own('exporter_api_request_duration_seconds_bucket')}[$__rate_interval]))) >= 0`, 'median of all', 'median')),
+  course(latency(0.95, 'endpoint'), '{{endpoint}} 95 %', 'slow'),
+  course(latency(0.5), 'median of all', 'median')),
   series({
-    id: 407, title: 'Backoff', w: 24, h: 6, unit: 's', min: 0, calcs: ['max', 'lastNotNull'], noValue: 'No backoff', links: [runbook('ServerRentalRateLimited')],
-    description: 'How long the exporter will send no requests after a 429, a 503 or an exhausted limit, by account. Empty if it is not waiting.',
-  }, course(`clamp_min(${max('account', own('exporter_api_backoff_until_timestamp_seconds', accountOrPublic))} - time(), 0)`, 'account {{account}}')),
+    id: 405, interval: '5m', title: 'Requests per minute by answer', w: 24, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, bars: true,
+    description: 'Requests by endpoint and HTTP status, over all chosen exporters. The code is error if there was no answer.',
+    overrides: [forPattern('/ (4|5)\\d\\d$| error$/', set.colour(colours.bad))],
+  }, course(`sum by (endpoint, code) (rate(${own('exporter_api_requests_total')}[$__rate_interval])) * 60 > 0`, '{{endpoint}} {{code}}')),
+  series({
+    id: 407, title: 'Backoff', w: 24, h: 6, unit: units.duration, min: 0, softMax: 60, byName: true, links: [runbook('ServerRentalRateLimited')],
+    overrides: [forName('no backoff', set.colour(colours.muted)), forName('(public)', set.colour(colours.plain))],
+    description: 'How long the exporter will send no requests after a 429, a 503 or an exhausted limit, by account.',
+  }, course(colouredBy('account', `${namePublic(`clamp_min(${max('account', own('exporter_api_backoff_until_timestamp_seconds', accountOrPublic))} - time(), 0)`)} or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "account", "no backoff", "", "")`), '{{account}}')),
 ];
 
 const process = [
@@ -192,8 +228,8 @@ const process = [
   course(perExporter('go_goroutines'), '{{instance}} goroutines', 'goroutines'),
   course(perExporter('process_open_fds'), '{{instance}} files', 'files')),
   table({
-    id: 505, title: 'Builds and configuration', w: 24, h: 5, unit: 'none', sort: 'Exporter', noValue: '–', links: [runbook('ServerRentalConfigReloadFailed')],
-    description: 'The build and start time of each exporter, and whether its last reload succeeded. After a failed reload it keeps its current configuration.',
+    id: 505, title: 'Builds and configuration', w: 24, h: 5, unit: 'none', sort: 'Exporter', links: [runbook('ServerRentalConfigReloadFailed')],
+    description: 'The build and start time of each exporter, whether its last reload succeeded, and the errors while it served metrics. After a failed reload it keeps its current configuration.',
     columns: [
       { from: 'instance', name: 'Exporter' },
       { from: 'version', name: 'Version' },
@@ -202,7 +238,7 @@ const process = [
       { from: '#started', name: 'Running since', unit: 'dateTimeFromNow' },
       { from: '#reload', name: 'Configuration', mappings: mappings.reload, background: true, align: 'center' },
       { from: '#loaded', name: 'Loaded', unit: 'dateTimeFromNow' },
-      { from: '#errors', name: 'Errors while serving metrics in 24 h', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
+      { from: '#errors', name: 'Errors in 24 h', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
     ],
   }, {
     info: info('instance', 'version, revision, goversion', own('exporter_build_info')),
@@ -217,12 +253,11 @@ const process = [
 export const status = () => dashboard('status', {
   description: 'Health of the provider and of the exporter: components, incidents, collectors, requests and limits.',
   from: 'now-6h', refresh: '30s', timezone: 'browser',
-  variables: ['datasource', 'job', 'instance', 'account', 'location'],
   rows: [
     { id: 100, title: 'Overview', panels: glance },
     { id: 200, title: 'Provider', panels: provider },
     { id: 300, title: 'Collectors', panels: collectors },
-    { id: 400, title: 'Requests to the provider', panels: api },
-    { id: 500, title: 'Exporter', panels: process },
+    { id: 400, title: 'Requests to the provider', panels: api, collapsed: true },
+    { id: 500, title: 'Exporter', panels: process, collapsed: true },
   ],
 });

@@ -3,6 +3,9 @@
 package compose_test
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,21 +16,66 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/exporter"
 )
 
 type compose struct {
 	Services map[string]service
 	Volumes  map[string]any
+	Secrets  map[string]struct{ File string }
 }
 
 type service struct {
 	Image       string
-	Build       string
+	Build       build
 	Command     []string
 	Ports       []string
 	Volumes     []string
-	DependsOn   []string `yaml:"depends_on"`
+	Tmpfs       []string
+	Secrets     []string
+	DependsOn   dependencies `yaml:"depends_on"`
 	Environment map[string]string
+	ReadOnly    bool     `yaml:"read_only"`
+	CapDrop     []string `yaml:"cap_drop"`
+	SecurityOpt []string `yaml:"security_opt"`
+}
+
+// build is where an image is built: a directory, or a directory and a file in it.
+type build struct{ Context, Dockerfile string }
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (b *build) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		return n.Decode(&b.Context)
+	}
+	type plain build
+	return n.Decode((*plain)(b))
+}
+
+// file returns the path of the Dockerfile.
+func (b build) file() string { return filepath.Join(b.Context, cmp.Or(b.Dockerfile, "Dockerfile")) }
+
+// dependencies are conditions by service.
+type dependencies map[string]string
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (d *dependencies) UnmarshalYAML(n *yaml.Node) error {
+	*d = dependencies{}
+	if n.Kind == yaml.SequenceNode {
+		var names []string
+		err := n.Decode(&names)
+		for _, name := range names {
+			(*d)[name] = "service_started"
+		}
+		return err
+	}
+	var conditions map[string]struct{ Condition string }
+	err := n.Decode(&conditions)
+	for name, c := range conditions {
+		(*d)[name] = c.Condition
+	}
+	return err
 }
 
 // mounts returns what of this machine a service sees where.
@@ -39,6 +87,39 @@ func (s service) mounts() map[string]string {
 		}
 	}
 	return all
+}
+
+// The files of the demo and of the real variant.
+const (
+	demo       = "compose.yaml"
+	production = "compose.production.yaml"
+)
+
+// each calls f for each file and its services.
+func each(t *testing.T, f func(t *testing.T, c compose)) {
+	t.Helper()
+	for _, file := range []string{demo, production} {
+		t.Run(file, func(t *testing.T) { f(t, load(t, file)) })
+	}
+}
+
+func load(t *testing.T, file string) compose {
+	t.Helper()
+	var c compose
+	read(t, file, &c)
+	var names []string
+	for name := range c.Services {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	want := []string{"alertmanager", "exporter", "grafana", "prometheus"}
+	if file == demo {
+		want = slices.Insert(want, 3, "history")
+	}
+	if !slices.Equal(names, want) {
+		t.Fatalf("got services %v, want %v", names, want)
+	}
+	return c
 }
 
 func read(t *testing.T, file string, into any) {
@@ -53,51 +134,63 @@ func read(t *testing.T, file string, into any) {
 	}
 }
 
-func services(t *testing.T) map[string]service {
-	t.Helper()
-	var c compose
-	read(t, "compose.yaml", &c)
-	if len(c.Services) != 4 {
-		t.Fatalf("got %d services, want 4", len(c.Services))
-	}
-	return c.Services
+func TestServices(t *testing.T) {
+	each(t, func(t *testing.T, c compose) {
+		pinned := regexp.MustCompile(`^docker\.io/[a-z]+/[a-z]+:v?\d+\.\d+\.\d+$`)
+		for name, s := range c.Services {
+			switch {
+			case s.Build.Context != "":
+				if _, err := os.Stat(s.Build.file()); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			case !pinned.MatchString(s.Image):
+				t.Errorf("%s: got image %q, want one of a full version", name, s.Image)
+			}
+			for _, port := range s.Ports {
+				if !strings.HasPrefix(port, "127.0.0.1:") {
+					t.Errorf("%s: port %s is open to other machines", name, port)
+				}
+			}
+			for _, v := range s.Volumes {
+				from, rest, _ := strings.Cut(v, ":")
+				if _, named := c.Volumes[from]; named {
+					continue
+				}
+				if _, err := os.Stat(from); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				if !strings.HasSuffix(rest, ":ro") {
+					t.Errorf("%s: may write to %s", name, from)
+				}
+			}
+			for other := range s.DependsOn {
+				if _, there := c.Services[other]; !there {
+					t.Errorf("%s: depends on %s, which is not there", name, other)
+				}
+			}
+			for _, secret := range s.Secrets {
+				if _, there := c.Secrets[secret]; !there {
+					t.Errorf("%s: the secret %s is not there", name, secret)
+				}
+			}
+		}
+	})
 }
 
-func TestServices(t *testing.T) {
-	var c compose
-	read(t, "compose.yaml", &c)
-	pinned := regexp.MustCompile(`^docker\.io/[a-z]+/[a-z]+:v?\d+\.\d+\.\d+$`)
-	for name, s := range c.Services {
-		switch {
-		case s.Build != "":
-			if _, err := os.Stat(filepath.Join(s.Build, "Dockerfile")); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		case !pinned.MatchString(s.Image):
-			t.Errorf("%s: got image %q, want one of a full version", name, s.Image)
+// TestSameImages asserts that both files run the same versions.
+func TestSameImages(t *testing.T) {
+	demo, production := load(t, demo).Services, load(t, production).Services
+	for name, s := range production {
+		if s.Image != demo[name].Image || s.Build != demo[name].Build {
+			t.Errorf("%s: got %q and %q", name, s.Image, demo[name].Image)
 		}
-		for _, port := range s.Ports {
-			if !strings.HasPrefix(port, "127.0.0.1:") {
-				t.Errorf("%s: port %s is open to other machines", name, port)
-			}
-		}
-		for _, v := range s.Volumes {
-			from, rest, _ := strings.Cut(v, ":")
-			if _, named := c.Volumes[from]; named {
-				continue
-			}
-			if _, err := os.Stat(from); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			if !strings.HasSuffix(rest, ":ro") {
-				t.Errorf("%s: may write to %s", name, from)
-			}
-		}
-		for _, other := range s.DependsOn {
-			if _, there := c.Services[other]; !there {
-				t.Errorf("%s: depends on %s, which is not there", name, other)
-			}
-		}
+	}
+	text, err := os.ReadFile(demo["history"].Build.file())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from := "\nFROM " + demo["prometheus"].Image + "\n"; !strings.Contains(string(text), from) {
+		t.Errorf("the history is not loaded by %s", demo["prometheus"].Image)
 	}
 }
 
@@ -111,7 +204,9 @@ func address(t *testing.T, all map[string]service, target string) {
 	}
 }
 
-func TestPrometheus(t *testing.T) {
+func TestPrometheus(t *testing.T) { each(t, testPrometheus) }
+
+func testPrometheus(t *testing.T, services compose) {
 	type static []struct {
 		StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
 	}
@@ -123,7 +218,7 @@ func TestPrometheus(t *testing.T) {
 			Interval string `yaml:"scrape_interval"`
 		}
 	}
-	all := services(t)
+	all := services.Services
 	read(t, "prometheus.yml", &c)
 	targets := 0
 	for _, group := range append(c.Scrape, c.Alerting.Alertmanagers...) {
@@ -154,8 +249,10 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-func TestGrafana(t *testing.T) {
-	all := services(t)
+func TestGrafana(t *testing.T) { each(t, testGrafana) }
+
+func testGrafana(t *testing.T, services compose) {
+	all := services.Services
 	grafana := all["grafana"]
 	mounts := grafana.mounts()
 
@@ -210,14 +307,66 @@ func TestGrafana(t *testing.T) {
 	}
 }
 
-func TestAlertmanager(t *testing.T) {
+func TestAlertmanager(t *testing.T) { each(t, testAlertmanager) }
+
+func testAlertmanager(t *testing.T, services compose) {
 	var c struct {
 		Route     struct{ Receiver string }
 		Receivers []struct{ Name string }
 	}
-	config := services(t)["alertmanager"].mounts()["/etc/alertmanager/alertmanager.yml"]
+	config := services.Services["alertmanager"].mounts()["/etc/alertmanager/alertmanager.yml"]
 	read(t, config, &c)
 	if len(c.Receivers) != 1 || c.Receivers[0].Name != c.Route.Receiver {
 		t.Errorf("got receivers %v, want %q", c.Receivers, c.Route.Receiver)
+	}
+}
+
+// TestProduction asserts that the real variant is closed, and has a login.
+func TestProduction(t *testing.T) {
+	c := load(t, production)
+	for name, s := range c.Services {
+		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) {
+			t.Errorf("%s: is not restricted", name)
+		}
+	}
+	for name := range c.Services["grafana"].Environment {
+		if strings.HasPrefix(name, "GF_AUTH_ANONYMOUS") {
+			t.Errorf("Grafana needs no login: %s", name)
+		}
+	}
+	ignored, err := os.ReadFile(".gitignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, secret := range c.Secrets {
+		if line := "/" + filepath.Base(secret.File) + "\n"; !strings.Contains(string(ignored), line) {
+			t.Errorf("git does not ignore the secret %s, %s", name, secret.File)
+		}
+	}
+}
+
+// TestProductionExporter runs the exporter with the command and the environment of the
+// real variant.
+func TestProductionExporter(t *testing.T) {
+	s := load(t, production).Services["exporter"]
+	token := filepath.Join(t.TempDir(), "rental-token")
+	if err := os.WriteFile(token, []byte("secret-token-of-main\n"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range s.Environment {
+		switch {
+		case strings.HasPrefix(value, "${"+name+":?"): // Compose takes it from .env
+			value = "https://rental.example/api/v1"
+		case slices.Contains(s.Secrets, strings.TrimPrefix(value, "/run/secrets/")):
+			value = token
+		}
+		t.Setenv(name, value)
+	}
+	var out, log bytes.Buffer
+	code := exporter.Run(context.Background(), exporter.Environment{
+		Args: append(s.Command, "--config.check"), Getenv: os.Getenv, Stdout: &out, Stderr: &log,
+	})
+	if code != 0 || !strings.Contains(out.String(), "account default") {
+		t.Errorf("got status %d, %s%s, want the account default", code, &out, &log)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package exposition
 
 import (
@@ -15,13 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/expfmt"
 )
-
-// discard is a response writer whose answers cost nothing.
-type discard struct{ header http.Header }
-
-func (d discard) Header() http.Header         { return d.header }
-func (d discard) Write(p []byte) (int, error) { return len(p), nil }
-func (d discard) WriteHeader(int)             {}
 
 // BenchmarkScrape serves the same metrics in three ways: with promhttp, from encoded
 // blocks, and as ready bytes (the floor), each with the metrics of a Go process.

@@ -262,6 +262,13 @@ func TestOpenMetrics(t *testing.T) {
 	simtest.AssertEqual(t, "lines in\n"+text, got, want)
 }
 
+// discard is a response writer whose answers cost nothing.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d discard) WriteHeader(int)             {}
+
 // leavingClient is a client that leaves after some bytes.
 type leavingClient struct {
 	discard

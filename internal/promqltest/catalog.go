@@ -47,6 +47,7 @@ func Exported() Catalog {
 			c.Add(d.Name, d.Labels...)
 			continue
 		}
+		c.Add(d.Name, d.Labels...) // with native buckets
 		c.Add(d.Name+"_count", d.Labels...)
 		c.Add(d.Name+"_sum", d.Labels...)
 		c.Add(d.Name+"_bucket", append([]string{"le"}, d.Labels...)...)

@@ -152,7 +152,7 @@ func (c Catalog) call(e *parser.Call) (Labels, error) {
 		return Labels{}, nil
 	case "histogram_quantile":
 		delete(all, "le")
-	case "label_replace":
+	case "label_replace", "label_join":
 		if dst, ok := e.Args[1].(*parser.StringLiteral); ok {
 			all = union(all, LabelSet(dst.Val))
 		}

@@ -40,6 +40,7 @@ func TestCheck(t *testing.T) {
 		`server_rental_plan_in_stock * plan:in_stock:max`:                                                             "name those to match with on",
 		`plan:in_stock:max * ignoring (plan) plan:in_stock:max`:                                                       "name those to match with on",
 		`label_replace(plan:in_stock:max, "kind", "x", "", "")`:                                                       "kind plan",
+		`label_join(plan:in_stock:max, "key", "/", "plan")`:                                                           "key plan",
 		`sum without (instance) (server_rental_plan_in_stock)`:                                                        "without: name the labels",
 		`rate(plan:in_stock:max)`:          "expected type range vector",
 		`max by (plan) (plan:in_stock:max`: "unclosed left parenthesis",

@@ -6,6 +6,7 @@ package refresh
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -45,6 +46,9 @@ type Source[T any] struct {
 	// that returned it began at began. It may be nil, and is set before the source is
 	// used.
 	PhaseOf func(value T, began time.Time) Phase
+	// Rand is the source of the jitter of Run; nil means the global one. It is set
+	// before the source is used.
+	Rand *rand.Rand
 
 	fetch      Fetch[T]
 	retryCh    chan struct{} // fetch now
@@ -69,7 +73,7 @@ func New[T any](s Settings, fetch Fetch[T]) *Source[T] {
 
 // Run fetches after delay and then at the interval until ctx ends; see schedule.
 func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
-	var sched schedule
+	sched := schedule{rand: s.Rand}
 	next := time.Now().Add(delay)
 	for {
 		if !s.sleep(ctx, next) {

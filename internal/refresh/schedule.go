@@ -41,11 +41,20 @@ type Phase struct {
 // schedule decides when a source fetches next. The interval decides how often. Where
 // the phase is known, it decides when: just after a newer value can exist.
 type schedule struct {
+	rand      *rand.Rand // nil for the global one
 	failures  int
 	succeeded bool
 	trust     int           // 0 where the phase is not known
 	early     time.Duration // how much earlier fetches were so far than the interval alone would have them
 	late      time.Duration // how much later than the phase says newer values exist
+}
+
+// jitter returns a random duration between 0 and longest.
+func (s *schedule) jitter(longest time.Duration) time.Duration {
+	if s.rand == nil {
+		return rand.N(longest + 1)
+	}
+	return time.Duration(s.rand.Int64N(int64(longest) + 1))
 }
 
 // afterFailure returns when to fetch again: when the error says so, else after a
@@ -54,7 +63,7 @@ func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time
 	s.failures++
 	var known retryAter
 	if errors.As(err, &known) && known.RetryAt().After(now) {
-		return known.RetryAt().Add(rand.N(min(interval/10, firstRetry) + 1))
+		return known.RetryAt().Add(s.jitter(min(interval/10, firstRetry)))
 	}
 	delay := min(firstRetry, max(interval/8, time.Millisecond))
 	longest := min(interval, maxRetry)
@@ -62,7 +71,7 @@ func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time
 		delay *= 2
 	}
 	delay = min(delay, longest)
-	return now.Add(delay - delay/10 + rand.N(delay/5+1))
+	return now.Add(delay - delay/10 + s.jitter(delay/5))
 }
 
 // afterSuccess returns when to fetch after a fetch that began at began. Without a
@@ -88,7 +97,7 @@ func (s *schedule) afterSuccess(interval time.Duration, began time.Time, phase P
 	case s.trust > 0:
 		return began.Add(s.inPhase(interval, wait, phase.Period, anew))
 	case first:
-		return began.Add(interval + rand.N(interval/10+1))
+		return began.Add(interval + s.jitter(interval/10))
 	default:
 		return began.Add(interval)
 	}
@@ -107,7 +116,7 @@ func (s *schedule) inPhase(interval, wait, period time.Duration, anew bool) time
 	}
 	delay := min(phaseDelay, period/8)
 	s.late -= s.late / lateLoss
-	wait += s.late + delay/2 + rand.N(delay+1)
+	wait += s.late + delay/2 + s.jitter(delay)
 	if s.early += interval - wait; anew {
 		s.early = 0
 	}

@@ -246,21 +246,20 @@ func components(status Object) []component {
 }
 
 // summarize recomputes the totals of the status: one incident for each component
-// that is not operational, and the worst state as the overall one.
+// that is neither operational nor in maintenance, and the worst state as the overall
+// one.
 func summarize(status Object, now time.Time) {
-	overall, ongoing := "operational", 0
+	order := []string{"operational", "maintenance", "degraded", "outage"}
+	worst, ongoing := 0, 0
 	for _, c := range components(status) {
-		state := fmt.Sprint(c.states[c.name])
-		if state == "operational" {
-			continue
+		state := slices.Index(order, fmt.Sprint(c.states[c.name]))
+		if state > 1 {
+			ongoing++
 		}
-		ongoing++
-		if overall != "outage" {
-			overall = state
-		}
+		worst = max(worst, state)
 	}
 	Put(status, ongoing, "ongoing")
-	if Text(status, "overall") != overall {
+	if overall := order[worst]; Text(status, "overall") != overall {
 		Put(status, overall, "overall")
 		Put(status, date(now), "since")
 	}

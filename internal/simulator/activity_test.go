@@ -136,16 +136,17 @@ func checkAlternative(t *testing.T, plans []simulator.Object, p simulator.Object
 
 func checkStatus(t *testing.T, status simulator.Object) {
 	t.Helper()
-	broken, worst := 0, "operational"
+	order := strings.Fields("operational maintenance degraded outage")
+	broken, worst := 0, 0
 	for _, place := range status["locations"].(simulator.Object) {
 		for _, state := range place.(simulator.Object)["components"].(simulator.Object) {
-			if state != "operational" {
+			n := slices.Index(order, state.(string))
+			if worst = max(worst, n); n > 1 {
 				broken++
-				worst = map[bool]string{true: "outage", false: "degraded"}[worst == "outage" || state == "outage"]
 			}
 		}
 	}
-	simtest.AssertEqual(t, "ongoing and overall", []any{status["ongoing"], status["overall"]}, []any{broken, worst})
+	simtest.AssertEqual(t, "ongoing and overall", []any{status["ongoing"], status["overall"]}, []any{broken, order[worst]})
 	if n := simulator.Number(status, "scheduled"); broken > 3 || n < 0 || n > 2 {
 		t.Errorf("%d incidents and %v maintenances at a time", broken, n)
 	}

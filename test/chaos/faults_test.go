@@ -196,7 +196,7 @@ var resourceOf = func() map[string]string {
 			owners[d.Name] = r.Name
 		}
 	}
-	for _, name := range []string{"restocks_total", "sellouts_total", "last_in_stock_timestamp_seconds"} {
+	for _, name := range []string{"restocks_total", "sellouts_total", "last_in_stock_timestamp_seconds", "stock_changed_timestamp_seconds"} {
 		delete(owners, "server_rental_plan_"+name)
 	}
 	return owners

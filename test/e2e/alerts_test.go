@@ -34,7 +34,6 @@ const (
 // routes are those of the repository; only the receivers are the test's own.
 func TestAlertsArrive(t *testing.T) {
 	t.Parallel()
-	alertmanagerPath := program(t, "alertmanager", "prometheus-alertmanager")
 	var names []string
 	for i := range alertAccounts {
 		names = append(names, fmt.Sprint("account-", i))
@@ -56,7 +55,7 @@ func TestAlertsArrive(t *testing.T) {
 	var messages messages
 	hooks := httptest.NewServer(&messages)
 	t.Cleanup(hooks.Close)
-	alertmanager := startAlertmanager(t, alertmanagerPath, hooks.URL)
+	alertmanager := startAlertmanager(t, hooks.URL)
 	p := startPrometheus(t, fmt.Sprintf(`
 global: {scrape_interval: 2s, evaluation_interval: 2s}
 rule_files: ['%s/*.rules.yml']
@@ -111,9 +110,11 @@ func suspend(t *testing.T, name string, a *simulator.Account) string {
 
 // startAlertmanager runs Alertmanager with the example configuration, in which each
 // receiver is a webhook and groups are sent again after seconds, so that a second
-// message would come in time. It returns the address.
-func startAlertmanager(t *testing.T, path, hooks string) string {
+// message would come in time. It returns the address. Several form a cluster if each has
+// flags with its own address and that of a peer.
+func startAlertmanager(t *testing.T, hooks string, flags ...string) string {
 	t.Helper()
+	path := program(t, "prometheus-alertmanager", "alertmanager")
 	var config map[string]any
 	readYAML(t, absolute(t, "alerts/alertmanager.example.yml"), &config)
 	var receivers []any
@@ -135,7 +136,10 @@ func startAlertmanager(t *testing.T, path, hooks string) string {
 	}
 	dir, address := t.TempDir(), freeAddress(t)
 	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), string(text))
-	start(t, address, path, "--config.file="+file, "--storage.path="+filepath.Join(dir, "data"), "--cluster.listen-address=")
+	if len(flags) == 0 {
+		flags = []string{"--cluster.listen-address="}
+	}
+	start(t, address, path, append(flags, "--config.file="+file, "--storage.path="+filepath.Join(dir, "data"))...)
 	return address
 }
 

@@ -74,7 +74,7 @@ func discoveryConfig(t *testing.T, exporter *simtest.Process) string {
 	t.Helper()
 	var config map[string]any
 	readYAML(t, absolute(t, "deploy/prometheus/service-discovery.yml"), &config)
-	config["global"] = map[string]any{"scrape_interval": "1s"}
+	config["global"] = map[string]any{"scrape_interval": "3s"}
 	proxy := httptest.NewServer(http.HandlerFunc(answerAsTarget))
 	t.Cleanup(proxy.Close)
 	jobs := config["scrape_configs"].([]any)
@@ -107,7 +107,7 @@ func answerAsTarget(w http.ResponseWriter, r *http.Request) {
 		address = r.URL.Query().Get("module") + " " + r.URL.Query().Get("target")
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-	fmt.Fprintf(w, "asked{address=%q} 1\n", address)
+	fmt.Fprintf(w, "asked{address=%q} 1\n", address) //nolint:gosec // no HTML
 }
 
 // discovered returns what Prometheus asks, sorted.

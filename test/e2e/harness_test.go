@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { simtest.Main(m) }
 
 // program returns the path of the first of several names that is installed. If none
 // is, the test is skipped, except in CI.
-func program(t *testing.T, names ...string) string {
+func program(t testing.TB, names ...string) string {
 	t.Helper()
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
@@ -44,7 +44,7 @@ func program(t *testing.T, names ...string) string {
 }
 
 // freeAddress returns a loopback address on which nothing listens.
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,12 +55,18 @@ func freeAddress(t *testing.T) string {
 }
 
 // start runs a program that serves on an address, until it is ready.
-func start(t *testing.T, address, path string, args ...string) *simtest.Process {
+func start(t testing.TB, address, path string, args ...string) *simtest.Process {
 	t.Helper()
-	p := simtest.StartCommand(t, exec.Command(path, append(args, "--web.listen-address="+address)...))
+	return startUntil(t, address, "/-/ready", exec.Command(path, append(args, "--web.listen-address="+address)...))
+}
+
+// startUntil runs a program until it answers a path with 200.
+func startUntil(t testing.TB, address, path string, cmd *exec.Cmd) *simtest.Process {
+	t.Helper()
+	p := simtest.StartCommand(t, cmd)
 	p.URL = "http://" + address
 	p.Eventually("ready", func() bool {
-		r, err := simtest.Do(http.DefaultClient, http.MethodGet, p.URL+"/-/ready")
+		r, err := simtest.Do(http.DefaultClient, http.MethodGet, p.URL+path)
 		return err == nil && r.Status == http.StatusOK
 	})
 	return p
@@ -104,7 +110,7 @@ func setInStock(w *simulator.World, plan string) {
 }
 
 // absolute returns the absolute path of a file in the repository, from its root.
-func absolute(t *testing.T, path string) string {
+func absolute(t testing.TB, path string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("../..", path))
 	if err != nil {
@@ -113,7 +119,7 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-func readYAML(t *testing.T, path string, into any) {
+func readYAML(t testing.TB, path string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -126,7 +132,7 @@ func readYAML(t *testing.T, path string, into any) {
 
 // recorded returns the full name of a recording rule, level:metric:operation, from the
 // metric and the operation.
-func recorded(t *testing.T, metric, operation string) string {
+func recorded(t testing.TB, metric, operation string) string {
 	t.Helper()
 	files, err := filepath.Glob(absolute(t, "alerts/*.rules.yml"))
 	if err != nil {
@@ -163,15 +169,21 @@ func prometheusMajor(t *testing.T) string {
 // prometheus is a running Prometheus.
 type prometheus struct {
 	*simtest.Process
-	t       *testing.T
+	t       testing.TB
 	address string
 }
 
 // startPrometheus starts Prometheus with a configuration in which SELF is its own
 // address.
-func startPrometheus(t *testing.T, config string, flags ...string) *prometheus {
+func startPrometheus(t testing.TB, config string, flags ...string) *prometheus {
 	t.Helper()
-	dir, address := t.TempDir(), freeAddress(t)
+	return startPrometheusIn(t, t.TempDir(), config, flags...)
+}
+
+// startPrometheusIn is startPrometheus with the data of a directory.
+func startPrometheusIn(t testing.TB, dir, config string, flags ...string) *prometheus {
+	t.Helper()
+	address := freeAddress(t)
 	file := simtest.WriteFile(t, filepath.Join(dir, "prometheus.yml"), strings.ReplaceAll(config, "SELF", address))
 	flags = append(flags, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=debug")
 	return &prometheus{start(t, address, program(t, "prometheus"), flags...), t, address}

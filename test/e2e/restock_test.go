@@ -18,7 +18,6 @@ import (
 // answers at fixed times.
 func TestRestockIsReported(t *testing.T) {
 	t.Parallel()
-	alertmanagerPath := program(t, "alertmanager", "prometheus-alertmanager")
 	api, _ := startAPI(t)
 	offset := time.Since(time.Now().Truncate(time.Minute)) + 40*time.Second // 20 seconds ago
 	api.SetCache(simulator.Cache{Kind: simulator.AtFixedTimes, Offset: offset})
@@ -28,7 +27,7 @@ func TestRestockIsReported(t *testing.T) {
 	var messages messages
 	hooks := httptest.NewServer(&messages)
 	t.Cleanup(hooks.Close)
-	alertmanager := startAlertmanager(t, alertmanagerPath, hooks.URL)
+	alertmanager := startAlertmanager(t, hooks.URL)
 	p := startPrometheus(t, fmt.Sprintf(`
 global: {scrape_interval: 15s, evaluation_interval: 15s}
 rule_files: ['%s/*.rules.yml']

@@ -3,22 +3,22 @@
 
 import {
   AnnotationQueryBuilder, CustomVariableBuilder, DashboardBuilder, DashboardLinkBuilder, DashboardLinkType, DatasourceVariableBuilder,
-  FieldColorModeId, MappingType, QueryVariableBuilder, RowBuilder, ThresholdsConfigBuilder, ThresholdsMode,
-  VariableRefresh, VariableSort,
+  FieldColorModeId, MappingType, QueryVariableBuilder, RowBuilder, SpecialValueMatch, ThresholdsConfigBuilder, ThresholdsMode,
+  VariableHide, VariableRefresh, VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 import {
   LegendDisplayMode, LegendPlacement, ReduceDataOptionsBuilder, SortOrder, TableSortByFieldStateBuilder, TooltipDisplayMode,
   VizLegendOptionsBuilder, VizTooltipOptionsBuilder, BigValueColorMode, BigValueGraphMode, BigValueTextMode, GraphDrawStyle,
-  LineInterpolation, VisibilityMode, StackingConfigBuilder, StackingMode, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode,
-  BarGaugeDisplayMode, VizOrientation, TableCellHeight,
+  LineInterpolation, ScaleDistribution, ScaleDistributionConfigBuilder, VisibilityMode, StackingConfigBuilder, StackingMode, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode,
+  BarGaugeDisplayMode, VizOrientation, VizTextDisplayOptionsBuilder, TableCellHeight,
 } from '@grafana/grafana-foundation-sdk/common';
 import * as stats from '@grafana/grafana-foundation-sdk/stat';
 import * as tables from '@grafana/grafana-foundation-sdk/table';
 import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
 import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
 import * as bars from '@grafana/grafana-foundation-sdk/bargauge';
-import { info, max, own } from './promql.js';
+import { info, location, max, offeredHere, own, plan } from './promql.js';
 
 /**
  * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').DynamicConfigValue} Property
@@ -37,7 +37,22 @@ const schemaVersion = 38;
 
 export const datasource = { type: 'prometheus', uid: '${datasource}' };
 
-export const colours = { good: 'green', fair: 'yellow', warn: 'orange', bad: 'red', plain: 'blue', muted: 'text', gone: 'dark-red', extra: 'purple' };
+/** unknown is the colour of missing data only. */
+export const colours = { good: 'green', fair: 'yellow', warn: 'orange', bad: 'red', plain: 'blue', muted: 'text', gone: 'dark-red', extra: 'purple', unknown: '#808080' };
+
+/**
+ * Units that show the whole value. Grafana's own units for currencies abbreviate thousands,
+ * those for times change to minutes and weeks, and those for rates to K.
+ */
+export const units = {
+  usd: 'prefix:$',
+  eur: 'prefix:€',
+  days: 'suffix:days',
+  /** Seconds as 1 d 02:03:04. */
+  duration: 'dtdhms',
+  date: 'time:YYYY-MM-DD',
+  minute: 'time:YYYY-MM-DD HH:mm',
+};
 
 /** Thresholds in ascending order. The first step applies below all others. */
 export const steps = {
@@ -64,10 +79,35 @@ export const steps = {
  * @param {Record<string, [string, string]>} texts the text of each value, and its colour
  * @returns {Mapping[]}
  */
-function values(texts) {
+export function values(texts) {
   const options = Object.fromEntries(Object.entries(texts).map(([value, [text, color]], index) => [value, { text, color, index }]));
   return [{ type: MappingType.ValueToText, options }];
 }
+
+/**
+ * Overrides that give what has a fixed meaning the same colour in all panels. Accounts and
+ * all that the provider may add are coloured by name.
+ * @param {Record<string, string>} meanings the colour of each name
+ */
+const fixed = (meanings) => Object.entries(meanings).map(([name, color]) => forName(name, set.colour(color)));
+
+/** @type {Record<string, string>} */
+const transactionColours = { topup: 'green', bonus: 'blue', renewal: 'orange', usage: 'purple' };
+
+export const palette = {
+  families: () => fixed({ entry: 'light-blue', performance: 'blue', enterprise: 'purple', gpu: 'orange', storage: 'yellow' }),
+  /** @param {string} [prefix] of the names in the legend */
+  transactions: (prefix = '') => fixed(Object.fromEntries(Object.entries(transactionColours).map(([type, color]) => [prefix + type, color]))),
+};
+
+/** No data is neither good nor bad. @type {Mapping} */
+const noData = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: 'No data', color: colours.unknown } } };
+
+/**
+ * A range of values. Grafana 11 matches none if the end is missing, so that becomes a large number.
+ * @param {number} from @param {number | null} to @param {string} color @param {string} [text] @returns {Mapping}
+ */
+export const between = (from, to, color, text) => ({ type: MappingType.RangeToText, options: { from, to: to ?? 1e18, result: { ...(text && { text }), color } } });
 
 /** @param {string} pattern @param {string} color @returns {Mapping} */
 const wordsLike = (pattern, color) => ({ type: MappingType.RegexToText, options: { pattern, result: { color } } });
@@ -113,22 +153,32 @@ const titles = {
   status: 'Server rental: provider status and exporter health',
 };
 
-/** Variables of every dashboard, which links pass on. */
-const shared = '${datasource:queryparam}&${job:queryparam}&${instance:queryparam}';
+/** The variables of each dashboard, in the order of the variable bar. */
+const variablesOf = {
+  stock: ['datasource', 'job', 'instance', 'plan', 'location', 'currency', 'account'],
+  accounts: ['datasource', 'job', 'instance', 'account', 'location', 'plan'],
+  status: ['datasource', 'job', 'instance', 'account', 'location'],
+};
 
 /**
- * A link from a panel or a cell to another of the dashboards.
- * @param {keyof typeof uids} to
- * @param {string} title
- * @param {string} [query] variables to set there
+ * Links from one of the dashboards. They keep the time range and all variables that both
+ * dashboards have.
+ * @param {keyof typeof uids} from
  */
-export function linkTo(to, title, query = '') {
-  return { title, url: `/d/${uids[to]}?${shared}${query && `&${query}`}`, targetBlank: false };
-}
-
-/** The same as a link in a panel's menu. @param {keyof typeof uids} to @param {string} title */
-export function panelLink(to, title) {
-  return new DashboardLinkBuilder(title).type(DashboardLinkType.Link).url(linkTo(to, title).url);
+export function linksFrom(from) {
+  /**
+   * A link from a panel or a cell. A variable in the query replaces the present choice.
+   * @param {keyof typeof uids} to @param {string} title @param {string} [query]
+   */
+  const linkTo = (to, title, query = '') => {
+    const kept = variablesOf[from].filter((v) => variablesOf[to].includes(v) && !query.includes(`var-${v}=`)).map((v) => `\${${v}:queryparam}`);
+    return { title, url: `/d/${uids[to]}?${[...kept, ...(query ? [query] : []), '${__url_time_range}'].join('&')}`, targetBlank: false };
+  };
+  return {
+    linkTo,
+    /** The same as a link in a panel's menu. @param {keyof typeof uids} to @param {string} title */
+    panelLink: (to, title) => new DashboardLinkBuilder(title).type(DashboardLinkType.Link).url(linkTo(to, title).url),
+  };
 }
 
 // Variables
@@ -148,8 +198,9 @@ function choice(name, label, query, description) {
 /** @type {Record<string, () => {build: () => import('@grafana/grafana-foundation-sdk/dashboard').VariableModel}>} */
 const variables = {
   datasource: () => new DatasourceVariableBuilder('datasource').label('Data source').description('The Prometheus that scrapes the exporter.').type('prometheus'),
-  job: () => choice('job', 'Job', 'label_values(server_rental_exporter_build_info, job)', 'Scrape jobs of the exporter.'),
-  instance: () => choice('instance', 'Instance', 'label_values(server_rental_exporter_build_info{job=~"$job"}, instance)', 'Exporters. Several exporters of the same provider show everything once.'),
+  // Hidden, because few have more than one exporter; links and the address keep them.
+  job: () => choice('job', 'Job', 'label_values(server_rental_exporter_build_info, job)', 'Scrape jobs of the exporter.').hide(VariableHide.HideVariable),
+  instance: () => choice('instance', 'Instance', 'label_values(server_rental_exporter_build_info{job=~"$job"}, instance)', 'Exporters. Several exporters of the same provider show everything once.').hide(VariableHide.HideVariable),
   // From a metric that exists even while the token is rejected.
   account: () => choice('account', 'Account', `label_values(${own('exporter_collector_interval_seconds', 'account!=""')}, account)`, 'Accounts in the exporter\'s configuration.'),
   location: () => choice('location', 'Location', `label_values(${own('location_info')}, location)`, 'Locations of the provider.'),
@@ -162,30 +213,65 @@ const variables = {
 // Annotations
 
 /**
+ * Marks events: each series of the query has the time of an event in seconds as its value,
+ * in one step only.
  * @param {string} name
- * @param {string} expr is above 0 during the event
+ * @param {string} expr
  * @param {string} iconColor
  * @param {{title: string, text: string, tags: string, enable: boolean}} o
  */
 function annotation(name, expr, iconColor, o) {
-  const query = new AnnotationQueryBuilder().name(name).datasource(datasource).enable(o.enable).iconColor(iconColor).expr(expr).build();
-  // The SDK has no fields for the data source's own options.
-  return { build: () => ({ ...query, step: '60s', titleFormat: o.title, textFormat: o.text, tagKeys: o.tags }) };
+  const value = `1000 * (${expr})`;
+  const query = new AnnotationQueryBuilder().name(name).datasource(datasource).enable(o.enable).iconColor(iconColor).expr(value).build();
+  // The SDK has no fields for the data source's own options. Grafana 10 and 11 read the
+  // query and its step from here, newer versions from the target. Steps of two minutes
+  // contain two scrapes.
+  const step = '2m';
+  return {
+    build: () => ({
+      ...query, step, useValueForTime: true, titleFormat: o.title, textFormat: o.text, tagKeys: o.tags,
+      target: /** @type {any} */ ({ refId: 'Anno', datasource, expr: value, interval: step, range: true, instant: false }),
+    }),
+  };
 }
 
-/** @param {keyof typeof uids} on the dashboard, which decides which annotations are enabled */
-function annotations(on) {
-  return [
-    annotation('Restocks', `${info('plan', 'name', own('plan_info'))} * on (plan) group_right (name) ${max('plan', `increase(${own('plan_restocks_total')}[$__rate_interval])`)} > 0`,
-      colours.good, { title: '{{name}} is back in stock', text: 'Plan {{plan}}', tags: 'plan', enable: on === 'stock' }),
-    annotation('Incidents', `${max('location, component, state', own('component_state', 'state!="operational"'))} > 0`,
-      colours.bad, { title: '{{component}} in {{location}}: {{state}}', text: 'A component is not operational.', tags: 'location,component', enable: true }),
-    annotation('Ongoing incidents', `${max('', own('incidents_ongoing'))} > 0`,
-      colours.bad, { title: 'Ongoing incident', text: 'The provider reports at least one incident.', tags: '', enable: on === 'status' }),
-    annotation('Maintenance', `${max('', own('maintenances_scheduled'))} > 0`,
-      colours.plain, { title: 'Maintenance is scheduled', text: 'The provider has scheduled maintenance.', tags: '', enable: on === 'status' }),
-  ];
+const stepSeconds = '$__interval_ms / 1000';
+
+/**
+ * When a gauge rose above 0: once for each time that it was 0 throughout the last step and
+ * is not in this one. Exact if the event lasts until the end of the step.
+ * @param {string} selector
+ */
+function beginning(selector) {
+  const seen = (/** @type {string} */ func, offset = '') => max('', `${func}_over_time(${selector}[$__interval]${offset})`);
+  return `time() - ${stepSeconds} * ${seen('avg')} / (${seen('max')} > 0) and ${seen('max', ' offset $__interval')} == 0`;
 }
+
+/** When a component ceased to be operational, in the same way. */
+function outage() {
+  const by = (/** @type {string} */ func, offset = '') => `min by (location, component) (${func}_over_time(${own('component_operational', location)}[$__interval]${offset}))`;
+  return `time() - ${stepSeconds} * (1 - ${by('avg')}) and (${by('min')} == 0 and ${by('min', ' offset $__interval')} == 1)`;
+}
+
+/**
+ * The step in which the counter of restocks rose, or the exporter counted one after its
+ * restart. An increase alone loses restocks between the last scrape of a step and the first
+ * one of the next.
+ */
+function restock() {
+  const counter = own('plan_restocks_total', plan);
+  const rose = max('plan', `${counter} - ${counter} offset $__interval > 0 or increase(${counter}[$__interval]) > 0`);
+  return `time() + 0 * ${offeredHere(`(${rose})`)}`;
+}
+
+const restocks = annotation('Restocks', `(${restock()}) * on (plan) group_left (name) ${info('plan', 'name', own('plan_info', plan))}`,
+  colours.good, { title: '{{name}} is back in stock', text: 'Plan {{plan}}', tags: 'plan', enable: false });
+const outages = annotation('Outages', outage(), colours.bad, { title: '{{component}} in {{location}}', text: 'The component ceased to be operational.', tags: 'location,component', enable: true });
+const incidents = annotation('Incidents', beginning(own('incidents_ongoing')), colours.bad, { title: 'Incident', text: 'The provider began to report an incident.', tags: '', enable: true });
+const maintenance = annotation('Maintenance', beginning(own('maintenances_scheduled')), colours.plain, { title: 'Maintenance scheduled', text: 'The provider announced maintenance.', tags: '', enable: false });
+
+/** Only what concerns a dashboard: money does not depend on outages. */
+const annotationsOf = { stock: [restocks, outages], accounts: [], status: [outages, incidents, maintenance] };
 
 // Queries
 
@@ -257,23 +343,27 @@ export const set = {
 };
 
 /**
- * One or a few large numbers.
- * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, graph?: boolean, horizontal?: boolean}} o
+ * One or a few large numbers. A query without data shows a grey "No data": what is known to
+ * be nothing has to be a zero.
+ * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, graph?: boolean, horizontal?: boolean, field?: string}} o
+ *   field names a label to show instead of the value
  * @param {...{build: () => any}} queries
  */
 export function stat(o, ...queries) {
-  const panel = common(new stats.PanelBuilder(), o)
-    .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
+  const panel = common(new stats.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
+    .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields(o.field ? `/^${o.field}$/` : '').values(false))
     .graphMode(o.graph ? BigValueGraphMode.Area : BigValueGraphMode.None)
     .colorMode(o.colourMode ?? BigValueColorMode.Value)
     .textMode(o.text ?? BigValueTextMode.Auto)
-    .orientation(o.horizontal ? VizOrientation.Horizontal : VizOrientation.Auto)
+    .orientation(o.horizontal ? VizOrientation.Horizontal : VizOrientation.Auto).wideLayout(false)
     .colorScheme(colour(FieldColorModeId.Thresholds));
   return panel.targets(queries);
 }
 
 /**
- * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number}} o
+ * Lines or bars over time. The legend is a list, or a table if it has calculations.
+ * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, byName?: boolean}} o
+ *   byName gives series of the same name the same colour in all panels; see colouredBy
  * @param {...{build: () => any}} queries
  */
 export function series(o, ...queries) {
@@ -283,14 +373,17 @@ export function series(o, ...queries) {
     .fillOpacity(o.fill ?? (o.bars ? 70 : o.stacked ? 30 : 5))
     .lineInterpolation(o.stepped ? LineInterpolation.StepAfter : LineInterpolation.Linear)
     .showPoints(VisibilityMode.Never)
-    .colorScheme(colour(FieldColorModeId.PaletteClassic))
+    .colorScheme(colour(o.byName ? FieldColorModeId.PaletteClassicByName : FieldColorModeId.PaletteClassic))
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
-    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.Table).showLegend(true)
-      .placement(o.legendRight ? LegendPlacement.Right : LegendPlacement.Bottom).calcs(o.calcs ?? ['lastNotNull']));
+    .legend(new VizLegendOptionsBuilder().displayMode(o.calcs ? LegendDisplayMode.Table : LegendDisplayMode.List).showLegend(true)
+      .placement(o.legendRight ? LegendPlacement.Right : LegendPlacement.Bottom).calcs(o.calcs ?? []));
   if (o.stacked) panel.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A'));
   if (o.showSteps) panel.thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
   if (o.min !== undefined) panel.min(o.min);
   if (o.max !== undefined) panel.max(o.max);
+  if (o.softMin !== undefined) panel.axisSoftMin(o.softMin);
+  if (o.softMax !== undefined) panel.axisSoftMax(o.softMax);
+  if (o.log) panel.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(2));
   if (o.interval) panel.interval(o.interval);
   if (o.points) panel.maxDataPoints(o.points);
   if (o.spanNulls) panel.spanNulls(o.spanNulls);
@@ -298,17 +391,24 @@ export function series(o, ...queries) {
 }
 
 /**
- * A coloured band for each series.
- * @param {Common & {showValue?: boolean}} o
+ * A coloured band for each series. The legend lists the texts of the value mappings, which
+ * have to cover all values.
+ * @param {Common & {showValue?: boolean, interval?: string, points?: number}} o
  * @param {...{build: () => any}} queries
  */
 export function timeline(o, ...queries) {
-  return common(new timelines.PanelBuilder(), o)
+  const panel = common(new timelines.PanelBuilder(), o)
     .mergeValues(true).showValue(o.showValue ? VisibilityMode.Auto : VisibilityMode.Never).rowHeight(0.8).lineWidth(0).fillOpacity(75)
-    .colorScheme(colour(FieldColorModeId.Thresholds))
+    // Thresholds would replace the texts in the legend.
+    .colorScheme(colour(FieldColorModeId.PaletteClassic))
     .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs([]))
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Single).sort(SortOrder.None))
+    // Drops the empty answer of a query without series, which is an error in this panel.
+    .transformations([{ id: 'filterFieldsByName', options: { include: { pattern: '/.*/' } } }])
     .targets(queries);
+  if (o.interval) panel.interval(o.interval);
+  if (o.points) panel.maxDataPoints(o.points);
+  return panel;
 }
 
 /**
@@ -317,8 +417,10 @@ export function timeline(o, ...queries) {
  * @param {...{build: () => any}} queries
  */
 export function gauge(o, ...queries) {
-  return common(new bars.PanelBuilder(), o)
+  return common(new bars.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
     .displayMode(BarGaugeDisplayMode.Gradient).orientation(VizOrientation.Horizontal).showUnfilled(true).min(0)
+    // Larger names would be cut.
+    .text(new VizTextDisplayOptionsBuilder().titleSize(12).valueSize(16))
     .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
     .colorScheme(colour(FieldColorModeId.Thresholds))
     .targets(queries);
@@ -339,7 +441,14 @@ export function gauge(o, ...queries) {
  * @property {number} [max]
  * @property {{title: string, url: string, targetBlank: boolean}} [link]
  * @property {'left'|'center'|'right'} [align]
+ * @property {boolean} [filter] whether a label can be filtered, true by default; false where a variable does the same
+ * @property {number} [minWidth] of a column whose width depends on the window
+ * @property {boolean} [money] a price in the chosen currency: two queries, whose refIds have
+ *   usd and eur appended
  */
+
+/** The columns of both currencies, of which only the chosen one has data. @param {Column} c @returns {Column[]} */
+const currencies = (c) => (c.money ? [{ ...c, from: `${c.from}usd`, unit: units.usd, decimals: 2 }, { ...c, from: `${c.from}eur`, unit: units.eur, decimals: 2 }] : [c]);
 
 /** @param {Column} c @returns {Property[]} */
 function looks(c) {
@@ -347,7 +456,10 @@ function looks(c) {
   const all = [];
   if (c.unit) all.push(set.unit(c.unit));
   if (c.decimals !== undefined) all.push(set.decimals(c.decimals));
+  // The default of the panel is what an empty table says.
+  if (c.from.startsWith('#')) all.push({ id: 'noValue', value: '–' });
   if (c.width) all.push({ id: 'custom.width', value: c.width });
+  if (c.minWidth) all.push({ id: 'custom.minWidth', value: c.minWidth });
   if (c.align) all.push({ id: 'custom.align', value: c.align });
   if (c.mappings) all.push(set.mappings(c.mappings));
   if (c.steps) all.push(set.steps(c.steps));
@@ -360,46 +472,63 @@ function looks(c) {
     all.push({ id: 'custom.cellOptions', value: { type: 'color-text' } });
   }
   if (c.link) all.push({ id: 'links', value: [c.link] });
+  // The filter's icon takes room from the heading, and nobody filters numbers by value.
+  if (!c.from.startsWith('#') && c.filter !== false) all.push({ id: 'custom.filterable', value: true });
   return all;
 }
 
 /**
- * A table of which each row is one set of labels that all queries have in common. Fields
- * that are not columns are hidden.
- * @param {Common & {columns: Column[], sort: string, descending?: boolean, drop?: string[], before?: Transformation[], join?: string}} o
+ * A table of which each row is one set of labels. Fields that are not columns are hidden.
+ * With a key, rows are joined by it, and queries without data leave no empty column. Only
+ * the first query then has labels other than the key.
+ * @param {Common & {columns: Column[], sort: string, descending?: boolean, drop?: string[], before?: Transformation[], key?: string[], first?: number}} o
+ *   first is the number of columns before those that only the data knows; the others follow
+ *   in the order of the queries
  * @param {Record<string, string>} queries by refId
  */
 export function table(o, queries) {
   const refIds = Object.keys(queries);
   /** Grafana names a value after its query, unless there is only one. @param {string} from */
   const field = (from) => (!from.startsWith('#') ? from : refIds.length === 1 ? 'Value' : `Value ${from}`);
-  const used = o.columns.map((c) => field(c.from));
-  const unused = ['Time', 'Value', ...refIds.map((r) => `Value #${r}`), ...(o.drop ?? [])].filter((f) => !used.includes(f));
+  const columns = o.columns.flatMap(currencies);
+  const used = columns.map((c) => field(c.from));
+  // Grafana joins by one field.
+  const key = o.key?.length === 1 ? o.key[0] : 'key';
+  const query = (/** @type {string} */ refId, /** @type {number} */ i) => {
+    if (!o.key || o.key.length === 1) return queries[refId];
+    const keyed = `label_join(${queries[refId]}, "key", "/", ${o.key.map((label) => `"${label}"`).join(', ')})`;
+    return i === 0 ? keyed : max('key', keyed);
+  };
+  const unused = ['Time', 'Value', ...refIds.map((r) => `Value #${r}`), ...(o.key ? [key, ...o.key] : []), ...(o.drop ?? [])].filter((f) => !used.includes(f));
+  const join = o.key
+    ? [{ id: 'filterFieldsByName', options: { exclude: { pattern: '/^Time$/' } } }, { id: 'joinByField', options: { byField: key, mode: 'outer' } }]
+    : [{ id: 'merge', options: {} }];
   const panel = common(new tables.PanelBuilder(), o)
-    .targets(refIds.map((r) => now(queries[r], '', r).format(PromQueryFormat.Table)))
+    .targets(refIds.map((r, i) => now(query(r, i), '', r).format(PromQueryFormat.Table)))
     .transformations([
       ...(o.before ?? []),
-      ...(o.join ? [{ id: 'joinByField', options: { byField: o.join, mode: 'outer' } }] : refIds.length > 1 ? [{ id: 'merge', options: {} }] : []),
+      ...(refIds.length > 1 ? join : []),
       {
         id: 'organize',
         options: {
           excludeByName: Object.fromEntries(unused.map((f) => [f, true])),
-          indexByName: Object.fromEntries(used.map((f, i) => [f, i])),
-          renameByName: Object.fromEntries(o.columns.map((c, i) => [used[i], c.name])),
+          indexByName: Object.fromEntries(columns.filter((c) => !o.first || o.columns.slice(0, o.first).some((front) => front.name === c.name)).map((c, i) => [used[i], i])),
+          renameByName: Object.fromEntries(columns.map((c, i) => [used[i], c.name])),
         },
       },
     ])
-    .cellHeight(TableCellHeight.Sm).filterable(true)
+    .cellHeight(TableCellHeight.Sm).filterable(false).minWidth(90)
     .sortBy([new TableSortByFieldStateBuilder().displayName(o.sort).desc(o.descending ?? false)])
     .colorScheme(colour(FieldColorModeId.Thresholds));
-  for (const c of o.columns) panel.overrideByName(c.name, looks(c));
+  // Both currencies have one heading, so their units depend on the field.
+  columns.forEach((c, i) => panel.overrideByName(c.money ? used[i] : c.name, looks(c)));
   return panel;
 }
 
 // Dashboards
 
 /**
- * @typedef {{id: number, title: string, panels: PanelBuilder[]}} Row
+ * @typedef {{id: number, title: string, panels: PanelBuilder[], collapsed?: boolean}} Row
  */
 
 const width = 24;
@@ -426,28 +555,28 @@ function place(panels, top) {
 
 /**
  * @param {keyof typeof uids} name
- * @param {{description: string, from: string, refresh: string, timezone: string, variables: string[], rows: Row[]}} o
+ * @param {{description: string, from: string, refresh: string, timezone: string, rows: Row[]}} o
  */
 export function dashboard(name, o) {
   const b = new DashboardBuilder(titles[name]).uid(uids[name]).description(o.description)
     .tags(['server-rental', 'prometheus']).time({ from: o.from, to: 'now' }).refresh(o.refresh).timezone(o.timezone)
     .tooltip(1).readonly().version(1)
-    .variables(o.variables.map((v) => variables[v]()))
-    .annotations(annotations(name))
+    .variables(variablesOf[name].map((v) => variables[v]()))
+    .annotations(annotationsOf[name])
     .links([
-      ...Object.keys(uids).filter((other) => other !== name).map((other) => {
-        const to = /** @type {keyof typeof uids} */ (other);
-        return new DashboardLinkBuilder(titles[to].replace('Server rental: ', '')).type(DashboardLinkType.Link).icon('dashboard')
-          .url(`/d/${uids[to]}`).includeVars(true).keepTime(true);
-      }),
-      new DashboardLinkBuilder('runbooks').type(DashboardLinkType.Link).icon('doc').url(runbooks).targetBlank(true),
+      new DashboardLinkBuilder('Dashboards').type(DashboardLinkType.Dashboards).tags(['server-rental']).asDropdown(true).includeVars(true).keepTime(true),
+      new DashboardLinkBuilder('Runbooks').type(DashboardLinkType.Link).icon('doc').url(runbooks).targetBlank(true),
     ]);
   let y = 0;
-  for (const row of o.rows) {
-    b.withRow(new RowBuilder(row.title).id(row.id).gridPos({ x: 0, y, w: width, h: 1 }));
-    const panels = row.panels.map((p) => p.build());
-    y = place(panels, y + 1);
-    for (const panel of panels) b.withPanel({ build: () => panel });
+  for (const { id, title, collapsed = false, panels } of o.rows) {
+    const row = new RowBuilder(title).id(id).collapsed(collapsed).gridPos({ x: 0, y, w: width, h: 1 });
+    const built = panels.map((p) => p.build());
+    const end = place(built, y + 1);
+    // A collapsed row contains its panels and takes one line.
+    if (collapsed) for (const panel of built) row.withPanel({ build: () => panel });
+    b.withRow(row);
+    if (!collapsed) for (const panel of built) b.withPanel({ build: () => panel });
+    y = collapsed ? y + 1 : end;
   }
   return { ...b.build(), schemaVersion };
 }

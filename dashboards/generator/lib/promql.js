@@ -53,6 +53,14 @@ export function max(labels, expr) {
 }
 
 /**
+ * A zero where an expression has nothing to count but the exporter has the data: nothing is
+ * not the same as no data.
+ * @param {string} expr
+ * @param {string} known has data whenever the exporter has it, with the labels of expr
+ */
+export const orZero = (expr, known) => `${expr} or 0 * ${known}`;
+
+/**
  * One info series for each value of the key, with the labels to show.
  * @param {string} key the labels that identify it
  * @param {string} labels the labels to show
@@ -89,8 +97,9 @@ export function named(expr, labels = 'name') {
  * @param {string} expr one series for each plan
  */
 export function offeredHere(expr) {
-  const offered = max('plan', own('plan_offered', plan));
-  const here = max('plan', own('plan_offered', plan, location));
+  // Not aggregated, because unless matches several series and this is in most queries.
+  const offered = own('plan_offered', plan);
+  const here = own('plan_offered', plan, location);
   return `${expr} unless on (plan) (${offered} unless on (plan) ${here})`;
 }
 
@@ -111,7 +120,8 @@ export function billed(expr) {
 }
 
 const day = 86400;
-const today = `scalar(floor(vector(time() / ${day}))) * ${day}`;
+/** The beginning of the current day in UTC, as a scalar. */
+export const today = `scalar(floor(vector(time() / ${day}))) * ${day}`;
 
 /** Scalars of the current month and the two after it: its first day, and its number of days. */
 const months = ['this month', 'next month', 'the month after'].reduce((/** @type {{name: string, start: string, days: string}[]} */ all, name, i) => {
@@ -137,3 +147,10 @@ export function renewalDates(renews, days) {
 
 /** Prometheus timestamps are in seconds, Grafana's date units in milliseconds. */
 export const milliseconds = (/** @type {string} */ expr) => `${expr} * 1000`;
+
+/**
+ * Colours a series by a label. Grafana colours by the metric's name, and only newer versions by the
+ * name in the legend.
+ * @param {string} label @param {string} expr
+ */
+export const colouredBy = (label, expr) => `label_replace(${expr}, "__name__", "$1", "${label}", "(.*)")`;

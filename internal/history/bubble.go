@@ -1,0 +1,16 @@
+package history
+
+import (
+	"testing"
+	"testing/synctest"
+)
+
+// simulate runs f in simulated time, which begins at 2000-01-01 00:00 UTC and passes
+// while all goroutines that f started wait. They must end before f returns.
+//
+// All packages use the time package's clock, and only testing/synctest can replace it:
+// a clock of our own would be an argument of every timer, ticker and deadline, also of
+// those in net/http. Outside of go test, an empty T is enough for it.
+func simulate(f func()) {
+	synctest.Test(new(testing.T), func(*testing.T) { f() })
+}

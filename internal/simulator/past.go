@@ -1,0 +1,280 @@
+package simulator
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// MaxPast is the longest past that [NewPast] knows: the history of [ExampleAccount].
+const MaxPast = 90 * 24 * time.Hour
+
+// Past is a simulated past at the pace of a real provider. It ends in the data that
+// [New] and [ExampleAccount] begin with, so that a simulation that is started then
+// continues it.
+type Past struct {
+	changes []change // by time
+}
+
+// change is one event of the past.
+type change struct {
+	at    time.Time
+	apply func(w *World)
+}
+
+// NewPast returns the past from start, at most [MaxPast] before end, to end. It depends
+// on its arguments only. Accounts are names by token.
+func NewPast(seed uint64, start, end time.Time, accounts map[string]string) *Past {
+	p := &Past{}
+	random := func(topic uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, topic)) }
+	p.addStock(random(1), start, end)
+	p.addPrices(random(2), end)
+	p.addIncidents(random(3), start, end)
+	p.addMaintenance(end)
+	for token, name := range accounts {
+		p.addAccount(token, ExampleAccount(name, end), end)
+	}
+	slices.SortStableFunc(p.changes, func(x, y change) int { return x.at.Compare(y.at) })
+	return p
+}
+
+// Replay applies the past that has been, and then each event when it is due, until the
+// last one or the end of ctx.
+func (s *Simulator) Replay(ctx context.Context, p *Past) {
+	rest := p.changes
+	for len(rest) > 0 {
+		timer := time.NewTimer(time.Until(rest[0].at))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		now := time.Now()
+		s.Change(func(w *World) {
+			for len(rest) > 0 && !rest[0].at.After(now) {
+				rest[0].apply(w)
+				rest = rest[1:]
+			}
+			recompute(w)
+		})
+	}
+}
+
+func (p *Past) add(at time.Time, apply func(w *World)) {
+	p.changes = append(p.changes, change{at, apply})
+}
+
+// stay is how long a plan is in stock or sold out.
+type stay struct{ least, mean, most time.Duration }
+
+func (s stay) draw(rng *rand.Rand) time.Duration {
+	return min(s.least+time.Duration(rng.ExpFloat64()*float64(s.mean-s.least)), s.most)
+}
+
+// The stays of plans by whether the catalog has them in stock. Those that it does not
+// have return for minutes.
+var (
+	stays = map[bool]map[bool]stay{
+		true:  {true: {24 * time.Hour, 5 * 24 * time.Hour, 15 * 24 * time.Hour}, false: {30 * time.Minute, 4 * time.Hour, 12 * time.Hour}},
+		false: {true: {2 * time.Minute, 15 * time.Minute, time.Hour}, false: {time.Hour, 10 * time.Hour, 30 * time.Hour}},
+	}
+)
+
+// addStock lets plans sell out and return. It goes backward from the catalog.
+func (p *Past) addStock(rng *rand.Rand, start, end time.Time) {
+	for i, spec := range planSpecs() {
+		usual := spec.stock == available
+		stock := usual
+		for at := end; at.After(start); stock = !stock {
+			at = at.Add(-stays[usual][stock].draw(rng))
+			now := stock
+			p.add(at, func(w *World) { Put(w.Plans[i], now, "availability", "in_stock") })
+		}
+	}
+}
+
+// addPrices changes prices of a third of the plans once or twice in a month. The last
+// change is within a day and leads to the catalog.
+func (p *Past) addPrices(rng *rand.Rand, end time.Time) {
+	specs := planSpecs()
+	for n, i := range rng.Perm(len(specs))[:len(specs)/3] {
+		set := func(at time.Time, percent int) {
+			usd, eur := specs[i].usd, specs[i].eur
+			if percent != 100 {
+				usd, eur = roundPrice(usd, percent), roundPrice(eur, percent)
+			}
+			p.add(at, func(w *World) {
+				Put(w.Plans[i], usd, "price", "monthly", "usd")
+				Put(w.Plans[i], eur, "price", "monthly", "eur")
+			})
+		}
+		at := end.Add(-9 * time.Hour)
+		if n > 0 {
+			at = end.Add(-hours(rng, 2*24, 14*24))
+		}
+		set(at, 100)
+		set(at.Add(-hours(rng, 4*24, 14*24)), 95+rng.IntN(4))
+		set(end.Add(-2*MaxPast), 102+rng.IntN(4))
+	}
+}
+
+// roundPrice returns a percentage of a price that ends in .90.
+func roundPrice(price float64, percent int) float64 {
+	return math.Round(price*float64(percent)/100) - 0.1
+}
+
+// hours returns a random time of least to most hours.
+func hours(rng *rand.Rand, least, most int) time.Duration {
+	return time.Duration(least)*time.Hour + time.Duration(rng.Int64N(int64(most-least)*int64(time.Hour)))
+}
+
+// addIncidents lets a component fail every few days, the last time three hours before
+// the end.
+func (p *Past) addIncidents(rng *rand.Rand, start, end time.Time) {
+	all := components(operationalStatus(locations(), end))
+	for at := end.Add(-3 * time.Hour); at.After(start); at = at.Add(-hours(rng, 24, 7*24)) {
+		which := rng.IntN(len(all))
+		recovered := at.Add(25*time.Minute + time.Duration(rng.Int64N(int64(30*time.Minute))))
+		p.setComponent(at, which, []string{"degraded", "degraded", "outage"}[rng.IntN(3)])
+		p.setComponent(recovered, which, "operational")
+	}
+}
+
+// setComponent changes the state of a component.
+func (p *Past) setComponent(at time.Time, which int, state string) {
+	p.add(at, func(w *World) {
+		c := components(w.Status)[which]
+		c.states[c.name] = state
+		summarize(w.Status, at)
+	})
+}
+
+// addMaintenance announces a maintenance of two hours, two days before.
+func (p *Past) addMaintenance(end time.Time) {
+	begin := end.AddDate(0, 0, -8).Truncate(24 * time.Hour).Add(2 * time.Hour)
+	scheduled := func(at time.Time, n int) {
+		p.add(at, func(w *World) { Put(w.Status, n, "scheduled") })
+	}
+	which := slices.IndexFunc(components(operationalStatus(locations(), end)), func(c component) bool { return c.name == "network" })
+	scheduled(begin.Add(-48*time.Hour), 1)
+	p.setComponent(begin, which, "maintenance")
+	p.setComponent(begin.Add(2*time.Hour), which, "operational")
+	scheduled(begin.Add(2*time.Hour), 0)
+}
+
+// addAccount lets the history of an account happen. Its data at any time follows from
+// the time stamps of the data at the end.
+func (p *Past) addAccount(token string, last *Account, end time.Time) {
+	times := map[time.Time]bool{end.Add(-2 * MaxPast): true, end.Add(-suspendedBefore): true}
+	for _, list := range [][]Object{last.Transactions, last.Configurations, last.SSHKeys} {
+		for _, o := range list {
+			times[parse(Text(o, "created_at"))] = true
+		}
+	}
+	for _, t := range last.Topups {
+		for _, step := range topupSteps(t) {
+			times[step.at] = true
+		}
+	}
+	for at := range times {
+		if !at.After(end) {
+			p.add(at, func(w *World) { w.Accounts[token] = last.at(at, end) })
+		}
+	}
+}
+
+// suspendedBefore is when the suspended server was suspended, before the end.
+const suspendedBefore = 50 * time.Hour
+
+// at returns the account as it was at a time before its present.
+func (a *Account) at(t, end time.Time) *Account {
+	existed := func(o Object) bool { return !parse(Text(o, "created_at")).After(t) }
+	past := &Account{
+		Account:      clone(a.Account),
+		Transactions: filter(a.Transactions, existed), Configurations: filter(a.Configurations, existed), SSHKeys: filter(a.SSHKeys, existed),
+	}
+	balance := 0.0
+	if len(past.Transactions) > 0 {
+		balance = number(past.Transactions[0], "balance_after", "usd")
+	}
+	past.Account["balance"] = Object{"usd": balance}
+	for _, topup := range filter(a.Topups, existed) {
+		for _, step := range topupSteps(topup) {
+			if !step.at.After(t) {
+				topup = step.topup
+			}
+		}
+		past.Topups = append(past.Topups, topup)
+	}
+	for _, server := range a.Servers {
+		server = clone(server)
+		next := parse(Text(server, "renews_at") + "T00:00:00Z")
+		for months := 1; next.AddDate(0, -months, 0).After(t); months++ {
+			server["renews_at"] = date(next.AddDate(0, -months, 0))
+		}
+		if t.Before(end.Add(-suspendedBefore)) {
+			server["status"] = "active"
+		}
+		past.Servers = append(past.Servers, server)
+	}
+	return past
+}
+
+// topupStep is a top-up from a time on.
+type topupStep struct {
+	at    time.Time
+	topup Object
+}
+
+// topupSteps returns the states that led to that of a top-up, and when it had them.
+func topupSteps(last Object) []topupStep {
+	created := parse(Text(last, "created_at"))
+	c := coins()[slices.IndexFunc(coins(), func(c coin) bool { return c.id == Text(last, "coin") })]
+	topup := newTopup(Text(last, "id"), cents(last, "amount", "usd"), c, created)
+	steps := []topupStep{{created, topup}}
+	confirm := func(after time.Duration, confirmations int) {
+		topup = clone(topup)
+		confirmTopup(topup, confirmations)
+		steps = append(steps, topupStep{created.Add(after), topup})
+	}
+	finish := func(after time.Duration) { steps = append(steps, topupStep{created.Add(after), last}) }
+	switch Text(last, "status") {
+	case "paid":
+		confirm(8*time.Minute, 0)
+		confirm(20*time.Minute, c.confirmations/2)
+		finish(30 * time.Minute)
+	case "confirming":
+		confirm(8*time.Minute, 0)
+		finish(20 * time.Minute)
+	case "failed":
+		confirm(8*time.Minute, 1)
+		finish(2 * time.Hour)
+	case "canceled":
+		finish(9 * time.Minute)
+	case "expired":
+		finish(rateLock)
+	}
+	return steps
+}
+
+// clone returns a copy of an object whose nested objects are shared.
+func clone(o Object) Object {
+	c := make(Object, len(o))
+	for key, value := range o {
+		c[key] = value
+	}
+	return c
+}
+
+// parse reads a time stamp that the simulator wrote.
+func parse(stamp string) time.Time {
+	t, err := time.Parse(time.RFC3339, stamp)
+	if err != nil {
+		panic(fmt.Sprintf("simulator: time stamp %q: %v", stamp, err))
+	}
+	return t
+}

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Makes the packages in a directory (dist/packages). The environment gives VERSION,
+# LDFLAGS, and SOURCE_DATE_EPOCH for the time of all files: the same commit gives the
+# same packages.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+out=${1:-dist/packages}
+nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
+export VERSION ARCH BUILD=$out/build
+
+rm -rf "$out"
+mkdir -p "$BUILD"
+gzip -9nc packaging/server_rental_exporter.1 >"$BUILD/server_rental_exporter.1.gz"
+gzip -9nc CHANGELOG.md >"$BUILD/changelog.gz"
+gzip -9nc >"$BUILD/changelog.Debian.gz" <<END
+server-rental-exporter (${VERSION/-/\~}-1) stable; urgency=medium
+
+  * Release $VERSION: changelog.gz lists the changes.
+
+ -- $(sed -n 's/^maintainer: //p' packaging/nfpm.yaml)  $(LC_ALL=C date -uRd "@$SOURCE_DATE_EPOCH")
+END
+
+for ARCH in amd64 arm64; do
+  CGO_ENABLED=0 GOOS=linux GOARCH=$ARCH go build -trimpath -ldflags "$LDFLAGS" -o "$BUILD/$ARCH/server_rental_exporter" .
+  for packager in deb rpm; do
+    go run "$nfpm" package --config packaging/nfpm.yaml --packager "$packager" --target "$out"
+  done
+done

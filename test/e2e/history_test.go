@@ -1,0 +1,93 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"server_rental_exporter/internal/markdown"
+)
+
+// TestLoadHistory runs the commands of the compose demo's document that load a history,
+// for a day, and asks a Prometheus for the data.
+func TestLoadHistory(t *testing.T) {
+	program(t, "promtool")
+	end := time.Now().Add(-time.Hour).Truncate(time.Second)
+	t.Setenv("DAYS", "1")
+	t.Setenv("END", fmt.Sprint(end.Unix()))
+	t.Setenv("LISTEN", freeAddress(t))
+	documents, err := markdown.Read(absolute(t, "deploy/compose"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := slices.DeleteFunc(documents["README.md"].Blocks, func(b markdown.Block) bool { return !strings.Contains(b.Comment, t.Name()) })
+	if len(blocks) != 1 {
+		t.Fatalf("%d blocks of commands name this test, want 1", len(blocks))
+	}
+	d := documented{t: t, dir: copyRepository(t), replace: strings.NewReplacer()}
+	d.run(blocks[0])
+
+	data := filepath.Join(d.dir, "data")
+	loaded := entries(t, data)
+	d.run(blocks[0])
+	if again := entries(t, data); !slices.Equal(loaded, again) {
+		t.Errorf("the second time changed %v to %v", loaded, again)
+	}
+
+	p := startPrometheusIn(t, d.dir, "global: {}\n")
+	at := func(at time.Time, expr string) []series {
+		return p.evaluate("query", url.Values{"query": {expr}, "time": {fmt.Sprint(at.Unix())}})
+	}
+	if up := at(end, target(t, "up")); len(up) != 1 || up[0].value != 1 {
+		t.Errorf("got up %v, want 1 for the target of the demo", up)
+	}
+	if gaps := at(end, "count_over_time(absent(up)[23h:1m])"); len(gaps) > 0 {
+		t.Errorf("no scrape for %v minutes", gaps[0].value)
+	}
+	// The results of rules that need the results of others, which need those of others.
+	for expr, want := range map[string]float64{
+		"count(" + recorded(t, "server_rental_plan_in_stock", "avg90d") + ")":              15,
+		"count(" + recorded(t, "server_rental_account_cost_usd_per_month", "last1d") + ")": 2,
+		"count(" + recorded(t, "server_rental_account_renewals_due_usd", "sum30d") + ")":   2,
+	} {
+		for _, when := range []time.Time{end, end.Add(-20 * time.Hour)} {
+			if got := at(when, expr); len(got) != 1 || got[0].value != want {
+				t.Errorf("%s: got %v at %v, want %v", expr, got, when, want)
+			}
+		}
+	}
+}
+
+// target returns a metric with the labels of the demo's exporter.
+func target(t *testing.T, metric string) string {
+	t.Helper()
+	var c struct {
+		Scrape []struct {
+			Job     string                       `yaml:"job_name"`
+			Configs []struct{ Targets []string } `yaml:"static_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	readYAML(t, absolute(t, "deploy/compose/prometheus.yml"), &c)
+	return fmt.Sprintf("%s{job=%q, instance=%q}", metric, c.Scrape[0].Job, c.Scrape[0].Configs[0].Targets[0])
+}
+
+// entries returns the names in a directory.
+func entries(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}

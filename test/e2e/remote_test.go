@@ -1,0 +1,133 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// TestRulesWithRemoteWrite: the rules give the same results where the samples come by
+// remote write, from a Prometheus in agent mode or from vmagent to VictoriaMetrics, as
+// in a Prometheus that scrapes the exporter itself.
+func TestRulesWithRemoteWrite(t *testing.T) {
+	t.Parallel()
+	api, tokens := startAPI(t, "main", "lab")
+	exporter := simtest.StartProcess(t, "--config.file="+api.ConfigFile(t.TempDir(), tokens, "watches: [{name: any, min_cores: 1}]\n"))
+	exporter.WaitReady()
+	const rules = "global: {scrape_interval: 2s, evaluation_interval: 2s}\nrule_files: ['%s/*.rules.yml']\n"
+	scrape := fmt.Sprintf("scrape_configs: [{job_name: rental, scrape_interval: 2s, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(exporter.URL, "http://"))
+	direct := startPrometheus(t, fmt.Sprintf(rules, absolute(t, "alerts"))+scrape)
+	await(t, "evaluations of all rules", func() bool {
+		return direct.value(`count_over_time(total:server_rental_account_renewals_due_usd:sum30d[5m])`) >= 5 &&
+			len(direct.query(`ALERTS{alertname="ServerRentalExporterDown"}`)) == 0
+	})
+	want := direct.ruleResults()
+	if want[simtest.Series("ALERTS", "alertname", "ServerRentalServerSuspended", "alertstate", "firing", "severity", "critical",
+		"account", "main", "server", suspendedServer(api, tokens["main"]))] != 1 {
+		t.Errorf("got no alert about a suspended server: %v", want)
+	}
+
+	t.Run("Prometheus agent", func(t *testing.T) {
+		t.Parallel()
+		p := startPrometheus(t, fmt.Sprintf(rules, absolute(t, "alerts")), "--web.enable-remote-write-receiver")
+		startAgent(t, scrape+fmt.Sprintf("remote_write: [{url: '%s/api/v1/write'}]\n", p.URL))
+		p.checkRuleResults(want)
+		p.checkSeries("rental", exporter.Scrape())
+		p.checkProblems()
+	})
+	t.Run("VictoriaMetrics", func(t *testing.T) {
+		t.Parallel()
+		p := startVictoriaMetrics(t, scrape)
+		p.checkRuleResults(want)
+		p.checkSeries("rental", exporter.Scrape())
+	})
+}
+
+// TestRulesInVictoriaMetrics: vmalert finds no fault in the rules, and a counter that is
+// first seen above 0 is no restock, although increase() says so there.
+func TestRulesInVictoriaMetrics(t *testing.T) {
+	t.Parallel()
+	for _, check := range [][]string{
+		{"vmalert", "-dryRun", "-rule=*.rules.yml"},
+		{"vmalert-tool", "unittest", "-disableAlertgroupLabel", "-files=tests/first_values.test.yml"},
+	} {
+		cmd := exec.Command(program(t, check[0]), check[1:]...)
+		cmd.Dir = absolute(t, "alerts")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", cmd, err, out)
+		}
+	}
+}
+
+// suspendedServer returns the id of the suspended server of an example account.
+func suspendedServer(api *simtest.API, token string) (id string) {
+	api.Read(func(w *simulator.World) {
+		for _, s := range w.Accounts[token].Servers {
+			if s["status"] == "suspended" {
+				id = simulator.Text(s, "id")
+			}
+		}
+	})
+	return id
+}
+
+// startAgent runs Prometheus in agent mode.
+func startAgent(t *testing.T, config string) {
+	t.Helper()
+	dir, address := t.TempDir(), freeAddress(t)
+	mode := "--agent"
+	if prometheusMajor(t) == "2" {
+		mode = "--enable-feature=agent"
+	}
+	start(t, address, program(t, "prometheus"), mode,
+		"--config.file="+simtest.WriteFile(t, filepath.Join(dir, "agent.yml"), config), "--storage.agent.path="+filepath.Join(dir, "data"))
+}
+
+// startVictoriaMetrics runs VictoriaMetrics, into which vmagent writes what it scrapes,
+// and vmalert the results of the rules. Its query API is that of Prometheus.
+func startVictoriaMetrics(t *testing.T, scrape string) *prometheus {
+	t.Helper()
+	path, vmagent, vmalert := program(t, "victoria-metrics"), program(t, "vmagent"), program(t, "vmalert")
+	dir, address := t.TempDir(), freeAddress(t)
+	run := func(listen, path string, args ...string) *simtest.Process {
+		return startUntil(t, listen, "/health", exec.Command(path, append(args, "-httpListenAddr="+listen)...))
+	}
+	store := run(address, path, "-storageDataPath="+filepath.Join(dir, "data"), "-search.latencyOffset=0s", "-inmemoryDataFlushInterval=1s")
+	run(freeAddress(t), vmagent, "-promscrape.config="+simtest.WriteFile(t, filepath.Join(dir, "scrape.yml"), scrape),
+		"-remoteWrite.url="+store.URL+"/api/v1/write", "-remoteWrite.tmpDataPath="+filepath.Join(dir, "queue"))
+	run(freeAddress(t), vmalert, "-rule="+absolute(t, "alerts")+"/*.rules.yml", "-evaluationInterval=2s", "-notifier.blackhole",
+		"-datasource.url="+store.URL, "-remoteRead.url="+store.URL, "-remoteWrite.url="+store.URL, "-remoteWrite.flushInterval=1s")
+	return &prometheus{store, t, address}
+}
+
+// ruleResults returns what the rules recorded, and their alerts.
+func (p *prometheus) ruleResults() map[string]float64 {
+	p.t.Helper()
+	all := map[string]float64{}
+	for _, s := range p.query(`{__name__=~".+:server_rental_.+:.+|ALERTS"}`) {
+		delete(s.labels, "alertgroup")                           // of vmalert
+		all[seriesKey(s.labels)] = math.Round(s.value*1e6) / 1e6 // VictoriaMetrics keeps 15 digits
+	}
+	return all
+}
+
+// checkRuleResults waits for the same results. vmalert needs a minute: it evaluates the
+// rules 30 seconds late, and a rule of a rule later still.
+func (p *prometheus) checkRuleResults(want map[string]float64) {
+	p.t.Helper()
+	got := p.ruleResults()
+	for end := time.Now().Add(3 * time.Minute); !maps.Equal(got, want) && time.Now().Before(end); got = p.ruleResults() {
+		time.Sleep(time.Second)
+	}
+	simtest.AssertEqual(p.t, "results of the rules", got, want)
+}

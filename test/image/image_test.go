@@ -1,0 +1,303 @@
+//go:build e2e
+
+// Package image tests the container images: it builds them with buildah, looks at
+// what they hold, and runs the program in them as a container engine would.
+package image
+
+import (
+	"context"
+	"debug/buildinfo"
+	"debug/elf"
+	"encoding/json"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+func TestMain(m *testing.M) { simtest.Main(m) }
+
+const root = "../.." // of the repository
+
+// store is a storage of images and containers of its own.
+type store struct {
+	t    *testing.T
+	args []string // of buildah
+}
+
+// newStore returns an empty storage, which is removed at the end of the test.
+func newStore(t *testing.T) *store {
+	dir := t.TempDir()
+	s := &store{t, []string{"buildah", "--root", dir + "/root", "--runroot", dir + "/run", "--storage-driver", "vfs"}}
+	t.Cleanup(func() { s.run("rm", "--all") }) // unmounts them
+	return s
+}
+
+// run runs buildah and returns its output.
+func (s *store) run(args ...string) string {
+	s.t.Helper()
+	return run(s.t, append(s.args, args...)...)
+}
+
+// run returns the standard output of a command that must succeed.
+func run(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // buildah's caches
+	out, err := cmd.Output()
+	if failed, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output wraps nothing
+		t.Fatalf("%s: %v\n%s%s", strings.Join(args, " "), err, out, failed.Stderr)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// addBase makes the base image that the Dockerfile names out of programs of this
+// machine: Go, make, a shell and the certificates.
+func (s *store) addBase(arch string) {
+	s.t.Helper()
+	dockerfile, err := os.ReadFile(root + "/Dockerfile")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	from := regexp.MustCompile(`(?m)^FROM --platform=\$BUILDPLATFORM (\S+) AS build$`).FindSubmatch(dockerfile)
+	if from == nil {
+		s.t.Fatal("Dockerfile: no FROM of the stage build")
+	}
+	container := s.run("from", "scratch")
+	mount := s.run("mount", container)
+	copyFiles := func(source, target string, files ...string) {
+		s.t.Helper()
+		run(s.t, "mkdir", "-p", mount+target)
+		for _, f := range files {
+			run(s.t, "cp", "-RL", filepath.Join(source, f), mount+target)
+		}
+	}
+	copyFiles(run(s.t, "go", "env", "GOROOT"), "/usr/local/go", "VERSION", "go.env", "bin", "pkg", "src", "lib")
+	copyFiles("/etc/ssl/certs", "/etc/ssl/certs", "ca-certificates.crt")
+	copyFiles("/bin", "/bin", "busybox", "make")
+	for _, applet := range []string{"sh", "cat"} {
+		run(s.t, "ln", "-s", "busybox", mount+"/bin/"+applet)
+	}
+	for _, library := range regexp.MustCompile(`/\S+`).FindAllString(run(s.t, "ldd", "/bin/make"), -1) {
+		copyFiles("/", filepath.Dir(library), library)
+	}
+	run(s.t, "mkdir", "-p", mount+"/tmp", mount+"/root")
+	s.run("config", "--arch", arch, "--env", "PATH=/usr/local/go/bin:/bin", "--env", "GOPATH=/go", "--env", "HOME=/root", container)
+	s.run("commit", container, string(from[1]))
+	s.run("rm", container)
+}
+
+// image is what the tests look at.
+type image struct {
+	Config struct {
+		User         string
+		Entrypoint   []string
+		Env          []string
+		ExposedPorts map[string]struct{}
+		Labels       map[string]string
+		Healthcheck  struct{ Test []string }
+	} `json:"config"`
+	Architecture, OS string
+	mount            string // directory with its files
+}
+
+// build makes an image as a developer does, with the Go modules of this machine.
+func (s *store) build(arch string) image {
+	s.t.Helper()
+	s.addBase(arch)
+	cache := func(variable, target string) string {
+		return "-v " + run(s.t, "go", "env", variable) + ":" + target + ":rw"
+	}
+	run(s.t, "make", "image", "VERSION=1.2.3", "IMAGE_ARCH="+arch, "BUILDAH="+strings.Join(s.args, " "),
+		"BUILDAH_FLAGS=--isolation chroot --pull-never --network host "+cache("GOMODCACHE", "/go/pkg/mod")+" "+cache("GOCACHE", "/root/.cache/go-build"))
+	var inspected struct{ Docker image }
+	if err := json.Unmarshal([]byte(s.run("inspect", "--type", "image", "server_rental_exporter:1.2.3")), &inspected); err != nil {
+		s.t.Fatal(err)
+	}
+	i := inspected.Docker
+	i.mount = s.run("mount", s.run("from", "--pull-never", "server_rental_exporter:1.2.3"))
+	return i
+}
+
+func TestImage(t *testing.T) {
+	if os.Getuid() != 0 {
+		skip(t, "needs root, to mount an image and to change the user")
+	}
+	for _, program := range []string{"buildah", "busybox", "make"} {
+		if _, err := exec.LookPath(program); err != nil {
+			skip(t, program+" is not installed")
+		}
+	}
+	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+	for arch, machine := range machines {
+		t.Run(arch, func(t *testing.T) {
+			i := newStore(t).build(arch)
+			checkConfig(t, i, arch)
+			checkFiles(t, i)
+			checkBinary(t, i, machine)
+			if arch == runtime.GOARCH {
+				checkRun(t, i)
+			}
+		})
+	}
+}
+
+// skip skips the test, except in CI.
+func skip(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+func checkConfig(t *testing.T, i image, arch string) {
+	t.Helper()
+	seconds, err := strconv.ParseInt(run(t, "git", "log", "-1", "--format=%ct"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want image
+	want.Architecture, want.OS, want.mount = arch, "linux", i.mount
+	want.Config.User = "65534:65534"
+	want.Config.Entrypoint = []string{"/server_rental_exporter"}
+	want.Config.Env = i.Config.Env
+	want.Config.ExposedPorts = map[string]struct{}{"10170/tcp": {}}
+	want.Config.Healthcheck.Test = []string{"CMD", "/server_rental_exporter", "--healthcheck"}
+	const source = "https://github.com/server-rental-exporter/server_rental_exporter"
+	want.Config.Labels = map[string]string{
+		"io.buildah.version":                     i.Config.Labels["io.buildah.version"],
+		"org.opencontainers.image.title":         "server_rental_exporter",
+		"org.opencontainers.image.description":   "Prometheus exporter for the Dedicated Server Rental API",
+		"org.opencontainers.image.version":       "1.2.3",
+		"org.opencontainers.image.revision":      run(t, "git", "rev-parse", "HEAD"),
+		"org.opencontainers.image.created":       time.Unix(seconds, 0).UTC().Format(time.RFC3339),
+		"org.opencontainers.image.source":        source,
+		"org.opencontainers.image.documentation": source + "/blob/main/README.md",
+		"org.opencontainers.image.licenses":      "Apache-2.0",
+	}
+	simtest.AssertEqual(t, "configuration", i, want)
+}
+
+// checkFiles looks for files that do not belong there, and for those that the user of
+// the image could change.
+func checkFiles(t *testing.T, i image) {
+	t.Helper()
+	got := map[string]string{}
+	err := filepath.WalkDir(i.mount, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			got[strings.TrimPrefix(path, i.mount)] = info.Mode().String()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	simtest.AssertEqual(t, "files", got, map[string]string{
+		"/etc/ssl/certs/ca-certificates.crt": "-rw-r--r--", "/server_rental_exporter": "-rwxr-xr-x",
+	})
+}
+
+// checkBinary looks for the platform and at how the program was built.
+func checkBinary(t *testing.T, i image, machine elf.Machine) {
+	t.Helper()
+	path := i.mount + i.Config.Entrypoint[0]
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	if f.Class != elf.ELFCLASS64 || f.Machine != machine {
+		t.Errorf("the program is for %s %s, want %s", f.Class, f.Machine, machine)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Error("the program needs a dynamic linker")
+		}
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	simtest.AssertEqual(t, "build", []string{info.GoVersion, settings["-trimpath"], settings["CGO_ENABLED"]}, []string{runtime.Version(), "true", "0"})
+}
+
+// checkRun runs the program on the files of the image alone, as its user, and then its
+// health check in the same way.
+func checkRun(t *testing.T, i image) {
+	t.Helper()
+	uid, gid, _ := strings.Cut(i.Config.User, ":")
+	address := freeAddress(t)
+	command := func(ctx context.Context, args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd.Dir = "/"
+		cmd.Env = slices.Concat(i.Config.Env, []string{"SERVER_RENTAL_WEB_LISTEN_ADDRESS=" + address})
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: i.mount, Credential: &syscall.Credential{Uid: id(t, uid), Gid: id(t, gid)}}
+		return cmd
+	}
+	healthcheck := func() string {
+		out, _ := command(t.Context(), i.Config.Healthcheck.Test[1:]...).CombinedOutput() // its status is in the output
+		return string(out)
+	}
+	if got := healthcheck(); !strings.HasPrefix(got, "unhealthy: "+address) {
+		t.Errorf("health check before the start: got %q", got)
+	}
+	p := simtest.StartCommand(t, command(context.Background(), slices.Concat(i.Config.Entrypoint, []string{"--demo"})...))
+	p.WaitServing()
+	p.WaitReady()
+	simtest.AssertEqual(t, "health check", healthcheck(), "healthy\n")
+	page := p.Scrape()
+	build := page.WithPrefix("server_rental_exporter_build_info{")
+	if len(build) != 1 || len(page.WithPrefix("server_rental_plan_info{")) == 0 {
+		t.Errorf("the metrics are not complete: %v", build)
+	}
+	for series := range build {
+		simtest.AssertEqual(t, "version and revision",
+			[]string{simtest.Label(series, "version"), simtest.Label(series, "revision")}, []string{"1.2.3", run(t, "git", "rev-parse", "HEAD")})
+	}
+	p.Signal(syscall.SIGTERM)
+	simtest.AssertEqual(t, "exit status", p.Wait(), 0)
+}
+
+func id(t *testing.T, text string) uint32 {
+	t.Helper()
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n == 0 {
+		t.Fatalf("user %q: want a number above 0", text)
+	}
+	return uint32(n)
+}
+
+// freeAddress returns a loopback address on which nothing listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -126,7 +126,7 @@ func writeHistory(output string, o history.Options) error {
 	file := os.Stdout
 	if output != "" {
 		var err error
-		if file, err = os.Create(output); err != nil {
+		if file, err = os.Create(output); err != nil { //nolint:gosec // the user names it
 			return err
 		}
 	}

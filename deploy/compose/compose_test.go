@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"server_rental_exporter/exporter"
+	"server_rental_exporter/internal/promqltest"
 )
 
 type compose struct {
@@ -369,4 +370,92 @@ func TestProductionExporter(t *testing.T) {
 	if code != 0 || !strings.Contains(out.String(), "account default") {
 		t.Errorf("got status %d, %s%s, want the account default", code, &out, &log)
 	}
+}
+
+// TestHistory asserts that the history is loaded, with all rules, into the data that
+// Prometheus starts with, and that the demo continues it.
+func TestHistory(t *testing.T) {
+	services := load(t, demo).Services
+	s := services["history"]
+	prometheus := services["prometheus"]
+	if storage := "--storage.tsdb.path=" + s.Command[0]; !slices.Contains(prometheus.Command, storage) {
+		t.Errorf("Prometheus has no %s", storage)
+	}
+	if volume := "prometheus:" + s.Command[0]; !slices.Contains(s.Volumes, volume) || !slices.Contains(prometheus.Volumes, volume) {
+		t.Errorf("got volumes %v and %v, want %s in both", s.Volumes, prometheus.Volumes, volume)
+	}
+	var rules []string
+	for _, file := range s.Command[1:] {
+		rules = append(rules, filepath.Join(s.mounts()[filepath.Dir(file)], filepath.Base(file)))
+	}
+	if want, _ := filepath.Glob("../../alerts/*.rules.yml"); len(want) == 0 || !slices.Equal(rules, want) {
+		t.Errorf("got rules %v, want %v", rules, want)
+	}
+	for _, name := range []string{"exporter", "prometheus"} {
+		if got := services[name].DependsOn["history"]; got != "service_completed_successfully" {
+			t.Errorf("%s waits for the history until %q", name, got)
+		}
+	}
+}
+
+// TestHistoryRounds asserts that the rules are evaluated as often as rules use the
+// results of rules that use the results of others.
+func TestHistoryRounds(t *testing.T) {
+	script, err := os.ReadFile("load-history.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rounds := regexp.MustCompile(`(?m)^for round in (.*); do$`).FindSubmatch(script)
+	if rounds == nil {
+		t.Fatal("load-history.sh has no rounds")
+	}
+	files, err := filepath.Glob("../../alerts/*.rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := recordingRules{}
+	for _, file := range files {
+		var c struct {
+			Groups []struct {
+				Rules []struct{ Record, Expr string }
+			}
+		}
+		read(t, file, &c)
+		for _, g := range c.Groups {
+			for _, r := range g.Rules {
+				if r.Record != "" {
+					rules[r.Record] = append(rules[r.Record], r.Expr)
+				}
+			}
+		}
+	}
+	deepest := 0
+	for name := range rules {
+		deepest = max(deepest, rules.depth(t, name))
+	}
+	if got := len(strings.Fields(string(rounds[1]))); got != deepest {
+		t.Errorf("got %d rounds, want %d", got, deepest)
+	}
+}
+
+// recordingRules are expressions by recorded name.
+type recordingRules map[string][]string
+
+// depth returns 1 for a rule that uses no results of others, and so on. A rule may use its
+// own results.
+func (rules recordingRules) depth(t *testing.T, name string) int {
+	t.Helper()
+	deepest := 0
+	for _, text := range rules[name] {
+		expr, err := promqltest.Parse(text)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, s := range promqltest.Selectors(expr) {
+			if s.Metric != name && rules[s.Metric] != nil {
+				deepest = max(deepest, rules.depth(t, s.Metric))
+			}
+		}
+	}
+	return deepest + 1
 }

@@ -19,8 +19,7 @@ type outage struct {
 }
 
 // outages returns those of the whole history: one every few days, and one that the
-// dashboard of the last 6 hours shows. Only those of the provider as a whole last
-// longer than some data is kept.
+// dashboard of the last 6 hours shows.
 func (o Options) outages() []outage {
 	unavailable := simulator.Fault{Kind: simulator.Respond, Status: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {"60"}}}
 	on := func(f simulator.Fault, path string) simulator.Fault {

@@ -205,8 +205,8 @@ func demoAt(t *testing.T, at time.Time) map[string]float64 {
 			}
 		})
 		server := &http.Server{Handler: sim, ReadHeaderTimeout: time.Minute}
-		defer server.Close()
-		go server.Serve(net)
+		defer server.Close()                  //nolint:errcheck // its listener is in memory
+		go func() { _ = server.Serve(net) }() // ends with Close
 		transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, config.WithDialContextFunc(net.Dial))
 		if err != nil {
 			t.Error(err)

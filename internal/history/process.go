@@ -29,7 +29,8 @@ func (r *run) recordProcess(started time.Time, requests float64) {
 	r.gauge("go_goroutines", "Number of goroutines that currently exist.", "", 31+float64(rng.IntN(4)))
 	r.gauge("go_memstats_heap_inuse_bytes", "Number of heap bytes that are in use.", "bytes", math.Round(340+80*rng.Float64())*8192)
 	for _, cause := range []string{"encoding", "gathering"} {
-		r.counter("promhttp_metric_handler_errors_total", "Total number of internal errors encountered by the promhttp metric handler.", "", 0, "cause", cause)
+		r.counter("promhttp_metric_handler_errors_total", "Total number of internal errors encountered by the promhttp metric handler.", "", 0,
+			&dto.LabelPair{Name: proto.String("cause"), Value: &cause})
 	}
 }
 
@@ -54,12 +55,8 @@ func (r *run) gauge(name, help, unit string, value float64) {
 	r.record(newFamily(name, help, unit, dto.MetricType_GAUGE), &dto.Metric{Gauge: &dto.Gauge{Value: &value}})
 }
 
-func (r *run) counter(name, help, unit string, value float64, labels ...string) {
-	m := &dto.Metric{Counter: &dto.Counter{Value: &value}}
-	for i := 0; i < len(labels); i += 2 {
-		m.Label = append(m.Label, &dto.LabelPair{Name: &labels[i], Value: &labels[i+1]})
-	}
-	r.record(newFamily(name, help, unit, dto.MetricType_COUNTER), m)
+func (r *run) counter(name, help, unit string, value float64, labels ...*dto.LabelPair) {
+	r.record(newFamily(name, help, unit, dto.MetricType_COUNTER), &dto.Metric{Label: labels, Counter: &dto.Counter{Value: &value}})
 }
 
 func newFamily(name, help, unit string, t dto.MetricType) *dto.MetricFamily {

@@ -66,7 +66,7 @@ func (r *run) run() error {
 	if err != nil {
 		return err
 	}
-	p.Set.Rand = rand.New(rand.NewPCG(r.Seed, uint64(r.start.Unix())))
+	p.Set.Rand = rand.New(rand.NewPCG(r.Seed, hash(r.start.UTC().String())))
 	r.slowDown(c)
 	started := time.Now()
 	p.Start(ctx)

@@ -39,6 +39,9 @@ func replay(t *testing.T, seed uint64, every time.Duration, check func(t *testin
 }
 
 func TestPastIsConsistent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	first := map[string]int{}
 	for _, p := range catalog(t) {
 		first[simulator.Text(p, "id")] = simulator.Cents(p, "price", "monthly", "usd")

@@ -355,7 +355,7 @@ func units() []string {
 }
 
 // ownUnit matches the formats that Grafana has no name for.
-var ownUnit = regexp.MustCompile(`^(time:[-YMDHms: ]+|suffix:[a-z ]+)$`)
+var ownUnit = regexp.MustCompile(`^(time:[-\x{2011}YMDHms:\s\x{a0}]+|suffix:[a-z ]+)$`)
 
 func TestPanels(t *testing.T) {
 	core := []string{"stat", "table", "timeseries", "state-timeline", "bargauge", "barchart", "geomap"}

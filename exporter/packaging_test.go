@@ -68,7 +68,7 @@ func executeFlags(t *testing.T, path string) string {
 			return strings.TrimSuffix(sentence, ".")
 		},
 		"sentence": func(s string) string { return strings.TrimSuffix(s, ".") + "." },
-		"negated": func(s string) string { return "Do not " + strings.ToLower(s[:1]) + s[1:] },
+		"negated":  func(s string) string { return "Do not " + strings.ToLower(s[:1]) + s[1:] },
 		"value": func(f *kingpin.FlagModel) string {
 			return strings.Replace(f.FormatPlaceHolder(), `""`, "FILE", 1) // an empty default says nothing
 		},

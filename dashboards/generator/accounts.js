@@ -50,13 +50,19 @@ const never = 1e11;
 const paidUntil = `(${orZero(fundedUntil, `${serverCount} + ${never}`)})`;
 const noRenewals = (/** @type {number} */ from) => between(from, null, colours.plain, 'No renewals');
 
+/**
+ * The size of the text fits one of the dates, and others are wider. With hyphens that do not
+ * break and a space at the end they stay on one line.
+ */
+const wideDate = 'time:YYYY\u2011MM\u2011DD\u00a0';
+
 const money = [
   stat({
     id: 104, title: 'Days left', w: 12, h: 4, unit: units.days, decimals: 1, steps: steps.daysLeft, mappings: [noRenewals(1e6)],
     description: 'Days until the first renewal that the current balance cannot pay, the fewest first: red below 2, orange below 7, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`sort((${paidUntil} - time()) / ${day})`, '{{account}}')),
   stat({
-    id: 103, title: 'Funded until', w: 12, h: 4, unit: units.date, mappings: [noRenewals(never * 1000)],
+    id: 103, title: 'Funded until', w: 12, h: 4, unit: wideDate, mappings: [noRenewals(never * 1000)],
     description: 'The first renewal that the current balance cannot pay if each server renews monthly at its current price; ten years ahead at most.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`sort(${milliseconds(paidUntil)})`, '{{account}}')),
   stat({
@@ -114,10 +120,10 @@ const renewals = [
     columns: [
       { from: '#date', name: 'Day', unit: units.date, width: 100 },
       { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
-      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 85 },
-      { from: 'account', name: 'Account', width: 90, filter: false },
-      { from: 'hostname', name: 'Host name', minWidth: 140 },
-      { from: 'plan', name: 'Plan', filter: false, minWidth: 115 },
+      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 80 },
+      { from: 'account', name: 'Account', width: 85, filter: false },
+      { from: 'hostname', name: 'Host name', minWidth: 155 },
+      { from: 'plan', name: 'Plan', filter: false, minWidth: 116 },
       { from: 'location', name: 'Location', width: 85, filter: false },
     ], key: ['account', 'server', 'renewal'],
   }, {
@@ -154,12 +160,12 @@ const topups = [
     id: 402, title: 'Open top-ups', w: 18, h: 7, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
-      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 105, mappings: [between(unlocked / 2, null, 'transparent', '–')], steps: steps.falling(0, 600) },
+      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 105, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
       { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 100 },
       { from: 'account', name: 'Account', width: 90, filter: false },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 80 },
       { from: 'coin', name: 'Coin', width: 95 },
-      { from: 'network', name: 'Network' },
+      { from: 'network', name: 'Network', minWidth: 120 },
       { from: '#share', name: 'Confirmed', unit: 'percentunit', decimals: 0, bar: true, max: 1, steps: steps.always(colours.plain), width: 120 },
       { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 95 },
       { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 55 },
@@ -198,7 +204,7 @@ function grown(metric) {
   const within = `${selector}[$__interval] offset -$__interval`;
   const end = max('account, type', `max_over_time(${within})`);
   const begin = `${max('account, type', `last_over_time(${selector}[6h])`)} or min by (account, type) (min_over_time(${within}))`;
-  return `${perType(`${end} - (${begin})`)} and ${perType(end)} > 0`;
+  return `${perType(`clamp_min(${end} - (${begin}), 0)`)} and ${perType(end)} > 0`;
 }
 
 const credit = 'transactions_credit_usd_total';
@@ -213,14 +219,14 @@ const flows = [
   course(balance, 'balance', 'balance'),
   course(cost, 'cost per month', 'cost')).repeat('account').repeatDirection('h').maxPerRow(3),
   series({
-    id: 501, title: 'Money in and out', w: 13, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true,
+    id: 501, title: 'Money in and out', w: 12, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
   course(grown(credit), 'in: {{type}}', 'in'),
-  course(`-(${grown(debit)})`, 'out: {{type}}', 'out')).barAlignment(BarAlignment.After),
+  course(`-(${grown(debit)})`, 'out: {{type}}', 'out')).barAlignment(BarAlignment.After).lineWidth(0),
   table({
-    id: 502, title: 'Transactions by type', w: 11, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
+    id: 502, title: 'Transactions by type', w: 12, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
     description: 'Transactions of the chosen accounts by type: the amounts in the time range, and the amounts and number over the whole history.',
     columns: [
       { from: 'type', name: 'Type' },
@@ -259,14 +265,14 @@ const machines = [
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
     columns: [
       { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 105, align: 'center' },
-      { from: 'hostname', name: 'Host name', minWidth: 140 },
+      { from: 'hostname', name: 'Host name', minWidth: 155 },
       { from: 'account', name: 'Account', width: 90, filter: false },
-      { from: 'plan', name: 'Plan', filter: false, minWidth: 115, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
+      { from: 'plan', name: 'Plan', filter: false, minWidth: 130, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
       { from: 'location', name: 'Location', width: 85, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 95 },
       { from: '#date', name: 'Renews', unit: units.date, width: 100 },
       { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
-      { from: 'name', name: 'Product' },
+      { from: 'name', name: 'Product', minWidth: 120 },
       { from: 'os', name: 'System', width: 125 },
       { from: '#created', name: 'Created', unit: units.date, width: 100 },
       { from: 'server', name: 'Id', minWidth: 180 },

@@ -46,7 +46,7 @@ const glance = [
     description: 'The number of components of the chosen locations that are not operational.', links: [runbook('ServerRentalComponentNotOperational')],
   }, now(`sum(1 - ${operational})`, 'components')),
   stat({
-    id: 103, title: 'Incidents and maintenance', w: 6, h: 3, unit: 'none', steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
+    id: 103, title: 'Incidents', w: 6, h: 3, unit: 'none', steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
     description: 'Ongoing incidents and scheduled maintenance windows, as the provider reports them.',
     overrides: [forQuery('maintenance', set.steps(steps.noneIsWarning))],
   },
@@ -71,7 +71,7 @@ const glance = [
 ];
 
 const matrix = table({
-  id: 201, title: 'Components by location', w: 11, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')],
+  id: 201, title: 'Components by location', w: 12, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')],
   description: 'The state of each component of each location: green if operational, red for any other state.',
   before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
   columns: [{ from: 'location\\component', name: 'Location', width: 80, filter: false, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
@@ -91,13 +91,13 @@ const affected = `(${wasOperational} and on (location, component) (min by (locat
 const provider = [
   matrix,
   timeline({
-    id: 202, title: 'Locations over time', w: 13, h: 11, unit: 'none', mappings: counts,
+    id: 202, title: 'Locations over time', w: 12, h: 11, unit: 'none', mappings: counts,
     description: 'The number of components of each location that were not operational. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
   }, course(`sum by (location) (1 - ${wasOperational})`, '{{location}}')),
   timeline({
     id: 203, title: 'Components not operational in the time range', w: 14, h: 9, unit: 'none', mappings: mappings.operational,
     description: 'The components that were not operational at some time of the range, and when. One line for all if there were none.', links: [runbook('ServerRentalComponentNotOperational')],
-  }, course(`${affected} or on () label_replace(min(${extreme('min', component)}), "component", "all components", "", "")`, '{{location}} {{component}}')),
+  }, course(`${affected} or on () label_replace(min(${component}), "component", "all components", "", "")`, '{{location}} {{component}}')),
   timeline({
     id: 204, title: 'Incidents and maintenance over time', w: 10, h: 5, unit: 'none', mappings: [...values({ 0: ['None', colours.good] }), between(1, null, colours.bad, 'Ongoing')],
     description: 'Whether the provider reported ongoing incidents or scheduled maintenance windows.', links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
@@ -143,11 +143,11 @@ const collectors = [
     description: 'Whether the last fetch of each collector succeeded or failed.', links: [runbook('ServerRentalCollectorFailing')],
   }, course(`min by (${collector}) (${extreme('min', success)})`, collectorLegend)),
   series({
-    id: 303, title: 'Age of the data', w: 12, h: 12, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
+    id: 303, title: 'Age of the data', w: 14, h: 14, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'The age of each collector\'s data in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line; a collector above the lower one is late.', links: [runbook('ServerRentalDataStale')],
   }, course(intervals, collectorLegend)),
   series({
-    id: 304, title: 'Age of the answers', w: 12, h: 12, unit: 'suffix: s', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
+    id: 304, title: 'Age of the answers', w: 10, h: 14, unit: 'suffix: s', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'How old the provider\'s answers were when they came. A few seconds are normal: the exporter fetches just after the provider\'s cache has new answers. Collectors whose answers do not say their age are not shown.',
   }, course(max(collector, own('exporter_collector_answer_age_seconds', accountOrPublic)), collectorLegend)),
 ];
@@ -187,21 +187,21 @@ const api = [
   course(colouredBy('account', `min by (account) (${own('exporter_api_rate_limit_remaining', account)})`), '{{account}}', 'left'),
   course(`min(${own('exporter_api_rate_limit', account)})`, 'limit', 'limit')),
   series({
-    id: 404, interval: '5m', title: 'Errors per minute by reason', w: 8, h: 9, unit: 'reqpm', decimals: 2, min: 0, softMax: 1, stacked: true, bars: true, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
+    id: 404, interval: '5m', title: 'Errors per minute by reason', w: 12, h: 10, legendRight: true, unit: 'reqpm', decimals: 2, min: 0, softMax: 1, stacked: true, bars: true, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
     description: 'Failed requests by reason, over all chosen exporters. Empty if there are none.',
   }, course(`sum by (reason) (rate(${own('exporter_api_errors_total')}[$__rate_interval])) * 60`, '{{reason}}')),
   series({
-    id: 405, interval: '5m', title: 'Requests per minute by answer', w: 8, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true,
-    description: 'Requests by endpoint and HTTP status, over all chosen exporters. The code is error if there was no answer.',
-    overrides: [forPattern('/ (4|5)\\d\\d$| error$/', set.colour(colours.bad))],
-  }, course(`sum by (endpoint, code) (rate(${own('exporter_api_requests_total')}[$__rate_interval])) * 60`, '{{endpoint}} {{code}}')),
-  series({
-    id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', w: 8, h: 9, unit: 's', min: 0, fill: 0, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
+    id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', w: 12, h: 10, legendRight: true, unit: 's', min: 0, fill: 0, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
     description: 'Time from sending a request until its answer was read: the 95th percentile by endpoint, and the median over all endpoints as a dashed line.',
     overrides: [forQuery('median', set.dashed)],
   },
   course(latency(0.95, 'endpoint'), '{{endpoint}} 95 %', 'slow'),
   course(latency(0.5), 'median of all', 'median')),
+  series({
+    id: 405, interval: '5m', title: 'Requests per minute by answer', w: 24, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, bars: true,
+    description: 'Requests by endpoint and HTTP status, over all chosen exporters. The code is error if there was no answer.',
+    overrides: [forPattern('/ (4|5)\\d\\d$| error$/', set.colour(colours.bad))],
+  }, course(`sum by (endpoint, code) (rate(${own('exporter_api_requests_total')}[$__rate_interval])) * 60 > 0`, '{{endpoint}} {{code}}')),
   series({
     id: 407, title: 'Backoff', w: 24, h: 6, unit: units.duration, min: 0, softMax: 60, byName: true, links: [runbook('ServerRentalRateLimited')],
     overrides: [forName('no backoff', set.colour(colours.muted)), forName('(public)', set.colour(colours.plain))],

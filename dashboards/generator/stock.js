@@ -99,7 +99,7 @@ const watches = [
     description: 'The plans in stock that match a watch, cheapest first, whichever plans are chosen above. Prices are per month, excluding VAT.',
     key: ['watch', 'plan'],
     columns: [
-      { from: 'name', name: 'Plan', width: 145 },
+      { from: 'name', name: 'Plan', width: 158 },
       { from: '#price', name: 'Price', money: true, width: 80 },
       { from: 'watch', name: 'Watch' },
     ],
@@ -130,8 +130,8 @@ const plans = table({
     { from: '#cores', name: 'Cores', unit: 'none', width: 70 },
     { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 85 },
     { from: 'family', name: 'Family', width: 115 },
-    { from: 'gpu_model', name: 'GPU', width: 155 },
-    { from: 'storage', name: 'Storage', width: 215 },
+    { from: 'gpu_model', name: 'GPU', width: 180 },
+    { from: 'storage', name: 'Storage', width: 265 },
     { from: 'alternative', name: 'Alternative', width: 145 },
     { from: '#core', name: 'Per core', money: true, width: 85 },
     { from: '#gib', name: 'Per GiB', money: true, width: 80 },
@@ -234,10 +234,10 @@ const history = [
     description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
     key: ['family'], drop: ['plan'],
     columns: [
-      { from: 'family', name: 'Family', width: 95 },
+      { from: 'family', name: 'Family', width: 101 },
       { from: '#count', name: 'In stock', unit: 'none', decimals: 0, width: 73, steps: steps.noneIsBad },
-      { from: 'name', name: 'Cheapest', width: 142 },
       { from: '#price', name: 'Price', money: true, width: 80 },
+      { from: 'name', name: 'Cheapest' },
     ],
   }, {
     count: `sum by (family) (${offeredHere(named(inStock, 'family'))})`,

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload >/dev/null 2>&1 || :
 	if [ "$1" -ge 1 ]; then # an upgrade

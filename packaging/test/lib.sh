@@ -4,6 +4,7 @@ set -euo pipefail
 trap 'echo "failed at line $LINENO: $BASH_COMMAND"; journalctl --no-pager --output=cat --unit=server_rental_exporter --lines=30' ERR
 set -E
 
+# shellcheck disable=SC2034 # used by the scripts that read this file
 packages=/run/repository/dist/packages
 unit=server_rental_exporter.service
 config=/etc/server_rental_exporter/config.yml

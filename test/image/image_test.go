@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -86,7 +87,7 @@ func (s *store) addBase(arch string) {
 			run(s.t, "cp", "-RL", filepath.Join(source, f), mount+target)
 		}
 	}
-	copyFiles(runtime.GOROOT(), "/usr/local/go", "VERSION", "go.env", "bin", "pkg", "src", "lib")
+	copyFiles(run(s.t, "go", "env", "GOROOT"), "/usr/local/go", "VERSION", "go.env", "bin", "pkg", "src", "lib")
 	copyFiles("/etc/ssl/certs", "/etc/ssl/certs", "ca-certificates.crt")
 	copyFiles("/bin", "/bin", "busybox", "make")
 	for _, applet := range []string{"sh", "cat"} {
@@ -224,7 +225,7 @@ func checkBinary(t *testing.T, i image, machine elf.Machine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	if f.Class != elf.ELFCLASS64 || f.Machine != machine {
 		t.Errorf("the program is for %s %s, want %s", f.Class, f.Machine, machine)
 	}
@@ -253,7 +254,7 @@ func checkRun(t *testing.T, i image) {
 	command := func(ctx context.Context, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = "/"
-		cmd.Env = append(i.Config.Env, "SERVER_RENTAL_WEB_LISTEN_ADDRESS="+address)
+		cmd.Env = slices.Concat(i.Config.Env, []string{"SERVER_RENTAL_WEB_LISTEN_ADDRESS=" + address})
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: i.mount, Credential: &syscall.Credential{Uid: id(t, uid), Gid: id(t, gid)}}
 		return cmd
 	}
@@ -264,7 +265,7 @@ func checkRun(t *testing.T, i image) {
 	if got := healthcheck(); !strings.HasPrefix(got, "unhealthy: "+address) {
 		t.Errorf("health check before the start: got %q", got)
 	}
-	p := simtest.StartCommand(t, command(context.Background(), append(i.Config.Entrypoint, "--demo")...))
+	p := simtest.StartCommand(t, command(context.Background(), slices.Concat(i.Config.Entrypoint, []string{"--demo"})...))
 	p.WaitServing()
 	p.WaitReady()
 	simtest.AssertEqual(t, "health check", healthcheck(), "healthy\n")

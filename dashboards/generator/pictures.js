@@ -1,0 +1,58 @@
+// Makes the pictures of the dashboards in docs/pictures from a running Grafana, such as
+// that of the compose demo: node pictures.js http://127.0.0.1:3000 [TO], where TO is the
+// end of the time range in Unix milliseconds. Needs Chromium.
+
+import { execFileSync } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+import { uids } from './lib/family.js';
+
+const [grafana = 'http://127.0.0.1:3000', end = String(Date.now())] = process.argv.slice(2);
+const days = { stock: 7, accounts: 30, status: 7 };
+const folder = fileURLToPath(new URL('../../docs/pictures/', import.meta.url));
+const width = 1440;
+const maxBytes = 400_000;
+
+/** Waits until no query runs and no panel loads. @param {import('playwright-core').Page} page */
+async function loaded(page) {
+  await page.waitForLoadState('networkidle', { timeout: 180_000 });
+  await page.waitForFunction(() => document.querySelectorAll('[aria-label="Panel loading bar"], [data-testid="Spinner"]').length === 0, undefined, { timeout: 180_000 });
+  await page.waitForTimeout(1000);
+}
+
+/** By how much the page is higher than its window: it scrolls inside of an element. @param {import('playwright-core').Page} page */
+const hidden = (page) => page.evaluate(() => Math.max(0, ...[...document.querySelectorAll('main, .scrollbar-view, body, html')]
+  .map((e) => e.scrollHeight - e.clientHeight)));
+
+/** @param {import('playwright-core').Page} page @param {string} name */
+async function picture(page, name) {
+  const path = `${folder}${name}.png`;
+  await page.screenshot({ path });
+  // 256 colours are enough for a dashboard.
+  execFileSync('pngquant', ['--force', '--output', path, '--speed', '1', '256', path]);
+  const { size } = statSync(path);
+  if (size >= maxBytes) throw new Error(`${path}: ${size} bytes, want less than ${maxBytes}`);
+}
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium-headless-shell',
+  args: ['--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--disable-background-networking'],
+});
+try {
+  for (const [name, uid] of Object.entries(uids)) {
+    const page = await browser.newPage({ viewport: { width, height: 900 }, timezoneId: 'UTC', colorScheme: 'dark' });
+    const from = Number(end) - days[/** @type {keyof typeof uids} */ (name)] * 86_400_000;
+    await page.goto(`${grafana}/d/${uid}?from=${from}&to=${end}&theme=dark&kiosk`);
+    await loaded(page);
+    await picture(page, `dashboard-${name}`);
+    for (let more = await hidden(page); more > 1; more = await hidden(page)) {
+      await page.setViewportSize({ width, height: (page.viewportSize()?.height ?? 0) + more });
+      await loaded(page);
+    }
+    await picture(page, `dashboard-${name}-whole`);
+    await page.close();
+  }
+} finally {
+  await browser.close();
+}

@@ -23,7 +23,7 @@ async function loaded(page) {
 
 /** By how much the page is higher than its window: it scrolls inside of an element. @param {import('playwright-core').Page} page */
 const hidden = (page) => page.evaluate(() => Math.max(0, ...[...document.querySelectorAll('main, .scrollbar-view, body, html')]
-  .map((e) => e.scrollHeight - e.clientHeight)));
+  .filter((e) => !e.closest('[data-panelid], [data-viz-panel-key]')).map((e) => e.scrollHeight - e.clientHeight)));
 
 /** @param {import('playwright-core').Page} page @param {string} name */
 async function picture(page, name) {
@@ -46,7 +46,9 @@ try {
     await page.goto(`${grafana}/d/${uid}?from=${from}&to=${end}&theme=dark&kiosk`);
     await loaded(page);
     await picture(page, `dashboard-${name}`);
-    for (let more = await hidden(page); more > 1; more = await hidden(page)) {
+    for (let i = 0; i < 5; i++) { // panels that load can make the page higher
+      const more = await hidden(page);
+      if (more < 2) break;
       await page.setViewportSize({ width, height: (page.viewportSize()?.height ?? 0) + more });
       await loaded(page);
     }

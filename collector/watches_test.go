@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"strings"
 	"testing"
 	"time"
@@ -184,16 +185,20 @@ func TestWatchHits(t *testing.T) {
 	}
 	nothing := func(*harness) {}
 	restock := set(true, stock...)
-	var removed simulator.Object
+	var removed sync.Map // by harness: the cases run in parallel
 	remove := func(h *harness) {
 		h.Change(func(w *simulator.World) {
 			i := slices.IndexFunc(w.Plans, func(p simulator.Object) bool { return simulator.Text(p, "id") == plan })
-			removed = w.Plans[i]
+			removed.Store(h, w.Plans[i])
 			w.Plans = slices.Delete(w.Plans, i, i+1)
 		})
 	}
+	taken := func(h *harness) simulator.Object {
+		p, _ := removed.Load(h)
+		return p.(simulator.Object)
+	}
 	add := func(h *harness) {
-		h.Change(func(w *simulator.World) { w.Plans = append(w.Plans, removed) })
+		h.Change(func(w *simulator.World) { w.Plans = append(w.Plans, taken(h)) })
 	}
 	region := func(name string) func(*harness) {
 		return func(h *harness) {
@@ -220,7 +225,7 @@ func TestWatchHits(t *testing.T) {
 		{"offered elsewhere and back", []func(*harness){set([]string{"tyo"}, "availability", "locations"), set([]string{"fra"}, "availability", "locations")}, 1},
 		{"price within the bound while sold out", []func(*harness){set(false, stock...), set(200, usd...), set(50, usd...)}, 0},
 		{"removed and added", []func(*harness){remove, add}, 1},
-		{"added, sold out", []func(*harness){remove, func(h *harness) { simulator.Put(removed, false, stock...); add(h) }}, 0},
+		{"added, sold out", []func(*harness){remove, func(h *harness) { simulator.Put(taken(h), false, stock...); add(h) }}, 0},
 		{"a location's region changes", []func(*harness){set([]string{"nyc"}, "availability", "locations"), region("Europe")}, 1},
 
 		{"stock unknown between", []func(*harness){set(nil, stock...), set(true, stock...)}, 0},

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"sync"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 

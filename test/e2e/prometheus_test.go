@@ -15,9 +15,13 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// absentWhileHealthy are the metrics that a healthy provider does not result in.
-func absentWhileHealthy() []string {
-	return []string{"server_rental_exporter_api_backoff_until_timestamp_seconds"} // absent without a back-off
+// absentInitially are the metrics that need an event: a back-off, a change of stock, a hit.
+func absentInitially() []string {
+	return []string{
+		"server_rental_exporter_api_backoff_until_timestamp_seconds",
+		"server_rental_plan_stock_changed_timestamp_seconds",
+		"server_rental_watch_last_hit_timestamp_seconds",
+	}
 }
 
 // TestPromtoolAcceptsPage: promtool reports nothing about the metrics.

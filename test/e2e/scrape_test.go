@@ -327,7 +327,7 @@ func (p *prometheus) checkMetadata(job scrapeJob) {
 		}
 	}
 	for _, d := range exporter.Definitions() {
-		if slices.Contains(absentWhileHealthy(), d.Name) {
+		if slices.Contains(absentInitially(), d.Name) {
 			continue
 		}
 		m := metadata{Type: string(d.Type), Help: d.Help}

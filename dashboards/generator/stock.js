@@ -81,11 +81,11 @@ const watches = [
       + 'the share of the last 30 days with at least one match, and the number of plans that match, in stock or not. If that is 0, check the criteria.',
     key: ['watch'],
     columns: [
-      { from: 'watch', name: 'Watch', width: 125 },
-      { from: '#now', name: 'Now', unit: 'none', decimals: 0, width: 50, steps: textColour },
+      { from: 'watch', name: 'Watch', width: 122 },
+      { from: '#now', name: 'Now', unit: 'none', decimals: 0, width: 46, steps: textColour },
       { from: '#last', name: 'Last hit', unit: 'dateTimeFromNow', width: 110 },
-      { from: '#share', name: 'Share', unit: 'percentunit', decimals: 0, width: 62 },
-      { from: '#all', name: 'Plans', unit: 'none', decimals: 0, width: 60, steps: [{ value: null, color: colours.warn }, { value: 1, color: colours.muted }] },
+      { from: '#share', name: 'Share', unit: 'percentunit', decimals: 0, width: 56 },
+      { from: '#all', name: 'Plans', unit: 'none', decimals: 0, width: 55, steps: [{ value: null, color: colours.warn }, { value: 1, color: colours.muted }] },
     ],
   }, {
     now: `${watchesInStock} or ${noWatches}`,

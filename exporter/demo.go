@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-kit/log"
 	promconfig "github.com/prometheus/common/config"
-	"github.com/prometheus/common/version"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
@@ -45,11 +44,8 @@ func NewDemoPipeline(logger log.Logger, transport http.RoundTripper) (*Pipeline,
 		return nil, collector.Config{}, err
 	}
 	settings.Transport = transport
-	e := &exporter{
-		Pipeline: NewPipeline(logger, name+"/"+version.Version, settings), reloadOK: newGauge(reloadSuccessful), reloaded: newGauge(reloadTime),
-	}
-	e.selfRegistry.MustRegister(e.reloadOK, e.reloaded, newBuildInfo())
-	e.recordReload(cfg)
+	e := &exporter{logger: logger}
+	e.wire(logger, settings, cfg)
 	return e.Pipeline, collectorConfig(cfg), nil
 }
 
@@ -77,8 +73,8 @@ func startDemo(ctx context.Context) (*demo, error) {
 		base: &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/api/v1"},
 	}
 	d.sim.Change(func(w *simulator.World) {
-		for _, account := range demoAccounts() {
-			w.Accounts[demoToken(account)] = simulator.ExampleAccount(account, time.Now())
+		for token, account := range DemoTokens() {
+			w.Accounts[token] = simulator.ExampleAccount(account, time.Now())
 		}
 	})
 	d.server = &http.Server{Handler: d.sim, ReadHeaderTimeout: 10 * time.Second}

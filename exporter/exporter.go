@@ -23,6 +23,7 @@ import (
 
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/web"
 )
 
@@ -105,7 +106,6 @@ type exporter struct {
 func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
 	e := &exporter{
 		options: o, getenv: env.Getenv, timeouts: env.Timeouts, logger: logger, reloads: make(chan chan error), stopping: make(chan struct{}),
-		reloadOK: newGauge(reloadSuccessful), reloaded: newGauge(reloadTime),
 	}
 	if o.Demo() {
 		d, err := startDemo(ctx)
@@ -120,13 +120,19 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 		e.close()
 		return nil, err
 	}
-	e.Pipeline = NewPipeline(logger, name+"/"+version.Version, settings)
+	e.wire(logger, settings, cfg)
 	if env.Timeouts.TokenPoll > 0 {
 		e.Set.TokenPollInterval = env.Timeouts.TokenPoll
 	}
+	return e, nil
+}
+
+// wire makes the pipeline, with the metrics of the build and of the configuration.
+func (e *exporter) wire(logger log.Logger, settings rentalapi.Settings, cfg *config.Config) {
+	e.Pipeline = NewPipeline(logger, name+"/"+version.Version, settings)
+	e.reloadOK, e.reloaded = newGauge(reloadSuccessful), newGauge(reloadTime)
 	e.selfRegistry.MustRegister(e.reloadOK, e.reloaded, newBuildInfo())
 	e.recordReload(cfg)
-	return e, nil
 }
 
 func (e *exporter) close() {

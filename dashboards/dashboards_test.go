@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 
+	"server_rental_exporter/internal/markdown"
 	"server_rental_exporter/internal/promqltest"
 )
 
@@ -676,7 +677,11 @@ func TestNoFixedDatasource(t *testing.T) {
 func TestLinks(t *testing.T) {
 	const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md"
 	all := load(t)
-	headings := runbookHeadings(t)
+	documents, err := markdown.Read("../alerts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	headings := documents["README.md"].Anchor
 	local := regexp.MustCompile(`^/d/([^/?]+)(?:\?(.*))?$`)
 	for uid, d := range all {
 		linked := map[string]bool{}
@@ -792,18 +797,4 @@ func (d dashboard) allLinks(t *testing.T) []link {
 		}
 	}
 	return links
-}
-
-// runbookHeadings returns the anchors of the headings of the alerts' runbooks.
-func runbookHeadings(t *testing.T) map[string]bool {
-	t.Helper()
-	text, err := os.ReadFile("../alerts/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^#+ +(.+?) *$`).FindAllStringSubmatch(string(text), -1) {
-		all[strings.ToLower(strings.NewReplacer("`", "", " ", "-").Replace(m[1]))] = true
-	}
-	return all
 }

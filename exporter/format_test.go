@@ -110,15 +110,12 @@ for f in parser.text_string_to_metric_families(sys.stdin.read()):
 json.dump(families, sys.stdout)
 `
 
-// python returns an interpreter that has prometheus_client: that of the PATH, or
-// that of the system, which Debian's package python3-prometheus-client is for. The test
-// is skipped if there is none, except in CI.
+// python returns an interpreter that has prometheus_client. The test is skipped if
+// there is none, except in CI.
 func python(t *testing.T) string {
 	t.Helper()
-	for _, interpreter := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(interpreter, "-c", "import prometheus_client.openmetrics.parser").Run() == nil {
-			return interpreter
-		}
+	if interpreter := simtest.Python(); interpreter != "" {
+		return interpreter
 	}
 	const missing = "python3 with prometheus_client is not installed (Debian: python3-prometheus-client)"
 	if os.Getenv("CI") == "true" {

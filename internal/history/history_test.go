@@ -252,17 +252,16 @@ print(sum(len(f.samples) for f in parse(lines())))
 
 func assertStrict(t *testing.T, text []byte) {
 	t.Helper()
-	for _, interpreter := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(interpreter, "-c", "import prometheus_client.openmetrics.parser").Run() == nil {
-			cmd := exec.Command(interpreter, "-c", strictParser)
-			cmd.Stdin = bytes.NewReader(text)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("strict parser: %v: %s", err, out)
-			}
-			return
-		}
+	interpreter := simtest.Python()
+	if interpreter == "" {
+		missing(t, "python3 with prometheus_client (Debian: python3-prometheus-client)")
+		return
 	}
-	missing(t, "python3 with prometheus_client (Debian: python3-prometheus-client)")
+	cmd := exec.Command(interpreter, "-c", strictParser)
+	cmd.Stdin = bytes.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("strict parser: %v: %s", err, out)
+	}
 }
 
 func assertLoads(t *testing.T, text []byte) {

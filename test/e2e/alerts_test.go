@@ -49,7 +49,7 @@ func TestAlertsArrive(t *testing.T) {
 		}
 	})
 	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: awaited, plans: ["+alertPlan+"]}]\n")
-	address := freeAddress(t)
+	address := simtest.FreeAddress(t)
 	startExporter := func() *simtest.Process { return start(t, address, simtest.Binary(t), "--config.file="+config) }
 	exporter := startExporter()
 	var messages messages
@@ -134,7 +134,7 @@ func startAlertmanager(t *testing.T, hooks string, flags ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address := t.TempDir(), simtest.FreeAddress(t)
 	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), string(text))
 	if len(flags) == 0 {
 		flags = []string{"--cluster.listen-address="}

@@ -25,14 +25,14 @@ func TestHighAvailability(t *testing.T) {
 		}
 	})
 	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {servers: {interval: 5s}}\nwatches: [{name: awaited, plans: ["+alertPlan+"]}]\n")
-	exporters := []string{freeAddress(t), freeAddress(t)}
+	exporters := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
 	for _, address := range exporters {
 		start(t, address, simtest.Binary(t), "--config.file="+config)
 	}
 	var messages messages
 	hooks := httptest.NewServer(&messages)
 	t.Cleanup(hooks.Close)
-	peers := []string{freeAddress(t), freeAddress(t)}
+	peers := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
 	var alertmanagers []string
 	for i, peer := range peers {
 		alertmanagers = append(alertmanagers, startAlertmanager(t, hooks.URL, "--cluster.listen-address="+peer, "--cluster.peer="+peers[1-i]))

@@ -139,7 +139,7 @@ func (d documented) output(script string) string {
 func (d documented) serve(line string) {
 	d.t.Helper()
 	line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
-	address := freeAddress(d.t)
+	address := simtest.FreeAddress(d.t)
 	cmd := d.command("exec " + line + " --web.listen-address=" + address)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run does not pass signals on
 	p := simtest.StartCommand(d.t, cmd)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -41,17 +40,6 @@ func program(t testing.TB, names ...string) string {
 	}
 	t.Skipf("%s is not installed", names[0])
 	return ""
-}
-
-// freeAddress returns a loopback address on which nothing listens.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // start runs a program that serves on an address, until it is ready.
@@ -183,7 +171,7 @@ func startPrometheus(t testing.TB, config string, flags ...string) *prometheus {
 // startPrometheusIn is startPrometheus with the data of a directory.
 func startPrometheusIn(t testing.TB, dir, config string, flags ...string) *prometheus {
 	t.Helper()
-	address := freeAddress(t)
+	address := simtest.FreeAddress(t)
 	file := simtest.WriteFile(t, filepath.Join(dir, "prometheus.yml"), strings.ReplaceAll(config, "SELF", address))
 	flags = append(flags, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=debug")
 	return &prometheus{start(t, address, program(t, "prometheus"), flags...), t, address}

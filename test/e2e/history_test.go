@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"server_rental_exporter/internal/markdown"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestLoadHistory runs the commands of the compose demo's document that load a history,
@@ -22,7 +23,7 @@ func TestLoadHistory(t *testing.T) {
 	end := time.Now().Add(-time.Hour).Truncate(time.Second)
 	t.Setenv("DAYS", "1")
 	t.Setenv("END", fmt.Sprint(end.Unix()))
-	t.Setenv("LISTEN", freeAddress(t))
+	t.Setenv("LISTEN", simtest.FreeAddress(t))
 	documents, err := markdown.Read(absolute(t, "deploy/compose"))
 	if err != nil {
 		t.Fatal(err)

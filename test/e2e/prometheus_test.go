@@ -37,7 +37,7 @@ func TestPromtoolAcceptsPage(t *testing.T) {
 // startScraped runs the exporter with two accounts against the simulator's binary.
 func startScraped(t *testing.T) *simtest.Process {
 	t.Helper()
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address := t.TempDir(), simtest.FreeAddress(t)
 	binary := filepath.Join(dir, "simulator")
 	if out, err := exec.Command("go", "build", "-o", binary, "server_rental_exporter/cmd/simulator").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

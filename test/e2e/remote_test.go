@@ -84,7 +84,7 @@ func suspendedServer(api *simtest.API, token string) (id string) {
 // startAgent runs Prometheus in agent mode.
 func startAgent(t *testing.T, config string) {
 	t.Helper()
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address := t.TempDir(), simtest.FreeAddress(t)
 	mode := "--agent"
 	if prometheusMajor(t) == "2" {
 		mode = "--enable-feature=agent"
@@ -98,14 +98,14 @@ func startAgent(t *testing.T, config string) {
 func startVictoriaMetrics(t *testing.T, scrape string) *prometheus {
 	t.Helper()
 	path, vmagent, vmalert := program(t, "victoria-metrics"), program(t, "vmagent"), program(t, "vmalert")
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address := t.TempDir(), simtest.FreeAddress(t)
 	run := func(listen, path string, args ...string) *simtest.Process {
 		return startUntil(t, listen, "/health", exec.Command(path, append(args, "-httpListenAddr="+listen)...))
 	}
 	store := run(address, path, "-storageDataPath="+filepath.Join(dir, "data"), "-search.latencyOffset=0s", "-inmemoryDataFlushInterval=1s")
-	run(freeAddress(t), vmagent, "-promscrape.config="+simtest.WriteFile(t, filepath.Join(dir, "scrape.yml"), scrape),
+	run(simtest.FreeAddress(t), vmagent, "-promscrape.config="+simtest.WriteFile(t, filepath.Join(dir, "scrape.yml"), scrape),
 		"-remoteWrite.url="+store.URL+"/api/v1/write", "-remoteWrite.tmpDataPath="+filepath.Join(dir, "queue"))
-	run(freeAddress(t), vmalert, "-rule="+absolute(t, "alerts")+"/*.rules.yml", "-evaluationInterval=2s", "-notifier.blackhole",
+	run(simtest.FreeAddress(t), vmalert, "-rule="+absolute(t, "alerts")+"/*.rules.yml", "-evaluationInterval=2s", "-notifier.blackhole",
 		"-datasource.url="+store.URL, "-remoteRead.url="+store.URL, "-remoteWrite.url="+store.URL, "-remoteWrite.flushInterval=1s")
 	return &prometheus{store, t, address}
 }

@@ -21,7 +21,7 @@ func TestRestockIsReported(t *testing.T) {
 	api, _ := startAPI(t)
 	offset := time.Since(time.Now().Truncate(time.Minute)) + 40*time.Second // 20 seconds ago
 	api.SetCache(simulator.Cache{Kind: simulator.AtFixedTimes, Offset: offset})
-	address := freeAddress(t)
+	address := simtest.FreeAddress(t)
 	exporter := start(t, address, simtest.Binary(t),
 		"--config.file="+api.ConfigFile(t.TempDir(), nil, "watches: [{name: awaited, plans: ["+alertPlan+"]}]\n"))
 	var messages messages

@@ -17,7 +17,7 @@ func TestTextfileCollector(t *testing.T) {
 	t.Parallel()
 	path := program(t, "node_exporter", "prometheus-node-exporter")
 	api, tokens := startAPI(t, "main", "lab")
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address := t.TempDir(), simtest.FreeAddress(t)
 	out, err := exec.Command(simtest.Binary(t), "--once", "--config.file="+api.ConfigFile(dir, tokens, "")).Output()
 	if err != nil {
 		t.Fatalf("--once: %v", err)

@@ -10,7 +10,6 @@ import (
 	"debug/elf"
 	"encoding/json"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -250,7 +249,7 @@ func checkBinary(t *testing.T, i image, machine elf.Machine) {
 func checkRun(t *testing.T, i image) {
 	t.Helper()
 	uid, gid, _ := strings.Cut(i.Config.User, ":")
-	address := freeAddress(t)
+	address := simtest.FreeAddress(t)
 	command := func(ctx context.Context, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = "/"
@@ -289,15 +288,4 @@ func id(t *testing.T, text string) uint32 {
 		t.Fatalf("user %q: want a number above 0", text)
 	}
 	return uint32(n)
-}
-
-// freeAddress returns a loopback address on which nothing listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -58,7 +58,7 @@ func Start(t testing.TB, o simulator.Options) *API {
 		t.Fatal(err)
 	}
 	a := newAPI(t, o, l.Addr().String())
-	a.serve(l)
+	a.serve(l, a.refuseStrangers(a))
 	return a
 }
 
@@ -68,7 +68,7 @@ func StartInMemory(t testing.TB, o simulator.Options) *API {
 	t.Helper()
 	a := newAPI(t, o, "rental.example")
 	a.Net = memnet.Listen()
-	a.serve(a.Net)
+	a.serve(a.Net, a)
 	return a
 }
 
@@ -85,8 +85,21 @@ func newAPI(t testing.TB, o simulator.Options, host string) *API {
 	return a
 }
 
-func (a *API) serve(l net.Listener) {
-	a.server = &http.Server{Handler: a, ErrorLog: log.New(failingWriter{a.t}, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
+// refuseStrangers answers requests outside the API's path without recording them. A
+// port of loopback is soon used again: a program that scrapes an exporter which has
+// ended may find this provider at its address.
+func (a *API) refuseStrangers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.EscapedPath(), a.URL.Path+"/") {
+			http.NotFound(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (a *API) serve(l net.Listener, h http.Handler) {
+	a.server = &http.Server{Handler: h, ErrorLog: log.New(failingWriter{a.t}, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
 		switch s {
 		case http.StateNew:
 			a.conns.Add(1)
@@ -215,6 +228,14 @@ func (a *API) CountByToken() map[string]int {
 // Idle reports whether every request was answered.
 func (a *API) Idle() bool {
 	return !slices.ContainsFunc(a.Requests(), func(r simulator.Request) bool { return r.Status == 0 })
+}
+
+// AssertNoRequests asserts that no request followed the first since of them.
+func (a *API) AssertNoRequests(since int) {
+	a.t.Helper()
+	for _, r := range a.Requests()[since:] {
+		a.t.Errorf("request of %s %q with token %q from %s: status %d", r.Path, r.Header.Get("User-Agent"), r.Token, r.RemoteAddr, r.Status)
+	}
 }
 
 // ConfigFile writes a configuration of the exporter into dir, with a token file

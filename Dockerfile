@@ -12,7 +12,7 @@ COPY . .
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     GOOS=$TARGETOS GOARCH=$TARGETARCH make build VERSION="$VERSION" REVISION="$REVISION" BRANCH="$BRANCH"
 
-# Nothing but the program and the certificates by which it knows the API.
+# Nothing but the program, its licences and the certificates by which it knows the API.
 FROM scratch
 LABEL org.opencontainers.image.title="server_rental_exporter" \
       org.opencontainers.image.description="Prometheus exporter for the Dedicated Server Rental API" \
@@ -21,6 +21,7 @@ LABEL org.opencontainers.image.title="server_rental_exporter" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /src/server_rental_exporter /server_rental_exporter
+COPY LICENSE THIRD_PARTY_LICENSES /
 USER 65534:65534
 EXPOSE 10170
 HEALTHCHECK --interval=30s --timeout=10s --start-period=10s --retries=3 CMD ["/server_rental_exporter", "--healthcheck"]

@@ -52,6 +52,7 @@ bench: ## measure the numbers of docs/performance.md
 
 update: ## rewrite all golden and generated files
 	go test -count=1 -run 'TestGolden|TestLoadInvalid|TestHelp|TestMetricsDocument|TestOverview|TestLandingPage' ./collector ./config ./exporter ./web -update
+	packaging/licenses.sh >THIRD_PARTY_LICENSES
 
 dashboards: ## build dashboards/*.json from their source
 	cd dashboards/generator && npm ci && npm run build

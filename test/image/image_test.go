@@ -213,6 +213,7 @@ func checkFiles(t *testing.T, i image) {
 	}
 	simtest.AssertEqual(t, "files", got, map[string]string{
 		"/etc/ssl/certs/ca-certificates.crt": "-rw-r--r--", "/server_rental_exporter": "-rwxr-xr-x",
+		"/LICENSE": "-rw-r--r--", "/THIRD_PARTY_LICENSES": "-rw-r--r--",
 	})
 }
 

@@ -35,7 +35,7 @@ cp dist/release/*.tar.gz dist/release/*.zip dist/packages/*.deb dist/packages/*.
 (cd "$work/published" && sha256sum --quiet --strict -c) <dist/release/sha256sums.txt
 [ "$(wc -l <dist/release/sha256sums.txt)" = "$(find "$work/published" -type f | wc -l)" ] || fail "sha256sums.txt is not complete"
 
-content='CHANGELOG.md LICENSE README.md alerts dashboards example.yml server_rental_exporter '
+content='CHANGELOG.md LICENSE README.md THIRD_PARTY_LICENSES alerts dashboards example.yml server_rental_exporter '
 for platform in {linux,darwin,freebsd,windows}-{amd64,arm64}; do
   name=server_rental_exporter-$version.$platform
   case $platform in

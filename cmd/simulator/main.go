@@ -89,6 +89,7 @@ func historyCommand(app *kingpin.Application, commands map[string]func() error) 
 	c := app.Command("history", "Write the metrics of the past days as OpenMetrics. 30 days need 3 minutes of processor time, 650 MB of memory and 2 GB of disk.")
 	days := c.Flag("days", "Number of days, 1 to 90.").Default("30").Int()
 	end := c.Flag("end", "End of the history, in RFC 3339 or as a Unix timestamp (default: now).").String()
+	servers := c.Flag("servers", "Number of servers of each of the two accounts, 1 to 1000.").Default(strconv.Itoa(simulator.ExampleServers)).Int()
 	seed := c.Flag("seed", "Seed of all random events. The same days, end and seed give the same history.").Default("1").Uint64()
 	job := c.Flag("job", "Label job of all series.").Default("server-rental").String()
 	instance := c.Flag("instance", "Label instance of all series.").Default("exporter:10170").String()
@@ -101,8 +102,11 @@ func historyCommand(app *kingpin.Application, commands map[string]func() error) 
 		if *days < 1 || *days > 90 {
 			return fmt.Errorf("--days: %d: must be 1 to 90", *days)
 		}
+		if *servers < 1 || *servers > 1000 {
+			return fmt.Errorf("--servers: %d: must be 1 to 1000", *servers)
+		}
 		return writeHistory(*output, history.Options{
-			End: at, Length: time.Duration(*days) * 24 * time.Hour, Seed: *seed,
+			End: at, Length: time.Duration(*days) * 24 * time.Hour, Servers: *servers, Seed: *seed,
 			Labels: map[string]string{"job": *job, "instance": *instance},
 		})
 	}

@@ -16,16 +16,20 @@ import (
 
 // Options says which history is generated. The result depends on nothing else.
 type Options struct {
-	End    time.Time         // of the history; the last scrape is at most 15 seconds before
-	Length time.Duration     // at most simulator.MaxPast
-	Seed   uint64            // of all random events
-	Labels map[string]string // added to all series, such as job and instance
+	End     time.Time         // of the history; the last scrape is at most 15 seconds before
+	Length  time.Duration     // at most simulator.MaxPast
+	Servers int               // of each of the demo's two accounts, at least 1
+	Seed    uint64            // of all random events
+	Labels  map[string]string // added to all series, such as job and instance
 }
 
 // Write generates a history and writes it. It returns the number of samples.
 func Write(w io.Writer, o Options) (samples int, err error) {
 	if o.Length <= 0 || o.Length > simulator.MaxPast {
 		return 0, fmt.Errorf("length %v: must be more than 0 and at most %v", o.Length, simulator.MaxPast)
+	}
+	if o.Servers < 1 {
+		return 0, fmt.Errorf("servers %d: must be at least 1", o.Servers)
 	}
 	runs := o.runs()
 	errs := make([]error, len(runs))

@@ -30,7 +30,7 @@ import (
 var end = time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
 
 func options(length time.Duration, seed uint64) Options {
-	return Options{End: end, Length: length, Seed: seed, Labels: map[string]string{"job": "rental", "instance": "exporter:10170"}}
+	return Options{End: end, Length: length, Servers: simulator.ExampleServers, Seed: seed, Labels: map[string]string{"job": "rental", "instance": "exporter:10170"}}
 }
 
 func generate(t *testing.T, o Options) []byte {
@@ -219,7 +219,7 @@ func demoAt(t *testing.T, at time.Time) map[string]float64 {
 			t.Error(err)
 		}
 		p.Publisher.Publish()
-		r := &run{Options: Options{End: at}, recorder: newRecorder(nil)}
+		r := &run{Options: Options{End: at, Servers: simulator.ExampleServers}, recorder: newRecorder(nil)}
 		if err := r.scrape(p, at); err != nil {
 			t.Error(err)
 		}

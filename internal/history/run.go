@@ -48,7 +48,7 @@ func (r *run) run() error {
 	server := &http.Server{Handler: sim, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	running.Go(func() { _ = server.Serve(net) }) // ends with Close
 	defer server.Close()                         //nolint:errcheck // its listener is in memory
-	past := simulator.NewPast(r.Seed, r.start, r.End, exporter.DemoTokens())
+	past := simulator.NewPast(r.Seed, r.start, r.End, exporter.DemoTokens(), r.Servers)
 	running.Go(func() { sim.Replay(ctx, past) })
 	running.Go(func() { r.injectFaults(ctx, sim) })
 	synctest.Wait()

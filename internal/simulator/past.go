@@ -26,8 +26,8 @@ type change struct {
 }
 
 // NewPast returns the past from start, at most [MaxPast] before end, to end. It depends
-// on its arguments only. Accounts are names by token.
-func NewPast(seed uint64, start, end time.Time, accounts map[string]string) *Past {
+// on its arguments only. Accounts are names by token; each has that many servers.
+func NewPast(seed uint64, start, end time.Time, accounts map[string]string, servers int) *Past {
 	p := &Past{}
 	random := func(topic uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, topic)) }
 	p.addStock(random(1), start, end)
@@ -35,7 +35,7 @@ func NewPast(seed uint64, start, end time.Time, accounts map[string]string) *Pas
 	p.addIncidents(random(3), start, end)
 	p.addMaintenance(end)
 	for token, name := range accounts {
-		p.addAccount(token, ExampleAccount(name, end), end)
+		p.addAccount(token, exampleAccount(name, servers, end), end)
 	}
 	slices.SortStableFunc(p.changes, func(x, y change) int { return x.at.Compare(y.at) })
 	return p

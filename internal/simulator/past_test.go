@@ -1,6 +1,7 @@
 package simulator_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,9 +13,9 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// replay replays a past of a month in a bubble, and calls check now and then, the last
+// replay replays a past of a month in a bubble, of two accounts with servers each, and calls check now and then, the last
 // time at the end.
-func replay(t *testing.T, seed uint64, every time.Duration, check func(t *testing.T, a *simtest.API, end time.Time)) {
+func replay(t *testing.T, seed uint64, servers int, every time.Duration, check func(t *testing.T, a *simtest.API, end time.Time)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		a := simtest.StartInMemory(t, simulator.Options{})
@@ -27,7 +28,7 @@ func replay(t *testing.T, seed uint64, every time.Duration, check func(t *testin
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			a.Replay(t.Context(), simulator.NewPast(seed, time.Now(), end, names))
+			a.Replay(t.Context(), simulator.NewPast(seed, time.Now(), end, names, servers))
 		}()
 		for synctest.Wait(); time.Now().Before(end) && !t.Failed(); synctest.Wait() {
 			time.Sleep(min(every, time.Until(end)))
@@ -42,12 +43,22 @@ func TestPastIsConsistent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
+	for _, servers := range []int{simulator.ExampleServers, 25} {
+		t.Run(fmt.Sprintf("%d servers", servers), func(t *testing.T) {
+			t.Parallel()
+			checkPast(t, servers)
+		})
+	}
+}
+
+func checkPast(t *testing.T, servers int) {
+	t.Helper()
 	first := map[string]int{}
 	for _, p := range catalog(t) {
 		first[simulator.Text(p, "id")] = simulator.Cents(p, "price", "monthly", "usd")
 	}
 	seen := map[string]bool{}
-	replay(t, 1, 23*time.Minute, func(t *testing.T, a *simtest.API, end time.Time) {
+	replay(t, 1, servers, 23*time.Minute, func(t *testing.T, a *simtest.API, end time.Time) {
 		t.Helper()
 		a.Read(func(w *simulator.World) {
 			checkCatalog(t, w, first)
@@ -56,7 +67,7 @@ func TestPastIsConsistent(t *testing.T) {
 			for _, account := range w.Accounts {
 				checkTopups(t, account, seen)
 				checkLedger(t, account.Transactions)
-				checkServers(t, account, end)
+				checkServers(t, account, servers, end)
 				simtest.AssertEqual(t, "balance", simulator.Balance(account), simulator.Cents(account.Transactions[0], "balance_after", "usd"))
 			}
 			recordSeen(w, seen)
@@ -70,9 +81,9 @@ func TestPastIsConsistent(t *testing.T) {
 }
 
 // checkServers asserts that each server is paid for until its next renewal.
-func checkServers(t *testing.T, a *simulator.Account, end time.Time) {
+func checkServers(t *testing.T, a *simulator.Account, n int, end time.Time) {
 	t.Helper()
-	simtest.AssertEqual(t, "servers", len(a.Servers), 5)
+	simtest.AssertEqual(t, "servers", len(a.Servers), n)
 	for _, s := range a.Servers {
 		next, err := time.Parse(time.DateOnly, simulator.Text(s, "renews_at"))
 		if err != nil {
@@ -98,7 +109,7 @@ func catalog(t *testing.T) []simulator.Object {
 // simulator that begins then.
 func TestPastEndsInTheExample(t *testing.T) {
 	for seed := range uint64(3) {
-		replay(t, seed, simulator.MaxPast, func(t *testing.T, a *simtest.API, _ time.Time) {
+		replay(t, seed, simulator.ExampleServers, simulator.MaxPast, func(t *testing.T, a *simtest.API, _ time.Time) {
 			t.Helper()
 			fresh := simtest.StartInMemory(t, simulator.Options{})
 			normalize := func(w *simulator.World) { w.Status["since"] = "" } // an incident was meanwhile

@@ -95,6 +95,8 @@ helm-test: ## test the Helm chart and deploy/kubernetes
 	cd deploy/helm/test && go mod tidy -diff && go run $(GOLANGCI) run ./... && go test -count=1 -timeout 30m ./...
 
 helm-package: ## package the Helm chart into dist/
+	rm -f dist/server-rental-exporter-*.tgz
+	find deploy/helm/server-rental-exporter -exec touch --date=@$(COMMIT_TIME) {} + # the package has the times of the files
 	cd deploy/helm/test && go tool helm package ../server-rental-exporter --destination $(CURDIR)/dist
 
 clean: ## remove what build left

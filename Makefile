@@ -50,7 +50,7 @@ format: ## format the code
 bench: ## measure the numbers of docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./...
 
-update: ## rewrite all golden and generated files
+update: ## rewrite golden and generated files, except those of dashboards and helm
 	go test -count=1 -run 'TestGolden|TestLoadInvalid|TestHelp|TestMetricsDocument|TestOverview|TestLandingPage' ./collector ./config ./exporter ./web -update
 	packaging/licenses.sh >THIRD_PARTY_LICENSES
 

@@ -17,8 +17,10 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
+	"go.yaml.in/yaml/v3"
 
 	"server_rental_exporter/internal/promqltest"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#"
@@ -48,6 +50,7 @@ func documented() map[string][]string {
 		"ServerRentalIncidentOngoing":          {"warning"},
 		"ServerRentalMaintenanceScheduled":     {"info"},
 		"ServerRentalExporterDown":             {"critical"},
+		"ServerRentalExporterTargetDown":       {"warning"},
 		"ServerRentalCollectorFailing":         {"warning"},
 		"ServerRentalItemsInvalid":             {"warning"},
 		"ServerRentalDataStale":                {"warning"},
@@ -124,6 +127,7 @@ var targetLabels = []string{"instance", "job", "pod"}
 // scrapedMetrics returns the exporter's metrics as Kubernetes service discovery labels them.
 func scrapedMetrics() promqltest.Catalog {
 	known := promqltest.Exported()
+	known["up"] = promqltest.LabelSet(targetLabels...)
 	for _, labels := range known {
 		labels["pod"] = true
 	}
@@ -429,6 +433,34 @@ func TestAmtool(t *testing.T) {
 		args := []string{"config", "routes", "test", "--config.file=" + example, "--verify.receivers=" + c.receiver}
 		run(t, amtool, append(args, strings.Fields(c.labels)...)...)
 	}
+}
+
+// TestPagerKnowsTheSeverity asks each route to the pager for groups of one severity:
+// Alertmanager passes on a label only if all alerts of the group share its value.
+func TestPagerKnowsTheSeverity(t *testing.T) {
+	var config struct {
+		Route struct {
+			Routes []struct {
+				Receiver string
+				Matchers []string
+				GroupBy  []string `yaml:"group_by"`
+			}
+		}
+	}
+	if err := yaml.Unmarshal(readFile(t, "alertmanager.example.yml"), &config); err != nil {
+		t.Fatal(err)
+	}
+	pages := 0
+	for i, r := range config.Route.Routes {
+		if r.Receiver != "pager" {
+			continue
+		}
+		pages++
+		if !slices.Contains(r.GroupBy, "severity") && !slices.Contains(r.Matchers, `severity="critical"`) {
+			t.Errorf("route %d: its groups can hold alerts of several severities", i)
+		}
+	}
+	simtest.AssertEqual(t, "routes to the pager", pages, 2)
 }
 
 // findTool returns the path of a program. The test is skipped where it is not installed,

@@ -31,7 +31,7 @@ test-long: ## run all tests in their long form: fault schedules, soak, load and 
 	CHAOS_LONG=1 go test -count=1 -timeout 30m ./alerts ./collector ./exporter ./test/chaos
 
 race: ## run the short tests with the race detector
-	go test -race -short ./...
+	go test -race -short -timeout 30m ./...
 
 tools: ## build current versions of Prometheus and other programs for the tests (minutes the first time)
 	test/e2e/tools/build.sh

@@ -3,6 +3,7 @@
 # is in it. It stays in dist. Images and SBOMs are not made: see make image-test and
 # make sbom. (Debian: unzip)
 set -euo pipefail
+export LC_ALL=C # for sort and patterns
 cd "$(dirname "$0")/../.."
 
 goreleaser=github.com/goreleaser/goreleaser/v2@v2.13.3

@@ -341,7 +341,8 @@ func TestGetPage(t *testing.T) {
 	}{
 		{2, `"total":5,"page":2,"pages":3,"limit":2,"count":2`, ""},
 		{2, `"total":5,"pages":3`, ""},
-		{2, `"total":5,"pages":3,"page":"two","limit":[]`, ""},
+		{2, `"total":5,"pages":3,"page":"two","limit":[],"count":"two"`, ""},
+		{36, `"total":100,"pages":3,"count":40`, "data: 36 items where meta.count is 40: answer is incomplete"},
 		{1, `"total":5,"pages":3`, "data: 1 items where meta demands 2: answer is incomplete"},
 		{1, `"total":5,"pages":3,"limit":1000`, "data: 1 items where meta demands 2: answer is incomplete"},
 		{3, `"total":5,"pages":2,"limit":2`, ""},

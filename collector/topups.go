@@ -227,6 +227,7 @@ func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, prior
 			return fmt.Errorf("topups: more than %d are %s", maxItems, state)
 		}
 		c.byStatus[state] = float64(p.Meta.Total)
+		c.invalid.Merge(p.Invalid)
 		if state == paid {
 			c.paidAt = lastPaid(p.Items)
 		}
@@ -239,7 +240,6 @@ func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, prior
 				c.open = append(c.open, t)
 			}
 		}
-		c.invalid.Merge(p.Invalid)
 		if page >= p.Meta.Pages || p.Count == 0 {
 			return nil
 		}

@@ -253,6 +253,25 @@ func TestTopupsUndocumentedState(t *testing.T) {
 	}
 }
 
+// TestTopupsInvalid has invalid open and paid top-ups in a long history: each counts
+// once, although the newest page has them too.
+func TestTopupsInvalid(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		open, old := openTopup("open", "pending"), openTopup("old", "paid")
+		open["bonus_percent"], old["paid_at"] = "ten", "yesterday"
+		ts := append([]simulator.Object{open, old}, simulator.Topups(200, time.Now())...)
+		h.Change(func(w *simulator.World) { w.Accounts[simtest.MainToken].Topups = ts })
+		h.run(configure(time.Minute, time.Hour, "topups"))
+		h.settle()
+		h.assertEqual("topups", h.values(topupsByStatus), topupsOf(ts))
+		h.assertEqual("invalid_items", h.values(collectorInvalid), map[string]float64{"topups main": 2})
+		h.assertLog(
+			logLine{"level=warn", `msg="invalid item" item=open field=bonus_percent problem="not a number of 0 or more" items=2`},
+			logLine{"level=warn", `msg="invalid item" item=old field=paid_at problem="not an ISO 8601 time from 1970 on" items=2`},
+		)
+	})
+}
+
 // TestTopupsTokenChanges changes the token between two requests of a fetch: top-ups of
 // two accounts are not combined.
 func TestTopupsTokenChanges(t *testing.T) {

@@ -51,10 +51,15 @@ func New(userAgent string, s Settings) *Client {
 }
 
 // ApplySettings puts new settings in force for all later requests. Earlier requests
-// still count against the new limits.
+// still count against the new limits. Pauses end where the base URL has a new host:
+// another one asked for them.
 func (c *Client) ApplySettings(s Settings) {
-	c.settings.Store(&s)
+	before := c.settings.Swap(&s)
 	c.limiters.applyLimits(s.Limits)
+	if before.BaseURL.Host != s.BaseURL.Host {
+		c.limiters.endPauses()
+		c.notifyAccountUpdate()
+	}
 }
 
 // Token returns the present API token of an account. Its errors must not contain

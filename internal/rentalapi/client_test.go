@@ -594,6 +594,35 @@ func TestApplySettings(t *testing.T) {
 	})
 }
 
+// TestPauseEndsWithHost asserts that another host is asked although the one before
+// asked for a pause, and that the earlier requests still count against the limit.
+func TestPauseEndsWithHost(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Override("/plans", simtest.Reply(429, http.Header{"Retry-After": {"3600"}}, ""))
+		h.Override("", simtest.Reply(200, nil, `{"data":[]}`))
+		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), h.scope("", ""), "/plans")), "/plans: status 429")
+		settings := *h.client.settings.Load()
+		settings.Limits.Public = 1
+		settings.BaseURL = h.URL.JoinPath("/elsewhere")
+		h.client.ApplySettings(settings)
+		var paused *PausedError
+		if err := fetchList(t.Context(), h.scope("", ""), "/locations"); !errors.As(err, &paused) {
+			t.Errorf("same host: got %v, want a *PausedError", err)
+		}
+		other := *h.URL
+		other.Host = "other.example"
+		settings.BaseURL = &other
+		updates := h.updates
+		h.client.ApplySettings(settings)
+		if h.updates == updates {
+			t.Error("OnAccountUpdate was not called")
+		}
+		start := time.Now()
+		simtest.AssertEqual(t, "other host: error", fetchList(t.Context(), h.scope("", ""), "/locations"), error(nil))
+		simtest.AssertEqual(t, "other host: wait", time.Since(start), window)
+	})
+}
+
 // TestTransportRepeatsNothing asserts that one call is one request even where a kept
 // connection would let net/http repeat it silently.
 func TestTransportRepeatsNothing(t *testing.T) {

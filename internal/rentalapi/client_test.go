@@ -571,7 +571,7 @@ func TestInitErrorCounters(t *testing.T) {
 }
 
 // TestApplySettings asserts that earlier requests count against new limits, and that
-// later ones go to the new API.
+// only those of later scopes go to the new base URL.
 func TestApplySettings(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.reply(200, `{"data":[]}`)
@@ -590,7 +590,11 @@ func TestApplySettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		simtest.AssertEqual(t, "wait", time.Since(start), window)
-		simtest.AssertEqual(t, "path", h.Requests()[2].Path, "/elsewhere/servers")
+		simtest.AssertEqual(t, "same scope", h.Requests()[2].Path, "/servers")
+		if err := fetchList(t.Context(), h.main(), "/servers"); err != nil {
+			t.Fatal(err)
+		}
+		simtest.AssertEqual(t, "later scope", h.Requests()[3].Path, "/elsewhere/servers")
 	})
 }
 

@@ -365,7 +365,8 @@ func (s *Set) start(ctx context.Context, added addedSources, delay time.Duration
 	s.running.Go(func() { s.pollToken(pollCtx, sc) })
 }
 
-// pollToken lets failing collectors retry as soon as their token has changed.
+// pollToken lets failing collectors retry as soon as their token has changed, or can be
+// read again.
 func (s *Set) pollToken(ctx context.Context, sc *scope) {
 	last, _ := sc.api.Fingerprint()
 	tick := time.NewTicker(s.TokenPollInterval)
@@ -377,10 +378,11 @@ func (s *Set) pollToken(ctx context.Context, sc *scope) {
 		case <-tick.C:
 		}
 		now, err := sc.api.Fingerprint()
-		if err != nil || now == last {
+		changed := now != last
+		last = now
+		if err != nil || !changed {
 			continue
 		}
-		last = now
 		level.Info(s.logger).Log("msg", "token changed", "account", sc.account)
 		s.mu.RLock()
 		sources := sc.sources

@@ -396,6 +396,40 @@ func TestUnreadableToken(t *testing.T) {
 	})
 }
 
+// TestTokenReadableAgain asserts that failing collectors retry as soon as their token
+// can be read again, although it did not change.
+func TestTokenReadableAgain(t *testing.T) {
+	for name, steps := range map[string][]bool{"at the start": {false, true}, "later": {true, false, true}} {
+		subtest(t, name, func(_ *testing.T, h *harness) {
+			var readable atomic.Bool
+			c := configure(5*time.Minute, time.Hour, "servers")
+			c.Accounts[0].Token = func() (string, error) {
+				if !readable.Load() {
+					return simtest.MainToken, errors.New("permission denied")
+				}
+				return simtest.MainToken, nil
+			}
+			for i, now := range steps {
+				readable.Store(now)
+				if i == 0 {
+					h.run(c)
+				}
+				if !now {
+					h.runFor(10 * time.Minute) // retries are 5 minutes apart at the end
+				} else {
+					time.Sleep(h.set.TokenPollInterval + time.Second)
+					synctest.Wait()
+				}
+				want := 0.0
+				if now {
+					want = 1
+				}
+				h.assertEqual(fmt.Sprintf("collector_success, token readable: %v", now), h.scrape().CollectorSuccess(), map[string]float64{"servers main": want})
+			}
+		})
+	}
+}
+
 // TestAccountCollectorsDisabled asserts that the state of a token disappears with the
 // last collector that uses it.
 func TestAccountCollectorsDisabled(t *testing.T) {

@@ -107,10 +107,14 @@ func (s *Scope) Close() {
 	c.notifyAccountUpdate()
 }
 
-// Fingerprint identifies the scope's present token.
+// Fingerprint identifies the scope's present token. It is zero where that cannot be
+// read.
 func (s *Scope) Fingerprint() (Fingerprint, error) {
 	token, err := s.readToken()
-	return fingerprint(token), err
+	if err != nil {
+		return Fingerprint{}, err
+	}
+	return fingerprint(token), nil
 }
 
 func (s *Scope) readToken() (string, error) {

@@ -45,13 +45,14 @@ type snapshot struct {
 }
 
 // facts are what derived metrics and pages read of a snapshot. Each resource sets its
-// own field.
+// own fields.
 type facts struct {
-	account    *accountFacts
-	servers    *serverList
-	plans      []*plan              // in the provider's order
-	locations  map[string]*location // by id
-	producedAt *timestamp           // when the provider made the answer, as it says in the answer
+	account      *accountFacts
+	servers      *serverList
+	plans        []*plan              // in the provider's order
+	plansDropped bool                 // items of the answer are not among the plans
+	locations    map[string]*location // by id
+	producedAt   *timestamp           // when the provider made the answer, as it says in the answer
 }
 
 // Resources returns all resources, in the order in which they are documented.

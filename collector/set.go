@@ -240,7 +240,7 @@ func (s *Set) reconcile(c Config) []addedSources {
 	var added []addedSources
 	for _, a := range wanted {
 		sc := old[a.Name]
-		if sc == nil || sc.identity != a.Identity {
+		if sc == nil || sc.identity != a.Identity || !s.anyEnabled(a.Name, c.Collectors) { // an idle one keeps no state of its token
 			sc = &scope{account: a.Name, identity: a.Identity, api: s.client.Scope(a.Name, a.Token), stopPoll: func() {}}
 			sc.origin = s.newOrigin()
 		}
@@ -257,6 +257,14 @@ func (s *Set) reconcile(c Config) []addedSources {
 	}
 	s.api, s.scopes = c.API, next
 	return added
+}
+
+// anyEnabled returns whether an account, or the public scope, has an enabled collector.
+func (s *Set) anyEnabled(account string, enabled map[string]refresh.Settings) bool {
+	return slices.ContainsFunc(s.resources, func(r Resource) bool {
+		_, on := enabled[r.Name]
+		return on && r.Account == (account != "")
+	})
 }
 
 // adjust gives a scope the sources that are enabled, and returns the new ones.
@@ -357,7 +365,8 @@ func (s *Set) start(ctx context.Context, added addedSources, delay time.Duration
 	s.running.Go(func() { s.pollToken(pollCtx, sc) })
 }
 
-// pollToken lets failing collectors retry as soon as their token has changed.
+// pollToken lets failing collectors retry as soon as their token has changed, or can be
+// read again.
 func (s *Set) pollToken(ctx context.Context, sc *scope) {
 	last, _ := sc.api.Fingerprint()
 	tick := time.NewTicker(s.TokenPollInterval)
@@ -369,10 +378,11 @@ func (s *Set) pollToken(ctx context.Context, sc *scope) {
 		case <-tick.C:
 		}
 		now, err := sc.api.Fingerprint()
-		if err != nil || now == last {
+		changed := now != last
+		last = now
+		if err != nil || !changed {
 			continue
 		}
-		last = now
 		level.Info(s.logger).Log("msg", "token changed", "account", sc.account)
 		s.mu.RLock()
 		sources := sc.sources

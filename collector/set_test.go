@@ -396,6 +396,68 @@ func TestUnreadableToken(t *testing.T) {
 	})
 }
 
+// TestTokenReadableAgain asserts that failing collectors retry as soon as their token
+// can be read again, although it did not change.
+func TestTokenReadableAgain(t *testing.T) {
+	for name, steps := range map[string][]bool{"at the start": {false, true}, "later": {true, false, true}} {
+		subtest(t, name, func(_ *testing.T, h *harness) {
+			var readable atomic.Bool
+			c := configure(5*time.Minute, time.Hour, "servers")
+			c.Accounts[0].Token = func() (string, error) {
+				if !readable.Load() {
+					return simtest.MainToken, errors.New("permission denied")
+				}
+				return simtest.MainToken, nil
+			}
+			for i, now := range steps {
+				readable.Store(now)
+				if i == 0 {
+					h.run(c)
+				}
+				if !now {
+					h.runFor(10 * time.Minute) // retries are 5 minutes apart at the end
+				} else {
+					time.Sleep(h.set.TokenPollInterval + time.Second)
+					synctest.Wait()
+				}
+				want := 0.0
+				if now {
+					want = 1
+				}
+				h.assertEqual(fmt.Sprintf("collector_success, token readable: %v", now), h.scrape().CollectorSuccess(), map[string]float64{"servers main": want})
+			}
+		})
+	}
+}
+
+// TestAccountCollectorsDisabled asserts that the state of a token disappears with the
+// last collector that uses it.
+func TestAccountCollectorsDisabled(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		remove := h.Override("/servers", simtest.Reply(http.StatusUnauthorized, http.Header{"Ratelimit-Limit": {"120"}}, ""))
+		h.run(configure(time.Minute, time.Hour, "plans", "servers"))
+		h.settle()
+		state := func() map[string]float64 {
+			return withLabel(h.scrape().WithPrefix("server_rental_exporter_api_"), `account="main"`)
+		}
+		h.assertEqual("state of a rejected token", state(), map[string]float64{
+			`server_rental_exporter_api_token_rejected{account="main"}`: 1, `server_rental_exporter_api_rate_limit{account="main"}`: 120,
+		})
+		for range 2 {
+			h.run(configure(time.Minute, time.Hour, "plans"))
+			h.assertEqual("state without collectors", state(), map[string]float64{})
+			if _, err := h.set.ActiveServers(""); !errors.Is(err, ErrIncomplete) {
+				h.t.Errorf("active servers without collectors: got %v, want ErrIncomplete", err)
+			}
+		}
+		remove()
+		h.run(configure(time.Minute, time.Hour, "plans", "servers"))
+		h.settle()
+		h.assertEqual("rejected", h.scrape().Values[`server_rental_exporter_api_token_rejected{account="main"}`], 0.0)
+		h.assertEqual("collector_success", h.scrape().CollectorSuccess(), map[string]float64{"plans": 1, "servers main": 1})
+	})
+}
+
 // TestTwoAccounts lets one of two accounts fail: each has its own data and state, and
 // tokens are sent for their own account only.
 func TestTwoAccounts(t *testing.T) {

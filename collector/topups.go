@@ -169,8 +169,7 @@ func (h *topupHistory) countByStatus(ctx context.Context, api *rentalapi.Scope, 
 	}
 	for i, state := range states {
 		err := c.addStatus(ctx, api, h.priority(), state, newest.Token)
-		var refused *rentalapi.Error
-		if i >= len(known) && errors.As(err, &refused) && refused.Code == http.StatusBadRequest {
+		if i >= len(known) && cannotFilter(err) {
 			h.refused[state] = true
 			continue
 		}
@@ -180,6 +179,23 @@ func (h *topupHistory) countByStatus(ctx context.Context, api *rentalapi.Scope, 
 	}
 	h.counted = true
 	return c, nil
+}
+
+// errNotFiltered is the error of an answer for one state that contains another one.
+var errNotFiltered = errors.New("contains another status")
+
+// cannotFilter returns whether the API refused to filter by a state, or ignored that it
+// should. It is not documented what the API does with a state that it does not know.
+func cannotFilter(err error) bool {
+	var failure *rentalapi.Error
+	if !errors.As(err, &failure) {
+		return errors.Is(err, errNotFiltered)
+	}
+	switch failure.Code {
+	case http.StatusUnauthorized, http.StatusTooManyRequests:
+		return false
+	}
+	return failure.Code >= 400 && failure.Code < 500
 }
 
 // priority is Bulk for the first count after the start: see the limiter's spacing.
@@ -194,8 +210,8 @@ func (h *topupHistory) priority() rentalapi.Priority {
 func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, priority rentalapi.Priority, state string, token rentalapi.Fingerprint) error {
 	query := url.Values{"status": {state}}
 	open := state == pending || state == confirming
-	if !open && state != paid {
-		query.Set("limit", "1")
+	if !open && state != paid && slices.Contains(topupStates(), state) {
+		query.Set("limit", "1") // else the other entries show whether the API did filter
 	}
 	seen := map[string]bool{}
 	for page := 1; ; page++ {
@@ -206,11 +222,12 @@ func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, prior
 		case p.Token != token:
 			return errors.New("topups: the token changed between two requests")
 		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && t.Status != state }):
-			return fmt.Errorf("topups: the answer for status %s contains another status", state)
+			return fmt.Errorf("topups: the answer for status %s %w", state, errNotFiltered)
 		case open && p.Meta.Pages > maxItems/rentalapi.MaxPageItems:
 			return fmt.Errorf("topups: more than %d are %s", maxItems, state)
 		}
 		c.byStatus[state] = float64(p.Meta.Total)
+		c.invalid.Merge(p.Invalid)
 		if state == paid {
 			c.paidAt = lastPaid(p.Items)
 		}
@@ -223,7 +240,6 @@ func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, prior
 				c.open = append(c.open, t)
 			}
 		}
-		c.invalid.Merge(p.Invalid)
 		if page >= p.Meta.Pages || p.Count == 0 {
 			return nil
 		}

@@ -209,6 +209,69 @@ func TestTopupsNotFiltered(t *testing.T) {
 	})
 }
 
+// TestTopupsUndocumentedState has a top-up in an undocumented state on the newest page
+// of a long history, and an API that answers requests for that state in other ways
+// than as a parameter that it refuses.
+func TestTopupsUndocumentedState(t *testing.T) {
+	for name, handle := range map[string]func(next http.Handler) http.HandlerFunc{
+		"ignored": func(next http.Handler) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				query := r.URL.Query()
+				query.Del("status")
+				r.URL.RawQuery = query.Encode()
+				next.ServeHTTP(w, r)
+			}
+		},
+		"404": func(http.Handler) http.HandlerFunc { return simtest.Reply(http.StatusNotFound, nil, "") },
+		"422": func(http.Handler) http.HandlerFunc { return simtest.Reply(http.StatusUnprocessableEntity, nil, "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				middleware := func(next http.Handler) http.Handler {
+					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						if r.URL.Query().Get("status") == "refunded" {
+							handle(next)(w, r)
+							return
+						}
+						next.ServeHTTP(w, r)
+					})
+				}
+				h := &harness{API: simtest.StartInMemory(t, simulator.Options{Middleware: middleware}), t: t}
+				h.reset()
+				// It is the newest, so that an answer with one entry would not show whether it was filtered.
+				ts := append([]simulator.Object{openTopup("odd", "refunded")}, simulator.Topups(200, time.Now())...)
+				h.Change(func(w *simulator.World) { w.Accounts[simtest.MainToken].Topups = ts })
+				h.run(configure(time.Minute, 5*time.Minute, "topups"))
+				h.settle()
+				h.runFor(10 * time.Minute)
+				h.assertEqual("topups", h.values(topupsByStatus), topupsOf(ts, "refunded"))
+				h.assertEqual("invalid_items", h.values(collectorInvalid), map[string]float64{"topups main": 1})
+				h.assertLog(logLine{"level=warn", `problem="a state that the API cannot filter by" items=1`})
+			})
+		})
+	}
+}
+
+// TestTopupsInvalid has invalid open and paid top-ups in a long history: each counts
+// once, although the newest page has them too.
+func TestTopupsInvalid(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		open, old := openTopup("open", "pending"), openTopup("old", "paid")
+		open["bonus_percent"], old["paid_at"] = "ten", "yesterday"
+		ts := append([]simulator.Object{open, old}, simulator.Topups(200, time.Now())...)
+		h.Change(func(w *simulator.World) { w.Accounts[simtest.MainToken].Topups = ts })
+		h.run(configure(time.Minute, time.Hour, "topups"))
+		h.settle()
+		h.assertEqual("topups", h.values(topupsByStatus), topupsOf(ts))
+		h.assertEqual("invalid_items", h.values(collectorInvalid), map[string]float64{"topups main": 2})
+		h.assertLog(
+			logLine{"level=warn", `msg="invalid item" item=open field=bonus_percent problem="not a number of 0 or more" items=2`},
+			logLine{"level=warn", `msg="invalid item" item=old field=paid_at problem="not an ISO 8601 time from 1970 on" items=2`},
+		)
+	})
+}
+
 // TestTopupsTokenChanges changes the token between two requests of a fetch: top-ups of
 // two accounts are not combined.
 func TestTopupsTokenChanges(t *testing.T) {

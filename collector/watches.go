@@ -157,7 +157,7 @@ type watchState struct {
 	hits    float64
 	lastHit time.Time
 	plans   []*plan         // that match
-	inStock map[string]bool // the ids of those in stock
+	inStock map[string]bool // by id of a plan: whether it matches and is in stock
 	expires time.Time       // of the data; zero where it is not known
 }
 
@@ -222,6 +222,21 @@ func (st *watchState) evaluate(public scopeSnapshot, now time.Time) {
 			st.inStock[p.ID] = true
 		case unknown:
 			st.inStock[p.ID] = !first && before[p.ID]
+		case mismatch:
+			st.inStock[p.ID] = false
+		}
+	}
+	if in["plans"].plansDropped && !first {
+		st.keepAbsent(before)
+	}
+}
+
+// keepAbsent takes plans that are not listed as they were before, because the dropped
+// items may be these.
+func (st *watchState) keepAbsent(before map[string]bool) {
+	for id, inStock := range before {
+		if _, listed := st.inStock[id]; !listed && inStock && len(st.inStock) < maxItems {
+			st.inStock[id] = true
 		}
 	}
 }

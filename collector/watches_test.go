@@ -259,6 +259,36 @@ func TestWatchHits(t *testing.T) {
 	}
 }
 
+// TestWatchDropped has plans whose id is not usable for some time.
+func TestWatchDropped(t *testing.T) {
+	const plan = "ryzen-5-7600" // matches, in stock
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.run(watch(cheapInEurope()))
+		h.settle()
+		assertHits := func(what string, want float64) {
+			t.Helper()
+			h.runFor(3 * time.Minute)
+			h.assertEqual(what, h.hits(), map[string]float64{"cheap": want})
+		}
+		h.setPlan(plan, 5, "id")
+		assertHits("dropped", 0)
+		h.setPlan("", plan, "id")
+		assertHits("dropped for a while", 0)
+
+		h.setPlan("gpu-l40s", 5, "id")
+		h.setPlan(plan, 200, "price", "monthly", "usd")
+		assertHits("another dropped", 0)
+		h.setPlan(plan, 50, "price", "monthly", "usd")
+		assertHits("price within the bound while another is dropped", 1)
+		h.setPlan(plan, "other", "id")
+		assertHits("id changed while another is dropped", 2)
+		h.setPlan("", "gpu-l40s", "id")
+		assertHits("nothing dropped", 2)
+		h.setPlan("other", plan, "id")
+		assertHits("id changed while nothing is dropped", 3)
+	})
+}
+
 // TestWatchAbsent asserts that watches have series only while their data is known.
 func TestWatchAbsent(t *testing.T) {
 	watches := []Watch{{Name: "plans", MinCores: ptr(8.0)}, {Name: "ids", Locations: []string{"fra"}}, {Name: "regions", Regions: []string{"Europe"}}, {Name: "countries", Countries: []string{"DE"}}}

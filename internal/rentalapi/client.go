@@ -50,11 +50,16 @@ func New(userAgent string, s Settings) *Client {
 	return c
 }
 
-// ApplySettings puts new settings in force for all later requests. Earlier requests
-// still count against the new limits.
+// ApplySettings puts new settings in force for all later requests, except the base URL,
+// which holds for scopes that are made later. Earlier requests still count against the
+// new limits. Pauses end where the base URL has a new host: another one asked for them.
 func (c *Client) ApplySettings(s Settings) {
-	c.settings.Store(&s)
+	before := c.settings.Swap(&s)
 	c.limiters.applyLimits(s.Limits)
+	if before.BaseURL.Host != s.BaseURL.Host {
+		c.limiters.endPauses()
+		c.notifyAccountUpdate()
+	}
 }
 
 // Token returns the present API token of an account. Its errors must not contain
@@ -66,7 +71,8 @@ type Token func() (string, error)
 type Scope struct {
 	client  *Client
 	account string
-	token   Token // nil for the public scope
+	token   Token    // nil for the public scope
+	baseURL *url.URL // a token never meets one that was configured without it
 
 	mu    sync.Mutex
 	state accountState
@@ -79,10 +85,11 @@ type accountState struct {
 	rejected         *bool    // whether the last request was refused for its token
 }
 
-// Scope returns the scope of an account, or the public one where both are empty. It
-// must be closed when it is no longer used.
+// Scope returns the scope of an account, or the public one where both are empty. Its
+// requests go to the present base URL, also after another one was set. It must be closed
+// when it is no longer used.
 func (c *Client) Scope(account string, token Token) *Scope {
-	s := &Scope{client: c, account: account, token: token}
+	s := &Scope{client: c, account: account, token: token, baseURL: c.settings.Load().BaseURL}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.scopes[account] = s
@@ -100,10 +107,14 @@ func (s *Scope) Close() {
 	c.notifyAccountUpdate()
 }
 
-// Fingerprint identifies the scope's present token.
+// Fingerprint identifies the scope's present token. It is zero where that cannot be
+// read.
 func (s *Scope) Fingerprint() (Fingerprint, error) {
 	token, err := s.readToken()
-	return fingerprint(token), err
+	if err != nil {
+		return Fingerprint{}, err
+	}
+	return fingerprint(token), nil
 }
 
 func (s *Scope) readToken() (string, error) {

@@ -341,7 +341,8 @@ func TestGetPage(t *testing.T) {
 	}{
 		{2, `"total":5,"page":2,"pages":3,"limit":2,"count":2`, ""},
 		{2, `"total":5,"pages":3`, ""},
-		{2, `"total":5,"pages":3,"page":"two","limit":[]`, ""},
+		{2, `"total":5,"pages":3,"page":"two","limit":[],"count":"two"`, ""},
+		{36, `"total":100,"pages":3,"count":40`, "data: 36 items where meta.count is 40: answer is incomplete"},
 		{1, `"total":5,"pages":3`, "data: 1 items where meta demands 2: answer is incomplete"},
 		{1, `"total":5,"pages":3,"limit":1000`, "data: 1 items where meta demands 2: answer is incomplete"},
 		{3, `"total":5,"pages":2,"limit":2`, ""},
@@ -570,7 +571,7 @@ func TestInitErrorCounters(t *testing.T) {
 }
 
 // TestApplySettings asserts that earlier requests count against new limits, and that
-// later ones go to the new API.
+// only those of later scopes go to the new base URL.
 func TestApplySettings(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.reply(200, `{"data":[]}`)
@@ -589,7 +590,40 @@ func TestApplySettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		simtest.AssertEqual(t, "wait", time.Since(start), window)
-		simtest.AssertEqual(t, "path", h.Requests()[2].Path, "/elsewhere/servers")
+		simtest.AssertEqual(t, "same scope", h.Requests()[2].Path, "/servers")
+		if err := fetchList(t.Context(), h.main(), "/servers"); err != nil {
+			t.Fatal(err)
+		}
+		simtest.AssertEqual(t, "later scope", h.Requests()[3].Path, "/elsewhere/servers")
+	})
+}
+
+// TestPauseEndsWithHost asserts that another host is asked although the one before
+// asked for a pause, and that the earlier requests still count against the limit.
+func TestPauseEndsWithHost(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Override("/plans", simtest.Reply(429, http.Header{"Retry-After": {"3600"}}, ""))
+		h.Override("", simtest.Reply(200, nil, `{"data":[]}`))
+		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), h.scope("", ""), "/plans")), "/plans: status 429")
+		settings := *h.client.settings.Load()
+		settings.Limits.Public = 1
+		settings.BaseURL = h.URL.JoinPath("/elsewhere")
+		h.client.ApplySettings(settings)
+		var paused *PausedError
+		if err := fetchList(t.Context(), h.scope("", ""), "/locations"); !errors.As(err, &paused) {
+			t.Errorf("same host: got %v, want a *PausedError", err)
+		}
+		other := *h.URL
+		other.Host = "other.example"
+		settings.BaseURL = &other
+		updates := h.updates
+		h.client.ApplySettings(settings)
+		if h.updates == updates {
+			t.Error("OnAccountUpdate was not called")
+		}
+		start := time.Now()
+		simtest.AssertEqual(t, "other host: error", fetchList(t.Context(), h.scope("", ""), "/locations"), error(nil))
+		simtest.AssertEqual(t, "other host: wait", time.Since(start), window)
 	})
 }
 

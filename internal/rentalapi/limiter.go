@@ -150,6 +150,14 @@ func (l *limiter) pause(until time.Time, cause string) {
 	}
 }
 
+// endPause ends the pause that is under way, if there is one.
+func (l *limiter) endPause() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.blocked, l.cause = time.Time{}, ""
+	l.notify()
+}
+
 // applyLimits sets new limits; requests made under the old ones keep their slots.
 func (l *limiter) applyLimits(limit, bulk int) {
 	l.mu.Lock()
@@ -208,6 +216,14 @@ func (ls *limiters) applyLimits(l Limits) {
 	ls.limits = l
 	for token, b := range ls.byToken {
 		b.applyLimits(l.of(token))
+	}
+}
+
+func (ls *limiters) endPauses() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, b := range ls.byToken {
+		b.endPause()
 	}
 }
 

@@ -175,10 +175,12 @@ func readItems[T any](ctx context.Context, s *Scope, l List[T], done func(items 
 
 // readPageMeta reads and checks the meta object of a page with count items.
 func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
-	var m struct{ Total, Page, Pages, Limit *int64 }
+	var m struct{ Count, Total, Page, Pages, Limit *int64 }
 	if len(raw) > 0 {
 		for _, e := range decodeFields(raw, &m) {
-			if e.Field != "page" && e.Field != "limit" { // those are only compared
+			switch e.Field {
+			case "count", "page", "limit": // those are only compared
+			default:
 				return PageMeta{}, fmt.Errorf("meta: %w", e)
 			}
 		}
@@ -196,6 +198,8 @@ func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
 		return PageMeta{}, fmt.Errorf("meta.pages: %d pages for %d entries", *m.Pages, *m.Total)
 	case m.Page != nil && *m.Page != int64(page):
 		return PageMeta{}, fmt.Errorf("meta.page: %d where page %d was asked for", *m.Page, page)
+	case m.Count != nil && int64(count) < *m.Count:
+		return PageMeta{}, fmt.Errorf("data: %d items where meta.count is %d: %w", count, *m.Count, ErrIncomplete)
 	}
 	meta := PageMeta{Total: int(*m.Total), Page: page, Pages: int(*m.Pages)}
 	limit := 0

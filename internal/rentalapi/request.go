@@ -64,7 +64,7 @@ func (r *request) exchange(ctx context.Context, read bodyReader) (code string, f
 }
 
 func (r *request) send(ctx context.Context) (*http.Response, error) {
-	target := *r.settings.BaseURL
+	target := *r.scope.baseURL
 	target.Path = strings.TrimSuffix(target.Path, "/") + r.endpoint
 	target.RawPath = ""
 	target.RawQuery = r.query.Encode()

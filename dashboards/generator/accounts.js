@@ -59,16 +59,16 @@ const wideDate = 'time:YYYY\u2011MM\u2011DD\u00a0';
 const money = [
   stat({
     id: 104, title: 'Days left', w: 12, h: 4, unit: units.days, decimals: 1, steps: steps.daysLeft, mappings: [noRenewals(1e6)],
-    description: 'Days until the first renewal that the current balance cannot pay, the fewest first: red below 2, orange below 7, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(`sort((${paidUntil} - time()) / ${day})`, '{{account}}')),
+    description: 'Days until the first renewal that the current balance cannot pay: red below 2, orange below 7, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
+  }, now(`(${paidUntil} - time()) / ${day}`, '{{account}}')),
   stat({
     id: 103, title: 'Funded until', w: 12, h: 4, unit: wideDate, mappings: [noRenewals(never * 1000)],
     description: 'The first renewal that the current balance cannot pay if each server renews monthly at its current price; ten years ahead at most.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(`sort(${milliseconds(paidUntil)})`, '{{account}}')),
+  }, now(milliseconds(paidUntil), '{{account}}')),
   stat({
     id: 105, title: 'Missing for the next 30 days', w: 8, h: 3, unit: units.usd, decimals: 2, steps: steps.aboveZeroIsBad,
     description: 'The amount by which the renewals of the next 30 days exceed the balance, an overdue one once and then each month. Servers that are no longer billed do not count.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(`sort_desc(clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, serverCount)}) - on (account) ${balance}, 0))`, '{{account}}')),
+  }, now(`clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, serverCount)}) - on (account) ${balance}, 0)`, '{{account}}')),
   stat({
     id: 101, title: 'Balance', w: 8, h: 3, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
     description: 'The balance of each chosen account, red if negative.', links: [runbook('ServerRentalBalanceLow')],

@@ -14,11 +14,15 @@ const folder = fileURLToPath(new URL('../../docs/pictures/', import.meta.url));
 const width = 1440;
 const maxBytes = 400_000;
 
-/** Waits until no query runs and no panel loads. @param {import('playwright-core').Page} page */
+/** Waits until no panel has been loading for three seconds. @param {import('playwright-core').Page} page */
 async function loaded(page) {
   await page.waitForLoadState('networkidle', { timeout: 180_000 });
-  await page.waitForFunction(() => document.querySelectorAll('[aria-label="Panel loading bar"], [data-testid="Spinner"]').length === 0, undefined, { timeout: 180_000 });
-  await page.waitForTimeout(1000);
+  const end = Date.now() + 180_000;
+  for (let calm = 0; calm < 12; calm++) {
+    await page.waitForTimeout(250);
+    if (await page.locator('[aria-label="Panel loading bar"], [data-testid="Spinner"]').count() > 0) calm = 0;
+    if (Date.now() > end) throw new Error(`${page.url()}: still loading after 3 minutes`);
+  }
 }
 
 /** By how much the page is higher than its window: it scrolls inside of an element. @param {import('playwright-core').Page} page */

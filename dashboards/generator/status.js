@@ -65,7 +65,7 @@ const glance = [
     description: 'The age of the oldest data in intervals of its collector. One is normal, the alert fires at ten.', links: [runbook('ServerRentalDataStale')],
   }, now(`max(${intervals})`, 'intervals')),
   stat({
-    id: 107, title: 'Tokens', w: 12, h: 3, unit: 'none', steps: steps.noneIsGood, mappings: [...mappings.token, ...values({ [-1]: ['No account', colours.plain] })], ...background,
+    id: 107, title: 'Tokens', w: 12, h: 3, valueSize: 34, unit: 'none', steps: steps.noneIsGood, mappings: [...mappings.token, ...values({ [-1]: ['No account', colours.plain] })], ...background,
     description: 'Whether the API accepted each account\'s token in its last request.', links: [runbook('ServerRentalTokenRejected')],
   }, now(`${max('account', own('exporter_api_token_rejected', account))} or on () 0 * ${max('', own('exporter_build_info'))} - 1`, '{{account}}')),
 ];

@@ -85,7 +85,7 @@ const watches = [
       { from: '#now', name: 'Now', unit: 'none', decimals: 0, width: 44, steps: textColour },
       { from: '#last', name: 'Last hit', unit: 'dateTimeFromNow', width: 103 },
       { from: '#share', name: 'Share', unit: 'percentunit', decimals: 0, width: 58 },
-      { from: '#all', name: 'Plans', unit: 'none', decimals: 0, width: 51, steps: [{ value: null, color: colours.warn }, { value: 1, color: colours.muted }] },
+      { from: '#all', name: 'Plans', unit: 'none', decimals: 0, width: 55, steps: [{ value: null, color: colours.warn }, { value: 1, color: colours.muted }] },
     ],
   }, {
     now: `${watchesInStock} or ${noWatches}`,
@@ -235,8 +235,8 @@ const history = [
     key: ['family'], drop: ['plan'],
     columns: [
       { from: 'family', name: 'Family', width: 101 },
-      { from: '#count', name: 'Now', unit: 'none', decimals: 0, width: 48, steps: steps.noneIsBad },
-      { from: '#price', name: 'Price', money: true, width: 86 },
+      { from: '#count', name: 'Now', unit: 'none', decimals: 0, width: 48, align: 'center', steps: steps.noneIsBad },
+      { from: '#price', name: 'Price', money: true, width: 92 },
       { from: 'name', name: 'Cheapest' },
     ],
   }, {

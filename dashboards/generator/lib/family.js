@@ -345,16 +345,18 @@ export const set = {
 /**
  * One or a few large numbers. A query without data shows a grey "No data": what is known to
  * be nothing has to be a zero.
- * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, graph?: boolean, horizontal?: boolean, field?: string}} o
- *   field names a label to show instead of the value
+ * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, graph?: boolean, horizontal?: boolean, field?: string, valueSize?: number}} o
+ *   field names a label to show instead of the value; valueSize is in pixels, by default as large as fits
  * @param {...{build: () => any}} queries
  */
 export function stat(o, ...queries) {
+  const sizes = new VizTextDisplayOptionsBuilder().titleSize(14); // by default tiny in low panels
+  if (o.valueSize) sizes.valueSize(o.valueSize);
   const panel = common(new stats.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
     .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields(o.field ? `/^${o.field}$/` : '').values(false))
     .graphMode(o.graph ? BigValueGraphMode.Area : BigValueGraphMode.None)
     .colorMode(o.colourMode ?? BigValueColorMode.Value)
-    .textMode(o.text ?? BigValueTextMode.Auto)
+    .textMode(o.text ?? BigValueTextMode.Auto).text(sizes)
     .orientation(o.horizontal ? VizOrientation.Horizontal : VizOrientation.Auto).wideLayout(false)
     .colorScheme(colour(FieldColorModeId.Thresholds));
   return panel.targets(queries);

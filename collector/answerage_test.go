@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +30,12 @@ func withCache(t *testing.T, c simulator.Cache, rng *rand.Rand, f func(t *testin
 			delete(w.Status, "updated_at")
 		})
 		h.SetCache(c)
-		h.Net.SetDialDelay(func() time.Duration { return time.Duration(rand.Int64N(int64(300 * time.Millisecond))) })
+		delays, mu := rand.New(rand.NewPCG(rng.Uint64(), 0)), &sync.Mutex{}
+		h.Net.SetDialDelay(func() time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
+			return time.Duration(delays.Int64N(int64(300 * time.Millisecond)))
+		})
 		time.Sleep(time.Duration(rng.Int64N(int64(time.Hour))))
 		f(t, h)
 	})

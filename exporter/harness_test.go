@@ -191,10 +191,21 @@ func initialDefinitions() []*metric.Definition {
 	})
 }
 
-// configFile writes a configuration for the accounts main and lab, with a watch.
+// configFile writes a configuration for the accounts main and lab, with a watch, that
+// makes every collector fetch once during a test.
 func configFile(t testing.TB, a *simtest.API) string {
 	t.Helper()
-	return a.ConfigFile(t.TempDir(), simtest.Tokens(), "watches: [{name: gpu, gpu: true}]\n")
+	return a.ConfigFile(t.TempDir(), simtest.Tokens(), "watches: [{name: gpu, gpu: true}]\n"+hourly())
+}
+
+// hourly is YAML that makes every collector fetch once during a test.
+func hourly() string {
+	var b strings.Builder
+	b.WriteString("collectors:\n")
+	for _, s := range collectorSpecs() {
+		fmt.Fprintf(&b, "  %s: {interval: 1h}\n", s.Name)
+	}
+	return b.String()
 }
 
 // success is collector_success of all collectors with the same value.

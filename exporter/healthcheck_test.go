@@ -65,6 +65,7 @@ func TestHealthcheck(t *testing.T) {
 
 func TestHealthcheckAddresses(t *testing.T) {
 	t.Parallel()
+	needIPv6(t)
 	p := launch(t, Environment{}, append(addressFlags(":0", "127.0.0.1:0"), "--demo")...)
 	addresses := p.addresses(2)
 	_, port, err := net.SplitHostPort(addresses[0])
@@ -81,8 +82,19 @@ func TestHealthcheckAddresses(t *testing.T) {
 	}
 }
 
+// needIPv6 skips the test on a machine without IPv6.
+func needIPv6(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skip("this machine has no IPv6")
+	}
+	_ = l.Close()
+}
+
 // TestHealthcheckVariables is not parallel, because the environment is the process'.
 func TestHealthcheckVariables(t *testing.T) {
+	needIPv6(t)
 	users := simtest.WriteFile(t, filepath.Join(t.TempDir(), "web.yml"), "http_server_config: {headers: {X-Frame-Options: deny}}\n")
 	t.Setenv("SERVER_RENTAL_WEB_LISTEN_ADDRESS", "127.0.0.1:0\n[::1]:0")
 	t.Setenv("SERVER_RENTAL_WEB_CONFIG_FILE", users)
@@ -143,7 +155,7 @@ func TestHealthcheckTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	var out, log simtest.Buffer
 	code := Run(ctx, Environment{Args: append(addressFlags(l.Addr().String()), "--healthcheck"), Getenv: env(), Stdout: &out, Stderr: &log})

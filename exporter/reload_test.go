@@ -40,7 +40,7 @@ func TestReload(t *testing.T) {
 			t.Parallel()
 			a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
 			mainOnly := map[string]string{"main": simtest.MainToken}
-			p := startReady(t, "--web.enable-lifecycle", "--config.file="+a.ConfigFile(dir, mainOnly, ""))
+			p := startReady(t, "--web.enable-lifecycle", "--config.file="+a.ConfigFile(dir, mainOnly, hourly()))
 			simtest.Eventually(t, "all requests answered", a.Idle)
 			requests, first := a.CountByToken(), p.scrape()
 
@@ -57,7 +57,7 @@ func TestReload(t *testing.T) {
 			}
 
 			// A valid one adds an account. All others go on, so nothing is requested again.
-			a.ConfigFile(dir, simtest.Tokens(), "")
+			a.ConfigFile(dir, simtest.Tokens(), hourly())
 			reload(p)
 			simtest.AssertEqual(t, "readiness after a reload", p.get("/-/ready").Status, 200)
 			simtest.Eventually(t, "the new account is exposed", func() bool { return len(p.scrape().CollectorSuccess()) == len(success(1, "main", "lab")) })

@@ -120,6 +120,7 @@ func TestAPIDownAtStart(t *testing.T) {
 func TestAPIHangs(t *testing.T) {
 	t.Parallel()
 	a := simtest.Start(t, simulator.Options{})
+	a.Timeout = "5m"
 	remove := a.Inject(simulator.Fault{Kind: simulator.Hang})
 	p := start(t, Environment{}, "--config.file="+configFile(t, a))
 	pending := func() int {
@@ -228,11 +229,7 @@ func TestListenAddresses(t *testing.T) {
 
 func TestIPv6(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "[::1]:0")
-	if err != nil {
-		t.Skip("this machine has no IPv6")
-	}
-	_ = l.Close()
+	needIPv6(t)
 	p := start(t, Environment{}, "--demo", "--web.listen-address=[::1]:0")
 	if !strings.HasPrefix(p.url, "http://[::1]:") || p.get("/-/healthy").Status != 200 {
 		t.Errorf("not served at %s", p.url)

@@ -99,9 +99,9 @@ func TestDemoHits(t *testing.T) {
 func TestReloadWatches(t *testing.T) {
 	t.Parallel()
 	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
-	p := startReady(t, "--config.file="+a.ConfigFile(dir, nil, watchesYAML))
+	p := startReady(t, "--config.file="+a.ConfigFile(dir, nil, hourly()+watchesYAML))
 	requests := len(a.Requests())
-	a.ConfigFile(dir, nil, strings.Replace(watchesYAML, "64", "256", 1)+"  - {name: fra, locations: [fra]}\n")
+	a.ConfigFile(dir, nil, hourly()+strings.Replace(watchesYAML, "64", "256", 1)+"  - {name: fra, locations: [fra]}\n")
 	p.reload()
 	want := map[string]float64{
 		`server_rental_watch_plans{watch="cheap-in-europe"}`: 0, `server_rental_watch_plans{watch="gpu"}`: 2, `server_rental_watch_plans{watch="fra"}`: 14,

@@ -80,15 +80,12 @@ func TestKilledInALoop(t *testing.T) {
 func TestTerminatedWhileFetching(t *testing.T) {
 	t.Parallel()
 	api := simtest.Start(t, simulator.Options{})
+	api.Timeout = "5m"
 	api.Inject(simulator.Fault{Kind: simulator.Hang})
 	p := simtest.StartProcess(t, "--log.level=debug", "--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), ""))
 	p.Eventually("requests in progress", func() bool { return len(api.Requests()) > 3 })
-	began := time.Now()
 	p.Signal(syscall.SIGTERM)
-	simtest.AssertEqual(t, "exit status", p.Wait(), 0)
-	if took := time.Since(began); long() && took > 5*time.Second {
-		t.Errorf("shutdown took %v", took)
-	}
+	simtest.AssertEqual(t, "exit status", p.Wait(), 0) // which waits for less than that
 	if strings.Contains(p.Log.String(), "level=error") {
 		t.Error("the shutdown is logged as an error")
 	}
@@ -135,6 +132,7 @@ func TestWritesNothing(t *testing.T) {
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) //nolint:gosec // a directory, which is deleted after this
 	cmd := exec.Command(prlimit, "--fsize=0", simtest.Binary(t), "--config.file="+config, "--web.listen-address=127.0.0.1:0")
 	cmd.Dir = dir
 	p := simtest.StartCommand(t, cmd)

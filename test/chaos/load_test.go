@@ -104,24 +104,30 @@ func TestLoad(t *testing.T) {
 	t.Logf("%d scrapers for %v: %v; %v of processor time a scrape; resident memory %d, then %d MiB", scrapers, duration, busy,
 		(processorTime(p, t)-began)/time.Duration(len(busy.durations)), residentBefore, resident)
 
+	began = processorTime(p, t)
 	alone := scrapeInParallel(t, p.URL, 4, duration/4)
+	costAlone := (processorTime(p, t) - began) / time.Duration(len(alone.durations))
 	received := scrapeSlowly(t, p.URL)
 	openIdle(t, p.URL, idle)
+	began = processorTime(p, t)
 	beside := scrapeInParallel(t, p.URL, 4, duration/4)
-	t.Logf("4 scrapers: %v; beside a slow scraper and %d idle connections: %v", alone, idle, beside)
+	costBeside := (processorTime(p, t) - began) / time.Duration(len(beside.durations))
+	t.Logf("4 scrapers: %v, %v of processor time a scrape; beside a slow scraper and %d idle connections: %v, %v",
+		alone, costAlone, idle, beside, costBeside)
 	simtest.Eventually(t, "the slow scraper receives data", func() bool { return received.Load() > 0 })
 	api.AssertNoRequests(requests)
 	if !long() {
 		return
 	}
-	if grown := resident - residentBefore; grown > 16 {
+	if grown := resident - residentBefore; grown > 32 {
 		t.Errorf("resident memory grew by %d MiB", grown)
 	}
 	if grown := memory(p, t, "VmRSS") - resident; grown > 64 {
 		t.Errorf("resident memory grew by %d MiB with idle connections", grown)
 	}
-	if beside.quantile(500) > 10*alone.quantile(500)+50*time.Millisecond {
-		t.Errorf("median beside them: got %v, without them %v", beside.quantile(500), alone.quantile(500))
+	// Durations also depend on what else the machine does.
+	if costBeside > 2*costAlone+time.Millisecond {
+		t.Errorf("processor time of a scrape beside them: got %v, without them %v", costBeside, costAlone)
 	}
 }
 

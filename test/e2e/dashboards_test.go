@@ -120,6 +120,8 @@ type dashboardStack struct {
 const (
 	restockedPlan = "ryzen-5-3600" // sold out at first
 	queryStep     = 5 * time.Second
+	// scrapeInterval is also the timeout of a scrape.
+	scrapeInterval = 5 * time.Second
 )
 
 func startDashboardStack(t *testing.T) *dashboardStack {
@@ -136,11 +138,11 @@ func startDashboardStack(t *testing.T) *dashboardStack {
 	}
 	// Prometheus scrapes itself, which no panel may show when all jobs are selected.
 	s.prometheus = startPrometheus(t, fmt.Sprintf(`
-global: {scrape_interval: 1s}
+global: {scrape_interval: %s}
 scrape_configs:
   - {job_name: server-rental, static_configs: [{targets: [%q, %q]}]}
   - {job_name: other, static_configs: [{targets: [SELF]}]}
-`, s.exporters[0], s.exporters[1]))
+`, scrapeInterval, s.exporters[0], s.exporters[1]))
 	// Panels compare with the value an interval ago, so that must exist before the change.
 	await(t, "old scrapes of both exporters", func() bool {
 		return s.value(`count(count by (instance) (server_rental_transactions_total{account="main"} offset 25s))`) == 2
@@ -171,14 +173,20 @@ scrape_configs:
 	await(t, "incident in both exporters", func() bool { return s.value(incident) == 2 })
 	// Subqueries with steps of a minute see nothing before a whole minute.
 	await(t, "a sample at a whole minute", func() bool { return s.value(`count(last_over_time(server_rental_plan_in_stock[1h:1m]))`) > 0 })
-	s.end = time.Now()
+	await(t, "a time at which both exporters are up", func() bool {
+		s.end = time.Now()
+		time.Sleep(scrapeInterval) // the last scrape before it may still fail
+		return len(s.prometheus.evaluate("query", url.Values{"query": {`up{job="server-rental"} == 1`}, "time": {seconds(s.end)}})) == 2
+	})
 	return s
 }
+
+// seconds returns a time as Prometheus' API expects it.
+func seconds(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 
 // evaluate runs a query, instant or over the whole time.
 func (s *dashboardStack) evaluate(q dashboardQuery, expr string) []series {
 	s.t.Helper()
-	seconds := func(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 	if q.instant {
 		return s.prometheus.evaluate("query", url.Values{"query": {expr}, "time": {seconds(s.end)}})
 	}

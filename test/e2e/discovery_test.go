@@ -38,10 +38,7 @@ func TestServiceDiscovery(t *testing.T) {
 		})
 		slices.Sort(want)
 		simtest.AssertEqual(t, what, len(want), 3*servers) // three jobs
-		for end := time.Now().Add(time.Minute); !slices.Equal(p.discovered(), want) && time.Now().Before(end); {
-			time.Sleep(200 * time.Millisecond)
-		}
-		simtest.AssertEqual(t, what, p.discovered(), want)
+		p.expectTargets(what, want)
 		return want
 	}
 	expect("the active servers", 8)
@@ -62,7 +59,7 @@ func TestServiceDiscovery(t *testing.T) {
 		r := exporter.Get("/sd/servers")
 		return r.Status == http.StatusServiceUnavailable && p.value(`sum(prometheus_sd_http_failures_total)`) >= 9
 	})
-	simtest.AssertEqual(t, "targets while the list is not known", p.discovered(), before)
+	p.expectTargets("targets while the list is not known", before)
 	repair()
 	api.Change(func(w *simulator.World) { w.Accounts[tokens["main"]].Servers = nil })
 	expect("an account without servers", 4)
@@ -74,7 +71,7 @@ func discoveryConfig(t *testing.T, exporter *simtest.Process) string {
 	t.Helper()
 	var config map[string]any
 	readYAML(t, absolute(t, "deploy/prometheus/service-discovery.yml"), &config)
-	config["global"] = map[string]any{"scrape_interval": "3s"}
+	config["global"] = map[string]any{"scrape_interval": "5s"}
 	proxy := httptest.NewServer(http.HandlerFunc(answerAsTarget))
 	t.Cleanup(proxy.Close)
 	jobs := config["scrape_configs"].([]any)
@@ -108,6 +105,16 @@ func answerAsTarget(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	fmt.Fprintf(w, "asked{address=%q} 1\n", address) //nolint:gosec // no HTML
+}
+
+// expectTargets waits until Prometheus asks what it should.
+func (p *prometheus) expectTargets(what string, want []string) {
+	p.t.Helper()
+	got := p.discovered()
+	for end := time.Now().Add(time.Minute); !slices.Equal(got, want) && time.Now().Before(end); got = p.discovered() {
+		time.Sleep(200 * time.Millisecond)
+	}
+	simtest.AssertEqual(p.t, what, got, want)
 }
 
 // discovered returns what Prometheus asks, sorted.

@@ -31,24 +31,23 @@ func TestRulesWithRemoteWrite(t *testing.T) {
 		return direct.value(`count_over_time(total:server_rental_account_renewals_due_usd:sum30d[5m])`) >= 5 &&
 			len(direct.query(`ALERTS{alertname="ServerRentalExporterDown"}`)) == 0
 	})
-	want := direct.ruleResults()
-	if want[simtest.Series("ALERTS", "alertname", "ServerRentalServerSuspended", "alertstate", "firing", "severity", "critical",
+	if got := direct.ruleResults(); got[simtest.Series("ALERTS", "alertname", "ServerRentalServerSuspended", "alertstate", "firing", "severity", "critical",
 		"account", "main", "server", suspendedServer(api, tokens["main"]))] != 1 {
-		t.Errorf("got no alert about a suspended server: %v", want)
+		t.Errorf("got no alert about a suspended server: %v", got)
 	}
 
 	t.Run("Prometheus agent", func(t *testing.T) {
 		t.Parallel()
 		p := startPrometheus(t, fmt.Sprintf(rules, absolute(t, "alerts")), "--web.enable-remote-write-receiver")
 		startAgent(t, scrape+fmt.Sprintf("remote_write: [{url: '%s/api/v1/write'}]\n", p.URL))
-		p.checkRuleResults(want)
+		p.checkRuleResults(direct)
 		p.checkSeries("rental", exporter.Scrape())
 		p.checkProblems()
 	})
 	t.Run("VictoriaMetrics", func(t *testing.T) {
 		t.Parallel()
 		p := startVictoriaMetrics(t, scrape)
-		p.checkRuleResults(want)
+		p.checkRuleResults(direct)
 		p.checkSeries("rental", exporter.Scrape())
 	})
 }
@@ -121,13 +120,15 @@ func (p *prometheus) ruleResults() map[string]float64 {
 	return all
 }
 
-// checkRuleResults waits for the same results. vmalert needs a minute: it evaluates the
-// rules 30 seconds late, and a rule of a rule later still.
-func (p *prometheus) checkRuleResults(want map[string]float64) {
+// checkRuleResults waits until the results are those of another Prometheus, which change
+// at midnight. vmalert needs a minute: it evaluates the rules 30 seconds late, and a rule
+// of a rule later still.
+func (p *prometheus) checkRuleResults(direct *prometheus) {
 	p.t.Helper()
-	got := p.ruleResults()
-	for end := time.Now().Add(3 * time.Minute); !maps.Equal(got, want) && time.Now().Before(end); got = p.ruleResults() {
+	got, want := p.ruleResults(), direct.ruleResults()
+	for end := time.Now().Add(3 * time.Minute); !maps.Equal(got, want) && time.Now().Before(end); {
 		time.Sleep(time.Second)
+		got, want = p.ruleResults(), direct.ruleResults()
 	}
 	simtest.AssertEqual(p.t, "results of the rules", got, want)
 }

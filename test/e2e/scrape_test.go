@@ -220,7 +220,7 @@ func startScraper(t *testing.T, exporter *simtest.Process, jobs []scrapeJob, fla
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, mux, answers := "global: {scrape_interval: 2s}\nscrape_configs:\n", http.NewServeMux(), &contentTypes{all: map[string]string{}}
+	config, mux, answers := "global: {scrape_interval: 5s}\nscrape_configs:\n", http.NewServeMux(), &contentTypes{all: map[string]string{}}
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	for i, j := range jobs {

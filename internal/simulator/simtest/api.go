@@ -39,6 +39,9 @@ type API struct {
 	*simulator.Simulator
 	URL *url.URL         // base URL, such as http://127.1.2.3:4711/api/v1
 	Net *memnet.Listener // nil on loopback
+	// Timeout is the limit of a request in configuration files, such as 5m; empty for the
+	// default.
+	Timeout string
 
 	t      testing.TB
 	server *http.Server
@@ -233,7 +236,11 @@ func (a *API) AssertNoRequests(since int) {
 func (a *API) ConfigFile(dir string, tokens map[string]string, more string) string {
 	a.t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "api: {base_url: %q}\n", a.URL)
+	fmt.Fprintf(&b, "api: {base_url: %q", a.URL)
+	if a.Timeout != "" {
+		b.WriteString(", timeout: " + a.Timeout)
+	}
+	b.WriteString("}\n")
 	if len(tokens) > 0 {
 		b.WriteString("accounts:\n")
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"slices"
@@ -112,8 +113,13 @@ func sanitizeError(err error) error {
 		name      x509.HostnameError
 		authority x509.UnknownAuthorityError
 		invalid   x509.CertificateInvalidError
+		file      *fs.PathError // certificates and headers are read for each connection
 	)
 	switch {
+	case errors.As(err, &file):
+		return fmt.Errorf("api.http: cannot read a file: %w", file.Err)
+	case findByPrefix(err, "unable to use specified CA cert") != nil:
+		return errors.New("api.http.tls_config: not a CA certificate")
 	case errors.As(err, &name):
 		return fmt.Errorf("tls: certificate for other names, not %s", name.Host)
 	case errors.As(err, &authority):

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"server_rental_exporter/internal/refresh"
@@ -365,4 +366,31 @@ func (h *harness) assertRenewals(from time.Time, offset time.Duration) {
 			h.t.Errorf("%s: %d of %d renewals took more than 3 seconds", name, slow[name], total[name])
 		}
 	}
+}
+
+// TestAnswerAgeOfAll has a header Age in every answer, and histories of several pages.
+func TestAnswerAgeOfAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		withAge := func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Age", "17")
+				next.ServeHTTP(w, r)
+			})
+		}
+		for _, entries := range []int{10, 250} {
+			h := &harness{API: simtest.StartInMemory(t, simulator.Options{Middleware: withAge}), t: t}
+			h.reset()
+			h.Change(func(w *simulator.World) {
+				a := w.Accounts[simtest.MainToken]
+				a.Topups, a.Transactions = simulator.Topups(entries, time.Now()), simulator.Transactions(entries, time.Now())
+			})
+			h.once(configure(time.Minute, time.Hour))
+			want := map[string]float64{}
+			for _, r := range Resources() {
+				want[r.Name+" "+accountOf(r)] = 17
+			}
+			h.assertEqual(fmt.Sprintf("answer_age_seconds with %d entries", entries), h.values(collectorAge), want)
+		}
+	})
 }

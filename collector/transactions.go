@@ -127,7 +127,7 @@ func (l *ledger) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Buil
 	case again:
 		return snapshot{}, refresh.ErrIncomplete
 	}
-	return l.build(b)
+	return l.build(b, page.Answer)
 }
 
 func transactionID(t *transaction) string {
@@ -274,11 +274,11 @@ func (e entries) merge(other entries) {
 	}
 }
 
-func (l *ledger) build(b *metric.Builder) (snapshot, error) {
+func (l *ledger) build(b *metric.Builder, last rentalapi.Answer) (snapshot, error) {
 	for kind, t := range l.counted.totals {
 		b.Add(transactionsTotal, t.n, kind)
 		b.Add(transactionsCredit, t.credit.value(), kind)
 		b.Add(transactionsDebit, t.debit.value(), kind)
 	}
-	return snapshot{invalid: l.invalid}.build(b)
+	return snapshot{invalid: l.invalid, age: newAnswerAge(last, nil)}.build(b)
 }

@@ -394,3 +394,31 @@ func TestAnswerAgeOfAll(t *testing.T) {
 		}
 	})
 }
+
+// TestAnswerAgeOfUnchangedStatus has a status that did not change for some time. Its
+// updated_at says nothing of the age of the answer then, unlike the header Age.
+func TestAnswerAgeOfUnchangedStatus(t *testing.T) {
+	const components = `"locations":{"fra":{"components":{"network":"operational"}}}`
+	for _, c := range []struct {
+		unchanged, age time.Duration // age 0: no header
+		want           map[string]float64
+	}{
+		{unchanged: 20 * time.Second, want: map[string]float64{"status ": 20}},
+		{unchanged: 2 * time.Minute, want: map[string]float64{"status ": 120}},
+		{unchanged: 2*time.Minute + time.Second, want: map[string]float64{}},
+		{unchanged: 72 * time.Hour, want: map[string]float64{}},
+		{unchanged: 72 * time.Hour, age: 5 * time.Minute, want: map[string]float64{"status ": 300}},
+	} {
+		subtest(t, fmt.Sprint(c.unchanged, c.age), func(t *testing.T, h *harness) {
+			header := http.Header{"Date": {start.Format(http.TimeFormat)}}
+			if c.age > 0 {
+				header.Set("Age", fmt.Sprint(c.age.Seconds()))
+			}
+			body := fmt.Sprintf(`{"data":{%s,"updated_at":%q}}`, components, start.Add(-c.unchanged).Format(time.RFC3339))
+			h.Override("/status", simtest.Reply(http.StatusOK, header, body))
+			h.run(configure(time.Minute, time.Hour, "status"))
+			h.settle()
+			h.assertEqual("answer_age_seconds", h.values(collectorAge), c.want)
+		})
+	}
+}

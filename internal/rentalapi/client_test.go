@@ -598,6 +598,32 @@ func TestApplySettings(t *testing.T) {
 	})
 }
 
+// roundTripper is a transport.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestTarget asserts that the base URL is sent as it is configured.
+func TestTarget(t *testing.T) {
+	for base, want := range map[string]string{
+		"https://gw.example/tenant%2F7/api/v1": "https://gw.example/tenant%2F7/api/v1/plans",
+		"https://gw.example/a%20b//api/v1/":    "https://gw.example/a%20b//api/v1/plans",
+		"https://gw.example/api/v1":            "https://gw.example/api/v1/plans",
+	} {
+		u, err := url.Parse(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		client := New("test/1", Settings{BaseURL: u, Timeout: time.Minute, Limits: Limits{Public: 1}, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			got = r.URL.String()
+			return nil, io.EOF
+		})})
+		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client.Scope("", nil), "/plans")), "/plans: EOF")
+		simtest.AssertEqual(t, base, got, want)
+	}
+}
+
 // TestPauseEndsWithHost asserts that another host is asked although the one before
 // asked for a pause, and that the earlier requests still count against the limit.
 func TestPauseEndsWithHost(t *testing.T) {

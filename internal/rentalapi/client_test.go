@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -621,6 +623,26 @@ func TestTarget(t *testing.T) {
 		})})
 		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client.Scope("", nil), "/plans")), "/plans: EOF")
 		simtest.AssertEqual(t, base, got, want)
+	}
+}
+
+// TestTransportTimeout has a connection that times out before api.timeout, and one that
+// notices the end of api.timeout by itself.
+func TestTransportTimeout(t *testing.T) {
+	for took, want := range map[time.Duration]string{10 * time.Second: "connection timed out", 2 * time.Minute: "no answer within 2m0s"} {
+		synctest.Test(t, func(t *testing.T) {
+			transport := func(*http.Request) (*http.Response, error) {
+				time.Sleep(took)
+				return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
+			}
+			u := &url.URL{Scheme: "https", Host: "rental.example"}
+			client := New("test/1", Settings{BaseURL: u, Timeout: 2 * time.Minute, Limits: Limits{Public: 1}, Transport: roundTripper(transport)})
+			err := fetchList(t.Context(), client.Scope("", nil), "/plans")
+			var failure *Error
+			if !errors.As(err, &failure) || failure.Reason != Timeout || failure.Err.Error() != want {
+				t.Errorf("after %v: got %v, want a timeout: %s", took, err, want)
+			}
+		})
 	}
 }
 

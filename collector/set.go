@@ -50,7 +50,8 @@ const maxOrigin = time.Hour
 // Set is all collectors of the process.
 type Set struct {
 	// TokenPollInterval is the time from one comparison of the accounts' tokens with
-	// the last ones to the next. It is set before ApplyConfig.
+	// the last ones to the next: 5 seconds, or another value greater than 0. It is set
+	// before ApplyConfig.
 	TokenPollInterval time.Duration
 	// Rand is the source of all jitter; nil means the global one. It is set before
 	// ApplyConfig.

@@ -44,7 +44,8 @@ type Account struct {
 // accountStagger is the time between the starts of two accounts' collectors.
 const accountStagger = 20 * time.Millisecond
 
-// maxOrigin spreads the phases of accounts: longer than the intervals that they use.
+// maxOrigin is over how much time the phases of accounts are spread, also where
+// intervals are longer.
 const maxOrigin = time.Hour
 
 // Set is all collectors of the process.

@@ -45,8 +45,8 @@ func transactions() Resource {
 // So the ledger walks from the first page on until it reaches an entry that it
 // counted in an earlier walk, or the end. An entry that was pushed is read twice and
 // counted once; entries that arrive during a walk are on the first pages of another
-// walk, which follows at once. What a walk finds is kept when a page fails, and
-// counted when the walk is complete.
+// walk, which follows at once. A walk keeps its entries when a page fails, and they
+// are counted when it is complete.
 type ledger struct {
 	counted  entries
 	complete bool // the whole history was read once

@@ -600,6 +600,45 @@ func TestApplySettings(t *testing.T) {
 	})
 }
 
+// TestSizes has answers below and above the bounds of their size.
+func TestSizes(t *testing.T) {
+	text := func(size int) string { return `"` + strings.Repeat("x", size) + `"` }
+	item := func(size int) string { return `{"id":"a","more":` + text(size) + `}` }
+	list := func(s *Scope) error { return fetchList(t.Context(), s, "/plans") }
+	object := func(s *Scope) error {
+		_, err := GetObject[testItem](t.Context(), s, "/plans")
+		return err
+	}
+	const tooLarge = "/plans: answer is too large"
+	const itemBytes, dataBytes = 4 << 20, 2 << 20 // as documented
+	for _, c := range []struct {
+		name, body string
+		fetch      func(*Scope) error
+		want       string
+	}{
+		{"item", `{"data":[` + item(itemBytes*3/4) + `,` + item(itemBytes*3/4) + `]}`, list, ""},
+		{"long item", `{"data":[` + item(itemBytes*5/4) + `]}`, list, tooLarge},
+		{"long second item", `{"data":[{},` + item(itemBytes*5/4) + `]}`, list, tooLarge},
+		{"long meta", `{"data":[],"meta":` + item(itemBytes*5/4) + `}`, list, tooLarge},
+		{"list", `{"data":[]` + strings.Repeat(`,"x":`+text(1<<20), 31) + `}`, list, ""},
+		{"long list", `{"data":[]` + strings.Repeat(`,"x":`+text(1<<20), 32) + `}`, list, tooLarge},
+		{"data", `{"data":` + item(dataBytes*3/4) + `}`, object, ""},
+		{"long data", `{"data":` + item(dataBytes*5/4) + `}`, object, tooLarge},
+		{"object", `{"data":{}` + strings.Repeat(`,"x":`+text(1<<19), 7) + `}`, object, ""},
+		{"long object", `{"data":{}` + strings.Repeat(`,"x":`+text(1<<19), 8) + `}`, object, tooLarge},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := New("test/1", Settings{
+				BaseURL: &url.URL{Scheme: "https", Host: "rental.example"}, Timeout: time.Minute, Limits: Limits{Public: 1},
+				Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(c.body))}, nil
+				}),
+			})
+			simtest.AssertEqual(t, "error", errorText(c.fetch(client.Scope("", nil))), c.want)
+		})
+	}
+}
+
 // roundTripper is a transport.
 type roundTripper func(*http.Request) (*http.Response, error)
 
@@ -699,7 +738,7 @@ func FuzzEnvelope(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		const maxItems = 3
 		var items []string
-		dec := newEnvelope(strings.NewReader(string(body)), maxListBytes)
+		dec := newEnvelope(strings.NewReader(string(body)), maxListBytes, maxItemBytes)
 		err := dec.read(func(key string) error {
 			if key == "data" {
 				return dec.items(maxItems, func(raw json.RawMessage) { items = append(items, string(raw)) })

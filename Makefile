@@ -31,7 +31,7 @@ test-long: ## run all tests in their long form: fault schedules, soak, load and 
 	CHAOS_LONG=1 go test -count=1 -timeout 30m ./alerts ./collector ./exporter ./test/chaos
 
 race: ## run the short tests with the race detector
-	go test -race -short ./...
+	go test -race -short -timeout 30m ./...
 
 tools: ## build current versions of Prometheus and other programs for the tests (minutes the first time)
 	test/e2e/tools/build.sh
@@ -50,7 +50,7 @@ format: ## format the code
 bench: ## measure the numbers of docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./...
 
-update: ## rewrite all golden and generated files
+update: ## rewrite golden and generated files, except those of dashboards and helm
 	go test -count=1 -run 'TestGolden|TestLoadInvalid|TestHelp|TestMetricsDocument|TestOverview|TestLandingPage' ./collector ./config ./exporter ./web -update
 	packaging/licenses.sh >THIRD_PARTY_LICENSES
 
@@ -95,6 +95,8 @@ helm-test: ## test the Helm chart and deploy/kubernetes
 	cd deploy/helm/test && go mod tidy -diff && go run $(GOLANGCI) run ./... && go test -count=1 -timeout 30m ./...
 
 helm-package: ## package the Helm chart into dist/
+	rm -f dist/server-rental-exporter-*.tgz
+	find deploy/helm/server-rental-exporter -exec touch --date=@$(COMMIT_TIME) {} + # the package has the times of the files
 	cd deploy/helm/test && go tool helm package ../server-rental-exporter --destination $(CURDIR)/dist
 
 clean: ## remove what build left

@@ -24,9 +24,9 @@ import (
 //go:embed VERSION
 var versionFile string
 
-// gcPercent is the garbage allowed for each hundred bytes in use. What a refresh
-// allocates is dropped at once, so that half of Go's default costs little processor
-// time and saves a quarter of the memory. The environment variable GOGC overrides it.
+// gcPercent is the garbage allowed for each hundred bytes in use. The garbage of a
+// refresh is dropped at once, so that half of Go's default costs little processor time
+// and saves a quarter of the memory. The environment variable GOGC overrides it.
 const gcPercent = 50
 
 func main() {

@@ -211,8 +211,8 @@ func TestApplyConfig(t *testing.T) {
 			}
 			next := c.change(before)
 			h.run(next)
-			for series := range old { // at once, and not only after the next fetch
-				if _, wanted := want[series]; !wanted && h.data()[series] != 0 {
+			for series := range h.data() { // at once, and not only after the next fetch
+				if _, wanted := want[series]; !wanted {
 					h.t.Errorf("still exposed: %s", series)
 					break
 				}

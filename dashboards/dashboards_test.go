@@ -352,7 +352,7 @@ func usesVariable(d dashboard, name string) bool {
 // units returns the units of Grafana that panels may use. Grafana's units for currencies
 // and rates abbreviate thousands, and its days become weeks.
 func units() []string {
-	return []string{"none", "prefix:$", "prefix:€", "percentunit", "bytes", "s", "dtdhms", "dtdurations", "reqpm", "dateTimeAsIso", "dateTimeFromNow"}
+	return []string{"none", "suffix:USD", "suffix:EUR", "percentunit", "bytes", "s", "dtdhms", "dtdurations", "reqpm", "dateTimeAsIso", "dateTimeFromNow"}
 }
 
 // ownUnit matches the formats that Grafana has no name for.

@@ -22,10 +22,7 @@ func BenchmarkScale(b *testing.B) {
 	if os.Getenv("SCALE") == "" {
 		b.Skip("SCALE is not set")
 	}
-	simulator := filepath.Join(b.TempDir(), "simulator")
-	if out, err := exec.Command("go", "build", "-o", simulator, "server_rental_exporter/cmd/simulator").CombinedOutput(); err != nil {
-		b.Fatalf("%v: %s", err, out)
-	}
+	simulator := simtest.Build(b, "server_rental_exporter/cmd/simulator")
 	for _, accounts := range []int{1, 10, 100, 1000} {
 		for _, servers := range []int{10, 100, 1000} {
 			if accounts*servers > 100_000 {

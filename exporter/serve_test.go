@@ -106,13 +106,8 @@ func TestTwoAccounts(t *testing.T) {
 
 func TestAPIDownAtStart(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
 	token := simtest.WriteFile(t, filepath.Join(t.TempDir(), "token"), simtest.MainToken)
-	p := start(t, Environment{}, "--api.base-url=http://"+l.Addr().String()+"/api/v1", "--api.token-file="+token)
+	p := start(t, Environment{}, "--api.base-url=http://"+simtest.FreeAddress(t)+"/api/v1", "--api.token-file="+token)
 	simtest.AssertEqual(t, "health", p.get("/-/healthy").Status, 200)
 	p.waitReady()
 	page := p.scrape()
@@ -324,7 +319,8 @@ func startScrape(t *testing.T, p *program) (conn *net.TCPConn, head string) {
 func TestShutdownCompletesScrapes(t *testing.T) {
 	t.Parallel()
 	a, want := longPage(t)
-	p := startReady(t, "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
+	// At this address no other server can follow.
+	p := startReady(t, "--web.listen-address="+simtest.FreeAddress(t), "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
 	conn, head := startScrape(t, p)
 	p.stop()
 	simtest.Eventually(t, "new connections are refused", func() bool {

@@ -72,12 +72,17 @@ func (v *view) failingCollectors(n *notices) {
 }
 
 func (v *view) components(n *notices) {
+	type component struct{ location, name string }
+	states := map[component]string{}
+	for _, s := range v.samples["component_state"] {
+		states[component{s.Label("location"), s.Label("component")}] = s.Label("state")
+	}
 	for _, s := range v.samples["component_operational"] {
 		if s.Value() == 1 {
 			continue
 		}
-		location, component := s.Label("location"), s.Label("component")
-		n.bad(v.locationName(location), "Component "+text(component)+": "+text(v.state(location, component))+".")
+		c := component{s.Label("location"), s.Label("component")}
+		n.bad(v.locationName(c.location), "Component "+text(c.name)+": "+text(states[c])+".")
 	}
 	if ongoing := v.samples.single("incidents_ongoing"); ongoing != nil && *ongoing > 0 {
 		n.warn("Provider", count(int(*ongoing), "incident")+" ongoing.")

@@ -83,6 +83,8 @@ func describeState(h collector.Health, now time.Time) (word, class string) {
 		return "fetching", "wait"
 	case h.LastSuccess.IsZero():
 		return "failing, no data", "bad"
+	case expired && h.Err == nil: // a long walk through pages
+		return "fetching, data expired", "warn"
 	case expired:
 		return "failing, data expired", "bad"
 	case h.Err != nil:

@@ -50,16 +50,6 @@ func (v *view) locationName(id string) string {
 	return text(id)
 }
 
-// state is the state of a component, as the provider words it.
-func (v *view) state(location, component string) string {
-	for _, s := range v.componentState[location] {
-		if s.Label("component") == component {
-			return s.Label("state")
-		}
-	}
-	return ""
-}
-
 // locations returns the locations of both collectors by city.
 func (v *view) locations() table[locationRow] {
 	s := v.samples

@@ -2,8 +2,9 @@ package web
 
 import "server_rental_exporter/collector"
 
-// samples are the published metrics of one moment, by name without namespace. The
-// overview is made of nothing else, so that it shows nothing that is not in /metrics.
+// samples are the published metrics of one moment, by name without namespace. All data
+// of the provider in the overview comes from them, so that it shows none that is not in
+// /metrics.
 type samples map[string][]*collector.Sample
 
 // by returns the samples of a metric by the value of a label that tells them apart.

@@ -349,6 +349,7 @@ func TestLandingPage(t *testing.T) {
 				row("ssh_keys", "main", 5*time.Minute-1, 8*time.Second, down, none),
 				row("topups", "main", 5*time.Minute, 0, down, none),
 				row("servers", "main", 0, 8*time.Second, down, none),
+				row("transactions", "lab", 5*time.Minute, 0, nil, none), // a long walk
 				{Collector: "transactions", Account: "main", State: refresh.State{Settings: minute}},
 			}}
 		}))

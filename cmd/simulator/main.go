@@ -49,6 +49,9 @@ func serveCommand(app *kingpin.Application, commands map[string]func() error) {
 	servers := c.Flag("servers", "Number of servers of each further account.").Default("10").Int()
 	activity := c.Flag("activity", "Simulate changes of stock, prices, balances and status.").Bool()
 	commands[c.FullCommand()] = func() error {
+		if *servers < 0 {
+			return fmt.Errorf("--servers: %d: must not be negative", *servers)
+		}
 		sim := simulator.New(simulator.Options{KeepRequests: -1})
 		sim.Change(func(w *simulator.World) {
 			for name, token := range *accounts {

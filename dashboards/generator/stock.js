@@ -81,11 +81,11 @@ const watches = [
       + 'the share of the last 30 days with at least one match, and the number of plans that match, in stock or not. If that is 0, check the criteria.',
     key: ['watch'],
     columns: [
-      { from: 'watch', name: 'Watch', width: 122 },
-      { from: '#now', name: 'Now', unit: 'none', decimals: 0, width: 46, steps: textColour },
-      { from: '#last', name: 'Last hit', unit: 'dateTimeFromNow', width: 110 },
-      { from: '#share', name: 'Share', unit: 'percentunit', decimals: 0, width: 56 },
-      { from: '#all', name: 'Plans', unit: 'none', decimals: 0, width: 55, steps: [{ value: null, color: colours.warn }, { value: 1, color: colours.muted }] },
+      { from: 'watch', name: 'Watch', width: 124 },
+      { from: '#now', name: 'Now', unit: 'none', decimals: 0, width: 44, steps: textColour },
+      { from: '#last', name: 'Last hit', unit: 'dateTimeFromNow', width: 103 },
+      { from: '#share', name: 'Share', unit: 'percentunit', decimals: 0, width: 58 },
+      { from: '#all', name: 'Plans', unit: 'none', decimals: 0, width: 51, steps: [{ value: null, color: colours.warn }, { value: 1, color: colours.muted }] },
     ],
   }, {
     now: `${watchesInStock} or ${noWatches}`,
@@ -99,8 +99,8 @@ const watches = [
     description: 'The plans in stock that match a watch, cheapest first, whichever plans are chosen above. Prices are per month, excluding VAT.',
     key: ['watch', 'plan'],
     columns: [
-      { from: 'name', name: 'Plan', width: 158 },
-      { from: '#price', name: 'Price', money: true, width: 80 },
+      { from: 'name', name: 'Plan', width: 151 },
+      { from: '#price', name: 'Price', money: true, width: 92 },
       { from: 'watch', name: 'Watch' },
     ],
   }, {
@@ -125,7 +125,7 @@ const plans = table({
   columns: [
     { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 85, align: 'center' },
     { from: 'name', name: 'Plan', width: 165, link: planLink },
-    { from: '#price', name: 'Price', money: true, width: 85 },
+    { from: '#price', name: 'Price', money: true, width: 95 },
     { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 130, mappings: sinceTexts, steps: steps.always(colours.muted) },
     { from: '#cores', name: 'Cores', unit: 'none', width: 70 },
     { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 85 },
@@ -133,8 +133,8 @@ const plans = table({
     { from: 'gpu_model', name: 'GPU', width: 180 },
     { from: 'storage', name: 'Storage', width: 265 },
     { from: 'alternative', name: 'Alternative', width: 145 },
-    { from: '#core', name: 'Per core', money: true, width: 85 },
-    { from: '#gib', name: 'Per GiB', money: true, width: 80 },
+    { from: '#core', name: 'Per core', money: true, width: 95 },
+    { from: '#gib', name: 'Per GiB', money: true, width: 94 },
     { from: 'id', name: 'Id', width: 145 },
   ],
 }, {
@@ -235,8 +235,8 @@ const history = [
     key: ['family'], drop: ['plan'],
     columns: [
       { from: 'family', name: 'Family', width: 101 },
-      { from: '#count', name: 'In stock', unit: 'none', decimals: 0, width: 73, steps: steps.noneIsBad },
-      { from: '#price', name: 'Price', money: true, width: 80 },
+      { from: '#count', name: 'Now', unit: 'none', decimals: 0, width: 48, steps: steps.noneIsBad },
+      { from: '#price', name: 'Price', money: true, width: 86 },
       { from: 'name', name: 'Cheapest' },
     ],
   }, {
@@ -263,15 +263,15 @@ const prices = [
   course(offeredHere(named(price('usd'))), '{{name}}', 'usd'),
   course(offeredHere(named(price('eur'))), '{{name}}', 'eur')),
   table({
-    id: 302, title: 'Prices in the time range', w: 10, h: 12, unit: 'none', sort: 'Above the lowest', descending: true, links: [runbook('ServerRentalPlanPriceChanged')],
+    id: 302, title: 'Prices in the time range', w: 10, h: 12, unit: 'none', sort: 'Above lowest', descending: true, links: [runbook('ServerRentalPlanPriceChanged')],
     description: 'The lowest and the highest price of each plan in the time range, and how much the current price is above the lowest. Zero means that it was never cheaper.',
     key: ['plan'],
     columns: [
       { from: 'name', name: 'Plan', width: 150 },
-      { from: '#low', name: 'Lowest', money: true, width: 85 },
-      { from: '#price', name: 'Now', money: true, width: 85 },
-      { from: '#high', name: 'Highest', money: true, width: 85 },
-      { from: '#above', name: 'Above the lowest', unit: 'percentunit', decimals: 1, width: 148, steps: [{ value: null, color: colours.good }, { value: 0.001, color: colours.warn }] },
+      { from: '#low', name: 'Lowest', money: true, width: 95 },
+      { from: '#price', name: 'Now', money: true, width: 95 },
+      { from: '#high', name: 'Highest', money: true, width: 95 },
+      { from: '#above', name: 'Above lowest', unit: 'percentunit', decimals: 1, width: 122, steps: [{ value: null, color: colours.good }, { value: 0.001, color: colours.warn }] },
     ],
   }, {
     name: offeredHere(info('plan', 'name', own('plan_info', plan))),
@@ -353,7 +353,7 @@ const saved = [
       { from: 'plan', name: 'Plan' },
       { from: 'location', name: 'Location' },
       { from: 'os', name: 'Operating system' },
-      { from: '#price', name: 'Price', money: true, width: 90 },
+      { from: '#price', name: 'Price', money: true, width: 98 },
       { from: '#share', name: 'Orderable in 30 d', unit: 'percentunit', decimals: 0, bar: true, max: 1, steps: steps.share, width: 190 },
       { from: '#created', name: 'Saved', unit: 'dateTimeFromNow', width: 130 },
     ],

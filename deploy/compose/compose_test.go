@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -346,29 +347,55 @@ func TestProduction(t *testing.T) {
 	}
 }
 
-// TestProductionExporter runs the exporter with the command and the environment of the
-// real variant.
+// TestProductionExporter checks the configuration of the real variant with the command
+// and the environment of its exporter, as delivered and with all examples in its comments.
 func TestProductionExporter(t *testing.T) {
 	s := load(t, production).Services["exporter"]
-	token := filepath.Join(t.TempDir(), "rental-token")
-	if err := os.WriteFile(token, []byte("secret-token-of-main\n"), 0o400); err != nil {
+	inside := s.Environment["SERVER_RENTAL_CONFIG_FILE"]
+	text, err := os.ReadFile(filepath.Join(s.mounts()[path.Dir(inside)], path.Base(inside)))
+	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range s.Environment {
-		switch {
-		case strings.HasPrefix(value, "${"+name+":?"): // Compose takes it from .env
-			value = "https://rental.example/api/v1"
-		case slices.Contains(s.Secrets, strings.TrimPrefix(value, "/run/secrets/")):
-			value = token
-		}
-		t.Setenv(name, value)
+	example := regexp.MustCompile(`(?m)^# (watches:|  )`)
+	for name, c := range map[string]struct {
+		config  string
+		secrets []string
+		want    []string
+	}{
+		"delivered": {string(text), s.Secrets, []string{"account main: "}},
+		"examples": {
+			example.ReplaceAllString(string(text), "$1"), append([]string{"rental-token-lab"}, s.Secrets...),
+			[]string{"account main: ", "account lab: ", "cheap-in-europe: "},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, "config.yml")
+			write(t, file, strings.ReplaceAll(c.config, "/run/secrets", dir))
+			for _, secret := range c.secrets {
+				write(t, filepath.Join(dir, secret), "token-of-"+secret)
+			}
+			for name, value := range s.Environment {
+				t.Setenv(name, value)
+			}
+			t.Setenv("SERVER_RENTAL_CONFIG_FILE", file)
+			var out, log bytes.Buffer
+			code := exporter.Run(context.Background(), exporter.Environment{
+				Args: append(s.Command, "--config.check"), Getenv: os.Getenv, Stdout: &out, Stderr: &log,
+			})
+			for _, want := range c.want {
+				if code != 0 || !strings.Contains(out.String(), want) {
+					t.Errorf("got status %d, %s%s, want %q", code, &out, &log, want)
+				}
+			}
+		})
 	}
-	var out, log bytes.Buffer
-	code := exporter.Run(context.Background(), exporter.Environment{
-		Args: append(s.Command, "--config.check"), Getenv: os.Getenv, Stdout: &out, Stderr: &log,
-	})
-	if code != 0 || !strings.Contains(out.String(), "account default") {
-		t.Errorf("got status %d, %s%s, want the account default", code, &out, &log)
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

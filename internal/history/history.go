@@ -16,7 +16,7 @@ import (
 
 // Options says which history is generated. The result depends on nothing else.
 type Options struct {
-	End     time.Time         // of the history; the last scrape is at most 15 seconds before
+	End     time.Time         // of the history, at least Length after 2000-01-01; the last scrape is at most 15 seconds before
 	Length  time.Duration     // at most simulator.MaxPast
 	Servers int               // of each of the demo's two accounts, at least 1
 	Seed    uint64            // of all random events
@@ -27,6 +27,9 @@ type Options struct {
 func Write(w io.Writer, o Options) (samples int, err error) {
 	if o.Length <= 0 || o.Length > simulator.MaxPast {
 		return 0, fmt.Errorf("length %v: must be more than 0 and at most %v", o.Length, simulator.MaxPast)
+	}
+	if began := o.End.Add(-o.Length); began.Before(epoch) {
+		return 0, fmt.Errorf("the history would begin at %s: must begin at %s or later", began.UTC().Format(time.RFC3339), epoch.Format(time.DateOnly))
 	}
 	if o.Servers < 1 {
 		return 0, fmt.Errorf("servers %d: must be at least 1", o.Servers)

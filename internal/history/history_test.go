@@ -333,10 +333,31 @@ func TestRestart(t *testing.T) {
 	simtest.AssertEqual(t, "interval", series[`server_rental_exporter_collector_interval_seconds{account="",collector="plans"}`][0].value, 120.0)
 }
 
-func TestWriteRejectsLength(t *testing.T) {
-	for _, length := range []time.Duration{0, -time.Hour, simulator.MaxPast + 1} {
-		if _, err := Write(io.Discard, options(length, 1)); err == nil || !strings.Contains(err.Error(), "length") {
-			t.Errorf("%v: got %v, want an error", length, err)
+func TestWriteRejects(t *testing.T) {
+	for want, change := range map[string]func(o *Options){
+		"length 0s:":     func(o *Options) { o.Length = 0 },
+		"length -1h0m0s": func(o *Options) { o.Length = -time.Hour },
+		"at most 2160h":  func(o *Options) { o.Length = simulator.MaxPast + 1 },
+		"servers 0:":     func(o *Options) { o.Servers = 0 },
+		// A date without separators is read as seconds.
+		"would begin at 1970-08-23T10:48": func(o *Options) { o.End = time.Unix(20260131, 0) },
+	} {
+		o := options(time.Hour, 1)
+		change(&o)
+		if _, err := Write(io.Discard, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
 		}
+	}
+}
+
+// TestManyServers has more series than any buffer of the exporter.
+func TestManyServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	o := options(time.Minute, 1)
+	o.Servers = 500
+	if got := bytes.Count(generate(t, o), []byte("server_rental_server_info{")); got < 2*o.Servers {
+		t.Errorf("got %d samples of servers, want at least one of each of %d", got, 2*o.Servers)
 	}
 }

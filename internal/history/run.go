@@ -113,13 +113,17 @@ func (r *run) scrapes(end time.Time) func(yield func() bool) {
 
 // scrape records everything that the exporter exports.
 func (r *run) scrape(p *exporter.Pipeline, started time.Time) error {
-	published := make(chan prometheus.Metric, 4096)
-	p.Publisher.Collect(published)
-	close(published)
+	published := make(chan prometheus.Metric)
+	go func() {
+		defer close(published)
+		p.Publisher.Collect(published)
+	}()
 	n := 0
 	for m := range published {
 		var out dto.Metric
 		if err := m.Write(&out); err != nil {
+			for range published { //nolint:revive // lets the sender end
+			}
 			return fmt.Errorf("scrape: %w", err)
 		}
 		r.record(heads()[m.Desc()], &out)

@@ -1,5 +1,6 @@
-// Package memnet is an in-memory network for tests in a testing/synctest bubble,
-// where the clock stands still while a goroutine is blocked on a real socket.
+// Package memnet is an in-memory network for testing/synctest bubbles, of tests and of
+// simulated time, where the clock stands still while a goroutine is blocked on a real
+// socket.
 package memnet
 
 import (

@@ -3,6 +3,7 @@ package simulator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -194,7 +195,7 @@ const suspendedBefore = 50 * time.Hour
 func (a *Account) at(t, end time.Time) *Account {
 	existed := func(o Object) bool { return !parse(Text(o, "created_at")).After(t) }
 	past := &Account{
-		Account:      clone(a.Account),
+		Account:      maps.Clone(a.Account),
 		Transactions: filter(a.Transactions, existed), Configurations: filter(a.Configurations, existed), SSHKeys: filter(a.SSHKeys, existed),
 	}
 	balance := 0.0
@@ -211,7 +212,7 @@ func (a *Account) at(t, end time.Time) *Account {
 		past.Topups = append(past.Topups, topup)
 	}
 	for _, server := range a.Servers {
-		server = clone(server)
+		server = maps.Clone(server)
 		next := parse(Text(server, "renews_at") + "T00:00:00Z")
 		for months := 1; next.AddDate(0, -months, 0).After(t); months++ {
 			server["renews_at"] = date(next.AddDate(0, -months, 0))
@@ -237,7 +238,7 @@ func topupSteps(last Object) []topupStep {
 	topup := newTopup(Text(last, "id"), cents(last, "amount", "usd"), c, created)
 	steps := []topupStep{{created, topup}}
 	confirm := func(after time.Duration, confirmations int) {
-		topup = clone(topup)
+		topup = maps.Clone(topup)
 		confirmTopup(topup, confirmations)
 		steps = append(steps, topupStep{created.Add(after), topup})
 	}
@@ -259,15 +260,6 @@ func topupSteps(last Object) []topupStep {
 		finish(rateLock)
 	}
 	return steps
-}
-
-// clone returns a copy of an object whose nested objects are shared.
-func clone(o Object) Object {
-	c := make(Object, len(o))
-	for key, value := range o {
-		c[key] = value
-	}
-	return c
 }
 
 // parse reads a time stamp that the simulator wrote.

@@ -5,7 +5,6 @@ package chaos_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -159,13 +158,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 		t.Skip("no /dev/full")
 	}
 	defer full.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String() // which the log cannot tell
-	l.Close()
-	api := simtest.Start(t, simulator.Options{})
+	api, address := simtest.Start(t, simulator.Options{}), simtest.FreeAddress(t)
 	cmd := exec.Command("sh", "-c", `exec "$@" >/dev/full 2>&1`, "sh", simtest.Binary(t), "--log.level=debug",
 		"--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), ""), "--web.listen-address="+address)
 	p := simtest.StartCommand(t, cmd)

@@ -39,6 +39,7 @@ var ends = regexp.MustCompile(`--(once|config\.check|version|help)\b`)
 // copy of the repository, with a simulated provider in place of the documents' example.
 // Where a block shows output, the commands must print it.
 func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
 	api, tokens := startAPI(t, "main")
 	documents, err := markdown.Read(absolute(t, "."))
 	if err != nil {
@@ -88,6 +89,7 @@ type documented struct {
 	t       *testing.T
 	dir     string
 	token   string
+	env     []string // variables, beside those of the test
 	replace *strings.Replacer
 }
 
@@ -150,12 +152,13 @@ func (d documented) serve(line string) {
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil {
 		d.t.Error(err)
 	}
+	p.Wait() // with any status: go run has that of a signal
 }
 
 // command returns a shell that runs commands in the copy, with the exporter in its PATH.
 func (d documented) command(script string) *exec.Cmd {
 	cmd := exec.Command("bash", "-euo", "pipefail", "-c", d.replace.Replace(script))
 	cmd.Dir = d.dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(simtest.Binary(d.t))+":"+os.Getenv("PATH"))
+	cmd.Env = append(append(os.Environ(), d.env...), "PATH="+filepath.Dir(simtest.Binary(d.t))+":"+os.Getenv("PATH"))
 	return cmd
 }

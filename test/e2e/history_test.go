@@ -19,11 +19,9 @@ import (
 // TestLoadHistory runs the commands of the compose demo's document that load a history,
 // for a day, and asks a Prometheus for the data.
 func TestLoadHistory(t *testing.T) {
+	t.Parallel()
 	program(t, "promtool")
 	end := time.Now().Add(-time.Hour).Truncate(time.Second)
-	t.Setenv("DAYS", "1")
-	t.Setenv("END", fmt.Sprint(end.Unix()))
-	t.Setenv("LISTEN", simtest.FreeAddress(t))
 	documents, err := markdown.Read(absolute(t, "deploy/compose"))
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +30,10 @@ func TestLoadHistory(t *testing.T) {
 	if len(blocks) != 1 {
 		t.Fatalf("%d blocks of commands name this test, want 1", len(blocks))
 	}
-	d := documented{t: t, dir: copyRepository(t), replace: strings.NewReplacer()}
+	d := documented{
+		t: t, dir: copyRepository(t), replace: strings.NewReplacer(),
+		env: []string{"DAYS=1", fmt.Sprint("END=", end.Unix()), "LISTEN=" + simtest.FreeAddress(t)},
+	}
 	d.run(blocks[0])
 
 	data := filepath.Join(d.dir, "dist", "data")

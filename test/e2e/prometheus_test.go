@@ -38,10 +38,6 @@ func TestPromtoolAcceptsPage(t *testing.T) {
 func startScraped(t *testing.T) *simtest.Process {
 	t.Helper()
 	dir, address := t.TempDir(), simtest.FreeAddress(t)
-	binary := filepath.Join(dir, "simulator")
-	if out, err := exec.Command("go", "build", "-o", binary, "server_rental_exporter/cmd/simulator").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
 	config := fmt.Sprintf("api: {base_url: http://%s/api/v1}\ncollectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: any, min_cores: 1}]\naccounts:\n", address)
 	args := []string{"--listen-address=" + address}
 	for name, token := range simtest.Tokens() {
@@ -49,7 +45,7 @@ func startScraped(t *testing.T) *simtest.Process {
 		simtest.WriteFile(t, filepath.Join(dir, name+".token"), token)
 		config += fmt.Sprintf("  - {name: %s, token_file: %s.token}\n", name, name)
 	}
-	api := simtest.StartCommand(t, exec.Command(binary, args...))
+	api := simtest.StartCommand(t, exec.Command(simtest.Build(t, "server_rental_exporter/cmd/simulator"), args...))
 	api.Eventually("serving", func() bool {
 		r, err := simtest.Do(http.DefaultClient, http.MethodGet, "http://"+address+"/api/v1/status")
 		return err == nil && r.Status == http.StatusOK

@@ -20,8 +20,10 @@ run() {
   done
   echo "--- $(victoria-metrics --version): VictoriaMetrics"
   "$work/e2e.test" -test.v -test.parallel 8 -test.timeout 20m || result=1
-  cd ../../alerts
-  "$work/alerts.test" -test.v -test.run 'TestPromtool|TestAmtool' -test.timeout 20m || result=1
+  if [ "$1" = current ]; then # go test ./alerts runs them with the installed programs
+    cd ../../alerts
+    "$work/alerts.test" -test.v -test.run 'TestPromtool|TestAmtool' -test.timeout 20m || result=1
+  fi
   return $result
 } >"$work/$1" 2>&1
 

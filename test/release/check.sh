@@ -3,6 +3,7 @@
 # is in it. It stays in dist. Images and SBOMs are not made: see make image-test and
 # make sbom. (Debian: unzip)
 set -euo pipefail
+export LC_ALL=C # for sort and patterns
 cd "$(dirname "$0")/../.."
 
 goreleaser=github.com/goreleaser/goreleaser/v2@v2.13.3
@@ -10,7 +11,7 @@ goreleaser=github.com/goreleaser/goreleaser/v2@v2.13.3
 fail() { printf 'release-check: %s\n' "$*" >&2; exit 1; }
 
 # The checksums of all files of a release.
-sums() { (cd "$1/dist" && sha256sum -- release/*.tar.gz release/*.zip release/sha256sums.txt packages/*.deb packages/*.rpm); }
+sums() { (cd "$1/dist" && sha256sum -- release/*.tar.gz release/*.zip release/sha256sums.txt packages/*.deb packages/*.rpm ./*.tgz); }
 
 go run "$goreleaser" check
 
@@ -31,7 +32,7 @@ cp -r "$work/first/dist" dist
 
 version=$(sed 's/.*"version":"\([^"]*\)".*/\1/' dist/release/metadata.json)
 mkdir "$work/published"
-cp dist/release/*.tar.gz dist/release/*.zip dist/packages/*.deb dist/packages/*.rpm "$work/published"
+cp dist/release/*.tar.gz dist/release/*.zip dist/packages/*.deb dist/packages/*.rpm dist/*.tgz "$work/published"
 (cd "$work/published" && sha256sum --quiet --strict -c) <dist/release/sha256sums.txt
 [ "$(wc -l <dist/release/sha256sums.txt)" = "$(find "$work/published" -type f | wc -l)" ] || fail "sha256sums.txt is not complete"
 

@@ -41,12 +41,12 @@ export const datasource = { type: 'prometheus', uid: '${datasource}' };
 export const colours = { good: 'green', fair: 'yellow', warn: 'orange', bad: 'red', plain: 'blue', muted: 'text', gone: 'dark-red', extra: 'purple', unknown: '#808080' };
 
 /**
- * Units that show the whole value. Grafana's own units for currencies abbreviate thousands,
- * those for times change to minutes and weeks, and those for rates to K.
+ * Units that show the whole value, and its sign first. Grafana's own units for currencies
+ * abbreviate thousands, those for times change to minutes and weeks, and those for rates to K.
  */
 export const units = {
-  usd: 'prefix:$',
-  eur: 'prefix:€',
+  usd: 'suffix:USD',
+  eur: 'suffix:EUR',
   days: 'suffix:days',
   /** Seconds as 1 d 02:03:04. */
   duration: 'dtdhms',

@@ -1,12 +1,13 @@
 package simtest
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +16,7 @@ import (
 
 // Main is TestMain for packages that run the exporter: it removes variables from
 // the environment that would change the exporter, runs the tests, and deletes the
-// binary.
+// binaries.
 func Main(m *testing.M) {
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "SERVER_RENTAL_") || name == "COLUMNS" {
@@ -29,31 +30,52 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-var binaryDir string // set by build
+var (
+	building  sync.Mutex
+	binaries  = map[string]string{} // paths by package
+	binaryDir string                // set by Build
+)
 
-var build = sync.OnceValues(func() (string, error) {
-	var err error
-	if binaryDir, err = os.MkdirTemp("", "server_rental_exporter"); err != nil {
-		return "", err
-	}
-	path := filepath.Join(binaryDir, "server_rental_exporter")
-	cmd := exec.Command("go", "build", "-o", path, "server_rental_exporter")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-// Binary builds the exporter once and returns the path of its binary. The package
-// needs a TestMain that calls [Main].
+// Binary builds the exporter once and returns the path of its binary. See [Build].
 func Binary(t testing.TB) string {
 	t.Helper()
-	path, err := build()
-	if err != nil {
-		t.Fatal(err)
+	return Build(t, "server_rental_exporter")
+}
+
+// Build builds a program of this repository once and returns the path of its binary.
+// The package needs a TestMain that calls [Main]. With the race detector, which binaries
+// are built without, the test is skipped.
+func Build(t testing.TB, pkg string) string {
+	t.Helper()
+	if raceDetector() {
+		t.Skip("needs a binary, which has no race detector")
 	}
+	building.Lock()
+	defer building.Unlock()
+	if path, found := binaries[pkg]; found {
+		return path
+	}
+	if binaryDir == "" {
+		dir, err := os.MkdirTemp("", "server_rental_exporter")
+		if err != nil {
+			t.Fatal(err)
+		}
+		binaryDir = dir
+	}
+	path := filepath.Join(binaryDir, filepath.Base(pkg))
+	cmd := exec.Command("go", "build", "-o", path, pkg) //nolint:gosec // a package of this repository
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	binaries[pkg] = path
 	return path
+}
+
+// raceDetector reports whether the tests run under the race detector.
+func raceDetector() bool {
+	info, found := debug.ReadBuildInfo()
+	return found && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // Process is a running program. It is killed at the end of the test, and its log

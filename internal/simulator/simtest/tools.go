@@ -1,20 +1,38 @@
 package simtest
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
+	"runtime"
 	"testing"
 )
 
-// FreeAddress returns a loopback address on which nothing listens.
+// FreeAddress returns a loopback address on which nothing listens. On Linux nothing
+// else will: see listen.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l := listen(t)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// listen listens on a free port of a loopback address. On Linux, where all of
+// 127.0.0.0/8 is loopback, the address is random. A port of 127.0.0.1 is soon used
+// again, so that a client of a server that has ended, or that has not started yet,
+// would find another server there.
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	host := "127.0.0.1"
+	if runtime.GOOS == "linux" {
+		host = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(255), rand.IntN(256), 1+rand.IntN(254))
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return l
 }
 
 // Python returns an interpreter that has prometheus_client: that of the PATH, or that

@@ -55,7 +55,10 @@ func fetchAccount(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) 
 	metric.AddOptional(b, accountBalance, a.Balance.USD)
 	b.AddBool(accountTwoFactor, a.TwoFactor)
 	metric.AddOptional(b, accountCreated, a.CreatedAt)
-	s := snapshot{facts: facts{account: &accountFacts{id: a.ID, balance: a.Balance.USD}}}
+	s := snapshot{
+		facts: facts{account: &accountFacts{id: a.ID, balance: a.Balance.USD}},
+		age:   newAnswerAge(o.Answer, nil),
+	}
 	s.invalid.Add("account", o.Errors...)
 	return s.build(b)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"server_rental_exporter/internal/refresh"
@@ -370,5 +371,60 @@ func (h *harness) assertRenewals(from time.Time, offset time.Duration) {
 		if total[name] < 59 || 2*slow[name] > total[name] {
 			h.t.Errorf("%s: %d of %d renewals took more than 3 seconds", name, slow[name], total[name])
 		}
+	}
+}
+
+// TestAnswerAgeOfAll has a header Age in every answer, and histories of several pages.
+func TestAnswerAgeOfAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		withAge := func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Age", "17")
+				next.ServeHTTP(w, r)
+			})
+		}
+		for _, entries := range []int{10, 250} {
+			h := &harness{API: simtest.StartInMemory(t, simulator.Options{Middleware: withAge}), t: t}
+			h.reset()
+			h.Change(func(w *simulator.World) {
+				a := w.Accounts[simtest.MainToken]
+				a.Topups, a.Transactions = simulator.Topups(entries, time.Now()), simulator.Transactions(entries, time.Now())
+			})
+			h.once(configure(time.Minute, time.Hour))
+			want := map[string]float64{}
+			for _, r := range Resources() {
+				want[r.Name+" "+accountOf(r)] = 17
+			}
+			h.assertEqual(fmt.Sprintf("answer_age_seconds with %d entries", entries), h.values(collectorAge), want)
+		}
+	})
+}
+
+// TestAnswerAgeOfUnchangedStatus has a status that did not change for some time. Its
+// updated_at says nothing of the age of the answer then, unlike the header Age.
+func TestAnswerAgeOfUnchangedStatus(t *testing.T) {
+	const components = `"locations":{"fra":{"components":{"network":"operational"}}}`
+	for _, c := range []struct {
+		unchanged, age time.Duration // age 0: no header
+		want           map[string]float64
+	}{
+		{unchanged: 20 * time.Second, want: map[string]float64{"status ": 20}},
+		{unchanged: 2 * time.Minute, want: map[string]float64{"status ": 120}},
+		{unchanged: 2*time.Minute + time.Second, want: map[string]float64{}},
+		{unchanged: 72 * time.Hour, want: map[string]float64{}},
+		{unchanged: 72 * time.Hour, age: 5 * time.Minute, want: map[string]float64{"status ": 300}},
+	} {
+		subtest(t, fmt.Sprint(c.unchanged, c.age), func(t *testing.T, h *harness) {
+			header := http.Header{"Date": {start.Format(http.TimeFormat)}}
+			if c.age > 0 {
+				header.Set("Age", fmt.Sprint(c.age.Seconds()))
+			}
+			body := fmt.Sprintf(`{"data":{%s,"updated_at":%q}}`, components, start.Add(-c.unchanged).Format(time.RFC3339))
+			h.Override("/status", simtest.Reply(http.StatusOK, header, body))
+			h.run(configure(time.Minute, time.Hour, "status"))
+			h.settle()
+			h.assertEqual("answer_age_seconds", h.values(collectorAge), c.want)
+		})
 	}
 }

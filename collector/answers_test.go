@@ -98,9 +98,12 @@ func badAnswers() []badAnswer {
 
 		{name: "account without id", answer: text(`{"data":{"name":"main"}}`), only: []string{"account"}, reason: rentalapi.Incomplete, logged: "data.id: missing"},
 		{name: "status without locations", answer: text(`{"data":{}}`), only: []string{"status"}, reason: rentalapi.Incomplete, logged: "data.locations: missing or empty"},
-		{name: "shortened list", change: func(body map[string]any) { put(body, 40, "meta", "count") }, only: []string{"servers", listed}, reason: rentalapi.Incomplete, logged: "items where meta.count is 40"},
+		{name: "shortened list", change: func(body map[string]any) { put(body, 40, "meta", "count") }, only: []string{"servers", "topups", listed, paged}, reason: rentalapi.Incomplete, logged: "items where meta.count is 40"},
 		{name: "emptied list", answer: text(`{"data":[],"meta":{"count":15}}`), only: []string{listed}, reason: rentalapi.Incomplete, logged: "data: 0 items where meta.count is 15"},
-		{name: "shortened page", change: func(body map[string]any) { body["data"] = body["data"].([]any)[1:] }, only: []string{"topups", paged}, reason: rentalapi.Incomplete, logged: "items where meta demands"},
+		{name: "shortened page", change: func(body map[string]any) {
+			body["data"] = body["data"].([]any)[1:]
+			put(body, nil, "meta", "count")
+		}, only: []string{"topups", paged}, reason: rentalapi.Incomplete, logged: "items where meta demands"},
 
 		{name: "a billion pages", change: meta("pages", 1e9), only: []string{paged}, reason: rentalapi.Decode, logged: "meta.pages: 1000000000 pages"},
 		{name: "a billion entries", change: meta("total", 1e9), only: []string{paged}, reason: rentalapi.TooLarge, logged: "meta.total: 1000000000 entries"},

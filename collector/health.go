@@ -24,7 +24,7 @@ func HealthDefinitions() []*metric.Definition {
 	return []*metric.Definition{collectorSuccess, collectorLast, collectorDuration, collectorInterval, collectorAge, collectorInvalid}
 }
 
-// Health is the state of one collector, for people.
+// Health is the state of one collector. Metrics and pages are made from it.
 type Health struct {
 	Collector, Account string
 	Invalid            rentalapi.Invalid // of the last good answer

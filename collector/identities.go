@@ -28,8 +28,8 @@ func (i *identities) record(account, id string) {
 	i.remove(account)
 	i.byID[id] = append(i.byID[id], account)
 	slices.Sort(i.byID[id])
-	if same := i.byID[id]; len(same) > 1 {
-		level.Warn(i.logger).Log("msg", "same provider account configured more than once", "account", account, "first", same[0])
+	if other := i.other(account, id); other != "" {
+		level.Warn(i.logger).Log("msg", "same provider account configured more than once", "account", account, "first", other)
 	}
 }
 
@@ -54,6 +54,10 @@ func (i *identities) remove(account string) {
 func (i *identities) duplicateOf(account, id string) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	return i.other(account, id)
+}
+
+func (i *identities) other(account, id string) string {
 	for _, other := range i.byID[id] {
 		if other != account {
 			return other

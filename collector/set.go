@@ -44,13 +44,15 @@ type Account struct {
 // accountStagger is the time between the starts of two accounts' collectors.
 const accountStagger = 20 * time.Millisecond
 
-// maxOrigin spreads the phases of accounts: longer than the intervals that they use.
+// maxOrigin is over how much time the phases of accounts are spread, also where
+// intervals are longer.
 const maxOrigin = time.Hour
 
 // Set is all collectors of the process.
 type Set struct {
 	// TokenPollInterval is the time from one comparison of the accounts' tokens with
-	// the last ones to the next. It is set before ApplyConfig.
+	// the last ones to the next: 5 seconds, or another value greater than 0. It is set
+	// before ApplyConfig.
 	TokenPollInterval time.Duration
 	// Rand is the source of all jitter; nil means the global one. It is set before
 	// ApplyConfig.

@@ -396,6 +396,21 @@ func TestUnreadableToken(t *testing.T) {
 	})
 }
 
+// TestDuplicateAccount asserts that the warning names both accounts, in whichever order
+// they are found.
+func TestDuplicateAccount(t *testing.T) {
+	for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
+		var logged simtest.Log
+		found := identities{logger: &logged, byID: map[string][]string{}}
+		for _, account := range order {
+			found.record(account, "acc-1")
+		}
+		simtest.AssertEqual(t, "log", logged.Take(t), []string{
+			fmt.Sprintf(`level=warn msg="same provider account configured more than once" account=%s first=%s`, order[1], order[0]),
+		})
+	}
+}
+
 // TestTokenReadableAgain asserts that failing collectors retry as soon as their token
 // can be read again, although it did not change.
 func TestTokenReadableAgain(t *testing.T) {

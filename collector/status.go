@@ -32,10 +32,17 @@ var (
 	statusUpdated  = metric.Gauge("status_updated_timestamp_seconds", "When the provider last updated its status.", "Status updated_at")
 )
 
+const (
+	statusCacheTime = 30 * time.Second
+	// maxStatusAge is the most that updated_at is taken for the age of an answer.
+	// Beyond it, the status has probably not changed since.
+	maxStatusAge = 4 * statusCacheTime
+)
+
 func status() Resource {
 	return Resource{
 		Name: "status", Help: "component states, incidents and maintenances", Endpoint: "/status",
-		Interval: 30 * time.Second, MaxAge: 5 * time.Minute, MinInterval: 30 * time.Second, Requests: 1,
+		Interval: 30 * time.Second, MaxAge: 5 * time.Minute, MinInterval: statusCacheTime, Requests: 1,
 		Metrics:  []*metric.Definition{statusInfo, componentUp, componentState, incidents, maintenances, statusSince, statusUpdated},
 		newFetch: func() fetch { return fetchStatus },
 	}
@@ -57,6 +64,9 @@ func fetchStatus(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
 	s := snapshot{age: newAnswerAge(o.Answer, st.UpdatedAt)}
+	if o.Age == nil && s.age.age > maxStatusAge {
+		s.age = answerAge{}
+	}
 	inLocations := func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, "locations.") }
 	for _, e := range o.Errors {
 		if inLocations(e) { // each location and component is an item of its own

@@ -71,6 +71,7 @@ type topupCounts struct {
 	open     []*topup
 	paidAt   *timestamp
 	invalid  rentalapi.Invalid
+	last     rentalapi.Answer
 }
 
 // maxAttempts is how often top-ups are counted again while they change their state.
@@ -140,7 +141,7 @@ func newTopupCounts() topupCounts { return topupCounts{byStatus: map[string]floa
 // countTopups counts the top-ups of a page that holds all.
 func countTopups(p topupPage) topupCounts {
 	c := newTopupCounts()
-	c.invalid = p.Invalid
+	c.invalid, c.last = p.Invalid, p.Answer
 	for _, state := range topupStates() {
 		c.byStatus[state] = 0
 	}
@@ -228,6 +229,7 @@ func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, prior
 		}
 		c.byStatus[state] = float64(p.Meta.Total)
 		c.invalid.Merge(p.Invalid)
+		c.last = p.Answer
 		if state == paid {
 			c.paidAt = lastPaid(p.Items)
 		}
@@ -269,7 +271,7 @@ func (c topupCounts) build(b *metric.Builder) (snapshot, error) {
 		b.Add(topupsByStatus, n, state)
 	}
 	metric.AddOptional(b, topupLastPaid, c.paidAt)
-	return snapshot{invalid: c.invalid}.build(b)
+	return snapshot{invalid: c.invalid, age: newAnswerAge(c.last, nil)}.build(b)
 }
 
 func topupMetrics(b *metric.Builder, t *topup) {

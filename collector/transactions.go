@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,8 +45,8 @@ func transactions() Resource {
 // So the ledger walks from the first page on until it reaches an entry that it
 // counted in an earlier walk, or the end. An entry that was pushed is read twice and
 // counted once; entries that arrive during a walk are on the first pages of another
-// walk, which follows at once. What a walk finds is kept when a page fails, and
-// counted when the walk is complete.
+// walk, which follows at once. A walk keeps its entries when a page fails, and they
+// are counted when it is complete.
 type ledger struct {
 	counted  entries
 	complete bool // the whole history was read once
@@ -60,8 +61,9 @@ type ledger struct {
 
 // entries are transactions added up.
 type entries struct {
-	ids    map[int64]bool
-	totals map[string]*tally // by type
+	ids      map[int64]bool
+	totals   map[string]*tally // by type
+	noAmount map[int64]string  // types of the entries whose amount the sums lack
 }
 
 type tally struct {
@@ -82,7 +84,7 @@ type walk struct {
 }
 
 func newEntries() entries {
-	return entries{ids: map[int64]bool{}, totals: map[string]*tally{}}
+	return entries{ids: map[int64]bool{}, totals: map[string]*tally{}, noAmount: map[int64]string{}}
 }
 
 func newWalk() *walk { return &walk{page: 1, found: newEntries()} }
@@ -125,7 +127,7 @@ func (l *ledger) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Buil
 	case again:
 		return snapshot{}, refresh.ErrIncomplete
 	}
-	return l.build(b)
+	return l.build(b, page.Answer)
 }
 
 func transactionID(t *transaction) string {
@@ -157,6 +159,7 @@ func (l *ledger) take(page rentalapi.Page[transaction, rentalapi.PageMeta]) {
 		switch {
 		case l.counted.ids[*t.ID]:
 			w.reachedKnown = true
+			l.counted.addAmount(t)
 		case w.found.ids[*t.ID]:
 			w.duplicates++
 		case !w.found.add(t, l.counted):
@@ -178,14 +181,28 @@ func (e entries) add(t *transaction, earlier entries) bool {
 	e.ids[*t.ID] = true
 	sum.n++
 	if t.Amount.USD == nil {
+		e.noAmount[*t.ID] = t.Type
 		return true
 	}
-	if usd := microsOf(*t.Amount.USD); usd > 0 {
-		sum.credit += usd
-	} else {
-		sum.debit -= usd
-	}
+	sum.add(*t.Amount.USD)
 	return true
+}
+
+// addAmount adds the amount of an entry that was counted without one.
+func (e entries) addAmount(t *transaction) {
+	kind, missing := e.noAmount[*t.ID]
+	if missing && t.Amount.USD != nil {
+		e.totals[kind].add(*t.Amount.USD)
+		delete(e.noAmount, *t.ID)
+	}
+}
+
+func (t *tally) add(a amount) {
+	if usd := microsOf(a); usd > 0 {
+		t.credit += usd
+	} else {
+		t.debit -= usd
+	}
 }
 
 // arrived returns how many entries arrived during the walk, apart from those for
@@ -244,6 +261,7 @@ func (e entries) merge(other entries) {
 	for id := range other.ids {
 		e.ids[id] = true
 	}
+	maps.Copy(e.noAmount, other.noAmount)
 	for kind, t := range other.totals {
 		sum := e.totals[kind]
 		if sum == nil {
@@ -256,11 +274,11 @@ func (e entries) merge(other entries) {
 	}
 }
 
-func (l *ledger) build(b *metric.Builder) (snapshot, error) {
+func (l *ledger) build(b *metric.Builder, last rentalapi.Answer) (snapshot, error) {
 	for kind, t := range l.counted.totals {
 		b.Add(transactionsTotal, t.n, kind)
 		b.Add(transactionsCredit, t.credit.value(), kind)
 		b.Add(transactionsDebit, t.debit.value(), kind)
 	}
-	return snapshot{invalid: l.invalid}.build(b)
+	return snapshot{invalid: l.invalid, age: newAnswerAge(last, nil)}.build(b)
 }

@@ -478,6 +478,34 @@ func TestLedgerInvalidEntriesLater(t *testing.T) {
 	})
 }
 
+// TestLedgerAmountLater has amounts that are unknown for some time, on the newest page.
+func TestLedgerAmountLater(t *testing.T) {
+	for _, entries := range []int{50, 250} {
+		subtest(t, fmt.Sprint(entries), func(_ *testing.T, h *harness) {
+			history := simulator.Transactions(entries, time.Now())
+			amounts := []any{simulator.At(history[3], "amount", "usd"), simulator.At(history[7], "amount", "usd")}
+			set := func(values ...any) {
+				h.Change(func(*simulator.World) {
+					for i, v := range values {
+						simulator.Put(history[3+4*i], v, "amount", "usd")
+					}
+				})
+			}
+			set(nil, "ten")
+			h.setTransactions(history)
+			h.run(ledgerConfig())
+			h.settle()
+			h.assertEqual("sums without two amounts", h.sums(), sums(h.history()))
+			set(amounts...)
+			h.runFor(20 * time.Minute)
+			h.assertEqual("sums", h.sums(), sums(h.history()))
+			h.addTransactions(1)
+			h.runFor(10 * time.Minute)
+			h.assertEqual("sums later", h.sums(), sums(h.history()))
+		})
+	}
+}
+
 // TestLedgerTokenChanges changes the token between two pages: the walk starts again and
 // counts the entries of the other account only.
 func TestLedgerTokenChanges(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -196,14 +197,29 @@ func (l *loader) http(path string, n *yaml.Node) {
 		return
 	}
 	http.SetDirectory(filepath.Dir(l.file))
-	// The files are read again for each connection. Reading them now reports a
-	// wrong path before anything is served.
+	l.checkHTTPFiles(path, http)
+}
+
+// checkHTTPFiles reports a wrong path before anything is served. The files are
+// read again for each connection.
+func (l *loader) checkHTTPFiles(path string, http *promconfig.HTTPClientConfig) {
 	if _, err := promconfig.NewTLSConfig(&http.TLSConfig); err != nil {
 		var pathErr *fs.PathError
 		if errors.As(err, &pathErr) {
 			err = fmt.Errorf("cannot read ca_file, cert_file or key_file: %w", pathErr.Err)
 		}
 		l.errs.add(l.position(path+".tls_config"), "%s", err)
+	}
+	if http.HTTPHeaders == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(http.HTTPHeaders.Headers)) {
+		for i, file := range http.HTTPHeaders.Headers[name].Files {
+			if _, err := readFile(file, maxFile); err != nil {
+				header := joinPath(path+".http_headers", name)
+				l.errs.add(l.position(fmt.Sprintf("%s.files[%d]", header, i)), "cannot read: %s", err)
+			}
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ const Namespace = "server_rental_"
 // the provider's document that it is taken from. It does not change once made.
 type Definition struct {
 	Name      string   // with Namespace
-	Help      string   // one sentence; ends with a full stop
+	Help      string   // what it shows, in a sentence or two; ends with a full stop
 	Type      Type     // how Prometheus reads it
 	Labels    []string // in the order in which values are given
 	Source    string   // the field of the API, or the fact, that it shows

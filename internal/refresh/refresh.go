@@ -22,8 +22,10 @@ type Fetch[T any] func(ctx context.Context) (T, error)
 
 // Settings of a source.
 type Settings struct {
-	Interval time.Duration // from one fetch to the next, start to start; where one has several steps, from its last
-	MaxAge   time.Duration // how long a value is kept after it was fetched
+	// Interval is the time from one fetch to the next, start to start; where one has
+	// several steps, from its last. It is greater than 0.
+	Interval time.Duration
+	MaxAge   time.Duration // how long a value is kept after it was fetched; at least Interval, or it expires before the next
 }
 
 // State is the state of a source's attempts.

@@ -19,7 +19,7 @@ import (
 type Settings struct {
 	BaseURL   *url.URL          // ends in /api/v1
 	Transport http.RoundTripper // makes one request per call: no kept connections, no HTTP/2 (see NewTransport)
-	Timeout   time.Duration     // of one request, answer included
+	Timeout   time.Duration     // of one request, answer included; greater than 0
 	Limits    Limits
 }
 

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -598,6 +600,91 @@ func TestApplySettings(t *testing.T) {
 	})
 }
 
+// TestSizes has answers below and above the bounds of their size.
+func TestSizes(t *testing.T) {
+	text := func(size int) string { return `"` + strings.Repeat("x", size) + `"` }
+	item := func(size int) string { return `{"id":"a","more":` + text(size) + `}` }
+	list := func(s *Scope) error { return fetchList(t.Context(), s, "/plans") }
+	object := func(s *Scope) error {
+		_, err := GetObject[testItem](t.Context(), s, "/plans")
+		return err
+	}
+	const tooLarge = "/plans: answer is too large"
+	const itemBytes, dataBytes = 4 << 20, 2 << 20 // as documented
+	for _, c := range []struct {
+		name, body string
+		fetch      func(*Scope) error
+		want       string
+	}{
+		{"item", `{"data":[` + item(itemBytes*3/4) + `,` + item(itemBytes*3/4) + `]}`, list, ""},
+		{"long item", `{"data":[` + item(itemBytes*5/4) + `]}`, list, tooLarge},
+		{"long second item", `{"data":[{},` + item(itemBytes*5/4) + `]}`, list, tooLarge},
+		{"long meta", `{"data":[],"meta":` + item(itemBytes*5/4) + `}`, list, tooLarge},
+		{"list", `{"data":[]` + strings.Repeat(`,"x":`+text(1<<20), 31) + `}`, list, ""},
+		{"long list", `{"data":[]` + strings.Repeat(`,"x":`+text(1<<20), 32) + `}`, list, tooLarge},
+		{"data", `{"data":` + item(dataBytes*3/4) + `}`, object, ""},
+		{"long data", `{"data":` + item(dataBytes*5/4) + `}`, object, tooLarge},
+		{"object", `{"data":{}` + strings.Repeat(`,"x":`+text(1<<19), 7) + `}`, object, ""},
+		{"long object", `{"data":{}` + strings.Repeat(`,"x":`+text(1<<19), 8) + `}`, object, tooLarge},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := New("test/1", Settings{
+				BaseURL: &url.URL{Scheme: "https", Host: "rental.example"}, Timeout: time.Minute, Limits: Limits{Public: 1},
+				Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(c.body))}, nil
+				}),
+			})
+			simtest.AssertEqual(t, "error", errorText(c.fetch(client.Scope("", nil))), c.want)
+		})
+	}
+}
+
+// roundTripper is a transport.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestTarget asserts that the base URL is sent as it is configured.
+func TestTarget(t *testing.T) {
+	for base, want := range map[string]string{
+		"https://gw.example/tenant%2F7/api/v1": "https://gw.example/tenant%2F7/api/v1/plans",
+		"https://gw.example/a%20b//api/v1/":    "https://gw.example/a%20b//api/v1/plans",
+		"https://gw.example/api/v1":            "https://gw.example/api/v1/plans",
+	} {
+		u, err := url.Parse(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		client := New("test/1", Settings{BaseURL: u, Timeout: time.Minute, Limits: Limits{Public: 1}, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			got = r.URL.String()
+			return nil, io.EOF
+		})})
+		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client.Scope("", nil), "/plans")), "/plans: EOF")
+		simtest.AssertEqual(t, base, got, want)
+	}
+}
+
+// TestTransportTimeout has a connection that times out before api.timeout, and one that
+// notices the end of api.timeout by itself.
+func TestTransportTimeout(t *testing.T) {
+	for took, want := range map[time.Duration]string{10 * time.Second: "connection timed out", 2 * time.Minute: "no answer within 2m0s"} {
+		synctest.Test(t, func(t *testing.T) {
+			transport := func(*http.Request) (*http.Response, error) {
+				time.Sleep(took)
+				return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
+			}
+			u := &url.URL{Scheme: "https", Host: "rental.example"}
+			client := New("test/1", Settings{BaseURL: u, Timeout: 2 * time.Minute, Limits: Limits{Public: 1}, Transport: roundTripper(transport)})
+			err := fetchList(t.Context(), client.Scope("", nil), "/plans")
+			var failure *Error
+			if !errors.As(err, &failure) || failure.Reason != Timeout || failure.Err.Error() != want {
+				t.Errorf("after %v: got %v, want a timeout: %s", took, err, want)
+			}
+		})
+	}
+}
+
 // TestPauseEndsWithHost asserts that another host is asked although the one before
 // asked for a pause, and that the earlier requests still count against the limit.
 func TestPauseEndsWithHost(t *testing.T) {
@@ -651,7 +738,7 @@ func FuzzEnvelope(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		const maxItems = 3
 		var items []string
-		dec := newEnvelope(strings.NewReader(string(body)), maxListBytes)
+		dec := newEnvelope(strings.NewReader(string(body)), maxListBytes, maxItemBytes)
 		err := dec.read(func(key string) error {
 			if key == "data" {
 				return dec.items(maxItems, func(raw json.RawMessage) { items = append(items, string(raw)) })

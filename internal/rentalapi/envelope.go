@@ -44,10 +44,10 @@ type envelope struct {
 	dec *json.Decoder
 }
 
-func newEnvelope(r io.Reader, maxBytes int) *envelope {
-	// The decoder reads ahead by less than it has buffered, so an item may be
-	// charged for its predecessor's bytes: hence twice the bound.
-	src := &boundedReader{r: r, left: maxBytes, maxItem: max(2*maxItemBytes, maxBytes/8)}
+// newEnvelope reads at most maxBytes, and at most maxValue for one value, apart from
+// what the decoder has read ahead.
+func newEnvelope(r io.Reader, maxBytes, maxValue int) *envelope {
+	src := &boundedReader{r: r, left: maxBytes, maxItem: maxValue}
 	src.mark()
 	return &envelope{src: src, dec: json.NewDecoder(src)}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"slices"
@@ -90,15 +91,19 @@ var (
 	ErrIncomplete = errors.New("answer is incomplete")
 )
 
-// transportError is the error of a request whose answer did not arrive in full.
+// transportError is the error of a request whose answer did not arrive in full; limit
+// is the time that ctx gave it.
 func transportError(ctx context.Context, endpoint string, code int, limit time.Duration, err error) *Error {
 	e := &Error{Endpoint: endpoint, Reason: Connection, Code: code, Err: sanitizeError(err)}
 	var timeout net.Error
+	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		e.Reason = TooLarge
-	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout(): // however the transport words it
+	case ctx.Err() != nil, !time.Now().Before(deadline):
 		e.Reason, e.Err = Timeout, fmt.Errorf("no answer within %s", limit)
+	case errors.As(err, &timeout) && timeout.Timeout(): // of the TLS handshake, or of the system
+		e.Reason, e.Err = Timeout, errors.New("connection timed out")
 	}
 	return e
 }
@@ -112,8 +117,13 @@ func sanitizeError(err error) error {
 		name      x509.HostnameError
 		authority x509.UnknownAuthorityError
 		invalid   x509.CertificateInvalidError
+		file      *fs.PathError // certificates and headers are read for each connection
 	)
 	switch {
+	case errors.As(err, &file):
+		return fmt.Errorf("api.http: cannot read a file: %w", file.Err)
+	case findByPrefix(err, "unable to use specified CA cert") != nil:
+		return errors.New("api.http.tls_config: not a CA certificate")
 	case errors.As(err, &name):
 		return fmt.Errorf("tls: certificate for other names, not %s", name.Host)
 	case errors.As(err, &authority):

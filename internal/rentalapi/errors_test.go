@@ -6,7 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/prometheus/common/config"
 
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -31,5 +37,54 @@ func TestSanitizeError(t *testing.T) {
 		{fmt.Errorf("verify: %w", x509.CertificateInvalidError{Reason: x509.Expired, Detail: "secret"}), "tls: certificate expired, not yet valid, or not for this use"},
 	} {
 		simtest.AssertEqual(t, c.err.Error(), sanitizeError(c.err).Error(), c.want)
+	}
+}
+
+// TestTransportFiles asserts that a file which disappears later, or has another content,
+// is named as the cause.
+func TestTransportFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		config func(file string) config.HTTPClientConfig
+		change func(file string) error
+		want   string
+	}{
+		"header": {
+			func(file string) config.HTTPClientConfig {
+				return config.HTTPClientConfig{HTTPHeaders: &config.Headers{Headers: map[string]config.Header{"X-Tenant": {Files: []string{file}}}}}
+			},
+			os.Remove, "api.http: cannot read a file: no such file or directory",
+		},
+		"CA": {
+			func(file string) config.HTTPClientConfig {
+				return config.HTTPClientConfig{TLSConfig: config.TLSConfig{CAFile: file}}
+			},
+			os.Remove, "api.http: cannot read a file: no such file or directory",
+		},
+		"wrong CA": {
+			func(file string) config.HTTPClientConfig {
+				return config.HTTPClientConfig{TLSConfig: config.TLSConfig{CAFile: file}}
+			},
+			func(file string) error { return os.WriteFile(file, []byte("secret-"), 0o600) },
+			"api.http.tls_config: not a CA certificate",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ca, err := os.ReadFile("../../config/testdata/ca.pem")
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "secret-file"), string(ca))
+			transport, err := NewTransport(c.config(file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.change(file); err != nil {
+				t.Fatal(err)
+			}
+			client := New("test/1", Settings{
+				BaseURL: &url.URL{Scheme: "https", Host: "127.0.0.1:1"}, Transport: transport, Timeout: time.Minute, Limits: Limits{Public: 1},
+			})
+			simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client.Scope("", nil), "/plans")), "/plans: "+c.want)
+		})
 	}
 }

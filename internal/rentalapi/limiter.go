@@ -227,7 +227,8 @@ func (ls *limiters) endPauses() {
 	}
 }
 
-// Limits are the requests that may be made in any 60 seconds.
+// Limits are the requests that may be made in any 60 seconds. Each is at least 1:
+// with 0, requests wait for ever.
 type Limits struct {
 	Public      int // without token, from this address
 	Account     int // with one token

@@ -15,8 +15,9 @@ import (
 // no bound on memory; a single object is held as a whole.
 const (
 	maxListBytes   = 32 << 20
+	maxItemBytes   = 4 << 20 // of these, of one item or the meta object
 	maxObjectBytes = 4 << 20
-	maxItemBytes   = 1 << 20
+	maxDataBytes   = 2 << 20 // of these, of data
 	maxErrorBytes  = 16 << 10
 
 	// MaxTotal is the longest history that is read: at 100 entries a page this is a
@@ -87,7 +88,7 @@ func GetObject[T any](ctx context.Context, s *Scope, endpoint string) (Object[T]
 	var o Object[T]
 	answer, err := s.do(ctx, Regular, endpoint, nil, func(body io.Reader) error {
 		var data json.RawMessage
-		dec := newEnvelope(body, maxObjectBytes)
+		dec := newEnvelope(body, maxObjectBytes, maxDataBytes)
 		err := dec.read(func(key string) error {
 			if key == "data" {
 				return dec.value(&data)
@@ -151,7 +152,7 @@ func readItems[T any](ctx context.Context, s *Scope, l List[T], done func(items 
 		items := &itemReader[T]{id: l.ID, check: l.Check, seen: map[string]bool{}}
 		var meta json.RawMessage
 		found := false
-		dec := newEnvelope(body, maxListBytes)
+		dec := newEnvelope(body, maxListBytes, maxItemBytes)
 		err := dec.read(func(key string) error {
 			switch key {
 			case "data":

@@ -66,7 +66,9 @@ func (r *request) exchange(ctx context.Context, read bodyReader) (code string, f
 func (r *request) send(ctx context.Context) (*http.Response, error) {
 	target := *r.scope.baseURL
 	target.Path = strings.TrimSuffix(target.Path, "/") + r.endpoint
-	target.RawPath = ""
+	if target.RawPath != "" { // a prefix with escaped characters
+		target.RawPath = strings.TrimSuffix(target.RawPath, "/") + r.endpoint
+	}
 	target.RawQuery = r.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the scripts that run under boot.sh have in common.
+# Functions of the scripts that run under boot.sh.
 set -euo pipefail
 trap 'echo "failed at line $LINENO: $BASH_COMMAND"; journalctl --no-pager --output=cat --unit=server_rental_exporter --lines=30' ERR
 set -E

@@ -132,7 +132,7 @@ func TestWritesNothing(t *testing.T) {
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) //nolint:gosec // a directory, which is deleted after this
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 	cmd := exec.Command(prlimit, "--fsize=0", simtest.Binary(t), "--config.file="+config, "--web.listen-address=127.0.0.1:0")
 	cmd.Dir = dir
 	p := simtest.StartCommand(t, cmd)

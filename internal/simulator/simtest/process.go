@@ -63,7 +63,7 @@ func Build(t testing.TB, pkg string) string {
 		binaryDir = dir
 	}
 	path := filepath.Join(binaryDir, filepath.Base(pkg))
-	cmd := exec.Command("go", "build", "-o", path, pkg) //nolint:gosec // a package of this repository
+	cmd := exec.Command("go", "build", "-o", path, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -122,7 +122,7 @@ func (r *run) scrape(p *exporter.Pipeline, started time.Time) error {
 	for m := range published {
 		var out dto.Metric
 		if err := m.Write(&out); err != nil {
-			for range published { //nolint:revive // lets the sender end
+			for range published { // lets the sender end
 			}
 			return fmt.Errorf("scrape: %w", err)
 		}

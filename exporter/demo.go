@@ -45,7 +45,7 @@ func NewDemoPipeline(logger log.Logger, transport http.RoundTripper) (*Pipeline,
 	}
 	settings.Transport = transport
 	e := &exporter{logger: logger}
-	e.wire(logger, settings, cfg)
+	e.wire(settings, cfg)
 	return e.Pipeline, collectorConfig(cfg), nil
 }
 

@@ -120,7 +120,7 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 		e.close()
 		return nil, err
 	}
-	e.wire(logger, settings, cfg)
+	e.wire(settings, cfg)
 	if env.Timeouts.TokenPoll > 0 {
 		e.Set.TokenPollInterval = env.Timeouts.TokenPoll
 	}
@@ -128,8 +128,8 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 }
 
 // wire makes the pipeline, with the metrics of the build and of the configuration.
-func (e *exporter) wire(logger log.Logger, settings rentalapi.Settings, cfg *config.Config) {
-	e.Pipeline = NewPipeline(logger, name+"/"+version.Version, settings)
+func (e *exporter) wire(settings rentalapi.Settings, cfg *config.Config) {
+	e.Pipeline = NewPipeline(e.logger, name+"/"+version.Version, settings)
 	e.reloadOK, e.reloaded = newGauge(reloadSuccessful), newGauge(reloadTime)
 	e.selfRegistry.MustRegister(e.reloadOK, e.reloaded, newBuildInfo())
 	e.recordReload(cfg)

@@ -628,13 +628,10 @@ func TestSizes(t *testing.T) {
 		{"long object", `{"data":{}` + strings.Repeat(`,"x":`+text(1<<19), 8) + `}`, object, tooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			client := New("test/1", Settings{
-				BaseURL: &url.URL{Scheme: "https", Host: "rental.example"}, Timeout: time.Minute, Limits: Limits{Public: 1},
-				Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-					return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(c.body))}, nil
-				}),
-			})
-			simtest.AssertEqual(t, "error", errorText(c.fetch(client.Scope("", nil))), c.want)
+			s := scopeOver(&url.URL{Scheme: "https", Host: "rental.example"}, time.Minute, roundTripper(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(c.body))}, nil
+			}))
+			simtest.AssertEqual(t, "error", errorText(c.fetch(s)), c.want)
 		})
 	}
 }
@@ -643,6 +640,11 @@ func TestSizes(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// scopeOver returns a public scope that makes one request with a transport.
+func scopeOver(base *url.URL, timeout time.Duration, transport http.RoundTripper) *Scope {
+	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 1}, Transport: transport}).Scope("", nil)
+}
 
 // TestTarget asserts that the base URL is sent as it is configured.
 func TestTarget(t *testing.T) {
@@ -656,11 +658,11 @@ func TestTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got string
-		client := New("test/1", Settings{BaseURL: u, Timeout: time.Minute, Limits: Limits{Public: 1}, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		s := scopeOver(u, time.Minute, roundTripper(func(r *http.Request) (*http.Response, error) {
 			got = r.URL.String()
 			return nil, io.EOF
-		})})
-		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client.Scope("", nil), "/plans")), "/plans: EOF")
+		}))
+		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), s, "/plans")), "/plans: EOF")
 		simtest.AssertEqual(t, base, got, want)
 	}
 }
@@ -674,9 +676,8 @@ func TestTransportTimeout(t *testing.T) {
 				time.Sleep(took)
 				return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 			}
-			u := &url.URL{Scheme: "https", Host: "rental.example"}
-			client := New("test/1", Settings{BaseURL: u, Timeout: 2 * time.Minute, Limits: Limits{Public: 1}, Transport: roundTripper(transport)})
-			err := fetchList(t.Context(), client.Scope("", nil), "/plans")
+			s := scopeOver(&url.URL{Scheme: "https", Host: "rental.example"}, 2*time.Minute, roundTripper(transport))
+			err := fetchList(t.Context(), s, "/plans")
 			var failure *Error
 			if !errors.As(err, &failure) || failure.Reason != Timeout || failure.Err.Error() != want {
 				t.Errorf("after %v: got %v, want a timeout: %s", took, err, want)

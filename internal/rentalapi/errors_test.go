@@ -81,10 +81,8 @@ func TestTransportFiles(t *testing.T) {
 			if err := c.change(file); err != nil {
 				t.Fatal(err)
 			}
-			client := New("test/1", Settings{
-				BaseURL: &url.URL{Scheme: "https", Host: "127.0.0.1:1"}, Transport: transport, Timeout: time.Minute, Limits: Limits{Public: 1},
-			})
-			simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), client.Scope("", nil), "/plans")), "/plans: "+c.want)
+			s := scopeOver(&url.URL{Scheme: "https", Host: "127.0.0.1:1"}, time.Minute, transport)
+			simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), s, "/plans")), "/plans: "+c.want)
 		})
 	}
 }

@@ -10,10 +10,7 @@ import (
 // more, an account with its balance, and otherwise empty lists.
 func digitalocean(droplets int) http.Handler {
 	const defaultSize = 20
-	all := make([]object, droplets)
-	for i := range all {
-		all[i] = droplet(i + 1)
-	}
+	all := objects(droplets, droplet)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 		switch name {

@@ -14,10 +14,7 @@ type object map[string]any
 // and otherwise empty lists.
 func hetzner(servers int) http.Handler {
 	const defaultSize = 25
-	all := make([]object, servers)
-	for i := range all {
-		all[i] = hetznerServer(i + 1)
-	}
+	all := objects(servers, hetznerServer)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/v1/")
 		items := []object{}
@@ -35,6 +32,15 @@ func hetzner(servers int) http.Handler {
 		}
 		writeJSON(w, answer)
 	})
+}
+
+// objects returns n objects with the ids from 1 on.
+func objects(n int, build func(id int) object) []object {
+	all := make([]object, n)
+	for i := range all {
+		all[i] = build(i + 1)
+	}
+	return all
 }
 
 func writeJSON(w http.ResponseWriter, answer any) {

@@ -89,11 +89,11 @@ func serve(ctx context.Context, address string, sim http.Handler) error {
 }
 
 func historyCommand(app *kingpin.Application, commands map[string]func() error) {
-	c := app.Command("history", "Write the metrics of the past days as OpenMetrics. 30 days need 3 minutes of processor time, 650 MB of memory and 2 GB of disk.")
+	c := app.Command("history", "Write the metrics of the past days as OpenMetrics. By default it needs 3 minutes of processor time, 650 MB of memory and 2 GB of disk.")
 	days := c.Flag("days", "Number of days, 1 to 90.").Default("30").Int()
 	end := c.Flag("end", "End of the history, in RFC 3339 or as a Unix timestamp (default: now).").String()
 	servers := c.Flag("servers", "Number of servers of each of the two accounts, 1 to 1000.").Default(strconv.Itoa(simulator.ExampleServers)).Int()
-	seed := c.Flag("seed", "Seed of all random events. The same days, end and seed give the same history.").Default("1").Uint64()
+	seed := c.Flag("seed", "Seed of all random events. The same days, end, servers and seed give the same history.").Default("1").Uint64()
 	job := c.Flag("job", "Label job of all series.").Default("server-rental").String()
 	instance := c.Flag("instance", "Label instance of all series.").Default("exporter:10170").String()
 	output := c.Flag("output", "File to write (default: standard output).").PlaceHolder("FILE").String()

@@ -13,8 +13,8 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// replay replays a past of a month in a bubble, of two accounts with servers each, and calls check now and then, the last
-// time at the end.
+// replay replays a past of a month in a bubble, of two accounts with servers each, and
+// calls check now and then, the last time at the end.
 func replay(t *testing.T, seed uint64, servers int, every time.Duration, check func(t *testing.T, a *simtest.API, end time.Time)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

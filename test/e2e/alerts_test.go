@@ -74,7 +74,7 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 		setInStock(w, alertPlan)
 		server = suspend(t, names[alertAccounts-1], w.Accounts[tokens[names[alertAccounts-1]]])
 	})
-	await(t, "both messages", func() bool { return len(messages.list()) >= 2 })
+	simtest.Eventually(t, "both messages", func() bool { return len(messages.list()) >= 2 })
 	restarted := time.Now().Unix()
 	exporter.Signal(syscall.SIGTERM)
 	simtest.AssertEqual(t, "exit status", exporter.Wait(), 0)

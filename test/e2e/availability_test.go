@@ -51,7 +51,7 @@ alerting:
 	}
 	inStock := recorded(t, "server_rental_plan_in_stock", "max")
 	for _, p := range replicas {
-		await(t, "both exporters, and the sold-out plan in the rules", func() bool {
+		simtest.Eventually(t, "both exporters, and the sold-out plan in the rules", func() bool {
 			return p.value(`count(up == 1)`) == 2 && p.value(fmt.Sprintf(`count_over_time(%s{plan=%q}[1m] offset 4s)`, inStock, alertPlan)) > 0
 		})
 	}
@@ -61,11 +61,11 @@ alerting:
 		setInStock(w, alertPlan)
 		server = suspend(t, "main", w.Accounts[tokens["main"]])
 	})
-	await(t, "both messages", func() bool { return len(messages.list()) >= 2 })
+	simtest.Eventually(t, "both messages", func() bool { return len(messages.list()) >= 2 })
 	// The second Alertmanager waits 15 seconds for the first one before it notifies itself.
 	sent := time.Now().Unix()
 	for _, p := range replicas {
-		await(t, "more evaluations", func() bool {
+		simtest.Eventually(t, "more evaluations", func() bool {
 			return p.value(fmt.Sprintf(`count(ALERTS{alertstate="firing"}) and on () vector(time()) > %d`, sent+25)) > 1
 		})
 	}

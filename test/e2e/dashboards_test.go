@@ -149,7 +149,7 @@ scrape_configs:
   - {job_name: other, static_configs: [{targets: [SELF]}]}
 `, scrapeInterval, s.exporters[0], s.exporters[1]))
 	// Panels compare with the value an interval ago, so that must exist before the change.
-	await(t, "old scrapes of both exporters", func() bool {
+	simtest.Eventually(t, "old scrapes of both exporters", func() bool {
 		return s.value(`count(count by (instance) (server_rental_transactions_total{account="main"} offset 25s))`) == 2
 	})
 	api.Change(func(w *simulator.World) {
@@ -171,13 +171,13 @@ scrape_configs:
 		`server_rental_transactions_debit_usd_total{account="main", type="renewal"}`,
 	} {
 		seen := fmt.Sprintf(`count(increase(%s[5m] offset %s) > 0)`, counter, settled)
-		await(t, counter+" in both exporters", func() bool { return s.value(seen) == 2 })
+		simtest.Eventually(t, counter+" in both exporters", func() bool { return s.value(seen) == 2 })
 	}
 	incident := fmt.Sprintf(`count(server_rental_incidents_ongoing offset %s > 0)`, settled)
-	await(t, "incident in both exporters", func() bool { return s.value(incident) == 2 })
+	simtest.Eventually(t, "incident in both exporters", func() bool { return s.value(incident) == 2 })
 	// Subqueries with steps of a minute see nothing before a whole minute.
-	await(t, "a sample at a whole minute", func() bool { return s.value(`count(last_over_time(server_rental_plan_in_stock[1h:1m]))`) > 0 })
-	await(t, "a time at which both exporters are up", func() bool {
+	simtest.Eventually(t, "a sample at a whole minute", func() bool { return s.value(`count(last_over_time(server_rental_plan_in_stock[1h:1m]))`) > 0 })
+	simtest.Eventually(t, "a time at which both exporters are up", func() bool {
 		s.end = time.Now()
 		time.Sleep(scrapeInterval) // the last scrape before it may still fail
 		return len(s.prometheus.evaluate("query", url.Values{"query": {`up{job="server-rental"} == 1`}, "time": {seconds(s.end)}})) == 2

@@ -55,7 +55,7 @@ func TestServiceDiscovery(t *testing.T) {
 	p.checkProblems()
 
 	repair := api.Override("/servers", simtest.Reply(http.StatusOK, nil, `{"data": [], "meta": {"count": 4, "active": 4}}`))
-	await(t, "refused lists for each job", func() bool {
+	simtest.Eventually(t, "refused lists for each job", func() bool {
 		r := exporter.Get("/sd/servers")
 		return r.Status == http.StatusServiceUnavailable && p.value(`sum(prometheus_sd_http_failures_total)`) >= 9
 	})
@@ -111,7 +111,7 @@ func answerAsTarget(w http.ResponseWriter, r *http.Request) {
 func (p *prometheus) expectTargets(what string, want []string) {
 	p.t.Helper()
 	got := p.discovered()
-	for end := time.Now().Add(time.Minute); !slices.Equal(got, want) && time.Now().Before(end); got = p.discovered() {
+	for end := time.Now().Add(3 * time.Minute); !slices.Equal(got, want) && time.Now().Before(end); got = p.discovered() {
 		time.Sleep(200 * time.Millisecond)
 	}
 	simtest.AssertEqual(p.t, what, got, want)

@@ -60,17 +60,6 @@ func startUntil(t testing.TB, address, path string, cmd *exec.Cmd) *simtest.Proc
 	return p
 }
 
-// await is Process.Eventually for what takes more than a minute, such as a change of
-// public data, which is fetched once a minute.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(200 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 3 minutes", what)
-		}
-	}
-}
-
 // startAPI serves a simulated provider with an account for each name, and returns the
 // tokens by name.
 func startAPI(t *testing.T, names ...string) (*simtest.API, map[string]string) {

@@ -27,7 +27,7 @@ func TestRulesWithRemoteWrite(t *testing.T) {
 	const rules = "global: {scrape_interval: 2s, evaluation_interval: 2s}\nrule_files: ['%s/*.rules.yml']\n"
 	scrape := fmt.Sprintf("scrape_configs: [{job_name: rental, scrape_interval: 2s, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(exporter.URL, "http://"))
 	direct := startPrometheus(t, fmt.Sprintf(rules, absolute(t, "alerts"))+scrape)
-	await(t, "evaluations of all rules", func() bool {
+	simtest.Eventually(t, "evaluations of all rules", func() bool {
 		return direct.value(`count_over_time(total:server_rental_account_renewals_due_usd:sum30d[5m])`) >= 5 &&
 			len(direct.query(`ALERTS{alertname="ServerRentalExporterDown"}`)) == 0
 	})

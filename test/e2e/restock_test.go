@@ -39,11 +39,11 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 	exported := func(metric string, labels ...string) float64 {
 		return exporter.Scrape().Values[simtest.Series("server_rental_"+metric, labels...)]
 	}
-	await(t, "the exporter in phase", func() bool {
+	simtest.Eventually(t, "the exporter in phase", func() bool {
 		age := exported("exporter_collector_answer_age_seconds", "collector", "plans", "account", "")
 		return len(api.RequestsFor("/plans")) > 1 && age < 5
 	})
-	await(t, "the sold-out plan in the rules", func() bool {
+	simtest.Eventually(t, "the sold-out plan in the rules", func() bool {
 		return p.value(fmt.Sprintf(`count_over_time(%s{plan=%q}[5m])`, recorded(t, "server_rental_plan_in_stock", "max"), alertPlan)) > 2
 	})
 	nextAnswer := func() time.Time { return time.Now().Add(-offset).Truncate(time.Minute).Add(time.Minute + offset) }
@@ -53,13 +53,13 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 	shown := nextAnswer()
 	api.Change(func(w *simulator.World) { setInStock(w, alertPlan) })
 	since := func() time.Duration { return time.Since(shown).Round(100 * time.Millisecond) }
-	await(t, "the restock in the metrics", func() bool { return exported("plan_in_stock", "plan", alertPlan) == 1 })
+	simtest.Eventually(t, "the restock in the metrics", func() bool { return exported("plan_in_stock", "plan", alertPlan) == 1 })
 	fetched := since()
-	await(t, "the restock in Prometheus", func() bool {
+	simtest.Eventually(t, "the restock in Prometheus", func() bool {
 		return p.value(fmt.Sprintf(`server_rental_plan_in_stock{plan=%q}`, alertPlan)) == 1
 	})
 	scraped := since()
-	await(t, "the message", func() bool { return strings.Contains(strings.Join(messages.list(), "\n"), "WatchHit") })
+	simtest.Eventually(t, "the message", func() bool { return strings.Contains(strings.Join(messages.list(), "\n"), "WatchHit") })
 	told := since()
 	t.Logf("after the API showed the restock: exported %v, scraped %v, reported %v", fetched, scraped, told)
 	// On an idle machine it is 5 seconds and 40. An exporter out of phase needs up to a minute.

@@ -91,7 +91,7 @@ func TestEveryProtocol(t *testing.T) {
 
 func checkScrapes(t *testing.T, exporter *simtest.Process, jobs []scrapeJob, flags ...string) {
 	p, answers := startScraper(t, exporter, jobs, flags...)
-	await(t, "several scrapes of every job", func() bool {
+	simtest.Eventually(t, "several scrapes of every job", func() bool {
 		return len(p.query(`count_over_time(up[5m]) >= 3`)) == len(jobs)
 	})
 	if got := p.query(`min_over_time(up[5m]) < 1`); len(got) > 0 {
@@ -119,7 +119,7 @@ func TestCreatedTimestamps(t *testing.T) {
 	exporter := startScraped(t)
 	jobs := slices.DeleteFunc(scrapeJobs(), func(j scrapeJob) bool { return !j.units || j.histograms != "classic" })
 	p, _ := startScraper(t, exporter, jobs, "--enable-feature=created-timestamp-zero-ingestion")
-	await(t, "a scrape of every job", func() bool { return len(p.query(`up == 1`)) == len(jobs) })
+	simtest.Eventually(t, "a scrape of every job", func() bool { return len(p.query(`up == 1`)) == len(jobs) })
 	want := createdTimes(t, exporter)
 	for _, job := range jobs {
 		got := map[string]float64{}

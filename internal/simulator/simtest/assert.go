@@ -110,16 +110,20 @@ func AssertNoSecrets(t testing.TB, where, text string) {
 	}
 }
 
-// eventuallyTimeout limits Eventually in a test that fails.
-const eventuallyTimeout = time.Minute
+// eventuallyTimeout limits Eventually in a test that fails. Public data are fetched once
+// a minute.
+const eventuallyTimeout = 3 * time.Minute
 
-// Eventually waits in real time until holds returns true.
+// Eventually waits in real time until holds returns true. It asks less and less often,
+// up to five times a second.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(eventuallyTimeout); !holds(); time.Sleep(5 * time.Millisecond) {
+	pause := 5 * time.Millisecond
+	for end := time.Now().Add(eventuallyTimeout); !holds(); time.Sleep(pause) {
 		if time.Now().After(end) {
 			t.Fatalf("not within %v: %s", eventuallyTimeout, what)
 		}
+		pause = min(pause+pause/4, 200*time.Millisecond)
 	}
 }
 

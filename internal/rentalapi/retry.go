@@ -59,18 +59,21 @@ func dateOf(h http.Header, now time.Time) time.Time {
 }
 
 // retryDelay returns how long an answer asks to wait before the next request, and
-// why; 0 where it does not.
-func retryDelay(resp *http.Response, now time.Time) (time.Duration, string) {
+// why; 0 where it does not. Of a status and RateLimit-Remaining, the longer delay counts.
+func retryDelay(resp *http.Response, now time.Time) (delay time.Duration, cause string) {
 	date := dateOf(resp.Header, now)
-	retry := resp.Header.Get("Retry-After")
+	retry, reset := resp.Header.Get("Retry-After"), resp.Header.Get("RateLimit-Reset")
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
-		return parseDelay(retry, date), "status 429"
+		delay, cause = parseDelay(retry, date), "status 429"
 	case resp.StatusCode == http.StatusServiceUnavailable && retry != "":
-		return parseDelay(retry, date), "status 503"
-	case strings.TrimSpace(resp.Header.Get("RateLimit-Remaining")) == "0":
-		return parseDelay(resp.Header.Get("RateLimit-Reset"), date), "RateLimit-Remaining is 0"
-	default:
-		return 0, ""
+		delay, cause = parseDelay(retry, date), "status 503"
 	}
+	if strings.TrimSpace(resp.Header.Get("RateLimit-Remaining")) != "0" || delay > 0 && reset == "" {
+		return delay, cause
+	}
+	if d := parseDelay(reset, date); d > delay {
+		delay, cause = d, "RateLimit-Remaining is 0"
+	}
+	return delay, cause
 }

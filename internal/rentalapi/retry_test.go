@@ -62,6 +62,12 @@ func TestRetryDelay(t *testing.T) {
 		"503 with delay":                 {503, header("Retry-After", "7"), 7 * time.Second},
 		"503 without delay":              {503, nil, 0},
 		"500 with delay":                 {500, header("Retry-After", "7"), 0},
+		"429, later reset":               {429, header("Retry-After", "2", "RateLimit-Remaining", "0", "RateLimit-Reset", "40"), 40 * time.Second},
+		"429, earlier reset":             {429, header("Retry-After", "60", "RateLimit-Remaining", "0", "RateLimit-Reset", "40"), time.Minute},
+		"429, no reset":                  {429, header("Retry-After", "2", "RateLimit-Remaining", "0"), 2 * time.Second},
+		"429, something remains":         {429, header("Retry-After", "2", "RateLimit-Remaining", "5", "RateLimit-Reset", "40"), 2 * time.Second},
+		"429 with a reset only":          {429, header("RateLimit-Remaining", "0", "RateLimit-Reset", "40"), time.Minute},
+		"503, later reset":               {503, header("Retry-After", "2", "RateLimit-Remaining", "0", "RateLimit-Reset", "40"), 40 * time.Second},
 	} {
 		got, cause := retryDelay(&http.Response{StatusCode: c.status, Header: c.header}, now)
 		if got != c.want || (cause == "") != (c.want == 0) {

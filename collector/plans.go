@@ -111,7 +111,7 @@ func plans() Resource {
 					b.Add(catalogPlans, countOf(p.Meta.Count, p.Count))
 					metric.AddOptional(b, catalogInStock, p.Meta.InStock)
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
-					return facts{plans: p.Items, plansDropped: p.Count > len(p.Items), producedAt: p.Meta.GeneratedAt}
+					return facts{plans: p.Items, plansUnnamed: p.Unnamed, producedAt: p.Meta.GeneratedAt}
 				},
 			}.fetch
 		},

@@ -50,7 +50,7 @@ type facts struct {
 	account      *accountFacts
 	servers      *serverList
 	plans        []*plan              // in the provider's order
-	plansDropped bool                 // items of the answer are not among the plans
+	plansUnnamed int                  // items of the answer without a usable id
 	locations    map[string]*location // by id
 	producedAt   *timestamp           // when the provider made the answer, as it says in the answer
 }

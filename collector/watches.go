@@ -156,9 +156,10 @@ type watchState struct {
 	created time.Time
 	hits    float64
 	lastHit time.Time
-	plans   []*plan         // that match
-	inStock map[string]bool // by id of a plan: whether it matches and is in stock
-	expires time.Time       // of the data; zero where it is not known
+	plans   []*plan          // that match
+	truths  map[string]truth // by id of a plan: whether it matches and is in stock
+	unnamed int              // least number of plans without a usable id in an answer
+	expires time.Time        // of the data; zero where it is not known
 }
 
 // apply changes the watches to those that are configured. One that did not change
@@ -193,9 +194,10 @@ func (w *watches) evaluate(s *Set) {
 	}
 }
 
-// evaluate counts the plans in stock that began to match. Nothing is counted where no
-// data was known just before. A value that is not known neither begins nor ends a
-// match in stock, so that a wrong answer in between is no hit.
+// evaluate counts the plans in stock that began to match. Nothing is counted where it
+// was not known just before whether the plan is in stock and matches. A value that is
+// not known neither begins nor ends a match in stock, so that a wrong answer in between
+// is no hit.
 func (st *watchState) evaluate(public scopeSnapshot, now time.Time) {
 	in, expires, ok := public.facts(st.Inputs())
 	first := !now.Before(st.expires)
@@ -203,8 +205,11 @@ func (st *watchState) evaluate(public scopeSnapshot, now time.Time) {
 	if !ok {
 		return
 	}
-	before := st.inStock
-	st.plans, st.inStock = nil, map[string]bool{}
+	before, unnamed := st.truths, in["plans"].plansUnnamed
+	if first {
+		before, st.unnamed = nil, unnamed
+	}
+	st.plans, st.truths = nil, map[string]truth{}
 	for _, p := range in["plans"].plans {
 		matches, available := st.matches(p, in["locations"].locations), unknown
 		if p.Availability.InStock != nil {
@@ -213,30 +218,32 @@ func (st *watchState) evaluate(public scopeSnapshot, now time.Time) {
 		if matches == match {
 			st.plans = append(st.plans, p)
 		}
-		switch min(matches, available) {
-		case match:
-			if !first && !before[p.ID] {
-				st.hits++
-				st.lastHit = now
-			}
-			st.inStock[p.ID] = true
-		case unknown:
-			st.inStock[p.ID] = !first && before[p.ID]
-		case mismatch:
-			st.inStock[p.ID] = false
+		was, listed := before[p.ID]
+		if !listed && (first || unnamed < st.unnamed) { // it may have been an item without an id
+			was = unknown
 		}
+		is := min(matches, available)
+		switch {
+		case is == unknown:
+			is = was
+		case is == match && was == mismatch:
+			st.hits++
+			st.lastHit = now
+		}
+		st.truths[p.ID] = is
 	}
-	if in["plans"].plansDropped && !first {
+	if unnamed > st.unnamed {
 		st.keepAbsent(before)
 	}
+	st.unnamed = min(unnamed, st.unnamed)
 }
 
-// keepAbsent takes plans that are not listed as they were before, because the dropped
-// items may be these.
-func (st *watchState) keepAbsent(before map[string]bool) {
-	for id, inStock := range before {
-		if _, listed := st.inStock[id]; !listed && inStock && len(st.inStock) < maxItems {
-			st.inStock[id] = true
+// keepAbsent takes plans that are not listed as they were before, because the items
+// without an id may be these.
+func (st *watchState) keepAbsent(before map[string]truth) {
+	for id, was := range before {
+		if _, listed := st.truths[id]; !listed && was != mismatch && len(st.truths) < maxItems {
+			st.truths[id] = was
 		}
 	}
 }

@@ -289,6 +289,75 @@ func TestWatchDropped(t *testing.T) {
 	})
 }
 
+// TestWatchFirstAnswer has a first answer that does not tell whether a plan in stock
+// matches: that the next one does is no hit.
+func TestWatchFirstAnswer(t *testing.T) {
+	const plan = "ryzen-5-7600" // matches, in stock
+	for _, c := range []struct {
+		field string
+		first any
+		value any
+	}{
+		{"availability.in_stock", nil, true},
+		{"price.monthly.usd", "50", 50},
+		{"id", 5, plan},
+	} {
+		subtest(t, c.field, func(t *testing.T, h *harness) {
+			path := strings.Split(c.field, ".")
+			change := func(value any) {
+				h.Change(func(w *simulator.World) { // by name, since the id changes too
+					for _, p := range w.Plans {
+						if simulator.Text(p, "name") == "Ryzen 5 7600" {
+							simulator.Put(p, value, path...)
+						}
+					}
+				})
+				h.runFor(3 * time.Minute)
+			}
+			change(c.first)
+			h.run(watch(cheapInEurope()))
+			h.settle()
+			h.assertEqual("plans before", h.values(watchPlansInStock), map[string]float64{"cheap": 1})
+			change(c.value)
+			h.assertEqual("plans", h.values(watchPlansInStock), map[string]float64{"cheap": 2})
+			h.assertEqual("hits", h.hits(), map[string]float64{"cheap": 0})
+			h.setPlan(plan, false, "availability", "in_stock")
+			h.runFor(3 * time.Minute)
+			h.setPlan(plan, true, "availability", "in_stock")
+			h.runFor(3 * time.Minute)
+			h.assertEqual("hits after a restock", h.hits(), map[string]float64{"cheap": 1})
+		})
+	}
+}
+
+// TestWatchLastingErrors has plans that are never understood; a plan that is removed and
+// added is a hit nevertheless.
+func TestWatchLastingErrors(t *testing.T) {
+	const plan = "ryzen-5-7600" // matches, in stock
+	for name, broken := range map[string]simulator.Object{
+		"without an id":   {"name": "broken"},
+		"listed twice":    {"id": "gpu-l40s"},
+		"id of no string": {"id": 5},
+	} {
+		subtest(t, name, func(t *testing.T, h *harness) {
+			h.Change(func(w *simulator.World) { w.Plans = append(w.Plans, broken) })
+			h.run(watch(cheapInEurope()))
+			h.settle()
+			for _, id := range []string{"away", plan} {
+				h.Change(func(w *simulator.World) {
+					for _, p := range w.Plans {
+						if simulator.Text(p, "name") == "Ryzen 5 7600" {
+							p["id"] = id
+						}
+					}
+				})
+				h.runFor(3 * time.Minute)
+			}
+			h.assertEqual("hits", h.hits(), map[string]float64{"cheap": 2})
+		})
+	}
+}
+
 // TestWatchAbsent asserts that watches have series only while their data is known.
 func TestWatchAbsent(t *testing.T) {
 	watches := []Watch{{Name: "plans", MinCores: ptr(8.0)}, {Name: "ids", Locations: []string{"fra"}}, {Name: "regions", Regions: []string{"Europe"}}, {Name: "countries", Countries: []string{"DE"}}}

@@ -307,7 +307,7 @@ func TestGetList(t *testing.T) {
 			Items: []*testItem{{ID: "a"}, {ID: "b"}}, Count: 2, Meta: meta{number(2), number(1)},
 		}, ""},
 		`{"meta":{"count":1},"data":[{"id":"a"},{"id":"a"},5]}`: {page{
-			Items: []*testItem{{ID: "a"}}, Count: 3, Meta: meta{Count: number(1)},
+			Items: []*testItem{{ID: "a"}}, Count: 3, Unnamed: 1, Meta: meta{Count: number(1)},
 			Invalid: Invalid{2, []Cause{{"a", errSeenID}, {"data[2]", errNotObject}}},
 		}, ""},
 		`{"data":[{"id":"a","size":"big"}]}`: {page{
@@ -317,7 +317,7 @@ func TestGetList(t *testing.T) {
 			Meta: meta{Active: number(3)}, Invalid: Invalid{1, []Cause{{"meta", FieldError{"count", "not a number"}}}},
 		}, ""},
 		`{"data":[],"meta":5}`:                  {page{Invalid: Invalid{1, []Cause{{"meta", errNotObject}}}}, ""},
-		`{"data":[{"id":5},{}]}`:                {page{Count: 2, Invalid: Invalid{2, []Cause{{"data[0]", FieldError{"id", "not a string"}}, {"data[1]", errNoID}}}}, ""},
+		`{"data":[{"id":5},{}]}`:                {page{Count: 2, Unnamed: 2, Invalid: Invalid{2, []Cause{{"data[0]", FieldError{"id", "not a string"}}, {"data[1]", errNoID}}}}, ""},
 		`{"data":[{"id":"a"}],"meta":null}`:     {page{Items: []*testItem{{ID: "a"}}, Count: 1}, ""},
 		`{"data":[1],"meta":{"count":2}}`:       {page{}, "/servers: data: 1 items where meta.count is 2: answer is incomplete"},
 		`{"data":[1],"meta":{"count":1.5}}`:     {page{}, "/servers: data: 1 items where meta.count is 1.5: answer is incomplete"},

@@ -295,6 +295,7 @@ type itemReader[T any] struct {
 	check   func(*T, []FieldError) []FieldError
 	seen    map[string]bool
 	read    int // items, understood or not
+	unnamed int // of these, without a usable id
 	items   []*T
 	invalid Invalid
 }
@@ -303,6 +304,7 @@ func (r *itemReader[T]) add(raw json.RawMessage) {
 	position := r.read
 	r.read++
 	if len(raw) == 0 || raw[0] != '{' {
+		r.unnamed++
 		r.invalid.Add(at(position), errNotObject)
 		return
 	}
@@ -311,6 +313,7 @@ func (r *itemReader[T]) add(raw json.RawMessage) {
 	id := r.id(item)
 	switch {
 	case id == "":
+		r.unnamed++
 		r.invalid.Add(at(position), idError(errs)) // the others do not matter: the item is dropped
 		return
 	case r.seen[id]:

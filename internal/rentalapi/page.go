@@ -60,6 +60,7 @@ type Page[T, M any] struct {
 	Answer
 	Items   []*T // those with a usable id that no earlier item has
 	Count   int  // items in data, understood or not
+	Unnamed int  // of these, without a usable id
 	Invalid Invalid
 	Meta    M
 }
@@ -110,7 +111,7 @@ func GetObject[T any](ctx context.Context, s *Scope, endpoint string) (Object[T]
 func GetList[T, M any](ctx context.Context, s *Scope, l List[T]) (Page[T, M], error) {
 	var p Page[T, M]
 	answer, err := readItems(ctx, s, l, func(items *itemReader[T], meta json.RawMessage) error {
-		p.Items, p.Count, p.Invalid = items.items, items.read, items.invalid
+		p.Items, p.Count, p.Unnamed, p.Invalid = items.items, items.read, items.unnamed, items.invalid
 		var m struct{ Count *float64 }
 		if len(meta) == 0 {
 			return nil
@@ -137,7 +138,7 @@ func GetPage[T any](ctx context.Context, s *Scope, l List[T], page int) (Page[T,
 	l.Query, l.MaxItems = query, MaxPageItems
 	var p Page[T, PageMeta]
 	answer, err := readItems(ctx, s, l, func(items *itemReader[T], raw json.RawMessage) (err error) {
-		p.Items, p.Count, p.Invalid = items.items, items.read, items.invalid
+		p.Items, p.Count, p.Unnamed, p.Invalid = items.items, items.read, items.unnamed, items.invalid
 		p.Meta, err = readPageMeta(raw, page, p.Count)
 		return err
 	})

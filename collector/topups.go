@@ -170,11 +170,12 @@ func (h *topupHistory) countByStatus(ctx context.Context, api *rentalapi.Scope, 
 	}
 	for i, state := range states {
 		err := c.addStatus(ctx, api, h.priority(), state, newest.Token)
-		if i >= len(known) && cannotFilter(err) {
+		switch {
+		case i >= len(known) && cannotFilter(err):
 			h.refused[state] = true
-			continue
-		}
-		if err != nil {
+		case errors.Is(err, errNotFiltered):
+			return topupCounts{}, api.Incomplete("/topups", err)
+		case err != nil:
 			return topupCounts{}, err
 		}
 	}
@@ -223,9 +224,9 @@ func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, prior
 		case p.Token != token:
 			return errors.New("topups: the token changed between two requests")
 		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && t.Status != state }):
-			return fmt.Errorf("topups: the answer for status %s %w", state, errNotFiltered)
+			return fmt.Errorf("data: the answer for status %s %w", state, errNotFiltered)
 		case open && p.Meta.Pages > maxItems/rentalapi.MaxPageItems:
-			return fmt.Errorf("topups: more than %d are %s", maxItems, state)
+			return api.TooLarge("/topups", fmt.Errorf("meta.pages: more than %d top-ups are %s", maxItems, state))
 		}
 		c.byStatus[state] = float64(p.Meta.Total)
 		c.invalid.Merge(p.Invalid)

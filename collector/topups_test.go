@@ -206,6 +206,25 @@ func TestTopupsNotFiltered(t *testing.T) {
 		h.runFor(3 * time.Minute)
 		h.assertEqual("topups", h.values(topupsByStatus), map[string]float64{})
 		h.assertLog(failed(topups(), "the answer for status pending contains another status"))
+		h.assertEqual("reasons", keysOf(h.apiErrors()), map[string]bool{"/topups incomplete": true})
+	})
+}
+
+// TestTopupsTooManyOpen has more open top-ups than are exported.
+func TestTopupsTooManyOpen(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Change(func(w *simulator.World) {
+			ts := simulator.Topups(maxItems+1, time.Now())
+			for _, t := range ts {
+				t["status"] = "pending"
+			}
+			w.Accounts[simtest.MainToken].Topups = ts
+		})
+		h.run(configure(time.Minute, time.Hour, "topups"))
+		h.runFor(3 * time.Minute)
+		h.assertEqual("topups", h.values(topupsByStatus), map[string]float64{})
+		h.assertLog(failed(topups(), "meta.pages: more than 2000 top-ups are pending"))
+		h.assertEqual("reasons", keysOf(h.apiErrors()), map[string]bool{"/topups too_large": true})
 	})
 }
 

@@ -57,6 +57,7 @@ func (e *exporter) recordReload(cfg *config.Config) {
 	e.reloadOK.Set(1)
 	e.reloaded.SetToCurrentTime()
 	e.warnTokenPermissions(cfg)
+	e.warnRates(cfg)
 }
 
 // apiSettings returns how requests to the API are made.
@@ -68,7 +69,7 @@ func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
 	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
 	for _, r := range cfg.RequestRates(collectorSpecs()) {
 		if r.Account != "" {
-			limits.AccountBulk = max(1, limits.Account-int(math.Ceil(r.MaxPerMinute)))
+			limits.AccountBulk = max(1, limits.Account/4, limits.Account-int(math.Ceil(r.MaxPerMinute)))
 		}
 	}
 	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
@@ -97,6 +98,16 @@ func collectorConfig(cfg *config.Config) collector.Config {
 		c.Watches = append(c.Watches, collector.Watch(w))
 	}
 	return c
+}
+
+// warnRates warns about a rate limit that suffices only while histories are short.
+func (e *exporter) warnRates(cfg *config.Config) {
+	for _, r := range cfg.RequestRates(collectorSpecs()) {
+		if float64(r.Limit) < r.MaxPerMinute {
+			level.Warn(e.logger).Log("msg", "rate limit is too low for long histories", "account", r.Account,
+				"limit", r.Limit, "needed", fmt.Sprintf("%.1f", r.MaxPerMinute))
+		}
+	}
 }
 
 // othersMask are the permissions to read, write or run a file that every user of the

@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -237,12 +238,30 @@ func TestTokenPermissions(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "lab.token"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, Environment{}, "--config.file="+file)
-	var warnings []string
+	simtest.AssertEqual(t, "warnings", warnings(start(t, Environment{}, "--config.file="+file), "token file can be read by others"), []string{"account=lab mode=0644"})
+}
+
+// TestRateWarning asserts that a rate limit is reported that suffices for short histories
+// only.
+func TestRateWarning(t *testing.T) {
+	t.Parallel()
+	a := simtest.Start(t, simulator.Options{})
+	tokens := map[string]string{"main": simtest.MainToken}
+	for more, want := range map[string][]string{
+		"collectors: {topups: {interval: 10s}}": nil,
+		"collectors: {topups: {interval: 7s}}":  {"account=main limit=60 needed=62.6"},
+	} {
+		p := start(t, Environment{}, "--config.file="+a.ConfigFile(t.TempDir(), tokens, more))
+		simtest.AssertEqual(t, more, warnings(p, "rate limit is too low for long histories"), want)
+	}
+}
+
+// warnings returns what the log says after a message.
+func warnings(p *program, msg string) (all []string) {
 	for line := range strings.Lines(p.log.String()) {
-		if _, warning, found := strings.Cut(line, `msg="token file can be read by others" `); found {
-			warnings = append(warnings, warning)
+		if _, warning, found := strings.Cut(line, fmt.Sprintf("msg=%q ", msg)); found {
+			all = append(all, strings.TrimSpace(warning))
 		}
 	}
-	simtest.AssertEqual(t, "warnings", warnings, []string{"account=lab mode=0644\n"})
+	return all
 }

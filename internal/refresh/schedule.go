@@ -15,9 +15,9 @@ const (
 	maxRetry   = 5 * time.Minute
 )
 
-// A fetch follows a moment of its phase by 0.5 to 1.5 of this, less where the period is
+// A fetch follows a moment of its phase by 0.5 to 1.5 times this, less where the period is
 // short, so that exporters with the same phase do not fetch at the same time.
-const phaseDelay = time.Second
+const phaseDelay = 400 * time.Millisecond
 
 // A newer value that does not exist yet when it should moves later fetches by
 // lateStep, at most by maxLate in all. Each fetch undoes a small part of that.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
@@ -56,7 +58,7 @@ func (d *document) parse(content []byte) *yaml.Node {
 	var first, second yaml.Node
 	if err := decoder.Decode(&first); err != nil {
 		if !errors.Is(err, io.EOF) {
-			d.addSyntaxError(err)
+			d.addSyntaxError(err, content)
 		}
 		return nil
 	}
@@ -65,15 +67,16 @@ func (d *document) parse(content []byte) *yaml.Node {
 		d.errs.add(Position{File: d.file, Line: second.Line}, "multiple YAML documents: must be one")
 		return nil
 	case !errors.Is(err, io.EOF):
-		d.addSyntaxError(err)
+		d.addSyntaxError(err, content)
 		return nil
 	}
 	return first.Content[0]
 }
 
 // addSyntaxError moves the line from the YAML library's message to the position.
-func (d *document) addSyntaxError(err error) {
-	pos, message := Position{File: d.file}, strings.TrimPrefix(err.Error(), "yaml: ")
+func (d *document) addSyntaxError(err error, content []byte) {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	pos := Position{File: d.file, Line: lineOfError(message, content)}
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
 		number, detail, _ := strings.Cut(rest, ": ")
 		if line, err := strconv.Atoi(number); err == nil {
@@ -85,6 +88,19 @@ func (d *document) addSyntaxError(err error) {
 		message = "alias of an unknown anchor"
 	}
 	d.errs.add(pos, "invalid YAML: %s", message)
+}
+
+// lineOfError returns the line of an error whose message has none: that of an alias or
+// of a character that YAML does not allow, else the first.
+func lineOfError(message string, content []byte) int {
+	at := bytes.IndexFunc(content, func(r rune) bool {
+		return r == utf8.RuneError || unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r)
+	})
+	if rest, ok := strings.CutPrefix(message, "unknown anchor '"); ok {
+		anchor, _, _ := strings.Cut(rest, "'")
+		at = bytes.Index(content, []byte("*"+anchor))
+	}
+	return 1 + bytes.Count(content[:max(at, 0)], []byte("\n"))
 }
 
 // overBudget counts one value, valid or not, and reports whether to stop.

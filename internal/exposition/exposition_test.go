@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"testing/quick"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -592,6 +594,28 @@ type failingEncoder struct{}
 
 func (failingEncoder) Gather() ([]*dto.MetricFamily, error) {
 	return []*dto.MetricFamily{{}}, errors.New("no family")
+}
+
+// TestWriterIsNotKept asserts that an encoded block, which is cached for minutes, does not
+// keep the compressor that made it.
+func TestWriterIsNotKept(t *testing.T) {
+	for _, encoding := range []Encoding{Identity, Gzip} {
+		w := newWriter(Variant{Formats()[0], encoding})
+		if _, err := w.Write([]byte("text")); err != nil {
+			t.Fatal(err)
+		}
+		e, err := w.close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := weak.Make(w)
+		w = nil
+		runtime.GC()
+		if kept.Value() != nil {
+			t.Errorf("%v: the block keeps its writer", encoding)
+		}
+		runtime.KeepAlive(e)
+	}
 }
 
 func TestEncodingFails(t *testing.T) {

@@ -25,13 +25,13 @@ var compressors = sync.Pool{New: func() any {
 // can be joined.
 type writer struct {
 	variant    Variant
-	block      encodedBlock
+	block      *encodedBlock // of its own: a cache of it must not keep the writer
 	out        chunks
 	compressor *flate.Writer // nil for Identity
 }
 
 func newWriter(v Variant) *writer {
-	w := &writer{variant: v}
+	w := &writer{variant: v, block: &encodedBlock{}}
 	if v.Encoding == Gzip {
 		w.compressor = compressors.Get().(*flate.Writer)
 		w.compressor.Reset(&w.out)
@@ -53,13 +53,13 @@ func (w *writer) Write(raw []byte) (int, error) {
 func (w *writer) close() (*encodedBlock, error) {
 	if w.compressor == nil {
 		w.block.parts = w.out.parts
-		return &w.block, nil
+		return w.block, nil
 	}
 	err := w.compressor.Flush()
 	w.compressor.Reset(nil) // the pool must not keep the output
 	compressors.Put(w.compressor)
 	w.block.parts = [][]byte{bytes.Join(w.out.parts, nil)}
-	return &w.block, err
+	return w.block, err
 }
 
 // The lengths of chunks: a small block takes little, a large one has few.

@@ -2,8 +2,10 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"html/template"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -30,12 +32,17 @@ type page struct {
 func landing(c Collectors, o Options) http.Handler {
 	t := template.Must(template.New("landing.html").Funcs(template.FuncMap{"grouped": grouped}).ParseFS(pages, "*.html"))
 	var rendering sync.Mutex // bounds the memory that concurrent requests take
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		var body bytes.Buffer
+	render := func(ctx context.Context, w io.Writer) error {
 		rendering.Lock()
-		err := t.Execute(&body, newPage(c, o, time.Now()))
-		rendering.Unlock()
-		if err != nil {
+		defer rendering.Unlock()
+		if ctx.Err() != nil { // the client left while it waited
+			return ctx.Err()
+		}
+		return t.Execute(w, newPage(c, o, time.Now()))
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body bytes.Buffer
+		if err := render(r.Context(), &body); err != nil {
 			http.Error(w, "page: "+err.Error(), http.StatusInternalServerError)
 			return
 		}

@@ -316,6 +316,30 @@ func landingAt(t *testing.T, o Options, state func(now time.Time) *fakeCollector
 	return page.Body
 }
 
+// TestLandingPageOfLeftClient asserts that no page is made for a client that has left.
+func TestLandingPageOfLeftClient(t *testing.T) {
+	state := &countingCollectors{}
+	h := Handler(state, allEnabled())
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+	simtest.AssertEqual(t, "pages", state.asked, 0)
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	simtest.AssertEqual(t, "pages", state.asked, 1)
+}
+
+// countingCollectors counts how often pages ask for the collectors' state.
+type countingCollectors struct {
+	fakeCollectors
+	asked int
+}
+
+func (c *countingCollectors) Health() []collector.Health {
+	c.asked++
+	return c.fakeCollectors.Health()
+}
+
 func TestLandingPage(t *testing.T) {
 	closed := allEnabled()
 	closed.Reload, closed.Discovery = nil, false

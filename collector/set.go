@@ -180,13 +180,16 @@ func (s *Set) changed(resource string) {
 // ones stop, and all others keep their data and schedule. Collectors run until ctx
 // ends; Wait waits for that. It must not be called concurrently.
 func (s *Set) ApplyConfig(ctx context.Context, c Config) {
-	for i, added := range s.apply(c) {
-		s.start(ctx, added, time.Duration(i)*accountStagger)
-	}
+	added := s.apply(c)
+	// A removed collector's metrics disappear, and watches forget its data before a new
+	// collector can answer.
 	for i := range s.resources {
-		s.changed(s.resources[i].Name) // a removed collector's metrics disappear
+		s.changed(s.resources[i].Name)
 	}
 	s.groups.health.Changed()
+	for i, a := range added {
+		s.start(ctx, a, time.Duration(i)*accountStagger)
+	}
 }
 
 // Once fetches everything a single time and returns what failed.

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -462,6 +463,26 @@ func TestWatchReload(t *testing.T) {
 		h.assertEqual("series without watches", h.watched(), map[string]float64{})
 	})
 }
+
+// TestWatchOtherAPI changes the provider: plans in stock there are no hits, however fast
+// it answers.
+func TestWatchOtherAPI(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		c := watch(Watch{Name: "gpu", Plans: []string{"gpu-l40s"}})
+		for range 200 { // starting them takes time
+			c.Accounts = append(c.Accounts, Account{Name: fmt.Sprint(len(c.Accounts)), Token: func() (string, error) { return "", errNoToken }})
+		}
+		for i := range 50 {
+			h.setPlan("gpu-l40s", i%2 == 1, "availability", "in_stock")
+			c.API = fmt.Sprint("provider ", i)
+			h.run(c)
+			h.settle()
+		}
+		h.assertEqual("hits", h.hits(), map[string]float64{"gpu": 0})
+	})
+}
+
+var errNoToken = errors.New("no token")
 
 // TestWatchOnce asserts that a single fetch has the watches, too.
 func TestWatchOnce(t *testing.T) {

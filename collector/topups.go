@@ -74,6 +74,9 @@ type topupCounts struct {
 	last     rentalapi.Answer
 }
 
+// maxRefused is how many undocumented states are asked for in vain until no more are.
+const maxRefused = 100
+
 // maxAttempts is how often top-ups are counted again while they change their state.
 const maxAttempts = 2
 
@@ -164,7 +167,7 @@ func (h *topupHistory) countByStatus(ctx context.Context, api *rentalapi.Scope, 
 	known := topupStates()
 	states := slices.Clone(known)
 	for _, t := range newest.Items {
-		if t.Status != "" && !h.refused[t.Status] && !slices.Contains(states, t.Status) && len(states) < 2*len(known) {
+		if t.Status != "" && !h.refused[t.Status] && !slices.Contains(states, t.Status) && len(states) < 2*len(known) && len(h.refused) < maxRefused {
 			states = append(states, t.Status)
 		}
 	}

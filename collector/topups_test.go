@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -270,6 +271,46 @@ func TestTopupsUndocumentedState(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTopupsEndlessStates has an API that names other states each time, and filters by
+// none of them: they are not remembered without bound.
+func TestTopupsEndlessStates(t *testing.T) {
+	n := 0
+	middleware := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch status := r.URL.Query().Get("status"); {
+			case r.URL.Path != "/api/v1/topups":
+				next.ServeHTTP(w, r)
+			case status == "":
+				var items []string
+				for range 10 {
+					n++
+					items = append(items, fmt.Sprintf(`{"id":"t%d","status":"state%[1]d"}`, n))
+				}
+				fmt.Fprintf(w, `{"data":[%s],"meta":{"total":20,"pages":2}}`, strings.Join(items, ","))
+			case slices.Contains(topupStates(), status):
+				fmt.Fprint(w, `{"data":[],"meta":{"total":0,"pages":0}}`)
+			default:
+				http.Error(w, "", http.StatusUnprocessableEntity)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := &harness{API: simtest.StartInMemory(t, simulator.Options{Middleware: middleware}), t: t}
+		h.reset()
+		history := &topupHistory{refused: map[string]bool{}}
+		scope := h.client.Scope("main", func() (string, error) { return simtest.MainToken, nil })
+		defer scope.Close()
+		for range 50 {
+			if _, err := history.fetch(t.Context(), scope, &metric.Builder{ConstLabelValues: []string{"main"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := len(history.refused); got < maxRefused || got > maxRefused+len(topupStates()) {
+			t.Errorf("got %d remembered states, want about %d", got, maxRefused)
+		}
+	})
 }
 
 // TestTopupsInvalid has invalid open and paid top-ups in a long history: each counts

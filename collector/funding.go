@@ -113,12 +113,12 @@ func split(renewals []renewal, today time.Time) ([]renewal, schedule) {
 	return overdue, monthly
 }
 
-// nextMonthly returns the first day after today on which a server renews whose
-// renewal of an earlier day, or of today, is due.
-func nextMonthly(day, today time.Time) time.Time {
-	month := startOfMonth(today)
+// nextMonthly returns the first day after another one on which a server renews that
+// renews on the day of the month of day.
+func nextMonthly(day, after time.Time) time.Time {
+	month := startOfMonth(after)
 	at := month.AddDate(0, 0, min(day.Day(), daysIn(month))-1)
-	if !at.After(today) {
+	if !at.After(after) {
 		month = month.AddDate(0, 1, 0)
 		at = month.AddDate(0, 0, min(day.Day(), daysIn(month))-1)
 	}
@@ -130,12 +130,11 @@ func nextMonthly(day, today time.Time) time.Time {
 // in each month. All are midnight UTC.
 func RenewalDays(day, today, until time.Time) []time.Time {
 	var days []time.Time
-	for at := day; !at.After(until); {
+	for at := day; !at.After(until); at = nextMonthly(day, at) {
 		days = append(days, at)
-		if at.After(today) {
-			break // the next one is a month away
+		if at.Before(today) {
+			at = today // an overdue renewal is due once
 		}
-		at = nextMonthly(day, today)
 	}
 	return days
 }

@@ -168,7 +168,6 @@ func oracle(fleet []rental, balance int, today time.Time) (fundedUntil, cost flo
 	return float64(horizon.Unix()), cost
 }
 
-// TestFundingOfGeneratedFleets compares cost and funded until with the oracle.
 func TestRenewalDays(t *testing.T) {
 	for _, c := range []struct {
 		day, today, until string
@@ -183,6 +182,8 @@ func TestRenewalDays(t *testing.T) {
 		{"2025-01-20", "2026-03-15", "2026-03-29", []string{"2025-01-20", "2026-03-20"}},
 		{"2026-01-31", "2026-02-20", "2026-03-06", []string{"2026-01-31", "2026-02-28"}},
 		{"2026-01-31", "2026-02-28", "2026-03-14", []string{"2026-01-31"}},
+		{"2026-01-31", "2026-01-15", "2026-04-30", []string{"2026-01-31", "2026-02-28", "2026-03-31", "2026-04-30"}},
+		{"2025-12-31", "2026-02-28", "2026-04-29", []string{"2025-12-31", "2026-03-31"}},
 	} {
 		var got []string
 		for _, at := range RenewalDays(day(t, c.day), day(t, c.today), day(t, c.until)) {
@@ -192,6 +193,7 @@ func TestRenewalDays(t *testing.T) {
 	}
 }
 
+// TestFundingOfGeneratedFleets compares cost and funded until with the oracle.
 func TestFundingOfGeneratedFleets(t *testing.T) {
 	t.Parallel()
 	fleets := uint64(600)

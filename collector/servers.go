@@ -137,7 +137,9 @@ type serverList struct {
 
 func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta]) facts {
 	byStatus := map[string]float64{"active": 0, "suspended": 0}
-	list := &serverList{incomplete: p.Count - len(p.Items)}
+	list := &serverList{
+		renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items)), incomplete: p.Count - len(p.Items),
+	}
 	var cost micros
 	billed, priced := 0, 0
 	for _, s := range p.Items {

@@ -30,6 +30,7 @@ type Builder struct {
 	ConstLabelValues []string
 
 	metrics []prometheus.Metric
+	last    []string // label values of the last sample
 	bytes   int
 	err     error
 }
@@ -52,9 +53,7 @@ func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, la
 		b.err = ErrLimitReached
 		return
 	}
-	if len(b.ConstLabelValues) > 0 {
-		labels = slices.Concat(b.ConstLabelValues, labels)
-	}
+	labels = b.withConst(labels)
 	m, err := d.newSample(value, created, labels)
 	if err != nil {
 		b.err = err
@@ -65,6 +64,17 @@ func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, la
 		b.bytes += len(d.Labels[i]) + len(l) + labelBytes
 	}
 	b.metrics = append(b.metrics, m)
+}
+
+// withConst returns all label values of a sample. Samples of one item mostly have the
+// same first values: they share memory with those of the sample before.
+func (b *Builder) withConst(labels []string) []string {
+	first := len(b.ConstLabelValues)
+	n := first + len(labels)
+	if n > len(b.last) || !slices.Equal(b.last[first:n], labels) {
+		b.last = slices.Concat(b.ConstLabelValues, labels)
+	}
+	return b.last[:n:n]
 }
 
 // AddBool adds 1 for true, 0 for false and nothing for nil.

@@ -288,11 +288,12 @@ func TestTopupsEndlessStates(t *testing.T) {
 					n++
 					items = append(items, fmt.Sprintf(`{"id":"t%d","status":"state%[1]d"}`, n))
 				}
-				fmt.Fprintf(w, `{"data":[%s],"meta":{"total":20,"pages":2}}`, strings.Join(items, ","))
+				body := fmt.Sprintf(`{"data":[%s],"meta":{"total":20,"pages":2}}`, strings.Join(items, ","))
+				simtest.Reply(http.StatusOK, nil, body)(w, r)
 			case slices.Contains(topupStates(), status):
-				fmt.Fprint(w, `{"data":[],"meta":{"total":0,"pages":0}}`)
+				simtest.Reply(http.StatusOK, nil, `{"data":[],"meta":{"total":0,"pages":0}}`)(w, r)
 			default:
-				http.Error(w, "", http.StatusUnprocessableEntity)
+				simtest.Reply(http.StatusUnprocessableEntity, nil, "")(w, r)
 			}
 		})
 	}

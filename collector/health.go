@@ -39,12 +39,8 @@ func (s *Set) Health() []Health {
 	for _, sc := range s.snapshot() {
 		for _, src := range sc.sources {
 			h := src.health()
-			snap, ok := src.Value()
-			if ok && snap.facts.account != nil {
+			if snap, ok := src.Value(); ok && snap.facts.account != nil {
 				h.DuplicateOf = s.identities.duplicateOf(src.account, snap.facts.account.id)
-			}
-			if ok && snap.age.known {
-				h.AnswerAge = &snap.age.age
 			}
 			all = append(all, h)
 		}
@@ -54,8 +50,11 @@ func (s *Set) Health() []Health {
 
 func (src *source) health() Health {
 	h := Health{Collector: src.resource.Name, Account: src.account, State: src.State()}
-	if invalid := src.invalid.Load(); invalid != nil {
-		h.Invalid = *invalid
+	if last := src.last.Load(); last != nil {
+		h.Invalid = last.invalid
+		if last.age.known {
+			h.AnswerAge = &last.age.age
+		}
 	}
 	return h
 }

@@ -101,11 +101,17 @@ type source struct {
 	resource *Resource
 	account  string
 	tried    atomic.Bool
-	invalid  atomic.Pointer[rentalapi.Invalid] // of the last good answer
+	last     atomic.Pointer[goodAnswer] // kept when its data expires
 	// incomplete is whether the newest answer that could be read was incomplete.
 	incomplete atomic.Bool
 	stop       context.CancelFunc
 	logger     stateLogger
+}
+
+// goodAnswer is what is reported about the last good answer.
+type goodAnswer struct {
+	invalid rentalapi.Invalid
+	age     answerAge
 }
 
 // New returns a set without collectors and adds its groups to the publisher;
@@ -316,7 +322,7 @@ func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *sour
 		var failure *rentalapi.Error
 		switch {
 		case err == nil:
-			src.invalid.Store(&snap.invalid)
+			src.last.Store(&goodAnswer{snap.invalid, snap.age})
 			if a := snap.facts.account; a != nil {
 				s.identities.record(sc.account, a.id)
 			}

@@ -69,9 +69,8 @@ func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, la
 // withConst returns all label values of a sample. Samples of one item mostly have the
 // same first values: they share memory with those of the sample before.
 func (b *Builder) withConst(labels []string) []string {
-	first := len(b.ConstLabelValues)
-	n := first + len(labels)
-	if n > len(b.last) || !slices.Equal(b.last[first:n], labels) {
+	first, n := len(b.ConstLabelValues), len(b.ConstLabelValues)+len(labels)
+	if n > len(b.last) || !slices.Equal(b.last[:first], b.ConstLabelValues) || !slices.Equal(b.last[first:n], labels) {
 		b.last = slices.Concat(b.ConstLabelValues, labels)
 	}
 	return b.last[:n:n]

@@ -69,11 +69,11 @@ func retryDelay(resp *http.Response, now time.Time) (delay time.Duration, cause 
 	case resp.StatusCode == http.StatusServiceUnavailable && retry != "":
 		delay, cause = parseDelay(retry, date), "status 503"
 	}
-	if strings.TrimSpace(resp.Header.Get("RateLimit-Remaining")) != "0" || delay > 0 && reset == "" {
-		return delay, cause
-	}
-	if d := parseDelay(reset, date); d > delay {
-		delay, cause = d, "RateLimit-Remaining is 0"
+	exhausted := strings.TrimSpace(resp.Header.Get("RateLimit-Remaining")) == "0"
+	if exhausted && (delay == 0 || reset != "") { // without a reset, the status decides
+		if d := parseDelay(reset, date); d > delay {
+			delay, cause = d, "RateLimit-Remaining is 0"
+		}
 	}
 	return delay, cause
 }

@@ -276,12 +276,10 @@ func TestTopupsUndocumentedState(t *testing.T) {
 // TestTopupsEndlessStates has an API that names other states each time, and filters by
 // none of them: they are not remembered without bound.
 func TestTopupsEndlessStates(t *testing.T) {
-	n := 0
-	middleware := func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		n := 0
+		h.Override("/topups", func(w http.ResponseWriter, r *http.Request) {
 			switch status := r.URL.Query().Get("status"); {
-			case r.URL.Path != "/api/v1/topups":
-				next.ServeHTTP(w, r)
 			case status == "":
 				var items []string
 				for range 10 {
@@ -296,12 +294,8 @@ func TestTopupsEndlessStates(t *testing.T) {
 				simtest.Reply(http.StatusUnprocessableEntity, nil, "")(w, r)
 			}
 		})
-	}
-	synctest.Test(t, func(t *testing.T) {
-		h := &harness{API: simtest.StartInMemory(t, simulator.Options{Middleware: middleware}), t: t}
-		h.reset()
 		history := &topupHistory{refused: map[string]bool{}}
-		scope := h.client.Scope("main", func() (string, error) { return simtest.MainToken, nil })
+		scope := h.client.Scope("main", testAccount("main", simtest.MainToken).Token)
 		defer scope.Close()
 		for range 50 {
 			if _, err := history.fetch(t.Context(), scope, &metric.Builder{ConstLabelValues: []string{"main"}}); err != nil {

@@ -295,31 +295,22 @@ func TestWatchDropped(t *testing.T) {
 func TestWatchFirstAnswer(t *testing.T) {
 	const plan = "ryzen-5-7600" // matches, in stock
 	for _, c := range []struct {
-		field string
-		first any
-		value any
+		field        string
+		first, value any
+		firstID      string // of the plan in the first answer
 	}{
-		{"availability.in_stock", nil, true},
-		{"price.monthly.usd", "50", 50},
-		{"id", 5, plan},
+		{"availability.in_stock", nil, true, plan},
+		{"price.monthly.usd", "50", 50, plan},
+		{"id", 5, plan, ""},
 	} {
 		subtest(t, c.field, func(t *testing.T, h *harness) {
 			path := strings.Split(c.field, ".")
-			change := func(value any) {
-				h.Change(func(w *simulator.World) { // by name, since the id changes too
-					for _, p := range w.Plans {
-						if simulator.Text(p, "name") == "Ryzen 5 7600" {
-							simulator.Put(p, value, path...)
-						}
-					}
-				})
-				h.runFor(3 * time.Minute)
-			}
-			change(c.first)
+			h.setPlan(plan, c.first, path...)
 			h.run(watch(cheapInEurope()))
 			h.settle()
 			h.assertEqual("plans before", h.values(watchPlansInStock), map[string]float64{"cheap": 1})
-			change(c.value)
+			h.setPlan(c.firstID, c.value, path...)
+			h.runFor(3 * time.Minute)
 			h.assertEqual("plans", h.values(watchPlansInStock), map[string]float64{"cheap": 2})
 			h.assertEqual("hits", h.hits(), map[string]float64{"cheap": 0})
 			h.setPlan(plan, false, "availability", "in_stock")
@@ -344,16 +335,10 @@ func TestWatchLastingErrors(t *testing.T) {
 			h.Change(func(w *simulator.World) { w.Plans = append(w.Plans, broken) })
 			h.run(watch(cheapInEurope()))
 			h.settle()
-			for _, id := range []string{"away", plan} {
-				h.Change(func(w *simulator.World) {
-					for _, p := range w.Plans {
-						if simulator.Text(p, "name") == "Ryzen 5 7600" {
-							p["id"] = id
-						}
-					}
-				})
-				h.runFor(3 * time.Minute)
-			}
+			h.setPlan(plan, "away", "id")
+			h.runFor(3 * time.Minute)
+			h.setPlan("away", plan, "id")
+			h.runFor(3 * time.Minute)
 			h.assertEqual("hits", h.hits(), map[string]float64{"cheap": 2})
 		})
 	}
@@ -470,7 +455,7 @@ func TestWatchOtherAPI(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		c := watch(Watch{Name: "gpu", Plans: []string{"gpu-l40s"}})
 		for range 200 { // starting them takes time
-			c.Accounts = append(c.Accounts, Account{Name: fmt.Sprint(len(c.Accounts)), Token: func() (string, error) { return "", errNoToken }})
+			c.Accounts = append(c.Accounts, Account{Name: fmt.Sprint(len(c.Accounts)), Token: func() (string, error) { return "", errors.New("no token") }})
 		}
 		for i := range 50 {
 			h.setPlan("gpu-l40s", i%2 == 1, "availability", "in_stock")
@@ -481,8 +466,6 @@ func TestWatchOtherAPI(t *testing.T) {
 		h.assertEqual("hits", h.hits(), map[string]float64{"gpu": 0})
 	})
 }
-
-var errNoToken = errors.New("no token")
 
 // TestWatchOnce asserts that a single fetch has the watches, too.
 func TestWatchOnce(t *testing.T) {

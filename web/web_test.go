@@ -83,7 +83,7 @@ func TestPathsAndMethods(t *testing.T) {
 		reloadOff    = "reloading over HTTP is off; start with --web.enable-lifecycle\n"
 		discoveryOff = "service discovery exposes the servers' addresses and is off; start with --web.enable-service-discovery\n"
 	)
-	refused := answer{405, "GET, HEAD", "method not allowed\n"}
+	refused := answer{405, "GET, HEAD", "Method Not Allowed\n"}
 	notFound := answer{404, "", "404 page not found\n"}
 	with := func(f func(*Options)) Options {
 		o := allEnabled()
@@ -108,7 +108,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"healthy", allEnabled(), false, "/-/healthy", answer{200, "", "server_rental_exporter is healthy.\n"}, refused},
 		{"before ready", allEnabled(), false, "/-/ready", answer{503, "", notReady}, refused},
 		{"ready", allEnabled(), true, "/-/ready", answer{200, "", "server_rental_exporter is ready.\n"}, refused},
-		{"reload", allEnabled(), true, "/-/reload", answer{405, "POST", "method not allowed\n"}, answer{200, "", "configuration reloaded.\n"}},
+		{"reload", allEnabled(), true, "/-/reload", answer{405, "POST", "Method Not Allowed\n"}, answer{200, "", "configuration reloaded.\n"}},
 		{"reload closed", closed, true, "/-/reload", answer{403, "", reloadOff}, answer{403, "", reloadOff}},
 		{"discovery", allEnabled(), true, "/sd/servers", answer{200, "", "[]\n"}, refused},
 		{"discovery closed", closed, true, "/sd/servers", answer{403, "", discoveryOff}, refused},

@@ -34,7 +34,8 @@ type document struct {
 // maxValues is far above the number of values of any real configuration.
 const maxValues = 100_000
 
-// position has the line of a setting, or that of the closest parent in the file.
+// position returns the place of a setting, with the line of the closest parent if the
+// file does not contain the setting.
 func (d *document) position(path string) Position {
 	for parent := path; ; {
 		if line, ok := d.lines[parent]; ok {
@@ -86,8 +87,8 @@ func (d *document) addSyntaxError(err error, content []byte) {
 	d.errs.add(pos, "invalid YAML: %s", message)
 }
 
-// lineOfError returns the line of an error whose message has none: that of an alias or
-// of a character that YAML does not allow, else the first.
+// lineOfError returns the line of an error whose message has none: the line of an alias
+// or of a character that YAML does not allow, else the first.
 func lineOfError(message string, content []byte) int {
 	at := bytes.IndexFunc(content, func(r rune) bool {
 		return r == utf8.RuneError || unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r)

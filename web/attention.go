@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxNotices bounds what is listed as needing attention.
+// maxNotices is the maximum number of notices.
 const maxNotices = 50
 
-// fundingNotice is how far ahead a renewal that cannot be paid needs attention, and
-// fundingUrgent how far ahead it is urgent.
+// A renewal that the balance cannot pay needs attention if it comes within
+// fundingNotice. It is urgent within fundingUrgent.
 const (
 	fundingNotice = 14 * day
 	fundingUrgent = 2 * day

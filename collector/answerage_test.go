@@ -300,18 +300,18 @@ func TestAnswerAge(t *testing.T) {
 	stampOf := func(at time.Time) *timestamp { ts := timestamp(at.UnixMilli()) / 1000; return &ts }
 	seconds := func(n time.Duration) *time.Duration { d := n * time.Second; return &d }
 	for name, c := range map[string]struct {
-		answer     rentalapi.Answer
+		answer     rentalapi.Response
 		producedAt *timestamp
 		want       answerAge
 	}{
-		"Age":                     {rentalapi.Answer{Age: seconds(17)}, nil, answerAge{true, 17 * time.Second, received.Add(-17 * time.Second)}},
-		"Age and stamp":           {rentalapi.Answer{Age: seconds(0), Date: date}, stampOf(date.Add(-time.Minute)), answerAge{true, 0, received}},
-		"stamp":                   {rentalapi.Answer{Date: date}, stampOf(date.Add(-17 * time.Second)), answerAge{true, 17 * time.Second, received.Add(-16 * time.Second)}},
-		"stamp with milliseconds": {rentalapi.Answer{Date: date}, stampOf(date.Add(-1700 * time.Millisecond)), answerAge{true, 1700 * time.Millisecond, received.Add(-700 * time.Millisecond)}},
-		"stamp without Date":      {rentalapi.Answer{}, stampOf(date), answerAge{}},
-		"Date without stamp":      {rentalapi.Answer{Date: date}, nil, answerAge{}},
-		"stamp in the future":     {rentalapi.Answer{Date: date}, stampOf(date.Add(time.Second)), answerAge{}},
-		"stamp of 1970":           {rentalapi.Answer{Date: date}, new(timestamp), answerAge{true, date.Sub(time.Unix(0, 0)), received.Add(time.Second - date.Sub(time.Unix(0, 0)))}},
+		"Age":                     {rentalapi.Response{Age: seconds(17)}, nil, answerAge{true, 17 * time.Second, received.Add(-17 * time.Second)}},
+		"Age and stamp":           {rentalapi.Response{Age: seconds(0), Date: date}, stampOf(date.Add(-time.Minute)), answerAge{true, 0, received}},
+		"stamp":                   {rentalapi.Response{Date: date}, stampOf(date.Add(-17 * time.Second)), answerAge{true, 17 * time.Second, received.Add(-16 * time.Second)}},
+		"stamp with milliseconds": {rentalapi.Response{Date: date}, stampOf(date.Add(-1700 * time.Millisecond)), answerAge{true, 1700 * time.Millisecond, received.Add(-700 * time.Millisecond)}},
+		"stamp without Date":      {rentalapi.Response{}, stampOf(date), answerAge{}},
+		"Date without stamp":      {rentalapi.Response{Date: date}, nil, answerAge{}},
+		"stamp in the future":     {rentalapi.Response{Date: date}, stampOf(date.Add(time.Second)), answerAge{}},
+		"stamp of 1970":           {rentalapi.Response{Date: date}, new(timestamp), answerAge{true, date.Sub(time.Unix(0, 0)), received.Add(time.Second - date.Sub(time.Unix(0, 0)))}},
 	} {
 		c.answer.Received = received
 		simtest.AssertEqual(t, name, newAnswerAge(c.answer, c.producedAt), c.want)

@@ -3,8 +3,6 @@ package collector
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -85,7 +83,7 @@ func servers() Resource {
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
 		},
-		newFetch: func() fetch {
+		NewFetch: func() Fetch {
 			return list[server, serversMeta]{
 				List: rentalapi.List[server]{
 					Endpoint: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
@@ -128,29 +126,29 @@ func Billed(status string) bool {
 	return true
 }
 
-// serverList are the facts of a servers snapshot.
-type serverList struct {
-	renewals   []renewal // of the billed servers whose price and date are known
-	active     []Server  // for service discovery; without the account
-	incomplete int       // servers that may be missing from active, or lack an address
+// ServerFacts are what others need of the servers of an account.
+type ServerFacts struct {
+	Active   []Server  // for service discovery, sorted by id; without the account
+	Unknown  int       // servers that may be missing from Active, or lack an address
+	renewals []renewal // of the billed servers whose price and date are known
 }
 
-func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta]) facts {
+func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta]) Facts {
 	byStatus := map[string]float64{"active": 0, "suspended": 0}
-	list := &serverList{
-		renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items)), incomplete: p.Count - len(p.Items),
+	list := &ServerFacts{
+		renewals: make([]renewal, 0, len(p.Items)), Active: make([]Server, 0, len(p.Items)), Unknown: p.Count - len(p.Items),
 	}
 	var cost micros
 	billed, priced := 0, 0
 	for _, s := range p.Items {
 		if s.targetUnknown() {
-			list.incomplete++
+			list.Unknown++
 		}
 		if s.Status != nil && *s.Status != "" {
 			byStatus[*s.Status]++
 		}
 		if s.Status != nil && *s.Status == "active" {
-			list.active = append(list.active, Server{
+			list.Active = append(list.Active, Server{
 				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: *s.Status, IPv4: s.IPv4,
 			})
 		}
@@ -168,7 +166,7 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta])
 			list.renewals = append(list.renewals, renewal{s.RenewsAt.day(), microsOf(*usd)})
 		}
 	}
-	slices.SortFunc(list.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(list.Active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
 	for status, n := range byStatus {
 		b.Add(serversByStatus, n, status)
 	}
@@ -176,61 +174,11 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta])
 	if billed == 0 || priced > 0 {
 		b.Add(accountCost, cost.value())
 	}
-	return facts{servers: list}
+	return Facts{Servers: list}
 }
-
-// Errors of ActiveServers.
-var (
-	ErrUnknownAccount = errors.New("servers: unknown account")
-	ErrIncomplete     = errors.New("servers: not all are known")
-)
 
 // Server is an active server, for service discovery.
 type Server struct {
 	Account, ID, Plan, Location, OS, Hostname, Status string
 	IPv4                                              []string
-}
-
-// ActiveServers returns the active servers of an account, or of all accounts where
-// it is empty, sorted by account and id. It fails with ErrUnknownAccount, and with
-// ErrIncomplete rather than return a partial list.
-func (s *Set) ActiveServers(account string) ([]Server, error) {
-	var found []Server
-	known := account == ""
-	for _, sc := range s.snapshot() {
-		if sc.account == "" || account != "" && sc.account != account {
-			continue
-		}
-		known = true
-		list, err := sc.serverList()
-		if err != nil {
-			return nil, fmt.Errorf("%w: account %s: %w", ErrIncomplete, sc.account, err)
-		}
-		for _, v := range list.active {
-			v.Account = sc.account
-			found = append(found, v)
-		}
-	}
-	if !known {
-		return nil, ErrUnknownAccount
-	}
-	return found, nil
-}
-
-// serverList returns the servers of a scope where all of them are known.
-func (sc scopeSnapshot) serverList() (*serverList, error) {
-	src := sc.source("servers")
-	if src == nil {
-		return nil, errors.New("the collector is disabled")
-	}
-	snap, ok := src.Value()
-	switch {
-	case src.incomplete.Load():
-		return nil, errors.New("the newest answer is incomplete")
-	case !ok:
-		return nil, errors.New("no current list")
-	case snap.facts.servers.incomplete > 0:
-		return nil, fmt.Errorf("%d servers whose id, status or address is unknown", snap.facts.servers.incomplete)
-	}
-	return snap.facts.servers, nil
 }

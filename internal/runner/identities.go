@@ -1,4 +1,4 @@
-package collector
+package runner
 
 import (
 	"slices"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
+
+	"server_rental_exporter/collector"
 )
 
 // identities finds accounts that are configured twice: whose tokens belong to the
@@ -17,20 +19,28 @@ type identities struct {
 	byID map[string][]string // accounts by the provider's Account id, sorted
 }
 
-// record keeps the provider's id of an account, and warns where another account has
-// it.
-func (i *identities) record(account, id string) {
+// record keeps the provider's id of an account if the facts tell it, and warns if another
+// account has it.
+func (i *identities) record(account string, f collector.Facts) {
+	if f.Account == nil {
+		return
+	}
+	if other := i.add(account, f.Account.ID); other != "" {
+		level.Warn(i.logger).Log("msg", "same provider account configured more than once", "account", account, "first", other)
+	}
+}
+
+// add returns another account with the id if the account did not have it before.
+func (i *identities) add(account, id string) (other string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if slices.Contains(i.byID[id], account) {
-		return
+		return ""
 	}
 	i.remove(account)
 	i.byID[id] = append(i.byID[id], account)
 	slices.Sort(i.byID[id])
-	if other := i.other(account, id); other != "" {
-		level.Warn(i.logger).Log("msg", "same provider account configured more than once", "account", account, "first", other)
-	}
+	return i.other(account, id)
 }
 
 // forget drops an account that is no longer configured.
@@ -49,8 +59,8 @@ func (i *identities) remove(account string) {
 	}
 }
 
-// duplicateOf returns the first other account with the provider's id; empty where
-// there is none.
+// duplicateOf returns the first other account with the provider's id; empty if there is
+// none.
 func (i *identities) duplicateOf(account, id string) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

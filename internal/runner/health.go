@@ -1,6 +1,7 @@
-package collector
+package runner
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,46 +28,48 @@ func HealthDefinitions() []*metric.Definition {
 // Health is the state of one collector. Metrics and pages are made from it.
 type Health struct {
 	Collector, Account string
-	Invalid            rentalapi.Invalid // of the last good answer
-	AnswerAge          *time.Duration    // how old the last good answer was when it came; nil where that is not known
-	DuplicateOf        string            // another account with the same provider account, for the collector of that id; usually empty
+	Invalid            rentalapi.Invalid // of the last good response
+	ResponseAge        *time.Duration    // how old the last good response was when it came; nil if that is not known
+	Incomplete         bool              // the newest response that could be read contradicted itself
+	DuplicateOf        string            // another account with the same provider account, for the collector that tells its id; usually empty
 	refresh.State
 }
 
 // Health returns the state of every collector: public ones first, then by account.
-func (s *Set) Health() []Health {
+func (r *Runner) Health() []Health {
 	var all []Health
-	for _, sc := range s.snapshot() {
+	for _, sc := range r.snapshot() {
 		for _, src := range sc.sources {
-			h := src.health()
-			if snap, ok := src.Value(); ok && snap.facts.account != nil {
-				h.DuplicateOf = s.identities.duplicateOf(src.account, snap.facts.account.id)
-			}
-			all = append(all, h)
+			all = append(all, src.health())
 		}
 	}
 	return all
 }
 
 func (src *source) health() Health {
-	h := Health{Collector: src.resource.Name, Account: src.account, State: src.State()}
+	h := Health{Collector: src.resource.Name, Account: src.scope.account, Incomplete: src.incomplete.Load(), State: src.State()}
 	if last := src.last.Load(); last != nil {
 		h.Invalid = last.invalid
-		if last.age.known {
-			h.AnswerAge = &last.age.age
+		if last.age.Known {
+			h.ResponseAge = &last.age.Age
 		}
+	}
+	if snap, _, ok := src.Value(); ok && snap.Facts.Account != nil {
+		h.DuplicateOf = src.runner.identities.duplicateOf(src.scope.account, snap.Facts.Account.ID)
 	}
 	return h
 }
 
-// Ready reports whether every collector was tried once and the outcome is served. It
-// stays true.
-func (s *Set) Ready() bool { return s.ready.Load() }
+// Unauthorized returns whether the last fetch failed because of the account's token.
+func (h Health) Unauthorized() bool {
+	var failure *rentalapi.Error
+	return errors.As(h.Err, &failure) && failure.Reason == rentalapi.Unauthorized
+}
 
 // collectHealth returns the metrics of all collectors' states.
-func (s *Set) collectHealth(time.Time) (metrics []prometheus.Metric, expires time.Time) {
+func (r *Runner) collectHealth(time.Time) (metrics []prometheus.Metric, expires time.Time) {
 	b := &metric.Builder{}
-	for _, h := range s.Health() {
+	for _, h := range r.Health() {
 		h.addMetrics(b)
 	}
 	return b.Metrics(), time.Time{}
@@ -81,8 +84,8 @@ func (h Health) addMetrics(b *metric.Builder) {
 	}
 	if !h.LastSuccess.IsZero() {
 		b.Add(collectorLast, float64(h.LastSuccess.UnixMilli())/1000, h.Collector, h.Account)
-		if h.AnswerAge != nil {
-			b.Add(collectorAge, h.AnswerAge.Seconds(), h.Collector, h.Account)
+		if h.ResponseAge != nil {
+			b.Add(collectorAge, h.ResponseAge.Seconds(), h.Collector, h.Account)
 		}
 		b.Add(collectorInvalid, float64(h.Invalid.Items), h.Collector, h.Account)
 	}

@@ -1,8 +1,7 @@
-package collector
+package runner
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
@@ -12,13 +11,11 @@ import (
 
 // stateLogger logs changes of a collector's state, not repetitions: each cause of
 // failure once until the collector recovers, each invalid item's cause once until it
-// is gone.
+// is gone. It is used by one goroutine at a time.
 type stateLogger struct {
-	logger log.Logger
-
-	mu       sync.Mutex
+	logger   log.Logger
 	failures map[string]bool               // categories logged since the last success
-	invalid  map[rentalapi.FieldError]bool // causes of the last good answer
+	invalid  map[rentalapi.FieldError]bool // causes of the last good response
 }
 
 // categorized is an error that knows which errors are the same to an operator.
@@ -26,8 +23,6 @@ type categorized interface{ Category() string }
 
 // record logs what a fetch changed.
 func (l *stateLogger) record(invalid rentalapi.Invalid, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if err != nil {
 		l.recordFailure(err)
 		return
@@ -45,7 +40,7 @@ func (l *stateLogger) record(invalid rentalapi.Invalid, err error) {
 		}
 	}
 	if len(known) > 0 && len(l.invalid) == 0 {
-		level.Info(l.logger).Log("msg", "no invalid items any more")
+		level.Info(l.logger).Log("msg", "all items valid again")
 	}
 }
 

@@ -14,9 +14,10 @@ import (
 // Watch selects plans that somebody waits for: those that meet every criterion that
 // is given. The values of one criterion are alternatives.
 type Watch struct {
-	Name            string // value of the label watch
-	Plans, Families []string
-	// One location that offers the plan has to meet these together.
+	Name            string   // unique, 1 to 256 bytes of UTF-8; value of the label watch
+	Plans, Families []string // ids
+	// One location that offers the plan must meet these together: ids, regions as the
+	// provider words them, and codes of two letters.
 	Locations, Regions, Countries  []string
 	GPU                            *bool
 	MinCores, MinMemoryGiB         *float64 // inclusive

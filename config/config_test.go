@@ -15,6 +15,8 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 	promconfig "github.com/prometheus/common/config"
+
+	"server_rental_exporter/collector"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -25,10 +27,10 @@ const secret = "s3cr3t"
 
 const baseURL = "https://rental.example/api/v1"
 
-// testSpecs has the documented defaults of the collectors.
-func testSpecs() []CollectorSpec {
+// testResources are like those of package collector, and stay the same if that gets more.
+func testResources() []collector.Resource {
 	second, minute, hour := time.Second, time.Minute, time.Hour
-	return []CollectorSpec{
+	return []collector.Resource{
 		{Name: "plans", Help: "plan stock and prices", Interval: minute, MaxAge: 5 * minute, MinInterval: minute, Requests: 1},
 		{Name: "locations", Help: "locations", Interval: minute, MaxAge: 5 * minute, MinInterval: minute, Requests: 1},
 		{Name: "os", Help: "operating system images", Interval: hour, MaxAge: 6 * hour, MinInterval: minute, Requests: 1},
@@ -42,10 +44,10 @@ func testSpecs() []CollectorSpec {
 	}
 }
 
-func defaultCollectors() map[string]Collector {
+func defaultCollectors(resources []collector.Resource) map[string]Collector {
 	collectors := map[string]Collector{}
-	for _, s := range testSpecs() {
-		collectors[s.Name] = Collector{Enabled: true, Interval: s.Interval, MaxAge: s.MaxAge}
+	for _, r := range resources {
+		collectors[r.Name] = Collector{Enabled: true, Interval: r.Interval, MaxAge: r.MaxAge}
 	}
 	return collectors
 }
@@ -60,18 +62,23 @@ func defaultConfig(t testing.TB) *Config {
 			HTTP:      promconfig.DefaultHTTPClientConfig,
 			RateLimit: RateLimit{Public: 30, Account: 60},
 		},
-		Collectors: defaultCollectors(),
+		Collectors: defaultCollectors(testResources()),
 	}
 }
 
 // parseFlags parses a command line with no other environment than env.
 func parseFlags(t testing.TB, env map[string]string, args ...string) *Flags {
 	t.Helper()
+	return parseFlagsOf(t, testResources(), env, args...)
+}
+
+func parseFlagsOf(t testing.TB, resources []collector.Resource, env map[string]string, args ...string) *Flags {
+	t.Helper()
 	for _, name := range []string{"SERVER_RENTAL_API_BASE_URL", "SERVER_RENTAL_API_TOKEN_FILE", "SERVER_RENTAL_CONFIG_FILE", tokenEnvar} {
 		t.Setenv(name, env[name])
 	}
 	app := kingpin.New("test", "").Terminate(nil)
-	flags := AddFlags(app, testSpecs())
+	flags := AddFlags(app, resources)
 	if _, err := app.Parse(args); err != nil {
 		t.Fatalf("parse %q: %v", args, err)
 	}
@@ -171,7 +178,7 @@ func TestLoadFull(t *testing.T) {
 			"ssh_keys":       {true, 30 * 24 * time.Hour, 365 * 24 * time.Hour},
 			"servers":        {true, time.Minute, time.Minute},
 		},
-		Watches: []Watch{
+		Watches: []collector.Watch{
 			{
 				Name: "all criteria", Plans: []string{"epyc-7443p", "7"}, Families: []string{"performance"},
 				Locations: []string{"fra", "ams"}, Regions: []string{"Europe", "North America"}, Countries: []string{"DE", "no"},
@@ -182,27 +189,6 @@ func TestLoadFull(t *testing.T) {
 		},
 	}
 	assertEqual(t, got, want)
-	var descriptions []string
-	for _, w := range got.Watches {
-		descriptions = append(descriptions, w.Description())
-	}
-	assertEqual(t, descriptions, []string{
-		"plan epyc-7443p or 7 of family performance offered in fra or ams and in Europe or North America and in DE or no, " +
-			"with a GPU, 8 cores or more, 64 GiB or more, up to 99.90 USD a month, up to 0.00 EUR a month",
-		"any plan, without a GPU",
-		"any plan, 1000000000000000 cores or more, up to 1000.00 USD a month",
-	})
-}
-
-func TestWatchDescription(t *testing.T) {
-	for want, w := range map[string]Watch{
-		"any plan offered in Europe, 64 GiB or more, up to 100.00 USD a month": {Regions: []string{"Europe"}, MinMemoryGiB: ptr(64.0), MaxUSDPerMonth: ptr(100.0)},
-		"any plan of family entry, storage or gpu, 0.5 cores or more":          {Families: []string{"entry", "storage", "gpu"}, MinCores: ptr(0.5)},
-		"plan gpu-l40s":          {Plans: []string{"gpu-l40s"}},
-		"any plan offered in DE": {Countries: []string{"DE"}},
-	} {
-		assertEqual(t, w.Description(), want)
-	}
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -421,7 +407,7 @@ func TestFlagsOverrideFile(t *testing.T) {
 	flags := parseFlags(t, map[string]string{tokenEnvar: " " + secret + "\n", "SERVER_RENTAL_CONFIG_FILE": name},
 		"--api.base-url="+baseURL, "--collector.plans", "--no-collector.status", "--config.check")
 	config := mustLoad(t, flags)
-	want := defaultCollectors()
+	want := defaultCollectors(testResources())
 	want["plans"] = Collector{true, 2 * time.Minute, 6 * time.Minute}
 	want["os"] = Collector{false, time.Hour, 6 * time.Hour}
 	want["status"] = Collector{false, time.Minute, 5 * time.Minute}
@@ -561,7 +547,7 @@ func TestRequestRates(t *testing.T) {
 	config := mustLoad(t, parseFlags(t, nil, "--config.file=testdata/full.yml"))
 	config.Collectors["configurations"] = Collector{Enabled: true, Interval: 2 * time.Second}
 	config.Collectors["ssh_keys"] = Collector{}
-	got := config.RequestRates(testSpecs())
+	got := config.RequestRates(testResources())
 	// Public: plans every 2m, locations every 10m, status every 30s.
 	// Account: account and servers every 1m, topups and transactions every
 	// 90s, configurations every 2s.

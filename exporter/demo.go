@@ -93,9 +93,9 @@ func (d *demo) close() {
 }
 
 // demoWatches are the watches of a demo whose configuration has none.
-func demoWatches() []config.Watch {
+func demoWatches() []collector.Watch {
 	gpu, memory, cheap, midrange := true, 64.0, 100.0, 300.0
-	return []config.Watch{
+	return []collector.Watch{
 		{Name: "cheap-in-europe", Regions: []string{"Europe"}, MinMemoryGiB: &memory, MaxUSDPerMonth: &cheap},
 		{Name: "midrange", MinMemoryGiB: &memory, MaxUSDPerMonth: &midrange}, // hits every few minutes
 		{Name: "gpu-in-frankfurt", Locations: []string{"fra"}, GPU: &gpu},

@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/common/version"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/config"
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
@@ -41,19 +40,6 @@ func Definitions() []*metric.Definition {
 		rentalapi.Definitions(),
 		[]*metric.Definition{reloadSuccessful, reloadTime, cacheBytes},
 	)
-}
-
-// collectorSpecs is what the configuration needs to know about the collectors.
-func collectorSpecs() []config.CollectorSpec {
-	var specs []config.CollectorSpec
-	for _, r := range collector.Resources() {
-		specs = append(specs, config.CollectorSpec{
-			Name: r.Name, Help: r.Help, Account: r.Account,
-			Interval: r.Interval, MaxAge: r.MaxAge, MinInterval: r.MinInterval,
-			Requests: r.Requests, MaxRequests: r.MaxRequests,
-		})
-	}
-	return specs
 }
 
 // Pipeline is the way of the data from the API to a scrape, without flags and

@@ -67,7 +67,7 @@ func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
 		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
 	}
 	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
-	for _, r := range cfg.RequestRates(collectorSpecs()) {
+	for _, r := range cfg.RequestRates(collector.Resources()) {
 		if r.Account != "" {
 			limits.AccountBulk = max(1, limits.Account/4, limits.Account-int(math.Ceil(r.MaxPerMinute)))
 		}
@@ -77,7 +77,7 @@ func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
 
 // collectorConfig returns what is to be collected.
 func collectorConfig(cfg *config.Config) collector.Config {
-	c := collector.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}}
+	c := collector.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}, Watches: cfg.Watches}
 	for name, s := range cfg.Collectors {
 		if s.Enabled {
 			c.Collectors[name] = refresh.Settings{Interval: s.Interval, MaxAge: s.MaxAge}
@@ -94,15 +94,12 @@ func collectorConfig(cfg *config.Config) collector.Config {
 		}
 		c.Accounts = append(c.Accounts, account)
 	}
-	for _, w := range cfg.Watches {
-		c.Watches = append(c.Watches, collector.Watch(w))
-	}
 	return c
 }
 
 // warnRates warns about a rate limit that suffices only while histories are short.
 func (e *exporter) warnRates(cfg *config.Config) {
-	for _, r := range cfg.RequestRates(collectorSpecs()) {
+	for _, r := range cfg.RequestRates(collector.Resources()) {
 		if float64(r.Limit) < r.MaxPerMinute {
 			level.Warn(e.logger).Log("msg", "rate limit is too low for long histories", "account", r.Account,
 				"limit", r.Limit, "needed", fmt.Sprintf("%.1f", r.MaxPerMinute))

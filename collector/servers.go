@@ -76,9 +76,12 @@ var (
 	accountCost     = metric.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars per month, excluding VAT; absent where none of their prices is known.", "sum of Server price.monthly.usd", "account")
 )
 
+// Servers is the name of the collector of servers.
+const Servers = "servers"
+
 func servers() Resource {
 	return Resource{
-		Name: "servers", Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true,
+		Name: Servers, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
@@ -179,6 +182,6 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta])
 
 // Server is an active server, for service discovery.
 type Server struct {
-	Account, ID, Plan, Location, OS, Hostname, Status string
-	IPv4                                              []string
+	ID, Plan, Location, OS, Hostname, Status string
+	IPv4                                     []string
 }

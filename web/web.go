@@ -11,14 +11,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/runner"
 )
 
 // Collectors is the data that the pages show.
 type Collectors interface {
-	Health() []collector.Health
+	Health() []runner.Health
 	Ready() bool
-	ActiveServers(account string) ([]collector.Server, error)
+	Accounts() []runner.Scope
 }
 
 // Options say what is served.

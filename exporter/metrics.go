@@ -1,13 +1,11 @@
 package exporter
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
@@ -21,6 +19,7 @@ import (
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 )
 
 var (
@@ -36,89 +35,62 @@ func Definitions() []*metric.Definition {
 	return slices.Concat(
 		collector.Definitions(),
 		[]*metric.Definition{buildInfo},
-		collector.HealthDefinitions(),
+		runner.HealthDefinitions(),
 		rentalapi.Definitions(),
 		[]*metric.Definition{reloadSuccessful, reloadTime, cacheBytes},
 	)
 }
 
-// Pipeline is the way of the data from the API to a scrape, without flags and
-// sockets.
-type Pipeline struct {
-	Client    *rentalapi.Client
-	Set       *collector.Set
-	Publisher *exposition.Publisher
-
-	logger       log.Logger
-	selfRegistry *prometheus.Registry // what changes all the time; the publisher has the rest
-	publishing   sync.WaitGroup
+// metrics is what /metrics serves: what the runner publishes, and what changes all the
+// time, in a registry.
+type metrics struct {
+	registry         *prometheus.Registry
+	published        *exposition.Publisher
+	reloadOK, reload prometheus.Gauge
+	errors           *prometheus.CounterVec // of serving, by cause
 }
 
-// NewPipeline wires a pipeline; nothing runs yet.
-func NewPipeline(logger log.Logger, userAgent string, settings rentalapi.Settings) *Pipeline {
-	p := &Pipeline{
-		Client:       rentalapi.New(userAgent, settings),
-		Publisher:    exposition.NewPublisher(),
-		logger:       logger,
-		selfRegistry: prometheus.NewRegistry(),
+func newMetrics(r *runner.Runner) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(), published: r.Publisher,
+		reloadOK: newGauge(reloadSuccessful), reload: newGauge(reloadTime),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "promhttp_metric_handler_errors_total",
+			Help: "Total number of internal errors encountered by the promhttp metric handler.",
+		}, []string{"cause"}),
 	}
-	p.Set = collector.New(logger, p.Client, p.Publisher)
-	accounts := p.Publisher.Add(&exposition.Group{
-		Descs: metric.Descs(rentalapi.AccountDefinitions()), Collect: p.Client.AccountMetrics,
-	})
-	p.Client.OnAccountUpdate = accounts.Changed
-	p.selfRegistry.MustRegister(p.Client)
-	return p
-}
-
-// Start publishes until ctx ends; collectors start with Set.ApplyConfig.
-func (p *Pipeline) Start(ctx context.Context) {
-	p.publishing.Go(func() { p.Publisher.Run(ctx) })
-}
-
-// Wait returns when all that was started has ended.
-func (p *Pipeline) Wait() {
-	p.Set.Wait()
-	p.publishing.Wait()
-}
-
-// MetricsHandler serves the metrics, those of the process included. It is called
-// once.
-func (p *Pipeline) MetricsHandler() http.Handler {
-	errorsTotal := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "promhttp_metric_handler_errors_total",
-		Help: "Total number of internal errors encountered by the promhttp metric handler.",
-	}, []string{"cause"})
-	errorsTotal.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
-	errorsTotal.WithLabelValues("encoding")
-	p.selfRegistry.MustRegister(
-		errorsTotal, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	m.errors.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
+	m.errors.WithLabelValues("encoding")
+	m.registry.MustRegister(
+		r.Client, m.reloadOK, m.reload, m.errors, newBuildInfo(),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: cacheBytes.Name, Help: cacheBytes.Help, Unit: cacheBytes.BaseUnit()},
-			func() float64 { return float64(p.Publisher.CacheBytes()) }),
+			func() float64 { return float64(r.Publisher.CacheBytes()) }),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	return m
+}
+
+// handler serves the metrics.
+func (m *metrics) handler(logger log.Logger) http.Handler {
 	fallback := exposition.HandlerOptions()
-	fallback.Registry = p.selfRegistry // promhttp finds errorsTotal there and uses it too
-	fallback.ErrorLog = errorLogger{p.logger}
-	return promhttp.InstrumentMetricHandler(p.selfRegistry, &exposition.Handler{
-		Publisher: p.Publisher,
-		Gatherer:  withoutAllocGauge{p.selfRegistry},
-		Fallback:  promhttp.HandlerFor(p.gatherer(), fallback),
+	fallback.Registry = m.registry // promhttp finds its counter of errors there and uses it too
+	fallback.ErrorLog = errorLogger{logger}
+	return promhttp.InstrumentMetricHandler(m.registry, &exposition.Handler{
+		Publisher: m.published,
+		Gatherer:  withoutAllocGauge{m.registry},
+		Fallback:  promhttp.HandlerFor(m.all(), fallback),
 		OnError: func(cause string, err error) {
-			errorsTotal.WithLabelValues(cause).Inc()
-			level.Error(p.logger).Log("msg", "cannot serve metrics", "err", err)
+			m.errors.WithLabelValues(cause).Inc()
+			level.Error(logger).Log("msg", "cannot serve metrics", "err", err)
 		},
 	})
 }
 
-// SelfMetrics returns what changes all the time and is therefore not published; those
-// of the process only after MetricsHandler was called.
-func (p *Pipeline) SelfMetrics() prometheus.Gatherer { return p.selfRegistry }
-
-// gatherer returns everything that is exported.
-func (p *Pipeline) gatherer() prometheus.Gatherer {
+// all returns everything that is exported.
+func (m *metrics) all() prometheus.Gatherer {
 	published := prometheus.NewRegistry()
-	published.MustRegister(p.Publisher)
-	return disjointGatherers{withoutAllocGauge{p.selfRegistry}, published}
+	published.MustRegister(m.published)
+	return disjointGatherers{withoutAllocGauge{m.registry}, published}
 }
 
 // disjointGatherers gathers from all of them; they share no family. Unlike

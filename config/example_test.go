@@ -70,7 +70,6 @@ func exampleCollectors(resources []collector.Resource) string {
 // TestExampleComments asserts that the settings that example.yml shows as
 // comments are valid.
 func TestExampleComments(t *testing.T) {
-	main, lab := absolute(t, "testdata/tokens/main"), absolute(t, "testdata/tokens/second")
 	uncommented := strings.NewReplacer(
 		"  http: {}\n", "",
 		"  #   http:\n", "  http:\n",
@@ -84,11 +83,13 @@ func TestExampleComments(t *testing.T) {
 		"#     min_memory_gib:", "    min_memory_gib:",
 		"#     max_usd_per_month:", "    max_usd_per_month:",
 		"#   - name:", "  - name:",
-		"#     token_file: /run/secrets/rental-token\n", "    token_file: "+main+"\n",
-		"#     token_file: /run/secrets/rental-token-lab\n", "    token_file: "+lab+"\n",
+		"#     token_file: /run/secrets/rental-token\n", "    token_file: tokens/main\n",
+		"#     token_file: /run/secrets/rental-token-lab\n", "    token_file: tokens/second\n",
 	).Replace(readExample(t))
-	config := mustLoad(t, parseFlagsOf(t, collector.Resources(), nil, "--config.file="+writeFile(t, uncommented)))
-	assertEqual(t, config.Accounts, []Account{{Name: "main", TokenFile: main}, {Name: "lab", TokenFile: lab}})
+	enterConfigDir(t)
+	writeFile(t, uncommented)
+	config := mustLoad(t, parseFlagsOf(t, collector.Resources(), nil, "--config.file=rental.yml"))
+	assertEqual(t, config.Accounts, []Account{{Name: "main", TokenFile: "tokens/main"}, {Name: "lab", TokenFile: "tokens/second"}})
 	assertEqual(t, config.Watches, []collector.Watch{
 		{Name: "cheap-in-europe", Regions: []string{"Europe"}, MinMemoryGiB: ptr(64.0), MaxUSDPerMonth: ptr(100.0)},
 	})

@@ -76,12 +76,11 @@ var (
 	accountCost     = metric.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars per month, excluding VAT; absent where none of their prices is known.", "sum of Server price.monthly.usd", "account")
 )
 
-// Servers is the name of the collector of servers.
-const Servers = "servers"
+const serversName = "servers"
 
 func servers() Resource {
 	return Resource{
-		Name: Servers, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true,
+		Name: serversName, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
@@ -131,27 +130,27 @@ func Billed(status string) bool {
 
 // ServerFacts are what others need of the servers of an account.
 type ServerFacts struct {
-	Active   []Server  // for service discovery, sorted by id; without the account
-	Unknown  int       // servers that may be missing from Active, or lack an address
+	active   []Server  // for service discovery, sorted by id; without the account
+	unknown  int       // servers that may be missing from active, or lack an address
 	renewals []renewal // of the billed servers whose price and date are known
 }
 
 func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta]) Facts {
 	byStatus := map[string]float64{"active": 0, "suspended": 0}
 	list := &ServerFacts{
-		renewals: make([]renewal, 0, len(p.Items)), Active: make([]Server, 0, len(p.Items)), Unknown: p.Count - len(p.Items),
+		renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items)), unknown: p.Count - len(p.Items),
 	}
 	var cost micros
 	billed, priced := 0, 0
 	for _, s := range p.Items {
 		if s.targetUnknown() {
-			list.Unknown++
+			list.unknown++
 		}
 		if s.Status != nil && *s.Status != "" {
 			byStatus[*s.Status]++
 		}
 		if s.Status != nil && *s.Status == "active" {
-			list.Active = append(list.Active, Server{
+			list.active = append(list.active, Server{
 				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: *s.Status, IPv4: s.IPv4,
 			})
 		}
@@ -169,7 +168,7 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta])
 			list.renewals = append(list.renewals, renewal{s.RenewsAt.day(), microsOf(*usd)})
 		}
 	}
-	slices.SortFunc(list.Active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(list.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
 	for status, n := range byStatus {
 		b.Add(serversByStatus, n, status)
 	}
@@ -178,10 +177,4 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta])
 		b.Add(accountCost, cost.value())
 	}
 	return Facts{Servers: list}
-}
-
-// Server is an active server, for service discovery.
-type Server struct {
-	ID, Plan, Location, OS, Hostname, Status string
-	IPv4                                     []string
 }

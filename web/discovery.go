@@ -33,9 +33,9 @@ func discovery(c Collectors, enabled bool) http.Handler {
 			http.Error(w, "port: must be a number from 1 to 65535", http.StatusBadRequest)
 			return
 		}
-		servers, err := activeServers(c.Accounts(), query.Get("account"))
+		servers, err := collector.ActiveServers(c.Accounts(), query.Get("account"))
 		switch {
-		case errors.Is(err, errUnknownAccount):
+		case errors.Is(err, collector.ErrUnknownAccount):
 			http.Error(w, "account: no such account is configured", http.StatusNotFound)
 			return
 		case err != nil:
@@ -53,58 +53,9 @@ func discovery(c Collectors, enabled bool) http.Handler {
 	})
 }
 
-var errUnknownAccount = errors.New("unknown account")
-
-// server is an active server of an account.
-type server struct {
-	account string
-	collector.Server
-}
-
-// activeServers returns the active servers of an account, or of all accounts if it is
-// empty. It fails with errUnknownAccount, and rather than return a partial list.
-func activeServers(accounts []runner.Scope, account string) ([]server, error) {
-	var found []server
-	known := account == ""
-	for _, a := range accounts {
-		if account != "" && a.Account != account {
-			continue
-		}
-		known = true
-		if problem := unknownServers(a); problem != "" {
-			return nil, fmt.Errorf("servers: not all are known: account %s: %s", a.Account, problem)
-		}
-		for _, s := range a.Facts.Servers.Active {
-			found = append(found, server{a.Account, s})
-		}
-	}
-	if !known {
-		return nil, errUnknownAccount
-	}
-	return found, nil
-}
-
-// unknownServers says why the servers of an account are not all known; empty if they
-// are.
-func unknownServers(a runner.Scope) string {
-	health, enabled := a.Collectors[collector.Servers]
-	servers := a.Facts.Servers
-	switch {
-	case !enabled:
-		return "the collector is disabled"
-	case health.Incomplete:
-		return "the newest response is incomplete"
-	case servers == nil:
-		return "no current list"
-	case servers.Unknown > 0:
-		return fmt.Sprintf("%d servers whose id, status or address is unknown", servers.Unknown)
-	}
-	return ""
-}
-
 // targets makes a target of each server's first address. A server without one is
 // not reachable yet and is no target; text that is no address is an error.
-func targets(servers []server, port string) ([]targetGroup, error) {
+func targets(servers []collector.Server, port string) ([]targetGroup, error) {
 	groups := make([]targetGroup, 0, len(servers))
 	for _, s := range servers {
 		if len(s.IPv4) == 0 || s.IPv4[0] == "" {
@@ -112,7 +63,7 @@ func targets(servers []server, port string) ([]targetGroup, error) {
 		}
 		addr, err := netip.ParseAddr(s.IPv4[0])
 		if err != nil {
-			return nil, fmt.Errorf("servers: account %s: server %s: ipv4: not an address", s.account, s.ID)
+			return nil, fmt.Errorf("servers: account %s: server %s: ipv4: not an address", s.Account, s.ID)
 		}
 		target := addr.String()
 		switch {
@@ -124,7 +75,7 @@ func targets(servers []server, port string) ([]targetGroup, error) {
 		groups = append(groups, targetGroup{
 			Targets: []string{target},
 			Labels: map[string]string{
-				"__meta_server_rental_account":  s.account,
+				"__meta_server_rental_account":  s.Account,
 				"__meta_server_rental_server":   s.ID,
 				"__meta_server_rental_plan":     s.Plan,
 				"__meta_server_rental_location": s.Location,

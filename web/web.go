@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/runner"
 )
 
@@ -18,7 +19,7 @@ import (
 type Collectors interface {
 	Health() []runner.Health
 	Ready() bool
-	Accounts() []runner.Scope
+	Accounts() []collector.Scope
 }
 
 // Options say what is served.

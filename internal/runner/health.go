@@ -30,7 +30,6 @@ type Health struct {
 	Collector, Account string
 	Invalid            rentalapi.Invalid // of the last good response
 	ResponseAge        *time.Duration    // how old the last good response was when it came; nil if that is not known
-	Incomplete         bool              // the newest response that could be read contradicted itself
 	DuplicateOf        string            // another account with the same provider account, for the collector that tells its id; usually empty
 	refresh.State
 }
@@ -47,7 +46,7 @@ func (r *Runner) Health() []Health {
 }
 
 func (src *source) health() Health {
-	h := Health{Collector: src.resource.Name, Account: src.scope.account, Incomplete: src.incomplete.Load(), State: src.State()}
+	h := Health{Collector: src.resource.Name, Account: src.scope.account, State: src.State()}
 	if last := src.last.Load(); last != nil {
 		h.Invalid = last.invalid
 		if last.age.Known {

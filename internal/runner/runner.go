@@ -61,6 +61,7 @@ type Runner struct {
 	identities identities
 	watches    watches
 	running    sync.WaitGroup
+	origin     func() time.Time // of a new scope
 
 	ready   atomic.Bool
 	readyAt atomic.Uint64 // number of changes after which everything was tried; 0 before
@@ -77,6 +78,7 @@ func New(o Options) *Runner {
 	}
 	r := &Runner{options: o, resources: collector.Resources(), scopes: map[string]*scope{}}
 	r.identities = identities{logger: o.Logger, byID: map[string][]string{}}
+	r.origin = func() time.Time { return randomOrigin(o.Rand) }
 	r.groups = r.newGroups()
 	r.Client = rentalapi.New(o.UserAgent, o.API, r.groups.accounts.Changed)
 	r.Publisher = exposition.NewPublisher(r.groups.all()...)

@@ -29,10 +29,10 @@ type scope struct {
 // longer.
 const maxOrigin = time.Hour
 
-// newOrigin returns the origin of a new scope, so that accounts do not stay in step.
-func (r *Runner) newOrigin() time.Time {
-	if r.options.Rand != nil {
-		return time.Now().Add(-time.Duration(r.options.Rand.Int64N(int64(maxOrigin))))
+// randomOrigin returns the origin of a new scope, so that accounts do not stay in step.
+func randomOrigin(r *rand.Rand) time.Time {
+	if r != nil {
+		return time.Now().Add(-time.Duration(r.Int64N(int64(maxOrigin))))
 	}
 	return time.Now().Add(-rand.N(maxOrigin))
 }
@@ -57,7 +57,7 @@ func (r *Runner) reconcile(c Config) []addedSources {
 	for _, a := range wanted {
 		sc := old[a.Name]
 		if sc == nil || sc.identity != a.Identity || !r.anyEnabled(a.Name, c.Collectors) { // an idle one keeps no state of its token
-			sc = &scope{account: a.Name, identity: a.Identity, api: r.Client.Scope(a.Name, a.Token), stopPoll: func() {}, origin: r.newOrigin()}
+			sc = &scope{account: a.Name, identity: a.Identity, api: r.Client.Scope(a.Name, a.Token), stopPoll: func() {}, origin: r.origin()}
 		}
 		if sources := r.adjust(sc, c.Collectors); len(sources) > 0 {
 			added = append(added, addedSources{sc, sources})
@@ -192,24 +192,16 @@ func (r *Runner) allTried() bool {
 	return len(scopes) > 0 // none before the first configuration
 }
 
-// Scope is what the collectors of one account have found.
-type Scope struct {
-	Account string // name; never empty
-	Facts   collector.Facts
-	// Collectors are the enabled ones by name.
-	Collectors map[string]Health
-}
-
-// Accounts returns the scopes of all accounts in the order of their names.
-func (r *Runner) Accounts() []Scope {
-	var all []Scope
+// Accounts returns what is known of each account, in the order of their names.
+func (r *Runner) Accounts() []collector.Scope {
+	var all []collector.Scope
 	for _, sc := range r.snapshot() {
 		if sc.account == "" {
 			continue
 		}
-		s := Scope{Account: sc.account, Facts: sc.inputs().Facts, Collectors: map[string]Health{}}
+		s := collector.Scope{Account: sc.account, Facts: sc.inputs().Facts, Incomplete: map[string]bool{}}
 		for _, src := range sc.sources {
-			s.Collectors[src.resource.Name] = src.health()
+			s.Incomplete[src.resource.Name] = src.incomplete.Load()
 		}
 		all = append(all, s)
 	}

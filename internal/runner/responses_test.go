@@ -1,4 +1,4 @@
-package collector
+package runner
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"server_rental_exporter/collector"
 
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
@@ -98,11 +100,11 @@ func badAnswers() []badAnswer {
 
 		{name: "account without id", answer: text(`{"data":{"name":"main"}}`), only: []string{"account"}, reason: rentalapi.Incomplete, logged: "data.id: missing"},
 		{name: "status without locations", answer: text(`{"data":{}}`), only: []string{"status"}, reason: rentalapi.Incomplete, logged: "data.locations: missing or empty"},
-		{name: "shortened list", change: func(body map[string]any) { put(body, 40, "meta", "count") }, only: []string{"servers", "topups", listed, paged}, reason: rentalapi.Incomplete, logged: "items where meta.count is 40"},
+		{name: "shortened list", change: func(body map[string]any) { simtest.Put(body, 40, "meta", "count") }, only: []string{"servers", "topups", listed, paged}, reason: rentalapi.Incomplete, logged: "items where meta.count is 40"},
 		{name: "emptied list", answer: text(`{"data":[],"meta":{"count":15}}`), only: []string{listed}, reason: rentalapi.Incomplete, logged: "data: 0 items where meta.count is 15"},
 		{name: "shortened page", change: func(body map[string]any) {
 			body["data"] = body["data"].([]any)[1:]
-			put(body, nil, "meta", "count")
+			simtest.Put(body, nil, "meta", "count")
 		}, only: []string{"topups", paged}, reason: rentalapi.Incomplete, logged: "items where meta demands"},
 
 		{name: "a billion pages", change: meta("pages", 1e9), only: []string{paged}, reason: rentalapi.Decode, logged: "meta.pages: 1000000000 pages"},
@@ -138,21 +140,8 @@ func badAnswers() []badAnswer {
 	}
 }
 
-// put sets the value at a path of keys; objects on the way are made.
-func put(o map[string]any, value any, path ...string) {
-	for _, key := range path[:len(path)-1] {
-		inner, ok := o[key].(map[string]any)
-		if !ok {
-			inner = map[string]any{}
-			o[key] = inner
-		}
-		o = inner
-	}
-	o[path[len(path)-1]] = value
-}
-
 func meta(key string, value any) func(map[string]any) {
-	return func(body map[string]any) { put(body, value, "meta", key) }
+	return func(body map[string]any) { simtest.Put(body, value, "meta", key) }
 }
 
 // hijacked sends bytes in place of an HTTP response.
@@ -251,7 +240,7 @@ func TestBadAnswers(t *testing.T) {
 		default:
 			names = []string{object, listed, paged}
 		}
-		for _, r := range Resources() {
+		for _, r := range collector.Resources() {
 			if slices.Contains(names, r.Name) {
 				subtest(t, b.name+"/"+r.Name, func(_ *testing.T, h *harness) { h.testBadAnswer(b, r) })
 			}
@@ -263,18 +252,18 @@ func TestBadAnswers(t *testing.T) {
 func TestBadAnswersOfAll(t *testing.T) {
 	for _, b := range badAnswers() {
 		if b.everybody && (!b.large || !testing.Short()) {
-			subtest(t, b.name, func(_ *testing.T, h *harness) { h.testBadAnswer(b, Resources()...) })
+			subtest(t, b.name, func(_ *testing.T, h *harness) { h.testBadAnswer(b, collector.Resources()...) })
 		}
 	}
 }
 
-func (h *harness) testBadAnswer(b badAnswer, victims ...Resource) {
+func (h *harness) testBadAnswer(b badAnswer, victims ...collector.Resource) {
 	names := []string{object, listed, paged, "servers"}
 	for _, r := range victims {
 		names = append(names, r.Name)
 	}
 	c := configure(time.Minute, 10*time.Minute, names...)
-	others := func(r Resource) bool { return !slices.Contains(names, r.Name) }
+	others := func(r collector.Resource) bool { return !slices.Contains(names, r.Name) }
 	duration, attempts := 150*time.Second, 3
 	if b.large {
 		duration, attempts = 15*time.Second, 2
@@ -311,7 +300,7 @@ func (h *harness) testBadAnswer(b badAnswer, victims ...Resource) {
 		h.assertEqual("reasons", keysOf(h.apiErrors()), keysOf(wantErrors)) // a request may have waited for the rate limit
 	}
 	for series := range h.scrape().WithPrefix(collectorInvalid.Name + "{") {
-		if slices.ContainsFunc(victims, func(r Resource) bool { return r.Name == simtest.Label(series, "collector") }) {
+		if slices.ContainsFunc(victims, func(r collector.Resource) bool { return r.Name == simtest.Label(series, "collector") }) {
 			h.t.Errorf("without any answer: %s", series)
 		}
 	}
@@ -369,29 +358,11 @@ func (h *harness) inject(b badAnswer, path string) (repair func()) {
 		return h.Override(path, b.answer)
 	case b.change != nil:
 		return h.Override(path, func(w http.ResponseWriter, r *http.Request) {
-			body := decode(h.t, []byte(h.Body(path+"?"+r.URL.RawQuery, simtest.MainToken)))
+			body := simtest.Decode(h.t, []byte(h.Body(path+"?"+r.URL.RawQuery, simtest.MainToken)))
 			b.change(body)
-			_, _ = w.Write(encode(h.t, body))
+			_, _ = w.Write(simtest.Encode(h.t, body))
 		})
 	default:
 		return h.Inject(simulator.Fault{Path: path, Kind: b.fault})
 	}
-}
-
-func decode(t testing.TB, body []byte) map[string]any {
-	t.Helper()
-	var v map[string]any
-	if err := json.Unmarshal(body, &v); err != nil {
-		t.Fatalf("%.100s: %v", body, err)
-	}
-	return v
-}
-
-func encode(t testing.TB, v any) []byte {
-	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -1,4 +1,4 @@
-package collector
+package runner
 
 import (
 	"fmt"
@@ -87,7 +87,7 @@ func (h *harness) stock(fetched []time.Time) string {
 		}
 		return when
 	}
-	return strings.Join([]string{value(planInStock), value(planRestocks), value(planSellouts), fetch(planLastInStock), fetch(planStockChanged)}, " ")
+	return strings.Join([]string{value(def("plan_in_stock")), value(def("plan_restocks_total")), value(def("plan_sellouts_total")), fetch(def("plan_last_in_stock_timestamp_seconds")), fetch(def("plan_stock_changed_timestamp_seconds"))}, " ")
 }
 
 // TestStockBetweenScrapes counts a restock of a minute, during which nobody scrapes.
@@ -102,9 +102,9 @@ func TestStockBetweenScrapes(t *testing.T) {
 		set("no")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		h.assertEqual("restocks", h.values(planRestocks), map[string]float64{"p": 1})
-		h.assertEqual("sellouts", h.values(planSellouts), map[string]float64{"p": 1})
-		h.assertEqual("in stock", h.values(planInStock), map[string]float64{"p": 0})
+		h.assertEqual("restocks", h.values(def("plan_restocks_total")), map[string]float64{"p": 1})
+		h.assertEqual("sellouts", h.values(def("plan_sellouts_total")), map[string]float64{"p": 1})
+		h.assertEqual("in stock", h.values(def("plan_in_stock")), map[string]float64{"p": 0})
 	})
 }
 
@@ -124,12 +124,12 @@ func TestStockHistoryBounded(t *testing.T) {
 		replacePlans()
 		h.run(configure(time.Minute, time.Hour, "plans"))
 		synctest.Wait()
-		h.assertEqual("counters at first", len(h.values(planRestocks)), 1500)
+		h.assertEqual("counters at first", len(h.values(def("plan_restocks_total"))), 1500)
 		replacePlans()
 		time.Sleep(70 * time.Second)
 		synctest.Wait()
-		h.assertEqual("plans later", len(h.values(planInStock)), 1500)
-		h.assertEqual("counters later", len(h.values(planRestocks)), maxItems-1500)
+		h.assertEqual("plans later", len(h.values(def("plan_in_stock"))), 1500)
+		h.assertEqual("counters later", len(h.values(def("plan_restocks_total"))), 2_000-1500)
 	})
 }
 
@@ -146,18 +146,18 @@ func TestStockCountersCreated(t *testing.T) {
 		seen := h.RequestsFor("/plans")[1].Time.UTC().Truncate(time.Millisecond)
 		set("yes")
 		h.runFor(5 * time.Minute)
-		h.publisher.Publish()
+		h.set.Publisher.Publish()
 		families, err := h.registry.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
 		created := map[string]time.Time{}
 		for _, f := range families {
-			if f.GetName() == planRestocks.Name || f.GetName() == planSellouts.Name {
+			if f.GetName() == "server_rental_plan_restocks_total" || f.GetName() == "server_rental_plan_sellouts_total" {
 				created[f.GetName()] = f.GetMetric()[0].GetCounter().GetCreatedTimestamp().AsTime()
 			}
 		}
-		h.assertEqual("created", created, map[string]time.Time{planRestocks.Name: seen, planSellouts.Name: seen})
-		h.assertEqual("restocks", h.values(planRestocks), map[string]float64{"p": 1})
+		h.assertEqual("created", created, map[string]time.Time{"server_rental_plan_restocks_total": seen, "server_rental_plan_sellouts_total": seen})
+		h.assertEqual("restocks", h.values(def("plan_restocks_total")), map[string]float64{"p": 1})
 	})
 }

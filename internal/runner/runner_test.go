@@ -1,4 +1,4 @@
-package collector
+package runner
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"server_rental_exporter/collector"
+
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
@@ -21,9 +23,9 @@ import (
 )
 
 // accountResources returns the resources that are fetched with a token.
-func accountResources() []Resource {
-	var list []Resource
-	for _, r := range Resources() {
+func accountResources() []collector.Resource {
+	var list []collector.Resource
+	for _, r := range collector.Resources() {
 		if r.Account {
 			list = append(list, r)
 		}
@@ -34,7 +36,7 @@ func accountResources() []Resource {
 // requestsPer returns a number of requests for each endpoint.
 func requestsPer(public, account int) map[string]int {
 	counts := map[string]int{}
-	for _, r := range Resources() {
+	for _, r := range collector.Resources() {
 		n := public
 		if r.Account {
 			n = account
@@ -59,22 +61,22 @@ func TestMaxAge(t *testing.T) {
 		time.Sleep(maxAge - 30*time.Second - time.Millisecond)
 		synctest.Wait()
 		h.assertEqual("data just before max_age", h.data(), want)
-		h.assertSuccess(nil, Resources()...)
+		h.assertSuccess(nil, collector.Resources()...)
 		h.assertEqual("last success", h.values(collectorLast), fetched)
 
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		h.assertEqual("data after max_age", h.data(), map[string]float64{})
-		h.assertSuccess(nil, Resources()...)
+		h.assertSuccess(nil, collector.Resources()...)
 		h.assertEqual("last success", h.values(collectorLast), fetched)
-		h.assertEqual("invalid_items", len(h.values(collectorInvalid)), len(Resources()))
+		h.assertEqual("invalid_items", len(h.values(collectorInvalid)), len(collector.Resources()))
 
 		repair()
 		h.runFor(2 * time.Minute)
 		h.assertEqual("data after recovery", h.data(), want)
 		h.assertSuccess(nil)
 		intervals := map[string]float64{}
-		for _, r := range Resources() {
+		for _, r := range collector.Resources() {
 			intervals[r.Name+" "+accountOf(r)] = 60
 		}
 		h.assertEqual("intervals", h.values(collectorInterval), intervals)
@@ -120,7 +122,7 @@ func TestReady(t *testing.T) {
 		h.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 500})
 		ready := func() bool {
 			synctest.Wait()
-			h.publisher.Publish()
+			h.set.Publisher.Publish()
 			return h.set.Ready()
 		}
 		h.assertEqual("before a configuration", ready(), false)
@@ -152,7 +154,7 @@ func TestApplyConfig(t *testing.T) {
 		}
 	}
 	const lab, third = `account="lab"`, `account="third"`
-	plansGone := families(plans())
+	plansGone := families(resource("plans"))
 	for _, c := range []struct {
 		name     string
 		change   func(Config) Config
@@ -222,7 +224,7 @@ func TestApplyConfig(t *testing.T) {
 			h.assertEqual("requests", h.CountByPath(requests), c.requests)
 			h.assertEqual("data", h.data(), want)
 			collectors := map[string]float64{}
-			for _, r := range Resources() {
+			for _, r := range collector.Resources() {
 				for _, a := range append([]Account{{}}, next.Accounts...) {
 					if _, enabled := next.Collectors[r.Name]; enabled && r.Account == (a.Name != "") {
 						collectors[strings.TrimSpace(r.Name+" "+a.Name)] = 1
@@ -324,7 +326,7 @@ func TestTokenFileChanges(t *testing.T) {
 			return string(b), err
 		}}}
 		changed := logLine{"level=info", `msg="token changed" account=main`}
-		linesOf := func(line func(Resource) logLine) (lines []logLine) {
+		linesOf := func(line func(collector.Resource) logLine) (lines []logLine) {
 			for _, r := range accountResources() {
 				lines = append(lines, line(r))
 			}
@@ -334,11 +336,11 @@ func TestTokenFileChanges(t *testing.T) {
 		h.run(c)
 		h.runFor(3 * time.Minute)
 		h.assertSuccess(nil, accountResources()...)
-		h.assertLog(linesOf(func(r Resource) logLine { return failed(r, "status 401: invalid_token") })...)
+		h.assertLog(linesOf(func(r collector.Resource) logLine { return failed(r, "status 401: invalid_token") })...)
 
 		poll := func() map[string]int {
 			since := len(h.Requests())
-			time.Sleep(h.set.TokenPollInterval + time.Second)
+			time.Sleep(h.set.options.TokenPollInterval + time.Second)
 			synctest.Wait()
 			return h.CountByPath(since)
 		}
@@ -387,7 +389,7 @@ func TestUnreadableToken(t *testing.T) {
 		h.run(c)
 		h.runFor(3 * time.Minute)
 		h.assertEqual("requests", len(h.Requests()), 0)
-		h.assertLog(failed(servers(), "permission denied"))
+		h.assertLog(failed(resource("servers"), "permission denied"))
 		h.assertEqual("token_rejected", rejected(), map[string]float64{`server_rental_exporter_api_token_rejected{account="main"}`: 1})
 		readable.Store(true)
 		h.runFor(2 * time.Minute)
@@ -403,7 +405,7 @@ func TestDuplicateAccount(t *testing.T) {
 		var logged simtest.Log
 		found := identities{logger: &logged, byID: map[string][]string{}}
 		for _, account := range order {
-			found.record(account, "acc-1")
+			found.record(account, collector.Facts{Account: &collector.AccountFacts{ID: "acc-1"}})
 		}
 		simtest.AssertEqual(t, "log", logged.Take(t), []string{
 			fmt.Sprintf(`level=warn msg="same provider account configured more than once" account=%s first=%s`, order[1], order[0]),
@@ -432,7 +434,7 @@ func TestTokenReadableAgain(t *testing.T) {
 				if !now {
 					h.runFor(10 * time.Minute) // retries are 5 minutes apart at the end
 				} else {
-					time.Sleep(h.set.TokenPollInterval + time.Second)
+					time.Sleep(h.set.options.TokenPollInterval + time.Second)
 					synctest.Wait()
 				}
 				want := 0.0
@@ -461,7 +463,7 @@ func TestAccountCollectorsDisabled(t *testing.T) {
 		for range 2 {
 			h.run(configure(time.Minute, time.Hour, "plans"))
 			h.assertEqual("state without collectors", state(), map[string]float64{})
-			if _, err := h.set.ActiveServers(""); !errors.Is(err, ErrIncomplete) {
+			if _, err := collector.ActiveServers(h.set.Accounts(), ""); !errors.Is(err, collector.ErrUnknownServers) {
 				h.t.Errorf("active servers without collectors: got %v, want ErrIncomplete", err)
 			}
 		}
@@ -496,7 +498,7 @@ func TestTwoAccounts(t *testing.T) {
 			}
 			tokens[r.Path][r.Token] = true
 		}
-		for _, r := range Resources() {
+		for _, r := range collector.Resources() {
 			want := map[string]bool{"": true}
 			if r.Account {
 				want = map[string]bool{simtest.MainToken: true, simtest.LabToken: true}
@@ -528,16 +530,17 @@ func TestWait(t *testing.T) {
 
 func TestOnce(t *testing.T) {
 	subtest(t, "two failures", func(t *testing.T, h *harness) {
-		h.setTransactions(simulator.Transactions(250, time.Now()))
+		h.Change(func(w *simulator.World) {
+			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(250, time.Now())
+		})
 		h.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 500})
 		h.Inject(simulator.Fault{Path: "/servers", Kind: simulator.Respond, Status: 401})
 		err := h.set.Once(t.Context(), configure(time.Minute, 10*time.Minute))
-		h.assertEqual("error", fmt.Sprint(err), "plans: /plans: status 500\nservers of account main: /servers: status 401: invalid_token")
-		h.assertSuccess(nil, plans(), servers())
+		h.assertEqual("error", fmt.Sprint(err), "2 of 10 collectors failed")
+		h.assertSuccess(nil, resource("plans"), resource("servers"))
 		want := requestsPer(1, 1)
 		want["/transactions"] = 4
 		h.assertEqual("requests", h.CountByPath(0), want)
-		h.assertEqual("transactions", h.countedTransactions(), 250)
 		time.Sleep(time.Hour)
 		h.assertEqual("requests an hour later", h.CountByPath(0), want)
 	})
@@ -569,14 +572,14 @@ func TestFailuresLogged(t *testing.T) {
 		broken := &simulator.Fault{Kind: simulator.Respond, Status: 500}
 		hanging := &simulator.Fault{Kind: simulator.Hang}
 		phase("working", nil)
-		phase("a cause", broken, failed(plans(), "status 500"))
-		phase("another cause", hanging, failed(plans(), "no answer within 10s"))
+		phase("a cause", broken, failed(resource("plans"), "status 500"))
+		phase("another cause", hanging, failed(resource("plans"), "no answer within 10s"))
 		phase("the first cause again", broken)
 		phase("both again", hanging)
-		phase("recovery", nil, recovered(plans()))
-		phase("the first cause after recovery", broken, failed(plans(), "status 500"))
-		phase("recovery again", nil, recovered(plans()))
-		phase("pause", &simulator.Fault{Kind: simulator.Respond, Status: 503, Header: http.Header{"Retry-After": {"120"}}}, failed(plans(), "status 503: unavailable"))
+		phase("recovery", nil, recovered(resource("plans")))
+		phase("the first cause after recovery", broken, failed(resource("plans"), "status 500"))
+		phase("recovery again", nil, recovered(resource("plans")))
+		phase("pause", &simulator.Fault{Kind: simulator.Respond, Status: 503, Header: http.Header{"Retry-After": {"120"}}}, failed(resource("plans"), "status 503: unavailable"))
 	})
 }
 
@@ -588,8 +591,8 @@ func TestPause(t *testing.T) {
 		failing       []logLine
 		recovering    []logLine
 	}{
-		{"/account", "main", []logLine{failed(account(), "status 429: rate_limited"), failed(servers(), "no request made: status 429")}, []logLine{recovered(account()), recovered(servers())}},
-		{"/plans", "", []logLine{failed(plans(), "status 429: rate_limited")}, []logLine{recovered(plans())}},
+		{"/account", "main", []logLine{failed(account(), "status 429: rate_limited"), failed(resource("servers"), "no request made: status 429")}, []logLine{recovered(account()), recovered(resource("servers"))}},
+		{"/plans", "", []logLine{failed(resource("plans"), "status 429: rate_limited")}, []logLine{recovered(resource("plans"))}},
 	} {
 		subtest(t, c.path, func(_ *testing.T, h *harness) {
 			const pause = "server_rental_exporter_api_backoff_until_timestamp_seconds"
@@ -600,7 +603,7 @@ func TestPause(t *testing.T) {
 				names = append(names, "account", "servers")
 				began = start.Add(accountStagger)
 			}
-			h.publisher.Publish()
+			h.set.Publisher.Publish()
 			h.run(configure(time.Minute, time.Hour, names...))
 			h.runFor(time.Second)
 			want := map[string]float64{simtest.Series(pause, "account", c.account): float64(began.Add(90*time.Second).UnixMilli()) / 1000}
@@ -634,7 +637,7 @@ func TestHealth(t *testing.T) {
 		h.run(configure(time.Minute, time.Hour))
 		h.settle()
 		i := 0
-		for _, r := range Resources() { // public ones first
+		for _, r := range collector.Resources() { // public ones first
 			got := h.set.Health()[i]
 			i++
 			h.assertEqual("collector and account", []string{got.Collector, got.Account}, []string{r.Name, accountOf(r)})
@@ -651,7 +654,7 @@ func TestHealth(t *testing.T) {
 func TestAccountPhase(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		origins := []time.Duration{0, 17 * time.Second, 45 * time.Second} // public, main, lab
-		h.set.newOrigin = func() time.Time {
+		h.set.origin = func() time.Time {
 			origin := time.Now().Add(-origins[0])
 			origins = origins[1:]
 			return origin

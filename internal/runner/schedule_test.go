@@ -1,4 +1,4 @@
-package collector
+package runner
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"server_rental_exporter/collector"
 
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
@@ -294,7 +296,7 @@ func (h *harness) assertTogether(when string, interval time.Duration) {
 	}
 }
 
-func TestAnswerAge(t *testing.T) {
+func TestResponseAge(t *testing.T) {
 	received := start.Add(time.Hour)
 	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	stampOf := func(at time.Time) *timestamp { ts := timestamp(at.UnixMilli()) / 1000; return &ts }
@@ -314,12 +316,12 @@ func TestAnswerAge(t *testing.T) {
 		"stamp of 1970":           {rentalapi.Response{Date: date}, new(timestamp), answerAge{true, date.Sub(time.Unix(0, 0)), received.Add(time.Second - date.Sub(time.Unix(0, 0)))}},
 	} {
 		c.answer.Received = received
-		simtest.AssertEqual(t, name, newAnswerAge(c.answer, c.producedAt), c.want)
+		simtest.AssertEqual(t, name, newResponseAge(c.answer, c.producedAt), c.want)
 	}
 }
 
-// TestAnswerAgeMetric has an age where the answer says one.
-func TestAnswerAgeMetric(t *testing.T) {
+// TestResponseAgeMetric has an age where the answer says one.
+func TestResponseAgeMetric(t *testing.T) {
 	for _, age := range []bool{false, true} {
 		cache := simulator.Cache{Kind: simulator.AtFixedTimes, Offset: 20 * time.Second, Age: age}
 		subtest(t, fmt.Sprint("Age=", age), func(t *testing.T, h *harness) {
@@ -343,7 +345,7 @@ func TestAnswerAgeMetric(t *testing.T) {
 // five where it is not exported yet.
 func (h *harness) assertRenewals(from time.Time, offset time.Duration) {
 	h.t.Helper()
-	periods := map[string]time.Duration{catalogGenerated.Name: time.Minute, statusUpdated.Name: 30 * time.Second}
+	periods := map[string]time.Duration{"server_rental_catalog_generated_timestamp_seconds": time.Minute, statusUpdated.Name: 30 * time.Second}
 	total, slow := map[string]int{}, map[string]int{}
 	for renewal := from.Add(-offset).Truncate(30 * time.Second).Add(offset + 30*time.Second); renewal.Before(from.Add(time.Hour)); renewal = renewal.Add(30 * time.Second) {
 		missing := func(after time.Duration) (missing []string) {
@@ -378,8 +380,8 @@ func (h *harness) assertRenewals(from time.Time, offset time.Duration) {
 	}
 }
 
-// TestAnswerAgeOfAll has a header Age in every answer, and histories of several pages.
-func TestAnswerAgeOfAll(t *testing.T) {
+// TestResponseAgeOfAll has a header Age in every answer, and histories of several pages.
+func TestResponseAgeOfAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		withAge := func(next http.Handler) http.Handler {
@@ -397,7 +399,7 @@ func TestAnswerAgeOfAll(t *testing.T) {
 			})
 			h.once(configure(time.Minute, time.Hour))
 			want := map[string]float64{}
-			for _, r := range Resources() {
+			for _, r := range collector.Resources() {
 				want[r.Name+" "+accountOf(r)] = 17
 			}
 			h.assertEqual(fmt.Sprintf("answer_age_seconds with %d entries", entries), h.values(collectorAge), want)
@@ -405,9 +407,9 @@ func TestAnswerAgeOfAll(t *testing.T) {
 	})
 }
 
-// TestAnswerAgeOfUnchangedStatus has a status that did not change for some time. Its
+// TestResponseAgeOfUnchangedStatus has a status that did not change for some time. Its
 // updated_at says nothing of the age of the answer then, unlike the header Age.
-func TestAnswerAgeOfUnchangedStatus(t *testing.T) {
+func TestResponseAgeOfUnchangedStatus(t *testing.T) {
 	const components = `"locations":{"fra":{"components":{"network":"operational"}}}`
 	for _, c := range []struct {
 		unchanged, age time.Duration // age 0: no header

@@ -53,7 +53,7 @@ func (sc scopeSnapshot) facts(resources []string) (in map[string]facts, expires 
 		if src == nil {
 			return nil, time.Time{}, false
 		}
-		snap, until, ok := src.ValueWithExpiry()
+		snap, until, ok := src.Value()
 		if !ok {
 			return nil, time.Time{}, false
 		}

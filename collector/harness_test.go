@@ -79,12 +79,12 @@ func (h *harness) reset() {
 	h.client = rentalapi.New("test/1", rentalapi.Settings{
 		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
 	})
-	h.publisher = exposition.NewPublisher()
 	h.log = &simtest.Log{}
 	h.ctx = nil
-	h.set = New(h.log, h.client, h.publisher)
+	accounts := &exposition.Group{Descs: metric.Descs(rentalapi.AccountDefinitions()), Collect: h.client.AccountMetrics}
+	h.set = New(h.log, h.client, accounts)
 	h.set.newOrigin = time.Now
-	accounts := h.publisher.Add(&exposition.Group{Descs: metric.Descs(rentalapi.AccountDefinitions()), Collect: h.client.AccountMetrics})
+	h.publisher = h.set.Publisher
 	h.client.OnAccountUpdate = accounts.Changed
 	h.registry = prometheus.NewPedanticRegistry()
 	h.registry.MustRegister(h.publisher, h.client)

@@ -39,7 +39,7 @@ func (s *Set) Health() []Health {
 	for _, sc := range s.snapshot() {
 		for _, src := range sc.sources {
 			h := src.health()
-			if snap, ok := src.Value(); ok && snap.facts.account != nil {
+			if snap, _, ok := src.Value(); ok && snap.facts.account != nil {
 				h.DuplicateOf = s.identities.duplicateOf(src.account, snap.facts.account.id)
 			}
 			all = append(all, h)
@@ -58,10 +58,6 @@ func (src *source) health() Health {
 	}
 	return h
 }
-
-// Ready reports whether every collector was tried once and the outcome is served. It
-// stays true.
-func (s *Set) Ready() bool { return s.ready.Load() }
 
 // collectHealth returns the metrics of all collectors' states.
 func (s *Set) collectHealth(time.Time) (metrics []prometheus.Metric, expires time.Time) {

@@ -223,7 +223,7 @@ func (sc scopeSnapshot) serverList() (*serverList, error) {
 	if src == nil {
 		return nil, errors.New("the collector is disabled")
 	}
-	snap, ok := src.Value()
+	snap, _, ok := src.Value()
 	switch {
 	case src.incomplete.Load():
 		return nil, errors.New("the newest answer is incomplete")

@@ -57,6 +57,8 @@ type Set struct {
 	// Rand is the source of all jitter; nil means the global one. It is set before
 	// ApplyConfig.
 	Rand *rand.Rand
+	// Publisher publishes the metrics of the collectors, and the groups that New got.
+	Publisher *exposition.Publisher
 
 	logger     log.Logger
 	client     *rentalapi.Client
@@ -78,6 +80,8 @@ type groups struct {
 	resources map[string]*exposition.Group // by name
 	derived   map[string][]derivedGroup    // by the names of their inputs
 	health    *exposition.Group
+
+	allDerived []*exposition.Group
 }
 
 type derivedGroup struct {
@@ -100,7 +104,7 @@ type source struct {
 	*refresh.Source[snapshot]
 	resource *Resource
 	account  string
-	tried    atomic.Bool
+	triedAt  atomic.Uint64              // Changes of the publisher once the first attempt was marked; 0 before
 	last     atomic.Pointer[goodAnswer] // kept when its data expires
 	// incomplete is whether the newest answer that could be read was incomplete.
 	incomplete atomic.Bool
@@ -114,9 +118,9 @@ type goodAnswer struct {
 	age     answerAge
 }
 
-// New returns a set without collectors and adds its groups to the publisher;
+// New returns a set without collectors that publishes more groups beside its own;
 // ApplyConfig starts collectors.
-func New(logger log.Logger, client *rentalapi.Client, publisher *exposition.Publisher) *Set {
+func New(logger log.Logger, client *rentalapi.Client, more ...*exposition.Group) *Set {
 	s := &Set{
 		TokenPollInterval: 5 * time.Second,
 		logger:            logger, client: client, resources: Resources(), scopes: map[string]*scope{},
@@ -128,41 +132,33 @@ func New(logger log.Logger, client *rentalapi.Client, publisher *exposition.Publ
 		}
 		return time.Now().Add(-rand.N(maxOrigin))
 	}
-	s.groups = s.addGroups(publisher)
+	s.groups = s.newGroups()
+	all := append(more, s.groups.health)
+	for _, r := range s.resources {
+		all = append(all, s.groups.resources[r.Name])
+	}
+	s.Publisher = exposition.NewPublisher(append(all, s.groups.allDerived...)...)
 	return s
 }
 
-// addGroups adds a group for the state of the collectors, one for each resource and
+// newGroups returns a group for the state of the collectors, one for each resource and
 // one for each derivation.
-func (s *Set) addGroups(p *exposition.Publisher) groups {
+func (s *Set) newGroups() groups {
 	g := groups{resources: map[string]*exposition.Group{}, derived: map[string][]derivedGroup{}}
-	allTried := false
-	// The state is collected first: what it reports as tried is in the groups that
-	// are collected after it.
-	g.health = p.Add(&exposition.Group{
-		Descs: metric.Descs(HealthDefinitions()),
-		Collect: func(now time.Time) ([]prometheus.Metric, time.Time) {
-			allTried = s.allTried()
-			return s.collectHealth(now)
-		},
-		OnPublish: func() {
-			if allTried {
-				s.ready.Store(true)
-			}
-		},
-	})
+	g.health = &exposition.Group{Descs: metric.Descs(HealthDefinitions()), Collect: s.collectHealth}
 	for i := range s.resources {
 		r := &s.resources[i]
-		g.resources[r.Name] = p.Add(&exposition.Group{
+		g.resources[r.Name] = &exposition.Group{
 			Descs:   metric.Descs(r.Metrics),
 			Collect: func(time.Time) ([]prometheus.Metric, time.Time) { return s.collectResource(r) },
-		})
+		}
 	}
 	for _, d := range derivations() {
-		group := p.Add(&exposition.Group{
+		group := &exposition.Group{
 			Descs:   metric.Descs(d.metrics),
 			Collect: func(now time.Time) ([]prometheus.Metric, time.Time) { return d.collect(s, now) },
-		})
+		}
+		g.allDerived = append(g.allDerived, group)
 		for _, input := range d.inputs {
 			g.derived[input] = append(g.derived[input], derivedGroup{d, group})
 		}
@@ -309,6 +305,22 @@ func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *sour
 		src.logger.logger = log.With(src.logger.logger, "account", sc.account)
 	}
 	s.client.InitErrorCounters(r.Endpoint)
+	options := refresh.Options[snapshot]{
+		PhaseOf: func(snap snapshot, began time.Time) refresh.Phase {
+			if r.Account {
+				return grid(sc.origin, src.State().Interval, began)
+			}
+			return snap.age.phase(r.MinInterval)
+		},
+		OnUpdate: func() { s.changed(r.Name) },
+		OnAttempt: func() {
+			s.groups.health.Changed()
+			src.triedAt.CompareAndSwap(0, s.Publisher.Changes()) // after the groups were marked as changed
+		},
+	}
+	if s.Rand != nil {
+		options.Rand = rand.New(rand.NewPCG(s.Rand.Uint64(), s.Rand.Uint64()))
+	}
 	fetch := r.newFetch()
 	src.Source = refresh.New(settings, func(ctx context.Context) (snapshot, error) {
 		snap, err := fetch(ctx, sc.api, scopeSnapshot{scope: sc}.builder())
@@ -332,21 +344,7 @@ func (s *Set) newSource(sc *scope, r *Resource, settings refresh.Settings) *sour
 		}
 		src.logger.record(snap.invalid, err)
 		return snap, err
-	})
-	src.PhaseOf = func(snap snapshot, began time.Time) refresh.Phase {
-		if r.Account {
-			return grid(sc.origin, src.State().Interval, began)
-		}
-		return snap.age.phase(r.MinInterval)
-	}
-	if s.Rand != nil {
-		src.Rand = rand.New(rand.NewPCG(s.Rand.Uint64(), s.Rand.Uint64()))
-	}
-	src.OnUpdate = func() { s.changed(r.Name) }
-	src.OnAttempt = func() {
-		src.tried.Store(true) // after the groups were marked as changed
-		s.groups.health.Changed()
-	}
+	}, options)
 	return src
 }
 
@@ -459,14 +457,26 @@ func (sc scopeSnapshot) builder() *metric.Builder {
 	return &metric.Builder{ConstLabelValues: []string{sc.account}}
 }
 
-func (s *Set) allTried() bool {
-	scopes := s.snapshot()
+// Ready returns whether every collector was tried once and the outcome is served. It
+// stays true.
+func (s *Set) Ready() bool {
+	if s.ready.Load() {
+		return true
+	}
+	scopes, published := s.snapshot(), s.Publisher.Published()
 	for _, sc := range scopes {
-		if slices.ContainsFunc(sc.sources, func(src *source) bool { return !src.tried.Load() }) {
+		if slices.ContainsFunc(sc.sources, func(src *source) bool {
+			at := src.triedAt.Load()
+			return at == 0 || published < at
+		}) {
 			return false
 		}
 	}
-	return len(scopes) > 0 // none before the first configuration
+	if len(scopes) == 0 { // none before the first configuration
+		return false
+	}
+	s.ready.Store(true)
+	return true
 }
 
 // collectResource returns the present metrics of a resource in all scopes, and when
@@ -477,7 +487,7 @@ func (s *Set) collectResource(r *Resource) (metrics []prometheus.Metric, expires
 		if src == nil {
 			continue
 		}
-		snap, until, ok := src.ValueWithExpiry()
+		snap, until, ok := src.Value()
 		if !ok {
 			continue
 		}

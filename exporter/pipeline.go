@@ -72,14 +72,12 @@ type Pipeline struct {
 func NewPipeline(logger log.Logger, userAgent string, settings rentalapi.Settings) *Pipeline {
 	p := &Pipeline{
 		Client:       rentalapi.New(userAgent, settings),
-		Publisher:    exposition.NewPublisher(),
 		logger:       logger,
 		selfRegistry: prometheus.NewRegistry(),
 	}
-	p.Set = collector.New(logger, p.Client, p.Publisher)
-	accounts := p.Publisher.Add(&exposition.Group{
-		Descs: metric.Descs(rentalapi.AccountDefinitions()), Collect: p.Client.AccountMetrics,
-	})
+	accounts := &exposition.Group{Descs: metric.Descs(rentalapi.AccountDefinitions()), Collect: p.Client.AccountMetrics}
+	p.Set = collector.New(logger, p.Client, accounts)
+	p.Publisher = p.Set.Publisher
 	p.Client.OnAccountUpdate = accounts.Changed
 	p.selfRegistry.MustRegister(p.Client)
 	return p

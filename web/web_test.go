@@ -17,7 +17,6 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
@@ -275,7 +274,7 @@ func TestDiscoveryOfIncompleteList(t *testing.T) {
 		client := rentalapi.New("test/1", rentalapi.Settings{
 			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Account: 120},
 		})
-		set := collector.New(log.NewNopLogger(), client, exposition.NewPublisher())
+		set := collector.New(log.NewNopLogger(), client)
 		config := collector.Config{
 			Collectors: map[string]refresh.Settings{"servers": {Interval: time.Minute, MaxAge: time.Hour}},
 			Accounts:   []collector.Account{{Name: "main", Token: func() (string, error) { return simtest.MainToken, nil }}},

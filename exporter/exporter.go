@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/runner"
@@ -197,7 +198,11 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 func (e *exporter) handler() http.Handler {
 	o := web.Options{
 		Version: version.Info(), API: e.apiDescription, MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger),
-		Discovery: e.options.discovery,
+	}
+	if e.options.discovery {
+		o.ActiveServers = func(account string) ([]collector.Server, error) {
+			return collector.ActiveServers(e.Accounts(), account)
+		}
 	}
 	if e.options.overview {
 		o.Published = e.Publisher

@@ -19,7 +19,6 @@ import (
 type Collectors interface {
 	Health() []runner.Health
 	Ready() bool
-	Accounts() []collector.Scope
 }
 
 // Options say what is served.
@@ -35,8 +34,10 @@ type Options struct {
 	// Reload reads the configuration again and returns why that failed. Where it is
 	// nil, POST /-/reload is forbidden.
 	Reload func(context.Context) error
-	// Discovery serves /sd/servers, which exposes addresses.
-	Discovery bool
+	// ActiveServers returns the active servers of an account, or of all, as
+	// collector.ActiveServers does. If it is nil, /sd/servers, which exposes addresses, is
+	// forbidden.
+	ActiveServers func(account string) ([]collector.Server, error)
 }
 
 // HealthyPath answers 200 while the process serves.
@@ -75,7 +76,7 @@ func Handler(c Collectors, o Options) http.Handler {
 	mux.Handle(HealthyPath, readOnly(http.HandlerFunc(healthy)))
 	mux.Handle(readyPath, readOnly(ready(c)))
 	mux.Handle(reloadPath, reload(o.Reload))
-	mux.Handle(discoveryPath, readOnly(discovery(c, o.Discovery)))
+	mux.Handle(discoveryPath, readOnly(discovery(o.ActiveServers)))
 	return harden(mux)
 }
 

@@ -17,7 +17,6 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
@@ -57,7 +56,8 @@ func allEnabled() Options {
 	return Options{
 		Version: "1.2.3", API: func() string { return "rental.example" },
 		MetricsPath: "/metrics", Metrics: reply("metrics\n"),
-		Reload: func(context.Context) error { return nil }, Discovery: true,
+		Reload:        func(context.Context) error { return nil },
+		ActiveServers: func(string) ([]collector.Server, error) { return nil, nil },
 	}
 }
 
@@ -276,7 +276,7 @@ func TestDiscoveryOfIncompleteList(t *testing.T) {
 		client := rentalapi.New("test/1", rentalapi.Settings{
 			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Account: 120},
 		})
-		set := collector.New(log.NewNopLogger(), client, exposition.NewPublisher())
+		set := collector.New(log.NewNopLogger(), client)
 		config := collector.Config{
 			Collectors: map[string]refresh.Settings{"servers": {Interval: time.Minute, MaxAge: time.Hour}},
 			Accounts:   []collector.Account{{Name: "main", Token: func() (string, error) { return simtest.MainToken, nil }}},

@@ -262,9 +262,9 @@ func (h *harness) apiSettings() rentalapi.Settings {
 }
 
 func (h *harness) applyConfig() {
-	c := collector.Config{API: h.config.api, Collectors: maps.Clone(h.config.collectors)}
+	c := runner.Config{API: h.config.api, Collectors: maps.Clone(h.config.collectors)}
 	for _, name := range h.config.accounts {
-		c.Accounts = append(c.Accounts, collector.Account{Name: name, Identity: "file " + name, Token: func() (string, error) {
+		c.Accounts = append(c.Accounts, runner.Account{Name: name, Identity: "file " + name, Token: func() (string, error) {
 			h.worldMu.Lock()
 			defer h.worldMu.Unlock()
 			return h.tokens[name].token, h.tokens[name].err

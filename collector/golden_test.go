@@ -16,7 +16,6 @@ import (
 
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -154,7 +153,7 @@ func TestLint(t *testing.T) {
 			h.setPlan("gpu-rtx-4000-ada", in, "availability", "in_stock")
 			h.runFor(2 * time.Minute)
 		}
-		h.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 503, Header: http.Header{"Retry-After": {"3600"}}})
+		h.Inject(simtest.Fault{Path: "/plans", Kind: simtest.Respond, Status: 503, Header: http.Header{"Retry-After": {"3600"}}})
 		h.runFor(2 * time.Minute)
 		lint(t, h.exposition(all))
 		got := h.scrape().Families

@@ -226,8 +226,8 @@ func TestLedgerWhilePagesShift(t *testing.T) {
 					h.addTransactions([]int{1, 1, 2, 5, 40, 99, 100, 101, 230}[random.IntN(9)])
 				}
 				if random.IntN(4) == 0 {
-					kinds := []simulator.Kind{simulator.Drop, simulator.Truncated, simulator.Garbage, simulator.Hang}
-					h.Inject(simulator.Fault{Kind: kinds[random.IntN(len(kinds))], Times: 1})
+					kinds := []simtest.Kind{simtest.Drop, simtest.Truncated, simtest.Garbage, simtest.Hang}
+					h.Inject(simtest.Fault{Kind: kinds[random.IntN(len(kinds))], Times: 1})
 				}
 			})
 			h.run(ledgerConfig())
@@ -257,7 +257,7 @@ func TestLedgerWhilePagesShift(t *testing.T) {
 func TestLedgerResumes(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.setTransactions(simulator.Transactions(500, time.Now()))
-		h.Inject(simulator.Fault{Query: url.Values{"page": {"3"}}, Kind: simulator.Respond, Status: 500, Times: 2})
+		h.Inject(simtest.Fault{Query: url.Values{"page": {"3"}}, Kind: simtest.Respond, Status: 500, Times: 2})
 		h.run(ledgerConfig())
 		h.runFor(4 * time.Minute)
 		var pages []string

@@ -20,6 +20,8 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/collector"
 )
 
 // Bounds of the settings.
@@ -59,11 +61,11 @@ func newLoader(f *Flags) *loader {
 				HTTP:      promconfig.DefaultHTTPClientConfig,
 				RateLimit: RateLimit{Public: 30, Account: 60},
 			},
-			Collectors: make(map[string]Collector, len(f.specs)),
+			Collectors: make(map[string]Collector, len(f.resources)),
 		},
 	}
-	for _, s := range f.specs {
-		l.config.Collectors[s.Name] = Collector{Enabled: true, Interval: s.Interval, MaxAge: s.MaxAge}
+	for _, r := range f.resources {
+		l.config.Collectors[r.Name] = Collector{Enabled: true, Interval: r.Interval, MaxAge: r.MaxAge}
 	}
 	return l
 }
@@ -128,11 +130,11 @@ func (l *loader) applyFlags() {
 	if l.flags.baseURL.isSet() {
 		l.setBaseURL(l.flags.baseURL.position(), l.flags.baseURL.value)
 	}
-	for i, s := range l.flags.specs {
+	for i, r := range l.flags.resources {
 		if l.flags.toggles[i].isSet {
-			collector := l.config.Collectors[s.Name]
-			collector.Enabled = l.flags.toggles[i].enabled
-			l.config.Collectors[s.Name] = collector
+			settings := l.config.Collectors[r.Name]
+			settings.Enabled = l.flags.toggles[i].enabled
+			l.config.Collectors[r.Name] = settings
 		}
 	}
 }
@@ -290,35 +292,35 @@ func validName(name string) bool {
 }
 
 func (l *loader) collectors() decodeFunc {
-	fields := make(map[string]decodeFunc, len(l.flags.specs))
-	for _, s := range l.flags.specs {
-		fields[s.Name] = func(path string, n *yaml.Node) { l.collector(s, path, n) }
+	fields := make(map[string]decodeFunc, len(l.flags.resources))
+	for _, r := range l.flags.resources {
+		fields[r.Name] = func(path string, n *yaml.Node) { l.collector(r, path, n) }
 	}
 	return l.mapping(fields)
 }
 
-func (l *loader) collector(s CollectorSpec, path string, n *yaml.Node) {
-	collector := Collector{Enabled: true, Interval: s.Interval}
+func (l *loader) collector(r collector.Resource, path string, n *yaml.Node) {
+	settings := Collector{Enabled: true, Interval: r.Interval}
 	minInterval, reason := time.Second, ""
-	if s.MinInterval > minInterval {
-		minInterval, reason = s.MinInterval, ", because the API caches the answer that long"
+	if r.MinInterval > minInterval {
+		minInterval, reason = r.MinInterval, ", because the API caches the answer that long"
 	}
 	l.mapping(map[string]decodeFunc{
-		"enabled":  l.boolean(&collector.Enabled),
-		"interval": l.duration(&collector.Interval, minInterval, maxInterval, reason),
-		"max_age":  l.duration(&collector.MaxAge, time.Millisecond, maxMaxAge, ""),
+		"enabled":  l.boolean(&settings.Enabled),
+		"interval": l.duration(&settings.Interval, minInterval, maxInterval, reason),
+		"max_age":  l.duration(&settings.MaxAge, time.Millisecond, maxMaxAge, ""),
 	})(path, n)
 	if l.errs.has(path + ".interval") {
-		collector.Interval = 0 // unknown, so that no other error follows from it
+		settings.Interval = 0 // unknown, so that no other error follows from it
 	}
 	switch {
-	case collector.MaxAge == 0: // not set, or invalid
-		collector.MaxAge = max(s.MaxAge, 3*collector.Interval)
-	case collector.MaxAge < collector.Interval:
+	case settings.MaxAge == 0: // not set, or invalid
+		settings.MaxAge = max(r.MaxAge, 3*settings.Interval)
+	case settings.MaxAge < settings.Interval:
 		l.errs.add(l.position(path+".max_age"), "%s is too short: must be at least the interval of %s",
-			model.Duration(collector.MaxAge), model.Duration(collector.Interval))
+			model.Duration(settings.MaxAge), model.Duration(settings.Interval))
 	}
-	l.config.Collectors[s.Name] = collector
+	l.config.Collectors[r.Name] = settings
 }
 
 // checkAPI checks the base URL in combination with accounts and proxy.
@@ -352,10 +354,10 @@ func isLoopback(host string) bool {
 // checkCollectors checks that something is exported, within the rate limits.
 func (l *loader) checkCollectors() {
 	var public, account bool
-	for _, s := range l.flags.specs {
-		enabled := l.config.Collectors[s.Name].Enabled
-		public = public || enabled && !s.Account
-		account = account || enabled && s.Account
+	for _, r := range l.flags.resources {
+		enabled := l.config.Collectors[r.Name].Enabled
+		public = public || enabled && !r.Account
+		account = account || enabled && r.Account
 	}
 	hasAccounts := l.flags.demo || len(l.config.Accounts) > 0 || l.errs.has("accounts", tokenEnvar)
 	switch {
@@ -364,7 +366,7 @@ func (l *loader) checkCollectors() {
 	case !public && !hasAccounts:
 		l.errs.add(l.position("collectors"), "nothing to export: at least one account must be set, because every enabled collector requires one")
 	}
-	publicRate, accountRate := l.config.scopeRates(l.flags.specs)
+	publicRate, accountRate := l.config.scopeRates(l.flags.resources)
 	l.checkRateLimit("api.rate_limit.public", publicRate)
 	if hasAccounts {
 		l.checkRateLimit("api.rate_limit.account", accountRate)

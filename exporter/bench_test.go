@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -175,7 +176,7 @@ func BenchmarkDemoStart(b *testing.B) {
 // encoded as Prometheus asks for it.
 func BenchmarkRefreshServers(b *testing.B) {
 	args := serversConfig(b, 10_000)
-	for _, s := range collectorSpecs() {
+	for _, s := range collector.Resources() {
 		if s.Name != "servers" {
 			args = append(args, "--no-collector."+s.Name)
 		}

@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
-
-	"server_rental_exporter/config"
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -80,7 +78,7 @@ func TestConfigCheck(t *testing.T) {
 	const notAsked = "API and tokens not tested: run with --once to ask the API\n"
 	known := []string{"plans", "locations", "os", "status", "account", "topups", "transactions", "configurations", "ssh_keys", "servers"}
 	var names, noOthers []string
-	for _, s := range collectorSpecs() {
+	for _, s := range collector.Resources() {
 		names = append(names, s.Name)
 		if !slices.Contains(known, s.Name) {
 			noOthers = append(noOthers, "--no-collector."+s.Name)
@@ -154,24 +152,6 @@ invalid.yml:12: watches[0]: no criterion: at least one must be set, because ever
 		got.Log = strings.ReplaceAll(got.Log, dir+"/", "")
 		simtest.AssertEqual(t, tc.name, got, tc.want)
 	}
-}
-
-// TestExampleShowsDefaults compares example.yml with the defaults of the collectors.
-func TestExampleShowsDefaults(t *testing.T) {
-	load := func(args ...string) *config.Config {
-		t.Helper()
-		app := kingpin.New("test", "")
-		flags := config.AddFlags(app, collectorSpecs())
-		if _, err := app.Parse(args); err != nil {
-			t.Fatal(err)
-		}
-		cfg, err := flags.Load(env())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cfg
-	}
-	simtest.AssertEqual(t, "configuration", load("--config.file=../example.yml"), load("--api.base-url=https://rental.example/api/v1"))
 }
 
 // printed parses the output of --once.
@@ -271,7 +251,7 @@ func TestHelp(t *testing.T) {
 	}
 	// The flags that are promised to users, those of further collectors, and no others.
 	want := map[string]bool{}
-	for _, s := range collectorSpecs() {
+	for _, s := range collector.Resources() {
 		want["--[no-]collector."+s.Name] = true
 	}
 	for _, flag := range []string{

@@ -109,7 +109,7 @@ func TestConfigurationDocument(t *testing.T) {
 	document := string(source)
 	simtest.AssertEqual(t, "flags", documentedFlags(document), helpFlags(t))
 
-	for _, s := range collectorSpecs() {
+	for _, s := range collector.Resources() {
 		account := ""
 		if s.Account {
 			account = "yes"

@@ -55,7 +55,7 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.Version(version.Print(name))
 	app.HelpFlag.Short('h')
 	app.UsageWriter(stdout)
-	o := &options{Flags: config.AddFlags(app, collectorSpecs())}
+	o := &options{Flags: config.AddFlags(app, collector.Resources())}
 	app.Flag("once", "Fetch everything once, print the metrics and exit; status 1 where a collector failed. For cron and the textfile collector.").BoolVar(&o.once)
 	app.Flag("healthcheck", "Ask the exporter that runs on this machine with the same --web flags or variables for /-/healthy and exit; status 1 where it does not serve. For containers.").BoolVar(&o.health)
 	o.web = kingpinflag.AddFlags(app, ":10170")
@@ -159,7 +159,7 @@ func (o *options) checkAddresses() []error {
 // what is watched, and how to check the rest.
 func printSummary(w io.Writer, cfg *config.Config) {
 	fmt.Fprintln(w, "configuration OK; requests per minute:")
-	for _, r := range cfg.RequestRates(collectorSpecs()) {
+	for _, r := range cfg.RequestRates(collector.Resources()) {
 		scope := "public"
 		if r.Account != "" {
 			scope = "account " + r.Account
@@ -175,7 +175,7 @@ func printSummary(w io.Writer, cfg *config.Config) {
 	}
 	for _, watch := range cfg.Watches {
 		fmt.Fprintf(w, "  %s: %s", watch.Name, watch.Description())
-		for _, c := range collector.Watch(watch).Inputs() {
+		for _, c := range watch.Inputs() {
 			if !cfg.Collectors[c].Enabled {
 				fmt.Fprintf(w, " (no data: collector %s is disabled)", c)
 			}

@@ -202,7 +202,7 @@ func TestTokenChangeEndsBackoff(t *testing.T) {
 		p := startPipeline(t, a, mainAccountOf(file))
 		time.Sleep(time.Minute)
 		want := success(1, "main")
-		for _, s := range collectorSpecs() {
+		for _, s := range collector.Resources() {
 			if s.Account {
 				want[s.Name+" main"] = 0
 			}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/runner"
 )
 
 // maxNotices bounds what is listed as needing attention.
@@ -149,7 +149,7 @@ func (v *view) emptyWatches(n *notices) {
 }
 
 // collectorName names a collector, and its account.
-func collectorName(h collector.Health) string {
+func collectorName(h runner.Health) string {
 	if h.Account == "" {
 		return h.Collector
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/runner"
 )
 
 // Bounds of the overview's table.
@@ -26,7 +26,7 @@ type collectorRow struct {
 
 // collectors returns the rows of all collectors. Without ids, causes do not name the
 // item.
-func collectors(health []collector.Health, now time.Time, ids bool) []collectorRow {
+func collectors(health []runner.Health, now time.Time, ids bool) []collectorRow {
 	rows := make([]collectorRow, 0, len(health))
 	for _, h := range health {
 		rows = append(rows, newCollectorRow(h, now, ids))
@@ -43,7 +43,7 @@ func cutCollectors(rows []collectorRow) table[collectorRow] {
 	return cut(rows, maxCollectors)
 }
 
-func newCollectorRow(h collector.Health, now time.Time, ids bool) collectorRow {
+func newCollectorRow(h runner.Health, now time.Time, ids bool) collectorRow {
 	r := collectorRow{
 		Collector: h.Collector, Account: clip(h.Account, maxText), Invalid: h.Invalid.Items,
 		LastSuccess: "never", Interval: h.Interval.String(), Next: "now",
@@ -71,12 +71,12 @@ func newCollectorRow(h collector.Health, now time.Time, ids bool) collectorRow {
 	return r
 }
 
-func duplicateText(h collector.Health) string {
+func duplicateText(h runner.Health) string {
 	return "same provider account as " + clip(h.DuplicateOf, maxText) + ": sums over accounts count it twice"
 }
 
 // describeState returns a collector's state in a few words, and its CSS class.
-func describeState(h collector.Health, now time.Time) (word, class string) {
+func describeState(h runner.Health, now time.Time) (word, class string) {
 	expired := !now.Before(h.LastSuccess.Add(h.MaxAge))
 	switch {
 	case h.LastSuccess.IsZero() && h.Err == nil:

@@ -20,8 +20,8 @@ type targetGroup struct {
 
 // discovery serves each active server as a target. Prometheus keeps its last list
 // after an error, so an error is better than a partial list.
-func discovery(c Collectors, enabled bool) http.Handler {
-	if !enabled {
+func discovery(activeServers func(account string) ([]collector.Server, error)) http.Handler {
+	if activeServers == nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "service discovery exposes the servers' addresses and is off; start with --web.enable-service-discovery", http.StatusForbidden)
 		})
@@ -33,7 +33,7 @@ func discovery(c Collectors, enabled bool) http.Handler {
 			http.Error(w, "port: must be a number from 1 to 65535", http.StatusBadRequest)
 			return
 		}
-		servers, err := c.ActiveServers(query.Get("account"))
+		servers, err := activeServers(query.Get("account"))
 		switch {
 		case errors.Is(err, collector.ErrUnknownAccount):
 			http.Error(w, "account: no such account is configured", http.StatusNotFound)

@@ -67,16 +67,16 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 		client := rentalapi.New("test/1", rentalapi.Settings{
 			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
 		})
-		publisher := exposition.NewPublisher()
-		set := collector.New(log.NewNopLogger(), client, publisher)
-		publisher.Add(&exposition.Group{Descs: metric.Descs(rentalapi.AccountDefinitions()), Collect: client.AccountMetrics})
-		publisher.Add(&exposition.Group{Collect: func(time.Time) ([]prometheus.Metric, time.Time) {
+		accounts := &exposition.Group{Descs: metric.Descs(rentalapi.AccountDefinitions()), Collect: client.AccountMetrics}
+		watches := &exposition.Group{Collect: func(time.Time) ([]prometheus.Metric, time.Time) {
 			b := &metric.Builder{}
 			if sc.watches != nil {
 				sc.watches(b)
 			}
 			return b.Metrics(), time.Time{}
-		}})
+		}}
+		set := collector.New(log.NewNopLogger(), client, accounts, watches)
+		publisher := set.Publisher
 		config := collector.Config{Collectors: map[string]refresh.Settings{}}
 		for _, r := range collector.Resources() {
 			config.Collectors[r.Name] = refresh.Settings{Interval: r.Interval, MaxAge: r.MaxAge}

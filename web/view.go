@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/runner"
 )
 
 // view is what the sections of the overview are made of: the published metrics, the
 // state of the collectors, and what several sections look up in them.
 type view struct {
 	now       time.Time
-	health    []collector.Health
+	health    []runner.Health
 	accounts  []string // that have collectors, in their order
 	samples   samples
 	byAccount map[string]samples
@@ -24,7 +25,7 @@ type view struct {
 	rejected         map[string]*collector.Sample            // token, by account
 }
 
-func newView(health []collector.Health, s samples, now time.Time) *view {
+func newView(health []runner.Health, s samples, now time.Time) *view {
 	v := &view{
 		now: now, health: health, samples: s, byAccount: map[string]samples{},
 		planInfo: s.by("plan_info", "plan"), prices: s.by("plan_price_usd_per_month", "plan"), offered: map[string][]string{},
@@ -68,8 +69,8 @@ func (v *view) freshness(name string) string {
 			return "No data: " + state + "."
 		}
 		age := v.now.Sub(h.LastSuccess)
-		if h.AnswerAge != nil {
-			age += *h.AnswerAge
+		if h.ResponseAge != nil {
+			age += *h.ResponseAge
 		}
 		return "Data is " + duration(age) + " old; " + state + "."
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/runner"
 )
 
 // Collectors is the data that the pages show.
 type Collectors interface {
-	Health() []collector.Health
+	Health() []runner.Health
 	Ready() bool
-	ActiveServers(account string) ([]collector.Server, error)
 }
 
 // Options say what is served.
@@ -34,8 +34,10 @@ type Options struct {
 	// Reload reads the configuration again and returns why that failed. Where it is
 	// nil, POST /-/reload is forbidden.
 	Reload func(context.Context) error
-	// Discovery serves /sd/servers, which exposes addresses.
-	Discovery bool
+	// ActiveServers returns the active servers of an account, or of all, as
+	// collector.ActiveServers does. If it is nil, /sd/servers, which exposes addresses, is
+	// forbidden.
+	ActiveServers func(account string) ([]collector.Server, error)
 }
 
 // HealthyPath answers 200 while the process serves.
@@ -74,7 +76,7 @@ func Handler(c Collectors, o Options) http.Handler {
 	mux.Handle(HealthyPath, readOnly(http.HandlerFunc(healthy)))
 	mux.Handle(readyPath, readOnly(ready(c)))
 	mux.Handle(reloadPath, reload(o.Reload))
-	mux.Handle(discoveryPath, readOnly(discovery(c, o.Discovery)))
+	mux.Handle(discoveryPath, readOnly(discovery(o.ActiveServers)))
 	return harden(mux)
 }
 

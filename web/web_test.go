@@ -17,23 +17,23 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // fakeCollectors is the data that the pages show.
 type fakeCollectors struct {
-	health  []collector.Health
+	health  []runner.Health
 	ready   bool
 	servers []collector.Server // of all accounts
 	err     error              // of ActiveServers
 }
 
-func (f *fakeCollectors) Health() []collector.Health { return f.health }
-func (f *fakeCollectors) Ready() bool                { return f.ready }
+func (f *fakeCollectors) Health() []runner.Health { return f.health }
+func (f *fakeCollectors) Ready() bool             { return f.ready }
 
 func (f *fakeCollectors) ActiveServers(account string) ([]collector.Server, error) {
 	if f.err != nil || account == "" {
@@ -56,7 +56,8 @@ func allEnabled() Options {
 	return Options{
 		Version: "1.2.3", API: func() string { return "rental.example" },
 		MetricsPath: "/metrics", Metrics: reply("metrics\n"),
-		Reload: func(context.Context) error { return nil }, Discovery: true,
+		Reload:        func(context.Context) error { return nil },
+		ActiveServers: func(string) ([]collector.Server, error) { return nil, nil },
 	}
 }
 
@@ -275,7 +276,7 @@ func TestDiscoveryOfIncompleteList(t *testing.T) {
 		client := rentalapi.New("test/1", rentalapi.Settings{
 			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Account: 120},
 		})
-		set := collector.New(log.NewNopLogger(), client, exposition.NewPublisher())
+		set := collector.New(log.NewNopLogger(), client)
 		config := collector.Config{
 			Collectors: map[string]refresh.Settings{"servers": {Interval: time.Minute, MaxAge: time.Hour}},
 			Accounts:   []collector.Account{{Name: "main", Token: func() (string, error) { return simtest.MainToken, nil }}},
@@ -335,7 +336,7 @@ type countingCollectors struct {
 	asked int
 }
 
-func (c *countingCollectors) Health() []collector.Health {
+func (c *countingCollectors) Health() []runner.Health {
 	c.asked++
 	return c.fakeCollectors.Health()
 }
@@ -348,13 +349,13 @@ func TestLandingPage(t *testing.T) {
 
 	t.Run("starting", func(t *testing.T) {
 		simtest.Golden(t, filepath.Join("testdata", "starting.html"), landingAt(t, closed, func(time.Time) *fakeCollectors {
-			return &fakeCollectors{health: []collector.Health{{Collector: "plans", State: refresh.State{Settings: minute}}}}
+			return &fakeCollectors{health: []runner.Health{{Collector: "plans", State: refresh.State{Settings: minute}}}}
 		}))
 	})
 	t.Run("every state", func(t *testing.T) {
 		simtest.Golden(t, filepath.Join("testdata", "states.html"), landingAt(t, allEnabled(), func(now time.Time) *fakeCollectors {
-			row := func(name, account string, last, next time.Duration, err error, invalid rentalapi.Invalid) collector.Health {
-				h := collector.Health{Collector: name, Account: account, Invalid: invalid}
+			row := func(name, account string, last, next time.Duration, err error, invalid rentalapi.Invalid) runner.Health {
+				h := runner.Health{Collector: name, Account: account, Invalid: invalid}
 				h.State = refresh.State{Finished: true, Err: err, Next: now.Add(next), Settings: minute}
 				if last > 0 {
 					h.LastSuccess = now.Add(-last)
@@ -365,7 +366,7 @@ func TestLandingPage(t *testing.T) {
 			var none, some rentalapi.Invalid
 			some.Add("fra", rentalapi.FieldError{Field: "coordinates.latitude", Problem: "not a latitude"})
 			some.Add("data[3]", rentalapi.FieldError{Field: "id", Problem: "missing"})
-			return &fakeCollectors{ready: true, health: []collector.Health{
+			return &fakeCollectors{ready: true, health: []runner.Health{
 				row("plans", "", 20*time.Second, 40*time.Second, nil, none),
 				row("locations", "", 20*time.Second, 40*time.Second, nil, some),
 				row("account", "main", 90*time.Second, 8*time.Second, down, none),
@@ -387,7 +388,7 @@ func TestLandingPageEscapes(t *testing.T) {
 	page := landingAt(t, o, func(time.Time) *fakeCollectors {
 		var invalid rentalapi.Invalid
 		invalid.Add(evil, rentalapi.FieldError{Field: "name", Problem: "empty"})
-		return &fakeCollectors{health: []collector.Health{{
+		return &fakeCollectors{health: []runner.Health{{
 			Collector: "account", Account: evil, State: refresh.State{Finished: true, Err: errors.New(evil)}, Invalid: invalid,
 		}}}
 	})

@@ -54,7 +54,6 @@ type testGroup struct {
 	metrics   []prometheus.Metric
 	expires   time.Time
 	collected int // calls of Collect
-	published int // calls of OnPublish
 }
 
 // newTestGroup returns a group of two families of counters and gauges, with n samples.
@@ -71,11 +70,6 @@ func newTestGroup(name string, n int) *testGroup {
 			defer g.mu.Unlock()
 			g.collected++
 			return g.metrics, g.expires
-		},
-		OnPublish: func() {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.published++
 		},
 	}
 	return g
@@ -116,13 +110,11 @@ func newHarness(tb testing.TB, samples int) *harness {
 	histogram.WithLabelValues("x").Observe(0.3)
 	dynamic.MustRegister(histogram)
 	all.MustRegister(histogram)
-	p := NewPublisher()
 	h := &harness{promhttp: promhttp.HandlerFor(all, HandlerOptions())}
 	for i := range 3 {
-		g := newTestGroup(fmt.Sprintf("test_group_%d", i), samples/3)
-		p.Add(g.Group)
-		h.groups = append(h.groups, g)
+		h.groups = append(h.groups, newTestGroup(fmt.Sprintf("test_group_%d", i), samples/3))
 	}
+	p := NewPublisher(h.groups[0].Group, h.groups[1].Group, h.groups[2].Group)
 	all.MustRegister(p)
 	h.Handler = &Handler{
 		Publisher: p, Gatherer: dynamic, Fallback: h.promhttp,
@@ -367,7 +359,7 @@ func TestPublishChangedGroups(t *testing.T) {
 		h.run(t)
 		simtest.AssertEqual(t, "at start", h.collected(), []int{1, 1, 1})
 		simtest.AssertEqual(t, "values", [][]float64{h.values(t, 0), h.values(t, 1)}, [][]float64{{1.25}, {1.25}})
-		blocks := *h.Publisher.published.Load()
+		blocks := h.Publisher.published.Load().blocks
 
 		h.groups[1].set(2, 7)
 		synctest.Wait()
@@ -378,12 +370,11 @@ func TestPublishChangedGroups(t *testing.T) {
 		synctest.Wait()
 		simtest.AssertEqual(t, "value after Changed", h.values(t, 1), []float64{7})
 		simtest.AssertEqual(t, "collected", h.collected()[0]+h.collected()[2], 2)
-		again := *h.Publisher.published.Load()
+		again := h.Publisher.published.Load().blocks
 		simtest.AssertEqual(t, "blocks kept", []bool{again[0] == blocks[0], again[1] == blocks[1], again[2] == blocks[2]}, []bool{true, false, true})
 		before := h.collected()
 		time.Sleep(24 * time.Hour)
 		simtest.AssertEqual(t, "collected without a change", h.collected(), before)
-		simtest.AssertEqual(t, "OnPublish", []int{h.groups[0].published, h.groups[1].published}, []int{1, h.groups[1].collected})
 	})
 }
 
@@ -420,8 +411,7 @@ func TestPublishExpiredGroups(t *testing.T) {
 	})
 }
 
-// TestChangedWhileCollecting asserts that a change during a collection or a publication
-// is not lost.
+// TestChangedWhileCollecting asserts that a change during a collection is not lost.
 func TestChangedWhileCollecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, 6)
@@ -436,18 +426,10 @@ func TestChangedWhileCollecting(t *testing.T) {
 			}
 			return metrics, expires
 		}
-		onPublish := g.OnPublish
-		g.OnPublish = func() {
-			onPublish()
-			if g.published == 2 {
-				g.set(2, 3)
-				g.Changed()
-			}
-		}
 		h.run(t)
 		time.Sleep(time.Minute)
-		simtest.AssertEqual(t, "value", h.values(t, 0), []float64{3})
-		simtest.AssertEqual(t, "collected", h.collected(), []int{3, 1, 1})
+		simtest.AssertEqual(t, "value", h.values(t, 0), []float64{2})
+		simtest.AssertEqual(t, "collected", h.collected(), []int{2, 1, 1})
 	})
 }
 
@@ -472,17 +454,31 @@ func TestPublisherRests(t *testing.T) {
 	})
 }
 
-// TestOnPublish asserts that the metrics are served when OnPublish is called.
-func TestOnPublish(t *testing.T) {
+// TestPublished asserts that changes count as published once they are served, and that
+// those during a publication wait for the next.
+func TestPublished(t *testing.T) {
 	h := newHarness(t, 6)
-	var got []float64
-	h.groups[2].OnPublish = func() { got = append(got, h.values(t, 2)...) }
+	assertCounts := func(what string, published, changes uint64) {
+		t.Helper()
+		simtest.AssertEqual(t, what, []uint64{h.Publisher.Published(), h.Publisher.Changes()}, []uint64{published, changes})
+	}
+	assertCounts("before the first publication", 0, 3)
+	collect := h.groups[0].Collect
+	h.groups[0].Collect = func(now time.Time) ([]prometheus.Metric, time.Time) {
+		metrics, expires := collect(now)
+		if h.groups[0].collected == 1 { // the value is replaced during the publication
+			h.groups[0].set(2, 5)
+			h.groups[0].Changed()
+			assertCounts("during a publication", 0, 4)
+		}
+		return metrics, expires
+	}
 	h.Publisher.Publish()
-	h.groups[2].set(2, 5)
-	h.groups[2].Changed()
+	assertCounts("after it", 3, 4)
+	simtest.AssertEqual(t, "values", h.values(t, 0), []float64{1.25})
 	h.Publisher.Publish()
-	h.Publisher.Publish()
-	simtest.AssertEqual(t, "values in OnPublish", got, []float64{1.25, 5})
+	assertCounts("after the next", 4, 4)
+	simtest.AssertEqual(t, "values", h.values(t, 0), []float64{5})
 }
 
 // TestScrapeIsConsistent scrapes while groups that change together are published.

@@ -32,7 +32,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, contentType := negotiate(r.Header)
 	h.Publisher.recordVariant(v)
 	b := body{variant: v}
-	for _, block := range *h.Publisher.published.Load() {
+	for _, block := range h.Publisher.published.Load().blocks {
 		e := block.in(v)
 		if e.err != nil {
 			h.OnError("gathering", e.err)

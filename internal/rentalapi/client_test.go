@@ -275,7 +275,7 @@ func TestGetObject(t *testing.T) {
 		withHarness(t, func(t *testing.T, h *harness) {
 			h.reply(200, body)
 			got, err := GetObject[testItem](t.Context(), h.main(), "/account")
-			got.Answer = Answer{}
+			got.Response = Response{}
 			simtest.AssertEqual(t, body, got, want.object)
 			simtest.AssertEqual(t, body, errorText(err), want.err)
 		})
@@ -328,7 +328,7 @@ func TestGetList(t *testing.T) {
 			got, err := GetList[testItem, meta](t.Context(), h.main(), testList("/servers"))
 			simtest.AssertEqual(t, body, errorText(err), want.err)
 			if err == nil {
-				got.Answer = Answer{}
+				got.Response = Response{}
 				simtest.AssertEqual(t, body, got, want.page)
 			}
 		})
@@ -391,13 +391,13 @@ func TestAnswer(t *testing.T) {
 	age := 17 * time.Second
 	for _, c := range []struct {
 		age, date string
-		want      Answer
+		want      Response
 	}{
-		{"17", "Sun, 01 Mar 2026 12:00:00 GMT", Answer{Date: date, Age: &age}},
-		{" 17 ", "yesterday", Answer{Age: &age}},
-		{"-1", "", Answer{}},
-		{"17.5", "", Answer{}},
-		{"99999999999999999999", "", Answer{}},
+		{"17", "Sun, 01 Mar 2026 12:00:00 GMT", Response{Date: date, Age: &age}},
+		{" 17 ", "yesterday", Response{Age: &age}},
+		{"-1", "", Response{}},
+		{"17.5", "", Response{}},
+		{"99999999999999999999", "", Response{}},
 	} {
 		withHarness(t, func(t *testing.T, h *harness) {
 			h.Override("", func(w http.ResponseWriter, _ *http.Request) {
@@ -417,7 +417,7 @@ func TestAnswer(t *testing.T) {
 			}
 			simtest.AssertEqual(t, "received", page.Received.Equal(start), true)
 			c.want.Token, c.want.Received = fingerprint(simtest.MainToken), page.Received
-			simtest.AssertEqual(t, c.age+", "+c.date, page.Answer, c.want)
+			simtest.AssertEqual(t, c.age+", "+c.date, page.Response, c.want)
 		})
 	}
 }

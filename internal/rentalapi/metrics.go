@@ -83,7 +83,7 @@ func (s *Scope) setLimiter(l *limiter) {
 	s.state.limiter = l
 	s.mu.Unlock()
 	if changed {
-		s.client.notifyAccountUpdate()
+		s.client.onAccountUpdate()
 	}
 }
 
@@ -91,7 +91,7 @@ func (s *Scope) setRejected(rejected bool) {
 	s.mu.Lock()
 	s.state.rejected = &rejected
 	s.mu.Unlock()
-	s.client.notifyAccountUpdate()
+	s.client.onAccountUpdate()
 }
 
 // recordHeaders keeps the RateLimit headers of an answer; unreadable ones change

@@ -202,8 +202,8 @@ func TestOnce(t *testing.T) {
 func TestOnceFails(t *testing.T) {
 	t.Parallel()
 	a := simtest.Start(t, simulator.Options{})
-	a.Inject(simulator.Fault{Path: "/plans", Status: 500})
-	a.Inject(simulator.Fault{Path: "/servers", Token: simtest.LabToken, Kind: simulator.Garbage})
+	a.Inject(simtest.Fault{Path: "/plans", Status: 500})
+	a.Inject(simtest.Fault{Path: "/servers", Token: simtest.LabToken, Kind: simtest.Garbage})
 	p := finish(t, Environment{}, "--once", "--log.level=error", "--config.file="+configFile(t, a))
 	simtest.AssertEqual(t, "exit status", p.code, 1)
 	want := success(1, "main", "lab")

@@ -130,7 +130,7 @@ func python(t *testing.T) string {
 func TestStrictParsers(t *testing.T) {
 	t.Parallel()
 	a := simtest.Start(t, simulator.Options{})
-	a.Inject(simulator.Fault{Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}}})
+	a.Inject(simtest.Fault{Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}}})
 	p := startReady(t, "--config.file="+configFile(t, a))
 	simtest.Eventually(t, "all requests answered", a.Idle)
 	for _, tc := range []struct {

@@ -89,7 +89,7 @@ func TestRateLimitSoak(t *testing.T) {
 func (s soak) run(t *testing.T, rng *rand.Rand) {
 	arrivals := arrivals{times: map[string][]time.Time{}}
 	// The provider has no limits, so that more requests than allowed are seen.
-	a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1, KeepRequests: -1, Middleware: arrivals.record})
+	a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1, Middleware: arrivals.record})
 	a.Change(func(w *simulator.World) {
 		for i := range s.accounts {
 			account := simulator.ExampleAccount(fmt.Sprint(i), time.Now())
@@ -120,7 +120,7 @@ func (s soak) run(t *testing.T, rng *rand.Rand) {
 
 	total := 0
 	for _, token := range slices.Sorted(maps.Keys(arrivals.times)) {
-		limit, peak := 120, simulator.Peak(arrivals.times[token])
+		limit, peak := 120, simtest.Peak(arrivals.times[token])
 		if token == "" {
 			limit = 59
 		}
@@ -217,23 +217,23 @@ func (f *faultSchedule) inject() {
 	}
 	statuses := []int{401, 404, 429, 500, 502, 503}
 	waits := []string{"", "1", "7", "90", "soon", "0", "-3", "99999999999", time.Now().Add(20 * time.Second).UTC().Format(http.TimeFormat)}
-	fault := simulator.Fault{
-		Kind:  simulator.Kind(f.rng.IntN(int(simulator.Redirect) + 1)),
+	fault := simtest.Fault{
+		Kind:  simtest.Kind(f.rng.IntN(int(simtest.Redirect) + 1)),
 		Path:  paths[f.rng.IntN(len(paths))],
 		Times: f.rng.IntN(30),
 		Delay: time.Duration(f.rng.Int64N(int64(15 * time.Second))),
 	}
 	switch fault.Kind {
-	case simulator.Respond:
+	case simtest.Respond:
 		fault.Status = statuses[f.rng.IntN(len(statuses))]
 		fault.Header = http.Header{"Retry-After": {waits[f.rng.IntN(len(waits))]}}
 		if f.rng.IntN(3) == 0 {
 			fault.Status = 0
 			fault.Header = http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {waits[f.rng.IntN(len(waits))]}}
 		}
-	case simulator.Redirect:
+	case simtest.Redirect:
 		fault.Header = http.Header{"Location": {"https://elsewhere.example/"}}
-	case simulator.Endless:
+	case simtest.Endless:
 		fault.Times = 1 + f.rng.IntN(3) // each takes real time
 	}
 	f.faults++

@@ -119,7 +119,7 @@ func TestReadyAfterPublishing(t *testing.T) {
 			a := simtest.StartInMemory(t, simulator.Options{})
 			a.OnRequest(func(path string, _ url.Values) { time.Sleep(delays[path]) })
 			if failing != "" {
-				a.Inject(simulator.Fault{Path: failing, Status: 500})
+				a.Inject(simtest.Fault{Path: failing, Status: 500})
 			}
 			p := startPipeline(t, a, mainAccount(), labAccount())
 			p.waitReady()
@@ -190,7 +190,7 @@ func TestReadyAfterReload(t *testing.T) {
 			t.Error("ready before the first fetch")
 		}
 		p.waitReady()
-		a.Inject(simulator.Fault{Token: simtest.LabToken, Kind: simulator.Hang})
+		a.Inject(simtest.Fault{Token: simtest.LabToken, Kind: simtest.Hang})
 		p.applyConfig(mainAccount(), labAccount())
 		for range 50 {
 			if !p.ready() {

@@ -197,7 +197,7 @@ func TestTokenChangeEndsBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := simtest.StartInMemory(t, simulator.Options{})
 		const wrong = "secret-token-of-nobody"
-		a.Inject(simulator.Fault{Token: wrong, Status: 401, Header: http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {"3600"}}})
+		a.Inject(simtest.Fault{Token: wrong, Status: 401, Header: http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {"3600"}}})
 		file := simtest.WriteFile(t, filepath.Join(dir, "main.token"), wrong)
 		start := time.Now()
 		p := startPipeline(t, a, mainAccountOf(file))

@@ -28,7 +28,7 @@ func TestRestartLoop(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				arrivals := arrivals{times: map[string][]time.Time{}}
-				a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1, KeepRequests: -1, Middleware: arrivals.record})
+				a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1, Middleware: arrivals.record})
 				a.Change(func(w *simulator.World) {
 					account := w.Accounts[simtest.MainToken]
 					account.Transactions = simulator.Transactions(5000, time.Now())
@@ -48,7 +48,7 @@ func TestRestartLoop(t *testing.T) {
 					if token == "" {
 						limit = 59
 					}
-					peak := simulator.Peak(times)
+					peak := simtest.Peak(times)
 					t.Logf("%q: at most %d requests within 60 s", token, peak)
 					if peak > limit {
 						t.Errorf("%q: %d requests within 60 s, more than %d", token, peak, limit)

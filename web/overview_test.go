@@ -30,7 +30,7 @@ import (
 type scene struct {
 	names   []string // of the accounts whose tokens are those of main and lab; by default these
 	change  func(*simulator.World)
-	faults  []simulator.Fault
+	faults  []simtest.Fault
 	watches []collector.Watch
 	later   time.Duration // how long after the fetch the page is asked for
 	hidden  bool          // --no-web.overview
@@ -110,11 +110,11 @@ func demo() scene {
 func broken() scene {
 	return scene{
 		later: 4 * time.Minute,
-		faults: []simulator.Fault{
-			{Path: "/locations", Kind: simulator.Respond, Status: http.StatusServiceUnavailable},
-			{Path: "/os", Kind: simulator.Garbage},
-			{Path: "/ssh-keys", Kind: simulator.Drop},
-			{Token: simtest.MainToken, Kind: simulator.Respond, Status: http.StatusUnauthorized},
+		faults: []simtest.Fault{
+			{Path: "/locations", Kind: simtest.Respond, Status: http.StatusServiceUnavailable},
+			{Path: "/os", Kind: simtest.Garbage},
+			{Path: "/ssh-keys", Kind: simtest.Drop},
+			{Token: simtest.MainToken, Kind: simtest.Respond, Status: http.StatusUnauthorized},
 		},
 		change: func(w *simulator.World) {
 			w.Plans = w.Plans[:4]

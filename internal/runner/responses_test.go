@@ -15,7 +15,6 @@ import (
 	"server_rental_exporter/collector"
 
 	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -31,7 +30,7 @@ const (
 type badAnswer struct {
 	name   string
 	answer http.HandlerFunc          // in place of the correct answer, or
-	fault  simulator.Kind            // a fault of the simulator, or
+	fault  simtest.Kind              // a fault of the simulator, or
 	change func(body map[string]any) // a change of the correct answer
 	only   []string                  // resources; empty is one for each way of reading
 
@@ -62,11 +61,11 @@ func badAnswers() []badAnswer {
 		{name: "204", answer: simtest.Reply(204, nil, ``), reason: rentalapi.Status, logged: "status 204"},
 
 		{name: "API down", noAnswer: true, reason: rentalapi.Connection, logged: "connection refused", everybody: true},
-		{name: "dropped connection", fault: simulator.Drop, reason: rentalapi.Connection, logged: "EOF", everybody: true},
-		{name: "no answer", fault: simulator.Hang, reason: rentalapi.Timeout, logged: "no answer within 10s", everybody: true},
-		{name: "a byte per second", fault: simulator.Trickle, reason: rentalapi.Timeout, logged: "no answer within 10s", everybody: true},
-		{name: "half a body", fault: simulator.Truncated, reason: rentalapi.Connection, logged: "unexpected EOF", everybody: true},
-		{name: "garbage", fault: simulator.Garbage, reason: rentalapi.Decode, logged: "invalid character", everybody: true},
+		{name: "dropped connection", fault: simtest.Drop, reason: rentalapi.Connection, logged: "EOF", everybody: true},
+		{name: "no answer", fault: simtest.Hang, reason: rentalapi.Timeout, logged: "no answer within 10s", everybody: true},
+		{name: "a byte per second", fault: simtest.Trickle, reason: rentalapi.Timeout, logged: "no answer within 10s", everybody: true},
+		{name: "half a body", fault: simtest.Truncated, reason: rentalapi.Connection, logged: "unexpected EOF", everybody: true},
+		{name: "garbage", fault: simtest.Garbage, reason: rentalapi.Decode, logged: "invalid character", everybody: true},
 		{name: "no HTTP", answer: hijacked("SSH-2.0-OpenSSH_9.9\r\n"), reason: rentalapi.Connection, logged: "answer: not valid HTTP"},
 		{name: "token as status", answer: hijacked("HTTP/1.1 " + token + " x\r\n\r\n"), reason: rentalapi.Connection, logged: "answer: not valid HTTP"},
 		{name: "token as version", answer: hijacked("HTTP/9." + token + " 200 OK\r\n\r\n"), reason: rentalapi.Connection, logged: "answer: not valid HTTP"},
@@ -119,7 +118,7 @@ func badAnswers() []badAnswer {
 		{name: "no meta", change: func(body map[string]any) { delete(body, "meta") }, only: []string{paged}, reason: rentalapi.Decode, logged: "meta.total: missing"},
 		{name: "meta as list", change: func(body map[string]any) { body["meta"] = []int{1} }, only: []string{paged}, reason: rentalapi.Decode, logged: "meta: "},
 
-		{name: "endless text", fault: simulator.Endless, large: true, reason: rentalapi.TooLarge, logged: "too large"},
+		{name: "endless text", fault: simtest.Endless, large: true, reason: rentalapi.TooLarge, logged: "too large"},
 		{name: "endless white space", answer: endless(`{"data":[`, " "), only: []string{listed}, large: true, reason: rentalapi.TooLarge, logged: "too large"},
 		{name: "endless name", answer: endless(`{"`, "name"), only: []string{listed}, large: true, reason: rentalapi.TooLarge, logged: "too large"},
 		{name: "endless unknown field", answer: endless(`{"extra":[1`, ",1"), only: []string{listed}, large: true, reason: rentalapi.TooLarge, logged: "too large"},
@@ -331,7 +330,7 @@ func (h *harness) testBadAnswer(b badAnswer, victims ...collector.Resource) {
 	}
 }
 
-func countIn(requests []simulator.Request, path string) int {
+func countIn(requests []simtest.Request, path string) int {
 	n := 0
 	for _, r := range requests {
 		if r.Path == path {
@@ -363,6 +362,6 @@ func (h *harness) inject(b badAnswer, path string) (repair func()) {
 			_, _ = w.Write(simtest.Encode(h.t, body))
 		})
 	default:
-		return h.Inject(simulator.Fault{Path: path, Kind: b.fault})
+		return h.Inject(simtest.Fault{Path: path, Kind: b.fault})
 	}
 }

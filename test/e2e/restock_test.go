@@ -20,7 +20,7 @@ func TestRestockIsReported(t *testing.T) {
 	t.Parallel()
 	api, _ := startAPI(t)
 	offset := time.Since(time.Now().Truncate(time.Minute)) + 40*time.Second // 20 seconds ago
-	api.SetCache(simulator.Cache{Kind: simulator.AtFixedTimes, Offset: offset})
+	api.SetCache(simtest.Cache{Kind: simtest.AtFixedTimes, Offset: offset})
 	address := simtest.FreeAddress(t)
 	exporter := start(t, address, simtest.Binary(t),
 		"--config.file="+api.ConfigFile(t.TempDir(), nil, "watches: [{name: awaited, plans: ["+alertPlan+"]}]\n"))

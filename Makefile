@@ -47,7 +47,7 @@ lint: ## run all linters
 format: ## format the code
 	go run $(GOLANGCI) fmt ./...
 
-bench: ## measure the numbers of docs/performance.md
+bench: ## measure the numbers of docs/limits.md
 	go test -run '^$$' -bench . -benchmem ./...
 
 update: ## rewrite golden and generated files, except those of dashboards and helm

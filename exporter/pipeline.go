@@ -3,7 +3,6 @@ package exporter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -108,13 +107,9 @@ func (p *Pipeline) MetricsHandler() http.Handler {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: cacheBytes.Name, Help: cacheBytes.Help, Unit: cacheBytes.BaseUnit()},
 			func() float64 { return float64(p.Publisher.CacheBytes()) }),
 	)
-	fallback := exposition.HandlerOptions()
-	fallback.Registry = p.selfRegistry // promhttp finds errorsTotal there and uses it too
-	fallback.ErrorLog = errorLogger{p.logger}
 	return promhttp.InstrumentMetricHandler(p.selfRegistry, &exposition.Handler{
 		Publisher: p.Publisher,
 		Gatherer:  withoutAllocGauge{p.selfRegistry},
-		Fallback:  promhttp.HandlerFor(p.gatherer(), fallback),
 		OnError: func(cause string, err error) {
 			errorsTotal.WithLabelValues(cause).Inc()
 			level.Error(p.logger).Log("msg", "cannot serve metrics", "err", err)
@@ -172,12 +167,4 @@ func newBuildInfo() prometheus.Collector {
 			"goversion": version.GoVersion, "goos": version.GoOS, "goarch": version.GoArch, "tags": version.GetTags(),
 		},
 	}, func() float64 { return 1 })
-}
-
-// errorLogger writes promhttp's errors to the log.
-type errorLogger struct{ log.Logger }
-
-// Println implements promhttp.Logger.
-func (l errorLogger) Println(v ...any) {
-	level.Error(l.Logger).Log("msg", "cannot serve metrics", "err", fmt.Sprint(v...))
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,6 +19,7 @@ import (
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // TestDashboardQueries runs every query of every dashboard, with values for its
@@ -75,12 +75,8 @@ type dashboardQuery struct {
 
 func readDashboards(t testing.TB) []dashboardFile {
 	t.Helper()
-	files, err := filepath.Glob(absolute(t, "dashboards/*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all []dashboardFile
-	for _, file := range files {
+	for _, file := range repo.Glob(t, "dashboards/*.json") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

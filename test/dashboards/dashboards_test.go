@@ -18,10 +18,11 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
-	"go.yaml.in/yaml/v3"
 
-	"server_rental_exporter/internal/markdown"
-	"server_rental_exporter/internal/promqltest"
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/markdown"
+	"server_rental_exporter/test/internal/promqltest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 type dashboard struct {
@@ -158,12 +159,8 @@ const templated = "${datasource}"
 // load returns the committed dashboards by uid.
 func load(t *testing.T) map[string]dashboard {
 	t.Helper()
-	files, err := filepath.Glob("*.json")
-	if err != nil || len(files) != 3 {
-		t.Fatalf("got dashboards %v, %v, want three", files, err)
-	}
 	all := map[string]dashboard{}
-	for _, file := range files {
+	for _, file := range repo.Glob(t, "dashboards/*.json") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -172,11 +169,12 @@ func load(t *testing.T) map[string]dashboard {
 		if err := json.Unmarshal(text, &d); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		if d.UID+".json" != file {
+		if d.UID+".json" != filepath.Base(file) {
 			t.Errorf("%s: got uid %q, want the file's name", file, d.UID)
 		}
 		all[d.UID] = d
 	}
+	simtest.AssertEqual(t, "number of dashboards", len(all), 3)
 	return all
 }
 
@@ -622,10 +620,6 @@ type exclusion struct {
 // exclusions reads dashboard-linter's file of exclusions.
 func exclusions(t *testing.T) map[exclusion]bool {
 	t.Helper()
-	text, err := os.ReadFile(".lint")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var file struct {
 		Exclusions map[string]struct {
 			Reason  string
@@ -635,9 +629,7 @@ func exclusions(t *testing.T) map[exclusion]bool {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	repo.ReadYAML(t, repo.Path(t, "dashboards/.lint"), &file)
 	all := map[exclusion]bool{}
 	for rule, x := range file.Exclusions {
 		if x.Reason == "" || len(x.Entries) == 0 {
@@ -651,14 +643,13 @@ func exclusions(t *testing.T) map[exclusion]bool {
 }
 
 func TestNoFixedDatasource(t *testing.T) {
-	files, _ := filepath.Glob("*.json")
 	uid := regexp.MustCompile(`"uid": "([^"]*)"`)
-	for _, file := range files {
+	for _, file := range repo.Glob(t, "dashboards/*.json") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		own := strings.TrimSuffix(file, ".json")
+		own := strings.TrimSuffix(filepath.Base(file), ".json")
 		for _, m := range uid.FindAllStringSubmatch(string(text), -1) {
 			if m[1] != templated && m[1] != own {
 				t.Errorf("%s: contains the uid %q", file, m[1])
@@ -677,7 +668,7 @@ func TestNoFixedDatasource(t *testing.T) {
 func TestLinks(t *testing.T) {
 	const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md"
 	all := load(t)
-	documents, err := markdown.Read("../alerts")
+	documents, err := markdown.Read(repo.Path(t, "alerts"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package alerts_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // fleet is a generated account.
@@ -225,20 +225,21 @@ func panelQuery(t *testing.T, id int, ref string) string {
 	t.Helper()
 	type panel struct {
 		ID      int
-		Targets []struct{ RefID, Expr string }
-		Panels  []panel // of a collapsed row
+		Targets []struct {
+			Ref  string `yaml:"refId"`
+			Expr string
+		}
+		Panels []panel // of a collapsed row
 	}
 	var d panel
-	if err := json.Unmarshal(readFile(t, "../dashboards/server-rental-accounts.json"), &d); err != nil {
-		t.Fatal(err)
-	}
+	repo.ReadYAML(t, repo.Path(t, "dashboards/server-rental-accounts.json"), &d)
 	all := d.Panels
 	for _, row := range d.Panels {
 		all = append(all, row.Panels...)
 	}
 	for _, p := range all {
 		for _, q := range p.Targets {
-			if p.ID == id && (ref == "" || q.RefID == ref) {
+			if p.ID == id && (ref == "" || q.Ref == ref) {
 				return strings.NewReplacer("$job", ".+", "$instance", ".+", "$account", ".+", "$plan", ".+", "$location", ".+").Replace(q.Expr)
 			}
 		}
@@ -250,7 +251,7 @@ func panelQuery(t *testing.T, id int, ref string) string {
 // TestFleets exports generated fleets, evaluates the recording rules and the queries of
 // the dashboard on what is exported, and compares all with a count day by day.
 func TestFleets(t *testing.T) {
-	promtool := findTool(t, "promtool")
+	promtool := repo.Program(t, "promtool")
 	if testing.Short() {
 		t.Skip("evaluates rules on thousands of series")
 	}
@@ -350,12 +351,8 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 	for series, v := range data {
 		input = append(input, map[string]string{"series": series, "values": fmt.Sprintf("_ %.15g", v)})
 	}
-	rules, err := filepath.Abs("billing.rules.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	file, err := yaml.Marshal(map[string]any{
-		"rule_files": []string{rules}, "evaluation_interval": at,
+		"rule_files": []string{repo.Path(t, "alerts/billing.rules.yml")}, "evaluation_interval": at,
 		"tests": []any{map[string]any{"interval": at, "input_series": input, "promql_expr_test": exprs}},
 	})
 	if err != nil {

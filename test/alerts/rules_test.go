@@ -2,12 +2,12 @@ package alerts_test
 
 import (
 	"os"
-	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/test/internal/repo"
 )
 
 // ruleFile is a rule file of Prometheus.
@@ -47,7 +47,7 @@ func (f ruleFile) rules() []rule {
 
 func ruleFiles(t *testing.T) []ruleFile {
 	t.Helper()
-	return read(t, "*.rules.yml", func(f *ruleFile, name string) { f.name = name })
+	return read(t, "alerts/*.rules.yml", func(f *ruleFile, name string) { f.name = name })
 }
 
 // alerts returns every alert of every file.
@@ -106,19 +106,14 @@ func (c alertCase) time(t *testing.T) time.Duration {
 
 func testFiles(t *testing.T) []testFile {
 	t.Helper()
-	return read(t, "tests/*.test.yml", func(f *testFile, name string) { f.name = name })
+	return read(t, "alerts/tests/*.test.yml", func(f *testFile, name string) { f.name = name })
 }
 
 // read decodes every file of a pattern; unknown keys are errors.
 func read[T any](t *testing.T, pattern string, setName func(*T, string)) []T {
 	t.Helper()
-	names, err := filepath.Glob(pattern)
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no file matches %s: %v", pattern, err)
-	}
-	slices.Sort(names)
 	var all []T
-	for _, name := range names {
+	for _, name := range repo.Glob(t, pattern) {
 		f, err := os.Open(name)
 		if err != nil {
 			t.Fatal(err)

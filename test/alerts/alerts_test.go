@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
-	"go.yaml.in/yaml/v3"
 
-	"server_rental_exporter/internal/promqltest"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/promqltest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#"
@@ -182,7 +182,7 @@ func checkRecordedName(t *testing.T, name string, labels promqltest.Labels) {
 	if !form.MatchString(name) {
 		t.Errorf("%s: got a name that is not level:metric:operation with a level of %q", name, labels.Sorted())
 	}
-	readme := string(readFile(t, "README.md"))
+	readme := repo.Read(t, "alerts/README.md")
 	operation := name[strings.LastIndex(name, ":"):]
 	if !strings.Contains(readme, "`"+name+"`") && !strings.Contains(readme, "`"+operation+"`") {
 		t.Errorf("%s: not in README.md", name)
@@ -272,7 +272,7 @@ func TestAnnotations(t *testing.T) {
 
 func TestRunbooks(t *testing.T) {
 	got := map[string]int{}
-	_, runbook, _ := strings.Cut(string(readFile(t, "README.md")), "\n## Runbook\n")
+	_, runbook, _ := strings.Cut(repo.Read(t, "alerts/README.md"), "\n## Runbook\n")
 	for _, section := range strings.Split(runbook, "\n### ")[1:] {
 		name, text, _ := strings.Cut(section, "\n")
 		got[name]++
@@ -374,14 +374,14 @@ func TestUnitTestsProveSomething(t *testing.T) {
 		}
 	}
 	for _, f := range ruleFiles(t) {
-		if !tested[f.name] {
+		if !tested[filepath.Base(f.name)] {
 			t.Errorf("%s: no test loads it", f.name)
 		}
 	}
 }
 
 func TestPromtool(t *testing.T) {
-	promtool := findTool(t, "promtool")
+	promtool := repo.Program(t, "promtool")
 	t.Run("check", func(t *testing.T) {
 		for _, f := range ruleFiles(t) {
 			run(t, promtool, "check", "rules", "--lint=all", "--lint-fatal", f.name)
@@ -402,8 +402,8 @@ func TestPromtool(t *testing.T) {
 }
 
 func TestAmtool(t *testing.T) {
-	const example = "alertmanager.example.yml"
-	amtool := findTool(t, "amtool")
+	example := repo.Path(t, "alerts/alertmanager.example.yml")
+	amtool := repo.Program(t, "amtool")
 	run(t, amtool, "check-config", example)
 	for _, c := range []struct{ labels, receiver string }{
 		{"alertname=ServerRentalWatchHit severity=info watch=cheap-in-europe", "chat"},
@@ -447,9 +447,7 @@ func TestPagerKnowsTheSeverity(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(readFile(t, "alertmanager.example.yml"), &config); err != nil {
-		t.Fatal(err)
-	}
+	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
 	pages := 0
 	for i, r := range config.Route.Routes {
 		if r.Receiver != "pager" {
@@ -463,21 +461,6 @@ func TestPagerKnowsTheSeverity(t *testing.T) {
 	simtest.AssertEqual(t, "routes to the pager", pages, 2)
 }
 
-// findTool returns the path of a program. The test is skipped where it is not installed,
-// and fails there in CI.
-func findTool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	switch {
-	case err == nil:
-	case os.Getenv("CI") == "true":
-		t.Fatalf("%s is not installed", name)
-	default:
-		t.Skipf("%s is not installed", name)
-	}
-	return path
-}
-
 func run(t *testing.T, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -485,13 +468,4 @@ func run(t *testing.T, name string, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
 	}
-}
-
-func readFile(t *testing.T, name string) []byte {
-	t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -1,22 +1,18 @@
 package alerts_test
 
 import (
-	"os"
 	"testing"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"server_rental_exporter/test/internal/repo"
 )
 
 // ruleFile is a rule file of Prometheus.
 type ruleFile struct {
-	name   string
+	path   string
 	Groups []struct {
-		Name     string
-		Interval string
-		Rules    []rule
+		Name  string
+		Rules []rule
 	}
 }
 
@@ -24,7 +20,6 @@ type ruleFile struct {
 type rule struct {
 	Record, Alert string
 	Expr          string
-	For           string
 	Labels        map[string]string
 	Annotations   map[string]string
 }
@@ -47,17 +42,24 @@ func (f ruleFile) rules() []rule {
 
 func ruleFiles(t *testing.T) []ruleFile {
 	t.Helper()
-	return read(t, "alerts/*.rules.yml", func(f *ruleFile, name string) { f.name = name })
+	var all []ruleFile
+	for _, path := range repo.Glob(t, "alerts/*.rules.yml") {
+		f := ruleFile{path: path}
+		repo.ReadYAML(t, path, &f)
+		all = append(all, f)
+	}
+	return all
 }
 
-// alerts returns every alert of every file.
-func alerts(t *testing.T) []rule {
+// alerts returns every alert of every file by name; several have one name and different
+// severities.
+func alerts(t *testing.T) map[string][]rule {
 	t.Helper()
-	var all []rule
+	all := map[string][]rule{}
 	for _, f := range ruleFiles(t) {
 		for _, r := range f.rules() {
 			if r.Alert != "" {
-				all = append(all, r)
+				all[r.Alert] = append(all[r.Alert], r)
 			}
 		}
 	}
@@ -66,68 +68,36 @@ func alerts(t *testing.T) []rule {
 
 // testFile is a file of unit tests for promtool.
 type testFile struct {
-	name  string
-	Rules []string   `yaml:"rule_files"`
-	Every string     `yaml:"evaluation_interval"`
-	Order []string   `yaml:"group_eval_order"`
-	Tests []testCase `yaml:"tests"`
+	path  string
+	Rules []string `yaml:"rule_files"`
+	Tests []testCase
 }
 
 type testCase struct {
-	Name     string
-	Interval string
-	Input    []inputSeries `yaml:"input_series"`
-	Alerts   []alertCase   `yaml:"alert_rule_test"`
-	Exprs    []any         `yaml:"promql_expr_test"`
+	Name   string
+	Input  []struct{ Series string } `yaml:"input_series"`
+	Alerts []alertCase               `yaml:"alert_rule_test"`
+	Exprs  []any                     `yaml:"promql_expr_test"`
 }
-
-type inputSeries struct{ Series, Values string }
 
 // alertCase says which alerts of a name fire at a time.
 type alertCase struct {
 	Alertname string
-	Time      string           `yaml:"eval_time"`
-	Expected  *[]expectedAlert `yaml:"exp_alerts"` // nil where it is not given
+	Time      time.Duration    `yaml:"eval_time"`
+	Expected  *[]expectedAlert `yaml:"exp_alerts"` // nil if it is not given
 }
 
 type expectedAlert struct {
-	Labels      map[string]string `yaml:"exp_labels"`
-	Annotations map[string]string `yaml:"exp_annotations"`
-}
-
-func (c alertCase) time(t *testing.T) time.Duration {
-	t.Helper()
-	d, err := time.ParseDuration(c.Time)
-	if err != nil {
-		t.Fatalf("%s: eval_time: %v", c.Alertname, err)
-	}
-	return d
+	Labels map[string]string `yaml:"exp_labels"`
 }
 
 func testFiles(t *testing.T) []testFile {
 	t.Helper()
-	return read(t, "alerts/tests/*.test.yml", func(f *testFile, name string) { f.name = name })
-}
-
-// read decodes every file of a pattern; unknown keys are errors.
-func read[T any](t *testing.T, pattern string, setName func(*T, string)) []T {
-	t.Helper()
-	var all []T
-	for _, name := range repo.Glob(t, pattern) {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := yaml.NewDecoder(f)
-		d.KnownFields(true)
-		var v T
-		err = d.Decode(&v)
-		f.Close()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		setName(&v, name)
-		all = append(all, v)
+	var all []testFile
+	for _, path := range repo.Glob(t, "alerts/tests/*.test.yml") {
+		f := testFile{path: path}
+		repo.ReadYAML(t, path, &f)
+		all = append(all, f)
 	}
 	return all
 }

@@ -21,6 +21,7 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/grafana"
 	"server_rental_exporter/test/internal/repo"
 )
 
@@ -161,25 +162,9 @@ func export(t *testing.T, now time.Time, fleets []fleet) (data map[string]float6
 // panelQuery returns a query of the accounts dashboard with every choice at All.
 func panelQuery(t *testing.T, id int, ref string) string {
 	t.Helper()
-	type panel struct {
-		ID      int
-		Targets []struct {
-			Ref  string `yaml:"refId"`
-			Expr string
-		}
-		Panels []panel // of a collapsed row
-	}
-	var d panel
-	repo.ReadYAML(t, repo.Path(t, "dashboards/server-rental-accounts.json"), &d)
-	all := d.Panels
-	for _, row := range d.Panels {
-		all = append(all, row.Panels...)
-	}
-	for _, p := range all {
-		for _, q := range p.Targets {
-			if p.ID == id && (ref == "" || q.Ref == ref) {
-				return strings.NewReplacer("$job", ".+", "$instance", ".+", "$account", ".+", "$plan", ".+", "$location", ".+").Replace(q.Expr)
-			}
+	for _, q := range grafana.Load(t)["server-rental-accounts"].Queries() {
+		if q.Panel.ID == id && (ref == "" || q.RefID == ref) {
+			return grafana.Interpolate(q.Expr, nil)
 		}
 	}
 	t.Fatalf("no panel %d with a query %q", id, ref)

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,163 +18,14 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/grafana"
 	"server_rental_exporter/test/internal/markdown"
 	"server_rental_exporter/test/internal/promqltest"
 	"server_rental_exporter/test/internal/repo"
 )
 
-type dashboard struct {
-	UID           string   `json:"uid"`
-	Title         string   `json:"title"`
-	Description   string   `json:"description"`
-	Tags          []string `json:"tags"`
-	SchemaVersion int      `json:"schemaVersion"`
-	Editable      bool     `json:"editable"`
-	ID            any      `json:"id"`
-	Panels        []panel  `json:"panels"`
-	Links         []link   `json:"links"`
-	Templating    struct {
-		List []variable `json:"list"`
-	} `json:"templating"`
-	Annotations struct {
-		List []annotation `json:"list"`
-	} `json:"annotations"`
-}
-
-// allPanels returns the rows and all panels, those of collapsed rows too.
-func (d dashboard) allPanels() []panel {
-	var all []panel
-	for _, p := range d.Panels {
-		all = append(append(all, p), p.Panels...)
-	}
-	return all
-}
-
-type datasource struct {
-	Type string `json:"type"`
-	UID  string `json:"uid"`
-}
-
-type link struct {
-	Type        string   `json:"type"`
-	Title       string   `json:"title"`
-	URL         string   `json:"url"`
-	Tags        []string `json:"tags"`
-	AsDropdown  bool     `json:"asDropdown"`
-	IncludeVars bool     `json:"includeVars"`
-	KeepTime    bool     `json:"keepTime"`
-}
-
-type variable struct {
-	Name        string     `json:"name"`
-	Type        string     `json:"type"`
-	Label       string     `json:"label"`
-	Description string     `json:"description"`
-	Query       string     `json:"query"`
-	Datasource  datasource `json:"datasource"`
-	Multi       bool       `json:"multi"`
-	IncludeAll  bool       `json:"includeAll"`
-	AllValue    string     `json:"allValue"`
-	Refresh     int        `json:"refresh"`
-	Hide        int        `json:"hide"`
-}
-
-type annotation struct {
-	Name            string     `json:"name"`
-	Enable          bool       `json:"enable"`
-	Datasource      datasource `json:"datasource"`
-	Expr            string     `json:"expr"`
-	Step            string     `json:"step"`
-	UseValueForTime bool       `json:"useValueForTime"`
-	TitleFormat     string     `json:"titleFormat"`
-	Target          struct {
-		Expr     string `json:"expr"`
-		Interval string `json:"interval"`
-	} `json:"target"`
-}
-
-type panel struct {
-	ID          int        `json:"id"`
-	Type        string     `json:"type"`
-	Title       string     `json:"title"`
-	Description string     `json:"description"`
-	Datasource  datasource `json:"datasource"`
-	Targets     []target   `json:"targets"`
-	Links       []link     `json:"links"`
-	GridPos     struct{ X, Y, W, H int }
-	Collapsed   bool    `json:"collapsed"`
-	Panels      []panel `json:"panels"` // of a collapsed row
-	FieldConfig struct {
-		Defaults struct {
-			Unit  string `json:"unit"`
-			Color struct {
-				Mode string `json:"mode"`
-			} `json:"color"`
-			Mappings []struct {
-				Type    string          `json:"type"`
-				Options json.RawMessage `json:"options"`
-			} `json:"mappings"`
-		} `json:"defaults"`
-		Overrides []struct {
-			Matcher    struct{ ID, Options any }
-			Properties []property `json:"properties"`
-		} `json:"overrides"`
-	} `json:"fieldConfig"`
-	Transformations []struct {
-		ID      string `json:"id"`
-		Options struct {
-			ExcludeByName map[string]bool   `json:"excludeByName"`
-			RenameByName  map[string]string `json:"renameByName"`
-		} `json:"options"`
-	} `json:"transformations"`
-	Options struct {
-		Legend struct {
-			ShowLegend bool `json:"showLegend"`
-		} `json:"legend"`
-		SortBy []struct {
-			DisplayName string `json:"displayName"`
-		} `json:"sortBy"`
-	} `json:"options"`
-}
-
-type property struct {
-	ID    string          `json:"id"`
-	Value json.RawMessage `json:"value"`
-}
-
-type target struct {
-	RefID      string     `json:"refId"`
-	Expr       string     `json:"expr"`
-	Legend     string     `json:"legendFormat"`
-	Format     string     `json:"format"`
-	Instant    bool       `json:"instant"`
-	Range      bool       `json:"range"`
-	Datasource datasource `json:"datasource"`
-}
-
-const templated = "${datasource}"
-
-// load returns the committed dashboards by uid.
-func load(t *testing.T) map[string]dashboard {
-	t.Helper()
-	all := map[string]dashboard{}
-	for _, file := range repo.Glob(t, "dashboards/*.json") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var d dashboard
-		if err := json.Unmarshal(text, &d); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		if d.UID+".json" != filepath.Base(file) {
-			t.Errorf("%s: got uid %q, want the file's name", file, d.UID)
-		}
-		all[d.UID] = d
-	}
-	simtest.AssertEqual(t, "number of dashboards", len(all), 3)
-	return all
-}
+// templated is the data source that the user chooses.
+var templated = grafana.Datasource{Type: "prometheus", UID: "${datasource}"}
 
 // knownMetrics returns the metrics that a query may name: those of the exporter, of its
 // libraries, and of Prometheus.
@@ -196,48 +45,26 @@ func knownMetrics() promqltest.Catalog {
 const rateInterval = 61 * time.Second
 
 // parse parses a query as Grafana sends it, once for each currency that it depends on.
-func parse(query string) ([]parser.Expr, error) {
-	query = strings.NewReplacer("$__rate_interval", rateInterval.String(), "$__range", "6h", "$__interval_ms", "60000", "$__interval", "1m").Replace(query)
-	queries := []string{query}
-	if strings.Contains(query, "${currency}") {
-		queries = []string{strings.ReplaceAll(query, "${currency}", "usd"), strings.ReplaceAll(query, "${currency}", "eur")}
+func parse(query string) (all []parser.Expr, err error) {
+	values := map[string]string{"__rate_interval": rateInterval.String(), "__range": "6h", "__interval_ms": "60000", "__interval": "1m"}
+	for _, name := range []string{"job", "instance", "account", "location", "plan"} {
+		values[name] = "$" + name
 	}
-	var all []parser.Expr
-	for _, q := range queries {
-		expr, err := promqltest.Parse(q)
+	for _, values["currency"] = range []string{"usd", "eur"} {
+		expr, err := promqltest.Parse(grafana.Interpolate(query, values))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, expr)
+		if all = append(all, expr); !strings.Contains(query, "${currency}") {
+			break
+		}
 	}
 	return all, nil
 }
 
-// query is one query of a dashboard and where it stands.
-type query struct {
-	where  string
-	panel  string // its title; empty for annotations
-	index  int
-	expr   string
-	legend string
-}
-
-func (d dashboard) queries() []query {
-	var all []query
-	for _, p := range d.allPanels() {
-		for i, q := range p.Targets {
-			all = append(all, query{fmt.Sprintf("%s, panel %d %s, query %s", d.UID, p.ID, p.Title, q.RefID), p.Title, i, q.Expr, q.Legend})
-		}
-	}
-	for _, a := range d.Annotations.List {
-		all = append(all, query{fmt.Sprintf("%s, annotation %s", d.UID, a.Name), "", 0, a.Expr, a.TitleFormat})
-	}
-	return all
-}
-
 func TestDashboards(t *testing.T) {
 	titles := map[string]bool{}
-	for uid, d := range load(t) {
+	for uid, d := range grafana.Load(t) {
 		if !regexp.MustCompile(`^server-rental-[a-z]+$`).MatchString(uid) {
 			t.Errorf("%s: want a uid of the form server-rental-NAME", uid)
 		}
@@ -246,85 +73,75 @@ func TestDashboards(t *testing.T) {
 		}
 		titles[d.Title] = true
 		// Grafana 10.0 has version 38 and does not migrate newer ones.
-		if d.SchemaVersion < 30 || d.SchemaVersion > 38 {
-			t.Errorf("%s: got schemaVersion %d, want one that Grafana 10.0 knows", uid, d.SchemaVersion)
-		}
-		if d.ID != nil {
-			t.Errorf("%s: got the id %v, want none", uid, d.ID)
-		}
-		if d.Editable {
-			t.Errorf("%s: is editable, want a generated dashboard to be read-only", uid)
+		if d.SchemaVersion < 30 || d.SchemaVersion > 38 || d.ID != nil || d.Editable {
+			t.Errorf("%s: got schemaVersion %d, id %v, editable %t, want a version that Grafana 10.0 knows, no id, false", uid, d.SchemaVersion, d.ID, d.Editable)
 		}
 	}
 }
 
 func TestVariables(t *testing.T) {
-	call := regexp.MustCompile(`^label_values\((?:(.+), )?([a-z_]+)\)$`)
 	want := map[string][]string{
 		"server-rental-stock":    {"datasource", "job", "instance", "account", "location", "plan", "currency"},
 		"server-rental-accounts": {"datasource", "job", "instance", "account", "location", "plan"},
 		// Neither the provider's status nor the exporter's health depends on plans.
 		"server-rental-status": {"datasource", "job", "instance", "account", "location"},
 	}
-	metrics := knownMetrics()
-	for uid, d := range load(t) {
-		names := map[string]variable{}
+	for uid, d := range grafana.Load(t) {
+		var names []string
 		for _, v := range d.Templating.List {
-			names[v.Name] = v
+			names = append(names, v.Name)
 			where := uid + ", variable " + v.Name
 			if v.Label == "" || v.Description == "" {
 				t.Errorf("%s: has no label or no description", where)
 			}
-			if v.Type == "datasource" && (v.Query != "prometheus" || v.Label != "Data source") {
-				t.Errorf("%s: got %q labelled %q, want prometheus labelled Data source", where, v.Query, v.Label)
-			}
-			if v.Type != "query" {
+			switch v.Type {
+			case "datasource":
+				simtest.AssertEqual(t, where+": query and label", []string{v.Query, v.Label}, []string{"prometheus", "Data source"})
 				continue
+			case "query":
+				checkVariable(t, where, v)
 			}
-			if v.Datasource.UID != templated || !v.Multi || !v.IncludeAll || v.AllValue != ".+" {
-				t.Errorf("%s: got data source %q, multi %t, all %t as %q, want %q, true, true, .+", where, v.Datasource.UID, v.Multi, v.IncludeAll, v.AllValue, templated)
-			}
-			if got := strings.ToUpper(v.Name[:1]) + v.Name[1:]; v.Label != got {
-				t.Errorf("%s: got label %q, want %q", where, v.Label, got)
-			}
-			// Few have more than one exporter, and Grafana cannot hide by count.
-			if hidden := v.Name == "job" || v.Name == "instance"; hidden != (v.Hide == 2) {
-				t.Errorf("%s: got hide %d, want only job and instance hidden", where, v.Hide)
-			}
-			if v.Refresh != 2 {
-				t.Errorf("%s: got refresh %d, want 2: on a change of the time range", where, v.Refresh)
-			}
-			parts := call.FindStringSubmatch(v.Query)
-			if parts == nil {
-				t.Errorf("%s: got %q, want label_values(selector, label)", where, v.Query)
-				continue
-			}
-			expr, err := promqltest.Parse(parts[1])
-			if err != nil {
-				t.Errorf("%s: %v", where, err)
-				continue
-			}
-			if have, err := metrics.Labels(expr); err != nil || !have[parts[2]] {
-				t.Errorf("%s: %s: no such metric or label: %v", where, v.Query, err)
-			}
-			for _, s := range promqltest.Selectors(expr) {
-				for _, m := range parentVariables(v.Name) {
-					if !s.HasMatcher(labels.MatchRegexp, m, "$"+m) {
-						t.Errorf("%s: %s has no matcher for %s", where, v.Query, m)
-					}
-				}
+			if !slices.ContainsFunc(d.Queries(), func(q grafana.Query) bool {
+				return regexp.MustCompile(`\$\{?` + v.Name + `\b`).MatchString(q.Expr)
+			}) {
+				t.Errorf("%s: is unused", where)
 			}
 		}
-		for _, name := range want[uid] {
-			if _, there := names[name]; !there {
-				t.Errorf("%s: has no variable %s", uid, name)
+		slices.Sort(names)
+		simtest.AssertEqual(t, uid+": variables", names, slices.Sorted(slices.Values(want[uid])))
+	}
+}
+
+// checkVariable checks a variable whose values come from Prometheus.
+func checkVariable(t *testing.T, where string, v grafana.Variable) {
+	t.Helper()
+	want := v
+	want.Datasource, want.Multi, want.IncludeAll, want.AllValue = templated, true, true, ".+"
+	want.Refresh = 2 // on a change of the time range
+	want.Label = strings.ToUpper(v.Name[:1]) + v.Name[1:]
+	want.Hide = 0
+	if v.Name == "job" || v.Name == "instance" { // few have more than one exporter, and Grafana cannot hide by count
+		want.Hide = 2
+	}
+	simtest.AssertEqual(t, where, v, want)
+	parts := regexp.MustCompile(`^label_values\((?:(.+), )?([a-z_]+)\)$`).FindStringSubmatch(v.Query)
+	if parts == nil {
+		t.Errorf("%s: got %q, want label_values(selector, label)", where, v.Query)
+		return
+	}
+	expr, err := promqltest.Parse(parts[1])
+	if err != nil {
+		t.Errorf("%s: %v", where, err)
+		return
+	}
+	if have, err := knownMetrics().Labels(expr); err != nil || !have[parts[2]] {
+		t.Errorf("%s: %s: no such metric or label: %v", where, v.Query, err)
+	}
+	for _, s := range promqltest.Selectors(expr) {
+		for _, m := range parentVariables(v.Name) {
+			if !s.HasMatcher(labels.MatchRegexp, m, "$"+m) {
+				t.Errorf("%s: %s has no matcher for %s", where, v.Query, m)
 			}
-			if name != "datasource" && !usesVariable(d, name) {
-				t.Errorf("%s: the variable %s is unused", uid, name)
-			}
-		}
-		if len(names) != len(want[uid]) {
-			t.Errorf("%s: got %d variables, want %v", uid, len(names), want[uid])
 		}
 	}
 }
@@ -341,34 +158,21 @@ func parentVariables(name string) []string {
 	}
 }
 
-func usesVariable(d dashboard, name string) bool {
-	return slices.ContainsFunc(d.queries(), func(q query) bool {
-		return regexp.MustCompile(`\$\{?` + name + `\b`).MatchString(q.expr)
-	})
-}
-
-// units returns the units of Grafana that panels may use. Grafana's units for currencies
-// and rates abbreviate thousands, and its days become weeks.
-func units() []string {
-	return []string{"none", "suffix:USD", "suffix:EUR", "percentunit", "bytes", "s", "dtdhms", "dtdurations", "reqpm", "dateTimeAsIso", "dateTimeFromNow"}
-}
-
-// ownUnit matches the formats that Grafana has no name for.
-var ownUnit = regexp.MustCompile(`^(time:[-\x{2011}YMDHms:\s\x{a0}]+|suffix:[a-z ]+)$`)
+// unit matches the units that panels may use. Grafana's units for currencies and rates
+// abbreviate thousands, and its days become weeks.
+var unit = regexp.MustCompile(`^(none|percentunit|bytes|s|dtdhms|dtdurations|reqpm|dateTimeAsIso|dateTimeFromNow` +
+	`|time:[-\x{2011}YMDHms:\s\x{a0}]+|suffix:([a-z ]+|USD|EUR))$`)
 
 func TestPanels(t *testing.T) {
 	core := []string{"stat", "table", "timeseries", "state-timeline", "bargauge", "barchart", "geomap"}
-	for uid, d := range load(t) {
-		ids := map[int]string{}
-		for _, p := range d.allPanels() {
+	for uid, d := range grafana.Load(t) {
+		ids := map[int]bool{}
+		for _, p := range d.AllPanels() {
 			where := fmt.Sprintf("%s, panel %d %s", uid, p.ID, p.Title)
-			if p.ID <= 0 || ids[p.ID] != "" {
-				t.Errorf("%s: has no id, or the same as %q", where, ids[p.ID])
+			if p.ID <= 0 || ids[p.ID] || p.Title == "" {
+				t.Errorf("%s: want a title, and an id that no other panel has", where)
 			}
-			ids[p.ID] = p.Title + " "
-			if p.Title == "" {
-				t.Errorf("%s: has no title", where)
-			}
+			ids[p.ID] = true
 			if p.Type == "row" {
 				continue
 			}
@@ -378,27 +182,49 @@ func TestPanels(t *testing.T) {
 			if len(p.Description) < 20 || !strings.HasSuffix(p.Description, ".") {
 				t.Errorf("%s: got description %q, want a sentence", where, p.Description)
 			}
-			if p.Datasource != (datasource{"prometheus", templated}) {
-				t.Errorf("%s: got data source %v, want the variable", where, p.Datasource)
+			simtest.AssertEqual(t, where+": data source", p.Datasource, templated)
+			units := []string{p.FieldConfig.Defaults.Unit}
+			for _, value := range overrides[string](t, p, "unit") {
+				units = append(units, value)
 			}
-			checkUnits(t, where, p)
+			for _, u := range units {
+				if !unit.MatchString(u) {
+					t.Errorf("%s: got unit %q, want one that matches %s", where, u, unit)
+				}
+			}
 			checkTargets(t, where, p)
 			switch p.Type {
 			case "table":
 				checkTable(t, where, p)
 			case "stat":
 				checkNoData(t, where, p)
-			case "state-timeline":
-				checkTimeline(t, where, p)
 			}
 		}
 		checkGrid(t, d)
 	}
 }
 
+// overrides returns the values of a property that is overridden for some fields.
+func overrides[T any](t *testing.T, p grafana.Panel, id string) (all []T) {
+	t.Helper()
+	for _, o := range p.FieldConfig.Overrides {
+		for _, prop := range o.Properties {
+			if prop.ID != id {
+				continue
+			}
+			var value T
+			if err := json.Unmarshal(prop.Value, &value); err != nil {
+				t.Errorf("panel %d: %s: %v", p.ID, id, err)
+			}
+			all = append(all, value)
+		}
+	}
+	return all
+}
+
 // checkNoData checks that missing data is grey and says so: the threshold colours of a
 // number would show it as good or as bad.
-func checkNoData(t *testing.T, where string, p panel) {
+func checkNoData(t *testing.T, where string, p grafana.Panel) {
 	t.Helper()
 	for _, m := range p.FieldConfig.Defaults.Mappings {
 		var options struct {
@@ -412,62 +238,33 @@ func checkNoData(t *testing.T, where string, p panel) {
 	t.Errorf("%s: has no grey mapping for missing data", where)
 }
 
-// checkTimeline checks that the legend shows the texts of value mappings: with thresholds
-// it would show their bounds.
-func checkTimeline(t *testing.T, where string, p panel) {
-	t.Helper()
-	if len(p.FieldConfig.Defaults.Mappings) == 0 || p.FieldConfig.Defaults.Color.Mode != "palette-classic" {
-		t.Errorf("%s: got colour mode %q, want value mappings and palette-classic", where, p.FieldConfig.Defaults.Color.Mode)
-	}
-}
-
-func checkUnits(t *testing.T, where string, p panel) {
-	t.Helper()
-	if unit := p.FieldConfig.Defaults.Unit; !slices.Contains(units(), unit) && !ownUnit.MatchString(unit) {
-		t.Errorf("%s: got unit %q, want one of %v", where, p.FieldConfig.Defaults.Unit, units())
-	}
-	for _, o := range p.FieldConfig.Overrides {
-		for _, prop := range o.Properties {
-			var unit string
-			if prop.ID != "unit" {
-				continue
-			}
-			if err := json.Unmarshal(prop.Value, &unit); err != nil || !slices.Contains(units(), unit) && !ownUnit.MatchString(unit) {
-				t.Errorf("%s: got unit %s for %v", where, prop.Value, o.Matcher.Options)
-			}
-		}
-	}
-}
-
-func checkTargets(t *testing.T, where string, p panel) {
+func checkTargets(t *testing.T, where string, p grafana.Panel) {
 	t.Helper()
 	if len(p.Targets) == 0 {
 		t.Errorf("%s: has no query", where)
 	}
 	refs := map[string]bool{}
 	for _, q := range p.Targets {
-		if q.RefID == "" || refs[q.RefID] {
-			t.Errorf("%s: has two queries %q", where, q.RefID)
+		if q.RefID == "" || refs[q.RefID] || q.Datasource != templated || q.Instant == q.Range {
+			t.Errorf("%s: got query %+v, want one with an id of its own, the data source of the variable, and either instant or range", where, q)
 		}
 		refs[q.RefID] = true
-		if q.Datasource != (datasource{"prometheus", templated}) {
-			t.Errorf("%s: query %s has data source %v, want the variable", where, q.RefID, q.Datasource)
-		}
-		if q.Instant == q.Range {
-			t.Errorf("%s: query %s is not either instant or range", where, q.RefID)
-		}
-		if q.Format != "table" && (q.Legend == "" || q.Legend == "__auto") {
+		if q.Format != "table" && (q.LegendFormat == "" || q.LegendFormat == "__auto") {
 			t.Errorf("%s: query %s has no legend", where, q.RefID)
 		}
 	}
 	if (p.Type == "timeseries" || p.Type == "state-timeline") && !p.Options.Legend.ShowLegend {
 		t.Errorf("%s: hides its legend", where)
 	}
+	// With thresholds, the legend would show their bounds instead of the texts of mappings.
+	if p.Type == "state-timeline" && (len(p.FieldConfig.Defaults.Mappings) == 0 || p.FieldConfig.Defaults.Color.Mode != "palette-classic") {
+		t.Errorf("%s: got colour mode %q, want value mappings and palette-classic", where, p.FieldConfig.Defaults.Color.Mode)
+	}
 }
 
 // checkTable checks that each value of a query is a named column or hidden, that the time
 // is hidden, and that the table is sorted by a column.
-func checkTable(t *testing.T, where string, p panel) {
+func checkTable(t *testing.T, where string, p grafana.Panel) {
 	t.Helper()
 	shown, hidden := map[string]string{}, map[string]bool{}
 	for _, tr := range p.Transformations {
@@ -510,9 +307,9 @@ func checkTable(t *testing.T, where string, p panel) {
 
 // checkGrid checks that panels are within the width and do not overlap, neither while rows
 // are collapsed nor within one that is opened.
-func checkGrid(t *testing.T, d dashboard) {
+func checkGrid(t *testing.T, d grafana.Dashboard) {
 	t.Helper()
-	groups := [][]panel{d.Panels}
+	groups := [][]grafana.Panel{d.Panels}
 	for _, p := range d.Panels {
 		groups = append(groups, p.Panels)
 	}
@@ -537,11 +334,11 @@ func checkGrid(t *testing.T, d dashboard) {
 
 func TestQueries(t *testing.T) {
 	metrics := knownMetrics()
-	for _, d := range load(t) {
-		for _, q := range d.queries() {
-			exprs, err := parse(q.expr)
+	for _, d := range grafana.Load(t) {
+		for _, q := range d.Queries() {
+			exprs, err := parse(q.Expr)
 			if err != nil {
-				t.Errorf("%s: %v", q.where, err)
+				t.Errorf("%s: %v", q.Key, err)
 			}
 			for _, expr := range exprs {
 				checkQuery(t, metrics, q, expr)
@@ -552,28 +349,28 @@ func TestQueries(t *testing.T) {
 
 // checkQuery checks that a query names only metrics and labels that exist, in its legend
 // too, matches the chosen job and instance, and looks back 90 days at most.
-func checkQuery(t *testing.T, metrics promqltest.Catalog, q query, expr parser.Expr) {
+func checkQuery(t *testing.T, metrics promqltest.Catalog, q grafana.Query, expr parser.Expr) {
 	t.Helper()
 	have, err := metrics.Labels(expr)
 	if err != nil {
-		t.Errorf("%s: %v", q.where, err)
+		t.Errorf("%s: %v", q.Key, err)
 		return
 	}
-	for _, m := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(q.legend, -1) {
+	for _, m := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(q.LegendFormat, -1) {
 		if !have[m[1]] {
-			t.Errorf("%s: the legend names the label %s, but the result has only %q", q.where, m[1], have.Sorted())
+			t.Errorf("%s: the legend names the label %s, but the result has only %q", q.Key, m[1], have.Sorted())
 		}
 	}
 	for _, s := range promqltest.Selectors(expr) {
 		for _, l := range []string{"job", "instance"} {
 			if !s.HasMatcher(labels.MatchRegexp, l, "$"+l) {
-				t.Errorf("%s: %s has no matcher %s=~\"$%s\"", q.where, s.Metric, l, l)
+				t.Errorf("%s: %s has no matcher %s=~\"$%s\"", q.Key, s.Metric, l, l)
 			}
 		}
 	}
 	for _, r := range promqltest.Ranges(expr) {
 		if r > 90*24*time.Hour {
-			t.Errorf("%s: looks back %s, want 90 days at most", q.where, r)
+			t.Errorf("%s: looks back %s, want 90 days at most", q.Key, r)
 		}
 	}
 }
@@ -583,24 +380,24 @@ func checkQuery(t *testing.T, metrics promqltest.Catalog, q query, expr parser.E
 func TestCounters(t *testing.T) {
 	excluded := exclusions(t)
 	used := map[exclusion]bool{}
-	for _, d := range load(t) {
-		for _, q := range d.queries() {
-			exprs, err := parse(q.expr)
-			if err != nil || q.panel == "" { // reported by TestQueries, or an annotation
+	for _, d := range grafana.Load(t) {
+		for _, q := range d.Queries() {
+			exprs, err := parse(q.Expr)
+			if err != nil || q.Panel.ID == 0 { // reported by TestQueries, or an annotation
 				continue
 			}
 			for _, s := range promqltest.Selectors(exprs[0]) {
 				isRate := s.Call == "rate" || s.Call == "irate"
 				if isRate && s.Range != rateInterval {
-					t.Errorf("%s: %s over %s, want $__rate_interval", q.where, s.Call, s.Range)
+					t.Errorf("%s: %s over %s, want $__rate_interval", q.Key, s.Call, s.Range)
 				}
 				isCounter := strings.HasSuffix(s.Metric, "_total") || strings.HasSuffix(s.Metric, "_bucket")
 				if isRate || s.Call == "increase" || !isCounter {
 					continue
 				}
-				e := exclusion{"target-counter-agg-rule", d.Title, q.panel, q.index}
+				e := exclusion{"target-counter-agg-rule", d.Title, q.Panel.Title, q.Index}
 				if used[e] = true; !excluded[e] {
-					t.Errorf("%s: %s is neither a rate nor an increase", q.where, s.Metric)
+					t.Errorf("%s: %s is neither a rate nor an increase", q.Key, s.Metric)
 				}
 			}
 		}
@@ -643,21 +440,16 @@ func exclusions(t *testing.T) map[exclusion]bool {
 }
 
 func TestNoFixedDatasource(t *testing.T) {
-	uid := regexp.MustCompile(`"uid": "([^"]*)"`)
-	for _, file := range repo.Glob(t, "dashboards/*.json") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		own := strings.TrimSuffix(filepath.Base(file), ".json")
-		for _, m := range uid.FindAllStringSubmatch(string(text), -1) {
-			if m[1] != templated && m[1] != own {
-				t.Errorf("%s: contains the uid %q", file, m[1])
+	for own := range grafana.Load(t) {
+		text := repo.Read(t, "dashboards/"+own+".json")
+		for _, m := range regexp.MustCompile(`"uid": "([^"]*)"`).FindAllStringSubmatch(text, -1) {
+			if m[1] != templated.UID && m[1] != own {
+				t.Errorf("%s: contains the uid %q", own, m[1])
 			}
 		}
 		for _, name := range []string{"__inputs", "DS_PROMETHEUS", "grafana.net"} {
-			if strings.Contains(string(text), name) {
-				t.Errorf("%s: contains %s", file, name)
+			if strings.Contains(text, name) {
+				t.Errorf("%s: contains %s", own, name)
 			}
 		}
 	}
@@ -667,7 +459,7 @@ func TestNoFixedDatasource(t *testing.T) {
 // and that links to runbooks have a heading.
 func TestLinks(t *testing.T) {
 	const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md"
-	all := load(t)
+	all := grafana.Load(t)
 	documents, err := markdown.Read(repo.Path(t, "alerts"))
 	if err != nil {
 		t.Fatal(err)
@@ -676,7 +468,7 @@ func TestLinks(t *testing.T) {
 	local := regexp.MustCompile(`^/d/([^/?]+)(?:\?(.*))?$`)
 	for uid, d := range all {
 		linked := map[string]bool{}
-		for _, l := range d.allLinks(t) {
+		for _, l := range allLinks(t, d) {
 			if rest, is := strings.CutPrefix(l.URL, runbooks); is {
 				if rest != "" && !headings[strings.TrimPrefix(rest, "#")] {
 					t.Errorf("%s: %s: no such heading in the runbooks", uid, l.URL)
@@ -710,7 +502,7 @@ func TestLinks(t *testing.T) {
 
 // checkKept checks that a link keeps the time range and every variable that both dashboards
 // have, or sets it, and no other one.
-func checkKept(t *testing.T, where, query string, from, to dashboard) {
+func checkKept(t *testing.T, where, query string, from, to grafana.Dashboard) {
 	t.Helper()
 	if !strings.Contains(query, "${__url_time_range}") {
 		t.Errorf("%s: does not keep the time range", where)
@@ -720,7 +512,7 @@ func checkKept(t *testing.T, where, query string, from, to dashboard) {
 		passed[m[1]+m[2]]++
 	}
 	for _, v := range to.Templating.List {
-		known := slices.ContainsFunc(from.Templating.List, func(other variable) bool { return other.Name == v.Name })
+		known := slices.ContainsFunc(from.Templating.List, func(other grafana.Variable) bool { return other.Name == v.Name })
 		if got := passed[v.Name]; got > 1 || known && got == 0 {
 			t.Errorf("%s: passes %s %d times, want once", where, v.Name, got)
 		}
@@ -740,12 +532,12 @@ func TestAnnotations(t *testing.T) {
 		"server-rental-status":   {"Outages": true, "Incidents": true, "Maintenance": false},
 	}
 	metrics := knownMetrics()
-	for uid, d := range load(t) {
+	for uid, d := range grafana.Load(t) {
 		got := map[string]bool{}
 		for _, a := range d.Annotations.List {
 			where := uid + ", annotation " + a.Name
 			got[a.Name] = a.Enable
-			if a.Datasource.UID != templated || !a.UseValueForTime || a.Target.Expr != a.Expr || a.Target.Interval != a.Step || a.Step != "2m" {
+			if a.Datasource != templated || !a.UseValueForTime || a.Target.Expr != a.Expr || a.Target.Interval != a.Step || a.Step != "2m" {
 				t.Errorf("%s: got %+v, want the time as value, and the same target with a step of 2m", where, a)
 			}
 			exprs, err := parse(a.Expr)
@@ -768,23 +560,14 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// allLinks returns the links of the dashboard, its panels and their cells.
-func (d dashboard) allLinks(t *testing.T) []link {
+// allLinks returns the links of a dashboard, its panels and their cells.
+func allLinks(t *testing.T, d grafana.Dashboard) []grafana.Link {
 	t.Helper()
 	links := slices.Clone(d.Links)
-	for _, p := range d.allPanels() {
+	for _, p := range d.AllPanels() {
 		links = append(links, p.Links...)
-		for _, o := range p.FieldConfig.Overrides {
-			for _, prop := range o.Properties {
-				var cell []link
-				if prop.ID != "links" {
-					continue
-				}
-				if err := json.Unmarshal(prop.Value, &cell); err != nil {
-					t.Fatal(err)
-				}
-				links = append(links, cell...)
-			}
+		for _, cell := range overrides[[]grafana.Link](t, p, "links") {
+			links = append(links, cell...)
 		}
 	}
 	return links

@@ -11,6 +11,7 @@ import (
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // TestRestockIsReported measures the time from when the API shows a restock until the
@@ -34,7 +35,7 @@ rule_files: ['%s/*.rules.yml']
 scrape_configs:
   - {job_name: anything, static_configs: [{targets: [%q]}]}
 alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
-`, absolute(t, "alerts"), address, alertmanager))
+`, repo.Path(t, "alerts"), address, alertmanager))
 
 	exported := func(metric string, labels ...string) float64 {
 		return exporter.Scrape().Values[simtest.Series("server_rental_"+metric, labels...)]

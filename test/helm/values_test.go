@@ -1,4 +1,4 @@
-package test
+package helm
 
 import (
 	"encoding/json"
@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 func TestLint(t *testing.T) {
@@ -28,14 +31,14 @@ func TestVersion(t *testing.T) {
 		Version    string
 		AppVersion string `yaml:"appVersion"`
 	}
-	if err := yaml.Unmarshal([]byte(readFile(t, "deploy/helm/server-rental-exporter/Chart.yaml")), &c); err != nil {
+	if err := yaml.Unmarshal([]byte(repo.Read(t, "deploy/helm/server-rental-exporter/Chart.yaml")), &c); err != nil {
 		t.Fatal(err)
 	}
-	if want := strings.TrimSpace(readFile(t, "VERSION")); c.Version != want || c.AppVersion != want {
+	if want := strings.TrimSpace(repo.Read(t, "VERSION")); c.Version != want || c.AppVersion != want {
 		t.Errorf("got version %s and appVersion %s, want %s", c.Version, c.AppVersion, want)
 	}
 	// A release pushes the image to the registry and the tags of .goreleaser.yaml.
-	release := readFile(t, ".goreleaser.yaml")
+	release := repo.Read(t, ".goreleaser.yaml")
 	for _, part := range []string{"images: [ghcr.io/server-rental-exporter/server_rental_exporter]\n", `tags: ["v{{ .Version }}"`} {
 		if !strings.Contains(release, part) {
 			t.Errorf(".goreleaser.yaml does not contain %s", part)
@@ -132,7 +135,7 @@ type schema struct {
 func readSchema(t *testing.T) schema {
 	t.Helper()
 	var s schema
-	if err := json.Unmarshal([]byte(readFile(t, "deploy/helm/server-rental-exporter/values.schema.json")), &s); err != nil {
+	if err := json.Unmarshal([]byte(repo.Read(t, "deploy/helm/server-rental-exporter/values.schema.json")), &s); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -143,7 +146,7 @@ func readSchema(t *testing.T) schema {
 func TestSchema(t *testing.T) {
 	root := readSchema(t)
 	var values map[string]any
-	if err := yaml.Unmarshal([]byte(readFile(t, "deploy/helm/server-rental-exporter/values.yaml")), &values); err != nil {
+	if err := yaml.Unmarshal([]byte(repo.Read(t, "deploy/helm/server-rental-exporter/values.yaml")), &values); err != nil {
 		t.Fatal(err)
 	}
 	open := []string{
@@ -188,7 +191,7 @@ func TestSchema(t *testing.T) {
 // TestSchemaOfExporter compares the schema with the exporter: its collectors, and the flags
 // that other values set.
 func TestSchemaOfExporter(t *testing.T) {
-	help, err := exec.Command(binary(t), "--help").CombinedOutput()
+	help, err := exec.Command(simtest.Binary(t), "--help").CombinedOutput()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +246,7 @@ func TestNotes(t *testing.T) {
 // TestReadme renders the chart with each example of its README, and runs the commands that
 // need no cluster.
 func TestReadme(t *testing.T) {
-	readme := readFile(t, "deploy/helm/server-rental-exporter/README.md")
+	readme := repo.Read(t, "deploy/helm/server-rental-exporter/README.md")
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(readme, -1)
 	if len(blocks) == 0 {
 		t.Fatal("no examples")

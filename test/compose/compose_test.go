@@ -19,8 +19,16 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"server_rental_exporter/exporter"
-	"server_rental_exporter/internal/promqltest"
+	"server_rental_exporter/test/internal/promqltest"
 )
+
+// TestMain changes to the directory that paths in the files start from.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../../deploy/compose"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 type compose struct {
 	Services map[string]service

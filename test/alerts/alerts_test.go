@@ -11,83 +11,26 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"text/template/parse"
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
-	"go.yaml.in/yaml/v3"
 
-	"server_rental_exporter/internal/promqltest"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/promqltest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#"
-
-// documented returns every documented alert with its severities.
-func documented() map[string][]string {
-	return map[string][]string{
-		"ServerRentalPlanBackInStock":          {"info"},
-		"ServerRentalWatchHit":                 {"info"},
-		"ServerRentalWatchEmpty":               {"warning"},
-		"ServerRentalPlanSoldOut":              {"info"},
-		"ServerRentalPlanAdded":                {"info"},
-		"ServerRentalPlanRemoved":              {"info"},
-		"ServerRentalPlanPriceChanged":         {"info"},
-		"ServerRentalLocationSoldOut":          {"info"},
-		"ServerRentalConfigurationBackInStock": {"info"},
-		"ServerRentalBalanceLow":               {"critical", "warning"},
-		"ServerRentalRenewalsUnfunded":         {"critical", "warning"},
-		"ServerRentalServerSuspended":          {"critical"},
-		"ServerRentalServerCountDropped":       {"warning"},
-		"ServerRentalTopupExpiring":            {"info"},
-		"ServerRentalTopupStuck":               {"warning"},
-		"ServerRentalTopupFailed":              {"warning"},
-		"ServerRentalSSHKeysChanged":           {"warning"},
-		"ServerRentalTwoFactorDisabled":        {"info"},
-		"ServerRentalComponentNotOperational":  {"critical", "info", "warning"},
-		"ServerRentalIncidentOngoing":          {"warning"},
-		"ServerRentalMaintenanceScheduled":     {"info"},
-		"ServerRentalExporterDown":             {"critical"},
-		"ServerRentalExporterTargetDown":       {"warning"},
-		"ServerRentalCollectorFailing":         {"warning"},
-		"ServerRentalItemsInvalid":             {"warning"},
-		"ServerRentalDataStale":                {"warning"},
-		"ServerRentalCatalogFrozen":            {"warning"},
-		"ServerRentalTokenRejected":            {"critical"},
-		"ServerRentalRateLimited":              {"warning"},
-		"ServerRentalConfigReloadFailed":       {"warning"},
-	}
-}
-
-func TestAlertsAndSeverities(t *testing.T) {
-	got := map[string][]string{}
-	for _, a := range alerts(t) {
-		if s := a.Labels["severity"]; !slices.Contains(got[a.Alert], s) {
-			got[a.Alert] = append(got[a.Alert], s)
-		}
-		slices.Sort(got[a.Alert])
-	}
-	want := documented()
-	for name, severities := range got {
-		if !slices.Equal(severities, want[name]) {
-			t.Errorf("%s: got severities %q, want %q", name, severities, want[name])
-		}
-	}
-	for name := range want {
-		if got[name] == nil {
-			t.Errorf("%s: no such alert", name)
-		}
-	}
-}
 
 // TestGroupSizes asks for groups that Grafana Mimir accepts without a change of its limits.
 func TestGroupSizes(t *testing.T) {
 	for _, f := range ruleFiles(t) {
 		for _, g := range f.Groups {
 			if len(g.Rules) > 20 {
-				t.Errorf("%s: group %s: got %d rules, want at most 20", f.name, g.Name, len(g.Rules))
+				t.Errorf("%s: group %s: got %d rules, want at most 20", f.path, g.Name, len(g.Rules))
 			}
 		}
 	}
@@ -100,7 +43,7 @@ func TestRulesUseKnownMetrics(t *testing.T) {
 	for _, f := range ruleFiles(t) {
 		known := scrapedMetrics()
 		for _, r := range f.rules() {
-			where := f.name + ": " + r.String()
+			where := filepath.Base(f.path) + ": " + r.String()
 			labels, err := addRule(known, r)
 			if err != nil {
 				t.Errorf("%s: %v", where, err)
@@ -182,110 +125,60 @@ func checkRecordedName(t *testing.T, name string, labels promqltest.Labels) {
 	if !form.MatchString(name) {
 		t.Errorf("%s: got a name that is not level:metric:operation with a level of %q", name, labels.Sorted())
 	}
-	readme := string(readFile(t, "README.md"))
+	readme := repo.Read(t, "alerts/README.md")
 	operation := name[strings.LastIndex(name, ":"):]
 	if !strings.Contains(readme, "`"+name+"`") && !strings.Contains(readme, "`"+operation+"`") {
 		t.Errorf("%s: not in README.md", name)
 	}
 }
 
-// verb matches what a template's printf replaces with a quoted label value.
-var verb = regexp.MustCompile(`%(\[\d\])?q`)
+var (
+	usedLabel = regexp.MustCompile(`\$labels\.(\w+)`)
+	quoted    = regexp.MustCompile("`[^`]*`|" + `"(?:[^"\\]|\\.)*"`)
+	// verb matches what a template's printf replaces with a quoted label value.
+	verb = regexp.MustCompile(`%(\[\d\])?q`)
+)
 
-// checkTemplate checks the labels and the queries of an annotation.
+// checkTemplate checks the labels and the queries of an annotation; promtool checks the
+// syntax.
 func checkTemplate(t *testing.T, known promqltest.Catalog, labels promqltest.Labels, where, text string) {
 	t.Helper()
-	tree := parse.New(where)
-	tree.Mode = parse.SkipFuncCheck
-	_, err := tree.Parse(`{{$labels := .}}{{$value := .}}`+text, "", "", map[string]*parse.Tree{})
-	if err != nil {
-		t.Errorf("%s: %v", where, err)
-		return
-	}
-	walk(tree.Root, func(n parse.Node) {
-		switch n := n.(type) {
-		case *parse.VariableNode:
-			if n.Ident[0] == "$labels" && len(n.Ident) == 2 && !labels[n.Ident[1]] {
-				t.Errorf("%s: the alert has no label %s", where, n.Ident[1])
-			}
-		case *parse.StringNode:
-			if !strings.Contains(n.Text, "server_rental") {
-				return
-			}
-			query := strings.ReplaceAll(verb.ReplaceAllString(n.Text, `"x"`), "%s", "x")
-			if _, err := known.Check(query); err != nil {
-				t.Errorf("%s: query %s: %v", where, n.Text, err)
-			}
-		}
-	})
-}
-
-// walk visits a node of a template and all below it.
-func walk(n parse.Node, visit func(parse.Node)) {
-	visit(n)
-	branch := func(b parse.BranchNode) {
-		walk(b.Pipe, visit)
-		walk(b.List, visit)
-		if b.ElseList != nil {
-			walk(b.ElseList, visit)
+	for _, m := range usedLabel.FindAllStringSubmatch(text, -1) {
+		if !labels[m[1]] {
+			t.Errorf("%s: the alert has no label %s", where, m[1])
 		}
 	}
-	switch n := n.(type) {
-	case *parse.ListNode:
-		for _, c := range n.Nodes {
-			walk(c, visit)
+	for _, literal := range quoted.FindAllString(text, -1) {
+		query, err := strconv.Unquote(literal)
+		if err != nil || !strings.Contains(query, "server_rental") {
+			continue
 		}
-	case *parse.ActionNode:
-		walk(n.Pipe, visit)
-	case *parse.PipeNode:
-		for _, c := range n.Cmds {
-			walk(c, visit)
+		if _, err := known.Check(strings.ReplaceAll(verb.ReplaceAllString(query, `"x"`), "%s", "x")); err != nil {
+			t.Errorf("%s: query %s: %v", where, query, err)
 		}
-	case *parse.CommandNode:
-		for _, c := range n.Args {
-			walk(c, visit)
-		}
-	case *parse.ChainNode:
-		walk(n.Node, visit)
-	case *parse.WithNode:
-		branch(n.BranchNode)
-	case *parse.IfNode:
-		branch(n.BranchNode)
-	case *parse.RangeNode:
-		branch(n.BranchNode)
 	}
 }
 
+// TestAnnotations checks the annotations, and the section of the runbook that they lead to.
 func TestAnnotations(t *testing.T) {
-	for _, a := range alerts(t) {
-		if got := slices.Sorted(maps.Keys(a.Annotations)); !slices.Equal(got, []string{"description", "runbook_url", "summary"}) {
-			t.Errorf("%s: got annotations %q", a, got)
-		}
-		if s := a.Annotations["summary"]; strings.Contains(s, "{{") || !strings.HasSuffix(s, ".") {
-			t.Errorf("%s: got summary %q, want one fixed sentence", a, s)
-		}
-		if got, want := a.Annotations["runbook_url"], runbooks+strings.ToLower(a.Alert); got != want {
-			t.Errorf("%s: got runbook_url %s, want %s", a, got, want)
-		}
-	}
-}
-
-func TestRunbooks(t *testing.T) {
-	got := map[string]int{}
-	_, runbook, _ := strings.Cut(string(readFile(t, "README.md")), "\n## Runbook\n")
+	sections := map[string]int{}
+	_, runbook, _ := strings.Cut(repo.Read(t, "alerts/README.md"), "\n## Runbook\n")
+	all := alerts(t)
 	for _, section := range strings.Split(runbook, "\n### ")[1:] {
 		name, text, _ := strings.Cut(section, "\n")
-		got[name]++
-		if !strings.Contains(text, "- Check: ") || !strings.Contains(text, "- Do: ") {
-			t.Errorf("README.md: %s: has no Check or no Do", name)
-		}
-		if documented()[name] == nil {
-			t.Errorf("README.md: %s: no such alert", name)
+		sections[name]++
+		if all[name] == nil || !strings.Contains(text, "- Check: ") || !strings.Contains(text, "- Do: ") {
+			t.Errorf("README.md: %s: no such alert, or no Check, or no Do", name)
 		}
 	}
-	for name := range documented() {
-		if got[name] != 1 {
-			t.Errorf("README.md: %s: got %d headings, want 1", name, got[name])
+	for name, rules := range all {
+		simtest.AssertEqual(t, name+": headings in README.md", sections[name], 1)
+		for _, a := range rules {
+			simtest.AssertEqual(t, a.String()+": annotations", slices.Sorted(maps.Keys(a.Annotations)), []string{"description", "runbook_url", "summary"})
+			simtest.AssertEqual(t, a.String()+": runbook_url", a.Annotations["runbook_url"], runbooks+strings.ToLower(name))
+			if s := a.Annotations["summary"]; strings.Contains(s, "{{") || !strings.HasSuffix(s, ".") {
+				t.Errorf("%s: got summary %q, want one fixed sentence", a, s)
+			}
 		}
 	}
 }
@@ -295,74 +188,65 @@ func TestRunbooks(t *testing.T) {
 // are not in the result.
 func TestEveryAlertIsTested(t *testing.T) {
 	files := testFiles(t)
-	for _, a := range alerts(t) {
-		tested := slices.ContainsFunc(files, func(f testFile) bool {
-			return slices.ContainsFunc(f.Tests, func(c testCase) bool { return c.showsStart(t, a) })
-		})
-		if !tested {
-			t.Errorf("%s: no test in which it is silent and fires at most two minutes later", a)
+	for _, rules := range alerts(t) {
+		for _, a := range rules {
+			tested := slices.ContainsFunc(files, func(f testFile) bool {
+				return slices.ContainsFunc(f.Tests, func(c testCase) bool { return c.showsStart(a) })
+			})
+			if !tested {
+				t.Errorf("%s: no test in which it is silent and fires at most two minutes later", a)
+			}
 		}
 	}
 }
 
 // showsStart reports whether a case shows the two minutes in which an alert begins to fire.
-func (c testCase) showsStart(t *testing.T, a rule) bool {
-	t.Helper()
-	labeled := slices.ContainsFunc(c.Input, func(s inputSeries) bool {
-		return strings.Contains(s.Series, "instance=") && strings.Contains(s.Series, "job=")
-	})
-	if !labeled {
-		return false
-	}
+func (c testCase) showsStart(a rule) bool {
 	var silent, firing []time.Duration
 	for _, ac := range c.Alerts {
-		if ac.Alertname != a.Alert || ac.Expected == nil {
-			continue
-		}
-		fires := slices.ContainsFunc(*ac.Expected, func(e expectedAlert) bool {
-			for l, v := range a.Labels {
-				if e.Labels[l] != v {
-					return false
-				}
-			}
-			return true
-		})
-		if fires {
-			firing = append(firing, ac.time(t))
-		} else {
-			silent = append(silent, ac.time(t))
+		switch {
+		case ac.Alertname != a.Alert || ac.Expected == nil:
+		case slices.ContainsFunc(*ac.Expected, func(e expectedAlert) bool { return includes(e.Labels, a.Labels) }):
+			firing = append(firing, ac.Time)
+		default:
+			silent = append(silent, ac.Time)
 		}
 	}
-	for _, before := range silent {
-		for _, after := range firing {
-			if after > before && after-before <= 2*time.Minute {
-				return true
-			}
+	starts := slices.ContainsFunc(silent, func(before time.Duration) bool {
+		return slices.ContainsFunc(firing, func(after time.Duration) bool { return after > before && after-before <= 2*time.Minute })
+	})
+	return starts && slices.ContainsFunc(c.Input, func(in struct{ Series string }) bool {
+		return strings.Contains(in.Series, "instance=") && strings.Contains(in.Series, "job=")
+	})
+}
+
+// includes reports whether labels include others.
+func includes(labels, others map[string]string) bool {
+	for name, value := range others {
+		if labels[name] != value {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // TestUnitTestsProveSomething refuses what promtool accepts: a case that names an unknown
 // alert, series or label or expects nothing, two cases of one name, an untested rule file.
 func TestUnitTestsProveSomething(t *testing.T) {
 	tested, seen := map[string]bool{}, map[string]bool{}
-	known := scrapedMetrics()
+	known, all := scrapedMetrics(), alerts(t)
 	for _, f := range testFiles(t) {
 		for _, r := range f.Rules {
 			tested[filepath.Base(r)] = true
 		}
 		for _, c := range f.Tests {
-			where := f.name + ": " + c.Name
-			if c.Name == "" || seen[c.Name] {
-				t.Errorf("%s: want a name that no other case has", where)
+			where := filepath.Base(f.path) + ": " + c.Name
+			if c.Name == "" || seen[c.Name] || len(c.Alerts)+len(c.Exprs) == 0 {
+				t.Errorf("%s: want a name that no other case has, and something that is expected", where)
 			}
 			seen[c.Name] = true
-			if len(c.Alerts)+len(c.Exprs) == 0 {
-				t.Errorf("%s: expects nothing", where)
-			}
 			for _, a := range c.Alerts {
-				if documented()[a.Alertname] == nil || a.Expected == nil {
+				if all[a.Alertname] == nil || a.Expected == nil {
 					t.Errorf("%s: %q at %s: no such alert, or no exp_alerts", where, a.Alertname, a.Time)
 				}
 			}
@@ -374,36 +258,37 @@ func TestUnitTestsProveSomething(t *testing.T) {
 		}
 	}
 	for _, f := range ruleFiles(t) {
-		if !tested[f.name] {
-			t.Errorf("%s: no test loads it", f.name)
+		if !tested[filepath.Base(f.path)] {
+			t.Errorf("%s: no test loads it", f.path)
 		}
 	}
 }
 
 func TestPromtool(t *testing.T) {
-	promtool := findTool(t, "promtool")
+	promtool := repo.Program(t, "promtool")
 	t.Run("check", func(t *testing.T) {
 		for _, f := range ruleFiles(t) {
-			run(t, promtool, "check", "rules", "--lint=all", "--lint-fatal", f.name)
+			run(t, promtool, "check", "rules", "--lint=all", "--lint-fatal", f.path)
 		}
 	})
 	if testing.Short() {
 		t.Skip("unit tests of rules are slow")
 	}
 	for _, f := range testFiles(t) {
-		t.Run(filepath.Base(f.name), func(t *testing.T) {
+		name := filepath.Base(f.path)
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if strings.HasPrefix(filepath.Base(f.name), "false_alarms_") && os.Getenv("CHAOS_LONG") == "" {
+			if strings.HasPrefix(name, "false_alarms_") && os.Getenv("CHAOS_LONG") == "" {
 				t.Skip("hours at a resolution of a minute: set CHAOS_LONG=1")
 			}
-			run(t, promtool, "test", "rules", f.name)
+			run(t, promtool, "test", "rules", f.path)
 		})
 	}
 }
 
 func TestAmtool(t *testing.T) {
-	const example = "alertmanager.example.yml"
-	amtool := findTool(t, "amtool")
+	example := repo.Path(t, "alerts/alertmanager.example.yml")
+	amtool := repo.Program(t, "amtool")
 	run(t, amtool, "check-config", example)
 	for _, c := range []struct{ labels, receiver string }{
 		{"alertname=ServerRentalWatchHit severity=info watch=cheap-in-europe", "chat"},
@@ -447,9 +332,7 @@ func TestPagerKnowsTheSeverity(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(readFile(t, "alertmanager.example.yml"), &config); err != nil {
-		t.Fatal(err)
-	}
+	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
 	pages := 0
 	for i, r := range config.Route.Routes {
 		if r.Receiver != "pager" {
@@ -463,21 +346,6 @@ func TestPagerKnowsTheSeverity(t *testing.T) {
 	simtest.AssertEqual(t, "routes to the pager", pages, 2)
 }
 
-// findTool returns the path of a program. The test is skipped where it is not installed,
-// and fails there in CI.
-func findTool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	switch {
-	case err == nil:
-	case os.Getenv("CI") == "true":
-		t.Fatalf("%s is not installed", name)
-	default:
-		t.Skipf("%s is not installed", name)
-	}
-	return path
-}
-
 func run(t *testing.T, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -485,13 +353,4 @@ func run(t *testing.T, name string, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
 	}
-}
-
-func readFile(t *testing.T, name string) []byte {
-	t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

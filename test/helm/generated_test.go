@@ -1,4 +1,4 @@
-package test
+package helm
 
 import (
 	"bytes"
@@ -12,18 +12,17 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
-// TestGenerated compares the generated files with their sources. `make helm` rewrites them.
+// TestGenerated compares the generated files with their sources. `make update` rewrites them.
 func TestGenerated(t *testing.T) {
 	t.Run("files", func(t *testing.T) {
 		want := map[string][]byte{}
 		for dir, pattern := range map[string]string{"alerts": "*.rules.yml", "dashboards": "*.json"} {
-			sources, err := filepath.Glob(filepath.Join(repository, dir, pattern))
-			if err != nil || len(sources) == 0 {
-				t.Fatalf("no %s: %v", dir, err)
-			}
-			for _, source := range sources {
+			for _, source := range repo.Glob(t, filepath.Join(dir, pattern)) {
 				text, err := os.ReadFile(source)
 				if err != nil {
 					t.Fatal(err)
@@ -35,7 +34,7 @@ func TestGenerated(t *testing.T) {
 	})
 	t.Run("kubernetes", func(t *testing.T) {
 		for dir, want := range plainManifests(t) {
-			assertFiles(t, filepath.Join(repository, "deploy/kubernetes", dir), want)
+			assertFiles(t, repo.Path(t, "deploy/kubernetes/"+dir), want)
 		}
 	})
 }
@@ -57,31 +56,18 @@ func assertFiles(t *testing.T, dir string, want map[string][]byte) {
 		t.Error(err)
 	}
 	for _, path := range stale {
-		if !*update {
-			t.Errorf("%s has no source; run: make helm", path)
-		} else if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
+		t.Errorf("%s has no source: remove it", path)
 	}
 }
 
 func assertFile(t *testing.T, path string, want []byte) {
 	t.Helper()
-	if *update {
+	if *simtest.Update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
 	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is out of date; run: make helm", path)
-	}
+	simtest.Golden(t, path, string(want))
 }
 
 // plainManifests returns the files of deploy/kubernetes by directory and name, rendered

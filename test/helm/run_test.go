@@ -1,7 +1,6 @@
-package test
+package helm
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -19,7 +18,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,34 +25,10 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
-
-var binaryDir string // set by build
-
-var build = sync.OnceValues(func() (string, error) {
-	var err error
-	if binaryDir, err = os.MkdirTemp("", "server_rental_exporter"); err != nil {
-		return "", err
-	}
-	path := filepath.Join(binaryDir, "server_rental_exporter")
-	cmd := exec.Command("go", "build", "-o", path, ".")
-	cmd.Dir = repository
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-// binary builds the exporter once.
-func binary(t *testing.T) string {
-	t.Helper()
-	path, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // existing are the Secrets and ConfigMaps that the values of testdata name and that the
 // chart does not create.
@@ -135,7 +109,7 @@ func command(t *testing.T, all objects, more ...string) *exec.Cmd {
 	for _, a := range append(container.Args, more...) {
 		args = append(args, inRoot.Replace(a))
 	}
-	cmd := exec.Command(binary(t), args...)
+	cmd := exec.Command(simtest.Binary(t), args...)
 	cmd.Env = []string{}
 	return cmd
 }
@@ -215,7 +189,7 @@ func TestConfiguration(t *testing.T) {
 // TestExample checks that the chart accepts every setting of example.yml.
 func TestExample(t *testing.T) {
 	values := filepath.Join(t.TempDir(), "values.yaml")
-	indented := "config:\n" + regexp.MustCompile(`(?m)^`).ReplaceAllString(readFile(t, "example.yml"), "  ")
+	indented := "config:\n" + regexp.MustCompile(`(?m)^`).ReplaceAllString(repo.Read(t, "example.yml"), "  ")
 	if err := os.WriteFile(values, []byte(indented), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -234,12 +208,14 @@ func TestProbes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := render(t, values...)
 			_, container := pod(t, all)
-			address := start(t, command(t, all, "--web.listen-address=127.0.0.1:0"))
+			p := simtest.StartCommand(t, command(t, all, "--web.listen-address=127.0.0.1:0"))
+			p.WaitServing()
+			_, address, _ := strings.Cut(p.URL, "://")
 			for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
-				eventually(t, "probe succeeds", func() bool { return ask(address, probe) })
+				p.Eventually("probe succeeds", func() bool { return ask(address, probe) })
 			}
 			endpoint := one[*monitoringv1.ServiceMonitor](t, all).Spec.Endpoints[0]
-			eventually(t, "scrape has data", func() bool {
+			p.Eventually("scrape has data", func() bool {
 				status, body := get(t, endpoint.Scheme.String()+"://"+address+endpoint.Path, name == "password")
 				return status == http.StatusOK && strings.Contains(body, "server_rental_plan_in_stock")
 			})
@@ -293,64 +269,4 @@ func get(t *testing.T, url string, password bool) (status int, body string) {
 		t.Fatal(err)
 	}
 	return resp.StatusCode, string(text)
-}
-
-// buffer is a log that is written and read at the same time.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-var listening = regexp.MustCompile(`Listening on.* address=(\S+)`)
-
-// start runs the exporter until the end of the test and returns its address.
-func start(t *testing.T, cmd *exec.Cmd) string {
-	t.Helper()
-	var log buffer
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = cmd.Wait() // killed below
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // fails if it has ended
-		<-ended
-		if t.Failed() {
-			t.Log(log.String())
-		}
-	})
-	var address string
-	eventually(t, "listening", func() bool {
-		if m := listening.FindStringSubmatch(log.String()); m != nil {
-			address = m[1]
-		}
-		return address != ""
-	})
-	return address
-}
-
-// eventually waits for a condition; three minutes are far more than it needs.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within three minutes", what)
-		}
-	}
 }

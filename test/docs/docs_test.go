@@ -17,11 +17,11 @@ import (
 	"strings"
 	"testing"
 
-	"server_rental_exporter/internal/markdown"
-	"server_rental_exporter/internal/promqltest"
+	"server_rental_exporter/test/internal/markdown"
+	"server_rental_exporter/test/internal/promqltest"
 )
 
-const root = ".."
+const root = "../.."
 
 func documents(t *testing.T) map[string]markdown.Document {
 	t.Helper()
@@ -151,7 +151,7 @@ func TestLogMessages(t *testing.T) {
 			}
 		}
 	}
-	source, err := os.ReadFile("operations.md")
+	source, err := os.ReadFile(filepath.Join(root, "docs/operations.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

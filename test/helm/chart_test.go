@@ -1,11 +1,9 @@
-// Package test tests the Helm chart and the manifests of deploy/kubernetes, which are
-// rendered from it. It is a module of its own, so that the exporter does not depend on
-// Kubernetes' modules; Helm is a tool of this module.
-package test
+// Package helm tests the Helm chart and the manifests of deploy/kubernetes, which are
+// rendered from it. Helm is a tool of this module.
+package helm
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,30 +19,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 const (
-	repository = "../../.."
-	chart      = "../server-rental-exporter"
-	namespace  = "monitoring"
+	chart     = "../../deploy/helm/server-rental-exporter"
+	namespace = "monitoring"
 )
 
-var update = flag.Bool("update", false, "rewrite the generated files")
-
-// TestMain removes variables from the environment that would change Helm or the exporter.
+// TestMain removes variables from the environment that would change Helm.
 func TestMain(m *testing.M) {
-	flag.Parse()
 	for _, v := range os.Environ() {
-		name, _, _ := strings.Cut(v, "=")
-		if strings.HasPrefix(name, "SERVER_RENTAL_") || strings.HasPrefix(name, "HELM_") || name == "KUBECONFIG" {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "HELM_") || name == "KUBECONFIG" {
 			_ = os.Unsetenv(name)
 		}
 	}
-	code := m.Run()
-	if binaryDir != "" {
-		_ = os.RemoveAll(binaryDir)
-	}
-	os.Exit(code)
+	simtest.Main(m)
 }
 
 // helmPath builds Helm in the version of go.mod.
@@ -182,14 +173,4 @@ func pod(t *testing.T, all objects) (corev1.PodTemplateSpec, corev1.Container) {
 		t.Fatalf("got %d containers, want 1", n)
 	}
 	return template, template.Spec.Containers[0]
-}
-
-// readFile returns the text of a file in the repository, by its path from the root.
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -1,4 +1,4 @@
-package test
+package helm
 
 import (
 	"bytes"
@@ -15,31 +15,10 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
-
-// program returns the path of a program. If it is not installed, the test is skipped,
-// except in CI.
-func program(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err == nil {
-		return path
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s is not installed", name)
-	}
-	t.Skipf("%s is not installed", name)
-	return ""
-}
-
-func ruleFiles(t *testing.T) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(repository, "alerts/*.rules.yml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no rules: %v", err)
-	}
-	return files
-}
 
 // groups returns the rules of a file of alerts/ as Prometheus reads them, which templates
 // in rules have to survive.
@@ -55,8 +34,8 @@ func groups(t *testing.T, text []byte) map[string]any {
 // TestPrometheusRules compares the rules with those of alerts/.
 func TestPrometheusRules(t *testing.T) {
 	all := render(t, "--values", valueFiles(t)["pair"])
-	promtool := program(t, "promtool")
-	for _, file := range ruleFiles(t) {
+	promtool := repo.Program(t, "promtool")
+	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +94,7 @@ func TestAlertValues(t *testing.T) {
 		}
 	}
 	want, wantRecorded := map[string]int{}, 0
-	for _, file := range ruleFiles(t) {
+	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -140,12 +119,8 @@ const (
 // TestDashboards compares the dashboards with those of dashboards/, and checks that
 // `kubectl apply` works.
 func TestDashboards(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(repository, "dashboards/*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no dashboards: %v", err)
-	}
 	all := render(t, "--values", valueFiles(t)["pair"])
-	for _, file := range files {
+	for _, file := range repo.Glob(t, "dashboards/*.json") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -198,7 +173,7 @@ func TestTargetLabels(t *testing.T) {
 			delete(kept, r.Regex)
 		}
 	}
-	metrics, err := exec.Command(binary(t), "--demo", "--once").Output()
+	metrics, err := exec.Command(simtest.Binary(t), "--demo", "--once").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

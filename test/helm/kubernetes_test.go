@@ -1,10 +1,9 @@
-package test
+package helm
 
 import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,13 +12,15 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"server_rental_exporter/test/internal/repo"
 )
 
 // kustomize builds a copy of deploy/kubernetes/example, with lines added to its
 // kustomization.yaml and with a configuration, as `kubectl kustomize` does.
 func kustomize(t *testing.T, kustomization, config string) objects {
 	t.Helper()
-	memory, root := filesys.MakeFsInMemory(), os.DirFS(filepath.Join(repository, "deploy/kubernetes"))
+	memory, root := filesys.MakeFsInMemory(), os.DirFS(repo.Path(t, "deploy/kubernetes"))
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -34,7 +35,7 @@ func kustomize(t *testing.T, kustomization, config string) objects {
 		t.Fatal(err)
 	}
 	for file, text := range map[string]string{
-		"/production/kustomization.yaml": readFile(t, "deploy/kubernetes/example/kustomization.yaml") + kustomization,
+		"/production/kustomization.yaml": repo.Read(t, "deploy/kubernetes/example/kustomization.yaml") + kustomization,
 		"/production/config.yml":         config,
 	} {
 		if err := memory.WriteFile(file, []byte(text)); err != nil {
@@ -54,7 +55,7 @@ func kustomize(t *testing.T, kustomization, config string) objects {
 
 // TestKubernetes checks the example of the plain manifests.
 func TestKubernetes(t *testing.T) {
-	config := readFile(t, "deploy/kubernetes/example/config.yml")
+	config := repo.Read(t, "deploy/kubernetes/example/config.yml")
 	all := kustomize(t, "", config)
 	want := map[string]int{"ConfigMap": 4, "Deployment": 1, "Service": 1, "ServiceAccount": 1, "ServiceMonitor": 1, "PrometheusRule": 4, "NetworkPolicy": 1}
 	if got := kinds(all); !maps.Equal(got, want) {
@@ -64,7 +65,7 @@ func TestKubernetes(t *testing.T) {
 	checkPod(t, all)
 	checkSecrets(t, all)
 	template, container := pod(t, all)
-	if want := "ghcr.io/server-rental-exporter/server_rental_exporter:v" + strings.TrimSpace(readFile(t, "VERSION")); container.Image != want {
+	if want := "ghcr.io/server-rental-exporter/server_rental_exporter:v" + strings.TrimSpace(repo.Read(t, "VERSION")); container.Image != want {
 		t.Errorf("got image %s, want %s", container.Image, want)
 	}
 	for _, o := range all {
@@ -98,11 +99,11 @@ func unindent(text string) string { return regexp.MustCompile(`(?m)^  `).Replace
 
 // TestKubernetesReadme applies the patches of the README.
 func TestKubernetesReadme(t *testing.T) {
-	blocks := regexp.MustCompile("(?ms)^  ```yaml\n(.*?)^  ```").FindAllStringSubmatch(readFile(t, "deploy/kubernetes/README.md"), -1)
+	blocks := regexp.MustCompile("(?ms)^  ```yaml\n(.*?)^  ```").FindAllStringSubmatch(repo.Read(t, "deploy/kubernetes/README.md"), -1)
 	if len(blocks) != 3 {
 		t.Fatalf("got %d examples, want 3", len(blocks))
 	}
-	example := readFile(t, "deploy/kubernetes/example/config.yml")
+	example := repo.Read(t, "deploy/kubernetes/example/config.yml")
 	if _, container := pod(t, kustomize(t, unindent(blocks[0][1]), example)); container.Image != "registry.example/server_rental_exporter:1.2.3" {
 		t.Errorf("got image %s", container.Image)
 	}

@@ -202,8 +202,8 @@ func TestOnce(t *testing.T) {
 func TestOnceFails(t *testing.T) {
 	t.Parallel()
 	a := simtest.Start(t, simulator.Options{})
-	a.Inject(simulator.Fault{Path: "/plans", Status: 500})
-	a.Inject(simulator.Fault{Path: "/servers", Token: simtest.LabToken, Kind: simulator.Garbage})
+	a.Inject(simtest.Fault{Path: "/plans", Status: 500})
+	a.Inject(simtest.Fault{Path: "/servers", Token: simtest.LabToken, Kind: simtest.Garbage})
 	p := finish(t, Environment{}, "--once", "--log.level=error", "--config.file="+configFile(t, a))
 	simtest.AssertEqual(t, "exit status", p.code, 1)
 	want := success(1, "main", "lab")
@@ -211,7 +211,7 @@ func TestOnceFails(t *testing.T) {
 	page := p.printed()
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), want)
 	simtest.AssertEqual(t, "servers of account main", len(page.WithPrefix("server_rental_server_info{")), 5)
-	for _, cause := range []string{"plans: /plans: status 500", "servers of account lab: /servers: "} {
+	for _, cause := range []string{"collector=plans msg=\"collector failed\" err=\"/plans: status 500", "collector=servers account=lab msg=\"collector failed\" err=\"/servers: "} {
 		if !strings.Contains(p.log.String(), cause) {
 			t.Errorf("the log lacks %q:\n%s", cause, p.log)
 		}

@@ -19,9 +19,9 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -30,7 +30,7 @@ import (
 type scene struct {
 	names   []string // of the accounts whose tokens are those of main and lab; by default these
 	change  func(*simulator.World)
-	faults  []simulator.Fault
+	faults  []simtest.Fault
 	watches []collector.Watch
 	later   time.Duration // how long after the fetch the page is asked for
 	hidden  bool          // --no-web.overview
@@ -55,13 +55,10 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := rentalapi.New("test/1", rentalapi.Settings{
+		set := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test/1", API: rentalapi.Settings{
 			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
-		})
-		publisher := exposition.NewPublisher()
-		set := collector.New(log.NewNopLogger(), client, publisher)
-		publisher.Add(&exposition.Group{Descs: metric.Descs(rentalapi.AccountDefinitions()), Collect: client.AccountMetrics})
-		config := collector.Config{Collectors: map[string]refresh.Settings{}, Watches: sc.watches}
+		}})
+		config := runner.Config{Collectors: map[string]refresh.Settings{}, Watches: sc.watches}
 		for _, r := range collector.Resources() {
 			config.Collectors[r.Name] = refresh.Settings{Interval: r.Interval, MaxAge: r.MaxAge}
 		}
@@ -70,14 +67,14 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 			names = []string{"lab", "main"}
 		}
 		for i, token := range []string{simtest.LabToken, simtest.MainToken} {
-			config.Accounts = append(config.Accounts, collector.Account{Name: names[i], Token: func() (string, error) { return token, nil }})
+			config.Accounts = append(config.Accounts, runner.Account{Name: names[i], Token: func() (string, error) { return token, nil }})
 		}
 		_ = set.Once(t.Context(), config) // the page shows its errors
-		publisher.Publish()
+		set.Publisher.Publish()
 		time.Sleep(sc.later)
-		publisher.Publish()
+		set.Publisher.Publish()
 		o := allEnabled()
-		o.Published = publisher
+		o.Published = set.Publisher
 		if sc.hidden {
 			o.Published = nil
 		}
@@ -91,7 +88,10 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 }
 
 // readySet is a set that has been ready.
-type readySet struct{ *collector.Set }
+type readySet struct{ *runner.Runner }
+
+// ActiveServers implements Collectors.
+func (readySet) ActiveServers(string) ([]collector.Server, error) { return nil, nil }
 
 // Ready implements Collectors.
 func (readySet) Ready() bool { return true }
@@ -110,11 +110,11 @@ func demo() scene {
 func broken() scene {
 	return scene{
 		later: 4 * time.Minute,
-		faults: []simulator.Fault{
-			{Path: "/locations", Kind: simulator.Respond, Status: http.StatusServiceUnavailable},
-			{Path: "/os", Kind: simulator.Garbage},
-			{Path: "/ssh-keys", Kind: simulator.Drop},
-			{Token: simtest.MainToken, Kind: simulator.Respond, Status: http.StatusUnauthorized},
+		faults: []simtest.Fault{
+			{Path: "/locations", Kind: simtest.Respond, Status: http.StatusServiceUnavailable},
+			{Path: "/os", Kind: simtest.Garbage},
+			{Path: "/ssh-keys", Kind: simtest.Drop},
+			{Token: simtest.MainToken, Kind: simtest.Respond, Status: http.StatusUnauthorized},
 		},
 		change: func(w *simulator.World) {
 			w.Plans = w.Plans[:4]

@@ -115,8 +115,8 @@ func (v *view) freshness(name string) string {
 			return "No data: " + state + "."
 		}
 		age := v.now.Sub(h.LastSuccess)
-		if h.AnswerAge != nil {
-			age += *h.AnswerAge
+		if h.ResponseAge != nil {
+			age += *h.ResponseAge
 		}
 		return "Data is " + duration(age) + " old; " + state + "."
 	}

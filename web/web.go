@@ -12,10 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/runner"
 )
 
 // health is the state of one collector.
-type health = collector.Health
+type health = runner.Health
 
 // Collectors is the data that the pages show.
 type Collectors interface {

@@ -212,7 +212,7 @@ func TestDiscovery(t *testing.T) {
 		{"one account and port", both, nil, "?account=lab&port=9100", list(group("lab", "s1", "192.0.2.1:9100"))},
 		{"unknown account", both, nil, "?account=other", response{404, "", "account: no such account is configured\n"}},
 		{
-			"incomplete", both, fmt.Errorf("%w: account main: no current list", collector.ErrIncomplete), "",
+			"incomplete", both, fmt.Errorf("%w: account main: no current list", collector.ErrUnknownServers), "",
 			response{503, "", "servers: not all are known: account main: no current list\n"},
 		},
 		{"lowest port", both[:1], nil, "?port=1", list(group("lab", "s1", "192.0.2.1:1"))},

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -214,4 +216,67 @@ func forbiddenKey(path string) string {
 		return "not allowed: the API's credentials must be set as accounts"
 	}
 	return ""
+}
+
+// scalar decodes a single value. The errors of parse must not repeat secrets.
+func (d *document) scalar(parse func(n *yaml.Node) error) decodeFunc {
+	return func(path string, n *yaml.Node) {
+		if !d.expectKind(yaml.ScalarNode, path, n) {
+			return
+		}
+		if err := parse(n); err != nil {
+			d.errs.add(d.position(path), "%s", err)
+		}
+	}
+}
+
+// text accepts any single value, as it is written.
+func (d *document) text(target *string) decodeFunc {
+	return d.scalar(func(n *yaml.Node) error {
+		*target = n.Value
+		return nil
+	})
+}
+
+var errNotBoolean = errors.New("must be true or false")
+
+func (d *document) boolean(target *bool) decodeFunc {
+	return d.scalar(func(n *yaml.Node) error {
+		if n.Decode(target) != nil {
+			return errNotBoolean
+		}
+		return nil
+	})
+}
+
+func (d *document) integer(target *int, minValue, maxValue int) decodeFunc {
+	return d.scalar(func(n *yaml.Node) error {
+		var i int
+		if n.ShortTag() != "!!int" || n.Decode(&i) != nil {
+			return errors.New("must be an integer")
+		}
+		if i < minValue || i > maxValue {
+			return fmt.Errorf("%d is out of range: must be from %d to %d", i, minValue, maxValue)
+		}
+		*target = i
+		return nil
+	})
+}
+
+// duration appends the reason to the message about minValue.
+func (d *document) duration(target *time.Duration, minValue, maxValue time.Duration, reason string) decodeFunc {
+	return d.scalar(func(n *yaml.Node) error {
+		parsed, err := model.ParseDuration(n.Value)
+		if err != nil {
+			return errors.New("invalid duration: must be like 30s, 5m, 1h30m or 1d")
+		}
+		switch value := time.Duration(parsed); {
+		case value < minValue:
+			return fmt.Errorf("%s is too short: must be at least %s%s", parsed, model.Duration(minValue), reason)
+		case value > maxValue:
+			return fmt.Errorf("%s is too long: must be at most %s", parsed, model.Duration(maxValue))
+		}
+		*target = time.Duration(parsed)
+		return nil
+	})
 }

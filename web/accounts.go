@@ -80,6 +80,7 @@ func serversByStatus(found []*sample) string {
 	if len(found) == 0 {
 		return none
 	}
+	slices.SortFunc(found, func(a, b *sample) int { return strings.Compare(a.Label("status"), b.Label("status")) })
 	var texts []string
 	for _, s := range found {
 		if s.Value() > 0 {
@@ -89,11 +90,6 @@ func serversByStatus(found []*sample) string {
 	if len(texts) == 0 {
 		return "0"
 	}
-	slices.SortFunc(texts, func(a, b string) int {
-		_, a, _ = strings.Cut(a, " ")
-		_, b, _ = strings.Cut(b, " ")
-		return strings.Compare(a, b)
-	})
 	return join(texts, maxStatuses)
 }
 

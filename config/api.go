@@ -29,8 +29,8 @@ func (l *loader) api() decodeFunc {
 		"timeout": l.duration(&api.Timeout, time.Millisecond, maxTimeout, ""),
 		"http":    l.http,
 		"rate_limit": l.mapping(map[string]decodeFunc{
-			"public":  l.integer(&api.RateLimit.Public, 1, maxPublic),
-			"account": l.integer(&api.RateLimit.Account, 1, maxAccount),
+			"public":  number(&l.document, &api.RateLimit.Public, 1, maxPublic),
+			"account": number(&l.document, &api.RateLimit.Account, 1, maxAccount),
 		}),
 	})
 }

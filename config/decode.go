@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -249,18 +250,31 @@ func (d *document) boolean(target *bool) decodeFunc {
 	})
 }
 
-func (d *document) integer(target *int, minValue, maxValue int) decodeFunc {
+// number accepts an integer, or any number if the target is one of floating point.
+func number[T int | float64](d *document, target *T, minValue, maxValue T) decodeFunc {
+	invalid, tags := errors.New("must be a number"), []string{"!!int", "!!float"}
+	if _, ok := any(minValue).(int); ok {
+		invalid, tags = errors.New("must be an integer"), tags[:1]
+	}
 	return d.scalar(func(n *yaml.Node) error {
-		var i int
-		if n.ShortTag() != "!!int" || n.Decode(&i) != nil {
-			return errors.New("must be an integer")
+		var value T
+		if !slices.Contains(tags, n.ShortTag()) || n.Decode(&value) != nil || math.IsNaN(float64(value)) {
+			return invalid
 		}
-		if i < minValue || i > maxValue {
-			return fmt.Errorf("%d is out of range: must be from %d to %d", i, minValue, maxValue)
+		if value < minValue || value > maxValue {
+			return fmt.Errorf("%s is out of range: must be from %v to %v", n.Value, minValue, maxValue)
 		}
-		*target = i
+		*target = value
 		return nil
 	})
+}
+
+// optional decodes a value that stays nil if it is not set.
+func optional[T any](target **T, decode func(*T) decodeFunc) decodeFunc {
+	return func(path string, n *yaml.Node) {
+		*target = new(T)
+		decode(*target)(path, n)
+	}
 }
 
 // duration appends the reason to the message about minValue.

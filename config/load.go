@@ -22,7 +22,7 @@ const (
 	maxTimeout  = 5 * time.Minute
 	maxInterval = 30 * 24 * time.Hour
 	maxMaxAge   = 365 * 24 * time.Hour
-	maxName     = 256 // bytes
+	maxName     = 256 // bytes, see nameRule
 
 	// The provider requires fewer than 60 public requests per minute from one
 	// address, and at most 120 with one token.
@@ -197,13 +197,15 @@ func (l *loader) addName(used map[string]string, name string, pos Position) {
 		return
 	}
 	if !validName(name) {
-		l.errs.add(pos, "invalid name: must be at most %d bytes of UTF-8, not blank and without control characters", maxName)
+		l.errs.add(pos, "invalid name: %s", nameRule)
 	} else if first, ok := used[name]; ok {
 		l.errs.add(pos, "duplicate name %q: must be unique, already used by %s", name, first)
 	} else {
 		used[name] = strings.TrimSuffix(pos.Field, ".name")
 	}
 }
+
+const nameRule = "must be at most 256 bytes of UTF-8, not blank and without control characters"
 
 func validName(name string) bool {
 	return len(name) <= maxName && utf8.ValidString(name) && strings.TrimSpace(name) != "" && !strings.ContainsFunc(name, unicode.IsControl)

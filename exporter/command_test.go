@@ -211,7 +211,7 @@ func TestOnceFails(t *testing.T) {
 	page := p.printed()
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), want)
 	simtest.AssertEqual(t, "servers of account main", len(page.WithPrefix("server_rental_server_info{")), 5)
-	for _, cause := range []string{"plans: /plans: status 500", "servers of account lab: /servers: "} {
+	for _, cause := range []string{"collector=plans msg=\"collector failed\" err=\"/plans: status 500", "collector=servers account=lab msg=\"collector failed\" err=\"/servers: "} {
 		if !strings.Contains(p.log.String(), cause) {
 			t.Errorf("the log lacks %q:\n%s", cause, p.log)
 		}

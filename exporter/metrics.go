@@ -41,56 +41,56 @@ func Definitions() []*metric.Definition {
 	)
 }
 
-// metrics is what /metrics serves: what the runner publishes, and what changes all the
+// metrics is what the exporter knows: what the runner publishes, and what changes all the
 // time, in a registry.
 type metrics struct {
 	registry         *prometheus.Registry
 	published        *exposition.Publisher
 	reloadOK, reload prometheus.Gauge
-	errors           *prometheus.CounterVec // of serving, by cause
 }
 
 func newMetrics(r *runner.Runner) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(), published: r.Publisher,
 		reloadOK: newGauge(reloadSuccessful), reload: newGauge(reloadTime),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "promhttp_metric_handler_errors_total",
-			Help: "Total number of internal errors encountered by the promhttp metric handler.",
-		}, []string{"cause"}),
 	}
-	m.errors.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
-	m.errors.WithLabelValues("encoding")
-	m.registry.MustRegister(
-		r.Client, m.reloadOK, m.reload, m.errors, newBuildInfo(),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: cacheBytes.Name, Help: cacheBytes.Help, Unit: cacheBytes.BaseUnit()},
-			func() float64 { return float64(r.Publisher.CacheBytes()) }),
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	m.registry.MustRegister(r.Client, m.reloadOK, m.reload, newBuildInfo())
 	return m
 }
 
-// handler serves the metrics.
+// gatherer returns everything that is exported, with what another one gathers besides.
+func (m *metrics) gatherer(besides ...prometheus.Gatherer) prometheus.Gatherer {
+	published := prometheus.NewRegistry()
+	published.MustRegister(m.published)
+	return append(disjointGatherers{m.registry, published}, besides...)
+}
+
+// handler serves the metrics and those of the process.
 func (m *metrics) handler(logger log.Logger) http.Handler {
+	errorsTotal := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "promhttp_metric_handler_errors_total",
+		Help: "Total number of internal errors encountered by the promhttp metric handler.",
+	}, []string{"cause"})
+	errorsTotal.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
+	errorsTotal.WithLabelValues("encoding")
+	process := prometheus.NewRegistry()
+	process.MustRegister(
+		errorsTotal, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: cacheBytes.Name, Help: cacheBytes.Help, Unit: cacheBytes.BaseUnit()},
+			func() float64 { return float64(m.published.CacheBytes()) }),
+	)
 	fallback := exposition.HandlerOptions()
-	fallback.Registry = m.registry // promhttp finds its counter of errors there and uses it too
+	fallback.Registry = process // promhttp finds errorsTotal there and uses it too
 	fallback.ErrorLog = errorLogger{logger}
-	return promhttp.InstrumentMetricHandler(m.registry, &exposition.Handler{
+	return promhttp.InstrumentMetricHandler(process, &exposition.Handler{
 		Publisher: m.published,
-		Gatherer:  withoutAllocGauge{m.registry},
-		Fallback:  promhttp.HandlerFor(m.all(), fallback),
+		Gatherer:  disjointGatherers{m.registry, withoutAllocGauge{process}},
+		Fallback:  promhttp.HandlerFor(m.gatherer(withoutAllocGauge{process}), fallback),
 		OnError: func(cause string, err error) {
-			m.errors.WithLabelValues(cause).Inc()
+			errorsTotal.WithLabelValues(cause).Inc()
 			level.Error(logger).Log("msg", "cannot serve metrics", "err", err)
 		},
 	})
-}
-
-// all returns everything that is exported.
-func (m *metrics) all() prometheus.Gatherer {
-	published := prometheus.NewRegistry()
-	published.MustRegister(m.published)
-	return disjointGatherers{withoutAllocGauge{m.registry}, published}
 }
 
 // disjointGatherers gathers from all of them; they share no family. Unlike

@@ -18,6 +18,7 @@ import (
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -100,15 +101,15 @@ func (s soak) run(t *testing.T, rng *rand.Rand) {
 		}
 	})
 	ctx, stop := context.WithCancel(t.Context())
-	p := NewPipeline(log.NewNopLogger(), "test", inMemory(t, a, s.limits))
-	p.Start(ctx)
+	p := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test", API: inMemory(t, a, s.limits)})
+	p.Publish(ctx)
 	faults := &faultSchedule{soak: s, rng: rng, api: a, rotated: map[int]bool{}, off: map[string]bool{}}
-	p.Set.ApplyConfig(ctx, faults.config())
+	p.ApplyConfig(ctx, faults.config())
 	for end := time.Now().Add(s.length); time.Now().Before(end); {
 		time.Sleep(time.Duration(rng.ExpFloat64() * float64(s.pause)))
 		if faults.next() {
 			p.Client.ApplySettings(inMemory(t, a, s.limits))
-			p.Set.ApplyConfig(ctx, faults.config())
+			p.ApplyConfig(ctx, faults.config())
 		}
 	}
 	stop()
@@ -251,8 +252,8 @@ func (f *faultSchedule) removeAll() {
 }
 
 // config is the present configuration.
-func (f *faultSchedule) config() collector.Config {
-	c := collector.Config{API: "simulated", Collectors: map[string]refresh.Settings{}}
+func (f *faultSchedule) config() runner.Config {
+	c := runner.Config{API: "simulated", Collectors: map[string]refresh.Settings{}}
 	for _, r := range collector.Resources() {
 		if f.off[r.Name] {
 			continue
@@ -264,7 +265,7 @@ func (f *faultSchedule) config() collector.Config {
 		c.Collectors[r.Name] = s
 	}
 	for i := range f.accounts - f.fewer {
-		c.Accounts = append(c.Accounts, collector.Account{
+		c.Accounts = append(c.Accounts, runner.Account{
 			Name: fmt.Sprint(i), Identity: fmt.Sprint(i),
 			Token: func() (string, error) {
 				f.mu.Lock()

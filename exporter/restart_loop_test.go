@@ -10,6 +10,7 @@ import (
 	"github.com/go-kit/log"
 
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -35,8 +36,8 @@ func TestRestartLoop(t *testing.T) {
 				})
 				for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
 					ctx, kill := context.WithCancel(t.Context())
-					p := &runningPipeline{Pipeline: NewPipeline(log.NewNopLogger(), "test", inMemory(t, a, rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50})), t: t, ctx: ctx}
-					p.Start(ctx)
+					p := &runningPipeline{Runner: runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test", API: inMemory(t, a, rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50})}), t: t, ctx: ctx}
+					p.Publish(ctx)
 					p.applyConfig(mainAccount())
 					time.Sleep(pace)
 					kill()

@@ -591,7 +591,7 @@ func TestPause(t *testing.T) {
 		failing       []logLine
 		recovering    []logLine
 	}{
-		{"/account", "main", []logLine{failed(resource("account"), "status 429: rate_limited"), failed(resource("servers"), "no request made: status 429")}, []logLine{recovered(account()), recovered(resource("servers"))}},
+		{"/account", "main", []logLine{failed(resource("account"), "status 429: rate_limited"), failed(resource("servers"), "no request made: status 429")}, []logLine{recovered(resource("account")), recovered(resource("servers"))}},
 		{"/plans", "", []logLine{failed(resource("plans"), "status 429: rate_limited")}, []logLine{recovered(resource("plans"))}},
 	} {
 		subtest(t, c.path, func(_ *testing.T, h *harness) {

@@ -15,7 +15,6 @@ import (
 	"server_rental_exporter/collector"
 
 	"server_rental_exporter/internal/refresh"
-	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -296,30 +295,6 @@ func (h *harness) assertTogether(when string, interval time.Duration) {
 	}
 }
 
-func TestResponseAge(t *testing.T) {
-	received := start.Add(time.Hour)
-	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	stampOf := func(at time.Time) *timestamp { ts := timestamp(at.UnixMilli()) / 1000; return &ts }
-	seconds := func(n time.Duration) *time.Duration { d := n * time.Second; return &d }
-	for name, c := range map[string]struct {
-		answer     rentalapi.Response
-		producedAt *timestamp
-		want       answerAge
-	}{
-		"Age":                     {rentalapi.Response{Age: seconds(17)}, nil, answerAge{true, 17 * time.Second, received.Add(-17 * time.Second)}},
-		"Age and stamp":           {rentalapi.Response{Age: seconds(0), Date: date}, stampOf(date.Add(-time.Minute)), answerAge{true, 0, received}},
-		"stamp":                   {rentalapi.Response{Date: date}, stampOf(date.Add(-17 * time.Second)), answerAge{true, 17 * time.Second, received.Add(-16 * time.Second)}},
-		"stamp with milliseconds": {rentalapi.Response{Date: date}, stampOf(date.Add(-1700 * time.Millisecond)), answerAge{true, 1700 * time.Millisecond, received.Add(-700 * time.Millisecond)}},
-		"stamp without Date":      {rentalapi.Response{}, stampOf(date), answerAge{}},
-		"Date without stamp":      {rentalapi.Response{Date: date}, nil, answerAge{}},
-		"stamp in the future":     {rentalapi.Response{Date: date}, stampOf(date.Add(time.Second)), answerAge{}},
-		"stamp of 1970":           {rentalapi.Response{Date: date}, new(timestamp), answerAge{true, date.Sub(time.Unix(0, 0)), received.Add(time.Second - date.Sub(time.Unix(0, 0)))}},
-	} {
-		c.answer.Received = received
-		simtest.AssertEqual(t, name, newResponseAge(c.answer, c.producedAt), c.want)
-	}
-}
-
 // TestResponseAgeMetric has an age where the answer says one.
 func TestResponseAgeMetric(t *testing.T) {
 	for _, age := range []bool{false, true} {
@@ -345,7 +320,7 @@ func TestResponseAgeMetric(t *testing.T) {
 // five where it is not exported yet.
 func (h *harness) assertRenewals(from time.Time, offset time.Duration) {
 	h.t.Helper()
-	periods := map[string]time.Duration{"server_rental_catalog_generated_timestamp_seconds": time.Minute, statusUpdated.Name: 30 * time.Second}
+	periods := map[string]time.Duration{"server_rental_catalog_generated_timestamp_seconds": time.Minute, def("status_updated_timestamp_seconds").Name: 30 * time.Second}
 	total, slow := map[string]int{}, map[string]int{}
 	for renewal := from.Add(-offset).Truncate(30 * time.Second).Add(offset + 30*time.Second); renewal.Before(from.Add(time.Hour)); renewal = renewal.Add(30 * time.Second) {
 		missing := func(after time.Duration) (missing []string) {

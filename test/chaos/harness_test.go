@@ -108,15 +108,21 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 func (h *harness) newHandler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(h.Runner.Client)
-	return web.Handler(h.Runner, web.Options{
+	return web.Handler(pages{h.Runner}, web.Options{
 		Version: "chaos", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Published: h.Publisher,
 		Metrics: &exposition.Handler{Publisher: h.Publisher, Gatherer: registry, OnError: func(cause string, err error) {
 			h.t.Errorf("metrics: %s: %v", cause, err)
 		}},
-		ActiveServers: func(account string) ([]collector.Server, error) {
-			return collector.ActiveServers(h.Accounts(), account)
-		},
+		Discovery: true,
 	})
+}
+
+// pages is what the pages read.
+type pages struct{ *runner.Runner }
+
+// ActiveServers implements web.Collectors.
+func (p pages) ActiveServers(account string) ([]collector.Server, error) {
+	return collector.ActiveServers(p.Accounts(), account)
 }
 
 // close stops the exporter and the provider. The bubble reports goroutines that are left.

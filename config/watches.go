@@ -17,12 +17,8 @@ import (
 const maxBound = 1e15
 
 func (l *loader) watch(path string, n *yaml.Node) {
-	if !l.expectKind(yaml.MappingNode, path, n) {
-		return
-	}
 	var w collector.Watch
-	before := len(l.errs)
-	l.mapping(map[string]decodeFunc{
+	errs, ok := l.named(path, n, &w.Name, map[string]decodeFunc{
 		"name":              l.text(&w.Name),
 		"plans":             l.alternatives(&w.Plans, checkText),
 		"families":          l.alternatives(&w.Families, checkText),
@@ -34,12 +30,12 @@ func (l *loader) watch(path string, n *yaml.Node) {
 		"min_memory_gib":    l.bound(&w.MinMemoryGiB),
 		"max_usd_per_month": l.bound(&w.MaxUSDPerMonth),
 		"max_eur_per_month": l.bound(&w.MaxEURPerMonth),
-	})(path, n)
-	namePos := l.position(path + ".name")
-	if w.Name == "" && !l.errs[before:].has(namePos.Field) {
-		l.errs.add(namePos, "missing: must be a name")
+	})
+	if !ok {
+		return
 	}
-	others := slices.ContainsFunc(l.errs[before:], func(err FieldError) bool { return err.Field != namePos.Field })
+	namePos := l.position(path + ".name")
+	others := slices.ContainsFunc(errs, func(err FieldError) bool { return err.Field != namePos.Field })
 	if !others && reflect.DeepEqual(w, collector.Watch{Name: w.Name}) {
 		l.errs.add(l.position(path), "no criterion: at least one must be set, because every plan would match")
 	}

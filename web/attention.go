@@ -120,7 +120,7 @@ func (v *view) invalidItems(n *notices) {
 			for _, c := range h.Invalid.Causes {
 				causes = append(causes, c.Error())
 			}
-			n.warn("Collector "+collectorName(h), count(h.Invalid.Items, "item")+" of the last answer not understood in full: "+join(causes, 1)+".")
+			n.warn("Collector "+collectorName(h), count(h.Invalid.Items, "invalid item")+" in the last response: "+join(causes, 1)+".")
 		}
 		if h.DuplicateOf != "" {
 			n.warn(named(h.Account), duplicateText(h))

@@ -51,7 +51,7 @@ bench: ## measure the numbers of docs/limits.md
 	go test -run '^$$' -bench . -benchmem ./...
 
 update: ## rewrite golden and generated files, except those of dashboards and helm
-	go test -count=1 -run 'TestGolden|TestLoadInvalid|TestHelp|TestMetricsDocument|TestOverview|TestLandingPage' ./collector ./config ./exporter ./web -update
+	go test -count=1 -run 'TestGolden|TestLoadInvalid|TestHelp|TestMetricsDocument|TestConfigurationDocument|TestOverview|TestLandingPage' ./collector ./config ./exporter ./web -update
 	packaging/licenses.sh >THIRD_PARTY_LICENSES
 
 dashboards: ## build dashboards/*.json from their source

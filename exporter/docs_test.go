@@ -100,12 +100,12 @@ func TestConfigurationDocument(t *testing.T) {
 	simtest.AssertEqual(t, "flags", documentedFlags(document), helpFlags(t))
 
 	var rows strings.Builder
-	for _, s := range collectorSpecs() {
+	for _, s := range collector.Resources() {
 		account := ""
 		if s.Account {
 			account = " yes"
 		}
-		fmt.Fprintf(&rows, "| `%s` | `%s` |%s | %s | %s | %s | %s |\n", s.Name, endpointOf(s.Name), account,
+		fmt.Fprintf(&rows, "| `%s` | `%s` |%s | %s | %s | %s | %s |\n", s.Name, s.Endpoint, account,
 			shortest(s.Interval), shortest(max(s.MinInterval, time.Second)), shortest(s.MaxAge), s.Help)
 	}
 	if !collectorRows.MatchString(document) {
@@ -166,15 +166,6 @@ func helpFlags(t *testing.T) map[string]string {
 		flags[name] = variable
 	}
 	return flags
-}
-
-func endpointOf(name string) string {
-	for _, r := range collector.Resources() {
-		if r.Name == name {
-			return r.Endpoint
-		}
-	}
-	return ""
 }
 
 // shortest formats a duration as the document does: a minute is 60s.

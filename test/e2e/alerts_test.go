@@ -19,6 +19,7 @@ import (
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 const (
@@ -62,7 +63,7 @@ rule_files: ['%s/*.rules.yml']
 scrape_configs:
   - {job_name: anything, static_configs: [{targets: [%q]}]}
 alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
-`, absolute(t, "alerts"), address, alertmanager))
+`, repo.Path(t, "alerts"), address, alertmanager))
 
 	inStock, due := recorded(t, "server_rental_plan_in_stock", "max"), recorded(t, "server_rental_account_renewals_due_usd", "sum7d")
 	p.Eventually("the sold-out plan in the rules", func() bool {
@@ -114,9 +115,9 @@ func suspend(t *testing.T, name string, a *simulator.Account) string {
 // flags with its own address and that of a peer.
 func startAlertmanager(t *testing.T, hooks string, flags ...string) string {
 	t.Helper()
-	path := program(t, "prometheus-alertmanager", "alertmanager")
+	path := repo.Program(t, "prometheus-alertmanager", "alertmanager")
 	var config map[string]any
-	readYAML(t, absolute(t, "alerts/alertmanager.example.yml"), &config)
+	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
 	var receivers []any
 	for _, r := range config["receivers"].([]any) {
 		name := r.(map[string]any)["name"]

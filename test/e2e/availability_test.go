@@ -11,6 +11,7 @@ import (
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // TestHighAvailability runs everything twice: two exporters of one account, two
@@ -47,7 +48,7 @@ scrape_configs:
 alerting:
   alert_relabel_configs: [{action: labeldrop, regex: replica}]
   alertmanagers: [{static_configs: [{targets: [%q, %q]}]}]
-`, replica, absolute(t, "alerts"), exporters[0], exporters[1], alertmanagers[0], alertmanagers[1])))
+`, replica, repo.Path(t, "alerts"), exporters[0], exporters[1], alertmanagers[0], alertmanagers[1])))
 	}
 	inStock := recorded(t, "server_rental_plan_in_stock", "max")
 	for _, p := range replicas {

@@ -16,6 +16,7 @@ import (
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // TestServiceDiscovery runs Prometheus with the documented configuration: a server that
@@ -70,7 +71,7 @@ func TestServiceDiscovery(t *testing.T) {
 func discoveryConfig(t *testing.T, exporter *simtest.Process) string {
 	t.Helper()
 	var config map[string]any
-	readYAML(t, absolute(t, "deploy/prometheus/service-discovery.yml"), &config)
+	repo.ReadYAML(t, repo.Path(t, "deploy/prometheus/service-discovery.yml"), &config)
 	config["global"] = map[string]any{"scrape_interval": "5s"}
 	proxy := httptest.NewServer(http.HandlerFunc(answerAsTarget))
 	t.Cleanup(proxy.Close)

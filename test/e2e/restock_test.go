@@ -11,6 +11,7 @@ import (
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // TestRestockIsReported measures the time from when the API shows a restock until the
@@ -20,7 +21,7 @@ func TestRestockIsReported(t *testing.T) {
 	t.Parallel()
 	api, _ := startAPI(t)
 	offset := time.Since(time.Now().Truncate(time.Minute)) + 40*time.Second // 20 seconds ago
-	api.SetCache(simulator.Cache{Kind: simulator.AtFixedTimes, Offset: offset})
+	api.SetCache(simtest.Cache{Kind: simtest.AtFixedTimes, Offset: offset})
 	address := simtest.FreeAddress(t)
 	exporter := start(t, address, simtest.Binary(t),
 		"--config.file="+api.ConfigFile(t.TempDir(), nil, "watches: [{name: awaited, plans: ["+alertPlan+"]}]\n"))
@@ -34,7 +35,7 @@ rule_files: ['%s/*.rules.yml']
 scrape_configs:
   - {job_name: anything, static_configs: [{targets: [%q]}]}
 alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
-`, absolute(t, "alerts"), address, alertmanager))
+`, repo.Path(t, "alerts"), address, alertmanager))
 
 	exported := func(metric string, labels ...string) float64 {
 		return exporter.Scrape().Values[simtest.Series("server_rental_"+metric, labels...)]

@@ -2,7 +2,7 @@ package collector
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -19,11 +19,10 @@ type accountData struct {
 	CreatedAt *timestamp `json:"created_at"`
 }
 
-// accountFacts are the provider's account id and the balance; nil where it is not
-// known.
-type accountFacts struct {
-	id      string
-	balance *amount
+// AccountFacts are what others need of an account.
+type AccountFacts struct {
+	ID      string  // the provider's id of the account; never empty
+	balance *amount // nil if it is not known
 }
 
 var (
@@ -38,27 +37,24 @@ func account() Resource {
 		Name: "account", Help: "balance and two-factor authentication", Endpoint: "/account", Account: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics:  []*metric.Definition{accountInfo, accountBalance, accountTwoFactor, accountCreated},
-		newFetch: func() fetch { return fetchAccount },
+		NewFetch: func() Fetch { return fetchAccount },
 	}
 }
 
-func fetchAccount(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error) {
+func fetchAccount(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
 	o, err := rentalapi.GetObject[accountData](ctx, api, "/account")
 	if err != nil {
-		return snapshot{}, err
+		return Snapshot{}, err
 	}
 	a := o.Value
 	if a.ID == "" {
-		return snapshot{}, api.Incomplete("/account", errors.New("data.id: missing"))
+		return Snapshot{}, fmt.Errorf("data.id: missing: %w", rentalapi.ErrIncomplete)
 	}
 	b.Add(accountInfo, 1, a.ID, a.Name)
 	metric.AddOptional(b, accountBalance, a.Balance.USD)
 	b.AddBool(accountTwoFactor, a.TwoFactor)
 	metric.AddOptional(b, accountCreated, a.CreatedAt)
-	s := snapshot{
-		facts: facts{account: &accountFacts{id: a.ID, balance: a.Balance.USD}},
-		age:   newAnswerAge(o.Answer, nil),
-	}
-	s.invalid.Add("account", o.Errors...)
+	s := Snapshot{Facts: Facts{Account: &AccountFacts{ID: a.ID, balance: a.Balance.USD}}, Age: newAge(o.Response, nil)}
+	s.Invalid.Add("account", o.Errors...)
 	return s.build(b)
 }

@@ -38,7 +38,7 @@ func configurations() Resource {
 		Metrics: []*metric.Definition{
 			configurationsCount, configurationsLimit, configurationInfo, configurationStock, configurationUSD, configurationEUR, configurationMade,
 		},
-		newFetch: func() fetch {
+		NewFetch: func() Fetch {
 			return list[configuration, configurationsMeta]{
 				List: rentalapi.List[configuration]{Endpoint: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID }},
 				itemMetrics: func(b *metric.Builder, c *configuration) {
@@ -48,10 +48,10 @@ func configurations() Resource {
 					metric.AddOptional(b, configurationEUR, c.Price.Monthly.EUR, c.ID)
 					metric.AddOptional(b, configurationMade, c.CreatedAt, c.ID)
 				},
-				listMetrics: func(b *metric.Builder, p rentalapi.Page[configuration, configurationsMeta]) facts {
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[configuration, configurationsMeta]) Facts {
 					b.Add(configurationsCount, countOf(p.Meta.Count, p.Count))
 					metric.AddOptional(b, configurationsLimit, p.Meta.Max)
-					return facts{}
+					return Facts{}
 				},
 			}.fetch
 		},

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/internal/metric"
 )
 
@@ -13,26 +11,23 @@ var accountFunded = metric.Gauge("account_funded_until_timestamp_seconds",
 	"The first renewal that today's balance cannot pay, where each billed server renews monthly at its present price, excluding VAT. In the past where an overdue renewal cannot be paid; ten years ahead where all can; absent without such servers.",
 	"Account balance.usd, Server status, renews_at and price.monthly.usd", "account")
 
-// funding derives until when an account's balance pays its servers.
-func funding() derived {
-	inputs := []string{"account", "servers"}
-	return derived{
-		inputs:  inputs,
-		metrics: []*metric.Definition{accountFunded},
-		collect: func(s *Set, now time.Time) ([]prometheus.Metric, time.Time) {
-			return s.collectScopes(inputs, now, func(b *metric.Builder, in map[string]facts) { addFundedUntil(b, in, now) })
-		},
-	}
-}
+// FundingDefinitions lists the metrics of funding.
+func FundingDefinitions() []*metric.Definition { return []*metric.Definition{accountFunded} }
 
-func addFundedUntil(b *metric.Builder, in map[string]facts, now time.Time) {
-	balance, servers := in["account"].account.balance, in["servers"].servers
-	if balance == nil {
-		return
+// AddFunding adds until when an account's balance pays its servers, and returns when that
+// changes by the passing of time: on the next day (UTC), or if the data expires earlier;
+// zero if it is not known.
+func AddFunding(b *metric.Builder, in Inputs, now time.Time) (expires time.Time) {
+	if in.Account == nil || in.Servers == nil {
+		return time.Time{}
 	}
-	if until, ok := fundedUntil(microsOf(*balance), servers.renewals, now); ok {
-		b.Add(accountFunded, float64(until.Unix()))
+	if balance := in.Account.balance; balance != nil {
+		if until, ok := fundedUntil(microsOf(*balance), in.Servers.renewals, now); ok {
+			b.Add(accountFunded, float64(until.Unix()))
+		}
 	}
+	tomorrow := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
+	return earlier(tomorrow, earlier(in.accountUntil, in.serversUntil))
 }
 
 // horizonYears is how far ahead renewals are computed.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -237,21 +236,24 @@ func TestFundingOfGeneratedFleets(t *testing.T) {
 		balance := random.IntN(max(1, monthly*(1+random.IntN(140)))) - random.IntN(1000)
 		wantUntil, wantCost := oracle(fleet, balance, today)
 
-		snap, err := fetchAnswer(t, servers(), encode(t, map[string]any{"data": append([]simulator.Object{}, objects...)}))
+		snap, err := fetchBody(t, servers(), simtest.Encode(t, map[string]any{"data": append([]simulator.Object{}, objects...)}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		usd := amount(float64(balance) / 100)
 		b := &metric.Builder{ConstLabelValues: []string{"main"}}
 		now := today.Add(time.Duration(random.Int64N(int64(24 * time.Hour))))
-		addFundedUntil(b, map[string]facts{"account": {account: &accountFacts{balance: &usd}}, "servers": snap.facts}, now)
+		var in Inputs
+		in.Add(Facts{Account: &AccountFacts{balance: &usd}}, now.Add(time.Hour))
+		in.Add(snap.Facts, now.Add(time.Hour))
+		AddFunding(b, in, now)
 		value := func(series map[string]float64, d *metric.Definition) float64 {
 			if v, found := series[simtest.Series(d.Name, "account", "main")]; found {
 				return v
 			}
 			return -1
 		}
-		got := []float64{value(exposed(t, snapshot{metrics: b.Metrics()}), accountFunded), value(exposed(t, snap), accountCost)}
+		got := []float64{value(exposed(t, Snapshot{Metrics: b.Metrics()}), accountFunded), value(exposed(t, snap), accountCost)}
 		simtest.AssertEqual(t, fmt.Sprintf("seed %d, balance %d cents, today %s, fleet %v: funded until and cost", seed, balance, today.Format(time.DateOnly), fleet), got, []float64{wantUntil, wantCost})
 		switch {
 		case wantUntil < 0:
@@ -267,51 +269,4 @@ func TestFundingOfGeneratedFleets(t *testing.T) {
 	if len(funded) != 4 {
 		t.Errorf("the fleets have only these outcomes: %v", funded)
 	}
-}
-
-// TestFundedUntilExposed changes balance, servers and days.
-func TestFundedUntilExposed(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		change := func(usd any, rents ...rent) {
-			h.Change(func(w *simulator.World) {
-				a := w.Accounts[simtest.MainToken]
-				a.Account["balance"] = simulator.Object{"usd": usd}
-				a.Servers = nil
-				for i, s := range rents {
-					a.Servers = append(a.Servers, testServer(fmt.Sprint(i), "active", simulator.Object{
-						"renews_at": s.day, "price": simulator.Object{"monthly": simulator.Object{"usd": s.usd}},
-					}))
-				}
-			})
-		}
-		exposed := func(after time.Duration) string {
-			time.Sleep(after)
-			synctest.Wait()
-			at, found := h.values(accountFunded)["main"]
-			if !found {
-				return "absent"
-			}
-			return time.Unix(int64(at), 0).UTC().Format(time.DateOnly)
-		}
-		change(100.0, rent{"2000-01-20", 50})
-		h.run(configure(time.Minute, 10*time.Minute, "account", "servers"))
-		h.assertEqual("at first", exposed(0), "2000-03-20")
-		change(150.0, rent{"2000-01-20", 50})
-		h.assertEqual("more money", exposed(2*time.Minute), "2000-04-20")
-		change(150.0, rent{"2000-01-20", 150.01})
-		h.assertEqual("higher price", exposed(2*time.Minute), "2000-01-20")
-		change(1e6, rent{"2000-01-20", 50})
-		h.assertEqual("horizon", exposed(2*time.Minute), "2010-01-01")
-		h.assertEqual("horizon a day later", exposed(24*time.Hour), "2010-01-02")
-		change(nil, rent{"2000-01-20", 50})
-		h.assertEqual("balance unknown", exposed(2*time.Minute), "absent")
-		change(100.0)
-		h.assertEqual("no servers", exposed(2*time.Minute), "absent")
-		change(100.0, rent{"2000-01-20", 50})
-		h.assertEqual("servers again", exposed(2*time.Minute), "2000-03-20")
-		h.Inject(simulator.Fault{Path: "/account", Kind: simulator.Respond, Status: 500})
-		h.assertEqual("balance of nine minutes ago", exposed(9*time.Minute), "2000-03-20")
-		h.assertEqual("balance too old", exposed(2*time.Minute), "absent")
-		h.assertEqual("cost", h.values(accountCost), map[string]float64{"main": 50})
-	})
 }

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
@@ -23,13 +21,13 @@ import (
 func TestInvalidItems(t *testing.T) {
 	id := func(v any) map[string]any { return map[string]any{"id": v} }
 	for _, r := range Resources() {
-		document := decode(t, documented(t, r))
+		document := simtest.Decode(t, documented(t, r))
 		list, isList := document["data"].([]any)
 		if !isList {
 			continue
 		}
 		stopClock(t, r.Name, func(t *testing.T) {
-			want := exposed(t, mustFetch(t, r, encode(t, document)))
+			want := exposed(t, mustFetch(t, r, simtest.Encode(t, document)))
 			first := list[0].(map[string]any)
 			for name, item := range map[string]any{
 				"null": nil, "array": []int{}, "text": "item", "number": 5, "empty object": map[string]any{}, "null as id": id(nil), "empty id": id(""),
@@ -38,14 +36,14 @@ func TestInvalidItems(t *testing.T) {
 			} {
 				body := maps.Clone(document)
 				body["data"] = slices.Insert(slices.Clone(list), 1, item)
-				got, err := fetchAnswer(t, r, encode(t, body))
+				got, err := fetchBody(t, r, simtest.Encode(t, body))
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 					continue
 				}
 				simtest.AssertEqual(t, name+": series", exposed(t, got), want)
-				simtest.AssertEqual(t, name+": invalid items and causes", []int{got.invalid.Items, len(got.invalid.Causes)}, []int{1, 1})
-				cause, wantItem, wantField := got.invalid.Causes[0], "data[1]", "id"
+				simtest.AssertEqual(t, name+": invalid items and causes", []int{got.Invalid.Items, len(got.Invalid.Causes)}, []int{1, 1})
+				cause, wantItem, wantField := got.Invalid.Causes[0], "data[1]", "id"
 				if _, isObject := item.(map[string]any); !isObject {
 					wantField = ""
 				} else if strings.HasPrefix(name, "known id") {
@@ -65,14 +63,14 @@ func stopClock(t *testing.T, name string, f func(t *testing.T)) {
 	})
 }
 
-func mustFetch(t *testing.T, r Resource, body []byte) snapshot {
+func mustFetch(t *testing.T, r Resource, body []byte) Snapshot {
 	t.Helper()
-	snap, err := fetchAnswer(t, r, body)
+	snap, err := fetchBody(t, r, body)
 	if err != nil {
 		t.Fatalf("%s: %v", r.Name, err)
 	}
-	if snap.invalid.Items > 0 {
-		t.Fatalf("%s: documented answer is not understood: %v", r.Name, snap.invalid)
+	if snap.Invalid.Items > 0 {
+		t.Fatalf("%s: documented answer is not understood: %v", r.Name, snap.Invalid)
 	}
 	return snap
 }
@@ -86,21 +84,21 @@ func TestInvalidFields(t *testing.T) {
 			document := documented(t, r)
 			base := exposed(t, mustFetch(t, r, document))
 			var read int // fields
-			items, isList := decode(t, document)["data"].([]any)
+			items, isList := simtest.Decode(t, document)["data"].([]any)
 			if !isList {
-				items = []any{decode(t, document)["data"]}
+				items = []any{simtest.Decode(t, document)["data"]}
 			}
 			for i, item := range items {
 				for _, f := range fieldsOf(item, nil) {
-					body := decode(t, document)
+					body := simtest.Decode(t, document)
 					target, id := body["data"], strings.TrimPrefix(r.Endpoint, "/")
 					if isList {
 						target = body["data"].([]any)[i]
 						id = fmt.Sprint(target.(map[string]any)["id"])
 					}
 					for _, bad := range wrongValues(f.value) {
-						put(target.(map[string]any), bad, f.path...)
-						if assertFieldCost(t, r, encode(t, body), base, id, strings.Join(f.path, "."), fmt.Sprintf("%.40s", encode(t, bad))) {
+						simtest.Put(target.(map[string]any), bad, f.path...)
+						if assertFieldCost(t, r, simtest.Encode(t, body), base, id, strings.Join(f.path, "."), fmt.Sprintf("%.40s", simtest.Encode(t, bad))) {
 							read++
 						}
 					}
@@ -160,23 +158,22 @@ func wrongValues(value any) []any {
 func assertFieldCost(t *testing.T, r Resource, body []byte, base map[string]float64, id, path, bad string) bool {
 	t.Helper()
 	what := fmt.Sprintf("%s: %s = %s", id, path, bad)
-	snap, err := fetchAnswer(t, r, body)
-	var failure *rentalapi.Error
+	snap, err := fetchBody(t, r, body)
 	switch {
-	case errors.As(err, &failure) && failure.Reason == rentalapi.Incomplete && strings.Contains(err.Error(), "data."+path+":"):
+	case errors.Is(err, rentalapi.ErrIncomplete) && strings.Contains(err.Error(), "data."+path+":"):
 		return true // the answer cannot be used without this field
 	case err != nil:
 		t.Errorf("%s: %v", what, err)
 		return false
 	}
 	got := exposed(t, snap)
-	if snap.invalid.Items == 0 {
+	if snap.Invalid.Items == 0 {
 		simtest.AssertEqual(t, what+": series where the field is not read", got, base)
 		return false
 	}
-	cause := snap.invalid.Causes[0]
-	if snap.invalid.Items != 1 || len(snap.invalid.Causes) != 1 || path != "id" && cause.Item != id || cause.Field != path {
-		t.Errorf("%s: got invalid items %+v", what, snap.invalid)
+	cause := snap.Invalid.Causes[0]
+	if snap.Invalid.Items != 1 || len(snap.Invalid.Causes) != 1 || path != "id" && cause.Item != id || cause.Field != path {
+		t.Errorf("%s: got invalid items %+v", what, snap.Invalid)
 	}
 	if path == "id" {
 		return true // TestInvalidItems compares the series
@@ -247,54 +244,4 @@ func onlyLabelsEmptied(d *metric.Definition, before, after string) bool {
 		}
 	}
 	return emptied > 0
-}
-
-// TestInvalidItemsLogged logs each distinct cause once, with the item and the path of
-// the field, until it is gone.
-func TestInvalidItemsLogged(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		keys := func(items ...string) {
-			h.Override("/ssh-keys", simtest.Reply(http.StatusOK, nil, `{"data":[`+strings.Join(items, ",")+`]}`))
-			h.runFor(3 * time.Minute)
-		}
-		good, named := `{"id":"a","name":"n"}`, func(id string) string { return `{"id":"` + id + `","name":1}` }
-		warn := func(item, field, problem string, items int) logLine {
-			return logLine{"level=warn " + loggedBy(sshKeys()) + fmt.Sprintf(`"invalid item" item=%s field=%s problem=%q items=%d`, item, field, problem, items)}
-		}
-		h.run(configure(time.Minute, time.Hour, "ssh_keys"))
-		keys(good)
-		h.assertLog()
-		keys(good, named("b"), named("c"))
-		h.assertLog(warn("b", "name", "not a string", 2))
-		keys(good, named("d"), `{"id":"e","created_at":"soon"}`, `{"id":"f","created_at":""}`)
-		h.assertLog(warn("e", "created_at", "not an ISO 8601 time from 1970 on", 3))
-		h.assertEqual("invalid_items", h.values(collectorInvalid), map[string]float64{"ssh_keys main": 3})
-		h.assertEqual("causes", h.set.Health()[0].Invalid.Causes, []rentalapi.Cause{
-			{Item: "d", FieldError: rentalapi.FieldError{Field: "name", Problem: "not a string"}},
-			{Item: "e", FieldError: rentalapi.FieldError{Field: "created_at", Problem: "not an ISO 8601 time from 1970 on"}},
-		})
-		keys(good, named(strings.Repeat("l", 2000)))
-		h.assertLog()
-		keys(good)
-		h.assertLog(logLine{"level=info", loggedBy(sshKeys()) + `"no invalid items any more"`})
-		keys(good, named(strings.Repeat("l", 2000)))
-		h.assertLog(warn(strings.Repeat("l", 64)+"...", "name", "not a string", 1))
-	})
-}
-
-// TestManyCausesLogged has more causes than are logged: always the same ten.
-func TestManyCausesLogged(t *testing.T) {
-	for name, state := range map[string]string{"wrong type": "5", "empty": `""`} {
-		subtest(t, name, func(t *testing.T, h *harness) {
-			var components []string
-			for i := range 40 {
-				components = append(components, fmt.Sprintf(`"c%02d":%s`, i, state))
-			}
-			h.Override("/status", simtest.Reply(http.StatusOK, nil, `{"data":{"locations":{"fra":{"components":{`+strings.Join(components, ",")+`}}}}}`))
-			h.run(configure(time.Minute, time.Hour, "status"))
-			h.runFor(10 * time.Minute)
-			h.assertEqual("lines of ten minutes", len(h.log.Take(t)), 10)
-			h.assertEqual("invalid_items", h.values(collectorInvalid), map[string]float64{"status ": 40})
-		})
-	}
 }

@@ -31,12 +31,15 @@ var (
 	locationInStock = metric.Gauge("location_plans_in_stock", "Plans offered in a location that are in stock.", "Location plans_in_stock", "location")
 )
 
+// LocationFacts are the locations by id.
+type LocationFacts map[string]*location
+
 func locations() Resource {
 	return Resource{
 		Name: "locations", Help: "locations and how many plans each has in stock", Endpoint: "/locations",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{locationInfo, locationLat, locationLon, locationPlans, locationInStock},
-		newFetch: func() fetch {
+		NewFetch: func() Fetch {
 			return list[location, struct{}]{
 				List: rentalapi.List[location]{
 					Endpoint: "/locations", MaxItems: maxItems, ID: func(l *location) string { return l.ID }, Check: checkLocation,
@@ -48,12 +51,12 @@ func locations() Resource {
 					metric.AddOptional(b, locationPlans, l.Plans, l.ID)
 					metric.AddOptional(b, locationInStock, l.PlansInStock, l.ID)
 				},
-				listMetrics: func(_ *metric.Builder, p rentalapi.Page[location, struct{}]) facts {
-					byID := make(map[string]*location, len(p.Items))
+				listMetrics: func(_ *metric.Builder, p rentalapi.Page[location, struct{}]) Facts {
+					byID := make(LocationFacts, len(p.Items))
 					for _, l := range p.Items {
 						byID[l.ID] = l
 					}
-					return facts{locations: byID}
+					return Facts{Locations: byID}
 				},
 			}.fetch
 		},

@@ -38,7 +38,7 @@ func osImages() Resource {
 		Name: "os", Help: "operating system images and their license fees", Endpoint: "/os",
 		Interval: time.Hour, MaxAge: 6 * time.Hour, MinInterval: time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{osInfo, osInstall, osLicense, osMinCores, osCustomISO},
-		newFetch: func() fetch {
+		NewFetch: func() Fetch {
 			return list[osImage, osMeta]{
 				List: rentalapi.List[osImage]{Endpoint: "/os", MaxItems: maxItems, ID: func(o *osImage) string { return o.ID }},
 				itemMetrics: func(b *metric.Builder, o *osImage) {
@@ -47,9 +47,9 @@ func osImages() Resource {
 					metric.AddOptional(b, osLicense, o.License.USD, o.ID)
 					metric.AddOptional(b, osMinCores, o.License.MinCores, o.ID)
 				},
-				listMetrics: func(b *metric.Builder, p rentalapi.Page[osImage, osMeta]) facts {
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[osImage, osMeta]) Facts {
 					b.AddBool(osCustomISO, p.Meta.CustomISO)
-					return facts{}
+					return Facts{}
 				},
 			}.fetch
 		},

@@ -1,13 +1,11 @@
 package collector
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
 )
 
 // Sample is a published sample, for pages.
@@ -28,10 +26,4 @@ func Samples(published prometheus.Collector) map[string][]*Sample {
 		}
 	}
 	return all
-}
-
-// Unauthorized returns whether the last fetch failed because of the account's token.
-func (h Health) Unauthorized() bool {
-	var failure *rentalapi.Error
-	return errors.As(h.Err, &failure) && failure.Reason == rentalapi.Unauthorized
 }

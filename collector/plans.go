@@ -88,6 +88,12 @@ var (
 	catalogGenerated = metric.Gauge("catalog_generated_timestamp_seconds", "When the provider generated the catalog.", "plans meta.generated_at")
 )
 
+// PlanFacts are the plans in the provider's order.
+type PlanFacts struct {
+	items     []*plan
+	withoutID int // items of the response without a usable id
+}
+
 func plans() Resource {
 	return Resource{
 		Name: "plans", Help: "plan stock, prices and hardware", Endpoint: "/plans",
@@ -97,21 +103,22 @@ func plans() Resource {
 			planSetupFee, planCores, planThreads, planBaseHz, planBoostHz, planL3, planMemory, planIPv4,
 			catalogPlans, catalogInStock, catalogGenerated,
 		},
-		newFetch: func() fetch {
+		NewFetch: func() Fetch {
 			history := stockHistory{}
 			return list[plan, plansMeta]{
 				List: rentalapi.List[plan]{
 					Endpoint: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
 				},
 				itemMetrics: planMetrics,
-				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta]) facts {
+				producedAt:  func(m plansMeta) *timestamp { return m.GeneratedAt },
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta]) Facts {
 					for _, item := range p.Items {
-						history.addMetrics(b, item, time.Now())
+						history.addMetrics(b, item, p.Received)
 					}
 					b.Add(catalogPlans, countOf(p.Meta.Count, p.Count))
 					metric.AddOptional(b, catalogInStock, p.Meta.InStock)
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
-					return facts{plans: p.Items, plansUnnamed: p.Unnamed, producedAt: p.Meta.GeneratedAt}
+					return Facts{Plans: &PlanFacts{items: p.Items, withoutID: p.Unnamed}}
 				},
 			}.fetch
 		},

@@ -2,6 +2,9 @@ package collector
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,31 +31,59 @@ type Resource struct {
 
 	Metrics []*metric.Definition
 
-	// newFetch returns the fetch of one scope, with whatever it remembers.
-	newFetch func() fetch
+	// NewFetch returns the fetch of one scope, with whatever it remembers.
+	NewFetch func() Fetch
 }
 
-// fetch gets the resource once and adds its metrics to the builder, which has the
-// label values of the scope already.
-type fetch func(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error)
+// Fetch gets the resource once and adds its metrics to the builder, which has the label
+// values of the scope already. The time of a snapshot is when its response was received.
+// An error of the getter is returned as it is; others wrap rentalapi.ErrIncomplete or
+// rentalapi.ErrTooLarge if they mean that. A Fetch is used by one goroutine at a time.
+type Fetch func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error)
 
-// snapshot is one good answer as metrics. It is immutable.
-type snapshot struct {
-	metrics []prometheus.Metric
-	invalid rentalapi.Invalid
-	facts   facts
-	age     answerAge
+// Snapshot is what one fetch gave. It is immutable.
+type Snapshot struct {
+	Metrics []prometheus.Metric
+	Invalid rentalapi.Invalid
+	Facts   Facts
+	Age     Age
 }
 
-// facts are what derived metrics and pages read of a snapshot. Each resource sets its
-// own fields.
-type facts struct {
-	account      *accountFacts
-	servers      *serverList
-	plans        []*plan              // in the provider's order
-	plansUnnamed int                  // items of the answer without a usable id
-	locations    map[string]*location // by id
-	producedAt   *timestamp           // when the provider made the answer, as it says in the answer
+// Facts are what one snapshot tells to those who need more than its metrics. Each
+// resource sets its own fields; all others are nil.
+type Facts struct {
+	Account   *AccountFacts
+	Servers   *ServerFacts
+	Plans     *PlanFacts
+	Locations LocationFacts
+}
+
+// Inputs are the facts of one scope, and when each of them expires. A fact that is not
+// known, or has expired, is nil.
+type Inputs struct {
+	Facts
+	accountUntil, serversUntil, plansUntil, locationsUntil time.Time
+}
+
+// Add adds the facts of a snapshot that expires at until.
+func (in *Inputs) Add(f Facts, until time.Time) {
+	if f.Account != nil {
+		in.Account, in.accountUntil = f.Account, until
+	}
+	if f.Servers != nil {
+		in.Servers, in.serversUntil = f.Servers, until
+	}
+	if f.Plans != nil {
+		in.Plans, in.plansUntil = f.Plans, until
+	}
+	if f.Locations != nil {
+		in.Locations, in.locationsUntil = f.Locations, until
+	}
+}
+
+// IsZero returns whether there are no facts.
+func (f Facts) IsZero() bool {
+	return f.Account == nil && f.Servers == nil && f.Plans == nil && f.Locations == nil
 }
 
 // Resources returns all resources, in the order in which they are documented.
@@ -72,31 +103,40 @@ type list[T, M any] struct {
 	itemMetrics func(*metric.Builder, *T)
 	// listMetrics adds what is exported about the list as a whole, and returns its
 	// facts. It may be nil.
-	listMetrics func(*metric.Builder, rentalapi.Page[T, M]) facts
+	listMetrics func(*metric.Builder, rentalapi.Page[T, M]) Facts
+	// producedAt returns when the provider made the response, as it says itself. It may
+	// be nil.
+	producedAt func(M) *timestamp
 }
 
-func (l list[T, M]) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error) {
+func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
 	page, err := rentalapi.GetList[T, M](ctx, api, l.List)
 	if err != nil {
-		return snapshot{}, err
+		return Snapshot{}, err
 	}
 	for _, item := range page.Items {
 		l.itemMetrics(b, item)
 	}
-	s := snapshot{invalid: page.Invalid}
+	s := Snapshot{Invalid: page.Invalid}
 	if l.listMetrics != nil {
-		s.facts = l.listMetrics(b, page)
+		s.Facts = l.listMetrics(b, page)
 	}
-	s.age = newAnswerAge(page.Answer, s.facts.producedAt)
+	var producedAt *timestamp
+	if l.producedAt != nil {
+		producedAt = l.producedAt(page.Meta)
+	}
+	s.Age = newAge(page.Response, producedAt)
 	return s.build(b)
 }
 
 // build completes a snapshot with the metrics that were added to the builder.
-func (s snapshot) build(b *metric.Builder) (snapshot, error) {
-	if err := b.Err(); err != nil {
-		return snapshot{}, err
+func (s Snapshot) build(b *metric.Builder) (Snapshot, error) {
+	if err := b.Err(); errors.Is(err, metric.ErrLimitReached) {
+		return Snapshot{}, fmt.Errorf("%w: %w", rentalapi.ErrTooLarge, err)
+	} else if err != nil {
+		return Snapshot{}, err
 	}
-	s.metrics = b.Metrics()
+	s.Metrics = b.Metrics()
 	return s, nil
 }
 
@@ -106,4 +146,14 @@ func countOf(metaCount *count, items int) float64 {
 		return float64(items)
 	}
 	return float64(*metaCount)
+}
+
+// Definitions lists the metrics of all resources, and those that follow from several of
+// them, in the order of the documentation.
+func Definitions() []*metric.Definition {
+	var all []*metric.Definition
+	for _, r := range Resources() {
+		all = append(all, r.Metrics...)
+	}
+	return slices.Concat(all, WatchDefinitions(), FundingDefinitions())
 }

@@ -3,8 +3,6 @@ package collector
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -78,14 +76,16 @@ var (
 	accountCost     = metric.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars per month, excluding VAT; absent where none of their prices is known.", "sum of Server price.monthly.usd", "account")
 )
 
+const serversName = "servers"
+
 func servers() Resource {
 	return Resource{
-		Name: "servers", Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true,
+		Name: serversName, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
 		},
-		newFetch: func() fetch {
+		NewFetch: func() Fetch {
 			return list[server, serversMeta]{
 				List: rentalapi.List[server]{
 					Endpoint: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
@@ -128,23 +128,23 @@ func Billed(status string) bool {
 	return true
 }
 
-// serverList are the facts of a servers snapshot.
-type serverList struct {
-	renewals   []renewal // of the billed servers whose price and date are known
-	active     []Server  // for service discovery; without the account
-	incomplete int       // servers that may be missing from active, or lack an address
+// ServerFacts are what others need of the servers of an account.
+type ServerFacts struct {
+	active   []Server  // for service discovery, sorted by id; without the account
+	unknown  int       // servers that may be missing from active, or lack an address
+	renewals []renewal // of the billed servers whose price and date are known
 }
 
-func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta]) facts {
+func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta]) Facts {
 	byStatus := map[string]float64{"active": 0, "suspended": 0}
-	list := &serverList{
-		renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items)), incomplete: p.Count - len(p.Items),
+	list := &ServerFacts{
+		renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items)), unknown: p.Count - len(p.Items),
 	}
 	var cost micros
 	billed, priced := 0, 0
 	for _, s := range p.Items {
 		if s.targetUnknown() {
-			list.incomplete++
+			list.unknown++
 		}
 		if s.Status != nil && *s.Status != "" {
 			byStatus[*s.Status]++
@@ -176,61 +176,5 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta])
 	if billed == 0 || priced > 0 {
 		b.Add(accountCost, cost.value())
 	}
-	return facts{servers: list}
-}
-
-// Errors of ActiveServers.
-var (
-	ErrUnknownAccount = errors.New("servers: unknown account")
-	ErrIncomplete     = errors.New("servers: not all are known")
-)
-
-// Server is an active server, for service discovery.
-type Server struct {
-	Account, ID, Plan, Location, OS, Hostname, Status string
-	IPv4                                              []string
-}
-
-// ActiveServers returns the active servers of an account, or of all accounts where
-// it is empty, sorted by account and id. It fails with ErrUnknownAccount, and with
-// ErrIncomplete rather than return a partial list.
-func (s *Set) ActiveServers(account string) ([]Server, error) {
-	var found []Server
-	known := account == ""
-	for _, sc := range s.snapshot() {
-		if sc.account == "" || account != "" && sc.account != account {
-			continue
-		}
-		known = true
-		list, err := sc.serverList()
-		if err != nil {
-			return nil, fmt.Errorf("%w: account %s: %w", ErrIncomplete, sc.account, err)
-		}
-		for _, v := range list.active {
-			v.Account = sc.account
-			found = append(found, v)
-		}
-	}
-	if !known {
-		return nil, ErrUnknownAccount
-	}
-	return found, nil
-}
-
-// serverList returns the servers of a scope where all of them are known.
-func (sc scopeSnapshot) serverList() (*serverList, error) {
-	src := sc.source("servers")
-	if src == nil {
-		return nil, errors.New("the collector is disabled")
-	}
-	snap, ok := src.Value()
-	switch {
-	case src.incomplete.Load():
-		return nil, errors.New("the newest answer is incomplete")
-	case !ok:
-		return nil, errors.New("no current list")
-	case snap.facts.servers.incomplete > 0:
-		return nil, fmt.Errorf("%d servers whose id, status or address is unknown", snap.facts.servers.incomplete)
-	}
-	return snap.facts.servers, nil
+	return Facts{Servers: list}
 }

@@ -2,7 +2,7 @@ package collector
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -44,18 +44,18 @@ func status() Resource {
 		Name: "status", Help: "component states, incidents and maintenances", Endpoint: "/status",
 		Interval: 30 * time.Second, MaxAge: 5 * time.Minute, MinInterval: statusCacheTime, Requests: 1,
 		Metrics:  []*metric.Definition{statusInfo, componentUp, componentState, incidents, maintenances, statusSince, statusUpdated},
-		newFetch: func() fetch { return fetchStatus },
+		NewFetch: func() Fetch { return fetchStatus },
 	}
 }
 
-func fetchStatus(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error) {
+func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
 	o, err := rentalapi.GetObject[providerStatus](ctx, api, "/status")
 	if err != nil {
-		return snapshot{}, err
+		return Snapshot{}, err
 	}
 	st := o.Value
 	if len(st.Locations) == 0 {
-		return snapshot{}, api.Incomplete("/status", errors.New("data.locations: missing or empty"))
+		return Snapshot{}, fmt.Errorf("data.locations: missing or empty: %w", rentalapi.ErrIncomplete)
 	}
 	b.Add(statusInfo, 1, st.Overall)
 	metric.AddOptional(b, incidents, st.Ongoing)
@@ -63,17 +63,17 @@ func fetchStatus(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (
 	metric.AddOptional(b, statusSince, st.Since)
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
-	s := snapshot{age: newAnswerAge(o.Answer, st.UpdatedAt)}
-	if o.Age == nil && s.age.age > maxStatusAge {
-		s.age = answerAge{}
+	s := Snapshot{Age: newAge(o.Response, st.UpdatedAt)}
+	if o.Age == nil && s.Age.Age > maxStatusAge {
+		s.Age = Age{}
 	}
 	inLocations := func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, "locations.") }
 	for _, e := range o.Errors {
 		if inLocations(e) { // each location and component is an item of its own
-			s.invalid.Add("status", e)
+			s.Invalid.Add("status", e)
 		}
 	}
-	s.invalid.Add("status", slices.DeleteFunc(o.Errors, inLocations)...)
+	s.Invalid.Add("status", slices.DeleteFunc(o.Errors, inLocations)...)
 	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same causes are kept each time
 		components := st.Locations[id].Components
 		for _, name := range slices.Sorted(maps.Keys(components)) {
@@ -81,9 +81,9 @@ func fetchStatus(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (
 			field := "locations." + id + ".components." + name
 			switch {
 			case id == "" || name == "":
-				s.invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty name"})
+				s.Invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty name"})
 			case state == nil || *state == "":
-				s.invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty"})
+				s.Invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty"})
 			default:
 				operational := strings.EqualFold(*state, "operational")
 				b.AddBool(componentUp, &operational, id, name)

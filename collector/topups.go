@@ -61,7 +61,7 @@ func topups() Resource {
 		Metrics: []*metric.Definition{
 			topupsByStatus, topupInfo, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid,
 		},
-		newFetch: func() fetch { return (&topupHistory{refused: map[string]bool{}}).fetch },
+		NewFetch: func() Fetch { return (&topupHistory{refused: map[string]bool{}}).fetch },
 	}
 }
 
@@ -71,7 +71,7 @@ type topupCounts struct {
 	open     []*topup
 	paidAt   *timestamp
 	invalid  rentalapi.Invalid
-	last     rentalapi.Answer
+	last     rentalapi.Response
 }
 
 // maxRefused is how many undocumented states are asked for in vain until no more are.
@@ -95,18 +95,18 @@ type topupHistory struct {
 // A top-up that changes its state between two of these requests is missed or counted
 // twice; then the sum differs from the total by another number than before, and all
 // are counted once more.
-func (h *topupHistory) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error) {
+func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
 	for attempt := 1; ; attempt++ {
 		newest, err := getTopups(ctx, api, rentalapi.Regular, nil, 1)
 		if err != nil {
-			return snapshot{}, err
+			return Snapshot{}, err
 		}
 		if newest.Meta.Pages <= 1 && newest.Count >= newest.Meta.Total {
 			return countTopups(newest).build(b)
 		}
 		c, err := h.countByStatus(ctx, api, newest)
 		if err != nil {
-			return snapshot{}, err
+			return Snapshot{}, err
 		}
 		sum := 0.0
 		for _, n := range c.byStatus {
@@ -133,7 +133,7 @@ func (c *topupCounts) addUncounted(n int) {
 
 type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
 
-func getTopups(ctx context.Context, api *rentalapi.Scope, p rentalapi.Priority, query url.Values, page int) (topupPage, error) {
+func getTopups(ctx context.Context, api rentalapi.Getter, p rentalapi.Priority, query url.Values, page int) (topupPage, error) {
 	return rentalapi.GetPage(ctx, api, rentalapi.List[topup]{
 		Endpoint: "/topups", Query: query, Priority: p, ID: func(t *topup) string { return t.ID },
 	}, page)
@@ -144,7 +144,7 @@ func newTopupCounts() topupCounts { return topupCounts{byStatus: map[string]floa
 // countTopups counts the top-ups of a page that holds all.
 func countTopups(p topupPage) topupCounts {
 	c := newTopupCounts()
-	c.invalid, c.last = p.Invalid, p.Answer
+	c.invalid, c.last = p.Invalid, p.Response
 	for _, state := range topupStates() {
 		c.byStatus[state] = 0
 	}
@@ -162,7 +162,7 @@ func countTopups(p topupPage) topupCounts {
 
 // countByStatus gets each state by itself, and also undocumented ones, where the
 // newest page contains them and the API can filter by them.
-func (h *topupHistory) countByStatus(ctx context.Context, api *rentalapi.Scope, newest topupPage) (topupCounts, error) {
+func (h *topupHistory) countByStatus(ctx context.Context, api rentalapi.Getter, newest topupPage) (topupCounts, error) {
 	c := newTopupCounts()
 	known := topupStates()
 	states := slices.Clone(known)
@@ -177,7 +177,7 @@ func (h *topupHistory) countByStatus(ctx context.Context, api *rentalapi.Scope, 
 		case i >= len(known) && cannotFilter(err):
 			h.refused[state] = true
 		case errors.Is(err, errNotFiltered):
-			return topupCounts{}, api.Incomplete("/topups", err)
+			return topupCounts{}, fmt.Errorf("%w: %w", rentalapi.ErrIncomplete, err)
 		case err != nil:
 			return topupCounts{}, err
 		}
@@ -212,7 +212,7 @@ func (h *topupHistory) priority() rentalapi.Priority {
 }
 
 // addStatus gets how many top-ups are in a state, and all of them while they are open.
-func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, priority rentalapi.Priority, state string, token rentalapi.Fingerprint) error {
+func (c *topupCounts) addStatus(ctx context.Context, api rentalapi.Getter, priority rentalapi.Priority, state string, token rentalapi.Fingerprint) error {
 	query := url.Values{"status": {state}}
 	open := state == pending || state == confirming
 	if !open && state != paid && slices.Contains(topupStates(), state) {
@@ -229,11 +229,11 @@ func (c *topupCounts) addStatus(ctx context.Context, api *rentalapi.Scope, prior
 		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && t.Status != state }):
 			return fmt.Errorf("data: the answer for status %s %w", state, errNotFiltered)
 		case open && p.Meta.Pages > maxItems/rentalapi.MaxPageItems:
-			return api.TooLarge("/topups", fmt.Errorf("meta.pages: more than %d top-ups are %s", maxItems, state))
+			return fmt.Errorf("%w: meta.pages: more than %d top-ups are %s", rentalapi.ErrTooLarge, maxItems, state)
 		}
 		c.byStatus[state] = float64(p.Meta.Total)
 		c.invalid.Merge(p.Invalid)
-		c.last = p.Answer
+		c.last = p.Response
 		if state == paid {
 			c.paidAt = lastPaid(p.Items)
 		}
@@ -263,7 +263,7 @@ func lastPaid(ts []*topup) *timestamp {
 	return last
 }
 
-func (c topupCounts) build(b *metric.Builder) (snapshot, error) {
+func (c topupCounts) build(b *metric.Builder) (Snapshot, error) {
 	added := map[string]bool{} // a top-up that moved on meanwhile may be in two states
 	for _, t := range slices.Backward(c.open) {
 		if !added[t.ID] {
@@ -275,7 +275,7 @@ func (c topupCounts) build(b *metric.Builder) (snapshot, error) {
 		b.Add(topupsByStatus, n, state)
 	}
 	metric.AddOptional(b, topupLastPaid, c.paidAt)
-	return snapshot{invalid: c.invalid, age: newAnswerAge(c.last, nil)}.build(b)
+	return Snapshot{Invalid: c.invalid, Age: newAge(c.last, nil)}.build(b)
 }
 
 func topupMetrics(b *metric.Builder, t *topup) {

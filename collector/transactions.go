@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 )
 
@@ -35,7 +35,7 @@ func transactions() Resource {
 		Name: "transactions", Help: "money in and out by type", Endpoint: "/transactions", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
 		Metrics:  []*metric.Definition{transactionsTotal, transactionsCredit, transactionsDebit},
-		newFetch: func() fetch { return newLedger().fetch },
+		NewFetch: func() Fetch { return newLedger().fetch },
 	}
 }
 
@@ -91,8 +91,18 @@ func newWalk() *walk { return &walk{page: 1, found: newEntries()} }
 
 func newLedger() *ledger { return &ledger{counted: newEntries()} }
 
-// fetch reads one page, and returns refresh.ErrIncomplete until a walk is complete.
-func (l *ledger) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Builder) (snapshot, error) {
+// errMore means that a walk needs further pages.
+var errMore = errors.New("transactions: more pages")
+
+// fetch reads pages until the walk is complete.
+func (l *ledger) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (s Snapshot, err error) {
+	for s, err = l.step(ctx, api, b); errors.Is(err, errMore); s, err = l.step(ctx, api, b) {
+	}
+	return s, err
+}
+
+// step reads one page, and returns errMore until a walk is complete.
+func (l *ledger) step(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
 	if l.walk == nil {
 		l.walk = newWalk()
 	}
@@ -104,30 +114,30 @@ func (l *ledger) fetch(ctx context.Context, api *rentalapi.Scope, b *metric.Buil
 		Endpoint: "/transactions", Priority: priority, ID: transactionID, Check: checkTransaction,
 	}, l.walk.page)
 	if err != nil {
-		return snapshot{}, err
+		return Snapshot{}, err
 	}
 	if page.Token != l.token { // perhaps of another account, whose entries may have the same ids
 		first := l.walk.page == 1
 		*l = *newLedger()
 		l.token, l.walk = page.Token, newWalk()
 		if !first {
-			return snapshot{}, refresh.ErrIncomplete
+			return Snapshot{}, errMore
 		}
 	}
 	l.take(page)
 	atEnd := l.walk.page >= page.Meta.Pages || page.Count == 0
 	if !atEnd && !l.caughtUp() {
 		l.walk.page++
-		return snapshot{}, refresh.ErrIncomplete
+		return Snapshot{}, errMore
 	}
 	again, err := l.finish(atEnd)
 	switch {
 	case err != nil:
-		return snapshot{}, api.Incomplete("/transactions", err)
+		return Snapshot{}, fmt.Errorf("%w: %w", rentalapi.ErrIncomplete, err)
 	case again:
-		return snapshot{}, refresh.ErrIncomplete
+		return Snapshot{}, errMore
 	}
-	return l.build(b, page.Answer)
+	return l.build(b, page.Response)
 }
 
 func transactionID(t *transaction) string {
@@ -274,11 +284,11 @@ func (e entries) merge(other entries) {
 	}
 }
 
-func (l *ledger) build(b *metric.Builder, last rentalapi.Answer) (snapshot, error) {
+func (l *ledger) build(b *metric.Builder, last rentalapi.Response) (Snapshot, error) {
 	for kind, t := range l.counted.totals {
 		b.Add(transactionsTotal, t.n, kind)
 		b.Add(transactionsCredit, t.credit.value(), kind)
 		b.Add(transactionsDebit, t.debit.value(), kind)
 	}
-	return snapshot{invalid: l.invalid, age: newAnswerAge(last, nil)}.build(b)
+	return Snapshot{Invalid: l.invalid, Age: newAge(last, nil)}.build(b)
 }

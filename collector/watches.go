@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,9 +14,10 @@ import (
 // Watch selects plans that somebody waits for: those that meet every criterion that
 // is given. The values of one criterion are alternatives.
 type Watch struct {
-	Name            string // value of the label watch
-	Plans, Families []string
-	// One location that offers the plan has to meet these together.
+	Name            string   // unique, 1 to 256 bytes of UTF-8; value of the label watch
+	Plans, Families []string // ids
+	// One location that offers the plan must meet these together: ids, regions as the
+	// provider words them, and codes of two letters.
 	Locations, Regions, Countries  []string
 	GPU                            *bool
 	MinCores, MinMemoryGiB         *float64 // inclusive
@@ -32,15 +32,9 @@ var (
 	watchLastHit      = metric.Gauge("watch_last_hit_timestamp_seconds", "When the exporter last counted a hit of a watch; absent until then.", "the exporter", "watch")
 )
 
-// watchMetrics derives the watches. They are evaluated whenever an input changes, so
-// that no change is missed, however rarely metrics are published.
-func watchMetrics() derived {
-	return derived{
-		inputs:  []string{"plans", "locations"},
-		metrics: []*metric.Definition{watchPlans, watchPlansInStock, watchPlanInStock, watchHits, watchLastHit},
-		update:  func(s *Set) { s.watches.evaluate(s) },
-		collect: func(s *Set, now time.Time) ([]prometheus.Metric, time.Time) { return s.watches.collect(now) },
-	}
+// WatchDefinitions lists the metrics of watches.
+func WatchDefinitions() []*metric.Definition {
+	return []*metric.Definition{watchPlans, watchPlansInStock, watchPlanInStock, watchHits, watchLastHit}
 }
 
 // Inputs returns the collectors that the watch needs. Plans name their locations by id
@@ -52,8 +46,7 @@ func (w Watch) Inputs() []string {
 	return []string{"plans"}
 }
 
-// truth is whether a criterion is met. The least of several tells whether all are
-// met, the greatest whether one is.
+// truth is whether a criterion is met, in three-valued logic: min is AND, max is OR.
 type truth int
 
 const (
@@ -70,7 +63,7 @@ func truthOf(met bool) truth {
 }
 
 // matches returns whether a plan meets all criteria.
-func (w Watch) matches(p *plan, locations map[string]*location) truth {
+func (w Watch) matches(p *plan, locations LocationFacts) truth {
 	return min(
 		oneOf(w.Plans, p.ID),
 		oneOf(w.Families, p.Family),
@@ -85,7 +78,7 @@ func (w Watch) matches(p *plan, locations map[string]*location) truth {
 
 // offered returns whether one location that offers the plan meets all criteria for
 // locations.
-func (w Watch) offered(p *plan, locations map[string]*location) truth {
+func (w Watch) offered(p *plan, locations LocationFacts) truth {
 	switch {
 	case len(w.Locations)+len(w.Regions)+len(w.Countries) == 0:
 		return match
@@ -145,81 +138,52 @@ func atMost(value *price, bound *float64) truth {
 	return truthOf(float64(*value) <= *bound)
 }
 
-// watches are the configured watches with what they matched last.
-type watches struct {
-	mu     sync.Mutex
-	states []*watchState // in the order of the configuration
-}
-
-type watchState struct {
+// Watched is a watch with what it has matched. It is immutable.
+type Watched struct {
 	Watch
-	created time.Time
-	hits    float64
-	lastHit time.Time
-	plans   []*plan          // that match
-	truths  map[string]truth // by id of a plan: whether it matches and is in stock
-	unnamed int              // least number of plans without a usable id in an answer
-	expires time.Time        // of the data; zero where it is not known
+	created   time.Time
+	hits      float64
+	lastHit   time.Time
+	plans     []*plan          // that match
+	truths    map[string]truth // by id of a plan: whether it matches and is in stock
+	withoutID int              // least number of plans without a usable id in a response
+	until     time.Time        // when the data expires; zero if it is not known
 }
 
-// apply changes the watches to those that are configured. One that did not change
-// keeps its state.
-func (w *watches) apply(configured []Watch) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	old := w.states
-	w.states = nil
-	for _, c := range configured {
-		i := slices.IndexFunc(old, func(st *watchState) bool { return reflect.DeepEqual(st.Watch, c) })
-		if i >= 0 {
-			w.states = append(w.states, old[i])
-		} else {
-			w.states = append(w.states, &watchState{Watch: c, created: time.Now()})
-		}
-	}
-}
+// NewWatched returns a watch that has seen no data yet.
+func NewWatched(w Watch, now time.Time) Watched { return Watched{Watch: w, created: now} }
 
-// evaluate matches all watches with the present data.
-func (w *watches) evaluate(s *Set) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := time.Now()
-	for _, sc := range s.snapshot() {
-		if sc.account != "" {
-			continue
-		}
-		for _, st := range w.states {
-			st.evaluate(sc, now)
-		}
-	}
-}
+// Same returns whether the watch is configured like another one.
+func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, other) }
 
-// evaluate counts the plans in stock that began to match. Nothing is counted where it
-// was not known just before whether the plan is in stock and matches. A value that is
-// not known neither begins nor ends a match in stock, so that a wrong answer in between
-// is no hit.
-func (st *watchState) evaluate(public scopeSnapshot, now time.Time) {
-	in, expires, ok := public.facts(st.Inputs())
-	first := !now.Before(st.expires)
-	st.expires = expires
-	if !ok {
-		return
+// Step matches the watch with the present data, and counts as hits the plans in stock
+// that began to match. It must be called whenever the plans or locations change, so that
+// no change is missed.
+//
+// Nothing is counted if it was not known just before whether the plan is in stock and
+// matches. A value that is not known neither begins nor ends a match in stock, so that a
+// wrong response in between is no hit.
+func (w Watched) Step(in Inputs, now time.Time) Watched {
+	first := !now.Before(w.until)
+	w.until = w.dataUntil(in)
+	if w.until.IsZero() {
+		return w
 	}
-	before, unnamed := st.truths, in["plans"].plansUnnamed
+	before, withoutID := w.truths, in.Plans.withoutID
 	if first {
-		before, st.unnamed = nil, unnamed
+		before, w.withoutID = nil, withoutID
 	}
-	st.plans, st.truths = nil, map[string]truth{}
-	for _, p := range in["plans"].plans {
-		matches, available := st.matches(p, in["locations"].locations), unknown
+	w.plans, w.truths = nil, map[string]truth{}
+	for _, p := range in.Plans.items {
+		matches, available := w.matches(p, in.Locations), unknown
 		if p.Availability.InStock != nil {
 			available = truthOf(*p.Availability.InStock)
 		}
 		if matches == match {
-			st.plans = append(st.plans, p)
+			w.plans = append(w.plans, p)
 		}
 		was, listed := before[p.ID]
-		if !listed && (first || unnamed < st.unnamed) { // it may have been an item without an id
+		if !listed && (first || withoutID < w.withoutID) { // it may have been an item without an id
 			was = unknown
 		}
 		is := min(matches, available)
@@ -227,53 +191,72 @@ func (st *watchState) evaluate(public scopeSnapshot, now time.Time) {
 		case is == unknown:
 			is = was
 		case is == match && was == mismatch:
-			st.hits++
-			st.lastHit = now
+			w.hits++
+			w.lastHit = now
 		}
-		st.truths[p.ID] = is
+		w.truths[p.ID] = is
 	}
-	if unnamed > st.unnamed {
-		st.keepAbsent(before)
+	if withoutID > w.withoutID {
+		w.keepAbsent(before)
 	}
-	st.unnamed = min(unnamed, st.unnamed)
+	w.withoutID = min(withoutID, w.withoutID)
+	return w
+}
+
+// dataUntil returns when the data that the watch needs expires; zero if it is not known.
+func (w Watch) dataUntil(in Inputs) time.Time {
+	if in.Plans == nil {
+		return time.Time{}
+	}
+	if len(w.Inputs()) == 1 {
+		return in.plansUntil
+	}
+	if in.Locations == nil {
+		return time.Time{}
+	}
+	return earlier(in.plansUntil, in.locationsUntil)
 }
 
 // keepAbsent takes plans that are not listed as they were before, because the items
 // without an id may be these.
-func (st *watchState) keepAbsent(before map[string]truth) {
+func (w Watched) keepAbsent(before map[string]truth) {
 	for id, was := range before {
-		if _, listed := st.truths[id]; !listed && was != mismatch && len(st.truths) < maxItems {
-			st.truths[id] = was
+		if _, listed := w.truths[id]; !listed && was != mismatch && len(w.truths) < maxItems {
+			w.truths[id] = was
 		}
 	}
 }
 
-// collect returns the metrics of the watches whose data is known, and when the first
-// data expires.
-func (w *watches) collect(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// WatchMetrics returns the metrics of the watches whose data is known, and when the
+// first data expires; zero if none is known.
+func WatchMetrics(watches []Watched, now time.Time) (metrics []prometheus.Metric, expires time.Time) {
 	totals, plans := &metric.Builder{}, &metric.Builder{} // a limit is reached by plans only
-	for _, st := range w.states {
-		if !now.Before(st.expires) {
+	for _, w := range watches {
+		if !now.Before(w.until) {
 			continue
 		}
-		if expires.IsZero() || st.expires.Before(expires) {
-			expires = st.expires
-		}
+		expires = earlier(expires, w.until)
 		inStock := 0
-		for _, p := range st.plans {
-			plans.AddBool(watchPlanInStock, p.Availability.InStock, st.Name, p.ID)
+		for _, p := range w.plans {
+			plans.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
 			if p.Availability.InStock != nil && *p.Availability.InStock {
 				inStock++
 			}
 		}
-		totals.Add(watchPlans, float64(len(st.plans)), st.Name)
-		totals.Add(watchPlansInStock, float64(inStock), st.Name)
-		totals.AddCreated(watchHits, st.hits, st.created, st.Name)
-		if !st.lastHit.IsZero() {
-			totals.Add(watchLastHit, float64(st.lastHit.Unix()), st.Name)
+		totals.Add(watchPlans, float64(len(w.plans)), w.Name)
+		totals.Add(watchPlansInStock, float64(inStock), w.Name)
+		totals.AddCreated(watchHits, w.hits, w.created, w.Name)
+		if !w.lastHit.IsZero() {
+			totals.Add(watchLastHit, float64(w.lastHit.Unix()), w.Name)
 		}
 	}
 	return slices.Concat(totals.Metrics(), plans.Metrics()), expires
+}
+
+// earlier returns the earlier of two times, of which a zero one does not count.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -14,33 +14,17 @@ import (
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
-)
 
-// CollectorSpec describes a collector to this package.
-type CollectorSpec struct {
-	// Name is the collector's name in flags and in the file.
-	Name string
-	// Help completes "Export ...", for example "plan stock and prices".
-	Help string
-	// Account is true if the collector runs once per account, with its token.
-	Account bool
-	// Interval and MaxAge are the defaults of Collector.Interval and MaxAge.
-	Interval, MaxAge time.Duration
-	// MinInterval is the API's own cache time, 0 if the API does not cache.
-	MinInterval time.Duration
-	// Requests is the minimum number of requests per fetch.
-	Requests int
-	// MaxRequests is the usual maximum of requests per fetch; 0 means Requests.
-	MaxRequests int
-}
+	"server_rental_exporter/collector"
+)
 
 // Config is a validated configuration.
 type Config struct {
 	API      API
 	Accounts []Account
-	// Collectors has an entry for every CollectorSpec, enabled or not.
+	// Collectors has an entry for every resource, enabled or not.
 	Collectors map[string]Collector
-	Watches    []Watch
+	Watches    []collector.Watch
 }
 
 // API describes the rental API and how to send requests to it.
@@ -84,7 +68,7 @@ type Collector struct {
 	// Interval is the time between two fetches: 1 second, or the API's cache
 	// time if that is longer, to 30 days.
 	Interval time.Duration
-	// MaxAge is how long the last good answer is kept: Interval to 365 days.
+	// MaxAge is how long the last good response is kept: Interval to 365 days.
 	MaxAge time.Duration
 }
 
@@ -102,8 +86,8 @@ type ScopeRate struct {
 
 // RequestRates returns the rate of the public API, followed by one for each
 // account in the order of c.Accounts.
-func (c *Config) RequestRates(specs []CollectorSpec) []ScopeRate {
-	public, account := c.scopeRates(specs)
+func (c *Config) RequestRates(resources []collector.Resource) []ScopeRate {
+	public, account := c.scopeRates(resources)
 	rates := []ScopeRate{public}
 	for _, a := range c.Accounts {
 		account.Account = a.Name
@@ -113,20 +97,20 @@ func (c *Config) RequestRates(specs []CollectorSpec) []ScopeRate {
 }
 
 // scopeRates returns the rates of the public API and of any one account.
-func (c *Config) scopeRates(specs []CollectorSpec) (public, account ScopeRate) {
+func (c *Config) scopeRates(resources []collector.Resource) (public, account ScopeRate) {
 	public.Limit, account.Limit = c.API.RateLimit.Public, c.API.RateLimit.Account
-	for _, s := range specs {
-		collector := c.Collectors[s.Name]
-		if !collector.Enabled || collector.Interval <= 0 {
+	for _, r := range resources {
+		settings := c.Collectors[r.Name]
+		if !settings.Enabled || settings.Interval <= 0 {
 			continue
 		}
 		rate := &public
-		if s.Account {
+		if r.Account {
 			rate = &account
 		}
-		perMinute := float64(time.Minute) / float64(collector.Interval)
-		rate.PerMinute += float64(s.Requests) * perMinute
-		rate.MaxPerMinute += float64(max(s.Requests, s.MaxRequests)) * perMinute
+		perMinute := float64(time.Minute) / float64(settings.Interval)
+		rate.PerMinute += float64(r.Requests) * perMinute
+		rate.MaxPerMinute += float64(max(r.Requests, r.MaxRequests)) * perMinute
 	}
 	return public, account
 }

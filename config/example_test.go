@@ -1,42 +1,75 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/common/model"
+
+	"server_rental_exporter/collector"
 )
 
 const exampleFile = "../example.yml"
 
-// TestExampleShowsDefaults compares example.yml with the documented defaults.
-// Package collector must not be imported here, so the defaults of testSpecs are
-// compared with the real ones elsewhere.
+// TestExampleShowsDefaults asserts that example.yml shows every setting with its
+// default. The flag -update rewrites the list of collectors.
 func TestExampleShowsDefaults(t *testing.T) {
-	flags := parseFlags(t, nil, "--config.file="+exampleFile)
-	assertEqual(t, mustLoad(t, flags), defaultConfig(t))
-
-	// A setting that is missing in the file has its default, too.
-	want := []string{"", "api", "api.base_url", "api.timeout", "api.http", "api.rate_limit", "api.rate_limit.public", "api.rate_limit.account", "collectors"}
-	for _, s := range testSpecs() {
-		path := "collectors." + s.Name
-		want = append(want, path, path+".enabled", path+".interval", path+".max_age")
+	resources := collector.Resources()
+	shown := regexp.MustCompile(`(?m)(^collectors:\n)(  .*\n|\n)*`)
+	content := readExample(t)
+	want := shown.ReplaceAllLiteralString(content, exampleCollectors(resources)+"\n")
+	if *update {
+		if err := os.WriteFile(exampleFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		content = want
 	}
-	slices.Sort(want)
+	assertEqual(t, content, want)
+
+	flags := parseFlagsOf(t, resources, nil, "--config.file="+exampleFile)
+	defaults := defaultConfig(t)
+	defaults.Collectors = defaultCollectors(resources)
+	assertEqual(t, mustLoad(t, flags), defaults)
+
+	// A setting that the file lacks has its default, too.
+	keys := []string{"", "api", "api.base_url", "api.timeout", "api.http", "api.rate_limit", "api.rate_limit.public", "api.rate_limit.account", "collectors"}
+	for _, r := range resources {
+		path := "collectors." + r.Name
+		keys = append(keys, path, path+".enabled", path+".interval", path+".max_age")
+	}
+	slices.Sort(keys)
 	l := newLoader(flags)
 	l.loadFile()
-	assertEqual(t, slices.Sorted(maps.Keys(l.lines)), want)
+	assertEqual(t, slices.Sorted(maps.Keys(l.lines)), keys)
+}
+
+// exampleCollectors returns the section collectors of example.yml.
+func exampleCollectors(resources []collector.Resource) string {
+	var public, account strings.Builder
+	for _, r := range resources {
+		b := &public
+		if r.Account {
+			b = &account
+		}
+		fmt.Fprintf(b, "  %s: {enabled: true, interval: %s, max_age: %s}", r.Name, model.Duration(r.Interval), model.Duration(r.MaxAge))
+		if r.MinInterval > 0 {
+			fmt.Fprintf(b, " # interval: at least %s", model.Duration(r.MinInterval))
+		}
+		b.WriteByte('\n')
+	}
+	return "collectors:\n" +
+		"  # Public collectors. The API caches their responses.\n" + public.String() +
+		"\n  # Collectors that run once for each account.\n" + account.String()
 }
 
 // TestExampleComments asserts that the settings that example.yml shows as
 // comments are valid.
 func TestExampleComments(t *testing.T) {
-	content, err := os.ReadFile(exampleFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	main, lab := absolute(t, "testdata/tokens/main"), absolute(t, "testdata/tokens/second")
 	uncommented := strings.NewReplacer(
 		"  http: {}\n", "",
 		"  #   http:\n", "  http:\n",
@@ -50,14 +83,25 @@ func TestExampleComments(t *testing.T) {
 		"#     min_memory_gib:", "    min_memory_gib:",
 		"#     max_usd_per_month:", "    max_usd_per_month:",
 		"#   - name:", "  - name:",
-		"#     token_file: /run/secrets/rental-token\n", "    token_file: "+main+"\n",
-		"#     token_file: /run/secrets/rental-token-lab\n", "    token_file: "+lab+"\n",
-	).Replace(string(content))
-	config := mustLoad(t, parseFlags(t, nil, "--config.file="+writeFile(t, uncommented)))
-	assertEqual(t, config.Accounts, []Account{{Name: "main", TokenFile: main}, {Name: "lab", TokenFile: lab}})
-	assertEqual(t, config.Watches, []Watch{
+		"#     token_file: /run/secrets/rental-token\n", "    token_file: tokens/main\n",
+		"#     token_file: /run/secrets/rental-token-lab\n", "    token_file: tokens/second\n",
+	).Replace(readExample(t))
+	enterConfigDir(t)
+	writeFile(t, uncommented)
+	config := mustLoad(t, parseFlagsOf(t, collector.Resources(), nil, "--config.file=rental.yml"))
+	assertEqual(t, config.Accounts, []Account{{Name: "main", TokenFile: "tokens/main"}, {Name: "lab", TokenFile: "tokens/second"}})
+	assertEqual(t, config.Watches, []collector.Watch{
 		{Name: "cheap-in-europe", Regions: []string{"Europe"}, MinMemoryGiB: ptr(64.0), MaxUSDPerMonth: ptr(100.0)},
 	})
 	assertEqual(t, config.API.HTTP.ProxyURL.String(), "http://proxy.example:3128")
 	assertEqual(t, config.API.HTTP.TLSConfig.ServerName, "rental.example")
+}
+
+func readExample(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }

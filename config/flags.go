@@ -1,6 +1,10 @@
 package config
 
-import "github.com/alecthomas/kingpin/v2"
+import (
+	"github.com/alecthomas/kingpin/v2"
+
+	"server_rental_exporter/collector"
+)
 
 // tokenEnvar contains the token itself. There is no such flag, because every
 // local user can read command lines.
@@ -13,8 +17,8 @@ type Flags struct {
 
 	check, demo bool
 
-	specs []CollectorSpec
-	// toggles has one entry for each spec, in the same order.
+	resources []collector.Resource
+	// toggles has one entry for each resource, in the same order.
 	toggles []toggle
 }
 
@@ -42,8 +46,8 @@ type toggle struct{ enabled, isSet bool }
 
 // AddFlags adds the flags of the configuration to app, among them one for each
 // collector.
-func AddFlags(app *kingpin.Application, specs []CollectorSpec) *Flags {
-	f := &Flags{specs: specs, toggles: make([]toggle, len(specs))}
+func AddFlags(app *kingpin.Application, resources []collector.Resource) *Flags {
+	f := &Flags{resources: resources, toggles: make([]toggle, len(resources))}
 	add := func(o *option, name, envar, placeholder, help string) {
 		o.flag, o.envar = "--"+name, envar
 		app.Flag(name, help).Envar(envar).PlaceHolder(placeholder).IsSetByUser(&o.onCommandLine).StringVar(&o.value)
@@ -56,12 +60,12 @@ func AddFlags(app *kingpin.Application, specs []CollectorSpec) *Flags {
 		"Configuration file (YAML).")
 	app.Flag("config.check", "Check flags and configuration file, print all errors and exit.").BoolVar(&f.check)
 	app.Flag("demo", "Export a simulated rental API that runs in the same process: no account, no network.").BoolVar(&f.demo)
-	for i, s := range specs {
-		help := "Export " + s.Help
-		if s.Account {
+	for i, r := range resources {
+		help := "Export " + r.Help
+		if r.Account {
 			help += ", for each account"
 		}
-		app.Flag("collector."+s.Name, help+" (default: enabled).").
+		app.Flag("collector."+r.Name, help+" (default: enabled).").
 			IsSetByUser(&f.toggles[i].isSet).BoolVar(&f.toggles[i].enabled)
 	}
 	return f

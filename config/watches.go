@@ -7,38 +7,18 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
-)
 
-// Watch is a set of criteria for plans. A plan matches if it meets all criteria
-// that are set; the values of a list are alternatives.
-type Watch struct {
-	// Name is unique, 1 to 256 bytes of UTF-8, and the value of the label `watch`.
-	Name string
-	// Plans and Locations are ids.
-	Plans, Families, Locations, Regions []string
-	// Countries are codes of two letters.
-	Countries []string
-	// GPU is whether plans must have a GPU, or must not.
-	GPU *bool
-	// The bounds are inclusive. Prices exclude VAT.
-	MinCores, MinMemoryGiB         *float64
-	MaxUSDPerMonth, MaxEURPerMonth *float64
-}
+	"server_rental_exporter/collector"
+)
 
 // maxBound is far above every number of a plan.
 const maxBound = 1e15
 
 func (l *loader) watch(path string, n *yaml.Node) {
-	if !l.expectKind(yaml.MappingNode, path, n) {
-		return
-	}
-	var w Watch
-	before := len(l.errs)
-	l.mapping(map[string]decodeFunc{
+	var w collector.Watch
+	errs, ok := l.named(path, n, &w.Name, map[string]decodeFunc{
 		"name":              l.text(&w.Name),
 		"plans":             l.alternatives(&w.Plans, checkText),
 		"families":          l.alternatives(&w.Families, checkText),
@@ -50,13 +30,13 @@ func (l *loader) watch(path string, n *yaml.Node) {
 		"min_memory_gib":    l.bound(&w.MinMemoryGiB),
 		"max_usd_per_month": l.bound(&w.MaxUSDPerMonth),
 		"max_eur_per_month": l.bound(&w.MaxEURPerMonth),
-	})(path, n)
-	namePos := l.position(path + ".name")
-	if w.Name == "" && !l.errs[before:].has(namePos.Field) {
-		l.errs.add(namePos, "missing: must be a name")
+	})
+	if !ok {
+		return
 	}
-	others := slices.ContainsFunc(l.errs[before:], func(err FieldError) bool { return err.Field != namePos.Field })
-	if !others && reflect.DeepEqual(w, Watch{Name: w.Name}) {
+	namePos := l.position(path + ".name")
+	others := slices.ContainsFunc(errs, func(err FieldError) bool { return err.Field != namePos.Field })
+	if !others && reflect.DeepEqual(w, collector.Watch{Name: w.Name}) {
 		l.errs.add(l.position(path), "no criterion: at least one must be set, because every plan would match")
 	}
 	l.addName(l.watchNames, w.Name, namePos)
@@ -116,54 +96,4 @@ func (l *loader) bound(target **float64) decodeFunc {
 		}
 		return nil
 	})
-}
-
-// Description says in words which plans match, such as "any plan offered in
-// Europe, 64 GiB or more, up to 100.00 USD a month".
-func (w Watch) Description() string {
-	subject := "any plan"
-	if len(w.Plans) > 0 {
-		subject = "plan " + anyOf(w.Plans)
-	}
-	if len(w.Families) > 0 {
-		subject += " of family " + anyOf(w.Families)
-	}
-	var places []string
-	for _, alternatives := range [][]string{w.Locations, w.Regions, w.Countries} {
-		if len(alternatives) > 0 {
-			places = append(places, "in "+anyOf(alternatives))
-		}
-	}
-	if len(places) > 0 {
-		subject += " offered " + strings.Join(places, " and ")
-	}
-	return strings.Join(append([]string{subject}, w.hardwareAndPrice()...), ", ")
-}
-
-// anyOf returns "a, b or c".
-func anyOf(values []string) string {
-	last := len(values) - 1
-	if last == 0 {
-		return values[0]
-	}
-	return strings.Join(values[:last], ", ") + " or " + values[last]
-}
-
-func (w Watch) hardwareAndPrice() []string {
-	var parts []string
-	if w.GPU != nil {
-		parts = append(parts, map[bool]string{true: "with a GPU", false: "without a GPU"}[*w.GPU])
-	}
-	add := func(value *float64, format func(float64) string) {
-		if value != nil {
-			parts = append(parts, format(*value))
-		}
-	}
-	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	price := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
-	add(w.MinCores, func(v float64) string { return number(v) + " cores or more" })
-	add(w.MinMemoryGiB, func(v float64) string { return number(v) + " GiB or more" })
-	add(w.MaxUSDPerMonth, func(v float64) string { return "up to " + price(v) + " USD a month" })
-	add(w.MaxEURPerMonth, func(v float64) string { return "up to " + price(v) + " EUR a month" })
-	return parts
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -26,8 +27,8 @@ func readyHandler(b *testing.B, args ...string) http.Handler {
 	b.Helper()
 	e := newTestExporter(b, args...)
 	b.Cleanup(e.Wait) // the context of the benchmark has ended by then
-	e.Start(b.Context())
-	e.Set.ApplyConfig(b.Context(), collectorConfig(e.config.Load()))
+	e.Publish(b.Context())
+	e.ApplyConfig(b.Context(), runnerConfig(e.config.Load()))
 	h := e.handler()
 	simtest.Eventually(b, "ready", func() bool { return simtest.ServeGet(h, "/-/ready").Status == http.StatusOK })
 	return h
@@ -175,7 +176,7 @@ func BenchmarkDemoStart(b *testing.B) {
 // encoded as Prometheus asks for it.
 func BenchmarkRefreshServers(b *testing.B) {
 	args := serversConfig(b, 10_000)
-	for _, s := range collectorSpecs() {
+	for _, s := range collector.Resources() {
 		if s.Name != "servers" {
 			args = append(args, "--no-collector."+s.Name)
 		}
@@ -185,7 +186,7 @@ func BenchmarkRefreshServers(b *testing.B) {
 	for b.Loop() {
 		e := newTestExporter(b, args...)
 		simtest.ServeGet(e.handler(), "/metrics", "Accept", "application/openmetrics-text;version=1.0.0", "Accept-Encoding", "gzip") // so that this variant is encoded
-		if err := e.Set.Once(b.Context(), collectorConfig(e.config.Load())); err != nil {
+		if err := e.Once(b.Context(), runnerConfig(e.config.Load())); err != nil {
 			b.Fatal(err)
 		}
 		e.Publisher.Publish()

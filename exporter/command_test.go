@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kingpin/v2"
-
-	"server_rental_exporter/config"
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -80,7 +78,7 @@ func TestConfigCheck(t *testing.T) {
 	const notAsked = "API and tokens not tested: run with --once to ask the API\n"
 	known := []string{"plans", "locations", "os", "status", "account", "topups", "transactions", "configurations", "ssh_keys", "servers"}
 	var names, noOthers []string
-	for _, s := range collectorSpecs() {
+	for _, s := range collector.Resources() {
 		names = append(names, s.Name)
 		if !slices.Contains(known, s.Name) {
 			noOthers = append(noOthers, "--no-collector."+s.Name)
@@ -144,7 +142,7 @@ watches:
 invalid.yml:6: accounts[1].name: duplicate name "main": must be unique, already used by accounts[0]
 invalid.yml:6: accounts[1].token_file: empty: must be a token
 invalid.yml:7: accounts[2].token_file: duplicate token: must differ from accounts[0].token_file, because the rate limit applies to each token
-invalid.yml:9: collectors.plans.interval: 10s is too short: must be at least 1m, because the API caches the answer that long
+invalid.yml:9: collectors.plans.interval: 10s is too short: must be at least 1m, because the API caches the response that long
 invalid.yml:10: collectors.plants: unknown key: must be one of ` + strings.Join(names, ", ") + `
 invalid.yml:12: watches[0]: no criterion: at least one must be set, because every plan would match
 --web.telemetry-path: "/": must begin with / and not be the landing page
@@ -154,24 +152,6 @@ invalid.yml:12: watches[0]: no criterion: at least one must be set, because ever
 		got.Log = strings.ReplaceAll(got.Log, dir+"/", "")
 		simtest.AssertEqual(t, tc.name, got, tc.want)
 	}
-}
-
-// TestExampleShowsDefaults compares example.yml with the defaults of the collectors.
-func TestExampleShowsDefaults(t *testing.T) {
-	load := func(args ...string) *config.Config {
-		t.Helper()
-		app := kingpin.New("test", "")
-		flags := config.AddFlags(app, collectorSpecs())
-		if _, err := app.Parse(args); err != nil {
-			t.Fatal(err)
-		}
-		cfg, err := flags.Load(env())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cfg
-	}
-	simtest.AssertEqual(t, "configuration", load("--config.file=../example.yml"), load("--api.base-url=https://rental.example/api/v1"))
 }
 
 // printed parses the output of --once.
@@ -222,8 +202,8 @@ func TestOnce(t *testing.T) {
 func TestOnceFails(t *testing.T) {
 	t.Parallel()
 	a := simtest.Start(t, simulator.Options{})
-	a.Inject(simulator.Fault{Path: "/plans", Status: 500})
-	a.Inject(simulator.Fault{Path: "/servers", Token: simtest.LabToken, Kind: simulator.Garbage})
+	a.Inject(simtest.Fault{Path: "/plans", Status: 500})
+	a.Inject(simtest.Fault{Path: "/servers", Token: simtest.LabToken, Kind: simtest.Garbage})
 	p := finish(t, Environment{}, "--once", "--log.level=error", "--config.file="+configFile(t, a))
 	simtest.AssertEqual(t, "exit status", p.code, 1)
 	want := success(1, "main", "lab")
@@ -231,7 +211,7 @@ func TestOnceFails(t *testing.T) {
 	page := p.printed()
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), want)
 	simtest.AssertEqual(t, "servers of account main", len(page.WithPrefix("server_rental_server_info{")), 5)
-	for _, cause := range []string{"plans: /plans: status 500", "servers of account lab: /servers: "} {
+	for _, cause := range []string{"collector=plans msg=\"collector failed\" err=\"/plans: status 500", "collector=servers account=lab msg=\"collector failed\" err=\"/servers: "} {
 		if !strings.Contains(p.log.String(), cause) {
 			t.Errorf("the log lacks %q:\n%s", cause, p.log)
 		}
@@ -271,7 +251,7 @@ func TestHelp(t *testing.T) {
 	}
 	// The flags that are promised to users, those of further collectors, and no others.
 	want := map[string]bool{}
-	for _, s := range collectorSpecs() {
+	for _, s := range collector.Resources() {
 		want["--[no-]collector."+s.Name] = true
 	}
 	for _, flag := range []string{

@@ -3,14 +3,12 @@ package exporter
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
-	"github.com/go-kit/log"
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
@@ -24,29 +22,6 @@ type demo struct {
 	server  *http.Server
 	base    *url.URL
 	running sync.WaitGroup
-}
-
-// NewDemoPipeline wires the pipeline of a demo whose provider is reached by a transport,
-// and returns what the demo collects. It has no metrics of the process.
-func NewDemoPipeline(logger log.Logger, transport http.RoundTripper) (*Pipeline, collector.Config, error) {
-	o, err := parse([]string{"--demo"}, io.Discard)
-	if err != nil {
-		return nil, collector.Config{}, err
-	}
-	cfg, err := o.load(func(string) string { return "" })
-	if err != nil {
-		return nil, collector.Config{}, err
-	}
-	d := demo{base: &url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/api/v1"}}
-	d.applyTo(cfg)
-	settings, err := apiSettings(cfg)
-	if err != nil {
-		return nil, collector.Config{}, err
-	}
-	settings.Transport = transport
-	e := &exporter{logger: logger}
-	e.wire(settings, cfg)
-	return e.Pipeline, collectorConfig(cfg), nil
 }
 
 // DemoTokens returns the names of the accounts of a demo by token.
@@ -69,7 +44,7 @@ func startDemo(ctx context.Context) (*demo, error) {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
 	d := &demo{
-		sim:  simulator.New(simulator.Options{KeepRequests: -1}),
+		sim:  simulator.New(simulator.Options{}),
 		base: &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/api/v1"},
 	}
 	d.sim.Change(func(w *simulator.World) {
@@ -92,10 +67,10 @@ func (d *demo) close() {
 	_ = d.server.Close() // its listener is gone either way
 }
 
-// demoWatches are the watches of a demo whose configuration has none.
-func demoWatches() []config.Watch {
+// DemoWatches are the watches of a demo whose configuration has none.
+func DemoWatches() []collector.Watch {
 	gpu, memory, cheap, midrange := true, 64.0, 100.0, 300.0
-	return []config.Watch{
+	return []collector.Watch{
 		{Name: "cheap-in-europe", Regions: []string{"Europe"}, MinMemoryGiB: &memory, MaxUSDPerMonth: &cheap},
 		{Name: "midrange", MinMemoryGiB: &memory, MaxUSDPerMonth: &midrange}, // hits every few minutes
 		{Name: "gpu-in-frankfurt", Locations: []string{"fra"}, GPU: &gpu},
@@ -111,6 +86,6 @@ func (d *demo) applyTo(cfg *config.Config) {
 		cfg.Accounts = append(cfg.Accounts, config.Account{Name: account, Token: promconfig.Secret(demoToken(account))})
 	}
 	if len(cfg.Watches) == 0 {
-		cfg.Watches = demoWatches()
+		cfg.Watches = DemoWatches()
 	}
 }

@@ -15,15 +15,15 @@ import (
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
-	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/web"
 )
 
@@ -88,18 +88,17 @@ func Run(ctx context.Context, env Environment) int {
 
 // exporter is the running program.
 type exporter struct {
-	*Pipeline
+	*runner.Runner
 	options  *options
 	getenv   func(string) string
 	timeouts Timeouts
 	logger   log.Logger
 	demo     *demo // nil without --demo
+	metrics  *metrics
 
 	config   atomic.Pointer[config.Config] // in force
 	reloads  chan chan error               // requests for a reload, each with its reply
 	stopping chan struct{}                 // closed when reloads is no longer read
-	reloadOK prometheus.Gauge
-	reloaded prometheus.Gauge
 }
 
 // newExporter wires everything; nothing is fetched or served yet.
@@ -120,19 +119,12 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 		e.close()
 		return nil, err
 	}
-	e.wire(settings, cfg)
-	if env.Timeouts.TokenPoll > 0 {
-		e.Set.TokenPollInterval = env.Timeouts.TokenPoll
-	}
-	return e, nil
-}
-
-// wire makes the pipeline, with the metrics of the build and of the configuration.
-func (e *exporter) wire(settings rentalapi.Settings, cfg *config.Config) {
-	e.Pipeline = NewPipeline(e.logger, name+"/"+version.Version, settings)
-	e.reloadOK, e.reloaded = newGauge(reloadSuccessful), newGauge(reloadTime)
-	e.selfRegistry.MustRegister(e.reloadOK, e.reloaded, newBuildInfo())
+	e.Runner = runner.New(runner.Options{
+		Logger: logger, UserAgent: name + "/" + version.Version, API: settings, TokenPollInterval: env.Timeouts.TokenPoll,
+	})
+	e.metrics = newMetrics(e.Runner)
 	e.recordReload(cfg)
+	return e, nil
 }
 
 func (e *exporter) close() {
@@ -144,9 +136,9 @@ func (e *exporter) close() {
 // once fetches everything, prints it and logs which accounts answered. The error says
 // what failed; it is missing from the output.
 func (e *exporter) once(ctx context.Context, w io.Writer) error {
-	failed := e.Set.Once(ctx, collectorConfig(e.config.Load()))
+	failed := e.Once(ctx, runnerConfig(e.config.Load()))
 	e.Publisher.Publish()
-	families, err := e.gatherer().Gather()
+	families, err := e.metrics.gatherer().Gather()
 	for _, f := range families {
 		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
 			return fmt.Errorf("output: %w", err)
@@ -180,8 +172,8 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 		e.demo.run(runCtx)
 		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", pageURL(e.options.web))
 	}
-	e.Start(runCtx)
-	e.Set.ApplyConfig(runCtx, collectorConfig(e.config.Load()))
+	e.Publish(runCtx)
+	e.ApplyConfig(runCtx, runnerConfig(e.config.Load()))
 
 	server := e.newServer(e.handler())
 	failed := make(chan error, 1)
@@ -205,7 +197,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 // handler serves all paths.
 func (e *exporter) handler() http.Handler {
 	o := web.Options{
-		Version: version.Info(), API: e.apiDescription, MetricsPath: e.options.telemetryPath, Metrics: e.MetricsHandler(),
+		Version: version.Info(), API: e.apiDescription, MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger),
 		Discovery: e.options.discovery,
 	}
 	if e.options.overview {
@@ -214,7 +206,15 @@ func (e *exporter) handler() http.Handler {
 	if e.options.lifecycle {
 		o.Reload = e.requestReload
 	}
-	return web.Handler(e.Set, o)
+	return web.Handler(pages{e.Runner}, o)
+}
+
+// pages is what the pages read.
+type pages struct{ *runner.Runner }
+
+// ActiveServers implements web.Collectors.
+func (p pages) ActiveServers(account string) ([]collector.Server, error) {
+	return collector.ActiveServers(p.Accounts(), account)
 }
 
 // apiDescription says in words where the data comes from.

@@ -17,6 +17,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/version"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -202,7 +203,7 @@ func configFile(t testing.TB, a *simtest.API) string {
 func hourly() string {
 	var b strings.Builder
 	b.WriteString("collectors:\n")
-	for _, s := range collectorSpecs() {
+	for _, s := range collector.Resources() {
 		fmt.Fprintf(&b, "  %s: {interval: 1h}\n", s.Name)
 	}
 	return b.String()
@@ -211,7 +212,7 @@ func hourly() string {
 // success is collector_success of all collectors with the same value.
 func success(value float64, accounts ...string) map[string]float64 {
 	all := map[string]float64{}
-	for _, s := range collectorSpecs() {
+	for _, s := range collector.Resources() {
 		if !s.Account {
 			all[s.Name] = value
 			continue

@@ -18,7 +18,7 @@ import (
 	"server_rental_exporter/web"
 )
 
-// healthcheckTimeout is the time that all addresses together have to answer.
+// healthcheckTimeout bounds the check of all addresses together.
 const healthcheckTimeout = 5 * time.Second
 
 // healthcheck asks a running exporter with the same web flags, at every address on
@@ -75,8 +75,9 @@ func ask(ctx context.Context, address string, settings toolkit.TLSConfig) error 
 	return get(ctx, &http.Transport{DialContext: dial, TLSClientConfig: client, DisableKeepAlives: true}, schemeOf(settings))
 }
 
-// get asks for the health. Missing credentials and too many requests are answers of a
-// server that works: exporter-toolkit refuses such requests before it looks at the path.
+// get requests the health. The statuses for missing credentials and too many requests
+// come from a server that works: exporter-toolkit refuses such requests before it looks
+// at the path.
 func get(ctx context.Context, transport *http.Transport, scheme string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost"+web.HealthyPath, nil)
 	if err != nil {

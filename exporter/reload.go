@@ -14,9 +14,10 @@ import (
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 )
 
-// requestReload has serve reload the configuration and returns why that failed.
+// requestReload asks serve to reload the configuration and returns why that failed.
 func (e *exporter) requestReload(ctx context.Context) error {
 	reply := make(chan error, 1)
 	select {
@@ -40,12 +41,12 @@ func (e *exporter) reload(ctx context.Context) error {
 		settings, err = apiSettings(cfg)
 	}
 	if err != nil {
-		e.reloadOK.Set(0)
+		e.metrics.reloadOK.Set(0)
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
 	e.Client.ApplySettings(settings)
-	e.Set.ApplyConfig(ctx, collectorConfig(cfg))
+	e.ApplyConfig(ctx, runnerConfig(cfg))
 	e.recordReload(cfg)
 	level.Info(e.logger).Log("msg", "configuration reloaded")
 	return nil
@@ -54,8 +55,8 @@ func (e *exporter) reload(ctx context.Context) error {
 // recordReload makes a configuration that was loaded the one in force.
 func (e *exporter) recordReload(cfg *config.Config) {
 	e.config.Store(cfg)
-	e.reloadOK.Set(1)
-	e.reloaded.SetToCurrentTime()
+	e.metrics.reloadOK.Set(1)
+	e.metrics.reload.SetToCurrentTime()
 	e.warnTokenPermissions(cfg)
 	e.warnRates(cfg)
 }
@@ -67,7 +68,7 @@ func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
 		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
 	}
 	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
-	for _, r := range cfg.RequestRates(collectorSpecs()) {
+	for _, r := range cfg.RequestRates(collector.Resources()) {
 		if r.Account != "" {
 			limits.AccountBulk = max(1, limits.Account/4, limits.Account-int(math.Ceil(r.MaxPerMinute)))
 		}
@@ -75,16 +76,16 @@ func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
 	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
 }
 
-// collectorConfig returns what is to be collected.
-func collectorConfig(cfg *config.Config) collector.Config {
-	c := collector.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}}
+// runnerConfig returns what is to be collected.
+func runnerConfig(cfg *config.Config) runner.Config {
+	c := runner.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}, Watches: cfg.Watches}
 	for name, s := range cfg.Collectors {
 		if s.Enabled {
 			c.Collectors[name] = refresh.Settings{Interval: s.Interval, MaxAge: s.MaxAge}
 		}
 	}
 	for _, a := range cfg.Accounts {
-		account := collector.Account{Name: a.Name, Identity: "file " + a.TokenFile}
+		account := runner.Account{Name: a.Name, Identity: "file " + a.TokenFile}
 		if a.TokenFile == "" {
 			token := string(a.Token)
 			account.Identity = "environment"
@@ -94,15 +95,12 @@ func collectorConfig(cfg *config.Config) collector.Config {
 		}
 		c.Accounts = append(c.Accounts, account)
 	}
-	for _, w := range cfg.Watches {
-		c.Watches = append(c.Watches, collector.Watch(w))
-	}
 	return c
 }
 
 // warnRates warns about a rate limit that suffices only while histories are short.
 func (e *exporter) warnRates(cfg *config.Config) {
-	for _, r := range cfg.RequestRates(collectorSpecs()) {
+	for _, r := range cfg.RequestRates(collector.Resources()) {
 		if float64(r.Limit) < r.MaxPerMinute {
 			level.Warn(e.logger).Log("msg", "rate limit is too low for long histories", "account", r.Account,
 				"limit", r.Limit, "needed", fmt.Sprintf("%.1f", r.MaxPerMinute))

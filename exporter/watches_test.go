@@ -33,7 +33,7 @@ func TestWatchRestock(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := newPipeline(t, a)
-		p.Set.ApplyConfig(p.ctx, collectorConfig(cfg))
+		p.ApplyConfig(p.ctx, runnerConfig(cfg))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		want := map[string]float64{
@@ -85,7 +85,7 @@ func TestDemoHits(t *testing.T) {
 		(&demo{base: a.URL}).applyTo(cfg)
 		cfg.Accounts = nil
 		p := newPipeline(t, a)
-		p.Set.ApplyConfig(p.ctx, collectorConfig(cfg))
+		p.ApplyConfig(p.ctx, runnerConfig(cfg))
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		hits := p.scrape().WithPrefix("server_rental_watch_hits_total{")

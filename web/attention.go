@@ -3,8 +3,6 @@ package web
 import (
 	"slices"
 	"strings"
-
-	"server_rental_exporter/collector"
 )
 
 // maxNotices bounds what is listed as needing attention.
@@ -26,8 +24,9 @@ type notice struct {
 // notices are collected in the order of the sections that they belong to.
 type notices []notice
 
-func (n *notices) bad(subject, text string)  { *n = append(*n, notice{"bad", subject, text}) }
-func (n *notices) warn(subject, text string) { *n = append(*n, notice{"warn", subject, text}) }
+func (n *notices) add(class, subject, text string) { *n = append(*n, notice{class, subject, text}) }
+func (n *notices) bad(subject, text string)        { n.add("bad", subject, text) }
+func (n *notices) warn(subject, text string)       { n.add("warn", subject, text) }
 
 // attention returns what needs attention, urgent first.
 func (v *view) attention() table[notice] {
@@ -43,9 +42,15 @@ func (v *view) attention() table[notice] {
 	return cut(n, maxNotices)
 }
 
+// rejected reports whether the API rejected an account's token.
+func (v *view) rejected(account string) bool {
+	rejected := v.value("exporter_api_token_rejected", account)
+	return rejected != nil && *rejected == 1
+}
+
 func (v *view) rejectedTokens(n *notices) {
 	for _, account := range v.accounts {
-		if rejected := value(v.rejected[account]); rejected != nil && *rejected == 1 {
+		if v.rejected(account) {
 			n.bad(named(account), "The API token was rejected, or cannot be read.")
 		}
 	}
@@ -56,48 +61,41 @@ func (v *view) failingCollectors(n *notices) {
 		if h.Err == nil {
 			continue
 		}
-		if rejected := value(v.rejected[h.Account]); rejected != nil && *rejected == 1 && h.Unauthorized() {
+		if h.Unauthorized() && v.rejected(h.Account) {
 			continue // said once for the account
 		}
 		since := "failing since the start"
 		if !h.LastSuccess.IsZero() {
 			since = "no success since " + moment(h.LastSuccess, v.now)
 		}
-		report := n.warn
-		if _, class := describeState(h, v.now); class == "bad" {
-			report = n.bad
-		}
-		report("Collector "+collectorName(h), since+": "+clip(h.Err.Error(), maxError))
+		_, class := describeState(h, v.now)
+		n.add(class, "Collector "+collectorName(h), since+": "+clip(h.Err.Error(), maxError))
 	}
 }
 
 func (v *view) components(n *notices) {
-	type component struct{ location, name string }
-	states := map[component]string{}
-	for _, s := range v.samples["component_state"] {
-		states[component{s.Label("location"), s.Label("component")}] = s.Label("state")
-	}
 	for _, s := range v.samples["component_operational"] {
 		if s.Value() == 1 {
 			continue
 		}
-		c := component{s.Label("location"), s.Label("component")}
-		n.bad(v.locationName(c.location), "Component "+text(c.name)+": "+text(states[c])+".")
+		location, name := s.Label("location"), s.Label("component")
+		n.bad(v.locationName(location), "Component "+text(name)+": "+text(v.label("state", "component_state", location, name))+".")
 	}
-	if ongoing := v.samples.single("incidents_ongoing"); ongoing != nil && *ongoing > 0 {
+	if ongoing := v.value("incidents_ongoing"); ongoing != nil && *ongoing > 0 {
 		n.warn("Provider", count(int(*ongoing), "incident")+" ongoing.")
 	}
 }
 
 func (v *view) suspendedServers(n *notices) {
-	for _, account := range v.accounts {
-		var names []string
-		for _, s := range v.byAccount[account]["server_status"] {
-			if strings.EqualFold(s.Label("status"), "suspended") {
-				names = append(names, v.serverName(account, s.Label("server")))
-			}
+	suspended := map[string][]string{} // by account
+	for _, s := range v.samples["server_status"] {
+		if strings.EqualFold(s.Label("status"), "suspended") {
+			account := s.Label("account")
+			suspended[account] = append(suspended[account], v.serverName(account, s.Label("server")))
 		}
-		if len(names) > 0 {
+	}
+	for _, account := range v.accounts {
+		if names := suspended[account]; len(names) > 0 {
 			slices.Sort(names)
 			n.bad(named(account), count(len(names), "server")+" suspended: "+join(names, 5)+".")
 		}
@@ -106,21 +104,11 @@ func (v *view) suspendedServers(n *notices) {
 
 func (v *view) unfundedAccounts(n *notices) {
 	for _, account := range v.accounts {
-		own := v.byAccount[account]
-		if balance := first(own["account_balance_usd"]); balance != nil && *balance < 0 {
+		if balance := v.value("account_balance_usd", account); balance != nil && *balance < 0 {
 			n.bad(named(account), "The balance is negative: "+money(balance)+" USD.")
 		}
-		funded := first(own["account_funded_until_timestamp_seconds"])
-		if funded == nil {
-			continue
-		}
-		until := at(*funded)
-		problem := "The balance cannot pay the renewals of " + date(until, v.now) + "."
-		switch left := until.Sub(midnight(v.now)); {
-		case left <= fundingUrgent:
-			n.bad(named(account), problem)
-		case left <= fundingNotice:
-			n.warn(named(account), problem)
+		if until, class := v.fundedUntil(account); class != "" {
+			n.add(class, named(account), "The balance cannot pay the renewals of "+date(until, v.now)+".")
 		}
 	}
 }
@@ -132,7 +120,7 @@ func (v *view) invalidItems(n *notices) {
 			for _, c := range h.Invalid.Causes {
 				causes = append(causes, c.Error())
 			}
-			n.warn("Collector "+collectorName(h), count(h.Invalid.Items, "item")+" of the last answer not understood in full: "+join(causes, 1)+".")
+			n.warn("Collector "+collectorName(h), count(h.Invalid.Items, "invalid item")+" in the last response: "+join(causes, 1)+".")
 		}
 		if h.DuplicateOf != "" {
 			n.warn(named(h.Account), duplicateText(h))
@@ -149,7 +137,7 @@ func (v *view) emptyWatches(n *notices) {
 }
 
 // collectorName names a collector, and its account.
-func collectorName(h collector.Health) string {
+func collectorName(h health) string {
 	if h.Account == "" {
 		return h.Collector
 	}

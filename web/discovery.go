@@ -20,12 +20,7 @@ type targetGroup struct {
 
 // discovery serves each active server as a target. Prometheus keeps its last list
 // after an error, so an error is better than a partial list.
-func discovery(c Collectors, enabled bool) http.Handler {
-	if !enabled {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "service discovery exposes the servers' addresses and is off; start with --web.enable-service-discovery", http.StatusForbidden)
-		})
-	}
+func discovery(c Collectors) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		port := query.Get("port")
@@ -34,15 +29,14 @@ func discovery(c Collectors, enabled bool) http.Handler {
 			return
 		}
 		servers, err := c.ActiveServers(query.Get("account"))
-		switch {
-		case errors.Is(err, collector.ErrUnknownAccount):
+		if errors.Is(err, collector.ErrUnknownAccount) {
 			http.Error(w, "account: no such account is configured", http.StatusNotFound)
 			return
-		case err != nil:
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
 		}
-		groups, err := targets(servers, port)
+		var groups []targetGroup
+		if err == nil {
+			groups, err = targets(servers, port)
+		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return

@@ -52,7 +52,7 @@ func serveCommand(app *kingpin.Application, commands map[string]func() error) {
 		if *servers < 0 {
 			return fmt.Errorf("--servers: %d: must not be negative", *servers)
 		}
-		sim := simulator.New(simulator.Options{KeepRequests: -1})
+		sim := simulator.New(simulator.Options{})
 		sim.Change(func(w *simulator.World) {
 			for name, token := range *accounts {
 				w.Accounts[token] = simulator.ExampleAccount(name, time.Now())

@@ -32,7 +32,7 @@ func BenchmarkScrape(b *testing.B) {
 			name string
 			http.Handler
 		}{
-			{"promhttp", promhttp.HandlerFor(prometheus.Gatherers{dynamic, published}, HandlerOptions())},
+			{"promhttp", promhttp.HandlerFor(prometheus.Gatherers{dynamic, published}, promhttp.HandlerOpts{})},
 			{"blocks", h},
 			{"floor", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", strconv.Itoa(len(ready)))
@@ -100,9 +100,8 @@ func processorTime(b *testing.B) float64 {
 func BenchmarkPublish(b *testing.B) {
 	for _, v := range []Variant{{expfmt.FmtOpenMetrics_1_0_0, Identity}, {expfmt.FmtOpenMetrics_1_0_0, Gzip}, {expfmt.FmtProtoDelim, Gzip}} {
 		b.Run(strings.SplitN(string(v.Format), ";", 2)[0]+"/"+string(v.Encoding), func(b *testing.B) {
-			p := NewPublisher()
 			g := newTestGroup("test", 60_000)
-			p.Add(g.Group)
+			p := NewPublisher(g.Group)
 			p.recordVariant(v)
 			b.ReportAllocs()
 			for b.Loop() {

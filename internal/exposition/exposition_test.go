@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +17,6 @@ import (
 	"testing/quick"
 	"testing/synctest"
 	"time"
-	"weak"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -54,7 +51,6 @@ type testGroup struct {
 	metrics   []prometheus.Metric
 	expires   time.Time
 	collected int // calls of Collect
-	published int // calls of OnPublish
 }
 
 // newTestGroup returns a group of two families of counters and gauges, with n samples.
@@ -71,11 +67,6 @@ func newTestGroup(name string, n int) *testGroup {
 			defer g.mu.Unlock()
 			g.collected++
 			return g.metrics, g.expires
-		},
-		OnPublish: func() {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.published++
 		},
 	}
 	return g
@@ -116,16 +107,16 @@ func newHarness(tb testing.TB, samples int) *harness {
 	histogram.WithLabelValues("x").Observe(0.3)
 	dynamic.MustRegister(histogram)
 	all.MustRegister(histogram)
-	p := NewPublisher()
-	h := &harness{promhttp: promhttp.HandlerFor(all, HandlerOptions())}
+	h := &harness{promhttp: promhttp.HandlerFor(all, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, AcceptedFormats: Formats(), EnableOpenMetricsTextCreatedSamples: true,
+	})}
 	for i := range 3 {
-		g := newTestGroup(fmt.Sprintf("test_group_%d", i), samples/3)
-		p.Add(g.Group)
-		h.groups = append(h.groups, g)
+		h.groups = append(h.groups, newTestGroup(fmt.Sprintf("test_group_%d", i), samples/3))
 	}
+	p := NewPublisher(h.groups[0].Group, h.groups[1].Group, h.groups[2].Group)
 	all.MustRegister(p)
 	h.Handler = &Handler{
-		Publisher: p, Gatherer: dynamic, Fallback: h.promhttp,
+		Publisher: p, Gatherer: dynamic,
 		OnError: func(cause string, err error) { h.errors = append(h.errors, cause+": "+err.Error()) },
 	}
 	return h
@@ -196,10 +187,11 @@ func decompress(t *testing.T, r simtest.Response) string {
 	return string(text)
 }
 
-// assertSame compares the answer with that of promhttp, but for the order of families.
-func (h *harness) assertSame(t *testing.T, accept, encoding string) {
+// assertSame compares the response with that of promhttp, but for the order of families.
+func (h *harness) assertSame(t *testing.T, target, accept, encoding string) {
 	t.Helper()
-	got, want := h.scrape(accept, encoding), simtest.ServeGet(h.promhttp, "/metrics", "Accept", acceptHeaders()[accept], "Accept-Encoding", encoding)
+	headers := []string{"Accept", acceptHeaders()[accept], "Accept-Encoding", encoding}
+	got, want := simtest.ServeGet(h, target, headers...), simtest.ServeGet(h.promhttp, target, headers...)
 	for _, header := range []string{"Content-Type", "Content-Encoding", "Vary"} {
 		simtest.AssertEqual(t, header, got.Header[header], want.Header[header])
 	}
@@ -222,20 +214,26 @@ func TestSameAsPromhttp(t *testing.T) {
 		for _, encoding := range []string{"", "gzip", "zstd", "gzip, deflate, br", "identity;q=0.9, gzip;q=0.1", "br", "identity;q=0.1, gzip;q=0"} {
 			t.Run(accept+" "+encoding, func(t *testing.T) {
 				for range 2 { // the second time from the cache
-					h.assertSame(t, accept, encoding)
+					h.assertSame(t, "/metrics", accept, encoding)
 				}
 			})
 		}
 	}
 }
 
-// TestLargeSameAsPromhttp compares answers of several chunks, encoded in one pass.
-func TestLargeSameAsPromhttp(t *testing.T) {
+// TestSelections compares whole and selected responses of large blocks, encoded in
+// advance.
+func TestSelections(t *testing.T) {
 	h := newHarness(t, 6_000)
 	forEachVariant(func(accept, encoding string) { h.scrape(accept, encoding) })
 	h.Publisher.Publish()
 	forEachVariant(func(accept, encoding string) {
-		t.Run(accept+" "+encoding, func(t *testing.T) { h.assertSame(t, accept, encoding) })
+		for _, query := range []string{
+			"", "?name[]=server_rental_test_group_1_seconds&name[]=test_seconds", "?name[]=server_rental_test_group_2_bytes_total",
+			"?name[]=unknown", "?name=test_seconds", "?name[]",
+		} {
+			t.Run(accept+" "+encoding+" "+query, func(t *testing.T) { h.assertSame(t, "/metrics"+query, accept, encoding) })
+		}
 	})
 }
 
@@ -294,13 +292,13 @@ func TestClientLeaves(t *testing.T) {
 			r.Header.Set("Accept-Encoding", encoding)
 			h.ServeHTTP(&leavingClient{discard{http.Header{}}, left}, r)
 		}
-		h.assertSame(t, "none", encoding)
+		h.assertSame(t, "/metrics", "none", encoding)
 	}
 }
 
-func TestCRC32Combine(t *testing.T) {
+func TestChecksum(t *testing.T) {
 	same := func(a, b []byte) bool {
-		return crc32Combine(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), int64(len(b))) == crc32.ChecksumIEEE(slices.Concat(a, b))
+		return noText.append(newChecksum(a)).append(newChecksum(b)) == newChecksum(slices.Concat(a, b))
 	}
 	if err := quick.Check(same, &quick.Config{MaxCount: 2000}); err != nil {
 		t.Error(err)
@@ -317,16 +315,6 @@ func TestHead(t *testing.T) {
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/metrics", nil))
 	get := h.scrape("none", "")
 	simtest.AssertEqual(t, "HEAD", []any{w.Code, w.Body.Len(), w.Header()}, []any{200, 0, get.Header})
-}
-
-// TestSelectByName asserts that the fallback answers requests that select metrics.
-func TestSelectByName(t *testing.T) {
-	h := newPublishedHarness(t, 30)
-	const query = "/metrics?name[]=server_rental_test_group_1_seconds&name[]=test_seconds"
-	got := simtest.ServeGet(h, query).Exposition(t)
-	simtest.AssertEqual(t, "families", len(got.Families), 2)
-	simtest.AssertEqual(t, "metrics", got, simtest.ServeGet(h.promhttp, query).Exposition(t))
-	simtest.AssertEqual(t, "another parameter", len(simtest.ServeGet(h, "/metrics?name=test_seconds").Exposition(t).Families), 7)
 }
 
 // TestDuplicate asserts that a series with a duplicate is served once, next to all others.
@@ -367,7 +355,7 @@ func TestPublishChangedGroups(t *testing.T) {
 		h.run(t)
 		simtest.AssertEqual(t, "at start", h.collected(), []int{1, 1, 1})
 		simtest.AssertEqual(t, "values", [][]float64{h.values(t, 0), h.values(t, 1)}, [][]float64{{1.25}, {1.25}})
-		blocks := *h.Publisher.published.Load()
+		blocks := h.Publisher.published.Load().blocks
 
 		h.groups[1].set(2, 7)
 		synctest.Wait()
@@ -378,12 +366,11 @@ func TestPublishChangedGroups(t *testing.T) {
 		synctest.Wait()
 		simtest.AssertEqual(t, "value after Changed", h.values(t, 1), []float64{7})
 		simtest.AssertEqual(t, "collected", h.collected()[0]+h.collected()[2], 2)
-		again := *h.Publisher.published.Load()
+		again := h.Publisher.published.Load().blocks
 		simtest.AssertEqual(t, "blocks kept", []bool{again[0] == blocks[0], again[1] == blocks[1], again[2] == blocks[2]}, []bool{true, false, true})
 		before := h.collected()
 		time.Sleep(24 * time.Hour)
 		simtest.AssertEqual(t, "collected without a change", h.collected(), before)
-		simtest.AssertEqual(t, "OnPublish", []int{h.groups[0].published, h.groups[1].published}, []int{1, h.groups[1].collected})
 	})
 }
 
@@ -420,8 +407,7 @@ func TestPublishExpiredGroups(t *testing.T) {
 	})
 }
 
-// TestChangedWhileCollecting asserts that a change during a collection or a publication
-// is not lost.
+// TestChangedWhileCollecting asserts that a change during a collection is not lost.
 func TestChangedWhileCollecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, 6)
@@ -436,18 +422,10 @@ func TestChangedWhileCollecting(t *testing.T) {
 			}
 			return metrics, expires
 		}
-		onPublish := g.OnPublish
-		g.OnPublish = func() {
-			onPublish()
-			if g.published == 2 {
-				g.set(2, 3)
-				g.Changed()
-			}
-		}
 		h.run(t)
 		time.Sleep(time.Minute)
-		simtest.AssertEqual(t, "value", h.values(t, 0), []float64{3})
-		simtest.AssertEqual(t, "collected", h.collected(), []int{3, 1, 1})
+		simtest.AssertEqual(t, "value", h.values(t, 0), []float64{2})
+		simtest.AssertEqual(t, "collected", h.collected(), []int{2, 1, 1})
 	})
 }
 
@@ -472,17 +450,31 @@ func TestPublisherRests(t *testing.T) {
 	})
 }
 
-// TestOnPublish asserts that the metrics are served when OnPublish is called.
-func TestOnPublish(t *testing.T) {
+// TestPublished asserts that changes count as published once they are served, and that
+// those during a publication wait for the next.
+func TestPublished(t *testing.T) {
 	h := newHarness(t, 6)
-	var got []float64
-	h.groups[2].OnPublish = func() { got = append(got, h.values(t, 2)...) }
+	assertCounts := func(what string, published, changes uint64) {
+		t.Helper()
+		simtest.AssertEqual(t, what, []uint64{h.Publisher.Published(), h.Publisher.Changes()}, []uint64{published, changes})
+	}
+	assertCounts("before the first publication", 0, 3)
+	collect := h.groups[0].Collect
+	h.groups[0].Collect = func(now time.Time) ([]prometheus.Metric, time.Time) {
+		metrics, expires := collect(now)
+		if h.groups[0].collected == 1 { // the value is replaced during the publication
+			h.groups[0].set(2, 5)
+			h.groups[0].Changed()
+			assertCounts("during a publication", 0, 4)
+		}
+		return metrics, expires
+	}
 	h.Publisher.Publish()
-	h.groups[2].set(2, 5)
-	h.groups[2].Changed()
+	assertCounts("after it", 3, 4)
+	simtest.AssertEqual(t, "values", h.values(t, 0), []float64{1.25})
 	h.Publisher.Publish()
-	h.Publisher.Publish()
-	simtest.AssertEqual(t, "values in OnPublish", got, []float64{1.25, 5})
+	assertCounts("after the next", 4, 4)
+	simtest.AssertEqual(t, "values", h.values(t, 0), []float64{5})
 }
 
 // TestScrapeIsConsistent scrapes while groups that change together are published.
@@ -526,7 +518,7 @@ func TestScrapeIsConsistent(t *testing.T) {
 
 // countingMetric counts how often it is encoded.
 type countingMetric struct {
-	prometheus.Metric
+	*metric.Sample
 	mu    *sync.Mutex
 	count *int
 }
@@ -535,7 +527,7 @@ func (m countingMetric) Write(out *dto.Metric) error {
 	m.mu.Lock()
 	*m.count++
 	m.mu.Unlock()
-	return m.Metric.Write(out)
+	return m.Sample.Write(out)
 }
 
 // TestEncodeOnce asserts that a variant is encoded once: in advance where it was asked
@@ -546,7 +538,7 @@ func TestEncodeOnce(t *testing.T) {
 		g, encoded, mu := h.groups[0], 0, sync.Mutex{}
 		change := func() {
 			g.set(1, 1)
-			g.metrics = []prometheus.Metric{countingMetric{g.metrics[0], &mu, &encoded}}
+			g.metrics = []prometheus.Metric{countingMetric{g.metrics[0].(*metric.Sample), &mu, &encoded}}
 			g.Changed()
 			synctest.Wait()
 		}
@@ -594,28 +586,6 @@ type failingEncoder struct{}
 
 func (failingEncoder) Gather() ([]*dto.MetricFamily, error) {
 	return []*dto.MetricFamily{{}}, errors.New("no family")
-}
-
-// TestWriterIsNotKept asserts that an encoded block, which is cached for minutes, does not
-// keep the compressor that made it.
-func TestWriterIsNotKept(t *testing.T) {
-	for _, encoding := range []Encoding{Identity, Gzip} {
-		w := newWriter(Variant{Formats()[0], encoding})
-		if _, err := w.Write([]byte("text")); err != nil {
-			t.Fatal(err)
-		}
-		e, err := w.close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		kept := weak.Make(w)
-		w = nil
-		runtime.GC()
-		if kept.Value() != nil {
-			t.Errorf("%v: the block keeps its writer", encoding)
-		}
-		runtime.KeepAlive(e)
-	}
 }
 
 func TestEncodingFails(t *testing.T) {

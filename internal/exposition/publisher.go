@@ -36,18 +36,17 @@ type Group struct {
 	// Collect returns the present metrics, and when they change by the passing of
 	// time; zero where they do not. It is called by one goroutine at a time.
 	Collect func(now time.Time) (metrics []prometheus.Metric, expires time.Time)
-	// OnPublish is called once the metrics of the last Collect are served. It may be
-	// nil.
-	OnPublish func()
 
 	publisher *Publisher
 	changed   atomic.Bool
 	expires   time.Time
 }
 
-// Changed has the group published anew. It does not block.
+// Changed has the group published anew. It does not block. The group must have been
+// handed to NewPublisher.
 func (g *Group) Changed() {
 	g.changed.Store(true)
+	g.publisher.changes.Add(1) // last: who sees the number finds the group marked
 	select {
 	case g.publisher.wake <- struct{}{}:
 	default: // a wake-up that is pending already suffices
@@ -59,28 +58,39 @@ func (g *Group) Changed() {
 type Publisher struct {
 	groups    []*Group
 	wake      chan struct{}
-	published atomic.Pointer[[]*block] // in the order of groups
+	changes   atomic.Uint64 // calls of Changed
+	published atomic.Pointer[publication]
 
 	publishing sync.Mutex // held while Publish works
+	encoding   sync.Mutex // of all blocks
 
 	mu       sync.Mutex
 	lastUsed map[Variant]time.Time
 }
 
-// NewPublisher returns a publisher without groups.
-func NewPublisher() *Publisher {
-	p := &Publisher{wake: make(chan struct{}, 1), lastUsed: map[Variant]time.Time{}}
-	p.published.Store(&[]*block{})
+// publication is what is served. It is immutable.
+type publication struct {
+	blocks  []*block // in the order of groups
+	changes uint64   // of the publisher when the publication began
+}
+
+// NewPublisher returns a publisher of groups. Nothing is published yet.
+func NewPublisher(groups ...*Group) *Publisher {
+	p := &Publisher{groups: groups, wake: make(chan struct{}, 1), lastUsed: map[Variant]time.Time{}}
+	p.published.Store(&publication{})
+	for _, g := range groups {
+		g.publisher = p
+		g.Changed()
+	}
 	return p
 }
 
-// Add adds a group. All groups are added before the publisher runs.
-func (p *Publisher) Add(g *Group) *Group {
-	g.publisher = p
-	g.Changed()
-	p.groups = append(p.groups, g)
-	return g
-}
+// Changes returns the number of calls of Changed so far.
+func (p *Publisher) Changes() uint64 { return p.changes.Load() }
+
+// Published returns the value of Changes when the publication began that is served:
+// once it is n or more, the first n changes are served.
+func (p *Publisher) Published() uint64 { return p.published.Load().changes }
 
 // Run publishes whenever a group changes or expires, until ctx ends.
 func (p *Publisher) Run(ctx context.Context) {
@@ -123,16 +133,15 @@ func (p *Publisher) Publish() (expires time.Time) {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()
 	now := time.Now()
-	old := *p.published.Load()
+	changes := p.changes.Load() // first: see Changed
+	old := p.published.Load().blocks
 	blocks := make([]*block, len(p.groups))
-	var renewed []*Group
 	for i, g := range p.groups {
 		expired := !g.expires.IsZero() && !now.Before(g.expires)
 		if g.changed.Swap(false) || expired {
 			var metrics []prometheus.Metric
 			metrics, g.expires = g.Collect(now)
-			blocks[i] = newBlock(metrics, g.Descs)
-			renewed = append(renewed, g)
+			blocks[i] = newBlock(metrics, g.Descs, &p.encoding)
 		} else {
 			blocks[i] = old[i]
 		}
@@ -142,24 +151,21 @@ func (p *Publisher) Publish() (expires time.Time) {
 	}
 	variants := p.recentVariants()
 	for _, b := range blocks {
-		b.encode(variants...)
-	}
-	p.published.Store(&blocks)
-	for _, g := range renewed {
-		if g.OnPublish != nil {
-			g.OnPublish()
+		for _, v := range variants {
+			b.encoded(v)
 		}
 	}
+	p.published.Store(&publication{blocks, changes})
 	return expires
 }
 
 // CacheBytes returns the bytes of encoded metrics that are kept for scrapes.
 func (p *Publisher) CacheBytes() int {
-	n := 0
-	for _, b := range *p.published.Load() {
-		n += b.cacheBytes()
+	n := int64(0)
+	for _, b := range p.published.Load().blocks {
+		n += b.bytes.Load()
 	}
-	return n
+	return int(n)
 }
 
 // Describe implements prometheus.Collector.
@@ -173,7 +179,7 @@ func (p *Publisher) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (p *Publisher) Collect(ch chan<- prometheus.Metric) {
-	for _, b := range *p.published.Load() {
+	for _, b := range p.published.Load().blocks {
 		for _, m := range b.metrics {
 			ch <- m
 		}

@@ -8,32 +8,32 @@ import (
 	"slices"
 	"time"
 
-	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // outage is a time in which the provider answers wrongly.
 type outage struct {
 	at     time.Time
 	length time.Duration
-	fault  simulator.Fault
+	fault  simtest.Fault
 }
 
 // outages returns those of the whole history: one every few days, and one that the
 // dashboard of the last 6 hours shows.
 func (o Options) outages() []outage {
-	unavailable := simulator.Fault{Kind: simulator.Respond, Status: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {"60"}}}
-	on := func(f simulator.Fault, path string) simulator.Fault {
+	unavailable := simtest.Fault{Kind: simtest.Respond, Status: http.StatusServiceUnavailable, Header: http.Header{"Retry-After": {"60"}}}
+	on := func(f simtest.Fault, path string) simtest.Fault {
 		f.Path = path
 		return f
 	}
 	kinds := []outage{
-		{length: 14 * time.Minute, fault: simulator.Fault{Kind: simulator.Drop}},
-		{length: 8 * time.Minute, fault: simulator.Fault{Kind: simulator.Hang, Path: "/status"}},
+		{length: 14 * time.Minute, fault: simtest.Fault{Kind: simtest.Drop}},
+		{length: 8 * time.Minute, fault: simtest.Fault{Kind: simtest.Hang, Path: "/status"}},
 		{length: 25 * time.Minute, fault: on(unavailable, "/servers")},
-		{length: 3 * time.Minute, fault: simulator.Fault{Kind: simulator.Respond, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}}, Path: "/plans"}},
-		{length: 40 * time.Minute, fault: simulator.Fault{Kind: simulator.Delay, Delay: 3 * time.Second}},
-		{length: 12 * time.Minute, fault: simulator.Fault{Kind: simulator.Garbage, Path: "/locations"}},
-		{length: 5 * time.Minute, fault: simulator.Fault{Kind: simulator.Respond, Status: http.StatusInternalServerError}},
+		{length: 3 * time.Minute, fault: simtest.Fault{Kind: simtest.Respond, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}}, Path: "/plans"}},
+		{length: 40 * time.Minute, fault: simtest.Fault{Kind: simtest.Delay, Delay: 3 * time.Second}},
+		{length: 12 * time.Minute, fault: simtest.Fault{Kind: simtest.Garbage, Path: "/locations"}},
+		{length: 5 * time.Minute, fault: simtest.Fault{Kind: simtest.Respond, Status: http.StatusInternalServerError}},
 	}
 	recent := outage{o.End.Add(-4*time.Hour - 20*time.Minute), 6 * time.Minute, on(unavailable, "/topups")}
 	all := []outage{recent}
@@ -50,7 +50,7 @@ func (o Options) outages() []outage {
 }
 
 // injectFaults lets the outages that begin in this run happen, one after the other.
-func (r *run) injectFaults(ctx context.Context, sim *simulator.Simulator) {
+func (r *run) injectFaults(ctx context.Context, faults *simtest.Faults) {
 	wait := func(until time.Time) bool {
 		timer := time.NewTimer(time.Until(until))
 		defer timer.Stop()
@@ -68,7 +68,7 @@ func (r *run) injectFaults(ctx context.Context, sim *simulator.Simulator) {
 		if !wait(o.at) {
 			return
 		}
-		remove := sim.Inject(o.fault)
+		remove := faults.Inject(o.fault)
 		if !wait(o.at.Add(o.length)) {
 			return
 		}

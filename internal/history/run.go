@@ -21,6 +21,7 @@ import (
 	"server_rental_exporter/internal/memnet"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // run is one run of the exporter, from its start until it ends for a restart or with
@@ -44,13 +45,16 @@ func (r *run) run() error {
 	defer stop()
 
 	net := memnet.Listen()
-	sim := simulator.New(simulator.Options{KeepRequests: -1, Middleware: r.delay})
+	var faults simtest.Faults
+	sim := simulator.New(simulator.Options{Middleware: func(next http.Handler) http.Handler {
+		return r.delay(faults.Middleware("/api/v1", next))
+	}})
 	server := &http.Server{Handler: sim, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	running.Go(func() { _ = server.Serve(net) }) // ends with Close
 	defer server.Close()                         //nolint:errcheck // its listener is in memory
 	past := simulator.NewPast(r.Seed, r.start, r.End, exporter.DemoTokens(), r.Servers)
 	running.Go(func() { sim.Replay(ctx, past) })
-	running.Go(func() { r.injectFaults(ctx, sim) })
+	running.Go(func() { r.injectFaults(ctx, &faults) })
 	synctest.Wait()
 
 	if r.restarted {

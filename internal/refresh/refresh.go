@@ -22,8 +22,8 @@ type Fetch[T any] func(ctx context.Context) (T, error)
 
 // Settings of a source.
 type Settings struct {
-	// Interval is the time from one fetch to the next, start to start; where one has
-	// several steps, from its last. It is greater than 0.
+	// Interval is the time from one fetch to the next, start to start; from its end if
+	// a fetch took longer. It is greater than 0.
 	Interval time.Duration
 	MaxAge   time.Duration // how long a value is kept after it was fetched; at least Interval, or it expires before the next
 }
@@ -38,34 +38,36 @@ type State struct {
 	Settings
 }
 
+// Options of a source; each may be nil.
+type Options[T any] struct {
+	// OnUpdate is called after the value was replaced, and OnAttempt after each call
+	// of the fetch; both also after the settings changed.
+	OnUpdate, OnAttempt func()
+	// PhaseOf returns when newer values than the one given come to exist. The fetch
+	// that returned it counts from began.
+	PhaseOf func(value T, began time.Time) Phase
+	// Rand is the source of the jitter of Run; nil means the global one.
+	Rand *rand.Rand
+}
+
 // Source keeps one value fresh. Its methods may be used by any goroutine.
 type Source[T any] struct {
-	// OnUpdate is called after the value was replaced, and OnAttempt after each call
-	// of the fetch and each change of the settings. They may be nil, and are set
-	// before the source is used.
-	OnUpdate, OnAttempt func()
-	// PhaseOf returns when newer values than the one given come to exist; the fetch
-	// that returned it began at began. It may be nil, and is set before the source is
-	// used.
-	PhaseOf func(value T, began time.Time) Phase
-	// Rand is the source of the jitter of Run; nil means the global one. It is set
-	// before the source is used.
-	Rand *rand.Rand
-
+	options    Options[T]
 	fetch      Fetch[T]
 	retryCh    chan struct{} // fetch now
 	settingsCh chan struct{} // the settings changed
 
 	mu    sync.Mutex
 	state State
-	began time.Time // of the attempt under way; zero where there is none
+	began time.Time // of the attempt under way; zero if there is none
 	value T
 	have  bool
 }
 
 // New returns a source that begins to fetch when Run is called.
-func New[T any](s Settings, fetch Fetch[T]) *Source[T] {
+func New[T any](s Settings, fetch Fetch[T], o Options[T]) *Source[T] {
 	return &Source[T]{
+		options:    o,
 		fetch:      fetch,
 		retryCh:    make(chan struct{}, 1),
 		settingsCh: make(chan struct{}, 1),
@@ -75,7 +77,7 @@ func New[T any](s Settings, fetch Fetch[T]) *Source[T] {
 
 // Run fetches after delay and then at the interval until ctx ends; see schedule.
 func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
-	sched := schedule{rand: s.Rand}
+	sched := schedule{rand: s.options.Rand}
 	next := time.Now().Add(delay)
 	for {
 		if !s.sleep(ctx, next) {
@@ -87,6 +89,9 @@ func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 			return
 		}
 		interval := s.State().Interval
+		if time.Since(began) > interval { // a fetch that took so long counts from its end
+			began = time.Now()
+		}
 		switch {
 		case errors.Is(err, ErrIncomplete):
 			next = time.Now()
@@ -104,13 +109,13 @@ func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 
 // phase returns the phase of the value that was fetched last.
 func (s *Source[T]) phase(began time.Time) Phase {
-	if s.PhaseOf == nil {
+	if s.options.PhaseOf == nil {
 		return Phase{}
 	}
 	s.mu.Lock()
 	value := s.value
 	s.mu.Unlock()
-	return s.PhaseOf(value, began)
+	return s.options.PhaseOf(value, began)
 }
 
 // sleep waits until next or RetryNow; ApplySettings makes it compute next again.
@@ -125,7 +130,7 @@ func (s *Source[T]) sleep(ctx context.Context, next time.Time) bool {
 			return ctx.Err() == nil
 		case <-s.retryCh:
 			timer.Stop()
-			if s.State().Err != nil { // not where an attempt has succeeded meanwhile
+			if s.State().Err != nil { // an attempt may have succeeded meanwhile
 				return true
 			}
 		case <-s.settingsCh:
@@ -164,9 +169,9 @@ func (s *Source[T]) attempt(ctx context.Context) error {
 	}
 	s.store(value, err)
 	if err == nil {
-		call(s.OnUpdate)
+		call(s.options.OnUpdate)
 	}
-	call(s.OnAttempt)
+	call(s.options.OnAttempt)
 	return err
 }
 
@@ -194,15 +199,9 @@ func (s *Source[T]) store(value T, err error) {
 	}
 }
 
-// Value returns the last good value, and false where there is none that is younger
-// than the maximum age.
-func (s *Source[T]) Value() (T, bool) {
-	value, _, ok := s.ValueWithExpiry()
-	return value, ok
-}
-
-// ValueWithExpiry is Value with the time at which the value expires.
-func (s *Source[T]) ValueWithExpiry() (value T, expires time.Time, ok bool) {
+// Value returns the last good value and when it expires, and false if there is none
+// that is younger than the maximum age.
+func (s *Source[T]) Value() (value T, expires time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	expires = s.state.LastSuccess.Add(s.state.MaxAge)
@@ -230,8 +229,8 @@ func (s *Source[T]) ApplySettings(settings Settings) {
 		return
 	}
 	signal(s.settingsCh)
-	call(s.OnUpdate) // the value may expire at another time
-	call(s.OnAttempt)
+	call(s.options.OnUpdate) // the value may expire at another time
+	call(s.options.OnAttempt)
 }
 
 // RetryNow makes a source whose last attempt failed try again at once.

@@ -45,7 +45,7 @@ func good(call int) (string, error) { return fmt.Sprintf("value %d", call), nil 
 // run starts a source that ends with the test.
 func run(t *testing.T, s Settings, a *api) *Source[string] {
 	t.Helper()
-	src := New(s, a.fetch)
+	src := New(s, a.fetch, Options[string]{})
 	start(t, src, 0)
 	return src
 }
@@ -72,7 +72,7 @@ func assertBetween(t *testing.T, what string, got, min, max time.Duration) {
 }
 
 // TestInterval fetches at once, then up to a tenth of the interval late, then at
-// the interval from start to start, however long a fetch takes.
+// the interval: from start to start, or from the end of a fetch that takes longer.
 func TestInterval(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -82,7 +82,7 @@ func TestInterval(t *testing.T) {
 	}{
 		{"at once", time.Minute, 0, time.Minute},
 		{"fetch takes half the interval", time.Minute, 30 * time.Second, time.Minute},
-		{"fetch takes longer than the interval", time.Minute, 90 * time.Second, 90 * time.Second},
+		{"fetch takes longer than the interval", time.Minute, 90 * time.Second, 150 * time.Second},
 		{"a day", 24 * time.Hour, time.Second, 24 * time.Hour},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -96,17 +96,17 @@ func TestInterval(t *testing.T) {
 					src := run(t, Settings{c.interval, time.Hour}, a)
 					synctest.Wait()
 					simtest.AssertEqual(t, "next while the first is under way or done", src.State().Next.IsZero(), c.takes > 0)
-					time.Sleep(6 * max(c.interval, c.takes))
+					time.Sleep(6 * c.every)
 					at := a.at()
 					simtest.AssertEqual(t, "first", at[0], time.Duration(0))
-					assertBetween(t, "second", at[1], max(c.interval, c.takes), max(c.interval+c.interval/10, c.takes))
+					assertBetween(t, "second", at[1], c.every, c.every+c.interval/10)
 					seconds[at[1]] = true
 					for i := 2; i < 5; i++ {
 						simtest.AssertEqual(t, fmt.Sprintf("from fetch %d to %d", i-1, i), at[i]-at[i-1], c.every)
 					}
 				})
 			}
-			if c.takes < c.interval && len(seconds) < 15 {
+			if len(seconds) < 15 {
 				t.Errorf("second fetches of 20 sources: only %d different times", len(seconds))
 			}
 		})
@@ -116,7 +116,7 @@ func TestInterval(t *testing.T) {
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(good)
-		src := New(Settings{time.Minute, time.Hour}, a.fetch)
+		src := New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{})
 		start(t, src, 7*time.Second)
 		time.Sleep(6 * time.Second)
 		simtest.AssertEqual(t, "before", a.at(), []time.Duration{})
@@ -243,18 +243,17 @@ func TestIncomplete(t *testing.T) {
 			return good(n)
 		})
 		updates := 0
-		src := New(Settings{time.Minute, time.Hour}, a.fetch)
-		src.OnUpdate = func() { updates++ }
+		src := New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{OnUpdate: func() { updates++ }})
 		start(t, src, 0)
 		time.Sleep(time.Second)
 		simtest.AssertEqual(t, "before the first call ends", src.State().Finished, false)
 		time.Sleep(3 * time.Second)
 		simtest.AssertEqual(t, "after the first call", []any{src.State().Finished, src.State().Err}, []any{false, error(nil)})
-		if v, ok := src.Value(); ok {
+		if v, _, ok := src.Value(); ok {
 			t.Errorf("value on the way: got %q", v)
 		}
 		time.Sleep(12 * time.Second)
-		value, ok := src.Value()
+		value, _, ok := src.Value()
 		simtest.AssertEqual(t, "value", []any{value, ok}, []any{"value 4", true})
 		simtest.AssertEqual(t, "calls", a.at(), []time.Duration{0, 3 * time.Second, 6 * time.Second, 9 * time.Second, 12 * time.Second})
 		simtest.AssertEqual(t, "duration", src.State().Duration, 15*time.Second)
@@ -263,7 +262,7 @@ func TestIncomplete(t *testing.T) {
 		time.Sleep(43 * time.Second)
 		simtest.AssertEqual(t, "calls within the interval", len(a.at()), 5)
 		time.Sleep(40 * time.Second)
-		value, _ = src.Value()
+		value, _, _ = src.Value()
 		simtest.AssertEqual(t, "value later", value, "value 9")
 	})
 }
@@ -285,10 +284,10 @@ func TestIncompleteThenFailure(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
-		value, ok := src.Value()
+		value, _, ok := src.Value()
 		simtest.AssertEqual(t, "value", []any{value, ok, src.State().Err}, []any{"value 0", true, errDown})
 		time.Sleep(10 * time.Second)
-		value, ok = src.Value()
+		value, _, ok = src.Value()
 		simtest.AssertEqual(t, "value later", []any{value, ok, src.State().Err}, []any{"value 4", true, error(nil)})
 		at := a.at()
 		simtest.AssertEqual(t, "second call of the second attempt", at[2]-at[1], time.Duration(0))
@@ -352,7 +351,7 @@ func TestApplySettings(t *testing.T) {
 				synctest.Wait()
 				simtest.AssertEqual(t, "next", src.State().Next.Sub(a.began)-set, c.at[0])
 				simtest.AssertEqual(t, "settings", src.State().Settings, c.set)
-				value, ok := src.Value()
+				value, _, ok := src.Value()
 				simtest.AssertEqual(t, "value", []any{value, ok}, []any{"value 1", true})
 				time.Sleep(c.at[len(c.at)-1] + time.Second)
 				var got []time.Duration
@@ -375,17 +374,16 @@ func TestValueExpires(t *testing.T) {
 			}
 			return good(n)
 		})
-		src := New(Settings{time.Minute, 10 * time.Minute}, a.fetch)
+		src := New(Settings{time.Minute, 10 * time.Minute}, a.fetch, Options[string]{})
 		began := time.Now()
 		assertValue := func(what, want string, wantExpiry time.Duration) {
 			t.Helper()
-			value, expires, ok := src.ValueWithExpiry()
-			again, okAgain := src.Value()
+			value, expires, ok := src.Value()
 			wantTime := time.Time{}
 			if want != "" {
 				wantTime = began.Add(wantExpiry)
 			}
-			simtest.AssertEqual(t, what, []any{value, expires.Equal(wantTime), ok, again, okAgain}, []any{want, true, want != "", want, want != ""})
+			simtest.AssertEqual(t, what, []any{value, expires.Equal(wantTime), ok}, []any{want, true, want != ""})
 		}
 		assertValue("before the first", "", 0)
 		start(t, src, 0)
@@ -417,16 +415,16 @@ func TestHooks(t *testing.T) {
 			mu  sync.Mutex
 			got []string
 		)
-		src := New(Settings{time.Minute, time.Hour}, a.fetch)
+		var src *Source[string]
 		hook := func(name string) func() {
 			return func() {
-				value, _ := src.Value()
+				value, _, _ := src.Value()
 				mu.Lock()
 				defer mu.Unlock()
 				got = append(got, strings.TrimSpace(fmt.Sprintln(name, src.State().Finished, src.State().Err, value)))
 			}
 		}
-		src.OnUpdate, src.OnAttempt = hook("update"), hook("attempt")
+		src = New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{OnUpdate: hook("update"), OnAttempt: hook("attempt")})
 		assertCalls := func(what string, want ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -494,8 +492,7 @@ func TestEnd(t *testing.T) {
 					case <-time.After(8 * time.Second):
 						return "value", nil
 					}
-				})
-				src.OnUpdate = func() { updates++ }
+				}, Options[string]{OnUpdate: func() { updates++ }})
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() {
@@ -503,14 +500,14 @@ func TestEnd(t *testing.T) {
 					close(done)
 				}()
 				time.Sleep(c.after)
-				_, before := src.Value()
+				_, _, before := src.Value()
 				stop()
 				ended := time.Now()
 				<-done
 				simtest.AssertEqual(t, "waited", time.Since(ended), time.Duration(0))
 				state := src.State()
 				simtest.AssertEqual(t, "state", []any{state.Finished, state.Err}, []any{c.finished, error(nil)})
-				_, after := src.Value()
+				_, _, after := src.Value()
 				simtest.AssertEqual(t, "value stays", after, before)
 				simtest.AssertEqual(t, "updates", updates > 0, before)
 			})
@@ -524,7 +521,7 @@ func TestEndBeforeTheStart(t *testing.T) {
 		a := newAPI(good)
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		New(Settings{time.Minute, time.Hour}, a.fetch).Run(ctx, 0)
+		New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{}).Run(ctx, 0)
 		simtest.AssertEqual(t, "calls", len(a.at()), 0)
 	})
 }
@@ -554,11 +551,11 @@ func TestOnce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAPI(c.f)
-			src := New(Settings{time.Minute, time.Hour}, a.fetch)
+			src := New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{})
 			if err := src.Once(t.Context()); !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
 				t.Errorf("Once: got %v, want %v", err, c.err)
 			}
-			value, ok := src.Value()
+			value, _, ok := src.Value()
 			simtest.AssertEqual(t, "value", value, c.value)
 			simtest.AssertEqual(t, "ok", ok, c.value != "")
 			simtest.AssertEqual(t, "calls", len(a.at()), c.calls)
@@ -573,7 +570,7 @@ func TestOnce(t *testing.T) {
 			}
 			return "", ErrIncomplete
 		})
-		if err := New(Settings{time.Minute, time.Hour}, a.fetch).Once(ctx); !errors.Is(err, ErrIncomplete) {
+		if err := New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{}).Once(ctx); !errors.Is(err, ErrIncomplete) {
 			t.Errorf("Once: got %v, want %v", err, ErrIncomplete)
 		}
 		simtest.AssertEqual(t, "calls", len(a.at()), 2)
@@ -586,7 +583,7 @@ func TestReadersNeverWait(t *testing.T) {
 		src := New(Settings{time.Minute, time.Hour}, func(ctx context.Context) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
-		})
+		}, Options[string]{})
 		start(t, src, 0)
 		synctest.Wait()
 		before := time.Now()

@@ -41,8 +41,7 @@ func runInPhase(t *testing.T, p provider, interval, until time.Duration) (fetche
 			ages[n] = now.Sub(p.first.Add(time.Duration(n-1)*p.period + p.late))
 		}
 		return n, nil
-	})
-	src.PhaseOf = p.phaseOf
+	}, Options[int]{PhaseOf: p.phaseOf})
 	ctx, stop := context.WithTimeout(t.Context(), until)
 	defer stop()
 	src.Run(ctx, 0)
@@ -117,7 +116,7 @@ func TestUnusablePhase(t *testing.T) {
 		"further than a period": {Next: began.Add(2 * time.Minute), Period: time.Minute},
 		"long ago":              {Next: began.Add(-time.Hour), Period: time.Minute},
 	} {
-		s := schedule{succeeded: true, trust: maxTrust}
+		s := schedule{succeeded: true, turnover: began}
 		simtest.AssertEqual(t, name, s.afterSuccess(time.Minute, began, phase).Sub(began), time.Minute)
 	}
 }
@@ -191,7 +190,7 @@ func TestAnyPhase(t *testing.T) {
 				}
 				most = max(most, len(times))
 				next := s.afterSuccess(interval, now, phase(now, period))
-				assertBetween(t, fmt.Sprintf("seed %d: %s: interval %v: gap", seed, name, interval), next.Sub(now), period/4, interval+period+maxLate+2*phaseDelay)
+				assertBetween(t, fmt.Sprintf("seed %d: %s: interval %v: gap", seed, name, interval), next.Sub(now), period/4, interval+period+maxLate+2*turnoverDelay)
 				now = next
 			}
 			if limit := int((time.Hour+interval-1)/interval) + 1; most > limit {
@@ -201,8 +200,8 @@ func TestAnyPhase(t *testing.T) {
 	}
 }
 
-// TestMadeForTheFetch asserts that the interval alone decides where each value may have
-// been made for its fetch, also some time after there was a phase.
+// TestMadeForTheFetch asserts that a value that may have been made for its fetch tells
+// no turnover: the interval decides, or else the turnovers that are known.
 func TestMadeForTheFetch(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	fetch := func(s *schedule, wait time.Duration) time.Duration {
@@ -212,16 +211,13 @@ func TestMadeForTheFetch(t *testing.T) {
 	}
 	s := schedule{succeeded: true}
 	for range 100 {
-		simtest.AssertEqual(t, "gap without a phase", fetch(&s, time.Minute), time.Minute)
+		simtest.AssertEqual(t, "gap without a turnover", fetch(&s, time.Minute), time.Minute)
 	}
+	known := now.Add(40 * time.Second)
 	fetch(&s, 40*time.Second)
 	for i := range 100 {
-		gap := fetch(&s, time.Minute+200*time.Millisecond)
-		if i < maxTrust-1 {
-			assertBetween(t, fmt.Sprint("gap ", i, " after a phase"), gap, 60*time.Second, 62*time.Second)
-			continue
-		}
-		simtest.AssertEqual(t, fmt.Sprint("gap ", i, " after a phase"), gap, time.Minute)
+		assertBetween(t, fmt.Sprint("delay after turnover ", i), now.Sub(known)-time.Duration(i)*time.Minute, turnoverDelay/2, turnoverDelay*3/2)
+		fetch(&s, time.Minute+200*time.Millisecond)
 	}
 }
 
@@ -235,13 +231,13 @@ func TestLateIsBounded(t *testing.T) {
 	}
 	var s schedule
 	for i := range 20 {
-		least := 59*time.Second + min(time.Duration(i+1)*lateStep, maxLate) + phaseDelay/2
-		assertBetween(t, fmt.Sprint("gap after late value ", i), fetch(&s, -time.Second), least-3*maxLate/lateLoss, least+phaseDelay)
+		least := 59*time.Second + min(time.Duration(i+1)*lateStep, maxLate) + turnoverDelay/2
+		assertBetween(t, fmt.Sprint("gap after late value ", i), fetch(&s, -time.Second), least-3*maxLate/256, least+turnoverDelay)
 	}
 	for range 24 * 60 {
 		fetch(&s, 58*time.Second)
 	}
-	assertBetween(t, "gap a day later", fetch(&s, 58*time.Second), 58*time.Second+phaseDelay/2, 58100*time.Millisecond+phaseDelay*3/2)
+	assertBetween(t, "gap a day later", fetch(&s, 58*time.Second), 58*time.Second+turnoverDelay/2, 58100*time.Millisecond+turnoverDelay*3/2)
 }
 
 // TestFailureGetsIntoPhase has a fetch fail, and its retry succeed at another time of
@@ -256,8 +252,7 @@ func TestFailureGetsIntoPhase(t *testing.T) {
 				return 0, errDown
 			}
 			return p.turnovers(time.Now()), nil
-		})
-		src.PhaseOf = p.phaseOf
+		}, Options[int]{PhaseOf: p.phaseOf})
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer stop()
 		src.Run(ctx, 0)
@@ -266,7 +261,7 @@ func TestFailureGetsIntoPhase(t *testing.T) {
 			if i == 0 || i == 5 || i == 6 { // the retries
 				continue
 			}
-			assertBetween(t, fmt.Sprint("fetch ", i, ": lag"), lag, phaseDelay/2, phaseDelay*3/2)
+			assertBetween(t, fmt.Sprint("fetch ", i, ": lag"), lag, turnoverDelay/2, turnoverDelay*3/2)
 		}
 		assertBetween(t, "early fetch", fetches[7].Sub(fetches[6]), 30*time.Second, 41*time.Second)
 	})

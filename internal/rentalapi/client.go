@@ -6,6 +6,7 @@ package rentalapi
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"sync"
@@ -25,26 +26,24 @@ type Settings struct {
 
 // Client makes requests to the API. It lives as long as the process.
 type Client struct {
-	userAgent string
-	settings  atomic.Pointer[Settings]
-	limiters  limiters
-	metrics   *requestMetrics
-
-	// OnAccountUpdate is called when the metrics of an account may have changed. It
-	// may be nil, and is set before the client is used.
-	OnAccountUpdate func()
+	userAgent       string
+	settings        atomic.Pointer[Settings]
+	limiters        limiters
+	metrics         *RequestMetrics
+	onAccountUpdate func()
 
 	mu     sync.Mutex
 	scopes map[string]*Scope // those in use, by account; empty for the public scope
 }
 
-// New returns a client that sends userAgent with each request.
-func New(userAgent string, s Settings) *Client {
+// New returns a client that sends userAgent with each request. It calls onAccountUpdate
+// when the metrics of an account may have changed.
+func New(userAgent string, s Settings, onAccountUpdate func()) *Client {
 	c := &Client{
-		userAgent: userAgent,
-		limiters:  limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}},
-		metrics:   newRequestMetrics(),
-		scopes:    map[string]*Scope{},
+		userAgent: userAgent, onAccountUpdate: onAccountUpdate,
+		limiters: limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}},
+		metrics:  NewRequestMetrics(),
+		scopes:   map[string]*Scope{},
 	}
 	c.settings.Store(&s)
 	return c
@@ -58,7 +57,7 @@ func (c *Client) ApplySettings(s Settings) {
 	c.limiters.applyLimits(s.Limits)
 	if before.BaseURL.Host != s.BaseURL.Host {
 		c.limiters.endPauses()
-		c.notifyAccountUpdate()
+		c.onAccountUpdate()
 	}
 }
 
@@ -104,7 +103,7 @@ func (s *Scope) Close() {
 		delete(c.scopes, s.account)
 	}
 	c.mu.Unlock()
-	c.notifyAccountUpdate()
+	c.onAccountUpdate()
 }
 
 // Fingerprint identifies the scope's present token. It is zero where that cannot be
@@ -124,63 +123,44 @@ func (s *Scope) readToken() (string, error) {
 	return s.token()
 }
 
-// Incomplete counts and returns the error of answers that contradict each other or
-// themselves in a way that only the caller can see.
-func (s *Scope) Incomplete(endpoint string, err error) error {
-	return s.reject(endpoint, Incomplete, err)
-}
-
-// TooLarge counts and returns the error of an answer that the caller cannot export
-// for its size.
-func (s *Scope) TooLarge(endpoint string, err error) error {
-	return s.reject(endpoint, TooLarge, err)
-}
-
-func (s *Scope) reject(endpoint string, reason Reason, err error) error {
-	s.client.metrics.countError(endpoint, reason)
-	return &Error{Endpoint: endpoint, Reason: reason, Code: http.StatusOK, Err: err}
+// Reject counts a response that the caller cannot use, and returns why as an *Error.
+// The reason is Incomplete or TooLarge if err wraps ErrIncomplete or ErrTooLarge, and
+// else Decode.
+func (s *Scope) Reject(endpoint string, err error) error {
+	failure := unusable(endpoint, http.StatusOK, err)
+	s.client.metrics.CountError(endpoint, failure.Reason)
+	return failure
 }
 
 // Describe implements prometheus.Collector for the metrics of requests; those of
 // accounts are in AccountMetrics.
-func (c *Client) Describe(ch chan<- *prometheus.Desc) { c.metrics.describe(ch) }
+func (c *Client) Describe(ch chan<- *prometheus.Desc) { c.metrics.Describe(ch) }
 
 // Collect implements prometheus.Collector.
-func (c *Client) Collect(ch chan<- prometheus.Metric) { c.metrics.collect(ch) }
+func (c *Client) Collect(ch chan<- prometheus.Metric) { c.metrics.Collect(ch) }
 
 // InitErrorCounters starts the error counters of an endpoint at 0, so that the first
 // error of a kind is an increase.
-func (c *Client) InitErrorCounters(endpoint string) {
-	for _, r := range Reasons() {
-		c.metrics.errors.WithLabelValues(endpoint, string(r))
-	}
-}
+func (c *Client) InitErrorCounters(endpoint string) { c.metrics.InitErrorCounters(endpoint) }
 
-func (c *Client) notifyAccountUpdate() {
-	if c.OnAccountUpdate != nil {
-		c.OnAccountUpdate()
-	}
-}
-
-// do makes one request within the scope's rate limit and hands the body of a 200 to
-// read, whose errors mean that the answer is not usable.
-func (s *Scope) do(ctx context.Context, p Priority, endpoint string, query url.Values, read bodyReader) (Answer, error) {
+// Get implements Getter. It waits for the scope's rate limit first.
+func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := s.readToken()
 	if err != nil {
-		s.client.metrics.countError(endpoint, Unauthorized)
+		s.client.metrics.CountError(endpoint, Unauthorized)
 		s.setRejected(true)
-		return Answer{}, &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
+		return Response{}, &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
 	}
 	sent := fingerprint(token)
 	limiter := s.client.limiters.get(sent)
 	s.setLimiter(limiter)
 	release, err := limiter.acquire(ctx, p)
 	if err != nil {
-		return Answer{Token: sent}, err
+		return Response{Token: sent}, err
 	}
 	defer release()
 	r := &request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
-	r.answer.Token = sent
+	r.response.Token = sent
 	err = r.run(ctx, read)
-	return r.answer, err
+	return r.response, err
 }

@@ -28,7 +28,7 @@ import (
 type harness struct {
 	*simtest.API
 	client  *Client
-	updates int // calls of OnAccountUpdate
+	updates int // calls of onAccountUpdate
 }
 
 func newHarness(t *testing.T) *harness {
@@ -41,8 +41,7 @@ func newHarness(t *testing.T) *harness {
 	h.client = New("test/1", Settings{
 		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second,
 		Limits: Limits{Public: 59, Account: 120, AccountBulk: 60},
-	})
-	h.client.OnAccountUpdate = func() { h.updates++ }
+	}, func() { h.updates++ })
 	return h
 }
 
@@ -275,7 +274,7 @@ func TestGetObject(t *testing.T) {
 		withHarness(t, func(t *testing.T, h *harness) {
 			h.reply(200, body)
 			got, err := GetObject[testItem](t.Context(), h.main(), "/account")
-			got.Answer = Answer{}
+			got.Response = Response{}
 			simtest.AssertEqual(t, body, got, want.object)
 			simtest.AssertEqual(t, body, errorText(err), want.err)
 		})
@@ -328,7 +327,7 @@ func TestGetList(t *testing.T) {
 			got, err := GetList[testItem, meta](t.Context(), h.main(), testList("/servers"))
 			simtest.AssertEqual(t, body, errorText(err), want.err)
 			if err == nil {
-				got.Answer = Answer{}
+				got.Response = Response{}
 				simtest.AssertEqual(t, body, got, want.page)
 			}
 		})
@@ -391,13 +390,13 @@ func TestAnswer(t *testing.T) {
 	age := 17 * time.Second
 	for _, c := range []struct {
 		age, date string
-		want      Answer
+		want      Response
 	}{
-		{"17", "Sun, 01 Mar 2026 12:00:00 GMT", Answer{Date: date, Age: &age}},
-		{" 17 ", "yesterday", Answer{Age: &age}},
-		{"-1", "", Answer{}},
-		{"17.5", "", Answer{}},
-		{"99999999999999999999", "", Answer{}},
+		{"17", "Sun, 01 Mar 2026 12:00:00 GMT", Response{Date: date, Age: &age}},
+		{" 17 ", "yesterday", Response{Age: &age}},
+		{"-1", "", Response{}},
+		{"17.5", "", Response{}},
+		{"99999999999999999999", "", Response{}},
 	} {
 		withHarness(t, func(t *testing.T, h *harness) {
 			h.Override("", func(w http.ResponseWriter, _ *http.Request) {
@@ -417,7 +416,7 @@ func TestAnswer(t *testing.T) {
 			}
 			simtest.AssertEqual(t, "received", page.Received.Equal(start), true)
 			c.want.Token, c.want.Received = fingerprint(simtest.MainToken), page.Received
-			simtest.AssertEqual(t, c.age+", "+c.date, page.Answer, c.want)
+			simtest.AssertEqual(t, c.age+", "+c.date, page.Response, c.want)
 		})
 	}
 }
@@ -478,14 +477,14 @@ func TestPauseStopsScope(t *testing.T) {
 		before := h.updates
 		simtest.AssertEqual(t, "public", errorText(fetchList(t.Context(), public, "/plans")), "/plans: status 429")
 		if h.updates == before {
-			t.Error("pause of the public scope: OnAccountUpdate was not called")
+			t.Error("pause of the public scope: onAccountUpdate was not called")
 		}
 		simtest.AssertEqual(t, "requests", len(h.Requests()), 4)
 		other := h.scope("other", simtest.MainToken)
 		before = h.updates
 		simtest.AssertEqual(t, "another account with the token", fetchList(t.Context(), other, "/ssh-keys"), paused)
 		if h.updates == before {
-			t.Error("account with a paused token: OnAccountUpdate was not called")
+			t.Error("account with a paused token: onAccountUpdate was not called")
 		}
 
 		seconds := float64(until.UnixMilli()) / 1000
@@ -530,7 +529,7 @@ func TestAccountMetrics(t *testing.T) {
 			}
 			simtest.AssertEqual(t, what, got, want)
 			if h.updates == before {
-				t.Errorf("%s: OnAccountUpdate was not called", what)
+				t.Errorf("%s: onAccountUpdate was not called", what)
 			}
 		}
 		simtest.AssertEqual(t, "before the first request", h.gatherNonZero(t), map[string]float64{})
@@ -707,7 +706,7 @@ func TestPauseEndsWithHost(t *testing.T) {
 		updates := h.updates
 		h.client.ApplySettings(settings)
 		if h.updates == updates {
-			t.Error("OnAccountUpdate was not called")
+			t.Error("onAccountUpdate was not called")
 		}
 		start := time.Now()
 		simtest.AssertEqual(t, "other host: error", fetchList(t.Context(), h.scope("", ""), "/locations"), error(nil))

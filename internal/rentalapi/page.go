@@ -37,8 +37,8 @@ const (
 	Bulk                    // one page of a long walk: uses only what refreshes leave over
 )
 
-// Answer is what is known about an answer besides its body.
-type Answer struct {
+// Response is what is known about an answer besides its body.
+type Response struct {
 	// Token identifies the token that was sent, as Scope.Fingerprint does: pages of
 	// two accounts are no list.
 	Token    Fingerprint
@@ -47,9 +47,17 @@ type Answer struct {
 	Age      *time.Duration // header Age, in whole seconds; nil where it has none
 }
 
+// Getter makes GET requests of one account, or public ones. A Scope makes them to the
+// provider, within its rate limit.
+type Getter interface {
+	// Get makes one request and hands the body of a 200 to read, whose errors mean that
+	// the response is not usable. The endpoint is a path below the base URL.
+	Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(body io.Reader) error) (Response, error)
+}
+
 // Object is one answer with a single object in data.
 type Object[T any] struct {
-	Answer
+	Response
 	Value *T
 	// Errors are the fields that were not understood; they have their zero value.
 	Errors []FieldError
@@ -57,7 +65,7 @@ type Object[T any] struct {
 
 // Page is one answer with a list in data: a whole list, or one page of it.
 type Page[T, M any] struct {
-	Answer
+	Response
 	Items   []*T // those with a usable id that no earlier item has
 	Count   int  // items in data, understood or not
 	Unnamed int  // of these, without a usable id
@@ -85,9 +93,9 @@ type PageMeta struct {
 }
 
 // GetObject asks for a single object.
-func GetObject[T any](ctx context.Context, s *Scope, endpoint string) (Object[T], error) {
+func GetObject[T any](ctx context.Context, api Getter, endpoint string) (Object[T], error) {
 	var o Object[T]
-	answer, err := s.do(ctx, Regular, endpoint, nil, func(body io.Reader) error {
+	answer, err := api.Get(ctx, Regular, endpoint, nil, func(body io.Reader) error {
 		var data json.RawMessage
 		dec := newEnvelope(body, maxObjectBytes, maxDataBytes)
 		err := dec.read(func(key string) error {
@@ -102,15 +110,15 @@ func GetObject[T any](ctx context.Context, s *Scope, endpoint string) (Object[T]
 		o.Value, o.Errors, err = decodeObject[T](data)
 		return err
 	})
-	o.Answer = answer
+	o.Response = answer
 	return o, err
 }
 
 // GetList asks for a list that has no pages. M is its meta object. An answer with
 // fewer items than its own meta.count fails with ErrIncomplete.
-func GetList[T, M any](ctx context.Context, s *Scope, l List[T]) (Page[T, M], error) {
+func GetList[T, M any](ctx context.Context, api Getter, l List[T]) (Page[T, M], error) {
 	var p Page[T, M]
-	answer, err := readItems(ctx, s, l, func(items *itemReader[T], meta json.RawMessage) error {
+	answer, err := readItems(ctx, api, l, func(items *itemReader[T], meta json.RawMessage) error {
 		p.Items, p.Count, p.Unnamed, p.Invalid = items.items, items.read, items.unnamed, items.invalid
 		var m struct{ Count *float64 }
 		if len(meta) == 0 {
@@ -123,33 +131,33 @@ func GetList[T, M any](ctx context.Context, s *Scope, l List[T]) (Page[T, M], er
 		p.Invalid.Add("meta", decodeFields(meta, &p.Meta)...)
 		return nil
 	})
-	p.Answer = answer
+	p.Response = answer
 	return p, err
 }
 
 // GetPage asks for one page of a list, as large as the API allows; pages count from
 // 1. An answer with fewer items than its meta object demands fails with
 // ErrIncomplete.
-func GetPage[T any](ctx context.Context, s *Scope, l List[T], page int) (Page[T, PageMeta], error) {
+func GetPage[T any](ctx context.Context, api Getter, l List[T], page int) (Page[T, PageMeta], error) {
 	query := url.Values{"limit": {strconv.Itoa(MaxPageItems)}, "page": {strconv.Itoa(page)}}
 	for k, v := range l.Query {
 		query[k] = v
 	}
 	l.Query, l.MaxItems = query, MaxPageItems
 	var p Page[T, PageMeta]
-	answer, err := readItems(ctx, s, l, func(items *itemReader[T], raw json.RawMessage) (err error) {
+	answer, err := readItems(ctx, api, l, func(items *itemReader[T], raw json.RawMessage) (err error) {
 		p.Items, p.Count, p.Unnamed, p.Invalid = items.items, items.read, items.unnamed, items.invalid
 		p.Meta, err = readPageMeta(raw, page, p.Count)
 		return err
 	})
-	p.Answer = answer
+	p.Response = answer
 	return p, err
 }
 
 // readItems makes one request for a list and hands over its items and its raw meta
 // object, empty where there is none.
-func readItems[T any](ctx context.Context, s *Scope, l List[T], done func(items *itemReader[T], meta json.RawMessage) error) (Answer, error) {
-	return s.do(ctx, l.Priority, l.Endpoint, l.Query, func(body io.Reader) error {
+func readItems[T any](ctx context.Context, api Getter, l List[T], done func(items *itemReader[T], meta json.RawMessage) error) (Response, error) {
+	return api.Get(ctx, l.Priority, l.Endpoint, l.Query, func(body io.Reader) error {
 		items := &itemReader[T]{id: l.ID, check: l.Check, seen: map[string]bool{}}
 		var meta json.RawMessage
 		found := false

@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// bodyReader reads the body of a 200.
-type bodyReader func(body io.Reader) error
-
 // request is one request that has a slot of its limiter.
 type request struct {
 	scope    *Scope
@@ -23,12 +20,12 @@ type request struct {
 	endpoint string
 	query    url.Values
 	token    string
-	answer   Answer
+	response Response
 }
 
 // run sends the request, reads the answer and counts both. It returns an *Error, or
 // the error of ctx where that has ended, which is no failure of the API.
-func (r *request) run(ctx context.Context, read bodyReader) error {
+func (r *request) run(ctx context.Context, read func(io.Reader) error) error {
 	reqCtx, cancel := context.WithTimeout(ctx, r.settings.Timeout)
 	defer cancel()
 	started := time.Now()
@@ -37,22 +34,22 @@ func (r *request) run(ctx context.Context, read bodyReader) error {
 		return ctx.Err()
 	}
 	m := r.scope.client.metrics
-	m.countRequest(r.endpoint, code, time.Since(started))
+	m.CountRequest(r.endpoint, code, time.Since(started))
 	if failure == nil {
 		return nil
 	}
-	m.countError(r.endpoint, failure.Reason)
+	m.CountError(r.endpoint, failure.Reason)
 	return failure
 }
 
 // exchange returns the status code, "error" where no answer came.
-func (r *request) exchange(ctx context.Context, read bodyReader) (code string, failure *Error) {
+func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (code string, failure *Error) {
 	resp, err := r.send(ctx)
 	if err != nil {
 		return "error", transportError(ctx, r.endpoint, 0, r.settings.Timeout, err)
 	}
 	defer resp.Body.Close()
-	r.answer.readHeader(resp.Header)
+	r.response.readHeader(resp.Header)
 	code = strconv.Itoa(resp.StatusCode)
 	if failure := r.checkResponse(resp); failure != nil {
 		return code, failure
@@ -92,7 +89,7 @@ func (r *request) checkResponse(resp *http.Response) *Error {
 	if delay, cause := retryDelay(resp, now); delay > 0 {
 		until = now.Add(delay)
 		r.limiter.pause(until, cause)
-		r.scope.client.notifyAccountUpdate()
+		r.scope.client.onAccountUpdate()
 	}
 	if r.scope.account != "" {
 		r.scope.recordHeaders(resp.Header)
@@ -122,7 +119,12 @@ func (r *request) bodyError(ctx context.Context, code int, err error) *Error {
 	if errors.As(err, &broken) {
 		return transportError(ctx, r.endpoint, code, r.settings.Timeout, broken.err)
 	}
-	failure := &Error{Endpoint: r.endpoint, Reason: Decode, Code: code, Err: err}
+	return unusable(r.endpoint, code, err)
+}
+
+// unusable is the error of a response that was read and cannot be used.
+func unusable(endpoint string, code int, err error) *Error {
+	failure := &Error{Endpoint: endpoint, Reason: Decode, Code: code, Err: err}
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		failure.Reason = TooLarge
@@ -149,7 +151,7 @@ func errorCode(resp *http.Response) error {
 }
 
 // readHeader keeps when and how old the answer is.
-func (a *Answer) readHeader(h http.Header) {
+func (a *Response) readHeader(h http.Header) {
 	a.Received = time.Now()
 	if at, err := http.ParseTime(h.Get("Date")); err == nil {
 		a.Date = at

@@ -117,6 +117,19 @@ func statusOf(v view) any {
 	return status
 }
 
+// snapshotTime returns generated_at and updated_at: the time of a snapshot that is made
+// when the last one expires or the data changes.
+func (s *Simulator) snapshotTime(age time.Duration) any {
+	if s.world.Stamp != nil {
+		return s.world.Stamp()
+	}
+	made := time.Now().Truncate(age)
+	if s.changed.After(made) {
+		made = s.changed
+	}
+	return stamp(made)
+}
+
 func endpoints() []string {
 	var paths []string
 	for _, r := range resources {

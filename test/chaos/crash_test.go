@@ -81,7 +81,7 @@ func TestTerminatedWhileFetching(t *testing.T) {
 	t.Parallel()
 	api := simtest.Start(t, simulator.Options{})
 	api.Timeout = "5m"
-	api.Inject(simulator.Fault{Kind: simulator.Hang})
+	api.Inject(simtest.Fault{Kind: simtest.Hang})
 	p := simtest.StartProcess(t, "--log.level=debug", "--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), ""))
 	p.Eventually("requests in progress", func() bool { return len(api.Requests()) > 3 })
 	p.Signal(syscall.SIGTERM)

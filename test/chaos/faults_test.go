@@ -480,7 +480,7 @@ func (s *faultSchedule) checkRateLimits() {
 		if token == "" {
 			limit = s.limits.Public
 		}
-		if peak := simulator.Peak(list); peak > limit {
+		if peak := simtest.Peak(list); peak > limit {
 			s.t.Errorf("%q: %d requests within 60 s, more than %d", token, peak, limit)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // faultSchedule is a random sequence of faults and changes.
@@ -100,8 +101,8 @@ func retryTimes() []string {
 // injectFault injects a random fault; at most four are active.
 func (s *faultSchedule) injectFault() {
 	rng := s.rng
-	f := simulator.Fault{
-		Kind: simulator.Kind(rng.IntN(int(simulator.Redirect) + 1)), Times: rng.IntN(12), Delay: time.Duration(rng.Int64N(int64(15 * time.Second))),
+	f := simtest.Fault{
+		Kind: simtest.Kind(rng.IntN(int(simtest.Redirect) + 1)), Times: rng.IntN(12), Delay: time.Duration(rng.Int64N(int64(15 * time.Second))),
 	}
 	if rng.IntN(3) > 0 {
 		f.Path = s.randomPath()
@@ -117,7 +118,7 @@ func (s *faultSchedule) injectFault() {
 		f.Query = url.Values{"status": {pick(rng, "pending", "paid", "failed")}}
 	}
 	switch f.Kind {
-	case simulator.Respond:
+	case simtest.Respond:
 		switch rng.IntN(4) {
 		case 0, 1:
 			f.Status, f.Body = 200, []byte(pick(rng, pick(rng, badAnswers(), contradictions())...))
@@ -127,9 +128,9 @@ func (s *faultSchedule) injectFault() {
 			f.Status = pick(rng, 204, 206, 301, 400, 401, 403, 404, 405, 408, 418, 429, 429, 500, 502, 503, 503, 504)
 			f.Header = http.Header{"Retry-After": {pick(rng, retryTimes()...)}}
 		}
-	case simulator.Redirect:
+	case simtest.Redirect:
 		f.Header = http.Header{"Location": {pick(rng, "https://elsewhere.example/", "/api/v1/plans", "//elsewhere.example")}}
-	case simulator.Endless:
+	case simtest.Endless:
 		f.Times = 1 + rng.IntN(2) // each takes real time
 	}
 	s.counts[f.Kind.String()]++

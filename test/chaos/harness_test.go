@@ -262,9 +262,9 @@ func (h *harness) apiSettings() rentalapi.Settings {
 }
 
 func (h *harness) applyConfig() {
-	c := collector.Config{API: h.config.api, Collectors: maps.Clone(h.config.collectors)}
+	c := runner.Config{API: h.config.api, Collectors: maps.Clone(h.config.collectors)}
 	for _, name := range h.config.accounts {
-		c.Accounts = append(c.Accounts, collector.Account{Name: name, Identity: "file " + name, Token: func() (string, error) {
+		c.Accounts = append(c.Accounts, runner.Account{Name: name, Identity: "file " + name, Token: func() (string, error) {
 			h.worldMu.Lock()
 			defer h.worldMu.Unlock()
 			return h.tokens[name].token, h.tokens[name].err
@@ -297,12 +297,12 @@ func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
 const maxCached = 65 * time.Second
 
 // randomCache returns a provider's cache. Half of the schedules begin with none.
-func randomCache(rng *rand.Rand) simulator.Cache {
-	c := simulator.Cache{Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute)))}
+func randomCache(rng *rand.Rand) simtest.Cache {
+	c := simtest.Cache{Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute)))}
 	if rng.IntN(2) == 0 {
 		return c
 	}
-	c.Kind = pick(rng, simulator.AtFixedTimes, simulator.AtFixedTimes, simulator.OnDemand, simulator.PerRequest)
+	c.Kind = pick(rng, simtest.AtFixedTimes, simtest.AtFixedTimes, simtest.OnDemand, simtest.PerRequest)
 	c.Clock = pick(rng, 0, 0, 5*time.Second, -9*time.Hour)
 	if rng.IntN(3) == 0 {
 		c.Hidden = time.Duration(rng.Int64N(int64(2 * time.Second)))

@@ -27,22 +27,19 @@ import (
 
 // tlsAPI is a simulated provider that serves TLS.
 type tlsAPI struct {
-	*simulator.Simulator
+	*simtest.API
 	url, caFile string
 }
 
 func startTLS(t *testing.T) *tlsAPI {
 	t.Helper()
-	sim := simulator.New(simulator.Options{})
-	sim.Change(func(w *simulator.World) {
-		w.Accounts[simtest.MainToken] = simulator.ExampleAccount("main", time.Now())
-	})
-	server := httptest.NewUnstartedServer(sim)
+	api := simtest.Start(t, simulator.Options{})
+	server := httptest.NewUnstartedServer(api)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // failed handshakes are expected
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return &tlsAPI{sim, server.URL, simtest.WriteFile(t, filepath.Join(t.TempDir(), "ca.pem"), string(ca))}
+	return &tlsAPI{api, server.URL, simtest.WriteFile(t, filepath.Join(t.TempDir(), "ca.pem"), string(ca))}
 }
 
 // startExporter runs the exporter with these api.http settings.
@@ -180,7 +177,7 @@ func TestRedirectOverTLS(t *testing.T) {
 	t.Parallel()
 	api, other := startTLS(t), simtest.Start(t, simulator.Options{})
 	for _, location := range []string{other.URL.String() + "/account", "/api/v1/elsewhere", api.url + "/elsewhere"} {
-		remove := api.Inject(simulator.Fault{Kind: simulator.Redirect, Header: http.Header{"Location": {location}}})
+		remove := api.Inject(simtest.Fault{Kind: simtest.Redirect, Header: http.Header{"Location": {location}}})
 		p := api.startExporter(t, fmt.Sprintf("{follow_redirects: true, tls_config: {ca_file: %s}}", api.caFile))
 		remove()
 		simtest.AssertEqual(t, location+": failing collectors", failing(p.Scrape()), collectorCount(1))
@@ -249,7 +246,7 @@ func TestHostileTexts(t *testing.T) {
 		want[simulator.Text(w.Plans[len(texts)-1], "id")] = ""
 		w.Accounts[simtest.MainToken].Servers[0]["hostname"] = script
 	})
-	api.Inject(simulator.Fault{Path: "/os", Status: 500, Body: []byte(`{"error":{"code":"` + strings.ReplaceAll(script, `"`, `\"`) + `"}}`)})
+	api.Inject(simtest.Fault{Path: "/os", Status: 500, Body: []byte(`{"error":{"code":"` + strings.ReplaceAll(script, `"`, `\"`) + `"}}`)})
 	dir := t.TempDir()
 	simtest.WriteFile(t, filepath.Join(dir, "token"), simtest.MainToken)
 	config := api.ConfigFile(dir, nil, fmt.Sprintf("accounts: [{name: %q, token_file: token}]\n", script))

@@ -64,7 +64,7 @@ func startDashboardStack(t *testing.T) *dashboardStack {
 	t.Helper()
 	names := []string{"main", "lab", "held"}
 	api, tokens := startAPI(t, names...)
-	api.Inject(simulator.Fault{Token: tokens["held"], Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
+	api.Inject(simtest.Fault{Token: tokens["held"], Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
 	s := &dashboardStack{began: time.Now()}
 	config := api.ConfigFile(t.TempDir(), tokens, fmt.Sprintf("collectors: {transactions: {interval: 10s}}\nwatches: [{name: restocked, plans: [%s]}]\n", restockedPlan))
 	for range 2 {

@@ -21,7 +21,7 @@ func TestRestockIsReported(t *testing.T) {
 	t.Parallel()
 	api, _ := startAPI(t)
 	offset := time.Since(time.Now().Truncate(time.Minute)) + 40*time.Second // 20 seconds ago
-	api.SetCache(simulator.Cache{Kind: simulator.AtFixedTimes, Offset: offset})
+	api.SetCache(simtest.Cache{Kind: simtest.AtFixedTimes, Offset: offset})
 	address := simtest.FreeAddress(t)
 	exporter := start(t, address, simtest.Binary(t),
 		"--config.file="+api.ConfigFile(t.TempDir(), nil, "watches: [{name: awaited, plans: ["+alertPlan+"]}]\n"))
@@ -63,7 +63,7 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 	simtest.Eventually(t, "the message", func() bool { return strings.Contains(strings.Join(messages.list(), "\n"), "WatchHit") })
 	told := since()
 	t.Logf("after the API showed the restock: exported %v, scraped %v, reported %v", fetched, scraped, told)
-	// README.md says 3 seconds and 35. An exporter out of phase needs up to a minute.
+	// docs/operations.md says 3 seconds and 35. An exporter out of phase needs up to a minute.
 	if fetched < 0 || fetched > 30*time.Second || told > 90*time.Second {
 		t.Error("want at most 30 seconds until it was exported, and 90 until it was reported")
 	}

@@ -6,9 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,12 +16,6 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/repo"
 )
-
-// helmDocs writes README.md from the comments of values.yaml.
-const helmDocs = "github.com/norwoodj/helm-docs/cmd/helm-docs@v1.14.2"
-
-// downloading matches what go run reports while modules are missing.
-var downloading = regexp.MustCompile(`(?m)^go: downloading .*\n`)
 
 // TestGenerated compares the generated files with their sources. `make update` rewrites them.
 func TestGenerated(t *testing.T) {
@@ -39,17 +31,6 @@ func TestGenerated(t *testing.T) {
 			}
 		}
 		assertFiles(t, filepath.Join(chart, "files"), want)
-	})
-	t.Run("README", func(t *testing.T) {
-		cmd := exec.Command("go", "run", helmDocs, "--dry-run", "--chart-search-root="+chart, "--sort-values-order=file", "--skip-version-footer", "--log-level=warning")
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		out, err := cmd.Output()
-		problems := downloading.ReplaceAllString(stderr.String(), "")
-		if err != nil || problems != "" {
-			t.Fatalf("helm-docs: %v\n%s", err, problems)
-		}
-		assertFile(t, filepath.Join(chart, "README.md"), append(bytes.TrimSpace(out), '\n'))
 	})
 	t.Run("kubernetes", func(t *testing.T) {
 		for dir, want := range plainManifests(t) {

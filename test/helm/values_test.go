@@ -66,7 +66,7 @@ func TestPackage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(out), "gotmpl") || !strings.Contains(string(out), "server-rental-exporter/README.md") {
+	if !strings.Contains(string(out), "server-rental-exporter/README.md") {
 		t.Errorf("got files\n%s", out)
 	}
 }

@@ -1,0 +1,69 @@
+package collector
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Scope is what is known of one account.
+type Scope struct {
+	Account string
+	Facts   Facts
+	// Incomplete has the names of the enabled collectors, and whether the newest response
+	// of each contradicted itself.
+	Incomplete map[string]bool
+}
+
+// Server is an active server, for service discovery.
+type Server struct {
+	Account, ID, Plan, Location, OS, Hostname, Status string
+	IPv4                                              []string
+}
+
+// Errors of ActiveServers.
+var (
+	ErrUnknownAccount = errors.New("servers: unknown account")
+	ErrUnknownServers = errors.New("servers: not all are known")
+)
+
+// ActiveServers returns the active servers of an account, or of all accounts if it is
+// empty, sorted by account and id. It fails with ErrUnknownAccount, and with
+// ErrUnknownServers rather than return a partial list.
+func ActiveServers(scopes []Scope, account string) ([]Server, error) {
+	var found []Server
+	known := account == ""
+	for _, s := range scopes {
+		if account != "" && s.Account != account {
+			continue
+		}
+		known = true
+		if err := s.checkServers(); err != nil {
+			return nil, fmt.Errorf("%w: account %s: %w", ErrUnknownServers, s.Account, err)
+		}
+		for _, v := range s.Facts.Servers.active {
+			v.Account = s.Account
+			found = append(found, v)
+		}
+	}
+	if !known {
+		return nil, ErrUnknownAccount
+	}
+	return found, nil
+}
+
+// checkServers returns why not all servers of the account are known.
+func (s Scope) checkServers() error {
+	incomplete, enabled := s.Incomplete[serversName]
+	servers := s.Facts.Servers
+	switch {
+	case !enabled:
+		return errors.New("the collector is disabled")
+	case incomplete:
+		return errors.New("the newest response is incomplete")
+	case servers == nil:
+		return errors.New("no current list")
+	case servers.unknown > 0:
+		return fmt.Errorf("%d servers whose id, status or address is unknown", servers.unknown)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package exporter
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/version"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
+)
+
+var (
+	buildInfo = metric.Gauge("exporter_build_info", "Version and platform of this build of the exporter; constant 1.", "the build",
+		"version", "revision", "branch", "goversion", "goos", "goarch", "tags").SeriesPer("exporter")
+	reloadSuccessful = metric.Gauge("exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.", "the exporter")
+	reloadTime       = metric.Gauge("exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.", "the exporter")
+	cacheBytes       = metric.Gauge("exporter_exposition_cache_bytes", "Bytes of encoded metrics that are kept ready for scrapes.", "the exporter")
+)
+
+// Definitions lists every metric of the exporter, in the order of the documentation.
+func Definitions() []*metric.Definition {
+	return slices.Concat(
+		collector.Definitions(),
+		[]*metric.Definition{buildInfo},
+		runner.HealthDefinitions(),
+		rentalapi.Definitions(),
+		[]*metric.Definition{reloadSuccessful, reloadTime, cacheBytes},
+	)
+}
+
+// metrics is what the exporter knows: what the runner publishes, and what changes all the
+// time, in a registry.
+type metrics struct {
+	registry         *prometheus.Registry
+	published        *exposition.Publisher
+	reloadOK, reload prometheus.Gauge
+}
+
+func newMetrics(r *runner.Runner) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(), published: r.Publisher,
+		reloadOK: newGauge(reloadSuccessful), reload: newGauge(reloadTime),
+	}
+	m.registry.MustRegister(r.Client, m.reloadOK, m.reload, newBuildInfo())
+	return m
+}
+
+// gatherer returns everything that is exported, without what is known of the process.
+func (m *metrics) gatherer() prometheus.Gatherer {
+	published := prometheus.NewRegistry()
+	published.MustRegister(m.published)
+	return disjointGatherers{m.registry, published}
+}
+
+// handler serves the metrics and those of the process.
+func (m *metrics) handler(logger log.Logger) http.Handler {
+	errorsTotal := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "promhttp_metric_handler_errors_total",
+		Help: "Total number of internal errors encountered by the promhttp metric handler.",
+	}, []string{"cause"})
+	errorsTotal.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
+	errorsTotal.WithLabelValues("encoding")
+	process := prometheus.NewRegistry()
+	process.MustRegister(
+		errorsTotal, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: cacheBytes.Name, Help: cacheBytes.Help, Unit: cacheBytes.BaseUnit()},
+			func() float64 { return float64(m.published.CacheBytes()) }),
+	)
+	return promhttp.InstrumentMetricHandler(process, &exposition.Handler{
+		Publisher: m.published,
+		Gatherer:  disjointGatherers{m.registry, withoutAllocGauge{process}},
+		OnError: func(cause string, err error) {
+			errorsTotal.WithLabelValues(cause).Inc()
+			level.Error(logger).Log("msg", "cannot serve metrics", "err", err)
+		},
+	})
+}
+
+// disjointGatherers gathers from all of them; they share no family. Unlike
+// prometheus.Gatherers it keeps the units of families.
+type disjointGatherers []prometheus.Gatherer
+
+// Gather implements prometheus.Gatherer.
+func (gs disjointGatherers) Gather() ([]*dto.MetricFamily, error) {
+	var all []*dto.MetricFamily
+	var errs error
+	for _, g := range gs {
+		families, err := g.Gather()
+		all = append(all, families...)
+		errs = errors.Join(errs, err)
+	}
+	slices.SortFunc(all, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return all, errs
+}
+
+// withoutAllocGauge drops the gauge go_memstats_alloc_bytes, whose name is also that
+// of a counter in OpenMetrics, which strict parsers refuse.
+type withoutAllocGauge struct{ prometheus.Gatherer }
+
+// Gather implements prometheus.Gatherer.
+func (g withoutAllocGauge) Gather() ([]*dto.MetricFamily, error) {
+	families, err := g.Gatherer.Gather()
+	return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "go_memstats_alloc_bytes" }), err
+}
+
+func newGauge(d *metric.Definition) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: d.Name, Help: d.Help, Unit: d.BaseUnit()})
+}
+
+func newBuildInfo() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: buildInfo.Name, Help: buildInfo.Help,
+		ConstLabels: prometheus.Labels{
+			"version": version.Version, "revision": version.GetRevision(), "branch": version.Branch,
+			"goversion": version.GoVersion, "goos": version.GoOS, "goarch": version.GoArch, "tags": version.GetTags(),
+		},
+	}, func() float64 { return 1 })
+}

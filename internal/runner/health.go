@@ -1,0 +1,92 @@
+package runner
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/rentalapi"
+)
+
+var (
+	collectorSuccess  = metric.Gauge("exporter_collector_success", "Whether the last fetch of a collector succeeded: 1 or 0; absent before the first. Account is empty for public data.", "the exporter", "collector", "account").SeriesPer("collector and account")
+	collectorLast     = metric.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "the exporter", "collector", "account").SeriesPer("collector and account")
+	collectorDuration = metric.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector, including the time it waited for the rate limit.", "the exporter", "collector", "account").SeriesPer("collector and account")
+	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Configured time between two fetches of a collector.", "the configuration", "collector", "account").SeriesPer("collector and account")
+	collectorAge      = metric.Gauge("exporter_collector_answer_age_seconds", "How old the provider's last good answer was when it came; absent where the answer does not say.", "header Age, or plans meta.generated_at or Status updated_at against header Date", "collector", "account").SeriesPer("collector and account")
+	collectorInvalid  = metric.Gauge("exporter_collector_invalid_items", "Items of the last good answer that were not understood in full: dropped, or exported without a field.", "the exporter", "collector", "account").SeriesPer("collector and account")
+)
+
+// HealthDefinitions lists the metrics that every collector has.
+func HealthDefinitions() []*metric.Definition {
+	return []*metric.Definition{collectorSuccess, collectorLast, collectorDuration, collectorInterval, collectorAge, collectorInvalid}
+}
+
+// Health is the state of one collector. Metrics and pages are made from it.
+type Health struct {
+	Collector, Account string
+	Invalid            rentalapi.Invalid // of the last good response
+	ResponseAge        *time.Duration    // how old the last good response was when it came; nil if that is not known
+	DuplicateOf        string            // another account with the same provider account, for the collector that tells its id; usually empty
+	refresh.State
+}
+
+// Health returns the state of every collector: public ones first, then by account.
+func (r *Runner) Health() []Health {
+	var all []Health
+	for _, sc := range r.snapshot() {
+		for _, src := range sc.sources {
+			all = append(all, src.health())
+		}
+	}
+	return all
+}
+
+func (src *source) health() Health {
+	h := Health{Collector: src.resource.Name, Account: src.scope.account, State: src.State()}
+	if last := src.last.Load(); last != nil {
+		h.Invalid = last.invalid
+		if last.age.Known {
+			h.ResponseAge = &last.age.Age
+		}
+	}
+	if snap, _, ok := src.Value(); ok && snap.Facts.Account != nil {
+		h.DuplicateOf = src.runner.identities.duplicateOf(src.scope.account, snap.Facts.Account.ID)
+	}
+	return h
+}
+
+// Unauthorized returns whether the last fetch failed because of the account's token.
+func (h Health) Unauthorized() bool {
+	var failure *rentalapi.Error
+	return errors.As(h.Err, &failure) && failure.Reason == rentalapi.Unauthorized
+}
+
+// collectHealth returns the metrics of all collectors' states.
+func (r *Runner) collectHealth(time.Time) (metrics []prometheus.Metric, expires time.Time) {
+	b := &metric.Builder{}
+	for _, h := range r.Health() {
+		h.AddMetrics(b)
+	}
+	return b.Metrics(), time.Time{}
+}
+
+// AddMetrics adds the metrics of the collector's state.
+func (h Health) AddMetrics(b *metric.Builder) {
+	b.Add(collectorInterval, h.Interval.Seconds(), h.Collector, h.Account)
+	if h.Finished {
+		success := h.Err == nil
+		b.AddBool(collectorSuccess, &success, h.Collector, h.Account)
+		b.Add(collectorDuration, h.Duration.Seconds(), h.Collector, h.Account)
+	}
+	if !h.LastSuccess.IsZero() {
+		b.Add(collectorLast, float64(h.LastSuccess.UnixMilli())/1000, h.Collector, h.Account)
+		if h.ResponseAge != nil {
+			b.Add(collectorAge, h.ResponseAge.Seconds(), h.Collector, h.Account)
+		}
+		b.Add(collectorInvalid, float64(h.Invalid.Items), h.Collector, h.Account)
+	}
+}

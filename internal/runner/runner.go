@@ -1,0 +1,177 @@
+// Package runner runs the collectors that are configured: it fetches each resource in
+// the background at its interval, with the token of its account, keeps the last good
+// snapshots, and publishes their metrics, so that a scrape never causes a request. It
+// knows no resource by name.
+package runner
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-kit/log"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/rentalapi"
+)
+
+// Config says what is collected.
+type Config struct {
+	API        string                      // identifies the API: if it changes, all data is dropped
+	Collectors map[string]refresh.Settings // the enabled ones, by name
+	Accounts   []Account
+	Watches    []collector.Watch // with distinct names
+}
+
+// Account is one account of the provider.
+type Account struct {
+	Name     string // value of the label account
+	Identity string // where the token comes from; an account is the same while it stays
+	Token    rentalapi.Token
+}
+
+// Options of a runner.
+type Options struct {
+	Logger    log.Logger
+	UserAgent string
+	API       rentalapi.Settings
+	// TokenPollInterval is the time from one comparison of the accounts' tokens with the
+	// last ones to the next; 0 means 5 seconds.
+	TokenPollInterval time.Duration
+	Rand              *rand.Rand // source of all jitter; nil means the global one
+}
+
+// accountStagger is the time between the starts of two accounts' collectors.
+const accountStagger = 20 * time.Millisecond
+
+// Runner is all collectors of the process. Its methods may be used by any goroutine,
+// except ApplyConfig and Once, which must not be called concurrently.
+type Runner struct {
+	Client    *rentalapi.Client
+	Publisher *exposition.Publisher
+
+	options    Options
+	resources  []collector.Resource
+	groups     groups
+	identities identities
+	watches    watches
+	running    sync.WaitGroup
+	origin     func() time.Time // of a new scope
+
+	ready   atomic.Bool
+	readyAt atomic.Uint64 // number of changes after which everything was tried; 0 before
+
+	mu     sync.RWMutex
+	api    string
+	scopes map[string]*scope // by account name; empty for public
+}
+
+// New returns a runner without collectors; ApplyConfig starts them.
+func New(o Options) *Runner {
+	if o.TokenPollInterval == 0 {
+		o.TokenPollInterval = 5 * time.Second
+	}
+	r := &Runner{options: o, resources: collector.Resources(), scopes: map[string]*scope{}}
+	r.identities = identities{logger: o.Logger, byID: map[string][]string{}}
+	r.origin = func() time.Time { return randomOrigin(o.Rand) }
+	r.groups = r.newGroups()
+	r.Client = rentalapi.New(o.UserAgent, o.API, r.groups.accounts.Changed)
+	r.Publisher = exposition.NewPublisher(r.groups.all()...)
+	return r
+}
+
+// Publish publishes until ctx ends; Wait waits for that.
+func (r *Runner) Publish(ctx context.Context) {
+	r.running.Go(func() { r.Publisher.Run(ctx) })
+}
+
+// ApplyConfig puts a configuration in force: added collectors start at once, removed
+// ones stop, and all others keep their data and schedule. Collectors run until ctx
+// ends; Wait waits for that.
+func (r *Runner) ApplyConfig(ctx context.Context, c Config) {
+	added := r.apply(c)
+	// A removed collector's metrics disappear, and watches forget its data before a new
+	// collector can get a response.
+	r.groups.changed()
+	r.stepWatches()
+	for i, a := range added {
+		r.start(ctx, a, time.Duration(i)*accountStagger)
+	}
+}
+
+// Once fetches everything a single time. The error says how many collectors failed;
+// why is in the log.
+func (r *Runner) Once(ctx context.Context, c Config) error {
+	var failed atomic.Int64
+	var all sync.WaitGroup
+	sources := 0
+	for _, added := range r.apply(c) {
+		for _, src := range added.sources {
+			sources++
+			all.Go(func() {
+				if src.Once(ctx) != nil {
+					failed.Add(1)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if n := failed.Load(); n > 0 && ctx.Err() == nil {
+		return fmt.Errorf("%d of %d collectors failed", n, sources)
+	}
+	return ctx.Err()
+}
+
+// apply puts the watches and the settings of all sources in force, and returns the
+// sources that are new.
+func (r *Runner) apply(c Config) []addedSources {
+	r.watches.apply(c.Watches, time.Now())
+	added := r.reconcile(c)
+	for _, sc := range r.snapshot() {
+		for _, src := range sc.sources {
+			src.ApplySettings(c.Collectors[src.resource.Name])
+		}
+	}
+	return added
+}
+
+// start runs new sources, and polls the token of a new account.
+func (r *Runner) start(ctx context.Context, added addedSources, delay time.Duration) {
+	for _, src := range added.sources {
+		runCtx, stop := context.WithCancel(ctx)
+		src.stop = stop
+		r.running.Go(func() { src.Run(runCtx, delay) })
+	}
+	sc := added.scope
+	if sc.account == "" {
+		return
+	}
+	sc.stopPoll() // of sources that were there before
+	pollCtx, stop := context.WithCancel(ctx)
+	sc.stopPoll = stop
+	r.running.Go(func() { r.pollToken(pollCtx, sc) })
+}
+
+// Wait returns when all that was started has ended.
+func (r *Runner) Wait() { r.running.Wait() }
+
+// Ready reports whether every collector was tried once and the outcome is served. It
+// stays true.
+func (r *Runner) Ready() bool {
+	if r.ready.Load() {
+		return true
+	}
+	if r.readyAt.Load() == 0 && r.allTried() {
+		r.readyAt.CompareAndSwap(0, r.Publisher.Changes())
+	}
+	at := r.readyAt.Load()
+	if at > 0 && r.Publisher.Published() >= at {
+		r.ready.Store(true)
+	}
+	return r.ready.Load()
+}

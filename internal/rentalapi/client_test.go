@@ -447,13 +447,12 @@ func TestGetPageOfHistory(t *testing.T) {
 // TestReject has answers that only the caller can find unusable.
 func TestReject(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		err := h.main().Incomplete("/account", errors.New("data.id: missing"))
-		tooLarge := h.main().TooLarge("/plans", errors.New("too many samples"))
-		simtest.AssertEqual(t, "error", tooLarge, error(&Error{Endpoint: "/plans", Reason: TooLarge, Code: 200, Err: errors.New("too many samples")}))
-		simtest.AssertEqual(t, "error", err, error(&Error{Endpoint: "/account", Reason: Incomplete, Code: 200, Err: errors.New("data.id: missing")}))
-		simtest.AssertEqual(t, "text", err.Error(), "/account: data.id: missing")
+		for reason, cause := range map[Reason]error{Incomplete: ErrIncomplete, TooLarge: ErrTooLarge, Decode: errors.New("not UTF-8")} {
+			simtest.AssertEqual(t, "error", h.main().Reject("/plans", cause), error(&Error{Endpoint: "/plans", Reason: reason, Code: 200, Err: cause}))
+		}
 		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{
-			`errors_total{endpoint="/account",reason="incomplete"}`: 1, `errors_total{endpoint="/plans",reason="too_large"}`: 1,
+			`errors_total{endpoint="/plans",reason="incomplete"}`: 1, `errors_total{endpoint="/plans",reason="too_large"}`: 1,
+			`errors_total{endpoint="/plans",reason="decode"}`: 1,
 		})
 	})
 }

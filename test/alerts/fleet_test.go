@@ -15,14 +15,15 @@ import (
 	"github.com/prometheus/common/config"
 	"go.yaml.in/yaml/v3"
 
-	"server_rental_exporter/collector"
 	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/grafana"
 	"server_rental_exporter/test/internal/repo"
+	"server_rental_exporter/web"
 )
 
 // fleet is a generated account.
@@ -133,28 +134,28 @@ func export(t *testing.T, now time.Time, fleets []fleet) (data map[string]float6
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(now))
 		api := simtest.StartInMemory(t, simulator.Options{})
-		c := collector.Config{API: "test", Collectors: map[string]refresh.Settings{
+		c := runner.Config{API: "test", Collectors: map[string]refresh.Settings{
 			"account": {Interval: time.Minute, MaxAge: time.Hour}, "servers": {Interval: time.Minute, MaxAge: time.Hour},
 		}}
 		api.Change(func(w *simulator.World) {
 			for _, f := range fleets {
 				token := "secret-" + f.name
 				w.Accounts[token] = f.account(now)
-				c.Accounts = append(c.Accounts, collector.Account{Name: f.name, Identity: f.name, Token: func() (string, error) { return token, nil }})
+				c.Accounts = append(c.Accounts, runner.Account{Name: f.name, Identity: f.name, Token: func() (string, error) { return token, nil }})
 			}
 		})
 		transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, config.WithDialContextFunc(api.Dial))
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := exporter.NewPipeline(log.NewNopLogger(), "test/1", rentalapi.Settings{
+		r := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test/1", API: rentalapi.Settings{
 			BaseURL: api.URL, Transport: transport, Timeout: 10 * time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
-		})
-		if err := p.Set.Once(context.Background(), c); err != nil {
+		}})
+		if err := r.Once(context.Background(), c); err != nil {
 			t.Fatal(err)
 		}
-		p.Publisher.Publish()
-		data = simtest.ServeGet(p.MetricsHandler(), "/metrics").Exposition(t).Data()
+		r.Publisher.Publish()
+		data = simtest.ServeGet(exporter.NewHandler(r, log.NewNopLogger(), web.Options{MetricsPath: "/metrics"}), "/metrics").Exposition(t).Data()
 	})
 	return data
 }

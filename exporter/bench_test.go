@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -169,7 +170,7 @@ func BenchmarkDemoStart(b *testing.B) {
 // encoded as Prometheus asks for it.
 func BenchmarkRefreshServers(b *testing.B) {
 	args := serversConfig(b, 10_000)
-	for _, s := range collectorSpecs() {
+	for _, s := range collector.Resources() {
 		if s.Name != "servers" {
 			args = append(args, "--no-collector."+s.Name)
 		}

@@ -68,7 +68,8 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
 		})
 		accounts := &exposition.Group{Descs: metric.Descs(rentalapi.AccountDefinitions()), Collect: client.AccountMetrics}
-		watches := &exposition.Group{Collect: func(time.Time) ([]prometheus.Metric, time.Time) {
+		descs := metric.Descs([]*metric.Definition{watchPlans, watchInStock, watchPlanInStock, watchHits})
+		watches := &exposition.Group{Descs: descs, Collect: func(time.Time) ([]prometheus.Metric, time.Time) {
 			b := &metric.Builder{}
 			if sc.watches != nil {
 				sc.watches(b)

@@ -50,12 +50,11 @@ func (b *block) encode(v Variant) *encodedBlock {
 		byDesc[m.Desc()] = append(byDesc[m.Desc()], m)
 	}
 	e := &encodedBlock{}
-	var text, compressed bytes.Buffer
 	for _, d := range b.descs {
 		if len(byDesc[d]) == 0 {
 			continue
 		}
-		p, err := b.encodeFamily(v, byDesc[d], &text, &compressed)
+		p, err := b.encodeFamily(v, byDesc[d])
 		e.err = errors.Join(e.err, err)
 		e.parts = append(e.parts, p)
 		b.bytes.Add(int64(len(p.body)))
@@ -63,14 +62,13 @@ func (b *block) encode(v Variant) *encodedBlock {
 	return e
 }
 
-func (b *block) encodeFamily(v Variant, metrics []prometheus.Metric, text, compressed *bytes.Buffer) (part, error) {
+func (b *block) encodeFamily(v Variant, metrics []prometheus.Metric) (part, error) {
 	b.encoding.Lock()
 	defer b.encoding.Unlock()
-	family, err := newFamily(metrics)
-	text.Reset()
-	err = errors.Join(err, writeFamilies(newEncoder(text, v.Format), family))
-	p, compressErr := newPart(v.Encoding, text, compressed)
-	p.family = family.GetName()
-	p.body = bytes.Clone(p.body) // the buffers are used again
-	return p, errors.Join(err, compressErr)
+	f, err := newFamily(metrics)
+	e := published.Get().(*encoder)
+	defer published.Put(e)
+	err = errors.Join(err, writeFamilies(e.begin(v.Format), f))
+	p, compressErr := e.part(v.Encoding)
+	return part{family: f.GetName(), body: bytes.Clone(p.body), checksum: p.checksum}, errors.Join(err, compressErr)
 }

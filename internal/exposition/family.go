@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -49,10 +48,57 @@ func compareLabels(a, b *dto.Metric) int {
 	return slices.CompareFunc(a.Label, b.Label, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetValue(), b.GetValue()) })
 }
 
-// newEncoder returns the encoder of a format, with created timestamps also in the
-// text form of OpenMetrics.
-func newEncoder(w io.Writer, f expfmt.Format) expfmt.Encoder {
-	return expfmt.NewEncoder(w, f, expfmt.WithCreatedLines())
+// part is a part of a response that can be joined with others: what is compressed ends
+// at a byte and refers to nothing before it.
+type part struct {
+	family string // its name
+	body   []byte
+	checksum
+}
+
+// The levels of compression: of what is encoded for each scrape, and of what is encoded
+// once for many. The compressors are klauspost's, which cost a third of the standard
+// library's for a few percent more bytes.
+const (
+	dynamicLevel   = flate.BestSpeed
+	publishedLevel = 6
+)
+
+// encoder encodes families. Its memory is used again: compressors take hundreds of
+// kilobytes.
+type encoder struct {
+	text, compressed bytes.Buffer
+	compressor       *flate.Writer
+}
+
+// newEncoders returns a pool of encoders that compress at a level.
+func newEncoders(level int) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		w, err := flate.NewWriter(nil, level)
+		if err != nil {
+			panic(err) // the level is a constant
+		}
+		return &encoder{compressor: w}
+	}}
+}
+
+// begin forgets what was encoded, and returns an encoder of a format, with created
+// timestamps also in the text form of OpenMetrics.
+func (e *encoder) begin(f expfmt.Format) expfmt.Encoder {
+	e.text.Reset()
+	return expfmt.NewEncoder(&e.text, f, expfmt.WithCreatedLines())
+}
+
+// part returns what was encoded. Its body is valid until begin is called.
+func (e *encoder) part(encoding Encoding) (part, error) {
+	if encoding == Identity {
+		return part{body: e.text.Bytes()}, nil
+	}
+	e.compressed.Reset()
+	e.compressor.Reset(&e.compressed)
+	_, err := e.compressor.Write(e.text.Bytes())
+	err = errors.Join(err, e.compressor.Flush())
+	return part{body: e.compressed.Bytes(), checksum: newChecksum(e.text.Bytes())}, err
 }
 
 // writeFamilies writes families without the end of a response.
@@ -63,40 +109,4 @@ func writeFamilies(enc expfmt.Encoder, families ...*dto.MetricFamily) error {
 		}
 	}
 	return nil
-}
-
-// part is a part of a response that can be joined with others: what is compressed ends
-// at a byte and refers to nothing before it.
-type part struct {
-	family string // its name
-	body   []byte
-	checksum
-}
-
-// deflateLevel is the level at which klauspost's deflate costs a third of the
-// standard library's default, for a few percent more bytes.
-const deflateLevel = 6
-
-// compressors are kept for reuse: each takes hundreds of kilobytes.
-var compressors = sync.Pool{New: func() any {
-	w, err := flate.NewWriter(nil, deflateLevel)
-	if err != nil {
-		panic(err) // the level is a constant
-	}
-	return w
-}}
-
-// newPart returns a part of a text. Its body is in one of the buffers.
-func newPart(e Encoding, text, compressed *bytes.Buffer) (part, error) {
-	if e == Identity {
-		return part{body: text.Bytes()}, nil
-	}
-	compressed.Reset()
-	w := compressors.Get().(*flate.Writer)
-	defer compressors.Put(w)
-	w.Reset(compressed)
-	_, err := w.Write(text.Bytes())
-	err = errors.Join(err, w.Flush())
-	w.Reset(nil) // the pool must not keep the output
-	return part{body: compressed.Bytes(), checksum: newChecksum(text.Bytes())}, err
 }

@@ -641,7 +641,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // scopeOver returns a public scope that makes one request with a transport.
 func scopeOver(base *url.URL, timeout time.Duration, transport http.RoundTripper) *Scope {
-	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 1}, Transport: transport}).Scope("", nil)
+	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 1}, Transport: transport}, func() {}).Scope("", nil)
 }
 
 // TestTarget asserts that the base URL is sent as it is configured.

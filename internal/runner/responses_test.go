@@ -62,17 +62,17 @@ func badAnswers() []badAnswer {
 
 		{name: "API down", noAnswer: true, reason: rentalapi.Connection, logged: "connection refused", everybody: true},
 		{name: "dropped connection", fault: simtest.Drop, reason: rentalapi.Connection, logged: "EOF", everybody: true},
-		{name: "no answer", fault: simtest.Hang, reason: rentalapi.Timeout, logged: "no answer within 10s", everybody: true},
-		{name: "a byte per second", fault: simtest.Trickle, reason: rentalapi.Timeout, logged: "no answer within 10s", everybody: true},
+		{name: "no answer", fault: simtest.Hang, reason: rentalapi.Timeout, logged: "no response within 10s", everybody: true},
+		{name: "a byte per second", fault: simtest.Trickle, reason: rentalapi.Timeout, logged: "no response within 10s", everybody: true},
 		{name: "half a body", fault: simtest.Truncated, reason: rentalapi.Connection, logged: "unexpected EOF", everybody: true},
 		{name: "garbage", fault: simtest.Garbage, reason: rentalapi.Decode, logged: "invalid character", everybody: true},
-		{name: "no HTTP", answer: hijacked("SSH-2.0-OpenSSH_9.9\r\n"), reason: rentalapi.Connection, logged: "answer: not valid HTTP"},
-		{name: "token as status", answer: hijacked("HTTP/1.1 " + token + " x\r\n\r\n"), reason: rentalapi.Connection, logged: "answer: not valid HTTP"},
-		{name: "token as version", answer: hijacked("HTTP/9." + token + " 200 OK\r\n\r\n"), reason: rentalapi.Connection, logged: "answer: not valid HTTP"},
-		{name: "token as header", answer: raw("Bearer " + token + "\r\n\r\n"), reason: rentalapi.Connection, logged: "answer: not valid HTTP"},
-		{name: "token as length", answer: raw("Content-Length: " + token + "\r\n\r\n"), reason: rentalapi.Connection, logged: "answer: not valid HTTP"},
-		{name: "token as encoding", answer: raw("Transfer-Encoding: " + token + "\r\n\r\n"), reason: rentalapi.Connection, logged: "answer: not valid HTTP"},
-		{name: "token as trailer", answer: raw("Transfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + token + "\r\n\r\n"), reason: rentalapi.Connection, logged: "answer: not valid HTTP"},
+		{name: "no HTTP", answer: hijacked("SSH-2.0-OpenSSH_9.9\r\n"), reason: rentalapi.Connection, logged: "response: not valid HTTP"},
+		{name: "token as status", answer: hijacked("HTTP/1.1 " + token + " x\r\n\r\n"), reason: rentalapi.Connection, logged: "response: not valid HTTP"},
+		{name: "token as version", answer: hijacked("HTTP/9." + token + " 200 OK\r\n\r\n"), reason: rentalapi.Connection, logged: "response: not valid HTTP"},
+		{name: "token as header", answer: raw("Bearer " + token + "\r\n\r\n"), reason: rentalapi.Connection, logged: "response: not valid HTTP"},
+		{name: "token as length", answer: raw("Content-Length: " + token + "\r\n\r\n"), reason: rentalapi.Connection, logged: "response: not valid HTTP"},
+		{name: "token as encoding", answer: raw("Transfer-Encoding: " + token + "\r\n\r\n"), reason: rentalapi.Connection, logged: "response: not valid HTTP"},
+		{name: "token as trailer", answer: raw("Transfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + token + "\r\n\r\n"), reason: rentalapi.Connection, logged: "response: not valid HTTP"},
 		{name: "header of 20 MB", answer: raw("X: " + strings.Repeat("x", 20<<20) + "\r\n\r\n{}"), only: []string{listed}, large: true, reason: rentalapi.Connection, logged: "exceeded"},
 		{name: "redirect to another host", answer: simtest.Reply(302, http.Header{"Location": {"http://evil.example/api/v1/plans"}}, ""), reason: rentalapi.Status, logged: "redirects are not followed", everybody: true},
 		{name: "permanent redirect to another host", answer: simtest.Reply(308, http.Header{"Location": {"//evil.example/"}}, ""), reason: rentalapi.Status, logged: "redirects are not followed"},
@@ -99,12 +99,12 @@ func badAnswers() []badAnswer {
 
 		{name: "account without id", answer: text(`{"data":{"name":"main"}}`), only: []string{"account"}, reason: rentalapi.Incomplete, logged: "data.id: missing"},
 		{name: "status without locations", answer: text(`{"data":{}}`), only: []string{"status"}, reason: rentalapi.Incomplete, logged: "data.locations: missing or empty"},
-		{name: "shortened list", change: func(body map[string]any) { simtest.Put(body, 40, "meta", "count") }, only: []string{"servers", "topups", listed, paged}, reason: rentalapi.Incomplete, logged: "items where meta.count is 40"},
-		{name: "emptied list", answer: text(`{"data":[],"meta":{"count":15}}`), only: []string{listed}, reason: rentalapi.Incomplete, logged: "data: 0 items where meta.count is 15"},
+		{name: "shortened list", change: func(body map[string]any) { simtest.Put(body, 40, "meta", "count") }, only: []string{"servers", "topups", listed, paged}, reason: rentalapi.Incomplete, logged: "items, but meta.count is 40"},
+		{name: "emptied list", answer: text(`{"data":[],"meta":{"count":15}}`), only: []string{listed}, reason: rentalapi.Incomplete, logged: "data: 0 items, but meta.count is 15"},
 		{name: "shortened page", change: func(body map[string]any) {
 			body["data"] = body["data"].([]any)[1:]
 			simtest.Put(body, nil, "meta", "count")
-		}, only: []string{"topups", paged}, reason: rentalapi.Incomplete, logged: "items where meta demands"},
+		}, only: []string{"topups", paged}, reason: rentalapi.Incomplete, logged: "items, but meta demands"},
 
 		{name: "a billion pages", change: meta("pages", 1e9), only: []string{paged}, reason: rentalapi.Decode, logged: "meta.pages: 1000000000 pages"},
 		{name: "a billion entries", change: meta("total", 1e9), only: []string{paged}, reason: rentalapi.TooLarge, logged: "meta.total: 1000000000 entries"},

@@ -1,7 +1,6 @@
 package simulator
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -18,6 +17,7 @@ const MaxPast = 90 * 24 * time.Hour
 // continues it.
 type Past struct {
 	changes []change // by time
+	applied int      // how many of them
 }
 
 // change is one event of the past.
@@ -42,27 +42,22 @@ func NewPast(seed uint64, start, end time.Time, accounts map[string]string, serv
 	return p
 }
 
-// Replay applies the past that has been, and then each event when it is due, until the
-// last one or the end of ctx.
-func (s *Simulator) Replay(ctx context.Context, p *Past) {
-	rest := p.changes
-	for len(rest) > 0 {
-		timer := time.NewTimer(time.Until(rest[0].at))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
-		now := time.Now()
-		s.Change(func(w *World) {
-			for len(rest) > 0 && !rest[0].at.After(now) {
-				rest[0].apply(w)
-				rest = rest[1:]
-			}
-			recompute(w)
-		})
+// Apply applies the changes until a time that were not applied before. It returns the
+// time of the last one; zero if none was ever applied.
+func (p *Past) Apply(w *World, until time.Time) (changed time.Time) {
+	due := p.changes[p.applied:]
+	for len(due) > 0 && !due[0].at.After(until) {
+		due[0].apply(w)
+		due = due[1:]
 	}
+	if applied := len(p.changes) - len(due); applied > p.applied {
+		p.applied = applied
+		recompute(w)
+	}
+	if p.applied == 0 {
+		return time.Time{}
+	}
+	return p.changes[p.applied-1].at
 }
 
 func (p *Past) add(at time.Time, apply func(w *World)) {

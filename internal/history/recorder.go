@@ -10,22 +10,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
-	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/metric"
 )
 
-// recorder keeps samples until they can be written family by family. It leaves out
-// those that repeat a value or change all the time, as far as graphs do not need them.
+// recorder keeps the samples of scrapes until they can be written family by family. It
+// keeps a value that repeats once.
 type recorder struct {
 	labels   []*dto.LabelPair // added to all series
 	families map[string]*family
+	times    []int64 // of the scrapes, in Unix seconds
+	samples  int     // of the present scrape
 }
 
 // family is a metric family with the samples of all its series.
@@ -34,22 +33,17 @@ type family struct {
 	series map[string]*series
 }
 
-// series is one metric: a point of a histogram has several values.
+// series is one metric: a sample of a histogram has several values.
 type series struct {
-	prefixes  []string // of the lines of each point: name and labels
-	times     []int64  // Unix seconds
-	values    []float64
-	changes   float64 // how many changes may be recorded before their time
-	allowance int64   // when changes was updated
+	prefixes []string // of the lines of each sample: name and labels
+	spans    []span
 }
 
-// Changes are recorded when they are seen, this many in a row, and one more in each
-// period. A series that changes more often, such as a counter of requests, is recorded
-// at the usual spacing only.
-const (
-	maxChanges   = 10
-	changePeriod = 20 * time.Minute
-)
+// span is values that repeat in the scrapes from first to last.
+type span struct {
+	first, last int
+	values      []float64
+}
 
 func newRecorder(labels map[string]string) *recorder {
 	r := &recorder{families: map[string]*family{}}
@@ -60,51 +54,64 @@ func newRecorder(labels map[string]string) *recorder {
 	return r
 }
 
-// record adds a sample of a scrape, or all of a histogram, to a family.
-func (r *recorder) record(at time.Time, every time.Duration, head *dto.MetricFamily, m *dto.Metric) {
+// begin begins a scrape.
+func (r *recorder) begin(at time.Time) {
+	r.times = append(r.times, at.Unix())
+	r.samples = 0
+}
+
+// recordSample adds a sample of the present scrape.
+func (r *recorder) recordSample(s *metric.Sample) error {
+	var m dto.Metric
+	if err := s.Write(&m); err != nil {
+		return err
+	}
+	d := s.Definition()
+	f := r.families[d.Name]
+	if f == nil {
+		kind := dto.MetricType_GAUGE
+		if d.Type == metric.CounterType {
+			kind = dto.MetricType_COUNTER
+		}
+		head := newFamily(d.Name, d.Help, kind)
+		if unit := d.BaseUnit(); unit != "" {
+			head.Unit = &unit
+		}
+		f = r.addFamily(head)
+	}
+	r.add(f, &m)
+	return nil
+}
+
+// record adds a sample of the present scrape, or all of a histogram, to a family.
+func (r *recorder) record(head *dto.MetricFamily, m *dto.Metric) {
 	f := r.families[head.GetName()]
 	if f == nil {
-		f = &family{
-			head:   &dto.MetricFamily{Name: head.Name, Help: head.Help, Type: head.Type, Unit: head.Unit},
-			series: map[string]*series{},
-		}
-		r.families[head.GetName()] = f
+		f = r.addFamily(&dto.MetricFamily{Name: head.Name, Help: head.Help, Type: head.Type, Unit: head.Unit})
 	}
+	r.add(f, m)
+}
+
+func (r *recorder) addFamily(head *dto.MetricFamily) *family {
+	f := &family{head: head, series: map[string]*series{}}
+	r.families[head.GetName()] = f
+	return f
+}
+
+func (r *recorder) add(f *family, m *dto.Metric) {
 	key := labelKey(m)
 	s := f.series[key]
 	if s == nil {
-		s = &series{prefixes: r.prefixes(f.head, m), changes: maxChanges}
+		s = &series{prefixes: r.prefixes(f.head, m)}
 		f.series[key] = s
 	}
-	s.add(at.Unix(), every, values(m))
-}
-
-// heads returns the families of published metrics.
-var heads = sync.OnceValue(func() map[*prometheus.Desc]*dto.MetricFamily {
-	types := map[metric.Type]dto.MetricType{metric.GaugeType: dto.MetricType_GAUGE, metric.CounterType: dto.MetricType_COUNTER}
-	all := map[*prometheus.Desc]*dto.MetricFamily{}
-	for _, d := range exporter.Definitions() {
-		all[d.Desc()] = newFamily(d.Name, d.Help, d.BaseUnit(), types[d.Type])
+	scrape, values := len(r.times)-1, values(m)
+	r.samples += len(values)
+	if n := len(s.spans); n > 0 && s.spans[n-1].last == scrape-1 && slices.Equal(s.spans[n-1].values, values) {
+		s.spans[n-1].last = scrape
+		return
 	}
-	return all
-})
-
-// add adds a point if it is due.
-func (s *series) add(at int64, every time.Duration, values []float64) {
-	if n := len(s.times); n > 0 {
-		s.changes = min(s.changes+float64(at-s.allowance)/changePeriod.Seconds(), maxChanges)
-		s.allowance = at
-		due := at-s.times[n-1] >= int64(every.Seconds())
-		changed := !slices.Equal(values, s.values[len(s.values)-len(values):])
-		switch {
-		case due:
-		case changed && s.changes >= 1:
-			s.changes--
-		default:
-			return
-		}
-	}
-	s.times, s.values = append(s.times, at), append(s.values, values...)
+	s.spans = append(s.spans, span{scrape, scrape, values})
 }
 
 func labelKey(m *dto.Metric) string {
@@ -141,7 +148,7 @@ func (r *recorder) prefixes(head *dto.MetricFamily, m *dto.Metric) []string {
 	var b bytes.Buffer
 	one := &dto.MetricFamily{Name: head.Name, Type: head.Type, Unit: head.Unit, Metric: []*dto.Metric{labelled}}
 	if _, err := expfmt.MetricFamilyToOpenMetrics(&b, one); err != nil {
-		panic(fmt.Sprintf("history: %v", err)) // it was gathered by a registry
+		panic(fmt.Sprintf("history: %v", err)) // a buffer does not fail
 	}
 	var lines []string
 	for line := range strings.Lines(b.String()) {
@@ -166,18 +173,17 @@ func write(w io.Writer, recorders []*recorder) (samples int, err error) {
 		if _, err := expfmt.MetricFamilyToOpenMetrics(b, heads[name]); err != nil {
 			return 0, err
 		}
-		byKey := map[string][]*series{}
+		keys := map[string]bool{}
 		for _, r := range recorders {
-			if f := r.families[name]; f != nil {
-				for key, s := range f.series {
-					byKey[key] = append(byKey[key], s)
-				}
+			for key := range r.series(name) {
+				keys[key] = true
 			}
 		}
-		for _, key := range slices.Sorted(maps.Keys(byKey)) {
-			for _, s := range byKey[key] {
-				s.write(b)
-				samples += len(s.values)
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			for _, r := range recorders {
+				if s := r.series(name)[key]; s != nil {
+					samples += s.write(b, r.times)
+				}
 			}
 		}
 	}
@@ -187,17 +193,30 @@ func write(w io.Writer, recorders []*recorder) (samples int, err error) {
 	return samples, b.Flush()
 }
 
-func (s *series) write(b *bufio.Writer) {
+// series returns the series of a family by key.
+func (r *recorder) series(name string) map[string]*series {
+	if f := r.families[name]; f != nil {
+		return f.series
+	}
+	return nil
+}
+
+// write writes the samples of the series, scraped at times, and returns how many.
+func (s *series) write(b *bufio.Writer, times []int64) (samples int) {
 	var line []byte
-	for i, at := range s.times {
-		for n, prefix := range s.prefixes {
-			line = append(line[:0], prefix...)
-			line = appendValue(line, s.values[i*len(s.prefixes)+n])
-			line = append(line, ' ')
-			line = strconv.AppendInt(line, at, 10)
-			b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
+	for _, span := range s.spans {
+		for _, at := range times[span.first : span.last+1] {
+			for n, prefix := range s.prefixes {
+				line = append(line[:0], prefix...)
+				line = appendValue(line, span.values[n])
+				line = append(line, ' ')
+				line = strconv.AppendInt(line, at, 10)
+				b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
+			}
+			samples += len(s.prefixes)
 		}
 	}
+	return samples
 }
 
 // appendValue writes whole numbers without exponent: they take less space.

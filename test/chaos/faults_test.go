@@ -136,6 +136,9 @@ func runSchedule(t *testing.T, rng *rand.Rand) map[string]int {
 	simtest.AssertEqual(t, "open connections", s.Net.OpenConns(), 0)
 	s.checkRateLimits()
 	simtest.AssertNoSecrets(t, "log", s.log.String())
+	if strings.Contains(s.log.String(), "cannot serve metrics") {
+		t.Errorf("log:\n%s", tail(s.log.String()))
+	}
 	return s.counts
 }
 

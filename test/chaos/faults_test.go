@@ -188,7 +188,7 @@ func (h *harness) check(rng *rand.Rand) {
 }
 
 // byResource groups a page by collector and account, with the collector's number of
-// invalid items where it has data. The invalid items of topups are not compared:
+// invalid items if it has data. The invalid items of topups are not compared:
 // counts of top-ups that change meanwhile are among them.
 func byResource(page simtest.Exposition) map[string]samples {
 	groups := map[string]samples{}

@@ -280,7 +280,7 @@ func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
 	return refresh.Settings{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
 }
 
-// maxCached is the greatest age of an answer from a random cache.
+// maxCached is the greatest age of a response from a random cache.
 const maxCached = 65 * time.Second
 
 // randomCache returns a provider's cache. Half of the schedules begin with none.

@@ -118,7 +118,7 @@ func plans() Resource {
 					b.Add(catalogPlans, countOf(p.Meta.Count, p.Count))
 					metric.AddOptional(b, catalogInStock, p.Meta.InStock)
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
-					return Facts{Plans: &PlanFacts{items: p.Items, withoutID: p.Unnamed}}
+					return Facts{Plans: &PlanFacts{items: p.Items, withoutID: p.WithoutID}}
 				},
 			}.fetch
 		},

@@ -183,6 +183,17 @@ func (s *Sample) Family() *dto.MetricFamily {
 	return f
 }
 
+// CompareLabels compares label values with those of another sample of the family, in
+// order of the labels' names.
+func (s *Sample) CompareLabels(other prometheus.Metric) int {
+	for _, at := range s.def.sorted {
+		if order := strings.Compare(s.labels[at], other.(*Sample).labels[at]); order != 0 {
+			return order
+		}
+	}
+	return 0
+}
+
 // Write implements prometheus.Metric.
 func (s *Sample) Write(out *dto.Metric) error {
 	pairs := make([]dto.LabelPair, len(s.labels))

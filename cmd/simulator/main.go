@@ -81,7 +81,6 @@ func serve(ctx context.Context, address string, sim http.Handler) error {
 	}
 	slog.Info("listening", "base_url", "http://"+listener.Addr().String()+"/api/v1")
 	server := &http.Server{Handler: sim, ReadHeaderTimeout: 10 * time.Second}
-	// Close and not Shutdown, because an answer may be endless.
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -1,5 +1,5 @@
 // Package memnet is an in-memory network for testing/synctest bubbles, of tests and of
-// simulated time, where the clock stands still while a goroutine is blocked on a real
+// simulated time, whose clock stands still while a goroutine is blocked on a real
 // socket.
 package memnet
 

@@ -34,7 +34,7 @@ const (
 func Tokens() map[string]string { return map[string]string{"main": MainToken, "lab": LabToken} }
 
 // API is a simulated provider that listens on loopback or in memory. Tests can
-// observe and override its answers. It is closed at the end of the test.
+// observe its requests and override its responses. It is closed at the end of the test.
 type API struct {
 	*simulator.Simulator
 	Faults

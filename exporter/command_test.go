@@ -142,7 +142,7 @@ watches:
 invalid.yml:6: accounts[1].name: duplicate name "main": must be unique, already used by accounts[0]
 invalid.yml:6: accounts[1].token_file: empty: must be a token
 invalid.yml:7: accounts[2].token_file: duplicate token: must differ from accounts[0].token_file, because the rate limit applies to each token
-invalid.yml:9: collectors.plans.interval: 10s is too short: must be at least 1m, because the API caches the answer that long
+invalid.yml:9: collectors.plans.interval: 10s is too short: must be at least 1m, because the API caches the response that long
 invalid.yml:10: collectors.plants: unknown key: must be one of ` + strings.Join(names, ", ") + `
 invalid.yml:12: watches[0]: no criterion: at least one must be set, because every plan would match
 --web.telemetry-path: "/": must begin with / and not be the landing page

@@ -67,8 +67,8 @@ func (d *demo) close() {
 	_ = d.server.Close() // its listener is gone either way
 }
 
-// demoWatches are the watches of a demo whose configuration has none.
-func demoWatches() []collector.Watch {
+// DemoWatches are the watches of a demo whose configuration has none.
+func DemoWatches() []collector.Watch {
 	gpu, memory, cheap, midrange := true, 64.0, 100.0, 300.0
 	return []collector.Watch{
 		{Name: "cheap-in-europe", Regions: []string{"Europe"}, MinMemoryGiB: &memory, MaxUSDPerMonth: &cheap},
@@ -86,6 +86,6 @@ func (d *demo) applyTo(cfg *config.Config) {
 		cfg.Accounts = append(cfg.Accounts, config.Account{Name: account, Token: promconfig.Secret(demoToken(account))})
 	}
 	if len(cfg.Watches) == 0 {
-		cfg.Watches = demoWatches()
+		cfg.Watches = DemoWatches()
 	}
 }

@@ -209,6 +209,13 @@ func (e *exporter) handler() http.Handler {
 	return web.Handler(pages{e.Runner}, o)
 }
 
+// NewHandler serves the data of a runner with the options of its pages, as the program
+// does, without flags and sockets. It sets the handler of the metrics.
+func NewHandler(r *runner.Runner, logger log.Logger, o web.Options) http.Handler {
+	o.Metrics = newMetrics(r).handler(logger)
+	return web.Handler(pages{r}, o)
+}
+
 // pages is what the pages read.
 type pages struct{ *runner.Runner }
 

@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -58,11 +57,11 @@ func newMetrics(r *runner.Runner) *metrics {
 	return m
 }
 
-// gatherer returns everything that is exported, with what another one gathers besides.
-func (m *metrics) gatherer(besides ...prometheus.Gatherer) prometheus.Gatherer {
+// gatherer returns everything that is exported, without what is known of the process.
+func (m *metrics) gatherer() prometheus.Gatherer {
 	published := prometheus.NewRegistry()
 	published.MustRegister(m.published)
-	return append(disjointGatherers{m.registry, published}, besides...)
+	return disjointGatherers{m.registry, published}
 }
 
 // handler serves the metrics and those of the process.
@@ -79,13 +78,9 @@ func (m *metrics) handler(logger log.Logger) http.Handler {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: cacheBytes.Name, Help: cacheBytes.Help, Unit: cacheBytes.BaseUnit()},
 			func() float64 { return float64(m.published.CacheBytes()) }),
 	)
-	fallback := exposition.HandlerOptions()
-	fallback.Registry = process // promhttp finds errorsTotal there and uses it too
-	fallback.ErrorLog = errorLogger{logger}
 	return promhttp.InstrumentMetricHandler(process, &exposition.Handler{
 		Publisher: m.published,
 		Gatherer:  disjointGatherers{m.registry, withoutAllocGauge{process}},
-		Fallback:  promhttp.HandlerFor(m.gatherer(withoutAllocGauge{process}), fallback),
 		OnError: func(cause string, err error) {
 			errorsTotal.WithLabelValues(cause).Inc()
 			level.Error(logger).Log("msg", "cannot serve metrics", "err", err)
@@ -132,12 +127,4 @@ func newBuildInfo() prometheus.Collector {
 			"goversion": version.GoVersion, "goos": version.GoOS, "goarch": version.GoArch, "tags": version.GetTags(),
 		},
 	}, func() float64 { return 1 })
-}
-
-// errorLogger writes promhttp's errors to the log.
-type errorLogger struct{ log.Logger }
-
-// Println implements promhttp.Logger.
-func (l errorLogger) Println(v ...any) {
-	level.Error(l.Logger).Log("msg", "cannot serve metrics", "err", fmt.Sprint(v...))
 }

@@ -46,7 +46,7 @@ func newPipeline(t *testing.T, a *simtest.API) *runningPipeline {
 		stop()
 		p.Wait()
 	})
-	p.handler = web.Handler(pages{p.Runner}, web.Options{API: func() string { return "" }, MetricsPath: "/metrics", Metrics: newMetrics(p.Runner).handler(log.NewNopLogger())})
+	p.handler = NewHandler(p.Runner, log.NewNopLogger(), web.Options{API: func() string { return "" }, MetricsPath: "/metrics"})
 	p.Publish(ctx)
 	return p
 }

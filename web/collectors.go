@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bounds of the overview's table.
+// Bounds of the table.
 const (
 	maxCollectors = 100
 	maxError      = 300 // characters of an error
@@ -32,7 +32,7 @@ func collectors(all []health, now time.Time, ids bool) []collectorRow {
 	return rows
 }
 
-// cutCollectors keeps the collectors that fail where there are too many to show.
+// cutCollectors keeps the collectors that fail if there are too many to show.
 func cutCollectors(rows []collectorRow) table[collectorRow] {
 	if len(rows) > maxCollectors {
 		rank := map[string]int{"bad": 0, "warn": 1, "wait": 2, "good": 3}

@@ -16,7 +16,7 @@ import (
 //go:embed *.html
 var pages embed.FS
 
-// refreshSeconds is after how many seconds a browser loads the page again.
+// refreshSeconds is the interval at which a browser reloads the page.
 const refreshSeconds = "60"
 
 // page is the landing page.

@@ -78,7 +78,7 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 		if sc.hidden {
 			o.Published = nil
 		}
-		var a answer
+		var a response
 		a, header = do(Handler(readySet{set}, o), "GET", "/")
 		simtest.AssertEqual(t, "status", a.Status, 200)
 		body = a.Body
@@ -297,7 +297,7 @@ func TestOverviewHidden(t *testing.T) {
 	}
 }
 
-// TestOverviewNothing is the page before the first answer, and without accounts and
+// TestOverviewNothing is the page before the first response, and without accounts and
 // collectors.
 func TestOverviewNothing(t *testing.T) {
 	o := allEnabled()
@@ -305,7 +305,7 @@ func TestOverviewNothing(t *testing.T) {
 	for _, c := range []struct {
 		ready bool
 		want  string
-	}{{false, "The first answers are not there yet."}, {true, "Nothing needs attention."}} {
+	}{{false, "The first fetches have not finished yet."}, {true, "Nothing needs attention."}} {
 		body := landingAt(t, o, func(time.Time) *fakeCollectors { return &fakeCollectors{ready: c.ready} })
 		for _, text := range []string{c.want, "No data: the collector plans is disabled.", "No accounts are configured."} {
 			if !strings.Contains(body, text) {

@@ -70,8 +70,8 @@ func CheckMetricsPath(path string) error {
 	return nil
 }
 
-// Handler serves everything that the exporter serves. GET stands for HEAD, too; the
-// multiplexer refuses other methods.
+// Handler returns the handler of all paths. The multiplexer accepts HEAD if it accepts
+// GET, and refuses other methods.
 func Handler(c Collectors, o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+o.MetricsPath, o.Metrics)
@@ -91,7 +91,7 @@ func Handler(c Collectors, o Options) http.Handler {
 	return harden(mux)
 }
 
-// harden sets headers that restrict what a browser does with a response.
+// harden adds headers that restrict what a browser does with a response.
 func harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -64,17 +64,17 @@ func reply(s string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "%s", s) })
 }
 
-// answer is the part of a response that is compared.
-type answer struct {
+// response is the part of an HTTP response that is compared.
+type response struct {
 	Status int
 	Allow  string
 	Body   string
 }
 
-func do(h http.Handler, method, target string) (answer, http.Header) {
+func do(h http.Handler, method, target string) (response, http.Header) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, target, nil))
-	return answer{w.Code, strings.Join(w.Header().Values("Allow"), ", "), w.Body.String()}, w.Header()
+	return response{w.Code, strings.Join(w.Header().Values("Allow"), ", "), w.Body.String()}, w.Header()
 }
 
 func TestPathsAndMethods(t *testing.T) {
@@ -83,8 +83,8 @@ func TestPathsAndMethods(t *testing.T) {
 		reloadOff    = "reloading over HTTP is off; start with --web.enable-lifecycle\n"
 		discoveryOff = "service discovery exposes the servers' addresses and is off; start with --web.enable-service-discovery\n"
 	)
-	refused := answer{405, "GET, HEAD", "Method Not Allowed\n"}
-	notFound := answer{404, "", "404 page not found\n"}
+	refused := response{405, "GET, HEAD", "Method Not Allowed\n"}
+	notFound := response{404, "", "404 page not found\n"}
 	with := func(f func(*Options)) Options {
 		o := allEnabled()
 		f(&o)
@@ -98,31 +98,31 @@ func TestPathsAndMethods(t *testing.T) {
 		options Options
 		ready   bool
 		path    string
-		get     answer
-		post    answer
+		get     response
+		post    response
 	}{
-		{"metrics", allEnabled(), false, "/metrics", answer{200, "", "metrics\n"}, refused},
+		{"metrics", allEnabled(), false, "/metrics", response{200, "", "metrics\n"}, refused},
 		{"metrics below", allEnabled(), false, "/metrics/", notFound, notFound},
-		{"metrics elsewhere", elsewhere, false, "/probe/rental", answer{200, "", "metrics\n"}, refused},
+		{"metrics elsewhere", elsewhere, false, "/probe/rental", response{200, "", "metrics\n"}, refused},
 		{"metrics not at the usual place", elsewhere, false, "/metrics", notFound, notFound},
-		{"healthy", allEnabled(), false, "/-/healthy", answer{200, "", "server_rental_exporter is healthy.\n"}, refused},
-		{"before ready", allEnabled(), false, "/-/ready", answer{503, "", notReady}, refused},
-		{"ready", allEnabled(), true, "/-/ready", answer{200, "", "server_rental_exporter is ready.\n"}, refused},
-		{"reload", allEnabled(), true, "/-/reload", answer{405, "POST", "Method Not Allowed\n"}, answer{200, "", "configuration reloaded.\n"}},
-		{"reload closed", closed, true, "/-/reload", answer{403, "", reloadOff}, answer{403, "", reloadOff}},
-		{"discovery", allEnabled(), true, "/sd/servers", answer{200, "", "[]\n"}, refused},
-		{"discovery closed", closed, true, "/sd/servers", answer{403, "", discoveryOff}, refused},
+		{"healthy", allEnabled(), false, "/-/healthy", response{200, "", "server_rental_exporter is healthy.\n"}, refused},
+		{"before ready", allEnabled(), false, "/-/ready", response{503, "", notReady}, refused},
+		{"ready", allEnabled(), true, "/-/ready", response{200, "", "server_rental_exporter is ready.\n"}, refused},
+		{"reload", allEnabled(), true, "/-/reload", response{405, "POST", "Method Not Allowed\n"}, response{200, "", "configuration reloaded.\n"}},
+		{"reload closed", closed, true, "/-/reload", response{403, "", reloadOff}, response{403, "", reloadOff}},
+		{"discovery", allEnabled(), true, "/sd/servers", response{200, "", "[]\n"}, refused},
+		{"discovery closed", closed, true, "/sd/servers", response{403, "", discoveryOff}, refused},
 		{"unknown", allEnabled(), true, "/favicon.ico", notFound, notFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &fakeCollectors{}
 			h := Handler(f, tc.options)
 			f.ready = tc.ready
-			for method, want := range map[string]answer{"GET": tc.get, "POST": tc.post} {
+			for method, want := range map[string]response{"GET": tc.get, "POST": tc.post} {
 				got, _ := do(h, method, tc.path)
 				simtest.AssertEqual(t, method+" "+tc.path, got, want)
 			}
-			// A server sends no body of an answer to HEAD, so status and Allow are what counts.
+			// A server sends no body in response to HEAD, so status and Allow are what counts.
 			if got, _ := do(h, "HEAD", tc.path); got.Status != tc.get.Status || got.Allow != tc.get.Allow {
 				t.Errorf("HEAD %s: got status %d, Allow %q, want those of GET: %d, %q", tc.path, got.Status, got.Allow, tc.get.Status, tc.get.Allow)
 			}
@@ -150,11 +150,11 @@ func TestReload(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest("POST", "/-/reload", nil)
 	Handler(&fakeCollectors{}, o).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, "of the request")))
-	simtest.AssertEqual(t, "answer", answer{w.Code, "", w.Body.String()},
-		answer{500, "", "reload failed, keeping current configuration:\nrental.yml:3: api.timeout: bad\nrental.yml:7: accounts: bad\n"})
+	simtest.AssertEqual(t, "response", response{w.Code, "", w.Body.String()},
+		response{500, "", "reload failed, keeping current configuration:\nrental.yml:3: api.timeout: bad\nrental.yml:7: accounts: bad\n"})
 }
 
-// TestHeaders asserts that every answer restricts what a browser does with it.
+// TestHeaders asserts that every response restricts what a browser does with it.
 func TestHeaders(t *testing.T) {
 	want := map[string]string{
 		"X-Content-Type-Options":  "nosniff",
@@ -194,14 +194,14 @@ func TestDiscovery(t *testing.T) {
 			`"__meta_server_rental_location":"ams","__meta_server_rental_os":"debian-13","__meta_server_rental_plan":"epyc-4464p",`+
 			`"__meta_server_rental_server":%q,"__meta_server_rental_status":"active"}}`, target, account, id+".example", id)
 	}
-	list := func(groups ...string) answer { return answer{200, "", "[" + strings.Join(groups, ",") + "]\n"} }
+	list := func(groups ...string) response { return response{200, "", "[" + strings.Join(groups, ",") + "]\n"} }
 	both := []collector.Server{server("lab", "s1", "192.0.2.1"), server("main", "s2", "192.0.2.2")}
 	type testCase struct {
 		name    string
 		servers []collector.Server
 		err     error
 		query   string
-		want    answer
+		want    response
 	}
 	cases := []testCase{
 		{"none", nil, nil, "", list()},
@@ -210,10 +210,10 @@ func TestDiscovery(t *testing.T) {
 		{"all accounts, named empty", both, nil, "?account=", list(group("lab", "s1", "192.0.2.1"), group("main", "s2", "192.0.2.2"))},
 		{"one account", both, nil, "?account=main", list(group("main", "s2", "192.0.2.2"))},
 		{"one account and port", both, nil, "?account=lab&port=9100", list(group("lab", "s1", "192.0.2.1:9100"))},
-		{"unknown account", both, nil, "?account=other", answer{404, "", "account: no such account is configured\n"}},
+		{"unknown account", both, nil, "?account=other", response{404, "", "account: no such account is configured\n"}},
 		{
 			"incomplete", both, fmt.Errorf("%w: account main: no current list", collector.ErrUnknownServers), "",
-			answer{503, "", "servers: not all are known: account main: no current list\n"},
+			response{503, "", "servers: not all are known: account main: no current list\n"},
 		},
 		{"lowest port", both[:1], nil, "?port=1", list(group("lab", "s1", "192.0.2.1:1"))},
 		{"highest port", both[:1], nil, "?port=65535", list(group("lab", "s1", "192.0.2.1:65535"))},
@@ -231,16 +231,16 @@ func TestDiscovery(t *testing.T) {
 			"not an address",
 			[]collector.Server{server("main", "s1", "192.0.2.1"), server("main", "s2", "nowhere/metrics")},
 			nil, "",
-			answer{503, "", "servers: account main: server s2: ipv4: not an address\n"},
+			response{503, "", "servers: account main: server s2: ipv4: not an address\n"},
 		},
 	}
 	for _, port := range []string{"0", "65536", "-1", "", "09100", "http", "9100@evil.example"} {
-		cases = append(cases, testCase{"port " + port, both, nil, "?port=" + port, answer{400, "", "port: must be a number from 1 to 65535\n"}})
+		cases = append(cases, testCase{"port " + port, both, nil, "?port=" + port, response{400, "", "port: must be a number from 1 to 65535\n"}})
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			got, header := do(Handler(&fakeCollectors{servers: tc.servers, err: tc.err}, allEnabled()), "GET", "/sd/servers"+tc.query)
-			simtest.AssertEqual(t, "answer", got, tc.want)
+			simtest.AssertEqual(t, "response", got, tc.want)
 			if got.Status != 200 {
 				return
 			}
@@ -253,7 +253,7 @@ func TestDiscovery(t *testing.T) {
 // landingAt is the landing page at a fixed time.
 func landingAt(t *testing.T, o Options, state func(now time.Time) *fakeCollectors) string {
 	t.Helper()
-	var page answer
+	var page response
 	synctest.Test(t, func(t *testing.T) {
 		var header http.Header
 		page, header = do(Handler(state(time.Now()), o), "GET", "/")

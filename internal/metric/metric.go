@@ -171,6 +171,18 @@ func (s *Sample) Label(name string) string {
 // Desc implements prometheus.Metric.
 func (s *Sample) Desc() *prometheus.Desc { return s.def.desc }
 
+// Family returns the metric family of the sample without metrics.
+func (s *Sample) Family() *dto.MetricFamily {
+	f := &dto.MetricFamily{Name: &s.def.Name, Help: &s.def.Help, Type: dto.MetricType_GAUGE.Enum()}
+	if s.def.Type == CounterType {
+		f.Type = dto.MetricType_COUNTER.Enum()
+	}
+	if unit := s.def.BaseUnit(); unit != "" {
+		f.Unit = &unit
+	}
+	return f
+}
+
 // Write implements prometheus.Metric.
 func (s *Sample) Write(out *dto.Metric) error {
 	pairs := make([]dto.LabelPair, len(s.labels))

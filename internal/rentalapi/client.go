@@ -29,7 +29,7 @@ type Client struct {
 	userAgent       string
 	settings        atomic.Pointer[Settings]
 	limiters        limiters
-	metrics         *requestMetrics
+	metrics         *RequestMetrics
 	onAccountUpdate func()
 
 	mu     sync.Mutex
@@ -42,7 +42,7 @@ func New(userAgent string, s Settings, onAccountUpdate func()) *Client {
 	c := &Client{
 		userAgent: userAgent, onAccountUpdate: onAccountUpdate,
 		limiters: limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}},
-		metrics:  newRequestMetrics(),
+		metrics:  NewRequestMetrics(),
 		scopes:   map[string]*Scope{},
 	}
 	c.settings.Store(&s)
@@ -128,30 +128,26 @@ func (s *Scope) readToken() (string, error) {
 // else Decode.
 func (s *Scope) Reject(endpoint string, err error) error {
 	failure := unusable(endpoint, http.StatusOK, err)
-	s.client.metrics.countError(endpoint, failure.Reason)
+	s.client.metrics.CountError(endpoint, failure.Reason)
 	return failure
 }
 
 // Describe implements prometheus.Collector for the metrics of requests; those of
 // accounts are in AccountMetrics.
-func (c *Client) Describe(ch chan<- *prometheus.Desc) { c.metrics.describe(ch) }
+func (c *Client) Describe(ch chan<- *prometheus.Desc) { c.metrics.Describe(ch) }
 
 // Collect implements prometheus.Collector.
-func (c *Client) Collect(ch chan<- prometheus.Metric) { c.metrics.collect(ch) }
+func (c *Client) Collect(ch chan<- prometheus.Metric) { c.metrics.Collect(ch) }
 
 // InitErrorCounters starts the error counters of an endpoint at 0, so that the first
 // error of a kind is an increase.
-func (c *Client) InitErrorCounters(endpoint string) {
-	for _, r := range Reasons() {
-		c.metrics.errors.WithLabelValues(endpoint, string(r))
-	}
-}
+func (c *Client) InitErrorCounters(endpoint string) { c.metrics.InitErrorCounters(endpoint) }
 
 // Get implements Getter. It waits for the scope's rate limit first.
 func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := s.readToken()
 	if err != nil {
-		s.client.metrics.countError(endpoint, Unauthorized)
+		s.client.metrics.CountError(endpoint, Unauthorized)
 		s.setRejected(true)
 		return Response{}, &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
 	}

@@ -28,7 +28,7 @@ import (
 type harness struct {
 	*simtest.API
 	client  *Client
-	updates int // calls of OnAccountUpdate
+	updates int // calls of onAccountUpdate
 }
 
 func newHarness(t *testing.T) *harness {
@@ -41,8 +41,7 @@ func newHarness(t *testing.T) *harness {
 	h.client = New("test/1", Settings{
 		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second,
 		Limits: Limits{Public: 59, Account: 120, AccountBulk: 60},
-	})
-	h.client.OnAccountUpdate = func() { h.updates++ }
+	}, func() { h.updates++ })
 	return h
 }
 
@@ -448,13 +447,12 @@ func TestGetPageOfHistory(t *testing.T) {
 // TestReject has answers that only the caller can find unusable.
 func TestReject(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		err := h.main().Incomplete("/account", errors.New("data.id: missing"))
-		tooLarge := h.main().TooLarge("/plans", errors.New("too many samples"))
-		simtest.AssertEqual(t, "error", tooLarge, error(&Error{Endpoint: "/plans", Reason: TooLarge, Code: 200, Err: errors.New("too many samples")}))
-		simtest.AssertEqual(t, "error", err, error(&Error{Endpoint: "/account", Reason: Incomplete, Code: 200, Err: errors.New("data.id: missing")}))
-		simtest.AssertEqual(t, "text", err.Error(), "/account: data.id: missing")
+		for reason, cause := range map[Reason]error{Incomplete: ErrIncomplete, TooLarge: ErrTooLarge, Decode: errors.New("not UTF-8")} {
+			simtest.AssertEqual(t, "error", h.main().Reject("/plans", cause), error(&Error{Endpoint: "/plans", Reason: reason, Code: 200, Err: cause}))
+		}
 		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{
-			`errors_total{endpoint="/account",reason="incomplete"}`: 1, `errors_total{endpoint="/plans",reason="too_large"}`: 1,
+			`errors_total{endpoint="/plans",reason="incomplete"}`: 1, `errors_total{endpoint="/plans",reason="too_large"}`: 1,
+			`errors_total{endpoint="/plans",reason="decode"}`: 1,
 		})
 	})
 }
@@ -478,14 +476,14 @@ func TestPauseStopsScope(t *testing.T) {
 		before := h.updates
 		simtest.AssertEqual(t, "public", errorText(fetchList(t.Context(), public, "/plans")), "/plans: status 429")
 		if h.updates == before {
-			t.Error("pause of the public scope: OnAccountUpdate was not called")
+			t.Error("pause of the public scope: onAccountUpdate was not called")
 		}
 		simtest.AssertEqual(t, "requests", len(h.Requests()), 4)
 		other := h.scope("other", simtest.MainToken)
 		before = h.updates
 		simtest.AssertEqual(t, "another account with the token", fetchList(t.Context(), other, "/ssh-keys"), paused)
 		if h.updates == before {
-			t.Error("account with a paused token: OnAccountUpdate was not called")
+			t.Error("account with a paused token: onAccountUpdate was not called")
 		}
 
 		seconds := float64(until.UnixMilli()) / 1000
@@ -530,7 +528,7 @@ func TestAccountMetrics(t *testing.T) {
 			}
 			simtest.AssertEqual(t, what, got, want)
 			if h.updates == before {
-				t.Errorf("%s: OnAccountUpdate was not called", what)
+				t.Errorf("%s: onAccountUpdate was not called", what)
 			}
 		}
 		simtest.AssertEqual(t, "before the first request", h.gatherNonZero(t), map[string]float64{})
@@ -707,7 +705,7 @@ func TestPauseEndsWithHost(t *testing.T) {
 		updates := h.updates
 		h.client.ApplySettings(settings)
 		if h.updates == updates {
-			t.Error("OnAccountUpdate was not called")
+			t.Error("onAccountUpdate was not called")
 		}
 		start := time.Now()
 		simtest.AssertEqual(t, "other host: error", fetchList(t.Context(), h.scope("", ""), "/locations"), error(nil))

@@ -59,20 +59,37 @@ func (c *Client) AccountMetrics(now time.Time) (metrics []prometheus.Metric, exp
 		s.mu.Lock()
 		state := s.state
 		s.mu.Unlock()
-		metric.AddOptional(b, rateLimit, state.limit, s.account)
-		metric.AddOptional(b, rateLimitRemaining, state.remaining, s.account)
-		b.AddBool(tokenRejected, state.rejected, s.account)
-		if state.limiter == nil {
-			continue
-		}
-		if until, paused := state.limiter.pausedUntil(now); paused {
-			b.Add(backoffUntil, float64(until.UnixMilli())/1000, s.account)
-			if expires.IsZero() || until.Before(expires) {
-				expires = until
+		var until time.Time
+		if state.limiter != nil {
+			if end, paused := state.limiter.pausedUntil(now); paused {
+				until = end
 			}
+		}
+		AddAccountMetrics(b, s.account, AccountState{state.limit, state.remaining, state.rejected, until})
+		if expires.IsZero() || !until.IsZero() && until.Before(expires) {
+			expires = until
 		}
 	}
 	return b.Metrics(), expires
+}
+
+// AccountState is what the API last said to an account, or to public requests. A value
+// that is not known is nil.
+type AccountState struct {
+	Limit, Remaining *float64  // of the RateLimit headers
+	Rejected         *bool     // whether the last request was refused for its token
+	PausedUntil      time.Time // zero if no pause is under way
+}
+
+// AddAccountMetrics adds the metrics of an account; its name is empty for public
+// requests.
+func AddAccountMetrics(b *metric.Builder, account string, s AccountState) {
+	metric.AddOptional(b, rateLimit, s.Limit, account)
+	metric.AddOptional(b, rateLimitRemaining, s.Remaining, account)
+	b.AddBool(tokenRejected, s.Rejected, account)
+	if !s.PausedUntil.IsZero() {
+		b.Add(backoffUntil, float64(s.PausedUntil.UnixMilli())/1000, account)
+	}
 }
 
 // setLimiter records which limiter the scope uses: that of its present token, which
@@ -108,18 +125,20 @@ func (s *Scope) recordHeaders(h http.Header) {
 	}
 }
 
-// requestMetrics count requests; their number of series does not grow with accounts.
-type requestMetrics struct {
+// RequestMetrics count requests. It is a prometheus.Collector; its number of series does
+// not grow with accounts.
+type RequestMetrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	errors   *prometheus.CounterVec
 }
 
-func newRequestMetrics() *requestMetrics {
+// NewRequestMetrics returns metrics of no requests.
+func NewRequestMetrics() *RequestMetrics {
 	counter := func(d *metric.Definition) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.Labels)
 	}
-	return &requestMetrics{
+	return &RequestMetrics{
 		requests: counter(requestsTotal),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: requestDuration.Name, Help: requestDuration.Help, Unit: requestDuration.BaseUnit(),
@@ -132,26 +151,38 @@ func newRequestMetrics() *requestMetrics {
 	}
 }
 
-func (m *requestMetrics) countRequest(endpoint, code string, duration time.Duration) {
+// InitErrorCounters starts the error counters of an endpoint at 0, so that the first
+// error of a kind is an increase.
+func (m *RequestMetrics) InitErrorCounters(endpoint string) {
+	for _, r := range Reasons() {
+		m.errors.WithLabelValues(endpoint, string(r))
+	}
+}
+
+// CountRequest counts a request; its code is error if no response came.
+func (m *RequestMetrics) CountRequest(endpoint, code string, duration time.Duration) {
 	m.requests.WithLabelValues(endpoint, code).Inc()
 	m.duration.WithLabelValues(endpoint).Observe(duration.Seconds())
 }
 
-func (m *requestMetrics) countError(endpoint string, reason Reason) {
+// CountError counts a request without usable data.
+func (m *RequestMetrics) CountError(endpoint string, reason Reason) {
 	m.errors.WithLabelValues(endpoint, string(reason)).Inc()
 }
 
-func (m *requestMetrics) all() []prometheus.Collector {
+func (m *RequestMetrics) all() []prometheus.Collector {
 	return []prometheus.Collector{m.requests, m.duration, m.errors}
 }
 
-func (m *requestMetrics) describe(ch chan<- *prometheus.Desc) {
+// Describe implements prometheus.Collector.
+func (m *RequestMetrics) Describe(ch chan<- *prometheus.Desc) {
 	for _, c := range m.all() {
 		c.Describe(ch)
 	}
 }
 
-func (m *requestMetrics) collect(ch chan<- prometheus.Metric) {
+// Collect implements prometheus.Collector.
+func (m *RequestMetrics) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range m.all() {
 		c.Collect(ch)
 	}

@@ -34,11 +34,11 @@ func (r *request) run(ctx context.Context, read func(io.Reader) error) error {
 		return ctx.Err()
 	}
 	m := r.scope.client.metrics
-	m.countRequest(r.endpoint, code, time.Since(started))
+	m.CountRequest(r.endpoint, code, time.Since(started))
 	if failure == nil {
 		return nil
 	}
-	m.countError(r.endpoint, failure.Reason)
+	m.CountError(r.endpoint, failure.Reason)
 	return failure
 }
 

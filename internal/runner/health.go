@@ -69,12 +69,13 @@ func (h Health) Unauthorized() bool {
 func (r *Runner) collectHealth(time.Time) (metrics []prometheus.Metric, expires time.Time) {
 	b := &metric.Builder{}
 	for _, h := range r.Health() {
-		h.addMetrics(b)
+		h.AddMetrics(b)
 	}
 	return b.Metrics(), time.Time{}
 }
 
-func (h Health) addMetrics(b *metric.Builder) {
+// AddMetrics adds the metrics of the collector's state.
+func (h Health) AddMetrics(b *metric.Builder) {
 	b.Add(collectorInterval, h.Interval.Seconds(), h.Collector, h.Account)
 	if h.Finished {
 		success := h.Err == nil

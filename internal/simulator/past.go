@@ -1,7 +1,6 @@
 package simulator
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -17,7 +16,7 @@ const MaxPast = 90 * 24 * time.Hour
 // [New] and [ExampleAccount] begin with, so that a simulation that is started then
 // continues it.
 type Past struct {
-	changes []change // by time
+	changes []change // those that did not happen yet, by time
 }
 
 // change is one event of the past.
@@ -42,27 +41,23 @@ func NewPast(seed uint64, start, end time.Time, accounts map[string]string, serv
 	return p
 }
 
-// Replay applies the past that has been, and then each event when it is due, until the
-// last one or the end of ctx.
-func (s *Simulator) Replay(ctx context.Context, p *Past) {
-	rest := p.changes
-	for len(rest) > 0 {
-		timer := time.NewTimer(time.Until(rest[0].at))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
-		now := time.Now()
-		s.Change(func(w *World) {
-			for len(rest) > 0 && !rest[0].at.After(now) {
-				rest[0].apply(w)
-				rest = rest[1:]
-			}
-			recompute(w)
-		})
+// Next returns when the next event is due; false after the last one.
+func (p *Past) Next() (due time.Time, more bool) {
+	if len(p.changes) == 0 {
+		return time.Time{}, false
 	}
+	return p.changes[0].at, true
+}
+
+// Apply lets all events happen that are due at a time, one after the other.
+func (p *Past) Apply(s *Simulator, now time.Time) {
+	s.Change(func(w *World) {
+		for len(p.changes) > 0 && !p.changes[0].at.After(now) {
+			p.changes[0].apply(w)
+			p.changes = p.changes[1:]
+		}
+		recompute(w)
+	})
 }
 
 func (p *Past) add(at time.Time, apply func(w *World)) {
@@ -76,14 +71,12 @@ func (s stay) draw(rng *rand.Rand) time.Duration {
 	return min(s.least+time.Duration(rng.ExpFloat64()*float64(s.mean-s.least)), s.most)
 }
 
-// The stays of plans by whether the catalog has them in stock. Those that it does not
-// have return for minutes.
-var (
-	stays = map[bool]map[bool]stay{
-		true:  {true: {24 * time.Hour, 5 * 24 * time.Hour, 15 * 24 * time.Hour}, false: {30 * time.Minute, 4 * time.Hour, 12 * time.Hour}},
-		false: {true: {2 * time.Minute, 15 * time.Minute, time.Hour}, false: {time.Hour, 10 * time.Hour, 30 * time.Hour}},
-	}
-)
+// The stays of plans by whether the catalog has them in stock, and then in either state.
+// Plans that the catalog does not have in stock return for minutes.
+var stays = map[bool]map[bool]stay{
+	true:  {true: {24 * time.Hour, 5 * 24 * time.Hour, 15 * 24 * time.Hour}, false: {30 * time.Minute, 4 * time.Hour, 12 * time.Hour}},
+	false: {true: {2 * time.Minute, 15 * time.Minute, time.Hour}, false: {time.Hour, 10 * time.Hour, 30 * time.Hour}},
+}
 
 // addStock lets plans sell out and return. It goes backward from the catalog.
 func (p *Past) addStock(rng *rand.Rand, start, end time.Time) {

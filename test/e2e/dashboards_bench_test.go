@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"server_rental_exporter/test/internal/grafana"
 )
 
 // BenchmarkDashboards runs all queries of a dashboard, one after the other, as Grafana
@@ -31,7 +33,7 @@ func BenchmarkDashboards(b *testing.B) {
 	}
 	p := startPrometheusIn(b, dir, "global: {}\n", "--storage.tsdb.retention.time=10y")
 	end := newestSample(b, history)
-	for _, d := range readDashboards(b) {
+	for _, d := range grafana.Load(b) {
 		for _, span := range []string{"6h", "7d", "30d"} {
 			b.Run(d.UID+"/"+span, func(b *testing.B) {
 				p.t = b
@@ -42,7 +44,7 @@ func BenchmarkDashboards(b *testing.B) {
 				var slowest time.Duration
 				began := p.cpuSeconds()
 				for b.Loop() {
-					for _, q := range d.queries() {
+					for _, q := range d.Queries() {
 						sent := time.Now()
 						p.runAsGrafana(q, end, time.Duration(length))
 						slowest = max(slowest, time.Since(sent))
@@ -50,7 +52,7 @@ func BenchmarkDashboards(b *testing.B) {
 				}
 				b.ReportMetric((p.cpuSeconds()-began)/float64(b.N), "cpu-s/op")
 				b.ReportMetric(slowest.Seconds()*1000, "ms-slowest")
-				b.ReportMetric(float64(len(d.queries())), "queries")
+				b.ReportMetric(float64(len(d.Queries())), "queries")
 			})
 		}
 	}
@@ -96,23 +98,23 @@ func newestSample(b *testing.B, history string) time.Time {
 // runAsGrafana runs a query with the step that Grafana chooses: a point for each pixel, but
 // at least 15 seconds, which is its default for the interval of scrapes, and the interval
 // of the panel.
-func (p *prometheus) runAsGrafana(q dashboardQuery, end time.Time, length time.Duration) {
+func (p *prometheus) runAsGrafana(q grafana.Query, end time.Time, length time.Duration) {
 	p.t.Helper()
-	points := q.panel.MaxDataPoints
+	points := q.Panel.MaxDataPoints
 	if points == 0 {
-		points = float64(q.panel.GridPos.W) * 1440 / 24
+		points = float64(q.Panel.GridPos.W) * 1440 / 24
 	}
 	step := max(15*time.Second, time.Duration(float64(length)/points).Round(time.Second))
-	if least, err := model.ParseDuration(q.panel.Interval); err == nil {
+	if least, err := model.ParseDuration(q.Panel.Interval); err == nil {
 		step = max(step, time.Duration(least))
 	}
 	seconds := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
-	expr := interpolate(q.expr, map[string]string{
+	expr := grafana.Interpolate(q.Expr, map[string]string{
 		"__rate_interval": seconds(max(step+15*time.Second, time.Minute)) + "s", "__interval": seconds(step) + "s",
 		"__interval_ms": strconv.FormatInt(step.Milliseconds(), 10), "__range": seconds(length) + "s", "currency": "usd",
 	})
 	var answer json.RawMessage
-	if q.instant {
+	if q.Instant {
 		p.api("query", url.Values{"query": {expr}, "time": {fmt.Sprint(end.Unix())}}, &answer)
 		return
 	}

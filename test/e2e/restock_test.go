@@ -11,6 +11,7 @@ import (
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // TestRestockIsReported measures the time from when the API shows a restock until the
@@ -34,7 +35,7 @@ rule_files: ['%s/*.rules.yml']
 scrape_configs:
   - {job_name: anything, static_configs: [{targets: [%q]}]}
 alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
-`, absolute(t, "alerts"), address, alertmanager))
+`, repo.Path(t, "alerts"), address, alertmanager))
 
 	exported := func(metric string, labels ...string) float64 {
 		return exporter.Scrape().Values[simtest.Series("server_rental_"+metric, labels...)]
@@ -62,7 +63,7 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 	simtest.Eventually(t, "the message", func() bool { return strings.Contains(strings.Join(messages.list(), "\n"), "WatchHit") })
 	told := since()
 	t.Logf("after the API showed the restock: exported %v, scraped %v, reported %v", fetched, scraped, told)
-	// README.md says 3 seconds and 35. An exporter out of phase needs up to a minute.
+	// docs/operations.md says 3 seconds and 35. An exporter out of phase needs up to a minute.
 	if fetched < 0 || fetched > 30*time.Second || told > 90*time.Second {
 		t.Error("want at most 30 seconds until it was exported, and 90 until it was reported")
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	cleanPath "path"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -62,10 +63,8 @@ func CheckMetricsPath(path string) error {
 	case path == HealthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
 		return fmt.Errorf("%q: is served by the exporter itself", path)
 	}
-	for _, c := range path {
-		if c <= ' ' || c > '~' || c == '{' || c == '}' || c == '?' || c == '#' || c == '%' {
-			return fmt.Errorf("%q: has a character that is not allowed in a path", path)
-		}
+	if strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c > '~' }) || strings.ContainsAny(path, "{}?#%") {
+		return fmt.Errorf("%q: has a character that is not allowed in a path", path)
 	}
 	return nil
 }

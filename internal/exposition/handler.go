@@ -2,14 +2,11 @@ package exposition
 
 import (
 	"encoding/binary"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
 )
 
 var dynamic, published = newEncoders(dynamicLevel), newEncoders(publishedLevel)
@@ -78,14 +75,19 @@ func (h *Handler) encodeDynamic(e *encoder, v Variant, unwanted func(family stri
 	if err != nil {
 		h.OnError("gathering", err)
 	}
-	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	enc := e.begin(v.Format)
-	err = writeFamilies(enc, families...)
-	if c, ok := enc.(expfmt.Closer); ok {
-		err = errors.Join(err, c.Close())
+	e.begin(v)
+	for _, f := range families {
+		if unwanted(f.GetName()) {
+			continue
+		}
+		if err := e.writeFamily(f); err != nil {
+			return part{}, err
+		}
 	}
-	p, compressErr := e.part(v.Encoding)
-	return p, errors.Join(err, compressErr)
+	if err := e.writeEnd(); err != nil {
+		return part{}, err
+	}
+	return e.end()
 }
 
 // gzipHeader begins a gzip member: deflate, no name, no time, unknown system.

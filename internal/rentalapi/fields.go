@@ -1,9 +1,7 @@
 package rentalapi
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -16,7 +14,7 @@ import (
 // the usual limit of long-term stores, which refuse a whole write over a longer one.
 const maxTextBytes = 2048
 
-// FieldError is a field of an answer that was not understood. It never contains the
+// FieldError is a field of a response that was not understood. It never contains the
 // value that was found.
 type FieldError struct {
 	Field   string // path in the API, for example cpu.cores; empty for the whole value
@@ -78,7 +76,7 @@ func (d *fieldDecoder) fail(path, problem string) {
 	d.errs = append(d.errs, FieldError{path, problem})
 }
 
-// decode returns false where nothing of the value was understood.
+// decode returns false if nothing of the value was understood.
 func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value) bool {
 	if string(raw) == "null" {
 		return true
@@ -226,136 +224,4 @@ func expected(v reflect.Value) string {
 	default:
 		return "an integer"
 	}
-}
-
-// maxCauses bounds how many causes an Invalid keeps.
-const maxCauses = 10
-
-// Invalid counts the items of an answer that were not understood in full, with the
-// first item of each distinct cause.
-type Invalid struct {
-	Items  int     // each counts once, however many of its fields are wrong
-	Causes []Cause // at most ten
-}
-
-// Cause is why an item was not understood, and the first item with that cause.
-type Cause struct {
-	Item string // its id, or its position such as data[3]
-	FieldError
-}
-
-// Error names the item, the field and the problem.
-func (c Cause) Error() string {
-	if c.Item == "" {
-		return c.FieldError.Error()
-	}
-	return c.Item + ": " + c.FieldError.Error()
-}
-
-// Add counts one item where it has any errors.
-func (v *Invalid) Add(item string, errs ...FieldError) {
-	if len(errs) == 0 {
-		return
-	}
-	v.Items++
-	for _, e := range errs {
-		v.addCause(Cause{item, e})
-	}
-}
-
-func (v *Invalid) addCause(c Cause) {
-	for _, known := range v.Causes {
-		if known.FieldError == c.FieldError {
-			return
-		}
-	}
-	if len(v.Causes) < maxCauses {
-		v.Causes = append(v.Causes, c)
-	}
-}
-
-// Merge adds the items and causes of another part of the same answer.
-func (v *Invalid) Merge(other Invalid) {
-	v.Items += other.Items
-	for _, c := range other.Causes {
-		v.addCause(c)
-	}
-}
-
-// Errors of an item as a whole.
-var (
-	errNotObject = FieldError{Problem: "not an object"}
-	errNoID      = FieldError{"id", "missing"}
-	errSeenID    = FieldError{"id", "already seen"}
-)
-
-// itemReader decodes the items of one list and keeps those with a usable id.
-type itemReader[T any] struct {
-	id      func(*T) string
-	check   func(*T, []FieldError) []FieldError
-	seen    map[string]bool
-	read    int // items, understood or not
-	unnamed int // of these, without a usable id
-	items   []*T
-	invalid Invalid
-}
-
-func (r *itemReader[T]) add(raw json.RawMessage) {
-	position := r.read
-	r.read++
-	if len(raw) == 0 || raw[0] != '{' {
-		r.unnamed++
-		r.invalid.Add(at(position), errNotObject)
-		return
-	}
-	item := new(T)
-	errs := decodeFields(raw, item)
-	id := r.id(item)
-	switch {
-	case id == "":
-		r.unnamed++
-		r.invalid.Add(at(position), idError(errs)) // the others do not matter: the item is dropped
-		return
-	case r.seen[id]:
-		r.invalid.Add(shorten(id), errSeenID)
-		return
-	}
-	r.seen[id] = true
-	r.items = append(r.items, item)
-	if r.check != nil {
-		errs = append(errs, r.check(item, errs)...)
-	}
-	r.invalid.Add(shorten(id), errs...)
-}
-
-// at names an item by its position in the list, counted from 0.
-func at(position int) string { return fmt.Sprintf("data[%d]", position) }
-
-// idError returns why an item has no usable id.
-func idError(errs []FieldError) FieldError {
-	for _, e := range errs {
-		if e.Field == "id" {
-			return e
-		}
-	}
-	return errNoID
-}
-
-// shorten keeps an id readable in a message.
-func shorten(id string) string {
-	const maxID = 64
-	if len(id) <= maxID {
-		return id
-	}
-	return strings.ToValidUTF8(id[:maxID], "") + "..."
-}
-
-// decodeObject decodes a single object, in which every field may be wrong by itself.
-func decodeObject[T any](raw json.RawMessage) (*T, []FieldError, error) {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 || raw[0] != '{' {
-		return nil, nil, errors.New("data: not an object")
-	}
-	v := new(T)
-	return v, decodeFields(raw, v), nil
 }

@@ -583,7 +583,7 @@ func TestFailuresLogged(t *testing.T) {
 		hanging := &simtest.Fault{Kind: simtest.Hang}
 		phase("working", nil)
 		phase("a cause", broken, failed(resource("plans"), "status 500"))
-		phase("another cause", hanging, failed(resource("plans"), "no answer within 10s"))
+		phase("another cause", hanging, failed(resource("plans"), "no response within 10s"))
 		phase("the first cause again", broken)
 		phase("both again", hanging)
 		phase("recovery", nil, recovered(resource("plans")))

@@ -16,7 +16,8 @@ const MaxPast = 90 * 24 * time.Hour
 // [New] and [ExampleAccount] begin with, so that a simulation that is started then
 // continues it.
 type Past struct {
-	changes []change // those that did not happen yet, by time
+	changes []change // by time
+	applied int      // how many of them
 }
 
 // change is one event of the past.
@@ -41,23 +42,22 @@ func NewPast(seed uint64, start, end time.Time, accounts map[string]string, serv
 	return p
 }
 
-// Next returns when the next event is due; false after the last one.
-func (p *Past) Next() (due time.Time, more bool) {
-	if len(p.changes) == 0 {
-		return time.Time{}, false
+// Apply applies the changes until a time that were not applied before. It returns the
+// time of the last one; zero if none was ever applied.
+func (p *Past) Apply(w *World, until time.Time) (changed time.Time) {
+	due := p.changes[p.applied:]
+	for len(due) > 0 && !due[0].at.After(until) {
+		due[0].apply(w)
+		due = due[1:]
 	}
-	return p.changes[0].at, true
-}
-
-// Apply lets all events happen that are due at a time, one after the other.
-func (p *Past) Apply(s *Simulator, now time.Time) {
-	s.Change(func(w *World) {
-		for len(p.changes) > 0 && !p.changes[0].at.After(now) {
-			p.changes[0].apply(w)
-			p.changes = p.changes[1:]
-		}
+	if applied := len(p.changes) - len(due); applied > p.applied {
+		p.applied = applied
 		recompute(w)
-	})
+	}
+	if p.applied == 0 {
+		return time.Time{}
+	}
+	return p.changes[p.applied-1].at
 }
 
 func (p *Past) add(at time.Time, apply func(w *World)) {

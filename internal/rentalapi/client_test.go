@@ -103,7 +103,7 @@ func (c accountCollector) Collect(ch chan<- prometheus.Metric) {
 
 type testItem struct {
 	ID   string
-	Size *float64
+	Size *float64 `api:"optional"`
 }
 
 func testList(endpoint string) List[testItem] {
@@ -295,7 +295,10 @@ func TestCancel(t *testing.T) {
 }
 
 func TestGetList(t *testing.T) {
-	type meta struct{ Count, Active *float64 }
+	type meta struct {
+		Count  *float64 `api:"optional"`
+		Active *float64
+	}
 	type page = Page[testItem, meta]
 	number := func(n float64) *float64 { return &n }
 	for body, want := range map[string]struct {
@@ -305,22 +308,25 @@ func TestGetList(t *testing.T) {
 		`{"data":[{"id":"a"},{"id":"b"}],"meta":{"count":2,"active":1}}`: {page{
 			Items: []*testItem{{ID: "a"}, {ID: "b"}}, Count: 2, Meta: meta{number(2), number(1)},
 		}, ""},
-		`{"meta":{"count":1},"data":[{"id":"a"},{"id":"a"},5]}`: {page{
-			Items: []*testItem{{ID: "a"}}, Count: 3, WithoutID: 1, Meta: meta{Count: number(1)},
+		`{"meta":{"count":1,"active":1},"data":[{"id":"a"},{"id":"a"},5]}`: {page{
+			Items: []*testItem{{ID: "a"}}, Count: 3, WithoutID: 1, Meta: meta{number(1), number(1)},
 			Invalid: Invalid{2, []Cause{{"a", errSeenID}, {"data[2]", errNotObject}}},
 		}, ""},
-		`{"data":[{"id":"a","size":"big"}]}`: {page{
-			Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"a", FieldError{"size", "not a number"}}}},
+		`{"data":[{"id":"a","size":"big"}],"meta":{"active":1}}`: {page{
+			Items: []*testItem{{ID: "a"}}, Count: 1, Meta: meta{Active: number(1)}, Invalid: Invalid{1, []Cause{{"a", FieldError{"size", "not a number"}}}},
 		}, ""},
 		`{"data":[],"meta":{"count":"none","active":3}}`: {page{
 			Meta: meta{Active: number(3)}, Invalid: Invalid{1, []Cause{{"meta", FieldError{"count", "not a number"}}}},
 		}, ""},
-		`{"data":[],"meta":5}`:                  {page{Invalid: Invalid{1, []Cause{{"meta", errNotObject}}}}, ""},
-		`{"data":[{"id":5},{}]}`:                {page{Count: 2, WithoutID: 2, Invalid: Invalid{2, []Cause{{"data[0]", FieldError{"id", "not a string"}}, {"data[1]", errNoID}}}}, ""},
-		`{"data":[{"id":"a"}],"meta":null}`:     {page{Items: []*testItem{{ID: "a"}}, Count: 1}, ""},
+		`{"data":[],"meta":5}`: {page{Invalid: Invalid{1, []Cause{{"meta", errNotObject}}}}, ""},
+		`{"data":[{"id":5},{}],"meta":{"active":1}}`: {page{
+			Count: 2, WithoutID: 2, Meta: meta{Active: number(1)}, Invalid: Invalid{2, []Cause{{"data[0]", FieldError{"id", "not a string"}}, {"data[1]", errNoID}}},
+		}, ""},
+		`{"data":[{"id":"a"}]}`:                 {page{Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"meta", FieldError{"", "missing"}}}}}, ""},
+		`{"data":[{"id":"a"}],"meta":null}`:     {page{Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"meta", FieldError{"", "missing"}}}}}, ""},
 		`{"data":[1],"meta":{"count":2}}`:       {page{}, "/servers: data: 1 items, but meta.count is 2: response is incomplete"},
 		`{"data":[1],"meta":{"count":1.5}}`:     {page{}, "/servers: data: 1 items, but meta.count is 1.5: response is incomplete"},
-		`{"data":[{"id":"a"}],"meta":{"b":[]}}`: {page{Items: []*testItem{{ID: "a"}}, Count: 1}, ""},
+		`{"data":[{"id":"a"}],"meta":{"b":[]}}`: {page{Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"meta", FieldError{"active", "missing"}}}}}, ""},
 	} {
 		withHarness(t, func(t *testing.T, h *harness) {
 			h.reply(200, body)
@@ -352,8 +358,8 @@ func TestGetPage(t *testing.T) {
 		{0, `"total":5,"pages":2,"limit":100`, ""}, // more fit on the first page than there are
 		{0, `"total":5,"pages":1`, ""},             // behind the last page
 		{0, `"total":0,"pages":0`, ""},
-		{2, ``, "meta.total: missing"},
-		{2, `"total":5`, "meta.pages: missing"},
+		{2, `"page":2`, "meta: total: missing"},
+		{2, `"total":5`, "meta: pages: missing"},
 		{2, `"total":-1,"pages":1`, "meta.total: negative"},
 		{2, `"total":1000000,"pages":10000`, "meta.total: 1000000 entries, more than 500000: response is too large"},
 		{2, `"total":5,"pages":1000000000`, "meta.pages: 1000000000 pages for 5 entries"},

@@ -178,7 +178,18 @@ func TestFailures(t *testing.T) {
 		"deep in an extra key": {reply(200, `{"extra":`+deep), Decode, "200", "invalid character '[' exceeded max depth"},
 		"too many items":       {reply(200, `{"data":[1,2,3,4]}`), TooLarge, "200", "data: more than 3 items: response is too large"},
 		"too few items":        {reply(200, `{"data":[1,{}],"meta":{"count":3}}`), Incomplete, "200", "data: 2 items, but meta.count is 3: response is incomplete"},
-		"endless item":         {endless, TooLarge, "200", "response is too large"},
+		"endless item":         {endless(200, `{"data":["`, "x"), TooLarge, "200", "response is too large"},
+		"endless white space":  {endless(200, `{"data":[`, " "), TooLarge, "200", "response is too large"},
+		"endless name":         {endless(200, `{"`, "name"), TooLarge, "200", "response is too large"},
+		"endless error":        {endless(500, `{"error":{"code":"`, "x"), Status, "500", "status 500"},
+		"unrequested gzip":     {simtest.Reply(200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b\x08"), Decode, "200", `invalid character '\x1f' looking for beginning of value`},
+		"a byte per second":    {trickle, Timeout, "200", "no response within 10s"},
+		"no HTTP":              {raw("SSH-2.0-OpenSSH_9.9\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as status":     {raw("HTTP/1.1 " + secret + " x\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as header":     {raw("HTTP/1.1 200 OK\r\nBearer " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as length":     {raw("HTTP/1.1 200 OK\r\nContent-Length: " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as encoding":   {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as trailer":    {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + secret + "\r\n\r\n"), Connection, "200", "response: not valid HTTP"},
 		"dropped":              {drop(""), Connection, "error", "EOF"},
 		"dropped in the body":  {drop(`{"data":[`), Connection, "200", "unexpected EOF"},
 		"hanging":              {hang(""), Timeout, "error", "no response within 10s"},
@@ -214,13 +225,34 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func endless(w http.ResponseWriter, _ *http.Request) {
-	_, _ = io.WriteString(w, `{"data":["`)
-	chunk := strings.Repeat("x", 1<<16)
-	for {
-		if _, err := io.WriteString(w, chunk); err != nil {
-			return
+// endless sends start once and then again without an end.
+func endless(status int, start, again string) http.HandlerFunc {
+	piece := strings.Repeat(again, 1+(32<<10)/len(again))
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, err := io.WriteString(w, start)
+		for err == nil {
+			_, err = io.WriteString(w, piece)
 		}
+	}
+}
+
+func trickle(w http.ResponseWriter, _ *http.Request) {
+	for range 60 {
+		begin(w, " ")
+		time.Sleep(time.Second)
+	}
+}
+
+// raw sends bytes in place of an HTTP response.
+func raw(bytes string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = io.WriteString(conn, bytes)
+		_ = conn.Close()
 	}
 }
 
@@ -244,18 +276,6 @@ func hang(body string) http.HandlerFunc {
 		begin(w, body)
 		<-r.Context().Done()
 	}
-}
-
-func TestUnreachable(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.Close()
-		_, err := GetObject[testItem](t.Context(), h.main(), "/account")
-		var failure *Error
-		if !errors.As(err, &failure) || failure.Reason != Connection {
-			t.Errorf("got %v, want a connection error", err)
-		}
-		simtest.AssertNoSecrets(t, "error", errorText(err))
-	})
 }
 
 func TestGetObject(t *testing.T) {
@@ -425,29 +445,6 @@ func TestResponse(t *testing.T) {
 			simtest.AssertEqual(t, c.age+", "+c.date, page.Response, c.want)
 		})
 	}
-}
-
-// TestGetPageOfHistory reads the pages of a real history.
-func TestGetPageOfHistory(t *testing.T) {
-	type transaction struct{ ID float64 }
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.Change(func(w *simulator.World) {
-			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(250, time.Now())
-		})
-		l := List[transaction]{Endpoint: "/transactions", Priority: Bulk, ID: func(*transaction) string { return "" }}
-		var got []PageMeta
-		count := 0
-		for page := 1; page <= 3; page++ {
-			p, err := GetPage(t.Context(), h.main(), l, page)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, p.Meta)
-			count += p.Count
-		}
-		simtest.AssertEqual(t, "pages", got, []PageMeta{{250, 1, 3}, {250, 2, 3}, {250, 3, 3}})
-		simtest.AssertEqual(t, "entries", count, 250)
-	})
 }
 
 // TestReject has responses that only the caller can find unusable.

@@ -241,18 +241,11 @@ func TestItemReader(t *testing.T) {
 	simtest.AssertEqual(t, "shortened id", shorten(long), strings.Repeat("i", 63)+"...")
 }
 
-// BenchmarkDecodeFields decodes an item of the usual size with nothing wrong, and
-// field by field.
+// BenchmarkDecodeFields decodes an item of the usual size.
 func BenchmarkDecodeFields(b *testing.B) {
-	for name, raw := range map[string]string{
-		"valid":   `{"id":"srv-00000001","cpu":{"cores":4,"load_percent":50},"price":{"usd":1.5,"eur":2},"active":true,"tags":["a","b"],"other_name":"y"}`,
-		"invalid": `{"id":"srv-00000001","cpu":{"cores":"4","load_percent":50},"price":{"usd":1.5,"eur":2},"active":true,"tags":["a","b"],"other_name":"y"}`,
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				decodeFields(json.RawMessage(raw), &wire{})
-			}
-		})
+	raw := json.RawMessage(`{"id":"srv-00000001","cpu":{"cores":4,"load_percent":50},"price":{"usd":1.5,"eur":2},"active":true,"tags":["a","b"],"other_name":"y"}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		decodeFields(raw, &wire{})
 	}
 }

@@ -61,7 +61,7 @@ bench: ## measure the numbers of docs/limits.md
 	go test -run '^$$' -bench . -benchmem ./...
 
 update: ## rewrite all golden and generated files (Node and npm for those of dashboards)
-	go test -count=1 -run 'TestGolden|TestLoadInvalid|TestHelp|TestMetricsDocument|TestOverview|TestLandingPage' ./collector ./config ./exporter ./web -update
+	go test -count=1 -run 'TestGolden|TestErrors|TestExample|TestHelp|TestMetricsDocument|TestConfigurationDocument|TestOverview|TestLandingPage' ./collector ./config ./exporter ./web -update
 	packaging/licenses.sh >THIRD_PARTY_LICENSES
 	cd dashboards/generator && npm ci --silent && npm run --silent build
 	cd test && go test -count=1 -timeout 30m -run TestGenerated ./helm -update

@@ -164,7 +164,7 @@ func planMetrics(b *metric.Builder, p *plan) {
 	metric.AddOptional(b, planIPv4, p.Network.IPv4, p.ID)
 }
 
-// stockHistory keeps of each plan what no single answer contains.
+// stockHistory keeps of each plan what no single response contains.
 type stockHistory map[string]*stockRecord
 
 type stockRecord struct {

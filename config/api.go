@@ -29,8 +29,8 @@ func (l *loader) api() decodeFunc {
 		"timeout": l.duration(&api.Timeout, time.Millisecond, maxTimeout, ""),
 		"http":    l.http,
 		"rate_limit": l.mapping(map[string]decodeFunc{
-			"public":  l.integer(&api.RateLimit.Public, 1, maxPublic),
-			"account": l.integer(&api.RateLimit.Account, 1, maxAccount),
+			"public":  number(&l.document, &api.RateLimit.Public, 1, maxPublic),
+			"account": number(&l.document, &api.RateLimit.Account, 1, maxAccount),
 		}),
 	})
 }
@@ -79,6 +79,55 @@ func (l *loader) http(path string, n *yaml.Node) {
 	}
 	http.SetDirectory(filepath.Dir(l.file))
 	l.checkHTTPFiles(path, http)
+}
+
+// check validates a node against a type of another package and stores nothing.
+// That package's own decoder has no paths, ignores unknown keys with this YAML
+// library, and its errors repeat values that may be secret.
+func (d *document) check(t reflect.Type) decodeFunc {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return d.check(t.Elem())
+	case t.Kind() == reflect.Slice:
+		return d.list(d.check(t.Elem()))
+	case t.Kind() == reflect.Map:
+		item := d.check(t.Elem())
+		return d.entries(func(string, Position) decodeFunc { return item })
+	case t == reflect.TypeFor[promconfig.Headers]():
+		return d.check(reflect.TypeFor[map[string]promconfig.Header]())
+	case t.Kind() == reflect.Struct && t != reflect.TypeFor[promconfig.URL]():
+		return d.mapping(d.structFields(t))
+	}
+	invalid := errors.New("invalid value")
+	switch t {
+	case reflect.TypeFor[bool]():
+		invalid = errNotBoolean
+	case reflect.TypeFor[promconfig.URL]():
+		invalid = errors.New("invalid URL: must be like http://proxy.example:3128")
+	case reflect.TypeFor[promconfig.TLSVersion]():
+		invalid = fmt.Errorf("invalid TLS version: must be one of %s", strings.Join(slices.Sorted(maps.Keys(promconfig.TLSVersions)), ", "))
+	}
+	return d.scalar(func(n *yaml.Node) error {
+		if n.Decode(reflect.New(t).Interface()) != nil {
+			return invalid
+		}
+		return nil
+	})
+}
+
+// structFields returns the keys of a struct, with those of inlined structs.
+func (d *document) structFields(t reflect.Type) map[string]decodeFunc {
+	fields := map[string]decodeFunc{}
+	for field := range t.Fields() {
+		key, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		switch {
+		case options == "inline":
+			maps.Copy(fields, d.structFields(field.Type))
+		case key != "":
+			fields[key] = d.check(field.Type)
+		}
+	}
+	return fields
 }
 
 // checkHTTPFiles reports a wrong path before anything is served. The files are

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -34,7 +37,8 @@ type document struct {
 // maxValues is far above the number of values of any real configuration.
 const maxValues = 100_000
 
-// position has the line of a setting, or that of the closest parent in the file.
+// position returns the place of a setting, with the line of the closest parent if the
+// file does not contain the setting.
 func (d *document) position(path string) Position {
 	for parent := path; ; {
 		if line, ok := d.lines[parent]; ok {
@@ -86,8 +90,8 @@ func (d *document) addSyntaxError(err error, content []byte) {
 	d.errs.add(pos, "invalid YAML: %s", message)
 }
 
-// lineOfError returns the line of an error whose message has none: that of an alias or
-// of a character that YAML does not allow, else the first.
+// lineOfError returns the line of an error whose message has none: the line of an alias
+// or of a character that YAML does not allow, else the first.
 func lineOfError(message string, content []byte) int {
 	at := bytes.IndexFunc(content, func(r rune) bool {
 		return r == utf8.RuneError || unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r)
@@ -213,4 +217,80 @@ func forbiddenKey(path string) string {
 		return "not allowed: the API's credentials must be set as accounts"
 	}
 	return ""
+}
+
+// scalar decodes a single value. The errors of parse must not repeat secrets.
+func (d *document) scalar(parse func(n *yaml.Node) error) decodeFunc {
+	return func(path string, n *yaml.Node) {
+		if !d.expectKind(yaml.ScalarNode, path, n) {
+			return
+		}
+		if err := parse(n); err != nil {
+			d.errs.add(d.position(path), "%s", err)
+		}
+	}
+}
+
+// text accepts any single value, as it is written.
+func (d *document) text(target *string) decodeFunc {
+	return d.scalar(func(n *yaml.Node) error {
+		*target = n.Value
+		return nil
+	})
+}
+
+var errNotBoolean = errors.New("must be true or false")
+
+func (d *document) boolean(target *bool) decodeFunc {
+	return d.scalar(func(n *yaml.Node) error {
+		if n.Decode(target) != nil {
+			return errNotBoolean
+		}
+		return nil
+	})
+}
+
+// number accepts an integer, or any number if the target is one of floating point.
+func number[T int | float64](d *document, target *T, minValue, maxValue T) decodeFunc {
+	invalid, tags := errors.New("must be a number"), []string{"!!int", "!!float"}
+	if _, ok := any(minValue).(int); ok {
+		invalid, tags = errors.New("must be an integer"), tags[:1]
+	}
+	return d.scalar(func(n *yaml.Node) error {
+		var value T
+		if !slices.Contains(tags, n.ShortTag()) || n.Decode(&value) != nil || math.IsNaN(float64(value)) {
+			return invalid
+		}
+		if value < minValue || value > maxValue {
+			return fmt.Errorf("%s is out of range: must be from %v to %v", n.Value, minValue, maxValue)
+		}
+		*target = value
+		return nil
+	})
+}
+
+// optional decodes a value that stays nil if it is not set.
+func optional[T any](target **T, decode func(*T) decodeFunc) decodeFunc {
+	return func(path string, n *yaml.Node) {
+		*target = new(T)
+		decode(*target)(path, n)
+	}
+}
+
+// duration appends the reason to the message about minValue.
+func (d *document) duration(target *time.Duration, minValue, maxValue time.Duration, reason string) decodeFunc {
+	return d.scalar(func(n *yaml.Node) error {
+		parsed, err := model.ParseDuration(n.Value)
+		if err != nil {
+			return errors.New("invalid duration: must be like 30s, 5m, 1h30m or 1d")
+		}
+		switch value := time.Duration(parsed); {
+		case value < minValue:
+			return fmt.Errorf("%s is too short: must be at least %s%s", parsed, model.Duration(minValue), reason)
+		case value > maxValue:
+			return fmt.Errorf("%s is too long: must be at most %s", parsed, model.Duration(maxValue))
+		}
+		*target = time.Duration(parsed)
+		return nil
+	})
 }

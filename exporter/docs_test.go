@@ -15,7 +15,6 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -33,16 +32,12 @@ func TestMetricsDocument(t *testing.T) {
 		})
 		return taken
 	}
-	type section struct {
-		Name, Text string
-		Metrics    []*metric.Definition
-	}
 	var data struct {
-		Resources                  []section
+		Resources                  []collector.Resource
 		Watches, Exporter, Derived []*metric.Definition
 	}
-	for _, r := range collector.Resources() {
-		data.Resources = append(data.Resources, section{r.Name, resourceText(r), r.Metrics})
+	data.Resources = collector.Resources()
+	for _, r := range data.Resources {
 		rest = slices.DeleteFunc(rest, func(d *metric.Definition) bool { return slices.Contains(r.Metrics, d) })
 	}
 	data.Watches, data.Exporter, data.Derived = take("watch_"), take("exporter_"), rest
@@ -56,19 +51,6 @@ func TestMetricsDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	simtest.Golden(t, "../docs/metrics.md", b.String())
-}
-
-func resourceText(r collector.Resource) string {
-	scope := "public"
-	if r.Account {
-		scope = "for each account"
-	}
-	requests := ""
-	if r.MaxRequests > r.Requests {
-		requests = fmt.Sprintf(", or %d if the history has more than %d entries", r.MaxRequests, rentalapi.MaxPageItems)
-	}
-	return fmt.Sprintf("%s. From `GET %s`, %s, every %s, `max_age` %s; a refresh takes %d request%s.",
-		strings.ToUpper(r.Help[:1])+r.Help[1:], r.Endpoint, scope, model.Duration(r.Interval), model.Duration(r.MaxAge), r.Requests, requests)
 }
 
 func metricTable(ds []*metric.Definition) string {
@@ -104,8 +86,11 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// TestConfigurationDocument compares docs/configuration.md with the flags, the defaults
-// of the collectors and the keys of the configuration file.
+// collectorRows matches the rows of the table of the collectors.
+var collectorRows = regexp.MustCompile("(?m)(^\\| collector \\|.*\n\\|---.*\n)(?:^\\|.*\n)*")
+
+// TestConfigurationDocument compares docs/configuration.md with the flags, the collectors
+// and the keys of the configuration file. -update writes the table of the collectors.
 func TestConfigurationDocument(t *testing.T) {
 	source, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -114,17 +99,19 @@ func TestConfigurationDocument(t *testing.T) {
 	document := string(source)
 	simtest.AssertEqual(t, "flags", documentedFlags(document), helpFlags(t))
 
+	var rows strings.Builder
 	for _, s := range collector.Resources() {
 		account := ""
 		if s.Account {
-			account = "yes"
+			account = " yes"
 		}
-		row := fmt.Sprintf("| `%s` | `%s` | %s | %s | %s | %s | %s |", s.Name, endpointOf(s.Name), account,
+		fmt.Fprintf(&rows, "| `%s` | `%s` |%s | %s | %s | %s | %s |\n", s.Name, s.Endpoint, account,
 			shortest(s.Interval), shortest(max(s.MinInterval, time.Second)), shortest(s.MaxAge), s.Help)
-		if !strings.Contains(document, strings.ReplaceAll(row, "|  |", "| |")+"\n") {
-			t.Errorf("docs/configuration.md lacks the row\n%s", row)
-		}
 	}
+	if !collectorRows.MatchString(document) {
+		t.Fatal("docs/configuration.md has no table of the collectors")
+	}
+	simtest.Golden(t, "../docs/configuration.md", collectorRows.ReplaceAllString(document, "${1}"+rows.String()))
 
 	for section, file := range map[string]string{
 		"api":        "api: {bogus: 1}",
@@ -179,15 +166,6 @@ func helpFlags(t *testing.T) map[string]string {
 		flags[name] = variable
 	}
 	return flags
-}
-
-func endpointOf(name string) string {
-	for _, r := range collector.Resources() {
-		if r.Name == name {
-			return r.Endpoint
-		}
-	}
-	return ""
 }
 
 // shortest formats a duration as the document does: a minute is 60s.

@@ -261,7 +261,7 @@ func orDefault(d, fallback time.Duration) time.Duration {
 	return fallback
 }
 
-// pageURL is the landing page's URL for a browser on this machine; empty where it is
+// pageURL is the landing page's URL for a browser on this machine; empty if it is
 // not known.
 func pageURL(flags *toolkit.FlagConfig) string {
 	settings, err := readTLSConfig(*flags.WebConfigFile)

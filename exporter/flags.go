@@ -19,7 +19,7 @@ import (
 	"server_rental_exporter/web"
 )
 
-// options are the flags.
+// options holds the values of the flags.
 type options struct {
 	*config.Flags
 	web           *toolkit.FlagConfig
@@ -34,7 +34,7 @@ type options struct {
 	unknown       []error // flags that do not exist
 }
 
-// vsockScheme begins a listen address of a virtual machine's socket.
+// vsockScheme is the prefix of listen addresses that are sockets of a virtual machine.
 const vsockScheme = "vsock://"
 
 // The values of --log.level and --log.format.

@@ -10,7 +10,7 @@ import (
 	"server_rental_exporter/collector"
 )
 
-// Bounds of the section's tables.
+// Maximum numbers of rows.
 const (
 	maxAccounts = 100
 	maxRenewals = 50
@@ -18,7 +18,7 @@ const (
 	maxStatuses = 6 // of each account's servers
 )
 
-// renewalsAhead is how far ahead renewals are listed.
+// renewalsAhead is the time from today within which renewals are listed.
 const renewalsAhead = 14 * day
 
 // accountRow is a row of the table of accounts.
@@ -75,11 +75,12 @@ func (v *view) fundedUntil(account string) (until time.Time, class string) {
 	return until, ""
 }
 
-// serversByStatus lists how many servers have each status.
+// serversByStatus returns the number of servers of each status.
 func serversByStatus(found []*sample) string {
 	if len(found) == 0 {
 		return none
 	}
+	slices.SortFunc(found, func(a, b *sample) int { return strings.Compare(a.Label("status"), b.Label("status")) })
 	var texts []string
 	for _, s := range found {
 		if s.Value() > 0 {
@@ -89,16 +90,10 @@ func serversByStatus(found []*sample) string {
 	if len(texts) == 0 {
 		return "0"
 	}
-	slices.SortFunc(texts, func(a, b string) int {
-		_, a, _ = strings.Cut(a, " ")
-		_, b, _ = strings.Cut(b, " ")
-		return strings.Compare(a, b)
-	})
 	return join(texts, maxStatuses)
 }
 
-// renewals returns the renewals that are overdue or come soon, of servers that are
-// billed.
+// renewals returns the renewals of billed servers that are overdue or come soon, by day.
 func (v *view) renewals() table[renewalRow] {
 	var rows []renewalRow
 	today := midnight(v.now)
@@ -124,7 +119,7 @@ func (v *view) renewals() table[renewalRow] {
 	return cut(rows, maxRenewals)
 }
 
-// topups returns the open top-ups, those whose rate lock ends first in front.
+// topups returns the open top-ups in the order in which their rate locks end.
 func (v *view) topups() table[topupRow] {
 	var rows []topupRow
 	for _, s := range v.samples["topup_info"] {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bounds of the overview's table.
+// Bounds of the table.
 const (
 	maxCollectors = 100
 	maxError      = 300 // characters of an error

@@ -47,7 +47,7 @@ func discovery(c Collectors) http.Handler {
 	})
 }
 
-// targets makes a target of each server's first address. A server without one is
+// targets returns a target for each server's first address. A server without one is
 // not reachable yet and is no target; text that is no address is an error.
 func targets(servers []collector.Server, port string) ([]targetGroup, error) {
 	groups := make([]targetGroup, 0, len(servers))

@@ -98,18 +98,21 @@ func (v *view) plans() table[planRow] {
 
 // watches returns the watches by name.
 func (v *view) watches() table[watchRow] {
-	matches := v.group("watch_plan_in_stock")
+	matches, hits := v.group("watch_plan_in_stock"), v.group("watch_hits_total")
 	rows := make([]watchRow, 0, len(v.samples["watch_plans"]))
 	for _, s := range v.samples["watch_plans"] {
 		name := s.Label("watch")
-		plans := make([]planRow, 0, len(matches[name]))
+		plans, total := make([]planRow, 0, len(matches[name])), 0.0
 		for _, match := range matches[name] {
 			inStock := match.Value()
 			plans = append(plans, v.newPlanRow(match.Label("plan"), &inStock))
 		}
+		for _, plan := range hits[name] {
+			total += plan.Value()
+		}
 		rows = append(rows, watchRow{
 			Name: text(name), Plans: number(v.value("watch_plans", name)), InStock: number(v.value("watch_plans_in_stock", name)),
-			Hits: number(v.value("watch_hits_total", name)), Matches: cutPlans(plans, maxWatchMatches),
+			Hits: number(&total), Matches: cutPlans(plans, maxWatchMatches),
 		})
 	}
 	slices.SortFunc(rows, func(a, b watchRow) int { return strings.Compare(a.Name, b.Name) })

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	cleanPath "path"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -62,16 +63,14 @@ func CheckMetricsPath(path string) error {
 	case path == HealthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
 		return fmt.Errorf("%q: is served by the exporter itself", path)
 	}
-	for _, c := range path {
-		if c <= ' ' || c > '~' || c == '{' || c == '}' || c == '?' || c == '#' || c == '%' {
-			return fmt.Errorf("%q: has a character that is not allowed in a path", path)
-		}
+	if strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c > '~' }) || strings.ContainsAny(path, "{}?#%") {
+		return fmt.Errorf("%q: has a character that is not allowed in a path", path)
 	}
 	return nil
 }
 
-// Handler serves everything that the exporter serves. GET stands for HEAD, too; the
-// multiplexer refuses other methods.
+// Handler returns the handler of all paths. The multiplexer accepts HEAD if it accepts
+// GET, and refuses other methods.
 func Handler(c Collectors, o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+o.MetricsPath, o.Metrics)
@@ -91,7 +90,7 @@ func Handler(c Collectors, o Options) http.Handler {
 	return harden(mux)
 }
 
-// harden sets headers that restrict what a browser does with a response.
+// harden adds headers that restrict what a browser does with a response.
 func harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -11,9 +11,9 @@ import (
 
 // block is the metrics of a group. It is immutable, and encoded once for each variant.
 type block struct {
-	metrics  []prometheus.Metric
-	descs    []*prometheus.Desc // of all families that metrics may have
-	encoding *sync.Mutex        // held while a family is encoded
+	families [][]prometheus.Metric // sorted and distinct
+	err      error                 // duplicates that are missing
+	encoding *sync.Mutex           // held while a family is encoded
 
 	mu       sync.Mutex
 	variants map[Variant]func() *encodedBlock
@@ -27,9 +27,21 @@ type encodedBlock struct {
 }
 
 // newBlock returns a block that encodes one family at a time, and only while it holds
-// encoding: a family takes many times the memory of its result.
+// encoding. Its families are in the order of descs.
 func newBlock(metrics []prometheus.Metric, descs []*prometheus.Desc, encoding *sync.Mutex) *block {
-	return &block{metrics: metrics, descs: descs, encoding: encoding, variants: map[Variant]func() *encodedBlock{}}
+	b := &block{encoding: encoding, variants: map[Variant]func() *encodedBlock{}}
+	byDesc := make(map[*prometheus.Desc][]prometheus.Metric, len(descs))
+	for _, m := range metrics {
+		byDesc[m.Desc()] = append(byDesc[m.Desc()], m)
+	}
+	for _, d := range descs {
+		if len(byDesc[d]) > 0 {
+			family, err := distinct(byDesc[d])
+			b.families = append(b.families, family)
+			b.err = errors.Join(b.err, err)
+		}
+	}
+	return b
 }
 
 // encoded returns the block in a variant. The first call encodes it, others wait.
@@ -45,17 +57,9 @@ func (b *block) encoded(v Variant) *encodedBlock {
 }
 
 func (b *block) encode(v Variant) *encodedBlock {
-	byDesc := make(map[*prometheus.Desc][]prometheus.Metric, len(b.descs))
-	for _, m := range b.metrics {
-		byDesc[m.Desc()] = append(byDesc[m.Desc()], m)
-	}
-	e := &encodedBlock{}
-	var text, compressed bytes.Buffer
-	for _, d := range b.descs {
-		if len(byDesc[d]) == 0 {
-			continue
-		}
-		p, err := b.encodeFamily(v, byDesc[d], &text, &compressed)
+	e := &encodedBlock{err: b.err}
+	for _, family := range b.families {
+		p, err := b.encodeFamily(v, family)
 		e.err = errors.Join(e.err, err)
 		e.parts = append(e.parts, p)
 		b.bytes.Add(int64(len(p.body)))
@@ -63,14 +67,15 @@ func (b *block) encode(v Variant) *encodedBlock {
 	return e
 }
 
-func (b *block) encodeFamily(v Variant, metrics []prometheus.Metric, text, compressed *bytes.Buffer) (part, error) {
+func (b *block) encodeFamily(v Variant, metrics []prometheus.Metric) (part, error) {
 	b.encoding.Lock()
 	defer b.encoding.Unlock()
-	family, err := newFamily(metrics)
-	text.Reset()
-	err = errors.Join(err, writeFamilies(newEncoder(text, v.Format), family))
-	p, compressErr := newPart(v.Encoding, text, compressed)
-	p.family = family.GetName()
-	p.body = bytes.Clone(p.body) // the buffers are used again
-	return p, errors.Join(err, compressErr)
+	e := published.Get().(*encoder)
+	defer published.Put(e)
+	e.begin(v)
+	err := e.writeMetrics(metrics)
+	p, endErr := e.end()
+	p.family = metrics[0].(sample).Family().GetName()
+	p.body = bytes.Clone(p.body)
+	return p, errors.Join(err, endErr)
 }

@@ -15,11 +15,6 @@ type checksum struct {
 // noText is the checksum of an empty text. Bit 31 is x^0.
 var noText = checksum{shift: 1 << 31}
 
-func newChecksum(text []byte) checksum {
-	size := int64(len(text))
-	return checksum{crc: crc32.ChecksumIEEE(text), shift: power(size * 8), size: size}
-}
-
 // append returns the checksum of both texts put together.
 func (c checksum) append(next checksum) checksum {
 	return checksum{

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
+	"hash/crc32"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/flate"
@@ -15,54 +14,25 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// describer is a metric that knows its family.
-type describer interface {
+// sample is what the metrics of a group are, besides: the metrics of package metric.
+type sample interface {
 	// Family returns the family without metrics.
 	Family() *dto.MetricFamily
+	// CompareLabels compares with another metric of the family as a registry sorts.
+	CompareLabels(other prometheus.Metric) int
 }
 
-// newFamily returns the family of its metrics, which all have the same labels, as a
-// registry would: sorted, and without duplicates, which are reported in the error.
-func newFamily(metrics []prometheus.Metric) (*dto.MetricFamily, error) {
-	first, ok := metrics[0].(describer)
-	if !ok {
-		return nil, fmt.Errorf("%v: no family", metrics[0].Desc())
+// distinct sorts the metrics of a family as a registry does, and drops duplicates, which
+// the error reports.
+func distinct(metrics []prometheus.Metric) ([]prometheus.Metric, error) {
+	compare := func(a, b prometheus.Metric) int { return a.(sample).CompareLabels(b) }
+	slices.SortStableFunc(metrics, compare)
+	n := len(metrics)
+	metrics = slices.CompactFunc(metrics, func(a, b prometheus.Metric) bool { return compare(a, b) == 0 })
+	if n -= len(metrics); n > 0 {
+		return metrics, fmt.Errorf("%s: %d duplicates", metrics[0].(sample).Family().GetName(), n)
 	}
-	f := first.Family()
-	all := make([]dto.Metric, len(metrics))
-	f.Metric = make([]*dto.Metric, len(metrics))
-	for i, m := range metrics {
-		f.Metric[i] = &all[i]
-		if err := m.Write(f.Metric[i]); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.GetName(), err)
-		}
-	}
-	slices.SortStableFunc(f.Metric, compareLabels)
-	f.Metric = slices.CompactFunc(f.Metric, func(a, b *dto.Metric) bool { return compareLabels(a, b) == 0 })
-	if n := len(metrics) - len(f.Metric); n > 0 {
-		return f, fmt.Errorf("%s: %d duplicates", f.GetName(), n)
-	}
-	return f, nil
-}
-
-func compareLabels(a, b *dto.Metric) int {
-	return slices.CompareFunc(a.Label, b.Label, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetValue(), b.GetValue()) })
-}
-
-// newEncoder returns the encoder of a format, with created timestamps also in the
-// text form of OpenMetrics.
-func newEncoder(w io.Writer, f expfmt.Format) expfmt.Encoder {
-	return expfmt.NewEncoder(w, f, expfmt.WithCreatedLines())
-}
-
-// writeFamilies writes families without the end of a response.
-func writeFamilies(enc expfmt.Encoder, families ...*dto.MetricFamily) error {
-	for _, f := range families {
-		if err := enc.Encode(f); err != nil {
-			return fmt.Errorf("encode %s: %w", f.GetName(), err)
-		}
-	}
-	return nil
+	return metrics, nil
 }
 
 // part is a part of a response that can be joined with others: what is compressed ends
@@ -73,30 +43,118 @@ type part struct {
 	checksum
 }
 
-// deflateLevel is the level at which klauspost's deflate costs a third of the
-// standard library's default, for a few percent more bytes.
-const deflateLevel = 6
+// The levels of compression: of what is encoded for each scrape, and of what is encoded
+// once for many. The compressors are klauspost's, which cost a third of the standard
+// library's for a few percent more bytes.
+const (
+	dynamicLevel   = flate.BestSpeed
+	publishedLevel = 6
+)
 
-// compressors are kept for reuse: each takes hundreds of kilobytes.
-var compressors = sync.Pool{New: func() any {
-	w, err := flate.NewWriter(nil, deflateLevel)
-	if err != nil {
-		panic(err) // the level is a constant
-	}
-	return w
-}}
+// encoder encodes a part. It is used again: compressors take hundreds of kilobytes.
+type encoder struct {
+	text       bytes.Buffer
+	out        bytes.Buffer
+	compressor *flate.Writer // to out
 
-// newPart returns a part of a text. Its body is in one of the buffers.
-func newPart(e Encoding, text, compressed *bytes.Buffer) (part, error) {
-	if e == Identity {
-		return part{body: text.Bytes()}, nil
+	variant Variant
+	expfmt  expfmt.Encoder // to text
+	crc     uint32
+	size    int64 // before compression
+}
+
+// newEncoders returns a pool of encoders that compress at a level.
+func newEncoders(level int) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		w, err := flate.NewWriter(nil, level)
+		if err != nil {
+			panic(err) // the level is a constant
+		}
+		return &encoder{compressor: w}
+	}}
+}
+
+// begin begins a part. OpenMetrics has created timestamps also in its text form.
+func (e *encoder) begin(v Variant) {
+	e.out.Reset()
+	e.compressor.Reset(&e.out)
+	e.variant, e.crc, e.size = v, 0, 0
+	e.expfmt = expfmt.NewEncoder(&e.text, v.Format, expfmt.WithCreatedLines())
+}
+
+// batch is how many metrics of a family are encoded at a time: they take many times
+// the memory of the result.
+const batch = 1000
+
+// writeMetrics writes metrics of one family.
+func (e *encoder) writeMetrics(metrics []prometheus.Metric) error {
+	f := metrics[0].(sample).Family()
+	n := batch
+	if e.variant.Format == expfmt.FmtProtoDelim { // a family is one message
+		n = len(metrics)
 	}
-	compressed.Reset()
-	w := compressors.Get().(*flate.Writer)
-	defer compressors.Put(w)
-	w.Reset(compressed)
-	_, err := w.Write(text.Bytes())
-	err = errors.Join(err, w.Flush())
-	w.Reset(nil) // the pool must not keep the output
-	return part{body: compressed.Bytes(), checksum: newChecksum(text.Bytes())}, err
+	for begin := 0; begin < len(metrics); begin += n {
+		out := make([]dto.Metric, min(n, len(metrics)-begin))
+		f.Metric = f.Metric[:0]
+		for i := range out {
+			if err := metrics[begin+i].Write(&out[i]); err != nil {
+				return fmt.Errorf("%s: %w", f.GetName(), err)
+			}
+			f.Metric = append(f.Metric, &out[i])
+		}
+		if err := e.encode(f); err != nil {
+			return err
+		}
+		text := e.text.Bytes()
+		for begin > 0 && bytes.HasPrefix(text, []byte("#")) { // the comments are there already
+			_, text, _ = bytes.Cut(text, []byte("\n"))
+		}
+		if err := e.write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFamily writes a family.
+func (e *encoder) writeFamily(f *dto.MetricFamily) error {
+	return errors.Join(e.encode(f), e.write(e.text.Bytes()))
+}
+
+// writeEnd writes the end of a response.
+func (e *encoder) writeEnd() error {
+	e.text.Reset()
+	if c, ok := e.expfmt.(expfmt.Closer); ok {
+		return errors.Join(c.Close(), e.write(e.text.Bytes()))
+	}
+	return nil
+}
+
+// encode replaces the text by a family.
+func (e *encoder) encode(f *dto.MetricFamily) error {
+	e.text.Reset()
+	if err := e.expfmt.Encode(f); err != nil {
+		return fmt.Errorf("encode %s: %w", f.GetName(), err)
+	}
+	return nil
+}
+
+func (e *encoder) write(text []byte) error {
+	e.crc = crc32.Update(e.crc, crc32.IEEETable, text)
+	e.size += int64(len(text))
+	if e.variant.Encoding == Identity {
+		_, err := e.out.Write(text)
+		return err
+	}
+	_, err := e.compressor.Write(text)
+	return err
+}
+
+// end returns the part. Its body is valid until the next begin.
+func (e *encoder) end() (part, error) {
+	var err error
+	if e.variant.Encoding == Gzip {
+		err = e.compressor.Flush()
+	}
+	return part{body: e.out.Bytes(), checksum: checksum{e.crc, power(e.size * 8), e.size}}, err
 }

@@ -1,17 +1,15 @@
 package exposition
 
 import (
-	"bytes"
 	"encoding/binary"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
 )
+
+var dynamic, published = newEncoders(dynamicLevel), newEncoders(publishedLevel)
 
 // Handler answers scrapes from a publisher and a registry. As with promhttp, the
 // parameters name[] select families by name, and what was gathered despite an error is
@@ -43,13 +41,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	dynamic, err := h.encodeDynamic(v, unwanted)
+	e := dynamic.Get().(*encoder)
+	defer dynamic.Put(e)
+	last, err := h.encodeDynamic(e, v, unwanted)
 	if err != nil {
 		h.OnError("encoding", err)
 		http.Error(w, "An error has occurred while serving metrics:\n\n"+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	b.add(dynamic)
+	b.add(last)
 	b.close()
 	header := w.Header()
 	header.Set("Content-Type", contentType)
@@ -70,20 +70,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // encodeDynamic encodes what changes all the time, and the end of the response.
-func (h *Handler) encodeDynamic(v Variant, unwanted func(family string) bool) (part, error) {
+func (h *Handler) encodeDynamic(e *encoder, v Variant, unwanted func(family string) bool) (part, error) {
 	families, err := h.Gatherer.Gather()
 	if err != nil {
 		h.OnError("gathering", err)
 	}
-	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	var text, compressed bytes.Buffer
-	enc := newEncoder(&text, v.Format)
-	err = writeFamilies(enc, families...)
-	if c, ok := enc.(expfmt.Closer); ok {
-		err = errors.Join(err, c.Close())
+	e.begin(v)
+	for _, f := range families {
+		if unwanted(f.GetName()) {
+			continue
+		}
+		if err := e.writeFamily(f); err != nil {
+			return part{}, err
+		}
 	}
-	p, compressErr := newPart(v.Encoding, &text, &compressed)
-	return p, errors.Join(err, compressErr)
+	if err := e.writeEnd(); err != nil {
+		return part{}, err
+	}
+	return e.end()
 }
 
 // gzipHeader begins a gzip member: deflate, no name, no time, unknown system.

@@ -180,8 +180,10 @@ func (p *Publisher) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (p *Publisher) Collect(ch chan<- prometheus.Metric) {
 	for _, b := range p.published.Load().blocks {
-		for _, m := range b.metrics {
-			ch <- m
+		for _, family := range b.families {
+			for _, m := range family {
+				ch <- m
+			}
 		}
 	}
 }

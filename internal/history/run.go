@@ -53,7 +53,7 @@ func (r *run) run() error {
 	running.Go(func() { _ = server.Serve(net) }) // ends with Close
 	defer server.Close()                         //nolint:errcheck // its listener is in memory
 	past := simulator.NewPast(r.Seed, r.start, r.End, exporter.DemoTokens(), r.Servers)
-	running.Go(func() { sim.Replay(ctx, past) })
+	running.Go(func() { replay(ctx, sim, past) })
 	running.Go(func() { r.injectFaults(ctx, &faults) })
 	synctest.Wait()
 
@@ -83,6 +83,20 @@ func (r *run) run() error {
 		}
 	}
 	return nil
+}
+
+// replay lets each event of a past happen when it is due, until ctx ends.
+func replay(ctx context.Context, sim *simulator.Simulator, past *simulator.Past) {
+	for due, more := past.Next(); more; due, more = past.Next() {
+		timer := time.NewTimer(time.Until(due))
+		select {
+		case <-timer.C:
+			past.Apply(sim, time.Now())
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
 }
 
 // slowDown doubles the intervals of all runs but the last one, which is not seen at

@@ -84,7 +84,7 @@ func baseUnit(name string) string {
 // BaseUnit is the unit of the metric in OpenMetrics and protobuf; empty for others.
 func (d *Definition) BaseUnit() string { return baseUnit(d.Name) }
 
-// SeriesPer sets what the metric has one series of, where that does not follow from
+// SeriesPer sets what the metric has one series of, if that does not follow from
 // the labels.
 func (d *Definition) SeriesPer(what string) *Definition {
 	d.seriesPer = what
@@ -150,7 +150,7 @@ func (d *Definition) newSample(value float64, created time.Time, labels []string
 type Sample struct {
 	def     *Definition
 	value   float64
-	created int64 // Unix milliseconds; not positive where it is not known
+	created int64 // Unix milliseconds; not positive if it is not known
 	labels  []string
 }
 
@@ -160,7 +160,7 @@ func (s *Sample) Definition() *Definition { return s.def }
 // Value returns the sample's value.
 func (s *Sample) Value() float64 { return s.value }
 
-// Label returns the value of a label; empty where the family does not have it.
+// Label returns the value of a label; empty if the family does not have it.
 func (s *Sample) Label(name string) string {
 	if i := slices.Index(s.def.Labels, name); i >= 0 {
 		return s.labels[i]
@@ -181,6 +181,17 @@ func (s *Sample) Family() *dto.MetricFamily {
 		f.Unit = &unit
 	}
 	return f
+}
+
+// CompareLabels compares label values with those of another sample of the family, in
+// order of the labels' names.
+func (s *Sample) CompareLabels(other prometheus.Metric) int {
+	for _, at := range s.def.sorted {
+		if order := strings.Compare(s.labels[at], other.(*Sample).labels[at]); order != 0 {
+			return order
+		}
+	}
+	return 0
 }
 
 // Write implements prometheus.Metric.

@@ -413,6 +413,16 @@ func TestDuplicateAccount(t *testing.T) {
 	}
 }
 
+// TestAccountChanges warns if the token of an account becomes that of another one.
+func TestAccountChanges(t *testing.T) {
+	var logged simtest.Log
+	found := identities{logger: &logged, byID: map[string][]string{}}
+	for _, id := range []string{"acc-1", "acc-1", "acc-2", "acc-2"} {
+		found.record("main", collector.Facts{Account: &collector.AccountFacts{ID: id}})
+	}
+	simtest.AssertEqual(t, "log", logged.Take(t), []string{`level=warn msg="account has become another provider account" account=main before=acc-1 now=acc-2`})
+}
+
 // TestTokenReadableAgain asserts that failing collectors retry as soon as their token
 // can be read again, although it did not change.
 func TestTokenReadableAgain(t *testing.T) {

@@ -1,7 +1,6 @@
 package simulator
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -18,6 +17,7 @@ const MaxPast = 90 * 24 * time.Hour
 // continues it.
 type Past struct {
 	changes []change // by time
+	applied int      // how many of them
 }
 
 // change is one event of the past.
@@ -42,27 +42,22 @@ func NewPast(seed uint64, start, end time.Time, accounts map[string]string, serv
 	return p
 }
 
-// Replay applies the past that has been, and then each event when it is due, until the
-// last one or the end of ctx.
-func (s *Simulator) Replay(ctx context.Context, p *Past) {
-	rest := p.changes
-	for len(rest) > 0 {
-		timer := time.NewTimer(time.Until(rest[0].at))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
-		now := time.Now()
-		s.Change(func(w *World) {
-			for len(rest) > 0 && !rest[0].at.After(now) {
-				rest[0].apply(w)
-				rest = rest[1:]
-			}
-			recompute(w)
-		})
+// Apply applies the changes until a time that were not applied before. It returns the
+// time of the last one; zero if none was ever applied.
+func (p *Past) Apply(w *World, until time.Time) (changed time.Time) {
+	due := p.changes[p.applied:]
+	for len(due) > 0 && !due[0].at.After(until) {
+		due[0].apply(w)
+		due = due[1:]
 	}
+	if applied := len(p.changes) - len(due); applied > p.applied {
+		p.applied = applied
+		recompute(w)
+	}
+	if p.applied == 0 {
+		return time.Time{}
+	}
+	return p.changes[p.applied-1].at
 }
 
 func (p *Past) add(at time.Time, apply func(w *World)) {
@@ -76,14 +71,12 @@ func (s stay) draw(rng *rand.Rand) time.Duration {
 	return min(s.least+time.Duration(rng.ExpFloat64()*float64(s.mean-s.least)), s.most)
 }
 
-// The stays of plans by whether the catalog has them in stock. Those that it does not
-// have return for minutes.
-var (
-	stays = map[bool]map[bool]stay{
-		true:  {true: {24 * time.Hour, 5 * 24 * time.Hour, 15 * 24 * time.Hour}, false: {30 * time.Minute, 4 * time.Hour, 12 * time.Hour}},
-		false: {true: {2 * time.Minute, 15 * time.Minute, time.Hour}, false: {time.Hour, 10 * time.Hour, 30 * time.Hour}},
-	}
-)
+// The stays of plans by whether the catalog has them in stock, and then in either state.
+// Plans that the catalog does not have in stock return for minutes.
+var stays = map[bool]map[bool]stay{
+	true:  {true: {24 * time.Hour, 5 * 24 * time.Hour, 15 * 24 * time.Hour}, false: {30 * time.Minute, 4 * time.Hour, 12 * time.Hour}},
+	false: {true: {2 * time.Minute, 15 * time.Minute, time.Hour}, false: {time.Hour, 10 * time.Hour, 30 * time.Hour}},
+}
 
 // addStock lets plans sell out and return. It goes backward from the catalog.
 func (p *Past) addStock(rng *rand.Rand, start, end time.Time) {

@@ -17,7 +17,7 @@ import (
 type faultSchedule struct {
 	*harness
 	rng     *rand.Rand
-	removes []func()       // of the injected faults; guarded by hooksMu
+	removes []func()       // of the injected faults; guarded by pendingMu
 	counts  map[string]int // events by kind
 }
 
@@ -30,7 +30,7 @@ func (s *faultSchedule) next() {
 		return
 	}
 	s.counts["during a request"]++
-	s.addHook(&requestHook{path: s.randomPath(), after: s.rng.IntN(6), run: event})
+	s.onRequest(s.randomPath(), s.rng.IntN(6), event)
 }
 
 func (s *faultSchedule) draw() func() {
@@ -134,8 +134,8 @@ func (s *faultSchedule) injectFault() {
 		f.Times = 1 + rng.IntN(2) // each takes real time
 	}
 	s.counts[f.Kind.String()]++
-	s.hooksMu.Lock()
-	defer s.hooksMu.Unlock()
+	s.pendingMu.Lock()
+	defer s.pendingMu.Unlock()
 	s.removes = append(s.removes, s.Inject(f))
 	if len(s.removes) > 4 {
 		s.removes[0]()
@@ -144,8 +144,8 @@ func (s *faultSchedule) injectFault() {
 }
 
 func (s *faultSchedule) removeFaults() {
-	s.hooksMu.Lock()
-	defer s.hooksMu.Unlock()
+	s.pendingMu.Lock()
+	defer s.pendingMu.Unlock()
 	for _, remove := range s.removes {
 		remove()
 	}

@@ -16,7 +16,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -52,52 +51,14 @@ func (a *tlsAPI) startExporter(t *testing.T, http string) *simtest.Process {
 	return startReady(t, nil, "--config.file="+config)
 }
 
-// recorder is a listener that records every byte it receives.
-type recorder struct {
-	net.Listener
-	mu   sync.Mutex
-	seen strings.Builder
-}
-
-type recorded struct {
-	net.Conn
-	r *recorder
-}
-
-func (r *recorder) Accept() (net.Conn, error) {
-	c, err := r.Listener.Accept()
-	return recorded{c, r}, err
-}
-
-func (c recorded) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.r.mu.Lock()
-	defer c.r.mu.Unlock()
-	c.r.seen.Write(p[:n])
-	return n, err
-}
-
-func (r *recorder) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.seen.String()
-}
-
 // newProxy starts an HTTP proxy that records what it receives.
-func newProxy(t *testing.T) (*recorder, string) {
+func newProxy(t *testing.T) (received *simtest.Buffer, address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &recorder{Listener: l}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if q.Method != http.MethodConnect {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		to, err := (&net.Dialer{}).DialContext(q.Context(), "tcp", q.Host)
-		if err != nil {
+	received = &simtest.Buffer{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.Write(received) // a request that was read can be written
+		to, err := net.Dial("tcp", r.Host)
+		if r.Method != http.MethodConnect || err != nil {
 			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
@@ -108,15 +69,14 @@ func newProxy(t *testing.T) (*recorder, string) {
 			return
 		}
 		go func() {
-			_, _ = io.Copy(to, begun) // the client may have sent something already
+			_, _ = io.Copy(to, io.TeeReader(begun, received)) // the client may have sent something already
 			_ = to.Close()
 		}()
 		_, _ = io.Copy(from, to)
 		_ = from.Close()
-	})}
-	go func() { _ = server.Serve(r) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return r, "http://" + l.Addr().String()
+	}))
+	t.Cleanup(server.Close)
+	return received, server.URL
 }
 
 // TestTokenThroughProxy: a proxy receives the provider's name and port, and no token.
@@ -358,7 +318,7 @@ func TestRequestLimits(t *testing.T) {
 		"a body with POST":   {"POST /-/reload HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n", "HTTP/1.1 200 OK"},
 		"two lengths":        {"POST /-/reload HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "HTTP/1.1 400 Bad Request"},
 		"TRACE":              {"TRACE /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 405 Method Not Allowed"},
-		"CONNECT":            {"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n", "HTTP/1.1 404 Not Found"},
+		"CONNECT":            {"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n", "HTTP/1.1 405 Method Not Allowed"},
 		"another host":       {"GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n", "HTTP/1.1 200 OK"},
 		"a path upwards":     {"GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 307 Temporary Redirect"},
 		"pprof":              {"GET /debug/pprof/ HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 404 Not Found"},

@@ -4,9 +4,9 @@ package compose_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path"
@@ -16,10 +16,10 @@ import (
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
-
 	"server_rental_exporter/exporter"
+	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/promqltest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // TestMain changes to the directory that paths in the files start from.
@@ -44,7 +44,7 @@ type service struct {
 	Volumes     []string
 	Tmpfs       []string
 	Secrets     []string
-	DependsOn   dependencies `yaml:"depends_on"`
+	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
 	Environment map[string]string
 	ReadOnly    bool     `yaml:"read_only"`
 	CapDrop     []string `yaml:"cap_drop"`
@@ -54,39 +54,8 @@ type service struct {
 // build is where an image is built: a directory, or a directory and a file in it.
 type build struct{ Context, Dockerfile string }
 
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (b *build) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		return n.Decode(&b.Context)
-	}
-	type plain build
-	return n.Decode((*plain)(b))
-}
-
 // file returns the path of the Dockerfile.
-func (b build) file() string { return filepath.Join(b.Context, cmp.Or(b.Dockerfile, "Dockerfile")) }
-
-// dependencies are conditions by service.
-type dependencies map[string]string
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (d *dependencies) UnmarshalYAML(n *yaml.Node) error {
-	*d = dependencies{}
-	if n.Kind == yaml.SequenceNode {
-		var names []string
-		err := n.Decode(&names)
-		for _, name := range names {
-			(*d)[name] = "service_started"
-		}
-		return err
-	}
-	var conditions map[string]struct{ Condition string }
-	err := n.Decode(&conditions)
-	for name, c := range conditions {
-		(*d)[name] = c.Condition
-	}
-	return err
-}
+func (b build) file() string { return filepath.Join(b.Context, b.Dockerfile) }
 
 // mounts returns what of this machine a service sees where.
 func (s service) mounts() map[string]string {
@@ -116,32 +85,13 @@ func each(t *testing.T, f func(t *testing.T, c compose)) {
 func load(t *testing.T, file string) compose {
 	t.Helper()
 	var c compose
-	read(t, file, &c)
-	var names []string
-	for name := range c.Services {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	repo.ReadYAML(t, file, &c)
 	want := []string{"alertmanager", "exporter", "grafana", "prometheus"}
 	if file == demo {
 		want = slices.Insert(want, 3, "history")
 	}
-	if !slices.Equal(names, want) {
-		t.Fatalf("got services %v, want %v", names, want)
-	}
+	simtest.AssertEqual(t, file+": services", slices.Sorted(maps.Keys(c.Services)), want)
 	return c
-}
-
-func read(t *testing.T, file string, into any) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := yaml.NewDecoder(strings.NewReader(string(text)))
-	if err := d.Decode(into); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
 }
 
 func TestServices(t *testing.T) {
@@ -195,11 +145,7 @@ func TestSameImages(t *testing.T) {
 			t.Errorf("%s: got %q and %q", name, s.Image, demo[name].Image)
 		}
 	}
-	text, err := os.ReadFile(demo["history"].Build.file())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if from := "\nFROM " + demo["prometheus"].Image + "\n"; !strings.Contains(string(text), from) {
+	if from := "\nFROM " + demo["prometheus"].Image + "\n"; !strings.Contains(repo.Read(t, demo["history"].Build.Dockerfile), from) {
 		t.Errorf("the history is not loaded by %s", demo["prometheus"].Image)
 	}
 }
@@ -229,7 +175,7 @@ func testPrometheus(t *testing.T, services compose) {
 		}
 	}
 	all := services.Services
-	read(t, "prometheus.yml", &c)
+	repo.ReadYAML(t, "prometheus.yml", &c)
 	targets := 0
 	for _, group := range append(c.Scrape, c.Alerting.Alertmanagers...) {
 		for _, s := range group.StaticConfigs {
@@ -274,7 +220,7 @@ func testGrafana(t *testing.T, services compose) {
 			} `yaml:"jsonData"`
 		}
 	}
-	read(t, filepath.Join(mounts["/etc/grafana/provisioning/datasources"], "prometheus.yml"), &sources)
+	repo.ReadYAML(t, filepath.Join(mounts["/etc/grafana/provisioning/datasources"], "prometheus.yml"), &sources)
 	for _, s := range sources.Datasources {
 		u, err := url.Parse(s.URL)
 		if err != nil {
@@ -286,7 +232,7 @@ func testGrafana(t *testing.T, services compose) {
 		}
 	}
 	var prometheus struct{ Global map[string]string }
-	read(t, "prometheus.yml", &prometheus)
+	repo.ReadYAML(t, "prometheus.yml", &prometheus)
 	if got, want := sources.Datasources[0].JSONData.Interval, prometheus.Global["scrape_interval"]; got != want {
 		t.Errorf("the data source's interval is %s, Prometheus scrapes every %s", got, want)
 	}
@@ -297,7 +243,7 @@ func testGrafana(t *testing.T, services compose) {
 			Options struct{ Path string }
 		}
 	}
-	read(t, filepath.Join(mounts["/etc/grafana/provisioning/dashboards"], "server-rental.yml"), &providers)
+	repo.ReadYAML(t, filepath.Join(mounts["/etc/grafana/provisioning/dashboards"], "server-rental.yml"), &providers)
 	if len(providers.Providers) != 1 {
 		t.Fatalf("got %d providers of dashboards, want 1", len(providers.Providers))
 	}
@@ -325,7 +271,7 @@ func testAlertmanager(t *testing.T, services compose) {
 		Receivers []struct{ Name string }
 	}
 	config := services.Services["alertmanager"].mounts()["/etc/alertmanager/alertmanager.yml"]
-	read(t, config, &c)
+	repo.ReadYAML(t, config, &c)
 	if len(c.Receivers) != 1 || c.Receivers[0].Name != c.Route.Receiver {
 		t.Errorf("got receivers %v, want %q", c.Receivers, c.Route.Receiver)
 	}
@@ -344,12 +290,9 @@ func TestProduction(t *testing.T) {
 			t.Errorf("Grafana needs no login: %s", name)
 		}
 	}
-	ignored, err := os.ReadFile(".gitignore")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ignored := repo.Read(t, "deploy/compose/.gitignore")
 	for name, secret := range c.Secrets {
-		if line := "/" + filepath.Base(secret.File) + "\n"; !strings.Contains(string(ignored), line) {
+		if line := "/" + filepath.Base(secret.File) + "\n"; !strings.Contains(ignored, line) {
 			t.Errorf("git does not ignore the secret %s, %s", name, secret.File)
 		}
 	}
@@ -360,28 +303,24 @@ func TestProduction(t *testing.T) {
 func TestProductionExporter(t *testing.T) {
 	s := load(t, production).Services["exporter"]
 	inside := s.Environment["SERVER_RENTAL_CONFIG_FILE"]
-	text, err := os.ReadFile(filepath.Join(s.mounts()[path.Dir(inside)], path.Base(inside)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := repo.Read(t, filepath.Join("deploy/compose", s.mounts()[path.Dir(inside)], path.Base(inside)))
 	example := regexp.MustCompile(`(?m)^# (watches:|  )`)
 	for name, c := range map[string]struct {
 		config  string
 		secrets []string
 		want    []string
 	}{
-		"delivered": {string(text), s.Secrets, []string{"account main: "}},
+		"delivered": {text, s.Secrets, []string{"account main: "}},
 		"examples": {
-			example.ReplaceAllString(string(text), "$1"), append([]string{"rental-token-lab"}, s.Secrets...),
+			example.ReplaceAllString(text, "$1"), append([]string{"rental-token-lab"}, s.Secrets...),
 			[]string{"account main: ", "account lab: ", "cheap-in-europe: "},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			file := filepath.Join(dir, "config.yml")
-			write(t, file, strings.ReplaceAll(c.config, "/run/secrets", dir))
+			file := simtest.WriteFile(t, filepath.Join(dir, "config.yml"), strings.ReplaceAll(c.config, "/run/secrets", dir))
 			for _, secret := range c.secrets {
-				write(t, filepath.Join(dir, secret), "token-of-"+secret)
+				simtest.WriteFile(t, filepath.Join(dir, secret), "token-of-"+secret)
 			}
 			for name, value := range s.Environment {
 				t.Setenv(name, value)
@@ -397,13 +336,6 @@ func TestProductionExporter(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -427,7 +359,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("got rules %v, want %v", rules, want)
 	}
 	for _, name := range []string{"exporter", "prometheus"} {
-		if got := services[name].DependsOn["history"]; got != "service_completed_successfully" {
+		if got := services[name].DependsOn["history"].Condition; got != "service_completed_successfully" {
 			t.Errorf("%s waits for the history until %q", name, got)
 		}
 	}
@@ -436,26 +368,18 @@ func TestHistory(t *testing.T) {
 // TestHistoryRounds asserts that the rules are evaluated as often as rules use the
 // results of rules that use the results of others.
 func TestHistoryRounds(t *testing.T) {
-	script, err := os.ReadFile("load-history.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rounds := regexp.MustCompile(`(?m)^for round in (.*); do$`).FindSubmatch(script)
+	rounds := regexp.MustCompile(`(?m)^for round in (.*); do$`).FindStringSubmatch(repo.Read(t, "deploy/compose/load-history.sh"))
 	if rounds == nil {
 		t.Fatal("load-history.sh has no rounds")
 	}
-	files, err := filepath.Glob("../../alerts/*.rules.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	rules := recordingRules{}
-	for _, file := range files {
+	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
 		var c struct {
 			Groups []struct {
 				Rules []struct{ Record, Expr string }
 			}
 		}
-		read(t, file, &c)
+		repo.ReadYAML(t, file, &c)
 		for _, g := range c.Groups {
 			for _, r := range g.Rules {
 				if r.Record != "" {
@@ -468,7 +392,7 @@ func TestHistoryRounds(t *testing.T) {
 	for name := range rules {
 		deepest = max(deepest, rules.depth(t, name))
 	}
-	if got := len(strings.Fields(string(rounds[1]))); got != deepest {
+	if got := len(strings.Fields(rounds[1])); got != deepest {
 		t.Errorf("got %d rounds, want %d", got, deepest)
 	}
 }

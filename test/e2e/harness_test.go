@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -187,4 +188,15 @@ func (p *prometheus) evaluate(path string, query url.Values) []series {
 		all = append(all, one)
 	}
 	return all
+}
+
+// eventuallyEqual waits until two functions return the same, and else shows how they differ.
+func eventuallyEqual[T any](t testing.TB, what string, got, want func() T) {
+	t.Helper()
+	var last [2]T
+	defer func() { simtest.AssertEqual(t, what, last[0], last[1]) }()
+	simtest.Eventually(t, what, func() bool {
+		last = [2]T{got(), want()}
+		return reflect.DeepEqual(last[0], last[1])
+	})
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 const (
@@ -87,18 +90,16 @@ func render(t *testing.T, args ...string) objects {
 	return decode(t, template(t, args...))
 }
 
-// valueFiles returns the files of testdata by name.
+// valueFiles writes the values of testdata to files and returns these by name.
 func valueFiles(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no values: %v", err)
+	var values map[string]yaml.Node
+	repo.ReadYAML(t, "testdata/values.yaml", &values)
+	files, dir := map[string]string{}, t.TempDir()
+	for name, v := range values {
+		files[name] = simtest.WriteFile(t, filepath.Join(dir, name+".yaml"), string(marshal(t, "", v)))
 	}
-	byName := map[string]string{}
-	for _, file := range files {
-		byName[strings.TrimSuffix(filepath.Base(file), ".yaml")] = file
-	}
-	return byName
+	return files
 }
 
 // objects are the objects of a release.

@@ -7,12 +7,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/repo"
 )
@@ -31,6 +33,15 @@ func TestGenerated(t *testing.T) {
 			}
 		}
 		assertFiles(t, filepath.Join(chart, "files"), want)
+	})
+	t.Run("schema", func(t *testing.T) {
+		var collectors []string
+		for _, r := range collector.Resources() {
+			collectors = append(collectors, fmt.Sprintf(`            %q: {"$ref": "#/definitions/collector"}`, r.Name))
+		}
+		list := regexp.MustCompile(`(?m)(^ +"\w+": \{"\$ref": "#/definitions/collector"\},?\n)+`)
+		schema := repo.Read(t, "deploy/helm/server-rental-exporter/values.schema.json")
+		assertFile(t, filepath.Join(chart, "values.schema.json"), []byte(list.ReplaceAllLiteralString(schema, strings.Join(collectors, ",\n")+"\n")))
 	})
 	t.Run("kubernetes", func(t *testing.T) {
 		for dir, want := range plainManifests(t) {
@@ -76,7 +87,7 @@ func plainManifests(t *testing.T) map[string]map[string][]byte {
 	t.Helper()
 	generators := map[string]any{}
 	dirs := map[string]map[string][]byte{"exporter": {}, "network-policy": {}, "prometheus-operator": {}, "dashboards": {}}
-	rendered := mustHelm(t, "template", "server-rental-exporter", chart, "--namespace", namespace, "--values", "testdata/plain.yaml")
+	rendered := mustHelm(t, "template", "server-rental-exporter", chart, "--namespace", namespace, "--values", valueFiles(t)["plain"])
 	for _, doc := range strings.Split("\n"+rendered, "\n---\n") {
 		var object yaml.Node
 		if err := yaml.Unmarshal([]byte(doc), &object); err != nil {

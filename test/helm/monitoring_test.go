@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
-	"encoding/json"
-	"os"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,101 +13,60 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/repo"
 )
-
-// groups returns the rules of a file of alerts/ as Prometheus reads them, which templates
-// in rules have to survive.
-func groups(t *testing.T, text []byte) map[string]any {
-	t.Helper()
-	var rules map[string]any
-	if err := yaml.Unmarshal(text, &rules); err != nil {
-		t.Fatal(err)
-	}
-	return rules
-}
 
 // TestPrometheusRules compares the rules with those of alerts/.
 func TestPrometheusRules(t *testing.T) {
 	all := render(t, "--values", valueFiles(t)["pair"])
 	promtool := repo.Program(t, "promtool")
 	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
 		name := strings.TrimSuffix(filepath.Base(file), ".rules.yml")
 		rule := named[*monitoringv1.PrometheusRule](t, all, "rental-server-rental-exporter-"+name)
-		if rule.Labels["release"] != "kube-prometheus-stack" {
-			t.Errorf("%s: got labels %v", name, rule.Labels)
-		}
-		got := toJSON(t, rule.Spec)
-		if want := toJSON(t, groups(t, text)); !sameJSON(t, got, want) {
-			t.Errorf("%s: the rules differ from alerts/", name)
-		}
-		rendered := filepath.Join(t.TempDir(), "rules.yml")
-		if err := os.WriteFile(rendered, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		simtest.AssertEqual(t, name+": label release", rule.Labels["release"], "kube-prometheus-stack")
+		// As Prometheus reads them: templates in rules have to survive.
+		var got, want any
+		rendered := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rules.yml"), toJSON(t, rule.Spec))
+		repo.ReadYAML(t, rendered, &got)
+		repo.ReadYAML(t, file, &want)
+		simtest.AssertEqual(t, name+": rules", got, want)
 		if out, err := exec.Command(promtool, "check", "rules", rendered).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
 }
 
-func sameJSON(t *testing.T, a, b string) bool {
-	t.Helper()
-	var values [2]any
-	for i, text := range []string{a, b} {
-		if err := json.Unmarshal([]byte(text), &values[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return toJSON(t, values[0]) == toJSON(t, values[1])
-}
-
 // TestAlertValues checks the values that change rules.
 func TestAlertValues(t *testing.T) {
-	alerts, recorded := map[string]int{}, 0
-	for _, r := range of[*monitoringv1.PrometheusRule](render(t, "--values", valueFiles(t)["everything"])) {
-		if r.Namespace != "monitoring" || r.Annotations["example.com/a"] != "b" {
-			t.Errorf("%s: got namespace %s and annotations %v", r.Name, r.Namespace, r.Annotations)
-		}
-		for _, g := range r.Spec.Groups {
-			for _, rule := range g.Rules {
-				if rule.Record != "" {
-					recorded++
-					if rule.Labels["team"] != "" {
-						t.Errorf("%s: a recording rule has the label of alerts", rule.Record)
-					}
-					continue
-				}
-				alerts[rule.Alert]++
-				if rule.Labels["team"] != "servers" || rule.Labels["severity"] == "" {
-					t.Errorf("%s: got labels %v", rule.Alert, rule.Labels)
+	// rules counts recording rules by name and alerts by name and labels.
+	rules := func(values string) map[string]int {
+		count := map[string]int{}
+		for _, r := range of[*monitoringv1.PrometheusRule](render(t, "--values", valueFiles(t)[values])) {
+			if values == "everything" {
+				simtest.AssertEqual(t, r.Name+": namespace and annotation", []string{r.Namespace, r.Annotations["example.com/a"]}, []string{"monitoring", "b"})
+			}
+			for _, g := range r.Spec.Groups {
+				for _, rule := range g.Rules {
+					count[strings.TrimSpace(fmt.Sprint(rule.Record+rule.Alert, " ", rule.Labels["severity"], " ", rule.Labels["team"]))]++
 				}
 			}
 		}
+		return count
 	}
-	want, wantRecorded := map[string]int{}, 0
-	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	want := map[string]int{}
+	for rule, n := range rules("pair") {
+		name, severity, isAlert := strings.Cut(rule, " ")
+		switch {
+		case name == "ServerRentalPlanSoldOut" || name == "ServerRentalPlanAdded":
+		case isAlert:
+			want[name+" "+severity+" servers"] = n
+		default:
+			want[name] = n
 		}
-		for _, name := range regexp.MustCompile(`(?m)^ +- alert: (\w+)`).FindAllStringSubmatch(string(text), -1) {
-			want[name[1]]++
-		}
-		wantRecorded += strings.Count(string(text), "- record: ")
 	}
-	delete(want, "ServerRentalPlanSoldOut")
-	delete(want, "ServerRentalPlanAdded")
-	if toJSON(t, alerts) != toJSON(t, want) || recorded != wantRecorded || recorded == 0 {
-		t.Errorf("got alerts %v and %d recording rules, want %v and %d", alerts, recorded, want, wantRecorded)
-	}
+	simtest.AssertEqual(t, "rules", rules("everything"), want)
 }
 
 const (
@@ -121,14 +79,10 @@ const (
 func TestDashboards(t *testing.T) {
 	all := render(t, "--values", valueFiles(t)["pair"])
 	for _, file := range repo.Glob(t, "dashboards/*.json") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "server-rental-"), ".json")
 		m := named[*corev1.ConfigMap](t, all, "rental-server-rental-exporter-"+name)
 		got := m.Data[filepath.Base(file)]
-		if len(m.Data) != 1 || strings.TrimSpace(got) != strings.TrimSpace(string(text)) {
+		if len(m.Data) != 1 || strings.TrimSpace(got) != strings.TrimSpace(repo.Read(t, "dashboards/"+filepath.Base(file))) {
 			t.Errorf("%s differs from %s", m.Name, file)
 		}
 		if m.Labels["grafana_dashboard"] != "1" {

@@ -1,17 +1,14 @@
 package helm
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
-	"io"
-	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,25 +58,20 @@ func existing(t *testing.T) objects {
 	}
 }
 
+// selfSigned returns a certificate and its key.
 func selfSigned(t *testing.T) (certificate, key string) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	pair := server.TLS.Certificates[0]
+	keyDER, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	encode := func(kind string, der []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
-	return encode("CERTIFICATE", der), encode("PRIVATE KEY", keyDER)
+	return encode("CERTIFICATE", pair.Certificate[0]), encode("PRIVATE KEY", keyDER)
 }
 
 // command writes the pod's volumes to a directory, as a node does, and returns the
@@ -188,11 +180,8 @@ func TestConfiguration(t *testing.T) {
 
 // TestExample checks that the chart accepts every setting of example.yml.
 func TestExample(t *testing.T) {
-	values := filepath.Join(t.TempDir(), "values.yaml")
 	indented := "config:\n" + regexp.MustCompile(`(?m)^`).ReplaceAllString(repo.Read(t, "example.yml"), "  ")
-	if err := os.WriteFile(values, []byte(indented), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	values := simtest.WriteFile(t, filepath.Join(t.TempDir(), "values.yaml"), indented)
 	out, err := command(t, render(t, "--values", valueFiles(t)["minimal"], "--values", values), "--config.check").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -215,18 +204,26 @@ func TestProbes(t *testing.T) {
 				p.Eventually("probe succeeds", func() bool { return ask(address, probe) })
 			}
 			endpoint := one[*monitoringv1.ServiceMonitor](t, all).Spec.Endpoints[0]
-			p.Eventually("scrape has data", func() bool {
-				status, body := get(t, endpoint.Scheme.String()+"://"+address+endpoint.Path, name == "password")
-				return status == http.StatusOK && strings.Contains(body, "server_rental_plan_in_stock")
-			})
-			if name == "password" {
-				if status, _ := get(t, "https://"+address+"/-/healthy", false); status != http.StatusUnauthorized {
-					t.Errorf("got status %d without password, want 401: probes could ask for a path", status)
+			request := func(path, user string) simtest.Response {
+				r, err := simtest.Do(client, http.MethodGet, fmt.Sprintf("%s://%s%s", endpoint.Scheme, address, path), "Authorization", user)
+				if err != nil {
+					t.Fatal(err)
 				}
+				return r
+			}
+			p.Eventually("scrape has data", func() bool {
+				r := request(endpoint.Path, basicAuth)
+				return r.Status == http.StatusOK && strings.Contains(r.Body, "server_rental_plan_in_stock")
+			})
+			if name == "password" { // else probes could ask for a path
+				simtest.AssertEqual(t, "status without password", request("/-/healthy", "").Status, http.StatusUnauthorized)
 			}
 		})
 	}
 }
+
+// basicAuth is the header of the user whom existing has in web-config.
+var basicAuth = "Basic " + base64.StdEncoding.EncodeToString([]byte("prometheus:scrape"))
 
 // ask does what a node does for a probe.
 func ask(address string, p *corev1.Probe) bool {
@@ -237,36 +234,11 @@ func ask(address string, p *corev1.Probe) bool {
 		}
 		return err == nil
 	}
-	resp, err := client.Get(strings.ToLower(string(p.HTTPGet.Scheme)) + "://" + address + p.HTTPGet.Path)
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
+	r, err := simtest.Do(client, http.MethodGet, strings.ToLower(string(p.HTTPGet.Scheme))+"://"+address+p.HTTPGet.Path)
+	return err == nil && r.Status == http.StatusOK
 }
 
 // client verifies no certificate, as a node does not.
 var client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 	DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 }}
-
-func get(t *testing.T, url string, password bool) (status int, body string) {
-	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if password {
-		r.SetBasicAuth("prometheus", "scrape")
-	}
-	resp, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(text)
-}

@@ -3,15 +3,12 @@ package helm
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v3"
 
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/repo"
@@ -31,9 +28,7 @@ func TestVersion(t *testing.T) {
 		Version    string
 		AppVersion string `yaml:"appVersion"`
 	}
-	if err := yaml.Unmarshal([]byte(repo.Read(t, "deploy/helm/server-rental-exporter/Chart.yaml")), &c); err != nil {
-		t.Fatal(err)
-	}
+	repo.ReadYAML(t, chart+"/Chart.yaml", &c)
 	if want := strings.TrimSpace(repo.Read(t, "VERSION")); c.Version != want || c.AppVersion != want {
 		t.Errorf("got version %s and appVersion %s, want %s", c.Version, c.AppVersion, want)
 	}
@@ -132,23 +127,15 @@ type schema struct {
 	Definitions          map[string]schema
 }
 
-func readSchema(t *testing.T) schema {
-	t.Helper()
-	var s schema
-	if err := json.Unmarshal([]byte(repo.Read(t, "deploy/helm/server-rental-exporter/values.schema.json")), &s); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // TestSchema checks that the schema refuses unknown keys everywhere except in types of
 // Kubernetes, and that values.yaml documents what it accepts.
 func TestSchema(t *testing.T) {
-	root := readSchema(t)
-	var values map[string]any
-	if err := yaml.Unmarshal([]byte(repo.Read(t, "deploy/helm/server-rental-exporter/values.yaml")), &values); err != nil {
+	var root schema
+	if err := json.Unmarshal([]byte(repo.Read(t, "deploy/helm/server-rental-exporter/values.schema.json")), &root); err != nil {
 		t.Fatal(err)
 	}
+	var values map[string]any
+	repo.ReadYAML(t, chart+"/values.yaml", &values)
 	open := []string{
 		"/global", "/definitions/kubernetes", // checked by others
 		"/config/api/http/proxy_connect_header", "/config/api/http/http_headers", // names of headers
@@ -188,22 +175,8 @@ func TestSchema(t *testing.T) {
 	documented("", root, values)
 }
 
-// TestSchemaOfExporter compares the schema with the exporter: its collectors, and the flags
-// that other values set.
-func TestSchemaOfExporter(t *testing.T) {
-	help, err := exec.Command(simtest.Binary(t), "--help").CombinedOutput()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	for _, m := range regexp.MustCompile(`--\[no-\]collector\.(\w+)`).FindAllStringSubmatch(string(help), -1) {
-		want = append(want, m[1])
-	}
-	slices.Sort(want)
-	root := readSchema(t)
-	if got := slices.Sorted(maps.Keys(root.Properties["config"].Properties["collectors"].Properties)); !slices.Equal(got, want) {
-		t.Errorf("got collectors %v, want %v", got, want)
-	}
+// TestExtraArgs checks that the schema refuses the flags that other values set.
+func TestExtraArgs(t *testing.T) {
 	for name, file := range valueFiles(t) {
 		_, container := pod(t, render(t, "--values", file))
 		for _, arg := range container.Args {
@@ -252,17 +225,11 @@ func TestReadme(t *testing.T) {
 		t.Fatal("no examples")
 	}
 	for i, block := range blocks {
-		file := filepath.Join(t.TempDir(), "values.yaml")
-		if err := os.WriteFile(file, []byte(block[1]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "values.yaml"), block[1])
 		t.Logf("example %d:\n%s", i, block[1])
 		render(t, "--values", valueFiles(t)["minimal"], "--values", file)
 	}
-	values := filepath.Join(t.TempDir(), "rental.yaml")
-	if err := os.WriteFile(values, []byte(blocks[0][1]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	values := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rental.yaml"), blocks[0][1])
 	commands := regexp.MustCompile(`(?m)^helm (.*)`).FindAllStringSubmatch(readme, -1)
 	if len(commands) == 0 {
 		t.Fatal("no commands")

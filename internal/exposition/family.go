@@ -93,11 +93,11 @@ func (e *encoder) writeMetrics(metrics []prometheus.Metric) error {
 	if e.variant.Format == expfmt.FmtProtoDelim { // a family is one message
 		n = len(metrics)
 	}
+	out := make([]dto.Metric, min(n, len(metrics)))
 	for begin := 0; begin < len(metrics); begin += n {
-		out := make([]dto.Metric, min(n, len(metrics)-begin))
 		f.Metric = f.Metric[:0]
-		for i := range out {
-			if err := metrics[begin+i].Write(&out[i]); err != nil {
+		for i, m := range metrics[begin:min(begin+n, len(metrics))] {
+			if err := m.Write(&out[i]); err != nil {
 				return fmt.Errorf("%s: %w", f.GetName(), err)
 			}
 			f.Metric = append(f.Metric, &out[i])

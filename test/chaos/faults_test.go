@@ -136,6 +136,9 @@ func runSchedule(t *testing.T, rng *rand.Rand) map[string]int {
 	simtest.AssertEqual(t, "open connections", s.Net.OpenConns(), 0)
 	s.checkRateLimits()
 	simtest.AssertNoSecrets(t, "log", s.log.String())
+	if strings.Contains(s.log.String(), "cannot serve metrics") {
+		t.Errorf("log:\n%s", tail(s.log.String()))
+	}
 	return s.counts
 }
 
@@ -185,7 +188,7 @@ func (h *harness) check(rng *rand.Rand) {
 }
 
 // byResource groups a page by collector and account, with the collector's number of
-// invalid items where it has data. The invalid items of topups are not compared:
+// invalid items if it has data. The invalid items of topups are not compared:
 // counts of top-ups that change meanwhile are among them.
 func byResource(page simtest.Exposition) map[string]samples {
 	groups := map[string]samples{}

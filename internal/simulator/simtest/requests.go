@@ -12,7 +12,7 @@ import (
 // keptRequests is the number of newest requests in the request log.
 const keptRequests = 100_000
 
-// Request is one received request, answered or not.
+// Request is one received request, with or without a response.
 type Request struct {
 	Time       time.Time
 	Path       string // escaped, without the prefix ("/plans"); the whole path if it is outside the prefix
@@ -20,7 +20,7 @@ type Request struct {
 	Token      string // bearer token, "" if there is none; also recorded for public endpoints
 	RemoteAddr string
 	Header     http.Header
-	Status     int // as sent; 0 while unanswered, and if the connection was dropped
+	Status     int // as sent; 0 before that, and if the connection was dropped
 }
 
 // newRequest parses a request to an API with a prefix.
@@ -103,7 +103,7 @@ func (a *API) CountByToken() map[string]int {
 	return counts
 }
 
-// Idle reports whether every request was answered.
+// Idle reports whether every request got a response.
 func (a *API) Idle() bool {
 	return !slices.ContainsFunc(a.Requests(), func(r Request) bool { return r.Status == 0 })
 }

@@ -12,8 +12,8 @@ BUILDAH  := buildah
 IMAGE_ARCH = $(shell go env GOARCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-long race tools e2e lint format bench update dashboards pictures image image-test packages packages-test \
-  sbom release-notes release-check helm helm-test helm-package clean
+.PHONY: help build test test-short test-long race tools e2e lint format bench update golden recipe-check pictures image image-test packages packages-test \
+  sbom release-notes release-check helm-package clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,17 +21,21 @@ help: ## list the targets
 build: ## build a static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o server_rental_exporter .
 
+# The tests of documents, rules and deployment, and those with real programs, are a
+# module of their own: what they need is not listed in the program's go.mod.
 test: ## run all tests that need nothing but Go
-	go test ./...
+	go test -timeout 30m ./...
+	cd test && go test -timeout 30m ./...
 
 test-short: ## run the tests of the inner loop
 	go test -short ./...
 
 test-long: ## run all tests in their long form: fault schedules, soak, load and memory
-	CHAOS_LONG=1 go test -count=1 -timeout 30m ./alerts ./collector ./exporter ./test/chaos
+	CHAOS_LONG=1 GOFLAGS=-count=1 $(MAKE) test
 
 race: ## run the short tests with the race detector
 	go test -race -short -timeout 30m ./...
+	cd test && go test -race -short -timeout 30m ./chaos
 
 tools: ## build current versions of Prometheus and other programs for the tests (minutes the first time)
 	test/e2e/tools/build.sh
@@ -40,22 +44,34 @@ e2e: tools ## test with real programs, installed ones (Debian: prometheus promet
 	test/e2e/run.sh
 
 lint: ## run all linters
+	go mod tidy -diff
 	go vet -tags e2e ./...
 	go run $(GOLANGCI) run ./...
-	@dead=$$(go run $(DEADCODE) -test -tags e2e ./...); test -z "$$dead" || { echo "$$dead"; exit 1; }
+	cd test && go mod tidy -diff
+	cd test && go vet -tags e2e ./...
+	cd test && go run $(GOLANGCI) run ./...
+	@dead=$$(cd test && go run $(DEADCODE) -test -tags e2e -filter ^server_rental_exporter ./... server_rental_exporter/...); \
+	  test -z "$$dead" || { echo "$$dead"; exit 1; }
 
 format: ## format the code
 	go run $(GOLANGCI) fmt ./...
+	cd test && go run $(GOLANGCI) fmt ./...
 
-bench: ## measure the numbers of docs/performance.md
+bench: ## measure the numbers of docs/limits.md
 	go test -run '^$$' -bench . -benchmem ./...
 
-update: ## rewrite golden and generated files, except those of dashboards and helm
-	go test -count=1 -run 'TestGolden|TestLoadInvalid|TestHelp|TestMetricsDocument|TestOverview|TestLandingPage' ./collector ./config ./exporter ./web -update
+update: ## rewrite all golden and generated files (Node and npm for those of dashboards)
+	cd dashboards/generator && npm ci --silent && npm run --silent build
+	$(MAKE) golden
 	packaging/licenses.sh >THIRD_PARTY_LICENSES
 
-dashboards: ## build dashboards/*.json from their source
-	cd dashboards/generator && npm ci && npm run build
+golden: ## rewrite the golden and generated files that need nothing but Go
+	go test -count=1 -run 'TestGolden|TestErrors|TestHelp|TestMetricsDocument|TestConfigurationDocument|TestExample|TestOverview|TestLandingPage' \
+	  ./collector ./config ./exporter ./web -update
+	cd test && go test -count=1 -timeout 30m -run TestGenerated ./helm -update
+
+recipe-check: ## add an endpoint to a copy as CONTRIBUTING.md says, and run the tests there
+	test/recipe/check.sh
 
 pictures: ## make docs/pictures from web/testdata (Debian: chromium-headless-shell fonts-dejavu-core)
 	web/pictures.sh
@@ -68,7 +84,7 @@ image: ## build a container image (IMAGE_ARCH=arm64 for another processor)
 	  $(BUILDAH_FLAGS) -t server_rental_exporter:$(VERSION) .
 
 image-test: ## build the images of both platforms, without a registry, and run one (root; Debian: buildah busybox-static ca-certificates)
-	go test -tags e2e -count=1 -timeout 20m ./test/image
+	cd test && go test -tags e2e -count=1 -timeout 20m ./image
 
 sbom: build ## list what the binary is made of (SPDX)
 	mkdir -p dist
@@ -88,16 +104,10 @@ packages: ## make deb and rpm packages in dist/packages
 packages-test: packages ## install, run, upgrade and remove the packages (root; Debian: lintian rpm systemd)
 	$(PACKAGING) packaging/test.sh
 
-helm: ## rewrite the generated files of the Helm chart and deploy/kubernetes
-	cd deploy/helm/test && go test -count=1 -timeout 30m -run TestGenerated . -update
-
-helm-test: ## test the Helm chart and deploy/kubernetes
-	cd deploy/helm/test && go mod tidy -diff && go run $(GOLANGCI) run ./... && go test -count=1 -timeout 30m ./...
-
 helm-package: ## package the Helm chart into dist/
 	rm -f dist/server-rental-exporter-*.tgz
 	find deploy/helm/server-rental-exporter -exec touch --date=@$(COMMIT_TIME) {} + # the package has the times of the files
-	cd deploy/helm/test && go tool helm package ../server-rental-exporter --destination $(CURDIR)/dist
+	cd test && go tool helm package ../deploy/helm/server-rental-exporter --destination ../dist
 
 clean: ## remove what build left
 	rm -rf server_rental_exporter dist

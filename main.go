@@ -10,7 +10,6 @@ import (
 	_ "embed"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -24,15 +23,7 @@ import (
 //go:embed VERSION
 var versionFile string
 
-// gcPercent is the garbage allowed for each hundred bytes in use. The garbage of a
-// refresh is dropped at once, so that half of Go's default costs little processor time
-// and saves a quarter of the memory. The environment variable GOGC overrides it.
-const gcPercent = 50
-
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	if version.Version == "" {
 		version.Version = strings.TrimSpace(versionFile)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 var accountFunded = metric.Gauge("account_funded_until_timestamp_seconds",
-	"The first renewal that today's balance cannot pay, where each billed server renews monthly at its present price, excluding VAT. In the past where an overdue renewal cannot be paid; ten years ahead where all can; absent without such servers.",
+	"The first renewal that today's balance cannot pay, if each billed server renews monthly at its present price, excluding VAT. In the past if an overdue renewal cannot be paid; ten years ahead if all can; absent without such servers.",
 	"Account balance.usd, Server status, renews_at and price.monthly.usd", "account")
 
 // FundingDefinitions lists the metrics of funding.
@@ -46,7 +46,7 @@ func (t timestamp) day() time.Time {
 }
 
 // fundedUntil returns the day of the first renewal that the balance cannot pay, or
-// the horizon where it can pay all before it; false where there is no renewal.
+// the horizon if it can pay all before it; false if there is no renewal.
 //
 // A renewal of today or earlier is due once, on its own day. Then each renews
 // monthly on the same day of the month, or the last day of a shorter month, on days
@@ -84,7 +84,7 @@ type schedule map[monthDay]micros
 
 type monthDay struct {
 	month time.Time // first day of the first month
-	day   int       // 1 to 31, also where the month is shorter
+	day   int       // 1 to 31, also if the month is shorter
 }
 
 // split returns what is due today or earlier, oldest first and summed by day, and

@@ -118,7 +118,7 @@ func plans() Resource {
 					b.Add(catalogPlans, countOf(p.Meta.Count, p.Count))
 					metric.AddOptional(b, catalogInStock, p.Meta.InStock)
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
-					return Facts{Plans: &PlanFacts{items: p.Items, withoutID: p.Unnamed}}
+					return Facts{Plans: &PlanFacts{items: p.Items, withoutID: p.WithoutID}}
 				},
 			}.fetch
 		},
@@ -164,7 +164,7 @@ func planMetrics(b *metric.Builder, p *plan) {
 	metric.AddOptional(b, planIPv4, p.Network.IPv4, p.ID)
 }
 
-// stockHistory keeps of each plan what no single answer contains.
+// stockHistory keeps of each plan what no single response contains.
 type stockHistory map[string]*stockRecord
 
 type stockRecord struct {

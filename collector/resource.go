@@ -24,7 +24,7 @@ type Resource struct {
 
 	Interval    time.Duration // default
 	MaxAge      time.Duration // default
-	MinInterval time.Duration // how long the API itself caches; 0 where it does not
+	MinInterval time.Duration // how long the API itself caches; 0 if it does not
 
 	Requests    int // the least number of requests of a refresh
 	MaxRequests int // the usual most; 0 means the same
@@ -140,7 +140,7 @@ func (s Snapshot) build(b *metric.Builder) (Snapshot, error) {
 	return s, nil
 }
 
-// countOf is meta.count, or the number of items where it is absent.
+// countOf is meta.count, or the number of items if it is absent.
 func countOf(metaCount *count, items int) float64 {
 	if metaCount == nil {
 		return float64(items)

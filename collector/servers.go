@@ -28,7 +28,7 @@ type server struct {
 	RenewsAt  *timestamp `json:"renews_at"`
 	CreatedAt *timestamp `json:"created_at"`
 
-	// invalidTarget is set where status or address are not understood.
+	// invalidTarget is set if status or address are not understood.
 	invalidTarget bool
 }
 
@@ -73,7 +73,7 @@ var (
 	serverPrice     = metric.Gauge("server_price_usd_per_month", "Price of a server in US dollars per month, excluding VAT.", "Server price.monthly.usd", "account", "server")
 	serverRenews    = metric.Gauge("server_renews_timestamp_seconds", "When a server renews next: midnight UTC of the day.", "Server renews_at", "account", "server")
 	serverCreated   = metric.Gauge("server_created_timestamp_seconds", "When a server was created.", "Server created_at", "account", "server")
-	accountCost     = metric.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars per month, excluding VAT; absent where none of their prices is known.", "sum of Server price.monthly.usd", "account")
+	accountCost     = metric.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars per month, excluding VAT; absent if none of their prices is known.", "sum of Server price.monthly.usd", "account")
 )
 
 const serversName = "servers"
@@ -114,7 +114,7 @@ func serverMetrics(b *metric.Builder, s *server) {
 	metric.AddOptional(b, serverCreated, s.CreatedAt, s.ID)
 }
 
-// billed returns whether the provider charges for the server; where its status is
+// billed returns whether the provider charges for the server; if its status is
 // not known, it is taken to be billed.
 func (s *server) billed() bool { return s.Status == nil || Billed(*s.Status) }
 

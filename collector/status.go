@@ -34,7 +34,7 @@ var (
 
 const (
 	statusCacheTime = 30 * time.Second
-	// maxStatusAge is the most that updated_at is taken for the age of an answer.
+	// maxStatusAge is the most that updated_at is taken for the age of a response.
 	// Beyond it, the status has probably not changed since.
 	maxStatusAge = 4 * statusCacheTime
 )

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,10 +26,10 @@ type Watch struct {
 }
 
 var (
-	watchPlans        = metric.Gauge("watch_plans", "Plans that match a watch, in stock or not; 0 where its criteria match nothing.", "the configuration, plans and locations", "watch")
+	watchPlans        = metric.Gauge("watch_plans", "Plans that match a watch, in stock or not; 0 if its criteria match nothing.", "the configuration, plans and locations", "watch")
 	watchPlansInStock = metric.Gauge("watch_plans_in_stock", "Plans that match a watch and are in stock.", "the configuration, plans and locations", "watch")
 	watchPlanInStock  = metric.Gauge("watch_plan_in_stock", "Whether a plan that matches a watch is in stock: 1 or 0.", "Plan availability.in_stock", "watch", "plan").SeriesPer("watch and plan that matches it")
-	watchHits         = metric.Counter("watch_hits_total", "Times a plan in stock began to match a watch since the watch was configured, also between two scrapes: it came back in stock, was added in stock, or its price or locations changed.", "the configuration, plans and locations", "watch")
+	watchHits         = metric.Counter("watch_hits_total", "Times a plan in stock began to match a watch since the watch was configured, also between two scrapes: it came back in stock, was added in stock, or its price or locations changed.", "the configuration, plans and locations", "watch", "plan").SeriesPer("watch and plan that matches it")
 	watchLastHit      = metric.Gauge("watch_last_hit_timestamp_seconds", "When the exporter last counted a hit of a watch; absent until then.", "the exporter", "watch")
 )
 
@@ -142,7 +143,7 @@ func atMost(value *price, bound *float64) truth {
 type Watched struct {
 	Watch
 	created   time.Time
-	hits      float64
+	hits      map[string]float64 // by id of a plan that had one
 	lastHit   time.Time
 	plans     []*plan          // that match
 	truths    map[string]truth // by id of a plan: whether it matches and is in stock
@@ -151,7 +152,9 @@ type Watched struct {
 }
 
 // NewWatched returns a watch that has seen no data yet.
-func NewWatched(w Watch, now time.Time) Watched { return Watched{Watch: w, created: now} }
+func NewWatched(w Watch, now time.Time) Watched {
+	return Watched{Watch: w, created: now, hits: map[string]float64{}}
+}
 
 // Same returns whether the watch is configured like another one.
 func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, other) }
@@ -173,7 +176,7 @@ func (w Watched) Step(in Inputs, now time.Time) Watched {
 	if first {
 		before, w.withoutID = nil, withoutID
 	}
-	w.plans, w.truths = nil, map[string]truth{}
+	w.plans, w.truths, w.hits = nil, map[string]truth{}, maps.Clone(w.hits)
 	for _, p := range in.Plans.items {
 		matches, available := w.matches(p, in.Locations), unknown
 		if p.Availability.InStock != nil {
@@ -191,7 +194,7 @@ func (w Watched) Step(in Inputs, now time.Time) Watched {
 		case is == unknown:
 			is = was
 		case is == match && was == mismatch:
-			w.hits++
+			w.addHit(p.ID)
 			w.lastHit = now
 		}
 		w.truths[p.ID] = is
@@ -201,6 +204,13 @@ func (w Watched) Step(in Inputs, now time.Time) Watched {
 	}
 	w.withoutID = min(withoutID, w.withoutID)
 	return w
+}
+
+// addHit counts a hit of a plan, unless a provider with ever new ids has used up the room.
+func (w Watched) addHit(id string) {
+	if _, known := w.hits[id]; known || len(w.hits) < maxItems {
+		w.hits[id]++
+	}
 }
 
 // dataUntil returns when the data that the watch needs expires; zero if it is not known.
@@ -239,13 +249,18 @@ func WatchMetrics(watches []Watched, now time.Time) (metrics []prometheus.Metric
 		inStock := 0
 		for _, p := range w.plans {
 			plans.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
+			if w.hits[p.ID] == 0 {
+				plans.AddCreated(watchHits, 0, w.created, w.Name, p.ID)
+			}
 			if p.Availability.InStock != nil && *p.Availability.InStock {
 				inStock++
 			}
 		}
+		for id, n := range w.hits { // also of plans that matched between two scrapes only
+			plans.AddCreated(watchHits, n, w.created, w.Name, id)
+		}
 		totals.Add(watchPlans, float64(len(w.plans)), w.Name)
 		totals.Add(watchPlansInStock, float64(inStock), w.Name)
-		totals.AddCreated(watchHits, w.hits, w.created, w.Name)
 		if !w.lastHit.IsZero() {
 			totals.Add(watchLastHit, float64(w.lastHit.Unix()), w.Name)
 		}

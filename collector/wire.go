@@ -9,7 +9,7 @@ import (
 )
 
 // The types below are the values that the provider documents, with the range in
-// which each makes sense. In a wire struct they stand behind a pointer where null or
+// which each makes sense. In a wire struct they stand behind a pointer if null or
 // a missing field must stay unknown. A value out of range or of another JSON type
 // makes its field invalid.
 type (

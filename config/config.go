@@ -68,7 +68,7 @@ type Collector struct {
 	// Interval is the time between two fetches: 1 second, or the API's cache
 	// time if that is longer, to 30 days.
 	Interval time.Duration
-	// MaxAge is how long the last good answer is kept: Interval to 365 days.
+	// MaxAge is how long the last good response is kept: Interval to 365 days.
 	MaxAge time.Duration
 }
 

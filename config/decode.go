@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"reflect"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +14,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 )
@@ -38,7 +37,8 @@ type document struct {
 // maxValues is far above the number of values of any real configuration.
 const maxValues = 100_000
 
-// position has the line of a setting, or that of the closest parent in the file.
+// position returns the place of a setting, with the line of the closest parent if the
+// file does not contain the setting.
 func (d *document) position(path string) Position {
 	for parent := path; ; {
 		if line, ok := d.lines[parent]; ok {
@@ -90,8 +90,8 @@ func (d *document) addSyntaxError(err error, content []byte) {
 	d.errs.add(pos, "invalid YAML: %s", message)
 }
 
-// lineOfError returns the line of an error whose message has none: that of an alias or
-// of a character that YAML does not allow, else the first.
+// lineOfError returns the line of an error whose message has none: the line of an alias
+// or of a character that YAML does not allow, else the first.
 func lineOfError(message string, content []byte) int {
 	at := bytes.IndexFunc(content, func(r rune) bool {
 		return r == utf8.RuneError || unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r)
@@ -250,18 +250,31 @@ func (d *document) boolean(target *bool) decodeFunc {
 	})
 }
 
-func (d *document) integer(target *int, minValue, maxValue int) decodeFunc {
+// number accepts an integer, or any number if the target is one of floating point.
+func number[T int | float64](d *document, target *T, minValue, maxValue T) decodeFunc {
+	invalid, tags := errors.New("must be a number"), []string{"!!int", "!!float"}
+	if _, ok := any(minValue).(int); ok {
+		invalid, tags = errors.New("must be an integer"), tags[:1]
+	}
 	return d.scalar(func(n *yaml.Node) error {
-		var i int
-		if n.ShortTag() != "!!int" || n.Decode(&i) != nil {
-			return errors.New("must be an integer")
+		var value T
+		if !slices.Contains(tags, n.ShortTag()) || n.Decode(&value) != nil || math.IsNaN(float64(value)) {
+			return invalid
 		}
-		if i < minValue || i > maxValue {
-			return fmt.Errorf("%d is out of range: must be from %d to %d", i, minValue, maxValue)
+		if value < minValue || value > maxValue {
+			return fmt.Errorf("%s is out of range: must be from %v to %v", n.Value, minValue, maxValue)
 		}
-		*target = i
+		*target = value
 		return nil
 	})
+}
+
+// optional decodes a value that stays nil if it is not set.
+func optional[T any](target **T, decode func(*T) decodeFunc) decodeFunc {
+	return func(path string, n *yaml.Node) {
+		*target = new(T)
+		decode(*target)(path, n)
+	}
 }
 
 // duration appends the reason to the message about minValue.
@@ -280,53 +293,4 @@ func (d *document) duration(target *time.Duration, minValue, maxValue time.Durat
 		*target = time.Duration(parsed)
 		return nil
 	})
-}
-
-// check validates a node against a type of another package and stores nothing.
-// That package's own decoder has no paths, ignores unknown keys with this YAML
-// library, and its errors repeat values that may be secret.
-func (d *document) check(t reflect.Type) decodeFunc {
-	switch {
-	case t.Kind() == reflect.Pointer:
-		return d.check(t.Elem())
-	case t.Kind() == reflect.Slice:
-		return d.list(d.check(t.Elem()))
-	case t.Kind() == reflect.Map:
-		item := d.check(t.Elem())
-		return d.entries(func(string, Position) decodeFunc { return item })
-	case t == reflect.TypeFor[promconfig.Headers]():
-		return d.check(reflect.TypeFor[map[string]promconfig.Header]())
-	case t.Kind() == reflect.Struct && t != reflect.TypeFor[promconfig.URL]():
-		return d.mapping(d.structFields(t))
-	}
-	invalid := errors.New("invalid value")
-	switch t {
-	case reflect.TypeFor[bool]():
-		invalid = errNotBoolean
-	case reflect.TypeFor[promconfig.URL]():
-		invalid = errors.New("invalid URL: must be like http://proxy.example:3128")
-	case reflect.TypeFor[promconfig.TLSVersion]():
-		invalid = fmt.Errorf("invalid TLS version: must be one of %s", strings.Join(slices.Sorted(maps.Keys(promconfig.TLSVersions)), ", "))
-	}
-	return d.scalar(func(n *yaml.Node) error {
-		if n.Decode(reflect.New(t).Interface()) != nil {
-			return invalid
-		}
-		return nil
-	})
-}
-
-// structFields returns the keys of a struct, with those of inlined structs.
-func (d *document) structFields(t reflect.Type) map[string]decodeFunc {
-	fields := map[string]decodeFunc{}
-	for field := range t.Fields() {
-		key, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		switch {
-		case options == "inline":
-			maps.Copy(fields, d.structFields(field.Type))
-		case key != "":
-			fields[key] = d.check(field.Type)
-		}
-	}
-	return fields
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,76 +12,62 @@ import (
 
 const errorsFile = "testdata/errors.txt"
 
-// errorCase is a section of errorsFile.
-type errorCase struct {
-	name string
-	// environment and arguments as they are written after $, if any.
-	commandLine, file, errors string
-}
+// errorCase is a section of errorsFile: its lines without those of errors, and these.
+type errorCase struct{ text, errors string }
 
-// readErrorCases returns the comment at the start of errorsFile and its cases.
-func readErrorCases(t testing.TB) (comment string, cases []errorCase) {
+// readErrorCases returns the sections of errorsFile. The first is a comment.
+func readErrorCases(t testing.TB) []errorCase {
 	t.Helper()
 	content, err := os.ReadFile(errorsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	comment, rest, _ := strings.Cut(string(content), "\n-- ")
-	for section := range strings.SplitSeq(rest, "\n-- ") {
+	var cases []errorCase
+	for section := range strings.SplitSeq(strings.TrimSpace(string(content)), "\n\n-- ") {
 		var c errorCase
-		var body string
-		c.name, body, _ = strings.Cut(section, " --\n")
-		if args, ok := strings.CutPrefix(body, "$"); ok {
-			c.commandLine, body, _ = strings.Cut(args, "\n")
-		} else {
-			c.commandLine = " --config.file=rental.yml"
-		}
-		for line := range strings.Lines(body) {
+		for line := range strings.SplitSeq(section, "\n") {
 			if message, ok := strings.CutPrefix(line, "=> "); ok {
-				c.errors += message
+				c.errors += message + "\n"
 			} else {
-				c.file += line
+				c.text += line + "\n"
 			}
 		}
-		c.file = strings.TrimRight(c.file, "\n") + "\n"
 		cases = append(cases, c)
 	}
-	return comment, cases
+	return cases
 }
 
-// String returns the case as it is written in errorsFile.
-func (c errorCase) String() string {
-	var b strings.Builder
-	b.WriteString("-- " + c.name + " --\n")
-	if c.commandLine != " --config.file=rental.yml" {
-		b.WriteString("$" + c.commandLine + "\n")
+// parts returns the name of the case, its command line, and its file.
+func (c errorCase) parts() (name, commandLine, file string) {
+	name, file, _ = strings.Cut(c.text, " --\n")
+	if args, ok := strings.CutPrefix(file, "$"); ok {
+		commandLine, file, _ = strings.Cut(args, "\n")
+		return name, commandLine, file
 	}
-	if c.file != "\n" {
-		b.WriteString(c.file)
-	}
-	for line := range strings.Lines(c.errors) {
-		b.WriteString("=> " + line)
-	}
-	return b.String()
+	return name, "--config.file=rental.yml", file
 }
 
 // load loads the case's command line and file.
-func (c errorCase) load(t *testing.T) (*Config, error) {
+func (c errorCase) load(t *testing.T) error {
 	t.Helper()
+	_, commandLine, file := c.parts()
 	env := map[string]string{}
 	var args []string
-	for word := range strings.FieldsSeq(c.commandLine) {
-		name, value, _ := strings.Cut(word, "=")
+	for word := range strings.FieldsSeq(commandLine) {
 		if strings.HasPrefix(word, "--") {
 			args = append(args, word)
-		} else if unquoted, err := strconv.Unquote(`"` + value + `"`); err != nil {
-			t.Fatal(err)
-		} else {
-			env[name] = unquoted
+			continue
 		}
+		name, quoted, _ := strings.Cut(word, "=")
+		value, err := strconv.Unquote(`"` + quoted + `"`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env[name] = value
 	}
-	writeFile(t, c.file)
-	return load(t, parseFlags(t, env, args...))
+	writeFile(t, file)
+	_, err := load(t, parseFlags(t, env, args...))
+	return err
 }
 
 // TestErrors compares the errors of each case in errorsFile.
@@ -89,28 +76,31 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, cases := readErrorCases(t)
+	cases := readErrorCases(t)
 	enterConfigDir(t)
-	for i, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := c.load(t)
+	for i, c := range cases[1:] {
+		name, _, _ := c.parts()
+		t.Run(name, func(t *testing.T) {
+			err := c.load(t)
 			if err == nil {
 				t.Fatal("got no error")
 			}
 			if *update {
-				cases[i].errors = err.Error() + "\n"
+				cases[1+i].errors = err.Error() + "\n"
 				return
 			}
 			assertErrors(t, err, strings.TrimSuffix(c.errors, "\n"))
 		})
 	}
-	if *update {
-		for _, c := range cases {
-			content += "\n" + c.String()
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if !*update {
+		return
+	}
+	var sections []string
+	for _, c := range cases {
+		sections = append(sections, c.text+regexp.MustCompile(`(?m)^.`).ReplaceAllString(c.errors, "=> $0"))
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(sections, "\n-- ")), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -128,9 +118,9 @@ func TestSyntaxErrors(t *testing.T) {
 
 // FuzzLoad asserts that no file causes a panic or an error other than FieldErrors.
 func FuzzLoad(f *testing.F) {
-	_, cases := readErrorCases(f)
-	for _, c := range cases {
-		f.Add([]byte(c.file))
+	for _, c := range readErrorCases(f)[1:] {
+		_, _, file := c.parts()
+		f.Add([]byte(file))
 	}
 	full, err := os.ReadFile("testdata/full.yml")
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -28,25 +29,18 @@ type FieldError struct {
 
 // Error returns one line, such as "rental.yml:12: api.timeout: message".
 func (e FieldError) Error() string {
-	var b strings.Builder
-	if e.File != "" {
-		b.WriteString(e.File)
-		if e.Line > 0 {
-			fmt.Fprintf(&b, ":%d", e.Line)
-		}
-		b.WriteString(": ")
+	place := e.File
+	if place != "" && e.Line > 0 {
+		place += ":" + strconv.Itoa(e.Line)
 	}
-	if e.Field != "" {
-		b.WriteString(e.Field + ": ")
-	}
-	b.WriteString(e.Message)
+	parts := slices.DeleteFunc([]string{place, e.Field, e.Message}, func(part string) bool { return part == "" })
 	// A quoted key or a file's name may contain a line break.
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
-	}, b.String())
+	}, strings.Join(parts, ": "))
 }
 
 // FieldErrors holds all errors of a configuration: those of flags and

@@ -2,16 +2,9 @@ package config
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
-	"maps"
 	"math"
-	"net/netip"
-	"net/url"
 	"path/filepath"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -29,7 +22,7 @@ const (
 	maxTimeout  = 5 * time.Minute
 	maxInterval = 30 * 24 * time.Hour
 	maxMaxAge   = 365 * 24 * time.Hour
-	maxName     = 256 // bytes
+	maxName     = 256 // bytes, see nameRule
 
 	// The provider requires fewer than 60 public requests per minute from one
 	// address, and at most 120 with one token.
@@ -139,92 +132,6 @@ func (l *loader) applyFlags() {
 	}
 }
 
-func (l *loader) api() decodeFunc {
-	api := &l.config.API
-	return l.mapping(map[string]decodeFunc{
-		"base_url": func(path string, n *yaml.Node) {
-			if l.expectKind(yaml.ScalarNode, path, n) {
-				l.setBaseURL(l.position(path), n.Value)
-			}
-		},
-		"timeout": l.duration(&api.Timeout, time.Millisecond, maxTimeout, ""),
-		"http":    l.http,
-		"rate_limit": l.mapping(map[string]decodeFunc{
-			"public":  l.integer(&api.RateLimit.Public, 1, maxPublic),
-			"account": l.integer(&api.RateLimit.Account, 1, maxAccount),
-		}),
-	})
-}
-
-// setBaseURL repeats no part of the value: it may contain a password.
-func (l *loader) setBaseURL(pos Position, value string) {
-	if l.flags.demo {
-		l.conflictsWithDemo(pos, "API")
-		return
-	}
-	u, err := url.Parse(value)
-	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		l.errs.add(pos, "invalid URL: must be http or https, like https://rental.example/api/v1")
-		return
-	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			l.errs.add(pos, "invalid port: must be from 1 to 65535")
-		}
-	}
-	if u.User != nil {
-		l.errs.add(pos, "user information not allowed: tokens must be set as accounts")
-	}
-	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix(u.RawPath, "/")
-	if !strings.HasSuffix(u.EscapedPath(), "/api/v1") || u.RawQuery != "" || u.ForceQuery || strings.Contains(value, "#") {
-		l.errs.add(pos, "invalid path: must end in /api/v1, without query or fragment")
-	}
-	l.config.API.BaseURL, l.baseURLPosition = u, pos
-}
-
-// http checks the keys and values first. The package of the settings then
-// decodes them and checks their combination; its errors repeat no secrets.
-func (l *loader) http(path string, n *yaml.Node) {
-	before := len(l.errs)
-	fields := l.structFields(reflect.TypeFor[promconfig.HTTPClientConfig]())
-	// Do not suggest forbidden keys for a misspelled one.
-	maps.DeleteFunc(fields, func(key string, _ decodeFunc) bool { return forbiddenKey(joinPath(path, key)) != "" })
-	l.mapping(fields)(path, n)
-	if len(l.errs) > before {
-		return
-	}
-	http := &l.config.API.HTTP
-	if err := n.Decode(http); err != nil {
-		l.errs.add(l.position(path), "%s", err)
-		return
-	}
-	http.SetDirectory(filepath.Dir(l.file))
-	l.checkHTTPFiles(path, http)
-}
-
-// checkHTTPFiles reports a wrong path before anything is served. The files are
-// read again for each connection.
-func (l *loader) checkHTTPFiles(path string, http *promconfig.HTTPClientConfig) {
-	if _, err := promconfig.NewTLSConfig(&http.TLSConfig); err != nil {
-		var pathErr *fs.PathError
-		if errors.As(err, &pathErr) {
-			err = fmt.Errorf("cannot read ca_file, cert_file or key_file: %w", pathErr.Err)
-		}
-		l.errs.add(l.position(path+".tls_config"), "%s", err)
-	}
-	if http.HTTPHeaders == nil {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(http.HTTPHeaders.Headers)) {
-		for i, file := range http.HTTPHeaders.Headers[name].Files {
-			if _, err := readFile(file, maxFile); err != nil {
-				header := joinPath(path+".http_headers", name)
-				l.errs.add(l.position(fmt.Sprintf("%s.files[%d]", header, i)), "cannot read: %s", err)
-			}
-		}
-	}
-}
-
 func (l *loader) accounts() decodeFunc {
 	list := l.list(l.account)
 	return func(path string, n *yaml.Node) {
@@ -238,25 +145,36 @@ func (l *loader) accounts() decodeFunc {
 
 func (l *loader) account(path string, n *yaml.Node) {
 	var a Account
-	if !l.expectKind(yaml.MappingNode, path, n) {
+	errs, ok := l.named(path, n, &a.Name, map[string]decodeFunc{"name": l.text(&a.Name), "token_file": l.text(&a.TokenFile)})
+	if !ok {
 		return
 	}
-	before := len(l.errs)
-	l.mapping(map[string]decodeFunc{"name": l.text(&a.Name), "token_file": l.text(&a.TokenFile)})(path, n)
-	namePos, tokenPos := l.position(path+".name"), l.position(path+".token_file")
-	if a.Name == "" && !l.errs[before:].has(namePos.Field) {
-		l.errs.add(namePos, "missing: must be a name")
-	}
+	tokenPos := l.position(path + ".token_file")
 	var token string
 	var err error
 	switch {
 	case a.TokenFile != "":
 		a.TokenFile = promconfig.JoinDir(filepath.Dir(l.file), a.TokenFile)
 		token, err = readToken(a.TokenFile)
-	case !l.errs[before:].has(tokenPos.Field, path+".token"):
+	case !errs.has(tokenPos.Field, path+".token"):
 		err = errors.New("missing: must be the path of a file that contains the token")
 	}
-	l.addAccount(a, namePos, tokenPos, token, err)
+	l.addAccount(a, l.position(path+".name"), tokenPos, token, err)
+}
+
+// named decodes a mapping whose name must be set. It returns the errors of its fields,
+// and false if it is no mapping.
+func (l *loader) named(path string, n *yaml.Node, name *string, fields map[string]decodeFunc) (FieldErrors, bool) {
+	if !l.expectKind(yaml.MappingNode, path, n) {
+		return nil, false
+	}
+	before := len(l.errs)
+	l.mapping(fields)(path, n)
+	errs := slices.Clone(l.errs[before:])
+	if pos := l.position(path + ".name"); *name == "" && !errs.has(pos.Field) {
+		l.errs.add(pos, "missing: must be a name")
+	}
+	return errs, true
 }
 
 // addAccount also checks that name and token are valid and unique. An empty
@@ -279,13 +197,15 @@ func (l *loader) addName(used map[string]string, name string, pos Position) {
 		return
 	}
 	if !validName(name) {
-		l.errs.add(pos, "invalid name: must be at most %d bytes of UTF-8, not blank and without control characters", maxName)
+		l.errs.add(pos, "invalid name: %s", nameRule)
 	} else if first, ok := used[name]; ok {
 		l.errs.add(pos, "duplicate name %q: must be unique, already used by %s", name, first)
 	} else {
 		used[name] = strings.TrimSuffix(pos.Field, ".name")
 	}
 }
+
+const nameRule = "must be at most 256 bytes of UTF-8, not blank and without control characters"
 
 func validName(name string) bool {
 	return len(name) <= maxName && utf8.ValidString(name) && strings.TrimSpace(name) != "" && !strings.ContainsFunc(name, unicode.IsControl)
@@ -303,7 +223,7 @@ func (l *loader) collector(r collector.Resource, path string, n *yaml.Node) {
 	settings := Collector{Enabled: true, Interval: r.Interval}
 	minInterval, reason := time.Second, ""
 	if r.MinInterval > minInterval {
-		minInterval, reason = r.MinInterval, ", because the API caches the answer that long"
+		minInterval, reason = r.MinInterval, ", because the API caches the response that long"
 	}
 	l.mapping(map[string]decodeFunc{
 		"enabled":  l.boolean(&settings.Enabled),
@@ -321,34 +241,6 @@ func (l *loader) collector(r collector.Resource, path string, n *yaml.Node) {
 			model.Duration(settings.MaxAge), model.Duration(settings.Interval))
 	}
 	l.config.Collectors[r.Name] = settings
-}
-
-// checkAPI checks the base URL in combination with accounts and proxy.
-func (l *loader) checkAPI() {
-	if l.flags.demo {
-		return
-	}
-	base := l.config.API.BaseURL
-	if base == nil {
-		if !l.errs.has("api", "api.base_url", l.flags.baseURL.position().Field) {
-			l.errs.add(l.position("api.base_url"), "missing: must be set here or with %s", l.flags.baseURL.flag)
-		}
-		return
-	}
-	if base.Scheme != "http" || len(l.config.Accounts) == 0 {
-		return
-	}
-	if !isLoopback(base.Hostname()) {
-		l.errs.add(l.baseURLPosition, "plain HTTP not allowed with accounts: must be https or a loopback address, because tokens would be sent unencrypted")
-	}
-	if proxy := l.config.API.HTTP.ProxyURL.URL; proxy != nil && proxy.String() != "" {
-		l.errs.add(l.position("api.http.proxy_url"), "proxy not allowed with accounts and plain HTTP: base_url must be https, because the proxy would see the tokens")
-	}
-}
-
-func isLoopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && address.IsLoopback()
 }
 
 // checkCollectors checks that something is exported, within the rate limits.

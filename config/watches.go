@@ -2,8 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,29 +15,26 @@ import (
 const maxBound = 1e15
 
 func (l *loader) watch(path string, n *yaml.Node) {
-	if !l.expectKind(yaml.MappingNode, path, n) {
-		return
-	}
 	var w collector.Watch
-	before := len(l.errs)
-	l.mapping(map[string]decodeFunc{
+	bound := func(target *float64) decodeFunc { return number(&l.document, target, 0, maxBound) }
+	errs, ok := l.named(path, n, &w.Name, map[string]decodeFunc{
 		"name":              l.text(&w.Name),
 		"plans":             l.alternatives(&w.Plans, checkText),
 		"families":          l.alternatives(&w.Families, checkText),
 		"locations":         l.alternatives(&w.Locations, checkText),
 		"regions":           l.alternatives(&w.Regions, checkText),
 		"countries":         l.alternatives(&w.Countries, checkCountry),
-		"gpu":               l.optionalBoolean(&w.GPU),
-		"min_cores":         l.bound(&w.MinCores),
-		"min_memory_gib":    l.bound(&w.MinMemoryGiB),
-		"max_usd_per_month": l.bound(&w.MaxUSDPerMonth),
-		"max_eur_per_month": l.bound(&w.MaxEURPerMonth),
-	})(path, n)
-	namePos := l.position(path + ".name")
-	if w.Name == "" && !l.errs[before:].has(namePos.Field) {
-		l.errs.add(namePos, "missing: must be a name")
+		"gpu":               optional(&w.GPU, l.boolean),
+		"min_cores":         optional(&w.MinCores, bound),
+		"min_memory_gib":    optional(&w.MinMemoryGiB, bound),
+		"max_usd_per_month": optional(&w.MaxUSDPerMonth, bound),
+		"max_eur_per_month": optional(&w.MaxEURPerMonth, bound),
+	})
+	if !ok {
+		return
 	}
-	others := slices.ContainsFunc(l.errs[before:], func(err FieldError) bool { return err.Field != namePos.Field })
+	namePos := l.position(path + ".name")
+	others := slices.ContainsFunc(errs, func(err FieldError) bool { return err.Field != namePos.Field })
 	if !others && reflect.DeepEqual(w, collector.Watch{Name: w.Name}) {
 		l.errs.add(l.position(path), "no criterion: at least one must be set, because every plan would match")
 	}
@@ -64,7 +59,7 @@ func (l *loader) alternatives(target *[]string, check func(string) error) decode
 
 func checkText(value string) error {
 	if !validName(value) {
-		return fmt.Errorf("invalid value: must be at most %d bytes of UTF-8, not blank and without control characters", maxName)
+		return errors.New("invalid value: " + nameRule)
 	}
 	return nil
 }
@@ -76,28 +71,4 @@ func checkCountry(value string) error {
 		return errors.New("invalid country code: must be two letters, like DE")
 	}
 	return nil
-}
-
-func (l *loader) optionalBoolean(target **bool) decodeFunc {
-	value := new(bool)
-	decode := l.boolean(value)
-	return func(path string, n *yaml.Node) {
-		*target = value
-		decode(path, n)
-	}
-}
-
-// bound decodes a number that some plan can reach.
-func (l *loader) bound(target **float64) decodeFunc {
-	return l.scalar(func(n *yaml.Node) error {
-		value := new(float64)
-		*target = value
-		if tag := n.ShortTag(); tag != "!!int" && tag != "!!float" || n.Decode(value) != nil || math.IsNaN(*value) {
-			return errors.New("must be a number")
-		}
-		if *value < 0 || *value > maxBound {
-			return fmt.Errorf("%s is out of range: must be from 0 to %g", n.Value, maxBound)
-		}
-		return nil
-	})
 }

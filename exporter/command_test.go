@@ -142,7 +142,7 @@ watches:
 invalid.yml:6: accounts[1].name: duplicate name "main": must be unique, already used by accounts[0]
 invalid.yml:6: accounts[1].token_file: empty: must be a token
 invalid.yml:7: accounts[2].token_file: duplicate token: must differ from accounts[0].token_file, because the rate limit applies to each token
-invalid.yml:9: collectors.plans.interval: 10s is too short: must be at least 1m, because the API caches the answer that long
+invalid.yml:9: collectors.plans.interval: 10s is too short: must be at least 1m, because the API caches the response that long
 invalid.yml:10: collectors.plants: unknown key: must be one of ` + strings.Join(names, ", ") + `
 invalid.yml:12: watches[0]: no criterion: at least one must be set, because every plan would match
 --web.telemetry-path: "/": must begin with / and not be the landing page
@@ -202,8 +202,8 @@ func TestOnce(t *testing.T) {
 func TestOnceFails(t *testing.T) {
 	t.Parallel()
 	a := simtest.Start(t, simulator.Options{})
-	a.Inject(simulator.Fault{Path: "/plans", Status: 500})
-	a.Inject(simulator.Fault{Path: "/servers", Token: simtest.LabToken, Kind: simulator.Garbage})
+	a.Inject(simtest.Fault{Path: "/plans", Status: 500})
+	a.Inject(simtest.Fault{Path: "/servers", Token: simtest.LabToken, Kind: simtest.Garbage})
 	p := finish(t, Environment{}, "--once", "--log.level=error", "--config.file="+configFile(t, a))
 	simtest.AssertEqual(t, "exit status", p.code, 1)
 	want := success(1, "main", "lab")
@@ -211,7 +211,7 @@ func TestOnceFails(t *testing.T) {
 	page := p.printed()
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), want)
 	simtest.AssertEqual(t, "servers of account main", len(page.WithPrefix("server_rental_server_info{")), 5)
-	for _, cause := range []string{"plans: /plans: status 500", "servers of account lab: /servers: "} {
+	for _, cause := range []string{"collector=plans msg=\"collector failed\" err=\"/plans: status 500", "collector=servers account=lab msg=\"collector failed\" err=\"/servers: "} {
 		if !strings.Contains(p.log.String(), cause) {
 			t.Errorf("the log lacks %q:\n%s", cause, p.log)
 		}

@@ -44,7 +44,7 @@ func startDemo(ctx context.Context) (*demo, error) {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
 	d := &demo{
-		sim:  simulator.New(simulator.Options{KeepRequests: -1}),
+		sim:  simulator.New(simulator.Options{}),
 		base: &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/api/v1"},
 	}
 	d.sim.Change(func(w *simulator.World) {

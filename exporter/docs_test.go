@@ -8,78 +8,65 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"text/template"
 	"time"
 
 	"github.com/prometheus/common/model"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestMetricsDocument compares docs/metrics.md with the definitions in the code.
 func TestMetricsDocument(t *testing.T) {
-	part := func(file string) string {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	simtest.Golden(t, "../docs/metrics.md", metricsDocument(part("../docs/example-queries.md"))+part("../docs/omitted-fields.md"))
-}
-
-func metricsDocument(queries string) string {
-	var b strings.Builder
-	b.WriteString("# Metrics\n\nThis file is generated from the code (`make update`).\n\n" +
-		"A label whose source is null is empty; a metric whose source is null is absent: unknown is never 0. " +
-		"Data series disappear when the last good answer is older than the collector's `max_age`. " +
-		"Each series count is for one exporter.\n\n" + strings.TrimSpace(queries) + "\n")
 	rest := Definitions()
-	// section writes a table and removes its metrics from the rest.
-	section := func(title, text string, ds []*metric.Definition) {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", title, text)
-		writeTable(&b, ds)
-		rest = slices.DeleteFunc(rest, func(d *metric.Definition) bool { return slices.Contains(ds, d) })
-	}
-	for _, r := range collector.Resources() {
-		scope := "public"
-		if r.Account {
-			scope = "for each account"
-		}
-		section(r.Name, fmt.Sprintf("%s. From `GET %s`, %s, every %s and exported for at most %s unless configured otherwise; %s.",
-			strings.ToUpper(r.Help[:1])+r.Help[1:], r.Endpoint, scope, model.Duration(r.Interval), model.Duration(r.MaxAge), requestsOf(r)), r.Metrics)
-	}
-	// filter returns the rest whose names begin with the prefix, or do not.
-	filter := func(prefix string, begin bool) []*metric.Definition {
-		return slices.DeleteFunc(slices.Clone(rest), func(d *metric.Definition) bool {
-			return strings.HasPrefix(d.Name, metric.Namespace+prefix) != begin
+	// take removes the metrics whose names begin with a prefix from the rest.
+	take := func(prefix string) (taken []*metric.Definition) {
+		rest = slices.DeleteFunc(rest, func(d *metric.Definition) bool {
+			begins := strings.HasPrefix(d.Name, metric.Namespace+prefix)
+			if begins {
+				taken = append(taken, d)
+			}
+			return begins
 		})
+		return taken
 	}
-	section("Watches", "Computed from plans and locations as soon as either was fetched, for each watch of the configuration; see [watches](watches.md). "+
-		"Absent while the plans are unknown or, for a watch of regions or countries, the locations.", filter("watch_", true))
-	section("Derived metrics", "Computed from the data of several collectors; absent while one of them has no data.", filter("exporter_", false))
-	section("The exporter itself", "In addition, there are the usual `go_*`, `process_*` and `promhttp_*` metrics.", slices.Clone(rest))
-	return b.String() + "\n"
+	var data struct {
+		Resources                  []collector.Resource
+		Watches, Exporter, Derived []*metric.Definition
+	}
+	data.Resources = collector.Resources()
+	for _, r := range data.Resources {
+		rest = slices.DeleteFunc(rest, func(d *metric.Definition) bool { return slices.Contains(r.Metrics, d) })
+	}
+	data.Watches, data.Exporter, data.Derived = take("watch_"), take("exporter_"), rest
+
+	document, err := template.New("metrics.md.tmpl").Funcs(template.FuncMap{"table": metricTable}).ParseFiles("testdata/metrics.md.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := document.Execute(&b, data); err != nil {
+		t.Fatal(err)
+	}
+	simtest.Golden(t, "../docs/metrics.md", b.String())
 }
 
-func requestsOf(r collector.Resource) string {
-	if r.MaxRequests > r.Requests {
-		return fmt.Sprintf("a refresh takes %d request, or %d if the history has more than %d entries", r.Requests, r.MaxRequests, rentalapi.MaxPageItems)
-	}
-	return fmt.Sprintf("a refresh takes %d request", r.Requests)
-}
-
-func writeTable(b *strings.Builder, ds []*metric.Definition) {
-	b.WriteString("| metric | type | labels | unit | series | source | meaning |\n|---|---|---|---|---|---|---|\n")
+func metricTable(ds []*metric.Definition) string {
+	var b strings.Builder
+	b.WriteString("| metric | type, unit | labels | source | meaning |\n|---|---|---|---|---|\n")
 	for _, d := range ds {
-		labels := ""
+		kind, labels := string(d.Type), ""
+		if d.Unit() != "" {
+			kind += ", " + d.Unit()
+		}
 		if len(d.Labels) > 0 {
 			labels = "`" + strings.Join(d.Labels, "`, `") + "`"
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", d.Name, d.Type, labels, d.Unit(), d.Series(), d.Source, d.Help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", d.Name, kind, labels, d.Source, d.Help)
 	}
+	return b.String()
 }
 
 func TestDefinitions(t *testing.T) {
@@ -99,8 +86,11 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// TestConfigurationDocument compares docs/configuration.md with the flags, the defaults
-// of the collectors and the keys of the configuration file.
+// collectorRows matches the rows of the table of the collectors.
+var collectorRows = regexp.MustCompile("(?m)(^\\| collector \\|.*\n\\|---.*\n)(?:^\\|.*\n)*")
+
+// TestConfigurationDocument compares docs/configuration.md with the flags, the collectors
+// and the keys of the configuration file. -update writes the table of the collectors.
 func TestConfigurationDocument(t *testing.T) {
 	source, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -109,17 +99,19 @@ func TestConfigurationDocument(t *testing.T) {
 	document := string(source)
 	simtest.AssertEqual(t, "flags", documentedFlags(document), helpFlags(t))
 
+	var rows strings.Builder
 	for _, s := range collector.Resources() {
 		account := ""
 		if s.Account {
-			account = "yes"
+			account = " yes"
 		}
-		row := fmt.Sprintf("| `%s` | `%s` | %s | %s | %s | %s | %s |", s.Name, endpointOf(s.Name), account,
+		fmt.Fprintf(&rows, "| `%s` | `%s` |%s | %s | %s | %s | %s |\n", s.Name, s.Endpoint, account,
 			shortest(s.Interval), shortest(max(s.MinInterval, time.Second)), shortest(s.MaxAge), s.Help)
-		if !strings.Contains(document, strings.ReplaceAll(row, "|  |", "| |")+"\n") {
-			t.Errorf("docs/configuration.md lacks the row\n%s", row)
-		}
 	}
+	if !collectorRows.MatchString(document) {
+		t.Fatal("docs/configuration.md has no table of the collectors")
+	}
+	simtest.Golden(t, "../docs/configuration.md", collectorRows.ReplaceAllString(document, "${1}"+rows.String()))
 
 	for section, file := range map[string]string{
 		"api":        "api: {bogus: 1}",
@@ -174,15 +166,6 @@ func helpFlags(t *testing.T) map[string]string {
 		flags[name] = variable
 	}
 	return flags
-}
-
-func endpointOf(name string) string {
-	for _, r := range collector.Resources() {
-		if r.Name == name {
-			return r.Endpoint
-		}
-	}
-	return ""
 }
 
 // shortest formats a duration as the document does: a minute is 60s.

@@ -138,7 +138,7 @@ func (e *exporter) close() {
 func (e *exporter) once(ctx context.Context, w io.Writer) error {
 	failed := e.Once(ctx, runnerConfig(e.config.Load()))
 	e.Publisher.Publish()
-	families, err := e.metrics.all().Gather()
+	families, err := e.metrics.gatherer().Gather()
 	for _, f := range families {
 		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
 			return fmt.Errorf("output: %w", err)
@@ -198,11 +198,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 func (e *exporter) handler() http.Handler {
 	o := web.Options{
 		Version: version.Info(), API: e.apiDescription, MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger),
-	}
-	if e.options.discovery {
-		o.ActiveServers = func(account string) ([]collector.Server, error) {
-			return collector.ActiveServers(e.Accounts(), account)
-		}
+		Discovery: e.options.discovery,
 	}
 	if e.options.overview {
 		o.Published = e.Publisher
@@ -210,7 +206,22 @@ func (e *exporter) handler() http.Handler {
 	if e.options.lifecycle {
 		o.Reload = e.requestReload
 	}
-	return web.Handler(e.Runner, o)
+	return web.Handler(pages{e.Runner}, o)
+}
+
+// NewHandler serves the data of a runner with the options of its pages, as the program
+// does, without flags and sockets. It sets the handler of the metrics.
+func NewHandler(r *runner.Runner, logger log.Logger, o web.Options) http.Handler {
+	o.Metrics = newMetrics(r).handler(logger)
+	return web.Handler(pages{r}, o)
+}
+
+// pages is what the pages read.
+type pages struct{ *runner.Runner }
+
+// ActiveServers implements web.Collectors.
+func (p pages) ActiveServers(account string) ([]collector.Server, error) {
+	return collector.ActiveServers(p.Accounts(), account)
 }
 
 // apiDescription says in words where the data comes from.
@@ -250,7 +261,7 @@ func orDefault(d, fallback time.Duration) time.Duration {
 	return fallback
 }
 
-// pageURL is the landing page's URL for a browser on this machine; empty where it is
+// pageURL is the landing page's URL for a browser on this machine; empty if it is
 // not known.
 func pageURL(flags *toolkit.FlagConfig) string {
 	settings, err := readTLSConfig(*flags.WebConfigFile)

@@ -19,7 +19,7 @@ import (
 	"server_rental_exporter/web"
 )
 
-// options are the flags.
+// options holds the values of the flags.
 type options struct {
 	*config.Flags
 	web           *toolkit.FlagConfig
@@ -34,7 +34,7 @@ type options struct {
 	unknown       []error // flags that do not exist
 }
 
-// vsockScheme begins a listen address of a virtual machine's socket.
+// vsockScheme is the prefix of listen addresses that are sockets of a virtual machine.
 const vsockScheme = "vsock://"
 
 // The values of --log.level and --log.format.
@@ -45,8 +45,7 @@ const description = `Prometheus exporter for the Dedicated Server Rental API: pl
 
 Use --demo to try it without an account, --config.check to check a configuration, --once to print all metrics and exit, --healthcheck to ask a running exporter whether it serves, and --version to print the version. POST /-/reload needs --web.enable-lifecycle, /sd/servers needs --web.enable-service-discovery, and --web.systemd-socket takes the sockets from systemd.`
 
-// errPrinted is returned where the command line asked for nothing but --help or
-// --version.
+// errPrinted is returned if the command line asked for nothing but --help or --version.
 var errPrinted = errors.New("command line: help or version was printed")
 
 // newApplication defines the flags.
@@ -56,8 +55,8 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.HelpFlag.Short('h')
 	app.UsageWriter(stdout)
 	o := &options{Flags: config.AddFlags(app, collector.Resources())}
-	app.Flag("once", "Fetch everything once, print the metrics and exit; status 1 where a collector failed. For cron and the textfile collector.").BoolVar(&o.once)
-	app.Flag("healthcheck", "Ask the exporter that runs on this machine with the same --web flags or variables for /-/healthy and exit; status 1 where it does not serve. For containers.").BoolVar(&o.health)
+	app.Flag("once", "Fetch everything once, print the metrics and exit; status 1 if a collector failed. For cron and the textfile collector.").BoolVar(&o.once)
+	app.Flag("healthcheck", "Ask the exporter that runs on this machine with the same --web flags or variables for /-/healthy and exit; status 1 if it does not serve. For containers.").BoolVar(&o.health)
 	o.web = kingpinflag.AddFlags(app, ":10170")
 	// A container's health check has its environment, but not its arguments.
 	app.GetFlag("web.listen-address").Envar("SERVER_RENTAL_WEB_LISTEN_ADDRESS")
@@ -118,7 +117,7 @@ func (o *options) load(getenv func(string) string) (*config.Config, error) {
 	return cfg, errors.Join(append(errs, o.checkServer()...)...)
 }
 
-// checkServer returns errors in where and how to serve.
+// checkServer returns errors in the flags of the web server.
 func (o *options) checkServer() []error {
 	var errs []error
 	if err := toolkit.Validate(*o.web.WebConfigFile); err != nil {

@@ -17,7 +17,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
-	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -130,7 +130,7 @@ func python(t *testing.T) string {
 func TestStrictParsers(t *testing.T) {
 	t.Parallel()
 	a := simtest.Start(t, simulator.Options{})
-	a.Inject(simulator.Fault{Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}}})
+	a.Inject(simtest.Fault{Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}}})
 	p := startReady(t, "--config.file="+configFile(t, a))
 	simtest.Eventually(t, "all requests answered", a.Idle)
 	for _, tc := range []struct {
@@ -260,11 +260,11 @@ func TestSelectedMetrics(t *testing.T) {
 func TestGatheringError(t *testing.T) {
 	t.Parallel()
 	var logger simtest.Log
-	p := NewPipeline(&logger, "test", rentalapi.Settings{})
-	p.selfRegistry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
+	m := newMetrics(runner.New(runner.Options{Logger: &logger}))
+	m.registry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
 		ch <- prometheus.NewInvalidMetric(prometheus.NewDesc("broken", "A broken metric.", nil, nil), errors.New("broken"))
 	}))
-	h := p.MetricsHandler()
+	h := m.handler(&logger)
 	const failures = `promhttp_metric_handler_errors_total{cause="gathering"}`
 	for i, query := range []string{"", "?name[]=promhttp_metric_handler_errors_total"} {
 		simtest.ServeGet(h, "/metrics"+query)

@@ -18,12 +18,11 @@ import (
 	"server_rental_exporter/web"
 )
 
-// healthcheckTimeout is the time that all addresses together have to answer.
+// healthcheckTimeout bounds the check of all addresses together.
 const healthcheckTimeout = 5 * time.Second
 
-// healthcheck asks a running exporter with the same web flags, at every address on
-// which it listens, whether it serves. It prints the outcome and returns the exit
-// status.
+// healthcheck checks that a running exporter with the same web flags serves at all its
+// listen addresses. It prints the outcome and returns the exit status.
 func (o *options) healthcheck(ctx context.Context, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, healthcheckTimeout)
 	defer cancel()
@@ -39,7 +38,7 @@ func (o *options) healthcheck(ctx context.Context, stdout, stderr io.Writer) int
 	return 0
 }
 
-// askAddresses returns why one of the addresses does not serve.
+// askAddresses returns an error for each address that does not serve.
 func (o *options) askAddresses(ctx context.Context) error {
 	if *o.web.WebSystemdSocket {
 		return errors.New("--healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses")
@@ -57,8 +56,9 @@ func (o *options) askAddresses(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ask returns why the exporter does not serve at a listen address. An address without
-// a host, or with an unspecified one, is asked on this machine, as net.Dial does.
+// ask returns an error if the exporter does not serve at a listen address. Like
+// net.Dial, it takes an address without a host, or with an unspecified one, as one of
+// this machine.
 func ask(ctx context.Context, address string, settings toolkit.TLSConfig) error {
 	if strings.HasPrefix(address, vsockScheme) {
 		return errors.New("vsock addresses cannot be checked")
@@ -66,8 +66,8 @@ func ask(ctx context.Context, address string, settings toolkit.TLSConfig) error 
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	}
-	// The certificate names the host that Prometheus knows, not the one that is asked
-	// here. No secret is sent.
+	// The certificate names the host that Prometheus knows, not this address. No secret
+	// is sent.
 	client := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
 	if strings.HasPrefix(settings.ClientAuth, "Require") {
 		return handshake(ctx, dial, client)
@@ -75,8 +75,9 @@ func ask(ctx context.Context, address string, settings toolkit.TLSConfig) error 
 	return get(ctx, &http.Transport{DialContext: dial, TLSClientConfig: client, DisableKeepAlives: true}, schemeOf(settings))
 }
 
-// get asks for the health. Missing credentials and too many requests are answers of a
-// server that works: exporter-toolkit refuses such requests before it looks at the path.
+// get requests the health. The statuses for missing credentials and too many requests
+// come from a server that works: exporter-toolkit refuses such requests before it looks
+// at the path.
 func get(ctx context.Context, transport *http.Transport, scheme string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost"+web.HealthyPath, nil)
 	if err != nil {
@@ -94,8 +95,8 @@ func get(ctx context.Context, transport *http.Transport, scheme string) error {
 	return fmt.Errorf("status %s", response.Status)
 }
 
-// handshake asks a server that refuses requests without a client certificate. It
-// works if it demands one, which it does after its own part of the handshake.
+// handshake checks a server that refuses requests without a client certificate. The
+// server works if it requests one, which it does after its own part of the handshake.
 func handshake(ctx context.Context, dial func(ctx context.Context, _, _ string) (net.Conn, error), client *tls.Config) error {
 	demanded := false
 	client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -113,8 +114,8 @@ func handshake(ctx context.Context, dial func(ctx context.Context, _, _ string) 
 	return nil
 }
 
-// readTLSConfig returns the TLS settings of a web configuration file that was
-// validated; they are zero without a file.
+// readTLSConfig returns the TLS settings of a valid web configuration file. They are
+// zero without a file.
 func readTLSConfig(file string) (toolkit.TLSConfig, error) {
 	if file == "" {
 		return toolkit.TLSConfig{}, nil
@@ -128,7 +129,7 @@ func readTLSConfig(file string) (toolkit.TLSConfig, error) {
 	return c.TLSConfig, err
 }
 
-// schemeOf is the scheme of the URLs of a server.
+// schemeOf returns the scheme of a server's URLs.
 func schemeOf(settings toolkit.TLSConfig) string {
 	if settings.IsEnabled() {
 		return "https"

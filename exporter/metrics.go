@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -41,56 +40,52 @@ func Definitions() []*metric.Definition {
 	)
 }
 
-// metrics is what /metrics serves: what the runner publishes, and what changes all the
+// metrics is what the exporter knows: what the runner publishes, and what changes all the
 // time, in a registry.
 type metrics struct {
 	registry         *prometheus.Registry
 	published        *exposition.Publisher
 	reloadOK, reload prometheus.Gauge
-	errors           *prometheus.CounterVec // of serving, by cause
 }
 
 func newMetrics(r *runner.Runner) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(), published: r.Publisher,
 		reloadOK: newGauge(reloadSuccessful), reload: newGauge(reloadTime),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "promhttp_metric_handler_errors_total",
-			Help: "Total number of internal errors encountered by the promhttp metric handler.",
-		}, []string{"cause"}),
 	}
-	m.errors.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
-	m.errors.WithLabelValues("encoding")
-	m.registry.MustRegister(
-		r.Client, m.reloadOK, m.reload, m.errors, newBuildInfo(),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: cacheBytes.Name, Help: cacheBytes.Help, Unit: cacheBytes.BaseUnit()},
-			func() float64 { return float64(r.Publisher.CacheBytes()) }),
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	m.registry.MustRegister(r.Client, m.reloadOK, m.reload, newBuildInfo())
 	return m
 }
 
-// handler serves the metrics.
+// gatherer returns everything that is exported, without what is known of the process.
+func (m *metrics) gatherer() prometheus.Gatherer {
+	published := prometheus.NewRegistry()
+	published.MustRegister(m.published)
+	return disjointGatherers{m.registry, published}
+}
+
+// handler serves the metrics and those of the process.
 func (m *metrics) handler(logger log.Logger) http.Handler {
-	fallback := exposition.HandlerOptions()
-	fallback.Registry = m.registry // promhttp finds its counter of errors there and uses it too
-	fallback.ErrorLog = errorLogger{logger}
-	return promhttp.InstrumentMetricHandler(m.registry, &exposition.Handler{
+	errorsTotal := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "promhttp_metric_handler_errors_total",
+		Help: "Total number of internal errors encountered by the promhttp metric handler.",
+	}, []string{"cause"})
+	errorsTotal.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
+	errorsTotal.WithLabelValues("encoding")
+	process := prometheus.NewRegistry()
+	process.MustRegister(
+		errorsTotal, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: cacheBytes.Name, Help: cacheBytes.Help, Unit: cacheBytes.BaseUnit()},
+			func() float64 { return float64(m.published.CacheBytes()) }),
+	)
+	return promhttp.InstrumentMetricHandler(process, &exposition.Handler{
 		Publisher: m.published,
-		Gatherer:  withoutAllocGauge{m.registry},
-		Fallback:  promhttp.HandlerFor(m.all(), fallback),
+		Gatherer:  disjointGatherers{m.registry, withoutAllocGauge{process}},
 		OnError: func(cause string, err error) {
-			m.errors.WithLabelValues(cause).Inc()
+			errorsTotal.WithLabelValues(cause).Inc()
 			level.Error(logger).Log("msg", "cannot serve metrics", "err", err)
 		},
 	})
-}
-
-// all returns everything that is exported.
-func (m *metrics) all() prometheus.Gatherer {
-	published := prometheus.NewRegistry()
-	published.MustRegister(m.published)
-	return disjointGatherers{withoutAllocGauge{m.registry}, published}
 }
 
 // disjointGatherers gathers from all of them; they share no family. Unlike
@@ -132,12 +127,4 @@ func newBuildInfo() prometheus.Collector {
 			"goversion": version.GoVersion, "goos": version.GoOS, "goarch": version.GoArch, "tags": version.GetTags(),
 		},
 	}, func() float64 { return 1 })
-}
-
-// errorLogger writes promhttp's errors to the log.
-type errorLogger struct{ log.Logger }
-
-// Println implements promhttp.Logger.
-func (l errorLogger) Println(v ...any) {
-	level.Error(l.Logger).Log("msg", "cannot serve metrics", "err", fmt.Sprint(v...))
 }

@@ -18,6 +18,7 @@ import (
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -88,7 +89,7 @@ func TestRateLimitSoak(t *testing.T) {
 func (s soak) run(t *testing.T, rng *rand.Rand) {
 	arrivals := arrivals{times: map[string][]time.Time{}}
 	// The provider has no limits, so that more requests than allowed are seen.
-	a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1, KeepRequests: -1, Middleware: arrivals.record})
+	a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1, Middleware: arrivals.record})
 	a.Change(func(w *simulator.World) {
 		for i := range s.accounts {
 			account := simulator.ExampleAccount(fmt.Sprint(i), time.Now())
@@ -100,15 +101,15 @@ func (s soak) run(t *testing.T, rng *rand.Rand) {
 		}
 	})
 	ctx, stop := context.WithCancel(t.Context())
-	p := NewPipeline(log.NewNopLogger(), "test", inMemory(t, a, s.limits))
-	p.Start(ctx)
+	p := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test", API: inMemory(t, a, s.limits)})
+	p.Publish(ctx)
 	faults := &faultSchedule{soak: s, rng: rng, api: a, rotated: map[int]bool{}, off: map[string]bool{}}
-	p.Set.ApplyConfig(ctx, faults.config())
+	p.ApplyConfig(ctx, faults.config())
 	for end := time.Now().Add(s.length); time.Now().Before(end); {
 		time.Sleep(time.Duration(rng.ExpFloat64() * float64(s.pause)))
 		if faults.next() {
 			p.Client.ApplySettings(inMemory(t, a, s.limits))
-			p.Set.ApplyConfig(ctx, faults.config())
+			p.ApplyConfig(ctx, faults.config())
 		}
 	}
 	stop()
@@ -119,7 +120,7 @@ func (s soak) run(t *testing.T, rng *rand.Rand) {
 
 	total := 0
 	for _, token := range slices.Sorted(maps.Keys(arrivals.times)) {
-		limit, peak := 120, simulator.Peak(arrivals.times[token])
+		limit, peak := 120, simtest.Peak(arrivals.times[token])
 		if token == "" {
 			limit = 59
 		}
@@ -216,23 +217,23 @@ func (f *faultSchedule) inject() {
 	}
 	statuses := []int{401, 404, 429, 500, 502, 503}
 	waits := []string{"", "1", "7", "90", "soon", "0", "-3", "99999999999", time.Now().Add(20 * time.Second).UTC().Format(http.TimeFormat)}
-	fault := simulator.Fault{
-		Kind:  simulator.Kind(f.rng.IntN(int(simulator.Redirect) + 1)),
+	fault := simtest.Fault{
+		Kind:  simtest.Kind(f.rng.IntN(int(simtest.Redirect) + 1)),
 		Path:  paths[f.rng.IntN(len(paths))],
 		Times: f.rng.IntN(30),
 		Delay: time.Duration(f.rng.Int64N(int64(15 * time.Second))),
 	}
 	switch fault.Kind {
-	case simulator.Respond:
+	case simtest.Respond:
 		fault.Status = statuses[f.rng.IntN(len(statuses))]
 		fault.Header = http.Header{"Retry-After": {waits[f.rng.IntN(len(waits))]}}
 		if f.rng.IntN(3) == 0 {
 			fault.Status = 0
 			fault.Header = http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {waits[f.rng.IntN(len(waits))]}}
 		}
-	case simulator.Redirect:
+	case simtest.Redirect:
 		fault.Header = http.Header{"Location": {"https://elsewhere.example/"}}
-	case simulator.Endless:
+	case simtest.Endless:
 		fault.Times = 1 + f.rng.IntN(3) // each takes real time
 	}
 	f.faults++
@@ -251,8 +252,8 @@ func (f *faultSchedule) removeAll() {
 }
 
 // config is the present configuration.
-func (f *faultSchedule) config() collector.Config {
-	c := collector.Config{API: "simulated", Collectors: map[string]refresh.Settings{}}
+func (f *faultSchedule) config() runner.Config {
+	c := runner.Config{API: "simulated", Collectors: map[string]refresh.Settings{}}
 	for _, r := range collector.Resources() {
 		if f.off[r.Name] {
 			continue
@@ -264,7 +265,7 @@ func (f *faultSchedule) config() collector.Config {
 		c.Collectors[r.Name] = s
 	}
 	for i := range f.accounts - f.fewer {
-		c.Accounts = append(c.Accounts, collector.Account{
+		c.Accounts = append(c.Accounts, runner.Account{
 			Name: fmt.Sprint(i), Identity: fmt.Sprint(i),
 			Token: func() (string, error) {
 				f.mu.Lock()

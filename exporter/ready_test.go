@@ -15,6 +15,7 @@ import (
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/web"
@@ -22,14 +23,14 @@ import (
 
 // runningPipeline is a pipeline with all pages, fed from a provider in memory.
 type runningPipeline struct {
-	*Pipeline
+	*runner.Runner
 	t       *testing.T
 	ctx     context.Context
 	handler http.Handler
 }
 
 // startPipeline runs all collectors, as configured by default.
-func startPipeline(t *testing.T, a *simtest.API, accounts ...collector.Account) *runningPipeline {
+func startPipeline(t *testing.T, a *simtest.API, accounts ...runner.Account) *runningPipeline {
 	t.Helper()
 	p := newPipeline(t, a)
 	p.applyConfig(accounts...)
@@ -40,32 +41,32 @@ func startPipeline(t *testing.T, a *simtest.API, accounts ...collector.Account) 
 func newPipeline(t *testing.T, a *simtest.API) *runningPipeline {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	p := &runningPipeline{Pipeline: NewPipeline(log.NewNopLogger(), "test", inMemory(t, a, rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50})), t: t, ctx: ctx}
+	p := &runningPipeline{Runner: runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test", API: inMemory(t, a, rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50})}), t: t, ctx: ctx}
 	t.Cleanup(func() {
 		stop()
 		p.Wait()
 	})
-	p.handler = web.Handler(p.Set, web.Options{API: func() string { return "" }, MetricsPath: "/metrics", Metrics: p.MetricsHandler()})
-	p.Start(ctx)
+	p.handler = NewHandler(p.Runner, log.NewNopLogger(), web.Options{API: func() string { return "" }, MetricsPath: "/metrics"})
+	p.Publish(ctx)
 	return p
 }
 
 // applyConfig is a reload with these accounts.
-func (p *runningPipeline) applyConfig(accounts ...collector.Account) {
-	c := collector.Config{Collectors: map[string]refresh.Settings{}, Accounts: accounts}
+func (p *runningPipeline) applyConfig(accounts ...runner.Account) {
+	c := runner.Config{Collectors: map[string]refresh.Settings{}, Accounts: accounts}
 	for _, r := range collector.Resources() {
 		c.Collectors[r.Name] = refresh.Settings{Interval: r.Interval, MaxAge: r.MaxAge}
 	}
-	p.Set.ApplyConfig(p.ctx, c)
+	p.ApplyConfig(p.ctx, c)
 }
 
 // mainAccount and labAccount are the accounts that every provider has.
-func mainAccount() collector.Account {
-	return collector.Account{Name: "main", Token: func() (string, error) { return simtest.MainToken, nil }}
+func mainAccount() runner.Account {
+	return runner.Account{Name: "main", Token: func() (string, error) { return simtest.MainToken, nil }}
 }
 
-func labAccount() collector.Account {
-	return collector.Account{Name: "lab", Token: func() (string, error) { return simtest.LabToken, nil }}
+func labAccount() runner.Account {
+	return runner.Account{Name: "lab", Token: func() (string, error) { return simtest.LabToken, nil }}
 }
 
 func (p *runningPipeline) ready() bool {
@@ -118,7 +119,7 @@ func TestReadyAfterPublishing(t *testing.T) {
 			a := simtest.StartInMemory(t, simulator.Options{})
 			a.OnRequest(func(path string, _ url.Values) { time.Sleep(delays[path]) })
 			if failing != "" {
-				a.Inject(simulator.Fault{Path: failing, Status: 500})
+				a.Inject(simtest.Fault{Path: failing, Status: 500})
 			}
 			p := startPipeline(t, a, mainAccount(), labAccount())
 			p.waitReady()
@@ -159,8 +160,8 @@ func TestReadyDuringHistoryWalk(t *testing.T) {
 		delete(want, "transactions main")
 		first := p.scrape()
 		simtest.AssertEqual(t, "collectors in the first scrape", first.CollectorSuccess(), want)
-		simtest.AssertEqual(t, "transactions in the first scrape", first.WithPrefix("server_rental_transactions_"), map[string]float64{})
-		const transactions = "server_rental_transactions_total{"
+		simtest.AssertEqual(t, "transactions in the first scrape", first.WithPrefix("server_rental_transactions"), map[string]float64{})
+		const transactions = "server_rental_transactions{"
 		for len(p.scrape().WithPrefix(transactions)) == 0 {
 			if time.Since(start) > time.Minute {
 				t.Fatal("the history was not read within a minute")
@@ -189,7 +190,7 @@ func TestReadyAfterReload(t *testing.T) {
 			t.Error("ready before the first fetch")
 		}
 		p.waitReady()
-		a.Inject(simulator.Fault{Token: simtest.LabToken, Kind: simulator.Hang})
+		a.Inject(simtest.Fault{Token: simtest.LabToken, Kind: simtest.Hang})
 		p.applyConfig(mainAccount(), labAccount())
 		for range 50 {
 			if !p.ready() {

@@ -14,6 +14,7 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -139,8 +140,8 @@ const (
 )
 
 // mainAccountOf is the account main with the token in a file.
-func mainAccountOf(file string) collector.Account {
-	return collector.Account{Name: "main", Token: func() (string, error) { return config.ReadToken(file) }}
+func mainAccountOf(file string) runner.Account {
+	return runner.Account{Name: "main", Token: func() (string, error) { return config.ReadToken(file) }}
 }
 
 // TestTokenReplaced asserts that a rejected token leaves the last data, and that a
@@ -196,7 +197,7 @@ func TestTokenChangeEndsBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := simtest.StartInMemory(t, simulator.Options{})
 		const wrong = "secret-token-of-nobody"
-		a.Inject(simulator.Fault{Token: wrong, Status: 401, Header: http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {"3600"}}})
+		a.Inject(simtest.Fault{Token: wrong, Status: 401, Header: http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {"3600"}}})
 		file := simtest.WriteFile(t, filepath.Join(dir, "main.token"), wrong)
 		start := time.Now()
 		p := startPipeline(t, a, mainAccountOf(file))

@@ -10,6 +10,7 @@ import (
 	"github.com/go-kit/log"
 
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -27,7 +28,7 @@ func TestRestartLoop(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				arrivals := arrivals{times: map[string][]time.Time{}}
-				a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1, KeepRequests: -1, Middleware: arrivals.record})
+				a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1, Middleware: arrivals.record})
 				a.Change(func(w *simulator.World) {
 					account := w.Accounts[simtest.MainToken]
 					account.Transactions = simulator.Transactions(5000, time.Now())
@@ -35,8 +36,8 @@ func TestRestartLoop(t *testing.T) {
 				})
 				for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
 					ctx, kill := context.WithCancel(t.Context())
-					p := &runningPipeline{Pipeline: NewPipeline(log.NewNopLogger(), "test", inMemory(t, a, rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50})), t: t, ctx: ctx}
-					p.Start(ctx)
+					p := &runningPipeline{Runner: runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test", API: inMemory(t, a, rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50})}), t: t, ctx: ctx}
+					p.Publish(ctx)
 					p.applyConfig(mainAccount())
 					time.Sleep(pace)
 					kill()
@@ -47,7 +48,7 @@ func TestRestartLoop(t *testing.T) {
 					if token == "" {
 						limit = 59
 					}
-					peak := simulator.Peak(times)
+					peak := simtest.Peak(times)
 					t.Logf("%q: at most %d requests within 60 s", token, peak)
 					if peak > limit {
 						t.Errorf("%q: %d requests within 60 s, more than %d", token, peak, limit)

@@ -17,7 +17,7 @@ import (
 
 // BenchmarkScale measures one exporter with more and more accounts and servers,
 // against a simulated provider in a process of its own, for a minute each, as shown
-// in docs/scaling.md. It takes a quarter of an hour, hence SCALE=1.
+// in docs/limits.md. It takes a quarter of an hour, hence SCALE=1.
 func BenchmarkScale(b *testing.B) {
 	if os.Getenv("SCALE") == "" {
 		b.Skip("SCALE is not set")

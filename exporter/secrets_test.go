@@ -76,42 +76,42 @@ func TestNoSecrets(t *testing.T) {
 		}
 		return text
 	}
-	fault := func(f func(s secrets) simulator.Fault) func(*testing.T, *simtest.API, secrets) {
+	fault := func(f func(s secrets) simtest.Fault) func(*testing.T, *simtest.API, secrets) {
 		return func(_ *testing.T, a *simtest.API, s secrets) { a.Inject(f(s)) }
 	}
 	for name, change := range map[string]func(*testing.T, *simtest.API, secrets){
 		"nothing": func(*testing.T, *simtest.API, secrets) {},
-		"401":     fault(func(secrets) simulator.Fault { return simulator.Fault{Status: 401} }),
-		"429":     fault(func(secrets) simulator.Fault { return simulator.Fault{Status: 429} }),
-		"secrets in a body of 500": fault(func(s secrets) simulator.Fault {
-			return simulator.Fault{Status: 500, Body: all(s)}
+		"401":     fault(func(secrets) simtest.Fault { return simtest.Fault{Status: 401} }),
+		"429":     fault(func(secrets) simtest.Fault { return simtest.Fault{Status: 429} }),
+		"secrets in a body of 500": fault(func(s secrets) simtest.Fault {
+			return simtest.Fault{Status: 500, Body: all(s)}
 		}),
-		"secrets in an error body": fault(func(s secrets) simulator.Fault {
-			return simulator.Fault{Status: 400, Body: fmt.Appendf(nil, `{"error": {"code": %q, "message": %q}}`, simtest.MainToken, all(s))}
+		"secrets in an error body": fault(func(s secrets) simtest.Fault {
+			return simtest.Fault{Status: 400, Body: fmt.Appendf(nil, `{"error": {"code": %q, "message": %q}}`, simtest.MainToken, all(s))}
 		}),
-		"headers that spill": fault(func(s secrets) simulator.Fault {
-			return simulator.Fault{Status: 503, Header: http.Header{
+		"headers that spill": fault(func(s secrets) simtest.Fault {
+			return simtest.Fault{Status: 503, Header: http.Header{
 				"Retry-After": {simtest.MainToken}, "Ratelimit-Limit": {simtest.MainToken}, "Ratelimit-Remaining": {"0 " + simtest.MainToken},
 				"Ratelimit-Reset": {simtest.MainToken}, "Content-Type": {s["e-mail address"][0]}, "Date": {simtest.MainToken},
 			}}
 		}),
-		"secrets in a body of 200": fault(func(s secrets) simulator.Fault { return simulator.Fault{Status: 200, Body: all(s)} }),
-		"secrets in HTML": fault(func(s secrets) simulator.Fault {
-			return simulator.Fault{Status: 200, Body: []byte("<html>" + strings.Join(s["token"], " ") + string(all(s)))}
+		"secrets in a body of 200": fault(func(s secrets) simtest.Fault { return simtest.Fault{Status: 200, Body: all(s)} }),
+		"secrets in HTML": fault(func(s secrets) simtest.Fault {
+			return simtest.Fault{Status: 200, Body: []byte("<html>" + strings.Join(s["token"], " ") + string(all(s)))}
 		}),
-		"secrets in the envelope": fault(func(s secrets) simulator.Fault {
-			return simulator.Fault{Status: 200, Body: fmt.Appendf(nil, `{"data": %s, "meta": %q}`, all(s), all(s))}
+		"secrets in the envelope": fault(func(s secrets) simtest.Fault {
+			return simtest.Fault{Status: 200, Body: fmt.Appendf(nil, `{"data": %s, "meta": %q}`, all(s), all(s))}
 		}),
-		"items that spill": fault(func(s secrets) simulator.Fault {
-			return simulator.Fault{Status: 200, Body: fmt.Appendf(nil, `{"data": [%q, %s], "meta": {"count": %q, "total": 1, "pages": 1, "page": 1}}`,
+		"items that spill": fault(func(s secrets) simtest.Fault {
+			return simtest.Fault{Status: 200, Body: fmt.Appendf(nil, `{"data": [%q, %s], "meta": {"count": %q, "total": 1, "pages": 1, "page": 1}}`,
 				simtest.MainToken, all(s), simtest.MainToken)}
 		}),
-		"garbage":   fault(func(secrets) simulator.Fault { return simulator.Fault{Kind: simulator.Garbage} }),
-		"truncated": fault(func(secrets) simulator.Fault { return simulator.Fault{Kind: simulator.Truncated} }),
-		"dropped":   fault(func(secrets) simulator.Fault { return simulator.Fault{Kind: simulator.Drop} }),
+		"garbage":   fault(func(secrets) simtest.Fault { return simtest.Fault{Kind: simtest.Garbage} }),
+		"truncated": fault(func(secrets) simtest.Fault { return simtest.Fault{Kind: simtest.Truncated} }),
+		"dropped":   fault(func(secrets) simtest.Fault { return simtest.Fault{Kind: simtest.Drop} }),
 		"redirect": func(t *testing.T, a *simtest.API, s secrets) {
 			other := simtest.Start(t, simulator.Options{})
-			a.Inject(simulator.Fault{Kind: simulator.Redirect, Header: http.Header{
+			a.Inject(simtest.Fault{Kind: simtest.Redirect, Header: http.Header{
 				"Location": {other.URL.String() + "/plans?token=" + simtest.MainToken + "&email=" + s["e-mail address"][0]},
 			}})
 			t.Cleanup(func() {
@@ -181,7 +181,7 @@ accounts:
 
 func TestNoSecretsFromEnvironment(t *testing.T) {
 	t.Parallel()
-	for name, f := range map[string]simulator.Fault{
+	for name, f := range map[string]simtest.Fault{
 		"accepted": {Path: "/nowhere"},
 		"refused":  {Status: 401},
 	} {
@@ -198,7 +198,7 @@ func TestNoSecretsFromEnvironment(t *testing.T) {
 			}
 			p.terminate()
 			known.assertNotIn(t, "the log", p.log.String())
-			if !slices.ContainsFunc(a.Requests(), func(r simulator.Request) bool { return r.Token == simtest.MainToken }) {
+			if !slices.ContainsFunc(a.Requests(), func(r simtest.Request) bool { return r.Token == simtest.MainToken }) {
 				t.Error("the token was never used")
 			}
 			check := finish(t, withToken, "--config.check", "--api.base-url="+a.URL.String())

@@ -25,7 +25,7 @@ import (
 func TestEveryMetricIsExposed(t *testing.T) {
 	t.Parallel()
 	a := simtest.Start(t, simulator.Options{})
-	a.Inject(simulator.Fault{ // one account waits, for the metric that exposes it
+	a.Inject(simtest.Fault{ // one account waits, for the metric that exposes it
 		Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}},
 	})
 	page := startReady(t, "--config.file="+configFile(t, a)).scrape()
@@ -121,10 +121,10 @@ func TestAPIHangs(t *testing.T) {
 	t.Parallel()
 	a := simtest.Start(t, simulator.Options{})
 	a.Timeout = "5m"
-	remove := a.Inject(simulator.Fault{Kind: simulator.Hang})
+	remove := a.Inject(simtest.Fault{Kind: simtest.Hang})
 	p := start(t, Environment{}, "--config.file="+configFile(t, a))
 	pending := func() int {
-		return len(slices.DeleteFunc(a.Requests(), func(r simulator.Request) bool { return r.Status != 0 }))
+		return len(slices.DeleteFunc(a.Requests(), func(r simtest.Request) bool { return r.Status != 0 }))
 	}
 	all := len(success(0, "main", "lab"))
 	simtest.Eventually(t, "every collector waits for the API", func() bool { return pending() == all })

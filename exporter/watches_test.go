@@ -33,7 +33,7 @@ func TestWatchRestock(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := newPipeline(t, a)
-		p.Set.ApplyConfig(p.ctx, collectorConfig(cfg))
+		p.ApplyConfig(p.ctx, runnerConfig(cfg))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		want := map[string]float64{
@@ -44,7 +44,11 @@ func TestWatchRestock(t *testing.T) {
 			`server_rental_watch_plan_in_stock{plan="xeon-e-2388g",watch="cheap-in-europe"}`: 1,
 			`server_rental_watch_plan_in_stock{plan="gpu-l40s",watch="gpu"}`:                 0,
 			`server_rental_watch_plan_in_stock{plan="gpu-rtx-4000-ada",watch="gpu"}`:         1,
-			`server_rental_watch_hits_total{watch="cheap-in-europe"}`:                        0, `server_rental_watch_hits_total{watch="gpu"}`: 0,
+			`server_rental_watch_hits_total{plan="ryzen-5-3600",watch="cheap-in-europe"}`:    0,
+			`server_rental_watch_hits_total{plan="ryzen-5-7600",watch="cheap-in-europe"}`:    0,
+			`server_rental_watch_hits_total{plan="xeon-e-2388g",watch="cheap-in-europe"}`:    0,
+			`server_rental_watch_hits_total{plan="gpu-l40s",watch="gpu"}`:                    0,
+			`server_rental_watch_hits_total{plan="gpu-rtx-4000-ada",watch="gpu"}`:            0,
 		}
 		simtest.AssertEqual(t, "series at first", p.scrape().WithPrefix("server_rental_watch_"), want)
 		for _, inStock := range []bool{true, false} {
@@ -61,7 +65,7 @@ func TestWatchRestock(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		want[`server_rental_watch_hits_total{watch="cheap-in-europe"}`] = 1
+		want[`server_rental_watch_hits_total{plan="ryzen-5-3600",watch="cheap-in-europe"}`] = 1
 		simtest.AssertEqual(t, "series after a restock", p.scrape().WithPrefix("server_rental_watch_"), want)
 	})
 }
@@ -85,11 +89,14 @@ func TestDemoHits(t *testing.T) {
 		(&demo{base: a.URL}).applyTo(cfg)
 		cfg.Accounts = nil
 		p := newPipeline(t, a)
-		p.Set.ApplyConfig(p.ctx, collectorConfig(cfg))
+		p.ApplyConfig(p.ctx, runnerConfig(cfg))
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		hits := p.scrape().WithPrefix("server_rental_watch_hits_total{")
-		if n := hits[`server_rental_watch_hits_total{watch="midrange"}`]; n < 8 || n > 20 || len(hits) != 3 {
+		hits := map[string]float64{}
+		for series, n := range p.scrape().WithPrefix("server_rental_watch_hits_total{") {
+			hits[simtest.Label(series, "watch")] += n
+		}
+		if n := hits["midrange"]; n < 8 || n > 20 || len(hits) != 3 {
 			t.Errorf("got hits within an hour %v", hits)
 		}
 	})

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"server_rental_exporter/internal/runner"
 )
 
-// Bounds of the overview's table.
+// Bounds of the table.
 const (
 	maxCollectors = 100
 	maxError      = 300 // characters of an error
@@ -26,15 +24,15 @@ type collectorRow struct {
 
 // collectors returns the rows of all collectors. Without ids, causes do not name the
 // item.
-func collectors(health []runner.Health, now time.Time, ids bool) []collectorRow {
-	rows := make([]collectorRow, 0, len(health))
-	for _, h := range health {
+func collectors(all []health, now time.Time, ids bool) []collectorRow {
+	rows := make([]collectorRow, 0, len(all))
+	for _, h := range all {
 		rows = append(rows, newCollectorRow(h, now, ids))
 	}
 	return rows
 }
 
-// cutCollectors keeps the collectors that fail where there are too many to show.
+// cutCollectors keeps the collectors that fail if there are too many to show.
 func cutCollectors(rows []collectorRow) table[collectorRow] {
 	if len(rows) > maxCollectors {
 		rank := map[string]int{"bad": 0, "warn": 1, "wait": 2, "good": 3}
@@ -43,7 +41,7 @@ func cutCollectors(rows []collectorRow) table[collectorRow] {
 	return cut(rows, maxCollectors)
 }
 
-func newCollectorRow(h runner.Health, now time.Time, ids bool) collectorRow {
+func newCollectorRow(h health, now time.Time, ids bool) collectorRow {
 	r := collectorRow{
 		Collector: h.Collector, Account: clip(h.Account, maxText), Invalid: h.Invalid.Items,
 		LastSuccess: "never", Interval: h.Interval.String(), Next: "now",
@@ -71,12 +69,12 @@ func newCollectorRow(h runner.Health, now time.Time, ids bool) collectorRow {
 	return r
 }
 
-func duplicateText(h runner.Health) string {
+func duplicateText(h health) string {
 	return "same provider account as " + clip(h.DuplicateOf, maxText) + ": sums over accounts count it twice"
 }
 
 // describeState returns a collector's state in a few words, and its CSS class.
-func describeState(h runner.Health, now time.Time) (word, class string) {
+func describeState(h health, now time.Time) (word, class string) {
 	expired := !now.Before(h.LastSuccess.Add(h.MaxAge))
 	switch {
 	case h.LastSuccess.IsZero() && h.Err == nil:

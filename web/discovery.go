@@ -20,12 +20,7 @@ type targetGroup struct {
 
 // discovery serves each active server as a target. Prometheus keeps its last list
 // after an error, so an error is better than a partial list.
-func discovery(activeServers func(account string) ([]collector.Server, error)) http.Handler {
-	if activeServers == nil {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "service discovery exposes the servers' addresses and is off; start with --web.enable-service-discovery", http.StatusForbidden)
-		})
-	}
+func discovery(c Collectors) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		port := query.Get("port")
@@ -33,16 +28,15 @@ func discovery(activeServers func(account string) ([]collector.Server, error)) h
 			http.Error(w, "port: must be a number from 1 to 65535", http.StatusBadRequest)
 			return
 		}
-		servers, err := activeServers(query.Get("account"))
-		switch {
-		case errors.Is(err, collector.ErrUnknownAccount):
+		servers, err := c.ActiveServers(query.Get("account"))
+		if errors.Is(err, collector.ErrUnknownAccount) {
 			http.Error(w, "account: no such account is configured", http.StatusNotFound)
 			return
-		case err != nil:
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
 		}
-		groups, err := targets(servers, port)
+		var groups []targetGroup
+		if err == nil {
+			groups, err = targets(servers, port)
+		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
@@ -53,7 +47,7 @@ func discovery(activeServers func(account string) ([]collector.Server, error)) h
 	})
 }
 
-// targets makes a target of each server's first address. A server without one is
+// targets returns a target for each server's first address. A server without one is
 // not reachable yet and is no target; text that is no address is an error.
 func targets(servers []collector.Server, port string) ([]targetGroup, error) {
 	groups := make([]targetGroup, 0, len(servers))

@@ -9,15 +9,15 @@ import (
 	"unicode"
 )
 
-// none is what stands for a value that is not known.
+// none is shown for a value that is not known.
 const none = "–"
 
-// maxText is how many characters of a text from the provider are shown.
+// maxText is the maximum number of characters of a text from the provider.
 const maxText = 80
 
-// text makes a text from the provider fit to be shown: without characters that do not
-// print or change the direction of what follows, and not too long. The template
-// escapes it.
+// text returns at most maxText characters of a text from the provider. It replaces
+// characters that do not print, or that change the direction of the text after them.
+// The template escapes the result.
 func text(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return none
@@ -25,7 +25,7 @@ func text(s string) string {
 	return clip(s, maxText)
 }
 
-// clip keeps at most n characters.
+// clip returns at most n characters, with those that do not print replaced.
 func clip(s string, n int) string {
 	var b strings.Builder
 	for i, r := range []rune(s) {
@@ -41,7 +41,7 @@ func clip(s string, n int) string {
 	return b.String()
 }
 
-// join lists texts, at most n of them.
+// join returns at most n of the texts, and the number of the others.
 func join(texts []string, n int) string {
 	if len(texts) == 0 {
 		return none
@@ -57,21 +57,20 @@ func join(texts []string, n int) string {
 	return list
 }
 
-// money is an amount with two decimals and groups of three digits.
+// money formats an amount with two decimals and groups of three digits.
 func money(v *float64) string {
 	if v == nil {
 		return none
 	}
-	cents := math.Round(math.Abs(*v) * 100)
-	sign := ""
-	if *v < 0 && cents > 0 {
-		sign = "-"
+	whole, cents, _ := strings.Cut(strconv.FormatFloat(math.Abs(*v), 'f', 2, 64), ".")
+	amount := groupDigits(whole) + "." + cents
+	if *v < 0 && amount != "0.00" {
+		return "-" + amount
 	}
-	whole := math.Floor(cents / 100)
-	return fmt.Sprintf("%s%s.%02.0f", sign, grouped(int(whole)), cents-whole*100)
+	return amount
 }
 
-// number is a number as short as it can be.
+// number formats a number with as few digits as possible.
 func number(v *float64) string {
 	if v == nil {
 		return none
@@ -79,7 +78,7 @@ func number(v *float64) string {
 	return strconv.FormatFloat(*v, 'f', -1, 64)
 }
 
-// gibibytes is a size in bytes.
+// gibibytes formats a size in bytes.
 func gibibytes(v *float64) string {
 	if v == nil {
 		return none
@@ -88,16 +87,17 @@ func gibibytes(v *float64) string {
 	return number(&gib) + " GiB"
 }
 
-// grouped is a number in groups of three digits.
-func grouped(n int) string {
-	s := strconv.Itoa(n)
+// grouped formats a number in groups of three digits.
+func grouped(n int) string { return groupDigits(strconv.Itoa(n)) }
+
+func groupDigits(s string) string {
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
 }
 
-// count is a number and what it counts, such as 1 server or 2 servers.
+// count formats a number with its noun, such as 1 server or 2 servers.
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -105,7 +105,7 @@ func count(n int, what string) string {
 	return grouped(n) + " " + what + "s"
 }
 
-// duration is a duration in the one or two units that matter.
+// duration formats a duration in at most two units.
 func duration(d time.Duration) string {
 	d = max(d, 0)
 	switch minutes := int(d.Minutes()); {
@@ -122,14 +122,14 @@ func duration(d time.Duration) string {
 	}
 }
 
-// at is the time of a timestamp metric.
+// at converts the value of a timestamp metric.
 func at(seconds float64) time.Time { return time.UnixMilli(int64(seconds * 1000)).UTC() }
 
 const day = 24 * time.Hour
 
 func midnight(t time.Time) time.Time { return t.UTC().Truncate(day) }
 
-// date is a day and how far away it is.
+// date formats a day and its distance from today.
 func date(t, now time.Time) string {
 	on := t.UTC().Format(time.DateOnly)
 	switch days := int(midnight(t).Sub(midnight(now)) / day); {
@@ -142,12 +142,12 @@ func date(t, now time.Time) string {
 	}
 }
 
-// moment is a point in time and how long ago it was.
+// moment formats a time and how long ago it was.
 func moment(t, now time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + duration(now.Sub(t)) + " ago)"
 }
 
-// table is the beginning of a list, and how many more rows it has.
+// table has the first rows of a list, and the number of the others.
 type table[T any] struct {
 	Rows []T
 	More int

@@ -16,7 +16,7 @@ import (
 //go:embed *.html
 var pages embed.FS
 
-// refreshSeconds is after how many seconds a browser loads the page again.
+// refreshSeconds is the interval at which a browser reloads the page.
 const refreshSeconds = "60"
 
 // page is the landing page.
@@ -28,9 +28,15 @@ type page struct {
 	Collectors table[collectorRow]
 }
 
+// functions are those of the templates.
+var functions = template.FuncMap{
+	"grouped": grouped,
+	"list":    func(texts ...string) []string { return texts },
+}
+
 // landing serves the landing page.
 func landing(c Collectors, o Options) http.Handler {
-	t := template.Must(template.New("landing.html").Funcs(template.FuncMap{"grouped": grouped}).ParseFS(pages, "*.html"))
+	t := template.Must(template.New("landing.html").Funcs(functions).ParseFS(pages, "*.html"))
 	var rendering sync.Mutex // bounds the memory that concurrent requests take
 	render := func(ctx context.Context, w io.Writer) error {
 		rendering.Lock()

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Bounds of the section.
@@ -32,40 +33,43 @@ type provider struct {
 }
 
 func (v *view) provider() provider {
-	p := provider{Overall: none, Since: none, Incidents: number(v.samples.single("incidents_ongoing")), Maintenances: number(v.samples.single("maintenances_scheduled"))}
+	p := provider{
+		Overall: none, Since: none,
+		Incidents: number(v.value("incidents_ongoing")), Maintenances: number(v.value("maintenances_scheduled")),
+	}
 	for _, s := range v.samples["status_info"] {
 		p.Overall = text(s.Label("overall"))
 	}
-	if since := v.samples.single("status_since_timestamp_seconds"); since != nil {
-		p.Since = at(*since).Format("2006-01-02")
+	if since := v.value("status_since_timestamp_seconds"); since != nil {
+		p.Since = at(*since).Format(time.DateOnly)
 	}
 	return p
 }
 
-// locationName is the city of a location and its id.
+// locationName returns the city of a location and its id.
 func (v *view) locationName(id string) string {
-	if city := label(v.locationInfo[id], "city"); city != "" {
-		return text(city) + " (" + text(id) + ")"
+	if v.label("city", "location_info", id) == "" {
+		return text(id)
 	}
-	return text(id)
+	return v.nameOf("city", "location_info", id) + " (" + text(id) + ")"
 }
 
 // locations returns the locations of both collectors by city.
 func (v *view) locations() table[locationRow] {
-	s := v.samples
-	plans, inStock := s.by("location_plans", "location"), s.by("location_plans_in_stock", "location")
-	ids := slices.Collect(maps.Keys(v.locationInfo))
-	for id := range v.componentState {
-		if v.locationInfo[id] == nil {
+	components := v.group("component_state")
+	ids := slices.Collect(maps.Keys(components))
+	for _, info := range v.samples["location_info"] {
+		if id := info.Label("location"); components[id] == nil {
 			ids = append(ids, id)
 		}
 	}
 	rows := make([]locationRow, 0, len(ids))
 	for _, id := range ids {
 		l := locationRow{
-			City: text(id), Plans: number(value(plans[id])), InStock: number(value(inStock[id])), States: v.componentStates(id),
+			City: text(id), Plans: number(v.value("location_plans", id)), InStock: number(v.value("location_plans_in_stock", id)),
+			States: componentStates(components[id]),
 		}
-		if info := v.locationInfo[id]; info != nil {
+		if info := v.find("location_info", id); info != nil {
 			l.City, l.Details = text(info.Label("city")), text(id)+", "+text(info.Label("country"))
 		}
 		rows = append(rows, l)
@@ -77,9 +81,9 @@ func (v *view) locations() table[locationRow] {
 }
 
 // componentStates returns the components of a location by state, operational last.
-func (v *view) componentStates(location string) table[componentState] {
+func componentStates(found []*sample) table[componentState] {
 	components := map[string][]string{}
-	for _, s := range v.componentState[location] {
+	for _, s := range found {
 		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
 	}
 	rows := make([]componentState, 0, len(components))

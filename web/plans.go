@@ -5,25 +5,31 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"server_rental_exporter/collector"
 )
 
-// Bounds of the section.
+// Bounds of the sections of plans and watches.
 const (
-	maxPlans   = 50
-	maxOffered = 8 // locations of each plan
+	maxPlans        = 50
+	maxOffered      = 8 // locations of each plan
+	maxWatches      = 50
+	maxWatchMatches = 10 // plans of each watch
 )
 
-// planRow is a row of the table of plans.
+// planRow is a plan in the tables of plans and of watches. The second shows the fields
+// of the first block only.
 type planRow struct {
-	ID, Name                  string
-	Stock                     stock
-	USD, EUR                  string
-	CPU, Memory, Storage, GPU string
-	Locations                 string
-	LastInStock, Alternative  string
-	usd                       float64
+	ID, Name, USD, Locations string
+	Stock                    stock
+	usd                      float64
+
+	EUR, CPU, Memory, Storage, GPU string
+	LastInStock, Alternative       string
+}
+
+// watchRow is a watch with the plans that match it.
+type watchRow struct {
+	Name, Plans, InStock, Hits string
+	Matches                    table[planRow]
 }
 
 // stock is whether a plan is in stock. It sorts as it is shown.
@@ -39,68 +45,76 @@ const (
 // String describes the state.
 func (s stock) String() string { return [...]string{"in stock", "unknown", "sold out"}[s] }
 
-// Class is the CSS class of the state.
+// Class returns the CSS class of the state.
 func (s stock) Class() string { return [...]string{"good", "wait", "wait"}[s] }
 
-func stockOf(s *collector.Sample) stock {
+// newPlanRow returns a plan without its hardware.
+func (v *view) newPlanRow(id string, inStock *float64) planRow {
+	price := v.value("plan_price_usd_per_month", id)
+	p := planRow{ID: text(id), Name: v.planName(id), USD: money(price), Locations: join(v.offered[id], maxOffered), usd: math.Inf(1)}
+	if price != nil {
+		p.usd = *price
+	}
 	switch {
-	case s == nil:
-		return unknownStock
-	case s.Value() == 1:
-		return available
-	default:
-		return soldOut
+	case inStock == nil:
+		p.Stock = unknownStock
+	case *inStock == 0:
+		p.Stock = soldOut
 	}
+	return p
 }
 
-// unknownLast is a price to sort by.
-func unknownLast(price *float64) float64 {
-	if price == nil {
-		return math.Inf(1)
-	}
-	return *price
+// cutPlans keeps the first plans: those in stock, then by price.
+func cutPlans(rows []planRow, n int) table[planRow] {
+	slices.SortFunc(rows, func(a, b planRow) int {
+		return cmp.Or(cmp.Compare(a.Stock, b.Stock), cmp.Compare(a.usd, b.usd), strings.Compare(a.ID, b.ID))
+	})
+	return cut(rows, n)
 }
 
-// planName is the name of a plan, or its id.
-func (v *view) planName(id string) string {
-	if name := label(v.planInfo[id], "name"); name != "" {
-		return text(name)
-	}
-	return text(id)
-}
-
-// plans returns the plans: in stock first, then by price.
 func (v *view) plans() table[planRow] {
-	s := v.samples
-	stock, eur := s.by("plan_in_stock", "plan"), s.by("plan_price_eur_per_month", "plan")
-	cores, threads := s.by("plan_cpu_cores", "plan"), s.by("plan_cpu_threads", "plan")
-	memory, availability := s.by("plan_memory_bytes", "plan"), s.by("plan_availability_info", "plan")
-	lastInStock := s.by("plan_last_in_stock_timestamp_seconds", "plan")
-	rows := make([]planRow, 0, len(s["plan_info"]))
-	for _, info := range s["plan_info"] {
+	rows := make([]planRow, 0, len(v.samples["plan_info"]))
+	for _, info := range v.samples["plan_info"] {
 		id := info.Label("plan")
-		p := planRow{
-			ID: text(id), Name: v.planName(id), Stock: stockOf(stock[id]),
-			USD: money(value(v.prices[id])), EUR: money(value(eur[id])),
-			CPU:    number(value(cores[id])) + " / " + number(value(threads[id])),
-			Memory: gibibytes(value(memory[id])), Storage: text(info.Label("storage")),
-			GPU:       text(strings.TrimSpace(info.Label("gpu_model") + " " + info.Label("gpu_memory"))),
-			Locations: join(v.offered[id], maxOffered), LastInStock: "not since the start", Alternative: none,
-			usd: unknownLast(value(v.prices[id])),
-		}
-		switch last := lastInStock[id]; {
-		case p.Stock == available:
+		p := v.newPlanRow(id, v.value("plan_in_stock", id))
+		p.EUR, p.Memory = money(v.value("plan_price_eur_per_month", id)), gibibytes(v.value("plan_memory_bytes", id))
+		p.CPU = number(v.value("plan_cpu_cores", id)) + " / " + number(v.value("plan_cpu_threads", id))
+		p.Storage = text(info.Label("storage"))
+		p.GPU = text(strings.TrimSpace(info.Label("gpu_model") + " " + info.Label("gpu_memory")))
+		p.LastInStock = "not since the start"
+		if p.Stock == available {
 			p.LastInStock = "now"
-		case last != nil:
-			p.LastInStock = duration(v.since(last.Value())) + " ago"
+		} else if last := v.value("plan_last_in_stock_timestamp_seconds", id); last != nil {
+			p.LastInStock = duration(v.now.Sub(at(*last))) + " ago"
 		}
-		if alternative := label(availability[id], "alternative"); alternative != "" {
+		p.Alternative = none
+		if alternative := v.label("alternative", "plan_availability_info", id); alternative != "" {
 			p.Alternative = v.planName(alternative)
 		}
 		rows = append(rows, p)
 	}
-	slices.SortFunc(rows, func(a, b planRow) int {
-		return cmp.Or(cmp.Compare(a.Stock, b.Stock), cmp.Compare(a.usd, b.usd), strings.Compare(a.ID, b.ID))
-	})
-	return cut(rows, maxPlans)
+	return cutPlans(rows, maxPlans)
+}
+
+// watches returns the watches by name.
+func (v *view) watches() table[watchRow] {
+	matches, hits := v.group("watch_plan_in_stock"), v.group("watch_hits_total")
+	rows := make([]watchRow, 0, len(v.samples["watch_plans"]))
+	for _, s := range v.samples["watch_plans"] {
+		name := s.Label("watch")
+		plans, total := make([]planRow, 0, len(matches[name])), 0.0
+		for _, match := range matches[name] {
+			inStock := match.Value()
+			plans = append(plans, v.newPlanRow(match.Label("plan"), &inStock))
+		}
+		for _, plan := range hits[name] {
+			total += plan.Value()
+		}
+		rows = append(rows, watchRow{
+			Name: text(name), Plans: number(v.value("watch_plans", name)), InStock: number(v.value("watch_plans_in_stock", name)),
+			Hits: number(&total), Matches: cutPlans(plans, maxWatchMatches),
+		})
+	}
+	slices.SortFunc(rows, func(a, b watchRow) int { return strings.Compare(a.Name, b.Name) })
+	return cut(rows, maxWatches)
 }

@@ -5,57 +5,103 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/runner"
 )
 
-// view is what the sections of the overview are made of: the published metrics, the
-// state of the collectors, and what several sections look up in them.
-type view struct {
-	now       time.Time
-	health    []runner.Health
-	accounts  []string // that have collectors, in their order
-	samples   samples
-	byAccount map[string]samples
+// sample is a published sample.
+type sample = collector.Sample
 
-	planInfo, prices map[string]*collector.Sample            // by plan
-	offered          map[string][]string                     // locations by plan
-	locationInfo     map[string]*collector.Sample            // by location
-	componentState   map[string][]*collector.Sample          // by location
-	servers          map[string]map[string]*collector.Sample // info by account and server
-	rejected         map[string]*collector.Sample            // token, by account
+// view is what the sections of the overview are made of: the published metrics of one
+// moment, and the state of the collectors. All data of the provider comes from the
+// metrics, so that the overview shows none that is not in /metrics.
+type view struct {
+	now      time.Time
+	health   []health
+	accounts []string             // that have collectors, in their order
+	samples  map[string][]*sample // by name without namespace
+	offered  map[string][]string  // locations by plan
+
+	// index has the samples that find looked for, by name and first labels.
+	index map[string]map[labels]*sample
 }
 
-func newView(health []runner.Health, s samples, now time.Time) *view {
-	v := &view{
-		now: now, health: health, samples: s, byAccount: map[string]samples{},
-		planInfo: s.by("plan_info", "plan"), prices: s.by("plan_price_usd_per_month", "plan"), offered: map[string][]string{},
-		locationInfo: s.by("location_info", "location"), componentState: s.group("component_state", "location"),
-		servers:  map[string]map[string]*collector.Sample{},
-		rejected: s.by("exporter_api_token_rejected", "account"),
-	}
-	for _, h := range health {
-		if h.Account != "" && v.byAccount[h.Account] == nil {
+// labels are the values of the first labels of a metric; those that it lacks are empty.
+type labels [2]string
+
+func newView(state []health, samples map[string][]*sample, now time.Time) *view {
+	v := &view{now: now, health: state, samples: samples, offered: map[string][]string{}, index: map[string]map[labels]*sample{}}
+	for _, h := range state {
+		if h.Account != "" && !slices.Contains(v.accounts, h.Account) {
 			v.accounts = append(v.accounts, h.Account)
-			v.byAccount[h.Account] = samples{}
 		}
 	}
-	for name, all := range s {
-		for _, one := range all {
-			if own := v.byAccount[one.Label("account")]; own != nil {
-				own[name] = append(own[name], one)
-			}
-		}
-	}
-	for account, own := range v.byAccount {
-		v.servers[account] = own.by("server_info", "server")
-	}
-	for plan, offers := range s.group("plan_offered", "plan") {
+	for plan, offers := range v.group("plan_offered") {
 		for _, o := range offers {
 			v.offered[plan] = append(v.offered[plan], o.Label("location"))
 		}
 		slices.Sort(v.offered[plan])
 	}
 	return v
+}
+
+// group returns the samples of a metric by the value of its first label.
+func (v *view) group(name string) map[string][]*sample {
+	found := map[string][]*sample{}
+	for _, s := range v.samples[name] {
+		first := s.Label(s.Definition().Labels[0])
+		found[first] = append(found[first], s)
+	}
+	return found
+}
+
+// find returns the sample of a metric whose first labels have these values, which tell
+// its samples apart; nil if there is none.
+func (v *view) find(name string, values ...string) *sample {
+	if v.index[name] == nil {
+		v.index[name] = make(map[labels]*sample, len(v.samples[name]))
+		for _, s := range v.samples[name] {
+			var key labels
+			for i := range values {
+				key[i] = s.Label(s.Definition().Labels[i])
+			}
+			v.index[name][key] = s
+		}
+	}
+	var key labels
+	copy(key[:], values)
+	return v.index[name][key]
+}
+
+// value returns the value of the sample that find returns; nil if there is none.
+func (v *view) value(name string, values ...string) *float64 {
+	if s := v.find(name, values...); s != nil {
+		value := s.Value()
+		return &value
+	}
+	return nil
+}
+
+// label returns a label of the sample that find returns; empty if there is none.
+func (v *view) label(label, name string, values ...string) string {
+	if s := v.find(name, values...); s != nil {
+		return s.Label(label)
+	}
+	return ""
+}
+
+// nameOf returns a name from a label of an info metric, or the last of the values.
+func (v *view) nameOf(label, name string, values ...string) string {
+	if found := v.label(label, name, values...); found != "" {
+		return text(found)
+	}
+	return text(values[len(values)-1])
+}
+
+// planName returns the name of a plan, or its id.
+func (v *view) planName(id string) string { return v.nameOf("name", "plan_info", id) }
+
+// serverName returns the host name of a server, or its id.
+func (v *view) serverName(account, id string) string {
+	return v.nameOf("hostname", "server_info", account, id)
 }
 
 // freshness says how old the data of a public collector is, or why there is none.
@@ -76,6 +122,3 @@ func (v *view) freshness(name string) string {
 	}
 	return "No data: the collector " + name + " is disabled."
 }
-
-// since is a duration until now from a timestamp metric.
-func (v *view) since(seconds float64) time.Duration { return v.now.Sub(at(seconds)) }

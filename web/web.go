@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	cleanPath "path"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,10 +16,14 @@ import (
 	"server_rental_exporter/internal/runner"
 )
 
+// health is the state of one collector.
+type health = runner.Health
+
 // Collectors is the data that the pages show.
 type Collectors interface {
-	Health() []runner.Health
+	Health() []health
 	Ready() bool
+	ActiveServers(account string) ([]collector.Server, error)
 }
 
 // Options say what is served.
@@ -29,28 +34,26 @@ type Options struct {
 	Metrics     http.Handler  // the exposition
 
 	// Published is what the landing page shows of the provider's and the accounts'
-	// data. Where it is nil, the page shows the state of the collectors only.
+	// data. If it is nil, the page shows only the state of the collectors.
 	Published prometheus.Collector
-	// Reload reads the configuration again and returns why that failed. Where it is
-	// nil, POST /-/reload is forbidden.
+	// Reload reads the configuration again and returns why that failed. If it is nil,
+	// POST /-/reload is forbidden.
 	Reload func(context.Context) error
-	// ActiveServers returns the active servers of an account, or of all, as
-	// collector.ActiveServers does. If it is nil, /sd/servers, which exposes addresses, is
-	// forbidden.
-	ActiveServers func(account string) ([]collector.Server, error)
+	// Discovery serves /sd/servers, which exposes addresses.
+	Discovery bool
 }
 
-// HealthyPath answers 200 while the process serves.
+// HealthyPath is the path whose status is 200 while the process serves.
 const HealthyPath = "/-/healthy"
 
-// other paths that the exporter serves itself.
+// Other paths that the exporter serves itself.
 const (
 	readyPath     = "/-/ready"
 	reloadPath    = "/-/reload"
 	discoveryPath = "/sd/servers"
 )
 
-// CheckMetricsPath returns an error where the metrics cannot be served at path.
+// CheckMetricsPath returns an error if the metrics cannot be served at path.
 func CheckMetricsPath(path string) error {
 	switch {
 	case len(path) < 2 || path[0] != '/':
@@ -60,27 +63,34 @@ func CheckMetricsPath(path string) error {
 	case path == HealthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
 		return fmt.Errorf("%q: is served by the exporter itself", path)
 	}
-	for _, c := range path {
-		if c <= ' ' || c > '~' || c == '{' || c == '}' || c == '?' || c == '#' || c == '%' {
-			return fmt.Errorf("%q: has a character that is not allowed in a path", path)
-		}
+	if strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c > '~' }) || strings.ContainsAny(path, "{}?#%") {
+		return fmt.Errorf("%q: has a character that is not allowed in a path", path)
 	}
 	return nil
 }
 
-// Handler returns the whole of what the exporter serves.
+// Handler returns the handler of all paths. The multiplexer accepts HEAD if it accepts
+// GET, and refuses other methods.
 func Handler(c Collectors, o Options) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(o.MetricsPath, readOnly(o.Metrics))
-	mux.Handle("/{$}", readOnly(landing(c, o)))
-	mux.Handle(HealthyPath, readOnly(http.HandlerFunc(healthy)))
-	mux.Handle(readyPath, readOnly(ready(c)))
-	mux.Handle(reloadPath, reload(o.Reload))
-	mux.Handle(discoveryPath, readOnly(discovery(o.ActiveServers)))
+	mux.Handle("GET "+o.MetricsPath, o.Metrics)
+	mux.Handle("GET /{$}", landing(c, o))
+	mux.HandleFunc("GET "+HealthyPath, healthy)
+	mux.Handle("GET "+readyPath, ready(c))
+	if o.Reload == nil {
+		mux.Handle(reloadPath, forbidden("reloading over HTTP is off; start with --web.enable-lifecycle"))
+	} else {
+		mux.Handle("POST "+reloadPath, reload(o.Reload))
+	}
+	if o.Discovery {
+		mux.Handle("GET "+discoveryPath, discovery(c))
+	} else {
+		mux.Handle("GET "+discoveryPath, forbidden("service discovery exposes the servers' addresses and is off; start with --web.enable-service-discovery"))
+	}
 	return harden(mux)
 }
 
-// harden sets headers that restrict what a browser does with an answer.
+// harden adds headers that restrict what a browser does with a response.
 func harden(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -92,21 +102,9 @@ func harden(next http.Handler) http.Handler {
 	})
 }
 
-func readOnly(next http.Handler) http.Handler { return methods(next, http.MethodGet, http.MethodHead) }
-
-// methods refuses requests of other methods.
-func methods(next http.Handler, allowed ...string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for _, m := range allowed {
-			if r.Method == m {
-				next.ServeHTTP(w, r)
-				return
-			}
-		}
-		for _, m := range allowed {
-			w.Header().Add("Allow", m)
-		}
-		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+func forbidden(message string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, message, http.StatusForbidden)
 	})
 }
 
@@ -125,16 +123,11 @@ func ready(c Collectors) http.Handler {
 }
 
 func reload(do func(context.Context) error) http.Handler {
-	if do == nil {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "reloading over HTTP is off; start with --web.enable-lifecycle", http.StatusForbidden)
-		})
-	}
-	return methods(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := do(r.Context()); err != nil {
 			http.Error(w, fmt.Sprintf("reload failed, keeping current configuration:\n%v", err), http.StatusInternalServerError)
 			return
 		}
 		fmt.Fprintln(w, "configuration reloaded.")
-	}), http.MethodPost)
+	})
 }

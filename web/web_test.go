@@ -13,27 +13,27 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-kit/log"
-	promconfig "github.com/prometheus/common/config"
-
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/runner"
-	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // fakeCollectors is the data that the pages show.
 type fakeCollectors struct {
-	health  []runner.Health
+	health  []health
 	ready   bool
 	servers []collector.Server // of all accounts
 	err     error              // of ActiveServers
+	asked   int                // how often pages asked for the health
 }
 
-func (f *fakeCollectors) Health() []runner.Health { return f.health }
-func (f *fakeCollectors) Ready() bool             { return f.ready }
+func (f *fakeCollectors) Health() []health {
+	f.asked++
+	return f.health
+}
+
+func (f *fakeCollectors) Ready() bool { return f.ready }
 
 func (f *fakeCollectors) ActiveServers(account string) ([]collector.Server, error) {
 	if f.err != nil || account == "" {
@@ -56,8 +56,7 @@ func allEnabled() Options {
 	return Options{
 		Version: "1.2.3", API: func() string { return "rental.example" },
 		MetricsPath: "/metrics", Metrics: reply("metrics\n"),
-		Reload:        func(context.Context) error { return nil },
-		ActiveServers: func(string) ([]collector.Server, error) { return nil, nil },
+		Reload: func(context.Context) error { return nil }, Discovery: true,
 	}
 }
 
@@ -65,17 +64,30 @@ func reply(s string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "%s", s) })
 }
 
-// answer is the part of a response that is compared.
-type answer struct {
+// response is the part of an HTTP response that is compared.
+type response struct {
 	Status int
 	Allow  string
 	Body   string
 }
 
-func do(h http.Handler, method, target string) (answer, http.Header) {
+// do also asserts that the response restricts what a browser does with it.
+func do(t *testing.T, h http.Handler, method, target string) (response, http.Header) {
+	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, target, nil))
-	return answer{w.Code, strings.Join(w.Header().Values("Allow"), ", "), w.Body.String()}, w.Header()
+	want := map[string]string{
+		"X-Content-Type-Options":  "nosniff",
+		"X-Frame-Options":         "DENY",
+		"Referrer-Policy":         "no-referrer",
+		"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	}
+	got := map[string]string{}
+	for name := range want {
+		got[name] = w.Header().Get(name)
+	}
+	simtest.AssertEqual(t, method+" "+target+": headers", got, want)
+	return response{w.Code, strings.Join(w.Header().Values("Allow"), ", "), w.Body.String()}, w.Header()
 }
 
 func TestPathsAndMethods(t *testing.T) {
@@ -84,8 +96,8 @@ func TestPathsAndMethods(t *testing.T) {
 		reloadOff    = "reloading over HTTP is off; start with --web.enable-lifecycle\n"
 		discoveryOff = "service discovery exposes the servers' addresses and is off; start with --web.enable-service-discovery\n"
 	)
-	refused := answer{405, "GET, HEAD", "method not allowed\n"}
-	notFound := answer{404, "", "404 page not found\n"}
+	refused := response{405, "GET, HEAD", "Method Not Allowed\n"}
+	notFound := response{404, "", "404 page not found\n"}
 	with := func(f func(*Options)) Options {
 		o := allEnabled()
 		f(&o)
@@ -99,30 +111,32 @@ func TestPathsAndMethods(t *testing.T) {
 		options Options
 		ready   bool
 		path    string
-		get     answer
-		post    answer
+		get     response
+		post    response
 	}{
-		{"metrics", allEnabled(), false, "/metrics", answer{200, "", "metrics\n"}, refused},
+		{"metrics", allEnabled(), false, "/metrics", response{200, "", "metrics\n"}, refused},
 		{"metrics below", allEnabled(), false, "/metrics/", notFound, notFound},
-		{"metrics elsewhere", elsewhere, false, "/probe/rental", answer{200, "", "metrics\n"}, refused},
+		{"metrics elsewhere", elsewhere, false, "/probe/rental", response{200, "", "metrics\n"}, refused},
 		{"metrics not at the usual place", elsewhere, false, "/metrics", notFound, notFound},
-		{"healthy", allEnabled(), false, "/-/healthy", answer{200, "", "server_rental_exporter is healthy.\n"}, refused},
-		{"before ready", allEnabled(), false, "/-/ready", answer{503, "", notReady}, refused},
-		{"ready", allEnabled(), true, "/-/ready", answer{200, "", "server_rental_exporter is ready.\n"}, refused},
-		{"reload", allEnabled(), true, "/-/reload", answer{405, "POST", "method not allowed\n"}, answer{200, "", "configuration reloaded.\n"}},
-		{"reload closed", closed, true, "/-/reload", answer{403, "", reloadOff}, answer{403, "", reloadOff}},
-		{"discovery", allEnabled(), true, "/sd/servers", answer{200, "", "[]\n"}, refused},
-		{"discovery closed", closed, true, "/sd/servers", answer{403, "", discoveryOff}, refused},
+		{"healthy", allEnabled(), false, "/-/healthy", response{200, "", "server_rental_exporter is healthy.\n"}, refused},
+		{"before ready", allEnabled(), false, "/-/ready", response{503, "", notReady}, refused},
+		{"ready", allEnabled(), true, "/-/ready", response{200, "", "server_rental_exporter is ready.\n"}, refused},
+		{"reload", allEnabled(), true, "/-/reload", response{405, "POST", "Method Not Allowed\n"}, response{200, "", "configuration reloaded.\n"}},
+		{"reload closed", closed, true, "/-/reload", response{403, "", reloadOff}, response{403, "", reloadOff}},
+		{"discovery", allEnabled(), true, "/sd/servers", response{200, "", "[]\n"}, refused},
+		{"discovery closed", closed, true, "/sd/servers", response{403, "", discoveryOff}, refused},
 		{"unknown", allEnabled(), true, "/favicon.ico", notFound, notFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h := Handler(&fakeCollectors{ready: tc.ready}, tc.options)
-			for method, want := range map[string]answer{"GET": tc.get, "POST": tc.post} {
-				got, _ := do(h, method, tc.path)
+			f := &fakeCollectors{}
+			h := Handler(f, tc.options)
+			f.ready = tc.ready
+			for method, want := range map[string]response{"GET": tc.get, "POST": tc.post} {
+				got, _ := do(t, h, method, tc.path)
 				simtest.AssertEqual(t, method+" "+tc.path, got, want)
 			}
-			// A server sends no body of an answer to HEAD, so status and Allow are what counts.
-			if got, _ := do(h, "HEAD", tc.path); got.Status != tc.get.Status || got.Allow != tc.get.Allow {
+			// A server sends no body in response to HEAD, so status and Allow are what counts.
+			if got, _ := do(t, h, "HEAD", tc.path); got.Status != tc.get.Status || got.Allow != tc.get.Allow {
 				t.Errorf("HEAD %s: got status %d, Allow %q, want those of GET: %d, %q", tc.path, got.Status, got.Allow, tc.get.Status, tc.get.Allow)
 			}
 		})
@@ -130,22 +144,11 @@ func TestPathsAndMethods(t *testing.T) {
 	t.Run("landing", func(t *testing.T) {
 		h := Handler(&fakeCollectors{}, allEnabled())
 		for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "DELETE": 405} {
-			if got, _ := do(h, method, "/"); got.Status != want {
+			if got, _ := do(t, h, method, "/"); got.Status != want {
 				t.Errorf("%s /: got %d, want %d", method, got.Status, want)
 			}
 		}
 	})
-}
-
-func TestReadyFollowsCollectors(t *testing.T) {
-	f := &fakeCollectors{}
-	h := Handler(f, allEnabled())
-	var got []int
-	for _, f.ready = range []bool{false, true} {
-		a, _ := do(h, "GET", "/-/ready")
-		got = append(got, a.Status)
-	}
-	simtest.AssertEqual(t, "status", got, []int{503, 200})
 }
 
 func TestReload(t *testing.T) {
@@ -160,18 +163,11 @@ func TestReload(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest("POST", "/-/reload", nil)
 	Handler(&fakeCollectors{}, o).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, "of the request")))
-	simtest.AssertEqual(t, "answer", answer{w.Code, "", w.Body.String()},
-		answer{500, "", "reload failed, keeping current configuration:\nrental.yml:3: api.timeout: bad\nrental.yml:7: accounts: bad\n"})
+	simtest.AssertEqual(t, "response", response{w.Code, "", w.Body.String()},
+		response{500, "", "reload failed, keeping current configuration:\nrental.yml:3: api.timeout: bad\nrental.yml:7: accounts: bad\n"})
 }
 
-// TestHeaders asserts that every answer restricts what a browser does with it.
-func TestHeaders(t *testing.T) {
-	want := map[string]string{
-		"X-Content-Type-Options":  "nosniff",
-		"X-Frame-Options":         "DENY",
-		"Referrer-Policy":         "no-referrer",
-		"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-	}
+func TestContentTypes(t *testing.T) {
 	h := Handler(&fakeCollectors{}, allEnabled())
 	for path, contentType := range map[string]string{
 		"/":             "text/html; charset=utf-8",
@@ -182,12 +178,7 @@ func TestHeaders(t *testing.T) {
 		"/sd/servers":   "application/json",
 		"/there/is/not": "text/plain; charset=utf-8",
 	} {
-		_, header := do(h, "GET", path)
-		got := map[string]string{}
-		for name := range want {
-			got[name] = header.Get(name)
-		}
-		simtest.AssertEqual(t, path, got, want)
+		_, header := do(t, h, "GET", path)
 		simtest.AssertEqual(t, path+": Content-Type", header.Get("Content-Type"), contentType)
 	}
 }
@@ -204,37 +195,29 @@ func TestDiscovery(t *testing.T) {
 			`"__meta_server_rental_location":"ams","__meta_server_rental_os":"debian-13","__meta_server_rental_plan":"epyc-4464p",`+
 			`"__meta_server_rental_server":%q,"__meta_server_rental_status":"active"}}`, target, account, id+".example", id)
 	}
-	list := func(groups ...string) answer { return answer{200, "", "[" + strings.Join(groups, ",") + "]\n"} }
+	list := func(groups ...string) response { return response{200, "", "[" + strings.Join(groups, ",") + "]\n"} }
 	both := []collector.Server{server("lab", "s1", "192.0.2.1"), server("main", "s2", "192.0.2.2")}
-	badPort := answer{400, "", "port: must be a number from 1 to 65535\n"}
-
-	for _, tc := range []struct {
+	type testCase struct {
 		name    string
 		servers []collector.Server
 		err     error
 		query   string
-		want    answer
-	}{
+		want    response
+	}
+	cases := []testCase{
 		{"none", nil, nil, "", list()},
 		{"none, with a port", nil, nil, "?port=9100", list()},
 		{"all accounts", both, nil, "", list(group("lab", "s1", "192.0.2.1"), group("main", "s2", "192.0.2.2"))},
 		{"all accounts, named empty", both, nil, "?account=", list(group("lab", "s1", "192.0.2.1"), group("main", "s2", "192.0.2.2"))},
 		{"one account", both, nil, "?account=main", list(group("main", "s2", "192.0.2.2"))},
 		{"one account and port", both, nil, "?account=lab&port=9100", list(group("lab", "s1", "192.0.2.1:9100"))},
-		{"unknown account", both, nil, "?account=other", answer{404, "", "account: no such account is configured\n"}},
+		{"unknown account", both, nil, "?account=other", response{404, "", "account: no such account is configured\n"}},
 		{
-			"incomplete", both, fmt.Errorf("%w: account main: no current list", collector.ErrIncomplete), "",
-			answer{503, "", "servers: not all are known: account main: no current list\n"},
+			"incomplete", both, fmt.Errorf("%w: account main: no current list", collector.ErrUnknownServers), "",
+			response{503, "", "servers: not all are known: account main: no current list\n"},
 		},
 		{"lowest port", both[:1], nil, "?port=1", list(group("lab", "s1", "192.0.2.1:1"))},
 		{"highest port", both[:1], nil, "?port=65535", list(group("lab", "s1", "192.0.2.1:65535"))},
-		{"port 0", both, nil, "?port=0", badPort},
-		{"port too high", both, nil, "?port=65536", badPort},
-		{"port negative", both, nil, "?port=-1", badPort},
-		{"port empty", both, nil, "?port=", badPort},
-		{"port with a zero before it", both, nil, "?port=09100", badPort},
-		{"port by name", both, nil, "?port=http", badPort},
-		{"port with a host", both, nil, "?port=9100@evil.example", badPort},
 		{"IPv6", []collector.Server{server("main", "s1", "2001:db8::1")}, nil, "", list(group("main", "s1", "[2001:db8::1]"))},
 		{"IPv6 and port", []collector.Server{server("main", "s1", "2001:db8::1")}, nil, "?port=9100", list(group("main", "s1", "[2001:db8::1]:9100"))},
 		{"first of several", []collector.Server{server("main", "s1", "192.0.2.1", "192.0.2.9")}, nil, "?port=9100", list(group("main", "s1", "192.0.2.1:9100"))},
@@ -249,12 +232,16 @@ func TestDiscovery(t *testing.T) {
 			"not an address",
 			[]collector.Server{server("main", "s1", "192.0.2.1"), server("main", "s2", "nowhere/metrics")},
 			nil, "",
-			answer{503, "", "servers: account main: server s2: ipv4: not an address\n"},
+			response{503, "", "servers: account main: server s2: ipv4: not an address\n"},
 		},
-	} {
+	}
+	for _, port := range []string{"0", "65536", "-1", "", "09100", "http", "9100@evil.example"} {
+		cases = append(cases, testCase{"port " + port, both, nil, "?port=" + port, response{400, "", "port: must be a number from 1 to 65535\n"}})
+	}
+	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			got, header := do(Handler(&fakeCollectors{servers: tc.servers, err: tc.err}, allEnabled()), "GET", "/sd/servers"+tc.query)
-			simtest.AssertEqual(t, "answer", got, tc.want)
+			got, header := do(t, Handler(&fakeCollectors{servers: tc.servers, err: tc.err}, allEnabled()), "GET", "/sd/servers"+tc.query)
+			simtest.AssertEqual(t, "response", got, tc.want)
 			if got.Status != 200 {
 				return
 			}
@@ -264,52 +251,13 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// TestDiscoveryOfIncompleteList asserts that a list which contradicts itself is no answer,
-// although the last good one is still exported.
-func TestDiscoveryOfIncompleteList(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := simtest.StartInMemory(t, simulator.Options{})
-		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(api.Dial))
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := rentalapi.New("test/1", rentalapi.Settings{
-			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Account: 120},
-		})
-		set := collector.New(log.NewNopLogger(), client)
-		config := collector.Config{
-			Collectors: map[string]refresh.Settings{"servers": {Interval: time.Minute, MaxAge: time.Hour}},
-			Accounts:   []collector.Account{{Name: "main", Token: func() (string, error) { return simtest.MainToken, nil }}},
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		set.ApplyConfig(ctx, config)
-		defer set.Wait()
-		defer stop()
-		h := Handler(set, allEnabled())
-		var got []int
-		for _, body := range []string{
-			`{"data":[{"id":"s1","status":"active","ipv4":"192.0.2.1"}],"meta":{"count":1}}`,
-			`{"data":[{"id":"s1","status":"active","ipv4":"192.0.2.1"}],"meta":{"count":2}}`,
-			`{"data":[{"id":"s1","status":"active","ipv4":"192.0.2.1"},{"status":"active"}]}`,
-			`{"data":[{"id":"s1","status":"active","ipv4":"192.0.2.1"}]}`,
-		} {
-			api.Override("/servers", simtest.Reply(200, nil, body))
-			time.Sleep(2 * time.Minute)
-			synctest.Wait()
-			a, _ := do(h, "GET", "/sd/servers")
-			got = append(got, a.Status)
-		}
-		simtest.AssertEqual(t, "status", got, []int{200, 503, 503, 200})
-	})
-}
-
 // landingAt is the landing page at a fixed time.
 func landingAt(t *testing.T, o Options, state func(now time.Time) *fakeCollectors) string {
 	t.Helper()
-	var page answer
+	var page response
 	synctest.Test(t, func(t *testing.T) {
 		var header http.Header
-		page, header = do(Handler(state(time.Now()), o), "GET", "/")
+		page, header = do(t, Handler(state(time.Now()), o), "GET", "/")
 		if page.Status != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" {
 			t.Errorf("got status %d and %q", page.Status, header.Get("Content-Type"))
 		}
@@ -319,7 +267,7 @@ func landingAt(t *testing.T, o Options, state func(now time.Time) *fakeCollector
 
 // TestLandingPageOfLeftClient asserts that no page is made for a client that has left.
 func TestLandingPageOfLeftClient(t *testing.T) {
-	state := &countingCollectors{}
+	state := &fakeCollectors{}
 	h := Handler(state, allEnabled())
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
@@ -330,73 +278,41 @@ func TestLandingPageOfLeftClient(t *testing.T) {
 	simtest.AssertEqual(t, "pages", state.asked, 1)
 }
 
-// countingCollectors counts how often pages ask for the collectors' state.
-type countingCollectors struct {
-	fakeCollectors
-	asked int
-}
-
-func (c *countingCollectors) Health() []runner.Health {
-	c.asked++
-	return c.fakeCollectors.Health()
-}
-
+// TestLandingPage has every state of a collector, on the page without the overview.
 func TestLandingPage(t *testing.T) {
-	closed := allEnabled()
-	closed.Reload, closed.Discovery = nil, false
-	closed.MetricsPath = "/probe"
-	minute := refresh.Settings{Interval: time.Minute, MaxAge: 5 * time.Minute}
-
-	t.Run("starting", func(t *testing.T) {
-		simtest.Golden(t, filepath.Join("testdata", "starting.html"), landingAt(t, closed, func(time.Time) *fakeCollectors {
-			return &fakeCollectors{health: []runner.Health{{Collector: "plans", State: refresh.State{Settings: minute}}}}
-		}))
-	})
-	t.Run("every state", func(t *testing.T) {
-		simtest.Golden(t, filepath.Join("testdata", "states.html"), landingAt(t, allEnabled(), func(now time.Time) *fakeCollectors {
-			row := func(name, account string, last, next time.Duration, err error, invalid rentalapi.Invalid) runner.Health {
-				h := runner.Health{Collector: name, Account: account, Invalid: invalid}
-				h.State = refresh.State{Finished: true, Err: err, Next: now.Add(next), Settings: minute}
-				if last > 0 {
-					h.LastSuccess = now.Add(-last)
-				}
-				return h
-			}
-			down := errors.New("/account: connection refused")
-			var none, some rentalapi.Invalid
-			some.Add("fra", rentalapi.FieldError{Field: "coordinates.latitude", Problem: "not a latitude"})
-			some.Add("data[3]", rentalapi.FieldError{Field: "id", Problem: "missing"})
-			return &fakeCollectors{ready: true, health: []runner.Health{
-				row("plans", "", 20*time.Second, 40*time.Second, nil, none),
-				row("locations", "", 20*time.Second, 40*time.Second, nil, some),
-				row("account", "main", 90*time.Second, 8*time.Second, down, none),
-				row("configurations", "main", 90*time.Second, 8*time.Second, down, some),
-				row("ssh_keys", "main", 5*time.Minute-1, 8*time.Second, down, none),
-				row("topups", "main", 5*time.Minute, 0, down, none),
-				row("servers", "main", 0, 8*time.Second, down, none),
-				row("transactions", "lab", 5*time.Minute, 0, nil, none), // a long walk
-				{Collector: "transactions", Account: "main", State: refresh.State{Settings: minute}},
-			}}
-		}))
-	})
-}
-
-func TestLandingPageEscapes(t *testing.T) {
 	const evil = `<script>alert("1")</script>`
 	o := allEnabled()
 	o.API = func() string { return evil }
-	page := landingAt(t, o, func(time.Time) *fakeCollectors {
-		var invalid rentalapi.Invalid
-		invalid.Add(evil, rentalapi.FieldError{Field: "name", Problem: "empty"})
-		return &fakeCollectors{health: []runner.Health{{
-			Collector: "account", Account: evil, State: refresh.State{Finished: true, Err: errors.New(evil)}, Invalid: invalid,
-		}}}
+	o.Discovery, o.MetricsPath = false, "/probe"
+	minute := refresh.Settings{Interval: time.Minute, MaxAge: 5 * time.Minute}
+	page := landingAt(t, o, func(now time.Time) *fakeCollectors {
+		row := func(name, account string, last, next time.Duration, err error, invalid rentalapi.Invalid) health {
+			h := health{Collector: name, Account: account, Invalid: invalid}
+			h.State = refresh.State{Finished: true, Err: err, Next: now.Add(next), Settings: minute}
+			if last > 0 {
+				h.LastSuccess = now.Add(-last)
+			}
+			return h
+		}
+		down := errors.New("/account: connection refused")
+		var none, some rentalapi.Invalid
+		some.Add("fra", rentalapi.FieldError{Field: "coordinates.latitude", Problem: "not a latitude"})
+		some.Add("data[3]", rentalapi.FieldError{Field: "id", Problem: "missing"})
+		return &fakeCollectors{health: []health{
+			row("plans", "", 20*time.Second, 40*time.Second, nil, none),
+			row("locations", "", 20*time.Second, 40*time.Second, nil, some),
+			row("account", "main", 90*time.Second, 8*time.Second, down, none),
+			row("configurations", "main", 90*time.Second, 8*time.Second, down, some),
+			row("ssh_keys", "main", 5*time.Minute-1, 8*time.Second, down, none),
+			row("topups", "main", 5*time.Minute, 0, down, none),
+			row("servers", evil, 0, 8*time.Second, errors.New(evil), none),
+			row("transactions", "lab", 5*time.Minute, 0, nil, none), // a long walk
+			{Collector: "transactions", Account: "main", State: refresh.State{Settings: minute}},
+		}}
 	})
-	if strings.Contains(page, "<script") {
-		t.Errorf("the page contains a script:\n%s", page)
-	}
-	if got := strings.Count(page, "&lt;script&gt;alert(&#34;1&#34;)&lt;/script&gt;"); got != 3 {
-		t.Errorf("got %d escaped texts, want 3 (source, account, error):\n%s", got, page)
+	simtest.Golden(t, filepath.Join("testdata", "states.html"), page)
+	if got := strings.Count(page, "&lt;script&gt;"); got != 3 || strings.Contains(page, "<script") {
+		t.Errorf("got %d escaped texts, want 3 (source, account, error) and no script:\n%s", got, page)
 	}
 }
 
@@ -437,7 +353,7 @@ func TestCheckMetricsPath(t *testing.T) {
 		}
 		o := allEnabled()
 		o.MetricsPath = path
-		if got, _ := do(Handler(&fakeCollectors{}, o), "GET", path); got.Body != "metrics\n" {
+		if got, _ := do(t, Handler(&fakeCollectors{}, o), "GET", path); got.Body != "metrics\n" {
 			t.Errorf("%q is allowed and not served: %+v", path, got)
 		}
 	}

@@ -53,7 +53,7 @@ func serveCommand(app *kingpin.Application, commands map[string]func() error) {
 		if *servers < 0 {
 			return fmt.Errorf("--servers: %d: must not be negative", *servers)
 		}
-		sim := simulator.New(simulator.Options{KeepRequests: -1})
+		sim := simulator.New(simulator.Options{})
 		sim.Change(func(w *simulator.World) {
 			for name, token := range *accounts {
 				w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
@@ -81,7 +81,6 @@ func serve(ctx context.Context, address string, sim http.Handler) error {
 	}
 	slog.Info("listening", "base_url", "http://"+listener.Addr().String()+"/api/v1")
 	server := &http.Server{Handler: sim, ReadHeaderTimeout: 10 * time.Second}
-	// Close and not Shutdown, because an answer may be endless.
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

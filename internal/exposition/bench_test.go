@@ -32,7 +32,7 @@ func BenchmarkScrape(b *testing.B) {
 			name string
 			http.Handler
 		}{
-			{"promhttp", promhttp.HandlerFor(prometheus.Gatherers{dynamic, published}, HandlerOptions())},
+			{"promhttp", promhttp.HandlerFor(prometheus.Gatherers{dynamic, published}, promhttp.HandlerOpts{})},
 			{"blocks", h},
 			{"floor", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", strconv.Itoa(len(ready)))

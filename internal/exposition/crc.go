@@ -2,15 +2,27 @@ package exposition
 
 import "hash/crc32"
 
-// crc32Combine returns the CRC-32 of two texts put together, from the CRC-32 of each
-// and the length of the second. Appending n zero bytes to a text multiplies its
-// remainder by x^(8n) modulo the polynomial, and remainders of texts of the same
-// length add up by XOR; the inversions at begin and end of CRC-32 cancel out.
-func crc32Combine(first, second uint32, length int64) uint32 {
-	return multiply(power(length*8), first) ^ second
+// checksum is the CRC-32 of a text, in a form that can be combined with that of another
+// text. A CRC-32 is a remainder of polynomials. To append n zero bytes to a text
+// multiplies its remainder by x^(8n), and the remainders of texts of the same length add
+// up by XOR. The inversions at begin and end of CRC-32 cancel out.
+type checksum struct {
+	crc   uint32
+	shift uint32 // x^(8 * size)
+	size  int64
 }
 
-// power returns x^n modulo the polynomial. Bit 31 is x^0.
+// noText is the checksum of an empty text. Bit 31 is x^0.
+var noText = checksum{shift: 1 << 31}
+
+// append returns the checksum of both texts put together.
+func (c checksum) append(next checksum) checksum {
+	return checksum{
+		crc: multiply(next.shift, c.crc) ^ next.crc, shift: multiply(next.shift, c.shift), size: c.size + next.size,
+	}
+}
+
+// power returns x^n modulo the polynomial.
 func power(n int64) uint32 {
 	result, square := uint32(1)<<31, uint32(1)<<30
 	for ; n > 0; n >>= 1 {

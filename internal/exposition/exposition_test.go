@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"testing/quick"
 	"testing/synctest"
 	"time"
-	"weak"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -110,14 +108,16 @@ func newHarness(tb testing.TB, samples int) *harness {
 	histogram.WithLabelValues("x").Observe(0.3)
 	dynamic.MustRegister(histogram)
 	all.MustRegister(histogram)
-	h := &harness{promhttp: promhttp.HandlerFor(all, HandlerOptions())}
+	h := &harness{promhttp: promhttp.HandlerFor(all, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, AcceptedFormats: Formats(), EnableOpenMetricsTextCreatedSamples: true,
+	})}
 	for i := range 3 {
 		h.groups = append(h.groups, newTestGroup(fmt.Sprintf("test_group_%d", i), samples/3))
 	}
 	p := NewPublisher(h.groups[0].Group, h.groups[1].Group, h.groups[2].Group)
 	all.MustRegister(p)
 	h.Handler = &Handler{
-		Publisher: p, Gatherer: dynamic, Fallback: h.promhttp,
+		Publisher: p, Gatherer: dynamic,
 		OnError: func(cause string, err error) { h.errors = append(h.errors, cause+": "+err.Error()) },
 	}
 	return h
@@ -188,10 +188,11 @@ func decompress(t *testing.T, r simtest.Response) string {
 	return string(text)
 }
 
-// assertSame compares the answer with that of promhttp, but for the order of families.
-func (h *harness) assertSame(t *testing.T, accept, encoding string) {
+// assertSame compares the response with that of promhttp, but for the order of families.
+func (h *harness) assertSame(t *testing.T, target, accept, encoding string) {
 	t.Helper()
-	got, want := h.scrape(accept, encoding), simtest.ServeGet(h.promhttp, "/metrics", "Accept", acceptHeaders()[accept], "Accept-Encoding", encoding)
+	headers := []string{"Accept", acceptHeaders()[accept], "Accept-Encoding", encoding}
+	got, want := simtest.ServeGet(h, target, headers...), simtest.ServeGet(h.promhttp, target, headers...)
 	for _, header := range []string{"Content-Type", "Content-Encoding", "Vary"} {
 		simtest.AssertEqual(t, header, got.Header[header], want.Header[header])
 	}
@@ -214,20 +215,26 @@ func TestSameAsPromhttp(t *testing.T) {
 		for _, encoding := range []string{"", "gzip", "zstd", "gzip, deflate, br", "identity;q=0.9, gzip;q=0.1", "br", "identity;q=0.1, gzip;q=0"} {
 			t.Run(accept+" "+encoding, func(t *testing.T) {
 				for range 2 { // the second time from the cache
-					h.assertSame(t, accept, encoding)
+					h.assertSame(t, "/metrics", accept, encoding)
 				}
 			})
 		}
 	}
 }
 
-// TestLargeSameAsPromhttp compares answers of several chunks, encoded in one pass.
-func TestLargeSameAsPromhttp(t *testing.T) {
-	h := newHarness(t, 6_000)
+// TestSelections compares whole and selected responses of large blocks, encoded in
+// advance.
+func TestSelections(t *testing.T) {
+	h := newHarness(t, 9_000)
 	forEachVariant(func(accept, encoding string) { h.scrape(accept, encoding) })
 	h.Publisher.Publish()
 	forEachVariant(func(accept, encoding string) {
-		t.Run(accept+" "+encoding, func(t *testing.T) { h.assertSame(t, accept, encoding) })
+		for _, query := range []string{
+			"", "?name[]=server_rental_test_group_1_seconds&name[]=test_seconds", "?name[]=server_rental_test_group_2_bytes_total",
+			"?name[]=unknown", "?name=test_seconds", "?name[]",
+		} {
+			t.Run(accept+" "+encoding+" "+query, func(t *testing.T) { h.assertSame(t, "/metrics"+query, accept, encoding) })
+		}
 	})
 }
 
@@ -286,13 +293,16 @@ func TestClientLeaves(t *testing.T) {
 			r.Header.Set("Accept-Encoding", encoding)
 			h.ServeHTTP(&leavingClient{discard{http.Header{}}, left}, r)
 		}
-		h.assertSame(t, "none", encoding)
+		h.assertSame(t, "/metrics", "none", encoding)
 	}
 }
 
-func TestCRC32Combine(t *testing.T) {
+func TestChecksum(t *testing.T) {
 	same := func(a, b []byte) bool {
-		return crc32Combine(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), int64(len(b))) == crc32.ChecksumIEEE(slices.Concat(a, b))
+		checksumOf := func(text []byte) checksum {
+			return checksum{crc32.ChecksumIEEE(text), power(int64(len(text)) * 8), int64(len(text))}
+		}
+		return noText.append(checksumOf(a)).append(checksumOf(b)) == checksumOf(slices.Concat(a, b))
 	}
 	if err := quick.Check(same, &quick.Config{MaxCount: 2000}); err != nil {
 		t.Error(err)
@@ -309,16 +319,6 @@ func TestHead(t *testing.T) {
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/metrics", nil))
 	get := h.scrape("none", "")
 	simtest.AssertEqual(t, "HEAD", []any{w.Code, w.Body.Len(), w.Header()}, []any{200, 0, get.Header})
-}
-
-// TestSelectByName asserts that the fallback answers requests that select metrics.
-func TestSelectByName(t *testing.T) {
-	h := newPublishedHarness(t, 30)
-	const query = "/metrics?name[]=server_rental_test_group_1_seconds&name[]=test_seconds"
-	got := simtest.ServeGet(h, query).Exposition(t)
-	simtest.AssertEqual(t, "families", len(got.Families), 2)
-	simtest.AssertEqual(t, "metrics", got, simtest.ServeGet(h.promhttp, query).Exposition(t))
-	simtest.AssertEqual(t, "another parameter", len(simtest.ServeGet(h, "/metrics?name=test_seconds").Exposition(t).Families), 7)
 }
 
 // TestDuplicate asserts that a series with a duplicate is served once, next to all others.
@@ -522,7 +522,7 @@ func TestScrapeIsConsistent(t *testing.T) {
 
 // countingMetric counts how often it is encoded.
 type countingMetric struct {
-	prometheus.Metric
+	*metric.Sample
 	mu    *sync.Mutex
 	count *int
 }
@@ -531,7 +531,7 @@ func (m countingMetric) Write(out *dto.Metric) error {
 	m.mu.Lock()
 	*m.count++
 	m.mu.Unlock()
-	return m.Metric.Write(out)
+	return m.Sample.Write(out)
 }
 
 // TestEncodeOnce asserts that a variant is encoded once: in advance where it was asked
@@ -542,7 +542,7 @@ func TestEncodeOnce(t *testing.T) {
 		g, encoded, mu := h.groups[0], 0, sync.Mutex{}
 		change := func() {
 			g.set(1, 1)
-			g.metrics = []prometheus.Metric{countingMetric{g.metrics[0], &mu, &encoded}}
+			g.metrics = []prometheus.Metric{countingMetric{g.metrics[0].(*metric.Sample), &mu, &encoded}}
 			g.Changed()
 			synctest.Wait()
 		}
@@ -590,28 +590,6 @@ type failingEncoder struct{}
 
 func (failingEncoder) Gather() ([]*dto.MetricFamily, error) {
 	return []*dto.MetricFamily{{}}, errors.New("no family")
-}
-
-// TestWriterIsNotKept asserts that an encoded block, which is cached for minutes, does not
-// keep the compressor that made it.
-func TestWriterIsNotKept(t *testing.T) {
-	for _, encoding := range []Encoding{Identity, Gzip} {
-		w := newWriter(Variant{Formats()[0], encoding})
-		if _, err := w.Write([]byte("text")); err != nil {
-			t.Fatal(err)
-		}
-		e, err := w.close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		kept := weak.Make(w)
-		w = nil
-		runtime.GC()
-		if kept.Value() != nil {
-			t.Errorf("%v: the block keeps its writer", encoding)
-		}
-		runtime.KeepAlive(e)
-	}
 }
 
 func TestEncodingFails(t *testing.T) {

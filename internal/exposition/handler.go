@@ -2,22 +2,22 @@ package exposition
 
 import (
 	"encoding/binary"
-	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/prometheus/common/expfmt"
 )
 
-// Handler answers scrapes from a publisher and a registry.
+var dynamic, published = newEncoders(dynamicLevel), newEncoders(publishedLevel)
+
+// Handler answers scrapes from a publisher and a registry. As with promhttp, the
+// parameters name[] select families by name, and what was gathered despite an error is
+// served.
 type Handler struct {
 	Publisher *Publisher
 	// Gatherer is encoded on every scrape. It shares no family with the publisher.
 	Gatherer prometheus.Gatherer
-	// Fallback answers requests that select metrics by name.
-	Fallback http.Handler
 	// OnError is called with errors, by cause as promhttp names them: gathering or
 	// encoding.
 	OnError func(cause string, err error)
@@ -25,27 +25,31 @@ type Handler struct {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.RawQuery != "" && r.URL.Query().Has("name[]") {
-		h.Fallback.ServeHTTP(w, r)
-		return
-	}
 	v, contentType := negotiate(r.Header)
 	h.Publisher.recordVariant(v)
-	b := body{variant: v}
+	names := r.URL.Query()["name[]"]
+	unwanted := func(family string) bool { return len(names) > 0 && !slices.Contains(names, family) }
+	b := newBody(v.Encoding)
 	for _, block := range h.Publisher.published.Load().blocks {
-		e := block.in(v)
+		e := block.encoded(v)
 		if e.err != nil {
 			h.OnError("gathering", e.err)
 		}
-		b.add(e)
+		for _, p := range e.parts {
+			if !unwanted(p.family) {
+				b.add(p)
+			}
+		}
 	}
-	dynamic, err := h.encodeDynamic(v)
+	e := dynamic.Get().(*encoder)
+	defer dynamic.Put(e)
+	last, err := h.encodeDynamic(e, v, unwanted)
 	if err != nil {
 		h.OnError("encoding", err)
 		http.Error(w, "An error has occurred while serving metrics:\n\n"+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	b.add(dynamic)
+	b.add(last)
 	b.close()
 	header := w.Header()
 	header.Set("Content-Type", contentType)
@@ -58,72 +62,73 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	for _, part := range b.parts {
-		if _, err := w.Write(part); err != nil {
+	for _, chunk := range b.chunks {
+		if _, err := w.Write(chunk); err != nil {
 			return // the client left
 		}
 	}
 }
 
-// encodeDynamic encodes what changes all the time, and the end of the answer.
-func (h *Handler) encodeDynamic(v Variant) (*encodedBlock, error) {
+// encodeDynamic encodes what changes all the time, and the end of the response.
+func (h *Handler) encodeDynamic(e *encoder, v Variant, unwanted func(family string) bool) (part, error) {
 	families, err := h.Gatherer.Gather()
 	if err != nil {
 		h.OnError("gathering", err)
 	}
-	w := newWriter(v)
-	enc := newEncoder(w, v.Format)
-	err = encodeFamilies(enc, families)
-	if c, ok := enc.(expfmt.Closer); ok {
-		err = errors.Join(err, c.Close())
+	e.begin(v)
+	for _, f := range families {
+		if unwanted(f.GetName()) {
+			continue
+		}
+		if err := e.writeFamily(f); err != nil {
+			return part{}, err
+		}
 	}
-	e, closeErr := w.close()
-	return e, errors.Join(err, closeErr)
+	if err := e.writeEnd(); err != nil {
+		return part{}, err
+	}
+	return e.end()
 }
 
 // gzipHeader begins a gzip member: deflate, no name, no time, unknown system.
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
-// body is the body of an answer, joined from encoded blocks.
+// body is the body of a response, joined from parts.
 type body struct {
-	variant Variant
-	parts   [][]byte
-	length  int
-	size    int64  // before compression
-	crc     uint32 // before compression
+	encoding Encoding
+	chunks   [][]byte
+	length   int
+	checksum
 }
 
-func (b *body) add(e *encodedBlock) {
-	if len(b.parts) == 0 && b.variant.Encoding == Gzip {
+func newBody(e Encoding) *body {
+	b := &body{encoding: e, checksum: noText}
+	if e == Gzip {
 		b.write([]byte(gzipHeader))
 	}
-	for _, part := range e.parts {
-		b.write(part)
-	}
-	b.crc = crc32Combine(b.crc, e.crc, e.size)
-	b.size += e.size
+	return b
 }
 
-func (b *body) write(part []byte) {
-	b.parts = append(b.parts, part)
-	b.length += len(part)
+func (b *body) add(p part) {
+	b.write(p.body)
+	if b.encoding == Gzip {
+		b.checksum = b.append(p.checksum)
+	}
+}
+
+func (b *body) write(chunk []byte) {
+	b.chunks = append(b.chunks, chunk)
+	b.length += len(chunk)
 }
 
 // close writes the end of a gzip member: an empty last block, and the trailer with
 // checksum and size modulo 2^32.
 func (b *body) close() {
-	if b.variant.Encoding != Gzip {
+	if b.encoding != Gzip {
 		return
 	}
 	trailer := []byte{0x03, 0x00}
 	trailer = binary.LittleEndian.AppendUint32(trailer, b.crc)
 	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(b.size)) //nolint:gosec // modulo 2^32 is meant
 	b.write(trailer)
-}
-
-// HandlerOptions are those of a promhttp handler that answers as a Handler does.
-func HandlerOptions() promhttp.HandlerOpts {
-	return promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError, AcceptedFormats: Formats(), EnableOpenMetricsTextCreatedSamples: true,
-	}
 }

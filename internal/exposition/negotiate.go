@@ -17,7 +17,7 @@ const (
 	Gzip     Encoding = "gzip"
 )
 
-// Variant is one form of the answer: a format and a content coding.
+// Variant is one form of the response: a format and a content coding.
 type Variant struct {
 	// Format is one of Formats, without an escaping scheme: no name of the exporter
 	// needs escaping, so that all schemes give the same bytes.
@@ -30,7 +30,7 @@ func Formats() []expfmt.Format {
 	return []expfmt.Format{expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1, expfmt.FmtProtoDelim, expfmt.FmtText}
 }
 
-// negotiate returns the variant of an answer, and the content type with its
+// negotiate returns the variant of a response, and the content type with its
 // parameters. Both versions of OpenMetrics are written in the same way.
 func negotiate(h http.Header) (Variant, string) {
 	accepted := expfmt.NegotiateAccept(h, Formats()...)

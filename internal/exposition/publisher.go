@@ -62,6 +62,7 @@ type Publisher struct {
 	published atomic.Pointer[publication]
 
 	publishing sync.Mutex // held while Publish works
+	encoding   sync.Mutex // of all blocks
 
 	mu       sync.Mutex
 	lastUsed map[Variant]time.Time
@@ -140,7 +141,7 @@ func (p *Publisher) Publish() (expires time.Time) {
 		if g.changed.Swap(false) || expired {
 			var metrics []prometheus.Metric
 			metrics, g.expires = g.Collect(now)
-			blocks[i] = newBlock(metrics, g.Descs)
+			blocks[i] = newBlock(metrics, g.Descs, &p.encoding)
 		} else {
 			blocks[i] = old[i]
 		}
@@ -150,7 +151,9 @@ func (p *Publisher) Publish() (expires time.Time) {
 	}
 	variants := p.recentVariants()
 	for _, b := range blocks {
-		b.encode(variants...)
+		for _, v := range variants {
+			b.encoded(v)
+		}
 	}
 	p.published.Store(&publication{blocks, changes})
 	return expires
@@ -158,11 +161,11 @@ func (p *Publisher) Publish() (expires time.Time) {
 
 // CacheBytes returns the bytes of encoded metrics that are kept for scrapes.
 func (p *Publisher) CacheBytes() int {
-	n := 0
+	n := int64(0)
 	for _, b := range p.published.Load().blocks {
-		n += b.cacheBytes()
+		n += b.bytes.Load()
 	}
-	return n
+	return int(n)
 }
 
 // Describe implements prometheus.Collector.
@@ -177,8 +180,10 @@ func (p *Publisher) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (p *Publisher) Collect(ch chan<- prometheus.Metric) {
 	for _, b := range p.published.Load().blocks {
-		for _, m := range b.metrics {
-			ch <- m
+		for _, family := range b.families {
+			for _, m := range family {
+				ch <- m
+			}
 		}
 	}
 }

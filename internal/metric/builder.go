@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Bounds of one snapshot. An answer within all other bounds can make far more than
-// it is itself, where long labels meet many samples: a plan's id stands in each of
+// Bounds of one snapshot. A response within all other bounds can make far more than
+// it is itself, if long labels meet many samples: a plan's id stands in each of
 // its samples, and on each line of a scrape.
 const (
 	MaxSamples = 150_000
@@ -90,7 +90,7 @@ func (b *Builder) AddBool(d *Definition, value *bool, labels ...string) {
 // Metrics returns what was added.
 func (b *Builder) Metrics() []prometheus.Metric { return b.metrics }
 
-// AddOptional adds a value where it is known: nothing for nil.
+// AddOptional adds a value if it is known: nothing for nil.
 func AddOptional[T ~float64](b *Builder, d *Definition, value *T, labels ...string) {
 	if value != nil {
 		b.Add(d, float64(*value), labels...)

@@ -84,7 +84,7 @@ func baseUnit(name string) string {
 // BaseUnit is the unit of the metric in OpenMetrics and protobuf; empty for others.
 func (d *Definition) BaseUnit() string { return baseUnit(d.Name) }
 
-// SeriesPer sets what the metric has one series of, where that does not follow from
+// SeriesPer sets what the metric has one series of, if that does not follow from
 // the labels.
 func (d *Definition) SeriesPer(what string) *Definition {
 	d.seriesPer = what
@@ -150,7 +150,7 @@ func (d *Definition) newSample(value float64, created time.Time, labels []string
 type Sample struct {
 	def     *Definition
 	value   float64
-	created int64 // Unix milliseconds; not positive where it is not known
+	created int64 // Unix milliseconds; not positive if it is not known
 	labels  []string
 }
 
@@ -160,7 +160,7 @@ func (s *Sample) Definition() *Definition { return s.def }
 // Value returns the sample's value.
 func (s *Sample) Value() float64 { return s.value }
 
-// Label returns the value of a label; empty where the family does not have it.
+// Label returns the value of a label; empty if the family does not have it.
 func (s *Sample) Label(name string) string {
 	if i := slices.Index(s.def.Labels, name); i >= 0 {
 		return s.labels[i]
@@ -171,20 +171,51 @@ func (s *Sample) Label(name string) string {
 // Desc implements prometheus.Metric.
 func (s *Sample) Desc() *prometheus.Desc { return s.def.desc }
 
-// Write implements prometheus.Metric.
-func (s *Sample) Write(out *dto.Metric) error {
-	pairs := make([]dto.LabelPair, len(s.labels))
-	out.Label = make([]*dto.LabelPair, len(s.labels))
-	for i, at := range s.def.sorted {
-		pairs[i].Name, pairs[i].Value = &s.def.Labels[at], &s.labels[at]
-		out.Label[i] = &pairs[i]
-	}
+// Family returns the metric family of the sample without metrics.
+func (s *Sample) Family() *dto.MetricFamily {
+	f := &dto.MetricFamily{Name: &s.def.Name, Help: &s.def.Help, Type: dto.MetricType_GAUGE.Enum()}
 	if s.def.Type == CounterType {
+		f.Type = dto.MetricType_COUNTER.Enum()
+	}
+	if unit := s.def.BaseUnit(); unit != "" {
+		f.Unit = &unit
+	}
+	return f
+}
+
+// CompareLabels compares label values with those of another sample of the family, in
+// order of the labels' names.
+func (s *Sample) CompareLabels(other prometheus.Metric) int {
+	for _, at := range s.def.sorted {
+		if order := strings.Compare(s.labels[at], other.(*Sample).labels[at]); order != 0 {
+			return order
+		}
+	}
+	return 0
+}
+
+// Write implements prometheus.Metric. It uses the memory of a metric of the same family
+// that was written to out before.
+func (s *Sample) Write(out *dto.Metric) error {
+	if len(out.Label) != len(s.labels) {
+		pairs := make([]dto.LabelPair, len(s.labels))
+		out.Label = make([]*dto.LabelPair, len(s.labels))
+		for i := range pairs {
+			out.Label[i] = &pairs[i]
+		}
+	}
+	for i, at := range s.def.sorted {
+		out.Label[i].Name, out.Label[i].Value = &s.def.Labels[at], &s.labels[at]
+	}
+	switch {
+	case s.def.Type == CounterType:
 		out.Counter = &dto.Counter{Value: &s.value}
 		if s.created > 0 {
 			out.Counter.CreatedTimestamp = timestamppb.New(time.UnixMilli(s.created))
 		}
-	} else {
+	case out.Gauge != nil:
+		out.Gauge.Value = &s.value
+	default:
 		out.Gauge = &dto.Gauge{Value: &s.value}
 	}
 	return nil

@@ -1,6 +1,6 @@
 // Package rentalapi implements the protocol of the Dedicated Server Rental API, once
 // for every resource: tokens, rate limits, Retry-After, the envelope, errors, paging
-// and bounds on answers. It returns typed objects and pages, knows nothing about
+// and bounds on responses. It returns typed objects and pages, knows nothing about
 // single resources and keeps no data.
 package rentalapi
 
@@ -20,7 +20,7 @@ import (
 type Settings struct {
 	BaseURL   *url.URL          // ends in /api/v1
 	Transport http.RoundTripper // makes one request per call: no kept connections, no HTTP/2 (see NewTransport)
-	Timeout   time.Duration     // of one request, answer included; greater than 0
+	Timeout   time.Duration     // of one request, response included; greater than 0
 	Limits    Limits
 }
 
@@ -49,9 +49,9 @@ func New(userAgent string, s Settings, onAccountUpdate func()) *Client {
 	return c
 }
 
-// ApplySettings puts new settings in force for all later requests, except the base URL,
-// which holds for scopes that are made later. Earlier requests still count against the
-// new limits. Pauses end where the base URL has a new host: another one asked for them.
+// ApplySettings puts new settings in force for all later requests; a new base URL only
+// for scopes that are made later. Earlier requests still count against the new limits.
+// If the base URL has a new host, all pauses end: the old host asked for them.
 func (c *Client) ApplySettings(s Settings) {
 	before := c.settings.Swap(&s)
 	c.limiters.applyLimits(s.Limits)
@@ -71,7 +71,7 @@ type Scope struct {
 	client  *Client
 	account string
 	token   Token    // nil for the public scope
-	baseURL *url.URL // a token never meets one that was configured without it
+	baseURL *url.URL // fixed, so that a token is sent only where it was configured for
 
 	mu    sync.Mutex
 	state accountState
@@ -84,7 +84,7 @@ type accountState struct {
 	rejected         *bool    // whether the last request was refused for its token
 }
 
-// Scope returns the scope of an account, or the public one where both are empty. Its
+// Scope returns the scope of an account, or the public one if both are empty. Its
 // requests go to the present base URL, also after another one was set. It must be closed
 // when it is no longer used.
 func (c *Client) Scope(account string, token Token) *Scope {
@@ -106,8 +106,7 @@ func (s *Scope) Close() {
 	c.onAccountUpdate()
 }
 
-// Fingerprint identifies the scope's present token. It is zero where that cannot be
-// read.
+// Fingerprint identifies the scope's present token.
 func (s *Scope) Fingerprint() (Fingerprint, error) {
 	token, err := s.readToken()
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 type harness struct {
 	*simtest.API
 	client  *Client
-	updates int // calls of OnAccountUpdate
+	updates int // calls of onAccountUpdate
 }
 
 func newHarness(t *testing.T) *harness {
@@ -41,8 +41,7 @@ func newHarness(t *testing.T) *harness {
 	h.client = New("test/1", Settings{
 		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second,
 		Limits: Limits{Public: 59, Account: 120, AccountBulk: 60},
-	})
-	h.client.OnAccountUpdate = func() { h.updates++ }
+	}, func() { h.updates++ })
 	return h
 }
 
@@ -62,7 +61,7 @@ func (h *harness) scope(account, token string) *Scope {
 
 func (h *harness) main() *Scope { return h.scope("main", simtest.MainToken) }
 
-// reply answers all requests with a status and a body; header is names and values in turn.
+// reply responds to all requests with a status and a body; header is names and values in turn.
 func (h *harness) reply(status int, body string, header ...string) {
 	set := http.Header{}
 	for i := 0; i+1 < len(header); i += 2 {
@@ -104,7 +103,7 @@ func (c accountCollector) Collect(ch chan<- prometheus.Metric) {
 
 type testItem struct {
 	ID   string
-	Size *float64
+	Size *float64 `api:"optional"`
 }
 
 func testList(endpoint string) List[testItem] {
@@ -162,28 +161,39 @@ func TestFailures(t *testing.T) {
 		"503":                  {reply(503, `{"error":{"code":"unavailable"}}`), Unavailable, "503", "status 503: unavailable"},
 		"unknown error code":   {reply(500, `{"error":{"code":"<b>`+secret+`"}}`), Status, "500", "status 500"},
 		"204":                  {reply(204, ``), Status, "204", "status 204"},
-		"nothing":              {reply(200, ``), Decode, "200", "answer: ends too early"},
+		"nothing":              {reply(200, ``), Decode, "200", "response: ends too early"},
 		"HTML":                 {reply(200, `<html>`+secret), Decode, "200", "invalid character '<' looking for beginning of value"},
-		"null":                 {reply(200, `null`), Decode, "200", "answer: not an object"},
-		"an array":             {reply(200, `[]`), Decode, "200", "answer: not an object"},
+		"null":                 {reply(200, `null`), Decode, "200", "response: not an object"},
+		"an array":             {reply(200, `[]`), Decode, "200", "response: not an object"},
 		"no data":              {reply(200, `{"meta":{}}`), Decode, "200", "data: missing"},
 		"data null":            {reply(200, `{"data":null}`), Decode, "200", "data: not an array"},
 		"data an object":       {reply(200, `{"data":{}}`), Decode, "200", "data: not an array"},
 		"data twice":           {reply(200, `{"data":[],"data":[]}`), Decode, "200", "data: given twice"},
 		"meta twice":           {reply(200, `{"meta":{},"x":1,"x":1,"meta":{},"data":[]}`), Decode, "200", "meta: given twice"},
-		"half":                 {reply(200, `{"data":[{"id":`), Decode, "200", "answer: ends too early"},
-		"more after its end":   {reply(200, `{"data":[]} {}`), Decode, "200", "answer: more after its end"},
+		"half":                 {reply(200, `{"data":[{"id":`), Decode, "200", "response: ends too early"},
+		"more after its end":   {reply(200, `{"data":[]} {}`), Decode, "200", "response: more after its end"},
 		"garbage after it":     {reply(200, `{"data":[]} x`), Decode, "200", "invalid character 'x' looking for beginning of value"},
-		"number out of range":  {reply(200, `1e999`+secret), Decode, "200", "answer: a number out of range"},
+		"number out of range":  {reply(200, `1e999`+secret), Decode, "200", "response: a number out of range"},
 		"deep":                 {reply(200, `{"data":[`+deep), Decode, "200", "invalid character '[' exceeded max depth"},
 		"deep in an extra key": {reply(200, `{"extra":`+deep), Decode, "200", "invalid character '[' exceeded max depth"},
-		"too many items":       {reply(200, `{"data":[1,2,3,4]}`), TooLarge, "200", "data: more than 3 items: answer is too large"},
-		"too few items":        {reply(200, `{"data":[1,{}],"meta":{"count":3}}`), Incomplete, "200", "data: 2 items where meta.count is 3: answer is incomplete"},
-		"endless item":         {endless, TooLarge, "200", "answer is too large"},
+		"too many items":       {reply(200, `{"data":[1,2,3,4]}`), TooLarge, "200", "data: more than 3 items: response is too large"},
+		"too few items":        {reply(200, `{"data":[1,{}],"meta":{"count":3}}`), Incomplete, "200", "data: 2 items, but meta.count is 3: response is incomplete"},
+		"endless item":         {endless(200, `{"data":["`, "x"), TooLarge, "200", "response is too large"},
+		"endless white space":  {endless(200, `{"data":[`, " "), TooLarge, "200", "response is too large"},
+		"endless name":         {endless(200, `{"`, "name"), TooLarge, "200", "response is too large"},
+		"endless error":        {endless(500, `{"error":{"code":"`, "x"), Status, "500", "status 500"},
+		"unrequested gzip":     {simtest.Reply(200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b\x08"), Decode, "200", `invalid character '\x1f' looking for beginning of value`},
+		"a byte per second":    {trickle, Timeout, "200", "no response within 10s"},
+		"no HTTP":              {raw("SSH-2.0-OpenSSH_9.9\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as status":     {raw("HTTP/1.1 " + secret + " x\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as header":     {raw("HTTP/1.1 200 OK\r\nBearer " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as length":     {raw("HTTP/1.1 200 OK\r\nContent-Length: " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as encoding":   {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as trailer":    {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + secret + "\r\n\r\n"), Connection, "200", "response: not valid HTTP"},
 		"dropped":              {drop(""), Connection, "error", "EOF"},
 		"dropped in the body":  {drop(`{"data":[`), Connection, "200", "unexpected EOF"},
-		"hanging":              {hang(""), Timeout, "error", "no answer within 10s"},
-		"hanging in the body":  {hang(`{"data":[`), Timeout, "200", "no answer within 10s"},
+		"hanging":              {hang(""), Timeout, "error", "no response within 10s"},
+		"hanging in the body":  {hang(`{"data":[`), Timeout, "200", "no response within 10s"},
 		"redirect": {
 			simtest.Reply(302, http.Header{"Location": {"/api/v1/elsewhere?" + secret}}, ""), Status, "302",
 			"status 302: redirects are not followed: set api.base_url to the API's final address",
@@ -215,17 +225,38 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func endless(w http.ResponseWriter, _ *http.Request) {
-	_, _ = io.WriteString(w, `{"data":["`)
-	chunk := strings.Repeat("x", 1<<16)
-	for {
-		if _, err := io.WriteString(w, chunk); err != nil {
-			return
+// endless sends start once and then again without an end.
+func endless(status int, start, again string) http.HandlerFunc {
+	piece := strings.Repeat(again, 1+(32<<10)/len(again))
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, err := io.WriteString(w, start)
+		for err == nil {
+			_, err = io.WriteString(w, piece)
 		}
 	}
 }
 
-// begin sends the begin of an answer, if there is one.
+func trickle(w http.ResponseWriter, _ *http.Request) {
+	for range 60 {
+		begin(w, " ")
+		time.Sleep(time.Second)
+	}
+}
+
+// raw sends bytes in place of an HTTP response.
+func raw(bytes string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = io.WriteString(conn, bytes)
+		_ = conn.Close()
+	}
+}
+
+// begin sends the beginning of a response, if there is one.
 func begin(w http.ResponseWriter, body string) {
 	if body != "" {
 		_, _ = io.WriteString(w, body)
@@ -247,18 +278,6 @@ func hang(body string) http.HandlerFunc {
 	}
 }
 
-func TestUnreachable(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.Close()
-		_, err := GetObject[testItem](t.Context(), h.main(), "/account")
-		var failure *Error
-		if !errors.As(err, &failure) || failure.Reason != Connection {
-			t.Errorf("got %v, want a connection error", err)
-		}
-		simtest.AssertNoSecrets(t, "error", errorText(err))
-	})
-}
-
 func TestGetObject(t *testing.T) {
 	size := 2.5
 	for body, want := range map[string]struct {
@@ -270,7 +289,7 @@ func TestGetObject(t *testing.T) {
 		`{"data":null}`:                           {err: "/account: data: not an object"},
 		`{"data":[1]}`:                            {err: "/account: data: not an object"},
 		`{}`:                                      {err: "/account: data: not an object"},
-		`{"data":{"bad":`:                         {err: "/account: answer: ends too early"},
+		`{"data":{"bad":`:                         {err: "/account: response: ends too early"},
 	} {
 		withHarness(t, func(t *testing.T, h *harness) {
 			h.reply(200, body)
@@ -296,7 +315,10 @@ func TestCancel(t *testing.T) {
 }
 
 func TestGetList(t *testing.T) {
-	type meta struct{ Count, Active *float64 }
+	type meta struct {
+		Count  *float64 `api:"optional"`
+		Active *float64
+	}
 	type page = Page[testItem, meta]
 	number := func(n float64) *float64 { return &n }
 	for body, want := range map[string]struct {
@@ -306,22 +328,25 @@ func TestGetList(t *testing.T) {
 		`{"data":[{"id":"a"},{"id":"b"}],"meta":{"count":2,"active":1}}`: {page{
 			Items: []*testItem{{ID: "a"}, {ID: "b"}}, Count: 2, Meta: meta{number(2), number(1)},
 		}, ""},
-		`{"meta":{"count":1},"data":[{"id":"a"},{"id":"a"},5]}`: {page{
-			Items: []*testItem{{ID: "a"}}, Count: 3, Unnamed: 1, Meta: meta{Count: number(1)},
+		`{"meta":{"count":1,"active":1},"data":[{"id":"a"},{"id":"a"},5]}`: {page{
+			Items: []*testItem{{ID: "a"}}, Count: 3, WithoutID: 1, Meta: meta{number(1), number(1)},
 			Invalid: Invalid{2, []Cause{{"a", errSeenID}, {"data[2]", errNotObject}}},
 		}, ""},
-		`{"data":[{"id":"a","size":"big"}]}`: {page{
-			Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"a", FieldError{"size", "not a number"}}}},
+		`{"data":[{"id":"a","size":"big"}],"meta":{"active":1}}`: {page{
+			Items: []*testItem{{ID: "a"}}, Count: 1, Meta: meta{Active: number(1)}, Invalid: Invalid{1, []Cause{{"a", FieldError{"size", "not a number"}}}},
 		}, ""},
 		`{"data":[],"meta":{"count":"none","active":3}}`: {page{
 			Meta: meta{Active: number(3)}, Invalid: Invalid{1, []Cause{{"meta", FieldError{"count", "not a number"}}}},
 		}, ""},
-		`{"data":[],"meta":5}`:                  {page{Invalid: Invalid{1, []Cause{{"meta", errNotObject}}}}, ""},
-		`{"data":[{"id":5},{}]}`:                {page{Count: 2, Unnamed: 2, Invalid: Invalid{2, []Cause{{"data[0]", FieldError{"id", "not a string"}}, {"data[1]", errNoID}}}}, ""},
-		`{"data":[{"id":"a"}],"meta":null}`:     {page{Items: []*testItem{{ID: "a"}}, Count: 1}, ""},
-		`{"data":[1],"meta":{"count":2}}`:       {page{}, "/servers: data: 1 items where meta.count is 2: answer is incomplete"},
-		`{"data":[1],"meta":{"count":1.5}}`:     {page{}, "/servers: data: 1 items where meta.count is 1.5: answer is incomplete"},
-		`{"data":[{"id":"a"}],"meta":{"b":[]}}`: {page{Items: []*testItem{{ID: "a"}}, Count: 1}, ""},
+		`{"data":[],"meta":5}`: {page{Invalid: Invalid{1, []Cause{{"meta", errNotObject}}}}, ""},
+		`{"data":[{"id":5},{}],"meta":{"active":1}}`: {page{
+			Count: 2, WithoutID: 2, Meta: meta{Active: number(1)}, Invalid: Invalid{2, []Cause{{"data[0]", FieldError{"id", "not a string"}}, {"data[1]", errNoID}}},
+		}, ""},
+		`{"data":[{"id":"a"}]}`:                 {page{Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"meta", FieldError{"", "missing"}}}}}, ""},
+		`{"data":[{"id":"a"}],"meta":null}`:     {page{Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"meta", FieldError{"", "missing"}}}}}, ""},
+		`{"data":[1],"meta":{"count":2}}`:       {page{}, "/servers: data: 1 items, but meta.count is 2: response is incomplete"},
+		`{"data":[1],"meta":{"count":1.5}}`:     {page{}, "/servers: data: 1 items, but meta.count is 1.5: response is incomplete"},
+		`{"data":[{"id":"a"}],"meta":{"b":[]}}`: {page{Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"meta", FieldError{"active", "missing"}}}}}, ""},
 	} {
 		withHarness(t, func(t *testing.T, h *harness) {
 			h.reply(200, body)
@@ -344,22 +369,22 @@ func TestGetPage(t *testing.T) {
 		{2, `"total":5,"page":2,"pages":3,"limit":2,"count":2`, ""},
 		{2, `"total":5,"pages":3`, ""},
 		{2, `"total":5,"pages":3,"page":"two","limit":[],"count":"two"`, ""},
-		{36, `"total":100,"pages":3,"count":40`, "data: 36 items where meta.count is 40: answer is incomplete"},
-		{1, `"total":5,"pages":3`, "data: 1 items where meta demands 2: answer is incomplete"},
-		{1, `"total":5,"pages":3,"limit":1000`, "data: 1 items where meta demands 2: answer is incomplete"},
+		{36, `"total":100,"pages":3,"count":40`, "data: 36 items, but meta.count is 40: response is incomplete"},
+		{1, `"total":5,"pages":3`, "data: 1 items, but meta demands 2: response is incomplete"},
+		{1, `"total":5,"pages":3,"limit":1000`, "data: 1 items, but meta demands 2: response is incomplete"},
 		{3, `"total":5,"pages":2,"limit":2`, ""},
 		{2, `"total":5,"pages":2,"limit":3`, ""},
-		{1, `"total":5,"pages":2,"limit":3`, "data: 1 items where meta demands 2: answer is incomplete"},
+		{1, `"total":5,"pages":2,"limit":3`, "data: 1 items, but meta demands 2: response is incomplete"},
 		{0, `"total":5,"pages":2,"limit":100`, ""}, // more fit on the first page than there are
 		{0, `"total":5,"pages":1`, ""},             // behind the last page
 		{0, `"total":0,"pages":0`, ""},
-		{2, ``, "meta.total: missing"},
-		{2, `"total":5`, "meta.pages: missing"},
+		{2, `"page":2`, "meta: total: missing"},
+		{2, `"total":5`, "meta: pages: missing"},
 		{2, `"total":-1,"pages":1`, "meta.total: negative"},
-		{2, `"total":1000000,"pages":10000`, "meta.total: 1000000 entries, more than 500000: answer is too large"},
+		{2, `"total":1000000,"pages":10000`, "meta.total: 1000000 entries, more than 500000: response is too large"},
 		{2, `"total":5,"pages":1000000000`, "meta.pages: 1000000000 pages for 5 entries"},
 		{2, `"total":5,"pages":-1`, "meta.pages: -1 pages for 5 entries"},
-		{2, `"total":5,"page":1,"pages":3`, "meta.page: 1 where page 2 was asked for"},
+		{2, `"total":5,"page":1,"pages":3`, "meta.page: 1, but page 2 was asked for"},
 		{2, `"total":"many","pages":3,"page":2`, "meta: total: not an integer"},
 		{2, `"total":1e999,"pages":3,"page":2`, "meta: total: not an integer"},
 		{2, `"total":5,"pages":{},"page":2`, "meta: pages: not an integer"},
@@ -385,8 +410,8 @@ func TestGetPage(t *testing.T) {
 	}
 }
 
-// TestAnswer asserts what is known about an answer besides its body.
-func TestAnswer(t *testing.T) {
+// TestResponse asserts what is known about a response besides its body.
+func TestResponse(t *testing.T) {
 	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	age := 17 * time.Second
 	for _, c := range []struct {
@@ -422,39 +447,15 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestGetPageOfHistory reads the pages of a real history.
-func TestGetPageOfHistory(t *testing.T) {
-	type transaction struct{ ID float64 }
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.Change(func(w *simulator.World) {
-			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(250, time.Now())
-		})
-		l := List[transaction]{Endpoint: "/transactions", Priority: Bulk, ID: func(*transaction) string { return "" }}
-		var got []PageMeta
-		count := 0
-		for page := 1; page <= 3; page++ {
-			p, err := GetPage(t.Context(), h.main(), l, page)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, p.Meta)
-			count += p.Count
-		}
-		simtest.AssertEqual(t, "pages", got, []PageMeta{{250, 1, 3}, {250, 2, 3}, {250, 3, 3}})
-		simtest.AssertEqual(t, "entries", count, 250)
-	})
-}
-
-// TestReject has answers that only the caller can find unusable.
+// TestReject has responses that only the caller can find unusable.
 func TestReject(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		err := h.main().Incomplete("/account", errors.New("data.id: missing"))
-		tooLarge := h.main().TooLarge("/plans", errors.New("too many samples"))
-		simtest.AssertEqual(t, "error", tooLarge, error(&Error{Endpoint: "/plans", Reason: TooLarge, Code: 200, Err: errors.New("too many samples")}))
-		simtest.AssertEqual(t, "error", err, error(&Error{Endpoint: "/account", Reason: Incomplete, Code: 200, Err: errors.New("data.id: missing")}))
-		simtest.AssertEqual(t, "text", err.Error(), "/account: data.id: missing")
+		for reason, cause := range map[Reason]error{Incomplete: ErrIncomplete, TooLarge: ErrTooLarge, Decode: errors.New("not UTF-8")} {
+			simtest.AssertEqual(t, "error", h.main().Reject("/plans", cause), error(&Error{Endpoint: "/plans", Reason: reason, Code: 200, Err: cause}))
+		}
 		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{
-			`errors_total{endpoint="/account",reason="incomplete"}`: 1, `errors_total{endpoint="/plans",reason="too_large"}`: 1,
+			`errors_total{endpoint="/plans",reason="incomplete"}`: 1, `errors_total{endpoint="/plans",reason="too_large"}`: 1,
+			`errors_total{endpoint="/plans",reason="decode"}`: 1,
 		})
 	})
 }
@@ -478,14 +479,14 @@ func TestPauseStopsScope(t *testing.T) {
 		before := h.updates
 		simtest.AssertEqual(t, "public", errorText(fetchList(t.Context(), public, "/plans")), "/plans: status 429")
 		if h.updates == before {
-			t.Error("pause of the public scope: OnAccountUpdate was not called")
+			t.Error("pause of the public scope: onAccountUpdate was not called")
 		}
 		simtest.AssertEqual(t, "requests", len(h.Requests()), 4)
 		other := h.scope("other", simtest.MainToken)
 		before = h.updates
 		simtest.AssertEqual(t, "another account with the token", fetchList(t.Context(), other, "/ssh-keys"), paused)
 		if h.updates == before {
-			t.Error("account with a paused token: OnAccountUpdate was not called")
+			t.Error("account with a paused token: onAccountUpdate was not called")
 		}
 
 		seconds := float64(until.UnixMilli()) / 1000
@@ -530,7 +531,7 @@ func TestAccountMetrics(t *testing.T) {
 			}
 			simtest.AssertEqual(t, what, got, want)
 			if h.updates == before {
-				t.Errorf("%s: OnAccountUpdate was not called", what)
+				t.Errorf("%s: onAccountUpdate was not called", what)
 			}
 		}
 		simtest.AssertEqual(t, "before the first request", h.gatherNonZero(t), map[string]float64{})
@@ -600,7 +601,7 @@ func TestApplySettings(t *testing.T) {
 	})
 }
 
-// TestSizes has answers below and above the bounds of their size.
+// TestSizes has responses below and above the bounds of their size.
 func TestSizes(t *testing.T) {
 	text := func(size int) string { return `"` + strings.Repeat("x", size) + `"` }
 	item := func(size int) string { return `{"id":"a","more":` + text(size) + `}` }
@@ -609,7 +610,7 @@ func TestSizes(t *testing.T) {
 		_, err := GetObject[testItem](t.Context(), s, "/plans")
 		return err
 	}
-	const tooLarge = "/plans: answer is too large"
+	const tooLarge = "/plans: response is too large"
 	const itemBytes, dataBytes = 4 << 20, 2 << 20 // as documented
 	for _, c := range []struct {
 		name, body string
@@ -643,7 +644,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // scopeOver returns a public scope that makes one request with a transport.
 func scopeOver(base *url.URL, timeout time.Duration, transport http.RoundTripper) *Scope {
-	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 1}, Transport: transport}).Scope("", nil)
+	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 1}, Transport: transport}, func() {}).Scope("", nil)
 }
 
 // TestTarget asserts that the base URL is sent as it is configured.
@@ -670,7 +671,7 @@ func TestTarget(t *testing.T) {
 // TestTransportTimeout has a connection that times out before api.timeout, and one that
 // notices the end of api.timeout by itself.
 func TestTransportTimeout(t *testing.T) {
-	for took, want := range map[time.Duration]string{10 * time.Second: "connection timed out", 2 * time.Minute: "no answer within 2m0s"} {
+	for took, want := range map[time.Duration]string{10 * time.Second: "connection timed out", 2 * time.Minute: "no response within 2m0s"} {
 		synctest.Test(t, func(t *testing.T) {
 			transport := func(*http.Request) (*http.Response, error) {
 				time.Sleep(took)
@@ -707,7 +708,7 @@ func TestPauseEndsWithHost(t *testing.T) {
 		updates := h.updates
 		h.client.ApplySettings(settings)
 		if h.updates == updates {
-			t.Error("OnAccountUpdate was not called")
+			t.Error("onAccountUpdate was not called")
 		}
 		start := time.Now()
 		simtest.AssertEqual(t, "other host: error", fetchList(t.Context(), h.scope("", ""), "/locations"), error(nil))
@@ -715,7 +716,7 @@ func TestPauseEndsWithHost(t *testing.T) {
 	})
 }
 
-// TestTransportRepeatsNothing asserts that one call is one request even where a kept
+// TestTransportRepeatsNothing asserts that one call is one request even if a kept
 // connection would let net/http repeat it silently.
 func TestTransportRepeatsNothing(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// readError is a failure of the connection while an answer was read, as opposed
-// to an answer that was read and not understood.
+// readError is a failure of the connection while a response was read, as opposed
+// to a response that was read and not understood.
 type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
@@ -38,7 +38,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// envelope reads an answer as a stream: the outer object with data and meta.
+// envelope reads a response as a stream: the outer object with data and meta.
 type envelope struct {
 	src *boundedReader
 	dec *json.Decoder
@@ -55,7 +55,7 @@ func newEnvelope(r io.Reader, maxBytes, maxValue int) *envelope {
 // read reads the outer object and calls field for each of its keys; field must read
 // the key's value. Neither data nor meta may be given twice.
 func (d *envelope) read(field func(key string) error) error {
-	if err := d.delim('{', "answer: not an object"); err != nil {
+	if err := d.delim('{', "response: not an object"); err != nil {
 		return err
 	}
 	seen := map[string]bool{}
@@ -80,7 +80,7 @@ func (d *envelope) read(field func(key string) error) error {
 	}
 	if _, err := d.dec.Token(); err != io.EOF {
 		if err == nil {
-			return errors.New("answer: more after its end")
+			return errors.New("response: more after its end")
 		}
 		return syntaxError(err)
 	}
@@ -127,7 +127,7 @@ func (d *envelope) delim(want json.Delim, otherwise string) error {
 	return nil
 }
 
-// syntaxError names an answer that ends too early for what it is: a broken
+// syntaxError names a response that ends too early for what it is: a broken
 // connection, or an empty body. Other errors of encoding/json name a character
 // and a place, nothing of the content.
 func syntaxError(err error) error {
@@ -139,9 +139,9 @@ func syntaxError(err error) error {
 	case errors.As(err, &read):
 		return err
 	case errors.As(err, &number): // its text repeats the number, however long
-		return errors.New("answer: a number out of range")
+		return errors.New("response: a number out of range")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("answer: ends too early")
+		return errors.New("response: ends too early")
 	default:
 		return err
 	}

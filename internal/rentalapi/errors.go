@@ -36,17 +36,17 @@ func Reasons() []Reason {
 	return []Reason{Timeout, Connection, Status, Decode, Incomplete, TooLarge, Unauthorized, RateLimited, Unavailable}
 }
 
-// Error is a request that gave no usable answer. It never holds a token, a
-// query or a part of the answer's body beyond the API's own error code.
+// Error is a request that gave no usable response. It never holds a token, a
+// query or a part of the response's body beyond the API's own error code.
 type Error struct {
 	Endpoint string // path below the base URL
 	Reason   Reason
-	Code     int       // HTTP status; 0 where no answer came
-	Until    time.Time // when to ask again, where the API said so
+	Code     int       // HTTP status; 0 if no response came
+	Until    time.Time // when to ask again; zero if the API did not say
 	Err      error     // the cause; may be nil
 }
 
-// Error says what was asked and what went wrong.
+// Error says which endpoint failed and why.
 func (e *Error) Error() string {
 	switch {
 	case e.Err != nil && e.Code != 0 && e.Code != 200:
@@ -61,10 +61,10 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// RetryAt is the time before which asking again is of no use; zero where the API did not say.
+// RetryAt is the time before which a retry is of no use; zero if the API did not say.
 func (e *Error) RetryAt() time.Time { return e.Until }
 
-// Category is the same for errors that an operator would call the same.
+// Category is equal for errors that are the same problem to an operator.
 func (e *Error) Category() string { return e.Endpoint + " " + string(e.Reason) }
 
 // PausedError is a request that was not made, because the API asked for a pause
@@ -82,16 +82,16 @@ func (e *PausedError) Error() string {
 // RetryAt is the end of the pause.
 func (e *PausedError) RetryAt() time.Time { return e.Until }
 
-// Category is the same for errors that an operator would call the same.
+// Category is equal for errors that are the same problem to an operator.
 func (e *PausedError) Category() string { return "paused" }
 
-// Causes of an answer that was read and cannot be used.
+// Causes of a response that was read and cannot be used.
 var (
-	ErrTooLarge   = errors.New("answer is too large")
-	ErrIncomplete = errors.New("answer is incomplete")
+	ErrTooLarge   = errors.New("response is too large")
+	ErrIncomplete = errors.New("response is incomplete")
 )
 
-// transportError is the error of a request whose answer did not arrive in full; limit
+// transportError is the error of a request whose response did not arrive in full; limit
 // is the time that ctx gave it.
 func transportError(ctx context.Context, endpoint string, code int, limit time.Duration, err error) *Error {
 	e := &Error{Endpoint: endpoint, Reason: Connection, Code: code, Err: sanitizeError(err)}
@@ -101,7 +101,7 @@ func transportError(ctx context.Context, endpoint string, code int, limit time.D
 	case errors.Is(err, ErrTooLarge):
 		e.Reason = TooLarge
 	case ctx.Err() != nil, !time.Now().Before(deadline):
-		e.Reason, e.Err = Timeout, fmt.Errorf("no answer within %s", limit)
+		e.Reason, e.Err = Timeout, fmt.Errorf("no response within %s", limit)
 	case errors.As(err, &timeout) && timeout.Timeout(): // of the TLS handshake, or of the system
 		e.Reason, e.Err = Timeout, errors.New("connection timed out")
 	}
@@ -109,7 +109,7 @@ func transportError(ctx context.Context, endpoint string, code int, limit time.D
 }
 
 // sanitizeError returns the cause without anything that the other side sent: net/http
-// repeats an answer that is no HTTP, and a certificate its names. Either might
+// repeats a response that is no HTTP, and a certificate its names. Either might
 // contain the token or other private data.
 func sanitizeError(err error) error {
 	var (
@@ -140,12 +140,12 @@ func sanitizeError(err error) error {
 	if known := findByPrefix(err, "tls: ", "net/http: server response headers exceeded"); known != nil {
 		return known
 	}
-	for code := range 600 { // what a proxy answers instead of connecting
+	for code := range 600 { // a proxy's status instead of a connection
 		if text := http.StatusText(code); text != "" && text == err.Error() {
 			return fmt.Errorf("proxy: %s", text)
 		}
 	}
-	return errors.New("answer: not valid HTTP")
+	return errors.New("response: not valid HTTP")
 }
 
 // findByPrefix returns the first of an error's causes whose text has one of the

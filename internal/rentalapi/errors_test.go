@@ -24,11 +24,11 @@ func TestSanitizeError(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", errors.New(`malformed HTTP response "secret"`)), "answer: not valid HTTP"},
+		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", errors.New(`malformed HTTP response "secret"`)), "response: not valid HTTP"},
 		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", io.ErrUnexpectedEOF), "unexpected EOF"},
 		{fmt.Errorf("transport: %w", io.EOF), "EOF"},
 		{errors.New("Proxy Authentication Required"), "proxy: Proxy Authentication Required"},
-		{errors.New("Come back with secret"), "answer: not valid HTTP"},
+		{errors.New("Come back with secret"), "response: not valid HTTP"},
 		{fmt.Errorf("secret: %w", errors.New("net/http: server response headers exceeded 9 bytes; aborted")), "net/http: server response headers exceeded 9 bytes; aborted"},
 		{fmt.Errorf("secret: %w", errors.New("tls: handshake failure")), "tls: handshake failure"},
 		{refused, "dial tcp: connection refused"},

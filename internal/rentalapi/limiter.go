@@ -53,7 +53,7 @@ func newLimiter(limit, bulk int) *limiter {
 }
 
 // acquire waits for a slot and takes it; release must be called when the request has
-// ended. It fails with a *PausedError where the API asked for a pause that is longer
+// ended. It fails with a *PausedError if the API asked for a pause that is longer
 // than maxWait, and with the context's error.
 func (l *limiter) acquire(ctx context.Context, c Priority) (release func(), err error) {
 	for ctx.Err() == nil {
@@ -85,9 +85,9 @@ func (l *limiter) acquire(ctx context.Context, c Priority) (release func(), err 
 	return nil, ctx.Err()
 }
 
-// wait returns how long a request of the priority has to wait from now on; 0 where
-// it may be sent. Where only requests under way block it, that is a window: their
-// end closes changed.
+// wait returns how long a request of the priority has to wait from now on; at most 0 if
+// it may be sent. If only requests under way block it, that is a window: their end
+// closes changed.
 func (l *limiter) wait(now time.Time, c Priority) time.Duration {
 	expired := 0
 	for expired < len(l.ended) && !l.ended[expired].until.After(now) {
@@ -117,7 +117,7 @@ func (l *limiter) wait(now time.Time, c Priority) time.Duration {
 	return l.nextBulk.Sub(now)
 }
 
-// untilFree returns when more than surplus of the matching slots will be free.
+// untilFree returns how long until more than surplus of the matching slots are free.
 func (l *limiter) untilFree(now time.Time, surplus int, match func(Priority) bool) time.Duration {
 	for _, p := range l.ended {
 		if !match(p.priority) {
@@ -171,7 +171,7 @@ func (l *limiter) notify() {
 	l.changed = make(chan struct{})
 }
 
-// pausedUntil returns the end of a pause that the API asked for, and false where there is none.
+// pausedUntil returns the end of a pause that the API asked for, and false if there is none.
 func (l *limiter) pausedUntil(now time.Time) (time.Time, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestLimiterWindow lets many goroutines want all they can get, with requests that
@@ -51,10 +51,10 @@ func TestLimiterWindow(t *testing.T) {
 		}
 		wg.Wait()
 		all := append(slices.Clone(arrived[Regular]), arrived[Bulk]...)
-		if got := simulator.Peak(all); got != limit {
+		if got := simtest.Peak(all); got != limit {
 			t.Errorf("busiest minute at the provider: got %d requests, want the limit of %d", got, limit)
 		}
-		if got := simulator.Peak(arrived[Bulk]); got > bulkLimit {
+		if got := simtest.Peak(arrived[Bulk]); got > bulkLimit {
 			t.Errorf("busiest minute of bulk requests: got %d, want at most %d", got, bulkLimit)
 		}
 		// Over an hour of 3,600 s, each slot can be used once in a window and a request.

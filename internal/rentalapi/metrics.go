@@ -13,10 +13,10 @@ import (
 
 var (
 	requestsTotal = metric.Counter("exporter_api_requests_total",
-		"Requests made to the rental API, by path and status code; code is error where no answer came.",
+		"Requests made to the rental API, by path and status code; code is error if no response came.",
 		"the exporter", "endpoint", "code").SeriesPer("endpoint and code")
 	requestDuration = metric.Histogram("exporter_api_request_duration_seconds",
-		"Time from sending a request until its answer was read.",
+		"Time from sending a request until its response was read.",
 		"the exporter", "endpoint")
 	errorsTotal = metric.Counter("exporter_api_errors_total",
 		"Requests without usable data, by reason.",
@@ -46,7 +46,7 @@ func AccountDefinitions() []*metric.Definition {
 }
 
 // AccountMetrics returns the state of each scope, and when it changes by the passing
-// of time; zero where it does not.
+// of time; zero if it does not.
 func (c *Client) AccountMetrics(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
 	c.mu.Lock()
 	scopes := make([]*Scope, 0, len(c.scopes))
@@ -111,7 +111,7 @@ func (s *Scope) setRejected(rejected bool) {
 	s.client.onAccountUpdate()
 }
 
-// recordHeaders keeps the RateLimit headers of an answer; unreadable ones change
+// recordHeaders keeps the RateLimit headers of a response; unreadable ones change
 // nothing.
 func (s *Scope) recordHeaders(h http.Header) {
 	s.mu.Lock()

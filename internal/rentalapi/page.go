@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Bounds of an answer. A list is read item by item, so that its size in bytes is
+// Bounds of a response. A list is read item by item, so that its size in bytes is
 // no bound on memory; a single object is held as a whole.
 const (
 	maxListBytes   = 32 << 20
@@ -37,14 +37,14 @@ const (
 	Bulk                    // one page of a long walk: uses only what refreshes leave over
 )
 
-// Response is what is known about an answer besides its body.
+// Response is what is known about a response besides its body.
 type Response struct {
-	// Token identifies the token that was sent, as Scope.Fingerprint does: pages of
-	// two accounts are no list.
+	// Token identifies the token that was sent, as Scope.Fingerprint does: pages
+	// fetched with different tokens must not be combined.
 	Token    Fingerprint
 	Received time.Time      // when its header was read, by the local clock
-	Date     time.Time      // header Date; zero where it has none
-	Age      *time.Duration // header Age, in whole seconds; nil where it has none
+	Date     time.Time      // header Date; zero if it has none
+	Age      *time.Duration // header Age, in whole seconds; nil if it has none
 }
 
 // Getter makes GET requests of one account, or public ones. A Scope makes them to the
@@ -55,7 +55,7 @@ type Getter interface {
 	Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(body io.Reader) error) (Response, error)
 }
 
-// Object is one answer with a single object in data.
+// Object is one response with a single object in data.
 type Object[T any] struct {
 	Response
 	Value *T
@@ -63,23 +63,23 @@ type Object[T any] struct {
 	Errors []FieldError
 }
 
-// Page is one answer with a list in data: a whole list, or one page of it.
+// Page is one response with a list in data: a whole list, or one page of it.
 type Page[T, M any] struct {
 	Response
-	Items   []*T // those with a usable id that no earlier item has
-	Count   int  // items in data, understood or not
-	Unnamed int  // of these, without a usable id
-	Invalid Invalid
-	Meta    M
+	Items     []*T // those with a usable id that no earlier item has
+	Count     int  // items in data, understood or not
+	WithoutID int  // of these, without a usable id
+	Invalid   Invalid
+	Meta      M
 }
 
-// List says which list is asked for and how to read its items.
+// List says which list to fetch and how to read its items.
 type List[T any] struct {
 	Endpoint string // path below the base URL
 	Query    url.Values
 	Priority Priority
-	MaxItems int             // an answer with more fails with ErrTooLarge
-	ID       func(*T) string // the item's id, empty where it has none
+	MaxItems int             // a response with more fails with ErrTooLarge
+	ID       func(*T) string // the item's id, empty if it has none
 	// Check returns what is wrong with an item beyond the errors of its fields, and
 	// may change the item. It may be nil.
 	Check func(item *T, errs []FieldError) []FieldError
@@ -92,10 +92,10 @@ type PageMeta struct {
 	Pages int // how many there are; meta.pages
 }
 
-// GetObject asks for a single object.
+// GetObject fetches a single object.
 func GetObject[T any](ctx context.Context, api Getter, endpoint string) (Object[T], error) {
 	var o Object[T]
-	answer, err := api.Get(ctx, Regular, endpoint, nil, func(body io.Reader) error {
+	r, err := api.Get(ctx, Regular, endpoint, nil, func(body io.Reader) error {
 		var data json.RawMessage
 		dec := newEnvelope(body, maxObjectBytes, maxDataBytes)
 		err := dec.read(func(key string) error {
@@ -110,33 +110,29 @@ func GetObject[T any](ctx context.Context, api Getter, endpoint string) (Object[
 		o.Value, o.Errors, err = decodeObject[T](data)
 		return err
 	})
-	o.Response = answer
+	o.Response = r
 	return o, err
 }
 
-// GetList asks for a list that has no pages. M is its meta object. An answer with
+// GetList fetches a list that has no pages. M is its meta object. A response with
 // fewer items than its own meta.count fails with ErrIncomplete.
 func GetList[T, M any](ctx context.Context, api Getter, l List[T]) (Page[T, M], error) {
 	var p Page[T, M]
-	answer, err := readItems(ctx, api, l, func(items *itemReader[T], meta json.RawMessage) error {
-		p.Items, p.Count, p.Unnamed, p.Invalid = items.items, items.read, items.unnamed, items.invalid
+	r, err := readItems(ctx, api, l, func(items *itemReader[T], meta json.RawMessage) error {
+		p.Items, p.Count, p.WithoutID, p.Invalid = items.items, items.read, items.withoutID, items.invalid
 		var m struct{ Count *float64 }
-		if len(meta) == 0 {
-			return nil
-		}
-		decodeFields(meta, &m)
+		decodeMeta(meta, &m)
 		if m.Count != nil && float64(p.Count) < *m.Count {
-			return fmt.Errorf("data: %d items where meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
+			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
 		}
-		p.Invalid.Add("meta", decodeFields(meta, &p.Meta)...)
+		p.Invalid.Add("meta", decodeMeta(meta, &p.Meta)...)
 		return nil
 	})
-	p.Response = answer
+	p.Response = r
 	return p, err
 }
 
-// GetPage asks for one page of a list, as large as the API allows; pages count from
-// 1. An answer with fewer items than its meta object demands fails with
+// GetPage fetches one page of a list, as large as the API allows; pages count from 1. A response with fewer items than its meta object demands fails with
 // ErrIncomplete.
 func GetPage[T any](ctx context.Context, api Getter, l List[T], page int) (Page[T, PageMeta], error) {
 	query := url.Values{"limit": {strconv.Itoa(MaxPageItems)}, "page": {strconv.Itoa(page)}}
@@ -145,17 +141,17 @@ func GetPage[T any](ctx context.Context, api Getter, l List[T], page int) (Page[
 	}
 	l.Query, l.MaxItems = query, MaxPageItems
 	var p Page[T, PageMeta]
-	answer, err := readItems(ctx, api, l, func(items *itemReader[T], raw json.RawMessage) (err error) {
-		p.Items, p.Count, p.Unnamed, p.Invalid = items.items, items.read, items.unnamed, items.invalid
+	r, err := readItems(ctx, api, l, func(items *itemReader[T], raw json.RawMessage) (err error) {
+		p.Items, p.Count, p.WithoutID, p.Invalid = items.items, items.read, items.withoutID, items.invalid
 		p.Meta, err = readPageMeta(raw, page, p.Count)
 		return err
 	})
-	p.Response = answer
+	p.Response = r
 	return p, err
 }
 
 // readItems makes one request for a list and hands over its items and its raw meta
-// object, empty where there is none.
+// object, empty if there is none.
 func readItems[T any](ctx context.Context, api Getter, l List[T], done func(items *itemReader[T], meta json.RawMessage) error) (Response, error) {
 	return api.Get(ctx, l.Priority, l.Endpoint, l.Query, func(body io.Reader) error {
 		items := &itemReader[T]{id: l.ID, check: l.Check, seen: map[string]bool{}}
@@ -186,20 +182,14 @@ func readItems[T any](ctx context.Context, api Getter, l List[T], done func(item
 // readPageMeta reads and checks the meta object of a page with count items.
 func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
 	var m struct{ Count, Total, Page, Pages, Limit *int64 }
-	if len(raw) > 0 {
-		for _, e := range decodeFields(raw, &m) {
-			switch e.Field {
-			case "count", "page", "limit": // those are only compared
-			default:
-				return PageMeta{}, fmt.Errorf("meta: %w", e)
-			}
+	for _, e := range decodeMeta(raw, &m) {
+		switch e.Field {
+		case "count", "page", "limit": // those are only compared
+		default:
+			return PageMeta{}, fmt.Errorf("meta: %w", e)
 		}
 	}
 	switch {
-	case m.Total == nil:
-		return PageMeta{}, errors.New("meta.total: missing")
-	case m.Pages == nil:
-		return PageMeta{}, errors.New("meta.pages: missing")
 	case *m.Total < 0:
 		return PageMeta{}, errors.New("meta.total: negative")
 	case *m.Total > MaxTotal:
@@ -207,9 +197,9 @@ func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
 	case *m.Pages < 0 || *m.Pages > max(*m.Total, 1):
 		return PageMeta{}, fmt.Errorf("meta.pages: %d pages for %d entries", *m.Pages, *m.Total)
 	case m.Page != nil && *m.Page != int64(page):
-		return PageMeta{}, fmt.Errorf("meta.page: %d where page %d was asked for", *m.Page, page)
+		return PageMeta{}, fmt.Errorf("meta.page: %d, but page %d was asked for", *m.Page, page)
 	case m.Count != nil && int64(count) < *m.Count:
-		return PageMeta{}, fmt.Errorf("data: %d items where meta.count is %d: %w", count, *m.Count, ErrIncomplete)
+		return PageMeta{}, fmt.Errorf("data: %d items, but meta.count is %d: %w", count, *m.Count, ErrIncomplete)
 	}
 	meta := PageMeta{Total: int(*m.Total), Page: page, Pages: int(*m.Pages)}
 	limit := 0
@@ -217,13 +207,13 @@ func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
 		limit = int(*m.Limit)
 	}
 	if demanded := meta.demands(limit); count < demanded {
-		return PageMeta{}, fmt.Errorf("data: %d items where meta demands %d: %w", count, demanded, ErrIncomplete)
+		return PageMeta{}, fmt.Errorf("data: %d items, but meta demands %d: %w", count, demanded, ErrIncomplete)
 	}
 	return meta, nil
 }
 
-// demands returns how many items must be on the page. Where the limit is not known
-// (0), it is the smallest that is consistent with total and pages.
+// demands returns how many items must be on the page. If the limit is not known (0), it
+// is taken to be the smallest that is consistent with total and pages.
 func (m PageMeta) demands(limit int) int {
 	if m.Pages == 0 || m.Page > m.Pages {
 		return 0

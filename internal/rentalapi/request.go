@@ -23,8 +23,8 @@ type request struct {
 	response Response
 }
 
-// run sends the request, reads the answer and counts both. It returns an *Error, or
-// the error of ctx where that has ended, which is no failure of the API.
+// run sends the request, reads the response and counts both. It returns an *Error, or
+// the error of ctx if that has ended, which is no failure of the API.
 func (r *request) run(ctx context.Context, read func(io.Reader) error) error {
 	reqCtx, cancel := context.WithTimeout(ctx, r.settings.Timeout)
 	defer cancel()
@@ -42,7 +42,7 @@ func (r *request) run(ctx context.Context, read func(io.Reader) error) error {
 	return failure
 }
 
-// exchange returns the status code, "error" where no answer came.
+// exchange returns the status code, "error" if no response came.
 func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (code string, failure *Error) {
 	resp, err := r.send(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 	return r.settings.Transport.RoundTrip(req)
 }
 
-// checkResponse reads status and limit headers: it pauses the scope where the answer
+// checkResponse reads status and limit headers: it pauses the scope if the response
 // asks for that, and returns an error unless the status is 200.
 func (r *request) checkResponse(resp *http.Response) *Error {
 	now := time.Now()
@@ -134,7 +134,7 @@ func unusable(endpoint string, code int, err error) *Error {
 	return failure
 }
 
-// errorCode reads the API's error.code out of an answer. Only documented codes are
+// errorCode reads the API's error.code out of a response. Only documented codes are
 // reported: anything else might repeat what was sent.
 func errorCode(resp *http.Response) error {
 	var body struct{ Error struct{ Code string } }
@@ -150,7 +150,7 @@ func errorCode(resp *http.Response) error {
 	}
 }
 
-// readHeader keeps when and how old the answer is.
+// readHeader keeps when and how old the response is.
 func (a *Response) readHeader(h http.Header) {
 	a.Received = time.Now()
 	if at, err := http.ParseTime(h.Get("Date")); err == nil {

@@ -12,7 +12,7 @@ import (
 const (
 	minPause     = time.Second
 	maxPause     = time.Hour
-	unknownPause = time.Minute // where the header is missing or cannot be read
+	unknownPause = time.Minute // if the header is missing or cannot be read
 
 	firstEpoch      = 1e9  // seconds: larger numbers are a point in time (2001 or later)
 	firstEpochMilli = 1e12 // the same in milliseconds
@@ -50,7 +50,7 @@ func clamp(seconds float64) time.Duration {
 	}
 }
 
-// dateOf returns the provider's clock, or now where the answer has none.
+// dateOf returns the provider's clock, or now if the response has none.
 func dateOf(h http.Header, now time.Time) time.Time {
 	if at, err := http.ParseTime(h.Get("Date")); err == nil {
 		return at
@@ -58,8 +58,8 @@ func dateOf(h http.Header, now time.Time) time.Time {
 	return now
 }
 
-// retryDelay returns how long an answer asks to wait before the next request, and
-// why; 0 where it does not. Of a status and RateLimit-Remaining, the longer delay counts.
+// retryDelay returns how long a response asks to wait before the next request, and
+// why; 0 if it does not. Of a status and RateLimit-Remaining, the longer delay counts.
 func retryDelay(resp *http.Response, now time.Time) (delay time.Duration, cause string) {
 	date := dateOf(resp.Header, now)
 	retry, reset := resp.Header.Get("Retry-After"), resp.Header.Get("RateLimit-Reset")

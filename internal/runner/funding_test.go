@@ -56,7 +56,7 @@ func TestFundedUntilExposed(t *testing.T) {
 		h.assertEqual("no servers", exposed(2*time.Minute), "absent")
 		change(100.0, rent{"2000-01-20", 50})
 		h.assertEqual("servers again", exposed(2*time.Minute), "2000-03-20")
-		h.Inject(simulator.Fault{Path: "/account", Kind: simulator.Respond, Status: 500})
+		h.Inject(simtest.Fault{Path: "/account", Kind: simtest.Respond, Status: 500})
 		h.assertEqual("balance of nine minutes ago", exposed(9*time.Minute), "2000-03-20")
 		h.assertEqual("balance too old", exposed(2*time.Minute), "absent")
 		h.assertEqual("cost", h.values(def("account_cost_usd_per_month")), map[string]float64{"main": 50})

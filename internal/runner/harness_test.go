@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,10 +39,7 @@ type harness struct {
 	log      *simtest.Log
 	ctx      context.Context // of the present set; nil before run
 
-	mu      sync.Mutex
-	down    bool     // connections are refused
-	dialed  []string // addresses
-	maxRead int      // the most bytes that were read from one connection
+	down atomic.Bool // connections are refused
 }
 
 // withHarness runs a test in a synctest bubble. The answers of the simulated provider
@@ -85,37 +82,10 @@ func (h *harness) reset() {
 
 // dial connects to the provider, whatever the address.
 func (h *harness) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	h.mu.Lock()
-	h.dialed = append(h.dialed, address)
-	down := h.down
-	h.mu.Unlock()
-	if down {
+	if h.down.Load() {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 	}
-	conn, err := h.Dial(ctx, network, address)
-	return &countingConn{Conn: conn, h: h}, err
-}
-
-func (h *harness) setDown(down bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.down = down
-}
-
-// countingConn counts the bytes that are read from a connection.
-type countingConn struct {
-	net.Conn
-	h    *harness
-	read int
-}
-
-func (c *countingConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.read += n
-	c.h.mu.Lock()
-	c.h.maxRead = max(c.h.maxRead, c.read)
-	c.h.mu.Unlock()
-	return n, err
+	return h.Dial(ctx, network, address)
 }
 
 // run applies a configuration. The test ends when all that it started has ended.

@@ -10,8 +10,9 @@ import (
 	"server_rental_exporter/collector"
 )
 
-// identities finds accounts that are configured twice: whose tokens belong to the
-// same account of the provider, so that sums over accounts count it twice.
+// identities keeps which account of the provider each configured account is. It finds
+// accounts that are configured twice, so that sums over accounts count them twice, and
+// accounts whose token has become that of another account of the provider.
 type identities struct {
 	logger log.Logger
 
@@ -19,28 +20,38 @@ type identities struct {
 	byID map[string][]string // accounts by the provider's Account id, sorted
 }
 
-// record keeps the provider's id of an account if the facts tell it, and warns if another
-// account has it.
+// record keeps the provider's id of an account if the facts tell it, and warns if it is
+// another one than before, or if another account has it.
 func (i *identities) record(account string, f collector.Facts) {
 	if f.Account == nil {
 		return
 	}
-	if other := i.add(account, f.Account.ID); other != "" {
-		level.Warn(i.logger).Log("msg", "same provider account configured more than once", "account", account, "first", other)
+	before, duplicate := i.add(account, f.Account.ID)
+	if before != "" && before != f.Account.ID {
+		level.Warn(i.logger).Log("msg", "account has become another provider account", "account", account, "before", before, "now", f.Account.ID)
+	}
+	if duplicate != "" {
+		level.Warn(i.logger).Log("msg", "same provider account configured more than once", "account", account, "first", duplicate)
 	}
 }
 
-// add returns another account with the id if the account did not have it before.
-func (i *identities) add(account, id string) (other string) {
+// add returns the id that the account had before, and another account with the new id
+// if the account did not have it before.
+func (i *identities) add(account, id string) (before, duplicate string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if slices.Contains(i.byID[id], account) {
-		return ""
+		return id, ""
+	}
+	for known, accounts := range i.byID {
+		if slices.Contains(accounts, account) {
+			before = known
+		}
 	}
 	i.remove(account)
 	i.byID[id] = append(i.byID[id], account)
 	slices.Sort(i.byID[id])
-	return i.other(account, id)
+	return before, i.other(account, id)
 }
 
 // forget drops an account that is no longer configured.

@@ -11,7 +11,7 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestLint checks all metrics of a running set with promlint, and that each
@@ -26,7 +26,7 @@ func TestLint(t *testing.T) {
 			h.setPlan("gpu-rtx-4000-ada", in, "availability", "in_stock")
 			h.runFor(2 * time.Minute)
 		}
-		h.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 503, Header: http.Header{"Retry-After": {"3600"}}})
+		h.Inject(simtest.Fault{Path: "/plans", Kind: simtest.Respond, Status: 503, Header: http.Header{"Retry-After": {"3600"}}})
 		h.runFor(2 * time.Minute)
 		lint(t, h.exposition(all))
 		got := h.scrape().Families

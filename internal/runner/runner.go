@@ -121,7 +121,7 @@ func (r *Runner) Once(ctx context.Context, c Config) error {
 		}
 	}
 	all.Wait()
-	if n := failed.Load(); n > 0 {
+	if n := failed.Load(); n > 0 && ctx.Err() == nil {
 		return fmt.Errorf("%d of %d collectors failed", n, sources)
 	}
 	return ctx.Err()

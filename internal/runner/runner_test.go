@@ -56,7 +56,7 @@ func TestMaxAge(t *testing.T) {
 		h.run(configure(time.Minute, maxAge))
 		h.runFor(30 * time.Second)
 		want, fetched := h.data(), h.values(collectorLast)
-		repair := h.Inject(simulator.Fault{Kind: simulator.Drop})
+		repair := h.Inject(simtest.Fault{Kind: simtest.Drop})
 
 		time.Sleep(maxAge - 30*time.Second - time.Millisecond)
 		synctest.Wait()
@@ -99,7 +99,7 @@ func TestScrapeDoesNotWait(t *testing.T) {
 		h.run(configure(time.Minute, 10*time.Minute))
 		h.settle()
 		want := h.data()
-		h.Inject(simulator.Fault{Kind: simulator.Hang})
+		h.Inject(simtest.Fault{Kind: simtest.Hang})
 		hanging := 0
 		for range 120 {
 			time.Sleep(time.Second)
@@ -118,8 +118,8 @@ func TestScrapeDoesNotWait(t *testing.T) {
 
 func TestReady(t *testing.T) {
 	withHarness(t, func(_ *testing.T, h *harness) {
-		h.Inject(simulator.Fault{Path: "/servers", Kind: simulator.Delay, Delay: 4 * time.Second, Times: 1})
-		h.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 500})
+		h.Inject(simtest.Fault{Path: "/servers", Kind: simtest.Delay, Delay: 4 * time.Second, Times: 1})
+		h.Inject(simtest.Fault{Path: "/plans", Kind: simtest.Respond, Status: 500})
 		ready := func() bool {
 			synctest.Wait()
 			h.set.Publisher.Publish()
@@ -413,6 +413,16 @@ func TestDuplicateAccount(t *testing.T) {
 	}
 }
 
+// TestAccountChanges warns if the token of an account becomes that of another one.
+func TestAccountChanges(t *testing.T) {
+	var logged simtest.Log
+	found := identities{logger: &logged, byID: map[string][]string{}}
+	for _, id := range []string{"acc-1", "acc-1", "acc-2", "acc-2"} {
+		found.record("main", collector.Facts{Account: &collector.AccountFacts{ID: id}})
+	}
+	simtest.AssertEqual(t, "log", logged.Take(t), []string{`level=warn msg="account has become another provider account" account=main before=acc-1 now=acc-2`})
+}
+
 // TestTokenReadableAgain asserts that failing collectors retry as soon as their token
 // can be read again, although it did not change.
 func TestTokenReadableAgain(t *testing.T) {
@@ -482,7 +492,7 @@ func TestTwoAccounts(t *testing.T) {
 		c := configure(time.Minute, 10*time.Minute).withLab()
 		want := h.once(c)
 		h.reset()
-		h.Inject(simulator.Fault{Token: simtest.LabToken, Kind: simulator.Respond, Status: 401})
+		h.Inject(simtest.Fault{Token: simtest.LabToken, Kind: simtest.Respond, Status: 401})
 		h.run(c)
 		h.runFor(3 * time.Minute)
 		h.assertEqual("data", h.data(), without(want, `account="lab"`))
@@ -511,9 +521,9 @@ func TestTwoAccounts(t *testing.T) {
 
 // TestWait ends all goroutines, whatever is under way: synctest reports others.
 func TestWait(t *testing.T) {
-	for _, kind := range []simulator.Kind{simulator.Respond, simulator.Hang, simulator.Trickle, simulator.Endless} {
+	for _, kind := range []simtest.Kind{simtest.Respond, simtest.Hang, simtest.Trickle, simtest.Endless} {
 		subtest(t, kind.String(), func(t *testing.T, h *harness) {
-			h.Inject(simulator.Fault{Path: "/servers", Kind: kind})
+			h.Inject(simtest.Fault{Path: "/servers", Kind: kind})
 			ctx, stop := context.WithCancel(t.Context())
 			h.set.ApplyConfig(ctx, configure(time.Minute, 10*time.Minute))
 			time.Sleep(5 * time.Second)
@@ -521,7 +531,7 @@ func TestWait(t *testing.T) {
 			began := time.Now()
 			h.set.Wait()
 			h.assertEqual("waited", time.Since(began), time.Duration(0))
-			if kind == simulator.Hang || kind == simulator.Trickle {
+			if kind == simtest.Hang || kind == simtest.Trickle {
 				h.assertLog() // a canceled fetch is no failure
 			}
 		})
@@ -533,8 +543,8 @@ func TestOnce(t *testing.T) {
 		h.Change(func(w *simulator.World) {
 			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(250, time.Now())
 		})
-		h.Inject(simulator.Fault{Path: "/plans", Kind: simulator.Respond, Status: 500})
-		h.Inject(simulator.Fault{Path: "/servers", Kind: simulator.Respond, Status: 401})
+		h.Inject(simtest.Fault{Path: "/plans", Kind: simtest.Respond, Status: 500})
+		h.Inject(simtest.Fault{Path: "/servers", Kind: simtest.Respond, Status: 401})
 		err := h.set.Once(t.Context(), configure(time.Minute, 10*time.Minute))
 		h.assertEqual("error", fmt.Sprint(err), "2 of 10 collectors failed")
 		h.assertSuccess(nil, resource("plans"), resource("servers"))
@@ -545,7 +555,7 @@ func TestOnce(t *testing.T) {
 		h.assertEqual("requests an hour later", h.CountByPath(0), want)
 	})
 	subtest(t, "canceled", func(t *testing.T, h *harness) {
-		h.Inject(simulator.Fault{Kind: simulator.Hang})
+		h.Inject(simtest.Fault{Kind: simtest.Hang})
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		if err := h.set.Once(ctx, configure(time.Minute, time.Hour)); !errors.Is(err, context.DeadlineExceeded) {
@@ -558,7 +568,7 @@ func TestOnce(t *testing.T) {
 func TestFailuresLogged(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.run(configure(time.Minute, time.Hour, "plans"))
-		phase := func(name string, f *simulator.Fault, want ...logLine) {
+		phase := func(name string, f *simtest.Fault, want ...logLine) {
 			t.Helper()
 			t.Log(name)
 			repair := func() {}
@@ -569,17 +579,17 @@ func TestFailuresLogged(t *testing.T) {
 			repair()
 			h.assertLog(want...)
 		}
-		broken := &simulator.Fault{Kind: simulator.Respond, Status: 500}
-		hanging := &simulator.Fault{Kind: simulator.Hang}
+		broken := &simtest.Fault{Kind: simtest.Respond, Status: 500}
+		hanging := &simtest.Fault{Kind: simtest.Hang}
 		phase("working", nil)
 		phase("a cause", broken, failed(resource("plans"), "status 500"))
-		phase("another cause", hanging, failed(resource("plans"), "no answer within 10s"))
+		phase("another cause", hanging, failed(resource("plans"), "no response within 10s"))
 		phase("the first cause again", broken)
 		phase("both again", hanging)
 		phase("recovery", nil, recovered(resource("plans")))
 		phase("the first cause after recovery", broken, failed(resource("plans"), "status 500"))
 		phase("recovery again", nil, recovered(resource("plans")))
-		phase("pause", &simulator.Fault{Kind: simulator.Respond, Status: 503, Header: http.Header{"Retry-After": {"120"}}}, failed(resource("plans"), "status 503: unavailable"))
+		phase("pause", &simtest.Fault{Kind: simtest.Respond, Status: 503, Header: http.Header{"Retry-After": {"120"}}}, failed(resource("plans"), "status 503: unavailable"))
 	})
 }
 
@@ -591,12 +601,12 @@ func TestPause(t *testing.T) {
 		failing       []logLine
 		recovering    []logLine
 	}{
-		{"/account", "main", []logLine{failed(resource("account"), "status 429: rate_limited"), failed(resource("servers"), "no request made: status 429")}, []logLine{recovered(account()), recovered(resource("servers"))}},
+		{"/account", "main", []logLine{failed(resource("account"), "status 429: rate_limited"), failed(resource("servers"), "no request made: status 429")}, []logLine{recovered(resource("account")), recovered(resource("servers"))}},
 		{"/plans", "", []logLine{failed(resource("plans"), "status 429: rate_limited")}, []logLine{recovered(resource("plans"))}},
 	} {
 		subtest(t, c.path, func(_ *testing.T, h *harness) {
 			const pause = "server_rental_exporter_api_backoff_until_timestamp_seconds"
-			h.Inject(simulator.Fault{Path: c.path, Kind: simulator.Respond, Status: 429, Header: http.Header{"Retry-After": {"90"}}, Times: 1})
+			h.Inject(simtest.Fault{Path: c.path, Kind: simtest.Respond, Status: 429, Header: http.Header{"Retry-After": {"90"}}, Times: 1})
 			names := []string{"plans"}
 			began := start
 			if c.account != "" {

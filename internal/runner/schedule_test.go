@@ -15,14 +15,13 @@ import (
 	"server_rental_exporter/collector"
 
 	"server_rental_exporter/internal/refresh"
-	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // withCache runs a test with a provider that caches public answers, a random time after
 // it began.
-func withCache(t *testing.T, c simulator.Cache, rng *rand.Rand, f func(t *testing.T, h *harness)) {
+func withCache(t *testing.T, c simtest.Cache, rng *rand.Rand, f func(t *testing.T, h *harness)) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("simulates hours")
@@ -80,7 +79,7 @@ func maxPerHour(times []time.Time) int {
 // without more requests than the interval asks for. With Age, all requests come within
 // two seconds.
 func TestRenewalsShowWithinSeconds(t *testing.T) {
-	for kind, cache := range map[string]simulator.Cache{
+	for kind, cache := range map[string]simtest.Cache{
 		"Age":    {Age: true, Stamp: func(made time.Time) any { return made.Format(time.RFC3339Nano) }},
 		"stamps": {},
 	} {
@@ -88,7 +87,7 @@ func TestRenewalsShowWithinSeconds(t *testing.T) {
 			t.Run(fmt.Sprint(kind, " seed=", seed), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 0))
 				cache := cache
-				cache.Kind, cache.Offset = simulator.AtFixedTimes, time.Duration(rng.Int64N(int64(time.Minute)))
+				cache.Kind, cache.Offset = simtest.AtFixedTimes, time.Duration(rng.Int64N(int64(time.Minute)))
 				withCache(t, cache, rng, func(t *testing.T, h *harness) {
 					began := time.Now()
 					c := configure(time.Minute, 5*time.Minute, "plans", "status")
@@ -151,25 +150,25 @@ func (h *harness) assertSpacing(path string, interval time.Duration, least int) 
 // they were made, renewals are seen within seconds; where not, the interval decides.
 func TestOddCaches(t *testing.T) {
 	const offset = 12300 * time.Millisecond
-	fixed := func(stamp func(made time.Time) any) simulator.Cache {
-		return simulator.Cache{Kind: simulator.AtFixedTimes, Offset: offset, Stamp: stamp}
+	fixed := func(stamp func(made time.Time) any) simtest.Cache {
+		return simtest.Cache{Kind: simtest.AtFixedTimes, Offset: offset, Stamp: stamp}
 	}
-	stamped := func(shift time.Duration, layout string) simulator.Cache {
+	stamped := func(shift time.Duration, layout string) simtest.Cache {
 		return fixed(func(made time.Time) any { return made.Add(shift).Format(layout) })
 	}
 	for _, c := range []struct {
 		name  string
-		cache simulator.Cache
+		cache simtest.Cache
 		least int           // requests for the plans in an hour
 		lag   time.Duration // after a renewal, nine of ten times; 0 where only the interval decides
 	}{
-		{"provider's clock is fast", simulator.Cache{Kind: simulator.AtFixedTimes, Offset: offset, Clock: 7*time.Hour + 300*time.Millisecond}, 60, 5 * time.Second},
-		{"provider's clock is slow", simulator.Cache{Kind: simulator.AtFixedTimes, Offset: offset, Clock: -26 * time.Hour}, 60, 5 * time.Second},
+		{"provider's clock is fast", simtest.Cache{Kind: simtest.AtFixedTimes, Offset: offset, Clock: 7*time.Hour + 300*time.Millisecond}, 60, 5 * time.Second},
+		{"provider's clock is slow", simtest.Cache{Kind: simtest.AtFixedTimes, Offset: offset, Clock: -26 * time.Hour}, 60, 5 * time.Second},
 		{"milliseconds", stamped(0, "2006-01-02T15:04:05.000Z07:00"), 60, 5 * time.Second},
 		{"a second ahead", stamped(time.Second, time.RFC3339), 60, 5 * time.Second},
 		{"two seconds behind", stamped(-2*time.Second, time.RFC3339), 60, 5 * time.Second},
-		{"sent 2.5 s after it was made", simulator.Cache{Kind: simulator.AtFixedTimes, Offset: offset, Hidden: 2500 * time.Millisecond}, 59, 6 * time.Second},
-		{"seldom late", simulator.Cache{Kind: simulator.AtFixedTimes, Offset: offset, Age: true, Late: func(due time.Time) time.Duration {
+		{"sent 2.5 s after it was made", simtest.Cache{Kind: simtest.AtFixedTimes, Offset: offset, Hidden: 2500 * time.Millisecond}, 59, 6 * time.Second},
+		{"seldom late", simtest.Cache{Kind: simtest.AtFixedTimes, Offset: offset, Age: true, Late: func(due time.Time) time.Duration {
 			return map[bool]time.Duration{true: 3 * time.Second}[due.Unix()/30%19 == 0]
 		}}, 59, 6 * time.Second},
 		{"missing", fixed(func(time.Time) any { return nil }), 60, 0},
@@ -178,11 +177,11 @@ func TestOddCaches(t *testing.T) {
 		{"in the future", stamped(time.Hour, time.RFC3339), 60, 0},
 		{"long ago", stamped(-time.Hour, time.RFC3339), 60, 0},
 		{"a date", stamped(0, time.DateOnly), 60, 0},
-		{"made for each request", simulator.Cache{Kind: simulator.PerRequest}, 60, 0},
-		{"made for each request, with Age", simulator.Cache{Kind: simulator.PerRequest, Age: true}, 60, 0},
-		{"made on demand", simulator.Cache{Kind: simulator.OnDemand, Age: true}, 58, 2 * time.Minute},
-		{"made on demand, stamps", simulator.Cache{Kind: simulator.OnDemand}, 58, 2 * time.Minute},
-		{"made after an old answer", simulator.Cache{Kind: simulator.Revalidate, Age: true}, 56, 2 * time.Minute},
+		{"made for each request", simtest.Cache{Kind: simtest.PerRequest}, 60, 0},
+		{"made for each request, with Age", simtest.Cache{Kind: simtest.PerRequest, Age: true}, 60, 0},
+		{"made on demand", simtest.Cache{Kind: simtest.OnDemand, Age: true}, 58, 2 * time.Minute},
+		{"made on demand, stamps", simtest.Cache{Kind: simtest.OnDemand}, 58, 2 * time.Minute},
+		{"made after an old answer", simtest.Cache{Kind: simtest.Revalidate, Age: true}, 56, 2 * time.Minute},
 		{"jumps", fixed(func(made time.Time) any {
 			return made.Add(-time.Duration(made.Unix()*7919%90) * time.Second).Format(time.RFC3339)
 		}), 45, 2 * time.Minute},
@@ -212,7 +211,7 @@ func TestOddCaches(t *testing.T) {
 func TestOtherIntervals(t *testing.T) {
 	for i, interval := range []time.Duration{70 * time.Second, 90 * time.Second, 100 * time.Second, 2 * time.Minute, 200 * time.Second, 10 * time.Minute} {
 		t.Run(interval.String(), func(t *testing.T) {
-			cache := simulator.Cache{Kind: simulator.AtFixedTimes, Offset: 40 * time.Second, Age: i%2 > 0}
+			cache := simtest.Cache{Kind: simtest.AtFixedTimes, Offset: 40 * time.Second, Age: i%2 > 0}
 			withCache(t, cache, rand.New(rand.NewPCG(2, 0)), func(t *testing.T, h *harness) {
 				h.run(configure(interval, time.Hour, "plans", "locations"))
 				const hours = 4
@@ -238,13 +237,13 @@ func TestOtherIntervals(t *testing.T) {
 func TestAccountTogether(t *testing.T) {
 	for _, seed := range seeds(4, 40) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			withCache(t, simulator.Cache{}, rand.New(rand.NewPCG(seed, 0)), func(t *testing.T, h *harness) {
+			withCache(t, simtest.Cache{}, rand.New(rand.NewPCG(seed, 0)), func(t *testing.T, h *harness) {
 				c := configure(time.Minute, 5*time.Minute, "account", "servers")
 				h.run(c)
 				time.Sleep(2 * time.Minute)
 				h.assertTogether("start", time.Minute)
 				for _, header := range []http.Header{nil, {"Retry-After": {"33"}}} {
-					remove := h.Inject(simulator.Fault{Path: "/servers", Status: http.StatusServiceUnavailable, Header: header, Times: 4})
+					remove := h.Inject(simtest.Fault{Path: "/servers", Status: http.StatusServiceUnavailable, Header: header, Times: 4})
 					time.Sleep(10 * time.Minute)
 					remove()
 					h.assertTogether(fmt.Sprint("failure ", header), time.Minute)
@@ -296,34 +295,10 @@ func (h *harness) assertTogether(when string, interval time.Duration) {
 	}
 }
 
-func TestResponseAge(t *testing.T) {
-	received := start.Add(time.Hour)
-	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	stampOf := func(at time.Time) *timestamp { ts := timestamp(at.UnixMilli()) / 1000; return &ts }
-	seconds := func(n time.Duration) *time.Duration { d := n * time.Second; return &d }
-	for name, c := range map[string]struct {
-		answer     rentalapi.Response
-		producedAt *timestamp
-		want       answerAge
-	}{
-		"Age":                     {rentalapi.Response{Age: seconds(17)}, nil, answerAge{true, 17 * time.Second, received.Add(-17 * time.Second)}},
-		"Age and stamp":           {rentalapi.Response{Age: seconds(0), Date: date}, stampOf(date.Add(-time.Minute)), answerAge{true, 0, received}},
-		"stamp":                   {rentalapi.Response{Date: date}, stampOf(date.Add(-17 * time.Second)), answerAge{true, 17 * time.Second, received.Add(-16 * time.Second)}},
-		"stamp with milliseconds": {rentalapi.Response{Date: date}, stampOf(date.Add(-1700 * time.Millisecond)), answerAge{true, 1700 * time.Millisecond, received.Add(-700 * time.Millisecond)}},
-		"stamp without Date":      {rentalapi.Response{}, stampOf(date), answerAge{}},
-		"Date without stamp":      {rentalapi.Response{Date: date}, nil, answerAge{}},
-		"stamp in the future":     {rentalapi.Response{Date: date}, stampOf(date.Add(time.Second)), answerAge{}},
-		"stamp of 1970":           {rentalapi.Response{Date: date}, new(timestamp), answerAge{true, date.Sub(time.Unix(0, 0)), received.Add(time.Second - date.Sub(time.Unix(0, 0)))}},
-	} {
-		c.answer.Received = received
-		simtest.AssertEqual(t, name, newResponseAge(c.answer, c.producedAt), c.want)
-	}
-}
-
 // TestResponseAgeMetric has an age where the answer says one.
 func TestResponseAgeMetric(t *testing.T) {
 	for _, age := range []bool{false, true} {
-		cache := simulator.Cache{Kind: simulator.AtFixedTimes, Offset: 20 * time.Second, Age: age}
+		cache := simtest.Cache{Kind: simtest.AtFixedTimes, Offset: 20 * time.Second, Age: age}
 		subtest(t, fmt.Sprint("Age=", age), func(t *testing.T, h *harness) {
 			h.Change(func(w *simulator.World) {
 				w.GeneratedAt = nil
@@ -345,7 +320,7 @@ func TestResponseAgeMetric(t *testing.T) {
 // five where it is not exported yet.
 func (h *harness) assertRenewals(from time.Time, offset time.Duration) {
 	h.t.Helper()
-	periods := map[string]time.Duration{"server_rental_catalog_generated_timestamp_seconds": time.Minute, statusUpdated.Name: 30 * time.Second}
+	periods := map[string]time.Duration{"server_rental_catalog_generated_timestamp_seconds": time.Minute, def("status_updated_timestamp_seconds").Name: 30 * time.Second}
 	total, slow := map[string]int{}, map[string]int{}
 	for renewal := from.Add(-offset).Truncate(30 * time.Second).Add(offset + 30*time.Second); renewal.Before(from.Add(time.Hour)); renewal = renewal.Add(30 * time.Second) {
 		missing := func(after time.Duration) (missing []string) {

@@ -107,7 +107,7 @@ func TestActiveServersOverTime(t *testing.T) {
 			w.Accounts[simtest.MainToken].Servers = []simulator.Object{testServer("a", "active", nil)}
 			w.Accounts[simtest.LabToken].Servers = nil
 		})
-		h.Inject(simulator.Fault{Path: "/servers", Kind: simulator.Delay, Delay: 5 * time.Second, Times: 2})
+		h.Inject(simtest.Fault{Path: "/servers", Kind: simtest.Delay, Delay: 5 * time.Second, Times: 2})
 		config := configure(time.Minute, 10*time.Minute, "servers").withLab()
 		h.run(config)
 		after := func(d time.Duration, what string, servers int, want error) {
@@ -121,7 +121,7 @@ func TestActiveServersOverTime(t *testing.T) {
 		}
 		after(time.Second, "before the first answer", 0, collector.ErrUnknownServers)
 		after(5*time.Second, "after the first answer", 1, nil)
-		repair := h.Inject(simulator.Fault{Path: "/servers", Token: simtest.LabToken, Kind: simulator.Respond, Status: 500})
+		repair := h.Inject(simtest.Fault{Path: "/servers", Token: simtest.LabToken, Kind: simtest.Respond, Status: 500})
 		after(9*time.Minute, "failing", 1, nil)
 		after(3*time.Minute, "failing longer than max_age", 0, collector.ErrUnknownServers)
 		repair()
@@ -138,7 +138,7 @@ func TestActiveServersOverTime(t *testing.T) {
 			"main active": 1, "main suspended": 0, "lab active": 0, "lab suspended": 0,
 		})
 		repair()
-		repair = h.Inject(simulator.Fault{Path: "/servers", Kind: simulator.Hang})
+		repair = h.Inject(simtest.Fault{Path: "/servers", Kind: simtest.Hang})
 		after(2*time.Minute, "no answer after an incomplete one", 0, collector.ErrUnknownServers)
 		repair()
 		after(3*time.Minute, "complete again", 1, nil)

@@ -34,10 +34,15 @@ func (h *harness) watched() map[string]float64 {
 	return found
 }
 
-// hits returns the hits by watch.
+// hits returns the hits of all plans by watch.
 func (h *harness) hits() map[string]float64 {
 	h.t.Helper()
-	return h.values(def("watch_hits_total"))
+	sums := map[string]float64{}
+	for series, n := range h.values(def("watch_hits_total")) {
+		watch, _, _ := strings.Cut(series, " ")
+		sums[watch] += n
+	}
+	return sums
 }
 
 // created returns when each watch's counter started.
@@ -52,7 +57,7 @@ func (h *harness) created() map[string]time.Time {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == "server_rental_watch_hits_total" {
-				created[m.GetLabel()[0].GetValue()] = m.GetCounter().GetCreatedTimestamp().AsTime()
+				created[m.GetLabel()[1].GetValue()] = m.GetCounter().GetCreatedTimestamp().AsTime()
 			}
 		}
 	}
@@ -88,9 +93,10 @@ func TestWatchMetrics(t *testing.T) {
 		h.run(watch(cheapInEurope(), collector.Watch{Name: "none", Plans: []string{"epyc"}}, collector.Watch{Name: "gpu", GPU: ptr(true), Locations: []string{"lax"}}))
 		h.settle()
 		h.assertEqual("series", h.watched(), map[string]float64{
-			"cheap ryzen-5-3600": 0, "cheap ryzen-5-7600": 1, "plans cheap": 3, "plans_in_stock cheap": 1, "hits_total cheap": 0,
-			"plans none": 0, "plans_in_stock none": 0, "hits_total none": 0,
-			"gpu gpu-rtx-4000-ada": 1, "plans gpu": 1, "plans_in_stock gpu": 1, "hits_total gpu": 0,
+			"cheap ryzen-5-3600": 0, "cheap ryzen-5-7600": 1, "plans cheap": 3, "plans_in_stock cheap": 1,
+			"hits_total cheap ryzen-5-3600": 0, "hits_total cheap ryzen-5-7600": 0, "hits_total cheap xeon-e-2388g": 0,
+			"plans none": 0, "plans_in_stock none": 0,
+			"gpu gpu-rtx-4000-ada": 1, "plans gpu": 1, "plans_in_stock gpu": 1, "hits_total gpu gpu-rtx-4000-ada": 0,
 		})
 		h.assertEqual("requests", h.CountByPath(0), map[string]int{"/plans": 1, "/locations": 1})
 		h.Override("", simtest.Reply(http.StatusServiceUnavailable, nil, ""))
@@ -379,7 +385,8 @@ func TestWatchReload(t *testing.T) {
 		cheap.MaxUSDPerMonth = ptr(101.0) // ryzen-5-7600 begins to match by the change
 		h.run(watch(cheap))
 		h.assertEqual("series after another change", h.watched(), map[string]float64{
-			"cheap ryzen-5-3600": 0, "cheap ryzen-5-7600": 1, "cheap xeon-e-2388g": 1, "plans cheap": 3, "plans_in_stock cheap": 2, "hits_total cheap": 0,
+			"cheap ryzen-5-3600": 0, "cheap ryzen-5-7600": 1, "cheap xeon-e-2388g": 1, "plans cheap": 3, "plans_in_stock cheap": 2,
+			"hits_total cheap ryzen-5-3600": 0, "hits_total cheap ryzen-5-7600": 0, "hits_total cheap xeon-e-2388g": 0,
 		})
 		h.run(watch())
 		h.assertEqual("series without watches", h.watched(), map[string]float64{})

@@ -71,14 +71,12 @@ func (s stay) draw(rng *rand.Rand) time.Duration {
 	return min(s.least+time.Duration(rng.ExpFloat64()*float64(s.mean-s.least)), s.most)
 }
 
-// The stays of plans by whether the catalog has them in stock. Those that it does not
-// have return for minutes.
-var (
-	stays = map[bool]map[bool]stay{
-		true:  {true: {24 * time.Hour, 5 * 24 * time.Hour, 15 * 24 * time.Hour}, false: {30 * time.Minute, 4 * time.Hour, 12 * time.Hour}},
-		false: {true: {2 * time.Minute, 15 * time.Minute, time.Hour}, false: {time.Hour, 10 * time.Hour, 30 * time.Hour}},
-	}
-)
+// The stays of plans by whether the catalog has them in stock, and then in either state.
+// Plans that the catalog does not have in stock return for minutes.
+var stays = map[bool]map[bool]stay{
+	true:  {true: {24 * time.Hour, 5 * 24 * time.Hour, 15 * 24 * time.Hour}, false: {30 * time.Minute, 4 * time.Hour, 12 * time.Hour}},
+	false: {true: {2 * time.Minute, 15 * time.Minute, time.Hour}, false: {time.Hour, 10 * time.Hour, 30 * time.Hour}},
+}
 
 // addStock lets plans sell out and return. It goes backward from the catalog.
 func (p *Past) addStock(rng *rand.Rand, start, end time.Time) {

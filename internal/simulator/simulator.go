@@ -1,7 +1,8 @@
 // Package simulator implements the rental API as an HTTP server: prefix,
 // envelopes, errors, rate limits, headers and paging as documented by the
-// provider. It is strict (an undocumented query parameter is an error), it can
-// inject faults (see [Fault]), and it can simulate activity (see [Simulator.Run]).
+// provider. It is strict (an undocumented query parameter is an error), and it can
+// simulate activity (see [Simulator.Run]). Faults, other caches and a request log are
+// those of simtest, which adds them as a middleware.
 //
 // Its JSON is written from the provider's document and shares no code with the
 // client, so that the two cannot contain the same mistake. Comments state the
@@ -13,9 +14,11 @@ package simulator
 
 import (
 	"encoding/json"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,10 +29,8 @@ type Options struct {
 	Prefix       string // path prefix of all endpoints; "" means "/api/v1"
 	PublicLimit  int    // public requests per client address in any 60 s; 0 means 59; negative means no limit
 	AccountLimit int    // requests per token in any 60 s; 0 means 120; negative means no limit, and no RateLimit headers
-	KeepRequests int    // number of newest requests in the request log; 0 means 100,000; negative means none
 
-	// Middleware wraps the handler that applies faults and answers; nil means
-	// none. Requests are logged before it is called.
+	// Middleware wraps the handler; nil means none.
 	Middleware func(next http.Handler) http.Handler
 }
 
@@ -38,17 +39,12 @@ type Simulator struct {
 	prefix   string
 	public   *limiter
 	accounts *limiter
-	requests *requestLog
-	faults   *faults
-	handler  http.Handler // answers logged requests
+	handler  http.Handler
 
 	mu      sync.Mutex
 	world   *World
 	changed time.Time          // time of the last change
 	encoded map[listKey][]byte // complete lists as JSON, until the next change
-	cache   Cache
-	cached  map[string]*cachedAnswer // by path and query
-	made    time.Time                // time of the cached answer that is being made
 }
 
 // listKey identifies a list: the account is nil for public resources.
@@ -67,8 +63,6 @@ func New(o Options) *Simulator {
 		prefix:   strings.TrimRight(o.Prefix, "/"),
 		public:   newLimiter(o.PublicLimit, 59),
 		accounts: newLimiter(o.AccountLimit, 120),
-		requests: newRequestLog(o.KeepRequests, 100_000),
-		faults:   &faults{},
 		world:    newWorld(time.Now()),
 		encoded:  map[listKey][]byte{},
 	}
@@ -79,18 +73,12 @@ func New(o Options) *Simulator {
 	return s
 }
 
-// Change calls f with the world while no request is being answered. The next
-// answer contains all changes, unless it comes from another cache than the
-// documented one; generated_at and updated_at are then never older than the last
-// change. f must not retain the world.
+// Change calls f with the world while no response is being made. The next
+// response contains all changes; generated_at and updated_at are then never older than
+// the last change. f must not retain the world.
 func (s *Simulator) Change(f func(w *World)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, entry := range s.cached {
-		if s.cache.Kind == AtFixedTimes {
-			s.renew(entry)
-		}
-	}
 	f(s.world)
 	s.changed = time.Now()
 	clear(s.encoded)
@@ -104,19 +92,17 @@ func (s *Simulator) Read(f func(w *World)) {
 	f(s.world)
 }
 
-// ServeHTTP answers one request. If a fault drops the connection, it panics with
-// [http.ErrAbortHandler], which [http.Server] does not log.
-func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.handler.ServeHTTP(s.requests.add(s.newCall(r), w, r), r)
-}
+// ServeHTTP implements http.Handler.
+func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
+// respond sends a complete response. A failed write means that the client closed the
+// connection, which is not an error of the server.
 func (s *Simulator) respond(w http.ResponseWriter, r *http.Request) {
-	c := s.newCall(r)
-	if f, found := s.faults.take(c); found {
-		s.applyFault(responder{w, r}, c, f)
-		return
-	}
-	responder{w, r}.send(s.answer(c))
+	a := s.responseTo(s.newCall(r))
+	maps.Copy(w.Header(), a.header)
+	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body)
 }
 
 // call is a parsed request.
@@ -128,11 +114,10 @@ type call struct {
 	queryErr error
 	token    string
 	host     string
-	time     time.Time
 }
 
 func (s *Simulator) newCall(r *http.Request) *call {
-	c := &call{method: r.Method, path: r.URL.EscapedPath(), host: r.RemoteAddr, time: time.Now()}
+	c := &call{method: r.Method, path: r.URL.EscapedPath(), host: r.RemoteAddr}
 	rest, found := strings.CutPrefix(c.path, s.prefix)
 	if found && strings.HasPrefix(rest, "/") {
 		c.inPrefix, c.path = true, rest
@@ -148,44 +133,41 @@ func (s *Simulator) newCall(r *http.Request) *call {
 	return c
 }
 
-// answer is a response before it is sent.
-type answer struct {
+// response is what a request gets, before it is sent.
+type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-func (s *Simulator) answer(c *call) answer {
+func (s *Simulator) responseTo(c *call) response {
 	res, id, known := route(c)
 	if !known {
 		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+s.prefix+strings.Join(endpoints(), ", "))
 	}
 	if res.private {
-		return s.answerAccount(c, res, id)
+		return s.accountResponse(c, res, id)
 	}
-	return s.answerPublic(c, res, id)
+	return s.publicResponse(c, res, id)
 }
 
-func (s *Simulator) answerPublic(c *call, res resource, id string) answer {
+func (s *Simulator) publicResponse(c *call, res resource, id string) response {
 	q := s.public.take(c.host, time.Now())
 	a := rateLimited(q)
 	if q.admitted {
 		a = s.content(c, res, nil, id)
 	}
 	a.header.Set("Access-Control-Allow-Origin", "*")
-	s.mu.Lock()
-	s.cache.setDate(a.header)
-	s.mu.Unlock()
 	if a.status == http.StatusOK {
 		a.header.Set("Cache-Control", "max-age="+seconds(res.maxAge))
 	}
 	return a
 }
 
-// answerAccount checks the method before the token, because 405 is documented for
+// accountResponse checks the method before the token, because 405 is documented for
 // all endpoints. Every response to a known token counts and has its rate limit
 // headers, errors included.
-func (s *Simulator) answerAccount(c *call, res resource, id string) answer {
+func (s *Simulator) accountResponse(c *call, res resource, id string) response {
 	account := s.account(c.token)
 	switch {
 	case account == nil && c.method != http.MethodGet:
@@ -210,8 +192,8 @@ func (s *Simulator) account(token string) *Account {
 	return s.world.Accounts[token]
 }
 
-// content answers an admitted request.
-func (s *Simulator) content(c *call, res resource, account *Account, id string) answer {
+// content returns the response to an admitted request.
+func (s *Simulator) content(c *call, res resource, account *Account, id string) response {
 	if c.method != http.MethodGet {
 		return methodNotAllowed(c)
 	}
@@ -220,15 +202,11 @@ func (s *Simulator) content(c *call, res resource, account *Account, id string) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	build := func() answer { return s.build(view{sim: s, world: s.world, account: account, query: c.query}, res, id) }
-	if res.private || s.cache.Kind == AtOnce {
-		return build()
-	}
-	return s.cachedContent(c.path+"?"+c.query.Encode(), res.maxAge, build)
+	return s.build(view{sim: s, world: s.world, account: account, query: c.query}, res, id)
 }
 
-// build makes the answer to a valid request.
-func (s *Simulator) build(v view, res resource, id string) answer {
+// build makes the response to a valid request.
+func (s *Simulator) build(v view, res resource, id string) response {
 	switch {
 	case res.object != nil:
 		return success(Object{"data": res.object(v)})
@@ -242,9 +220,9 @@ func (s *Simulator) build(v view, res resource, id string) answer {
 	return success(Object{"data": item})
 }
 
-// Body returns the body of the correct answer to a GET request of a path
-// ("/plans/epyc-9654") with a query. Nothing is logged, counted or faulty. It
-// panics if that answer is an error.
+// Body returns the body of the correct response to a GET request of a path
+// ("/plans/epyc-9654") with a query. Nothing is counted. It
+// panics if that response is an error.
 func (s *Simulator) Body(pathAndQuery, token string) string {
 	u, err := url.Parse(s.prefix + pathAndQuery)
 	if err != nil {
@@ -254,7 +232,7 @@ func (s *Simulator) Body(pathAndQuery, token string) string {
 	res, id, known := route(c)
 	account := s.account(token)
 	if !known || res.private && account == nil {
-		panic("simulator: no answer to " + pathAndQuery)
+		panic("simulator: no response to " + pathAndQuery)
 	}
 	a := s.content(c, res, account, id)
 	if a.status != http.StatusOK {
@@ -263,23 +241,23 @@ func (s *Simulator) Body(pathAndQuery, token string) string {
 	return string(a.body)
 }
 
-func success(body Object) answer {
-	return answer{http.StatusOK, noStoreHeader(), encode(body)}
+func success(body Object) response {
+	return response{http.StatusOK, noStoreHeader(), encode(body)}
 }
 
-// failure returns the documented error answer.
-func failure(status int, code, message string) answer {
+// failure returns the documented error response.
+func failure(status int, code, message string) response {
 	body := Object{"error": Object{"code": code, "message": message, "docs": site + "/docs/api#errors"}}
-	return answer{status, noStoreHeader(), encode(body)}
+	return response{status, noStoreHeader(), encode(body)}
 }
 
-func methodNotAllowed(c *call) answer {
+func methodNotAllowed(c *call) response {
 	a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET "+c.path)
 	a.header.Set("Allow", http.MethodGet)
 	return a
 }
 
-func rateLimited(q quota) answer {
+func rateLimited(q quota) response {
 	a := failure(http.StatusTooManyRequests, "rate_limited", "too many requests; retry after the delay in the Retry-After header")
 	a.header.Set("Retry-After", seconds(q.reset))
 	return a

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,7 +14,7 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// response is an answer, and the error that ended its body.
+// response is a response, and the error that ended its body.
 type response struct {
 	simtest.Response
 	err error
@@ -388,24 +387,6 @@ func TestStamps(t *testing.T) {
 	})
 }
 
-func TestRequests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := simtest.StartInMemory(t, simulator.Options{KeepRequests: 3})
-		a.Inject(simulator.Fault{Path: "/os", Kind: simulator.Drop})
-		for _, path := range []string{"/api/v1/status", "/api/v1/plans?family=gpu", "/plans", "/api/v1/os"} {
-			_, _ = simtest.Do(a.Client(), http.MethodGet, "http://rental.example"+path, "Authorization", "Bearer secret") // /os is dropped
-		}
-		header := http.Header{"Authorization": {"Bearer secret"}, "User-Agent": {"Go-http-client/1.1"}, "Connection": {"close"}}
-		now := time.Now()
-		simtest.AssertEqual(t, "requests", a.Requests(), []simulator.Request{
-			{now, "/plans", url.Values{"family": {"gpu"}}, "secret", "pipe", header, 200},
-			{now, "/plans", url.Values{}, "secret", "pipe", header, 404},
-			{now, "/os", url.Values{}, "secret", "pipe", header, 0},
-		})
-		simtest.AssertEqual(t, "none kept", len(simulator.New(simulator.Options{KeepRequests: -1}).Requests()), 0)
-	})
-}
-
 func TestOtherAuthorizationSchemes(t *testing.T) {
 	a := simtest.Start(t, simulator.Options{})
 	for _, header := range []string{simtest.MainToken, "Basic " + simtest.MainToken, "bearer " + simtest.MainToken, "Bearer", "Bearer  " + simtest.MainToken} {
@@ -416,7 +397,7 @@ func TestOtherAuthorizationSchemes(t *testing.T) {
 
 func TestBody(t *testing.T) {
 	a := simtest.Start(t, simulator.Options{})
-	a.Inject(simulator.Fault{Status: 500})
+	a.Inject(simtest.Fault{Status: 500})
 	want := simulator.Object{"data": simulator.Object{"id": "epyc-1"}}
 	a.Change(func(w *simulator.World) { w.Plans = []simulator.Object{{"id": "epyc-1"}} })
 	got := response{Response: simtest.Response{Body: a.Body("/plans/epyc-1", "")}}

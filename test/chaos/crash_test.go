@@ -3,93 +3,21 @@
 package chaos_test
 
 import (
+	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
-	"time"
 
-	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
-
-// requestsOfStart returns, by token, the requests of one start with histories that
-// fit a page.
-func requestsOfStart() map[string]int {
-	n := map[string]int{}
-	for _, r := range collector.Resources() {
-		if !r.Account {
-			n[""] += r.Requests
-			continue
-		}
-		for _, token := range simtest.Tokens() {
-			n[token] += r.Requests
-		}
-	}
-	return n
-}
-
-// TestKilledInALoop: nothing is stored on disk, so that a new process does not know
-// the requests of the one before. Each start requests every resource once: 14 starts
-// in a minute stay within 59 public requests and within 120 of a token.
-func TestKilledInALoop(t *testing.T) {
-	t.Parallel()
-	const starts, seed = 14, 1
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
-	api, perStart := simtest.Start(t, simulator.Options{}), requestsOfStart()
-	config := "--config.file=" + api.ConfigFile(t.TempDir(), simtest.Tokens(), hourly())
-	for i := range starts {
-		before := api.CountByToken()
-		p := simtest.StartCommand(t, exec.Command(simtest.Binary(t), config, "--web.listen-address=127.0.0.1:0"))
-		if i%2 == 0 { // killed when it has everything, otherwise at any moment before
-			p.Eventually("all requests", func() bool {
-				now := api.CountByToken()
-				for token, n := range perStart {
-					if now[token]-before[token] < n {
-						return false
-					}
-				}
-				return api.Idle()
-			})
-		} else {
-			time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
-		}
-		kill(p)
-	}
-	for token, n := range api.CountByToken() {
-		if limit := starts * perStart[token]; n > limit {
-			t.Errorf("%d starts: %d requests with token %q, more than %d", starts, n, token, limit)
-		}
-	}
-	for _, r := range api.Requests() {
-		if r.Status == http.StatusTooManyRequests {
-			t.Fatalf("rate limited: %s", r.Path)
-		}
-	}
-}
-
-// TestTerminatedWhileFetching: a hanging fetch is canceled, which is not a failure.
-func TestTerminatedWhileFetching(t *testing.T) {
-	t.Parallel()
-	api := simtest.Start(t, simulator.Options{})
-	api.Timeout = "5m"
-	api.Inject(simulator.Fault{Kind: simulator.Hang})
-	p := simtest.StartProcess(t, "--log.level=debug", "--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), ""))
-	p.Eventually("requests in progress", func() bool { return len(api.Requests()) > 3 })
-	p.Signal(syscall.SIGTERM)
-	simtest.AssertEqual(t, "exit status", p.Wait(), 0) // which waits for less than that
-	if strings.Contains(p.Log.String(), "level=error") {
-		t.Error("the shutdown is logged as an error")
-	}
-}
 
 // writableFiles lists the regular files that a process has open for writing.
 func writableFiles(t *testing.T, pid int) []string {
@@ -118,7 +46,7 @@ func writableFiles(t *testing.T, pid int) []string {
 	return found
 }
 
-// TestWritesNothing: the exporter opens no file for writing, and works where it cannot
+// TestWritesNothing: the exporter opens no file for writing, and works if it cannot
 // write: a limit of 0 bytes for each file stands for a full disk and for a read-only
 // file system.
 func TestWritesNothing(t *testing.T) {
@@ -231,33 +159,25 @@ func TestConfigurationReplaced(t *testing.T) {
 		}
 		return r.Status
 	}
-	p.Eventually("all requests answered", api.Idle)
+	p.Eventually("a response to every request", api.Idle)
 	requests := len(api.Requests())
 
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			next := filepath.Join(dir, fmt.Sprint("next", i%2))
+	ctx, stop := context.WithCancel(t.Context())
+	var replacing sync.WaitGroup
+	replacing.Go(func() {
+		next := filepath.Join(dir, "next")
+		for i := 0; ctx.Err() == nil; i++ {
 			if os.WriteFile(next, fmt.Appendf(whole, "# %d\n", i), 0o600) != nil || os.Rename(next, config) != nil {
 				t.Error("cannot replace the configuration")
 				return
 			}
 		}
-	}()
+	})
 	for range 100 {
-		if status := reload(); status != http.StatusOK {
-			t.Errorf("replaced by rename: got status %d, want 200", status)
-			break
-		}
+		simtest.AssertEqual(t, "status while the file is replaced", reload(), http.StatusOK)
 	}
-	close(stop)
-	<-stopped
+	stop()
+	replacing.Wait()
 	api.AssertNoRequests(requests)
 
 	refused := 0

@@ -187,23 +187,8 @@ func (h *harness) check(rng *rand.Rand) {
 	h.checkDiscovery()
 }
 
-// resourceOf returns the collector that a metric family belongs to; none for those
-// that do not follow from one state of a resource.
-var resourceOf = func() map[string]string {
-	owners := map[string]string{}
-	for _, r := range collector.Resources() {
-		for _, d := range r.Metrics {
-			owners[d.Name] = r.Name
-		}
-	}
-	for _, name := range []string{"restocks_total", "sellouts_total", "last_in_stock_timestamp_seconds", "stock_changed_timestamp_seconds"} {
-		delete(owners, "server_rental_plan_"+name)
-	}
-	return owners
-}()
-
 // byResource groups a page by collector and account, with the collector's number of
-// invalid items where it has data. The invalid items of topups are not compared:
+// invalid items if it has data. The invalid items of topups are not compared:
 // counts of top-ups that change meanwhile are among them.
 func byResource(page simtest.Exposition) map[string]samples {
 	groups := map[string]samples{}
@@ -232,17 +217,20 @@ func (h *harness) checkPage(page simtest.Exposition, groups map[string]samples) 
 	h.configMu.Lock()
 	defer h.configMu.Unlock()
 	now, configured := time.Now(), map[string]bool{}
+	exported := map[string]collector.Facts{}
 	h.forEachCollector(func(key, name, account string, settings refresh.Settings) {
 		got := groups[key]
 		configured[key] = true
 		h.checkAge(page, name, account, got != nil, settings.MaxAge)
 		if got != nil {
-			h.checkGroup(name, account, got, now.Add(-settings.MaxAge-requestTimeout-maxCached))
-		}
-		if name == "servers" {
-			h.checkFunding(page, account, groups["account "+account], got)
+			exported[key] = h.checkGroup(name, account, got, now.Add(-settings.MaxAge-requestTimeout-maxCached))
 		}
 	})
+	for _, account := range h.config.accounts {
+		series := simtest.Series("server_rental_account_funded_until_timestamp_seconds", "account", account)
+		got, want := page.WithPrefix(series), funding(h.t, account, exported["account "+account], exported["servers "+account])
+		simtest.AssertEqual(h.t, "funded until", got, want)
+	}
 	for key := range groups {
 		if !configured[key] {
 			h.t.Errorf("%s is exported and not configured", key)
@@ -300,23 +288,24 @@ func lastSuccess(name, account string) string {
 	return simtest.Series("server_rental_exporter_collector_last_success_timestamp_seconds", "collector", name, "account", account)
 }
 
-// checkGroup looks for the state of the provider that is exported.
-func (h *harness) checkGroup(name, account string, got samples, then time.Time) {
+// checkGroup looks for the state of the provider that is exported, and returns its facts.
+func (h *harness) checkGroup(name, account string, got samples, then time.Time) collector.Facts {
 	h.t.Helper()
 	versions := h.versionsSince(name, account, then)
 	for _, v := range slices.Backward(versions) {
 		if maps.Equal(v.samples, got) {
 			h.checkCounters(name, account, v.customer, got)
-			return
+			return v.facts
 		}
 	}
 	if name == "topups" && eachInAny(versions, got) {
-		return // several requests, between which the data changed
+		return collector.Facts{} // several requests, between which the data changed
 	}
 	h.t.Errorf("%s %s: exported at %s and not a state of the provider since %s", name, account, time.Now().Format(time.TimeOnly), then.Format(time.TimeOnly))
 	for _, v := range versions {
 		simtest.AssertEqual(h.t, "state from "+v.from.Format(time.TimeOnly), got, v.samples)
 	}
+	return collector.Facts{}
 }
 
 // eachInAny reports whether each sample by itself was right at some time.
@@ -345,22 +334,6 @@ func (h *harness) checkCounters(name, account string, customer int, got samples)
 		}
 	}
 	h.ledger[key] = got
-}
-
-// checkFunding compares funded_until with what follows from the other metrics.
-func (h *harness) checkFunding(page simtest.Exposition, account string, balance, servers samples) {
-	h.t.Helper()
-	want, got := samples{}, samples{}
-	series := simtest.Series("server_rental_account_funded_until_timestamp_seconds", "account", account)
-	if until, ok := fundedUntil(balance, servers, time.Now()); ok && balance != nil && servers != nil {
-		want[series] = until
-	}
-	if v, exported := page.Values[series]; exported {
-		got[series] = v
-	}
-	if !maps.Equal(got, want) {
-		h.t.Errorf("at %v: got %v, want %v from %v and %v", time.Now(), got, want, balance, servers)
-	}
 }
 
 // checkDiscovery checks that a list of targets is complete and right, or refused.
@@ -402,7 +375,7 @@ func (h *harness) checkDiscovery() {
 func (s *faultSchedule) checkRecovery() {
 	s.t.Helper()
 	s.removeFaults()
-	s.clearHooks()
+	s.removePending()
 	synctest.Wait()
 	s.Net.SetDialDelay(func() time.Duration { return 0 })
 	s.changeWorld(func(w *simulator.World) {
@@ -480,7 +453,7 @@ func (s *faultSchedule) checkRateLimits() {
 		if token == "" {
 			limit = s.limits.Public
 		}
-		if peak := simulator.Peak(list); peak > limit {
+		if peak := simtest.Peak(list); peak > limit {
 			s.t.Errorf("%q: %d requests within 60 s, more than %d", token, peak, limit)
 		}
 	}

@@ -10,17 +10,18 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // faultSchedule is a random sequence of faults and changes.
 type faultSchedule struct {
 	*harness
 	rng     *rand.Rand
-	removes []func()       // of the injected faults; guarded by hooksMu
+	removes []func()       // of the injected faults; guarded by pendingMu
 	counts  map[string]int // events by kind
 }
 
-// next lets an event happen: at once, or while the provider answers one of the next
+// next lets an event happen: at once, or while the provider serves one of the next
 // requests.
 func (s *faultSchedule) next() {
 	event := s.draw()
@@ -29,7 +30,7 @@ func (s *faultSchedule) next() {
 		return
 	}
 	s.counts["during a request"]++
-	s.addHook(&requestHook{path: s.randomPath(), after: s.rng.IntN(6), run: event})
+	s.onRequest(s.randomPath(), s.rng.IntN(6), event)
 }
 
 func (s *faultSchedule) draw() func() {
@@ -73,8 +74,8 @@ func (s *faultSchedule) randomPath() string {
 
 func pick[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }
 
-// badAnswers are bodies that are a failed fetch with status 200, at any endpoint.
-func badAnswers() []string {
+// badResponses are bodies that are a failed fetch with status 200, at any endpoint.
+func badResponses() []string {
 	return []string{
 		"", "null", "[]", "{}", `""`, `{"data":null}`, `{"data":0}`, `{"data":"x"}`, `{"data":[{"id":`, `{"data":{"id":"x"}`, `{"meta":{}}`,
 		`{"data":[],"data":[]}`, `{"data":[]} {}`, "<html>busy</html>", `{"error":{"code":"unavailable"}}`, "\xff\xfe",
@@ -82,7 +83,7 @@ func badAnswers() []string {
 	}
 }
 
-// contradictions are badAnswers that contradict themselves.
+// contradictions are badResponses that contradict themselves.
 func contradictions() []string {
 	return []string{`{"data":{}}`, `{"data":{"id":"","locations":{}}}`, `{"data":[],"meta":{"count":3,"total":3,"page":1,"pages":1,"limit":100}}`}
 }
@@ -100,8 +101,8 @@ func retryTimes() []string {
 // injectFault injects a random fault; at most four are active.
 func (s *faultSchedule) injectFault() {
 	rng := s.rng
-	f := simulator.Fault{
-		Kind: simulator.Kind(rng.IntN(int(simulator.Redirect) + 1)), Times: rng.IntN(12), Delay: time.Duration(rng.Int64N(int64(15 * time.Second))),
+	f := simtest.Fault{
+		Kind: simtest.Kind(rng.IntN(int(simtest.Redirect) + 1)), Times: rng.IntN(12), Delay: time.Duration(rng.Int64N(int64(15 * time.Second))),
 	}
 	if rng.IntN(3) > 0 {
 		f.Path = s.randomPath()
@@ -117,24 +118,24 @@ func (s *faultSchedule) injectFault() {
 		f.Query = url.Values{"status": {pick(rng, "pending", "paid", "failed")}}
 	}
 	switch f.Kind {
-	case simulator.Respond:
+	case simtest.Respond:
 		switch rng.IntN(4) {
 		case 0, 1:
-			f.Status, f.Body = 200, []byte(pick(rng, pick(rng, badAnswers(), contradictions())...))
+			f.Status, f.Body = 200, []byte(pick(rng, pick(rng, badResponses(), contradictions())...))
 		case 2:
 			f.Header = http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {pick(rng, retryTimes()...)}}
 		default:
 			f.Status = pick(rng, 204, 206, 301, 400, 401, 403, 404, 405, 408, 418, 429, 429, 500, 502, 503, 503, 504)
 			f.Header = http.Header{"Retry-After": {pick(rng, retryTimes()...)}}
 		}
-	case simulator.Redirect:
+	case simtest.Redirect:
 		f.Header = http.Header{"Location": {pick(rng, "https://elsewhere.example/", "/api/v1/plans", "//elsewhere.example")}}
-	case simulator.Endless:
+	case simtest.Endless:
 		f.Times = 1 + rng.IntN(2) // each takes real time
 	}
 	s.counts[f.Kind.String()]++
-	s.hooksMu.Lock()
-	defer s.hooksMu.Unlock()
+	s.pendingMu.Lock()
+	defer s.pendingMu.Unlock()
 	s.removes = append(s.removes, s.Inject(f))
 	if len(s.removes) > 4 {
 		s.removes[0]()
@@ -143,8 +144,8 @@ func (s *faultSchedule) injectFault() {
 }
 
 func (s *faultSchedule) removeFaults() {
-	s.hooksMu.Lock()
-	defer s.hooksMu.Unlock()
+	s.pendingMu.Lock()
+	defer s.pendingMu.Unlock()
 	for _, remove := range s.removes {
 		remove()
 	}

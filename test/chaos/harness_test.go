@@ -19,6 +19,7 @@ import (
 	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/web"
@@ -28,7 +29,7 @@ import (
 // past state is known, in one synctest bubble.
 type harness struct {
 	*simtest.API
-	*exporter.Pipeline
+	*runner.Runner
 	t       *testing.T
 	handler http.Handler
 	log     simtest.Log
@@ -49,8 +50,8 @@ type harness struct {
 	sellouts  map[string]float64
 	issued    int // tokens
 
-	hooksMu sync.Mutex
-	hooks   []*requestHook
+	pendingMu sync.Mutex
+	pending   []func() // remove events that wait for a request
 
 	ledger map[string]samples // last transaction counters, by account and customer
 }
@@ -70,26 +71,17 @@ type tokenFile struct {
 	err      error // of reading it
 }
 
-// version is a past state of a resource: the samples that it results in.
+// version is a past state of a resource.
 type version struct {
+	state
 	from, to time.Time // to is zero for the present state
 	customer int
-	samples  samples
-}
-
-// requestHook runs before the provider answers a request.
-type requestHook struct {
-	path  string
-	after int // number of requests for the path that come first
-	run   func()
 }
 
 // accountNames are the accounts that may be configured.
 func accountNames() []string { return []string{"main", "lab", "spare"} }
 
-const (
-	requestTimeout = 10 * time.Second
-)
+const requestTimeout = 10 * time.Second
 
 func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	o := simulator.Options{}
@@ -103,14 +95,12 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	}
 	h.populate(rng)
 	h.SetCache(randomCache(rng))
-	h.OnRequest(h.runHooks)
 	h.ctx, h.cancel = context.WithCancel(t.Context())
-	h.Pipeline = exporter.NewPipeline(&h.log, "chaos", h.apiSettings())
-	h.handler = web.Handler(h.Set, web.Options{
-		Version: "chaos", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Metrics: h.MetricsHandler(),
-		Published: h.Publisher, Discovery: true,
+	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
+	h.handler = exporter.NewHandler(h.Runner, &h.log, web.Options{
+		Version: "chaos", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Published: h.Publisher, Discovery: true,
 	})
-	h.Start(h.ctx)
+	h.Publish(h.ctx)
 	h.applyConfig()
 	return h
 }
@@ -136,11 +126,15 @@ func (h *harness) populate(rng *rand.Rand) {
 				a.Topups = append(a.Topups, simulator.Topups(100+rng.IntN(150), time.Now())...)
 			}
 			h.customers = append(h.customers, a)
+			w.Accounts[customerToken(i)] = a
 			h.tokens[name] = &tokenFile{customer: i}
 			h.issueToken(w, name)
 		}
 	})
 }
+
+// customerToken is a token that the exporter does not have, for expectations.
+func customerToken(customer int) string { return fmt.Sprint("secret-of-customer-", customer) }
 
 // issueToken gives an account a new token of its customer.
 func (h *harness) issueToken(w *simulator.World, account string) {
@@ -169,15 +163,20 @@ func (h *harness) changeWorld(change func(w *simulator.World)) {
 				h.sellouts[id]++
 			}
 		}
-		for name, e := range expectPublic(w) {
-			h.record(name, "", -1, e)
+	})
+	for _, r := range collector.Resources() {
+		if !r.Account {
+			h.record(r.Name, "", -1, presentState(h.t, r, getter{api: h.API}, ""))
+			continue
 		}
 		for account, f := range h.tokens {
-			for name, e := range expectAccount(account, h.customers[f.customer]) {
-				h.record(name, account, f.customer, e)
+			present := presentState(h.t, r, getter{h.API, customerToken(f.customer)}, account)
+			h.record(r.Name, account, f.customer, present)
+			if present.facts.Servers != nil {
+				h.record("targets", account, f.customer, state{samples: targets(account, present.facts)})
 			}
 		}
-	})
+	}
 }
 
 func stock(w *simulator.World) map[string]bool {
@@ -190,16 +189,16 @@ func stock(w *simulator.World) map[string]bool {
 	return stock
 }
 
-func (h *harness) record(name, account string, customer int, s samples) {
+func (h *harness) record(name, account string, customer int, s state) {
 	key, now := name+" "+account, time.Now()
 	versions := h.history[key]
 	if n := len(versions); n > 0 {
-		if versions[n-1].customer == customer && maps.Equal(versions[n-1].samples, s) {
+		if versions[n-1].customer == customer && maps.Equal(versions[n-1].samples, s.samples) {
 			return
 		}
 		versions[n-1].to = now
 	}
-	h.history[key] = append(versions, version{from: now, customer: customer, samples: s})
+	h.history[key] = append(versions, version{state: s, from: now, customer: customer})
 }
 
 // versionsSince returns the versions of a resource that held at any time from then on.
@@ -210,35 +209,23 @@ func (h *harness) versionsSince(name, account string, then time.Time) []version 
 	return slices.DeleteFunc(versions, func(v version) bool { return !v.to.IsZero() && v.to.Before(then) })
 }
 
-func (h *harness) addHook(hook *requestHook) {
-	h.hooksMu.Lock()
-	defer h.hooksMu.Unlock()
-	h.hooks = append(h.hooks, hook)
+// onRequest runs an event before the response to a later request for a path: the one
+// that follows after others.
+func (h *harness) onRequest(path string, after int, event func()) {
+	remove := h.Inject(simtest.Fault{Path: path, After: after, Times: 1, Before: func(string, url.Values) { event() }})
+	h.pendingMu.Lock()
+	defer h.pendingMu.Unlock()
+	h.pending = append(h.pending, remove)
 }
 
-func (h *harness) runHooks(path string, _ url.Values) {
-	h.hooksMu.Lock()
-	var due []func()
-	h.hooks = slices.DeleteFunc(h.hooks, func(hook *requestHook) bool {
-		if hook.path != path {
-			return false
-		}
-		hook.after--
-		if hook.after < 0 {
-			due = append(due, hook.run)
-		}
-		return hook.after < 0
-	})
-	h.hooksMu.Unlock()
-	for _, run := range due {
-		run()
+// removePending drops the events that still wait for a request.
+func (h *harness) removePending() {
+	h.pendingMu.Lock()
+	defer h.pendingMu.Unlock()
+	for _, remove := range h.pending {
+		remove()
 	}
-}
-
-func (h *harness) clearHooks() {
-	h.hooksMu.Lock()
-	defer h.hooksMu.Unlock()
-	h.hooks = nil
+	h.pending = nil
 }
 
 // reload changes the configuration and applies it.
@@ -247,7 +234,7 @@ func (h *harness) reload(change func(c *configuration)) {
 	defer h.configMu.Unlock()
 	change(&h.config)
 	h.reloaded = time.Now()
-	h.Pipeline.Client.ApplySettings(h.apiSettings())
+	h.Runner.Client.ApplySettings(h.apiSettings())
 	h.applyConfig()
 }
 
@@ -262,15 +249,15 @@ func (h *harness) apiSettings() rentalapi.Settings {
 }
 
 func (h *harness) applyConfig() {
-	c := collector.Config{API: h.config.api, Collectors: maps.Clone(h.config.collectors)}
+	c := runner.Config{API: h.config.api, Collectors: maps.Clone(h.config.collectors)}
 	for _, name := range h.config.accounts {
-		c.Accounts = append(c.Accounts, collector.Account{Name: name, Identity: "file " + name, Token: func() (string, error) {
+		c.Accounts = append(c.Accounts, runner.Account{Name: name, Identity: "file " + name, Token: func() (string, error) {
 			h.worldMu.Lock()
 			defer h.worldMu.Unlock()
 			return h.tokens[name].token, h.tokens[name].err
 		}})
 	}
-	h.Set.ApplyConfig(h.ctx, c)
+	h.ApplyConfig(h.ctx, c)
 }
 
 // validConfiguration enables all collectors and accounts.
@@ -293,16 +280,16 @@ func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
 	return refresh.Settings{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
 }
 
-// maxCached is the greatest age of an answer from a random cache.
+// maxCached is the greatest age of a response from a random cache.
 const maxCached = 65 * time.Second
 
 // randomCache returns a provider's cache. Half of the schedules begin with none.
-func randomCache(rng *rand.Rand) simulator.Cache {
-	c := simulator.Cache{Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute)))}
+func randomCache(rng *rand.Rand) simtest.Cache {
+	c := simtest.Cache{Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute)))}
 	if rng.IntN(2) == 0 {
 		return c
 	}
-	c.Kind = pick(rng, simulator.AtFixedTimes, simulator.AtFixedTimes, simulator.OnDemand, simulator.PerRequest)
+	c.Kind = pick(rng, simtest.AtFixedTimes, simtest.AtFixedTimes, simtest.OnDemand, simtest.PerRequest)
 	c.Clock = pick(rng, 0, 0, 5*time.Second, -9*time.Hour)
 	if rng.IntN(3) == 0 {
 		c.Hidden = time.Duration(rng.Int64N(int64(2 * time.Second)))

@@ -4,12 +4,10 @@ package chaos_test
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,59 +19,40 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// load is what a number of scrapers measured.
-type load struct {
-	durations []time.Duration // sorted
-	bytes     int64
-}
-
-// quantile returns a duration that this many of 1000 scrapes did not exceed.
-func (l load) quantile(permille int) time.Duration {
-	return l.durations[(len(l.durations)-1)*permille/1000].Round(10 * time.Microsecond)
-}
-
-func (l load) String() string {
-	return fmt.Sprintf("%d scrapes, median %v, 99%% within %v, slowest %v", len(l.durations), l.quantile(500), l.quantile(990), l.quantile(1000))
-}
-
-// scrapeInParallel lets n scrapers scrape without pause; each answer must be complete.
-func scrapeInParallel(t *testing.T, url string, n int, duration time.Duration) load {
+// scrapeInParallel lets n scrapers scrape without pause; each response must be complete.
+// It returns the processor time of a scrape.
+func scrapeInParallel(t *testing.T, p *simtest.Process, n int, duration time.Duration) time.Duration {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: n, DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
-	var all load
-	var mu sync.Mutex
+	began, end := processorTime(p, t), time.Now().Add(duration)
+	var scrapes atomic.Int64
 	var scrapers sync.WaitGroup
-	end := time.Now().Add(duration)
 	for range n {
 		scrapers.Go(func() {
 			for first := true; first || time.Now().Before(end); first = false {
-				began := time.Now()
-				r, err := simtest.Do(client, http.MethodGet, url+"/metrics", "Accept", textFormat, "Accept-Encoding", "gzip")
+				r, err := simtest.Do(client, http.MethodGet, p.URL+"/metrics", "Accept", textFormat, "Accept-Encoding", "gzip")
 				if err != nil || r.Status != http.StatusOK || len(r.Body) < 1000 {
 					t.Errorf("scrape: status %d, %d bytes, error %v", r.Status, len(r.Body), err)
 					return
 				}
-				mu.Lock()
-				all.durations = append(all.durations, time.Since(began))
-				all.bytes += int64(len(r.Body))
-				mu.Unlock()
+				scrapes.Add(1)
 			}
 		})
 	}
 	scrapers.Wait()
-	slices.Sort(all.durations)
-	return all
+	cost := (processorTime(p, t) - began) / time.Duration(max(scrapes.Load(), 1))
+	t.Logf("%d scrapers for %v: %d scrapes, %v of processor time each", n, duration, scrapes.Load(), cost)
+	return cost
 }
 
-// loadSize returns the number of scrapers, how long they scrape, and the number of
-// idle connections.
-func loadSize(t *testing.T) (scrapers int, duration time.Duration, idle int) {
+// loadDuration returns how long the scrapers scrape.
+func loadDuration(t *testing.T) time.Duration {
 	t.Helper()
-	scrapers, duration, idle = 20, 300*time.Millisecond, 100
+	duration := 300 * time.Millisecond
 	if long() {
-		scrapers, duration, idle = 100, 10*time.Second, 1000
+		duration = 10 * time.Second
 	}
 	if s := os.Getenv("CHAOS_LOAD"); s != "" {
 		var err error
@@ -81,7 +60,7 @@ func loadSize(t *testing.T) (scrapers int, duration time.Duration, idle int) {
 			t.Fatal(err)
 		}
 	}
-	return scrapers, duration, idle
+	return duration
 }
 
 // TestLoad runs many scrapers without pause, beside a scraper that reads one byte a
@@ -89,67 +68,59 @@ func loadSize(t *testing.T) (scrapers int, duration time.Duration, idle int) {
 // also checks that memory does not grow. The exporter has one processor.
 func TestLoad(t *testing.T) {
 	skipShort(t)
-	scrapers, duration, idle := loadSize(t)
+	scrapers, idle, duration := 20, 100, loadDuration(t)
+	if long() {
+		scrapers, idle = 100, 1000
+	}
 	api := simtest.Start(t, simulator.Options{})
 	p := startReady(t, []string{"GOMAXPROCS=1"}, "--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), hourly()))
-	p.Eventually("all requests answered", api.Idle)
+	p.Eventually("a response to every request", api.Idle)
 	requests := len(api.Requests())
 
-	t.Logf("one scraper: %v", scrapeInParallel(t, p.URL, 1, duration/10))
-	scrapeInParallel(t, p.URL, scrapers, duration/5) // until memory has its size
-	residentBefore := memory(p, t, "VmRSS")
-	began := processorTime(p, t)
-	busy := scrapeInParallel(t, p.URL, scrapers, duration)
+	scrapeInParallel(t, p, scrapers, duration/5) // until memory has its size
+	before := memory(p, t, "VmRSS")
+	scrapeInParallel(t, p, scrapers, duration)
 	resident := memory(p, t, "VmRSS")
-	t.Logf("%d scrapers for %v: %v; %v of processor time a scrape; resident memory %d, then %d MiB", scrapers, duration, busy,
-		(processorTime(p, t)-began)/time.Duration(len(busy.durations)), residentBefore, resident)
-
-	began = processorTime(p, t)
-	alone := scrapeInParallel(t, p.URL, 4, duration/4)
-	costAlone := (processorTime(p, t) - began) / time.Duration(len(alone.durations))
+	alone := scrapeInParallel(t, p, 4, duration/4)
 	received := scrapeSlowly(t, p.URL)
 	openIdle(t, p.URL, idle)
-	began = processorTime(p, t)
-	beside := scrapeInParallel(t, p.URL, 4, duration/4)
-	costBeside := (processorTime(p, t) - began) / time.Duration(len(beside.durations))
-	t.Logf("4 scrapers: %v, %v of processor time a scrape; beside a slow scraper and %d idle connections: %v, %v",
-		alone, costAlone, idle, beside, costBeside)
+	beside := scrapeInParallel(t, p, 4, duration/4)
 	simtest.Eventually(t, "the slow scraper receives data", func() bool { return received.Load() > 0 })
 	api.AssertNoRequests(requests)
+	withIdle := memory(p, t, "VmRSS")
+	t.Logf("resident memory %d, then %d, with %d idle connections %d MiB", before, resident, idle, withIdle)
 	if !long() {
 		return
 	}
-	if grown := resident - residentBefore; grown > 32 {
-		t.Errorf("resident memory grew by %d MiB", grown)
-	}
-	if grown := memory(p, t, "VmRSS") - resident; grown > 64 {
-		t.Errorf("resident memory grew by %d MiB with idle connections", grown)
+	if resident-before > 32 || withIdle-resident > 64 {
+		t.Error("resident memory grew")
 	}
 	// Durations also depend on what else the machine does.
-	if costBeside > 2*costAlone+time.Millisecond {
-		t.Errorf("processor time of a scrape beside them: got %v, without them %v", costBeside, costAlone)
+	if beside > 2*alone+time.Millisecond {
+		t.Errorf("processor time of a scrape beside them: got %v, without them %v", beside, alone)
 	}
 }
 
-// scrapeSlowly scrapes at one byte a second, and counts the bytes.
-func scrapeSlowly(t *testing.T, url string) *atomic.Int64 {
+// connect opens a connection until the end of the test, and sends a request.
+func connect(t *testing.T, url, request string, d net.Dialer) net.Conn {
 	t.Helper()
-	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-		var err error
-		controlErr := c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 2048) })
-		if err != nil {
-			return err
-		}
-		return controlErr
-	}}
 	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if _, err := io.WriteString(conn, "GET /metrics HTTP/1.0\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
+	return conn
+}
+
+// scrapeSlowly scrapes at one byte a second, and counts the bytes.
+func scrapeSlowly(t *testing.T, url string) *atomic.Int64 {
+	t.Helper()
+	conn := connect(t, url, "GET /metrics HTTP/1.0\r\n\r\n", net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 2048) })
+	}})
 	n := new(atomic.Int64)
 	go func() {
 		for one := make([]byte, 1); ; time.Sleep(time.Second) {
@@ -165,20 +136,11 @@ func scrapeSlowly(t *testing.T, url string) *atomic.Int64 {
 // openIdle opens n connections: half of them never send a request, half sent one.
 func openIdle(t *testing.T, url string, n int) {
 	t.Helper()
-	for i := range n {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-		if err != nil {
-			t.Fatalf("connection %d: %v", i, err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		if i%2 == 0 {
-			continue
-		}
-		if _, err := io.WriteString(conn, "GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+	for range n / 2 {
+		connect(t, url, "", net.Dialer{})
+		conn := connect(t, url, "GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n", net.Dialer{})
 		if status, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(status, "200") {
-			t.Fatalf("connection %d: %q, %v", i, status, err)
+			t.Fatalf("got %q, %v", status, err)
 		}
 	}
 }

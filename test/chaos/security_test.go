@@ -16,7 +16,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -27,22 +26,19 @@ import (
 
 // tlsAPI is a simulated provider that serves TLS.
 type tlsAPI struct {
-	*simulator.Simulator
+	*simtest.API
 	url, caFile string
 }
 
 func startTLS(t *testing.T) *tlsAPI {
 	t.Helper()
-	sim := simulator.New(simulator.Options{})
-	sim.Change(func(w *simulator.World) {
-		w.Accounts[simtest.MainToken] = simulator.ExampleAccount("main", time.Now())
-	})
-	server := httptest.NewUnstartedServer(sim)
+	api := simtest.Start(t, simulator.Options{})
+	server := httptest.NewUnstartedServer(api)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // failed handshakes are expected
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return &tlsAPI{sim, server.URL, simtest.WriteFile(t, filepath.Join(t.TempDir(), "ca.pem"), string(ca))}
+	return &tlsAPI{api, server.URL, simtest.WriteFile(t, filepath.Join(t.TempDir(), "ca.pem"), string(ca))}
 }
 
 // startExporter runs the exporter with these api.http settings.
@@ -55,52 +51,14 @@ func (a *tlsAPI) startExporter(t *testing.T, http string) *simtest.Process {
 	return startReady(t, nil, "--config.file="+config)
 }
 
-// recorder is a listener that records every byte it receives.
-type recorder struct {
-	net.Listener
-	mu   sync.Mutex
-	seen strings.Builder
-}
-
-type recorded struct {
-	net.Conn
-	r *recorder
-}
-
-func (r *recorder) Accept() (net.Conn, error) {
-	c, err := r.Listener.Accept()
-	return recorded{c, r}, err
-}
-
-func (c recorded) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.r.mu.Lock()
-	defer c.r.mu.Unlock()
-	c.r.seen.Write(p[:n])
-	return n, err
-}
-
-func (r *recorder) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.seen.String()
-}
-
 // newProxy starts an HTTP proxy that records what it receives.
-func newProxy(t *testing.T) (*recorder, string) {
+func newProxy(t *testing.T) (received *simtest.Buffer, address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &recorder{Listener: l}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if q.Method != http.MethodConnect {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		to, err := (&net.Dialer{}).DialContext(q.Context(), "tcp", q.Host)
-		if err != nil {
+	received = &simtest.Buffer{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.Write(received) // a request that was read can be written
+		to, err := net.Dial("tcp", r.Host)
+		if r.Method != http.MethodConnect || err != nil {
 			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
@@ -111,15 +69,14 @@ func newProxy(t *testing.T) (*recorder, string) {
 			return
 		}
 		go func() {
-			_, _ = io.Copy(to, begun) // the client may have sent something already
+			_, _ = io.Copy(to, io.TeeReader(begun, received)) // the client may have sent something already
 			_ = to.Close()
 		}()
 		_, _ = io.Copy(from, to)
 		_ = from.Close()
-	})}
-	go func() { _ = server.Serve(r) }()
-	t.Cleanup(func() { _ = server.Close() })
-	return r, "http://" + l.Addr().String()
+	}))
+	t.Cleanup(server.Close)
+	return received, server.URL
 }
 
 // TestTokenThroughProxy: a proxy receives the provider's name and port, and no token.
@@ -180,7 +137,7 @@ func TestRedirectOverTLS(t *testing.T) {
 	t.Parallel()
 	api, other := startTLS(t), simtest.Start(t, simulator.Options{})
 	for _, location := range []string{other.URL.String() + "/account", "/api/v1/elsewhere", api.url + "/elsewhere"} {
-		remove := api.Inject(simulator.Fault{Kind: simulator.Redirect, Header: http.Header{"Location": {location}}})
+		remove := api.Inject(simtest.Fault{Kind: simtest.Redirect, Header: http.Header{"Location": {location}}})
 		p := api.startExporter(t, fmt.Sprintf("{follow_redirects: true, tls_config: {ca_file: %s}}", api.caFile))
 		remove()
 		simtest.AssertEqual(t, location+": failing collectors", failing(p.Scrape()), collectorCount(1))
@@ -249,7 +206,7 @@ func TestHostileTexts(t *testing.T) {
 		want[simulator.Text(w.Plans[len(texts)-1], "id")] = ""
 		w.Accounts[simtest.MainToken].Servers[0]["hostname"] = script
 	})
-	api.Inject(simulator.Fault{Path: "/os", Status: 500, Body: []byte(`{"error":{"code":"` + strings.ReplaceAll(script, `"`, `\"`) + `"}}`)})
+	api.Inject(simtest.Fault{Path: "/os", Status: 500, Body: []byte(`{"error":{"code":"` + strings.ReplaceAll(script, `"`, `\"`) + `"}}`)})
 	dir := t.TempDir()
 	simtest.WriteFile(t, filepath.Join(dir, "token"), simtest.MainToken)
 	config := api.ConfigFile(dir, nil, fmt.Sprintf("accounts: [{name: %q, token_file: token}]\n", script))
@@ -297,12 +254,12 @@ func writeEndlessHeader(w http.ResponseWriter) {
 	}
 }
 
-// TestHostileProvider: every collector fails where the provider sends answers without
+// TestHostileProvider: every collector fails if the provider sends responses without
 // an end. The long run also checks that this takes bounded memory.
 func TestHostileProvider(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	for name, answer := range map[string]http.HandlerFunc{
+	for name, respond := range map[string]http.HandlerFunc{
 		"text":   func(w http.ResponseWriter, _ *http.Request) { writeEndless(w, `{"data":"`, "a") },
 		"items":  func(w http.ResponseWriter, _ *http.Request) { writeEndless(w, `{"data":[`, `{"id":"x"},`) },
 		"keys":   func(w http.ResponseWriter, _ *http.Request) { writeEndless(w, `{`, `"a":1,`) },
@@ -318,7 +275,7 @@ func TestHostileProvider(t *testing.T) {
 		if long() {
 			accounts, tokens = 2, simtest.Tokens()
 		}
-		api.Override("", answer)
+		api.Override("", respond)
 		p := startReady(t, []string{"GOMAXPROCS=1"}, "--config.file="+api.ConfigFile(t.TempDir(), tokens, ""))
 		simtest.AssertEqual(t, name+": failing collectors", failing(p.Scrape()), collectorCount(accounts))
 		peak := memory(p, t, "VmHWM")
@@ -330,7 +287,7 @@ func TestHostileProvider(t *testing.T) {
 	}
 }
 
-// sendRaw sends bytes and returns the first line of the answer.
+// sendRaw sends bytes and returns the first line of the response.
 func sendRaw(t *testing.T, url, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
@@ -341,7 +298,7 @@ func sendRaw(t *testing.T, url, request string) string {
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = io.WriteString(conn, request) }() // an answer may come before its end
+	go func() { _, _ = io.WriteString(conn, request) }() // a response may come before its end
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
 		return err.Error()
@@ -361,7 +318,7 @@ func TestRequestLimits(t *testing.T) {
 		"a body with POST":   {"POST /-/reload HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n", "HTTP/1.1 200 OK"},
 		"two lengths":        {"POST /-/reload HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "HTTP/1.1 400 Bad Request"},
 		"TRACE":              {"TRACE /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 405 Method Not Allowed"},
-		"CONNECT":            {"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n", "HTTP/1.1 404 Not Found"},
+		"CONNECT":            {"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n", "HTTP/1.1 405 Method Not Allowed"},
 		"another host":       {"GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n", "HTTP/1.1 200 OK"},
 		"a path upwards":     {"GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 307 Temporary Redirect"},
 		"pprof":              {"GET /debug/pprof/ HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 404 Not Found"},

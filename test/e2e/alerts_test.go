@@ -19,6 +19,7 @@ import (
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 const (
@@ -29,9 +30,11 @@ const (
 	alertAccounts = 8
 )
 
-// TestAlertsArrive brings a watched plan back in stock, suspends a server, and restarts
-// the exporter: chat and pager must receive one message each and nothing else. Rules and
-// routes are those of the repository; only the receivers are the test's own.
+// TestAlertsArrive runs everything twice: two exporters, two Prometheus servers that
+// scrape both, and a cluster of two Alertmanagers that both notify. It brings a watched
+// plan back in stock, suspends a server, and restarts the exporters: chat and pager must
+// receive one message each and nothing else. Rules and routes are those of the
+// repository; only the receivers are the test's own.
 func TestAlertsArrive(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -49,40 +52,68 @@ func TestAlertsArrive(t *testing.T) {
 		}
 	})
 	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: awaited, plans: ["+alertPlan+"]}]\n")
-	address := simtest.FreeAddress(t)
-	startExporter := func() *simtest.Process { return start(t, address, simtest.Binary(t), "--config.file="+config) }
-	exporter := startExporter()
+	addresses, peers := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}, []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
+	startExporters := func() (all []*simtest.Process) {
+		for _, address := range addresses {
+			all = append(all, start(t, address, simtest.Binary(t), "--config.file="+config))
+		}
+		return all
+	}
+	exporters := startExporters()
 	var messages messages
 	hooks := httptest.NewServer(&messages)
 	t.Cleanup(hooks.Close)
-	alertmanager := startAlertmanager(t, hooks.URL)
-	p := startPrometheus(t, fmt.Sprintf(`
-global: {scrape_interval: 2s, evaluation_interval: 2s}
+	var alertmanagers []string
+	for i, peer := range peers {
+		alertmanagers = append(alertmanagers, startAlertmanager(t, hooks.URL, "--cluster.listen-address="+peer, "--cluster.peer="+peers[1-i]))
+	}
+	var replicas []*prometheus
+	for _, replica := range []string{"a", "b"} {
+		replicas = append(replicas, startPrometheus(t, fmt.Sprintf(`
+global: {scrape_interval: 2s, evaluation_interval: 2s, external_labels: {replica: %s}}
 rule_files: ['%s/*.rules.yml']
 scrape_configs:
-  - {job_name: anything, static_configs: [{targets: [%q]}]}
-alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
-`, absolute(t, "alerts"), address, alertmanager))
+  - {job_name: anything, static_configs: [{targets: [%q, %q]}]}
+alerting:
+  alert_relabel_configs: [{action: labeldrop, regex: replica}]
+  alertmanagers: [{static_configs: [{targets: [%q, %q]}]}]
+`, replica, repo.Path(t, "alerts"), addresses[0], addresses[1], alertmanagers[0], alertmanagers[1])))
+	}
 
 	inStock, due := recorded(t, "server_rental_plan_in_stock", "max"), recorded(t, "server_rental_account_renewals_due_usd", "sum7d")
-	p.Eventually("the sold-out plan in the rules", func() bool {
-		return p.value(fmt.Sprintf(`count_over_time(%s{plan=%q}[1m] offset 4s)`, inStock, alertPlan)) > 0 &&
-			p.value(`count(count_over_time(`+due+`[1m] offset 4s))`) == alertAccounts
-	})
+	for _, p := range replicas {
+		p.Eventually("both exporters, and the sold-out plan in the rules", func() bool {
+			return p.value(`count(up == 1)`) == 2 && p.value(fmt.Sprintf(`count_over_time(%s{plan=%q}[1m] offset 4s)`, inStock, alertPlan)) > 0 &&
+				p.value(`count(count_over_time(`+due+`[1m] offset 4s))`) == alertAccounts
+		})
+	}
 	var server string
 	api.Change(func(w *simulator.World) {
 		setInStock(w, alertPlan)
 		server = suspend(t, names[alertAccounts-1], w.Accounts[tokens[names[alertAccounts-1]]])
 	})
 	simtest.Eventually(t, "both messages", func() bool { return len(messages.list()) >= 2 })
+	// The second Alertmanager waits 15 seconds for the first one before it notifies itself.
 	restarted := time.Now().Unix()
-	exporter.Signal(syscall.SIGTERM)
-	simtest.AssertEqual(t, "exit status", exporter.Wait(), 0)
-	startExporter()
-	p.Eventually("five evaluations after the restart", func() bool {
-		const started = `process_start_time_seconds{job="anything"}`
-		return p.value(fmt.Sprintf(`%s > bool %d and time() - %s > 10`, started, restarted-1, started)) == 1
-	})
+	for _, e := range exporters {
+		e.Signal(syscall.SIGTERM)
+		simtest.AssertEqual(t, "exit status", e.Wait(), 0)
+	}
+	startExporters()
+	for _, p := range replicas {
+		p.Eventually("many evaluations after the restart", func() bool {
+			return p.value(fmt.Sprintf(`count(process_start_time_seconds{job="anything"} >= %d) == 2 and on () vector(time()) > %d`, restarted, restarted+25)) == 2
+		})
+		simtest.AssertEqual(t, "firing alerts", p.value(`count(max_over_time(ALERTS{alertstate="firing"}[10m]))`), 3.0) // the digest waits
+		p.compareFunding(due)
+	}
+	for i, address := range alertmanagers {
+		am := simtest.Get(t, "http://"+address+"/metrics").Exposition(t)
+		simtest.AssertEqual(t, fmt.Sprintf("members that Alertmanager %d sees", i), am.Values["alertmanager_cluster_members{}"], 2.0)
+		if am.Values[simtest.Series("alertmanager_alerts_received_total", "status", "firing", "version", "v2")] == 0 {
+			t.Errorf("Alertmanager %d received no alert", i)
+		}
+	}
 
 	got := messages.list()
 	slices.Sort(got)
@@ -91,8 +122,6 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc.",
 		"pager: ServerRentalServerSuspended: A server is suspended. " + server,
 	})
-	simtest.AssertEqual(t, "firing alerts", p.value(`count(max_over_time(ALERTS{alertstate="firing"}[10m]))`), 3.0) // the digest waits
-	p.compareFunding(due)
 }
 
 // suspend suspends an account's first server and returns the description of the alert.
@@ -114,9 +143,9 @@ func suspend(t *testing.T, name string, a *simulator.Account) string {
 // flags with its own address and that of a peer.
 func startAlertmanager(t *testing.T, hooks string, flags ...string) string {
 	t.Helper()
-	path := program(t, "prometheus-alertmanager", "alertmanager")
+	path := repo.Program(t, "prometheus-alertmanager", "alertmanager")
 	var config map[string]any
-	readYAML(t, absolute(t, "alerts/alertmanager.example.yml"), &config)
+	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
 	var receivers []any
 	for _, r := range config["receivers"].([]any) {
 		name := r.(map[string]any)["name"]

@@ -12,8 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"server_rental_exporter/internal/markdown"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/markdown"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // rental is the configuration that the documents' commands use.
@@ -41,7 +42,7 @@ var ends = regexp.MustCompile(`--(once|config\.check|version|help)\b`)
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	api, tokens := startAPI(t, "main")
-	documents, err := markdown.Read(absolute(t, "."))
+	documents, err := markdown.Read(repo.Path(t, "."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func copyRepository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	list := exec.Command("bash", "-c", `git ls-files -z | xargs -0 cp --parents -t "$0"`, dir)
-	list.Dir = absolute(t, ".")
+	list.Dir = repo.Path(t, ".")
 	if out, err := list.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

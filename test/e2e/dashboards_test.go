@@ -3,14 +3,11 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,6 +17,7 @@ import (
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/grafana"
 )
 
 // TestDashboardQueries runs every query of every dashboard, with values for its
@@ -29,84 +27,17 @@ import (
 func TestDashboardQueries(t *testing.T) {
 	t.Parallel()
 	s := startDashboardStack(t)
-	dashboards := readDashboards(t)
-	simtest.AssertEqual(t, "dashboards", len(dashboards), 3)
-	for _, d := range dashboards {
+	for _, d := range grafana.Load(t) {
 		for _, v := range d.Templating.List {
 			if v.Type == "query" {
 				s.checkVariable(d.UID+", variable "+v.Name, v.Query)
 			}
 		}
-		for _, q := range d.queries() {
+		for _, q := range d.Queries() {
 			s.checkQuery(q)
 			s.checkNotDoubled(q)
 		}
 	}
-}
-
-type dashboardFile struct {
-	UID        string
-	Templating struct {
-		List []struct{ Name, Type, Query string }
-	}
-	Annotations struct {
-		List []struct{ Name, Expr, Step string }
-	}
-	Panels []dashboardPanel
-}
-
-type dashboardPanel struct {
-	ID            int
-	Interval      string  // least step
-	MaxDataPoints float64 // 0: the width in pixels
-	GridPos       struct{ W int }
-	Targets       []struct {
-		RefID, Expr string
-		Instant     bool
-	}
-	Panels []dashboardPanel // of a collapsed row
-}
-
-type dashboardQuery struct {
-	key, expr string
-	instant   bool
-	panel     dashboardPanel
-}
-
-func readDashboards(t testing.TB) []dashboardFile {
-	t.Helper()
-	files, err := filepath.Glob(absolute(t, "dashboards/*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []dashboardFile
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var d dashboardFile
-		if err := json.Unmarshal(text, &d); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		all = append(all, d)
-	}
-	return all
-}
-
-func (d dashboardFile) queries() []dashboardQuery {
-	var all []dashboardQuery
-	for _, row := range d.Panels {
-		for _, p := range append(row.Panels, row) {
-			for _, q := range p.Targets {
-				all = append(all, dashboardQuery{fmt.Sprintf("%s/%d/%s", d.UID, p.ID, q.RefID), q.Expr, q.Instant, p})
-			}
-		}
-	}
-	for _, a := range d.Annotations.List {
-		all = append(all, dashboardQuery{fmt.Sprintf("%s/annotation/%s", d.UID, a.Name), a.Expr, false, dashboardPanel{Interval: a.Step, MaxDataPoints: 100}})
-	}
-	return all
 }
 
 // dashboardStack is a provider, two exporters and a Prometheus.
@@ -133,7 +64,7 @@ func startDashboardStack(t *testing.T) *dashboardStack {
 	t.Helper()
 	names := []string{"main", "lab", "held"}
 	api, tokens := startAPI(t, names...)
-	api.Inject(simulator.Fault{Token: tokens["held"], Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
+	api.Inject(simtest.Fault{Token: tokens["held"], Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
 	s := &dashboardStack{began: time.Now()}
 	config := api.ConfigFile(t.TempDir(), tokens, fmt.Sprintf("collectors: {transactions: {interval: 10s}}\nwatches: [{name: restocked, plans: [%s]}]\n", restockedPlan))
 	for range 2 {
@@ -149,7 +80,7 @@ scrape_configs:
   - {job_name: other, static_configs: [{targets: [SELF]}]}
 `, scrapeInterval, s.exporters[0], s.exporters[1]))
 	// Panels compare with the value an interval ago, so that must exist before the change.
-	old := fmt.Sprintf(`count(count by (instance) (server_rental_transactions_total{account="main"} offset %s))`, queryWindow+scrapeInterval)
+	old := fmt.Sprintf(`count(count by (instance) (server_rental_transactions{account="main"} offset %s))`, queryWindow+scrapeInterval)
 	simtest.Eventually(t, "old scrapes of both exporters", func() bool { return s.value(old) == 2 })
 	api.Change(func(w *simulator.World) {
 		setInStock(w, restockedPlan)
@@ -166,8 +97,8 @@ scrape_configs:
 	})
 	for _, counter := range []string{
 		`server_rental_plan_restocks_total{plan="` + restockedPlan + `"}`,
-		`server_rental_transactions_credit_usd_total{account="main", type="topup"}`,
-		`server_rental_transactions_debit_usd_total{account="main", type="renewal"}`,
+		`server_rental_transactions_credit_usd{account="main", type="topup"}`,
+		`server_rental_transactions_debit_usd{account="main", type="renewal"}`,
 	} {
 		seen := fmt.Sprintf(`count(increase(%s[5m] offset %s) > 0)`, counter, settled)
 		simtest.Eventually(t, counter+" in both exporters", func() bool { return s.value(seen) == 2 })
@@ -188,31 +119,13 @@ scrape_configs:
 func seconds(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 
 // evaluate runs a query, instant or over the whole time.
-func (s *dashboardStack) evaluate(q dashboardQuery, expr string) []series {
+func (s *dashboardStack) evaluate(q grafana.Query, expr string) []series {
 	s.t.Helper()
-	if q.instant {
+	if q.Instant {
 		return s.prometheus.evaluate("query", url.Values{"query": {expr}, "time": {seconds(s.end)}})
 	}
 	return s.prometheus.evaluate("query_range", url.Values{
 		"query": {expr}, "start": {seconds(s.began)}, "end": {seconds(s.end)}, "step": {queryStep.String()},
-	})
-}
-
-var grafanaVariable = regexp.MustCompile(`\$(?:\{(\w+)\}|(\w+))`)
-
-// interpolate replaces Grafana's variables. The others select all.
-func interpolate(expr string, values map[string]string) string {
-	return grafanaVariable.ReplaceAllStringFunc(expr, func(v string) string {
-		name := strings.Trim(v, "${}")
-		if value, found := values[name]; found {
-			return value
-		}
-		switch name {
-		case "job", "instance", "account", "location", "plan":
-			return ".+" // the value of All
-		default:
-			return v // which Prometheus rejects
-		}
 	})
 }
 
@@ -224,7 +137,7 @@ func (s *dashboardStack) interpolate(expr, currency string, selected map[string]
 		"__range": fmt.Sprintf("%ds", int(s.end.Sub(s.began).Seconds())+1),
 	}
 	maps.Copy(values, selected)
-	return interpolate(expr, values)
+	return grafana.Interpolate(expr, values)
 }
 
 // firstExporter is the first exporter's instance as Grafana inserts it: escaped for a
@@ -250,44 +163,44 @@ func (s *dashboardStack) checkVariable(where, query string) {
 
 // checkQuery checks that a query returns data in some currency, and none of another
 // program.
-func (s *dashboardStack) checkQuery(q dashboardQuery) {
+func (s *dashboardStack) checkQuery(q grafana.Query) {
 	s.t.Helper()
 	selected := map[string]string{"job": "server-rental", "instance": s.firstExporter(), "account": "main", "location": "fra", "plan": "epyc-4464p|" + restockedPlan}
-	s.evaluate(q, s.interpolate(q.expr, "usd", selected)) // must be valid with single values too
+	s.evaluate(q, s.interpolate(q.Expr, "usd", selected)) // must be valid with single values too
 	data := false
 	for _, currency := range []string{"usd", "eur"} {
-		for _, one := range s.evaluate(q, s.interpolate(q.expr, currency, nil)) {
+		for _, one := range s.evaluate(q, s.interpolate(q.Expr, currency, nil)) {
 			data = data || one.finite
 			if one.labels["job"] == "other" || one.labels["instance"] == s.address {
-				s.t.Errorf("%s: shows another program's %v", q.key, one.labels)
+				s.t.Errorf("%s: shows another program's %v", q.Key, one.labels)
 			}
 		}
 	}
 	if !data {
-		s.t.Errorf("%s: no data\n%s", q.key, q.expr)
+		s.t.Errorf("%s: no data\n%s", q.Key, q.Expr)
 	}
 }
 
 // checkNotDoubled checks that two exporters of one provider show what one shows: the
 // same series, with the same values where they are the provider's.
-func (s *dashboardStack) checkNotDoubled(q dashboardQuery) {
+func (s *dashboardStack) checkNotDoubled(q grafana.Query) {
 	s.t.Helper()
 	alone := map[string]float64{} // by labels
-	for _, one := range s.evaluate(q, s.interpolate(q.expr, "usd", map[string]string{"instance": s.firstExporter()})) {
+	for _, one := range s.evaluate(q, s.interpolate(q.Expr, "usd", map[string]string{"instance": s.firstExporter()})) {
 		alone[fmt.Sprint(one.labels)] = one.value
 	}
-	both := s.evaluate(q, s.interpolate(q.expr, "usd", nil))
+	both := s.evaluate(q, s.interpolate(q.Expr, "usd", nil))
 	perExporter := slices.ContainsFunc(both, func(one series) bool { return one.labels["instance"] != "" })
 	// Which requests each exporter made within a step, and which of the rate limited account
 	// were answered, is random.
-	if perExporter || strings.HasPrefix(q.key, "server-rental-status/405/") || strings.HasPrefix(q.key, "server-rental-status/406/") {
+	if perExporter || strings.HasPrefix(q.Key, "server-rental-status/405/") || strings.HasPrefix(q.Key, "server-rental-status/406/") {
 		return
 	}
-	simtest.AssertEqual(s.t, q.key+": series of two exporters", len(both), len(alone))
+	simtest.AssertEqual(s.t, q.Key+": series of two exporters", len(both), len(alone))
 	for _, one := range both {
 		value, found := alone[fmt.Sprint(one.labels)]
-		if !found || !exporterSpecific(q.key) && math.Abs(one.value-value) > 0.05*math.Abs(value) {
-			s.t.Errorf("%s: got %v of two exporters, %v (%v) of one for %v", q.key, one.value, value, found, one.labels)
+		if !found || !exporterSpecific(q.Key) && math.Abs(one.value-value) > 0.05*math.Abs(value) {
+			s.t.Errorf("%s: got %v of two exporters, %v (%v) of one for %v", q.Key, one.value, value, found, one.labels)
 		}
 	}
 }

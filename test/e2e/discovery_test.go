@@ -16,6 +16,7 @@ import (
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // TestServiceDiscovery runs Prometheus with the documented configuration: a server that
@@ -38,7 +39,7 @@ func TestServiceDiscovery(t *testing.T) {
 		})
 		slices.Sort(want)
 		simtest.AssertEqual(t, what, len(want), 3*servers) // three jobs
-		p.expectTargets(what, want)
+		eventuallyEqual(t, what, p.discovered, func() []string { return want })
 		return want
 	}
 	expect("the active servers", 8)
@@ -59,7 +60,7 @@ func TestServiceDiscovery(t *testing.T) {
 		r := exporter.Get("/sd/servers")
 		return r.Status == http.StatusServiceUnavailable && p.value(`sum(prometheus_sd_http_failures_total)`) >= 9
 	})
-	p.expectTargets("targets while the list is not known", before)
+	simtest.AssertEqual(t, "targets while the list is not known", p.discovered(), before)
 	repair()
 	api.Change(func(w *simulator.World) { w.Accounts[tokens["main"]].Servers = nil })
 	expect("an account without servers", 4)
@@ -70,7 +71,7 @@ func TestServiceDiscovery(t *testing.T) {
 func discoveryConfig(t *testing.T, exporter *simtest.Process) string {
 	t.Helper()
 	var config map[string]any
-	readYAML(t, absolute(t, "deploy/prometheus/service-discovery.yml"), &config)
+	repo.ReadYAML(t, repo.Path(t, "deploy/prometheus/service-discovery.yml"), &config)
 	config["global"] = map[string]any{"scrape_interval": "5s"}
 	proxy := httptest.NewServer(http.HandlerFunc(answerAsTarget))
 	t.Cleanup(proxy.Close)
@@ -105,16 +106,6 @@ func answerAsTarget(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	fmt.Fprintf(w, "asked{address=%q} 1\n", address) //nolint:gosec // no HTML
-}
-
-// expectTargets waits until Prometheus asks what it should.
-func (p *prometheus) expectTargets(what string, want []string) {
-	p.t.Helper()
-	got := p.discovered()
-	for end := time.Now().Add(3 * time.Minute); !slices.Equal(got, want) && time.Now().Before(end); got = p.discovered() {
-		time.Sleep(200 * time.Millisecond)
-	}
-	simtest.AssertEqual(p.t, what, got, want)
 }
 
 // discovered returns what Prometheus asks, sorted.

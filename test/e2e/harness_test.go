@@ -9,38 +9,21 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 func TestMain(m *testing.M) { simtest.Main(m) }
-
-// program returns the path of the first of several names that is installed. If none
-// is, the test is skipped, except in CI.
-func program(t testing.TB, names ...string) string {
-	t.Helper()
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s is not installed", names[0])
-	}
-	t.Skipf("%s is not installed", names[0])
-	return ""
-}
 
 // start runs a program that serves on an address, until it is ready.
 func start(t testing.TB, address, path string, args ...string) *simtest.Process {
@@ -86,40 +69,15 @@ func setInStock(w *simulator.World, plan string) {
 	}
 }
 
-// absolute returns the absolute path of a file in the repository, from its root.
-func absolute(t testing.TB, path string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../..", path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func readYAML(t testing.TB, path string, into any) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(text, into); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-}
-
 // recorded returns the full name of a recording rule, level:metric:operation, from the
 // metric and the operation.
 func recorded(t testing.TB, metric, operation string) string {
 	t.Helper()
-	files, err := filepath.Glob(absolute(t, "alerts/*.rules.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
+	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
 		var rules struct {
 			Groups []struct{ Rules []struct{ Record string } }
 		}
-		readYAML(t, file, &rules)
+		repo.ReadYAML(t, file, &rules)
 		for _, g := range rules.Groups {
 			for _, r := range g.Rules {
 				if strings.HasSuffix(r.Record, ":"+metric+":"+operation) {
@@ -135,7 +93,7 @@ func recorded(t testing.TB, metric, operation string) string {
 // prometheusMajor returns the major version of the installed Prometheus: 2 or 3.
 func prometheusMajor(t *testing.T) string {
 	t.Helper()
-	out, err := exec.Command(program(t, "prometheus"), "--version").CombinedOutput()
+	out, err := exec.Command(repo.Program(t, "prometheus"), "--version").CombinedOutput()
 	version := regexp.MustCompile(`^prometheus, version (\d+)[.]`).FindSubmatch(out)
 	if version == nil {
 		t.Fatalf("prometheus --version: %v\n%s", err, out)
@@ -163,7 +121,7 @@ func startPrometheusIn(t testing.TB, dir, config string, flags ...string) *prome
 	address := simtest.FreeAddress(t)
 	file := simtest.WriteFile(t, filepath.Join(dir, "prometheus.yml"), strings.ReplaceAll(config, "SELF", address))
 	flags = append(flags, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=debug")
-	return &prometheus{start(t, address, program(t, "prometheus"), flags...), t, address}
+	return &prometheus{start(t, address, repo.Program(t, "prometheus"), flags...), t, address}
 }
 
 // api requests a path of Prometheus' API and decodes the data of the answer.
@@ -230,4 +188,15 @@ func (p *prometheus) evaluate(path string, query url.Values) []series {
 		all = append(all, one)
 	}
 	return all
+}
+
+// eventuallyEqual waits until two functions return the same, and else shows how they differ.
+func eventuallyEqual[T any](t testing.TB, what string, got, want func() T) {
+	t.Helper()
+	var last [2]T
+	defer func() { simtest.AssertEqual(t, what, last[0], last[1]) }()
+	simtest.Eventually(t, what, func() bool {
+		last = [2]T{got(), want()}
+		return reflect.DeepEqual(last[0], last[1])
+	})
 }

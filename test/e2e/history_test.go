@@ -12,17 +12,18 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/internal/markdown"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/markdown"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // TestLoadHistory runs the commands of the compose demo's document that load a history,
 // for a day, and asks a Prometheus for the data.
 func TestLoadHistory(t *testing.T) {
 	t.Parallel()
-	program(t, "promtool")
+	repo.Program(t, "promtool")
 	end := time.Now().Add(-time.Hour).Truncate(time.Second)
-	documents, err := markdown.Read(absolute(t, "deploy/compose"))
+	documents, err := markdown.Read(repo.Path(t, "deploy/compose"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func target(t *testing.T, metric string) string {
 			Configs []struct{ Targets []string } `yaml:"static_configs"`
 		} `yaml:"scrape_configs"`
 	}
-	readYAML(t, absolute(t, "deploy/compose/prometheus.yml"), &c)
+	repo.ReadYAML(t, repo.Path(t, "deploy/compose/prometheus.yml"), &c)
 	return fmt.Sprintf("%s{job=%q, instance=%q}", metric, c.Scrape[0].Job, c.Scrape[0].Configs[0].Targets[0])
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // absentInitially are the metrics that need an event: a back-off, a change of stock, a hit.
@@ -27,7 +28,7 @@ func absentInitially() []string {
 // TestPromtoolAcceptsPage: promtool reports nothing about the metrics.
 func TestPromtoolAcceptsPage(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command(program(t, "promtool"), "check", "metrics")
+	cmd := exec.Command(repo.Program(t, "promtool"), "check", "metrics")
 	cmd.Stdin = strings.NewReader(startScraped(t).Get("/metrics").Body)
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
@@ -87,19 +88,19 @@ func (p *prometheus) checkProblems() {
 // the tools of Prometheus and Alertmanager.
 func TestComposeConfiguration(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(absolute(t, "deploy/compose/prometheus.yml"))
+	text, err := os.ReadFile(repo.Path(t, "deploy/compose/prometheus.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// In the container the rules are where compose.yaml mounts them.
-	config := strings.ReplaceAll(string(text), "/etc/prometheus/alerts", absolute(t, "alerts"))
+	config := strings.ReplaceAll(string(text), "/etc/prometheus/alerts", repo.Path(t, "alerts"))
 	if config == string(text) {
 		t.Fatal("the configuration names no rules")
 	}
 	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "prometheus.yml"), config)
 	for _, check := range [][]string{
-		{program(t, "promtool"), "check", "config", file},
-		{program(t, "amtool"), "check-config", absolute(t, "deploy/compose/alertmanager.yml")},
+		{repo.Program(t, "promtool"), "check", "config", file},
+		{repo.Program(t, "amtool"), "check-config", repo.Path(t, "deploy/compose/alertmanager.yml")},
 	} {
 		if out, err := exec.Command(check[0], check[1:]...).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", check[0], err, out)

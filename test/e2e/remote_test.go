@@ -4,16 +4,15 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // TestRulesWithRemoteWrite: the rules give the same results where the samples come by
@@ -26,7 +25,7 @@ func TestRulesWithRemoteWrite(t *testing.T) {
 	exporter.WaitReady()
 	const rules = "global: {scrape_interval: 2s, evaluation_interval: 2s}\nrule_files: ['%s/*.rules.yml']\n"
 	scrape := fmt.Sprintf("scrape_configs: [{job_name: rental, scrape_interval: 2s, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(exporter.URL, "http://"))
-	direct := startPrometheus(t, fmt.Sprintf(rules, absolute(t, "alerts"))+scrape)
+	direct := startPrometheus(t, fmt.Sprintf(rules, repo.Path(t, "alerts"))+scrape)
 	simtest.Eventually(t, "evaluations of all rules", func() bool {
 		return direct.value(`count_over_time(total:server_rental_account_renewals_due_usd:sum30d[5m])`) >= 5 &&
 			len(direct.query(`ALERTS{alertname="ServerRentalExporterDown"}`)) == 0
@@ -36,18 +35,20 @@ func TestRulesWithRemoteWrite(t *testing.T) {
 		t.Errorf("got no alert about a suspended server: %v", got)
 	}
 
+	// vmalert needs a minute: it evaluates the rules 30 seconds late, and a rule of a rule
+	// later still.
 	t.Run("Prometheus agent", func(t *testing.T) {
 		t.Parallel()
-		p := startPrometheus(t, fmt.Sprintf(rules, absolute(t, "alerts")), "--web.enable-remote-write-receiver")
+		p := startPrometheus(t, fmt.Sprintf(rules, repo.Path(t, "alerts")), "--web.enable-remote-write-receiver")
 		startAgent(t, scrape+fmt.Sprintf("remote_write: [{url: '%s/api/v1/write'}]\n", p.URL))
-		p.checkRuleResults(direct)
+		eventuallyEqual(t, "results of the rules", p.ruleResults, direct.ruleResults)
 		p.checkSeries("rental", exporter.Scrape())
 		p.checkProblems()
 	})
 	t.Run("VictoriaMetrics", func(t *testing.T) {
 		t.Parallel()
 		p := startVictoriaMetrics(t, scrape)
-		p.checkRuleResults(direct)
+		eventuallyEqual(t, "results of the rules", p.ruleResults, direct.ruleResults)
 		p.checkSeries("rental", exporter.Scrape())
 	})
 }
@@ -60,8 +61,8 @@ func TestRulesInVictoriaMetrics(t *testing.T) {
 		{"vmalert", "-dryRun", "-rule=*.rules.yml"},
 		{"vmalert-tool", "unittest", "-disableAlertgroupLabel", "-files=tests/first_values.test.yml"},
 	} {
-		cmd := exec.Command(program(t, check[0]), check[1:]...)
-		cmd.Dir = absolute(t, "alerts")
+		cmd := exec.Command(repo.Program(t, check[0]), check[1:]...)
+		cmd.Dir = repo.Path(t, "alerts")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", cmd, err, out)
 		}
@@ -88,7 +89,7 @@ func startAgent(t *testing.T, config string) {
 	if prometheusMajor(t) == "2" {
 		mode = "--enable-feature=agent"
 	}
-	start(t, address, program(t, "prometheus"), mode,
+	start(t, address, repo.Program(t, "prometheus"), mode,
 		"--config.file="+simtest.WriteFile(t, filepath.Join(dir, "agent.yml"), config), "--storage.agent.path="+filepath.Join(dir, "data"))
 }
 
@@ -96,7 +97,7 @@ func startAgent(t *testing.T, config string) {
 // and vmalert the results of the rules. Its query API is that of Prometheus.
 func startVictoriaMetrics(t *testing.T, scrape string) *prometheus {
 	t.Helper()
-	path, vmagent, vmalert := program(t, "victoria-metrics"), program(t, "vmagent"), program(t, "vmalert")
+	path, vmagent, vmalert := repo.Program(t, "victoria-metrics"), repo.Program(t, "vmagent"), repo.Program(t, "vmalert")
 	dir, address := t.TempDir(), simtest.FreeAddress(t)
 	run := func(listen, path string, args ...string) *simtest.Process {
 		return startUntil(t, listen, "/health", exec.Command(path, append(args, "-httpListenAddr="+listen)...))
@@ -104,7 +105,7 @@ func startVictoriaMetrics(t *testing.T, scrape string) *prometheus {
 	store := run(address, path, "-storageDataPath="+filepath.Join(dir, "data"), "-search.latencyOffset=0s", "-inmemoryDataFlushInterval=1s")
 	run(simtest.FreeAddress(t), vmagent, "-promscrape.config="+simtest.WriteFile(t, filepath.Join(dir, "scrape.yml"), scrape),
 		"-remoteWrite.url="+store.URL+"/api/v1/write", "-remoteWrite.tmpDataPath="+filepath.Join(dir, "queue"))
-	run(simtest.FreeAddress(t), vmalert, "-rule="+absolute(t, "alerts")+"/*.rules.yml", "-evaluationInterval=2s", "-notifier.blackhole",
+	run(simtest.FreeAddress(t), vmalert, "-rule="+repo.Path(t, "alerts")+"/*.rules.yml", "-evaluationInterval=2s", "-notifier.blackhole",
 		"-datasource.url="+store.URL, "-remoteRead.url="+store.URL, "-remoteWrite.url="+store.URL, "-remoteWrite.flushInterval=1s")
 	return &prometheus{store, t, address}
 }
@@ -120,17 +121,4 @@ func (p *prometheus) ruleResults() map[string]float64 {
 		all[seriesKey(s.labels)] = math.Round(s.value*1e6) / 1e6 // VictoriaMetrics keeps 15 digits
 	}
 	return all
-}
-
-// checkRuleResults waits until the results are those of another Prometheus, which change
-// at midnight. vmalert needs a minute: it evaluates the rules 30 seconds late, and a rule
-// of a rule later still.
-func (p *prometheus) checkRuleResults(direct *prometheus) {
-	p.t.Helper()
-	got, want := p.ruleResults(), direct.ruleResults()
-	for end := time.Now().Add(3 * time.Minute); !maps.Equal(got, want) && time.Now().Before(end); {
-		time.Sleep(time.Second)
-		got, want = p.ruleResults(), direct.ruleResults()
-	}
-	simtest.AssertEqual(p.t, "results of the rules", got, want)
 }

@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 current=$PWD/tools/bin
 
 go test -c -tags e2e -o "$work/e2e.test" .
-go test -c -o "$work/alerts.test" ../../alerts
+go test -c -o "$work/alerts.test" ../alerts
 
 # run COLUMN PATH runs the tests with the programs of a path. They mostly wait, so many run
 # in parallel.
@@ -20,8 +20,7 @@ run() {
   done
   echo "--- $(victoria-metrics --version): VictoriaMetrics"
   "$work/e2e.test" -test.v -test.parallel 8 -test.timeout 20m || result=1
-  if [ "$1" = current ]; then # go test ./alerts runs them with the installed programs
-    cd ../../alerts
+  if [ "$1" = current ]; then # make test runs them with the installed programs
     "$work/alerts.test" -test.v -test.run 'TestPromtool|TestAmtool' -test.timeout 20m || result=1
   fi
   return $result

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 // TestTextfileCollector: node_exporter serves what --once wrote, with the same types and
 // help.
 func TestTextfileCollector(t *testing.T) {
 	t.Parallel()
-	path := program(t, "node_exporter", "prometheus-node-exporter")
+	path := repo.Program(t, "node_exporter", "prometheus-node-exporter")
 	api, tokens := startAPI(t, "main", "lab")
 	dir, address := t.TempDir(), simtest.FreeAddress(t)
 	out, err := exec.Command(simtest.Binary(t), "--once", "--config.file="+api.ConfigFile(dir, tokens, "")).Output()

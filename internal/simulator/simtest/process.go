@@ -64,6 +64,7 @@ func Build(t testing.TB, pkg string) string {
 	}
 	path := filepath.Join(binaryDir, filepath.Base(pkg))
 	cmd := exec.Command("go", "build", "-o", path, pkg)
+	cmd.Dir = Root(t) // with the modules of a release also for the tests of another module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"testing"
 )
@@ -18,8 +20,8 @@ func FreeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// listen listens on a free port of a loopback address. On Linux, where all of
-// 127.0.0.0/8 is loopback, the address is random. A port of 127.0.0.1 is soon used
+// listen listens on a free port of a loopback address. On Linux, all of
+// 127.0.0.0/8 is loopback, and the address is random. A port of 127.0.0.1 is soon used
 // again, so that a client of a server that has ended, or that has not started yet,
 // would find another server there.
 func listen(t testing.TB) net.Listener {
@@ -45,4 +47,22 @@ func Python() string {
 		}
 	}
 	return ""
+}
+
+// Root returns the directory of the repository, from the directory of a test in it.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "VERSION")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("the test does not run in the repository")
+		}
+		dir = filepath.Dir(dir)
+	}
 }

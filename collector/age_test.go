@@ -1,0 +1,33 @@
+package collector
+
+import (
+	"testing"
+	"time"
+
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+func TestAge(t *testing.T) {
+	received := today
+	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	stampOf := func(at time.Time) *timestamp { ts := timestamp(at.UnixMilli()) / 1000; return &ts }
+	seconds := func(n time.Duration) *time.Duration { d := n * time.Second; return &d }
+	for name, c := range map[string]struct {
+		response   rentalapi.Response
+		producedAt *timestamp
+		want       Age
+	}{
+		"Age":                     {rentalapi.Response{Age: seconds(17)}, nil, Age{true, 17 * time.Second, received.Add(-17 * time.Second)}},
+		"Age and stamp":           {rentalapi.Response{Age: seconds(0), Date: date}, stampOf(date.Add(-time.Minute)), Age{true, 0, received}},
+		"stamp":                   {rentalapi.Response{Date: date}, stampOf(date.Add(-17 * time.Second)), Age{true, 17 * time.Second, received.Add(-16 * time.Second)}},
+		"stamp with milliseconds": {rentalapi.Response{Date: date}, stampOf(date.Add(-1700 * time.Millisecond)), Age{true, 1700 * time.Millisecond, received.Add(-700 * time.Millisecond)}},
+		"stamp without Date":      {rentalapi.Response{}, stampOf(date), Age{}},
+		"Date without stamp":      {rentalapi.Response{Date: date}, nil, Age{}},
+		"stamp in the future":     {rentalapi.Response{Date: date}, stampOf(date.Add(time.Second)), Age{}},
+		"stamp of 1970":           {rentalapi.Response{Date: date}, new(timestamp), Age{true, date.Sub(time.Unix(0, 0)), received.Add(time.Second - date.Sub(time.Unix(0, 0)))}},
+	} {
+		c.response.Received = received
+		simtest.AssertEqual(t, name, newAge(c.response, c.producedAt), c.want)
+	}
+}

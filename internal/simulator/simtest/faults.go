@@ -1,0 +1,302 @@
+package simtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Kind is a kind of fault.
+type Kind int
+
+// The kinds of faults.
+const (
+	Respond   Kind = iota // sends Fault.Status, Fault.Header and Fault.Body
+	Delay                 // waits for Fault.Delay, then responds as usual
+	Hang                  // sends nothing until the client or the server closes the connection
+	Drop                  // closes the connection without a response; a Go client repeats a GET on a reused connection
+	Truncated             // sends half of the correct body, then closes the connection
+	Garbage               // sends 200 with bytes that are not JSON
+	Endless               // sends 200 with a JSON string without an end, as fast as the client reads
+	Trickle               // sends the correct body at one byte per second
+	Redirect              // sends 302 to the Location in Fault.Header
+)
+
+// String returns the name of the kind in lower case.
+func (k Kind) String() string {
+	return []string{"respond", "delay", "hang", "drop", "truncated", "garbage", "endless", "trickle", "redirect"}[k]
+}
+
+// Fault is a rule: a faulty behavior, and the requests that it applies to. They count
+// against the rate limits like all others, if Handler is nil.
+type Fault struct {
+	Path  string     // "/plans"; "" is every path
+	Token string     // only requests with this token; "" is any or none
+	Query url.Values // only requests with these values in the query; nil is any query
+	After int        // number of requests that come first and are not affected
+	Times int        // maximum number of requests; 0 is no maximum
+
+	Kind   Kind
+	Status int           // of Respond; 0 is the status of the correct response
+	Header http.Header   // added to every response, replaces headers of the same name
+	Body   []byte        // of Respond; nil is the documented error body for a Status of 400 and above, otherwise the correct body
+	Delay  time.Duration // of Delay
+
+	// Handler responds instead, if it is not nil.
+	Handler http.HandlerFunc
+	// Before is called before the response, if it is not nil. Another fault then decides
+	// about the response. Several goroutines may call it at once.
+	Before func(path string, query url.Values)
+}
+
+// Faults are faults that are active. The zero value has none.
+type Faults struct {
+	mu     sync.Mutex
+	active []*activeFault // the first one that matches a request applies
+}
+
+// Inject activates a fault until remove is called. If several faults match a request,
+// one with a path goes before one for every path, and a newer one before an older one.
+// remove does not affect requests that came before.
+func (fs *Faults) Inject(f Fault) (remove func()) {
+	f.Header, f.Body, f.Query = f.Header.Clone(), bytes.Clone(f.Body), maps.Clone(f.Query)
+	added := &activeFault{Fault: f}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.active = slices.Insert(fs.active, 0, added)
+	slices.SortStableFunc(fs.active, func(x, y *activeFault) int {
+		return min(len(y.Path), 1) - min(len(x.Path), 1)
+	})
+	return func() {
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		fs.active = slices.DeleteFunc(fs.active, func(a *activeFault) bool { return a == added })
+	}
+}
+
+// Override injects a handler for a path ("/plans"), or for every path.
+func (fs *Faults) Override(path string, h http.HandlerFunc) (remove func()) {
+	return fs.Inject(Fault{Path: path, Handler: h})
+}
+
+// OnRequest calls f before the response to each request.
+func (fs *Faults) OnRequest(f func(path string, query url.Values)) (remove func()) {
+	return fs.Inject(Fault{Before: f})
+}
+
+// Reply returns a handler that sends a fixed response. The header may be nil.
+func Reply(status int, header http.Header, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		maps.Copy(w.Header(), header)
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+type activeFault struct {
+	Fault
+	matched int // number of matching requests
+}
+
+// take returns what is to be called before a request, and the fault that applies to it,
+// nil for none.
+func (fs *Faults) take(r Request) (before []func(string, url.Values), found *Fault) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for _, f := range fs.active {
+		if f.Before == nil && found != nil || !f.matches(r) {
+			continue
+		}
+		if f.Times > 0 && f.matched >= f.After+f.Times {
+			continue
+		}
+		f.matched++
+		switch {
+		case f.matched <= f.After:
+		case f.Before != nil:
+			before = append(before, f.Before)
+		default:
+			found = &f.Fault
+		}
+	}
+	return before, found
+}
+
+func (f *Fault) matches(r Request) bool {
+	for name, values := range f.Query {
+		if !slices.Equal(r.Query[name], values) {
+			return false
+		}
+	}
+	return (f.Path == "" || f.Path == r.Path) && (f.Token == "" || f.Token == r.Token)
+}
+
+// Middleware applies the faults to an API with a prefix.
+func (fs *Faults) Middleware(prefix string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request := newRequest(r, prefix)
+		before, f := fs.take(request)
+		for _, call := range before {
+			call(request.Path, request.Query)
+		}
+		switch {
+		case f == nil:
+			next.ServeHTTP(w, r)
+		case f.Handler != nil:
+			f.Handler(w, r)
+		default:
+			f.apply(exchange{w, r}, request, next)
+		}
+	})
+}
+
+func (f *Fault) apply(x exchange, req Request, next http.Handler) {
+	if f.Kind == Delay {
+		x.wait(f.Delay)
+	}
+	c := capture(next, x.r)
+	maps.Copy(c.header, f.Header)
+	switch f.Kind {
+	case Respond:
+		x.send(f.replace(c, req))
+	case Hang:
+		<-x.r.Context().Done()
+		panic(http.ErrAbortHandler)
+	case Drop:
+		panic(http.ErrAbortHandler)
+	case Truncated:
+		x.begin(c, len(c.body))
+		x.write(c.body[:len(c.body)/2])
+		panic(http.ErrAbortHandler)
+	case Garbage:
+		x.send(captured{http.StatusOK, c.header, []byte("\x00\xff<!doctype html> this is not JSON {{{")})
+	case Endless:
+		x.endless(c.header)
+	case Trickle:
+		x.trickle(c)
+	case Redirect:
+		x.send(captured{http.StatusFound, c.header, nil})
+	default:
+		x.send(c)
+	}
+}
+
+// replace applies a Respond fault to the correct response.
+func (f *Fault) replace(c captured, req Request) captured {
+	if f.Status != 0 {
+		c.status = f.Status
+	}
+	switch {
+	case f.Body != nil:
+		c.body = f.Body
+	case f.Status >= http.StatusBadRequest:
+		c.body, _ = json.Marshal(map[string]any{"error": map[string]string{ // strings can be encoded
+			"code": errorCode(f.Status, req.Token), "message": "the request could not be answered; see GET " + req.Path, "docs": "https://rental.example/docs/api#errors",
+		}})
+	}
+	return c
+}
+
+// errorCode returns the documented code for a status, and for an undocumented
+// status its name in snake case.
+func errorCode(status int, token string) string {
+	switch status {
+	case http.StatusBadRequest:
+		return "invalid_parameter"
+	case http.StatusUnauthorized:
+		if token != "" {
+			return "invalid_token"
+		}
+		return "unauthorized"
+	case http.StatusTooManyRequests:
+		return "rate_limited"
+	case http.StatusServiceUnavailable:
+		return "unavailable"
+	}
+	return strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
+}
+
+// captured is a response before it is sent.
+type captured struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// capture returns a handler's response to a request.
+func capture(h http.Handler, r *http.Request) captured {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	w.Header().Del("Content-Length")
+	return captured{w.Code, w.Header(), w.Body.Bytes()}
+}
+
+// exchange sends the response to one request.
+type exchange struct {
+	w http.ResponseWriter
+	r *http.Request
+}
+
+// send sends a complete response. A failed write means that the client closed the
+// connection, which is not an error of the server.
+func (x exchange) send(c captured) {
+	x.begin(c, len(c.body))
+	_, _ = x.w.Write(c.body)
+}
+
+// begin sends status and headers; without Content-Length if the length is negative.
+func (x exchange) begin(c captured, length int) {
+	maps.Copy(x.w.Header(), c.header)
+	if length >= 0 {
+		x.w.Header().Set("Content-Length", strconv.Itoa(length))
+	}
+	x.w.WriteHeader(c.status)
+}
+
+// write sends a part of a body immediately. It aborts if the client is gone.
+func (x exchange) write(part []byte) {
+	_, err := x.w.Write(part)
+	if err == nil {
+		err = http.NewResponseController(x.w).Flush()
+	}
+	if err != nil || x.r.Context().Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// wait sleeps. It aborts if the client is gone.
+func (x exchange) wait(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-x.r.Context().Done():
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// endless sends a JSON string without an end.
+func (x exchange) endless(h http.Header) {
+	x.begin(captured{http.StatusOK, h, nil}, -1)
+	x.write([]byte(`{"data":"`))
+	for filler := bytes.Repeat([]byte("a"), 32<<10); ; {
+		x.write(filler)
+	}
+}
+
+// trickle sends one byte of the body per second.
+func (x exchange) trickle(c captured) {
+	x.begin(c, len(c.body))
+	for i := range c.body {
+		x.write(c.body[i : i+1])
+		x.wait(time.Second)
+	}
+}

@@ -1,0 +1,153 @@
+package simtest
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// keptRequests is the number of newest requests in the request log.
+const keptRequests = 100_000
+
+// Request is one received request, with or without a response.
+type Request struct {
+	Time       time.Time
+	Path       string // escaped, without the prefix ("/plans"); the whole path if it is outside the prefix
+	Query      url.Values
+	Token      string // bearer token, "" if there is none; also recorded for public endpoints
+	RemoteAddr string
+	Header     http.Header
+	Status     int // as sent; 0 before that, and if the connection was dropped
+}
+
+// newRequest parses a request to an API with a prefix.
+func newRequest(r *http.Request, prefix string) Request {
+	path := r.URL.EscapedPath()
+	if rest, found := strings.CutPrefix(path, prefix); found && strings.HasPrefix(rest, "/") {
+		path = rest
+	}
+	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !found {
+		token = ""
+	}
+	return Request{Time: time.Now(), Path: path, Query: r.URL.Query(), Token: token, RemoteAddr: r.RemoteAddr, Header: r.Header.Clone()}
+}
+
+// Peak returns the largest number of times within any 60 seconds, both ends
+// included: the quantity that the provider limits. The times may be in any order.
+func Peak(times []time.Time) int {
+	times = slices.SortedFunc(slices.Values(times), time.Time.Compare)
+	peak, first := 0, 0
+	for last := range times {
+		for times[last].Sub(times[first]) > time.Minute {
+			first++
+		}
+		peak = max(peak, last-first+1)
+	}
+	return peak
+}
+
+// requestLog records the newest requests.
+type requestLog struct {
+	mu      sync.Mutex
+	entries []*Request
+}
+
+// middleware records the requests to an API with a prefix.
+func (l *requestLog) middleware(prefix string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		entry := newRequest(r, prefix)
+		l.mu.Lock()
+		l.entries = append(l.entries, &entry)
+		l.entries = l.entries[max(len(l.entries)-keptRequests, 0):]
+		l.mu.Unlock()
+		next.ServeHTTP(&loggedWriter{ResponseWriter: w, log: l, entry: &entry}, r)
+	})
+}
+
+// Requests returns the newest received requests in order of arrival. A status is
+// recorded before it is sent.
+func (a *API) Requests() []Request {
+	a.requests.mu.Lock()
+	defer a.requests.mu.Unlock()
+	out := make([]Request, len(a.requests.entries))
+	for i, r := range a.requests.entries {
+		out[i] = *r
+	}
+	return out
+}
+
+// RequestsFor returns the received requests for a path, in order.
+func (a *API) RequestsFor(path string) []Request {
+	return slices.DeleteFunc(a.Requests(), func(r Request) bool { return r.Path != path })
+}
+
+// CountByPath counts the requests by path, without the first since of them.
+func (a *API) CountByPath(since int) map[string]int {
+	counts := map[string]int{}
+	for _, r := range a.Requests()[since:] {
+		counts[r.Path]++
+	}
+	return counts
+}
+
+// CountByToken counts the requests by token, "" for none.
+func (a *API) CountByToken() map[string]int {
+	counts := map[string]int{}
+	for _, r := range a.Requests() {
+		counts[r.Token]++
+	}
+	return counts
+}
+
+// Idle reports whether every request got a response.
+func (a *API) Idle() bool {
+	return !slices.ContainsFunc(a.Requests(), func(r Request) bool { return r.Status == 0 })
+}
+
+// AssertNoRequests asserts that no request of an exporter followed the first since
+// requests. Those of other programs are logged.
+func (a *API) AssertNoRequests(since int) {
+	a.t.Helper()
+	for _, r := range a.Requests()[since:] {
+		report, agent := a.t.Logf, r.Header.Get("User-Agent")
+		if strings.HasPrefix(agent, "server_rental_exporter/") {
+			report = a.t.Errorf
+		}
+		report("request of %s %q with token %q from %s: status %d", r.Path, agent, r.Token, r.RemoteAddr, r.Status)
+	}
+}
+
+// loggedWriter records the status of a response in the request log.
+type loggedWriter struct {
+	http.ResponseWriter
+	log   *requestLog
+	entry *Request
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *loggedWriter) WriteHeader(status int) {
+	w.record(status)
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *loggedWriter) Write(p []byte) (int, error) {
+	w.record(http.StatusOK)
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController flush and hijack.
+func (w *loggedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// record keeps the first status, which is the one that net/http sends.
+func (w *loggedWriter) record(status int) {
+	w.log.mu.Lock()
+	defer w.log.mu.Unlock()
+	if w.entry.Status == 0 {
+		w.entry.Status = status
+	}
+}

@@ -1,0 +1,356 @@
+// Package alerts_test checks the rules: they name only metrics and labels that exist,
+// every documented alert exists, has a runbook, and is tested while silent and while
+// firing. promtool and amtool run where they are installed, and in CI always.
+package alerts_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/promqltest"
+	"server_rental_exporter/test/internal/repo"
+)
+
+const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#"
+
+// TestGroupSizes asks for groups that Grafana Mimir accepts without a change of its limits.
+func TestGroupSizes(t *testing.T) {
+	for _, f := range ruleFiles(t) {
+		for _, g := range f.Groups {
+			if len(g.Rules) > 20 {
+				t.Errorf("%s: group %s: got %d rules, want at most 20", f.path, g.Name, len(g.Rules))
+			}
+		}
+	}
+}
+
+// TestRulesUseKnownMetrics checks the metrics and labels of rules and of the queries in
+// annotations. A recorded metric has to come from an earlier rule of the same file, so
+// that each file works alone.
+func TestRulesUseKnownMetrics(t *testing.T) {
+	for _, f := range ruleFiles(t) {
+		known := scrapedMetrics()
+		for _, r := range f.rules() {
+			where := filepath.Base(f.path) + ": " + r.String()
+			labels, err := addRule(known, r)
+			if err != nil {
+				t.Errorf("%s: %v", where, err)
+				continue
+			}
+			for _, l := range targetLabels {
+				if labels[l] {
+					t.Errorf("%s: has the label %s, so that two exporters make two alerts", where, l)
+				}
+			}
+			if r.Record != "" {
+				checkRecordedName(t, r.Record, labels)
+			}
+			for name, text := range r.Annotations {
+				checkTemplate(t, known, labels, where+": "+name, text)
+			}
+		}
+	}
+}
+
+// targetLabels say where a series was scraped. No rule may depend on them.
+var targetLabels = []string{"instance", "job", "pod"}
+
+// scrapedMetrics returns the exporter's metrics as Kubernetes service discovery labels them.
+func scrapedMetrics() promqltest.Catalog {
+	known := promqltest.Exported()
+	known["up"] = promqltest.LabelSet(targetLabels...)
+	for _, labels := range known {
+		labels["pod"] = true
+	}
+	return known
+}
+
+// addRule returns the labels of a rule's result and adds what the rule makes, a metric
+// or series of ALERTS, to the known metrics.
+func addRule(known promqltest.Catalog, r rule) (promqltest.Labels, error) {
+	expr, err := promqltest.Parse(r.Expr)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range promqltest.Selectors(expr) {
+		for _, m := range s.Matchers {
+			if slices.Contains(targetLabels, m.Name) {
+				return nil, fmt.Errorf("%s: matches %s", s.Metric, m)
+			}
+		}
+	}
+	// The right side of an or may read what the rule itself recorded before.
+	if b, ok := expr.(*parser.BinaryExpr); ok && b.Op == parser.LOR && r.Record != "" {
+		if known[r.Record], err = known.Labels(b.LHS); err != nil {
+			return nil, err
+		}
+	}
+	labels, err := known.Labels(expr)
+	if err != nil {
+		return nil, err
+	}
+	if r.Record != "" {
+		known[r.Record] = labels
+		return labels, nil
+	}
+	labels = maps.Clone(labels)
+	for l := range r.Labels {
+		labels[l] = true
+	}
+	known["ALERTS"] = promqltest.LabelSet(slices.Concat([]string{"alertname", "alertstate"}, labels.Sorted(), known["ALERTS"].Sorted())...)
+	return labels, nil
+}
+
+// checkRecordedName asks for level:metric:operation, where the level is made of labels
+// of the result, or is total where it has none, and for a row in README.md.
+func checkRecordedName(t *testing.T, name string, labels promqltest.Labels) {
+	t.Helper()
+	label := "(" + strings.Join(labels.Sorted(), "|") + ")"
+	if len(labels) == 0 {
+		label = "total"
+	}
+	form := regexp.MustCompile("^" + label + "(_" + label + ")*:server_rental_[a-z0-9_]+:[a-z]+([0-9]+[hd])?$")
+	if !form.MatchString(name) {
+		t.Errorf("%s: got a name that is not level:metric:operation with a level of %q", name, labels.Sorted())
+	}
+	readme := repo.Read(t, "alerts/README.md")
+	operation := name[strings.LastIndex(name, ":"):]
+	if !strings.Contains(readme, "`"+name+"`") && !strings.Contains(readme, "`"+operation+"`") {
+		t.Errorf("%s: not in README.md", name)
+	}
+}
+
+var (
+	usedLabel = regexp.MustCompile(`\$labels\.(\w+)`)
+	quoted    = regexp.MustCompile("`[^`]*`|" + `"(?:[^"\\]|\\.)*"`)
+	// verb matches what a template's printf replaces with a quoted label value.
+	verb = regexp.MustCompile(`%(\[\d\])?q`)
+)
+
+// checkTemplate checks the labels and the queries of an annotation; promtool checks the
+// syntax.
+func checkTemplate(t *testing.T, known promqltest.Catalog, labels promqltest.Labels, where, text string) {
+	t.Helper()
+	for _, m := range usedLabel.FindAllStringSubmatch(text, -1) {
+		if !labels[m[1]] {
+			t.Errorf("%s: the alert has no label %s", where, m[1])
+		}
+	}
+	for _, literal := range quoted.FindAllString(text, -1) {
+		query, err := strconv.Unquote(literal)
+		if err != nil || !strings.Contains(query, "server_rental") {
+			continue
+		}
+		if _, err := known.Check(strings.ReplaceAll(verb.ReplaceAllString(query, `"x"`), "%s", "x")); err != nil {
+			t.Errorf("%s: query %s: %v", where, query, err)
+		}
+	}
+}
+
+// TestAnnotations checks the annotations, and the section of the runbook that they lead to.
+func TestAnnotations(t *testing.T) {
+	sections := map[string]int{}
+	_, runbook, _ := strings.Cut(repo.Read(t, "alerts/README.md"), "\n## Runbook\n")
+	all := alerts(t)
+	for _, section := range strings.Split(runbook, "\n### ")[1:] {
+		name, text, _ := strings.Cut(section, "\n")
+		sections[name]++
+		if all[name] == nil || !strings.Contains(text, "- Check: ") || !strings.Contains(text, "- Do: ") {
+			t.Errorf("README.md: %s: no such alert, or no Check, or no Do", name)
+		}
+	}
+	for name, rules := range all {
+		simtest.AssertEqual(t, name+": headings in README.md", sections[name], 1)
+		for _, a := range rules {
+			simtest.AssertEqual(t, a.String()+": annotations", slices.Sorted(maps.Keys(a.Annotations)), []string{"description", "runbook_url", "summary"})
+			simtest.AssertEqual(t, a.String()+": runbook_url", a.Annotations["runbook_url"], runbooks+strings.ToLower(name))
+			if s := a.Annotations["summary"]; strings.Contains(s, "{{") || !strings.HasSuffix(s, ".") {
+				t.Errorf("%s: got summary %q, want one fixed sentence", a, s)
+			}
+		}
+	}
+}
+
+// TestEveryAlertIsTested asks for a unit test of each alert and severity in which it is
+// silent and fires at most two minutes later, from series of an instance whose labels
+// are not in the result.
+func TestEveryAlertIsTested(t *testing.T) {
+	files := testFiles(t)
+	for _, rules := range alerts(t) {
+		for _, a := range rules {
+			tested := slices.ContainsFunc(files, func(f testFile) bool {
+				return slices.ContainsFunc(f.Tests, func(c testCase) bool { return c.showsStart(a) })
+			})
+			if !tested {
+				t.Errorf("%s: no test in which it is silent and fires at most two minutes later", a)
+			}
+		}
+	}
+}
+
+// showsStart reports whether a case shows the two minutes in which an alert begins to fire.
+func (c testCase) showsStart(a rule) bool {
+	var silent, firing []time.Duration
+	for _, ac := range c.Alerts {
+		switch {
+		case ac.Alertname != a.Alert || ac.Expected == nil:
+		case slices.ContainsFunc(*ac.Expected, func(e expectedAlert) bool { return includes(e.Labels, a.Labels) }):
+			firing = append(firing, ac.Time)
+		default:
+			silent = append(silent, ac.Time)
+		}
+	}
+	starts := slices.ContainsFunc(silent, func(before time.Duration) bool {
+		return slices.ContainsFunc(firing, func(after time.Duration) bool { return after > before && after-before <= 2*time.Minute })
+	})
+	return starts && slices.ContainsFunc(c.Input, func(in struct{ Series string }) bool {
+		return strings.Contains(in.Series, "instance=") && strings.Contains(in.Series, "job=")
+	})
+}
+
+// includes reports whether labels include others.
+func includes(labels, others map[string]string) bool {
+	for name, value := range others {
+		if labels[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// TestUnitTestsProveSomething refuses what promtool accepts: a case that names an unknown
+// alert, series or label or expects nothing, two cases of one name, an untested rule file.
+func TestUnitTestsProveSomething(t *testing.T) {
+	tested, seen := map[string]bool{}, map[string]bool{}
+	known, all := scrapedMetrics(), alerts(t)
+	for _, f := range testFiles(t) {
+		for _, r := range f.Rules {
+			tested[filepath.Base(r)] = true
+		}
+		for _, c := range f.Tests {
+			where := filepath.Base(f.path) + ": " + c.Name
+			if c.Name == "" || seen[c.Name] || len(c.Alerts)+len(c.Exprs) == 0 {
+				t.Errorf("%s: want a name that no other case has, and something that is expected", where)
+			}
+			seen[c.Name] = true
+			for _, a := range c.Alerts {
+				if all[a.Alertname] == nil || a.Expected == nil {
+					t.Errorf("%s: %q at %s: no such alert, or no exp_alerts", where, a.Alertname, a.Time)
+				}
+			}
+			for _, in := range c.Input {
+				if _, err := known.Check(in.Series); err != nil {
+					t.Errorf("%s: %v", where, err)
+				}
+			}
+		}
+	}
+	for _, f := range ruleFiles(t) {
+		if !tested[filepath.Base(f.path)] {
+			t.Errorf("%s: no test loads it", f.path)
+		}
+	}
+}
+
+func TestPromtool(t *testing.T) {
+	promtool := repo.Program(t, "promtool")
+	t.Run("check", func(t *testing.T) {
+		for _, f := range ruleFiles(t) {
+			run(t, promtool, "check", "rules", "--lint=all", "--lint-fatal", f.path)
+		}
+	})
+	if testing.Short() {
+		t.Skip("unit tests of rules are slow")
+	}
+	for _, f := range testFiles(t) {
+		name := filepath.Base(f.path)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if strings.HasPrefix(name, "false_alarms_") && os.Getenv("CHAOS_LONG") == "" {
+				t.Skip("hours at a resolution of a minute: set CHAOS_LONG=1")
+			}
+			run(t, promtool, "test", "rules", f.path)
+		})
+	}
+}
+
+func TestAmtool(t *testing.T) {
+	example := repo.Path(t, "alerts/alertmanager.example.yml")
+	amtool := repo.Program(t, "amtool")
+	run(t, amtool, "check-config", example)
+	for _, c := range []struct{ labels, receiver string }{
+		{"alertname=ServerRentalWatchHit severity=info watch=cheap-in-europe", "chat"},
+		{"alertname=ServerRentalWatchEmpty severity=warning watch=cheap-in-europe", "operators"},
+		{"alertname=ServerRentalPlanBackInStock severity=info plan=gpu-l40s family=gpu", "digest"},
+		{"alertname=ServerRentalPlanSoldOut severity=info plan=gpu-l40s", "digest"},
+		{"alertname=ServerRentalPlanPriceChanged severity=info plan=gpu-l40s", "digest"},
+		{"alertname=ServerRentalLocationSoldOut severity=info location=fra", "digest"},
+		{"alertname=ServerRentalPlanAdded severity=info plan=gpu-l40s", "digest"},
+		{"alertname=ServerRentalPlanRemoved severity=info plan=gpu-l40s", "digest"},
+		{"alertname=ServerRentalConfigurationBackInStock severity=info account=main plan=gpu-l40s", "chat"},
+		{"alertname=ServerRentalBalanceLow severity=warning account=main", "pager"},
+		{"alertname=ServerRentalBalanceLow severity=critical account=main", "pager"},
+		{"alertname=ServerRentalRenewalsUnfunded severity=warning account=main", "pager"},
+		{"alertname=ServerRentalRenewalsUnfunded severity=critical account=main", "pager"},
+		{"alertname=ServerRentalServerSuspended severity=critical account=main server=srv_1", "pager"},
+		{"alertname=ServerRentalTopupFailed severity=warning account=main", "pager"},
+		{"alertname=ServerRentalExporterDown severity=critical", "pager"},
+		{"alertname=ServerRentalTokenRejected severity=critical account=main", "pager"},
+		{"alertname=ServerRentalComponentNotOperational severity=critical location=fra", "pager"},
+		{"alertname=ServerRentalComponentNotOperational severity=warning location=fra", "operators"},
+		{"alertname=ServerRentalTopupExpiring severity=info account=main", "operators"},
+		{"alertname=ServerRentalSSHKeysChanged severity=warning account=main", "operators"},
+		{"alertname=ServerRentalDataStale severity=warning collector=plans", "operators"},
+		{"alertname=SomebodyElses severity=critical", "operators"},
+	} {
+		args := []string{"config", "routes", "test", "--config.file=" + example, "--verify.receivers=" + c.receiver}
+		run(t, amtool, append(args, strings.Fields(c.labels)...)...)
+	}
+}
+
+// TestPagerKnowsTheSeverity asks each route to the pager for groups of one severity:
+// Alertmanager passes on a label only if all alerts of the group share its value.
+func TestPagerKnowsTheSeverity(t *testing.T) {
+	var config struct {
+		Route struct {
+			Routes []struct {
+				Receiver string
+				Matchers []string
+				GroupBy  []string `yaml:"group_by"`
+			}
+		}
+	}
+	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
+	pages := 0
+	for i, r := range config.Route.Routes {
+		if r.Receiver != "pager" {
+			continue
+		}
+		pages++
+		if !slices.Contains(r.GroupBy, "severity") && !slices.Contains(r.Matchers, `severity="critical"`) {
+			t.Errorf("route %d: its groups can hold alerts of several severities", i)
+		}
+	}
+	simtest.AssertEqual(t, "routes to the pager", pages, 2)
+}
+
+func run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "GOGC=400") // makes promtool a fifth faster
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
+	}
+}

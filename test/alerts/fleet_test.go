@@ -1,0 +1,276 @@
+package alerts_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-kit/log"
+	"github.com/prometheus/common/config"
+	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/exporter"
+	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/grafana"
+	"server_rental_exporter/test/internal/repo"
+	"server_rental_exporter/web"
+)
+
+// fleet is a generated account.
+type fleet struct {
+	name    string
+	balance int // in cents
+	servers []fleetServer
+}
+
+type fleetServer struct {
+	renews time.Time // zero where it is not known
+	cents  int       // -1 where it is not known
+	status string    // empty where it is not known
+}
+
+func (s fleetServer) renewsKnown() bool {
+	over := slices.Contains([]string{"canceled", "cancelled", "terminated", "deleted", "expired"}, strings.ToLower(s.status))
+	return !over && s.cents >= 0 && !s.renews.IsZero()
+}
+
+// dueOn reports whether the server renews monthly on a day.
+func (s fleetServer) dueOn(day time.Time) bool {
+	last := day.AddDate(0, 0, 1).Day() == 1
+	return !day.Before(s.renews) && (s.renews.Day() == day.Day() || last && s.renews.Day() > day.Day())
+}
+
+// due returns how many renewals are due until some days after today, their sum in cents,
+// and the sum of each renewal's cents times its days from today. An overdue renewal counts
+// once, on its day.
+func (f fleet) due(today time.Time, days int) (count, sum, weighted int) {
+	for _, s := range f.servers {
+		if !s.renewsKnown() {
+			continue
+		}
+		add := func(days int) {
+			count++
+			sum += s.cents
+			weighted += s.cents * days
+		}
+		if !s.renews.After(today) {
+			add(int(s.renews.Sub(today).Hours() / 24))
+		}
+		for i := 1; i <= days; i++ {
+			if s.dueOn(today.AddDate(0, 0, i)) {
+				add(i)
+			}
+		}
+	}
+	return count, sum, weighted
+}
+
+func newFleet(r *rand.Rand, name string, today time.Time, servers int) fleet {
+	f := fleet{name: name, balance: r.IntN(1+servers*30_000) - 1000}
+	statuses := []string{"active", "active", "active", "suspended", "", "pending", "canceled", "Cancelled", "TERMINATED", "deleted", "expired"}
+	for range servers {
+		s := fleetServer{cents: r.IntN(50_000), status: statuses[r.IntN(len(statuses))]}
+		switch r.IntN(8) {
+		case 0:
+			s.renews = today
+		case 1:
+			s.renews = today.AddDate(0, 0, -r.IntN(1000))
+		case 2: // the 31st of a month in the last two years
+			s.renews = time.Date(today.Year()-r.IntN(2), []time.Month{1, 3, 5, 7, 8, 10, 12}[r.IntN(7)], 31, 0, 0, 0, 0, time.UTC)
+		case 3: // not known
+		default:
+			s.renews = today.AddDate(0, 0, r.IntN(40))
+		}
+		switch r.IntN(8) {
+		case 0:
+			s.cents = 0
+		case 1:
+			s.cents = -1
+		}
+		f.servers = append(f.servers, s)
+	}
+	return f
+}
+
+func (f fleet) account(now time.Time) *simulator.Account {
+	a := simulator.ExampleAccount(f.name, now)
+	simulator.Put(a.Account, float64(f.balance)/100, "balance", "usd")
+	first := a.Servers[0]
+	a.Servers = nil
+	for i, s := range f.servers {
+		o := simulator.Object{}
+		for k, v := range first {
+			o[k] = v
+		}
+		o["id"], o["hostname"] = fmt.Sprintf("srv_%d", i), fmt.Sprintf("node-%d.example", i)
+		o["status"], o["renews_at"], o["price"] = s.status, s.renews.Format(time.DateOnly), simulator.Object{"monthly": simulator.Object{"usd": float64(s.cents) / 100}}
+		if s.status == "" {
+			delete(o, "status")
+		}
+		if s.renews.IsZero() {
+			delete(o, "renews_at")
+		}
+		if s.cents < 0 {
+			delete(o, "price")
+		}
+		a.Servers = append(a.Servers, o)
+	}
+	return a
+}
+
+// export returns what the exporter exposes of the fleets at a time.
+func export(t *testing.T, now time.Time, fleets []fleet) (data map[string]float64) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(now))
+		api := simtest.StartInMemory(t, simulator.Options{})
+		c := runner.Config{API: "test", Collectors: map[string]refresh.Settings{
+			"account": {Interval: time.Minute, MaxAge: time.Hour}, "servers": {Interval: time.Minute, MaxAge: time.Hour},
+		}}
+		api.Change(func(w *simulator.World) {
+			for _, f := range fleets {
+				token := "secret-" + f.name
+				w.Accounts[token] = f.account(now)
+				c.Accounts = append(c.Accounts, runner.Account{Name: f.name, Identity: f.name, Token: func() (string, error) { return token, nil }})
+			}
+		})
+		transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, config.WithDialContextFunc(api.Dial))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test/1", API: rentalapi.Settings{
+			BaseURL: api.URL, Transport: transport, Timeout: 10 * time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
+		}})
+		if err := r.Once(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
+		r.Publisher.Publish()
+		data = simtest.ServeGet(exporter.NewHandler(r, log.NewNopLogger(), web.Options{MetricsPath: "/metrics"}), "/metrics").Exposition(t).Data()
+	})
+	return data
+}
+
+// panelQuery returns a query of the accounts dashboard with every choice at All.
+func panelQuery(t *testing.T, id int, ref string) string {
+	t.Helper()
+	for _, q := range grafana.Load(t)["server-rental-accounts"].Queries() {
+		if q.Panel.ID == id && (ref == "" || q.RefID == ref) {
+			return grafana.Interpolate(q.Expr, nil)
+		}
+	}
+	t.Fatalf("no panel %d with a query %q", id, ref)
+	return ""
+}
+
+// TestFleets exports generated fleets, evaluates the recording rules and the queries of
+// the dashboard on what is exported, and compares all with a count day by day.
+func TestFleets(t *testing.T) {
+	promtool := repo.Program(t, "promtool")
+	if testing.Short() {
+		t.Skip("evaluates rules on thousands of series")
+	}
+	const seed = 10
+	t.Logf("seed %d", seed)
+	for i, c := range []struct {
+		day   string
+		sizes []int
+	}{
+		{"2000-01-31", []int{0, 1, 40, 60}},
+		{"2000-02-01", []int{1, 50}},
+		{"2000-02-28", []int{1, 5, 40, 60}},
+		{"2000-02-29", []int{1, 40, 60}},
+		{"2000-04-30", []int{40, 60}},
+		{"2000-12-31", []int{40, 60}},
+		{"2001-01-30", []int{40, 60}},
+		{"2001-02-01", []int{50}},
+		{"2001-02-28", []int{40, 60}},
+		{"2000-03-15", []int{1500}},
+	} {
+		t.Run(c.day, func(t *testing.T) {
+			t.Parallel()
+			today, err := time.Parse(time.DateOnly, c.day)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			var fleets []fleet
+			for n, size := range c.sizes {
+				fleets = append(fleets, newFleet(r, fmt.Sprintf("a%d", n), today, size))
+			}
+			now := today.Add(time.Duration(r.IntN(24*3600)) * time.Second)
+			testFleets(t, promtool, now, fleets, export(t, now, fleets))
+		})
+	}
+}
+
+func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, data map[string]float64) {
+	t.Helper()
+	type sample struct {
+		Labels string
+		Value  float64
+	}
+	type exprTest struct {
+		Expr    string
+		Time    string   `yaml:"eval_time"`
+		Samples []sample `yaml:"exp_samples"`
+	}
+	at := fmt.Sprintf("%ds", now.Unix())
+	today := now.Truncate(24 * time.Hour)
+	var week, month, missing, weighted []sample
+	totalWeek, totalMonth := 0, 0
+	for _, f := range fleets {
+		labels := fmt.Sprintf("{account=%q}", f.name)
+		_, due7, _ := f.due(today, 7)
+		count, due30, weight := f.due(today, 30)
+		totalWeek, totalMonth = totalWeek+due7, totalMonth+due30
+		priced := slices.ContainsFunc(f.servers, fleetServer.renewsKnown)
+		_, costKnown := data[simtest.Series("server_rental_account_cost_usd_per_month", "account", f.name)]
+		if priced || costKnown {
+			week, month = append(week, sample{labels, float64(due7)}), append(month, sample{labels, float64(due30)})
+		}
+		missing = append(missing, sample{labels, float64(max(due30-f.balance, 0))})
+		if count > 0 {
+			weighted = append(weighted, sample{labels, float64(weight)})
+		}
+	}
+	const prefix = "account:server_rental_account_renewals_due_usd:"
+	cents := func(expr string) string { return "round(100 * (" + expr + "))" }
+	byAccount := fmt.Sprintf(`sum by (account) (label_join(%s, "key", "/", "account", "server", "renewal") * on (key) group_left () (%s))`, panelQuery(t, 201, "amount"), panelQuery(t, 202, "left"))
+	exprs := []exprTest{
+		{cents(prefix + "sum7d"), at, week},
+		{cents(prefix + "sum30d"), at, month},
+		{cents(panelQuery(t, 105, "")), at, missing},
+		{cents(byAccount), at, weighted},
+	}
+	if len(week) > 0 {
+		for expr, v := range map[string]int{
+			"total:server_rental_account_renewals_due_usd:sum7d": totalWeek, "total:server_rental_account_renewals_due_usd:sum30d": totalMonth,
+			panelQuery(t, 703, "week"): totalWeek, panelQuery(t, 703, "month"): totalMonth,
+		} {
+			exprs = append(exprs, exprTest{cents(expr), at, []sample{{"{}", float64(v)}}})
+		}
+	}
+	var input []map[string]string
+	for series, v := range data {
+		series = strings.Replace(series, "{", `{job="rental",instance="a",`, 1)
+		input = append(input, map[string]string{"series": series, "values": fmt.Sprintf("_ %.15g", v)})
+	}
+	file, err := yaml.Marshal(map[string]any{
+		"rule_files": []string{repo.Path(t, "alerts/billing.rules.yml")}, "evaluation_interval": at,
+		"tests": []any{map[string]any{"interval": at, "input_series": input, "promql_expr_test": exprs}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, promtool, "test", "rules", simtest.WriteFile(t, filepath.Join(t.TempDir(), "fleet.test.yml"), string(file)))
+}

@@ -1,0 +1,103 @@
+package alerts_test
+
+import (
+	"testing"
+	"time"
+
+	"server_rental_exporter/test/internal/repo"
+)
+
+// ruleFile is a rule file of Prometheus.
+type ruleFile struct {
+	path   string
+	Groups []struct {
+		Name  string
+		Rules []rule
+	}
+}
+
+// rule is a recording rule or an alert.
+type rule struct {
+	Record, Alert string
+	Expr          string
+	Labels        map[string]string
+	Annotations   map[string]string
+}
+
+func (r rule) String() string {
+	if r.Alert != "" {
+		return r.Alert + " (" + r.Labels["severity"] + ")"
+	}
+	return r.Record
+}
+
+// rules returns the rules of a file in the order of their evaluation.
+func (f ruleFile) rules() []rule {
+	var all []rule
+	for _, g := range f.Groups {
+		all = append(all, g.Rules...)
+	}
+	return all
+}
+
+func ruleFiles(t *testing.T) []ruleFile {
+	t.Helper()
+	var all []ruleFile
+	for _, path := range repo.Glob(t, "alerts/*.rules.yml") {
+		f := ruleFile{path: path}
+		repo.ReadYAML(t, path, &f)
+		all = append(all, f)
+	}
+	return all
+}
+
+// alerts returns every alert of every file by name; several have one name and different
+// severities.
+func alerts(t *testing.T) map[string][]rule {
+	t.Helper()
+	all := map[string][]rule{}
+	for _, f := range ruleFiles(t) {
+		for _, r := range f.rules() {
+			if r.Alert != "" {
+				all[r.Alert] = append(all[r.Alert], r)
+			}
+		}
+	}
+	return all
+}
+
+// testFile is a file of unit tests for promtool.
+type testFile struct {
+	path  string
+	Rules []string `yaml:"rule_files"`
+	Tests []testCase
+}
+
+type testCase struct {
+	Name   string
+	Input  []struct{ Series string } `yaml:"input_series"`
+	Alerts []alertCase               `yaml:"alert_rule_test"`
+	Exprs  []any                     `yaml:"promql_expr_test"`
+}
+
+// alertCase says which alerts of a name fire at a time.
+type alertCase struct {
+	Alertname string
+	Time      time.Duration    `yaml:"eval_time"`
+	Expected  *[]expectedAlert `yaml:"exp_alerts"` // nil if it is not given
+}
+
+type expectedAlert struct {
+	Labels map[string]string `yaml:"exp_labels"`
+}
+
+func testFiles(t *testing.T) []testFile {
+	t.Helper()
+	var all []testFile
+	for _, path := range repo.Glob(t, "alerts/tests/*.test.yml") {
+		f := testFile{path: path}
+		repo.ReadYAML(t, path, &f)
+		all = append(all, f)
+	}
+	return all
+}

@@ -1,0 +1,420 @@
+// Package compose_test checks what can be checked of the demo without running
+// it: that everything which one file says of another is so.
+package compose_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"server_rental_exporter/exporter"
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/promqltest"
+	"server_rental_exporter/test/internal/repo"
+)
+
+// TestMain changes to the directory that paths in the files start from.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../../deploy/compose"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+type compose struct {
+	Services map[string]service
+	Volumes  map[string]any
+	Secrets  map[string]struct{ File string }
+}
+
+type service struct {
+	Image       string
+	Build       build
+	Command     []string
+	Ports       []string
+	Volumes     []string
+	Tmpfs       []string
+	Secrets     []string
+	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+	Environment map[string]string
+	ReadOnly    bool     `yaml:"read_only"`
+	CapDrop     []string `yaml:"cap_drop"`
+	SecurityOpt []string `yaml:"security_opt"`
+}
+
+// build is where an image is built: a directory, or a directory and a file in it.
+type build struct{ Context, Dockerfile string }
+
+// file returns the path of the Dockerfile.
+func (b build) file() string { return filepath.Join(b.Context, b.Dockerfile) }
+
+// mounts returns what of this machine a service sees where.
+func (s service) mounts() map[string]string {
+	all := map[string]string{}
+	for _, v := range s.Volumes {
+		if parts := strings.Split(v, ":"); strings.HasPrefix(parts[0], ".") {
+			all[parts[1]] = parts[0]
+		}
+	}
+	return all
+}
+
+// The files of the demo and of the real variant.
+const (
+	demo       = "compose.yaml"
+	production = "compose.production.yaml"
+)
+
+// each calls f for each file and its services.
+func each(t *testing.T, f func(t *testing.T, c compose)) {
+	t.Helper()
+	for _, file := range []string{demo, production} {
+		t.Run(file, func(t *testing.T) { f(t, load(t, file)) })
+	}
+}
+
+func load(t *testing.T, file string) compose {
+	t.Helper()
+	var c compose
+	repo.ReadYAML(t, file, &c)
+	want := []string{"alertmanager", "exporter", "grafana", "prometheus"}
+	if file == demo {
+		want = slices.Insert(want, 3, "history")
+	}
+	simtest.AssertEqual(t, file+": services", slices.Sorted(maps.Keys(c.Services)), want)
+	return c
+}
+
+func TestServices(t *testing.T) {
+	each(t, func(t *testing.T, c compose) {
+		pinned := regexp.MustCompile(`^docker\.io/[a-z]+/[a-z]+:v?\d+\.\d+\.\d+$`)
+		for name, s := range c.Services {
+			switch {
+			case s.Build.Context != "":
+				if _, err := os.Stat(s.Build.file()); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			case !pinned.MatchString(s.Image):
+				t.Errorf("%s: got image %q, want one of a full version", name, s.Image)
+			}
+			for _, port := range s.Ports {
+				if !strings.HasPrefix(port, "127.0.0.1:") {
+					t.Errorf("%s: port %s is open to other machines", name, port)
+				}
+			}
+			for _, v := range s.Volumes {
+				from, rest, _ := strings.Cut(v, ":")
+				if _, named := c.Volumes[from]; named {
+					continue
+				}
+				if _, err := os.Stat(from); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				if !strings.HasSuffix(rest, ":ro") {
+					t.Errorf("%s: may write to %s", name, from)
+				}
+			}
+			for other := range s.DependsOn {
+				if _, there := c.Services[other]; !there {
+					t.Errorf("%s: depends on %s, which is not there", name, other)
+				}
+			}
+			for _, secret := range s.Secrets {
+				if _, there := c.Secrets[secret]; !there {
+					t.Errorf("%s: the secret %s is not there", name, secret)
+				}
+			}
+		}
+	})
+}
+
+// TestSameImages asserts that both files run the same versions.
+func TestSameImages(t *testing.T) {
+	demo, production := load(t, demo).Services, load(t, production).Services
+	for name, s := range production {
+		if s.Image != demo[name].Image || s.Build != demo[name].Build {
+			t.Errorf("%s: got %q and %q", name, s.Image, demo[name].Image)
+		}
+	}
+	if from := "\nFROM " + demo["prometheus"].Image + "\n"; !strings.Contains(repo.Read(t, demo["history"].Build.Dockerfile), from) {
+		t.Errorf("the history is not loaded by %s", demo["prometheus"].Image)
+	}
+}
+
+// address asks that a service is there and that the port is the one it is shown under.
+func address(t *testing.T, all map[string]service, target string) {
+	t.Helper()
+	host, port, _ := strings.Cut(target, ":")
+	s, there := all[host]
+	if !there || !slices.ContainsFunc(s.Ports, func(p string) bool { return strings.HasSuffix(p, ":"+port) }) {
+		t.Errorf("nothing answers at %s", target)
+	}
+}
+
+func TestPrometheus(t *testing.T) { each(t, testPrometheus) }
+
+func testPrometheus(t *testing.T, services compose) {
+	type static []struct {
+		StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
+	}
+	var c struct {
+		RuleFiles []string `yaml:"rule_files"`
+		Alerting  struct{ Alertmanagers static }
+		Scrape    static `yaml:"scrape_configs"`
+		Global    struct {
+			Interval string `yaml:"scrape_interval"`
+		}
+	}
+	all := services.Services
+	repo.ReadYAML(t, "prometheus.yml", &c)
+	targets := 0
+	for _, group := range append(c.Scrape, c.Alerting.Alertmanagers...) {
+		for _, s := range group.StaticConfigs {
+			for _, target := range s.Targets {
+				targets++
+				address(t, all, target)
+			}
+		}
+	}
+	if targets != 2 {
+		t.Errorf("got %d targets, want the exporter and Alertmanager", targets)
+	}
+	mounts := all["prometheus"].mounts()
+	if config := mounts["/etc/prometheus/prometheus.yml"]; config != "./prometheus.yml" {
+		t.Errorf("the configuration is %q, want ./prometheus.yml", config)
+	}
+	var rules []string
+	for _, pattern := range c.RuleFiles {
+		found, err := filepath.Glob(filepath.Join(mounts[filepath.Dir(pattern)], filepath.Base(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, found...)
+	}
+	if want, _ := filepath.Glob("../../alerts/*.rules.yml"); len(want) == 0 || !slices.Equal(rules, want) {
+		t.Errorf("got rules %v, want %v", rules, want)
+	}
+}
+
+func TestGrafana(t *testing.T) { each(t, testGrafana) }
+
+func testGrafana(t *testing.T, services compose) {
+	all := services.Services
+	grafana := all["grafana"]
+	mounts := grafana.mounts()
+
+	var sources struct {
+		Datasources []struct {
+			Type, URL, UID string
+			JSONData       struct {
+				Interval string `yaml:"timeInterval"`
+			} `yaml:"jsonData"`
+		}
+	}
+	repo.ReadYAML(t, filepath.Join(mounts["/etc/grafana/provisioning/datasources"], "prometheus.yml"), &sources)
+	for _, s := range sources.Datasources {
+		u, err := url.Parse(s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		address(t, all, u.Host)
+		if s.UID != "" {
+			t.Errorf("the data source has the fixed uid %s, which the dashboards do not need", s.UID)
+		}
+	}
+	var prometheus struct{ Global map[string]string }
+	repo.ReadYAML(t, "prometheus.yml", &prometheus)
+	if got, want := sources.Datasources[0].JSONData.Interval, prometheus.Global["scrape_interval"]; got != want {
+		t.Errorf("the data source's interval is %s, Prometheus scrapes every %s", got, want)
+	}
+
+	var providers struct {
+		Providers []struct {
+			Type    string
+			Options struct{ Path string }
+		}
+	}
+	repo.ReadYAML(t, filepath.Join(mounts["/etc/grafana/provisioning/dashboards"], "server-rental.yml"), &providers)
+	if len(providers.Providers) != 1 {
+		t.Fatalf("got %d providers of dashboards, want 1", len(providers.Providers))
+	}
+	dir := providers.Providers[0].Options.Path
+	dashboards, err := filepath.Glob("../../dashboards/*.json")
+	if err != nil || len(dashboards) == 0 {
+		t.Fatalf("no dashboards: %v", err)
+	}
+	for _, file := range dashboards {
+		if at := fmt.Sprintf("%s/%s", dir, filepath.Base(file)); mounts[at] != file {
+			t.Errorf("%s is not at %s", file, at)
+		}
+	}
+	home := grafana.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+	if mounts[home] == "" {
+		t.Errorf("the home dashboard %s is not there", home)
+	}
+}
+
+func TestAlertmanager(t *testing.T) { each(t, testAlertmanager) }
+
+func testAlertmanager(t *testing.T, services compose) {
+	var c struct {
+		Route     struct{ Receiver string }
+		Receivers []struct{ Name string }
+	}
+	config := services.Services["alertmanager"].mounts()["/etc/alertmanager/alertmanager.yml"]
+	repo.ReadYAML(t, config, &c)
+	if len(c.Receivers) != 1 || c.Receivers[0].Name != c.Route.Receiver {
+		t.Errorf("got receivers %v, want %q", c.Receivers, c.Route.Receiver)
+	}
+}
+
+// TestProduction asserts that the real variant is closed, and has a login.
+func TestProduction(t *testing.T) {
+	c := load(t, production)
+	for name, s := range c.Services {
+		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) {
+			t.Errorf("%s: is not restricted", name)
+		}
+	}
+	for name := range c.Services["grafana"].Environment {
+		if strings.HasPrefix(name, "GF_AUTH_ANONYMOUS") {
+			t.Errorf("Grafana needs no login: %s", name)
+		}
+	}
+	ignored := repo.Read(t, "deploy/compose/.gitignore")
+	for name, secret := range c.Secrets {
+		if line := "/" + filepath.Base(secret.File) + "\n"; !strings.Contains(ignored, line) {
+			t.Errorf("git does not ignore the secret %s, %s", name, secret.File)
+		}
+	}
+}
+
+// TestProductionExporter checks the configuration of the real variant with the command
+// and the environment of its exporter, as delivered and with all examples in its comments.
+func TestProductionExporter(t *testing.T) {
+	s := load(t, production).Services["exporter"]
+	inside := s.Environment["SERVER_RENTAL_CONFIG_FILE"]
+	text := repo.Read(t, filepath.Join("deploy/compose", s.mounts()[path.Dir(inside)], path.Base(inside)))
+	example := regexp.MustCompile(`(?m)^# (watches:|  )`)
+	for name, c := range map[string]struct {
+		config  string
+		secrets []string
+		want    []string
+	}{
+		"delivered": {text, s.Secrets, []string{"account main: "}},
+		"examples": {
+			example.ReplaceAllString(text, "$1"), append([]string{"rental-token-lab"}, s.Secrets...),
+			[]string{"account main: ", "account lab: ", "cheap-in-europe: "},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := simtest.WriteFile(t, filepath.Join(dir, "config.yml"), strings.ReplaceAll(c.config, "/run/secrets", dir))
+			for _, secret := range c.secrets {
+				simtest.WriteFile(t, filepath.Join(dir, secret), "token-of-"+secret)
+			}
+			for name, value := range s.Environment {
+				t.Setenv(name, value)
+			}
+			t.Setenv("SERVER_RENTAL_CONFIG_FILE", file)
+			var out, log bytes.Buffer
+			code := exporter.Run(context.Background(), exporter.Environment{
+				Args: append(s.Command, "--config.check"), Getenv: os.Getenv, Stdout: &out, Stderr: &log,
+			})
+			for _, want := range c.want {
+				if code != 0 || !strings.Contains(out.String(), want) {
+					t.Errorf("got status %d, %s%s, want %q", code, &out, &log, want)
+				}
+			}
+		})
+	}
+}
+
+// TestHistory asserts that the history is loaded, with all rules, into the data that
+// Prometheus starts with, and that the demo continues it.
+func TestHistory(t *testing.T) {
+	services := load(t, demo).Services
+	s := services["history"]
+	prometheus := services["prometheus"]
+	if storage := "--storage.tsdb.path=" + s.Command[0]; !slices.Contains(prometheus.Command, storage) {
+		t.Errorf("Prometheus has no %s", storage)
+	}
+	if volume := "prometheus:" + s.Command[0]; !slices.Contains(s.Volumes, volume) || !slices.Contains(prometheus.Volumes, volume) {
+		t.Errorf("got volumes %v and %v, want %s in both", s.Volumes, prometheus.Volumes, volume)
+	}
+	var rules []string
+	for _, file := range s.Command[1:] {
+		rules = append(rules, filepath.Join(s.mounts()[filepath.Dir(file)], filepath.Base(file)))
+	}
+	if want, _ := filepath.Glob("../../alerts/*.rules.yml"); len(want) == 0 || !slices.Equal(rules, want) {
+		t.Errorf("got rules %v, want %v", rules, want)
+	}
+	for _, name := range []string{"exporter", "prometheus"} {
+		if got := services[name].DependsOn["history"].Condition; got != "service_completed_successfully" {
+			t.Errorf("%s waits for the history until %q", name, got)
+		}
+	}
+}
+
+// TestHistoryRounds asserts that the rules are evaluated as often as rules use the
+// results of rules that use the results of others.
+func TestHistoryRounds(t *testing.T) {
+	rounds := regexp.MustCompile(`(?m)^for round in (.*); do$`).FindStringSubmatch(repo.Read(t, "deploy/compose/load-history.sh"))
+	if rounds == nil {
+		t.Fatal("load-history.sh has no rounds")
+	}
+	rules := recordingRules{}
+	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
+		var c struct {
+			Groups []struct {
+				Rules []struct{ Record, Expr string }
+			}
+		}
+		repo.ReadYAML(t, file, &c)
+		for _, g := range c.Groups {
+			for _, r := range g.Rules {
+				if r.Record != "" {
+					rules[r.Record] = append(rules[r.Record], r.Expr)
+				}
+			}
+		}
+	}
+	deepest := 0
+	for name := range rules {
+		deepest = max(deepest, rules.depth(t, name))
+	}
+	if got := len(strings.Fields(rounds[1])); got != deepest {
+		t.Errorf("got %d rounds, want %d", got, deepest)
+	}
+}
+
+// recordingRules are expressions by recorded name.
+type recordingRules map[string][]string
+
+// depth returns 1 for a rule that uses no results of others, and so on. A rule may use its
+// own results.
+func (rules recordingRules) depth(t *testing.T, name string) int {
+	t.Helper()
+	deepest := 0
+	for _, text := range rules[name] {
+		expr, err := promqltest.Parse(text)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, s := range promqltest.Selectors(expr) {
+			if s.Metric != name && rules[s.Metric] != nil {
+				deepest = max(deepest, rules.depth(t, s.Metric))
+			}
+		}
+	}
+	return deepest + 1
+}

@@ -1,0 +1,533 @@
+// Package dashboards_test checks the committed dashboards: the rules of Grafana's
+// dashboard-linter, that queries name only metrics and labels that exist, and that
+// every panel has a title, a description, a unit and a legend. The end-to-end test
+// checks that the queries return data.
+package dashboards_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/grafana"
+	"server_rental_exporter/test/internal/markdown"
+	"server_rental_exporter/test/internal/promqltest"
+	"server_rental_exporter/test/internal/repo"
+)
+
+// templated is the data source that the user chooses.
+var templated = grafana.Datasource{Type: "prometheus", UID: "${datasource}"}
+
+// knownMetrics returns the metrics that a query may name: those of the exporter, of its
+// libraries, and of Prometheus.
+func knownMetrics() promqltest.Catalog {
+	c := promqltest.Exported()
+	for _, name := range []string{
+		"up", "scrape_duration_seconds", "go_goroutines", "go_memstats_heap_inuse_bytes",
+		"process_cpu_seconds_total", "process_open_fds", "process_resident_memory_bytes", "process_start_time_seconds",
+	} {
+		c.Add(name)
+	}
+	c.Add("promhttp_metric_handler_errors_total", "cause")
+	return c
+}
+
+// rateInterval stands for $__rate_interval in parsed queries.
+const rateInterval = 61 * time.Second
+
+// parse parses a query as Grafana sends it, once for each currency that it depends on.
+func parse(query string) (all []parser.Expr, err error) {
+	values := map[string]string{"__rate_interval": rateInterval.String(), "__range": "6h", "__interval_ms": "60000", "__interval": "1m"}
+	for _, name := range []string{"job", "instance", "account", "location", "plan"} {
+		values[name] = "$" + name
+	}
+	for _, values["currency"] = range []string{"usd", "eur"} {
+		expr, err := promqltest.Parse(grafana.Interpolate(query, values))
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, expr); !strings.Contains(query, "${currency}") {
+			break
+		}
+	}
+	return all, nil
+}
+
+func TestDashboards(t *testing.T) {
+	titles := map[string]bool{}
+	for uid, d := range grafana.Load(t) {
+		if !regexp.MustCompile(`^server-rental-[a-z]+$`).MatchString(uid) {
+			t.Errorf("%s: want a uid of the form server-rental-NAME", uid)
+		}
+		if d.Title == "" || titles[d.Title] || d.Description == "" || len(d.Tags) == 0 {
+			t.Errorf("%s: got title %q, description %q, tags %v, want non-empty ones and a unique title", uid, d.Title, d.Description, d.Tags)
+		}
+		titles[d.Title] = true
+		// Grafana 10.0 has version 38 and does not migrate newer ones.
+		if d.SchemaVersion < 30 || d.SchemaVersion > 38 || d.ID != nil || d.Editable {
+			t.Errorf("%s: got schemaVersion %d, id %v, editable %t, want a version that Grafana 10.0 knows, no id, false", uid, d.SchemaVersion, d.ID, d.Editable)
+		}
+	}
+}
+
+func TestVariables(t *testing.T) {
+	want := map[string][]string{
+		"server-rental-stock":    {"datasource", "job", "instance", "account", "location", "plan", "currency"},
+		"server-rental-accounts": {"datasource", "job", "instance", "account", "location", "plan"},
+		// Neither the provider's status nor the exporter's health depends on plans.
+		"server-rental-status": {"datasource", "job", "instance", "account", "location"},
+	}
+	for uid, d := range grafana.Load(t) {
+		var names []string
+		for _, v := range d.Templating.List {
+			names = append(names, v.Name)
+			where := uid + ", variable " + v.Name
+			if v.Label == "" || v.Description == "" {
+				t.Errorf("%s: has no label or no description", where)
+			}
+			switch v.Type {
+			case "datasource":
+				simtest.AssertEqual(t, where+": query and label", []string{v.Query, v.Label}, []string{"prometheus", "Data source"})
+				continue
+			case "query":
+				checkVariable(t, where, v)
+			}
+			if !slices.ContainsFunc(d.Queries(), func(q grafana.Query) bool {
+				return regexp.MustCompile(`\$\{?` + v.Name + `\b`).MatchString(q.Expr)
+			}) {
+				t.Errorf("%s: is unused", where)
+			}
+		}
+		slices.Sort(names)
+		simtest.AssertEqual(t, uid+": variables", names, slices.Sorted(slices.Values(want[uid])))
+	}
+}
+
+// checkVariable checks a variable whose values come from Prometheus.
+func checkVariable(t *testing.T, where string, v grafana.Variable) {
+	t.Helper()
+	want := v
+	want.Datasource, want.Multi, want.IncludeAll, want.AllValue = templated, true, true, ".+"
+	want.Refresh = 2 // on a change of the time range
+	want.Label = strings.ToUpper(v.Name[:1]) + v.Name[1:]
+	want.Hide = 0
+	if v.Name == "job" || v.Name == "instance" { // few have more than one exporter, and Grafana cannot hide by count
+		want.Hide = 2
+	}
+	simtest.AssertEqual(t, where, v, want)
+	parts := regexp.MustCompile(`^label_values\((?:(.+), )?([a-z_]+)\)$`).FindStringSubmatch(v.Query)
+	if parts == nil {
+		t.Errorf("%s: got %q, want label_values(selector, label)", where, v.Query)
+		return
+	}
+	expr, err := promqltest.Parse(parts[1])
+	if err != nil {
+		t.Errorf("%s: %v", where, err)
+		return
+	}
+	if have, err := knownMetrics().Labels(expr); err != nil || !have[parts[2]] {
+		t.Errorf("%s: %s: no such metric or label: %v", where, v.Query, err)
+	}
+	for _, s := range promqltest.Selectors(expr) {
+		for _, m := range parentVariables(v.Name) {
+			if !s.HasMatcher(labels.MatchRegexp, m, "$"+m) {
+				t.Errorf("%s: %s has no matcher for %s", where, v.Query, m)
+			}
+		}
+	}
+}
+
+// parentVariables returns the variables that limit the values of another one.
+func parentVariables(name string) []string {
+	switch name {
+	case "job":
+		return nil
+	case "instance":
+		return []string{"job"}
+	default:
+		return []string{"job", "instance"}
+	}
+}
+
+// unit matches the units that panels may use. Grafana's units for currencies and rates
+// abbreviate thousands, and its days become weeks.
+var unit = regexp.MustCompile(`^(none|percentunit|bytes|s|dtdhms|dtdurations|reqpm|dateTimeAsIso|dateTimeFromNow` +
+	`|time:[-\x{2011}YMDHms:\s\x{a0}]+|suffix:([a-z ]+|USD|EUR))$`)
+
+func TestPanels(t *testing.T) {
+	core := []string{"stat", "table", "timeseries", "state-timeline", "bargauge", "barchart", "geomap"}
+	for uid, d := range grafana.Load(t) {
+		ids := map[int]bool{}
+		for _, p := range d.AllPanels() {
+			where := fmt.Sprintf("%s, panel %d %s", uid, p.ID, p.Title)
+			if p.ID <= 0 || ids[p.ID] || p.Title == "" {
+				t.Errorf("%s: want a title, and an id that no other panel has", where)
+			}
+			ids[p.ID] = true
+			if p.Type == "row" {
+				continue
+			}
+			if !slices.Contains(core, p.Type) {
+				t.Errorf("%s: got type %s, want one of Grafana's core panels", where, p.Type)
+			}
+			if len(p.Description) < 20 || !strings.HasSuffix(p.Description, ".") {
+				t.Errorf("%s: got description %q, want a sentence", where, p.Description)
+			}
+			simtest.AssertEqual(t, where+": data source", p.Datasource, templated)
+			units := []string{p.FieldConfig.Defaults.Unit}
+			for _, value := range overrides[string](t, p, "unit") {
+				units = append(units, value)
+			}
+			for _, u := range units {
+				if !unit.MatchString(u) {
+					t.Errorf("%s: got unit %q, want one that matches %s", where, u, unit)
+				}
+			}
+			checkTargets(t, where, p)
+			switch p.Type {
+			case "table":
+				checkTable(t, where, p)
+			case "stat":
+				checkNoData(t, where, p)
+			}
+		}
+		checkGrid(t, d)
+	}
+}
+
+// overrides returns the values of a property that is overridden for some fields.
+func overrides[T any](t *testing.T, p grafana.Panel, id string) (all []T) {
+	t.Helper()
+	for _, o := range p.FieldConfig.Overrides {
+		for _, prop := range o.Properties {
+			if prop.ID != id {
+				continue
+			}
+			var value T
+			if err := json.Unmarshal(prop.Value, &value); err != nil {
+				t.Errorf("panel %d: %s: %v", p.ID, id, err)
+			}
+			all = append(all, value)
+		}
+	}
+	return all
+}
+
+// checkNoData checks that missing data is grey and says so: the threshold colours of a
+// number would show it as good or as bad.
+func checkNoData(t *testing.T, where string, p grafana.Panel) {
+	t.Helper()
+	for _, m := range p.FieldConfig.Defaults.Mappings {
+		var options struct {
+			Match  string
+			Result struct{ Text, Color string }
+		}
+		if m.Type == "special" && json.Unmarshal(m.Options, &options) == nil && options.Match == "null+nan" && options.Result.Text == "No data" && options.Result.Color == "#808080" {
+			return
+		}
+	}
+	t.Errorf("%s: has no grey mapping for missing data", where)
+}
+
+func checkTargets(t *testing.T, where string, p grafana.Panel) {
+	t.Helper()
+	if len(p.Targets) == 0 {
+		t.Errorf("%s: has no query", where)
+	}
+	refs := map[string]bool{}
+	for _, q := range p.Targets {
+		if q.RefID == "" || refs[q.RefID] || q.Datasource != templated || q.Instant == q.Range {
+			t.Errorf("%s: got query %+v, want one with an id of its own, the data source of the variable, and either instant or range", where, q)
+		}
+		refs[q.RefID] = true
+		if q.Format != "table" && (q.LegendFormat == "" || q.LegendFormat == "__auto") {
+			t.Errorf("%s: query %s has no legend", where, q.RefID)
+		}
+	}
+	if (p.Type == "timeseries" || p.Type == "state-timeline") && !p.Options.Legend.ShowLegend {
+		t.Errorf("%s: hides its legend", where)
+	}
+	// With thresholds, the legend would show their bounds instead of the texts of mappings.
+	if p.Type == "state-timeline" && (len(p.FieldConfig.Defaults.Mappings) == 0 || p.FieldConfig.Defaults.Color.Mode != "palette-classic") {
+		t.Errorf("%s: got colour mode %q, want value mappings and palette-classic", where, p.FieldConfig.Defaults.Color.Mode)
+	}
+}
+
+// checkTable checks that each value of a query is a named column or hidden, that the time
+// is hidden, and that the table is sorted by a column.
+func checkTable(t *testing.T, where string, p grafana.Panel) {
+	t.Helper()
+	shown, hidden := map[string]string{}, map[string]bool{}
+	for _, tr := range p.Transformations {
+		for from, to := range tr.Options.RenameByName {
+			shown[from] = to
+		}
+		for name, on := range tr.Options.ExcludeByName {
+			hidden[name] = on
+		}
+	}
+	if !hidden["Time"] {
+		t.Errorf("%s: the column Time is not hidden", where)
+	}
+	for _, q := range p.Targets {
+		value := "Value #" + q.RefID
+		if len(p.Targets) == 1 {
+			value = "Value"
+		}
+		if shown[value] == "" && !hidden[value] {
+			t.Errorf("%s: the column %q has no name", where, value)
+		}
+		if q.Format != "table" {
+			t.Errorf("%s: query %s is not formatted as a table", where, q.RefID)
+		}
+	}
+	// A price has a column for each currency, of which one has data.
+	currency := regexp.MustCompile(`(usd|eur)$`)
+	names := map[string]string{}
+	for from, name := range shown {
+		from = currency.ReplaceAllString(from, "")
+		if other, taken := names[name]; taken && other != from {
+			t.Errorf("%s: two columns have the name %s", where, name)
+		}
+		names[name] = from
+	}
+	if len(p.Options.SortBy) != 1 || names[p.Options.SortBy[0].DisplayName] == "" {
+		t.Errorf("%s: is sorted by %v, want one of %v", where, p.Options.SortBy, slices.Sorted(maps.Keys(names)))
+	}
+}
+
+// checkGrid checks that panels are within the width and do not overlap, neither while rows
+// are collapsed nor within one that is opened.
+func checkGrid(t *testing.T, d grafana.Dashboard) {
+	t.Helper()
+	groups := [][]grafana.Panel{d.Panels}
+	for _, p := range d.Panels {
+		groups = append(groups, p.Panels)
+	}
+	for _, group := range groups {
+		taken := map[[2]int]string{}
+		for _, p := range group {
+			g := p.GridPos
+			if g.W <= 0 || g.H <= 0 || g.X < 0 || g.Y < 0 || g.X+g.W > 24 {
+				t.Errorf("%s, panel %d: got position %+v, want one within 24 columns", d.UID, p.ID, g)
+			}
+			for x := g.X; x < g.X+g.W; x++ {
+				for y := g.Y; y < g.Y+g.H; y++ {
+					if other := taken[[2]int{x, y}]; other != "" {
+						t.Fatalf("%s: %s and %s overlap", d.UID, other, p.Title)
+					}
+					taken[[2]int{x, y}] = p.Title
+				}
+			}
+		}
+	}
+}
+
+func TestQueries(t *testing.T) {
+	metrics := knownMetrics()
+	for _, d := range grafana.Load(t) {
+		for _, q := range d.Queries() {
+			exprs, err := parse(q.Expr)
+			if err != nil {
+				t.Errorf("%s: %v", q.Key, err)
+			}
+			for _, expr := range exprs {
+				checkQuery(t, metrics, q, expr)
+			}
+		}
+	}
+}
+
+// checkQuery checks that a query names only metrics and labels that exist, in its legend
+// too, matches the chosen job and instance, and looks back 90 days at most.
+func checkQuery(t *testing.T, metrics promqltest.Catalog, q grafana.Query, expr parser.Expr) {
+	t.Helper()
+	have, err := metrics.Labels(expr)
+	if err != nil {
+		t.Errorf("%s: %v", q.Key, err)
+		return
+	}
+	for _, m := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(q.LegendFormat, -1) {
+		if !have[m[1]] {
+			t.Errorf("%s: the legend names the label %s, but the result has only %q", q.Key, m[1], have.Sorted())
+		}
+	}
+	for _, s := range promqltest.Selectors(expr) {
+		for _, l := range []string{"job", "instance"} {
+			if !s.HasMatcher(labels.MatchRegexp, l, "$"+l) {
+				t.Errorf("%s: %s has no matcher %s=~\"$%s\"", q.Key, s.Metric, l, l)
+			}
+		}
+	}
+	for _, r := range promqltest.Ranges(expr) {
+		if r > 90*24*time.Hour {
+			t.Errorf("%s: looks back %s, want 90 days at most", q.Key, r)
+		}
+	}
+}
+
+// TestCounters checks the linter's target-rate-interval-rule and target-counter-agg-rule:
+// rates are over $__rate_interval, and counters are read through rate, irate or increase.
+func TestCounters(t *testing.T) {
+	for _, d := range grafana.Load(t) {
+		for _, q := range d.Queries() {
+			exprs, err := parse(q.Expr)
+			if err != nil || q.Panel.ID == 0 { // reported by TestQueries, or an annotation
+				continue
+			}
+			for _, s := range promqltest.Selectors(exprs[0]) {
+				isRate := s.Call == "rate" || s.Call == "irate"
+				if isRate && s.Range != rateInterval {
+					t.Errorf("%s: %s over %s, want $__rate_interval", q.Key, s.Call, s.Range)
+				}
+				isCounter := strings.HasSuffix(s.Metric, "_total") || strings.HasSuffix(s.Metric, "_bucket")
+				if isCounter && !isRate && s.Call != "increase" {
+					t.Errorf("%s: %s is neither a rate nor an increase", q.Key, s.Metric)
+				}
+			}
+		}
+	}
+}
+
+func TestNoFixedDatasource(t *testing.T) {
+	for own := range grafana.Load(t) {
+		text := repo.Read(t, "dashboards/"+own+".json")
+		for _, m := range regexp.MustCompile(`"uid": "([^"]*)"`).FindAllStringSubmatch(text, -1) {
+			if m[1] != templated.UID && m[1] != own {
+				t.Errorf("%s: contains the uid %q", own, m[1])
+			}
+		}
+		for _, name := range []string{"__inputs", "DS_PROMETHEUS", "grafana.net"} {
+			if strings.Contains(text, name) {
+				t.Errorf("%s: contains %s", own, name)
+			}
+		}
+	}
+}
+
+// TestLinks checks that links between dashboards have a target with the linked variables,
+// and that links to runbooks have a heading.
+func TestLinks(t *testing.T) {
+	const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md"
+	all := grafana.Load(t)
+	documents, err := markdown.Read(repo.Path(t, "alerts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	headings := documents["README.md"].Anchor
+	local := regexp.MustCompile(`^/d/([^/?]+)(?:\?(.*))?$`)
+	for uid, d := range all {
+		linked := map[string]bool{}
+		for _, l := range allLinks(t, d) {
+			if rest, is := strings.CutPrefix(l.URL, runbooks); is {
+				if rest != "" && !headings[strings.TrimPrefix(rest, "#")] {
+					t.Errorf("%s: %s: no such heading in the runbooks", uid, l.URL)
+				}
+				continue
+			}
+			if l.Type == "dashboards" { // the menu of all dashboards with a tag
+				for other, to := range all {
+					linked[other] = l.AsDropdown && l.IncludeVars && l.KeepTime && slices.Equal(l.Tags, to.Tags[:1])
+				}
+				continue
+			}
+			parts := local.FindStringSubmatch(l.URL)
+			if parts == nil {
+				t.Errorf("%s: got link %q, want one to a dashboard or a runbook", uid, l.URL)
+				continue
+			}
+			to, there := all[parts[1]]
+			if !there {
+				t.Errorf("%s: %s: no such dashboard", uid, l.URL)
+			}
+			checkKept(t, uid+": "+l.URL, parts[2], d, to)
+		}
+		for other := range all {
+			if other != uid && !linked[other] {
+				t.Errorf("%s: no link leads to %s", uid, other)
+			}
+		}
+	}
+}
+
+// checkKept checks that a link keeps the time range and every variable that both dashboards
+// have, or sets it, and no other one.
+func checkKept(t *testing.T, where, query string, from, to grafana.Dashboard) {
+	t.Helper()
+	if !strings.Contains(query, "${__url_time_range}") {
+		t.Errorf("%s: does not keep the time range", where)
+	}
+	passed := map[string]int{}
+	for _, m := range regexp.MustCompile(`\$\{(\w+):queryparam\}|var-(\w+)=`).FindAllStringSubmatch(query, -1) {
+		passed[m[1]+m[2]]++
+	}
+	for _, v := range to.Templating.List {
+		known := slices.ContainsFunc(from.Templating.List, func(other grafana.Variable) bool { return other.Name == v.Name })
+		if got := passed[v.Name]; got > 1 || known && got == 0 {
+			t.Errorf("%s: passes %s %d times, want once", where, v.Name, got)
+		}
+		delete(passed, v.Name)
+	}
+	if len(passed) > 0 {
+		t.Errorf("%s: sets %v, which %s does not have", where, passed, to.UID)
+	}
+}
+
+// TestAnnotations checks that annotations obey the variables, mark only when an event
+// began, are the same for old and new versions of Grafana, and are on where they are few.
+func TestAnnotations(t *testing.T) {
+	want := map[string]map[string]bool{ // by dashboard and name, whether it is on
+		"server-rental-stock":    {"Restocks": false, "Outages": true},
+		"server-rental-accounts": {},
+		"server-rental-status":   {"Outages": true, "Incidents": true, "Maintenance": false},
+	}
+	metrics := knownMetrics()
+	for uid, d := range grafana.Load(t) {
+		got := map[string]bool{}
+		for _, a := range d.Annotations.List {
+			where := uid + ", annotation " + a.Name
+			got[a.Name] = a.Enable
+			if a.Datasource != templated || !a.UseValueForTime || a.Target.Expr != a.Expr || a.Target.Interval != a.Step || a.Step != "2m" {
+				t.Errorf("%s: got %+v, want the time as value, and the same target with a step of 2m", where, a)
+			}
+			exprs, err := parse(a.Expr)
+			if err != nil {
+				t.Errorf("%s: %v", where, err)
+				continue
+			}
+			for _, s := range promqltest.Selectors(exprs[0]) {
+				for _, v := range d.Templating.List {
+					// The display names of plans are those of the plans chosen.
+					if metrics[s.Metric][v.Name] && !s.HasMatcher(labels.MatchRegexp, v.Name, "$"+v.Name) && s.Metric != "server_rental_plan_offered" {
+						t.Errorf("%s: %s does not obey %s", where, s.Metric, v.Name)
+					}
+				}
+			}
+		}
+		if !maps.Equal(got, want[uid]) {
+			t.Errorf("%s: got annotations %v, want %v", uid, got, want[uid])
+		}
+	}
+}
+
+// allLinks returns the links of a dashboard, its panels and their cells.
+func allLinks(t *testing.T, d grafana.Dashboard) []grafana.Link {
+	t.Helper()
+	links := slices.Clone(d.Links)
+	for _, p := range d.AllPanels() {
+		links = append(links, p.Links...)
+		for _, cell := range overrides[[]grafana.Link](t, p, "links") {
+			links = append(links, cell...)
+		}
+	}
+	return links
+}

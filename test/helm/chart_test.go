@@ -1,0 +1,177 @@
+// Package helm tests the Helm chart and the manifests of deploy/kubernetes, which are
+// rendered from it. Helm is a tool of this module.
+package helm
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
+)
+
+const (
+	chart     = "../../deploy/helm/server-rental-exporter"
+	namespace = "monitoring"
+)
+
+// TestMain removes variables from the environment that would change Helm.
+func TestMain(m *testing.M) {
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "HELM_") || name == "KUBECONFIG" {
+			_ = os.Unsetenv(name)
+		}
+	}
+	simtest.Main(m)
+}
+
+// helmPath builds Helm in the version of go.mod.
+var helmPath = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "tool", "-n", "helm").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go tool -n helm: %w\n%s", err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+})
+
+// runHelm runs Helm without a cluster and with empty directories of its own.
+func runHelm(t *testing.T, args ...string) (stdout string, err error) {
+	t.Helper()
+	path, err := helmPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("helm %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out), err
+}
+
+func mustHelm(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := runHelm(t, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// template renders the chart as the release "rental".
+func template(t *testing.T, args ...string) string {
+	t.Helper()
+	return mustHelm(t, append([]string{"template", "rental", chart, "--namespace", namespace}, args...)...)
+}
+
+// render renders the chart as the release "rental" and decodes the objects.
+func render(t *testing.T, args ...string) objects {
+	t.Helper()
+	return decode(t, template(t, args...))
+}
+
+// valueFiles writes the values of testdata to files and returns these by name.
+func valueFiles(t *testing.T) map[string]string {
+	t.Helper()
+	var values map[string]yaml.Node
+	repo.ReadYAML(t, "testdata/values.yaml", &values)
+	files, dir := map[string]string{}, t.TempDir()
+	for name, v := range values {
+		files[name] = simtest.WriteFile(t, filepath.Join(dir, name+".yaml"), string(marshal(t, "", v)))
+	}
+	return files
+}
+
+// objects are the objects of a release.
+type objects []runtime.Object
+
+// strict decodes objects of Kubernetes and the Prometheus Operator, and fails at an
+// unknown or duplicate field.
+var strict = sync.OnceValue(func() runtime.Decoder {
+	if err := monitoringv1.AddToScheme(scheme.Scheme); err != nil {
+		panic(err)
+	}
+	return serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+})
+
+func decode(t *testing.T, manifests string) objects {
+	t.Helper()
+	var all objects
+	for _, doc := range strings.Split("\n"+manifests, "\n---\n") {
+		if !strings.Contains(doc, "kind:") {
+			continue
+		}
+		o, _, err := strict().Decode([]byte(doc), nil, nil)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, doc)
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// of returns the objects of a type.
+func of[T runtime.Object](all objects) []T {
+	var found []T
+	for _, o := range all {
+		if o, ok := o.(T); ok {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// one returns the only object of a type.
+func one[T runtime.Object](t *testing.T, all objects) T {
+	t.Helper()
+	found := of[T](all)
+	if len(found) != 1 {
+		t.Fatalf("got %d objects of type %T, want 1", len(found), *new(T))
+	}
+	return found[0]
+}
+
+// named returns the object of a type with a name.
+func named[T interface {
+	runtime.Object
+	metav1.Object
+}](t *testing.T, all objects, name string) T {
+	t.Helper()
+	for _, o := range of[T](all) {
+		if o.GetName() == name {
+			return o
+		}
+	}
+	t.Fatalf("there is no %T %q", *new(T), name)
+	panic("not reached")
+}
+
+// pod returns the pod template and its container.
+func pod(t *testing.T, all objects) (corev1.PodTemplateSpec, corev1.Container) {
+	t.Helper()
+	template := one[*appsv1.Deployment](t, all).Spec.Template
+	if n := len(template.Spec.Containers); n != 1 {
+		t.Fatalf("got %d containers, want 1", n)
+	}
+	return template, template.Spec.Containers[0]
+}

@@ -1,0 +1,188 @@
+package helm
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
+)
+
+// TestGenerated compares the generated files with their sources. `make update` rewrites them.
+func TestGenerated(t *testing.T) {
+	t.Run("files", func(t *testing.T) {
+		want := map[string][]byte{}
+		for dir, pattern := range map[string]string{"alerts": "*.rules.yml", "dashboards": "*.json"} {
+			for _, source := range repo.Glob(t, filepath.Join(dir, pattern)) {
+				text, err := os.ReadFile(source)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want[filepath.Join(dir, filepath.Base(source))] = text
+			}
+		}
+		assertFiles(t, filepath.Join(chart, "files"), want)
+	})
+	t.Run("schema", func(t *testing.T) {
+		var collectors []string
+		for _, r := range collector.Resources() {
+			collectors = append(collectors, fmt.Sprintf(`            %q: {"$ref": "#/definitions/collector"}`, r.Name))
+		}
+		list := regexp.MustCompile(`(?m)(^ +"\w+": \{"\$ref": "#/definitions/collector"\},?\n)+`)
+		schema := repo.Read(t, "deploy/helm/server-rental-exporter/values.schema.json")
+		assertFile(t, filepath.Join(chart, "values.schema.json"), []byte(list.ReplaceAllLiteralString(schema, strings.Join(collectors, ",\n")+"\n")))
+	})
+	t.Run("kubernetes", func(t *testing.T) {
+		for dir, want := range plainManifests(t) {
+			assertFiles(t, repo.Path(t, "deploy/kubernetes/"+dir), want)
+		}
+	})
+}
+
+// assertFiles compares all files of a directory and those below it.
+func assertFiles(t *testing.T, dir string, want map[string][]byte) {
+	t.Helper()
+	for name, text := range want {
+		assertFile(t, filepath.Join(dir, name), text)
+	}
+	var stale []string
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && want[name] == nil {
+			stale = append(stale, filepath.Join(dir, name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, path := range stale {
+		t.Errorf("%s has no source: remove it", path)
+	}
+}
+
+func assertFile(t *testing.T, path string, want []byte) {
+	t.Helper()
+	if *simtest.Update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	simtest.Golden(t, path, string(want))
+}
+
+// plainManifests returns the files of deploy/kubernetes by directory and name, rendered
+// from the chart.
+func plainManifests(t *testing.T) map[string]map[string][]byte {
+	t.Helper()
+	generators := map[string]any{}
+	dirs := map[string]map[string][]byte{"exporter": {}, "network-policy": {}, "prometheus-operator": {}, "dashboards": {}}
+	rendered := mustHelm(t, "template", "server-rental-exporter", chart, "--namespace", namespace, "--values", valueFiles(t)["plain"])
+	for _, doc := range strings.Split("\n"+rendered, "\n---\n") {
+		var object yaml.Node
+		if err := yaml.Unmarshal([]byte(doc), &object); err != nil {
+			t.Fatal(err)
+		}
+		if len(object.Content) == 0 {
+			continue
+		}
+		root := object.Content[0]
+		kind, name := field(root, "kind").Value, field(field(root, "metadata"), "name").Value
+		dir, suffix := "exporter", strings.TrimPrefix(strings.TrimPrefix(name, "server-rental-exporter"), "-")
+		switch {
+		case kind == "NetworkPolicy":
+			dir = "network-policy"
+		case kind == "ServiceMonitor", kind == "PrometheusRule":
+			dir = "prometheus-operator"
+		case kind == "ConfigMap" && suffix != "":
+			dir = "dashboards"
+		}
+		file := strings.ToLower(kind)
+		if suffix != "" {
+			file += "-" + suffix
+		}
+		removeHelm(root)
+		if kind == "ConfigMap" && dir == "exporter" {
+			// Made by kustomize, whose names have a hash: a changed file replaces the pod.
+			var config yaml.Node
+			if err := yaml.Unmarshal([]byte(field(field(root, "data"), "config.yml").Value), &config); err != nil {
+				t.Fatal(err)
+			}
+			dirs[dir]["config.yml"] = marshal(t, "# docs/configuration.md has all settings.\n", &config)
+			generators[dir] = []any{map[string]any{
+				"name": name, "files": []string{"config.yml"}, "options": map[string]any{"labels": field(field(root, "metadata"), "labels")},
+			}}
+			continue
+		}
+		dirs[dir][file+".yaml"] = marshal(t, "# Rendered from the Helm chart; not edited by hand.\n# yamllint disable rule:line-length\n", &object)
+	}
+	for dir, files := range dirs {
+		kustomization := map[string]any{
+			"apiVersion": "kustomize.config.k8s.io/v1beta1",
+			"kind":       "Kustomization",
+			"resources":  slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(name string) bool { return name == "config.yml" }),
+		}
+		if g := generators[dir]; g != nil {
+			kustomization["configMapGenerator"] = g
+		}
+		dirs[dir]["kustomization.yaml"] = marshal(t, "", kustomization)
+	}
+	return dirs
+}
+
+// field returns the value of a key of a mapping; an empty node if there is none.
+func field(mapping *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return mapping.Content[i+1]
+		}
+	}
+	return &yaml.Node{}
+}
+
+// removeHelm removes what only makes sense in a release: the template's name, labels of
+// Helm, the namespace, and the checksum, which would be wrong as soon as somebody edits the
+// configuration.
+func removeHelm(n *yaml.Node) {
+	if strings.HasPrefix(n.HeadComment, "# Source:") {
+		n.HeadComment = ""
+	}
+	if n.Kind == yaml.MappingNode {
+		for i := len(n.Content) - 2; i >= 0; i -= 2 {
+			switch n.Content[i].Value {
+			case "helm.sh/chart", "app.kubernetes.io/managed-by", "checksum/config", "namespace":
+				n.Content = slices.Delete(n.Content, i, i+2)
+			case "annotations":
+				removeHelm(n.Content[i+1])
+				if len(n.Content[i+1].Content) == 0 {
+					n.Content = slices.Delete(n.Content, i, i+2)
+				}
+			}
+		}
+	}
+	for _, child := range n.Content {
+		removeHelm(child)
+	}
+}
+
+func marshal(t *testing.T, head string, v any) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	fmt.Fprint(&text, head)
+	e := yaml.NewEncoder(&text)
+	e.SetIndent(2)
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return text.Bytes()
+}

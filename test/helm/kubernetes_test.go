@@ -1,0 +1,124 @@
+package helm
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"server_rental_exporter/test/internal/repo"
+)
+
+// kustomize builds a copy of deploy/kubernetes/example, with lines added to its
+// kustomization.yaml and with a configuration, as `kubectl kustomize` does.
+func kustomize(t *testing.T, kustomization, config string) objects {
+	t.Helper()
+	memory, root := filesys.MakeFsInMemory(), os.DirFS(repo.Path(t, "deploy/kubernetes"))
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		return memory.WriteFile("/"+strings.Replace(name, "example/", "production/", 1), text)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{
+		"/production/kustomization.yaml": repo.Read(t, "deploy/kubernetes/example/kustomization.yaml") + kustomization,
+		"/production/config.yml":         config,
+	} {
+		if err := memory.WriteFile(file, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(memory, "/production")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests, err := resources.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, string(manifests))
+}
+
+// TestKubernetes checks the example of the plain manifests.
+func TestKubernetes(t *testing.T) {
+	config := repo.Read(t, "deploy/kubernetes/example/config.yml")
+	all := kustomize(t, "", config)
+	want := map[string]int{"ConfigMap": 4, "Deployment": 1, "Service": 1, "ServiceAccount": 1, "ServiceMonitor": 1, "PrometheusRule": 4, "NetworkPolicy": 1}
+	if got := kinds(all); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	checkSelectors(t, all)
+	checkPod(t, all)
+	checkSecrets(t, all)
+	template, container := pod(t, all)
+	if want := "ghcr.io/server-rental-exporter/server_rental_exporter:v" + strings.TrimSpace(repo.Read(t, "VERSION")); container.Image != want {
+		t.Errorf("got image %s, want %s", container.Image, want)
+	}
+	for _, o := range all {
+		if m := o.(interface{ GetNamespace() string }); m.GetNamespace() != namespace {
+			t.Errorf("%T is in namespace %q", o, m.GetNamespace())
+		}
+	}
+	for _, p := range of[*networkingv1.NetworkPolicy](all) {
+		assertSelects(t, "network policy", p.Spec.PodSelector.MatchLabels, template.Labels)
+	}
+	if out, err := command(t, all, "--config.check").CombinedOutput(); err != nil || !strings.Contains(string(out), "cheap-in-europe") {
+		t.Errorf("%v\n%s", err, out)
+	}
+
+	other := kustomize(t, "", config+"# changed\n")
+	if name, before := volumeConfigMap(t, other), volumeConfigMap(t, all); name == before {
+		t.Errorf("a changed configuration has the same name %s, so that no pod is replaced", name)
+	}
+}
+
+func volumeConfigMap(t *testing.T, all objects) string {
+	t.Helper()
+	template, _ := pod(t, all)
+	name := volume(t, template, "config").ConfigMap.Name
+	named[*corev1.ConfigMap](t, all, name) // exists
+	return name
+}
+
+// unindent removes the indentation of a list's item.
+func unindent(text string) string { return regexp.MustCompile(`(?m)^  `).ReplaceAllString(text, "") }
+
+// TestKubernetesReadme applies the patches of the README.
+func TestKubernetesReadme(t *testing.T) {
+	blocks := regexp.MustCompile("(?ms)^  ```yaml\n(.*?)^  ```").FindAllStringSubmatch(repo.Read(t, "deploy/kubernetes/README.md"), -1)
+	if len(blocks) != 3 {
+		t.Fatalf("got %d examples, want 3", len(blocks))
+	}
+	example := repo.Read(t, "deploy/kubernetes/example/config.yml")
+	if _, container := pod(t, kustomize(t, unindent(blocks[0][1]), example)); container.Image != "registry.example/server_rental_exporter:1.2.3" {
+		t.Errorf("got image %s", container.Image)
+	}
+	account := "  - name: lab\n    token_file: /etc/server-rental-exporter/tokens/server-rental-exporter-tokens/lab\n"
+	for name, c := range map[string]struct{ patch, config, want string }{
+		"more accounts": {blocks[1][1], strings.Replace(example, "watches:", account+"watches:", 1), "account lab: "},
+		"no account":    {blocks[2][1], regexp.MustCompile(`(?s)accounts:.*watches:`).ReplaceAllString(example, "watches:"), "public: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := kustomize(t, unindent(c.patch), c.config)
+			checkPod(t, all)
+			out, err := command(t, all, "--config.check").CombinedOutput()
+			if err != nil || !strings.Contains(string(out), c.want) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}

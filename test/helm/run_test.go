@@ -1,0 +1,244 @@
+package helm
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
+)
+
+// existing are the Secrets and ConfigMaps that the values of testdata name and that the
+// chart does not create.
+func existing(t *testing.T) objects {
+	t.Helper()
+	certificate, key := selfSigned(t)
+	webConfig := "tls_server_config: {cert_file: tls.crt, key_file: tls.key}\n"
+	hash, err := bcrypt.GenerateFromPassword([]byte("scrape"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := fmt.Sprintf("basic_auth_users: {prometheus: %s}\n", hash)
+	secret := func(name string, data map[string]string) *corev1.Secret {
+		s := &corev1.Secret{Data: map[string][]byte{}}
+		s.Name = name
+		for k, v := range data {
+			s.Data[k] = []byte(v)
+		}
+		return s
+	}
+	ca := &corev1.ConfigMap{Data: map[string]string{"ca.crt": certificate}}
+	ca.Name = "private-ca"
+	return objects{
+		secret("rental-tokens", map[string]string{"main": "token-of-main", "lab": "token-of-lab\n"}),
+		secret("guest-token", map[string]string{"token": "token-of-guest"}),
+		secret("server-rental-exporter-tokens", map[string]string{"main": "token-of-main", "lab": "token-of-lab"}),
+		secret("https", map[string]string{"web-config.yml": webConfig, "tls.crt": certificate, "tls.key": key}),
+		secret("web-config", map[string]string{"web-config.yml": webConfig + users, "config.yml": webConfig + users, "tls.crt": certificate, "tls.key": key}),
+		ca,
+	}
+}
+
+// selfSigned returns a certificate and its key.
+func selfSigned(t *testing.T) (certificate, key string) {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	pair := server.TLS.Certificates[0]
+	keyDER, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := func(kind string, der []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	return encode("CERTIFICATE", pair.Certificate[0]), encode("PRIVATE KEY", keyDER)
+}
+
+// command writes the pod's volumes to a directory, as a node does, and returns the
+// container's command with the paths of that directory.
+func command(t *testing.T, all objects, more ...string) *exec.Cmd {
+	t.Helper()
+	template, container := pod(t, all)
+	others := existing(t)
+	root := t.TempDir()
+	var paths []string
+	for _, m := range container.VolumeMounts {
+		paths = append(paths, m.MountPath, root+m.MountPath)
+	}
+	inRoot := strings.NewReplacer(paths...)
+	for _, m := range container.VolumeMounts {
+		for file, text := range files(t, slices.Concat(all, others), volume(t, template, m.Name)) {
+			path := filepath.Join(root, m.MountPath, file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(inRoot.Replace(text)), 0o440); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var args []string
+	for _, a := range append(container.Args, more...) {
+		args = append(args, inRoot.Replace(a))
+	}
+	cmd := exec.Command(simtest.Binary(t), args...)
+	cmd.Env = []string{}
+	return cmd
+}
+
+func volume(t *testing.T, template corev1.PodTemplateSpec, name string) corev1.Volume {
+	t.Helper()
+	for _, v := range template.Spec.Volumes {
+		if v.Name == name {
+			return v
+		}
+	}
+	t.Fatalf("there is no volume %s", name)
+	panic("not reached")
+}
+
+// files returns the files of a volume by path.
+func files(t *testing.T, all objects, v corev1.Volume) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	switch {
+	case v.ConfigMap != nil:
+		return named[*corev1.ConfigMap](t, all, v.ConfigMap.Name).Data
+	case v.Secret != nil:
+		for key, text := range named[*corev1.Secret](t, all, v.Secret.SecretName).Data {
+			found[key] = string(text)
+		}
+	case v.Projected != nil:
+		for _, source := range v.Projected.Sources {
+			secret := named[*corev1.Secret](t, all, source.Secret.Name)
+			for _, item := range source.Secret.Items {
+				text, exists := secret.Data[item.Key]
+				if !exists {
+					t.Errorf("Secret %s has no key %s", secret.Name, item.Key)
+				}
+				if found[item.Path] != "" {
+					t.Errorf("two files are at %s", item.Path)
+				}
+				found[item.Path] = string(text)
+			}
+		}
+	case v.CSI != nil:
+		found["token"] = "token-of-vault"
+	default:
+		t.Errorf("volume %s is of an unknown kind", v.Name)
+	}
+	return found
+}
+
+// TestConfiguration checks with the exporter itself that the arguments and the
+// configuration that the chart makes are valid.
+func TestConfiguration(t *testing.T) {
+	want := map[string][]string{
+		"minimal":    {"public: 4.0 of 30"},
+		"demo":       {"big: any plan, 1000000 cores or more, up to 99.50 USD a month"},
+		"token":      {"account main: 3.6", "account lab / 2: café: 3.6"},
+		"pair":       {"public: 4.0 of 29", "account main: 3.6 (up to 9.6 with a long history) of 60", "account lab: ", "account guest: "},
+		"everything": {"public: 2.0 of 20", "of 50", "account vault: ", "cheap-in-europe: "},
+	}
+	for name, file := range valueFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			out, err := command(t, render(t, "--values", file), "--config.check").CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, part := range append(want[name], "configuration OK") {
+				if !strings.Contains(string(out), part) {
+					t.Errorf("not found: %s\n%s", part, out)
+				}
+			}
+			if strings.Contains(string(out), "level=WARN") {
+				t.Errorf("warning:\n%s", out)
+			}
+		})
+	}
+}
+
+// TestExample checks that the chart accepts every setting of example.yml.
+func TestExample(t *testing.T) {
+	indented := "config:\n" + regexp.MustCompile(`(?m)^`).ReplaceAllString(repo.Read(t, "example.yml"), "  ")
+	values := simtest.WriteFile(t, filepath.Join(t.TempDir(), "values.yaml"), indented)
+	out, err := command(t, render(t, "--values", valueFiles(t)["minimal"], "--values", values), "--config.check").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// TestProbes runs the exporter as the pod does, and asks it as a node and as Prometheus do.
+func TestProbes(t *testing.T) {
+	demo := []string{"--values", valueFiles(t)["demo"], "--set", "serviceMonitor.enabled=true"}
+	https := slices.Concat(demo, []string{"--set", "web.tls=true,web.configSecret.name=https"})
+	password := slices.Concat(demo, []string{"--set", "web.tls=true,web.authentication=true,web.configSecret.name=web-config"})
+	for name, values := range map[string][]string{"http": demo, "https": https, "password": password} {
+		t.Run(name, func(t *testing.T) {
+			all := render(t, values...)
+			_, container := pod(t, all)
+			p := simtest.StartCommand(t, command(t, all, "--web.listen-address=127.0.0.1:0"))
+			p.WaitServing()
+			_, address, _ := strings.Cut(p.URL, "://")
+			for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
+				p.Eventually("probe succeeds", func() bool { return ask(address, probe) })
+			}
+			endpoint := one[*monitoringv1.ServiceMonitor](t, all).Spec.Endpoints[0]
+			request := func(path, user string) simtest.Response {
+				r, err := simtest.Do(client, http.MethodGet, fmt.Sprintf("%s://%s%s", endpoint.Scheme, address, path), "Authorization", user)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+			p.Eventually("scrape has data", func() bool {
+				r := request(endpoint.Path, basicAuth)
+				return r.Status == http.StatusOK && strings.Contains(r.Body, "server_rental_plan_in_stock")
+			})
+			if name == "password" { // else probes could ask for a path
+				simtest.AssertEqual(t, "status without password", request("/-/healthy", "").Status, http.StatusUnauthorized)
+			}
+		})
+	}
+}
+
+// basicAuth is the header of the user whom existing has in web-config.
+var basicAuth = "Basic " + base64.StdEncoding.EncodeToString([]byte("prometheus:scrape"))
+
+// ask does what a node does for a probe.
+func ask(address string, p *corev1.Probe) bool {
+	if p.TCPSocket != nil {
+		c, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	}
+	r, err := simtest.Do(client, http.MethodGet, strings.ToLower(string(p.HTTPGet.Scheme))+"://"+address+p.HTTPGet.Path)
+	return err == nil && r.Status == http.StatusOK
+}
+
+// client verifies no certificate, as a node does not.
+var client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+	DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+}}

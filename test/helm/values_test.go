@@ -1,0 +1,241 @@
+package helm
+
+import (
+	"encoding/json"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
+)
+
+func TestLint(t *testing.T) {
+	for name, file := range valueFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			mustHelm(t, "lint", "--strict", chart, "--values", file)
+		})
+	}
+}
+
+// TestVersion checks that the chart deploys the exporter that it belongs to.
+func TestVersion(t *testing.T) {
+	var c struct {
+		Version    string
+		AppVersion string `yaml:"appVersion"`
+	}
+	repo.ReadYAML(t, chart+"/Chart.yaml", &c)
+	if want := strings.TrimSpace(repo.Read(t, "VERSION")); c.Version != want || c.AppVersion != want {
+		t.Errorf("got version %s and appVersion %s, want %s", c.Version, c.AppVersion, want)
+	}
+	// A release pushes the image to the registry and the tags of .goreleaser.yaml.
+	release := repo.Read(t, ".goreleaser.yaml")
+	for _, part := range []string{"images: [ghcr.io/server-rental-exporter/server_rental_exporter]\n", `tags: ["v{{ .Version }}"`} {
+		if !strings.Contains(release, part) {
+			t.Errorf(".goreleaser.yaml does not contain %s", part)
+		}
+	}
+	_, container := pod(t, render(t, "--values", valueFiles(t)["minimal"]))
+	if want := "ghcr.io/server-rental-exporter/server_rental_exporter:v" + c.Version; container.Image != want {
+		t.Errorf("got image %s, want %s", container.Image, want)
+	}
+}
+
+// TestPackage checks that a packaged chart renders the same as its directory.
+func TestPackage(t *testing.T) {
+	dir := t.TempDir()
+	mustHelm(t, "package", chart, "--destination", dir)
+	archives, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
+	if err != nil || len(archives) != 1 {
+		t.Fatalf("got %v, want one archive", archives)
+	}
+	values := valueFiles(t)["everything"]
+	if mustHelm(t, "template", "rental", archives[0], "--namespace", namespace, "--values", values) != template(t, "--values", values) {
+		t.Error("the packaged chart renders something else")
+	}
+	out, err := exec.Command("tar", "-tzf", archives[0]).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(out), "server-rental-exporter/README.md") {
+		t.Errorf("got files\n%s", out)
+	}
+}
+
+// TestRefused checks that wrong values are refused with an error that names them.
+func TestRefused(t *testing.T) {
+	minimal := valueFiles(t)["minimal"]
+	for _, c := range []struct{ set, want string }{
+		{"replicaCount=2", "replicaCount"},
+		{"image.name=x", "/image"},
+		{"image.digest=latest", "/image/digest"},
+		{"config.api.baseURL=https://rental.example", "baseURL"},
+		{"config.api.base_url=rental.example", "/config/api/base_url"},
+		{"config.api.rate_limit.public=60", "/config/api/rate_limit/public"},
+		{"config.api.http.basic_auth.username=x", "basic_auth"},
+		{"config.api.http.tls_config.key=x", "/config/api/http/tls_config"},
+		{"config.collectors.plan.interval=60s", "plan"},
+		{"config.collectors.plans.interval=60", "/config/collectors/plans/interval"},
+		{"config.watches[0].name=x", "/config/watches/0"},
+		{"config.watches[0].name=x,config.watches[0].region=Europe", "region"},
+		{"config.accounts[0].name=main", "accounts"},
+		{"accounts[0].name=main,accounts[0].secret.name=x", "key"},
+		{"accounts[0].name=main,accounts[0].secret=x", "/accounts/0/secret"},
+		{"accounts[0].name=main", `accounts: "main" needs one of secret, tokenFile and token`},
+		{"accounts[0].name=main,accounts[0].token=x,accounts[0].tokenFile=/y", `accounts: "main" needs one of secret, tokenFile and token`},
+		{"accounts[0].name=main,accounts[0].token=x,accounts[1].name=main,accounts[1].token=y", `there are two accounts "main"`},
+		{"accounts[0].name=a,accounts[0].token=x,accounts[1].name=b,accounts[1].secret.name=y,accounts[1].secret.key=z", "no Secret beside an existing one"},
+		{"accounts[0].name=a,accounts[0].secret.name=y,accounts[0].secret.key=z,accounts[1].name=b,accounts[1].secret.name=y,accounts[1].secret.key=z", `key "z" of Secret "y" is used twice`},
+		{"demo=true", "config.api.base_url: must be empty with demo"},
+		{"demo=true,accounts[0].name=main,accounts[0].token=x", "accounts: must be empty with demo"},
+		{"image.repository=", "/image/repository"},
+		{"config.api.base_url=", "config.api.base_url: is required"},
+		{"replicas=3", "/replicas"},
+		{"web.tls=true", "web.configSecret.name: is required"},
+		{"web.configSecret.secretName=x", "secretName"},
+		{"service.type=ExternalName", "/service/type"},
+		{"serviceMonitor.interval=15", "/serviceMonitor/interval"},
+		{"serviceMonitor.tlsConfig.caFile=x", "caFile"},
+		{"prometheusRule.disabledAlerts={ServerRentalNothing}", `there is no alert "ServerRentalNothing"`},
+		{"networkPolicy.enabled=true,networkPolicy.from=null", "networkPolicy.from: must not be empty"},
+		{"networkPolicy.ingress=x", "ingress"},
+		{"resources.limit.memory=x", "limit"},
+		{"livenessProbe.httpGet.path=/", "httpGet"},
+		{"tolerations[0].efect=NoSchedule", "efect"},
+		{"extraArgs={--web.listen-address=:80}", "/extraArgs/0"},
+		{"extraArgs={--no-web.overview}", "/extraArgs/0"},
+		{"extraEnv[0].name=X,extraEnv[0].values=y", "values"},
+		{"extraVolumes.x=y", "/extraVolumes"},
+	} {
+		if _, err := runHelm(t, "template", "rental", chart, "--values", minimal, "--set", c.set); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got error %v, want %q", c.set, err, c.want)
+		}
+	}
+}
+
+// schema is the part of a JSON schema that TestSchema reads.
+type schema struct {
+	Ref                  string `json:"$ref"`
+	Type                 any
+	Properties           map[string]schema
+	Items                *schema
+	AdditionalProperties any
+	Definitions          map[string]schema
+}
+
+// TestSchema checks that the schema refuses unknown keys everywhere except in types of
+// Kubernetes, and that values.yaml documents what it accepts.
+func TestSchema(t *testing.T) {
+	var root schema
+	if err := json.Unmarshal([]byte(repo.Read(t, "deploy/helm/server-rental-exporter/values.schema.json")), &root); err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]any
+	repo.ReadYAML(t, chart+"/values.yaml", &values)
+	open := []string{
+		"/global", "/definitions/kubernetes", // checked by others
+		"/config/api/http/proxy_connect_header", "/config/api/http/http_headers", // names of headers
+	}
+	var walk func(path string, s schema)
+	walk = func(path string, s schema) {
+		if s.Type == "object" && s.AdditionalProperties == nil && !slices.Contains(open, path) {
+			t.Errorf("%s accepts unknown keys", path)
+		}
+		for key, child := range s.Properties {
+			walk(path+"/"+key, child)
+		}
+		for key, child := range s.Definitions {
+			walk(path+"/definitions/"+key, child)
+		}
+		if s.Items != nil {
+			walk(path+"/0", *s.Items)
+		}
+	}
+	walk("", root)
+
+	var documented func(path string, s schema, v any)
+	documented = func(path string, s schema, v any) {
+		object, ok := v.(map[string]any)
+		// The settings of empty objects are documented elsewhere.
+		if !ok || len(object) == 0 || s.Properties == nil || path == "/config/api" {
+			return
+		}
+		keys := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Properties)), func(k string) bool { return path+"/"+k == "/global" || path == "/resources" && k == "claims" })
+		if got := slices.Sorted(maps.Keys(object)); !slices.Equal(got, keys) {
+			t.Errorf("%s: values.yaml has %v, the schema %v", path, got, keys)
+		}
+		for key, child := range object {
+			documented(path+"/"+key, s.Properties[key], child)
+		}
+	}
+	documented("", root, values)
+}
+
+// TestExtraArgs checks that the schema refuses the flags that other values set.
+func TestExtraArgs(t *testing.T) {
+	for name, file := range valueFiles(t) {
+		_, container := pod(t, render(t, "--values", file))
+		for _, arg := range container.Args {
+			if flag, _, _ := strings.Cut(arg, "="); flag == "--no-collector.ssh_keys" || !strings.HasPrefix(flag, "--") {
+				continue
+			}
+			if _, err := runHelm(t, "template", chart, "--values", file, "--set-json", `extraArgs=["`+arg+`"]`); err == nil {
+				t.Errorf("%s: %s can be given twice", name, arg)
+			}
+		}
+	}
+}
+
+// TestNotes checks the notes that Helm prints after an installation.
+func TestNotes(t *testing.T) {
+	for name, want := range map[string][]string{
+		"minimal":    {"port-forward service/rental-server-rental-exporter 10170:10170", "http://localhost:10170/", "No account"},
+		"demo":       {"simulated provider"},
+		"token":      {"trials"},
+		"pair":       {"rental-tokens", "guest-token", "main, lab"},
+		"tls":        {"https://localhost:10170/"},
+		"everything": {"port-forward service/rental-exporter 10170:443"},
+	} {
+		out := mustHelm(t, "install", "rental", chart, "--namespace", namespace, "--dry-run=client", "--output=json", "--values", valueFiles(t)[name])
+		var release struct{ Info struct{ Notes string } }
+		if err := json.Unmarshal([]byte(out), &release); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range want {
+			if !strings.Contains(release.Info.Notes, part) {
+				t.Errorf("%s: not found: %s\n%s", name, part, release.Info.Notes)
+			}
+		}
+		if strings.Contains(release.Info.Notes, "token-of-") {
+			t.Errorf("%s: the notes contain a token", name)
+		}
+	}
+}
+
+// TestReadme renders the chart with each example of its README, and runs the commands that
+// need no cluster.
+func TestReadme(t *testing.T) {
+	readme := repo.Read(t, "deploy/helm/server-rental-exporter/README.md")
+	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(readme, -1)
+	if len(blocks) == 0 {
+		t.Fatal("no examples")
+	}
+	for i, block := range blocks {
+		file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "values.yaml"), block[1])
+		t.Logf("example %d:\n%s", i, block[1])
+		render(t, "--values", valueFiles(t)["minimal"], "--values", file)
+	}
+	values := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rental.yaml"), blocks[0][1])
+	commands := regexp.MustCompile(`(?m)^helm (.*)`).FindAllStringSubmatch(readme, -1)
+	if len(commands) == 0 {
+		t.Fatal("no commands")
+	}
+	for _, c := range commands {
+		args := strings.NewReplacer("upgrade --install", "install", "deploy/helm/server-rental-exporter", chart, "rental.yaml", values).Replace(c[1])
+		mustHelm(t, append(strings.Fields(args), "--dry-run=client")...)
+	}
+}

@@ -1,0 +1,179 @@
+// Package grafana reads the committed dashboards. Names of fields are those of the JSON.
+package grafana
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"server_rental_exporter/test/internal/repo"
+)
+
+// Dashboard is a dashboard.
+type Dashboard struct {
+	UID, Title, Description string
+	ID                      any
+	Tags                    []string
+	SchemaVersion           int
+	Editable                bool
+	Panels                  []Panel
+	Links                   []Link
+	Templating              struct{ List []Variable }
+	Annotations             struct{ List []Annotation }
+}
+
+// Datasource is what a query is sent to.
+type Datasource struct{ Type, UID string }
+
+// Link leads to a dashboard, to several with a tag, or elsewhere.
+type Link struct {
+	Type, Title, URL                  string
+	Tags                              []string
+	AsDropdown, IncludeVars, KeepTime bool
+}
+
+// Variable is what a user chooses.
+type Variable struct {
+	Name, Type, Label, Description, Query, AllValue string
+	Datasource                                      Datasource
+	Multi, IncludeAll                               bool
+	Refresh, Hide                                   int
+}
+
+// Annotation marks times in all panels.
+type Annotation struct {
+	Name, Expr, Step, TitleFormat string
+	Enable, UseValueForTime       bool
+	Datasource                    Datasource
+	Target                        struct{ Expr, Interval string }
+}
+
+// Panel is a panel or a row.
+type Panel struct {
+	ID                       int
+	Type, Title, Description string
+	Datasource               Datasource
+	Targets                  []Target
+	Links                    []Link
+	Interval                 string  // least step
+	MaxDataPoints            float64 // 0: the width in pixels
+	GridPos                  struct{ X, Y, W, H int }
+	Panels                   []Panel // of a collapsed row
+	FieldConfig              struct {
+		Defaults struct {
+			Unit     string
+			Color    struct{ Mode string }
+			Mappings []struct {
+				Type    string
+				Options json.RawMessage
+			}
+		}
+		Overrides []struct {
+			Matcher    struct{ ID, Options any }
+			Properties []Property
+		}
+	}
+	Transformations []struct {
+		Options struct {
+			ExcludeByName map[string]bool
+			RenameByName  map[string]string
+		}
+	}
+	Options struct {
+		Legend struct{ ShowLegend bool }
+		SortBy []struct{ DisplayName string }
+	}
+}
+
+// Property is a setting of some fields.
+type Property struct {
+	ID    string
+	Value json.RawMessage
+}
+
+// Target is a query of a panel.
+type Target struct {
+	RefID, Expr, LegendFormat, Format string
+	Instant, Range                    bool
+	Datasource                        Datasource
+}
+
+// Load returns the committed dashboards by uid, which must be the name of the file.
+func Load(t testing.TB) map[string]Dashboard {
+	t.Helper()
+	all := map[string]Dashboard{}
+	for _, file := range repo.Glob(t, "dashboards/*.json") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d Dashboard
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if d.UID+".json" != filepath.Base(file) {
+			t.Errorf("%s: got uid %q, want the file's name", file, d.UID)
+		}
+		all[d.UID] = d
+	}
+	if len(all) != 3 {
+		t.Fatalf("got %d dashboards, want 3", len(all))
+	}
+	return all
+}
+
+// AllPanels returns the rows and all panels, those of collapsed rows too.
+func (d Dashboard) AllPanels() []Panel {
+	var all []Panel
+	for _, p := range d.Panels {
+		all = append(append(all, p), p.Panels...)
+	}
+	return all
+}
+
+// Query is a query of a panel, or of an annotation, whose panel is empty.
+type Query struct {
+	Target
+	Key   string // dashboard/panel/query
+	Panel Panel
+	Index int // of the query in its panel
+}
+
+// Queries returns the queries of all panels and annotations.
+func (d Dashboard) Queries() []Query {
+	var all []Query
+	for _, p := range d.AllPanels() {
+		for i, q := range p.Targets {
+			all = append(all, Query{q, fmt.Sprintf("%s/%d/%s", d.UID, p.ID, q.RefID), p, i})
+		}
+	}
+	for _, a := range d.Annotations.List {
+		all = append(all, Query{
+			Target{Expr: a.Expr, LegendFormat: a.TitleFormat}, fmt.Sprintf("%s/annotation/%s", d.UID, a.Name),
+			Panel{Interval: a.Step, MaxDataPoints: 100}, 0,
+		})
+	}
+	return all
+}
+
+var variable = regexp.MustCompile(`\$(?:\{(\w+)\}|(\w+))`)
+
+// Interpolate replaces variables in a query. The others that a user chooses select all.
+func Interpolate(expr string, values map[string]string) string {
+	return variable.ReplaceAllStringFunc(expr, func(v string) string {
+		name := strings.Trim(v, "${}")
+		if value, found := values[name]; found {
+			return value
+		}
+		switch name {
+		case "job", "instance", "account", "location", "plan":
+			return ".+" // the value of All
+		default:
+			return v // which Prometheus rejects
+		}
+	})
+}

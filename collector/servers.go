@@ -145,9 +145,11 @@ func Billed(status string) bool {
 
 // ServerFacts are what others need of the servers of an account.
 type ServerFacts struct {
-	active   []Server  // for service discovery, sorted by id; without the account
-	unknown  int       // servers that may be missing from active, or lack an address
-	renewals []renewal // of the billed servers whose price and date are known
+	active  []Server // for service discovery, sorted by id; without the account
+	unknown int      // servers that may be missing from active, or lack an address
+	// contradicted is whether meta.active is a number of active servers that cannot be.
+	contradicted bool
+	renewals     []renewal // of the billed servers whose price and date are known
 }
 
 func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta]) Facts {
@@ -156,13 +158,14 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta])
 		renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items)), unknown: p.Count - len(p.Items),
 	}
 	var cost micros
-	billed, priced := 0, 0
+	billed, priced, known := 0, 0, 0
 	for _, s := range p.Items {
 		if s.targetUnknown() {
 			list.unknown++
 		}
 		if s.Status != nil && *s.Status != "" {
 			byStatus[*s.Status]++
+			known++
 		}
 		if s.active() {
 			list.active = append(list.active, Server{
@@ -182,6 +185,10 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta])
 		if s.RenewsAt != nil {
 			list.renewals = append(list.renewals, renewal{s.RenewsAt.day(), microsOf(*usd)})
 		}
+	}
+	if claimed := p.Meta.Active; claimed != nil {
+		fewest, most := len(list.active), len(list.active)+p.Count-known
+		list.contradicted = int(*claimed) < fewest || int(*claimed) > most
 	}
 	slices.SortFunc(list.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
 	for status, n := range byStatus {

@@ -86,6 +86,9 @@ func (t *timestamp) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// time returns the point in time, to the millisecond.
+func (t timestamp) time() time.Time { return time.UnixMilli(int64(math.Round(float64(t) * 1000))) }
+
 func parseTime(s string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, s)
 	if err == nil {

@@ -79,7 +79,7 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 			o.Published = nil
 		}
 		var a response
-		a, header = do(Handler(readySet{set}, o), "GET", "/")
+		a, header = do(t, Handler(readySet{set}, o), "GET", "/")
 		simtest.AssertEqual(t, "status", a.Status, 200)
 		body = a.Body
 	})

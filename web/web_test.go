@@ -71,9 +71,22 @@ type response struct {
 	Body   string
 }
 
-func do(h http.Handler, method, target string) (response, http.Header) {
+// do also asserts that the response restricts what a browser does with it.
+func do(t *testing.T, h http.Handler, method, target string) (response, http.Header) {
+	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, target, nil))
+	want := map[string]string{
+		"X-Content-Type-Options":  "nosniff",
+		"X-Frame-Options":         "DENY",
+		"Referrer-Policy":         "no-referrer",
+		"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	}
+	got := map[string]string{}
+	for name := range want {
+		got[name] = w.Header().Get(name)
+	}
+	simtest.AssertEqual(t, method+" "+target+": headers", got, want)
 	return response{w.Code, strings.Join(w.Header().Values("Allow"), ", "), w.Body.String()}, w.Header()
 }
 
@@ -119,11 +132,11 @@ func TestPathsAndMethods(t *testing.T) {
 			h := Handler(f, tc.options)
 			f.ready = tc.ready
 			for method, want := range map[string]response{"GET": tc.get, "POST": tc.post} {
-				got, _ := do(h, method, tc.path)
+				got, _ := do(t, h, method, tc.path)
 				simtest.AssertEqual(t, method+" "+tc.path, got, want)
 			}
 			// A server sends no body in response to HEAD, so status and Allow are what counts.
-			if got, _ := do(h, "HEAD", tc.path); got.Status != tc.get.Status || got.Allow != tc.get.Allow {
+			if got, _ := do(t, h, "HEAD", tc.path); got.Status != tc.get.Status || got.Allow != tc.get.Allow {
 				t.Errorf("HEAD %s: got status %d, Allow %q, want those of GET: %d, %q", tc.path, got.Status, got.Allow, tc.get.Status, tc.get.Allow)
 			}
 		})
@@ -131,7 +144,7 @@ func TestPathsAndMethods(t *testing.T) {
 	t.Run("landing", func(t *testing.T) {
 		h := Handler(&fakeCollectors{}, allEnabled())
 		for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "DELETE": 405} {
-			if got, _ := do(h, method, "/"); got.Status != want {
+			if got, _ := do(t, h, method, "/"); got.Status != want {
 				t.Errorf("%s /: got %d, want %d", method, got.Status, want)
 			}
 		}
@@ -154,14 +167,7 @@ func TestReload(t *testing.T) {
 		response{500, "", "reload failed, keeping current configuration:\nrental.yml:3: api.timeout: bad\nrental.yml:7: accounts: bad\n"})
 }
 
-// TestHeaders asserts that every response restricts what a browser does with it.
-func TestHeaders(t *testing.T) {
-	want := map[string]string{
-		"X-Content-Type-Options":  "nosniff",
-		"X-Frame-Options":         "DENY",
-		"Referrer-Policy":         "no-referrer",
-		"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-	}
+func TestContentTypes(t *testing.T) {
 	h := Handler(&fakeCollectors{}, allEnabled())
 	for path, contentType := range map[string]string{
 		"/":             "text/html; charset=utf-8",
@@ -172,12 +178,7 @@ func TestHeaders(t *testing.T) {
 		"/sd/servers":   "application/json",
 		"/there/is/not": "text/plain; charset=utf-8",
 	} {
-		_, header := do(h, "GET", path)
-		got := map[string]string{}
-		for name := range want {
-			got[name] = header.Get(name)
-		}
-		simtest.AssertEqual(t, path, got, want)
+		_, header := do(t, h, "GET", path)
 		simtest.AssertEqual(t, path+": Content-Type", header.Get("Content-Type"), contentType)
 	}
 }
@@ -239,7 +240,7 @@ func TestDiscovery(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			got, header := do(Handler(&fakeCollectors{servers: tc.servers, err: tc.err}, allEnabled()), "GET", "/sd/servers"+tc.query)
+			got, header := do(t, Handler(&fakeCollectors{servers: tc.servers, err: tc.err}, allEnabled()), "GET", "/sd/servers"+tc.query)
 			simtest.AssertEqual(t, "response", got, tc.want)
 			if got.Status != 200 {
 				return
@@ -256,7 +257,7 @@ func landingAt(t *testing.T, o Options, state func(now time.Time) *fakeCollector
 	var page response
 	synctest.Test(t, func(t *testing.T) {
 		var header http.Header
-		page, header = do(Handler(state(time.Now()), o), "GET", "/")
+		page, header = do(t, Handler(state(time.Now()), o), "GET", "/")
 		if page.Status != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" {
 			t.Errorf("got status %d and %q", page.Status, header.Get("Content-Type"))
 		}
@@ -352,7 +353,7 @@ func TestCheckMetricsPath(t *testing.T) {
 		}
 		o := allEnabled()
 		o.MetricsPath = path
-		if got, _ := do(Handler(&fakeCollectors{}, o), "GET", path); got.Body != "metrics\n" {
+		if got, _ := do(t, Handler(&fakeCollectors{}, o), "GET", path); got.Body != "metrics\n" {
 			t.Errorf("%q is allowed and not served: %+v", path, got)
 		}
 	}

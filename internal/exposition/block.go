@@ -30,7 +30,14 @@ type encodedBlock struct {
 // encoding. Its families are in the order of descs.
 func newBlock(metrics []prometheus.Metric, descs []*prometheus.Desc, encoding *sync.Mutex) *block {
 	b := &block{encoding: encoding, variants: map[Variant]func() *encodedBlock{}}
-	byDesc := make(map[*prometheus.Desc][]prometheus.Metric, len(descs))
+	count := map[*prometheus.Desc]int{}
+	for _, m := range metrics {
+		count[m.Desc()]++
+	}
+	byDesc := make(map[*prometheus.Desc][]prometheus.Metric, len(count))
+	for d, n := range count {
+		byDesc[d] = make([]prometheus.Metric, 0, n)
+	}
 	for _, m := range metrics {
 		byDesc[m.Desc()] = append(byDesc[m.Desc()], m)
 	}

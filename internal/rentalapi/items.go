@@ -85,3 +85,14 @@ func decodeObject[T any](raw json.RawMessage) (*T, []FieldError, error) {
 	v := new(T)
 	return v, decodeFields(raw, v), nil
 }
+
+// decodeMeta decodes a meta object, of which all is missing if it is empty or null.
+func decodeMeta(raw json.RawMessage, into any) []FieldError {
+	if len(raw) > 0 && !isNull(raw) {
+		return decodeFields(raw, into)
+	}
+	if len(decodeFields(json.RawMessage("{}"), into)) == 0 {
+		return nil
+	}
+	return []FieldError{{Problem: "missing"}}
+}

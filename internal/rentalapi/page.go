@@ -121,14 +121,11 @@ func GetList[T, M any](ctx context.Context, api Getter, l List[T]) (Page[T, M], 
 	r, err := readItems(ctx, api, l, func(items *itemReader[T], meta json.RawMessage) error {
 		p.Items, p.Count, p.WithoutID, p.Invalid = items.items, items.read, items.withoutID, items.invalid
 		var m struct{ Count *float64 }
-		if len(meta) == 0 {
-			return nil
-		}
-		decodeFields(meta, &m)
+		decodeMeta(meta, &m)
 		if m.Count != nil && float64(p.Count) < *m.Count {
 			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
 		}
-		p.Invalid.Add("meta", decodeFields(meta, &p.Meta)...)
+		p.Invalid.Add("meta", decodeMeta(meta, &p.Meta)...)
 		return nil
 	})
 	p.Response = r
@@ -185,20 +182,14 @@ func readItems[T any](ctx context.Context, api Getter, l List[T], done func(item
 // readPageMeta reads and checks the meta object of a page with count items.
 func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
 	var m struct{ Count, Total, Page, Pages, Limit *int64 }
-	if len(raw) > 0 {
-		for _, e := range decodeFields(raw, &m) {
-			switch e.Field {
-			case "count", "page", "limit": // those are only compared
-			default:
-				return PageMeta{}, fmt.Errorf("meta: %w", e)
-			}
+	for _, e := range decodeMeta(raw, &m) {
+		switch e.Field {
+		case "count", "page", "limit": // those are only compared
+		default:
+			return PageMeta{}, fmt.Errorf("meta: %w", e)
 		}
 	}
 	switch {
-	case m.Total == nil:
-		return PageMeta{}, errors.New("meta.total: missing")
-	case m.Pages == nil:
-		return PageMeta{}, errors.New("meta.pages: missing")
 	case *m.Total < 0:
 		return PageMeta{}, errors.New("meta.total: negative")
 	case *m.Total > MaxTotal:

@@ -21,7 +21,7 @@ type faultSchedule struct {
 	counts  map[string]int // events by kind
 }
 
-// next lets an event happen: at once, or while the provider answers one of the next
+// next lets an event happen: at once, or while the provider serves one of the next
 // requests.
 func (s *faultSchedule) next() {
 	event := s.draw()
@@ -74,8 +74,8 @@ func (s *faultSchedule) randomPath() string {
 
 func pick[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }
 
-// badAnswers are bodies that are a failed fetch with status 200, at any endpoint.
-func badAnswers() []string {
+// badResponses are bodies that are a failed fetch with status 200, at any endpoint.
+func badResponses() []string {
 	return []string{
 		"", "null", "[]", "{}", `""`, `{"data":null}`, `{"data":0}`, `{"data":"x"}`, `{"data":[{"id":`, `{"data":{"id":"x"}`, `{"meta":{}}`,
 		`{"data":[],"data":[]}`, `{"data":[]} {}`, "<html>busy</html>", `{"error":{"code":"unavailable"}}`, "\xff\xfe",
@@ -83,7 +83,7 @@ func badAnswers() []string {
 	}
 }
 
-// contradictions are badAnswers that contradict themselves.
+// contradictions are badResponses that contradict themselves.
 func contradictions() []string {
 	return []string{`{"data":{}}`, `{"data":{"id":"","locations":{}}}`, `{"data":[],"meta":{"count":3,"total":3,"page":1,"pages":1,"limit":100}}`}
 }
@@ -121,7 +121,7 @@ func (s *faultSchedule) injectFault() {
 	case simtest.Respond:
 		switch rng.IntN(4) {
 		case 0, 1:
-			f.Status, f.Body = 200, []byte(pick(rng, pick(rng, badAnswers(), contradictions())...))
+			f.Status, f.Body = 200, []byte(pick(rng, pick(rng, badResponses(), contradictions())...))
 		case 2:
 			f.Header = http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {pick(rng, retryTimes()...)}}
 		default:

@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
@@ -98,31 +97,12 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h.SetCache(randomCache(rng))
 	h.ctx, h.cancel = context.WithCancel(t.Context())
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
-	h.handler = h.newHandler()
+	h.handler = exporter.NewHandler(h.Runner, &h.log, web.Options{
+		Version: "chaos", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Published: h.Publisher, Discovery: true,
+	})
 	h.Publish(h.ctx)
 	h.applyConfig()
 	return h
-}
-
-// newHandler serves everything; the registry has no metrics of the process.
-func (h *harness) newHandler() http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(h.Runner.Client)
-	return web.Handler(pages{h.Runner}, web.Options{
-		Version: "chaos", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Published: h.Publisher,
-		Metrics: &exposition.Handler{Publisher: h.Publisher, Gatherer: registry, OnError: func(cause string, err error) {
-			h.t.Errorf("metrics: %s: %v", cause, err)
-		}},
-		Discovery: true,
-	})
-}
-
-// pages is what the pages read.
-type pages struct{ *runner.Runner }
-
-// ActiveServers implements web.Collectors.
-func (p pages) ActiveServers(account string) ([]collector.Server, error) {
-	return collector.ActiveServers(p.Accounts(), account)
 }
 
 // close stops the exporter and the provider. The bubble reports goroutines that are left.
@@ -300,7 +280,7 @@ func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
 	return refresh.Settings{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
 }
 
-// maxCached is the greatest age of an answer from a random cache.
+// maxCached is the greatest age of a response from a random cache.
 const maxCached = 65 * time.Second
 
 // randomCache returns a provider's cache. Half of the schedules begin with none.

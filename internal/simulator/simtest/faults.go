@@ -65,7 +65,7 @@ type Faults struct {
 
 // Inject activates a fault until remove is called. If several faults match a request,
 // one with a path goes before one for every path, and a newer one before an older one.
-// remove does not affect requests that are being answered.
+// remove does not affect requests that came before.
 func (fs *Faults) Inject(f Fault) (remove func()) {
 	f.Header, f.Body, f.Query = f.Header.Clone(), bytes.Clone(f.Body), maps.Clone(f.Query)
 	added := &activeFault{Fault: f}
@@ -87,7 +87,7 @@ func (fs *Faults) Override(path string, h http.HandlerFunc) (remove func()) {
 	return fs.Inject(Fault{Path: path, Handler: h})
 }
 
-// OnRequest calls f before each request is answered.
+// OnRequest calls f before the response to each request.
 func (fs *Faults) OnRequest(f func(path string, query url.Values)) (remove func()) {
 	return fs.Inject(Fault{Before: f})
 }

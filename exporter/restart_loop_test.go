@@ -3,12 +3,14 @@ package exporter
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-kit/log"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
@@ -19,7 +21,16 @@ import (
 // every five seconds or less often, all of them together stay within the provider's
 // limits at the default rate limits, with any length of history.
 func TestRestartLoop(t *testing.T) {
-	paces := []time.Duration{5 * time.Second, 7 * time.Second, 11 * time.Second, 20 * time.Second, 45 * time.Second}
+	// Each process requests all resources of the account at once, and then a page of a
+	// history every 1.5 seconds. With 60/pace processes a minute, these are at most 120
+	// requests if the pace is at least 0.75 seconds for each resource.
+	shortest := 0.0
+	for _, r := range collector.Resources() {
+		if r.Account {
+			shortest += 0.75
+		}
+	}
+	paces := []time.Duration{time.Duration(math.Ceil(shortest)) * time.Second, 7 * time.Second, 11 * time.Second, 20 * time.Second, 45 * time.Second}
 	if testing.Short() {
 		paces = paces[:1]
 	}

@@ -17,8 +17,8 @@ import (
 // recorder keeps the samples of scrapes until they can be written family by family. It
 // keeps a value that repeats once.
 type recorder struct {
-	labels   map[string]string // added to all series
-	times    []int64           // of the scrapes, in Unix seconds
+	labels   string  // added to all series, as they are written
+	times    []int64 // of the scrapes, in Unix seconds
 	families map[string]*family
 }
 
@@ -36,7 +36,12 @@ type span struct {
 }
 
 func newRecorder(labels map[string]string) *recorder {
-	return &recorder{labels: labels, families: map[string]*family{}}
+	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, name+`="`+escape.Replace(labels[name])+`"`)
+	}
+	return &recorder{labels: strings.Join(pairs, ","), families: map[string]*family{}}
 }
 
 // begin begins a scrape.
@@ -45,7 +50,7 @@ func (r *recorder) begin(at time.Time) { r.times = append(r.times, at.Unix()) }
 // record records samples of the present scrape and returns how many.
 func (r *recorder) record(collectors ...prometheus.Collector) (samples int, err error) {
 	registry := prometheus.NewRegistry()
-	prometheus.WrapRegistererWith(r.labels, registry).MustRegister(collectors...)
+	registry.MustRegister(collectors...)
 	families, err := registry.Gather()
 	if err != nil {
 		return 0, err
@@ -139,14 +144,14 @@ func write(w io.Writer, recorders []*recorder) (samples int, err error) {
 
 // writeSeries writes the samples of a series and returns how many.
 func writeSeries(b *bufio.Writer, recorders []*recorder, family, series string) (samples int) {
-	var line []byte
+	prefix, line := recorders[0].addLabels(series), []byte(nil)
 	for _, r := range recorders {
 		if r.families[family] == nil {
 			continue
 		}
 		for _, span := range r.families[family].series[series] {
 			for _, at := range r.times[span.first : span.last+1] {
-				line = append(append(append(line[:0], series...), ' '), span.value...)
+				line = append(append(append(line[:0], prefix...), ' '), span.value...)
 				line = strconv.AppendInt(append(line, ' '), at, 10)
 				b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
 				samples++
@@ -154,4 +159,13 @@ func writeSeries(b *bufio.Writer, recorders []*recorder, family, series string) 
 		}
 	}
 	return samples
+}
+
+// addLabels adds the labels of all series to a series.
+func (r *recorder) addLabels(series string) string {
+	name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+	if labels != "" && r.labels != "" {
+		labels += ","
+	}
+	return name + "{" + labels + r.labels + "}"
 }

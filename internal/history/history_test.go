@@ -310,10 +310,10 @@ func missing(t *testing.T, tool string) {
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	begin := end.AddDate(0, 0, -10)
-	r := newRun(options(20*24*time.Hour, 1), begin, begin.Add(20*time.Minute), downtime)
+	r := newRecorder(options(0, 1).Labels)
 	var b bytes.Buffer
-	err := r.run()
-	_, writeErr := write(&b, []*recorder{r.recorder})
+	err := newRun(options(20*24*time.Hour, 1), r, begin, begin.Add(20*time.Minute), restartDowntime).run()
+	_, writeErr := r.write(&b)
 	if err := errors.Join(err, writeErr); err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestRestart(t *testing.T) {
 		up = append(up, point{begin.Unix() + int64(i+1)*240, value})
 	}
 	simtest.AssertEqual(t, "up", series["up{}"], up)
-	simtest.AssertEqual(t, "start", series["process_start_time_seconds{}"][0].value, float64(begin.Add(downtime).Unix()))
+	simtest.AssertEqual(t, "start", series["process_start_time_seconds{}"][0].value, float64(begin.Add(restartDowntime).Unix()))
 	assertStrict(t, b.Bytes())
 	assertLoads(t, b.Bytes())
 }

@@ -111,54 +111,27 @@ func (f *family) add(scrape int, series, value string) {
 	f.series[series] = append(spans, span{scrape, scrape, value})
 }
 
-// write writes in OpenMetrics what recorders recorded one after the other, and returns
-// the number of samples.
-func write(w io.Writer, recorders []*recorder) (samples int, err error) {
+// write writes the samples in OpenMetrics and returns how many.
+func (r *recorder) write(w io.Writer) (samples int, err error) {
 	b := bufio.NewWriterSize(w, 1<<20)
-	heads := map[string]string{}
-	for _, r := range recorders {
-		for name, f := range r.families {
-			heads[name] = f.head
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(heads)) {
-		b.WriteString(heads[name]) //nolint:errcheck // Flush returns the first error
-		written := map[string]bool{}
-		for i, r := range recorders {
-			if r.families[name] == nil {
-				continue
-			}
-			for _, series := range r.families[name].names {
-				if !written[series] {
-					written[series] = true
-					samples += writeSeries(b, recorders[i:], name, series)
+	var line []byte
+	for _, name := range slices.Sorted(maps.Keys(r.families)) {
+		f := r.families[name]
+		b.WriteString(f.head) //nolint:errcheck // Flush returns the first error
+		for _, series := range f.names {
+			prefix := r.addLabels(series)
+			for _, span := range f.series[series] {
+				for _, at := range r.times[span.first : span.last+1] {
+					line = append(append(append(line[:0], prefix...), ' '), span.value...)
+					line = strconv.AppendInt(append(line, ' '), at, 10)
+					b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
+					samples++
 				}
 			}
 		}
 	}
-	if _, err := expfmt.FinalizeOpenMetrics(b); err != nil {
-		return 0, err
-	}
+	b.WriteString("# EOF\n") //nolint:errcheck // Flush returns the first error
 	return samples, b.Flush()
-}
-
-// writeSeries writes the samples of a series and returns how many.
-func writeSeries(b *bufio.Writer, recorders []*recorder, family, series string) (samples int) {
-	prefix, line := recorders[0].addLabels(series), []byte(nil)
-	for _, r := range recorders {
-		if r.families[family] == nil {
-			continue
-		}
-		for _, span := range r.families[family].series[series] {
-			for _, at := range r.times[span.first : span.last+1] {
-				line = append(append(append(line[:0], prefix...), ' '), span.value...)
-				line = strconv.AppendInt(append(line, ' '), at, 10)
-				b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
-				samples++
-			}
-		}
-	}
-	return samples
 }
 
 // addLabels adds the labels of all series to a series.

@@ -44,11 +44,11 @@ type source struct {
 	mapped   time.Time          // the time of the data in it
 }
 
-func newRun(o Options, start, end time.Time, downtime time.Duration) *run {
+func newRun(o Options, rec *recorder, start, end time.Time, downtime time.Duration) *run {
 	r := &run{
 		Options: o, start: start, end: end, downtime: downtime,
 		rand:     rand.New(rand.NewPCG(o.Seed, uint64(start.Unix()))), //nolint:gosec // after 2000
-		provider: newProvider(o, start), requests: rentalapi.NewRequestMetrics(), recorder: newRecorder(o.Labels),
+		provider: newProvider(o, start), requests: rentalapi.NewRequestMetrics(), recorder: rec,
 	}
 	started := start.Add(downtime)
 	for _, token := range append([]string{""}, slices.Sorted(maps.Keys(o.Accounts))...) {

@@ -8,9 +8,10 @@ import (
 
 // BenchmarkDay generates a day of the exporter, ten days ago.
 func BenchmarkDay(b *testing.B) {
+	begin := end.AddDate(0, 0, -10)
 	for b.Loop() {
 		r := newRecorder(nil)
-		if err := newRun(options(20*24*time.Hour, 1), r, end.AddDate(0, 0, -10), end.AddDate(0, 0, -9), 0).run(); err != nil {
+		if err := newRun(options(20*24*time.Hour, 1), r, begin, begin).run(begin, begin.AddDate(0, 0, 1)); err != nil {
 			b.Fatal(err)
 		}
 		samples, err := r.write(io.Discard)

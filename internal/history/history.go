@@ -6,6 +6,7 @@ package history
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"server_rental_exporter/collector"
@@ -39,12 +40,13 @@ func Write(w io.Writer, o Options) (samples int, err error) {
 		return 0, fmt.Errorf("servers %d: must be at least 1", o.Servers)
 	}
 	r := newRecorder(o.Labels)
-	begin, downtime := o.End.Add(-o.Length), time.Duration(0)
+	begin := o.End.Add(-o.Length)
+	started := begin
 	for _, end := range append(o.restarts(), o.End) {
-		if err := newRun(o, r, begin, end, downtime).run(); err != nil {
+		if err := newRun(o, r, begin, started).run(begin, end); err != nil {
 			return 0, fmt.Errorf("history: %w", err)
 		}
-		begin, downtime = end, restartDowntime
+		begin, started = end, end.Add(downtime)
 	}
 	return r.write(w)
 }
@@ -59,7 +61,7 @@ const (
 func (o Options) restarts() []time.Time {
 	var all []time.Time
 	for at := o.End.Add(-lastRestart); at.After(o.End.Add(-o.Length)); at = at.Add(-restartInterval) {
-		all = append([]time.Time{at}, all...)
+		all = slices.Insert(all, 0, at)
 	}
 	return all
 }
@@ -89,5 +91,5 @@ func resolution(age time.Duration) time.Duration {
 
 const maxResolution = 4 * time.Minute
 
-// restartDowntime is how long a restart takes: at least one scrape fails.
-const restartDowntime = maxResolution + 30*time.Second
+// downtime is how long a restart takes: at least one scrape fails.
+const downtime = maxResolution + 30*time.Second

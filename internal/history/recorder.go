@@ -102,13 +102,14 @@ func (l list) Collect(ch chan<- prometheus.Metric) {
 func (f *family) add(scrape int, series, value string) {
 	spans := f.series[series]
 	if spans == nil {
+		series = strings.Clone(series) // not the whole text
 		f.names = append(f.names, series)
 	}
 	if n := len(spans); n > 0 && spans[n-1].last == scrape-1 && spans[n-1].value == value {
 		spans[n-1].last = scrape
 		return
 	}
-	f.series[series] = append(spans, span{scrape, scrape, value})
+	f.series[series] = append(spans, span{scrape, scrape, strings.Clone(value)})
 }
 
 // write writes the samples in OpenMetrics and returns how many.

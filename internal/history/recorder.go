@@ -24,9 +24,14 @@ type recorder struct {
 
 // family is a metric family with the samples of all its series.
 type family struct {
-	head   string            // lines before the samples
-	names  []string          // of the series, with labels, as they are written; lines of one metric follow each other
-	series map[string][]span // by name
+	head   string    // lines before the samples
+	series []*series // in the order of their lines, so that those of one metric follow each other
+	byName map[string]*series
+}
+
+type series struct {
+	name  string // with labels, as it is written
+	spans []span
 }
 
 // span is a value that repeats in the scrapes from first to last.
@@ -63,7 +68,7 @@ func (r *recorder) record(collectors ...prometheus.Collector) (samples int, err 
 		}
 		f := r.families[gathered.GetName()]
 		if f == nil {
-			f = &family{series: map[string][]span{}}
+			f = &family{byName: map[string]*series{}}
 			r.families[gathered.GetName()] = f
 		}
 		head, lines := cutHead(text.String())
@@ -99,17 +104,18 @@ func (l list) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func (f *family) add(scrape int, series, value string) {
-	spans := f.series[series]
-	if spans == nil {
-		series = strings.Clone(series) // not the whole text
-		f.names = append(f.names, series)
+func (f *family) add(scrape int, name, value string) {
+	s := f.byName[name]
+	if s == nil {
+		s = &series{name: strings.Clone(name)} // not the whole text
+		f.byName[s.name] = s
+		f.series = append(f.series, s)
 	}
-	if n := len(spans); n > 0 && spans[n-1].last == scrape-1 && spans[n-1].value == value {
-		spans[n-1].last = scrape
+	if n := len(s.spans); n > 0 && s.spans[n-1].last == scrape-1 && s.spans[n-1].value == value {
+		s.spans[n-1].last = scrape
 		return
 	}
-	f.series[series] = append(spans, span{scrape, scrape, strings.Clone(value)})
+	s.spans = append(s.spans, span{scrape, scrape, strings.Clone(value)})
 }
 
 // write writes the samples in OpenMetrics and returns how many.
@@ -119,9 +125,9 @@ func (r *recorder) write(w io.Writer) (samples int, err error) {
 	for _, name := range slices.Sorted(maps.Keys(r.families)) {
 		f := r.families[name]
 		b.WriteString(f.head) //nolint:errcheck // Flush returns the first error
-		for _, series := range f.names {
-			prefix := r.addLabels(series)
-			for _, span := range f.series[series] {
+		for _, series := range f.series {
+			prefix := r.addLabels(series.name)
+			for _, span := range series.spans {
 				for _, at := range r.times[span.first : span.last+1] {
 					line = append(append(append(line[:0], prefix...), ' '), span.value...)
 					line = strconv.AppendInt(append(line, ' '), at, 10)

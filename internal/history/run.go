@@ -115,6 +115,9 @@ func (r *run) next() (first *source) {
 	return first
 }
 
+// retryInterval is the longest time after a failure until the next attempt.
+const retryInterval = time.Minute
+
 // get fetches the resource of a source, before a scrape. Its error is one that no outage
 // explains.
 func (r *run) get(src *source, scrape time.Time) (err error) {
@@ -136,6 +139,7 @@ func (r *run) get(src *source, scrape time.Time) (err error) {
 	}
 	h.Finished, h.Err, h.Duration = true, err, api.now.Sub(at)
 	if err != nil {
+		src.due = at.Add(min(h.Interval, retryInterval))
 		return nil
 	}
 	src.snapshot, src.mapped = snapshot, mapped

@@ -36,7 +36,8 @@ const (
 	// rereadPages is how many old pages a refresh reads again. The longest history takes
 	// less than a day at the default interval.
 	rereadPages = 20
-	// maxWalks is how many walks a refresh makes while entries arrive.
+	// maxWalks is how many walks from the newest page a refresh makes at most, which is
+	// enough however fast entries arrive.
 	maxWalks = 10
 )
 
@@ -65,13 +66,13 @@ func transactions() Resource {
 type history struct {
 	token   rentalapi.Fingerprint // that it was read with
 	entries map[int64]entry
-	types   []string // of the entries; the documented ones first
-	walks   uint32   // begun so far
-	newest  *walk    // under way from the newest page on; nil between two
-	again   *walk    // under way through all pages; nil between two
-	full    *walk    // the last one that read all pages; nil before
-	readAt  time.Time
-	missing *int // entries of the total that full did not find; nil until that is known
+	types   []string  // of the entries; the documented ones first
+	walks   uint32    // begun so far
+	newest  *walk     // under way from the newest page on; nil between two
+	again   *walk     // under way through all pages; nil between two
+	full    *walk     // the last one that read all pages; nil before
+	readAt  time.Time // when full ended
+	missing *int      // total less entries after full; nil until that is known
 }
 
 // entry is one transaction, as small as possible: there may be 500,000.
@@ -147,8 +148,9 @@ func (h *history) readAgain(ctx context.Context, api rentalapi.Getter) error {
 	return nil
 }
 
-// readPage merges the next page of a walk. It drops what was read with another token,
-// perhaps of another account, and everything if the pages contradict the total.
+// readPage merges the next page of a walk. It forgets all that was read with another token,
+// perhaps of another account, or that contradicts the total: the ids of a provider may
+// never end. After the last page it removes what the walk did not find.
 func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (page transactionPage, atEnd bool, err error) {
 	priority := rentalapi.Bulk
 	if h.full != nil && w.page == 1 {
@@ -176,10 +178,10 @@ func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (
 	total, known := page.Meta.Total, len(h.entries)
 	switch {
 	case known > total+rentalapi.MaxPageItems:
-		err = fmt.Errorf("%w: meta.total: %d where the pages hold %d entries or more", rentalapi.ErrIncomplete, total, known)
+		err = fmt.Errorf("%w: meta.total: %d, but the pages hold %d entries or more", rentalapi.ErrIncomplete, total, known)
 	case atEnd && w.items < total:
-		err = fmt.Errorf("%w: data: the pages hold %d entries where meta.total is %d", rentalapi.ErrIncomplete, w.items, total)
-	case atEnd: // what the walk did not find does not exist
+		err = fmt.Errorf("%w: data: the pages hold %d entries, but meta.total is %d", rentalapi.ErrIncomplete, w.items, total)
+	case atEnd:
 		maps.DeleteFunc(h.entries, func(_ int64, e entry) bool { return e.walk < w.number })
 		h.again, h.full, h.readAt, h.missing = nil, w, page.Received, nil
 	}
@@ -205,6 +207,8 @@ func checkTransaction(t *transaction, errs []rentalapi.FieldError) []rentalapi.F
 	return []rentalapi.FieldError{{Field: "amount.usd", Problem: "missing"}}
 }
 
+// merge replaces what is known of the entries of a page. Entries of more than maxTypes
+// types are not kept.
 func (h *history) merge(w *walk, page transactionPage) {
 	w.items += page.Count
 	w.unusable += page.Count - len(page.Items)
@@ -231,9 +235,10 @@ func (h *history) merge(w *walk, page transactionPage) {
 	}
 }
 
-// compare compares the number of entries with the total of the newest page, which is of
-// the same moment, and begins to read all pages again if that is due. What is missing
-// after all pages were read are ids that were given twice.
+// compare compares the number of entries with the total, which is of the same moment. If
+// it is another difference than after the last walk through all pages, or a day later, w
+// goes on through all pages. Of the entries that such a walk did not find, those that have
+// an id had one that was given twice.
 func (h *history) compare(w *walk, newest transactionPage) {
 	missing := newest.Meta.Total - len(h.entries)
 	if h.missing == nil {

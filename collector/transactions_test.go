@@ -340,9 +340,8 @@ func TestHistoryContradictions(t *testing.T) {
 		items, total, limit int
 		want                string
 	}{
-		{"fewer on a page", 250, 400, 100, "data: 50 items where meta demands 100"},
-		{"fewer on all pages", 150, 250, 50, "data: the pages hold 150 entries where meta.total is 250"},
-		{"more on the pages", 250, 120, 100, "meta.total: 120 where the pages hold 250 entries or more"},
+		{"fewer on all pages", 150, 250, 50, "data: the pages hold 150 entries, but meta.total is 250"},
+		{"more on the pages", 250, 120, 100, "meta.total: 120, but the pages hold 250 entries or more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHistoryTest(t, manyEntries(250))

@@ -38,8 +38,7 @@ func TestRestartLoop(t *testing.T) {
 		t.Run(fmt.Sprint(pace), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				arrivals := arrivals{times: map[string][]time.Time{}}
-				a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1, Middleware: arrivals.record})
+				a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1})
 				a.Change(func(w *simulator.World) {
 					account := w.Accounts[simtest.MainToken]
 					account.Transactions = simulator.Transactions(5000, time.Now())
@@ -54,17 +53,7 @@ func TestRestartLoop(t *testing.T) {
 					kill()
 					p.Wait()
 				}
-				for token, times := range arrivals.times {
-					limit := 120
-					if token == "" {
-						limit = 59
-					}
-					peak := simtest.Peak(times)
-					t.Logf("%q: at most %d requests within 60 s", token, peak)
-					if peak > limit {
-						t.Errorf("%q: %d requests within 60 s, more than %d", token, peak, limit)
-					}
-				}
+				a.AssertRateLimits(59, 120)
 			})
 		})
 	}

@@ -25,7 +25,8 @@ type recorder struct {
 // family is a metric family with the samples of all its series.
 type family struct {
 	head   string            // lines before the samples
-	series map[string][]span // by name and labels, as they are written
+	names  []string          // of the series, with labels, as they are written; lines of one metric follow each other
+	series map[string][]span // by name
 }
 
 // span is a value that repeats in the scrapes from first to last.
@@ -95,6 +96,9 @@ func (l list) Collect(ch chan<- prometheus.Metric) {
 
 func (f *family) add(scrape int, series, value string) {
 	spans := f.series[series]
+	if spans == nil {
+		f.names = append(f.names, series)
+	}
 	if n := len(spans); n > 0 && spans[n-1].last == scrape-1 && spans[n-1].value == value {
 		spans[n-1].last = scrape
 		return
@@ -106,26 +110,24 @@ func (f *family) add(scrape int, series, value string) {
 // the number of samples.
 func write(w io.Writer, recorders []*recorder) (samples int, err error) {
 	b := bufio.NewWriterSize(w, 1<<20)
-	names := map[string]bool{}
+	heads := map[string]string{}
 	for _, r := range recorders {
-		for name := range r.families {
-			names[name] = true
+		for name, f := range r.families {
+			heads[name] = f.head
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		head, series := "", map[string]bool{}
-		for _, r := range recorders {
-			if f := r.families[name]; f != nil {
-				head = f.head
-				for s := range f.series {
-					series[s] = true
-				}
+	for _, name := range slices.Sorted(maps.Keys(heads)) {
+		b.WriteString(heads[name]) //nolint:errcheck // Flush returns the first error
+		written := map[string]bool{}
+		for i, r := range recorders {
+			if r.families[name] == nil {
+				continue
 			}
-		}
-		b.WriteString(head) //nolint:errcheck // Flush returns the first error
-		for _, s := range slices.Sorted(maps.Keys(series)) {
-			for _, r := range recorders {
-				samples += r.write(b, name, s)
+			for _, series := range r.families[name].names {
+				if !written[series] {
+					written[series] = true
+					samples += writeSeries(b, recorders[i:], name, series)
+				}
 			}
 		}
 	}
@@ -135,19 +137,20 @@ func write(w io.Writer, recorders []*recorder) (samples int, err error) {
 	return samples, b.Flush()
 }
 
-// write writes the samples of a series and returns how many.
-func (r *recorder) write(b *bufio.Writer, name, series string) (samples int) {
-	f := r.families[name]
-	if f == nil {
-		return 0
-	}
+// writeSeries writes the samples of a series and returns how many.
+func writeSeries(b *bufio.Writer, recorders []*recorder, family, series string) (samples int) {
 	var line []byte
-	for _, span := range f.series[series] {
-		for _, at := range r.times[span.first : span.last+1] {
-			line = append(append(append(line[:0], series...), ' '), span.value...)
-			line = strconv.AppendInt(append(line, ' '), at, 10)
-			b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
-			samples++
+	for _, r := range recorders {
+		if r.families[family] == nil {
+			continue
+		}
+		for _, span := range r.families[family].series[series] {
+			for _, at := range r.times[span.first : span.last+1] {
+				line = append(append(append(line[:0], series...), ' '), span.value...)
+				line = strconv.AppendInt(append(line, ' '), at, 10)
+				b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
+				samples++
+			}
 		}
 	}
 	return samples

@@ -134,7 +134,8 @@ func runSchedule(t *testing.T, rng *rand.Rand) map[string]int {
 	time.Sleep(time.Minute) // pending dials time out
 	synctest.Wait()
 	simtest.AssertEqual(t, "open connections", s.Net.OpenConns(), 0)
-	s.checkRateLimits()
+	s.AssertRateLimits(s.limits.Public, s.limits.Account)
+	s.counts["request"] += len(s.Requests())
 	simtest.AssertNoSecrets(t, "log", s.log.String())
 	if strings.Contains(s.log.String(), "cannot serve metrics") {
 		t.Errorf("log:\n%s", tail(s.log.String()))
@@ -439,22 +440,3 @@ func (s *faultSchedule) checkRecovery() {
 }
 
 func tail(log string) string { return log[max(0, len(log)-1500):] }
-
-// checkRateLimits checks the requests that the provider received.
-func (s *faultSchedule) checkRateLimits() {
-	s.t.Helper()
-	times := map[string][]time.Time{}
-	for _, r := range s.Requests() {
-		times[r.Token] = append(times[r.Token], r.Time)
-	}
-	for token, list := range times {
-		s.counts["request"] += len(list)
-		limit := s.limits.Account
-		if token == "" {
-			limit = s.limits.Public
-		}
-		if peak := simtest.Peak(list); peak > limit {
-			s.t.Errorf("%q: %d requests within 60 s, more than %d", token, peak, limit)
-		}
-	}
-}

@@ -81,7 +81,7 @@ func Handler(c Collectors, o Options) http.Handler {
 	if o.Reload == nil {
 		mux.Handle(reloadPath, forbidden("reloading over HTTP is off; start with --web.enable-lifecycle"))
 	} else {
-		mux.Handle("POST "+reloadPath, reload(o.Reload))
+		mux.Handle("POST "+reloadPath, http.NewCrossOriginProtection().Handler(reload(o.Reload))) // refuses pages of other sites
 	}
 	if o.Discovery {
 		mux.Handle("GET "+discoveryPath, discovery(c))

@@ -16,6 +16,10 @@ import (
 // those calls.
 var ErrIncomplete = errors.New("refresh: incomplete")
 
+// ErrUnchanged is returned by a fetch that succeeded and whose value must not replace the
+// present one: that stays, and expires as if there had been no fetch.
+var ErrUnchanged = errors.New("refresh: unchanged")
+
 // Fetch gets a value. It is never called twice at the same time. Its context ends
 // with the source.
 type Fetch[T any] func(ctx context.Context) (T, error)
@@ -61,7 +65,7 @@ type Source[T any] struct {
 	state State
 	began time.Time // of the attempt under way; zero if there is none
 	value T
-	have  bool
+	taken time.Time // when the value was; zero if there is none
 }
 
 // New returns a source that begins to fetch when Run is called.
@@ -172,6 +176,9 @@ func (s *Source[T]) attempt(ctx context.Context) error {
 		call(s.options.OnUpdate)
 	}
 	call(s.options.OnAttempt)
+	if errors.Is(err, ErrUnchanged) {
+		return nil
+	}
 	return err
 }
 
@@ -193,8 +200,12 @@ func (s *Source[T]) store(value T, err error) {
 	s.state.Duration = now.Sub(s.began)
 	s.state.Err = err
 	s.began = time.Time{}
-	if err == nil {
-		s.value, s.have = value, true
+	switch {
+	case err == nil:
+		s.value, s.taken = value, now
+		s.state.LastSuccess = now
+	case errors.Is(err, ErrUnchanged):
+		s.state.Err = nil
 		s.state.LastSuccess = now
 	}
 }
@@ -204,8 +215,8 @@ func (s *Source[T]) store(value T, err error) {
 func (s *Source[T]) Value() (value T, expires time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	expires = s.state.LastSuccess.Add(s.state.MaxAge)
-	if !s.have || !time.Now().Before(expires) {
+	expires = s.taken.Add(s.state.MaxAge)
+	if s.taken.IsZero() || !time.Now().Before(expires) {
 		return value, time.Time{}, false
 	}
 	return s.value, expires, true

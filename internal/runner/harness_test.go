@@ -42,8 +42,8 @@ type harness struct {
 	down atomic.Bool // connections are refused
 }
 
-// withHarness runs a test in a synctest bubble. The answers of the simulated provider
-// do not depend on when they are requested, and are too old to have a phase.
+// withHarness runs a test in a synctest bubble. The responses of the simulated
+// provider do not depend on when they are requested, and are too old to have an age.
 func withHarness(t *testing.T, f func(t *testing.T, h *harness)) {
 	t.Helper()
 	t.Parallel()

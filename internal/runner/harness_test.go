@@ -66,7 +66,7 @@ func subtest(t *testing.T, name string, f func(t *testing.T, h *harness)) {
 // reset replaces set, client, publisher and log by new ones.
 func (h *harness) reset() {
 	h.t.Helper()
-	transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, config.WithDialContextFunc(h.dial))
+	transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, h.dial)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func (e *exporter) recordReload(cfg *config.Config) {
 
 // apiSettings returns how requests to the API are made.
 func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
-	transport, err := rentalapi.NewTransport(cfg.API.HTTP)
+	transport, err := rentalapi.NewTransport(cfg.API.HTTP, nil)
 	if err != nil {
 		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
 	}

@@ -12,7 +12,7 @@ BUILDAH  := buildah
 IMAGE_ARCH = $(shell go env GOARCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-long race tools e2e lint format bench update pictures image image-test packages packages-test \
+.PHONY: help build test test-short test-long race tools e2e lint format bench update golden recipe-check pictures image image-test packages packages-test \
   sbom release-notes release-check helm-package clean
 
 help: ## list the targets
@@ -61,10 +61,17 @@ bench: ## measure the numbers of docs/limits.md
 	go test -run '^$$' -bench . -benchmem ./...
 
 update: ## rewrite all golden and generated files (Node and npm for those of dashboards)
-	go test -count=1 -run 'TestGolden|TestErrors|TestExample|TestHelp|TestMetricsDocument|TestConfigurationDocument|TestOverview|TestLandingPage' ./collector ./config ./exporter ./web -update
-	packaging/licenses.sh >THIRD_PARTY_LICENSES
 	cd dashboards/generator && npm ci --silent && npm run --silent build
+	$(MAKE) golden
+	packaging/licenses.sh >THIRD_PARTY_LICENSES
+
+golden: ## rewrite the golden and generated files that need nothing but Go
+	go test -count=1 -run 'TestGolden|TestErrors|TestHelp|TestMetricsDocument|TestConfigurationDocument|TestExample|TestOverview|TestLandingPage' \
+	  ./collector ./config ./exporter ./web -update
 	cd test && go test -count=1 -timeout 30m -run TestGenerated ./helm -update
+
+recipe-check: ## add an endpoint to a copy as CONTRIBUTING.md says, and run the tests there
+	test/recipe/check.sh
 
 pictures: ## make docs/pictures from web/testdata (Debian: chromium-headless-shell fonts-dejavu-core)
 	web/pictures.sh

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -23,11 +23,11 @@ type topup struct {
 	Network      string
 	Payment      struct {
 		RateLockedUntil *timestamp `json:"rate_locked_until"`
-	}
-	Confirmations *count
+	} `api:"optional"`
+	Confirmations *count     `api:"optional"`
 	Needed        *count     `json:"confirmations_needed"`
 	CreatedAt     *timestamp `json:"created_at"`
-	PaidAt        *timestamp `json:"paid_at"`
+	PaidAt        *timestamp `json:"paid_at" api:"optional"`
 }
 
 // The states of a top-up that the document names; the first two are open.
@@ -39,6 +39,11 @@ const (
 
 func topupStates() []string {
 	return []string{pending, confirming, paid, "expired", "failed", "canceled"}
+}
+
+// isOpen returns whether a top-up in a state waits for a payment or its confirmations.
+func isOpen(state string) bool {
+	return strings.EqualFold(state, pending) || strings.EqualFold(state, confirming)
 }
 
 var (
@@ -61,73 +66,55 @@ func topups() Resource {
 		Metrics: []*metric.Definition{
 			topupsByStatus, topupInfo, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid,
 		},
-		NewFetch: func() Fetch { return (&topupHistory{refused: map[string]bool{}}).fetch },
+		NewFetch: func() Fetch { return new(topupHistory).fetch },
 	}
 }
 
-// topupCounts are the top-ups as one refresh found them.
-type topupCounts struct {
-	byStatus map[string]float64
-	open     []*topup
-	paidAt   *timestamp
-	invalid  rentalapi.Invalid
-	last     rentalapi.Response
-}
-
-// maxRefused is how many undocumented states are asked for in vain until no more are.
-const maxRefused = 100
-
-// maxAttempts is how often top-ups are counted again while they change their state.
+// maxAttempts is how often top-ups are counted while they change their state.
 const maxAttempts = 2
 
-// topupHistory keeps of an account's top-ups what no single refresh contains.
+// topupHistory is what is known about an account's top-ups from earlier refreshes.
 type topupHistory struct {
-	uncounted int             // top-ups of the total in a state that cannot be counted
-	refused   map[string]bool // states by which the API does not filter
-	counted   bool            // all states once; until then the requests are spread
+	others  int  // top-ups of the total that are in no documented state
+	counted bool // all states once; until then the requests are spread
 }
 
-// fetch gets the newest page. Where it holds the whole history, that suffices. Else
-// it gets each state by itself: how many there are is in the meta object, and only
-// the open ones are read. So a refresh costs one request, or one for each state and
-// one more, however long the history is.
+// fetch gets the newest page. If that holds the whole history, it suffices. Else fetch
+// gets each documented state by itself: meta.total says how many there are, and only the
+// open ones are read. So a refresh makes one request, or one for each state and one more,
+// however long the history is.
 //
 // A top-up that changes its state between two of these requests is missed or counted
-// twice; then the sum differs from the total by another number than before, and all
-// are counted once more.
+// twice. Then the sum differs from the total by another number than before, and all are
+// counted once more.
 func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
 	for attempt := 1; ; attempt++ {
 		newest, err := getTopups(ctx, api, rentalapi.Regular, nil, 1)
 		if err != nil {
 			return Snapshot{}, err
 		}
+		c := newTopupCounts()
 		if newest.Meta.Pages <= 1 && newest.Count >= newest.Meta.Total {
-			return countTopups(newest).build(b)
-		}
-		c, err := h.countByStatus(ctx, api, newest)
-		if err != nil {
-			return Snapshot{}, err
-		}
-		sum := 0.0
-		for _, n := range c.byStatus {
-			sum += n
-		}
-		uncounted := newest.Meta.Total - int(sum)
-		if uncounted == h.uncounted || attempt == maxAttempts {
-			h.uncounted = uncounted
-			c.addUncounted(uncounted)
+			c.addAll(newest)
 			return c.build(b)
 		}
-	}
-}
-
-// addUncounted reports top-ups of the total that are in none of the states asked
-// for: their state is not documented and the newest page does not contain it.
-func (c *topupCounts) addUncounted(n int) {
-	if n > 0 {
-		c.invalid.Merge(rentalapi.Invalid{Items: n, Causes: []rentalapi.Cause{{
-			Item: "topups", FieldError: rentalapi.FieldError{Field: "status", Problem: "a state that the API cannot filter by"},
-		}}})
+		priority := rentalapi.Bulk // see the limiter's spacing
+		if h.counted {
+			priority = rentalapi.Regular
+		}
+		others := newest.Meta.Total
+		for _, state := range topupStates() {
+			if err := c.addState(ctx, api, priority, state, newest.Token); err != nil {
+				return Snapshot{}, err
+			}
+			others -= int(c.byStatus[state])
+		}
+		h.counted = true
+		if others == h.others || attempt == maxAttempts {
+			h.others = others
+			addInvalid(&c.invalid, others, "topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
+			return c.build(b)
+		}
 	}
 }
 
@@ -139,86 +126,40 @@ func getTopups(ctx context.Context, api rentalapi.Getter, p rentalapi.Priority, 
 	}, page)
 }
 
-func newTopupCounts() topupCounts { return topupCounts{byStatus: map[string]float64{}} }
+// topupCounts are the top-ups as one refresh found them.
+type topupCounts struct {
+	byStatus map[string]float64
+	open     []*topup
+	paidAt   *timestamp // the newest
+	invalid  rentalapi.Invalid
+	last     rentalapi.Response
+}
 
-// countTopups counts the top-ups of a page that holds all.
-func countTopups(p topupPage) topupCounts {
-	c := newTopupCounts()
-	c.invalid, c.last = p.Invalid, p.Response
+func newTopupCounts() topupCounts {
+	c := topupCounts{byStatus: map[string]float64{}}
 	for _, state := range topupStates() {
 		c.byStatus[state] = 0
 	}
-	for _, t := range p.Items {
-		if t.Status != "" {
-			c.byStatus[t.Status]++
-		}
-		if t.Status == pending || t.Status == confirming {
-			c.open = append(c.open, t)
-		}
-	}
-	c.paidAt = lastPaid(p.Items)
 	return c
 }
 
-// countByStatus gets each state by itself, and also undocumented ones, where the
-// newest page contains them and the API can filter by them.
-func (h *topupHistory) countByStatus(ctx context.Context, api rentalapi.Getter, newest topupPage) (topupCounts, error) {
-	c := newTopupCounts()
-	known := topupStates()
-	states := slices.Clone(known)
-	for _, t := range newest.Items {
-		if t.Status != "" && !h.refused[t.Status] && !slices.Contains(states, t.Status) && len(states) < 2*len(known) && len(h.refused) < maxRefused {
-			states = append(states, t.Status)
+// addAll adds the top-ups of a page that holds all.
+func (c *topupCounts) addAll(p topupPage) {
+	for _, t := range p.Items {
+		c.add(t, t.Status)
+		if t.Status != "" {
+			c.byStatus[t.Status]++
 		}
 	}
-	for i, state := range states {
-		err := c.addStatus(ctx, api, h.priority(), state, newest.Token)
-		switch {
-		case i >= len(known) && cannotFilter(err):
-			h.refused[state] = true
-		case errors.Is(err, errNotFiltered):
-			return topupCounts{}, fmt.Errorf("%w: %w", rentalapi.ErrIncomplete, err)
-		case err != nil:
-			return topupCounts{}, err
-		}
-	}
-	h.counted = true
-	return c, nil
+	c.invalid, c.last = p.Invalid, p.Response
 }
 
-// errNotFiltered is the error of an answer for one state that contains another one.
-var errNotFiltered = errors.New("contains another status")
-
-// cannotFilter returns whether the API refused to filter by a state, or ignored that it
-// should. It is not documented what the API does with a state that it does not know.
-func cannotFilter(err error) bool {
-	var failure *rentalapi.Error
-	if !errors.As(err, &failure) {
-		return errors.Is(err, errNotFiltered)
-	}
-	switch failure.Code {
-	case http.StatusUnauthorized, http.StatusTooManyRequests:
-		return false
-	}
-	return failure.Code >= 400 && failure.Code < 500
-}
-
-// priority is Bulk for the first count after the start: see the limiter's spacing.
-func (h *topupHistory) priority() rentalapi.Priority {
-	if h.counted {
-		return rentalapi.Regular
-	}
-	return rentalapi.Bulk
-}
-
-// addStatus gets how many top-ups are in a state, and all of them while they are open.
-func (c *topupCounts) addStatus(ctx context.Context, api rentalapi.Getter, priority rentalapi.Priority, state string, token rentalapi.Fingerprint) error {
+// addState gets how many top-ups are in a state, and all of them while they are open.
+func (c *topupCounts) addState(ctx context.Context, api rentalapi.Getter, priority rentalapi.Priority, state string, token rentalapi.Fingerprint) error {
 	query := url.Values{"status": {state}}
-	open := state == pending || state == confirming
-	if !open && state != paid && slices.Contains(topupStates(), state) {
-		query.Set("limit", "1") // else the other entries show whether the API did filter
+	if !isOpen(state) && state != paid {
+		query.Set("limit", "1")
 	}
-	seen := map[string]bool{}
 	for page := 1; ; page++ {
 		p, err := getTopups(ctx, api, priority, query, page)
 		switch {
@@ -226,45 +167,34 @@ func (c *topupCounts) addStatus(ctx context.Context, api rentalapi.Getter, prior
 			return err
 		case p.Token != token:
 			return errors.New("topups: the token changed between two requests")
-		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && t.Status != state }):
-			return fmt.Errorf("data: the answer for status %s %w", state, errNotFiltered)
-		case open && p.Meta.Pages > maxItems/rentalapi.MaxPageItems:
+		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && !strings.EqualFold(t.Status, state) }):
+			return fmt.Errorf("%w: data: the response for status %s contains another status", rentalapi.ErrIncomplete, state)
+		case isOpen(state) && p.Meta.Pages > maxItems/rentalapi.MaxPageItems:
 			return fmt.Errorf("%w: meta.pages: more than %d top-ups are %s", rentalapi.ErrTooLarge, maxItems, state)
+		}
+		for _, t := range p.Items {
+			c.add(t, state)
 		}
 		c.byStatus[state] = float64(p.Meta.Total)
 		c.invalid.Merge(p.Invalid)
 		c.last = p.Response
-		if state == paid {
-			c.paidAt = lastPaid(p.Items)
-		}
-		if !open {
-			return nil
-		}
-		for _, t := range p.Items {
-			if !seen[t.ID] {
-				seen[t.ID] = true
-				c.open = append(c.open, t)
-			}
-		}
-		if page >= p.Meta.Pages || p.Count == 0 {
+		if !isOpen(state) || page >= p.Meta.Pages || p.Count == 0 {
 			return nil
 		}
 	}
 }
 
-// lastPaid returns the newest time of payment.
-func lastPaid(ts []*topup) *timestamp {
-	var last *timestamp
-	for _, t := range ts {
-		if t.PaidAt != nil && (last == nil || *t.PaidAt > *last) {
-			last = t.PaidAt
-		}
+func (c *topupCounts) add(t *topup, state string) {
+	if isOpen(state) {
+		c.open = append(c.open, t)
 	}
-	return last
+	if t.PaidAt != nil && (c.paidAt == nil || *t.PaidAt > *c.paidAt) {
+		c.paidAt = t.PaidAt
+	}
 }
 
-func (c topupCounts) build(b *metric.Builder) (Snapshot, error) {
-	added := map[string]bool{} // a top-up that moved on meanwhile may be in two states
+func (c *topupCounts) build(b *metric.Builder) (Snapshot, error) {
+	added := map[string]bool{} // one that moved on meanwhile may be in two states, or on two pages
 	for _, t := range slices.Backward(c.open) {
 		if !added[t.ID] {
 			added[t.ID] = true

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -22,122 +21,173 @@ type transaction struct {
 }
 
 var (
-	transactionsTotal  = metric.Counter("transactions_total", "Balance transactions of the account by type, over its whole history.", "Balance transaction", "account", "type")
-	transactionsCredit = metric.Counter("transactions_credit_usd_total", "Sum of the account's positive transactions by type, over its whole history.", "Balance transaction amount.usd", "account", "type")
-	transactionsDebit  = metric.Counter("transactions_debit_usd_total", "Sum of the account's negative transactions by type, as a positive number, over its whole history.", "Balance transaction amount.usd", "account", "type")
+	transactionsByType = metric.Gauge("transactions", "All transactions of the account by type; a gauge, because the provider can remove or change one.", "Balance transaction", "account", "type")
+	transactionsCredit = metric.Gauge("transactions_credit_usd", "Sum of all positive transactions of the account by type; a gauge, because the provider can remove or change one.", "Balance transaction amount.usd", "account", "type")
+	transactionsDebit  = metric.Gauge("transactions_debit_usd", "Sum of all negative transactions of the account by type, as a positive number; a gauge, because the provider can remove or change one.", "Balance transaction amount.usd", "account", "type")
 )
 
-// maxTypes bounds the types of transactions, each of which is three series.
-const maxTypes = 100
+const (
+	// maxTypes bounds the types of transactions, each of which is three series.
+	maxTypes = 100
+	// rereadInterval is the time from one reading of all pages to the next, which finds
+	// what was removed or changed on old pages.
+	rereadInterval = 24 * time.Hour
+	// rereadPages is how many old pages a refresh reads again. The longest history takes
+	// less than a day at the default interval.
+	rereadPages = 20
+	// maxWalks is how many walks from the newest page a refresh makes at most, which is
+	// enough however fast entries arrive.
+	maxWalks = 10
+)
+
+// documentedTypes are always exported.
+func documentedTypes() []string { return []string{"topup", "bonus"} }
 
 func transactions() Resource {
 	return Resource{
 		Name: "transactions", Help: "money in and out by type", Endpoint: "/transactions", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
-		Metrics:  []*metric.Definition{transactionsTotal, transactionsCredit, transactionsDebit},
-		NewFetch: func() Fetch { return newLedger().fetch },
+		Metrics:  []*metric.Definition{transactionsByType, transactionsCredit, transactionsDebit},
+		NewFetch: func() Fetch { return newHistory().fetch },
 	}
 }
 
-// ledger adds up an account's whole history.
+// history is all transactions of an account by id.
 //
-// The API lists entries newest first, and new ones push older ones to later pages.
-// So the ledger walks from the first page on until it reaches an entry that it
-// counted in an earlier walk, or the end. An entry that was pushed is read twice and
-// counted once; entries that arrive during a walk are on the first pages of another
-// walk, which follows at once. A walk keeps its entries when a page fails, and they
-// are counted when it is complete.
-type ledger struct {
-	counted  entries
-	complete bool // the whole history was read once
-	// missing is by how many entries meta.total differs from what was counted: above
-	// 0 where entries are invalid, below where the provider dropped old ones.
-	missing int
-	invalid rentalapi.Invalid // found by the last walk to the end
-
-	walk  *walk                 // under way; nil between two
-	token rentalapi.Fingerprint // that it was read with
+// The API lists entries newest first, and new ones push older ones to later pages. An
+// entry that is read twice replaces itself. So a walk reads from the newest page on until
+// it reaches an entry of an earlier walk, or the end. Entries that arrive during a walk
+// are on the first pages of another one, which follows at once: what is exported was there
+// at one moment. A walk goes on at the page that failed.
+//
+// What the provider removed or changed on old pages is found by a walk through all pages:
+// once a day, and if the number of entries is not the total. It takes several refreshes.
+type history struct {
+	token   rentalapi.Fingerprint // that it was read with
+	entries map[int64]entry
+	types   []string  // of the entries; the documented ones first
+	walks   uint32    // begun so far
+	newest  *walk     // under way from the newest page on; nil between two
+	again   *walk     // under way through all pages; nil between two
+	full    *walk     // the last one that read all pages; nil before
+	readAt  time.Time // when full ended
+	missing *int      // total less entries after full; nil until that is known
 }
 
-// entries are transactions added up.
-type entries struct {
-	ids      map[int64]bool
-	totals   map[string]*tally // by type
-	noAmount map[int64]string  // types of the entries whose amount the sums lack
-}
-
-type tally struct {
-	n             float64
-	credit, debit micros
+// entry is one transaction, as small as possible: there may be 500,000.
+type entry struct {
+	usd     micros // 0 if it is not known
+	typeNum uint8  // index into history.types
+	walk    uint32 // the last one that read it
 }
 
 // walk is one way through the pages.
 type walk struct {
-	page         int
-	total        int  // meta.total of the last page
-	growth       int  // of meta.total since the first page
-	positions    int  // entries read, understood or not
-	duplicates   int  // of these, read before in this walk
-	reachedKnown bool // an entry that was counted in an earlier walk
-	found        entries
+	number       uint32
+	page         int // the next one
+	total        int // meta.total of the first page
+	items        int // read so far
+	unusable     int // of these, without a usable id, or of too many types
+	reachedKnown bool
 	invalid      rentalapi.Invalid
 }
 
-func newEntries() entries {
-	return entries{ids: map[int64]bool{}, totals: map[string]*tally{}, noAmount: map[int64]string{}}
+type transactionPage = rentalapi.Page[transaction, rentalapi.PageMeta]
+
+func newHistory() *history {
+	return &history{entries: map[int64]entry{}, types: documentedTypes()}
 }
 
-func newWalk() *walk { return &walk{page: 1, found: newEntries()} }
-
-func newLedger() *ledger { return &ledger{counted: newEntries()} }
-
-// errMore means that a walk needs further pages.
-var errMore = errors.New("transactions: more pages")
-
-// fetch reads pages until the walk is complete.
-func (l *ledger) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (s Snapshot, err error) {
-	for s, err = l.step(ctx, api, b); errors.Is(err, errMore); s, err = l.step(ctx, api, b) {
+// fetch reads the newest page, further ones while they are new, and old ones if that is due.
+func (h *history) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
+	newest, err := h.readNewest(ctx, api)
+	if err == nil && h.again != nil {
+		if err = h.readAgain(ctx, api); err == nil {
+			newest, err = h.readNewest(ctx, api)
+		}
 	}
-	return s, err
-}
-
-// step reads one page, and returns errMore until a walk is complete.
-func (l *ledger) step(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	if l.walk == nil {
-		l.walk = newWalk()
-	}
-	priority := rentalapi.Bulk
-	if l.complete && l.walk.page == 1 {
-		priority = rentalapi.Regular
-	}
-	page, err := rentalapi.GetPage(ctx, api, rentalapi.List[transaction]{
-		Endpoint: "/transactions", Priority: priority, ID: transactionID, Check: checkTransaction,
-	}, l.walk.page)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if page.Token != l.token { // perhaps of another account, whose entries may have the same ids
-		first := l.walk.page == 1
-		*l = *newLedger()
-		l.token, l.walk = page.Token, newWalk()
-		if !first {
-			return Snapshot{}, errMore
+	return h.build(b, newest)
+}
+
+// readNewest walks until no entry arrives meanwhile.
+func (h *history) readNewest(ctx context.Context, api rentalapi.Getter) (rentalapi.Response, error) {
+	for walks := 0; walks < maxWalks; {
+		if h.newest == nil {
+			h.walks++
+			h.newest = &walk{number: h.walks, page: 1}
+		}
+		w := h.newest
+		page, atEnd, err := h.readPage(ctx, api, w)
+		switch {
+		case err != nil:
+			return page.Response, err
+		case !atEnd && (h.full == nil || !w.reachedKnown):
+			continue
+		}
+		h.newest = nil
+		walks++
+		if page.Meta.Page == 1 || !atEnd && page.Meta.Total == w.total {
+			h.compare(w, page)
+			return page.Response, nil
 		}
 	}
-	l.take(page)
-	atEnd := l.walk.page >= page.Meta.Pages || page.Count == 0
-	if !atEnd && !l.caughtUp() {
-		l.walk.page++
-		return Snapshot{}, errMore
+	return rentalapi.Response{}, fmt.Errorf("meta.total: changed during each of %d walks", maxWalks)
+}
+
+// readAgain reads some of the old pages.
+func (h *history) readAgain(ctx context.Context, api rentalapi.Getter) error {
+	for range rereadPages {
+		if _, atEnd, err := h.readPage(ctx, api, h.again); err != nil || atEnd {
+			return err
+		}
 	}
-	again, err := l.finish(atEnd)
+	return nil
+}
+
+// readPage merges the next page of a walk. It forgets all that was read with another token,
+// perhaps of another account, or that contradicts the total: the ids of a provider may
+// never end. After the last page it removes what the walk did not find.
+func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (page transactionPage, atEnd bool, err error) {
+	priority := rentalapi.Bulk
+	if h.full != nil && w.page == 1 {
+		priority = rentalapi.Regular
+	}
+	page, err = rentalapi.GetPage(ctx, api, rentalapi.List[transaction]{
+		Endpoint: "/transactions", Priority: priority, ID: transactionID,
+	}, w.page)
+	if err != nil {
+		return page, false, err
+	}
+	if page.Token != h.token {
+		*h = *newHistory()
+		if w.page > 1 {
+			return page, false, errors.New("transactions: the token changed between two requests")
+		}
+		h.token, h.newest, h.walks = page.Token, w, w.number
+	}
+	if w.page == 1 {
+		w.total = page.Meta.Total
+	}
+	w.page++
+	h.merge(w, page)
+	atEnd = page.Meta.Page >= page.Meta.Pages || page.Count == 0
+	total, known := page.Meta.Total, len(h.entries)
 	switch {
-	case err != nil:
-		return Snapshot{}, fmt.Errorf("%w: %w", rentalapi.ErrIncomplete, err)
-	case again:
-		return Snapshot{}, errMore
+	case known > total+rentalapi.MaxPageItems:
+		err = fmt.Errorf("%w: meta.total: %d, but the pages hold %d entries or more", rentalapi.ErrIncomplete, total, known)
+	case atEnd && w.items < total:
+		err = fmt.Errorf("%w: data: the pages hold %d entries, but meta.total is %d", rentalapi.ErrIncomplete, w.items, total)
+	case atEnd:
+		maps.DeleteFunc(h.entries, func(_ int64, e entry) bool { return e.walk < w.number })
+		h.again, h.full, h.readAt, h.missing = nil, w, page.Received, nil
 	}
-	return l.build(b, page.Response)
+	if err != nil {
+		*h = *newHistory()
+	}
+	return page, atEnd, err
 }
 
 func transactionID(t *transaction) string {
@@ -147,148 +197,77 @@ func transactionID(t *transaction) string {
 	return strconv.FormatInt(*t.ID, 10)
 }
 
-// checkTransaction reports an amount that is missing or null: the sums lack it.
-func checkTransaction(t *transaction, errs []rentalapi.FieldError) []rentalapi.FieldError {
-	known := func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, "amount") }
-	if t.Amount.USD != nil || slices.ContainsFunc(errs, known) {
-		return nil
-	}
-	return []rentalapi.FieldError{{Field: "amount.usd", Problem: "missing"}}
-}
-
-// take adds a page to the walk.
-func (l *ledger) take(page rentalapi.Page[transaction, rentalapi.PageMeta]) {
-	w := l.walk
-	if w.page > 1 {
-		w.growth += page.Meta.Total - w.total
-	}
-	w.total = page.Meta.Total
-	w.positions += page.Count
+// merge replaces what is known of the entries of a page. Entries of more than maxTypes
+// types are not kept.
+func (h *history) merge(w *walk, page transactionPage) {
+	w.items += page.Count
+	w.unusable += page.Count - len(page.Items)
 	w.invalid.Merge(page.Invalid)
+	w.reachedKnown = w.reachedKnown || len(page.Items) == 0 // nothing new that can be kept
 	for _, t := range page.Items {
-		switch {
-		case l.counted.ids[*t.ID]:
-			w.reachedKnown = true
-			l.counted.addAmount(t)
-		case w.found.ids[*t.ID]:
-			w.duplicates++
-		case !w.found.add(t, l.counted):
-			w.invalid.Add(transactionID(t), rentalapi.FieldError{Field: "type", Problem: fmt.Sprintf("more than %d types", maxTypes)})
+		e, known := h.entries[*t.ID]
+		w.reachedKnown = w.reachedKnown || known && e.walk < w.number
+		typeNum := slices.Index(h.types, t.Type)
+		if typeNum < 0 {
+			if len(h.types) == maxTypes {
+				w.unusable++
+				w.invalid.Add(transactionID(t), rentalapi.FieldError{Field: "type", Problem: fmt.Sprintf("more than %d types", maxTypes)})
+				continue
+			}
+			typeNum = len(h.types)
+			h.types = append(h.types, t.Type)
 		}
-	}
-}
-
-// add returns false where the entry would be one type too many.
-func (e entries) add(t *transaction, earlier entries) bool {
-	sum := e.totals[t.Type]
-	if sum == nil {
-		if earlier.totals[t.Type] == nil && len(e.totals)+len(earlier.totals) >= maxTypes {
-			return false
+		e = entry{typeNum: uint8(typeNum), walk: w.number}
+		if t.Amount.USD != nil {
+			e.usd = microsOf(*t.Amount.USD)
 		}
-		sum = &tally{}
-		e.totals[t.Type] = sum
-	}
-	e.ids[*t.ID] = true
-	sum.n++
-	if t.Amount.USD == nil {
-		e.noAmount[*t.ID] = t.Type
-		return true
-	}
-	sum.add(*t.Amount.USD)
-	return true
-}
-
-// addAmount adds the amount of an entry that was counted without one.
-func (e entries) addAmount(t *transaction) {
-	kind, missing := e.noAmount[*t.ID]
-	if missing && t.Amount.USD != nil {
-		e.totals[kind].add(*t.Amount.USD)
-		delete(e.noAmount, *t.ID)
+		h.entries[*t.ID] = e
 	}
 }
 
-func (t *tally) add(a amount) {
-	if usd := microsOf(a); usd > 0 {
-		t.credit += usd
-	} else {
-		t.debit -= usd
+// compare compares the number of entries with the total, which is of the same moment. If
+// it is another difference than after the last walk through all pages, or a day later, w
+// goes on through all pages. Of the entries that such a walk did not find, those that have
+// an id had one that was given twice.
+func (h *history) compare(w *walk, newest transactionPage) {
+	missing := newest.Meta.Total - len(h.entries)
+	if h.missing == nil {
+		h.missing = &missing
+		addInvalid(&h.full.invalid, missing-h.full.unusable, "", rentalapi.FieldError{Field: "id", Problem: "already seen"})
+	}
+	if w.invalid.Items > h.full.invalid.Items {
+		h.full.invalid = w.invalid
+	}
+	if h.again == nil && (missing != *h.missing || newest.Received.Sub(h.readAt) >= rereadInterval) {
+		h.again = w
 	}
 }
 
-// arrived returns how many entries arrived during the walk, apart from those for
-// which the provider dropped as many.
-func (w *walk) arrived() int { return max(0, w.growth) }
-
-// short returns how many entries of the total have not been found.
-func (l *ledger) short() int {
-	return l.walk.total - len(l.counted.ids) - len(l.walk.found.ids)
-}
-
-// caughtUp returns whether a walk needs no further page. Reaching a known entry does
-// not suffice while more are missing than after the last walk, apart from those that
-// arrived meanwhile.
-func (l *ledger) caughtUp() bool {
-	short := l.short()
-	return short <= 0 && l.missing >= 0 || l.walk.reachedKnown && short <= l.missing+l.walk.arrived()
-}
-
-// finish ends a walk and counts what it found. It returns whether another walk must
-// follow at once, and an error where the pages contradict the total.
-func (l *ledger) finish(atEnd bool) (again bool, err error) {
-	w, short := l.walk, l.short()
-	switch {
-	case short < 0 && !w.reachedKnown:
-		*l = *newLedger() // none of the old entries and too few in all: another account's
-		return false, fmt.Errorf("meta.total: %d entries fewer than were counted: counting anew", -short)
-	case atEnd && short > 0 && w.positions < w.total:
-		l.walk = nil
-		return false, fmt.Errorf("data: the pages hold %d entries where meta.total is %d", w.positions, w.total)
+func (h *history) build(b *metric.Builder, last rentalapi.Response) (Snapshot, error) {
+	sums := make([]struct {
+		n             float64
+		credit, debit micros
+	}, len(h.types))
+	for _, e := range h.entries {
+		s := &sums[e.typeNum]
+		s.n++
+		s.credit += max(e.usd, 0)
+		s.debit += max(-e.usd, 0)
 	}
-	// An entry is read twice where new ones pushed it to the next page; beyond that,
-	// ids were given twice.
-	for range max(0, w.duplicates-w.growth) {
-		w.invalid.Add("", rentalapi.FieldError{Field: "id", Problem: "already seen"})
-	}
-	switch {
-	case w.arrived() == 0:
-		l.missing = short
-	case !l.complete: // of those that arrived, some may have been found
-		l.missing = max(0, short-w.arrived())
-	}
-	if atEnd || w.invalid.Items > l.invalid.Items {
-		l.invalid = w.invalid
-	}
-	// Entries that arrived during the walk are on the first pages of another one; some
-	// of them may have been found, and what is exported must be of one moment.
-	again = !l.complete && w.page > 1 || w.arrived() > 0
-	l.complete = true
-	l.counted.merge(w.found)
-	l.walk = nil
-	return again, nil
-}
-
-func (e entries) merge(other entries) {
-	for id := range other.ids {
-		e.ids[id] = true
-	}
-	maps.Copy(e.noAmount, other.noAmount)
-	for kind, t := range other.totals {
-		sum := e.totals[kind]
-		if sum == nil {
-			e.totals[kind] = t
+	for i, s := range sums {
+		if s.n == 0 && i >= len(documentedTypes()) {
 			continue
 		}
-		sum.n += t.n
-		sum.credit += t.credit
-		sum.debit += t.debit
+		b.Add(transactionsByType, s.n, h.types[i])
+		b.Add(transactionsCredit, s.credit.value(), h.types[i])
+		b.Add(transactionsDebit, s.debit.value(), h.types[i])
 	}
+	return Snapshot{Invalid: h.full.invalid, Age: newAge(last, nil)}.build(b)
 }
 
-func (l *ledger) build(b *metric.Builder, last rentalapi.Response) (Snapshot, error) {
-	for kind, t := range l.counted.totals {
-		b.Add(transactionsTotal, t.n, kind)
-		b.Add(transactionsCredit, t.credit.value(), kind)
-		b.Add(transactionsDebit, t.debit.value(), kind)
+// addInvalid counts n items with the same cause.
+func addInvalid(v *rentalapi.Invalid, n int, item string, err rentalapi.FieldError) {
+	if n > 0 {
+		v.Merge(rentalapi.Invalid{Items: n, Causes: []rentalapi.Cause{{Item: item, FieldError: err}}})
 	}
-	return Snapshot{Invalid: l.invalid, Age: newAge(last, nil)}.build(b)
 }

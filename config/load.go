@@ -263,6 +263,13 @@ func (l *loader) checkCollectors() {
 	if hasAccounts {
 		l.checkRateLimit("api.rate_limit.account", accountRate)
 	}
+	for _, w := range l.config.Watches {
+		for _, needed := range w.Inputs() {
+			if path := l.watchNames[w.Name]; path != "" && !l.config.Collectors[needed].Enabled {
+				l.errs.add(l.position(path), "no data: its criteria need the collector %s, which must be enabled", needed)
+			}
+		}
+	}
 }
 
 func (l *loader) checkRateLimit(path string, rate ScopeRate) {

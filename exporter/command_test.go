@@ -98,9 +98,6 @@ watches:
   - {name: cheap-in-europe, regions: [Europe], min_memory_gib: 64, max_usd_per_month: 100}
   - {name: gpu, families: [gpu], gpu: true, locations: [fra, ams]}
 `)
-	simtest.WriteFile(t, filepath.Join(dir, "watches.yml"), `api: {base_url: "https://rental.example/api/v1"}
-watches: [{name: regions, regions: [Asia]}, {name: ids, locations: [fra]}]
-`)
 	simtest.WriteFile(t, filepath.Join(dir, "invalid.yml"), `api:
   base_url: https://rental.example/api/v1
   timeout: forever
@@ -131,12 +128,6 @@ watches:
 			"public data only",
 			[]string{"--api.base-url=https://rental.example/api/v1", "--no-collector.os"},
 			outcome{0, "configuration OK; requests per minute:\n  public: 4.0 of 30\n" + notAsked, ""},
-		},
-		{
-			"watches without data",
-			[]string{"--config.file=" + dir + "/watches.yml", "--no-collector.locations"},
-			outcome{0, "configuration OK; requests per minute:\n  public: 3.0 of 30\nwatches:\n" +
-				"  regions: any plan offered in Asia (no data: collector locations is disabled)\n  ids: any plan offered in fra\n" + notAsked, ""},
 		},
 		{"invalid", []string{"--config.file=" + dir + "/invalid.yml", "--web.telemetry-path=/"}, outcome{1, "", `invalid.yml:3: api.timeout: invalid duration: must be like 30s, 5m, 1h30m or 1d
 invalid.yml:6: accounts[1].name: duplicate name "main": must be unique, already used by accounts[0]

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,6 +87,8 @@ func (d *demo) applyTo(cfg *config.Config) {
 		cfg.Accounts = append(cfg.Accounts, config.Account{Name: account, Token: promconfig.Secret(demoToken(account))})
 	}
 	if len(cfg.Watches) == 0 {
-		cfg.Watches = DemoWatches()
+		cfg.Watches = slices.DeleteFunc(DemoWatches(), func(w collector.Watch) bool {
+			return slices.ContainsFunc(w.Inputs(), func(name string) bool { return !cfg.Collectors[name].Enabled })
+		})
 	}
 }

@@ -3,11 +3,9 @@ package exporter
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -87,9 +85,8 @@ func TestRateLimitSoak(t *testing.T) {
 }
 
 func (s soak) run(t *testing.T, rng *rand.Rand) {
-	arrivals := arrivals{times: map[string][]time.Time{}}
 	// The provider has no limits, so that more requests than allowed are seen.
-	a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1, Middleware: arrivals.record})
+	a := simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1})
 	a.Change(func(w *simulator.World) {
 		for i := range s.accounts {
 			account := simulator.ExampleAccount(fmt.Sprint(i), time.Now())
@@ -118,39 +115,12 @@ func (s soak) run(t *testing.T, rng *rand.Rand) {
 	time.Sleep(time.Minute) // for connections that are being established
 	a.Close()
 
-	total := 0
-	for _, token := range slices.Sorted(maps.Keys(arrivals.times)) {
-		limit, peak := 120, simtest.Peak(arrivals.times[token])
-		if token == "" {
-			limit = 59
-		}
-		if peak > limit {
-			t.Errorf("%q: %d requests within 60 s, more than %d", token, peak, limit)
-		}
-		t.Logf("%q: at most %d requests within 60 s", token, peak)
-		total += len(arrivals.times[token])
-	}
-	public := len(arrivals.times[""])
-	t.Logf("%d requests, %d of them public; %d faults, %d reloads", total, public, faults.faults, faults.reloads)
+	a.AssertRateLimits(59, 120)
+	public := a.CountByToken()[""]
+	t.Logf("%d requests, %d of them public; %d faults, %d reloads", len(a.Requests()), public, faults.faults, faults.reloads)
 	if public < s.minimum {
 		t.Errorf("%d public requests in %v, want at least %d", public, s.length, s.minimum)
 	}
-}
-
-// arrivals records when requests reach the provider, by Authorization header.
-type arrivals struct {
-	mu    sync.Mutex
-	times map[string][]time.Time
-}
-
-func (a *arrivals) record(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a.mu.Lock()
-		token := r.Header.Get("Authorization")
-		a.times[token] = append(a.times[token], time.Now())
-		a.mu.Unlock()
-		next.ServeHTTP(w, r)
-	})
 }
 
 // faultSchedule changes the provider, the network and the configuration at random.

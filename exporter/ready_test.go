@@ -160,8 +160,8 @@ func TestReadyDuringHistoryWalk(t *testing.T) {
 		delete(want, "transactions main")
 		first := p.scrape()
 		simtest.AssertEqual(t, "collectors in the first scrape", first.CollectorSuccess(), want)
-		simtest.AssertEqual(t, "transactions in the first scrape", first.WithPrefix("server_rental_transactions_"), map[string]float64{})
-		const transactions = "server_rental_transactions_total{"
+		simtest.AssertEqual(t, "transactions in the first scrape", first.WithPrefix("server_rental_transactions"), map[string]float64{})
+		const transactions = "server_rental_transactions{"
 		for len(p.scrape().WithPrefix(transactions)) == 0 {
 			if time.Since(start) > time.Minute {
 				t.Fatal("the history was not read within a minute")

@@ -191,24 +191,46 @@ const topups = [
 
 const perType = (/** @type {string} */ expr) => `sum by (type) (${expr})`;
 const inAll = (/** @type {string} */ metric) => max('account, type', own(metric, account));
-const inRange = (/** @type {string} */ metric) => added('account, type', own(metric, account), '$__range');
+
+/**
+ * A sum's value at the beginning of a time. A type that an account does not have yet begins
+ * with 0. An account that is not known yet begins with its first value: its history is older.
+ * @param {string} end the present values @param {string} before the last values before the time
+ * @param {string} known the value of a type that the account had before @param {string} first
+ */
+const beginning = (end, before, known, first) => `${known} or 0 * ${end} and on (account) ${before} unless on (account, type) ${before} or ${first}`;
+
+/**
+ * The increase of each sum in the time range. It is not below 0 if the provider removed a
+ * transaction.
+ * @param {string} metric
+ */
+function inRange(metric) {
+  const selector = own(metric, account);
+  const end = max('account, type', selector);
+  const before = max('account, type', `last_over_time(${selector}[6h] offset $__range)`);
+  const least = `min by (account, type) (min_over_time(${selector}[$__range]))`;
+  return `${end} - (${beginning(end, before, `${least} and on (account, type) ${before}`, least)})`;
+}
 
 /**
  * The increase by type in the interval that begins at each step, also in the last one, which
  * has not ended. It begins with the last value before it, so that no transaction is lost
- * between two scrapes, and what a second exporter sees later is in one interval only.
+ * between two scrapes, and what a second exporter sees later is in one interval only. If the
+ * provider removed a transaction, it is 0.
  * @param {string} metric
  */
 function grown(metric) {
   const selector = own(metric, account);
   const within = `${selector}[$__interval] offset -$__interval`;
   const end = max('account, type', `max_over_time(${within})`);
-  const begin = `${max('account, type', `last_over_time(${selector}[6h])`)} or min by (account, type) (min_over_time(${within}))`;
+  const before = max('account, type', `last_over_time(${selector}[6h])`);
+  const begin = beginning(end, before, before, `min by (account, type) (min_over_time(${within}))`);
   return `${perType(`clamp_min(${end} - (${begin}), 0)`)} and ${perType(end)} > 0`;
 }
 
-const credit = 'transactions_credit_usd_total';
-const debit = 'transactions_debit_usd_total';
+const credit = 'transactions_credit_usd';
+const debit = 'transactions_debit_usd';
 
 const flows = [
   series({
@@ -237,7 +259,7 @@ const flows = [
       { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
     ], key: ['type'],
   }, {
-    count: perType(inAll('transactions_total')),
+    count: perType(inAll('transactions')),
     in: perType(inRange(credit)),
     out: perType(inRange(debit)),
     allin: perType(inAll(credit)),

@@ -1,7 +1,6 @@
 package exposition
 
 import (
-	"bytes"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -30,7 +29,14 @@ type encodedBlock struct {
 // encoding. Its families are in the order of descs.
 func newBlock(metrics []prometheus.Metric, descs []*prometheus.Desc, encoding *sync.Mutex) *block {
 	b := &block{encoding: encoding, variants: map[Variant]func() *encodedBlock{}}
-	byDesc := make(map[*prometheus.Desc][]prometheus.Metric, len(descs))
+	count := map[*prometheus.Desc]int{}
+	for _, m := range metrics {
+		count[m.Desc()]++
+	}
+	byDesc := make(map[*prometheus.Desc][]prometheus.Metric, len(count))
+	for d, n := range count {
+		byDesc[d] = make([]prometheus.Metric, 0, n)
+	}
 	for _, m := range metrics {
 		byDesc[m.Desc()] = append(byDesc[m.Desc()], m)
 	}
@@ -70,12 +76,11 @@ func (b *block) encode(v Variant) *encodedBlock {
 func (b *block) encodeFamily(v Variant, metrics []prometheus.Metric) (part, error) {
 	b.encoding.Lock()
 	defer b.encoding.Unlock()
-	e := published.Get().(*encoder)
-	defer published.Put(e)
+	e := blockEncoders.Get().(*encoder)
+	defer blockEncoders.Put(e)
 	e.begin(v)
 	err := e.writeMetrics(metrics)
 	p, endErr := e.end()
 	p.family = metrics[0].(sample).Family().GetName()
-	p.body = bytes.Clone(p.body)
 	return p, errors.Join(err, endErr)
 }

@@ -4,24 +4,17 @@ import (
 	"io"
 	"testing"
 	"time"
-
-	"server_rental_exporter/internal/simulator"
 )
 
-// BenchmarkDay simulates a day of the exporter, ten days ago.
+// BenchmarkDay generates a day of the exporter, ten days ago.
 func BenchmarkDay(b *testing.B) {
-	end := time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
+	begin := end.AddDate(0, 0, -10)
 	for b.Loop() {
-		r := &run{
-			Options: Options{End: end, Length: 20 * 24 * time.Hour, Servers: simulator.ExampleServers, Seed: 1},
-			start:   end.AddDate(0, 0, -10), end: end.AddDate(0, 0, -9), recorder: newRecorder(nil),
-		}
-		var err error
-		simulate(func() { err = r.run() })
-		if err != nil {
+		r := newRecorder(nil)
+		if err := newRun(options(20*24*time.Hour, 1), r, begin, begin).run(begin, begin.AddDate(0, 0, 1)); err != nil {
 			b.Fatal(err)
 		}
-		samples, err := write(io.Discard, []*recorder{r.recorder})
+		samples, err := r.write(io.Discard)
 		if err != nil {
 			b.Fatal(err)
 		}

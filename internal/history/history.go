@@ -1,54 +1,54 @@
-// Package history generates what Prometheus would have stored of the past: it runs
-// the exporter of the demo against the simulated provider in simulated time, and
-// writes the samples of its scrapes as OpenMetrics with time stamps.
+// Package history generates what Prometheus would have stored of the past: it maps the
+// data of a simulated provider at each moment to the metrics that an exporter would have
+// had then, and writes the samples of its scrapes as OpenMetrics with time stamps.
 package history
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator"
 )
 
 // Options says which history is generated. The result depends on nothing else.
 type Options struct {
-	End     time.Time         // of the history, at least Length after 2000-01-01; the last scrape is at most 15 seconds before
-	Length  time.Duration     // at most simulator.MaxPast
-	Servers int               // of each of the demo's two accounts, at least 1
-	Seed    uint64            // of all random events
-	Labels  map[string]string // added to all series, such as job and instance
+	End      time.Time         // of the history; the last scrape is at most 15 seconds before
+	Length   time.Duration     // at most simulator.MaxPast
+	Accounts map[string]string // names by token
+	Servers  int               // of each account, at least 1
+	Watches  []collector.Watch
+	Seed     uint64            // of all random events
+	Labels   map[string]string // added to all series, such as job and instance
 }
+
+// earliest is the earliest time at which a history may begin. An end without separators,
+// such as 20260131, is read as seconds after 1970 and would be long before.
+var earliest = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Write generates a history and writes it. It returns the number of samples.
 func Write(w io.Writer, o Options) (samples int, err error) {
 	if o.Length <= 0 || o.Length > simulator.MaxPast {
 		return 0, fmt.Errorf("length %v: must be more than 0 and at most %v", o.Length, simulator.MaxPast)
 	}
-	if began := o.End.Add(-o.Length); began.Before(epoch) {
-		return 0, fmt.Errorf("the history would begin at %s: must begin at %s or later", began.UTC().Format(time.RFC3339), epoch.Format(time.DateOnly))
+	if began := o.End.Add(-o.Length); began.Before(earliest) {
+		return 0, fmt.Errorf("the history would begin at %s: must begin at %s or later", began.UTC().Format(time.RFC3339), earliest.Format(time.DateOnly))
 	}
 	if o.Servers < 1 {
 		return 0, fmt.Errorf("servers %d: must be at least 1", o.Servers)
 	}
-	runs := o.runs()
-	errs := make([]error, len(runs))
-	var running sync.WaitGroup
-	for i, r := range runs {
-		running.Go(func() { simulate(func() { errs[i] = r.run() }) })
+	r := newRecorder(o.Labels)
+	begin := o.End.Add(-o.Length)
+	started := begin
+	for _, end := range append(o.restarts(), o.End) {
+		if err := newRun(o, r, begin, started).run(begin, end); err != nil {
+			return 0, fmt.Errorf("history: %w", err)
+		}
+		begin, started = end, end.Add(downtime)
 	}
-	running.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return 0, err
-	}
-	var recorders []*recorder
-	for _, r := range slices.Backward(runs) {
-		recorders = append(recorders, r.recorder)
-	}
-	return write(w, recorders)
+	return r.write(w)
 }
 
 // The exporter is restarted this long before the end, and before that at intervals.
@@ -57,37 +57,39 @@ const (
 	restartInterval = 14 * 24 * time.Hour
 )
 
-// runs divides the history into runs of the exporter, the last one first. They are
-// simulated independently of each other, at the same time.
-func (o Options) runs() []*run {
-	began, end := o.End.Add(-o.Length), o.End
-	var runs []*run
-	for at := o.End.Add(-lastRestart); at.After(began); at = at.Add(-restartInterval) {
-		runs = append(runs, &run{Options: o, start: at, end: end, restarted: true})
-		end = at
+// restarts returns when the exporter is restarted.
+func (o Options) restarts() []time.Time {
+	var all []time.Time
+	for at := o.End.Add(-lastRestart); at.After(o.End.Add(-o.Length)); at = at.Add(-restartInterval) {
+		all = slices.Insert(all, 0, at)
 	}
-	runs = append(runs, &run{Options: o, start: began, end: end})
-	for _, r := range runs {
-		r.recorder = newRecorder(o.Labels)
-	}
-	return runs
+	return all
 }
 
-// resolution returns how often the exporter is scraped and how often each series is
-// recorded, by the time before the end: a graph of the newest 6 hours up to the newest
-// 2 days has a sample for each pixel, and older ones have no gap, which Prometheus
-// sees after 5 minutes.
-func resolution(age time.Duration) (scrape, record time.Duration) {
+// resolution returns how often the exporter is scraped, by the time before the end: a
+// graph of the newest 6 hours up to the newest 2 days has a sample for each pixel, and
+// rate() of the newest hours finds the samples that it needs in a minute. Older ones have
+// no gap, which Prometheus sees after 5 minutes.
+//
+// A month at the resolution of the newest hours would have 170 million samples. So an
+// average over the samples of more than 6 hours gives too much weight to the newest ones;
+// a subquery with a step does not.
+func resolution(age time.Duration) time.Duration {
 	switch {
 	case age <= 6*time.Hour:
-		return 15 * time.Second, 15 * time.Second
+		return 15 * time.Second
 	case age <= 12*time.Hour:
-		return 30 * time.Second, 30 * time.Second
+		return 30 * time.Second
 	case age <= 24*time.Hour:
-		return time.Minute, time.Minute
+		return time.Minute
 	case age <= 48*time.Hour:
-		return time.Minute, 2 * time.Minute
+		return 2 * time.Minute
 	default:
-		return 2 * time.Minute, 4 * time.Minute
+		return maxResolution
 	}
 }
+
+const maxResolution = 4 * time.Minute
+
+// downtime is how long a restart takes: at least one scrape fails.
+const downtime = maxResolution + 30*time.Second

@@ -2,35 +2,33 @@ package history
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
-	"net/http"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	kitlog "github.com/go-kit/log"
-	"github.com/prometheus/common/config"
-
 	"server_rental_exporter/exporter"
-	"server_rental_exporter/internal/memnet"
-	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// end is that of all histories of the tests.
+// end is that of most histories of the tests.
 var end = time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
 
 func options(length time.Duration, seed uint64) Options {
-	return Options{End: end, Length: length, Servers: simulator.ExampleServers, Seed: seed, Labels: map[string]string{"job": "rental", "instance": "exporter:10170"}}
+	return Options{
+		End: end, Length: length, Accounts: exporter.DemoTokens(), Servers: simulator.ExampleServers, Watches: exporter.DemoWatches(), Seed: seed,
+		Labels: map[string]string{"job": "rental", "instance": "exporter:10170"},
+	}
 }
 
 func generate(t *testing.T, o Options) []byte {
@@ -53,9 +51,8 @@ type point struct {
 
 var targetLabel = regexp.MustCompile(`,?(job|instance)="[^"]*"`)
 
-// parse reads what a recorder wrote, by series without job and instance. It fails the
-// test where a family is declared twice, or the samples of a series are not in order of
-// time.
+// parse reads a history, by series without job and instance. It fails the test if a family
+// is declared twice, or the samples of a series are not in order of time.
 func parse(t *testing.T, text []byte) map[string][]point {
 	t.Helper()
 	rest, complete := strings.CutSuffix(string(text), "# EOF\n")
@@ -72,35 +69,37 @@ func parse(t *testing.T, text []byte) map[string][]point {
 			declared[line] = true
 			continue
 		}
-		line = strings.TrimSuffix(line, "\n")
-		series, atText, _ := cutLast(line)
-		series, valueText, found := cutLast(series)
-		value, err := strconv.ParseFloat(valueText, 64)
-		at, atErr := strconv.ParseInt(atText, 10, 64)
-		if err := errors.Join(err, atErr); err != nil || !found {
-			t.Fatalf("%s: %v", line, err)
-		}
+		line, atText := cutLast(line)
+		series, value := parseSample(t, line)
+		at, err := strconv.ParseInt(atText, 10, 64)
 		points := all[series]
-		if len(points) > 0 && points[len(points)-1].at >= at {
-			t.Fatalf("after %d: %s", points[len(points)-1].at, line)
+		if err != nil || len(points) > 0 && points[len(points)-1].at >= at {
+			t.Fatalf("after %v: %s %s: %v", points, line, atText, err)
 		}
 		all[series] = append(points, point{at, value})
 	}
-	named := map[string][]point{}
-	for series, points := range all {
-		name, pairs, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
-		named[name+"{"+strings.TrimPrefix(targetLabel.ReplaceAllString(pairs, ""), ",")+"}"] = points
+	return all
+}
+
+// parseSample reads a line without a time stamp. The name of the series has braces, and
+// neither job nor instance.
+func parseSample(t *testing.T, line string) (series string, value float64) {
+	t.Helper()
+	series, text := cutLast(line)
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
 	}
-	return named
+	name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+	labels = strings.ReplaceAll(labels, `.0"`, `"`) // OpenMetrics has le="1.0"
+	return name + "{" + strings.TrimPrefix(targetLabel.ReplaceAllString(labels, ""), ",") + "}", value
 }
 
 // cutLast cuts a line at its last space.
-func cutLast(line string) (before, after string, found bool) {
+func cutLast(line string) (before, after string) {
+	line = strings.TrimSuffix(line, "\n")
 	i := strings.LastIndexByte(line, ' ')
-	if i < 0 {
-		return line, "", false
-	}
-	return line[:i], line[i+1:], true
+	return line[:max(i, 0)], line[i+1:]
 }
 
 // comesAndGoes are the series that are not there all the time.
@@ -108,9 +107,6 @@ var comesAndGoes = regexp.MustCompile(`topup=|state=|overall=|alternative=|backo
 
 // TestHistory generates some hours and compares them with what is known of them.
 func TestHistory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
 	t.Parallel()
 	series := parse(t, generate(t, options(270*time.Minute, 1)))
 
@@ -124,22 +120,47 @@ func TestHistory(t *testing.T) {
 			}
 		}
 	}
-	changes := func(name string) int { return changes(series, name) }
 	for _, name := range []string{
-		"server_rental_plan_in_stock{", "server_rental_plan_restocks_total{", "server_rental_component_operational{", "server_rental_incidents_ongoing{",
-		"server_rental_exporter_collector_success{", `server_rental_exporter_api_errors_total{endpoint="/topups",reason="unavailable"`, "server_rental_topups{",
+		"server_rental_plan_in_stock{", "server_rental_plan_restocks_total{", "server_rental_watch_hits_total{",
+		"server_rental_component_operational{", "server_rental_incidents_ongoing{", "server_rental_topups{",
+		"server_rental_exporter_collector_success{", "server_rental_exporter_collector_answer_age_seconds{",
 		"server_rental_exporter_api_requests_total{", "server_rental_exporter_api_request_duration_seconds_bucket{", "process_cpu_seconds_total{",
 	} {
-		if changes(name) == 0 {
+		if changes(series, name) == 0 {
 			t.Errorf("%s never changes", name)
 		}
 	}
 	for _, name := range []string{"up{", "server_rental_exporter_api_token_rejected{", "server_rental_exporter_collector_invalid_items{", "server_rental_catalog_plans{", "server_rental_servers{"} {
-		if n := changes(name); n > 0 {
+		if n := changes(series, name); n > 0 {
 			t.Errorf("%s changes %d times", name, n)
 		}
 	}
-	assertDemoContinues(t, series)
+	assertOutage(t, series)
+}
+
+// assertOutage asserts what an outage of six minutes, in which the provider asks for pauses
+// of a minute, does to the collector that it concerns: it fails, and its data stays.
+func assertOutage(t *testing.T, series map[string][]point) {
+	t.Helper()
+	for _, account := range []string{"lab", "main"} {
+		failing := 0
+		for _, p := range series[`server_rental_exporter_collector_success{account="`+account+`",collector="topups"}`] {
+			if p.value == 0 {
+				failing++
+			}
+		}
+		if minutes := float64(failing) / 4; minutes < 5 || minutes > 7 {
+			t.Errorf("%s: top-ups fail for %v minutes", account, minutes)
+		}
+		simtest.AssertEqual(t, "samples of top-ups", len(series[`server_rental_topups{account="`+account+`",status="paid"}`]), 270*4)
+		simtest.AssertEqual(t, "changes of success of the servers", changes(series, `server_rental_exporter_collector_success{account="`+account+`",collector="servers"`), 0)
+	}
+	for _, reason := range []string{"unavailable", "timeout"} {
+		points := series[`server_rental_exporter_api_errors_total{endpoint="/topups",reason="`+reason+`"}`]
+		if got, want := points[len(points)-1].value > 0, reason == "unavailable"; got != want {
+			t.Errorf("errors with reason %s: %v", reason, points[len(points)-1].value)
+		}
+	}
 }
 
 // changes returns how often the series whose names have a prefix change.
@@ -158,21 +179,36 @@ func changes(series map[string][]point, prefix string) int {
 	return n
 }
 
-// assertDemoContinues compares the last samples with the first ones of a demo that is
-// started then.
-func assertDemoContinues(t *testing.T, series map[string][]point) {
-	t.Helper()
+// TestDemoContinues compares the last samples of a history with the metrics of a demo that
+// is started then.
+func TestDemoContinues(t *testing.T) {
+	demo := map[string]float64{}
+	synctest.Test(t, func(t *testing.T) { // stops the clock
+		time.Sleep(time.Until(end))
+		var out, log bytes.Buffer
+		if status := exporter.Run(t.Context(), exporter.Environment{
+			Args: []string{"--demo", "--once"}, Getenv: func(string) string { return "" }, Stdout: &out, Stderr: &log,
+		}); status != 0 {
+			t.Fatalf("exit status %d: %s", status, log.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			if !strings.HasPrefix(line, "#") {
+				series, value := parseSample(t, line)
+				demo[series] = value
+			}
+		}
+	})
 	last := map[string]float64{}
-	for name, points := range series {
+	for series, points := range parse(t, generate(t, options(30*time.Minute, 1))) {
 		if p := points[len(points)-1]; p.at == end.Unix() {
-			last[name] = p.value
+			last[series] = p.value
 		}
 	}
-	got, want := provided(last), provided(demoAt(t, end))
-	if len(want) < 400 {
-		t.Errorf("a demo has only %d series", len(want))
+	if n := len(provided(demo)); n < 400 {
+		t.Errorf("a demo has only %d series", n)
 	}
-	simtest.AssertEqual(t, "data of the provider", got, want)
+	simtest.AssertEqual(t, "data of the provider", provided(last), provided(demo))
+	simtest.AssertEqual(t, "series of the exporter", own(last), own(demo))
 }
 
 // provided returns the data of the provider, without what depends on when the exporter
@@ -191,48 +227,22 @@ func provided(all map[string]float64) map[string]float64 {
 	return data
 }
 
-// demoAt returns the metrics of a demo that fetched everything once at a time.
-func demoAt(t *testing.T, at time.Time) map[string]float64 {
-	t.Helper()
-	all := map[string]float64{}
-	simulate(func() {
-		time.Sleep(time.Until(at))
-		net := memnet.Listen()
-		sim := simulator.New(simulator.Options{})
-		sim.Change(func(w *simulator.World) {
-			for token, name := range exporter.DemoTokens() {
-				w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
-			}
-		})
-		server := &http.Server{Handler: sim, ReadHeaderTimeout: time.Minute}
-		defer server.Close()                  //nolint:errcheck // its listener is in memory
-		go func() { _ = server.Serve(net) }() // ends with Close
-		transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, config.WithDialContextFunc(net.Dial))
-		if err != nil {
-			t.Error(err)
-		}
-		p, c, err := exporter.NewDemoPipeline(kitlog.NewNopLogger(), transport)
-		if err != nil {
-			t.Error(err)
-		}
-		if err := p.Set.Once(context.Background(), c); err != nil {
-			t.Error(err)
-		}
-		p.Publisher.Publish()
-		r := &run{Options: Options{End: at, Servers: simulator.ExampleServers}, recorder: newRecorder(nil)}
-		if err := r.scrape(p, at); err != nil {
-			t.Error(err)
-		}
-		var b bytes.Buffer
-		if _, err := write(&b, []*recorder{r.recorder}); err != nil {
-			t.Error(err)
-		}
-		for name, points := range parse(t, b.Bytes()) {
-			all[name] = points[0].value
-		}
-		synctest.Wait()
+// own returns the names of the exporter's own series.
+func own(all map[string]float64) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool {
+		return !strings.HasPrefix(name, "server_rental_exporter_") || strings.HasPrefix(name, "server_rental_exporter_exposition_cache_bytes{")
 	})
-	return all
+}
+
+func TestSameSeedSameHistory(t *testing.T) {
+	t.Parallel()
+	first := generate(t, options(time.Hour, 7))
+	if !bytes.Equal(first, generate(t, options(time.Hour, 7))) {
+		t.Error("two histories of one seed differ")
+	}
+	if bytes.Equal(first, generate(t, options(time.Hour, 8))) {
+		t.Error("the seed changes nothing")
+	}
 }
 
 // strictParser reads OpenMetrics with the reference implementation. Of the histogram it
@@ -295,42 +305,32 @@ func missing(t *testing.T, tool string) {
 	t.Logf("%s is not installed", tool)
 }
 
-func TestSameSeedSameHistory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	t.Parallel()
-	first := generate(t, options(time.Hour, 7))
-	if !bytes.Equal(first, generate(t, options(time.Hour, 7))) {
-		t.Error("two histories of one seed differ")
-	}
-	if bytes.Equal(first, generate(t, options(time.Hour, 8))) {
-		t.Error("the seed changes nothing")
-	}
-}
-
-// TestRestart simulates the beginning of a run ten days ago, and reads it with the
+// TestRestart generates the beginning of a run ten days ago, and reads it with the
 // programs that it is made for.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	r := &run{Options: options(20*24*time.Hour, 1), start: end.AddDate(0, 0, -10), end: end.AddDate(0, 0, -10).Add(20 * time.Minute), restarted: true, recorder: newRecorder(nil)}
-	var err error
-	simulate(func() { err = r.run() })
+	begin := end.AddDate(0, 0, -10)
+	o := options(20*24*time.Hour, 1)
+	o.Servers = 7
+	r := newRecorder(o.Labels)
 	var b bytes.Buffer
-	_, writeErr := write(&b, []*recorder{r.recorder})
+	err := newRun(o, r, begin, begin.Add(downtime)).run(begin, begin.Add(20*time.Minute))
+	_, writeErr := r.write(&b)
 	if err := errors.Join(err, writeErr); err != nil {
 		t.Fatal(err)
 	}
 	series := parse(t, b.Bytes())
-	var up []float64
-	for _, p := range series["up{}"] {
-		up = append(up, p.value)
+	var up []point
+	for i, value := range []float64{0, 1, 1, 1, 1} {
+		up = append(up, point{begin.Unix() + int64(i+1)*240, value})
 	}
-	// Recorded when it changes, and every four minutes.
-	simtest.AssertEqual(t, "up", up, []float64{0, 1, 1, 1, 1, 1})
+	simtest.AssertEqual(t, "up", series["up{}"], up)
+	simtest.AssertEqual(t, "start", series["process_start_time_seconds{}"][0].value, float64(begin.Add(downtime).Unix()))
+	for _, account := range []string{"lab", "main"} {
+		simtest.AssertEqual(t, "servers", series[`server_rental_servers{account="`+account+`",status="active"}`][0].value, 7.0)
+	}
 	assertStrict(t, b.Bytes())
 	assertLoads(t, b.Bytes())
-	simtest.AssertEqual(t, "interval", series[`server_rental_exporter_collector_interval_seconds{account="",collector="plans"}`][0].value, 120.0)
 }
 
 func TestWriteRejects(t *testing.T) {
@@ -347,17 +347,5 @@ func TestWriteRejects(t *testing.T) {
 		if _, err := Write(io.Discard, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}
-	}
-}
-
-// TestManyServers has more series than any buffer of the exporter.
-func TestManyServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	o := options(time.Minute, 1)
-	o.Servers = 500
-	if got := bytes.Count(generate(t, o), []byte("server_rental_server_info{")); got < 2*o.Servers {
-		t.Errorf("got %d samples of servers, want at least one of each of %d", got, 2*o.Servers)
 	}
 }

@@ -2,70 +2,59 @@ package history
 
 import (
 	"math"
-	"math/rand/v2"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"google.golang.org/protobuf/proto"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/version"
 )
 
-// The metrics of this file cannot be measured in simulated time. They are those that
-// the dashboards show, with values as of an exporter that was measured, and a little
-// noise.
+// The metrics of this file belong to a process and to Prometheus, which do not exist
+// here. They are those that the dashboards show, with values as of an exporter that was
+// measured, and a little noise.
 
-func (r *run) noise() *rand.Rand {
-	return rand.New(rand.NewPCG(r.Seed, uint64(time.Now().UnixNano())))
-}
-
-// recordProcess records the metrics of the process, which made a number of requests
-// since it started.
-func (r *run) recordProcess(started time.Time, requests float64) {
-	rng := r.noise()
-	uptime := time.Since(started).Seconds()
-	r.gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", "seconds", float64(started.UnixMilli())/1000)
-	r.counter("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", "seconds", math.Floor(100*(0.05+0.0006*requests+0.0001*uptime))/100)
-	r.gauge("process_resident_memory_bytes", "Resident memory size in bytes.", "bytes", math.Round(5200+300*math.Tanh(uptime/3600)+40*rng.Float64())*4096)
-	r.gauge("process_open_fds", "Number of open file descriptors.", "", 11+float64(rng.IntN(3)))
-	r.gauge("go_goroutines", "Number of goroutines that currently exist.", "", 31+float64(rng.IntN(4)))
-	r.gauge("go_memstats_heap_inuse_bytes", "Number of heap bytes that are in use.", "bytes", math.Round(340+80*rng.Float64())*8192)
-	for _, cause := range []string{"encoding", "gathering"} {
-		r.counter("promhttp_metric_handler_errors_total", "Total number of internal errors encountered by the promhttp metric handler.", "", 0,
-			&dto.LabelPair{Name: proto.String("cause"), Value: &cause})
+// processMetrics returns the metrics of the process, which made a number of requests since
+// it started.
+func (r *run) processMetrics(uptime time.Duration, requests int) list {
+	start := float64(r.started.UnixMilli()) / 1000
+	handlerErrors := func(cause string) prometheus.Metric {
+		return constant(prometheus.CounterValue, "promhttp_metric_handler_errors_total", "Total number of internal errors encountered by the promhttp metric handler.", 0, prometheus.Labels{"cause": cause})
+	}
+	return list{
+		constant(prometheus.CounterValue, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", math.Floor(100*(0.05+0.0006*float64(requests)+0.0001*uptime.Seconds()))/100, nil),
+		gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", start),
+		gauge("process_resident_memory_bytes", "Resident memory size in bytes.", math.Round(5200+300*math.Tanh(uptime.Hours())+40*r.rand.Float64())*4096),
+		gauge("process_open_fds", "Number of open file descriptors.", 11+float64(r.rand.IntN(3))),
+		gauge("go_goroutines", "Number of goroutines that currently exist.", 31+float64(r.rand.IntN(4))),
+		gauge("go_memstats_heap_inuse_bytes", "Number of heap bytes that are in use.", math.Round(340+80*r.rand.Float64())*8192),
+		handlerErrors("encoding"), handlerErrors("gathering"),
+		constant(prometheus.GaugeValue, "server_rental_exporter_build_info", "Version and platform of this build of the exporter; constant 1.", 1, prometheus.Labels{
+			"version": version.Version, "revision": version.GetRevision(), "branch": version.Branch,
+			"goversion": version.GoVersion, "goos": version.GoOS, "goarch": version.GoArch, "tags": version.GetTags(),
+		}),
+		gauge("server_rental_exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.", 1),
+		gauge("server_rental_exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.", start),
 	}
 }
 
-// recordUp records what Prometheus adds to a scrape.
-func (r *run) recordUp(samples int) {
-	rng := r.noise()
-	seconds := 0.002 + 0.001*rng.ExpFloat64()
-	r.recordScrape(1, math.Round(seconds*1e6)/1e6, samples)
-}
-
-// recordDown records what Prometheus adds where nothing answers.
-func (r *run) recordDown() { r.recordScrape(0, 0.0005, 0) }
-
-func (r *run) recordScrape(up, seconds float64, samples int) {
-	r.gauge("up", "", "", up)
-	r.gauge("scrape_duration_seconds", "", "", seconds)
-	r.gauge("scrape_samples_scraped", "", "", float64(samples))
-	r.gauge("scrape_samples_post_metric_relabeling", "", "", float64(samples))
-}
-
-func (r *run) gauge(name, help, unit string, value float64) {
-	r.record(newFamily(name, help, unit, dto.MetricType_GAUGE), &dto.Metric{Gauge: &dto.Gauge{Value: &value}})
-}
-
-func (r *run) counter(name, help, unit string, value float64, labels ...*dto.LabelPair) {
-	r.record(newFamily(name, help, unit, dto.MetricType_COUNTER), &dto.Metric{Label: labels, Counter: &dto.Counter{Value: &value}})
-}
-
-func newFamily(name, help, unit string, t dto.MetricType) *dto.MetricFamily {
-	f := &dto.MetricFamily{Name: &name, Type: t.Enum()}
-	if help != "" {
-		f.Help = proto.String(help)
+// scrapeMetrics returns what Prometheus adds to a scrape with a number of samples; none if
+// the exporter is down.
+func (r *run) scrapeMetrics(samples int) list {
+	up, seconds := 0.0, 0.0005
+	if samples > 0 {
+		up, seconds = 1, math.Round(2000+1000*r.rand.ExpFloat64())/1e6
 	}
-	if unit != "" {
-		f.Unit = proto.String(unit)
+	return list{
+		gauge("up", "Whether the last scrape succeeded: 1 or 0.", up),
+		gauge("scrape_duration_seconds", "Duration of the scrape.", seconds),
+		gauge("scrape_samples_scraped", "Samples of the scrape.", float64(samples)),
+		gauge("scrape_samples_post_metric_relabeling", "Samples of the scrape that were kept.", float64(samples)),
 	}
-	return f
+}
+
+func gauge(name, help string, value float64) prometheus.Metric {
+	return constant(prometheus.GaugeValue, name, help, value, nil)
+}
+
+func constant(kind prometheus.ValueType, name, help string, value float64, labels prometheus.Labels) prometheus.Metric {
+	return prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, labels), kind, value)
 }

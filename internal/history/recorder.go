@@ -3,207 +3,149 @@ package history
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-
-	"server_rental_exporter/exporter"
-	"server_rental_exporter/internal/metric"
 )
 
-// recorder keeps samples until they can be written family by family. It leaves out
-// those that repeat a value or change all the time, as far as graphs do not need them.
+// recorder keeps the samples of scrapes until they can be written family by family. It
+// keeps a value that repeats once.
 type recorder struct {
-	labels   []*dto.LabelPair // added to all series
+	labels   string  // added to all series, as they are written
+	times    []int64 // of the scrapes, in Unix seconds
 	families map[string]*family
 }
 
 // family is a metric family with the samples of all its series.
 type family struct {
-	head   *dto.MetricFamily // without metrics
-	series map[string]*series
+	head   string    // lines before the samples
+	series []*series // in the order of their lines, so that those of one metric follow each other
+	byName map[string]*series
 }
 
-// series is one metric: a point of a histogram has several values.
 type series struct {
-	prefixes  []string // of the lines of each point: name and labels
-	times     []int64  // Unix seconds
-	values    []float64
-	changes   float64 // how many changes may be recorded before their time
-	allowance int64   // when changes was updated
+	name  string // with labels, as it is written
+	spans []span
 }
 
-// Changes are recorded when they are seen, this many in a row, and one more in each
-// period. A series that changes more often, such as a counter of requests, is recorded
-// at the usual spacing only.
-const (
-	maxChanges   = 10
-	changePeriod = 20 * time.Minute
-)
+// span is a value that repeats in the scrapes from first to last.
+type span struct {
+	first, last int
+	value       string
+}
 
 func newRecorder(labels map[string]string) *recorder {
-	r := &recorder{families: map[string]*family{}}
+	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		value := labels[name]
-		r.labels = append(r.labels, &dto.LabelPair{Name: &name, Value: &value})
+		pairs = append(pairs, name+`="`+escape.Replace(labels[name])+`"`)
 	}
-	return r
+	return &recorder{labels: strings.Join(pairs, ","), families: map[string]*family{}}
 }
 
-// record adds a sample of a scrape, or all of a histogram, to a family.
-func (r *recorder) record(at time.Time, every time.Duration, head *dto.MetricFamily, m *dto.Metric) {
-	f := r.families[head.GetName()]
-	if f == nil {
-		f = &family{
-			head:   &dto.MetricFamily{Name: head.Name, Help: head.Help, Type: head.Type, Unit: head.Unit},
-			series: map[string]*series{},
-		}
-		r.families[head.GetName()] = f
-	}
-	key := labelKey(m)
-	s := f.series[key]
-	if s == nil {
-		s = &series{prefixes: r.prefixes(f.head, m), changes: maxChanges}
-		f.series[key] = s
-	}
-	s.add(at.Unix(), every, values(m))
-}
+// begin begins a scrape.
+func (r *recorder) begin(at time.Time) { r.times = append(r.times, at.Unix()) }
 
-// heads returns the families of published metrics.
-var heads = sync.OnceValue(func() map[*prometheus.Desc]*dto.MetricFamily {
-	types := map[metric.Type]dto.MetricType{metric.GaugeType: dto.MetricType_GAUGE, metric.CounterType: dto.MetricType_COUNTER}
-	all := map[*prometheus.Desc]*dto.MetricFamily{}
-	for _, d := range exporter.Definitions() {
-		all[d.Desc()] = newFamily(d.Name, d.Help, d.BaseUnit(), types[d.Type])
+// record records samples of the present scrape and returns how many.
+func (r *recorder) record(collectors ...prometheus.Collector) (samples int, err error) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors...)
+	families, err := registry.Gather()
+	if err != nil {
+		return 0, err
 	}
-	return all
-})
-
-// add adds a point if it is due.
-func (s *series) add(at int64, every time.Duration, values []float64) {
-	if n := len(s.times); n > 0 {
-		s.changes = min(s.changes+float64(at-s.allowance)/changePeriod.Seconds(), maxChanges)
-		s.allowance = at
-		due := at-s.times[n-1] >= int64(every.Seconds())
-		changed := !slices.Equal(values, s.values[len(s.values)-len(values):])
-		switch {
-		case due:
-		case changed && s.changes >= 1:
-			s.changes--
-		default:
-			return
-		}
-	}
-	s.times, s.values = append(s.times, at), append(s.values, values...)
-}
-
-func labelKey(m *dto.Metric) string {
-	var b strings.Builder
-	for _, l := range m.Label {
-		b.WriteString(l.GetValue())
-		b.WriteByte(0xff)
-	}
-	return b.String()
-}
-
-// values returns the values of a metric in the order of its lines.
-func values(m *dto.Metric) []float64 {
-	switch {
-	case m.Counter != nil:
-		return []float64{m.Counter.GetValue()}
-	case m.Gauge != nil:
-		return []float64{m.Gauge.GetValue()}
-	case m.Histogram != nil:
-		var all []float64
-		for _, b := range m.Histogram.Bucket {
-			all = append(all, float64(b.GetCumulativeCount()))
-		}
-		n := float64(m.Histogram.GetSampleCount())
-		return append(all, n, m.Histogram.GetSampleSum(), n)
-	}
-	panic(fmt.Sprintf("history: metric type without values: %v", m))
-}
-
-// prefixes returns the beginnings of the lines of a metric, as the exporter encodes
-// them.
-func (r *recorder) prefixes(head *dto.MetricFamily, m *dto.Metric) []string {
-	labelled := &dto.Metric{Label: slices.Concat(m.Label, r.labels), Counter: m.Counter, Gauge: m.Gauge, Histogram: m.Histogram}
-	var b bytes.Buffer
-	one := &dto.MetricFamily{Name: head.Name, Type: head.Type, Unit: head.Unit, Metric: []*dto.Metric{labelled}}
-	if _, err := expfmt.MetricFamilyToOpenMetrics(&b, one); err != nil {
-		panic(fmt.Sprintf("history: %v", err)) // it was gathered by a registry
-	}
-	var lines []string
-	for line := range strings.Lines(b.String()) {
-		if !strings.HasPrefix(line, "#") {
-			lines = append(lines, line[:strings.LastIndexByte(line, ' ')+1])
-		}
-	}
-	return lines
-}
-
-// write writes in OpenMetrics what recorders recorded one after the other, and returns
-// the number of samples.
-func write(w io.Writer, recorders []*recorder) (samples int, err error) {
-	b := bufio.NewWriterSize(w, 1<<20)
-	heads := map[string]*dto.MetricFamily{}
-	for _, r := range recorders {
-		for name, f := range r.families {
-			heads[name] = f.head
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(heads)) {
-		if _, err := expfmt.MetricFamilyToOpenMetrics(b, heads[name]); err != nil {
+	var text bytes.Buffer
+	for _, gathered := range families {
+		text.Reset()
+		if _, err := expfmt.MetricFamilyToOpenMetrics(&text, gathered); err != nil {
 			return 0, err
 		}
-		byKey := map[string][]*series{}
-		for _, r := range recorders {
-			if f := r.families[name]; f != nil {
-				for key, s := range f.series {
-					byKey[key] = append(byKey[key], s)
+		f := r.families[gathered.GetName()]
+		if f == nil {
+			f = &family{byName: map[string]*series{}}
+			r.families[gathered.GetName()] = f
+		}
+		head, lines := cutHead(text.String())
+		f.head = head
+		for line := range strings.Lines(lines) {
+			i := strings.LastIndexByte(line, ' ')
+			f.add(len(r.times)-1, line[:i], line[i+1:len(line)-1])
+			samples++
+		}
+	}
+	return samples, nil
+}
+
+// cutHead cuts the text of a family before its first sample.
+func cutHead(text string) (head, lines string) {
+	for lines = text; strings.HasPrefix(lines, "#"); {
+		_, lines, _ = strings.Cut(lines, "\n")
+	}
+	return text[:len(text)-len(lines)], lines
+}
+
+// list is metrics as a collector.
+type list []prometheus.Metric
+
+// Describe implements prometheus.Collector. It describes nothing, so that the metrics may
+// be different ones at each scrape.
+func (list) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (l list) Collect(ch chan<- prometheus.Metric) {
+	for _, m := range l {
+		ch <- m
+	}
+}
+
+func (f *family) add(scrape int, name, value string) {
+	s := f.byName[name]
+	if s == nil {
+		s = &series{name: strings.Clone(name)} // not the whole text
+		f.byName[s.name] = s
+		f.series = append(f.series, s)
+	}
+	if n := len(s.spans); n > 0 && s.spans[n-1].last == scrape-1 && s.spans[n-1].value == value {
+		s.spans[n-1].last = scrape
+		return
+	}
+	s.spans = append(s.spans, span{scrape, scrape, strings.Clone(value)})
+}
+
+// write writes the samples in OpenMetrics and returns how many.
+func (r *recorder) write(w io.Writer) (samples int, err error) {
+	b := bufio.NewWriterSize(w, 1<<20)
+	var line []byte
+	for _, name := range slices.Sorted(maps.Keys(r.families)) {
+		f := r.families[name]
+		b.WriteString(f.head) //nolint:errcheck // Flush returns the first error
+		for _, series := range f.series {
+			prefix := r.addLabels(series.name)
+			for _, span := range series.spans {
+				for _, at := range r.times[span.first : span.last+1] {
+					line = append(append(append(line[:0], prefix...), ' '), span.value...)
+					line = strconv.AppendInt(append(line, ' '), at, 10)
+					b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
+					samples++
 				}
 			}
 		}
-		for _, key := range slices.Sorted(maps.Keys(byKey)) {
-			for _, s := range byKey[key] {
-				s.write(b)
-				samples += len(s.values)
-			}
-		}
 	}
-	if _, err := expfmt.FinalizeOpenMetrics(b); err != nil {
-		return 0, err
-	}
+	b.WriteString("# EOF\n") //nolint:errcheck // Flush returns the first error
 	return samples, b.Flush()
 }
 
-func (s *series) write(b *bufio.Writer) {
-	var line []byte
-	for i, at := range s.times {
-		for n, prefix := range s.prefixes {
-			line = append(line[:0], prefix...)
-			line = appendValue(line, s.values[i*len(s.prefixes)+n])
-			line = append(line, ' ')
-			line = strconv.AppendInt(line, at, 10)
-			b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
-		}
+// addLabels adds the labels of all series to a series.
+func (r *recorder) addLabels(series string) string {
+	name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+	if labels != "" && r.labels != "" {
+		labels += ","
 	}
-}
-
-// appendValue writes whole numbers without exponent: they take less space.
-func appendValue(line []byte, v float64) []byte {
-	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-		return strconv.AppendInt(line, int64(v), 10)
-	}
-	return strconv.AppendFloat(line, v, 'g', -1, 64)
+	return name + "{" + labels + r.labels + "}"
 }

@@ -2,184 +2,187 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"log"
+	"maps"
 	"math/rand/v2"
-	"net/http"
-	"sync"
-	"testing/synctest"
+	"slices"
 	"time"
 
-	kitlog "github.com/go-kit/log"
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/config"
-
 	"server_rental_exporter/collector"
-	"server_rental_exporter/exporter"
-	"server_rental_exporter/internal/memnet"
+	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator"
-	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/internal/runner"
 )
 
 // run is one run of the exporter, from its start until it ends for a restart or with
 // the history.
 type run struct {
 	Options
-	start, end time.Time
-	restarted  bool // whether another run was before
-	recorder   *recorder
+	started time.Time // after begin if another run was before
+	rand    *rand.Rand
+
+	provider *provider
+	requests *rentalapi.RequestMetrics
+	scopes   []*scope
+	watches  []collector.Watched
+	recorder *recorder
 }
 
-// downtime is how long a restart takes.
-const downtime = 150 * time.Second
+// source is one collector of an account, or a public one.
+type source struct {
+	*scope
+	resource collector.Resource
+	fetch    collector.Fetch
+	due      time.Time     // of the next fetch
+	phase    time.Duration // of its fetches, after multiples of the interval
 
-// run simulates the run. It is called in simulated time.
-func (r *run) run() error {
-	time.Sleep(time.Until(r.start))
-	ctx, stop := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer stop()
+	health   runner.Health
+	snapshot collector.Snapshot // the last good one
+	mapped   time.Time          // the time of the data in it
+}
 
-	net := memnet.Listen()
-	var faults simtest.Faults
-	sim := simulator.New(simulator.Options{Middleware: func(next http.Handler) http.Handler {
-		return r.delay(faults.Middleware("/api/v1", next))
-	}})
-	server := &http.Server{Handler: sim, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	running.Go(func() { _ = server.Serve(net) }) // ends with Close
-	defer server.Close()                         //nolint:errcheck // its listener is in memory
-	past := simulator.NewPast(r.Seed, r.start, r.End, exporter.DemoTokens(), r.Servers)
-	running.Go(func() { replay(ctx, sim, past) })
-	running.Go(func() { r.injectFaults(ctx, &faults) })
-	synctest.Wait()
+func newRun(o Options, rec *recorder, begin, started time.Time) *run {
+	r := &run{
+		Options: o, started: started, recorder: rec,
+		rand:     rand.New(rand.NewPCG(o.Seed, uint64(begin.Unix()))), //nolint:gosec // after 2000
+		provider: newProvider(o, begin), requests: rentalapi.NewRequestMetrics(),
+	}
+	for _, token := range append([]string{""}, slices.Sorted(maps.Keys(o.Accounts))...) {
+		r.addScope(&scope{account: o.Accounts[token], token: token})
+	}
+	for _, w := range o.Watches {
+		r.watches = append(r.watches, collector.NewWatched(w, started))
+	}
+	return r
+}
 
-	if r.restarted {
-		for range r.scrapes(r.start.Add(downtime)) {
-			r.recordDown()
+// addScope adds the collectors of an account, or the public ones. All of an account have
+// the same phase; public ones follow the turnover of the provider's cache.
+func (r *run) addScope(sc *scope) {
+	phase := r.rand.Int64N(int64(time.Hour))
+	for _, res := range collector.Resources() {
+		if res.Account != (sc.account != "") {
+			continue
 		}
+		if !res.Account {
+			phase = r.rand.Int64N(int64(2 * time.Second))
+		}
+		src := &source{scope: sc, resource: res, fetch: res.NewFetch(), due: r.started, phase: time.Duration(phase)}
+		src.health.Collector, src.health.Account, src.health.Interval = res.Name, sc.account, res.Interval
+		r.requests.InitErrorCounters(res.Endpoint)
+		sc.sources = append(sc.sources, src)
 	}
-	transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, config.WithDialContextFunc(net.Dial))
-	if err != nil {
-		return err
-	}
-	p, c, err := exporter.NewDemoPipeline(kitlog.NewNopLogger(), transport)
-	if err != nil {
-		return err
-	}
-	p.Set.Rand = rand.New(rand.NewPCG(r.Seed, hash(r.start.UTC().String())))
-	r.slowDown(c)
-	started := time.Now()
-	p.Start(ctx)
-	p.Set.ApplyConfig(ctx, c)
-	defer p.Wait()
-	defer stop()
-	for range r.scrapes(r.end) {
-		if err := r.scrape(p, started); err != nil {
+	r.scopes = append(r.scopes, sc)
+}
+
+// run records the scrapes after begin, until end.
+func (r *run) run(begin, end time.Time) error {
+	for at := r.nextScrape(begin); !at.After(end); at = r.nextScrape(at) {
+		r.recorder.begin(at)
+		samples := 0
+		if at.After(r.started) {
+			var err error
+			if samples, err = r.scrape(at); err != nil {
+				return err
+			}
+		}
+		if _, err := r.recorder.record(r.scrapeMetrics(samples)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// replay lets each event of a past happen when it is due, until ctx ends.
-func replay(ctx context.Context, sim *simulator.Simulator, past *simulator.Past) {
-	for due, more := past.Next(); more; due, more = past.Next() {
-		timer := time.NewTimer(time.Until(due))
-		select {
-		case <-timer.C:
-			past.Apply(sim, time.Now())
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
-	}
+// nextScrape returns the time of the next scrape after a time.
+func (r *run) nextScrape(at time.Time) time.Time {
+	every := resolution(r.End.Sub(at))
+	return at.Truncate(every).Add(every)
 }
 
-// slowDown doubles the intervals of all runs but the last one, which is not seen at
-// the resolution of that time: fetches take most of the time of the simulation.
-func (r *run) slowDown(c collector.Config) {
-	if !r.end.Before(r.End) {
-		return
-	}
-	for name, s := range c.Collectors {
-		s.Interval *= 2
-		c.Collectors[name] = s
-	}
-}
-
-// scrapes yields at the time of each scrape until end.
-func (r *run) scrapes(end time.Time) func(yield func() bool) {
-	return func(yield func() bool) {
-		for {
-			every, _ := resolution(time.Until(r.End))
-			next := time.Now().Truncate(every).Add(every)
-			if next.After(end) {
-				return
+// next returns the source that fetches next.
+func (r *run) next() (first *source) {
+	for _, sc := range r.scopes {
+		for _, src := range sc.sources {
+			if src.due.Before(sc.pausedUntil) {
+				src.due = sc.pausedUntil
 			}
-			time.Sleep(time.Until(next))
-			synctest.Wait()
-			if !yield() {
-				return
+			if first == nil || src.due.Before(first.due) {
+				first = src
 			}
 		}
 	}
+	return first
 }
 
-// scrape records everything that the exporter exports.
-func (r *run) scrape(p *exporter.Pipeline, started time.Time) error {
-	published := make(chan prometheus.Metric)
-	go func() {
-		defer close(published)
-		p.Publisher.Collect(published)
-	}()
-	n := 0
-	for m := range published {
-		var out dto.Metric
-		if err := m.Write(&out); err != nil {
-			for range published { // lets the sender end
-			}
-			return fmt.Errorf("scrape: %w", err)
-		}
-		r.record(heads()[m.Desc()], &out)
-		n++
+// retryInterval is the longest time after a failure until the next attempt.
+const retryInterval = time.Minute
+
+// get fetches the resource of a source, before a scrape. Its error is one that no outage
+// explains.
+func (r *run) get(src *source, scrape time.Time) (err error) {
+	at, h := src.due, &src.health
+	src.due = at.Add(-src.phase).Truncate(h.Interval).Add(h.Interval + src.phase)
+	api := &getter{run: r, scope: src.scope, now: at}
+	snapshot, mapped := src.snapshot, src.mapped
+	if changed := r.provider.advance(at); src.mapped.After(changed) && !src.due.After(scrape) {
+		// The response is the same as the last one, and a later one is mapped before the
+		// scrape: no need to map this one, which takes most of the time.
+		err = api.request(src.resource.Endpoint)
+	} else {
+		mapped = at
+		snapshot, err = src.fetch(context.Background(), api, src.builder())
 	}
-	own, err := p.SelfMetrics().Gather()
+	var failure *rentalapi.Error
+	if err != nil && !errors.As(err, &failure) {
+		return err
+	}
+	h.Finished, h.Err, h.Duration = true, err, api.now.Sub(at)
 	if err != nil {
-		return fmt.Errorf("scrape: %w", err)
+		src.due = at.Add(min(h.Interval, retryInterval))
+		return nil
 	}
-	requests := 0.0
-	for _, f := range own {
-		for _, m := range f.Metric {
-			r.record(f, m)
-			n += len(values(m))
-			requests += float64(m.Histogram.GetSampleCount())
+	src.snapshot, src.mapped = snapshot, mapped
+	h.LastSuccess, h.Invalid, h.ResponseAge = api.now, snapshot.Invalid, nil
+	if snapshot.Age.Known {
+		h.ResponseAge = &snapshot.Age.Age
+	}
+	if src.account == "" && !snapshot.Facts.IsZero() {
+		in := src.inputs(api.now)
+		for i, w := range r.watches {
+			r.watches[i] = w.Step(in, api.now)
 		}
 	}
-	r.recordProcess(started, requests)
-	r.recordUp(n)
 	return nil
 }
 
-func (r *run) record(head *dto.MetricFamily, m *dto.Metric) {
-	_, every := resolution(time.Until(r.End))
-	r.recorder.record(time.Now(), every, head, m)
-}
+// expires returns when the snapshot expires.
+func (src *source) expires() time.Time { return src.health.LastSuccess.Add(src.resource.MaxAge) }
 
-// delay lets each answer take a time that is typical of its endpoint. It depends on
-// nothing but the request and when it is made, and hardly ever is the same for two, so
-// that the order of the answers does not depend on the scheduler.
-func (r *run) delay(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		rng := rand.New(rand.NewPCG(r.Seed^hash(req.URL.String()+req.Header.Get("Authorization")), uint64(time.Now().UnixNano())))
-		typical := 35 * time.Millisecond
-		if req.Header.Get("Authorization") != "" {
-			typical = 70 * time.Millisecond
+// scrape records everything that the exporter exports, and returns how many samples.
+func (r *run) scrape(at time.Time) (samples int, err error) {
+	for src := r.next(); !src.due.After(at); src = r.next() {
+		if err := r.get(src, at); err != nil {
+			return 0, fmt.Errorf("%s: %w", src.resource.Name, err)
 		}
-		time.Sleep(typical + time.Duration(rng.ExpFloat64()*float64(typical)/2))
-		next.ServeHTTP(w, req)
-	})
+	}
+	metrics, _ := collector.WatchMetrics(r.watches, at)
+	states := &metric.Builder{}
+	requests := 0
+	for _, sc := range r.scopes {
+		for _, src := range sc.sources {
+			if at.Before(src.expires()) {
+				metrics = append(metrics, src.snapshot.Metrics...)
+			}
+			src.health.AddMetrics(states)
+		}
+		rentalapi.AddAccountMetrics(states, sc.account, sc.state(at))
+		if sc.account != "" {
+			b := sc.builder()
+			collector.AddFunding(b, sc.inputs(at), at)
+			metrics = append(metrics, b.Metrics()...)
+		}
+		requests += sc.requests
+	}
+	return r.recorder.record(list(slices.Concat(metrics, states.Metrics())), r.requests, r.processMetrics(at.Sub(r.started), requests))
 }

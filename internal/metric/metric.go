@@ -194,20 +194,28 @@ func (s *Sample) CompareLabels(other prometheus.Metric) int {
 	return 0
 }
 
-// Write implements prometheus.Metric.
+// Write implements prometheus.Metric. It uses the memory of a metric of the same family
+// that was written to out before.
 func (s *Sample) Write(out *dto.Metric) error {
-	pairs := make([]dto.LabelPair, len(s.labels))
-	out.Label = make([]*dto.LabelPair, len(s.labels))
-	for i, at := range s.def.sorted {
-		pairs[i].Name, pairs[i].Value = &s.def.Labels[at], &s.labels[at]
-		out.Label[i] = &pairs[i]
+	if len(out.Label) != len(s.labels) {
+		pairs := make([]dto.LabelPair, len(s.labels))
+		out.Label = make([]*dto.LabelPair, len(s.labels))
+		for i := range pairs {
+			out.Label[i] = &pairs[i]
+		}
 	}
-	if s.def.Type == CounterType {
+	for i, at := range s.def.sorted {
+		out.Label[i].Name, out.Label[i].Value = &s.def.Labels[at], &s.labels[at]
+	}
+	switch {
+	case s.def.Type == CounterType:
 		out.Counter = &dto.Counter{Value: &s.value}
 		if s.created > 0 {
 			out.Counter.CreatedTimestamp = timestamppb.New(time.UnixMilli(s.created))
 		}
-	} else {
+	case out.Gauge != nil:
+		out.Gauge.Value = &s.value
+	default:
 		out.Gauge = &dto.Gauge{Value: &s.value}
 	}
 	return nil

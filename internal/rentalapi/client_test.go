@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -103,7 +104,7 @@ func (c accountCollector) Collect(ch chan<- prometheus.Metric) {
 
 type testItem struct {
 	ID   string
-	Size *float64
+	Size *float64 `api:"optional"`
 }
 
 func testList(endpoint string) List[testItem] {
@@ -112,7 +113,7 @@ func testList(endpoint string) List[testItem] {
 
 // fetchList requests a list and returns the error.
 func fetchList(ctx context.Context, s *Scope, endpoint string) error {
-	_, err := GetList[testItem, struct{}](ctx, s, testList(endpoint))
+	_, err := GetList[testItem, struct{}](ctx, s, testList(endpoint), nil)
 	return err
 }
 
@@ -178,7 +179,18 @@ func TestFailures(t *testing.T) {
 		"deep in an extra key": {reply(200, `{"extra":`+deep), Decode, "200", "invalid character '[' exceeded max depth"},
 		"too many items":       {reply(200, `{"data":[1,2,3,4]}`), TooLarge, "200", "data: more than 3 items: response is too large"},
 		"too few items":        {reply(200, `{"data":[1,{}],"meta":{"count":3}}`), Incomplete, "200", "data: 2 items, but meta.count is 3: response is incomplete"},
-		"endless item":         {endless, TooLarge, "200", "response is too large"},
+		"endless item":         {endless(200, `{"data":["`, "x"), TooLarge, "200", "response is too large"},
+		"endless white space":  {endless(200, `{"data":[`, " "), TooLarge, "200", "response is too large"},
+		"endless name":         {endless(200, `{"`, "name"), TooLarge, "200", "response is too large"},
+		"endless error":        {endless(500, `{"error":{"code":"`, "x"), Status, "500", "status 500"},
+		"unrequested gzip":     {simtest.Reply(200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b\x08"), Decode, "200", `invalid character '\x1f' looking for beginning of value`},
+		"a byte per second":    {trickle, Timeout, "200", "no response within 10s"},
+		"no HTTP":              {raw("SSH-2.0-OpenSSH_9.9\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as status":     {raw("HTTP/1.1 " + secret + " x\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as header":     {raw("HTTP/1.1 200 OK\r\nBearer " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as length":     {raw("HTTP/1.1 200 OK\r\nContent-Length: " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as encoding":   {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
+		"secret as trailer":    {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + secret + "\r\n\r\n"), Connection, "200", "response: not valid HTTP"},
 		"dropped":              {drop(""), Connection, "error", "EOF"},
 		"dropped in the body":  {drop(`{"data":[`), Connection, "200", "unexpected EOF"},
 		"hanging":              {hang(""), Timeout, "error", "no response within 10s"},
@@ -214,13 +226,34 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func endless(w http.ResponseWriter, _ *http.Request) {
-	_, _ = io.WriteString(w, `{"data":["`)
-	chunk := strings.Repeat("x", 1<<16)
-	for {
-		if _, err := io.WriteString(w, chunk); err != nil {
-			return
+// endless sends start once and then again without an end.
+func endless(status int, start, again string) http.HandlerFunc {
+	piece := strings.Repeat(again, 1+(32<<10)/len(again))
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, err := io.WriteString(w, start)
+		for err == nil {
+			_, err = io.WriteString(w, piece)
 		}
+	}
+}
+
+func trickle(w http.ResponseWriter, _ *http.Request) {
+	for range 60 {
+		begin(w, " ")
+		time.Sleep(time.Second)
+	}
+}
+
+// raw sends bytes in place of an HTTP response.
+func raw(bytes string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = io.WriteString(conn, bytes)
+		_ = conn.Close()
 	}
 }
 
@@ -244,18 +277,6 @@ func hang(body string) http.HandlerFunc {
 		begin(w, body)
 		<-r.Context().Done()
 	}
-}
-
-func TestUnreachable(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.Close()
-		_, err := GetObject[testItem](t.Context(), h.main(), "/account")
-		var failure *Error
-		if !errors.As(err, &failure) || failure.Reason != Connection {
-			t.Errorf("got %v, want a connection error", err)
-		}
-		simtest.AssertNoSecrets(t, "error", errorText(err))
-	})
 }
 
 func TestGetObject(t *testing.T) {
@@ -295,7 +316,13 @@ func TestCancel(t *testing.T) {
 }
 
 func TestGetList(t *testing.T) {
-	type meta struct{ Count, Active *float64 }
+	type meta struct{ Active *float64 }
+	check := func(items []*testItem, m *meta) []FieldError {
+		if m.Active != nil && *m.Active > float64(len(items)) {
+			return []FieldError{{"active", "contradicts data"}}
+		}
+		return nil
+	}
 	type page = Page[testItem, meta]
 	number := func(n float64) *float64 { return &n }
 	for body, want := range map[string]struct {
@@ -303,28 +330,37 @@ func TestGetList(t *testing.T) {
 		err  string
 	}{
 		`{"data":[{"id":"a"},{"id":"b"}],"meta":{"count":2,"active":1}}`: {page{
-			Items: []*testItem{{ID: "a"}, {ID: "b"}}, Count: 2, Meta: meta{number(2), number(1)},
+			Items: []*testItem{{ID: "a"}, {ID: "b"}}, Count: 2, Meta: meta{number(1)},
 		}, ""},
-		`{"meta":{"count":1},"data":[{"id":"a"},{"id":"a"},5]}`: {page{
-			Items: []*testItem{{ID: "a"}}, Count: 3, WithoutID: 1, Meta: meta{Count: number(1)},
+		`{"meta":{"count":1,"active":1},"data":[{"id":"a"},{"id":"a"},5]}`: {page{
+			Items: []*testItem{{ID: "a"}}, Count: 3, WithoutID: 1, Meta: meta{number(1)},
 			Invalid: Invalid{2, []Cause{{"a", errSeenID}, {"data[2]", errNotObject}}},
 		}, ""},
-		`{"data":[{"id":"a","size":"big"}]}`: {page{
-			Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"a", FieldError{"size", "not a number"}}}},
+		`{"data":[{"id":"a","size":"big"}],"meta":{"active":1}}`: {page{
+			Items: []*testItem{{ID: "a"}}, Count: 1, Meta: meta{Active: number(1)}, Invalid: Invalid{1, []Cause{{"a", FieldError{"size", "not a number"}}}},
 		}, ""},
 		`{"data":[],"meta":{"count":"none","active":3}}`: {page{
-			Meta: meta{Active: number(3)}, Invalid: Invalid{1, []Cause{{"meta", FieldError{"count", "not a number"}}}},
+			Meta: meta{number(3)}, Invalid: Invalid{1, []Cause{{"meta", FieldError{"count", "not a number"}}, {"meta", FieldError{"active", "contradicts data"}}}},
 		}, ""},
-		`{"data":[],"meta":5}`:                  {page{Invalid: Invalid{1, []Cause{{"meta", errNotObject}}}}, ""},
-		`{"data":[{"id":5},{}]}`:                {page{Count: 2, WithoutID: 2, Invalid: Invalid{2, []Cause{{"data[0]", FieldError{"id", "not a string"}}, {"data[1]", errNoID}}}}, ""},
-		`{"data":[{"id":"a"}],"meta":null}`:     {page{Items: []*testItem{{ID: "a"}}, Count: 1}, ""},
+		`{"data":[{"id":"a"},{"id":"b"}],"meta":{"count":1,"active":3}}`: {page{
+			Items: []*testItem{{ID: "a"}, {ID: "b"}}, Count: 2, Meta: meta{number(3)}, Invalid: Invalid{1, []Cause{{"meta", errSmallCount}, {"meta", FieldError{"active", "contradicts data"}}}},
+		}, ""},
+		`{"data":[{"id":"a"},{}],"meta":{"count":1,"active":3}}`: {page{
+			Items: []*testItem{{ID: "a"}}, Count: 2, WithoutID: 1, Meta: meta{number(3)}, Invalid: Invalid{1, []Cause{{"data[1]", errNoID}}},
+		}, ""},
+		`{"data":[],"meta":5}`: {page{Invalid: Invalid{1, []Cause{{"meta", errNotObject}}}}, ""},
+		`{"data":[{"id":5},{}],"meta":{"active":1}}`: {page{
+			Count: 2, WithoutID: 2, Meta: meta{Active: number(1)}, Invalid: Invalid{2, []Cause{{"data[0]", FieldError{"id", "not a string"}}, {"data[1]", errNoID}}},
+		}, ""},
+		`{"data":[{"id":"a"}]}`:                 {page{Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"meta", FieldError{"", "missing"}}}}}, ""},
+		`{"data":[{"id":"a"}],"meta":null}`:     {page{Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"meta", FieldError{"", "missing"}}}}}, ""},
 		`{"data":[1],"meta":{"count":2}}`:       {page{}, "/servers: data: 1 items, but meta.count is 2: response is incomplete"},
 		`{"data":[1],"meta":{"count":1.5}}`:     {page{}, "/servers: data: 1 items, but meta.count is 1.5: response is incomplete"},
-		`{"data":[{"id":"a"}],"meta":{"b":[]}}`: {page{Items: []*testItem{{ID: "a"}}, Count: 1}, ""},
+		`{"data":[{"id":"a"}],"meta":{"b":[]}}`: {page{Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"meta", FieldError{"active", "missing"}}}}}, ""},
 	} {
 		withHarness(t, func(t *testing.T, h *harness) {
 			h.reply(200, body)
-			got, err := GetList[testItem, meta](t.Context(), h.main(), testList("/servers"))
+			got, err := GetList[testItem, meta](t.Context(), h.main(), testList("/servers"), check)
 			simtest.AssertEqual(t, body, errorText(err), want.err)
 			if err == nil {
 				got.Response = Response{}
@@ -339,34 +375,40 @@ func TestGetPage(t *testing.T) {
 		items int
 		meta  string // without braces
 		err   string
+
+		invalid Invalid
 	}{
-		{2, `"total":5,"page":2,"pages":3,"limit":2,"count":2`, ""},
-		{2, `"total":5,"pages":3`, ""},
-		{2, `"total":5,"pages":3,"page":"two","limit":[],"count":"two"`, ""},
-		{36, `"total":100,"pages":3,"count":40`, "data: 36 items, but meta.count is 40: response is incomplete"},
-		{1, `"total":5,"pages":3`, "data: 1 items, but meta demands 2: response is incomplete"},
-		{1, `"total":5,"pages":3,"limit":1000`, "data: 1 items, but meta demands 2: response is incomplete"},
-		{3, `"total":5,"pages":2,"limit":2`, ""},
-		{2, `"total":5,"pages":2,"limit":3`, ""},
-		{1, `"total":5,"pages":2,"limit":3`, "data: 1 items, but meta demands 2: response is incomplete"},
-		{0, `"total":5,"pages":2,"limit":100`, ""}, // more fit on the first page than there are
-		{0, `"total":5,"pages":1`, ""},             // behind the last page
-		{0, `"total":0,"pages":0`, ""},
-		{2, ``, "meta.total: missing"},
-		{2, `"total":5`, "meta.pages: missing"},
-		{2, `"total":-1,"pages":1`, "meta.total: negative"},
-		{2, `"total":1000000,"pages":10000`, "meta.total: 1000000 entries, more than 500000: response is too large"},
-		{2, `"total":5,"pages":1000000000`, "meta.pages: 1000000000 pages for 5 entries"},
-		{2, `"total":5,"pages":-1`, "meta.pages: -1 pages for 5 entries"},
-		{2, `"total":5,"page":1,"pages":3`, "meta.page: 1, but page 2 was asked for"},
-		{2, `"total":"many","pages":3,"page":2`, "meta: total: not an integer"},
-		{2, `"total":1e999,"pages":3,"page":2`, "meta: total: not an integer"},
-		{2, `"total":5,"pages":{},"page":2`, "meta: pages: not an integer"},
+		{2, `"total":5,"pages":3,"count":1`, "", Invalid{1, []Cause{{"meta", errSmallCount}}}},
+		{2, `"total":5,"page":2,"pages":3,"limit":2,"count":2`, "", Invalid{}},
+		{2, `"total":5,"pages":3`, "", Invalid{}},
+		{2, `"total":5,"pages":3,"page":"two","limit":[],"count":"two"`, "", Invalid{}},
+		{36, `"total":100,"pages":3,"count":40`, "data: 36 items, but meta.count is 40: response is incomplete", Invalid{}},
+		{1, `"total":5,"pages":3`, "data: 1 items, but meta demands 2: response is incomplete", Invalid{}},
+		{1, `"total":5,"pages":3,"limit":1000`, "data: 1 items, but meta demands 2: response is incomplete", Invalid{}},
+		{3, `"total":5,"pages":2,"limit":2`, "", Invalid{}},
+		{2, `"total":5,"pages":2,"limit":3`, "", Invalid{}},
+		{1, `"total":5,"pages":2,"limit":3`, "data: 1 items, but meta demands 2: response is incomplete", Invalid{}},
+		{0, `"total":5,"pages":2,"limit":100`, "", Invalid{}}, // more fit on the first page than there are
+		{0, `"total":5,"pages":1`, "", Invalid{}},             // behind the last page
+		{0, `"total":0,"pages":0`, "", Invalid{}},
+		{2, `"page":2`, "meta: total: missing", Invalid{}},
+		{2, `"total":5`, "meta: pages: missing", Invalid{}},
+		{2, `"total":-1,"pages":1`, "meta.total: negative", Invalid{}},
+		{2, `"total":1000000,"pages":10000`, "meta.total: 1000000 entries, more than 500000: response is too large", Invalid{}},
+		{2, `"total":5,"pages":1000000000`, "meta.pages: 1000000000 pages for 5 entries", Invalid{}},
+		{2, `"total":5,"pages":-1`, "meta.pages: -1 pages for 5 entries", Invalid{}},
+		{2, `"total":5,"page":1,"pages":3`, "meta.page: 1, but page 2 was asked for", Invalid{}},
+		{2, `"total":"many","pages":3,"page":2`, "meta: total: not an integer", Invalid{}},
+		{2, `"total":1e999,"pages":3,"page":2`, "meta: total: not an integer", Invalid{}},
+		{2, `"total":5,"pages":{},"page":2`, "meta: pages: not an integer", Invalid{}},
 	} {
 		t.Run(c.meta, func(t *testing.T) {
 			withHarness(t, func(t *testing.T, h *harness) {
-				items := strings.TrimSuffix(strings.Repeat(`{},`, c.items), ",")
-				h.reply(200, `{"data":[`+items+`],"meta":{`+c.meta+`}}`)
+				items := make([]string, c.items)
+				for i := range items {
+					items[i] = fmt.Sprintf(`{"id":"%d"}`, i)
+				}
+				h.reply(200, `{"data":[`+strings.Join(items, ",")+`],"meta":{`+c.meta+`}}`)
 				l := testList("/topups")
 				l.Query = url.Values{"status": {"paid"}}
 				page, err := GetPage(t.Context(), h.main(), l, 2)
@@ -377,6 +419,7 @@ func TestGetPage(t *testing.T) {
 				simtest.AssertEqual(t, "error", errorText(err), want)
 				if err == nil {
 					simtest.AssertEqual(t, "page, count and token", []any{page.Meta.Page, page.Count, page.Token}, []any{2, c.items, fingerprint(simtest.MainToken)})
+					simtest.AssertEqual(t, "invalid", page.Invalid, c.invalid)
 				}
 				simtest.AssertEqual(t, "query", h.Requests()[0].Query.Encode(), "limit=100&page=2&status=paid")
 			})
@@ -410,7 +453,7 @@ func TestResponse(t *testing.T) {
 				_, _ = io.WriteString(w, `[]}`)
 			})
 			start := time.Now()
-			page, err := GetList[testItem, struct{}](t.Context(), h.main(), testList("/servers"))
+			page, err := GetList[testItem, struct{}](t.Context(), h.main(), testList("/servers"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -419,29 +462,6 @@ func TestResponse(t *testing.T) {
 			simtest.AssertEqual(t, c.age+", "+c.date, page.Response, c.want)
 		})
 	}
-}
-
-// TestGetPageOfHistory reads the pages of a real history.
-func TestGetPageOfHistory(t *testing.T) {
-	type transaction struct{ ID float64 }
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.Change(func(w *simulator.World) {
-			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(250, time.Now())
-		})
-		l := List[transaction]{Endpoint: "/transactions", Priority: Bulk, ID: func(*transaction) string { return "" }}
-		var got []PageMeta
-		count := 0
-		for page := 1; page <= 3; page++ {
-			p, err := GetPage(t.Context(), h.main(), l, page)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, p.Meta)
-			count += p.Count
-		}
-		simtest.AssertEqual(t, "pages", got, []PageMeta{{250, 1, 3}, {250, 2, 3}, {250, 3, 3}})
-		simtest.AssertEqual(t, "entries", count, 250)
-	})
 }
 
 // TestReject has responses that only the caller can find unusable.

@@ -1,13 +1,13 @@
 package rentalapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // maxTextBytes bounds a text field. Longer ones cannot become label values: it is
@@ -29,60 +29,48 @@ func (e FieldError) Error() string {
 	return e.Field + ": " + e.Problem
 }
 
+// Absent returns whether the field has no value at all.
+func (e FieldError) Absent() bool { return e.Problem == problemMissing || e.Problem == problemNull }
+
+const (
+	problemMissing = "missing"
+	problemNull    = "null"
+)
+
 // Expecter is implemented by field types that describe in words which values they
 // accept, for example "a number of 0 or more".
 type Expecter interface{ Expected() string }
 
-// decodeFields decodes a JSON value into the struct that into points to. A field
-// that is not understood keeps its zero value and is returned as an error; all
-// others are set. A field with the tag api:"required" must not be missing.
+// maxElements bounds the elements of an array and the members of a map in one item.
+const maxElements = 1_000
+
+// decodeFields decodes a JSON value into the struct that into points to. A field that is
+// not understood keeps its zero value and is returned as an error; all others are set. A
+// field that is missing or null is an error too, unless it has the tag api:"optional".
+//
+// Names must be exact, unlike those of encoding/json, and the last of several counts, so
+// that everybody reads the same value.
 func decodeFields(raw json.RawMessage, into any) []FieldError {
-	v := reflect.ValueOf(into).Elem()
-	if isPlain(raw, v.Type()) && json.Unmarshal(raw, into) == nil {
-		return nil // the usual case: everything is understood
-	}
-	v.SetZero()
 	var d fieldDecoder
-	d.decode("", raw, v)
+	d.decode("", raw, reflect.ValueOf(into).Elem())
 	return d.errs
 }
 
-// isPlain reports whether everything that has to hold of a value is what
-// encoding/json checks: no text can be too long (each byte that is not UTF-8 becomes
-// three), and no field is required.
-func isPlain(raw json.RawMessage, t reflect.Type) bool {
-	return len(raw) <= maxTextBytes && utf8.Valid(raw) && !hasRequired(t)
-}
-
-func hasRequired(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		return hasRequired(t.Elem())
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if f := t.Field(i); f.Tag.Get("api") == "required" || hasRequired(f.Type) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// fieldDecoder decodes field by field, which encoding/json does only up to the
-// first error of a type with its own decoding.
+// fieldDecoder decodes field by field, which encoding/json does only up to the first
+// error of a type with its own decoding.
 type fieldDecoder struct{ errs []FieldError }
 
-func (d *fieldDecoder) fail(path, problem string) {
+func (d *fieldDecoder) fail(path, problem string) bool {
 	d.errs = append(d.errs, FieldError{path, problem})
+	return false
 }
 
 // decode returns false if nothing of the value was understood.
 func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value) bool {
-	if string(raw) == "null" {
-		return true
-	}
 	_, custom := v.Addr().Interface().(json.Unmarshaler)
 	switch {
+	case isNull(raw):
+		return d.fail(path, problemNull)
 	case custom:
 		return d.leaf(path, raw, v)
 	case v.Kind() == reflect.Pointer:
@@ -103,64 +91,74 @@ func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value)
 	}
 }
 
+func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
+
 func (d *fieldDecoder) leaf(path string, raw json.RawMessage, v reflect.Value) bool {
 	if json.Unmarshal(raw, v.Addr().Interface()) != nil {
 		v.SetZero()
-		d.fail(path, "not "+expected(v))
-		return false
+		return d.fail(path, "not "+expected(v))
 	}
 	if v.Kind() == reflect.String && v.Len() > maxTextBytes {
-		d.fail(path, tooLong(v.Len()))
+		problem := tooLong(v.Len())
 		v.SetZero()
-		return false
+		return d.fail(path, problem)
 	}
 	return true
 }
 
 func tooLong(n int) string { return fmt.Sprintf("%d bytes, more than %d", n, maxTextBytes) }
 
+func tooMany(what string) string { return fmt.Sprintf("more than %d %s", maxElements, what) }
+
 func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value) bool {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		d.fail(path, "not an object")
-		return false
+	fields := fieldsOf(v.Type())
+	members, ok := membersOf(raw, func(name string) bool {
+		return slices.ContainsFunc(fields, func(f structField) bool { return f.name == name })
+	})
+	if !ok {
+		return d.fail(path, "not an object")
 	}
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if !f.IsExported() {
-			continue
-		}
-		name := fieldName(f)
-		value, found := member(members, name)
+	for _, f := range fields {
+		value, found := members[f.name]
 		switch {
-		case found:
-			d.decode(join(path, name), value, v.Field(i))
-		case f.Tag.Get("api") == "required":
-			d.fail(join(path, name), "missing")
+		case f.optional && (!found || isNull(value)):
+		case !found:
+			d.fail(join(path, f.name), problemMissing)
+		default:
+			d.decode(join(path, f.name), value, v.Field(f.index))
 		}
 	}
 	return true
 }
 
-// member finds a member as encoding/json does: in any case of letters if not exactly.
-func member(members map[string]json.RawMessage, name string) (value json.RawMessage, found bool) {
-	if value, found = members[name]; found {
-		return value, true
+// membersOf returns those members of an object that are wanted, at most one more than
+// maxElements; false if the value is no object.
+func membersOf(raw json.RawMessage, wanted func(name string) bool) (members map[string]json.RawMessage, ok bool) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
+		return nil, false
 	}
-	last := ""
-	for key := range members {
-		if key >= last && strings.EqualFold(key, name) {
-			last, found = key, true
+	members = map[string]json.RawMessage{}
+	for dec.More() && len(members) <= maxElements {
+		key, _ := dec.Token()
+		var value json.RawMessage
+		if dec.Decode(&value) != nil {
+			return nil, false
+		}
+		if name, _ := key.(string); wanted(name) {
+			members[name] = value
 		}
 	}
-	return members[last], found
+	return members, true
 }
 
 func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value) bool {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		d.fail(path, "not an object")
-		return false
+	members, ok := membersOf(raw, func(string) bool { return true })
+	switch {
+	case !ok:
+		return d.fail(path, "not an object")
+	case len(members) > maxElements:
+		return d.fail(path, tooMany("members"))
 	}
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, key := range slices.Sorted(maps.Keys(members)) {
@@ -177,13 +175,22 @@ func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value
 }
 
 func (d *fieldDecoder) elements(path string, raw json.RawMessage, v reflect.Value) bool {
-	var values []json.RawMessage
-	if json.Unmarshal(raw, &values) != nil {
-		d.fail(path, "not an array")
-		return false
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
+		return d.fail(path, "not an array")
 	}
-	v.Set(reflect.MakeSlice(v.Type(), 0, len(values)))
-	for i, value := range values {
+	errs := len(d.errs)
+	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	for i := 0; dec.More(); i++ {
+		if i == maxElements {
+			d.errs = d.errs[:errs]
+			v.SetZero()
+			return d.fail(path, tooMany("elements"))
+		}
+		var value json.RawMessage
+		if dec.Decode(&value) != nil {
+			return false
+		}
 		element := reflect.New(v.Type().Elem()).Elem()
 		if d.decode(fmt.Sprintf("%s[%d]", path, i), value, element) {
 			v.Set(reflect.Append(v, element))
@@ -192,12 +199,27 @@ func (d *fieldDecoder) elements(path string, raw json.RawMessage, v reflect.Valu
 	return true
 }
 
-// fieldName is the name of a struct field in the API.
-func fieldName(f reflect.StructField) string {
-	if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
-		return name
+// structField is a field of a struct, with its name in the API.
+type structField struct {
+	name     string
+	index    int
+	optional bool
+}
+
+func fieldsOf(t reflect.Type) []structField {
+	fields := make([]structField, 0, t.NumField())
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" {
+			name = strings.ToLower(f.Name)
+		}
+		fields = append(fields, structField{name, i, f.Tag.Get("api") == "optional"})
 	}
-	return strings.ToLower(f.Name)
+	return fields
 }
 
 func join(path, name string) string {

@@ -546,7 +546,7 @@ func TestOnce(t *testing.T) {
 		h.Inject(simtest.Fault{Path: "/plans", Kind: simtest.Respond, Status: 500})
 		h.Inject(simtest.Fault{Path: "/servers", Kind: simtest.Respond, Status: 401})
 		err := h.set.Once(t.Context(), configure(time.Minute, 10*time.Minute))
-		h.assertEqual("error", fmt.Sprint(err), "2 of 10 collectors failed")
+		h.assertEqual("error", fmt.Sprint(err), fmt.Sprintf("2 of %d collectors failed", len(collector.Resources())))
 		h.assertSuccess(nil, resource("plans"), resource("servers"))
 		want := requestsPer(1, 1)
 		want["/transactions"] = 4

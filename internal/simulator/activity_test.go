@@ -319,21 +319,3 @@ func TestGeneratedLists(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkTenThousandServers(b *testing.B) {
-	a := simtest.Start(b, simulator.Options{AccountLimit: -1})
-	a.Change(func(w *simulator.World) {
-		w.Accounts[simtest.MainToken].Servers = simulator.Servers(10_000, time.Now())
-	})
-	for b.Loop() {
-		ask(a, "/servers", simtest.MainToken, "pipe")
-	}
-}
-
-func BenchmarkPageOfFiftyThousandTopups(b *testing.B) {
-	a := simtest.Start(b, simulator.Options{AccountLimit: -1})
-	a.Change(func(w *simulator.World) { w.Accounts[simtest.MainToken].Topups = simulator.Topups(50_000, time.Now()) })
-	for b.Loop() {
-		ask(a, "/topups?limit=100&page=250&status=paid", simtest.MainToken, "pipe")
-	}
-}

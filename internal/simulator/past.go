@@ -36,7 +36,7 @@ func NewPast(seed uint64, start, end time.Time, accounts map[string]string, serv
 	p.addIncidents(random(3), start, end)
 	p.addMaintenance(end)
 	for token, name := range accounts {
-		p.addAccount(token, exampleAccount(name, servers, end), end)
+		p.addAccount(token, exampleAccount(name, servers, end), start, end)
 	}
 	slices.SortStableFunc(p.changes, func(x, y change) int { return x.at.Compare(y.at) })
 	return p
@@ -162,8 +162,8 @@ func (p *Past) addMaintenance(end time.Time) {
 
 // addAccount lets the history of an account happen. Its data at any time follows from
 // the time stamps of the data at the end.
-func (p *Past) addAccount(token string, last *Account, end time.Time) {
-	times := map[time.Time]bool{end.Add(-2 * MaxPast): true, end.Add(-suspendedBefore): true}
+func (p *Past) addAccount(token string, last *Account, start, end time.Time) {
+	times := map[time.Time]bool{start: true, end.Add(-suspendedBefore): true}
 	for _, list := range [][]Object{last.Transactions, last.Configurations, last.SSHKeys} {
 		for _, o := range list {
 			times[parse(Text(o, "created_at"))] = true
@@ -175,7 +175,7 @@ func (p *Past) addAccount(token string, last *Account, end time.Time) {
 		}
 	}
 	for at := range times {
-		if !at.After(end) {
+		if !at.Before(start) && !at.After(end) {
 			p.add(at, func(w *World) { w.Accounts[token] = last.at(at, end) })
 		}
 	}

@@ -100,7 +100,7 @@ func catalog(t *testing.T) []simulator.Object {
 	return plans
 }
 
-// TestPastEndsInTheExample compares the answers at the end of a past with those of a
+// TestPastEndsInTheExample compares the responses at the end of a past with those of a
 // simulator that begins then.
 func TestPastEndsInTheExample(t *testing.T) {
 	for seed := range uint64(3) {

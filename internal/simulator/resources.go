@@ -21,7 +21,7 @@ const (
 type resource struct {
 	name     string
 	private  bool
-	maxAge   time.Duration // Cache-Control of public answers
+	maxAge   time.Duration // Cache-Control of public responses
 	byID     bool          // whether /name/{id} exists
 	pageSize int           // default limit; 0 if the list has no pages
 	filters  map[string]queryFilter
@@ -177,8 +177,8 @@ func (r resource) accepts(name, value string) bool {
 	return known && slices.Contains(strings.Fields(f.values), value)
 }
 
-// list returns the answer with a list, filtered and paginated by the query.
-func (s *Simulator) list(v view, r resource) answer {
+// list returns the response with a list, filtered and paginated by the query.
+func (s *Simulator) list(v view, r resource) response {
 	shown := r.list(v)
 	for name, f := range r.filters {
 		if value := v.query.Get(name); value != "" {
@@ -201,9 +201,9 @@ func (s *Simulator) list(v view, r resource) answer {
 
 // withEnvelope adds the envelope to data that is JSON already. Encoding a
 // json.RawMessage would validate thousands of objects again.
-func withEnvelope(data []byte, meta Object) answer {
+func withEnvelope(data []byte, meta Object) response {
 	body := slices.Concat([]byte(`{"data":`), data, []byte(`,"meta":`), encode(meta), []byte(`}`))
-	return answer{http.StatusOK, noStoreHeader(), body}
+	return response{http.StatusOK, noStoreHeader(), body}
 }
 
 // encodeList caches the JSON of complete lists, so that thousands of servers are

@@ -73,7 +73,7 @@ func New(o Options) *Simulator {
 	return s
 }
 
-// Change calls f with the world while no request is being answered. The next
+// Change calls f with the world while no response is being made. The next
 // response contains all changes; generated_at and updated_at are then never older than
 // the last change. f must not retain the world.
 func (s *Simulator) Change(f func(w *World)) {
@@ -98,7 +98,7 @@ func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handle
 // respond sends a complete response. A failed write means that the client closed the
 // connection, which is not an error of the server.
 func (s *Simulator) respond(w http.ResponseWriter, r *http.Request) {
-	a := s.answer(s.newCall(r))
+	a := s.responseTo(s.newCall(r))
 	maps.Copy(w.Header(), a.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	w.WriteHeader(a.status)
@@ -133,25 +133,25 @@ func (s *Simulator) newCall(r *http.Request) *call {
 	return c
 }
 
-// answer is a response before it is sent.
-type answer struct {
+// response is what a request gets, before it is sent.
+type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-func (s *Simulator) answer(c *call) answer {
+func (s *Simulator) responseTo(c *call) response {
 	res, id, known := route(c)
 	if !known {
 		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+s.prefix+strings.Join(endpoints(), ", "))
 	}
 	if res.private {
-		return s.answerAccount(c, res, id)
+		return s.accountResponse(c, res, id)
 	}
-	return s.answerPublic(c, res, id)
+	return s.publicResponse(c, res, id)
 }
 
-func (s *Simulator) answerPublic(c *call, res resource, id string) answer {
+func (s *Simulator) publicResponse(c *call, res resource, id string) response {
 	q := s.public.take(c.host, time.Now())
 	a := rateLimited(q)
 	if q.admitted {
@@ -164,10 +164,10 @@ func (s *Simulator) answerPublic(c *call, res resource, id string) answer {
 	return a
 }
 
-// answerAccount checks the method before the token, because 405 is documented for
+// accountResponse checks the method before the token, because 405 is documented for
 // all endpoints. Every response to a known token counts and has its rate limit
 // headers, errors included.
-func (s *Simulator) answerAccount(c *call, res resource, id string) answer {
+func (s *Simulator) accountResponse(c *call, res resource, id string) response {
 	account := s.account(c.token)
 	switch {
 	case account == nil && c.method != http.MethodGet:
@@ -192,8 +192,8 @@ func (s *Simulator) account(token string) *Account {
 	return s.world.Accounts[token]
 }
 
-// content answers an admitted request.
-func (s *Simulator) content(c *call, res resource, account *Account, id string) answer {
+// content returns the response to an admitted request.
+func (s *Simulator) content(c *call, res resource, account *Account, id string) response {
 	if c.method != http.MethodGet {
 		return methodNotAllowed(c)
 	}
@@ -205,8 +205,8 @@ func (s *Simulator) content(c *call, res resource, account *Account, id string) 
 	return s.build(view{sim: s, world: s.world, account: account, query: c.query}, res, id)
 }
 
-// build makes the answer to a valid request.
-func (s *Simulator) build(v view, res resource, id string) answer {
+// build makes the response to a valid request.
+func (s *Simulator) build(v view, res resource, id string) response {
 	switch {
 	case res.object != nil:
 		return success(Object{"data": res.object(v)})
@@ -220,9 +220,9 @@ func (s *Simulator) build(v view, res resource, id string) answer {
 	return success(Object{"data": item})
 }
 
-// Body returns the body of the correct answer to a GET request of a path
+// Body returns the body of the correct response to a GET request of a path
 // ("/plans/epyc-9654") with a query. Nothing is counted. It
-// panics if that answer is an error.
+// panics if that response is an error.
 func (s *Simulator) Body(pathAndQuery, token string) string {
 	u, err := url.Parse(s.prefix + pathAndQuery)
 	if err != nil {
@@ -232,7 +232,7 @@ func (s *Simulator) Body(pathAndQuery, token string) string {
 	res, id, known := route(c)
 	account := s.account(token)
 	if !known || res.private && account == nil {
-		panic("simulator: no answer to " + pathAndQuery)
+		panic("simulator: no response to " + pathAndQuery)
 	}
 	a := s.content(c, res, account, id)
 	if a.status != http.StatusOK {
@@ -241,23 +241,23 @@ func (s *Simulator) Body(pathAndQuery, token string) string {
 	return string(a.body)
 }
 
-func success(body Object) answer {
-	return answer{http.StatusOK, noStoreHeader(), encode(body)}
+func success(body Object) response {
+	return response{http.StatusOK, noStoreHeader(), encode(body)}
 }
 
-// failure returns the documented error answer.
-func failure(status int, code, message string) answer {
+// failure returns the documented error response.
+func failure(status int, code, message string) response {
 	body := Object{"error": Object{"code": code, "message": message, "docs": site + "/docs/api#errors"}}
-	return answer{status, noStoreHeader(), encode(body)}
+	return response{status, noStoreHeader(), encode(body)}
 }
 
-func methodNotAllowed(c *call) answer {
+func methodNotAllowed(c *call) response {
 	a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET "+c.path)
 	a.header.Set("Allow", http.MethodGet)
 	return a
 }
 
-func rateLimited(q quota) answer {
+func rateLimited(q quota) response {
 	a := failure(http.StatusTooManyRequests, "rate_limited", "too many requests; retry after the delay in the Retry-After header")
 	a.header.Set("Retry-After", seconds(q.reset))
 	return a

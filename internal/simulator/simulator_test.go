@@ -14,7 +14,7 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// response is an answer, and the error that ended its body.
+// response is a response, and the error that ended its body.
 type response struct {
 	simtest.Response
 	err error

@@ -46,7 +46,7 @@ func writableFiles(t *testing.T, pid int) []string {
 	return found
 }
 
-// TestWritesNothing: the exporter opens no file for writing, and works where it cannot
+// TestWritesNothing: the exporter opens no file for writing, and works if it cannot
 // write: a limit of 0 bytes for each file stands for a full disk and for a read-only
 // file system.
 func TestWritesNothing(t *testing.T) {
@@ -159,7 +159,7 @@ func TestConfigurationReplaced(t *testing.T) {
 		}
 		return r.Status
 	}
-	p.Eventually("all requests answered", api.Idle)
+	p.Eventually("a response to every request", api.Idle)
 	requests := len(api.Requests())
 
 	ctx, stop := context.WithCancel(t.Context())

@@ -134,8 +134,12 @@ func runSchedule(t *testing.T, rng *rand.Rand) map[string]int {
 	time.Sleep(time.Minute) // pending dials time out
 	synctest.Wait()
 	simtest.AssertEqual(t, "open connections", s.Net.OpenConns(), 0)
-	s.checkRateLimits()
+	s.AssertRateLimits(s.limits.Public, s.limits.Account)
+	s.counts["request"] += len(s.Requests())
 	simtest.AssertNoSecrets(t, "log", s.log.String())
+	if strings.Contains(s.log.String(), "cannot serve metrics") {
+		t.Errorf("log:\n%s", tail(s.log.String()))
+	}
 	return s.counts
 }
 
@@ -185,8 +189,7 @@ func (h *harness) check(rng *rand.Rand) {
 }
 
 // byResource groups a page by collector and account, with the collector's number of
-// invalid items where it has data. The invalid items of topups are not compared:
-// counts of top-ups that change meanwhile are among them.
+// invalid items if it has data.
 func byResource(page simtest.Exposition) map[string]samples {
 	groups := map[string]samples{}
 	for series, v := range page.Values {
@@ -198,10 +201,7 @@ func byResource(page simtest.Exposition) map[string]samples {
 		key := owner + " " + account
 		if groups[key] == nil {
 			invalid := invalidItems(owner, account)
-			groups[key] = samples{invalid: page.Values[invalid]}
-			if owner == "topups" {
-				groups[key][invalid] = 0
-			}
+			groups[key] = samples{invalid: comparedInvalid(owner, page.Values[invalid])}
 		}
 		groups[key][series] = v
 	}
@@ -371,8 +371,7 @@ func (h *harness) checkDiscovery() {
 // three intervals and then stays right.
 func (s *faultSchedule) checkRecovery() {
 	s.t.Helper()
-	s.removeFaults()
-	s.removePending()
+	s.RemoveAll()
 	synctest.Wait()
 	s.Net.SetDialDelay(func() time.Duration { return 0 })
 	s.changeWorld(func(w *simulator.World) {
@@ -436,22 +435,3 @@ func (s *faultSchedule) checkRecovery() {
 }
 
 func tail(log string) string { return log[max(0, len(log)-1500):] }
-
-// checkRateLimits checks the requests that the provider received.
-func (s *faultSchedule) checkRateLimits() {
-	s.t.Helper()
-	times := map[string][]time.Time{}
-	for _, r := range s.Requests() {
-		times[r.Token] = append(times[r.Token], r.Time)
-	}
-	for token, list := range times {
-		s.counts["request"] += len(list)
-		limit := s.limits.Account
-		if token == "" {
-			limit = s.limits.Public
-		}
-		if peak := simtest.Peak(list); peak > limit {
-			s.t.Errorf("%q: %d requests within 60 s, more than %d", token, peak, limit)
-		}
-	}
-}

@@ -16,12 +16,11 @@ import (
 // faultSchedule is a random sequence of faults and changes.
 type faultSchedule struct {
 	*harness
-	rng     *rand.Rand
-	removes []func()       // of the injected faults; guarded by pendingMu
-	counts  map[string]int // events by kind
+	rng    *rand.Rand
+	counts map[string]int // events by kind
 }
 
-// next lets an event happen: at once, or while the provider answers one of the next
+// next lets an event happen: at once, or while the provider serves one of the next
 // requests.
 func (s *faultSchedule) next() {
 	event := s.draw()
@@ -30,7 +29,7 @@ func (s *faultSchedule) next() {
 		return
 	}
 	s.counts["during a request"]++
-	s.onRequest(s.randomPath(), s.rng.IntN(6), event)
+	s.Inject(simtest.Fault{Path: s.randomPath(), After: s.rng.IntN(6), Times: 1, Before: func(string, url.Values) { event() }})
 }
 
 func (s *faultSchedule) draw() func() {
@@ -41,7 +40,7 @@ func (s *faultSchedule) draw() func() {
 		s.injectFault()
 		return func() {}
 	case n == 7:
-		return s.removeFaults
+		return s.RemoveAll
 	case n == 8 && s.rng.IntN(2) == 0:
 		s.counts["cache changed"]++
 		return func() { s.SetCache(randomCache(own)) }
@@ -74,8 +73,8 @@ func (s *faultSchedule) randomPath() string {
 
 func pick[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }
 
-// badAnswers are bodies that are a failed fetch with status 200, at any endpoint.
-func badAnswers() []string {
+// badResponses are bodies that are a failed fetch with status 200, at any endpoint.
+func badResponses() []string {
 	return []string{
 		"", "null", "[]", "{}", `""`, `{"data":null}`, `{"data":0}`, `{"data":"x"}`, `{"data":[{"id":`, `{"data":{"id":"x"}`, `{"meta":{}}`,
 		`{"data":[],"data":[]}`, `{"data":[]} {}`, "<html>busy</html>", `{"error":{"code":"unavailable"}}`, "\xff\xfe",
@@ -83,7 +82,7 @@ func badAnswers() []string {
 	}
 }
 
-// contradictions are badAnswers that contradict themselves.
+// contradictions are badResponses that contradict themselves.
 func contradictions() []string {
 	return []string{`{"data":{}}`, `{"data":{"id":"","locations":{}}}`, `{"data":[],"meta":{"count":3,"total":3,"page":1,"pages":1,"limit":100}}`}
 }
@@ -98,7 +97,7 @@ func retryTimes() []string {
 	}
 }
 
-// injectFault injects a random fault; at most four are active.
+// injectFault injects a random fault for some time.
 func (s *faultSchedule) injectFault() {
 	rng := s.rng
 	f := simtest.Fault{
@@ -121,7 +120,7 @@ func (s *faultSchedule) injectFault() {
 	case simtest.Respond:
 		switch rng.IntN(4) {
 		case 0, 1:
-			f.Status, f.Body = 200, []byte(pick(rng, pick(rng, badAnswers(), contradictions())...))
+			f.Status, f.Body = 200, []byte(pick(rng, pick(rng, badResponses(), contradictions())...))
 		case 2:
 			f.Header = http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {pick(rng, retryTimes()...)}}
 		default:
@@ -134,21 +133,7 @@ func (s *faultSchedule) injectFault() {
 		f.Times = 1 + rng.IntN(2) // each takes real time
 	}
 	s.counts[f.Kind.String()]++
-	s.pendingMu.Lock()
-	defer s.pendingMu.Unlock()
-	s.removes = append(s.removes, s.Inject(f))
-	if len(s.removes) > 4 {
-		s.removes[0]()
-		s.removes = s.removes[1:]
-	}
-}
-
-func (s *faultSchedule) removeFaults() {
-	s.pendingMu.Lock()
-	defer s.pendingMu.Unlock()
-	for _, remove := range s.removes {
-		remove()
-	}
+	time.AfterFunc(time.Duration(rng.Int64N(int64(4*time.Minute))), s.Inject(f))
 }
 
 // changeToken changes the token of an account, or its file.

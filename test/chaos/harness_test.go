@@ -7,17 +7,15 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
@@ -50,9 +48,6 @@ type harness struct {
 	restocks  map[string]float64   // by plan
 	sellouts  map[string]float64
 	issued    int // tokens
-
-	pendingMu sync.Mutex
-	pending   []func() // remove events that wait for a request
 
 	ledger map[string]samples // last transaction counters, by account and customer
 }
@@ -98,31 +93,12 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h.SetCache(randomCache(rng))
 	h.ctx, h.cancel = context.WithCancel(t.Context())
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
-	h.handler = h.newHandler()
+	h.handler = exporter.NewHandler(h.Runner, &h.log, web.Options{
+		Version: "chaos", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Published: h.Publisher, Discovery: true,
+	})
 	h.Publish(h.ctx)
 	h.applyConfig()
 	return h
-}
-
-// newHandler serves everything; the registry has no metrics of the process.
-func (h *harness) newHandler() http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(h.Runner.Client)
-	return web.Handler(pages{h.Runner}, web.Options{
-		Version: "chaos", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Published: h.Publisher,
-		Metrics: &exposition.Handler{Publisher: h.Publisher, Gatherer: registry, OnError: func(cause string, err error) {
-			h.t.Errorf("metrics: %s: %v", cause, err)
-		}},
-		Discovery: true,
-	})
-}
-
-// pages is what the pages read.
-type pages struct{ *runner.Runner }
-
-// ActiveServers implements web.Collectors.
-func (p pages) ActiveServers(account string) ([]collector.Server, error) {
-	return collector.ActiveServers(p.Accounts(), account)
 }
 
 // close stops the exporter and the provider. The bubble reports goroutines that are left.
@@ -229,25 +205,6 @@ func (h *harness) versionsSince(name, account string, then time.Time) []version 
 	return slices.DeleteFunc(versions, func(v version) bool { return !v.to.IsZero() && v.to.Before(then) })
 }
 
-// onRequest runs an event before the response to a later request for a path: the one
-// that follows after others.
-func (h *harness) onRequest(path string, after int, event func()) {
-	remove := h.Inject(simtest.Fault{Path: path, After: after, Times: 1, Before: func(string, url.Values) { event() }})
-	h.pendingMu.Lock()
-	defer h.pendingMu.Unlock()
-	h.pending = append(h.pending, remove)
-}
-
-// removePending drops the events that still wait for a request.
-func (h *harness) removePending() {
-	h.pendingMu.Lock()
-	defer h.pendingMu.Unlock()
-	for _, remove := range h.pending {
-		remove()
-	}
-	h.pending = nil
-}
-
 // reload changes the configuration and applies it.
 func (h *harness) reload(change func(c *configuration)) {
 	h.configMu.Lock()
@@ -300,7 +257,7 @@ func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
 	return refresh.Settings{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
 }
 
-// maxCached is the greatest age of an answer from a random cache.
+// maxCached is the greatest age of a response from a random cache.
 const maxCached = 65 * time.Second
 
 // randomCache returns a provider's cache. Half of the schedules begin with none.

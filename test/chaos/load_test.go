@@ -74,7 +74,7 @@ func TestLoad(t *testing.T) {
 	}
 	api := simtest.Start(t, simulator.Options{})
 	p := startReady(t, []string{"GOMAXPROCS=1"}, "--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), hourly()))
-	p.Eventually("all requests answered", api.Idle)
+	p.Eventually("a response to every request", api.Idle)
 	requests := len(api.Requests())
 
 	scrapeInParallel(t, p, scrapers, duration/5) // until memory has its size

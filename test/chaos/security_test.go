@@ -254,12 +254,12 @@ func writeEndlessHeader(w http.ResponseWriter) {
 	}
 }
 
-// TestHostileProvider: every collector fails where the provider sends answers without
+// TestHostileProvider: every collector fails if the provider sends responses without
 // an end. The long run also checks that this takes bounded memory.
 func TestHostileProvider(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	for name, answer := range map[string]http.HandlerFunc{
+	for name, respond := range map[string]http.HandlerFunc{
 		"text":   func(w http.ResponseWriter, _ *http.Request) { writeEndless(w, `{"data":"`, "a") },
 		"items":  func(w http.ResponseWriter, _ *http.Request) { writeEndless(w, `{"data":[`, `{"id":"x"},`) },
 		"keys":   func(w http.ResponseWriter, _ *http.Request) { writeEndless(w, `{`, `"a":1,`) },
@@ -275,7 +275,7 @@ func TestHostileProvider(t *testing.T) {
 		if long() {
 			accounts, tokens = 2, simtest.Tokens()
 		}
-		api.Override("", answer)
+		api.Override("", respond)
 		p := startReady(t, []string{"GOMAXPROCS=1"}, "--config.file="+api.ConfigFile(t.TempDir(), tokens, ""))
 		simtest.AssertEqual(t, name+": failing collectors", failing(p.Scrape()), collectorCount(accounts))
 		peak := memory(p, t, "VmHWM")
@@ -287,7 +287,7 @@ func TestHostileProvider(t *testing.T) {
 	}
 }
 
-// sendRaw sends bytes and returns the first line of the answer.
+// sendRaw sends bytes and returns the first line of the response.
 func sendRaw(t *testing.T, url, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
@@ -298,7 +298,7 @@ func sendRaw(t *testing.T, url, request string) string {
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = io.WriteString(conn, request) }() // an answer may come before its end
+	go func() { _, _ = io.WriteString(conn, request) }() // a response may come before its end
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
 		return err.Error()

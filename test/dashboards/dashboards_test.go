@@ -378,8 +378,6 @@ func checkQuery(t *testing.T, metrics promqltest.Catalog, q grafana.Query, expr 
 // TestCounters checks the linter's target-rate-interval-rule and target-counter-agg-rule:
 // rates are over $__rate_interval, and counters are read through rate, irate or increase.
 func TestCounters(t *testing.T) {
-	excluded := exclusions(t)
-	used := map[exclusion]bool{}
 	for _, d := range grafana.Load(t) {
 		for _, q := range d.Queries() {
 			exprs, err := parse(q.Expr)
@@ -392,51 +390,12 @@ func TestCounters(t *testing.T) {
 					t.Errorf("%s: %s over %s, want $__rate_interval", q.Key, s.Call, s.Range)
 				}
 				isCounter := strings.HasSuffix(s.Metric, "_total") || strings.HasSuffix(s.Metric, "_bucket")
-				if isRate || s.Call == "increase" || !isCounter {
-					continue
-				}
-				e := exclusion{"target-counter-agg-rule", d.Title, q.Panel.Title, q.Index}
-				if used[e] = true; !excluded[e] {
+				if isCounter && !isRate && s.Call != "increase" {
 					t.Errorf("%s: %s is neither a rate nor an increase", q.Key, s.Metric)
 				}
 			}
 		}
 	}
-	for e := range excluded {
-		if !used[e] {
-			t.Errorf(".lint: nothing needs the exclusion %+v", e)
-		}
-	}
-}
-
-type exclusion struct {
-	rule, dashboard, panel string
-	target                 int
-}
-
-// exclusions reads dashboard-linter's file of exclusions.
-func exclusions(t *testing.T) map[exclusion]bool {
-	t.Helper()
-	var file struct {
-		Exclusions map[string]struct {
-			Reason  string
-			Entries []struct {
-				Dashboard, Panel string
-				TargetIdx        int `yaml:"targetIdx"`
-			}
-		}
-	}
-	repo.ReadYAML(t, repo.Path(t, "dashboards/.lint"), &file)
-	all := map[exclusion]bool{}
-	for rule, x := range file.Exclusions {
-		if x.Reason == "" || len(x.Entries) == 0 {
-			t.Errorf(".lint: %s has no reason or no entries", rule)
-		}
-		for _, e := range x.Entries {
-			all[exclusion{rule, e.Dashboard, e.Panel, e.TargetIdx}] = true
-		}
-	}
-	return all
 }
 
 func TestNoFixedDatasource(t *testing.T) {

@@ -80,7 +80,7 @@ scrape_configs:
   - {job_name: other, static_configs: [{targets: [SELF]}]}
 `, scrapeInterval, s.exporters[0], s.exporters[1]))
 	// Panels compare with the value an interval ago, so that must exist before the change.
-	old := fmt.Sprintf(`count(count by (instance) (server_rental_transactions_total{account="main"} offset %s))`, queryWindow+scrapeInterval)
+	old := fmt.Sprintf(`count(count by (instance) (server_rental_transactions{account="main"} offset %s))`, queryWindow+scrapeInterval)
 	simtest.Eventually(t, "old scrapes of both exporters", func() bool { return s.value(old) == 2 })
 	api.Change(func(w *simulator.World) {
 		setInStock(w, restockedPlan)
@@ -97,8 +97,8 @@ scrape_configs:
 	})
 	for _, counter := range []string{
 		`server_rental_plan_restocks_total{plan="` + restockedPlan + `"}`,
-		`server_rental_transactions_credit_usd_total{account="main", type="topup"}`,
-		`server_rental_transactions_debit_usd_total{account="main", type="renewal"}`,
+		`server_rental_transactions_credit_usd{account="main", type="topup"}`,
+		`server_rental_transactions_debit_usd{account="main", type="renewal"}`,
 	} {
 		seen := fmt.Sprintf(`count(increase(%s[5m] offset %s) > 0)`, counter, settled)
 		simtest.Eventually(t, counter+" in both exporters", func() bool { return s.value(seen) == 2 })

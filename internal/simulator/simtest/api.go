@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/internal/memnet"
 	"server_rental_exporter/internal/simulator"
 )
 
@@ -34,12 +33,12 @@ const (
 func Tokens() map[string]string { return map[string]string{"main": MainToken, "lab": LabToken} }
 
 // API is a simulated provider that listens on loopback or in memory. Tests can
-// observe and override its answers. It is closed at the end of the test.
+// observe its requests and override its responses. It is closed at the end of the test.
 type API struct {
 	*simulator.Simulator
 	Faults
-	URL *url.URL         // base URL, such as http://127.1.2.3:4711/api/v1
-	Net *memnet.Listener // nil on loopback
+	URL *url.URL // base URL, such as http://127.1.2.3:4711/api/v1
+	Net *Network // nil on loopback
 	// Timeout is the limit of a request in configuration files, such as 5m; empty for the
 	// default.
 	Timeout string
@@ -67,7 +66,7 @@ func Start(t testing.TB, o simulator.Options) *API {
 func StartInMemory(t testing.TB, o simulator.Options) *API {
 	t.Helper()
 	a := newAPI(t, o, "rental.example")
-	a.Net = memnet.Listen()
+	a.Net = newNetwork()
 	a.serve(a.Net)
 	return a
 }

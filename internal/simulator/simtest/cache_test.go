@@ -16,7 +16,7 @@ func TestCache(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		cache Cache
-		want  []string // price, age and seconds of generated_at of each answer
+		want  []string // price, age and seconds of generated_at of each response
 	}{
 		{"at once", Cache{Age: true}, []string{"0  00", "5  50", "6  00", "7  10", "13  10"}},
 		{"at fixed times", Cache{Kind: AtFixedTimes, Offset: 5 * s, Age: true}, []string{"0 55 05", "0 45 05", "0 55 05", "6 5 05", "12 5 05"}},
@@ -47,13 +47,13 @@ func TestCache(t *testing.T) {
 					}
 					time.Sleep(10 * s)
 				}
-				AssertEqual(t, "answers", got, c.want)
+				AssertEqual(t, "responses", got, c.want)
 			})
 		})
 	}
 }
 
-// describePlans describes the answer with the plans as in TestCache.
+// describePlans describes the response with the plans as in TestCache.
 func describePlans(t *testing.T, a *API) string {
 	t.Helper()
 	r := ServeGet(a, "/api/v1/plans")

@@ -65,7 +65,7 @@ type Faults struct {
 
 // Inject activates a fault until remove is called. If several faults match a request,
 // one with a path goes before one for every path, and a newer one before an older one.
-// remove does not affect requests that are being answered.
+// remove does not affect requests that came before.
 func (fs *Faults) Inject(f Fault) (remove func()) {
 	f.Header, f.Body, f.Query = f.Header.Clone(), bytes.Clone(f.Body), maps.Clone(f.Query)
 	added := &activeFault{Fault: f}
@@ -82,12 +82,19 @@ func (fs *Faults) Inject(f Fault) (remove func()) {
 	}
 }
 
+// RemoveAll removes all faults.
+func (fs *Faults) RemoveAll() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.active = nil
+}
+
 // Override injects a handler for a path ("/plans"), or for every path.
 func (fs *Faults) Override(path string, h http.HandlerFunc) (remove func()) {
 	return fs.Inject(Fault{Path: path, Handler: h})
 }
 
-// OnRequest calls f before each request is answered.
+// OnRequest calls f before the response to each request.
 func (fs *Faults) OnRequest(f func(path string, query url.Values)) (remove func()) {
 	return fs.Inject(Fault{Before: f})
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Response is a complete answer.
+// Response is a complete response.
 type Response struct {
 	Status int
 	Header http.Header
@@ -44,7 +44,7 @@ func Do(client *http.Client, method, url string, header ...string) (Response, er
 	return Response{resp.StatusCode, resp.Header, string(body)}, err
 }
 
-// Get sends a GET request, which must be answered, on a new connection.
+// Get sends a GET request, which must get a response, on a new connection.
 func Get(t testing.TB, url string, header ...string) Response {
 	t.Helper()
 	r, err := Do(newClient(nil), http.MethodGet, url, header...)
@@ -54,7 +54,7 @@ func Get(t testing.TB, url string, header ...string) Response {
 	return r
 }
 
-// ServeGet returns a handler's answer to a GET request, without a network.
+// ServeGet returns a handler's response to a GET request, without a network.
 func ServeGet(h http.Handler, pathAndQuery string, header ...string) Response {
 	r := httptest.NewRequest(http.MethodGet, pathAndQuery, nil)
 	setHeader(r, header)

@@ -9,10 +9,7 @@ import (
 	"time"
 )
 
-// keptRequests is the number of newest requests in the request log.
-const keptRequests = 100_000
-
-// Request is one received request, answered or not.
+// Request is one received request, with or without a response.
 type Request struct {
 	Time       time.Time
 	Path       string // escaped, without the prefix ("/plans"); the whole path if it is outside the prefix
@@ -20,7 +17,7 @@ type Request struct {
 	Token      string // bearer token, "" if there is none; also recorded for public endpoints
 	RemoteAddr string
 	Header     http.Header
-	Status     int // as sent; 0 while unanswered, and if the connection was dropped
+	Status     int // as sent; 0 before that, and if the connection was dropped
 }
 
 // newRequest parses a request to an API with a prefix.
@@ -50,7 +47,7 @@ func Peak(times []time.Time) int {
 	return peak
 }
 
-// requestLog records the newest requests.
+// requestLog records requests.
 type requestLog struct {
 	mu      sync.Mutex
 	entries []*Request
@@ -62,13 +59,12 @@ func (l *requestLog) middleware(prefix string, next http.Handler) http.Handler {
 		entry := newRequest(r, prefix)
 		l.mu.Lock()
 		l.entries = append(l.entries, &entry)
-		l.entries = l.entries[max(len(l.entries)-keptRequests, 0):]
 		l.mu.Unlock()
 		next.ServeHTTP(&loggedWriter{ResponseWriter: w, log: l, entry: &entry}, r)
 	})
 }
 
-// Requests returns the newest received requests in order of arrival. A status is
+// Requests returns the received requests in order of arrival. A status is
 // recorded before it is sent.
 func (a *API) Requests() []Request {
 	a.requests.mu.Lock()
@@ -103,7 +99,7 @@ func (a *API) CountByToken() map[string]int {
 	return counts
 }
 
-// Idle reports whether every request was answered.
+// Idle reports whether every request got a response.
 func (a *API) Idle() bool {
 	return !slices.ContainsFunc(a.Requests(), func(r Request) bool { return r.Status == 0 })
 }
@@ -118,6 +114,27 @@ func (a *API) AssertNoRequests(since int) {
 			report = a.t.Errorf
 		}
 		report("request of %s %q with token %q from %s: status %d", r.Path, agent, r.Token, r.RemoteAddr, r.Status)
+	}
+}
+
+// AssertRateLimits asserts that in any 60 seconds at most so many requests came without a
+// token, and with each token.
+func (a *API) AssertRateLimits(public, account int) {
+	a.t.Helper()
+	times := map[string][]time.Time{}
+	for _, r := range a.Requests() {
+		times[r.Token] = append(times[r.Token], r.Time)
+	}
+	for token, list := range times {
+		limit := account
+		if token == "" {
+			limit = public
+		}
+		got := Peak(list)
+		a.t.Logf("%q: at most %d of %d requests within 60 s", token, got, len(list))
+		if got > limit {
+			a.t.Errorf("%q: %d requests within 60 s, more than %d", token, got, limit)
+		}
 	}
 }
 

@@ -20,8 +20,8 @@ func FreeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// listen listens on a free port of a loopback address. On Linux, where all of
-// 127.0.0.0/8 is loopback, the address is random. A port of 127.0.0.1 is soon used
+// listen listens on a free port of a loopback address. On Linux, all of
+// 127.0.0.0/8 is loopback, and the address is random. A port of 127.0.0.1 is soon used
 // again, so that a client of a server that has ended, or that has not started yet,
 // would find another server there.
 func listen(t testing.TB) net.Listener {

@@ -1,0 +1,220 @@
+package collector
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// oneTopup returns a top-up as the provider sends it.
+func oneTopup(id, status string) simulator.Object {
+	return simulator.Object{
+		"id": id, "status": status, "coin": "btc", "network": "Bitcoin", "amount": simulator.Object{"usd": 10.0},
+		"bonus_percent": 0, "confirmations_needed": 3, "created_at": "2000-01-01T00:00:00Z",
+	}
+}
+
+// manyTopups returns open top-ups followed by closed ones.
+func manyTopups(open, closed int) []simulator.Object {
+	var list []simulator.Object
+	for i := range open {
+		list = append(list, oneTopup(fmt.Sprintf("open-%d", i), []string{"pending", "confirming", "pending"}[i%3]))
+	}
+	return append(list, simulator.Topups(closed, today)...)
+}
+
+// topupSeries returns the series of server_rental_topups and server_rental_topup_info for a
+// list, apart from top-ups of a state that is not counted.
+func topupSeries(list []simulator.Object, uncounted string) map[string]float64 {
+	series := map[string]float64{}
+	for _, state := range topupStates() {
+		series[simtest.Series("server_rental_topups", "account", "main", "status", state)] = 0
+	}
+	for _, t := range list {
+		id, status := t["id"].(string), t["status"].(string)
+		if status != uncounted {
+			series[simtest.Series("server_rental_topups", "account", "main", "status", status)]++
+		}
+		switch strings.ToLower(status) {
+		case "pending", "confirming":
+			series[simtest.Series("server_rental_topup_info", "account", "main", "coin", t["coin"].(string), "network", t["network"].(string), "status", status, "topup", id)] = 1
+		}
+	}
+	return series
+}
+
+func newTopupTest(t *testing.T, list []simulator.Object) *fetchTest {
+	f := newFetchTest(t, topups().NewFetch())
+	f.account.Topups = list
+	return f
+}
+
+// byState returns the requests of a refresh that counts each state.
+func byState(priority string) string {
+	requests := "1"
+	for _, state := range topupStates() {
+		requests += ", " + state + " 1" + priority
+	}
+	return requests
+}
+
+// TestTopups counts the top-ups of histories of several lengths. Only the first count of
+// the states has a low priority.
+func TestTopups(t *testing.T) {
+	refunded := func(closed, at int) []simulator.Object {
+		return slices.Insert(simulator.Topups(closed, today), at, oneTopup("odd", "refunded"))
+	}
+	again := byState(" bulk") + ", " + byState("")
+	for _, c := range []struct {
+		name         string
+		list         []simulator.Object
+		first, later string
+		uncounted    string
+		invalid      int
+	}{
+		{name: "none", first: "1", later: "1"},
+		{name: "one", list: manyTopups(1, 0), first: "1", later: "1"},
+		{name: "25, the default page, and one", list: manyTopups(1, 25), first: "1", later: "1"},
+		{name: "a full page", list: manyTopups(2, 98), first: "1", later: "1"},
+		{name: "a page and one", list: manyTopups(2, 99), first: byState(" bulk"), later: byState("")},
+		{name: "50,000", list: manyTopups(3, 49_997), first: byState(" bulk"), later: byState("")},
+		{
+			name: "open ones on several pages", list: manyTopups(350, 300),
+			first: strings.NewReplacer("pending 1 bulk", "pending 1 bulk, pending 2 bulk, pending 3 bulk", "confirming 1 bulk", "confirming 1 bulk, confirming 2 bulk").Replace(byState(" bulk")),
+			later: strings.NewReplacer("pending 1", "pending 1, pending 2, pending 3", "confirming 1", "confirming 1, confirming 2").Replace(byState("")),
+		},
+		{name: "in capital letters", list: []simulator.Object{oneTopup("a", "Pending"), oneTopup("b", "CONFIRMING")}, first: "1", later: "1"},
+		{name: "not documented, one page", list: refunded(20, 0), first: "1", later: "1"},
+		{name: "not documented, newest page", list: refunded(200, 5), first: again, later: byState(""), uncounted: "refunded", invalid: 1},
+		{name: "not documented, old page", list: refunded(200, 150), first: again, later: byState(""), uncounted: "refunded", invalid: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newTopupTest(t, c.list)
+			want := topupSeries(c.list, c.uncounted)
+			h.assertFetch("first", c.first, want, c.invalid)
+			h.assertFetch("later", c.later, want, c.invalid)
+		})
+	}
+}
+
+// move changes the state of a top-up.
+func move(list []simulator.Object, id, status string) {
+	for _, o := range list {
+		if o["id"] == id {
+			o["status"] = status
+		}
+	}
+}
+
+// TestTopupsChange changes states of top-ups between the requests of one fetch.
+func TestTopupsChange(t *testing.T) {
+	once, twice := byState(" bulk"), byState(" bulk")+", "+byState("")
+	for _, c := range []struct {
+		name     string
+		before   string // the request for this state
+		id, to   string
+		requests string
+	}{
+		{"counted twice", "confirming", "a", "confirming", twice},
+		{"missed", "confirming", "b", "pending", twice},
+		{"paid meanwhile", "paid", "b", "paid", twice},
+		{"before the request", "pending", "b", "pending", once},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			list := func() []simulator.Object {
+				return append([]simulator.Object{oneTopup("a", "pending"), oneTopup("b", "confirming")}, simulator.Topups(300, today)...)
+			}
+			h, after := newTopupTest(t, list()), list()
+			move(after, c.id, c.to)
+			h.before = func(query url.Values) error {
+				if query.Get("status") == c.before {
+					move(h.account.Topups, c.id, c.to)
+				}
+				return nil
+			}
+			h.assertFetch("change", c.requests, topupSeries(after, ""), 0)
+		})
+	}
+
+	t.Run("with each request", func(t *testing.T) { // it is found in both states each time
+		h := newTopupTest(t, append([]simulator.Object{oneTopup("a", "pending")}, simulator.Topups(300, today)...))
+		want := topupSeries(append([]simulator.Object{oneTopup("a", "confirming")}, simulator.Topups(300, today)...), "")
+		want[simtest.Series("server_rental_topups", "account", "main", "status", "pending")] = 1
+		h.before = func(query url.Values) error {
+			if status := query.Get("status"); isOpen(status) {
+				move(h.account.Topups, "a", status)
+			}
+			return nil
+		}
+		h.assertFetch("change", twice, want, 0)
+	})
+}
+
+// TestTopupsInvalid has top-ups that are not understood in a long history: each counts
+// once, although the newest page has them too.
+func TestTopupsInvalid(t *testing.T) {
+	open, paid := oneTopup("open", "pending"), oneTopup("old", "paid")
+	open["bonus_percent"], paid["paid_at"] = "ten", "yesterday"
+	list := append([]simulator.Object{open, paid}, simulator.Topups(200, today)...)
+	newTopupTest(t, list).assertFetch("fetch", byState(" bulk"), topupSeries(list, ""), 2)
+}
+
+// TestTopupsRefused has responses that cannot be used.
+func TestTopupsRefused(t *testing.T) {
+	tooMany := simulator.Topups(maxItems+1, today)
+	for _, o := range tooMany {
+		o["status"] = "pending"
+	}
+	for _, c := range []struct {
+		name string
+		list []simulator.Object
+		body string
+		want error
+		text string
+	}{
+		{name: "not filtered", body: `{"data":[{"id":"a","status":"paid"},{"id":"b","status":"failed"}],"meta":{"total":3,"pages":2}}`, want: rentalapi.ErrIncomplete, text: "the response for status pending contains another status"},
+		{name: "too many open", list: tooMany, want: rentalapi.ErrTooLarge, text: "meta.pages: more than 2000 top-ups are pending"},
+		{name: "one page again and again", body: `{"data":[{"id":"a","status":"pending"}],"meta":{"total":400000,"pages":400000}}`, want: rentalapi.ErrTooLarge, text: "meta.pages: more than 2000 top-ups are pending"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newTopupTest(t, c.list)
+			if c.body != "" {
+				h.body = func(url.Values) []byte { return []byte(c.body) }
+			}
+			_, _, requests, err := h.fetch()
+			if !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), c.text) {
+				t.Errorf("got error %v, want %v and %q", err, c.want, c.text)
+			}
+			simtest.AssertEqual(t, "requests", requests, "1, pending 1 bulk")
+		})
+	}
+}
+
+// TestTopupsOfAnotherToken changes the token between two requests of a fetch: top-ups of
+// two accounts are not combined.
+func TestTopupsOfAnotherToken(t *testing.T) {
+	for after := range 8 { // requests with the first token, of 7
+		h := newTopupTest(t, manyTopups(2, 300))
+		h.accounts[simtest.LabToken].Topups = manyTopups(1, 500)
+		asked := 0
+		h.before = func(url.Values) error {
+			if asked++; asked > after {
+				h.token = simtest.LabToken
+			}
+			return nil
+		}
+		_, _, _, err := h.fetch()
+		want := "topups: the token changed between two requests"
+		if after == 0 || after == 7 {
+			want = "<nil>"
+		}
+		simtest.AssertEqual(t, fmt.Sprintf("error after %d requests", after), fmt.Sprint(err), want)
+	}
+}

@@ -1,0 +1,492 @@
+package collector
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// oneEntry is a balance transaction as the provider sends it.
+func oneEntry(id int, kind string, cents int) simulator.Object {
+	return simulator.Object{"id": id, "type": kind, "amount": simulator.Object{"usd": float64(cents) / 100}}
+}
+
+// manyEntries returns n transactions, the newest first. Their ids begin at 1.
+func manyEntries(n int) []simulator.Object { return simulator.Transactions(n, today) }
+
+// withMore returns a list with n further entries at its beginning.
+func withMore(list []simulator.Object, n int) []simulator.Object {
+	newest := 0
+	if len(list) > 0 {
+		newest = list[0]["id"].(int)
+	}
+	var added []simulator.Object
+	for id := newest + n; id > newest; id-- {
+		added = append(added, oneEntry(id, []string{"topup", "renewal", "bonus"}[id%3], (id*7919)%20_001-10_000))
+	}
+	return append(added, list...)
+}
+
+// sumsOf returns the series of a list, added up in whole cents. Unknown amounts are in no sum.
+func sumsOf(list []simulator.Object) map[string]float64 {
+	n, credit, debit := map[string]int{"topup": 0, "bonus": 0}, map[string]int{}, map[string]int{}
+	for _, e := range list {
+		kind := e["type"].(string)
+		usd, _ := simulator.At(e, "amount", "usd").(float64)
+		n[kind]++
+		credit[kind] += int(math.Round(max(usd, 0) * 100))
+		debit[kind] += int(math.Round(max(-usd, 0) * 100))
+	}
+	series := map[string]float64{}
+	for kind := range n {
+		series[simtest.Series("server_rental_transactions", "account", "main", "type", kind)] = float64(n[kind])
+		series[simtest.Series("server_rental_transactions_credit_usd", "account", "main", "type", kind)] = float64(credit[kind]) / 100
+		series[simtest.Series("server_rental_transactions_debit_usd", "account", "main", "type", kind)] = float64(debit[kind]) / 100
+	}
+	return series
+}
+
+// historyTest is an account's history and the provider that it is read from.
+type historyTest struct {
+	*fetchTest
+	history *history
+}
+
+func newHistoryTest(t *testing.T, list []simulator.Object) historyTest {
+	h := newHistory()
+	f := newFetchTest(t, h.fetch)
+	f.account.Transactions = list
+	return historyTest{f, h}
+}
+
+// pages returns the requests for pages of low priority.
+func pages(from, to int) string {
+	var list []string
+	for page := from; page <= to; page++ {
+		list = append(list, fmt.Sprintf("%d bulk", page))
+	}
+	return strings.Join(list, ", ")
+}
+
+// TestHistory reads histories of several lengths. Only the newest page of a later refresh
+// is a regular request.
+func TestHistory(t *testing.T) {
+	for _, c := range []struct {
+		entries int
+		first   string
+	}{
+		{0, "1 bulk"}, {1, "1 bulk"}, {100, "1 bulk"}, {101, pages(1, 2) + ", 1"}, {500, pages(1, 5) + ", 1"}, {2_000, pages(1, 20) + ", 1"},
+	} {
+		t.Run(fmt.Sprint(c.entries), func(t *testing.T) {
+			h := newHistoryTest(t, manyEntries(c.entries))
+			h.assertFetch("first", c.first, sumsOf(h.account.Transactions), 0)
+			for i := range 3 {
+				h.account.Transactions = withMore(h.account.Transactions, i)
+				h.assertFetch("later", "1", sumsOf(h.account.Transactions), 0)
+			}
+		})
+	}
+}
+
+// TestHistoryGrows adds many entries between two fetches, and while these are read.
+func TestHistoryGrows(t *testing.T) {
+	for _, c := range []struct {
+		before, during int
+		requests       string
+	}{
+		{99, 0, "1"},
+		{100, 0, "1, 2 bulk"},
+		{250, 0, "1, " + pages(2, 3)},
+		{1000, 0, "1, " + pages(2, 11)},
+		{150, 1, "1, 2 bulk, 1"},
+		{150, 99, "1, " + pages(2, 3) + ", 1"},
+		{150, 150, "1, " + pages(2, 4) + ", 1, 2 bulk"},
+	} {
+		t.Run(fmt.Sprint(c.before, c.during), func(t *testing.T) {
+			h := newHistoryTest(t, manyEntries(1000))
+			h.assertFetch("first", pages(1, 10)+", 1", sumsOf(h.account.Transactions), 0)
+			h.account.Transactions = withMore(h.account.Transactions, c.before)
+			h.before = func(query url.Values) error {
+				if query.Get("page") == "2" {
+					h.account.Transactions = withMore(h.account.Transactions, c.during)
+					c.during = 0
+				}
+				return nil
+			}
+			series, _, requests, err := h.fetch()
+			simtest.AssertEqual(t, "error", err, nil)
+			simtest.AssertEqual(t, "requests", requests, c.requests)
+			simtest.AssertEqual(t, "sums", series, sumsOf(h.account.Transactions))
+		})
+	}
+}
+
+var errUnreachable = errors.New("unreachable")
+
+// TestHistoryWhilePagesShift adds entries and lets requests fail at random during walks.
+// What is exported is always the sums of the oldest n entries: none is lost, and none is
+// counted twice.
+func TestHistoryWhilePagesShift(t *testing.T) {
+	seeds := uint64(20)
+	if os.Getenv("CHAOS_LONG") == "1" {
+		seeds = 1000
+	}
+	for seed := range seeds {
+		random := rand.New(rand.NewPCG(seed, 1))
+		h := newHistoryTest(t, manyEntries(random.IntN(1200)))
+		h.before = func(url.Values) error {
+			if random.IntN(2) == 0 {
+				h.account.Transactions = withMore(h.account.Transactions, []int{1, 1, 2, 5, 40, 99, 100, 101, 230}[random.IntN(9)])
+			}
+			if random.IntN(4) == 0 {
+				return errUnreachable
+			}
+			return nil
+		}
+		for range 40 {
+			series, _, _, err := h.fetch()
+			if err != nil {
+				continue
+			}
+			n, all := len(h.history.entries), h.account.Transactions
+			simtest.AssertEqual(t, fmt.Sprintf("seed %d: sums of %d entries", seed, n), series, sumsOf(all[len(all)-n:]))
+		}
+		h.before = nil
+		series, invalid, _, err := h.fetch()
+		simtest.AssertEqual(t, "error at the end", err, nil)
+		simtest.AssertEqual(t, "sums at the end", series, sumsOf(h.account.Transactions))
+		simtest.AssertEqual(t, "invalid items", invalid.Items, 0)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// failing returns a hook that lets the next n requests for a page fail.
+func failing(page string, n int) func(url.Values) error {
+	return func(query url.Values) error {
+		if query.Get("page") != page || n == 0 {
+			return nil
+		}
+		n--
+		return errUnreachable
+	}
+}
+
+// TestHistoryResumes lets a page fail in the first walk, and in a later one.
+func TestHistoryResumes(t *testing.T) {
+	h := newHistoryTest(t, manyEntries(500))
+	try := func(n int) (asked []string) {
+		for range n {
+			_, _, requests, _ := h.fetch()
+			asked = append(asked, requests)
+		}
+		return asked
+	}
+	h.before = failing("3", 2)
+	simtest.AssertEqual(t, "requests", try(3), []string{pages(1, 3), "3 bulk", pages(3, 5) + ", 1"})
+	h.account.Transactions = withMore(h.account.Transactions, 250)
+	h.before = failing("2", 1)
+	simtest.AssertEqual(t, "later requests", try(2), []string{"1, 2 bulk", pages(2, 3)})
+	h.assertFetch("at the end", "1", sumsOf(h.account.Transactions), 0)
+}
+
+// servePages returns a body with the page that is asked for, of items that need not be
+// usable.
+func servePages(items []any, total, limit int) func(url.Values) []byte {
+	return func(query url.Values) []byte {
+		page, _ := strconv.Atoi(query.Get("page"))
+		from, to := min((page-1)*limit, len(items)), min(page*limit, len(items))
+		body, _ := json.Marshal(map[string]any{
+			"data": append([]any{}, items[from:to]...),
+			"meta": map[string]any{"total": total, "pages": (len(items) + limit - 1) / limit, "page": page, "limit": limit},
+		})
+		return body
+	}
+}
+
+func anyOf(list []simulator.Object) []any {
+	items := make([]any, len(list))
+	for i, e := range list {
+		items[i] = e
+	}
+	return items
+}
+
+// TestHistoryInvalidEntries has entries that are not understood on several pages.
+func TestHistoryInvalidEntries(t *testing.T) {
+	null := func(int, simulator.Object) any { return nil }
+	for _, c := range []struct {
+		name    string
+		entries int
+		invalid int
+		at      func(i int) bool
+		instead func(i int, e simulator.Object) any
+	}{
+		{"one on the first page", 250, 1, func(i int) bool { return i == 5 }, null},
+		{"one on the last page", 250, 1, func(i int) bool { return i == 205 }, null},
+		{"one on each page", 250, 2, func(i int) bool { return i%100 == 50 }, null},
+		{"a page in the middle", 350, 100, func(i int) bool { return i/100 == 1 }, null},
+		{"the first page", 350, 100, func(i int) bool { return i < 100 }, null},
+		{"all of one page", 40, 40, func(int) bool { return true }, null},
+		{"all of three pages", 250, 250, func(int) bool { return true }, null},
+		{"id of the next page", 250, 1, func(i int) bool { return i == 120 }, func(int, simulator.Object) any { return oneEntry(30, "topup", 500) }},
+		{"amounts in words", 250, 10, func(i int) bool { return i >= 240 }, func(_ int, e simulator.Object) any {
+			return simulator.Object{"id": e["id"], "type": "topup", "amount": simulator.Object{"usd": "12"}}
+		}},
+		{"amounts missing", 250, 10, func(i int) bool { return i >= 240 }, func(_ int, e simulator.Object) any {
+			return simulator.Object{"id": e["id"], "type": "topup"}
+		}},
+		{"too many types", 250, 3, func(i int) bool { return i >= 50 && i < 150 }, func(i int, e simulator.Object) any {
+			return oneEntry(e["id"].(int), fmt.Sprintf("type-%d", i), 100)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var items []any
+			var good []simulator.Object // known, if not by their amount
+			for i, e := range manyEntries(c.entries) {
+				var item any = e
+				if c.at(i) {
+					item = c.instead(i, e)
+				}
+				items = append(items, item)
+				usable := item != nil && item.(simulator.Object)["id"] == e["id"]
+				tooMany := c.name == "too many types" && i >= 147 && i < 150 // beside topup, bonus and renewal
+				if usable && !tooMany {
+					good = append(good, item.(simulator.Object))
+				}
+			}
+			h := newHistoryTest(t, nil)
+			h.body = servePages(items, len(items), 100)
+			all := (len(items) + 99) / 100
+			requests := pages(1, all)
+			if all > 1 {
+				requests += ", 1"
+			}
+			h.assertFetch("first", requests, sumsOf(good), c.invalid)
+		})
+	}
+}
+
+// TestHistoryInvalidEntriesLater adds entries that are not understood one after another.
+func TestHistoryInvalidEntriesLater(t *testing.T) {
+	h := newHistoryTest(t, nil)
+	items := anyOf(manyEntries(250))
+	items[220], items[230], items[240] = nil, nil, nil
+	next := 1000
+	for _, step := range []struct {
+		what               string
+		good, bad, invalid int
+		requests           string
+	}{
+		{"first", 0, 0, 3, pages(1, 3) + ", 1"},
+		{"nothing new", 0, 0, 3, "1"},
+		{"a good one", 1, 0, 3, "1"},
+		{"a bad one: all pages are read once more", 0, 1, 4, "1, " + pages(2, 3) + ", 1"},
+		{"two bad ones", 0, 2, 6, "1, " + pages(2, 3) + ", 1"},
+		{"as many good ones as fit on the page", 96, 0, 6, "1"},
+		{"more good ones than a page", 120, 0, 6, "1, 2 bulk"},
+	} {
+		for i := range step.good + step.bad {
+			next++
+			var e any
+			if i < step.good {
+				e = oneEntry(next, "topup", 100)
+			}
+			items = slices.Insert(items, 0, e)
+		}
+		h.body = servePages(items, len(items), 100)
+		var good []simulator.Object
+		for _, item := range items {
+			if item != nil {
+				good = append(good, item.(simulator.Object))
+			}
+		}
+		h.assertFetch(step.what, step.requests, sumsOf(good), step.invalid)
+	}
+}
+
+// TestHistoryContradictions has totals that contradict the pages.
+func TestHistoryContradictions(t *testing.T) {
+	for _, c := range []struct {
+		name                string
+		items, total, limit int
+		want                string
+	}{
+		{"fewer on all pages", 150, 250, 50, "data: the pages hold 150 entries, but meta.total is 250"},
+		{"more on the pages", 250, 120, 100, "meta.total: 120, but the pages hold 250 entries or more"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHistoryTest(t, manyEntries(250))
+			h.body = servePages(anyOf(h.account.Transactions[:c.items]), c.total, c.limit)
+			for range 2 {
+				series, _, _, err := h.fetch()
+				simtest.AssertEqual(t, "series", series, map[string]float64{})
+				if !errors.Is(err, rentalapi.ErrIncomplete) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got error %v, want ErrIncomplete and %q", err, c.want)
+				}
+			}
+			h.body = nil
+			if _, _, _, err := h.fetch(); err != nil {
+				t.Fatal(err)
+			}
+			h.assertFetch("recovered", "1", sumsOf(h.account.Transactions), 0)
+		})
+	}
+}
+
+// TestHistoryChanges removes and changes entries of a short and of a long history.
+func TestHistoryChanges(t *testing.T) {
+	for _, entries := range []int{50, 250} {
+		last := (entries + 99) / 100
+		all := "1" // requests for a walk through all pages
+		if last > 1 {
+			all = "1, " + pages(2, last) + ", 1"
+		}
+		without := func(list []simulator.Object, at int) []simulator.Object {
+			return slices.Delete(slices.Clone(list), at, at+1)
+		}
+		for _, c := range []struct {
+			name   string
+			change func(list []simulator.Object) []simulator.Object
+			// requests of the next refresh, and whether only a walk through all pages a day later finds it
+			requests string
+			nextDay  bool
+		}{
+			{"removed from the newest page", func(list []simulator.Object) []simulator.Object { return without(list, 3) }, all, false},
+			{"removed from the oldest page", func(list []simulator.Object) []simulator.Object { return without(list, entries-3) }, all, false},
+			{"one removed, another added", func(list []simulator.Object) []simulator.Object { return withMore(without(list, entries-3), 1) }, all, false},
+			{"inserted", func(list []simulator.Object) []simulator.Object {
+				return slices.Insert(slices.Clone(list), entries-3, oneEntry(9999, "refund", 100))
+			}, all, false},
+			{"changed on the newest page", func(list []simulator.Object) []simulator.Object {
+				list[3] = oneEntry(list[3]["id"].(int), "refund", 100)
+				return list
+			}, "1", false},
+			{"changed on the oldest page", func(list []simulator.Object) []simulator.Object {
+				list[entries-3] = oneEntry(list[entries-3]["id"].(int), "refund", 100)
+				return list
+			}, "1", last > 1},
+		} {
+			t.Run(fmt.Sprint(entries, c.name), func(t *testing.T) {
+				h := newHistoryTest(t, manyEntries(entries))
+				if _, _, _, err := h.fetch(); err != nil {
+					t.Fatal(err)
+				}
+				before := slices.Clone(h.account.Transactions)
+				h.account.Transactions = c.change(h.account.Transactions)
+				after := h.account.Transactions
+				if c.nextDay {
+					h.assertFetch("at first", c.requests, sumsOf(before), 0)
+					h.now = h.now.Add(rereadInterval)
+					c.requests = all
+				}
+				h.assertFetch("at last", c.requests, sumsOf(after), 0)
+				h.assertFetch("later", "1", sumsOf(after), 0)
+			})
+		}
+	}
+}
+
+// TestHistoryAmountLater has amounts that are not known for some time.
+func TestHistoryAmountLater(t *testing.T) {
+	for _, entries := range []int{50, 250} {
+		h := newHistoryTest(t, manyEntries(entries))
+		entry := h.account.Transactions[3]
+		usd := simulator.At(entry, "amount", "usd")
+		simulator.Put(entry, nil, "amount", "usd")
+		series, _, _, _ := h.fetch()
+		simtest.AssertEqual(t, "sums without an amount", series, sumsOf(h.account.Transactions))
+		simulator.Put(entry, usd, "amount", "usd")
+		series, _, requests, _ := h.fetch()
+		simtest.AssertEqual(t, "sums", series, sumsOf(h.account.Transactions))
+		simtest.AssertEqual(t, "requests", requests, "1")
+	}
+}
+
+// TestHistoryReadAgain reads a long history again after a day: in several refreshes, each
+// of which exports what is new, and goes on at a page that failed.
+func TestHistoryReadAgain(t *testing.T) {
+	h := newHistoryTest(t, manyEntries(5_000))
+	h.assertFetch("first", pages(1, 50)+", 1", sumsOf(h.account.Transactions), 0)
+	h.now = h.now.Add(rereadInterval - time.Second)
+	h.assertFetch("a second before", "1", sumsOf(h.account.Transactions), 0)
+	h.now = h.now.Add(time.Second)
+	h.assertFetch("first part", "1, "+pages(2, 21)+", 1", sumsOf(h.account.Transactions), 0)
+	h.account.Transactions = withMore(h.account.Transactions, 7)
+	h.before = failing("30", 1)
+	_, _, requests, err := h.fetch()
+	simtest.AssertEqual(t, "requests of a page that fails", requests, "1, "+pages(22, 30))
+	simtest.AssertEqual(t, "error", errors.Is(err, errUnreachable), true)
+	h.assertFetch("second part", "1, "+pages(30, 49)+", 1", sumsOf(h.account.Transactions), 0)
+	h.assertFetch("third part", "1, "+pages(50, 51)+", 1", sumsOf(h.account.Transactions), 0)
+	h.assertFetch("later", "1", sumsOf(h.account.Transactions), 0)
+}
+
+// TestHistoryEndlessIDs has entries with other ids in each response: they do not fill the
+// memory, and nothing is exported.
+func TestHistoryEndlessIDs(t *testing.T) {
+	for _, total := range []int{150, 1000} {
+		next := 0
+		h := newHistoryTest(t, nil)
+		h.body = func(query url.Values) []byte {
+			list := withMore([]simulator.Object{oneEntry(next, "topup", 1)}, total)[:total]
+			next += total
+			return servePages(anyOf(list), total, 100)(query)
+		}
+		for range 5 {
+			series, _, _, err := h.fetch()
+			simtest.AssertEqual(t, "series", series, map[string]float64{})
+			if n := len(h.history.entries); err == nil || n > total+rentalapi.MaxPageItems {
+				t.Errorf("got %d entries and error %v", n, err)
+			}
+		}
+	}
+}
+
+// TestHistoryOfAnotherToken changes the token between two fetches, and between two pages:
+// it may be that of another account, whose entries may have the same ids.
+func TestHistoryOfAnotherToken(t *testing.T) {
+	for _, theirs := range []int{50, 350, 480} {
+		for _, firstID := range []int{1, 200} {
+			for after := range 7 { // requests with the first token; the first fetch makes 5
+				h := newHistoryTest(t, manyEntries(350))
+				list := manyEntries(theirs)
+				for _, e := range list {
+					e["id"] = e["id"].(int) + firstID - 1
+					simulator.Put(e, 1.25, "amount", "usd")
+				}
+				h.accounts[simtest.LabToken].Transactions = list
+				asked := 0
+				h.before = func(url.Values) error {
+					if asked++; asked == after+1 {
+						h.token = simtest.LabToken
+					}
+					return nil
+				}
+				var series map[string]float64
+				for range 4 {
+					if s, _, _, err := h.fetch(); err == nil {
+						series = s
+					} else if !strings.Contains(err.Error(), "the token changed between two requests") {
+						t.Error(err)
+					}
+				}
+				simtest.AssertEqual(t, fmt.Sprintf("%d from %d after %d requests", theirs, firstID, after), series, sumsOf(list))
+			}
+		}
+	}
+}

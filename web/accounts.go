@@ -24,6 +24,7 @@ const renewalsAhead = 14 * day
 // accountRow is a row of the table of accounts.
 type accountRow struct {
 	Name, Balance, Cost, Funded, FundedClass, Servers string
+	Data, DataClass                                   string // how old the data is, and what is not known
 }
 
 // renewalRow is a renewal of a server.
@@ -45,17 +46,69 @@ func (v *view) accountTable() table[accountRow] {
 	for _, name := range v.accounts {
 		a := accountRow{
 			Name: text(name), Balance: money(v.value("account_balance_usd", name)), Cost: money(v.value("account_cost_usd_per_month", name)),
-			Funded: none, Servers: serversByStatus(servers[name]),
+			Servers: serversByStatus(servers[name]),
 		}
-		if until, class := v.fundedUntil(name); !until.IsZero() {
-			a.Funded, a.FundedClass = date(until, v.now), class
-			if !until.Before(midnight(v.now).AddDate(10, 0, 0)) {
-				a.Funded = "10 years or more"
-			}
+		if v.unpriced[name] > 0 && a.Cost != none {
+			a.Cost = "at least " + a.Cost
 		}
+		a.Funded, a.FundedClass = v.funded(name)
+		a.Data, a.DataClass = v.accountData(name)
 		rows = append(rows, a)
 	}
 	return cut(rows, maxAccounts)
+}
+
+// funded returns until when an account's balance pays its servers, in words.
+func (v *view) funded(account string) (words, class string) {
+	until, class := v.fundedUntil(account)
+	ahead := !until.Before(midnight(v.now).AddDate(10, 0, 0))
+	incomplete := v.unpriced[account]+v.undated[account] > 0
+	switch {
+	case until.IsZero() || ahead && incomplete:
+		return none, ""
+	case ahead:
+		return "10 years or more", class
+	case incomplete:
+		return "at most " + date(until, v.now), class
+	}
+	return date(until, v.now), class
+}
+
+// accountData says how old the oldest data of an account is that its section shows, and
+// which of it is not fresh.
+func (v *view) accountData(account string) (words, class string) {
+	class = "good"
+	var oldest time.Duration
+	var states []string
+	for _, name := range []string{"account", "servers", "topups"} {
+		h := v.collectors[key{name, account}]
+		if h == nil {
+			states = append(states, name+": disabled")
+			continue
+		}
+		state, c := describeState(*h, v.now)
+		if compareClasses(c, class) < 0 {
+			class = c
+		}
+		if state != "fresh" {
+			states = append(states, name+": "+state)
+		}
+		if !isExpired(*h, v.now) {
+			oldest = max(oldest, dataAge(*h, v.now))
+		}
+	}
+	if oldest > 0 {
+		states = slices.Insert(states, 0, duration(oldest)+" old")
+	}
+	return strings.Join(states, "; "), class
+}
+
+// noAccounts says why there are none to show.
+func (v *view) noAccounts() string {
+	if len(v.configured.Accounts) > 0 {
+		return "All collectors of accounts are disabled."
+	}
+	return "No accounts are configured."
 }
 
 // fundedUntil returns the day of the first renewals that an account's balance cannot
@@ -117,6 +170,17 @@ func (v *view) renewals() table[renewalRow] {
 		return cmp.Or(a.day.Compare(b.day), strings.Compare(a.Account, b.Account), strings.Compare(a.Host, b.Host))
 	})
 	return cut(rows, maxRenewals)
+}
+
+// unknownRenewals says which renewals are not known.
+func (v *view) unknownRenewals() []string {
+	unknown := v.unknown("servers")
+	for _, account := range v.accounts {
+		if n := v.undated[account]; n > 0 {
+			unknown = append(unknown, text(account)+": the dates of "+count(n, "server"))
+		}
+	}
+	return unknown
 }
 
 // topups returns the open top-ups in the order in which their rate locks end.

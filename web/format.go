@@ -25,13 +25,22 @@ func text(s string) string {
 	return clip(s, maxText)
 }
 
+// maxMarks is the maximum number of combining marks in a row. More would cover the text
+// above and below.
+const maxMarks = 3
+
 // clip returns at most n characters, with those that do not print replaced.
 func clip(s string, n int) string {
 	var b strings.Builder
+	marks := 0
 	for i, r := range []rune(s) {
+		if marks++; !unicode.IsMark(r) {
+			marks = 0
+		}
 		switch {
 		case i == n:
 			return b.String() + "…"
+		case marks > maxMarks:
 		case unicode.IsPrint(r):
 			b.WriteRune(r)
 		default:

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,30 +68,37 @@ func newPage(c Collectors, o Options, now time.Time) page {
 		return p
 	}
 	p.Collectors = cutCollectors(collectors(health, now, true))
-	p.Overview = newOverview(newView(health, collector.Samples(o.Published), now), p.Ready)
+	var configured Configured
+	if o.Configured != nil {
+		configured = o.Configured()
+	}
+	p.Overview = newOverview(newView(health, collector.Samples(o.Published), configured, now), p.Ready)
 	return p
 }
 
 // overview is the part of the page that shows the provider's and the accounts' data.
 type overview struct {
-	Ready     bool
-	Attention table[notice]
-	Watches   table[watchRow]
-	Plans     table[planRow]
-	PlansAge  string
-	Provider  provider
-	Locations table[locationRow]
-	StatusAge string
-	Accounts  table[accountRow]
-	Renewals  table[renewalRow]
-	Topups    table[topupRow]
+	Tried      bool // every collector was
+	Attention  table[notice]
+	Watches    table[watchRow]
+	Plans      table[planRow]
+	Provider   provider
+	Locations  table[locationRow]
+	Accounts   table[accountRow]
+	NoAccounts string
+	Renewals   table[renewalRow]
+	Topups     table[topupRow]
+
+	PlansAge, LocationsAge, StatusAge string
+	UnknownRenewals, UnknownTopups    string // which accounts lack data, and why
 }
 
 func newOverview(v *view, ready bool) *overview {
 	return &overview{
-		Ready: ready, Attention: v.attention(), Watches: v.watches(),
-		Plans: v.plans(), PlansAge: v.freshness("plans"),
-		Provider: v.provider(), Locations: v.locations(), StatusAge: v.freshness("status"),
-		Accounts: v.accountTable(), Renewals: v.renewals(), Topups: v.topups(),
+		Tried:     ready && !slices.ContainsFunc(v.health, func(h health) bool { return !h.Finished }),
+		Attention: v.attention(), Watches: v.watches(), Plans: v.plans(), PlansAge: v.freshness("plans"),
+		Provider: v.provider(), Locations: v.locations(), LocationsAge: v.freshness("locations"), StatusAge: v.freshness("status"),
+		Accounts: v.accountTable(), NoAccounts: v.noAccounts(), Renewals: v.renewals(), Topups: v.topups(),
+		UnknownRenewals: joinUnknown(v.unknownRenewals()), UnknownTopups: joinUnknown(v.unknown("topups")),
 	}
 }

@@ -88,15 +88,11 @@ func componentStates(found []*sample) table[componentState] {
 	}
 	rows := make([]componentState, 0, len(components))
 	for state, names := range components {
-		class := "bad"
-		if strings.EqualFold(state, "operational") {
-			class = "good"
-		}
 		slices.Sort(names)
-		rows = append(rows, componentState{text(state), class, join(names, maxComponents)})
+		rows = append(rows, componentState{text(state), stateClass(state), join(names, maxComponents)})
 	}
 	slices.SortFunc(rows, func(a, b componentState) int {
-		return cmp.Or(strings.Compare(a.Class, b.Class), strings.Compare(a.State, b.State)) // bad before good
+		return cmp.Or(compareClasses(a.Class, b.Class), strings.Compare(a.State, b.State))
 	})
 	return cut(rows, maxStates)
 }

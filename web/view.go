@@ -2,6 +2,7 @@ package web
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"server_rental_exporter/collector"
@@ -14,22 +15,31 @@ type sample = collector.Sample
 // moment, and the state of the collectors. All data of the provider comes from the
 // metrics, so that the overview shows none that is not in /metrics.
 type view struct {
-	now      time.Time
-	health   []health
-	accounts []string             // that have collectors, in their order
-	samples  map[string][]*sample // by name without namespace
-	offered  map[string][]string  // locations by plan
+	now        time.Time
+	configured Configured
+	health     []health
+	collectors map[key]*health      // by name and account
+	accounts   []string             // that have collectors, in their order
+	samples    map[string][]*sample // by name without namespace
+	offered    map[string][]string  // locations by plan
+
+	suspended         map[string][]string // servers by account
+	unpriced, undated map[string]int      // billed servers whose price or next renewal is not known, by account
 
 	// index has the samples that find looked for, by name and first labels.
-	index map[string]map[labels]*sample
+	index map[string]map[key]*sample
 }
 
-// labels are the values of the first labels of a metric; those that it lacks are empty.
-type labels [2]string
+// key is the values of the first labels of a metric; those that it lacks are empty.
+type key [2]string
 
-func newView(state []health, samples map[string][]*sample, now time.Time) *view {
-	v := &view{now: now, health: state, samples: samples, offered: map[string][]string{}, index: map[string]map[labels]*sample{}}
-	for _, h := range state {
+func newView(state []health, samples map[string][]*sample, c Configured, now time.Time) *view {
+	v := &view{
+		now: now, configured: c, health: state, collectors: map[key]*health{}, samples: samples, offered: map[string][]string{},
+		suspended: map[string][]string{}, unpriced: map[string]int{}, undated: map[string]int{}, index: map[string]map[key]*sample{},
+	}
+	for i, h := range state {
+		v.collectors[key{h.Collector, h.Account}] = &state[i]
 		if h.Account != "" && !slices.Contains(v.accounts, h.Account) {
 			v.accounts = append(v.accounts, h.Account)
 		}
@@ -40,7 +50,27 @@ func newView(state []health, samples map[string][]*sample, now time.Time) *view 
 		}
 		slices.Sort(v.offered[plan])
 	}
+	for _, s := range v.samples["server_info"] {
+		v.addServer(s.Label("account"), s.Label("server"))
+	}
 	return v
+}
+
+// addServer notes what is special about a server.
+func (v *view) addServer(account, id string) {
+	status := v.label("status", "server_status", account, id)
+	if strings.EqualFold(status, "suspended") {
+		v.suspended[account] = append(v.suspended[account], v.serverName(account, id))
+	}
+	if !collector.Billed(status) {
+		return
+	}
+	if v.value("server_price_usd_per_month", account, id) == nil {
+		v.unpriced[account]++
+	}
+	if v.value("server_renews_timestamp_seconds", account, id) == nil {
+		v.undated[account]++
+	}
 }
 
 // group returns the samples of a metric by the value of its first label.
@@ -57,18 +87,18 @@ func (v *view) group(name string) map[string][]*sample {
 // its samples apart; nil if there is none.
 func (v *view) find(name string, values ...string) *sample {
 	if v.index[name] == nil {
-		v.index[name] = make(map[labels]*sample, len(v.samples[name]))
+		v.index[name] = make(map[key]*sample, len(v.samples[name]))
 		for _, s := range v.samples[name] {
-			var key labels
+			var k key
 			for i := range values {
-				key[i] = s.Label(s.Definition().Labels[i])
+				k[i] = s.Label(s.Definition().Labels[i])
 			}
-			v.index[name][key] = s
+			v.index[name][k] = s
 		}
 	}
-	var key labels
-	copy(key[:], values)
-	return v.index[name][key]
+	var k key
+	copy(k[:], values)
+	return v.index[name][k]
 }
 
 // value returns the value of the sample that find returns; nil if there is none.
@@ -104,21 +134,52 @@ func (v *view) serverName(account, id string) string {
 	return v.nameOf("hostname", "server_info", account, id)
 }
 
+// maxUnknown is the maximum number of accounts that a table names because they lack data.
+const maxUnknown = 5
+
+// joinUnknown joins what is not known; empty if all is.
+func joinUnknown(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	shown := cut(texts, maxUnknown)
+	if shown.More > 0 {
+		shown.Rows = append(slices.Clone(shown.Rows), grouped(shown.More)+" more")
+	}
+	return "not known of " + strings.Join(shown.Rows, "; ")
+}
+
+// missing says why a collector has no data; empty if it has.
+func (v *view) missing(name, account string) string {
+	h := v.collectors[key{name, account}]
+	switch {
+	case h == nil:
+		return "the collector " + name + " is disabled"
+	case isExpired(*h, v.now):
+		state, _ := describeState(*h, v.now)
+		return "the collector " + name + " is " + state
+	}
+	return ""
+}
+
 // freshness says how old the data of a public collector is, or why there is none.
 func (v *view) freshness(name string) string {
-	for _, h := range v.health {
-		if h.Collector != name {
-			continue
-		}
-		state, _ := describeState(h, v.now)
-		if h.LastSuccess.IsZero() || !v.now.Before(h.LastSuccess.Add(h.MaxAge)) {
-			return "No data: " + state + "."
-		}
-		age := v.now.Sub(h.LastSuccess)
-		if h.ResponseAge != nil {
-			age += *h.ResponseAge
-		}
-		return "Data is " + duration(age) + " old; " + state + "."
+	if missing := v.missing(name, ""); missing != "" {
+		return "No data: " + missing + "."
 	}
-	return "No data: the collector " + name + " is disabled."
+	h := v.collectors[key{name}]
+	state, _ := describeState(*h, v.now)
+	return "Data is " + duration(dataAge(*h, v.now)) + " old; " + state + "."
+}
+
+// unknown says of which accounts a collector has no data, and why; empty if it has the
+// data of all.
+func (v *view) unknown(name string) []string {
+	var accounts []string
+	for _, account := range v.accounts {
+		if missing := v.missing(name, account); missing != "" {
+			accounts = append(accounts, text(account)+": "+missing)
+		}
+	}
+	return accounts
 }

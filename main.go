@@ -28,11 +28,11 @@ func main() {
 		version.Version = strings.TrimSpace(versionFile)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	code := exporter.Run(ctx, exporter.Environment{
 		Args: os.Args[1:], Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr, Hangup: hangup,
 	})
-	stop()
 	os.Exit(code)
 }

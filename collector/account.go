@@ -13,7 +13,7 @@ import (
 // needed.
 type accountData struct {
 	ID        string
-	Name      string
+	Name      string `api:"optional"`
 	Balance   struct{ USD *amount }
 	TwoFactor *bool      `json:"two_factor"`
 	CreatedAt *timestamp `json:"created_at"`
@@ -49,6 +49,11 @@ func fetchAccount(ctx context.Context, api rentalapi.Getter, b *metric.Builder) 
 	a := o.Value
 	if a.ID == "" {
 		return Snapshot{}, fmt.Errorf("data.id: missing: %w", rentalapi.ErrIncomplete)
+	}
+	for _, e := range o.Errors {
+		if (e.Field == "balance" || e.Field == "balance.usd") && e.Absent() {
+			return Snapshot{}, fmt.Errorf("data.%w: %w", e, rentalapi.ErrIncomplete)
+		}
 	}
 	b.Add(accountInfo, 1, a.ID, a.Name)
 	metric.AddOptional(b, accountBalance, a.Balance.USD)

@@ -64,6 +64,8 @@ func (s Scope) checkServers() error {
 		return errors.New("no current list")
 	case servers.unknown > 0:
 		return fmt.Errorf("%d servers whose id, status or address is unknown", servers.unknown)
+	case servers.contradicted:
+		return errors.New("meta.active contradicts the list")
 	}
 	return nil
 }

@@ -15,17 +15,21 @@ type Age struct {
 	ProducedBy time.Time
 }
 
+// maxPlausibleAge bounds ages: beyond it, a clock of the provider is wrong.
+const maxPlausibleAge = 365 * 24 * time.Hour
+
 // newAge takes the age from the header Age, or else compares the time in the response
-// with the header Date; never with the local clock, which may be wrong.
+// with the header Date; never with the local clock, which may be wrong. An age that is
+// negative or longer than maxPlausibleAge is not known.
 func newAge(r rentalapi.Response, producedAt *timestamp) Age {
-	if r.Age != nil {
+	if r.Age != nil && *r.Age <= maxPlausibleAge {
 		return Age{Known: true, Age: *r.Age, ProducedBy: r.Received.Add(-*r.Age)}
 	}
 	if producedAt == nil || r.Date.IsZero() {
 		return Age{}
 	}
-	age := r.Date.Sub(time.UnixMilli(int64(float64(*producedAt) * 1000)))
-	if age < 0 { // in the future: not usable
+	age := r.Date.Sub(producedAt.time())
+	if age < 0 || age > maxPlausibleAge {
 		return Age{}
 	}
 	return Age{Known: true, Age: age, ProducedBy: r.Received.Add(-age + time.Second)}

@@ -9,6 +9,7 @@ import (
 )
 
 func TestAge(t *testing.T) {
+	const year = 365 * 24 * 3600 // seconds
 	received := today
 	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	stampOf := func(at time.Time) *timestamp { ts := timestamp(at.UnixMilli()) / 1000; return &ts }
@@ -25,7 +26,12 @@ func TestAge(t *testing.T) {
 		"stamp without Date":      {rentalapi.Response{}, stampOf(date), Age{}},
 		"Date without stamp":      {rentalapi.Response{Date: date}, nil, Age{}},
 		"stamp in the future":     {rentalapi.Response{Date: date}, stampOf(date.Add(time.Second)), Age{}},
-		"stamp of 1970":           {rentalapi.Response{Date: date}, new(timestamp), Age{true, date.Sub(time.Unix(0, 0)), received.Add(time.Second - date.Sub(time.Unix(0, 0)))}},
+		"Age of two years":        {rentalapi.Response{Age: seconds(2 * year)}, nil, Age{}},
+		"that, and stamp":         {rentalapi.Response{Age: seconds(2 * year), Date: date}, stampOf(date), Age{true, 0, received.Add(time.Second)}},
+		"stamp of a year ago":     {rentalapi.Response{Date: date}, stampOf(date.Add(-year * time.Second)), Age{true, year * time.Second, received.Add((1 - year) * time.Second)}},
+		"stamp of 1970":           {rentalapi.Response{Date: date}, new(timestamp), Age{}},
+		"Date of the year 9999":   {rentalapi.Response{Date: date.AddDate(7973, 0, 0)}, stampOf(date), Age{}},
+		"stamp of the year 9999":  {rentalapi.Response{Date: date}, stampOf(date.AddDate(7973, 0, 0)), Age{}},
 	} {
 		c.response.Received = received
 		simtest.AssertEqual(t, name, newAge(c.response, c.producedAt), c.want)

@@ -19,10 +19,10 @@ type configuration struct {
 	CreatedAt *timestamp `json:"created_at"`
 }
 
-type configurationsMeta struct{ Count, Max *count }
+type configurationsMeta struct{ Max *count }
 
 var (
-	configurationsCount = metric.Gauge("configurations", "Saved configurations of the account.", "configurations meta.count", "account")
+	configurationsCount = metric.Gauge("configurations", "Saved configurations of the account.", "number of Saved configuration", "account")
 	configurationsLimit = metric.Gauge("configurations_limit", "The most configurations that the account can save.", "configurations meta.max", "account")
 	configurationInfo   = metric.Gauge("configuration_info", "Plan, location, image and host name of a saved configuration; constant 1.", "Saved configuration", "account", "configuration", "plan", "location", "os", "hostname")
 	configurationStock  = metric.Gauge("configuration_in_stock", "Whether the provider reports a saved configuration as in stock: 1 or 0.", "Saved configuration in_stock", "account", "configuration")
@@ -49,7 +49,7 @@ func configurations() Resource {
 					metric.AddOptional(b, configurationMade, c.CreatedAt, c.ID)
 				},
 				listMetrics: func(b *metric.Builder, p rentalapi.Page[configuration, configurationsMeta]) Facts {
-					b.Add(configurationsCount, countOf(p.Meta.Count, p.Count))
+					b.Add(configurationsCount, float64(p.Count))
 					metric.AddOptional(b, configurationsLimit, p.Meta.Max)
 					return Facts{}
 				},

@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"io"
+	"maps"
 	"net/url"
 	"strings"
 	"testing"
@@ -56,10 +57,42 @@ func (a *fakeAPI) Get(_ context.Context, p rentalapi.Priority, endpoint string, 
 	return response, read(strings.NewReader(a.Body(endpoint+"?"+query.Encode(), a.token)))
 }
 
+// fetchTest fetches a resource of the account main, again and again.
+type fetchTest struct {
+	*fakeAPI
+	t       *testing.T
+	account *simulator.Account
+	do      Fetch
+}
+
+func newFetchTest(t *testing.T, do Fetch) *fetchTest {
+	api := newFakeAPI()
+	return &fetchTest{api, t, api.accounts[simtest.MainToken], do}
+}
+
 // fetch returns the series of one fetch, its invalid items and its requests.
-func (a *fakeAPI) fetch(t *testing.T, f Fetch) (series map[string]float64, invalid rentalapi.Invalid, requests string, err error) {
-	t.Helper()
-	a.requests = nil
-	snap, err := f(t.Context(), a, &metric.Builder{ConstLabelValues: []string{"main"}})
-	return exposed(t, snap), snap.Invalid, strings.Join(a.requests, ", "), err
+func (f *fetchTest) fetch() (series map[string]float64, invalid rentalapi.Invalid, requests string, err error) {
+	f.t.Helper()
+	f.requests = nil
+	snap, err := f.do(f.t.Context(), f, &metric.Builder{ConstLabelValues: []string{"main"}})
+	return exposed(f.t, snap), snap.Invalid, strings.Join(f.requests, ", "), err
+}
+
+// assertFetch fetches and compares the requests, the series of the families that are
+// wanted, and the number of invalid items.
+func (f *fetchTest) assertFetch(what, requests string, want map[string]float64, invalid int) {
+	f.t.Helper()
+	series, items, asked, err := f.fetch()
+	if err != nil {
+		f.t.Fatalf("%s: %v", what, err)
+	}
+	family := func(series string) string { return series[:strings.Index(series, "{")] }
+	families := map[string]bool{}
+	for s := range want {
+		families[family(s)] = true
+	}
+	maps.DeleteFunc(series, func(s string, _ float64) bool { return !families[family(s)] })
+	simtest.AssertEqual(f.t, what+": requests", asked, requests)
+	simtest.AssertEqual(f.t, what+": series", series, want)
+	simtest.AssertEqual(f.t, what+": invalid items", items.Items, invalid)
 }

@@ -18,7 +18,7 @@ type osImage struct {
 	License        struct {
 		USD      *price `json:"usd_per_core_month"`
 		MinCores *count `json:"min_cores"`
-	}
+	} `api:"optional"`
 }
 
 type osMeta struct {

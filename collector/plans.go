@@ -12,41 +12,41 @@ import (
 // plan is the provider's Plan.
 type plan struct {
 	ID     string
-	Name   string `api:"required"`
-	Family string `api:"required"`
+	Name   string
+	Family string
 	CPU    struct {
 		Model        string
 		Cores        *count
 		Threads      *count
 		BaseGHz      *count `json:"base_ghz"`
 		BoostGHz     *count `json:"boost_ghz"`
-		Architecture string
-		L3CacheMB    *count `json:"l3_cache_mb"`
-	} `api:"required"`
+		Architecture string `api:"optional"`
+		L3CacheMB    *count `json:"l3_cache_mb" api:"optional"`
+	}
 	Memory struct {
 		SizeGB *count `json:"size_gb"`
 		Type   string
 		ECC    *bool
-	} `api:"required"`
-	Storage string `api:"required"`
-	GPU     *gpu
+	}
+	Storage string
+	GPU     *gpu `api:"optional"`
 	Network struct {
 		Port           string
 		Bandwidth      string
 		IPv4           *count
 		IPv6           string
 		DDoSProtection *bool `json:"ddos_protection"`
-	} `api:"required"`
+	}
 	Price struct {
 		Monthly  monthly
 		SetupFee *price `json:"setup_fee"`
-	} `api:"required"`
+	}
 	Availability struct {
 		InStock     *bool `json:"in_stock"`
 		Delivery    string
 		Locations   []string
-		Alternative string
-	} `api:"required"`
+		Alternative string `api:"optional"`
+	}
 
 	gpuUnknown bool // whether there is one
 }
@@ -57,7 +57,6 @@ type gpu struct{ Model, Memory string }
 type monthly struct{ USD, EUR *price }
 
 type plansMeta struct {
-	Count       *count
 	InStock     *count     `json:"in_stock"`
 	GeneratedAt *timestamp `json:"generated_at"`
 }
@@ -83,8 +82,8 @@ var (
 	planL3           = metric.Gauge("plan_cpu_l3_cache_bytes", "Level 3 cache of a plan's processor; 1 MB is 2^20 bytes.", "Plan cpu.l3_cache_mb", "plan")
 	planMemory       = metric.Gauge("plan_memory_bytes", "Memory of a plan; 1 GB is 2^30 bytes.", "Plan memory.size_gb", "plan")
 	planIPv4         = metric.Gauge("plan_ipv4_addresses", "IPv4 addresses that are included in a plan.", "Plan network.ipv4", "plan")
-	catalogPlans     = metric.Gauge("catalog_plans", "Plans in the catalog.", "plans meta.count")
-	catalogInStock   = metric.Gauge("catalog_plans_in_stock", "Plans in the catalog that are in stock.", "plans meta.in_stock")
+	catalogPlans     = metric.Gauge("catalog_plans", "Plans in the catalog.", "number of Plan")
+	catalogInStock   = metric.Gauge("catalog_plans_in_stock", "Plans in the catalog that are in stock.", "number of Plan availability.in_stock")
 	catalogGenerated = metric.Gauge("catalog_generated_timestamp_seconds", "When the provider generated the catalog.", "plans meta.generated_at")
 )
 
@@ -110,13 +109,16 @@ func plans() Resource {
 					Endpoint: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
 				},
 				itemMetrics: planMetrics,
-				producedAt:  func(m plansMeta) *timestamp { return m.GeneratedAt },
+				checkMeta: func(items []*plan, m *plansMeta) []rentalapi.FieldError {
+					return contradiction("in_stock", m.InStock, countInStock(items))
+				},
+				producedAt: func(m plansMeta) *timestamp { return m.GeneratedAt },
 				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta]) Facts {
 					for _, item := range p.Items {
 						history.addMetrics(b, item, p.Received)
 					}
-					b.Add(catalogPlans, countOf(p.Meta.Count, p.Count))
-					metric.AddOptional(b, catalogInStock, p.Meta.InStock)
+					b.Add(catalogPlans, float64(p.Count))
+					b.Add(catalogInStock, float64(countInStock(p.Items)))
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
 					return Facts{Plans: &PlanFacts{items: p.Items, withoutID: p.WithoutID}}
 				},
@@ -134,6 +136,16 @@ func checkPlan(p *plan, errs []rentalapi.FieldError) []rentalapi.FieldError {
 	}
 	p.Availability.Locations = slices.DeleteFunc(p.Availability.Locations, func(id string) bool { return id == "" })
 	return []rentalapi.FieldError{{Field: fmt.Sprintf("availability.locations[%d]", i), Problem: "empty"}}
+}
+
+func countInStock(plans []*plan) int {
+	n := 0
+	for _, p := range plans {
+		if p.Availability.InStock != nil && *p.Availability.InStock {
+			n++
+		}
+	}
+	return n
 }
 
 func planMetrics(b *metric.Builder, p *plan) {

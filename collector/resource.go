@@ -104,13 +104,16 @@ type list[T, M any] struct {
 	// listMetrics adds what is exported about the list as a whole, and returns its
 	// facts. It may be nil.
 	listMetrics func(*metric.Builder, rentalapi.Page[T, M]) Facts
+	// checkMeta returns what contradicts the items, which are all understood, in the meta
+	// object. It may be nil.
+	checkMeta func(items []*T, meta *M) []rentalapi.FieldError
 	// producedAt returns when the provider made the response, as it says itself. It may
 	// be nil.
 	producedAt func(M) *timestamp
 }
 
 func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList[T, M](ctx, api, l.List)
+	page, err := rentalapi.GetList(ctx, api, l.List, l.checkMeta)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -140,12 +143,13 @@ func (s Snapshot) build(b *metric.Builder) (Snapshot, error) {
 	return s, nil
 }
 
-// countOf is meta.count, or the number of items if it is absent.
-func countOf(metaCount *count, items int) float64 {
-	if metaCount == nil {
-		return float64(items)
+// contradiction is a number in the meta object that is not that of the items; none if it
+// is not known.
+func contradiction(field string, number *count, items int) []rentalapi.FieldError {
+	if number == nil || float64(*number) == float64(items) {
+		return nil
 	}
-	return float64(*metaCount)
+	return []rentalapi.FieldError{{Field: field, Problem: "contradicts data"}}
 }
 
 // Definitions lists the metrics of all resources, and those that follow from several of

@@ -24,7 +24,7 @@ type server struct {
 	Hostname  string
 	IPv4      addresses
 	Status    *string
-	Price     struct{ Monthly monthly }
+	Price     struct{ Monthly struct{ USD *price } }
 	RenewsAt  *timestamp `json:"renews_at"`
 	CreatedAt *timestamp `json:"created_at"`
 
@@ -63,7 +63,7 @@ func (a *addresses) UnmarshalJSON(b []byte) error {
 // Expected implements rentalapi.Expecter.
 func (*addresses) Expected() string { return "an address or an array of addresses" }
 
-type serversMeta struct{ Count, Active *count }
+type serversMeta struct{ Active *count }
 
 var (
 	serversByStatus = metric.Gauge("servers", "Servers of the account by status; active and suspended are always present.", "Server status", "account", "status")
@@ -92,6 +92,9 @@ func servers() Resource {
 				},
 				itemMetrics: serverMetrics,
 				listMetrics: serverListMetrics,
+				checkMeta: func(items []*server, m *serversMeta) []rentalapi.FieldError {
+					return contradiction("active", m.Active, countActive(items))
+				},
 			}.fetch
 		},
 	}
@@ -99,7 +102,7 @@ func servers() Resource {
 
 func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError {
 	s.invalidTarget = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
-		return e.Field == "status" || strings.HasPrefix(e.Field, "ipv4")
+		return (e.Field == "status" || e.Field == "ipv4") && !e.Absent()
 	})
 	return nil
 }
@@ -112,6 +115,18 @@ func serverMetrics(b *metric.Builder, s *server) {
 	metric.AddOptional(b, serverPrice, s.Price.Monthly.USD, s.ID)
 	metric.AddOptional(b, serverRenews, s.RenewsAt, s.ID)
 	metric.AddOptional(b, serverCreated, s.CreatedAt, s.ID)
+}
+
+func (s *server) active() bool { return s.Status != nil && strings.EqualFold(*s.Status, "active") }
+
+func countActive(servers []*server) int {
+	n := 0
+	for _, s := range servers {
+		if s.active() {
+			n++
+		}
+	}
+	return n
 }
 
 // billed returns whether the provider charges for the server; if its status is
@@ -130,9 +145,11 @@ func Billed(status string) bool {
 
 // ServerFacts are what others need of the servers of an account.
 type ServerFacts struct {
-	active   []Server  // for service discovery, sorted by id; without the account
-	unknown  int       // servers that may be missing from active, or lack an address
-	renewals []renewal // of the billed servers whose price and date are known
+	active  []Server // for service discovery, sorted by id; without the account
+	unknown int      // servers that may be missing from active, or lack an address
+	// contradicted is whether meta.active is a number of active servers that cannot be.
+	contradicted bool
+	renewals     []renewal // of the billed servers whose price and date are known
 }
 
 func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta]) Facts {
@@ -141,15 +158,16 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta])
 		renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items)), unknown: p.Count - len(p.Items),
 	}
 	var cost micros
-	billed, priced := 0, 0
+	billed, priced, known := 0, 0, 0
 	for _, s := range p.Items {
 		if s.targetUnknown() {
 			list.unknown++
 		}
 		if s.Status != nil && *s.Status != "" {
 			byStatus[*s.Status]++
+			known++
 		}
-		if s.Status != nil && *s.Status == "active" {
+		if s.active() {
 			list.active = append(list.active, Server{
 				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: *s.Status, IPv4: s.IPv4,
 			})
@@ -167,6 +185,10 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta])
 		if s.RenewsAt != nil {
 			list.renewals = append(list.renewals, renewal{s.RenewsAt.day(), microsOf(*usd)})
 		}
+	}
+	if claimed := p.Meta.Active; claimed != nil {
+		fewest, most := len(list.active), len(list.active)+p.Count-known
+		list.contradicted = int(*claimed) < fewest || int(*claimed) > most
 	}
 	slices.SortFunc(list.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
 	for status, n := range byStatus {

@@ -12,15 +12,13 @@ import (
 type sshKey struct {
 	ID          string
 	Name        string
-	Type        string
+	Type        string `api:"optional"`
 	Fingerprint string
 	CreatedAt   *timestamp `json:"created_at"`
 }
 
-type sshKeysMeta struct{ Count *count }
-
 var (
-	sshKeysCount  = metric.Gauge("ssh_keys", "SSH keys of the account.", "ssh-keys meta.count", "account")
+	sshKeysCount  = metric.Gauge("ssh_keys", "SSH keys of the account.", "number of SSH key", "account")
 	sshKeyInfo    = metric.Gauge("ssh_key_info", "Name, algorithm and fingerprint of an SSH key; constant 1.", "SSH key", "account", "ssh_key", "name", "type", "fingerprint")
 	sshKeyCreated = metric.Gauge("ssh_key_created_timestamp_seconds", "When an SSH key was added.", "SSH key created_at", "account", "ssh_key")
 )
@@ -31,14 +29,14 @@ func sshKeys() Resource {
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{sshKeysCount, sshKeyInfo, sshKeyCreated},
 		NewFetch: func() Fetch {
-			return list[sshKey, sshKeysMeta]{
+			return list[sshKey, struct{}]{
 				List: rentalapi.List[sshKey]{Endpoint: "/ssh-keys", MaxItems: maxItems, ID: func(k *sshKey) string { return k.ID }},
 				itemMetrics: func(b *metric.Builder, k *sshKey) {
 					b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)
 					metric.AddOptional(b, sshKeyCreated, k.CreatedAt, k.ID)
 				},
-				listMetrics: func(b *metric.Builder, p rentalapi.Page[sshKey, sshKeysMeta]) Facts {
-					b.Add(sshKeysCount, countOf(p.Meta.Count, p.Count))
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[sshKey, struct{}]) Facts {
+					b.Add(sshKeysCount, float64(p.Count))
 					return Facts{}
 				},
 			}.fetch

@@ -67,15 +67,20 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 	if o.Age == nil && s.Age.Age > maxStatusAge {
 		s.Age = Age{}
 	}
-	inLocations := func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, "locations.") }
+	var others []rentalapi.FieldError
 	for _, e := range o.Errors {
-		if inLocations(e) { // each location and component is an item of its own
+		if strings.HasPrefix(e.Field, "locations.") { // each location and component is an item of its own
 			s.Invalid.Add("status", e)
+		} else {
+			others = append(others, e)
 		}
 	}
-	s.Invalid.Add("status", slices.DeleteFunc(o.Errors, inLocations)...)
+	s.Invalid.Add("status", others...)
 	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same causes are kept each time
 		components := st.Locations[id].Components
+		if field := "locations." + id + ".components"; len(components) == 0 && !anyBelow(o.Errors, field) {
+			s.Invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty"})
+		}
 		for _, name := range slices.Sorted(maps.Keys(components)) {
 			state := components[name]
 			field := "locations." + id + ".components." + name
@@ -92,4 +97,11 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 		}
 	}
 	return s.build(b)
+}
+
+// anyBelow returns whether any error is that of a field, or of one in it.
+func anyBelow(errs []rentalapi.FieldError, field string) bool {
+	return slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
+		return e.Field == field || strings.HasPrefix(e.Field, field+".")
+	})
 }

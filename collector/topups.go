@@ -23,11 +23,11 @@ type topup struct {
 	Network      string
 	Payment      struct {
 		RateLockedUntil *timestamp `json:"rate_locked_until"`
-	}
-	Confirmations *count
+	} `api:"optional"`
+	Confirmations *count     `api:"optional"`
 	Needed        *count     `json:"confirmations_needed"`
 	CreatedAt     *timestamp `json:"created_at"`
-	PaidAt        *timestamp `json:"paid_at"`
+	PaidAt        *timestamp `json:"paid_at" api:"optional"`
 }
 
 // The states of a top-up that the document names; the first two are open.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -157,7 +156,7 @@ func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (
 		priority = rentalapi.Regular
 	}
 	page, err = rentalapi.GetPage(ctx, api, rentalapi.List[transaction]{
-		Endpoint: "/transactions", Priority: priority, ID: transactionID, Check: checkTransaction,
+		Endpoint: "/transactions", Priority: priority, ID: transactionID,
 	}, w.page)
 	if err != nil {
 		return page, false, err
@@ -196,15 +195,6 @@ func transactionID(t *transaction) string {
 		return ""
 	}
 	return strconv.FormatInt(*t.ID, 10)
-}
-
-// checkTransaction reports an amount that is missing or null: the sums lack it.
-func checkTransaction(t *transaction, errs []rentalapi.FieldError) []rentalapi.FieldError {
-	known := func(e rentalapi.FieldError) bool { return strings.HasPrefix(e.Field, "amount") }
-	if t.Amount.USD != nil || slices.ContainsFunc(errs, known) {
-		return nil
-	}
-	return []rentalapi.FieldError{{Field: "amount.usd", Problem: "missing"}}
 }
 
 // merge replaces what is known of the entries of a page. Entries of more than maxTypes

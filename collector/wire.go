@@ -15,9 +15,10 @@ import (
 type (
 	// count is a number of 0 or more: how many, how large, how long.
 	count float64
-	// price is what something costs, 0 to 10 million.
+	// price is what something costs, 0 to 10 million, rounded to a millionth.
 	price float64
-	// amount is money that may be owed, up to 100 million either way.
+	// amount is money that may be owed, up to 100 million either way, rounded to a
+	// millionth.
 	amount float64
 	// latitude and longitude are degrees.
 	latitude  float64
@@ -29,8 +30,8 @@ type (
 
 // UnmarshalJSON implements json.Unmarshaler; likewise below.
 func (n *count) UnmarshalJSON(b []byte) error     { return inRange(b, 0, 1e15, n) }
-func (n *price) UnmarshalJSON(b []byte) error     { return inRange(b, 0, 1e7, n) }
-func (n *amount) UnmarshalJSON(b []byte) error    { return inRange(b, -1e8, 1e8, n) }
+func (n *price) UnmarshalJSON(b []byte) error     { return readMoney(b, 0, 1e7, n) }
+func (n *amount) UnmarshalJSON(b []byte) error    { return readMoney(b, -1e8, 1e8, n) }
 func (n *latitude) UnmarshalJSON(b []byte) error  { return inRange(b, -90, 90, n) }
 func (n *longitude) UnmarshalJSON(b []byte) error { return inRange(b, -180, 180, n) }
 
@@ -57,6 +58,16 @@ func inRange[T ~float64](b []byte, lowest, highest float64, into *T) error {
 	return nil
 }
 
+// readMoney reads a number between two bounds and rounds it to a millionth: what the
+// provider calculates with may leave a rest that is no money.
+func readMoney[T ~float64](b []byte, lowest, highest float64, into *T) error {
+	if err := inRange(b, lowest, highest, into); err != nil {
+		return err
+	}
+	*into = T(microsOf(*into).value()) + 0 // never the negative zero
+	return nil
+}
+
 // UnmarshalJSON reads the common ISO 8601 forms: a date alone, or a date and a time
 // with or without seconds, fractions and offset; no offset is UTC.
 func (t *timestamp) UnmarshalJSON(b []byte) error {
@@ -74,6 +85,9 @@ func (t *timestamp) UnmarshalJSON(b []byte) error {
 	*t = timestamp(float64(at.UnixMilli()) / 1000)
 	return nil
 }
+
+// time returns the point in time, to the millisecond.
+func (t timestamp) time() time.Time { return time.UnixMilli(int64(math.Round(float64(t) * 1000))) }
 
 func parseTime(s string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, s)

@@ -52,7 +52,7 @@ type RateLimit struct {
 type Account struct {
 	// Name is unique, 1 to 256 bytes of UTF-8, and the value of the label `account`.
 	Name string
-	// TokenFile is the path of the file that contains the token, see ReadToken.
+	// TokenFile is the path of the file that contains the token, see NewTokenFile.
 	TokenFile string
 	// Token comes from the environment only.
 	Token promconfig.Secret

@@ -364,7 +364,7 @@ func TestReadToken(t *testing.T) {
 		{content: "\ufeff" + secret, err: "token file: invalid token: must be printable ASCII without spaces"},
 	} {
 		writeFile(t, test.content)
-		got, err := ReadToken("rental.yml")
+		got, err := NewTokenFile("rental.yml").Read()
 		var message string
 		if err != nil {
 			message = err.Error()
@@ -373,7 +373,7 @@ func TestReadToken(t *testing.T) {
 			t.Errorf("%.20q: got %.20q, %q, want %.20q, %q", test.content, got, message, test.want, test.err)
 		}
 	}
-	_, err := ReadToken(secret)
+	_, err := NewTokenFile(secret).Read()
 	if !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), secret) {
 		t.Errorf("got %v, want os.ErrNotExist without the path", err)
 	}

@@ -10,7 +10,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/go-kit/log"
@@ -97,14 +99,14 @@ type exporter struct {
 	metrics  *metrics
 
 	config   atomic.Pointer[config.Config] // in force
-	reloads  chan chan error               // requests for a reload, each with its reply
-	stopping chan struct{}                 // closed when reloads is no longer read
+	requests chan chan error               // for a reload, each with its reply
+	stopped  chan struct{}                 // closed when requests are no longer read
 }
 
 // newExporter wires everything; nothing is fetched or served yet.
 func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
 	e := &exporter{
-		options: o, getenv: env.Getenv, timeouts: env.Timeouts, logger: logger, reloads: make(chan chan error), stopping: make(chan struct{}),
+		options: o, getenv: env.Getenv, timeouts: env.Timeouts, logger: logger, requests: make(chan chan error), stopped: make(chan struct{}),
 	}
 	if o.Demo() {
 		d, err := startDemo(ctx)
@@ -162,11 +164,12 @@ func (e *exporter) logAccounts(info *dto.MetricFamily) {
 	}
 }
 
-// serve collects and serves until ctx ends, and then completes requests in progress.
+// serve collects and serves until ctx ends, and then completes requests in progress. It
+// returns within the drain time, whatever hangs.
 func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
+	signal.Ignore(syscall.SIGPIPE) // of a log that nobody reads any more
 	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Info(), "build", version.BuildContext())
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer e.Wait()
 	defer stop()
 	if e.demo != nil {
 		e.demo.run(runCtx)
@@ -174,24 +177,34 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 	}
 	e.Publish(runCtx)
 	e.ApplyConfig(runCtx, runnerConfig(e.config.Load()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.reloads(runCtx, hangup)
+		e.Wait()
+	}()
 
 	server := e.newServer(e.handler())
 	failed := make(chan error, 1)
 	go func() { failed <- toolkit.ListenAndServe(server, e.options.web, newSlogger(e.logger)) }()
-	for {
-		select {
-		case err := <-failed:
-			return err
-		case <-hangup:
-			_ = e.reload(runCtx) // it logs its outcome
-		case reply := <-e.reloads:
-			reply <- e.reload(runCtx)
-		case <-ctx.Done():
-			level.Info(e.logger).Log("msg", "shutting down")
-			close(e.stopping)
-			return e.drain(runCtx, server)
-		}
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
 	}
+	level.Info(e.logger).Log("msg", "shutting down")
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), orDefault(e.timeouts.Drain, 20*time.Second))
+	defer cancel()
+	err := server.Shutdown(drain)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("shutdown: %w", err), server.Close())
+	}
+	stop()
+	select {
+	case <-ended:
+	case <-drain.Done():
+	}
+	return err
 }
 
 // handler serves all paths.
@@ -254,16 +267,6 @@ func (e *exporter) newServer(h http.Handler) *http.Server {
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          newErrorLog(e.logger),
 	}
-}
-
-// drain shuts the server down: no new connections, and time for requests in progress.
-func (e *exporter) drain(ctx context.Context, server *http.Server) error {
-	ctx, cancel := context.WithTimeout(ctx, orDefault(e.timeouts.Drain, 20*time.Second))
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		return errors.Join(fmt.Errorf("shutdown: %w", err), server.Close())
-	}
-	return nil
 }
 
 func orDefault(d, fallback time.Duration) time.Duration {

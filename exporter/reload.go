@@ -17,15 +17,31 @@ import (
 	"server_rental_exporter/internal/runner"
 )
 
-// requestReload asks serve to reload the configuration and returns why that failed.
+// reloads reloads the configuration for each hangup and each request, until ctx ends.
+func (e *exporter) reloads(ctx context.Context, hangup <-chan os.Signal) {
+	defer close(e.stopped)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			_ = e.reload(ctx) // it logs its outcome
+		case reply := <-e.requests:
+			reply <- e.reload(ctx)
+		}
+	}
+}
+
+// requestReload asks for a reload of the configuration and returns why that failed. Its
+// context ends when the client leaves.
 func (e *exporter) requestReload(ctx context.Context) error {
 	reply := make(chan error, 1)
 	select {
-	case e.reloads <- reply:
+	case e.requests <- reply:
 		return <-reply
-	case <-e.stopping:
+	case <-e.stopped:
 		return errors.New("shutting down")
-	case <-ctx.Done(): // the client left
+	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
@@ -91,7 +107,7 @@ func runnerConfig(cfg *config.Config) runner.Config {
 			account.Identity = "environment"
 			account.Token = func() (string, error) { return token, nil }
 		} else {
-			account.Token = func() (string, error) { return config.ReadToken(a.TokenFile) }
+			account.Token = config.NewTokenFile(a.TokenFile).Read
 		}
 		c.Accounts = append(c.Accounts, account)
 	}

@@ -141,7 +141,7 @@ const (
 
 // mainAccountOf is the account main with the token in a file.
 func mainAccountOf(file string) runner.Account {
-	return runner.Account{Name: "main", Token: func() (string, error) { return config.ReadToken(file) }}
+	return runner.Account{Name: "main", Token: config.NewTokenFile(file).Read}
 }
 
 // TestTokenReplaced asserts that a rejected token leaves the last data, and that a

@@ -89,7 +89,7 @@ func serve(ctx context.Context, address string, sim http.Handler) error {
 }
 
 func historyCommand(app *kingpin.Application, commands map[string]func() error) {
-	c := app.Command("history", "Write the metrics of the past days as OpenMetrics. By default it needs 3 minutes of processor time, 650 MB of memory and 2 GB of disk.")
+	c := app.Command("history", "Write the metrics of the past days as OpenMetrics. By default it needs 2 minutes of processor time, 500 MB of memory and 2 GB of disk.")
 	days := c.Flag("days", "Number of days, 1 to 90.").Default("30").Int()
 	end := c.Flag("end", "End of the history, in RFC 3339 or as a Unix timestamp (default: now).").String()
 	servers := c.Flag("servers", "Number of servers of each of the two accounts, 1 to 1000.").Default(strconv.Itoa(simulator.ExampleServers)).Int()

@@ -1,7 +1,6 @@
 package exposition
 
 import (
-	"bytes"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -77,12 +76,11 @@ func (b *block) encode(v Variant) *encodedBlock {
 func (b *block) encodeFamily(v Variant, metrics []prometheus.Metric) (part, error) {
 	b.encoding.Lock()
 	defer b.encoding.Unlock()
-	e := published.Get().(*encoder)
-	defer published.Put(e)
+	e := blockEncoders.Get().(*encoder)
+	defer blockEncoders.Put(e)
 	e.begin(v)
 	err := e.writeMetrics(metrics)
 	p, endErr := e.end()
 	p.family = metrics[0].(sample).Family().GetName()
-	p.body = bytes.Clone(p.body)
 	return p, errors.Join(err, endErr)
 }

@@ -9,8 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-var dynamic, published = newEncoders(dynamicLevel), newEncoders(publishedLevel)
-
 // Handler answers scrapes from a publisher and a registry. As with promhttp, the
 // parameters name[] select families by name, and what was gathered despite an error is
 // served.
@@ -41,15 +39,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	e := dynamic.Get().(*encoder)
-	defer dynamic.Put(e)
-	last, err := h.encodeDynamic(e, v, unwanted)
+	dynamic, err := h.encodeDynamic(v, unwanted)
 	if err != nil {
 		h.OnError("encoding", err)
 		http.Error(w, "An error has occurred while serving metrics:\n\n"+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	b.add(last)
+	b.add(dynamic)
 	b.close()
 	header := w.Header()
 	header.Set("Content-Type", contentType)
@@ -70,11 +66,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // encodeDynamic encodes what changes all the time, and the end of the response.
-func (h *Handler) encodeDynamic(e *encoder, v Variant, unwanted func(family string) bool) (part, error) {
+func (h *Handler) encodeDynamic(v Variant, unwanted func(family string) bool) (part, error) {
 	families, err := h.Gatherer.Gather()
 	if err != nil {
 		h.OnError("gathering", err)
 	}
+	e := scrapeEncoders.Get().(*encoder)
+	defer scrapeEncoders.Put(e)
 	e.begin(v)
 	for _, f := range families {
 		if unwanted(f.GetName()) {

@@ -33,8 +33,9 @@ const variantTTL = 10 * time.Minute
 type Group struct {
 	// Descs are all families that Collect may return. No other group has them.
 	Descs []*prometheus.Desc
-	// Collect returns the present metrics, and when they change by the passing of
-	// time; zero where they do not. It is called by one goroutine at a time.
+	// Collect returns the present metrics, which are Samples of package metric, and when
+	// they change by the passing of time; zero if they do not. It is called by one
+	// goroutine at a time.
 	Collect func(now time.Time) (metrics []prometheus.Metric, expires time.Time)
 
 	publisher *Publisher

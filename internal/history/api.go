@@ -4,10 +4,8 @@ import (
 	"context"
 	"io"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,24 +30,17 @@ func newProvider(o Options, start time.Time) *provider {
 	return p
 }
 
+// cacheTime is for how long the provider sends the same public data.
+const cacheTime = 30 * time.Second
+
 // advance changes the data to that of a time, and returns when the last change was.
 func (p *provider) advance(at time.Time) (changed time.Time) {
 	p.sim.Change(func(w *simulator.World) {
 		changed = p.past.Apply(w, at)
-		w.GeneratedAt = turnover(at, time.Minute, changed)
-		w.Status["updated_at"] = turnover(at, 30*time.Second, changed)
+		made := at.Truncate(cacheTime).UTC().Format(time.RFC3339)
+		w.GeneratedAt, w.Status["updated_at"] = made, made
 	})
 	return changed
-}
-
-// turnover returns when the provider's cache got its present data: at a multiple of the
-// cache time, or when the data changed after that.
-func turnover(now time.Time, cacheTime time.Duration, changed time.Time) string {
-	at := now.Truncate(cacheTime)
-	if changed.After(at) {
-		at = changed
-	}
-	return at.UTC().Format(time.RFC3339)
 }
 
 // scope is the collectors of one account, or the public ones if it has no name.
@@ -120,7 +111,7 @@ func (g *getter) request(endpoint string) error {
 	g.now = g.now.Add(duration)
 	g.scope.requests++
 	g.newest = append(slices.DeleteFunc(g.newest, func(at time.Time) bool { return g.now.Sub(at) >= time.Minute }), g.now)
-	g.run.requests.CountRequest(endpoint, o.label(), duration)
+	g.run.requests.CountRequest(endpoint, o.code, duration)
 	if o.reason == "" {
 		return nil
 	}
@@ -128,7 +119,7 @@ func (g *getter) request(endpoint string) error {
 	if o.pause > 0 {
 		g.pausedUntil = g.now.Add(o.pause)
 	}
-	return &rentalapi.Error{Endpoint: endpoint, Reason: o.reason, Code: o.code}
+	return &rentalapi.Error{Endpoint: endpoint, Reason: o.reason}
 }
 
 // latency returns how long a request takes, which differs for accounts and public data.
@@ -146,33 +137,22 @@ type outage struct {
 	length   time.Duration
 	endpoint string           // empty for all
 	reason   rentalapi.Reason // empty if the provider is only slow
-	code     int              // 0 if no response comes
+	code     string           // value of the label code
 	delay    time.Duration    // of a response
 	pause    time.Duration    // that the provider asks for
-}
-
-// label returns the value of the label code of requests.
-func (o outage) label() string {
-	switch {
-	case o.reason == "":
-		return strconv.Itoa(http.StatusOK)
-	case o.code == 0:
-		return "error"
-	}
-	return strconv.Itoa(o.code)
 }
 
 // outages returns those of the whole history: one every few days, and one that the
 // dashboard of the last 6 hours shows.
 func (o Options) outages() []outage {
 	kinds := []outage{
-		{length: 14 * time.Minute, reason: rentalapi.Connection},
-		{length: 8 * time.Minute, endpoint: "/status", reason: rentalapi.Timeout, delay: 10 * time.Second},
-		{length: 25 * time.Minute, endpoint: "/servers", reason: rentalapi.Unavailable, code: http.StatusServiceUnavailable, pause: time.Minute},
-		{length: 3 * time.Minute, endpoint: "/plans", reason: rentalapi.RateLimited, code: http.StatusTooManyRequests, pause: time.Minute},
-		{length: 40 * time.Minute, delay: 3 * time.Second},
-		{length: 12 * time.Minute, endpoint: "/locations", reason: rentalapi.Decode, code: http.StatusOK},
-		{length: 5 * time.Minute, reason: rentalapi.Status, code: http.StatusInternalServerError},
+		{length: 14 * time.Minute, reason: rentalapi.Connection, code: "error"},
+		{length: 8 * time.Minute, endpoint: "/status", reason: rentalapi.Timeout, code: "error", delay: 10 * time.Second},
+		{length: 25 * time.Minute, endpoint: "/servers", reason: rentalapi.Unavailable, code: "503", pause: time.Minute},
+		{length: 3 * time.Minute, endpoint: "/plans", reason: rentalapi.RateLimited, code: "429", pause: time.Minute},
+		{length: 40 * time.Minute, code: "200", delay: 3 * time.Second},
+		{length: 12 * time.Minute, endpoint: "/locations", reason: rentalapi.Decode, code: "200"},
+		{length: 5 * time.Minute, reason: rentalapi.Status, code: "500"},
 	}
 	recent := kinds[2]
 	recent.at, recent.length, recent.endpoint = o.End.Add(-4*time.Hour-20*time.Minute), 6*time.Minute, "/topups"
@@ -188,12 +168,12 @@ func (o Options) outages() []outage {
 	return all
 }
 
-// outage returns the outage of an endpoint at a time; a zero one if there is none.
+// outage returns the outage of an endpoint at a time; one without effect if there is none.
 func (p *provider) outage(now time.Time, endpoint string) outage {
 	for _, o := range p.outages {
 		if !now.Before(o.at) && now.Before(o.at.Add(o.length)) && (o.endpoint == "" || o.endpoint == endpoint) {
 			return o
 		}
 	}
-	return outage{}
+	return outage{code: "200"}
 }

@@ -8,12 +8,13 @@ import (
 
 // BenchmarkDay generates a day of the exporter, ten days ago.
 func BenchmarkDay(b *testing.B) {
+	begin := end.AddDate(0, 0, -10)
 	for b.Loop() {
-		r := newRun(options(20*24*time.Hour, 1), end.AddDate(0, 0, -10), end.AddDate(0, 0, -9), 0)
-		if err := r.run(); err != nil {
+		r := newRecorder(nil)
+		if err := newRun(options(20*24*time.Hour, 1), r, begin, begin).run(begin, begin.AddDate(0, 0, 1)); err != nil {
 			b.Fatal(err)
 		}
-		samples, err := write(io.Discard, []*recorder{r.recorder})
+		samples, err := r.write(io.Discard)
 		if err != nil {
 			b.Fatal(err)
 		}

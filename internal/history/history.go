@@ -4,11 +4,9 @@
 package history
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
 	"server_rental_exporter/collector"
@@ -41,21 +39,16 @@ func Write(w io.Writer, o Options) (samples int, err error) {
 	if o.Servers < 1 {
 		return 0, fmt.Errorf("servers %d: must be at least 1", o.Servers)
 	}
-	runs := o.runs()
-	errs := make([]error, len(runs))
-	var running sync.WaitGroup
-	for i, r := range runs {
-		running.Go(func() { errs[i] = r.run() })
+	r := newRecorder(o.Labels)
+	begin := o.End.Add(-o.Length)
+	started := begin
+	for _, end := range append(o.restarts(), o.End) {
+		if err := newRun(o, r, begin, started).run(begin, end); err != nil {
+			return 0, fmt.Errorf("history: %w", err)
+		}
+		begin, started = end, end.Add(downtime)
 	}
-	running.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return 0, err
-	}
-	var recorders []*recorder
-	for _, r := range slices.Backward(runs) {
-		recorders = append(recorders, r.recorder)
-	}
-	return write(w, recorders)
+	return r.write(w)
 }
 
 // The exporter is restarted this long before the end, and before that at intervals.
@@ -64,16 +57,13 @@ const (
 	restartInterval = 14 * 24 * time.Hour
 )
 
-// runs divides the history into runs of the exporter, the last one first. They are
-// generated independently of each other, at the same time.
-func (o Options) runs() []*run {
-	began, end := o.End.Add(-o.Length), o.End
-	var runs []*run
-	for at := o.End.Add(-lastRestart); at.After(began); at = at.Add(-restartInterval) {
-		runs = append(runs, newRun(o, at, end, downtime))
-		end = at
+// restarts returns when the exporter is restarted.
+func (o Options) restarts() []time.Time {
+	var all []time.Time
+	for at := o.End.Add(-lastRestart); at.After(o.End.Add(-o.Length)); at = at.Add(-restartInterval) {
+		all = slices.Insert(all, 0, at)
 	}
-	return append(runs, newRun(o, began, end, 0))
+	return all
 }
 
 // resolution returns how often the exporter is scraped, by the time before the end: a

@@ -310,10 +310,12 @@ func missing(t *testing.T, tool string) {
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	begin := end.AddDate(0, 0, -10)
-	r := newRun(options(20*24*time.Hour, 1), begin, begin.Add(20*time.Minute), downtime)
+	o := options(20*24*time.Hour, 1)
+	o.Servers = 7
+	r := newRecorder(o.Labels)
 	var b bytes.Buffer
-	err := r.run()
-	_, writeErr := write(&b, []*recorder{r.recorder})
+	err := newRun(o, r, begin, begin.Add(downtime)).run(begin, begin.Add(20*time.Minute))
+	_, writeErr := r.write(&b)
 	if err := errors.Join(err, writeErr); err != nil {
 		t.Fatal(err)
 	}
@@ -324,6 +326,9 @@ func TestRestart(t *testing.T) {
 	}
 	simtest.AssertEqual(t, "up", series["up{}"], up)
 	simtest.AssertEqual(t, "start", series["process_start_time_seconds{}"][0].value, float64(begin.Add(downtime).Unix()))
+	for _, account := range []string{"lab", "main"} {
+		simtest.AssertEqual(t, "servers", series[`server_rental_servers{account="`+account+`",status="active"}`][0].value, 7.0)
+	}
 	assertStrict(t, b.Bytes())
 	assertLoads(t, b.Bytes())
 }
@@ -342,17 +347,5 @@ func TestWriteRejects(t *testing.T) {
 		if _, err := Write(io.Discard, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}
-	}
-}
-
-// TestManyServers has more series than any buffer of the exporter.
-func TestManyServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	o := options(time.Minute, 1)
-	o.Servers = 500
-	if got := bytes.Count(generate(t, o), []byte("server_rental_server_info{")); got < 2*o.Servers {
-		t.Errorf("got %d samples of servers, want at least one of each of %d", got, 2*o.Servers)
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 // processMetrics returns the metrics of the process, which made a number of requests since
 // it started.
-func (r *run) processMetrics(started time.Time, uptime time.Duration, requests int) list {
-	start := float64(started.UnixMilli()) / 1000
+func (r *run) processMetrics(uptime time.Duration, requests int) list {
+	start := float64(r.started.UnixMilli()) / 1000
 	handlerErrors := func(cause string) prometheus.Metric {
 		return constant(prometheus.CounterValue, "promhttp_metric_handler_errors_total", "Total number of internal errors encountered by the promhttp metric handler.", 0, prometheus.Labels{"cause": cause})
 	}

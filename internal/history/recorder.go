@@ -17,16 +17,21 @@ import (
 // recorder keeps the samples of scrapes until they can be written family by family. It
 // keeps a value that repeats once.
 type recorder struct {
-	labels   map[string]string // added to all series
-	times    []int64           // of the scrapes, in Unix seconds
+	labels   string  // added to all series, as they are written
+	times    []int64 // of the scrapes, in Unix seconds
 	families map[string]*family
 }
 
 // family is a metric family with the samples of all its series.
 type family struct {
-	head   string            // lines before the samples
-	names  []string          // of the series, with labels, as they are written; lines of one metric follow each other
-	series map[string][]span // by name
+	head   string    // lines before the samples
+	series []*series // in the order of their lines, so that those of one metric follow each other
+	byName map[string]*series
+}
+
+type series struct {
+	name  string // with labels, as it is written
+	spans []span
 }
 
 // span is a value that repeats in the scrapes from first to last.
@@ -36,7 +41,12 @@ type span struct {
 }
 
 func newRecorder(labels map[string]string) *recorder {
-	return &recorder{labels: labels, families: map[string]*family{}}
+	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, name+`="`+escape.Replace(labels[name])+`"`)
+	}
+	return &recorder{labels: strings.Join(pairs, ","), families: map[string]*family{}}
 }
 
 // begin begins a scrape.
@@ -45,7 +55,7 @@ func (r *recorder) begin(at time.Time) { r.times = append(r.times, at.Unix()) }
 // record records samples of the present scrape and returns how many.
 func (r *recorder) record(collectors ...prometheus.Collector) (samples int, err error) {
 	registry := prometheus.NewRegistry()
-	prometheus.WrapRegistererWith(r.labels, registry).MustRegister(collectors...)
+	registry.MustRegister(collectors...)
 	families, err := registry.Gather()
 	if err != nil {
 		return 0, err
@@ -58,7 +68,7 @@ func (r *recorder) record(collectors ...prometheus.Collector) (samples int, err 
 		}
 		f := r.families[gathered.GetName()]
 		if f == nil {
-			f = &family{series: map[string][]span{}}
+			f = &family{byName: map[string]*series{}}
 			r.families[gathered.GetName()] = f
 		}
 		head, lines := cutHead(text.String())
@@ -94,64 +104,48 @@ func (l list) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func (f *family) add(scrape int, series, value string) {
-	spans := f.series[series]
-	if spans == nil {
-		f.names = append(f.names, series)
+func (f *family) add(scrape int, name, value string) {
+	s := f.byName[name]
+	if s == nil {
+		s = &series{name: strings.Clone(name)} // not the whole text
+		f.byName[s.name] = s
+		f.series = append(f.series, s)
 	}
-	if n := len(spans); n > 0 && spans[n-1].last == scrape-1 && spans[n-1].value == value {
-		spans[n-1].last = scrape
+	if n := len(s.spans); n > 0 && s.spans[n-1].last == scrape-1 && s.spans[n-1].value == value {
+		s.spans[n-1].last = scrape
 		return
 	}
-	f.series[series] = append(spans, span{scrape, scrape, value})
+	s.spans = append(s.spans, span{scrape, scrape, strings.Clone(value)})
 }
 
-// write writes in OpenMetrics what recorders recorded one after the other, and returns
-// the number of samples.
-func write(w io.Writer, recorders []*recorder) (samples int, err error) {
+// write writes the samples in OpenMetrics and returns how many.
+func (r *recorder) write(w io.Writer) (samples int, err error) {
 	b := bufio.NewWriterSize(w, 1<<20)
-	heads := map[string]string{}
-	for _, r := range recorders {
-		for name, f := range r.families {
-			heads[name] = f.head
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(heads)) {
-		b.WriteString(heads[name]) //nolint:errcheck // Flush returns the first error
-		written := map[string]bool{}
-		for i, r := range recorders {
-			if r.families[name] == nil {
-				continue
-			}
-			for _, series := range r.families[name].names {
-				if !written[series] {
-					written[series] = true
-					samples += writeSeries(b, recorders[i:], name, series)
+	var line []byte
+	for _, name := range slices.Sorted(maps.Keys(r.families)) {
+		f := r.families[name]
+		b.WriteString(f.head) //nolint:errcheck // Flush returns the first error
+		for _, series := range f.series {
+			prefix := r.addLabels(series.name)
+			for _, span := range series.spans {
+				for _, at := range r.times[span.first : span.last+1] {
+					line = append(append(append(line[:0], prefix...), ' '), span.value...)
+					line = strconv.AppendInt(append(line, ' '), at, 10)
+					b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
+					samples++
 				}
 			}
 		}
 	}
-	if _, err := expfmt.FinalizeOpenMetrics(b); err != nil {
-		return 0, err
-	}
+	b.WriteString("# EOF\n") //nolint:errcheck // Flush returns the first error
 	return samples, b.Flush()
 }
 
-// writeSeries writes the samples of a series and returns how many.
-func writeSeries(b *bufio.Writer, recorders []*recorder, family, series string) (samples int) {
-	var line []byte
-	for _, r := range recorders {
-		if r.families[family] == nil {
-			continue
-		}
-		for _, span := range r.families[family].series[series] {
-			for _, at := range r.times[span.first : span.last+1] {
-				line = append(append(append(line[:0], series...), ' '), span.value...)
-				line = strconv.AppendInt(append(line, ' '), at, 10)
-				b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
-				samples++
-			}
-		}
+// addLabels adds the labels of all series to a series.
+func (r *recorder) addLabels(series string) string {
+	name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+	if labels != "" && r.labels != "" {
+		labels += ","
 	}
-	return samples
+	return name + "{" + labels + r.labels + "}"
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -20,9 +19,8 @@ import (
 // the history.
 type run struct {
 	Options
-	start, end time.Time
-	downtime   time.Duration // until the exporter runs; 0 if no other run was before
-	rand       *rand.Rand
+	started time.Time // after begin if another run was before
+	rand    *rand.Rand
 
 	provider *provider
 	requests *rentalapi.RequestMetrics
@@ -44,15 +42,14 @@ type source struct {
 	mapped   time.Time          // the time of the data in it
 }
 
-func newRun(o Options, start, end time.Time, downtime time.Duration) *run {
+func newRun(o Options, rec *recorder, begin, started time.Time) *run {
 	r := &run{
-		Options: o, start: start, end: end, downtime: downtime,
-		rand:     rand.New(rand.NewPCG(o.Seed, uint64(start.Unix()))), //nolint:gosec // after 2000
-		provider: newProvider(o, start), requests: rentalapi.NewRequestMetrics(), recorder: newRecorder(o.Labels),
+		Options: o, started: started, recorder: rec,
+		rand:     rand.New(rand.NewPCG(o.Seed, uint64(begin.Unix()))), //nolint:gosec // after 2000
+		provider: newProvider(o, begin), requests: rentalapi.NewRequestMetrics(),
 	}
-	started := start.Add(downtime)
 	for _, token := range append([]string{""}, slices.Sorted(maps.Keys(o.Accounts))...) {
-		r.addScope(&scope{account: o.Accounts[token], token: token}, started)
+		r.addScope(&scope{account: o.Accounts[token], token: token})
 	}
 	for _, w := range o.Watches {
 		r.watches = append(r.watches, collector.NewWatched(w, started))
@@ -62,7 +59,7 @@ func newRun(o Options, start, end time.Time, downtime time.Duration) *run {
 
 // addScope adds the collectors of an account, or the public ones. All of an account have
 // the same phase; public ones follow the turnover of the provider's cache.
-func (r *run) addScope(sc *scope, started time.Time) {
+func (r *run) addScope(sc *scope) {
 	phase := r.rand.Int64N(int64(time.Hour))
 	for _, res := range collector.Resources() {
 		if res.Account != (sc.account != "") {
@@ -71,7 +68,7 @@ func (r *run) addScope(sc *scope, started time.Time) {
 		if !res.Account {
 			phase = r.rand.Int64N(int64(2 * time.Second))
 		}
-		src := &source{scope: sc, resource: res, fetch: res.NewFetch(), due: started, phase: time.Duration(phase)}
+		src := &source{scope: sc, resource: res, fetch: res.NewFetch(), due: r.started, phase: time.Duration(phase)}
 		src.health.Collector, src.health.Account, src.health.Interval = res.Name, sc.account, res.Interval
 		r.requests.InitErrorCounters(res.Endpoint)
 		sc.sources = append(sc.sources, src)
@@ -79,26 +76,28 @@ func (r *run) addScope(sc *scope, started time.Time) {
 	r.scopes = append(r.scopes, sc)
 }
 
-// run generates the run.
-func (r *run) run() error {
-	started := r.start.Add(r.downtime)
-	for at := range r.scrapes(r.start, started) {
+// run records the scrapes after begin, until end.
+func (r *run) run(begin, end time.Time) error {
+	for at := r.nextScrape(begin); !at.After(end); at = r.nextScrape(at) {
 		r.recorder.begin(at)
-		if _, err := r.recorder.record(r.scrapeMetrics(0)); err != nil {
-			return err
-		}
-	}
-	for at := range r.scrapes(started, r.end) {
-		for src := r.next(); !src.due.After(at); src = r.next() {
-			if err := r.get(src, at); err != nil {
-				return fmt.Errorf("%s: %w", src.resource.Name, err)
+		samples := 0
+		if at.After(r.started) {
+			var err error
+			if samples, err = r.scrape(at); err != nil {
+				return err
 			}
 		}
-		if err := r.scrape(at, started); err != nil {
+		if _, err := r.recorder.record(r.scrapeMetrics(samples)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// nextScrape returns the time of the next scrape after a time.
+func (r *run) nextScrape(at time.Time) time.Time {
+	every := resolution(r.End.Sub(at))
+	return at.Truncate(every).Add(every)
 }
 
 // next returns the source that fetches next.
@@ -116,18 +115,8 @@ func (r *run) next() (first *source) {
 	return first
 }
 
-// scrapes returns the times of the scrapes after begin, until end.
-func (r *run) scrapes(begin, end time.Time) iter.Seq[time.Time] {
-	return func(yield func(time.Time) bool) {
-		for at := begin; ; {
-			every := resolution(r.End.Sub(at))
-			at = at.Truncate(every).Add(every)
-			if at.After(end) || !yield(at) {
-				return
-			}
-		}
-	}
-}
+// retryInterval is the longest time after a failure until the next attempt.
+const retryInterval = time.Minute
 
 // get fetches the resource of a source, before a scrape. Its error is one that no outage
 // explains.
@@ -150,6 +139,7 @@ func (r *run) get(src *source, scrape time.Time) (err error) {
 	}
 	h.Finished, h.Err, h.Duration = true, err, api.now.Sub(at)
 	if err != nil {
+		src.due = at.Add(min(h.Interval, retryInterval))
 		return nil
 	}
 	src.snapshot, src.mapped = snapshot, mapped
@@ -169,8 +159,13 @@ func (r *run) get(src *source, scrape time.Time) (err error) {
 // expires returns when the snapshot expires.
 func (src *source) expires() time.Time { return src.health.LastSuccess.Add(src.resource.MaxAge) }
 
-// scrape records everything that the exporter exports, and what Prometheus adds.
-func (r *run) scrape(at, started time.Time) error {
+// scrape records everything that the exporter exports, and returns how many samples.
+func (r *run) scrape(at time.Time) (samples int, err error) {
+	for src := r.next(); !src.due.After(at); src = r.next() {
+		if err := r.get(src, at); err != nil {
+			return 0, fmt.Errorf("%s: %w", src.resource.Name, err)
+		}
+	}
 	metrics, _ := collector.WatchMetrics(r.watches, at)
 	states := &metric.Builder{}
 	requests := 0
@@ -189,11 +184,5 @@ func (r *run) scrape(at, started time.Time) error {
 		}
 		requests += sc.requests
 	}
-	r.recorder.begin(at)
-	samples, err := r.recorder.record(list(slices.Concat(metrics, states.Metrics())), r.requests, r.processMetrics(started, at.Sub(started), requests))
-	if err != nil {
-		return err
-	}
-	_, err = r.recorder.record(r.scrapeMetrics(samples))
-	return err
+	return r.recorder.record(list(slices.Concat(metrics, states.Metrics())), r.requests, r.processMetrics(at.Sub(r.started), requests))
 }

@@ -5,16 +5,10 @@ package refresh
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
 )
-
-// ErrIncomplete is returned by a fetch that made progress and needs further calls
-// before it has a value: it is called again at once, and counts as one attempt with
-// those calls.
-var ErrIncomplete = errors.New("refresh: incomplete")
 
 // Fetch gets a value. It is never called twice at the same time. Its context ends
 // with the source.
@@ -40,8 +34,8 @@ type State struct {
 
 // Options of a source; each may be nil.
 type Options[T any] struct {
-	// OnUpdate is called after the value was replaced, and OnAttempt after each call
-	// of the fetch; both also after the settings changed.
+	// OnUpdate is called after the value was replaced, and OnAttempt after each
+	// attempt; both also after the settings changed.
 	OnUpdate, OnAttempt func()
 	// PhaseOf returns when newer values than the one given come to exist. The fetch
 	// that returned it counts from began.
@@ -59,7 +53,6 @@ type Source[T any] struct {
 
 	mu    sync.Mutex
 	state State
-	began time.Time // of the attempt under way; zero if there is none
 	value T
 	have  bool
 }
@@ -92,13 +85,9 @@ func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 		if time.Since(began) > interval { // a fetch that took so long counts from its end
 			began = time.Now()
 		}
-		switch {
-		case errors.Is(err, ErrIncomplete):
-			next = time.Now()
-			continue
-		case err != nil:
+		if err != nil {
 			next = sched.afterFailure(err, interval, time.Now())
-		default:
+		} else {
 			next = sched.afterSuccess(interval, began, s.phase(began))
 		}
 		s.mu.Lock()
@@ -145,29 +134,25 @@ func (s *Source[T]) sleep(ctx context.Context, next time.Time) bool {
 	}
 }
 
-// Once fetches a single time, to its end.
-func (s *Source[T]) Once(ctx context.Context) error {
-	for {
-		err := s.attempt(ctx)
-		if !errors.Is(err, ErrIncomplete) || ctx.Err() != nil {
-			return err
-		}
-	}
-}
+// Once fetches a single time.
+func (s *Source[T]) Once(ctx context.Context) error { return s.attempt(ctx) }
 
-// attempt calls fetch once and stores the outcome.
+// attempt fetches and stores the outcome.
 func (s *Source[T]) attempt(ctx context.Context) error {
 	s.mu.Lock()
 	s.state.Next = time.Time{}
-	if s.began.IsZero() {
-		s.began = time.Now()
-	}
 	s.mu.Unlock()
+	began := time.Now()
 	value, err := s.fetch(ctx)
 	if ctx.Err() != nil { // cut off, not failed
 		return err
 	}
-	s.store(value, err)
+	s.mu.Lock()
+	s.state.Finished, s.state.Err, s.state.Duration = true, err, time.Since(began)
+	if err == nil {
+		s.value, s.have, s.state.LastSuccess = value, true, time.Now()
+	}
+	s.mu.Unlock()
 	if err == nil {
 		call(s.options.OnUpdate)
 	}
@@ -178,24 +163,6 @@ func (s *Source[T]) attempt(ctx context.Context) error {
 func call(hook func()) {
 	if hook != nil {
 		hook()
-	}
-}
-
-// store keeps the outcome of a fetch.
-func (s *Source[T]) store(value T, err error) {
-	if errors.Is(err, ErrIncomplete) {
-		return
-	}
-	now := time.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.state.Finished = true
-	s.state.Duration = now.Sub(s.began)
-	s.state.Err = err
-	s.began = time.Time{}
-	if err == nil {
-		s.value, s.have = value, true
-		s.state.LastSuccess = now
 	}
 }
 

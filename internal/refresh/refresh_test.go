@@ -98,7 +98,7 @@ func TestInterval(t *testing.T) {
 					simtest.AssertEqual(t, "next while the first is under way or done", src.State().Next.IsZero(), c.takes > 0)
 					time.Sleep(6 * c.every)
 					at := a.at()
-					simtest.AssertEqual(t, "first", at[0], time.Duration(0))
+					simtest.AssertEqual(t, "first, and how long one takes", []time.Duration{at[0], src.State().Duration}, []time.Duration{0, c.takes})
 					assertBetween(t, "second", at[1], c.every, c.every+c.interval/10)
 					seconds[at[1]] = true
 					for i := 2; i < 5; i++ {
@@ -232,69 +232,6 @@ func TestRetryAt(t *testing.T) {
 	}
 }
 
-// TestIncomplete has a fetch take five calls, which follow each other at once.
-func TestIncomplete(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAPI(func(n int) (string, error) {
-			time.Sleep(3 * time.Second)
-			if n%5 < 4 {
-				return "half a value", ErrIncomplete
-			}
-			return good(n)
-		})
-		updates := 0
-		src := New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{OnUpdate: func() { updates++ }})
-		start(t, src, 0)
-		time.Sleep(time.Second)
-		simtest.AssertEqual(t, "before the first call ends", src.State().Finished, false)
-		time.Sleep(3 * time.Second)
-		simtest.AssertEqual(t, "after the first call", []any{src.State().Finished, src.State().Err}, []any{false, error(nil)})
-		if v, _, ok := src.Value(); ok {
-			t.Errorf("value on the way: got %q", v)
-		}
-		time.Sleep(12 * time.Second)
-		value, _, ok := src.Value()
-		simtest.AssertEqual(t, "value", []any{value, ok}, []any{"value 4", true})
-		simtest.AssertEqual(t, "calls", a.at(), []time.Duration{0, 3 * time.Second, 6 * time.Second, 9 * time.Second, 12 * time.Second})
-		simtest.AssertEqual(t, "duration", src.State().Duration, 15*time.Second)
-		simtest.AssertEqual(t, "finished", src.State().Finished, true)
-		simtest.AssertEqual(t, "updates", updates, 1)
-		time.Sleep(43 * time.Second)
-		simtest.AssertEqual(t, "calls within the interval", len(a.at()), 5)
-		time.Sleep(40 * time.Second)
-		value, _, _ = src.Value()
-		simtest.AssertEqual(t, "value later", value, "value 9")
-	})
-}
-
-// TestIncompleteThenFailure keeps the old value, and counts the whole as one failure.
-func TestIncompleteThenFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAPI(func(n int) (string, error) {
-			switch n {
-			case 1, 3:
-				return "", fmt.Errorf("page %d: %w", n, ErrIncomplete)
-			case 2:
-				return "", errDown
-			}
-			return good(n)
-		})
-		src := run(t, Settings{time.Minute, time.Hour}, a)
-		for len(a.at()) < 3 {
-			time.Sleep(time.Second)
-			synctest.Wait()
-		}
-		value, _, ok := src.Value()
-		simtest.AssertEqual(t, "value", []any{value, ok, src.State().Err}, []any{"value 0", true, errDown})
-		time.Sleep(10 * time.Second)
-		value, _, ok = src.Value()
-		simtest.AssertEqual(t, "value later", []any{value, ok, src.State().Err}, []any{"value 4", true, error(nil)})
-		at := a.at()
-		simtest.AssertEqual(t, "second call of the second attempt", at[2]-at[1], time.Duration(0))
-		assertBetween(t, "retry", at[3]-at[2], 6750*time.Millisecond, 8250*time.Millisecond)
-	})
-}
-
 // TestRetryNow makes a failing source try at once, and leaves a working one alone.
 func TestRetryNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -403,10 +340,7 @@ func TestValueExpires(t *testing.T) {
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(func(n int) (string, error) {
-			switch n {
-			case 0:
-				return "", ErrIncomplete
-			case 2:
+			if n == 1 {
 				return "", errDown
 			}
 			return good(n)
@@ -436,15 +370,15 @@ func TestHooks(t *testing.T) {
 		start(t, src, time.Second)
 		assertCalls("before the first attempt")
 		time.Sleep(time.Second)
-		assertCalls("two calls of an attempt", "attempt false <nil>", "update true <nil> value 1", "attempt true <nil> value 1")
+		assertCalls("first attempt", "update true <nil> value 0", "attempt true <nil> value 0")
 		time.Sleep(66 * time.Second)
-		assertCalls("failure", "attempt true down value 1")
+		assertCalls("failure", "attempt true down value 0")
 		src.ApplySettings(src.State().Settings)
 		assertCalls("same settings")
 		src.ApplySettings(Settings{time.Minute, 2 * time.Hour})
-		assertCalls("other settings", "update true down value 1", "attempt true down value 1")
+		assertCalls("other settings", "update true down value 0", "attempt true down value 0")
 		src.RetryNow()
-		assertCalls("retry", "update true <nil> value 3", "attempt true <nil> value 3")
+		assertCalls("retry", "update true <nil> value 2", "attempt true <nil> value 2")
 	})
 }
 
@@ -528,53 +462,16 @@ func TestEndBeforeTheStart(t *testing.T) {
 
 func TestOnce(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		f     func(call int) (string, error)
-		err   error
-		calls int
-		value string
-	}{
-		{"good", good, nil, 1, "value 0"},
-		{"in pieces", func(n int) (string, error) {
-			if n < 3 {
-				return "", ErrIncomplete
-			}
-			return good(n)
-		}, nil, 4, "value 3"},
-		{"bad", func(int) (string, error) { return "x", errDown }, errDown, 1, ""},
-		{"bad in the middle", func(n int) (string, error) {
-			if n < 2 {
-				return "", ErrIncomplete
-			}
-			return "", errDown
-		}, errDown, 3, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			a := newAPI(c.f)
-			src := New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{})
-			if err := src.Once(t.Context()); !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
-				t.Errorf("Once: got %v, want %v", err, c.err)
-			}
-			value, _, ok := src.Value()
-			simtest.AssertEqual(t, "value", value, c.value)
-			simtest.AssertEqual(t, "ok", ok, c.value != "")
-			simtest.AssertEqual(t, "calls", len(a.at()), c.calls)
-			simtest.AssertEqual(t, "error", src.State().Err, c.err)
-		})
+		f    func(call int) (string, error)
+		err  error
+		want string
+	}{{good, nil, "value 0"}, {func(int) (string, error) { return "x", errDown }, errDown, ""}} {
+		a := newAPI(c.f)
+		src := New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{})
+		err := src.Once(t.Context())
+		value, _, ok := src.Value()
+		simtest.AssertEqual(t, "once", []any{err, src.State().Err, value, ok, len(a.at())}, []any{c.err, c.err, c.want, c.err == nil, 1})
 	}
-	t.Run("cut off", func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		a := newAPI(func(n int) (string, error) {
-			if n == 1 {
-				stop()
-			}
-			return "", ErrIncomplete
-		})
-		if err := New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{}).Once(ctx); !errors.Is(err, ErrIncomplete) {
-			t.Errorf("Once: got %v, want %v", err, ErrIncomplete)
-		}
-		simtest.AssertEqual(t, "calls", len(a.at()), 2)
-	})
 }
 
 // TestReadersNeverWait reads while a fetch hangs.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -112,7 +113,7 @@ func testList(endpoint string) List[testItem] {
 
 // fetchList requests a list and returns the error.
 func fetchList(ctx context.Context, s *Scope, endpoint string) error {
-	_, err := GetList[testItem, struct{}](ctx, s, testList(endpoint))
+	_, err := GetList[testItem, struct{}](ctx, s, testList(endpoint), nil)
 	return err
 }
 
@@ -315,9 +316,12 @@ func TestCancel(t *testing.T) {
 }
 
 func TestGetList(t *testing.T) {
-	type meta struct {
-		Count  *float64 `api:"optional"`
-		Active *float64
+	type meta struct{ Active *float64 }
+	check := func(items []*testItem, m *meta) []FieldError {
+		if m.Active != nil && *m.Active > float64(len(items)) {
+			return []FieldError{{"active", "contradicts data"}}
+		}
+		return nil
 	}
 	type page = Page[testItem, meta]
 	number := func(n float64) *float64 { return &n }
@@ -326,17 +330,23 @@ func TestGetList(t *testing.T) {
 		err  string
 	}{
 		`{"data":[{"id":"a"},{"id":"b"}],"meta":{"count":2,"active":1}}`: {page{
-			Items: []*testItem{{ID: "a"}, {ID: "b"}}, Count: 2, Meta: meta{number(2), number(1)},
+			Items: []*testItem{{ID: "a"}, {ID: "b"}}, Count: 2, Meta: meta{number(1)},
 		}, ""},
 		`{"meta":{"count":1,"active":1},"data":[{"id":"a"},{"id":"a"},5]}`: {page{
-			Items: []*testItem{{ID: "a"}}, Count: 3, WithoutID: 1, Meta: meta{number(1), number(1)},
+			Items: []*testItem{{ID: "a"}}, Count: 3, WithoutID: 1, Meta: meta{number(1)},
 			Invalid: Invalid{2, []Cause{{"a", errSeenID}, {"data[2]", errNotObject}}},
 		}, ""},
 		`{"data":[{"id":"a","size":"big"}],"meta":{"active":1}}`: {page{
 			Items: []*testItem{{ID: "a"}}, Count: 1, Meta: meta{Active: number(1)}, Invalid: Invalid{1, []Cause{{"a", FieldError{"size", "not a number"}}}},
 		}, ""},
 		`{"data":[],"meta":{"count":"none","active":3}}`: {page{
-			Meta: meta{Active: number(3)}, Invalid: Invalid{1, []Cause{{"meta", FieldError{"count", "not a number"}}}},
+			Meta: meta{number(3)}, Invalid: Invalid{1, []Cause{{"meta", FieldError{"count", "not a number"}}, {"meta", FieldError{"active", "contradicts data"}}}},
+		}, ""},
+		`{"data":[{"id":"a"},{"id":"b"}],"meta":{"count":1,"active":3}}`: {page{
+			Items: []*testItem{{ID: "a"}, {ID: "b"}}, Count: 2, Meta: meta{number(3)}, Invalid: Invalid{1, []Cause{{"meta", errSmallCount}, {"meta", FieldError{"active", "contradicts data"}}}},
+		}, ""},
+		`{"data":[{"id":"a"},{}],"meta":{"count":1,"active":3}}`: {page{
+			Items: []*testItem{{ID: "a"}}, Count: 2, WithoutID: 1, Meta: meta{number(3)}, Invalid: Invalid{1, []Cause{{"data[1]", errNoID}}},
 		}, ""},
 		`{"data":[],"meta":5}`: {page{Invalid: Invalid{1, []Cause{{"meta", errNotObject}}}}, ""},
 		`{"data":[{"id":5},{}],"meta":{"active":1}}`: {page{
@@ -350,7 +360,7 @@ func TestGetList(t *testing.T) {
 	} {
 		withHarness(t, func(t *testing.T, h *harness) {
 			h.reply(200, body)
-			got, err := GetList[testItem, meta](t.Context(), h.main(), testList("/servers"))
+			got, err := GetList[testItem, meta](t.Context(), h.main(), testList("/servers"), check)
 			simtest.AssertEqual(t, body, errorText(err), want.err)
 			if err == nil {
 				got.Response = Response{}
@@ -365,34 +375,40 @@ func TestGetPage(t *testing.T) {
 		items int
 		meta  string // without braces
 		err   string
+
+		invalid Invalid
 	}{
-		{2, `"total":5,"page":2,"pages":3,"limit":2,"count":2`, ""},
-		{2, `"total":5,"pages":3`, ""},
-		{2, `"total":5,"pages":3,"page":"two","limit":[],"count":"two"`, ""},
-		{36, `"total":100,"pages":3,"count":40`, "data: 36 items, but meta.count is 40: response is incomplete"},
-		{1, `"total":5,"pages":3`, "data: 1 items, but meta demands 2: response is incomplete"},
-		{1, `"total":5,"pages":3,"limit":1000`, "data: 1 items, but meta demands 2: response is incomplete"},
-		{3, `"total":5,"pages":2,"limit":2`, ""},
-		{2, `"total":5,"pages":2,"limit":3`, ""},
-		{1, `"total":5,"pages":2,"limit":3`, "data: 1 items, but meta demands 2: response is incomplete"},
-		{0, `"total":5,"pages":2,"limit":100`, ""}, // more fit on the first page than there are
-		{0, `"total":5,"pages":1`, ""},             // behind the last page
-		{0, `"total":0,"pages":0`, ""},
-		{2, `"page":2`, "meta: total: missing"},
-		{2, `"total":5`, "meta: pages: missing"},
-		{2, `"total":-1,"pages":1`, "meta.total: negative"},
-		{2, `"total":1000000,"pages":10000`, "meta.total: 1000000 entries, more than 500000: response is too large"},
-		{2, `"total":5,"pages":1000000000`, "meta.pages: 1000000000 pages for 5 entries"},
-		{2, `"total":5,"pages":-1`, "meta.pages: -1 pages for 5 entries"},
-		{2, `"total":5,"page":1,"pages":3`, "meta.page: 1, but page 2 was asked for"},
-		{2, `"total":"many","pages":3,"page":2`, "meta: total: not an integer"},
-		{2, `"total":1e999,"pages":3,"page":2`, "meta: total: not an integer"},
-		{2, `"total":5,"pages":{},"page":2`, "meta: pages: not an integer"},
+		{2, `"total":5,"pages":3,"count":1`, "", Invalid{1, []Cause{{"meta", errSmallCount}}}},
+		{2, `"total":5,"page":2,"pages":3,"limit":2,"count":2`, "", Invalid{}},
+		{2, `"total":5,"pages":3`, "", Invalid{}},
+		{2, `"total":5,"pages":3,"page":"two","limit":[],"count":"two"`, "", Invalid{}},
+		{36, `"total":100,"pages":3,"count":40`, "data: 36 items, but meta.count is 40: response is incomplete", Invalid{}},
+		{1, `"total":5,"pages":3`, "data: 1 items, but meta demands 2: response is incomplete", Invalid{}},
+		{1, `"total":5,"pages":3,"limit":1000`, "data: 1 items, but meta demands 2: response is incomplete", Invalid{}},
+		{3, `"total":5,"pages":2,"limit":2`, "", Invalid{}},
+		{2, `"total":5,"pages":2,"limit":3`, "", Invalid{}},
+		{1, `"total":5,"pages":2,"limit":3`, "data: 1 items, but meta demands 2: response is incomplete", Invalid{}},
+		{0, `"total":5,"pages":2,"limit":100`, "", Invalid{}}, // more fit on the first page than there are
+		{0, `"total":5,"pages":1`, "", Invalid{}},             // behind the last page
+		{0, `"total":0,"pages":0`, "", Invalid{}},
+		{2, `"page":2`, "meta: total: missing", Invalid{}},
+		{2, `"total":5`, "meta: pages: missing", Invalid{}},
+		{2, `"total":-1,"pages":1`, "meta.total: negative", Invalid{}},
+		{2, `"total":1000000,"pages":10000`, "meta.total: 1000000 entries, more than 500000: response is too large", Invalid{}},
+		{2, `"total":5,"pages":1000000000`, "meta.pages: 1000000000 pages for 5 entries", Invalid{}},
+		{2, `"total":5,"pages":-1`, "meta.pages: -1 pages for 5 entries", Invalid{}},
+		{2, `"total":5,"page":1,"pages":3`, "meta.page: 1, but page 2 was asked for", Invalid{}},
+		{2, `"total":"many","pages":3,"page":2`, "meta: total: not an integer", Invalid{}},
+		{2, `"total":1e999,"pages":3,"page":2`, "meta: total: not an integer", Invalid{}},
+		{2, `"total":5,"pages":{},"page":2`, "meta: pages: not an integer", Invalid{}},
 	} {
 		t.Run(c.meta, func(t *testing.T) {
 			withHarness(t, func(t *testing.T, h *harness) {
-				items := strings.TrimSuffix(strings.Repeat(`{},`, c.items), ",")
-				h.reply(200, `{"data":[`+items+`],"meta":{`+c.meta+`}}`)
+				items := make([]string, c.items)
+				for i := range items {
+					items[i] = fmt.Sprintf(`{"id":"%d"}`, i)
+				}
+				h.reply(200, `{"data":[`+strings.Join(items, ",")+`],"meta":{`+c.meta+`}}`)
 				l := testList("/topups")
 				l.Query = url.Values{"status": {"paid"}}
 				page, err := GetPage(t.Context(), h.main(), l, 2)
@@ -403,6 +419,7 @@ func TestGetPage(t *testing.T) {
 				simtest.AssertEqual(t, "error", errorText(err), want)
 				if err == nil {
 					simtest.AssertEqual(t, "page, count and token", []any{page.Meta.Page, page.Count, page.Token}, []any{2, c.items, fingerprint(simtest.MainToken)})
+					simtest.AssertEqual(t, "invalid", page.Invalid, c.invalid)
 				}
 				simtest.AssertEqual(t, "query", h.Requests()[0].Query.Encode(), "limit=100&page=2&status=paid")
 			})
@@ -436,7 +453,7 @@ func TestResponse(t *testing.T) {
 				_, _ = io.WriteString(w, `[]}`)
 			})
 			start := time.Now()
-			page, err := GetList[testItem, struct{}](t.Context(), h.main(), testList("/servers"))
+			page, err := GetList[testItem, struct{}](t.Context(), h.main(), testList("/servers"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

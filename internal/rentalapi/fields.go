@@ -29,6 +29,14 @@ func (e FieldError) Error() string {
 	return e.Field + ": " + e.Problem
 }
 
+// Absent returns whether the field has no value at all.
+func (e FieldError) Absent() bool { return e.Problem == problemMissing || e.Problem == problemNull }
+
+const (
+	problemMissing = "missing"
+	problemNull    = "null"
+)
+
 // Expecter is implemented by field types that describe in words which values they
 // accept, for example "a number of 0 or more".
 type Expecter interface{ Expected() string }
@@ -62,7 +70,7 @@ func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value)
 	_, custom := v.Addr().Interface().(json.Unmarshaler)
 	switch {
 	case isNull(raw):
-		return d.fail(path, "null")
+		return d.fail(path, problemNull)
 	case custom:
 		return d.leaf(path, raw, v)
 	case v.Kind() == reflect.Pointer:
@@ -115,7 +123,7 @@ func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value)
 		switch {
 		case f.optional && (!found || isNull(value)):
 		case !found:
-			d.fail(join(path, f.name), "missing")
+			d.fail(join(path, f.name), problemMissing)
 		default:
 			d.decode(join(path, f.name), value, v.Field(f.index))
 		}

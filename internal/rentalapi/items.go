@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// Errors of an item as a whole.
+// Errors of an item as a whole, and of meta.count.
 var (
-	errNotObject = FieldError{Problem: "not an object"}
-	errNoID      = FieldError{"id", "missing"}
-	errSeenID    = FieldError{"id", "already seen"}
+	errNotObject  = FieldError{Problem: "not an object"}
+	errNoID       = FieldError{"id", problemMissing}
+	errSmallCount = FieldError{"count", "less than the items in data"}
+	errSeenID     = FieldError{"id", "already seen"}
 )
 
 // itemReader decodes the items of one list and keeps those with a usable id.
@@ -94,5 +95,5 @@ func decodeMeta(raw json.RawMessage, into any) []FieldError {
 	if len(decodeFields(json.RawMessage("{}"), into)) == 0 {
 		return nil
 	}
-	return []FieldError{{Problem: "missing"}}
+	return []FieldError{{Problem: problemMissing}}
 }

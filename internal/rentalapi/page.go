@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -90,6 +91,8 @@ type PageMeta struct {
 	Total int // entries in all; meta.total
 	Page  int // which page this is, from 1; meta.page
 	Pages int // how many there are; meta.pages
+
+	smallCount bool // meta.count is less than the items in data
 }
 
 // GetObject fetches a single object.
@@ -114,18 +117,28 @@ func GetObject[T any](ctx context.Context, api Getter, endpoint string) (Object[
 	return o, err
 }
 
-// GetList fetches a list that has no pages. M is its meta object. A response with
-// fewer items than its own meta.count fails with ErrIncomplete.
-func GetList[T, M any](ctx context.Context, api Getter, l List[T]) (Page[T, M], error) {
+// GetList fetches a list that has no pages. M is its meta object without count. A response
+// with fewer items than its own meta.count fails with ErrIncomplete. If all items are
+// understood, check returns what contradicts them in the meta object; it may be nil.
+func GetList[T, M any](ctx context.Context, api Getter, l List[T], check func(items []*T, meta *M) []FieldError) (Page[T, M], error) {
 	var p Page[T, M]
 	r, err := readItems(ctx, api, l, func(items *itemReader[T], meta json.RawMessage) error {
 		p.Items, p.Count, p.WithoutID, p.Invalid = items.items, items.read, items.withoutID, items.invalid
-		var m struct{ Count *float64 }
-		decodeMeta(meta, &m)
+		var m struct {
+			Count *float64 `api:"optional"`
+		}
+		errs := slices.Concat(decodeMeta(meta, &p.Meta), decodeMeta(meta, &m))
 		if m.Count != nil && float64(p.Count) < *m.Count {
 			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
 		}
-		p.Invalid.Add("meta", decodeMeta(meta, &p.Meta)...)
+		understood := p.Invalid.Items == 0
+		if m.Count != nil && (*m.Count < 0 || understood && float64(p.Count) > *m.Count) {
+			errs = append(errs, errSmallCount)
+		}
+		if understood && check != nil {
+			errs = append(errs, check(p.Items, &p.Meta)...)
+		}
+		p.Invalid.Add("meta", errs...)
 		return nil
 	})
 	p.Response = r
@@ -144,6 +157,9 @@ func GetPage[T any](ctx context.Context, api Getter, l List[T], page int) (Page[
 	r, err := readItems(ctx, api, l, func(items *itemReader[T], raw json.RawMessage) (err error) {
 		p.Items, p.Count, p.WithoutID, p.Invalid = items.items, items.read, items.withoutID, items.invalid
 		p.Meta, err = readPageMeta(raw, page, p.Count)
+		if p.Meta.smallCount && p.Invalid.Items == 0 {
+			p.Invalid.Add("meta", errSmallCount)
+		}
 		return err
 	})
 	p.Response = r
@@ -201,7 +217,7 @@ func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
 	case m.Count != nil && int64(count) < *m.Count:
 		return PageMeta{}, fmt.Errorf("data: %d items, but meta.count is %d: %w", count, *m.Count, ErrIncomplete)
 	}
-	meta := PageMeta{Total: int(*m.Total), Page: page, Pages: int(*m.Pages)}
+	meta := PageMeta{Total: int(*m.Total), Page: page, Pages: int(*m.Pages), smallCount: m.Count != nil && int64(count) > *m.Count}
 	limit := 0
 	if m.Limit != nil && *m.Limit > 0 && *m.Limit <= MaxPageItems {
 		limit = int(*m.Limit)

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -51,6 +52,9 @@ func TestFundedUntilExposed(t *testing.T) {
 		h.assertEqual("horizon", exposed(2*time.Minute), "2010-01-01")
 		h.assertEqual("horizon a day later", exposed(24*time.Hour), "2010-01-02")
 		change(nil, rent{"2000-01-20", 50})
+		h.assertEqual("response without balance: the last one", exposed(2*time.Minute), "2010-01-02")
+		h.assertSuccess(func(r collector.Resource) bool { return r.Name != "account" && r.Name != "servers" }, resource("account"))
+		change("much", rent{"2000-01-20", 50})
 		h.assertEqual("balance unknown", exposed(2*time.Minute), "absent")
 		change(100.0)
 		h.assertEqual("no servers", exposed(2*time.Minute), "absent")

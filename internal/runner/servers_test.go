@@ -59,7 +59,7 @@ func TestActiveServers(t *testing.T) {
 		},
 		{
 			name: "other states",
-			main: []simulator.Object{testServer("a", "Active", nil), testServer("b", "activating", nil)},
+			main: []simulator.Object{testServer("a", "suspended", nil), testServer("b", "activating", nil)},
 		},
 		{name: "unknown status", main: []simulator.Object{active("a"), testServer("b", "active", simulator.Object{"status": nil})}, err: collector.ErrUnknownServers},
 		{name: "empty status", main: []simulator.Object{active("a"), testServer("b", "", nil)}, err: collector.ErrUnknownServers},

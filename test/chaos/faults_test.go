@@ -189,8 +189,7 @@ func (h *harness) check(rng *rand.Rand) {
 }
 
 // byResource groups a page by collector and account, with the collector's number of
-// invalid items if it has data. The invalid items of topups are not compared:
-// counts of top-ups that change meanwhile are among them.
+// invalid items if it has data.
 func byResource(page simtest.Exposition) map[string]samples {
 	groups := map[string]samples{}
 	for series, v := range page.Values {
@@ -202,10 +201,7 @@ func byResource(page simtest.Exposition) map[string]samples {
 		key := owner + " " + account
 		if groups[key] == nil {
 			invalid := invalidItems(owner, account)
-			groups[key] = samples{invalid: page.Values[invalid]}
-			if owner == "topups" {
-				groups[key][invalid] = 0
-			}
+			groups[key] = samples{invalid: comparedInvalid(owner, page.Values[invalid])}
 		}
 		groups[key][series] = v
 	}
@@ -375,8 +371,7 @@ func (h *harness) checkDiscovery() {
 // three intervals and then stays right.
 func (s *faultSchedule) checkRecovery() {
 	s.t.Helper()
-	s.removeFaults()
-	s.removePending()
+	s.RemoveAll()
 	synctest.Wait()
 	s.Net.SetDialDelay(func() time.Duration { return 0 })
 	s.changeWorld(func(w *simulator.World) {

@@ -16,9 +16,8 @@ import (
 // faultSchedule is a random sequence of faults and changes.
 type faultSchedule struct {
 	*harness
-	rng     *rand.Rand
-	removes []func()       // of the injected faults; guarded by pendingMu
-	counts  map[string]int // events by kind
+	rng    *rand.Rand
+	counts map[string]int // events by kind
 }
 
 // next lets an event happen: at once, or while the provider serves one of the next
@@ -30,7 +29,7 @@ func (s *faultSchedule) next() {
 		return
 	}
 	s.counts["during a request"]++
-	s.onRequest(s.randomPath(), s.rng.IntN(6), event)
+	s.Inject(simtest.Fault{Path: s.randomPath(), After: s.rng.IntN(6), Times: 1, Before: func(string, url.Values) { event() }})
 }
 
 func (s *faultSchedule) draw() func() {
@@ -41,7 +40,7 @@ func (s *faultSchedule) draw() func() {
 		s.injectFault()
 		return func() {}
 	case n == 7:
-		return s.removeFaults
+		return s.RemoveAll
 	case n == 8 && s.rng.IntN(2) == 0:
 		s.counts["cache changed"]++
 		return func() { s.SetCache(randomCache(own)) }
@@ -98,7 +97,7 @@ func retryTimes() []string {
 	}
 }
 
-// injectFault injects a random fault; at most four are active.
+// injectFault injects a random fault for some time.
 func (s *faultSchedule) injectFault() {
 	rng := s.rng
 	f := simtest.Fault{
@@ -134,21 +133,7 @@ func (s *faultSchedule) injectFault() {
 		f.Times = 1 + rng.IntN(2) // each takes real time
 	}
 	s.counts[f.Kind.String()]++
-	s.pendingMu.Lock()
-	defer s.pendingMu.Unlock()
-	s.removes = append(s.removes, s.Inject(f))
-	if len(s.removes) > 4 {
-		s.removes[0]()
-		s.removes = s.removes[1:]
-	}
-}
-
-func (s *faultSchedule) removeFaults() {
-	s.pendingMu.Lock()
-	defer s.pendingMu.Unlock()
-	for _, remove := range s.removes {
-		remove()
-	}
+	time.AfterFunc(time.Duration(rng.Int64N(int64(4*time.Minute))), s.Inject(f))
 }
 
 // changeToken changes the token of an account, or its file.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"testing"
@@ -49,9 +48,6 @@ type harness struct {
 	restocks  map[string]float64   // by plan
 	sellouts  map[string]float64
 	issued    int // tokens
-
-	pendingMu sync.Mutex
-	pending   []func() // remove events that wait for a request
 
 	ledger map[string]samples // last transaction counters, by account and customer
 }
@@ -207,25 +203,6 @@ func (h *harness) versionsSince(name, account string, then time.Time) []version 
 	defer h.worldMu.Unlock()
 	versions := slices.Clone(h.history[name+" "+account])
 	return slices.DeleteFunc(versions, func(v version) bool { return !v.to.IsZero() && v.to.Before(then) })
-}
-
-// onRequest runs an event before the response to a later request for a path: the one
-// that follows after others.
-func (h *harness) onRequest(path string, after int, event func()) {
-	remove := h.Inject(simtest.Fault{Path: path, After: after, Times: 1, Before: func(string, url.Values) { event() }})
-	h.pendingMu.Lock()
-	defer h.pendingMu.Unlock()
-	h.pending = append(h.pending, remove)
-}
-
-// removePending drops the events that still wait for a request.
-func (h *harness) removePending() {
-	h.pendingMu.Lock()
-	defer h.pendingMu.Unlock()
-	for _, remove := range h.pending {
-		remove()
-	}
-	h.pending = nil
 }
 
 // reload changes the configuration and applies it.

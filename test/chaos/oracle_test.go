@@ -71,8 +71,17 @@ func presentState(t *testing.T, r collector.Resource, api getter, account string
 			delete(s.samples, series)
 		}
 	}
-	s.samples[invalidItems(r.Name, account)] = float64(snapshot.Invalid.Items)
+	s.samples[invalidItems(r.Name, account)] = comparedInvalid(r.Name, float64(snapshot.Invalid.Items))
 	return s
+}
+
+// comparedInvalid is 0 for the invalid items of topups, which are not compared: counts of
+// top-ups that change meanwhile are among them.
+func comparedInvalid(name string, invalid float64) float64 {
+	if name == "topups" {
+		return 0
+	}
+	return invalid
 }
 
 func builder(account string) *metric.Builder {

@@ -5,9 +5,7 @@ package compose_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -160,121 +158,94 @@ func address(t *testing.T, all map[string]service, target string) {
 	}
 }
 
-func TestPrometheus(t *testing.T) { each(t, testPrometheus) }
+// scrapeConfigs are the jobs of Prometheus' configuration, or its Alertmanagers.
+type scrapeConfigs []struct {
+	StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
+}
 
-func testPrometheus(t *testing.T, services compose) {
-	type static []struct {
-		StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
+// prometheusConfig is the configuration of Prometheus in both files.
+type prometheusConfig struct {
+	RuleFiles []string `yaml:"rule_files"`
+	Alerting  struct{ Alertmanagers scrapeConfigs }
+	Scrape    scrapeConfigs `yaml:"scrape_configs"`
+	Global    struct {
+		Interval string `yaml:"scrape_interval"`
 	}
-	var c struct {
-		RuleFiles []string `yaml:"rule_files"`
-		Alerting  struct{ Alertmanagers static }
-		Scrape    static `yaml:"scrape_configs"`
-		Global    struct {
-			Interval string `yaml:"scrape_interval"`
-		}
-	}
-	all := services.Services
+}
+
+func TestPrometheus(t *testing.T) {
+	var c prometheusConfig
 	repo.ReadYAML(t, "prometheus.yml", &c)
-	targets := 0
+	var targets []string
 	for _, group := range append(c.Scrape, c.Alerting.Alertmanagers...) {
 		for _, s := range group.StaticConfigs {
-			for _, target := range s.Targets {
-				targets++
-				address(t, all, target)
+			targets = append(targets, s.Targets...)
+		}
+	}
+	simtest.AssertEqual(t, "targets", targets, []string{"exporter:10170", "alertmanager:9093"})
+	each(t, func(t *testing.T, services compose) {
+		for _, target := range targets {
+			address(t, services.Services, target)
+		}
+		mounts := services.Services["prometheus"].mounts()
+		simtest.AssertEqual(t, "configuration", mounts["/etc/prometheus/prometheus.yml"], "./prometheus.yml")
+		var patterns []string
+		for _, pattern := range c.RuleFiles {
+			patterns = append(patterns, filepath.Join(mounts[filepath.Dir(pattern)], filepath.Base(pattern)))
+		}
+		simtest.AssertEqual(t, "rules", patterns, []string{"../../alerts/*.rules.yml"})
+	})
+}
+
+func TestGrafana(t *testing.T) {
+	var prometheus prometheusConfig
+	repo.ReadYAML(t, "prometheus.yml", &prometheus)
+	each(t, func(t *testing.T, services compose) {
+		grafana := services.Services["grafana"]
+		mounts := grafana.mounts()
+		var sources struct {
+			Datasources []struct {
+				Type, URL, UID string
+				JSONData       struct {
+					Interval string `yaml:"timeInterval"`
+				} `yaml:"jsonData"`
 			}
 		}
-	}
-	if targets != 2 {
-		t.Errorf("got %d targets, want the exporter and Alertmanager", targets)
-	}
-	mounts := all["prometheus"].mounts()
-	if config := mounts["/etc/prometheus/prometheus.yml"]; config != "./prometheus.yml" {
-		t.Errorf("the configuration is %q, want ./prometheus.yml", config)
-	}
-	var rules []string
-	for _, pattern := range c.RuleFiles {
-		found, err := filepath.Glob(filepath.Join(mounts[filepath.Dir(pattern)], filepath.Base(pattern)))
-		if err != nil {
-			t.Fatal(err)
+		repo.ReadYAML(t, filepath.Join(mounts["/etc/grafana/provisioning/datasources"], "prometheus.yml"), &sources)
+		for _, s := range sources.Datasources {
+			address(t, services.Services, strings.TrimPrefix(s.URL, "http://"))
+			simtest.AssertEqual(t, s.URL+": uid, which the dashboards do not need", s.UID, "")
 		}
-		rules = append(rules, found...)
-	}
-	if want, _ := filepath.Glob("../../alerts/*.rules.yml"); len(want) == 0 || !slices.Equal(rules, want) {
-		t.Errorf("got rules %v, want %v", rules, want)
-	}
+		simtest.AssertEqual(t, "interval of the first data source", sources.Datasources[0].JSONData.Interval, prometheus.Global.Interval)
+
+		var providers struct {
+			Providers []struct{ Options struct{ Path string } }
+		}
+		repo.ReadYAML(t, filepath.Join(mounts["/etc/grafana/provisioning/dashboards"], "server-rental.yml"), &providers)
+		if len(providers.Providers) != 1 {
+			t.Fatalf("got %d providers of dashboards, want 1", len(providers.Providers))
+		}
+		for _, file := range repo.Glob(t, "dashboards/*.json") {
+			name := filepath.Base(file)
+			simtest.AssertEqual(t, name, mounts[path.Join(providers.Providers[0].Options.Path, name)], "../../dashboards/"+name)
+		}
+		if home := grafana.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]; mounts[home] == "" {
+			t.Errorf("the home dashboard %s is not there", home)
+		}
+	})
 }
 
-func TestGrafana(t *testing.T) { each(t, testGrafana) }
-
-func testGrafana(t *testing.T, services compose) {
-	all := services.Services
-	grafana := all["grafana"]
-	mounts := grafana.mounts()
-
-	var sources struct {
-		Datasources []struct {
-			Type, URL, UID string
-			JSONData       struct {
-				Interval string `yaml:"timeInterval"`
-			} `yaml:"jsonData"`
+func TestAlertmanager(t *testing.T) {
+	each(t, func(t *testing.T, services compose) {
+		var c struct {
+			Route     struct{ Receiver string }
+			Receivers []struct{ Name string }
 		}
-	}
-	repo.ReadYAML(t, filepath.Join(mounts["/etc/grafana/provisioning/datasources"], "prometheus.yml"), &sources)
-	for _, s := range sources.Datasources {
-		u, err := url.Parse(s.URL)
-		if err != nil {
-			t.Fatal(err)
+		repo.ReadYAML(t, services.Services["alertmanager"].mounts()["/etc/alertmanager/alertmanager.yml"], &c)
+		if len(c.Receivers) != 1 || c.Receivers[0].Name != c.Route.Receiver {
+			t.Errorf("got receivers %v, want %q", c.Receivers, c.Route.Receiver)
 		}
-		address(t, all, u.Host)
-		if s.UID != "" {
-			t.Errorf("the data source has the fixed uid %s, which the dashboards do not need", s.UID)
-		}
-	}
-	var prometheus struct{ Global map[string]string }
-	repo.ReadYAML(t, "prometheus.yml", &prometheus)
-	if got, want := sources.Datasources[0].JSONData.Interval, prometheus.Global["scrape_interval"]; got != want {
-		t.Errorf("the data source's interval is %s, Prometheus scrapes every %s", got, want)
-	}
-
-	var providers struct {
-		Providers []struct {
-			Type    string
-			Options struct{ Path string }
-		}
-	}
-	repo.ReadYAML(t, filepath.Join(mounts["/etc/grafana/provisioning/dashboards"], "server-rental.yml"), &providers)
-	if len(providers.Providers) != 1 {
-		t.Fatalf("got %d providers of dashboards, want 1", len(providers.Providers))
-	}
-	dir := providers.Providers[0].Options.Path
-	dashboards, err := filepath.Glob("../../dashboards/*.json")
-	if err != nil || len(dashboards) == 0 {
-		t.Fatalf("no dashboards: %v", err)
-	}
-	for _, file := range dashboards {
-		if at := fmt.Sprintf("%s/%s", dir, filepath.Base(file)); mounts[at] != file {
-			t.Errorf("%s is not at %s", file, at)
-		}
-	}
-	home := grafana.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
-	if mounts[home] == "" {
-		t.Errorf("the home dashboard %s is not there", home)
-	}
-}
-
-func TestAlertmanager(t *testing.T) { each(t, testAlertmanager) }
-
-func testAlertmanager(t *testing.T, services compose) {
-	var c struct {
-		Route     struct{ Receiver string }
-		Receivers []struct{ Name string }
-	}
-	config := services.Services["alertmanager"].mounts()["/etc/alertmanager/alertmanager.yml"]
-	repo.ReadYAML(t, config, &c)
-	if len(c.Receivers) != 1 || c.Receivers[0].Name != c.Route.Receiver {
-		t.Errorf("got receivers %v, want %q", c.Receivers, c.Route.Receiver)
-	}
+	})
 }
 
 // TestProduction asserts that the real variant is closed, and has a login.

@@ -80,11 +80,10 @@ alerting:
 `, replica, repo.Path(t, "alerts"), addresses[0], addresses[1], alertmanagers[0], alertmanagers[1])))
 	}
 
-	inStock, due := recorded(t, "server_rental_plan_in_stock", "max"), recorded(t, "server_rental_account_renewals_due_usd", "sum7d")
 	for _, p := range replicas {
 		p.Eventually("both exporters, and the sold-out plan in the rules", func() bool {
-			return p.value(`count(up == 1)`) == 2 && p.value(fmt.Sprintf(`count_over_time(%s{plan=%q}[1m] offset 4s)`, inStock, alertPlan)) > 0 &&
-				p.value(`count(count_over_time(`+due+`[1m] offset 4s))`) == alertAccounts
+			return p.value(`count(up == 1)`) == 2 && p.value(fmt.Sprintf(`count_over_time(plan:server_rental_plan_in_stock:max{plan=%q}[1m] offset 4s)`, alertPlan)) > 0 &&
+				p.value(`count(count_over_time(account:server_rental_account_renewals_due_usd:sum7d[1m] offset 4s))`) == alertAccounts
 		})
 	}
 	var server string
@@ -105,7 +104,7 @@ alerting:
 			return p.value(fmt.Sprintf(`count(process_start_time_seconds{job="anything"} >= %d) == 2 and on () vector(time()) > %d`, restarted, restarted+25)) == 2
 		})
 		simtest.AssertEqual(t, "firing alerts", p.value(`count(max_over_time(ALERTS{alertstate="firing"}[10m]))`), 3.0) // the digest waits
-		p.compareFunding(due)
+		p.compareFunding()
 	}
 	for i, address := range alertmanagers {
 		am := simtest.Get(t, "http://"+address+"/metrics").Exposition(t)
@@ -202,10 +201,10 @@ func (m *messages) list() []string {
 
 // compareFunding checks that rules and exporter agree, for each account, on whether
 // the balance pays the renewals of the next seven days. At midnight both need a moment.
-func (p *prometheus) compareFunding(due string) {
+func (p *prometheus) compareFunding() {
 	p.t.Helper()
-	byRules := fmt.Sprintf(`(%s > clamp_min(%s, 0))`, due, recorded(p.t, "server_rental_account_balance_usd", "max"))
-	byExporter := fmt.Sprintf(`(%s <= time() + 7 * 86400)`, recorded(p.t, "server_rental_account_funded_until_timestamp_seconds", "max"))
+	const byRules = `(account:server_rental_account_renewals_due_usd:sum7d > clamp_min(account:server_rental_account_balance_usd:max, 0))`
+	const byExporter = `(account:server_rental_account_funded_until_timestamp_seconds:max <= time() + 7 * 86400)`
 	differ := fmt.Sprintf(`count(%[1]s unless %[2]s or %[2]s unless %[1]s) or vector(0)`, byRules, byExporter)
 	p.Eventually("no account differs", func() bool { return p.value(differ) == 0 })
 	if n := p.value(`count(` + byRules + `)`); n < 2 || n > alertAccounts-2 {

@@ -69,27 +69,6 @@ func setInStock(w *simulator.World, plan string) {
 	}
 }
 
-// recorded returns the full name of a recording rule, level:metric:operation, from the
-// metric and the operation.
-func recorded(t testing.TB, metric, operation string) string {
-	t.Helper()
-	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
-		var rules struct {
-			Groups []struct{ Rules []struct{ Record string } }
-		}
-		repo.ReadYAML(t, file, &rules)
-		for _, g := range rules.Groups {
-			for _, r := range g.Rules {
-				if strings.HasSuffix(r.Record, ":"+metric+":"+operation) {
-					return r.Record
-				}
-			}
-		}
-	}
-	t.Fatalf("no recording rule for %s:%s", metric, operation)
-	return ""
-}
-
 // prometheusMajor returns the major version of the installed Prometheus: 2 or 3.
 func prometheusMajor(t *testing.T) string {
 	t.Helper()

@@ -56,9 +56,9 @@ func TestLoadHistory(t *testing.T) {
 	}
 	// The results of rules that need the results of others, which need those of others.
 	for expr, want := range map[string]float64{
-		"count(" + recorded(t, "server_rental_plan_in_stock", "avg90d") + ")":              15,
-		"count(" + recorded(t, "server_rental_account_cost_usd_per_month", "last1d") + ")": 2,
-		"count(" + recorded(t, "server_rental_account_renewals_due_usd", "sum30d") + ")":   2,
+		"count(plan:server_rental_plan_in_stock:avg90d)":                 15,
+		"count(account:server_rental_account_cost_usd_per_month:last1d)": 2,
+		"count(account:server_rental_account_renewals_due_usd:sum30d)":   2,
 	} {
 		for _, when := range []time.Time{end, end.Add(-20 * time.Hour)} {
 			if got := at(when, expr); len(got) != 1 || got[0].value != want {

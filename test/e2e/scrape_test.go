@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,14 +26,14 @@ const apiDuration = "server_rental_exporter_api_request_duration_seconds"
 
 // protocol is a format in which Prometheus asks for metrics.
 type protocol struct {
-	name   string // as in scrape_protocols
-	answer string // how the content type of the answer begins
-	units  bool   // whether the format has units
-	native bool   // whether the format has native histograms
+	name        string // as in scrape_protocols
+	contentType string // how the content type of the response begins
+	units       bool   // whether the format has units
+	native      bool   // whether the format has native histograms
 }
 
 // protocols are all that Prometheus 3 has. Version 1.0.0 of the text format only adds
-// names that need quotes, which the exporter does not have: it answers with 0.0.4.
+// names that need quotes, which the exporter does not have: it responds with 0.0.4.
 var protocols = []protocol{
 	{"PrometheusProto", "application/vnd.google.protobuf", true, true},
 	{"OpenMetricsText1.0.0", "application/openmetrics-text; version=1.0.0", true, false},
@@ -90,7 +89,7 @@ func TestEveryProtocol(t *testing.T) {
 }
 
 func checkScrapes(t *testing.T, exporter *simtest.Process, jobs []scrapeJob, flags ...string) {
-	p, answers := startScraper(t, exporter, jobs, flags...)
+	p, contentTypes := startScraper(t, exporter, jobs, flags...)
 	simtest.Eventually(t, "several scrapes of every job", func() bool {
 		return len(p.query(`count_over_time(up[5m]) >= 3`)) == len(jobs)
 	})
@@ -99,8 +98,8 @@ func checkScrapes(t *testing.T, exporter *simtest.Process, jobs []scrapeJob, fla
 	}
 	page := exporter.Scrape()
 	for _, job := range jobs {
-		if got := answers.of(job); !strings.HasPrefix(got, job.answer) {
-			t.Errorf("%s: got an answer of type %q, want %q", job, got, job.answer)
+		if got, _ := contentTypes.Load(job); !strings.HasPrefix(fmt.Sprint(got), job.contentType) {
+			t.Errorf("%s: got a response of type %v, want %q", job, got, job.contentType)
 		}
 		p.checkSeries(job.String(), page)
 		p.checkHistograms(job)
@@ -148,35 +147,22 @@ func withCreatedTimestamp() []string {
 // the counter's series.
 func createdTimes(t *testing.T, exporter *simtest.Process) map[string]float64 {
 	t.Helper()
-	r := exporter.Get("/metrics", "Accept", "application/openmetrics-text;version=1.0.0")
+	var lines strings.Builder
+	for line := range strings.Lines(exporter.Get("/metrics", "Accept", "application/openmetrics-text;version=1.0.0").Body) {
+		if strings.Contains(line, "_created{") {
+			lines.WriteString(line)
+		}
+	}
 	all := map[string]float64{}
-	for line := range strings.Lines(r.Body) {
-		series, value, _ := strings.Cut(line, " ")
-		name, labels, _ := strings.Cut(series, "{")
-		base, created := strings.CutSuffix(name, "_created")
-		if !created || !slices.Contains(withCreatedTimestamp(), base+"_total") {
-			continue
+	for series, seconds := range simtest.ParseExposition(t, lines.String(), "text/plain; version=0.0.4").Values {
+		if name, labels, _ := strings.Cut(series, "_created{"); slices.Contains(withCreatedTimestamp(), name+"_total") {
+			all[name+"_total{"+labels] = seconds
 		}
-		seconds, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		all[sortedSeries(t, base+"_total{"+labels)] = seconds
 	}
 	if len(all) == 0 {
 		t.Fatal("no created timestamps")
 	}
 	return all
-}
-
-// sortedSeries parses a series of the text format and writes it as [simtest.Series] does.
-func sortedSeries(t *testing.T, series string) string {
-	t.Helper()
-	for key := range simtest.ParseExposition(t, series+" 0\n", "text/plain; version=0.0.4").Values {
-		return key
-	}
-	t.Fatalf("not a series: %s", series)
-	return ""
 }
 
 // firstZeros returns the times of the first samples, which must be 0, by series.
@@ -200,27 +186,16 @@ func (p *prometheus) firstZeros(selector string) map[string]float64 {
 	return all
 }
 
-// contentTypes are the content types of the exporter's answers, by job.
-type contentTypes struct {
-	mu  sync.Mutex
-	all map[string]string
-}
-
-func (c *contentTypes) of(j scrapeJob) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.all[j.String()]
-}
-
 // startScraper runs a Prometheus that scrapes the exporter in several ways, and records
-// the content types of the answers.
-func startScraper(t *testing.T, exporter *simtest.Process, jobs []scrapeJob, flags ...string) (*prometheus, *contentTypes) {
+// the content types of the responses by job.
+func startScraper(t *testing.T, exporter *simtest.Process, jobs []scrapeJob, flags ...string) (p *prometheus, contentTypes *sync.Map) {
 	t.Helper()
 	target, err := url.Parse(exporter.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, mux, answers := "global: {scrape_interval: 5s}\nscrape_configs:\n", http.NewServeMux(), &contentTypes{all: map[string]string{}}
+	config, mux := "global: {scrape_interval: 5s}\nscrape_configs:\n", http.NewServeMux()
+	contentTypes = &sync.Map{}
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	for i, j := range jobs {
@@ -231,16 +206,14 @@ func startScraper(t *testing.T, exporter *simtest.Process, jobs []scrapeJob, fla
 				r.Out.URL.Path = "/metrics"
 			},
 			ModifyResponse: func(r *http.Response) error {
-				answers.mu.Lock()
-				defer answers.mu.Unlock()
-				answers.all[j.String()] = r.Header.Get("Content-Type")
+				contentTypes.Store(j, r.Header.Get("Content-Type"))
 				return nil
 			},
 		})
 		config += fmt.Sprintf("  - {job_name: %q, metrics_path: %s, static_configs: [{targets: [%q]}], %s}\n",
 			j, path, strings.TrimPrefix(server.URL, "http://"), j.settings)
 	}
-	return startPrometheus(t, config, flags...), answers
+	return startPrometheus(t, config, flags...), contentTypes
 }
 
 // seriesKey writes the labels of a result as [simtest.Series] does, without job and

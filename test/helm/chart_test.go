@@ -97,7 +97,7 @@ func valueFiles(t *testing.T) map[string]string {
 	repo.ReadYAML(t, "testdata/values.yaml", &values)
 	files, dir := map[string]string{}, t.TempDir()
 	for name, v := range values {
-		files[name] = simtest.WriteFile(t, filepath.Join(dir, name+".yaml"), string(marshal(t, "", v)))
+		files[name] = simtest.WriteFile(t, filepath.Join(dir, name+".yaml"), marshal(t, "", v))
 	}
 	return files
 }

@@ -22,14 +22,11 @@ import (
 // TestGenerated compares the generated files with their sources. `make update` rewrites them.
 func TestGenerated(t *testing.T) {
 	t.Run("files", func(t *testing.T) {
-		want := map[string][]byte{}
-		for dir, pattern := range map[string]string{"alerts": "*.rules.yml", "dashboards": "*.json"} {
-			for _, source := range repo.Glob(t, filepath.Join(dir, pattern)) {
-				text, err := os.ReadFile(source)
-				if err != nil {
-					t.Fatal(err)
-				}
-				want[filepath.Join(dir, filepath.Base(source))] = text
+		want := map[string]string{}
+		for _, pattern := range []string{"alerts/*.rules.yml", "dashboards/*.json"} {
+			for _, source := range repo.Glob(t, pattern) {
+				name := filepath.Join(filepath.Dir(pattern), filepath.Base(source))
+				want[name] = repo.Read(t, name)
 			}
 		}
 		assertFiles(t, filepath.Join(chart, "files"), want)
@@ -41,7 +38,7 @@ func TestGenerated(t *testing.T) {
 		}
 		list := regexp.MustCompile(`(?m)(^ +"\w+": \{"\$ref": "#/definitions/collector"\},?\n)+`)
 		schema := repo.Read(t, "deploy/helm/server-rental-exporter/values.schema.json")
-		assertFile(t, filepath.Join(chart, "values.schema.json"), []byte(list.ReplaceAllLiteralString(schema, strings.Join(collectors, ",\n")+"\n")))
+		simtest.Golden(t, filepath.Join(chart, "values.schema.json"), list.ReplaceAllLiteralString(schema, strings.Join(collectors, ",\n")+"\n"))
 	})
 	t.Run("kubernetes", func(t *testing.T) {
 		for dir, want := range plainManifests(t) {
@@ -51,42 +48,34 @@ func TestGenerated(t *testing.T) {
 }
 
 // assertFiles compares all files of a directory and those below it.
-func assertFiles(t *testing.T, dir string, want map[string][]byte) {
+func assertFiles(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
 	for name, text := range want {
-		assertFile(t, filepath.Join(dir, name), text)
+		path := filepath.Join(dir, name)
+		if *simtest.Update {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		simtest.Golden(t, path, text)
 	}
-	var stale []string
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && want[name] == nil {
-			stale = append(stale, filepath.Join(dir, name))
+		if _, wanted := want[name]; err == nil && !d.IsDir() && !wanted {
+			t.Errorf("%s/%s has no source: remove it", dir, name)
 		}
 		return err
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	for _, path := range stale {
-		t.Errorf("%s has no source: remove it", path)
-	}
-}
-
-func assertFile(t *testing.T, path string, want []byte) {
-	t.Helper()
-	if *simtest.Update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	simtest.Golden(t, path, string(want))
 }
 
 // plainManifests returns the files of deploy/kubernetes by directory and name, rendered
 // from the chart.
-func plainManifests(t *testing.T) map[string]map[string][]byte {
+func plainManifests(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	generators := map[string]any{}
-	dirs := map[string]map[string][]byte{"exporter": {}, "network-policy": {}, "prometheus-operator": {}, "dashboards": {}}
+	dirs := map[string]map[string]string{"exporter": {}, "network-policy": {}, "prometheus-operator": {}, "dashboards": {}}
 	rendered := mustHelm(t, "template", "server-rental-exporter", chart, "--namespace", namespace, "--values", valueFiles(t)["plain"])
 	for _, doc := range strings.Split("\n"+rendered, "\n---\n") {
 		var object yaml.Node
@@ -175,7 +164,7 @@ func removeHelm(n *yaml.Node) {
 	}
 }
 
-func marshal(t *testing.T, head string, v any) []byte {
+func marshal(t *testing.T, head string, v any) string {
 	t.Helper()
 	var text bytes.Buffer
 	fmt.Fprint(&text, head)
@@ -184,5 +173,5 @@ func marshal(t *testing.T, head string, v any) []byte {
 	if err := e.Encode(v); err != nil {
 		t.Fatal(err)
 	}
-	return text.Bytes()
+	return text.String()
 }

@@ -1,9 +1,9 @@
 package helm
 
 import (
-	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/repo"
 )
 
@@ -20,29 +21,17 @@ import (
 // kustomization.yaml and with a configuration, as `kubectl kustomize` does.
 func kustomize(t *testing.T, kustomization, config string) objects {
 	t.Helper()
-	memory, root := filesys.MakeFsInMemory(), os.DirFS(repo.Path(t, "deploy/kubernetes"))
-	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(root, name)
-		if err != nil {
-			return err
-		}
-		return memory.WriteFile("/"+strings.Replace(name, "example/", "production/", 1), text)
-	})
-	if err != nil {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(repo.Path(t, "deploy/kubernetes"))); err != nil {
 		t.Fatal(err)
 	}
-	for file, text := range map[string]string{
-		"/production/kustomization.yaml": repo.Read(t, "deploy/kubernetes/example/kustomization.yaml") + kustomization,
-		"/production/config.yml":         config,
-	} {
-		if err := memory.WriteFile(file, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+	production := filepath.Join(dir, "production")
+	if err := os.Rename(filepath.Join(dir, "example"), production); err != nil {
+		t.Fatal(err)
 	}
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(memory, "/production")
+	simtest.WriteFile(t, filepath.Join(production, "kustomization.yaml"), repo.Read(t, "deploy/kubernetes/example/kustomization.yaml")+kustomization)
+	simtest.WriteFile(t, filepath.Join(production, "config.yml"), config)
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), production)
 	if err != nil {
 		t.Fatal(err)
 	}

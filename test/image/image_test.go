@@ -23,11 +23,10 @@ import (
 	"time"
 
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 func TestMain(m *testing.M) { simtest.Main(m) }
-
-const root = "../.." // of the repository
 
 // store is a storage of images and containers of its own.
 type store struct {
@@ -53,7 +52,7 @@ func (s *store) run(args ...string) string {
 func run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir = root
+	cmd.Dir = simtest.Root(t)
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // buildah's caches
 	out, err := cmd.Output()
 	if failed, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output wraps nothing
@@ -69,11 +68,7 @@ func run(t *testing.T, args ...string) string {
 // machine: Go, make, a shell and the certificates.
 func (s *store) addBase(arch string) {
 	s.t.Helper()
-	dockerfile, err := os.ReadFile(root + "/Dockerfile")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	from := regexp.MustCompile(`(?m)^FROM --platform=\$BUILDPLATFORM (\S+) AS build$`).FindSubmatch(dockerfile)
+	from := regexp.MustCompile(`(?m)^FROM --platform=\$BUILDPLATFORM (\S+) AS build$`).FindStringSubmatch(repo.Read(s.t, "Dockerfile"))
 	if from == nil {
 		s.t.Fatal("Dockerfile: no FROM of the stage build")
 	}
@@ -97,7 +92,7 @@ func (s *store) addBase(arch string) {
 	}
 	run(s.t, "mkdir", "-p", mount+"/tmp", mount+"/root")
 	s.run("config", "--arch", arch, "--env", "PATH=/usr/local/go/bin:/bin", "--env", "GOPATH=/go", "--env", "HOME=/root", container)
-	s.run("commit", container, string(from[1]))
+	s.run("commit", container, from[1])
 	s.run("rm", container)
 }
 
@@ -135,12 +130,13 @@ func (s *store) build(arch string) image {
 
 func TestImage(t *testing.T) {
 	if os.Getuid() != 0 {
-		skip(t, "needs root, to mount an image and to change the user")
+		if os.Getenv("CI") == "true" {
+			t.Fatal("needs root")
+		}
+		t.Skip("needs root, to mount an image and to change the user")
 	}
 	for _, program := range []string{"buildah", "busybox", "make"} {
-		if _, err := exec.LookPath(program); err != nil {
-			skip(t, program+" is not installed")
-		}
+		repo.Program(t, program)
 	}
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 	for arch, machine := range machines {
@@ -154,15 +150,6 @@ func TestImage(t *testing.T) {
 			}
 		})
 	}
-}
-
-// skip skips the test, except in CI.
-func skip(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
 }
 
 func checkConfig(t *testing.T, i image, arch string) {
@@ -249,13 +236,12 @@ func checkBinary(t *testing.T, i image, machine elf.Machine) {
 // health check in the same way.
 func checkRun(t *testing.T, i image) {
 	t.Helper()
-	uid, gid, _ := strings.Cut(i.Config.User, ":")
 	address := simtest.FreeAddress(t)
 	command := func(ctx context.Context, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir = "/"
 		cmd.Env = slices.Concat(i.Config.Env, []string{"SERVER_RENTAL_WEB_LISTEN_ADDRESS=" + address})
-		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: i.mount, Credential: &syscall.Credential{Uid: id(t, uid), Gid: id(t, gid)}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: i.mount, Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		return cmd
 	}
 	healthcheck := func() string {
@@ -280,13 +266,4 @@ func checkRun(t *testing.T, i image) {
 	}
 	p.Signal(syscall.SIGTERM)
 	simtest.AssertEqual(t, "exit status", p.Wait(), 0)
-}
-
-func id(t *testing.T, text string) uint32 {
-	t.Helper()
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n == 0 {
-		t.Fatalf("user %q: want a number above 0", text)
-	}
-	return uint32(n)
 }

@@ -82,6 +82,13 @@ func (fs *Faults) Inject(f Fault) (remove func()) {
 	}
 }
 
+// RemoveAll removes all faults.
+func (fs *Faults) RemoveAll() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.active = nil
+}
+
 // Override injects a handler for a path ("/plans"), or for every path.
 func (fs *Faults) Override(path string, h http.HandlerFunc) (remove func()) {
 	return fs.Inject(Fault{Path: path, Handler: h})

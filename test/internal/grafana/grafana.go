@@ -140,21 +140,20 @@ type Query struct {
 	Target
 	Key   string // dashboard/panel/query
 	Panel Panel
-	Index int // of the query in its panel
 }
 
 // Queries returns the queries of all panels and annotations.
 func (d Dashboard) Queries() []Query {
 	var all []Query
 	for _, p := range d.AllPanels() {
-		for i, q := range p.Targets {
-			all = append(all, Query{q, fmt.Sprintf("%s/%d/%s", d.UID, p.ID, q.RefID), p, i})
+		for _, q := range p.Targets {
+			all = append(all, Query{q, fmt.Sprintf("%s/%d/%s", d.UID, p.ID, q.RefID), p})
 		}
 	}
 	for _, a := range d.Annotations.List {
 		all = append(all, Query{
 			Target{Expr: a.Expr, LegendFormat: a.TitleFormat}, fmt.Sprintf("%s/annotation/%s", d.UID, a.Name),
-			Panel{Interval: a.Step, MaxDataPoints: 100}, 0,
+			Panel{Interval: a.Step, MaxDataPoints: 100},
 		})
 	}
 	return all

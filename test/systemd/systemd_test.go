@@ -8,21 +8,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/repo"
 )
 
-const service, socket = "server_rental_exporter.service", "server_rental_exporter.socket"
+const directory, service, socket = "deploy/systemd/", "server_rental_exporter.service", "server_rental_exporter.socket"
 
 // analyze runs systemd-analyze and fails the test if that fails or warns.
 func analyze(t *testing.T, args ...string) {
 	t.Helper()
-	path, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("systemd-analyze is not installed")
-		}
-		t.Skip("systemd-analyze is not installed")
-	}
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(repo.Program(t, "systemd-analyze"), args...)
 	cmd.Env = append(os.Environ(), "SYSTEMD_COLORS=0")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -33,23 +29,18 @@ func analyze(t *testing.T, args ...string) {
 
 func TestVerify(t *testing.T) {
 	t.Parallel()
+	args := []string{"verify", "--man=no", "--recursive-errors=no"}
 	dir := t.TempDir()
 	for _, unit := range []string{service, socket} {
-		content, err := os.ReadFile(unit)
-		if err != nil {
-			t.Fatal(err)
-		}
 		// The program is not installed, but systemd-analyze wants it to exist.
-		content = []byte(strings.ReplaceAll(string(content), "/usr/bin/server_rental_exporter", "/bin/true"))
-		if err := os.WriteFile(filepath.Join(dir, unit), content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		text := strings.ReplaceAll(repo.Read(t, directory+unit), "/usr/bin/server_rental_exporter", "/bin/true")
+		args = append(args, simtest.WriteFile(t, filepath.Join(dir, unit), text))
 	}
-	analyze(t, "verify", "--man=no", "--recursive-errors=no", filepath.Join(dir, service), filepath.Join(dir, socket))
+	analyze(t, args...)
 }
 
 // TestSecurity asserts an exposure below 2.0, of 10.
 func TestSecurity(t *testing.T) {
 	t.Parallel()
-	analyze(t, "security", "--offline=true", "--threshold=19", "--no-pager", service)
+	analyze(t, "security", "--offline=true", "--threshold=19", "--no-pager", repo.Path(t, directory+service))
 }

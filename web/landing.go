@@ -35,9 +35,13 @@ var functions = template.FuncMap{
 	"list":    func(texts ...string) []string { return texts },
 }
 
+func newTemplate() *template.Template {
+	return template.Must(template.New("landing.html").Funcs(functions).ParseFS(pages, "*.html"))
+}
+
 // landing serves the landing page.
 func landing(c Collectors, o Options) http.Handler {
-	t := template.Must(template.New("landing.html").Funcs(functions).ParseFS(pages, "*.html"))
+	t := newTemplate()
 	var rendering sync.Mutex // bounds the memory that concurrent requests take
 	render := func(ctx context.Context, w io.Writer) error {
 		rendering.Lock()

@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"html"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -291,4 +292,135 @@ func alertNames(after, in string) map[string]bool {
 		names[m[1]] = true
 	}
 	return names
+}
+
+var cellEnds = regexp.MustCompile(`</t[hd]><t[hd][^>]*>`)
+
+// section returns the text of a section's paragraphs and rows.
+func (g given) section(t *testing.T, id string) []string {
+	t.Helper()
+	var b strings.Builder
+	if err := newTemplate().Execute(&b, page{Options: allEnabled(), Overview: newOverview(g.view(), true)}); err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(b.String(), `<h2 id="`+id+`">`)
+	body, _, _ := strings.Cut(rest, "</section>")
+	var rows []string
+	for line := range strings.Lines(strings.ReplaceAll(body, "<ul>\n", "<ul>")) {
+		if strings.HasPrefix(line, "<p") || strings.HasPrefix(line, "<tr") || strings.HasPrefix(line, "<li") {
+			rows = append(rows, strings.TrimSpace(html.UnescapeString(tag.ReplaceAllString(cellEnds.ReplaceAllString(line, " | "), ""))))
+		}
+	}
+	return rows
+}
+
+// server returns the series of a server; without a price or a day of renewal if they are
+// zero.
+func server(id, status string, price float64, renews time.Duration) []series {
+	s := []series{one("server_info", 1, "main", id, "", "", "", "", id), one("server_status", 1, "main", id, status)}
+	if price > 0 {
+		s = append(s, one("server_price_usd_per_month", price, "main", id))
+	}
+	if renews > 0 {
+		s = append(s, one("server_renews_timestamp_seconds", unix(renews-9*time.Hour), "main", id))
+	}
+	return s
+}
+
+// TestSections asserts that what is not known, or old, is said to be.
+func TestSections(t *testing.T) {
+	funded := one("account_funded_until_timestamp_seconds", unix(20*day-9*time.Hour), "main")
+	cost, topup := one("account_cost_usd_per_month", 50, "main"), one("topup_info", 1, "main", "t1", "Pending", "btc", "")
+	europe := collector.Watch{Name: "europe", Regions: []string{"Europe"}}
+	const nextAccount = "main | – | – | – | – | "
+	for _, tc := range []struct {
+		name, section string
+		given         given
+		want          []string
+	}{
+		{"watches", "watches", given{
+			configured: Configured{Watches: []collector.Watch{europe, cheap}},
+			health:     []health{state("locations", 0, errDown)},
+			series: []series{
+				one("watch_plans", 1, "cheap"), one("watch_plans_in_stock", 1, "cheap"), one("watch_plan_in_stock", 1, "cheap", "epyc"),
+				one("watch_hits_total", 2, "cheap", "epyc"), one("plan_offered", 1, "epyc", "fra"), one("plan_price_usd_per_month", 90, "epyc"),
+			},
+		}, []string{
+			"Data is 1 min old; fresh.",
+			"cheap | epyc in stock: 90.00 USD; fra | 1 | 1 | 2",
+			"europe | no data: the collector locations is failing, no data | – | – | –",
+		}},
+		{"no watches", "watches", given{}, nil},
+		{"locations of plans", "plans", given{
+			health: []health{withAge(state("plans", time.Minute, nil), 27*time.Hour)},
+			series: []series{one("plan_info", 1, planLabels("epyc")...), one("plan_in_stock", 0, "epyc"), one("plan_price_usd_per_month", 1, "epyc")},
+		}, []string{
+			"Data is 27 h 1 min old; old (10 intervals or more).",
+			"epyc | sold out | 1.00 | – | – / – | – | – | – | offered nowhere | not since the start | –",
+		}},
+		{"unknown locations of plans", "plans", given{
+			health: []health{withInvalid(state("plans", time.Minute, nil), "availability.locations")},
+			series: []series{one("plan_info", 1, planLabels("epyc")...), one("plan_in_stock", 0, "epyc")},
+		}, []string{
+			"Data is 1 min old; fresh, invalid items.",
+			"epyc | sold out | – | – | – / – | – | – | – | – | not since the start | –",
+		}},
+		{"states of components", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute)}, series: []series{
+			one("component_state", 1, "fra", "a", "Operational"), one("component_state", 1, "fra", "b", "Maintenance"), one("component_state", 1, "fra", "c", "outage"),
+			one("location_info", 1, "ams", "", "Amsterdam", "", "", ""),
+		}}, []string{
+			"Overall state: –, since –. Ongoing incidents: –. Scheduled maintenance windows: –. Data is 1 min old; fresh.",
+			"Locations and their stock: Data is 2 min old; fresh.",
+			"Amsterdam ams, – | – of – | unknown",
+			"fra | – of – | outage: cMaintenance: bOperational: a",
+		}},
+		{"fresh account", "accounts", given{
+			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{cost, funded, topup, one("servers", 1, "main", "active")}),
+			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
+		}, []string{
+			"main | – | 50.00 | 2026-04-19 (20 days) | 1 active | 2 min old",
+			"2026-04-02 (3 days) | main | s1 | 50.00",
+			"main | – | btc | Pending | – | –",
+		}},
+		{"unknown price and date", "accounts", given{series: slices.Concat(server("s1", "active", 0, 3*day), server("s2", "active", 50, 0), []series{cost, funded})}, []string{
+			"main | – | at least 50.00 | at most 2026-04-19 (20 days) | – | 1 min old",
+			"2026-04-02 (3 days) | main | s1 | –",
+			"not known of main: the dates of 1 server",
+			"none",
+		}},
+		{"funded for long, but a price is unknown", "accounts", given{series: slices.Concat(server("s1", "active", 0, 40*day), []series{
+			one("account_funded_until_timestamp_seconds", float64(sceneTime.AddDate(10, 0, 0).Add(-9*time.Hour).Unix()), "main"),
+		})}, []string{nextAccount + "1 min old", "none", "none"}},
+		{"failing and expired", "accounts", given{health: []health{state("servers", 20*time.Minute, errDown), state("topups", 0, errDown)}}, []string{
+			nextAccount + "1 min old; servers: failing, data expired; topups: failing, no data",
+			"not known of main: the collector servers is failing, data expired",
+			"not known of main: the collector topups is failing, no data",
+		}},
+		{"disabled", "accounts", given{disabled: []string{"servers", "topups"}, health: []health{state("account", 11*time.Minute, nil)}}, []string{
+			nextAccount + "11 min old; account: old (10 intervals or more); servers: disabled; topups: disabled",
+			"not known of main: the collector servers is disabled",
+			"not known of main: the collector topups is disabled",
+		}},
+		{"all disabled", "accounts", given{
+			configured: Configured{Accounts: []string{"main"}},
+			disabled:   []string{"account", "servers", "topups", "transactions", "configurations", "ssh_keys"},
+		}, []string{"All collectors of accounts are disabled."}},
+		{"no accounts", "accounts", given{disabled: []string{"account", "servers", "topups", "transactions", "configurations", "ssh_keys"}}, []string{
+			"No accounts are configured.",
+		}},
+	} {
+		simtest.AssertEqual(t, tc.name, tc.given.section(t, tc.section), tc.want)
+	}
+}
+
+// TestClip asserts that a text stays in its row.
+func TestClip(t *testing.T) {
+	for in, want := range map[string]string{
+		"A" + strings.Repeat("\u0301", 70) + "B\u0301": "A\u0301\u0301\u0301B\u0301",
+		strings.Repeat("x", 81):                        strings.Repeat("x", 80) + "…",
+		"a\u202e\x07":                                  "a��",
+		" ":                                            none,
+	} {
+		simtest.AssertEqual(t, in, text(in), want)
+	}
 }

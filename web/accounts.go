@@ -10,13 +10,8 @@ import (
 	"server_rental_exporter/collector"
 )
 
-// Maximum numbers of rows.
-const (
-	maxAccounts = 100
-	maxRenewals = 50
-	maxTopups   = 50
-	maxStatuses = 6 // of each account's servers
-)
+// maxStatuses is the maximum number of statuses of each account's servers.
+const maxStatuses = 6
 
 // renewalsAhead is the time from today within which renewals are listed.
 const renewalsAhead = 14 * day
@@ -39,8 +34,8 @@ type topupRow struct {
 	until                                              float64 // Unix seconds
 }
 
-// accountTable returns the accounts in the order of their names.
-func (v *view) accountTable() table[accountRow] {
+// Accounts returns the accounts in the order of their names.
+func (v *view) Accounts() table[accountRow] {
 	servers := v.group("servers")
 	rows := make([]accountRow, 0, len(v.accounts))
 	for _, name := range v.accounts {
@@ -55,7 +50,7 @@ func (v *view) accountTable() table[accountRow] {
 		a.Data, a.DataClass = v.accountData(name)
 		rows = append(rows, a)
 	}
-	return cut(rows, maxAccounts)
+	return cut(rows, maxLongRows)
 }
 
 // funded returns until when an account's balance pays its servers, in words.
@@ -74,41 +69,18 @@ func (v *view) funded(account string) (words, class string) {
 	return date(until, v.now), class
 }
 
-// accountData says how old the oldest data of an account is that its section shows, and
-// which of it is not fresh.
+// accountData says how old the data is that the section shows of an account.
 func (v *view) accountData(account string) (words, class string) {
 	class = "good"
-	var oldest time.Duration
-	var states []string
+	var ages []string
 	for _, name := range []string{"account", "servers", "topups"} {
-		h := v.collectors[key{name, account}]
-		if h == nil {
-			states = append(states, name+": disabled")
-			continue
-		}
-		state, c := describeState(*h, v.now)
+		age, c, _ := v.age(name, account)
+		ages = append(ages, name+": "+age)
 		if compareClasses(c, class) < 0 {
 			class = c
 		}
-		if state != "fresh" {
-			states = append(states, name+": "+state)
-		}
-		if !isExpired(*h, v.now) {
-			oldest = max(oldest, dataAge(*h, v.now))
-		}
 	}
-	if oldest > 0 {
-		states = slices.Insert(states, 0, duration(oldest)+" old")
-	}
-	return strings.Join(states, "; "), class
-}
-
-// noAccounts says why there are none to show.
-func (v *view) noAccounts() string {
-	if len(v.configured.Accounts) > 0 {
-		return "All collectors of accounts are disabled."
-	}
-	return "No accounts are configured."
+	return strings.Join(ages, "; "), class
 }
 
 // fundedUntil returns the day of the first renewals that an account's balance cannot
@@ -146,8 +118,8 @@ func serversByStatus(found []*sample) string {
 	return join(texts, maxStatuses)
 }
 
-// renewals returns the renewals of billed servers that are overdue or come soon, by day.
-func (v *view) renewals() table[renewalRow] {
+// Renewals returns the renewals of billed servers that are overdue or come soon, by day.
+func (v *view) Renewals() table[renewalRow] {
 	var rows []renewalRow
 	today := midnight(v.now)
 	for _, s := range v.samples["server_renews_timestamp_seconds"] {
@@ -169,22 +141,11 @@ func (v *view) renewals() table[renewalRow] {
 	slices.SortFunc(rows, func(a, b renewalRow) int {
 		return cmp.Or(a.day.Compare(b.day), strings.Compare(a.Account, b.Account), strings.Compare(a.Host, b.Host))
 	})
-	return cut(rows, maxRenewals)
+	return cut(rows, maxRows)
 }
 
-// unknownRenewals says which renewals are not known.
-func (v *view) unknownRenewals() []string {
-	unknown := v.unknown("servers")
-	for _, account := range v.accounts {
-		if n := v.undated[account]; n > 0 {
-			unknown = append(unknown, text(account)+": the dates of "+count(n, "server"))
-		}
-	}
-	return unknown
-}
-
-// topups returns the open top-ups in the order in which their rate locks end.
-func (v *view) topups() table[topupRow] {
+// Topups returns the open top-ups in the order in which their rate locks end.
+func (v *view) Topups() table[topupRow] {
 	var rows []topupRow
 	for _, s := range v.samples["topup_info"] {
 		account, id := s.Label("account"), s.Label("topup")
@@ -210,5 +171,5 @@ func (v *view) topups() table[topupRow] {
 	slices.SortFunc(rows, func(a, b topupRow) int {
 		return cmp.Or(cmp.Compare(a.until, b.until), strings.Compare(a.Account, b.Account), strings.Compare(a.Amount, b.Amount))
 	})
-	return cut(rows, maxTopups)
+	return cut(rows, maxRows)
 }

@@ -9,9 +9,6 @@ import (
 	"server_rental_exporter/collector"
 )
 
-// maxNotices is the maximum number of notices.
-const maxNotices = 50
-
 // The conditions of alerts.
 const (
 	fundingNotice  = 7 * day // a renewal that the balance cannot pay comes within
@@ -40,8 +37,8 @@ func (n *notices) add(class, alert, subject, text string) {
 	*n = append(*n, notice{class, alert, subject, text})
 }
 
-// attention returns what needs attention, urgent first.
-func (v *view) attention() table[notice] {
+// Attention returns what needs attention, urgent first.
+func (v *view) Attention() table[notice] {
 	var n notices
 	v.providerNotices(&n)
 	v.locationNotices(&n)
@@ -54,7 +51,7 @@ func (v *view) attention() table[notice] {
 	v.exporterNotices(&n)
 	v.watchNotices(&n)
 	slices.SortStableFunc(n, func(a, b notice) int { return compareClasses(a.Class, b.Class) })
-	return cut(n, maxNotices)
+	return cut(n, maxRows)
 }
 
 // compareClasses sorts CSS classes by severity.
@@ -76,13 +73,12 @@ func stateClass(state string) string {
 
 func (v *view) providerNotices(n *notices) {
 	for _, s := range v.samples["status_info"] {
-		overall := s.Label("overall")
-		switch class := stateClass(overall); {
-		case overall == "" || class == "good":
-		case class == "info":
-			n.info("ProviderNotOperational", "Provider", "Overall state: "+text(overall)+".")
-		default:
-			n.warn("ProviderNotOperational", "Provider", "Overall state: "+text(overall)+".")
+		class := stateClass(s.Label("overall"))
+		if class == "bad" {
+			class = "warn"
+		}
+		if class != "good" && s.Label("overall") != "" {
+			n.add(class, "ProviderNotOperational", "Provider", "Overall state: "+text(s.Label("overall"))+".")
 		}
 	}
 	if ongoing := v.value("incidents_ongoing"); ongoing != nil && *ongoing > 0 {
@@ -106,23 +102,16 @@ func (v *view) locationNotices(n *notices) {
 		state := v.label("state", "component_state", location, name)
 		n.add(stateClass(state), "ComponentNotOperational", v.locationName(location), "Component "+text(name)+": "+text(state)+".")
 	}
-	var silent, soldOut []string
 	components := v.group("component_operational")
 	for _, s := range v.samples["location_info"] {
 		id := s.Label("location")
 		if len(components) > 0 && components[id] == nil {
-			silent = append(silent, v.locationName(id))
+			n.warn("LocationWithoutStatus", v.locationName(id), "The status has no component of this location.")
 		}
 		plans, inStock := v.value("location_plans", id), v.value("location_plans_in_stock", id)
 		if plans != nil && inStock != nil && *plans > 0 && *inStock == 0 {
-			soldOut = append(soldOut, v.locationName(id))
+			n.info("LocationSoldOut", v.locationName(id), "Nothing is in stock.")
 		}
-	}
-	if len(silent) > 0 {
-		n.warn("LocationWithoutStatus", "Status", "Says nothing about "+join(silent, 5)+".")
-	}
-	if len(soldOut) > 0 {
-		n.info("LocationSoldOut", "Locations", "Nothing in stock in "+join(soldOut, 5)+".")
 	}
 }
 
@@ -151,10 +140,12 @@ func (v *view) balanceNotices(n *notices, account string) {
 	balance, cost := v.value("account_balance_usd", account), v.value("account_cost_usd_per_month", account)
 	switch {
 	case balance == nil:
-	case *balance < 0 && (cost != nil && *cost > 0 || v.unpriced[account] > 0):
-		n.bad("BalanceLow", subject, "The balance is negative: "+money(balance)+" USD.")
 	case *balance < 0:
-		n.warn("BalanceLow", subject, "The balance is negative: "+money(balance)+" USD.")
+		class := "warn"
+		if cost != nil && *cost > 0 || v.unpriced[account] > 0 { // servers are billed
+			class = "bad"
+		}
+		n.add(class, "BalanceLow", subject, "The balance is negative: "+money(balance)+" USD.")
 	case cost != nil && *balance < 0.1**cost:
 		n.warn("BalanceLow", subject, "The balance of "+money(balance)+" USD is less than 10 % of the monthly cost of "+money(cost)+" USD.")
 	}
@@ -220,13 +211,13 @@ func (v *view) exporterNotices(n *notices) {
 			n.warn("RateLimited", subject, "The API asked for a pause: no request is made for "+duration(until.Sub(v.now))+".")
 		}
 	}
-	if v.configured.ReloadFailed {
+	if v.Configured.ReloadFailed {
 		n.warn("ConfigReloadFailed", "Configuration", "The last reload was refused, for the reason in the log. The former configuration is in force.")
 	}
 }
 
 func (v *view) watchNotices(n *notices) {
-	for _, w := range v.configured.Watches {
+	for _, w := range v.Configured.Watches {
 		subject := "Watch " + text(w.Name)
 		if alert, problem := v.watchProblem(w); problem != "" {
 			n.warn(alert, subject, problem+".")
@@ -240,8 +231,8 @@ func (v *view) watchNotices(n *notices) {
 // watchProblem says why a watch cannot have a hit, and names the alert for that.
 func (v *view) watchProblem(w collector.Watch) (alert, problem string) {
 	for _, input := range w.Inputs() {
-		if missing := v.missing(input, ""); missing != "" {
-			return "", "no data: " + missing
+		if why, _, known := v.age(input, ""); !known {
+			return "", "no data: " + input + ": " + why
 		}
 	}
 	plans, catalog := v.value("watch_plans", w.Name), v.value("catalog_plans")
@@ -253,17 +244,9 @@ func (v *view) watchProblem(w collector.Watch) (alert, problem string) {
 	case catalog == nil || *catalog == 0:
 		return "", "no plan matches: the catalog is empty"
 	}
-	for _, bound := range []struct {
-		given        bool
-		metric, name string
-	}{
-		{w.MaxUSDPerMonth != nil, "plan_price_usd_per_month", "price in USD"},
-		{w.MaxEURPerMonth != nil, "plan_price_eur_per_month", "price in EUR"},
-		{w.MinCores != nil, "plan_cpu_cores", "number of cores"},
-		{w.MinMemoryGiB != nil, "plan_memory_bytes", "memory"},
-	} {
-		if unknown := len(v.samples["plan_info"]) - len(v.samples[bound.metric]); bound.given && unknown > 0 {
-			return "WatchEmpty", "no plan matches, but of " + count(unknown, "plan") + " the " + bound.name + " is not known"
+	for metric, bound := range map[string]*float64{"plan_price_usd_per_month": w.MaxUSDPerMonth, "plan_price_eur_per_month": w.MaxEURPerMonth} {
+		if unknown := len(v.samples["plan_info"]) - len(v.samples[metric]); bound != nil && unknown > 0 {
+			return "WatchEmpty", "no plan matches, but the price of " + count(unknown, "plan") + " is not known"
 		}
 	}
 	return "WatchEmpty", "no plan matches, in stock or not: check its criteria"

@@ -5,11 +5,8 @@ import (
 	"time"
 )
 
-// Bounds of the table.
-const (
-	maxCollectors = 100
-	maxError      = 300 // characters of an error
-)
+// maxError is the maximum number of characters of an error.
+const maxError = 300
 
 // collectorRow is a row of the table of collectors.
 type collectorRow struct {
@@ -33,10 +30,10 @@ func collectors(all []health, now time.Time, ids bool) []collectorRow {
 
 // cutCollectors keeps the collectors that fail if there are too many to show.
 func cutCollectors(rows []collectorRow) table[collectorRow] {
-	if len(rows) > maxCollectors {
+	if len(rows) > maxLongRows {
 		slices.SortStableFunc(rows, func(a, b collectorRow) int { return compareClasses(a.Class, b.Class) })
 	}
-	return cut(rows, maxCollectors)
+	return cut(rows, maxLongRows)
 }
 
 func newCollectorRow(h health, now time.Time, ids bool) collectorRow {

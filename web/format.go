@@ -12,6 +12,12 @@ import (
 // none is shown for a value that is not known.
 const none = "–"
 
+// Maximum numbers of rows of a table, and of a table of accounts or collectors.
+const (
+	maxRows     = 50
+	maxLongRows = 100
+)
+
 // maxText is the maximum number of characters of a text from the provider.
 const maxText = 80
 

@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"io"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +24,7 @@ type page struct {
 	Options
 	Ready      bool
 	Now        string
-	Overview   *overview // nil with --no-web.overview
+	Overview   *view // nil with --no-web.overview
 	Collectors table[collectorRow]
 }
 
@@ -76,33 +75,7 @@ func newPage(c Collectors, o Options, now time.Time) page {
 	if o.Configured != nil {
 		configured = o.Configured()
 	}
-	p.Overview = newOverview(newView(health, collector.Samples(o.Published), configured, now), p.Ready)
+	p.Overview = newView(health, collector.Samples(o.Published), configured, now)
+	p.Overview.Tried = p.Overview.Tried && p.Ready
 	return p
-}
-
-// overview is the part of the page that shows the provider's and the accounts' data.
-type overview struct {
-	Tried      bool // every collector was
-	Attention  table[notice]
-	Watches    table[watchRow]
-	Plans      table[planRow]
-	Provider   provider
-	Locations  table[locationRow]
-	Accounts   table[accountRow]
-	NoAccounts string
-	Renewals   table[renewalRow]
-	Topups     table[topupRow]
-
-	PlansAge, LocationsAge, StatusAge string
-	UnknownRenewals, UnknownTopups    string // which accounts lack data, and why
-}
-
-func newOverview(v *view, ready bool) *overview {
-	return &overview{
-		Tried:     ready && !slices.ContainsFunc(v.health, func(h health) bool { return !h.Finished }),
-		Attention: v.attention(), Watches: v.watches(), Plans: v.plans(), PlansAge: v.freshness("plans"),
-		Provider: v.provider(), Locations: v.locations(), LocationsAge: v.freshness("locations"), StatusAge: v.freshness("status"),
-		Accounts: v.accountTable(), NoAccounts: v.noAccounts(), Renewals: v.renewals(), Topups: v.topups(),
-		UnknownRenewals: joinUnknown(v.unknownRenewals()), UnknownTopups: joinUnknown(v.unknown("topups")),
-	}
 }

@@ -9,11 +9,9 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// Bounds of the sections of plans and watches.
+// Bounds of cells.
 const (
-	maxPlans        = 50
-	maxOffered      = 8 // locations of each plan
-	maxWatches      = 50
+	maxOffered      = 8  // locations of each plan
 	maxWatchMatches = 10 // plans of each watch
 )
 
@@ -67,21 +65,15 @@ func (v *view) newPlanRow(id string, inStock *float64) planRow {
 	return p
 }
 
-// locationsOf returns the locations that offer a plan.
+// locationsOf returns the locations that offer a plan. A plan without any is offered
+// nowhere, unless locations can be missing because they are not understood.
 func (v *view) locationsOf(plan string) string {
-	if len(v.offered[plan]) == 0 && v.offersKnown() {
+	h := v.collectors[key{"plans"}]
+	if len(v.offered[plan]) == 0 && h != nil && len(h.Invalid.Causes) < rentalapi.MaxCauses &&
+		!slices.ContainsFunc(h.Invalid.Causes, func(c rentalapi.Cause) bool { return strings.HasPrefix(c.Field, "availability") }) {
 		return "offered nowhere"
 	}
 	return join(v.offered[plan], maxOffered)
-}
-
-// offersKnown returns whether the locations of all plans are known. Only the first
-// causes of invalid items are kept.
-func (v *view) offersKnown() bool {
-	h := v.collectors[key{"plans"}]
-	return h != nil && len(h.Invalid.Causes) < rentalapi.MaxCauses && !slices.ContainsFunc(h.Invalid.Causes, func(c rentalapi.Cause) bool {
-		return strings.HasPrefix(c.Field, "availability")
-	})
 }
 
 // cutPlans keeps the first plans: those in stock, then by price.
@@ -92,7 +84,8 @@ func cutPlans(rows []planRow, n int) table[planRow] {
 	return cut(rows, n)
 }
 
-func (v *view) plans() table[planRow] {
+// Plans returns the plans, those in stock first.
+func (v *view) Plans() table[planRow] {
 	rows := make([]planRow, 0, len(v.samples["plan_info"]))
 	for _, info := range v.samples["plan_info"] {
 		id := info.Label("plan")
@@ -113,14 +106,14 @@ func (v *view) plans() table[planRow] {
 		}
 		rows = append(rows, p)
 	}
-	return cutPlans(rows, maxPlans)
+	return cutPlans(rows, maxRows)
 }
 
-// watches returns the watches by name.
-func (v *view) watches() table[watchRow] {
+// Watches returns the watches by name.
+func (v *view) Watches() table[watchRow] {
 	matches, hits := v.group("watch_plan_in_stock"), v.group("watch_hits_total")
-	rows := make([]watchRow, 0, len(v.configured.Watches))
-	for _, w := range v.configured.Watches {
+	rows := make([]watchRow, 0, len(v.Configured.Watches))
+	for _, w := range v.Configured.Watches {
 		name := w.Name
 		plans, total := make([]planRow, 0, len(matches[name])), 0.0
 		for _, match := range matches[name] {
@@ -141,5 +134,5 @@ func (v *view) watches() table[watchRow] {
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b watchRow) int { return strings.Compare(a.Name, b.Name) })
-	return cut(rows, maxWatches)
+	return cut(rows, maxRows)
 }

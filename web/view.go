@@ -13,10 +13,12 @@ type sample = collector.Sample
 
 // view is what the sections of the overview are made of: the published metrics of one
 // moment, and the state of the collectors. All data of the provider comes from the
-// metrics, so that the overview shows none that is not in /metrics.
+// metrics, so that the overview shows none that is not in /metrics. The template calls
+// the exported methods.
 type view struct {
 	now        time.Time
-	configured Configured
+	Configured Configured
+	Tried      bool // every collector was
 	health     []health
 	collectors map[key]*health      // by name and account
 	accounts   []string             // that have collectors, in their order
@@ -35,11 +37,12 @@ type key [2]string
 
 func newView(state []health, samples map[string][]*sample, c Configured, now time.Time) *view {
 	v := &view{
-		now: now, configured: c, health: state, collectors: map[key]*health{}, samples: samples, offered: map[string][]string{},
+		now: now, Configured: c, Tried: true, health: state, collectors: map[key]*health{}, samples: samples, offered: map[string][]string{},
 		suspended: map[string][]string{}, unpriced: map[string]int{}, undated: map[string]int{}, index: map[string]map[key]*sample{},
 	}
 	for i, h := range state {
 		v.collectors[key{h.Collector, h.Account}] = &state[i]
+		v.Tried = v.Tried && h.Finished
 		if h.Account != "" && !slices.Contains(v.accounts, h.Account) {
 			v.accounts = append(v.accounts, h.Account)
 		}
@@ -134,52 +137,39 @@ func (v *view) serverName(account, id string) string {
 	return v.nameOf("hostname", "server_info", account, id)
 }
 
-// maxUnknown is the maximum number of accounts that a table names because they lack data.
-const maxUnknown = 5
-
-// joinUnknown joins what is not known; empty if all is.
-func joinUnknown(texts []string) string {
-	if len(texts) == 0 {
-		return ""
-	}
-	shown := cut(texts, maxUnknown)
-	if shown.More > 0 {
-		shown.Rows = append(slices.Clone(shown.Rows), grouped(shown.More)+" more")
-	}
-	return "not known of " + strings.Join(shown.Rows, "; ")
-}
-
-// missing says why a collector has no data; empty if it has.
-func (v *view) missing(name, account string) string {
+// age says how old the data of a collector is, or why there is none.
+func (v *view) age(name, account string) (words, class string, known bool) {
 	h := v.collectors[key{name, account}]
-	switch {
-	case h == nil:
-		return "the collector " + name + " is disabled"
-	case isExpired(*h, v.now):
-		state, _ := describeState(*h, v.now)
-		return "the collector " + name + " is " + state
+	if h == nil {
+		return "the collector is disabled", "warn", false
 	}
-	return ""
+	words, class = describeState(*h, v.now)
+	if known = !isExpired(*h, v.now); known {
+		words = duration(dataAge(*h, v.now)) + " old, " + words
+	}
+	return words, class, known
 }
 
-// freshness says how old the data of a public collector is, or why there is none.
-func (v *view) freshness(name string) string {
-	if missing := v.missing(name, ""); missing != "" {
-		return "No data: " + missing + "."
-	}
-	h := v.collectors[key{name}]
-	state, _ := describeState(*h, v.now)
-	return "Data is " + duration(dataAge(*h, v.now)) + " old; " + state + "."
+// Age says how old the data of a public collector is.
+func (v *view) Age(name string) string {
+	words, _, _ := v.age(name, "")
+	return words
 }
 
-// unknown says of which accounts a collector has no data, and why; empty if it has the
+// Unknown says of which accounts a collector has no data, and why; empty if it has the
 // data of all.
-func (v *view) unknown(name string) []string {
+func (v *view) Unknown(name string) string {
 	var accounts []string
 	for _, account := range v.accounts {
-		if missing := v.missing(name, account); missing != "" {
-			accounts = append(accounts, text(account)+": "+missing)
+		if why, _, known := v.age(name, account); !known {
+			accounts = append(accounts, text(account)+": "+why)
+		}
+		if n := v.undated[account]; name == "servers" && n > 0 {
+			accounts = append(accounts, text(account)+": the dates of "+count(n, "server"))
 		}
 	}
-	return accounts
+	if len(accounts) == 0 {
+		return ""
+	}
+	return "not known of " + join(accounts, 5)
 }

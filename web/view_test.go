@@ -139,8 +139,8 @@ var noticeTests = []struct {
 		one("location_info", 1, "fra", "", "Frankfurt", "", "", ""), one("location_plans", 1, "fra"), one("location_plans_in_stock", 0, "fra"),
 		one("location_info", 1, "ams", "", "Amsterdam", "", "", ""), one("location_plans", 0, "ams"), one("location_plans_in_stock", 0, "ams"),
 	}}, want: []notice{
-		{"warn", "LocationWithoutStatus", "Status", "Says nothing about Amsterdam (ams)."},
-		{"info", "LocationSoldOut", "Locations", "Nothing in stock in Frankfurt (fra)."},
+		{"warn", "LocationWithoutStatus", "Amsterdam (ams)", "The status has no component of this location."},
+		{"info", "LocationSoldOut", "Frankfurt (fra)", "Nothing is in stock."},
 	}},
 
 	{name: "rejected token", given: given{
@@ -211,14 +211,14 @@ var noticeTests = []struct {
 	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, in stock or not: check its criteria."}}},
 	{name: "watch of an unknown price", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
 		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels("epyc")...),
-	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, but of 1 plan the price in USD is not known."}}},
+	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, but the price of 1 plan is not known."}}},
 	{name: "watch of an empty catalog", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
 		one("watch_plans", 0, "cheap"), one("catalog_plans", 0),
 	}}, want: []notice{{"warn", "", "Watch cheap", "no plan matches: the catalog is empty."}}},
 	{name: "watch without data", given: given{
 		configured: Configured{Watches: []collector.Watch{{Name: "europe", Regions: []string{"Europe"}}, cheap}},
 		disabled:   []string{"locations"}, series: []series{one("watch_plans", 1, "cheap")},
-	}, want: []notice{{"warn", "", "Watch europe", "no data: the collector locations is disabled."}}},
+	}, want: []notice{{"warn", "", "Watch europe", "no data: locations: the collector is disabled."}}},
 	{name: "hit", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
 		one("watch_plans", 1, "cheap"), one("watch_last_hit_timestamp_seconds", unix(-15*time.Minute), "cheap"),
 	}}, want: []notice{{"info", "WatchHit", "Watch cheap", "A plan began to match 15 min ago."}}},
@@ -234,7 +234,7 @@ func planLabels(id string) []string {
 
 func TestNotices(t *testing.T) {
 	for _, tc := range noticeTests {
-		simtest.AssertEqual(t, tc.name, tc.given.view().attention(), table[notice]{Rows: tc.want})
+		simtest.AssertEqual(t, tc.name, tc.given.view().Attention(), table[notice]{Rows: tc.want})
 	}
 }
 
@@ -300,7 +300,7 @@ var cellEnds = regexp.MustCompile(`</t[hd]><t[hd][^>]*>`)
 func (g given) section(t *testing.T, id string) []string {
 	t.Helper()
 	var b strings.Builder
-	if err := newTemplate().Execute(&b, page{Options: allEnabled(), Overview: newOverview(g.view(), true)}); err != nil {
+	if err := newTemplate().Execute(&b, page{Options: allEnabled(), Overview: g.view()}); err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(b.String(), `<h2 id="`+id+`">`)
@@ -346,31 +346,31 @@ func TestSections(t *testing.T) {
 				one("watch_hits_total", 2, "cheap", "epyc"), one("plan_offered", 1, "epyc", "fra"), one("plan_price_usd_per_month", 90, "epyc"),
 			},
 		}, []string{
-			"Data is 1 min old; fresh.",
+			"Data: 1 min old, fresh.",
 			"cheap | epyc in stock: 90.00 USD; fra | 1 | 1 | 2",
-			"europe | no data: the collector locations is failing, no data | – | – | –",
+			"europe | no data: locations: failing, no data | – | – | –",
 		}},
 		{"no watches", "watches", given{}, nil},
 		{"locations of plans", "plans", given{
 			health: []health{withAge(state("plans", time.Minute, nil), 27*time.Hour)},
 			series: []series{one("plan_info", 1, planLabels("epyc")...), one("plan_in_stock", 0, "epyc"), one("plan_price_usd_per_month", 1, "epyc")},
 		}, []string{
-			"Data is 27 h 1 min old; old (10 intervals or more).",
+			"Data: 27 h 1 min old, old (10 intervals or more).",
 			"epyc | sold out | 1.00 | – | – / – | – | – | – | offered nowhere | not since the start | –",
 		}},
 		{"unknown locations of plans", "plans", given{
 			health: []health{withInvalid(state("plans", time.Minute, nil), "availability.locations")},
 			series: []series{one("plan_info", 1, planLabels("epyc")...), one("plan_in_stock", 0, "epyc")},
 		}, []string{
-			"Data is 1 min old; fresh, invalid items.",
+			"Data: 1 min old, fresh, invalid items.",
 			"epyc | sold out | – | – | – / – | – | – | – | – | not since the start | –",
 		}},
 		{"states of components", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute)}, series: []series{
 			one("component_state", 1, "fra", "a", "Operational"), one("component_state", 1, "fra", "b", "Maintenance"), one("component_state", 1, "fra", "c", "outage"),
 			one("location_info", 1, "ams", "", "Amsterdam", "", "", ""),
 		}}, []string{
-			"Overall state: –, since –. Ongoing incidents: –. Scheduled maintenance windows: –. Data is 1 min old; fresh.",
-			"Locations and their stock: Data is 2 min old; fresh.",
+			"Overall state: –, since –. Ongoing incidents: –. Scheduled maintenance windows: –.",
+			"Data of the status: 1 min old, fresh. Data of the locations: 2 min old, fresh.",
 			"Amsterdam ams, – | – of – | unknown",
 			"fra | – of – | outage: cMaintenance: bOperational: a",
 		}},
@@ -378,28 +378,28 @@ func TestSections(t *testing.T) {
 			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{cost, funded, topup, one("servers", 1, "main", "active")}),
 			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
 		}, []string{
-			"main | – | 50.00 | 2026-04-19 (20 days) | 1 active | 2 min old",
+			"main | – | 50.00 | 2026-04-19 (20 days) | 1 active | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 2 min old, fresh",
 			"2026-04-02 (3 days) | main | s1 | 50.00",
 			"main | – | btc | Pending | – | –",
 		}},
 		{"unknown price and date", "accounts", given{series: slices.Concat(server("s1", "active", 0, 3*day), server("s2", "active", 50, 0), []series{cost, funded})}, []string{
-			"main | – | at least 50.00 | at most 2026-04-19 (20 days) | – | 1 min old",
+			"main | – | at least 50.00 | at most 2026-04-19 (20 days) | – | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh",
 			"2026-04-02 (3 days) | main | s1 | –",
 			"not known of main: the dates of 1 server",
 			"none",
 		}},
 		{"funded for long, but a price is unknown", "accounts", given{series: slices.Concat(server("s1", "active", 0, 40*day), []series{
 			one("account_funded_until_timestamp_seconds", float64(sceneTime.AddDate(10, 0, 0).Add(-9*time.Hour).Unix()), "main"),
-		})}, []string{nextAccount + "1 min old", "none", "none"}},
+		})}, []string{nextAccount + "account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh", "none", "none"}},
 		{"failing and expired", "accounts", given{health: []health{state("servers", 20*time.Minute, errDown), state("topups", 0, errDown)}}, []string{
-			nextAccount + "1 min old; servers: failing, data expired; topups: failing, no data",
-			"not known of main: the collector servers is failing, data expired",
-			"not known of main: the collector topups is failing, no data",
+			nextAccount + "account: 1 min old, fresh; servers: failing, data expired; topups: failing, no data",
+			"not known of main: failing, data expired",
+			"not known of main: failing, no data",
 		}},
 		{"disabled", "accounts", given{disabled: []string{"servers", "topups"}, health: []health{state("account", 11*time.Minute, nil)}}, []string{
-			nextAccount + "11 min old; account: old (10 intervals or more); servers: disabled; topups: disabled",
-			"not known of main: the collector servers is disabled",
-			"not known of main: the collector topups is disabled",
+			nextAccount + "account: 11 min old, old (10 intervals or more); servers: the collector is disabled; topups: the collector is disabled",
+			"not known of main: the collector is disabled",
+			"not known of main: the collector is disabled",
 		}},
 		{"all disabled", "accounts", given{
 			configured: Configured{Accounts: []string{"main"}},

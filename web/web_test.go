@@ -300,6 +300,7 @@ func TestLandingPage(t *testing.T) {
 		some.Add("data[3]", rentalapi.FieldError{Field: "id", Problem: "missing"})
 		return &fakeCollectors{health: []health{
 			row("plans", "", 20*time.Second, 40*time.Second, nil, none),
+			withAge(row("status", "", 20*time.Second, 40*time.Second, nil, none), 27*time.Hour),
 			row("locations", "", 20*time.Second, 40*time.Second, nil, some),
 			row("account", "main", 90*time.Second, 8*time.Second, down, none),
 			row("configurations", "main", 90*time.Second, 8*time.Second, down, some),

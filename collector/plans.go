@@ -68,7 +68,7 @@ var (
 		"network_port", "network_bandwidth", "network_ipv6", "ddos_protection")
 	planInStock      = metric.Gauge("plan_in_stock", "Whether a plan is in stock: 1 or 0. The API reports stock by plan and not by location.", "Plan availability.in_stock", "plan")
 	planAvailability = metric.Gauge("plan_availability_info", "How a plan is delivered and which plan is suggested while it is sold out; constant 1.", "Plan availability.delivery, availability.alternative", "plan", "delivery", "alternative")
-	planOffered      = metric.Gauge("plan_offered", "A location that offers a plan, in stock or not; constant 1.", "Plan availability.locations", "plan", "location").SeriesPer("plan and location that offers it")
+	planOffered      = metric.Gauge("plan_offered", "A location that offers a plan, in stock or not; constant 1.", "Plan availability.locations", "plan", "location")
 	planPriceUSD     = metric.Gauge("plan_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT.", "Plan price.monthly.usd", "plan")
 	planPriceEUR     = metric.Gauge("plan_price_eur_per_month", "Price of a plan in euros a month, excluding VAT.", "Plan price.monthly.eur", "plan")
 	planRestocks     = metric.Counter("plan_restocks_total", "Times a sold-out plan came back in stock since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan")

@@ -211,7 +211,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 func (e *exporter) handler() http.Handler {
 	o := web.Options{
 		Version: version.Info(), API: e.apiDescription, MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger),
-		Discovery: e.options.discovery,
+		Discovery: e.options.discovery, Configured: e.configured,
 	}
 	if e.options.overview {
 		o.Published = e.Publisher
@@ -220,6 +220,18 @@ func (e *exporter) handler() http.Handler {
 		o.Reload = e.requestReload
 	}
 	return web.Handler(pages{e.Runner}, o)
+}
+
+// configured returns what the landing page shows of the configuration in force.
+func (e *exporter) configured() web.Configured {
+	cfg := e.config.Load()
+	var reloaded dto.Metric
+	_ = e.metrics.reloadOK.Write(&reloaded) // a gauge returns no error
+	c := web.Configured{Watches: cfg.Watches, ReloadFailed: reloaded.GetGauge().GetValue() == 0}
+	for _, a := range cfg.Accounts {
+		c.Accounts = append(c.Accounts, a.Name)
+	}
+	return c
 }
 
 // NewHandler serves the data of a runner with the options of its pages, as the program

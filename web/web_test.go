@@ -300,6 +300,7 @@ func TestLandingPage(t *testing.T) {
 		some.Add("data[3]", rentalapi.FieldError{Field: "id", Problem: "missing"})
 		return &fakeCollectors{health: []health{
 			row("plans", "", 20*time.Second, 40*time.Second, nil, none),
+			withAge(row("status", "", 20*time.Second, 40*time.Second, nil, none), 27*time.Hour),
 			row("locations", "", 20*time.Second, 40*time.Second, nil, some),
 			row("account", "main", 90*time.Second, 8*time.Second, down, none),
 			row("configurations", "main", 90*time.Second, 8*time.Second, down, some),
@@ -356,5 +357,18 @@ func TestCheckMetricsPath(t *testing.T) {
 		if got, _ := do(t, Handler(&fakeCollectors{}, o), "GET", path); got.Body != "metrics\n" {
 			t.Errorf("%q is allowed and not served: %+v", path, got)
 		}
+	}
+}
+
+// TestReloadFromOtherSite refuses what a browser sends for a page of another site.
+func TestReloadFromOtherSite(t *testing.T) {
+	for header, want := range map[string]int{"": 200, "same-origin": 200, "none": 200, "cross-site": 403, "same-site": 403} {
+		r := httptest.NewRequest(http.MethodPost, reloadPath, nil)
+		if header != "" {
+			r.Header.Set("Sec-Fetch-Site", header)
+		}
+		w := httptest.NewRecorder()
+		Handler(&fakeCollectors{}, allEnabled()).ServeHTTP(w, r)
+		simtest.AssertEqual(t, "Sec-Fetch-Site "+header, w.Code, want)
 	}
 }

@@ -215,10 +215,6 @@ func TestFleets(t *testing.T) {
 
 func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, data map[string]float64) {
 	t.Helper()
-	type sample struct {
-		Labels string
-		Value  float64
-	}
 	type exprTest struct {
 		Expr    string
 		Time    string   `yaml:"eval_time"`

@@ -212,6 +212,9 @@ var noticeTests = []struct {
 	{name: "watch of an unknown price", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
 		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels("epyc")...),
 	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, but the price of 1 plan is not known."}}},
+	{name: "watch of an unknown price in euros", given: given{configured: Configured{Watches: []collector.Watch{{Name: "cheap", MaxEURPerMonth: &usd}}}, series: []series{
+		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels("epyc")...), one("plan_price_usd_per_month", 101, "epyc"),
+	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, but the price of 1 plan is not known."}}},
 	{name: "watch of an empty catalog", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
 		one("watch_plans", 0, "cheap"), one("catalog_plans", 0),
 	}}, want: []notice{{"warn", "", "Watch cheap", "no plan matches: the catalog is empty."}}},

@@ -152,7 +152,7 @@ type ServerFacts struct {
 	renewals     []renewal // of the billed servers whose price and date are known
 }
 
-func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta]) Facts {
+func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta], snap *Snapshot) {
 	byStatus := map[string]float64{"active": 0, "suspended": 0}
 	list := &ServerFacts{
 		renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items)), unknown: p.Count - len(p.Items),
@@ -198,5 +198,5 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta])
 	if billed == 0 || priced > 0 {
 		b.Add(accountCost, cost.value())
 	}
-	return Facts{Servers: list}
+	snap.Facts.Servers = list
 }

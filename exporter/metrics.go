@@ -23,7 +23,7 @@ import (
 
 var (
 	buildInfo = metric.Gauge("exporter_build_info", "Version and platform of this build of the exporter; constant 1.", "the build",
-		"version", "revision", "branch", "goversion", "goos", "goarch", "tags").SeriesPer("exporter")
+		"version", "revision", "branch", "goversion", "goos", "goarch", "tags")
 	reloadSuccessful = metric.Gauge("exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.", "the exporter")
 	reloadTime       = metric.Gauge("exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.", "the exporter")
 	cacheBytes       = metric.Gauge("exporter_exposition_cache_bytes", "Bytes of encoded metrics that are kept ready for scrapes.", "the exporter")

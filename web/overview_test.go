@@ -51,7 +51,7 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 		for _, f := range sc.faults {
 			api.Inject(f)
 		}
-		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(api.Dial))
+		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, api.Dial)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	cleanPath "path"
@@ -66,14 +67,14 @@ const (
 func CheckMetricsPath(path string) error {
 	switch {
 	case len(path) < 2 || path[0] != '/':
-		return fmt.Errorf("%q: must begin with / and not be the landing page", path)
+		return errors.New("must begin with / and not be the landing page")
 	case cleanPath.Clean(path) != path:
-		return fmt.Errorf("%q: write it as %q", path, cleanPath.Clean(path))
+		return errors.New("must not end in / and have no empty or relative parts")
 	case path == HealthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
-		return fmt.Errorf("%q: is served by the exporter itself", path)
+		return errors.New("is served by the exporter itself")
 	}
 	if strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c > '~' }) || strings.ContainsAny(path, "{}?#%") {
-		return fmt.Errorf("%q: has a character that is not allowed in a path", path)
+		return errors.New("has a character that is not allowed in a path")
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func Handler(c Collectors, o Options) http.Handler {
 	if o.Reload == nil {
 		mux.Handle(reloadPath, forbidden("reloading over HTTP is off; start with --web.enable-lifecycle"))
 	} else {
-		mux.Handle("POST "+reloadPath, reload(o.Reload))
+		mux.Handle("POST "+reloadPath, http.NewCrossOriginProtection().Handler(reload(o.Reload))) // refuses pages of other sites
 	}
 	if o.Discovery {
 		mux.Handle("GET "+discoveryPath, discovery(c))

@@ -20,14 +20,13 @@ const Namespace = "server_rental_"
 // Definition is one metric family: name, help, type, labels and the field of
 // the provider's document that it is taken from. It does not change once made.
 type Definition struct {
-	Name      string   // with Namespace
-	Help      string   // what it shows, in a sentence or two; ends with a full stop
-	Type      Type     // how Prometheus reads it
-	Labels    []string // in the order in which values are given
-	Source    string   // the field of the API, or the fact, that it shows
-	seriesPer string
-	desc      *prometheus.Desc
-	sorted    []int // the labels' places in order of their names
+	Name   string   // with Namespace
+	Help   string   // what it shows, in a sentence or two; ends with a full stop
+	Type   Type     // how Prometheus reads it
+	Labels []string // in the order in which values are given
+	Source string   // the field of the API, or the fact, that it shows
+	desc   *prometheus.Desc
+	sorted []int // the labels' places in order of their names
 }
 
 // Type is a metric type as the exposition formats name it.
@@ -84,29 +83,8 @@ func baseUnit(name string) string {
 // BaseUnit is the unit of the metric in OpenMetrics and protobuf; empty for others.
 func (d *Definition) BaseUnit() string { return baseUnit(d.Name) }
 
-// SeriesPer sets what the metric has one series of, if that does not follow from
-// the labels.
-func (d *Definition) SeriesPer(what string) *Definition {
-	d.seriesPer = what
-	return d
-}
-
 // Desc is the descriptor for a registry.
 func (d *Definition) Desc() *prometheus.Desc { return d.desc }
-
-// Series says in words how many series the metric has.
-func (d *Definition) Series() string {
-	switch {
-	case d.seriesPer != "":
-		return "one per " + d.seriesPer
-	case len(d.Labels) == 0:
-		return "one"
-	case d.Labels[0] == "account" && len(d.Labels) > 1:
-		return "one per account and " + d.Labels[1]
-	default:
-		return "one per " + d.Labels[0]
-	}
-}
 
 // Unit is the unit that the name states, and empty for plain numbers.
 func (d *Definition) Unit() string {

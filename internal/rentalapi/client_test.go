@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"slices"
@@ -35,7 +36,7 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{API: simtest.StartInMemory(t, simulator.Options{})}
-	transport, err := NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(h.Dial))
+	transport, err := NewTransport(promconfig.HTTPClientConfig{}, h.Dial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,6 +186,7 @@ func TestFailures(t *testing.T) {
 		"endless error":        {endless(500, `{"error":{"code":"`, "x"), Status, "500", "status 500"},
 		"unrequested gzip":     {simtest.Reply(200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b\x08"), Decode, "200", `invalid character '\x1f' looking for beginning of value`},
 		"a byte per second":    {trickle, Timeout, "200", "no response within 10s"},
+		"long header":          {raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n{}"), TooLarge, "error", "header: more than 65536 bytes: response is too large"},
 		"no HTTP":              {raw("SSH-2.0-OpenSSH_9.9\r\n"), Connection, "error", "response: not valid HTTP"},
 		"secret as status":     {raw("HTTP/1.1 " + secret + " x\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
 		"secret as header":     {raw("HTTP/1.1 200 OK\r\nBearer " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
@@ -277,6 +279,35 @@ func hang(body string) http.HandlerFunc {
 		begin(w, body)
 		<-r.Context().Done()
 	}
+}
+
+// TestLongHeader has a header just below its bound, which does not bound the body.
+func TestLongHeader(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.reply(200, `{"more":"`+strings.Repeat("x", 1<<20)+`","data":[]}`, "X", strings.Repeat("x", 60<<10))
+		simtest.AssertEqual(t, "error", fetchList(t.Context(), h.main(), "/servers"), error(nil))
+	})
+}
+
+// TestLongHeaderOverTLS asserts that a handshake leaves room for a header, and bounds it.
+func TestLongHeaderOverTLS(t *testing.T) {
+	size := 40 << 10
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X", strings.Repeat("x", size))
+		_, _ = io.WriteString(w, `{"more":"`+strings.Repeat("x", 1<<20)+`","data":[]}`)
+	}))
+	defer server.Close()
+	transport, err := NewTransport(promconfig.HTTPClientConfig{TLSConfig: promconfig.TLSConfig{InsecureSkipVerify: true}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	simtest.AssertEqual(t, "error", fetchList(t.Context(), scopeOver(base, time.Minute, transport), "/plans"), error(nil))
+	size = 64 << 10
+	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), scopeOver(base, time.Minute, transport), "/plans")), "/plans: "+errLongHeader.Error())
 }
 
 func TestGetObject(t *testing.T) {

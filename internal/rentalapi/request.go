@@ -67,6 +67,8 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 		target.RawPath = strings.TrimSuffix(target.RawPath, "/") + r.endpoint
 	}
 	target.RawQuery = r.query.Encode()
+	ctx, header := withHeaderLimit(ctx)
+	defer header.lifted.Store(true)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err

@@ -42,8 +42,8 @@ type harness struct {
 	down atomic.Bool // connections are refused
 }
 
-// withHarness runs a test in a synctest bubble. The answers of the simulated provider
-// do not depend on when they are requested, and are too old to have a phase.
+// withHarness runs a test in a synctest bubble. The responses of the simulated
+// provider do not depend on when they are requested, and are too old to have an age.
 func withHarness(t *testing.T, f func(t *testing.T, h *harness)) {
 	t.Helper()
 	t.Parallel()
@@ -66,7 +66,7 @@ func subtest(t *testing.T, name string, f func(t *testing.T, h *harness)) {
 // reset replaces set, client, publisher and log by new ones.
 func (h *harness) reset() {
 	h.t.Helper()
-	transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, config.WithDialContextFunc(h.dial))
+	transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, h.dial)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/simulator"
 )
@@ -159,5 +160,48 @@ func TestStockCountersCreated(t *testing.T) {
 		}
 		h.assertEqual("created", created, map[string]time.Time{"server_rental_plan_restocks_total": seen, "server_rental_plan_sellouts_total": seen})
 		h.assertEqual("restocks", h.values(def("plan_restocks_total")), map[string]float64{"p": 1})
+	})
+}
+
+// TestOlderCopies has a cache that alternates with an older copy, and then sends nothing
+// else until the data shown expires.
+func TestOlderCopies(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		respond := func(s stock, ongoing int, madeAt string) {
+			h.Change(func(w *simulator.World) {
+				w.Plans, w.GeneratedAt = stockList(s), madeAt
+				w.Status["ongoing"], w.Status["updated_at"] = ongoing, madeAt
+			})
+		}
+		config := configure(time.Minute, 5*time.Minute, "plans", "status")
+		config.Watches = []collector.Watch{{Name: "w", Plans: []string{"p"}}}
+		assertShown := func(what string, inStock, restocks, hits, ongoing float64) {
+			t.Helper()
+			h.assertEqual(what+": in stock, restocks, hits, ongoing", []float64{
+				h.values(def("plan_in_stock"))["p"], h.values(def("plan_restocks_total"))["p"], h.values(def("watch_hits_total"))["w"], h.scrape().Values["server_rental_incidents_ongoing{}"],
+			}, []float64{inStock, restocks, hits, ongoing})
+			h.assertEqual(what+": success", h.scrape().CollectorSuccess(), map[string]float64{"plans": 1, "status": 1})
+		}
+		const newer, older = "1999-01-01T00:01:00Z", "1999-01-01T00:00:59Z"
+		respond("no", 0, newer)
+		h.run(config)
+		h.settle()
+		for range 3 {
+			respond("yes", 5, older)
+			h.runFor(time.Minute)
+			assertShown("older copy", 0, 0, 0, 0)
+			respond("no", 0, newer)
+			h.runFor(time.Minute)
+			assertShown("the copy that is shown", 0, 0, 0, 0)
+		}
+		respond("yes", 5, older)
+		h.runFor(210 * time.Second)
+		assertShown("only older copies", 0, 0, 0, 0)
+		h.assertEqual("last success", time.Since(h.set.Health()[0].LastSuccess) < 90*time.Second, true)
+		h.runFor(3 * time.Minute)
+		assertShown("older copies after max_age", 1, 1, 0, 5)
+		respond("yes", 6, newer)
+		h.runFor(time.Minute)
+		assertShown("newer again", 1, 1, 0, 6)
 	})
 }

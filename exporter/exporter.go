@@ -257,9 +257,28 @@ func (e *exporter) apiDescription() string {
 	return e.config.Load().API.BaseURL.Host
 }
 
+// maxConnections bounds the memory that clients take who connect and do nothing.
+const maxConnections = 512
+
+// connections counts the open connections of a server.
+type connections struct{ open atomic.Int64 }
+
+// track closes a new connection if there are too many. It is a hook of http.Server.
+func (c *connections) track(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if c.open.Add(1) > maxConnections {
+			_ = conn.Close() // the server notices
+		}
+	case http.StateClosed, http.StateHijacked:
+		c.open.Add(-1)
+	}
+}
+
 func (e *exporter) newServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
+		ConnState:         new(connections).track,
 		ReadHeaderTimeout: orDefault(e.timeouts.ReadHeader, 10*time.Second),
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      time.Minute,

@@ -106,7 +106,7 @@ func checkCatalog(t *testing.T, w *simulator.World, first map[string]int) {
 	for _, l := range w.Locations {
 		offers, stocked := 0, 0
 		for _, p := range w.Plans {
-			if slices.Contains(simulator.At(p, "availability", "locations").([]string), simulator.Text(l, "id")) {
+			if slices.Contains(simulator.At(p, "availability", "locations").([]any), l["id"]) {
 				offers++
 				if simulator.InStock(p) {
 					stocked++

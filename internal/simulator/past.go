@@ -80,8 +80,8 @@ var stays = map[bool]map[bool]stay{
 
 // addStock lets plans sell out and return. It goes backward from the catalog.
 func (p *Past) addStock(rng *rand.Rand, start, end time.Time) {
-	for i, spec := range planSpecs() {
-		usual := spec.stock == available
+	for i, plan := range newCatalog().Plans {
+		usual := inStock(plan)
 		stock := usual
 		for at := end; at.After(start); stock = !stock {
 			at = at.Add(-stays[usual][stock].draw(rng))
@@ -94,10 +94,10 @@ func (p *Past) addStock(rng *rand.Rand, start, end time.Time) {
 // addPrices changes prices of a third of the plans once or twice in a month. The last
 // change is within a day and leads to the catalog.
 func (p *Past) addPrices(rng *rand.Rand, end time.Time) {
-	specs := planSpecs()
-	for n, i := range rng.Perm(len(specs))[:len(specs)/3] {
+	plans := newCatalog().Plans
+	for n, i := range rng.Perm(len(plans))[:len(plans)/3] {
 		set := func(at time.Time, percent int) {
-			usd, eur := specs[i].usd, specs[i].eur
+			usd, eur := number(plans[i], "price", "monthly", "usd"), number(plans[i], "price", "monthly", "eur")
 			if percent != 100 {
 				usd, eur = roundPrice(usd, percent), roundPrice(eur, percent)
 			}
@@ -129,7 +129,7 @@ func hours(rng *rand.Rand, least, most int) time.Duration {
 // addIncidents lets a component fail every few days, the last time three hours before
 // the end.
 func (p *Past) addIncidents(rng *rand.Rand, start, end time.Time) {
-	all := components(operationalStatus(locations(), end))
+	all := components(operationalStatus(newCatalog().Locations, end))
 	for at := end.Add(-3 * time.Hour); at.After(start); at = at.Add(-hours(rng, 24, 7*24)) {
 		which := rng.IntN(len(all))
 		recovered := at.Add(25*time.Minute + time.Duration(rng.Int64N(int64(30*time.Minute))))
@@ -153,7 +153,7 @@ func (p *Past) addMaintenance(end time.Time) {
 	scheduled := func(at time.Time, n int) {
 		p.add(at, func(w *World) { Put(w.Status, n, "scheduled") })
 	}
-	which := slices.IndexFunc(components(operationalStatus(locations(), end)), func(c component) bool { return c.name == "network" })
+	which := slices.IndexFunc(components(operationalStatus(newCatalog().Locations, end)), func(c component) bool { return c.name == "network" })
 	scheduled(begin.Add(-48*time.Hour), 1)
 	p.setComponent(begin, which, "maintenance")
 	p.setComponent(begin.Add(2*time.Hour), which, "operational")

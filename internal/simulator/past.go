@@ -170,9 +170,8 @@ func (p *Past) addAccount(token string, last *Account, start, end time.Time) {
 		}
 	}
 	for _, t := range last.Topups {
-		for _, step := range topupSteps(t) {
-			times[step.at] = true
-		}
+		created, after := parse(Text(t, "created_at")), topupTimes[Text(t, "status")]
+		times[created], times[created.Add(after.seen)], times[created.Add(after.last)] = true, true, true
 	}
 	for at := range times {
 		if !at.Before(start) && !at.After(end) {
@@ -197,12 +196,7 @@ func (a *Account) at(t, end time.Time) *Account {
 	}
 	past.Account["balance"] = Object{"usd": balance}
 	for _, topup := range filter(a.Topups, existed) {
-		for _, step := range topupSteps(topup) {
-			if !step.at.After(t) {
-				topup = step.topup
-			}
-		}
-		past.Topups = append(past.Topups, topup)
+		past.Topups = append(past.Topups, topupAt(topup, t))
 	}
 	for _, server := range a.Servers {
 		server = maps.Clone(server)
@@ -218,41 +212,29 @@ func (a *Account) at(t, end time.Time) *Account {
 	return past
 }
 
-// topupStep is a top-up from a time on.
-type topupStep struct {
-	at    time.Time
-	topup Object
+// topupTimes are how long after its creation a top-up is paid for, and has its last state,
+// by that state.
+var topupTimes = map[string]struct{ seen, last time.Duration }{
+	"paid":       {8 * time.Minute, 30 * time.Minute},
+	"confirming": {8 * time.Minute, 8 * time.Minute},
+	"failed":     {8 * time.Minute, 2 * time.Hour},
+	"canceled":   {9 * time.Minute, 9 * time.Minute},
+	"expired":    {rateLock, rateLock},
 }
 
-// topupSteps returns the states that led to that of a top-up, and when it had them.
-func topupSteps(last Object) []topupStep {
-	created := parse(Text(last, "created_at"))
+// topupAt returns a top-up as it was at a time since its creation.
+func topupAt(last Object, t time.Time) Object {
+	created, times := parse(Text(last, "created_at")), topupTimes[Text(last, "status")]
+	age := t.Sub(created)
+	if age >= times.last {
+		return last
+	}
 	c := coins()[slices.IndexFunc(coins(), func(c coin) bool { return c.id == Text(last, "coin") })]
 	topup := newTopup(Text(last, "id"), cents(last, "amount", "usd"), c, created)
-	steps := []topupStep{{created, topup}}
-	confirm := func(after time.Duration, confirmations int) {
-		topup = maps.Clone(topup)
-		confirmTopup(topup, confirmations)
-		steps = append(steps, topupStep{created.Add(after), topup})
+	if age >= times.seen {
+		confirmTopup(topup, 1)
 	}
-	finish := func(after time.Duration) { steps = append(steps, topupStep{created.Add(after), last}) }
-	switch Text(last, "status") {
-	case "paid":
-		confirm(8*time.Minute, 0)
-		confirm(20*time.Minute, c.confirmations/2)
-		finish(30 * time.Minute)
-	case "confirming":
-		confirm(8*time.Minute, 0)
-		finish(20 * time.Minute)
-	case "failed":
-		confirm(8*time.Minute, 1)
-		finish(2 * time.Hour)
-	case "canceled":
-		finish(9 * time.Minute)
-	case "expired":
-		finish(rateLock)
-	}
-	return steps
+	return topup
 }
 
 // parse reads a time stamp that the simulator wrote.

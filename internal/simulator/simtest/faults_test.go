@@ -184,13 +184,3 @@ func TestFaultMatching(t *testing.T) {
 		})
 	}
 }
-
-func TestInjectCopiesTheFault(t *testing.T) {
-	a := Start(t, simulator.Options{})
-	f := Fault{Status: 500, Header: http.Header{"X-A": {"1"}}, Body: []byte(`{"a":1}`)}
-	a.Inject(f)
-	f.Header.Set("X-A", "2")
-	f.Body[5] = '2'
-	r := ServeGet(a, "/api/v1/os")
-	AssertEqual(t, "response", []string{r.Header.Get("X-A"), r.Body}, []string{"1", `{"a":1}`})
-}

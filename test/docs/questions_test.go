@@ -131,9 +131,11 @@ func newPlan(r *rand.Rand, i, minutes int) plan {
 	case 2: // not listed any more
 		p.listed[1] = (1+r.IntN(34))*day - 30
 	}
-	inStock, price := chance(r, 2), float64(1000*(i+1)+r.IntN(900))/10
-	for range minutes {
-		if chance(r, 2*day) || chance(r, 60) && inStock && i%2 == 0 {
+	inStock, inStockAtLast, price := chance(r, 2), chance(r, 2), float64(1000*(i+1)+r.IntN(900))/10
+	for minute := range minutes {
+		if minute == minutes-10 {
+			inStock = inStockAtLast
+		} else if chance(r, 2*day) || chance(r, 60) && inStock && i%2 == 0 {
 			inStock = !inStock
 		}
 		switch {

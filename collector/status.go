@@ -77,11 +77,13 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 		}
 	}
 	s.Invalid.Add("status", others...)
+	seen := map[string]bool{}
 	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same causes are kept each time
 		location := locationID(id)
-		if _, both := st.Locations[location]; both {
+		if _, both := st.Locations[location]; both || seen[location] {
 			location = id
 		}
+		seen[location] = true
 		components := st.Locations[id].Components
 		if field := "locations." + id + ".components"; len(components) == 0 && !anyBelow(o.Errors, field) {
 			s.Invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty"})

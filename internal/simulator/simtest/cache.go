@@ -85,7 +85,7 @@ func (a *API) Change(f func(w *simulator.World)) {
 }
 
 // middleware sends responses from the cache in place of the public responses of next.
-func (c *cache) middleware(prefix string, next http.Handler) http.Handler {
+func (c *cache) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.documented() {
 			next.ServeHTTP(w, r)
@@ -93,7 +93,7 @@ func (c *cache) middleware(prefix string, next http.Handler) http.Handler {
 		}
 		response := capture(next, r)
 		if response.header.Get("Access-Control-Allow-Origin") != "" {
-			response = c.cached(response, strings.TrimPrefix(r.URL.RequestURI(), prefix))
+			response = c.cached(response, strings.TrimPrefix(r.URL.RequestURI(), simulator.Prefix))
 		}
 		exchange{w, r}.send(response)
 	})

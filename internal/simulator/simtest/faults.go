@@ -147,10 +147,10 @@ func (f *Fault) matches(r Request) bool {
 	return (f.Path == "" || f.Path == r.Path) && (f.Token == "" || f.Token == r.Token)
 }
 
-// Middleware applies the faults to an API with a prefix.
-func (fs *Faults) Middleware(prefix string, next http.Handler) http.Handler {
+// middleware applies the faults.
+func (fs *Faults) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request := newRequest(r, prefix)
+		request := newRequest(r)
 		before, f := fs.take(request)
 		for _, call := range before {
 			call(request.Path, request.Query)

@@ -131,6 +131,9 @@ func (r *run) get(src *source, scrape time.Time) (err error) {
 	} else {
 		mapped = at
 		snapshot, err = src.fetch(context.Background(), api, src.builder())
+		if err == nil && snapshot.Commit != nil {
+			snapshot.Commit()
+		}
 	}
 	var failure *rentalapi.Error
 	if err != nil && !errors.As(err, &failure) {

@@ -1,6 +1,11 @@
 package simulator
 
-import "time"
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
 
 // Object is a JSON object as the API sends it. It may contain any value that can
 // be encoded as JSON, also values that a correct provider would not send. Nested
@@ -86,13 +91,11 @@ func alternative(plans []Object, p Object) any {
 	if candidates == nil {
 		candidates = filter(plans, inStock)
 	}
-	var best any
-	minGap := 0
-	for _, o := range candidates {
-		gap := cents(o, "price", "monthly", "usd") - cents(p, "price", "monthly", "usd")
-		if gap = max(gap, -gap); best == nil || gap < minGap {
-			best, minGap = At(o, "id"), gap
-		}
+	if candidates == nil {
+		return nil
 	}
-	return best
+	gap := func(o Object) float64 {
+		return math.Abs(number(o, "price", "monthly", "usd") - number(p, "price", "monthly", "usd"))
+	}
+	return slices.MinFunc(candidates, func(x, y Object) int { return cmp.Compare(gap(x), gap(y)) })["id"]
 }

@@ -27,10 +27,7 @@ func newRequest(r *http.Request) Request {
 	if rest, found := strings.CutPrefix(path, simulator.Prefix); found && strings.HasPrefix(rest, "/") {
 		path = rest
 	}
-	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !found {
-		token = ""
-	}
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), "Bearer ")
 	return Request{Time: time.Now(), Path: path, Query: r.URL.Query(), Token: token, RemoteAddr: r.RemoteAddr, Header: r.Header.Clone()}
 }
 

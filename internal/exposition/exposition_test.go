@@ -109,7 +109,7 @@ func newHarness(tb testing.TB, samples int) *harness {
 	dynamic.MustRegister(histogram)
 	all.MustRegister(histogram)
 	h := &harness{promhttp: promhttp.HandlerFor(all, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError, AcceptedFormats: Formats(), EnableOpenMetricsTextCreatedSamples: true,
+		ErrorHandling: promhttp.ContinueOnError, AcceptedFormats: formats(), EnableOpenMetricsTextCreatedSamples: true,
 	})}
 	for i := range 3 {
 		h.groups = append(h.groups, newTestGroup(fmt.Sprintf("test_group_%d", i), samples/3))
@@ -522,7 +522,7 @@ func TestEncodeOnce(t *testing.T) {
 		time.Sleep(variantTTL)
 		h.scrape("none", "gzip")
 		time.Sleep(time.Nanosecond)
-		simtest.AssertEqual(t, "variants", h.Publisher.recentVariants(), []Variant{{expfmt.FmtText, Gzip}})
+		simtest.AssertEqual(t, "variants", h.Publisher.recentVariants(), []variant{{expfmt.FmtText, true}})
 		time.Sleep(variantTTL)
 		encoded = 0
 		change()
@@ -547,14 +547,14 @@ func TestEncodingFails(t *testing.T) {
 	simtest.AssertEqual(t, "errors", len(h.errors), 2)
 }
 
-func TestNegotiateEncoding(t *testing.T) {
-	for accept, want := range map[string]Encoding{
-		"": Identity, "br": Identity, "gzip": Gzip, "GZIP ; q=0.5": Gzip, "*": Gzip, "*;q=0": Identity, "br, *;q=0.1": Gzip,
-		"identity, gzip": Gzip, "identity, gzip;q=0.5": Identity, "identity;q=0.2, *": Gzip, "gzip;q=0, *": Identity, "gzip;q=x": Identity,
+func TestPrefersGzip(t *testing.T) {
+	for accept, want := range map[string]bool{
+		"": false, "br": false, "gzip": true, "GZIP ; q=0.5": true, "*": true, "*;q=0": false, "br, *;q=0.1": true,
+		"identity, gzip": true, "identity, gzip;q=0.5": false, "identity;q=0.2, *": true, "gzip;q=0, *": false, "gzip;q=x": false,
 	} {
-		simtest.AssertEqual(t, accept, negotiateEncoding([]string{accept}), want)
+		simtest.AssertEqual(t, accept, prefersGzip([]string{accept}), want)
 	}
-	simtest.AssertEqual(t, "several headers", negotiateEncoding([]string{"br", "gzip"}), Gzip)
+	simtest.AssertEqual(t, "several headers", prefersGzip([]string{"br", "gzip"}), true)
 }
 
 // FuzzNegotiate asserts that the answer is in a variant that is offered, and compressed
@@ -573,11 +573,11 @@ func FuzzNegotiate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, accept, encoding string) {
 		got, contentType := negotiate(http.Header{"Accept": {accept}, "Accept-Encoding": {encoding}})
 		known := strings.ToLower(encoding)
-		if got.Encoding != Identity && (got.Encoding != Gzip || !strings.Contains(known, "gzip") && !strings.Contains(known, "*")) {
-			t.Errorf("%q: got encoding %q", encoding, got.Encoding)
+		if got.gzip && !strings.Contains(known, "gzip") && !strings.Contains(known, "*") {
+			t.Errorf("%q: got gzip", encoding)
 		}
-		if !slices.Contains(Formats(), got.Format) || expfmt.Format(contentType).FormatType() != got.Format.FormatType() {
-			t.Errorf("%q: got format %q, content type %q", accept, got.Format, contentType)
+		if !slices.Contains(formats(), got.format) || expfmt.Format(contentType).FormatType() != got.format.FormatType() {
+			t.Errorf("%q: got format %q, content type %q", accept, got.format, contentType)
 		}
 	})
 }

@@ -32,20 +32,20 @@ func readErrorCases(t testing.TB) []errorCase {
 	return cases
 }
 
-// parts returns the name of the case, its command line, and its file.
-func (c errorCase) parts() (name, commandLine, file string) {
-	name, file, _ = strings.Cut(string(c), " --\n")
+// parts returns the command line and the file of the case.
+func (c errorCase) parts() (commandLine, file string) {
+	_, file, _ = strings.Cut(string(c), " --\n")
 	if args, ok := strings.CutPrefix(file, "$"); ok {
 		commandLine, file, _ = strings.Cut(args, "\n")
-		return name, commandLine, file
+		return commandLine, file
 	}
-	return name, "--config.file=rental.yml", file
+	return "--config.file=rental.yml", file
 }
 
 // load loads the case's command line and file.
 func (c errorCase) load(t *testing.T) error {
 	t.Helper()
-	_, commandLine, file := c.parts()
+	commandLine, file := c.parts()
 	env := map[string]string{}
 	var args []string
 	for word := range strings.FieldsSeq(commandLine) {
@@ -87,7 +87,7 @@ func TestErrors(t *testing.T) {
 // FuzzLoad asserts that no file causes a panic or an error other than FieldErrors.
 func FuzzLoad(f *testing.F) {
 	for _, c := range readErrorCases(f)[1:] {
-		_, _, file := c.parts()
+		_, file := c.parts()
 		f.Add([]byte(file))
 	}
 	full, err := os.ReadFile("testdata/full.yml")

@@ -51,12 +51,12 @@ func locations() Resource {
 					metric.AddOptional(b, locationPlans, l.Plans, l.ID)
 					metric.AddOptional(b, locationInStock, l.PlansInStock, l.ID)
 				},
-				listMetrics: func(_ *metric.Builder, p rentalapi.Page[location, struct{}]) Facts {
+				listMetrics: func(_ *metric.Builder, p rentalapi.Page[location, struct{}], s *Snapshot) {
 					byID := make(LocationFacts, len(p.Items))
 					for _, l := range p.Items {
 						byID[l.ID] = l
 					}
-					return Facts{Locations: byID}
+					s.Facts.Locations = byID
 				},
 			}.fetch
 		},

@@ -24,8 +24,8 @@ type providerStatus struct {
 
 var (
 	statusInfo     = metric.Gauge("status_info", "The provider's overall state, as the provider words it; constant 1.", "Status overall", "overall")
-	componentUp    = metric.Gauge("component_operational", "Whether the state of a component of a location is operational: 1, or 0 for any other state.", "Status locations.*.components", "location", "component").SeriesPer("location and component")
-	componentState = metric.Gauge("component_state", "The present state of a component of a location, as the provider words it; constant 1.", "Status locations.*.components", "location", "component", "state").SeriesPer("location and component")
+	componentUp    = metric.Gauge("component_operational", "Whether the state of a component of a location is operational: 1, or 0 for any other state.", "Status locations.*.components", "location", "component")
+	componentState = metric.Gauge("component_state", "The present state of a component of a location, as the provider words it; constant 1.", "Status locations.*.components", "location", "component", "state")
 	incidents      = metric.Gauge("incidents_ongoing", "Ongoing incidents.", "Status ongoing")
 	maintenances   = metric.Gauge("maintenances_scheduled", "Scheduled maintenance windows.", "Status scheduled")
 	statusSince    = metric.Gauge("status_since_timestamp_seconds", "The date in the provider's field since, as midnight UTC.", "Status since")
@@ -63,7 +63,8 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 	metric.AddOptional(b, statusSince, st.Since)
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
-	s := Snapshot{Age: newAge(o.Response, st.UpdatedAt)}
+	var s Snapshot
+	s.setAge(o.Response, st.UpdatedAt)
 	if o.Age == nil && s.Age.Age > maxStatusAge {
 		s.Age = Age{}
 	}

@@ -48,13 +48,13 @@ func isOpen(state string) bool {
 
 var (
 	topupsByStatus   = metric.Gauge("topups", "Top-ups of the account by status, over its whole history.", "Top-up status, topups meta.total", "account", "status")
-	topupInfo        = metric.Gauge("topup_info", "An open top-up, pending or confirming; constant 1.", "Top-up", "account", "topup", "status", "coin", "network").SeriesPer("account and open topup")
-	topupAmount      = metric.Gauge("topup_amount_usd", "Amount that an open top-up asks for.", "Top-up amount.usd", "account", "topup").SeriesPer("account and open topup")
-	topupBonus       = metric.Gauge("topup_bonus_ratio", "Bonus on an open top-up as a share of its amount.", "Top-up bonus_percent", "account", "topup").SeriesPer("account and open topup")
-	topupConfirmed   = metric.Gauge("topup_confirmations", "Confirmations of an open top-up's payment; absent before a payment is seen.", "Top-up confirmations", "account", "topup").SeriesPer("account and open topup")
-	topupNeeded      = metric.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "Top-up confirmations_needed", "account", "topup").SeriesPer("account and open topup")
-	topupCreated     = metric.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "Top-up created_at", "account", "topup").SeriesPer("account and open topup")
-	topupLockedUntil = metric.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent where it awaits no payment.", "Top-up payment.rate_locked_until", "account", "topup").SeriesPer("account and open topup")
+	topupInfo        = metric.Gauge("topup_info", "An open top-up, pending or confirming; constant 1.", "Top-up", "account", "topup", "status", "coin", "network")
+	topupAmount      = metric.Gauge("topup_amount_usd", "Amount that an open top-up asks for.", "Top-up amount.usd", "account", "topup")
+	topupBonus       = metric.Gauge("topup_bonus_ratio", "Bonus on an open top-up as a share of its amount.", "Top-up bonus_percent", "account", "topup")
+	topupConfirmed   = metric.Gauge("topup_confirmations", "Confirmations of an open top-up's payment; absent before a payment is seen.", "Top-up confirmations", "account", "topup")
+	topupNeeded      = metric.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "Top-up confirmations_needed", "account", "topup")
+	topupCreated     = metric.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "Top-up created_at", "account", "topup")
+	topupLockedUntil = metric.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent where it awaits no payment.", "Top-up payment.rate_locked_until", "account", "topup")
 	topupLastPaid    = metric.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent where there is none.", "Top-up paid_at", "account")
 )
 

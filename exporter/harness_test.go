@@ -227,7 +227,7 @@ func success(value float64, accounts ...string) map[string]float64 {
 // inMemory returns settings for requests to a provider in memory.
 func inMemory(t testing.TB, a *simtest.API, limits rentalapi.Limits) rentalapi.Settings {
 	t.Helper()
-	transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(a.Dial))
+	transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, a.Dial)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,6 +58,10 @@ func TestReload(t *testing.T) {
 				}
 			}
 
+			if !strings.Contains(p.get("/").Body, "The last reload was refused") {
+				t.Error("the landing page does not show that a reload was refused")
+			}
+
 			// A valid one adds an account. All others go on, so nothing is requested again.
 			a.ConfigFile(dir, simtest.Tokens(), hourly())
 			reload(p)

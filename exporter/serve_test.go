@@ -157,14 +157,21 @@ func TestOverview(t *testing.T) {
 	for flag, shown := range map[string]bool{"--web.overview": true, "--no-web.overview": false} {
 		page := startReady(t, "--demo", flag).get("/").Body
 		simtest.AssertNoSecrets(t, "landing page", page)
-		for _, text := range []string{"Needs attention", "EPYC 7443P", "Frankfurt", "node-5.main.example", "btc (Bitcoin)"} {
+		for _, text := range []string{"Needs attention", `<th scope="row">cheap-in-europe</th>`, "EPYC 7443P", "Frankfurt", "node-5.main.example", "btc (Bitcoin)"} {
 			if strings.Contains(page, text) != shown {
 				t.Errorf("%s: the landing page contains %q: %t, want %t", flag, text, !shown, shown)
 			}
 		}
-		if !strings.Contains(page, "transactions</th><td>main</td>") {
+		if !strings.Contains(page, `transactions</th><td class="wrap">main</td>`) {
 			t.Errorf("%s: the landing page lacks a collector", flag)
 		}
+	}
+	disabled := []string{"--demo"}
+	for _, name := range []string{"account", "servers", "topups", "transactions", "configurations", "ssh_keys"} {
+		disabled = append(disabled, "--no-collector."+name)
+	}
+	if page := startReady(t, disabled...).get("/").Body; !strings.Contains(page, "All collectors of accounts are disabled.") {
+		t.Errorf("the landing page does not know the accounts:\n%s", page)
 	}
 }
 

@@ -13,7 +13,7 @@ func BenchmarkPublish(b *testing.B) {
 		b.Run(strings.SplitN(string(v.Format), ";", 2)[0]+"/"+string(v.Encoding), func(b *testing.B) {
 			g := newTestGroup("test", 60_000)
 			p := NewPublisher(g.Group)
-			p.recordVariant(v)
+			p.encoded(v)
 			b.ReportAllocs()
 			for b.Loop() {
 				g.Changed()

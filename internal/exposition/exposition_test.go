@@ -313,14 +313,6 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-func TestHead(t *testing.T) {
-	h := newPublishedHarness(t, 30)
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/metrics", nil))
-	get := h.scrape("none", "")
-	simtest.AssertEqual(t, "HEAD", []any{w.Code, w.Body.Len(), w.Header()}, []any{200, 0, get.Header})
-}
-
 // TestDuplicate asserts that a series with a duplicate is served once, next to all others.
 func TestDuplicate(t *testing.T) {
 	h := newHarness(t, 30)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Handler answers scrapes from a publisher and a registry. As with promhttp, the
@@ -24,16 +25,14 @@ type Handler struct {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, contentType := negotiate(r.Header)
-	h.Publisher.recordVariant(v)
 	names := r.URL.Query()["name[]"]
 	unwanted := func(family string) bool { return len(names) > 0 && !slices.Contains(names, family) }
 	b := newBody(v.Encoding)
-	for _, block := range h.Publisher.published.Load().blocks {
-		e := block.encoded(v)
-		if e.err != nil {
-			h.OnError("gathering", e.err)
+	for _, block := range h.Publisher.encoded(v) {
+		if block.err != nil {
+			h.OnError("gathering", block.err)
 		}
-		for _, p := range e.parts {
+		for _, p := range block.parts {
 			if !unwanted(p.family) {
 				b.add(p)
 			}
@@ -55,9 +54,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.Encoding != Identity {
 		header.Set("Content-Encoding", string(v.Encoding))
 	}
-	if r.Method == http.MethodHead {
-		return
-	}
 	for _, chunk := range b.chunks {
 		if _, err := w.Write(chunk); err != nil {
 			return // the client left
@@ -71,21 +67,14 @@ func (h *Handler) encodeDynamic(v Variant, unwanted func(family string) bool) (p
 	if err != nil {
 		h.OnError("gathering", err)
 	}
+	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
 	e := scrapeEncoders.Get().(*encoder)
 	defer scrapeEncoders.Put(e)
 	e.begin(v)
-	for _, f := range families {
-		if unwanted(f.GetName()) {
-			continue
-		}
-		if err := e.writeFamily(f); err != nil {
-			return part{}, err
-		}
-	}
-	if err := e.writeEnd(); err != nil {
+	if err := e.writeFamilies(families); err != nil {
 		return part{}, err
 	}
-	return e.end()
+	return e.end(""), nil
 }
 
 // gzipHeader begins a gzip member: deflate, no name, no time, unknown system.

@@ -14,13 +14,13 @@ import (
 var (
 	requestsTotal = metric.Counter("exporter_api_requests_total",
 		"Requests made to the rental API, by path and status code; code is error if no response came.",
-		"the exporter", "endpoint", "code").SeriesPer("endpoint and code")
+		"the exporter", "endpoint", "code")
 	requestDuration = metric.Histogram("exporter_api_request_duration_seconds",
 		"Time from sending a request until its response was read.",
 		"the exporter", "endpoint")
 	errorsTotal = metric.Counter("exporter_api_errors_total",
 		"Requests without usable data, by reason.",
-		"the exporter", "endpoint", "reason").SeriesPer("endpoint and reason")
+		"the exporter", "endpoint", "reason")
 	rateLimit = metric.Gauge("exporter_api_rate_limit",
 		"Requests per minute that the API allows with this token, as last seen.",
 		"header RateLimit-Limit", "account")

@@ -94,12 +94,13 @@ func (a *Account) addOpenTopups(name string, now time.Time) {
 func Servers(n int, now time.Time) []Object { return exampleServers("fleet", n, now) }
 
 func exampleServers(owner string, n int, now time.Time) []Object {
-	catalog, systems := plans()[:9], images()
+	c := newCatalog()
+	plans, systems := c.Plans[:9], c.OS
 	first := int(digest(owner)[0])
 	list := make([]Object, n)
 	for i := range list {
-		plan := catalog[(first+2*i)%len(catalog)]
-		places := At(plan, "availability", "locations").([]string)
+		plan := plans[(first+2*i)%len(plans)]
+		places := At(plan, "availability", "locations").([]any)
 		status := "active"
 		if i%50 == 49 {
 			status = "suspended"
@@ -167,8 +168,9 @@ func Topups(n int, now time.Time) []Object {
 
 func exampleConfigurations(owner string, now time.Time) []Object {
 	var list []Object
+	plans := newCatalog().Plans
 	for i, id := range []string{"ryzen-9-9950x", "epyc-7443p", "storage-64tb"} {
-		plan, _ := find(plans(), id)
+		plan, _ := find(plans, id)
 		own := makeID("cfg", owner, i)
 		lines := []Object{
 			{"label": plan["name"], "usd": At(plan, "price", "monthly", "usd"), "eur": At(plan, "price", "monthly", "eur")},

@@ -43,14 +43,7 @@ type Simulator struct {
 
 	mu      sync.Mutex
 	world   *World
-	changed time.Time          // time of the last change
-	encoded map[listKey][]byte // complete lists as JSON, until the next change
-}
-
-// listKey identifies a list: the account is nil for public resources.
-type listKey struct {
-	account  *Account
-	resource string
+	changed time.Time // time of the last change
 }
 
 // New returns a simulator with the documented catalog of 15 plans and 8
@@ -64,7 +57,6 @@ func New(o Options) *Simulator {
 		public:   newLimiter(o.PublicLimit, 59),
 		accounts: newLimiter(o.AccountLimit, 120),
 		world:    newWorld(time.Now()),
-		encoded:  map[listKey][]byte{},
 	}
 	s.handler = http.HandlerFunc(s.respond)
 	if o.Middleware != nil {
@@ -81,7 +73,6 @@ func (s *Simulator) Change(f func(w *World)) {
 	defer s.mu.Unlock()
 	f(s.world)
 	s.changed = time.Now()
-	clear(s.encoded)
 }
 
 // Read calls f with the world while nothing changes it. f must neither modify
@@ -211,7 +202,7 @@ func (s *Simulator) build(v view, res resource, id string) response {
 	case res.object != nil:
 		return success(Object{"data": res.object(v)})
 	case id == "":
-		return s.list(v, res)
+		return list(v, res)
 	}
 	item, found := find(res.list(v), id)
 	if !found {

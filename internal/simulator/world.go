@@ -36,13 +36,8 @@ type Account struct {
 const site = "https://rental.example"
 
 func newWorld(now time.Time) *World {
-	w := &World{
-		Plans:     plans(),
-		Locations: locations(),
-		OS:        images(),
-		CustomISO: true,
-		Accounts:  map[string]*Account{},
-	}
+	c := newCatalog()
+	w := &World{Plans: c.Plans, Locations: c.Locations, OS: c.OS, CustomISO: true, Accounts: map[string]*Account{}}
 	w.Status = operationalStatus(w.Locations, now)
 	recompute(w)
 	return w

@@ -144,7 +144,7 @@ func export(t *testing.T, now time.Time, fleets []fleet) (data map[string]float6
 				c.Accounts = append(c.Accounts, runner.Account{Name: f.name, Identity: f.name, Token: func() (string, error) { return token, nil }})
 			}
 		})
-		transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, config.WithDialContextFunc(api.Dial))
+		transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, api.Dial)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,10 +215,6 @@ func TestFleets(t *testing.T) {
 
 func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, data map[string]float64) {
 	t.Helper()
-	type sample struct {
-		Labels string
-		Value  float64
-	}
 	type exprTest struct {
 		Expr    string
 		Time    string   `yaml:"eval_time"`

@@ -141,10 +141,11 @@ func testNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// logCall matches the beginning of a call that logs, logMessage a call with a level and
-// a message that is constant but for the name of the program.
+// logCall matches the beginning of a call that logs, not of one that passes on what another
+// logs; logMessage matches a call with a level and a message that is constant but for the
+// name of the program.
 var (
-	logCall    = regexp.MustCompile(`\.Log\(`)
+	logCall    = regexp.MustCompile(`\.Log\("`)
 	logMessage = regexp.MustCompile(`level\.(\w+)\([\w.]+\)\.Log\("msg", "([^"]+)"(\+name)?[,)]`)
 	logRow     = regexp.MustCompile("(?m)^\\| (debug|info|warn|error) \\| `([^`]+)` \\|")
 )

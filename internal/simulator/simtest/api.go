@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,6 +48,7 @@ type API struct {
 	server *http.Server
 	served chan struct{}  // closed when the server has ended
 	conns  sync.WaitGroup // connections of the server
+	open   atomic.Int64   // how many
 
 	requests requestLog
 	cache    cache
@@ -97,7 +99,9 @@ func (a *API) serve(l net.Listener) {
 		switch s {
 		case http.StateNew:
 			a.conns.Add(1)
+			a.open.Add(1)
 		case http.StateClosed, http.StateHijacked:
+			a.open.Add(-1)
 			a.conns.Done()
 		}
 	}}
@@ -116,6 +120,9 @@ func (a *API) Close() {
 	<-a.served
 	a.conns.Wait()
 }
+
+// OpenConns returns the number of connections that clients have not closed.
+func (a *API) OpenConns() int { return int(a.open.Load()) }
 
 // failingWriter fails the test if net/http logs something, such as a panic.
 type failingWriter struct{ t testing.TB }

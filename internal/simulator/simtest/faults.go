@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -206,29 +207,17 @@ func (f *Fault) replace(c captured, req Request) captured {
 		c.body = f.Body
 	case f.Status >= http.StatusBadRequest:
 		c.body, _ = json.Marshal(map[string]any{"error": map[string]string{ // strings can be encoded
-			"code": errorCode(f.Status, req.Token), "message": "the request could not be answered; see GET " + req.Path, "docs": "https://rental.example/docs/api#errors",
+			"code": errorCode(f.Status), "message": "the request could not be answered; see GET " + req.Path, "docs": "https://rental.example/docs/api#errors",
 		}})
 	}
 	return c
 }
 
-// errorCode returns the documented code for a status, and for an undocumented
+// errorCode returns a documented code for a status, and for an undocumented
 // status its name in snake case.
-func errorCode(status int, token string) string {
-	switch status {
-	case http.StatusBadRequest:
-		return "invalid_parameter"
-	case http.StatusUnauthorized:
-		if token != "" {
-			return "invalid_token"
-		}
-		return "unauthorized"
-	case http.StatusTooManyRequests:
-		return "rate_limited"
-	case http.StatusServiceUnavailable:
-		return "unavailable"
-	}
-	return strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
+func errorCode(status int) string {
+	documented := map[int]string{400: "invalid_parameter", 401: "invalid_token", 429: "rate_limited", 503: "unavailable"}
+	return cmp.Or(documented[status], strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_"))
 }
 
 // captured is a response before it is sent.

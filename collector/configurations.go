@@ -48,10 +48,9 @@ func configurations() Resource {
 					metric.AddOptional(b, configurationEUR, c.Price.Monthly.EUR, c.ID)
 					metric.AddOptional(b, configurationMade, c.CreatedAt, c.ID)
 				},
-				listMetrics: func(b *metric.Builder, p rentalapi.Page[configuration, configurationsMeta]) Facts {
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[configuration, configurationsMeta], _ *Snapshot) {
 					b.Add(configurationsCount, float64(p.Count))
 					metric.AddOptional(b, configurationsLimit, p.Meta.Max)
-					return Facts{}
 				},
 			}.fetch
 		},

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -51,12 +52,12 @@ func locations() Resource {
 					metric.AddOptional(b, locationPlans, l.Plans, l.ID)
 					metric.AddOptional(b, locationInStock, l.PlansInStock, l.ID)
 				},
-				listMetrics: func(_ *metric.Builder, p rentalapi.Page[location, struct{}]) Facts {
+				listMetrics: func(_ *metric.Builder, p rentalapi.Page[location, struct{}], s *Snapshot) {
 					byID := make(LocationFacts, len(p.Items))
 					for _, l := range p.Items {
 						byID[l.ID] = l
 					}
-					return Facts{Locations: byID}
+					s.Facts.Locations = byID
 				},
 			}.fetch
 		},
@@ -70,4 +71,14 @@ func checkLocation(l *location, _ []rentalapi.FieldError) []rentalapi.FieldError
 	}
 	l.PlansInStock = nil
 	return []rentalapi.FieldError{{Field: "plans_in_stock", Problem: "more than plans"}}
+}
+
+// locationID returns an id as the provider documents it if it is a documented one in any
+// case of letters, so that what belongs to one location has one label.
+func locationID(id string) string {
+	switch lower := strings.ToLower(id); lower {
+	case "nyc", "mia", "lax", "lon", "ams", "fra", "sin", "tyo":
+		return lower
+	}
+	return id
 }

@@ -47,9 +47,8 @@ func osImages() Resource {
 					metric.AddOptional(b, osLicense, o.License.USD, o.ID)
 					metric.AddOptional(b, osMinCores, o.License.MinCores, o.ID)
 				},
-				listMetrics: func(b *metric.Builder, p rentalapi.Page[osImage, osMeta]) Facts {
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[osImage, osMeta], _ *Snapshot) {
 					b.AddBool(osCustomISO, p.Meta.CustomISO)
-					return Facts{}
 				},
 			}.fetch
 		},

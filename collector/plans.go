@@ -2,6 +2,7 @@ package collector
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -113,14 +114,16 @@ func plans() Resource {
 					return contradiction("in_stock", m.InStock, countInStock(items))
 				},
 				producedAt: func(m plansMeta) *timestamp { return m.GeneratedAt },
-				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta]) Facts {
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta], s *Snapshot) {
+					next := history.step(p.Items, p.Received)
+					s.Commit = func() { history = next }
 					for _, item := range p.Items {
-						history.addMetrics(b, item, p.Received)
+						next.addMetrics(b, item.ID)
 					}
 					b.Add(catalogPlans, float64(p.Count))
 					b.Add(catalogInStock, float64(countInStock(p.Items)))
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
-					return Facts{Plans: &PlanFacts{items: p.Items, withoutID: p.WithoutID}}
+					s.Facts.Plans = &PlanFacts{items: p.Items, withoutID: p.WithoutID}
 				},
 			}.fetch
 		},
@@ -176,47 +179,78 @@ func planMetrics(b *metric.Builder, p *plan) {
 	metric.AddOptional(b, planIPv4, p.Network.IPv4, p.ID)
 }
 
-// stockHistory keeps of each plan what no single response contains.
-type stockHistory map[string]*stockRecord
+// stockHistory keeps of each plan what no single response contains. It is immutable.
+type stockHistory map[string]stockRecord
 
 type stockRecord struct {
 	inStock            bool
 	restocks, sellouts float64
 	firstSeen          time.Time
+	lastSeen           time.Time
 	lastInStock        time.Time
 	changed            time.Time
 }
 
-// addMetrics adds a plan's counters. A plan that is seen for the first time has
-// changed nothing; one whose stock is not known keeps its counters.
-func (h stockHistory) addMetrics(b *metric.Builder, p *plan, now time.Time) {
-	r := h[p.ID]
-	switch in := p.Availability.InStock; {
-	case r == nil && in == nil:
-		return
-	case r == nil:
-		if len(h) >= maxItems {
-			return
+// step returns the history after the plans of a response. A plan that is seen for the
+// first time has changed nothing; one whose stock is not known keeps its record.
+func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
+	next := maps.Clone(h)
+	for _, p := range plans {
+		if r, known := next[p.ID]; known {
+			r.lastSeen = now
+			next[p.ID] = r
 		}
-		r = &stockRecord{inStock: *in, firstSeen: now}
-		h[p.ID] = r
-	case in == nil || *in == r.inStock:
-	case *in:
-		r.inStock, r.changed = true, now
-		r.restocks++
-	default:
-		r.inStock, r.changed = false, now
-		r.sellouts++
 	}
-	if p.Availability.InStock != nil && *p.Availability.InStock {
-		r.lastInStock = now
+	for _, p := range plans {
+		in := p.Availability.InStock
+		r, known := next[p.ID]
+		switch {
+		case in == nil, !known && !next.makeRoom(now):
+			continue
+		case !known:
+			r = stockRecord{inStock: *in, firstSeen: now, lastSeen: now}
+		case *in && !r.inStock:
+			r.restocks, r.changed = r.restocks+1, now
+		case !*in && r.inStock:
+			r.sellouts, r.changed = r.sellouts+1, now
+		}
+		r.inStock = *in
+		if *in {
+			r.lastInStock = now
+		}
+		next[p.ID] = r
 	}
-	b.AddCreated(planRestocks, r.restocks, r.firstSeen, p.ID)
-	b.AddCreated(planSellouts, r.sellouts, r.firstSeen, p.ID)
+	return next
+}
+
+// makeRoom forgets the plan that has not been listed for the longest time if there is no
+// room for another one. It returns false if all plans are listed now.
+func (h stockHistory) makeRoom(now time.Time) bool {
+	if len(h) < maxItems {
+		return true
+	}
+	oldest, found := "", false
+	for id, r := range h {
+		if r.lastSeen.Before(now) && (!found || r.lastSeen.Before(h[oldest].lastSeen)) {
+			oldest, found = id, true
+		}
+	}
+	delete(h, oldest)
+	return found
+}
+
+// addMetrics adds a plan's counters.
+func (h stockHistory) addMetrics(b *metric.Builder, id string) {
+	r, known := h[id]
+	if !known {
+		return
+	}
+	b.AddCreated(planRestocks, r.restocks, r.firstSeen, id)
+	b.AddCreated(planSellouts, r.sellouts, r.firstSeen, id)
 	if !r.lastInStock.IsZero() {
-		b.Add(planLastInStock, float64(r.lastInStock.Unix()), p.ID)
+		b.Add(planLastInStock, float64(r.lastInStock.Unix()), id)
 	}
 	if !r.changed.IsZero() {
-		b.Add(planStockChanged, float64(r.changed.Unix()), p.ID)
+		b.Add(planStockChanged, float64(r.changed.Unix()), id)
 	}
 }

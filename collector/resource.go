@@ -1,3 +1,7 @@
+// Package collector turns the resources of the rental API into metrics. One file describes
+// each resource: its endpoint, its fields and its metrics. What follows from several
+// resources is a function of what they say. Nothing here runs by itself: the time, like the
+// response, is an argument.
 package collector
 
 import (
@@ -47,6 +51,18 @@ type Snapshot struct {
 	Invalid rentalapi.Invalid
 	Facts   Facts
 	Age     Age
+	// ProducedAt is when the provider made the response, by its own account; zero if it
+	// does not say.
+	ProducedAt time.Time
+	// Commit makes later fetches of the scope build on the snapshot. It must be called if
+	// the snapshot is used. It may be nil.
+	Commit func()
+}
+
+// IsOlder returns whether the provider made the snapshot before another one. Caches that
+// alternate send such copies.
+func (s Snapshot) IsOlder(other Snapshot) bool {
+	return !s.ProducedAt.IsZero() && s.ProducedAt.Before(other.ProducedAt)
 }
 
 // Facts are what one snapshot tells to those who need more than its metrics. Each
@@ -101,9 +117,9 @@ const maxItems = 2_000
 type list[T, M any] struct {
 	rentalapi.List[T]
 	itemMetrics func(*metric.Builder, *T)
-	// listMetrics adds what is exported about the list as a whole, and returns its
-	// facts. It may be nil.
-	listMetrics func(*metric.Builder, rentalapi.Page[T, M]) Facts
+	// listMetrics adds what is exported about the list as a whole, and sets its facts. It
+	// may be nil.
+	listMetrics func(*metric.Builder, rentalapi.Page[T, M], *Snapshot)
 	// checkMeta returns what contradicts the items, which are all understood, in the meta
 	// object. It may be nil.
 	checkMeta func(items []*T, meta *M) []rentalapi.FieldError
@@ -122,13 +138,13 @@ func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.B
 	}
 	s := Snapshot{Invalid: page.Invalid}
 	if l.listMetrics != nil {
-		s.Facts = l.listMetrics(b, page)
+		l.listMetrics(b, page, &s)
 	}
 	var producedAt *timestamp
 	if l.producedAt != nil {
 		producedAt = l.producedAt(page.Meta)
 	}
-	s.Age = newAge(page.Response, producedAt)
+	s.setAge(page.Response, producedAt)
 	return s.build(b)
 }
 

@@ -35,9 +35,8 @@ func sshKeys() Resource {
 					b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)
 					metric.AddOptional(b, sshKeyCreated, k.CreatedAt, k.ID)
 				},
-				listMetrics: func(b *metric.Builder, p rentalapi.Page[sshKey, struct{}]) Facts {
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[sshKey, struct{}], _ *Snapshot) {
 					b.Add(sshKeysCount, float64(p.Count))
-					return Facts{}
 				},
 			}.fetch
 		},

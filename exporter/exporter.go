@@ -160,7 +160,7 @@ func (e *exporter) logAccounts(info *dto.MetricFamily) {
 		for _, l := range m.Label {
 			labels[l.GetName()] = l.GetValue()
 		}
-		level.Info(e.logger).Log("msg", "account answered", "account", labels["account"], "id", labels["id"], "name", labels["name"])
+		level.Info(e.logger).Log("msg", "account found", "account", labels["account"], "id", labels["id"], "name", labels["name"])
 	}
 }
 
@@ -211,7 +211,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 func (e *exporter) handler() http.Handler {
 	o := web.Options{
 		Version: version.Info(), API: e.apiDescription, MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger),
-		Discovery: e.options.discovery,
+		Discovery: e.options.discovery, Configured: e.configured,
 	}
 	if e.options.overview {
 		o.Published = e.Publisher
@@ -220,6 +220,18 @@ func (e *exporter) handler() http.Handler {
 		o.Reload = e.requestReload
 	}
 	return web.Handler(pages{e.Runner}, o)
+}
+
+// configured returns what the landing page shows of the configuration in force.
+func (e *exporter) configured() web.Configured {
+	cfg := e.config.Load()
+	var reloaded dto.Metric
+	_ = e.metrics.reloadOK.Write(&reloaded) // a gauge returns no error
+	c := web.Configured{Watches: cfg.Watches, ReloadFailed: reloaded.GetGauge().GetValue() == 0}
+	for _, a := range cfg.Accounts {
+		c.Accounts = append(c.Accounts, a.Name)
+	}
+	return c
 }
 
 // NewHandler serves the data of a runner with the options of its pages, as the program
@@ -245,9 +257,28 @@ func (e *exporter) apiDescription() string {
 	return e.config.Load().API.BaseURL.Host
 }
 
+// maxConnections bounds the memory that clients take who connect and do nothing.
+const maxConnections = 512
+
+// connections counts the open connections of a server.
+type connections struct{ open atomic.Int64 }
+
+// track closes a new connection if there are too many. It is a hook of http.Server.
+func (c *connections) track(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if c.open.Add(1) > maxConnections {
+			_ = conn.Close() // the server notices
+		}
+	case http.StateClosed, http.StateHijacked:
+		c.open.Add(-1)
+	}
+}
+
 func (e *exporter) newServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
+		ConnState:         new(connections).track,
 		ReadHeaderTimeout: orDefault(e.timeouts.ReadHeader, 10*time.Second),
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      time.Minute,

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,9 +84,21 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	case printed:
 		return nil, errPrinted
 	case err != nil:
-		return nil, errors.Join(append(o.unknown, fmt.Errorf("command line: %w; try --help", err))...)
+		return nil, errors.Join(append(o.unknown, fmt.Errorf("command line: %s; try --help", withoutValue(err)))...)
 	}
 	return o, nil
+}
+
+// withoutValue returns the text of an error of kingpin, if it repeats no more than the
+// name of a flag: a value, or an argument that belongs to no flag, may be a secret.
+func withoutValue(err error) string {
+	text := err.Error()
+	for _, harmless := range []string{"expected argument for flag ", "unknown short flag ", "flag '"} {
+		if strings.HasPrefix(text, harmless) {
+			return text
+		}
+	}
+	return "an argument belongs to no flag, or a flag has a value that it does not take"
 }
 
 // rejectUnknownFlags separates flags that do not exist: kingpin would report only the
@@ -121,16 +135,29 @@ func (o *options) load(getenv func(string) string) (*config.Config, error) {
 func (o *options) checkServer() []error {
 	var errs []error
 	if err := toolkit.Validate(*o.web.WebConfigFile); err != nil {
-		errs = append(errs, fmt.Errorf("--web.config.file: %w", err))
+		errs = append(errs, fmt.Errorf("--web.config.file: %s", webConfigError(err)))
 	}
 	return append(errs, o.checkAddresses()...)
+}
+
+// quoted is a value in a message of the YAML package.
+var quoted = regexp.MustCompile("`[^`]*` ")
+
+// webConfigError returns why the web configuration cannot be used, without its path and
+// values.
+func webConfigError(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return quoted.ReplaceAllString(err.Error(), "")
 }
 
 func oneOf(flag, value string, values []string) error {
 	if slices.Contains(values, value) {
 		return nil
 	}
-	return fmt.Errorf("%s: %q: must be one of %s", flag, value, strings.Join(values, ", "))
+	return fmt.Errorf("%s: must be one of %s", flag, strings.Join(values, ", "))
 }
 
 // checkAddresses returns errors for addresses that cannot be listened on.
@@ -145,7 +172,11 @@ func (o *options) checkAddresses() []error {
 		}
 		_, port, err := net.SplitHostPort(address)
 		if _, bad := strconv.ParseUint(port, 10, 16); errors.Is(bad, strconv.ErrRange) { // a service name is valid too
-			err = fmt.Errorf("address %s: the port must be at most 65535", address)
+			err = errors.New("the port must be at most 65535")
+		}
+		var invalid *net.AddrError
+		if errors.As(err, &invalid) {
+			err = errors.New(invalid.Err)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--web.listen-address: %w", err))

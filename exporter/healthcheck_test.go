@@ -136,7 +136,7 @@ func TestHealthcheckFails(t *testing.T) {
 		{"systemd", []string{"--web.systemd-socket"}, "--healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses\n"},
 		{
 			"invalid", append(addressFlags("here"), "--nope", "--web.config.file="+missing),
-			"--nope: unknown flag; try --help\n--web.config.file: open " + missing + ": no such file or directory\n--web.listen-address: address here: missing port in address\n",
+			"--nope: unknown flag; try --help\n--web.config.file: no such file or directory\n--web.listen-address: missing port in address\n",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -2,10 +2,14 @@ package exporter
 
 import (
 	"context"
+	"fmt"
 	"io"
 	stdlog "log"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
@@ -19,6 +23,7 @@ func newLogger(w io.Writer, minLevel, format string) log.Logger {
 	if format == "json" {
 		logger = log.NewJSONLogger(w)
 	}
+	logger = printable{logger}
 	logger = level.NewFilter(logger, level.Allow(level.ParseDefault(minLevel, level.InfoValue())))
 	return log.With(logger, "ts", log.DefaultTimestampUTC)
 }
@@ -41,4 +46,33 @@ func (h untimed) Handle(ctx context.Context, r slog.Record) error {
 // newErrorLog returns the log of an http.Server, whose errors are caused by clients.
 func newErrorLog(logger log.Logger) *stdlog.Logger {
 	return slog.NewLogLogger(newSlogger(logger).Handler(), slog.LevelDebug)
+}
+
+// printable escapes what logfmt and JSON let through although it does not print: a text
+// of the provider could change the direction of the line around it.
+type printable struct{ log.Logger }
+
+// Log implements log.Logger.
+func (p printable) Log(keyvals ...any) error {
+	for i := 1; i < len(keyvals); i += 2 {
+		if text := fmt.Sprint(keyvals[i]); strings.ContainsFunc(text, isHidden) {
+			keyvals = slices.Clone(keyvals)
+			keyvals[i] = escapeHidden(text)
+		}
+	}
+	return p.Logger.Log(keyvals...)
+}
+
+func isHidden(r rune) bool { return r > unicode.MaxASCII && !unicode.IsPrint(r) }
+
+func escapeHidden(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if isHidden(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -75,11 +76,12 @@ func (e *exporter) recordReload(cfg *config.Config) {
 	e.metrics.reload.SetToCurrentTime()
 	e.warnTokenPermissions(cfg)
 	e.warnRates(cfg)
+	e.warnTLS(cfg)
 }
 
 // apiSettings returns how requests to the API are made.
 func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
-	transport, err := rentalapi.NewTransport(cfg.API.HTTP)
+	transport, err := rentalapi.NewTransport(cfg.API.HTTP, nil)
 	if err != nil {
 		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
 	}
@@ -114,13 +116,31 @@ func runnerConfig(cfg *config.Config) runner.Config {
 	return c
 }
 
-// warnRates warns about a rate limit that suffices only while histories are short.
+// warnRates warns about a rate limit that suffices only while histories are short. It is
+// the same for all accounts.
 func (e *exporter) warnRates(cfg *config.Config) {
-	for _, r := range cfg.RequestRates(collector.Resources()) {
+	rates := cfg.RequestRates(collector.Resources())
+	for _, r := range rates[:min(2, len(rates))] { // of the public API, and of the first account
 		if float64(r.Limit) < r.MaxPerMinute {
 			level.Warn(e.logger).Log("msg", "rate limit is too low for long histories", "account", r.Account,
 				"limit", r.Limit, "needed", fmt.Sprintf("%.1f", r.MaxPerMinute))
 		}
+	}
+}
+
+// warnTLS warns about TLS settings that give up what TLS is for. The log of the web
+// server's own settings is written at each reload, too, because they are read again for
+// each connection.
+func (e *exporter) warnTLS(cfg *config.Config) {
+	if cfg.API.HTTP.TLSConfig.InsecureSkipVerify {
+		level.Warn(e.logger).Log("msg", "certificate of the API is not verified", "field", "api.http.tls_config.insecure_skip_verify")
+	}
+	old := func(version uint16) bool { return version != 0 && version < tls.VersionTLS12 }
+	if old(uint16(cfg.API.HTTP.TLSConfig.MinVersion)) {
+		level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", "api.http.tls_config.min_version")
+	}
+	if settings, err := readTLSConfig(*e.options.web.WebConfigFile); err == nil && old(uint16(settings.MinVersion)) {
+		level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", "--web.config.file: tls_server_config.min_version")
 	}
 }
 

@@ -72,7 +72,7 @@ func scale(b *testing.B, simulator string, accounts, servers int) {
 	// A minute in which everything is refreshed, with a scrape every ten seconds. The
 	// pause before it is for the walks over the history.
 	time.Sleep(20 * time.Second)
-	cpu, requests := usedCPU(b, p.Cmd.Process.Pid), countRequests(p)
+	cpu, requests := processorTimeOf(b, p.Cmd.Process.Pid), countRequests(p)
 	var times []time.Duration
 	size := 0
 	for range 6 {
@@ -81,7 +81,7 @@ func scale(b *testing.B, simulator string, accounts, servers int) {
 		size = len(p.Get("/metrics", "Accept", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", "Accept-Encoding", "gzip").Body)
 		times = append(times, time.Since(at))
 	}
-	cpu = usedCPU(b, p.Cmd.Process.Pid) - cpu
+	cpu = processorTimeOf(b, p.Cmd.Process.Pid) - cpu
 	slices.Sort(times)
 	b.ReportMetric(countRequests(p)-requests, "requests/min")
 	b.ReportMetric(cpu.Seconds()*1000, "cpu-ms/min")
@@ -100,22 +100,21 @@ func countRequests(p *simtest.Process) float64 {
 	return sum
 }
 
-// usedCPU reads the processor time of a process from /proc: clock ticks are a hundredth
-// of a second on Linux.
-func usedCPU(b *testing.B, pid int) time.Duration {
+// processorTimeOf reads what a process has used from /proc: clock ticks are a hundredth of
+// a second on Linux.
+func processorTimeOf(b *testing.B, pid int) (sum time.Duration) {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		b.Fatal(err)
 	}
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+2:]))
-	var ticks time.Duration
-	for _, field := range fields[11:13] { // in user and in kernel mode
-		n, err := strconv.Atoi(field)
+	for _, field := range fields[11:13] { // of the user and of the system
+		ticks, err := strconv.Atoi(field)
 		if err != nil {
 			b.Fatal(err)
 		}
-		ticks += time.Duration(n)
+		sum += time.Duration(ticks) * 10 * time.Millisecond
 	}
-	return ticks * 10 * time.Millisecond
+	return sum
 }

@@ -10,13 +10,8 @@ import (
 	"server_rental_exporter/collector"
 )
 
-// Maximum numbers of rows.
-const (
-	maxAccounts = 100
-	maxRenewals = 50
-	maxTopups   = 50
-	maxStatuses = 6 // of each account's servers
-)
+// maxStatuses is the maximum number of statuses of each account's servers.
+const maxStatuses = 6
 
 // renewalsAhead is the time from today within which renewals are listed.
 const renewalsAhead = 14 * day
@@ -24,6 +19,7 @@ const renewalsAhead = 14 * day
 // accountRow is a row of the table of accounts.
 type accountRow struct {
 	Name, Balance, Cost, Funded, FundedClass, Servers string
+	Data, DataClass                                   string // how old the data is, and what is not known
 }
 
 // renewalRow is a renewal of a server.
@@ -38,24 +34,53 @@ type topupRow struct {
 	until                                              float64 // Unix seconds
 }
 
-// accountTable returns the accounts in the order of their names.
-func (v *view) accountTable() table[accountRow] {
+// Accounts returns the accounts in the order of their names.
+func (v *view) Accounts() table[accountRow] {
 	servers := v.group("servers")
 	rows := make([]accountRow, 0, len(v.accounts))
 	for _, name := range v.accounts {
 		a := accountRow{
 			Name: text(name), Balance: money(v.value("account_balance_usd", name)), Cost: money(v.value("account_cost_usd_per_month", name)),
-			Funded: none, Servers: serversByStatus(servers[name]),
+			Servers: serversByStatus(servers[name]),
 		}
-		if until, class := v.fundedUntil(name); !until.IsZero() {
-			a.Funded, a.FundedClass = date(until, v.now), class
-			if !until.Before(midnight(v.now).AddDate(10, 0, 0)) {
-				a.Funded = "10 years or more"
-			}
+		if v.unpriced[name] > 0 && a.Cost != none {
+			a.Cost = "at least " + a.Cost
 		}
+		a.Funded, a.FundedClass = v.funded(name)
+		a.Data, a.DataClass = v.accountData(name)
 		rows = append(rows, a)
 	}
-	return cut(rows, maxAccounts)
+	return cut(rows, maxLongRows)
+}
+
+// funded returns until when an account's balance pays its servers, in words.
+func (v *view) funded(account string) (words, class string) {
+	until, class := v.fundedUntil(account)
+	ahead := !until.Before(midnight(v.now).AddDate(10, 0, 0))
+	incomplete := v.unpriced[account]+v.undated[account] > 0
+	switch {
+	case until.IsZero() || ahead && incomplete:
+		return none, ""
+	case ahead:
+		return "10 years or more", class
+	case incomplete:
+		return "at most " + date(until, v.now), class
+	}
+	return date(until, v.now), class
+}
+
+// accountData says how old the data is that the section shows of an account.
+func (v *view) accountData(account string) (words, class string) {
+	class = "good"
+	var ages []string
+	for _, name := range []string{"account", "servers", "topups"} {
+		age, c, _ := v.age(name, account)
+		ages = append(ages, name+": "+age)
+		if compareClasses(c, class) < 0 {
+			class = c
+		}
+	}
+	return strings.Join(ages, "; "), class
 }
 
 // fundedUntil returns the day of the first renewals that an account's balance cannot
@@ -93,8 +118,8 @@ func serversByStatus(found []*sample) string {
 	return join(texts, maxStatuses)
 }
 
-// renewals returns the renewals of billed servers that are overdue or come soon, by day.
-func (v *view) renewals() table[renewalRow] {
+// Renewals returns the renewals of billed servers that are overdue or come soon, by day.
+func (v *view) Renewals() table[renewalRow] {
 	var rows []renewalRow
 	today := midnight(v.now)
 	for _, s := range v.samples["server_renews_timestamp_seconds"] {
@@ -116,11 +141,11 @@ func (v *view) renewals() table[renewalRow] {
 	slices.SortFunc(rows, func(a, b renewalRow) int {
 		return cmp.Or(a.day.Compare(b.day), strings.Compare(a.Account, b.Account), strings.Compare(a.Host, b.Host))
 	})
-	return cut(rows, maxRenewals)
+	return cut(rows, maxRows)
 }
 
-// topups returns the open top-ups in the order in which their rate locks end.
-func (v *view) topups() table[topupRow] {
+// Topups returns the open top-ups in the order in which their rate locks end.
+func (v *view) Topups() table[topupRow] {
 	var rows []topupRow
 	for _, s := range v.samples["topup_info"] {
 		account, id := s.Label("account"), s.Label("topup")
@@ -146,5 +171,5 @@ func (v *view) topups() table[topupRow] {
 	slices.SortFunc(rows, func(a, b topupRow) int {
 		return cmp.Or(cmp.Compare(a.until, b.until), strings.Compare(a.Account, b.Account), strings.Compare(a.Amount, b.Amount))
 	})
-	return cut(rows, maxTopups)
+	return cut(rows, maxRows)
 }

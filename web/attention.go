@@ -1,58 +1,117 @@
 package web
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"time"
+
+	"server_rental_exporter/collector"
 )
 
-// maxNotices is the maximum number of notices.
-const maxNotices = 50
-
-// A renewal that the balance cannot pay needs attention if it comes within
-// fundingNotice. It is urgent within fundingUrgent.
+// The conditions of alerts.
 const (
-	fundingNotice = 14 * day
-	fundingUrgent = 2 * day
+	fundingNotice  = 7 * day // a renewal that the balance cannot pay comes within
+	fundingUrgent  = 2 * day
+	frozenAfter    = 30 * time.Minute // the catalog was generated before
+	expiringWithin = 10 * time.Minute // a rate lock ends
+	stuckAfter     = 3 * time.Hour    // a top-up was created before
+	hitWithin      = 15 * time.Minute
 )
 
 // notice is something that needs attention.
 type notice struct {
-	Class         string // bad or warn
+	Class         string // bad, warn or info: the severity
+	Alert         string // that fires if this lasts, without its prefix; empty if there is none
 	Subject, Text string
 }
 
 // notices are collected in the order of the sections that they belong to.
 type notices []notice
 
-func (n *notices) add(class, subject, text string) { *n = append(*n, notice{class, subject, text}) }
-func (n *notices) bad(subject, text string)        { n.add("bad", subject, text) }
-func (n *notices) warn(subject, text string)       { n.add("warn", subject, text) }
+func (n *notices) bad(alert, subject, text string)  { n.add("bad", alert, subject, text) }
+func (n *notices) warn(alert, subject, text string) { n.add("warn", alert, subject, text) }
+func (n *notices) info(alert, subject, text string) { n.add("info", alert, subject, text) }
 
-// attention returns what needs attention, urgent first.
-func (v *view) attention() table[notice] {
+func (n *notices) add(class, alert, subject, text string) {
+	*n = append(*n, notice{class, alert, subject, text})
+}
+
+// Attention returns what needs attention, urgent first.
+func (v *view) Attention() table[notice] {
 	var n notices
 	v.providerNotices(&n)
-	v.accountNotices(&n)
-	v.collectorNotices(&n)
-	for _, s := range v.samples["watch_plans"] {
-		if s.Value() == 0 {
-			n.warn("Watch "+text(s.Label("watch")), "No plan matches, in stock or not: check its criteria.")
-		}
+	v.locationNotices(&n)
+	for _, account := range v.accounts {
+		v.accountNotices(&n, account)
+		v.balanceNotices(&n, account)
 	}
-	slices.SortStableFunc(n, func(a, b notice) int { return strings.Compare(a.Class, b.Class) }) // bad before warn
-	return cut(n, maxNotices)
+	v.topupNotices(&n)
+	v.collectorNotices(&n)
+	v.exporterNotices(&n)
+	v.watchNotices(&n)
+	slices.SortStableFunc(n, func(a, b notice) int { return compareClasses(a.Class, b.Class) })
+	return cut(n, maxRows)
+}
+
+// compareClasses sorts CSS classes by severity.
+func compareClasses(a, b string) int {
+	classes := []string{"bad", "warn", "info", "wait", "good"}
+	return cmp.Compare(slices.Index(classes, a), slices.Index(classes, b))
+}
+
+// stateClass returns the CSS class of a state of the provider or of a component.
+func stateClass(state string) string {
+	switch {
+	case strings.EqualFold(state, "operational"):
+		return "good"
+	case strings.Contains(strings.ToLower(state), "maintenance"):
+		return "info"
+	}
+	return "bad"
 }
 
 func (v *view) providerNotices(n *notices) {
+	for _, s := range v.samples["status_info"] {
+		class := stateClass(s.Label("overall"))
+		if class == "bad" {
+			class = "warn"
+		}
+		if class != "good" && s.Label("overall") != "" {
+			n.add(class, "ProviderNotOperational", "Provider", "Overall state: "+text(s.Label("overall"))+".")
+		}
+	}
+	if ongoing := v.value("incidents_ongoing"); ongoing != nil && *ongoing > 0 {
+		n.warn("IncidentOngoing", "Provider", count(int(*ongoing), "incident")+" ongoing.")
+	}
+	if scheduled := v.value("maintenances_scheduled"); scheduled != nil && *scheduled > 0 {
+		n.info("MaintenanceScheduled", "Provider", count(int(*scheduled), "maintenance window")+" scheduled.")
+	}
+	generated, plans := v.value("catalog_generated_timestamp_seconds"), v.collectors[key{"plans"}]
+	if generated != nil && plans != nil && plans.LastSuccess.Sub(at(*generated)) > frozenAfter {
+		n.warn("CatalogFrozen", "Catalog", "The provider has not updated it since "+moment(at(*generated), v.now)+".")
+	}
+}
+
+func (v *view) locationNotices(n *notices) {
 	for _, s := range v.samples["component_operational"] {
 		if s.Value() == 1 {
 			continue
 		}
 		location, name := s.Label("location"), s.Label("component")
-		n.bad(v.locationName(location), "Component "+text(name)+": "+text(v.label("state", "component_state", location, name))+".")
+		state := v.label("state", "component_state", location, name)
+		n.add(stateClass(state), "ComponentNotOperational", v.locationName(location), "Component "+text(name)+": "+text(state)+".")
 	}
-	if ongoing := v.value("incidents_ongoing"); ongoing != nil && *ongoing > 0 {
-		n.warn("Provider", count(int(*ongoing), "incident")+" ongoing.")
+	components := v.group("component_operational")
+	for _, s := range v.samples["location_info"] {
+		id := s.Label("location")
+		if len(components) > 0 && components[id] == nil {
+			n.warn("LocationWithoutStatus", v.locationName(id), "The status has no component of this location.")
+		}
+		plans, inStock := v.value("location_plans", id), v.value("location_plans_in_stock", id)
+		if plans != nil && inStock != nil && *plans > 0 && *inStock == 0 {
+			n.info("LocationSoldOut", v.locationName(id), "Nothing is in stock.")
+		}
 	}
 }
 
@@ -62,28 +121,51 @@ func (v *view) rejected(account string) bool {
 	return rejected != nil && *rejected == 1
 }
 
-func (v *view) accountNotices(n *notices) {
-	suspended := map[string][]string{} // servers by account
-	for _, s := range v.samples["server_status"] {
-		if strings.EqualFold(s.Label("status"), "suspended") {
-			account := s.Label("account")
-			suspended[account] = append(suspended[account], v.serverName(account, s.Label("server")))
-		}
+func (v *view) accountNotices(n *notices, account string) {
+	subject := "Account " + text(account)
+	if v.rejected(account) {
+		n.bad("TokenRejected", subject, "The API token was rejected, or cannot be read.")
 	}
-	for _, account := range v.accounts {
-		subject := "Account " + text(account)
-		if v.rejected(account) {
-			n.bad(subject, "The API token was rejected, or cannot be read.")
+	if names := v.suspended[account]; len(names) > 0 {
+		slices.Sort(names)
+		n.bad("ServerSuspended", subject, count(len(names), "server")+" suspended: "+join(names, 5)+".")
+	}
+	if enabled := v.value("account_two_factor_enabled", account); enabled != nil && *enabled == 0 {
+		n.info("TwoFactorDisabled", subject, "Two-factor authentication is disabled.")
+	}
+}
+
+func (v *view) balanceNotices(n *notices, account string) {
+	subject := "Account " + text(account)
+	balance, cost := v.value("account_balance_usd", account), v.value("account_cost_usd_per_month", account)
+	switch {
+	case balance == nil:
+	case *balance < 0:
+		class := "warn"
+		if cost != nil && *cost > 0 || v.unpriced[account] > 0 { // servers are billed
+			class = "bad"
 		}
-		if names := suspended[account]; len(names) > 0 {
-			slices.Sort(names)
-			n.bad(subject, count(len(names), "server")+" suspended: "+join(names, 5)+".")
-		}
-		if balance := v.value("account_balance_usd", account); balance != nil && *balance < 0 {
-			n.bad(subject, "The balance is negative: "+money(balance)+" USD.")
-		}
-		if until, class := v.fundedUntil(account); class != "" {
-			n.add(class, subject, "The balance cannot pay the renewals of "+date(until, v.now)+".")
+		n.add(class, "BalanceLow", subject, "The balance is negative: "+money(balance)+" USD.")
+	case cost != nil && *balance < 0.1**cost:
+		n.warn("BalanceLow", subject, "The balance of "+money(balance)+" USD is less than 10 % of the monthly cost of "+money(cost)+" USD.")
+	}
+	if until, class := v.fundedUntil(account); class != "" {
+		n.add(class, "RenewalsUnfunded", subject, "The balance cannot pay the renewals of "+date(until, v.now)+".")
+	}
+}
+
+func (v *view) topupNotices(n *notices) {
+	for _, s := range v.samples["topup_info"] {
+		account, id := s.Label("account"), s.Label("topup")
+		subject, topup := "Account "+text(account), "A top-up of "+money(v.value("topup_amount_usd", account, id))+" USD "
+		created, locked := v.value("topup_created_timestamp_seconds", account, id), v.value("topup_rate_locked_until_timestamp_seconds", account, id)
+		switch {
+		case strings.EqualFold(s.Label("status"), "confirming"):
+			if created != nil && v.now.Sub(at(*created)) > stuckAfter {
+				n.warn("TopupStuck", subject, topup+"is confirming; it was created "+duration(v.now.Sub(at(*created)))+" ago.")
+			}
+		case locked != nil && at(*locked).After(v.now) && at(*locked).Sub(v.now) <= expiringWithin:
+			n.info("TopupExpiring", subject, topup+"awaits its payment; the rate lock ends in "+duration(at(*locked).Sub(v.now))+".")
 		}
 	}
 }
@@ -94,24 +176,83 @@ func (v *view) collectorNotices(n *notices) {
 		if h.Account != "" {
 			subject += " of account " + text(h.Account)
 		}
-		saidForAccount := h.Unauthorized() && v.rejected(h.Account)
-		if h.Err != nil && !saidForAccount {
+		_, class := describeState(h, v.now)
+		switch {
+		case h.Err != nil && h.Unauthorized() && v.rejected(h.Account): // said for the account
+		case h.Err != nil:
 			since := "failing since the start"
 			if !h.LastSuccess.IsZero() {
 				since = "no success since " + moment(h.LastSuccess, v.now)
 			}
-			_, class := describeState(h, v.now)
-			n.add(class, subject, since+": "+clip(h.Err.Error(), maxError))
+			n.add(class, "CollectorFailing", subject, since+": "+clip(h.Err.Error(), maxError))
+		case !h.LastSuccess.IsZero() && (isOld(h, v.now) || isExpired(h, v.now)):
+			n.warn("DataStale", subject, "The data is "+duration(dataAge(h, v.now))+" old.")
 		}
 		if h.Invalid.Items > 0 {
 			causes := make([]string, 0, len(h.Invalid.Causes))
 			for _, c := range h.Invalid.Causes {
 				causes = append(causes, c.Error())
 			}
-			n.warn(subject, count(h.Invalid.Items, "invalid item")+" in the last response: "+join(causes, 1)+".")
+			n.warn("ItemsInvalid", subject, count(h.Invalid.Items, "invalid item")+" in the last response: "+join(causes, 1)+".")
 		}
 		if h.DuplicateOf != "" {
-			n.warn("Account "+text(h.Account), duplicateText(h))
+			n.warn("", "Account "+text(h.Account), duplicateText(h))
 		}
 	}
+}
+
+func (v *view) exporterNotices(n *notices) {
+	for _, s := range v.samples["exporter_api_backoff_until_timestamp_seconds"] {
+		subject := "Public requests"
+		if account := s.Label("account"); account != "" {
+			subject = "Account " + text(account)
+		}
+		if until := at(s.Value()); until.After(v.now) {
+			n.warn("RateLimited", subject, "The API asked for a pause: no request is made for "+duration(until.Sub(v.now))+".")
+		}
+	}
+	if v.Configured.ReloadFailed {
+		n.warn("ConfigReloadFailed", "Configuration", "The last reload was refused, for the reason in the log. The former configuration is in force.")
+	}
+}
+
+func (v *view) watchNotices(n *notices) {
+	for _, w := range v.Configured.Watches {
+		subject := "Watch " + text(w.Name)
+		if alert, problem := v.watchProblem(w); problem != "" {
+			n.warn(alert, subject, problem+".")
+		}
+		if hit := v.value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.now.Sub(at(*hit)) <= hitWithin {
+			n.info("WatchHit", subject, "A plan began to match "+duration(v.now.Sub(at(*hit)))+" ago.")
+		}
+	}
+}
+
+// watchProblem says why a watch cannot have a hit, and names the alert for that.
+func (v *view) watchProblem(w collector.Watch) (alert, problem string) {
+	for _, input := range w.Inputs() {
+		if why, _, known := v.age(input, ""); !known {
+			return "", "no data: " + input + ": " + why
+		}
+	}
+	plans, catalog := v.value("watch_plans", w.Name), v.value("catalog_plans")
+	switch {
+	case plans == nil:
+		return "", "no data yet"
+	case *plans > 0:
+		return "", ""
+	case catalog == nil || *catalog == 0:
+		return "", "no plan matches: the catalog is empty"
+	}
+	unknown := 0
+	if w.MaxUSDPerMonth != nil {
+		unknown = len(v.samples["plan_info"]) - len(v.samples["plan_price_usd_per_month"])
+	}
+	if w.MaxEURPerMonth != nil {
+		unknown = max(unknown, len(v.samples["plan_info"])-len(v.samples["plan_price_eur_per_month"]))
+	}
+	if unknown > 0 {
+		return "WatchEmpty", "no plan matches, but the price of " + count(unknown, "plan") + " is not known"
+	}
+	return "WatchEmpty", "no plan matches, in stock or not: check its criteria"
 }

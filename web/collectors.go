@@ -1,16 +1,12 @@
 package web
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
 
-// Bounds of the table.
-const (
-	maxCollectors = 100
-	maxError      = 300 // characters of an error
-)
+// maxError is the maximum number of characters of an error.
+const maxError = 300
 
 // collectorRow is a row of the table of collectors.
 type collectorRow struct {
@@ -34,11 +30,10 @@ func collectors(all []health, now time.Time, ids bool) []collectorRow {
 
 // cutCollectors keeps the collectors that fail if there are too many to show.
 func cutCollectors(rows []collectorRow) table[collectorRow] {
-	if len(rows) > maxCollectors {
-		rank := map[string]int{"bad": 0, "warn": 1, "wait": 2, "good": 3}
-		slices.SortStableFunc(rows, func(a, b collectorRow) int { return cmp.Compare(rank[a.Class], rank[b.Class]) })
+	if len(rows) > maxLongRows {
+		slices.SortStableFunc(rows, func(a, b collectorRow) int { return compareClasses(a.Class, b.Class) })
 	}
-	return cut(rows, maxCollectors)
+	return cut(rows, maxLongRows)
 }
 
 func newCollectorRow(h health, now time.Time, ids bool) collectorRow {
@@ -49,7 +44,7 @@ func newCollectorRow(h health, now time.Time, ids bool) collectorRow {
 	r.State, r.Class = describeState(h, now)
 	if !h.LastSuccess.IsZero() {
 		r.LastSuccess = h.LastSuccess.UTC().Format(time.RFC3339)
-		r.Age = now.Sub(h.LastSuccess).Round(time.Second).String()
+		r.Age = dataAge(h, now).Round(time.Second).String()
 	}
 	if h.Next.After(now) {
 		r.Next = "in " + h.Next.Sub(now).Round(time.Second).String()
@@ -73,9 +68,25 @@ func duplicateText(h health) string {
 	return "same provider account as " + clip(h.DuplicateOf, maxText) + ": sums over accounts count it twice"
 }
 
+// dataAge returns how old a collector's data is: the time since the fetch, and how old
+// the response was then.
+func dataAge(h health, now time.Time) time.Duration {
+	age := now.Sub(h.LastSuccess)
+	if h.ResponseAge != nil {
+		age += *h.ResponseAge
+	}
+	return age
+}
+
+// isOld returns whether the data of a collector is not fresh any more.
+func isOld(h health, now time.Time) bool { return dataAge(h, now) >= 10*h.Interval }
+
+// isExpired returns whether a collector has no data, or has dropped it.
+func isExpired(h health, now time.Time) bool { return !now.Before(h.LastSuccess.Add(h.MaxAge)) }
+
 // describeState returns a collector's state in a few words, and its CSS class.
 func describeState(h health, now time.Time) (word, class string) {
-	expired := !now.Before(h.LastSuccess.Add(h.MaxAge))
+	expired := isExpired(h, now)
 	switch {
 	case h.LastSuccess.IsZero() && h.Err == nil:
 		return "fetching", "wait"
@@ -87,9 +98,13 @@ func describeState(h health, now time.Time) (word, class string) {
 		return "failing, data expired", "bad"
 	case h.Err != nil:
 		return "failing, last data shown", "warn"
-	case h.Invalid.Items > 0:
-		return "fresh, invalid items", "warn"
-	default:
-		return "fresh", "good"
 	}
+	word, class = "fresh", "good"
+	if isOld(h, now) {
+		word, class = "old (10 intervals or more)", "warn"
+	}
+	if h.Invalid.Items > 0 {
+		word, class = word+", invalid items", "warn"
+	}
+	return word, class
 }

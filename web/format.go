@@ -12,6 +12,12 @@ import (
 // none is shown for a value that is not known.
 const none = "–"
 
+// Maximum numbers of rows of a table, and of a table of accounts or collectors.
+const (
+	maxRows     = 50
+	maxLongRows = 100
+)
+
 // maxText is the maximum number of characters of a text from the provider.
 const maxText = 80
 
@@ -25,13 +31,22 @@ func text(s string) string {
 	return clip(s, maxText)
 }
 
+// maxMarks is the maximum number of combining marks in a row. More would cover the text
+// above and below.
+const maxMarks = 3
+
 // clip returns at most n characters, with those that do not print replaced.
 func clip(s string, n int) string {
 	var b strings.Builder
+	marks := 0
 	for i, r := range []rune(s) {
+		if marks++; !unicode.IsMark(r) {
+			marks = 0
+		}
 		switch {
 		case i == n:
 			return b.String() + "…"
+		case marks > maxMarks:
 		case unicode.IsPrint(r):
 			b.WriteRune(r)
 		default:

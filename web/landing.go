@@ -24,7 +24,7 @@ type page struct {
 	Options
 	Ready      bool
 	Now        string
-	Overview   *overview // nil with --no-web.overview
+	Overview   *view // nil with --no-web.overview
 	Collectors table[collectorRow]
 }
 
@@ -34,9 +34,13 @@ var functions = template.FuncMap{
 	"list":    func(texts ...string) []string { return texts },
 }
 
+func newTemplate() *template.Template {
+	return template.Must(template.New("landing.html").Funcs(functions).ParseFS(pages, "*.html"))
+}
+
 // landing serves the landing page.
 func landing(c Collectors, o Options) http.Handler {
-	t := template.Must(template.New("landing.html").Funcs(functions).ParseFS(pages, "*.html"))
+	t := newTemplate()
 	var rendering sync.Mutex // bounds the memory that concurrent requests take
 	render := func(ctx context.Context, w io.Writer) error {
 		rendering.Lock()
@@ -67,30 +71,11 @@ func newPage(c Collectors, o Options, now time.Time) page {
 		return p
 	}
 	p.Collectors = cutCollectors(collectors(health, now, true))
-	p.Overview = newOverview(newView(health, collector.Samples(o.Published), now), p.Ready)
-	return p
-}
-
-// overview is the part of the page that shows the provider's and the accounts' data.
-type overview struct {
-	Ready     bool
-	Attention table[notice]
-	Watches   table[watchRow]
-	Plans     table[planRow]
-	PlansAge  string
-	Provider  provider
-	Locations table[locationRow]
-	StatusAge string
-	Accounts  table[accountRow]
-	Renewals  table[renewalRow]
-	Topups    table[topupRow]
-}
-
-func newOverview(v *view, ready bool) *overview {
-	return &overview{
-		Ready: ready, Attention: v.attention(), Watches: v.watches(),
-		Plans: v.plans(), PlansAge: v.freshness("plans"),
-		Provider: v.provider(), Locations: v.locations(), StatusAge: v.freshness("status"),
-		Accounts: v.accountTable(), Renewals: v.renewals(), Topups: v.topups(),
+	var configured Configured
+	if o.Configured != nil {
+		configured = o.Configured()
 	}
+	p.Overview = newView(health, collector.Samples(o.Published), configured, now)
+	p.Overview.Tried = p.Overview.Tried && p.Ready
+	return p
 }

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Bounds of the section.
+// Bounds of cells.
 const (
-	maxLocations  = 50
 	maxStates     = 6  // of each location's components
 	maxComponents = 12 // of each state
 )
@@ -32,7 +31,8 @@ type provider struct {
 	Overall, Since, Incidents, Maintenances string
 }
 
-func (v *view) provider() provider {
+// Provider returns the state of the provider.
+func (v *view) Provider() provider {
 	p := provider{
 		Overall: none, Since: none,
 		Incidents: number(v.value("incidents_ongoing")), Maintenances: number(v.value("maintenances_scheduled")),
@@ -54,8 +54,8 @@ func (v *view) locationName(id string) string {
 	return v.nameOf("city", "location_info", id) + " (" + text(id) + ")"
 }
 
-// locations returns the locations of both collectors by city.
-func (v *view) locations() table[locationRow] {
+// Locations returns the locations of both collectors by city.
+func (v *view) Locations() table[locationRow] {
 	components := v.group("component_state")
 	ids := slices.Collect(maps.Keys(components))
 	for _, info := range v.samples["location_info"] {
@@ -77,7 +77,7 @@ func (v *view) locations() table[locationRow] {
 	slices.SortFunc(rows, func(a, b locationRow) int {
 		return cmp.Or(strings.Compare(a.City, b.City), strings.Compare(a.Details, b.Details))
 	})
-	return cut(rows, maxLocations)
+	return cut(rows, maxRows)
 }
 
 // componentStates returns the components of a location by state, operational last.
@@ -88,15 +88,11 @@ func componentStates(found []*sample) table[componentState] {
 	}
 	rows := make([]componentState, 0, len(components))
 	for state, names := range components {
-		class := "bad"
-		if strings.EqualFold(state, "operational") {
-			class = "good"
-		}
 		slices.Sort(names)
-		rows = append(rows, componentState{text(state), class, join(names, maxComponents)})
+		rows = append(rows, componentState{text(state), stateClass(state), join(names, maxComponents)})
 	}
 	slices.SortFunc(rows, func(a, b componentState) int {
-		return cmp.Or(strings.Compare(a.Class, b.Class), strings.Compare(a.State, b.State)) // bad before good
+		return cmp.Or(compareClasses(a.Class, b.Class), strings.Compare(a.State, b.State))
 	})
 	return cut(rows, maxStates)
 }

@@ -51,7 +51,7 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 		for _, f := range sc.faults {
 			api.Inject(f)
 		}
-		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(api.Dial))
+		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, api.Dial)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,6 +75,7 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 		set.Publisher.Publish()
 		o := allEnabled()
 		o.Published = set.Publisher
+		o.Configured = func() Configured { return Configured{Accounts: names, Watches: sc.watches} }
 		if sc.hidden {
 			o.Published = nil
 		}
@@ -241,6 +242,9 @@ func TestOverviewEscapes(t *testing.T) {
 			t.Errorf("the provider's text has become %s", element)
 		}
 	}
+	if long := regexp.MustCompile(`<td>[^<]{60,}`).FindString(body); long != "" || !regexp.MustCompile(`tbody th {[^}]* overflow-wrap: anywhere`).MatchString(body) {
+		t.Errorf("a long name does not wrap: %s", long)
+	}
 	for _, control := range []string{"\u202e", "\x07"} {
 		if strings.Contains(body, control) {
 			t.Errorf("the page contains %q", control)
@@ -303,11 +307,17 @@ func TestOverviewNothing(t *testing.T) {
 	o := allEnabled()
 	o.Published = exposition.NewPublisher()
 	for _, c := range []struct {
-		ready bool
-		want  string
-	}{{false, "The first fetches have not finished yet."}, {true, "Nothing needs attention."}} {
-		body := landingAt(t, o, func(time.Time) *fakeCollectors { return &fakeCollectors{ready: c.ready} })
-		for _, text := range []string{c.want, "No data: the collector plans is disabled.", "No accounts are configured."} {
+		ready  bool
+		health []health
+		want   string
+	}{
+		{false, nil, "The first fetches have not finished yet."},
+		{true, []health{{Collector: "os"}}, "The first fetches have not finished yet."}, // enabled by a reload
+		{true, nil, "Nothing needs attention."},
+	} {
+		body := landingAt(t, o, func(time.Time) *fakeCollectors { return &fakeCollectors{ready: c.ready, health: c.health} })
+		checkAccessible(t, body)
+		for _, text := range []string{c.want, "Data: the collector is disabled.", "No accounts are configured."} {
 			if !strings.Contains(body, text) {
 				t.Errorf("ready %t: the page lacks %q:\n%s", c.ready, text, body)
 			}

@@ -7,11 +7,9 @@ import (
 	"strings"
 )
 
-// Bounds of the sections of plans and watches.
+// Bounds of cells.
 const (
-	maxPlans        = 50
-	maxOffered      = 8 // locations of each plan
-	maxWatches      = 50
+	maxOffered      = 8  // locations of each plan
 	maxWatchMatches = 10 // plans of each watch
 )
 
@@ -29,6 +27,7 @@ type planRow struct {
 // watchRow is a watch with the plans that match it.
 type watchRow struct {
 	Name, Plans, InStock, Hits string
+	Problem                    string // why it cannot have a hit
 	Matches                    table[planRow]
 }
 
@@ -51,7 +50,7 @@ func (s stock) Class() string { return [...]string{"good", "wait", "wait"}[s] }
 // newPlanRow returns a plan without its hardware.
 func (v *view) newPlanRow(id string, inStock *float64) planRow {
 	price := v.value("plan_price_usd_per_month", id)
-	p := planRow{ID: text(id), Name: v.planName(id), USD: money(price), Locations: join(v.offered[id], maxOffered), usd: math.Inf(1)}
+	p := planRow{ID: text(id), Name: v.planName(id), USD: money(price), Locations: v.locationsOf(id), usd: math.Inf(1)}
 	if price != nil {
 		p.usd = *price
 	}
@@ -64,6 +63,16 @@ func (v *view) newPlanRow(id string, inStock *float64) planRow {
 	return p
 }
 
+// locationsOf returns the locations that offer a plan. A plan without any is offered
+// nowhere, unless locations can be missing because they are not understood.
+func (v *view) locationsOf(plan string) string {
+	h := v.collectors[key{"plans"}]
+	if len(v.offered[plan]) == 0 && h != nil && !h.MayBeInvalid("availability") {
+		return "offered nowhere"
+	}
+	return join(v.offered[plan], maxOffered)
+}
+
 // cutPlans keeps the first plans: those in stock, then by price.
 func cutPlans(rows []planRow, n int) table[planRow] {
 	slices.SortFunc(rows, func(a, b planRow) int {
@@ -72,7 +81,8 @@ func cutPlans(rows []planRow, n int) table[planRow] {
 	return cut(rows, n)
 }
 
-func (v *view) plans() table[planRow] {
+// Plans returns the plans, those in stock first.
+func (v *view) Plans() table[planRow] {
 	rows := make([]planRow, 0, len(v.samples["plan_info"]))
 	for _, info := range v.samples["plan_info"] {
 		id := info.Label("plan")
@@ -93,15 +103,15 @@ func (v *view) plans() table[planRow] {
 		}
 		rows = append(rows, p)
 	}
-	return cutPlans(rows, maxPlans)
+	return cutPlans(rows, maxRows)
 }
 
-// watches returns the watches by name.
-func (v *view) watches() table[watchRow] {
+// Watches returns the watches by name.
+func (v *view) Watches() table[watchRow] {
 	matches, hits := v.group("watch_plan_in_stock"), v.group("watch_hits_total")
-	rows := make([]watchRow, 0, len(v.samples["watch_plans"]))
-	for _, s := range v.samples["watch_plans"] {
-		name := s.Label("watch")
+	rows := make([]watchRow, 0, len(v.Configured.Watches))
+	for _, w := range v.Configured.Watches {
+		name := w.Name
 		plans, total := make([]planRow, 0, len(matches[name])), 0.0
 		for _, match := range matches[name] {
 			inStock := match.Value()
@@ -110,11 +120,16 @@ func (v *view) watches() table[watchRow] {
 		for _, plan := range hits[name] {
 			total += plan.Value()
 		}
-		rows = append(rows, watchRow{
+		row := watchRow{
 			Name: text(name), Plans: number(v.value("watch_plans", name)), InStock: number(v.value("watch_plans_in_stock", name)),
-			Hits: number(&total), Matches: cutPlans(plans, maxWatchMatches),
-		})
+			Hits: none, Matches: cutPlans(plans, maxWatchMatches),
+		}
+		if v.value("watch_plans", name) != nil {
+			row.Hits = number(&total)
+		}
+		_, row.Problem = v.watchProblem(w)
+		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b watchRow) int { return strings.Compare(a.Name, b.Name) })
-	return cut(rows, maxWatches)
+	return cut(rows, maxRows)
 }

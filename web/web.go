@@ -5,6 +5,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	cleanPath "path"
@@ -36,11 +37,20 @@ type Options struct {
 	// Published is what the landing page shows of the provider's and the accounts'
 	// data. If it is nil, the page shows only the state of the collectors.
 	Published prometheus.Collector
+	// Configured returns what the configuration in force asks for.
+	Configured func() Configured
 	// Reload reads the configuration again and returns why that failed. If it is nil,
 	// POST /-/reload is forbidden.
 	Reload func(context.Context) error
 	// Discovery serves /sd/servers, which exposes addresses.
 	Discovery bool
+}
+
+// Configured is what the landing page shows of the configuration.
+type Configured struct {
+	Accounts     []string // names
+	Watches      []collector.Watch
+	ReloadFailed bool // the last reload was refused
 }
 
 // HealthyPath is the path whose status is 200 while the process serves.
@@ -57,14 +67,14 @@ const (
 func CheckMetricsPath(path string) error {
 	switch {
 	case len(path) < 2 || path[0] != '/':
-		return fmt.Errorf("%q: must begin with / and not be the landing page", path)
+		return errors.New("must begin with / and not be the landing page")
 	case cleanPath.Clean(path) != path:
-		return fmt.Errorf("%q: write it as %q", path, cleanPath.Clean(path))
+		return errors.New("must not end in / and have no empty or relative parts")
 	case path == HealthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
-		return fmt.Errorf("%q: is served by the exporter itself", path)
+		return errors.New("is served by the exporter itself")
 	}
 	if strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c > '~' }) || strings.ContainsAny(path, "{}?#%") {
-		return fmt.Errorf("%q: has a character that is not allowed in a path", path)
+		return errors.New("has a character that is not allowed in a path")
 	}
 	return nil
 }
@@ -80,7 +90,7 @@ func Handler(c Collectors, o Options) http.Handler {
 	if o.Reload == nil {
 		mux.Handle(reloadPath, forbidden("reloading over HTTP is off; start with --web.enable-lifecycle"))
 	} else {
-		mux.Handle("POST "+reloadPath, reload(o.Reload))
+		mux.Handle("POST "+reloadPath, http.NewCrossOriginProtection().Handler(reload(o.Reload))) // refuses pages of other sites
 	}
 	if o.Discovery {
 		mux.Handle("GET "+discoveryPath, discovery(c))

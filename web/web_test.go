@@ -300,6 +300,7 @@ func TestLandingPage(t *testing.T) {
 		some.Add("data[3]", rentalapi.FieldError{Field: "id", Problem: "missing"})
 		return &fakeCollectors{health: []health{
 			row("plans", "", 20*time.Second, 40*time.Second, nil, none),
+			withAge(row("status", "", 20*time.Second, 40*time.Second, nil, none), 27*time.Hour),
 			row("locations", "", 20*time.Second, 40*time.Second, nil, some),
 			row("account", "main", 90*time.Second, 8*time.Second, down, none),
 			row("configurations", "main", 90*time.Second, 8*time.Second, down, some),
@@ -322,24 +323,24 @@ func TestCheckMetricsPath(t *testing.T) {
 		"/a/b.c_d-e~":   "",
 		"/sd":           "",
 		"/-/metrics":    "",
-		"":              `"": must begin with / and not be the landing page`,
-		"/":             `"/": must begin with / and not be the landing page`,
-		"metrics":       `"metrics": must begin with / and not be the landing page`,
-		"/metrics/":     `"/metrics/": write it as "/metrics"`,
-		"//metrics":     `"//metrics": write it as "/metrics"`,
-		"/a/../metrics": `"/a/../metrics": write it as "/metrics"`,
-		"/-/healthy":    `"/-/healthy": is served by the exporter itself`,
-		"/-/ready":      `"/-/ready": is served by the exporter itself`,
-		"/-/reload":     `"/-/reload": is served by the exporter itself`,
-		"/sd/servers":   `"/sd/servers": is served by the exporter itself`,
-		"/{$}":          `"/{$}": has a character that is not allowed in a path`,
-		"/{x...}":       `"/{x...}": has a character that is not allowed in a path`,
-		"/a b":          `"/a b": has a character that is not allowed in a path`,
-		"/a\nb":         `"/a\nb": has a character that is not allowed in a path`,
-		"/mètres":       `"/mètres": has a character that is not allowed in a path`,
-		"/a%20b":        `"/a%20b": has a character that is not allowed in a path`,
-		"/metrics?x=1":  `"/metrics?x=1": has a character that is not allowed in a path`,
-		"/metrics#x":    `"/metrics#x": has a character that is not allowed in a path`,
+		"":              `must begin with / and not be the landing page`,
+		"/":             `must begin with / and not be the landing page`,
+		"metrics":       `must begin with / and not be the landing page`,
+		"/metrics/":     `must not end in / and have no empty or relative parts`,
+		"//metrics":     `must not end in / and have no empty or relative parts`,
+		"/a/../metrics": `must not end in / and have no empty or relative parts`,
+		"/-/healthy":    `is served by the exporter itself`,
+		"/-/ready":      `is served by the exporter itself`,
+		"/-/reload":     `is served by the exporter itself`,
+		"/sd/servers":   `is served by the exporter itself`,
+		"/{$}":          `has a character that is not allowed in a path`,
+		"/{x...}":       `has a character that is not allowed in a path`,
+		"/a b":          `has a character that is not allowed in a path`,
+		"/a\nb":         `has a character that is not allowed in a path`,
+		"/mètres":       `has a character that is not allowed in a path`,
+		"/a%20b":        `has a character that is not allowed in a path`,
+		"/metrics?x=1":  `has a character that is not allowed in a path`,
+		"/metrics#x":    `has a character that is not allowed in a path`,
 	} {
 		got := ""
 		if err := CheckMetricsPath(path); err != nil {
@@ -356,5 +357,18 @@ func TestCheckMetricsPath(t *testing.T) {
 		if got, _ := do(t, Handler(&fakeCollectors{}, o), "GET", path); got.Body != "metrics\n" {
 			t.Errorf("%q is allowed and not served: %+v", path, got)
 		}
+	}
+}
+
+// TestReloadFromOtherSite refuses what a browser sends for a page of another site.
+func TestReloadFromOtherSite(t *testing.T) {
+	for header, want := range map[string]int{"": 200, "same-origin": 200, "none": 200, "cross-site": 403, "same-site": 403} {
+		r := httptest.NewRequest(http.MethodPost, reloadPath, nil)
+		if header != "" {
+			r.Header.Set("Sec-Fetch-Site", header)
+		}
+		w := httptest.NewRecorder()
+		Handler(&fakeCollectors{}, allEnabled()).ServeHTTP(w, r)
+		simtest.AssertEqual(t, "Sec-Fetch-Site "+header, w.Code, want)
 	}
 }

@@ -5,10 +5,15 @@ package refresh
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
 )
+
+// ErrUnchanged is returned by a fetch that succeeded and whose value must not replace the
+// present one: that stays, and expires as if there had been no fetch.
+var ErrUnchanged = errors.New("refresh: unchanged")
 
 // Fetch gets a value. It is never called twice at the same time. Its context ends
 // with the source.
@@ -54,7 +59,7 @@ type Source[T any] struct {
 	mu    sync.Mutex
 	state State
 	value T
-	have  bool
+	taken time.Time // when the value was; zero if there is none
 }
 
 // New returns a source that begins to fetch when Run is called.
@@ -147,10 +152,18 @@ func (s *Source[T]) attempt(ctx context.Context) error {
 	if ctx.Err() != nil { // cut off, not failed
 		return err
 	}
+	unchanged := errors.Is(err, ErrUnchanged)
+	if unchanged {
+		err = nil
+	}
+	now := time.Now()
 	s.mu.Lock()
-	s.state.Finished, s.state.Err, s.state.Duration = true, err, time.Since(began)
+	s.state.Finished, s.state.Err, s.state.Duration = true, err, now.Sub(began)
 	if err == nil {
-		s.value, s.have, s.state.LastSuccess = value, true, time.Now()
+		s.state.LastSuccess = now
+	}
+	if err == nil && !unchanged {
+		s.value, s.taken = value, now
 	}
 	s.mu.Unlock()
 	if err == nil {
@@ -171,8 +184,8 @@ func call(hook func()) {
 func (s *Source[T]) Value() (value T, expires time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	expires = s.state.LastSuccess.Add(s.state.MaxAge)
-	if !s.have || !time.Now().Before(expires) {
+	expires = s.taken.Add(s.state.MaxAge)
+	if s.taken.IsZero() || !time.Now().Before(expires) {
 		return value, time.Time{}, false
 	}
 	return s.value, expires, true

@@ -336,6 +336,31 @@ func TestValueExpires(t *testing.T) {
 	})
 }
 
+// TestUnchanged has fetches that succeed and replace nothing.
+func TestUnchanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(func(call int) (string, error) {
+			if call > 0 {
+				return "", fmt.Errorf("older: %w", ErrUnchanged)
+			}
+			return good(call)
+		})
+		began := time.Now()
+		src := run(t, Settings{Interval: time.Minute, MaxAge: 150 * time.Second}, a)
+		time.Sleep(149 * time.Second)
+		value, expires, ok := src.Value()
+		state := src.State()
+		simtest.AssertEqual(t, "value, expiry and state", []any{value, ok, expires.Sub(began), state.Err, state.LastSuccess.After(began.Add(time.Minute))}, []any{"value 0", true, 150 * time.Second, nil, true})
+		time.Sleep(time.Second)
+		if value, _, ok := src.Value(); ok {
+			t.Errorf("after max age: got %q", value)
+		}
+		if err := src.Once(t.Context()); err != nil {
+			t.Errorf("Once: got %v", err)
+		}
+	})
+}
+
 // TestHooks asserts the order and number of calls, and what is visible in them.
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -120,6 +119,8 @@ func sanitizeError(err error) error {
 		file      *fs.PathError // certificates and headers are read for each connection
 	)
 	switch {
+	case errors.Is(err, errLongHeader): // net/http wraps it
+		return errLongHeader
 	case errors.As(err, &file):
 		return fmt.Errorf("api.http: cannot read a file: %w", file.Err)
 	case findByPrefix(err, "unable to use specified CA cert") != nil:
@@ -137,7 +138,7 @@ func sanitizeError(err error) error {
 	case errors.Is(err, io.EOF):
 		return io.EOF
 	}
-	if known := findByPrefix(err, "tls: ", "net/http: server response headers exceeded"); known != nil {
+	if known := findByPrefix(err, "tls: "); known != nil {
 		return known
 	}
 	for code := range 600 { // a proxy's status instead of a connection
@@ -148,11 +149,11 @@ func sanitizeError(err error) error {
 	return errors.New("response: not valid HTTP")
 }
 
-// findByPrefix returns the first of an error's causes whose text has one of the
-// prefixes, for errors without a type of their own; nil for none.
-func findByPrefix(err error, prefixes ...string) error {
+// findByPrefix returns the first of an error's causes whose text has a prefix, for errors
+// without a type of their own; nil for none.
+func findByPrefix(err error, prefix string) error {
 	for ; err != nil; err = errors.Unwrap(err) {
-		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(err.Error(), p) }) {
+		if strings.HasPrefix(err.Error(), prefix) {
 			return err
 		}
 	}

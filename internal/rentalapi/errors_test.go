@@ -29,7 +29,7 @@ func TestSanitizeError(t *testing.T) {
 		{fmt.Errorf("transport: %w", io.EOF), "EOF"},
 		{errors.New("Proxy Authentication Required"), "proxy: Proxy Authentication Required"},
 		{errors.New("Come back with secret"), "response: not valid HTTP"},
-		{fmt.Errorf("secret: %w", errors.New("net/http: server response headers exceeded 9 bytes; aborted")), "net/http: server response headers exceeded 9 bytes; aborted"},
+		{fmt.Errorf("secret: %w", errLongHeader), "header: more than 65536 bytes: response is too large"},
 		{fmt.Errorf("secret: %w", errors.New("tls: handshake failure")), "tls: handshake failure"},
 		{refused, "dial tcp: connection refused"},
 		{fmt.Errorf("verify: %w", x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"secret"}}, Host: "rental.example"}), "tls: certificate for other names, not rental.example"},
@@ -74,7 +74,7 @@ func TestTransportFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "secret-file"), string(ca))
-			transport, err := NewTransport(c.config(file))
+			transport, err := NewTransport(c.config(file), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,7 @@
 package rentalapi
 
-// maxCauses bounds how many causes an Invalid keeps.
-const maxCauses = 10
+// MaxCauses bounds how many causes an Invalid keeps.
+const MaxCauses = 10
 
 // Invalid counts the items of a response that were not understood in full, with the
 // first item of each distinct cause.
@@ -41,7 +41,7 @@ func (v *Invalid) addCause(c Cause) {
 			return
 		}
 	}
-	if len(v.Causes) < maxCauses {
+	if len(v.Causes) < MaxCauses {
 		v.Causes = append(v.Causes, c)
 	}
 }

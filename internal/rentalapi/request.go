@@ -33,7 +33,7 @@ func (r *request) run(ctx context.Context, read func(io.Reader) error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	m := r.scope.client.metrics
+	m := r.scope.client
 	m.CountRequest(r.endpoint, code, time.Since(started))
 	if failure == nil {
 		return nil
@@ -67,6 +67,8 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 		target.RawPath = strings.TrimSuffix(target.RawPath, "/") + r.endpoint
 	}
 	target.RawQuery = r.query.Encode()
+	ctx, header := withHeaderLimit(ctx)
+	defer header.lifted.Store(true)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err

@@ -69,9 +69,18 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, error) {
 		return collector.Snapshot{}, ctx.Err()
 	}
 	err = src.classify(err)
+	if shown, _, ok := src.Value(); ok && err == nil && snap.IsOlder(shown) {
+		src.last.Store(&goodResponse{shown.Invalid, snap.Age})
+		src.incomplete.Store(false)
+		src.logger.record(shown.Invalid, nil)
+		return collector.Snapshot{}, refresh.ErrUnchanged
+	}
 	var failure *rentalapi.Error
 	switch {
 	case err == nil:
+		if snap.Commit != nil {
+			snap.Commit()
+		}
 		src.last.Store(&goodResponse{snap.Invalid, snap.Age})
 		src.incomplete.Store(false)
 		src.runner.identities.record(src.scope.account, snap.Facts)

@@ -38,10 +38,11 @@ func TestGroupSizes(t *testing.T) {
 
 // TestRulesUseKnownMetrics checks the metrics and labels of rules and of the queries in
 // annotations. A recorded metric has to come from an earlier rule of the same file, so
-// that each file works alone.
+// that each file works alone; that of an annotation can come from a later one.
 func TestRulesUseKnownMetrics(t *testing.T) {
 	for _, f := range ruleFiles(t) {
 		known := scrapedMetrics()
+		results := map[string]promqltest.Labels{}
 		for _, r := range f.rules() {
 			where := filepath.Base(f.path) + ": " + r.String()
 			labels, err := addRule(known, r)
@@ -57,8 +58,11 @@ func TestRulesUseKnownMetrics(t *testing.T) {
 			if r.Record != "" {
 				checkRecordedName(t, r.Record, labels)
 			}
+			results[r.String()] = labels
+		}
+		for _, r := range f.rules() {
 			for name, text := range r.Annotations {
-				checkTemplate(t, known, labels, where+": "+name, text)
+				checkTemplate(t, known, results[r.String()], filepath.Base(f.path)+": "+r.String()+": "+name, text)
 			}
 		}
 	}
@@ -310,6 +314,9 @@ func TestAmtool(t *testing.T) {
 		{"alertname=ServerRentalTokenRejected severity=critical account=main", "pager"},
 		{"alertname=ServerRentalComponentNotOperational severity=critical location=fra", "pager"},
 		{"alertname=ServerRentalComponentNotOperational severity=warning location=fra", "operators"},
+		{"alertname=ServerRentalProviderNotOperational severity=warning", "operators"},
+		{"alertname=ServerRentalLocationWithoutStatus severity=warning location=fra", "operators"},
+		{"alertname=ServerRentalAccountNameConflict severity=warning account=main", "operators"},
 		{"alertname=ServerRentalTopupExpiring severity=info account=main", "operators"},
 		{"alertname=ServerRentalSSHKeysChanged severity=warning account=main", "operators"},
 		{"alertname=ServerRentalDataStale severity=warning collector=plans", "operators"},

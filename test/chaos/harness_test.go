@@ -216,7 +216,7 @@ func (h *harness) reload(change func(c *configuration)) {
 }
 
 func (h *harness) apiSettings() rentalapi.Settings {
-	transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(h.Dial))
+	transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, h.Dial)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -28,10 +28,8 @@ type invoice struct {
 	PaidWith string     `json:"paid_with"`
 }
 
-type invoicesMeta struct{ Count *count }
-
 var (
-	invoicesCount = metric.Gauge("invoices", "Invoices of the account.", "invoices meta.count", "account")
+	invoicesCount = metric.Gauge("invoices", "Invoices of the account.", "number of Invoice", "account")
 	invoiceInfo   = metric.Gauge("invoice_info", "Status and means of payment of an invoice; constant 1.", "Invoice", "account", "invoice", "status", "paid_with")
 	invoiceAmount = metric.Gauge("invoice_amount_usd", "Amount of an invoice in US dollars.", "Invoice amount.usd", "account", "invoice")
 	invoiceIssued = metric.Gauge("invoice_issued_timestamp_seconds", "Day on which an invoice was issued, as midnight UTC.", "Invoice issued_at", "account", "invoice")
@@ -43,16 +41,15 @@ func invoices() Resource {
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{invoicesCount, invoiceInfo, invoiceAmount, invoiceIssued},
 		NewFetch: func() Fetch {
-			return list[invoice, invoicesMeta]{
+			return list[invoice, struct{}]{
 				List: rentalapi.List[invoice]{Endpoint: "/invoices", MaxItems: maxItems, ID: func(i *invoice) string { return i.ID }},
 				itemMetrics: func(b *metric.Builder, i *invoice) {
 					b.Add(invoiceInfo, 1, i.ID, i.Status, i.PaidWith)
 					metric.AddOptional(b, invoiceAmount, i.Amount.USD, i.ID)
 					metric.AddOptional(b, invoiceIssued, i.IssuedAt, i.ID)
 				},
-				listMetrics: func(b *metric.Builder, p rentalapi.Page[invoice, invoicesMeta]) Facts {
-					b.Add(invoicesCount, countOf(p.Meta.Count, p.Count))
-					return Facts{}
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[invoice, struct{}], _ *Snapshot) {
+					b.Add(invoicesCount, float64(p.Count))
 				},
 			}.fetch
 		},

@@ -212,13 +212,13 @@ var noticeTests = []struct {
 	}},
 
 	{name: "watch", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
-		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels("epyc")...), one("plan_price_usd_per_month", 101, "epyc"),
+		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...), one("plan_price_usd_per_month", 101, "epyc"),
 	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, in stock or not: check its criteria."}}},
 	{name: "watch of an unknown price", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
-		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels("epyc")...),
+		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...),
 	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, but the price of 1 plan is not known."}}},
 	{name: "watch of an unknown price in euros", given: given{configured: Configured{Watches: []collector.Watch{{Name: "cheap", MaxEURPerMonth: &usd}}}, series: []series{
-		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels("epyc")...), one("plan_price_usd_per_month", 101, "epyc"),
+		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...), one("plan_price_usd_per_month", 101, "epyc"),
 	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, but the price of 1 plan is not known."}}},
 	{name: "watch of an empty catalog", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
 		one("watch_plans", 0, "cheap"), one("catalog_plans", 0),
@@ -233,11 +233,11 @@ var noticeTests = []struct {
 	}}, want: []notice{{"info", "WatchHit", "Watch cheap", "A plan began to match 15 min ago."}}},
 }
 
-// planLabels are the labels of plan_info.
-func planLabels(id string) []string {
+// planLabels are the labels of plan_info of the plan epyc.
+func planLabels() []string {
 	d := collector.Definitions()[slices.IndexFunc(collector.Definitions(), func(d *metric.Definition) bool { return d.Name == metric.Namespace+"plan_info" })]
 	labels := make([]string, len(d.Labels))
-	labels[0] = id
+	labels[0] = "epyc"
 	return labels
 }
 
@@ -362,21 +362,21 @@ func TestSections(t *testing.T) {
 		{"no watches", "watches", given{}, nil},
 		{"locations of plans", "plans", given{
 			health: []health{withAge(state("plans", time.Minute, nil), 27*time.Hour)},
-			series: []series{one("plan_info", 1, planLabels("epyc")...), one("plan_in_stock", 0, "epyc"), one("plan_price_usd_per_month", 1, "epyc")},
+			series: []series{one("plan_info", 1, planLabels()...), one("plan_in_stock", 0, "epyc"), one("plan_price_usd_per_month", 1, "epyc")},
 		}, []string{
 			"Data: 27 h 1 min old, old (10 intervals or more).",
 			"epyc | sold out | 1.00 | – | – / – | – | – | – | offered nowhere | not since the start | –",
 		}},
 		{"unknown locations of plans", "plans", given{
 			health: []health{withInvalid(state("plans", time.Minute, nil), "availability.locations")},
-			series: []series{one("plan_info", 1, planLabels("epyc")...), one("plan_in_stock", 0, "epyc")},
+			series: []series{one("plan_info", 1, planLabels()...), one("plan_in_stock", 0, "epyc")},
 		}, []string{
 			"Data: 1 min old, fresh, invalid items.",
 			"epyc | sold out | – | – | – / – | – | – | – | – | not since the start | –",
 		}},
 		{"plans with too many faults to tell all", "plans", given{
 			health: []health{withInvalid(state("plans", time.Minute, nil), strings.Split("abcdefghij", "")...)},
-			series: []series{one("plan_info", 1, planLabels("epyc")...)},
+			series: []series{one("plan_info", 1, planLabels()...)},
 		}, []string{
 			"Data: 1 min old, fresh, invalid items.",
 			"epyc | unknown | – | – | – / – | – | – | – | – | not since the start | –",

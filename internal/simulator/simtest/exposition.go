@@ -85,6 +85,16 @@ func ParseExposition(t testing.TB, body, contentType string) Exposition {
 	}
 }
 
+// NewExposition is the exposition of gathered metrics.
+func NewExposition(t testing.TB, families []*dto.MetricFamily) Exposition {
+	t.Helper()
+	e := Exposition{map[string]Family{}, map[string]float64{}}
+	for _, f := range families {
+		e.add(t, f)
+	}
+	return e
+}
+
 func (e Exposition) add(t testing.TB, f *dto.MetricFamily) {
 	family := Family{Type: strings.ToLower(f.GetType().String()), Help: f.GetHelp()}
 	for _, m := range f.GetMetric() {

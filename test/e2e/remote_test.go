@@ -53,22 +53,6 @@ func TestRulesWithRemoteWrite(t *testing.T) {
 	})
 }
 
-// TestRulesInVictoriaMetrics: vmalert finds no fault in the rules, and a counter that is
-// first seen above 0 is no restock, although increase() says so there.
-func TestRulesInVictoriaMetrics(t *testing.T) {
-	t.Parallel()
-	for _, check := range [][]string{
-		{"vmalert", "-dryRun", "-rule=*.rules.yml"},
-		{"vmalert-tool", "unittest", "-disableAlertgroupLabel", "-files=tests/first_values.test.yml"},
-	} {
-		cmd := exec.Command(repo.Program(t, check[0]), check[1:]...)
-		cmd.Dir = repo.Path(t, "alerts")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", cmd, err, out)
-		}
-	}
-}
-
 // suspendedServer returns the id of the suspended server of an example account.
 func suspendedServer(api *simtest.API, token string) (id string) {
 	api.Read(func(w *simulator.World) {

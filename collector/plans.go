@@ -186,6 +186,7 @@ type stockRecord struct {
 	inStock            bool
 	restocks, sellouts float64
 	firstSeen          time.Time
+	lastSeen           time.Time
 	lastInStock        time.Time
 	changed            time.Time
 }
@@ -195,13 +196,19 @@ type stockRecord struct {
 func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
 	next := maps.Clone(h)
 	for _, p := range plans {
+		if r, known := next[p.ID]; known {
+			r.lastSeen = now
+			next[p.ID] = r
+		}
+	}
+	for _, p := range plans {
 		in := p.Availability.InStock
-		r, known := h[p.ID]
+		r, known := next[p.ID]
 		switch {
-		case in == nil, !known && len(next) >= maxItems:
+		case in == nil, !known && !next.makeRoom(now):
 			continue
 		case !known:
-			r = stockRecord{inStock: *in, firstSeen: now}
+			r = stockRecord{inStock: *in, firstSeen: now, lastSeen: now}
 		case *in && !r.inStock:
 			r.restocks, r.changed = r.restocks+1, now
 		case !*in && r.inStock:
@@ -214,6 +221,22 @@ func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
 		next[p.ID] = r
 	}
 	return next
+}
+
+// makeRoom forgets the plan that has not been listed for the longest time if there is no
+// room for another one. It returns false if all plans are listed now.
+func (h stockHistory) makeRoom(now time.Time) bool {
+	if len(h) < maxItems {
+		return true
+	}
+	oldest, found := "", false
+	for id, r := range h {
+		if r.lastSeen.Before(now) && (!found || r.lastSeen.Before(h[oldest].lastSeen)) {
+			oldest, found = id, true
+		}
+	}
+	delete(h, oldest)
+	return found
 }
 
 // addMetrics adds a plan's counters.

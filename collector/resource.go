@@ -1,3 +1,7 @@
+// Package collector turns the resources of the rental API into metrics. One file describes
+// each resource: its endpoint, its fields and its metrics. What follows from several
+// resources is a function of what they say. Nothing here runs by itself: the time, like the
+// response, is an argument.
 package collector
 
 import (

@@ -134,8 +134,7 @@ func (d *document) structFields(t reflect.Type) map[string]decodeFunc {
 // read again for each connection.
 func (l *loader) checkHTTPFiles(path string, http *promconfig.HTTPClientConfig) {
 	if _, err := promconfig.NewTLSConfig(&http.TLSConfig); err != nil {
-		var pathErr *fs.PathError
-		if errors.As(err, &pathErr) {
+		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 			err = fmt.Errorf("cannot read ca_file, cert_file or key_file: %w", pathErr.Err)
 		}
 		l.errs.add(l.position(path+".tls_config"), "%s", err)
@@ -144,8 +143,8 @@ func (l *loader) checkHTTPFiles(path string, http *promconfig.HTTPClientConfig) 
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(http.HTTPHeaders.Headers)) {
-		for i, file := range http.HTTPHeaders.Headers[name].Files {
-			if _, err := readFile(file, maxFile); err != nil {
+		for i, headerFile := range http.HTTPHeaders.Headers[name].Files {
+			if _, err := (&file{path: headerFile, limit: maxFile}).read(); err != nil {
 				header := joinPath(path+".http_headers", name)
 				l.errs.add(l.position(fmt.Sprintf("%s.files[%d]", header, i)), "cannot read: %s", err)
 			}

@@ -160,7 +160,7 @@ func (e *exporter) logAccounts(info *dto.MetricFamily) {
 		for _, l := range m.Label {
 			labels[l.GetName()] = l.GetValue()
 		}
-		level.Info(e.logger).Log("msg", "account answered", "account", labels["account"], "id", labels["id"], "name", labels["name"])
+		level.Info(e.logger).Log("msg", "account found", "account", labels["account"], "id", labels["id"], "name", labels["name"])
 	}
 }
 

@@ -316,6 +316,7 @@ func TestOverviewNothing(t *testing.T) {
 		{true, nil, "Nothing needs attention."},
 	} {
 		body := landingAt(t, o, func(time.Time) *fakeCollectors { return &fakeCollectors{ready: c.ready, health: c.health} })
+		checkAccessible(t, body)
 		for _, text := range []string{c.want, "Data: the collector is disabled.", "No accounts are configured."} {
 			if !strings.Contains(body, text) {
 				t.Errorf("ready %t: the page lacks %q:\n%s", c.ready, text, body)

@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"server_rental_exporter/internal/rentalapi"
 )
 
 // Bounds of cells.
@@ -69,8 +67,7 @@ func (v *view) newPlanRow(id string, inStock *float64) planRow {
 // nowhere, unless locations can be missing because they are not understood.
 func (v *view) locationsOf(plan string) string {
 	h := v.collectors[key{"plans"}]
-	if len(v.offered[plan]) == 0 && h != nil && len(h.Invalid.Causes) < rentalapi.MaxCauses &&
-		!slices.ContainsFunc(h.Invalid.Causes, func(c rentalapi.Cause) bool { return strings.HasPrefix(c.Field, "availability") }) {
+	if len(v.offered[plan]) == 0 && h != nil && !h.MayBeInvalid("availability") {
 		return "offered nowhere"
 	}
 	return join(v.offered[plan], maxOffered)

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Settings say where the API is and how requests are made.
@@ -26,10 +24,11 @@ type Settings struct {
 
 // Client makes requests to the API. It lives as long as the process.
 type Client struct {
+	*RequestMetrics // those of accounts are in AccountMetrics
+
 	userAgent       string
 	settings        atomic.Pointer[Settings]
 	limiters        limiters
-	metrics         *RequestMetrics
 	onAccountUpdate func()
 
 	mu     sync.Mutex
@@ -42,8 +41,9 @@ func New(userAgent string, s Settings, onAccountUpdate func()) *Client {
 	c := &Client{
 		userAgent: userAgent, onAccountUpdate: onAccountUpdate,
 		limiters: limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}},
-		metrics:  NewRequestMetrics(),
 		scopes:   map[string]*Scope{},
+
+		RequestMetrics: NewRequestMetrics(),
 	}
 	c.settings.Store(&s)
 	return c
@@ -127,26 +127,15 @@ func (s *Scope) readToken() (string, error) {
 // else Decode.
 func (s *Scope) Reject(endpoint string, err error) error {
 	failure := unusable(endpoint, http.StatusOK, err)
-	s.client.metrics.CountError(endpoint, failure.Reason)
+	s.client.CountError(endpoint, failure.Reason)
 	return failure
 }
-
-// Describe implements prometheus.Collector for the metrics of requests; those of
-// accounts are in AccountMetrics.
-func (c *Client) Describe(ch chan<- *prometheus.Desc) { c.metrics.Describe(ch) }
-
-// Collect implements prometheus.Collector.
-func (c *Client) Collect(ch chan<- prometheus.Metric) { c.metrics.Collect(ch) }
-
-// InitErrorCounters starts the error counters of an endpoint at 0, so that the first
-// error of a kind is an increase.
-func (c *Client) InitErrorCounters(endpoint string) { c.metrics.InitErrorCounters(endpoint) }
 
 // Get implements Getter. It waits for the scope's rate limit first.
 func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := s.readToken()
 	if err != nil {
-		s.client.metrics.CountError(endpoint, Unauthorized)
+		s.client.CountError(endpoint, Unauthorized)
 		s.setRejected(true)
 		return Response{}, &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
 	}

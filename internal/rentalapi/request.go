@@ -33,7 +33,7 @@ func (r *request) run(ctx context.Context, read func(io.Reader) error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	m := r.scope.client.metrics
+	m := r.scope.client
 	m.CountRequest(r.endpoint, code, time.Since(started))
 	if failure == nil {
 		return nil

@@ -209,7 +209,7 @@ func changeData(rng *rand.Rand, w *simulator.World, customers []*simulator.Accou
 		simulator.Put(plan, nil, "availability", "alternative")
 	case 2:
 		simulator.Put(plan, simulator.Object{"usd": randomPrice(rng), "eur": randomPrice(rng)}, "price", "monthly")
-		simulator.Put(plan, pick(rng, []string{"fra", "nyc"}, []string{"fra", ""}, nil), "availability", "locations")
+		simulator.Put(plan, pick(rng, []any{"fra", "nyc"}, []any{"fra", ""}, nil), "availability", "locations")
 	case 3:
 		l := pick(rng, w.Locations...)
 		l["plans_in_stock"] = pick[any](rng, rng.IntN(9), nil, 999, -1)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
@@ -96,11 +97,7 @@ func gather(t *testing.T, metrics []prometheus.Metric) samples {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(fixed(metrics))
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return simtest.NewExposition(t, families).Values
+	return simtest.ServeGet(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "/").Exposition(t).Values
 }
 
 // fixed is a collector of metrics that do not change.

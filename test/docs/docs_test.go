@@ -1,6 +1,6 @@
 // Package docs_test checks the repository's documents: that relative links and their
-// headings exist, that each command they show is run by a test or says why not, and that
-// the log messages are explained.
+// headings exist, that each command they show is run by a test or says why not, that
+// queries give what they promise, and that the log messages are explained.
 package docs_test
 
 import (
@@ -92,16 +92,24 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestQueries checks that each PromQL example names only metrics and labels that exist.
+// TestQueries checks that each PromQL example names only metrics and labels that the
+// exporter has or rules record.
 func TestQueries(t *testing.T) {
-	exported, queries := promqltest.Exported(), 0
+	known, queries := promqltest.Exported(), 0
+	for _, file := range []string{"billing.rules.yml", "exporter.rules.yml"} {
+		for _, r := range recordingRules(t, file) {
+			if have, err := known.Check(r.Expr); err == nil {
+				known[r.Record] = have
+			}
+		}
+	}
 	for _, doc := range documents(t) {
 		for _, block := range doc.Blocks {
 			if block.Language != "promql" {
 				continue
 			}
 			queries++
-			if _, err := exported.Check(block.Text); err != nil {
+			if _, err := known.Check(block.Text); err != nil {
 				t.Errorf("%s: %s: %v", doc.Path, block.Text, err)
 			}
 		}

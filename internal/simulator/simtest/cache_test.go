@@ -68,22 +68,3 @@ func describePlans(t *testing.T, a *API) string {
 	}
 	return fmt.Sprint(body.Data[0].Price, " ", r.Header.Get("Age"), " ", body.Meta.GeneratedAt.Format("05"))
 }
-
-// TestCacheStamp has time stamps of the test's choice, and the date of the provider's clock.
-func TestCacheStamp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := StartInMemory(t, simulator.Options{})
-		a.SetCache(Cache{Kind: OnDemand, Clock: time.Hour, Stamp: func(made time.Time) any { return made.Unix() }})
-		r := ServeGet(a, "/api/v1/status")
-		var body struct {
-			Data struct {
-				UpdatedAt int64 `json:"updated_at"`
-			}
-		}
-		if err := json.Unmarshal([]byte(r.Body), &body); err != nil {
-			t.Fatal(err)
-		}
-		AssertEqual(t, "updated_at", body.Data.UpdatedAt, time.Now().Add(time.Hour).Unix())
-		AssertEqual(t, "Date", r.Header.Get("Date"), "Sat, 01 Jan 2000 01:00:00 GMT")
-	})
-}

@@ -235,19 +235,6 @@ func TestGrafana(t *testing.T) {
 	})
 }
 
-func TestAlertmanager(t *testing.T) {
-	each(t, func(t *testing.T, services compose) {
-		var c struct {
-			Route     struct{ Receiver string }
-			Receivers []struct{ Name string }
-		}
-		repo.ReadYAML(t, services.Services["alertmanager"].mounts()["/etc/alertmanager/alertmanager.yml"], &c)
-		if len(c.Receivers) != 1 || c.Receivers[0].Name != c.Route.Receiver {
-			t.Errorf("got receivers %v, want %q", c.Receivers, c.Route.Receiver)
-		}
-	})
-}
-
 // TestProduction asserts that the real variant is closed, and has a login.
 func TestProduction(t *testing.T) {
 	c := load(t, production)

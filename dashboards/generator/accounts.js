@@ -56,12 +56,12 @@ const noRenewals = (/** @type {number} */ from) => between(from, null, colours.p
 
 const money = [
   stat({
-    id: 104, title: 'First to run dry', w: 6, h: 9, unit: units.days, decimals: 1, steps: steps.daysLeft, text: /** @type {any} */ ('value_and_name'),
+    id: 104, title: 'First to run dry', w: 6, h: 7, unit: units.days, decimals: 1, steps: steps.daysLeft, text: /** @type {any} */ ('value_and_name'),
     mappings: [between(nobody / day / 2, null, colours.plain, 'No accounts'), between(1e5, nobody / day / 2, colours.plain, 'No renewals')],
     description: 'The account with the fewest days until a renewal that its balance cannot pay, and these days: red below 2, orange below 7, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`bottomk(1, ${daysLeft}) or on () label_replace((${noAccounts}) + ${nobody / day}, "account", "configured", "", "")`, '{{account}}')),
   table({
-    id: 107, title: 'Accounts', w: 18, h: 9, unit: 'none', sort: 'Days left', overrides: [dash], key: ['account'],
+    id: 107, title: 'Accounts', w: 18, h: 7, unit: 'none', sort: 'Days left', overrides: [dash], key: ['account'],
     links: [runbook('ServerRentalRenewalsUnfunded'), runbook('ServerRentalBalanceLow'), runbook('ServerRentalTokenRejected')],
     description: 'The chosen accounts, the first to run dry first and those without data before them: days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; '
       + 'the balance; the amount by which the renewals of the next 30 days exceed it, an overdue one once and then each month; the monthly cost of the servers at current prices. '
@@ -91,7 +91,7 @@ const days = `(${Array.from({ length: 31 }, (_, i) => `label_replace(vector(${i}
 const eachDay = `((${days}) + on () group_left () (0 * sum(${serverCount}) or ${noAccounts}))`;
 
 const calendar = common(new barchart.PanelBuilder(), {
-  id: 201, title: 'Renewals of the next 30 days by day', w: 9, h: 9, unit: units.usd, decimals: 2, links: [runbook('ServerRentalRenewalsUnfunded')],
+  id: 201, title: 'Renewals by day', w: 7, h: 9, unit: units.usd, decimals: 2, links: [runbook('ServerRentalRenewalsUnfunded')],
   description: 'The amount due on each of the next 30 days, of the chosen accounts, plans and locations. An overdue renewal counts today.',
   overrides: [forName('Day', set.unit('time:MMM DD'))],
 })
@@ -115,7 +115,7 @@ const left = (/** @type {string} */ dates) => `(${dates}) / ${day} - scalar(floo
 const renewals = [
   calendar,
   table({
-    id: 202, title: 'Renewals of the next 30 days', w: 15, h: 9, unit: 'none', sort: 'Day', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
+    id: 202, title: 'Renewals of the next 30 days', w: 17, h: 9, unit: 'none', sort: 'Day', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
     description: 'Every renewal of a billed server within 30 days with its price, the next one first. An overdue renewal has less than 0 days left and counts once.',
     columns: [
       { from: '#date', name: 'Day', unit: units.date, width: 100 },
@@ -124,7 +124,7 @@ const renewals = [
       { from: 'account', name: 'Account', minWidth: 85, filter: false },
       { from: 'hostname', name: 'Host name', minWidth: 140, filter: false },
       { from: 'plan', name: 'Plan', filter: false, minWidth: 100 },
-      { from: 'location', name: 'Place', width: 60, filter: false },
+      { from: 'location', name: 'Location', width: 78, filter: false },
     ], key: ['account', 'server', 'renewal'],
   }, {
     info: orRow(`${nextDates} * on (account, server) group_left (hostname, plan, location) ${info('account, server', 'hostname, plan, location', own('server_info', account, plan, location))}`, 'hostname', 'No renewals', `sum(${serverCount})`),
@@ -157,15 +157,15 @@ const unlocked = 1e9;
 
 const topups = [
   table({
-    id: 402, title: 'Open top-ups', w: 18, h: 7, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
+    id: 402, title: 'Open top-ups', w: 19, h: 7, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
-      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 105, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
-      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 100 },
+      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 100, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
+      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 90, filter: false },
       { from: 'account', name: 'Account', width: 90, filter: false },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
-      { from: 'coin', name: 'Coin', width: 95 },
-      { from: 'network', name: 'Network', minWidth: 120 },
+      { from: 'coin', name: 'Coin', width: 90, filter: false },
+      { from: 'network', name: 'Network', minWidth: 100, filter: false },
       { from: '#share', name: 'Confirmed', unit: 'percentunit', decimals: 0, bar: true, max: 1, steps: steps.always(colours.plain), width: 120 },
       { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 95 },
       { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 55 },
@@ -183,7 +183,7 @@ const topups = [
     age: `time() - ${perTopup('topup_created_timestamp_seconds')}`,
   }),
   stat({
-    id: 401, title: 'Top-ups in range', w: 6, h: 7, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalTopupFailed')],
+    id: 401, title: 'Top-ups in range', w: 5, h: 7, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalTopupFailed')],
     description: 'The top-ups of the chosen accounts by status: those that are open now, and those that were paid, expired, failed or were canceled in the time range.',
     overrides: [forPattern('^(pending|confirming)$', ifAny(colours.plain)), forName('paid', ifAny(colours.good)), forName('failed', ifAny(colours.bad))],
   }, now(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed), '$__range')})`, '{{status}}')),
@@ -245,17 +245,17 @@ const flows = [
   ...shown.map((_, i) => course(`${balance} and on (account) ${first(i + 1)}${i > 0 ? ` unless on (account) ${first(i)}` : ''}`, '{{account}}', `rank${i + 1}`)),
   course(`${cost} and on (account) ${first(1)}`, '{{account}} cost per month', 'cost')),
   series({
-    id: 501, title: 'Money in and out', w: 12, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true, after: true,
+    id: 501, title: 'Money in and out', w: 11, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true, after: true,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
   course(grown(credit), 'in: {{type}}', 'in'),
   course(`-(${grown(debit)})`, 'out: {{type}}', 'out')),
   table({
-    id: 502, title: 'Transactions by type', w: 12, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
+    id: 502, title: 'Transactions by type', w: 13, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
     description: 'Transactions of the chosen accounts by type: the amounts in the time range, and the amounts and number over the whole history.',
     columns: [
-      { from: 'type', name: 'Type' },
+      { from: 'type', name: 'Type', filter: false },
       { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 100 },
       { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 100 },
       { from: '#allin', name: 'In, ever', unit: units.usd, decimals: 2, width: 108 },
@@ -271,7 +271,7 @@ const flows = [
   }),
 ];
 
-const serverInfo = info('account, server', 'name, hostname, plan, location, os', own('server_info', account, plan, location));
+const serverInfo = info('account, server', 'hostname, plan, location, os', own('server_info', account, plan, location));
 const chosenInfo = max('account, server, plan, location', own('server_info', account, plan, location));
 
 const machines = [
@@ -290,7 +290,7 @@ const machines = [
     id: 304, title: 'Servers', w: 24, h: 11, unit: 'none', sort: 'Renews', overrides: [dash], links: [runbook('ServerRentalServerSuspended')],
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
     columns: [
-      { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 105, align: 'center' },
+      { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 100, filter: false, align: 'center' },
       { from: 'hostname', name: 'Host name', minWidth: 155 },
       { from: 'account', name: 'Account', width: 90, filter: false },
       { from: 'plan', name: 'Plan', filter: false, minWidth: 130, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
@@ -298,7 +298,6 @@ const machines = [
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 113 },
       { from: '#date', name: 'Renews', unit: units.date, width: 100 },
       { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
-      { from: 'name', name: 'Product', minWidth: 120 },
       { from: 'os', name: 'System', width: 125 },
       { from: '#created', name: 'Created', unit: units.date, width: 100 },
       { from: 'server', name: 'Id', minWidth: 180 },

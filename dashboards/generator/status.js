@@ -31,22 +31,22 @@ const background = { colourMode: /** @type {any} */ ('background') };
 
 const glance = [
   stat({
-    id: 101, title: 'Provider', w: 6, h: 6, unit: 'none', mappings: mappings.componentState, field: 'overall', ...background,
+    id: 101, title: 'Provider', w: 6, h: 5, unit: 'none', mappings: mappings.componentState, field: 'overall', ...background,
     description: 'The provider\'s overall state: green if operational, red for any other state.', links: [runbook('ServerRentalIncidentOngoing')],
   }, now(`topk(1, ${max('overall', own('status_info'))})`, '').format(/** @type {any} */ ('table'))),
   stat({
-    id: 102, title: 'Components', w: 6, h: 6, unit: 'suffix: down', steps: steps.noneIsGood, mappings: values({ 0: ['Operational', colours.good] }), ...background,
+    id: 102, title: 'Components', w: 6, h: 5, unit: 'suffix: down', steps: steps.noneIsGood, mappings: values({ 0: ['Operational', colours.good] }), ...background,
     description: 'The number of components of the chosen locations that are not operational.', links: [runbook('ServerRentalComponentNotOperational')],
   }, now(`sum(1 - ${operational})`, 'components')),
   stat({
-    id: 103, title: 'Incidents', w: 6, h: 6, unit: 'none', steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
+    id: 103, title: 'Incidents', w: 6, h: 5, unit: 'none', steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
     description: 'Ongoing incidents and scheduled maintenance windows, as the provider reports them.',
     overrides: [forQuery('maintenance', set.steps(steps.always(colours.plain)))],
   },
   now(max('', own('incidents_ongoing')), 'incidents', 'incidents'),
   now(max('', own('maintenances_scheduled')), 'maintenance', 'maintenance')),
   table({
-    id: 107, title: 'Tokens', w: 6, h: 6, unit: 'none', sort: 'Token', descending: true, links: [runbook('ServerRentalTokenRejected')],
+    id: 107, title: 'Tokens', w: 6, h: 5, unit: 'none', sort: 'Token', descending: true, links: [runbook('ServerRentalTokenRejected')],
     description: 'Whether the API accepted each account\'s token in its last request, rejected ones first.',
     columns: [
       { from: 'account', name: 'Account', minWidth: 80, filter: false, link: linkTo('accounts', 'Show this account', 'var-account=${__data.fields.Account}') },
@@ -71,7 +71,8 @@ const counts = [
   between(3, null, colours.bad, '3 or more down'),
 ];
 
-const affected = `(${wasOperational} and on (location, component) (min by (location, component) (min_over_time(${component}[$__range] @ end())) == 0))`;
+/** When each outage began, to the minute. */
+const began = `(timestamp(${operational} == 0) and on (location, component) min by (location, component) (${component} offset 1m) == 1)[$__range:1m]`;
 
 const provider = [
   matrix,
@@ -79,10 +80,21 @@ const provider = [
     id: 202, title: 'Locations over time', w: 12, h: 11, unit: 'none', mappings: counts,
     description: 'The number of components of each location that were not operational. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
   }, course(`sum by (location) (1 - ${wasOperational})`, '{{location}}')),
-  timeline({
-    id: 203, title: 'Components not operational in the time range', w: 14, h: 9, unit: 'none', mappings: mappings.operational,
-    description: 'The components that were not operational at some time of the range, and when. One line for all if there were none.', links: [runbook('ServerRentalComponentNotOperational')],
-  }, course(`${affected} or on () label_replace(min(${component}), "component", "all components", "", "")`, '{{location}} {{component}}')),
+  table({
+    id: 206, title: 'Outages in the time range', w: 14, h: 9, unit: 'none', sort: 'Last began', descending: true, key: ['location', 'component'], links: [runbook('ServerRentalComponentNotOperational')],
+    description: 'The components that were not operational at some time of the range: how many times, the begin of the last outage, and the time of all of them, to the minute.',
+    columns: [
+      { from: 'location', name: 'Location', width: 80, filter: false },
+      { from: 'component', name: 'Component', filter: false },
+      { from: '#count', name: 'Outages', unit: 'none', decimals: 0, width: 80 },
+      { from: '#last', name: 'Last began', unit: units.minute, width: 145 },
+      { from: '#down', name: 'Not operational for', unit: 'dtdurations', decimals: 0, width: 165 },
+    ],
+  }, {
+    down: `60 * count_over_time((${operational} == 0)[$__range:1m]) or on () label_replace(0 * min(${component}), "component", "None", "", "")`,
+    count: `count_over_time(${began})`,
+    last: milliseconds(`max_over_time(${began})`),
+  }),
   timeline({
     id: 204, title: 'Incidents and maintenance over time', w: 10, h: 5, unit: 'none', mappings: [...values({ 0: ['None', colours.good] }), between(1, null, colours.bad, 'Ongoing')],
     description: 'Whether the provider reported ongoing incidents or scheduled maintenance windows.', links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
@@ -102,18 +114,18 @@ const provider = [
 
 const collectors = [
   table({
-    id: 301, title: 'Collectors', w: 24, h: 12, unit: 'none', sort: 'Age in intervals', descending: true, links: [runbook('ServerRentalCollectorFailing'), runbook('ServerRentalDataStale')], key: ['collector', 'account'],
+    id: 301, title: 'Collectors', w: 24, h: 12, unit: 'none', sort: 'In intervals', descending: true, links: [runbook('ServerRentalCollectorFailing'), runbook('ServerRentalDataStale')], key: ['collector', 'account'],
     description: 'Every collector, the one with the oldest data first. Public collectors have no account. With several exporters, a collector is failing if it fails at one of them, and its age is that of the freshest data.',
     columns: [
       { from: '#success', name: 'Last fetch', mappings: mappings.success, background: true, width: 105, align: 'center' },
-      { from: 'collector', name: 'Collector' },
+      { from: 'collector', name: 'Collector', minWidth: 115 },
       { from: 'account', name: 'Account' },
-      { from: '#age', name: 'Age of the data', unit: units.duration },
+      { from: '#age', name: 'Age', unit: units.duration },
       { from: '#interval', name: 'Interval', unit: units.duration },
-      { from: '#intervals', name: 'Age in intervals', unit: 'none', decimals: 1, steps: steps.intervals, mappings: [neverText] },
-      { from: '#last', name: 'Last success', unit: 'dateTimeAsIso' },
+      { from: '#intervals', name: 'In intervals', unit: 'none', decimals: 1, steps: steps.intervals, mappings: [neverText] },
+      { from: '#last', name: 'Last success', unit: 'dateTimeFromNow', minWidth: 145 },
       { from: '#duration', name: 'Duration', unit: 's', decimals: 2 },
-      { from: '#invalid', name: 'Invalid items', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
+      { from: '#invalid', name: 'Invalid', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
     ],
   }, {
     success: namePublic(succeeded),

@@ -12,7 +12,7 @@ const inStock = max('plan', own('plan_in_stock', plan));
 
 /** The price of each plan in the chosen currency, which titles name. */
 const prices = max('plan', price(plan));
-const inCurrency = '${currency:text} a month';
+const inCurrency = '${currency:text}';
 
 const cores = max('plan', own('plan_cpu_cores', plan));
 const gibibytes = `(${max('plan', own('plan_memory_bytes', plan))} / 2^30)`;
@@ -58,7 +58,7 @@ const watchesInStock = max('watch', own('watch_plans_in_stock'));
 const noWatches = `label_replace(0 * ${max('', own('exporter_build_info'))} unless on () ${watchesInStock}, "watch", "None configured", "", "")`;
 const matching = `${max('watch, plan', own('watch_plan_in_stock'))} == 1`;
 /** A column of prices. */
-const money = { unit: 'none', decimals: 2, width: 85 };
+const money = { unit: 'none', decimals: 2, width: 75 };
 const textColour = [{ value: null, color: colours.muted }, { value: 1, color: colours.good }];
 
 const watches = [
@@ -110,7 +110,7 @@ const plans = table({
   key: ['plan'], first: 4,
   columns: [
     { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 80, align: 'center' },
-    { from: 'name', name: 'Plan', width: 150, link: planLink, filter: false },
+    { from: 'name', name: 'Plan', width: 160, link: planLink, filter: false },
     { from: '#price', name: 'Price', ...money },
     { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 135, mappings: sinceTexts, steps: steps.always(colours.muted) },
     { from: '#cores', name: 'Cores', unit: 'none', width: 60 },
@@ -146,14 +146,14 @@ const perConfiguration = (/** @type {string} */ selector) => max('account, confi
 
 const glance = [
   stat({
-    id: 101, title: 'Plans in stock', w: 4, h: 4, unit: 'none', steps: steps.noneIsBad, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
+    id: 101, title: 'Plans in stock', w: 5, h: 4, unit: 'none', steps: steps.noneIsBad, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
     description: 'The number of chosen plans that can be ordered now, and of those sold out.',
     overrides: [forQuery('gone', set.steps(steps.always(colours.muted)))],
   },
   now(orZero(`sum(${inStock})`, catalog), 'in stock', 'here'),
   now(orZero(`sum(1 - ${inStock})`, catalog), 'sold out', 'gone')),
   stat({
-    id: 102, title: `Cheapest in stock, ${inCurrency}`, w: 6, h: 4, unit: 'none', decimals: 2, text: /** @type {any} */ ('value_and_name'), mappings: values({ 0: ['Nothing', colours.muted] }),
+    id: 102, title: `Cheapest, ${inCurrency}`, w: 5, h: 4, unit: 'none', decimals: 2, text: /** @type {any} */ ('value_and_name'), mappings: values({ 0: ['Nothing', colours.muted] }),
     description: 'The chosen plan in stock with the lowest monthly price, excluding VAT.',
   },
   now(`bottomk(1, ${cheapest}) or on () label_replace(0 * count(${prices}), "name", "in stock", "", "")`, '{{name}}')),
@@ -169,7 +169,7 @@ const glance = [
   ...[['sum', 'orderable', 'orderable'], ['count', 'saved', 'saved']].map(([aggregate, legend, refId]) => now(
     orZero(`${aggregate}(${chosen(perConfiguration(own('configuration_in_stock', account)))})`, max('', own('configurations', account))), legend, refId))),
   stat({
-    id: 105, title: 'Age of the catalog', w: 5, h: 4, unit: units.duration, steps: steps.rising(180, 600), links: [runbook('ServerRentalDataStale'), runbook('ServerRentalCatalogFrozen'), panelLink('status', 'Exporter health')],
+    id: 105, title: 'Age of catalog', w: 5, h: 4, unit: units.duration, steps: steps.rising(180, 600), links: [runbook('ServerRentalDataStale'), runbook('ServerRentalCatalogFrozen'), panelLink('status', 'Exporter health')],
     description: 'Time since the exporter last fetched the catalog, and since the provider generated it. The provider caches it for a minute and the exporter fetches it once a minute, so up to two minutes are normal.',
   },
   now(`time() - ${max('', own('exporter_collector_last_success_timestamp_seconds', 'collector="plans"'))}`, 'fetched', 'fetched'),
@@ -199,7 +199,7 @@ const history = [
     description: 'When at least one plan in stock matched each watch, in each step at some time. Whichever plans are chosen.',
   }, course(max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval])`), '{{watch}}')),
   series({
-    id: 604, title: 'Hits of watches', w: 7, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, interval: '1h', points: 60,
+    id: 604, title: 'Hits of watches', w: 7, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, many: true, interval: '1h', points: 60,
     description: 'How many times a plan in stock began to match each watch, in intervals that begin at the left edge of a bar. Whichever plans are chosen.', links: [runbook('ServerRentalWatchHit')],
   }, course(`sum by (watch) (round(${max('watch, plan', `increase(${own('watch_hits_total')}[$__interval] offset -$__interval)`)}))`, '{{watch}}')),
   table({
@@ -209,7 +209,7 @@ const history = [
     key: ['plan'],
     columns: [
       { from: 'name', name: 'Plan', minWidth: 150, link: planLink, filter: false },
-      { from: '#day', name: 'Restocks 24 h', unit: 'none', decimals: 0, width: 115 },
+      { from: '#day', name: 'Restocks 24 h', unit: 'none', decimals: 0, width: 122 },
       { from: '#week', name: 'Restocks 7 d', unit: 'none', decimals: 0, width: 108 },
       { from: '#month', name: 'Restocks 30 d', unit: 'none', decimals: 0, width: 117 },
       { from: '#share', name: 'In stock 30 d', unit: 'percentunit', decimals: 0, width: 110 },
@@ -227,14 +227,14 @@ const history = [
     return: listed(`floor(${recorded('plan:server_rental_plan_return_seconds:avg30d', plan)} / 60) * 60`),
   }),
   table({
-    id: 202, title: `Cheapest in stock per family, ${inCurrency}`, w: 7, h: 7, unit: 'none', sort: 'Price',
+    id: 202, title: `Cheapest per family, ${inCurrency}`, w: 7, h: 7, unit: 'none', sort: 'Price',
     description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
     key: ['family'], drop: ['plan'],
     columns: [
-      { from: 'family', name: 'Family', width: 100, filter: false },
-      { from: '#count', name: 'Now', unit: 'none', decimals: 0, width: 48, align: 'center', steps: steps.noneIsBad },
+      { from: 'family', name: 'Family', width: 95, filter: false },
+      { from: '#count', name: 'Now', unit: 'none', decimals: 0, width: 45, align: 'center', steps: steps.noneIsBad },
       { from: '#price', name: 'Price', ...money, mappings: [between(unsold / 2, null, colours.muted, '–')] },
-      { from: 'name', name: 'Cheapest', filter: false },
+      { from: 'name', name: 'Plan', filter: false, minWidth: 100 },
     ],
   }, {
     count: inFamilies,

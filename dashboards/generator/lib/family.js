@@ -18,7 +18,7 @@ import * as tables from '@grafana/grafana-foundation-sdk/table';
 import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
 import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
 import * as bars from '@grafana/grafana-foundation-sdk/bargauge';
-import { exportersUp, info, intervals, location, max, never, neverFetched, own, plan, succeeded } from './promql.js';
+import { exportersUp, info, intervals, location, max, milliseconds, never, neverFetched, own, plan, succeeded } from './promql.js';
 
 /**
  * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').DynamicConfigValue} Property
@@ -305,7 +305,7 @@ export const course = (expr, legend, refId = 'A') => new DataqueryBuilder().data
  * @property {{matcher: {id: string, options?: any}, properties: Property[]}[]} [overrides]
  */
 
-/** @template {stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | bars.PanelBuilder | import('@grafana/grafana-foundation-sdk/geomap').PanelBuilder | import('@grafana/grafana-foundation-sdk/barchart').PanelBuilder} T
+/** @template {stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | bars.PanelBuilder | import('@grafana/grafana-foundation-sdk/barchart').PanelBuilder} T
  * @param {T} panel @param {Common} o @returns {T}
  */
 export function common(panel, o) {
@@ -531,7 +531,7 @@ function health(name) {
   const tile = (o, expr, legend) => stat({
     ...o, colourMode: BigValueColorMode.Background, links: [...(o.links ?? []), ...(name === 'status' ? [] : [panelLink('status', 'Exporter health')])],
   }, now(expr, legend));
-  const size = { w: 6, h: 3 };
+  const size = { w: 5, h: 3 };
   return [
     tile({
       ...size, id: 901, title: 'Exporters', unit: 'none', mappings: mappings.up, steps: steps.noneIsBad,
@@ -547,8 +547,12 @@ function health(name) {
     }, `max(${intervals} or ${neverFetched})`, 'intervals'),
     tile({
       ...size, id: 904, title: 'Alerts firing now', unit: 'none', steps: steps.noneIsGood, mappings: values({ 0: ['None', colours.good] }), links: [runbook('ServerRentalExporterDown')],
-      description: 'The number of alerts about the provider and the exporter that fire. No data without the rules of this project.',
+      description: 'The number of warnings and critical alerts of this project that fire. No data without its rules.',
     }, `count(${alerts}) or 0 * max(plan:server_rental_plan_in_stock:max)`, 'alerts'),
+    stat({
+      ...size, w: 4, id: 905, title: 'Data as of', unit: 'time:YYYY-MM-DD HH:mm', valueSize: 18, steps: steps.always(colours.muted), links: [runbook('ServerRentalExporterDown')],
+      description: 'The last time within a day at which the exporter was scraped. While it is down, panels show nothing newer.',
+    }, now(milliseconds(`max(max_over_time(timestamp(${own('exporter_build_info')})[1d:1m]))`), 'as of')),
   ];
 }
 
@@ -558,7 +562,8 @@ function health(name) {
 
 const width = 24;
 
-const alerts = 'ALERTS{alertname=~"ServerRental.*", alertstate="firing"}';
+/** Those of severity info tell news, such as a restock. */
+const alerts = 'ALERTS{alertname=~"ServerRental.*", alertstate="firing", severity!="info"}';
 
 /**
  * Places each panel as high as possible, then as far left as possible, so that small panels

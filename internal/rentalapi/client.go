@@ -146,8 +146,8 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 	if err != nil {
 		return Response{Token: sent}, err
 	}
-	defer release()
 	r := &request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
+	defer func() { release(r.outcome) }()
 	r.response.Token = sent
 	err = r.run(ctx, read)
 	return r.response, err

@@ -114,7 +114,7 @@ func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError 
 }
 
 func serverMetrics(b *metric.Builder, s *server) {
-	b.Add(serverInfo, 1, s.ID, s.Plan, s.Name, s.Location, s.OS, s.Hostname)
+	b.Add(serverInfo, 1, s.ID, s.Plan, s.Name, locationID(s.Location), s.OS, s.Hostname)
 	if s.Status != nil {
 		b.Add(serverStatus, 1, s.ID, *s.Status)
 	}

@@ -3,18 +3,15 @@ package exporter
 import (
 	"context"
 	"fmt"
-	"net/http"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/config"
-	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -138,99 +135,12 @@ func TestReloadOtherAPI(t *testing.T) {
 	}
 }
 
-const (
-	rejected = `server_rental_exporter_api_token_rejected{account="main"}`
-	backoff  = `server_rental_exporter_api_backoff_until_timestamp_seconds{account="main"}`
-)
-
-// mainAccountOf is the account main with the token in a file.
-func mainAccountOf(file string) runner.Account {
-	return runner.Account{Name: "main", Token: config.NewTokenFile(file).Read}
-}
-
-// TestTokenReplaced asserts that a rejected token leaves the last data, and that a
-// valid one is used within the interval of token polls.
-func TestTokenReplaced(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		const newToken = "secret-token-of-main-2"
-		a := simtest.StartInMemory(t, simulator.Options{})
-		file := simtest.WriteFile(t, filepath.Join(dir, "main.token"), simtest.MainToken)
-		p := startPipeline(t, a, mainAccountOf(file))
-		time.Sleep(10 * time.Second)
-		balance := p.scrape().WithPrefix("server_rental_account_balance_usd{")
-		simtest.AssertEqual(t, "balances", len(balance), 1)
-		fetch, poll := 100*time.Second, 6*time.Second // on its grid, a fetch comes at most half an interval late
-		for _, step := range []struct {
-			name     string
-			do       func()
-			within   time.Duration
-			rejected float64
-		}{
-			{"revoked", func() {
-				a.Change(func(w *simulator.World) {
-					w.Accounts[newToken] = w.Accounts[simtest.MainToken]
-					delete(w.Accounts, simtest.MainToken)
-				})
-			}, fetch, 1},
-			{"replaced", func() { simtest.WriteFile(t, file, newToken) }, poll, 0},
-			{"unreadable", func() {
-				if err := os.Remove(file); err != nil {
-					t.Fatal(err)
-				}
-			}, fetch, 1},
-			{"there again", func() { simtest.WriteFile(t, file, newToken+"\n") }, fetch, 0},
-			{"empty", func() { simtest.WriteFile(t, file, "") }, fetch, 1},
-			{"written again", func() { simtest.WriteFile(t, file, "  "+newToken+"\n") }, fetch, 0},
-		} {
-			step.do()
-			time.Sleep(step.within)
-			page := p.scrape()
-			simtest.AssertEqual(t, step.name, []any{page.Values[rejected], page.CollectorSuccess()["account main"], page.WithPrefix("server_rental_account_balance_usd{")},
-				[]any{step.rejected, 1 - step.rejected, balance})
-		}
-	})
-}
-
-// TestTokenChangeEndsBackoff asserts that a new token is used at once, even if the
-// old one must wait for an hour.
-func TestTokenChangeEndsBackoff(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		a := simtest.StartInMemory(t, simulator.Options{})
-		const wrong = "secret-token-of-nobody"
-		a.Inject(simtest.Fault{Token: wrong, Status: 401, Header: http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {"3600"}}})
-		file := simtest.WriteFile(t, filepath.Join(dir, "main.token"), wrong)
-		start := time.Now()
-		p := startPipeline(t, a, mainAccountOf(file))
-		time.Sleep(time.Minute)
-		want := success(1, "main")
-		for _, s := range collector.Resources() {
-			if s.Account {
-				want[s.Name+" main"] = 0
-			}
-		}
-		page := p.scrape()
-		simtest.AssertEqual(t, "collectors with the wrong token", page.CollectorSuccess(), want)
-		if until := page.Values[backoff] - float64(start.Unix()); until < 3600 || until > 3700 {
-			t.Errorf("waits for %v seconds, want about an hour", until)
-		}
-		simtest.WriteFile(t, file, simtest.MainToken)
-		time.Sleep(10 * time.Second)
-		page = p.scrape()
-		simtest.AssertEqual(t, "collectors with the right token", page.CollectorSuccess(), success(1, "main"))
-		simtest.AssertEqual(t, "pauses with the right token", page.WithPrefix(backoff), map[string]float64{})
-	})
-}
-
-// TestTokenFileReplaced does the same with flags and a real server.
+// TestTokenFileReplaced asserts that a new token is read from its file.
 func TestTokenFileReplaced(t *testing.T) {
 	t.Parallel()
 	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
 	p := startReady(t, "--config.file="+a.ConfigFile(dir, map[string]string{"main": "secret-token-of-nobody"}, ""))
-	simtest.AssertEqual(t, "token rejected", p.scrape().Values[rejected], 1.0)
+	simtest.AssertEqual(t, "token rejected", p.scrape().Values[`server_rental_exporter_api_token_rejected{account="main"}`], 1.0)
 	simtest.WriteFile(t, filepath.Join(dir, "main.token"), simtest.MainToken)
 	simtest.Eventually(t, "the new token is used", func() bool { return p.scrape().CollectorSuccess()["account main"] == 1 })
 }
@@ -247,20 +157,27 @@ func TestTokenPermissions(t *testing.T) {
 }
 
 // TestRateWarning asserts that a rate limit is reported that suffices for short histories
-// only.
+// only: with the longest interval of the top-ups, in seconds, at which it does not.
 func TestRateWarning(t *testing.T) {
 	t.Parallel()
-	a := simtest.Start(t, simulator.Options{})
-	tokens := map[string]string{"main": simtest.MainToken}
-	for more, want := range map[string]string{
-		"collectors: {topups: {interval: 10s}}": "",
-		"collectors: {topups: {interval: 7s}}":  "account=main limit=60 needed=6",
-	} {
-		p := start(t, Environment{}, "--config.file="+a.ConfigFile(t.TempDir(), tokens, more))
-		got := strings.Join(warnings(p, "rate limit is too low for long histories"), "\n")
-		if !strings.HasPrefix(got, want) || want == "" && got != "" {
-			t.Errorf("%s: got %q, want %q and more requests of other collectors", more, got, want)
+	const limit = 60.0
+	rest, topups := limit, 0.0
+	for _, r := range collector.Resources() {
+		switch requests := float64(max(r.Requests, r.MaxRequests)); {
+		case r.Name == "topups":
+			topups = requests
+		case r.Account:
+			rest -= requests * time.Minute.Seconds() / r.Interval.Seconds()
 		}
+	}
+	enough := math.Ceil(60 * topups / rest)
+	a := simtest.Start(t, simulator.Options{})
+	for interval, want := range map[float64][]string{
+		enough: nil, enough - 1: {fmt.Sprintf("account=main limit=60 needed=%.1f", limit-rest+60*topups/(enough-1))},
+	} {
+		file := a.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, fmt.Sprintf("collectors: {topups: {interval: %.0fs}}\n", interval))
+		p := start(t, Environment{}, "--config.file="+file)
+		simtest.AssertEqual(t, fmt.Sprint("interval ", interval), warnings(p, "rate limit is too low for long histories"), want)
 	}
 }
 

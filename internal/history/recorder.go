@@ -66,22 +66,17 @@ func (r *recorder) record(collectors ...prometheus.Collector) error {
 			f = &family{byName: map[string]*series{}}
 			r.families[gathered.GetName()] = f
 		}
-		head, lines := cutHead(text.String())
-		f.head = head
-		for line := range strings.Lines(lines) {
+		f.head = ""
+		for line := range strings.Lines(text.String()) {
+			if strings.HasPrefix(line, "#") {
+				f.head += line
+				continue
+			}
 			i := strings.LastIndexByte(line, ' ')
 			f.add(len(r.times)-1, line[:i], line[i+1:len(line)-1])
 		}
 	}
 	return nil
-}
-
-// cutHead cuts the text of a family before its first sample.
-func cutHead(text string) (head, lines string) {
-	for lines = text; strings.HasPrefix(lines, "#"); {
-		_, lines, _ = strings.Cut(lines, "\n")
-	}
-	return text[:len(text)-len(lines)], lines
 }
 
 // list is metrics as a collector.

@@ -1,12 +1,12 @@
 package simulator
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -35,7 +35,7 @@ func exampleAccount(name string, servers int, now time.Time) *Account {
 	a.Servers[len(a.Servers)-1]["status"] = "suspended"
 	a.addHistory(name, opened)
 	a.addOpenTopups(name, now)
-	newestFirst(a.Topups)
+	slices.SortStableFunc(a.Topups, func(x, y Object) int { return cmp.Compare(Text(y, "created_at"), Text(x, "created_at")) })
 	return a
 }
 
@@ -219,14 +219,4 @@ func digest(parts ...any) [sha256.Size]byte { return sha256.Sum256([]byte(fmt.Sp
 func makeID(kind string, parts ...any) string {
 	sum := digest(append([]any{kind}, parts...)...)
 	return kind + "_" + hex.EncodeToString(sum[:8])
-}
-
-// makeText returns a text of n letters that is derived from the seed.
-func makeText(alphabet string, n int, seed string) string {
-	sum := digest("letters", seed)
-	var b strings.Builder
-	for i := range n {
-		b.WriteByte(alphabet[int(sum[i%len(sum)])%len(alphabet)])
-	}
-	return b.String()
 }

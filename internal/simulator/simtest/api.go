@@ -3,7 +3,6 @@
 package simtest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,14 +74,14 @@ func StartInMemory(t testing.TB, o simulator.Options) *API {
 
 func newAPI(t testing.TB, o simulator.Options, host string) *API {
 	a := &API{t: t, served: make(chan struct{})}
-	a.URL = &url.URL{Scheme: "http", Host: host, Path: strings.TrimRight(cmp.Or(o.Prefix, "/api/v1"), "/")}
+	a.URL = &url.URL{Scheme: "http", Host: host, Path: simulator.Prefix}
 	inner := o.Middleware
 	o.Middleware = func(next http.Handler) http.Handler {
-		h := a.cache.middleware(a.URL.Path, next)
+		h := a.cache.middleware(next)
 		if inner != nil {
 			h = inner(h)
 		}
-		return a.requests.middleware(a.URL.Path, a.Middleware(a.URL.Path, h))
+		return a.requests.middleware(a.Faults.middleware(h))
 	}
 	a.Simulator = simulator.New(o)
 	a.cache.sim = a.Simulator

@@ -1,7 +1,6 @@
 package simtest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -114,27 +113,6 @@ func TestSlowResponses(t *testing.T) {
 			AssertEqual(t, kind.String(), []any{r.Body, err, time.Since(start)}, []any{right, nil, want})
 			remove()
 		}
-	})
-}
-
-func TestHangEndsWithTheClientOrTheServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := StartInMemory(t, simulator.Options{})
-		client, url := a.Client(), a.URL.String()+"/os"
-		a.Inject(Fault{Kind: Hang})
-		client.Timeout = time.Hour
-		start := time.Now()
-		_, err := Do(client, http.MethodGet, url)
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Hour {
-			t.Errorf("got %v after %v, want a deadline exceeded after an hour", err, time.Since(start))
-		}
-		client.Timeout = 0
-		time.AfterFunc(2*time.Hour, a.Close)
-		_, err = Do(client, http.MethodGet, url)
-		if !errors.Is(err, io.EOF) || time.Since(start) != 3*time.Hour {
-			t.Errorf("got %v after %v, want EOF after three hours", err, time.Since(start))
-		}
-		AssertEqual(t, "logged statuses", []int{a.Requests()[0].Status, a.Requests()[1].Status}, []int{0, 0})
 	})
 }
 

@@ -57,7 +57,7 @@ func TestDemoHits(t *testing.T) {
 		}
 		(&demo{base: a.URL}).applyTo(cfg)
 		cfg.Accounts = nil
-		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, promconfig.WithDialContextFunc(a.Dial))
+		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, a.Dial)
 		if err != nil {
 			t.Fatal(err)
 		}

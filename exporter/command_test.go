@@ -38,23 +38,23 @@ func TestStartErrors(t *testing.T) {
 		{"nothing to check", nil, []string{"--config.check"}, nothing},
 		{"only a token", withToken, nil, nothing},
 		{"unknown flag", nil, []string{"--nope"}, "--nope: unknown flag; try --help\n" + nothing},
-		{"argument", nil, []string{"plans"}, "command line: unexpected plans; try --help\n"},
-		{"unknown flag and argument", nil, []string{"--bogus", "plans"}, "--bogus: unknown flag; try --help\ncommand line: unexpected plans; try --help\n"},
+		{"argument", nil, []string{"plans"}, "command line: an argument belongs to no flag, or a flag has a value that it does not take; try --help\n"},
+		{"unknown flag and argument", nil, []string{"--bogus", "plans"}, "--bogus: unknown flag; try --help\ncommand line: an argument belongs to no flag, or a flag has a value that it does not take; try --help\n"},
 		{"token on the command line", nil, []string{"--demo", "--api.token=" + simtest.MainToken}, "--api.token: unknown flag; try --help\n"},
-		{"log level", nil, []string{"--demo", "--log.level=loud"}, "--log.level: \"loud\": must be one of debug, info, warn, error\n"},
+		{"log level", nil, []string{"--demo", "--log.level=loud"}, "--log.level: must be one of debug, info, warn, error\n"},
 		{
 			"everything at once", nil,
 			[]string{"--bogus=1", "--no-bogus", "--log.level=loud", "--log.format=xml", "--api.base-url=ftp://x", "--api.token-file=" + missing, "--config.check", "--web.listen-address=here", "--web.listen-address=:99999"},
 			"--bogus: unknown flag; try --help\n--no-bogus: unknown flag; try --help\n" +
 				"--api.token-file: no such file or directory\n--api.base-url: invalid URL: must be http or https, like https://rental.example/api/v1\n" +
-				"--log.level: \"loud\": must be one of debug, info, warn, error\n--log.format: \"xml\": must be one of logfmt, json\n" +
-				"--web.listen-address: address here: missing port in address\n--web.listen-address: address :99999: the port must be at most 65535\n",
+				"--log.level: must be one of debug, info, warn, error\n--log.format: must be one of logfmt, json\n" +
+				"--web.listen-address: missing port in address\n--web.listen-address: the port must be at most 65535\n",
 		},
 		{"port of the base URL", nil, []string{"--api.base-url=https://rental.example:99999/api/v1"}, "--api.base-url: invalid port: must be from 1 to 65535\n"},
 		{"missing token file", nil, []string{"--api.base-url=" + base, "--api.token-file=" + missing}, "--api.token-file: no such file or directory\n"},
 		{"missing configuration", nil, []string{"--config.file=" + missing}, missing + ": --config.file: no such file or directory\n"},
 		{"faults of the configuration and the command line", nil, []string{"--config.check", "--config.file=" + faulty, "--web.telemetry-path=/"}, faulty + ":1: api.timeout: 0s is too short: must be at least 1ms\n" +
-			faulty + ":2: watches[0]: no criterion: at least one must be set, because every plan would match\n--web.telemetry-path: \"/\": must begin with / and not be the landing page\n"},
+			faulty + ":2: watches[0]: no criterion: at least one must be set, because every plan would match\n--web.telemetry-path: must begin with / and not be the landing page\n"},
 		{"demo with a token", withToken, []string{"--demo"}, "SERVER_RENTAL_API_TOKEN: conflicts with --demo: must not be set, because the demo has its own account\n"},
 		{
 			"plain HTTP", withToken,
@@ -65,7 +65,7 @@ func TestStartErrors(t *testing.T) {
 		{
 			"web server", nil,
 			[]string{"--demo", "--web.telemetry-path=/-/ready", "--web.config.file=" + missing},
-			"--web.telemetry-path: \"/-/ready\": is served by the exporter itself\n--web.config.file: open " + missing + ": no such file or directory\n",
+			"--web.telemetry-path: is served by the exporter itself\n--web.config.file: no such file or directory\n",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

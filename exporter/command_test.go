@@ -130,7 +130,7 @@ func TestOnce(t *testing.T) {
 		ids["lab"], ids["main"] = w.Accounts[simtest.LabToken].Account["id"], w.Accounts[simtest.MainToken].Account["id"]
 	})
 	simtest.AssertEqual(t, "log", regexp.MustCompile(` ts=\S+`).ReplaceAllString(p.log.String(), ""), fmt.Sprintf(
-		"level=info msg=\"account answered\" account=lab id=%s name=lab\nlevel=info msg=\"account answered\" account=main id=%s name=main\n", ids["lab"], ids["main"]))
+		"level=info msg=\"account found\" account=lab id=%s name=lab\nlevel=info msg=\"account found\" account=main id=%s name=main\n", ids["lab"], ids["main"]))
 	page := p.printed()
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
 	// The textfile collector refuses timestamps, and node_exporter has such metrics of

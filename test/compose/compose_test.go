@@ -154,7 +154,7 @@ func address(t *testing.T, all map[string]service, target string) {
 	host, port, _ := strings.Cut(target, ":")
 	s, there := all[host]
 	if !there || !slices.ContainsFunc(s.Ports, func(p string) bool { return strings.HasSuffix(p, ":"+port) }) {
-		t.Errorf("nothing answers at %s", target)
+		t.Errorf("nothing listens at %s", target)
 	}
 }
 

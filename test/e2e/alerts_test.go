@@ -66,19 +66,7 @@ func TestAlertsArrive(t *testing.T) {
 	for i, peer := range peers {
 		alertmanagers = append(alertmanagers, startAlertmanager(t, hooks.URL, "--cluster.listen-address="+peer, "--cluster.peer="+peers[1-i]))
 	}
-	var replicas []*prometheus
-	for _, replica := range []string{"a", "b"} {
-		replicas = append(replicas, startPrometheus(t, fmt.Sprintf(`
-global: {scrape_interval: 2s, evaluation_interval: 2s, external_labels: {replica: %s}}
-rule_files: ['%s/*.rules.yml']
-scrape_configs:
-  - {job_name: anything, static_configs: [{targets: [%q, %q]}]}
-alerting:
-  alert_relabel_configs: [{action: labeldrop, regex: replica}]
-  alertmanagers: [{static_configs: [{targets: [%q, %q]}]}]
-`, replica, repo.Path(t, "alerts"), addresses[0], addresses[1], alertmanagers[0], alertmanagers[1])))
-	}
-
+	replicas := startReplicas(t, addresses, alertmanagers)
 	for _, p := range replicas {
 		p.Eventually("the sold-out plan in the rules, and both exporters fetch when there are new responses", func() bool {
 			return p.value(fmt.Sprintf(`count_over_time(plan:server_rental_plan_in_stock:max{plan=%q}[1m] offset 4s)`, awaitedPlan)) > 0 &&
@@ -112,13 +100,7 @@ alerting:
 		})
 		simtest.AssertEqual(t, "firing alerts", p.value(`count(max_over_time(ALERTS{alertstate="firing"}[10m]))`), 3.0) // the digest waits
 	}
-	for i, address := range alertmanagers {
-		am := simtest.Get(t, "http://"+address+"/metrics").Exposition(t)
-		simtest.AssertEqual(t, fmt.Sprintf("members that Alertmanager %d sees", i), am.Values["alertmanager_cluster_members{}"], 2.0)
-		if am.Values[simtest.Series("alertmanager_alerts_received_total", "status", "firing", "version", "v2")] == 0 {
-			t.Errorf("Alertmanager %d received no alert", i)
-		}
-	}
+	checkCluster(t, alertmanagers)
 
 	got := messages.list()
 	slices.Sort(got)
@@ -127,6 +109,36 @@ alerting:
 			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc, still in stock.",
 		"pager: ServerRentalServerSuspended: A server is suspended. " + server,
 	})
+}
+
+// startReplicas runs two Prometheus servers that scrape the same exporters, and send alerts
+// to the same Alertmanagers.
+func startReplicas(t *testing.T, exporters, alertmanagers []string) (replicas []*prometheus) {
+	t.Helper()
+	for _, replica := range []string{"a", "b"} {
+		replicas = append(replicas, startPrometheus(t, fmt.Sprintf(`
+global: {scrape_interval: 2s, evaluation_interval: 2s, external_labels: {replica: %s}}
+rule_files: ['%s/*.rules.yml']
+scrape_configs:
+  - {job_name: anything, static_configs: [{targets: [%q, %q]}]}
+alerting:
+  alert_relabel_configs: [{action: labeldrop, regex: replica}]
+  alertmanagers: [{static_configs: [{targets: [%q, %q]}]}]
+`, replica, repo.Path(t, "alerts"), exporters[0], exporters[1], alertmanagers[0], alertmanagers[1])))
+	}
+	return replicas
+}
+
+// checkCluster checks that the Alertmanagers know each other, and that both receive alerts.
+func checkCluster(t *testing.T, alertmanagers []string) {
+	t.Helper()
+	for i, address := range alertmanagers {
+		am := simtest.Get(t, "http://"+address+"/metrics").Exposition(t)
+		simtest.AssertEqual(t, fmt.Sprintf("members that Alertmanager %d sees", i), am.Values["alertmanager_cluster_members{}"], 2.0)
+		if am.Values[simtest.Series("alertmanager_alerts_received_total", "status", "firing", "version", "v2")] == 0 {
+			t.Errorf("Alertmanager %d received no alert", i)
+		}
+	}
 }
 
 // suspend suspends an account's first server and returns the description of the alert.

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -26,11 +25,7 @@ func startScraped(t *testing.T) *simtest.Process {
 		simtest.WriteFile(t, filepath.Join(dir, name+".token"), token)
 		config += fmt.Sprintf("  - {name: %s, token_file: %s.token}\n", name, name)
 	}
-	api := simtest.StartCommand(t, exec.Command(simtest.Build(t, "server_rental_exporter/cmd/simulator"), args...))
-	api.Eventually("serving", func() bool {
-		r, err := simtest.Do(http.DefaultClient, http.MethodGet, "http://"+address+"/api/v1/status")
-		return err == nil && r.Status == http.StatusOK
-	})
+	startUntil(t, address, "/api/v1/status", exec.Command(simtest.Build(t, "server_rental_exporter/cmd/simulator"), args...))
 	p := simtest.StartProcess(t, "--config.file="+simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), config))
 	p.WaitReady()
 	return p

@@ -146,22 +146,10 @@ func checkPod(t *testing.T, all objects) {
 	if r := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &template.ObjectMeta, &template.Spec)); !r.Allowed {
 		t.Errorf("pod security restricted: %s: %s", r.ForbiddenReason(), r.ForbiddenDetail())
 	}
-	if s := container.SecurityContext; s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
-		t.Error("the root file system is not read-only")
-	}
-	if a := template.Spec.AutomountServiceAccountToken; a == nil || *a {
-		t.Error("the pod mounts a token of its ServiceAccount")
-	}
 	for _, a := range of[*corev1.ServiceAccount](all) {
-		if a.AutomountServiceAccountToken == nil || *a.AutomountServiceAccountToken {
-			t.Error("the ServiceAccount's token is mounted")
-		}
 		if a.Name != template.Spec.ServiceAccountName {
 			t.Errorf("the pod uses ServiceAccount %s, not %s", template.Spec.ServiceAccountName, a.Name)
 		}
-	}
-	if l := template.Spec.EnableServiceLinks; l == nil || *l {
-		t.Error("the pod has environment variables for all Services")
 	}
 	volumes := map[string]bool{}
 	for _, v := range template.Spec.Volumes {

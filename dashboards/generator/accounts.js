@@ -9,7 +9,7 @@ import {
 import {
   between, colour, colours, common, course, dashboard, forName, forPattern, forQuery, gauge, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units,
 } from './lib/family.js';
-import { account, accounts as configured, atEnd, billed, chosenServers, info, location, max, milliseconds, noAccounts, orZero, own, plan, renewalDates, today } from './lib/promql.js';
+import { account, atEnd, billed, chosenServers, info, lastKnown, location, max, milliseconds, noAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('accounts');
 
@@ -76,10 +76,10 @@ const money = [
       { from: '#token', name: 'Token', mappings: mappings.token, width: 90, align: 'center', background: true },
     ],
   }, {
-    token: orRow(`${max('account', own('exporter_api_token_rejected', account))} or 0 * ${configured} + 0.5`, 'account', 'None configured', noAccounts),
-    left: daysLeft,
-    until: milliseconds(paidUntil),
-    balance,
+    token: tokens,
+    left: `(${paidUntil} or ${lastKnown(paidUntil)}) / ${day} - time() / ${day}`,
+    until: milliseconds(`(${paidUntil} or ${lastKnown(paidUntil)})`),
+    balance: `${balance} or ${lastKnown(balance)}`,
     missing: `clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, serverCount)}) - on (account) ${balance}, 0)`,
     cost: `${cost} or ${serverCount} == 0`,
   }),
@@ -121,9 +121,9 @@ const renewals = [
       { from: '#date', name: 'Day', unit: units.date, width: 100 },
       { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
-      { from: 'account', name: 'Account', minWidth: 85, filter: false },
-      { from: 'hostname', name: 'Host name', minWidth: 140, filter: false },
-      { from: 'plan', name: 'Plan', filter: false, minWidth: 100 },
+      { from: 'account', name: 'Account', width: 105, filter: false },
+      { from: 'hostname', name: 'Host name', minWidth: 155, filter: false },
+      { from: 'plan', name: 'Plan', filter: false, width: 135 },
       { from: 'location', name: 'Location', width: 78, filter: false },
     ], key: ['account', 'server', 'renewal'],
   }, {
@@ -166,7 +166,6 @@ const topups = [
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
       { from: 'coin', name: 'Coin', width: 90, filter: false },
       { from: 'network', name: 'Network', minWidth: 100, filter: false },
-      { from: '#share', name: 'Confirmed', unit: 'percentunit', decimals: 0, bar: true, max: 1, steps: steps.always(colours.plain), width: 120 },
       { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 95 },
       { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 55 },
       { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 55 },
@@ -178,7 +177,6 @@ const topups = [
     bonus: perTopup('topup_bonus_ratio'),
     have: perTopup('topup_confirmations'),
     need: perTopup('topup_confirmations_needed'),
-    share: `${perTopup('topup_confirmations')} / on (account, topup) ${perTopup('topup_confirmations_needed')}`,
     left: orZero(`${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, `${perTopup('topup_created_timestamp_seconds')} + ${unlocked}`),
     age: `time() - ${perTopup('topup_created_timestamp_seconds')}`,
   }),
@@ -245,14 +243,14 @@ const flows = [
   ...shown.map((_, i) => course(`${balance} and on (account) ${first(i + 1)}${i > 0 ? ` unless on (account) ${first(i)}` : ''}`, '{{account}}', `rank${i + 1}`)),
   course(`${cost} and on (account) ${first(1)}`, '{{account}} cost per month', 'cost')),
   series({
-    id: 501, title: 'Money in and out', w: 11, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true, after: true,
+    id: 501, title: 'Money in and out', w: 10, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true, after: true,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
   course(grown(credit), 'in: {{type}}', 'in'),
   course(`-(${grown(debit)})`, 'out: {{type}}', 'out')),
   table({
-    id: 502, title: 'Transactions by type', w: 13, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
+    id: 502, title: 'Transactions by type', w: 14, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
     description: 'Transactions of the chosen accounts by type: the amounts in the time range, and the amounts and number over the whole history.',
     columns: [
       { from: 'type', name: 'Type', filter: false },
@@ -281,10 +279,10 @@ const machines = [
     overrides: [forName('active', ifAny(colours.good)), forName('suspended', set.steps(steps.noneIsGood))],
   }, now(`sum by (status) (${max('account, status', own('servers', account))})`, '{{status}}')),
   gauge({
-    id: 302, title: 'Servers by plan', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by plan.',
+    id: 302, label: 'plan', title: 'Servers by plan', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by plan.',
   }, now(orRow(`sort_desc(count by (plan) (${chosenInfo}))`, 'plan', 'No servers', `sum(${serverCount})`), '{{plan}}')),
   gauge({
-    id: 303, title: 'Servers by location', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by location.',
+    id: 303, label: 'location', title: 'Servers by location', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by location.',
   }, now(orRow(`sort_desc(count by (location) (${chosenInfo}))`, 'location', 'No servers', `sum(${serverCount})`), '{{location}}')),
   table({
     id: 304, title: 'Servers', w: 24, h: 11, unit: 'none', sort: 'Renews', overrides: [dash], links: [runbook('ServerRentalServerSuspended')],
@@ -325,10 +323,10 @@ const totals = [
     description: 'The renewals of the next 7 and 30 days of all accounts, excluding VAT: an overdue one once, then each month.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(allDue(7), '7 days', 'week'), now(allDue(30), '30 days', 'month')),
   gauge({
-    id: 704, title: 'Cost by plan', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by plan, excluding VAT.',
+    id: 704, label: 'plan', title: 'Cost by plan', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by plan, excluding VAT.',
   }, now(costBy('plan'), '{{plan}}')),
   gauge({
-    id: 705, title: 'Cost by location', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by location, excluding VAT.',
+    id: 705, label: 'location', title: 'Cost by location', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by location, excluding VAT.',
   }, now(costBy('location'), '{{location}}')),
 ];
 

@@ -3,7 +3,7 @@
 
 import { between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
 import {
-  account, accountOrPublic, accounts, age, collector, collectorSuccess, info, interval, intervals, location, lowest, max, milliseconds, neverFetched, noAccounts, own, perExporter, succeeded,
+  account, accountOrPublic, age, collector, collectorSuccess, info, interval, intervals, location, lowest, max, milliseconds, neverFetched, own, perExporter, succeeded, tokens,
 } from './lib/promql.js';
 
 const { linkTo } = linksFrom('status');
@@ -52,7 +52,7 @@ const glance = [
       { from: 'account', name: 'Account', minWidth: 80, filter: false, link: linkTo('accounts', 'Show this account', 'var-account=${__data.fields.Account}') },
       { from: '#token', name: 'Token', mappings: mappings.token, background: true, width: 100, align: 'center' },
     ],
-  }, { token: `${max('account', own('exporter_api_token_rejected', account))} or 0 * ${accounts} + 0.5 or on () label_replace((${noAccounts}) - 1, "account", "None configured", "", "")` }),
+  }, { token: tokens }),
 ];
 
 const matrix = table({

@@ -4,7 +4,7 @@
 import {
   between, colours, course, dashboard, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, timeline, units, values,
 } from './lib/family.js';
-import { account, atEnd, configurationPrice, info, location, max, milliseconds, named, orZero, own, plan, price, recorded } from './lib/promql.js';
+import { account, atEnd, configurationPrice, info, lastKnown, location, max, milliseconds, named, orZero, own, plan, price, recorded } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('stock');
 
@@ -96,9 +96,11 @@ const watches = [
   }),
 ];
 
+const withLast = (/** @type {string} */ expr) => `${expr} or ${lastKnown(expr)}`;
+
 const plans = table({
   id: 110, title: `Plans, ${inCurrency}`, w: 24, h: 17, unit: 'none', sort: 'Price', links: [runbook('ServerRentalPlanPriceChanged')],
-  description: 'Every chosen plan, cheapest first. Prices are per month, excluding VAT, in the currency chosen above. '
+  description: 'Every chosen plan, cheapest first; in grey what was last known while the exporter is down. Prices are per month, excluding VAT, in the currency chosen above. '
     + '"Since" is when a plan in stock came back, and when one that is sold out was last seen in stock, within 30 days. Below each chosen location, a full dot is a plan offered there '
     + 'and in stock, an empty dot a plan offered there but sold out. The alternative while sold out and prices per core and GiB are to the right.',
   // The first column of the matrix is renamed to the column that the other queries have,
@@ -124,9 +126,9 @@ const plans = table({
     { from: 'id', name: 'Id', width: 145 },
   ],
 }, {
-  stock: inStock,
-  name: info('plan', 'name', own('plan_info', plan)),
-  price: prices,
+  stock: `${inStock} or 10 + ${lastKnown(inStock)}`,
+  name: withLast(info('plan', 'name', own('plan_info', plan))),
+  price: withLast(prices),
   since: milliseconds(`(${since})`),
   offered: `${max('plan, location', own('plan_offered', plan, location))} * on (plan) group_left () ${inStock}`,
   cores,
@@ -190,32 +192,32 @@ const resolution = { interval: '2m', points: 400 };
 
 const history = [
   timeline({
-    id: 201, title: 'Stock of each plan', w: 17, h: 14, unit: 'none', mappings: [...mappings.stock, partly], ...resolution,
+    id: 201, title: 'Stock of each plan', w: 16, h: 14, unit: 'none', mappings: [...mappings.stock, partly], ...resolution,
     description: 'When each chosen plan was in stock: in each step all the time, never, or part of it. Gaps are times without data.',
   }, course(named(inStockOverTime), '{{name}}')),
   timeline({
-    id: 603, title: 'Watches over time', w: 7, h: 7, unit: 'none', ...resolution,
+    id: 603, title: 'Watches over time', w: 8, h: 7, unit: 'none', ...resolution,
     mappings: [...values({ 0: ['No match in stock', colours.gone] }), between(0, null, colours.good, 'At least one')],
     description: 'When at least one plan in stock matched each watch, in each step at some time. Whichever plans are chosen.',
   }, course(max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval])`), '{{watch}}')),
   series({
-    id: 604, title: 'Hits of watches', w: 7, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, many: true, interval: '1h', points: 60,
+    id: 604, title: 'Hits of watches', w: 8, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, many: true, interval: '1h', points: 60,
     description: 'How many times a plan in stock began to match each watch, in intervals that begin at the left edge of a bar. Whichever plans are chosen.', links: [runbook('ServerRentalWatchHit')],
   }, course(`sum by (watch) (round(${max('watch, plan', `increase(${own('watch_hits_total')}[$__interval] offset -$__interval)`)}))`, '{{watch}}')),
   table({
-    id: 204, title: 'How fast must I be?', w: 17, h: 14, unit: 'none', sort: 'Restocks 30 d', descending: true,
-    description: 'Restocks of each chosen plan, its share of the last 30 days in stock, how long it stays in stock after a restock, and the time from one restock to the next, on average over 30 days. '
+    id: 204, title: 'How fast must I be?', w: 16, h: 14, unit: 'none', sort: '30 d', descending: true,
+    description: 'Restocks of each chosen plan, the share of the last 30 days in which it was in stock, how long it stays in stock after a restock, and the time from one restock to the next, on average over 30 days. '
       + 'The last two need the recording rules of this project. Use an alert or a watch for a plan that sells out fast.',
     key: ['plan'],
     columns: [
       { from: 'name', name: 'Plan', minWidth: 150, link: planLink, filter: false },
       { from: '#day', name: 'Restocks 24 h', unit: 'none', decimals: 0, width: 122 },
-      { from: '#week', name: 'Restocks 7 d', unit: 'none', decimals: 0, width: 108 },
-      { from: '#month', name: 'Restocks 30 d', unit: 'none', decimals: 0, width: 117 },
-      { from: '#share', name: 'In stock 30 d', unit: 'percentunit', decimals: 0, width: 110 },
-      { from: '#stay', name: 'Stays for', unit: 'dtdurations', decimals: 0, width: 125 },
-      { from: '#return', name: 'Back every', unit: 'dtdurations', decimals: 0, width: 125 },
-      { from: 'id', name: 'Id', width: 145 },
+      { from: '#week', name: '7 d', unit: 'none', decimals: 0, width: 60 },
+      { from: '#month', name: '30 d', unit: 'none', decimals: 0, width: 65 },
+      { from: '#share', name: 'In stock', unit: 'percentunit', decimals: 0, width: 85 },
+      { from: '#stay', name: 'Stays for', unit: 'dtdurations', decimals: 0, width: 105 },
+      { from: '#return', name: 'Back every', unit: 'dtdurations', decimals: 0, width: 105 },
+      { from: 'id', name: 'Id', hidden: true },
     ],
   }, {
     name: `label_replace(${info('plan', 'name', own('plan_info', plan))}, "id", "$1", "plan", "(.+)")`,
@@ -227,7 +229,7 @@ const history = [
     return: listed(`floor(${recorded('plan:server_rental_plan_return_seconds:avg30d', plan)} / 60) * 60`),
   }),
   table({
-    id: 202, title: `Cheapest per family, ${inCurrency}`, w: 7, h: 7, unit: 'none', sort: 'Price',
+    id: 202, title: `Cheapest per family, ${inCurrency}`, w: 8, h: 7, unit: 'none', sort: 'Price',
     description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
     key: ['family'], drop: ['plan'],
     columns: [
@@ -241,7 +243,7 @@ const history = [
     price: `bottomk by (family) (1, ${cheapest}) or on (family) 0 * ${inFamilies} + ${unsold}`,
   }),
   series({
-    id: 203, title: 'Plans in stock by family', w: 7, h: 7, unit: 'none', decimals: 1, min: 0, stacked: true, stepped: true, ...resolution,
+    id: 203, title: 'Plans in stock by family', w: 8, h: 7, unit: 'none', decimals: 1, min: 0, stacked: true, stepped: true, ...resolution,
     description: 'The number of chosen plans of each family in stock, on average over each step.', overrides: palette.families(),
   }, course(`sum by (family) (${named(inStockOverTime, 'family')})`, '{{family}}')),
 ];
@@ -297,12 +299,12 @@ const stockHere = `sum by (location) (${max('plan, location', own('plan_offered'
 
 const places = [
   table({
-    id: 403, title: 'Locations by stock', w: 10, h: 11, unit: 'none', sort: 'In stock', descending: true, key: ['location'], links: [runbook('ServerRentalLocationSoldOut')],
+    id: 403, title: 'Locations by stock', w: 11, h: 11, unit: 'none', sort: 'In stock', descending: true, key: ['location'], links: [runbook('ServerRentalLocationSoldOut')],
     description: 'The locations that offer the chosen plans, by the number in stock.',
     columns: [
       { from: 'location', name: 'Location', width: 80, filter: false, link: linkTo('stock', 'Show only this location', 'var-location=${__data.fields.Location}') },
-      { from: 'city', name: 'City', filter: false },
-      { from: 'country', name: 'Country', width: 80, filter: false },
+      { from: 'city', name: 'City', filter: false, minWidth: 100 },
+      { from: 'country', name: 'Country', width: 120, filter: false },
       { from: '#stock', name: 'In stock', unit: 'none', decimals: 0, width: 80, steps: steps.noneIsBad },
       { from: '#plans', name: 'Offered', unit: 'none', decimals: 0, width: 80 },
     ],
@@ -312,7 +314,7 @@ const places = [
     plans: `count by (location) (${max('plan, location', own('plan_offered', plan, location))})`,
   }),
   timeline({
-    id: 402, title: 'Plans in stock per location', w: 14, h: 11, unit: 'none', decimals: 0, ...resolution,
+    id: 402, title: 'Plans in stock per location', w: 13, h: 11, unit: 'none', decimals: 0, ...resolution,
     mappings: [...values({ 0: ['None', colours.gone] }), between(0, 4, colours.warn, 'Fewer than 4'), between(4, null, colours.good, '4 or more')],
     description: 'The number of chosen plans that are offered in each location and in stock.', links: [runbook('ServerRentalLocationSoldOut')],
   }, course(`${stockHere} * on (location) group_left (city) ${info('location', 'city', own('location_info', location))}`, '{{city}}')),
@@ -326,10 +328,10 @@ const saved = [
     columns: [
       { from: '#stock', name: 'Order', mappings: mappings.orderable, background: true, width: 130, align: 'center' },
       { from: 'account', name: 'Account', link: linkTo('accounts', 'Show this account', 'var-account=${__data.fields.Account}') },
-      { from: 'hostname', name: 'Host name' },
-      { from: 'plan', name: 'Plan' },
-      { from: 'location', name: 'Location' },
-      { from: 'os', name: 'Operating system' },
+      { from: 'hostname', name: 'Host name', minWidth: 150, filter: false },
+      { from: 'plan', name: 'Plan', minWidth: 125, filter: false },
+      { from: 'location', name: 'Location', width: 80, filter: false },
+      { from: 'os', name: 'System', minWidth: 105, filter: false },
       { from: '#price', name: 'Price', ...money },
       { from: '#share', name: 'Orderable 30 d', unit: 'percentunit', decimals: 0, width: 125 },
       { from: '#created', name: 'Saved', unit: 'dateTimeFromNow', width: 130 },

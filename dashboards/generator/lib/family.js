@@ -101,6 +101,9 @@ export const palette = {
 /** No data is neither good nor bad. @type {Mapping} */
 const noData = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: 'No data', color: colours.unknown } } };
 
+/** The same in a cell. @type {Mapping} */
+const empty = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: '–', color: colours.unknown } } };
+
 /**
  * A range of values. Grafana 11 matches none if the end is missing, so that becomes a large number.
  * @param {number} from @param {number | null} to @param {string} color @param {string} [text] @returns {Mapping}
@@ -114,14 +117,15 @@ export const neverText = between(never / 2, null, colours.bad, 'never');
 const wordsLike = (pattern, color, text) => ({ type: MappingType.RegexToText, options: { pattern, result: { ...(text && { text }), color } } });
 
 export const mappings = {
-  stock: values({ 1: ['In stock', colours.good], 0: ['Sold out', colours.gone] }),
+  /** Ten more is what was last known. */
+  stock: values({ 1: ['In stock', colours.good], 0: ['Sold out', colours.gone], 11: ['In stock', colours.unknown], 10: ['Sold out', colours.unknown] }),
   offered: values({ 1: ['●', colours.good], 0: ['○', colours.muted] }),
   orderable: values({ 1: ['Can be ordered', colours.good], 0: ['Sold out', colours.gone] }),
   operational: values({ 1: ['Operational', colours.good], 0: ['Not operational', colours.bad] }),
   success: values({ 1: ['Working', colours.good], 0: ['Failing', colours.bad] }),
   up: values({ 1: ['Up', colours.good], 0: ['Down', colours.bad] }),
   enabled: values({ 1: ['On', colours.good], 0: ['Off', colours.warn] }),
-  token: values({ 1: ['Rejected', colours.bad], 0.5: ['No data', colours.unknown], 0: ['Accepted', colours.good] }),
+  token: values({ 2: ['Last known', colours.unknown], 1: ['Rejected', colours.bad], 0.5: ['No data', colours.unknown], [-1]: ['–', colours.unknown], 0: ['Accepted', colours.good] }),
   reload: values({ 1: ['OK', colours.good], 0: ['Reload failed', colours.bad] }),
   /** States as the provider reports them. Only operational is known to be good. */
   componentState: [wordsLike('/^operational$/i', colours.good, 'Operational'), wordsLike('/maintenance/i', colours.plain), wordsLike('/^(?!operational$).+/i', colours.bad)],
@@ -415,12 +419,12 @@ export function timeline(o, ...queries) {
 }
 
 /**
- * Bars of current values.
- * @param {Common} o
+ * Bars of current values, by a label: the name of a single bar would be hidden otherwise.
+ * @param {Common & {label: string}} o
  * @param {...{build: () => any}} queries
  */
 export function gauge(o, ...queries) {
-  return common(new bars.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
+  return common(new bars.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] }).displayName(`\${__field.labels.${o.label}}`)
     .displayMode(BarGaugeDisplayMode.Gradient).orientation(VizOrientation.Horizontal).showUnfilled(true).min(0)
     // Larger names would be cut.
     .text(new VizTextDisplayOptionsBuilder().titleSize(12).valueSize(16))
@@ -445,6 +449,7 @@ export function gauge(o, ...queries) {
  * @property {{title: string, url: string, targetBlank: boolean}} [link]
  * @property {'left'|'center'|'right'} [align]
  * @property {boolean} [filter] whether a label can be filtered, true by default; false where a variable does the same
+ * @property {boolean} [hidden] has no column, but links use it
  * @property {number} [minWidth] of a column whose width depends on the window
  */
 
@@ -458,8 +463,9 @@ function looks(c) {
   if (c.from.startsWith('#')) all.push({ id: 'noValue', value: '–' });
   if (c.width) all.push({ id: 'custom.width', value: c.width });
   if (c.minWidth) all.push({ id: 'custom.minWidth', value: c.minWidth });
+  if (c.hidden) all.push({ id: 'custom.hidden', value: true });
   if (c.align) all.push({ id: 'custom.align', value: c.align });
-  if (c.mappings) all.push(set.mappings(c.mappings));
+  if (c.mappings || c.steps) all.push(set.mappings([...(c.mappings ?? []), empty]));
   if (c.steps) all.push(set.steps(c.steps));
   if (c.bar) {
     all.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 });
@@ -552,7 +558,7 @@ function health(name) {
     stat({
       ...size, w: 4, id: 905, title: 'Data as of', unit: 'time:YYYY-MM-DD HH:mm', valueSize: 18, steps: steps.always(colours.muted), links: [runbook('ServerRentalExporterDown')],
       description: 'The last time within a day at which the exporter was scraped. While it is down, panels show nothing newer.',
-    }, now(milliseconds(`max(max_over_time(timestamp(${own('exporter_build_info')})[1d:1m]))`), 'as of')),
+    }, now(milliseconds(`max(timestamp(${own('exporter_build_info')}) or max_over_time(timestamp(${own('exporter_build_info')})[1d:1m]))`), 'as of')),
   ];
 }
 

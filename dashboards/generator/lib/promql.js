@@ -171,5 +171,18 @@ export const neverFetched = `0 * ${interval} + ${never}`;
 /** The accounts of the configuration, also those without data. */
 export const accounts = max('account', own('exporter_collector_interval_seconds', 'account!=""', account));
 
+/**
+ * What was last known within a day, while no exporter is scraped.
+ * @param {string} expr
+ */
+export const lastKnown = (expr) => `(${expr.replaceAll(/\w*\{(?:\$\{\w+\}|[^{}])+\}/g, 'last_over_time($&[1d])')}) unless on () ${own('exporter_build_info')}`;
+
 /** One series if no account is configured. */
 export const noAccounts = `0 * ${max('', own('exporter_build_info'))} unless on () ${accounts}`;
+
+/**
+ * Whether the API accepted each account's token: 1 is rejected, 0 accepted, 0.5 not known. A
+ * row says that there is no account, or that the other columns are what was last known.
+ */
+export const tokens = `${max('account', own('exporter_api_token_rejected', account))} or 0 * ${accounts} + 0.5`
+  + ` or on () label_replace((${noAccounts}) - 1, "account", "None configured", "", "") or 0 * ${lastKnown(accounts)} + 2`;

@@ -3,6 +3,7 @@ package rentalapi
 import (
 	"context"
 	"crypto/sha256"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -53,6 +54,8 @@ type limiter struct {
 	blocked  time.Time     // nothing is sent before this time
 	cause    string        // why
 	changed  chan struct{} // closed and replaced when waiting may have become shorter
+
+	users int // requests that have it, or wait for it; guarded by limiters.mu
 }
 
 // slot is what a finished request still occupies.
@@ -233,6 +236,14 @@ func (l *limiter) pausedUntil(now time.Time) (time.Time, bool) {
 	return l.blocked, l.blocked.After(now)
 }
 
+// unused tells whether no slot is occupied and no pause is under way.
+func (l *limiter) unused(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	occupied := func(s slot) bool { return s.until.After(now) }
+	return !l.blocked.After(now) && !slices.ContainsFunc(l.ended, occupied)
+}
+
 // limiters are all limiters of the process: one for the public scope and one for
 // each token, whichever account uses it. They outlive reloads.
 type limiters struct {
@@ -252,17 +263,26 @@ func fingerprint(token string) Fingerprint {
 	return sha256.Sum256([]byte(token))
 }
 
-// get returns the limiter of a token, or of the public scope. None is ever dropped:
-// they are small, and a token that comes back must find what it has used.
+// get returns the limiter of a token, or of the public scope; put must be called when the
+// request has ended. A new one replaces those that have nothing to remember: a token that
+// comes back must find what it has used.
 func (ls *limiters) get(token Fingerprint) *limiter {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	b := ls.byToken[token]
 	if b == nil {
+		maps.DeleteFunc(ls.byToken, func(_ Fingerprint, l *limiter) bool { return l.users == 0 && l.unused(time.Now()) })
 		b = newLimiter(ls.limits.of(token))
 		ls.byToken[token] = b
 	}
+	b.users++
 	return b
+}
+
+func (ls *limiters) put(l *limiter) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l.users--
 }
 
 func (ls *limiters) applyLimits(l Limits) {

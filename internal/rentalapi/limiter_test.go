@@ -275,12 +275,57 @@ func TestLimitersByToken(t *testing.T) {
 	ls := limiters{limits: Limits{Public: 1, Account: 2, AccountBulk: 1}, byToken: map[Fingerprint]*limiter{}}
 	a, b, public := ls.get(fingerprint("a")), ls.get(fingerprint("b")), ls.get(fingerprint(""))
 	if a == b || a == public || a != ls.get(fingerprint("a")) {
-		t.Error("budgets: want one for each token and one for the public scope")
+		t.Error("limiters: want one for each token and one for the public scope")
 	}
 	ls.applyLimits(Limits{Public: 3, Account: 5, AccountBulk: 4})
 	if got := [4]int{public.limit, a.limit, a.bulk, ls.get(fingerprint("c")).limit}; got != [4]int{3, 5, 4, 5} {
 		t.Errorf("limits after applyLimits: got %v, want [3 5 4 5]", got)
 	}
+}
+
+// TestRotatedTokens asserts that a limiter stays while it has something to remember, and
+// no longer.
+func TestRotatedTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls := limiters{limits: Limits{Public: 9, Account: 9, AccountBulk: 9}, byToken: map[Fingerprint]*limiter{}}
+		use := func(token string, o outcome) *limiter {
+			l := ls.get(fingerprint(token))
+			release, err := l.acquire(t.Context(), Regular)
+			if err != nil {
+				t.Fatal(err)
+			}
+			release(o)
+			return l
+		}
+		for _, token := range []string{"", "answered", "unanswered", "paused", "waiting"} {
+			if l := use(token, map[string]outcome{"unanswered": unanswered}[token]); token != "waiting" {
+				ls.put(l)
+			}
+		}
+		ls.byToken[fingerprint("paused")].pause(time.Now().Add(2*window), "status 429")
+		for _, step := range []struct {
+			after time.Duration
+			want  []string
+		}{
+			{0, []string{"", "answered", "unanswered", "paused", "waiting", "new 0"}},
+			{window, []string{"unanswered", "paused", "waiting", "new 1"}},
+			{window, []string{"unanswered", "waiting", "new 2"}},
+			{maxUnanswered, []string{"waiting", "new 3"}},
+		} {
+			time.Sleep(step.after)
+			created := step.want[len(step.want)-1]
+			ls.put(ls.get(fingerprint(created)))
+			want := map[Fingerprint]bool{}
+			for _, token := range step.want {
+				want[fingerprint(token)] = true
+			}
+			got := map[Fingerprint]bool{}
+			for token := range ls.byToken {
+				got[token] = true
+			}
+			simtest.AssertEqual(t, created, got, want)
+		}
+	})
 }
 
 func BenchmarkLimiter(b *testing.B) {

@@ -46,7 +46,8 @@ func (r *request) run(ctx context.Context, read func(io.Reader) error) error {
 	return failure
 }
 
-// exchange returns the status code, "error" if no response came.
+// exchange returns the status code, "error" if no response came, and "other" for a code
+// that HTTP does not define: each code is a series.
 func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (code string, failure *Error) {
 	resp, err := r.send(ctx)
 	if r.written.Load() {
@@ -58,7 +59,10 @@ func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (cod
 	defer resp.Body.Close()
 	r.outcome = answered
 	r.response.readHeader(resp.Header)
-	code = strconv.Itoa(resp.StatusCode)
+	code = "other"
+	if http.StatusText(resp.StatusCode) != "" {
+		code = strconv.Itoa(resp.StatusCode)
+	}
 	if failure := r.checkResponse(resp); failure != nil {
 		return code, failure
 	}

@@ -263,8 +263,8 @@ var alertsOnly = map[string]string{
 	"PlanBackInStock": "needs history", "PlanSoldOut": "needs history", "PlanAdded": "needs history", "PlanRemoved": "needs history",
 	"PlanPriceChanged": "needs history", "ConfigurationBackInStock": "needs history", "ServerCountDropped": "needs history",
 	"SSHKeysChanged": "needs history", "TopupFailed": "needs history: the API tells the number of all times",
-	"AccountNameConflict": "needs the metrics of several exporters",
-	"ExporterDown":        "without the exporter there is no page", "ExporterTargetDown": "without the exporter there is no page",
+	"AccountNameConflict": "needs the metrics of several exporters", "ShardsInconsistent": "needs the metrics of several exporters",
+	"ExporterDown": "without the exporter there is no page", "ExporterTargetDown": "without the exporter there is no page",
 }
 
 // TestAlerts compares the notices and the list of the documents with the alerts.

@@ -148,6 +148,18 @@ func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.B
 	return s.build(b)
 }
 
+// addLinks adds the links of an item unless none of them is known.
+func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...link) {
+	labels, known := []string{id}, false
+	for _, l := range links {
+		labels = append(labels, string(l))
+		known = known || l != ""
+	}
+	if known {
+		b.Add(d, 1, labels...)
+	}
+}
+
 // build completes a snapshot with the metrics that were added to the builder.
 func (s Snapshot) build(b *metric.Builder) (Snapshot, error) {
 	if err := b.Err(); errors.Is(err, metric.ErrLimitReached) {

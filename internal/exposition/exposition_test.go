@@ -130,7 +130,7 @@ func newPublishedHarness(tb testing.TB, samples int) *harness {
 	return h
 }
 
-// scrape returns the answer in a variant.
+// scrape returns the response in a variant.
 func (h *harness) scrape(accept, encoding string) simtest.Response {
 	return simtest.ServeGet(h, "/metrics", "Accept", acceptHeaders()[accept], "Accept-Encoding", encoding)
 }
@@ -442,7 +442,7 @@ func TestScrapeIsConsistent(t *testing.T) {
 					}
 				}
 				if len(values) != 1 {
-					t.Errorf("%s %s: values of several publications in one answer: %v", accept, encoding, values)
+					t.Errorf("%s %s: values of several publications in one response: %v", accept, encoding, values)
 				}
 			}
 		})
@@ -481,7 +481,7 @@ func (m countingMetric) Write(out *dto.Metric) error {
 	return m.Sample.Write(out)
 }
 
-// TestEncodeOnce asserts that a variant is encoded once: in advance where it was asked
+// TestEncodeOnce asserts that a variant is encoded once: in advance if it was asked
 // for lately, else by the first scrape, however many there are at once.
 func TestEncodeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -557,7 +557,7 @@ func TestPrefersGzip(t *testing.T) {
 	simtest.AssertEqual(t, "several headers", prefersGzip([]string{"br", "gzip"}), true)
 }
 
-// FuzzNegotiate asserts that the answer is in a variant that is offered, and compressed
+// FuzzNegotiate asserts that the response is in a variant that is offered, and compressed
 // only if the client accepts that.
 func FuzzNegotiate(f *testing.F) {
 	for _, s := range [][2]string{

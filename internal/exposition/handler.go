@@ -10,7 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Handler answers scrapes from a publisher and a registry. As with promhttp, the
+// Handler serves scrapes from a publisher and a registry. As with promhttp, the
 // parameters name[] select families by name, and what was gathered despite an error is
 // served.
 type Handler struct {

@@ -266,7 +266,7 @@ func changeTopup(rng *rand.Rand, a *simulator.Account) {
 			"id": fmt.Sprint("tu_", rng.Uint64()), "status": "pending", "amount": simulator.Object{"usd": randomAmount(rng)}, "bonus_percent": rng.IntN(10),
 			"coin": "btc", "ticker": "BTC", "network": "Bitcoin", "confirmations": nil, "confirmations_needed": 3, "tx_hash": nil, "credited": nil,
 			"payment":    simulator.Object{"address": "secret-address", "amount": "1", "memo": nil, "uri": "bitcoin:secret-address", "rate_locked_until": "2026-01-02T03:04:05Z"},
-			"created_at": "2026-01-02T03:04:05Z", "paid_at": nil,
+			"created_at": "2026-01-02T03:04:05Z", "paid_at": nil, "links": simulator.Object{"page": "https://rental.example/topup"},
 		})
 		return
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
@@ -97,7 +96,11 @@ func gather(t *testing.T, metrics []prometheus.Metric) samples {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(fixed(metrics))
-	return simtest.ServeGet(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "/").Exposition(t).Values
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return simtest.NewExposition(t, families).Values
 }
 
 // fixed is a collector of metrics that do not change.

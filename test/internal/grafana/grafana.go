@@ -42,6 +42,7 @@ type Variable struct {
 	Datasource                                      Datasource
 	Multi, IncludeAll                               bool
 	Refresh, Hide                                   int
+	Current                                         struct{ Value any }
 }
 
 // Annotation marks times in all panels.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -109,7 +110,7 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 		options: o, getenv: env.Getenv, timeouts: env.Timeouts, logger: logger, requests: make(chan chan error), stopped: make(chan struct{}),
 	}
 	if o.Demo() {
-		d, err := startDemo(ctx)
+		d, err := startDemo(ctx, demoSite(o.web))
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +220,11 @@ func (e *exporter) handler() http.Handler {
 	if e.options.lifecycle {
 		o.Reload = e.requestReload
 	}
-	return web.Handler(pages{e.Runner}, o)
+	h := web.Handler(pages{e.Runner}, o)
+	if e.demo != nil {
+		return e.demo.withPages(h)
+	}
+	return h
 }
 
 // configured returns what the landing page shows of the configuration in force.
@@ -310,4 +315,15 @@ func pageURL(flags *toolkit.FlagConfig) string {
 		host = "localhost"
 	}
 	return schemeOf(settings) + "://" + net.JoinHostPort(host, port) + "/"
+}
+
+// demoSite is the address at which a browser on this machine can reach the pages of a
+// demo although only the exporter's port is published, as that of a container; empty if
+// the exporter does not listen on all addresses.
+func demoSite(flags *toolkit.FlagConfig) string {
+	page := strings.TrimSuffix(pageURL(flags), "/")
+	if !strings.Contains(page, "://localhost:") {
+		return ""
+	}
+	return page
 }

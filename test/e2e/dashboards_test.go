@@ -66,7 +66,7 @@ const (
 
 func startDashboardStack(t *testing.T) *dashboardStack {
 	t.Helper()
-	names := []string{"main", "lab", "held"}
+	names := []string{"main", "lab", "third", "fourth", "held"} // a panel shows four
 	api, tokens := startAPI(t, names...)
 	api.Inject(simtest.Fault{Token: tokens["held"], Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
 	s := &dashboardStack{began: time.Now()}

@@ -50,3 +50,50 @@ func TestActiveServersOfResponse(t *testing.T) {
 		simtest.AssertEqual(t, c.data, strings.Join(got, ", "), strings.TrimPrefix(c.want, "none"))
 	}
 }
+
+// TestActiveServersOfAccounts has the accounts main and lab, each with a list of servers
+// or none.
+func TestActiveServersOfAccounts(t *testing.T) {
+	const active = `{"id":%q,"ipv4":%s,"status":"active","plan":"p","location":"fra","os":"debian-13","hostname":"h"}`
+	server := func(id, addresses string) string { return fmt.Sprintf(active, id, addresses) }
+	found := func(account, id string, addresses ...string) Server {
+		return Server{Account: account, ID: id, Plan: "p", Location: "fra", OS: "debian-13", Hostname: "h", Status: "active", IPv4: addresses}
+	}
+	const one = `"198.18.0.1"`
+	for _, c := range []struct {
+		main, lab, account string
+		want               []Server
+		err                error
+	}{
+		{server("b", one) + "," + server("a", one), server("d", one), "", []Server{found("lab", "d", "198.18.0.1"), found("main", "a", "198.18.0.1"), found("main", "b", "198.18.0.1")}, nil},
+		{server("a", one), server("d", one), "lab", []Server{found("lab", "d", "198.18.0.1")}, nil},
+		{server("", one), server("d", one), "lab", []Server{found("lab", "d", "198.18.0.1")}, nil}, // not partial
+		{"", "", "", nil, nil},
+		{"", "", "nobody", nil, ErrUnknownAccount},
+		{
+			server("list", `["198.18.0.1","198.18.0.2"]`) + "," + server("none", `[""]`) + "," + server("null", "null"), "", "main",
+			[]Server{found("main", "list", "198.18.0.1", "198.18.0.2"), found("main", "none"), found("main", "null")},
+			nil,
+		},
+		{server("a", "7"), "", "", nil, ErrUnknownServers},
+		{server("", one), "", "", nil, ErrUnknownServers},
+		{server("a", one) + `,{"id":"b","ipv4":7,"status":"suspended"}`, "", "", nil, ErrUnknownServers},
+		{server("a", one) + `,{"id":"b","ipv4":"198.18.0.2","status":""}`, "", "", nil, ErrUnknownServers},
+		{server("a", one) + `,{"id":"b","ipv4":"198.18.0.2","status":7}`, "", "", nil, ErrUnknownServers},
+	} {
+		var scopes []Scope
+		for _, account := range []string{"lab", "main"} {
+			data := map[string]string{"lab": c.lab, "main": c.main}[account]
+			snap, err := fetchBody(t, servers(), []byte(`{"data":[`+data+`]}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			scopes = append(scopes, Scope{Account: account, Facts: snap.Facts, Incomplete: map[string]bool{serversName: false}})
+		}
+		got, err := ActiveServers(scopes, c.account)
+		if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
+			t.Errorf("main %s: got error %v, want %v", c.main, err, c.err)
+		}
+		simtest.AssertEqual(t, c.main, got, c.want)
+	}
+}

@@ -1,6 +1,10 @@
 package collector
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
 	"testing"
 	"time"
 
@@ -35,5 +39,41 @@ func TestAge(t *testing.T) {
 	} {
 		c.response.Received = received
 		simtest.AssertEqual(t, name, newAge(c.response, c.producedAt), c.want)
+	}
+}
+
+// aged is a getter whose responses have a Date and perhaps an Age.
+type aged struct {
+	responder
+	age *time.Duration
+}
+
+// Get implements rentalapi.Getter.
+func (a aged) Get(ctx context.Context, p rentalapi.Priority, endpoint string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
+	r, err := a.responder.Get(ctx, p, endpoint, query, read)
+	r.Date, r.Age = today, a.age
+	return r, err
+}
+
+// TestAgeOfUnchangedStatus has a status that did not change for some time. Its
+// updated_at says nothing of the age of the response then, unlike the header Age.
+func TestAgeOfUnchangedStatus(t *testing.T) {
+	header := 5 * time.Minute
+	for _, c := range []struct {
+		unchanged time.Duration
+		header    *time.Duration
+		known     bool
+		age       time.Duration
+	}{
+		{20 * time.Second, nil, true, 20 * time.Second},
+		{2 * time.Minute, nil, true, 2 * time.Minute},
+		{2*time.Minute + time.Second, nil, false, 0},
+		{72 * time.Hour, nil, false, 0},
+		{72 * time.Hour, &header, true, header},
+	} {
+		body := fmt.Sprintf(`{"data":{"locations":{"fra":{"components":{"network":"operational"}}},"updated_at":%q}}`, today.Add(-c.unchanged).Format(time.RFC3339))
+		api := aged{func(string, url.Values) ([]byte, error) { return []byte(body), nil }, c.header}
+		snap, err := status().NewFetch()(t.Context(), api, newBuilder(status()))
+		simtest.AssertEqual(t, c.unchanged.String(), []any{err, snap.Age.Known, snap.Age.Age}, []any{nil, c.known, c.age})
 	}
 }

@@ -17,6 +17,7 @@ type configuration struct {
 	Price     struct{ Monthly monthly }
 	InStock   *bool      `json:"in_stock"`
 	CreatedAt *timestamp `json:"created_at"`
+	Links     struct{ Order link }
 }
 
 type configurationsMeta struct{ Max *count }
@@ -25,6 +26,7 @@ var (
 	configurationsCount = metric.Gauge("configurations", "Saved configurations of the account.", "number of Saved configuration", "account")
 	configurationsLimit = metric.Gauge("configurations_limit", "The most configurations that the account can save.", "configurations meta.max", "account")
 	configurationInfo   = metric.Gauge("configuration_info", "Plan, location, image and host name of a saved configuration; constant 1.", "Saved configuration", "account", "configuration", "plan", "location", "os", "hostname")
+	configurationLinks  = metric.Gauge("configuration_links_info", "Address at which a saved configuration can be ordered; constant 1, absent if it is not known.", "Saved configuration links.order", "account", "configuration", "order")
 	configurationStock  = metric.Gauge("configuration_in_stock", "Whether the provider reports a saved configuration as in stock: 1 or 0.", "Saved configuration in_stock", "account", "configuration")
 	configurationUSD    = metric.Gauge("configuration_price_usd_per_month", "Price of a saved configuration in US dollars a month, excluding VAT.", "Saved configuration price.monthly.usd", "account", "configuration")
 	configurationEUR    = metric.Gauge("configuration_price_eur_per_month", "Price of a saved configuration in euros a month, excluding VAT.", "Saved configuration price.monthly.eur", "account", "configuration")
@@ -36,13 +38,14 @@ func configurations() Resource {
 		Name: "configurations", Help: "saved configurations and whether they can be ordered", Endpoint: "/configurations", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
-			configurationsCount, configurationsLimit, configurationInfo, configurationStock, configurationUSD, configurationEUR, configurationMade,
+			configurationsCount, configurationsLimit, configurationInfo, configurationLinks, configurationStock, configurationUSD, configurationEUR, configurationMade,
 		},
 		NewFetch: func() Fetch {
 			return list[configuration, configurationsMeta]{
 				List: rentalapi.List[configuration]{Endpoint: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID }},
 				itemMetrics: func(b *metric.Builder, c *configuration) {
 					b.Add(configurationInfo, 1, c.ID, c.Plan, c.Location, c.OS, c.Hostname)
+					addLinks(b, configurationLinks, c.ID, c.Links.Order)
 					b.AddBool(configurationStock, c.InStock, c.ID)
 					metric.AddOptional(b, configurationUSD, c.Price.Monthly.USD, c.ID)
 					metric.AddOptional(b, configurationEUR, c.Price.Monthly.EUR, c.ID)

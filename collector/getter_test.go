@@ -86,7 +86,7 @@ func (f *fetchTest) assertFetch(what, requests string, want map[string]float64, 
 	if err != nil {
 		f.t.Fatalf("%s: %v", what, err)
 	}
-	family := func(series string) string { return series[:strings.Index(series, "{")] }
+	family := func(series string) string { name, _, _ := strings.Cut(series, "{"); return name }
 	families := map[string]bool{}
 	for s := range want {
 		families[family(s)] = true

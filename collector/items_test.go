@@ -106,11 +106,16 @@ func TestInvalidFields(t *testing.T) {
 						target = body["data"].([]any)[i]
 						id = fmt.Sprint(target.(map[string]any)["id"])
 					}
+					isRead := false
 					for _, bad := range wrongValues(f.value) {
 						simtest.Put(target.(map[string]any), bad, f.path...)
 						if assertFieldCost(t, r, simtest.Encode(t, body), base, id, strings.Join(f.path, "."), fmt.Sprintf("%.40s", simtest.Encode(t, bad))) {
-							read++
+							isRead = true
 						}
+					}
+					if isRead {
+						read++
+						assertAbsenceCounts(t, r, body, target.(map[string]any), f.path)
 					}
 				}
 			}
@@ -196,6 +201,43 @@ func assertFieldCost(t *testing.T, r Resource, body []byte, base map[string]floa
 	return true
 }
 
+// nullable are the fields that are read and may be null as the provider documents them,
+// and the one that its revision 1.0 lacks.
+func nullable() []string {
+	return []string{
+		"plans gpu", "plans cpu.architecture", "plans cpu.l3_cache_mb", "plans availability.alternative", "os license", "account name",
+		"topups payment", "topups confirmations", "topups paid_at", "ssh_keys type",
+	}
+}
+
+// assertAbsenceCounts asserts that a field which is null or missing counts as one invalid
+// item, or makes the fetch fail, unless it is nullable.
+func assertAbsenceCounts(t *testing.T, r Resource, body, target map[string]any, path []string) {
+	t.Helper()
+	field := r.Name + " " + strings.Join(path, ".")
+	want := 1
+	if slices.Contains(nullable(), field) {
+		want = 0
+	}
+	assert := func(what string) {
+		t.Helper()
+		snap, err := fetchBody(t, r, simtest.Encode(t, body))
+		if got := snap.Invalid.Items; got != want && !errors.Is(err, rentalapi.ErrIncomplete) {
+			t.Errorf("%s %s: got %d invalid items, want %d: %+v", field, what, got, want, snap.Invalid)
+		}
+	}
+	simtest.Put(target, nil, path...)
+	assert("null")
+	for _, key := range path[:len(path)-1] {
+		target = target[key].(map[string]any)
+	}
+	delete(target, path[len(path)-1])
+	if path[0] == "locations" && len(path)%2 == 0 { // a name, not a field
+		want = 0
+	}
+	assert("missing")
+}
+
 // mayChange returns whether a series may depend on a field: its definition names the
 // field, or something in it, as the source, or it is an _info metric that is still
 // there with an empty label.
@@ -254,4 +296,20 @@ func onlyLabelsEmptied(d *metric.Definition, before, after string) bool {
 		}
 	}
 	return emptied > 0
+}
+
+// TestTooManySamples has few items, each of which makes many samples.
+func TestTooManySamples(t *testing.T) {
+	places := ""
+	for i := range 1000 {
+		places += fmt.Sprintf(`"%d",`, i)
+	}
+	var items []string
+	for i := range 160 {
+		items = append(items, fmt.Sprintf(`{"id":"%d","availability":{"locations":[%s]}}`, i, strings.TrimSuffix(places, ",")))
+	}
+	_, err := fetchBody(t, plans(), []byte(`{"data":[`+strings.Join(items, ",")+`]}`))
+	if !errors.Is(err, rentalapi.ErrTooLarge) {
+		t.Errorf("got error %v, want %v", err, rentalapi.ErrTooLarge)
+	}
 }

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -70,4 +71,14 @@ func checkLocation(l *location, _ []rentalapi.FieldError) []rentalapi.FieldError
 	}
 	l.PlansInStock = nil
 	return []rentalapi.FieldError{{Field: "plans_in_stock", Problem: "more than plans"}}
+}
+
+// locationID returns an id as the provider documents it if it is a documented one in any
+// case of letters, so that what belongs to one location has one label.
+func locationID(id string) string {
+	switch lower := strings.ToLower(id); lower {
+	case "nyc", "mia", "lax", "lon", "ams", "fra", "sin", "tyo":
+		return lower
+	}
+	return id
 }

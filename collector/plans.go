@@ -48,6 +48,7 @@ type plan struct {
 		Locations   []string
 		Alternative string `api:"optional"`
 	}
+	Links struct{ Page, Order link }
 
 	gpuUnknown bool // whether there is one
 }
@@ -68,6 +69,7 @@ var (
 		"network_port", "network_bandwidth", "network_ipv6", "ddos_protection")
 	planInStock      = metric.Gauge("plan_in_stock", "Whether a plan is in stock: 1 or 0. The API reports stock by plan and not by location.", "Plan availability.in_stock", "plan")
 	planAvailability = metric.Gauge("plan_availability_info", "How a plan is delivered and which plan is suggested while it is sold out; constant 1.", "Plan availability.delivery, availability.alternative", "plan", "delivery", "alternative")
+	planLinks        = metric.Gauge("plan_links_info", "Addresses of a plan's page and of its order form; constant 1, absent if neither is known.", "Plan links.page, links.order", "plan", "page", "order")
 	planOffered      = metric.Gauge("plan_offered", "A location that offers a plan, in stock or not; constant 1.", "Plan availability.locations", "plan", "location")
 	planPriceUSD     = metric.Gauge("plan_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT.", "Plan price.monthly.usd", "plan")
 	planPriceEUR     = metric.Gauge("plan_price_eur_per_month", "Price of a plan in euros a month, excluding VAT.", "Plan price.monthly.eur", "plan")
@@ -99,7 +101,7 @@ func plans() Resource {
 		Name: "plans", Help: "plan stock, prices and hardware", Endpoint: "/plans",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
-			planInfo, planInStock, planAvailability, planOffered, planPriceUSD, planPriceEUR, planRestocks, planSellouts, planLastInStock, planStockChanged,
+			planInfo, planInStock, planAvailability, planLinks, planOffered, planPriceUSD, planPriceEUR, planRestocks, planSellouts, planLastInStock, planStockChanged,
 			planSetupFee, planCores, planThreads, planBaseHz, planBoostHz, planL3, planMemory, planIPv4,
 			catalogPlans, catalogInStock, catalogGenerated,
 		},
@@ -160,6 +162,7 @@ func planMetrics(b *metric.Builder, p *plan) {
 		card.Model, card.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, boolLabel(p.Network.DDoSProtection))
 	b.AddBool(planInStock, p.Availability.InStock, p.ID)
 	b.Add(planAvailability, 1, p.ID, p.Availability.Delivery, p.Availability.Alternative)
+	addLinks(b, planLinks, p.ID, p.Links.Page, p.Links.Order)
 	offered := map[string]bool{}
 	for _, location := range p.Availability.Locations {
 		if !offered[location] {
@@ -186,6 +189,7 @@ type stockRecord struct {
 	inStock            bool
 	restocks, sellouts float64
 	firstSeen          time.Time
+	lastSeen           time.Time
 	lastInStock        time.Time
 	changed            time.Time
 }
@@ -195,13 +199,19 @@ type stockRecord struct {
 func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
 	next := maps.Clone(h)
 	for _, p := range plans {
+		if r, known := next[p.ID]; known {
+			r.lastSeen = now
+			next[p.ID] = r
+		}
+	}
+	for _, p := range plans {
 		in := p.Availability.InStock
-		r, known := h[p.ID]
+		r, known := next[p.ID]
 		switch {
-		case in == nil, !known && len(next) >= maxItems:
+		case in == nil, !known && !next.makeRoom(now):
 			continue
 		case !known:
-			r = stockRecord{inStock: *in, firstSeen: now}
+			r = stockRecord{inStock: *in, firstSeen: now, lastSeen: now}
 		case *in && !r.inStock:
 			r.restocks, r.changed = r.restocks+1, now
 		case !*in && r.inStock:
@@ -214,6 +224,22 @@ func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
 		next[p.ID] = r
 	}
 	return next
+}
+
+// makeRoom forgets the plan that has not been listed for the longest time if there is no
+// room for another one. It returns false if all plans are listed now.
+func (h stockHistory) makeRoom(now time.Time) bool {
+	if len(h) < maxItems {
+		return true
+	}
+	oldest, found := "", false
+	for id, r := range h {
+		if r.lastSeen.Before(now) && (!found || r.lastSeen.Before(h[oldest].lastSeen)) {
+			oldest, found = id, true
+		}
+	}
+	delete(h, oldest)
+	return found
 }
 
 // addMetrics adds a plan's counters.

@@ -1,3 +1,7 @@
+// Package collector turns the resources of the rental API into metrics. One file describes
+// each resource: its endpoint, its fields and its metrics. What follows from several
+// resources is a function of what they say. Nothing here runs by itself: the time, like the
+// response, is an argument.
 package collector
 
 import (
@@ -142,6 +146,18 @@ func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.B
 	}
 	s.setAge(page.Response, producedAt)
 	return s.build(b)
+}
+
+// addLinks adds the links of an item unless none of them is known.
+func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...link) {
+	labels, known := []string{id}, false
+	for _, l := range links {
+		labels = append(labels, string(l))
+		known = known || l != ""
+	}
+	if known {
+		b.Add(d, 1, labels...)
+	}
 }
 
 // build completes a snapshot with the metrics that were added to the builder.

@@ -38,6 +38,9 @@ func (s *server) targetUnknown() bool {
 	return s.invalidTarget || len(s.IPv4) > 0 && (s.Status == nil || *s.Status == "")
 }
 
+// maxAddresses bounds the addresses of a server.
+const maxAddresses = 1_000
+
 // addresses are a server's IPv4 addresses: a string in revision 1.1 of the API, an
 // array of strings in 1.0.
 type addresses []string
@@ -51,6 +54,9 @@ func (a *addresses) UnmarshalJSON(b []byte) error {
 	} else if err := json.Unmarshal(b, &list); err != nil {
 		return err
 	}
+	if len(list) > maxAddresses {
+		return errOutOfRange
+	}
 	*a = nil
 	for _, address := range list {
 		if address != "" {
@@ -61,7 +67,7 @@ func (a *addresses) UnmarshalJSON(b []byte) error {
 }
 
 // Expected implements rentalapi.Expecter.
-func (*addresses) Expected() string { return "an address or an array of addresses" }
+func (*addresses) Expected() string { return "an address or an array of at most 1,000 addresses" }
 
 type serversMeta struct{ Active *count }
 
@@ -108,7 +114,7 @@ func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError 
 }
 
 func serverMetrics(b *metric.Builder, s *server) {
-	b.Add(serverInfo, 1, s.ID, s.Plan, s.Name, s.Location, s.OS, s.Hostname)
+	b.Add(serverInfo, 1, s.ID, s.Plan, s.Name, locationID(s.Location), s.OS, s.Hostname)
 	if s.Status != nil {
 		b.Add(serverStatus, 1, s.ID, *s.Status)
 	}

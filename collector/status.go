@@ -77,7 +77,13 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 		}
 	}
 	s.Invalid.Add("status", others...)
+	seen := map[string]bool{}
 	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same causes are kept each time
+		location := locationID(id)
+		if _, both := st.Locations[location]; both || seen[location] {
+			location = id
+		}
+		seen[location] = true
 		components := st.Locations[id].Components
 		if field := "locations." + id + ".components"; len(components) == 0 && !anyBelow(o.Errors, field) {
 			s.Invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty"})
@@ -92,8 +98,8 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 				s.Invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty"})
 			default:
 				operational := strings.EqualFold(*state, "operational")
-				b.AddBool(componentUp, &operational, id, name)
-				b.Add(componentState, 1, id, name, *state)
+				b.AddBool(componentUp, &operational, location, name)
+				b.Add(componentState, 1, location, name, *state)
 			}
 		}
 	}

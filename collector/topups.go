@@ -28,6 +28,7 @@ type topup struct {
 	Needed        *count     `json:"confirmations_needed"`
 	CreatedAt     *timestamp `json:"created_at"`
 	PaidAt        *timestamp `json:"paid_at" api:"optional"`
+	Links         struct{ Page link }
 }
 
 // The states of a top-up that the document names; the first two are open.
@@ -49,6 +50,7 @@ func isOpen(state string) bool {
 var (
 	topupsByStatus   = metric.Gauge("topups", "Top-ups of the account by status, over its whole history.", "Top-up status, topups meta.total", "account", "status")
 	topupInfo        = metric.Gauge("topup_info", "An open top-up, pending or confirming; constant 1.", "Top-up", "account", "topup", "status", "coin", "network")
+	topupLinks       = metric.Gauge("topup_links_info", "Address of an open top-up's page; constant 1, absent if it is not known.", "Top-up links.page", "account", "topup", "page")
 	topupAmount      = metric.Gauge("topup_amount_usd", "Amount that an open top-up asks for.", "Top-up amount.usd", "account", "topup")
 	topupBonus       = metric.Gauge("topup_bonus_ratio", "Bonus on an open top-up as a share of its amount.", "Top-up bonus_percent", "account", "topup")
 	topupConfirmed   = metric.Gauge("topup_confirmations", "Confirmations of an open top-up's payment; absent before a payment is seen.", "Top-up confirmations", "account", "topup")
@@ -64,7 +66,7 @@ func topups() Resource {
 		Interval: time.Minute, MaxAge: 10 * time.Minute,
 		Requests: 1, MaxRequests: 1 + len(topupStates()),
 		Metrics: []*metric.Definition{
-			topupsByStatus, topupInfo, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid,
+			topupsByStatus, topupInfo, topupLinks, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid,
 		},
 		NewFetch: func() Fetch { return new(topupHistory).fetch },
 	}
@@ -210,6 +212,7 @@ func (c *topupCounts) build(b *metric.Builder) (Snapshot, error) {
 
 func topupMetrics(b *metric.Builder, t *topup) {
 	b.Add(topupInfo, 1, t.ID, t.Status, t.Coin, t.Network)
+	addLinks(b, topupLinks, t.ID, t.Links.Page)
 	metric.AddOptional(b, topupAmount, t.Amount.USD, t.ID)
 	metric.AddOptional(b, topupBonus, scaled(t.BonusPercent, 0.01), t.ID)
 	metric.AddOptional(b, topupConfirmed, t.Confirmations, t.ID)

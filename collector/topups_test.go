@@ -17,7 +17,7 @@ import (
 func oneTopup(id, status string) simulator.Object {
 	return simulator.Object{
 		"id": id, "status": status, "coin": "btc", "network": "Bitcoin", "amount": simulator.Object{"usd": 10.0},
-		"bonus_percent": 0, "confirmations_needed": 3, "created_at": "2000-01-01T00:00:00Z",
+		"bonus_percent": 0, "confirmations_needed": 3, "created_at": "2000-01-01T00:00:00Z", "links": simulator.Object{"page": "https://rental.example/topups/" + id},
 	}
 }
 

@@ -217,7 +217,7 @@ func (h *history) merge(w *walk, page transactionPage) {
 			typeNum = len(h.types)
 			h.types = append(h.types, t.Type)
 		}
-		e = entry{typeNum: uint8(typeNum), walk: w.number}
+		e = entry{typeNum: uint8(typeNum), walk: w.number} //nolint:gosec // less than maxTypes
 		if t.Amount.USD != nil {
 			e.usd = microsOf(*t.Amount.USD)
 		}

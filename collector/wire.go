@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -26,6 +28,8 @@ type (
 	// timestamp is a point in time from 1970 on, as Unix seconds. A date without a
 	// time is its midnight in UTC.
 	timestamp float64
+	// link is the address of a page that people may be sent to.
+	link string
 )
 
 // UnmarshalJSON implements json.Unmarshaler; likewise below.
@@ -42,6 +46,7 @@ func (*amount) Expected() string    { return "an amount of at most 100 million" 
 func (*latitude) Expected() string  { return "a latitude" }
 func (*longitude) Expected() string { return "a longitude" }
 func (*timestamp) Expected() string { return "an ISO 8601 time from 1970 on" }
+func (*link) Expected() string      { return "an absolute https URL without user information" }
 
 var errOutOfRange = errors.New("out of range")
 
@@ -106,6 +111,38 @@ func parseTime(s string) (time.Time, error) {
 		}
 	}
 	return time.Time{}, err
+}
+
+// UnmarshalJSON reads an absolute https URL without user information; http is accepted if
+// the host is a loopback address. It accepts only the characters of RFC 3986, so that a
+// link can neither show another address than it leads to nor end where it stands.
+func (l *link) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		return err
+	}
+	secure := u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())
+	if !secure || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(s, isForeign) {
+		return errNoLink
+	}
+	*l = link(s)
+	return nil
+}
+
+var errNoLink = errors.New("no link")
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && address.IsLoopback()
+}
+
+// isForeign returns whether a character must not stand in a URL.
+func isForeign(c rune) bool {
+	return c <= ' ' || c > '~' || strings.ContainsRune("\"<>\\^`{|}", c)
 }
 
 // micros is money in millionths, so that sums of it are exact.

@@ -27,3 +27,23 @@ func TestMoney(t *testing.T) {
 		t.Error("price: a negative one is accepted")
 	}
 }
+
+// TestLink asserts which addresses people may be sent to.
+func TestLink(t *testing.T) {
+	for text, want := range map[string]bool{
+		"https://rental.example/order?plan=a&x=%22#top": true, "HTTPS://shop.other.example:8443": true, "https://[2001:db8::1]/": true,
+		"http://127.0.0.1:10171/order": true, "http://[::1]/": true, "http://LOCALHOST/": true,
+		"http://rental.example/": false, "http://127.0.0.1.rental.example/": false, "http://localhost@rental.example/": false,
+		"https://rental.example@evil.example/": false, "https://@evil.example/": false, "https://user:secret@rental.example/": false,
+		"javascript:alert(1)": false, "data:text/html,x": false, "ftp://rental.example/": false, "https:rental.example": false,
+		"//rental.example/": false, "/order": false, "https:///order": false, "https://:443/": false, "": false,
+		"https://rental.example\\@evil.example/": false, "https://rental.example/a\\b": false, "https://rental.ex\u0430mple/": false,
+		"https://rental.example/\u202e": false, "https://rental.example/a b": false, "https://rental.example/\n": false,
+		"https://rental.example/\"onclick": false, "https://rental.example/<b>": false, "https://rental.example/a|b": false, " https://rental.example/": false,
+	} {
+		var l link
+		err := json.Unmarshal(simtest.Encode(t, text), &l)
+		simtest.AssertEqual(t, text+": accepted", err == nil, want)
+		simtest.AssertEqual(t, text, l != "", want)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -81,7 +80,7 @@ func (l *loader) loadDefaultAccount(getenv func(string) string) {
 		token, err := checkToken(secret)
 		l.addAccount(Account{Name: "default", Token: promconfig.Secret(token)}, envar, envar, token, err)
 	case file.isSet():
-		token, err := readToken(file.value)
+		token, err := NewTokenFile(file.value).read()
 		l.addAccount(Account{Name: "default", TokenFile: file.value}, file.position(), file.position(), token, err)
 	}
 }
@@ -96,7 +95,7 @@ func (l *loader) loadFile() bool {
 	if !l.flags.configFile.isSet() {
 		return true
 	}
-	content, err := readFile(l.file, maxFile)
+	content, err := (&file{path: l.file, limit: maxFile}).read()
 	if err != nil {
 		l.errs.add(Position{File: l.file, Field: l.flags.configFile.position().Field}, "%s", err)
 		return false
@@ -111,8 +110,8 @@ func (l *loader) loadFile() bool {
 	}
 	l.visit("", root.Line, root, l.mapping(map[string]decodeFunc{
 		"api":        l.api(),
-		"accounts":   l.accounts(),
-		"collectors": l.collectors(),
+		"accounts":   l.accounts,
+		"collectors": l.collectors,
 		"watches":    l.list(l.watch),
 	}))
 	return !l.errs.has("")
@@ -132,21 +131,17 @@ func (l *loader) applyFlags() {
 	}
 }
 
-func (l *loader) accounts() decodeFunc {
-	list := l.list(l.account)
-	return func(path string, n *yaml.Node) {
-		if l.flags.demo && len(n.Content) > 0 {
-			l.conflictsWithDemo(l.position(path), "account")
-			return
-		}
-		list(path, n)
+func (l *loader) accounts(path string, n *yaml.Node) {
+	if l.flags.demo && len(n.Content) > 0 {
+		l.conflictsWithDemo(l.position(path), "account")
+		return
 	}
+	l.list(l.account)(path, n)
 }
 
 func (l *loader) account(path string, n *yaml.Node) {
 	var a Account
-	errs, ok := l.named(path, n, &a.Name, map[string]decodeFunc{"name": l.text(&a.Name), "token_file": l.text(&a.TokenFile)})
-	if !ok {
+	if !l.named(path, n, &a.Name, map[string]decodeFunc{"name": l.text(&a.Name), "token_file": l.text(&a.TokenFile)}) {
 		return
 	}
 	tokenPos := l.position(path + ".token_file")
@@ -155,26 +150,23 @@ func (l *loader) account(path string, n *yaml.Node) {
 	switch {
 	case a.TokenFile != "":
 		a.TokenFile = promconfig.JoinDir(filepath.Dir(l.file), a.TokenFile)
-		token, err = readToken(a.TokenFile)
-	case !errs.has(tokenPos.Field, path+".token"):
+		token, err = NewTokenFile(a.TokenFile).read()
+	case !l.errs.has(tokenPos.Field, path+".token"):
 		err = errors.New("missing: must be the path of a file that contains the token")
 	}
 	l.addAccount(a, l.position(path+".name"), tokenPos, token, err)
 }
 
-// named decodes a mapping whose name must be set. It returns the errors of its fields,
-// and false if it is no mapping.
-func (l *loader) named(path string, n *yaml.Node, name *string, fields map[string]decodeFunc) (FieldErrors, bool) {
+// named decodes a mapping whose name must be set. It returns false if it is no mapping.
+func (l *loader) named(path string, n *yaml.Node, name *string, fields map[string]decodeFunc) bool {
 	if !l.expectKind(yaml.MappingNode, path, n) {
-		return nil, false
+		return false
 	}
-	before := len(l.errs)
 	l.mapping(fields)(path, n)
-	errs := slices.Clone(l.errs[before:])
-	if pos := l.position(path + ".name"); *name == "" && !errs.has(pos.Field) {
+	if pos := l.position(path + ".name"); *name == "" && !l.errs.has(pos.Field) {
 		l.errs.add(pos, "missing: must be a name")
 	}
-	return errs, true
+	return true
 }
 
 // addAccount also checks that name and token are valid and unique. An empty
@@ -211,12 +203,12 @@ func validName(name string) bool {
 	return len(name) <= maxName && utf8.ValidString(name) && strings.TrimSpace(name) != "" && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
-func (l *loader) collectors() decodeFunc {
+func (l *loader) collectors(path string, n *yaml.Node) {
 	fields := make(map[string]decodeFunc, len(l.flags.resources))
 	for _, r := range l.flags.resources {
 		fields[r.Name] = func(path string, n *yaml.Node) { l.collector(r, path, n) }
 	}
-	return l.mapping(fields)
+	l.mapping(fields)(path, n)
 }
 
 func (l *loader) collector(r collector.Resource, path string, n *yaml.Node) {

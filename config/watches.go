@@ -17,7 +17,8 @@ const maxBound = 1e15
 func (l *loader) watch(path string, n *yaml.Node) {
 	var w collector.Watch
 	bound := func(target *float64) decodeFunc { return number(&l.document, target, 0, maxBound) }
-	errs, ok := l.named(path, n, &w.Name, map[string]decodeFunc{
+	before := len(l.errs)
+	if !l.named(path, n, &w.Name, map[string]decodeFunc{
 		"name":              l.text(&w.Name),
 		"plans":             l.alternatives(&w.Plans, checkText),
 		"families":          l.alternatives(&w.Families, checkText),
@@ -29,12 +30,11 @@ func (l *loader) watch(path string, n *yaml.Node) {
 		"min_memory_gib":    optional(&w.MinMemoryGiB, bound),
 		"max_usd_per_month": optional(&w.MaxUSDPerMonth, bound),
 		"max_eur_per_month": optional(&w.MaxEURPerMonth, bound),
-	})
-	if !ok {
+	}) {
 		return
 	}
 	namePos := l.position(path + ".name")
-	others := slices.ContainsFunc(errs, func(err FieldError) bool { return err.Field != namePos.Field })
+	others := slices.ContainsFunc(l.errs[before:], func(err FieldError) bool { return err.Field != namePos.Field })
 	if !others && reflect.DeepEqual(w, collector.Watch{Name: w.Name}) {
 		l.errs.add(l.position(path), "no criterion: at least one must be set, because every plan would match")
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -109,7 +110,7 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 		options: o, getenv: env.Getenv, timeouts: env.Timeouts, logger: logger, requests: make(chan chan error), stopped: make(chan struct{}),
 	}
 	if o.Demo() {
-		d, err := startDemo(ctx)
+		d, err := startDemo(ctx, demoSite(o.web))
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +161,7 @@ func (e *exporter) logAccounts(info *dto.MetricFamily) {
 		for _, l := range m.Label {
 			labels[l.GetName()] = l.GetValue()
 		}
-		level.Info(e.logger).Log("msg", "account answered", "account", labels["account"], "id", labels["id"], "name", labels["name"])
+		level.Info(e.logger).Log("msg", "account found", "account", labels["account"], "id", labels["id"], "name", labels["name"])
 	}
 }
 
@@ -219,7 +220,11 @@ func (e *exporter) handler() http.Handler {
 	if e.options.lifecycle {
 		o.Reload = e.requestReload
 	}
-	return web.Handler(pages{e.Runner}, o)
+	h := web.Handler(pages{e.Runner}, o)
+	if e.demo != nil {
+		return e.demo.withPages(h)
+	}
+	return h
 }
 
 // configured returns what the landing page shows of the configuration in force.
@@ -257,9 +262,28 @@ func (e *exporter) apiDescription() string {
 	return e.config.Load().API.BaseURL.Host
 }
 
+// maxConnections bounds the memory that clients take who connect and do nothing.
+const maxConnections = 512
+
+// connections counts the open connections of a server.
+type connections struct{ open atomic.Int64 }
+
+// track closes a new connection if there are too many. It is a hook of http.Server.
+func (c *connections) track(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if c.open.Add(1) > maxConnections {
+			_ = conn.Close() // the server notices
+		}
+	case http.StateClosed, http.StateHijacked:
+		c.open.Add(-1)
+	}
+}
+
 func (e *exporter) newServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
+		ConnState:         new(connections).track,
 		ReadHeaderTimeout: orDefault(e.timeouts.ReadHeader, 10*time.Second),
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      time.Minute,
@@ -291,4 +315,15 @@ func pageURL(flags *toolkit.FlagConfig) string {
 		host = "localhost"
 	}
 	return schemeOf(settings) + "://" + net.JoinHostPort(host, port) + "/"
+}
+
+// demoSite is the address at which a browser on this machine can reach the pages of a
+// demo although only the exporter's port is published, as that of a container; empty if
+// the exporter does not listen on all addresses.
+func demoSite(flags *toolkit.FlagConfig) string {
+	page := strings.TrimSuffix(pageURL(flags), "/")
+	if !strings.Contains(page, "://localhost:") {
+		return ""
+	}
+	return page
 }

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -28,12 +29,15 @@ const (
 	protoFormat = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
 )
 
-// TestFormats asserts that all formats and encodings contain the same.
+// TestFormats asserts that the first scrape has every metric, and that all formats and
+// encodings contain the same. One account waits, for the metric that exposes it.
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	a := simtest.Start(t, simulator.Options{})
+	a.Inject(simtest.Fault{Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
 	p := startReady(t, "--config.file="+configFile(t, a))
-	simtest.Eventually(t, "all requests answered", a.Idle)
+	assertEveryMetric(t, p.scrape())
+	simtest.Eventually(t, "all requests have responses", a.Idle)
 	want := comparable(p.scrape())
 	const histogram = "server_rental_exporter_api_request_duration_seconds"
 	for _, tc := range []struct {
@@ -45,7 +49,6 @@ func TestFormats(t *testing.T) {
 		{"text, gzip", "text/plain;version=0.0.4", "gzip", textFormat, "gzip"},
 		{"text, unknown encoding", "text/plain;version=0.0.4", "br, zstd", textFormat, ""},
 		{"OpenMetrics", "application/openmetrics-text;version=1.0.0", "", openFormat, ""},
-		{"OpenMetrics, gzip", "application/openmetrics-text;version=1.0.0", "gzip", openFormat, "gzip"},
 		{"OpenMetrics of Prometheus", "application/openmetrics-text;version=0.0.1,text/plain;version=0.0.4;q=0.5", "gzip", strings.Replace(openFormat, "1.0.0", "0.0.1", 1), "gzip"},
 		{"protobuf", strings.ReplaceAll(protoFormat, " ", ""), "", protoFormat, ""},
 		{"protobuf, gzip", strings.ReplaceAll(protoFormat, " ", ""), "gzip", protoFormat, "gzip"},
@@ -70,13 +73,27 @@ func TestFormats(t *testing.T) {
 			simtest.AssertEqual(t, "values", page.Values, want.Values)
 		})
 	}
-	if !want.Families[histogram].Classic {
-		t.Errorf("%s: no classic buckets", histogram)
-	}
 	r, err := simtest.Do(http.DefaultClient, http.MethodHead, p.url+"/metrics", "Accept", "text/plain;version=0.0.4")
 	if err != nil || r.Status != 200 || r.Body != "" || contentType(r) != textFormat {
 		t.Errorf("HEAD: got %+v, error %v", r, err)
 	}
+	t.Run("protobuf fields", func(t *testing.T) { assertProtobuf(t, p.get("/metrics", "Accept", protoFormat).Body) })
+	t.Run("strict parsers", func(t *testing.T) { assertStrict(t, p) })
+}
+
+// assertEveryMetric compares the families with the definitions.
+func assertEveryMetric(t *testing.T, page simtest.Exposition) {
+	t.Helper()
+	want := map[string]simtest.Family{}
+	for _, d := range initialDefinitions() {
+		want[d.Name] = simtest.Family{
+			Type: string(d.Type), Help: d.Help, Labels: strings.Join(slices.Sorted(slices.Values(d.Labels)), " "),
+			Classic: d.Type == "histogram",
+		}
+	}
+	got := maps.Clone(page.Families)
+	maps.DeleteFunc(got, func(name string, _ simtest.Family) bool { return !strings.HasPrefix(name, "server_rental_") })
+	simtest.AssertEqual(t, "families of the first scrape", got, want)
 }
 
 // comparable keeps the metrics of the exporter that neither a scrape nor the format
@@ -98,16 +115,19 @@ func contentType(r simtest.Response) string {
 	return regexp.MustCompile(`; *escaping=[a-z0-9-]+`).ReplaceAllString(r.Header.Get("Content-Type"), "")
 }
 
-// strictParser reads a page with the reference implementation of its format and writes
-// type, unit and the number of samples, without those of _created, by family.
+// strictParser reads pages, given as names of a parser and texts, with the reference
+// implementation of their format. It writes type, unit and the numbers of samples without
+// and with _created, by family.
 const strictParser = `
 import importlib, json, sys
-parser = importlib.import_module("prometheus_client." + sys.argv[1])
-families = {}
-for f in parser.text_string_to_metric_families(sys.stdin.read()):
-    samples = [s for s in f.samples if not s.name.endswith("_created")]
-    families[f.name] = [f.type, f.unit, str(len(samples)), str(len(f.samples) - len(samples))]
-json.dump(families, sys.stdout)
+pages = []
+for parser, text in json.load(sys.stdin):
+    families = {}
+    for f in importlib.import_module("prometheus_client." + parser).text_string_to_metric_families(text):
+        samples = [s for s in f.samples if not s.name.endswith("_created")]
+        families[f.name] = [f.type, f.unit, str(len(samples)), str(len(f.samples) - len(samples))]
+    pages.append(families)
+json.dump(pages, sys.stdout)
 `
 
 // python returns an interpreter that has prometheus_client. The test is skipped if
@@ -125,85 +145,63 @@ func python(t *testing.T) string {
 	return ""
 }
 
-// TestStrictParsers parses the page, with one account that is paused, with the parsers of
-// the reference implementation. That of OpenMetrics is strict; it reads both versions.
-func TestStrictParsers(t *testing.T) {
-	t.Parallel()
-	a := simtest.Start(t, simulator.Options{})
-	a.Inject(simtest.Fault{Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}}})
-	p := startReady(t, "--config.file="+configFile(t, a))
-	simtest.Eventually(t, "all requests answered", a.Idle)
-	for _, tc := range []struct {
-		name, accept, parser string
-		open                 bool
-	}{
-		{"OpenMetrics 1.0.0", openFormat, "openmetrics.parser", true},
-		{"OpenMetrics 0.0.1", "application/openmetrics-text;version=0.0.1", "openmetrics.parser", true},
-		{"text 0.0.4", textFormat, "parser", false},
-		{"text 1.0.0", "text/plain;version=1.0.0;escaping=allow-utf-8", "parser", false},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			families := parseStrictly(t, tc.parser, p.get("/metrics", "Accept", tc.accept, "Accept-Encoding", "gzip"))
-			got, want := map[string][]string{}, map[string][]string{}
-			for name, f := range families {
-				if strings.HasPrefix(name, "server_rental_") {
-					got[name] = f[:2]
-				}
-				if tc.open && f[0] == "counter" && f[2] != f[3] && strings.HasPrefix(name, "server_rental_plan") {
-					t.Errorf("%s: %s samples and %s created timestamps", name, f[2], f[3])
-				}
-			}
-			for _, d := range initialDefinitions() {
-				unit := ""
-				if tc.open {
-					unit = d.BaseUnit()
-				}
-				want[strings.TrimSuffix(d.Name, "_total")] = []string{string(d.Type), unit}
-			}
-			simtest.AssertEqual(t, "type and unit by family", got, want)
-		})
+// assertStrict parses the page with the parsers of the reference implementation. That of
+// OpenMetrics is strict; it reads both versions.
+func assertStrict(t *testing.T, p *program) {
+	accepts := []struct{ accept, parser string }{
+		{openFormat, "openmetrics.parser"},
+		{"application/openmetrics-text;version=0.0.1", "openmetrics.parser"},
+		{textFormat, "parser"},
+		{"text/plain;version=1.0.0;escaping=allow-utf-8", "parser"},
 	}
-}
-
-// parseStrictly returns the families that a parser of prometheus_client reads, as
-// strictParser writes them.
-func parseStrictly(t *testing.T, parser string, page simtest.Response) map[string][]string {
-	t.Helper()
-	cmd := exec.Command(python(t), "-c", strictParser, parser)
-	cmd.Stdin = strings.NewReader(page.Text(t))
+	var pages [][2]string
+	for _, a := range accepts {
+		pages = append(pages, [2]string{a.parser, p.get("/metrics", "Accept", a.accept, "Accept-Encoding", "gzip").Text(t)})
+	}
+	cmd := exec.Command(python(t), "-c", strictParser)
+	cmd.Stdin = bytes.NewReader(simtest.Encode(t, pages))
 	out, err := cmd.Output()
 	if err != nil {
 		var failed *exec.ExitError
 		errors.As(err, &failed)
 		t.Fatalf("%v: %s", err, failed.Stderr)
 	}
-	var families map[string][]string
-	if err := json.Unmarshal(out, &families); err != nil {
+	var parsed []map[string][]string
+	if err := json.Unmarshal(out, &parsed); err != nil {
 		t.Fatal(err)
 	}
-	return families
+	for i, a := range accepts {
+		open := a.parser == "openmetrics.parser"
+		got, want := map[string][]string{}, map[string][]string{}
+		for name, f := range parsed[i] {
+			if strings.HasPrefix(name, "server_rental_") {
+				got[name] = f[:2]
+			}
+			if open && f[0] == "counter" && f[2] != f[3] && strings.HasPrefix(name, "server_rental_") {
+				t.Errorf("%s: %s: %s samples and %s created timestamps", a.accept, name, f[2], f[3])
+			}
+		}
+		for _, d := range initialDefinitions() {
+			unit := ""
+			if open {
+				unit = d.BaseUnit()
+			}
+			want[strings.TrimSuffix(d.Name, "_total")] = []string{string(d.Type), unit}
+		}
+		simtest.AssertEqual(t, a.accept+": type and unit by family", got, want)
+	}
 }
 
-// TestUnitsAndCreatedTimestamps decodes the formats that have them.
-func TestUnitsAndCreatedTimestamps(t *testing.T) {
-	t.Parallel()
-	a := simtest.Start(t, simulator.Options{})
-	p := startReady(t, "--config.file="+configFile(t, a))
-	simtest.Eventually(t, "all requests answered", a.Idle)
-	wantUnits := map[string]string{}
+// assertProtobuf asserts that families have units, and counters created timestamps.
+func assertProtobuf(t *testing.T, body string) {
+	t.Helper()
+	units, want := map[string]string{}, map[string]string{}
 	for _, d := range initialDefinitions() {
 		if d.BaseUnit() != "" {
-			wantUnits[d.Name] = d.BaseUnit()
+			want[d.Name] = d.BaseUnit()
 		}
 	}
-	delete(wantUnits, "server_rental_exporter_api_backoff_until_timestamp_seconds") // nothing is waited for
-	created := []string{
-		"server_rental_plan_restocks_total", "server_rental_plan_sellouts_total",
-		"server_rental_exporter_api_requests_total", "server_rental_exporter_api_errors_total",
-	}
-
-	units := map[string]string{}
-	decoder := expfmt.NewDecoder(strings.NewReader(p.get("/metrics", "Accept", protoFormat).Body), expfmt.FmtProtoDelim)
+	decoder := expfmt.NewDecoder(strings.NewReader(body), expfmt.FmtProtoDelim)
 	for {
 		var f dto.MetricFamily
 		err := decoder.Decode(&f)
@@ -213,46 +211,19 @@ func TestUnitsAndCreatedTimestamps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasPrefix(f.GetName(), "server_rental_") && f.GetUnit() != "" {
+		if !strings.HasPrefix(f.GetName(), "server_rental_") {
+			continue
+		}
+		if f.GetUnit() != "" {
 			units[f.GetName()] = f.GetUnit()
 		}
 		for _, m := range f.GetMetric() {
-			if slices.Contains(created, f.GetName()) && m.GetCounter().GetCreatedTimestamp().GetSeconds() == 0 {
-				t.Errorf("protobuf: no created timestamp: %v", m)
+			if m.GetCounter() != nil && m.GetCounter().GetCreatedTimestamp().GetSeconds() == 0 {
+				t.Errorf("no created timestamp: %s %v", f.GetName(), m)
 			}
 		}
 	}
-	simtest.AssertEqual(t, "units in protobuf", units, wantUnits)
-
-	open := p.get("/metrics", "Accept", openFormat).Body
-	units = map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^# UNIT (server_rental_\S+) (\S+)$`).FindAllStringSubmatch(open, -1) {
-		units[m[1]] = m[2]
-	}
-	simtest.AssertEqual(t, "units in OpenMetrics", units, wantUnits)
-	for _, name := range created {
-		name = strings.TrimSuffix(name, "_total")
-		series := strings.Count(open, "\n"+name+"_total{")
-		if got := strings.Count(open, "\n"+name+"_created{"); got != series || series == 0 {
-			t.Errorf("%s: %d series, %d created timestamps", name, series, got)
-		}
-	}
-}
-
-func TestSelectedMetrics(t *testing.T) {
-	t.Parallel()
-	p := startReady(t, "--demo")
-	whole := p.scrape()
-	got := p.get("/metrics?name[]=server_rental_plan_in_stock&name[]=server_rental_exporter_build_info").Exposition(t)
-	want := map[string]simtest.Family{}
-	for _, name := range []string{"server_rental_plan_in_stock", "server_rental_exporter_build_info"} {
-		want[name] = whole.Families[name]
-	}
-	simtest.AssertEqual(t, "families", got.Families, want)
-	open := p.get("/metrics?name[]=server_rental_plan_memory_bytes", "Accept", "application/openmetrics-text").Body
-	if !strings.Contains(open, "\n# UNIT server_rental_plan_memory_bytes bytes\n") {
-		t.Errorf("OpenMetrics without the unit:\n%s", open)
-	}
+	simtest.AssertEqual(t, "units", units, want)
 }
 
 // TestGatheringError asserts that a metric that cannot be collected costs no other
@@ -270,12 +241,7 @@ func TestGatheringError(t *testing.T) {
 		simtest.ServeGet(h, "/metrics"+query)
 		page := simtest.ServeGet(h, "/metrics").Exposition(t)
 		simtest.AssertEqual(t, "errors so far", page.WithPrefix(failures), map[string]float64{failures: float64(2*i + 1)})
-		lines := logger.Take(t)
-		simtest.AssertEqual(t, "number of log lines", len(lines), 2)
-		for _, line := range lines {
-			if !strings.HasPrefix(line, `level=error msg="cannot serve metrics" err=`) || !strings.Contains(line, "broken") {
-				t.Errorf("logged: %s", line)
-			}
-		}
+		const line = `level=error msg="cannot serve metrics" err=*broken`
+		logger.Assert(t, line, line)
 	}
 }

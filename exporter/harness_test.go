@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -14,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/version"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -123,6 +121,16 @@ func start(t testing.TB, e Environment, args ...string) *program {
 	return p
 }
 
+// startProvider is startReady with a provider of the accounts main and lab, of which every
+// collector fetches once during the test, and a watch.
+func startProvider(t testing.TB, args ...string) (*simtest.API, *program) {
+	t.Helper()
+	a := simtest.Start(t, simulator.Options{})
+	p := startReady(t, append(args, "--config.file="+configFile(t, a))...)
+	simtest.Eventually(t, "all requests have responses", a.Idle)
+	return a, p
+}
+
 // startReady returns when the exporter has fetched everything once.
 func startReady(t testing.TB, args ...string) *program {
 	t.Helper()
@@ -222,15 +230,4 @@ func success(value float64, accounts ...string) map[string]float64 {
 		}
 	}
 	return all
-}
-
-// inMemory returns settings for requests to a provider in memory.
-func inMemory(t testing.TB, a *simtest.API, limits rentalapi.Limits) rentalapi.Settings {
-	t.Helper()
-	transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, a.Dial)
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: a.URL.Path} // tokens are sent over plain HTTP to loopback only
-	return rentalapi.Settings{BaseURL: base, Transport: transport, Timeout: 10 * time.Second, Limits: limits}
 }

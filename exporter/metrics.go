@@ -1,10 +1,8 @@
 package exporter
 
 import (
-	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
@@ -59,9 +57,9 @@ func newMetrics(r *runner.Runner) *metrics {
 
 // gatherer returns everything that is exported, without what is known of the process.
 func (m *metrics) gatherer() prometheus.Gatherer {
-	published := prometheus.NewRegistry()
-	published.MustRegister(m.published)
-	return disjointGatherers{m.registry, published}
+	all := prometheus.NewRegistry()
+	all.MustRegister(m.registry, m.published)
+	return all
 }
 
 // handler serves the metrics and those of the process.
@@ -72,37 +70,20 @@ func (m *metrics) handler(logger log.Logger) http.Handler {
 	}, []string{"cause"})
 	errorsTotal.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
 	errorsTotal.WithLabelValues("encoding")
-	process := prometheus.NewRegistry()
-	process.MustRegister(
-		errorsTotal, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	changing := prometheus.NewRegistry()
+	changing.MustRegister(
+		m.registry, errorsTotal, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: cacheBytes.Name, Help: cacheBytes.Help, Unit: cacheBytes.BaseUnit()},
 			func() float64 { return float64(m.published.CacheBytes()) }),
 	)
-	return promhttp.InstrumentMetricHandler(process, &exposition.Handler{
+	return promhttp.InstrumentMetricHandler(changing, &exposition.Handler{
 		Publisher: m.published,
-		Gatherer:  disjointGatherers{m.registry, withoutAllocGauge{process}},
+		Gatherer:  withoutAllocGauge{changing},
 		OnError: func(cause string, err error) {
 			errorsTotal.WithLabelValues(cause).Inc()
 			level.Error(logger).Log("msg", "cannot serve metrics", "err", err)
 		},
 	})
-}
-
-// disjointGatherers gathers from all of them; they share no family. Unlike
-// prometheus.Gatherers it keeps the units of families.
-type disjointGatherers []prometheus.Gatherer
-
-// Gather implements prometheus.Gatherer.
-func (gs disjointGatherers) Gather() ([]*dto.MetricFamily, error) {
-	var all []*dto.MetricFamily
-	var errs error
-	for _, g := range gs {
-		families, err := g.Gather()
-		all = append(all, families...)
-		errs = errors.Join(errs, err)
-	}
-	slices.SortFunc(all, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return all, errs
 }
 
 // withoutAllocGauge drops the gauge go_memstats_alloc_bytes, whose name is also that

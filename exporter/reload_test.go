@@ -3,18 +3,15 @@ package exporter
 import (
 	"context"
 	"fmt"
-	"net/http"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/config"
-	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -35,78 +32,61 @@ func (p *program) reload() {
 	simtest.Eventually(p.t, "a reload is logged", func() bool { return reloads() > before })
 }
 
+// TestReload reloads with SIGHUP an invalid configuration and then one with another
+// account and a watch.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	for way, reload := range map[string]func(*program){"SIGHUP": (*program).reload, "POST": func(p *program) { p.postReload() }} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
-			mainOnly := map[string]string{"main": simtest.MainToken}
-			p := startReady(t, "--web.enable-lifecycle", "--config.file="+a.ConfigFile(dir, mainOnly, hourly()))
-			simtest.Eventually(t, "all requests answered", a.Idle)
-			requests, first := a.CountByToken(), p.scrape()
+	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	p := startReady(t, "--config.file="+a.ConfigFile(dir, map[string]string{"main": simtest.MainToken}, hourly()))
+	simtest.Eventually(t, "all requests have responses", a.Idle)
+	requests, first := a.CountByToken(), p.scrape()
 
-			// An invalid configuration changes nothing.
-			simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), "api: {base_url: nowhere}\naccounts: [{name: main}]\n")
-			reload(p)
-			page := p.scrape()
-			simtest.AssertEqual(t, "result and time of a failed reload", []float64{page.Values[reloadOK], page.Values[reloadedAt]}, []float64{0, first.Values[reloadedAt]})
-			simtest.AssertEqual(t, "data after a failed reload", page.Data(), first.Data())
-			for _, cause := range []string{"rental.yml:1: api.base_url: invalid URL", "rental.yml:2: accounts[0].token_file: missing"} {
-				if !strings.Contains(p.log.String(), cause) {
-					t.Errorf("the log lacks %q", cause)
-				}
-			}
-
-			if !strings.Contains(p.get("/").Body, "The last reload was refused") {
-				t.Error("the landing page does not show that a reload was refused")
-			}
-
-			// A valid one adds an account. All others go on, so nothing is requested again.
-			a.ConfigFile(dir, simtest.Tokens(), hourly())
-			reload(p)
-			simtest.AssertEqual(t, "readiness after a reload", p.get("/-/ready").Status, 200)
-			simtest.Eventually(t, "the new account is exposed", func() bool { return len(p.scrape().CollectorSuccess()) == len(success(1, "main", "lab")) })
-			page = p.scrape()
-			simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
-			if page.Values[reloadOK] != 1 || page.Values[reloadedAt] <= first.Values[reloadedAt] {
-				t.Errorf("reload: got %v at %v, before it %v", page.Values[reloadOK], page.Values[reloadedAt], first.Values[reloadedAt])
-			}
-			simtest.Eventually(t, "all requests answered", a.Idle)
-			got := a.CountByToken()
-			delete(got, simtest.LabToken)
-			simtest.AssertEqual(t, "requests by token, without the new one", got, requests)
-
-			// A removed account disappears; the other one stays.
-			a.ConfigFile(dir, map[string]string{"lab": simtest.LabToken}, "collectors: {os: {enabled: false}}\n")
-			reload(p)
-			want := success(1, "lab")
-			delete(want, "os")
-			simtest.Eventually(t, "the removed account disappears", func() bool { return len(p.scrape().CollectorSuccess()) == len(want) })
-			page = p.scrape()
-			simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), want)
-			for series := range page.Values {
-				if simtest.Label(series, "account") == "main" || strings.Contains(series, "server_rental_os_image_") {
-					t.Errorf("still exposed: %s", series)
-				}
-			}
-		})
+	simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), "api: {base_url: nowhere}\naccounts: [{name: main}]\n")
+	p.reload()
+	page := p.scrape()
+	simtest.AssertEqual(t, "result and time of a failed reload", []float64{page.Values[reloadOK], page.Values[reloadedAt]}, []float64{0, first.Values[reloadedAt]})
+	simtest.AssertEqual(t, "data after a failed reload", page.Data(), first.Data())
+	for _, cause := range []string{"rental.yml:1: api.base_url: invalid URL", "rental.yml:2: accounts[0].token_file: missing"} {
+		if !strings.Contains(p.log.String(), cause) {
+			t.Errorf("the log lacks %q", cause)
+		}
 	}
+	if !strings.Contains(p.get("/").Body, "The last reload was refused") {
+		t.Error("the landing page does not show that a reload was refused")
+	}
+
+	// All other accounts go on, so nothing is requested again.
+	a.ConfigFile(dir, simtest.Tokens(), hourly()+"watches: [{name: gpu, gpu: true}]\n")
+	p.reload()
+	simtest.AssertEqual(t, "readiness after a reload", p.get("/-/ready").Status, 200)
+	simtest.Eventually(t, "the new account is exposed", func() bool { return len(p.scrape().CollectorSuccess()) == len(success(1, "main", "lab")) })
+	page = p.scrape()
+	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
+	simtest.AssertEqual(t, "plans of the new watch", page.Values[`server_rental_watch_plans{watch="gpu"}`], 2.0)
+	if page.Values[reloadOK] != 1 || page.Values[reloadedAt] <= first.Values[reloadedAt] {
+		t.Errorf("reload: got %v at %v, before it %v", page.Values[reloadOK], page.Values[reloadedAt], first.Values[reloadedAt])
+	}
+	simtest.Eventually(t, "all requests have responses", a.Idle)
+	got := a.CountByToken()
+	delete(got, simtest.LabToken)
+	simtest.AssertEqual(t, "requests by token, without the new one", got, requests)
 }
 
-func TestReloadAnswers(t *testing.T) {
+func TestReloadByRequest(t *testing.T) {
 	t.Parallel()
 	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
 	path := a.ConfigFile(dir, nil, "")
 	p := start(t, Environment{}, "--web.enable-lifecycle", "--config.file="+path)
 	simtest.WriteFile(t, path, "api:\n  base_url: "+a.URL.String()+"\n  timeout: 0s\n  retries: 3\n")
 	r := p.postReload()
-	simtest.AssertEqual(t, "answer", []any{r.Status, r.Body}, []any{500, "reload failed, keeping current configuration:\n" +
+	simtest.AssertEqual(t, "response", []any{r.Status, r.Body}, []any{500, "reload failed, keeping current configuration:\n" +
 		path + ":3: api.timeout: 0s is too short: must be at least 1ms\n" +
 		path + ":4: api.retries: unknown key: must be one of base_url, http, rate_limit, timeout\n"})
-	a.ConfigFile(dir, nil, "")
+	a.ConfigFile(dir, nil, "collectors: {os: {enabled: false}}\n")
 	r = p.postReload()
-	simtest.AssertEqual(t, "answer", []any{r.Status, r.Body}, []any{200, "configuration reloaded.\n"})
+	simtest.AssertEqual(t, "response", []any{r.Status, r.Body}, []any{200, "configuration reloaded.\n"})
+	_, found := p.scrape().Values[`server_rental_exporter_collector_interval_seconds{account="",collector="os"}`]
+	simtest.AssertEqual(t, "collector os is exposed", found, false)
 }
 
 // TestReloadDuringShutdown asserts that a request does not wait for a loop that has
@@ -138,99 +118,12 @@ func TestReloadOtherAPI(t *testing.T) {
 	}
 }
 
-const (
-	rejected = `server_rental_exporter_api_token_rejected{account="main"}`
-	backoff  = `server_rental_exporter_api_backoff_until_timestamp_seconds{account="main"}`
-)
-
-// mainAccountOf is the account main with the token in a file.
-func mainAccountOf(file string) runner.Account {
-	return runner.Account{Name: "main", Token: config.NewTokenFile(file).Read}
-}
-
-// TestTokenReplaced asserts that a rejected token leaves the last data, and that a
-// valid one is used within the interval of token polls.
-func TestTokenReplaced(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		const newToken = "secret-token-of-main-2"
-		a := simtest.StartInMemory(t, simulator.Options{})
-		file := simtest.WriteFile(t, filepath.Join(dir, "main.token"), simtest.MainToken)
-		p := startPipeline(t, a, mainAccountOf(file))
-		time.Sleep(10 * time.Second)
-		balance := p.scrape().WithPrefix("server_rental_account_balance_usd{")
-		simtest.AssertEqual(t, "balances", len(balance), 1)
-		fetch, poll := 100*time.Second, 6*time.Second // on its grid, a fetch comes at most half an interval late
-		for _, step := range []struct {
-			name     string
-			do       func()
-			within   time.Duration
-			rejected float64
-		}{
-			{"revoked", func() {
-				a.Change(func(w *simulator.World) {
-					w.Accounts[newToken] = w.Accounts[simtest.MainToken]
-					delete(w.Accounts, simtest.MainToken)
-				})
-			}, fetch, 1},
-			{"replaced", func() { simtest.WriteFile(t, file, newToken) }, poll, 0},
-			{"unreadable", func() {
-				if err := os.Remove(file); err != nil {
-					t.Fatal(err)
-				}
-			}, fetch, 1},
-			{"there again", func() { simtest.WriteFile(t, file, newToken+"\n") }, fetch, 0},
-			{"empty", func() { simtest.WriteFile(t, file, "") }, fetch, 1},
-			{"written again", func() { simtest.WriteFile(t, file, "  "+newToken+"\n") }, fetch, 0},
-		} {
-			step.do()
-			time.Sleep(step.within)
-			page := p.scrape()
-			simtest.AssertEqual(t, step.name, []any{page.Values[rejected], page.CollectorSuccess()["account main"], page.WithPrefix("server_rental_account_balance_usd{")},
-				[]any{step.rejected, 1 - step.rejected, balance})
-		}
-	})
-}
-
-// TestTokenChangeEndsBackoff asserts that a new token is used at once, even if the
-// old one must wait for an hour.
-func TestTokenChangeEndsBackoff(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		a := simtest.StartInMemory(t, simulator.Options{})
-		const wrong = "secret-token-of-nobody"
-		a.Inject(simtest.Fault{Token: wrong, Status: 401, Header: http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {"3600"}}})
-		file := simtest.WriteFile(t, filepath.Join(dir, "main.token"), wrong)
-		start := time.Now()
-		p := startPipeline(t, a, mainAccountOf(file))
-		time.Sleep(time.Minute)
-		want := success(1, "main")
-		for _, s := range collector.Resources() {
-			if s.Account {
-				want[s.Name+" main"] = 0
-			}
-		}
-		page := p.scrape()
-		simtest.AssertEqual(t, "collectors with the wrong token", page.CollectorSuccess(), want)
-		if until := page.Values[backoff] - float64(start.Unix()); until < 3600 || until > 3700 {
-			t.Errorf("waits for %v seconds, want about an hour", until)
-		}
-		simtest.WriteFile(t, file, simtest.MainToken)
-		time.Sleep(10 * time.Second)
-		page = p.scrape()
-		simtest.AssertEqual(t, "collectors with the right token", page.CollectorSuccess(), success(1, "main"))
-		simtest.AssertEqual(t, "pauses with the right token", page.WithPrefix(backoff), map[string]float64{})
-	})
-}
-
-// TestTokenFileReplaced does the same with flags and a real server.
+// TestTokenFileReplaced asserts that a new token is read from its file.
 func TestTokenFileReplaced(t *testing.T) {
 	t.Parallel()
 	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
 	p := startReady(t, "--config.file="+a.ConfigFile(dir, map[string]string{"main": "secret-token-of-nobody"}, ""))
-	simtest.AssertEqual(t, "token rejected", p.scrape().Values[rejected], 1.0)
+	simtest.AssertEqual(t, "token rejected", p.scrape().Values[`server_rental_exporter_api_token_rejected{account="main"}`], 1.0)
 	simtest.WriteFile(t, filepath.Join(dir, "main.token"), simtest.MainToken)
 	simtest.Eventually(t, "the new token is used", func() bool { return p.scrape().CollectorSuccess()["account main"] == 1 })
 }
@@ -247,20 +140,27 @@ func TestTokenPermissions(t *testing.T) {
 }
 
 // TestRateWarning asserts that a rate limit is reported that suffices for short histories
-// only.
+// only: with the longest interval of the top-ups, in seconds, at which it does not.
 func TestRateWarning(t *testing.T) {
 	t.Parallel()
-	a := simtest.Start(t, simulator.Options{})
-	tokens := map[string]string{"main": simtest.MainToken}
-	for more, want := range map[string]string{
-		"collectors: {topups: {interval: 10s}}": "",
-		"collectors: {topups: {interval: 7s}}":  "account=main limit=60 needed=6",
-	} {
-		p := start(t, Environment{}, "--config.file="+a.ConfigFile(t.TempDir(), tokens, more))
-		got := strings.Join(warnings(p, "rate limit is too low for long histories"), "\n")
-		if !strings.HasPrefix(got, want) || want == "" && got != "" {
-			t.Errorf("%s: got %q, want %q and more requests of other collectors", more, got, want)
+	const limit = 60.0
+	rest, topups := limit, 0.0
+	for _, r := range collector.Resources() {
+		switch requests := float64(max(r.Requests, r.MaxRequests)); {
+		case r.Name == "topups":
+			topups = requests
+		case r.Account:
+			rest -= requests * time.Minute.Seconds() / r.Interval.Seconds()
 		}
+	}
+	enough := math.Ceil(60 * topups / rest)
+	a := simtest.Start(t, simulator.Options{})
+	for interval, want := range map[float64][]string{
+		enough: nil, enough - 1: {fmt.Sprintf("account=main limit=60 needed=%.1f", limit-rest+60*topups/(enough-1))},
+	} {
+		file := a.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, fmt.Sprintf("collectors: {topups: {interval: %.0fs}}\n", interval))
+		p := start(t, Environment{}, "--config.file="+file)
+		simtest.AssertEqual(t, fmt.Sprint("interval ", interval), warnings(p, "rate limit is too low for long histories"), want)
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build unix
+
 package exporter
 
 import (
@@ -70,7 +72,7 @@ func scale(b *testing.B, simulator string, accounts, servers int) {
 	// A minute in which everything is refreshed, with a scrape every ten seconds. The
 	// pause before it is for the walks over the history.
 	time.Sleep(20 * time.Second)
-	cpu, requests := usage(b, p.Cmd.Process.Pid), countRequests(p)
+	cpu, requests := processorTimeOf(b, p.Cmd.Process.Pid), countRequests(p)
 	var times []time.Duration
 	size := 0
 	for range 6 {
@@ -79,11 +81,11 @@ func scale(b *testing.B, simulator string, accounts, servers int) {
 		size = len(p.Get("/metrics", "Accept", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", "Accept-Encoding", "gzip").Body)
 		times = append(times, time.Since(at))
 	}
-	used := usage(b, p.Cmd.Process.Pid)
+	cpu = processorTimeOf(b, p.Cmd.Process.Pid) - cpu
 	slices.Sort(times)
 	b.ReportMetric(countRequests(p)-requests, "requests/min")
-	b.ReportMetric((used.cpu-cpu.cpu).Seconds()*1000, "cpu-ms/min")
-	b.ReportMetric(float64(used.resident)/1024, "resident-MiB")
+	b.ReportMetric(cpu.Seconds()*1000, "cpu-ms/min")
+	b.ReportMetric(resident(b, p.Cmd.Process.Pid, "VmRSS"), "resident-MiB")
 	b.ReportMetric(times[len(times)/2].Seconds()*1000, "scrape-ms")
 	b.ReportMetric(float64(size)/1024, "KiB/scrape")
 	b.ReportMetric(0, "ns/op")
@@ -98,30 +100,21 @@ func countRequests(p *simtest.Process) float64 {
 	return sum
 }
 
-// used is what a process has used.
-type used struct {
-	cpu      time.Duration
-	resident int // KiB
-}
-
-// usage reads /proc: clock ticks are a hundredth of a second on Linux.
-func usage(b *testing.B, pid int) used {
+// processorTimeOf reads what a process has used from /proc: clock ticks are a hundredth of
+// a second on Linux.
+func processorTimeOf(b *testing.B, pid int) (sum time.Duration) {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		b.Fatal(err)
 	}
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+2:]))
-	ticks := func(i int) time.Duration {
-		n, err := strconv.Atoi(fields[i])
+	for _, field := range fields[11:13] { // of the user and of the system
+		ticks, err := strconv.Atoi(field)
 		if err != nil {
 			b.Fatal(err)
 		}
-		return time.Duration(n) * 10 * time.Millisecond
+		sum += time.Duration(ticks) * 10 * time.Millisecond
 	}
-	pages, err := strconv.Atoi(fields[21])
-	if err != nil {
-		b.Fatal(err)
-	}
-	return used{cpu: ticks(11) + ticks(12), resident: pages * os.Getpagesize() / 1024}
+	return sum
 }

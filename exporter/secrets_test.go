@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -64,99 +63,83 @@ func (s secrets) assertNotIn(t *testing.T, where, text string) {
 	}
 }
 
-// TestNoSecrets asserts that no answer of the provider makes the exporter expose a
+// TestNoSecrets asserts that no response of the provider makes the exporter expose a
 // secret in a page, a metric, an error or the log.
 func TestNoSecrets(t *testing.T) {
 	t.Parallel()
-	// all is every secret in one text.
-	all := func(s secrets) []byte {
-		text, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-	fault := func(f func(s secrets) simtest.Fault) func(*testing.T, *simtest.API, secrets) {
-		return func(_ *testing.T, a *simtest.API, s secrets) { a.Inject(f(s)) }
-	}
-	for name, change := range map[string]func(*testing.T, *simtest.API, secrets){
-		"nothing": func(*testing.T, *simtest.API, secrets) {},
-		"401":     fault(func(secrets) simtest.Fault { return simtest.Fault{Status: 401} }),
-		"429":     fault(func(secrets) simtest.Fault { return simtest.Fault{Status: 429} }),
-		"secrets in a body of 500": fault(func(s secrets) simtest.Fault {
-			return simtest.Fault{Status: 500, Body: all(s)}
-		}),
-		"secrets in an error body": fault(func(s secrets) simtest.Fault {
+	all := func(s secrets) []byte { return simtest.Encode(t, s) } // every secret in one text
+	for name, fault := range map[string]func(s secrets) simtest.Fault{
+		"nothing":                  func(secrets) simtest.Fault { return simtest.Fault{Path: "/nowhere"} },
+		"401":                      func(secrets) simtest.Fault { return simtest.Fault{Status: 401} },
+		"secrets in a body of 500": func(s secrets) simtest.Fault { return simtest.Fault{Status: 500, Body: all(s)} },
+		"secrets in an error body": func(s secrets) simtest.Fault {
 			return simtest.Fault{Status: 400, Body: fmt.Appendf(nil, `{"error": {"code": %q, "message": %q}}`, simtest.MainToken, all(s))}
-		}),
-		"headers that spill": fault(func(s secrets) simtest.Fault {
+		},
+		"headers that spill": func(s secrets) simtest.Fault {
 			return simtest.Fault{Status: 503, Header: http.Header{
 				"Retry-After": {simtest.MainToken}, "Ratelimit-Limit": {simtest.MainToken}, "Ratelimit-Remaining": {"0 " + simtest.MainToken},
 				"Ratelimit-Reset": {simtest.MainToken}, "Content-Type": {s["e-mail address"][0]}, "Date": {simtest.MainToken},
 			}}
-		}),
-		"secrets in a body of 200": fault(func(s secrets) simtest.Fault { return simtest.Fault{Status: 200, Body: all(s)} }),
-		"secrets in HTML": fault(func(s secrets) simtest.Fault {
-			return simtest.Fault{Status: 200, Body: []byte("<html>" + strings.Join(s["token"], " ") + string(all(s)))}
-		}),
-		"secrets in the envelope": fault(func(s secrets) simtest.Fault {
-			return simtest.Fault{Status: 200, Body: fmt.Appendf(nil, `{"data": %s, "meta": %q}`, all(s), all(s))}
-		}),
-		"items that spill": fault(func(s secrets) simtest.Fault {
-			return simtest.Fault{Status: 200, Body: fmt.Appendf(nil, `{"data": [%q, %s], "meta": {"count": %q, "total": 1, "pages": 1, "page": 1}}`,
-				simtest.MainToken, all(s), simtest.MainToken)}
-		}),
-		"garbage":   fault(func(secrets) simtest.Fault { return simtest.Fault{Kind: simtest.Garbage} }),
-		"truncated": fault(func(secrets) simtest.Fault { return simtest.Fault{Kind: simtest.Truncated} }),
-		"dropped":   fault(func(secrets) simtest.Fault { return simtest.Fault{Kind: simtest.Drop} }),
-		"redirect": func(t *testing.T, a *simtest.API, s secrets) {
-			other := simtest.Start(t, simulator.Options{})
-			a.Inject(simtest.Fault{Kind: simtest.Redirect, Header: http.Header{
-				"Location": {other.URL.String() + "/plans?token=" + simtest.MainToken + "&email=" + s["e-mail address"][0]},
-			}})
-			t.Cleanup(func() {
-				if got := other.Requests(); len(got) > 0 {
-					t.Errorf("the redirect was followed: %v", got)
-				}
-			})
 		},
-		"fields that spill": func(_ *testing.T, a *simtest.API, _ secrets) {
-			a.Change(func(w *simulator.World) {
-				own := w.Accounts[simtest.MainToken]
-				topup, email := own.Topups[0], own.Account["email"]
-				topup["confirmations"], topup["created_at"] = topup["payment"], email
-				own.Servers[0]["renews_at"], own.Servers[1]["price"] = email, simtest.MainToken
-				own.Servers[2]["created_at"] = own.Servers[2]["ipv4"]
-				own.SSHKeys[0]["created_at"], own.SSHKeys[1]["id"] = own.SSHKeys[0]["public_key"], []any{own.SSHKeys[1]["public_key"]}
-				own.Transactions[0]["id"], own.Transactions[1]["amount"] = own.Transactions[0]["description"], email
-				own.Configurations[0]["in_stock"] = simtest.MainToken
-				own.Account["balance"], own.Account["two_factor"] = simtest.MainToken, email
-			})
+		"secrets in a body of 200": func(s secrets) simtest.Fault { return simtest.Fault{Status: 200, Body: all(s)} },
+		"secrets in HTML":          func(s secrets) simtest.Fault { return simtest.Fault{Body: append([]byte("<html>"), all(s)...)} },
+		"secrets in the envelope": func(s secrets) simtest.Fault {
+			return simtest.Fault{Body: fmt.Appendf(nil, `{"data": %s, "meta": %q}`, all(s), all(s))}
+		},
+		"items that spill": func(s secrets) simtest.Fault {
+			return simtest.Fault{Body: fmt.Appendf(nil, `{"data": [%q, %s], "meta": {"count": %q, "total": 1, "pages": 1, "page": 1}}`, simtest.MainToken, all(s), simtest.MainToken)}
+		},
+		"truncated": func(secrets) simtest.Fault { return simtest.Fault{Kind: simtest.Truncated} },
+		"redirect": func(s secrets) simtest.Fault { // where nothing listens
+			return simtest.Fault{Kind: simtest.Redirect, Header: http.Header{"Location": {"http://127.0.0.1:1/plans?token=" + simtest.MainToken + "&email=" + s["e-mail address"][0]}}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+			a := simtest.Start(t, simulator.Options{})
 			known := secretsOf(t, a)
-			change(t, a, known)
-			config := a.ConfigFile(dir, simtest.Tokens(), "")
-			p := startReady(t, "--log.level=debug", "--web.enable-lifecycle", "--web.enable-service-discovery", "--config.file="+config)
-			see := func(what string, got simtest.Response) {
-				known.assertNotIn(t, what, fmt.Sprintln(got.Header, got.Body))
-			}
-			for _, path := range []string{"/metrics", "/", "/-/healthy", "/-/ready"} {
-				see(path, p.get(path))
-			}
-			see("OpenMetrics", p.get("/metrics", "Accept", "application/openmetrics-text;version=1.0.0"))
+			a.Inject(fault(known))
+			known.assertNotExposed(t, a)
+		})
+	}
+	t.Run("fields that spill", func(t *testing.T) {
+		t.Parallel()
+		a := simtest.Start(t, simulator.Options{})
+		known := secretsOf(t, a)
+		a.Change(func(w *simulator.World) {
+			own := w.Accounts[simtest.MainToken]
+			topup, email := own.Topups[0], own.Account["email"]
+			topup["confirmations"], topup["created_at"] = topup["payment"], email
+			own.Servers[0]["renews_at"], own.Servers[1]["price"] = email, simtest.MainToken
+			own.Servers[2]["created_at"] = own.Servers[2]["ipv4"]
+			own.SSHKeys[0]["created_at"], own.SSHKeys[1]["id"] = own.SSHKeys[0]["public_key"], []any{own.SSHKeys[1]["public_key"]}
+			own.Transactions[0]["id"], own.Transactions[1]["amount"] = own.Transactions[0]["description"], email
+			own.Configurations[0]["in_stock"] = simtest.MainToken
+			own.Account["balance"], own.Account["two_factor"] = simtest.MainToken, email
+		})
+		known.assertNotExposed(t, a)
+	})
+}
 
-			// Service discovery exposes addresses and nothing else.
-			addresses := known["server address"]
-			delete(known, "server address")
-			see("/sd/servers", p.get("/sd/servers"))
-			known["server address"] = addresses
+// assertNotExposed runs the exporter of a provider and looks for secrets in all that it
+// sends, prints and logs.
+func (s secrets) assertNotExposed(t *testing.T, a *simtest.API) {
+	t.Helper()
+	dir := t.TempDir()
+	config := a.ConfigFile(dir, simtest.Tokens(), "")
+	p := startReady(t, "--log.level=debug", "--web.enable-lifecycle", "--web.enable-service-discovery", "--config.file="+config)
+	for _, path := range []string{"/metrics", "/", "/-/healthy", "/-/ready"} {
+		got := p.get(path, "Accept", "application/openmetrics-text;version=1.0.0")
+		s.assertNotIn(t, path, fmt.Sprintln(got.Header, got.Body))
+	}
+	// Service discovery exposes addresses and nothing else.
+	others := maps.Clone(s)
+	delete(others, "server address")
+	discovery := p.get("/sd/servers")
+	others.assertNotIn(t, "/sd/servers", fmt.Sprintln(discovery.Header, discovery.Body))
 
-			// Secrets at invalid places of the configuration.
-			simtest.WriteFile(t, config, fmt.Sprintf(`api:
+	// Secrets at invalid places of the configuration.
+	simtest.WriteFile(t, config, fmt.Sprintf(`api:
   base_url: https://user:%[1]s@rental.example/api/v1?key=%[1]s
   http: {bearer_token: %[1]s, authorization: {credentials: %[1]s}}
 accounts:
@@ -165,69 +148,52 @@ accounts:
   - token_file: lab.token
   - %[1]s
 `, simtest.MainToken, simtest.LabToken))
-			reload := p.postReload()
-			simtest.AssertEqual(t, "status of an invalid reload", reload.Status, 500)
-			see("/-/reload", reload)
-
-			p.terminate()
-			known.assertNotIn(t, "the log", p.log.String())
-			known.assertNotIn(t, "the output", p.out.String())
-			once := finish(t, Environment{}, "--once", "--log.level=debug", "--config.file="+a.ConfigFile(dir, simtest.Tokens(), ""))
-			known.assertNotIn(t, "the log of --once", once.log.String())
-			known.assertNotIn(t, "the output of --once", once.out.String())
-		})
+	reload := p.postReload()
+	simtest.AssertEqual(t, "status of an invalid reload", reload.Status, 500)
+	s.assertNotIn(t, "/-/reload", fmt.Sprintln(reload.Header, reload.Body))
+	p.terminate()
+	once := finish(t, Environment{}, "--once", "--log.level=debug", "--config.file="+a.ConfigFile(dir, simtest.Tokens(), ""))
+	for name, text := range map[string]fmt.Stringer{"the log": p.log, "the output": p.out, "the log of --once": once.log, "the output of --once": once.out} {
+		s.assertNotIn(t, name, text.String())
 	}
 }
 
-func TestNoSecretsFromEnvironment(t *testing.T) {
-	t.Parallel()
-	for name, f := range map[string]simtest.Fault{
-		"accepted": {Path: "/nowhere"},
-		"refused":  {Status: 401},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := simtest.Start(t, simulator.Options{})
-			a.Inject(f)
-			withToken := Environment{Getenv: env("SERVER_RENTAL_API_TOKEN", simtest.MainToken)}
-			p := start(t, withToken, "--log.level=debug", "--api.base-url="+a.URL.String())
-			p.waitReady()
-			known := secrets{"token": {simtest.MainToken}}
-			for _, path := range []string{"/metrics", "/"} {
-				known.assertNotIn(t, path, p.get(path).Body)
-			}
-			p.terminate()
-			known.assertNotIn(t, "the log", p.log.String())
-			if !slices.ContainsFunc(a.Requests(), func(r simtest.Request) bool { return r.Token == simtest.MainToken }) {
-				t.Error("the token was never used")
-			}
-			check := finish(t, withToken, "--config.check", "--api.base-url="+a.URL.String())
-			known.assertNotIn(t, "--config.check", check.out.String()+check.log.String())
-			if check.code != 0 {
-				t.Errorf("--config.check: got status %d, want 0", check.code)
-			}
-		})
-	}
-}
-
-// TestNoProxyPassword has a proxy that refuses connections.
-func TestNoProxyPassword(t *testing.T) {
+// TestNoSecretsOfSettings has a token in the environment, accepted and refused, and a
+// password of a proxy that refuses connections.
+func TestNoSecretsOfSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	simtest.WriteFile(t, filepath.Join(dir, "main.token"), simtest.MainToken)
-	config := simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), `api:
+	proxy := simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), `api:
   base_url: https://rental.example/api/v1
   http: {proxy_url: "http://prometheus:open-sesame@127.0.0.1:1"}
 accounts: [{name: main, token_file: main.token}]
 `)
-	p := startReady(t, "--log.level=debug", "--config.file="+config)
-	known := secrets{"token": {simtest.MainToken}, "proxy password": {"open-sesame"}}
-	for _, path := range []string{"/metrics", "/"} {
-		known.assertNotIn(t, path, p.get(path).Body)
+	withToken := Environment{Getenv: env("SERVER_RENTAL_API_TOKEN", simtest.MainToken)}
+	accepting, refusing := simtest.Start(t, simulator.Options{}), simtest.Start(t, simulator.Options{})
+	refusing.Inject(simtest.Fault{Status: 401})
+	for _, tc := range []struct {
+		environment  Environment
+		flag, logged string
+	}{
+		{withToken, "--api.base-url=" + accepting.URL.String(), "starting server_rental_exporter"},
+		{withToken, "--api.base-url=" + refusing.URL.String(), "status 401"},
+		{Environment{}, "--config.file=" + proxy, "proxyconnect"},
+	} {
+		p := start(t, tc.environment, "--log.level=debug", tc.flag)
+		p.waitReady()
+		known := secrets{"token": {simtest.MainToken}, "proxy password": {"open-sesame"}}
+		for _, path := range []string{"/metrics", "/"} {
+			known.assertNotIn(t, path, p.get(path).Body)
+		}
+		p.terminate()
+		known.assertNotIn(t, "the log", p.log.String())
+		if !strings.Contains(p.log.String(), tc.logged) {
+			t.Errorf("the log lacks %q:\n%s", tc.logged, p.log)
+		}
+		check := finish(t, tc.environment, "--config.check", tc.flag)
+		known.assertNotIn(t, "--config.check", check.out.String()+check.log.String())
+		simtest.AssertEqual(t, "status of --config.check", check.code, 0)
 	}
-	p.terminate()
-	known.assertNotIn(t, "the log", p.log.String())
-	if !strings.Contains(p.log.String(), "proxyconnect") {
-		t.Errorf("the proxy was not asked; log:\n%s", p.log)
-	}
+	simtest.AssertEqual(t, "tokens used", slices.Sorted(maps.Keys(accepting.CountByToken())), []string{"", simtest.MainToken})
 }

@@ -7,45 +7,22 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-kit/log"
+	promconfig "github.com/prometheus/common/config"
 
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/web"
 )
-
-// TestEveryMetricIsExposed compares the very first scrape after readiness with the
-// definitions.
-func TestEveryMetricIsExposed(t *testing.T) {
-	t.Parallel()
-	a := simtest.Start(t, simulator.Options{})
-	a.Inject(simtest.Fault{ // one account waits, for the metric that exposes it
-		Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}},
-	})
-	page := startReady(t, "--config.file="+configFile(t, a)).scrape()
-
-	want := map[string]simtest.Family{}
-	for _, d := range initialDefinitions() {
-		want[d.Name] = simtest.Family{
-			Type: string(d.Type), Help: d.Help, Labels: strings.Join(slices.Sorted(slices.Values(d.Labels)), " "),
-			Classic: d.Type == "histogram",
-		}
-	}
-	got := maps.Clone(page.Families)
-	maps.DeleteFunc(got, func(name string, _ simtest.Family) bool { return !strings.HasPrefix(name, "server_rental_") })
-	simtest.AssertEqual(t, "families", got, want)
-	for _, prefix := range []string{"go_", "process_", "promhttp_"} {
-		if len(page.WithPrefix(prefix)) == 0 {
-			t.Errorf("no metric begins with %s", prefix)
-		}
-	}
-}
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
@@ -58,21 +35,65 @@ func TestDemo(t *testing.T) {
 	if page := p.get("/").Body; !strings.Contains(page, "data from a simulated provider (--demo) &middot; ready") {
 		t.Errorf("the landing page does not say that this is a demo:\n%s", page)
 	}
+	simtest.AssertEqual(t, "status of discovery and reload", []int{p.get("/sd/servers").Status, p.postReload().Status}, []int{403, 403})
 	if want := `msg="demo: all data is simulated" page=http://127.0.0.1:`; !strings.Contains(p.log.String(), want) {
 		t.Errorf("the log lacks %s:\n%s", want, p.log)
 	}
 }
 
+// TestDemoHits asserts that a watch of the demo hits every few minutes.
+func TestDemoHits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := simtest.StartInMemory(t, simulator.Options{})
+		go a.Run(t.Context())
+		o, err := parse([]string{"--demo"}, t.Output())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := o.load(env())
+		if err != nil {
+			t.Fatal(err)
+		}
+		(&demo{base: a.URL}).applyTo(cfg)
+		cfg.Accounts = nil
+		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, a.Dial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test", API: rentalapi.Settings{
+			BaseURL: a.URL, Transport: transport, Timeout: 10 * time.Second, Limits: rentalapi.Limits{Public: 30},
+		}})
+		r.ApplyConfig(t.Context(), runnerConfig(cfg))
+		t.Cleanup(r.Wait) // the context of the test has ended by then
+		time.Sleep(time.Hour)
+		r.Publisher.Publish()
+		hits := map[string]float64{}
+		h := NewHandler(r, log.NewNopLogger(), web.Options{API: func() string { return "" }, MetricsPath: "/metrics"})
+		for series, n := range simtest.ServeGet(h, "/metrics").Exposition(t).WithPrefix("server_rental_watch_hits_total{") {
+			hits[simtest.Label(series, "watch")] += n
+		}
+		if n := hits["midrange"]; n < 8 || n > 20 || len(hits) != 3 {
+			t.Errorf("got hits within an hour %v", hits)
+		}
+	})
+}
+
+// TestScrapesCauseNoRequests counts the requests, which have the headers that are
+// promised, while many scrape.
 func TestScrapesCauseNoRequests(t *testing.T) {
 	t.Parallel()
-	a := simtest.Start(t, simulator.Options{})
-	p := startReady(t, "--config.file="+configFile(t, a))
-	simtest.Eventually(t, "all requests answered", a.Idle)
-	requests, want := len(a.Requests()), p.scrape().Data()
+	a, p := startProvider(t)
+	requests, page := len(a.Requests()), p.scrape()
+	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
+	for _, r := range a.Requests() {
+		simtest.AssertEqual(t, r.Path, []string{r.Header.Get("User-Agent"), r.Header.Get("Accept")},
+			[]string{"server_rental_exporter/1.2.3", "application/json"})
+	}
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			for range 10 {
+			for range 5 {
 				r, err := simtest.Do(http.DefaultClient, http.MethodGet, p.url+"/metrics")
 				if err != nil || r.Status != http.StatusOK {
 					t.Errorf("scrape: status %d, error %v", r.Status, err)
@@ -81,40 +102,8 @@ func TestScrapesCauseNoRequests(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	simtest.AssertEqual(t, "data", p.scrape().Data(), want)
+	simtest.AssertEqual(t, "data", p.scrape().Data(), page.Data())
 	a.AssertNoRequests(requests)
-}
-
-func TestTwoAccounts(t *testing.T) {
-	t.Parallel()
-	a := simtest.Start(t, simulator.Options{})
-	a.Change(func(w *simulator.World) { w.Accounts[simtest.LabToken].Servers = nil })
-	page := startReady(t, "--config.file="+configFile(t, a)).scrape()
-	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
-	simtest.AssertEqual(t, "servers", page.WithPrefix("server_rental_servers{"), map[string]float64{
-		`server_rental_servers{account="lab",status="active"}`:     0,
-		`server_rental_servers{account="lab",status="suspended"}`:  0,
-		`server_rental_servers{account="main",status="active"}`:    4,
-		`server_rental_servers{account="main",status="suspended"}`: 1,
-	})
-	simtest.AssertEqual(t, "infos of account lab", len(page.WithPrefix(`server_rental_account_info{account="lab",`)), 1)
-	for _, r := range a.Requests() {
-		simtest.AssertEqual(t, r.Path, []string{r.Header.Get("User-Agent"), r.Header.Get("Accept")},
-			[]string{"server_rental_exporter/1.2.3", "application/json"})
-	}
-}
-
-func TestAPIDownAtStart(t *testing.T) {
-	t.Parallel()
-	token := simtest.WriteFile(t, filepath.Join(t.TempDir(), "token"), simtest.MainToken)
-	p := start(t, Environment{}, "--api.base-url=http://"+simtest.FreeAddress(t)+"/api/v1", "--api.token-file="+token)
-	simtest.AssertEqual(t, "health", p.get("/-/healthy").Status, 200)
-	p.waitReady()
-	page := p.scrape()
-	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(0, "default"))
-	simtest.AssertEqual(t, "data", page.Data(), map[string]float64{})
-	simtest.AssertEqual(t, "requests to /plans", page.WithPrefix(`server_rental_exporter_api_requests_total{code="error",endpoint="/plans"`),
-		map[string]float64{`server_rental_exporter_api_requests_total{code="error",endpoint="/plans"}`: 1})
 }
 
 func TestAPIHangs(t *testing.T) {
@@ -175,72 +164,44 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-func TestClosedByDefault(t *testing.T) {
-	t.Parallel()
-	p := startReady(t, "--demo")
-	simtest.AssertEqual(t, "status of discovery and reload", []int{p.get("/sd/servers").Status, p.postReload().Status}, []int{403, 403})
-}
-
 func TestServiceDiscovery(t *testing.T) {
 	t.Parallel()
-	a := simtest.Start(t, simulator.Options{})
-	a.Change(func(w *simulator.World) { // as revision 1.0 of the API sends it
-		w.Accounts[simtest.MainToken].Servers[0]["ipv4"] = []string{"192.0.2.7", "192.0.2.8"}
+	a, p := startProvider(t, "--web.enable-service-discovery")
+	var want []string
+	a.Read(func(w *simulator.World) {
+		for _, s := range w.Accounts[simtest.MainToken].Servers {
+			if s["status"] == "active" {
+				want = append(want, simulator.Text(s, "id")+" "+simulator.Text(s, "ipv4")+":9100")
+			}
+		}
 	})
-	p := startReady(t, "--web.enable-service-discovery", "--config.file="+configFile(t, a))
-
-	type target struct {
+	r := p.get("/sd/servers?account=main&port=9100")
+	var targets []struct {
 		Targets []string
 		Labels  map[string]string
 	}
-	list := func(query string) (got []target) {
-		t.Helper()
-		r := p.get("/sd/servers" + query)
-		if err := json.Unmarshal([]byte(r.Body), &got); err != nil || r.Status != http.StatusOK {
-			t.Fatalf("status %d, error %v:\n%s", r.Status, err, r.Body)
-		}
-		return got
+	if err := json.Unmarshal([]byte(r.Body), &targets); err != nil || r.Status != http.StatusOK {
+		t.Fatalf("status %d, error %v:\n%s", r.Status, err, r.Body)
 	}
-	var want []target
-	a.Read(func(w *simulator.World) {
-		for _, s := range w.Accounts[simtest.MainToken].Servers {
-			if s["status"] != "active" {
-				continue
-			}
-			address := fmt.Sprint(s["ipv4"])
-			if list, is := s["ipv4"].([]string); is {
-				address = list[0]
-			}
-			labels := map[string]string{"__meta_server_rental_account": "main", "__meta_server_rental_server": simulator.Text(s, "id")}
-			for _, field := range []string{"plan", "location", "os", "hostname", "status"} {
-				labels["__meta_server_rental_"+field] = simulator.Text(s, field)
-			}
-			want = append(want, target{[]string{address + ":9100"}, labels})
-		}
-	})
-	slices.SortFunc(want, func(a, b target) int {
-		return strings.Compare(a.Labels["__meta_server_rental_server"], b.Labels["__meta_server_rental_server"])
-	})
-	simtest.AssertEqual(t, "targets of account main", list("?account=main&port=9100"), want)
-	simtest.AssertEqual(t, "number of targets of both accounts", len(list("")), 8)
+	var got []string
+	for _, target := range targets {
+		got = append(got, target.Labels["__meta_server_rental_server"]+" "+target.Targets[0])
+	}
+	slices.Sort(want)
+	simtest.AssertEqual(t, "targets of account main", got, want)
+	simtest.AssertEqual(t, "targets of both accounts", strings.Count(p.get("/sd/servers").Body, `"targets"`), 8)
 }
 
 func TestListenAddresses(t *testing.T) {
 	t.Parallel()
-	first := start(t, Environment{}, "--demo", "--web.listen-address=127.0.0.1:0")
-	second := launch(t, Environment{}, "--demo", "--web.listen-address=127.0.0.1:0", "--web.listen-address=127.0.0.1:0")
-	for _, address := range append(second.addresses(2), strings.TrimPrefix(first.url, "http://")) {
-		simtest.AssertEqual(t, address, simtest.Get(t, "http://"+address+"/-/healthy").Status, 200)
-	}
-}
-
-func TestIPv6(t *testing.T) {
-	t.Parallel()
 	needIPv6(t)
-	p := start(t, Environment{}, "--demo", "--web.listen-address=[::1]:0")
-	if !strings.HasPrefix(p.url, "http://[::1]:") || p.get("/-/healthy").Status != 200 {
-		t.Errorf("not served at %s", p.url)
+	p := launch(t, Environment{}, "--demo", "--web.listen-address=127.0.0.1:0", "--web.listen-address=[::1]:0")
+	hosts := map[string]int{}
+	for _, address := range p.addresses(2) {
+		host, _, _ := net.SplitHostPort(address)
+		hosts[host] = simtest.Get(t, "http://"+address+"/-/healthy").Status
 	}
+	simtest.AssertEqual(t, "status by host", hosts, map[string]int{"127.0.0.1": 200, "::1": 200})
 }
 
 func TestAddressInUse(t *testing.T) {

@@ -244,10 +244,15 @@ func (v *view) watchProblem(w collector.Watch) (alert, problem string) {
 	case catalog == nil || *catalog == 0:
 		return "", "no plan matches: the catalog is empty"
 	}
-	for metric, bound := range map[string]*float64{"plan_price_usd_per_month": w.MaxUSDPerMonth, "plan_price_eur_per_month": w.MaxEURPerMonth} {
-		if unknown := len(v.samples["plan_info"]) - len(v.samples[metric]); bound != nil && unknown > 0 {
-			return "WatchEmpty", "no plan matches, but the price of " + count(unknown, "plan") + " is not known"
-		}
+	unknown := 0
+	if w.MaxUSDPerMonth != nil {
+		unknown = len(v.samples["plan_info"]) - len(v.samples["plan_price_usd_per_month"])
+	}
+	if w.MaxEURPerMonth != nil {
+		unknown = max(unknown, len(v.samples["plan_info"])-len(v.samples["plan_price_eur_per_month"]))
+	}
+	if unknown > 0 {
+		return "WatchEmpty", "no plan matches, but the price of " + count(unknown, "plan") + " is not known"
 	}
 	return "WatchEmpty", "no plan matches, in stock or not: check its criteria"
 }

@@ -66,9 +66,20 @@ func (g given) view() *view {
 	return newView(all, samples, g.configured, sceneTime)
 }
 
+// accountCollectors returns the names of the collectors of accounts.
+func accountCollectors() []string {
+	var names []string
+	for _, r := range collector.Resources() {
+		if r.Account {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
 // state is that of a collector, given how long ago it last succeeded, or 0 if never.
 func state(name string, ago time.Duration, err error) health {
-	h := health{Collector: name, State: refresh.State{Finished: true, Err: err, Settings: refresh.Settings{Interval: time.Minute, MaxAge: 20 * time.Minute}}}
+	h := health{Collector: name, State: refresh.State{Finished: true, Err: err, Settings: refresh.Settings{Interval: time.Minute, MaxAge: 9 * time.Minute}}}
 	if ago > 0 {
 		h.LastSuccess = sceneTime.Add(-ago)
 	}
@@ -85,8 +96,10 @@ func withAge(h health, age time.Duration) health {
 }
 
 // withInvalid is a collector with an invalid item.
-func withInvalid(h health, field string) health {
-	h.Invalid.Add("epyc", rentalapi.FieldError{Field: field, Problem: "null"})
+func withInvalid(h health, fields ...string) health {
+	for _, field := range fields {
+		h.Invalid.Add("epyc", rentalapi.FieldError{Field: field, Problem: "null"})
+	}
 	return h
 }
 
@@ -110,6 +123,8 @@ var noticeTests = []struct {
 		one("account_funded_until_timestamp_seconds", unix(8*day-9*time.Hour), "main"), one("exporter_api_token_rejected", 0, "main"),
 		one("topup_info", 1, "main", "t1", "confirming", "btc", ""), one("topup_created_timestamp_seconds", unix(-3*time.Hour), "main", "t1"),
 		one("topup_info", 1, "main", "t2", "pending", "btc", ""), one("topup_rate_locked_until_timestamp_seconds", unix(601*time.Second), "main", "t2"),
+		one("topup_info", 1, "main", "t3", "pending", "btc", ""), one("topup_rate_locked_until_timestamp_seconds", unix(0), "main", "t3"),
+		one("exporter_api_backoff_until_timestamp_seconds", unix(0), ""),
 		one("watch_plans", 1, "cheap"), one("watch_last_hit_timestamp_seconds", unix(-901*time.Second), "cheap"),
 	}, configured: Configured{Watches: []collector.Watch{cheap}}}},
 
@@ -119,7 +134,7 @@ var noticeTests = []struct {
 	{name: "overall maintenance", given: given{series: []series{one("status_info", 1, "Under Maintenance")}}, want: []notice{
 		{"info", "ProviderNotOperational", "Provider", "Overall state: Under Maintenance."},
 	}},
-	{name: "overall state not known", given: given{series: []series{one("status_info", 1, "")}}},
+	{name: "state not known", given: given{series: []series{one("status_info", 1, ""), one("location_info", 1, "fra", "", "", "", "", "")}}},
 	{name: "incidents and maintenances", given: given{series: []series{one("incidents_ongoing", 2), one("maintenances_scheduled", 1)}}, want: []notice{
 		{"warn", "IncidentOngoing", "Provider", "2 incidents ongoing."},
 		{"info", "MaintenanceScheduled", "Provider", "1 maintenance window scheduled."},
@@ -184,11 +199,12 @@ var noticeTests = []struct {
 		{"bad", "CollectorFailing", "Collector account of account main", "failing since the start: /plans: connection refused"},
 		{"warn", "CollectorFailing", "Collector plans", "no success since 2026-03-30 08:59:00 UTC (1 min ago): /plans: connection refused"},
 	}},
-	{name: "old", given: given{health: []health{withAge(state("plans", time.Minute, nil), 27*time.Hour), withAge(state("status", time.Minute, nil), 539*time.Second)}}, want: []notice{
+	{name: "old", given: given{health: []health{withAge(state("plans", time.Minute, nil), 27*time.Hour), withAge(state("os", time.Minute, nil), 9*time.Minute), withAge(state("status", time.Minute, nil), 539*time.Second)}}, want: []notice{
 		{"warn", "DataStale", "Collector plans", "The data is 27 h 1 min old."},
+		{"warn", "DataStale", "Collector os", "The data is 10 min old."},
 	}},
-	{name: "fetched slowly", given: given{health: []health{state("transactions", 20*time.Minute, nil)}}, want: []notice{
-		{"warn", "DataStale", "Collector transactions of account main", "The data is 20 min old."},
+	{name: "fetched slowly", given: given{health: []health{state("transactions", 9*time.Minute, nil)}}, want: []notice{
+		{"warn", "DataStale", "Collector transactions of account main", "The data is 9 min old."},
 	}},
 	{name: "invalid items", given: given{health: []health{withInvalid(state("plans", time.Minute, nil), "name")}}, want: []notice{
 		{"warn", "ItemsInvalid", "Collector plans", "1 invalid item in the last response: epyc: name: null."},
@@ -207,10 +223,13 @@ var noticeTests = []struct {
 	}},
 
 	{name: "watch", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
-		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels("epyc")...), one("plan_price_usd_per_month", 101, "epyc"),
+		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...), one("plan_price_usd_per_month", 101, "epyc"),
 	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, in stock or not: check its criteria."}}},
 	{name: "watch of an unknown price", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
-		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels("epyc")...),
+		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...),
+	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, but the price of 1 plan is not known."}}},
+	{name: "watch of an unknown price in euros", given: given{configured: Configured{Watches: []collector.Watch{{Name: "cheap", MaxEURPerMonth: &usd}}}, series: []series{
+		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...), one("plan_price_usd_per_month", 101, "epyc"),
 	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, but the price of 1 plan is not known."}}},
 	{name: "watch of an empty catalog", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
 		one("watch_plans", 0, "cheap"), one("catalog_plans", 0),
@@ -219,16 +238,17 @@ var noticeTests = []struct {
 		configured: Configured{Watches: []collector.Watch{{Name: "europe", Regions: []string{"Europe"}}, cheap}},
 		disabled:   []string{"locations"}, series: []series{one("watch_plans", 1, "cheap")},
 	}, want: []notice{{"warn", "", "Watch europe", "no data: locations: the collector is disabled."}}},
+	{name: "watch at first", given: given{configured: Configured{Watches: []collector.Watch{cheap}}}, want: []notice{{"warn", "", "Watch cheap", "no data yet."}}},
 	{name: "hit", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
 		one("watch_plans", 1, "cheap"), one("watch_last_hit_timestamp_seconds", unix(-15*time.Minute), "cheap"),
 	}}, want: []notice{{"info", "WatchHit", "Watch cheap", "A plan began to match 15 min ago."}}},
 }
 
-// planLabels are the labels of plan_info.
-func planLabels(id string) []string {
+// planLabels are the labels of plan_info of the plan epyc.
+func planLabels() []string {
 	d := collector.Definitions()[slices.IndexFunc(collector.Definitions(), func(d *metric.Definition) bool { return d.Name == metric.Namespace+"plan_info" })]
 	labels := make([]string, len(d.Labels))
-	labels[0] = id
+	labels[0] = "epyc"
 	return labels
 }
 
@@ -353,17 +373,24 @@ func TestSections(t *testing.T) {
 		{"no watches", "watches", given{}, nil},
 		{"locations of plans", "plans", given{
 			health: []health{withAge(state("plans", time.Minute, nil), 27*time.Hour)},
-			series: []series{one("plan_info", 1, planLabels("epyc")...), one("plan_in_stock", 0, "epyc"), one("plan_price_usd_per_month", 1, "epyc")},
+			series: []series{one("plan_info", 1, planLabels()...), one("plan_in_stock", 0, "epyc"), one("plan_price_usd_per_month", 1, "epyc")},
 		}, []string{
 			"Data: 27 h 1 min old, old (10 intervals or more).",
 			"epyc | sold out | 1.00 | – | – / – | – | – | – | offered nowhere | not since the start | –",
 		}},
 		{"unknown locations of plans", "plans", given{
 			health: []health{withInvalid(state("plans", time.Minute, nil), "availability.locations")},
-			series: []series{one("plan_info", 1, planLabels("epyc")...), one("plan_in_stock", 0, "epyc")},
+			series: []series{one("plan_info", 1, planLabels()...), one("plan_in_stock", 0, "epyc")},
 		}, []string{
 			"Data: 1 min old, fresh, invalid items.",
 			"epyc | sold out | – | – | – / – | – | – | – | – | not since the start | –",
+		}},
+		{"plans with too many faults to tell all", "plans", given{
+			health: []health{withInvalid(state("plans", time.Minute, nil), strings.Split("abcdefghij", "")...)},
+			series: []series{one("plan_info", 1, planLabels()...)},
+		}, []string{
+			"Data: 1 min old, fresh, invalid items.",
+			"epyc | unknown | – | – | – / – | – | – | – | – | not since the start | –",
 		}},
 		{"states of components", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute)}, series: []series{
 			one("component_state", 1, "fra", "a", "Operational"), one("component_state", 1, "fra", "b", "Maintenance"), one("component_state", 1, "fra", "c", "outage"),
@@ -378,34 +405,39 @@ func TestSections(t *testing.T) {
 			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{cost, funded, topup, one("servers", 1, "main", "active")}),
 			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
 		}, []string{
-			"main | – | 50.00 | 2026-04-19 (20 days) | 1 active | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 2 min old, fresh",
+			"main | – | 50.00 | 2026-04-19 (20 days) | 1 active | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 2 min old, fresh; configurations: 1 min old, fresh",
 			"2026-04-02 (3 days) | main | s1 | 50.00",
-			"main | – | btc | Pending | – | –",
+			"main | – | btc | Pending | – | –", "none",
 		}},
 		{"unknown price and date", "accounts", given{series: slices.Concat(server("s1", "active", 0, 3*day), server("s2", "active", 50, 0), []series{cost, funded})}, []string{
-			"main | – | at least 50.00 | at most 2026-04-19 (20 days) | – | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh",
+			"main | – | at least 50.00 | at most 2026-04-19 (20 days) | – | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh; configurations: 1 min old, fresh",
 			"2026-04-02 (3 days) | main | s1 | –",
 			"not known of main: the dates of 1 server",
-			"none",
+			"none", "none",
+		}},
+		{"unknown date", "accounts", given{series: slices.Concat(server("s1", "active", 50, 0), []series{cost, funded})}, []string{
+			"main | – | 50.00 | at most 2026-04-19 (20 days) | – | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh; configurations: 1 min old, fresh",
+			"not known of main: the dates of 1 server", "none", "none",
 		}},
 		{"funded for long, but a price is unknown", "accounts", given{series: slices.Concat(server("s1", "active", 0, 40*day), []series{
 			one("account_funded_until_timestamp_seconds", float64(sceneTime.AddDate(10, 0, 0).Add(-9*time.Hour).Unix()), "main"),
-		})}, []string{nextAccount + "account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh", "none", "none"}},
+		})}, []string{nextAccount + "account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh; configurations: 1 min old, fresh", "none", "none", "none"}},
 		{"failing and expired", "accounts", given{health: []health{state("servers", 20*time.Minute, errDown), state("topups", 0, errDown)}}, []string{
-			nextAccount + "account: 1 min old, fresh; servers: failing, data expired; topups: failing, no data",
+			nextAccount + "account: 1 min old, fresh; servers: failing, data expired; topups: failing, no data; configurations: 1 min old, fresh",
 			"not known of main: failing, data expired",
-			"not known of main: failing, no data",
+			"not known of main: failing, no data", "none",
 		}},
-		{"disabled", "accounts", given{disabled: []string{"servers", "topups"}, health: []health{state("account", 11*time.Minute, nil)}}, []string{
-			nextAccount + "account: 11 min old, old (10 intervals or more); servers: the collector is disabled; topups: the collector is disabled",
+		{"disabled", "accounts", given{disabled: []string{"servers", "topups", "configurations"}, health: []health{withAge(state("account", time.Minute, nil), 10*time.Minute)}}, []string{
+			nextAccount + "account: 11 min old, old (10 intervals or more); servers: the collector is disabled; topups: the collector is disabled; configurations: the collector is disabled",
+			"not known of main: the collector is disabled",
 			"not known of main: the collector is disabled",
 			"not known of main: the collector is disabled",
 		}},
 		{"all disabled", "accounts", given{
 			configured: Configured{Accounts: []string{"main"}},
-			disabled:   []string{"account", "servers", "topups", "transactions", "configurations", "ssh_keys"},
+			disabled:   accountCollectors(),
 		}, []string{"All collectors of accounts are disabled."}},
-		{"no accounts", "accounts", given{disabled: []string{"account", "servers", "topups", "transactions", "configurations", "ssh_keys"}}, []string{
+		{"no accounts", "accounts", given{disabled: accountCollectors()}, []string{
 			"No accounts are configured.",
 		}},
 	} {

@@ -2,21 +2,28 @@ package exposition
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
+
+// sample is a metric of a group, as those of package metric are.
+type sample interface {
+	prometheus.Metric
+	// Family returns the family without metrics.
+	Family() *dto.MetricFamily
+	// CompareLabels returns the order of the metric and another one of its family.
+	CompareLabels(other prometheus.Metric) int
+}
 
 // block is the metrics of a group. It is immutable, and encoded once for each variant.
 type block struct {
 	families [][]prometheus.Metric // sorted and distinct
 	err      error                 // duplicates that are missing
-	encoding *sync.Mutex           // held while a family is encoded
-
-	mu       sync.Mutex
-	variants map[Variant]func() *encodedBlock
-	bytes    atomic.Int64 // in all variants
+	encoded  sync.Map              // *encodedBlock by variant
 }
 
 // encodedBlock is a block in one variant: a part for each family. It is immutable.
@@ -25,21 +32,13 @@ type encodedBlock struct {
 	err   error // metrics that are missing, and why
 }
 
-// newBlock returns a block that encodes one family at a time, and only while it holds
-// encoding. Its families are in the order of descs.
-func newBlock(metrics []prometheus.Metric, descs []*prometheus.Desc, encoding *sync.Mutex) *block {
-	b := &block{encoding: encoding, variants: map[Variant]func() *encodedBlock{}}
-	count := map[*prometheus.Desc]int{}
-	for _, m := range metrics {
-		count[m.Desc()]++
-	}
-	byDesc := make(map[*prometheus.Desc][]prometheus.Metric, len(count))
-	for d, n := range count {
-		byDesc[d] = make([]prometheus.Metric, 0, n)
-	}
+// newBlock returns a block with families in the order of descs.
+func newBlock(metrics []prometheus.Metric, descs []*prometheus.Desc) *block {
+	byDesc := map[*prometheus.Desc][]prometheus.Metric{}
 	for _, m := range metrics {
 		byDesc[m.Desc()] = append(byDesc[m.Desc()], m)
 	}
+	b := &block{}
 	for _, d := range descs {
 		if len(byDesc[d]) > 0 {
 			family, err := distinct(byDesc[d])
@@ -50,37 +49,27 @@ func newBlock(metrics []prometheus.Metric, descs []*prometheus.Desc, encoding *s
 	return b
 }
 
-// encoded returns the block in a variant. The first call encodes it, others wait.
-func (b *block) encoded(v Variant) *encodedBlock {
-	b.mu.Lock()
-	once, ok := b.variants[v]
-	if !ok {
-		once = sync.OnceValue(func() *encodedBlock { return b.encode(v) })
-		b.variants[v] = once
+// distinct sorts the metrics of a family and drops duplicates, which the error reports.
+func distinct(metrics []prometheus.Metric) ([]prometheus.Metric, error) {
+	compare := func(a, b prometheus.Metric) int { return a.(sample).CompareLabels(b) }
+	slices.SortStableFunc(metrics, compare)
+	n := len(metrics)
+	metrics = slices.CompactFunc(metrics, func(a, b prometheus.Metric) bool { return compare(a, b) == 0 })
+	if n -= len(metrics); n > 0 {
+		return metrics, fmt.Errorf("%s: %d duplicates", metrics[0].(sample).Family().GetName(), n)
 	}
-	b.mu.Unlock()
-	return once()
+	return metrics, nil
 }
 
-func (b *block) encode(v Variant) *encodedBlock {
-	e := &encodedBlock{err: b.err}
-	for _, family := range b.families {
-		p, err := b.encodeFamily(v, family)
-		e.err = errors.Join(e.err, err)
-		e.parts = append(e.parts, p)
-		b.bytes.Add(int64(len(p.body)))
-	}
-	return e
-}
-
-func (b *block) encodeFamily(v Variant, metrics []prometheus.Metric) (part, error) {
-	b.encoding.Lock()
-	defer b.encoding.Unlock()
+func (b *block) encode(v variant) *encodedBlock {
+	encoded := &encodedBlock{err: b.err}
 	e := blockEncoders.Get().(*encoder)
 	defer blockEncoders.Put(e)
-	e.begin(v)
-	err := e.writeMetrics(metrics)
-	p, endErr := e.end()
-	p.family = metrics[0].(sample).Family().GetName()
-	return p, errors.Join(err, endErr)
+	for _, family := range b.families {
+		e.begin(v)
+		err := e.writeMetrics(family)
+		encoded.err = errors.Join(encoded.err, err)
+		encoded.parts = append(encoded.parts, e.end(family[0].(sample).Family().GetName()))
+	}
+	return encoded
 }

@@ -2,10 +2,8 @@ package exposition
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/flate"
@@ -15,30 +13,10 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// sample is a metric of a group, as those of package metric are.
-type sample interface {
-	// Family returns the family without metrics.
-	Family() *dto.MetricFamily
-	// CompareLabels returns the order of the metric and another one of its family.
-	CompareLabels(other prometheus.Metric) int
-}
-
-// distinct sorts the metrics of a family and drops duplicates, which the error reports.
-func distinct(metrics []prometheus.Metric) ([]prometheus.Metric, error) {
-	compare := func(a, b prometheus.Metric) int { return a.(sample).CompareLabels(b) }
-	slices.SortStableFunc(metrics, compare)
-	n := len(metrics)
-	metrics = slices.CompactFunc(metrics, func(a, b prometheus.Metric) bool { return compare(a, b) == 0 })
-	if n -= len(metrics); n > 0 {
-		return metrics, fmt.Errorf("%s: %d duplicates", metrics[0].(sample).Family().GetName(), n)
-	}
-	return metrics, nil
-}
-
 // part is a part of a response that can be joined with others: what is compressed ends
 // at a byte and refers to nothing before it.
 type part struct {
-	family string // its name
+	family string // its name; empty for several
 	body   []byte
 	checksum
 }
@@ -54,7 +32,7 @@ type encoder struct {
 	out        bytes.Buffer
 	compressor *flate.Writer // to out
 
-	variant Variant
+	variant variant
 	expfmt  expfmt.Encoder // to text
 	crc     uint32
 	size    int64 // before compression
@@ -73,13 +51,14 @@ func newEncoders(level int) *sync.Pool {
 
 // begin begins a part. OpenMetrics has created timestamps also in its text form. No name
 // needs escaping, so that none is checked for it.
-func (e *encoder) begin(v Variant) {
+func (e *encoder) begin(v variant) {
+	e.text.Reset()
 	e.out.Reset()
-	if v.Encoding == Gzip {
+	if v.gzip {
 		e.compressor.Reset(&e.out)
 	}
 	e.variant, e.crc, e.size = v, 0, 0
-	e.expfmt = expfmt.NewEncoder(&e.text, v.Format.WithEscapingScheme(model.NoEscaping), expfmt.WithCreatedLines())
+	e.expfmt = expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping), expfmt.WithCreatedLines())
 }
 
 // batch is how many metrics of a family are encoded at a time, because they take many
@@ -90,7 +69,7 @@ const batch = 1000
 func (e *encoder) writeMetrics(metrics []prometheus.Metric) error {
 	f := metrics[0].(sample).Family()
 	n := batch
-	if e.variant.Format == expfmt.FmtProtoDelim { // a family is one message
+	if e.variant.format == expfmt.FmtProtoDelim { // a family is one message
 		n = len(metrics)
 	}
 	out := make([]dto.Metric, min(n, len(metrics)))
@@ -105,56 +84,53 @@ func (e *encoder) writeMetrics(metrics []prometheus.Metric) error {
 		if err := e.encode(f); err != nil {
 			return err
 		}
-		text := e.text.Bytes()
-		for begin > 0 && bytes.HasPrefix(text, []byte("#")) { // the comments are there already
-			_, text, _ = bytes.Cut(text, []byte("\n"))
+		for begin > 0 && bytes.HasPrefix(e.text.Bytes(), []byte("#")) { // the comments are there already
+			_, _ = e.text.ReadBytes('\n')
 		}
-		if err := e.write(text); err != nil {
+		e.compress()
+	}
+	return nil
+}
+
+// writeFamilies writes families and the end of a response.
+func (e *encoder) writeFamilies(families []*dto.MetricFamily) error {
+	for _, f := range families {
+		if err := e.encode(f); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// writeFamily writes a family.
-func (e *encoder) writeFamily(f *dto.MetricFamily) error {
-	return errors.Join(e.encode(f), e.write(e.text.Bytes()))
-}
-
-// writeEnd writes the end of a response.
-func (e *encoder) writeEnd() error {
-	e.text.Reset()
-	if c, ok := e.expfmt.(expfmt.Closer); ok {
-		return errors.Join(c.Close(), e.write(e.text.Bytes()))
+	if e.variant.format == expfmt.FmtOpenMetrics_1_0_0 {
+		e.text.WriteString("# EOF\n")
 	}
+	e.compress()
 	return nil
 }
 
-// encode replaces the text by a family.
+// encode appends a family to the text.
 func (e *encoder) encode(f *dto.MetricFamily) error {
-	e.text.Reset()
 	if err := e.expfmt.Encode(f); err != nil {
 		return fmt.Errorf("encode %s: %w", f.GetName(), err)
 	}
 	return nil
 }
 
-func (e *encoder) write(text []byte) error {
+// compress moves the text to the part. Writing to a buffer does not fail.
+func (e *encoder) compress() {
+	text := e.text.Bytes()
 	e.crc = crc32.Update(e.crc, crc32.IEEETable, text)
 	e.size += int64(len(text))
-	if e.variant.Encoding == Identity {
-		_, err := e.out.Write(text)
-		return err
+	if e.variant.gzip {
+		_, _ = e.compressor.Write(text)
+	} else {
+		e.out.Write(text)
 	}
-	_, err := e.compressor.Write(text)
-	return err
+	e.text.Reset()
 }
 
 // end returns the part.
-func (e *encoder) end() (part, error) {
-	var err error
-	if e.variant.Encoding == Gzip {
-		err = e.compressor.Flush()
+func (e *encoder) end(family string) part {
+	if e.variant.gzip {
+		_ = e.compressor.Flush()
 	}
-	return part{body: bytes.Clone(e.out.Bytes()), checksum: checksum{e.crc, power(e.size * 8), e.size}}, err
+	return part{family, bytes.Clone(e.out.Bytes()), checksum{e.crc, power(e.size * 8), e.size}}
 }

@@ -7,9 +7,10 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
-// Handler answers scrapes from a publisher and a registry. As with promhttp, the
+// Handler serves scrapes from a publisher and a registry. As with promhttp, the
 // parameters name[] select families by name, and what was gathered despite an error is
 // served.
 type Handler struct {
@@ -24,16 +25,14 @@ type Handler struct {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, contentType := negotiate(r.Header)
-	h.Publisher.recordVariant(v)
 	names := r.URL.Query()["name[]"]
 	unwanted := func(family string) bool { return len(names) > 0 && !slices.Contains(names, family) }
-	b := newBody(v.Encoding)
-	for _, block := range h.Publisher.published.Load().blocks {
-		e := block.encoded(v)
-		if e.err != nil {
-			h.OnError("gathering", e.err)
+	b := newBody(v.gzip)
+	for _, block := range h.Publisher.encoded(v) {
+		if block.err != nil {
+			h.OnError("gathering", block.err)
 		}
-		for _, p := range e.parts {
+		for _, p := range block.parts {
 			if !unwanted(p.family) {
 				b.add(p)
 			}
@@ -52,11 +51,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Length", strconv.Itoa(b.length))
 	header.Add("Vary", "Accept")
 	header.Add("Vary", "Accept-Encoding")
-	if v.Encoding != Identity {
-		header.Set("Content-Encoding", string(v.Encoding))
-	}
-	if r.Method == http.MethodHead {
-		return
+	if v.gzip {
+		header.Set("Content-Encoding", "gzip")
 	}
 	for _, chunk := range b.chunks {
 		if _, err := w.Write(chunk); err != nil {
@@ -66,26 +62,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // encodeDynamic encodes what changes all the time, and the end of the response.
-func (h *Handler) encodeDynamic(v Variant, unwanted func(family string) bool) (part, error) {
+func (h *Handler) encodeDynamic(v variant, unwanted func(family string) bool) (part, error) {
 	families, err := h.Gatherer.Gather()
 	if err != nil {
 		h.OnError("gathering", err)
 	}
+	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
 	e := scrapeEncoders.Get().(*encoder)
 	defer scrapeEncoders.Put(e)
 	e.begin(v)
-	for _, f := range families {
-		if unwanted(f.GetName()) {
-			continue
-		}
-		if err := e.writeFamily(f); err != nil {
-			return part{}, err
-		}
-	}
-	if err := e.writeEnd(); err != nil {
+	if err := e.writeFamilies(families); err != nil {
 		return part{}, err
 	}
-	return e.end()
+	return e.end(""), nil
 }
 
 // gzipHeader begins a gzip member: deflate, no name, no time, unknown system.
@@ -93,15 +82,15 @@ const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 // body is the body of a response, joined from parts.
 type body struct {
-	encoding Encoding
-	chunks   [][]byte
-	length   int
+	gzip   bool
+	chunks [][]byte
+	length int
 	checksum
 }
 
-func newBody(e Encoding) *body {
-	b := &body{encoding: e, checksum: noText}
-	if e == Gzip {
+func newBody(gzip bool) *body {
+	b := &body{gzip: gzip, checksum: noText}
+	if gzip {
 		b.write([]byte(gzipHeader))
 	}
 	return b
@@ -109,7 +98,7 @@ func newBody(e Encoding) *body {
 
 func (b *body) add(p part) {
 	b.write(p.body)
-	if b.encoding == Gzip {
+	if b.gzip {
 		b.checksum = b.append(p.checksum)
 	}
 }
@@ -122,7 +111,7 @@ func (b *body) write(chunk []byte) {
 // close writes the end of a gzip member: an empty last block, and the trailer with
 // checksum and size modulo 2^32.
 func (b *body) close() {
-	if b.encoding != Gzip {
+	if !b.gzip {
 		return
 	}
 	trailer := []byte{0x03, 0x00}

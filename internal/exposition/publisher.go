@@ -63,10 +63,8 @@ type Publisher struct {
 	published atomic.Pointer[publication]
 
 	publishing sync.Mutex // held while Publish works
-	encoding   sync.Mutex // of all blocks
-
-	mu       sync.Mutex
-	lastUsed map[Variant]time.Time
+	encoding   sync.Mutex // held while a block is encoded: one at a time, to bound memory
+	lastUsed   sync.Map   // time.Time by variant
 }
 
 // publication is what is served. It is immutable.
@@ -77,7 +75,7 @@ type publication struct {
 
 // NewPublisher returns a publisher of groups. Nothing is published yet.
 func NewPublisher(groups ...*Group) *Publisher {
-	p := &Publisher{groups: groups, wake: make(chan struct{}, 1), lastUsed: map[Variant]time.Time{}}
+	p := &Publisher{groups: groups, wake: make(chan struct{}, 1)}
 	p.published.Store(&publication{})
 	for _, g := range groups {
 		g.publisher = p
@@ -95,36 +93,24 @@ func (p *Publisher) Published() uint64 { return p.published.Load().changes }
 
 // Run publishes whenever a group changes or expires, until ctx ends.
 func (p *Publisher) Run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
+		began := time.Now()
+		expires := p.Publish()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(restFactor * time.Since(began)):
+		}
+		var expired <-chan time.Time
+		if !expires.IsZero() {
+			expired = time.After(max(time.Until(expires), minExpiry))
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-p.wake:
-		case <-timer.C:
+		case <-expired:
 		}
-		began := time.Now()
-		expires := p.Publish()
-		if !wait(ctx, restFactor*time.Since(began)) {
-			return
-		}
-		timer.Stop()
-		if !expires.IsZero() {
-			timer.Reset(max(time.Until(expires), minExpiry))
-		}
-	}
-}
-
-// wait returns false where ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	rest := time.NewTimer(d)
-	defer rest.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-rest.C:
-		return true
 	}
 }
 
@@ -142,7 +128,7 @@ func (p *Publisher) Publish() (expires time.Time) {
 		if g.changed.Swap(false) || expired {
 			var metrics []prometheus.Metric
 			metrics, g.expires = g.Collect(now)
-			blocks[i] = newBlock(metrics, g.Descs, &p.encoding)
+			blocks[i] = newBlock(metrics, g.Descs)
 		} else {
 			blocks[i] = old[i]
 		}
@@ -150,23 +136,65 @@ func (p *Publisher) Publish() (expires time.Time) {
 			expires = g.expires
 		}
 	}
-	variants := p.recentVariants()
-	for _, b := range blocks {
-		for _, v := range variants {
-			b.encoded(v)
+	for _, v := range p.recentVariants() {
+		for _, b := range blocks {
+			p.encode(b, v)
 		}
 	}
 	p.published.Store(&publication{blocks, changes})
 	return expires
 }
 
+// encoded returns what is published in a variant, which is encoded in advance from now
+// on.
+func (p *Publisher) encoded(v variant) []*encodedBlock {
+	p.lastUsed.Store(v, time.Now())
+	var encoded []*encodedBlock
+	for _, b := range p.published.Load().blocks {
+		encoded = append(encoded, p.encode(b, v))
+	}
+	return encoded
+}
+
+// encode returns a block in a variant. The first call encodes it, others wait.
+func (p *Publisher) encode(b *block, v variant) *encodedBlock {
+	if e, ok := b.encoded.Load(v); ok {
+		return e.(*encodedBlock)
+	}
+	p.encoding.Lock()
+	defer p.encoding.Unlock()
+	if e, ok := b.encoded.Load(v); ok { // by another goroutine meanwhile
+		return e.(*encodedBlock)
+	}
+	e := b.encode(v)
+	b.encoded.Store(v, e)
+	return e
+}
+
+// recentVariants returns the variants that were asked for lately.
+func (p *Publisher) recentVariants() []variant {
+	var recent []variant
+	p.lastUsed.Range(func(v, at any) bool {
+		if time.Since(at.(time.Time)) <= variantTTL {
+			recent = append(recent, v.(variant))
+		}
+		return true
+	})
+	return recent
+}
+
 // CacheBytes returns the bytes of encoded metrics that are kept for scrapes.
 func (p *Publisher) CacheBytes() int {
-	n := int64(0)
+	n := 0
 	for _, b := range p.published.Load().blocks {
-		n += b.bytes.Load()
+		b.encoded.Range(func(_, e any) bool {
+			for _, part := range e.(*encodedBlock).parts {
+				n += len(part.body)
+			}
+			return true
+		})
 	}
-	return int(n)
+	return n
 }
 
 // Describe implements prometheus.Collector.
@@ -187,24 +215,4 @@ func (p *Publisher) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 	}
-}
-
-// recordVariant remembers that a variant was asked for.
-func (p *Publisher) recordVariant(v Variant) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lastUsed[v] = time.Now()
-}
-
-// recentVariants returns the variants that were asked for lately.
-func (p *Publisher) recentVariants() []Variant {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var recent []Variant
-	for v, at := range p.lastUsed {
-		if time.Since(at) <= variantTTL {
-			recent = append(recent, v)
-		}
-	}
-	return recent
 }

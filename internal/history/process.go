@@ -36,18 +36,15 @@ func (r *run) processMetrics(uptime time.Duration, requests int) list {
 	}
 }
 
-// scrapeMetrics returns what Prometheus adds to a scrape with a number of samples; none if
-// the exporter is down.
-func (r *run) scrapeMetrics(samples int) list {
+// scrapeMetrics returns what Prometheus adds to a scrape.
+func (r *run) scrapeMetrics(succeeded bool) list {
 	up, seconds := 0.0, 0.0005
-	if samples > 0 {
+	if succeeded {
 		up, seconds = 1, math.Round(2000+1000*r.rand.ExpFloat64())/1e6
 	}
 	return list{
 		gauge("up", "Whether the last scrape succeeded: 1 or 0.", up),
 		gauge("scrape_duration_seconds", "Duration of the scrape.", seconds),
-		gauge("scrape_samples_scraped", "Samples of the scrape.", float64(samples)),
-		gauge("scrape_samples_post_metric_relabeling", "Samples of the scrape that were kept.", float64(samples)),
 	}
 }
 

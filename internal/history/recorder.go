@@ -17,8 +17,8 @@ import (
 // recorder keeps the samples of scrapes until they can be written family by family. It
 // keeps a value that repeats once.
 type recorder struct {
-	labels   string  // added to all series, as they are written
-	times    []int64 // of the scrapes, in Unix seconds
+	labels   prometheus.Labels // added to all series
+	times    []int64           // of the scrapes, in Unix seconds
 	families map[string]*family
 }
 
@@ -41,53 +41,42 @@ type span struct {
 }
 
 func newRecorder(labels map[string]string) *recorder {
-	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
-	var pairs []string
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		pairs = append(pairs, name+`="`+escape.Replace(labels[name])+`"`)
-	}
-	return &recorder{labels: strings.Join(pairs, ","), families: map[string]*family{}}
+	return &recorder{labels: labels, families: map[string]*family{}}
 }
 
 // begin begins a scrape.
 func (r *recorder) begin(at time.Time) { r.times = append(r.times, at.Unix()) }
 
-// record records samples of the present scrape and returns how many.
-func (r *recorder) record(collectors ...prometheus.Collector) (samples int, err error) {
+// record records samples of the present scrape.
+func (r *recorder) record(collectors ...prometheus.Collector) error {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors...)
+	prometheus.WrapRegistererWith(r.labels, registry).MustRegister(collectors...)
 	families, err := registry.Gather()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	var text bytes.Buffer
 	for _, gathered := range families {
 		text.Reset()
 		if _, err := expfmt.MetricFamilyToOpenMetrics(&text, gathered); err != nil {
-			return 0, err
+			return err
 		}
 		f := r.families[gathered.GetName()]
 		if f == nil {
 			f = &family{byName: map[string]*series{}}
 			r.families[gathered.GetName()] = f
 		}
-		head, lines := cutHead(text.String())
-		f.head = head
-		for line := range strings.Lines(lines) {
+		f.head = ""
+		for line := range strings.Lines(text.String()) {
+			if strings.HasPrefix(line, "#") {
+				f.head += line
+				continue
+			}
 			i := strings.LastIndexByte(line, ' ')
 			f.add(len(r.times)-1, line[:i], line[i+1:len(line)-1])
-			samples++
 		}
 	}
-	return samples, nil
-}
-
-// cutHead cuts the text of a family before its first sample.
-func cutHead(text string) (head, lines string) {
-	for lines = text; strings.HasPrefix(lines, "#"); {
-		_, lines, _ = strings.Cut(lines, "\n")
-	}
-	return text[:len(text)-len(lines)], lines
+	return nil
 }
 
 // list is metrics as a collector.
@@ -126,10 +115,9 @@ func (r *recorder) write(w io.Writer) (samples int, err error) {
 		f := r.families[name]
 		b.WriteString(f.head) //nolint:errcheck // Flush returns the first error
 		for _, series := range f.series {
-			prefix := r.addLabels(series.name)
 			for _, span := range series.spans {
 				for _, at := range r.times[span.first : span.last+1] {
-					line = append(append(append(line[:0], prefix...), ' '), span.value...)
+					line = append(append(append(line[:0], series.name...), ' '), span.value...)
 					line = strconv.AppendInt(append(line, ' '), at, 10)
 					b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
 					samples++
@@ -139,13 +127,4 @@ func (r *recorder) write(w io.Writer) (samples int, err error) {
 	}
 	b.WriteString("# EOF\n") //nolint:errcheck // Flush returns the first error
 	return samples, b.Flush()
-}
-
-// addLabels adds the labels of all series to a series.
-func (r *recorder) addLabels(series string) string {
-	name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
-	if labels != "" && r.labels != "" {
-		labels += ","
-	}
-	return name + "{" + labels + r.labels + "}"
 }

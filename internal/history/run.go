@@ -80,14 +80,13 @@ func (r *run) addScope(sc *scope) {
 func (r *run) run(begin, end time.Time) error {
 	for at := r.nextScrape(begin); !at.After(end); at = r.nextScrape(at) {
 		r.recorder.begin(at)
-		samples := 0
-		if at.After(r.started) {
-			var err error
-			if samples, err = r.scrape(at); err != nil {
+		up := at.After(r.started)
+		if up {
+			if err := r.scrape(at); err != nil {
 				return err
 			}
 		}
-		if _, err := r.recorder.record(r.scrapeMetrics(samples)); err != nil {
+		if err := r.recorder.record(r.scrapeMetrics(up)); err != nil {
 			return err
 		}
 	}
@@ -162,11 +161,11 @@ func (r *run) get(src *source, scrape time.Time) (err error) {
 // expires returns when the snapshot expires.
 func (src *source) expires() time.Time { return src.health.LastSuccess.Add(src.resource.MaxAge) }
 
-// scrape records everything that the exporter exports, and returns how many samples.
-func (r *run) scrape(at time.Time) (samples int, err error) {
+// scrape records everything that the exporter exports.
+func (r *run) scrape(at time.Time) error {
 	for src := r.next(); !src.due.After(at); src = r.next() {
 		if err := r.get(src, at); err != nil {
-			return 0, fmt.Errorf("%s: %w", src.resource.Name, err)
+			return fmt.Errorf("%s: %w", src.resource.Name, err)
 		}
 	}
 	metrics, _ := collector.WatchMetrics(r.watches, at)

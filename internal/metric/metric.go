@@ -61,17 +61,15 @@ func define(t Type, name, help, source string, labels []string) *Definition {
 		sorted[i] = i
 	}
 	slices.SortFunc(sorted, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
-	return &Definition{
-		Name: name, Help: help, Type: t, Labels: labels, Source: source,
-		desc:   prometheus.V2.NewDesc(name, help, prometheus.UnconstrainedLabels(labels), nil, prometheus.WithUnit(baseUnit(name))),
-		sorted: sorted,
-	}
+	d := &Definition{Name: name, Help: help, Type: t, Labels: labels, Source: source, sorted: sorted}
+	d.desc = prometheus.V2.NewDesc(name, help, prometheus.UnconstrainedLabels(labels), nil, prometheus.WithUnit(d.BaseUnit()))
+	return d
 }
 
-// baseUnit returns the base unit that the name ends in, as OpenMetrics declares it;
-// empty for others.
-func baseUnit(name string) string {
-	name = strings.TrimSuffix(name, "_total")
+// BaseUnit is the base unit that the name ends in, as OpenMetrics and protobuf declare
+// it; empty for others.
+func (d *Definition) BaseUnit() string {
+	name := strings.TrimSuffix(d.Name, "_total")
 	for _, unit := range []string{"seconds", "bytes", "hertz", "ratio", "degrees"} {
 		if strings.HasSuffix(name, "_"+unit) {
 			return unit
@@ -80,33 +78,8 @@ func baseUnit(name string) string {
 	return ""
 }
 
-// BaseUnit is the unit of the metric in OpenMetrics and protobuf; empty for others.
-func (d *Definition) BaseUnit() string { return baseUnit(d.Name) }
-
 // Desc is the descriptor for a registry.
 func (d *Definition) Desc() *prometheus.Desc { return d.desc }
-
-// Unit is the unit that the name states, and empty for plain numbers.
-func (d *Definition) Unit() string {
-	name := strings.TrimSuffix(d.Name, "_total")
-	for _, u := range []struct{ suffix, unit string }{
-		{"_timestamp_seconds", "Unix seconds"},
-		{"_seconds", "seconds"},
-		{"_bytes", "bytes"},
-		{"_hertz", "hertz"},
-		{"_degrees", "degrees"},
-		{"_ratio", "ratio, 0 to 1"},
-		{"_usd_per_month", "USD per month"},
-		{"_eur_per_month", "EUR per month"},
-		{"_usd_per_core_month", "USD per core and month"},
-		{"_usd", "USD"},
-	} {
-		if strings.HasSuffix(name, u.suffix) {
-			return u.unit
-		}
-	}
-	return ""
-}
 
 // newSample makes one sample of the definition; created is zero unless it is a counter
 // that started at a known time. A label that is not UTF-8 is an error, as is a number
@@ -161,15 +134,9 @@ func (s *Sample) Family() *dto.MetricFamily {
 	return f
 }
 
-// CompareLabels compares label values with those of another sample of the family, in
-// order of the labels' names.
+// CompareLabels compares label values with those of another sample of the family.
 func (s *Sample) CompareLabels(other prometheus.Metric) int {
-	for _, at := range s.def.sorted {
-		if order := strings.Compare(s.labels[at], other.(*Sample).labels[at]); order != 0 {
-			return order
-		}
-	}
-	return 0
+	return slices.Compare(s.labels, other.(*Sample).labels)
 }
 
 // Write implements prometheus.Metric. It uses the memory of a metric of the same family

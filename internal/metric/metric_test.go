@@ -117,24 +117,21 @@ func TestBuilderLimits(t *testing.T) {
 func TestDefinition(t *testing.T) {
 	for _, c := range []struct {
 		d    *Definition
-		want []string // name, type, unit, base unit, series
+		want []string // name, type, base unit
 	}{
-		{Gauge("up", "H.", "s"), []string{"server_rental_up", "gauge", "", ""}},
-		{Gauge("plan_price_usd_per_month", "H.", "s", "plan"), []string{"server_rental_plan_price_usd_per_month", "gauge", "USD per month", ""}},
-		{Gauge("plan_price_eur_per_month", "H.", "s", "plan"), []string{"server_rental_plan_price_eur_per_month", "gauge", "EUR per month", ""}},
-		{Counter("credit_usd_total", "H.", "s", "account", "type"), []string{"server_rental_credit_usd_total", "counter", "USD", ""}},
-		{Counter("sent_bytes_total", "H.", "s"), []string{"server_rental_sent_bytes_total", "counter", "bytes", "bytes"}},
-		{Gauge("balance_usd", "H.", "s", "account"), []string{"server_rental_balance_usd", "gauge", "USD", ""}},
-		{Gauge("seen_timestamp_seconds", "H.", "s"), []string{"server_rental_seen_timestamp_seconds", "gauge", "Unix seconds", "seconds"}},
-		{Histogram("duration_seconds", "H.", "s", "endpoint"), []string{"server_rental_duration_seconds", "histogram", "seconds", "seconds"}},
-		{Gauge("memory_bytes", "H.", "s", "plan"), []string{"server_rental_memory_bytes", "gauge", "bytes", "bytes"}},
-		{Gauge("base_hertz", "H.", "s", "plan"), []string{"server_rental_base_hertz", "gauge", "hertz", "hertz"}},
-		{Gauge("latitude_degrees", "H.", "s", "location"), []string{"server_rental_latitude_degrees", "gauge", "degrees", "degrees"}},
-		{Gauge("bonus_ratio", "H.", "s", "topup"), []string{"server_rental_bonus_ratio", "gauge", "ratio, 0 to 1", "ratio"}},
-		{Gauge("license_usd_per_core_month", "H.", "s", "os"), []string{"server_rental_license_usd_per_core_month", "gauge", "USD per core and month", ""}},
+		{Gauge("up", "H.", "s"), []string{"server_rental_up", "gauge", ""}},
+		{Gauge("plan_price_usd_per_month", "H.", "s", "plan"), []string{"server_rental_plan_price_usd_per_month", "gauge", ""}},
+		{Counter("credit_usd_total", "H.", "s", "account", "type"), []string{"server_rental_credit_usd_total", "counter", ""}},
+		{Counter("sent_bytes_total", "H.", "s"), []string{"server_rental_sent_bytes_total", "counter", "bytes"}},
+		{Gauge("seen_timestamp_seconds", "H.", "s"), []string{"server_rental_seen_timestamp_seconds", "gauge", "seconds"}},
+		{Histogram("duration_seconds", "H.", "s", "endpoint"), []string{"server_rental_duration_seconds", "histogram", "seconds"}},
+		{Gauge("memory_bytes", "H.", "s", "plan"), []string{"server_rental_memory_bytes", "gauge", "bytes"}},
+		{Gauge("base_hertz", "H.", "s", "plan"), []string{"server_rental_base_hertz", "gauge", "hertz"}},
+		{Gauge("latitude_degrees", "H.", "s", "location"), []string{"server_rental_latitude_degrees", "gauge", "degrees"}},
+		{Gauge("bonus_ratio", "H.", "s", "topup"), []string{"server_rental_bonus_ratio", "gauge", "ratio"}},
 	} {
 		t.Run(c.d.Name, func(t *testing.T) {
-			simtest.AssertEqual(t, "definition", []string{c.d.Name, string(c.d.Type), c.d.Unit(), c.d.BaseUnit()}, c.want)
+			simtest.AssertEqual(t, "definition", []string{c.d.Name, string(c.d.Type), c.d.BaseUnit()}, c.want)
 			if c.d.Type == HistogramType {
 				return
 			}

@@ -6,14 +6,14 @@ package rentalapi
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Settings say where the API is and how requests are made.
@@ -26,10 +26,11 @@ type Settings struct {
 
 // Client makes requests to the API. It lives as long as the process.
 type Client struct {
+	*RequestMetrics // those of accounts are in AccountMetrics
+
 	userAgent       string
 	settings        atomic.Pointer[Settings]
 	limiters        limiters
-	metrics         *RequestMetrics
 	onAccountUpdate func()
 
 	mu     sync.Mutex
@@ -42,8 +43,9 @@ func New(userAgent string, s Settings, onAccountUpdate func()) *Client {
 	c := &Client{
 		userAgent: userAgent, onAccountUpdate: onAccountUpdate,
 		limiters: limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}},
-		metrics:  NewRequestMetrics(),
 		scopes:   map[string]*Scope{},
+
+		RequestMetrics: NewRequestMetrics(),
 	}
 	c.settings.Store(&s)
 	return c
@@ -127,38 +129,33 @@ func (s *Scope) readToken() (string, error) {
 // else Decode.
 func (s *Scope) Reject(endpoint string, err error) error {
 	failure := unusable(endpoint, http.StatusOK, err)
-	s.client.metrics.CountError(endpoint, failure.Reason)
+	s.client.CountError(endpoint, failure.Reason)
 	return failure
 }
-
-// Describe implements prometheus.Collector for the metrics of requests; those of
-// accounts are in AccountMetrics.
-func (c *Client) Describe(ch chan<- *prometheus.Desc) { c.metrics.Describe(ch) }
-
-// Collect implements prometheus.Collector.
-func (c *Client) Collect(ch chan<- prometheus.Metric) { c.metrics.Collect(ch) }
-
-// InitErrorCounters starts the error counters of an endpoint at 0, so that the first
-// error of a kind is an increase.
-func (c *Client) InitErrorCounters(endpoint string) { c.metrics.InitErrorCounters(endpoint) }
 
 // Get implements Getter. It waits for the scope's rate limit first.
 func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := s.readToken()
 	if err != nil {
-		s.client.metrics.CountError(endpoint, Unauthorized)
-		s.setRejected(true)
-		return Response{}, &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
+		failure := &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // too many open files say nothing about the token
+			failure.Reason = Connection
+		} else {
+			s.setRejected(true)
+		}
+		s.client.CountError(endpoint, failure.Reason)
+		return Response{}, failure
 	}
 	sent := fingerprint(token)
 	limiter := s.client.limiters.get(sent)
+	defer s.client.limiters.put(limiter)
 	s.setLimiter(limiter)
 	release, err := limiter.acquire(ctx, p)
 	if err != nil {
 		return Response{Token: sent}, err
 	}
-	defer release()
 	r := &request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
+	defer func() { release(r.outcome) }()
 	r.response.Token = sent
 	err = r.run(ctx, read)
 	return r.response, err

@@ -60,9 +60,8 @@ func decodeFields(raw json.RawMessage, into any) []FieldError {
 // error of a type with its own decoding.
 type fieldDecoder struct{ errs []FieldError }
 
-func (d *fieldDecoder) fail(path, problem string) bool {
+func (d *fieldDecoder) fail(path, problem string) {
 	d.errs = append(d.errs, FieldError{path, problem})
-	return false
 }
 
 // decode returns false if nothing of the value was understood.
@@ -70,7 +69,8 @@ func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value)
 	_, custom := v.Addr().Interface().(json.Unmarshaler)
 	switch {
 	case isNull(raw):
-		return d.fail(path, problemNull)
+		d.fail(path, problemNull)
+		return false
 	case custom:
 		return d.leaf(path, raw, v)
 	case v.Kind() == reflect.Pointer:
@@ -96,12 +96,14 @@ func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 func (d *fieldDecoder) leaf(path string, raw json.RawMessage, v reflect.Value) bool {
 	if json.Unmarshal(raw, v.Addr().Interface()) != nil {
 		v.SetZero()
-		return d.fail(path, "not "+expected(v))
+		d.fail(path, "not "+expected(v))
+		return false
 	}
 	if v.Kind() == reflect.String && v.Len() > maxTextBytes {
 		problem := tooLong(v.Len())
 		v.SetZero()
-		return d.fail(path, problem)
+		d.fail(path, problem)
+		return false
 	}
 	return true
 }
@@ -116,7 +118,8 @@ func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value)
 		return slices.ContainsFunc(fields, func(f structField) bool { return f.name == name })
 	})
 	if !ok {
-		return d.fail(path, "not an object")
+		d.fail(path, "not an object")
+		return false
 	}
 	for _, f := range fields {
 		value, found := members[f.name]
@@ -156,9 +159,11 @@ func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value
 	members, ok := membersOf(raw, func(string) bool { return true })
 	switch {
 	case !ok:
-		return d.fail(path, "not an object")
+		d.fail(path, "not an object")
+		return false
 	case len(members) > maxElements:
-		return d.fail(path, tooMany("members"))
+		d.fail(path, tooMany("members"))
+		return false
 	}
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, key := range slices.Sorted(maps.Keys(members)) {
@@ -177,7 +182,8 @@ func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value
 func (d *fieldDecoder) elements(path string, raw json.RawMessage, v reflect.Value) bool {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
-		return d.fail(path, "not an array")
+		d.fail(path, "not an array")
+		return false
 	}
 	errs := len(d.errs)
 	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
@@ -185,7 +191,8 @@ func (d *fieldDecoder) elements(path string, raw json.RawMessage, v reflect.Valu
 		if i == maxElements {
 			d.errs = d.errs[:errs]
 			v.SetZero()
-			return d.fail(path, tooMany("elements"))
+			d.fail(path, tooMany("elements"))
+			return false
 		}
 		var value json.RawMessage
 		if dec.Decode(&value) != nil {

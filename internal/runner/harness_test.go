@@ -1,12 +1,9 @@
 package runner
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,8 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/config"
-	"github.com/prometheus/common/expfmt"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
@@ -34,10 +31,12 @@ var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 type harness struct {
 	*simtest.API
 	t        *testing.T
+	limits   rentalapi.Limits
 	set      *Runner
 	registry *prometheus.Registry
 	log      *simtest.Log
 	ctx      context.Context // of the present set; nil before run
+	stop     func()          // ends all that run started
 
 	down atomic.Bool // connections are refused
 }
@@ -46,16 +45,30 @@ type harness struct {
 // provider do not depend on when they are requested, and are too old to have an age.
 func withHarness(t *testing.T, f func(t *testing.T, h *harness)) {
 	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), t: t}
+	withProvider(t, simulator.Options{}, func(t *testing.T, h *harness) {
 		h.Change(func(w *simulator.World) {
 			w.GeneratedAt = "1999-01-01T00:00:00Z"
 			w.Status["updated_at"] = "1999-01-01T00:00:00Z"
 		})
+		f(t, h)
+	})
+}
+
+// withProvider is withHarness with another provider.
+func withProvider(t *testing.T, o simulator.Options, f func(t *testing.T, h *harness)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &harness{API: simtest.StartInMemory(t, o), t: t, limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40}}
 		h.reset()
 		f(t, h)
 	})
+}
+
+// unlimited is a provider that rejects nothing, so that more requests than allowed are
+// seen.
+func unlimited() simulator.Options {
+	return simulator.Options{PublicLimit: -1, AccountLimit: -1}
 }
 
 // subtest is withHarness in a subtest.
@@ -70,10 +83,9 @@ func (h *harness) reset() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.log = &simtest.Log{}
-	h.ctx = nil
+	h.log, h.ctx = &simtest.Log{}, nil
 	h.set = New(Options{Logger: h.log, UserAgent: "test/1", API: rentalapi.Settings{
-		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
+		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second, Limits: h.limits,
 	}})
 	h.set.origin = time.Now
 	h.registry = prometheus.NewPedanticRegistry()
@@ -91,15 +103,22 @@ func (h *harness) dial(ctx context.Context, network, address string) (net.Conn, 
 // run applies a configuration. The test ends when all that it started has ended.
 func (h *harness) run(c Config) {
 	if h.ctx == nil {
-		ctx, stop := context.WithCancel(context.Background())
+		ctx, cancel := context.WithCancel(context.Background())
 		set := h.set
-		h.ctx = ctx
-		h.t.Cleanup(func() {
-			stop()
+		h.ctx, h.stop = ctx, func() {
+			cancel()
 			set.Wait()
-		})
+		}
+		h.t.Cleanup(h.stop)
 	}
 	h.set.ApplyConfig(h.ctx, c)
+}
+
+// sleepUntilAsked waits until a path is requested once more.
+func (h *harness) sleepUntilAsked(path string) {
+	for before := len(h.RequestsFor(path)); len(h.RequestsFor(path)) == before; synctest.Wait() {
+		time.Sleep(time.Second)
+	}
 }
 
 // settle waits until no fetch is under way.
@@ -144,6 +163,15 @@ func configure(interval, maxAge time.Duration, names ...string) Config {
 	return c
 }
 
+// defaults returns the default configuration, with the account main.
+func defaults() Config {
+	c := configure(0, 0)
+	for _, r := range collector.Resources() {
+		c.Collectors[r.Name] = refresh.Settings{Interval: r.Interval, MaxAge: r.MaxAge}
+	}
+	return c
+}
+
 // withLab adds the account lab.
 func (c Config) withLab() Config {
 	c.Accounts = append(slices.Clone(c.Accounts), testAccount("lab", simtest.LabToken))
@@ -154,38 +182,21 @@ func testAccount(name, token string) Account {
 	return Account{Name: name, Identity: token, Token: func() (string, error) { return token, nil }}
 }
 
-// exposition returns the published metrics of the families that are wanted, as text.
-func (h *harness) exposition(wanted func(name string) bool) string {
+// exposition returns the published metrics of the families that are wanted.
+func (h *harness) exposition(wanted func(name string) bool) simtest.Exposition {
 	h.t.Helper()
 	h.set.Publisher.Publish()
-	text := gather(h.t, h.registry, wanted)
-	simtest.AssertNoSecrets(h.t, "exposition", text)
-	return text
-}
-
-func gather(t *testing.T, g prometheus.Gatherer, wanted func(name string) bool) string {
-	t.Helper()
-	families, err := g.Gather()
+	families, err := h.registry.Gather()
 	if err != nil {
-		t.Errorf("Gather: %v", err)
+		h.t.Errorf("Gather: %v", err)
 	}
-	var b bytes.Buffer
-	for _, f := range families {
-		if !wanted(f.GetName()) {
-			continue
-		}
-		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
-			t.Errorf("text format: %v", err)
-		}
-	}
-	return b.String()
+	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return !wanted(f.GetName()) })
+	return simtest.NewExposition(h.t, families)
 }
-
-func all(string) bool { return true }
 
 func (h *harness) scrape() simtest.Exposition {
 	h.t.Helper()
-	return simtest.ParseExposition(h.t, h.exposition(all), "text/plain")
+	return h.exposition(func(string) bool { return true })
 }
 
 // data returns the series of the provider's data. The time at which a plan was last
@@ -201,12 +212,14 @@ func (h *harness) data() map[string]float64 {
 	return data
 }
 
-// values returns the values of one metric by label values, in the order of the
-// definition and separated by spaces.
-func (h *harness) values(d *metric.Definition) map[string]float64 {
+// values returns the values of one metric, whose name is given without namespace, by
+// label values, in the order of the definition and separated by spaces.
+func (h *harness) values(name string) map[string]float64 {
 	h.t.Helper()
+	all := slices.Concat(collector.Definitions(), HealthDefinitions(), rentalapi.Definitions())
+	d := all[slices.IndexFunc(all, func(d *metric.Definition) bool { return d.Name == metric.Namespace+name })]
 	found := map[string]float64{}
-	for series, v := range h.scrape().WithPrefix(d.Name + "{") {
+	for series, v := range h.exposition(func(name string) bool { return name == d.Name }).Values {
 		var labels []string
 		for _, l := range d.Labels {
 			labels = append(labels, simtest.Label(series, l))
@@ -245,41 +258,23 @@ func families(r collector.Resource) []string {
 	return names
 }
 
-// def returns the definition of a metric, whose name is given without namespace.
-func def(name string) *metric.Definition {
-	all := slices.Concat(collector.Definitions(), HealthDefinitions(), rentalapi.Definitions())
-	return all[slices.IndexFunc(all, func(d *metric.Definition) bool { return d.Name == metric.Namespace+name })]
-}
-
 func (h *harness) assertEqual(what string, got, want any) {
 	h.t.Helper()
 	simtest.AssertEqual(h.t, what, got, want)
 }
 
 // assertSuccess compares collector_success: 0 for the failing resources, and 1 for all
-// others that are enabled. A nil disabled means that all are.
-func (h *harness) assertSuccess(disabled func(collector.Resource) bool, failing ...collector.Resource) {
+// others.
+func (h *harness) assertSuccess(failing ...collector.Resource) {
 	h.t.Helper()
-	want := perCollector(1, 0, failing...)
+	want := map[string]float64{}
 	for _, r := range collector.Resources() {
-		if disabled != nil && disabled(r) {
-			delete(want, strings.TrimSpace(r.Name+" "+accountOf(r)))
-		}
+		want[strings.TrimSpace(r.Name+" "+accountOf(r))] = 1
+	}
+	for _, r := range failing {
+		want[strings.TrimSpace(r.Name+" "+accountOf(r))] = 0
 	}
 	h.assertEqual("collector_success", h.scrape().CollectorSuccess(), want)
-}
-
-// perCollector returns a value for each collector, by name and account.
-func perCollector(usual, value float64, special ...collector.Resource) map[string]float64 {
-	values := map[string]float64{}
-	for _, r := range collector.Resources() {
-		v := usual
-		if slices.ContainsFunc(special, func(s collector.Resource) bool { return s.Name == r.Name }) {
-			v = value
-		}
-		values[strings.TrimSpace(r.Name+" "+accountOf(r))] = v
-	}
-	return values
 }
 
 func accountOf(r collector.Resource) string {
@@ -289,21 +284,14 @@ func accountOf(r collector.Resource) string {
 	return ""
 }
 
-// apiErrors returns the counted errors of the API that are not 0, by endpoint and
-// reason.
-func (h *harness) apiErrors() map[string]float64 {
-	h.t.Helper()
-	counts := map[string]float64{}
-	for series, n := range h.scrape().WithPrefix("server_rental_exporter_api_errors_total{") {
-		if n > 0 {
-			counts[simtest.Label(series, "endpoint")+" "+simtest.Label(series, "reason")] = n
-		}
-	}
-	return counts
+// failed and recovered are lines of the log, for simtest.Log.Assert.
+func failed(r collector.Resource, parts ...string) string {
+	return strings.Join(append([]string{"level=error " + loggedBy(r) + `"collector failed"`}, parts...), "*")
 }
 
-// logLine is a list of texts that a line of the log contains.
-type logLine []string
+func recovered(r collector.Resource) string {
+	return "level=info " + loggedBy(r) + `"collector recovered"`
+}
 
 func loggedBy(r collector.Resource) string {
 	if r.Account {
@@ -312,57 +300,13 @@ func loggedBy(r collector.Resource) string {
 	return "collector=" + r.Name + " msg="
 }
 
-func failed(r collector.Resource, parts ...string) logLine {
-	return append(logLine{"level=error", loggedBy(r) + `"collector failed"`}, parts...)
-}
-
-func recovered(r collector.Resource) logLine {
-	return logLine{"level=info", loggedBy(r) + `"collector recovered"`}
-}
-
-// assertLog takes the log and asserts that it has exactly these lines, in any order.
-func (h *harness) assertLog(want ...logLine) {
-	h.t.Helper()
-	rest := h.log.Take(h.t)
-	var missing []logLine
-	for _, w := range want {
-		i := slices.IndexFunc(rest, func(line string) bool {
-			return !slices.ContainsFunc(w, func(part string) bool { return !strings.Contains(line, part) })
-		})
-		if i < 0 {
-			missing = append(missing, w)
-			continue
-		}
-		rest = slices.Delete(rest, i, i+1)
-	}
-	if len(rest)+len(missing) > 0 {
-		h.t.Errorf("log:\nunexpected %.2000q\n   missing %q", rest, missing)
-	}
-}
-
-// tokenOfLabAfter returns the token of main n times, and then that of lab.
-func tokenOfLabAfter(n int) rentalapi.Token {
-	return func() (string, error) {
-		n--
-		if n < 0 {
-			return simtest.LabToken, nil
-		}
-		return simtest.MainToken, nil
-	}
-}
-
-// documented returns a resource's response as the provider documents it.
-func documented(t testing.TB, r collector.Resource) []byte {
-	t.Helper()
-	body, err := os.ReadFile(filepath.Join("..", "..", "collector", "testdata", r.Name, "document.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
-}
-
 // resource returns the resource of a name.
 func resource(name string) collector.Resource {
 	all := collector.Resources()
 	return all[slices.IndexFunc(all, func(r collector.Resource) bool { return r.Name == name })]
+}
+
+// accountResources returns the resources that are fetched with a token.
+func accountResources() []collector.Resource {
+	return slices.DeleteFunc(collector.Resources(), func(r collector.Resource) bool { return !r.Account })
 }

@@ -2,6 +2,8 @@ package runner
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,6 +59,13 @@ func (src *source) health() Health {
 		h.DuplicateOf = src.runner.identities.duplicateOf(src.scope.account, snap.Facts.Account.ID)
 	}
 	return h
+}
+
+// MayBeInvalid returns whether a field whose path begins with prefix is invalid in an item
+// of the last good response, or may be: not all causes are kept.
+func (h Health) MayBeInvalid(prefix string) bool {
+	return len(h.Invalid.Causes) == rentalapi.MaxCauses ||
+		slices.ContainsFunc(h.Invalid.Causes, func(c rentalapi.Cause) bool { return strings.HasPrefix(c.Field, prefix) })
 }
 
 // Unauthorized returns whether the last fetch failed because of the account's token.

@@ -1,8 +1,6 @@
 package runner
 
 import (
-	"bytes"
-	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -20,42 +18,30 @@ import (
 func TestLint(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		c := configure(time.Minute, time.Hour)
-		c.Watches = exampleWatches()
-		h.Change(func(w *simulator.World) { w.GeneratedAt = "1999-12-31T23:59:00Z" }) // so that the age is known
+		c.Watches = []collector.Watch{{Name: "gpu", GPU: ptr(true)}}
+		h.Change(func(w *simulator.World) { w.GeneratedAt = nil }) // an age of a year is not known
 		h.run(c)
 		h.settle()
 		for _, in := range []bool{false, true} {
-			h.setPlan("gpu-rtx-4000-ada", in, "availability", "in_stock")
+			h.setStock("gpu-rtx-4000-ada", in)
 			h.runFor(2 * time.Minute)
 		}
-		h.Inject(simtest.Fault{Path: "/plans", Kind: simtest.Respond, Status: 503, Header: http.Header{"Retry-After": {"3600"}}})
+		h.Inject(simtest.Fault{Path: "/plans", Status: 503, Header: map[string][]string{"Retry-After": {"3600"}}})
 		h.runFor(2 * time.Minute)
-		lint(t, h.exposition(all))
-		got := h.scrape().Families
+		h.set.Publisher.Publish()
+		families, err := h.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		problems, err := promlint.NewWithMetricFamilies(families).Lint()
+		h.assertEqual("promlint", []any{problems, err}, []any{[]promlint.Problem(nil), error(nil)})
+		got := simtest.NewExposition(t, families).Families
 		for _, d := range slices.Concat(collector.Definitions(), HealthDefinitions(), rentalapi.Definitions()) {
 			if got[d.Name].Type != string(d.Type) {
 				t.Errorf("%s: got type %q, want %q", d.Name, got[d.Name].Type, d.Type)
 			}
 		}
 	})
-}
-
-func exampleWatches() []collector.Watch {
-	return []collector.Watch{
-		{Name: "europe", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(500.0)},
-		{Name: "gpu", GPU: ptr(true)},
-	}
-}
-
-func lint(t *testing.T, exposition string) {
-	t.Helper()
-	problems, err := promlint.New(bytes.NewBufferString(exposition)).Lint()
-	if err != nil {
-		t.Errorf("promlint: %v", err)
-	}
-	for _, p := range problems {
-		t.Errorf("promlint: %s: %s", p.Metric, p.Text)
-	}
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,23 +19,11 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
-
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
-
-// accountResources returns the resources that are fetched with a token.
-func accountResources() []collector.Resource {
-	var list []collector.Resource
-	for _, r := range collector.Resources() {
-		if r.Account {
-			list = append(list, r)
-		}
-	}
-	return list
-}
 
 // requestsPer returns a number of requests for each endpoint.
 func requestsPer(public, account int) map[string]int {
@@ -52,90 +44,122 @@ func requestsPer(public, account int) map[string]int {
 // max_age has passed since they were fetched.
 func TestMaxAge(t *testing.T) {
 	withHarness(t, func(_ *testing.T, h *harness) {
-		const maxAge = 10 * time.Minute
+		const maxAge, last = 10 * time.Minute, "exporter_collector_last_success_timestamp_seconds"
 		h.run(configure(time.Minute, maxAge))
 		h.runFor(30 * time.Second)
-		want, fetched := h.data(), h.values(collectorLast)
-		repair := h.Inject(simtest.Fault{Kind: simtest.Drop})
+		want, fetched := h.data(), h.values(last)
+		h.Inject(simtest.Fault{Kind: simtest.Drop})
 
 		time.Sleep(maxAge - 30*time.Second - time.Millisecond)
 		synctest.Wait()
 		h.assertEqual("data just before max_age", h.data(), want)
-		h.assertSuccess(nil, collector.Resources()...)
-		h.assertEqual("last success", h.values(collectorLast), fetched)
+		h.assertSuccess(collector.Resources()...)
+		h.assertEqual("last success", h.values(last), fetched)
 
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		h.assertEqual("data after max_age", h.data(), map[string]float64{})
-		h.assertSuccess(nil, collector.Resources()...)
-		h.assertEqual("last success", h.values(collectorLast), fetched)
-		h.assertEqual("invalid_items", len(h.values(collectorInvalid)), len(collector.Resources()))
+		h.assertSuccess(collector.Resources()...)
+		h.assertEqual("last success", h.values(last), fetched)
+		h.assertEqual("invalid_items", len(h.values("exporter_collector_invalid_items")), len(collector.Resources()))
 
-		repair()
+		h.RemoveAll()
 		h.runFor(2 * time.Minute)
 		h.assertEqual("data after recovery", h.data(), want)
-		h.assertSuccess(nil)
+		h.assertSuccess()
 		intervals := map[string]float64{}
 		for _, r := range collector.Resources() {
 			intervals[r.Name+" "+accountOf(r)] = 60
 		}
-		h.assertEqual("intervals", h.values(collectorInterval), intervals)
+		h.assertEqual("intervals", h.values("exporter_collector_interval_seconds"), intervals)
 	})
 }
 
-// withLabel returns the series with a label.
-func withLabel(data map[string]float64, label string) map[string]float64 {
-	found := maps.Clone(data)
-	for series := range without(data, label) {
-		delete(found, series)
-	}
-	return found
-}
-
-// TestScrapeDoesNotWait scrapes while requests hang: no time passes in a scrape, and
-// it causes no request.
-func TestScrapeDoesNotWait(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.run(configure(time.Minute, 10*time.Minute))
-		h.settle()
-		want := h.data()
-		h.Inject(simtest.Fault{Kind: simtest.Hang})
-		hanging := 0
-		for range 120 {
-			time.Sleep(time.Second)
-			requests, began := len(h.Requests()), time.Now()
-			h.assertEqual("data", h.data(), want)
-			h.assertEqual("duration and requests of a scrape", []any{time.Since(began), len(h.Requests())}, []any{time.Duration(0), requests})
-			if !h.Idle() {
-				hanging++
-			}
-		}
-		if hanging == 0 {
-			t.Error("no scrape while requests hang")
-		}
-	})
-}
-
+// TestReady asserts that the first publication that follows readiness has the outcome of
+// every first fetch, whatever the order and the delay of the responses. An account that
+// is added later does not change that it is ready.
 func TestReady(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		h.Inject(simtest.Fault{Path: "/servers", Kind: simtest.Delay, Delay: 4 * time.Second, Times: 1})
-		h.Inject(simtest.Fault{Path: "/plans", Kind: simtest.Respond, Status: 500})
-		ready := func() bool {
-			synctest.Wait()
-			h.set.Publisher.Publish()
-			return h.set.Ready()
+	rounds := 10
+	if os.Getenv("CHAOS_LONG") == "1" {
+		rounds = 60
+	}
+	for seed := range rounds {
+		subtest(t, fmt.Sprint("seed=", seed), func(t *testing.T, h *harness) {
+			rng := rand.New(rand.NewPCG(uint64(seed), 0))
+			delays := map[string]time.Duration{"/plans": time.Millisecond}
+			for _, r := range collector.Resources() {
+				delays[r.Endpoint] += time.Duration(rng.IntN(3)) * time.Millisecond
+			}
+			h.OnRequest(func(path string, _ url.Values) { time.Sleep(delays[path]) })
+			failing := resource([]string{"plans", "os", "servers"}[rng.IntN(3)])
+			h.Inject(simtest.Fault{Path: failing.Endpoint, Status: 500})
+			h.assertEqual("ready before a configuration", h.set.Ready(), false)
+			h.run(configure(time.Minute, 10*time.Minute))
+			h.assertEqual("ready before the first fetch", h.set.Ready(), false)
+			if seed%2 == 0 {
+				time.Sleep(time.Second)
+				synctest.Wait()
+				h.assertEqual("ready before the outcome is published", h.set.Ready(), false)
+			}
+			h.set.Publish(h.ctx)
+			h.waitReady()
+			families, err := h.registry.Gather() // what is published
+			h.assertEqual("error", err, nil)
+			first := simtest.NewExposition(t, families)
+			h.runFor(2 * time.Second)
+			h.assertEqual("collector_success at first", first.CollectorSuccess(), h.scrape().CollectorSuccess())
+			h.assertEqual("data at first", first.Data(), h.scrape().Data())
+			h.assertSuccess(failing)
+
+			h.Inject(simtest.Fault{Token: simtest.LabToken, Kind: simtest.Hang})
+			h.run(configure(time.Minute, 10*time.Minute).withLab())
+			h.assertEqual("ready with a new account", h.set.Ready(), true)
+		})
+	}
+}
+
+// waitReady asks several times at each instant, so that it competes with the goroutines
+// that process the responses.
+func (h *harness) waitReady() {
+	h.t.Helper()
+	for range 60_000 {
+		for range 20 {
+			if h.set.Ready() {
+				return
+			}
+			runtime.Gosched()
 		}
-		h.assertEqual("before a configuration", ready(), false)
-		c := configure(time.Minute, 10*time.Minute)
-		h.run(c)
-		time.Sleep(3 * time.Second)
-		h.assertEqual("while servers are fetched", ready(), false)
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		h.assertEqual("before the outcome is published", h.set.Ready(), false)
-		h.assertEqual("all were tried, and plans failed", ready(), true)
-		h.run(c.withLab())
-		h.assertEqual("with a new account", ready(), true)
+		time.Sleep(time.Millisecond)
+	}
+	h.t.Fatal("not ready within a minute")
+}
+
+// TestReadyDuringHistoryWalk asserts that a long history delays readiness until its
+// first page only.
+func TestReadyDuringHistoryWalk(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		const entries, delay = 12 * rentalapi.MaxPageItems, 50 * time.Millisecond
+		h.Change(func(w *simulator.World) {
+			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(entries, time.Now())
+		})
+		h.OnRequest(func(path string, _ url.Values) {
+			if path == "/transactions" {
+				time.Sleep(delay)
+			}
+		})
+		h.run(configure(time.Minute, time.Hour))
+		h.set.Publish(h.ctx)
+		h.waitReady()
+		if took := time.Since(start); took < delay || took > 2*delay {
+			t.Errorf("ready after %v, want %v: after the first page", took, delay)
+		}
+		h.assertEqual("transactions when ready", h.values("transactions"), map[string]float64{})
+		h.runFor(time.Minute)
+		sum := 0.0
+		for _, n := range h.values("transactions") {
+			sum += n
+		}
+		h.assertEqual("transactions later", sum, float64(entries))
 	})
 }
 
@@ -154,21 +178,15 @@ func TestApplyConfig(t *testing.T) {
 		}
 	}
 	const lab, third = `account="lab"`, `account="third"`
-	plansGone := families(resource("plans"))
 	for _, c := range []struct {
 		name     string
 		change   func(Config) Config
 		requests map[string]int // within 13 seconds
 		want     func(before map[string]float64) map[string]float64
 	}{
-		{"nothing", func(c Config) Config { return c }, requestsPer(0, 0), nil},
-		{"accounts in another order", func(c Config) Config {
-			c.Accounts = []Account{c.Accounts[1], c.Accounts[0]}
+		{"accounts in another order, with another function for the same token", func(c Config) Config {
+			c.Accounts = []Account{c.Accounts[1], testAccount("main", simtest.MainToken)}
 			return c
-		}, requestsPer(0, 0), nil},
-		{"same token from a new function", func(c Config) Config {
-			c.Accounts = c.Accounts[:1]
-			return c.withLab()
 		}, requestsPer(0, 0), nil},
 		{"longer interval", change(func(s *refresh.Settings) { s.Interval = time.Hour }), requestsPer(0, 0), nil},
 		{"shorter interval", change(func(s *refresh.Settings) { s.Interval = 5 * time.Second }), requestsPer(2, 4), nil},
@@ -189,14 +207,18 @@ func TestApplyConfig(t *testing.T) {
 			c = change(func(*refresh.Settings) {})(c)
 			delete(c.Collectors, "plans")
 			return c
-		}, requestsPer(0, 0), func(before map[string]float64) map[string]float64 { return without(before, plansGone...) }},
+		}, requestsPer(0, 0), func(before map[string]float64) map[string]float64 {
+			return without(before, families(resource("plans"))...)
+		}},
 		{"an account added", func(c Config) Config {
 			c.Accounts = append(c.Accounts, testAccount("third", "secret-third"))
 			return c
 		}, requestsPer(0, 1), func(before map[string]float64) map[string]float64 {
 			after := maps.Clone(before)
-			for series, v := range withLabel(before, lab) {
-				after[strings.ReplaceAll(series, lab, third)] = v
+			for series, v := range before {
+				if strings.Contains(series, lab) {
+					after[strings.ReplaceAll(series, lab, third)] = v
+				}
 			}
 			return after
 		}},
@@ -206,10 +228,9 @@ func TestApplyConfig(t *testing.T) {
 			before := configure(time.Minute, 10*time.Minute).withLab()
 			h.run(before)
 			h.runFor(30 * time.Second)
-			old, requests := h.data(), len(h.Requests())
-			want := old
+			want, requests := h.data(), len(h.Requests())
 			if c.want != nil {
-				want = c.want(old)
+				want = c.want(want)
 			}
 			next := c.change(before)
 			h.run(next)
@@ -223,97 +244,48 @@ func TestApplyConfig(t *testing.T) {
 			synctest.Wait()
 			h.assertEqual("requests", h.CountByPath(requests), c.requests)
 			h.assertEqual("data", h.data(), want)
-			collectors := map[string]float64{}
-			for _, r := range collector.Resources() {
-				for _, a := range append([]Account{{}}, next.Accounts...) {
-					if _, enabled := next.Collectors[r.Name]; enabled && r.Account == (a.Name != "") {
-						collectors[strings.TrimSpace(r.Name+" "+a.Name)] = 1
-					}
-				}
-			}
-			h.assertEqual("collector_success", h.scrape().CollectorSuccess(), collectors)
+			h.assertCollectors(next)
 			if len(next.Accounts) > len(before.Accounts) { // has the provider's id of lab
-				h.assertLog(logLine{"level=warn", `msg="same provider account configured more than once" account=third first=lab`})
+				h.log.Assert(h.t, `level=warn msg="same provider account configured more than once" account=third first=lab`)
 			}
-			h.assertLog()
+			h.log.Assert(h.t)
 		})
 	}
 }
 
-// TestApplyConfigStops counts the requests of eight minutes after a change: one per
-// minute for each collector that is still enabled.
-func TestApplyConfigStops(t *testing.T) {
-	names := []string{"plans", "status", "account", "servers"}
-	everything := []string{"/account main", "/account lab", "/plans ", "/servers main", "/servers lab", "/status "}
-	for _, c := range []struct {
-		name   string
-		change func(*Config)
-		want   []string
-	}{
-		{"nothing", func(*Config) {}, everything},
-		{"an account removed", func(c *Config) { c.Accounts = c.Accounts[:1] }, []string{"/account main", "/plans ", "/servers main", "/status "}},
-		{"no accounts", func(c *Config) { c.Accounts = nil }, []string{"/plans ", "/status "}},
-		{"collectors removed", func(c *Config) { delete(c.Collectors, "plans"); delete(c.Collectors, "servers") }, []string{"/account main", "/account lab", "/status "}},
-		{"another token source", func(c *Config) { c.Accounts[1].Identity = "another" }, everything},
-		{"another API", func(c *Config) { c.API = "another" }, everything},
-	} {
-		subtest(t, c.name, func(_ *testing.T, h *harness) {
-			h.run(configure(time.Minute, 10*time.Minute, names...).withLab())
-			time.Sleep(30 * time.Second)
-			next := configure(time.Minute, 10*time.Minute, names...).withLab()
-			c.change(&next)
-			h.run(next)
-			time.Sleep(2 * time.Minute)
-			since := len(h.Requests())
-			time.Sleep(8 * time.Minute)
-			synctest.Wait()
-			counts, want := map[string]int{}, map[string]int{}
-			for _, r := range h.Requests()[since:] {
-				counts[r.Path+" "+map[string]string{simtest.MainToken: "main", simtest.LabToken: "lab"}[r.Token]]++
+// assertCollectors asserts that each collector of a configuration succeeds, that those
+// with an interval of a minute are fetched once a minute, and that no others are.
+func (h *harness) assertCollectors(c Config) {
+	h.t.Helper()
+	time.Sleep(2 * time.Minute)
+	since := len(h.Requests())
+	time.Sleep(8 * time.Minute)
+	synctest.Wait()
+	success, want := map[string]float64{}, map[string]int{}
+	for _, r := range collector.Resources() {
+		for _, a := range append([]Account{{}}, c.Accounts...) {
+			s, enabled := c.Collectors[r.Name]
+			if !enabled || r.Account != (a.Name != "") {
+				continue
 			}
-			for _, key := range c.want {
-				want[key] = 8
+			success[strings.TrimSpace(r.Name+" "+a.Name)] = 1
+			token := ""
+			if r.Account {
+				token, _ = a.Token()
 			}
-			h.assertEqual("requests", counts, want)
-		})
+			if s.Interval == time.Minute {
+				want[r.Endpoint+" "+token] = 8
+			}
+		}
 	}
-}
-
-// TestApplyConfigKeepsSchedule makes the interval longer: the next fetch comes when it
-// was due, and later ones at the new interval.
-func TestApplyConfigKeepsSchedule(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		h.run(configure(time.Minute, time.Hour, "plans"))
-		time.Sleep(30 * time.Second)
-		due := h.set.Health()[0].Next
-		h.run(configure(10*time.Minute, time.Hour, "plans"))
-		synctest.Wait()
-		h.assertEqual("next", h.set.Health()[0].Next, due)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		var at, want []time.Duration
-		for i, r := range h.Requests()[1:] {
-			at, want = append(at, r.Time.Sub(due)), append(want, time.Duration(i)*10*time.Minute)
-		}
-		h.assertEqual("requests after the second was due", at, want)
-		h.assertEqual("number of requests", len(at), 6)
-	})
-}
-
-func TestAccountStagger(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		c := configure(time.Minute, time.Hour, "servers", "plans")
-		for i := range 3 {
-			c.Accounts = append(c.Accounts, testAccount(fmt.Sprintf("other-%d", i), simtest.MainToken))
-		}
-		h.run(c)
-		h.runFor(time.Second)
-		var at []time.Duration
-		for _, r := range h.Requests() {
-			at = append(at, r.Time.Sub(start))
-		}
-		h.assertEqual("first requests", at, []time.Duration{0, accountStagger, 2 * accountStagger, 3 * accountStagger, 4 * accountStagger})
-	})
+	h.assertEqual("collector_success", h.scrape().CollectorSuccess(), success)
+	got := map[string]int{}
+	for _, r := range h.Requests()[since:] {
+		got[r.Path+" "+r.Token]++
+	}
+	if len(want) > 0 {
+		h.assertEqual("requests of eight minutes", got, want)
+	}
 }
 
 // TestTokenFileChanges replaces the token of a failing account in its file.
@@ -325,18 +297,17 @@ func TestTokenFileChanges(t *testing.T) {
 			b, err := os.ReadFile(file)
 			return string(b), err
 		}}}
-		changed := logLine{"level=info", `msg="token changed" account=main`}
-		linesOf := func(line func(collector.Resource) logLine) (lines []logLine) {
-			for _, r := range accountResources() {
-				lines = append(lines, line(r))
-			}
-			return lines
+		const changed = `level=info msg="token changed" account=main`
+		var failures, recoveries []string
+		for _, r := range accountResources() {
+			failures = append(failures, failed(r, "status 401: invalid_token"))
+			recoveries = append(recoveries, recovered(r))
 		}
 		simtest.WriteFile(t, file, "secret-unknown")
 		h.run(c)
 		h.runFor(3 * time.Minute)
-		h.assertSuccess(nil, accountResources()...)
-		h.assertLog(linesOf(func(r collector.Resource) logLine { return failed(r, "status 401: invalid_token") })...)
+		h.assertSuccess(accountResources()...)
+		h.log.Assert(t, failures...)
 
 		poll := func() map[string]int {
 			since := len(h.Requests())
@@ -346,12 +317,12 @@ func TestTokenFileChanges(t *testing.T) {
 		}
 		simtest.WriteFile(t, file, simtest.MainToken)
 		h.assertEqual("requests with the new token", poll(), requestsPer(0, 1))
-		h.assertSuccess(nil)
-		h.assertLog(append(linesOf(recovered), changed)...)
+		h.assertSuccess()
+		h.log.Assert(t, append(recoveries, changed)...)
 
 		simtest.WriteFile(t, file, simtest.LabToken)
 		h.assertEqual("requests of an account without failures", poll(), map[string]int{})
-		h.assertLog(changed)
+		h.log.Assert(t, changed)
 
 		h.runFor(6 * time.Minute) // all are fetched with the token of lab
 		want := h.data()
@@ -361,73 +332,19 @@ func TestTokenFileChanges(t *testing.T) {
 		since := len(h.Requests())
 		h.runFor(10 * time.Minute)
 		h.assertEqual("data without a token", h.data(), want)
-		h.assertSuccess(nil, accountResources()...)
-		for _, r := range h.Requests()[since:] {
-			for _, a := range accountResources() {
-				if r.Path == a.Endpoint {
-					t.Errorf("request for %s without a token", r.Path)
-				}
-			}
+		h.assertSuccess(accountResources()...)
+		for _, r := range accountResources() {
+			h.assertEqual("requests without a token: "+r.Name, h.CountByPath(since)[r.Endpoint], 0)
 		}
 	})
 }
 
-// TestUnreadableToken returns a token together with an error, which is logged alone.
+// TestUnreadableToken has a token that can be read or not. The token that comes with an
+// error is not used, and collectors retry as soon as the token can be read again, although
+// it did not change.
 func TestUnreadableToken(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		var readable atomic.Bool
-		c := configure(time.Minute, time.Hour, "servers")
-		c.Accounts[0].Token = func() (string, error) {
-			if !readable.Load() {
-				return simtest.MainToken, errors.New("permission denied")
-			}
-			return simtest.MainToken, nil
-		}
-		rejected := func() map[string]float64 {
-			return h.scrape().WithPrefix("server_rental_exporter_api_token_rejected{")
-		}
-		h.run(c)
-		h.runFor(3 * time.Minute)
-		h.assertEqual("requests", len(h.Requests()), 0)
-		h.assertLog(failed(resource("servers"), "permission denied"))
-		h.assertEqual("token_rejected", rejected(), map[string]float64{`server_rental_exporter_api_token_rejected{account="main"}`: 1})
-		readable.Store(true)
-		h.runFor(2 * time.Minute)
-		h.assertEqual("token_rejected", rejected(), map[string]float64{`server_rental_exporter_api_token_rejected{account="main"}`: 0})
-		h.assertEqual("collector_success", h.scrape().CollectorSuccess(), map[string]float64{"servers main": 1})
-	})
-}
-
-// TestDuplicateAccount asserts that the warning names both accounts, in whichever order
-// they are found.
-func TestDuplicateAccount(t *testing.T) {
-	for _, order := range [][]string{{"a", "b"}, {"b", "a"}} {
-		var logged simtest.Log
-		found := identities{logger: &logged, byID: map[string][]string{}}
-		for _, account := range order {
-			found.record(account, collector.Facts{Account: &collector.AccountFacts{ID: "acc-1"}})
-		}
-		simtest.AssertEqual(t, "log", logged.Take(t), []string{
-			fmt.Sprintf(`level=warn msg="same provider account configured more than once" account=%s first=%s`, order[1], order[0]),
-		})
-	}
-}
-
-// TestAccountChanges warns if the token of an account becomes that of another one.
-func TestAccountChanges(t *testing.T) {
-	var logged simtest.Log
-	found := identities{logger: &logged, byID: map[string][]string{}}
-	for _, id := range []string{"acc-1", "acc-1", "acc-2", "acc-2"} {
-		found.record("main", collector.Facts{Account: &collector.AccountFacts{ID: id}})
-	}
-	simtest.AssertEqual(t, "log", logged.Take(t), []string{`level=warn msg="account has become another provider account" account=main before=acc-1 now=acc-2`})
-}
-
-// TestTokenReadableAgain asserts that failing collectors retry as soon as their token
-// can be read again, although it did not change.
-func TestTokenReadableAgain(t *testing.T) {
-	for name, steps := range map[string][]bool{"at the start": {false, true}, "later": {true, false, true}} {
-		subtest(t, name, func(_ *testing.T, h *harness) {
+	for _, steps := range [][]bool{{false, true}, {true, false, true}} {
+		subtest(t, fmt.Sprint(steps), func(_ *testing.T, h *harness) {
 			var readable atomic.Bool
 			c := configure(5*time.Minute, time.Hour, "servers")
 			c.Accounts[0].Token = func() (string, error) {
@@ -438,22 +355,46 @@ func TestTokenReadableAgain(t *testing.T) {
 			}
 			for i, now := range steps {
 				readable.Store(now)
+				before := len(h.Requests())
 				if i == 0 {
 					h.run(c)
 				}
-				if !now {
-					h.runFor(10 * time.Minute) // retries are 5 minutes apart at the end
-				} else {
+				success, lines := 1.0, []string{}
+				if now {
 					time.Sleep(h.set.options.TokenPollInterval + time.Second)
 					synctest.Wait()
+					if i > 0 {
+						lines = append(lines, recovered(resource("servers")), `msg="token changed"`)
+					}
+				} else {
+					h.runFor(10 * time.Minute) // retries are 5 minutes apart at the end
+					success, lines = 0, []string{failed(resource("servers"), "permission denied")}
 				}
-				want := 0.0
-				if now {
-					want = 1
-				}
-				h.assertEqual(fmt.Sprintf("collector_success, token readable: %v", now), h.scrape().CollectorSuccess(), map[string]float64{"servers main": want})
+				what := fmt.Sprintf("step %d, readable: %v: ", i, now)
+				h.assertEqual(what+"collector_success", h.scrape().CollectorSuccess(), map[string]float64{"servers main": success})
+				h.assertEqual(what+"token_rejected", h.values("exporter_api_token_rejected"), map[string]float64{"main": 1 - success})
+				h.assertEqual(what+"requests", len(h.Requests())-before, int(success))
+				h.log.Assert(h.t, lines...)
 			}
 		})
+	}
+}
+
+// TestIdentities asserts that warnings name both accounts with the same provider account,
+// in whichever order they are found, and an account that became another one.
+func TestIdentities(t *testing.T) {
+	for _, c := range []struct{ found, want string }{
+		{"a=1 b=1", `level=warn msg="same provider account configured more than once" account=b first=a`},
+		{"b=1 a=1", `level=warn msg="same provider account configured more than once" account=a first=b`},
+		{"a=1 a=1 a=2 a=2", `level=warn msg="account has become another provider account" account=a before=1 now=2`},
+	} {
+		var logged simtest.Log
+		identities := identities{logger: &logged, byID: map[string][]string{}}
+		for word := range strings.FieldsSeq(c.found) {
+			account, id, _ := strings.Cut(word, "=")
+			identities.record(account, collector.Facts{Account: &collector.AccountFacts{ID: id}})
+		}
+		simtest.AssertEqual(t, c.found, logged.Take(t), []string{c.want})
 	}
 }
 
@@ -464,23 +405,18 @@ func TestAccountCollectorsDisabled(t *testing.T) {
 		remove := h.Override("/servers", simtest.Reply(http.StatusUnauthorized, http.Header{"Ratelimit-Limit": {"120"}}, ""))
 		h.run(configure(time.Minute, time.Hour, "plans", "servers"))
 		h.settle()
-		state := func() map[string]float64 {
-			return withLabel(h.scrape().WithPrefix("server_rental_exporter_api_"), `account="main"`)
+		state := func() []map[string]float64 {
+			return []map[string]float64{h.values("exporter_api_token_rejected"), h.values("exporter_api_rate_limit")}
 		}
-		h.assertEqual("state of a rejected token", state(), map[string]float64{
-			`server_rental_exporter_api_token_rejected{account="main"}`: 1, `server_rental_exporter_api_rate_limit{account="main"}`: 120,
-		})
+		h.assertEqual("state of a rejected token", state(), []map[string]float64{{"main": 1}, {"main": 120}})
 		for range 2 {
 			h.run(configure(time.Minute, time.Hour, "plans"))
-			h.assertEqual("state without collectors", state(), map[string]float64{})
-			if _, err := collector.ActiveServers(h.set.Accounts(), ""); !errors.Is(err, collector.ErrUnknownServers) {
-				h.t.Errorf("active servers without collectors: got %v, want ErrIncomplete", err)
-			}
+			h.assertEqual("state without collectors", state(), []map[string]float64{{}, {}})
 		}
 		remove()
 		h.run(configure(time.Minute, time.Hour, "plans", "servers"))
 		h.settle()
-		h.assertEqual("rejected", h.scrape().Values[`server_rental_exporter_api_token_rejected{account="main"}`], 0.0)
+		h.assertEqual("rejected", h.values("exporter_api_token_rejected"), map[string]float64{"main": 0})
 		h.assertEqual("collector_success", h.scrape().CollectorSuccess(), map[string]float64{"plans": 1, "servers main": 1})
 	})
 }
@@ -492,48 +428,42 @@ func TestTwoAccounts(t *testing.T) {
 		c := configure(time.Minute, 10*time.Minute).withLab()
 		want := h.once(c)
 		h.reset()
-		h.Inject(simtest.Fault{Token: simtest.LabToken, Kind: simtest.Respond, Status: 401})
+		h.Inject(simtest.Fault{Token: simtest.LabToken, Status: 401})
 		h.run(c)
 		h.runFor(3 * time.Minute)
 		h.assertEqual("data", h.data(), without(want, `account="lab"`))
-		success := perCollector(1, 1)
-		for _, r := range accountResources() {
-			success[r.Name+" lab"] = 0
-		}
-		h.assertEqual("collector_success", h.scrape().CollectorSuccess(), success)
-		tokens := map[string]map[string]bool{}
+		success := h.scrape().CollectorSuccess()
+		maps.DeleteFunc(success, func(collector string, v float64) bool {
+			return (v == 0) == strings.HasSuffix(collector, " lab")
+		})
+		h.assertEqual("collector_success, unless 0 of lab and 1 of all others", success, map[string]float64{})
+		tokens, wantTokens := map[string]bool{}, map[string]bool{}
 		for _, r := range h.Requests() {
-			if tokens[r.Path] == nil {
-				tokens[r.Path] = map[string]bool{}
-			}
-			tokens[r.Path][r.Token] = true
+			tokens[r.Path+" "+r.Token] = true
 		}
 		for _, r := range collector.Resources() {
-			want := map[string]bool{"": true}
-			if r.Account {
-				want = map[string]bool{simtest.MainToken: true, simtest.LabToken: true}
+			for _, token := range []string{"", simtest.MainToken, simtest.LabToken} {
+				if r.Account == (token != "") {
+					wantTokens[r.Endpoint+" "+token] = true
+				}
 			}
-			h.assertEqual("tokens sent to "+r.Endpoint, tokens[r.Endpoint], want)
 		}
+		h.assertEqual("tokens sent", tokens, wantTokens)
 		h.assertEqual("lines logged", len(h.log.Take(t)), len(accountResources()))
 	})
 }
 
 // TestWait ends all goroutines, whatever is under way: synctest reports others.
 func TestWait(t *testing.T) {
-	for _, kind := range []simtest.Kind{simtest.Respond, simtest.Hang, simtest.Trickle, simtest.Endless} {
-		subtest(t, kind.String(), func(t *testing.T, h *harness) {
+	for _, kind := range []simtest.Kind{simtest.Respond, simtest.Hang, simtest.Trickle} {
+		subtest(t, kind.String(), func(_ *testing.T, h *harness) {
 			h.Inject(simtest.Fault{Path: "/servers", Kind: kind})
-			ctx, stop := context.WithCancel(t.Context())
-			h.set.ApplyConfig(ctx, configure(time.Minute, 10*time.Minute))
+			h.run(configure(time.Minute, 10*time.Minute))
 			time.Sleep(5 * time.Second)
-			stop()
 			began := time.Now()
-			h.set.Wait()
+			h.stop()
 			h.assertEqual("waited", time.Since(began), time.Duration(0))
-			if kind == simtest.Hang || kind == simtest.Trickle {
-				h.assertLog() // a canceled fetch is no failure
-			}
+			h.log.Assert(h.t) // a canceled fetch is no failure
 		})
 	}
 }
@@ -543,16 +473,15 @@ func TestOnce(t *testing.T) {
 		h.Change(func(w *simulator.World) {
 			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(250, time.Now())
 		})
-		h.Inject(simtest.Fault{Path: "/plans", Kind: simtest.Respond, Status: 500})
-		h.Inject(simtest.Fault{Path: "/servers", Kind: simtest.Respond, Status: 401})
+		h.Inject(simtest.Fault{Path: "/plans", Status: 500})
+		h.Inject(simtest.Fault{Path: "/servers", Status: 401})
 		err := h.set.Once(t.Context(), configure(time.Minute, 10*time.Minute))
 		h.assertEqual("error", fmt.Sprint(err), fmt.Sprintf("2 of %d collectors failed", len(collector.Resources())))
-		h.assertSuccess(nil, resource("plans"), resource("servers"))
+		h.assertSuccess(resource("plans"), resource("servers"))
 		want := requestsPer(1, 1)
 		want["/transactions"] = 4
-		h.assertEqual("requests", h.CountByPath(0), want)
 		time.Sleep(time.Hour)
-		h.assertEqual("requests an hour later", h.CountByPath(0), want)
+		h.assertEqual("requests", h.CountByPath(0), want)
 	})
 	subtest(t, "canceled", func(t *testing.T, h *harness) {
 		h.Inject(simtest.Fault{Kind: simtest.Hang})
@@ -564,128 +493,53 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// TestFailuresLogged logs each cause once until the collector recovers.
-func TestFailuresLogged(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.run(configure(time.Minute, time.Hour, "plans"))
-		phase := func(name string, f *simtest.Fault, want ...logLine) {
-			t.Helper()
-			t.Log(name)
-			repair := func() {}
-			if f != nil {
-				repair = h.Inject(*f)
-			}
-			h.runFor(5 * time.Minute)
-			repair()
-			h.assertLog(want...)
-		}
-		broken := &simtest.Fault{Kind: simtest.Respond, Status: 500}
-		hanging := &simtest.Fault{Kind: simtest.Hang}
-		phase("working", nil)
-		phase("a cause", broken, failed(resource("plans"), "status 500"))
-		phase("another cause", hanging, failed(resource("plans"), "no response within 10s"))
-		phase("the first cause again", broken)
-		phase("both again", hanging)
-		phase("recovery", nil, recovered(resource("plans")))
-		phase("the first cause after recovery", broken, failed(resource("plans"), "status 500"))
-		phase("recovery again", nil, recovered(resource("plans")))
-		phase("pause", &simtest.Fault{Kind: simtest.Respond, Status: 503, Header: http.Header{"Retry-After": {"120"}}}, failed(resource("plans"), "status 503: unavailable"))
+// TestPause lets the API ask an account for a pause of an hour. Public data are fetched
+// all the while. The pause is exposed at once, and ends when the token changes.
+func TestPause(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		const pause = "exporter_api_backoff_until_timestamp_seconds"
+		var token atomic.Value
+		token.Store("secret-token-of-nobody")
+		c := configure(time.Minute, time.Hour, "plans", "account", "servers")
+		c.Accounts[0].Token = func() (string, error) { return token.Load().(string), nil }
+		h.Inject(simtest.Fault{Token: "secret-token-of-nobody", Status: 429, Header: http.Header{"Retry-After": {"3600"}}})
+		h.set.Publisher.Publish()
+		h.run(c)
+		h.runFor(time.Second)
+		until := start.Add(accountStagger + time.Hour)
+		h.assertEqual("backoff_until", h.values(pause), map[string]float64{"main": float64(until.UnixMilli()) / 1000})
+		h.runFor(5*time.Minute + 30*time.Second)
+		requests := h.CountByPath(0)
+		h.assertEqual("requests of the account", requests["/account"]+requests["/servers"] <= 2, true)
+		h.assertEqual("requests for public data", requests["/plans"], 6)
+		token.Store(simtest.MainToken)
+		h.runFor(h.set.options.TokenPollInterval + time.Second)
+		h.assertEqual("backoff_until with another token", h.values(pause), map[string]float64{})
+		h.assertEqual("collector_success", h.scrape().CollectorSuccess(), map[string]float64{"plans": 1, "account main": 1, "servers main": 1})
 	})
 }
 
-// TestPause lets the API ask for a pause of 90 seconds. It holds for the account or
-// the public endpoints alone, and is exposed at once.
-func TestPause(t *testing.T) {
-	for _, c := range []struct {
-		path, account string
-		failing       []logLine
-		recovering    []logLine
-	}{
-		{"/account", "main", []logLine{failed(resource("account"), "status 429: rate_limited"), failed(resource("servers"), "no request made: status 429")}, []logLine{recovered(resource("account")), recovered(resource("servers"))}},
-		{"/plans", "", []logLine{failed(resource("plans"), "status 429: rate_limited")}, []logLine{recovered(resource("plans"))}},
-	} {
-		subtest(t, c.path, func(_ *testing.T, h *harness) {
-			const pause = "server_rental_exporter_api_backoff_until_timestamp_seconds"
-			h.Inject(simtest.Fault{Path: c.path, Kind: simtest.Respond, Status: 429, Header: http.Header{"Retry-After": {"90"}}, Times: 1})
-			names := []string{"plans"}
-			began := start
-			if c.account != "" {
-				names = append(names, "account", "servers")
-				began = start.Add(accountStagger)
-			}
-			h.set.Publisher.Publish()
-			h.run(configure(time.Minute, time.Hour, names...))
-			h.runFor(time.Second)
-			want := map[string]float64{simtest.Series(pause, "account", c.account): float64(began.Add(90*time.Second).UnixMilli()) / 1000}
-			h.assertEqual("backoff_until", h.scrape().WithPrefix(pause+"{"), want)
-			time.Sleep(79 * time.Second)
-			synctest.Wait()
-			requests := h.CountByPath(0)
-			h.assertEqual("requests for "+c.path, requests[c.path], 1)
-			if c.account != "" {
-				h.assertEqual("requests for public data", requests["/plans"], 2)
-				if requests["/servers"] > 1 {
-					h.t.Errorf("%d requests for servers during the pause", requests["/servers"])
-				}
-			}
-			h.assertLog(c.failing...)
-
-			h.runFor(30 * time.Second)
-			h.assertEqual("backoff_until after the pause", h.scrape().WithPrefix(pause+"{"), map[string]float64{})
-			for _, health := range h.set.Health() {
-				h.assertEqual(health.Collector+": error", health.Err, nil)
-			}
-			h.assertLog(c.recovering...)
-		})
-	}
-}
-
-// TestHealth reports failures with their cause.
+// TestHealth reports the state of each collector, public ones first: failures and invalid
+// items with their cause.
 func TestHealth(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.Override("/servers", simtest.Reply(http.StatusOK, nil, `{"data":[],"meta":{"count":1}}`))
+		h.Override("/ssh-keys", simtest.Reply(http.StatusOK, nil, `{"data":[{"id":"a","fingerprint":"f","name":1,"created_at":"2026-01-01"}]}`))
 		h.run(configure(time.Minute, time.Hour))
 		h.settle()
-		i := 0
-		for _, r := range collector.Resources() { // public ones first
+		for i, r := range slices.Concat(slices.DeleteFunc(collector.Resources(), func(r collector.Resource) bool { return r.Account }), accountResources()) {
 			got := h.set.Health()[i]
-			i++
 			h.assertEqual("collector and account", []string{got.Collector, got.Account}, []string{r.Name, accountOf(r)})
 			var failure *rentalapi.Error
 			if isServers := r.Name == "servers"; isServers != errors.As(got.Err, &failure) || isServers && failure.Reason != rentalapi.Incomplete {
 				t.Errorf("%s: got error %v", r.Name, got.Err)
 			}
-		}
-	})
-}
-
-// TestAccountPhase has accounts with fetches at different times: those of one account
-// are fetched within two seconds, so that balance and servers are of one moment.
-func TestAccountPhase(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		origins := []time.Duration{0, 17 * time.Second, 45 * time.Second} // public, main, lab
-		h.set.origin = func() time.Time {
-			origin := time.Now().Add(-origins[0])
-			origins = origins[1:]
-			return origin
-		}
-		h.run(configure(time.Minute, time.Hour, "account", "servers").withLab())
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		for token, origin := range map[string]time.Duration{simtest.MainToken: 43 * time.Second, simtest.LabToken: 15 * time.Second} {
-			n := 0
-			for _, r := range h.Requests() {
-				if r.Token != token || r.Time.Sub(start) < 30*time.Second { // the first fetch
-					continue
-				}
-				n++
-				if phase := (r.Time.Sub(start) - origin) % time.Minute; phase > 2*time.Second {
-					t.Errorf("%s: %v after the phase", r.Path, phase)
-				}
+			var want rentalapi.Invalid
+			if r.Name == "ssh_keys" {
+				want.Add("a", rentalapi.FieldError{Field: "name", Problem: "not a string"})
+				h.assertEqual("invalid_items", h.values("exporter_collector_invalid_items")["ssh_keys main"], 1.0)
 			}
-			if n < 16 {
-				t.Errorf("%d requests in ten minutes", n)
-			}
+			h.assertEqual(r.Name+": invalid", got.Invalid, want)
 		}
 	})
 }

@@ -12,99 +12,19 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// testServer returns a server as the provider sends it.
-func testServer(id, status string, more simulator.Object) simulator.Object {
-	o := simulator.Object{"id": id, "plan": "p", "location": "fra", "os": "debian-13", "hostname": id + ".example", "status": status, "ipv4": "198.18.0.1"}
-	for k, v := range more {
-		o[k] = v
-	}
-	return o
-}
-
-// target returns the server that ActiveServers should find for a testServer.
-func target(account, id string, ipv4 ...string) collector.Server {
-	return collector.Server{Account: account, ID: id, Plan: "p", Location: "fra", OS: "debian-13", Hostname: id + ".example", Status: "active", IPv4: ipv4}
-}
-
-func TestActiveServers(t *testing.T) {
-	active := func(id string) simulator.Object { return testServer(id, "active", nil) }
-	for _, c := range []struct {
-		name      string
-		main, lab []simulator.Object
-		account   string
-		want      []collector.Server
-		err       error
-	}{
-		{
-			name: "all, sorted by account and id",
-			main: []simulator.Object{active("b"), active("a"), testServer("c", "suspended", nil)},
-			lab:  []simulator.Object{active("d")},
-			want: []collector.Server{target("lab", "d", "198.18.0.1"), target("main", "a", "198.18.0.1"), target("main", "b", "198.18.0.1")},
-		},
-		{
-			name: "one account",
-			main: []simulator.Object{active("a")},
-			lab:  []simulator.Object{active("d")}, account: "lab",
-			want: []collector.Server{target("lab", "d", "198.18.0.1")},
-		},
-		{name: "none"},
-		{name: "unknown account", account: "nobody", err: collector.ErrUnknownAccount},
-		{
-			name: "addresses of both API revisions",
-			main: []simulator.Object{
-				testServer("list", "active", simulator.Object{"ipv4": []string{"198.18.0.1", "198.18.0.2"}}), testServer("no-list", "active", simulator.Object{"ipv4": []string{""}}),
-				testServer("null", "active", simulator.Object{"ipv4": nil}), active("one"),
-			},
-			want: []collector.Server{target("main", "list", "198.18.0.1", "198.18.0.2"), target("main", "no-list"), target("main", "null"), target("main", "one", "198.18.0.1")},
-		},
-		{
-			name: "other states",
-			main: []simulator.Object{testServer("a", "suspended", nil), testServer("b", "activating", nil)},
-		},
-		{name: "unknown status", main: []simulator.Object{active("a"), testServer("b", "active", simulator.Object{"status": nil})}, err: collector.ErrUnknownServers},
-		{name: "empty status", main: []simulator.Object{active("a"), testServer("b", "", nil)}, err: collector.ErrUnknownServers},
-		{
-			name: "neither status nor address yet",
-			main: []simulator.Object{active("a"), testServer("b", "active", simulator.Object{"status": nil, "ipv4": nil})},
-			want: []collector.Server{target("main", "a", "198.18.0.1")},
-		},
-		{
-			name: "invalid field that is no part of a target",
-			main: []simulator.Object{testServer("a", "active", simulator.Object{"created_at": "", "renews_at": 5})},
-			want: []collector.Server{target("main", "a", "198.18.0.1")},
-		},
-		{name: "invalid address", main: []simulator.Object{active("a"), testServer("b", "suspended", simulator.Object{"ipv4": 7})}, err: collector.ErrUnknownServers},
-		{name: "invalid status", main: []simulator.Object{active("a"), testServer("b", "active", simulator.Object{"status": 7})}, err: collector.ErrUnknownServers},
-		{name: "server without id", main: []simulator.Object{active("a"), active("")}, err: collector.ErrUnknownServers},
-		{
-			name:    "invalid server of another account",
-			main:    []simulator.Object{active("a"), active("a")},
-			lab:     []simulator.Object{active("d")},
-			account: "lab",
-			want:    []collector.Server{target("lab", "d", "198.18.0.1")},
-		},
-	} {
-		subtest(t, c.name, func(t *testing.T, h *harness) {
-			h.Change(func(w *simulator.World) {
-				w.Accounts[simtest.MainToken].Servers = c.main
-				w.Accounts[simtest.LabToken].Servers = c.lab
-			})
-			h.run(configure(time.Minute, time.Hour, "servers", "plans").withLab())
-			h.settle()
-			got, err := collector.ActiveServers(h.set.Accounts(), c.account)
-			if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
-				t.Errorf("error:\n got %v\nwant %v", err, c.err)
-			}
-			h.assertEqual("servers", got, c.want)
-		})
+// testServer returns an active server as the provider sends it.
+func testServer(renewsAt string, usd float64) simulator.Object {
+	return simulator.Object{
+		"id": "a", "plan": "p", "location": "fra", "os": "debian-13", "hostname": "a.example", "status": "active", "ipv4": "198.18.0.1",
+		"renews_at": renewsAt, "price": simulator.Object{"monthly": simulator.Object{"usd": usd}},
 	}
 }
 
-// TestActiveServersOverTime starts before the first answer and ends after the last.
+// TestActiveServersOverTime starts before the first response and ends after the last.
 func TestActiveServersOverTime(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.Change(func(w *simulator.World) {
-			w.Accounts[simtest.MainToken].Servers = []simulator.Object{testServer("a", "active", nil)}
+			w.Accounts[simtest.MainToken].Servers = []simulator.Object{testServer("2000-01-20", 50)}
 			w.Accounts[simtest.LabToken].Servers = nil
 		})
 		h.Inject(simtest.Fault{Path: "/servers", Kind: simtest.Delay, Delay: 5 * time.Second, Times: 2})
@@ -119,27 +39,27 @@ func TestActiveServersOverTime(t *testing.T) {
 				t.Errorf("%s: got %d servers and error %v, want %d and %v", what, len(got), err, servers, want)
 			}
 		}
-		after(time.Second, "before the first answer", 0, collector.ErrUnknownServers)
-		after(5*time.Second, "after the first answer", 1, nil)
+		after(time.Second, "before the first response", 0, collector.ErrUnknownServers)
+		after(5*time.Second, "after the first response", 1, nil)
 		repair := h.Inject(simtest.Fault{Path: "/servers", Token: simtest.LabToken, Kind: simtest.Respond, Status: 500})
 		after(9*time.Minute, "failing", 1, nil)
 		after(3*time.Minute, "failing longer than max_age", 0, collector.ErrUnknownServers)
 		repair()
 		after(5*time.Minute, "recovered", 1, nil)
 
-		// An incomplete answer counts until a complete one, also if requests fail then.
+		// An incomplete response counts until a complete one, also if requests fail then.
 		repair = h.Override("/servers", func(w http.ResponseWriter, r *http.Request) {
 			body := simtest.Decode(t, []byte(h.Body("/servers", r.Header.Get("Authorization")[len("Bearer "):])))
 			simtest.Put(body, 40, "meta", "count")
 			_, _ = w.Write(simtest.Encode(t, body))
 		})
 		after(90*time.Second, "incomplete", 0, collector.ErrUnknownServers)
-		h.assertEqual("data of an incomplete answer", h.values(def("servers")), map[string]float64{
+		h.assertEqual("data of an incomplete response", h.values("servers"), map[string]float64{
 			"main active": 1, "main suspended": 0, "lab active": 0, "lab suspended": 0,
 		})
 		repair()
 		repair = h.Inject(simtest.Fault{Path: "/servers", Kind: simtest.Hang})
-		after(2*time.Minute, "no answer after an incomplete one", 0, collector.ErrUnknownServers)
+		after(2*time.Minute, "no response after an incomplete one", 0, collector.ErrUnknownServers)
 		repair()
 		after(3*time.Minute, "complete again", 1, nil)
 
@@ -152,5 +72,50 @@ func TestActiveServersOverTime(t *testing.T) {
 		delete(config.Collectors, "servers")
 		h.run(config)
 		after(time.Second, "without the collector", 0, collector.ErrUnknownServers)
+	})
+}
+
+// TestFundedUntilExposed asserts that what follows from account and servers changes with
+// either, and with the day, and expires with the first of them.
+func TestFundedUntilExposed(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		change := func(balance any, servers ...simulator.Object) {
+			h.Change(func(w *simulator.World) {
+				a := w.Accounts[simtest.MainToken]
+				a.Account["balance"], a.Servers = simulator.Object{"usd": balance}, servers
+			})
+		}
+		assertUntil := func(after time.Duration, what, want string) {
+			h.t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			got := "absent"
+			if at, found := h.values("account_funded_until_timestamp_seconds")["main"]; found {
+				got = time.Unix(int64(at), 0).UTC().Format(time.DateOnly)
+			}
+			h.assertEqual(what, got, want)
+		}
+		cheap := testServer("2000-01-20", 50)
+		change(100.0, cheap)
+		time.Sleep(23*time.Hour + 52*time.Minute)
+		h.run(configure(time.Minute, 10*time.Minute, "account", "servers"))
+		assertUntil(0, "at first", "2000-03-20")
+		change(150.0, cheap)
+		assertUntil(2*time.Minute, "more money", "2000-04-20")
+		change(150.0, testServer("2000-01-20", 150.01))
+		assertUntil(2*time.Minute, "higher price", "2000-01-20")
+		change(1e6, cheap)
+		assertUntil(2*time.Minute, "horizon", "2010-01-01")
+		assertUntil(4*time.Minute, "horizon after midnight", "2010-01-02")
+		change(nil, cheap)
+		assertUntil(2*time.Minute, "response without balance: the last one", "2010-01-02")
+		change("much", cheap)
+		assertUntil(2*time.Minute, "balance unknown", "absent")
+		change(100.0, cheap)
+		assertUntil(2*time.Minute, "balance again", "2000-03-20")
+		h.Inject(simtest.Fault{Path: "/account", Kind: simtest.Respond, Status: 500})
+		assertUntil(9*time.Minute, "balance of nine minutes ago", "2000-03-20")
+		assertUntil(2*time.Minute, "balance too old", "absent")
+		h.assertEqual("cost", h.values("account_cost_usd_per_month"), map[string]float64{"main": 50})
 	})
 }

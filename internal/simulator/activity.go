@@ -197,20 +197,14 @@ func (a *activity) order(w *World, now time.Time) {
 
 // incident lets a component degrade or recover. At most three are degraded.
 func (a *activity) incident(w *World, now time.Time) {
-	var operational, degraded []component
-	for _, c := range components(w.Status) {
-		if c.states[c.name] == "operational" {
-			operational = append(operational, c)
-			continue
-		}
-		degraded = append(degraded, c)
-	}
+	all := components(w.Status)
+	degraded := slices.DeleteFunc(slices.Clone(all), func(c component) bool { return c.states[c.name] == "operational" })
 	switch {
 	case len(degraded) > 0 && a.chance(50):
 		c := degraded[a.rand.IntN(len(degraded))]
 		c.states[c.name] = "operational"
-	case len(degraded) < 3 && len(operational) > 0 && a.chance(20):
-		c := operational[a.rand.IntN(len(operational))]
+	case len(degraded) < 3 && a.chance(20):
+		c := all[a.rand.IntN(len(all))]
 		c.states[c.name] = []string{"degraded", "degraded", "outage"}[a.rand.IntN(3)]
 	}
 	summarize(w.Status, now)

@@ -1,12 +1,12 @@
 package simulator
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -35,7 +35,7 @@ func exampleAccount(name string, servers int, now time.Time) *Account {
 	a.Servers[len(a.Servers)-1]["status"] = "suspended"
 	a.addHistory(name, opened)
 	a.addOpenTopups(name, now)
-	newestFirst(a.Topups)
+	slices.SortStableFunc(a.Topups, func(x, y Object) int { return cmp.Compare(Text(y, "created_at"), Text(x, "created_at")) })
 	return a
 }
 
@@ -94,12 +94,13 @@ func (a *Account) addOpenTopups(name string, now time.Time) {
 func Servers(n int, now time.Time) []Object { return exampleServers("fleet", n, now) }
 
 func exampleServers(owner string, n int, now time.Time) []Object {
-	catalog, systems := plans()[:9], images()
+	c := newCatalog()
+	plans, systems := c.Plans[:9], c.OS
 	first := int(digest(owner)[0])
 	list := make([]Object, n)
 	for i := range list {
-		plan := catalog[(first+2*i)%len(catalog)]
-		places := At(plan, "availability", "locations").([]string)
+		plan := plans[(first+2*i)%len(plans)]
+		places := At(plan, "availability", "locations").([]any)
 		status := "active"
 		if i%50 == 49 {
 			status = "suspended"
@@ -167,8 +168,9 @@ func Topups(n int, now time.Time) []Object {
 
 func exampleConfigurations(owner string, now time.Time) []Object {
 	var list []Object
+	plans := newCatalog().Plans
 	for i, id := range []string{"ryzen-9-9950x", "epyc-7443p", "storage-64tb"} {
-		plan, _ := find(plans(), id)
+		plan, _ := find(plans, id)
 		own := makeID("cfg", owner, i)
 		lines := []Object{
 			{"label": plan["name"], "usd": At(plan, "price", "monthly", "usd"), "eur": At(plan, "price", "monthly", "eur")},
@@ -217,14 +219,4 @@ func digest(parts ...any) [sha256.Size]byte { return sha256.Sum256([]byte(fmt.Sp
 func makeID(kind string, parts ...any) string {
 	sum := digest(append([]any{kind}, parts...)...)
 	return kind + "_" + hex.EncodeToString(sum[:8])
-}
-
-// makeText returns a text of n letters that is derived from the seed.
-func makeText(alphabet string, n int, seed string) string {
-	sum := digest("letters", seed)
-	var b strings.Builder
-	for i := range n {
-		b.WriteByte(alphabet[int(sum[i%len(sum)])%len(alphabet)])
-	}
-	return b.String()
 }

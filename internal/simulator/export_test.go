@@ -8,15 +8,12 @@ const (
 
 // Functions for tests in package simulator_test.
 var (
-	Number         = number
-	Cents          = cents
-	Find           = find
-	Count          = count
-	InStock        = inStock
-	MakeID         = makeID
-	Recompute      = recompute
-	Stamp          = stamp
-	NewTransaction = transaction
-	Balance        = (*Account).balance
-	Renew          = (*Account).renew
+	Number  = number
+	Cents   = cents
+	Find    = find
+	Count   = count
+	InStock = inStock
+	MakeID  = makeID
+	Stamp   = stamp
+	Balance = (*Account).balance
 )

@@ -82,11 +82,6 @@ func inStock(plan Object) bool {
 }
 
 func offeredAt(plan Object, location string) bool {
-	switch ids := At(plan, "availability", "locations").(type) {
-	case []string:
-		return slices.Contains(ids, location)
-	case []any:
-		return slices.Contains(ids, any(location))
-	}
-	return false
+	ids, _ := At(plan, "availability", "locations").([]any)
+	return slices.Contains(ids, any(location))
 }

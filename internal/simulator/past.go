@@ -80,8 +80,8 @@ var stays = map[bool]map[bool]stay{
 
 // addStock lets plans sell out and return. It goes backward from the catalog.
 func (p *Past) addStock(rng *rand.Rand, start, end time.Time) {
-	for i, spec := range planSpecs() {
-		usual := spec.stock == available
+	for i, plan := range newCatalog().Plans {
+		usual := inStock(plan)
 		stock := usual
 		for at := end; at.After(start); stock = !stock {
 			at = at.Add(-stays[usual][stock].draw(rng))
@@ -94,10 +94,10 @@ func (p *Past) addStock(rng *rand.Rand, start, end time.Time) {
 // addPrices changes prices of a third of the plans once or twice in a month. The last
 // change is within a day and leads to the catalog.
 func (p *Past) addPrices(rng *rand.Rand, end time.Time) {
-	specs := planSpecs()
-	for n, i := range rng.Perm(len(specs))[:len(specs)/3] {
+	plans := newCatalog().Plans
+	for n, i := range rng.Perm(len(plans))[:len(plans)/3] {
 		set := func(at time.Time, percent int) {
-			usd, eur := specs[i].usd, specs[i].eur
+			usd, eur := number(plans[i], "price", "monthly", "usd"), number(plans[i], "price", "monthly", "eur")
 			if percent != 100 {
 				usd, eur = roundPrice(usd, percent), roundPrice(eur, percent)
 			}
@@ -129,7 +129,7 @@ func hours(rng *rand.Rand, least, most int) time.Duration {
 // addIncidents lets a component fail every few days, the last time three hours before
 // the end.
 func (p *Past) addIncidents(rng *rand.Rand, start, end time.Time) {
-	all := components(operationalStatus(locations(), end))
+	all := components(operationalStatus(newCatalog().Locations, end))
 	for at := end.Add(-3 * time.Hour); at.After(start); at = at.Add(-hours(rng, 24, 7*24)) {
 		which := rng.IntN(len(all))
 		recovered := at.Add(25*time.Minute + time.Duration(rng.Int64N(int64(30*time.Minute))))
@@ -153,7 +153,7 @@ func (p *Past) addMaintenance(end time.Time) {
 	scheduled := func(at time.Time, n int) {
 		p.add(at, func(w *World) { Put(w.Status, n, "scheduled") })
 	}
-	which := slices.IndexFunc(components(operationalStatus(locations(), end)), func(c component) bool { return c.name == "network" })
+	which := slices.IndexFunc(components(operationalStatus(newCatalog().Locations, end)), func(c component) bool { return c.name == "network" })
 	scheduled(begin.Add(-48*time.Hour), 1)
 	p.setComponent(begin, which, "maintenance")
 	p.setComponent(begin.Add(2*time.Hour), which, "operational")
@@ -170,9 +170,8 @@ func (p *Past) addAccount(token string, last *Account, start, end time.Time) {
 		}
 	}
 	for _, t := range last.Topups {
-		for _, step := range topupSteps(t) {
-			times[step.at] = true
-		}
+		created, after := parse(Text(t, "created_at")), topupTimes[Text(t, "status")]
+		times[created], times[created.Add(after.seen)], times[created.Add(after.last)] = true, true, true
 	}
 	for at := range times {
 		if !at.Before(start) && !at.After(end) {
@@ -197,12 +196,7 @@ func (a *Account) at(t, end time.Time) *Account {
 	}
 	past.Account["balance"] = Object{"usd": balance}
 	for _, topup := range filter(a.Topups, existed) {
-		for _, step := range topupSteps(topup) {
-			if !step.at.After(t) {
-				topup = step.topup
-			}
-		}
-		past.Topups = append(past.Topups, topup)
+		past.Topups = append(past.Topups, topupAt(topup, t))
 	}
 	for _, server := range a.Servers {
 		server = maps.Clone(server)
@@ -218,41 +212,29 @@ func (a *Account) at(t, end time.Time) *Account {
 	return past
 }
 
-// topupStep is a top-up from a time on.
-type topupStep struct {
-	at    time.Time
-	topup Object
+// topupTimes are how long after its creation a top-up is paid for, and has its last state,
+// by that state.
+var topupTimes = map[string]struct{ seen, last time.Duration }{
+	"paid":       {8 * time.Minute, 30 * time.Minute},
+	"confirming": {8 * time.Minute, 8 * time.Minute},
+	"failed":     {8 * time.Minute, 2 * time.Hour},
+	"canceled":   {9 * time.Minute, 9 * time.Minute},
+	"expired":    {rateLock, rateLock},
 }
 
-// topupSteps returns the states that led to that of a top-up, and when it had them.
-func topupSteps(last Object) []topupStep {
-	created := parse(Text(last, "created_at"))
+// topupAt returns a top-up as it was at a time since its creation.
+func topupAt(last Object, t time.Time) Object {
+	created, times := parse(Text(last, "created_at")), topupTimes[Text(last, "status")]
+	age := t.Sub(created)
+	if age >= times.last {
+		return last
+	}
 	c := coins()[slices.IndexFunc(coins(), func(c coin) bool { return c.id == Text(last, "coin") })]
 	topup := newTopup(Text(last, "id"), cents(last, "amount", "usd"), c, created)
-	steps := []topupStep{{created, topup}}
-	confirm := func(after time.Duration, confirmations int) {
-		topup = maps.Clone(topup)
-		confirmTopup(topup, confirmations)
-		steps = append(steps, topupStep{created.Add(after), topup})
+	if age >= times.seen {
+		confirmTopup(topup, 1)
 	}
-	finish := func(after time.Duration) { steps = append(steps, topupStep{created.Add(after), last}) }
-	switch Text(last, "status") {
-	case "paid":
-		confirm(8*time.Minute, 0)
-		confirm(20*time.Minute, c.confirmations/2)
-		finish(30 * time.Minute)
-	case "confirming":
-		confirm(8*time.Minute, 0)
-		finish(20 * time.Minute)
-	case "failed":
-		confirm(8*time.Minute, 1)
-		finish(2 * time.Hour)
-	case "canceled":
-		finish(9 * time.Minute)
-	case "expired":
-		finish(rateLock)
-	}
-	return steps
+	return topup
 }
 
 // parse reads a time stamp that the simulator wrote.

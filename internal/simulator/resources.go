@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -178,7 +177,7 @@ func (r resource) accepts(name, value string) bool {
 }
 
 // list returns the response with a list, filtered and paginated by the query.
-func (s *Simulator) list(v view, r resource) response {
+func list(v view, r resource) response {
 	shown := r.list(v)
 	for name, f := range r.filters {
 		if value := v.query.Get(name); value != "" {
@@ -193,32 +192,8 @@ func (s *Simulator) list(v view, r resource) response {
 	if r.meta != nil {
 		maps.Copy(meta, r.meta(v, shown))
 	}
-	if r.pageSize > 0 || len(v.query) > 0 {
-		return withEnvelope(encode(nonNil(shown)), meta)
+	if shown == nil {
+		shown = []Object{} // not null
 	}
-	return withEnvelope(s.encodeList(listKey{v.account, r.name}, shown), meta)
-}
-
-// withEnvelope adds the envelope to data that is JSON already. Encoding a
-// json.RawMessage would validate thousands of objects again.
-func withEnvelope(data []byte, meta Object) response {
-	body := slices.Concat([]byte(`{"data":`), data, []byte(`,"meta":`), encode(meta), []byte(`}`))
-	return response{http.StatusOK, noStoreHeader(), body}
-}
-
-// encodeList caches the JSON of complete lists, so that thousands of servers are
-// not encoded for every request.
-func (s *Simulator) encodeList(key listKey, list []Object) []byte {
-	if _, cached := s.encoded[key]; !cached {
-		s.encoded[key] = encode(nonNil(list))
-	}
-	return s.encoded[key]
-}
-
-// nonNil makes an empty list [] in JSON and not null.
-func nonNil(list []Object) []Object {
-	if list == nil {
-		return []Object{}
-	}
-	return list
+	return success(Object{"data": shown, "meta": meta})
 }

@@ -139,23 +139,3 @@ func TestStatusHasTheDocumentedFields(t *testing.T) {
 	}
 	simtest.AssertEqual(t, "locations", status["locations"], any(want))
 }
-
-func TestCompletePlan(t *testing.T) {
-	got := get(t, simtest.Start(t, simulator.Options{}), "/plans/gpu-l40s", "").object(t)
-	simtest.AssertEqual(t, "plan", got, simulator.Object{"data": simulator.Object{
-		"id": "gpu-l40s", "name": "GPU L40S", "family": "gpu",
-		"cpu": simulator.Object{
-			"model": "AMD EPYC 9354P", "cores": 32.0, "threads": 64.0, "base_ghz": 3.25, "boost_ghz": 3.8,
-			"architecture": "Zen 4", "l3_cache_mb": 256.0,
-		},
-		"memory": simulator.Object{"size_gb": 256.0, "type": "DDR5", "ecc": true}, "storage": "2x 3.84 TB NVMe",
-		"gpu":     simulator.Object{"model": "NVIDIA L40S", "memory": "48 GB GDDR6"},
-		"network": simulator.Object{"port": "10 Gbps", "bandwidth": "unmetered", "ipv4": 1.0, "ipv6": "/64", "ddos_protection": true},
-		"price": simulator.Object{
-			"monthly": simulator.Object{"usd": 1190.0, "eur": 1095.0}, "setup_fee": 0.0,
-			"currency_note": "monthly, excluding VAT",
-		},
-		"availability": simulator.Object{"in_stock": false, "delivery": "sold_out", "locations": []any{"nyc", "fra"}, "alternative": "gpu-rtx-4000-ada"},
-		"links":        simulator.Object{"page": "https://rental.example/servers/gpu-l40s", "order": "https://rental.example/order?plan=gpu-l40s"},
-	}})
-}

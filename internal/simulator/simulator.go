@@ -24,11 +24,17 @@ import (
 	"time"
 )
 
+// Prefix is that of the paths of all endpoints.
+const Prefix = "/api/v1"
+
 // Options configures a simulator. The zero value is the documented service.
 type Options struct {
-	Prefix       string // path prefix of all endpoints; "" means "/api/v1"
-	PublicLimit  int    // public requests per client address in any 60 s; 0 means 59; negative means no limit
-	AccountLimit int    // requests per token in any 60 s; 0 means 120; negative means no limit, and no RateLimit headers
+	PublicLimit  int // public requests per client address in any 60 s; 0 means 59; negative means no limit
+	AccountLimit int // requests per token in any 60 s; 0 means 120; negative means no limit, and no RateLimit headers
+
+	// Site is the address of the website to which links lead, without a path; "" means
+	// https://rental.example. The simulator serves its pages.
+	Site string
 
 	// Middleware wraps the handler; nil means none.
 	Middleware func(next http.Handler) http.Handler
@@ -36,35 +42,24 @@ type Options struct {
 
 // Simulator serves a [World] over HTTP. It is safe for concurrent use.
 type Simulator struct {
-	prefix   string
+	site     string // "" if links stay as they are
 	public   *limiter
 	accounts *limiter
 	handler  http.Handler
 
 	mu      sync.Mutex
 	world   *World
-	changed time.Time          // time of the last change
-	encoded map[listKey][]byte // complete lists as JSON, until the next change
-}
-
-// listKey identifies a list: the account is nil for public resources.
-type listKey struct {
-	account  *Account
-	resource string
+	changed time.Time // time of the last change
 }
 
 // New returns a simulator with the documented catalog of 15 plans and 8
 // locations, OS images and an operational status, and without any account.
 func New(o Options) *Simulator {
-	if o.Prefix == "" {
-		o.Prefix = "/api/v1"
-	}
 	s := &Simulator{
-		prefix:   strings.TrimRight(o.Prefix, "/"),
+		site:     strings.TrimRight(o.Site, "/"),
 		public:   newLimiter(o.PublicLimit, 59),
 		accounts: newLimiter(o.AccountLimit, 120),
 		world:    newWorld(time.Now()),
-		encoded:  map[listKey][]byte{},
 	}
 	s.handler = http.HandlerFunc(s.respond)
 	if o.Middleware != nil {
@@ -81,7 +76,6 @@ func (s *Simulator) Change(f func(w *World)) {
 	defer s.mu.Unlock()
 	f(s.world)
 	s.changed = time.Now()
-	clear(s.encoded)
 }
 
 // Read calls f with the world while nothing changes it. f must neither modify
@@ -98,7 +92,12 @@ func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handle
 // respond sends a complete response. A failed write means that the client closed the
 // connection, which is not an error of the server.
 func (s *Simulator) respond(w http.ResponseWriter, r *http.Request) {
-	a := s.responseTo(s.newCall(r))
+	c := newCall(r)
+	a, isPage := s.page(c)
+	if !isPage {
+		a = s.responseTo(c)
+		a.body = s.withSite(a.body)
+	}
 	maps.Copy(w.Header(), a.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	w.WriteHeader(a.status)
@@ -116,9 +115,9 @@ type call struct {
 	host     string
 }
 
-func (s *Simulator) newCall(r *http.Request) *call {
+func newCall(r *http.Request) *call {
 	c := &call{method: r.Method, path: r.URL.EscapedPath(), host: r.RemoteAddr}
-	rest, found := strings.CutPrefix(c.path, s.prefix)
+	rest, found := strings.CutPrefix(c.path, Prefix)
 	if found && strings.HasPrefix(rest, "/") {
 		c.inPrefix, c.path = true, rest
 	}
@@ -143,7 +142,7 @@ type response struct {
 func (s *Simulator) responseTo(c *call) response {
 	res, id, known := route(c)
 	if !known {
-		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+s.prefix+strings.Join(endpoints(), ", "))
+		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+Prefix+strings.Join(endpoints(), ", "))
 	}
 	if res.private {
 		return s.accountResponse(c, res, id)
@@ -173,9 +172,9 @@ func (s *Simulator) accountResponse(c *call, res resource, id string) response {
 	case account == nil && c.method != http.MethodGet:
 		return methodNotAllowed(c)
 	case account == nil && c.token == "":
-		return failure(http.StatusUnauthorized, "unauthorized", "this endpoint needs the header Authorization: Bearer <API_TOKEN>; GET "+s.prefix+"/plans needs none")
+		return failure(http.StatusUnauthorized, "unauthorized", "this endpoint needs the header Authorization: Bearer <API_TOKEN>; GET "+Prefix+"/plans needs none")
 	case account == nil:
-		return failure(http.StatusUnauthorized, "invalid_token", "the API token is unknown or revoked; GET "+s.prefix+"/plans needs none")
+		return failure(http.StatusUnauthorized, "invalid_token", "the API token is unknown or revoked; GET "+Prefix+"/plans needs none")
 	}
 	q := s.accounts.take(c.token, time.Now())
 	a := rateLimited(q)
@@ -211,11 +210,11 @@ func (s *Simulator) build(v view, res resource, id string) response {
 	case res.object != nil:
 		return success(Object{"data": res.object(v)})
 	case id == "":
-		return s.list(v, res)
+		return list(v, res)
 	}
 	item, found := find(res.list(v), id)
 	if !found {
-		return failure(http.StatusNotFound, "not_found", "unknown id; see GET "+s.prefix+"/"+res.name)
+		return failure(http.StatusNotFound, "not_found", "unknown id; see GET "+Prefix+"/"+res.name)
 	}
 	return success(Object{"data": item})
 }
@@ -224,11 +223,11 @@ func (s *Simulator) build(v view, res resource, id string) response {
 // ("/plans/epyc-9654") with a query. Nothing is counted. It
 // panics if that response is an error.
 func (s *Simulator) Body(pathAndQuery, token string) string {
-	u, err := url.Parse(s.prefix + pathAndQuery)
+	u, err := url.Parse(Prefix + pathAndQuery)
 	if err != nil {
 		panic("simulator: " + err.Error())
 	}
-	c := s.newCall(&http.Request{Method: http.MethodGet, URL: u})
+	c := newCall(&http.Request{Method: http.MethodGet, URL: u})
 	res, id, known := route(c)
 	account := s.account(token)
 	if !known || res.private && account == nil {

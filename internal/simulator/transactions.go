@@ -1,7 +1,6 @@
 package simulator
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -47,7 +46,7 @@ const rateLock = 20 * time.Minute
 
 // newTopup returns a pending top-up. The functions below change its state.
 func newTopup(id string, amount int, c coin, now time.Time) Object {
-	address := c.prefix + makeText("23456789acdefghjkmnpqrstuvwxyz", 30, id)
+	address := c.prefix + fmt.Sprintf("%.15x", digest("address", id))
 	due := fmt.Sprintf("%.8f", money(amount)/c.usd)
 	bonus := 0
 	if amount >= 100_00 {
@@ -111,11 +110,4 @@ func (a *Account) renew(now time.Time) {
 		a.addTransaction("renewal", -price, "Renewal of "+Text(s, "hostname"), nil, now)
 		s["status"], s["renews_at"] = "active", date(due.AddDate(0, 1, 0))
 	}
-}
-
-// newestFirst sorts by creation time.
-func newestFirst(list []Object) {
-	slices.SortStableFunc(list, func(a, b Object) int {
-		return cmp.Compare(Text(b, "created_at"), Text(a, "created_at"))
-	})
 }

@@ -1,6 +1,11 @@
 package simulator
 
-import "time"
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
 
 // Object is a JSON object as the API sends it. It may contain any value that can
 // be encoded as JSON, also values that a correct provider would not send. Nested
@@ -36,13 +41,8 @@ type Account struct {
 const site = "https://rental.example"
 
 func newWorld(now time.Time) *World {
-	w := &World{
-		Plans:     plans(),
-		Locations: locations(),
-		OS:        images(),
-		CustomISO: true,
-		Accounts:  map[string]*Account{},
-	}
+	c := newCatalog()
+	w := &World{Plans: c.Plans, Locations: c.Locations, OS: c.OS, CustomISO: true, Accounts: map[string]*Account{}}
 	w.Status = operationalStatus(w.Locations, now)
 	recompute(w)
 	return w
@@ -51,8 +51,9 @@ func newWorld(now time.Time) *World {
 // recompute updates the fields that depend on the stock of the plans: delivery,
 // alternatives, the counts of the locations, and saved configurations.
 func recompute(w *World) {
+	delivery := map[bool]string{true: "instant", false: "sold_out"}
 	for _, p := range w.Plans {
-		Put(p, delivery(p), "availability", "delivery")
+		Put(p, delivery[inStock(p)], "availability", "delivery")
 		Put(p, alternative(w.Plans, p), "availability", "alternative")
 	}
 	for _, l := range w.Locations {
@@ -60,25 +61,12 @@ func recompute(w *World) {
 		Put(l, len(here), "plans")
 		Put(l, count(here, inStock), "plans_in_stock")
 	}
-	for _, a := range w.Accounts {
-		if a != nil {
-			recomputeConfigurations(a.Configurations, w.Plans)
+	eachAccount(w, func(a *Account) {
+		for _, c := range a.Configurations {
+			p, known := find(w.Plans, Text(c, "plan"))
+			Put(c, known && inStock(p), "in_stock")
 		}
-	}
-}
-
-func recomputeConfigurations(configurations, plans []Object) {
-	for _, c := range configurations {
-		p, known := find(plans, Text(c, "plan"))
-		Put(c, known && inStock(p), "in_stock")
-	}
-}
-
-func delivery(p Object) string {
-	if inStock(p) {
-		return "instant"
-	}
-	return "sold_out"
+	})
 }
 
 // alternative returns the id of the plan in stock that is closest in price to a
@@ -91,13 +79,11 @@ func alternative(plans []Object, p Object) any {
 	if candidates == nil {
 		candidates = filter(plans, inStock)
 	}
-	var best any
-	minGap := 0
-	for _, o := range candidates {
-		gap := cents(o, "price", "monthly", "usd") - cents(p, "price", "monthly", "usd")
-		if gap = max(gap, -gap); best == nil || gap < minGap {
-			best, minGap = At(o, "id"), gap
-		}
+	if candidates == nil {
+		return nil
 	}
-	return best
+	gap := func(o Object) float64 {
+		return math.Abs(number(o, "price", "monthly", "usd") - number(p, "price", "monthly", "usd"))
+	}
+	return slices.MinFunc(candidates, func(x, y Object) int { return cmp.Compare(gap(x), gap(y)) })["id"]
 }

@@ -98,48 +98,6 @@ func TestLogCannotBeWritten(t *testing.T) {
 	simtest.AssertEqual(t, "exit status", p.Wait(), 0)
 }
 
-// TestSecretSwapped replaces a token as Kubernetes does: the file is a link through
-// ..data, a link to a directory, which is replaced by rename.
-func TestSecretSwapped(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	api, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
-	mount := filepath.Join(dir, "secret")
-	check := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	put := func(generation, token string) {
-		check(os.MkdirAll(filepath.Join(mount, generation), 0o700))
-		simtest.WriteFile(t, filepath.Join(mount, generation, "token"), token)
-		check(os.Symlink(generation, filepath.Join(mount, "..data_tmp")))
-		check(os.Rename(filepath.Join(mount, "..data_tmp"), filepath.Join(mount, "..data")))
-	}
-	put("..1", simtest.MainToken)
-	check(os.Symlink("..data/token", filepath.Join(mount, "token")))
-	accounts := "accounts: [{name: main, token_file: secret/token}]\n" + hourly()
-	config := api.ConfigFile(dir, nil, accounts)
-	p := simtest.StartProcess(t, "--config.file="+config)
-	waitWorking(p)
-
-	const next = "secret-token-of-main-2"
-	api.Change(func(w *simulator.World) {
-		w.Accounts[next] = w.Accounts[simtest.MainToken]
-		delete(w.Accounts, simtest.MainToken)
-	})
-	put("..2", "secret-token-of-nobody")
-	// A shorter interval makes one collector fetch soon, which is rejected.
-	api.ConfigFile(dir, nil, strings.Replace(accounts, "account: {interval: 1h}", "account: {interval: 2s}", 1))
-	p.Signal(syscall.SIGHUP)
-	rejected := simtest.Series("server_rental_exporter_api_token_rejected", "account", "main")
-	p.Eventually("the wrong token is rejected", func() bool { return p.Scrape().Values[rejected] == 1 })
-	put("..3", next)
-	p.Eventually("the right token is used", func() bool { return p.Scrape().Values[rejected] == 0 })
-	waitWorking(p)
-	simtest.AssertNoSecrets(t, "log", p.Log.String())
-}
-
 // TestConfigurationReplaced replaces the file by rename while it is read: each reload
 // succeeds and causes no request. Then it is written in parts: whatever is read, the
 // exporter continues, and has the last configuration at the end.

@@ -133,7 +133,7 @@ func runSchedule(t *testing.T, rng *rand.Rand) map[string]int {
 	s.Wait()
 	time.Sleep(time.Minute) // pending dials time out
 	synctest.Wait()
-	simtest.AssertEqual(t, "open connections", s.Net.OpenConns(), 0)
+	simtest.AssertEqual(t, "open connections", s.OpenConns(), 0)
 	s.AssertRateLimits(s.limits.Public, s.limits.Account)
 	s.counts["request"] += len(s.Requests())
 	simtest.AssertNoSecrets(t, "log", s.log.String())

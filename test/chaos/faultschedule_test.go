@@ -209,7 +209,7 @@ func changeData(rng *rand.Rand, w *simulator.World, customers []*simulator.Accou
 		simulator.Put(plan, nil, "availability", "alternative")
 	case 2:
 		simulator.Put(plan, simulator.Object{"usd": randomPrice(rng), "eur": randomPrice(rng)}, "price", "monthly")
-		simulator.Put(plan, pick(rng, []string{"fra", "nyc"}, []string{"fra", ""}, nil), "availability", "locations")
+		simulator.Put(plan, pick(rng, []any{"fra", "nyc"}, []any{"fra", ""}, nil), "availability", "locations")
 	case 3:
 		l := pick(rng, w.Locations...)
 		l["plans_in_stock"] = pick[any](rng, rng.IntN(9), nil, 999, -1)
@@ -266,7 +266,7 @@ func changeTopup(rng *rand.Rand, a *simulator.Account) {
 			"id": fmt.Sprint("tu_", rng.Uint64()), "status": "pending", "amount": simulator.Object{"usd": randomAmount(rng)}, "bonus_percent": rng.IntN(10),
 			"coin": "btc", "ticker": "BTC", "network": "Bitcoin", "confirmations": nil, "confirmations_needed": 3, "tx_hash": nil, "credited": nil,
 			"payment":    simulator.Object{"address": "secret-address", "amount": "1", "memo": nil, "uri": "bitcoin:secret-address", "rate_locked_until": "2026-01-02T03:04:05Z"},
-			"created_at": "2026-01-02T03:04:05Z", "paid_at": nil,
+			"created_at": "2026-01-02T03:04:05Z", "paid_at": nil, "links": simulator.Object{"page": "https://rental.example/topup"},
 		})
 		return
 	}

@@ -206,11 +206,7 @@ func TestPanels(t *testing.T) {
 				t.Errorf("%s: got description %q, want a sentence", where, p.Description)
 			}
 			simtest.AssertEqual(t, where+": data source", p.Datasource, templated)
-			units := []string{p.FieldConfig.Defaults.Unit}
-			for _, value := range overrides[string](t, p, "unit") {
-				units = append(units, value)
-			}
-			for _, u := range units {
+			for _, u := range append(overrides[string](t, p, "unit"), p.FieldConfig.Defaults.Unit) {
 				if !unit.MatchString(u) {
 					t.Errorf("%s: got unit %q, want one that matches %s", where, u, unit)
 				}

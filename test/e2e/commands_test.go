@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,11 +144,7 @@ func (d documented) serve(line string) {
 	address := simtest.FreeAddress(d.t)
 	cmd := d.command("exec " + line + " --web.listen-address=" + address)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run does not pass signals on
-	p := simtest.StartCommand(d.t, cmd)
-	p.Eventually("ready", func() bool {
-		r, err := simtest.Do(http.DefaultClient, http.MethodGet, "http://"+address+"/-/ready")
-		return err == nil && r.Status == http.StatusOK
-	})
+	p := startUntil(d.t, address, "/-/ready", cmd)
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil {
 		d.t.Error(err)
 	}

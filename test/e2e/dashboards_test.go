@@ -204,7 +204,7 @@ func (s *dashboardStack) checkNotDoubled(q grafana.Query) {
 	both := s.evaluate(q, s.interpolate(q.Expr, "usd", nil))
 	perExporter := slices.ContainsFunc(both, func(one series) bool { return one.labels["instance"] != "" })
 	// Which requests each exporter made within a step, and which of the rate limited account
-	// were answered, is random.
+	// succeeded, is random.
 	if perExporter || strings.HasPrefix(q.Key, "server-rental-status/405/") || strings.HasPrefix(q.Key, "server-rental-status/406/") {
 		return
 	}

@@ -48,9 +48,8 @@ func invoices() Resource {
 					metric.AddOptional(b, invoiceAmount, i.Amount.USD, i.ID)
 					metric.AddOptional(b, invoiceIssued, i.IssuedAt, i.ID)
 				},
-				listMetrics: func(b *metric.Builder, p rentalapi.Page[invoice, struct{}]) Facts {
+				listMetrics: func(b *metric.Builder, p rentalapi.Page[invoice, struct{}], _ *Snapshot) {
 					b.Add(invoicesCount, float64(p.Count))
-					return Facts{}
 				},
 			}.fetch
 		},

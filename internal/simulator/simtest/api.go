@@ -3,7 +3,6 @@
 package simtest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,6 +47,7 @@ type API struct {
 	server *http.Server
 	served chan struct{}  // closed when the server has ended
 	conns  sync.WaitGroup // connections of the server
+	open   atomic.Int64   // how many
 
 	requests requestLog
 	cache    cache
@@ -73,14 +74,14 @@ func StartInMemory(t testing.TB, o simulator.Options) *API {
 
 func newAPI(t testing.TB, o simulator.Options, host string) *API {
 	a := &API{t: t, served: make(chan struct{})}
-	a.URL = &url.URL{Scheme: "http", Host: host, Path: strings.TrimRight(cmp.Or(o.Prefix, "/api/v1"), "/")}
+	a.URL = &url.URL{Scheme: "http", Host: host, Path: simulator.Prefix}
 	inner := o.Middleware
 	o.Middleware = func(next http.Handler) http.Handler {
-		h := a.cache.middleware(a.URL.Path, next)
+		h := a.cache.middleware(next)
 		if inner != nil {
 			h = inner(h)
 		}
-		return a.requests.middleware(a.URL.Path, a.Middleware(a.URL.Path, h))
+		return a.requests.middleware(a.middleware(h))
 	}
 	a.Simulator = simulator.New(o)
 	a.cache.sim = a.Simulator
@@ -97,7 +98,9 @@ func (a *API) serve(l net.Listener) {
 		switch s {
 		case http.StateNew:
 			a.conns.Add(1)
+			a.open.Add(1)
 		case http.StateClosed, http.StateHijacked:
+			a.open.Add(-1)
 			a.conns.Done()
 		}
 	}}
@@ -116,6 +119,9 @@ func (a *API) Close() {
 	<-a.served
 	a.conns.Wait()
 }
+
+// OpenConns returns the number of connections that clients have not closed.
+func (a *API) OpenConns() int { return int(a.open.Load()) }
 
 // failingWriter fails the test if net/http logs something, such as a panic.
 type failingWriter struct{ t testing.TB }

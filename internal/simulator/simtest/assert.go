@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +14,7 @@ import (
 var Update = flag.Bool("update", false, "rewrite golden and generated files")
 
 // AssertEqual compares whole values with reflect.DeepEqual. Long ones are shown
-// as a diff by line, or by element of a map or slice.
+// as a diff by line, or by word.
 func AssertEqual(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if reflect.DeepEqual(got, want) {
@@ -28,27 +27,17 @@ func AssertEqual(t testing.TB, what string, got, want any) {
 	case len(g)+len(w) < 1000:
 		t.Errorf("%s:\n got %s\nwant %s", what, g, w)
 	default:
-		t.Errorf("%s (- want, + got):\n%s", what, diff(lines(got), lines(want)))
+		t.Errorf("%s (- want, + got):\n%s", what, diff(parts(g), parts(w)))
 	}
 }
 
-// lines splits a value for diff.
-func lines(value any) []string {
-	var list []string
-	switch v := reflect.ValueOf(value); v.Kind() {
-	case reflect.Map:
-		for _, key := range v.MapKeys() {
-			list = append(list, fmt.Sprintf("%v: %v", key, v.MapIndex(key)))
-		}
-		slices.Sort(list)
-	case reflect.Slice:
-		for i := range v.Len() {
-			list = append(list, fmt.Sprint(v.Index(i)))
-		}
-	default:
-		list = strings.Split(fmt.Sprint(value), "\n")
+// parts splits the text of a value for diff: a text with lines at their ends, and
+// everything else at spaces, such as a map between its elements.
+func parts(text string) []string {
+	if strings.Contains(text, "\n") {
+		return strings.Split(text, "\n")
 	}
-	return list
+	return strings.Fields(text)
 }
 
 // diff returns the lines that only one of two texts has, each in its order.

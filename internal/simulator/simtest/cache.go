@@ -18,7 +18,6 @@ const (
 	AtOnce       CacheKind = iota // whenever the data changes or the cache time has passed
 	AtFixedTimes                  // a cache time after the last time, whether requested or not
 	OnDemand                      // by the first request after the cache time
-	Revalidate                    // the same, but that request still gets the old response
 	PerRequest                    // by each request
 )
 
@@ -85,15 +84,15 @@ func (a *API) Change(f func(w *simulator.World)) {
 }
 
 // middleware sends responses from the cache in place of the public responses of next.
-func (c *cache) middleware(prefix string, next http.Handler) http.Handler {
+func (c *cache) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.documented() {
 			next.ServeHTTP(w, r)
 			return
 		}
-		response := capture(next, r)
-		if response.header.Get("Access-Control-Allow-Origin") != "" {
-			response = c.cached(response, strings.TrimPrefix(r.URL.RequestURI(), prefix))
+		response := serve(next, r)
+		if response.Header.Get("Access-Control-Allow-Origin") != "" {
+			response = c.cached(response, strings.TrimPrefix(r.URL.RequestURI(), simulator.Prefix))
 		}
 		exchange{w, r}.send(response)
 	})
@@ -106,21 +105,21 @@ func (c *cache) documented() bool {
 }
 
 // cached returns the response that is sent in place of a public one.
-func (c *cache) cached(response captured, path string) captured {
+func (c *cache) cached(response Response, path string) Response {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.Clock != 0 {
-		response.header.Set("Date", time.Now().Add(c.Clock).UTC().Format(http.TimeFormat))
+		response.Header.Set("Date", time.Now().Add(c.Clock).UTC().Format(http.TimeFormat))
 	}
-	seconds, found := strings.CutPrefix(response.header.Get("Cache-Control"), "max-age=")
+	seconds, found := strings.CutPrefix(response.Header.Get("Cache-Control"), "max-age=")
 	if !found {
 		return response
 	}
 	age, _ := time.ParseDuration(seconds + "s")
 	sent := c.get(path, age)
-	response.body = []byte(sent.body)
+	response.Body = sent.body
 	if c.Age {
-		response.header.Set("Age", strconv.Itoa(int(time.Since(sent.made)/time.Second)))
+		response.Header.Set("Age", strconv.Itoa(int(time.Since(sent.made)/time.Second)))
 	}
 	return response
 }
@@ -136,11 +135,7 @@ func (c *cache) get(path string, age time.Duration) cacheEntry {
 		e = c.make(path, made, age)
 		c.entries[path] = e
 	}
-	old := *e
 	c.renew(e)
-	if c.Kind == Revalidate {
-		return old
-	}
 	return *e
 }
 

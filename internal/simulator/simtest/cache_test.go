@@ -31,7 +31,6 @@ func TestCache(t *testing.T) {
 			[]string{"0 55 05", "0 45 05", "0 55 05", "0 65 05", "6 65 05"},
 		},
 		{"on demand", Cache{Kind: OnDemand, Age: true}, []string{"0 0 00", "0 50 00", "6 0 00", "6 10 00", "13 0 10"}},
-		{"revalidate", Cache{Kind: Revalidate}, []string{"0  00", "0  00", "0  00", "6  00", "6  00"}},
 		{"per request", Cache{Kind: PerRequest, Age: true, Clock: 30 * s}, []string{"0 0 30", "5 0 20", "6 0 30", "7 0 40", "13 0 40"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -67,23 +66,4 @@ func describePlans(t *testing.T, a *API) string {
 		t.Fatalf("%v: %s", err, r.Body)
 	}
 	return fmt.Sprint(body.Data[0].Price, " ", r.Header.Get("Age"), " ", body.Meta.GeneratedAt.Format("05"))
-}
-
-// TestCacheStamp has time stamps of the test's choice, and the date of the provider's clock.
-func TestCacheStamp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := StartInMemory(t, simulator.Options{})
-		a.SetCache(Cache{Kind: OnDemand, Clock: time.Hour, Stamp: func(made time.Time) any { return made.Unix() }})
-		r := ServeGet(a, "/api/v1/status")
-		var body struct {
-			Data struct {
-				UpdatedAt int64 `json:"updated_at"`
-			}
-		}
-		if err := json.Unmarshal([]byte(r.Body), &body); err != nil {
-			t.Fatal(err)
-		}
-		AssertEqual(t, "updated_at", body.Data.UpdatedAt, time.Now().Add(time.Hour).Unix())
-		AssertEqual(t, "Date", r.Header.Get("Date"), "Sat, 01 Jan 2000 01:00:00 GMT")
-	})
 }

@@ -2,10 +2,11 @@ package simtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
@@ -146,10 +147,10 @@ func (f *Fault) matches(r Request) bool {
 	return (f.Path == "" || f.Path == r.Path) && (f.Token == "" || f.Token == r.Token)
 }
 
-// Middleware applies the faults to an API with a prefix.
-func (fs *Faults) Middleware(prefix string, next http.Handler) http.Handler {
+// middleware applies the faults.
+func (fs *Faults) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request := newRequest(r, prefix)
+		request := newRequest(r)
 		before, f := fs.take(request)
 		for _, call := range before {
 			call(request.Path, request.Query)
@@ -169,8 +170,8 @@ func (f *Fault) apply(x exchange, req Request, next http.Handler) {
 	if f.Kind == Delay {
 		x.wait(f.Delay)
 	}
-	c := capture(next, x.r)
-	maps.Copy(c.header, f.Header)
+	c := serve(next, x.r)
+	maps.Copy(c.Header, f.Header)
 	switch f.Kind {
 	case Respond:
 		x.send(f.replace(c, req))
@@ -180,70 +181,44 @@ func (f *Fault) apply(x exchange, req Request, next http.Handler) {
 	case Drop:
 		panic(http.ErrAbortHandler)
 	case Truncated:
-		x.begin(c, len(c.body))
-		x.write(c.body[:len(c.body)/2])
+		x.begin(c, len(c.Body))
+		x.write(c.Body[:len(c.Body)/2])
 		panic(http.ErrAbortHandler)
 	case Garbage:
-		x.send(captured{http.StatusOK, c.header, []byte("\x00\xff<!doctype html> this is not JSON {{{")})
+		x.send(Response{http.StatusOK, c.Header, "\x00\xff<!doctype html> this is not JSON {{{"})
 	case Endless:
-		x.endless(c.header)
+		x.endless(c.Header)
 	case Trickle:
 		x.trickle(c)
 	case Redirect:
-		x.send(captured{http.StatusFound, c.header, nil})
+		x.send(Response{http.StatusFound, c.Header, ""})
 	default:
 		x.send(c)
 	}
 }
 
 // replace applies a Respond fault to the correct response.
-func (f *Fault) replace(c captured, req Request) captured {
+func (f *Fault) replace(c Response, req Request) Response {
 	if f.Status != 0 {
-		c.status = f.Status
+		c.Status = f.Status
 	}
 	switch {
 	case f.Body != nil:
-		c.body = f.Body
+		c.Body = string(f.Body)
 	case f.Status >= http.StatusBadRequest:
-		c.body, _ = json.Marshal(map[string]any{"error": map[string]string{ // strings can be encoded
-			"code": errorCode(f.Status, req.Token), "message": "the request could not be answered; see GET " + req.Path, "docs": "https://rental.example/docs/api#errors",
+		body, _ := json.Marshal(map[string]any{"error": map[string]string{ // strings can be encoded
+			"code": errorCode(f.Status), "message": "the request could not be answered; see GET " + req.Path, "docs": "https://rental.example/docs/api#errors",
 		}})
+		c.Body = string(body)
 	}
 	return c
 }
 
-// errorCode returns the documented code for a status, and for an undocumented
+// errorCode returns a documented code for a status, and for an undocumented
 // status its name in snake case.
-func errorCode(status int, token string) string {
-	switch status {
-	case http.StatusBadRequest:
-		return "invalid_parameter"
-	case http.StatusUnauthorized:
-		if token != "" {
-			return "invalid_token"
-		}
-		return "unauthorized"
-	case http.StatusTooManyRequests:
-		return "rate_limited"
-	case http.StatusServiceUnavailable:
-		return "unavailable"
-	}
-	return strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
-}
-
-// captured is a response before it is sent.
-type captured struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-// capture returns a handler's response to a request.
-func capture(h http.Handler, r *http.Request) captured {
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	w.Header().Del("Content-Length")
-	return captured{w.Code, w.Header(), w.Body.Bytes()}
+func errorCode(status int) string {
+	documented := map[int]string{400: "invalid_parameter", 401: "invalid_token", 429: "rate_limited", 503: "unavailable"}
+	return cmp.Or(documented[status], strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_"))
 }
 
 // exchange sends the response to one request.
@@ -254,23 +229,24 @@ type exchange struct {
 
 // send sends a complete response. A failed write means that the client closed the
 // connection, which is not an error of the server.
-func (x exchange) send(c captured) {
-	x.begin(c, len(c.body))
-	_, _ = x.w.Write(c.body)
+func (x exchange) send(c Response) {
+	x.begin(c, len(c.Body))
+	_, _ = io.WriteString(x.w, c.Body)
 }
 
 // begin sends status and headers; without Content-Length if the length is negative.
-func (x exchange) begin(c captured, length int) {
-	maps.Copy(x.w.Header(), c.header)
+func (x exchange) begin(c Response, length int) {
+	maps.Copy(x.w.Header(), c.Header)
+	x.w.Header().Del("Content-Length")
 	if length >= 0 {
 		x.w.Header().Set("Content-Length", strconv.Itoa(length))
 	}
-	x.w.WriteHeader(c.status)
+	x.w.WriteHeader(c.Status)
 }
 
 // write sends a part of a body immediately. It aborts if the client is gone.
-func (x exchange) write(part []byte) {
-	_, err := x.w.Write(part)
+func (x exchange) write(part string) {
+	_, err := io.WriteString(x.w, part)
 	if err == nil {
 		err = http.NewResponseController(x.w).Flush()
 	}
@@ -292,18 +268,18 @@ func (x exchange) wait(d time.Duration) {
 
 // endless sends a JSON string without an end.
 func (x exchange) endless(h http.Header) {
-	x.begin(captured{http.StatusOK, h, nil}, -1)
-	x.write([]byte(`{"data":"`))
-	for filler := bytes.Repeat([]byte("a"), 32<<10); ; {
+	x.begin(Response{http.StatusOK, h, ""}, -1)
+	x.write(`{"data":"`)
+	for filler := strings.Repeat("a", 32<<10); ; {
 		x.write(filler)
 	}
 }
 
 // trickle sends one byte of the body per second.
-func (x exchange) trickle(c captured) {
-	x.begin(c, len(c.body))
-	for i := range c.body {
-		x.write(c.body[i : i+1])
+func (x exchange) trickle(c Response) {
+	x.begin(c, len(c.Body))
+	for i := range len(c.Body) {
+		x.write(c.Body[i : i+1])
 		x.wait(time.Second)
 	}
 }

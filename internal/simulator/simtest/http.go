@@ -58,6 +58,11 @@ func Get(t testing.TB, url string, header ...string) Response {
 func ServeGet(h http.Handler, pathAndQuery string, header ...string) Response {
 	r := httptest.NewRequest(http.MethodGet, pathAndQuery, nil)
 	setHeader(r, header)
+	return serve(h, r)
+}
+
+// serve returns a handler's response to a request.
+func serve(h http.Handler, r *http.Request) Response {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return Response{w.Code, w.Header(), w.Body.String()}

@@ -69,3 +69,34 @@ func (l *Log) Take(t testing.TB) []string {
 	slices.Sort(lines)
 	return lines
 }
+
+// Assert takes the lines and asserts that they match the wanted ones, in any order. A
+// wanted line is texts that a line contains one after the other, with * between them.
+func (l *Log) Assert(t testing.TB, want ...string) {
+	t.Helper()
+	rest := l.Take(t)
+	var missing []string
+	for _, w := range want {
+		i := slices.IndexFunc(rest, func(line string) bool { return containsAll(line, strings.Split(w, "*")) })
+		if i < 0 {
+			missing = append(missing, w)
+			continue
+		}
+		rest = slices.Delete(rest, i, i+1)
+	}
+	if len(rest)+len(missing) > 0 {
+		t.Errorf("log:\nunexpected %.2000q\n   missing %q", rest, missing)
+	}
+}
+
+// containsAll returns whether a text contains the parts one after the other.
+func containsAll(text string, parts []string) bool {
+	for _, part := range parts {
+		_, after, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = after
+	}
+	return true
+}

@@ -17,7 +17,6 @@ type Network struct {
 
 	mu    sync.Mutex
 	delay func() time.Duration // nil for none
-	open  int
 }
 
 func newNetwork() *Network {
@@ -40,13 +39,6 @@ func (n *Network) dialDelay() time.Duration {
 	return n.delay()
 }
 
-// OpenConns returns the number of connections that the dialing side has not closed.
-func (n *Network) OpenConns() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.open
-}
-
 // Dial connects to the listener, and ignores the address. Its signature is that
 // of net.Dialer.DialContext.
 func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -67,10 +59,7 @@ func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.open++
-	return &countedConn{Conn: client, network: n}, nil
+	return client, nil
 }
 
 // Accept implements net.Listener.
@@ -91,20 +80,3 @@ func (n *Network) Close() error {
 
 // Addr implements net.Listener.
 func (n *Network) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
-
-// countedConn is a client connection that Network.OpenConns counts.
-type countedConn struct {
-	net.Conn
-	network *Network
-	once    sync.Once // decrements the count
-}
-
-// Close implements net.Conn.
-func (c *countedConn) Close() error {
-	c.once.Do(func() {
-		c.network.mu.Lock()
-		defer c.network.mu.Unlock()
-		c.network.open--
-	})
-	return c.Conn.Close()
-}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"server_rental_exporter/internal/simulator"
 )
 
 // Request is one received request, with or without a response.
@@ -20,16 +22,12 @@ type Request struct {
 	Status     int // as sent; 0 before that, and if the connection was dropped
 }
 
-// newRequest parses a request to an API with a prefix.
-func newRequest(r *http.Request, prefix string) Request {
+func newRequest(r *http.Request) Request {
 	path := r.URL.EscapedPath()
-	if rest, found := strings.CutPrefix(path, prefix); found && strings.HasPrefix(rest, "/") {
+	if rest, found := strings.CutPrefix(path, simulator.Prefix); found && strings.HasPrefix(rest, "/") {
 		path = rest
 	}
-	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !found {
-		token = ""
-	}
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), "Bearer ")
 	return Request{Time: time.Now(), Path: path, Query: r.URL.Query(), Token: token, RemoteAddr: r.RemoteAddr, Header: r.Header.Clone()}
 }
 
@@ -53,10 +51,10 @@ type requestLog struct {
 	entries []*Request
 }
 
-// middleware records the requests to an API with a prefix.
-func (l *requestLog) middleware(prefix string, next http.Handler) http.Handler {
+// middleware records the requests.
+func (l *requestLog) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		entry := newRequest(r, prefix)
+		entry := newRequest(r)
 		l.mu.Lock()
 		l.entries = append(l.entries, &entry)
 		l.mu.Unlock()

@@ -3,7 +3,6 @@ package simtest
 import (
 	"net/http"
 	"net/url"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -48,20 +47,6 @@ func testAPI(t *testing.T, a *API) {
 		[]any{map[string]int{"/topups": 2, "/servers": 1}, map[string]int{MainToken: 5}, 2, 503, true})
 }
 
-func TestMiddlewareOfOptions(t *testing.T) {
-	served := 0
-	a := Start(t, simulator.Options{Middleware: func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			served++
-			next.ServeHTTP(w, r)
-		})
-	}})
-	hooked := 0
-	a.OnRequest(func(string, url.Values) { hooked++ })
-	Get(t, a.URL.String()+"/plans")
-	AssertEqual(t, "served and hooked", []int{served, hooked}, []int{1, 1})
-}
-
 func TestParseExposition(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "c_total", Help: "A c_total counter."}, []string{"b", "a"})
@@ -90,16 +75,4 @@ server_rental_exporter_collector_success{account="main",collector="servers"} 0
 `, "text/plain")
 	AssertEqual(t, "data", e.Data(), map[string]float64{"server_rental_a{}": 1})
 	AssertEqual(t, "success", e.CollectorSuccess(), map[string]float64{"plans": 1, "servers main": 0})
-}
-
-func TestDiff(t *testing.T) {
-	for _, c := range []struct{ got, want, diff string }{
-		{"a b c", "a c d d", "- d\n- d\n+ b"},
-		{"a b b", "b a", "+ b"},
-		{"a b", "b a", "same lines in another order"},
-		{strings.Repeat("x ", 70), "", strings.Repeat("+ x\n", 60) + "and 10 more lines"},
-	} {
-		AssertEqual(t, c.got+" for "+c.want, diff(strings.Fields(c.got), strings.Fields(c.want)), c.diff)
-	}
-	AssertEqual(t, "lines of a map", lines(map[string]int{"b": 2, "a": 1}), []string{"a: 1", "b: 2"})
 }

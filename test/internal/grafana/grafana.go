@@ -153,7 +153,8 @@ func (d Dashboard) Queries() []Query {
 	}
 	for _, a := range d.Annotations.List {
 		all = append(all, Query{
-			Target{Expr: a.Expr, LegendFormat: a.TitleFormat}, fmt.Sprintf("%s/annotation/%s", d.UID, a.Name),
+			Target{Expr: a.Expr, LegendFormat: a.TitleFormat},
+			fmt.Sprintf("%s/annotation/%s", d.UID, a.Name),
 			Panel{Interval: a.Step, MaxDataPoints: 100},
 		})
 	}

@@ -1,0 +1,92 @@
+package collector
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// TestStockHistory has a response each minute in which a plan is in stock or not (yes,
+// no), does not say so (null) or is not listed (-). It compares restocks, sellouts, and
+// the numbers of the responses in which the plan was first seen, last in stock, and
+// changed.
+func TestStockHistory(t *testing.T) {
+	known := map[string]*bool{"yes": ptr(true), "no": ptr(false), "null": nil}
+	for stocks, want := range map[string]string{
+		"yes yes":              "0 0 #0 #0 -; 0 0 #0 #1 -",
+		"no no":                "0 0 #0 - -; 0 0 #0 - -",
+		"yes no no yes no":     "0 0 #0 #0 -; 0 1 #0 #0 #1; 0 1 #0 #0 #1; 1 1 #0 #3 #3; 1 2 #0 #3 #4",
+		"no yes no":            "0 0 #0 - -; 1 0 #0 #1 #1; 1 1 #0 #1 #2",
+		"yes - yes":            "0 0 #0 #0 -; -; 0 0 #0 #2 -",
+		"yes - - no":           "0 0 #0 #0 -; -; -; 0 1 #0 #0 #3",
+		"no - yes":             "0 0 #0 - -; -; 1 0 #0 #2 #2",
+		"yes null no null yes": "0 0 #0 #0 -; 0 0 #0 #0 -; 0 1 #0 #0 #2; 0 1 #0 #0 #2; 1 1 #0 #4 #4",
+		"null yes no":          "-; 0 0 #1 #1 -; 0 1 #1 #1 #2",
+		"- no yes":             "-; 0 0 #1 - -; 1 0 #1 #2 #2",
+	} {
+		history := stockHistory{}
+		var got []string
+		for i, stock := range strings.Fields(stocks) {
+			b := &metric.Builder{}
+			if stock != "-" {
+				p := &plan{ID: "p"}
+				p.Availability.InStock = known[stock]
+				history = history.step([]*plan{p}, today.Add(time.Duration(i)*time.Minute))
+				history.addMetrics(b, p.ID)
+			}
+			got = append(got, stockValues(t, b))
+		}
+		simtest.AssertEqual(t, stocks, strings.Join(got, "; "), want)
+	}
+}
+
+// stockValues returns the values of the only plan; - without any.
+func stockValues(t *testing.T, b *metric.Builder) string {
+	t.Helper()
+	values := exposed(t, Snapshot{Metrics: b.Metrics()})
+	if len(values) == 0 {
+		return "-"
+	}
+	minute := func(at float64, found bool) string {
+		if !found {
+			return "-"
+		}
+		return fmt.Sprint("#", (at-float64(today.Unix()))/60)
+	}
+	var first dto.Metric
+	if err := b.Metrics()[0].Write(&first); err != nil {
+		t.Fatal(err)
+	}
+	value := func(d *metric.Definition) (float64, bool) {
+		v, found := values[d.Name+`{plan="p"}`]
+		return v, found
+	}
+	return fmt.Sprint(values[planRestocks.Name+`{plan="p"}`], " ", values[planSellouts.Name+`{plan="p"}`], " ",
+		minute(float64(first.GetCounter().GetCreatedTimestamp().AsTime().Unix()), true), " ", minute(value(planLastInStock)), " ", minute(value(planStockChanged)))
+}
+
+// TestStockHistoryBounded has a provider with ever new plans. Those that are not listed any
+// more make room, oldest first.
+func TestStockHistoryBounded(t *testing.T) {
+	list := func(from, n int) (plans []*plan) {
+		for i := range n {
+			p := &plan{ID: fmt.Sprint(from + i)}
+			p.Availability.InStock = ptr(true)
+			plans = append(plans, p)
+		}
+		return plans
+	}
+	history := stockHistory{}.step(list(0, 10), today).step(list(10, maxItems), today.Add(time.Minute))
+	known := func(id int) bool { _, found := history[fmt.Sprint(id)]; return found }
+	simtest.AssertEqual(t, "listed, and one of ten that are gone", []bool{known(maxItems + 9), known(0)}, []bool{true, false})
+	history = history.step(list(5000, 15), today.Add(2*time.Minute))
+	simtest.AssertEqual(t, "new plans", []bool{known(5000), known(5014)}, []bool{true, true})
+	history = history.step(list(9000, maxItems+10), today.Add(3*time.Minute))
+	simtest.AssertEqual(t, "more plans than there is room for", []any{len(history), known(9000), known(9000 + maxItems)}, []any{maxItems, true, false})
+}

@@ -1,0 +1,127 @@
+package collector
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// TestWatchSteps changes plans and locations from one response to the next, a minute
+// later, and compares the hits so far; - means that the watch has no series.
+//
+// A response is written as its plans: id, stock, price and location, which are by default
+// in stock, 50 dollars and fra. ? is null, and ! an item without a usable id. A word with
+// = changes the region of a location, "no plans" and "no locations" are expired ones, and
+// after "pause" six minutes pass without a response.
+func TestWatchSteps(t *testing.T) {
+	cheapInEurope := Watch{Name: "w", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(100.0)}
+	cheap := Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}
+	for _, c := range []struct {
+		watch       Watch
+		steps, want string
+	}{
+		{cheapInEurope, "a; a", "0 0"},
+		{cheapInEurope, "a; a/out; a; a/out; a", "0 0 1 1 2"},
+		{cheapInEurope, "a/in/100.01; a/in/100; a/in/101; a/in/99; a/in/1", "0 1 1 2 2"},
+		{cheapInEurope, "a/out; a/out/200; a/out/50", "0 0 0"},
+		{cheapInEurope, "a; a/in/50/nyc; a", "0 0 1"},
+		{cheapInEurope, "a/in/50/nyc; a/in/50/nyc nyc=Europe", "0 1"},
+		{cheapInEurope, "a b; b; a b", "0 0 1"},
+		{cheapInEurope, "a b; b; a/out b", "0 0 0"},
+
+		// What is not known neither begins nor ends a match.
+		{cheapInEurope, "a; a/?; a", "0 0 0"},
+		{cheapInEurope, "a; a/in/?; a/in/60", "0 0 0"},
+		{cheapInEurope, "a/in/50/nyc; a/in/50/nyc nyc=Europe; a/in/50/nyc nyc=; a/in/50/nyc nyc=Europe", "0 1 1 1"},
+		{cheapInEurope, "a; a/in/?; a/in/200; a", "0 0 0 1"},
+		{cheapInEurope, "a; a/?; a/out; a/?; a", "0 0 0 0 1"},
+		{cheapInEurope, "a/?; a; a/out; a", "0 0 0 1"},
+		{cheapInEurope, "a/in/?; a; a/out; a", "0 0 0 1"},
+		{cheapInEurope, "!; a; a/out; a", "0 0 0 1"},
+
+		// An item without an id may be a plan that is not listed.
+		{cheapInEurope, "a g/out; ! g/out; a g/out", "0 0 0"},
+		{cheapInEurope, "a g/out; a/in/200 !; a !; b !; b g/out; a g/out", "0 0 1 2 2 3"},
+		{cheapInEurope, "a !; b !; a !", "0 1 2"},
+		{cheapInEurope, "a g/out g/out; b g/out g/out; a g/out g/out", "0 1 2"}, // listed twice
+
+		// Data that comes back is seen for the first time.
+		{cheapInEurope, "no plans; a; no plans; a", "- 0 - 0"},
+		{cheapInEurope, "no locations; a; no locations; a", "- 0 - 0"},
+		{cheapInEurope, "a/out; no plans; a; a/out; a", "0 - 0 0 1"},
+		{cheapInEurope, "a/out; no locations; a", "0 - 0"},
+		{cheapInEurope, "a/out; pause; a; a/out; a", "0 - 0 0 1"},
+		{cheap, "no plans; a/out; no locations; a", "- 0 0 1"},
+	} {
+		now := today
+		w := NewWatched(c.watch, now)
+		places := LocationFacts{"fra": {Region: "Europe"}, "nyc": {Region: "North America"}}
+		listed := &PlanFacts{}
+		var got []string
+		for step := range strings.SplitSeq(c.steps, "; ") {
+			now = now.Add(time.Minute)
+			in := Inputs{plansUntil: now.Add(5 * time.Minute), locationsUntil: now.Add(5 * time.Minute)}
+			switch step {
+			case "pause":
+				now = now.Add(5 * time.Minute)
+			case "no plans":
+				in.Locations = places
+				w = w.Step(in, now)
+			case "no locations":
+				in.Plans = listed
+				w = w.Step(in, now)
+			default:
+				in.Plans, in.Locations = watchedPlans(t, step, places), places
+				listed = in.Plans
+				w = w.Step(in, now)
+			}
+			got = append(got, hits(t, w, now))
+		}
+		simtest.AssertEqual(t, fmt.Sprintf("%s, %s", c.watch.Description(), c.steps), strings.Join(got, " "), c.want)
+	}
+}
+
+// watchedPlans reads a response of TestWatchSteps.
+func watchedPlans(t *testing.T, step string, places LocationFacts) *PlanFacts {
+	t.Helper()
+	var items []string
+	for word := range strings.FieldsSeq(step) {
+		if id, region, found := strings.Cut(word, "="); found {
+			places[id] = &location{Region: region}
+			continue
+		}
+		fields := strings.Split(word, "/")
+		fields = append(fields, []string{"", "in", "50", "fra"}[len(fields):]...)
+		id := fmt.Sprintf("%q", fields[0])
+		if id == `"!"` {
+			id = "5"
+		}
+		stock := map[string]string{"in": "true", "out": "false", "?": "null"}[fields[1]]
+		price := strings.ReplaceAll(fields[2], "?", "null")
+		items = append(items, fmt.Sprintf(`{"id":%s,"availability":{"in_stock":%s,"locations":[%q]},"price":{"monthly":{"usd":%s}}}`, id, stock, fields[3], price))
+	}
+	snap, err := fetchBody(t, plans(), []byte(`{"data":[`+strings.Join(items, ",")+`]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap.Facts.Plans
+}
+
+// hits returns the hits of a watch; - without series.
+func hits(t *testing.T, w Watched, now time.Time) string {
+	t.Helper()
+	metrics, _ := WatchMetrics([]Watched{w}, now)
+	if len(metrics) == 0 {
+		return "-"
+	}
+	sum := 0.0
+	for series, n := range exposed(t, Snapshot{Metrics: metrics}) {
+		if strings.HasPrefix(series, watchHits.Name+"{") {
+			sum += n
+		}
+	}
+	return fmt.Sprint(sum)
+}

@@ -1,0 +1,84 @@
+package rentalapi
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// TestLongHeader has a header just below its bound, which does not bound the body.
+func TestLongHeader(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.reply(200, `{"more":"`+strings.Repeat("x", 1<<20)+`","data":[]}`, "X", strings.Repeat("x", 60<<10))
+		simtest.AssertEqual(t, "error", fetchList(t.Context(), h.main(), "/servers"), error(nil))
+	})
+}
+
+// TestLongHeaderOverTLS asserts that a handshake leaves room for a header, and bounds it.
+func TestLongHeaderOverTLS(t *testing.T) {
+	size := 40 << 10
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X", strings.Repeat("x", size))
+		_, _ = io.WriteString(w, `{"more":"`+strings.Repeat("x", 1<<20)+`","data":[]}`)
+	}))
+	defer server.Close()
+	transport, err := NewTransport(promconfig.HTTPClientConfig{TLSConfig: promconfig.TLSConfig{InsecureSkipVerify: true}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	simtest.AssertEqual(t, "error", fetchList(t.Context(), scopeOver(base, time.Minute, transport), "/plans"), error(nil))
+	size = 64 << 10
+	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), scopeOver(base, time.Minute, transport), "/plans")), "/plans: "+errLongHeader.Error())
+}
+
+// TestTransportRepeatsNothing asserts that one call is one request even if a kept
+// connection would let net/http repeat it silently.
+func TestTransportRepeatsNothing(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Override("", func(w http.ResponseWriter, _ *http.Request) {
+			if len(h.Requests()) > 1 {
+				panic(http.ErrAbortHandler)
+			}
+			_, _ = io.WriteString(w, `{"data":[]}`)
+		})
+		s := h.main()
+		got := []string{errorText(fetchList(t.Context(), s, "/servers")), errorText(fetchList(t.Context(), s, "/servers"))}
+		simtest.AssertEqual(t, "errors", got, []string{"", "/servers: EOF"})
+		simtest.AssertEqual(t, "requests", len(h.Requests()), 2)
+	})
+}
+
+// TestTransportTimeout has a connection that times out before api.timeout, and one that
+// notices the end of api.timeout by itself.
+func TestTransportTimeout(t *testing.T) {
+	for took, want := range map[time.Duration]string{10 * time.Second: "connection timed out", 2 * time.Minute: "no response within 2m0s"} {
+		synctest.Test(t, func(t *testing.T) {
+			transport := func(*http.Request) (*http.Response, error) {
+				time.Sleep(took)
+				return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
+			}
+			s := scopeOver(&url.URL{Scheme: "https", Host: "rental.example"}, 2*time.Minute, roundTripper(transport))
+			err := fetchList(t.Context(), s, "/plans")
+			var failure *Error
+			if !errors.As(err, &failure) || failure.Reason != Timeout || failure.Err.Error() != want {
+				t.Errorf("after %v: got %v, want a timeout: %s", took, err, want)
+			}
+		})
+	}
+}

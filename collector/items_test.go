@@ -297,3 +297,19 @@ func onlyLabelsEmptied(d *metric.Definition, before, after string) bool {
 	}
 	return emptied > 0
 }
+
+// TestTooManySamples has few items, each of which makes many samples.
+func TestTooManySamples(t *testing.T) {
+	places := ""
+	for i := range 1000 {
+		places += fmt.Sprintf(`"%d",`, i)
+	}
+	var items []string
+	for i := range 160 {
+		items = append(items, fmt.Sprintf(`{"id":"%d","availability":{"locations":[%s]}}`, i, strings.TrimSuffix(places, ",")))
+	}
+	_, err := fetchBody(t, plans(), []byte(`{"data":[`+strings.Join(items, ",")+`]}`))
+	if !errors.Is(err, rentalapi.ErrTooLarge) {
+		t.Errorf("got error %v, want %v", err, rentalapi.ErrTooLarge)
+	}
+}

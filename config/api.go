@@ -130,7 +130,7 @@ func (d *document) structFields(t reflect.Type) map[string]decodeFunc {
 	return fields
 }
 
-// checkHTTPFiles reports a wrong path before anything is served. The files are
+// checkHTTPFiles reports a wrong path or header before anything is served. The files are
 // read again for each connection.
 func (l *loader) checkHTTPFiles(path string, http *promconfig.HTTPClientConfig) {
 	if _, err := promconfig.NewTLSConfig(&http.TLSConfig); err != nil {
@@ -139,16 +139,38 @@ func (l *loader) checkHTTPFiles(path string, http *promconfig.HTTPClientConfig) 
 		}
 		l.errs.add(l.position(path+".tls_config"), "%s", err)
 	}
+	for _, name := range slices.Sorted(maps.Keys(http.ProxyConnectHeader)) {
+		for i, value := range http.ProxyConnectHeader[name] {
+			l.checkHeader(fmt.Sprintf("%s[%d]", joinPath(path+".proxy_connect_header", name), i), string(value))
+		}
+	}
 	if http.HTTPHeaders == nil {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(http.HTTPHeaders.Headers)) {
-		for i, headerFile := range http.HTTPHeaders.Headers[name].Files {
-			if _, err := (&file{path: headerFile, limit: maxFile}).read(); err != nil {
-				header := joinPath(path+".http_headers", name)
-				l.errs.add(l.position(fmt.Sprintf("%s.files[%d]", header, i)), "cannot read: %s", err)
-			}
+		header, at := http.HTTPHeaders.Headers[name], joinPath(path+".http_headers", name)
+		for i, value := range header.Values {
+			l.checkHeader(fmt.Sprintf("%s.values[%d]", at, i), value)
 		}
+		for i, value := range header.Secrets {
+			l.checkHeader(fmt.Sprintf("%s.secrets[%d]", at, i), string(value))
+		}
+		for i, headerFile := range header.Files {
+			content, err := (&file{path: headerFile, limit: maxFile}).read()
+			at := fmt.Sprintf("%s.files[%d]", at, i)
+			if err != nil {
+				l.errs.add(l.position(at), "cannot read: %s", err)
+				continue
+			}
+			l.checkHeader(at, strings.TrimSpace(string(content)))
+		}
+	}
+}
+
+// checkHeader reports a value that package net/http would refuse to send.
+func (l *loader) checkHeader(path, value string) {
+	if strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
+		l.errs.add(l.position(path), "invalid header value: must not contain line breaks or control characters")
 	}
 }
 

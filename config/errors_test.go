@@ -8,12 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 const errorsFile = "testdata/errors.txt"
 
-// errorCase is a section of errorsFile: its lines without those of errors, and these.
-type errorCase struct{ text, errors string }
+// errorCase is a section of errorsFile without its errors.
+type errorCase string
 
 // readErrorCases returns the sections of errorsFile. The first is a comment.
 func readErrorCases(t testing.TB) []errorCase {
@@ -23,34 +25,27 @@ func readErrorCases(t testing.TB) []errorCase {
 		t.Fatal(err)
 	}
 	var cases []errorCase
-	for section := range strings.SplitSeq(strings.TrimSpace(string(content)), "\n\n-- ") {
-		var c errorCase
-		for line := range strings.SplitSeq(section, "\n") {
-			if message, ok := strings.CutPrefix(line, "=> "); ok {
-				c.errors += message + "\n"
-			} else {
-				c.text += line + "\n"
-			}
-		}
-		cases = append(cases, c)
+	input := regexp.MustCompile(`(?m)^=> .*\n`).ReplaceAllString(string(content), "")
+	for section := range strings.SplitSeq(input, "\n-- ") {
+		cases = append(cases, errorCase(section))
 	}
 	return cases
 }
 
-// parts returns the name of the case, its command line, and its file.
-func (c errorCase) parts() (name, commandLine, file string) {
-	name, file, _ = strings.Cut(c.text, " --\n")
+// parts returns the command line and the file of the case.
+func (c errorCase) parts() (commandLine, file string) {
+	_, file, _ = strings.Cut(string(c), " --\n")
 	if args, ok := strings.CutPrefix(file, "$"); ok {
 		commandLine, file, _ = strings.Cut(args, "\n")
-		return name, commandLine, file
+		return commandLine, file
 	}
-	return name, "--config.file=rental.yml", file
+	return "--config.file=rental.yml", file
 }
 
 // load loads the case's command line and file.
 func (c errorCase) load(t *testing.T) error {
 	t.Helper()
-	_, commandLine, file := c.parts()
+	commandLine, file := c.parts()
 	env := map[string]string{}
 	var args []string
 	for word := range strings.FieldsSeq(commandLine) {
@@ -65,7 +60,7 @@ func (c errorCase) load(t *testing.T) error {
 		}
 		env[name] = value
 	}
-	writeFile(t, file)
+	simtest.WriteFile(t, "rental.yml", file)
 	_, err := load(t, parseFlags(t, env, args...))
 	return err
 }
@@ -78,48 +73,21 @@ func TestErrors(t *testing.T) {
 	}
 	cases := readErrorCases(t)
 	enterConfigDir(t)
-	for i, c := range cases[1:] {
-		name, _, _ := c.parts()
-		t.Run(name, func(t *testing.T) {
-			err := c.load(t)
-			if err == nil {
-				t.Fatal("got no error")
-			}
-			if *update {
-				cases[1+i].errors = err.Error() + "\n"
-				return
-			}
-			assertErrors(t, err, strings.TrimSuffix(c.errors, "\n"))
-		})
+	got := string(cases[0])
+	for _, c := range cases[1:] {
+		err := c.load(t)
+		if err == nil {
+			t.Fatalf("%s: got no error", c)
+		}
+		got += "\n-- " + string(c) + regexp.MustCompile(`(?m)^`).ReplaceAllString(err.Error(), "=> ") + "\n"
 	}
-	if !*update {
-		return
-	}
-	var sections []string
-	for _, c := range cases {
-		sections = append(sections, c.text+regexp.MustCompile(`(?m)^.`).ReplaceAllString(c.errors, "=> $0"))
-	}
-	if err := os.WriteFile(path, []byte(strings.Join(sections, "\n-- ")), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestSyntaxErrors has what a text file cannot contain.
-func TestSyntaxErrors(t *testing.T) {
-	enterConfigDir(t)
-	for content, want := range map[string]string{
-		"collectors: {}\napi: \x01" + secret + "\n": "rental.yml:2: invalid YAML: control characters are not allowed",
-		"api: \xff\xfe " + secret + "\n":            "rental.yml:1: invalid YAML: invalid leading UTF-8 octet",
-	} {
-		_, err := loadFile(t, content)
-		assertErrors(t, err, want)
-	}
+	simtest.Golden(t, path, got)
 }
 
 // FuzzLoad asserts that no file causes a panic or an error other than FieldErrors.
 func FuzzLoad(f *testing.F) {
 	for _, c := range readErrorCases(f)[1:] {
-		_, _, file := c.parts()
+		_, file := c.parts()
 		f.Add([]byte(file))
 	}
 	full, err := os.ReadFile("testdata/full.yml")
@@ -129,9 +97,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add(full)
 	name := filepath.Join(f.TempDir(), "rental.yml")
 	f.Fuzz(func(t *testing.T, content []byte) {
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		simtest.WriteFile(t, name, string(content))
 		config, err := parseFlags(t, nil, "--config.file="+name).Load(os.Getenv)
 		var errs FieldErrors
 		if (err == nil) == (config == nil) || err != nil && (!errors.As(err, &errs) || len(errs) == 0) {

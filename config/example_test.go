@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
 const exampleFile = "../example.yml"
@@ -22,19 +23,12 @@ func TestExampleShowsDefaults(t *testing.T) {
 	resources := collector.Resources()
 	shown := regexp.MustCompile(`(?m)(^collectors:\n)(  .*\n|\n)*`)
 	content := readExample(t)
-	want := shown.ReplaceAllLiteralString(content, exampleCollectors(resources)+"\n")
-	if *update {
-		if err := os.WriteFile(exampleFile, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		content = want
-	}
-	assertEqual(t, content, want)
+	simtest.Golden(t, exampleFile, shown.ReplaceAllLiteralString(content, exampleCollectors(resources)+"\n"))
 
 	flags := parseFlagsOf(t, resources, nil, "--config.file="+exampleFile)
 	defaults := defaultConfig(t)
 	defaults.Collectors = defaultCollectors(resources)
-	assertEqual(t, mustLoad(t, flags), defaults)
+	simtest.AssertEqual(t, "configuration", mustLoad(t, flags), defaults)
 
 	// A setting that the file lacks has its default, too.
 	keys := []string{"", "api", "api.base_url", "api.timeout", "api.http", "api.rate_limit", "api.rate_limit.public", "api.rate_limit.account", "collectors"}
@@ -45,7 +39,7 @@ func TestExampleShowsDefaults(t *testing.T) {
 	slices.Sort(keys)
 	l := newLoader(flags)
 	l.loadFile()
-	assertEqual(t, slices.Sorted(maps.Keys(l.lines)), keys)
+	simtest.AssertEqual(t, "keys", slices.Sorted(maps.Keys(l.lines)), keys)
 }
 
 // exampleCollectors returns the section collectors of example.yml.
@@ -87,14 +81,14 @@ func TestExampleComments(t *testing.T) {
 		"#     token_file: /run/secrets/rental-token-lab\n", "    token_file: tokens/second\n",
 	).Replace(readExample(t))
 	enterConfigDir(t)
-	writeFile(t, uncommented)
+	simtest.WriteFile(t, "rental.yml", uncommented)
 	config := mustLoad(t, parseFlagsOf(t, collector.Resources(), nil, "--config.file=rental.yml"))
-	assertEqual(t, config.Accounts, []Account{{Name: "main", TokenFile: "tokens/main"}, {Name: "lab", TokenFile: "tokens/second"}})
-	assertEqual(t, config.Watches, []collector.Watch{
+	simtest.AssertEqual(t, "accounts", config.Accounts, []Account{{Name: "main", TokenFile: "tokens/main"}, {Name: "lab", TokenFile: "tokens/second"}})
+	simtest.AssertEqual(t, "watches", config.Watches, []collector.Watch{
 		{Name: "cheap-in-europe", Regions: []string{"Europe"}, MinMemoryGiB: ptr(64.0), MaxUSDPerMonth: ptr(100.0)},
 	})
-	assertEqual(t, config.API.HTTP.ProxyURL.String(), "http://proxy.example:3128")
-	assertEqual(t, config.API.HTTP.TLSConfig.ServerName, "rental.example")
+	simtest.AssertEqual(t, "proxy", config.API.HTTP.ProxyURL.String(), "http://proxy.example:3128")
+	simtest.AssertEqual(t, "server name", config.API.HTTP.TLSConfig.ServerName, "rental.example")
 }
 
 func readExample(t *testing.T) string {

@@ -19,7 +19,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -151,42 +150,6 @@ func stop(b *testing.B, p *simtest.Process) {
 	b.Helper()
 	p.Signal(syscall.SIGTERM)
 	simtest.AssertEqual(b, "exit status", p.Wait(), 0)
-}
-
-// BenchmarkDemoStart is the time from executing the binary to the end of its first
-// complete scrape.
-func BenchmarkDemoStart(b *testing.B) {
-	simtest.Binary(b)
-	for b.Loop() {
-		p := startComplete(b, "--demo")
-		b.StopTimer()
-		stop(b, p)
-		b.StartTimer()
-	}
-}
-
-// BenchmarkRefreshServers is one refresh of an account of 10,000 servers: asked from a
-// simulated provider in the same process, decoded, checked, made into metrics, and
-// encoded as Prometheus asks for it.
-func BenchmarkRefreshServers(b *testing.B) {
-	args := serversConfig(b, 10_000)
-	for _, s := range collector.Resources() {
-		if s.Name != "servers" {
-			args = append(args, "--no-collector."+s.Name)
-		}
-	}
-	b.ReportAllocs()
-	before := processorTime()
-	for b.Loop() {
-		e := newTestExporter(b, args...)
-		simtest.ServeGet(e.handler(), "/metrics", "Accept", "application/openmetrics-text;version=1.0.0", "Accept-Encoding", "gzip") // so that this variant is encoded
-		if err := e.Once(b.Context(), runnerConfig(e.config.Load())); err != nil {
-			b.Fatal(err)
-		}
-		e.Publisher.Publish()
-		b.ReportMetric(float64(e.Publisher.CacheBytes())/1024, "KiB-encoded")
-	}
-	b.ReportMetric((processorTime()-before).Seconds()*1000/float64(b.N), "cpu-ms/op")
 }
 
 // BenchmarkMemory reports the resident memory of the built binary: after the first

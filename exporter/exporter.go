@@ -161,7 +161,7 @@ func (e *exporter) logAccounts(info *dto.MetricFamily) {
 		for _, l := range m.Label {
 			labels[l.GetName()] = l.GetValue()
 		}
-		level.Info(e.logger).Log("msg", "account answered", "account", labels["account"], "id", labels["id"], "name", labels["name"])
+		level.Info(e.logger).Log("msg", "account found", "account", labels["account"], "id", labels["id"], "name", labels["name"])
 	}
 }
 
@@ -210,8 +210,12 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 
 // handler serves all paths.
 func (e *exporter) handler() http.Handler {
+	process := processCollectors()
+	if e.options.disableExporterMetrics {
+		process = nil
+	}
 	o := web.Options{
-		Version: version.Info(), API: e.apiDescription, MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger),
+		Version: version.Info(), API: e.apiDescription, MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger, process),
 		Discovery: e.options.discovery, Configured: e.configured,
 	}
 	if e.options.overview {
@@ -229,7 +233,7 @@ func (e *exporter) handler() http.Handler {
 
 // configured returns what the landing page shows of the configuration in force.
 func (e *exporter) configured() web.Configured {
-	cfg := e.config.Load()
+	cfg := e.config.Load().Own(collector.Resources())
 	var reloaded dto.Metric
 	_ = e.metrics.reloadOK.Write(&reloaded) // a gauge returns no error
 	c := web.Configured{Watches: cfg.Watches, ReloadFailed: reloaded.GetGauge().GetValue() == 0}
@@ -242,7 +246,7 @@ func (e *exporter) configured() web.Configured {
 // NewHandler serves the data of a runner with the options of its pages, as the program
 // does, without flags and sockets. It sets the handler of the metrics.
 func NewHandler(r *runner.Runner, logger log.Logger, o web.Options) http.Handler {
-	o.Metrics = newMetrics(r).handler(logger)
+	o.Metrics = newMetrics(r).handler(logger, processCollectors())
 	return web.Handler(pages{r}, o)
 }
 

@@ -226,22 +226,6 @@ func assertProtobuf(t *testing.T, body string) {
 	simtest.AssertEqual(t, "units", units, want)
 }
 
-func TestSelectedMetrics(t *testing.T) {
-	t.Parallel()
-	p := startReady(t, "--demo")
-	whole := p.scrape()
-	got := p.get("/metrics?name[]=server_rental_plan_in_stock&name[]=server_rental_exporter_build_info").Exposition(t)
-	want := map[string]simtest.Family{}
-	for _, name := range []string{"server_rental_plan_in_stock", "server_rental_exporter_build_info"} {
-		want[name] = whole.Families[name]
-	}
-	simtest.AssertEqual(t, "families", got.Families, want)
-	open := p.get("/metrics?name[]=server_rental_plan_memory_bytes", "Accept", "application/openmetrics-text").Body
-	if !strings.Contains(open, "\n# UNIT server_rental_plan_memory_bytes bytes\n") {
-		t.Errorf("OpenMetrics without the unit:\n%s", open)
-	}
-}
-
 // TestGatheringError asserts that a metric that cannot be collected costs no other
 // metric, and is logged and counted.
 func TestGatheringError(t *testing.T) {
@@ -251,7 +235,7 @@ func TestGatheringError(t *testing.T) {
 	m.registry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
 		ch <- prometheus.NewInvalidMetric(prometheus.NewDesc("broken", "A broken metric.", nil, nil), errors.New("broken"))
 	}))
-	h := m.handler(&logger)
+	h := m.handler(&logger, processCollectors())
 	const failures = `promhttp_metric_handler_errors_total{cause="gathering"}`
 	for i, query := range []string{"", "?name[]=promhttp_metric_handler_errors_total"} {
 		simtest.ServeGet(h, "/metrics"+query)

@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"context"
 	"crypto/x509"
 	"fmt"
 	"net"
@@ -147,7 +146,7 @@ func TestHealthcheckFails(t *testing.T) {
 	}
 }
 
-// TestHealthcheckTimeout asks a server that accepts connections and never answers.
+// TestHealthcheckTimeout asks a server that accepts connections and never responds.
 func TestHealthcheckTimeout(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -155,10 +154,8 @@ func TestHealthcheckTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	var out, log simtest.Buffer
-	code := Run(ctx, Environment{Args: append(addressFlags(l.Addr().String()), "--healthcheck"), Getenv: env(), Stdout: &out, Stderr: &log})
-	want := outcome{1, "", "unhealthy: " + l.Addr().String() + ": context deadline exceeded\n"}
-	simtest.AssertEqual(t, "outcome", outcome{code, out.String(), log.String()}, want)
+	p := launch(t, Environment{}, append(addressFlags(l.Addr().String()), "--healthcheck")...)
+	time.AfterFunc(100*time.Millisecond, p.stop)
+	<-p.ended
+	simtest.AssertEqual(t, "outcome", p.outcome(), outcome{1, "", "unhealthy: " + l.Addr().String() + ": context canceled\n"})
 }

@@ -32,78 +32,61 @@ func (p *program) reload() {
 	simtest.Eventually(p.t, "a reload is logged", func() bool { return reloads() > before })
 }
 
+// TestReload reloads with SIGHUP an invalid configuration and then one with another
+// account and a watch.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	for way, reload := range map[string]func(*program){"SIGHUP": (*program).reload, "POST": func(p *program) { p.postReload() }} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
-			mainOnly := map[string]string{"main": simtest.MainToken}
-			p := startReady(t, "--web.enable-lifecycle", "--config.file="+a.ConfigFile(dir, mainOnly, hourly()))
-			simtest.Eventually(t, "all requests answered", a.Idle)
-			requests, first := a.CountByToken(), p.scrape()
+	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	p := startReady(t, "--config.file="+a.ConfigFile(dir, map[string]string{"main": simtest.MainToken}, hourly()))
+	simtest.Eventually(t, "all requests have responses", a.Idle)
+	requests, first := a.CountByToken(), p.scrape()
 
-			// An invalid configuration changes nothing.
-			simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), "api: {base_url: nowhere}\naccounts: [{name: main}]\n")
-			reload(p)
-			page := p.scrape()
-			simtest.AssertEqual(t, "result and time of a failed reload", []float64{page.Values[reloadOK], page.Values[reloadedAt]}, []float64{0, first.Values[reloadedAt]})
-			simtest.AssertEqual(t, "data after a failed reload", page.Data(), first.Data())
-			for _, cause := range []string{"rental.yml:1: api.base_url: invalid URL", "rental.yml:2: accounts[0].token_file: missing"} {
-				if !strings.Contains(p.log.String(), cause) {
-					t.Errorf("the log lacks %q", cause)
-				}
-			}
-
-			if !strings.Contains(p.get("/").Body, "The last reload was refused") {
-				t.Error("the landing page does not show that a reload was refused")
-			}
-
-			// A valid one adds an account. All others go on, so nothing is requested again.
-			a.ConfigFile(dir, simtest.Tokens(), hourly())
-			reload(p)
-			simtest.AssertEqual(t, "readiness after a reload", p.get("/-/ready").Status, 200)
-			simtest.Eventually(t, "the new account is exposed", func() bool { return len(p.scrape().CollectorSuccess()) == len(success(1, "main", "lab")) })
-			page = p.scrape()
-			simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
-			if page.Values[reloadOK] != 1 || page.Values[reloadedAt] <= first.Values[reloadedAt] {
-				t.Errorf("reload: got %v at %v, before it %v", page.Values[reloadOK], page.Values[reloadedAt], first.Values[reloadedAt])
-			}
-			simtest.Eventually(t, "all requests answered", a.Idle)
-			got := a.CountByToken()
-			delete(got, simtest.LabToken)
-			simtest.AssertEqual(t, "requests by token, without the new one", got, requests)
-
-			// A removed account disappears; the other one stays.
-			a.ConfigFile(dir, map[string]string{"lab": simtest.LabToken}, "collectors: {os: {enabled: false}}\n")
-			reload(p)
-			want := success(1, "lab")
-			delete(want, "os")
-			simtest.Eventually(t, "the removed account disappears", func() bool { return len(p.scrape().CollectorSuccess()) == len(want) })
-			page = p.scrape()
-			simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), want)
-			for series := range page.Values {
-				if simtest.Label(series, "account") == "main" || strings.Contains(series, "server_rental_os_image_") {
-					t.Errorf("still exposed: %s", series)
-				}
-			}
-		})
+	simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), "api: {base_url: nowhere}\naccounts: [{name: main}]\n")
+	p.reload()
+	page := p.scrape()
+	simtest.AssertEqual(t, "result and time of a failed reload", []float64{page.Values[reloadOK], page.Values[reloadedAt]}, []float64{0, first.Values[reloadedAt]})
+	simtest.AssertEqual(t, "data after a failed reload", page.Data(), first.Data())
+	for _, cause := range []string{"rental.yml:1: api.base_url: invalid URL", "rental.yml:2: accounts[0].token_file: missing"} {
+		if !strings.Contains(p.log.String(), cause) {
+			t.Errorf("the log lacks %q", cause)
+		}
 	}
+	if !strings.Contains(p.get("/").Body, "The last reload was refused") {
+		t.Error("the landing page does not show that a reload was refused")
+	}
+
+	// All other accounts go on, so nothing is requested again.
+	a.ConfigFile(dir, simtest.Tokens(), hourly()+"watches: [{name: gpu, gpu: true}]\n")
+	p.reload()
+	simtest.AssertEqual(t, "readiness after a reload", p.get("/-/ready").Status, 200)
+	simtest.Eventually(t, "the new account is exposed", func() bool { return len(p.scrape().CollectorSuccess()) == len(success(1, "main", "lab")) })
+	page = p.scrape()
+	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
+	simtest.AssertEqual(t, "plans of the new watch", page.Values[`server_rental_watch_plans{watch="gpu"}`], 2.0)
+	if page.Values[reloadOK] != 1 || page.Values[reloadedAt] <= first.Values[reloadedAt] {
+		t.Errorf("reload: got %v at %v, before it %v", page.Values[reloadOK], page.Values[reloadedAt], first.Values[reloadedAt])
+	}
+	simtest.Eventually(t, "all requests have responses", a.Idle)
+	got := a.CountByToken()
+	delete(got, simtest.LabToken)
+	simtest.AssertEqual(t, "requests by token, without the new one", got, requests)
 }
 
-func TestReloadAnswers(t *testing.T) {
+func TestReloadByRequest(t *testing.T) {
 	t.Parallel()
 	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
 	path := a.ConfigFile(dir, nil, "")
 	p := start(t, Environment{}, "--web.enable-lifecycle", "--config.file="+path)
 	simtest.WriteFile(t, path, "api:\n  base_url: "+a.URL.String()+"\n  timeout: 0s\n  retries: 3\n")
 	r := p.postReload()
-	simtest.AssertEqual(t, "answer", []any{r.Status, r.Body}, []any{500, "reload failed, keeping current configuration:\n" +
+	simtest.AssertEqual(t, "response", []any{r.Status, r.Body}, []any{500, "reload failed, keeping current configuration:\n" +
 		path + ":3: api.timeout: 0s is too short: must be at least 1ms\n" +
 		path + ":4: api.retries: unknown key: must be one of base_url, http, rate_limit, timeout\n"})
-	a.ConfigFile(dir, nil, "")
+	a.ConfigFile(dir, nil, "collectors: {os: {enabled: false}}\n")
 	r = p.postReload()
-	simtest.AssertEqual(t, "answer", []any{r.Status, r.Body}, []any{200, "configuration reloaded.\n"})
+	simtest.AssertEqual(t, "response", []any{r.Status, r.Body}, []any{200, "configuration reloaded.\n"})
+	_, found := p.scrape().Values[`server_rental_exporter_collector_interval_seconds{account="",collector="os"}`]
+	simtest.AssertEqual(t, "collector os is exposed", found, false)
 }
 
 // TestReloadDuringShutdown asserts that a request does not wait for a loop that has

@@ -158,55 +158,42 @@ accounts:
 	}
 }
 
-func TestNoSecretsFromEnvironment(t *testing.T) {
-	t.Parallel()
-	for name, f := range map[string]simtest.Fault{
-		"accepted": {Path: "/nowhere"},
-		"refused":  {Status: 401},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := simtest.Start(t, simulator.Options{})
-			a.Inject(f)
-			withToken := Environment{Getenv: env("SERVER_RENTAL_API_TOKEN", simtest.MainToken)}
-			p := start(t, withToken, "--log.level=debug", "--api.base-url="+a.URL.String())
-			p.waitReady()
-			known := secrets{"token": {simtest.MainToken}}
-			for _, path := range []string{"/metrics", "/"} {
-				known.assertNotIn(t, path, p.get(path).Body)
-			}
-			p.terminate()
-			known.assertNotIn(t, "the log", p.log.String())
-			if !slices.ContainsFunc(a.Requests(), func(r simtest.Request) bool { return r.Token == simtest.MainToken }) {
-				t.Error("the token was never used")
-			}
-			check := finish(t, withToken, "--config.check", "--api.base-url="+a.URL.String())
-			known.assertNotIn(t, "--config.check", check.out.String()+check.log.String())
-			if check.code != 0 {
-				t.Errorf("--config.check: got status %d, want 0", check.code)
-			}
-		})
-	}
-}
-
-// TestNoProxyPassword has a proxy that refuses connections.
-func TestNoProxyPassword(t *testing.T) {
+// TestNoSecretsOfSettings has a token in the environment, accepted and refused, and a
+// password of a proxy that refuses connections.
+func TestNoSecretsOfSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	simtest.WriteFile(t, filepath.Join(dir, "main.token"), simtest.MainToken)
-	config := simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), `api:
+	proxy := simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), `api:
   base_url: https://rental.example/api/v1
   http: {proxy_url: "http://prometheus:open-sesame@127.0.0.1:1"}
 accounts: [{name: main, token_file: main.token}]
 `)
-	p := startReady(t, "--log.level=debug", "--config.file="+config)
-	known := secrets{"token": {simtest.MainToken}, "proxy password": {"open-sesame"}}
-	for _, path := range []string{"/metrics", "/"} {
-		known.assertNotIn(t, path, p.get(path).Body)
+	withToken := Environment{Getenv: env("SERVER_RENTAL_API_TOKEN", simtest.MainToken)}
+	accepting, refusing := simtest.Start(t, simulator.Options{}), simtest.Start(t, simulator.Options{})
+	refusing.Inject(simtest.Fault{Status: 401})
+	for _, tc := range []struct {
+		environment  Environment
+		flag, logged string
+	}{
+		{withToken, "--api.base-url=" + accepting.URL.String(), "starting server_rental_exporter"},
+		{withToken, "--api.base-url=" + refusing.URL.String(), "status 401"},
+		{Environment{}, "--config.file=" + proxy, "proxyconnect"},
+	} {
+		p := start(t, tc.environment, "--log.level=debug", tc.flag)
+		p.waitReady()
+		known := secrets{"token": {simtest.MainToken}, "proxy password": {"open-sesame"}}
+		for _, path := range []string{"/metrics", "/"} {
+			known.assertNotIn(t, path, p.get(path).Body)
+		}
+		p.terminate()
+		known.assertNotIn(t, "the log", p.log.String())
+		if !strings.Contains(p.log.String(), tc.logged) {
+			t.Errorf("the log lacks %q:\n%s", tc.logged, p.log)
+		}
+		check := finish(t, tc.environment, "--config.check", tc.flag)
+		known.assertNotIn(t, "--config.check", check.out.String()+check.log.String())
+		simtest.AssertEqual(t, "status of --config.check", check.code, 0)
 	}
-	p.terminate()
-	known.assertNotIn(t, "the log", p.log.String())
-	if !strings.Contains(p.log.String(), "proxyconnect") {
-		t.Errorf("the proxy was not asked; log:\n%s", p.log)
-	}
+	simtest.AssertEqual(t, "tokens used", slices.Sorted(maps.Keys(accepting.CountByToken())), []string{"", simtest.MainToken})
 }

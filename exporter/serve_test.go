@@ -7,17 +7,22 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-kit/log"
+	promconfig "github.com/prometheus/common/config"
 
+	"server_rental_exporter/config"
+	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/web"
 )
 
 func TestDemo(t *testing.T) {
@@ -35,6 +40,44 @@ func TestDemo(t *testing.T) {
 	if want := `msg="demo: all data is simulated" page=http://127.0.0.1:`; !strings.Contains(p.log.String(), want) {
 		t.Errorf("the log lacks %s:\n%s", want, p.log)
 	}
+}
+
+// TestDemoHits asserts that a watch of the demo hits every few minutes.
+func TestDemoHits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := simtest.StartInMemory(t, simulator.Options{})
+		go a.Run(t.Context())
+		o, err := parse([]string{"--demo"}, t.Output())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := o.load(env())
+		if err != nil {
+			t.Fatal(err)
+		}
+		(&demo{base: a.URL}).applyTo(cfg)
+		cfg.Accounts = nil
+		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, a.Dial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test", API: rentalapi.Settings{
+			BaseURL: a.URL, Transport: transport, Timeout: 10 * time.Second, Limits: rentalapi.Limits{Public: 30},
+		}})
+		r.ApplyConfig(t.Context(), runnerConfig(cfg))
+		t.Cleanup(r.Wait) // the context of the test has ended by then
+		time.Sleep(time.Hour)
+		r.Publisher.Publish()
+		hits := map[string]float64{}
+		h := NewHandler(r, log.NewNopLogger(), web.Options{API: func() string { return "" }, MetricsPath: "/metrics"})
+		for series, n := range simtest.ServeGet(h, "/metrics").Exposition(t).WithPrefix("server_rental_watch_hits_total{") {
+			hits[simtest.Label(series, "watch")] += n
+		}
+		if n := hits["midrange"]; n < 8 || n > 20 || len(hits) != 3 {
+			t.Errorf("got hits within an hour %v", hits)
+		}
+	})
 }
 
 // TestScrapesCauseNoRequests counts the requests, which have the headers that are
@@ -62,19 +105,6 @@ func TestScrapesCauseNoRequests(t *testing.T) {
 	wg.Wait()
 	simtest.AssertEqual(t, "data", p.scrape().Data(), page.Data())
 	a.AssertNoRequests(requests)
-}
-
-func TestAPIDownAtStart(t *testing.T) {
-	t.Parallel()
-	token := simtest.WriteFile(t, filepath.Join(t.TempDir(), "token"), simtest.MainToken)
-	p := start(t, Environment{}, "--api.base-url=http://"+simtest.FreeAddress(t)+"/api/v1", "--api.token-file="+token)
-	simtest.AssertEqual(t, "health", p.get("/-/healthy").Status, 200)
-	p.waitReady()
-	page := p.scrape()
-	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(0, "default"))
-	simtest.AssertEqual(t, "data", page.Data(), map[string]float64{})
-	simtest.AssertEqual(t, "requests to /plans", page.WithPrefix(`server_rental_exporter_api_requests_total{code="error",endpoint="/plans"`),
-		map[string]float64{`server_rental_exporter_api_requests_total{code="error",endpoint="/plans"}`: 1})
 }
 
 func TestAPIHangs(t *testing.T) {
@@ -126,57 +156,34 @@ func TestOverview(t *testing.T) {
 			t.Errorf("%s: the landing page lacks a collector", flag)
 		}
 	}
-	disabled := []string{"--demo"}
-	for _, name := range []string{"account", "servers", "topups", "transactions", "configurations", "ssh_keys"} {
-		disabled = append(disabled, "--no-collector."+name)
-	}
-	if page := startReady(t, disabled...).get("/").Body; !strings.Contains(page, "All collectors of accounts are disabled.") {
-		t.Errorf("the landing page does not know the accounts:\n%s", page)
-	}
 }
 
 func TestServiceDiscovery(t *testing.T) {
 	t.Parallel()
-	a := simtest.Start(t, simulator.Options{})
-	a.Change(func(w *simulator.World) { // as revision 1.0 of the API sends it
-		w.Accounts[simtest.MainToken].Servers[0]["ipv4"] = []string{"192.0.2.7", "192.0.2.8"}
+	a, p := startProvider(t, "--web.enable-service-discovery")
+	var want []string
+	a.Read(func(w *simulator.World) {
+		for _, s := range w.Accounts[simtest.MainToken].Servers {
+			if s["status"] == "active" {
+				want = append(want, simulator.Text(s, "id")+" "+simulator.Text(s, "ipv4")+":9100")
+			}
+		}
 	})
-	p := startReady(t, "--web.enable-service-discovery", "--config.file="+configFile(t, a))
-
-	type target struct {
+	r := p.get("/sd/servers?account=main&port=9100")
+	var targets []struct {
 		Targets []string
 		Labels  map[string]string
 	}
-	list := func(query string) (got []target) {
-		t.Helper()
-		r := p.get("/sd/servers" + query)
-		if err := json.Unmarshal([]byte(r.Body), &got); err != nil || r.Status != http.StatusOK {
-			t.Fatalf("status %d, error %v:\n%s", r.Status, err, r.Body)
-		}
-		return got
+	if err := json.Unmarshal([]byte(r.Body), &targets); err != nil || r.Status != http.StatusOK {
+		t.Fatalf("status %d, error %v:\n%s", r.Status, err, r.Body)
 	}
-	var want []target
-	a.Read(func(w *simulator.World) {
-		for _, s := range w.Accounts[simtest.MainToken].Servers {
-			if s["status"] != "active" {
-				continue
-			}
-			address := fmt.Sprint(s["ipv4"])
-			if list, is := s["ipv4"].([]string); is {
-				address = list[0]
-			}
-			labels := map[string]string{"__meta_server_rental_account": "main", "__meta_server_rental_server": simulator.Text(s, "id")}
-			for _, field := range []string{"plan", "location", "os", "hostname", "status"} {
-				labels["__meta_server_rental_"+field] = simulator.Text(s, field)
-			}
-			want = append(want, target{[]string{address + ":9100"}, labels})
-		}
-	})
-	slices.SortFunc(want, func(a, b target) int {
-		return strings.Compare(a.Labels["__meta_server_rental_server"], b.Labels["__meta_server_rental_server"])
-	})
-	simtest.AssertEqual(t, "targets of account main", list("?account=main&port=9100"), want)
-	simtest.AssertEqual(t, "number of targets of both accounts", len(list("")), 8)
+	var got []string
+	for _, target := range targets {
+		got = append(got, target.Labels["__meta_server_rental_server"]+" "+target.Targets[0])
+	}
+	slices.Sort(want)
+	simtest.AssertEqual(t, "targets of account main", got, want)
+	simtest.AssertEqual(t, "targets of both accounts", strings.Count(p.get("/sd/servers").Body, `"targets"`), 8)
 }
 
 func TestListenAddresses(t *testing.T) {
@@ -337,4 +344,48 @@ func TestServerLimits(t *testing.T) {
 	s := e.newServer(nil)
 	simtest.AssertEqual(t, "limits", []any{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes},
 		[]any{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 16 << 10})
+}
+
+// TestWithoutExporterMetrics leaves out the metrics of the process only.
+func TestWithoutExporterMetrics(t *testing.T) {
+	t.Parallel()
+	page := startReady(t, "--demo", "--web.disable-exporter-metrics").scrape()
+	for name := range page.Families {
+		if !strings.HasPrefix(name, "server_rental_") {
+			t.Errorf("still exposed: %s", name)
+		}
+	}
+	if len(page.Families) < 90 {
+		t.Errorf("got %d families", len(page.Families))
+	}
+}
+
+// TestDisableDefaults leaves what is enabled by a flag or in the file.
+func TestDisableDefaults(t *testing.T) {
+	t.Parallel()
+	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	file := a.ConfigFile(dir, simtest.Tokens(), "collectors: {status: {enabled: true}, os: {interval: 2h}}\n")
+	page := startReady(t, "--config.file="+file, "--collector.disable-defaults", "--collector.plans").scrape()
+	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), map[string]float64{"plans": 1, "status": 1})
+}
+
+// TestShard exports the accounts of a shard. The public data is in the other one.
+func TestShard(t *testing.T) {
+	t.Parallel()
+	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	file, exported := a.ConfigFile(dir, simtest.Tokens(), ""), map[string]int{}
+	for _, shard := range []string{"0", "1"} {
+		page := startReady(t, "--config.file="+file, "--shard="+shard, "--total-shards=2").scrape()
+		for collector := range page.CollectorSuccess() {
+			_, account, _ := strings.Cut(collector, " ")
+			if account != "" || shard == "1" {
+				exported[account+shard]++
+			}
+		}
+		simtest.AssertEqual(t, "index and number", page.WithPrefix("server_rental_exporter_shard"), map[string]float64{
+			"server_rental_exporter_shard{}": float64(shard[0] - '0'), "server_rental_exporter_shards{}": 2,
+		})
+	}
+	owner := fmt.Sprint(config.ShardOf("main", 2))
+	simtest.AssertEqual(t, "collectors by account and shard", exported, map[string]int{"main" + owner: 6, "lab" + fmt.Sprint(config.ShardOf("lab", 2)): 6})
 }

@@ -66,6 +66,17 @@ func (g given) view() *view {
 	return newView(all, samples, g.configured, sceneTime)
 }
 
+// accountCollectors returns the names of the collectors of accounts.
+func accountCollectors() []string {
+	var names []string
+	for _, r := range collector.Resources() {
+		if r.Account {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
 // state is that of a collector, given how long ago it last succeeded, or 0 if never.
 func state(name string, ago time.Duration, err error) health {
 	h := health{Collector: name, State: refresh.State{Finished: true, Err: err, Settings: refresh.Settings{Interval: time.Minute, MaxAge: 9 * time.Minute}}}
@@ -252,8 +263,8 @@ var alertsOnly = map[string]string{
 	"PlanBackInStock": "needs history", "PlanSoldOut": "needs history", "PlanAdded": "needs history", "PlanRemoved": "needs history",
 	"PlanPriceChanged": "needs history", "ConfigurationBackInStock": "needs history", "ServerCountDropped": "needs history",
 	"SSHKeysChanged": "needs history", "TopupFailed": "needs history: the API tells the number of all times",
-	"AccountNameConflict": "needs the metrics of several exporters",
-	"ExporterDown":        "without the exporter there is no page", "ExporterTargetDown": "without the exporter there is no page",
+	"AccountNameConflict": "needs the metrics of several exporters", "ShardsInconsistent": "needs the metrics of several exporters",
+	"ExporterDown": "without the exporter there is no page", "ExporterTargetDown": "without the exporter there is no page",
 }
 
 // TestAlerts compares the notices and the list of the documents with the alerts.
@@ -424,9 +435,9 @@ func TestSections(t *testing.T) {
 		}},
 		{"all disabled", "accounts", given{
 			configured: Configured{Accounts: []string{"main"}},
-			disabled:   []string{"account", "servers", "topups", "transactions", "configurations", "ssh_keys"},
+			disabled:   accountCollectors(),
 		}, []string{"All collectors of accounts are disabled."}},
-		{"no accounts", "accounts", given{disabled: []string{"account", "servers", "topups", "transactions", "configurations", "ssh_keys"}}, []string{
+		{"no accounts", "accounts", given{disabled: accountCollectors()}, []string{
 			"No accounts are configured.",
 		}},
 	} {

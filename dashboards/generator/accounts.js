@@ -4,13 +4,12 @@
 import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
 import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import {
-  BarAlignment, LegendDisplayMode, LegendPlacement, SortOrder, StackingMode, TooltipDisplayMode, VisibilityMode, VizLegendOptionsBuilder,
-  VizOrientation, VizTooltipOptionsBuilder,
+  LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation,
 } from '@grafana/grafana-foundation-sdk/common';
 import {
-  between, colour, colours, common, course, dashboard, forName, forPattern, gauge, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units,
+  between, colour, colours, common, course, dashboard, forName, forPattern, forQuery, gauge, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units,
 } from './lib/family.js';
-import { account, billed, chosenServers, info, location, max, milliseconds, orZero, own, plan, renewalDates, today } from './lib/promql.js';
+import { account, atEnd, billed, chosenServers, info, lastKnown, location, max, milliseconds, noAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('accounts');
 
@@ -38,93 +37,94 @@ const nextAmounts = amounts(nextDates, serverPrice);
  * A series that says that there is nothing, which is not the same as no data.
  * @param {string} expr @param {string} label of the series @param {string} text its value @param {string} known one series if there is data
  */
-const orRow = (expr, label, text, known) => `${expr} or on () label_replace(0 * ${known}, "${label}", "${text}", "", "")`;
+const orRow = (expr, label, text, known) => `${expr} or on () label_replace(0 * ${known} or on () ${noAccounts}, "${label}", "${text}", "", "")`;
 
 // Over all accounts, whichever are chosen.
 const allPrices = max('account, server', own('server_price_usd_per_month'));
 const allDue = (/** @type {number} */ days) => orZero(`round(sum(${amounts(`(${billed(renewalDates(max('account, server', own('server_renews_timestamp_seconds')), days))})`, allPrices)}), 0.01)`, allServers);
 const costBy = (/** @type {string} */ label) => orRow(`sort_desc(sum by (${label}) ((${billed(allPrices)}) * on (account, server) group_left (${label}) ${info('account, server', label, own('server_info'))}))`, label, 'No servers', allServers);
 
-/** A time after all others, for accounts that have nothing to pay. */
-const never = 1e11;
-const paidUntil = `(${orZero(fundedUntil, `${serverCount} + ${never}`)})`;
-const noRenewals = (/** @type {number} */ from) => between(from, null, colours.plain, 'No renewals');
+/** Cells without a value. An empty table says "No data". */
+const dash = forPattern('.*', { id: 'noValue', value: '–' });
 
-/**
- * The size of the text fits one of the dates, and others are wider. With hyphens that do not
- * break and a space at the end they stay on one line.
- */
-const wideDate = 'time:YYYY\u2011MM\u2011DD\u00a0';
+/** Times after all others, of accounts that have nothing to pay, and of none at all. */
+const never = 1e11;
+const nobody = 2e11;
+const paidUntil = `(${orZero(fundedUntil, `${serverCount} + ${never}`)})`;
+const daysLeft = `(${paidUntil} - time()) / ${day}`;
+const noRenewals = (/** @type {number} */ from) => between(from, null, colours.plain, 'No renewals');
 
 const money = [
   stat({
-    id: 104, title: 'Days left', w: 12, h: 4, unit: units.days, decimals: 1, steps: steps.daysLeft, mappings: [noRenewals(1e6)],
-    description: 'Days until the first renewal that the current balance cannot pay: red below 2, orange below 7, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(`(${paidUntil} - time()) / ${day}`, '{{account}}')),
-  stat({
-    id: 103, title: 'Funded until', w: 12, h: 4, unit: wideDate, mappings: [noRenewals(never * 1000)],
-    description: 'The first renewal that the current balance cannot pay if each server renews monthly at its current price; ten years ahead at most.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(milliseconds(paidUntil), '{{account}}')),
-  stat({
-    id: 105, title: 'Missing for the next 30 days', w: 8, h: 3, unit: units.usd, decimals: 2, steps: steps.aboveZeroIsBad,
-    description: 'The amount by which the renewals of the next 30 days exceed the balance, an overdue one once and then each month. Servers that are no longer billed do not count.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(`clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, serverCount)}) - on (account) ${balance}, 0)`, '{{account}}')),
-  stat({
-    id: 101, title: 'Balance', w: 8, h: 3, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
-    description: 'The balance of each chosen account, red if negative.', links: [runbook('ServerRentalBalanceLow')],
-  }, now(balance, '{{account}}')),
-  stat({
-    id: 102, title: 'Cost per month', w: 8, h: 3, unit: units.usd, decimals: 2,
-    description: 'The monthly cost of the servers of each chosen account at current prices. Servers without a known price do not count.',
-  }, now(`${cost} or ${serverCount} == 0`, '{{account}}')),
+    id: 104, title: 'First to run dry', w: 6, h: 7, unit: units.days, decimals: 1, steps: steps.daysLeft, text: /** @type {any} */ ('value_and_name'),
+    mappings: [between(nobody / day / 2, null, colours.plain, 'No accounts'), between(1e5, nobody / day / 2, colours.plain, 'No renewals')],
+    description: 'The account with the fewest days until a renewal that its balance cannot pay, and these days: red below 2, orange below 7, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
+  }, now(`bottomk(1, ${daysLeft}) or on () label_replace((${noAccounts}) + ${nobody / day}, "account", "configured", "", "")`, '{{account}}')),
+  table({
+    id: 107, title: 'Accounts', w: 18, h: 7, unit: 'none', sort: 'Days left', overrides: [dash], key: ['account'],
+    links: [runbook('ServerRentalRenewalsUnfunded'), runbook('ServerRentalBalanceLow'), runbook('ServerRentalTokenRejected')],
+    description: 'The chosen accounts, the first to run dry first and those without data before them: days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; '
+      + 'the balance; the amount by which the renewals of the next 30 days exceed it, an overdue one once and then each month; the monthly cost of the servers at current prices. '
+      + 'Servers that are no longer billed or without a known price do not count.',
+    columns: [
+      { from: 'account', name: 'Account', minWidth: 110, filter: false, link: linkTo('accounts', 'Show only this account', 'var-account=${__data.fields.Account}') },
+      { from: '#left', name: 'Days left', unit: 'none', decimals: 1, width: 105, steps: steps.daysLeft, mappings: [noRenewals(1e5)] },
+      { from: '#until', name: 'Funded until', unit: units.date, width: 115, mappings: [noRenewals(never * 1000)] },
+      { from: '#balance', name: 'Balance', unit: units.usd, decimals: 2, width: 115, steps: steps.notBelowZero },
+      { from: '#missing', name: 'Missing, 30 d', unit: units.usd, decimals: 2, width: 125 },
+      { from: '#cost', name: 'Per month', unit: units.usd, decimals: 2, width: 115 },
+      { from: '#token', name: 'Token', mappings: mappings.token, width: 90, align: 'center', background: true },
+    ],
+  }, {
+    token: tokens,
+    left: `(${paidUntil} or ${lastKnown(paidUntil)}) / ${day} - time() / ${day}`,
+    until: milliseconds(`(${paidUntil} or ${lastKnown(paidUntil)})`),
+    balance: `${balance} or ${lastKnown(balance)}`,
+    missing: `clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, serverCount)}) - on (account) ${balance}, 0)`,
+    cost: `${cost} or ${serverCount} == 0`,
+  }),
 ];
 
 /** Today and the 30 days after it, one series each, with the day as its value. */
 const days = `(${Array.from({ length: 31 }, (_, i) => `label_replace(vector(${i}), "renewal", "${i}", "", "")`).join(' or ')}) * ${day} + ${today}`;
-// The rows of days without renewals have to belong to some account.
-const eachDay = `((${days}) + on () group_left (account) 0 * topk(1, ${serverCount}))`;
+/** A row for each day if the exporter knows the servers. */
+const eachDay = `((${days}) + on () group_left () (0 * sum(${serverCount}) or ${noAccounts}))`;
 
 const calendar = common(new barchart.PanelBuilder(), {
-  id: 201, title: 'Renewals of the next 30 days by day', w: 9, h: 9, unit: units.usd, decimals: 2, links: [runbook('ServerRentalRenewalsUnfunded')],
-  description: 'The amount due on each of the next 30 days by account, of the chosen plans and locations. An overdue renewal counts today.',
-  overrides: [forName('Day', set.unit('time:MMM DD')), forName('All', { id: 'custom.hideFrom', value: { viz: true, legend: false, tooltip: false } }, set.colour(colours.muted))],
+  id: 201, title: 'Renewals by day', w: 7, h: 9, unit: units.usd, decimals: 2, links: [runbook('ServerRentalRenewalsUnfunded')],
+  description: 'The amount due on each of the next 30 days, of the chosen accounts, plans and locations. An overdue renewal counts today.',
+  overrides: [forName('Day', set.unit('time:MMM DD'))],
 })
   .targets(Object.entries({
     amount: `${chosenServers(nextAmounts)} or 0 * ${eachDay}`,
-    date: milliseconds(`(clamp_min(${chosenServers(nextDates)}, ${today}) or ${eachDay})`),
-  }).map(([refId, expr]) => now(expr, '{{account}}', refId).format(/** @type {any} */ ('table'))))
+    date: milliseconds(`(clamp_max(clamp_min(${chosenServers(nextDates)}, ${today}), ${today} + 30 * ${day}) or ${eachDay})`),
+  }).map(([refId, expr]) => now(expr, refId, refId).format(/** @type {any} */ ('table'))))
   .transformations([
     { id: 'merge', options: {} },
-    { id: 'groupBy', options: { fields: { 'Value #date': { operation: 'groupby', aggregations: [] }, account: { operation: 'groupby', aggregations: [] }, 'Value #amount': { operation: 'aggregate', aggregations: ['sum'] } } } },
+    { id: 'groupBy', options: { fields: { 'Value #date': { operation: 'groupby', aggregations: [] }, 'Value #amount': { operation: 'aggregate', aggregations: ['sum'] } } } },
     { id: 'sortBy', options: { fields: {}, sort: [{ field: 'Value #date', desc: false }] } },
-    { id: 'groupingToMatrix', options: { columnField: 'account', rowField: 'Value #date', valueField: 'Value #amount (sum)', emptyValue: 'null' } },
-    { id: 'convertFieldType', options: { fields: {}, conversions: [{ targetField: 'Value #date\\account', destinationType: 'time' }] } },
-    { id: 'calculateField', options: { mode: 'reduceRow', reduce: { reducer: 'sum' }, alias: 'All' } },
-    { id: 'organize', options: { excludeByName: {}, indexByName: {}, renameByName: { 'Value #date\\account': 'Day' } } },
+    { id: 'convertFieldType', options: { fields: {}, conversions: [{ targetField: 'Value #date', destinationType: 'time' }] } },
+    { id: 'organize', options: { excludeByName: {}, indexByName: {}, renameByName: { 'Value #date': 'Day', 'Value #amount (sum)': 'Due' } } },
   ])
-  .xField('Day').orientation(VizOrientation.Vertical).stacking(StackingMode.Normal).showValue(VisibilityMode.Never).barWidth(0.9).lineWidth(0).fillOpacity(80).xTickLabelSpacing(60)
-  .colorScheme(colour(FieldColorModeId.PaletteClassicByName))
-  .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
+  .xField('Day').orientation(VizOrientation.Vertical).showValue(VisibilityMode.Never).barWidth(0.9).lineWidth(0).fillOpacity(80).xTickLabelSpacing(60)
+  .colorScheme(colour(FieldColorModeId.Fixed, colours.plain))
   .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs(['sum']));
-
-/** Cells without a value. An empty table says "No data". */
-const dash = forPattern('.*', { id: 'noValue', value: '–' });
 
 const left = (/** @type {string} */ dates) => `(${dates}) / ${day} - scalar(floor(vector(time() / ${day})))`;
 
 const renewals = [
   calendar,
   table({
-    id: 202, title: 'Renewals of the next 30 days', w: 15, h: 9, unit: 'none', sort: 'Day', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
+    id: 202, title: 'Renewals of the next 30 days', w: 17, h: 9, unit: 'none', sort: 'Day', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
     description: 'Every renewal of a billed server within 30 days with its price, the next one first. An overdue renewal has less than 0 days left and counts once.',
     columns: [
       { from: '#date', name: 'Day', unit: units.date, width: 100 },
       { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
-      { from: 'account', name: 'Account', width: 85, filter: false },
-      { from: 'hostname', name: 'Host name', minWidth: 155 },
-      { from: 'plan', name: 'Plan', filter: false, minWidth: 116 },
-      { from: 'location', name: 'Location', width: 85, filter: false },
+      { from: 'account', name: 'Account', width: 105, filter: false },
+      { from: 'hostname', name: 'Host name', minWidth: 155, filter: false },
+      { from: 'plan', name: 'Plan', filter: false, width: 135 },
+      { from: 'location', name: 'Location', width: 78, filter: false },
     ], key: ['account', 'server', 'renewal'],
   }, {
     info: orRow(`${nextDates} * on (account, server) group_left (hostname, plan, location) ${info('account, server', 'hostname, plan, location', own('server_info', account, plan, location))}`, 'hostname', 'No renewals', `sum(${serverCount})`),
@@ -157,16 +157,15 @@ const unlocked = 1e9;
 
 const topups = [
   table({
-    id: 402, title: 'Open top-ups', w: 18, h: 7, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
+    id: 402, title: 'Open top-ups', w: 19, h: 7, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
-      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 105, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
-      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 100 },
+      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 100, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
+      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 90, filter: false },
       { from: 'account', name: 'Account', width: 90, filter: false },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
-      { from: 'coin', name: 'Coin', width: 95 },
-      { from: 'network', name: 'Network', minWidth: 120 },
-      { from: '#share', name: 'Confirmed', unit: 'percentunit', decimals: 0, bar: true, max: 1, steps: steps.always(colours.plain), width: 120 },
+      { from: 'coin', name: 'Coin', width: 90, filter: false },
+      { from: 'network', name: 'Network', minWidth: 100, filter: false },
       { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 95 },
       { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 55 },
       { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 55 },
@@ -178,12 +177,11 @@ const topups = [
     bonus: perTopup('topup_bonus_ratio'),
     have: perTopup('topup_confirmations'),
     need: perTopup('topup_confirmations_needed'),
-    share: `${perTopup('topup_confirmations')} / on (account, topup) ${perTopup('topup_confirmations_needed')}`,
     left: orZero(`${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, `${perTopup('topup_created_timestamp_seconds')} + ${unlocked}`),
     age: `time() - ${perTopup('topup_created_timestamp_seconds')}`,
   }),
   stat({
-    id: 401, title: 'Top-ups in range', w: 6, h: 7, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalTopupFailed')],
+    id: 401, title: 'Top-ups in range', w: 5, h: 7, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalTopupFailed')],
     description: 'The top-ups of the chosen accounts by status: those that are open now, and those that were paid, expired, failed or were canceled in the time range.',
     overrides: [forPattern('^(pending|confirming)$', ifAny(colours.plain)), forName('paid', ifAny(colours.good)), forName('failed', ifAny(colours.bad))],
   }, now(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed), '$__range')})`, '{{status}}')),
@@ -232,26 +230,30 @@ function grown(metric) {
 const credit = 'transactions_credit_usd';
 const debit = 'transactions_debit_usd';
 
+/** The accounts that run dry before the others. @param {number} count */
+const first = (count) => `bottomk(${count}, ${atEnd(paidUntil)})`;
+const shown = ['blue', 'purple', 'orange', 'yellow'];
+
 const flows = [
   series({
-    id: 106, title: '$account: balance and cost per month', w: 24, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0,
-    description: 'The balance of the account as a line, the monthly cost of its servers as a dashed line of the same colour. Below the dashed line the balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
-    overrides: [forName('balance', set.colour(colours.plain)), forName('cost per month', set.colour(colours.plain), set.dashed, set.noFill, set.thin)],
+    id: 106, title: 'Balance of the first accounts to run dry', w: 24, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0, interval: '2m', points: 400,
+    description: 'The balance of at most four accounts, those of the choice that run dry first. The dashed line is the monthly cost of the first one: below it, its balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
+    overrides: [forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.thin), ...shown.map((color, i) => forQuery(`rank${i + 1}`, set.colour(color)))],
   },
-  course(balance, 'balance', 'balance'),
-  course(cost, 'cost per month', 'cost')).repeat('account').repeatDirection('h').maxPerRow(3),
+  ...shown.map((_, i) => course(`${balance} and on (account) ${first(i + 1)}${i > 0 ? ` unless on (account) ${first(i)}` : ''}`, '{{account}}', `rank${i + 1}`)),
+  course(`${cost} and on (account) ${first(1)}`, '{{account}} cost per month', 'cost')),
   series({
-    id: 501, title: 'Money in and out', w: 12, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true,
+    id: 501, title: 'Money in and out', w: 10, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true, after: true,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
   course(grown(credit), 'in: {{type}}', 'in'),
-  course(`-(${grown(debit)})`, 'out: {{type}}', 'out')).barAlignment(BarAlignment.After).lineWidth(0),
+  course(`-(${grown(debit)})`, 'out: {{type}}', 'out')),
   table({
-    id: 502, title: 'Transactions by type', w: 12, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
+    id: 502, title: 'Transactions by type', w: 14, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
     description: 'Transactions of the chosen accounts by type: the amounts in the time range, and the amounts and number over the whole history.',
     columns: [
-      { from: 'type', name: 'Type' },
+      { from: 'type', name: 'Type', filter: false },
       { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 100 },
       { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 100 },
       { from: '#allin', name: 'In, ever', unit: units.usd, decimals: 2, width: 108 },
@@ -267,7 +269,7 @@ const flows = [
   }),
 ];
 
-const serverInfo = info('account, server', 'name, hostname, plan, location, os', own('server_info', account, plan, location));
+const serverInfo = info('account, server', 'hostname, plan, location, os', own('server_info', account, plan, location));
 const chosenInfo = max('account, server, plan, location', own('server_info', account, plan, location));
 
 const machines = [
@@ -277,16 +279,16 @@ const machines = [
     overrides: [forName('active', ifAny(colours.good)), forName('suspended', set.steps(steps.noneIsGood))],
   }, now(`sum by (status) (${max('account, status', own('servers', account))})`, '{{status}}')),
   gauge({
-    id: 302, title: 'Servers by plan', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by plan.',
+    id: 302, label: 'plan', title: 'Servers by plan', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by plan.',
   }, now(orRow(`sort_desc(count by (plan) (${chosenInfo}))`, 'plan', 'No servers', `sum(${serverCount})`), '{{plan}}')),
   gauge({
-    id: 303, title: 'Servers by location', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by location.',
+    id: 303, label: 'location', title: 'Servers by location', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by location.',
   }, now(orRow(`sort_desc(count by (location) (${chosenInfo}))`, 'location', 'No servers', `sum(${serverCount})`), '{{location}}')),
   table({
     id: 304, title: 'Servers', w: 24, h: 11, unit: 'none', sort: 'Renews', overrides: [dash], links: [runbook('ServerRentalServerSuspended')],
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
     columns: [
-      { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 105, align: 'center' },
+      { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 100, filter: false, align: 'center' },
       { from: 'hostname', name: 'Host name', minWidth: 155 },
       { from: 'account', name: 'Account', width: 90, filter: false },
       { from: 'plan', name: 'Plan', filter: false, minWidth: 130, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
@@ -294,7 +296,6 @@ const machines = [
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 113 },
       { from: '#date', name: 'Renews', unit: units.date, width: 100 },
       { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
-      { from: 'name', name: 'Product', minWidth: 120 },
       { from: 'os', name: 'System', width: 125 },
       { from: '#created', name: 'Created', unit: units.date, width: 100 },
       { from: 'server', name: 'Id', minWidth: 180 },
@@ -322,10 +323,10 @@ const totals = [
     description: 'The renewals of the next 7 and 30 days of all accounts, excluding VAT: an overdue one once, then each month.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(allDue(7), '7 days', 'week'), now(allDue(30), '30 days', 'month')),
   gauge({
-    id: 704, title: 'Cost by plan', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by plan, excluding VAT.',
+    id: 704, label: 'plan', title: 'Cost by plan', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by plan, excluding VAT.',
   }, now(costBy('plan'), '{{plan}}')),
   gauge({
-    id: 705, title: 'Cost by location', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by location, excluding VAT.',
+    id: 705, label: 'location', title: 'Cost by location', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by location, excluding VAT.',
   }, now(costBy('location'), '{{location}}')),
 ];
 
@@ -333,7 +334,7 @@ const perAccount = (/** @type {string} */ metric) => max('account', own(metric, 
 
 const security = [
   table({
-    id: 601, title: 'Accounts', w: 24, h: 7, unit: 'none', sort: 'Account', overrides: [dash], links: [runbook('ServerRentalTwoFactorDisabled'), runbook('ServerRentalTokenRejected'), panelLink('status', 'Exporter health')],
+    id: 601, title: 'Security of accounts', w: 24, h: 7, unit: 'none', sort: 'Account', overrides: [dash], links: [runbook('ServerRentalTwoFactorDisabled'), runbook('ServerRentalTokenRejected'), panelLink('status', 'Exporter health')],
     description: 'The chosen accounts: two-factor authentication, the number of SSH keys and saved configurations, and the last paid top-up.',
     columns: [
       { from: 'account', name: 'Account', link: linkTo('accounts', 'Show only this account', 'var-account=${__data.fields.Account}') },

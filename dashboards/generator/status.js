@@ -1,8 +1,10 @@
 // Provider status and exporter health: whether the provider or the exporter fails and
 // since when, then collectors, requests and the exporter's process.
 
-import { between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, now, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
-import { accountOrPublic, account, colouredBy, exportersUp, info, location, max, milliseconds, own, perExporter } from './lib/promql.js';
+import { between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
+import {
+  account, accountOrPublic, age, collector, collectorSuccess, info, interval, intervals, location, lowest, max, milliseconds, neverFetched, own, perExporter, succeeded, tokens,
+} from './lib/promql.js';
 
 const { linkTo } = linksFrom('status');
 
@@ -17,15 +19,6 @@ const component = own('component_operational', location);
 const operational = `min by (location, component) (${component})`;
 const wasOperational = `min by (location, component) (${extreme('min', component)})`;
 
-const collector = 'collector, account';
-const success = own('exporter_collector_success', accountOrPublic);
-const succeeded = `min by (${collector}) (${success})`;
-
-/** Age of a collector's data at the exporter with the freshest data. */
-const age = `time() - ${max(collector, own('exporter_collector_last_success_timestamp_seconds', accountOrPublic))}`;
-const interval = max(collector, own('exporter_collector_interval_seconds', accountOrPublic));
-const intervals = `(${age}) / on (${collector}) ${interval}`;
-
 const publicEndpoints = 'endpoint=~"/plans|/locations|/os|/status"';
 const accountEndpoints = 'endpoint!~"/plans|/locations|/os|/status"';
 
@@ -38,36 +31,28 @@ const background = { colourMode: /** @type {any} */ ('background') };
 
 const glance = [
   stat({
-    id: 101, title: 'Provider', w: 6, h: 3, unit: 'none', mappings: mappings.componentState, field: 'overall', ...background,
+    id: 101, title: 'Provider', w: 6, h: 5, unit: 'none', mappings: mappings.componentState, field: 'overall', ...background,
     description: 'The provider\'s overall state: green if operational, red for any other state.', links: [runbook('ServerRentalIncidentOngoing')],
   }, now(`topk(1, ${max('overall', own('status_info'))})`, '').format(/** @type {any} */ ('table'))),
   stat({
-    id: 102, title: 'Components', w: 6, h: 3, unit: 'suffix: down', steps: steps.noneIsGood, mappings: values({ 0: ['Operational', colours.good] }), ...background,
+    id: 102, title: 'Components', w: 6, h: 5, unit: 'suffix: down', steps: steps.noneIsGood, mappings: values({ 0: ['Operational', colours.good] }), ...background,
     description: 'The number of components of the chosen locations that are not operational.', links: [runbook('ServerRentalComponentNotOperational')],
   }, now(`sum(1 - ${operational})`, 'components')),
   stat({
-    id: 103, title: 'Incidents', w: 6, h: 3, unit: 'none', steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
+    id: 103, title: 'Incidents', w: 6, h: 5, unit: 'none', steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
     description: 'Ongoing incidents and scheduled maintenance windows, as the provider reports them.',
-    overrides: [forQuery('maintenance', set.steps(steps.noneIsWarning))],
+    overrides: [forQuery('maintenance', set.steps(steps.always(colours.plain)))],
   },
   now(max('', own('incidents_ongoing')), 'incidents', 'incidents'),
   now(max('', own('maintenances_scheduled')), 'maintenance', 'maintenance')),
-  stat({
-    id: 104, title: 'Exporters', w: 6, h: 3, unit: 'none', mappings: mappings.up, steps: steps.noneIsBad, ...background,
-    description: 'Whether Prometheus can scrape each exporter.', links: [runbook('ServerRentalExporterDown')],
-  }, now(exportersUp, '{{instance}}')),
-  stat({
-    id: 105, title: 'Collectors', w: 6, h: 3, unit: 'suffix: failing', steps: steps.noneIsGood, mappings: values({ 0: ['Working', colours.good] }), ...background,
-    description: 'The number of collectors whose last fetch failed. Their data is stale and disappears after max_age.', links: [runbook('ServerRentalCollectorFailing')],
-  }, now(`sum(1 - ${succeeded})`, 'collectors')),
-  stat({
-    id: 106, title: 'Oldest data', w: 6, h: 3, unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, ...background,
-    description: 'The age of the oldest data in intervals of its collector. One is normal, the alert fires at ten.', links: [runbook('ServerRentalDataStale')],
-  }, now(`max(${intervals})`, 'intervals')),
-  stat({
-    id: 107, title: 'Tokens', w: 12, h: 3, valueSize: 34, unit: 'none', steps: steps.noneIsGood, mappings: [...mappings.token, ...values({ [-1]: ['No account', colours.plain] })], ...background,
-    description: 'Whether the API accepted each account\'s token in its last request.', links: [runbook('ServerRentalTokenRejected')],
-  }, now(`${max('account', own('exporter_api_token_rejected', account))} or on () 0 * ${max('', own('exporter_build_info'))} - 1`, '{{account}}')),
+  table({
+    id: 107, title: 'Tokens', w: 6, h: 5, unit: 'none', sort: 'Token', descending: true, links: [runbook('ServerRentalTokenRejected')],
+    description: 'Whether the API accepted each account\'s token in its last request, rejected ones first.',
+    columns: [
+      { from: 'account', name: 'Account', minWidth: 80, filter: false, link: linkTo('accounts', 'Show this account', 'var-account=${__data.fields.Account}') },
+      { from: '#token', name: 'Token', mappings: mappings.token, background: true, width: 100, align: 'center' },
+    ],
+  }, { token: tokens }),
 ];
 
 const matrix = table({
@@ -86,7 +71,8 @@ const counts = [
   between(3, null, colours.bad, '3 or more down'),
 ];
 
-const affected = `(${wasOperational} and on (location, component) (min by (location, component) (min_over_time(${component}[$__range] @ end())) == 0))`;
+/** When each outage began, to the minute. */
+const began = `(timestamp(${operational} == 0) and on (location, component) min by (location, component) (${component} offset 1m) == 1)[$__range:1m]`;
 
 const provider = [
   matrix,
@@ -94,10 +80,21 @@ const provider = [
     id: 202, title: 'Locations over time', w: 12, h: 11, unit: 'none', mappings: counts,
     description: 'The number of components of each location that were not operational. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
   }, course(`sum by (location) (1 - ${wasOperational})`, '{{location}}')),
-  timeline({
-    id: 203, title: 'Components not operational in the time range', w: 14, h: 9, unit: 'none', mappings: mappings.operational,
-    description: 'The components that were not operational at some time of the range, and when. One line for all if there were none.', links: [runbook('ServerRentalComponentNotOperational')],
-  }, course(`${affected} or on () label_replace(min(${component}), "component", "all components", "", "")`, '{{location}} {{component}}')),
+  table({
+    id: 206, title: 'Outages in the time range', w: 14, h: 9, unit: 'none', sort: 'Last began', descending: true, key: ['location', 'component'], links: [runbook('ServerRentalComponentNotOperational')],
+    description: 'The components that were not operational at some time of the range: how many times, the begin of the last outage, and the time of all of them, to the minute.',
+    columns: [
+      { from: 'location', name: 'Location', width: 80, filter: false },
+      { from: 'component', name: 'Component', filter: false },
+      { from: '#count', name: 'Outages', unit: 'none', decimals: 0, width: 80 },
+      { from: '#last', name: 'Last began', unit: units.minute, width: 145 },
+      { from: '#down', name: 'Not operational for', unit: 'dtdurations', decimals: 0, width: 165 },
+    ],
+  }, {
+    down: `60 * count_over_time((${operational} == 0)[$__range:1m]) or on () label_replace(0 * min(${component}), "component", "None", "", "")`,
+    count: `count_over_time(${began})`,
+    last: milliseconds(`max_over_time(${began})`),
+  }),
   timeline({
     id: 204, title: 'Incidents and maintenance over time', w: 10, h: 5, unit: 'none', mappings: [...values({ 0: ['None', colours.good] }), between(1, null, colours.bad, 'Ongoing')],
     description: 'Whether the provider reported ongoing incidents or scheduled maintenance windows.', links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
@@ -108,6 +105,7 @@ const provider = [
   stat({
     id: 205, title: 'Provider timestamps', w: 10, h: 4, unit: 'dateTimeFromNow', links: [runbook('ServerRentalCatalogFrozen')],
     description: 'The day since which the overall state holds, the last update of the provider\'s status, and the time when it generated the catalog.',
+    overrides: [forQuery('since', set.unit(units.date))],
   },
   now(milliseconds(max('', own('status_since_timestamp_seconds'))), 'state holds since', 'since'),
   now(milliseconds(max('', own('status_updated_timestamp_seconds'))), 'status updated', 'updated'),
@@ -116,40 +114,43 @@ const provider = [
 
 const collectors = [
   table({
-    id: 301, title: 'Collectors', w: 24, h: 12, unit: 'none', sort: 'Age in intervals', descending: true, links: [runbook('ServerRentalCollectorFailing'), runbook('ServerRentalDataStale')], key: ['collector', 'account'],
+    id: 301, title: 'Collectors', w: 24, h: 12, unit: 'none', sort: 'In intervals', descending: true, links: [runbook('ServerRentalCollectorFailing'), runbook('ServerRentalDataStale')], key: ['collector', 'account'],
     description: 'Every collector, the one with the oldest data first. Public collectors have no account. With several exporters, a collector is failing if it fails at one of them, and its age is that of the freshest data.',
     columns: [
       { from: '#success', name: 'Last fetch', mappings: mappings.success, background: true, width: 105, align: 'center' },
-      { from: 'collector', name: 'Collector' },
+      { from: 'collector', name: 'Collector', minWidth: 115 },
       { from: 'account', name: 'Account' },
-      { from: '#age', name: 'Age of the data', unit: units.duration },
+      { from: '#age', name: 'Age', unit: units.duration },
       { from: '#interval', name: 'Interval', unit: units.duration },
-      { from: '#intervals', name: 'Age in intervals', unit: 'none', decimals: 1, steps: steps.intervals },
-      { from: '#last', name: 'Last success', unit: 'dateTimeAsIso' },
+      { from: '#intervals', name: 'In intervals', unit: 'none', decimals: 1, steps: steps.intervals, mappings: [neverText] },
+      { from: '#last', name: 'Last success', unit: 'dateTimeFromNow', minWidth: 145 },
       { from: '#duration', name: 'Duration', unit: 's', decimals: 2 },
-      { from: '#invalid', name: 'Invalid items', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
+      { from: '#invalid', name: 'Invalid', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
     ],
   }, {
     success: namePublic(succeeded),
     interval: namePublic(interval),
     age: namePublic(`(${age})`),
-    intervals: namePublic(intervals),
+    intervals: namePublic(`(${intervals} or ${neverFetched})`),
     last: namePublic(milliseconds(max(collector, own('exporter_collector_last_success_timestamp_seconds', accountOrPublic)))),
     duration: namePublic(max(collector, own('exporter_collector_duration_seconds', accountOrPublic))),
     invalid: namePublic(max(collector, own('exporter_collector_invalid_items', accountOrPublic))),
   }),
   timeline({
-    id: 302, title: 'Collectors over time', w: 24, h: 9, unit: 'none', mappings: mappings.success,
-    description: 'Whether the last fetch of each collector succeeded or failed.', links: [runbook('ServerRentalCollectorFailing')],
-  }, course(`min by (${collector}) (${extreme('min', success)})`, collectorLegend)),
+    id: 302, title: 'Collectors that failed in the time range', w: 24, h: 9, unit: 'none', mappings: mappings.success,
+    description: 'The collectors whose last fetch failed at some time of the range, and when: at most 25, those that failed longest. One line for all if there were none.', links: [runbook('ServerRentalCollectorFailing')],
+  }, course(`${lowest(25, collector, `min by (${collector}) (${extreme('min', collectorSuccess)})`, `min by (${collector}) (avg_over_time(${collectorSuccess}[$__range] @ end())) < 1`)}`
+    + ` or on () label_replace(min(${collectorSuccess}), "collector", "all collectors", "", "")`, collectorLegend)),
   series({
-    id: 303, title: 'Age of the data', w: 14, h: 14, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
-    description: 'The age of each collector\'s data in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line; a collector above the lower one is late.', links: [runbook('ServerRentalDataStale')],
-  }, course(intervals, collectorLegend)),
+    id: 303, title: 'Age of the data', w: 14, h: 12, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'], many: true,
+    description: 'The age of the oldest data of each collector over all accounts, in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line; a collector above the lower one is late.',
+    links: [runbook('ServerRentalDataStale')],
+  }, course(max('collector', intervals), '{{collector}}')),
   series({
-    id: 304, title: 'Age of the answers', w: 10, h: 14, unit: 'suffix: s', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
-    description: 'How old the provider\'s answers were when they came. A few seconds are normal: the exporter fetches just after the provider\'s cache has new answers. Collectors whose answers do not say their age are not shown.',
-  }, course(max(collector, own('exporter_collector_answer_age_seconds', accountOrPublic)), collectorLegend)),
+    id: 304, title: 'Age of the responses', w: 10, h: 12, unit: 'suffix: s', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'], many: true, log: true,
+    description: 'How old the provider\'s responses were when they came, the oldest of all accounts. A few seconds are normal: the exporter fetches just after the provider\'s cache has new responses. '
+      + 'Collectors whose responses do not say their age are not shown.',
+  }, course(max('collector', own('exporter_collector_answer_age_seconds', accountOrPublic)), '{{collector}}')),
 ];
 
 /**
@@ -166,6 +167,7 @@ function latency(quantile, by) {
 // Most endpoints are requested once a minute or less, so rates over less than five minutes
 // would show single requests as peaks. Without requests there is no latency, and the line
 // connects to the next value.
+const remaining = own('exporter_api_rate_limit_remaining', account);
 const api = [
   series({
     id: 401, interval: '5m', title: 'Public requests per minute', w: 8, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, softMax: 62, steps: [{ value: null, color: colours.good }, { value: 60, color: colours.bad }], showSteps: true,
@@ -180,33 +182,34 @@ const api = [
   course(`sum by (instance) (rate(${own('exporter_api_requests_total', accountEndpoints)}[$__rate_interval])) * 60`, '{{instance}}', 'made'),
   course(`sum(${max('account', own('exporter_api_rate_limit', account))})`, 'limit of all tokens', 'limit')),
   series({
-    id: 403, title: 'Remaining requests', w: 8, h: 9, unit: 'none', decimals: 0, min: 0, softMax: 125, fill: 0, byName: true, calcs: ['min', 'lastNotNull'], links: [runbook('ServerRentalRateLimited')],
-    description: 'The remaining requests of each token as of the last answer. The dashed line is the lowest limit of a token.',
+    id: 403, title: 'Remaining requests', w: 8, h: 9, unit: 'none', decimals: 0, min: 0, softMax: 125, fill: 0, calcs: ['min', 'lastNotNull'], links: [runbook('ServerRentalRateLimited')],
+    description: 'The remaining requests of the eight tokens that had the fewest in the time range, as of the last response. The dashed line is the lowest limit of a token.',
     overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
   },
-  course(colouredBy('account', `min by (account) (${own('exporter_api_rate_limit_remaining', account)})`), '{{account}}', 'left'),
+  course(lowest(8, 'account', `min by (account) (${remaining})`, `min by (account) (min_over_time(${remaining}[$__range] @ end()))`), '{{account}}', 'left'),
   course(`min(${own('exporter_api_rate_limit', account)})`, 'limit', 'limit')),
   series({
-    id: 404, interval: '5m', title: 'Errors per minute by reason', w: 12, h: 10, legendRight: true, unit: 'reqpm', decimals: 2, min: 0, softMax: 1, stacked: true, bars: true, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
+    id: 404, interval: '5m', title: 'Errors per minute by reason', w: 12, h: 10, legendRight: true, unit: 'reqpm', decimals: 2, min: 0, softMax: 1, stacked: true, bars: true, calcs: ['max', 'lastNotNull'], many: true, links: [runbook('ServerRentalCollectorFailing')],
     description: 'Failed requests by reason, over all chosen exporters. Empty if there are none.',
   }, course(`sum by (reason) (rate(${own('exporter_api_errors_total')}[$__rate_interval])) * 60`, '{{reason}}')),
   series({
-    id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', w: 12, h: 10, legendRight: true, unit: 's', min: 0, fill: 0, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
-    description: 'Time from sending a request until its answer was read: the 95th percentile by endpoint, and the median over all endpoints as a dashed line.',
+    id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', w: 12, h: 10, legendRight: true, unit: 's', log: true, fill: 0, many: true, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
+    description: 'Time from sending a request until its response was read: the 95th percentile by endpoint, and the median over all endpoints as a dashed line.',
     overrides: [forQuery('median', set.dashed)],
   },
   course(latency(0.95, 'endpoint'), '{{endpoint}} 95 %', 'slow'),
   course(latency(0.5), 'median of all', 'median')),
   series({
-    id: 405, interval: '5m', title: 'Requests per minute by answer', w: 24, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, bars: true,
-    description: 'Requests by endpoint and HTTP status, over all chosen exporters. The code is error if there was no answer.',
-    overrides: [forPattern('/ (4|5)\\d\\d$| error$/', set.colour(colours.bad))],
-  }, course(`sum by (endpoint, code) (rate(${own('exporter_api_requests_total')}[$__rate_interval])) * 60 > 0`, '{{endpoint}} {{code}}')),
+    id: 405, interval: '5m', title: 'Requests per minute by HTTP status', w: 24, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, bars: true,
+    description: 'Requests by HTTP status, over all chosen exporters. The code is error if there was no response. The reasons of errors are above.',
+    overrides: [forPattern('/^4\\d\\d$/', set.colour(colours.warn)), forPattern('/^5\\d\\d$/', set.colour(colours.bad)), forName('429', set.colour(colours.extra)), forName('error', set.colour(colours.gone))],
+  }, course(`sum by (code) (rate(${own('exporter_api_requests_total')}[$__rate_interval])) * 60 > 0`, '{{code}}')),
   series({
-    id: 407, title: 'Backoff', w: 24, h: 6, unit: units.duration, min: 0, softMax: 60, byName: true, links: [runbook('ServerRentalRateLimited')],
+    id: 407, title: 'Backoff', w: 24, h: 6, unit: units.duration, min: 0, softMax: 60, links: [runbook('ServerRentalRateLimited')],
     overrides: [forName('no backoff', set.colour(colours.muted)), forName('(public)', set.colour(colours.plain))],
     description: 'How long the exporter will send no requests after a 429, a 503 or an exhausted limit, by account.',
-  }, course(colouredBy('account', `${namePublic(`clamp_min(${max('account', own('exporter_api_backoff_until_timestamp_seconds', accountOrPublic))} - time(), 0)`)} or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "account", "no backoff", "", "")`), '{{account}}')),
+  }, course(`topk(8, ${namePublic(`clamp_min(${max('account', own('exporter_api_backoff_until_timestamp_seconds', accountOrPublic))} - time(), 0)`)} > 0)`
+    + ` or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "account", "no backoff", "", "")`, '{{account}}')),
 ];
 
 const process = [

@@ -34,8 +34,8 @@ rm "$work/history.om"
 : >"$work/prometheus.yml"
 server=
 trap '[ -z "$server" ] || kill "$server"' EXIT
-for round in 1 2 3; do
-  echo "evaluating recording rules, round $round of 3"
+for round in 1 2 3 4; do
+  echo "evaluating recording rules, round $round of 4"
   cp -r "$work/samples" "$work/tsdb"
   cp -r "$work/rules/." "$work/tsdb"
   prometheus --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" \

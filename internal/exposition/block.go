@@ -23,7 +23,7 @@ type sample interface {
 type block struct {
 	families [][]prometheus.Metric // sorted and distinct
 	err      error                 // duplicates that are missing
-	encoded  sync.Map              // *encodedBlock by Variant
+	encoded  sync.Map              // *encodedBlock by variant
 }
 
 // encodedBlock is a block in one variant: a part for each family. It is immutable.
@@ -61,7 +61,7 @@ func distinct(metrics []prometheus.Metric) ([]prometheus.Metric, error) {
 	return metrics, nil
 }
 
-func (b *block) encode(v Variant) *encodedBlock {
+func (b *block) encode(v variant) *encodedBlock {
 	encoded := &encodedBlock{err: b.err}
 	e := blockEncoders.Get().(*encoder)
 	defer blockEncoders.Put(e)

@@ -109,7 +109,7 @@ func newHarness(tb testing.TB, samples int) *harness {
 	dynamic.MustRegister(histogram)
 	all.MustRegister(histogram)
 	h := &harness{promhttp: promhttp.HandlerFor(all, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError, AcceptedFormats: Formats(), EnableOpenMetricsTextCreatedSamples: true,
+		ErrorHandling: promhttp.ContinueOnError, AcceptedFormats: formats(), EnableOpenMetricsTextCreatedSamples: true,
 	})}
 	for i := range 3 {
 		h.groups = append(h.groups, newTestGroup(fmt.Sprintf("test_group_%d", i), samples/3))
@@ -130,7 +130,7 @@ func newPublishedHarness(tb testing.TB, samples int) *harness {
 	return h
 }
 
-// scrape returns the answer in a variant.
+// scrape returns the response in a variant.
 func (h *harness) scrape(accept, encoding string) simtest.Response {
 	return simtest.ServeGet(h, "/metrics", "Accept", acceptHeaders()[accept], "Accept-Encoding", encoding)
 }
@@ -247,32 +247,9 @@ func forEachVariant(f func(accept, encoding string)) {
 	}
 }
 
-// TestOpenMetrics asserts what OpenMetrics has beyond the text format.
-func TestOpenMetrics(t *testing.T) {
-	h := newPublishedHarness(t, 6)
-	text := h.scrape("Prometheus 2.42", "").Body
-	want := []string{
-		"# TYPE server_rental_test_group_0_bytes counter\n",
-		"# UNIT server_rental_test_group_0_bytes bytes\n",
-		"# UNIT server_rental_test_group_0_seconds seconds\n",
-		"# UNIT test_seconds seconds\n",
-		`server_rental_test_group_0_bytes_total{id="object-00000000",text="text \"with\" \\ and \n and ü"} 1.25` + "\n",
-		`server_rental_test_group_0_bytes_created{id="object-00000000",text="text \"with\" \\ and \n and ü"} 1.7000000005e+09` + "\n",
-	}
-	got := slices.DeleteFunc(slices.Clone(want), func(line string) bool { return !strings.Contains(text, line) })
-	simtest.AssertEqual(t, "lines in\n"+text, got, want)
-}
-
-// discard is a response writer whose answers cost nothing.
-type discard struct{ header http.Header }
-
-func (d discard) Header() http.Header         { return d.header }
-func (d discard) Write(p []byte) (int, error) { return len(p), nil }
-func (d discard) WriteHeader(int)             {}
-
 // leavingClient is a client that leaves after some bytes.
 type leavingClient struct {
-	discard
+	*httptest.ResponseRecorder
 	left int
 }
 
@@ -291,7 +268,7 @@ func TestClientLeaves(t *testing.T) {
 		for left := 1; left < 1<<20; left *= 4 {
 			r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 			r.Header.Set("Accept-Encoding", encoding)
-			h.ServeHTTP(&leavingClient{discard{http.Header{}}, left}, r)
+			h.ServeHTTP(&leavingClient{httptest.NewRecorder(), left}, r)
 		}
 		h.assertSame(t, "/metrics", "none", encoding)
 	}
@@ -403,28 +380,6 @@ func TestPublishExpiredGroups(t *testing.T) {
 	})
 }
 
-// TestChangedWhileCollecting asserts that a change during a collection is not lost.
-func TestChangedWhileCollecting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(t, 6)
-		g := h.groups[0]
-		collect := g.Collect
-		g.Collect = func(now time.Time) ([]prometheus.Metric, time.Time) {
-			metrics, expires := collect(now)
-			if g.collected == 1 {
-				time.Sleep(time.Second) // the snapshot is replaced meanwhile
-				g.set(2, 2)
-				g.Changed()
-			}
-			return metrics, expires
-		}
-		h.run(t)
-		time.Sleep(time.Minute)
-		simtest.AssertEqual(t, "value", h.values(t, 0), []float64{2})
-		simtest.AssertEqual(t, "collected", h.collected(), []int{2, 1, 1})
-	})
-}
-
 // TestPublisherRests asserts that the publisher rests nine times as long as it worked,
 // even if everything has changed or expired meanwhile, and that it ends at once.
 func TestPublisherRests(t *testing.T) {
@@ -487,7 +442,7 @@ func TestScrapeIsConsistent(t *testing.T) {
 					}
 				}
 				if len(values) != 1 {
-					t.Errorf("%s %s: values of several publications in one answer: %v", accept, encoding, values)
+					t.Errorf("%s %s: values of several publications in one response: %v", accept, encoding, values)
 				}
 			}
 		})
@@ -526,7 +481,7 @@ func (m countingMetric) Write(out *dto.Metric) error {
 	return m.Sample.Write(out)
 }
 
-// TestEncodeOnce asserts that a variant is encoded once: in advance where it was asked
+// TestEncodeOnce asserts that a variant is encoded once: in advance if it was asked
 // for lately, else by the first scrape, however many there are at once.
 func TestEncodeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -567,7 +522,7 @@ func TestEncodeOnce(t *testing.T) {
 		time.Sleep(variantTTL)
 		h.scrape("none", "gzip")
 		time.Sleep(time.Nanosecond)
-		simtest.AssertEqual(t, "variants", h.Publisher.recentVariants(), []Variant{{expfmt.FmtText, Gzip}})
+		simtest.AssertEqual(t, "variants", h.Publisher.recentVariants(), []variant{{expfmt.FmtText, true}})
 		time.Sleep(variantTTL)
 		encoded = 0
 		change()
@@ -592,17 +547,17 @@ func TestEncodingFails(t *testing.T) {
 	simtest.AssertEqual(t, "errors", len(h.errors), 2)
 }
 
-func TestNegotiateEncoding(t *testing.T) {
-	for accept, want := range map[string]Encoding{
-		"": Identity, "br": Identity, "gzip": Gzip, "GZIP ; q=0.5": Gzip, "*": Gzip, "*;q=0": Identity, "br, *;q=0.1": Gzip,
-		"identity, gzip": Gzip, "identity, gzip;q=0.5": Identity, "identity;q=0.2, *": Gzip, "gzip;q=0, *": Identity, "gzip;q=x": Identity,
+func TestPrefersGzip(t *testing.T) {
+	for accept, want := range map[string]bool{
+		"": false, "br": false, "gzip": true, "GZIP ; q=0.5": true, "*": true, "*;q=0": false, "br, *;q=0.1": true,
+		"identity, gzip": true, "identity, gzip;q=0.5": false, "identity;q=0.2, *": true, "gzip;q=0, *": false, "gzip;q=x": false,
 	} {
-		simtest.AssertEqual(t, accept, negotiateEncoding([]string{accept}), want)
+		simtest.AssertEqual(t, accept, prefersGzip([]string{accept}), want)
 	}
-	simtest.AssertEqual(t, "several headers", negotiateEncoding([]string{"br", "gzip"}), Gzip)
+	simtest.AssertEqual(t, "several headers", prefersGzip([]string{"br", "gzip"}), true)
 }
 
-// FuzzNegotiate asserts that the answer is in a variant that is offered, and compressed
+// FuzzNegotiate asserts that the response is in a variant that is offered, and compressed
 // only if the client accepts that.
 func FuzzNegotiate(f *testing.F) {
 	for _, s := range [][2]string{
@@ -618,11 +573,11 @@ func FuzzNegotiate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, accept, encoding string) {
 		got, contentType := negotiate(http.Header{"Accept": {accept}, "Accept-Encoding": {encoding}})
 		known := strings.ToLower(encoding)
-		if got.Encoding != Identity && (got.Encoding != Gzip || !strings.Contains(known, "gzip") && !strings.Contains(known, "*")) {
-			t.Errorf("%q: got encoding %q", encoding, got.Encoding)
+		if got.gzip && !strings.Contains(known, "gzip") && !strings.Contains(known, "*") {
+			t.Errorf("%q: got gzip", encoding)
 		}
-		if !slices.Contains(Formats(), got.Format) || expfmt.Format(contentType).FormatType() != got.Format.FormatType() {
-			t.Errorf("%q: got format %q, content type %q", accept, got.Format, contentType)
+		if !slices.Contains(formats(), got.format) || expfmt.Format(contentType).FormatType() != got.format.FormatType() {
+			t.Errorf("%q: got format %q, content type %q", accept, got.format, contentType)
 		}
 	})
 }

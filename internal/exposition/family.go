@@ -32,7 +32,7 @@ type encoder struct {
 	out        bytes.Buffer
 	compressor *flate.Writer // to out
 
-	variant Variant
+	variant variant
 	expfmt  expfmt.Encoder // to text
 	crc     uint32
 	size    int64 // before compression
@@ -51,14 +51,14 @@ func newEncoders(level int) *sync.Pool {
 
 // begin begins a part. OpenMetrics has created timestamps also in its text form. No name
 // needs escaping, so that none is checked for it.
-func (e *encoder) begin(v Variant) {
+func (e *encoder) begin(v variant) {
 	e.text.Reset()
 	e.out.Reset()
-	if v.Encoding == Gzip {
+	if v.gzip {
 		e.compressor.Reset(&e.out)
 	}
 	e.variant, e.crc, e.size = v, 0, 0
-	e.expfmt = expfmt.NewEncoder(&e.text, v.Format.WithEscapingScheme(model.NoEscaping), expfmt.WithCreatedLines())
+	e.expfmt = expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping), expfmt.WithCreatedLines())
 }
 
 // batch is how many metrics of a family are encoded at a time, because they take many
@@ -69,7 +69,7 @@ const batch = 1000
 func (e *encoder) writeMetrics(metrics []prometheus.Metric) error {
 	f := metrics[0].(sample).Family()
 	n := batch
-	if e.variant.Format == expfmt.FmtProtoDelim { // a family is one message
+	if e.variant.format == expfmt.FmtProtoDelim { // a family is one message
 		n = len(metrics)
 	}
 	out := make([]dto.Metric, min(n, len(metrics)))
@@ -99,7 +99,7 @@ func (e *encoder) writeFamilies(families []*dto.MetricFamily) error {
 			return err
 		}
 	}
-	if e.variant.Format == expfmt.FmtOpenMetrics_1_0_0 {
+	if e.variant.format == expfmt.FmtOpenMetrics_1_0_0 {
 		e.text.WriteString("# EOF\n")
 	}
 	e.compress()
@@ -119,7 +119,7 @@ func (e *encoder) compress() {
 	text := e.text.Bytes()
 	e.crc = crc32.Update(e.crc, crc32.IEEETable, text)
 	e.size += int64(len(text))
-	if e.variant.Encoding == Gzip {
+	if e.variant.gzip {
 		_, _ = e.compressor.Write(text)
 	} else {
 		e.out.Write(text)
@@ -129,7 +129,7 @@ func (e *encoder) compress() {
 
 // end returns the part.
 func (e *encoder) end(family string) part {
-	if e.variant.Encoding == Gzip {
+	if e.variant.gzip {
 		_ = e.compressor.Flush()
 	}
 	return part{family, bytes.Clone(e.out.Bytes()), checksum{e.crc, power(e.size * 8), e.size}}

@@ -10,7 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Handler answers scrapes from a publisher and a registry. As with promhttp, the
+// Handler serves scrapes from a publisher and a registry. As with promhttp, the
 // parameters name[] select families by name, and what was gathered despite an error is
 // served.
 type Handler struct {
@@ -27,7 +27,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, contentType := negotiate(r.Header)
 	names := r.URL.Query()["name[]"]
 	unwanted := func(family string) bool { return len(names) > 0 && !slices.Contains(names, family) }
-	b := newBody(v.Encoding)
+	b := newBody(v.gzip)
 	for _, block := range h.Publisher.encoded(v) {
 		if block.err != nil {
 			h.OnError("gathering", block.err)
@@ -51,8 +51,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Length", strconv.Itoa(b.length))
 	header.Add("Vary", "Accept")
 	header.Add("Vary", "Accept-Encoding")
-	if v.Encoding != Identity {
-		header.Set("Content-Encoding", string(v.Encoding))
+	if v.gzip {
+		header.Set("Content-Encoding", "gzip")
 	}
 	for _, chunk := range b.chunks {
 		if _, err := w.Write(chunk); err != nil {
@@ -62,7 +62,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // encodeDynamic encodes what changes all the time, and the end of the response.
-func (h *Handler) encodeDynamic(v Variant, unwanted func(family string) bool) (part, error) {
+func (h *Handler) encodeDynamic(v variant, unwanted func(family string) bool) (part, error) {
 	families, err := h.Gatherer.Gather()
 	if err != nil {
 		h.OnError("gathering", err)
@@ -82,15 +82,15 @@ const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 // body is the body of a response, joined from parts.
 type body struct {
-	encoding Encoding
-	chunks   [][]byte
-	length   int
+	gzip   bool
+	chunks [][]byte
+	length int
 	checksum
 }
 
-func newBody(e Encoding) *body {
-	b := &body{encoding: e, checksum: noText}
-	if e == Gzip {
+func newBody(gzip bool) *body {
+	b := &body{gzip: gzip, checksum: noText}
+	if gzip {
 		b.write([]byte(gzipHeader))
 	}
 	return b
@@ -98,7 +98,7 @@ func newBody(e Encoding) *body {
 
 func (b *body) add(p part) {
 	b.write(p.body)
-	if b.encoding == Gzip {
+	if b.gzip {
 		b.checksum = b.append(p.checksum)
 	}
 }
@@ -111,7 +111,7 @@ func (b *body) write(chunk []byte) {
 // close writes the end of a gzip member: an empty last block, and the trailer with
 // checksum and size modulo 2^32.
 func (b *body) close() {
-	if b.encoding != Gzip {
+	if !b.gzip {
 		return
 	}
 	trailer := []byte{0x03, 0x00}

@@ -64,7 +64,7 @@ type Publisher struct {
 
 	publishing sync.Mutex // held while Publish works
 	encoding   sync.Mutex // held while a block is encoded: one at a time, to bound memory
-	lastUsed   sync.Map   // time.Time by Variant
+	lastUsed   sync.Map   // time.Time by variant
 }
 
 // publication is what is served. It is immutable.
@@ -147,7 +147,7 @@ func (p *Publisher) Publish() (expires time.Time) {
 
 // encoded returns what is published in a variant, which is encoded in advance from now
 // on.
-func (p *Publisher) encoded(v Variant) []*encodedBlock {
+func (p *Publisher) encoded(v variant) []*encodedBlock {
 	p.lastUsed.Store(v, time.Now())
 	var encoded []*encodedBlock
 	for _, b := range p.published.Load().blocks {
@@ -157,7 +157,7 @@ func (p *Publisher) encoded(v Variant) []*encodedBlock {
 }
 
 // encode returns a block in a variant. The first call encodes it, others wait.
-func (p *Publisher) encode(b *block, v Variant) *encodedBlock {
+func (p *Publisher) encode(b *block, v variant) *encodedBlock {
 	if e, ok := b.encoded.Load(v); ok {
 		return e.(*encodedBlock)
 	}
@@ -172,11 +172,11 @@ func (p *Publisher) encode(b *block, v Variant) *encodedBlock {
 }
 
 // recentVariants returns the variants that were asked for lately.
-func (p *Publisher) recentVariants() []Variant {
-	var recent []Variant
+func (p *Publisher) recentVariants() []variant {
+	var recent []variant
 	p.lastUsed.Range(func(v, at any) bool {
 		if time.Since(at.(time.Time)) <= variantTTL {
-			recent = append(recent, v.(Variant))
+			recent = append(recent, v.(variant))
 		}
 		return true
 	})

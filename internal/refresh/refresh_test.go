@@ -113,19 +113,6 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-func TestDelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAPI(good)
-		src := New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{})
-		start(t, src, 7*time.Second)
-		time.Sleep(6 * time.Second)
-		simtest.AssertEqual(t, "before", a.at(), []time.Duration{})
-		simtest.AssertEqual(t, "finished", src.State().Finished, false)
-		time.Sleep(2 * time.Second)
-		simtest.AssertEqual(t, "after", a.at(), []time.Duration{7 * time.Second})
-	})
-}
-
 // TestBackOff fails for ever: each delay is twice the one before until the
 // longest, and a tenth off by chance.
 func TestBackOff(t *testing.T) {
@@ -459,9 +446,11 @@ func TestEnd(t *testing.T) {
 					close(done)
 				}()
 				time.Sleep(c.after)
-				_, _, before := src.Value()
-				stop()
 				ended := time.Now()
+				_, _, before := src.Value() // no reader waits for a fetch
+				src.RetryNow()
+				src.ApplySettings(Settings{time.Minute, time.Hour})
+				stop()
 				<-done
 				simtest.AssertEqual(t, "waited", time.Since(ended), time.Duration(0))
 				state := src.State()
@@ -497,22 +486,4 @@ func TestOnce(t *testing.T) {
 		value, _, ok := src.Value()
 		simtest.AssertEqual(t, "once", []any{err, src.State().Err, value, ok, len(a.at())}, []any{c.err, c.err, c.want, c.err == nil, 1})
 	}
-}
-
-// TestReadersNeverWait reads while a fetch hangs.
-func TestReadersNeverWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := New(Settings{time.Minute, time.Hour}, func(ctx context.Context) (string, error) {
-			<-ctx.Done()
-			return "", ctx.Err()
-		}, Options[string]{})
-		start(t, src, 0)
-		synctest.Wait()
-		before := time.Now()
-		src.Value()
-		src.State()
-		src.RetryNow()
-		src.ApplySettings(Settings{time.Hour, time.Hour})
-		simtest.AssertEqual(t, "waited", time.Since(before), time.Duration(0))
-	})
 }

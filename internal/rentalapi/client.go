@@ -6,11 +6,13 @@ package rentalapi
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -135,19 +137,25 @@ func (s *Scope) Reject(endpoint string, err error) error {
 func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := s.readToken()
 	if err != nil {
-		s.client.CountError(endpoint, Unauthorized)
-		s.setRejected(true)
-		return Response{}, &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
+		failure := &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // too many open files say nothing about the token
+			failure.Reason = Connection
+		} else {
+			s.setRejected(true)
+		}
+		s.client.CountError(endpoint, failure.Reason)
+		return Response{}, failure
 	}
 	sent := fingerprint(token)
 	limiter := s.client.limiters.get(sent)
+	defer s.client.limiters.put(limiter)
 	s.setLimiter(limiter)
 	release, err := limiter.acquire(ctx, p)
 	if err != nil {
 		return Response{Token: sent}, err
 	}
-	defer release()
 	r := &request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
+	defer func() { release(r.outcome) }()
 	r.response.Token = sent
 	err = r.run(ctx, read)
 	return r.response, err

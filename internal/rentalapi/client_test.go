@@ -3,10 +3,12 @@ package rentalapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -237,7 +239,12 @@ func TestAccountMetrics(t *testing.T) {
 		assertAccount("right token, unreadable limit", "", map[string]float64{limit: 120, remaining: 76})
 		tokenErr = errors.New("token file: cannot be read")
 		assertAccount("unreadable token", "/servers: token file: cannot be read", map[string]float64{rejected: 1, limit: 120, remaining: 76})
-		simtest.AssertEqual(t, "requests", len(h.Requests()), 2)
+		tokenErr = nil
+		assertAccount("readable token", "", map[string]float64{limit: 120, remaining: 76})
+		simtest.AssertEqual(t, "requests", len(h.Requests()), 3)
+		tokenErr = fmt.Errorf("token file: %w", syscall.EMFILE)
+		simtest.AssertEqual(t, "too many open files", fetchList(t.Context(), s, "/servers"), error(&Error{Endpoint: "/servers", Reason: Connection, Err: tokenErr}))
+		simtest.AssertEqual(t, "rejected after too many open files", h.gatherNonZero(t)[rejected], 0.0)
 
 		// A new scope replaces one of the same name, which is closed later.
 		replaced := s

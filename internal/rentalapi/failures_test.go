@@ -30,6 +30,7 @@ func TestFailures(t *testing.T) {
 		"500 with HTML":        {reply(500, `<html>`+secret), Status, "500", "status 500"},
 		"503":                  {reply(503, `{"error":{"code":"unavailable"}}`), Unavailable, "503", "status 503: unavailable"},
 		"unknown error code":   {reply(500, `{"error":{"code":"<b>`+secret+`"}}`), Status, "500", "status 500"},
+		"undefined status":     {reply(299, `{"data":[]}`), Status, "other", "status 299"},
 		"204":                  {reply(204, ``), Status, "204", "status 204"},
 		"nothing":              {reply(200, ``), Decode, "200", "response: ends too early"},
 		"HTML":                 {reply(200, `<html>`+secret), Decode, "200", "invalid character '<' looking for beginning of value"},

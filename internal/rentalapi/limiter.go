@@ -3,6 +3,8 @@ package rentalapi
 import (
 	"context"
 	"crypto/sha256"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -11,6 +13,10 @@ const (
 	// window is the time over which the provider counts requests, and a second
 	// more for clocks that disagree.
 	window = 61 * time.Second
+
+	// maxUnanswered is how long a provider may take to serve a request whose connection
+	// was closed without a response. Nothing says that it will not: this is a guess.
+	maxUnanswered = 30 * time.Minute
 
 	// maxWait is how long a request waits for the end of a pause that the API asked
 	// for. One that would wait longer fails at once and is retried later.
@@ -30,23 +36,43 @@ const (
 // provider sees within one window, each one occupied a slot when the last of them
 // was sent, and there are only limit slots. A token bucket cannot promise that: it
 // counts when requests leave, not when they arrive, and adds its burst.
+//
+// A provider that stalls may serve a request after it ended without a response. Such a
+// request keeps its slot until a window after the response to one that was sent later:
+// the provider serves requests in their order, so it has seen the earlier one by then.
+// Without a response, the slot is kept for maxUnanswered. If half of the slots may be kept
+// so, requests for the others are spread over the time until the first one expires: they
+// find out whether the provider responds again.
 type limiter struct {
 	mu       sync.Mutex
 	limit    int
 	bulk     int           // of these, how many may have priority Bulk
 	inFlight [2]int        // requests under way, by priority
-	ended    []slot        // requests that ended within the last window, oldest first
+	ended    []slot        // of requests that ended, the first to expire first
+	sent     time.Time     // when the last request took its slot
 	nextBulk time.Time     // no request with priority Bulk is sent before this time
 	blocked  time.Time     // nothing is sent before this time
 	cause    string        // why
 	changed  chan struct{} // closed and replaced when waiting may have become shorter
+
+	users int // requests that have it, or wait for it; guarded by limiters.mu
 }
 
 // slot is what a finished request still occupies.
 type slot struct {
-	priority Priority
-	until    time.Time
+	priority   Priority
+	unanswered bool
+	until      time.Time
 }
+
+// outcome is what a finished request tells about the provider.
+type outcome int
+
+const (
+	notSent    outcome = iota // it was never written to a connection
+	unanswered                // the provider may see it later
+	answered                  // the provider saw it, and those before
+)
 
 func newLimiter(limit, bulk int) *limiter {
 	return &limiter{limit: limit, bulk: bulk, changed: make(chan struct{})}
@@ -55,18 +81,19 @@ func newLimiter(limit, bulk int) *limiter {
 // acquire waits for a slot and takes it; release must be called when the request has
 // ended. It fails with a *PausedError if the API asked for a pause that is longer
 // than maxWait, and with the context's error.
-func (l *limiter) acquire(ctx context.Context, c Priority) (release func(), err error) {
+func (l *limiter) acquire(ctx context.Context, c Priority) (release func(outcome), err error) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		now := time.Now()
 		wait, changed := l.wait(now, c), l.changed
 		if wait <= 0 {
 			l.inFlight[c]++
+			l.sent = now
 			if c == Bulk {
 				l.nextBulk = now.Add(bulkSpacing)
 			}
 			l.mu.Unlock()
-			return func() { l.release(c) }, nil
+			return func(o outcome) { l.release(c, now, o) }, nil
 		}
 		pause := l.blocked.Sub(now)
 		paused := &PausedError{Until: l.blocked, Cause: l.cause}
@@ -102,7 +129,7 @@ func (l *limiter) wait(now time.Time, c Priority) time.Duration {
 		return l.untilFree(now, held-l.limit, func(Priority) bool { return true })
 	}
 	if c == Regular {
-		return 0
+		return l.untilProbe(now, l.limit-held)
 	}
 	isBulk := func(c Priority) bool { return c == Bulk }
 	held = l.inFlight[Bulk]
@@ -114,7 +141,26 @@ func (l *limiter) wait(now time.Time, c Priority) time.Duration {
 	if held >= l.bulk {
 		return l.untilFree(now, held-l.bulk, isBulk)
 	}
-	return l.nextBulk.Sub(now)
+	return max(l.nextBulk.Sub(now), l.untilProbe(now, l.limit-held))
+}
+
+// untilProbe returns how long to wait because requests are unanswered; free is the number
+// of free slots.
+func (l *limiter) untilProbe(now time.Time, free int) time.Duration {
+	var oldest time.Time
+	count := 0
+	for _, s := range l.ended {
+		if s.unanswered {
+			if count == 0 {
+				oldest = s.until
+			}
+			count++
+		}
+	}
+	if count == 0 || 2*(count+l.inFlight[Regular]+l.inFlight[Bulk]) < l.limit {
+		return 0
+	}
+	return l.sent.Add(oldest.Sub(l.sent) / time.Duration(free+1)).Sub(now)
 }
 
 // untilFree returns how long until more than surplus of the matching slots are free.
@@ -131,11 +177,23 @@ func (l *limiter) untilFree(now time.Time, surplus int, match func(Priority) boo
 	return window
 }
 
-func (l *limiter) release(c Priority) {
+// release ends a request that was sent at the time given.
+func (l *limiter) release(c Priority, sent time.Time, o outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inFlight[c]--
-	l.ended = append(l.ended, slot{c, time.Now().Add(window)})
+	now := time.Now()
+	for i, s := range l.ended {
+		if o == answered && s.unanswered && !s.until.After(sent.Add(maxUnanswered)) { // it ended before
+			l.ended[i] = slot{priority: s.priority, until: now.Add(window)}
+		}
+	}
+	s := slot{priority: c, unanswered: o == unanswered, until: now.Add(window)}
+	if s.unanswered {
+		s.until = now.Add(maxUnanswered)
+	}
+	l.ended = append(l.ended, s)
+	slices.SortStableFunc(l.ended, func(a, b slot) int { return a.until.Compare(b.until) })
 	l.notify()
 }
 
@@ -178,6 +236,14 @@ func (l *limiter) pausedUntil(now time.Time) (time.Time, bool) {
 	return l.blocked, l.blocked.After(now)
 }
 
+// unused tells whether no slot is occupied and no pause is under way.
+func (l *limiter) unused(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	occupied := func(s slot) bool { return s.until.After(now) }
+	return !l.blocked.After(now) && !slices.ContainsFunc(l.ended, occupied)
+}
+
 // limiters are all limiters of the process: one for the public scope and one for
 // each token, whichever account uses it. They outlive reloads.
 type limiters struct {
@@ -197,17 +263,26 @@ func fingerprint(token string) Fingerprint {
 	return sha256.Sum256([]byte(token))
 }
 
-// get returns the limiter of a token, or of the public scope. None is ever dropped:
-// they are small, and a token that comes back must find what it has used.
+// get returns the limiter of a token, or of the public scope; put must be called when the
+// request has ended. A new one replaces those that have nothing to remember: a token that
+// comes back must find what it has used.
 func (ls *limiters) get(token Fingerprint) *limiter {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	b := ls.byToken[token]
 	if b == nil {
+		maps.DeleteFunc(ls.byToken, func(_ Fingerprint, l *limiter) bool { return l.users == 0 && l.unused(time.Now()) })
 		b = newLimiter(ls.limits.of(token))
 		ls.byToken[token] = b
 	}
+	b.users++
 	return b
+}
+
+func (ls *limiters) put(l *limiter) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l.users--
 }
 
 func (ls *limiters) applyLimits(l Limits) {

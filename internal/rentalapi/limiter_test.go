@@ -3,7 +3,9 @@ package rentalapi
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -45,7 +47,7 @@ func TestLimiterWindow(t *testing.T) {
 					arrived[c] = append(arrived[c], time.Now())
 					mu.Unlock()
 					time.Sleep(random(4 * time.Second))
-					release()
+					release(answered)
 				}
 			})
 		}
@@ -91,11 +93,117 @@ func TestLimiterBulkLeavesRoom(t *testing.T) {
 func acquireNow(t *testing.T, l *limiter, c Priority) (release func()) {
 	t.Helper()
 	start := time.Now()
-	release, err := l.acquire(t.Context(), c)
+	end, err := l.acquire(t.Context(), c)
 	if waited := time.Since(start); err != nil || waited > 0 {
 		t.Fatalf("acquire: waited %v, error %v; want it at once", waited, err)
 	}
-	return release
+	return func() { end(answered) }
+}
+
+// TestLimiterStall has a provider that stalls, lets requests wait although their clients
+// give up after a second, and then serves all of them at once.
+func TestLimiterStall(t *testing.T) {
+	for limit, clients := range map[int]int{30: 10, 59: 40, 120: 40} {
+		synctest.Test(t, func(t *testing.T) {
+			const stall, after = 22 * time.Minute, 10 * time.Minute
+			var mu sync.Mutex
+			var waiting, served int
+			var sent, seen []time.Time
+			l := newLimiter(limit, limit)
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), stall+after)
+			defer cancel()
+			request := func() outcome {
+				mu.Lock()
+				defer mu.Unlock()
+				sent = append(sent, time.Now())
+				if time.Since(start) < stall {
+					waiting++
+					return unanswered
+				}
+				for ; waiting > 0; waiting-- {
+					seen = append(seen, start.Add(stall))
+				}
+				seen = append(seen, time.Now())
+				served++
+				return answered
+			}
+			for range clients {
+				go func() {
+					for {
+						release, err := l.acquire(ctx, Regular)
+						if err != nil {
+							return
+						}
+						o := request()
+						time.Sleep(time.Second)
+						release(o)
+					}
+				}()
+			}
+			<-ctx.Done()
+			synctest.Wait()
+			if got := simtest.Peak(seen); got > limit {
+				t.Errorf("limit %d: the provider saw %d requests in a minute", limit, got)
+			}
+			longest := time.Duration(0)
+			for i, at := range sent[1:] {
+				longest = max(longest, at.Sub(sent[i]))
+			}
+			if longest > 3*time.Minute {
+				t.Errorf("limit %d: no request for %v", limit, longest)
+			}
+			if served < 5*limit {
+				t.Errorf("limit %d: %d requests in %v after the stall", limit, served, after)
+			}
+		})
+	}
+}
+
+// TestOutcome has requests that the provider may see after they ended, and others: for how
+// long each keeps its slot, and that a response to a later one shortens this to a window.
+func TestOutcome(t *testing.T) {
+	for name, c := range map[string]struct {
+		respond    http.HandlerFunc
+		unanswered bool
+	}{
+		"response":              {simtest.Reply(500, nil, ""), false},
+		"hanging in the header": {hang(""), true},
+		"hanging in the body":   {hang("{"), false},
+		"closed":                {drop(""), true},
+		"no HTTP":               {raw("x\r\n"), true},
+		"no connection":         {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withHarness(t, func(t *testing.T, h *harness) {
+				remove := h.Override("", c.respond)
+				before := *h.client.settings.Load()
+				if c.respond == nil {
+					refusing := before
+					refusing.Transport = roundTripper(func(*http.Request) (*http.Response, error) { return nil, io.EOF })
+					h.client.ApplySettings(refusing)
+				}
+				_ = fetchList(t.Context(), h.main(), "/servers")
+				l := h.client.limiters.get(fingerprint(simtest.MainToken))
+				want := slot{unanswered: c.unanswered, until: time.Now().Add(window)}
+				if c.unanswered {
+					want.until = time.Now().Add(maxUnanswered)
+				}
+				simtest.AssertEqual(t, "slots", l.ended, []slot{want})
+
+				remove()
+				h.reply(200, `{"data":[]}`)
+				h.client.ApplySettings(before)
+				time.Sleep(time.Second)
+				simtest.AssertEqual(t, "later request", fetchList(t.Context(), h.main(), "/servers"), error(nil))
+				later := slot{until: time.Now().Add(window)}
+				if c.unanswered {
+					want = later
+				}
+				simtest.AssertEqual(t, "slots after a response", l.ended, []slot{want, later})
+			})
+		})
+	}
 }
 
 func TestLimiterPause(t *testing.T) {
@@ -108,7 +216,7 @@ func TestLimiterPause(t *testing.T) {
 		if err != nil || time.Since(start) != maxWait {
 			t.Fatalf("short pause: got %v after %v, want no error after %v", err, time.Since(start), maxWait)
 		}
-		release()
+		release(answered)
 
 		until := time.Now().Add(maxWait + time.Second)
 		l.pause(until, "status 503")
@@ -158,7 +266,7 @@ func TestLimiterApplyLimitsAndCancel(t *testing.T) {
 		if err != nil || time.Since(start) != 2*time.Second {
 			t.Errorf("after applyLimits: got %v after %v, want no error after 2s", err, time.Since(start))
 		}
-		release()
+		release(answered)
 		hold()
 	})
 }
@@ -167,7 +275,7 @@ func TestLimitersByToken(t *testing.T) {
 	ls := limiters{limits: Limits{Public: 1, Account: 2, AccountBulk: 1}, byToken: map[Fingerprint]*limiter{}}
 	a, b, public := ls.get(fingerprint("a")), ls.get(fingerprint("b")), ls.get(fingerprint(""))
 	if a == b || a == public || a != ls.get(fingerprint("a")) {
-		t.Error("budgets: want one for each token and one for the public scope")
+		t.Error("limiters: want one for each token and one for the public scope")
 	}
 	ls.applyLimits(Limits{Public: 3, Account: 5, AccountBulk: 4})
 	if got := [4]int{public.limit, a.limit, a.bulk, ls.get(fingerprint("c")).limit}; got != [4]int{3, 5, 4, 5} {
@@ -175,10 +283,55 @@ func TestLimitersByToken(t *testing.T) {
 	}
 }
 
+// TestRotatedTokens asserts that a limiter stays while it has something to remember, and
+// no longer.
+func TestRotatedTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ls := limiters{limits: Limits{Public: 9, Account: 9, AccountBulk: 9}, byToken: map[Fingerprint]*limiter{}}
+		use := func(token string, o outcome) *limiter {
+			l := ls.get(fingerprint(token))
+			release, err := l.acquire(t.Context(), Regular)
+			if err != nil {
+				t.Fatal(err)
+			}
+			release(o)
+			return l
+		}
+		for _, token := range []string{"", "answered", "unanswered", "paused", "waiting"} {
+			if l := use(token, map[string]outcome{"unanswered": unanswered}[token]); token != "waiting" {
+				ls.put(l)
+			}
+		}
+		ls.byToken[fingerprint("paused")].pause(time.Now().Add(2*window), "status 429")
+		for _, step := range []struct {
+			after time.Duration
+			want  []string
+		}{
+			{0, []string{"", "answered", "unanswered", "paused", "waiting", "new 0"}},
+			{window, []string{"unanswered", "paused", "waiting", "new 1"}},
+			{window, []string{"unanswered", "waiting", "new 2"}},
+			{maxUnanswered, []string{"waiting", "new 3"}},
+		} {
+			time.Sleep(step.after)
+			created := step.want[len(step.want)-1]
+			ls.put(ls.get(fingerprint(created)))
+			want := map[Fingerprint]bool{}
+			for _, token := range step.want {
+				want[fingerprint(token)] = true
+			}
+			got := map[Fingerprint]bool{}
+			for token := range ls.byToken {
+				got[token] = true
+			}
+			simtest.AssertEqual(t, created, got, want)
+		}
+	})
+}
+
 func BenchmarkLimiter(b *testing.B) {
 	l := newLimiter(120, 60)
 	for range 119 {
-		l.release(Regular)
+		l.release(Regular, time.Now(), answered)
 	}
 	l.inFlight[Regular] = 0
 	b.ReportAllocs()

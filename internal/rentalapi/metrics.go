@@ -13,7 +13,7 @@ import (
 
 var (
 	requestsTotal = metric.Counter("exporter_api_requests_total",
-		"Requests made to the rental API, by path and status code; code is error if no response came.",
+		"Requests made to the rental API, by path and status code; code is error if no response came, and other if HTTP does not define it.",
 		"the exporter", "endpoint", "code")
 	requestDuration = metric.Histogram("exporter_api_request_duration_seconds",
 		"Time from sending a request until its response was read.",

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +23,8 @@ type request struct {
 	query    url.Values
 	token    string
 	response Response
+	written  atomic.Bool // it has a connection, TLS handshake included
+	outcome  outcome
 }
 
 // run sends the request, reads the response and counts both. It returns an *Error, or
@@ -42,15 +46,23 @@ func (r *request) run(ctx context.Context, read func(io.Reader) error) error {
 	return failure
 }
 
-// exchange returns the status code, "error" if no response came.
+// exchange returns the status code, "error" if no response came, and "other" for a code
+// that HTTP does not define: each code is a series.
 func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (code string, failure *Error) {
 	resp, err := r.send(ctx)
+	if r.written.Load() {
+		r.outcome = unanswered
+	}
 	if err != nil {
 		return "error", transportError(ctx, r.endpoint, 0, r.settings.Timeout, err)
 	}
 	defer resp.Body.Close()
+	r.outcome = answered
 	r.response.readHeader(resp.Header)
-	code = strconv.Itoa(resp.StatusCode)
+	code = "other"
+	if http.StatusText(resp.StatusCode) != "" {
+		code = strconv.Itoa(resp.StatusCode)
+	}
 	if failure := r.checkResponse(resp); failure != nil {
 		return code, failure
 	}
@@ -69,6 +81,7 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 	target.RawQuery = r.query.Encode()
 	ctx, header := withHeaderLimit(ctx)
 	defer header.lifted.Store(true)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { r.written.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err

@@ -215,6 +215,7 @@ func TestRestartLoop(t *testing.T) {
 	for _, pace := range paces {
 		t.Run(fmt.Sprint(pace), func(t *testing.T) {
 			withProvider(t, unlimited(), func(_ *testing.T, h *harness) {
+				h.limits.AccountBulk = 50 // as the program computes it by default
 				h.Change(func(w *simulator.World) {
 					account := w.Accounts[simtest.MainToken]
 					account.Transactions = simulator.Transactions(5000, time.Now())

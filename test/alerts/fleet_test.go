@@ -26,6 +26,11 @@ import (
 	"server_rental_exporter/web"
 )
 
+type sample struct {
+	Labels string
+	Value  float64
+}
+
 // fleet is a generated account.
 type fleet struct {
 	name    string
@@ -222,7 +227,7 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 	}
 	at := fmt.Sprintf("%ds", now.Unix())
 	today := now.Truncate(24 * time.Hour)
-	var week, month, missing, weighted []sample
+	var week, month, missing, weighted, unfunded []sample
 	totalWeek, totalMonth := 0, 0
 	for _, f := range fleets {
 		labels := fmt.Sprintf("{account=%q}", f.name)
@@ -235,6 +240,9 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 			week, month = append(week, sample{labels, float64(due7)}), append(month, sample{labels, float64(due30)})
 		}
 		missing = append(missing, sample{labels, float64(max(due30-f.balance, 0))})
+		if due7 > max(f.balance, 0) {
+			unfunded = append(unfunded, sample{labels, 1})
+		}
 		if count > 0 {
 			weighted = append(weighted, sample{labels, float64(weight)})
 		}
@@ -247,6 +255,7 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 		{cents(prefix + "sum30d"), at, month},
 		{cents(panelQuery(t, 105, "")), at, missing},
 		{cents(byAccount), at, weighted},
+		{"count by (account) (account:server_rental_account_funded_until_timestamp_seconds:max <= time() + 7 * 86400)", at, unfunded},
 	}
 	if len(week) > 0 {
 		for expr, v := range map[string]int{

@@ -38,6 +38,11 @@ func knownMetrics() promqltest.Catalog {
 		c.Add(name)
 	}
 	c.Add("promhttp_metric_handler_errors_total", "cause")
+	// Those of rules have neither job nor instance.
+	c["ALERTS"] = promqltest.LabelSet("alertname", "alertstate", "severity")
+	for _, name := range []string{"plan:server_rental_plan_in_stock:max", "plan:server_rental_plan_stay_seconds:avg30d", "plan:server_rental_plan_return_seconds:avg30d"} {
+		c[name] = promqltest.LabelSet("plan")
+	}
 	return c
 }
 
@@ -96,7 +101,7 @@ func TestVariables(t *testing.T) {
 			}
 			switch v.Type {
 			case "datasource":
-				simtest.AssertEqual(t, where+": query and label", []string{v.Query, v.Label}, []string{"prometheus", "Data source"})
+				simtest.AssertEqual(t, where+": query, label and value", []any{v.Query, v.Label, v.Current.Value}, []any{"prometheus", "Data source", "default"})
 				continue
 			case "query":
 				checkVariable(t, where, v)
@@ -122,6 +127,24 @@ func checkVariable(t *testing.T, where string, v grafana.Variable) {
 	want.Hide = 0
 	if v.Name == "job" || v.Name == "instance" { // few have more than one exporter, and Grafana cannot hide by count
 		want.Hide = 2
+	}
+	switch where {
+	case "server-rental-stock, variable plan":
+		// Of three metrics, one of which exists for plans without a location; all are those
+		// of the chosen locations.
+		want.AllValue = ""
+		want.Query = `label_values({__name__=~"server_rental_(plan_info|plan_offered|configuration_info)", job=~"$job", instance=~"$instance", location=~"$location"}, plan)`
+		for _, name := range []string{"plan_info", "plan_offered", "configuration_info"} {
+			if !knownMetrics()["server_rental_"+name]["plan"] {
+				t.Errorf("%s: %s has no label plan", where, name)
+			}
+		}
+		simtest.AssertEqual(t, where, v, want)
+		return
+	default:
+		if v.Name == "location" { // matches what has no location, too
+			want.AllValue = ".*"
+		}
 	}
 	simtest.AssertEqual(t, where, v, want)
 	parts := regexp.MustCompile(`^label_values\((?:(.+), )?([a-z_]+)\)$`).FindStringSubmatch(v.Query)
@@ -183,11 +206,7 @@ func TestPanels(t *testing.T) {
 				t.Errorf("%s: got description %q, want a sentence", where, p.Description)
 			}
 			simtest.AssertEqual(t, where+": data source", p.Datasource, templated)
-			units := []string{p.FieldConfig.Defaults.Unit}
-			for _, value := range overrides[string](t, p, "unit") {
-				units = append(units, value)
-			}
-			for _, u := range units {
+			for _, u := range append(overrides[string](t, p, "unit"), p.FieldConfig.Defaults.Unit) {
 				if !unit.MatchString(u) {
 					t.Errorf("%s: got unit %q, want one that matches %s", where, u, unit)
 				}
@@ -363,7 +382,7 @@ func checkQuery(t *testing.T, metrics promqltest.Catalog, q grafana.Query, expr 
 	}
 	for _, s := range promqltest.Selectors(expr) {
 		for _, l := range []string{"job", "instance"} {
-			if !s.HasMatcher(labels.MatchRegexp, l, "$"+l) {
+			if metrics[s.Metric][l] && !s.HasMatcher(labels.MatchRegexp, l, "$"+l) {
 				t.Errorf("%s: %s has no matcher %s=~\"$%s\"", q.Key, s.Metric, l, l)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func moment(r *rand.Rand) time.Time {
 // months, are canceled, or have no known price or date; exported by one or two exporters.
 func testDue(t *testing.T, r *rand.Rand, queries []string) {
 	for range 6 {
-		d, now, want := &database{t: t}, moment(r), map[string]float64{}
+		d, now, week, month := &database{t: t}, moment(r), map[string]float64{}, map[string]float64{}
 		today := now.Truncate(24 * time.Hour)
 		for i := range 60 {
 			account := fmt.Sprintf("a%d", i)
@@ -49,7 +50,7 @@ func testDue(t *testing.T, r *rand.Rand, queries []string) {
 					d.series(e, "server_rental_"+name, append([]string{"account", account}, pairs...)...).add(now.Add(-time.Minute), v)
 				}
 			}
-			billed, priced, dated, cost, due := 0, 0, 0, 0.0, 0.0
+			billed, priced, cost, due7, due30 := 0, 0, 0.0, 0.0, 0.0
 			for n := range r.IntN(6) {
 				server := fmt.Sprintf("srv_%d", n)
 				status := []string{"active", "active", "Active", "suspended", "pending", "canceled", "Cancelled", "DELETED", "expired", "terminated"}[r.IntN(10)]
@@ -73,20 +74,20 @@ func testDue(t *testing.T, r *rand.Rand, queries []string) {
 				priced++
 				cost += price
 				if hasDate {
-					dated++
-					due += price * float64(renewals(renews, today, 7))
+					due7 += price * float64(renewals(renews, today, 7))
+					due30 += price * float64(renewals(renews, today, 30))
 				}
 			}
 			if billed == 0 || priced > 0 {
 				export(cost, "account_cost_usd_per_month")
-			}
-			if billed == 0 || priced > 0 || dated > 0 {
-				want[byAccount(account)] = millionths(math.Round(due*100) / 100)
+				week[byAccount(account)] = millionths(math.Round(due7*100) / 100)
+				month[byAccount(account)] = millionths(math.Round(due30*100) / 100)
 			}
 		}
 		d.record("billing.rules.yml", now)
 		t.Log(now)
-		simtest.AssertEqual(t, "due", d.values(queries[0], now), want)
+		simtest.AssertEqual(t, "due in 7 days", d.values(queries[0], now), week)
+		simtest.AssertEqual(t, "due in 30 days", d.values(strings.ReplaceAll(queries[0], "sum7d", "sum30d"), now), month)
 	}
 }
 

@@ -22,37 +22,36 @@ import (
 	"server_rental_exporter/test/internal/repo"
 )
 
-const (
-	// alertPlan is sold out at first, and in no saved configuration, which would have
-	// an alert of its own.
-	alertPlan = "gpu-l40s"
-	// alertAccounts is the number of accounts, with balances from debt to plenty.
-	alertAccounts = 8
-)
+// awaitedPlan is sold out at first, and in no saved configuration, which would have an
+// alert of its own.
+const awaitedPlan = "gpu-l40s"
+
+// restockLimit is within how long a restock is reported, as docs/operations.md says for
+// intervals of 15 seconds. With the 2 seconds here, the rest is for a busy machine.
+const restockLimit = 35 * time.Second
 
 // TestAlertsArrive runs everything twice: two exporters, two Prometheus servers that
 // scrape both, and a cluster of two Alertmanagers that both notify. It brings a watched
 // plan back in stock, suspends a server, and restarts the exporters: chat and pager must
-// receive one message each and nothing else. Rules and routes are those of the
-// repository; only the receivers are the test's own.
+// receive one message each and nothing else, and that about the plan soon after the API
+// showed it. Rules and routes are those of the repository; only the receivers are the
+// test's own.
 func TestAlertsArrive(t *testing.T) {
 	t.Parallel()
-	var names []string
-	for i := range alertAccounts {
-		names = append(names, fmt.Sprint("account-", i))
-	}
-	api, tokens := startAPI(t, names...)
+	api, tokens := startAPI(t, "main")
+	// New responses come half a minute after an exporter that fetches once a minute from now on.
+	offset := time.Since(time.Now().Truncate(time.Minute)) + 30*time.Second
+	api.SetCache(simtest.Cache{Kind: simtest.AtFixedTimes, Offset: offset})
+	nextResponse := func() time.Time { return time.Now().Add(-offset).Truncate(time.Minute).Add(time.Minute + offset) }
 	api.Change(func(w *simulator.World) {
-		for i, name := range names {
-			a := w.Accounts[tokens[name]]
-			for _, s := range a.Servers {
-				s["status"] = "active"
-			}
-			a.Account["balance"] = simulator.Object{"usd": 25*float64(i*i) - 30}
+		a := w.Accounts[tokens["main"]]
+		a.Topups = nil
+		for _, s := range a.Servers {
+			s["status"] = "active"
 		}
 	})
-	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: awaited, plans: ["+alertPlan+"]}]\n")
-	addresses, peers := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}, []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
+	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: awaited, plans: ["+awaitedPlan+"]}]\n")
+	addresses := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
 	startExporters := func() (all []*simtest.Process) {
 		for _, address := range addresses {
 			all = append(all, start(t, address, simtest.Binary(t), "--config.file="+config))
@@ -63,34 +62,27 @@ func TestAlertsArrive(t *testing.T) {
 	var messages messages
 	hooks := httptest.NewServer(&messages)
 	t.Cleanup(hooks.Close)
-	var alertmanagers []string
-	for i, peer := range peers {
-		alertmanagers = append(alertmanagers, startAlertmanager(t, hooks.URL, "--cluster.listen-address="+peer, "--cluster.peer="+peers[1-i]))
-	}
-	var replicas []*prometheus
-	for _, replica := range []string{"a", "b"} {
-		replicas = append(replicas, startPrometheus(t, fmt.Sprintf(`
-global: {scrape_interval: 2s, evaluation_interval: 2s, external_labels: {replica: %s}}
-rule_files: ['%s/*.rules.yml']
-scrape_configs:
-  - {job_name: anything, static_configs: [{targets: [%q, %q]}]}
-alerting:
-  alert_relabel_configs: [{action: labeldrop, regex: replica}]
-  alertmanagers: [{static_configs: [{targets: [%q, %q]}]}]
-`, replica, repo.Path(t, "alerts"), addresses[0], addresses[1], alertmanagers[0], alertmanagers[1])))
-	}
-
+	alertmanagers := startCluster(t, hooks.URL)
+	replicas := startReplicas(t, addresses, alertmanagers)
 	for _, p := range replicas {
-		p.Eventually("both exporters, and the sold-out plan in the rules", func() bool {
-			return p.value(`count(up == 1)`) == 2 && p.value(fmt.Sprintf(`count_over_time(plan:server_rental_plan_in_stock:max{plan=%q}[1m] offset 4s)`, alertPlan)) > 0 &&
-				p.value(`count(count_over_time(account:server_rental_account_renewals_due_usd:sum7d[1m] offset 4s))`) == alertAccounts
+		p.Eventually("the sold-out plan in the rules, and both exporters fetch when there are new responses", func() bool {
+			return p.value(fmt.Sprintf(`count_over_time(plan:server_rental_plan_in_stock:max{plan=%q}[1m] offset 4s)`, awaitedPlan)) > 0 &&
+				p.value(`count(server_rental_exporter_collector_answer_age_seconds{collector="plans"} < 5)`) == 2 &&
+				time.Until(nextResponse()) > 5*time.Second // else it may lack the change
 		})
 	}
 	var server string
 	api.Change(func(w *simulator.World) {
-		setInStock(w, alertPlan)
-		server = suspend(t, names[alertAccounts-1], w.Accounts[tokens[names[alertAccounts-1]]])
+		setInStock(w, awaitedPlan)
+		server = suspend(t, "main", w.Accounts[tokens["main"]])
 	})
+	shown := nextResponse()
+	simtest.Eventually(t, "the message about the plan", func() bool { return strings.Contains(strings.Join(messages.list(), "\n"), "WatchHit") })
+	told := time.Since(shown).Round(100 * time.Millisecond)
+	t.Logf("reported %v after the API showed the restock", told)
+	if told < 0 || told > restockLimit {
+		t.Errorf("reported %v after the API showed the restock, want at most %v", told, restockLimit)
+	}
 	simtest.Eventually(t, "both messages", func() bool { return len(messages.list()) >= 2 })
 	// The second Alertmanager waits 15 seconds for the first one before it notifies itself.
 	restarted := time.Now().Unix()
@@ -104,15 +96,8 @@ alerting:
 			return p.value(fmt.Sprintf(`count(process_start_time_seconds{job="anything"} >= %d) == 2 and on () vector(time()) > %d`, restarted, restarted+25)) == 2
 		})
 		simtest.AssertEqual(t, "firing alerts", p.value(`count(max_over_time(ALERTS{alertstate="firing"}[10m]))`), 3.0) // the digest waits
-		p.compareFunding()
 	}
-	for i, address := range alertmanagers {
-		am := simtest.Get(t, "http://"+address+"/metrics").Exposition(t)
-		simtest.AssertEqual(t, fmt.Sprintf("members that Alertmanager %d sees", i), am.Values["alertmanager_cluster_members{}"], 2.0)
-		if am.Values[simtest.Series("alertmanager_alerts_received_total", "status", "firing", "version", "v2")] == 0 {
-			t.Errorf("Alertmanager %d received no alert", i)
-		}
-	}
+	checkCluster(t, alertmanagers)
 
 	got := messages.list()
 	slices.Sort(got)
@@ -121,6 +106,36 @@ alerting:
 			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc, still in stock. Order at https://rental.example/order?plan=gpu-l40s.",
 		"pager: ServerRentalServerSuspended: A server is suspended. " + server,
 	})
+}
+
+// startReplicas runs two Prometheus servers that scrape the same exporters, and send alerts
+// to the same Alertmanagers.
+func startReplicas(t *testing.T, exporters, alertmanagers []string) (replicas []*prometheus) {
+	t.Helper()
+	for _, replica := range []string{"a", "b"} {
+		replicas = append(replicas, startPrometheus(t, fmt.Sprintf(`
+global: {scrape_interval: 2s, evaluation_interval: 2s, external_labels: {replica: %s}}
+rule_files: ['%s/*.rules.yml']
+scrape_configs:
+  - {job_name: anything, static_configs: [{targets: [%q, %q]}]}
+alerting:
+  alert_relabel_configs: [{action: labeldrop, regex: replica}]
+  alertmanagers: [{static_configs: [{targets: [%q, %q]}]}]
+`, replica, repo.Path(t, "alerts"), exporters[0], exporters[1], alertmanagers[0], alertmanagers[1])))
+	}
+	return replicas
+}
+
+// checkCluster checks that the Alertmanagers know each other, and that both receive alerts.
+func checkCluster(t *testing.T, alertmanagers []string) {
+	t.Helper()
+	for i, address := range alertmanagers {
+		am := simtest.Get(t, "http://"+address+"/metrics").Exposition(t)
+		simtest.AssertEqual(t, fmt.Sprintf("members that Alertmanager %d sees", i), am.Values["alertmanager_cluster_members{}"], 2.0)
+		if am.Values[simtest.Series("alertmanager_alerts_received_total", "status", "firing", "version", "v2")] == 0 {
+			t.Errorf("Alertmanager %d received no alert", i)
+		}
+	}
 }
 
 // suspend suspends an account's first server and returns the description of the alert.
@@ -136,11 +151,10 @@ func suspend(t *testing.T, name string, a *simulator.Account) string {
 		simulator.At(a.Account, "balance", "usd"))
 }
 
-// startAlertmanager runs Alertmanager with the example configuration, in which each
+// startCluster runs two Alertmanagers with the example configuration, in which each
 // receiver is a webhook and groups are sent again after seconds, so that a second
-// message would come in time. It returns the address. Several form a cluster if each has
-// flags with its own address and that of a peer.
-func startAlertmanager(t *testing.T, hooks string, flags ...string) string {
+// message would come in time. It returns the addresses.
+func startCluster(t *testing.T, hooks string) (addresses []string) {
 	t.Helper()
 	path := repo.Program(t, "prometheus-alertmanager", "alertmanager")
 	var config map[string]any
@@ -162,13 +176,14 @@ func startAlertmanager(t *testing.T, hooks string, flags ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, address := t.TempDir(), simtest.FreeAddress(t)
-	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), string(text))
-	if len(flags) == 0 {
-		flags = []string{"--cluster.listen-address="}
+	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "alertmanager.yml"), string(text))
+	peers := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
+	for i, peer := range peers {
+		address := simtest.FreeAddress(t)
+		start(t, address, path, "--cluster.listen-address="+peer, "--cluster.peer="+peers[1-i], "--config.file="+file, "--storage.path="+t.TempDir())
+		addresses = append(addresses, address)
 	}
-	start(t, address, path, append(flags, "--config.file="+file, "--storage.path="+filepath.Join(dir, "data"))...)
-	return address
+	return addresses
 }
 
 // messages are the alerts that receivers were sent.
@@ -197,17 +212,4 @@ func (m *messages) list() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.all)
-}
-
-// compareFunding checks that rules and exporter agree, for each account, on whether
-// the balance pays the renewals of the next seven days. At midnight both need a moment.
-func (p *prometheus) compareFunding() {
-	p.t.Helper()
-	const byRules = `(account:server_rental_account_renewals_due_usd:sum7d > clamp_min(account:server_rental_account_balance_usd:max, 0))`
-	const byExporter = `(account:server_rental_account_funded_until_timestamp_seconds:max <= time() + 7 * 86400)`
-	differ := fmt.Sprintf(`count(%[1]s unless %[2]s or %[2]s unless %[1]s) or vector(0)`, byRules, byExporter)
-	p.Eventually("no account differs", func() bool { return p.value(differ) == 0 })
-	if n := p.value(`count(` + byRules + `)`); n < 2 || n > alertAccounts-2 {
-		p.t.Errorf("got %v of %v accounts that cannot pay, which proves little", n, alertAccounts)
-	}
 }

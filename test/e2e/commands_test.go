@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,7 +95,8 @@ type documented struct {
 
 func (d documented) run(block markdown.Block) {
 	d.t.Helper()
-	for name, text := range map[string]string{"rental.yml": rental, "lab.yml": rental} {
+	withoutWatches, _, _ := strings.Cut(rental, "watches:")
+	for name, text := range map[string]string{"rental.yml": rental, "lab.yml": withoutWatches} {
 		if err := os.WriteFile(filepath.Join(d.dir, name), []byte(d.replace.Replace(text)), 0o600); err != nil {
 			d.t.Fatal(err)
 		}
@@ -145,11 +145,7 @@ func (d documented) serve(line string) {
 	address := simtest.FreeAddress(d.t)
 	cmd := d.command("exec " + line + " --web.listen-address=" + address)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run does not pass signals on
-	p := simtest.StartCommand(d.t, cmd)
-	p.Eventually("ready", func() bool {
-		r, err := simtest.Do(http.DefaultClient, http.MethodGet, "http://"+address+"/-/ready")
-		return err == nil && r.Status == http.StatusOK
-	})
+	p := startUntil(d.t, address, "/-/ready", cmd)
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil {
 		d.t.Error(err)
 	}

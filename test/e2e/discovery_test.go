@@ -73,7 +73,7 @@ func discoveryConfig(t *testing.T, exporter *simtest.Process) string {
 	var config map[string]any
 	repo.ReadYAML(t, repo.Path(t, "deploy/prometheus/service-discovery.yml"), &config)
 	config["global"] = map[string]any{"scrape_interval": "5s"}
-	proxy := httptest.NewServer(http.HandlerFunc(answerAsTarget))
+	proxy := httptest.NewServer(http.HandlerFunc(respondAsTarget))
 	t.Cleanup(proxy.Close)
 	jobs := config["scrape_configs"].([]any)
 	for _, j := range jobs {
@@ -98,14 +98,14 @@ func discoveryConfig(t *testing.T, exporter *simtest.Process) string {
 	return strings.ReplaceAll(string(text), address, strings.TrimPrefix(exporter.URL, "http://"))
 }
 
-// answerAsTarget answers a proxied scrape with a metric that says what was asked.
-func answerAsTarget(w http.ResponseWriter, r *http.Request) {
+// respondAsTarget responds to a proxied scrape with a metric that says what was asked.
+func respondAsTarget(w http.ResponseWriter, r *http.Request) {
 	address := r.URL.Host
 	if address == "localhost:9115" && r.URL.Path == "/probe" {
 		address = r.URL.Query().Get("module") + " " + r.URL.Query().Get("target")
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-	fmt.Fprintf(w, "asked{address=%q} 1\n", address) //nolint:gosec // no HTML
+	fmt.Fprintf(w, "asked{address=%q} 1\n", address)
 }
 
 // discovered returns what Prometheus asks, sorted.

@@ -31,7 +31,7 @@ func start(t testing.TB, address, path string, args ...string) *simtest.Process 
 	return startUntil(t, address, "/-/ready", exec.Command(path, append(args, "--web.listen-address="+address)...))
 }
 
-// startUntil runs a program until it answers a path with 200.
+// startUntil runs a program until it responds to a path with 200.
 func startUntil(t testing.TB, address, path string, cmd *exec.Cmd) *simtest.Process {
 	t.Helper()
 	p := simtest.StartCommand(t, cmd)
@@ -103,20 +103,20 @@ func startPrometheusIn(t testing.TB, dir, config string, flags ...string) *prome
 	return &prometheus{start(t, address, repo.Program(t, "prometheus"), flags...), t, address}
 }
 
-// api requests a path of Prometheus' API and decodes the data of the answer.
+// api requests a path of Prometheus' API and decodes the data of the response.
 func (p *prometheus) api(path string, query url.Values, into any) {
 	p.t.Helper()
-	answer := struct {
+	response := struct {
 		Status, Error string
 		Warnings      []string
 		Data          any
 	}{Data: into}
 	body := p.Get("/api/v1/" + path + "?" + query.Encode()).Body
-	if err := json.Unmarshal([]byte(body), &answer); err != nil {
+	if err := json.Unmarshal([]byte(body), &response); err != nil {
 		p.t.Fatalf("%s: %v", path, err)
 	}
-	if answer.Status != "success" || len(answer.Warnings) > 0 {
-		p.t.Errorf("%s: %s %v\n%s", path, answer.Error, answer.Warnings, query.Get("query"))
+	if response.Status != "success" || len(response.Warnings) > 0 {
+		p.t.Errorf("%s: %s %v\n%s", path, response.Error, response.Warnings, query.Get("query"))
 	}
 }
 

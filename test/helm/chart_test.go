@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -114,13 +115,15 @@ var strict = sync.OnceValue(func() runtime.Decoder {
 	return serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 })
 
+// split returns the objects of a stream of YAML documents.
+func split(manifests string) []string {
+	return slices.DeleteFunc(strings.Split("\n"+manifests, "\n---\n"), func(doc string) bool { return !strings.Contains(doc, "kind:") })
+}
+
 func decode(t *testing.T, manifests string) objects {
 	t.Helper()
 	var all objects
-	for _, doc := range strings.Split("\n"+manifests, "\n---\n") {
-		if !strings.Contains(doc, "kind:") {
-			continue
-		}
+	for _, doc := range split(manifests) {
 		o, _, err := strict().Decode([]byte(doc), nil, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, doc)

@@ -45,6 +45,21 @@ func TestGenerated(t *testing.T) {
 			assertFiles(t, repo.Path(t, "deploy/kubernetes/"+dir), want)
 		}
 	})
+	t.Run("every value", func(t *testing.T) {
+		var all strings.Builder
+		for _, doc := range split(template(t, "--values", valueFiles(t)["everything"])) {
+			object, kind, name := parse(t, doc)
+			root := object.Content[0]
+			switch { // other tests compare rules and dashboards
+			case kind == "PrometheusRule":
+				*field(root, "spec") = yaml.Node{}
+			case kind == "ConfigMap" && name != "rental-exporter":
+				*field(root, "data") = yaml.Node{}
+			}
+			all.WriteString(marshal(t, "---\n", object))
+		}
+		simtest.Golden(t, "testdata/everything.golden", all.String())
+	})
 }
 
 // assertFiles compares all files of a directory and those below it.
@@ -77,16 +92,9 @@ func plainManifests(t *testing.T) map[string]map[string]string {
 	generators := map[string]any{}
 	dirs := map[string]map[string]string{"exporter": {}, "network-policy": {}, "prometheus-operator": {}, "dashboards": {}}
 	rendered := mustHelm(t, "template", "server-rental-exporter", chart, "--namespace", namespace, "--values", valueFiles(t)["plain"])
-	for _, doc := range strings.Split("\n"+rendered, "\n---\n") {
-		var object yaml.Node
-		if err := yaml.Unmarshal([]byte(doc), &object); err != nil {
-			t.Fatal(err)
-		}
-		if len(object.Content) == 0 {
-			continue
-		}
+	for _, doc := range split(rendered) {
+		object, kind, name := parse(t, doc)
 		root := object.Content[0]
-		kind, name := field(root, "kind").Value, field(field(root, "metadata"), "name").Value
 		dir, suffix := "exporter", strings.TrimPrefix(strings.TrimPrefix(name, "server-rental-exporter"), "-")
 		switch {
 		case kind == "NetworkPolicy":
@@ -113,7 +121,7 @@ func plainManifests(t *testing.T) map[string]map[string]string {
 			}}
 			continue
 		}
-		dirs[dir][file+".yaml"] = marshal(t, "# Rendered from the Helm chart; not edited by hand.\n# yamllint disable rule:line-length\n", &object)
+		dirs[dir][file+".yaml"] = marshal(t, "# Rendered from the Helm chart; not edited by hand.\n# yamllint disable rule:line-length\n", object)
 	}
 	for dir, files := range dirs {
 		kustomization := map[string]any{
@@ -127,6 +135,17 @@ func plainManifests(t *testing.T) map[string]map[string]string {
 		dirs[dir]["kustomization.yaml"] = marshal(t, "", kustomization)
 	}
 	return dirs
+}
+
+// parse returns an object, its kind and its name.
+func parse(t *testing.T, doc string) (object *yaml.Node, kind, name string) {
+	t.Helper()
+	object = &yaml.Node{}
+	if err := yaml.Unmarshal([]byte(doc), object); err != nil {
+		t.Fatal(err)
+	}
+	root := object.Content[0]
+	return object, field(root, "kind").Value, field(field(root, "metadata"), "name").Value
 }
 
 // field returns the value of a key of a mapping; an empty node if there is none.

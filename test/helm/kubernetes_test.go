@@ -1,7 +1,6 @@
 package helm
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,7 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
@@ -46,29 +44,17 @@ func kustomize(t *testing.T, kustomization, config string) objects {
 func TestKubernetes(t *testing.T) {
 	config := repo.Read(t, "deploy/kubernetes/example/config.yml")
 	all := kustomize(t, "", config)
-	want := map[string]int{"ConfigMap": 4, "Deployment": 1, "Service": 1, "ServiceAccount": 1, "ServiceMonitor": 1, "PrometheusRule": 4, "NetworkPolicy": 1}
-	if got := kinds(all); !maps.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	simtest.AssertEqual(t, "kinds", kinds(all), map[string]int{
+		"ConfigMap": 4, "Deployment": 1, "Service": 1, "ServiceAccount": 1, "ServiceMonitor": 1, "PrometheusRule": 4, "NetworkPolicy": 1,
+	})
 	checkSelectors(t, all)
 	checkPod(t, all)
-	checkSecrets(t, all)
-	template, container := pod(t, all)
-	if want := "ghcr.io/server-rental-exporter/server_rental_exporter:v" + strings.TrimSpace(repo.Read(t, "VERSION")); container.Image != want {
-		t.Errorf("got image %s, want %s", container.Image, want)
-	}
+	checkConfig(t, all, "cheap-in-europe")
 	for _, o := range all {
 		if m := o.(interface{ GetNamespace() string }); m.GetNamespace() != namespace {
 			t.Errorf("%T is in namespace %q", o, m.GetNamespace())
 		}
 	}
-	for _, p := range of[*networkingv1.NetworkPolicy](all) {
-		assertSelects(t, "network policy", p.Spec.PodSelector.MatchLabels, template.Labels)
-	}
-	if out, err := command(t, all, "--config.check").CombinedOutput(); err != nil || !strings.Contains(string(out), "cheap-in-europe") {
-		t.Errorf("%v\n%s", err, out)
-	}
-
 	other := kustomize(t, "", config+"# changed\n")
 	if name, before := volumeConfigMap(t, other), volumeConfigMap(t, all); name == before {
 		t.Errorf("a changed configuration has the same name %s, so that no pod is replaced", name)
@@ -104,10 +90,7 @@ func TestKubernetesReadme(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := kustomize(t, unindent(c.patch), c.config)
 			checkPod(t, all)
-			out, err := command(t, all, "--config.check").CombinedOutput()
-			if err != nil || !strings.Contains(string(out), c.want) {
-				t.Errorf("%v\n%s", err, out)
-			}
+			checkConfig(t, all, c.want)
 		})
 	}
 }

@@ -19,17 +19,32 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
+
+	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestObjects checks what must hold of the objects whatever the values are.
+// TestObjects checks what must hold whatever the values are, the configuration with the
+// exporter itself.
 func TestObjects(t *testing.T) {
+	want := map[string][]string{
+		"minimal":    {"public: 4.0 of 30"},
+		"demo":       {"big: any plan, 1000000 cores or more, up to 99.50 USD a month"},
+		"token":      {"account main: 3.6", "account lab / 2: café: 3.6"},
+		"pair":       {"public: 4.0 of 29", "account main: 3.6 (up to 9.6 with a long history) of 60", "account lab: ", "account guest: "},
+		"everything": {"public: 2.0 of 20", "of 50", "account vault: ", "cheap-in-europe: "},
+	}
 	for name, file := range valueFiles(t) {
 		t.Run(name, func(t *testing.T) {
+			mustHelm(t, "lint", "--strict", chart, "--values", file)
 			all := render(t, "--values", file)
 			checkNames(t, all)
 			checkSelectors(t, all)
 			checkPod(t, all)
 			checkSecrets(t, all)
+			checkExtraArgs(t, all, file)
+			if out := checkConfig(t, all, append(want[name], "configuration OK")...); strings.Contains(out, "level=WARN") {
+				t.Errorf("warning:\n%s", out)
+			}
 		})
 	}
 }
@@ -131,22 +146,10 @@ func checkPod(t *testing.T, all objects) {
 	if r := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &template.ObjectMeta, &template.Spec)); !r.Allowed {
 		t.Errorf("pod security restricted: %s: %s", r.ForbiddenReason(), r.ForbiddenDetail())
 	}
-	if s := container.SecurityContext; s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
-		t.Error("the root file system is not read-only")
-	}
-	if a := template.Spec.AutomountServiceAccountToken; a == nil || *a {
-		t.Error("the pod mounts a token of its ServiceAccount")
-	}
 	for _, a := range of[*corev1.ServiceAccount](all) {
-		if a.AutomountServiceAccountToken == nil || *a.AutomountServiceAccountToken {
-			t.Error("the ServiceAccount's token is mounted")
-		}
 		if a.Name != template.Spec.ServiceAccountName {
 			t.Errorf("the pod uses ServiceAccount %s, not %s", template.Spec.ServiceAccountName, a.Name)
 		}
-	}
-	if l := template.Spec.EnableServiceLinks; l == nil || *l {
-		t.Error("the pod has environment variables for all Services")
 	}
 	volumes := map[string]bool{}
 	for _, v := range template.Spec.Volumes {
@@ -213,63 +216,41 @@ func kinds(all objects) map[string]int {
 	return count
 }
 
-// TestKinds checks which values create which objects.
+// TestKinds checks which values create which objects, and to which ports the exporter may
+// connect.
 func TestKinds(t *testing.T) {
 	minimal := map[string]int{"ConfigMap": 1, "Deployment": 1, "Service": 1, "ServiceAccount": 1}
-	for name, more := range map[string]map[string]int{
-		"minimal":    {},
-		"demo":       {"NetworkPolicy": 1},
-		"token":      {"Secret": 1, "ServiceAccount": -1},
-		"pair":       {"PodDisruptionBudget": 1, "ServiceMonitor": 1, "PrometheusRule": 4, "ConfigMap": 3, "NetworkPolicy": 1},
-		"everything": {"ServiceMonitor": 1, "PrometheusRule": 4, "ConfigMap": 3, "NetworkPolicy": 1},
+	for name, c := range map[string]struct {
+		more   map[string]int
+		egress []string // nil without a NetworkPolicy
+	}{
+		"minimal":   {map[string]int{}, nil},
+		"demo":      {map[string]int{"NetworkPolicy": 1}, []string{}},
+		"token":     {map[string]int{"Secret": 1, "ServiceAccount": -1}, nil},
+		"pair":      {map[string]int{"PodDisruptionBudget": 1, "ServiceMonitor": 1, "PrometheusRule": 4, "ConfigMap": 3, "NetworkPolicy": 1}, []string{"UDP 53", "TCP 53", "TCP 8443"}},
+		"openshift": {map[string]int{"NetworkPolicy": 1}, []string{"UDP 53", "TCP 53", "TCP 443", "UDP 5353", "TCP 5353"}},
 	} {
 		want := maps.Clone(minimal)
-		for kind, n := range more {
+		for kind, n := range c.more {
 			if want[kind] += n; want[kind] == 0 {
 				delete(want, kind)
 			}
 		}
-		if got := kinds(render(t, "--values", valueFiles(t)[name])); !maps.Equal(got, want) {
-			t.Errorf("%s: got %v, want %v", name, got, want)
+		all := render(t, "--values", valueFiles(t)[name])
+		simtest.AssertEqual(t, name+": kinds", kinds(all), want)
+		var egress []string
+		for _, p := range of[*networkingv1.NetworkPolicy](all) {
+			egress = []string{}
+			for _, rule := range p.Spec.Egress {
+				for _, port := range rule.Ports {
+					egress = append(egress, fmt.Sprintf("%s %s", *port.Protocol, port.Port))
+				}
+			}
+			if len(p.Spec.PolicyTypes) != 2 || len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].From) == 0 {
+				t.Errorf("%s: everybody may connect: %v", name, p.Spec)
+			}
 		}
-	}
-}
-
-// TestEverything checks that values arrive where they belong.
-func TestEverything(t *testing.T) {
-	all := render(t, "--values", valueFiles(t)["everything"])
-	template, container := pod(t, all)
-	if got, want := container.Image, "registry.example/server_rental_exporter@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"; got != want {
-		t.Errorf("got image %s, want %s", got, want)
-	}
-	want := []string{
-		"--config.file=/etc/server-rental-exporter/config/config.yml", "--log.level=debug", "--log.format=json", "--no-web.overview",
-		"--web.enable-service-discovery", "--web.enable-lifecycle", "--web.config.file=/etc/server-rental-exporter/web/config.yml", "--no-collector.ssh_keys",
-	}
-	if !slices.Equal(container.Args, want) {
-		t.Errorf("got arguments %q, want %q", container.Args, want)
-	}
-	text := toJSON(t, []any{one[*appsv1.Deployment](t, all), one[*corev1.Service](t, all), one[*monitoringv1.ServiceMonitor](t, all)})
-	for _, part := range []string{
-		`"replicas":2`, `"revisionHistoryLimit":1`, `"imagePullSecrets":[{"name":"registry-credentials"}]`, `"serviceAccountName":"rental"`,
-		`"runAsUser":1000`, `"supplementalGroups":[2000]`, `"seccompProfile":{"type":"RuntimeDefault"}`, `"terminationGracePeriodSeconds":60`,
-		`"limits":{"cpu":"1","memory":"300Mi"}`, `"initialDelaySeconds":1`, `"GOMEMLIMIT"`, `"configMapKeyRef":{"name":"runtime","key":"gogc"}`,
-		`"example.com/pod":"true"`, `"nodeSelector":{"kubernetes.io/arch":"amd64"}`, `"effect":"NoSchedule"`, `"podAntiAffinity"`,
-		`"priorityClassName":"high"`, `"topologyKey":"topology.kubernetes.io/zone"`, `"imagePullPolicy":"Always"`,
-		`"type":"NodePort"`, `"port":443`, `"appProtocol":"https"`,
-		`"interval":"30s"`, `"scrapeTimeout":"20s"`, `"scheme":"https"`, `"serverName":"exporter.example"`, `"regex":"pod"`, `"regex":"go_.*"`,
-	} {
-		if !strings.Contains(text, part) {
-			t.Errorf("not found: %s", part)
-		}
-	}
-	for _, o := range all {
-		if got := o.(metav1.Object).GetLabels()["example.com/owner"]; got != "servers" {
-			t.Errorf("%T %s: got common label %q", o, o.(metav1.Object).GetName(), got)
-		}
-	}
-	if template.Labels["example.com/owner"] != "servers" {
-		t.Error("the pod has no common label")
+		simtest.AssertEqual(t, name+": egress", egress, c.egress)
 	}
 }
 
@@ -302,29 +283,5 @@ func TestChecksum(t *testing.T) {
 	}
 	if checksum("--set", "replicas=0") != before {
 		t.Error("another number of replicas has another checksum")
-	}
-}
-
-// TestNetworkPolicy checks to which ports the exporter may connect.
-func TestNetworkPolicy(t *testing.T) {
-	for name, want := range map[string][]string{
-		"demo":       {},
-		"pair":       {"UDP 53", "TCP 53", "TCP 8443"},
-		"openshift":  {"UDP 53", "TCP 53", "TCP 443", "UDP 5353", "TCP 5353"},
-		"everything": {"UDP 53", "TCP 53", "TCP 3128"},
-	} {
-		p := one[*networkingv1.NetworkPolicy](t, render(t, "--values", valueFiles(t)[name]))
-		got := []string{}
-		for _, rule := range p.Spec.Egress {
-			for _, port := range rule.Ports {
-				got = append(got, fmt.Sprintf("%s %s", *port.Protocol, port.Port))
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: got egress %v, want %v", name, got, want)
-		}
-		if len(p.Spec.PolicyTypes) != 2 || len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].From) == 0 {
-			t.Errorf("%s: everybody may connect: %v", name, p.Spec)
-		}
 	}
 }

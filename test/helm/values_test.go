@@ -14,14 +14,6 @@ import (
 	"server_rental_exporter/test/internal/repo"
 )
 
-func TestLint(t *testing.T) {
-	for name, file := range valueFiles(t) {
-		t.Run(name, func(t *testing.T) {
-			mustHelm(t, "lint", "--strict", chart, "--values", file)
-		})
-	}
-}
-
 // TestVersion checks that the chart deploys the exporter that it belongs to.
 func TestVersion(t *testing.T) {
 	var c struct {
@@ -175,17 +167,16 @@ func TestSchema(t *testing.T) {
 	documented("", root, values)
 }
 
-// TestExtraArgs checks that the schema refuses the flags that other values set.
-func TestExtraArgs(t *testing.T) {
-	for name, file := range valueFiles(t) {
-		_, container := pod(t, render(t, "--values", file))
-		for _, arg := range container.Args {
-			if flag, _, _ := strings.Cut(arg, "="); flag == "--no-collector.ssh_keys" || !strings.HasPrefix(flag, "--") {
-				continue
-			}
-			if _, err := runHelm(t, "template", chart, "--values", file, "--set-json", `extraArgs=["`+arg+`"]`); err == nil {
-				t.Errorf("%s: %s can be given twice", name, arg)
-			}
+// checkExtraArgs checks that the schema refuses the flags that other values set.
+func checkExtraArgs(t *testing.T, all objects, file string) {
+	t.Helper()
+	_, container := pod(t, all)
+	for _, arg := range container.Args {
+		if flag, _, _ := strings.Cut(arg, "="); flag == "--no-collector.ssh_keys" || !strings.HasPrefix(flag, "--") {
+			continue
+		}
+		if _, err := runHelm(t, "template", chart, "--values", file, "--set-json", `extraArgs=["`+arg+`"]`); err == nil {
+			t.Errorf("%s can be given twice", arg)
 		}
 	}
 }

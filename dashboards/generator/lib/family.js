@@ -8,7 +8,7 @@ import {
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 import {
-  LegendDisplayMode, LegendPlacement, ReduceDataOptionsBuilder, SortOrder, TableSortByFieldStateBuilder, TooltipDisplayMode,
+  BarAlignment, LegendDisplayMode, LegendPlacement, ReduceDataOptionsBuilder, SortOrder, TableSortByFieldStateBuilder, TooltipDisplayMode,
   VizLegendOptionsBuilder, VizTooltipOptionsBuilder, BigValueColorMode, BigValueGraphMode, BigValueTextMode, GraphDrawStyle,
   LineInterpolation, ScaleDistribution, ScaleDistributionConfigBuilder, VisibilityMode, StackingConfigBuilder, StackingMode, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode,
   BarGaugeDisplayMode, VizOrientation, VizTextDisplayOptionsBuilder, TableCellHeight,
@@ -18,7 +18,7 @@ import * as tables from '@grafana/grafana-foundation-sdk/table';
 import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
 import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
 import * as bars from '@grafana/grafana-foundation-sdk/bargauge';
-import { info, location, max, offeredHere, own, plan } from './promql.js';
+import { exportersUp, info, intervals, location, max, milliseconds, never, neverFetched, own, plan, succeeded } from './promql.js';
 
 /**
  * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').DynamicConfigValue} Property
@@ -37,7 +37,7 @@ const schemaVersion = 38;
 
 export const datasource = { type: 'prometheus', uid: '${datasource}' };
 
-/** unknown is the colour of missing data only. */
+/** Red says bad, green good, and both nothing else; unknown is the colour of missing data only. */
 export const colours = { good: 'green', fair: 'yellow', warn: 'orange', bad: 'red', plain: 'blue', muted: 'text', gone: 'dark-red', extra: 'purple', unknown: '#808080' };
 
 /**
@@ -46,7 +46,6 @@ export const colours = { good: 'green', fair: 'yellow', warn: 'orange', bad: 're
  */
 export const units = {
   usd: 'suffix:USD',
-  eur: 'suffix:EUR',
   days: 'suffix:days',
   /** Seconds as 1 d 02:03:04. */
   duration: 'dtdhms',
@@ -62,7 +61,6 @@ export const steps = {
   noneIsWarning: [{ value: null, color: colours.good }, { value: 1, color: colours.warn }],
   noneIsBad: [{ value: null, color: colours.bad }, { value: 1, color: colours.good }],
   notBelowZero: [{ value: null, color: colours.bad }, { value: 0, color: colours.plain }],
-  aboveZeroIsBad: [{ value: null, color: colours.good }, { value: 0.01, color: colours.bad }],
   /** Days until the first unpaid renewal, with the bounds of ServerRentalRenewalsUnfunded. */
   daysLeft: [{ value: null, color: colours.bad }, { value: 2, color: colours.warn }, { value: 7, color: colours.good }],
   /** Share of time in stock: rarely, sometimes, mostly. */
@@ -92,7 +90,7 @@ export function values(texts) {
 const fixed = (meanings) => Object.entries(meanings).map(([name, color]) => forName(name, set.colour(color)));
 
 /** @type {Record<string, string>} */
-const transactionColours = { topup: 'green', bonus: 'blue', renewal: 'orange', usage: 'purple' };
+const transactionColours = { topup: 'blue', bonus: 'light-blue', renewal: 'orange', usage: 'purple' };
 
 export const palette = {
   families: () => fixed({ entry: 'light-blue', performance: 'blue', enterprise: 'purple', gpu: 'orange', storage: 'yellow' }),
@@ -103,27 +101,34 @@ export const palette = {
 /** No data is neither good nor bad. @type {Mapping} */
 const noData = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: 'No data', color: colours.unknown } } };
 
+/** The same in a cell. @type {Mapping} */
+const empty = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: '–', color: colours.unknown } } };
+
 /**
  * A range of values. Grafana 11 matches none if the end is missing, so that becomes a large number.
  * @param {number} from @param {number | null} to @param {string} color @param {string} [text] @returns {Mapping}
  */
 export const between = (from, to, color, text) => ({ type: MappingType.RangeToText, options: { from, to: to ?? 1e18, result: { ...(text && { text }), color } } });
 
-/** @param {string} pattern @param {string} color @returns {Mapping} */
-const wordsLike = (pattern, color) => ({ type: MappingType.RegexToText, options: { pattern, result: { color } } });
+/** The age of data that was never fetched. */
+export const neverText = between(never / 2, null, colours.bad, 'never');
+
+/** @param {string} pattern @param {string} color @param {string} [text] @returns {Mapping} */
+const wordsLike = (pattern, color, text) => ({ type: MappingType.RegexToText, options: { pattern, result: { ...(text && { text }), color } } });
 
 export const mappings = {
-  stock: values({ 1: ['In stock', colours.good], 0: ['Sold out', colours.gone] }),
+  /** Ten more is what was last known. */
+  stock: values({ 1: ['In stock', colours.good], 0: ['Sold out', colours.gone], 11: ['In stock', colours.unknown], 10: ['Sold out', colours.unknown] }),
   offered: values({ 1: ['●', colours.good], 0: ['○', colours.muted] }),
   orderable: values({ 1: ['Can be ordered', colours.good], 0: ['Sold out', colours.gone] }),
   operational: values({ 1: ['Operational', colours.good], 0: ['Not operational', colours.bad] }),
   success: values({ 1: ['Working', colours.good], 0: ['Failing', colours.bad] }),
   up: values({ 1: ['Up', colours.good], 0: ['Down', colours.bad] }),
   enabled: values({ 1: ['On', colours.good], 0: ['Off', colours.warn] }),
-  token: values({ 1: ['Rejected', colours.bad], 0: ['Accepted', colours.good] }),
+  token: values({ 2: ['Last known', colours.unknown], 1: ['Rejected', colours.bad], 0.5: ['No data', colours.unknown], [-1]: ['–', colours.unknown], 0: ['Accepted', colours.good] }),
   reload: values({ 1: ['OK', colours.good], 0: ['Reload failed', colours.bad] }),
   /** States as the provider reports them. Only operational is known to be good. */
-  componentState: [wordsLike('/^operational$/i', colours.good), wordsLike('/maintenance/i', colours.fair), wordsLike('/^(?!operational$).+/i', colours.bad)],
+  componentState: [wordsLike('/^operational$/i', colours.good, 'Operational'), wordsLike('/maintenance/i', colours.plain), wordsLike('/^(?!operational$).+/i', colours.bad)],
   /** Only active is documented as good. Unknown statuses are highlighted. */
   serverStatus: [wordsLike('^active$', colours.good), wordsLike('^suspended$', colours.bad), wordsLike('^(?!active$|suspended$).+', colours.warn)],
   topupStatus: [
@@ -155,7 +160,7 @@ const titles = {
 
 /** The variables of each dashboard, in the order of the variable bar. */
 const variablesOf = {
-  stock: ['datasource', 'job', 'instance', 'plan', 'location', 'currency', 'account'],
+  stock: ['datasource', 'job', 'instance', 'location', 'plan', 'currency', 'account'],
   accounts: ['datasource', 'job', 'instance', 'account', 'location', 'plan'],
   status: ['datasource', 'job', 'instance', 'account', 'location'],
 };
@@ -188,23 +193,29 @@ export function linksFrom(from) {
  * @param {string} label
  * @param {string} query
  * @param {string} description
+ * @param {string} [allValue] what All means; all values that are offered if empty
  */
-function choice(name, label, query, description) {
+function choice(name, label, query, description, allValue = '.+') {
   return new QueryVariableBuilder(name).label(label).description(description).datasource(datasource).query(query)
-    .refresh(VariableRefresh.OnTimeRangeChanged).sort(VariableSort.NaturalAsc).multi(true).includeAll(true).allValue('.+')
+    .refresh(VariableRefresh.OnTimeRangeChanged).sort(VariableSort.NaturalAsc).multi(true).includeAll(true).allValue(allValue)
     .current({ selected: true, text: ['All'], value: ['$__all'] });
 }
 
 /** @type {Record<string, () => {build: () => import('@grafana/grafana-foundation-sdk/dashboard').VariableModel}>} */
 const variables = {
-  datasource: () => new DatasourceVariableBuilder('datasource').label('Data source').description('The Prometheus that scrapes the exporter.').type('prometheus'),
+  datasource: () => new DatasourceVariableBuilder('datasource').label('Data source').description('The Prometheus that scrapes the exporter.').type('prometheus')
+    .hide(VariableHide.HideLabel).current({ selected: true, text: 'default', value: 'default' }),
   // Hidden, because few have more than one exporter; links and the address keep them.
   job: () => choice('job', 'Job', 'label_values(server_rental_exporter_build_info, job)', 'Scrape jobs of the exporter.').hide(VariableHide.HideVariable),
   instance: () => choice('instance', 'Instance', 'label_values(server_rental_exporter_build_info{job=~"$job"}, instance)', 'Exporters. Several exporters of the same provider show everything once.').hide(VariableHide.HideVariable),
   // From a metric that exists even while the token is rejected.
   account: () => choice('account', 'Account', `label_values(${own('exporter_collector_interval_seconds', 'account!=""')}, account)`, 'Accounts in the exporter\'s configuration.'),
-  location: () => choice('location', 'Location', `label_values(${own('location_info')}, location)`, 'Locations of the provider.'),
+  location: () => choice('location', 'Location', `label_values(${own('location_info')}, location)`, 'Locations of the provider.', '.*'),
   plan: () => choice('plan', 'Plan', `label_values(${own('plan_info')}, plan)`, 'Plans of the catalog.'),
+  // All means those that are listed here, so that no query needs a filter for the location.
+  // Plans without a location have no such label and belong to All locations only.
+  planHere: () => choice('plan', 'Plan', `label_values({__name__=~"server_rental_(plan_info|plan_offered|configuration_info)", job=~"$job", instance=~"$instance", ${location}}, plan)`,
+    'Plans that are offered or saved in the chosen locations.', ''),
   currency: () => new CustomVariableBuilder('currency').label('Currency').description('Currency of catalog prices. Balances and servers are in US dollars only.')
     .values('USD : usd, EUR : eur').current({ selected: true, text: 'USD', value: 'usd' })
     .options([{ selected: true, text: 'USD', value: 'usd' }, { selected: false, text: 'EUR', value: 'eur' }]),
@@ -235,40 +246,33 @@ function annotation(name, expr, iconColor, o) {
   };
 }
 
-const stepSeconds = '$__interval_ms / 1000';
-
 /**
- * When a gauge rose above 0: once for each time that it was 0 throughout the last step and
- * is not in this one. Exact if the event lasts until the end of the step.
- * @param {string} selector
+ * When something began within the interval after each step: the first minute of it.
+ * @param {string} by @param {string} selector @param {string} on its values while it lasts @param {string} off
  */
-function beginning(selector) {
-  const seen = (/** @type {string} */ func, offset = '') => max('', `${func}_over_time(${selector}[$__interval]${offset})`);
-  return `time() - ${stepSeconds} * ${seen('avg')} / (${seen('max')} > 0) and ${seen('max', ' offset $__interval')} == 0`;
-}
-
-/** When a component ceased to be operational, in the same way. */
-function outage() {
-  const by = (/** @type {string} */ func, offset = '') => `min by (location, component) (${func}_over_time(${own('component_operational', location)}[$__interval]${offset}))`;
-  return `time() - ${stepSeconds} * (1 - ${by('avg')}) and (${by('min')} == 0 and ${by('min', ' offset $__interval')} == 1)`;
+function beginning(by, selector, on, off) {
+  const least = (/** @type {string} */ expr) => `min by (${by}) (${expr})`;
+  return `${least(`min_over_time(timestamp(${selector} ${on})[$__interval:1m] offset -$__interval)`)} and ${least(selector)} ${off}`;
 }
 
 /**
- * The step in which the counter of restocks rose, or the exporter counted one after its
+ * The step after which the counter of restocks rises, or the exporter counts one after its
  * restart. An increase alone loses restocks between the last scrape of a step and the first
  * one of the next.
  */
 function restock() {
   const counter = own('plan_restocks_total', plan);
-  const rose = max('plan', `${counter} - ${counter} offset $__interval > 0 or increase(${counter}[$__interval]) > 0`);
-  return `time() + 0 * ${offeredHere(`(${rose})`)}`;
+  return `time() + 0 * ${max('plan', `${counter} offset -$__interval - ${counter} > 0 or increase(${counter}[$__interval] offset -$__interval) > 0`)}`;
 }
 
 const restocks = annotation('Restocks', `(${restock()}) * on (plan) group_left (name) ${info('plan', 'name', own('plan_info', plan))}`,
   colours.good, { title: '{{name}} is back in stock', text: 'Plan {{plan}}', tags: 'plan', enable: false });
-const outages = annotation('Outages', outage(), colours.bad, { title: '{{component}} in {{location}}', text: 'The component ceased to be operational.', tags: 'location,component', enable: true });
-const incidents = annotation('Incidents', beginning(own('incidents_ongoing')), colours.bad, { title: 'Incident', text: 'The provider began to report an incident.', tags: '', enable: true });
-const maintenance = annotation('Maintenance', beginning(own('maintenances_scheduled')), colours.plain, { title: 'Maintenance scheduled', text: 'The provider announced maintenance.', tags: '', enable: false });
+const outages = annotation('Outages', beginning('location, component', own('component_operational', location), '== 0', '== 1'),
+  colours.bad, { title: '{{component}} in {{location}}', text: 'The component ceased to be operational.', tags: 'location,component', enable: true });
+const incidents = annotation('Incidents', beginning('', own('incidents_ongoing'), '> 0', '== 0'),
+  colours.bad, { title: 'Incident', text: 'The provider began to report an incident.', tags: '', enable: true });
+const maintenance = annotation('Maintenance', beginning('', own('maintenances_scheduled'), '> 0', '== 0'),
+  colours.plain, { title: 'Maintenance scheduled', text: 'The provider announced maintenance.', tags: '', enable: false });
 
 /** Only what concerns a dashboard: money does not depend on outages. */
 const annotationsOf = { stock: [restocks, outages], accounts: [], status: [outages, incidents, maintenance] };
@@ -305,7 +309,7 @@ export const course = (expr, legend, refId = 'A') => new DataqueryBuilder().data
  * @property {{matcher: {id: string, options?: any}, properties: Property[]}[]} [overrides]
  */
 
-/** @template {stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | bars.PanelBuilder | import('@grafana/grafana-foundation-sdk/geomap').PanelBuilder | import('@grafana/grafana-foundation-sdk/barchart').PanelBuilder} T
+/** @template {stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | bars.PanelBuilder | import('@grafana/grafana-foundation-sdk/barchart').PanelBuilder} T
  * @param {T} panel @param {Common} o @returns {T}
  */
 export function common(panel, o) {
@@ -364,18 +368,18 @@ export function stat(o, ...queries) {
 
 /**
  * Lines or bars over time. The legend is a list, or a table if it has calculations.
- * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, byName?: boolean}} o
- *   byName gives series of the same name the same colour in all panels; see colouredBy
+ * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, many?: boolean, after?: boolean}} o
+ *   many gives each series a colour of its own; after draws each bar to the right of its time
  * @param {...{build: () => any}} queries
  */
 export function series(o, ...queries) {
   const panel = common(new lines.PanelBuilder(), o)
     .drawStyle(o.bars ? GraphDrawStyle.Bars : GraphDrawStyle.Line)
-    .lineWidth(o.bars ? 1 : 2)
+    .lineWidth(o.bars ? 0 : 2)
     .fillOpacity(o.fill ?? (o.bars ? 70 : o.stacked ? 30 : 5))
     .lineInterpolation(o.stepped ? LineInterpolation.StepAfter : LineInterpolation.Linear)
     .showPoints(VisibilityMode.Never)
-    .colorScheme(colour(o.byName ? FieldColorModeId.PaletteClassicByName : FieldColorModeId.PaletteClassic))
+    .colorScheme(o.many ? colour(FieldColorModeId.PaletteClassic) : colour(FieldColorModeId.Shades, colours.plain))
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
     .legend(new VizLegendOptionsBuilder().displayMode(o.calcs ? LegendDisplayMode.Table : LegendDisplayMode.List).showLegend(true)
       .placement(o.legendRight ? LegendPlacement.Right : LegendPlacement.Bottom).calcs(o.calcs ?? []));
@@ -385,6 +389,7 @@ export function series(o, ...queries) {
   if (o.max !== undefined) panel.max(o.max);
   if (o.softMin !== undefined) panel.axisSoftMin(o.softMin);
   if (o.softMax !== undefined) panel.axisSoftMax(o.softMax);
+  if (o.after) panel.barAlignment(BarAlignment.After);
   if (o.log) panel.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(2));
   if (o.interval) panel.interval(o.interval);
   if (o.points) panel.maxDataPoints(o.points);
@@ -414,12 +419,12 @@ export function timeline(o, ...queries) {
 }
 
 /**
- * Bars of current values.
- * @param {Common} o
+ * Bars of current values, by a label: the name of a single bar would be hidden otherwise.
+ * @param {Common & {label: string}} o
  * @param {...{build: () => any}} queries
  */
 export function gauge(o, ...queries) {
-  return common(new bars.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
+  return common(new bars.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] }).displayName(`\${__field.labels.${o.label}}`)
     .displayMode(BarGaugeDisplayMode.Gradient).orientation(VizOrientation.Horizontal).showUnfilled(true).min(0)
     // Larger names would be cut.
     .text(new VizTextDisplayOptionsBuilder().titleSize(12).valueSize(16))
@@ -444,13 +449,9 @@ export function gauge(o, ...queries) {
  * @property {{title: string, url: string, targetBlank: boolean}} [link]
  * @property {'left'|'center'|'right'} [align]
  * @property {boolean} [filter] whether a label can be filtered, true by default; false where a variable does the same
+ * @property {boolean} [hidden] has no column, but links use it
  * @property {number} [minWidth] of a column whose width depends on the window
- * @property {boolean} [money] a price in the chosen currency: two queries, whose refIds have
- *   usd and eur appended
  */
-
-/** The columns of both currencies, of which only the chosen one has data. @param {Column} c @returns {Column[]} */
-const currencies = (c) => (c.money ? [{ ...c, from: `${c.from}usd`, unit: units.usd, decimals: 2 }, { ...c, from: `${c.from}eur`, unit: units.eur, decimals: 2 }] : [c]);
 
 /** @param {Column} c @returns {Property[]} */
 function looks(c) {
@@ -462,8 +463,9 @@ function looks(c) {
   if (c.from.startsWith('#')) all.push({ id: 'noValue', value: '–' });
   if (c.width) all.push({ id: 'custom.width', value: c.width });
   if (c.minWidth) all.push({ id: 'custom.minWidth', value: c.minWidth });
+  if (c.hidden) all.push({ id: 'custom.hidden', value: true });
   if (c.align) all.push({ id: 'custom.align', value: c.align });
-  if (c.mappings) all.push(set.mappings(c.mappings));
+  if (c.mappings || c.steps) all.push(set.mappings([...(c.mappings ?? []), empty]));
   if (c.steps) all.push(set.steps(c.steps));
   if (c.bar) {
     all.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 });
@@ -483,16 +485,16 @@ function looks(c) {
  * A table of which each row is one set of labels. Fields that are not columns are hidden.
  * With a key, rows are joined by it, and queries without data leave no empty column. Only
  * the first query then has labels other than the key.
- * @param {Common & {columns: Column[], sort: string, descending?: boolean, drop?: string[], before?: Transformation[], key?: string[], first?: number}} o
+ * @param {Common & {columns: Column[], sort: string, descending?: boolean, drop?: string[], before?: Transformation[], key?: string[], first?: number, history?: boolean}} o
  *   first is the number of columns before those that only the data knows; the others follow
- *   in the order of the queries
+ *   in the order of the queries; history has a row for each time with a result
  * @param {Record<string, string>} queries by refId
  */
 export function table(o, queries) {
   const refIds = Object.keys(queries);
   /** Grafana names a value after its query, unless there is only one. @param {string} from */
   const field = (from) => (!from.startsWith('#') ? from : refIds.length === 1 ? 'Value' : `Value ${from}`);
-  const columns = o.columns.flatMap(currencies);
+  const { columns } = o;
   const used = columns.map((c) => field(c.from));
   // Grafana joins by one field.
   const key = o.key?.length === 1 ? o.key[0] : 'key';
@@ -506,7 +508,7 @@ export function table(o, queries) {
     ? [{ id: 'filterFieldsByName', options: { exclude: { pattern: '/^Time$/' } } }, { id: 'joinByField', options: { byField: key, mode: 'outer' } }]
     : [{ id: 'merge', options: {} }];
   const panel = common(new tables.PanelBuilder(), o)
-    .targets(refIds.map((r, i) => now(query(r, i), '', r).format(PromQueryFormat.Table)))
+    .targets(refIds.map((r, i) => (o.history ? course : now)(query(r, i), '', r).format(PromQueryFormat.Table)))
     .transformations([
       ...(o.before ?? []),
       ...(refIds.length > 1 ? join : []),
@@ -514,7 +516,7 @@ export function table(o, queries) {
         id: 'organize',
         options: {
           excludeByName: Object.fromEntries(unused.map((f) => [f, true])),
-          indexByName: Object.fromEntries(columns.filter((c) => !o.first || o.columns.slice(0, o.first).some((front) => front.name === c.name)).map((c, i) => [used[i], i])),
+          indexByName: Object.fromEntries(columns.slice(0, o.first).map((_, i) => [used[i], i])),
           renameByName: Object.fromEntries(columns.map((c, i) => [used[i], c.name])),
         },
       },
@@ -522,18 +524,52 @@ export function table(o, queries) {
     .cellHeight(TableCellHeight.Sm).filterable(false).minWidth(90)
     .sortBy([new TableSortByFieldStateBuilder().displayName(o.sort).desc(o.descending ?? false)])
     .colorScheme(colour(FieldColorModeId.Thresholds));
-  // Both currencies have one heading, so their units depend on the field.
-  columns.forEach((c, i) => panel.overrideByName(c.money ? used[i] : c.name, looks(c)));
+  for (const c of columns) panel.overrideByName(c.name, looks(c));
   return panel;
 }
 
 // Dashboards
+
+/** Whether what a dashboard shows is current: the same on each. @param {keyof typeof uids} name */
+function health(name) {
+  const { panelLink } = linksFrom(name);
+  /** @param {Common} o @param {string} expr @param {string} legend */
+  const tile = (o, expr, legend) => stat({
+    ...o, colourMode: BigValueColorMode.Background, links: [...(o.links ?? []), ...(name === 'status' ? [] : [panelLink('status', 'Exporter health')])],
+  }, now(expr, legend));
+  const size = { w: 5, h: 3 };
+  return [
+    tile({
+      ...size, id: 901, title: 'Exporters', unit: 'none', mappings: mappings.up, steps: steps.noneIsBad,
+      description: 'Whether Prometheus can scrape each exporter.', links: [runbook('ServerRentalExporterDown')],
+    }, exportersUp, '{{instance}}'),
+    tile({
+      ...size, id: 902, title: 'Collectors', unit: 'suffix: failing', steps: steps.noneIsGood, mappings: values({ 0: ['Working', colours.good] }),
+      description: 'The number of collectors whose last fetch failed. Their data is stale and disappears after max_age.', links: [runbook('ServerRentalCollectorFailing')],
+    }, `sum(1 - ${succeeded})`, 'collectors'),
+    tile({
+      ...size, id: 903, title: 'Oldest data', unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, mappings: [neverText],
+      description: 'The age of the oldest data in intervals of its collector. One is normal, the alert fires at ten.', links: [runbook('ServerRentalDataStale')],
+    }, `max(${intervals} or ${neverFetched})`, 'intervals'),
+    tile({
+      ...size, id: 904, title: 'Alerts firing now', unit: 'none', steps: steps.noneIsGood, mappings: values({ 0: ['None', colours.good] }), links: [runbook('ServerRentalExporterDown')],
+      description: 'The number of warnings and critical alerts of this project that fire. No data without its rules.',
+    }, `count(${alerts}) or 0 * max(plan:server_rental_plan_in_stock:max)`, 'alerts'),
+    stat({
+      ...size, w: 4, id: 905, title: 'Data as of', unit: 'time:YYYY-MM-DD HH:mm', valueSize: 18, steps: steps.always(colours.muted), links: [runbook('ServerRentalExporterDown')],
+      description: 'The last time within a day at which the exporter was scraped. While it is down, panels show nothing newer.',
+    }, now(milliseconds(`max(timestamp(${own('exporter_build_info')}) or max_over_time(timestamp(${own('exporter_build_info')})[1d:1m]))`), 'as of')),
+  ];
+}
 
 /**
  * @typedef {{id: number, title: string, panels: PanelBuilder[], collapsed?: boolean}} Row
  */
 
 const width = 24;
+
+/** Those of severity info tell news, such as a restock. */
+const alerts = 'ALERTS{alertname=~"ServerRental.*", alertstate="firing", severity!="info"}';
 
 /**
  * Places each panel as high as possible, then as far left as possible, so that small panels
@@ -563,16 +599,17 @@ export function dashboard(name, o) {
   const b = new DashboardBuilder(titles[name]).uid(uids[name]).description(o.description)
     .tags(['server-rental', 'prometheus']).time({ from: o.from, to: 'now' }).refresh(o.refresh).timezone(o.timezone)
     .tooltip(1).readonly().version(1)
-    .variables(variablesOf[name].map((v) => variables[v]()))
-    .annotations(annotationsOf[name])
+    .variables(variablesOf[name].map((v) => variables[name === 'stock' && v === 'plan' ? 'planHere' : v]()))
     .links([
       new DashboardLinkBuilder('Dashboards').type(DashboardLinkType.Dashboards).tags(['server-rental']).asDropdown(true).includeVars(true).keepTime(true),
-      new DashboardLinkBuilder('Runbooks').type(DashboardLinkType.Link).icon('doc').url(runbooks).targetBlank(true),
     ]);
   let y = 0;
-  for (const { id, title, collapsed = false, panels } of o.rows) {
+  /** Panels on which a mark would hide what it marks. @type {number[]} */
+  const hidden = [];
+  for (const { id, title, collapsed = false, panels } of [{ id: 900, title: 'Health', panels: health(name) }, ...o.rows]) {
     const row = new RowBuilder(title).id(id).collapsed(collapsed).gridPos({ x: 0, y, w: width, h: 1 });
     const built = panels.map((p) => p.build());
+    hidden.push(...built.filter((p) => p.type === 'state-timeline').map((p) => p.id ?? 0));
     const end = place(built, y + 1);
     // A collapsed row contains its panels and takes one line.
     if (collapsed) for (const panel of built) row.withPanel({ build: () => panel });
@@ -580,5 +617,6 @@ export function dashboard(name, o) {
     if (!collapsed) for (const panel of built) b.withPanel({ build: () => panel });
     y = collapsed ? y + 1 : end;
   }
+  b.annotations(annotationsOf[name].map((a) => ({ build: () => ({ ...a.build(), filter: { exclude: true, ids: hidden } }) })));
   return { ...b.build(), schemaVersion };
 }

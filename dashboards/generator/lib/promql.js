@@ -8,6 +8,9 @@
 
 const prefix = 'server_rental_';
 
+/** Matchers of every selector. */
+const everywhere = ['job=~"$job"', 'instance=~"$instance"'];
+
 /** Matchers of the variables. They match only series with the label. */
 export const account = 'account=~"$account"';
 export const location = 'location=~"$location"';
@@ -27,7 +30,7 @@ export function own(metric, ...matchers) {
 
 /** @param {string} metric @param {...string} matchers */
 function foreign(metric, ...matchers) {
-  return `${metric}{${['job=~"$job"', 'instance=~"$instance"', ...matchers].join(', ')}}`;
+  return `${metric}{${[...everywhere, ...matchers].join(', ')}}`;
 }
 
 /**
@@ -71,17 +74,22 @@ export function info(key, labels, selector) {
 }
 
 /**
- * Prices are one metric per currency. The selector matches only if this currency is the
- * chosen one, so that each currency can have its own unit.
- * @param {string} metric with CURRENCY in place of usd or eur
- * @param {'usd'|'eur'} currency
+ * Prices are one metric per currency; this selects that of the chosen one.
+ * @param {string} of what the prices are
  * @param {...string} matchers
  */
-export function priced(metric, currency, ...matchers) {
-  const name = prefix + metric.replace('CURRENCY', currency);
-  const all = [`__name__="${name}"`, '__name__=~".+_${currency}_.+"', 'job=~"$job"', 'instance=~"$instance"', ...matchers];
-  return `{${all.join(', ')}}`;
-}
+const pricesOf = (of, ...matchers) => `{${[`__name__=~"server_rental_${of}_price_\${currency}_per_month"`, ...everywhere, ...matchers].join(', ')}}`;
+export const price = (/** @type {string[]} */ ...matchers) => pricesOf('plan', ...matchers);
+export const configurationPrice = pricesOf('configuration', account);
+
+/**
+ * The result of a recording rule, which has no job and no instance.
+ * @param {string} rule @param {...string} matchers
+ */
+export const recorded = (rule, ...matchers) => `${rule}{${matchers.join(', ')}}`;
+
+/** The value at the end of the time range, at each step. @param {string} expr */
+export const atEnd = (expr) => expr.replaceAll(/\}(\[[^\]]+\])?(?!\w)/g, '$& @ end()');
 
 /**
  * Adds the display name to an expression with one series for each plan.
@@ -90,17 +98,6 @@ export function priced(metric, currency, ...matchers) {
  */
 export function named(expr, labels = 'name') {
   return `${expr} * on (plan) group_left (${labels}) ${info('plan', labels, own('plan_info', plan))}`;
-}
-
-/**
- * Drops plans that are offered only in other locations. Plans without any location stay.
- * @param {string} expr one series for each plan
- */
-export function offeredHere(expr) {
-  // Not aggregated, because unless matches several series and this is in most queries.
-  const offered = own('plan_offered', plan);
-  const here = own('plan_offered', plan, location);
-  return `${expr} unless on (plan) (${offered} unless on (plan) ${here})`;
 }
 
 /**
@@ -149,8 +146,43 @@ export function renewalDates(renews, days) {
 export const milliseconds = (/** @type {string} */ expr) => `${expr} * 1000`;
 
 /**
- * Colours a series by a label. Grafana colours by the metric's name, and only newer versions by the
- * name in the legend.
- * @param {string} label @param {string} expr
+ * Keeps the few series that were the lowest at some time of the range, so that a chart is
+ * readable with a thousand accounts.
+ * @param {number} count @param {string} by @param {string} expr one series for each value of by @param {string} lowest its lowest value in the range
  */
-export const colouredBy = (label, expr) => `label_replace(${expr}, "__name__", "$1", "${label}", "(.*)")`;
+export const lowest = (count, by, expr, lowest) => `${expr} and on (${by}) bottomk(${count}, ${lowest})`;
+
+// Collectors, which every dashboard shows in short.
+
+export const collector = 'collector, account';
+export const collectorSuccess = own('exporter_collector_success', accountOrPublic);
+export const succeeded = `min by (${collector}) (${collectorSuccess})`;
+const lastSuccess = own('exporter_collector_last_success_timestamp_seconds', accountOrPublic);
+export const interval = max(collector, own('exporter_collector_interval_seconds', accountOrPublic));
+
+/** Age of a collector's data, when it was scraped, at the exporter with the freshest data. */
+export const age = `min by (${collector}) (timestamp(${lastSuccess}) - ${lastSuccess})`;
+export const intervals = `(${age}) / on (${collector}) ${interval}`;
+
+/** The age of data that was never fetched: older than all others. */
+export const never = 1e9;
+export const neverFetched = `0 * ${interval} + ${never}`;
+
+/** The accounts of the configuration, also those without data. */
+export const accounts = max('account', own('exporter_collector_interval_seconds', 'account!=""', account));
+
+/**
+ * What was last known within a day, while no exporter is scraped.
+ * @param {string} expr
+ */
+export const lastKnown = (expr) => `(${expr.replaceAll(/\w*\{(?:\$\{\w+\}|[^{}])+\}/g, 'last_over_time($&[1d])')}) unless on () ${own('exporter_build_info')}`;
+
+/** One series if no account is configured. */
+export const noAccounts = `0 * ${max('', own('exporter_build_info'))} unless on () ${accounts}`;
+
+/**
+ * Whether the API accepted each account's token: 1 is rejected, 0 accepted, 0.5 not known. A
+ * row says that there is no account, or that the other columns are what was last known.
+ */
+export const tokens = `${max('account', own('exporter_api_token_rejected', account))} or 0 * ${accounts} + 0.5`
+  + ` or on () label_replace((${noAccounts}) - 1, "account", "None configured", "", "") or 0 * ${lastKnown(accounts)} + 2`;

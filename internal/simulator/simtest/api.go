@@ -81,7 +81,7 @@ func newAPI(t testing.TB, o simulator.Options, host string) *API {
 		if inner != nil {
 			h = inner(h)
 		}
-		return a.requests.middleware(a.Faults.middleware(h))
+		return a.requests.middleware(a.middleware(h))
 	}
 	a.Simulator = simulator.New(o)
 	a.cache.sim = a.Simulator

@@ -18,7 +18,6 @@ const (
 	AtOnce       CacheKind = iota // whenever the data changes or the cache time has passed
 	AtFixedTimes                  // a cache time after the last time, whether requested or not
 	OnDemand                      // by the first request after the cache time
-	Revalidate                    // the same, but that request still gets the old response
 	PerRequest                    // by each request
 )
 
@@ -136,11 +135,7 @@ func (c *cache) get(path string, age time.Duration) cacheEntry {
 		e = c.make(path, made, age)
 		c.entries[path] = e
 	}
-	old := *e
 	c.renew(e)
-	if c.Kind == Revalidate {
-		return old
-	}
 	return *e
 }
 

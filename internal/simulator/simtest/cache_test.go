@@ -31,7 +31,6 @@ func TestCache(t *testing.T) {
 			[]string{"0 55 05", "0 45 05", "0 55 05", "0 65 05", "6 65 05"},
 		},
 		{"on demand", Cache{Kind: OnDemand, Age: true}, []string{"0 0 00", "0 50 00", "6 0 00", "6 10 00", "13 0 10"}},
-		{"revalidate", Cache{Kind: Revalidate}, []string{"0  00", "0  00", "0  00", "6  00", "6  00"}},
 		{"per request", Cache{Kind: PerRequest, Age: true, Clock: 30 * s}, []string{"0 0 30", "5 0 20", "6 0 30", "7 0 40", "13 0 40"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -42,6 +42,7 @@ type Variable struct {
 	Datasource                                      Datasource
 	Multi, IncludeAll                               bool
 	Refresh, Hide                                   int
+	Current                                         struct{ Value any }
 }
 
 // Annotation marks times in all panels.
@@ -152,7 +153,8 @@ func (d Dashboard) Queries() []Query {
 	}
 	for _, a := range d.Annotations.List {
 		all = append(all, Query{
-			Target{Expr: a.Expr, LegendFormat: a.TitleFormat}, fmt.Sprintf("%s/annotation/%s", d.UID, a.Name),
+			Target{Expr: a.Expr, LegendFormat: a.TitleFormat},
+			fmt.Sprintf("%s/annotation/%s", d.UID, a.Name),
 			Panel{Interval: a.Step, MaxDataPoints: 100},
 		})
 	}

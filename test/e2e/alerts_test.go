@@ -103,7 +103,7 @@ func TestAlertsArrive(t *testing.T) {
 	slices.Sort(got)
 	simtest.AssertEqual(t, "messages", got, []string{
 		"chat: ServerRentalWatchHit: A plan in stock began to match a watch. " +
-			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc, still in stock.",
+			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc, still in stock. Order at https://rental.example/order?plan=gpu-l40s.",
 		"pager: ServerRentalServerSuspended: A server is suspended. " + server,
 	})
 }

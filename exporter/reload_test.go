@@ -128,15 +128,30 @@ func TestTokenFileReplaced(t *testing.T) {
 	simtest.Eventually(t, "the new token is used", func() bool { return p.scrape().CollectorSuccess()["account main"] == 1 })
 }
 
-// TestTokenPermissions asserts that a token file that others can read is reported.
+// TestTokenPermissions asserts that a token file that every user can access is reported at
+// start, also through a link, and at a reload. Access of the group is usual in Kubernetes.
 func TestTokenPermissions(t *testing.T) {
 	t.Parallel()
 	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
-	file := a.ConfigFile(dir, simtest.Tokens(), "")
-	if err := os.Chmod(filepath.Join(dir, "lab.token"), 0o644); err != nil {
+	file, token := a.ConfigFile(dir, simtest.Tokens(), hourly()), filepath.Join(dir, "lab.token")
+	if err := os.Rename(token, token+".target"); err != nil {
 		t.Fatal(err)
 	}
-	simtest.AssertEqual(t, "warnings", warnings(start(t, Environment{}, "--config.file="+file), "token file can be read by others"), []string{"account=lab mode=0644"})
+	if err := os.Symlink(token+".target", token); err != nil {
+		t.Fatal(err)
+	}
+	var p *program
+	for _, mode := range []os.FileMode{0o644, 0o600, 0o440, 0o640, 0o604, 0o602} {
+		if err := os.Chmod(token, mode); err != nil {
+			t.Fatal(err)
+		}
+		if p == nil {
+			p = start(t, Environment{}, "--config.file="+file)
+		} else {
+			p.reload()
+		}
+	}
+	simtest.AssertEqual(t, "warnings", warnings(p, "token file can be read by others"), []string{"account=lab mode=0644", "account=lab mode=0604", "account=lab mode=0602"})
 }
 
 // TestRateWarning asserts that a rate limit is reported that suffices for short histories

@@ -89,16 +89,19 @@ basic_auth_users: # open sesame
 	for _, tc := range []struct {
 		name, scheme, password string
 		certificates           []tls.Certificate
-		want                   int // status; 0 if there is no response
+		maxVersion             uint16 // of TLS
+		want                   int    // status; 0 if there is no response
 	}{
-		{"all of it", "https", "open sesame", []tls.Certificate{certificate}, 200},
-		{"wrong password", "https", "open", []tls.Certificate{certificate}, 401},
-		{"no certificate", "https", "open sesame", nil, 0},
-		{"no TLS", "http", "open sesame", nil, 400},
+		{"all of it", "https", "open sesame", []tls.Certificate{certificate}, 0, 200},
+		{"wrong password", "https", "open", []tls.Certificate{certificate}, 0, 401},
+		{"no certificate", "https", "open sesame", nil, 0, 0},
+		{"no TLS", "http", "open sesame", nil, 0, 400},
+		{"TLS 1.2", "https", "open sesame", []tls.Certificate{certificate}, tls.VersionTLS12, 200},
+		{"TLS 1.1", "https", "open sesame", []tls.Certificate{certificate}, tls.VersionTLS11, 0},
 	} {
 		client := &http.Client{Transport: &http.Transport{
 			DisableKeepAlives: true,
-			TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: tc.certificates},
+			TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: tc.certificates, MinVersion: tls.VersionTLS10, MaxVersion: tc.maxVersion},
 		}}
 		authorization := "Basic " + base64.StdEncoding.EncodeToString([]byte("prometheus:"+tc.password))
 		for _, path := range []string{"/metrics", "/", "/-/healthy"} {

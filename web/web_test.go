@@ -126,6 +126,8 @@ func TestPathsAndMethods(t *testing.T) {
 		{"discovery", allEnabled(), true, "/sd/servers", response{200, "", "[]\n"}, refused},
 		{"discovery closed", closed, true, "/sd/servers", response{403, "", discoveryOff}, refused},
 		{"unknown", allEnabled(), true, "/favicon.ico", notFound, notFound},
+		{"profiles", allEnabled(), true, "/debug/pprof/", notFound, notFound},
+		{"variables", allEnabled(), true, "/debug/vars", notFound, notFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &fakeCollectors{}

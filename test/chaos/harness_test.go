@@ -48,8 +48,6 @@ type harness struct {
 	restocks  map[string]float64   // by plan
 	sellouts  map[string]float64
 	issued    int // tokens
-
-	ledger map[string]samples // last transaction counters, by account and customer
 }
 
 // configuration is the exporter's configuration.
@@ -69,7 +67,7 @@ type tokenFile struct {
 
 // version is a past state of a resource.
 type version struct {
-	state
+	samples  samples
 	from, to time.Time // to is zero for the present state
 	customer int
 }
@@ -87,7 +85,7 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h := &harness{
 		API: simtest.StartInMemory(t, o), t: t, coding: []string{"identity", "gzip"}[rng.IntN(2)],
 		config: validConfiguration(rng), tokens: map[string]*tokenFile{}, history: map[string][]version{},
-		restocks: map[string]float64{}, sellouts: map[string]float64{}, ledger: map[string]samples{},
+		restocks: map[string]float64{}, sellouts: map[string]float64{},
 	}
 	h.populate(rng)
 	h.SetCache(randomCache(rng))
@@ -166,11 +164,7 @@ func (h *harness) changeWorld(change func(w *simulator.World)) {
 			continue
 		}
 		for account, f := range h.tokens {
-			present := presentState(h.t, r, getter{h.API, customerToken(f.customer)}, account)
-			h.record(r.Name, account, f.customer, present)
-			if present.facts.Servers != nil {
-				h.record("targets", account, f.customer, state{samples: targets(account, present.facts)})
-			}
+			h.record(r.Name, account, f.customer, presentState(h.t, r, getter{h.API, customerToken(f.customer)}, account))
 		}
 	}
 }
@@ -185,16 +179,16 @@ func stock(w *simulator.World) map[string]bool {
 	return stock
 }
 
-func (h *harness) record(name, account string, customer int, s state) {
+func (h *harness) record(name, account string, customer int, present samples) {
 	key, now := name+" "+account, time.Now()
 	versions := h.history[key]
 	if n := len(versions); n > 0 {
-		if versions[n-1].customer == customer && maps.Equal(versions[n-1].samples, s.samples) {
+		if versions[n-1].customer == customer && maps.Equal(versions[n-1].samples, present) {
 			return
 		}
 		versions[n-1].to = now
 	}
-	h.history[key] = append(versions, version{state: s, from: now, customer: customer})
+	h.history[key] = append(versions, version{samples: present, from: now, customer: customer})
 }
 
 // versionsSince returns the versions of a resource that held at any time from then on.

@@ -64,13 +64,14 @@ func loadDuration(t *testing.T) time.Duration {
 }
 
 // TestLoad runs many scrapers without pause, beside a scraper that reads one byte a
-// second and many idle connections: no error, and no request to the API. The long run
-// also checks that memory does not grow. The exporter has one processor.
+// second and many idle connections: no error, and no request to the API. Then it opens
+// more connections than the exporter keeps, and one that was open before is still served.
+// The long run also checks that memory does not grow. The exporter has one processor.
 func TestLoad(t *testing.T) {
 	skipShort(t)
 	scrapers, idle, duration := 20, 100, loadDuration(t)
 	if long() {
-		scrapers, idle = 100, 1000
+		scrapers, idle = 100, 400
 	}
 	api := simtest.Start(t, simulator.Options{})
 	p := startReady(t, []string{"GOMAXPROCS=1"}, "--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), hourly()))
@@ -83,12 +84,16 @@ func TestLoad(t *testing.T) {
 	resident := memory(p, t, "VmRSS")
 	alone := scrapeInParallel(t, p, 4, duration/4)
 	received := scrapeSlowly(t, p.URL)
-	openIdle(t, p.URL, idle)
+	kept := openIdle(t, p.URL, idle)
 	beside := scrapeInParallel(t, p, 4, duration/4)
 	simtest.Eventually(t, "the slow scraper receives data", func() bool { return received.Load() > 0 })
+	for range 1000 { // most are closed at once
+		connect(t, p.URL, net.Dialer{})
+	}
+	getHealthy(t, kept)
 	api.AssertNoRequests(requests)
 	withIdle := memory(p, t, "VmRSS")
-	t.Logf("resident memory %d, then %d, with %d idle connections %d MiB", before, resident, idle, withIdle)
+	t.Logf("resident memory %d, then %d, with idle connections %d MiB", before, resident, withIdle)
 	if !long() {
 		return
 	}
@@ -101,26 +106,26 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// connect opens a connection until the end of the test, and sends a request.
-func connect(t *testing.T, url, request string, d net.Dialer) net.Conn {
+// connect opens a connection until the end of the test.
+func connect(t *testing.T, url string, d net.Dialer) net.Conn {
 	t.Helper()
 	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if _, err := io.WriteString(conn, request); err != nil {
-		t.Fatal(err)
-	}
 	return conn
 }
 
 // scrapeSlowly scrapes at one byte a second, and counts the bytes.
 func scrapeSlowly(t *testing.T, url string) *atomic.Int64 {
 	t.Helper()
-	conn := connect(t, url, "GET /metrics HTTP/1.0\r\n\r\n", net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+	conn := connect(t, url, net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 2048) })
 	}})
+	if _, err := io.WriteString(conn, "GET /metrics HTTP/1.0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
 	n := new(atomic.Int64)
 	go func() {
 		for one := make([]byte, 1); ; time.Sleep(time.Second) {
@@ -133,16 +138,32 @@ func scrapeSlowly(t *testing.T, url string) *atomic.Int64 {
 	return n
 }
 
-// openIdle opens n connections: half of them never send a request, half sent one.
-func openIdle(t *testing.T, url string, n int) {
+// openIdle opens n connections: half of them never send a request, half sent one. It
+// returns one of these.
+func openIdle(t *testing.T, url string, n int) (kept net.Conn) {
 	t.Helper()
 	for range n / 2 {
-		connect(t, url, "", net.Dialer{})
-		conn := connect(t, url, "GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n", net.Dialer{})
-		if status, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(status, "200") {
-			t.Fatalf("got %q, %v", status, err)
-		}
+		connect(t, url, net.Dialer{})
+		kept = connect(t, url, net.Dialer{})
+		getHealthy(t, kept)
 	}
+	return kept
+}
+
+// getHealthy sends a request over a connection and reads its response.
+func getHealthy(t *testing.T, conn net.Conn) {
+	t.Helper()
+	_, err := io.WriteString(conn, "GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, r.Body)
+	_ = r.Body.Close()
+	simtest.AssertEqual(t, "status", r.StatusCode, http.StatusOK)
 }
 
 // TestMemory scrapes many series in all formats and encodings while refreshes replace

@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"context"
 	"io"
+	"maps"
 	"net/url"
 	"strings"
 	"testing"
@@ -51,28 +52,29 @@ func (g getter) Get(_ context.Context, _ rentalapi.Priority, endpoint string, qu
 	return rentalapi.Response{Received: time.Now()}, read(strings.NewReader(body))
 }
 
-// state is what the provider's present data of one resource results in.
-type state struct {
-	samples samples
-	facts   collector.Facts
-}
-
-// presentState maps the provider's present data of a resource in one undisturbed step.
-// That each value is mapped right is what the golden files of collector show.
-func presentState(t *testing.T, r collector.Resource, api getter, account string) state {
+// presentState returns the samples of the provider's present data of a resource, mapped
+// in one undisturbed step. That each value is mapped right is what the golden files of
+// collector show.
+func presentState(t *testing.T, r collector.Resource, api getter, account string) samples {
 	t.Helper()
-	snapshot, err := r.NewFetch()(t.Context(), api, builder(account))
+	b := &metric.Builder{}
+	if account != "" {
+		b.ConstLabelValues = []string{account}
+	}
+	snapshot, err := r.NewFetch()(t.Context(), api, b)
 	if err != nil {
 		t.Fatalf("%s %s: %v", r.Name, account, err)
 	}
-	s := state{gather(t, snapshot.Metrics), snapshot.Facts}
-	for series := range s.samples {
-		if resourceOf[familyOf(series)] != r.Name {
-			delete(s.samples, series)
-		}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(fixed(snapshot.Metrics))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.samples[invalidItems(r.Name, account)] = comparedInvalid(r.Name, float64(snapshot.Invalid.Items))
-	return s
+	found := simtest.NewExposition(t, families).Values
+	maps.DeleteFunc(found, func(series string, _ float64) bool { return resourceOf[familyOf(series)] != r.Name })
+	found[invalidItems(r.Name, account)] = comparedInvalid(r.Name, float64(snapshot.Invalid.Items))
+	return found
 }
 
 // comparedInvalid is 0 for the invalid items of topups, which are not compared: counts of
@@ -82,25 +84,6 @@ func comparedInvalid(name string, invalid float64) float64 {
 		return 0
 	}
 	return invalid
-}
-
-func builder(account string) *metric.Builder {
-	if account == "" {
-		return &metric.Builder{}
-	}
-	return &metric.Builder{ConstLabelValues: []string{account}}
-}
-
-// gather returns the values of metrics by series.
-func gather(t *testing.T, metrics []prometheus.Metric) samples {
-	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(fixed(metrics))
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return simtest.NewExposition(t, families).Values
 }
 
 // fixed is a collector of metrics that do not change.
@@ -118,32 +101,4 @@ func (f fixed) Collect(ch chan<- prometheus.Metric) {
 
 func invalidItems(name, account string) string {
 	return simtest.Series("server_rental_exporter_collector_invalid_items", "collector", name, "account", account)
-}
-
-// targets returns the active servers as "id address"; nil if not all are known.
-func targets(account string, servers collector.Facts) samples {
-	list, err := collector.ActiveServers([]collector.Scope{{
-		Account: account, Facts: servers, Incomplete: map[string]bool{"servers": false},
-	}}, account)
-	if err != nil {
-		return nil
-	}
-	all := samples{}
-	for _, s := range list {
-		for _, address := range s.IPv4 {
-			all[s.ID+" "+address] = 1
-		}
-	}
-	return all
-}
-
-// funding returns what follows from the facts of an account and its servers.
-func funding(t *testing.T, name string, account, servers collector.Facts) samples {
-	t.Helper()
-	var in collector.Inputs
-	in.Add(account, time.Time{})
-	in.Add(servers, time.Time{})
-	b := builder(name)
-	collector.AddFunding(b, in, time.Now())
-	return gather(t, b.Metrics())
 }

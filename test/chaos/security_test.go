@@ -1,11 +1,7 @@
 package chaos_test
 
 import (
-	"bufio"
 	"compress/gzip"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -16,9 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -142,87 +136,6 @@ func TestRedirectOverTLS(t *testing.T) {
 	simtest.AssertEqual(t, "requests to another host", len(other.Requests()), 0)
 }
 
-// TestTokenFilePermissions: a token file that every user can access is reported at
-// start and at a reload; access of the group is usual in Kubernetes.
-func TestTokenFilePermissions(t *testing.T) {
-	t.Parallel()
-	api, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
-	config := api.ConfigFile(dir, simtest.Tokens(), hourly())
-	token := filepath.Join(dir, "main.token")
-	warnings := func(p *simtest.Process, mode os.FileMode) int {
-		return strings.Count(p.Log.String(), fmt.Sprintf(`msg="token file can be read by others" account=main mode=%04o`, mode))
-	}
-	p := simtest.StartProcess(t, "--config.file="+config)
-	for i, c := range []struct {
-		mode os.FileMode
-		want int // warnings
-	}{{0o600, 0}, {0o400, 0}, {0o440, 0}, {0o640, 0}, {0o644, 1}, {0o604, 1}, {0o602, 1}, {0o666, 1}} {
-		if err := os.Chmod(token, c.mode); err != nil {
-			t.Fatal(err)
-		}
-		p.Signal(syscall.SIGHUP)
-		p.Eventually("reload", func() bool { return strings.Count(p.Log.String(), "configuration reloaded") == i+1 })
-		simtest.AssertEqual(t, fmt.Sprintf("warnings of mode %04o", c.mode), warnings(p, c.mode), c.want)
-	}
-	simtest.AssertEqual(t, "all warnings", strings.Count(p.Log.String(), "token file can be read"), 4)
-	// At start, and through a link.
-	if err := os.Rename(token, filepath.Join(dir, "target")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("target", token); err != nil {
-		t.Fatal(err)
-	}
-	p = simtest.StartProcess(t, "--config.file="+config)
-	simtest.AssertEqual(t, "warnings at start", warnings(p, 0o666), 1)
-	simtest.AssertNoSecrets(t, "log", p.Log.String())
-}
-
-// TestHostileTexts: text of the provider and of the configuration stays text, in
-// metrics, pages and log.
-func TestHostileTexts(t *testing.T) {
-	t.Parallel()
-	const script = `<script>alert("1")</script>`
-	texts := []string{
-		script, "a\"} 1\nserver_rental_forged{x=\"y", `back\slash`, "\x1b[2Jcleared", "\u202eturned", "a\x00b", "# EOF\n", "{}", "' OR 1=1 --", "", strings.Repeat("x", 2048),
-		strings.Repeat("y", 2049), // longer than a label may be
-	}
-	api := simtest.Start(t, simulator.Options{})
-	want := map[string]string{} // names by plan
-	api.Change(func(w *simulator.World) {
-		for i, plan := range w.Plans {
-			if i < len(texts) {
-				plan["name"] = texts[i]
-			}
-			want[simulator.Text(plan, "id")] = simulator.Text(plan, "name")
-		}
-		want[simulator.Text(w.Plans[len(texts)-1], "id")] = ""
-		w.Accounts[simtest.MainToken].Servers[0]["hostname"] = script
-	})
-	api.Inject(simtest.Fault{Path: "/os", Status: 500, Body: []byte(`{"error":{"code":"` + strings.ReplaceAll(script, `"`, `\"`) + `"}}`)})
-	dir := t.TempDir()
-	simtest.WriteFile(t, filepath.Join(dir, "token"), simtest.MainToken)
-	config := api.ConfigFile(dir, nil, fmt.Sprintf("accounts: [{name: %q, token_file: token}]\n", script))
-	p := startReady(t, nil, "--log.level=debug", "--web.enable-service-discovery", "--config.file="+config)
-
-	page, got := p.Scrape(), map[string]string{}
-	for series := range page.WithPrefix("server_rental_plan_info{") {
-		got[simtest.Label(series, "plan")] = simtest.Label(series, "name")
-	}
-	simtest.AssertEqual(t, "names", got, want)
-	simtest.AssertEqual(t, "forged metrics", len(page.WithPrefix("server_rental_forged")), 0)
-	simtest.AssertEqual(t, "invalid plans", page.Values[invalidItems("plans", "")], 1.0)
-	landing, targets := p.Get("/"), p.Get("/sd/servers?port=9100")
-	if landing.Status != http.StatusOK || strings.Contains(landing.Body, "<script") || !strings.Contains(landing.Body, "&lt;script&gt;") {
-		t.Errorf("the landing page does not escape: status %d\n%s", landing.Status, landing.Body)
-	}
-	if !json.Valid([]byte(targets.Body)) || strings.Contains(targets.Body, "<script") {
-		t.Errorf("/sd/servers: %s", targets.Body)
-	}
-	if log := p.Log.String(); strings.Contains(log, "\x1b") || strings.Contains(log, "alert(") && !strings.Contains(log, `account="<script>`) {
-		t.Error("the log contains text of the provider")
-	}
-}
-
 // writeEndless writes gzip that begins with a text and repeats another until the
 // client is gone.
 func writeEndless(w http.ResponseWriter, begin, repeated string) {
@@ -270,73 +183,5 @@ func TestHostileProvider(t *testing.T) {
 			t.Errorf("%s: resident memory of %d MiB", name, peak)
 		}
 		kill(p)
-	}
-}
-
-// sendRaw sends bytes and returns the first line of the response.
-func sendRaw(t *testing.T, url, request string) string {
-	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _, _ = io.WriteString(conn, request) }() // a response may come before its end
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		return err.Error()
-	}
-	return strings.TrimSpace(line)
-}
-
-// TestRequestLimits: no request makes the exporter hold more than it should, and only
-// documented paths are served.
-func TestRequestLimits(t *testing.T) {
-	t.Parallel()
-	p := startReady(t, nil, "--demo", "--web.enable-lifecycle")
-	for name, tc := range map[string]struct{ request, want string }{
-		"a long header":      {"GET /metrics HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 64<<10) + "\r\n\r\n", "HTTP/1.1 431 Request Header Fields Too Large"},
-		"a long path":        {"GET /" + strings.Repeat("a", 64<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 431 Request Header Fields Too Large"},
-		"a body with POST":   {"POST /-/reload HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n", "HTTP/1.1 200 OK"},
-		"two lengths":        {"POST /-/reload HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "HTTP/1.1 400 Bad Request"},
-		"TRACE":              {"TRACE /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 405 Method Not Allowed"},
-		"pprof":              {"GET /debug/pprof/ HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 404 Not Found"},
-		"expvar":             {"GET /debug/vars HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 404 Not Found"},
-		"many metric names":  {"GET /metrics?" + strings.Repeat("name[]=a&", 1000) + " HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK"},
-		"not even a request": {"\x16\x03\x01\x02\x00\r\n\r\n", "HTTP/1.1 400 Bad Request"},
-	} {
-		if got := sendRaw(t, p.URL, tc.request); got != tc.want {
-			t.Errorf("%s: got %q, want %q", name, got, tc.want)
-		}
-	}
-}
-
-// TestServedOverTLS: with a certificate the exporter serves TLS 1.2 or newer only.
-func TestServedOverTLS(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	donor := httptest.NewTLSServer(nil)
-	defer donor.Close()
-	key, err := x509.MarshalPKCS8PrivateKey(donor.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{
-		"cert.pem": {Type: "CERTIFICATE", Bytes: donor.Certificate().Raw}, "key.pem": {Type: "PRIVATE KEY", Bytes: key},
-	} {
-		simtest.WriteFile(t, filepath.Join(dir, file), string(pem.EncodeToMemory(block)))
-	}
-	web := simtest.WriteFile(t, filepath.Join(dir, "web.yml"), "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n")
-	p := simtest.StartProcess(t, "--demo", "--web.config.file="+web)
-	for version, want := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
-		config := &tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version}
-		conn, err := tls.Dial("tcp", strings.TrimPrefix(p.URL, "http://"), config)
-		if err == nil {
-			_ = conn.Close()
-		}
-		simtest.AssertEqual(t, tls.VersionName(version), err == nil, want)
 	}
 }

@@ -58,7 +58,7 @@ const watchesInStock = max('watch', own('watch_plans_in_stock'));
 const noWatches = `label_replace(0 * ${max('', own('exporter_build_info'))} unless on () ${watchesInStock}, "watch", "None configured", "", "")`;
 const matching = `${max('watch, plan', own('watch_plan_in_stock'))} == 1`;
 /** The address of the order form, as a link. */
-const orderForm = { from: 'order', name: 'Order', width: 65, filter: false, mappings: mappings.order, link: { title: 'Order form', url: '${__data.fields.Order}', targetBlank: true } };
+const orderForm = { from: 'order', name: 'Order', width: 60, filter: false, mappings: mappings.order, link: { title: 'Order form', url: '${__data.fields.Order}', targetBlank: true } };
 /**
  * Adds the address of the order form if it is known.
  * @param {string} key @param {string} expr @param {string} selector @param {string} [keys] of the rows
@@ -120,14 +120,14 @@ const plans = table({
   ],
   key: ['plan'], first: 5,
   columns: [
-    { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 80, align: 'center' },
-    { from: 'name', name: 'Plan', width: 160, link: planLink, filter: false },
+    { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 78, align: 'center' },
+    { from: 'name', name: 'Plan', width: 165, link: planLink, filter: false },
     { from: '#price', name: 'Price', ...money },
-    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 135, mappings: sinceTexts, steps: steps.always(colours.muted) },
+    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 130, mappings: sinceTexts, steps: steps.always(colours.muted) },
     orderForm,
-    { from: '#cores', name: 'Cores', unit: 'none', width: 60 },
+    { from: '#cores', name: 'Cores', unit: 'none', width: 55 },
     { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 75 },
-    { from: 'family', name: 'Family', width: 110 },
+    { from: 'family', name: 'Family', width: 102, filter: false },
     { from: 'gpu_model', name: 'GPU', width: 180 },
     { from: 'storage', name: 'Storage', width: 265 },
     { from: 'alternative', name: 'Alternative', width: 145 },
@@ -151,7 +151,7 @@ const plans = table({
   id: `label_replace(${inStock}, "id", "$1", "plan", "(.+)")`,
 });
 // One column for each location.
-plans.withOverride(forPattern('/^[a-z]{2,4}[0-9]?$/', set.mappings(mappings.offered), { id: 'custom.width', value: 46 }, { id: 'custom.align', value: 'center' }, { id: 'custom.cellOptions', value: { type: 'color-text' } }));
+plans.withOverride(forPattern('/^[a-z]{2,4}[0-9]?$/', set.mappings(mappings.offered), { id: 'custom.width', value: 42 }, { id: 'custom.align', value: 'center' }, { id: 'custom.cellOptions', value: { type: 'color-text' } }));
 
 /** Configurations of the plans and locations chosen. @param {string} expr */
 const chosen = (expr) => `${expr} and on (account, configuration) ${own('configuration_info', account, plan, location)}`;
@@ -238,7 +238,7 @@ const history = [
     description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
     key: ['family'], drop: ['plan'],
     columns: [
-      { from: 'family', name: 'Family', width: 95, filter: false },
+      { from: 'family', name: 'Family', width: 90, filter: false },
       { from: '#count', name: 'Now', unit: 'none', decimals: 0, width: 45, align: 'center', steps: steps.noneIsBad },
       { from: '#price', name: 'Price', ...money, mappings: [between(unsold / 2, null, colours.muted, '–')] },
       { from: 'name', name: 'Plan', filter: false, minWidth: 100 },

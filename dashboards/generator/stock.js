@@ -125,7 +125,7 @@ const plans = table({
     { from: '#price', name: 'Price', ...money },
     { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 130, mappings: sinceTexts, steps: steps.always(colours.muted) },
     orderForm,
-    { from: '#cores', name: 'Cores', unit: 'none', width: 55 },
+    { from: '#cores', name: 'Cores', unit: 'none', width: 60 },
     { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 75 },
     { from: 'family', name: 'Family', width: 102, filter: false },
     { from: 'gpu_model', name: 'GPU', width: 180 },
@@ -151,7 +151,7 @@ const plans = table({
   id: `label_replace(${inStock}, "id", "$1", "plan", "(.+)")`,
 });
 // One column for each location.
-plans.withOverride(forPattern('/^[a-z]{2,4}[0-9]?$/', set.mappings(mappings.offered), { id: 'custom.width', value: 42 }, { id: 'custom.align', value: 'center' }, { id: 'custom.cellOptions', value: { type: 'color-text' } }));
+plans.withOverride(forPattern('/^[a-z]{2,4}[0-9]?$/', set.mappings(mappings.offered), { id: 'custom.width', value: 50 }, { id: 'custom.align', value: 'center' }, { id: 'custom.cellOptions', value: { type: 'color-text' } }));
 
 /** Configurations of the plans and locations chosen. @param {string} expr */
 const chosen = (expr) => `${expr} and on (account, configuration) ${own('configuration_info', account, plan, location)}`;

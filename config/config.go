@@ -25,6 +25,7 @@ type Config struct {
 	// Collectors has an entry for every resource, enabled or not.
 	Collectors map[string]Collector
 	Watches    []collector.Watch
+	Shard      Shard
 }
 
 // API describes the rental API and how to send requests to it.

@@ -52,6 +52,7 @@ func defaultCollectors(resources []collector.Resource) map[string]Collector {
 func defaultConfig(t testing.TB) *Config {
 	t.Helper()
 	return &Config{
+		Shard: Shard{Total: 1},
 		API: API{
 			BaseURL:   parseURL(t, baseURL),
 			Timeout:   10 * time.Second,
@@ -70,7 +71,7 @@ func parseFlags(t testing.TB, env map[string]string, args ...string) *Flags {
 
 func parseFlagsOf(t testing.TB, resources []collector.Resource, env map[string]string, args ...string) *Flags {
 	t.Helper()
-	for _, name := range []string{"SERVER_RENTAL_API_BASE_URL", "SERVER_RENTAL_API_TOKEN_FILE", "SERVER_RENTAL_CONFIG_FILE", tokenEnvar} {
+	for _, name := range []string{"SERVER_RENTAL_API_BASE_URL", "SERVER_RENTAL_API_TOKEN_FILE", "SERVER_RENTAL_CONFIG_FILE", "SERVER_RENTAL_SHARD", "SERVER_RENTAL_TOTAL_SHARDS", tokenEnvar} {
 		t.Setenv(name, env[name])
 	}
 	app := kingpin.New("test", "").Terminate(nil)
@@ -136,6 +137,7 @@ func TestLoadFull(t *testing.T) {
 	got := mustLoad(t, parseFlags(t, nil, "--config.file=full.yml"))
 	week := 7 * 24 * time.Hour
 	want := &Config{
+		Shard: Shard{Total: 1},
 		API: API{
 			BaseURL: parseURL(t, "https://rental.example:8443/prefix/api/v1"),
 			Timeout: 5 * time.Minute,

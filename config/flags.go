@@ -13,9 +13,9 @@ const tokenEnvar = "SERVER_RENTAL_API_TOKEN"
 // Flags holds the values of the command line. They are valid after the
 // application that the flags were added to has parsed its arguments.
 type Flags struct {
-	baseURL, tokenFile, configFile option
+	baseURL, tokenFile, configFile, shard, totalShards option
 
-	check, demo bool
+	check, demo, disableDefaults bool
 
 	resources []collector.Resource
 	// toggles has one entry for each resource, in the same order.
@@ -58,8 +58,13 @@ func AddFlags(app *kingpin.Application, resources []collector.Resource) *Flags {
 		"File that contains the API token of one account, which is named default. $"+tokenEnvar+" can contain the token itself instead.")
 	add(&f.configFile, "config.file", "SERVER_RENTAL_CONFIG_FILE", "FILE",
 		"Configuration file (YAML).")
+	add(&f.shard, "shard", "SERVER_RENTAL_SHARD", "I",
+		"Index of this shard, from 0: it exports the accounts that hash to it, and shard 0 the public data and the watches.")
+	add(&f.totalShards, "total-shards", "SERVER_RENTAL_TOTAL_SHARDS", "N",
+		"Number of shards that share the accounts of one configuration (default: 1).")
 	app.Flag("config.check", "Check flags and configuration file, print all errors and exit.").BoolVar(&f.check)
 	app.Flag("demo", "Export a simulated rental API that runs in the same process: no account, no network.").BoolVar(&f.demo)
+	app.Flag("collector.disable-defaults", "Disable all collectors that are not enabled by a flag or in the configuration file.").BoolVar(&f.disableDefaults)
 	for i, r := range resources {
 		help := "Export " + r.Help
 		if r.Account {
@@ -84,6 +89,7 @@ func (f *Flags) Load(getenv func(string) string) (*Config, error) {
 		return nil, FieldErrors{{Message: "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"}}
 	}
 	l := newLoader(f)
+	l.loadShard()
 	l.loadDefaultAccount(getenv)
 	ok := l.loadFile()
 	l.applyFlags()

@@ -57,7 +57,7 @@ func newLoader(f *Flags) *loader {
 		},
 	}
 	for _, r := range f.resources {
-		l.config.Collectors[r.Name] = Collector{Enabled: true, Interval: r.Interval, MaxAge: r.MaxAge}
+		l.config.Collectors[r.Name] = Collector{Enabled: !f.disableDefaults, Interval: r.Interval, MaxAge: r.MaxAge}
 	}
 	return l
 }
@@ -212,7 +212,7 @@ func (l *loader) collectors(path string, n *yaml.Node) {
 }
 
 func (l *loader) collector(r collector.Resource, path string, n *yaml.Node) {
-	settings := Collector{Enabled: true, Interval: r.Interval}
+	settings := Collector{Enabled: !l.flags.disableDefaults, Interval: r.Interval}
 	minInterval, reason := time.Second, ""
 	if r.MinInterval > minInterval {
 		minInterval, reason = r.MinInterval, ", because the API caches the response that long"

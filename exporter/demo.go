@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -39,13 +40,15 @@ func demoAccounts() []string { return []string{"main", "lab"} }
 
 func demoToken(account string) string { return "demo-token-of-" + account }
 
-func startDemo(ctx context.Context) (*demo, error) {
+// startDemo serves a simulated provider. The links of its data lead to site, which serves
+// its pages too, or to the provider's own address if site is empty.
+func startDemo(ctx context.Context, site string) (*demo, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
 	d := &demo{
-		sim:  simulator.New(simulator.Options{}),
+		sim:  simulator.New(simulator.Options{Site: cmp.Or(site, "http://"+l.Addr().String())}),
 		base: &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/api/v1"},
 	}
 	d.sim.Change(func(w *simulator.World) {
@@ -61,6 +64,16 @@ func startDemo(ctx context.Context) (*demo, error) {
 // run changes the simulated data until ctx ends.
 func (d *demo) run(ctx context.Context) {
 	d.running.Go(func() { d.sim.Run(ctx) })
+}
+
+// withPages adds the pages of the provider's website to a handler.
+func (d *demo) withPages(next http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", next)
+	for _, path := range simulator.Pages() {
+		mux.Handle(path, d.sim)
+	}
+	return mux
 }
 
 func (d *demo) close() {

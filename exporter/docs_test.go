@@ -179,7 +179,7 @@ func helpFlags(t *testing.T) map[string]string {
 			end = starts[i+1][0]
 		}
 		name, variable := help[at[2]:at[3]], ""
-		if strings.HasPrefix(name, "collector.") {
+		if strings.HasPrefix(name, "collector.") && name != "collector.disable-defaults" {
 			name = "collector.NAME"
 		}
 		if m := regexp.MustCompile(`\(\$(\w+)\)`).FindStringSubmatch(help[at[0]:end]); m != nil {

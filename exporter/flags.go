@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,14 +27,16 @@ type options struct {
 	*config.Flags
 	web           *toolkit.FlagConfig
 	telemetryPath string
-	overview      bool
-	lifecycle     bool
-	discovery     bool
-	once          bool
-	health        bool
-	logLevel      string
-	logFormat     string
-	unknown       []error // flags that do not exist
+
+	disableExporterMetrics bool
+	overview               bool
+	lifecycle              bool
+	discovery              bool
+	once                   bool
+	health                 bool
+	logLevel               string
+	logFormat              string
+	unknown                []error // flags that do not exist
 }
 
 // vsockScheme is the prefix of listen addresses that are sockets of a virtual machine.
@@ -45,7 +48,7 @@ func logFormats() []string { return []string{"logfmt", "json"} }
 
 const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
 
-Use --demo to try it without an account, --config.check to check a configuration, --once to print all metrics and exit, --healthcheck to ask a running exporter whether it serves, and --version to print the version. POST /-/reload needs --web.enable-lifecycle, /sd/servers needs --web.enable-service-discovery, and --web.systemd-socket takes the sockets from systemd.`
+Use --demo to try it without an account, --config.check to check a configuration, --once to print all metrics and exit, --healthcheck to ask a running exporter whether it serves, and --version to print the version. POST /-/reload needs --web.enable-lifecycle, /sd/servers needs --web.enable-service-discovery, and --web.systemd-socket takes the sockets from systemd. --collector.disable-defaults leaves only what is enabled explicitly, and --web.disable-exporter-metrics leaves out the metrics of the process.`
 
 // errPrinted is returned if the command line asked for nothing but --help or --version.
 var errPrinted = errors.New("command line: help or version was printed")
@@ -64,6 +67,7 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.GetFlag("web.listen-address").Envar("SERVER_RENTAL_WEB_LISTEN_ADDRESS")
 	app.GetFlag("web.config.file").Envar("SERVER_RENTAL_WEB_CONFIG_FILE")
 	app.Flag("web.telemetry-path", "Path under which the metrics are served.").Default("/metrics").StringVar(&o.telemetryPath)
+	app.Flag("web.disable-exporter-metrics", "Leave out the metrics of the process: go_*, process_* and promhttp_*.").BoolVar(&o.disableExporterMetrics)
 	app.Flag("web.overview", "Show the provider's and the accounts' data on the landing page (default: enabled).").Default("true").BoolVar(&o.overview)
 	app.Flag("web.enable-lifecycle", "Allow POST /-/reload.").BoolVar(&o.lifecycle)
 	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which exposes the servers' addresses.").BoolVar(&o.discovery)
@@ -200,6 +204,9 @@ func printSummary(w io.Writer, cfg *config.Config) {
 		}
 		fmt.Fprintf(w, " of %d\n", r.Limit)
 	}
+	if cfg.Shard.Total > 1 {
+		printShards(w, cfg)
+	}
 	if len(cfg.Watches) > 0 {
 		fmt.Fprintln(w, "watches:")
 	}
@@ -207,4 +214,22 @@ func printSummary(w io.Writer, cfg *config.Config) {
 		fmt.Fprintf(w, "  %s: %s\n", watch.Name, watch.Description())
 	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
+}
+
+// printShards prints the accounts of each shard, and the requests that it makes.
+func printShards(w io.Writer, cfg *config.Config) {
+	fmt.Fprintln(w, "shards:")
+	for i := range cfg.Shard.Total {
+		shard := *cfg
+		shard.Shard.Index = i
+		own := shard.Own(collector.Resources())
+		names, perMinute := make([]string, 0, len(own.Accounts)), 0.0
+		for _, r := range own.RequestRates(collector.Resources()) {
+			perMinute += r.PerMinute
+			if r.Account != "" {
+				names = append(names, r.Account)
+			}
+		}
+		fmt.Fprintf(w, "  %d: %.1f requests per minute, %d accounts: %s\n", i, perMinute, len(names), cmp.Or(strings.Join(names, ", "), "none"))
+	}
 }

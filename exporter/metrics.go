@@ -24,6 +24,8 @@ var (
 		"version", "revision", "branch", "goversion", "goos", "goarch", "tags")
 	reloadSuccessful = metric.Gauge("exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.", "the exporter")
 	reloadTime       = metric.Gauge("exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.", "the exporter")
+	shardIndex       = metric.Gauge("exporter_shard", "Index of this shard, from 0.", "the command line")
+	shardTotal       = metric.Gauge("exporter_shards", "Number of shards that share the accounts.", "the command line")
 	cacheBytes       = metric.Gauge("exporter_exposition_cache_bytes", "Bytes of encoded metrics that are kept ready for scrapes.", "the exporter")
 )
 
@@ -34,7 +36,7 @@ func Definitions() []*metric.Definition {
 		[]*metric.Definition{buildInfo},
 		runner.HealthDefinitions(),
 		rentalapi.Definitions(),
-		[]*metric.Definition{reloadSuccessful, reloadTime, cacheBytes},
+		[]*metric.Definition{reloadSuccessful, reloadTime, shardIndex, shardTotal, cacheBytes},
 	)
 }
 
@@ -44,14 +46,16 @@ type metrics struct {
 	registry         *prometheus.Registry
 	published        *exposition.Publisher
 	reloadOK, reload prometheus.Gauge
+	shard, shards    prometheus.Gauge
 }
 
 func newMetrics(r *runner.Runner) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(), published: r.Publisher,
-		reloadOK: newGauge(reloadSuccessful), reload: newGauge(reloadTime),
+		reloadOK: newGauge(reloadSuccessful), reload: newGauge(reloadTime), shard: newGauge(shardIndex), shards: newGauge(shardTotal),
 	}
-	m.registry.MustRegister(r.Client, m.reloadOK, m.reload, newBuildInfo())
+	m.shards.Set(1)
+	m.registry.MustRegister(r.Client, m.reloadOK, m.reload, m.shard, m.shards, newBuildInfo())
 	return m
 }
 
@@ -62,8 +66,13 @@ func (m *metrics) gatherer() prometheus.Gatherer {
 	return all
 }
 
-// handler serves the metrics and those of the process.
-func (m *metrics) handler(logger log.Logger) http.Handler {
+// processCollectors returns the metrics of the process.
+func processCollectors() []prometheus.Collector {
+	return []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
+}
+
+// handler serves the metrics, and those of the process if there are any.
+func (m *metrics) handler(logger log.Logger, process []prometheus.Collector) http.Handler {
 	errorsTotal := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promhttp_metric_handler_errors_total",
 		Help: "Total number of internal errors encountered by the promhttp metric handler.",
@@ -72,18 +81,23 @@ func (m *metrics) handler(logger log.Logger) http.Handler {
 	errorsTotal.WithLabelValues("encoding")
 	changing := prometheus.NewRegistry()
 	changing.MustRegister(
-		m.registry, errorsTotal, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.registry,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: cacheBytes.Name, Help: cacheBytes.Help, Unit: cacheBytes.BaseUnit()},
 			func() float64 { return float64(m.published.CacheBytes()) }),
 	)
-	return promhttp.InstrumentMetricHandler(changing, &exposition.Handler{
+	handler := &exposition.Handler{
 		Publisher: m.published,
 		Gatherer:  withoutAllocGauge{changing},
 		OnError: func(cause string, err error) {
 			errorsTotal.WithLabelValues(cause).Inc()
 			level.Error(logger).Log("msg", "cannot serve metrics", "err", err)
 		},
-	})
+	}
+	if len(process) == 0 {
+		return handler
+	}
+	changing.MustRegister(append(process, errorsTotal)...)
+	return promhttp.InstrumentMetricHandler(changing, handler)
 }
 
 // withoutAllocGauge drops the gauge go_memstats_alloc_bytes, whose name is also that

@@ -73,6 +73,8 @@ func (e *exporter) reload(ctx context.Context) error {
 func (e *exporter) recordReload(cfg *config.Config) {
 	e.config.Store(cfg)
 	e.metrics.reloadOK.Set(1)
+	e.metrics.shard.Set(float64(cfg.Shard.Index))
+	e.metrics.shards.Set(float64(cfg.Shard.Total))
 	e.metrics.reload.SetToCurrentTime()
 	e.warnTokenPermissions(cfg)
 	e.warnRates(cfg)
@@ -94,8 +96,9 @@ func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
 	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
 }
 
-// runnerConfig returns what is to be collected.
+// runnerConfig returns what this shard collects.
 func runnerConfig(cfg *config.Config) runner.Config {
+	cfg = cfg.Own(collector.Resources())
 	c := runner.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}, Watches: cfg.Watches}
 	for name, s := range cfg.Collectors {
 		if s.Enabled {

@@ -17,6 +17,7 @@ import (
 	"github.com/go-kit/log"
 	promconfig "github.com/prometheus/common/config"
 
+	"server_rental_exporter/config"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
@@ -154,13 +155,6 @@ func TestOverview(t *testing.T) {
 		if !strings.Contains(page, `transactions</th><td class="wrap">main</td>`) {
 			t.Errorf("%s: the landing page lacks a collector", flag)
 		}
-	}
-	disabled := []string{"--demo"}
-	for _, name := range []string{"account", "servers", "topups", "transactions", "configurations", "ssh_keys"} {
-		disabled = append(disabled, "--no-collector."+name)
-	}
-	if page := startReady(t, disabled...).get("/").Body; !strings.Contains(page, "All collectors of accounts are disabled.") {
-		t.Errorf("the landing page does not know the accounts:\n%s", page)
 	}
 }
 
@@ -350,4 +344,48 @@ func TestServerLimits(t *testing.T) {
 	s := e.newServer(nil)
 	simtest.AssertEqual(t, "limits", []any{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes},
 		[]any{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 16 << 10})
+}
+
+// TestWithoutExporterMetrics leaves out the metrics of the process only.
+func TestWithoutExporterMetrics(t *testing.T) {
+	t.Parallel()
+	page := startReady(t, "--demo", "--web.disable-exporter-metrics").scrape()
+	for name := range page.Families {
+		if !strings.HasPrefix(name, "server_rental_") {
+			t.Errorf("still exposed: %s", name)
+		}
+	}
+	if len(page.Families) < 90 {
+		t.Errorf("got %d families", len(page.Families))
+	}
+}
+
+// TestDisableDefaults leaves what is enabled by a flag or in the file.
+func TestDisableDefaults(t *testing.T) {
+	t.Parallel()
+	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	file := a.ConfigFile(dir, simtest.Tokens(), "collectors: {status: {enabled: true}, os: {interval: 2h}}\n")
+	page := startReady(t, "--config.file="+file, "--collector.disable-defaults", "--collector.plans").scrape()
+	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), map[string]float64{"plans": 1, "status": 1})
+}
+
+// TestShard exports the accounts of a shard. The public data is in the other one.
+func TestShard(t *testing.T) {
+	t.Parallel()
+	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	file, exported := a.ConfigFile(dir, simtest.Tokens(), ""), map[string]int{}
+	for _, shard := range []string{"0", "1"} {
+		page := startReady(t, "--config.file="+file, "--shard="+shard, "--total-shards=2").scrape()
+		for collector := range page.CollectorSuccess() {
+			_, account, _ := strings.Cut(collector, " ")
+			if account != "" || shard == "1" {
+				exported[account+shard]++
+			}
+		}
+		simtest.AssertEqual(t, "index and number", page.WithPrefix("server_rental_exporter_shard"), map[string]float64{
+			"server_rental_exporter_shard{}": float64(shard[0] - '0'), "server_rental_exporter_shards{}": 2,
+		})
+	}
+	owner := fmt.Sprint(config.ShardOf("main", 2))
+	simtest.AssertEqual(t, "collectors by account and shard", exported, map[string]int{"main" + owner: 6, "lab" + fmt.Sprint(config.ShardOf("lab", 2)): 6})
 }

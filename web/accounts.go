@@ -34,6 +34,13 @@ type topupRow struct {
 	until                                              float64 // Unix seconds
 }
 
+// configurationRow is a saved configuration.
+type configurationRow struct {
+	Name, Account, Plan, Location, USD string
+	Order                              string // address of the order form; empty if it is not known
+	Stock                              stock
+}
+
 // Accounts returns the accounts in the order of their names.
 func (v *view) Accounts() table[accountRow] {
 	servers := v.group("servers")
@@ -73,7 +80,7 @@ func (v *view) funded(account string) (words, class string) {
 func (v *view) accountData(account string) (words, class string) {
 	class = "good"
 	var ages []string
-	for _, name := range []string{"account", "servers", "topups"} {
+	for _, name := range []string{"account", "servers", "topups", "configurations"} {
 		age, c, _ := v.age(name, account)
 		ages = append(ages, name+": "+age)
 		if compareClasses(c, class) < 0 {
@@ -170,6 +177,23 @@ func (v *view) Topups() table[topupRow] {
 	}
 	slices.SortFunc(rows, func(a, b topupRow) int {
 		return cmp.Or(cmp.Compare(a.until, b.until), strings.Compare(a.Account, b.Account), strings.Compare(a.Amount, b.Amount))
+	})
+	return cut(rows, maxRows)
+}
+
+// Configurations returns the saved configurations, those in stock first.
+func (v *view) Configurations() table[configurationRow] {
+	var rows []configurationRow
+	for _, s := range v.samples["configuration_info"] {
+		account, id := s.Label("account"), s.Label("configuration")
+		rows = append(rows, configurationRow{
+			Name: v.nameOf("hostname", "configuration_info", account, id), Account: text(account), Plan: v.planName(s.Label("plan")),
+			Location: text(s.Label("location")), USD: money(v.value("configuration_price_usd_per_month", account, id)),
+			Order: v.label("order", "configuration_links_info", account, id), Stock: stockOf(v.value("configuration_in_stock", account, id)),
+		})
+	}
+	slices.SortFunc(rows, func(a, b configurationRow) int {
+		return cmp.Or(cmp.Compare(a.Stock, b.Stock), strings.Compare(a.Account, b.Account), strings.Compare(a.Name, b.Name), strings.Compare(a.Order, b.Order))
 	})
 	return cut(rows, maxRows)
 }

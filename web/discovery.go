@@ -48,7 +48,8 @@ func discovery(c Collectors) http.Handler {
 }
 
 // targets returns a target for each server's first address. A server without one is
-// not reachable yet and is no target; text that is no address is an error.
+// not reachable yet and is no target; text that is no address, or one that would lead
+// Prometheus to another machine, is an error.
 func targets(servers []collector.Server, port string) ([]targetGroup, error) {
 	groups := make([]targetGroup, 0, len(servers))
 	for _, s := range servers {
@@ -56,8 +57,9 @@ func targets(servers []collector.Server, port string) ([]targetGroup, error) {
 			continue
 		}
 		addr, err := netip.ParseAddr(s.IPv4[0])
-		if err != nil {
-			return nil, fmt.Errorf("servers: account %s: server %s: ipv4: not an address", s.Account, s.ID)
+		addr = addr.Unmap()
+		if err != nil || addr.Zone() != "" || addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
+			return nil, fmt.Errorf("servers: account %s: server %s: ipv4: not the address of a server", s.Account, s.ID)
 		}
 		target := addr.String()
 		switch {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"embed"
 	"html/template"
-	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -38,28 +37,42 @@ func newTemplate() *template.Template {
 	return template.Must(template.New("landing.html").Funcs(functions).ParseFS(pages, "*.html"))
 }
 
+// pageInterval is the shortest time from one landing page to the next: whoever asks in
+// between gets the same bytes.
+const pageInterval = time.Second
+
 // landing serves the landing page.
 func landing(c Collectors, o Options) http.Handler {
 	t := newTemplate()
-	var rendering sync.Mutex // bounds the memory that concurrent requests take
-	render := func(ctx context.Context, w io.Writer) error {
-		rendering.Lock()
-		defer rendering.Unlock()
-		if ctx.Err() != nil { // the client left while it waited
-			return ctx.Err()
+	var mu sync.Mutex // one page is made at a time
+	var body []byte   // the last page; immutable
+	var made time.Time
+	latest := func(ctx context.Context) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if body != nil && time.Since(made) < pageInterval {
+			return body, nil
 		}
-		return t.Execute(w, newPage(c, o, time.Now()))
+		if ctx.Err() != nil { // the client left while it waited
+			return nil, ctx.Err()
+		}
+		var b bytes.Buffer
+		if err := t.Execute(&b, newPage(c, o, time.Now())); err != nil {
+			return nil, err
+		}
+		body, made = b.Bytes(), time.Now()
+		return body, nil
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body bytes.Buffer
-		if err := render(r.Context(), &body); err != nil {
+		body, err := latest(r.Context())
+		if err != nil {
 			http.Error(w, "page: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Refresh", refreshSeconds)
-		_, _ = body.WriteTo(w) // an error means that the client left
+		_, _ = w.Write(body) // an error means that the client left
 	})
 }
 

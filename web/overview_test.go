@@ -152,6 +152,7 @@ func hostile() scene {
 				p["gpu"] = simulator.Object{"model": evil, "memory": evil}
 				simulator.Put(p, []string{evil, long, "fra"}, "availability", "locations")
 				simulator.Put(p, evil, "availability", "alternative")
+				simulator.Put(p, []string{"javascript:alert(1)", "https://rental.example/" + evil, "https://rental.example@evil.example/", "https://rental.example/?a='&b=%3C"}[i%4], "links", "order")
 			}
 			for i, l := range w.Locations {
 				l["id"] = fmt.Sprint(i, evil)
@@ -165,6 +166,10 @@ func hostile() scene {
 				}
 				a.Servers[0]["status"], a.Servers[1]["status"] = evil, "suspended"
 				a.Servers[2]["price"] = evil
+				for _, c := range a.Configurations {
+					c["hostname"], c["plan"], c["location"] = evil, evil, evil
+					simulator.Put(c, "data:text/html,"+evil, "links", "order")
+				}
 				for _, t := range a.Topups {
 					t["coin"], t["network"] = evil, evil
 				}
@@ -238,7 +243,7 @@ func TestOverviewEscapes(t *testing.T) {
 	}
 	body, _ := hostile().page(t)
 	for _, element := range tag.FindAllString(body, -1) {
-		if !known[element] && element != `<p class="more">` {
+		if !known[element] && element != `<p class="more">` && element != `<a href="https://rental.example/?a=%27&amp;b=%3C" rel="noopener noreferrer">` {
 			t.Errorf("the provider's text has become %s", element)
 		}
 	}

@@ -17,6 +17,7 @@ const (
 // of the first block only.
 type planRow struct {
 	ID, Name, USD, Locations string
+	Order                    string // address of the order form; empty if it is not known
 	Stock                    stock
 	usd                      float64
 
@@ -41,6 +42,17 @@ const (
 	soldOut
 )
 
+// stockOf returns the state that a gauge says; nil is unknown.
+func stockOf(inStock *float64) stock {
+	switch {
+	case inStock == nil:
+		return unknownStock
+	case *inStock == 0:
+		return soldOut
+	}
+	return available
+}
+
 // String describes the state.
 func (s stock) String() string { return [...]string{"in stock", "unknown", "sold out"}[s] }
 
@@ -50,16 +62,11 @@ func (s stock) Class() string { return [...]string{"good", "wait", "wait"}[s] }
 // newPlanRow returns a plan without its hardware.
 func (v *view) newPlanRow(id string, inStock *float64) planRow {
 	price := v.value("plan_price_usd_per_month", id)
-	p := planRow{ID: text(id), Name: v.planName(id), USD: money(price), Locations: v.locationsOf(id), usd: math.Inf(1)}
+	p := planRow{ID: text(id), Name: v.planName(id), Order: v.label("order", "plan_links_info", id), USD: money(price), Locations: v.locationsOf(id), usd: math.Inf(1)}
 	if price != nil {
 		p.usd = *price
 	}
-	switch {
-	case inStock == nil:
-		p.Stock = unknownStock
-	case *inStock == 0:
-		p.Stock = soldOut
-	}
+	p.Stock = stockOf(inStock)
 	return p
 }
 

@@ -253,8 +253,8 @@ var alertsOnly = map[string]string{
 	"PlanBackInStock": "needs history", "PlanSoldOut": "needs history", "PlanAdded": "needs history", "PlanRemoved": "needs history",
 	"PlanPriceChanged": "needs history", "ConfigurationBackInStock": "needs history", "ServerCountDropped": "needs history",
 	"SSHKeysChanged": "needs history", "TopupFailed": "needs history: the API tells the number of all times",
-	"AccountNameConflict": "needs the metrics of several exporters",
-	"ExporterDown":        "without the exporter there is no page", "ExporterTargetDown": "without the exporter there is no page",
+	"AccountNameConflict": "needs the metrics of several exporters", "ShardsInconsistent": "needs the metrics of several exporters",
+	"ExporterDown": "without the exporter there is no page", "ExporterTargetDown": "without the exporter there is no page",
 }
 
 // TestAlerts compares the notices and the list of the documents with the alerts.
@@ -395,30 +395,31 @@ func TestSections(t *testing.T) {
 			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{cost, funded, topup, one("servers", 1, "main", "active")}),
 			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
 		}, []string{
-			"main | – | 50.00 | 2026-04-19 (20 days) | 1 active | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 2 min old, fresh",
+			"main | – | 50.00 | 2026-04-19 (20 days) | 1 active | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 2 min old, fresh; configurations: 1 min old, fresh",
 			"2026-04-02 (3 days) | main | s1 | 50.00",
-			"main | – | btc | Pending | – | –",
+			"main | – | btc | Pending | – | –", "none",
 		}},
 		{"unknown price and date", "accounts", given{series: slices.Concat(server("s1", "active", 0, 3*day), server("s2", "active", 50, 0), []series{cost, funded})}, []string{
-			"main | – | at least 50.00 | at most 2026-04-19 (20 days) | – | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh",
+			"main | – | at least 50.00 | at most 2026-04-19 (20 days) | – | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh; configurations: 1 min old, fresh",
 			"2026-04-02 (3 days) | main | s1 | –",
 			"not known of main: the dates of 1 server",
-			"none",
+			"none", "none",
 		}},
 		{"unknown date", "accounts", given{series: slices.Concat(server("s1", "active", 50, 0), []series{cost, funded})}, []string{
-			"main | – | 50.00 | at most 2026-04-19 (20 days) | – | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh",
-			"not known of main: the dates of 1 server", "none",
+			"main | – | 50.00 | at most 2026-04-19 (20 days) | – | account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh; configurations: 1 min old, fresh",
+			"not known of main: the dates of 1 server", "none", "none",
 		}},
 		{"funded for long, but a price is unknown", "accounts", given{series: slices.Concat(server("s1", "active", 0, 40*day), []series{
 			one("account_funded_until_timestamp_seconds", float64(sceneTime.AddDate(10, 0, 0).Add(-9*time.Hour).Unix()), "main"),
-		})}, []string{nextAccount + "account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh", "none", "none"}},
+		})}, []string{nextAccount + "account: 1 min old, fresh; servers: 1 min old, fresh; topups: 1 min old, fresh; configurations: 1 min old, fresh", "none", "none", "none"}},
 		{"failing and expired", "accounts", given{health: []health{state("servers", 20*time.Minute, errDown), state("topups", 0, errDown)}}, []string{
-			nextAccount + "account: 1 min old, fresh; servers: failing, data expired; topups: failing, no data",
+			nextAccount + "account: 1 min old, fresh; servers: failing, data expired; topups: failing, no data; configurations: 1 min old, fresh",
 			"not known of main: failing, data expired",
-			"not known of main: failing, no data",
+			"not known of main: failing, no data", "none",
 		}},
-		{"disabled", "accounts", given{disabled: []string{"servers", "topups"}, health: []health{withAge(state("account", time.Minute, nil), 10*time.Minute)}}, []string{
-			nextAccount + "account: 11 min old, old (10 intervals or more); servers: the collector is disabled; topups: the collector is disabled",
+		{"disabled", "accounts", given{disabled: []string{"servers", "topups", "configurations"}, health: []health{withAge(state("account", time.Minute, nil), 10*time.Minute)}}, []string{
+			nextAccount + "account: 11 min old, old (10 intervals or more); servers: the collector is disabled; topups: the collector is disabled; configurations: the collector is disabled",
+			"not known of main: the collector is disabled",
 			"not known of main: the collector is disabled",
 			"not known of main: the collector is disabled",
 		}},

@@ -230,12 +230,14 @@ func TestDiscovery(t *testing.T) {
 			list(group("main", "s3", "192.0.2.3")),
 		},
 		{"no address at all", []collector.Server{server("main", "s1")}, nil, "", list()},
-		{
-			"not an address",
-			[]collector.Server{server("main", "s1", "192.0.2.1"), server("main", "s2", "nowhere/metrics")},
-			nil, "",
-			response{503, "", "servers: account main: server s2: ipv4: not an address\n"},
-		},
+		{"mapped IPv4", []collector.Server{server("main", "s1", "::ffff:192.0.2.1")}, nil, "", list(group("main", "s1", "192.0.2.1"))},
+	}
+	for _, address := range []string{
+		"nowhere/metrics", "192.0.2.2:80", "127.0.0.53", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "169.254.169.254", "fe80::1",
+		"2001:db8::1%eth0", "224.0.0.1", "ff02::1",
+	} {
+		servers := []collector.Server{server("main", "s1", "192.0.2.1"), server("main", "s2", address)}
+		cases = append(cases, testCase{address, servers, nil, "", response{503, "", "servers: account main: server s2: ipv4: not the address of a server\n"}})
 	}
 	for _, port := range []string{"0", "65536", "-1", "", "09100", "http", "9100@evil.example"} {
 		cases = append(cases, testCase{"port " + port, both, nil, "?port=" + port, response{400, "", "port: must be a number from 1 to 65535\n"}})
@@ -267,17 +269,26 @@ func landingAt(t *testing.T, o Options, state func(now time.Time) *fakeCollector
 	return page.Body
 }
 
-// TestLandingPageOfLeftClient asserts that no page is made for a client that has left.
-func TestLandingPageOfLeftClient(t *testing.T) {
-	state := &fakeCollectors{}
-	h := Handler(state, allEnabled())
-	ctx, leave := context.WithCancel(t.Context())
-	leave()
-	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
-	simtest.AssertEqual(t, "pages", state.asked, 0)
-	h.ServeHTTP(httptest.NewRecorder(), r)
-	simtest.AssertEqual(t, "pages", state.asked, 1)
+// TestLandingPageOnceASecond asserts that clients within a second get the same page, and
+// that none is made for a client that has left.
+func TestLandingPageOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := &fakeCollectors{}
+		h := Handler(state, allEnabled())
+		ctx, leave := context.WithCancel(t.Context())
+		leave()
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+		simtest.AssertEqual(t, "pages", state.asked, 0)
+		for made := 1; made < 4; made++ {
+			first, _ := do(t, h, "GET", "/")
+			time.Sleep(pageInterval - 1)
+			again, _ := do(t, h, "GET", "/")
+			simtest.AssertEqual(t, "page within a second", again, first)
+			simtest.AssertEqual(t, "pages", state.asked, made)
+			time.Sleep(time.Nanosecond)
+		}
+	})
 }
 
 // TestLandingPage has every state of a collector, on the page without the overview.

@@ -45,6 +45,7 @@ func main() {
 func serveCommand(app *kingpin.Application, commands map[string]func() error) {
 	c := app.Command("serve", "Serve a simulated rental API.").Default()
 	address := c.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10171").String()
+	site := c.Flag("site", "Address at which the pages that links lead to can be reached (default: the address to serve on).").PlaceHolder("URL").String()
 	accounts := c.Flag("account", "Account to serve, as NAME:TOKEN; repeatable.").PlaceHolder("NAME:TOKEN").StringMap()
 	extra := c.Flag("accounts", "Number of further accounts: account-0 with token-0 and so on.").Int()
 	servers := c.Flag("servers", "Number of servers of each further account.").Default("10").Int()
@@ -53,7 +54,7 @@ func serveCommand(app *kingpin.Application, commands map[string]func() error) {
 		if *servers < 0 {
 			return fmt.Errorf("--servers: %d: must not be negative", *servers)
 		}
-		sim := simulator.New(simulator.Options{})
+		sim := simulator.New(simulator.Options{Site: cmp.Or(*site, "http://"+*address)})
 		sim.Change(func(w *simulator.World) {
 			for name, token := range *accounts {
 				w.Accounts[token] = simulator.ExampleAccount(name, time.Now())

@@ -291,14 +291,14 @@ const machines = [
       { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 100, filter: false, align: 'center' },
       { from: 'hostname', name: 'Host name', minWidth: 155 },
       { from: 'account', name: 'Account', width: 90, filter: false },
-      { from: 'plan', name: 'Plan', filter: false, minWidth: 130, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
+      { from: 'plan', name: 'Plan', filter: false, width: 145, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
       { from: 'location', name: 'Location', width: 85, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 113 },
       { from: '#date', name: 'Renews', unit: units.date, width: 100 },
       { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
       { from: 'os', name: 'System', width: 125 },
       { from: '#created', name: 'Created', unit: units.date, width: 100 },
-      { from: 'server', name: 'Id', minWidth: 180 },
+      { from: 'server', name: 'Id', minWidth: 120 },
     ], key: ['account', 'server'],
   }, {
     info: orRow(`(${serverInfo} * on (account, server) group_left (status) ${info('account, server', 'status', own('server_status', account))} or on (account, server) ${serverInfo})`, 'hostname', 'No servers', `sum(${serverCount})`),
@@ -311,15 +311,15 @@ const machines = [
 
 const totals = [
   stat({
-    id: 701, title: 'Total balance', w: 4, h: 7, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
+    id: 701, title: 'Balance', w: 4, h: 7, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
     description: 'The sum of the balances of all accounts, red if negative.', links: [runbook('ServerRentalBalanceLow')],
   }, now(`sum(${max('account', own('account_balance_usd'))})`, 'Balance')),
   stat({
-    id: 702, title: 'Total cost per month', w: 4, h: 7, unit: units.usd, decimals: 2,
+    id: 702, title: 'Per month', w: 4, h: 7, unit: units.usd, decimals: 2,
     description: 'The monthly cost of the billed servers of all accounts, excluding VAT. Servers without a known price do not count.',
   }, now(`sum(${max('account', own('account_cost_usd_per_month'))}) or ${allServers} == 0`, 'Cost per month')),
   stat({
-    id: 703, title: 'Total due', w: 4, h: 7, horizontal: true, unit: units.usd, decimals: 2,
+    id: 703, title: 'Due', w: 4, h: 7, horizontal: true, unit: units.usd, decimals: 2,
     description: 'The renewals of the next 7 and 30 days of all accounts, excluding VAT: an overdue one once, then each month.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(allDue(7), '7 days', 'week'), now(allDue(30), '30 days', 'month')),
   gauge({

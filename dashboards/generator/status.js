@@ -238,9 +238,9 @@ const process = [
       { from: 'version', name: 'Version' },
       { from: 'revision', name: 'Revision' },
       { from: 'goversion', name: 'Go' },
-      { from: '#started', name: 'Running since', unit: 'dateTimeFromNow' },
+      { from: '#started', name: 'Running since', unit: 'dateTimeFromNow', width: 145 },
       { from: '#reload', name: 'Configuration', mappings: mappings.reload, background: true, align: 'center' },
-      { from: '#loaded', name: 'Loaded', unit: 'dateTimeFromNow' },
+      { from: '#loaded', name: 'Loaded', unit: 'dateTimeFromNow', width: 145 },
       { from: '#errors', name: 'Errors in 24 h', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
     ],
   }, {

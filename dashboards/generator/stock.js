@@ -4,14 +4,14 @@
 import {
   between, colours, course, dashboard, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, timeline, units, values,
 } from './lib/family.js';
-import { account, atEnd, configurationPrice, info, lastKnown, location, max, milliseconds, named, orZero, own, plan, price, recorded } from './lib/promql.js';
+import { account, atEnd, info, lastKnown, location, max, milliseconds, named, orZero, own, plan, price } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('stock');
 
 const inStock = max('plan', own('plan_in_stock', plan));
 
 /** The price of each plan in the chosen currency, which titles name. */
-const prices = max('plan', price(plan));
+const prices = max('plan', price('plan', plan));
 const inCurrency = '${currency:text}';
 
 const cores = max('plan', own('plan_cpu_cores', plan));
@@ -92,7 +92,7 @@ const watches = [
   }, {
     name: `(${matching}) * on (plan) group_left (name) ${info('plan', 'name', own('plan_info'))}`
       + ` or on (watch) label_replace(${watchesInStock} == 0, "name", "None in stock", "", "") or on () label_replace(${noWatches}, "name", "None", "", "")`,
-    price: `0 * (${matching}) + on (plan) group_left () ${max('plan', price())}`,
+    price: `0 * (${matching}) + on (plan) group_left () ${max('plan', price('plan'))}`,
   }),
 ];
 
@@ -148,34 +148,28 @@ const perConfiguration = (/** @type {string} */ selector) => max('account, confi
 
 const glance = [
   stat({
-    id: 101, title: 'Plans in stock', w: 5, h: 4, unit: 'none', steps: steps.noneIsBad, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
+    id: 101, title: 'Plans in stock', w: 6, h: 4, unit: 'none', steps: steps.noneIsBad, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
     description: 'The number of chosen plans that can be ordered now, and of those sold out.',
     overrides: [forQuery('gone', set.steps(steps.always(colours.muted)))],
   },
   now(orZero(`sum(${inStock})`, catalog), 'in stock', 'here'),
   now(orZero(`sum(1 - ${inStock})`, catalog), 'sold out', 'gone')),
   stat({
-    id: 102, title: `Cheapest, ${inCurrency}`, w: 5, h: 4, unit: 'none', decimals: 2, text: /** @type {any} */ ('value_and_name'), mappings: values({ 0: ['Nothing', colours.muted] }),
+    id: 102, title: `Cheapest in stock, ${inCurrency}`, w: 7, h: 4, unit: 'none', decimals: 2, text: /** @type {any} */ ('value_and_name'), mappings: values({ 0: ['Nothing', colours.muted] }),
     description: 'The chosen plan in stock with the lowest monthly price, excluding VAT.',
   },
   now(`bottomk(1, ${cheapest}) or on () label_replace(0 * count(${prices}), "name", "in stock", "", "")`, '{{name}}')),
   stat({
-    id: 103, title: 'Restocks, 24 h', w: 4, h: 4, unit: 'none', steps: textColour,
+    id: 103, title: 'Restocks, 24 h', w: 5, h: 4, unit: 'none', steps: textColour,
     description: 'Restocks of the chosen plans within the last 24 hours, including those shorter than a scrape interval.',
   }, now(orZero(`sum(${restocks('24h')})`, catalog), 'restocks')),
   stat({
-    id: 104, title: 'Configurations', w: 5, h: 4, unit: 'none', steps: textColour,
+    id: 104, title: 'Saved configurations', w: 6, h: 4, unit: 'none', steps: textColour,
     description: 'The number of saved configurations of the chosen accounts, plans and locations that can be ordered now, and the number of all.', links: [runbook('ServerRentalConfigurationBackInStock')],
     overrides: [forQuery('saved', set.steps(steps.always(colours.muted)))],
   },
   ...[['sum', 'orderable', 'orderable'], ['count', 'saved', 'saved']].map(([aggregate, legend, refId]) => now(
     orZero(`${aggregate}(${chosen(perConfiguration(own('configuration_in_stock', account)))})`, max('', own('configurations', account))), legend, refId))),
-  stat({
-    id: 105, title: 'Age of catalog', w: 5, h: 4, unit: units.duration, steps: steps.rising(180, 600), links: [runbook('ServerRentalDataStale'), runbook('ServerRentalCatalogFrozen'), panelLink('status', 'Exporter health')],
-    description: 'Time since the exporter last fetched the catalog, and since the provider generated it. The provider caches it for a minute and the exporter fetches it once a minute, so up to two minutes are normal.',
-  },
-  now(`time() - ${max('', own('exporter_collector_last_success_timestamp_seconds', 'collector="plans"'))}`, 'fetched', 'fetched'),
-  now(`time() - ${max('', own('catalog_generated_timestamp_seconds'))}`, 'generated', 'generated')),
 ];
 
 const partly = between(0, 1, colours.fair, 'Part of the time');
@@ -225,8 +219,8 @@ const history = [
     week: listed(restocks('7d')),
     month: listed(restocks('30d')),
     share: listed(share(inStock)),
-    stay: listed(`floor(${recorded('plan:server_rental_plan_stay_seconds:avg30d', plan)} / 60) * 60`),
-    return: listed(`floor(${recorded('plan:server_rental_plan_return_seconds:avg30d', plan)} / 60) * 60`),
+    stay: listed(`floor(plan:server_rental_plan_stay_seconds:avg30d{${plan}} / 60) * 60`),
+    return: listed(`floor(plan:server_rental_plan_return_seconds:avg30d{${plan}} / 60) * 60`),
   }),
   table({
     id: 202, title: `Cheapest per family, ${inCurrency}`, w: 8, h: 7, unit: 'none', sort: 'Price',
@@ -249,10 +243,10 @@ const history = [
 ];
 
 /** The price at each step, and that of the step before. */
-const before = max('plan', `${price(plan)} offset $__interval`);
+const before = max('plan', `${price('plan', plan)} offset $__interval`);
 const changed = `${prices} != on (plan) ${before}`;
-const lowestPrice = `min by (plan) (min_over_time(${price(plan)}[$__range]))`;
-const highestPrice = max('plan', `max_over_time(${price(plan)}[$__range])`);
+const lowestPrice = `min by (plan) (min_over_time(${price('plan', plan)}[$__range]))`;
+const highestPrice = max('plan', `max_over_time(${price('plan', plan)}[$__range])`);
 
 const pricesOf = [
   series({
@@ -274,24 +268,6 @@ const pricesOf = [
     old: named(`(${before} != on (plan) ${prices})`),
     when: named(milliseconds(`(0 * (${changed}) + time())`)),
   }).maxDataPoints(1000).interval('2m'),
-  table({
-    id: 302, title: `Prices in the time range, ${inCurrency}`, w: 24, h: 10, unit: 'none', sort: 'Above lowest', descending: true, links: [runbook('ServerRentalPlanPriceChanged')],
-    description: 'The lowest and the highest price of each plan in the time range, and how much the current price is above the lowest. Zero means that it was never cheaper.',
-    key: ['plan'],
-    columns: [
-      { from: 'name', name: 'Plan', minWidth: 150, filter: false },
-      { from: '#low', name: 'Lowest', ...money },
-      { from: '#price', name: 'Now', ...money },
-      { from: '#high', name: 'Highest', ...money },
-      { from: '#above', name: 'Above lowest', unit: 'percentunit', decimals: 1, width: 122, steps: [{ value: null, color: colours.good }, { value: 0.001, color: colours.warn }] },
-    ],
-  }, {
-    name: info('plan', 'name', own('plan_info', plan)),
-    low: listed(lowestPrice),
-    price: prices,
-    high: listed(highestPrice),
-    above: `${prices} / on (plan) ${lowestPrice} - 1`,
-  }),
 ];
 
 /** Of each location, the number of chosen plans that are offered there and in stock. */
@@ -341,7 +317,7 @@ const saved = [
     info: `${info('account, configuration', 'hostname, plan, location, os', own('configuration_info', account, plan, location))}`
       + ` or on () label_replace(0 * ${max('', own('configurations', account))}, "hostname", "None saved", "", "")`,
     stock: chosen(perConfiguration(own('configuration_in_stock', account))),
-    price: chosen(perConfiguration(configurationPrice)),
+    price: chosen(perConfiguration(price('configuration', account))),
     share: chosen(share(perConfiguration(own('configuration_in_stock', account)))),
     created: milliseconds(`(${chosen(perConfiguration(own('configuration_created_timestamp_seconds', account)))})`),
   }),

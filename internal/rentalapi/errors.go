@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -109,10 +110,12 @@ func transportError(ctx context.Context, endpoint string, code int, limit time.D
 
 // sanitizeError returns the cause without anything that the other side sent: net/http
 // repeats a response that is no HTTP, and a certificate its names. Either might
-// contain the token or other private data.
+// contain the token or other private data. It contains no address of this machine and its
+// network either: package net repeats those of connections and name servers.
 func sanitizeError(err error) error {
 	var (
-		dial      *net.OpError
+		network   *net.OpError
+		lookup    *net.DNSError
 		name      x509.HostnameError
 		authority x509.UnknownAuthorityError
 		invalid   x509.CertificateInvalidError
@@ -131,7 +134,11 @@ func sanitizeError(err error) error {
 		return errors.New("tls: certificate signed by unknown authority")
 	case errors.As(err, &invalid):
 		return errors.New("tls: certificate expired, not yet valid, or not for this use")
-	case errors.As(err, &dial), errors.Is(err, ErrTooLarge), errors.Is(err, http.ErrSchemeMismatch):
+	case errors.As(err, &lookup):
+		return lookupError(lookup)
+	case errors.As(err, &network):
+		return networkError(network)
+	case errors.Is(err, ErrTooLarge), errors.Is(err, http.ErrSchemeMismatch):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return io.ErrUnexpectedEOF
@@ -147,6 +154,39 @@ func sanitizeError(err error) error {
 		}
 	}
 	return errors.New("response: not valid HTTP")
+}
+
+// networkError returns the operation and the system's error, such as "dial tcp: connection
+// refused".
+func networkError(e *net.OpError) error {
+	cause := errors.New("failed")
+	var inner *net.OpError // of the connection to a proxy
+	var number syscall.Errno
+	switch {
+	case errors.As(e.Err, &inner):
+		cause = networkError(inner)
+	case errors.As(e.Err, &number):
+		cause = number
+	default:
+		for _, prefix := range []string{"tls: ", "unknown error "} { // alerts, and a SOCKS proxy's codes
+			if known := findByPrefix(e.Err, prefix); known != nil {
+				cause = known
+			}
+		}
+	}
+	return fmt.Errorf("%s: %w", strings.TrimSpace(e.Op+" "+e.Net), cause)
+}
+
+// lookupError names the host that was looked up, which the configuration sets.
+func lookupError(e *net.DNSError) error {
+	cause := "failed"
+	switch {
+	case e.IsNotFound:
+		cause = "no such host"
+	case e.IsTimeout:
+		cause = "the name server did not respond in time"
+	}
+	return fmt.Errorf("lookup %s: %s", e.Name, cause)
 }
 
 // findByPrefix returns the first of an error's causes whose text has a prefix, for errors

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,9 +18,18 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestSanitizeError asserts that errors repeat nothing that the other side sent.
+// TestSanitizeError asserts that errors repeat nothing that the other side sent, and no
+// address.
 func TestSanitizeError(t *testing.T) {
-	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	here, there := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 5), Port: 4444}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 6), Port: 443}
+	network := func(op string, cause error) error {
+		return fmt.Errorf("transport: %w", &net.OpError{Op: op, Net: "tcp", Source: here, Addr: there, Err: cause})
+	}
+	refused := os.NewSyscallError("connect", syscall.ECONNREFUSED)
+	lookup := func(e net.DNSError) error {
+		e.Err, e.Name, e.Server = "read udp 10.0.0.5:4444->10.0.0.2:53: i/o timeout", "rental.example", "10.0.0.2:53"
+		return network("dial", &e)
+	}
 	for _, c := range []struct {
 		err  error
 		want string
@@ -31,7 +41,16 @@ func TestSanitizeError(t *testing.T) {
 		{errors.New("Come back with secret"), "response: not valid HTTP"},
 		{fmt.Errorf("secret: %w", errLongHeader), "header: more than 65536 bytes: response is too large"},
 		{fmt.Errorf("secret: %w", errors.New("tls: handshake failure")), "tls: handshake failure"},
-		{refused, "dial tcp: connection refused"},
+		{network("dial", refused), "dial tcp: connection refused"},
+		{network("read", os.NewSyscallError("read", syscall.ECONNRESET)), "read tcp: connection reset by peer"},
+		{network("dial", os.NewSyscallError("socket", syscall.EMFILE)), "dial tcp: too many open files"},
+		{network("proxyconnect", network("dial", refused)), "proxyconnect tcp: dial tcp: connection refused"},
+		{network("socks connect", errors.New("unknown error host unreachable")), "socks connect tcp: unknown error host unreachable"},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: protocol version not supported")}, "remote error: tls: protocol version not supported"},
+		{network("dial", &net.AddrError{Err: "no suitable address", Addr: "10.0.0.6"}), "dial tcp: failed"},
+		{lookup(net.DNSError{IsNotFound: true}), "lookup rental.example: no such host"},
+		{lookup(net.DNSError{IsTimeout: true}), "lookup rental.example: the name server did not respond in time"},
+		{lookup(net.DNSError{}), "lookup rental.example: failed"},
 		{fmt.Errorf("verify: %w", x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"secret"}}, Host: "rental.example"}), "tls: certificate for other names, not rental.example"},
 		{fmt.Errorf("verify: %w", x509.UnknownAuthorityError{Cert: &x509.Certificate{}}), "tls: certificate signed by unknown authority"},
 		{fmt.Errorf("verify: %w", x509.CertificateInvalidError{Reason: x509.Expired, Detail: "secret"}), "tls: certificate expired, not yet valid, or not for this use"},

@@ -2,11 +2,11 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,7 +95,7 @@ func (h *harness) reset() {
 // dial connects to the provider, whatever the address.
 func (h *harness) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if h.down.Load() {
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
 	return h.Dial(ctx, network, address)
 }

@@ -32,12 +32,17 @@ type Options struct {
 	PublicLimit  int // public requests per client address in any 60 s; 0 means 59; negative means no limit
 	AccountLimit int // requests per token in any 60 s; 0 means 120; negative means no limit, and no RateLimit headers
 
+	// Site is the address of the website to which links lead, without a path; "" means
+	// https://rental.example. The simulator serves its pages.
+	Site string
+
 	// Middleware wraps the handler; nil means none.
 	Middleware func(next http.Handler) http.Handler
 }
 
 // Simulator serves a [World] over HTTP. It is safe for concurrent use.
 type Simulator struct {
+	site     string // "" if links stay as they are
 	public   *limiter
 	accounts *limiter
 	handler  http.Handler
@@ -51,6 +56,7 @@ type Simulator struct {
 // locations, OS images and an operational status, and without any account.
 func New(o Options) *Simulator {
 	s := &Simulator{
+		site:     strings.TrimRight(o.Site, "/"),
 		public:   newLimiter(o.PublicLimit, 59),
 		accounts: newLimiter(o.AccountLimit, 120),
 		world:    newWorld(time.Now()),
@@ -86,7 +92,12 @@ func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handle
 // respond sends a complete response. A failed write means that the client closed the
 // connection, which is not an error of the server.
 func (s *Simulator) respond(w http.ResponseWriter, r *http.Request) {
-	a := s.responseTo(newCall(r))
+	c := newCall(r)
+	a, isPage := s.page(c)
+	if !isPage {
+		a = s.responseTo(c)
+		a.body = s.withSite(a.body)
+	}
 	maps.Copy(w.Header(), a.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	w.WriteHeader(a.status)

@@ -178,13 +178,45 @@ func TestAnnotations(t *testing.T) {
 	for name, rules := range all {
 		simtest.AssertEqual(t, name+": headings in README.md", sections[name], 1)
 		for _, a := range rules {
-			simtest.AssertEqual(t, a.String()+": annotations", slices.Sorted(maps.Keys(a.Annotations)), []string{"description", "runbook_url", "summary"})
+			annotations := []string{"description", "runbook_url", "summary"}
+			if slices.Contains(linked(), name) {
+				annotations = slices.Insert(annotations, 1, "link")
+			}
+			simtest.AssertEqual(t, a.String()+": annotations", slices.Sorted(maps.Keys(a.Annotations)), annotations)
 			simtest.AssertEqual(t, a.String()+": runbook_url", a.Annotations["runbook_url"], runbooks+strings.ToLower(name))
 			if s := a.Annotations["summary"]; strings.Contains(s, "{{") || !strings.HasSuffix(s, ".") {
 				t.Errorf("%s: got summary %q, want one fixed sentence", a, s)
 			}
 		}
 	}
+}
+
+// linked are the alerts that link to an order form or a top-up's page.
+func linked() []string {
+	return []string{
+		"ServerRentalWatchHit", "ServerRentalPlanBackInStock", "ServerRentalPlanPriceChanged", "ServerRentalConfigurationBackInStock", "ServerRentalTopupExpiring",
+	}
+}
+
+// TestLinksAreTested asks for a unit test of each link.
+func TestLinksAreTested(t *testing.T) {
+	tested := map[string]bool{}
+	for _, f := range testFiles(t) {
+		for _, c := range f.Tests {
+			for _, a := range c.Alerts {
+				for _, e := range *a.Expected {
+					if link := e.Annotations["link"]; link != "" && strings.Contains(e.Annotations["description"], " "+link+".") {
+						tested[a.Alertname] = true
+					}
+				}
+			}
+		}
+	}
+	want := map[string]bool{}
+	for _, name := range linked() {
+		want[name] = true
+	}
+	simtest.AssertEqual(t, "alerts with a link in annotation and description", tested, want)
 }
 
 // TestEveryAlertIsTested asks for a unit test of each alert and severity in which it is

@@ -88,7 +88,8 @@ type alertCase struct {
 }
 
 type expectedAlert struct {
-	Labels map[string]string `yaml:"exp_labels"`
+	Labels      map[string]string `yaml:"exp_labels"`
+	Annotations map[string]string `yaml:"exp_annotations"`
 }
 
 func testFiles(t *testing.T) []testFile {

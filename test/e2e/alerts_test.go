@@ -51,7 +51,7 @@ func TestAlertsArrive(t *testing.T) {
 		}
 	})
 	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: awaited, plans: ["+awaitedPlan+"]}]\n")
-	addresses, peers := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}, []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
+	addresses := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
 	startExporters := func() (all []*simtest.Process) {
 		for _, address := range addresses {
 			all = append(all, start(t, address, simtest.Binary(t), "--config.file="+config))
@@ -62,10 +62,7 @@ func TestAlertsArrive(t *testing.T) {
 	var messages messages
 	hooks := httptest.NewServer(&messages)
 	t.Cleanup(hooks.Close)
-	var alertmanagers []string
-	for i, peer := range peers {
-		alertmanagers = append(alertmanagers, startAlertmanager(t, hooks.URL, "--cluster.listen-address="+peer, "--cluster.peer="+peers[1-i]))
-	}
+	alertmanagers := startCluster(t, hooks.URL)
 	replicas := startReplicas(t, addresses, alertmanagers)
 	for _, p := range replicas {
 		p.Eventually("the sold-out plan in the rules, and both exporters fetch when there are new responses", func() bool {
@@ -106,7 +103,7 @@ func TestAlertsArrive(t *testing.T) {
 	slices.Sort(got)
 	simtest.AssertEqual(t, "messages", got, []string{
 		"chat: ServerRentalWatchHit: A plan in stock began to match a watch. " +
-			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc, still in stock.",
+			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc, still in stock. Order at https://rental.example/order?plan=gpu-l40s.",
 		"pager: ServerRentalServerSuspended: A server is suspended. " + server,
 	})
 }
@@ -154,10 +151,10 @@ func suspend(t *testing.T, name string, a *simulator.Account) string {
 		simulator.At(a.Account, "balance", "usd"))
 }
 
-// startAlertmanager runs Alertmanager with the example configuration, in which each
+// startCluster runs two Alertmanagers with the example configuration, in which each
 // receiver is a webhook and groups are sent again after seconds, so that a second
-// message would come in time. It returns the address.
-func startAlertmanager(t *testing.T, hooks string, flags ...string) string {
+// message would come in time. It returns the addresses.
+func startCluster(t *testing.T, hooks string) (addresses []string) {
 	t.Helper()
 	path := repo.Program(t, "prometheus-alertmanager", "alertmanager")
 	var config map[string]any
@@ -179,10 +176,14 @@ func startAlertmanager(t *testing.T, hooks string, flags ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, address := t.TempDir(), simtest.FreeAddress(t)
-	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), string(text))
-	start(t, address, path, append(flags, "--config.file="+file, "--storage.path="+filepath.Join(dir, "data"))...)
-	return address
+	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "alertmanager.yml"), string(text))
+	peers := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
+	for i, peer := range peers {
+		address := simtest.FreeAddress(t)
+		start(t, address, path, "--cluster.listen-address="+peer, "--cluster.peer="+peers[1-i], "--config.file="+file, "--storage.path="+t.TempDir())
+		addresses = append(addresses, address)
+	}
+	return addresses
 }
 
 // messages are the alerts that receivers were sent.

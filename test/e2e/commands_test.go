@@ -95,7 +95,8 @@ type documented struct {
 
 func (d documented) run(block markdown.Block) {
 	d.t.Helper()
-	for name, text := range map[string]string{"rental.yml": rental, "lab.yml": rental} {
+	withoutWatches, _, _ := strings.Cut(rental, "watches:")
+	for name, text := range map[string]string{"rental.yml": rental, "lab.yml": withoutWatches} {
 		if err := os.WriteFile(filepath.Join(d.dir, name), []byte(d.replace.Replace(text)), 0o600); err != nil {
 			d.t.Fatal(err)
 		}

@@ -63,12 +63,8 @@ export const steps = {
   notBelowZero: [{ value: null, color: colours.bad }, { value: 0, color: colours.plain }],
   /** Days until the first unpaid renewal, with the bounds of ServerRentalRenewalsUnfunded. */
   daysLeft: [{ value: null, color: colours.bad }, { value: 2, color: colours.warn }, { value: 7, color: colours.good }],
-  /** Share of time in stock: rarely, sometimes, mostly. */
-  share: [{ value: null, color: colours.bad }, { value: 0.2, color: colours.warn }, { value: 0.8, color: colours.good }],
   /** Age of data in intervals: one is normal, ServerRentalDataStale fires at ten. */
   intervals: [{ value: null, color: colours.good }, { value: 3, color: colours.warn }, { value: 10, color: colours.bad }],
-  /** @param {number} warn @param {number} bad */
-  rising: (warn, bad) => [{ value: null, color: colours.good }, { value: warn, color: colours.warn }, { value: bad, color: colours.bad }],
   /** @param {number} bad @param {number} warn */
   falling: (bad, warn) => [{ value: null, color: colours.bad }, { value: bad, color: colours.warn }, { value: warn, color: colours.good }],
 };
@@ -400,12 +396,12 @@ export function series(o, ...queries) {
 /**
  * A coloured band for each series. The legend lists the texts of the value mappings, which
  * have to cover all values.
- * @param {Common & {showValue?: boolean, interval?: string, points?: number}} o
+ * @param {Common & {interval?: string, points?: number}} o
  * @param {...{build: () => any}} queries
  */
 export function timeline(o, ...queries) {
   const panel = common(new timelines.PanelBuilder(), o)
-    .mergeValues(true).showValue(o.showValue ? VisibilityMode.Auto : VisibilityMode.Never).rowHeight(0.8).lineWidth(0).fillOpacity(75)
+    .mergeValues(true).showValue(VisibilityMode.Never).rowHeight(0.8).lineWidth(0).fillOpacity(75)
     // Thresholds would replace the texts in the legend.
     .colorScheme(colour(FieldColorModeId.PaletteClassic))
     .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs([]))

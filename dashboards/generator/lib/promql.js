@@ -75,18 +75,9 @@ export function info(key, labels, selector) {
 
 /**
  * Prices are one metric per currency; this selects that of the chosen one.
- * @param {string} of what the prices are
- * @param {...string} matchers
+ * @param {'plan'|'configuration'} of @param {...string} matchers
  */
-const pricesOf = (of, ...matchers) => `{${[`__name__=~"server_rental_${of}_price_\${currency}_per_month"`, ...everywhere, ...matchers].join(', ')}}`;
-export const price = (/** @type {string[]} */ ...matchers) => pricesOf('plan', ...matchers);
-export const configurationPrice = pricesOf('configuration', account);
-
-/**
- * The result of a recording rule, which has no job and no instance.
- * @param {string} rule @param {...string} matchers
- */
-export const recorded = (rule, ...matchers) => `${rule}{${matchers.join(', ')}}`;
+export const price = (of, ...matchers) => `{${[`__name__=~"server_rental_${of}_price_\${currency}_per_month"`, ...everywhere, ...matchers].join(', ')}}`;
 
 /** The value at the end of the time range, at each step. @param {string} expr */
 export const atEnd = (expr) => expr.replaceAll(/\}(\[[^\]]+\])?(?!\w)/g, '$& @ end()');
@@ -175,7 +166,7 @@ export const accounts = max('account', own('exporter_collector_interval_seconds'
  * What was last known within a day, while no exporter is scraped.
  * @param {string} expr
  */
-export const lastKnown = (expr) => `(${expr.replaceAll(/\w*\{(?:\$\{\w+\}|[^{}])+\}/g, 'last_over_time($&[1d])')}) unless on () ${own('exporter_build_info')}`;
+export const lastKnown = (expr) => `((${expr.replaceAll(/\w*\{(?:\$\{\w+\}|[^{}])+\}/g, 'last_over_time($&[1d])')}) unless on () ${own('exporter_build_info')})`;
 
 /** One series if no account is configured. */
 export const noAccounts = `0 * ${max('', own('exporter_build_info'))} unless on () ${accounts}`;

@@ -88,7 +88,7 @@ const serversName = "servers"
 
 func servers() Resource {
 	return Resource{
-		Name: serversName, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true,
+		Name: serversName, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true, Long: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,

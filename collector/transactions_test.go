@@ -108,13 +108,22 @@ func TestHistory(t *testing.T) {
 		"grows":           {1000, []historyStep{first, {added: 99, requests: "1"}, {added: 100, requests: "1, 2 bulk"}, {added: 250, requests: "1, " + pages(2, 3)}, {added: 1000, requests: "1, " + pages(2, 11)}}},
 		"grows meanwhile": {1000, []historyStep{first, {added: 150, during: 1, requests: "1, 2 bulk, 1"}, {added: 150, during: 99, requests: "1, " + pages(2, 3) + ", 1"}, {added: 150, during: 150, requests: "1, " + pages(2, 4) + ", 1, 2 bulk"}}},
 		"a page fails": {500, []historyStep{
-			{fails: "3", requests: pages(1, 3)}, {fails: "3", requests: "3 bulk"}, {requests: pages(3, 5) + ", 1"},
-			{added: 250, fails: "2", requests: "1, 2 bulk"}, {requests: pages(2, 3)}, {requests: "1"},
+			{fails: "3", requests: pages(1, 3)},
+			{fails: "3", requests: "3 bulk"},
+			{requests: pages(3, 5) + ", 1"},
+			{added: 250, fails: "2", requests: "1, 2 bulk"},
+			{requests: pages(2, 3)},
+			{requests: "1"},
 		}},
 		// In several refreshes, each of which exports what is new.
 		"is read again after a day": {5_000, []historyStep{
-			{requests: pages(1, 50) + ", 1"}, {after: rereadInterval - time.Second, requests: "1"}, {after: time.Second, requests: "1, " + pages(2, 21) + ", 1"},
-			{added: 7, fails: "30", requests: "1, " + pages(22, 30)}, {requests: "1, " + pages(30, 49) + ", 1"}, {requests: "1, " + pages(50, 51) + ", 1"}, {requests: "1"},
+			{requests: pages(1, 50) + ", 1"},
+			{after: rereadInterval - time.Second, requests: "1"},
+			{after: time.Second, requests: "1, " + pages(2, 21) + ", 1"},
+			{added: 7, fails: "30", requests: "1, " + pages(22, 30)},
+			{requests: "1, " + pages(30, 49) + ", 1"},
+			{requests: "1, " + pages(50, 51) + ", 1"},
+			{requests: "1"},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

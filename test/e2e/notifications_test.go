@@ -208,7 +208,9 @@ func (in *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "telegram":
 		show(&text, "", map[string]any{"text": message["text"]})
 		w.Header().Set("Content-Type", "application/json")
-		defer fmt.Fprint(w, `{"ok": true, "result": {"message_id": 1, "date": 1, "chat": {"id": 1}}}`)
+		defer func() {
+			_, _ = io.WriteString(w, `{"ok": true, "result": {"message_id": 1, "date": 1, "chat": {"id": 1}}}`)
+		}()
 	case "pager":
 		payload := message["payload"].(map[string]any)
 		details := payload["custom_details"].(map[string]any)

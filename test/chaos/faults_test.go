@@ -150,7 +150,7 @@ func formats() []string { return []string{textFormat, openMetrics, protobuf} }
 
 func (h *harness) scrape() simtest.Exposition {
 	h.t.Helper()
-	return simtest.ServeGet(h.handler, "/metrics", "Accept", protobuf, "Accept-Encoding", h.coding).Exposition(h.t)
+	return simtest.ServeGet(h.handler, "/metrics", "Accept", h.format, "Accept-Encoding", h.coding).Exposition(h.t)
 }
 
 // check checks everything that the exporter serves, while nothing runs.
@@ -284,7 +284,8 @@ func eachInAny(versions []version, got samples) bool {
 	return true
 }
 
-// checkDiscovery checks that the targets of an account are servers that are exported.
+// checkDiscovery checks that the targets of an account are its active servers that are
+// exported.
 func (h *harness) checkDiscovery(page simtest.Exposition) {
 	h.t.Helper()
 	h.configMu.Lock()
@@ -301,12 +302,16 @@ func (h *harness) checkDiscovery(page simtest.Exposition) {
 		if err := json.Unmarshal([]byte(r.Body), &groups); err != nil || r.Status != http.StatusOK {
 			h.t.Errorf("/sd/servers for %s: status %d, error %v", account, r.Status, err)
 		}
+		got, want := samples{}, samples{}
 		for _, g := range groups {
-			series := simtest.Series("server_rental_server_status", "account", account, "server", g.Labels["__meta_server_rental_server"])
-			if len(page.WithPrefix(strings.TrimSuffix(series, "}"))) == 0 {
-				h.t.Errorf("/sd/servers for %s: %v is not exported", account, g.Labels)
+			got[g.Labels["__meta_server_rental_server"]] = 1
+		}
+		for series := range page.WithPrefix(strings.TrimSuffix(simtest.Series("server_rental_server_status", "account", account), "}") + ",") {
+			if len(groups) > 0 && strings.EqualFold(simtest.Label(series, "status"), "active") { // none if all have no address
+				want[simtest.Label(series, "server")] = 1
 			}
 		}
+		simtest.AssertEqual(h.t, "targets of "+account, got, want)
 	}
 }
 

@@ -375,7 +375,7 @@ func TestHistoryChanges(t *testing.T) {
 	}
 }
 
-// TestHistoryAmountLater has an amount that is not known at first.
+// TestHistoryAmountLater has an amount that is not known at first, and then one of a new entry.
 func TestHistoryAmountLater(t *testing.T) {
 	h := newHistoryTest(t, manyEntries(50))
 	known := h.account.Transactions[3]
@@ -383,6 +383,9 @@ func TestHistoryAmountLater(t *testing.T) {
 	h.assertFetch("not known", "1 bulk", sumsOf(h.account.Transactions), 1)
 	h.account.Transactions[3] = known
 	h.assertFetch("known", "1", sumsOf(h.account.Transactions), 0)
+	h.account.Transactions = withMore(h.account.Transactions, 1)
+	delete(h.account.Transactions[0], "amount")
+	h.assertFetch("not known of a new one", "1", sumsOf(h.account.Transactions), 1)
 }
 
 // TestHistoryEndlessIDs has entries with other ids in each response: they do not fill the

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -27,7 +28,7 @@ func AddFunding(b *metric.Builder, in Inputs, now time.Time) (expires time.Time)
 		}
 	}
 	tomorrow := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
-	return earlier(tomorrow, earlier(in.accountUntil, in.serversUntil))
+	return Earlier(tomorrow, Earlier(in.accountUntil, in.serversUntil))
 }
 
 // horizonYears is how far ahead renewals are computed.
@@ -57,55 +58,26 @@ func fundedUntil(balance micros, renewals []renewal, now time.Time) (time.Time, 
 	}
 	today := now.UTC().Truncate(24 * time.Hour)
 	horizon := today.AddDate(horizonYears, 0, 0)
-	overdue, schedule := split(renewals, today)
-	for _, r := range overdue {
-		if r.price > max(balance, 0) {
-			return r.day, true
-		}
-		balance -= r.price
+	prices := map[time.Time]micros{} // by day of the next renewal
+	for _, r := range renewals {
+		prices[r.day] += r.price
 	}
-	for month := startOfMonth(today); !month.After(horizon); month = month.AddDate(0, 1, 0) {
-		for day, due := range schedule.dueIn(month) {
-			at := month.AddDate(0, 0, day-1)
-			if !at.Before(horizon) {
-				return horizon, true
-			}
-			if due > max(balance, 0) {
-				return at, true
-			}
-			balance -= due
+	due := map[time.Time]micros{}
+	for day, price := range prices {
+		for _, at := range RenewalDays(day, today, horizon) {
+			due[at] += price
 		}
+	}
+	for _, day := range slices.SortedFunc(maps.Keys(due), time.Time.Compare) {
+		if !day.Before(horizon) {
+			break
+		}
+		if due[day] > max(balance, 0) {
+			return day, true
+		}
+		balance -= due[day]
 	}
 	return horizon, true
-}
-
-// schedule is what renews monthly, summed by first month and day of the month.
-type schedule map[monthDay]micros
-
-type monthDay struct {
-	month time.Time // first day of the first month
-	day   int       // 1 to 31, also if the month is shorter
-}
-
-// split returns what is due today or earlier, oldest first and summed by day, and
-// what renews monthly after today.
-func split(renewals []renewal, today time.Time) ([]renewal, schedule) {
-	past := map[time.Time]micros{}
-	monthly := schedule{}
-	for _, r := range renewals {
-		first := startOfMonth(r.day)
-		if !r.day.After(today) {
-			past[r.day] += r.price
-			first = startOfMonth(nextMonthly(r.day, today))
-		}
-		monthly[monthDay{first, r.day.Day()}] += r.price
-	}
-	var overdue []renewal
-	for day, price := range past {
-		overdue = append(overdue, renewal{day, price})
-	}
-	slices.SortFunc(overdue, func(a, b renewal) int { return a.day.Compare(b.day) })
-	return overdue, monthly
 }
 
 // nextMonthly returns the first day after another one on which a server renews that
@@ -132,17 +104,6 @@ func RenewalDays(day, today, until time.Time) []time.Time {
 		}
 	}
 	return days
-}
-
-// dueIn returns how much renews in a month, by day of the month from 1 on.
-func (s schedule) dueIn(month time.Time) (due [32]micros) {
-	last := daysIn(month)
-	for k, price := range s {
-		if !k.month.After(month) {
-			due[min(k.day, last)] += price
-		}
-	}
-	return due
 }
 
 func startOfMonth(t time.Time) time.Time {

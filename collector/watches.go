@@ -224,7 +224,7 @@ func (w Watch) dataUntil(in Inputs) time.Time {
 	if in.Locations == nil {
 		return time.Time{}
 	}
-	return earlier(in.plansUntil, in.locationsUntil)
+	return Earlier(in.plansUntil, in.locationsUntil)
 }
 
 // keepAbsent takes plans that are not listed as they were before, because the items
@@ -245,7 +245,7 @@ func WatchMetrics(watches []Watched, now time.Time) (metrics []prometheus.Metric
 		if !now.Before(w.until) {
 			continue
 		}
-		expires = earlier(expires, w.until)
+		expires = Earlier(expires, w.until)
 		inStock := 0
 		for _, p := range w.plans {
 			plans.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
@@ -268,8 +268,8 @@ func WatchMetrics(watches []Watched, now time.Time) (metrics []prometheus.Metric
 	return slices.Concat(totals.Metrics(), plans.Metrics()), expires
 }
 
-// earlier returns the earlier of two times, of which a zero one does not count.
-func earlier(a, b time.Time) time.Time {
+// Earlier returns the earlier of two times, of which a zero one does not count.
+func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -63,55 +63,43 @@ func ask(ctx context.Context, address string, settings toolkit.TLSConfig) error 
 	if strings.HasPrefix(address, vsockScheme) {
 		return errors.New("vsock addresses cannot be checked")
 	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	demanded := false
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		},
+		// The certificate names the host that Prometheus knows, not this address. No secret
+		// is sent.
+		TLSClientConfig: &tls.Config{ //nolint:gosec // see above
+			InsecureSkipVerify: true,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				demanded = true
+				return &tls.Certificate{}, nil
+			},
+		},
+		DisableKeepAlives: true,
 	}
-	// The certificate names the host that Prometheus knows, not this address. No secret
-	// is sent.
-	client := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
-	if strings.HasPrefix(settings.ClientAuth, "Require") {
-		return handshake(ctx, dial, client)
-	}
-	return get(ctx, &http.Transport{DialContext: dial, TLSClientConfig: client, DisableKeepAlives: true}, schemeOf(settings))
-}
-
-// get requests the health. The statuses for missing credentials and too many requests
-// come from a server that works: exporter-toolkit refuses such requests before it looks
-// at the path.
-func get(ctx context.Context, transport *http.Transport, scheme string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost"+web.HealthyPath, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, schemeOf(settings)+"://localhost"+web.HealthyPath, nil)
 	if err != nil {
 		return err
 	}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
+		// A server that requests a client certificate works: it does so after its own part
+		// of the handshake.
+		if demanded && ctx.Err() == nil {
+			return nil
+		}
 		return err
 	}
 	defer response.Body.Close()
 	switch response.StatusCode {
+	// Those for missing credentials and too many requests come from a server that works:
+	// exporter-toolkit refuses such requests before it looks at the path.
 	case http.StatusOK, http.StatusUnauthorized, http.StatusTooManyRequests:
 		return nil
 	}
 	return fmt.Errorf("status %s", response.Status)
-}
-
-// handshake checks a server that refuses requests without a client certificate. The
-// server works if it requests one, which it does after its own part of the handshake.
-func handshake(ctx context.Context, dial func(ctx context.Context, _, _ string) (net.Conn, error), client *tls.Config) error {
-	demanded := false
-	client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		demanded = true
-		return &tls.Certificate{}, nil
-	}
-	conn, err := dial(ctx, "", "")
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if err := tls.Client(conn, client).HandshakeContext(ctx); err != nil && (!demanded || ctx.Err() != nil) {
-		return err
-	}
-	return nil
 }
 
 // readTLSConfig returns the TLS settings of a valid web configuration file. They are

@@ -39,7 +39,7 @@ type Health struct {
 // Health returns the state of every collector: public ones first, then by account.
 func (r *Runner) Health() []Health {
 	var all []Health
-	for _, sc := range r.snapshot() {
+	for _, sc := range r.sortedScopes() {
 		for _, src := range sc.sources {
 			all = append(all, src.health())
 		}
@@ -56,7 +56,7 @@ func (src *source) health() Health {
 		}
 	}
 	if snap, _, ok := src.Value(); ok && snap.Facts.Account != nil {
-		h.DuplicateOf = src.runner.identities.duplicateOf(src.scope.account, snap.Facts.Account.ID)
+		h.DuplicateOf = src.runner.identities.duplicateOf(src.scope.account)
 	}
 	return h
 }

@@ -16,8 +16,13 @@ import (
 type identities struct {
 	logger log.Logger
 
-	mu   sync.Mutex
-	byID map[string][]string // accounts by the provider's Account id, sorted
+	mu       sync.Mutex
+	ids      map[string]string   // the provider's Account id by account
+	accounts map[string][]string // the reverse, sorted
+}
+
+func newIdentities(logger log.Logger) *identities {
+	return &identities{logger: logger, ids: map[string]string{}, accounts: map[string][]string{}}
 }
 
 // record keeps the provider's id of an account if the facts tell it, and warns if it is
@@ -26,60 +31,47 @@ func (i *identities) record(account string, f collector.Facts) {
 	if f.Account == nil {
 		return
 	}
-	before, duplicate := i.add(account, f.Account.ID)
-	if before != "" && before != f.Account.ID {
-		level.Warn(i.logger).Log("msg", "account has become another provider account", "account", account, "before", before, "now", f.Account.ID)
+	id := f.Account.ID
+	before := i.replace(account, id)
+	if before == id {
+		return
 	}
-	if duplicate != "" {
-		level.Warn(i.logger).Log("msg", "same provider account configured more than once", "account", account, "first", duplicate)
+	if before != "" {
+		level.Warn(i.logger).Log("msg", "account has become another provider account", "account", account, "before", before, "now", id)
+	}
+	if other := i.duplicateOf(account); other != "" {
+		level.Warn(i.logger).Log("msg", "same provider account configured more than once", "account", account, "first", other)
 	}
 }
 
-// add returns the id that the account had before, and another account with the new id
-// if the account did not have it before.
-func (i *identities) add(account, id string) (before, duplicate string) {
+// replace sets the id of an account, or forgets the account if it is empty, and returns
+// the one that it had before.
+func (i *identities) replace(account, id string) (before string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if slices.Contains(i.byID[id], account) {
-		return id, ""
+	before = i.ids[account]
+	if before == id {
+		return before
 	}
-	for known, accounts := range i.byID {
-		if slices.Contains(accounts, account) {
-			before = known
-		}
+	i.accounts[before] = slices.DeleteFunc(i.accounts[before], func(a string) bool { return a == account })
+	if len(i.accounts[before]) == 0 {
+		delete(i.accounts, before)
 	}
-	i.remove(account)
-	i.byID[id] = append(i.byID[id], account)
-	slices.Sort(i.byID[id])
-	return before, i.other(account, id)
+	delete(i.ids, account)
+	if id != "" {
+		i.ids[account] = id
+		i.accounts[id] = append(i.accounts[id], account)
+		slices.Sort(i.accounts[id])
+	}
+	return before
 }
 
-// forget drops an account that is no longer configured.
-func (i *identities) forget(account string) {
+// duplicateOf returns the first other account with the same id of the provider; empty if
+// there is none.
+func (i *identities) duplicateOf(account string) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.remove(account)
-}
-
-func (i *identities) remove(account string) {
-	for id, accounts := range i.byID {
-		i.byID[id] = slices.DeleteFunc(accounts, func(a string) bool { return a == account })
-		if len(i.byID[id]) == 0 {
-			delete(i.byID, id)
-		}
-	}
-}
-
-// duplicateOf returns the first other account with the provider's id; empty if there is
-// none.
-func (i *identities) duplicateOf(account, id string) string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.other(account, id)
-}
-
-func (i *identities) other(account, id string) string {
-	for _, other := range i.byID[id] {
+	for _, other := range i.accounts[i.ids[account]] {
 		if other != account {
 			return other
 		}

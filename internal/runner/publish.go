@@ -1,8 +1,6 @@
 package runner
 
 import (
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +13,7 @@ import (
 
 // groups are what the runner publishes.
 type groups struct {
+	all       []*exposition.Group
 	health    *exposition.Group
 	accounts  *exposition.Group            // state of the scopes at the API
 	watches   *exposition.Group            // from public facts
@@ -22,35 +21,20 @@ type groups struct {
 	resources map[string]*exposition.Group // by name
 }
 
-func (r *Runner) newGroups() groups {
+func (r *Runner) newGroups() {
+	g := &r.groups
 	group := func(definitions []*metric.Definition, collect func(now time.Time) ([]prometheus.Metric, time.Time)) *exposition.Group {
-		return &exposition.Group{Descs: metric.Descs(definitions), Collect: collect}
+		g.all = append(g.all, &exposition.Group{Descs: metric.Descs(definitions), Collect: collect})
+		return g.all[len(g.all)-1]
 	}
-	g := groups{
-		health:    group(HealthDefinitions(), r.collectHealth),
-		accounts:  group(rentalapi.AccountDefinitions(), func(now time.Time) ([]prometheus.Metric, time.Time) { return r.Client.AccountMetrics(now) }),
-		watches:   group(collector.WatchDefinitions(), r.watches.collect),
-		funding:   group(collector.FundingDefinitions(), r.collectFunding),
-		resources: map[string]*exposition.Group{},
-	}
+	g.health = group(HealthDefinitions(), r.collectHealth)
+	g.accounts = group(rentalapi.AccountDefinitions(), func(now time.Time) ([]prometheus.Metric, time.Time) { return r.Client.AccountMetrics(now) })
+	g.watches = group(collector.WatchDefinitions(), r.collectWatches)
+	g.funding = group(collector.FundingDefinitions(), r.collectFunding)
+	g.resources = map[string]*exposition.Group{}
 	for i := range r.resources {
 		res := &r.resources[i]
 		g.resources[res.Name] = group(res.Metrics, func(time.Time) ([]prometheus.Metric, time.Time) { return r.collectResource(res) })
-	}
-	return g
-}
-
-func (g groups) all() []*exposition.Group {
-	all := []*exposition.Group{g.health, g.accounts, g.watches, g.funding}
-	for _, group := range g.resources {
-		all = append(all, group)
-	}
-	return all
-}
-
-func (g groups) changed() {
-	for _, group := range g.all() {
-		group.Changed()
 	}
 }
 
@@ -67,23 +51,18 @@ func (r *Runner) changed(src *source) {
 	}
 }
 
-// stepWatches evaluates the watches with the present public facts.
-func (r *Runner) stepWatches() {
-	r.watches.step(r.public().inputs, time.Now())
-	r.groups.watches.Changed()
-}
-
 // collectResource returns the present metrics of a resource in all scopes, and when
 // the first of its snapshots expires.
 func (r *Runner) collectResource(res *collector.Resource) (metrics []prometheus.Metric, expires time.Time) {
-	for _, sc := range r.snapshot() {
-		at := slices.IndexFunc(sc.sources, func(src *source) bool { return src.resource == res })
-		if at < 0 {
-			continue
-		}
-		if snap, until, ok := sc.sources[at].Value(); ok {
-			metrics = append(metrics, snap.Metrics...)
-			expires = earlier(expires, until)
+	for _, sc := range r.sortedScopes() {
+		for _, src := range sc.sources {
+			if src.resource != res {
+				continue
+			}
+			if snap, until, ok := src.Value(); ok {
+				metrics = append(metrics, snap.Metrics...)
+				expires = collector.Earlier(expires, until)
+			}
 		}
 	}
 	return metrics, expires
@@ -91,58 +70,48 @@ func (r *Runner) collectResource(res *collector.Resource) (metrics []prometheus.
 
 // collectFunding returns what follows from the facts of each account.
 func (r *Runner) collectFunding(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
-	for _, sc := range r.snapshot() {
+	for _, sc := range r.sortedScopes() {
 		b := sc.builder()
-		expires = earlier(expires, collector.AddFunding(b, sc.inputs(), now))
+		expires = collector.Earlier(expires, collector.AddFunding(b, sc.inputs(), now))
 		metrics = append(metrics, b.Metrics()...)
 	}
 	return metrics, expires
 }
 
-// earlier returns the earlier of two times, of which a zero one does not count.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// watches are the configured watches, in the order of the configuration.
-type watches struct {
-	mu     sync.Mutex
-	states []collector.Watched
-}
-
-// apply changes the watches to those that are configured. One that did not change keeps
-// its state.
-func (w *watches) apply(configured []collector.Watch, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// applyWatches changes the watches to those that are configured. One that did not change
+// keeps its state.
+func (r *Runner) applyWatches(configured []collector.Watch) {
+	r.watchesMu.Lock()
+	defer r.watchesMu.Unlock()
 	next := make([]collector.Watched, len(configured))
 	for i, c := range configured {
-		next[i] = collector.NewWatched(c, now)
-		for _, old := range w.states {
+		next[i] = collector.NewWatched(c, time.Now())
+		for _, old := range r.watches {
 			if old.Same(c) {
 				next[i] = old
 			}
 		}
 	}
-	w.states = next
+	r.watches = next
 }
 
-// step evaluates all watches. It reads the inputs under its lock, so that no step uses
-// older ones than the step before.
-func (w *watches) step(inputs func() collector.Inputs, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	in := inputs()
-	for i := range w.states {
-		w.states[i] = w.states[i].Step(in, now)
+// stepWatches evaluates the watches with the present public facts. It reads these under
+// its lock, so that no step uses older ones than the step before.
+func (r *Runner) stepWatches() {
+	r.watchesMu.Lock()
+	defer r.watchesMu.Unlock()
+	r.mu.RLock()
+	public := r.scopes[""]
+	r.mu.RUnlock()
+	in, now := public.inputs(), time.Now()
+	for i := range r.watches {
+		r.watches[i] = r.watches[i].Step(in, now)
 	}
+	r.groups.watches.Changed()
 }
 
-func (w *watches) collect(now time.Time) ([]prometheus.Metric, time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return collector.WatchMetrics(w.states, now)
+func (r *Runner) collectWatches(now time.Time) ([]prometheus.Metric, time.Time) {
+	r.watchesMu.Lock()
+	defer r.watchesMu.Unlock()
+	return collector.WatchMetrics(r.watches, now)
 }

@@ -58,13 +58,15 @@ type Runner struct {
 	options    Options
 	resources  []collector.Resource
 	groups     groups
-	identities identities
-	watches    watches
+	identities *identities
 	running    sync.WaitGroup
 	origin     func() time.Time // of a new scope
 
 	ready   atomic.Bool
 	readyAt atomic.Uint64 // number of changes after which everything was tried; 0 before
+
+	watchesMu sync.Mutex
+	watches   []collector.Watched // in the order of the configuration
 
 	mu     sync.RWMutex
 	api    string
@@ -76,12 +78,11 @@ func New(o Options) *Runner {
 	if o.TokenPollInterval == 0 {
 		o.TokenPollInterval = 5 * time.Second
 	}
-	r := &Runner{options: o, resources: collector.Resources(), scopes: map[string]*scope{}}
-	r.identities = identities{logger: o.Logger, byID: map[string][]string{}}
+	r := &Runner{options: o, resources: collector.Resources(), identities: newIdentities(o.Logger), scopes: map[string]*scope{}}
 	r.origin = func() time.Time { return randomOrigin(o.Rand) }
-	r.groups = r.newGroups()
+	r.newGroups()
 	r.Client = rentalapi.New(o.UserAgent, o.API, r.groups.accounts.Changed)
-	r.Publisher = exposition.NewPublisher(r.groups.all()...)
+	r.Publisher = exposition.NewPublisher(r.groups.all...)
 	return r
 }
 
@@ -97,11 +98,11 @@ func (r *Runner) ApplyConfig(ctx context.Context, c Config) {
 	added := r.apply(c)
 	// A removed collector's metrics disappear, and watches forget its data before a new
 	// collector can get a response.
-	r.groups.changed()
-	r.stepWatches()
-	for i, a := range added {
-		r.start(ctx, a, time.Duration(i)*accountStagger)
+	for _, group := range r.groups.all {
+		group.Changed()
 	}
+	r.stepWatches()
+	r.start(ctx, added)
 }
 
 // Once fetches everything a single time. The error says how many collectors failed;
@@ -109,30 +110,27 @@ func (r *Runner) ApplyConfig(ctx context.Context, c Config) {
 func (r *Runner) Once(ctx context.Context, c Config) error {
 	var failed atomic.Int64
 	var all sync.WaitGroup
-	sources := 0
-	for _, added := range r.apply(c) {
-		for _, src := range added.sources {
-			sources++
-			all.Go(func() {
-				if src.Once(ctx) != nil {
-					failed.Add(1)
-				}
-			})
-		}
+	sources := r.apply(c)
+	for _, src := range sources {
+		all.Go(func() {
+			if src.Once(ctx) != nil {
+				failed.Add(1)
+			}
+		})
 	}
 	all.Wait()
 	if n := failed.Load(); n > 0 && ctx.Err() == nil {
-		return fmt.Errorf("%d of %d collectors failed", n, sources)
+		return fmt.Errorf("%d of %d collectors failed", n, len(sources))
 	}
 	return ctx.Err()
 }
 
 // apply puts the watches and the settings of all sources in force, and returns the
 // sources that are new.
-func (r *Runner) apply(c Config) []addedSources {
-	r.watches.apply(c.Watches, time.Now())
+func (r *Runner) apply(c Config) []*source {
+	r.applyWatches(c.Watches)
 	added := r.reconcile(c)
-	for _, sc := range r.snapshot() {
+	for _, sc := range r.sortedScopes() {
 		for _, src := range sc.sources {
 			src.ApplySettings(c.Collectors[src.resource.Name])
 		}
@@ -140,18 +138,29 @@ func (r *Runner) apply(c Config) []addedSources {
 	return added
 }
 
-// start runs new sources, and polls the token of a new account.
-func (r *Runner) start(ctx context.Context, added addedSources, delay time.Duration) {
-	for _, src := range added.sources {
+// start runs new sources, and polls the tokens of their accounts.
+func (r *Runner) start(ctx context.Context, added []*source) {
+	scopes := 0
+	var last *scope
+	for _, src := range added {
+		sc := src.scope
+		if sc != last {
+			last, scopes = sc, scopes+1
+			r.startPoll(ctx, sc)
+		}
+		delay := time.Duration(scopes-1) * accountStagger
 		runCtx, stop := context.WithCancel(ctx)
 		src.stop = stop
 		r.running.Go(func() { src.Run(runCtx, delay) })
 	}
-	sc := added.scope
+}
+
+// startPoll polls the token of a scope, instead of that of its sources before.
+func (r *Runner) startPoll(ctx context.Context, sc *scope) {
 	if sc.account == "" {
 		return
 	}
-	sc.stopPoll() // of sources that were there before
+	sc.stopPoll()
 	pollCtx, stop := context.WithCancel(ctx)
 	sc.stopPoll = stop
 	r.running.Go(func() { r.pollToken(pollCtx, sc) })

@@ -389,7 +389,7 @@ func TestIdentities(t *testing.T) {
 		{"a=1 a=1 a=2 a=2", `level=warn msg="account has become another provider account" account=a before=1 now=2`},
 	} {
 		var logged simtest.Log
-		identities := identities{logger: &logged, byID: map[string][]string{}}
+		identities := newIdentities(&logged)
 		for word := range strings.FieldsSeq(c.found) {
 			account, id, _ := strings.Cut(word, "=")
 			identities.record(account, collector.Facts{Account: &collector.AccountFacts{ID: id}})

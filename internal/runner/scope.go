@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,7 +16,8 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// scope is the collectors that use the same token, or none.
+// scope is the collectors that use the same token, or none. What readers of a scope use
+// does not change: a new configuration makes a copy.
 type scope struct {
 	account  string
 	identity string
@@ -37,37 +39,34 @@ func randomOrigin(r *rand.Rand) time.Time {
 	return time.Now().Add(-rand.N(maxOrigin))
 }
 
-// addedSources are new sources of a scope that are not started yet.
-type addedSources struct {
-	*scope
-	sources []*source
-}
-
-// reconcile changes the scopes to what the configuration says and returns what is new.
-func (r *Runner) reconcile(c Config) []addedSources {
-	wanted := append([]Account{{}}, c.Accounts...)
+// reconcile changes the scopes to what the configuration says and returns the new
+// sources, scope by scope.
+func (r *Runner) reconcile(c Config) []*source {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old := r.scopes
 	if r.api != c.API {
-		old = map[string]*scope{}
+		old = nil
 	}
 	next := map[string]*scope{}
-	var added []addedSources
-	for _, a := range wanted {
-		sc := old[a.Name]
-		if sc == nil || sc.identity != a.Identity || !r.anyEnabled(a.Name, c.Collectors) { // an idle one keeps no state of its token
-			sc = &scope{account: a.Name, identity: a.Identity, api: r.Client.Scope(a.Name, a.Token), stopPoll: func() {}, origin: r.origin()}
+	kept := map[string]bool{}
+	var added []*source
+	for _, a := range append([]Account{{}}, c.Accounts...) {
+		sc := &scope{account: a.Name, identity: a.Identity, stopPoll: func() {}}
+		// A scope without collectors keeps no state of its token.
+		if before := old[a.Name]; before != nil && before.identity == a.Identity && r.anyEnabled(a.Name, c.Collectors) {
+			*sc = *before
+			kept[a.Name] = true
+		} else {
+			sc.api, sc.origin = r.Client.Scope(a.Name, a.Token), r.origin()
 		}
-		if sources := r.adjust(sc, c.Collectors); len(sources) > 0 {
-			added = append(added, addedSources{sc, sources})
-		}
+		added = append(added, r.adjust(sc, c.Collectors)...)
 		next[a.Name] = sc
 	}
 	for name, sc := range r.scopes {
-		if next[name] != sc {
+		if !kept[name] {
 			sc.close()
-			r.identities.forget(name)
+			r.identities.replace(name, "")
 		}
 	}
 	r.api, r.scopes = c.API, next
@@ -125,10 +124,7 @@ func (r *Runner) pollToken(ctx context.Context, sc *scope) {
 			continue
 		}
 		level.Info(r.options.Logger).Log("msg", "token changed", "account", sc.account)
-		r.mu.RLock()
-		sources := sc.sources
-		r.mu.RUnlock()
-		for _, src := range sources {
+		for _, src := range sc.sources {
 			src.RetryNow()
 		}
 	}
@@ -142,37 +138,15 @@ func (sc *scope) close() {
 	sc.api.Close()
 }
 
-// scopeSnapshot is a scope with the sources that it had when it was taken.
-type scopeSnapshot struct {
-	*scope
-	sources []*source
-}
-
-// snapshot returns the scopes: the public one first, then by account.
-func (r *Runner) snapshot() []scopeSnapshot {
+// sortedScopes returns the scopes: the public one first, then by account.
+func (r *Runner) sortedScopes() []*scope {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	scopes := make([]scopeSnapshot, 0, len(r.scopes))
-	for _, sc := range r.scopes {
-		scopes = append(scopes, scopeSnapshot{sc, sc.sources})
-	}
-	slices.SortFunc(scopes, func(a, b scopeSnapshot) int { return strings.Compare(a.account, b.account) })
-	return scopes
-}
-
-// public returns the public scope; none before the first configuration.
-func (r *Runner) public() scopeSnapshot {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	sc := r.scopes[""]
-	if sc == nil {
-		return scopeSnapshot{}
-	}
-	return scopeSnapshot{sc, sc.sources}
+	return slices.SortedFunc(maps.Values(r.scopes), func(a, b *scope) int { return strings.Compare(a.account, b.account) })
 }
 
 // inputs returns the facts of the scope that have not expired.
-func (sc scopeSnapshot) inputs() collector.Inputs {
+func (sc *scope) inputs() collector.Inputs {
 	var in collector.Inputs
 	for _, src := range sc.sources {
 		if snap, until, ok := src.Value(); ok {
@@ -183,7 +157,7 @@ func (sc scopeSnapshot) inputs() collector.Inputs {
 }
 
 func (r *Runner) allTried() bool {
-	scopes := r.snapshot()
+	scopes := r.sortedScopes()
 	for _, sc := range scopes {
 		if slices.ContainsFunc(sc.sources, func(src *source) bool { return !src.tried.Load() }) {
 			return false
@@ -195,7 +169,7 @@ func (r *Runner) allTried() bool {
 // Accounts returns what is known of each account, in the order of their names.
 func (r *Runner) Accounts() []collector.Scope {
 	var all []collector.Scope
-	for _, sc := range r.snapshot() {
+	for _, sc := range r.sortedScopes() {
 		if sc.account == "" {
 			continue
 		}

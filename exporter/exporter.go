@@ -3,6 +3,7 @@
 package exporter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -189,7 +190,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 	case <-ctx.Done():
 	}
 	level.Info(e.logger).Log("msg", "shutting down")
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), orDefault(e.timeouts.Drain, 20*time.Second))
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(e.timeouts.Drain, 20*time.Second))
 	defer cancel()
 	err := server.Shutdown(drain)
 	if err != nil {

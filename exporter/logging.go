@@ -66,13 +66,10 @@ func (p printable) Log(keyvals ...any) error {
 func isHidden(r rune) bool { return r > unicode.MaxASCII && !unicode.IsPrint(r) }
 
 func escapeHidden(text string) string {
-	var b strings.Builder
 	for _, r := range text {
 		if isHidden(r) {
-			fmt.Fprintf(&b, "\\u%04x", r)
-		} else {
-			b.WriteRune(r)
+			text = strings.ReplaceAll(text, string(r), fmt.Sprintf("\\u%04x", r))
 		}
 	}
-	return b.String()
+	return text
 }

@@ -3,6 +3,8 @@ package exporter
 import (
 	"net/http"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
@@ -43,20 +45,35 @@ func Definitions() []*metric.Definition {
 // metrics is what the exporter knows: what the runner publishes, and what changes all the
 // time, in a registry.
 type metrics struct {
-	registry         *prometheus.Registry
-	published        *exposition.Publisher
-	reloadOK, reload prometheus.Gauge
-	shard, shards    prometheus.Gauge
+	registry  *prometheus.Registry
+	published *exposition.Publisher
+	loaded    atomic.Pointer[loaded]
+}
+
+// loaded tells about the configuration in force.
+type loaded struct {
+	successful    bool // whether the last attempt to load one was
+	at            time.Time
+	shard, shards int
 }
 
 func newMetrics(r *runner.Runner) *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(), published: r.Publisher,
-		reloadOK: newGauge(reloadSuccessful), reload: newGauge(reloadTime), shard: newGauge(shardIndex), shards: newGauge(shardTotal),
-	}
-	m.shards.Set(1)
-	m.registry.MustRegister(r.Client, m.reloadOK, m.reload, m.shard, m.shards, newBuildInfo())
+	m := &metrics{registry: prometheus.NewRegistry(), published: r.Publisher}
+	m.loaded.Store(&loaded{at: time.Now(), shards: 1})
+	m.registry.MustRegister(r.Client, prometheus.CollectorFunc(m.collect))
 	return m
+}
+
+func (m *metrics) collect(ch chan<- prometheus.Metric) {
+	l, b := m.loaded.Load(), &metric.Builder{}
+	b.Add(buildInfo, 1, version.Version, version.GetRevision(), version.Branch, version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
+	b.AddBool(reloadSuccessful, &l.successful)
+	b.Add(reloadTime, float64(l.at.UnixNano())/1e9)
+	b.Add(shardIndex, float64(l.shard))
+	b.Add(shardTotal, float64(l.shards))
+	for _, sample := range b.Metrics() {
+		ch <- sample
+	}
 }
 
 // gatherer returns everything that is exported, without what is known of the process.
@@ -108,18 +125,4 @@ type withoutAllocGauge struct{ prometheus.Gatherer }
 func (g withoutAllocGauge) Gather() ([]*dto.MetricFamily, error) {
 	families, err := g.Gatherer.Gather()
 	return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "go_memstats_alloc_bytes" }), err
-}
-
-func newGauge(d *metric.Definition) prometheus.Gauge {
-	return prometheus.NewGauge(prometheus.GaugeOpts{Name: d.Name, Help: d.Help, Unit: d.BaseUnit()})
-}
-
-func newBuildInfo() prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: buildInfo.Name, Help: buildInfo.Help,
-		ConstLabels: prometheus.Labels{
-			"version": version.Version, "revision": version.GetRevision(), "branch": version.Branch,
-			"goversion": version.GoVersion, "goos": version.GoOS, "goarch": version.GoArch, "tags": version.GetTags(),
-		},
-	}, func() float64 { return 1 })
 }

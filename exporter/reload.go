@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/go-kit/log/level"
 
@@ -58,7 +59,9 @@ func (e *exporter) reload(ctx context.Context) error {
 		settings, err = apiSettings(cfg)
 	}
 	if err != nil {
-		e.metrics.reloadOK.Set(0)
+		failed := *e.metrics.loaded.Load()
+		failed.successful = false
+		e.metrics.loaded.Store(&failed)
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
@@ -72,10 +75,7 @@ func (e *exporter) reload(ctx context.Context) error {
 // recordReload makes a configuration that was loaded the one in force.
 func (e *exporter) recordReload(cfg *config.Config) {
 	e.config.Store(cfg)
-	e.metrics.reloadOK.Set(1)
-	e.metrics.shard.Set(float64(cfg.Shard.Index))
-	e.metrics.shards.Set(float64(cfg.Shard.Total))
-	e.metrics.reload.SetToCurrentTime()
+	e.metrics.loaded.Store(&loaded{successful: true, at: time.Now(), shard: cfg.Shard.Index, shards: cfg.Shard.Total})
 	e.warnTokenPermissions(cfg)
 	e.warnRates(cfg)
 	e.warnTLS(cfg)

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"strings"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-kit/log"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
@@ -43,9 +43,7 @@ func (e *exporter) handler() http.Handler {
 // configured returns what the landing page shows of the configuration in force.
 func (e *exporter) configured() web.Configured {
 	cfg := e.config.Load().Own(collector.Resources())
-	var reloaded dto.Metric
-	_ = e.metrics.reloadOK.Write(&reloaded) // a gauge returns no error
-	c := web.Configured{Watches: cfg.Watches, ReloadFailed: reloaded.GetGauge().GetValue() == 0}
+	c := web.Configured{Watches: cfg.Watches, ReloadFailed: !e.metrics.loaded.Load().successful}
 	for _, a := range cfg.Accounts {
 		c.Accounts = append(c.Accounts, a.Name)
 	}
@@ -97,20 +95,13 @@ func (e *exporter) newServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ConnState:         new(connections).track,
-		ReadHeaderTimeout: orDefault(e.timeouts.ReadHeader, 10*time.Second),
+		ReadHeaderTimeout: cmp.Or(e.timeouts.ReadHeader, 10*time.Second),
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          newErrorLog(e.logger),
 	}
-}
-
-func orDefault(d, fallback time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return fallback
 }
 
 // pageURL is the landing page's URL for a browser on this machine; empty if it is
@@ -134,9 +125,8 @@ func pageURL(flags *toolkit.FlagConfig) string {
 // demo although only the exporter's port is published, as that of a container; empty if
 // the exporter does not listen on all addresses.
 func demoSite(flags *toolkit.FlagConfig) string {
-	page := strings.TrimSuffix(pageURL(flags), "/")
-	if !strings.Contains(page, "://localhost:") {
-		return ""
+	if page := pageURL(flags); strings.Contains(page, "://localhost:") {
+		return strings.TrimSuffix(page, "/")
 	}
-	return page
+	return ""
 }

@@ -38,7 +38,7 @@ func (l *loader) api() decodeFunc {
 
 // setBaseURL repeats no part of the value: it may contain a password.
 func (l *loader) setBaseURL(pos Position, value string) {
-	if l.flags.demo {
+	if l.flags.Demo {
 		l.conflictsWithDemo(pos, "API")
 		return
 	}
@@ -162,7 +162,7 @@ func (l *loader) checkHeader(path, value string) {
 
 // checkAPI checks the base URL in combination with accounts and proxy.
 func (l *loader) checkAPI() {
-	if l.flags.demo {
+	if l.flags.Demo {
 		return
 	}
 	base := l.config.API.BaseURL

@@ -28,11 +28,18 @@ const (
 	maxPublic, maxAccount = 59, 120
 )
 
-// loader holds the state of one call of Load.
+// loader holds the state of one call of Load. Unlike decoding a YAML file into structs,
+// its errors have the line and the full path of a setting.
 type loader struct {
-	document
 	flags  *Flags
 	config *Config
+	file   string
+	errs   FieldErrors
+	// lines has the line of each setting in the file by path.
+	lines map[string]int
+	// budget is how many more values may be visited. Otherwise aliases of
+	// aliases let a small file grow without bound.
+	budget int
 	// baseURLPosition is where the base URL in use was set.
 	baseURLPosition Position
 	// accountNames, watchNames and tokens map those in use to the field that
@@ -42,7 +49,9 @@ type loader struct {
 
 func newLoader(f *Flags) *loader {
 	l := &loader{
-		document:     document{file: f.configFile.value, lines: map[string]int{}, budget: maxValues},
+		file:         f.configFile.value,
+		lines:        map[string]int{},
+		budget:       maxValues,
 		flags:        f,
 		accountNames: map[string]string{},
 		watchNames:   map[string]string{},
@@ -67,7 +76,7 @@ func (l *loader) loadDefaultAccount(getenv func(string) string) {
 	envar, file := Position{Field: tokenEnvar}, &l.flags.tokenFile
 	secret := getenv(tokenEnvar)
 	switch {
-	case l.flags.demo:
+	case l.flags.Demo:
 		if secret != "" {
 			l.conflictsWithDemo(envar, "account")
 		}
@@ -132,7 +141,7 @@ func (l *loader) applyFlags() {
 }
 
 func (l *loader) accounts(path string, n *yaml.Node) {
-	if l.flags.demo && len(n.Content) > 0 {
+	if l.flags.Demo && len(n.Content) > 0 {
 		l.conflictsWithDemo(l.position(path), "account")
 		return
 	}
@@ -243,7 +252,7 @@ func (l *loader) checkCollectors() {
 		public = public || enabled && !r.Account
 		account = account || enabled && r.Account
 	}
-	hasAccounts := l.flags.demo || len(l.config.Accounts) > 0 || l.errs.has("accounts", tokenEnvar)
+	hasAccounts := l.flags.Demo || len(l.config.Accounts) > 0 || l.errs.has("accounts", tokenEnvar)
 	switch {
 	case !public && !account:
 		l.errs.add(l.position("collectors"), "nothing to export: at least one collector must be enabled")

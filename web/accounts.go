@@ -32,7 +32,7 @@ func (v *view) Accounts() table[string] { return cut(v.accounts, maxLongRows) }
 // Cost returns the monthly cost of an account.
 func (v *view) Cost(account string) string {
 	cost := v.Money("account_cost_usd_per_month", account)
-	if v.unpriced[account] > 0 && cost != none {
+	if v.unpriced(account) > 0 && cost != none {
 		return "at least " + cost
 	}
 	return cost
@@ -42,7 +42,7 @@ func (v *view) Cost(account string) string {
 func (v *view) Funded(account string) words {
 	until, class := v.fundedUntil(account)
 	ahead := !until.Before(midnight(v.now).AddDate(10, 0, 0))
-	incomplete := v.unpriced[account]+v.undated[account] > 0
+	incomplete := v.unpriced(account)+v.undated(account) > 0
 	switch {
 	case until.IsZero() || ahead && incomplete:
 		return words{none, ""}
@@ -87,8 +87,7 @@ func (v *view) fundedUntil(account string) (until time.Time, class string) {
 
 // Servers returns the number of an account's servers of each status.
 func (v *view) Servers(account string) string {
-	found := slices.Clone(v.samples["servers"])
-	found = slices.DeleteFunc(found, func(s *sample) bool { return s.Label("account") != account })
+	found := v.find("servers", account)
 	if len(found) == 0 {
 		return none
 	}
@@ -152,12 +151,12 @@ func (v *view) TimeToPay(account, topup string) string {
 // Configurations returns the saved configurations, those in stock first.
 func (v *view) Configurations() table[*sample] {
 	rows := slices.Clone(v.samples["configuration_info"])
-	inStock := func(s *sample) stock {
-		return v.Stock("configuration_in_stock", s.Label("account"), s.Label("configuration"))
+	order := func(s *sample) int {
+		return v.Stock("configuration_in_stock", s.Label("account"), s.Label("configuration")).order
 	}
 	name := func(s *sample) string { return cmp.Or(s.Label("hostname"), s.Label("configuration")) }
 	slices.SortFunc(rows, func(a, b *sample) int {
-		return cmp.Or(cmp.Compare(inStock(a), inStock(b)), strings.Compare(a.Label("account"), b.Label("account")),
+		return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a.Label("account"), b.Label("account")),
 			strings.Compare(name(a), name(b)), a.CompareLabels(b))
 	})
 	return cut(rows, maxRows)

@@ -39,7 +39,7 @@ func (l *loader) api() decodeFunc {
 // setBaseURL repeats no part of the value: it may contain a password.
 func (l *loader) setBaseURL(pos Position, value string) {
 	if l.flags.Demo {
-		l.conflictsWithDemo(pos, "API")
+		l.errs.add(pos, demoConflict, "API")
 		return
 	}
 	u, err := url.Parse(value)

@@ -78,10 +78,10 @@ func (l *loader) loadDefaultAccount(getenv func(string) string) {
 	switch {
 	case l.flags.Demo:
 		if secret != "" {
-			l.conflictsWithDemo(envar, "account")
+			l.errs.add(envar, demoConflict, "account")
 		}
 		if file.isSet() {
-			l.conflictsWithDemo(file.position(), "account")
+			l.errs.add(file.position(), demoConflict, "account")
 		}
 	case secret != "" && file.isSet():
 		l.errs.add(envar, "conflicts with %s: only one of the two may be set", file.position().Field)
@@ -94,10 +94,8 @@ func (l *loader) loadDefaultAccount(getenv func(string) string) {
 	}
 }
 
-// conflictsWithDemo adds an error for a setting that --demo provides itself.
-func (l *loader) conflictsWithDemo(pos Position, provided string) {
-	l.errs.add(pos, "conflicts with --demo: must not be set, because the demo has its own %s", provided)
-}
+// demoConflict is the error for a setting that --demo provides itself.
+const demoConflict = "conflicts with --demo: must not be set, because the demo has its own %s"
 
 // loadFile reports whether the file is a readable YAML mapping, or there is none.
 func (l *loader) loadFile() bool {
@@ -109,20 +107,14 @@ func (l *loader) loadFile() bool {
 		l.errs.add(Position{File: l.file, Field: l.flags.configFile.position().Field}, "%s", err)
 		return false
 	}
-	before := len(l.errs)
-	root := l.parse(content)
-	if len(l.errs) > before {
-		return false
+	if root := l.parse(content); root != nil {
+		l.visit("", root.Line, root, l.mapping(map[string]decodeFunc{
+			"api":        l.api(),
+			"accounts":   l.accounts,
+			"collectors": l.collectors,
+			"watches":    l.list(l.watch),
+		}))
 	}
-	if root == nil {
-		return true
-	}
-	l.visit("", root.Line, root, l.mapping(map[string]decodeFunc{
-		"api":        l.api(),
-		"accounts":   l.accounts,
-		"collectors": l.collectors,
-		"watches":    l.list(l.watch),
-	}))
 	return !l.errs.has("")
 }
 
@@ -142,7 +134,7 @@ func (l *loader) applyFlags() {
 
 func (l *loader) accounts(path string, n *yaml.Node) {
 	if l.flags.Demo && len(n.Content) > 0 {
-		l.conflictsWithDemo(l.position(path), "account")
+		l.errs.add(l.position(path), demoConflict, "account")
 		return
 	}
 	l.list(l.account)(path, n)

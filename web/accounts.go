@@ -114,7 +114,7 @@ func (v *view) Renewals() table[renewal] {
 			continue
 		}
 		for _, on := range collector.RenewalDays(midnight(at(s.Value())), today, today.Add(renewalsAhead)) {
-			rows = append(rows, renewal{on, on.Before(today), account, id, v.serverName(account, id)})
+			rows = append(rows, renewal{on, on.Before(today), account, id, v.NameOf("hostname", "server_info", account, id)})
 		}
 	}
 	slices.SortFunc(rows, func(a, b renewal) int {

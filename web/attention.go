@@ -123,7 +123,7 @@ func (v *view) accountNotices(n *notices, account string) {
 	var suspended []string
 	for _, s := range v.find("server_status", account) {
 		if strings.EqualFold(s.Label("status"), "suspended") {
-			suspended = append(suspended, v.serverName(account, s.Label("server")))
+			suspended = append(suspended, v.NameOf("hostname", "server_info", account, s.Label("server")))
 		}
 	}
 	if len(suspended) > 0 {

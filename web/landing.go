@@ -91,11 +91,7 @@ func newPage(c Collectors, o Options, now time.Time) page {
 		slices.SortStableFunc(rows, func(a, b collectorRow) int { return compareClasses(a.Class, b.Class) })
 	}
 	p.Collectors = cut(rows, maxLongRows)
-	var configured Configured
-	if o.Configured != nil {
-		configured = o.Configured()
-	}
-	p.Overview = newView(health, collector.Samples(o.Published), configured, now)
+	p.Overview = newView(health, collector.Samples(o.Published), o.Configured(), now)
 	p.Overview.Tried = p.Overview.Tried && p.Ready
 	return p
 }

@@ -51,8 +51,16 @@ func newView(state []health, samples map[string][]*sample, c Configured, now tim
 	return v
 }
 
-// billedWithout returns the number of an account's billed servers that lack a metric.
-func (v *view) billedWithout(metric, account string) int {
+// unpriced returns the number of an account's billed servers whose price is not known.
+func (v *view) unpriced(account string) int { return v.lacking("server_price_usd_per_month", account) }
+
+// undated returns that of servers whose next renewal is not known.
+func (v *view) undated(account string) int {
+	return v.lacking("server_renews_timestamp_seconds", account)
+}
+
+// lacking returns the number of an account's billed servers that lack a metric.
+func (v *view) lacking(metric, account string) int {
 	n := 0
 	for _, s := range v.find("server_info", account) {
 		id := s.Label("server")
@@ -61,17 +69,6 @@ func (v *view) billedWithout(metric, account string) int {
 		}
 	}
 	return n
-}
-
-// unpriced returns the number of an account's billed servers whose price is not known.
-func (v *view) unpriced(account string) int {
-	return v.billedWithout("server_price_usd_per_month", account)
-}
-
-// undated returns the number of an account's billed servers whose next renewal is not
-// known.
-func (v *view) undated(account string) int {
-	return v.billedWithout("server_renews_timestamp_seconds", account)
 }
 
 // find returns the samples of a metric whose first labels have these values.
@@ -122,11 +119,6 @@ func (v *view) NameOf(label, name string, values ...string) string {
 		return text(found)
 	}
 	return text(values[len(values)-1])
-}
-
-// serverName returns the host name of a server, or its id.
-func (v *view) serverName(account, id string) string {
-	return v.NameOf("hostname", "server_info", account, id)
 }
 
 // age says how old the data of a collector is, or why there is none.

@@ -217,15 +217,11 @@ func (l *loader) scalar(parse func(n *yaml.Node) error) decodeFunc {
 	}
 }
 
-// text accepts any single value, as it is written.
-func (l *loader) text(target *string) decodeFunc {
-	return l.scalar(func(n *yaml.Node) error {
-		*target = n.Value
-		return nil
-	})
-}
-
-const notBoolean = "must be true or false"
+// Errors of values.
+const (
+	notBoolean = "must be true or false"
+	notText    = "must be a text" // a text is any single value, as it is written
+)
 
 // value decodes a single value into the target.
 func (l *loader) value(target any, invalid string) decodeFunc {

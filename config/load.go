@@ -142,7 +142,7 @@ func (l *loader) accounts(path string, n *yaml.Node) {
 
 func (l *loader) account(path string, n *yaml.Node) {
 	var a Account
-	if !l.named(path, n, &a.Name, map[string]decodeFunc{"name": l.text(&a.Name), "token_file": l.text(&a.TokenFile)}) {
+	if !l.named(path, n, &a.Name, map[string]decodeFunc{"name": l.value(&a.Name, notText), "token_file": l.value(&a.TokenFile, notText)}) {
 		return
 	}
 	tokenPos := l.position(path + ".token_file")

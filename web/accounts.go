@@ -31,7 +31,7 @@ func (v *view) Accounts() table[string] { return cut(v.accounts, maxLongRows) }
 
 // Cost returns the monthly cost of an account.
 func (v *view) Cost(account string) string {
-	cost := v.Money("account_cost_usd_per_month", account)
+	cost := money(v.Value("account_cost_usd_per_month", account))
 	if v.unpriced(account) > 0 && cost != none {
 		return "at least " + cost
 	}

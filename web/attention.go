@@ -153,7 +153,7 @@ func (v *view) accountNotices(n *notices, account string) {
 func (v *view) topupNotices(n *notices) {
 	for _, s := range v.samples["topup_info"] {
 		account, id := s.Label("account"), s.Label("topup")
-		subject, topup := "Account "+text(account), "A top-up of "+v.Money("topup_amount_usd", account, id)+" USD "
+		subject, topup := "Account "+text(account), "A top-up of "+money(v.Value("topup_amount_usd", account, id))+" USD "
 		created, locked := v.Value("topup_created_timestamp_seconds", account, id), v.Value("topup_rate_locked_until_timestamp_seconds", account, id)
 		switch {
 		case strings.EqualFold(s.Label("status"), "confirming"):

@@ -31,7 +31,7 @@ type page struct {
 
 // functions are those of the templates.
 var functions = template.FuncMap{
-	"gibibytes": gibibytes, "grouped": grouped, "number": number, "text": text,
+	"gibibytes": gibibytes, "grouped": grouped, "money": money, "number": number, "text": text,
 	"list":  func(texts ...string) []string { return texts },
 	"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
 }

@@ -107,12 +107,6 @@ func (v *view) Label(label, name string, values ...string) string {
 	return ""
 }
 
-// Money formats the amount that Value returns.
-func (v *view) Money(name string, values ...string) string { return money(v.Value(name, values...)) }
-
-// Number formats the number that Value returns.
-func (v *view) Number(name string, values ...string) string { return number(v.Value(name, values...)) }
-
 // NameOf returns a name from a label of an info metric, or the last of the values.
 func (v *view) NameOf(label, name string, values ...string) string {
 	if found := v.Label(label, name, values...); found != "" {

@@ -30,8 +30,8 @@ func (l *loader) api() decodeFunc {
 		"timeout": l.duration(&api.Timeout, time.Millisecond, maxTimeout, ""),
 		"http":    l.http,
 		"rate_limit": l.mapping(map[string]decodeFunc{
-			"public":  l.integer(&api.RateLimit.Public, 1, maxPublic),
-			"account": l.integer(&api.RateLimit.Account, 1, maxAccount),
+			"public":  l.number(&api.RateLimit.Public, notInteger, 1, maxPublic, "!!int"),
+			"account": l.number(&api.RateLimit.Account, notInteger, 1, maxAccount, "!!int"),
 		}),
 	})
 }

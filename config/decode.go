@@ -221,6 +221,7 @@ func (l *loader) scalar(parse func(n *yaml.Node) error) decodeFunc {
 const (
 	notBoolean = "must be true or false"
 	notText    = "must be a text" // a text is any single value, as it is written
+	notInteger = "must be an integer"
 )
 
 // value decodes a single value into the target.
@@ -231,11 +232,6 @@ func (l *loader) value(target any, invalid string) decodeFunc {
 		}
 		return nil
 	})
-}
-
-// integer accepts a number without a fraction.
-func (l *loader) integer(target any, least, most float64) decodeFunc {
-	return l.number(target, "must be an integer", least, most, "!!int")
 }
 
 // number accepts a number with one of the YAML tags.

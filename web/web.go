@@ -72,8 +72,7 @@ func CheckMetricsPath(path string) error {
 		return errors.New("must not end in / and have no empty or relative parts")
 	case path == HealthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
 		return errors.New("is served by the exporter itself")
-	}
-	if strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c > '~' }) || strings.ContainsAny(path, "{}?#%") {
+	case strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c > '~' }), strings.ContainsAny(path, "{}?#%"):
 		return errors.New("has a character that is not allowed in a path")
 	}
 	return nil

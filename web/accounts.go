@@ -136,16 +136,12 @@ func (v *view) Topups() table[*sample] {
 	return cut(rows, maxRows)
 }
 
-// TimeToPay returns how long the rate of a top-up is locked.
-func (v *view) TimeToPay(account, topup string) string {
-	lock := v.Value("topup_rate_locked_until_timestamp_seconds", account, topup)
-	switch {
-	case lock == nil:
-		return none
-	case !at(*lock).After(v.now):
+// Left returns how long the rate of a top-up is still locked.
+func (v *view) Left(until float64) string {
+	if !at(until).After(v.now) {
 		return "rate lock ended"
 	}
-	return duration(at(*lock).Sub(v.now)) + " left"
+	return duration(at(until).Sub(v.now)) + " left"
 }
 
 // Configurations returns the saved configurations, those in stock first.

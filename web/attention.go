@@ -158,7 +158,7 @@ func (v *view) topupNotices(n *notices) {
 		switch {
 		case strings.EqualFold(s.Label("status"), "confirming"):
 			if created != nil && v.now.Sub(at(*created)) > stuckAfter {
-				n.add("warn", "TopupStuck", subject, topup+"is confirming; it was created "+duration(v.now.Sub(at(*created)))+" ago.")
+				n.add("warn", "TopupStuck", subject, topup+"is confirming; it was created "+v.Ago(*created)+".")
 			}
 		case locked != nil && at(*locked).After(v.now) && at(*locked).Sub(v.now) <= expiringWithin:
 			n.add("info", "TopupExpiring", subject, topup+"awaits its payment; the rate lock ends in "+duration(at(*locked).Sub(v.now))+".")
@@ -219,7 +219,7 @@ func (v *view) watchNotices(n *notices) {
 			n.add("warn", alert, subject, problem+".")
 		}
 		if hit := v.Value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.now.Sub(at(*hit)) <= hitWithin {
-			n.add("info", "WatchHit", subject, "A plan began to match "+duration(v.now.Sub(at(*hit)))+" ago.")
+			n.add("info", "WatchHit", subject, "A plan began to match "+v.Ago(*hit)+".")
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Bounds of cells.
@@ -19,15 +18,6 @@ type locationRow struct{ ID, City, Details string }
 // componentState is the components of a location that have the same state.
 type componentState struct {
 	State, Class, Components string
-}
-
-// Since returns the day since which the provider's state is as it is.
-func (v *view) Since() string {
-	since := v.Value("status_since_timestamp_seconds")
-	if since == nil {
-		return none
-	}
-	return at(*since).Format(time.DateOnly)
 }
 
 // locationName returns the city of a location and its id.

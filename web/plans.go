@@ -66,18 +66,6 @@ func (v *view) Offered(plan string) string {
 	return join(locations, maxOffered)
 }
 
-// LastInStock returns how long ago a plan was in stock.
-func (v *view) LastInStock(plan string) string {
-	last := v.Value("plan_last_in_stock_timestamp_seconds", plan)
-	switch {
-	case v.Stock("plan_in_stock", plan) == available:
-		return "now"
-	case last == nil:
-		return "not since the start"
-	}
-	return duration(v.now.Sub(at(*last))) + " ago"
-}
-
 // Plans returns the plans, those in stock first.
 func (v *view) Plans() table[planRow] {
 	return v.plans(v.samples["plan_info"], maxRows, func(id string) stock { return v.Stock("plan_in_stock", id) })

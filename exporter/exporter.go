@@ -62,7 +62,7 @@ func Run(ctx context.Context, env Environment) int {
 		fmt.Fprintln(env.Stderr, err)
 		return 1
 	}
-	if o.Check() {
+	if o.Check {
 		printSummary(env.Stdout, cfg)
 		return 0
 	}
@@ -105,7 +105,7 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 	e := &exporter{
 		options: o, getenv: env.Getenv, timeouts: env.Timeouts, logger: logger, requests: make(chan chan error), stopped: make(chan struct{}),
 	}
-	if o.Demo() {
+	if o.Demo {
 		d, err := startDemo(ctx, demoSite(o.web))
 		if err != nil {
 			return nil, err

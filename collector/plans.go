@@ -115,7 +115,6 @@ func plans() Resource {
 				checkMeta: func(items []*plan, m *plansMeta) []rentalapi.FieldError {
 					return contradiction("in_stock", m.InStock, countInStock(items))
 				},
-				producedAt: func(m plansMeta) *timestamp { return m.GeneratedAt },
 				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta], s *Snapshot) {
 					next := history.step(p.Items, p.Received)
 					s.Commit = func() { history = next }
@@ -125,6 +124,7 @@ func plans() Resource {
 					b.Add(catalogPlans, float64(p.Count))
 					b.Add(catalogInStock, float64(countInStock(p.Items)))
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
+					s.producedAt = p.Meta.GeneratedAt
 					s.Facts.Plans = &PlanFacts{items: p.Items, withoutID: p.WithoutID}
 				},
 			}.fetch

@@ -89,8 +89,7 @@ func TestReloadByRequest(t *testing.T) {
 	simtest.AssertEqual(t, "collector os is exposed", found, false)
 }
 
-// TestReloadDuringShutdown asserts that a request does not wait for a loop that has
-// ended.
+// TestReloadDuringShutdown asserts that a reload starts nothing after the end.
 func TestReloadDuringShutdown(t *testing.T) {
 	t.Parallel()
 	e := newTestExporter(t, "--demo", "--web.listen-address=127.0.0.1:0")
@@ -99,7 +98,7 @@ func TestReloadDuringShutdown(t *testing.T) {
 	if err := e.serve(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.requestReload(t.Context()); err == nil || err.Error() != "shutting down" {
+	if err := e.reload(ctx); err == nil || err.Error() != "shutting down" {
 		t.Errorf("got %v, want: shutting down", err)
 	}
 }

@@ -1,4 +1,6 @@
-# Builds on the platform it runs on, for the platform that is asked for.
+# Builds on the platform it runs on, for the platform that is asked for. Whoever publishes
+# images should pin the base by the digest that `docker buildx imagetools inspect golang:1.26`
+# prints: golang:1.26@sha256:DIGEST.
 FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build
 ARG TARGETOS
 ARG TARGETARCH

@@ -30,6 +30,8 @@ type Resource struct {
 	MaxAge      time.Duration // default
 	MinInterval time.Duration // how long the API itself caches; 0 if it does not
 
+	Long bool // whether the list grows with the customer: its metrics may be many
+
 	Requests    int // the least number of requests of a refresh
 	MaxRequests int // the usual most; 0 means the same
 

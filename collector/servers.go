@@ -45,7 +45,8 @@ const maxAddresses = 1_000
 // array of strings in 1.0.
 type addresses []string
 
-// UnmarshalJSON implements json.Unmarshaler. Null and empty strings are no addresses.
+// UnmarshalJSON implements json.Unmarshaler. Null and empty strings are no addresses, and
+// only the first address is kept.
 func (a *addresses) UnmarshalJSON(b []byte) error {
 	var list []string
 	var single string
@@ -60,7 +61,8 @@ func (a *addresses) UnmarshalJSON(b []byte) error {
 	*a = nil
 	for _, address := range list {
 		if address != "" {
-			*a = append(*a, address)
+			*a = addresses{address}
+			break
 		}
 	}
 	return nil
@@ -86,7 +88,7 @@ const serversName = "servers"
 
 func servers() Resource {
 	return Resource{
-		Name: serversName, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true,
+		Name: serversName, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true, Long: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,

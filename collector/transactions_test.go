@@ -81,55 +81,72 @@ func pages(from, to int) string {
 	return strings.Join(list, ", ")
 }
 
-// TestHistory reads histories of several lengths. Only the newest page of a later refresh
-// is a regular request.
-func TestHistory(t *testing.T) {
-	for _, c := range []struct {
-		entries int
-		first   string
-	}{
-		{0, "1 bulk"}, {1, "1 bulk"}, {100, "1 bulk"}, {101, pages(1, 2) + ", 1"}, {500, pages(1, 5) + ", 1"}, {2_000, pages(1, 20) + ", 1"},
-	} {
-		t.Run(fmt.Sprint(c.entries), func(t *testing.T) {
-			h := newHistoryTest(t, manyEntries(c.entries))
-			h.assertFetch("first", c.first, sumsOf(h.account.Transactions), 0)
-			for i := range 3 {
-				h.account.Transactions = withMore(h.account.Transactions, i)
-				h.assertFetch("later", "1", sumsOf(h.account.Transactions), 0)
-			}
-		})
-	}
+// historyStep is a fetch, and what happens before and during it.
+type historyStep struct {
+	after    time.Duration // since the step before
+	added    int           // entries
+	during   int           // entries that are added while page 2 is read
+	fails    string        // page that cannot be read in this step
+	requests string        // that are made
 }
 
-// TestHistoryGrows adds many entries between two fetches, and while these are read.
-func TestHistoryGrows(t *testing.T) {
-	for _, c := range []struct {
-		before, during int
-		requests       string
+// TestHistory reads histories of several lengths, which grow. The sums are those of all
+// entries after each fetch that succeeds. Only the newest page of a later refresh is a
+// regular request.
+func TestHistory(t *testing.T) {
+	first := historyStep{requests: pages(1, 10) + ", 1"}
+	for name, c := range map[string]struct {
+		entries int
+		steps   []historyStep
 	}{
-		{99, 0, "1"},
-		{100, 0, "1, 2 bulk"},
-		{250, 0, "1, " + pages(2, 3)},
-		{1000, 0, "1, " + pages(2, 11)},
-		{150, 1, "1, 2 bulk, 1"},
-		{150, 99, "1, " + pages(2, 3) + ", 1"},
-		{150, 150, "1, " + pages(2, 4) + ", 1, 2 bulk"},
+		"none":            {0, []historyStep{{requests: "1 bulk"}, {requests: "1"}, {added: 2, requests: "1"}}},
+		"one":             {1, []historyStep{{requests: "1 bulk"}, {added: 1, requests: "1"}}},
+		"a page":          {100, []historyStep{{requests: "1 bulk"}, {added: 1, requests: "1"}}},
+		"a page and one":  {101, []historyStep{{requests: pages(1, 2) + ", 1"}, {added: 1, requests: "1"}}},
+		"full pages":      {500, []historyStep{{requests: pages(1, 5) + ", 1"}, {requests: "1"}}},
+		"long":            {2_000, []historyStep{{requests: pages(1, 20) + ", 1"}, {added: 2, requests: "1"}}},
+		"grows":           {1000, []historyStep{first, {added: 99, requests: "1"}, {added: 100, requests: "1, 2 bulk"}, {added: 250, requests: "1, " + pages(2, 3)}, {added: 1000, requests: "1, " + pages(2, 11)}}},
+		"grows meanwhile": {1000, []historyStep{first, {added: 150, during: 1, requests: "1, 2 bulk, 1"}, {added: 150, during: 99, requests: "1, " + pages(2, 3) + ", 1"}, {added: 150, during: 150, requests: "1, " + pages(2, 4) + ", 1, 2 bulk"}}},
+		"a page fails": {500, []historyStep{
+			{fails: "3", requests: pages(1, 3)},
+			{fails: "3", requests: "3 bulk"},
+			{requests: pages(3, 5) + ", 1"},
+			{added: 250, fails: "2", requests: "1, 2 bulk"},
+			{requests: pages(2, 3)},
+			{requests: "1"},
+		}},
+		// In several refreshes, each of which exports what is new.
+		"is read again after a day": {5_000, []historyStep{
+			{requests: pages(1, 50) + ", 1"},
+			{after: rereadInterval - time.Second, requests: "1"},
+			{after: time.Second, requests: "1, " + pages(2, 21) + ", 1"},
+			{added: 7, fails: "30", requests: "1, " + pages(22, 30)},
+			{requests: "1, " + pages(30, 49) + ", 1"},
+			{requests: "1, " + pages(50, 51) + ", 1"},
+			{requests: "1"},
+		}},
 	} {
-		t.Run(fmt.Sprint(c.before, c.during), func(t *testing.T) {
-			h := newHistoryTest(t, manyEntries(1000))
-			h.assertFetch("first", pages(1, 10)+", 1", sumsOf(h.account.Transactions), 0)
-			h.account.Transactions = withMore(h.account.Transactions, c.before)
-			h.before = func(query url.Values) error {
-				if query.Get("page") == "2" {
-					h.account.Transactions = withMore(h.account.Transactions, c.during)
-					c.during = 0
+		t.Run(name, func(t *testing.T) {
+			h := newHistoryTest(t, manyEntries(c.entries))
+			for i, step := range c.steps {
+				h.now = h.now.Add(step.after)
+				h.account.Transactions = withMore(h.account.Transactions, step.added)
+				h.before = func(query url.Values) error {
+					if query.Get("page") == "2" {
+						h.account.Transactions = withMore(h.account.Transactions, step.during)
+						step.during = 0
+					}
+					if query.Get("page") == step.fails {
+						return errUnreachable
+					}
+					return nil
 				}
-				return nil
+				series, invalid, requests, err := h.fetch()
+				simtest.AssertEqual(t, fmt.Sprint("step ", i, ": requests, fails and invalid items"), []any{requests, errors.Is(err, errUnreachable), invalid.Items}, []any{step.requests, step.fails != "", 0})
+				if err == nil {
+					simtest.AssertEqual(t, fmt.Sprint("step ", i, ": sums"), series, sumsOf(h.account.Transactions))
+				}
 			}
-			series, _, requests, err := h.fetch()
-			simtest.AssertEqual(t, "error", err, nil)
-			simtest.AssertEqual(t, "requests", requests, c.requests)
-			simtest.AssertEqual(t, "sums", series, sumsOf(h.account.Transactions))
 		})
 	}
 }
@@ -175,35 +192,6 @@ func TestHistoryWhilePagesShift(t *testing.T) {
 	}
 }
 
-// failing returns a hook that lets the next n requests for a page fail.
-func failing(page string, n int) func(url.Values) error {
-	return func(query url.Values) error {
-		if query.Get("page") != page || n == 0 {
-			return nil
-		}
-		n--
-		return errUnreachable
-	}
-}
-
-// TestHistoryResumes lets a page fail in the first walk, and in a later one.
-func TestHistoryResumes(t *testing.T) {
-	h := newHistoryTest(t, manyEntries(500))
-	try := func(n int) (asked []string) {
-		for range n {
-			_, _, requests, _ := h.fetch()
-			asked = append(asked, requests)
-		}
-		return asked
-	}
-	h.before = failing("3", 2)
-	simtest.AssertEqual(t, "requests", try(3), []string{pages(1, 3), "3 bulk", pages(3, 5) + ", 1"})
-	h.account.Transactions = withMore(h.account.Transactions, 250)
-	h.before = failing("2", 1)
-	simtest.AssertEqual(t, "later requests", try(2), []string{"1, 2 bulk", pages(2, 3)})
-	h.assertFetch("at the end", "1", sumsOf(h.account.Transactions), 0)
-}
-
 // servePages returns a body with the page that is asked for, of items that need not be
 // usable.
 func servePages(items []any, total, limit int) func(url.Values) []byte {
@@ -236,27 +224,18 @@ func TestHistoryInvalidEntries(t *testing.T) {
 		at      func(i int) bool
 		instead func(i int, e simulator.Object) any
 	}{
-		{"one on the first page", 250, 1, func(i int) bool { return i == 5 }, null},
-		{"one on the last page", 250, 1, func(i int) bool { return i == 205 }, null},
 		{"one on each page", 250, 2, func(i int) bool { return i%100 == 50 }, null},
 		{"a page in the middle", 350, 100, func(i int) bool { return i/100 == 1 }, null},
 		{"the first page", 350, 100, func(i int) bool { return i < 100 }, null},
-		{"all of one page", 40, 40, func(int) bool { return true }, null},
 		{"all of three pages", 250, 250, func(int) bool { return true }, null},
 		{"id of the next page", 250, 1, func(i int) bool { return i == 120 }, func(int, simulator.Object) any { return oneEntry(30, "topup", 500) }},
-		{"amounts in words", 250, 10, func(i int) bool { return i >= 240 }, func(_ int, e simulator.Object) any {
-			return simulator.Object{"id": e["id"], "type": "topup", "amount": simulator.Object{"usd": "12"}}
-		}},
-		{"amounts missing", 250, 10, func(i int) bool { return i >= 240 }, func(_ int, e simulator.Object) any {
-			return simulator.Object{"id": e["id"], "type": "topup"}
-		}},
 		{"too many types", 250, 3, func(i int) bool { return i >= 50 && i < 150 }, func(i int, e simulator.Object) any {
 			return oneEntry(e["id"].(int), fmt.Sprintf("type-%d", i), 100)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var items []any
-			var good []simulator.Object // known, if not by their amount
+			var good []simulator.Object
 			for i, e := range manyEntries(c.entries) {
 				var item any = e
 				if c.at(i) {
@@ -271,12 +250,7 @@ func TestHistoryInvalidEntries(t *testing.T) {
 			}
 			h := newHistoryTest(t, nil)
 			h.body = servePages(items, len(items), 100)
-			all := (len(items) + 99) / 100
-			requests := pages(1, all)
-			if all > 1 {
-				requests += ", 1"
-			}
-			h.assertFetch("first", requests, sumsOf(good), c.invalid)
+			h.assertFetch("first", pages(1, (len(items)+99)/100)+", 1", sumsOf(good), c.invalid)
 		})
 	}
 }
@@ -401,39 +375,17 @@ func TestHistoryChanges(t *testing.T) {
 	}
 }
 
-// TestHistoryAmountLater has amounts that are not known for some time.
+// TestHistoryAmountLater has an amount that is not known at first, and then one of a new entry.
 func TestHistoryAmountLater(t *testing.T) {
-	for _, entries := range []int{50, 250} {
-		h := newHistoryTest(t, manyEntries(entries))
-		entry := h.account.Transactions[3]
-		usd := simulator.At(entry, "amount", "usd")
-		simulator.Put(entry, nil, "amount", "usd")
-		series, _, _, _ := h.fetch()
-		simtest.AssertEqual(t, "sums without an amount", series, sumsOf(h.account.Transactions))
-		simulator.Put(entry, usd, "amount", "usd")
-		series, _, requests, _ := h.fetch()
-		simtest.AssertEqual(t, "sums", series, sumsOf(h.account.Transactions))
-		simtest.AssertEqual(t, "requests", requests, "1")
-	}
-}
-
-// TestHistoryReadAgain reads a long history again after a day: in several refreshes, each
-// of which exports what is new, and goes on at a page that failed.
-func TestHistoryReadAgain(t *testing.T) {
-	h := newHistoryTest(t, manyEntries(5_000))
-	h.assertFetch("first", pages(1, 50)+", 1", sumsOf(h.account.Transactions), 0)
-	h.now = h.now.Add(rereadInterval - time.Second)
-	h.assertFetch("a second before", "1", sumsOf(h.account.Transactions), 0)
-	h.now = h.now.Add(time.Second)
-	h.assertFetch("first part", "1, "+pages(2, 21)+", 1", sumsOf(h.account.Transactions), 0)
-	h.account.Transactions = withMore(h.account.Transactions, 7)
-	h.before = failing("30", 1)
-	_, _, requests, err := h.fetch()
-	simtest.AssertEqual(t, "requests of a page that fails", requests, "1, "+pages(22, 30))
-	simtest.AssertEqual(t, "error", errors.Is(err, errUnreachable), true)
-	h.assertFetch("second part", "1, "+pages(30, 49)+", 1", sumsOf(h.account.Transactions), 0)
-	h.assertFetch("third part", "1, "+pages(50, 51)+", 1", sumsOf(h.account.Transactions), 0)
-	h.assertFetch("later", "1", sumsOf(h.account.Transactions), 0)
+	h := newHistoryTest(t, manyEntries(50))
+	known := h.account.Transactions[3]
+	h.account.Transactions[3] = simulator.Object{"id": known["id"], "type": known["type"]}
+	h.assertFetch("not known", "1 bulk", sumsOf(h.account.Transactions), 1)
+	h.account.Transactions[3] = known
+	h.assertFetch("known", "1", sumsOf(h.account.Transactions), 0)
+	h.account.Transactions = withMore(h.account.Transactions, 1)
+	delete(h.account.Transactions[0], "amount")
+	h.assertFetch("not known of a new one", "1", sumsOf(h.account.Transactions), 1)
 }
 
 // TestHistoryEndlessIDs has entries with other ids in each response: they do not fill the

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,8 +30,8 @@ func (l *loader) api() decodeFunc {
 		"timeout": l.duration(&api.Timeout, time.Millisecond, maxTimeout, ""),
 		"http":    l.http,
 		"rate_limit": l.mapping(map[string]decodeFunc{
-			"public":  number(&l.document, &api.RateLimit.Public, 1, maxPublic),
-			"account": number(&l.document, &api.RateLimit.Account, 1, maxAccount),
+			"public":  l.integer(&api.RateLimit.Public, 1, maxPublic),
+			"account": l.integer(&api.RateLimit.Account, 1, maxAccount),
 		}),
 	})
 }
@@ -78,97 +79,82 @@ func (l *loader) http(path string, n *yaml.Node) {
 		return
 	}
 	http.SetDirectory(filepath.Dir(l.file))
-	l.checkHTTPFiles(path, http)
-}
-
-// check validates a node against a type of another package and stores nothing.
-// That package's own decoder has no paths, ignores unknown keys with this YAML
-// library, and its errors repeat values that may be secret.
-func (d *document) check(t reflect.Type) decodeFunc {
-	switch {
-	case t.Kind() == reflect.Pointer:
-		return d.check(t.Elem())
-	case t.Kind() == reflect.Slice:
-		return d.list(d.check(t.Elem()))
-	case t.Kind() == reflect.Map:
-		item := d.check(t.Elem())
-		return d.entries(func(string, Position) decodeFunc { return item })
-	case t == reflect.TypeFor[promconfig.Headers]():
-		return d.check(reflect.TypeFor[map[string]promconfig.Header]())
-	case t.Kind() == reflect.Struct && t != reflect.TypeFor[promconfig.URL]():
-		return d.mapping(d.structFields(t))
-	}
-	invalid := errors.New("invalid value")
-	switch t {
-	case reflect.TypeFor[bool]():
-		invalid = errNotBoolean
-	case reflect.TypeFor[promconfig.URL]():
-		invalid = errors.New("invalid URL: must be like http://proxy.example:3128")
-	case reflect.TypeFor[promconfig.TLSVersion]():
-		invalid = fmt.Errorf("invalid TLS version: must be one of %s", strings.Join(slices.Sorted(maps.Keys(promconfig.TLSVersions)), ", "))
-	}
-	return d.scalar(func(n *yaml.Node) error {
-		if n.Decode(reflect.New(t).Interface()) != nil {
-			return invalid
-		}
-		return nil
-	})
-}
-
-// structFields returns the keys of a struct, with those of inlined structs.
-func (d *document) structFields(t reflect.Type) map[string]decodeFunc {
-	fields := map[string]decodeFunc{}
-	for field := range t.Fields() {
-		key, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		switch {
-		case options == "inline":
-			maps.Copy(fields, d.structFields(field.Type))
-		case key != "":
-			fields[key] = d.check(field.Type)
-		}
-	}
-	return fields
-}
-
-// checkHTTPFiles reports a wrong path or header before anything is served. The files are
-// read again for each connection.
-func (l *loader) checkHTTPFiles(path string, http *promconfig.HTTPClientConfig) {
 	if _, err := promconfig.NewTLSConfig(&http.TLSConfig); err != nil {
 		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 			err = fmt.Errorf("cannot read ca_file, cert_file or key_file: %w", pathErr.Err)
 		}
 		l.errs.add(l.position(path+".tls_config"), "%s", err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(http.ProxyConnectHeader)) {
-		for i, value := range http.ProxyConnectHeader[name] {
-			l.checkHeader(fmt.Sprintf("%s[%d]", joinPath(path+".proxy_connect_header", name), i), string(value))
-		}
+}
+
+// check validates a node against a type of another package and stores nothing.
+// That package's own decoder has no paths, ignores unknown keys with this YAML
+// library, and its errors repeat values that may be secret.
+func (l *loader) check(t reflect.Type) decodeFunc {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return l.check(t.Elem())
+	case t.Kind() == reflect.Slice:
+		return l.list(l.check(t.Elem()))
+	case t.Kind() == reflect.Map:
+		item := l.check(t.Elem())
+		return l.entries(func(string, Position) decodeFunc { return item })
+	case t == reflect.TypeFor[promconfig.Headers]():
+		return l.check(reflect.TypeFor[map[string]promconfig.Header]())
+	case t.Kind() == reflect.Struct && t != reflect.TypeFor[promconfig.URL]():
+		return l.mapping(l.structFields(t))
 	}
-	if http.HTTPHeaders == nil {
-		return
+	invalid := "invalid value"
+	switch t {
+	case reflect.TypeFor[bool]():
+		invalid = notBoolean
+	case reflect.TypeFor[promconfig.URL]():
+		invalid = "invalid URL: must be like http://proxy.example:3128"
+	case reflect.TypeFor[promconfig.TLSVersion]():
+		invalid = "invalid TLS version: must be one of " + strings.Join(slices.Sorted(maps.Keys(promconfig.TLSVersions)), ", ")
 	}
-	for _, name := range slices.Sorted(maps.Keys(http.HTTPHeaders.Headers)) {
-		header, at := http.HTTPHeaders.Headers[name], joinPath(path+".http_headers", name)
-		for i, value := range header.Values {
-			l.checkHeader(fmt.Sprintf("%s.values[%d]", at, i), value)
-		}
-		for i, value := range header.Secrets {
-			l.checkHeader(fmt.Sprintf("%s.secrets[%d]", at, i), string(value))
-		}
-		for i, headerFile := range header.Files {
-			content, err := (&file{path: headerFile, limit: maxFile}).read()
-			at := fmt.Sprintf("%s.files[%d]", at, i)
-			if err != nil {
-				l.errs.add(l.position(at), "cannot read: %s", err)
-				continue
-			}
-			l.checkHeader(at, strings.TrimSpace(string(content)))
+	value := l.value(reflect.New(t).Interface(), invalid)
+	return func(path string, n *yaml.Node) {
+		before := len(l.errs)
+		if value(path, n); len(l.errs) == before {
+			l.checkHeader(path, n.Value)
 		}
 	}
 }
 
-// checkHeader reports a value that package net/http would refuse to send.
+// structFields returns the keys of a struct, with those of inlined structs.
+func (l *loader) structFields(t reflect.Type) map[string]decodeFunc {
+	fields := map[string]decodeFunc{}
+	for field := range t.Fields() {
+		key, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		switch {
+		case options == "inline":
+			maps.Copy(fields, l.structFields(field.Type))
+		case key != "":
+			fields[key] = l.check(field.Type)
+		}
+	}
+	return fields
+}
+
+// headerValue matches the path of a header's value, or of a file that contains one.
+var headerValue = regexp.MustCompile(`(?s)^api\.http\.(?:proxy_connect_header\..*|http_headers\..*\.(?:values|secrets|(files)))\[\d+\]$`)
+
+// checkHeader reports a value that package net/http would refuse to send. A file is read
+// again for each connection.
 func (l *loader) checkHeader(path, value string) {
+	match := headerValue.FindStringSubmatch(path)
+	if match == nil {
+		return
+	}
+	if match[1] != "" {
+		content, err := (&file{path: promconfig.JoinDir(filepath.Dir(l.file), value), limit: maxFile}).read()
+		if err != nil {
+			l.errs.add(l.position(path), "cannot read: %s", err)
+			return
+		}
+		value = strings.TrimSpace(string(content))
+	}
 	if strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
 		l.errs.add(l.position(path), "invalid header value: must not contain line breaks or control characters")
 	}
@@ -189,15 +175,11 @@ func (l *loader) checkAPI() {
 	if base.Scheme != "http" || len(l.config.Accounts) == 0 {
 		return
 	}
-	if !isLoopback(base.Hostname()) {
+	address, err := netip.ParseAddr(base.Hostname())
+	if !strings.EqualFold(base.Hostname(), "localhost") && (err != nil || !address.IsLoopback()) {
 		l.errs.add(l.baseURLPosition, "plain HTTP not allowed with accounts: must be https or a loopback address, because tokens would be sent unencrypted")
 	}
 	if proxy := l.config.API.HTTP.ProxyURL.URL; proxy != nil && proxy.String() != "" {
 		l.errs.add(l.position("api.http.proxy_url"), "proxy not allowed with accounts and plain HTTP: base_url must be https, because the proxy would see the tokens")
 	}
-}
-
-func isLoopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && address.IsLoopback()
 }

@@ -88,8 +88,8 @@ type ScopeRate struct {
 // RequestRates returns the rate of the public API, followed by one for each
 // account in the order of c.Accounts.
 func (c *Config) RequestRates(resources []collector.Resource) []ScopeRate {
-	public, account := c.scopeRates(resources)
-	rates := []ScopeRate{public}
+	rates := []ScopeRate{c.scopeRate(resources, false)}
+	account := c.scopeRate(resources, true)
 	for _, a := range c.Accounts {
 		account.Account = a.Name
 		rates = append(rates, account)
@@ -97,21 +97,19 @@ func (c *Config) RequestRates(resources []collector.Resource) []ScopeRate {
 	return rates
 }
 
-// scopeRates returns the rates of the public API and of any one account.
-func (c *Config) scopeRates(resources []collector.Resource) (public, account ScopeRate) {
-	public.Limit, account.Limit = c.API.RateLimit.Public, c.API.RateLimit.Account
+// scopeRate returns the rate of the public API, or of any one account.
+func (c *Config) scopeRate(resources []collector.Resource, account bool) ScopeRate {
+	rate := ScopeRate{Limit: c.API.RateLimit.Public}
+	if account {
+		rate.Limit = c.API.RateLimit.Account
+	}
 	for _, r := range resources {
 		settings := c.Collectors[r.Name]
-		if !settings.Enabled || settings.Interval <= 0 {
-			continue
+		if r.Account == account && settings.Enabled && settings.Interval > 0 {
+			perMinute := float64(time.Minute) / float64(settings.Interval)
+			rate.PerMinute += float64(r.Requests) * perMinute
+			rate.MaxPerMinute += float64(max(r.Requests, r.MaxRequests)) * perMinute
 		}
-		rate := &public
-		if r.Account {
-			rate = &account
-		}
-		perMinute := float64(time.Minute) / float64(settings.Interval)
-		rate.PerMinute += float64(r.Requests) * perMinute
-		rate.MaxPerMinute += float64(max(r.Requests, r.MaxRequests)) * perMinute
 	}
-	return public, account
+	return rate
 }

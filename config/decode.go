@@ -239,42 +239,35 @@ func (d *document) text(target *string) decodeFunc {
 	})
 }
 
-var errNotBoolean = errors.New("must be true or false")
+const notBoolean = "must be true or false"
 
-func (d *document) boolean(target *bool) decodeFunc {
+// value decodes a single value into the target.
+func (d *document) value(target any, invalid string) decodeFunc {
 	return d.scalar(func(n *yaml.Node) error {
 		if n.Decode(target) != nil {
-			return errNotBoolean
+			return errors.New(invalid)
 		}
 		return nil
 	})
 }
 
-// number accepts an integer, or any number if the target is one of floating point.
-func number[T int | float64](d *document, target *T, minValue, maxValue T) decodeFunc {
-	invalid, tags := errors.New("must be a number"), []string{"!!int", "!!float"}
-	if _, ok := any(minValue).(int); ok {
-		invalid, tags = errors.New("must be an integer"), tags[:1]
-	}
+// integer accepts a number without a fraction.
+func (d *document) integer(target any, least, most float64) decodeFunc {
+	return d.number(target, "must be an integer", least, most, "!!int")
+}
+
+// number accepts a number with one of the YAML tags.
+func (d *document) number(target any, invalid string, least, most float64, tags ...string) decodeFunc {
 	return d.scalar(func(n *yaml.Node) error {
-		var value T
-		if !slices.Contains(tags, n.ShortTag()) || n.Decode(&value) != nil || math.IsNaN(float64(value)) {
-			return invalid
+		var value float64
+		if !slices.Contains(tags, n.ShortTag()) || n.Decode(&value) != nil || math.IsNaN(value) {
+			return errors.New(invalid)
 		}
-		if value < minValue || value > maxValue {
-			return fmt.Errorf("%s is out of range: must be from %v to %v", n.Value, minValue, maxValue)
+		if value < least || value > most {
+			return fmt.Errorf("%s is out of range: must be from %v to %v", n.Value, least, most)
 		}
-		*target = value
-		return nil
+		return n.Decode(target)
 	})
-}
-
-// optional decodes a value that stays nil if it is not set.
-func optional[T any](target **T, decode func(*T) decodeFunc) decodeFunc {
-	return func(path string, n *yaml.Node) {
-		*target = new(T)
-		decode(*target)(path, n)
-	}
 }
 
 // duration appends the reason to the message about minValue.

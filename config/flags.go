@@ -18,7 +18,7 @@ type Flags struct {
 	check, demo, disableDefaults bool
 
 	resources []collector.Resource
-	// toggles has one entry for each resource, in the same order.
+	// toggles are the flags --[no-]collector.NAME of the resources, in the same order.
 	toggles []toggle
 }
 
@@ -41,7 +41,6 @@ func (o *option) position() Position {
 	return Position{Field: o.envar}
 }
 
-// toggle is a --[no-]collector.NAME flag.
 type toggle struct{ enabled, isSet bool }
 
 // AddFlags adds the flags of the configuration to app, among them one for each

@@ -218,7 +218,7 @@ func (l *loader) collector(r collector.Resource, path string, n *yaml.Node) {
 		minInterval, reason = r.MinInterval, ", because the API caches the response that long"
 	}
 	l.mapping(map[string]decodeFunc{
-		"enabled":  l.boolean(&settings.Enabled),
+		"enabled":  l.value(&settings.Enabled, notBoolean),
 		"interval": l.duration(&settings.Interval, minInterval, maxInterval, reason),
 		"max_age":  l.duration(&settings.MaxAge, time.Millisecond, maxMaxAge, ""),
 	})(path, n)
@@ -250,10 +250,9 @@ func (l *loader) checkCollectors() {
 	case !public && !hasAccounts:
 		l.errs.add(l.position("collectors"), "nothing to export: at least one account must be set, because every enabled collector requires one")
 	}
-	publicRate, accountRate := l.config.scopeRates(l.flags.resources)
-	l.checkRateLimit("api.rate_limit.public", publicRate)
+	l.checkRateLimit("api.rate_limit.public", l.config.scopeRate(l.flags.resources, false))
 	if hasAccounts {
-		l.checkRateLimit("api.rate_limit.account", accountRate)
+		l.checkRateLimit("api.rate_limit.account", l.config.scopeRate(l.flags.resources, true))
 	}
 	for _, w := range l.config.Watches {
 		for _, needed := range w.Inputs() {

@@ -16,20 +16,22 @@ const maxBound = 1e15
 
 func (l *loader) watch(path string, n *yaml.Node) {
 	var w collector.Watch
-	bound := func(target *float64) decodeFunc { return number(&l.document, target, 0, maxBound) }
+	bound := func(target **float64) decodeFunc {
+		return l.number(target, "must be a number", 0, maxBound, "!!int", "!!float")
+	}
 	before := len(l.errs)
 	if !l.named(path, n, &w.Name, map[string]decodeFunc{
 		"name":              l.text(&w.Name),
-		"plans":             l.alternatives(&w.Plans, checkText),
-		"families":          l.alternatives(&w.Families, checkText),
-		"locations":         l.alternatives(&w.Locations, checkText),
-		"regions":           l.alternatives(&w.Regions, checkText),
-		"countries":         l.alternatives(&w.Countries, checkCountry),
-		"gpu":               optional(&w.GPU, l.boolean),
-		"min_cores":         optional(&w.MinCores, bound),
-		"min_memory_gib":    optional(&w.MinMemoryGiB, bound),
-		"max_usd_per_month": optional(&w.MaxUSDPerMonth, bound),
-		"max_eur_per_month": optional(&w.MaxEURPerMonth, bound),
+		"plans":             l.alternatives(&w.Plans, validName, "invalid value: "+nameRule),
+		"families":          l.alternatives(&w.Families, validName, "invalid value: "+nameRule),
+		"locations":         l.alternatives(&w.Locations, validName, "invalid value: "+nameRule),
+		"regions":           l.alternatives(&w.Regions, validName, "invalid value: "+nameRule),
+		"countries":         l.alternatives(&w.Countries, countryCode.MatchString, "invalid country code: must be two letters, like DE"),
+		"gpu":               l.value(&w.GPU, notBoolean),
+		"min_cores":         bound(&w.MinCores),
+		"min_memory_gib":    bound(&w.MinMemoryGiB),
+		"max_usd_per_month": bound(&w.MaxUSDPerMonth),
+		"max_eur_per_month": bound(&w.MaxEURPerMonth),
 	}) {
 		return
 	}
@@ -42,33 +44,21 @@ func (l *loader) watch(path string, n *yaml.Node) {
 	l.config.Watches = append(l.config.Watches, w)
 }
 
+var countryCode = regexp.MustCompile(`^[A-Za-z]{2}$`)
+
 // alternatives decodes a list of one or more values.
-func (l *loader) alternatives(target *[]string, check func(string) error) decodeFunc {
-	item := l.scalar(func(n *yaml.Node) error {
+func (l *loader) alternatives(target *[]string, valid func(string) bool, invalid string) decodeFunc {
+	list := l.list(l.scalar(func(n *yaml.Node) error {
 		*target = append(*target, n.Value)
-		return check(n.Value)
-	})
-	list := l.list(item)
+		if !valid(n.Value) {
+			return errors.New(invalid)
+		}
+		return nil
+	}))
 	return func(path string, n *yaml.Node) {
 		if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 			l.errs.add(l.position(path), "empty list: must have at least one value")
 		}
 		list(path, n)
 	}
-}
-
-func checkText(value string) error {
-	if !validName(value) {
-		return errors.New("invalid value: " + nameRule)
-	}
-	return nil
-}
-
-var countryCode = regexp.MustCompile(`^[A-Za-z]{2}$`)
-
-func checkCountry(value string) error {
-	if !countryCode.MatchString(value) {
-		return errors.New("invalid country code: must be two letters, like DE")
-	}
-	return nil
 }

@@ -70,8 +70,8 @@ func ask(ctx context.Context, address string, settings toolkit.TLSConfig) error 
 		},
 		// The certificate names the host that Prometheus knows, not this address. No secret
 		// is sent.
-		TLSClientConfig: &tls.Config{ //nolint:gosec // see above
-			InsecureSkipVerify: true,
+		TLSClientConfig: &tls.Config{
+			InsecureSkipVerify: true, //nolint:gosec // see above
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 				demanded = true
 				return &tls.Certificate{}, nil

@@ -29,10 +29,6 @@ type notice struct {
 // notices are collected in the order of the sections that they belong to.
 type notices []notice
 
-func (n *notices) bad(alert, subject, text string)  { n.add("bad", alert, subject, text) }
-func (n *notices) warn(alert, subject, text string) { n.add("warn", alert, subject, text) }
-func (n *notices) info(alert, subject, text string) { n.add("info", alert, subject, text) }
-
 func (n *notices) add(class, alert, subject, text string) {
 	*n = append(*n, notice{class, alert, subject, text})
 }
@@ -81,15 +77,15 @@ func (v *view) providerNotices(n *notices) {
 			n.add(class, "ProviderNotOperational", "Provider", "Overall state: "+text(s.Label("overall"))+".")
 		}
 	}
-	if ongoing := v.value("incidents_ongoing"); ongoing != nil && *ongoing > 0 {
-		n.warn("IncidentOngoing", "Provider", count(int(*ongoing), "incident")+" ongoing.")
+	if ongoing := v.Value("incidents_ongoing"); ongoing != nil && *ongoing > 0 {
+		n.add("warn", "IncidentOngoing", "Provider", count(int(*ongoing), "incident")+" ongoing.")
 	}
-	if scheduled := v.value("maintenances_scheduled"); scheduled != nil && *scheduled > 0 {
-		n.info("MaintenanceScheduled", "Provider", count(int(*scheduled), "maintenance window")+" scheduled.")
+	if scheduled := v.Value("maintenances_scheduled"); scheduled != nil && *scheduled > 0 {
+		n.add("info", "MaintenanceScheduled", "Provider", count(int(*scheduled), "maintenance window")+" scheduled.")
 	}
-	generated, plans := v.value("catalog_generated_timestamp_seconds"), v.collectors[key{"plans"}]
+	generated, plans := v.Value("catalog_generated_timestamp_seconds"), v.collectors[key{"plans"}]
 	if generated != nil && plans != nil && plans.LastSuccess.Sub(at(*generated)) > frozenAfter {
-		n.warn("CatalogFrozen", "Catalog", "The provider has not updated it since "+moment(at(*generated), v.now)+".")
+		n.add("warn", "CatalogFrozen", "Catalog", "The provider has not updated it since "+v.moment(at(*generated))+".")
 	}
 }
 
@@ -99,45 +95,45 @@ func (v *view) locationNotices(n *notices) {
 			continue
 		}
 		location, name := s.Label("location"), s.Label("component")
-		state := v.label("state", "component_state", location, name)
+		state := v.Label("state", "component_state", location, name)
 		n.add(stateClass(state), "ComponentNotOperational", v.locationName(location), "Component "+text(name)+": "+text(state)+".")
 	}
 	components := v.group("component_operational")
 	for _, s := range v.samples["location_info"] {
 		id := s.Label("location")
 		if len(components) > 0 && components[id] == nil {
-			n.warn("LocationWithoutStatus", v.locationName(id), "The status has no component of this location.")
+			n.add("warn", "LocationWithoutStatus", v.locationName(id), "The status has no component of this location.")
 		}
-		plans, inStock := v.value("location_plans", id), v.value("location_plans_in_stock", id)
+		plans, inStock := v.Value("location_plans", id), v.Value("location_plans_in_stock", id)
 		if plans != nil && inStock != nil && *plans > 0 && *inStock == 0 {
-			n.info("LocationSoldOut", v.locationName(id), "Nothing is in stock.")
+			n.add("info", "LocationSoldOut", v.locationName(id), "Nothing is in stock.")
 		}
 	}
 }
 
 // rejected reports whether the API rejected an account's token.
 func (v *view) rejected(account string) bool {
-	rejected := v.value("exporter_api_token_rejected", account)
+	rejected := v.Value("exporter_api_token_rejected", account)
 	return rejected != nil && *rejected == 1
 }
 
 func (v *view) accountNotices(n *notices, account string) {
 	subject := "Account " + text(account)
 	if v.rejected(account) {
-		n.bad("TokenRejected", subject, "The API token was rejected, or cannot be read.")
+		n.add("bad", "TokenRejected", subject, "The API token was rejected, or cannot be read.")
 	}
 	if names := v.suspended[account]; len(names) > 0 {
 		slices.Sort(names)
-		n.bad("ServerSuspended", subject, count(len(names), "server")+" suspended: "+join(names, 5)+".")
+		n.add("bad", "ServerSuspended", subject, count(len(names), "server")+" suspended: "+join(names, 5)+".")
 	}
-	if enabled := v.value("account_two_factor_enabled", account); enabled != nil && *enabled == 0 {
-		n.info("TwoFactorDisabled", subject, "Two-factor authentication is disabled.")
+	if enabled := v.Value("account_two_factor_enabled", account); enabled != nil && *enabled == 0 {
+		n.add("info", "TwoFactorDisabled", subject, "Two-factor authentication is disabled.")
 	}
 }
 
 func (v *view) balanceNotices(n *notices, account string) {
 	subject := "Account " + text(account)
-	balance, cost := v.value("account_balance_usd", account), v.value("account_cost_usd_per_month", account)
+	balance, cost := v.Value("account_balance_usd", account), v.Value("account_cost_usd_per_month", account)
 	switch {
 	case balance == nil:
 	case *balance < 0:
@@ -147,25 +143,25 @@ func (v *view) balanceNotices(n *notices, account string) {
 		}
 		n.add(class, "BalanceLow", subject, "The balance is negative: "+money(balance)+" USD.")
 	case cost != nil && *balance < 0.1**cost:
-		n.warn("BalanceLow", subject, "The balance of "+money(balance)+" USD is less than 10 % of the monthly cost of "+money(cost)+" USD.")
+		n.add("warn", "BalanceLow", subject, "The balance of "+money(balance)+" USD is less than 10 % of the monthly cost of "+money(cost)+" USD.")
 	}
 	if until, class := v.fundedUntil(account); class != "" {
-		n.add(class, "RenewalsUnfunded", subject, "The balance cannot pay the renewals of "+date(until, v.now)+".")
+		n.add(class, "RenewalsUnfunded", subject, "The balance cannot pay the renewals of "+v.Date(until)+".")
 	}
 }
 
 func (v *view) topupNotices(n *notices) {
 	for _, s := range v.samples["topup_info"] {
 		account, id := s.Label("account"), s.Label("topup")
-		subject, topup := "Account "+text(account), "A top-up of "+money(v.value("topup_amount_usd", account, id))+" USD "
-		created, locked := v.value("topup_created_timestamp_seconds", account, id), v.value("topup_rate_locked_until_timestamp_seconds", account, id)
+		subject, topup := "Account "+text(account), "A top-up of "+v.Money("topup_amount_usd", account, id)+" USD "
+		created, locked := v.Value("topup_created_timestamp_seconds", account, id), v.Value("topup_rate_locked_until_timestamp_seconds", account, id)
 		switch {
 		case strings.EqualFold(s.Label("status"), "confirming"):
 			if created != nil && v.now.Sub(at(*created)) > stuckAfter {
-				n.warn("TopupStuck", subject, topup+"is confirming; it was created "+duration(v.now.Sub(at(*created)))+" ago.")
+				n.add("warn", "TopupStuck", subject, topup+"is confirming; it was created "+duration(v.now.Sub(at(*created)))+" ago.")
 			}
 		case locked != nil && at(*locked).After(v.now) && at(*locked).Sub(v.now) <= expiringWithin:
-			n.info("TopupExpiring", subject, topup+"awaits its payment; the rate lock ends in "+duration(at(*locked).Sub(v.now))+".")
+			n.add("info", "TopupExpiring", subject, topup+"awaits its payment; the rate lock ends in "+duration(at(*locked).Sub(v.now))+".")
 		}
 	}
 }
@@ -182,21 +178,21 @@ func (v *view) collectorNotices(n *notices) {
 		case h.Err != nil:
 			since := "failing since the start"
 			if !h.LastSuccess.IsZero() {
-				since = "no success since " + moment(h.LastSuccess, v.now)
+				since = "no success since " + v.moment(h.LastSuccess)
 			}
 			n.add(class, "CollectorFailing", subject, since+": "+clip(h.Err.Error(), maxError))
 		case !h.LastSuccess.IsZero() && (isOld(h, v.now) || isExpired(h, v.now)):
-			n.warn("DataStale", subject, "The data is "+duration(dataAge(h, v.now))+" old.")
+			n.add("warn", "DataStale", subject, "The data is "+duration(dataAge(h, v.now))+" old.")
 		}
 		if h.Invalid.Items > 0 {
 			causes := make([]string, 0, len(h.Invalid.Causes))
 			for _, c := range h.Invalid.Causes {
 				causes = append(causes, c.Error())
 			}
-			n.warn("ItemsInvalid", subject, count(h.Invalid.Items, "invalid item")+" in the last response: "+join(causes, 1)+".")
+			n.add("warn", "ItemsInvalid", subject, count(h.Invalid.Items, "invalid item")+" in the last response: "+join(causes, 1)+".")
 		}
 		if h.DuplicateOf != "" {
-			n.warn("", "Account "+text(h.Account), duplicateText(h))
+			n.add("warn", "", "Account "+text(h.Account), duplicateText(h))
 		}
 	}
 }
@@ -208,11 +204,11 @@ func (v *view) exporterNotices(n *notices) {
 			subject = "Account " + text(account)
 		}
 		if until := at(s.Value()); until.After(v.now) {
-			n.warn("RateLimited", subject, "The API asked for a pause: no request is made for "+duration(until.Sub(v.now))+".")
+			n.add("warn", "RateLimited", subject, "The API asked for a pause: no request is made for "+duration(until.Sub(v.now))+".")
 		}
 	}
 	if v.Configured.ReloadFailed {
-		n.warn("ConfigReloadFailed", "Configuration", "The last reload was refused, for the reason in the log. The former configuration is in force.")
+		n.add("warn", "ConfigReloadFailed", "Configuration", "The last reload was refused, for the reason in the log. The former configuration is in force.")
 	}
 }
 
@@ -220,10 +216,10 @@ func (v *view) watchNotices(n *notices) {
 	for _, w := range v.Configured.Watches {
 		subject := "Watch " + text(w.Name)
 		if alert, problem := v.watchProblem(w); problem != "" {
-			n.warn(alert, subject, problem+".")
+			n.add("warn", alert, subject, problem+".")
 		}
-		if hit := v.value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.now.Sub(at(*hit)) <= hitWithin {
-			n.info("WatchHit", subject, "A plan began to match "+duration(v.now.Sub(at(*hit)))+" ago.")
+		if hit := v.Value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.now.Sub(at(*hit)) <= hitWithin {
+			n.add("info", "WatchHit", subject, "A plan began to match "+duration(v.now.Sub(at(*hit)))+" ago.")
 		}
 	}
 }
@@ -235,7 +231,7 @@ func (v *view) watchProblem(w collector.Watch) (alert, problem string) {
 			return "", "no data: " + input + ": " + why
 		}
 	}
-	plans, catalog := v.value("watch_plans", w.Name), v.value("catalog_plans")
+	plans, catalog := v.Value("watch_plans", w.Name), v.Value("catalog_plans")
 	switch {
 	case plans == nil:
 		return "", "no data yet"

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"slices"
 	"time"
 )
 
@@ -10,12 +9,10 @@ const maxError = 300
 
 // collectorRow is a row of the table of collectors.
 type collectorRow struct {
-	Collector, Account string
-	State, Class       string
-	LastSuccess, Age   string
-	Next, Interval     string
-	Errors             []string // of the last fetch, and of invalid items
-	Invalid            int
+	health
+	Words, Class string
+	Age, Next    time.Duration
+	Errors       []string // of the last fetch, and of invalid items
 }
 
 // collectors returns the rows of all collectors. Without ids, causes do not name the
@@ -23,45 +20,23 @@ type collectorRow struct {
 func collectors(all []health, now time.Time, ids bool) []collectorRow {
 	rows := make([]collectorRow, 0, len(all))
 	for _, h := range all {
-		rows = append(rows, newCollectorRow(h, now, ids))
+		r := collectorRow{health: h, Age: dataAge(h, now).Round(time.Second), Next: h.Next.Sub(now).Round(time.Second)}
+		r.Words, r.Class = describeState(h, now)
+		if h.Err != nil {
+			r.Errors = append(r.Errors, clip(h.Err.Error(), maxError))
+		}
+		if h.DuplicateOf != "" {
+			r.Errors = append(r.Errors, duplicateText(h))
+		}
+		for _, c := range h.Invalid.Causes {
+			if !ids {
+				c.Item = ""
+			}
+			r.Errors = append(r.Errors, clip(c.Error(), maxError))
+		}
+		rows = append(rows, r)
 	}
 	return rows
-}
-
-// cutCollectors keeps the collectors that fail if there are too many to show.
-func cutCollectors(rows []collectorRow) table[collectorRow] {
-	if len(rows) > maxLongRows {
-		slices.SortStableFunc(rows, func(a, b collectorRow) int { return compareClasses(a.Class, b.Class) })
-	}
-	return cut(rows, maxLongRows)
-}
-
-func newCollectorRow(h health, now time.Time, ids bool) collectorRow {
-	r := collectorRow{
-		Collector: h.Collector, Account: clip(h.Account, maxText), Invalid: h.Invalid.Items,
-		LastSuccess: "never", Interval: h.Interval.String(), Next: "now",
-	}
-	r.State, r.Class = describeState(h, now)
-	if !h.LastSuccess.IsZero() {
-		r.LastSuccess = h.LastSuccess.UTC().Format(time.RFC3339)
-		r.Age = dataAge(h, now).Round(time.Second).String()
-	}
-	if h.Next.After(now) {
-		r.Next = "in " + h.Next.Sub(now).Round(time.Second).String()
-	}
-	if h.Err != nil {
-		r.Errors = append(r.Errors, clip(h.Err.Error(), maxError))
-	}
-	if h.DuplicateOf != "" {
-		r.Errors = append(r.Errors, duplicateText(h))
-	}
-	for _, c := range h.Invalid.Causes {
-		if !ids {
-			c.Item = ""
-		}
-		r.Errors = append(r.Errors, clip(c.Error(), maxError))
-	}
-	return r
 }
 
 func duplicateText(h health) string {

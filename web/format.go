@@ -144,10 +144,10 @@ const day = 24 * time.Hour
 
 func midnight(t time.Time) time.Time { return t.UTC().Truncate(day) }
 
-// date formats a day and its distance from today.
-func date(t, now time.Time) string {
+// Date formats a day and its distance from today.
+func (v *view) Date(t time.Time) string {
 	on := t.UTC().Format(time.DateOnly)
-	switch days := int(midnight(t).Sub(midnight(now)) / day); {
+	switch days := int(midnight(t).Sub(midnight(v.now)) / day); {
 	case days == 0:
 		return on + " (today)"
 	case days > 0:
@@ -158,8 +158,8 @@ func date(t, now time.Time) string {
 }
 
 // moment formats a time and how long ago it was.
-func moment(t, now time.Time) string {
-	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + duration(now.Sub(t)) + " ago)"
+func (v *view) moment(t time.Time) string {
+	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + duration(v.now.Sub(t)) + " ago)"
 }
 
 // table has the first rows of a list, and the number of the others.

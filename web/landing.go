@@ -6,6 +6,8 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,8 +31,9 @@ type page struct {
 
 // functions are those of the templates.
 var functions = template.FuncMap{
-	"grouped": grouped,
-	"list":    func(texts ...string) []string { return texts },
+	"gibibytes": gibibytes, "grouped": grouped, "number": number, "text": text,
+	"list":  func(texts ...string) []string { return texts },
+	"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
 }
 
 func newTemplate() *template.Template {
@@ -83,7 +86,11 @@ func newPage(c Collectors, o Options, now time.Time) page {
 		p.Collectors.Rows = collectors(health, now, false)
 		return p
 	}
-	p.Collectors = cutCollectors(collectors(health, now, true))
+	rows := collectors(health, now, true)
+	if len(rows) > maxLongRows { // those that fail are shown
+		slices.SortStableFunc(rows, func(a, b collectorRow) int { return compareClasses(a.Class, b.Class) })
+	}
+	p.Collectors = cut(rows, maxLongRows)
 	var configured Configured
 	if o.Configured != nil {
 		configured = o.Configured()

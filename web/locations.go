@@ -15,43 +15,28 @@ const (
 )
 
 // locationRow is a row of the table of locations.
-type locationRow struct {
-	City, Details  string
-	InStock, Plans string
-	States         table[componentState]
-}
+type locationRow struct{ ID, City, Details string }
 
 // componentState is the components of a location that have the same state.
 type componentState struct {
 	State, Class, Components string
 }
 
-// provider is the provider's state as a whole.
-type provider struct {
-	Overall, Since, Incidents, Maintenances string
-}
-
-// Provider returns the state of the provider.
-func (v *view) Provider() provider {
-	p := provider{
-		Overall: none, Since: none,
-		Incidents: number(v.value("incidents_ongoing")), Maintenances: number(v.value("maintenances_scheduled")),
+// Since returns the day since which the provider's state is as it is.
+func (v *view) Since() string {
+	since := v.Value("status_since_timestamp_seconds")
+	if since == nil {
+		return none
 	}
-	for _, s := range v.samples["status_info"] {
-		p.Overall = text(s.Label("overall"))
-	}
-	if since := v.value("status_since_timestamp_seconds"); since != nil {
-		p.Since = at(*since).Format(time.DateOnly)
-	}
-	return p
+	return at(*since).Format(time.DateOnly)
 }
 
 // locationName returns the city of a location and its id.
 func (v *view) locationName(id string) string {
-	if v.label("city", "location_info", id) == "" {
+	if v.Label("city", "location_info", id) == "" {
 		return text(id)
 	}
-	return v.nameOf("city", "location_info", id) + " (" + text(id) + ")"
+	return v.NameOf("city", "location_info", id) + " (" + text(id) + ")"
 }
 
 // Locations returns the locations of both collectors by city.
@@ -65,10 +50,7 @@ func (v *view) Locations() table[locationRow] {
 	}
 	rows := make([]locationRow, 0, len(ids))
 	for _, id := range ids {
-		l := locationRow{
-			City: text(id), Plans: number(v.value("location_plans", id)), InStock: number(v.value("location_plans_in_stock", id)),
-			States: componentStates(components[id]),
-		}
+		l := locationRow{ID: id, City: text(id)}
 		if info := v.find("location_info", id); info != nil {
 			l.City, l.Details = text(info.Label("city")), text(id)+", "+text(info.Label("country"))
 		}
@@ -80,10 +62,13 @@ func (v *view) Locations() table[locationRow] {
 	return cut(rows, maxRows)
 }
 
-// componentStates returns the components of a location by state, operational last.
-func componentStates(found []*sample) table[componentState] {
+// States returns the components of a location by state, operational last.
+func (v *view) States(location string) table[componentState] {
 	components := map[string][]string{}
-	for _, s := range found {
+	for _, s := range v.samples["component_state"] {
+		if s.Label("location") != location {
+			continue
+		}
 		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
 	}
 	rows := make([]componentState, 0, len(components))

@@ -13,23 +13,18 @@ const (
 	maxWatchMatches = 10 // plans of each watch
 )
 
-// planRow is a plan in the tables of plans and of watches. The second shows the fields
-// of the first block only.
+// planRow is a plan in the tables of plans and of watches.
 type planRow struct {
-	ID, Name, USD, Locations string
-	Order                    string // address of the order form; empty if it is not known
-	Stock                    stock
-	usd                      float64
-
-	EUR, CPU, Memory, Storage, GPU string
-	LastInStock, Alternative       string
+	ID    string
+	Stock stock
+	usd   float64
 }
 
 // watchRow is a watch with the plans that match it.
 type watchRow struct {
-	Name, Plans, InStock, Hits string
-	Problem                    string // why it cannot have a hit
-	Matches                    table[planRow]
+	Name, Hits string
+	Problem    string // why it cannot have a hit
+	Matches    table[planRow]
 }
 
 // stock is whether a plan is in stock. It sorts as it is shown.
@@ -42,9 +37,15 @@ const (
 	soldOut
 )
 
-// stockOf returns the state that a gauge says; nil is unknown.
-func stockOf(inStock *float64) stock {
-	switch {
+// String describes the state.
+func (s stock) String() string { return [...]string{"in stock", "unknown", "sold out"}[s] }
+
+// Class returns the CSS class of the state.
+func (s stock) Class() string { return [...]string{"good", "wait", "wait"}[s] }
+
+// Stock returns the state that a gauge says.
+func (v *view) Stock(name string, values ...string) stock {
+	switch inStock := v.Value(name, values...); {
 	case inStock == nil:
 		return unknownStock
 	case *inStock == 0:
@@ -53,26 +54,9 @@ func stockOf(inStock *float64) stock {
 	return available
 }
 
-// String describes the state.
-func (s stock) String() string { return [...]string{"in stock", "unknown", "sold out"}[s] }
-
-// Class returns the CSS class of the state.
-func (s stock) Class() string { return [...]string{"good", "wait", "wait"}[s] }
-
-// newPlanRow returns a plan without its hardware.
-func (v *view) newPlanRow(id string, inStock *float64) planRow {
-	price := v.value("plan_price_usd_per_month", id)
-	p := planRow{ID: text(id), Name: v.planName(id), Order: v.label("order", "plan_links_info", id), USD: money(price), Locations: v.locationsOf(id), usd: math.Inf(1)}
-	if price != nil {
-		p.usd = *price
-	}
-	p.Stock = stockOf(inStock)
-	return p
-}
-
-// locationsOf returns the locations that offer a plan. A plan without any is offered
+// Offered returns the locations that offer a plan. A plan without any is offered
 // nowhere, unless locations can be missing because they are not understood.
-func (v *view) locationsOf(plan string) string {
+func (v *view) Offered(plan string) string {
 	h := v.collectors[key{"plans"}]
 	if len(v.offered[plan]) == 0 && h != nil && !h.MayBeInvalid("availability") {
 		return "offered nowhere"
@@ -80,37 +64,37 @@ func (v *view) locationsOf(plan string) string {
 	return join(v.offered[plan], maxOffered)
 }
 
-// cutPlans keeps the first plans: those in stock, then by price.
-func cutPlans(rows []planRow, n int) table[planRow] {
-	slices.SortFunc(rows, func(a, b planRow) int {
-		return cmp.Or(cmp.Compare(a.Stock, b.Stock), cmp.Compare(a.usd, b.usd), strings.Compare(a.ID, b.ID))
-	})
-	return cut(rows, n)
+// LastInStock returns how long ago a plan was in stock.
+func (v *view) LastInStock(plan string) string {
+	last := v.Value("plan_last_in_stock_timestamp_seconds", plan)
+	switch {
+	case v.Stock("plan_in_stock", plan) == available:
+		return "now"
+	case last == nil:
+		return "not since the start"
+	}
+	return duration(v.now.Sub(at(*last))) + " ago"
 }
 
 // Plans returns the plans, those in stock first.
 func (v *view) Plans() table[planRow] {
-	rows := make([]planRow, 0, len(v.samples["plan_info"]))
-	for _, info := range v.samples["plan_info"] {
-		id := info.Label("plan")
-		p := v.newPlanRow(id, v.value("plan_in_stock", id))
-		p.EUR, p.Memory = money(v.value("plan_price_eur_per_month", id)), gibibytes(v.value("plan_memory_bytes", id))
-		p.CPU = number(v.value("plan_cpu_cores", id)) + " / " + number(v.value("plan_cpu_threads", id))
-		p.Storage = text(info.Label("storage"))
-		p.GPU = text(strings.TrimSpace(info.Label("gpu_model") + " " + info.Label("gpu_memory")))
-		p.LastInStock = "not since the start"
-		if p.Stock == available {
-			p.LastInStock = "now"
-		} else if last := v.value("plan_last_in_stock_timestamp_seconds", id); last != nil {
-			p.LastInStock = duration(v.now.Sub(at(*last))) + " ago"
-		}
-		p.Alternative = none
-		if alternative := v.label("alternative", "plan_availability_info", id); alternative != "" {
-			p.Alternative = v.planName(alternative)
+	return v.plans(v.samples["plan_info"], maxRows, func(id string) stock { return v.Stock("plan_in_stock", id) })
+}
+
+// plans returns the first plans of these samples: those in stock, then by price.
+func (v *view) plans(found []*sample, n int, inStock func(id string) stock) table[planRow] {
+	rows := make([]planRow, 0, len(found))
+	for _, s := range found {
+		p := planRow{ID: s.Label("plan"), Stock: inStock(s.Label("plan")), usd: math.Inf(1)}
+		if price := v.Value("plan_price_usd_per_month", p.ID); price != nil {
+			p.usd = *price
 		}
 		rows = append(rows, p)
 	}
-	return cutPlans(rows, maxRows)
+	slices.SortFunc(rows, func(a, b planRow) int {
+		return cmp.Or(cmp.Compare(a.Stock, b.Stock), cmp.Compare(a.usd, b.usd), strings.Compare(a.ID, b.ID))
+	})
+	return cut(rows, n)
 }
 
 // Watches returns the watches by name.
@@ -118,20 +102,14 @@ func (v *view) Watches() table[watchRow] {
 	matches, hits := v.group("watch_plan_in_stock"), v.group("watch_hits_total")
 	rows := make([]watchRow, 0, len(v.Configured.Watches))
 	for _, w := range v.Configured.Watches {
-		name := w.Name
-		plans, total := make([]planRow, 0, len(matches[name])), 0.0
-		for _, match := range matches[name] {
-			inStock := match.Value()
-			plans = append(plans, v.newPlanRow(match.Label("plan"), &inStock))
-		}
-		for _, plan := range hits[name] {
-			total += plan.Value()
-		}
-		row := watchRow{
-			Name: text(name), Plans: number(v.value("watch_plans", name)), InStock: number(v.value("watch_plans_in_stock", name)),
-			Hits: none, Matches: cutPlans(plans, maxWatchMatches),
-		}
-		if v.value("watch_plans", name) != nil {
+		row := watchRow{Name: w.Name, Hits: none, Matches: v.plans(matches[w.Name], maxWatchMatches, func(id string) stock {
+			return v.Stock("watch_plan_in_stock", w.Name, id)
+		})}
+		if v.Value("watch_plans", w.Name) != nil {
+			total := 0.0
+			for _, plan := range hits[w.Name] {
+				total += plan.Value()
+			}
 			row.Hits = number(&total)
 		}
 		_, row.Problem = v.watchProblem(w)

@@ -61,17 +61,17 @@ func newView(state []health, samples map[string][]*sample, c Configured, now tim
 
 // addServer notes what is special about a server.
 func (v *view) addServer(account, id string) {
-	status := v.label("status", "server_status", account, id)
+	status := v.Label("status", "server_status", account, id)
 	if strings.EqualFold(status, "suspended") {
 		v.suspended[account] = append(v.suspended[account], v.serverName(account, id))
 	}
 	if !collector.Billed(status) {
 		return
 	}
-	if v.value("server_price_usd_per_month", account, id) == nil {
+	if v.Value("server_price_usd_per_month", account, id) == nil {
 		v.unpriced[account]++
 	}
-	if v.value("server_renews_timestamp_seconds", account, id) == nil {
+	if v.Value("server_renews_timestamp_seconds", account, id) == nil {
 		v.undated[account]++
 	}
 }
@@ -104,8 +104,8 @@ func (v *view) find(name string, values ...string) *sample {
 	return v.index[name][k]
 }
 
-// value returns the value of the sample that find returns; nil if there is none.
-func (v *view) value(name string, values ...string) *float64 {
+// Value returns the value of the sample that find returns; nil if there is none.
+func (v *view) Value(name string, values ...string) *float64 {
 	if s := v.find(name, values...); s != nil {
 		value := s.Value()
 		return &value
@@ -113,28 +113,31 @@ func (v *view) value(name string, values ...string) *float64 {
 	return nil
 }
 
-// label returns a label of the sample that find returns; empty if there is none.
-func (v *view) label(label, name string, values ...string) string {
+// Label returns a label of the sample that find returns; empty if there is none.
+func (v *view) Label(label, name string, values ...string) string {
 	if s := v.find(name, values...); s != nil {
 		return s.Label(label)
 	}
 	return ""
 }
 
-// nameOf returns a name from a label of an info metric, or the last of the values.
-func (v *view) nameOf(label, name string, values ...string) string {
-	if found := v.label(label, name, values...); found != "" {
+// Money formats the amount that Value returns.
+func (v *view) Money(name string, values ...string) string { return money(v.Value(name, values...)) }
+
+// Number formats the number that Value returns.
+func (v *view) Number(name string, values ...string) string { return number(v.Value(name, values...)) }
+
+// NameOf returns a name from a label of an info metric, or the last of the values.
+func (v *view) NameOf(label, name string, values ...string) string {
+	if found := v.Label(label, name, values...); found != "" {
 		return text(found)
 	}
 	return text(values[len(values)-1])
 }
 
-// planName returns the name of a plan, or its id.
-func (v *view) planName(id string) string { return v.nameOf("name", "plan_info", id) }
-
 // serverName returns the host name of a server, or its id.
 func (v *view) serverName(account, id string) string {
-	return v.nameOf("hostname", "server_info", account, id)
+	return v.NameOf("hostname", "server_info", account, id)
 }
 
 // age says how old the data of a collector is, or why there is none.

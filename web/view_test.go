@@ -128,45 +128,47 @@ var noticeTests = []struct {
 		one("watch_plans", 1, "cheap"), one("watch_last_hit_timestamp_seconds", unix(-901*time.Second), "cheap"),
 	}, configured: Configured{Watches: []collector.Watch{cheap}}}},
 
-	{name: "overall state", given: given{series: []series{one("status_info", 1, "degraded")}}, want: []notice{
+	{name: "provider", given: given{series: []series{
+		one("status_info", 1, "degraded"), one("incidents_ongoing", 2), one("maintenances_scheduled", 1),
+		one("catalog_generated_timestamp_seconds", unix(-32*time.Minute)),
+		one("component_operational", 0, "ams", "ipmi"), one("component_state", 1, "ams", "ipmi", "maintenance"),
+		one("component_operational", 0, "fra", "network"), one("component_state", 1, "fra", "network", "outage"),
+		one("location_info", 1, "fra", "", "Frankfurt", "", "", ""), one("location_plans", 1, "fra"), one("location_plans_in_stock", 0, "fra"),
+		one("location_info", 1, "nyc", "", "New York", "", "", ""), one("location_plans", 0, "nyc"), one("location_plans_in_stock", 0, "nyc"),
+	}}, want: []notice{
+		{"bad", "ComponentNotOperational", "Frankfurt (fra)", "Component network: outage."},
 		{"warn", "ProviderNotOperational", "Provider", "Overall state: degraded."},
+		{"warn", "IncidentOngoing", "Provider", "2 incidents ongoing."},
+		{"warn", "CatalogFrozen", "Catalog", "The provider has not updated it since 2026-03-30 08:28:00 UTC (32 min ago)."},
+		{"warn", "LocationWithoutStatus", "New York (nyc)", "The status has no component of this location."},
+		{"info", "MaintenanceScheduled", "Provider", "1 maintenance window scheduled."},
+		{"info", "ComponentNotOperational", "ams", "Component ipmi: maintenance."},
+		{"info", "LocationSoldOut", "Frankfurt (fra)", "Nothing is in stock."},
 	}},
 	{name: "overall maintenance", given: given{series: []series{one("status_info", 1, "Under Maintenance")}}, want: []notice{
 		{"info", "ProviderNotOperational", "Provider", "Overall state: Under Maintenance."},
 	}},
 	{name: "state not known", given: given{series: []series{one("status_info", 1, ""), one("location_info", 1, "fra", "", "", "", "", "")}}},
-	{name: "incidents and maintenances", given: given{series: []series{one("incidents_ongoing", 2), one("maintenances_scheduled", 1)}}, want: []notice{
-		{"warn", "IncidentOngoing", "Provider", "2 incidents ongoing."},
-		{"info", "MaintenanceScheduled", "Provider", "1 maintenance window scheduled."},
-	}},
-	{name: "frozen catalog", given: given{series: []series{one("catalog_generated_timestamp_seconds", unix(-32*time.Minute))}}, want: []notice{
-		{"warn", "CatalogFrozen", "Catalog", "The provider has not updated it since 2026-03-30 08:28:00 UTC (32 min ago)."},
-	}},
-	{name: "components, outages first", given: given{series: []series{
-		one("component_operational", 0, "ams", "ipmi"), one("component_state", 1, "ams", "ipmi", "maintenance"),
-		one("component_operational", 0, "fra", "network"), one("component_state", 1, "fra", "network", "outage"),
-	}}, want: []notice{
-		{"bad", "ComponentNotOperational", "fra", "Component network: outage."},
-		{"info", "ComponentNotOperational", "ams", "Component ipmi: maintenance."},
-	}},
-	{name: "locations", given: given{series: []series{
-		one("component_operational", 1, "fra", "network"),
-		one("location_info", 1, "fra", "", "Frankfurt", "", "", ""), one("location_plans", 1, "fra"), one("location_plans_in_stock", 0, "fra"),
-		one("location_info", 1, "ams", "", "Amsterdam", "", "", ""), one("location_plans", 0, "ams"), one("location_plans_in_stock", 0, "ams"),
-	}}, want: []notice{
-		{"warn", "LocationWithoutStatus", "Amsterdam (ams)", "The status has no component of this location."},
-		{"info", "LocationSoldOut", "Frankfurt (fra)", "Nothing is in stock."},
-	}},
 
-	{name: "rejected token", given: given{
-		series: []series{one("exporter_api_token_rejected", 1, "main")},
+	{name: "account", given: given{
+		series: []series{
+			one("exporter_api_token_rejected", 1, "main"), one("account_two_factor_enabled", 0, "main"),
+			one("server_info", 1, "main", "s1", "", "", "", "", "node-1"), one("server_status", 1, "main", "s1", "Suspended"),
+			one("account_balance_usd", 9.99, "main"), one("account_cost_usd_per_month", 100, "main"),
+			one("account_funded_until_timestamp_seconds", unix(7*day-9*time.Hour), "main"),
+			one("topup_info", 1, "main", "t1", "Confirming", "btc", ""), one("topup_created_timestamp_seconds", unix(-181*time.Minute), "main", "t1"),
+			one("topup_info", 1, "main", "t2", "Pending", "btc", ""), one("topup_rate_locked_until_timestamp_seconds", unix(10*time.Minute), "main", "t2"),
+			one("topup_amount_usd", 50, "main", "t2"),
+		},
 		health: []health{state("account", 0, &rentalapi.Error{Reason: rentalapi.Unauthorized})},
-	}, want: []notice{{"bad", "TokenRejected", "Account main", "The API token was rejected, or cannot be read."}}},
-	{name: "suspended", given: given{series: []series{
-		one("server_info", 1, "main", "s1", "", "", "", "", "node-1"), one("server_status", 1, "main", "s1", "Suspended"),
-	}}, want: []notice{{"bad", "ServerSuspended", "Account main", "1 server suspended: node-1."}}},
-	{name: "two-factor", given: given{series: []series{one("account_two_factor_enabled", 0, "main")}}, want: []notice{
+	}, want: []notice{
+		{"bad", "TokenRejected", "Account main", "The API token was rejected, or cannot be read."},
+		{"bad", "ServerSuspended", "Account main", "1 server suspended: node-1."},
+		{"warn", "BalanceLow", "Account main", "The balance of 9.99 USD is less than 10 % of the monthly cost of 100.00 USD."},
+		{"warn", "RenewalsUnfunded", "Account main", "The balance cannot pay the renewals of 2026-04-06 (7 days)."},
+		{"warn", "TopupStuck", "Account main", "A top-up of – USD is confirming; it was created 3 h 1 min ago."},
 		{"info", "TwoFactorDisabled", "Account main", "Two-factor authentication is disabled."},
+		{"info", "TopupExpiring", "Account main", "A top-up of 50.00 USD awaits its payment; the rate lock ends in 10 min."},
 	}},
 	{name: "debt", given: given{series: []series{one("account_balance_usd", -1, "main"), one("account_cost_usd_per_month", 1, "main")}}, want: []notice{
 		{"bad", "BalanceLow", "Account main", "The balance is negative: -1.00 USD."},
@@ -177,59 +179,47 @@ var noticeTests = []struct {
 	{name: "debt without servers", given: given{series: []series{one("account_balance_usd", -1, "main"), one("account_cost_usd_per_month", 0, "main")}}, want: []notice{
 		{"warn", "BalanceLow", "Account main", "The balance is negative: -1.00 USD."},
 	}},
-	{name: "low balance", given: given{series: []series{one("account_balance_usd", 9.99, "main"), one("account_cost_usd_per_month", 100, "main")}}, want: []notice{
-		{"warn", "BalanceLow", "Account main", "The balance of 9.99 USD is less than 10 % of the monthly cost of 100.00 USD."},
-	}},
-	{name: "unfunded in 7 days", given: given{series: []series{one("account_funded_until_timestamp_seconds", unix(7*day-9*time.Hour), "main")}}, want: []notice{
-		{"warn", "RenewalsUnfunded", "Account main", "The balance cannot pay the renewals of 2026-04-06 (7 days)."},
-	}},
 	{name: "unfunded in 2 days", given: given{series: []series{one("account_funded_until_timestamp_seconds", unix(2*day-9*time.Hour), "main")}}, want: []notice{
 		{"bad", "RenewalsUnfunded", "Account main", "The balance cannot pay the renewals of 2026-04-01 (2 days)."},
 	}},
-	{name: "top-ups", given: given{series: []series{
-		one("topup_info", 1, "main", "t1", "Confirming", "btc", ""), one("topup_created_timestamp_seconds", unix(-181*time.Minute), "main", "t1"),
-		one("topup_info", 1, "main", "t2", "Pending", "btc", ""), one("topup_rate_locked_until_timestamp_seconds", unix(10*time.Minute), "main", "t2"),
-		one("topup_amount_usd", 50, "main", "t2"),
-	}}, want: []notice{
-		{"warn", "TopupStuck", "Account main", "A top-up of – USD is confirming; it was created 3 h 1 min ago."},
-		{"info", "TopupExpiring", "Account main", "A top-up of 50.00 USD awaits its payment; the rate lock ends in 10 min."},
-	}},
 
-	{name: "failing", given: given{health: []health{state("plans", time.Minute, errDown), state("account", 0, errDown)}}, want: []notice{
+	{name: "collectors", given: given{
+		health: []health{
+			state("plans", time.Minute, errDown), state("account", 0, errDown), state("transactions", 9*time.Minute, nil), // fetched slowly
+			withAge(state("locations", time.Minute, nil), 27*time.Hour), withAge(state("os", time.Minute, nil), 9*time.Minute), withAge(state("status", time.Minute, nil), 539*time.Second),
+			withInvalid(state("ssh_keys", time.Minute, nil), "name"),
+		},
+		series: []series{
+			one("exporter_api_backoff_until_timestamp_seconds", unix(time.Minute), ""), one("exporter_api_backoff_until_timestamp_seconds", unix(time.Hour), "main"),
+		},
+		configured: Configured{ReloadFailed: true},
+	}, want: []notice{
 		{"bad", "CollectorFailing", "Collector account of account main", "failing since the start: /plans: connection refused"},
 		{"warn", "CollectorFailing", "Collector plans", "no success since 2026-03-30 08:59:00 UTC (1 min ago): /plans: connection refused"},
-	}},
-	{name: "old", given: given{health: []health{withAge(state("plans", time.Minute, nil), 27*time.Hour), withAge(state("os", time.Minute, nil), 9*time.Minute), withAge(state("status", time.Minute, nil), 539*time.Second)}}, want: []notice{
-		{"warn", "DataStale", "Collector plans", "The data is 27 h 1 min old."},
+		{"warn", "DataStale", "Collector locations", "The data is 27 h 1 min old."},
 		{"warn", "DataStale", "Collector os", "The data is 10 min old."},
-	}},
-	{name: "fetched slowly", given: given{health: []health{state("transactions", 9*time.Minute, nil)}}, want: []notice{
 		{"warn", "DataStale", "Collector transactions of account main", "The data is 9 min old."},
-	}},
-	{name: "invalid items", given: given{health: []health{withInvalid(state("plans", time.Minute, nil), "name")}}, want: []notice{
-		{"warn", "ItemsInvalid", "Collector plans", "1 invalid item in the last response: epyc: name: null."},
+		{"warn", "ItemsInvalid", "Collector ssh_keys of account main", "1 invalid item in the last response: epyc: name: null."},
+		{"warn", "RateLimited", "Public requests", "The API asked for a pause: no request is made for 1 min."},
+		{"warn", "RateLimited", "Account main", "The API asked for a pause: no request is made for 1 h."},
+		{"warn", "ConfigReloadFailed", "Configuration", "The last reload was refused, for the reason in the log. The former configuration is in force."},
 	}},
 	{name: "duplicate", given: given{health: []health{{Collector: "account", DuplicateOf: "lab", State: state("account", time.Minute, nil).State}}}, want: []notice{
 		{"warn", "", "Account main", "same provider account as lab: sums over accounts count it twice"},
 	}},
-	{name: "pauses", given: given{series: []series{
-		one("exporter_api_backoff_until_timestamp_seconds", unix(time.Minute), ""), one("exporter_api_backoff_until_timestamp_seconds", unix(time.Hour), "main"),
-	}}, want: []notice{
-		{"warn", "RateLimited", "Public requests", "The API asked for a pause: no request is made for 1 min."},
-		{"warn", "RateLimited", "Account main", "The API asked for a pause: no request is made for 1 h."},
-	}},
-	{name: "refused reload", given: given{configured: Configured{ReloadFailed: true}}, want: []notice{
-		{"warn", "ConfigReloadFailed", "Configuration", "The last reload was refused, for the reason in the log. The former configuration is in force."},
-	}},
 
-	{name: "watch", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
-		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...), one("plan_price_usd_per_month", 101, "epyc"),
-	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, in stock or not: check its criteria."}}},
+	{name: "watches", given: given{
+		configured: Configured{Watches: []collector.Watch{cheap, {Name: "euros", MaxEURPerMonth: &usd}}},
+		series: []series{
+			one("watch_plans", 0, "cheap"), one("watch_plans", 0, "euros"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...),
+			one("plan_price_usd_per_month", 101, "epyc"),
+		},
+	}, want: []notice{
+		{"warn", "WatchEmpty", "Watch cheap", "no plan matches, in stock or not: check its criteria."},
+		{"warn", "WatchEmpty", "Watch euros", "no plan matches, but the price of 1 plan is not known."},
+	}},
 	{name: "watch of an unknown price", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
 		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...),
-	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, but the price of 1 plan is not known."}}},
-	{name: "watch of an unknown price in euros", given: given{configured: Configured{Watches: []collector.Watch{{Name: "cheap", MaxEURPerMonth: &usd}}}, series: []series{
-		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...), one("plan_price_usd_per_month", 101, "epyc"),
 	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, but the price of 1 plan is not known."}}},
 	{name: "watch of an empty catalog", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
 		one("watch_plans", 0, "cheap"), one("catalog_plans", 0),

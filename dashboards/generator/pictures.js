@@ -9,7 +9,7 @@ import { chromium } from 'playwright-core';
 import { uids } from './lib/family.js';
 
 const [grafana = 'http://127.0.0.1:3000', end = String(Date.now())] = process.argv.slice(2);
-const days = { stock: 7, accounts: 30, status: 7 };
+const days = 7;
 const folder = fileURLToPath(new URL('../../docs/pictures/', import.meta.url));
 const width = 1440;
 const maxBytes = 400_000;
@@ -46,8 +46,8 @@ const browser = await chromium.launch({
 try {
   for (const [name, uid] of Object.entries(uids)) {
     const page = await browser.newPage({ viewport: { width, height: 900 }, timezoneId: 'UTC', colorScheme: 'dark' });
-    const from = Number(end) - days[/** @type {keyof typeof uids} */ (name)] * 86_400_000;
-    await page.goto(`${grafana}/d/${uid}?from=${from}&to=${end}&theme=dark&kiosk`);
+    const from = Number(end) - days * 86_400_000;
+    await page.goto(`${grafana}/d/${uid}?from=${from}&to=${end}&theme=dark`);
     await loaded(page);
     await picture(page, `dashboard-${name}`);
     for (let i = 0; i < 5; i++) { // panels that load can make the page higher

@@ -71,8 +71,7 @@ const counts = [
   between(3, null, colours.bad, '3 or more down'),
 ];
 
-/** When each outage began, to the minute. */
-const began = `(timestamp(${operational} == 0) and on (location, component) min by (location, component) (${component} offset 1m) == 1)[$__range:1m]`;
+const perOutage = (/** @type {string} */ expr) => max('location, component', expr);
 
 const provider = [
   matrix,
@@ -81,19 +80,19 @@ const provider = [
     description: 'The number of components of each location that were not operational. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
   }, course(`sum by (location) (1 - ${wasOperational})`, '{{location}}')),
   table({
-    id: 206, title: 'Outages in the time range', w: 14, h: 9, unit: 'none', sort: 'Last began', descending: true, key: ['location', 'component'], links: [runbook('ServerRentalComponentNotOperational')],
-    description: 'The components that were not operational at some time of the range: how many times, the begin of the last outage, and the time of all of them, to the minute.',
+    id: 206, title: 'Outages in the time range', w: 14, h: 9, unit: 'none', sort: 'Last seen', descending: true, key: ['location', 'component'], links: [runbook('ServerRentalComponentNotOperational')],
+    description: 'The components that were not operational at some time of the range: how many times, the last minute of the last outage, and the time of all of them.',
     columns: [
       { from: 'location', name: 'Location', width: 80, filter: false },
       { from: 'component', name: 'Component', filter: false },
       { from: '#count', name: 'Outages', unit: 'none', decimals: 0, width: 80 },
-      { from: '#last', name: 'Last began', unit: units.minute, width: 145 },
+      { from: '#last', name: 'Last seen', unit: units.minute, width: 145 },
       { from: '#down', name: 'Not operational for', unit: 'dtdurations', decimals: 0, width: 165 },
     ],
   }, {
-    down: `60 * count_over_time((${operational} == 0)[$__range:1m]) or on () label_replace(0 * min(${component}), "component", "None", "", "")`,
-    count: `count_over_time(${began})`,
-    last: milliseconds(`max_over_time(${began})`),
+    down: `60 * ${perOutage(`count_over_time((${component} == 0)[$__range:1m])`)} or on () label_replace(0 * min(${component}), "component", "None", "", "")`,
+    count: perOutage(`resets(${component}[$__range]) > 0`),
+    last: milliseconds(perOutage(`max_over_time(timestamp(${component} == 0)[$__range:1m])`)),
   }),
   timeline({
     id: 204, title: 'Incidents and maintenance over time', w: 10, h: 5, unit: 'none', mappings: [...values({ 0: ['None', colours.good] }), between(1, null, colours.bad, 'Ongoing')],

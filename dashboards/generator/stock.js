@@ -57,6 +57,14 @@ const planLink = linkTo('stock', 'Show only this plan', 'var-plan=${__data.field
 const watchesInStock = max('watch', own('watch_plans_in_stock'));
 const noWatches = `label_replace(0 * ${max('', own('exporter_build_info'))} unless on () ${watchesInStock}, "watch", "None configured", "", "")`;
 const matching = `${max('watch, plan', own('watch_plan_in_stock'))} == 1`;
+/** The address of the order form, as a link. */
+const orderForm = { from: 'order', name: 'Order', width: 60, filter: false, mappings: mappings.order, link: { title: 'Order form', url: '${__data.fields.Order}', targetBlank: true } };
+/**
+ * Adds the address of the order form if it is known.
+ * @param {string} key @param {string} expr @param {string} selector @param {string} [keys] of the rows
+ */
+const withOrder = (key, expr, selector, keys = key) => `${expr} * on (${key}) group_left (order) ${info(key, 'order', selector)} or on (${keys}) ${expr}`;
+
 /** A column of prices. */
 const money = { unit: 'none', decimals: 2, width: 75 };
 const textColour = [{ value: null, color: colours.muted }, { value: 1, color: colours.good }];
@@ -88,9 +96,10 @@ const watches = [
       { from: 'name', name: 'Plan', minWidth: 150, filter: false },
       { from: '#price', name: 'Price', ...money },
       { from: 'watch', name: 'Watch', minWidth: 140 },
+      orderForm,
     ],
   }, {
-    name: `(${matching}) * on (plan) group_left (name) ${info('plan', 'name', own('plan_info'))}`
+    name: withOrder('plan', `(${matching}) * on (plan) group_left (name) ${info('plan', 'name', own('plan_info'))}`, own('plan_links_info'), 'watch, plan')
       + ` or on (watch) label_replace(${watchesInStock} == 0, "name", "None in stock", "", "") or on () label_replace(${noWatches}, "name", "None", "", "")`,
     price: `0 * (${matching}) + on (plan) group_left () ${max('plan', price('plan'))}`,
   }),
@@ -109,15 +118,16 @@ const plans = table({
     { id: 'groupingToMatrix', filter: { id: 'byRefId', options: 'offered' }, options: { columnField: 'location', rowField: 'plan', valueField: 'Value #offered', emptyValue: 'null' } },
     { id: 'organize', options: { renameByName: { 'plan\\location': 'plan' }, excludeByName: {}, indexByName: {} } },
   ],
-  key: ['plan'], first: 4,
+  key: ['plan'], first: 5,
   columns: [
-    { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 80, align: 'center' },
-    { from: 'name', name: 'Plan', width: 160, link: planLink, filter: false },
+    { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 78, align: 'center' },
+    { from: 'name', name: 'Plan', width: 165, link: planLink, filter: false },
     { from: '#price', name: 'Price', ...money },
-    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 135, mappings: sinceTexts, steps: steps.always(colours.muted) },
+    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 130, mappings: sinceTexts, steps: steps.always(colours.muted) },
+    orderForm,
     { from: '#cores', name: 'Cores', unit: 'none', width: 60 },
     { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 75 },
-    { from: 'family', name: 'Family', width: 110 },
+    { from: 'family', name: 'Family', width: 102, filter: false },
     { from: 'gpu_model', name: 'GPU', width: 180 },
     { from: 'storage', name: 'Storage', width: 265 },
     { from: 'alternative', name: 'Alternative', width: 145 },
@@ -130,6 +140,7 @@ const plans = table({
   name: withLast(info('plan', 'name', own('plan_info', plan))),
   price: withLast(prices),
   since: milliseconds(`(${since})`),
+  order: info('plan', 'order', own('plan_links_info', plan)),
   offered: `${max('plan, location', own('plan_offered', plan, location))} * on (plan) group_left () ${inStock}`,
   cores,
   memory: max('plan', own('plan_memory_bytes', plan)),
@@ -140,7 +151,7 @@ const plans = table({
   id: `label_replace(${inStock}, "id", "$1", "plan", "(.+)")`,
 });
 // One column for each location.
-plans.withOverride(forPattern('/^[a-z]{2,4}[0-9]?$/', set.mappings(mappings.offered), { id: 'custom.width', value: 46 }, { id: 'custom.align', value: 'center' }, { id: 'custom.cellOptions', value: { type: 'color-text' } }));
+plans.withOverride(forPattern('/^[a-z]{2,4}[0-9]?$/', set.mappings(mappings.offered), { id: 'custom.width', value: 50 }, { id: 'custom.align', value: 'center' }, { id: 'custom.cellOptions', value: { type: 'color-text' } }));
 
 /** Configurations of the plans and locations chosen. @param {string} expr */
 const chosen = (expr) => `${expr} and on (account, configuration) ${own('configuration_info', account, plan, location)}`;
@@ -227,7 +238,7 @@ const history = [
     description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
     key: ['family'], drop: ['plan'],
     columns: [
-      { from: 'family', name: 'Family', width: 95, filter: false },
+      { from: 'family', name: 'Family', width: 90, filter: false },
       { from: '#count', name: 'Now', unit: 'none', decimals: 0, width: 45, align: 'center', steps: steps.noneIsBad },
       { from: '#price', name: 'Price', ...money, mappings: [between(unsold / 2, null, colours.muted, '–')] },
       { from: 'name', name: 'Plan', filter: false, minWidth: 100 },
@@ -298,23 +309,24 @@ const places = [
 
 const saved = [
   table({
-    id: 501, title: `Saved configurations, ${inCurrency}`, w: 24, h: 8, unit: 'none', sort: 'Order', descending: true, links: [runbook('ServerRentalConfigurationBackInStock'), panelLink('accounts', 'Accounts and servers')],
+    id: 501, title: `Saved configurations, ${inCurrency}`, w: 24, h: 8, unit: 'none', sort: 'Stock', descending: true, links: [runbook('ServerRentalConfigurationBackInStock'), panelLink('accounts', 'Accounts and servers')],
     description: 'The saved configurations of the chosen accounts, plans and locations: whether each can be ordered now, and its monthly price including options, excluding VAT.',
     key: ['account', 'configuration'],
     columns: [
-      { from: '#stock', name: 'Order', mappings: mappings.orderable, background: true, width: 130, align: 'center' },
+      { from: '#stock', name: 'Stock', mappings: mappings.orderable, background: true, width: 130, align: 'center' },
       { from: 'account', name: 'Account', link: linkTo('accounts', 'Show this account', 'var-account=${__data.fields.Account}') },
       { from: 'hostname', name: 'Host name', minWidth: 150, filter: false },
       { from: 'plan', name: 'Plan', minWidth: 125, filter: false },
       { from: 'location', name: 'Location', width: 80, filter: false },
       { from: 'os', name: 'System', minWidth: 105, filter: false },
+      orderForm,
       { from: '#price', name: 'Price', ...money },
       { from: '#share', name: 'Orderable 30 d', unit: 'percentunit', decimals: 0, width: 125 },
       { from: '#created', name: 'Saved', unit: 'dateTimeFromNow', width: 130 },
     ],
   }, {
     // If there are none, a row says so.
-    info: `${info('account, configuration', 'hostname, plan, location, os', own('configuration_info', account, plan, location))}`
+    info: withOrder('account, configuration', info('account, configuration', 'hostname, plan, location, os', own('configuration_info', account, plan, location)), own('configuration_links_info', account))
       + ` or on () label_replace(0 * ${max('', own('configurations', account))}, "hostname", "None saved", "", "")`,
     stock: chosen(perConfiguration(own('configuration_in_stock', account))),
     price: chosen(perConfiguration(price('configuration', account))),

@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -14,6 +15,10 @@ import (
 const (
 	MaxSamples = 150_000
 	MaxBytes   = 32 << 20 // in the text format, roughly
+
+	// MaxBytesShort is the bound of what does not grow with the number of servers: the
+	// bounds of all collectors of an account add up.
+	MaxBytesShort = 6 << 20
 )
 
 // sampleBytes is the size of a line of the text format without name and labels, and
@@ -28,6 +33,7 @@ const (
 type Builder struct {
 	// ConstLabelValues are the values of the labels that each definition starts with.
 	ConstLabelValues []string
+	MaxBytes         int // 0 means the constant
 
 	metrics []prometheus.Metric
 	last    []string // label values of the last sample
@@ -40,7 +46,7 @@ type Builder struct {
 func (b *Builder) Err() error { return b.err }
 
 // ErrLimitReached is the error of a snapshot with more than MaxSamples or MaxBytes.
-var ErrLimitReached = fmt.Errorf("more than %d samples or %d MiB of them", MaxSamples, MaxBytes>>20)
+var ErrLimitReached = fmt.Errorf("more than %d samples, or more text in them than %d MiB (%d MiB except for servers)", MaxSamples, MaxBytes>>20, MaxBytesShort>>20)
 
 // Add adds a sample unless a bound is reached; the error is kept for Err.
 func (b *Builder) Add(d *Definition, value float64, labels ...string) {
@@ -49,7 +55,7 @@ func (b *Builder) Add(d *Definition, value float64, labels ...string) {
 
 // AddCreated is Add for a counter that started at a known time.
 func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, labels ...string) {
-	if len(b.metrics) >= MaxSamples || b.bytes >= MaxBytes {
+	if len(b.metrics) >= MaxSamples || b.bytes >= cmp.Or(b.MaxBytes, MaxBytes) {
 		b.err = ErrLimitReached
 		return
 	}

@@ -31,6 +31,7 @@ type Client struct {
 	userAgent       string
 	settings        atomic.Pointer[Settings]
 	limiters        limiters
+	largeBodies     chan struct{} // one element for each large response that is read
 	onAccountUpdate func()
 
 	mu     sync.Mutex
@@ -43,7 +44,7 @@ func New(userAgent string, s Settings, onAccountUpdate func()) *Client {
 	c := &Client{
 		userAgent: userAgent, onAccountUpdate: onAccountUpdate,
 		limiters: limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}},
-		scopes:   map[string]*Scope{},
+		scopes:   map[string]*Scope{}, largeBodies: make(chan struct{}, maxLargeBodies),
 
 		RequestMetrics: NewRequestMetrics(),
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -356,5 +357,28 @@ func TestPauseEndsWithHost(t *testing.T) {
 		start := time.Now()
 		simtest.AssertEqual(t, "other host: error", fetchList(t.Context(), h.scope("", ""), "/locations"), error(nil))
 		simtest.AssertEqual(t, "other host: wait", time.Since(start), window)
+	})
+}
+
+// TestLargeBodies asserts that few large responses are read at a time, and that others do
+// not wait for them.
+func TestLargeBodies(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		large := `{"more":"` + strings.Repeat("x", maxSmallBody+1<<16) + `",`
+		h.Override("/hanging", hang(large))
+		h.Override("/large", simtest.Reply(200, nil, large+`"data":[]}`))
+		h.Override("", simtest.Reply(200, nil, `{"data":[]}`))
+		var hanging sync.WaitGroup
+		for range maxLargeBodies {
+			hanging.Go(func() { _ = fetchList(t.Context(), h.main(), "/hanging") })
+		}
+		time.Sleep(time.Second)
+		start := time.Now()
+		simtest.AssertEqual(t, "small: error", fetchList(t.Context(), h.main(), "/servers"), error(nil))
+		simtest.AssertEqual(t, "small: wait", time.Since(start), time.Duration(0))
+		simtest.AssertEqual(t, "large: error", fetchList(t.Context(), h.main(), "/large"), error(nil))
+		simtest.AssertEqual(t, "large: wait", time.Since(start), 9*time.Second)
+		hanging.Wait()
+		simtest.AssertEqual(t, "slots that are held", len(h.client.largeBodies), 0)
 	})
 }

@@ -1,11 +1,48 @@
 package rentalapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 )
+
+const (
+	maxSmallBody   = 512 << 10 // bytes that every response may have at any time
+	maxLargeBodies = 4         // responses that may have more at a time
+)
+
+// largeBody reads a response. Beyond maxSmallBody it waits until few enough others do so:
+// with many accounts, all could be as large as a response may be.
+type largeBody struct {
+	ctx   context.Context
+	r     io.Reader
+	slots chan struct{}
+	read  int
+	held  bool
+}
+
+// Read implements io.Reader.
+func (b *largeBody) Read(p []byte) (int, error) {
+	if b.read > maxSmallBody && !b.held {
+		select {
+		case b.slots <- struct{}{}:
+			b.held = true
+		case <-b.ctx.Done():
+			return 0, b.ctx.Err()
+		}
+	}
+	n, err := b.r.Read(p)
+	b.read += n
+	return n, err
+}
+
+func (b *largeBody) release() {
+	if b.held {
+		<-b.slots
+	}
+}
 
 // readError is a failure of the connection while a response was read, as opposed
 // to a response that was read and not understood.

@@ -66,7 +66,9 @@ func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (cod
 	if failure := r.checkResponse(resp); failure != nil {
 		return code, failure
 	}
-	if err := read(resp.Body); err != nil {
+	body := &largeBody{ctx: ctx, r: resp.Body, slots: r.scope.client.largeBodies}
+	defer body.release()
+	if err := read(body); err != nil {
 		return code, r.bodyError(ctx, resp.StatusCode, err)
 	}
 	return code, nil

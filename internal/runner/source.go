@@ -14,6 +14,7 @@ import (
 	"github.com/go-kit/log"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 )
@@ -66,7 +67,11 @@ func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.
 
 // get fetches the resource once, and records the outcome.
 func (src *source) get(ctx context.Context) (collector.Snapshot, error) {
-	snap, err := src.fetch(ctx, src, src.scope.builder())
+	b := src.scope.builder()
+	if !src.resource.Long {
+		b.MaxBytes = metric.MaxBytesShort
+	}
+	snap, err := src.fetch(ctx, src, b)
 	if ctx.Err() != nil {
 		return collector.Snapshot{}, ctx.Err()
 	}

@@ -32,6 +32,7 @@ type harness struct {
 	t       *testing.T
 	handler http.Handler
 	log     simtest.Log
+	format  string // that the scraper accepts
 	coding  string // that the scraper accepts
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -83,7 +84,7 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 		o.PublicLimit, o.AccountLimit = -1, -1
 	}
 	h := &harness{
-		API: simtest.StartInMemory(t, o), t: t, coding: []string{"identity", "gzip"}[rng.IntN(2)],
+		API: simtest.StartInMemory(t, o), t: t, format: pick(rng, formats()...), coding: pick(rng, "identity", "gzip"),
 		config: validConfiguration(rng), tokens: map[string]*tokenFile{}, history: map[string][]version{},
 		restocks: map[string]float64{}, sellouts: map[string]float64{},
 	}

@@ -179,7 +179,7 @@ func TestHostileProvider(t *testing.T) {
 		simtest.AssertEqual(t, name+": failing collectors", failing(p.Scrape()), collectorCount(accounts))
 		peak := memory(p, t, "VmHWM")
 		t.Logf("%s: resident memory at most %d MiB", name, peak)
-		if long() && peak > 400 {
+		if long() && peak > 200 {
 			t.Errorf("%s: resident memory of %d MiB", name, peak)
 		}
 		kill(p)

@@ -230,6 +230,6 @@ func (s *dashboardStack) checkNotDoubled(q grafana.Query) {
 func exporterSpecific(key string) bool {
 	uid, rest, _ := strings.Cut(key, "/")
 	panel, _, _ := strings.Cut(rest, "/")
-	return uid == "server-rental-status" || uid == "server-rental-stock" && panel == "105" ||
+	return uid == "server-rental-status" || panel == "903" || panel == "905" ||
 		strings.Contains(rest, "/share") || strings.Contains(rest, "/since") || panel == "annotation"
 }

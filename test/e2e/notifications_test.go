@@ -208,16 +208,23 @@ func (in *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "telegram":
 		show(&text, "", map[string]any{"text": message["text"]})
 		w.Header().Set("Content-Type", "application/json")
-		defer fmt.Fprint(w, `{"ok": true, "result": {"message_id": 1, "date": 1, "chat": {"id": 1}}}`)
+		defer func() {
+			_, _ = io.WriteString(w, `{"ok": true, "result": {"message_id": 1, "date": 1, "chat": {"id": 1}}}`)
+		}()
 	case "pager":
-		delete(message["payload"].(map[string]any), "timestamp")
+		payload := message["payload"].(map[string]any)
+		details := payload["custom_details"].(map[string]any)
 		for _, name := range []string{"dedup_key", "routing_key", "client_url"} {
 			delete(message, name)
 		}
+		delete(payload, "timestamp")
+		delete(details, "num_firing") // old versions add these
+		delete(details, "num_resolved")
 		show(&text, "", message)
 		w.WriteHeader(http.StatusAccepted)
 	default:
 		show(&text, "", message)
+		defer fmt.Fprint(w, "ok") // what Slack responds
 	}
 	in.add(receiver, text.String())
 }

@@ -116,6 +116,7 @@ export const mappings = {
   /** Ten more is what was last known. */
   stock: values({ 1: ['In stock', colours.good], 0: ['Sold out', colours.gone], 11: ['In stock', colours.unknown], 10: ['Sold out', colours.unknown] }),
   offered: values({ 1: ['●', colours.good], 0: ['○', colours.muted] }),
+  order: [wordsLike('.+', colours.plain, 'Order')],
   orderable: values({ 1: ['Can be ordered', colours.good], 0: ['Sold out', colours.gone] }),
   operational: values({ 1: ['Operational', colours.good], 0: ['Not operational', colours.bad] }),
   success: values({ 1: ['Working', colours.good], 0: ['Failing', colours.bad] }),

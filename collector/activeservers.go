@@ -3,6 +3,7 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Scope is what is known of one account.
@@ -30,13 +31,14 @@ var (
 // empty, sorted by account and id. It fails with ErrUnknownAccount, and with
 // ErrUnknownServers rather than return a partial list.
 func ActiveServers(scopes []Scope, account string) ([]Server, error) {
-	var found []Server
-	known := account == ""
-	for _, s := range scopes {
-		if account != "" && s.Account != account {
-			continue
+	if account != "" {
+		scopes = slices.DeleteFunc(slices.Clone(scopes), func(s Scope) bool { return s.Account != account })
+		if len(scopes) == 0 {
+			return nil, ErrUnknownAccount
 		}
-		known = true
+	}
+	var found []Server
+	for _, s := range scopes {
 		if err := s.checkServers(); err != nil {
 			return nil, fmt.Errorf("%w: account %s: %w", ErrUnknownServers, s.Account, err)
 		}
@@ -44,9 +46,6 @@ func ActiveServers(scopes []Scope, account string) ([]Server, error) {
 			v.Account = s.Account
 			found = append(found, v)
 		}
-	}
-	if !known {
-		return nil, ErrUnknownAccount
 	}
 	return found, nil
 }

@@ -18,14 +18,6 @@ type Age struct {
 // maxPlausibleAge bounds ages: beyond it, a clock of the provider is wrong.
 const maxPlausibleAge = 365 * 24 * time.Hour
 
-// setAge sets how old the response was, which may tell when it was made.
-func (s *Snapshot) setAge(r rentalapi.Response, producedAt *timestamp) {
-	s.Age = newAge(r, producedAt)
-	if producedAt != nil {
-		s.ProducedAt = producedAt.time()
-	}
-}
-
 // newAge takes the age from the header Age, or else compares the time in the response
 // with the header Date; never with the local clock, which may be wrong. An age that is
 // negative or longer than maxPlausibleAge is not known.

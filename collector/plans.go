@@ -113,9 +113,8 @@ func plans() Resource {
 				},
 				itemMetrics: planMetrics,
 				checkMeta: func(items []*plan, m *plansMeta) []rentalapi.FieldError {
-					return contradiction("in_stock", m.InStock, countInStock(items))
+					return contradiction("in_stock", m.InStock, countIf(items, (*plan).inStock))
 				},
-				producedAt: func(m plansMeta) *timestamp { return m.GeneratedAt },
 				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta], s *Snapshot) {
 					next := history.step(p.Items, p.Received)
 					s.Commit = func() { history = next }
@@ -123,8 +122,9 @@ func plans() Resource {
 						next.addMetrics(b, item.ID)
 					}
 					b.Add(catalogPlans, float64(p.Count))
-					b.Add(catalogInStock, float64(countInStock(p.Items)))
+					b.Add(catalogInStock, float64(countIf(p.Items, (*plan).inStock)))
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
+					s.producedAt = p.Meta.GeneratedAt
 					s.Facts.Plans = &PlanFacts{items: p.Items, withoutID: p.WithoutID}
 				},
 			}.fetch
@@ -143,15 +143,7 @@ func checkPlan(p *plan, errs []rentalapi.FieldError) []rentalapi.FieldError {
 	return []rentalapi.FieldError{{Field: fmt.Sprintf("availability.locations[%d]", i), Problem: "empty"}}
 }
 
-func countInStock(plans []*plan) int {
-	n := 0
-	for _, p := range plans {
-		if p.Availability.InStock != nil && *p.Availability.InStock {
-			n++
-		}
-	}
-	return n
-}
+func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Availability.InStock }
 
 func planMetrics(b *metric.Builder, p *plan) {
 	var card gpu

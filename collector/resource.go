@@ -53,9 +53,9 @@ type Snapshot struct {
 	Invalid rentalapi.Invalid
 	Facts   Facts
 	Age     Age
-	// ProducedAt is when the provider made the response, by its own account; zero if it
+	// producedAt is when the provider made the response, by its own account; nil if it
 	// does not say.
-	ProducedAt time.Time
+	producedAt *timestamp
 	// Commit makes later fetches of the scope build on the snapshot. It must be called if
 	// the snapshot is used. It may be nil.
 	Commit func()
@@ -64,7 +64,7 @@ type Snapshot struct {
 // IsOlder returns whether the provider made the snapshot before another one. Caches that
 // alternate send such copies.
 func (s Snapshot) IsOlder(other Snapshot) bool {
-	return !s.ProducedAt.IsZero() && s.ProducedAt.Before(other.ProducedAt)
+	return s.producedAt != nil && other.producedAt != nil && *s.producedAt < *other.producedAt
 }
 
 // Facts are what one snapshot tells to those who need more than its metrics. Each
@@ -119,15 +119,12 @@ const maxItems = 2_000
 type list[T, M any] struct {
 	rentalapi.List[T]
 	itemMetrics func(*metric.Builder, *T)
-	// listMetrics adds what is exported about the list as a whole, and sets its facts. It
-	// may be nil.
+	// listMetrics adds what is exported about the list as a whole, and sets its facts and
+	// when it was produced. It may be nil.
 	listMetrics func(*metric.Builder, rentalapi.Page[T, M], *Snapshot)
 	// checkMeta returns what contradicts the items, which are all understood, in the meta
 	// object. It may be nil.
 	checkMeta func(items []*T, meta *M) []rentalapi.FieldError
-	// producedAt returns when the provider made the response, as it says itself. It may
-	// be nil.
-	producedAt func(M) *timestamp
 }
 
 func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
@@ -142,11 +139,7 @@ func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.B
 	if l.listMetrics != nil {
 		l.listMetrics(b, page, &s)
 	}
-	var producedAt *timestamp
-	if l.producedAt != nil {
-		producedAt = l.producedAt(page.Meta)
-	}
-	s.setAge(page.Response, producedAt)
+	s.Age = newAge(page.Response, s.producedAt)
 	return s.build(b)
 }
 

@@ -101,7 +101,7 @@ func servers() Resource {
 				itemMetrics: serverMetrics,
 				listMetrics: serverListMetrics,
 				checkMeta: func(items []*server, m *serversMeta) []rentalapi.FieldError {
-					return contradiction("active", m.Active, countActive(items))
+					return contradiction("active", m.Active, countIf(items, (*server).active))
 				},
 			}.fetch
 		},
@@ -126,16 +126,6 @@ func serverMetrics(b *metric.Builder, s *server) {
 }
 
 func (s *server) active() bool { return s.Status != nil && strings.EqualFold(*s.Status, "active") }
-
-func countActive(servers []*server) int {
-	n := 0
-	for _, s := range servers {
-		if s.active() {
-			n++
-		}
-	}
-	return n
-}
 
 // billed returns whether the provider charges for the server; if its status is
 // not known, it is taken to be billed.

@@ -63,8 +63,7 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 	metric.AddOptional(b, statusSince, st.Since)
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
-	var s Snapshot
-	s.setAge(o.Response, st.UpdatedAt)
+	s := Snapshot{Age: newAge(o.Response, st.UpdatedAt), producedAt: st.UpdatedAt}
 	if o.Age == nil && s.Age.Age > maxStatusAge {
 		s.Age = Age{}
 	}

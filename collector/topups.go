@@ -97,7 +97,13 @@ func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metri
 		}
 		c := newTopupCounts()
 		if newest.Meta.Pages <= 1 && newest.Count >= newest.Meta.Total {
-			c.addAll(newest)
+			for _, t := range newest.Items {
+				c.add(t, t.Status)
+				if t.Status != "" {
+					c.byStatus[t.Status]++
+				}
+			}
+			c.invalid, c.last = newest.Invalid, newest.Response
 			return c.build(b)
 		}
 		priority := rentalapi.Bulk // see the limiter's spacing
@@ -143,17 +149,6 @@ func newTopupCounts() topupCounts {
 		c.byStatus[state] = 0
 	}
 	return c
-}
-
-// addAll adds the top-ups of a page that holds all.
-func (c *topupCounts) addAll(p topupPage) {
-	for _, t := range p.Items {
-		c.add(t, t.Status)
-		if t.Status != "" {
-			c.byStatus[t.Status]++
-		}
-	}
-	c.invalid, c.last = p.Invalid, p.Response
 }
 
 // addState gets how many top-ups are in a state, and all of them while they are open.

@@ -102,7 +102,10 @@ func newHistory() *history {
 func (h *history) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
 	newest, err := h.readNewest(ctx, api)
 	if err == nil && h.again != nil {
-		if err = h.readAgain(ctx, api); err == nil {
+		for i := 0; i < rereadPages && h.again != nil && err == nil; i++ {
+			_, _, err = h.readPage(ctx, api, h.again)
+		}
+		if err == nil {
 			newest, err = h.readNewest(ctx, api)
 		}
 	}
@@ -135,16 +138,6 @@ func (h *history) readNewest(ctx context.Context, api rentalapi.Getter) (rentala
 		}
 	}
 	return rentalapi.Response{}, fmt.Errorf("meta.total: changed during each of %d walks", maxWalks)
-}
-
-// readAgain reads some of the old pages.
-func (h *history) readAgain(ctx context.Context, api rentalapi.Getter) error {
-	for range rereadPages {
-		if _, atEnd, err := h.readPage(ctx, api, h.again); err != nil || atEnd {
-			return err
-		}
-	}
-	return nil
 }
 
 // readPage merges the next page of a walk. It forgets all that was read with another token,

@@ -70,10 +70,10 @@ func (w Watch) matches(p *plan, locations LocationFacts) truth {
 		oneOf(w.Families, p.Family),
 		w.offered(p, locations),
 		w.matchesGPU(p),
-		atLeast(p.CPU.Cores, w.MinCores),
-		atLeast(p.Memory.SizeGB, w.MinMemoryGiB), // the provider's GB are binary
-		atMost(p.Price.Monthly.USD, w.MaxUSDPerMonth),
-		atMost(p.Price.Monthly.EUR, w.MaxEURPerMonth),
+		within(p.CPU.Cores, atLeast, w.MinCores),
+		within(p.Memory.SizeGB, atLeast, w.MinMemoryGiB), // the provider's GB are binary
+		within(p.Price.Monthly.USD, atMost, w.MaxUSDPerMonth),
+		within(p.Price.Monthly.EUR, atMost, w.MaxEURPerMonth),
 	)
 }
 
@@ -119,24 +119,18 @@ func oneOf(alternatives []string, value string) truth {
 	return truthOf(slices.ContainsFunc(alternatives, func(a string) bool { return strings.EqualFold(a, value) }))
 }
 
-func atLeast(value *count, bound *float64) truth {
-	switch {
-	case bound == nil:
-		return match
-	case value == nil:
-		return unknown
-	}
-	return truthOf(float64(*value) >= *bound)
-}
+func atLeast(value, bound float64) bool { return value >= bound }
+func atMost(value, bound float64) bool  { return value <= bound }
 
-func atMost(value *price, bound *float64) truth {
+// within returns whether a value is within a bound, if there is one.
+func within[T ~float64](value *T, isWithin func(value, bound float64) bool, bound *float64) truth {
 	switch {
 	case bound == nil:
 		return match
 	case value == nil:
 		return unknown
 	}
-	return truthOf(float64(*value) <= *bound)
+	return truthOf(isWithin(float64(*value), *bound))
 }
 
 // Watched is a watch with what it has matched. It is immutable.
@@ -246,21 +240,17 @@ func WatchMetrics(watches []Watched, now time.Time) (metrics []prometheus.Metric
 			continue
 		}
 		expires = Earlier(expires, w.until)
-		inStock := 0
 		for _, p := range w.plans {
 			plans.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
 			if w.hits[p.ID] == 0 {
 				plans.AddCreated(watchHits, 0, w.created, w.Name, p.ID)
-			}
-			if p.Availability.InStock != nil && *p.Availability.InStock {
-				inStock++
 			}
 		}
 		for id, n := range w.hits { // also of plans that matched between two scrapes only
 			plans.AddCreated(watchHits, n, w.created, w.Name, id)
 		}
 		totals.Add(watchPlans, float64(len(w.plans)), w.Name)
-		totals.Add(watchPlansInStock, float64(inStock), w.Name)
+		totals.Add(watchPlansInStock, float64(countIf(w.plans, (*plan).inStock)), w.Name)
 		if !w.lastHit.IsZero() {
 			totals.Add(watchLastHit, float64(w.lastHit.Unix()), w.Name)
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -154,14 +155,21 @@ func (m micros) value() float64 { return float64(m) / 1e6 }
 
 // boolLabel is a boolean as a label value: true, false or, for null, empty.
 func boolLabel(b *bool) string {
-	switch {
-	case b == nil:
+	if b == nil {
 		return ""
-	case *b:
-		return "true"
-	default:
-		return "false"
 	}
+	return strconv.FormatBool(*b)
+}
+
+// countIf returns how many items meet a condition.
+func countIf[T any](items []T, meets func(T) bool) int {
+	n := 0
+	for _, item := range items {
+		if meets(item) {
+			n++
+		}
+	}
+	return n
 }
 
 // scaled multiplies a known value and rounds away what the multiplication added.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -95,16 +96,13 @@ type exporter struct {
 	demo     *demo // nil without --demo
 	metrics  *metrics
 
-	config   atomic.Pointer[config.Config] // in force
-	requests chan chan error               // for a reload, each with its reply
-	stopped  chan struct{}                 // closed when requests are no longer read
+	config    atomic.Pointer[config.Config] // in force
+	reloading sync.Mutex                    // one reload at a time, and none while the end is waited for
 }
 
 // newExporter wires everything; nothing is fetched or served yet.
 func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
-	e := &exporter{
-		options: o, getenv: env.Getenv, timeouts: env.Timeouts, logger: logger, requests: make(chan chan error), stopped: make(chan struct{}),
-	}
+	e := &exporter{options: o, getenv: env.Getenv, timeouts: env.Timeouts, logger: logger}
 	if o.Demo {
 		d, err := startDemo(ctx, demoSite(o.web))
 		if err != nil {
@@ -178,10 +176,12 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 	go func() {
 		defer close(ended)
 		e.reloads(runCtx, hangup)
+		e.reloading.Lock()
+		defer e.reloading.Unlock()
 		e.Wait()
 	}()
 
-	server := e.newServer(e.handler())
+	server := e.newServer(e.handler(runCtx))
 	failed := make(chan error, 1)
 	go func() { failed <- toolkit.ListenAndServe(server, e.options.web, newSlogger(e.logger)) }()
 	select {

@@ -19,37 +19,26 @@ import (
 	"server_rental_exporter/internal/runner"
 )
 
-// reloads reloads the configuration for each hangup and each request, until ctx ends.
+// reloads reloads the configuration for each hangup until ctx ends.
 func (e *exporter) reloads(ctx context.Context, hangup <-chan os.Signal) {
-	defer close(e.stopped)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hangup:
 			_ = e.reload(ctx) // it logs its outcome
-		case reply := <-e.requests:
-			reply <- e.reload(ctx)
 		}
 	}
 }
 
-// requestReload asks for a reload of the configuration and returns why that failed. Its
-// context ends when the client leaves.
-func (e *exporter) requestReload(ctx context.Context) error {
-	reply := make(chan error, 1)
-	select {
-	case e.requests <- reply:
-		return <-reply
-	case <-e.stopped:
-		return errors.New("shutting down")
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// reload reads the configuration again and puts it in force, or returns why not.
+// reload reads the configuration again and puts it in force, or returns why not. What it
+// starts runs until ctx ends.
 func (e *exporter) reload(ctx context.Context) error {
+	e.reloading.Lock()
+	defer e.reloading.Unlock()
+	if ctx.Err() != nil {
+		return errors.New("shutting down")
+	}
 	cfg, err := e.options.load(e.getenv)
 	var settings rentalapi.Settings
 	if err == nil {

@@ -228,15 +228,15 @@ func TestJSONLog(t *testing.T) {
 		[]string{"starting server_rental_exporter", "shutting down"})
 }
 
-// longPage returns an API with more metrics than the sockets between hold, and how
-// many series of plan_offered that gives.
+// longPage returns an API with more metrics than the sockets between hold, within the
+// bound of the text of plans, and how many series of plan_offered that gives.
 func longPage(t *testing.T) (a *simtest.API, series int) {
 	t.Helper()
 	a = simtest.Start(t, simulator.Options{})
 	a.Change(func(w *simulator.World) {
 		example := w.Plans[0]
 		w.Plans = nil
-		for i := range 50 {
+		for i := range 34 {
 			availability := maps.Clone(example["availability"].(simulator.Object))
 			var places []string
 			for j := range 60 {

@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"cmp"
+	"context"
 	"net"
 	"net/http"
 	"strings"
@@ -17,8 +18,8 @@ import (
 	"server_rental_exporter/web"
 )
 
-// handler serves all paths.
-func (e *exporter) handler() http.Handler {
+// handler serves all paths. What a reload starts runs until ctx ends.
+func (e *exporter) handler(ctx context.Context) http.Handler {
 	process := processCollectors()
 	if e.options.disableExporterMetrics {
 		process = nil
@@ -31,7 +32,7 @@ func (e *exporter) handler() http.Handler {
 		o.Published = e.Publisher
 	}
 	if e.options.lifecycle {
-		o.Reload = e.requestReload
+		o.Reload = func(context.Context) error { return e.reload(ctx) }
 	}
 	h := web.Handler(pages{e.Runner}, o)
 	if e.demo != nil {

@@ -39,9 +39,9 @@ type State struct {
 
 // Options of a source; each may be nil.
 type Options[T any] struct {
-	// OnUpdate is called after the value was replaced, and OnAttempt after each
-	// attempt; both also after the settings changed.
-	OnUpdate, OnAttempt func()
+	// OnChange is called after each attempt, and after the settings changed. Updated is
+	// whether the value, or the time at which it expires, may be another one.
+	OnChange func(updated bool)
 	// PhaseOf returns when newer values than the one given come to exist. The fetch
 	// that returned it counts from began.
 	PhaseOf func(value T, began time.Time) Phase
@@ -51,12 +51,12 @@ type Options[T any] struct {
 
 // Source keeps one value fresh. Its methods may be used by any goroutine.
 type Source[T any] struct {
-	options    Options[T]
-	fetch      Fetch[T]
-	retryCh    chan struct{} // fetch now
-	settingsCh chan struct{} // the settings changed
+	options Options[T]
+	fetch   Fetch[T]
+	wake    chan struct{} // a retry is wanted, or the settings changed
 
 	mu    sync.Mutex
+	retry bool // fetch now
 	state State
 	value T
 	taken time.Time // when the value was; zero if there is none
@@ -64,13 +64,7 @@ type Source[T any] struct {
 
 // New returns a source that begins to fetch when Run is called.
 func New[T any](s Settings, fetch Fetch[T], o Options[T]) *Source[T] {
-	return &Source[T]{
-		options:    o,
-		fetch:      fetch,
-		retryCh:    make(chan struct{}, 1),
-		settingsCh: make(chan struct{}, 1),
-		state:      State{Settings: s},
-	}
+	return &Source[T]{options: o, fetch: fetch, wake: make(chan struct{}, 1), state: State{Settings: s}}
 }
 
 // Run fetches after delay and then at the interval until ctx ends; see schedule.
@@ -82,7 +76,7 @@ func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 			return
 		}
 		began := time.Now()
-		err := s.attempt(ctx)
+		err := s.Once(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -95,10 +89,14 @@ func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 		} else {
 			next = sched.afterSuccess(interval, began, s.phase(began))
 		}
-		s.mu.Lock()
-		s.state.Next = next
-		s.mu.Unlock()
+		s.setNext(next)
 	}
+}
+
+func (s *Source[T]) setNext(next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Next = next
 }
 
 // phase returns the phase of the value that was fetched last.
@@ -122,31 +120,26 @@ func (s *Source[T]) sleep(ctx context.Context, next time.Time) bool {
 			return false
 		case <-timer.C:
 			return ctx.Err() == nil
-		case <-s.retryCh:
+		case <-s.wake:
 			timer.Stop()
-			if s.State().Err != nil { // an attempt may have succeeded meanwhile
-				return true
-			}
-		case <-s.settingsCh:
-			timer.Stop()
-			if latest := time.Now().Add(s.State().Interval); latest.Before(next) {
-				next = latest
-				s.mu.Lock()
-				s.state.Next = next
-				s.mu.Unlock()
-			}
+		}
+		s.mu.Lock()
+		retry, interval := s.retry && s.state.Err != nil, s.state.Interval // an attempt may have succeeded meanwhile
+		s.retry = false
+		s.mu.Unlock()
+		if retry {
+			return true
+		}
+		if latest := time.Now().Add(interval); latest.Before(next) {
+			next = latest
+			s.setNext(next)
 		}
 	}
 }
 
-// Once fetches a single time.
-func (s *Source[T]) Once(ctx context.Context) error { return s.attempt(ctx) }
-
-// attempt fetches and stores the outcome.
-func (s *Source[T]) attempt(ctx context.Context) error {
-	s.mu.Lock()
-	s.state.Next = time.Time{}
-	s.mu.Unlock()
+// Once fetches a single time and stores the outcome.
+func (s *Source[T]) Once(ctx context.Context) error {
+	s.setNext(time.Time{})
 	began := time.Now()
 	value, err := s.fetch(ctx)
 	if ctx.Err() != nil { // cut off, not failed
@@ -166,16 +159,13 @@ func (s *Source[T]) attempt(ctx context.Context) error {
 		s.value, s.taken = value, now
 	}
 	s.mu.Unlock()
-	if err == nil {
-		call(s.options.OnUpdate)
-	}
-	call(s.options.OnAttempt)
+	s.changed(err == nil)
 	return err
 }
 
-func call(hook func()) {
-	if hook != nil {
-		hook()
+func (s *Source[T]) changed(updated bool) {
+	if s.options.OnChange != nil {
+		s.options.OnChange(updated)
 	}
 }
 
@@ -208,22 +198,24 @@ func (s *Source[T]) ApplySettings(settings Settings) {
 	if !changed {
 		return
 	}
-	signal(s.settingsCh)
-	call(s.options.OnUpdate) // the value may expire at another time
-	call(s.options.OnAttempt)
+	s.signal()
+	s.changed(true)
 }
 
 // RetryNow makes a source whose last attempt failed try again at once.
 func (s *Source[T]) RetryNow() {
-	if s.State().Err != nil {
-		signal(s.retryCh)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.Err != nil {
+		s.retry = true
+		s.signal()
 	}
 }
 
-// signal sends without blocking: a signal that is pending already suffices.
-func signal(ch chan<- struct{}) {
+// signal ends a sleep without blocking: a signal that is pending already suffices.
+func (s *Source[T]) signal() {
 	select {
-	case ch <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 }

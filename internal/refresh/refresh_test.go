@@ -362,15 +362,13 @@ func TestHooks(t *testing.T) {
 			got []string
 		)
 		var src *Source[string]
-		hook := func(name string) func() {
-			return func() {
-				value, _, _ := src.Value()
-				mu.Lock()
-				defer mu.Unlock()
-				got = append(got, strings.TrimSpace(fmt.Sprintln(name, src.State().Finished, src.State().Err, value)))
-			}
+		hook := func(updated bool) {
+			value, _, _ := src.Value()
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, strings.TrimSpace(fmt.Sprintln(updated, src.State().Finished, src.State().Err, value)))
 		}
-		src = New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{OnUpdate: hook("update"), OnAttempt: hook("attempt")})
+		src = New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{OnChange: hook})
 		assertCalls := func(what string, want ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -382,15 +380,15 @@ func TestHooks(t *testing.T) {
 		start(t, src, time.Second)
 		assertCalls("before the first attempt")
 		time.Sleep(time.Second)
-		assertCalls("first attempt", "update true <nil> value 0", "attempt true <nil> value 0")
+		assertCalls("first attempt", "true true <nil> value 0")
 		time.Sleep(66 * time.Second)
-		assertCalls("failure", "attempt true down value 0")
+		assertCalls("failure", "false true down value 0")
 		src.ApplySettings(src.State().Settings)
 		assertCalls("same settings")
 		src.ApplySettings(Settings{time.Minute, 2 * time.Hour})
-		assertCalls("other settings", "update true down value 0", "attempt true down value 0")
+		assertCalls("other settings", "true true down value 0")
 		src.RetryNow()
-		assertCalls("retry", "update true <nil> value 2", "attempt true <nil> value 2")
+		assertCalls("retry", "true true <nil> value 2")
 	})
 }
 
@@ -438,7 +436,7 @@ func TestEnd(t *testing.T) {
 					case <-time.After(8 * time.Second):
 						return "value", nil
 					}
-				}, Options[string]{OnUpdate: func() { updates++ }})
+				}, Options[string]{OnChange: func(bool) { updates++ }})
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() {

@@ -49,8 +49,10 @@ func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.
 	src := &source{resource: res, scope: sc, fetch: res.NewFetch(), runner: r, logger: stateLogger{logger: logger}, stop: func() {}}
 	r.Client.InitErrorCounters(res.Endpoint)
 	o := refresh.Options[collector.Snapshot]{
-		OnUpdate: func() { r.changed(src) },
-		OnAttempt: func() {
+		OnChange: func(updated bool) {
+			if updated {
+				r.changed(src)
+			}
 			src.tried.Store(true) // after the groups were marked as changed
 			r.groups.health.Changed()
 		},

@@ -237,7 +237,7 @@ func (s *Simulator) Body(pathAndQuery, token string) string {
 	if a.status != http.StatusOK {
 		panic("simulator: " + pathAndQuery + ": " + string(a.body))
 	}
-	return string(a.body)
+	return string(s.withSite(a.body))
 }
 
 func success(body Object) response {

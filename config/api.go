@@ -30,16 +30,16 @@ func (l *loader) api() decodeFunc {
 		"timeout": l.duration(&api.Timeout, time.Millisecond, maxTimeout, ""),
 		"http":    l.http,
 		"rate_limit": l.mapping(map[string]decodeFunc{
-			"public":  l.integer(&api.RateLimit.Public, 1, maxPublic),
-			"account": l.integer(&api.RateLimit.Account, 1, maxAccount),
+			"public":  l.number(&api.RateLimit.Public, notInteger, 1, maxPublic, "!!int"),
+			"account": l.number(&api.RateLimit.Account, notInteger, 1, maxAccount, "!!int"),
 		}),
 	})
 }
 
 // setBaseURL repeats no part of the value: it may contain a password.
 func (l *loader) setBaseURL(pos Position, value string) {
-	if l.flags.demo {
-		l.conflictsWithDemo(pos, "API")
+	if l.flags.Demo {
+		l.errs.add(pos, demoConflict, "API")
 		return
 	}
 	u, err := url.Parse(value)
@@ -162,7 +162,7 @@ func (l *loader) checkHeader(path, value string) {
 
 // checkAPI checks the base URL in combination with accounts and proxy.
 func (l *loader) checkAPI() {
-	if l.flags.demo {
+	if l.flags.Demo {
 		return
 	}
 	base := l.config.API.BaseURL

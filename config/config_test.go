@@ -256,8 +256,8 @@ func TestFlagsOverrideFile(t *testing.T) {
 	simtest.AssertEqual(t, "collectors", config.Collectors, want)
 	simtest.AssertEqual(t, "base URL", config.API.BaseURL.String(), baseURL)
 	simtest.AssertEqual(t, "accounts", config.Accounts, []Account{{Name: "default", Token: secret}})
-	if !flags.Check() || flags.Demo() {
-		t.Errorf("got check %t and demo %t, want true and false", flags.Check(), flags.Demo())
+	if !flags.Check || flags.Demo {
+		t.Errorf("got check %t and demo %t, want true and false", flags.Check, flags.Demo)
 	}
 }
 

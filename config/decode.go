@@ -22,61 +22,47 @@ import (
 // alias, which is resolved, nor null, which means not set.
 type decodeFunc func(path string, n *yaml.Node)
 
-// document decodes a YAML file. Unlike decoding into structs, its errors have
-// the line and the full path of a setting.
-type document struct {
-	file string
-	errs FieldErrors
-	// lines has the line of each setting in the file by path.
-	lines map[string]int
-	// budget is how many more values may be visited. Otherwise aliases of
-	// aliases let a small file grow without bound.
-	budget int
-}
-
 // maxValues is far above the number of values of any real configuration.
 const maxValues = 100_000
 
 // position returns the place of a setting, with the line of the closest parent if the
 // file does not contain the setting.
-func (d *document) position(path string) Position {
+func (l *loader) position(path string) Position {
 	for parent := path; ; {
-		if line, ok := d.lines[parent]; ok {
-			return Position{d.file, line, path}
+		if line, ok := l.lines[parent]; ok {
+			return Position{l.file, line, path}
 		}
 		end := strings.LastIndexAny(parent, ".[")
 		if end < 0 {
-			return Position{d.file, 0, path}
+			return Position{l.file, 0, path}
 		}
 		parent = parent[:end]
 	}
 }
 
 // parse returns the file's only document, or nil if it is empty or invalid.
-func (d *document) parse(content []byte) *yaml.Node {
+func (l *loader) parse(content []byte) *yaml.Node {
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var first, second yaml.Node
-	if err := decoder.Decode(&first); err != nil {
-		if !errors.Is(err, io.EOF) {
-			d.addSyntaxError(err, content)
-		}
-		return nil
+	err := decoder.Decode(&first)
+	if err == nil {
+		err = decoder.Decode(&second)
 	}
-	switch err := decoder.Decode(&second); {
+	switch {
 	case err == nil:
-		d.errs.add(Position{File: d.file, Line: second.Line}, "multiple YAML documents: must be one")
-		return nil
+		l.errs.add(Position{File: l.file, Line: second.Line}, "multiple YAML documents: must be one")
 	case !errors.Is(err, io.EOF):
-		d.addSyntaxError(err, content)
-		return nil
+		l.addSyntaxError(err, content)
+	case len(first.Content) > 0:
+		return first.Content[0]
 	}
-	return first.Content[0]
+	return nil
 }
 
 // addSyntaxError moves the line from the YAML library's message to the position.
-func (d *document) addSyntaxError(err error, content []byte) {
+func (l *loader) addSyntaxError(err error, content []byte) {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
-	pos := Position{File: d.file, Line: lineOfError(message, content)}
+	pos := Position{File: l.file, Line: lineOfError(message, content)}
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
 		number, detail, _ := strings.Cut(rest, ": ")
 		if line, err := strconv.Atoi(number); err == nil {
@@ -87,7 +73,7 @@ func (d *document) addSyntaxError(err error, content []byte) {
 	if strings.HasPrefix(message, "unknown anchor") {
 		message = "alias of an unknown anchor"
 	}
-	d.errs.add(pos, "invalid YAML: %s", message)
+	l.errs.add(pos, "invalid YAML: %s", message)
 }
 
 // lineOfError returns the line of an error whose message has none: the line of an alias
@@ -104,15 +90,15 @@ func lineOfError(message string, content []byte) int {
 }
 
 // overBudget counts one value, valid or not, and reports whether to stop.
-func (d *document) overBudget() bool {
-	if d.budget == 0 {
-		d.errs.add(Position{File: d.file}, "too many values: must be at most %d, with those of an alias counted at each use", maxValues)
+func (l *loader) overBudget() bool {
+	if l.budget == 0 {
+		l.errs.add(Position{File: l.file}, "too many values: must be at most %d, with those of an alias counted at each use", maxValues)
 	}
-	d.budget--
-	return d.budget < 0
+	l.budget--
+	return l.budget < 0
 }
 
-func (d *document) visit(path string, line int, n *yaml.Node, decode decodeFunc) {
+func (l *loader) visit(path string, line int, n *yaml.Node, decode decodeFunc) {
 	// An anchor is never on an alias, so one step is enough.
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -120,74 +106,74 @@ func (d *document) visit(path string, line int, n *yaml.Node, decode decodeFunc)
 	if n.ShortTag() == "!!null" {
 		return
 	}
-	d.lines[path] = line
+	l.lines[path] = line
 	decode(path, n)
 }
 
 // expectKind adds an error unless the node is of the given kind.
-func (d *document) expectKind(kind yaml.Kind, path string, n *yaml.Node) bool {
+func (l *loader) expectKind(kind yaml.Kind, path string, n *yaml.Node) bool {
 	if n.Kind == kind {
 		return true
 	}
 	names := map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}
-	d.errs.add(d.position(path), "must be %s, not %s", names[kind], names[n.Kind])
+	l.errs.add(l.position(path), "must be %s, not %s", names[kind], names[n.Kind])
 	return false
 }
 
 // list decodes each item of a list.
-func (d *document) list(item decodeFunc) decodeFunc {
+func (l *loader) list(item decodeFunc) decodeFunc {
 	return func(path string, n *yaml.Node) {
-		if !d.expectKind(yaml.SequenceNode, path, n) {
+		if !l.expectKind(yaml.SequenceNode, path, n) {
 			return
 		}
 		for i, child := range n.Content {
-			if d.overBudget() {
+			if l.overBudget() {
 				return
 			}
 			itemPath := fmt.Sprintf("%s[%d]", path, i)
 			if child.ShortTag() == "!!null" {
-				d.errs.add(Position{d.file, child.Line, itemPath}, "must not be empty")
+				l.errs.add(Position{l.file, child.Line, itemPath}, "must not be empty")
 			}
-			d.visit(itemPath, child.Line, child, item)
+			l.visit(itemPath, child.Line, child, item)
 		}
 	}
 }
 
 // entries decodes a mapping with any keys. The function choose returns nil to
 // skip a key.
-func (d *document) entries(choose func(key string, pos Position) decodeFunc) decodeFunc {
+func (l *loader) entries(choose func(key string, pos Position) decodeFunc) decodeFunc {
 	return func(path string, n *yaml.Node) {
-		if !d.expectKind(yaml.MappingNode, path, n) {
+		if !l.expectKind(yaml.MappingNode, path, n) {
 			return
 		}
 		lines := map[string]int{}
-		for i := 0; i+1 < len(n.Content) && !d.overBudget(); i += 2 {
+		for i := 0; i+1 < len(n.Content) && !l.overBudget(); i += 2 {
 			key, child := n.Content[i], n.Content[i+1]
 			if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-				d.errs.add(Position{d.file, key.Line, path}, "invalid key: must be a string, not a merge key (<<), an alias, a list or a mapping")
+				l.errs.add(Position{l.file, key.Line, path}, "invalid key: must be a string, not a merge key (<<), an alias, a list or a mapping")
 				continue
 			}
-			pos := Position{d.file, key.Line, joinPath(path, key.Value)}
+			pos := Position{l.file, key.Line, joinPath(path, key.Value)}
 			if first, ok := lines[key.Value]; ok {
-				d.errs.add(pos, "duplicate key: already set on line %d", first)
+				l.errs.add(pos, "duplicate key: already set on line %d", first)
 				continue
 			}
 			lines[key.Value] = key.Line
 			if message := forbiddenKey(pos.Field); message != "" {
-				d.errs.add(pos, "%s", message)
+				l.errs.add(pos, "%s", message)
 			} else if decode := choose(key.Value, pos); decode != nil {
-				d.visit(pos.Field, key.Line, child, decode)
+				l.visit(pos.Field, key.Line, child, decode)
 			}
 		}
 	}
 }
 
 // mapping decodes a mapping with known keys.
-func (d *document) mapping(fields map[string]decodeFunc) decodeFunc {
-	return d.entries(func(key string, pos Position) decodeFunc {
+func (l *loader) mapping(fields map[string]decodeFunc) decodeFunc {
+	return l.entries(func(key string, pos Position) decodeFunc {
 		decode, ok := fields[key]
 		if !ok {
-			d.errs.add(pos, "unknown key: must be one of %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			l.errs.add(pos, "unknown key: must be one of %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 		return decode
 	})
@@ -220,30 +206,27 @@ func forbiddenKey(path string) string {
 }
 
 // scalar decodes a single value. The errors of parse must not repeat secrets.
-func (d *document) scalar(parse func(n *yaml.Node) error) decodeFunc {
+func (l *loader) scalar(parse func(n *yaml.Node) error) decodeFunc {
 	return func(path string, n *yaml.Node) {
-		if !d.expectKind(yaml.ScalarNode, path, n) {
+		if !l.expectKind(yaml.ScalarNode, path, n) {
 			return
 		}
 		if err := parse(n); err != nil {
-			d.errs.add(d.position(path), "%s", err)
+			l.errs.add(l.position(path), "%s", err)
 		}
 	}
 }
 
-// text accepts any single value, as it is written.
-func (d *document) text(target *string) decodeFunc {
-	return d.scalar(func(n *yaml.Node) error {
-		*target = n.Value
-		return nil
-	})
-}
-
-const notBoolean = "must be true or false"
+// Errors of values.
+const (
+	notBoolean = "must be true or false"
+	notText    = "must be a text" // a text is any single value, as it is written
+	notInteger = "must be an integer"
+)
 
 // value decodes a single value into the target.
-func (d *document) value(target any, invalid string) decodeFunc {
-	return d.scalar(func(n *yaml.Node) error {
+func (l *loader) value(target any, invalid string) decodeFunc {
+	return l.scalar(func(n *yaml.Node) error {
 		if n.Decode(target) != nil {
 			return errors.New(invalid)
 		}
@@ -251,14 +234,9 @@ func (d *document) value(target any, invalid string) decodeFunc {
 	})
 }
 
-// integer accepts a number without a fraction.
-func (d *document) integer(target any, least, most float64) decodeFunc {
-	return d.number(target, "must be an integer", least, most, "!!int")
-}
-
 // number accepts a number with one of the YAML tags.
-func (d *document) number(target any, invalid string, least, most float64, tags ...string) decodeFunc {
-	return d.scalar(func(n *yaml.Node) error {
+func (l *loader) number(target any, invalid string, least, most float64, tags ...string) decodeFunc {
+	return l.scalar(func(n *yaml.Node) error {
 		var value float64
 		if !slices.Contains(tags, n.ShortTag()) || n.Decode(&value) != nil || math.IsNaN(value) {
 			return errors.New(invalid)
@@ -271,8 +249,8 @@ func (d *document) number(target any, invalid string, least, most float64, tags 
 }
 
 // duration appends the reason to the message about minValue.
-func (d *document) duration(target *time.Duration, minValue, maxValue time.Duration, reason string) decodeFunc {
-	return d.scalar(func(n *yaml.Node) error {
+func (l *loader) duration(target *time.Duration, minValue, maxValue time.Duration, reason string) decodeFunc {
+	return l.scalar(func(n *yaml.Node) error {
 		parsed, err := model.ParseDuration(n.Value)
 		if err != nil {
 			return errors.New("invalid duration: must be like 30s, 5m, 1h30m or 1d")

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -64,16 +63,4 @@ func (e *FieldErrors) add(pos Position, format string, args ...any) {
 // from such an error are not worth reporting.
 func (e FieldErrors) has(fields ...string) bool {
 	return slices.ContainsFunc(e, func(err FieldError) bool { return slices.Contains(fields, err.Field) })
-}
-
-// sorted returns the errors in their documented order. It returns an untyped
-// nil if there are none, because a nil FieldErrors is not a nil error.
-func (e FieldErrors) sorted() error {
-	if len(e) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(e, func(a, b FieldError) int {
-		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)
-	})
-	return e
 }

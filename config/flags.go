@@ -1,6 +1,10 @@
 package config
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	"github.com/alecthomas/kingpin/v2"
 
 	"server_rental_exporter/collector"
@@ -15,7 +19,7 @@ const tokenEnvar = "SERVER_RENTAL_API_TOKEN"
 type Flags struct {
 	baseURL, tokenFile, configFile, shard, totalShards option
 
-	check, demo, disableDefaults bool
+	Check, Demo, disableDefaults bool
 
 	resources []collector.Resource
 	// toggles are the flags --[no-]collector.NAME of the resources, in the same order.
@@ -61,8 +65,8 @@ func AddFlags(app *kingpin.Application, resources []collector.Resource) *Flags {
 		"Index of this shard, from 0: it exports the accounts that hash to it, and shard 0 the public data and the watches.")
 	add(&f.totalShards, "total-shards", "SERVER_RENTAL_TOTAL_SHARDS", "N",
 		"Number of shards that share the accounts of one configuration (default: 1).")
-	app.Flag("config.check", "Check flags and configuration file, print all errors and exit.").BoolVar(&f.check)
-	app.Flag("demo", "Export a simulated rental API that runs in the same process: no account, no network.").BoolVar(&f.demo)
+	app.Flag("config.check", "Check flags and configuration file, print all errors and exit.").BoolVar(&f.Check)
+	app.Flag("demo", "Export a simulated rental API that runs in the same process: no account, no network.").BoolVar(&f.Demo)
 	app.Flag("collector.disable-defaults", "Disable all collectors that are not enabled by a flag or in the configuration file.").BoolVar(&f.disableDefaults)
 	for i, r := range resources {
 		help := "Export " + r.Help
@@ -75,16 +79,10 @@ func AddFlags(app *kingpin.Application, resources []collector.Resource) *Flags {
 	return f
 }
 
-// Check reports whether --config.check was given.
-func (f *Flags) Check() bool { return f.check }
-
-// Demo reports whether --demo was given.
-func (f *Flags) Demo() bool { return f.demo }
-
 // Load reads the environment and all files, and validates them together with
 // the flags. Call it again to reload. The error is nil or FieldErrors.
 func (f *Flags) Load(getenv func(string) string) (*Config, error) {
-	if !f.baseURL.isSet() && !f.configFile.isSet() && !f.demo {
+	if !f.baseURL.isSet() && !f.configFile.isSet() && !f.Demo {
 		return nil, FieldErrors{{Message: "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"}}
 	}
 	l := newLoader(f)
@@ -97,8 +95,11 @@ func (f *Flags) Load(getenv func(string) string) (*Config, error) {
 		l.checkAPI()
 		l.checkCollectors()
 	}
-	if err := l.errs.sorted(); err != nil {
-		return nil, err
+	if len(l.errs) > 0 {
+		slices.SortStableFunc(l.errs, func(a, b FieldError) int {
+			return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)
+		})
+		return nil, l.errs
 	}
 	return l.config, nil
 }

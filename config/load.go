@@ -28,11 +28,18 @@ const (
 	maxPublic, maxAccount = 59, 120
 )
 
-// loader holds the state of one call of Load.
+// loader holds the state of one call of Load. Unlike decoding a YAML file into structs,
+// its errors have the line and the full path of a setting.
 type loader struct {
-	document
 	flags  *Flags
 	config *Config
+	file   string
+	errs   FieldErrors
+	// lines has the line of each setting in the file by path.
+	lines map[string]int
+	// budget is how many more values may be visited. Otherwise aliases of
+	// aliases let a small file grow without bound.
+	budget int
 	// baseURLPosition is where the base URL in use was set.
 	baseURLPosition Position
 	// accountNames, watchNames and tokens map those in use to the field that
@@ -42,7 +49,9 @@ type loader struct {
 
 func newLoader(f *Flags) *loader {
 	l := &loader{
-		document:     document{file: f.configFile.value, lines: map[string]int{}, budget: maxValues},
+		file:         f.configFile.value,
+		lines:        map[string]int{},
+		budget:       maxValues,
 		flags:        f,
 		accountNames: map[string]string{},
 		watchNames:   map[string]string{},
@@ -67,12 +76,12 @@ func (l *loader) loadDefaultAccount(getenv func(string) string) {
 	envar, file := Position{Field: tokenEnvar}, &l.flags.tokenFile
 	secret := getenv(tokenEnvar)
 	switch {
-	case l.flags.demo:
+	case l.flags.Demo:
 		if secret != "" {
-			l.conflictsWithDemo(envar, "account")
+			l.errs.add(envar, demoConflict, "account")
 		}
 		if file.isSet() {
-			l.conflictsWithDemo(file.position(), "account")
+			l.errs.add(file.position(), demoConflict, "account")
 		}
 	case secret != "" && file.isSet():
 		l.errs.add(envar, "conflicts with %s: only one of the two may be set", file.position().Field)
@@ -85,10 +94,8 @@ func (l *loader) loadDefaultAccount(getenv func(string) string) {
 	}
 }
 
-// conflictsWithDemo adds an error for a setting that --demo provides itself.
-func (l *loader) conflictsWithDemo(pos Position, provided string) {
-	l.errs.add(pos, "conflicts with --demo: must not be set, because the demo has its own %s", provided)
-}
+// demoConflict is the error for a setting that --demo provides itself.
+const demoConflict = "conflicts with --demo: must not be set, because the demo has its own %s"
 
 // loadFile reports whether the file is a readable YAML mapping, or there is none.
 func (l *loader) loadFile() bool {
@@ -100,20 +107,14 @@ func (l *loader) loadFile() bool {
 		l.errs.add(Position{File: l.file, Field: l.flags.configFile.position().Field}, "%s", err)
 		return false
 	}
-	before := len(l.errs)
-	root := l.parse(content)
-	if len(l.errs) > before {
-		return false
+	if root := l.parse(content); root != nil {
+		l.visit("", root.Line, root, l.mapping(map[string]decodeFunc{
+			"api":        l.api(),
+			"accounts":   l.accounts,
+			"collectors": l.collectors,
+			"watches":    l.list(l.watch),
+		}))
 	}
-	if root == nil {
-		return true
-	}
-	l.visit("", root.Line, root, l.mapping(map[string]decodeFunc{
-		"api":        l.api(),
-		"accounts":   l.accounts,
-		"collectors": l.collectors,
-		"watches":    l.list(l.watch),
-	}))
 	return !l.errs.has("")
 }
 
@@ -132,8 +133,8 @@ func (l *loader) applyFlags() {
 }
 
 func (l *loader) accounts(path string, n *yaml.Node) {
-	if l.flags.demo && len(n.Content) > 0 {
-		l.conflictsWithDemo(l.position(path), "account")
+	if l.flags.Demo && len(n.Content) > 0 {
+		l.errs.add(l.position(path), demoConflict, "account")
 		return
 	}
 	l.list(l.account)(path, n)
@@ -141,7 +142,7 @@ func (l *loader) accounts(path string, n *yaml.Node) {
 
 func (l *loader) account(path string, n *yaml.Node) {
 	var a Account
-	if !l.named(path, n, &a.Name, map[string]decodeFunc{"name": l.text(&a.Name), "token_file": l.text(&a.TokenFile)}) {
+	if !l.named(path, n, &a.Name, map[string]decodeFunc{"name": l.value(&a.Name, notText), "token_file": l.value(&a.TokenFile, notText)}) {
 		return
 	}
 	tokenPos := l.position(path + ".token_file")
@@ -243,7 +244,7 @@ func (l *loader) checkCollectors() {
 		public = public || enabled && !r.Account
 		account = account || enabled && r.Account
 	}
-	hasAccounts := l.flags.demo || len(l.config.Accounts) > 0 || l.errs.has("accounts", tokenEnvar)
+	hasAccounts := l.flags.Demo || len(l.config.Accounts) > 0 || l.errs.has("accounts", tokenEnvar)
 	switch {
 	case !public && !account:
 		l.errs.add(l.position("collectors"), "nothing to export: at least one collector must be enabled")

@@ -68,13 +68,8 @@ type file struct {
 	path    string
 	limit   int64
 	mu      sync.Mutex
-	pending <-chan content // of a read that did not end in time; nil if there is none
-}
-
-// content is the outcome of reading a file.
-type content struct {
-	bytes []byte
-	err   error
+	pending <-chan error // of a read that did not end in time; nil if there is none
+	content []byte       // of the last read, once pending has sent
 }
 
 // read returns the content of the file, in at most readTimeout. No second read begins
@@ -83,20 +78,21 @@ func (f *file) read() ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.pending == nil {
-		done := make(chan content, 1)
+		done := make(chan error, 1)
 		go func() {
-			read, err := readRegular(f.path, f.limit)
-			done <- content{read, err}
+			var err error
+			f.content, err = readRegular(f.path, f.limit)
+			done <- err
 		}()
 		f.pending = done
 	}
 	select {
-	case c := <-f.pending:
+	case err := <-f.pending:
 		f.pending = nil
-		if pathErr, ok := errors.AsType[*fs.PathError](c.err); ok {
+		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 			return nil, pathErr.Err
 		}
-		return c.bytes, c.err
+		return f.content, err
 	case <-time.After(readTimeout):
 		return nil, fmt.Errorf("the file system did not answer within %s", readTimeout)
 	}

@@ -21,7 +21,7 @@ func (l *loader) watch(path string, n *yaml.Node) {
 	}
 	before := len(l.errs)
 	if !l.named(path, n, &w.Name, map[string]decodeFunc{
-		"name":              l.text(&w.Name),
+		"name":              l.value(&w.Name, notText),
 		"plans":             l.alternatives(&w.Plans, validName, "invalid value: "+nameRule),
 		"families":          l.alternatives(&w.Families, validName, "invalid value: "+nameRule),
 		"locations":         l.alternatives(&w.Locations, validName, "invalid value: "+nameRule),

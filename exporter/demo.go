@@ -26,6 +26,9 @@ type demo struct {
 	running sync.WaitGroup
 }
 
+// DemoSite is the address to which the links of a demo lead that listens as by default.
+const DemoSite = "http://localhost:10170"
+
 // DemoTokens returns the names of the accounts of a demo by token.
 func DemoTokens() map[string]string {
 	names := map[string]string{}

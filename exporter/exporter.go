@@ -63,7 +63,7 @@ func Run(ctx context.Context, env Environment) int {
 		fmt.Fprintln(env.Stderr, err)
 		return 1
 	}
-	if o.Check() {
+	if o.Check {
 		printSummary(env.Stdout, cfg)
 		return 0
 	}
@@ -103,7 +103,7 @@ type exporter struct {
 // newExporter wires everything; nothing is fetched or served yet.
 func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
 	e := &exporter{options: o, getenv: env.Getenv, timeouts: env.Timeouts, logger: logger}
-	if o.Demo() {
+	if o.Demo {
 		d, err := startDemo(ctx, demoSite(o.web))
 		if err != nil {
 			return nil, err

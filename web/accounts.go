@@ -31,8 +31,8 @@ func (v *view) Accounts() table[string] { return cut(v.accounts, maxLongRows) }
 
 // Cost returns the monthly cost of an account.
 func (v *view) Cost(account string) string {
-	cost := v.Money("account_cost_usd_per_month", account)
-	if v.unpriced[account] > 0 && cost != none {
+	cost := money(v.Value("account_cost_usd_per_month", account))
+	if v.unpriced(account) > 0 && cost != none {
 		return "at least " + cost
 	}
 	return cost
@@ -42,7 +42,7 @@ func (v *view) Cost(account string) string {
 func (v *view) Funded(account string) words {
 	until, class := v.fundedUntil(account)
 	ahead := !until.Before(midnight(v.now).AddDate(10, 0, 0))
-	incomplete := v.unpriced[account]+v.undated[account] > 0
+	incomplete := v.unpriced(account)+v.undated(account) > 0
 	switch {
 	case until.IsZero() || ahead && incomplete:
 		return words{none, ""}
@@ -87,8 +87,7 @@ func (v *view) fundedUntil(account string) (until time.Time, class string) {
 
 // Servers returns the number of an account's servers of each status.
 func (v *view) Servers(account string) string {
-	found := slices.Clone(v.samples["servers"])
-	found = slices.DeleteFunc(found, func(s *sample) bool { return s.Label("account") != account })
+	found := v.find("servers", account)
 	if len(found) == 0 {
 		return none
 	}
@@ -115,7 +114,7 @@ func (v *view) Renewals() table[renewal] {
 			continue
 		}
 		for _, on := range collector.RenewalDays(midnight(at(s.Value())), today, today.Add(renewalsAhead)) {
-			rows = append(rows, renewal{on, on.Before(today), account, id, v.serverName(account, id)})
+			rows = append(rows, renewal{on, on.Before(today), account, id, v.NameOf("hostname", "server_info", account, id)})
 		}
 	}
 	slices.SortFunc(rows, func(a, b renewal) int {
@@ -137,27 +136,23 @@ func (v *view) Topups() table[*sample] {
 	return cut(rows, maxRows)
 }
 
-// TimeToPay returns how long the rate of a top-up is locked.
-func (v *view) TimeToPay(account, topup string) string {
-	lock := v.Value("topup_rate_locked_until_timestamp_seconds", account, topup)
-	switch {
-	case lock == nil:
-		return none
-	case !at(*lock).After(v.now):
+// Left returns how long the rate of a top-up is still locked.
+func (v *view) Left(until float64) string {
+	if !at(until).After(v.now) {
 		return "rate lock ended"
 	}
-	return duration(at(*lock).Sub(v.now)) + " left"
+	return duration(at(until).Sub(v.now)) + " left"
 }
 
 // Configurations returns the saved configurations, those in stock first.
 func (v *view) Configurations() table[*sample] {
 	rows := slices.Clone(v.samples["configuration_info"])
-	inStock := func(s *sample) stock {
-		return v.Stock("configuration_in_stock", s.Label("account"), s.Label("configuration"))
+	order := func(s *sample) int {
+		return v.Stock("configuration_in_stock", s.Label("account"), s.Label("configuration")).order
 	}
 	name := func(s *sample) string { return cmp.Or(s.Label("hostname"), s.Label("configuration")) }
 	slices.SortFunc(rows, func(a, b *sample) int {
-		return cmp.Or(cmp.Compare(inStock(a), inStock(b)), strings.Compare(a.Label("account"), b.Label("account")),
+		return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a.Label("account"), b.Label("account")),
 			strings.Compare(name(a), name(b)), a.CompareLabels(b))
 	})
 	return cut(rows, maxRows)

@@ -40,7 +40,6 @@ func (v *view) Attention() table[notice] {
 	v.locationNotices(&n)
 	for _, account := range v.accounts {
 		v.accountNotices(&n, account)
-		v.balanceNotices(&n, account)
 	}
 	v.topupNotices(&n)
 	v.collectorNotices(&n)
@@ -98,10 +97,9 @@ func (v *view) locationNotices(n *notices) {
 		state := v.Label("state", "component_state", location, name)
 		n.add(stateClass(state), "ComponentNotOperational", v.locationName(location), "Component "+text(name)+": "+text(state)+".")
 	}
-	components := v.group("component_operational")
 	for _, s := range v.samples["location_info"] {
 		id := s.Label("location")
-		if len(components) > 0 && components[id] == nil {
+		if len(v.samples["component_operational"]) > 0 && v.find("component_operational", id) == nil {
 			n.add("warn", "LocationWithoutStatus", v.locationName(id), "The status has no component of this location.")
 		}
 		plans, inStock := v.Value("location_plans", id), v.Value("location_plans_in_stock", id)
@@ -122,23 +120,25 @@ func (v *view) accountNotices(n *notices, account string) {
 	if v.rejected(account) {
 		n.add("bad", "TokenRejected", subject, "The API token was rejected, or cannot be read.")
 	}
-	if names := v.suspended[account]; len(names) > 0 {
-		slices.Sort(names)
-		n.add("bad", "ServerSuspended", subject, count(len(names), "server")+" suspended: "+join(names, 5)+".")
+	var suspended []string
+	for _, s := range v.find("server_status", account) {
+		if strings.EqualFold(s.Label("status"), "suspended") {
+			suspended = append(suspended, v.NameOf("hostname", "server_info", account, s.Label("server")))
+		}
+	}
+	if len(suspended) > 0 {
+		slices.Sort(suspended)
+		n.add("bad", "ServerSuspended", subject, count(len(suspended), "server")+" suspended: "+join(suspended, 5)+".")
 	}
 	if enabled := v.Value("account_two_factor_enabled", account); enabled != nil && *enabled == 0 {
 		n.add("info", "TwoFactorDisabled", subject, "Two-factor authentication is disabled.")
 	}
-}
-
-func (v *view) balanceNotices(n *notices, account string) {
-	subject := "Account " + text(account)
 	balance, cost := v.Value("account_balance_usd", account), v.Value("account_cost_usd_per_month", account)
 	switch {
 	case balance == nil:
 	case *balance < 0:
 		class := "warn"
-		if cost != nil && *cost > 0 || v.unpriced[account] > 0 { // servers are billed
+		if cost != nil && *cost > 0 || v.unpriced(account) > 0 { // servers are billed
 			class = "bad"
 		}
 		n.add(class, "BalanceLow", subject, "The balance is negative: "+money(balance)+" USD.")
@@ -153,12 +153,12 @@ func (v *view) balanceNotices(n *notices, account string) {
 func (v *view) topupNotices(n *notices) {
 	for _, s := range v.samples["topup_info"] {
 		account, id := s.Label("account"), s.Label("topup")
-		subject, topup := "Account "+text(account), "A top-up of "+v.Money("topup_amount_usd", account, id)+" USD "
+		subject, topup := "Account "+text(account), "A top-up of "+money(v.Value("topup_amount_usd", account, id))+" USD "
 		created, locked := v.Value("topup_created_timestamp_seconds", account, id), v.Value("topup_rate_locked_until_timestamp_seconds", account, id)
 		switch {
 		case strings.EqualFold(s.Label("status"), "confirming"):
 			if created != nil && v.now.Sub(at(*created)) > stuckAfter {
-				n.add("warn", "TopupStuck", subject, topup+"is confirming; it was created "+duration(v.now.Sub(at(*created)))+" ago.")
+				n.add("warn", "TopupStuck", subject, topup+"is confirming; it was created "+v.Ago(*created)+".")
 			}
 		case locked != nil && at(*locked).After(v.now) && at(*locked).Sub(v.now) <= expiringWithin:
 			n.add("info", "TopupExpiring", subject, topup+"awaits its payment; the rate lock ends in "+duration(at(*locked).Sub(v.now))+".")
@@ -219,7 +219,7 @@ func (v *view) watchNotices(n *notices) {
 			n.add("warn", alert, subject, problem+".")
 		}
 		if hit := v.Value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.now.Sub(at(*hit)) <= hitWithin {
-			n.add("info", "WatchHit", subject, "A plan began to match "+duration(v.now.Sub(at(*hit)))+" ago.")
+			n.add("info", "WatchHit", subject, "A plan began to match "+v.Ago(*hit)+".")
 		}
 	}
 }

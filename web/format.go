@@ -157,6 +157,9 @@ func (v *view) Date(t time.Time) string {
 	}
 }
 
+// Ago formats how long ago the time of a timestamp metric was.
+func (v *view) Ago(seconds float64) string { return duration(v.now.Sub(at(seconds))) + " ago" }
+
 // moment formats a time and how long ago it was.
 func (v *view) moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + duration(v.now.Sub(t)) + " ago)"

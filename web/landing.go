@@ -31,7 +31,8 @@ type page struct {
 
 // functions are those of the templates.
 var functions = template.FuncMap{
-	"gibibytes": gibibytes, "grouped": grouped, "number": number, "text": text,
+	"gibibytes": gibibytes, "grouped": grouped, "money": money, "number": number, "text": text,
+	"date":  func(seconds float64) string { return at(seconds).Format(time.DateOnly) },
 	"list":  func(texts ...string) []string { return texts },
 	"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
 }
@@ -91,11 +92,7 @@ func newPage(c Collectors, o Options, now time.Time) page {
 		slices.SortStableFunc(rows, func(a, b collectorRow) int { return compareClasses(a.Class, b.Class) })
 	}
 	p.Collectors = cut(rows, maxLongRows)
-	var configured Configured
-	if o.Configured != nil {
-		configured = o.Configured()
-	}
-	p.Overview = newView(health, collector.Samples(o.Published), configured, now)
+	p.Overview = newView(health, collector.Samples(o.Published), o.Configured(), now)
 	p.Overview.Tried = p.Overview.Tried && p.Ready
 	return p
 }

@@ -2,10 +2,8 @@ package web
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Bounds of cells.
@@ -22,15 +20,6 @@ type componentState struct {
 	State, Class, Components string
 }
 
-// Since returns the day since which the provider's state is as it is.
-func (v *view) Since() string {
-	since := v.Value("status_since_timestamp_seconds")
-	if since == nil {
-		return none
-	}
-	return at(*since).Format(time.DateOnly)
-}
-
 // locationName returns the city of a location and its id.
 func (v *view) locationName(id string) string {
 	if v.Label("city", "location_info", id) == "" {
@@ -41,17 +30,15 @@ func (v *view) locationName(id string) string {
 
 // Locations returns the locations of both collectors by city.
 func (v *view) Locations() table[locationRow] {
-	components := v.group("component_state")
-	ids := slices.Collect(maps.Keys(components))
-	for _, info := range v.samples["location_info"] {
-		if id := info.Label("location"); components[id] == nil {
-			ids = append(ids, id)
-		}
+	var ids []string
+	for _, s := range slices.Concat(v.samples["component_state"], v.samples["location_info"]) {
+		ids = append(ids, s.Label("location"))
 	}
-	rows := make([]locationRow, 0, len(ids))
-	for _, id := range ids {
+	slices.Sort(ids)
+	var rows []locationRow
+	for _, id := range slices.Compact(ids) {
 		l := locationRow{ID: id, City: text(id)}
-		if info := v.find("location_info", id); info != nil {
+		for _, info := range v.find("location_info", id) {
 			l.City, l.Details = text(info.Label("city")), text(id)+", "+text(info.Label("country"))
 		}
 		rows = append(rows, l)
@@ -65,10 +52,7 @@ func (v *view) Locations() table[locationRow] {
 // States returns the components of a location by state, operational last.
 func (v *view) States(location string) table[componentState] {
 	components := map[string][]string{}
-	for _, s := range v.samples["component_state"] {
-		if s.Label("location") != location {
-			continue
-		}
+	for _, s := range v.find("component_state", location) {
 		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
 	}
 	rows := make([]componentState, 0, len(components))

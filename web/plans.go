@@ -27,21 +27,18 @@ type watchRow struct {
 	Matches    table[planRow]
 }
 
-// stock is whether a plan is in stock. It sorts as it is shown.
-type stock int
+// stock is whether a plan is in stock, in the order in which it is shown.
+type stock struct {
+	order       int
+	Text, Class string
+}
 
 // States of stock.
-const (
-	available stock = iota
-	unknownStock
-	soldOut
+var (
+	available    = stock{0, "in stock", "good"}
+	unknownStock = stock{1, "unknown", "wait"}
+	soldOut      = stock{2, "sold out", "wait"}
 )
-
-// String describes the state.
-func (s stock) String() string { return [...]string{"in stock", "unknown", "sold out"}[s] }
-
-// Class returns the CSS class of the state.
-func (s stock) Class() string { return [...]string{"good", "wait", "wait"}[s] }
 
 // Stock returns the state that a gauge says.
 func (v *view) Stock(name string, values ...string) stock {
@@ -57,23 +54,16 @@ func (v *view) Stock(name string, values ...string) stock {
 // Offered returns the locations that offer a plan. A plan without any is offered
 // nowhere, unless locations can be missing because they are not understood.
 func (v *view) Offered(plan string) string {
+	var locations []string
+	for _, s := range v.find("plan_offered", plan) {
+		locations = append(locations, s.Label("location"))
+	}
 	h := v.collectors[key{"plans"}]
-	if len(v.offered[plan]) == 0 && h != nil && !h.MayBeInvalid("availability") {
+	if len(locations) == 0 && h != nil && !h.MayBeInvalid("availability") {
 		return "offered nowhere"
 	}
-	return join(v.offered[plan], maxOffered)
-}
-
-// LastInStock returns how long ago a plan was in stock.
-func (v *view) LastInStock(plan string) string {
-	last := v.Value("plan_last_in_stock_timestamp_seconds", plan)
-	switch {
-	case v.Stock("plan_in_stock", plan) == available:
-		return "now"
-	case last == nil:
-		return "not since the start"
-	}
-	return duration(v.now.Sub(at(*last))) + " ago"
+	slices.Sort(locations)
+	return join(locations, maxOffered)
 }
 
 // Plans returns the plans, those in stock first.
@@ -92,22 +82,21 @@ func (v *view) plans(found []*sample, n int, inStock func(id string) stock) tabl
 		rows = append(rows, p)
 	}
 	slices.SortFunc(rows, func(a, b planRow) int {
-		return cmp.Or(cmp.Compare(a.Stock, b.Stock), cmp.Compare(a.usd, b.usd), strings.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Stock.order, b.Stock.order), cmp.Compare(a.usd, b.usd), strings.Compare(a.ID, b.ID))
 	})
 	return cut(rows, n)
 }
 
 // Watches returns the watches by name.
 func (v *view) Watches() table[watchRow] {
-	matches, hits := v.group("watch_plan_in_stock"), v.group("watch_hits_total")
 	rows := make([]watchRow, 0, len(v.Configured.Watches))
 	for _, w := range v.Configured.Watches {
-		row := watchRow{Name: w.Name, Hits: none, Matches: v.plans(matches[w.Name], maxWatchMatches, func(id string) stock {
+		row := watchRow{Name: w.Name, Hits: none, Matches: v.plans(v.find("watch_plan_in_stock", w.Name), maxWatchMatches, func(id string) stock {
 			return v.Stock("watch_plan_in_stock", w.Name, id)
 		})}
 		if v.Value("watch_plans", w.Name) != nil {
 			total := 0.0
-			for _, plan := range hits[w.Name] {
+			for _, plan := range v.find("watch_hits_total", w.Name) {
 				total += plan.Value()
 			}
 			row.Hits = number(&total)

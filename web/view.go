@@ -2,7 +2,6 @@ package web
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"server_rental_exporter/collector"
@@ -23,13 +22,15 @@ type view struct {
 	collectors map[key]*health      // by name and account
 	accounts   []string             // that have collectors, in their order
 	samples    map[string][]*sample // by name without namespace
-	offered    map[string][]string  // locations by plan
+	// index has the samples that find looked for, by name and number of labels, and by
+	// the values of these labels.
+	index map[indexed]map[key][]*sample
+}
 
-	suspended         map[string][]string // servers by account
-	unpriced, undated map[string]int      // billed servers whose price or next renewal is not known, by account
-
-	// index has the samples that find looked for, by name and first labels.
-	index map[string]map[key]*sample
+// indexed is a metric, and the number of its first labels that tell its samples apart.
+type indexed struct {
+	name   string
+	labels int
 }
 
 // key is the values of the first labels of a metric; those that it lacks are empty.
@@ -37,8 +38,8 @@ type key [2]string
 
 func newView(state []health, samples map[string][]*sample, c Configured, now time.Time) *view {
 	v := &view{
-		now: now, Configured: c, Tried: true, health: state, collectors: map[key]*health{}, samples: samples, offered: map[string][]string{},
-		suspended: map[string][]string{}, unpriced: map[string]int{}, undated: map[string]int{}, index: map[string]map[key]*sample{},
+		now: now, Configured: c, Tried: true, health: state, collectors: map[key]*health{}, samples: samples,
+		index: map[indexed]map[key][]*sample{},
 	}
 	for i, h := range state {
 		v.collectors[key{h.Collector, h.Account}] = &state[i]
@@ -47,85 +48,64 @@ func newView(state []health, samples map[string][]*sample, c Configured, now tim
 			v.accounts = append(v.accounts, h.Account)
 		}
 	}
-	for plan, offers := range v.group("plan_offered") {
-		for _, o := range offers {
-			v.offered[plan] = append(v.offered[plan], o.Label("location"))
-		}
-		slices.Sort(v.offered[plan])
-	}
-	for _, s := range v.samples["server_info"] {
-		v.addServer(s.Label("account"), s.Label("server"))
-	}
 	return v
 }
 
-// addServer notes what is special about a server.
-func (v *view) addServer(account, id string) {
-	status := v.Label("status", "server_status", account, id)
-	if strings.EqualFold(status, "suspended") {
-		v.suspended[account] = append(v.suspended[account], v.serverName(account, id))
-	}
-	if !collector.Billed(status) {
-		return
-	}
-	if v.Value("server_price_usd_per_month", account, id) == nil {
-		v.unpriced[account]++
-	}
-	if v.Value("server_renews_timestamp_seconds", account, id) == nil {
-		v.undated[account]++
-	}
+// unpriced returns the number of an account's billed servers whose price is not known.
+func (v *view) unpriced(account string) int { return v.lacking("server_price_usd_per_month", account) }
+
+// undated returns that of servers whose next renewal is not known.
+func (v *view) undated(account string) int {
+	return v.lacking("server_renews_timestamp_seconds", account)
 }
 
-// group returns the samples of a metric by the value of its first label.
-func (v *view) group(name string) map[string][]*sample {
-	found := map[string][]*sample{}
-	for _, s := range v.samples[name] {
-		first := s.Label(s.Definition().Labels[0])
-		found[first] = append(found[first], s)
+// lacking returns the number of an account's billed servers that lack a metric.
+func (v *view) lacking(metric, account string) int {
+	n := 0
+	for _, s := range v.find("server_info", account) {
+		id := s.Label("server")
+		if collector.Billed(v.Label("status", "server_status", account, id)) && v.Value(metric, account, id) == nil {
+			n++
+		}
 	}
-	return found
+	return n
 }
 
-// find returns the sample of a metric whose first labels have these values, which tell
-// its samples apart; nil if there is none.
-func (v *view) find(name string, values ...string) *sample {
-	if v.index[name] == nil {
-		v.index[name] = make(map[key]*sample, len(v.samples[name]))
+// find returns the samples of a metric whose first labels have these values.
+func (v *view) find(name string, values ...string) []*sample {
+	index := v.index[indexed{name, len(values)}]
+	if index == nil {
+		index = make(map[key][]*sample, len(v.samples[name]))
 		for _, s := range v.samples[name] {
 			var k key
 			for i := range values {
 				k[i] = s.Label(s.Definition().Labels[i])
 			}
-			v.index[name][k] = s
+			index[k] = append(index[k], s)
 		}
+		v.index[indexed{name, len(values)}] = index
 	}
 	var k key
 	copy(k[:], values)
-	return v.index[name][k]
+	return index[k]
 }
 
-// Value returns the value of the sample that find returns; nil if there is none.
+// Value returns the value of the only sample that find returns; nil if there is none.
 func (v *view) Value(name string, values ...string) *float64 {
-	if s := v.find(name, values...); s != nil {
-		value := s.Value()
+	if found := v.find(name, values...); len(found) > 0 {
+		value := found[0].Value()
 		return &value
 	}
 	return nil
 }
 
-// Label returns a label of the sample that find returns; empty if there is none.
+// Label returns a label of the only sample that find returns; empty if there is none.
 func (v *view) Label(label, name string, values ...string) string {
-	if s := v.find(name, values...); s != nil {
-		return s.Label(label)
+	if found := v.find(name, values...); len(found) > 0 {
+		return found[0].Label(label)
 	}
 	return ""
 }
-
-// Money formats the amount that Value returns.
-func (v *view) Money(name string, values ...string) string { return money(v.Value(name, values...)) }
-
-// Number formats the number that Value returns.
-func (v *view) Number(name string, values ...string) string { return number(v.Value(name, values...)) }
 
 // NameOf returns a name from a label of an info metric, or the last of the values.
 func (v *view) NameOf(label, name string, values ...string) string {
@@ -133,11 +113,6 @@ func (v *view) NameOf(label, name string, values ...string) string {
 		return text(found)
 	}
 	return text(values[len(values)-1])
-}
-
-// serverName returns the host name of a server, or its id.
-func (v *view) serverName(account, id string) string {
-	return v.NameOf("hostname", "server_info", account, id)
 }
 
 // age says how old the data of a collector is, or why there is none.
@@ -167,7 +142,7 @@ func (v *view) Unknown(name string) string {
 		if why, _, known := v.age(name, account); !known {
 			accounts = append(accounts, text(account)+": "+why)
 		}
-		if n := v.undated[account]; name == "servers" && n > 0 {
+		if n := v.undated(account); name == "servers" && n > 0 {
 			accounts = append(accounts, text(account)+": the dates of "+count(n, "server"))
 		}
 	}

@@ -72,8 +72,7 @@ func CheckMetricsPath(path string) error {
 		return errors.New("must not end in / and have no empty or relative parts")
 	case path == HealthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
 		return errors.New("is served by the exporter itself")
-	}
-	if strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c > '~' }) || strings.ContainsAny(path, "{}?#%") {
+	case strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c > '~' }), strings.ContainsAny(path, "{}?#%"):
 		return errors.New("has a character that is not allowed in a path")
 	}
 	return nil
@@ -85,12 +84,23 @@ func Handler(c Collectors, o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+o.MetricsPath, o.Metrics)
 	mux.Handle("GET /{$}", landing(c, o))
-	mux.HandleFunc("GET "+HealthyPath, healthy)
-	mux.Handle("GET "+readyPath, ready(c))
+	mux.Handle("GET "+HealthyPath, respond("server_rental_exporter is healthy.", 0, func(context.Context) error { return nil }))
+	mux.Handle("GET "+readyPath, respond("server_rental_exporter is ready.", http.StatusServiceUnavailable, func(context.Context) error {
+		if !c.Ready() {
+			return errors.New("not ready: not every collector has been tried yet")
+		}
+		return nil
+	}))
 	if o.Reload == nil {
 		mux.Handle(reloadPath, forbidden("reloading over HTTP is off; start with --web.enable-lifecycle"))
 	} else {
-		mux.Handle("POST "+reloadPath, http.NewCrossOriginProtection().Handler(reload(o.Reload))) // refuses pages of other sites
+		reload := respond("configuration reloaded.", http.StatusInternalServerError, func(ctx context.Context) error {
+			if err := o.Reload(ctx); err != nil {
+				return fmt.Errorf("reload failed, keeping current configuration:\n%w", err)
+			}
+			return nil
+		})
+		mux.Handle("POST "+reloadPath, http.NewCrossOriginProtection().Handler(reload)) // refuses pages of other sites
 	}
 	if o.Discovery {
 		mux.Handle("GET "+discoveryPath, discovery(c))
@@ -113,31 +123,16 @@ func harden(next http.Handler) http.Handler {
 }
 
 func forbidden(message string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, message, http.StatusForbidden)
-	})
+	return respond("", http.StatusForbidden, func(context.Context) error { return errors.New(message) })
 }
 
-func healthy(w http.ResponseWriter, _ *http.Request) {
-	fmt.Fprintln(w, "server_rental_exporter is healthy.")
-}
-
-func ready(c Collectors) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if !c.Ready() {
-			http.Error(w, "not ready: not every collector has been tried yet", http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "server_rental_exporter is ready.")
-	})
-}
-
-func reload(do func(context.Context) error) http.Handler {
+// respond serves the text, or the error of an action with this status.
+func respond(text string, status int, do func(context.Context) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := do(r.Context()); err != nil {
-			http.Error(w, fmt.Sprintf("reload failed, keeping current configuration:\n%v", err), http.StatusInternalServerError)
+			http.Error(w, err.Error(), status)
 			return
 		}
-		fmt.Fprintln(w, "configuration reloaded.")
+		fmt.Fprintln(w, text)
 	})
 }

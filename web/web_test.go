@@ -57,6 +57,7 @@ func allEnabled() Options {
 		Version: "1.2.3", API: func() string { return "rental.example" },
 		MetricsPath: "/metrics", Metrics: reply("metrics\n"),
 		Reload: func(context.Context) error { return nil }, Discovery: true,
+		Configured: func() Configured { return Configured{} },
 	}
 }
 

@@ -111,7 +111,7 @@ func historyCommand(app *kingpin.Application, commands map[string]func() error) 
 		}
 		return writeHistory(*output, history.Options{
 			End: at, Length: time.Duration(*days) * 24 * time.Hour,
-			Accounts: exporter.DemoTokens(), Servers: *servers, Watches: exporter.DemoWatches(), Seed: *seed,
+			Accounts: exporter.DemoTokens(), Servers: *servers, Watches: exporter.DemoWatches(), Site: exporter.DemoSite, Seed: *seed,
 			Labels: map[string]string{"job": *job, "instance": *instance},
 		})
 	}

@@ -1,8 +1,11 @@
 // Stock and prices: what matches a watch, what can be ordered now and where, how often the
 // rest is restocked, and what it costs.
 
+import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
+import { VizLegendOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
+import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import {
-  between, colours, course, dashboard, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, timeline, units, values,
+  between, colour, colours, common, course, dashboard, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, timeline, units, values,
 } from './lib/family.js';
 import { account, atEnd, info, lastKnown, location, max, milliseconds, named, orZero, own, plan, price } from './lib/promql.js';
 
@@ -251,6 +254,18 @@ const history = [
     id: 203, title: 'Plans in stock by family', w: 8, h: 7, unit: 'none', decimals: 1, min: 0, stacked: true, stepped: true, ...resolution,
     description: 'The number of chosen plans of each family in stock, on average over each step.', overrides: palette.families(),
   }, course(`sum by (family) (${named(inStockOverTime, 'family')})`, '{{family}}')),
+  common(new barchart.PanelBuilder(), {
+    id: 205, title: 'Restocks by hour of the day (UTC)', w: 24, h: 7, unit: 'none', decimals: 0,
+    description: 'How many times the chosen plans came back in stock in each hour of the day, in the last 30 days. Needs the recording rules of this project.',
+  })
+    .targets([now(`sum by (hour) (sum_over_time(plan_hour:server_rental_plan_restocks:max1h{${plan}}[30d:1h]))`, '', 'A').format(/** @type {any} */ ('table'))])
+    .transformations([
+      { id: 'sortBy', options: { fields: {}, sort: [{ field: 'hour', desc: false }] } },
+      { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: { hour: 'Hour', Value: 'Restocks' } } },
+    ])
+    .xField('Hour').barWidth(0.9).lineWidth(0).fillOpacity(80)
+    .colorScheme(colour(FieldColorModeId.Fixed, colours.plain))
+    .legend(new VizLegendOptionsBuilder().showLegend(false)),
 ];
 
 /** The price at each step, and that of the step before. */

@@ -23,7 +23,7 @@ type provider struct {
 }
 
 func newProvider(o Options, start time.Time) *provider {
-	p := &provider{sim: simulator.New(simulator.Options{}), past: simulator.NewPast(o.Seed, start, o.End, o.Accounts, o.Servers), outages: o.outages()}
+	p := &provider{sim: simulator.New(simulator.Options{Site: o.Site}), past: simulator.NewPast(o.Seed, start, o.End, o.Accounts, o.Servers), outages: o.outages()}
 	p.sim.Change(func(w *simulator.World) {
 		simulator.Put(w.Status, start.UTC().AddDate(0, 0, -30).Format(time.DateOnly), "since") // until the first incident
 	})

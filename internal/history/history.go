@@ -20,6 +20,7 @@ type Options struct {
 	Accounts map[string]string // names by token
 	Servers  int               // of each account, at least 1
 	Watches  []collector.Watch
+	Site     string            // address to which links lead; empty for that of simulator.Options
 	Seed     uint64            // of all random events
 	Labels   map[string]string // added to all series, such as job and instance
 }

@@ -23,7 +23,7 @@ var end = time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
 
 func options(length time.Duration, seed uint64) Options {
 	return Options{
-		End: end, Length: length, Accounts: exporter.DemoTokens(), Servers: simulator.ExampleServers, Watches: exporter.DemoWatches(), Seed: seed,
+		End: end, Length: length, Accounts: exporter.DemoTokens(), Servers: simulator.ExampleServers, Watches: exporter.DemoWatches(), Site: exporter.DemoSite, Seed: seed,
 		Labels: map[string]string{"job": "rental", "instance": "exporter:10170"},
 	}
 }

@@ -32,6 +32,8 @@ func (r *run) processMetrics(uptime time.Duration, requests int) list {
 			"goversion": version.GoVersion, "goos": version.GoOS, "goarch": version.GoArch, "tags": version.GetTags(),
 		}),
 		gauge("server_rental_exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.", 1),
+		gauge("server_rental_exporter_shard", "Index of this shard, from 0.", 0),
+		gauge("server_rental_exporter_shards", "Number of shards that share the accounts.", 1),
 		gauge("server_rental_exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.", start),
 	}
 }

@@ -43,6 +43,7 @@ func knownMetrics() promqltest.Catalog {
 	for _, name := range []string{"plan:server_rental_plan_in_stock:max", "plan:server_rental_plan_stay_seconds:avg30d", "plan:server_rental_plan_return_seconds:avg30d"} {
 		c[name] = promqltest.LabelSet("plan")
 	}
+	c["plan_hour:server_rental_plan_restocks:max1h"] = promqltest.LabelSet("plan", "hour")
 	return c
 }
 

@@ -27,7 +27,7 @@ import (
 
 const help = `Simulates the rental API.
 
-"serve", the default, serves it. "history" writes the metrics that Prometheus would have stored if the exporter had run with --demo, as OpenMetrics that "promtool tsdb create-blocks-from openmetrics" reads. The last sample is at --end, and a demo that is started then continues the data.`
+"serve", the default, serves it. "history" writes the metrics that Prometheus would have stored if the exporter had run with --demo, as OpenMetrics that "promtool tsdb create-blocks-from openmetrics" reads. The last sample is at --end, and a demo that is started then continues the data. "webhook" prints the notifications of an Alertmanager.`
 
 func main() {
 	app := kingpin.New("simulator", help)
@@ -35,6 +35,7 @@ func main() {
 	commands := map[string]func() error{}
 	serveCommand(app, commands)
 	historyCommand(app, commands)
+	webhookCommand(app, commands)
 	chosen := kingpin.MustParse(app.Parse(os.Args[1:]))
 	if err := commands[chosen](); err != nil {
 		slog.Error("simulator failed", "err", err)

@@ -86,7 +86,7 @@ func load(t *testing.T, file string) compose {
 	repo.ReadYAML(t, file, &c)
 	want := []string{"alertmanager", "exporter", "grafana", "prometheus"}
 	if file == demo {
-		want = slices.Insert(want, 3, "history")
+		want = slices.Insert(want, 3, "history", "notifications")
 	}
 	simtest.AssertEqual(t, file+": services", slices.Sorted(maps.Keys(c.Services)), want)
 	return c

@@ -37,7 +37,8 @@ type Options struct {
 	// Published is what the landing page shows of the provider's and the accounts'
 	// data. If it is nil, the page shows only the state of the collectors.
 	Published prometheus.Collector
-	// Configured returns what the configuration in force asks for.
+	// Configured returns what the configuration in force asks for. It is needed with
+	// Published.
 	Configured func() Configured
 	// Reload reads the configuration again and returns why that failed. If it is nil,
 	// POST /-/reload is forbidden.

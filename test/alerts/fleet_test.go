@@ -169,7 +169,7 @@ func export(t *testing.T, now time.Time, fleets []fleet) (data map[string]float6
 func panelQuery(t *testing.T, id int, ref string) string {
 	t.Helper()
 	for _, q := range grafana.Load(t)["server-rental-accounts"].Queries() {
-		if q.Panel.ID == id && (ref == "" || q.RefID == ref) {
+		if q.Panel.ID == id && q.RefID == ref {
 			return grafana.Interpolate(q.Expr, nil)
 		}
 	}
@@ -253,7 +253,7 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 	exprs := []exprTest{
 		{cents(prefix + "sum7d"), at, week},
 		{cents(prefix + "sum30d"), at, month},
-		{cents(panelQuery(t, 105, "")), at, missing},
+		{cents(panelQuery(t, 107, "missing")), at, missing},
 		{cents(byAccount), at, weighted},
 		{"count by (account) (account:server_rental_account_funded_until_timestamp_seconds:max <= time() + 7 * 86400)", at, unfunded},
 	}

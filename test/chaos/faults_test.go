@@ -307,8 +307,13 @@ func (h *harness) checkDiscovery(page simtest.Exposition) {
 			got[g.Labels["__meta_server_rental_server"]] = 1
 		}
 		for series := range page.WithPrefix(strings.TrimSuffix(simtest.Series("server_rental_server_status", "account", account), "}") + ",") {
-			if len(groups) > 0 && strings.EqualFold(simtest.Label(series, "status"), "active") { // none if all have no address
+			if strings.EqualFold(simtest.Label(series, "status"), "active") {
 				want[simtest.Label(series, "server")] = 1
+			}
+		}
+		for series := range page.WithPrefix(strings.TrimSuffix(simtest.Series("server_rental_server_info", "account", account), "}") + ",") {
+			if simtest.Label(series, "hostname") == noAddress { // a server without an address is no target
+				delete(want, simtest.Label(series, "server"))
 			}
 		}
 		simtest.AssertEqual(h.t, "targets of "+account, got, want)

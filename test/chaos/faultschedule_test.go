@@ -251,6 +251,9 @@ func changeTopup(rng *rand.Rand, a *simulator.Account) {
 	}
 }
 
+// noAddress is the host name of the servers without an address.
+const noAddress = "no-address"
+
 // changeServer removes a server, or changes all of them.
 func changeServer(rng *rand.Rand, a *simulator.Account) {
 	if len(a.Servers) < 3 {
@@ -269,6 +272,10 @@ func changeServer(rng *rand.Rand, a *simulator.Account) {
 			s["status"] = pick[any](rng, "active", "active", "suspended", "expired", 7)
 		case 2:
 			s["ipv4"] = pick[any](rng, "198.18.0.1", "2001:db8::1", "", "unknown", 7)
+			s["hostname"] = "has-address" // so that the exposition tells which have none
+			if s["ipv4"] == "" {
+				s["hostname"] = noAddress
+			}
 		case 3:
 			s["price"] = simulator.Object{"monthly": simulator.Object{"usd": randomNumber(rng)}}
 		default:

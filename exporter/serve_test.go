@@ -17,6 +17,7 @@ import (
 	"github.com/go-kit/log"
 	promconfig "github.com/prometheus/common/config"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
@@ -376,8 +377,8 @@ func TestShard(t *testing.T) {
 	file, exported := a.ConfigFile(dir, simtest.Tokens(), ""), map[string]int{}
 	for _, shard := range []string{"0", "1"} {
 		page := startReady(t, "--config.file="+file, "--shard="+shard, "--total-shards=2").scrape()
-		for collector := range page.CollectorSuccess() {
-			_, account, _ := strings.Cut(collector, " ")
+		for name := range page.CollectorSuccess() {
+			_, account, _ := strings.Cut(name, " ")
 			if account != "" || shard == "1" {
 				exported[account+shard]++
 			}
@@ -386,6 +387,13 @@ func TestShard(t *testing.T) {
 			"server_rental_exporter_shard{}": float64(shard[0] - '0'), "server_rental_exporter_shards{}": 2,
 		})
 	}
-	owner := fmt.Sprint(config.ShardOf("main", 2))
-	simtest.AssertEqual(t, "collectors by account and shard", exported, map[string]int{"main" + owner: 6, "lab" + fmt.Sprint(config.ShardOf("lab", 2)): 6})
+	want := map[string]int{}
+	for _, s := range collector.Resources() {
+		for _, account := range []string{"main", "lab"} {
+			if s.Account {
+				want[account+fmt.Sprint(config.ShardOf(account, 2))]++
+			}
+		}
+	}
+	simtest.AssertEqual(t, "collectors by account and shard", exported, want)
 }

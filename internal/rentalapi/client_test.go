@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -27,7 +28,7 @@ import (
 type harness struct {
 	*simtest.API
 	client  *Client
-	updates int // calls of onAccountUpdate
+	updates atomic.Int64 // calls of onAccountUpdate
 }
 
 func newHarness(t *testing.T) *harness {
@@ -40,7 +41,7 @@ func newHarness(t *testing.T) *harness {
 	h.client = New("test/1", Settings{
 		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second,
 		Limits: Limits{Public: 59, Account: 120, AccountBulk: 60},
-	}, func() { h.updates++ })
+	}, func() { h.updates.Add(1) })
 	return h
 }
 
@@ -170,16 +171,16 @@ func TestPauseStopsScope(t *testing.T) {
 		simtest.AssertEqual(t, "same token", fetchList(t.Context(), main, "/ssh-keys"), paused)
 		simtest.AssertEqual(t, "other token", fetchList(t.Context(), lab, "/servers"), error(nil))
 		simtest.AssertEqual(t, "public", fetchList(t.Context(), public, "/locations"), error(nil))
-		before := h.updates
+		before := h.updates.Load()
 		simtest.AssertEqual(t, "public", errorText(fetchList(t.Context(), public, "/plans")), "/plans: status 429")
-		if h.updates == before {
+		if h.updates.Load() == before {
 			t.Error("pause of the public scope: onAccountUpdate was not called")
 		}
 		simtest.AssertEqual(t, "requests", len(h.Requests()), 4)
 		other := h.scope("other", simtest.MainToken)
-		before = h.updates
+		before = h.updates.Load()
 		simtest.AssertEqual(t, "another account with the token", fetchList(t.Context(), other, "/ssh-keys"), paused)
-		if h.updates == before {
+		if h.updates.Load() == before {
 			t.Error("account with a paused token: onAccountUpdate was not called")
 		}
 
@@ -215,7 +216,7 @@ func TestAccountMetrics(t *testing.T) {
 		s := h.client.Scope("main", func() (string, error) { return token, tokenErr })
 		assertAccount := func(what, wantErr string, want map[string]float64) {
 			t.Helper()
-			before := h.updates
+			before := h.updates.Load()
 			simtest.AssertEqual(t, what+": error", errorText(fetchList(t.Context(), s, "/servers")), wantErr)
 			got := h.gatherNonZero(t)
 			for series := range got {
@@ -224,7 +225,7 @@ func TestAccountMetrics(t *testing.T) {
 				}
 			}
 			simtest.AssertEqual(t, what, got, want)
-			if h.updates == before {
+			if h.updates.Load() == before {
 				t.Errorf("%s: onAccountUpdate was not called", what)
 			}
 		}
@@ -349,9 +350,9 @@ func TestPauseEndsWithHost(t *testing.T) {
 		other := *h.URL
 		other.Host = "other.example"
 		settings.BaseURL = &other
-		updates := h.updates
+		updates := h.updates.Load()
 		h.client.ApplySettings(settings)
-		if h.updates == updates {
+		if h.updates.Load() == updates {
 			t.Error("onAccountUpdate was not called")
 		}
 		start := time.Now()

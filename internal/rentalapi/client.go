@@ -76,15 +76,9 @@ type Scope struct {
 	token   Token    // nil for the public scope
 	baseURL *url.URL // fixed, so that a token is sent only where it was configured for
 
-	mu    sync.Mutex
-	state accountState
-}
-
-// accountState is what the metrics of a scope show.
-type accountState struct {
-	limiter          *limiter // the last one used
-	limit, remaining *float64 // as last seen in the RateLimit headers
-	rejected         *bool    // whether the last request was refused for its token
+	mu      sync.Mutex
+	limiter *limiter     // the last one used; nil before
+	state   AccountState // without PausedUntil, which is that of the limiter
 }
 
 // Scope returns the scope of an account, or the public one if both are empty. Its

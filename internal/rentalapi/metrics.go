@@ -57,18 +57,15 @@ func (c *Client) AccountMetrics(now time.Time) (metrics []prometheus.Metric, exp
 	b := &metric.Builder{}
 	for _, s := range scopes {
 		s.mu.Lock()
-		state := s.state
+		state, limiter := s.state, s.limiter
 		s.mu.Unlock()
-		var until time.Time
-		if state.limiter != nil {
-			if end, paused := state.limiter.pausedUntil(now); paused {
-				until = end
+		if limiter != nil {
+			if until, paused := limiter.pausedUntil(now); paused {
+				state.PausedUntil = until
 			}
 		}
-		AddAccountMetrics(b, s.account, AccountState{state.limit, state.remaining, state.rejected, until})
-		if expires.IsZero() || !until.IsZero() && until.Before(expires) {
-			expires = until
-		}
+		AddAccountMetrics(b, s.account, state)
+		expires = metric.Earlier(expires, state.PausedUntil)
 	}
 	return b.Metrics(), expires
 }
@@ -96,8 +93,8 @@ func AddAccountMetrics(b *metric.Builder, account string, s AccountState) {
 // other accounts may have paused already.
 func (s *Scope) setLimiter(l *limiter) {
 	s.mu.Lock()
-	changed := s.state.limiter != l
-	s.state.limiter = l
+	changed := s.limiter != l
+	s.limiter = l
 	s.mu.Unlock()
 	if changed {
 		s.client.onAccountUpdate()
@@ -106,7 +103,7 @@ func (s *Scope) setLimiter(l *limiter) {
 
 func (s *Scope) setRejected(rejected bool) {
 	s.mu.Lock()
-	s.state.rejected = &rejected
+	s.state.Rejected = &rejected
 	s.mu.Unlock()
 	s.client.onAccountUpdate()
 }
@@ -116,7 +113,7 @@ func (s *Scope) setRejected(rejected bool) {
 func (s *Scope) recordHeaders(h http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for header, field := range map[string]**float64{"RateLimit-Limit": &s.state.limit, "RateLimit-Remaining": &s.state.remaining} {
+	for header, field := range map[string]**float64{"RateLimit-Limit": &s.state.Limit, "RateLimit-Remaining": &s.state.Remaining} {
 		n, err := strconv.ParseUint(strings.TrimSpace(h.Get(header)), 10, 32)
 		if err == nil {
 			v := float64(n)

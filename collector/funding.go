@@ -28,7 +28,7 @@ func AddFunding(b *metric.Builder, in Inputs, now time.Time) (expires time.Time)
 		}
 	}
 	tomorrow := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
-	return Earlier(tomorrow, Earlier(in.accountUntil, in.serversUntil))
+	return metric.Earlier(tomorrow, metric.Earlier(in.accountUntil, in.serversUntil))
 }
 
 // horizonYears is how far ahead renewals are computed.

@@ -218,7 +218,7 @@ func (w Watch) dataUntil(in Inputs) time.Time {
 	if in.Locations == nil {
 		return time.Time{}
 	}
-	return Earlier(in.plansUntil, in.locationsUntil)
+	return metric.Earlier(in.plansUntil, in.locationsUntil)
 }
 
 // keepAbsent takes plans that are not listed as they were before, because the items
@@ -239,7 +239,7 @@ func WatchMetrics(watches []Watched, now time.Time) (metrics []prometheus.Metric
 		if !now.Before(w.until) {
 			continue
 		}
-		expires = Earlier(expires, w.until)
+		expires = metric.Earlier(expires, w.until)
 		for _, p := range w.plans {
 			plans.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
 			if w.hits[p.ID] == 0 {
@@ -256,12 +256,4 @@ func WatchMetrics(watches []Watched, now time.Time) (metrics []prometheus.Metric
 		}
 	}
 	return slices.Concat(totals.Metrics(), plans.Metrics()), expires
-}
-
-// Earlier returns the earlier of two times, of which a zero one does not count.
-func Earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

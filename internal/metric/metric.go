@@ -174,3 +174,12 @@ func Descs(definitions []*Definition) []*prometheus.Desc {
 	}
 	return descs
 }
+
+// Earlier returns the earlier of two times at which metrics expire, of which a zero one
+// does not count.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -61,7 +61,7 @@ func (r *Runner) collectResource(res *collector.Resource) (metrics []prometheus.
 			}
 			if snap, until, ok := src.Value(); ok {
 				metrics = append(metrics, snap.Metrics...)
-				expires = collector.Earlier(expires, until)
+				expires = metric.Earlier(expires, until)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (r *Runner) collectResource(res *collector.Resource) (metrics []prometheus.
 func (r *Runner) collectFunding(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
 	for _, sc := range r.sortedScopes() {
 		b := sc.builder()
-		expires = collector.Earlier(expires, collector.AddFunding(b, sc.inputs(), now))
+		expires = metric.Earlier(expires, collector.AddFunding(b, sc.inputs(), now))
 		metrics = append(metrics, b.Metrics()...)
 	}
 	return metrics, expires

@@ -41,7 +41,7 @@ type wire struct {
 	Tags      []string
 	Disks     []struct{ Size, Speed *float64 }
 	Locations map[string]struct{ Components map[string]*string }
-	Tagged    string `json:"other_name,omitempty"`
+	Tagged    string `json:"other_name"`
 	Card      *struct {
 		Model string
 		Size  *int `api:"optional"`
@@ -201,43 +201,46 @@ func TestInvalid(t *testing.T) {
 	want.Items = 23
 	simtest.AssertEqual(t, "merged", v, want)
 	var texts []string
-	for _, c := range []Cause{v.Causes[0], {"data[3]", errNotObject}, {"", wrong}} {
+	for _, c := range []Cause{v.Causes[0], {"data[3]", errNoID}, {"", wrong}} {
 		texts = append(texts, c.Error())
 	}
-	simtest.AssertEqual(t, "texts", texts, []string{"a: cpu.cores: not an integer", "data[3]: not an object", "cpu.cores: not an integer"})
+	simtest.AssertEqual(t, "texts", texts, []string{"a: cpu.cores: not an integer", "data[3]: id: missing", "cpu.cores: not an integer"})
 }
 
-func TestItemReader(t *testing.T) {
+// TestReadItems has items without and with a usable id, and a check that changes them.
+func TestReadItems(t *testing.T) {
 	long := strings.Repeat("i", 63) + "é" + strings.Repeat("i", 1900)
-	r := &itemReader[testItem]{
-		seen: map[string]bool{}, id: func(i *testItem) string { return i.ID },
-		check: func(i *testItem, errs []FieldError) []FieldError {
-			if len(errs) > 0 || i.Size == nil || *i.Size < 10 {
-				return nil
-			}
-			*i.Size = 10
-			return []FieldError{{"size", "too large"}}
-		},
+	l := testList("/servers")
+	l.MaxItems = 11
+	l.Check = func(i *testItem, errs []FieldError) []FieldError {
+		if len(errs) > 0 || i.Size == nil || *i.Size < 10 {
+			return nil
+		}
+		*i.Size = 10
+		return []FieldError{{"size", "too large"}}
 	}
-	for _, raw := range []string{
+	body := `{"data":[` + strings.Join([]string{
 		`{"id":"a","size":5}`, `{"id":"a"}`, `"a"`, `null`, `{}`, `{"id":7}`, `{"id":"","size":"x"}`, `{"id":"b","size":50}`,
 		`{"id":"c","size":{}}`, `{"id":"` + long + `","size":20}`, `{"id":"` + long + long + `"}`,
-	} {
-		r.add(json.RawMessage(raw))
-	}
+	}, ",") + `]}`
+	var got Page[testItem, struct{}]
+	_, err := readEnvelope(strings.NewReader(body), maxListBytes, maxItemBytes, func(e *envelope) error { return got.readItems(e, l) })
+	simtest.AssertEqual(t, "error", err, error(nil))
 	five, ten := 5.0, 10.0
-	simtest.AssertEqual(t, "items", asJSON(t, r.items), asJSON(t, []*testItem{{"a", &five}, {"b", &ten}, {"c", nil}, {long, &ten}}))
-	simtest.AssertEqual(t, "read", r.read, 11)
 	tooLarge := FieldError{"size", "too large"}
-	simtest.AssertEqual(t, "invalid", r.invalid, Invalid{10, []Cause{
-		{"a", errSeenID},
-		{"data[2]", errNotObject},
-		{"data[4]", errNoID},
-		{"data[5]", FieldError{"id", "not a string"}},
-		{"b", tooLarge},
-		{"c", FieldError{"size", "not a number"}},
-		{"data[10]", FieldError{"id", fmt.Sprintf("%d bytes, more than 2048", 2*len(long))}},
-	}})
+	simtest.AssertEqual(t, "page", got, Page[testItem, struct{}]{
+		Items: []*testItem{{"a", &five}, {"b", &ten}, {"c", nil}, {long, &ten}}, Count: 11, WithoutID: 6,
+		Invalid: Invalid{10, []Cause{
+			{"a", errSeenID},
+			{"data[2]", FieldError{"", "not an object"}},
+			{"data[3]", FieldError{"", "null"}},
+			{"data[4]", errNoID},
+			{"data[5]", FieldError{"id", "not a string"}},
+			{"b", tooLarge},
+			{"c", FieldError{"size", "not a number"}},
+			{"data[10]", FieldError{"id", fmt.Sprintf("%d bytes, more than 2048", 2*len(long))}},
+		}},
+	})
 	simtest.AssertEqual(t, "shortened id", shorten(long), strings.Repeat("i", 63)+"...")
 }
 

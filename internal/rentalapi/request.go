@@ -66,12 +66,16 @@ func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (cod
 	if failure := r.checkResponse(resp); failure != nil {
 		return code, failure
 	}
-	body := &largeBody{ctx: ctx, r: resp.Body, slots: r.scope.client.largeBodies}
+	body := &body{ctx: ctx, r: resp.Body, slots: r.scope.client.largeBodies}
 	defer body.release()
-	if err := read(body); err != nil {
-		return code, r.bodyError(ctx, resp.StatusCode, err)
+	switch err := read(body); {
+	case err == nil:
+		return code, nil
+	case body.err != nil:
+		return code, transportError(ctx, r.endpoint, resp.StatusCode, r.settings.Timeout, body.err)
+	default:
+		return code, unusable(r.endpoint, resp.StatusCode, err)
 	}
-	return code, nil
 }
 
 func (r *request) send(ctx context.Context) (*http.Response, error) {
@@ -130,15 +134,6 @@ func (r *request) checkResponse(resp *http.Response) *Error {
 	return failure
 }
 
-// bodyError is the error of a 200 whose body did not arrive or is not usable.
-func (r *request) bodyError(ctx context.Context, code int, err error) *Error {
-	var broken *readError
-	if errors.As(err, &broken) {
-		return transportError(ctx, r.endpoint, code, r.settings.Timeout, broken.err)
-	}
-	return unusable(r.endpoint, code, err)
-}
-
 // unusable is the error of a response that was read and cannot be used.
 func unusable(endpoint string, code int, err error) *Error {
 	failure := &Error{Endpoint: endpoint, Reason: Decode, Code: code, Err: err}
@@ -149,6 +144,47 @@ func unusable(endpoint string, code int, err error) *Error {
 		failure.Reason = Incomplete
 	}
 	return failure
+}
+
+const (
+	maxSmallBody   = 512 << 10 // bytes that every response may have at any time
+	maxLargeBodies = 4         // responses that may have more at a time
+)
+
+// body reads the body of a response. Beyond maxSmallBody it waits until few enough others
+// do so: with many accounts, all could be as large as a response may be.
+type body struct {
+	ctx   context.Context
+	r     io.Reader
+	slots chan struct{}
+	read  int
+	held  bool
+	err   error // why the body did not arrive in full
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (n int, err error) {
+	if b.read > maxSmallBody && !b.held {
+		select {
+		case b.slots <- struct{}{}:
+			b.held = true
+		case <-b.ctx.Done():
+			b.err = b.ctx.Err()
+			return 0, b.err
+		}
+	}
+	n, err = b.r.Read(p)
+	b.read += n
+	if err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+func (b *body) release() {
+	if b.held {
+		<-b.slots
+	}
 }
 
 // errorCode reads the API's error.code out of a response. Only documented codes are

@@ -145,12 +145,12 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 	limiter := s.client.limiters.get(sent)
 	defer s.client.limiters.put(limiter)
 	s.setLimiter(limiter)
-	release, err := limiter.acquire(ctx, p)
+	slot, err := limiter.acquire(ctx, p)
 	if err != nil {
 		return Response{Token: sent}, err
 	}
 	r := &request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
-	defer func() { release(r.outcome) }()
+	defer func() { limiter.release(slot, r.outcome) }()
 	r.response.Token = sent
 	err = r.run(ctx, read)
 	return r.response, err

@@ -60,9 +60,7 @@ func (c *Client) AccountMetrics(now time.Time) (metrics []prometheus.Metric, exp
 		state, limiter := s.state, s.limiter
 		s.mu.Unlock()
 		if limiter != nil {
-			if until, paused := limiter.pausedUntil(now); paused {
-				state.PausedUntil = until
-			}
+			state.PausedUntil = limiter.pausedUntil(now)
 		}
 		AddAccountMetrics(b, s.account, state)
 		expires = metric.Earlier(expires, state.PausedUntil)

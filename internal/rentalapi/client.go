@@ -145,7 +145,7 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 	limiter := s.client.limiters.get(sent)
 	defer s.client.limiters.put(limiter)
 	s.setLimiter(limiter)
-	slot, err := limiter.acquire(ctx, p)
+	slot, err := limiter.acquire(ctx, p, endpoint)
 	if err != nil {
 		return Response{Token: sent}, err
 	}

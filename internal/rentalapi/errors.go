@@ -18,7 +18,7 @@ import (
 // server_rental_exporter_api_errors_total.
 type Reason string
 
-// Every reason there is.
+// The reasons.
 const (
 	Timeout      Reason = "timeout"
 	Connection   Reason = "connection"
@@ -29,9 +29,13 @@ const (
 	Unauthorized Reason = "unauthorized"
 	RateLimited  Reason = "rate_limited"
 	Unavailable  Reason = "unavailable"
+
+	// Paused is the reason of a request that was not made, because the API asked for a
+	// pause that has not ended yet. It is not counted.
+	Paused Reason = "paused"
 )
 
-// Reasons lists every reason.
+// Reasons lists the reasons that are counted.
 func Reasons() []Reason {
 	return []Reason{Timeout, Connection, Status, Decode, Incomplete, TooLarge, Unauthorized, RateLimited, Unavailable}
 }
@@ -66,24 +70,6 @@ func (e *Error) RetryAt() time.Time { return e.Until }
 
 // Category is equal for errors that are the same problem to an operator.
 func (e *Error) Category() string { return e.Endpoint + " " + string(e.Reason) }
-
-// PausedError is a request that was not made, because the API asked for a pause
-// that has not ended yet.
-type PausedError struct {
-	Until time.Time
-	Cause string
-}
-
-// Error says why no request is made, and until when.
-func (e *PausedError) Error() string {
-	return fmt.Sprintf("no request made: %s; waiting until %s", e.Cause, e.Until.UTC().Format(time.RFC3339))
-}
-
-// RetryAt is the end of the pause.
-func (e *PausedError) RetryAt() time.Time { return e.Until }
-
-// Category is equal for errors that are the same problem to an operator.
-func (e *PausedError) Category() string { return "paused" }
 
 // Causes of a response that was read and cannot be used.
 var (

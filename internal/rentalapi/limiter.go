@@ -2,6 +2,7 @@ package rentalapi
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -79,9 +80,9 @@ func newLimiter(limit, bulk int) *limiter {
 }
 
 // acquire waits for a slot and takes it; release must be called when the request has
-// ended. It fails with a *PausedError if the API asked for a pause that is longer
-// than maxWait, and with the context's error.
-func (l *limiter) acquire(ctx context.Context, p Priority) (*slot, error) {
+// ended. It fails with an *Error if the API asked for a pause that is longer than maxWait,
+// and with the context's error.
+func (l *limiter) acquire(ctx context.Context, p Priority, endpoint string) (*slot, error) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		now := time.Now()
@@ -95,11 +96,11 @@ func (l *limiter) acquire(ctx context.Context, p Priority) (*slot, error) {
 			l.mu.Unlock()
 			return s, nil
 		}
-		pause := l.blocked.Sub(now)
-		paused := &PausedError{Until: l.blocked, Cause: l.cause}
+		blocked, cause := l.blocked, l.cause
 		l.mu.Unlock()
-		if pause > maxWait {
-			return nil, paused
+		if blocked.Sub(now) > maxWait {
+			err := fmt.Errorf("no request made: %s; waiting until %s", cause, blocked.UTC().Format(time.RFC3339))
+			return nil, &Error{Endpoint: endpoint, Reason: Paused, Until: blocked, Err: err}
 		}
 		timer := time.NewTimer(wait)
 		select {

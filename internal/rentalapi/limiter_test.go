@@ -38,7 +38,7 @@ func TestLimiterWindow(t *testing.T) {
 			c := Priority(i % 2)
 			wg.Go(func() {
 				for {
-					slot, err := l.acquire(ctx, c)
+					slot, err := l.acquire(ctx, c, "/servers")
 					if err != nil {
 						return
 					}
@@ -93,7 +93,7 @@ func TestLimiterBulkLeavesRoom(t *testing.T) {
 func acquireNow(t *testing.T, l *limiter, c Priority) (release func()) {
 	t.Helper()
 	start := time.Now()
-	slot, err := l.acquire(t.Context(), c)
+	slot, err := l.acquire(t.Context(), c, "/servers")
 	if waited := time.Since(start); err != nil || waited > 0 {
 		t.Fatalf("acquire: waited %v, error %v; want it at once", waited, err)
 	}
@@ -131,7 +131,7 @@ func TestLimiterStall(t *testing.T) {
 			for range clients {
 				go func() {
 					for {
-						slot, err := l.acquire(ctx, Regular)
+						slot, err := l.acquire(ctx, Regular, "/servers")
 						if err != nil {
 							return
 						}
@@ -213,7 +213,7 @@ func TestLimiterPause(t *testing.T) {
 		start := time.Now()
 		l.pause(start.Add(maxWait), "status 429")
 		l.pause(start.Add(time.Second), "a shorter one changes nothing")
-		slot, err := l.acquire(t.Context(), Regular)
+		slot, err := l.acquire(t.Context(), Regular, "/servers")
 		if err != nil || time.Since(start) != maxWait {
 			t.Fatalf("short pause: got %v after %v, want no error after %v", err, time.Since(start), maxWait)
 		}
@@ -222,11 +222,9 @@ func TestLimiterPause(t *testing.T) {
 		until := time.Now().Add(maxWait + time.Second)
 		l.pause(until, "status 503")
 		start = time.Now()
-		_, err = l.acquire(t.Context(), Regular)
-		var paused *PausedError
-		if !errors.As(err, &paused) || *paused != (PausedError{Until: until, Cause: "status 503"}) || time.Since(start) != 0 {
-			t.Fatalf("long pause: got %v after %v, want a PausedError at once", err, time.Since(start))
-		}
+		_, err = l.acquire(t.Context(), Regular, "/servers")
+		assertPaused(t, err, until, "/servers: no request made: status 503; waiting until 2000-01-01T00:00:21Z")
+		simtest.AssertEqual(t, "wait in a long pause", time.Since(start), time.Duration(0))
 		simtest.AssertEqual(t, "pausedUntil", l.pausedUntil(time.Now()), until)
 		time.Sleep(maxWait + time.Second)
 		simtest.AssertEqual(t, "pausedUntil after the pause", l.pausedUntil(time.Now()), time.Time{})
@@ -240,12 +238,19 @@ func TestLimiterPauseWhileWaiting(t *testing.T) {
 		acquireNow(t, l, Regular)()
 		start := time.Now()
 		time.AfterFunc(5*time.Second, func() { l.pause(time.Now().Add(time.Hour), "status 429") })
-		_, err := l.acquire(t.Context(), Regular)
-		var paused *PausedError
-		if !errors.As(err, &paused) || time.Since(start) != 5*time.Second {
-			t.Errorf("got %v after %v, want a PausedError after 5s", err, time.Since(start))
-		}
+		_, err := l.acquire(t.Context(), Regular, "/servers")
+		assertPaused(t, err, start.Add(time.Hour+5*time.Second), "/servers: no request made: status 429; waiting until 2000-01-01T01:00:05Z")
+		simtest.AssertEqual(t, "wait", time.Since(start), 5*time.Second)
 	})
+}
+
+// assertPaused asserts that an error is that of a request which was not made.
+func assertPaused(t *testing.T, err error, until time.Time, text string) {
+	t.Helper()
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Reason != Paused || !failure.RetryAt().Equal(until) || err.Error() != text {
+		t.Errorf("got %v, want a pause until %v: %s", err, until, text)
+	}
 }
 
 func TestLimiterApplyLimitsAndCancel(t *testing.T) {
@@ -254,12 +259,12 @@ func TestLimiterApplyLimitsAndCancel(t *testing.T) {
 		hold := acquireNow(t, l, Regular)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := l.acquire(ctx, Regular); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := l.acquire(ctx, Regular, "/servers"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("acquire with a context that ends: got %v", err)
 		}
 		start := time.Now()
 		time.AfterFunc(2*time.Second, func() { l.applyLimits(2, 2) })
-		slot, err := l.acquire(t.Context(), Regular)
+		slot, err := l.acquire(t.Context(), Regular, "/servers")
 		if err != nil || time.Since(start) != 2*time.Second {
 			t.Fatalf("after applyLimits: got %v after %v, want no error after 2s", err, time.Since(start))
 		}
@@ -287,7 +292,7 @@ func TestRotatedTokens(t *testing.T) {
 		ls := limiters{limits: Limits{Public: 9, Account: 9, AccountBulk: 9}, byToken: map[Fingerprint]*limiter{}}
 		use := func(token string, o outcome) *limiter {
 			l := ls.get(fingerprint(token))
-			slot, err := l.acquire(t.Context(), Regular)
+			slot, err := l.acquire(t.Context(), Regular, "/servers")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -328,7 +333,7 @@ func TestRotatedTokens(t *testing.T) {
 func BenchmarkLimiter(b *testing.B) {
 	l := newLimiter(120, 60)
 	for range 119 {
-		slot, err := l.acquire(b.Context(), Regular)
+		slot, err := l.acquire(b.Context(), Regular, "/servers")
 		if err != nil {
 			b.Fatal(err)
 		}

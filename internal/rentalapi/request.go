@@ -1,10 +1,12 @@
 package rentalapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -85,8 +87,8 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 		target.RawPath = strings.TrimSuffix(target.RawPath, "/") + r.endpoint
 	}
 	target.RawQuery = r.query.Encode()
-	ctx, header := withHeaderLimit(ctx)
-	defer header.lifted.Store(true)
+	ctx, left := withHeaderLimit(ctx)
+	defer left.Store(math.MaxInt64)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { r.written.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
@@ -105,10 +107,9 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 // checkResponse reads status and limit headers: it pauses the scope if the response
 // asks for that, and returns an error unless the status is 200.
 func (r *request) checkResponse(resp *http.Response) *Error {
-	now := time.Now()
 	var until time.Time
-	if delay, cause := retryDelay(resp, now); delay > 0 {
-		until = now.Add(delay)
+	if delay, cause := retryDelay(resp, cmp.Or(r.response.Date, r.response.Received)); delay > 0 {
+		until = r.response.Received.Add(delay)
 		r.limiter.pause(until, cause)
 		r.scope.client.onAccountUpdate()
 	}

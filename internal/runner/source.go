@@ -111,10 +111,9 @@ func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint strin
 // do about an endpoint that the API does not have.
 func (src *source) classify(err error) error {
 	var failure *rentalapi.Error
-	var paused *rentalapi.PausedError
 	switch {
-	case err == nil, errors.As(err, &paused):
-		return err
+	case err == nil:
+		return nil
 	case !errors.As(err, &failure):
 		return src.scope.api.Reject(src.resource.Endpoint, err)
 	case failure.Code == http.StatusNotFound:

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -27,13 +26,13 @@ import (
 // harness is a client of a simulated provider in memory.
 type harness struct {
 	*simtest.API
-	client  *Client
-	updates atomic.Int64 // calls of onAccountUpdate
+	client *Client
+	scopes map[string]*Scope // the newest of each account
 }
 
 func newHarness(t *testing.T) *harness {
 	t.Helper()
-	h := &harness{API: simtest.StartInMemory(t, simulator.Options{})}
+	h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), scopes: map[string]*Scope{}}
 	transport, err := NewTransport(promconfig.HTTPClientConfig{}, h.Dial)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +40,7 @@ func newHarness(t *testing.T) *harness {
 	h.client = New("test/1", Settings{
 		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second,
 		Limits: Limits{Public: 59, Account: 120, AccountBulk: 60},
-	}, func() { h.updates.Add(1) })
+	})
 	return h
 }
 
@@ -53,10 +52,15 @@ func withHarness(t *testing.T, f func(t *testing.T, h *harness)) {
 
 // scope returns the scope of an account with a fixed token, or the public one.
 func (h *harness) scope(account, token string) *Scope {
+	return h.scopeOf(account, func() (string, error) { return token, nil })
+}
+
+func (h *harness) scopeOf(account string, token Token) *Scope {
 	if account == "" {
-		return h.client.Scope("", nil)
+		token = nil
 	}
-	return h.client.Scope(account, func() (string, error) { return token, nil })
+	h.scopes[account] = h.client.Scope(account, token)
+	return h.scopes[account]
 }
 
 func (h *harness) main() *Scope { return h.scope("main", simtest.MainToken) }
@@ -75,7 +79,7 @@ func (h *harness) reply(status int, body string, header ...string) {
 func (h *harness) gatherNonZero(t *testing.T) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(h.client, accountCollector{h.client})
+	registry.MustRegister(h.client, prometheus.CollectorFunc(h.accountMetrics))
 	found := map[string]float64{}
 	for series, v := range simtest.ServeGet(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "/").Exposition(t).Values {
 		if v != 0 {
@@ -85,18 +89,13 @@ func (h *harness) gatherNonZero(t *testing.T) map[string]float64 {
 	return found
 }
 
-// accountCollector exports AccountMetrics.
-type accountCollector struct{ client *Client }
-
-func (c accountCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range metric.Descs(AccountDefinitions()) {
-		ch <- d
+// accountMetrics collects the metrics of all scopes.
+func (h *harness) accountMetrics(ch chan<- prometheus.Metric) {
+	b := &metric.Builder{}
+	for _, s := range h.scopes {
+		s.AddMetrics(b, time.Now())
 	}
-}
-
-func (c accountCollector) Collect(ch chan<- prometheus.Metric) {
-	metrics, _ := c.client.AccountMetrics(time.Now())
-	for _, m := range metrics {
+	for _, m := range b.Metrics() {
 		ch <- m
 	}
 }
@@ -173,18 +172,10 @@ func TestPauseStopsScope(t *testing.T) {
 		assertPaused(t, fetchList(t.Context(), main, "/ssh-keys"), until, paused)
 		simtest.AssertEqual(t, "other token", fetchList(t.Context(), lab, "/servers"), error(nil))
 		simtest.AssertEqual(t, "public", fetchList(t.Context(), public, "/locations"), error(nil))
-		before := h.updates.Load()
 		simtest.AssertEqual(t, "public", errorText(fetchList(t.Context(), public, "/plans")), "/plans: status 429")
-		if h.updates.Load() == before {
-			t.Error("pause of the public scope: onAccountUpdate was not called")
-		}
 		simtest.AssertEqual(t, "requests", len(h.Requests()), 4)
 		other := h.scope("other", simtest.MainToken)
-		before = h.updates.Load()
 		assertPaused(t, fetchList(t.Context(), other, "/ssh-keys"), until, paused)
-		if h.updates.Load() == before {
-			t.Error("account with a paused token: onAccountUpdate was not called")
-		}
 
 		seconds := float64(until.UnixMilli()) / 1000
 		assertBackoff := func(what string, want map[string]float64, wantExpiry time.Time) {
@@ -195,30 +186,27 @@ func TestPauseStopsScope(t *testing.T) {
 					got[simtest.Label(series, "account")] = v
 				}
 			}
-			_, expires := h.client.AccountMetrics(time.Now())
 			simtest.AssertEqual(t, what, got, want)
-			simtest.AssertEqual(t, what+": expiry", expires.Equal(wantExpiry), true)
+			simtest.AssertEqual(t, what+": expiry", main.AddMetrics(&metric.Builder{}, time.Now()), wantExpiry)
 		}
-		assertBackoff("backoff", map[string]float64{"": seconds - 60, "main": seconds, "other": seconds}, until.Add(-time.Minute))
-		other.Close()
+		assertBackoff("backoff", map[string]float64{"": seconds - 60, "main": seconds, "other": seconds}, until)
 		time.Sleep(time.Minute)
-		assertBackoff("backoff after a minute", map[string]float64{"main": seconds}, until)
+		assertBackoff("backoff after a minute", map[string]float64{"main": seconds, "other": seconds}, until)
 		time.Sleep(time.Minute)
 		assertBackoff("backoff at its end", map[string]float64{}, time.Time{})
 		simtest.AssertEqual(t, "after the pause", fetchList(t.Context(), main, "/servers"), error(nil))
 	})
 }
 
-// TestAccountMetrics follows an account from a refused token to the end of its scope.
+// TestAccountMetrics follows an account from a refused token to one that cannot be read.
 func TestAccountMetrics(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		limits := []string{"RateLimit-Limit", "120", "RateLimit-Remaining", "77"}
 		rejected, limit, remaining := `token_rejected{account="main"}`, `rate_limit{account="main"}`, `rate_limit_remaining{account="main"}`
 		token, tokenErr := "secret-wrong", error(nil)
-		s := h.client.Scope("main", func() (string, error) { return token, tokenErr })
+		s := h.scopeOf("main", func() (string, error) { return token, tokenErr })
 		assertAccount := func(what, wantErr string, want map[string]float64) {
 			t.Helper()
-			before := h.updates.Load()
 			simtest.AssertEqual(t, what+": error", errorText(fetchList(t.Context(), s, "/servers")), wantErr)
 			got := h.gatherNonZero(t)
 			for series := range got {
@@ -227,9 +215,6 @@ func TestAccountMetrics(t *testing.T) {
 				}
 			}
 			simtest.AssertEqual(t, what, got, want)
-			if h.updates.Load() == before {
-				t.Errorf("%s: onAccountUpdate was not called", what)
-			}
 		}
 		simtest.AssertEqual(t, "before the first request", h.gatherNonZero(t), map[string]float64{})
 		h.reply(401, "", limits...)
@@ -249,16 +234,6 @@ func TestAccountMetrics(t *testing.T) {
 		tokenErr = fmt.Errorf("token file: %w", syscall.EMFILE)
 		simtest.AssertEqual(t, "too many open files", fetchList(t.Context(), s, "/servers"), error(&Error{Endpoint: "/servers", Reason: Connection, Err: tokenErr}))
 		simtest.AssertEqual(t, "rejected after too many open files", h.gatherNonZero(t)[rejected], 0.0)
-
-		// A new scope replaces one of the same name, which is closed later.
-		replaced := s
-		s = h.client.Scope("main", func() (string, error) { return "secret-new", nil })
-		assertAccount("new scope", "", map[string]float64{remaining: 76})
-		replaced.Close()
-		assertAccount("replaced scope closed", "", map[string]float64{remaining: 76})
-		s.Close()
-		metrics, _ := h.client.AccountMetrics(time.Now())
-		simtest.AssertEqual(t, "metrics of a closed scope", len(metrics), 0)
 	})
 }
 
@@ -310,7 +285,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // scopeOver returns a public scope that makes one request with a transport.
 func scopeOver(base *url.URL, timeout time.Duration, transport http.RoundTripper) *Scope {
-	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 1}, Transport: transport}, func() {}).Scope("", nil)
+	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 1}, Transport: transport}).Scope("", nil)
 }
 
 // TestTarget asserts that the base URL is sent as it is configured.
@@ -349,11 +324,7 @@ func TestPauseEndsWithHost(t *testing.T) {
 		other := *h.URL
 		other.Host = "other.example"
 		settings.BaseURL = &other
-		updates := h.updates.Load()
 		h.client.ApplySettings(settings)
-		if h.updates.Load() == updates {
-			t.Error("onAccountUpdate was not called")
-		}
 		start := time.Now()
 		simtest.AssertEqual(t, "other host: error", fetchList(t.Context(), h.scope("", ""), "/locations"), error(nil))
 		simtest.AssertEqual(t, "other host: wait", time.Since(start), window)

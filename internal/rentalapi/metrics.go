@@ -40,32 +40,22 @@ func Definitions() []*metric.Definition {
 	return append([]*metric.Definition{requestsTotal, requestDuration, errorsTotal}, AccountDefinitions()...)
 }
 
-// AccountDefinitions lists the metrics that AccountMetrics returns.
+// AccountDefinitions lists the metrics of accounts.
 func AccountDefinitions() []*metric.Definition {
 	return []*metric.Definition{rateLimit, rateLimitRemaining, tokenRejected, backoffUntil}
 }
 
-// AccountMetrics returns the state of each scope, and when it changes by the passing
-// of time; zero if it does not.
-func (c *Client) AccountMetrics(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
-	c.mu.Lock()
-	scopes := make([]*Scope, 0, len(c.scopes))
-	for _, s := range c.scopes {
-		scopes = append(scopes, s)
+// AddMetrics adds the state of the scope, and returns when it changes by the passing of
+// time; zero if it does not.
+func (s *Scope) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time) {
+	s.mu.Lock()
+	state, limiter := s.state, s.limiter
+	s.mu.Unlock()
+	if limiter != nil {
+		state.PausedUntil = limiter.pausedUntil(now)
 	}
-	c.mu.Unlock()
-	b := &metric.Builder{}
-	for _, s := range scopes {
-		s.mu.Lock()
-		state, limiter := s.state, s.limiter
-		s.mu.Unlock()
-		if limiter != nil {
-			state.PausedUntil = limiter.pausedUntil(now)
-		}
-		AddAccountMetrics(b, s.account, state)
-		expires = metric.Earlier(expires, state.PausedUntil)
-	}
-	return b.Metrics(), expires
+	AddAccountMetrics(b, s.account, state)
+	return state.PausedUntil
 }
 
 // AccountState is what the API last said to an account, or to public requests. A value
@@ -87,23 +77,10 @@ func AddAccountMetrics(b *metric.Builder, account string, s AccountState) {
 	}
 }
 
-// setLimiter records which limiter the scope uses: that of its present token, which
-// other accounts may have paused already.
-func (s *Scope) setLimiter(l *limiter) {
-	s.mu.Lock()
-	changed := s.limiter != l
-	s.limiter = l
-	s.mu.Unlock()
-	if changed {
-		s.client.onAccountUpdate()
-	}
-}
-
 func (s *Scope) setRejected(rejected bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.state.Rejected = &rejected
-	s.mu.Unlock()
-	s.client.onAccountUpdate()
 }
 
 // recordHeaders keeps the RateLimit headers of a response; unreadable ones change
@@ -165,20 +142,16 @@ func (m *RequestMetrics) CountError(endpoint string, reason Reason) {
 	m.errors.WithLabelValues(endpoint, string(reason)).Inc()
 }
 
-func (m *RequestMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.duration, m.errors}
-}
-
 // Describe implements prometheus.Collector.
 func (m *RequestMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.all() {
-		c.Describe(ch)
-	}
+	m.requests.Describe(ch)
+	m.duration.Describe(ch)
+	m.errors.Describe(ch)
 }
 
 // Collect implements prometheus.Collector.
 func (m *RequestMetrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(ch)
-	}
+	m.requests.Collect(ch)
+	m.duration.Collect(ch)
+	m.errors.Collect(ch)
 }

@@ -111,7 +111,6 @@ func (r *request) checkResponse(resp *http.Response) *Error {
 	if delay, cause := retryDelay(resp, cmp.Or(r.response.Date, r.response.Received)); delay > 0 {
 		until = r.response.Received.Add(delay)
 		r.limiter.pause(until, cause)
-		r.scope.client.onAccountUpdate()
 	}
 	if r.scope.account != "" {
 		r.scope.recordHeaders(resp.Header)

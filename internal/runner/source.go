@@ -104,6 +104,7 @@ func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint strin
 	if page := query.Get("page"); page != "" && page != "1" && !src.tried.Swap(true) {
 		src.runner.groups.health.Changed()
 	}
+	defer src.runner.groups.accounts.Changed()
 	return src.scope.api.Get(ctx, p, endpoint, query, read)
 }
 

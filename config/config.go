@@ -20,41 +20,41 @@ import (
 
 // Config is a validated configuration.
 type Config struct {
-	API      API
-	Accounts []Account
+	API      API       `yaml:"api"`
+	Accounts []Account `yaml:"accounts"`
 	// Collectors has an entry for every resource, enabled or not.
-	Collectors map[string]Collector
-	Watches    []collector.Watch
+	Collectors map[string]Collector `yaml:"collectors"`
+	Watches    []collector.Watch    `yaml:"watches"`
 	Shard      Shard
 }
 
 // API describes the rental API and how to send requests to it.
 type API struct {
 	// BaseURL ends in /api/v1. It is nil with --demo.
-	BaseURL *url.URL
+	BaseURL *url.URL `yaml:"base_url"`
 	// Timeout bounds one request: 1 ms to 5 minutes.
-	Timeout time.Duration
+	Timeout time.Duration `yaml:"timeout"`
 	// HTTP never contains credentials of the API. Its follow_redirects has no
 	// effect: redirects are never followed, because a token must not leave the
 	// base URL's origin.
-	HTTP      promconfig.HTTPClientConfig
-	RateLimit RateLimit
+	HTTP      promconfig.HTTPClientConfig `yaml:"http"`
+	RateLimit RateLimit                   `yaml:"rate_limit"`
 }
 
 // RateLimit holds the maximum numbers of requests per minute.
 type RateLimit struct {
 	// Public applies to all requests without a token together: 1 to 59.
-	Public int
+	Public int `yaml:"public"`
 	// Account applies to each token: 1 to 120.
-	Account int
+	Account int `yaml:"account"`
 }
 
 // Account is an account at the provider. Either TokenFile or Token is set.
 type Account struct {
 	// Name is unique, 1 to 256 bytes of UTF-8, and the value of the label `account`.
-	Name string
+	Name string `yaml:"name"`
 	// TokenFile is the path of the file that contains the token, see NewTokenFile.
-	TokenFile string
+	TokenFile string `yaml:"token_file"`
 	// Token comes from the environment only.
 	Token promconfig.Secret
 }
@@ -65,12 +65,12 @@ func (a Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, a.Name) 
 
 // Collector holds the settings of one collector.
 type Collector struct {
-	Enabled bool
+	Enabled bool `yaml:"enabled"`
 	// Interval is the time between two fetches: 1 second, or the API's cache
 	// time if that is longer, to 30 days.
-	Interval time.Duration
+	Interval time.Duration `yaml:"interval"`
 	// MaxAge is how long the last good response is kept: Interval to 365 days.
-	MaxAge time.Duration
+	MaxAge time.Duration `yaml:"max_age"`
 }
 
 // ScopeRate is the number of requests that the enabled collectors make in one

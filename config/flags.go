@@ -87,9 +87,10 @@ func (f *Flags) Load(getenv func(string) string) (*Config, error) {
 	}
 	l := newLoader(f)
 	l.loadShard()
-	l.loadDefaultAccount(getenv)
 	ok := l.loadFile()
 	l.applyFlags()
+	l.checkAccounts(getenv)
+	l.checkSettings()
 	// Settings of an unreadable file are unknown, not missing.
 	if ok {
 		l.checkAPI()
@@ -97,7 +98,7 @@ func (f *Flags) Load(getenv func(string) string) (*Config, error) {
 	}
 	if len(l.errs) > 0 {
 		slices.SortStableFunc(l.errs, func(a, b FieldError) int {
-			return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)
+			return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.Field, b.Field))
 		})
 		return nil, l.errs
 	}

@@ -79,7 +79,7 @@ func (l *loader) checkAccount(path string, a Account) {
 	switch {
 	case a.TokenFile != "":
 		a.TokenFile = promconfig.JoinDir(filepath.Dir(l.file), a.TokenFile)
-		token, err = NewTokenFile(a.TokenFile).read()
+		token, err = NewTokenFile(a.TokenFile).Read()
 	case !l.errs.has(tokenPos.Field, path+".token"):
 		err = errors.New("missing: must be the path of a file that contains the token")
 	}
@@ -89,30 +89,32 @@ func (l *loader) checkAccount(path string, a Account) {
 // addAccount checks that name and token are valid and unique. An empty token already has an
 // error; err is that of reading the token.
 func (l *loader) addAccount(a Account, namePos, tokenPos Position, token string, err error) {
-	l.addName(l.accountNames, a.Name, namePos)
-	if err != nil {
+	l.addName("account", a.Name, namePos)
+	key := unique{"token", token}
+	switch first, ok := l.used[key]; {
+	case err != nil:
 		l.errs.add(tokenPos, "%s", err)
-	} else if first, ok := l.tokens[token]; ok {
+	case ok:
 		l.errs.add(tokenPos, "duplicate token: must differ from %s, because the rate limit applies to each token", first)
-	} else if token != "" {
-		l.tokens[token] = tokenPos.Field
+	case token != "":
+		l.used[key] = tokenPos.Field
 	}
 	l.config.Accounts = append(l.config.Accounts, a)
 }
 
-// addName checks that a name is valid and not in use yet.
-func (l *loader) addName(used map[string]string, name string, pos Position) {
-	if l.errs.has(pos.Field) {
-		return
-	}
-	if name == "" {
+// addName checks that a name is valid, and in use for nothing else of the kind.
+func (l *loader) addName(kind, name string, pos Position) {
+	key := unique{kind, name}
+	switch first, ok := l.used[key]; {
+	case l.errs.has(pos.Field):
+	case name == "":
 		l.errs.add(pos, "missing: must be a name")
-	} else if !validName(name) {
+	case !validName(name):
 		l.errs.add(pos, "invalid name: %s", nameRule)
-	} else if first, ok := used[name]; ok {
+	case ok:
 		l.errs.add(pos, "duplicate name %q: must be unique, already used by %s", name, first)
-	} else {
-		used[name] = strings.TrimSuffix(pos.Field, ".name")
+	default:
+		l.used[key] = strings.TrimSuffix(pos.Field, ".name")
 	}
 }
 
@@ -148,30 +150,14 @@ func (l *loader) checkWatch(path string, w collector.Watch) {
 	if l.errs.has(path) {
 		return
 	}
-	lists := map[string][]string{
-		"plans": w.Plans, "families": w.Families, "locations": w.Locations, "regions": w.Regions, "countries": w.Countries,
-	}
-	for key, values := range lists {
-		listPath := path + "." + key
-		if l.lines[listPath] > 0 && len(values) == 0 && !l.errs.has(listPath) {
-			l.errs.add(l.position(listPath), "empty list: must have at least one value")
-		}
-		for i, value := range values {
-			switch pos := l.position(fmt.Sprintf("%s[%d]", listPath, i)); {
-			case l.errs.has(pos.Field):
-			case key == "countries" && !countryCode.MatchString(value):
-				l.errs.add(pos, "invalid country code: must be two letters, like DE")
-			case !validName(value):
-				l.errs.add(pos, "invalid value: %s", nameRule)
+	for key, criterion := range fieldsOf(reflect.ValueOf(w)) {
+		switch value := criterion.Interface().(type) {
+		case []string:
+			l.checkAlternatives(path+"."+key, value)
+		case *float64:
+			if value != nil {
+				checkRange(l, path+"."+key, *value, 0, maxBound, "")
 			}
-		}
-	}
-	bounds := map[string]*float64{
-		"min_cores": w.MinCores, "min_memory_gib": w.MinMemoryGiB, "max_usd_per_month": w.MaxUSDPerMonth, "max_eur_per_month": w.MaxEURPerMonth,
-	}
-	for key, bound := range bounds {
-		if bound != nil {
-			checkRange(l, path+"."+key, *bound, 0, maxBound, "")
 		}
 	}
 	namePos := l.position(path + ".name")
@@ -186,23 +172,33 @@ func (l *loader) checkWatch(path string, w collector.Watch) {
 			l.errs.add(l.position(path), "no data: its criteria need the collector %s, which must be enabled", needed)
 		}
 	}
-	l.addName(l.watchNames, w.Name, namePos)
+	l.addName("watch", w.Name, namePos)
+}
+
+// checkAlternatives checks the values of one criterion of a watch.
+func (l *loader) checkAlternatives(path string, values []string) {
+	if l.lines[path] > 0 && len(values) == 0 && !l.errs.has(path) {
+		l.errs.add(l.position(path), "empty list: must have at least one value")
+	}
+	for i, value := range values {
+		switch pos := l.position(fmt.Sprintf("%s[%d]", path, i)); {
+		case l.errs.has(pos.Field):
+		case strings.HasSuffix(path, ".countries") && !countryCode.MatchString(value):
+			l.errs.add(pos, "invalid country code: must be two letters, like DE")
+		case !validName(value):
+			l.errs.add(pos, "invalid value: %s", nameRule)
+		}
+	}
 }
 
 // checkCollectors checks that something is exported, within the rate limits.
 func (l *loader) checkCollectors() {
-	var public, account bool
-	for _, r := range l.flags.resources {
-		enabled := l.config.Collectors[r.Name].Enabled
-		public = public || enabled && !r.Account
-		account = account || enabled && r.Account
-	}
 	hasAccounts := l.flags.Demo || len(l.config.Accounts) > 0 || l.errs.has("accounts", tokenEnvar)
-	switch {
-	case !public && !account:
-		l.errs.add(l.position("collectors"), "nothing to export: at least one collector must be enabled")
-	case !public && !hasAccounts:
-		l.errs.add(l.position("collectors"), "nothing to export: at least one account must be set, because every enabled collector requires one")
+	exports := func(r collector.Resource) bool {
+		return l.config.Collectors[r.Name].Enabled && (hasAccounts || !r.Account)
+	}
+	if !slices.ContainsFunc(l.flags.resources, exports) {
+		l.errs.add(l.position("collectors"), "nothing to export: at least one collector must be enabled, and an account be set if it requires one")
 	}
 	l.checkRateLimit("api.rate_limit.public", l.config.scopeRate(l.flags.resources, false))
 	if hasAccounts {
@@ -213,10 +209,7 @@ func (l *loader) checkCollectors() {
 func (l *loader) checkRateLimit(path string, rate ScopeRate) {
 	// The margin allows for the rounding of sums such as three times 4/3.
 	const margin = 1e-9
-	if l.errs.has(path) || rate.PerMinute <= float64(rate.Limit)+margin {
-		return
+	if least := math.Ceil(rate.PerMinute - margin); !l.errs.has(path) && float64(rate.Limit) < least {
+		l.errs.add(l.position(path), "%d is too low: must be at least %.0f, because the collectors make %.4g requests per minute", rate.Limit, least, rate.PerMinute)
 	}
-	// Rounded up, so that the message never shows the limit as sufficient.
-	perMinute := math.Ceil(rate.PerMinute*10-margin) / 10
-	l.errs.add(l.position(path), "%d is too low: must be at least %.1f, the requests per minute at the collectors' intervals", rate.Limit, perMinute)
 }

@@ -10,19 +10,14 @@ import (
 
 // Position is the place of a setting.
 type Position struct {
-	// File is the path of the configuration file, empty for flags and environment.
-	File string
-	// Line counts from 1; 0 means that the line is not known.
-	Line int
-	// Field is a path such as accounts[1].token_file, a flag or a variable. It
-	// is empty for the whole file.
-	Field string
+	File  string // path of the configuration file, empty for flags and environment
+	Line  int    // from 1; 0 if it is not known
+	Field string // path such as accounts[1].token_file, flag or variable; empty for the whole file
 }
 
-// FieldError is an invalid setting.
+// FieldError is an invalid setting. The message names the problem and what is allowed.
 type FieldError struct {
 	Position
-	// Message names the problem and what is allowed.
 	Message string
 }
 

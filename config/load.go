@@ -21,20 +21,20 @@ type loader struct {
 	budget int
 	// baseURLPosition is where the base URL in use was set.
 	baseURLPosition Position
-	// accountNames, watchNames and tokens map those in use to the field that
-	// set them first.
-	accountNames, watchNames, tokens map[string]string
+	// used maps names and tokens in use to the field that set them first.
+	used map[unique]string
 }
+
+// unique is a value that only one setting of a kind may have.
+type unique struct{ kind, value string }
 
 func newLoader(f *Flags) *loader {
 	l := &loader{
-		file:         f.configFile.value,
-		lines:        map[string]int{},
-		budget:       maxValues,
-		flags:        f,
-		accountNames: map[string]string{},
-		watchNames:   map[string]string{},
-		tokens:       map[string]string{},
+		file:   f.configFile.value,
+		lines:  map[string]int{},
+		budget: maxValues,
+		flags:  f,
+		used:   map[unique]string{},
 		config: &Config{
 			API: API{
 				Timeout:   10 * time.Second,
@@ -68,7 +68,7 @@ func (l *loader) loadDefaultAccount(getenv func(string) string) {
 		token, err := checkToken(secret)
 		l.addAccount(Account{Name: "default", Token: promconfig.Secret(token)}, envar, envar, token, err)
 	case file.isSet():
-		token, err := NewTokenFile(file.value).read()
+		token, err := NewTokenFile(file.value).Read()
 		l.addAccount(Account{Name: "default", TokenFile: file.value}, file.position(), file.position(), token, err)
 	}
 }

@@ -3,7 +3,6 @@ package rentalapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -226,13 +225,13 @@ func TestAccountMetrics(t *testing.T) {
 		}
 		h.reply(200, `{"data":[]}`, "RateLimit-Limit", "many", "RateLimit-Remaining", " 76 ")
 		assertAccount("right token, unreadable limit", "", map[string]float64{limit: 120, remaining: 76})
-		tokenErr = errors.New("token file: cannot be read")
+		tokenErr = errors.New("cannot be read")
 		assertAccount("unreadable token", "/servers: token file: cannot be read", map[string]float64{rejected: 1, limit: 120, remaining: 76})
 		tokenErr = nil
 		assertAccount("readable token", "", map[string]float64{limit: 120, remaining: 76})
 		simtest.AssertEqual(t, "requests", len(h.Requests()), 3)
-		tokenErr = fmt.Errorf("token file: %w", syscall.EMFILE)
-		simtest.AssertEqual(t, "too many open files", fetchList(t.Context(), s, "/servers"), error(&Error{Endpoint: "/servers", Reason: Connection, Err: tokenErr}))
+		tokenErr = syscall.EMFILE
+		simtest.AssertEqual(t, "too many open files", errorText(fetchList(t.Context(), s, "/servers")), "/servers: token file: too many open files")
 		simtest.AssertEqual(t, "rejected after too many open files", h.gatherNonZero(t)[rejected], 0.0)
 	})
 }

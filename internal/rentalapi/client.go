@@ -113,7 +113,7 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // too many open files say nothing about the token
 			failure.Reason = Connection
 		} else {
-			s.setRejected(true)
+			s.record(true, nil)
 		}
 		s.client.CountError(endpoint, failure.Reason)
 		return Response{}, failure

@@ -120,12 +120,14 @@ func sanitizeError(err error) error {
 		return errors.New("tls: certificate signed by unknown authority")
 	case errors.As(err, &invalid):
 		return errors.New("tls: certificate expired, not yet valid, or not for this use")
+	case errors.As(err, &lookup) && lookup.IsNotFound:
+		return fmt.Errorf("lookup %s: no such host", lookup.Name) // which the configuration sets
 	case errors.As(err, &lookup):
-		return lookupError(lookup)
+		return fmt.Errorf("lookup %s: failed", lookup.Name)
 	case errors.As(err, &network):
 		return networkError(network)
-	case errors.Is(err, ErrTooLarge), errors.Is(err, http.ErrSchemeMismatch):
-		return err
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return http.ErrSchemeMismatch
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return io.ErrUnexpectedEOF
 	case errors.Is(err, io.EOF):
@@ -146,33 +148,15 @@ func sanitizeError(err error) error {
 // refused".
 func networkError(e *net.OpError) error {
 	cause := errors.New("failed")
-	var inner *net.OpError // of the connection to a proxy
 	var number syscall.Errno
-	switch {
-	case errors.As(e.Err, &inner):
-		cause = networkError(inner)
-	case errors.As(e.Err, &number):
+	if errors.As(e.Err, &number) {
 		cause = number
-	default:
-		for _, prefix := range []string{"tls: ", "unknown error "} { // alerts, and a SOCKS proxy's codes
-			if known := findByPrefix(e.Err, prefix); known != nil {
-				cause = known
-			}
-		}
+	} else if alert := findByPrefix(e.Err, "tls: "); alert != nil {
+		cause = alert
+	} else if refused := findByPrefix(e.Err, "unknown error "); refused != nil { // of a SOCKS proxy
+		cause = refused
 	}
 	return fmt.Errorf("%s: %w", strings.TrimSpace(e.Op+" "+e.Net), cause)
-}
-
-// lookupError names the host that was looked up, which the configuration sets.
-func lookupError(e *net.DNSError) error {
-	cause := "failed"
-	switch {
-	case e.IsNotFound:
-		cause = "no such host"
-	case e.IsTimeout:
-		cause = "the name server did not respond in time"
-	}
-	return fmt.Errorf("lookup %s: %s", e.Name, cause)
 }
 
 // findByPrefix returns the first of an error's causes whose text has a prefix, for errors

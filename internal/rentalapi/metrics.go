@@ -77,17 +77,12 @@ func AddAccountMetrics(b *metric.Builder, account string, s AccountState) {
 	}
 }
 
-func (s *Scope) setRejected(rejected bool) {
+// record keeps whether the token was rejected, and the RateLimit headers of a response;
+// unreadable ones change nothing.
+func (s *Scope) record(rejected bool, h http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Rejected = &rejected
-}
-
-// recordHeaders keeps the RateLimit headers of a response; unreadable ones change
-// nothing.
-func (s *Scope) recordHeaders(h http.Header) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for header, field := range map[string]**float64{"RateLimit-Limit": &s.state.Limit, "RateLimit-Remaining": &s.state.Remaining} {
 		n, err := strconv.ParseUint(strings.TrimSpace(h.Get(header)), 10, 32)
 		if err == nil {

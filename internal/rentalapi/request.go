@@ -113,8 +113,7 @@ func (r *request) checkResponse(resp *http.Response) *Error {
 		r.limiter.pause(until, cause)
 	}
 	if r.scope.account != "" {
-		r.scope.recordHeaders(resp.Header)
-		r.scope.setRejected(resp.StatusCode == http.StatusUnauthorized)
+		r.scope.record(resp.StatusCode == http.StatusUnauthorized, resp.Header)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return nil

@@ -118,14 +118,9 @@ func (r *request) checkResponse(resp *http.Response) *Error {
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	failure := &Error{Endpoint: r.endpoint, Reason: Status, Code: resp.StatusCode, Until: until, Err: errorCode(resp)}
-	switch resp.StatusCode {
-	case http.StatusUnauthorized:
-		failure.Reason = Unauthorized
-	case http.StatusTooManyRequests:
-		failure.Reason = RateLimited
-	case http.StatusServiceUnavailable:
-		failure.Reason = Unavailable
+	reasons := map[int]Reason{http.StatusUnauthorized: Unauthorized, http.StatusTooManyRequests: RateLimited, http.StatusServiceUnavailable: Unavailable}
+	failure := &Error{
+		Endpoint: r.endpoint, Reason: cmp.Or(reasons[resp.StatusCode], Status), Code: resp.StatusCode, Until: until, Err: errorCode(resp),
 	}
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 		failure.Err = errors.New("redirects are not followed: set api.base_url to the API's final address")

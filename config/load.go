@@ -13,7 +13,7 @@ type loader struct {
 	flags  *Flags
 	config *Config
 	file   string
-	errs   FieldErrors
+	errs   fieldErrors
 	// lines has the line of each setting in the file by path.
 	lines map[string]int
 	// budget is how many more values may be visited. Otherwise aliases of

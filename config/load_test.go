@@ -69,9 +69,9 @@ func (c loadCase) load(t *testing.T) (*Config, error) {
 	return load(t, parseFlags(t, env, args...))
 }
 
-// TestLoad compares the outcome of each case in casesFile: the errors, or the values in
+// TestGoldenLoad compares the outcome of each case in casesFile: the errors, or the values in
 // which the configuration differs from that of the first case, before (-) and after.
-func TestLoad(t *testing.T) {
+func TestGoldenLoad(t *testing.T) {
 	path, err := filepath.Abs(casesFile)
 	if err != nil {
 		t.Fatal(err)

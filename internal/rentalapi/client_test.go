@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -97,6 +98,26 @@ func (h *harness) accountMetrics(ch chan<- prometheus.Metric) {
 	for _, m := range b.Metrics() {
 		ch <- m
 	}
+}
+
+// goldenCases compares the outcome of each line of a file, which stands below it after =>.
+func goldenCases(t *testing.T, file string, outcome func(t *testing.T, input string) string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for line := range strings.Lines(string(content)) {
+		if strings.HasPrefix(line, "=> ") {
+			continue
+		}
+		got.WriteString(line)
+		if input := strings.TrimSuffix(line, "\n"); !strings.HasPrefix(line, "#") {
+			t.Run(input, func(t *testing.T) { got.WriteString("=> " + outcome(t, input) + "\n") })
+		}
+	}
+	simtest.Golden(t, file, got.String())
 }
 
 type testItem struct {

@@ -72,12 +72,6 @@ func TestTransportFiles(t *testing.T) {
 			},
 			os.Remove, "api.http: cannot read a file: no such file or directory",
 		},
-		"CA": {
-			func(file string) config.HTTPClientConfig {
-				return config.HTTPClientConfig{TLSConfig: config.TLSConfig{CAFile: file}}
-			},
-			os.Remove, "api.http: cannot read a file: no such file or directory",
-		},
 		"wrong CA": {
 			func(file string) config.HTTPClientConfig {
 				return config.HTTPClientConfig{TLSConfig: config.TLSConfig{CAFile: file}}

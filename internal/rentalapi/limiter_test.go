@@ -218,16 +218,6 @@ func TestLimiterPause(t *testing.T) {
 			t.Fatalf("short pause: got %v after %v, want no error after %v", err, time.Since(start), maxWait)
 		}
 		l.release(slot, answered)
-
-		until := time.Now().Add(maxWait + time.Second)
-		l.pause(until, "status 503")
-		start = time.Now()
-		_, err = l.acquire(t.Context(), Regular, "/servers")
-		assertPaused(t, err, until, "/servers: no request made: status 503; waiting until 2000-01-01T00:00:21Z")
-		simtest.AssertEqual(t, "wait in a long pause", time.Since(start), time.Duration(0))
-		simtest.AssertEqual(t, "pausedUntil", l.pausedUntil(time.Now()), until)
-		time.Sleep(maxWait + time.Second)
-		simtest.AssertEqual(t, "pausedUntil after the pause", l.pausedUntil(time.Now()), time.Time{})
 	})
 }
 
@@ -328,21 +318,4 @@ func TestRotatedTokens(t *testing.T) {
 			simtest.AssertEqual(t, created, got, want)
 		}
 	})
-}
-
-func BenchmarkLimiter(b *testing.B) {
-	l := newLimiter(120, 60)
-	for range 119 {
-		slot, err := l.acquire(b.Context(), Regular, "/servers")
-		if err != nil {
-			b.Fatal(err)
-		}
-		l.release(slot, answered)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		l.mu.Lock()
-		l.wait(time.Now(), Bulk)
-		l.mu.Unlock()
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,21 +59,21 @@ func (l *loader) parse(content []byte) *yaml.Node {
 	return nil
 }
 
+var syntaxError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
+
 // addSyntaxError moves the line from the YAML library's message to the position.
 func (l *loader) addSyntaxError(err error, content []byte) {
-	message := strings.TrimPrefix(err.Error(), "yaml: ")
-	pos := Position{File: l.file, Line: lineOfError(message, content)}
-	if rest, ok := strings.CutPrefix(message, "line "); ok {
-		number, detail, _ := strings.Cut(rest, ": ")
-		if line, err := strconv.Atoi(number); err == nil {
-			pos.Line, message = line, detail
-		}
+	match := syntaxError.FindStringSubmatch(err.Error())
+	message := match[2]
+	line, err := strconv.Atoi(match[1])
+	if err != nil {
+		line = lineOfError(message, content)
 	}
 	// The only message that repeats the file's text, which may be a secret.
 	if strings.HasPrefix(message, "unknown anchor") {
 		message = "alias of an unknown anchor"
 	}
-	l.errs.add(pos, "invalid YAML: %s", message)
+	l.errs.add(Position{File: l.file, Line: line}, "invalid YAML: %s", message)
 }
 
 // lineOfError returns the line of an error whose message has none: the line of an alias

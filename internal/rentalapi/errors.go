@@ -68,9 +68,6 @@ func (e *Error) Unwrap() error { return e.Err }
 // RetryAt is the time before which a retry is of no use; zero if the API did not say.
 func (e *Error) RetryAt() time.Time { return e.Until }
 
-// Category is equal for errors that are the same problem to an operator.
-func (e *Error) Category() string { return e.Endpoint + " " + string(e.Reason) }
-
 // Causes of a response that was read and cannot be used.
 var (
 	ErrTooLarge   = errors.New("response is too large")

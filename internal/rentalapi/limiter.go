@@ -31,18 +31,11 @@ const (
 // A limiter keeps the rate limit of one scope: never more than limit requests in any
 // window, counted at the provider's side however long they travel.
 //
-// Each request occupies a slot from before it is sent until one window after it
-// ended. The provider saw it somewhere in between. So of all requests that the
-// provider sees within one window, each one occupied a slot when the last of them
-// was sent, and there are only limit slots. A token bucket cannot promise that: it
-// counts when requests leave, not when they arrive, and adds its burst.
-//
-// A provider that stalls may serve a request after it ended without a response. Such a
-// request keeps its slot until a window after the response to one that was sent later:
-// the provider serves requests in their order, so it has seen the earlier one by then.
-// Without a response, the slot is kept for maxUnanswered. If half of the slots may be kept
-// so, requests for the others are spread over the time until the first one expires: they
-// find out whether the provider responds again.
+// Each request occupies a slot from before it is sent until one window after it ended. A
+// request without a response keeps its slot until a window after the response to one that
+// was sent later, or for maxUnanswered. If half of the slots may be kept so, requests for
+// the others are spread over the time until the first one expires: they find out whether
+// the provider responds again. docs/design.md proves that this suffices.
 type limiter struct {
 	mu       sync.Mutex
 	limit    int

@@ -169,10 +169,21 @@ func named[T interface {
 	panic("not reached")
 }
 
+// workload returns the selector and the pod template of the Deployment or the StatefulSet.
+func workload(t *testing.T, all objects) (*metav1.LabelSelector, corev1.PodTemplateSpec) {
+	t.Helper()
+	if len(of[*appsv1.StatefulSet](all)) > 0 {
+		spec := one[*appsv1.StatefulSet](t, all).Spec
+		return spec.Selector, spec.Template
+	}
+	spec := one[*appsv1.Deployment](t, all).Spec
+	return spec.Selector, spec.Template
+}
+
 // pod returns the pod template and its container.
 func pod(t *testing.T, all objects) (corev1.PodTemplateSpec, corev1.Container) {
 	t.Helper()
-	template := one[*appsv1.Deployment](t, all).Spec.Template
+	_, template := workload(t, all)
 	if n := len(template.Spec.Containers); n != 1 {
 		t.Fatalf("got %d containers, want 1", n)
 	}

@@ -86,52 +86,61 @@ func assertFiles(t *testing.T, dir string, want map[string]string) {
 }
 
 // plainManifests returns the files of deploy/kubernetes by directory and name, rendered
-// from the chart.
+// from the chart. The directory shards has what the chart has for three shards only.
 func plainManifests(t *testing.T) map[string]map[string]string {
 	t.Helper()
-	generators := map[string]any{}
-	dirs := map[string]map[string]string{"exporter": {}, "network-policy": {}, "prometheus-operator": {}, "dashboards": {}}
-	rendered := mustHelm(t, "template", "server-rental-exporter", chart, "--namespace", namespace, "--values", valueFiles(t)["plain"])
-	for _, doc := range split(rendered) {
-		object, kind, name := parse(t, doc)
-		root := object.Content[0]
-		dir, suffix := "exporter", strings.TrimPrefix(strings.TrimPrefix(name, "server-rental-exporter"), "-")
-		switch {
-		case kind == "NetworkPolicy":
-			dir = "network-policy"
-		case kind == "ServiceMonitor", kind == "PrometheusRule":
-			dir = "prometheus-operator"
-		case kind == "ConfigMap" && suffix != "":
-			dir = "dashboards"
-		}
-		file := strings.ToLower(kind)
-		if suffix != "" {
-			file += "-" + suffix
-		}
-		removeHelm(root)
-		if kind == "ConfigMap" && dir == "exporter" {
-			// Made by kustomize, whose names have a hash: a changed file replaces the pod.
-			var config yaml.Node
-			if err := yaml.Unmarshal([]byte(field(field(root, "data"), "config.yml").Value), &config); err != nil {
-				t.Fatal(err)
+	const release = "server-rental-exporter"
+	dirs := map[string]map[string]string{"exporter": {}, "network-policy": {}, "prometheus-operator": {}, "dashboards": {}, "shards": {}}
+	more := map[string]map[string]any{"exporter": {}, "shards": {"patches": []any{
+		map[string]string{"patch": marshal(t, "", map[string]any{
+			"$patch": "delete", "apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]string{"name": release},
+		})},
+	}}}
+	for _, set := range []string{"shards=1", "shards=3"} {
+		rendered := mustHelm(t, "template", release, chart, "--namespace", namespace, "--values", valueFiles(t)["plain"], "--set", set)
+		for _, doc := range split(rendered) {
+			object, kind, name := parse(t, doc)
+			root := object.Content[0]
+			dir, suffix := "exporter", strings.TrimPrefix(strings.TrimPrefix(name, release), "-")
+			switch {
+			case kind == "NetworkPolicy":
+				dir = "network-policy"
+			case kind == "ServiceMonitor", kind == "PrometheusRule":
+				dir = "prometheus-operator"
+			case kind == "ConfigMap" && suffix != "":
+				dir = "dashboards"
 			}
-			dirs[dir]["config.yml"] = marshal(t, "# docs/configuration.md has all settings.\n", &config)
-			generators[dir] = []any{map[string]any{
-				"name": name, "files": []string{"config.yml"}, "options": map[string]any{"labels": field(field(root, "metadata"), "labels")},
-			}}
-			continue
+			file := strings.TrimSuffix(strings.ToLower(kind)+"-"+suffix, "-") + ".yaml"
+			removeHelm(root)
+			if file == "configmap.yaml" {
+				// Made by kustomize, whose names have a hash: a changed file replaces the pod.
+				var config yaml.Node
+				if err := yaml.Unmarshal([]byte(field(field(root, "data"), "config.yml").Value), &config); err != nil {
+					t.Fatal(err)
+				}
+				dirs[dir]["config.yml"] = marshal(t, "# docs/configuration.md has all settings.\n", &config)
+				more[dir]["configMapGenerator"] = []any{map[string]any{
+					"name": name, "files": []string{"config.yml"}, "options": map[string]any{"labels": field(field(root, "metadata"), "labels")},
+				}}
+				continue
+			}
+			if _, found := dirs[dir][file]; found {
+				continue
+			}
+			if set == "shards=3" {
+				dir = "shards"
+			}
+			dirs[dir][file] = marshal(t, "# Rendered from the Helm chart; not edited by hand.\n# yamllint disable rule:line-length\n", object)
 		}
-		dirs[dir][file+".yaml"] = marshal(t, "# Rendered from the Helm chart; not edited by hand.\n# yamllint disable rule:line-length\n", object)
 	}
 	for dir, files := range dirs {
-		kustomization := map[string]any{
-			"apiVersion": "kustomize.config.k8s.io/v1beta1",
-			"kind":       "Kustomization",
-			"resources":  slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(name string) bool { return name == "config.yml" }),
+		kustomization := map[string]any{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+		resources := slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(name string) bool { return name == "config.yml" })
+		if dir == "shards" {
+			resources = slices.Insert(resources, 0, "../exporter")
 		}
-		if g := generators[dir]; g != nil {
-			kustomization["configMapGenerator"] = g
-		}
+		kustomization["resources"] = resources
+		maps.Copy(kustomization, more[dir])
 		dirs[dir]["kustomization.yaml"] = marshal(t, "", kustomization)
 	}
 	return dirs

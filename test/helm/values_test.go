@@ -62,7 +62,6 @@ func TestPackage(t *testing.T) {
 func TestRefused(t *testing.T) {
 	minimal := valueFiles(t)["minimal"]
 	for _, c := range []struct{ set, want string }{
-		{"replicaCount=2", "replicaCount"},
 		{"image.name=x", "/image"},
 		{"image.digest=latest", "/image/digest"},
 		{"config.api.baseURL=https://rental.example", "baseURL"},
@@ -86,11 +85,23 @@ func TestRefused(t *testing.T) {
 		{"demo=true,accounts[0].name=main,accounts[0].token=x", "accounts: must be empty with demo"},
 		{"image.repository=", "/image/repository"},
 		{"config.api.base_url=", "config.api.base_url: is required"},
-		{"replicas=3", "/replicas"},
+		{"replicas=2", "replicas"},
+		{"replicaCount=3", "/replicaCount"},
+		{"replicaCount=2,shards=2", "replicaCount: must be 1 with shards"},
+		{"shards=0", "/shards"},
+		{"shards=2 --kube-version=1.27.9", "shards: need Kubernetes 1.28 or later"},
 		{"web.tls=true", "web.configSecret.name: is required"},
 		{"web.configSecret.secretName=x", "secretName"},
 		{"service.type=ExternalName", "/service/type"},
+		{"service.nodePort=30000", "service.nodePort: needs service.type NodePort or LoadBalancer"},
+		{"service.externalTrafficPolicy=Local", "service.externalTrafficPolicy: needs service.type NodePort or LoadBalancer"},
+		{"service.type=NodePort,service.loadBalancerIP=192.0.2.1", "service.loadBalancerIP: needs service.type LoadBalancer"},
+		{"service.type=NodePort,service.loadBalancerClass=x", "service.loadBalancerClass: needs service.type LoadBalancer"},
+		{"service.loadBalancerSourceRanges={192.0.2.0/24}", "service.loadBalancerSourceRanges: needs service.type LoadBalancer"},
+		{"service.loadBalancerSourceRanges={192.0.2.1}", "/service/loadBalancerSourceRanges/0"},
 		{"serviceMonitor.interval=15", "/serviceMonitor/interval"},
+		{"serviceMonitor.sampleLimit=-1", "/serviceMonitor/sampleLimit"},
+		{"serviceMonitor.targetLabels=x", "/serviceMonitor/targetLabels"},
 		{"serviceMonitor.tlsConfig.caFile=x", "caFile"},
 		{"prometheusRule.disabledAlerts={ServerRentalNothing}", `there is no alert "ServerRentalNothing"`},
 		{"networkPolicy.enabled=true,networkPolicy.from=null", "networkPolicy.from: must not be empty"},
@@ -98,13 +109,25 @@ func TestRefused(t *testing.T) {
 		{"resources.limit.memory=x", "limit"},
 		{"livenessProbe.httpGet.path=/", "httpGet"},
 		{"tolerations[0].efect=NoSchedule", "efect"},
+		{"dnsPolicy=ClusterLast", "/dnsPolicy"},
+		{"dnsConfig.nameserver=192.0.2.53", "nameserver"},
+		{"hostAliases[0].ip=192.0.2.1", "hostnames"},
+		{"extraObjects[0]=5", "/extraObjects/0"},
 		{"extraArgs={--web.listen-address=:80}", "/extraArgs/0"},
-		{"extraArgs={--no-web.overview}", "/extraArgs/0"},
+		{"extraArgs={--total-shards=3}", "/extraArgs/0"},
 		{"extraEnv[0].name=X,extraEnv[0].values=y", "values"},
 		{"extraVolumes.x=y", "/extraVolumes"},
 	} {
-		if _, err := runHelm(t, "template", "rental", chart, "--values", minimal, "--set", c.set); err == nil || !strings.Contains(err.Error(), c.want) {
+		args := append([]string{"template", "rental", chart, "--values", minimal, "--set"}, strings.Fields(c.set)...)
+		if _, err := runHelm(t, args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got error %v, want %q", c.set, err, c.want)
+		}
+	}
+	// Flags that other values set.
+	_, container := pod(t, render(t, "--values", valueFiles(t)["everything"]))
+	for _, arg := range append(container.Args, "--demo", "--shard=1") {
+		if _, err := runHelm(t, "template", chart, "--values", minimal, "--set-json", `extraArgs=["`+arg+`"]`); err == nil && arg != "--no-collector.ssh_keys" {
+			t.Errorf("%s can be given twice", arg)
 		}
 	}
 }
@@ -167,20 +190,6 @@ func TestSchema(t *testing.T) {
 	documented("", root, values)
 }
 
-// checkExtraArgs checks that the schema refuses the flags that other values set.
-func checkExtraArgs(t *testing.T, all objects, file string) {
-	t.Helper()
-	_, container := pod(t, all)
-	for _, arg := range container.Args {
-		if flag, _, _ := strings.Cut(arg, "="); flag == "--no-collector.ssh_keys" || !strings.HasPrefix(flag, "--") {
-			continue
-		}
-		if _, err := runHelm(t, "template", chart, "--values", file, "--set-json", `extraArgs=["`+arg+`"]`); err == nil {
-			t.Errorf("%s can be given twice", arg)
-		}
-	}
-}
-
 // TestNotes checks the notes that Helm prints after an installation.
 func TestNotes(t *testing.T) {
 	for name, want := range map[string][]string{
@@ -188,8 +197,9 @@ func TestNotes(t *testing.T) {
 		"demo":       {"simulated provider"},
 		"token":      {"trials"},
 		"pair":       {"rental-tokens", "guest-token", "main, lab"},
-		"tls":        {"https://localhost:10170/"},
-		"everything": {"port-forward service/rental-exporter 10170:443"},
+		"tls":        {"port-forward service/rental-server-rental-exporter 10170:443\n", "https://localhost:10170/", "rollout status deployment/rental-server-rental-exporter"},
+		"shards":     {"3 shards, public data by rental-server-rental-exporter-0", "statefulset/rental-server-rental-exporter", "port-forward pod/rental-server-rental-exporter-0 10170\n"},
+		"everything": {"port-forward pod/rental-exporter-0 10170\n"},
 	} {
 		out := mustHelm(t, "install", "rental", chart, "--namespace", namespace, "--dry-run=client", "--output=json", "--values", valueFiles(t)[name])
 		var release struct{ Info struct{ Notes string } }

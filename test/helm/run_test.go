@@ -38,17 +38,14 @@ func existing(t *testing.T) objects {
 	secret := func(name string, data map[string]string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: data}
 	}
-	configMap := func(name string, data map[string]string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
-	}
 	return objects{
 		secret("rental-tokens", map[string]string{"main": "token-of-main", "lab": "token-of-lab\n"}),
 		secret("guest-token", map[string]string{"token": "token-of-guest"}),
 		secret("server-rental-exporter-tokens", map[string]string{"main": "token-of-main", "lab": "token-of-lab"}),
 		secret("https", map[string]string{"web-config.yml": webConfig, "tls.crt": certificate, "tls.key": key}),
 		secret("web-config", map[string]string{"web-config.yml": webConfig + users, "config.yml": webConfig + users, "tls.crt": certificate, "tls.key": key}),
-		configMap("private-ca", map[string]string{"ca.crt": certificate}),
-		configMap("runtime", map[string]string{"gogc": "50"}),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "private-ca"}, Data: map[string]string{"ca.crt": certificate}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "runtime"}, Data: map[string]string{"gogc": "50"}},
 	}
 }
 
@@ -62,10 +59,8 @@ func selfSigned(t *testing.T) (certificate, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encode := func(kind string, der []byte) string {
-		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
-	}
-	return encode("CERTIFICATE", pair.Certificate[0]), encode("PRIVATE KEY", keyDER)
+	certificate = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}))
+	return certificate, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
 }
 
 // podIndex is the index of the pod that the tests run, as Kubernetes gives it to pods of a
@@ -77,7 +72,7 @@ const podIndex = "2"
 func command(t *testing.T, all objects, more ...string) *exec.Cmd {
 	t.Helper()
 	template, container := pod(t, all)
-	others := existing(t)
+	all = slices.Concat(all, existing(t))
 	root := t.TempDir()
 	var paths []string
 	for _, m := range container.VolumeMounts {
@@ -85,14 +80,12 @@ func command(t *testing.T, all objects, more ...string) *exec.Cmd {
 	}
 	inRoot := strings.NewReplacer(paths...)
 	for _, m := range container.VolumeMounts {
-		for file, text := range files(t, slices.Concat(all, others), volume(t, template, m.Name)) {
+		for file, text := range files(t, all, volume(t, template, m.Name)) {
 			path := filepath.Join(root, m.MountPath, file)
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, []byte(inRoot.Replace(text)), 0o440); err != nil {
-				t.Fatal(err)
-			}
+			simtest.WriteFile(t, path, inRoot.Replace(text))
 		}
 	}
 	var args []string
@@ -102,19 +95,19 @@ func command(t *testing.T, all objects, more ...string) *exec.Cmd {
 	cmd := exec.Command(simtest.Binary(t), args...)
 	cmd.Env = []string{} // not that of the test
 	for _, v := range container.Env {
-		cmd.Env = append(cmd.Env, v.Name+"="+variable(t, others, v))
+		cmd.Env = append(cmd.Env, v.Name+"="+variable(t, all, v))
 	}
 	return cmd
 }
 
 // variable returns the value of an environment variable.
-func variable(t *testing.T, others objects, v corev1.EnvVar) string {
+func variable(t *testing.T, all objects, v corev1.EnvVar) string {
 	t.Helper()
 	switch from := v.ValueFrom; {
 	case from == nil:
 		return v.Value
 	case from.ConfigMapKeyRef != nil:
-		return named[*corev1.ConfigMap](t, others, from.ConfigMapKeyRef.Name).Data[from.ConfigMapKeyRef.Key]
+		return named[*corev1.ConfigMap](t, all, from.ConfigMapKeyRef.Name).Data[from.ConfigMapKeyRef.Key]
 	default:
 		simtest.AssertEqual(t, "field", from.FieldRef.FieldPath, "metadata.labels['"+appsv1.PodIndexLabel+"']")
 		return podIndex
@@ -123,13 +116,11 @@ func variable(t *testing.T, others objects, v corev1.EnvVar) string {
 
 func volume(t *testing.T, template corev1.PodTemplateSpec, name string) corev1.Volume {
 	t.Helper()
-	for _, v := range template.Spec.Volumes {
-		if v.Name == name {
-			return v
-		}
+	i := slices.IndexFunc(template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no volume %s", name)
 	}
-	t.Fatalf("there is no volume %s", name)
-	panic("not reached")
+	return template.Spec.Volumes[i]
 }
 
 // files returns the files of a volume by path.
@@ -153,8 +144,6 @@ func files(t *testing.T, all objects, v corev1.Volume) map[string]string {
 		}
 	case v.CSI != nil:
 		found["token"] = "token-of-vault"
-	default:
-		t.Errorf("volume %s is of an unknown kind", v.Name)
 	}
 	return found
 }
@@ -219,14 +208,35 @@ func TestProbes(t *testing.T) {
 				}
 				return r
 			}
+			var metrics simtest.Response
 			p.Eventually("scrape has "+c.want, func() bool {
-				r := request(endpoint.Path, basicAuth)
-				return r.Status == http.StatusOK && strings.Contains(r.Body, c.want)
+				metrics = request(endpoint.Path, basicAuth)
+				return metrics.Status == http.StatusOK && strings.Contains(metrics.Body, c.want)
 			})
+			assertLabelsKept(t, endpoint, metrics.Body)
 			if name == "password" { // else probes could ask for a path
 				simtest.AssertEqual(t, "status without password", request("/-/healthy", "").Status, http.StatusUnauthorized)
 			}
 		})
+	}
+}
+
+// assertLabelsKept checks that no label of a metric is renamed to exported_..., because the
+// Prometheus Operator gives the target a label of the same name.
+func assertLabelsKept(t *testing.T, endpoint monitoringv1.Endpoint, metrics string) {
+	t.Helper()
+	ofTarget := []string{"job", "instance", "namespace", "service", "pod", "container", "endpoint"}
+	for _, r := range endpoint.RelabelConfigs {
+		ofTarget = slices.DeleteFunc(ofTarget, func(name string) bool { return r.Action == "labeldrop" && r.Regex == name })
+	}
+	names := regexp.MustCompile(`[{,](\w+)="`).FindAllStringSubmatch(metrics, -1)
+	if len(names) == 0 {
+		t.Fatal("no labels")
+	}
+	for _, name := range names {
+		if slices.Contains(ofTarget, name[1]) {
+			t.Fatalf("label %s of a metric is also a label of the target", name[1])
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func TestObjects(t *testing.T) {
 	replaced := `--set=commonLabels.app\.kubernetes\.io/name=other,podLabels.app\.kubernetes\.io/instance=other`
 	const (
 		public     = "ConfigMap:1 Deployment:1 Service:1 ServiceAccount:1"
-		policy     = "ConfigMap:1 Deployment:1 NetworkPolicy:1 Service:1 ServiceAccount:1"
+		restricted = "ConfigMap:1 Deployment:1 NetworkPolicy:1 Service:1 ServiceAccount:1"
 		pair       = "ConfigMap:4 Deployment:1 NetworkPolicy:1 PodDisruptionBudget:1 PrometheusRule:4 Service:1 ServiceAccount:1 ServiceMonitor:1"
 		shards     = "ConfigMap:1 NetworkPolicy:1 PodDisruptionBudget:1 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
 		everything = "ConfigMap:6 NetworkPolicy:1 PrometheusRule:4 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
@@ -44,12 +44,12 @@ func TestObjects(t *testing.T) {
 		check         []string
 	}{
 		"minimal":         {"", "", public, "any", []string{"public: 4.0 of 30"}},
-		"demo":            {"", "", policy, "", []string{"big: any plan, 1000000 cores or more, up to 99.50 USD a month"}},
+		"demo":            {"", "", restricted, "", []string{"big: any plan, 1000000 cores or more, up to 99.50 USD a month"}},
 		"token":           {"", "", "ConfigMap:1 Deployment:1 Secret:1 Service:1", "any", []string{"account main: 3.6", "account lab / 2: café: 3.6"}},
 		"pair":            {"", "", pair, "UDP 53, TCP 53, TCP 8443", []string{"public: 4.0 of 29", "account main: 3.6" + long, "account lab: ", "account guest: "}},
 		"replaced labels": {"pair", replaced, pair, "UDP 53, TCP 53, TCP 8443", nil},
 		"shards":          {"", "", shards, "UDP 53, TCP 53, TCP 443", []string{"public: 4.0 of 30", "account main: 3.6" + long, "2: 3.6 requests per minute, 1 accounts: lab"}},
-		"openshift":       {"", "", policy, "UDP 53, TCP 53, TCP 443, UDP 5353, TCP 5353", nil},
+		"openshift":       {"", "", restricted, "UDP 53, TCP 53, TCP 443, UDP 5353, TCP 5353", nil},
 		"tls":             {"", "", public + " ServiceMonitor:1", "any", nil},
 		"plain":           {"", "", strings.Replace(pair, "PodDisruptionBudget:1 ", "", 1), "UDP 53, TCP 53, TCP 443", nil},
 		"everything":      {"", "", everything, "UDP 53, TCP 53, TCP 3128", []string{"public: 2.0 of 20", "of 50", "account vault: ", "cheap-in-europe: ", "2: 0.0 "}},

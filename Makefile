@@ -19,7 +19,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build a static binary
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o server_rental_exporter .
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o server_rental_exporter .
 
 # The tests of documents, rules and deployment, and those with real programs, are a
 # module of their own: what they need is not listed in the program's go.mod.
@@ -79,7 +79,6 @@ pictures: ## make docs/pictures from web/testdata (Debian: chromium-headless-she
 image: ## build a container image (IMAGE_ARCH=arm64 for another processor)
 	$(BUILDAH) bud --format docker --os linux --arch $(IMAGE_ARCH) --timestamp $(COMMIT_TIME) \
 	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg BRANCH=$(BRANCH) \
-	  --label org.opencontainers.image.version=$(VERSION) --label org.opencontainers.image.revision=$(REVISION) \
 	  --label org.opencontainers.image.created=$$(date -ud @$(COMMIT_TIME) +%FT%TZ) \
 	  $(BUILDAH_FLAGS) -t server_rental_exporter:$(VERSION) .
 

@@ -6,20 +6,18 @@
 # context: --build-arg REVISION="$(git rev-parse HEAD)".
 ARG VERSION=0.1.0
 ARG REVISION=
-ARG BRANCH=
 
 FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build
 ARG TARGETOS
 ARG TARGETARCH
 ARG VERSION
 ARG REVISION
-ARG BRANCH
 WORKDIR /src
 COPY . .
 # Only the modules that the program needs are downloaded, and both caches stay for the
 # next build.
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    GOOS=$TARGETOS GOARCH=$TARGETARCH make build VERSION="$VERSION" REVISION="$REVISION" BRANCH="$BRANCH"
+    GOOS=$TARGETOS GOARCH=$TARGETARCH make build VERSION="$VERSION" REVISION="$REVISION"
 
 # Nothing but the program, its licences and the certificates by which it knows the API.
 FROM scratch

@@ -1,10 +1,14 @@
 # Everything a developer runs. Users find what they need in README.md.
 VERSION  := $(shell cat VERSION)
-REVISION := $(shell git rev-parse HEAD 2>/dev/null)
-BRANCH   := $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null)
-COMMIT_TIME := $(or $(shell git log -1 --format=%ct 2>/dev/null),0)
+# The commit and its time. git archive writes them here, so a tarball builds the same program.
+COMMIT   := $Format:%H %ct$
+ifneq ($(findstring %H,$(COMMIT)),)
+COMMIT   := $(shell git log -1 --format='%H %ct' 2>/dev/null)
+endif
+REVISION := $(word 1,$(COMMIT))
+COMMIT_TIME := $(or $(word 2,$(COMMIT)),0)
 PKG      := github.com/prometheus/common/version
-LDFLAGS  := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION) -X $(PKG).Branch=$(BRANCH)
+LDFLAGS  := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION)
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 SYFT     := github.com/anchore/syft/cmd/syft@v1.38.0
@@ -78,7 +82,7 @@ pictures: ## make docs/pictures from web/testdata (Debian: chromium-headless-she
 
 image: ## build a container image (IMAGE_ARCH=arm64 for another processor)
 	$(BUILDAH) bud --format docker --os linux --arch $(IMAGE_ARCH) --timestamp $(COMMIT_TIME) \
-	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg BRANCH=$(BRANCH) \
+	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
 	  --label org.opencontainers.image.created=$$(date -ud @$(COMMIT_TIME) +%FT%TZ) \
 	  $(BUILDAH_FLAGS) -t server_rental_exporter:$(VERSION) .
 

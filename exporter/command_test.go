@@ -207,7 +207,7 @@ func TestVersion(t *testing.T) {
 	}
 	p := simtest.StartCommand(t, exec.Command(simtest.Binary(t), "--version"))
 	code := p.Wait()
-	want := regexp.MustCompile(fmt.Sprintf(`^server_rental_exporter, version %s \(branch: .*, revision: \S+\)\n  go version: +%s\n  platform: +%s/%s\n`,
+	want := regexp.MustCompile(fmt.Sprintf(`^server_rental_exporter, version %s \(revision: \S+\)\n  go version: +%s\n  platform: +%s/%s\n`,
 		regexp.QuoteMeta(strings.TrimSpace(string(file))), regexp.QuoteMeta(runtime.Version()), runtime.GOOS, runtime.GOARCH))
 	if code != 0 || p.Log.String() != "" || !want.MatchString(p.Out.String()) {
 		t.Errorf("got status %d, %s%s, want 0 and %s", code, p.Out, p.Log, want)

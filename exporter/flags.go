@@ -56,8 +56,8 @@ var errPrinted = errors.New("command line: help or version was printed")
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app := kingpin.New(name, description)
-	// A reproducible build knows neither its user nor its date.
-	app.Version(regexp.MustCompile(`  build (user|date): *\n`).ReplaceAllString(version.Print(name), ""))
+	// A reproducible build knows neither its branch nor its user and date.
+	app.Version(regexp.MustCompile(`branch: , |  build (user|date): *\n`).ReplaceAllString(version.Print(name), ""))
 	app.HelpFlag.Short('h')
 	app.UsageWriter(stdout)
 	o := &options{Flags: config.AddFlags(app, collector.Resources())}

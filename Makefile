@@ -12,12 +12,14 @@ LDFLAGS  := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION)
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 SYFT     := github.com/anchore/syft/cmd/syft@v1.38.0
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+export GORELEASER := github.com/goreleaser/goreleaser/v2@v2.13.3
 BUILDAH  := buildah
 IMAGE_ARCH = $(shell go env GOARCH)
 
 .DEFAULT_GOAL := help
 .PHONY: help build test test-short test-long race tools e2e lint format bench update golden recipe-check pictures image image-test packages packages-test \
-  sbom release-notes release-check helm-package clean
+  sbom release-notes release-check release helm-package clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +53,7 @@ lint: ## run all linters
 	go mod tidy -diff
 	go vet ./...
 	go run $(GOLANGCI) run ./...
+	go run $(ACTIONLINT)
 	cd test && go mod tidy -diff
 	cd test && go vet -tags e2e ./...
 	cd test && go run $(GOLANGCI) run ./...
@@ -98,6 +101,12 @@ release-notes: ## print the changes of VERSION
 
 release-check: ## make a release without publishing it, and check it (Debian: unzip)
 	test/release/check.sh
+
+release: ## publish the tag of this commit, as .github/workflows/release.yml does
+	GOBIN=$(CURDIR)/dist/bin go install $(SYFT)
+	$(MAKE) -s release-notes >dist/notes.md
+	PATH=$(CURDIR)/dist/bin:$$PATH go run $(GORELEASER) release --clean --release-notes=dist/notes.md
+	cd test && go tool helm push ../dist/server-rental-exporter-$(VERSION).tgz oci://ghcr.io/server-rental-exporter/charts
 
 packages packages-test: PACKAGING = VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' SOURCE_DATE_EPOCH=$(COMMIT_TIME)
 

@@ -6,14 +6,12 @@ set -euo pipefail
 export LC_ALL=C # for sort and patterns
 cd "$(dirname "$0")/../.."
 
-goreleaser=github.com/goreleaser/goreleaser/v2@v2.13.3
-
 fail() { printf 'release-check: %s\n' "$*" >&2; exit 1; }
 
 # The checksums of all files of a release.
 sums() { (cd "$1/dist" && sha256sum -- release/*.tar.gz release/*.zip release/sha256sums.txt packages/*.deb packages/*.rpm ./*.tgz); }
 
-go run "$goreleaser" check
+go run "$GORELEASER" check
 
 # An image that goreleaser makes is built from the same files as any other.
 diff <(sed -n 's/^!//p' .dockerignore | sort) \
@@ -25,7 +23,7 @@ trap 'rm -rf "$work"' EXIT
 for clone in first second-in-another-directory; do
   git clone -q . "$work/$clone"
   git -C "$work/$clone" tag -f "v$(cat VERSION)"
-  (cd "$work/$clone" && go run "$goreleaser" release --clean --skip=docker,publish,sbom)
+  (cd "$work/$clone" && go run "$GORELEASER" release --clean --skip=docker,publish,sbom)
 done
 diff <(sums "$work/first") <(sums "$work/second-in-another-directory") || fail "two builds of one commit differ"
 rm -rf dist

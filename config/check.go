@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -93,13 +95,26 @@ func (l *loader) addAccount(a Account, namePos, tokenPos Position, token string,
 	key := unique{"token", token}
 	switch first, ok := l.used[key]; {
 	case err != nil:
-		l.errs.add(tokenPos, "%s", err)
+		l.errs.add(tokenPos, "%s", l.withPath(err, a.TokenFile))
 	case ok:
 		l.errs.add(tokenPos, "duplicate token: must differ from %s, because the rate limit applies to each token", first)
 	case token != "":
 		l.used[key] = tokenPos.Field
 	}
 	l.config.Accounts = append(l.config.Accounts, a)
+}
+
+// withPath adds to the error about a missing token file which path was tried, unless the path
+// could be a token: a plain name, or a name in a directory that does not exist.
+func (l *loader) withPath(err error, path string) error {
+	parent, base := filepath.Dir(path), filepath.Dir(l.file)
+	if !errors.Is(err, fs.ErrNotExist) || parent == filepath.Dir(parent) {
+		return err
+	}
+	if _, missing := os.Stat(parent); missing != nil || parent == base {
+		return fmt.Errorf("%w; relative paths begin at %s", err, base)
+	}
+	return fmt.Errorf("%w: %s", err, path)
 }
 
 // addName checks that a name is valid, and in use for nothing else of the kind.

@@ -92,9 +92,10 @@ func (s *Scope) record(rejected bool, h http.Header) {
 	}
 }
 
-// RequestMetrics count requests. It is a prometheus.Collector; its number of series does
-// not grow with accounts.
+// RequestMetrics count requests. Their number of series does not grow with accounts.
 type RequestMetrics struct {
+	prometheus.Collector // of all of them
+
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	errors   *prometheus.CounterVec
@@ -105,7 +106,7 @@ func NewRequestMetrics() *RequestMetrics {
 	counter := func(d *metric.Definition) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.Labels)
 	}
-	return &RequestMetrics{
+	m := &RequestMetrics{
 		requests: counter(requestsTotal),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: requestDuration.Name, Help: requestDuration.Help, Unit: requestDuration.BaseUnit(),
@@ -116,6 +117,10 @@ func NewRequestMetrics() *RequestMetrics {
 		}, requestDuration.Labels),
 		errors: counter(errorsTotal),
 	}
+	all := prometheus.NewRegistry()
+	all.MustRegister(m.requests, m.duration, m.errors)
+	m.Collector = all
+	return m
 }
 
 // InitErrorCounters starts the error counters of an endpoint at 0, so that the first
@@ -135,18 +140,4 @@ func (m *RequestMetrics) CountRequest(endpoint, code string, duration time.Durat
 // CountError counts a request without usable data.
 func (m *RequestMetrics) CountError(endpoint string, reason Reason) {
 	m.errors.WithLabelValues(endpoint, string(reason)).Inc()
-}
-
-// Describe implements prometheus.Collector.
-func (m *RequestMetrics) Describe(ch chan<- *prometheus.Desc) {
-	m.requests.Describe(ch)
-	m.duration.Describe(ch)
-	m.errors.Describe(ch)
-}
-
-// Collect implements prometheus.Collector.
-func (m *RequestMetrics) Collect(ch chan<- prometheus.Metric) {
-	m.requests.Collect(ch)
-	m.duration.Collect(ch)
-	m.errors.Collect(ch)
 }

@@ -216,14 +216,6 @@ func expected(v reflect.Value) string {
 	if e, ok := v.Addr().Interface().(Expecter); ok {
 		return e.Expected()
 	}
-	switch v.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Float64:
-		return "a number"
-	default:
-		return "an integer"
-	}
+	names := map[reflect.Kind]string{reflect.String: "a string", reflect.Bool: "true or false", reflect.Float64: "a number"}
+	return cmp.Or(names[v.Kind()], "an integer")
 }

@@ -64,8 +64,8 @@ func load(t testing.TB, flags *Flags) (*Config, error) {
 	if (err == nil) != (config != nil) {
 		t.Fatalf("got %v and %v, want a configuration or an error", config, err)
 	}
-	all, _ := err.(interface{ Unwrap() []error })
-	if all != nil && strings.Count(err.Error(), "\n")+1 != len(all.Unwrap()) {
+	var all interface{ Unwrap() []error }
+	if errors.As(err, &all) && strings.Count(err.Error(), "\n")+1 != len(all.Unwrap()) {
 		t.Errorf("want a line for each of %d errors:\n%v", len(all.Unwrap()), err)
 	}
 	if strings.Contains(fmt.Sprint(err), secret) {

@@ -44,7 +44,7 @@ func readEnvelope(r io.Reader, maxBytes, maxItem int, data func(*envelope) error
 	switch _, err := e.Token(); {
 	case err == nil:
 		return nil, errors.New("response: more after its end")
-	case err != io.EOF:
+	case !errors.Is(err, io.EOF):
 		return nil, syntaxError(err)
 	case !slices.Contains(seen, "data"):
 		return nil, errors.New("data: missing")

@@ -105,7 +105,8 @@ func (s *Scope) Reject(endpoint string, err error) error {
 	return failure
 }
 
-// Get implements Getter. It waits for the scope's rate limit first.
+// Get implements Getter. It waits for the scope's rate limit first. Its error is an *Error,
+// or that of ctx if that has ended.
 func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := s.readToken()
 	if err != nil {
@@ -131,6 +132,17 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 	r := &request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
 	defer func() { limiter.release(slot, r.outcome) }()
 	r.response.Token = sent
-	err = r.run(ctx, read)
-	return r.response, err
+	reqCtx, cancel := context.WithTimeout(ctx, r.settings.Timeout)
+	defer cancel()
+	started := time.Now()
+	code, failure := r.exchange(reqCtx, read)
+	if ctx.Err() != nil { // no failure of the API
+		return r.response, ctx.Err()
+	}
+	s.client.CountRequest(endpoint, code, time.Since(started))
+	if failure == nil {
+		return r.response, nil
+	}
+	s.client.CountError(endpoint, failure.Reason)
+	return r.response, failure
 }

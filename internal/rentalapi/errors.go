@@ -74,17 +74,16 @@ var (
 	ErrIncomplete = errors.New("response is incomplete")
 )
 
-// transportError is the error of a request whose response did not arrive in full; limit
-// is the time that ctx gave it.
-func transportError(ctx context.Context, endpoint string, code int, limit time.Duration, err error) *Error {
-	e := &Error{Endpoint: endpoint, Reason: Connection, Code: code, Err: sanitizeError(err)}
+// transportError is the error of a request whose response did not arrive in full.
+func (r *request) transportError(ctx context.Context, code int, err error) *Error {
+	e := &Error{Endpoint: r.endpoint, Reason: Connection, Code: code, Err: sanitizeError(err)}
 	var timeout net.Error
 	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		e.Reason = TooLarge
 	case ctx.Err() != nil, !time.Now().Before(deadline):
-		e.Reason, e.Err = Timeout, fmt.Errorf("no response within %s", limit)
+		e.Reason, e.Err = Timeout, fmt.Errorf("no response within %s", r.settings.Timeout)
 	case errors.As(err, &timeout) && timeout.Timeout(): // of the TLS handshake, or of the system
 		e.Reason, e.Err = Timeout, errors.New("connection timed out")
 	}

@@ -29,34 +29,15 @@ type request struct {
 	outcome  outcome
 }
 
-// run sends the request, reads the response and counts both. It returns an *Error, or
-// the error of ctx if that has ended, which is no failure of the API.
-func (r *request) run(ctx context.Context, read func(io.Reader) error) error {
-	reqCtx, cancel := context.WithTimeout(ctx, r.settings.Timeout)
-	defer cancel()
-	started := time.Now()
-	code, failure := r.exchange(reqCtx, read)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	m := r.scope.client
-	m.CountRequest(r.endpoint, code, time.Since(started))
-	if failure == nil {
-		return nil
-	}
-	m.CountError(r.endpoint, failure.Reason)
-	return failure
-}
-
-// exchange returns the status code, "error" if no response came, and "other" for a code
-// that HTTP does not define: each code is a series.
+// exchange sends the request and reads the response. It returns the status code, "error" if
+// no response came, and "other" for a code that HTTP does not define: each code is a series.
 func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (code string, failure *Error) {
 	resp, err := r.send(ctx)
 	if r.written.Load() {
 		r.outcome = unanswered
 	}
 	if err != nil {
-		return "error", transportError(ctx, r.endpoint, 0, r.settings.Timeout, err)
+		return "error", r.transportError(ctx, 0, err)
 	}
 	defer resp.Body.Close()
 	r.outcome = answered
@@ -74,7 +55,7 @@ func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (cod
 	case err == nil:
 		return code, nil
 	case body.err != nil:
-		return code, transportError(ctx, r.endpoint, resp.StatusCode, r.settings.Timeout, body.err)
+		return code, r.transportError(ctx, resp.StatusCode, body.err)
 	default:
 		return code, unusable(r.endpoint, resp.StatusCode, err)
 	}

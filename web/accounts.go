@@ -41,7 +41,7 @@ func (v *view) Cost(account string) string {
 // Funded returns until when an account's balance pays its servers.
 func (v *view) Funded(account string) words {
 	until, class := v.fundedUntil(account)
-	ahead := !until.Before(midnight(v.now).AddDate(10, 0, 0))
+	ahead := !until.Before(midnight(v.now).AddDate(collector.HorizonYears, 0, 0))
 	incomplete := v.unpriced(account)+v.undated(account) > 0
 	switch {
 	case until.IsZero() || ahead && incomplete:

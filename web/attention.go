@@ -82,7 +82,7 @@ func (v *view) providerNotices(n *notices) {
 	if scheduled := v.Value("maintenances_scheduled"); scheduled != nil && *scheduled > 0 {
 		n.add("info", "MaintenanceScheduled", "Provider", count(int(*scheduled), "maintenance window")+" scheduled.")
 	}
-	generated, plans := v.Value("catalog_generated_timestamp_seconds"), v.collectors[key{"plans"}]
+	generated, plans := v.Value("catalog_generated_timestamp_seconds"), v.collectors[[2]string{"plans"}]
 	if generated != nil && plans != nil && plans.LastSuccess.Sub(at(*generated)) > frozenAfter {
 		n.add("warn", "CatalogFrozen", "Catalog", "The provider has not updated it since "+v.moment(at(*generated))+".")
 	}
@@ -99,25 +99,18 @@ func (v *view) locationNotices(n *notices) {
 	}
 	for _, s := range v.samples["location_info"] {
 		id := s.Label("location")
-		if len(v.samples["component_operational"]) > 0 && v.find("component_operational", id) == nil {
+		if len(v.samples["component_operational"]) > 0 && len(v.find("component_operational", id)) == 0 {
 			n.add("warn", "LocationWithoutStatus", v.locationName(id), "The status has no component of this location.")
 		}
-		plans, inStock := v.Value("location_plans", id), v.Value("location_plans_in_stock", id)
-		if plans != nil && inStock != nil && *plans > 0 && *inStock == 0 {
+		if plans := v.Value("location_plans", id); plans != nil && *plans > 0 && v.is(0, "location_plans_in_stock", id) {
 			n.add("info", "LocationSoldOut", v.locationName(id), "Nothing is in stock.")
 		}
 	}
 }
 
-// rejected reports whether the API rejected an account's token.
-func (v *view) rejected(account string) bool {
-	rejected := v.Value("exporter_api_token_rejected", account)
-	return rejected != nil && *rejected == 1
-}
-
 func (v *view) accountNotices(n *notices, account string) {
 	subject := "Account " + text(account)
-	if v.rejected(account) {
+	if v.is(1, "exporter_api_token_rejected", account) {
 		n.add("bad", "TokenRejected", subject, "The API token was rejected, or cannot be read.")
 	}
 	var suspended []string
@@ -130,7 +123,7 @@ func (v *view) accountNotices(n *notices, account string) {
 		slices.Sort(suspended)
 		n.add("bad", "ServerSuspended", subject, count(len(suspended), "server")+" suspended: "+join(suspended, 5)+".")
 	}
-	if enabled := v.Value("account_two_factor_enabled", account); enabled != nil && *enabled == 0 {
+	if v.is(0, "account_two_factor_enabled", account) {
 		n.add("info", "TwoFactorDisabled", subject, "Two-factor authentication is disabled.")
 	}
 	balance, cost := v.Value("account_balance_usd", account), v.Value("account_cost_usd_per_month", account)
@@ -138,7 +131,7 @@ func (v *view) accountNotices(n *notices, account string) {
 	case balance == nil:
 	case *balance < 0:
 		class := "warn"
-		if cost != nil && *cost > 0 || v.unpriced(account) > 0 { // servers are billed
+		if cost != nil && *cost > 0 || v.lacking(serverPrice, account) > 0 { // servers are billed
 			class = "bad"
 		}
 		n.add(class, "BalanceLow", subject, "The balance is negative: "+money(balance)+" USD.")
@@ -174,7 +167,7 @@ func (v *view) collectorNotices(n *notices) {
 		}
 		_, class := describeState(h, v.now)
 		switch {
-		case h.Err != nil && h.Unauthorized() && v.rejected(h.Account): // said for the account
+		case h.Err != nil && h.Unauthorized() && v.is(1, "exporter_api_token_rejected", h.Account): // said for the account
 		case h.Err != nil:
 			since := "failing since the start"
 			if !h.LastSuccess.IsZero() {
@@ -231,8 +224,7 @@ func (v *view) watchProblem(w collector.Watch) (alert, problem string) {
 			return "", "no data: " + input + ": " + why
 		}
 	}
-	plans, catalog := v.Value("watch_plans", w.Name), v.Value("catalog_plans")
-	switch {
+	switch plans, catalog := v.Value("watch_plans", w.Name), v.Value("catalog_plans"); {
 	case plans == nil:
 		return "", "no data yet"
 	case *plans > 0:
@@ -240,15 +232,21 @@ func (v *view) watchProblem(w collector.Watch) (alert, problem string) {
 	case catalog == nil || *catalog == 0:
 		return "", "no plan matches: the catalog is empty"
 	}
-	unknown := 0
+	known := len(v.samples["plan_info"])
 	if w.MaxUSDPerMonth != nil {
-		unknown = len(v.samples["plan_info"]) - len(v.samples["plan_price_usd_per_month"])
+		known = len(v.samples["plan_price_usd_per_month"])
 	}
 	if w.MaxEURPerMonth != nil {
-		unknown = max(unknown, len(v.samples["plan_info"])-len(v.samples["plan_price_eur_per_month"]))
+		known = min(known, len(v.samples["plan_price_eur_per_month"]))
 	}
-	if unknown > 0 {
+	if unknown := len(v.samples["plan_info"]) - known; unknown > 0 {
 		return "WatchEmpty", "no plan matches, but the price of " + count(unknown, "plan") + " is not known"
 	}
 	return "WatchEmpty", "no plan matches, in stock or not: check its criteria"
+}
+
+// Problem says why a watch cannot have a hit.
+func (v *view) Problem(w collector.Watch) string {
+	_, problem := v.watchProblem(w)
+	return problem
 }

@@ -81,18 +81,15 @@ func landing(c Collectors, o Options) http.Handler {
 }
 
 func newPage(c Collectors, o Options, now time.Time) page {
-	health := c.Health()
-	p := page{Options: o, Ready: c.Ready(), Now: now.UTC().Format("2006-01-02 15:04:05")}
-	if o.Published == nil {
-		p.Collectors.Rows = collectors(health, now, false)
-		return p
-	}
-	rows := collectors(health, now, true)
+	health, overview := c.Health(), o.Published != nil
+	rows := collectors(health, now, overview)
 	if len(rows) > maxLongRows { // those that fail are shown
 		slices.SortStableFunc(rows, func(a, b collectorRow) int { return compareClasses(a.Class, b.Class) })
 	}
-	p.Collectors = cut(rows, maxLongRows)
-	p.Overview = newView(health, collector.Samples(o.Published), o.Configured(), now)
-	p.Overview.Tried = p.Overview.Tried && p.Ready
+	p := page{Options: o, Ready: c.Ready(), Now: now.UTC().Format("2006-01-02 15:04:05"), Collectors: cut(rows, maxLongRows)}
+	if overview {
+		p.Overview = newView(health, collector.Samples(o.Published), o.Configured(), now)
+		p.Overview.Tried = p.Overview.Tried && p.Ready
+	}
 	return p
 }

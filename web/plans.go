@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"server_rental_exporter/collector"
 )
 
 // Bounds of cells.
@@ -13,42 +15,53 @@ const (
 	maxWatchMatches = 10 // plans of each watch
 )
 
-// planRow is a plan in the tables of plans and of watches.
-type planRow struct {
-	ID    string
-	Stock stock
-	usd   float64
+// offer is a plan or a saved configuration.
+type offer struct {
+	*sample
+	Stock words
+	price float64 // infinite if it is not known
 }
 
-// watchRow is a watch with the plans that match it.
-type watchRow struct {
-	Name, Hits string
-	Problem    string // why it cannot have a hit
-	Matches    table[planRow]
-}
-
-// stock is whether a plan is in stock, in the order in which it is shown.
-type stock struct {
-	order       int
-	Text, Class string
-}
-
-// States of stock.
-var (
-	available    = stock{0, "in stock", "good"}
-	unknownStock = stock{1, "unknown", "wait"}
-	soldOut      = stock{2, "sold out", "wait"}
-)
-
-// Stock returns the state that a gauge says.
-func (v *view) Stock(name string, values ...string) stock {
-	switch inStock := v.Value(name, values...); {
-	case inStock == nil:
-		return unknownStock
-	case *inStock == 0:
-		return soldOut
+// offers returns the first n of these samples: those in stock first, then by price. The
+// values of the labels tell the gauges of one from those of another.
+func (v *view) offers(found []*sample, n int, kind string, labels ...string) table[offer] {
+	rows := make([]offer, 0, len(found))
+	for _, s := range found {
+		values := make([]string, len(labels))
+		for i, label := range labels {
+			values[i] = s.Label(label)
+		}
+		o := offer{s, words{"sold out", "wait"}, math.Inf(1)}
+		switch inStock := v.Value(kind+"_in_stock", values...); {
+		case inStock == nil:
+			o.Stock.Text = "unknown"
+		case *inStock > 0:
+			o.Stock = words{"in stock", "good"}
+		}
+		if price := v.Value(kind+"_price_usd_per_month", values...); price != nil {
+			o.price = *price
+		}
+		rows = append(rows, o)
 	}
-	return available
+	slices.SortStableFunc(rows, func(a, b offer) int {
+		return cmp.Or(strings.Compare(a.Stock.Text, b.Stock.Text), cmp.Compare(a.price, b.price))
+	})
+	return cut(rows, n)
+}
+
+// Plans returns the plans.
+func (v *view) Plans() table[offer] {
+	return v.offers(v.samples["plan_info"], maxRows, "plan", "plan")
+}
+
+// Matches returns the plans that match a watch.
+func (v *view) Matches(watch string) table[offer] {
+	return v.offers(v.find("watch_plan_in_stock", watch), maxWatchMatches, "plan", "plan")
+}
+
+// Configurations returns the saved configurations.
+func (v *view) Configurations() table[offer] {
+	return v.offers(v.samples["configuration_info"], maxRows, "configuration", "account", "configuration")
 }
 
 // Offered returns the locations that offer a plan. A plan without any is offered
@@ -58,7 +71,7 @@ func (v *view) Offered(plan string) string {
 	for _, s := range v.find("plan_offered", plan) {
 		locations = append(locations, s.Label("location"))
 	}
-	h := v.collectors[key{"plans"}]
+	h := v.collectors[[2]string{"plans"}]
 	if len(locations) == 0 && h != nil && !h.MayBeInvalid("availability") {
 		return "offered nowhere"
 	}
@@ -66,44 +79,17 @@ func (v *view) Offered(plan string) string {
 	return join(locations, maxOffered)
 }
 
-// Plans returns the plans, those in stock first.
-func (v *view) Plans() table[planRow] {
-	return v.plans(v.samples["plan_info"], maxRows, func(id string) stock { return v.Stock("plan_in_stock", id) })
-}
+// Watches returns the watches that are configured.
+func (v *view) Watches() table[collector.Watch] { return cut(v.Configured.Watches, maxRows) }
 
-// plans returns the first plans of these samples: those in stock, then by price.
-func (v *view) plans(found []*sample, n int, inStock func(id string) stock) table[planRow] {
-	rows := make([]planRow, 0, len(found))
-	for _, s := range found {
-		p := planRow{ID: s.Label("plan"), Stock: inStock(s.Label("plan")), usd: math.Inf(1)}
-		if price := v.Value("plan_price_usd_per_month", p.ID); price != nil {
-			p.usd = *price
-		}
-		rows = append(rows, p)
+// Hits returns the number of hits of a watch.
+func (v *view) Hits(watch string) *float64 {
+	if v.Value("watch_plans", watch) == nil {
+		return nil
 	}
-	slices.SortFunc(rows, func(a, b planRow) int {
-		return cmp.Or(cmp.Compare(a.Stock.order, b.Stock.order), cmp.Compare(a.usd, b.usd), strings.Compare(a.ID, b.ID))
-	})
-	return cut(rows, n)
-}
-
-// Watches returns the watches by name.
-func (v *view) Watches() table[watchRow] {
-	rows := make([]watchRow, 0, len(v.Configured.Watches))
-	for _, w := range v.Configured.Watches {
-		row := watchRow{Name: w.Name, Hits: none, Matches: v.plans(v.find("watch_plan_in_stock", w.Name), maxWatchMatches, func(id string) stock {
-			return v.Stock("watch_plan_in_stock", w.Name, id)
-		})}
-		if v.Value("watch_plans", w.Name) != nil {
-			total := 0.0
-			for _, plan := range v.find("watch_hits_total", w.Name) {
-				total += plan.Value()
-			}
-			row.Hits = number(&total)
-		}
-		_, row.Problem = v.watchProblem(w)
-		rows = append(rows, row)
+	total := 0.0
+	for _, plan := range v.find("watch_hits_total", watch) {
+		total += plan.Value()
 	}
-	slices.SortFunc(rows, func(a, b watchRow) int { return strings.Compare(a.Name, b.Name) })
-	return cut(rows, maxRows)
+	return &total
 }

@@ -50,6 +50,9 @@ func (g given) view() *view {
 		name := strings.TrimPrefix(s.Definition().Name, metric.Namespace)
 		samples[name] = append(samples[name], s)
 	}
+	for _, family := range samples {
+		slices.SortFunc(family, func(a, b *sample) int { return a.CompareLabels(b) })
+	}
 	var all []health
 	for _, r := range collector.Resources() {
 		h := state(r.Name, time.Minute, nil)
@@ -354,11 +357,12 @@ func TestSections(t *testing.T) {
 			series: []series{
 				one("watch_plans", 1, "cheap"), one("watch_plans_in_stock", 1, "cheap"), one("watch_plan_in_stock", 1, "cheap", "epyc"),
 				one("watch_hits_total", 2, "cheap", "epyc"), one("plan_offered", 1, "epyc", "fra"), one("plan_price_usd_per_month", 90, "epyc"),
+				one("plan_in_stock", 1, "epyc"),
 			},
 		}, []string{
 			"Data: 1 min old, fresh.",
-			"cheap | epyc in stock: 90.00 USD; fra | 1 | 1 | 2",
 			"europe | no data: locations: failing, no data | – | – | –",
+			"cheap | epyc in stock: 90.00 USD; fra | 1 | 1 | 2",
 		}},
 		{"no watches", "watches", given{}, nil},
 		{"locations of plans", "plans", given{

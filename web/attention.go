@@ -185,7 +185,7 @@ func (v *view) collectorNotices(n *notices) {
 			n.add("warn", "ItemsInvalid", subject, count(h.Invalid.Items, "invalid item")+" in the last response: "+join(causes, 1)+".")
 		}
 		if h.DuplicateOf != "" {
-			n.add("warn", "", "Account "+text(h.Account), duplicateText(h))
+			n.add("warn", "", "Account "+text(h.Account), "same provider account as "+text(h.DuplicateOf)+": sums over accounts count it twice")
 		}
 	}
 }
@@ -243,10 +243,4 @@ func (v *view) watchProblem(w collector.Watch) (alert, problem string) {
 		return "WatchEmpty", "no plan matches, but the price of " + count(unknown, "plan") + " is not known"
 	}
 	return "WatchEmpty", "no plan matches, in stock or not: check its criteria"
-}
-
-// Problem says why a watch cannot have a hit.
-func (v *view) Problem(w collector.Watch) string {
-	_, problem := v.watchProblem(w)
-	return problem
 }

@@ -1,12 +1,13 @@
 package web
 
 import (
-	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/prometheus/common/model"
 )
 
 // none is shown for a value that is not known.
@@ -31,29 +32,19 @@ func text(s string) string {
 	return clip(s, maxText)
 }
 
-// maxMarks is the maximum number of combining marks in a row. More would cover the text
-// above and below.
-const maxMarks = 3
+var (
+	unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS ]`)
+	// manyMarks are combining marks that would cover the text above and below.
+	manyMarks = regexp.MustCompile(`(\pM{3})\pM+`)
+)
 
 // clip returns at most n characters, with those that do not print replaced.
 func clip(s string, n int) string {
-	var b strings.Builder
-	marks := 0
-	for i, r := range []rune(s) {
-		if marks++; !unicode.IsMark(r) {
-			marks = 0
-		}
-		switch {
-		case i == n:
-			return b.String() + "…"
-		case marks > maxMarks:
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			b.WriteRune('�')
-		}
+	runes, end := []rune(s), ""
+	if len(runes) > n {
+		runes, end = runes[:n], "…"
 	}
-	return b.String()
+	return manyMarks.ReplaceAllString(unprintable.ReplaceAllString(string(runes), "\uFFFD"), "$1") + end
 }
 
 // join returns at most n of the texts, and the number of the others.
@@ -120,21 +111,16 @@ func count(n int, what string) string {
 	return grouped(n) + " " + what + "s"
 }
 
-// duration formats a duration in at most two units.
+// duration formats a duration as Prometheus does, to the second, minute or hour.
 func duration(d time.Duration) string {
-	d = max(d, 0)
-	switch minutes := int(d.Minutes()); {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", minutes)
-	case d < 48*time.Hour && minutes%60 == 0:
-		return fmt.Sprintf("%d h", minutes/60)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %d min", minutes/60, minutes%60)
-	default:
-		return grouped(int(d.Hours())/24) + " days"
+	unit := time.Second
+	switch {
+	case d >= 2*day:
+		unit = time.Hour
+	case d >= time.Minute:
+		unit = time.Minute
 	}
+	return model.Duration(max(d, 0).Truncate(unit)).String()
 }
 
 // at converts the value of a timestamp metric.

@@ -31,7 +31,7 @@ type page struct {
 
 // functions are those of the templates.
 var functions = template.FuncMap{
-	"gibibytes": gibibytes, "grouped": grouped, "money": money, "number": number, "text": text,
+	"duration": duration, "gibibytes": gibibytes, "grouped": grouped, "money": money, "number": number, "text": text,
 	"date":  func(seconds float64) string { return at(seconds).Format(time.DateOnly) },
 	"list":  func(texts ...string) []string { return texts },
 	"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },

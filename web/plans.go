@@ -9,11 +9,8 @@ import (
 	"server_rental_exporter/collector"
 )
 
-// Bounds of cells.
-const (
-	maxOffered      = 8  // locations of each plan
-	maxWatchMatches = 10 // plans of each watch
-)
+// maxOffered is the maximum number of locations of each plan.
+const maxOffered = 8
 
 // offer is a plan or a saved configuration.
 type offer struct {
@@ -22,23 +19,27 @@ type offer struct {
 	price float64 // infinite if it is not known
 }
 
-// offers returns the first n of these samples: those in stock first, then by price. The
-// values of the labels tell the gauges of one from those of another.
-func (v *view) offers(found []*sample, n int, kind string, labels ...string) table[offer] {
+// Offers returns at most n of the samples that find returns, of plans or configurations
+// as kind says: those in stock first, then by price.
+func (v *view) Offers(n int, kind, name string, values ...string) table[offer] {
+	found, labels := v.find(name, values...), []string{"plan"}
+	if kind == "configuration" {
+		labels = []string{"account", "configuration"}
+	}
 	rows := make([]offer, 0, len(found))
 	for _, s := range found {
-		values := make([]string, len(labels))
+		id := make([]string, len(labels))
 		for i, label := range labels {
-			values[i] = s.Label(label)
+			id[i] = s.Label(label)
 		}
 		o := offer{s, words{"sold out", "wait"}, math.Inf(1)}
-		switch inStock := v.Value(kind+"_in_stock", values...); {
+		switch inStock := v.Value(kind+"_in_stock", id...); {
 		case inStock == nil:
 			o.Stock.Text = "unknown"
 		case *inStock > 0:
 			o.Stock = words{"in stock", "good"}
 		}
-		if price := v.Value(kind+"_price_usd_per_month", values...); price != nil {
+		if price := v.Value(kind+"_price_usd_per_month", id...); price != nil {
 			o.price = *price
 		}
 		rows = append(rows, o)
@@ -47,21 +48,6 @@ func (v *view) offers(found []*sample, n int, kind string, labels ...string) tab
 		return cmp.Or(strings.Compare(a.Stock.Text, b.Stock.Text), cmp.Compare(a.price, b.price))
 	})
 	return cut(rows, n)
-}
-
-// Plans returns the plans.
-func (v *view) Plans() table[offer] {
-	return v.offers(v.samples["plan_info"], maxRows, "plan", "plan")
-}
-
-// Matches returns the plans that match a watch.
-func (v *view) Matches(watch string) table[offer] {
-	return v.offers(v.find("watch_plan_in_stock", watch), maxWatchMatches, "plan", "plan")
-}
-
-// Configurations returns the saved configurations.
-func (v *view) Configurations() table[offer] {
-	return v.offers(v.samples["configuration_info"], maxRows, "configuration", "account", "configuration")
 }
 
 // Offered returns the locations that offer a plan. A plan without any is offered

@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/common/version"
 
@@ -53,7 +51,7 @@ func newTestExporter(t testing.TB, args ...string) *exporter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.close)
+	t.Cleanup(e.demo.close)
 	return e
 }
 
@@ -68,8 +66,8 @@ type program struct {
 	url      string // of the first address
 }
 
-// launch runs the exporter until the end of the test. Of the environment, only
-// Getenv and Timeouts are used; tokens are polled often unless it says otherwise.
+// launch runs the exporter until the end of the test. Of the environment, only Getenv is
+// used.
 func launch(t testing.TB, e Environment, args ...string) *program {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -77,7 +75,6 @@ func launch(t testing.TB, e Environment, args ...string) *program {
 		t: t, out: &simtest.Buffer{}, log: &simtest.Buffer{}, hangup: make(chan os.Signal, 1), stop: stop, ended: make(chan struct{}),
 	}
 	e.Args, e.Stdout, e.Stderr, e.Hangup = args, p.out, p.log, p.hangup
-	e.Timeouts.TokenPoll = cmp.Or(e.Timeouts.TokenPoll, 10*time.Millisecond)
 	if e.Getenv == nil {
 		e.Getenv = env()
 	}

@@ -131,11 +131,11 @@ func TestHealthcheckFails(t *testing.T) {
 		{"not the exporter", addressFlags(other), "unhealthy: " + other + ": status 404 Not Found\n"},
 		{"TLS expected", append(addressFlags(other), "--web.config.file="+secured), "unhealthy: " + other + ": tls: first record does not look like a TLS handshake\n"},
 		{"client certificate expected", append(addressFlags(other), "--web.config.file="+demanding), "unhealthy: " + other + ": tls: first record does not look like a TLS handshake\n"},
-		{"vsock", addressFlags("vsock://:1"), "unhealthy: vsock://:1: vsock addresses cannot be checked\n"},
+		{"vsock", addressFlags("vsock://:1"), "unhealthy: vsock://:1: parse \"http://vsock:%2F%2F:1/-/healthy\": invalid port \":%2F%2F:1\" after host\n"},
 		{"systemd", []string{"--web.systemd-socket"}, "--healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses\n"},
 		{
 			"invalid", append(addressFlags("here"), "--nope", "--web.config.file="+missing),
-			"--nope: unknown flag; try --help\n--web.config.file: no such file or directory\n--web.listen-address: missing port in address\n",
+			"--nope: unknown flag; try --help\n--web.config.file: no such file or directory\n--web.listen-address: must be HOST:PORT, with a port of at most 65535\n",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -42,10 +42,7 @@ func (e *exporter) reload(ctx context.Context) error {
 	cfg, err := e.options.load(e.getenv)
 	var settings rentalapi.Settings
 	if err == nil {
-		if e.demo != nil {
-			e.demo.applyTo(cfg)
-		}
-		settings, err = apiSettings(cfg)
+		settings, err = e.apiSettings(cfg)
 	}
 	if err != nil {
 		failed := *e.metrics.loaded.Load()
@@ -55,23 +52,26 @@ func (e *exporter) reload(ctx context.Context) error {
 		return err
 	}
 	e.Client.ApplySettings(settings)
-	e.ApplyConfig(ctx, runnerConfig(cfg))
-	e.recordReload(cfg)
+	e.ApplyConfig(ctx, runnerConfig(e.recordReload(cfg)))
 	level.Info(e.logger).Log("msg", "configuration reloaded")
 	return nil
 }
 
-// recordReload makes a configuration that was loaded the one in force.
-func (e *exporter) recordReload(cfg *config.Config) {
-	e.config.Store(cfg)
-	e.metrics.loaded.Store(&loaded{successful: true, at: time.Now(), shard: cfg.Shard.Index, shards: cfg.Shard.Total})
+// recordReload makes a configuration that was loaded the one in force, warns about it, and
+// returns the part of this shard.
+func (e *exporter) recordReload(cfg *config.Config) *config.Config {
+	own := cfg.Own(collector.Resources())
+	e.metrics.loaded.Store(&loaded{config: own, at: time.Now(), successful: true})
 	e.warnTokenPermissions(cfg)
 	e.warnRates(cfg)
 	e.warnTLS(cfg)
+	return own
 }
 
-// apiSettings returns how requests to the API are made.
-func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
+// apiSettings returns how requests to the API are made, after it put those of a demo into
+// the configuration.
+func (e *exporter) apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
+	e.demo.applyTo(cfg)
 	transport, err := rentalapi.NewTransport(cfg.API.HTTP, nil)
 	if err != nil {
 		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
@@ -85,9 +85,8 @@ func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
 	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
 }
 
-// runnerConfig returns what this shard collects.
+// runnerConfig returns what is collected.
 func runnerConfig(cfg *config.Config) runner.Config {
-	cfg = cfg.Own(collector.Resources())
 	c := runner.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}, Watches: cfg.Watches}
 	for name, s := range cfg.Collectors {
 		if s.Enabled {
@@ -131,7 +130,7 @@ func (e *exporter) warnTLS(cfg *config.Config) {
 	if old(uint16(cfg.API.HTTP.TLSConfig.MinVersion)) {
 		level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", "api.http.tls_config.min_version")
 	}
-	if settings, err := readTLSConfig(*e.options.web.WebConfigFile); err == nil && old(uint16(settings.MinVersion)) {
+	if old(uint16(readTLSConfig(*e.options.web.WebConfigFile).MinVersion)) {
 		level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", "--web.config.file: tls_server_config.min_version")
 	}
 }

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,7 +31,7 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	p := startReady(t, "--demo")
 	page := p.scrape()
-	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, demoAccounts()...))
+	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
 	simtest.AssertEqual(t, "watches", page.WithPrefix("server_rental_watch_plans{"), map[string]float64{
 		`server_rental_watch_plans{watch="cheap-in-europe"}`: 3, `server_rental_watch_plans{watch="gpu-in-frankfurt"}`: 2, `server_rental_watch_plans{watch="midrange"}`: 10,
 	})
@@ -71,7 +72,7 @@ func TestDemoHits(t *testing.T) {
 		time.Sleep(time.Hour)
 		r.Publisher.Publish()
 		hits := map[string]float64{}
-		h := NewHandler(r, log.NewNopLogger(), web.Options{API: func() string { return "" }, MetricsPath: "/metrics"})
+		h := NewHandler(r, log.NewNopLogger(), web.Options{MetricsPath: "/metrics"})
 		for series, n := range simtest.ServeGet(h, "/metrics").Exposition(t).WithPrefix("server_rental_watch_hits_total{") {
 			hits[simtest.Label(series, "watch")] += n
 		}
@@ -255,9 +256,9 @@ func longPage(t *testing.T) (a *simtest.API, series int) {
 
 // startScrape requests the metrics over a connection that takes in little, so that
 // the exporter cannot send all of it before more is read. It returns the first bytes.
-func startScrape(t *testing.T, p *program) (conn *net.TCPConn, head string) {
+func startScrape(t *testing.T, address string) (conn *net.TCPConn, head string) {
 	t.Helper()
-	c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	c, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +282,7 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 	a, want := longPage(t)
 	// At this address no other server can follow.
 	p := startReady(t, "--web.listen-address="+simtest.FreeAddress(t), "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
-	conn, head := startScrape(t, p)
+	conn, head := startScrape(t, strings.TrimPrefix(p.url, "http://"))
 	p.stop()
 	simtest.Eventually(t, "new connections are refused", func() bool {
 		c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
@@ -313,30 +314,18 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 func TestShutdownIsBounded(t *testing.T) {
 	t.Parallel()
 	a, _ := longPage(t)
-	p := start(t, Environment{Timeouts: Timeouts{Drain: 50 * time.Millisecond}}, "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
-	p.waitReady()
-	startScrape(t, p)
-	simtest.AssertEqual(t, "exit status", p.terminate(), 1)
-	if want := `msg="exporter stopped" err="shutdown: context deadline exceeded"`; !strings.Contains(p.log.String(), want) {
-		t.Errorf("the log lacks %s:\n%s", want, p.log)
-	}
-}
-
-// TestSlowRequestIsCutOff has a client that never sends its header.
-func TestSlowRequestIsCutOff(t *testing.T) {
-	t.Parallel()
-	p := start(t, Environment{Timeouts: Timeouts{ReadHeader: 50 * time.Millisecond}}, "--demo")
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, "GET /metrics HTTP/1.1\r\nHost: x\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	rest, err := io.ReadAll(conn)
-	if err != nil || strings.Contains(string(rest), " 200 ") {
-		t.Errorf("got %q, error %v, want the end of the connection", rest, err)
+	address := simtest.FreeAddress(t)
+	e := newTestExporter(t, "--web.listen-address="+address, "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
+	e.drain = 50 * time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- e.serve(ctx, nil) }()
+	simtest.Eventually(t, "ready", e.Ready)
+	startScrape(t, address)
+	stop()
+	if err := <-ended; err == nil || err.Error() != "shutdown: context deadline exceeded" {
+		t.Errorf("got %v, want: shutdown: context deadline exceeded", err)
 	}
 }
 

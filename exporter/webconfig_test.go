@@ -132,7 +132,6 @@ func TestPageURL(t *testing.T) {
 		{"[::1]:80", "", false, "http://[::1]:80/"},
 		{"rental.internal:443", secured, false, "https://rental.internal:443/"},
 		{"rental.internal:80", plain, false, "http://rental.internal:80/"},
-		{"rental.internal:443", dir + "/missing", false, ""},
 		{"vsock://:9100", "", false, ""},
 		{":10170", "", true, ""},
 	} {

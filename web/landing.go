@@ -23,6 +23,7 @@ const refreshSeconds = "60"
 // page is the landing page.
 type page struct {
 	Options
+	Configured Configured
 	Ready      bool
 	Now        string
 	Overview   *view // nil with --no-web.overview
@@ -86,9 +87,9 @@ func newPage(c Collectors, o Options, now time.Time) page {
 	if len(rows) > maxLongRows { // those that fail are shown
 		slices.SortStableFunc(rows, func(a, b collectorRow) int { return compareClasses(a.Class, b.Class) })
 	}
-	p := page{Options: o, Ready: c.Ready(), Now: now.UTC().Format("2006-01-02 15:04:05"), Collectors: cut(rows, maxLongRows)}
+	p := page{Options: o, Configured: o.Configured(), Ready: c.Ready(), Now: now.UTC().Format("2006-01-02 15:04:05"), Collectors: cut(rows, maxLongRows)}
 	if overview {
-		p.Overview = newView(health, collector.Samples(o.Published), o.Configured(), now)
+		p.Overview = newView(health, collector.Samples(o.Published), p.Configured, now)
 		p.Overview.Tried = p.Overview.Tried && p.Ready
 	}
 	return p

@@ -29,16 +29,14 @@ type Collectors interface {
 
 // Options say what is served.
 type Options struct {
-	Version     string        // shown on the landing page
-	API         func() string // where the data comes from, in words
-	MetricsPath string        // path of Metrics
-	Metrics     http.Handler  // the exposition
+	Version     string       // shown on the landing page
+	MetricsPath string       // path of Metrics
+	Metrics     http.Handler // the exposition
 
 	// Published is what the landing page shows of the provider's and the accounts'
 	// data. If it is nil, the page shows only the state of the collectors.
 	Published prometheus.Collector
-	// Configured returns what the configuration in force asks for. It is needed with
-	// Published.
+	// Configured returns what the landing page shows of the configuration in force.
 	Configured func() Configured
 	// Reload reads the configuration again and returns why that failed. If it is nil,
 	// POST /-/reload is forbidden.
@@ -49,6 +47,7 @@ type Options struct {
 
 // Configured is what the landing page shows of the configuration.
 type Configured struct {
+	API          string   // where the data comes from, in words
 	Accounts     []string // names
 	Watches      []collector.Watch
 	ReloadFailed bool // the last reload was refused

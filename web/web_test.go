@@ -54,10 +54,10 @@ func (f *fakeCollectors) ActiveServers(account string) ([]collector.Server, erro
 // allEnabled returns options with everything enabled.
 func allEnabled() Options {
 	return Options{
-		Version: "1.2.3", API: func() string { return "rental.example" },
+		Version:     "1.2.3",
 		MetricsPath: "/metrics", Metrics: reply("metrics\n"),
 		Reload: func(context.Context) error { return nil }, Discovery: true,
-		Configured: func() Configured { return Configured{} },
+		Configured: func() Configured { return Configured{API: "rental.example"} },
 	}
 }
 
@@ -285,7 +285,7 @@ func TestLandingPageOnceASecond(t *testing.T) {
 func TestLandingPage(t *testing.T) {
 	const evil = `<script>alert("1")</script>`
 	o := allEnabled()
-	o.API = func() string { return evil }
+	o.Configured = func() Configured { return Configured{API: evil} }
 	o.Discovery, o.MetricsPath = false, "/probe"
 	minute := refresh.Settings{Interval: time.Minute, MaxAge: 5 * time.Minute}
 	page := landingAt(t, o, func(now time.Time) *fakeCollectors {

@@ -147,28 +147,22 @@ func (p *Publisher) Publish() (expires time.Time) {
 
 // encoded returns what is published in a variant, which is encoded in advance from now
 // on.
-func (p *Publisher) encoded(v variant) []*encodedBlock {
+func (p *Publisher) encoded(v variant) (parts []part) {
 	p.lastUsed.Store(v, time.Now())
-	var encoded []*encodedBlock
 	for _, b := range p.published.Load().blocks {
-		encoded = append(encoded, p.encode(b, v))
+		parts = append(parts, p.encode(b, v)...)
 	}
-	return encoded
+	return parts
 }
 
 // encode returns a block in a variant. The first call encodes it, others wait.
-func (p *Publisher) encode(b *block, v variant) *encodedBlock {
-	if e, ok := b.encoded.Load(v); ok {
-		return e.(*encodedBlock)
-	}
-	p.encoding.Lock()
-	defer p.encoding.Unlock()
-	if e, ok := b.encoded.Load(v); ok { // by another goroutine meanwhile
-		return e.(*encodedBlock)
-	}
-	e := b.encode(v)
-	b.encoded.Store(v, e)
-	return e
+func (p *Publisher) encode(b *block, v variant) []part {
+	encode, _ := b.encoded.LoadOrStore(v, sync.OnceValue(func() []part {
+		p.encoding.Lock()
+		defer p.encoding.Unlock()
+		return b.encode(v)
+	}))
+	return encode.(func() []part)()
 }
 
 // recentVariants returns the variants that were asked for lately.
@@ -187,8 +181,8 @@ func (p *Publisher) recentVariants() []variant {
 func (p *Publisher) CacheBytes() int {
 	n := 0
 	for _, b := range p.published.Load().blocks {
-		b.encoded.Range(func(_, e any) bool {
-			for _, part := range e.(*encodedBlock).parts {
+		b.encoded.Range(func(_, encode any) bool {
+			for _, part := range encode.(func() []part)() {
 				n += len(part.body)
 			}
 			return true
@@ -209,8 +203,8 @@ func (p *Publisher) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (p *Publisher) Collect(ch chan<- prometheus.Metric) {
 	for _, b := range p.published.Load().blocks {
-		for _, family := range b.families {
-			for _, m := range family {
+		for _, f := range b.families {
+			for _, m := range f.metrics {
 				ch <- m
 			}
 		}

@@ -54,7 +54,7 @@ func TestStartErrors(t *testing.T) {
 		{"missing token file", nil, []string{"--api.base-url=" + base, "--api.token-file=" + missing}, "--api.token-file: no such file or directory\n"},
 		{"missing configuration", nil, []string{"--config.file=" + missing}, missing + ": --config.file: no such file or directory\n"},
 		{"faults of the configuration and the command line", nil, []string{"--config.check", "--config.file=" + faulty, "--web.telemetry-path=/"}, faulty + ":1: api.timeout: 0s is too short: must be at least 1ms\n" +
-			faulty + ":2: watches[0]: no criterion: at least one must be set, because every plan would match\n--web.telemetry-path: must begin with / and not be the landing page\n"},
+			faulty + ":2: watches[0]: no criterion: at least one must be set, because every plan would match\n--web.telemetry-path: must be like /metrics: no spaces, other letters than of ASCII, {}?#%, relative or empty parts\n"},
 		{"demo with a token", withToken, []string{"--demo"}, "SERVER_RENTAL_API_TOKEN: conflicts with --demo: must not be set, because the demo has its own account\n"},
 		{
 			"plain HTTP", withToken,

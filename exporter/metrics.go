@@ -72,6 +72,7 @@ func (m *metrics) collect(ch chan<- prometheus.Metric) {
 	b.Add(reloadTime, float64(l.at.UnixNano())/1e9)
 	b.Add(shardIndex, float64(l.config.Shard.Index))
 	b.Add(shardTotal, float64(l.config.Shard.Total))
+	b.Add(cacheBytes, float64(m.published.CacheBytes()))
 	for _, sample := range b.Metrics() {
 		ch <- sample
 	}
@@ -90,15 +91,9 @@ func (m *metrics) handler(logger log.Logger, process []prometheus.Collector) htt
 	}, []string{"cause"})
 	errorsTotal.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
 	errorsTotal.WithLabelValues("encoding")
-	changing := prometheus.NewRegistry()
-	changing.MustRegister(
-		m.registry,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: cacheBytes.Name, Help: cacheBytes.Help, Unit: cacheBytes.BaseUnit()},
-			func() float64 { return float64(m.published.CacheBytes()) }),
-	)
 	handler := &exposition.Handler{
 		Publisher: m.published,
-		Gatherer:  withoutAllocGauge{changing},
+		Gatherer:  withoutAllocGauge{m.registry},
 		OnError: func(cause string, err error) {
 			errorsTotal.WithLabelValues(cause).Inc()
 			level.Error(logger).Log("msg", "cannot serve metrics", "err", err)
@@ -107,8 +102,8 @@ func (m *metrics) handler(logger log.Logger, process []prometheus.Collector) htt
 	if len(process) == 0 {
 		return handler
 	}
-	changing.MustRegister(append(process, errorsTotal)...)
-	return promhttp.InstrumentMetricHandler(changing, handler)
+	m.registry.MustRegister(append(process, errorsTotal)...)
+	return promhttp.InstrumentMetricHandler(m.registry, handler)
 }
 
 // withoutAllocGauge drops the gauge go_memstats_alloc_bytes, whose name is also that

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"cmp"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,18 +51,15 @@ func clip(s string, n int) string {
 
 // join returns at most n of the texts, and the number of the others.
 func join(texts []string, n int) string {
-	if len(texts) == 0 {
-		return none
+	shown := cut(slices.Clone(texts), n)
+	for i, t := range shown.Rows {
+		shown.Rows[i] = text(t)
 	}
-	shown := make([]string, 0, n)
-	for _, t := range texts[:min(n, len(texts))] {
-		shown = append(shown, text(t))
+	list := strings.Join(shown.Rows, ", ")
+	if shown.More > 0 {
+		list += " and " + grouped(shown.More) + " more"
 	}
-	list := strings.Join(shown, ", ")
-	if more := len(texts) - len(shown); more > 0 {
-		list += " and " + grouped(more) + " more"
-	}
-	return list
+	return cmp.Or(list, none)
 }
 
 // money formats an amount with two decimals and groups of three digits.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	cleanPath "path"
+	"regexp"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,17 +64,16 @@ const (
 	discoveryPath = "/sd/servers"
 )
 
+// plainPath is a path that net/http takes literally.
+var plainPath = regexp.MustCompile(`^(/[!-~]+)+$`)
+
 // CheckMetricsPath returns an error if the metrics cannot be served at path.
 func CheckMetricsPath(path string) error {
 	switch {
-	case len(path) < 2 || path[0] != '/':
-		return errors.New("must begin with / and not be the landing page")
-	case cleanPath.Clean(path) != path:
-		return errors.New("must not end in / and have no empty or relative parts")
+	case !plainPath.MatchString(path), cleanPath.Clean(path) != path, strings.ContainsAny(path, "{}?#%"):
+		return errors.New("must be like /metrics: no spaces, other letters than of ASCII, {}?#%, relative or empty parts")
 	case path == HealthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
 		return errors.New("is served by the exporter itself")
-	case strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c > '~' }), strings.ContainsAny(path, "{}?#%"):
-		return errors.New("has a character that is not allowed in a path")
 	}
 	return nil
 }

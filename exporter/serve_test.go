@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -135,27 +136,29 @@ func TestAPIHangs(t *testing.T) {
 	}
 }
 
-func TestTelemetryPath(t *testing.T) {
+// TestPages has flags that change what is served: where the metrics are, without those of
+// the process, and a landing page without data.
+func TestPages(t *testing.T) {
 	t.Parallel()
-	p := start(t, Environment{}, "--demo", "--web.telemetry-path=/probe/rental")
-	simtest.AssertEqual(t, "status", []int{p.get("/probe/rental").Status, p.get("/metrics").Status}, []int{200, 404})
-	if page := p.get("/").Body; !strings.Contains(page, `<a href="./probe/rental">Metrics</a>`) {
-		t.Errorf("the landing page lacks the link:\n%s", page)
-	}
-}
-
-func TestOverview(t *testing.T) {
-	t.Parallel()
-	for flag, shown := range map[string]bool{"--web.overview": true, "--no-web.overview": false} {
-		page := startReady(t, "--demo", flag).get("/").Body
-		simtest.AssertNoSecrets(t, "landing page", page)
-		for _, text := range []string{"Needs attention", `<th scope="row">cheap-in-europe</th>`, "EPYC 7443P", "Frankfurt", "node-5.main.example", "btc (Bitcoin)"} {
-			if strings.Contains(page, text) != shown {
-				t.Errorf("%s: the landing page contains %q: %t, want %t", flag, text, !shown, shown)
-			}
+	demo, other := startReady(t, "--demo"), startReady(t, "--demo", "--web.telemetry-path=/probe/rental", "--web.disable-exporter-metrics", "--no-web.overview")
+	simtest.AssertEqual(t, "status", []int{other.get("/probe/rental").Status, other.get("/metrics").Status}, []int{200, 404})
+	families := other.get("/probe/rental").Exposition(t).Families
+	for name := range families {
+		if !strings.HasPrefix(name, "server_rental_") {
+			t.Errorf("still exposed: %s", name)
 		}
-		if !strings.Contains(page, `transactions</th><td class="wrap">main</td>`) {
-			t.Errorf("%s: the landing page lacks a collector", flag)
+	}
+	if len(families) < 90 {
+		t.Errorf("got %d families", len(families))
+	}
+	with, without := demo.get("/").Body, other.get("/").Body
+	simtest.AssertNoSecrets(t, "landing page", with)
+	for _, text := range []string{"Needs attention", `<th scope="row">cheap-in-europe</th>`, "EPYC 7443P", "Frankfurt", "node-5.main.example", "btc (Bitcoin)"} {
+		simtest.AssertEqual(t, "pages with "+text, []bool{strings.Contains(with, text), strings.Contains(without, text)}, []bool{true, false})
+	}
+	for _, text := range []string{`transactions</th><td class="wrap">main</td>`, `<a href="./probe/rental">Metrics</a>`} {
+		if !strings.Contains(without, text) {
+			t.Errorf("the landing page lacks %s:\n%s", text, without)
 		}
 	}
 }
@@ -167,37 +170,13 @@ func TestServiceDiscovery(t *testing.T) {
 	a.Read(func(w *simulator.World) {
 		for _, s := range w.Accounts[simtest.MainToken].Servers {
 			if s["status"] == "active" {
-				want = append(want, simulator.Text(s, "id")+" "+simulator.Text(s, "ipv4")+":9100")
+				want = append(want, simulator.Text(s, "ipv4")+":9100")
 			}
 		}
 	})
-	r := p.get("/sd/servers?account=main&port=9100")
-	var targets []struct {
-		Targets []string
-		Labels  map[string]string
-	}
-	if err := json.Unmarshal([]byte(r.Body), &targets); err != nil || r.Status != http.StatusOK {
-		t.Fatalf("status %d, error %v:\n%s", r.Status, err, r.Body)
-	}
-	var got []string
-	for _, target := range targets {
-		got = append(got, target.Labels["__meta_server_rental_server"]+" "+target.Targets[0])
-	}
-	slices.Sort(want)
-	simtest.AssertEqual(t, "targets of account main", got, want)
+	got := regexp.MustCompile(`[0-9.]+:9100`).FindAllString(p.get("/sd/servers?account=main&port=9100").Body, -1)
+	simtest.AssertEqual(t, "targets of account main", slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
 	simtest.AssertEqual(t, "targets of both accounts", strings.Count(p.get("/sd/servers").Body, `"targets"`), 8)
-}
-
-func TestListenAddresses(t *testing.T) {
-	t.Parallel()
-	needIPv6(t)
-	p := launch(t, Environment{}, "--demo", "--web.listen-address=127.0.0.1:0", "--web.listen-address=[::1]:0")
-	hosts := map[string]int{}
-	for _, address := range p.addresses(2) {
-		host, _, _ := net.SplitHostPort(address)
-		hosts[host] = simtest.Get(t, "http://"+address+"/-/healthy").Status
-	}
-	simtest.AssertEqual(t, "status by host", hosts, map[string]int{"127.0.0.1": 200, "::1": 200})
 }
 
 func TestAddressInUse(t *testing.T) {
@@ -334,20 +313,6 @@ func TestServerLimits(t *testing.T) {
 	s := e.newServer(nil)
 	simtest.AssertEqual(t, "limits", []any{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes},
 		[]any{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 16 << 10})
-}
-
-// TestWithoutExporterMetrics leaves out the metrics of the process only.
-func TestWithoutExporterMetrics(t *testing.T) {
-	t.Parallel()
-	page := startReady(t, "--demo", "--web.disable-exporter-metrics").scrape()
-	for name := range page.Families {
-		if !strings.HasPrefix(name, "server_rental_") {
-			t.Errorf("still exposed: %s", name)
-		}
-	}
-	if len(page.Families) < 90 {
-		t.Errorf("got %d families", len(page.Families))
-	}
 }
 
 // TestDisableDefaults leaves what is enabled by a flag or in the file.

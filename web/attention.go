@@ -67,14 +67,13 @@ func stateClass(state string) string {
 }
 
 func (v *view) providerNotices(n *notices) {
-	for _, s := range v.samples["status_info"] {
-		class := stateClass(s.Label("overall"))
-		if class == "bad" {
-			class = "warn"
-		}
-		if class != "good" && s.Label("overall") != "" {
-			n.add(class, "ProviderNotOperational", "Provider", "Overall state: "+text(s.Label("overall"))+".")
-		}
+	overall := v.Label("overall", "status_info")
+	class := stateClass(overall)
+	if class == "bad" {
+		class = "warn"
+	}
+	if class != "good" && overall != "" {
+		n.add(class, "ProviderNotOperational", "Provider", "Overall state: "+text(overall)+".")
 	}
 	if ongoing := v.Value("incidents_ongoing"); ongoing != nil && *ongoing > 0 {
 		n.add("warn", "IncidentOngoing", "Provider", count(int(*ongoing), "incident")+" ongoing.")
@@ -232,15 +231,5 @@ func (v *view) watchProblem(w collector.Watch) (alert, problem string) {
 	case catalog == nil || *catalog == 0:
 		return "", "no plan matches: the catalog is empty"
 	}
-	known := len(v.samples["plan_info"])
-	if w.MaxUSDPerMonth != nil {
-		known = len(v.samples["plan_price_usd_per_month"])
-	}
-	if w.MaxEURPerMonth != nil {
-		known = min(known, len(v.samples["plan_price_eur_per_month"]))
-	}
-	if unknown := len(v.samples["plan_info"]) - known; unknown > 0 {
-		return "WatchEmpty", "no plan matches, but the price of " + count(unknown, "plan") + " is not known"
-	}
-	return "WatchEmpty", "no plan matches, in stock or not: check its criteria"
+	return "WatchEmpty", "no plan whose values are known matches, in stock or not: check its criteria"
 }

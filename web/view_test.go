@@ -212,18 +212,11 @@ var noticeTests = []struct {
 	}},
 
 	{name: "watches", given: given{
-		configured: Configured{Watches: []collector.Watch{cheap, {Name: "euros", MaxEURPerMonth: &usd}}},
-		series: []series{
-			one("watch_plans", 0, "cheap"), one("watch_plans", 0, "euros"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...),
-			one("plan_price_usd_per_month", 101, "epyc"),
-		},
+		configured: Configured{Watches: []collector.Watch{cheap}},
+		series:     []series{one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...)},
 	}, want: []notice{
-		{"warn", "WatchEmpty", "Watch cheap", "no plan matches, in stock or not: check its criteria."},
-		{"warn", "WatchEmpty", "Watch euros", "no plan matches, but the price of 1 plan is not known."},
+		{"warn", "WatchEmpty", "Watch cheap", "no plan whose values are known matches, in stock or not: check its criteria."},
 	}},
-	{name: "watch of an unknown price", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
-		one("watch_plans", 0, "cheap"), one("catalog_plans", 1), one("plan_info", 1, planLabels()...),
-	}}, want: []notice{{"warn", "WatchEmpty", "Watch cheap", "no plan matches, but the price of 1 plan is not known."}}},
 	{name: "watch of an empty catalog", given: given{configured: Configured{Watches: []collector.Watch{cheap}}, series: []series{
 		one("watch_plans", 0, "cheap"), one("catalog_plans", 0),
 	}}, want: []notice{{"warn", "", "Watch cheap", "no plan matches: the catalog is empty."}}},

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -30,17 +29,6 @@ func readyHandler(b *testing.B, args ...string) http.Handler {
 	h := e.handler(b.Context())
 	simtest.Eventually(b, "ready", func() bool { return simtest.ServeGet(h, "/-/ready").Status == http.StatusOK })
 	return h
-}
-
-// serversConfig starts a provider with one account of so many servers, and returns
-// the arguments to export it.
-func serversConfig(b *testing.B, servers int) (args []string) {
-	b.Helper()
-	a := simtest.Start(b, simulator.Options{})
-	a.Change(func(w *simulator.World) {
-		w.Accounts[simtest.MainToken].Servers = simulator.Servers(servers, time.Now())
-	})
-	return []string{"--config.file=" + a.ConfigFile(b.TempDir(), map[string]string{"main": simtest.MainToken}, "")}
 }
 
 // BenchmarkScrape compares a scrape with that of an empty exporter, which has the

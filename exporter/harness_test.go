@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/version"
 
@@ -227,4 +228,15 @@ func success(value float64, accounts ...string) map[string]float64 {
 		}
 	}
 	return all
+}
+
+// serversConfig starts a provider with one account of so many servers, and returns
+// the arguments to export it.
+func serversConfig(t testing.TB, servers int) (args []string) {
+	t.Helper()
+	a := simtest.Start(t, simulator.Options{})
+	a.Change(func(w *simulator.World) {
+		w.Accounts[simtest.MainToken].Servers = simulator.Servers(servers, time.Now())
+	})
+	return []string{"--config.file=" + a.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, "")}
 }

@@ -13,19 +13,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-kit/log"
-	promconfig "github.com/prometheus/common/config"
 
-	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/web"
 )
 
 func TestDemo(t *testing.T) {
@@ -43,44 +37,6 @@ func TestDemo(t *testing.T) {
 	if want := `msg="demo: all data is simulated" page=http://127.0.0.1:`; !strings.Contains(p.log.String(), want) {
 		t.Errorf("the log lacks %s:\n%s", want, p.log)
 	}
-}
-
-// TestDemoHits asserts that a watch of the demo hits every few minutes.
-func TestDemoHits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		a := simtest.StartInMemory(t, simulator.Options{})
-		go a.Run(t.Context())
-		o, err := parse([]string{"--demo"}, t.Output())
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg, err := o.load(env())
-		if err != nil {
-			t.Fatal(err)
-		}
-		(&demo{base: a.URL}).applyTo(cfg)
-		cfg.Accounts = nil
-		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, a.Dial)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test", API: rentalapi.Settings{
-			BaseURL: a.URL, Transport: transport, Timeout: 10 * time.Second, Limits: rentalapi.Limits{Public: 30},
-		}})
-		r.ApplyConfig(t.Context(), runnerConfig(cfg))
-		t.Cleanup(r.Wait) // the context of the test has ended by then
-		time.Sleep(time.Hour)
-		r.Publisher.Publish()
-		hits := map[string]float64{}
-		h := NewHandler(r, log.NewNopLogger(), web.Options{MetricsPath: "/metrics"})
-		for series, n := range simtest.ServeGet(h, "/metrics").Exposition(t).WithPrefix("server_rental_watch_hits_total{") {
-			hits[simtest.Label(series, "watch")] += n
-		}
-		if n := hits["midrange"]; n < 8 || n > 20 || len(hits) != 3 {
-			t.Errorf("got hits within an hour %v", hits)
-		}
-	})
 }
 
 // TestScrapesCauseNoRequests counts the requests, which have the headers that are
@@ -209,30 +165,6 @@ func TestJSONLog(t *testing.T) {
 		[]string{"starting server_rental_exporter", "shutting down"})
 }
 
-// longPage returns an API with more metrics than the sockets between hold, within the
-// bound of the text of plans, and how many series of plan_offered that gives.
-func longPage(t *testing.T) (a *simtest.API, series int) {
-	t.Helper()
-	a = simtest.Start(t, simulator.Options{})
-	a.Change(func(w *simulator.World) {
-		example := w.Plans[0]
-		w.Plans = nil
-		for i := range 34 {
-			availability := maps.Clone(example["availability"].(simulator.Object))
-			var places []string
-			for j := range 60 {
-				places = append(places, fmt.Sprint("place-", j))
-			}
-			availability["locations"] = places
-			plan := maps.Clone(example)
-			plan["id"], plan["availability"] = fmt.Sprint(strings.Repeat("long-", 400), i), availability
-			w.Plans = append(w.Plans, plan)
-			series += len(places)
-		}
-	})
-	return a, series
-}
-
 // startScrape requests the metrics over a connection that takes in little, so that
 // the exporter cannot send all of it before more is read. It returns the first bytes.
 func startScrape(t *testing.T, address string) (conn *net.TCPConn, head string) {
@@ -258,9 +190,9 @@ func startScrape(t *testing.T, address string) (conn *net.TCPConn, head string) 
 
 func TestShutdownCompletesScrapes(t *testing.T) {
 	t.Parallel()
-	a, want := longPage(t)
+	const servers = 10_000
 	// At this address no other server can follow.
-	p := startReady(t, "--web.listen-address="+simtest.FreeAddress(t), "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
+	p := startReady(t, append(serversConfig(t, servers), "--web.listen-address="+simtest.FreeAddress(t))...)
 	conn, head := startScrape(t, strings.TrimPrefix(p.url, "http://"))
 	p.stop()
 	simtest.Eventually(t, "new connections are refused", func() bool {
@@ -283,8 +215,8 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 		t.Fatalf("the scrape was cut off after %d bytes: %v", len(rest), err)
 	}
 	page := head + string(rest)
-	if got := strings.Count(page, "\nserver_rental_plan_offered{"); got != want || !strings.HasSuffix(page, "\n") {
-		t.Errorf("got %d of %d samples, ...%q", got, want, page[len(page)-100:])
+	if got := strings.Count(page, "\nserver_rental_server_info{"); got != servers || !strings.HasSuffix(page, "\n") {
+		t.Errorf("got %d of %d samples, ...%q", got, servers, page[len(page)-100:])
 	}
 	simtest.AssertEqual(t, "exit status", p.terminate(), 0)
 }
@@ -292,9 +224,8 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 // TestShutdownIsBounded has a client that never reads to the end.
 func TestShutdownIsBounded(t *testing.T) {
 	t.Parallel()
-	a, _ := longPage(t)
 	address := simtest.FreeAddress(t)
-	e := newTestExporter(t, "--web.listen-address="+address, "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
+	e := newTestExporter(t, append(serversConfig(t, 10_000), "--web.listen-address="+address)...)
 	e.drain = 50 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -324,30 +255,25 @@ func TestDisableDefaults(t *testing.T) {
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), map[string]float64{"plans": 1, "status": 1})
 }
 
-// TestShard exports the accounts of a shard. The public data is in the other one.
+// TestShard exports the accounts of each shard. The public data is in the first.
 func TestShard(t *testing.T) {
 	t.Parallel()
 	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
-	file, exported := a.ConfigFile(dir, simtest.Tokens(), ""), map[string]int{}
-	for _, shard := range []string{"0", "1"} {
-		page := startReady(t, "--config.file="+file, "--shard="+shard, "--total-shards=2").scrape()
-		for name := range page.CollectorSuccess() {
-			_, account, _ := strings.Cut(name, " ")
-			if account != "" || shard == "1" {
-				exported[account+shard]++
-			}
-		}
-		simtest.AssertEqual(t, "index and number", page.WithPrefix("server_rental_exporter_shard"), map[string]float64{
-			"server_rental_exporter_shard{}": float64(shard[0] - '0'), "server_rental_exporter_shards{}": 2,
-		})
-	}
-	want := map[string]int{}
-	for _, s := range collector.Resources() {
+	file := a.ConfigFile(dir, simtest.Tokens(), "")
+	var got, want [2]map[string]float64
+	for i := range 2 {
+		page := startReady(t, "--config.file="+file, fmt.Sprint("--shard=", i), "--total-shards=2").scrape()
+		got[i] = page.CollectorSuccess()
+		maps.Copy(got[i], page.WithPrefix("server_rental_exporter_shard"))
+		var accounts []string
 		for _, account := range []string{"main", "lab"} {
-			if s.Account {
-				want[account+fmt.Sprint(config.ShardOf(account, 2))]++
+			if config.ShardOf(account, 2) == i {
+				accounts = append(accounts, account)
 			}
 		}
+		want[i] = success(1, accounts...)
+		maps.DeleteFunc(want[i], func(name string, _ float64) bool { return i > 0 && !strings.Contains(name, " ") })
+		want[i]["server_rental_exporter_shard{}"], want[i]["server_rental_exporter_shards{}"] = float64(i), 2
 	}
-	simtest.AssertEqual(t, "collectors by account and shard", exported, want)
+	simtest.AssertEqual(t, "collectors, index and number of each shard", got, want)
 }

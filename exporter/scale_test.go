@@ -61,9 +61,6 @@ func scale(b *testing.B, simulator string, accounts, servers int) {
 	p := simtest.StartProcess(b, "--config.file="+simtest.WriteFile(b, filepath.Join(dir, "rental.yml"), text.String()))
 	defer func() { _ = p.Cmd.Process.Kill() }()
 	for p.Get("/-/ready").Status != http.StatusOK {
-		if time.Since(began) > 5*time.Minute {
-			b.Fatal("not ready")
-		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	b.ReportMetric(time.Since(began).Seconds(), "ready-s")

@@ -402,10 +402,6 @@ func TestSections(t *testing.T) {
 			"not known of main: the dates of 1 server",
 			"none", "none",
 		}},
-		{"unknown date", "accounts", given{series: slices.Concat(server("s1", "active", 50, 0), []series{cost, funded})}, []string{
-			"main | – | 50.00 | at most 2026-04-19 (20 days) | – | account: 1m old, fresh; servers: 1m old, fresh; topups: 1m old, fresh; configurations: 1m old, fresh",
-			"not known of main: the dates of 1 server", "none", "none",
-		}},
 		{"funded for long, but a price is unknown", "accounts", given{series: slices.Concat(server("s1", "active", 0, 40*day), []series{
 			one("account_funded_until_timestamp_seconds", float64(sceneTime.AddDate(10, 0, 0).Add(-9*time.Hour).Unix()), "main"),
 		})}, []string{nextAccount + "account: 1m old, fresh; servers: 1m old, fresh; topups: 1m old, fresh; configurations: 1m old, fresh", "none", "none", "none"}},

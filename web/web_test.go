@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -36,19 +37,10 @@ func (f *fakeCollectors) Health() []health {
 func (f *fakeCollectors) Ready() bool { return f.ready }
 
 func (f *fakeCollectors) ActiveServers(account string) ([]collector.Server, error) {
-	if f.err != nil || account == "" {
-		return f.servers, f.err
-	}
-	var own []collector.Server
-	for _, s := range f.servers {
-		if s.Account == account {
-			own = append(own, s)
-		}
-	}
-	if own == nil {
+	if account == "other" {
 		return nil, collector.ErrUnknownAccount
 	}
-	return own, nil
+	return slices.DeleteFunc(slices.Clone(f.servers), func(s collector.Server) bool { return account != "" && s.Account != account }), f.err
 }
 
 // allEnabled returns options with everything enabled.

@@ -62,9 +62,7 @@ func (e *exporter) reload(ctx context.Context) error {
 func (e *exporter) recordReload(cfg *config.Config) *config.Config {
 	own := cfg.Own(collector.Resources())
 	e.metrics.loaded.Store(&loaded{config: own, at: time.Now(), successful: true})
-	e.warnTokenPermissions(cfg)
-	e.warnRates(cfg)
-	e.warnTLS(cfg)
+	e.warn(cfg)
 	return own
 }
 
@@ -107,52 +105,39 @@ func runnerConfig(cfg *config.Config) runner.Config {
 	return c
 }
 
-// warnRates warns about a rate limit that suffices only while histories are short. It is
-// the same for all accounts.
-func (e *exporter) warnRates(cfg *config.Config) {
+// warn warns about settings that are valid but risky: a rate limit that suffices only
+// while histories are short (it is the same for all accounts), TLS settings that give up
+// what TLS is for, and token files that every user of the machine can access. The web
+// server's settings are read again for each connection, so they are included.
+func (e *exporter) warn(cfg *config.Config) {
+	warn := level.Warn(e.logger)
 	rates := cfg.RequestRates(collector.Resources())
 	for _, r := range rates[:min(2, len(rates))] { // of the public API, and of the first account
 		if float64(r.Limit) < r.MaxPerMinute {
-			level.Warn(e.logger).Log("msg", "rate limit is too low for long histories", "account", r.Account,
+			warn.Log("msg", "rate limit is too low for long histories", "account", r.Account,
 				"limit", r.Limit, "needed", fmt.Sprintf("%.1f", r.MaxPerMinute))
 		}
 	}
-}
-
-// warnTLS warns about TLS settings that give up what TLS is for. The log of the web
-// server's own settings is written at each reload, too, because they are read again for
-// each connection.
-func (e *exporter) warnTLS(cfg *config.Config) {
-	if cfg.API.HTTP.TLSConfig.InsecureSkipVerify {
-		level.Warn(e.logger).Log("msg", "certificate of the API is not verified", "field", "api.http.tls_config.insecure_skip_verify")
+	settings := cfg.API.HTTP.TLSConfig
+	if settings.InsecureSkipVerify {
+		warn.Log("msg", "certificate of the API is not verified", "field", "api.http.tls_config.insecure_skip_verify")
 	}
-	old := func(version uint16) bool { return version != 0 && version < tls.VersionTLS12 }
-	if old(uint16(cfg.API.HTTP.TLSConfig.MinVersion)) {
-		level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", "api.http.tls_config.min_version")
-	}
-	if old(uint16(readTLSConfig(*e.options.web.WebConfigFile).MinVersion)) {
-		level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", "--web.config.file: tls_server_config.min_version")
-	}
-}
+	for field, version := range map[string]uint16{
+		"api.http.tls_config.min_version": uint16(settings.MinVersion),
 
-// othersMask are the permissions to read, write or run a file that every user of the
-// machine has. The group's are not warned about: Kubernetes gives a secret to a pod's
-// group.
-const othersMask = 0o007
-
-// warnTokenPermissions warns about token files that every user of the machine can
-// read.
-func (e *exporter) warnTokenPermissions(cfg *config.Config) {
-	if runtime.GOOS == "windows" { // where these bits mean nothing
-		return
+		"--web.config.file: tls_server_config.min_version": uint16(readTLSConfig(*e.options.web.WebConfigFile).MinVersion),
+	} {
+		if version != 0 && version < tls.VersionTLS12 {
+			warn.Log("msg", "obsolete TLS version allowed", "field", field)
+		}
 	}
 	for _, a := range cfg.Accounts {
-		if a.TokenFile == "" {
+		if a.TokenFile == "" || runtime.GOOS == "windows" { // where permissions mean nothing
 			continue
 		}
-		info, err := os.Stat(a.TokenFile) // follows links, as reading does
-		if err == nil && info.Mode().Perm()&othersMask != 0 {
-			level.Warn(e.logger).Log("msg", "token file can be read by others", "account", a.Name, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
+		// The group's are not warned about: Kubernetes gives a secret to a pod's group.
+		if info, err := os.Stat(a.TokenFile); err == nil && info.Mode().Perm()&0o007 != 0 {
+			warn.Log("msg", "token file can be read by others", "account", a.Name, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
 		}
 	}
 }

@@ -50,18 +50,12 @@ func (v *view) Offers(n int, kind, name string, values ...string) table[offer] {
 	return cut(rows, n)
 }
 
-// Offered returns the locations that offer a plan. A plan without any is offered
-// nowhere, unless locations can be missing because they are not understood.
+// Offered returns the locations that offer a plan.
 func (v *view) Offered(plan string) string {
 	var locations []string
 	for _, s := range v.find("plan_offered", plan) {
 		locations = append(locations, s.Label("location"))
 	}
-	h := v.collectors[[2]string{"plans"}]
-	if len(locations) == 0 && h != nil && !h.MayBeInvalid("availability") {
-		return "offered nowhere"
-	}
-	slices.Sort(locations)
 	return join(locations, maxOffered)
 }
 

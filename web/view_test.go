@@ -363,21 +363,7 @@ func TestSections(t *testing.T) {
 			series: []series{one("plan_info", 1, planLabels()...), one("plan_in_stock", 0, "epyc"), one("plan_price_usd_per_month", 1, "epyc")},
 		}, []string{
 			"Data: 1d3h1m old, old (10 intervals or more).",
-			"epyc | sold out | 1.00 | – | – / – | – | – | – | offered nowhere | not since the start | –",
-		}},
-		{"unknown locations of plans", "plans", given{
-			health: []health{withInvalid(state("plans", time.Minute, nil), "availability.locations")},
-			series: []series{one("plan_info", 1, planLabels()...), one("plan_in_stock", 0, "epyc")},
-		}, []string{
-			"Data: 1m old, fresh, invalid items.",
-			"epyc | sold out | – | – | – / – | – | – | – | – | not since the start | –",
-		}},
-		{"plans with too many faults to tell all", "plans", given{
-			health: []health{withInvalid(state("plans", time.Minute, nil), strings.Split("abcdefghij", "")...)},
-			series: []series{one("plan_info", 1, planLabels()...)},
-		}, []string{
-			"Data: 1m old, fresh, invalid items.",
-			"epyc | unknown | – | – | – / – | – | – | – | – | not since the start | –",
+			"epyc | sold out | 1.00 | – | – / – | – | – | – | – | not since the start | –",
 		}},
 		{"states of components", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute)}, series: []series{
 			one("component_state", 1, "fra", "a", "Operational"), one("component_state", 1, "fra", "b", "Maintenance"), one("component_state", 1, "fra", "c", "outage"),

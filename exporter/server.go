@@ -39,12 +39,11 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 // configured returns what the landing page shows of the configuration in force.
 func (e *exporter) configured() web.Configured {
 	l := e.metrics.loaded.Load()
-	c := web.Configured{API: l.config.API.BaseURL.Host, Watches: l.config.Watches, ReloadFailed: !l.successful}
+	c := web.Configured{
+		API: l.config.API.BaseURL.Host, Accounts: len(l.config.Accounts), Watches: l.config.Watches, ReloadFailed: !l.successful,
+	}
 	if e.demo != nil {
 		c.API = "a simulated provider (--demo)"
-	}
-	for _, a := range l.config.Accounts {
-		c.Accounts = append(c.Accounts, a.Name)
 	}
 	return c
 }

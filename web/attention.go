@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"server_rental_exporter/collector"
 )
 
 // The conditions of alerts.
@@ -206,30 +204,26 @@ func (v *view) exporterNotices(n *notices) {
 
 func (v *view) watchNotices(n *notices) {
 	for _, w := range v.Configured.Watches {
-		subject := "Watch " + text(w.Name)
-		if alert, problem := v.watchProblem(w); problem != "" {
+		subject, alert, problem := "Watch "+text(w.Name), "", ""
+		switch plans, catalog := v.Value("watch_plans", w.Name), v.Value("catalog_plans"); {
+		case plans == nil:
+			problem = "no data yet"
+		case *plans > 0:
+		case catalog == nil || *catalog == 0:
+			problem = "no plan matches: the catalog is empty"
+		default:
+			alert, problem = "WatchEmpty", "no plan whose values are known matches, in stock or not: check its criteria"
+		}
+		for _, input := range w.Inputs() {
+			if why, _, known := v.age(input, ""); !known {
+				alert, problem = "", "no data: "+input+": "+why
+			}
+		}
+		if problem != "" {
 			n.add("warn", alert, subject, problem+".")
 		}
 		if hit := v.Value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.now.Sub(at(*hit)) <= hitWithin {
 			n.add("info", "WatchHit", subject, "A plan began to match "+v.Ago(*hit)+".")
 		}
 	}
-}
-
-// watchProblem says why a watch cannot have a hit, and names the alert for that.
-func (v *view) watchProblem(w collector.Watch) (alert, problem string) {
-	for _, input := range w.Inputs() {
-		if why, _, known := v.age(input, ""); !known {
-			return "", "no data: " + input + ": " + why
-		}
-	}
-	switch plans, catalog := v.Value("watch_plans", w.Name), v.Value("catalog_plans"); {
-	case plans == nil:
-		return "", "no data yet"
-	case *plans > 0:
-		return "", ""
-	case catalog == nil || *catalog == 0:
-		return "", "no plan matches: the catalog is empty"
-	}
-	return "WatchEmpty", "no plan whose values are known matches, in stock or not: check its criteria"
 }

@@ -75,7 +75,7 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 		set.Publisher.Publish()
 		o := allEnabled()
 		o.Published = set.Publisher
-		o.Configured = func() Configured { return Configured{API: "rental.example", Accounts: names, Watches: sc.watches} }
+		o.Configured = func() Configured { return Configured{API: "rental.example", Accounts: len(names), Watches: sc.watches} }
 		if sc.hidden {
 			o.Published = nil
 		}

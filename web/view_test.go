@@ -403,7 +403,7 @@ func TestSections(t *testing.T) {
 			"not known of main: the collector is disabled",
 		}},
 		{"all disabled", "accounts", given{
-			configured: Configured{Accounts: []string{"main"}},
+			configured: Configured{Accounts: 1},
 			disabled:   accountCollectors(),
 		}, []string{"All collectors of accounts are disabled."}},
 		{"no accounts", "accounts", given{disabled: accountCollectors()}, []string{

@@ -48,8 +48,8 @@ type Options struct {
 
 // Configured is what the landing page shows of the configuration.
 type Configured struct {
-	API          string   // where the data comes from, in words
-	Accounts     []string // names
+	API          string // where the data comes from, in words
+	Accounts     int    // how many there are
 	Watches      []collector.Watch
 	ReloadFailed bool // the last reload was refused
 }

@@ -58,8 +58,8 @@ spec:
         {{- with .Values.extraArgs }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
-      {{- if or .Values.extraEnv $sharded }}
       env:
+        - {name: GOMEMLIMIT, value: {{ .Values.goMemLimit | quote }}}
         {{- with .Values.extraEnv }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -70,7 +70,6 @@ spec:
             fieldRef: {fieldPath: "metadata.labels['apps.kubernetes.io/pod-index']"}
         - {name: SERVER_RENTAL_TOTAL_SHARDS, value: {{ .Values.shards | quote }}}
         {{- end }}
-      {{- end }}
       ports:
         - {name: http, containerPort: 10170, protocol: TCP}
       livenessProbe:

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"time"
 
@@ -31,8 +31,7 @@ func (o *options) healthcheck(ctx context.Context, stdout, stderr io.Writer) int
 	}
 	if len(errs) == 0 {
 		for _, address := range *o.web.WebListenAddresses {
-			page := url.URL{Scheme: scheme(o.web), Host: address, Path: web.HealthyPath}
-			if err := ask(ctx, page.String()); err != nil {
+			if err := ask(ctx, scheme(o.web), address); err != nil {
 				errs = append(errs, fmt.Errorf("unhealthy: %s: %w", address, err))
 			}
 		}
@@ -45,11 +44,15 @@ func (o *options) healthcheck(ctx context.Context, stdout, stderr io.Writer) int
 	return 0
 }
 
-// ask returns an error if the exporter does not serve at a URL. Like net.Dial, it takes a
-// URL without a host, or with an unspecified one, as one of this machine.
-func ask(ctx context.Context, page string) error {
+// ask returns an error if the exporter does not serve at a listen address. Like
+// net.Dial, it takes an address without a host, or with an unspecified one, as one of
+// this machine.
+func ask(ctx context.Context, scheme, address string) error {
 	demanded := false
 	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		},
 		// The certificate names the host that Prometheus knows, not this address. No secret
 		// is sent.
 		TLSClientConfig: &tls.Config{
@@ -61,7 +64,7 @@ func ask(ctx context.Context, page string) error {
 		},
 		DisableKeepAlives: true,
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost"+web.HealthyPath, nil)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func TestHealthcheckFails(t *testing.T) {
 		{"not the exporter", addressFlags(other), "unhealthy: " + other + ": status 404 Not Found\n"},
 		{"TLS expected", append(addressFlags(other), "--web.config.file="+secured), "unhealthy: " + other + ": tls: first record does not look like a TLS handshake\n"},
 		{"client certificate expected", append(addressFlags(other), "--web.config.file="+demanding), "unhealthy: " + other + ": tls: first record does not look like a TLS handshake\n"},
-		{"vsock", addressFlags("vsock://:1"), "unhealthy: vsock://:1: parse \"http://vsock:%2F%2F:1/-/healthy\": invalid port \":%2F%2F:1\" after host\n"},
+		{"vsock", addressFlags("vsock://:1"), "unhealthy: vsock://:1: dial tcp: address vsock://:1: too many colons in address\n"},
 		{"systemd", []string{"--web.systemd-socket"}, "--healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses\n"},
 		{
 			"invalid", append(addressFlags("here"), "--nope", "--web.config.file="+missing),

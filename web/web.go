@@ -4,7 +4,6 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,7 +40,7 @@ type Options struct {
 	Configured func() Configured
 	// Reload reads the configuration again and returns why that failed. If it is nil,
 	// POST /-/reload is forbidden.
-	Reload func(context.Context) error
+	Reload func() error
 	// Discovery serves /sd/servers, which exposes addresses.
 	Discovery bool
 }
@@ -84,8 +83,8 @@ func Handler(c Collectors, o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+o.MetricsPath, o.Metrics)
 	mux.Handle("GET /{$}", landing(c, o))
-	mux.Handle("GET "+HealthyPath, respond("server_rental_exporter is healthy.", 0, func(context.Context) error { return nil }))
-	mux.Handle("GET "+readyPath, respond("server_rental_exporter is ready.", http.StatusServiceUnavailable, func(context.Context) error {
+	mux.Handle("GET "+HealthyPath, respond("server_rental_exporter is healthy.", 0, func() error { return nil }))
+	mux.Handle("GET "+readyPath, respond("server_rental_exporter is ready.", http.StatusServiceUnavailable, func() error {
 		if !c.Ready() {
 			return errors.New("not ready: not every collector has been tried yet")
 		}
@@ -94,8 +93,8 @@ func Handler(c Collectors, o Options) http.Handler {
 	if o.Reload == nil {
 		mux.Handle(reloadPath, forbidden("reloading over HTTP is off; start with --web.enable-lifecycle"))
 	} else {
-		reload := respond("configuration reloaded.", http.StatusInternalServerError, func(ctx context.Context) error {
-			if err := o.Reload(ctx); err != nil {
+		reload := respond("configuration reloaded.", http.StatusInternalServerError, func() error {
+			if err := o.Reload(); err != nil {
 				return fmt.Errorf("reload failed, keeping current configuration:\n%w", err)
 			}
 			return nil
@@ -123,13 +122,13 @@ func harden(next http.Handler) http.Handler {
 }
 
 func forbidden(message string) http.Handler {
-	return respond("", http.StatusForbidden, func(context.Context) error { return errors.New(message) })
+	return respond("", http.StatusForbidden, func() error { return errors.New(message) })
 }
 
 // respond serves the text, or the error of an action with this status.
-func respond(text string, status int, do func(context.Context) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := do(r.Context()); err != nil {
+func respond(text string, status int, do func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := do(); err != nil {
 			http.Error(w, err.Error(), status)
 			return
 		}

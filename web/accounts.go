@@ -15,20 +15,16 @@ const maxStatuses = 6
 // renewalsAhead is the time from today within which renewals are listed.
 const renewalsAhead = 14 * day
 
-// words are shown in a CSS class.
 type words struct{ Text, Class string }
 
-// renewal is a row of the table of renewals.
 type renewal struct {
 	Day                   time.Time
 	Overdue               bool
 	Account, Server, Host string
 }
 
-// Accounts returns the names of the accounts, in their order.
 func (v *view) Accounts() table[string] { return cut(v.accounts, maxLongRows) }
 
-// Cost returns the monthly cost of an account.
 func (v *view) Cost(account string) string {
 	cost := money(v.Value("account_cost_usd_per_month", account))
 	if v.lacking(serverPrice, account) > 0 && cost != none {
@@ -121,7 +117,6 @@ func (v *view) Renewals() table[renewal] {
 	return cut(rows, maxRows)
 }
 
-// Topups returns the open top-ups.
 func (v *view) Topups() table[*sample] { return cut(v.samples["topup_info"], maxRows) }
 
 // Left returns how long the rate of a top-up is still locked.

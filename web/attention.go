@@ -17,7 +17,6 @@ const (
 	hitWithin      = 15 * time.Minute
 )
 
-// notice is something that needs attention.
 type notice struct {
 	Class         string // bad, warn or info: the severity
 	Alert         string // that fires if this lasts, without its prefix; empty if there is none

@@ -7,7 +7,6 @@ import (
 // maxError is the maximum number of characters of an error.
 const maxError = 300
 
-// collectorRow is a row of the table of collectors.
 type collectorRow struct {
 	health
 	Words, Class string

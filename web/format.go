@@ -75,7 +75,6 @@ func money(v *float64) string {
 	return amount
 }
 
-// number formats a number with as few digits as possible.
 func number(v *float64) string {
 	if v == nil {
 		return none
@@ -83,7 +82,6 @@ func number(v *float64) string {
 	return strconv.FormatFloat(*v, 'f', -1, 64)
 }
 
-// gibibytes formats a size in bytes.
 func gibibytes(v *float64) string {
 	if v == nil {
 		return none
@@ -145,7 +143,6 @@ func (v *view) Date(t time.Time) string {
 // Ago formats how long ago the time of a timestamp metric was.
 func (v *view) Ago(seconds float64) string { return duration(v.now.Sub(at(seconds))) + " ago" }
 
-// moment formats a time and how long ago it was.
 func (v *view) moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + duration(v.now.Sub(t)) + " ago)"
 }
@@ -156,7 +153,6 @@ type table[T any] struct {
 	More int
 }
 
-// cut keeps at most n rows.
 func cut[T any](rows []T, n int) table[T] {
 	if len(rows) <= n {
 		return table[T]{Rows: rows}

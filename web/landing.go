@@ -20,7 +20,6 @@ var pages embed.FS
 // refreshSeconds is the interval at which a browser reloads the page.
 const refreshSeconds = "60"
 
-// page is the landing page.
 type page struct {
 	Options
 	Configured Configured
@@ -30,7 +29,6 @@ type page struct {
 	Collectors table[collectorRow]
 }
 
-// functions are those of the templates.
 var functions = template.FuncMap{
 	"duration": duration, "gibibytes": gibibytes, "grouped": grouped, "money": money, "number": number, "text": text,
 	"date":  func(seconds float64) string { return at(seconds).Format(time.DateOnly) },
@@ -46,7 +44,6 @@ func newTemplate() *template.Template {
 // between gets the same bytes.
 const pageInterval = time.Second
 
-// landing serves the landing page.
 func landing(c Collectors, o Options) http.Handler {
 	t := newTemplate()
 	var mu sync.Mutex // one page is made at a time

@@ -12,7 +12,6 @@ import (
 // maxOffered is the maximum number of locations of each plan.
 const maxOffered = 8
 
-// offer is a plan or a saved configuration.
 type offer struct {
 	*sample
 	Stock words
@@ -50,7 +49,6 @@ func (v *view) Offers(n int, kind, name string, values ...string) table[offer] {
 	return cut(rows, n)
 }
 
-// Offered returns the locations that offer a plan.
 func (v *view) Offered(plan string) string {
 	var locations []string
 	for _, s := range v.find("plan_offered", plan) {
@@ -59,10 +57,8 @@ func (v *view) Offered(plan string) string {
 	return join(locations, maxOffered)
 }
 
-// Watches returns the watches that are configured.
 func (v *view) Watches() table[collector.Watch] { return cut(v.Configured.Watches, maxRows) }
 
-// Hits returns the number of hits of a watch.
 func (v *view) Hits(watch string) *float64 {
 	if v.Value("watch_plans", watch) == nil {
 		return nil

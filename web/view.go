@@ -8,7 +8,6 @@ import (
 	"server_rental_exporter/collector"
 )
 
-// sample is a published sample.
 type sample = collector.Sample
 
 // view is what the sections of the overview are made of: the published metrics of one

@@ -17,7 +17,6 @@ import (
 	"server_rental_exporter/internal/runner"
 )
 
-// health is the state of one collector.
 type health = runner.Health
 
 // Collectors is the data that the pages show.

@@ -17,13 +17,10 @@ import (
 	"server_rental_exporter/web"
 )
 
-// healthcheckTimeout bounds the check of all addresses together.
-const healthcheckTimeout = 5 * time.Second
-
 // healthcheck checks that a running exporter with the same web flags serves at all its
 // listen addresses. It prints the outcome and returns the exit status.
 func (o *options) healthcheck(ctx context.Context, stdout, stderr io.Writer) int {
-	ctx, cancel := context.WithTimeout(ctx, healthcheckTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // for all addresses together
 	defer cancel()
 	errs := append(o.unknown, o.checkServer()...)
 	if *o.web.WebSystemdSocket {

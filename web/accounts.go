@@ -25,19 +25,11 @@ type renewal struct {
 
 func (v *view) Accounts() table[string] { return cut(v.accounts, maxLongRows) }
 
-func (v *view) Cost(account string) string {
-	cost := money(v.Value("account_cost_usd_per_month", account))
-	if v.lacking(serverPrice, account) > 0 && cost != none {
-		return "at least " + cost
-	}
-	return cost
-}
-
 // Funded returns until when an account's balance pays its servers.
 func (v *view) Funded(account string) words {
 	until, class := v.fundedUntil(account)
 	ahead := !until.Before(midnight(v.now).AddDate(collector.HorizonYears, 0, 0))
-	incomplete := v.lacking(serverPrice, account)+v.lacking(serverRenewal, account) > 0
+	incomplete := v.Lacking(serverPrice, account)+v.Lacking(serverRenewal, account) > 0
 	switch {
 	case until.IsZero() || ahead && incomplete:
 		return words{none, ""}
@@ -72,9 +64,9 @@ func (v *view) fundedUntil(account string) (until time.Time, class string) {
 	}
 	until = at(*funded)
 	switch left := until.Sub(midnight(v.now)); {
-	case left <= fundingUrgent:
+	case left <= 2*day:
 		return until, "bad"
-	case left <= fundingNotice:
+	case left <= 7*day:
 		return until, "warn"
 	}
 	return until, ""
@@ -82,18 +74,9 @@ func (v *view) fundedUntil(account string) (until time.Time, class string) {
 
 // Servers returns the number of an account's servers of each status.
 func (v *view) Servers(account string) string {
-	found := v.find("servers", account)
-	if len(found) == 0 {
-		return none
-	}
 	var texts []string
-	for _, s := range found {
-		if s.Value() > 0 {
-			texts = append(texts, grouped(int(s.Value()))+" "+text(s.Label("status")))
-		}
-	}
-	if len(texts) == 0 {
-		return "0"
+	for _, s := range v.find("servers", account) {
+		texts = append(texts, grouped(int(s.Value()))+" "+text(s.Label("status")))
 	}
 	return join(texts, maxStatuses)
 }

@@ -7,16 +7,6 @@ import (
 	"time"
 )
 
-// The conditions of alerts.
-const (
-	fundingNotice  = 7 * day // a renewal that the balance cannot pay comes within
-	fundingUrgent  = 2 * day
-	frozenAfter    = 30 * time.Minute // the catalog was generated before
-	expiringWithin = 10 * time.Minute // a rate lock ends
-	stuckAfter     = 3 * time.Hour    // a top-up was created before
-	hitWithin      = 15 * time.Minute
-)
-
 type notice struct {
 	Class         string // bad, warn or info: the severity
 	Alert         string // that fires if this lasts, without its prefix; empty if there is none
@@ -30,7 +20,8 @@ func (n *notices) add(class, alert, subject, text string) {
 	*n = append(*n, notice{class, alert, subject, text})
 }
 
-// Attention returns what needs attention, urgent first.
+// Attention returns what needs attention, urgent first. Its conditions are those of the
+// alerts.
 func (v *view) Attention() table[notice] {
 	var n notices
 	v.providerNotices(&n)
@@ -79,7 +70,7 @@ func (v *view) providerNotices(n *notices) {
 		n.add("info", "MaintenanceScheduled", "Provider", count(int(*scheduled), "maintenance window")+" scheduled.")
 	}
 	generated, plans := v.Value("catalog_generated_timestamp_seconds"), v.collectors[[2]string{"plans"}]
-	if generated != nil && plans != nil && plans.LastSuccess.Sub(at(*generated)) > frozenAfter {
+	if generated != nil && plans != nil && plans.LastSuccess.Sub(at(*generated)) > 30*time.Minute {
 		n.add("warn", "CatalogFrozen", "Catalog", "The provider has not updated it since "+v.moment(at(*generated))+".")
 	}
 }
@@ -127,7 +118,7 @@ func (v *view) accountNotices(n *notices, account string) {
 	case balance == nil:
 	case *balance < 0:
 		class := "warn"
-		if cost != nil && *cost > 0 || v.lacking(serverPrice, account) > 0 { // servers are billed
+		if cost != nil && *cost > 0 || v.Lacking(serverPrice, account) > 0 { // servers are billed
 			class = "bad"
 		}
 		n.add(class, "BalanceLow", subject, "The balance is negative: "+money(balance)+" USD.")
@@ -146,10 +137,10 @@ func (v *view) topupNotices(n *notices) {
 		created, locked := v.Value("topup_created_timestamp_seconds", account, id), v.Value("topup_rate_locked_until_timestamp_seconds", account, id)
 		switch {
 		case strings.EqualFold(s.Label("status"), "confirming"):
-			if created != nil && v.now.Sub(at(*created)) > stuckAfter {
+			if created != nil && v.now.Sub(at(*created)) > 3*time.Hour {
 				n.add("warn", "TopupStuck", subject, topup+"is confirming; it was created "+v.Ago(*created)+".")
 			}
-		case locked != nil && at(*locked).After(v.now) && at(*locked).Sub(v.now) <= expiringWithin:
+		case locked != nil && at(*locked).After(v.now) && at(*locked).Sub(v.now) <= 10*time.Minute:
 			n.add("info", "TopupExpiring", subject, topup+"awaits its payment; the rate lock ends in "+duration(at(*locked).Sub(v.now))+".")
 		}
 	}
@@ -221,7 +212,7 @@ func (v *view) watchNotices(n *notices) {
 		if problem != "" {
 			n.add("warn", alert, subject, problem+".")
 		}
-		if hit := v.Value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.now.Sub(at(*hit)) <= hitWithin {
+		if hit := v.Value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.now.Sub(at(*hit)) <= 15*time.Minute {
 			n.add("info", "WatchHit", subject, "A plan began to match "+v.Ago(*hit)+".")
 		}
 	}

@@ -42,8 +42,8 @@ const (
 	serverRenewal = "server_renews_timestamp_seconds"
 )
 
-// lacking returns the number of an account's billed servers that lack a metric.
-func (v *view) lacking(metric, account string) int {
+// Lacking returns the number of an account's billed servers that lack a metric.
+func (v *view) Lacking(metric, account string) int {
 	n := 0
 	for _, s := range v.find("server_info", account) {
 		id := s.Label("server")
@@ -131,7 +131,7 @@ func (v *view) Unknown(name string) string {
 		if why, _, known := v.age(name, account); !known {
 			accounts = append(accounts, text(account)+": "+why)
 		}
-		if n := v.lacking(serverRenewal, account); name == "servers" && n > 0 {
+		if n := v.Lacking(serverRenewal, account); name == "servers" && n > 0 {
 			accounts = append(accounts, text(account)+": the dates of "+count(n, "server"))
 		}
 	}

@@ -106,7 +106,7 @@ func TestConfigurationDocument(t *testing.T) {
 			account = " yes"
 		}
 		fmt.Fprintf(&rows, "| `%s` | `%s` |%s | %s | %s | %s | %s |\n", s.Name, s.Endpoint, account,
-			shortest(s.Interval), shortest(max(s.MinInterval, time.Second)), shortest(s.MaxAge), s.Help)
+			model.Duration(s.Interval), model.Duration(max(s.MinInterval, time.Second)), model.Duration(s.MaxAge), s.Help)
 	}
 	if !collectorRows.MatchString(document) {
 		t.Fatal("docs/configuration.md has no table of the collectors")
@@ -166,14 +166,6 @@ func helpFlags(t *testing.T) map[string]string {
 		flags[name] = variable
 	}
 	return flags
-}
-
-// shortest formats a duration as the document does: a minute is 60s.
-func shortest(d time.Duration) string {
-	if d == time.Minute {
-		return "60s"
-	}
-	return model.Duration(d).String()
 }
 
 // acceptedKeys returns the keys that the error about an unknown one lists.

@@ -116,16 +116,6 @@ func TestReloadOtherAPI(t *testing.T) {
 	}
 }
 
-// TestTokenFileReplaced asserts that a new token is read from its file.
-func TestTokenFileReplaced(t *testing.T) {
-	t.Parallel()
-	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
-	p := startReady(t, "--config.file="+a.ConfigFile(dir, map[string]string{"main": "secret-token-of-nobody"}, ""))
-	simtest.AssertEqual(t, "token rejected", p.scrape().Values[`server_rental_exporter_api_token_rejected{account="main"}`], 1.0)
-	simtest.WriteFile(t, filepath.Join(dir, "main.token"), simtest.MainToken)
-	simtest.Eventually(t, "the new token is used", func() bool { return p.scrape().CollectorSuccess()["account main"] == 1 })
-}
-
 // TestTokenPermissions asserts that a token file that every user can access is reported at
 // start, also through a link, and at a reload. Access of the group is usual in Kubernetes.
 func TestTokenPermissions(t *testing.T) {

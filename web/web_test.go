@@ -147,9 +147,8 @@ func TestPathsAndMethods(t *testing.T) {
 	t.Run("landing", func(t *testing.T) {
 		h := Handler(&fakeCollectors{}, allEnabled())
 		for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "DELETE": 405} {
-			if got, _ := do(t, h, method, "/"); got.Status != want {
-				t.Errorf("%s /: got %d, want %d", method, got.Status, want)
-			}
+			got, _ := do(t, h, method, "/")
+			simtest.AssertEqual(t, method+" /", got.Status, want)
 		}
 	})
 }

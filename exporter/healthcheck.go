@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
@@ -22,7 +23,7 @@ import (
 func (o *options) healthcheck(ctx context.Context, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // for all addresses together
 	defer cancel()
-	errs := append(o.unknown, o.checkServer()...)
+	errs := slices.Concat(o.unknown, o.checkServer())
 	if *o.web.WebSystemdSocket {
 		errs = append(errs, errors.New("--healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses"))
 	}

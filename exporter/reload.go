@@ -110,17 +110,16 @@ func runnerConfig(cfg *config.Config) runner.Config {
 // what TLS is for, and token files that every user of the machine can access. The web
 // server's settings are read again for each connection, so they are included.
 func (e *exporter) warn(cfg *config.Config) {
-	warn := level.Warn(e.logger)
 	rates := cfg.RequestRates(collector.Resources())
 	for _, r := range rates[:min(2, len(rates))] { // of the public API, and of the first account
 		if float64(r.Limit) < r.MaxPerMinute {
-			warn.Log("msg", "rate limit is too low for long histories", "account", r.Account,
+			level.Warn(e.logger).Log("msg", "rate limit is too low for long histories", "account", r.Account,
 				"limit", r.Limit, "needed", fmt.Sprintf("%.1f", r.MaxPerMinute))
 		}
 	}
 	settings := cfg.API.HTTP.TLSConfig
 	if settings.InsecureSkipVerify {
-		warn.Log("msg", "certificate of the API is not verified", "field", "api.http.tls_config.insecure_skip_verify")
+		level.Warn(e.logger).Log("msg", "certificate of the API is not verified", "field", "api.http.tls_config.insecure_skip_verify")
 	}
 	for field, version := range map[string]uint16{
 		"api.http.tls_config.min_version": uint16(settings.MinVersion),
@@ -128,7 +127,7 @@ func (e *exporter) warn(cfg *config.Config) {
 		"--web.config.file: tls_server_config.min_version": uint16(readTLSConfig(*e.options.web.WebConfigFile).MinVersion),
 	} {
 		if version != 0 && version < tls.VersionTLS12 {
-			warn.Log("msg", "obsolete TLS version allowed", "field", field)
+			level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", field)
 		}
 	}
 	for _, a := range cfg.Accounts {
@@ -137,7 +136,7 @@ func (e *exporter) warn(cfg *config.Config) {
 		}
 		// The group's are not warned about: Kubernetes gives a secret to a pod's group.
 		if info, err := os.Stat(a.TokenFile); err == nil && info.Mode().Perm()&0o007 != 0 {
-			warn.Log("msg", "token file can be read by others", "account", a.Name, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
+			level.Warn(e.logger).Log("msg", "token file can be read by others", "account", a.Name, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
 		}
 	}
 }

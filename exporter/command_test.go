@@ -43,12 +43,12 @@ func TestStartErrors(t *testing.T) {
 			"everything at once", nil,
 			[]string{"--bogus=1", "--no-bogus", "--log.level=loud", "--log.format=xml", "--api.base-url=ftp://x", "--api.token-file=" + missing, "--config.check", "--web.listen-address=here", "--web.listen-address=:99999"},
 			"--bogus: unknown flag; try --help\n--no-bogus: unknown flag; try --help\n" +
-				"--api.token-file: no such file or directory: " + missing + "\n--api.base-url: invalid URL: must be http or https, like https://rental.example/api/v1\n" +
+				"--api.base-url: invalid URL: must be http or https, like https://rental.example/api/v1\n--api.token-file: no such file or directory: " + missing + "\n" +
 				"--log.level: must be one of debug, info, warn, error\n--log.format: must be one of logfmt, json\n" +
 				"--web.listen-address: must be HOST:PORT, with a port of at most 65535\n--web.listen-address: must be HOST:PORT, with a port of at most 65535\n",
 		},
 		{"missing configuration", nil, []string{"--config.file=" + missing}, missing + ": --config.file: no such file or directory\n"},
-		{"faults of the configuration and the command line", nil, []string{"--config.check", "--config.file=" + faulty, "--web.telemetry-path=/"}, faulty + ":1: api.timeout: 0s is too short: must be at least 1ms\n" +
+		{"faults of the configuration and the command line", nil, []string{"--config.check", "--config.file=" + faulty, "--web.telemetry-path=/"}, faulty + ":1: api.timeout: 0s is out of range: must be from 1ms to 5m\n" +
 			faulty + ":2: watches[0]: no criterion: at least one must be set, because every plan would match\n" +
 			faulty + ":3: accounts[0].token_file: no such file or directory; relative paths begin at " + filepath.Dir(faulty) + "\n--web.telemetry-path: must be like /metrics: no spaces, other letters than of ASCII, {}?#%, relative or empty parts\n"},
 		{"certificate of the web server", nil, []string{"--demo", "--web.config.file=" + refused}, "--web.config.file: failed to read cert_file (/missing.pem): open /missing.pem: no such file or directory\n"},

@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -38,9 +37,6 @@ type options struct {
 	logFormat              string
 	unknown                []error // flags that do not exist
 }
-
-// vsockScheme is the prefix of listen addresses that are sockets of a virtual machine.
-const vsockScheme = "vsock://"
 
 // The values of --log.level and --log.format.
 func logLevels() []string  { return []string{"debug", "info", "warn", "error"} }
@@ -166,7 +162,17 @@ func (o *options) checkServer() []error {
 	if err := toolkit.Validate(*o.web.WebConfigFile); err != nil {
 		errs = append(errs, fmt.Errorf("--web.config.file: %s", webConfigError(err)))
 	}
-	return append(errs, o.checkAddresses()...)
+	if *o.web.WebSystemdSocket {
+		return errs // the addresses are not used
+	}
+	for _, address := range *o.web.WebListenAddresses {
+		_, port, err := net.SplitHostPort(address)
+		_, number := strconv.ParseUint(port, 10, 16)
+		if (err != nil || errors.Is(number, strconv.ErrRange)) && !strings.HasPrefix(address, "vsock://") { // a service name is valid
+			errs = append(errs, errors.New("--web.listen-address: must be HOST:PORT, with a port of at most 65535"))
+		}
+	}
+	return errs
 }
 
 // quoted is a value in a message of the YAML package.
@@ -189,31 +195,6 @@ func oneOf(flag, value string, values []string) error {
 	return fmt.Errorf("%s: must be one of %s", flag, strings.Join(values, ", "))
 }
 
-// checkAddresses returns errors for addresses that cannot be listened on.
-func (o *options) checkAddresses() []error {
-	if *o.web.WebSystemdSocket {
-		return nil // they are not used
-	}
-	var errs []error
-	for _, address := range *o.web.WebListenAddresses {
-		if strings.HasPrefix(address, vsockScheme) {
-			continue
-		}
-		_, port, err := net.SplitHostPort(address)
-		if _, bad := strconv.ParseUint(port, 10, 16); errors.Is(bad, strconv.ErrRange) { // a service name is valid too
-			err = errors.New("the port must be at most 65535")
-		}
-		var invalid *net.AddrError
-		if errors.As(err, &invalid) {
-			err = errors.New(invalid.Err)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--web.listen-address: %w", err))
-		}
-	}
-	return errs
-}
-
 // printSummary prints that the configuration is valid, the requests that it causes,
 // what is watched, and how to check the rest.
 func printSummary(w io.Writer, cfg *config.Config) {
@@ -227,10 +208,11 @@ func printSummary(w io.Writer, cfg *config.Config) {
 		if r.MaxPerMinute > r.PerMinute {
 			fmt.Fprintf(w, " (up to %.1f with a long history)", r.MaxPerMinute)
 		}
-		fmt.Fprintf(w, " of %d\n", r.Limit)
-	}
-	if cfg.Shard.Total > 1 {
-		printShards(w, cfg)
+		fmt.Fprintf(w, " of %d", r.Limit)
+		if shard := config.ShardOf(r.Account, cfg.Shard.Total); cfg.Shard.Total > 1 && r.Account != "" {
+			fmt.Fprintf(w, ", shard %d", shard)
+		}
+		fmt.Fprintln(w)
 	}
 	if len(cfg.Watches) > 0 {
 		fmt.Fprintln(w, "watches:")
@@ -239,22 +221,4 @@ func printSummary(w io.Writer, cfg *config.Config) {
 		fmt.Fprintf(w, "  %s: %s\n", watch.Name, watch.Description())
 	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
-}
-
-// printShards prints the accounts of each shard, and the requests that it makes.
-func printShards(w io.Writer, cfg *config.Config) {
-	fmt.Fprintln(w, "shards:")
-	for i := range cfg.Shard.Total {
-		shard := *cfg
-		shard.Shard.Index = i
-		own := shard.Own(collector.Resources())
-		names, perMinute := make([]string, 0, len(own.Accounts)), 0.0
-		for _, r := range own.RequestRates(collector.Resources()) {
-			perMinute += r.PerMinute
-			if r.Account != "" {
-				names = append(names, r.Account)
-			}
-		}
-		fmt.Fprintf(w, "  %d: %.1f requests per minute, %d accounts: %s\n", i, perMinute, len(names), cmp.Or(strings.Join(names, ", "), "none"))
-	}
 }

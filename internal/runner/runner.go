@@ -63,8 +63,7 @@ type Runner struct {
 	memory     *memory
 	origin     func() time.Time // of a new scope
 
-	ready   atomic.Bool
-	readyAt atomic.Uint64 // number of changes after which everything was tried; 0 before
+	ready atomic.Bool
 
 	watchesMu sync.Mutex
 	watches   []collector.Watched // in the order of the configuration
@@ -176,14 +175,8 @@ func (r *Runner) Wait() { r.running.Wait() }
 // Ready reports whether every collector was tried once and the outcome is served. It
 // stays true.
 func (r *Runner) Ready() bool {
-	if r.ready.Load() {
-		return true
-	}
-	if r.readyAt.Load() == 0 && r.allTried() {
-		r.readyAt.CompareAndSwap(0, r.Publisher.Changes())
-	}
-	at := r.readyAt.Load()
-	if at > 0 && r.Publisher.Published() >= at {
+	if !r.ready.Load() && r.allTried() {
+		r.Publisher.Publish()
 		r.ready.Store(true)
 	}
 	return r.ready.Load()

@@ -93,8 +93,8 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h.ctx, h.cancel = context.WithCancel(t.Context())
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
 	h.handler = exporter.NewHandler(h.Runner, &h.log, web.Options{
-		Version: "chaos", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Published: h.Publisher, Discovery: true,
-		Configured: func() web.Configured { return web.Configured{Accounts: h.config.accounts} },
+		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher, Discovery: true,
+		Configured: func() web.Configured { return web.Configured{API: "a simulated provider", Accounts: len(h.config.accounts)} },
 	})
 	h.Publish(h.ctx)
 	h.applyConfig()

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -208,11 +209,10 @@ func printSummary(w io.Writer, cfg *config.Config) {
 		if r.MaxPerMinute > r.PerMinute {
 			fmt.Fprintf(w, " (up to %.1f with a long history)", r.MaxPerMinute)
 		}
-		fmt.Fprintf(w, " of %d", r.Limit)
-		if shard := config.ShardOf(r.Account, cfg.Shard.Total); cfg.Shard.Total > 1 && r.Account != "" {
-			fmt.Fprintf(w, ", shard %d", shard)
-		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, " of %d\n", r.Limit)
+	}
+	if cfg.Shard.Total > 1 {
+		printShards(w, cfg)
 	}
 	if len(cfg.Watches) > 0 {
 		fmt.Fprintln(w, "watches:")
@@ -221,4 +221,22 @@ func printSummary(w io.Writer, cfg *config.Config) {
 		fmt.Fprintf(w, "  %s: %s\n", watch.Name, watch.Description())
 	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
+}
+
+// printShards prints the accounts of each shard, and the requests that it makes.
+func printShards(w io.Writer, cfg *config.Config) {
+	fmt.Fprintln(w, "shards:")
+	for i := range cfg.Shard.Total {
+		shard := *cfg
+		shard.Shard.Index = i
+		own := shard.Own(collector.Resources())
+		names, perMinute := make([]string, 0, len(own.Accounts)), 0.0
+		for _, r := range own.RequestRates(collector.Resources()) {
+			perMinute += r.PerMinute
+			if r.Account != "" {
+				names = append(names, r.Account)
+			}
+		}
+		fmt.Fprintf(w, "  %d: %.1f requests per minute, %d accounts: %s\n", i, perMinute, len(names), cmp.Or(strings.Join(names, ", "), "none"))
+	}
 }

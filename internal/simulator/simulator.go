@@ -1,7 +1,7 @@
-// Package simulator implements the rental API as an HTTP server: prefix,
-// envelopes, errors, rate limits, headers and paging as documented by the
-// provider. It is strict (an undocumented query parameter is an error), and it can
-// simulate activity (see [Simulator.Run]). Faults, other caches and a request log are
+// Package simulator implements the rental API as an HTTP server: the lists and
+// objects that the exporter reads, with prefix, envelopes, errors, rate limits, headers
+// and paging as documented by the provider. It is strict (a query parameter that such a
+// request does not need is an error), and it can simulate activity (see [Simulator.Run]). Faults, other caches and a request log are
 // those of simtest, which adds them as a middleware.
 //
 // Its JSON is written from the provider's document and shares no code with the
@@ -93,7 +93,7 @@ func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handle
 // connection, which is not an error of the server.
 func (s *Simulator) respond(w http.ResponseWriter, r *http.Request) {
 	c := newCall(r)
-	a, isPage := s.page(c)
+	a, isPage := page(c)
 	if !isPage {
 		a = s.responseTo(c)
 		a.body = s.withSite(a.body)
@@ -140,21 +140,17 @@ type response struct {
 }
 
 func (s *Simulator) responseTo(c *call) response {
-	res, id, known := route(c)
-	if !known {
-		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+Prefix+strings.Join(endpoints(), ", "))
+	res, known := route(c)
+	switch {
+	case !known:
+		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+Prefix+"/plans")
+	case res.private:
+		return s.accountResponse(c, res)
 	}
-	if res.private {
-		return s.accountResponse(c, res, id)
-	}
-	return s.publicResponse(c, res, id)
-}
-
-func (s *Simulator) publicResponse(c *call, res resource, id string) response {
 	q := s.public.take(c.host, time.Now())
 	a := rateLimited(q)
 	if q.admitted {
-		a = s.content(c, res, nil, id)
+		a = s.content(c, res, nil)
 	}
 	a.header.Set("Access-Control-Allow-Origin", "*")
 	if a.status == http.StatusOK {
@@ -166,7 +162,7 @@ func (s *Simulator) publicResponse(c *call, res resource, id string) response {
 // accountResponse checks the method before the token, because 405 is documented for
 // all endpoints. Every response to a known token counts and has its rate limit
 // headers, errors included.
-func (s *Simulator) accountResponse(c *call, res resource, id string) response {
+func (s *Simulator) accountResponse(c *call, res resource) response {
 	account := s.account(c.token)
 	switch {
 	case account == nil && c.method != http.MethodGet:
@@ -179,7 +175,7 @@ func (s *Simulator) accountResponse(c *call, res resource, id string) response {
 	q := s.accounts.take(c.token, time.Now())
 	a := rateLimited(q)
 	if q.admitted {
-		a = s.content(c, res, account, id)
+		a = s.content(c, res, account)
 	}
 	q.setHeaders(a.header)
 	return a
@@ -192,35 +188,24 @@ func (s *Simulator) account(token string) *Account {
 }
 
 // content returns the response to an admitted request.
-func (s *Simulator) content(c *call, res resource, account *Account, id string) response {
+func (s *Simulator) content(c *call, res resource, account *Account) response {
 	if c.method != http.MethodGet {
 		return methodNotAllowed(c)
 	}
-	if problem := res.check(c, id); problem != "" {
+	if problem := res.check(c); problem != "" {
 		return failure(http.StatusBadRequest, "invalid_parameter", problem)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.build(view{sim: s, world: s.world, account: account, query: c.query}, res, id)
-}
-
-// build makes the response to a valid request.
-func (s *Simulator) build(v view, res resource, id string) response {
-	switch {
-	case res.object != nil:
+	v := view{sim: s, world: s.world, account: account, query: c.query}
+	if res.object != nil {
 		return success(Object{"data": res.object(v)})
-	case id == "":
-		return list(v, res)
 	}
-	item, found := find(res.list(v), id)
-	if !found {
-		return failure(http.StatusNotFound, "not_found", "unknown id; see GET "+Prefix+"/"+res.name)
-	}
-	return success(Object{"data": item})
+	return list(v, res)
 }
 
 // Body returns the body of the correct response to a GET request of a path
-// ("/plans/epyc-9654") with a query. Nothing is counted. It
+// ("/topups") with a query. Nothing is counted. It
 // panics if that response is an error.
 func (s *Simulator) Body(pathAndQuery, token string) string {
 	u, err := url.Parse(Prefix + pathAndQuery)
@@ -228,12 +213,12 @@ func (s *Simulator) Body(pathAndQuery, token string) string {
 		panic("simulator: " + err.Error())
 	}
 	c := newCall(&http.Request{Method: http.MethodGet, URL: u})
-	res, id, known := route(c)
+	res, known := route(c)
 	account := s.account(token)
 	if !known || res.private && account == nil {
 		panic("simulator: no response to " + pathAndQuery)
 	}
-	a := s.content(c, res, account, id)
+	a := s.content(c, res, account)
 	if a.status != http.StatusOK {
 		panic("simulator: " + pathAndQuery + ": " + string(a.body))
 	}

@@ -251,16 +251,13 @@ func changeTopup(rng *rand.Rand, a *simulator.Account) {
 	}
 }
 
-// noAddress is the host name of the servers without an address.
-const noAddress = "no-address"
-
 // changeServer removes a server, or changes all of them.
 func changeServer(rng *rand.Rand, a *simulator.Account) {
 	if len(a.Servers) < 3 {
 		a.Servers = simulator.Servers(5, time.Now())
 		return
 	}
-	change := rng.IntN(5)
+	change := rng.IntN(4)
 	if change == 0 {
 		i := rng.IntN(len(a.Servers))
 		a.Servers = slices.Delete(slices.Clone(a.Servers), i, i+1)
@@ -271,12 +268,6 @@ func changeServer(rng *rand.Rand, a *simulator.Account) {
 		case 1:
 			s["status"] = pick[any](rng, "active", "active", "suspended", "expired", 7)
 		case 2:
-			s["ipv4"] = pick[any](rng, "198.18.0.1", "2001:db8::1", "", "unknown", 7)
-			s["hostname"] = "has-address" // so that the exposition tells which have none
-			if s["ipv4"] == "" {
-				s["hostname"] = noAddress
-			}
-		case 3:
 			s["price"] = simulator.Object{"monthly": simulator.Object{"usd": randomNumber(rng)}}
 		default:
 			s["renews_at"] = randomDay(rng)

@@ -13,7 +13,7 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestWritesNothing: the exporter works and reloads if it cannot write: a limit of 0 bytes
+// TestWritesNothing: the exporter writes no file, and works and reloads if it cannot: a limit of 0 bytes
 // for each file stands for a full disk and for a read-only file system, and its log is full.
 func TestWritesNothing(t *testing.T) {
 	t.Parallel()
@@ -46,6 +46,7 @@ func TestWritesNothing(t *testing.T) {
 	for _, path := range []string{"/", "/metrics", "/-/ready"} {
 		simtest.AssertEqual(t, path, p.Get(path).Status, http.StatusOK)
 	}
+	simtest.AssertEqual(t, "bytes written to disks", procValue(p, t, "io", "write_bytes"), 0)
 	p.Signal(syscall.SIGTERM)
 	simtest.AssertEqual(t, "exit status", p.Wait(), 0)
 }

@@ -6,7 +6,6 @@ package history
 import (
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"server_rental_exporter/collector"
@@ -40,31 +39,11 @@ func Write(w io.Writer, o Options) (samples int, err error) {
 	if o.Servers < 1 {
 		return 0, fmt.Errorf("servers %d: must be at least 1", o.Servers)
 	}
-	r := newRecorder(o.Labels)
-	begin := o.End.Add(-o.Length)
-	started := begin
-	for _, end := range append(o.restarts(), o.End) {
-		if err := newRun(o, r, begin, started).run(begin, end); err != nil {
-			return 0, fmt.Errorf("history: %w", err)
-		}
-		begin, started = end, end.Add(downtime)
+	r, begin := newRecorder(o.Labels), o.End.Add(-o.Length)
+	if err := newRun(o, r, begin).run(o.End); err != nil {
+		return 0, fmt.Errorf("history: %w", err)
 	}
 	return r.write(w)
-}
-
-// The exporter is restarted this long before the end, and before that at intervals.
-const (
-	lastRestart     = 3*24*time.Hour + 11*time.Hour
-	restartInterval = 14 * 24 * time.Hour
-)
-
-// restarts returns when the exporter is restarted.
-func (o Options) restarts() []time.Time {
-	var all []time.Time
-	for at := o.End.Add(-lastRestart); at.After(o.End.Add(-o.Length)); at = at.Add(-restartInterval) {
-		all = slices.Insert(all, 0, at)
-	}
-	return all
 }
 
 // resolution returns how often the exporter is scraped, by the time before the end: a
@@ -86,11 +65,6 @@ func resolution(age time.Duration) time.Duration {
 	case age <= 48*time.Hour:
 		return 2 * time.Minute
 	default:
-		return maxResolution
+		return 4 * time.Minute
 	}
 }
-
-const maxResolution = 4 * time.Minute
-
-// downtime is how long a restart takes: at least one scrape fails.
-const downtime = maxResolution + 30*time.Second

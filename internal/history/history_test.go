@@ -2,7 +2,6 @@ package history
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"maps"
 	"regexp"
@@ -239,31 +238,6 @@ func TestSameSeedSameHistory(t *testing.T) {
 	}
 	if bytes.Equal(first, generate(t, options(time.Hour, 8))) {
 		t.Error("the seed changes nothing")
-	}
-}
-
-// TestRestart generates the beginning of a run ten days ago.
-func TestRestart(t *testing.T) {
-	t.Parallel()
-	begin := end.AddDate(0, 0, -10)
-	o := options(20*24*time.Hour, 1)
-	o.Servers = 7
-	r := newRecorder(o.Labels)
-	var b bytes.Buffer
-	err := newRun(o, r, begin, begin.Add(downtime)).run(begin, begin.Add(20*time.Minute))
-	_, writeErr := r.write(&b)
-	if err := errors.Join(err, writeErr); err != nil {
-		t.Fatal(err)
-	}
-	series := parse(t, b.Bytes())
-	var up []point
-	for i, value := range []float64{0, 1, 1, 1, 1} {
-		up = append(up, point{begin.Unix() + int64(i+1)*240, value})
-	}
-	simtest.AssertEqual(t, "up", series["up{}"], up)
-	simtest.AssertEqual(t, "start", series["process_start_time_seconds{}"][0].value, float64(begin.Add(downtime).Unix()))
-	for _, account := range []string{"lab", "main"} {
-		simtest.AssertEqual(t, "servers", series[`server_rental_servers{account="`+account+`",status="active"}`][0].value, 7.0)
 	}
 }
 

@@ -132,9 +132,17 @@ func (a *activity) topups(w *World, now time.Time) {
 			switch Text(t, "status") {
 			case "pending":
 				pending = true
-				a.awaitPayment(t, now)
+				if locked := parse(Text(t, "payment", "rate_locked_until")); !now.Before(locked) {
+					closeTopup(t, "expired")
+				} else if a.chance(8) {
+					confirmTopup(t, 0)
+				}
 			case "confirming":
-				a.confirm(account, t, now)
+				needed := int(number(t, "confirmations_needed"))
+				reached := int(number(t, "confirmations")) + max(needed/4, 1)
+				if confirmTopup(t, reached); reached >= needed {
+					account.credit(t, now)
+				}
 			}
 		}
 		if pending || !a.chance(5) {
@@ -144,34 +152,6 @@ func (a *activity) topups(w *World, now time.Time) {
 		account.Topups = slices.Insert(account.Topups, 0, t)
 		account.Topups = account.Topups[:min(len(account.Topups), maxTopups)]
 	})
-}
-
-// awaitPayment advances a pending top-up: the payment arrives, or it expires or
-// is canceled.
-func (a *activity) awaitPayment(t Object, now time.Time) {
-	locked, err := time.Parse(time.RFC3339, Text(t, "payment", "rate_locked_until"))
-	switch {
-	case err == nil && !now.Before(locked):
-		closeTopup(t, "expired")
-	case a.chance(8):
-		confirmTopup(t, 0)
-	case a.chance(1):
-		closeTopup(t, "canceled")
-	}
-}
-
-// confirm advances a top-up whose payment was seen.
-func (a *activity) confirm(account *Account, t Object, now time.Time) {
-	needed := int(number(t, "confirmations_needed"))
-	reached := int(number(t, "confirmations")) + max(needed/4, 1)
-	switch {
-	case reached >= needed:
-		account.credit(t, now)
-	case a.chance(1):
-		closeTopup(t, "failed")
-	default:
-		confirmTopup(t, reached)
-	}
 }
 
 // incident lets a component degrade or recover. At most three are degraded. Now and then

@@ -39,7 +39,7 @@ func TestActivity(t *testing.T) {
 				checkLedger(t, name, a)
 			}
 		})
-		checkStates(t, seen, "pending confirming paid expired failed canceled operational degraded outage scheduled "+
+		checkStates(t, seen, "pending confirming paid expired operational degraded outage scheduled "+
 			"sold-out-2 sold-out-6 topup bonus renewal usage")
 	})
 }

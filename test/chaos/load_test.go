@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,30 +39,14 @@ func scrapeInParallel(t *testing.T, p *simtest.Process, n int, duration time.Dur
 	scrapers.Wait()
 }
 
-// loadDuration returns how long the scrapers scrape.
-func loadDuration(t *testing.T) time.Duration {
-	t.Helper()
-	duration := 300 * time.Millisecond
-	if long() {
-		duration = 10 * time.Second
-	}
-	if s := os.Getenv("CHAOS_LOAD"); s != "" {
-		var err error
-		if duration, err = time.ParseDuration(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return duration
-}
-
 // TestLoad runs many scrapers without pause, beside a scraper that reads one byte a
 // second and many idle connections: no error, and no request to the API. The long run also
 // checks that memory does not grow. The exporter has one processor.
 func TestLoad(t *testing.T) {
 	skipShort(t)
-	scrapers, idle, duration := 20, 100, loadDuration(t)
+	scrapers, idle, duration := 20, 100, 300*time.Millisecond
 	if long() {
-		scrapers, idle = 100, 400
+		scrapers, idle, duration = 100, 400, 10*time.Second
 	}
 	api := simtest.Start(t, simulator.Options{})
 	p := startReady(t, []string{"GOMAXPROCS=1"}, "--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), hourly()))

@@ -14,12 +14,12 @@ import (
 
 // processMetrics returns the metrics of the process, which made a number of requests since
 // it started, and those that Prometheus adds to a scrape.
-func (r *run) processMetrics(uptime time.Duration, requests int) []prometheus.Metric {
+func (r *run) processMetrics(uptime time.Duration, requests int) list {
 	start := float64(r.started.UnixMilli()) / 1000
 	handlerErrors := func(cause string) prometheus.Metric {
 		return constant(prometheus.CounterValue, "promhttp_metric_handler_errors_total", "Total number of internal errors encountered by the promhttp metric handler.", 0, prometheus.Labels{"cause": cause})
 	}
-	return []prometheus.Metric{
+	return list{
 		gauge("up", "Whether the last scrape succeeded: 1 or 0.", 1),
 		gauge("scrape_duration_seconds", "Duration of the scrape.", math.Round(2000+1000*r.rand.ExpFloat64())/1e6),
 		constant(prometheus.CounterValue, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", math.Floor(100*(0.05+0.0006*float64(requests)+0.0001*uptime.Seconds()))/100, nil),

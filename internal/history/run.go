@@ -179,6 +179,5 @@ func (r *run) scrape(at time.Time) error {
 		}
 		requests += sc.requests
 	}
-	metrics = slices.Concat(metrics, states.Metrics(), r.processMetrics(at.Sub(r.started), requests))
-	return r.recorder.record(list(metrics), r.requests)
+	return r.recorder.record(list(slices.Concat(metrics, states.Metrics())), r.requests, r.processMetrics(at.Sub(r.started), requests))
 }

@@ -17,7 +17,7 @@ type Options struct {
 	End      time.Time         // of the history; the last scrape is at most 15 seconds before
 	Length   time.Duration     // at most simulator.MaxPast
 	Accounts map[string]string // names by token
-	Servers  int               // of each account, at least 1
+	Servers  int               // of each account, 1 to 1000
 	Watches  []collector.Watch
 	Site     string            // address to which links lead; empty for that of simulator.Options
 	Seed     uint64            // of all random events
@@ -36,8 +36,8 @@ func Write(w io.Writer, o Options) (samples int, err error) {
 	if began := o.End.Add(-o.Length); began.Before(earliest) {
 		return 0, fmt.Errorf("the history would begin at %s: must begin at %s or later", began.UTC().Format(time.RFC3339), earliest.Format(time.DateOnly))
 	}
-	if o.Servers < 1 {
-		return 0, fmt.Errorf("servers %d: must be at least 1", o.Servers)
+	if o.Servers < 1 || o.Servers > 1000 {
+		return 0, fmt.Errorf("servers %d: must be 1 to 1000", o.Servers)
 	}
 	r, begin := newRecorder(o.Labels), o.End.Add(-o.Length)
 	if err := newRun(o, r, begin).run(o.End); err != nil {

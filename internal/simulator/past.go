@@ -187,11 +187,10 @@ func begin(o Object) time.Time { return parse(cmp.Or(Text(o, "paid_at"), Text(o,
 // at returns the account as it was at a time before its present.
 func (a *Account) at(t, end time.Time) *Account {
 	existed := func(o Object) bool { return !begin(o).After(t) }
-	past := &Account{
-		Account:      maps.Clone(a.Account),
-		Transactions: filter(a.Transactions, existed), Topups: filter(a.Topups, existed),
-		Configurations: filter(a.Configurations, existed), SSHKeys: filter(a.SSHKeys, existed),
-	}
+	past := *a
+	past.Account, past.Servers = maps.Clone(a.Account), nil
+	past.Transactions, past.Topups = filter(a.Transactions, existed), filter(a.Topups, existed)
+	past.Configurations, past.SSHKeys = filter(a.Configurations, existed), filter(a.SSHKeys, existed)
 	balance := 0.0
 	if len(past.Transactions) > 0 {
 		balance = number(past.Transactions[0], "balance_after", "usd")
@@ -208,7 +207,7 @@ func (a *Account) at(t, end time.Time) *Account {
 		}
 		past.Servers = append(past.Servers, server)
 	}
-	return past
+	return &past
 }
 
 // parse reads a time stamp that the simulator wrote.

@@ -111,9 +111,9 @@ func (s *Simulator) snapshotTime(age time.Duration) any {
 }
 
 // route returns the resource of a path.
-func route(c *call) (res resource, known bool) {
-	i := slices.IndexFunc(resources, func(r resource) bool { return "/"+r.name == c.path })
-	if !c.inPrefix || i < 0 {
+func route(u *url.URL) (res resource, known bool) {
+	i := slices.IndexFunc(resources, func(r resource) bool { return Prefix+"/"+r.name == u.EscapedPath() })
+	if i < 0 {
 		return resource{}, false
 	}
 	return resources[i], true
@@ -121,12 +121,9 @@ func route(c *call) (res resource, known bool) {
 
 // check returns the error in a query, or "". It accepts documented parameters
 // with a documented value, each at most once.
-func (r resource) check(c *call) string {
-	if c.queryErr != nil {
-		return "the query string cannot be read; use GET /" + r.name
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.query)) {
-		if values := c.query[name]; len(values) != 1 || !r.accepts(name, values[0]) {
+func (r resource) check(query url.Values) string {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if values := query[name]; len(values) != 1 || !r.accepts(name, values[0]) {
 			return "the parameter " + strconv.Quote(name) + " is unknown or has an unknown value; use GET /" + r.name
 		}
 	}

@@ -92,44 +92,15 @@ func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handle
 // respond sends a complete response. A failed write means that the client closed the
 // connection, which is not an error of the server.
 func (s *Simulator) respond(w http.ResponseWriter, r *http.Request) {
-	c := newCall(r)
-	a, isPage := page(c)
+	a, isPage := page(r)
 	if !isPage {
-		a = s.responseTo(c)
+		a = s.responseTo(r)
 		a.body = s.withSite(a.body)
 	}
 	maps.Copy(w.Header(), a.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body)
-}
-
-// call is a parsed request.
-type call struct {
-	method   string
-	inPrefix bool   // whether the path is below the prefix
-	path     string // escaped, without the prefix if inPrefix
-	query    url.Values
-	queryErr error
-	token    string
-	host     string
-}
-
-func newCall(r *http.Request) *call {
-	c := &call{method: r.Method, path: r.URL.EscapedPath(), host: r.RemoteAddr}
-	rest, found := strings.CutPrefix(c.path, Prefix)
-	if found && strings.HasPrefix(rest, "/") {
-		c.inPrefix, c.path = true, rest
-	}
-	c.query, c.queryErr = url.ParseQuery(r.URL.RawQuery)
-	if token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); found {
-		c.token = token
-	}
-	// The address of an in-memory connection has no port ("pipe").
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		c.host = host
-	}
-	return c
 }
 
 // response is what a request gets, before it is sent.
@@ -139,18 +110,22 @@ type response struct {
 	body   []byte
 }
 
-func (s *Simulator) responseTo(c *call) response {
-	res, known := route(c)
+func (s *Simulator) responseTo(r *http.Request) response {
+	res, known := route(r.URL)
 	switch {
 	case !known:
 		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+Prefix+"/plans")
 	case res.private:
-		return s.accountResponse(c, res)
+		return s.accountResponse(r, res)
 	}
-	q := s.public.take(c.host, time.Now())
+	address, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil { // an in-memory connection has no port ("pipe")
+		address = r.RemoteAddr
+	}
+	q := s.public.take(address, time.Now())
 	a := rateLimited(q)
 	if q.admitted {
-		a = s.content(c, res, nil)
+		a = s.content(r, res, nil)
 	}
 	a.header.Set("Access-Control-Allow-Origin", "*")
 	if a.status == http.StatusOK {
@@ -162,20 +137,21 @@ func (s *Simulator) responseTo(c *call) response {
 // accountResponse checks the method before the token, because 405 is documented for
 // all endpoints. Every response to a known token counts and has its rate limit
 // headers, errors included.
-func (s *Simulator) accountResponse(c *call, res resource) response {
-	account := s.account(c.token)
+func (s *Simulator) accountResponse(r *http.Request, res resource) response {
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), "Bearer ")
+	account := s.account(token)
 	switch {
-	case account == nil && c.method != http.MethodGet:
-		return methodNotAllowed(c)
-	case account == nil && c.token == "":
+	case account == nil && r.Method != http.MethodGet:
+		return methodNotAllowed(res)
+	case account == nil && token == "":
 		return failure(http.StatusUnauthorized, "unauthorized", "this endpoint needs the header Authorization: Bearer <API_TOKEN>; GET "+Prefix+"/plans needs none")
 	case account == nil:
 		return failure(http.StatusUnauthorized, "invalid_token", "the API token is unknown or revoked; GET "+Prefix+"/plans needs none")
 	}
-	q := s.accounts.take(c.token, time.Now())
+	q := s.accounts.take(token, time.Now())
 	a := rateLimited(q)
 	if q.admitted {
-		a = s.content(c, res, account)
+		a = s.content(r, res, account)
 	}
 	q.setHeaders(a.header)
 	return a
@@ -188,16 +164,20 @@ func (s *Simulator) account(token string) *Account {
 }
 
 // content returns the response to an admitted request.
-func (s *Simulator) content(c *call, res resource, account *Account) response {
-	if c.method != http.MethodGet {
-		return methodNotAllowed(c)
+func (s *Simulator) content(r *http.Request, res resource, account *Account) response {
+	if r.Method != http.MethodGet {
+		return methodNotAllowed(res)
 	}
-	if problem := res.check(c); problem != "" {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return failure(http.StatusBadRequest, "invalid_parameter", "the query string cannot be read; use GET /"+res.name)
+	}
+	if problem := res.check(query); problem != "" {
 		return failure(http.StatusBadRequest, "invalid_parameter", problem)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := view{sim: s, world: s.world, account: account, query: c.query}
+	v := view{sim: s, world: s.world, account: account, query: query}
 	if res.object != nil {
 		return success(Object{"data": res.object(v)})
 	}
@@ -205,20 +185,18 @@ func (s *Simulator) content(c *call, res resource, account *Account) response {
 }
 
 // Body returns the body of the correct response to a GET request of a path
-// ("/topups") with a query. Nothing is counted. It
-// panics if that response is an error.
+// ("/topups") with a query. Nothing is counted. It panics if that response is an error.
 func (s *Simulator) Body(pathAndQuery, token string) string {
-	u, err := url.Parse(Prefix + pathAndQuery)
+	r, err := http.NewRequest(http.MethodGet, Prefix+pathAndQuery, nil)
 	if err != nil {
 		panic("simulator: " + err.Error())
 	}
-	c := newCall(&http.Request{Method: http.MethodGet, URL: u})
-	res, known := route(c)
+	res, known := route(r.URL)
 	account := s.account(token)
 	if !known || res.private && account == nil {
 		panic("simulator: no response to " + pathAndQuery)
 	}
-	a := s.content(c, res, account)
+	a := s.content(r, res, account)
 	if a.status != http.StatusOK {
 		panic("simulator: " + pathAndQuery + ": " + string(a.body))
 	}
@@ -235,8 +213,8 @@ func failure(status int, code, message string) response {
 	return response{status, noStoreHeader(), encode(body)}
 }
 
-func methodNotAllowed(c *call) response {
-	a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET "+c.path)
+func methodNotAllowed(res resource) response {
+	a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET /"+res.name)
 	a.header.Set("Allow", http.MethodGet)
 	return a
 }

@@ -23,14 +23,14 @@ func (s *Simulator) withSite(body []byte) []byte {
 
 // page returns a page of the website, which says what was opened; false if there is none
 // at the path.
-func page(c *call) (response, bool) {
+func page(r *http.Request) (response, bool) {
 	known := slices.ContainsFunc(Pages(), func(p string) bool {
-		return c.path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(c.path, p)
+		return r.URL.Path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(r.URL.Path, p)
 	})
-	if c.inPrefix || c.method != http.MethodGet || !known {
+	if r.Method != http.MethodGet || !known {
 		return response{}, false
 	}
-	title := html.EscapeString(strings.TrimSuffix(c.path+"?"+c.query.Encode(), "?"))
+	title := html.EscapeString(r.URL.RequestURI())
 	header := http.Header{"Content-Type": {"text/html; charset=utf-8"}, "Content-Security-Policy": {"default-src 'none'"}}
 	return response{http.StatusOK, header, fmt.Appendf(nil, "<!DOCTYPE html>\n<html lang=\"en\">\n<title>%s</title>\n<h1>%s</h1>\n"+
 		"<p>This is a simulated provider: nothing can be ordered or paid.</p>\n</html>\n", title, title)}, true

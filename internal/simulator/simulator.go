@@ -13,6 +13,7 @@
 package simulator
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net"
@@ -57,8 +58,8 @@ type Simulator struct {
 func New(o Options) *Simulator {
 	s := &Simulator{
 		site:     strings.TrimRight(o.Site, "/"),
-		public:   newLimiter(o.PublicLimit, 59),
-		accounts: newLimiter(o.AccountLimit, 120),
+		public:   newLimiter(cmp.Or(o.PublicLimit, 59)),
+		accounts: newLimiter(cmp.Or(o.AccountLimit, 120)),
 		world:    newWorld(time.Now()),
 	}
 	s.handler = http.HandlerFunc(s.respond)

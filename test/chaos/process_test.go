@@ -70,20 +70,14 @@ func startReady(t testing.TB, env []string, args ...string) *simtest.Process {
 // memory returns a value of /proc/PID/status in MiB.
 func memory(p *simtest.Process, t testing.TB, name string) int {
 	t.Helper()
-	return procValue(p, t, "status", name) >> 10
-}
-
-// procValue returns a number in a file of /proc/PID.
-func procValue(p *simtest.Process, t testing.TB, file, name string) int {
-	t.Helper()
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.Cmd.Process.Pid, file))
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Cmd.Process.Pid))
 	if err != nil {
 		t.Skipf("no /proc: %v", err)
 	}
-	_, after, _ := strings.Cut(string(raw), "\n"+name+":")
-	n, err := strconv.Atoi(strings.Fields(after)[0])
+	_, after, _ := strings.Cut(string(raw), name+":")
+	kib, err := strconv.Atoi(strings.Fields(after)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return kib >> 10
 }

@@ -60,6 +60,7 @@ type Runner struct {
 	groups     groups
 	identities *identities
 	running    sync.WaitGroup
+	memory     *memory
 	origin     func() time.Time // of a new scope
 
 	ready   atomic.Bool
@@ -78,7 +79,7 @@ func New(o Options) *Runner {
 	if o.TokenPollInterval == 0 {
 		o.TokenPollInterval = 5 * time.Second
 	}
-	r := &Runner{options: o, resources: collector.Resources(), identities: newIdentities(o.Logger), scopes: map[string]*scope{}}
+	r := &Runner{options: o, resources: collector.Resources(), identities: newIdentities(o.Logger), memory: newMemory(), scopes: map[string]*scope{}}
 	r.origin = func() time.Time { return randomOrigin(o.Rand) }
 	r.newGroups()
 	r.Client = rentalapi.New(o.UserAgent, o.API, r.groups.accounts.Changed)
@@ -151,7 +152,10 @@ func (r *Runner) start(ctx context.Context, added []*source) {
 		delay := time.Duration(scopes-1) * accountStagger
 		runCtx, stop := context.WithCancel(ctx)
 		src.stop = stop
-		r.running.Go(func() { src.Run(runCtx, delay) })
+		r.running.Go(func() {
+			src.Run(runCtx, delay)
+			r.memory.exchange(&src.bytes, 0)
+		})
 	}
 }
 

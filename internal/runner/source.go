@@ -28,6 +28,7 @@ type source struct {
 	runner   *Runner
 	logger   stateLogger
 	stop     context.CancelFunc
+	bytes    int // of the last snapshot, as text
 
 	tried atomic.Bool                  // a request, or the first one of a long history, has ended
 	last  atomic.Pointer[goodResponse] // kept when its data expires
@@ -74,6 +75,9 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, error) {
 	snap, err := src.fetch(ctx, src, b)
 	if ctx.Err() != nil {
 		return collector.Snapshot{}, ctx.Err()
+	}
+	if err == nil && !src.runner.memory.exchange(&src.bytes, b.Bytes()) {
+		err = fmt.Errorf("%w: all metrics together would need more than a %dth of GOMEMLIMIT", rentalapi.ErrTooLarge, memoryFactor)
 	}
 	err = src.classify(err)
 	if shown, _, ok := src.Value(); ok && err == nil && snap.IsOlder(shown) {

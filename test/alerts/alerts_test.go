@@ -266,41 +266,27 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
+// TestAmtool compares the receiver of each alert with a golden file.
 func TestAmtool(t *testing.T) {
 	example := repo.Path(t, "alerts/alertmanager.example.yml")
 	amtool := repo.Program(t, "amtool")
 	run(t, amtool, "check-config", example)
-	for _, c := range []struct{ labels, receiver string }{
-		{"alertname=ServerRentalWatchHit severity=info watch=cheap-in-europe", "chat"},
-		{"alertname=ServerRentalWatchEmpty severity=warning watch=cheap-in-europe", "operators"},
-		{"alertname=ServerRentalPlanBackInStock severity=info plan=gpu-l40s family=gpu", "digest"},
-		{"alertname=ServerRentalPlanSoldOut severity=info plan=gpu-l40s", "digest"},
-		{"alertname=ServerRentalPlanPriceChanged severity=info plan=gpu-l40s", "digest"},
-		{"alertname=ServerRentalLocationSoldOut severity=info location=fra", "digest"},
-		{"alertname=ServerRentalPlanAdded severity=info plan=gpu-l40s", "digest"},
-		{"alertname=ServerRentalPlanRemoved severity=info plan=gpu-l40s", "digest"},
-		{"alertname=ServerRentalConfigurationBackInStock severity=info account=main plan=gpu-l40s", "chat"},
-		{"alertname=ServerRentalBalanceLow severity=warning account=main", "pager"},
-		{"alertname=ServerRentalBalanceLow severity=critical account=main", "pager"},
-		{"alertname=ServerRentalRenewalsUnfunded severity=warning account=main", "pager"},
-		{"alertname=ServerRentalRenewalsUnfunded severity=critical account=main", "pager"},
-		{"alertname=ServerRentalServerSuspended severity=critical account=main server=srv_1", "pager"},
-		{"alertname=ServerRentalTopupFailed severity=warning account=main", "pager"},
-		{"alertname=ServerRentalExporterDown severity=critical", "pager"},
-		{"alertname=ServerRentalTokenRejected severity=critical account=main", "pager"},
-		{"alertname=ServerRentalComponentNotOperational severity=critical location=fra", "pager"},
-		{"alertname=ServerRentalComponentNotOperational severity=warning location=fra", "operators"},
-		{"alertname=ServerRentalProviderNotOperational severity=warning", "operators"},
-		{"alertname=ServerRentalLocationWithoutStatus severity=warning location=fra", "operators"},
-		{"alertname=ServerRentalAccountNameConflict severity=warning account=main", "operators"},
-		{"alertname=ServerRentalTopupExpiring severity=info account=main", "operators"},
-		{"alertname=ServerRentalSSHKeysChanged severity=warning account=main", "operators"},
-		{"alertname=ServerRentalDataStale severity=warning collector=plans", "operators"},
-		{"alertname=SomebodyElses severity=critical", "operators"},
-	} {
-		args := []string{"config", "routes", "test", "--config.file=" + example, "--verify.receivers=" + c.receiver}
-		run(t, amtool, append(args, strings.Fields(c.labels)...)...)
+	labels := map[string]bool{"SomebodyElses severity=critical": true}
+	for name, rules := range alerts(t) {
+		for _, a := range rules {
+			labels[name+" severity="+a.Labels["severity"]] = true
+		}
 	}
+	var text strings.Builder
+	for _, alert := range slices.Sorted(maps.Keys(labels)) {
+		args := append([]string{"config", "routes", "test", "--config.file=" + example}, strings.Fields("alertname="+alert)...)
+		out, err := exec.Command(amtool, args...).Output()
+		if err != nil {
+			t.Errorf("%s: %v", alert, err)
+		}
+		fmt.Fprintf(&text, "%s: %s", alert, out)
+	}
+	simtest.Golden(t, repo.Path(t, "test/alerts/testdata/receivers.txt"), text.String())
 }
 
 // TestPagerKnowsTheSeverity asks each route to the pager for groups of one severity:

@@ -241,6 +241,29 @@ func TestSameSeedSameHistory(t *testing.T) {
 	}
 }
 
+// TestResolution generates the beginning of a long history, whose scrapes are rare.
+func TestResolution(t *testing.T) {
+	t.Parallel()
+	begin, o := end.AddDate(0, 0, -10), options(20*24*time.Hour, 1)
+	o.Servers = 7
+	r := newRecorder(o.Labels)
+	var b bytes.Buffer
+	err := newRun(o, r, begin).run(begin.Add(20 * time.Minute))
+	if _, writeErr := r.write(&b); err != nil || writeErr != nil {
+		t.Fatal(err, writeErr)
+	}
+	series := parse(t, b.Bytes())
+	var up []point
+	for i := range 5 {
+		up = append(up, point{begin.Unix() + int64(i+1)*240, 1})
+	}
+	simtest.AssertEqual(t, "up", series["up{}"], up)
+	simtest.AssertEqual(t, "servers", series[`server_rental_servers{account="lab",status="active"}`][0].value, 7.0)
+	for age, want := range map[time.Duration]time.Duration{7: 30 * time.Second, 13: time.Minute, 25: 2 * time.Minute} {
+		simtest.AssertEqual(t, "resolution", resolution(age*time.Hour), want)
+	}
+}
+
 func TestWriteRejects(t *testing.T) {
 	for want, change := range map[string]func(o *Options){
 		"length 0s:":     func(o *Options) { o.Length = 0 },

@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,7 +15,9 @@ func TestAPI(t *testing.T) {
 	a := Start(t, simulator.Options{})
 	remove := a.Override("/servers", Reply(503, nil, ""))
 	for _, path := range []string{"/servers", "/topups?limit=1"} {
-		_ = Get(t, a.URL.String()+path, "Authorization", "Bearer "+MainToken)
+		if _, err := Do(a.Client(), http.MethodGet, a.URL.String()+path, "Authorization", "Bearer "+MainToken); err != nil {
+			t.Fatal(err)
+		}
 	}
 	remove()
 	AssertEqual(t, "body", Get(t, a.URL.String()+"/servers", "Authorization", "Bearer "+MainToken).Body, a.Body("/servers", MainToken))

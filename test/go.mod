@@ -7,6 +7,7 @@ tool helm.sh/helm/v4/cmd/helm
 replace server_rental_exporter => ../
 
 require (
+	github.com/google/go-jsonnet v0.22.0
 	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.94.1
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/common v0.72.1

@@ -82,7 +82,7 @@ func New(o Options) *Runner {
 	r := &Runner{options: o, resources: collector.Resources(), identities: newIdentities(o.Logger), memory: newMemory(), scopes: map[string]*scope{}}
 	r.origin = func() time.Time { return randomOrigin(o.Rand) }
 	r.newGroups()
-	r.Client = rentalapi.New(o.UserAgent, o.API, r.groups.accounts.Changed)
+	r.Client = rentalapi.New(o.UserAgent, o.API)
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
 	return r
 }

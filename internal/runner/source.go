@@ -108,6 +108,7 @@ func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint strin
 	if page := query.Get("page"); page != "" && page != "1" && !src.tried.Swap(true) {
 		src.runner.groups.health.Changed()
 	}
+	defer src.runner.groups.accounts.Changed()
 	return src.scope.api.Get(ctx, p, endpoint, query, read)
 }
 
@@ -115,10 +116,9 @@ func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint strin
 // do about an endpoint that the API does not have.
 func (src *source) classify(err error) error {
 	var failure *rentalapi.Error
-	var paused *rentalapi.PausedError
 	switch {
-	case err == nil, errors.As(err, &paused):
-		return err
+	case err == nil:
+		return nil
 	case !errors.As(err, &failure):
 		return src.scope.api.Reject(src.resource.Endpoint, err)
 	case failure.Code == http.StatusNotFound:

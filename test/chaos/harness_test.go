@@ -258,17 +258,9 @@ const maxCached = 65 * time.Second
 
 // randomCache returns a provider's cache. Half of the schedules begin with none.
 func randomCache(rng *rand.Rand) simtest.Cache {
-	c := simtest.Cache{Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute)))}
-	if rng.IntN(2) == 0 {
-		return c
+	return simtest.Cache{
+		Kind: pick(rng, simtest.AtOnce, simtest.AtFixedTimes), Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute))),
 	}
-	c.Kind = pick(rng, simtest.AtFixedTimes, simtest.AtFixedTimes, simtest.OnDemand, simtest.PerRequest)
-	c.Clock = pick(rng, 0, 0, 5*time.Second, -9*time.Hour)
-	if rng.IntN(3) == 0 {
-		c.Hidden = time.Duration(rng.Int64N(int64(2 * time.Second)))
-		c.Late = func(due time.Time) time.Duration { return time.Duration(due.Unix()/30%3) * time.Second }
-	}
-	return c
 }
 
 var errUnreadable = errors.New("token file: permission denied")

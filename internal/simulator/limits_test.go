@@ -18,7 +18,7 @@ func TestPublicLimitSlides(t *testing.T) {
 			time.Sleep(wait)
 			admitted := 0
 			for range requests {
-				if ask(s, "/plans", "", address).Status == http.StatusOK {
+				if ask(s, "/plans", address).Status == http.StatusOK {
 					admitted++
 				}
 			}
@@ -66,6 +66,6 @@ func TestAccountLimit(t *testing.T) {
 func TestNoLimit(t *testing.T) {
 	s := simulator.New(simulator.Options{PublicLimit: -1})
 	for range 200 {
-		simtest.AssertEqual(t, "status", ask(s, "/os", "", "pipe").Status, http.StatusOK)
+		simtest.AssertEqual(t, "status", ask(s, "/os", "pipe").Status, http.StatusOK)
 	}
 }

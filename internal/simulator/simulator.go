@@ -188,10 +188,11 @@ func (s *Simulator) content(r *http.Request, res resource, account *Account) res
 // Body returns the body of the correct response to a GET request of a path
 // ("/topups") with a query. Nothing is counted. It panics if that response is an error.
 func (s *Simulator) Body(pathAndQuery, token string) string {
-	r, err := http.NewRequest(http.MethodGet, Prefix+pathAndQuery, nil)
+	u, err := url.Parse(Prefix + pathAndQuery)
 	if err != nil {
 		panic("simulator: " + err.Error())
 	}
+	r := &http.Request{Method: http.MethodGet, URL: u}
 	res, known := route(r.URL)
 	account := s.account(token)
 	if !known || res.private && account == nil {

@@ -19,10 +19,10 @@ type response struct {
 	err error
 }
 
-// get requests a path below the prefix. An empty token is not sent.
-func get(t *testing.T, a *simtest.API, path, token string) response {
+// get requests a path below the prefix.
+func get(t *testing.T, a *simtest.API, path string) response {
 	t.Helper()
-	return do(t, a, http.MethodGet, path, token)
+	return do(t, a, http.MethodGet, path, simtest.MainToken)
 }
 
 func do(t *testing.T, a *simtest.API, method, path, token string) response {
@@ -35,13 +35,10 @@ func do(t *testing.T, a *simtest.API, method, path, token string) response {
 	return response{r, err}
 }
 
-// ask is get for a client address, without a network.
-func ask(h http.Handler, path, token, address string) response {
+// ask requests a public path for a client address, without a network.
+func ask(h http.Handler, path, address string) response {
 	r := httptest.NewRequest(http.MethodGet, "/api/v1"+path, nil)
 	r.RemoteAddr = address
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return response{Response: simtest.Response{Status: w.Code, Header: w.Header(), Body: w.Body.String()}}
@@ -79,7 +76,7 @@ func TestHeaders(t *testing.T) {
 	for path, want := range map[string]map[string]string{
 		"/plans": public("60"), "/locations": public("60"), "/os": public("60"), "/status": public("30"), "/account": private, "/topups": private,
 	} {
-		got := get(t, a, path, simtest.MainToken)
+		got := get(t, a, path)
 		simtest.AssertEqual(t, path+" status", got.Status, http.StatusOK)
 		simtest.AssertEqual(t, path+" headers", got.headers(cacheHeaders...), want)
 	}
@@ -133,7 +130,7 @@ func TestLists(t *testing.T) {
 		"/ssh-keys":       {"count": 2.0},
 		"/servers":        {"count": 5.0, "active": 4.0},
 	} {
-		r := get(t, a, path, simtest.MainToken)
+		r := get(t, a, path)
 		o := r.object(t)
 		simtest.AssertEqual(t, path+" body", r.Body, a.Body(path, simtest.MainToken))
 		simtest.AssertEqual(t, path+" meta", o["meta"], any(want))
@@ -148,7 +145,7 @@ func TestPaging(t *testing.T) {
 		w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(120, time.Now())
 		simulator.Put(w.Accounts[simtest.MainToken].Account, w.Accounts[simtest.MainToken].Transactions[0]["balance_after"].(simulator.Object)["usd"], "balance", "usd")
 	})
-	balance := get(t, a, "/account", simtest.MainToken).object(t)["data"].(simulator.Object)["balance"]
+	balance := get(t, a, "/account").object(t)["data"].(simulator.Object)["balance"]
 	for _, c := range []struct {
 		path                             string
 		count, total, page, pages, limit float64
@@ -163,7 +160,7 @@ func TestPaging(t *testing.T) {
 		{"/transactions", 50, 120, 1, 3, 50, 120.0},
 		{"/transactions?page=3", 20, 120, 3, 3, 50, 20.0},
 	} {
-		o := get(t, a, c.path, simtest.MainToken).object(t)
+		o := get(t, a, c.path).object(t)
 		meta := simulator.Object{"count": c.count, "total": c.total, "page": c.page, "pages": c.pages, "limit": c.limit}
 		if strings.HasPrefix(c.path, "/transactions") {
 			meta["balance"] = balance
@@ -176,7 +173,7 @@ func TestPaging(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"limit=0", "limit=101", "limit=1.5", "page=0", "page=", "page=1&page=2"} {
-		simtest.AssertEqual(t, "/topups?"+query, get(t, a, "/topups?"+query, simtest.MainToken).Status, http.StatusBadRequest)
+		simtest.AssertEqual(t, "/topups?"+query, get(t, a, "/topups?"+query).Status, http.StatusBadRequest)
 	}
 }
 
@@ -185,8 +182,8 @@ func TestStamps(t *testing.T) {
 		s := simulator.New(simulator.Options{})
 		stamps := func() [2]string {
 			return [2]string{
-				simulator.Text(ask(s, "/plans", "", "pipe").object(t), "meta", "generated_at"),
-				simulator.Text(ask(s, "/status", "", "pipe").object(t), "data", "updated_at"),
+				simulator.Text(ask(s, "/plans", "pipe").object(t), "meta", "generated_at"),
+				simulator.Text(ask(s, "/status", "pipe").object(t), "data", "updated_at"),
 			}
 		}
 		var got [][2]string
@@ -214,7 +211,7 @@ func TestStamps(t *testing.T) {
 // TestSite follows a link.
 func TestSite(t *testing.T) {
 	s := simulator.New(simulator.Options{Site: "http://127.0.0.1:4711/"})
-	link := ask(s, "/plans", "", "pipe").object(t)["data"].([]any)[0].(simulator.Object)["links"].(simulator.Object)["order"]
+	link := ask(s, "/plans", "pipe").object(t)["data"].([]any)[0].(simulator.Object)["links"].(simulator.Object)["order"]
 	simtest.AssertEqual(t, "link", link, any("http://127.0.0.1:4711/order?plan=xeon-e-2236"))
 	page := simtest.ServeGet(s, link.(string))
 	if page.Status != http.StatusOK || !strings.Contains(page.Body, "<h1>/order?plan=xeon-e-2236</h1>") {

@@ -130,7 +130,7 @@ func TestSettings(t *testing.T) {
 	for i, r := range billing {
 		if r.Record == due7 {
 			r.Record, r.Expr = due14, strings.ReplaceAll(r.Expr, "7 * 86400", "14 * 86400")
-			want.Rules.Groups[0].Rules = append(billing[:i+1:i+1], append([]rule{r}, billing[i+1:]...)...)
+			want.Rules.Groups[0].Rules = slices.Insert(slices.Clone(billing), i+1, r)
 		}
 	}
 	for i := range want.Alerts.Groups[0].Rules {

@@ -220,19 +220,18 @@ func TestFundingOfGeneratedFleets(t *testing.T) {
 			t.Fatal(err)
 		}
 		usd := amount(float64(balance) / 100)
-		b := &metric.Builder{ConstLabelValues: []string{"main"}}
 		now := today.Add(time.Duration(random.Int64N(int64(24 * time.Hour))))
-		var in Inputs
-		in.Add(Facts{Account: &AccountFacts{balance: &usd}}, now.Add(time.Hour))
-		in.Add(snap.Facts, now.Add(time.Hour))
-		AddFunding(b, in, now)
+		scope := Scope{Account: "main"}
+		scope.Add(Facts{Account: &AccountFacts{balance: &usd}}, now.Add(time.Hour))
+		scope.Add(snap.Facts, now.Add(time.Hour))
+		metrics, _ := FundingMetrics([]Scope{scope}, now)
 		value := func(series map[string]float64, d *metric.Definition) float64 {
 			if v, found := series[simtest.Series(d.Name, "account", "main")]; found {
 				return v
 			}
 			return -1
 		}
-		got := []float64{value(exposed(t, Snapshot{Metrics: b.Metrics()}), accountFunded), value(exposed(t, snap), accountCost)}
+		got := []float64{value(exposed(t, Snapshot{Metrics: metrics}), accountFunded), value(exposed(t, snap), accountCost)}
 		simtest.AssertEqual(t, fmt.Sprintf("seed %d, balance %d cents, today %s, fleet %v: funded until and cost", seed, balance, today.Format(time.DateOnly), fleet), got, []float64{wantUntil, wantCost})
 		switch {
 		case wantUntil < 0:

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -74,7 +73,7 @@ func newFetchTest(t *testing.T, do Fetch) *fetchTest {
 func (f *fetchTest) fetch() (series map[string]float64, invalid rentalapi.Invalid, requests string, err error) {
 	f.t.Helper()
 	f.requests = nil
-	snap, err := f.do(f.t.Context(), f, &metric.Builder{ConstLabelValues: []string{"main"}})
+	snap, err := f.do(f.t.Context(), f, NewBuilder("main"))
 	return exposed(f.t, snap), snap.Invalid, strings.Join(f.requests, ", "), err
 }
 

@@ -63,7 +63,7 @@ func TestGolden(t *testing.T) {
 func fetchGolden(t *testing.T, r Resource, testCase string) string {
 	t.Helper()
 	var b strings.Builder
-	var in Inputs
+	scope := Scope{Account: accountOf(r)}
 	var metrics []prometheus.Metric
 	for _, input := range Resources() {
 		path := filepath.Join(goldenDir(input), "document")
@@ -78,8 +78,8 @@ func fetchGolden(t *testing.T, r Resource, testCase string) string {
 			}
 			return os.ReadFile(path + ".json")
 		})
-		snap, err := input.NewFetch()(t.Context(), api, newBuilder(input))
-		in.Add(snap.Facts, today.Add(time.Hour))
+		snap, err := input.NewFetch()(t.Context(), api, NewBuilder(scope.Account))
+		scope.Add(snap.Facts, today.Add(time.Hour))
 		if input.Name != r.Name {
 			continue
 		}
@@ -98,14 +98,12 @@ func fetchGolden(t *testing.T, r Resource, testCase string) string {
 	case "plans", "locations":
 		var watched []Watched
 		for _, w := range exampleWatches() {
-			watched = append(watched, NewWatched(w, today).Step(in, today))
+			watched = append(watched, NewWatched(w, today).Step(scope, today))
 		}
-		follow, _ := WatchMetrics(watched, today)
-		metrics = append(metrics, follow...)
+		metrics = append(metrics, WatchMetrics(watched)...)
 	case "account", "servers":
-		follow := newBuilder(r)
-		AddFunding(follow, in, today)
-		metrics = append(metrics, follow.Metrics()...)
+		follow, _ := FundingMetrics([]Scope{scope}, today)
+		metrics = append(metrics, follow...)
 	}
 	text := exposition(t, metrics)
 	lint(t, text)

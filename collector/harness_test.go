@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -29,19 +28,19 @@ func (f responder) Get(_ context.Context, _ rentalapi.Priority, endpoint string,
 	return rentalapi.Response{Received: today}, read(bytes.NewReader(body))
 }
 
-// newBuilder returns a builder for metrics of a resource, of the account main.
-func newBuilder(r Resource) *metric.Builder {
+// accountOf returns the account of a resource, empty for public ones.
+func accountOf(r Resource) string {
 	if r.Account {
-		return &metric.Builder{ConstLabelValues: []string{"main"}}
+		return "main"
 	}
-	return &metric.Builder{}
+	return ""
 }
 
 // fetchBody fetches a resource from a provider whose responses all have the same body.
 func fetchBody(t testing.TB, r Resource, body []byte) (Snapshot, error) {
 	t.Helper()
 	api := responder(func(string, url.Values) ([]byte, error) { return body, nil })
-	return r.NewFetch()(t.Context(), api, newBuilder(r))
+	return r.NewFetch()(t.Context(), api, NewBuilder(accountOf(r)))
 }
 
 // exposition returns metrics in the text format.

@@ -57,7 +57,7 @@ func locations() Resource {
 					for _, l := range p.Items {
 						byID[l.ID] = l
 					}
-					s.Facts.Locations = byID
+					s.Facts.Locations = &byID
 				},
 			}.fetch
 		},

@@ -5,6 +5,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,35 +74,36 @@ type Facts struct {
 	Account   *AccountFacts
 	Servers   *ServerFacts
 	Plans     *PlanFacts
-	Locations LocationFacts
+	Locations *LocationFacts
 }
 
-// Inputs are the facts of one scope, and when each of them expires. A fact that is not
-// known, or has expired, is nil.
-type Inputs struct {
-	Facts
-	accountUntil, serversUntil, plansUntil, locationsUntil time.Time
+// Scope is what is known of one account, or of the public data if it has no name.
+type Scope struct {
+	Account    string
+	Facts      Facts     // those that have not expired
+	Until      time.Time // when the first of them expires; zero if there are none
+	Incomplete []string  // names of the collectors whose newest response contradicted itself
 }
 
 // Add adds the facts of a snapshot that expires at until.
-func (in *Inputs) Add(f Facts, until time.Time) {
-	if f.Account != nil {
-		in.Account, in.accountUntil = f.Account, until
+func (s *Scope) Add(f Facts, until time.Time) {
+	if f == (Facts{}) {
+		return
 	}
-	if f.Servers != nil {
-		in.Servers, in.serversUntil = f.Servers, until
-	}
-	if f.Plans != nil {
-		in.Plans, in.plansUntil = f.Plans, until
-	}
-	if f.Locations != nil {
-		in.Locations, in.locationsUntil = f.Locations, until
-	}
+	s.Until = metric.Earlier(s.Until, until)
+	s.Facts.Account = cmp.Or(f.Account, s.Facts.Account)
+	s.Facts.Servers = cmp.Or(f.Servers, s.Facts.Servers)
+	s.Facts.Plans = cmp.Or(f.Plans, s.Facts.Plans)
+	s.Facts.Locations = cmp.Or(f.Locations, s.Facts.Locations)
 }
 
-// IsZero returns whether there are no facts.
-func (f Facts) IsZero() bool {
-	return f.Account == nil && f.Servers == nil && f.Plans == nil && f.Locations == nil
+// NewBuilder returns a builder for metrics of an account, or of the public data if it has
+// no name.
+func NewBuilder(account string) *metric.Builder {
+	if account == "" {
+		return &metric.Builder{}
+	}
+	return &metric.Builder{ConstLabelValues: []string{account}}
 }
 
 // Resources returns all resources, in the order in which they are documented.

@@ -3,6 +3,8 @@ package collector
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +24,7 @@ type server struct {
 	Location  string
 	OS        string
 	Hostname  string
-	IPv4      addresses
+	IPv4      address
 	Status    *string
 	Price     struct{ Monthly struct{ USD *price } }
 	RenewsAt  *timestamp `json:"renews_at"`
@@ -35,41 +37,28 @@ type server struct {
 // targetUnknown returns whether it cannot be said if the server is a target of service
 // discovery, or with which address. Without an address it is none, whatever its status.
 func (s *server) targetUnknown() bool {
-	return s.invalidTarget || len(s.IPv4) > 0 && (s.Status == nil || *s.Status == "")
+	return s.invalidTarget || s.IPv4 != "" && (s.Status == nil || *s.Status == "")
 }
 
-// maxAddresses bounds the addresses of a server.
-const maxAddresses = 1_000
+// address is a server's first IPv4 address: a string in revision 1.1 of the API, an
+// array of strings in 1.0. Null and empty strings are no addresses.
+type address string
 
-// addresses are a server's IPv4 addresses: a string in revision 1.1 of the API, an
-// array of strings in 1.0.
-type addresses []string
-
-// UnmarshalJSON implements json.Unmarshaler. Null and empty strings are no addresses, and
-// only the first address is kept.
-func (a *addresses) UnmarshalJSON(b []byte) error {
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *address) UnmarshalJSON(b []byte) error {
+	if b[0] != '[' {
+		return json.Unmarshal(b, (*string)(a))
+	}
 	var list []string
-	var single string
-	if json.Unmarshal(b, &single) == nil {
-		list = []string{single}
-	} else if err := json.Unmarshal(b, &list); err != nil {
+	if err := json.Unmarshal(b, &list); err != nil {
 		return err
 	}
-	if len(list) > maxAddresses {
-		return errOutOfRange
-	}
-	*a = nil
-	for _, address := range list {
-		if address != "" {
-			*a = addresses{address}
-			break
-		}
-	}
+	*a = address(cmp.Or(list...))
 	return nil
 }
 
 // Expected implements rentalapi.Expecter.
-func (*addresses) Expected() string { return "an address or an array of at most 1,000 addresses" }
+func (*address) Expected() string { return "an address or an array of addresses" }
 
 type serversMeta struct{ Active *count }
 
@@ -143,23 +132,19 @@ func Billed(status string) bool {
 
 // ServerFacts are what others need of the servers of an account.
 type ServerFacts struct {
-	active  []Server // for service discovery, sorted by id; without the account
-	unknown int      // servers that may be missing from active, or lack an address
-	// contradicted is whether meta.active is a number of active servers that cannot be.
-	contradicted bool
-	renewals     []renewal // of the billed servers whose price and date are known
+	active   []Server  // for service discovery, sorted by id; without the account
+	partial  error     // why servers may be missing from active, or lack an address
+	renewals []renewal // of the billed servers whose price and date are known
 }
 
 func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta], snap *Snapshot) {
 	byStatus := map[string]float64{"active": 0, "suspended": 0}
-	list := &ServerFacts{
-		renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items)), unknown: p.Count - len(p.Items),
-	}
+	list := &ServerFacts{renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items))}
 	var cost micros
-	billed, priced, known := 0, 0, 0
+	billed, priced, known, unknown := 0, 0, 0, p.Count-len(p.Items)
 	for _, s := range p.Items {
 		if s.targetUnknown() {
-			list.unknown++
+			unknown++
 		}
 		if s.Status != nil && *s.Status != "" {
 			byStatus[*s.Status]++
@@ -167,7 +152,7 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 		}
 		if s.active() {
 			list.active = append(list.active, Server{
-				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: *s.Status, IPv4: s.IPv4,
+				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: *s.Status, IPv4: string(s.IPv4),
 			})
 		}
 		if !s.billed() {
@@ -184,9 +169,12 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 			list.renewals = append(list.renewals, renewal{s.RenewsAt.day(), microsOf(*usd)})
 		}
 	}
-	if claimed := p.Meta.Active; claimed != nil {
-		fewest, most := len(list.active), len(list.active)+p.Count-known
-		list.contradicted = int(*claimed) < fewest || int(*claimed) > most
+	fewest, most := float64(len(list.active)), float64(len(list.active)+p.Count-known)
+	if claimed := p.Meta.Active; claimed != nil && (float64(*claimed) < fewest || float64(*claimed) > most) {
+		list.partial = errors.New("meta.active contradicts the list")
+	}
+	if unknown > 0 {
+		list.partial = fmt.Errorf("%d servers whose id, status or address is unknown", unknown)
 	}
 	slices.SortFunc(list.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
 	for status, n := range byStatus {

@@ -130,7 +130,7 @@ func (r *run) get(src *source, scrape time.Time) (err error) {
 		err = api.request(src.resource.Endpoint)
 	} else {
 		mapped = at
-		snapshot, err = src.fetch(context.Background(), api, src.builder())
+		snapshot, err = src.fetch(context.Background(), api, collector.NewBuilder(src.account))
 		if err == nil && snapshot.Commit != nil {
 			snapshot.Commit()
 		}
@@ -149,13 +149,18 @@ func (r *run) get(src *source, scrape time.Time) (err error) {
 	if snapshot.Age.Known {
 		h.ResponseAge = &snapshot.Age.Age
 	}
-	if src.account == "" && !snapshot.Facts.IsZero() {
-		in := src.inputs(api.now)
-		for i, w := range r.watches {
-			r.watches[i] = w.Step(in, api.now)
-		}
+	if src.account == "" && snapshot.Facts != (collector.Facts{}) {
+		r.stepWatches(api.now)
 	}
 	return nil
+}
+
+// stepWatches evaluates the watches with the public facts, which are of the first scope.
+func (r *run) stepWatches(now time.Time) {
+	public := r.scopes[0].known(now)
+	for i, w := range r.watches {
+		r.watches[i] = w.Step(public, now)
+	}
 }
 
 // expires returns when the snapshot expires.
@@ -168,7 +173,9 @@ func (r *run) scrape(at time.Time) error {
 			return fmt.Errorf("%s: %w", src.resource.Name, err)
 		}
 	}
-	metrics, _ := collector.WatchMetrics(r.watches, at)
+	r.stepWatches(at)
+	metrics := collector.WatchMetrics(r.watches)
+	var accounts []collector.Scope
 	states := &metric.Builder{}
 	requests := 0
 	for _, sc := range r.scopes {
@@ -180,11 +187,10 @@ func (r *run) scrape(at time.Time) error {
 		}
 		rentalapi.AddAccountMetrics(states, sc.account, sc.state(at))
 		if sc.account != "" {
-			b := sc.builder()
-			collector.AddFunding(b, sc.inputs(at), at)
-			metrics = append(metrics, b.Metrics()...)
+			accounts = append(accounts, sc.known(at))
 		}
 		requests += sc.requests
 	}
-	return r.recorder.record(list(slices.Concat(metrics, states.Metrics())), r.requests, r.processMetrics(at.Sub(r.started), requests))
+	funding, _ := collector.FundingMetrics(accounts, at)
+	return r.recorder.record(list(slices.Concat(metrics, funding, states.Metrics())), r.requests, r.processMetrics(at.Sub(r.started), requests))
 }

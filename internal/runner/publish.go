@@ -41,7 +41,7 @@ func (r *Runner) newGroups() {
 // changed publishes anew what follows from a source's snapshots.
 func (r *Runner) changed(src *source) {
 	r.groups.resources[src.resource.Name].Changed()
-	if snap, _, ok := src.Value(); ok && snap.Facts.IsZero() {
+	if snap, _, ok := src.Value(); ok && snap.Facts == (collector.Facts{}) {
 		return
 	}
 	if src.scope.account == "" {
@@ -69,13 +69,8 @@ func (r *Runner) collectResource(res *collector.Resource) (metrics []prometheus.
 }
 
 // collectFunding returns what follows from the facts of each account.
-func (r *Runner) collectFunding(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
-	for _, sc := range r.sortedScopes() {
-		b := sc.builder()
-		expires = metric.Earlier(expires, collector.AddFunding(b, sc.inputs(), now))
-		metrics = append(metrics, b.Metrics()...)
-	}
-	return metrics, expires
+func (r *Runner) collectFunding(now time.Time) ([]prometheus.Metric, time.Time) {
+	return collector.FundingMetrics(r.Accounts(), now)
 }
 
 // applyWatches changes the watches to those that are configured. One that did not change
@@ -95,23 +90,23 @@ func (r *Runner) applyWatches(configured []collector.Watch) {
 	r.watches = next
 }
 
-// stepWatches evaluates the watches with the present public facts. It reads these under
-// its lock, so that no step uses older ones than the step before.
+// stepWatches evaluates the watches with the present public facts.
 func (r *Runner) stepWatches() {
-	r.watchesMu.Lock()
-	defer r.watchesMu.Unlock()
-	r.mu.RLock()
-	public := r.scopes[""]
-	r.mu.RUnlock()
-	in, now := public.inputs(), time.Now()
-	for i := range r.watches {
-		r.watches[i] = r.watches[i].Step(in, now)
-	}
+	r.collectWatches(time.Now())
 	r.groups.watches.Changed()
 }
 
+// collectWatches evaluates the watches and returns their metrics. It reads the facts under
+// its lock, so that no step uses older ones than the step before.
 func (r *Runner) collectWatches(now time.Time) ([]prometheus.Metric, time.Time) {
 	r.watchesMu.Lock()
 	defer r.watchesMu.Unlock()
-	return collector.WatchMetrics(r.watches, now)
+	var public collector.Scope
+	if scopes := r.sortedScopes(); len(scopes) > 0 {
+		public = scopes[0].known()
+	}
+	for i := range r.watches {
+		r.watches[i] = r.watches[i].Step(public, now)
+	}
+	return collector.WatchMetrics(r.watches), public.Until
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/go-kit/log/level"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 )
@@ -145,15 +144,18 @@ func (r *Runner) sortedScopes() []*scope {
 	return slices.SortedFunc(maps.Values(r.scopes), func(a, b *scope) int { return strings.Compare(a.account, b.account) })
 }
 
-// inputs returns the facts of the scope that have not expired.
-func (sc *scope) inputs() collector.Inputs {
-	var in collector.Inputs
+// known returns what is known of the scope.
+func (sc *scope) known() collector.Scope {
+	known := collector.Scope{Account: sc.account}
 	for _, src := range sc.sources {
 		if snap, until, ok := src.Value(); ok {
-			in.Add(snap.Facts, until)
+			known.Add(snap.Facts, until)
+		}
+		if src.incomplete.Load() {
+			known.Incomplete = append(known.Incomplete, src.resource.Name)
 		}
 	}
-	return in
+	return known
 }
 
 func (r *Runner) allTried() bool {
@@ -170,22 +172,9 @@ func (r *Runner) allTried() bool {
 func (r *Runner) Accounts() []collector.Scope {
 	var all []collector.Scope
 	for _, sc := range r.sortedScopes() {
-		if sc.account == "" {
-			continue
+		if sc.account != "" {
+			all = append(all, sc.known())
 		}
-		s := collector.Scope{Account: sc.account, Facts: sc.inputs().Facts, Incomplete: map[string]bool{}}
-		for _, src := range sc.sources {
-			s.Incomplete[src.resource.Name] = src.incomplete.Load()
-		}
-		all = append(all, s)
 	}
 	return all
-}
-
-// builder returns a builder for metrics of the scope.
-func (sc *scope) builder() *metric.Builder {
-	if sc.account == "" {
-		return &metric.Builder{}
-	}
-	return &metric.Builder{ConstLabelValues: []string{sc.account}}
 }

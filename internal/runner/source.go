@@ -67,7 +67,7 @@ func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.
 
 // get fetches the resource once, and records the outcome.
 func (src *source) get(ctx context.Context) (collector.Snapshot, error) {
-	b := src.scope.builder()
+	b := collector.NewBuilder(src.scope.account)
 	if !src.resource.Long {
 		b.MaxBytes = metric.MaxBytesShort
 	}

@@ -479,7 +479,7 @@ func TestOnce(t *testing.T) {
 		h.assertEqual("error", fmt.Sprint(err), fmt.Sprintf("2 of %d collectors failed", len(collector.Resources())))
 		h.assertSuccess(resource("plans"), resource("servers"))
 		want := requestsPer(1, 1)
-		want["/transactions"] = 4
+		want["/transactions"] = 3
 		time.Sleep(time.Hour)
 		h.assertEqual("requests", h.CountByPath(0), want)
 	})

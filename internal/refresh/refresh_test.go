@@ -26,12 +26,13 @@ type api struct {
 
 func newAPI(f func(call int) (string, error)) *api { return &api{began: time.Now(), f: f} }
 
-func (a *api) fetch(context.Context) (string, error) {
+func (a *api) fetch(context.Context) (string, Phase, error) {
 	a.mu.Lock()
 	n := len(a.calls)
 	a.calls = append(a.calls, time.Since(a.began))
 	a.mu.Unlock()
-	return a.f(n)
+	value, err := a.f(n)
+	return value, Phase{}, err
 }
 
 func (a *api) at() []time.Duration {
@@ -45,7 +46,7 @@ func good(call int) (string, error) { return fmt.Sprintf("value %d", call), nil 
 // run starts a source that ends with the test.
 func run(t *testing.T, s Settings, a *api) *Source[string] {
 	t.Helper()
-	src := New(s, a.fetch, Options[string]{})
+	src := New(s, a.fetch, func(bool) {})
 	start(t, src, 0)
 	return src
 }
@@ -298,7 +299,7 @@ func TestValueExpires(t *testing.T) {
 			}
 			return good(n)
 		})
-		src := New(Settings{time.Minute, 10 * time.Minute}, a.fetch, Options[string]{})
+		src := New(Settings{time.Minute, 10 * time.Minute}, a.fetch, func(bool) {})
 		began := time.Now()
 		assertValue := func(what, want string, wantExpiry time.Duration) {
 			t.Helper()
@@ -368,7 +369,7 @@ func TestHooks(t *testing.T) {
 			defer mu.Unlock()
 			got = append(got, strings.TrimSpace(fmt.Sprintln(updated, src.State().Finished, src.State().Err, value)))
 		}
-		src = New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{OnChange: hook})
+		src = New(Settings{time.Minute, time.Hour}, a.fetch, hook)
 		assertCalls := func(what string, want ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -429,14 +430,14 @@ func TestEnd(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				updates := 0
-				src := New(Settings{time.Minute, time.Hour}, func(ctx context.Context) (string, error) {
+				src := New(Settings{time.Minute, time.Hour}, func(ctx context.Context) (string, Phase, error) {
 					select {
 					case <-ctx.Done():
-						return "", ctx.Err()
+						return "", Phase{}, ctx.Err()
 					case <-time.After(8 * time.Second):
-						return "value", nil
+						return "value", Phase{}, nil
 					}
-				}, Options[string]{OnChange: func(bool) { updates++ }})
+				}, func(bool) { updates++ })
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() {
@@ -467,7 +468,7 @@ func TestEndBeforeTheStart(t *testing.T) {
 		a := newAPI(good)
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{}).Run(ctx, 0)
+		New(Settings{time.Minute, time.Hour}, a.fetch, func(bool) {}).Run(ctx, 0)
 		simtest.AssertEqual(t, "calls", len(a.at()), 0)
 	})
 }
@@ -479,7 +480,7 @@ func TestOnce(t *testing.T) {
 		want string
 	}{{good, nil, "value 0"}, {func(int) (string, error) { return "x", errDown }, errDown, ""}} {
 		a := newAPI(c.f)
-		src := New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{})
+		src := New(Settings{time.Minute, time.Hour}, a.fetch, func(bool) {})
 		err := src.Once(t.Context())
 		value, _, ok := src.Value()
 		simtest.AssertEqual(t, "once", []any{err, src.State().Err, value, ok, len(a.at())}, []any{c.err, c.err, c.want, c.err == nil, 1})

@@ -24,7 +24,7 @@ func (p provider) turnovers(at time.Time) int {
 }
 
 // phaseOf is the phase that the value of a turnover has.
-func (p provider) phaseOf(value int, _ time.Time) Phase {
+func (p provider) phaseOf(value int) Phase {
 	return Phase{Next: p.first.Add(time.Duration(value) * p.period), Period: p.period}
 }
 
@@ -33,15 +33,15 @@ func (p provider) phaseOf(value int, _ time.Time) Phase {
 func runInPhase(t *testing.T, p provider, interval, until time.Duration) (fetches []time.Time, ages map[int]time.Duration) {
 	t.Helper()
 	ages = map[int]time.Duration{}
-	src := New(Settings{interval, time.Hour}, func(context.Context) (int, error) {
+	src := New(Settings{interval, time.Hour}, func(context.Context) (int, Phase, error) {
 		now := time.Now()
 		n := p.turnovers(now)
 		fetches = append(fetches, now)
 		if _, found := ages[n]; !found {
 			ages[n] = now.Sub(p.first.Add(time.Duration(n-1)*p.period + p.late))
 		}
-		return n, nil
-	}, Options[int]{PhaseOf: p.phaseOf})
+		return n, p.phaseOf(n), nil
+	}, func(bool) {})
 	ctx, stop := context.WithTimeout(t.Context(), until)
 	defer stop()
 	src.Run(ctx, 0)
@@ -103,7 +103,7 @@ func TestUnusablePhase(t *testing.T) {
 		"further than a period": {Next: began.Add(2 * time.Minute), Period: time.Minute},
 		"long ago":              {Next: began.Add(-time.Hour), Period: time.Minute},
 	} {
-		s := schedule{succeeded: true, turnover: began}
+		s := schedule{due: began, turnover: began}
 		simtest.AssertEqual(t, name, s.afterSuccess(time.Minute, began, phase).Sub(began), time.Minute)
 	}
 }
@@ -204,7 +204,7 @@ func (f *fetcher) fetch(wait time.Duration) time.Duration {
 // TestMadeForTheFetch asserts that a value that may have been made for its fetch tells
 // no turnover: the interval decides, or else the turnovers that are known.
 func TestMadeForTheFetch(t *testing.T) {
-	f := fetcher{schedule{succeeded: true}, time.Unix(1e9, 0)}
+	f := fetcher{schedule{due: time.Unix(1e9, 0)}, time.Unix(1e9, 0)}
 	for range 100 {
 		simtest.AssertEqual(t, "gap without a turnover", f.fetch(time.Minute), time.Minute)
 	}
@@ -235,13 +235,14 @@ func TestFailureGetsIntoPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := provider{first: time.Now().Add(-20 * time.Second), period: time.Minute}
 		var fetches []time.Time
-		src := New(Settings{time.Minute, time.Hour}, func(context.Context) (int, error) {
+		src := New(Settings{time.Minute, time.Hour}, func(context.Context) (int, Phase, error) {
 			fetches = append(fetches, time.Now())
 			if n := len(fetches); n == 5 || n == 6 {
-				return 0, errDown
+				return 0, Phase{}, errDown
 			}
-			return p.turnovers(time.Now()), nil
-		}, Options[int]{PhaseOf: p.phaseOf})
+			n := p.turnovers(time.Now())
+			return n, p.phaseOf(n), nil
+		}, func(bool) {})
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer stop()
 		src.Run(ctx, 0)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -39,26 +40,28 @@ type Health struct {
 // Health returns the state of every collector: public ones first, then by account.
 func (r *Runner) Health() []Health {
 	var all []Health
+	first := map[string]int{} // by the provider's id of the account
 	for _, sc := range r.sortedScopes() {
 		for _, src := range sc.sources {
-			all = append(all, src.health())
+			h := Health{Collector: src.resource.Name, Account: sc.account, State: src.State()}
+			if last := src.last.Load(); last != nil {
+				h.Invalid = last.invalid
+				if last.age.Known {
+					h.ResponseAge = &last.age.Age
+				}
+			}
+			if snap, _, _ := src.Value(); snap.Facts.Account != nil {
+				if at, found := first[snap.Facts.Account.ID]; found {
+					h.DuplicateOf = all[at].Account
+					all[at].DuplicateOf = cmp.Or(all[at].DuplicateOf, h.Account)
+				} else {
+					first[snap.Facts.Account.ID] = len(all)
+				}
+			}
+			all = append(all, h)
 		}
 	}
 	return all
-}
-
-func (src *source) health() Health {
-	h := Health{Collector: src.resource.Name, Account: src.scope.account, State: src.State()}
-	if last := src.last.Load(); last != nil {
-		h.Invalid = last.invalid
-		if last.age.Known {
-			h.ResponseAge = &last.age.Age
-		}
-	}
-	if snap, _, ok := src.Value(); ok && snap.Facts.Account != nil {
-		h.DuplicateOf = src.runner.identities.duplicateOf(src.scope.account)
-	}
-	return h
 }
 
 // MayBeInvalid returns whether a field whose path begins with prefix is invalid in an item

@@ -3,6 +3,7 @@ package runner
 import (
 	"time"
 
+	"github.com/go-kit/log/level"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/collector"
@@ -41,13 +42,37 @@ func (r *Runner) newGroups() {
 // changed publishes anew what follows from a source's snapshots.
 func (r *Runner) changed(src *source) {
 	r.groups.resources[src.resource.Name].Changed()
-	if snap, _, ok := src.Value(); ok && snap.Facts == (collector.Facts{}) {
+	snap, _, ok := src.Value()
+	if ok && snap.Facts == (collector.Facts{}) {
 		return
+	}
+	if snap.Facts.Account != nil {
+		r.identify(src, snap.Facts.Account.ID)
 	}
 	if src.scope.account == "" {
 		r.stepWatches()
 	} else {
 		r.groups.funding.Changed()
+	}
+}
+
+// identify keeps which provider account an account is. It warns if that is another one than
+// before, or also that of another account: sums over accounts count it twice then.
+func (r *Runner) identify(src *source, id string) {
+	account, before := src.scope.account, src.provider.Swap(&id)
+	if before != nil && *before == id {
+		return
+	}
+	if before != nil {
+		level.Warn(r.options.Logger).Log("msg", "account has become another provider account", "account", account, "before", *before, "now", id)
+	}
+	for _, sc := range r.sortedScopes() {
+		for _, other := range sc.sources {
+			if p := other.provider.Load(); sc.account != account && p != nil && *p == id {
+				level.Warn(r.options.Logger).Log("msg", "same provider account configured more than once", "account", account, "first", sc.account)
+				return
+			}
+		}
 	}
 }
 

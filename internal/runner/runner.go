@@ -7,7 +7,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,7 +42,6 @@ type Options struct {
 	// TokenPollInterval is the time from one comparison of the accounts' tokens with the
 	// last ones to the next; 0 means 5 seconds.
 	TokenPollInterval time.Duration
-	Rand              *rand.Rand // source of all jitter; nil means the global one
 }
 
 // accountStagger is the time between the starts of two accounts' collectors.
@@ -55,21 +53,19 @@ type Runner struct {
 	Client    *rentalapi.Client
 	Publisher *exposition.Publisher
 
-	options    Options
-	resources  []collector.Resource
-	groups     groups
-	identities *identities
-	running    sync.WaitGroup
-	origin     func() time.Time // of a new scope
+	options   Options
+	resources []collector.Resource
+	groups    groups
+	running   sync.WaitGroup
+	polling   sync.Once
+	origin    func() time.Time // of a new scope
 
-	ready   atomic.Bool
 	readyAt atomic.Uint64 // number of changes after which everything was tried; 0 before
 
 	watchesMu sync.Mutex
 	watches   []collector.Watched // in the order of the configuration
 
 	mu     sync.RWMutex
-	api    string
 	scopes map[string]*scope // by account name; empty for public
 }
 
@@ -78,8 +74,7 @@ func New(o Options) *Runner {
 	if o.TokenPollInterval == 0 {
 		o.TokenPollInterval = 5 * time.Second
 	}
-	r := &Runner{options: o, resources: collector.Resources(), identities: newIdentities(o.Logger), scopes: map[string]*scope{}}
-	r.origin = func() time.Time { return randomOrigin(o.Rand) }
+	r := &Runner{options: o, resources: collector.Resources(), scopes: map[string]*scope{}, origin: randomOrigin}
 	r.newGroups()
 	r.Client = rentalapi.New(o.UserAgent, o.API, r.groups.accounts.Changed)
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
@@ -138,32 +133,19 @@ func (r *Runner) apply(c Config) []*source {
 	return added
 }
 
-// start runs new sources, and polls the tokens of their accounts.
+// start runs new sources, one scope after the other, and polls tokens.
 func (r *Runner) start(ctx context.Context, added []*source) {
-	scopes := 0
-	var last *scope
+	scopes := map[*scope]bool{}
 	for _, src := range added {
-		sc := src.scope
-		if sc != last {
-			last, scopes = sc, scopes+1
-			r.startPoll(ctx, sc)
-		}
-		delay := time.Duration(scopes-1) * accountStagger
+		scopes[src.scope] = true
+		delay := time.Duration(len(scopes)-1) * accountStagger
 		runCtx, stop := context.WithCancel(ctx)
 		src.stop = stop
 		r.running.Go(func() { src.Run(runCtx, delay) })
 	}
-}
-
-// startPoll polls the token of a scope, instead of that of its sources before.
-func (r *Runner) startPoll(ctx context.Context, sc *scope) {
-	if sc.account == "" {
-		return
-	}
-	sc.stopPoll()
-	pollCtx, stop := context.WithCancel(ctx)
-	sc.stopPoll = stop
-	r.running.Go(func() { r.pollToken(pollCtx, sc) })
+	r.polling.Do(func() {
+		r.running.Go(func() { r.pollTokens(ctx) })
+	})
 }
 
 // Wait returns when all that was started has ended.
@@ -172,15 +154,9 @@ func (r *Runner) Wait() { r.running.Wait() }
 // Ready reports whether every collector was tried once and the outcome is served. It
 // stays true.
 func (r *Runner) Ready() bool {
-	if r.ready.Load() {
-		return true
-	}
 	if r.readyAt.Load() == 0 && r.allTried() {
 		r.readyAt.CompareAndSwap(0, r.Publisher.Changes())
 	}
 	at := r.readyAt.Load()
-	if at > 0 && r.Publisher.Published() >= at {
-		r.ready.Store(true)
-	}
-	return r.ready.Load()
+	return at > 0 && r.Publisher.Published() >= at
 }

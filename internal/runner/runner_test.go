@@ -381,21 +381,26 @@ func TestUnreadableToken(t *testing.T) {
 }
 
 // TestIdentities asserts that warnings name both accounts with the same provider account,
-// in whichever order they are found, and an account that became another one.
+// and an account that became another one.
 func TestIdentities(t *testing.T) {
-	for _, c := range []struct{ found, want string }{
-		{"a=1 b=1", `level=warn msg="same provider account configured more than once" account=b first=a`},
-		{"b=1 a=1", `level=warn msg="same provider account configured more than once" account=a first=b`},
-		{"a=1 a=1 a=2 a=2", `level=warn msg="account has become another provider account" account=a before=1 now=2`},
-	} {
-		var logged simtest.Log
-		identities := newIdentities(&logged)
-		for word := range strings.FieldsSeq(c.found) {
-			account, id, _ := strings.Cut(word, "=")
-			identities.record(account, collector.Facts{Account: &collector.AccountFacts{ID: id}})
+	withHarness(t, func(t *testing.T, h *harness) {
+		setID := func(token, id string) {
+			h.Change(func(w *simulator.World) { w.Accounts[token].Account["id"] = id })
+			h.runFor(time.Minute)
 		}
-		simtest.AssertEqual(t, c.found, logged.Take(t), []string{c.want})
-	}
+		h.run(configure(time.Minute, time.Hour, "account", "servers").withLab())
+		setID(simtest.MainToken, "1")
+		setID(simtest.LabToken, "2")
+		h.log.Take(t)
+		setID(simtest.LabToken, "1")
+		h.log.Assert(t, `level=warn msg="account has become another provider account" account=lab before=2 now=1`,
+			`level=warn msg="same provider account configured more than once" account=lab first=main`)
+		duplicates := map[string]string{}
+		for _, health := range h.set.Health() {
+			duplicates[health.Collector+" "+health.Account] = health.DuplicateOf
+		}
+		h.assertEqual("duplicates", duplicates, map[string]string{"account main": "lab", "account lab": "main", "servers main": "", "servers lab": ""})
+	})
 }
 
 // TestAccountCollectorsDisabled asserts that the state of a token disappears with the

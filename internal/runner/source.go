@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -31,6 +30,8 @@ type source struct {
 
 	tried atomic.Bool                  // a request, or the first one of a long history, has ended
 	last  atomic.Pointer[goodResponse] // kept when its data expires
+	// provider is the provider's id of the account, for the collector that tells it.
+	provider atomic.Pointer[string]
 	// incomplete is whether the newest response that could be read was incomplete.
 	incomplete atomic.Bool
 }
@@ -48,54 +49,43 @@ func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.
 	}
 	src := &source{resource: res, scope: sc, fetch: res.NewFetch(), runner: r, logger: stateLogger{logger: logger}, stop: func() {}}
 	r.Client.InitErrorCounters(res.Endpoint)
-	o := refresh.Options[collector.Snapshot]{
-		OnChange: func(updated bool) {
-			if updated {
-				r.changed(src)
-			}
-			src.tried.Store(true) // after the groups were marked as changed
-			r.groups.health.Changed()
-		},
-		PhaseOf: src.phase,
-	}
-	if r.options.Rand != nil {
-		o.Rand = rand.New(rand.NewPCG(r.options.Rand.Uint64(), r.options.Rand.Uint64()))
-	}
-	src.Source = refresh.New(settings, src.get, o)
+	src.Source = refresh.New(settings, src.get, func(updated bool) {
+		if updated {
+			r.changed(src)
+		}
+		src.tried.Store(true) // after the groups were marked as changed
+		r.groups.health.Changed()
+	})
 	return src
 }
 
 // get fetches the resource once, and records the outcome.
-func (src *source) get(ctx context.Context) (collector.Snapshot, error) {
+func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, error) {
+	began := time.Now()
 	b := collector.NewBuilder(src.scope.account)
 	if !src.resource.Long {
 		b.MaxBytes = metric.MaxBytesShort
 	}
 	snap, err := src.fetch(ctx, src, b)
 	if ctx.Err() != nil {
-		return collector.Snapshot{}, ctx.Err()
+		return collector.Snapshot{}, refresh.Phase{}, ctx.Err()
 	}
-	err = src.classify(err)
-	if shown, _, ok := src.Value(); ok && err == nil && snap.IsOlder(shown) {
-		src.last.Store(&goodResponse{shown.Invalid, snap.Age})
-		src.incomplete.Store(false)
-		src.logger.record(shown.Invalid, nil)
-		return collector.Snapshot{}, refresh.ErrUnchanged
+	if err != nil {
+		err = src.classify(err)
+		src.logger.recordFailure(err)
+		return collector.Snapshot{}, refresh.Phase{}, err
 	}
-	var failure *rentalapi.Error
-	switch {
-	case err == nil:
-		if snap.Commit != nil {
-			snap.Commit()
-		}
-		src.last.Store(&goodResponse{snap.Invalid, snap.Age})
-		src.incomplete.Store(false)
-		src.runner.identities.record(src.scope.account, snap.Facts)
-	case errors.As(err, &failure) && failure.Reason == rentalapi.Incomplete:
-		src.incomplete.Store(true)
+	last := goodResponse{snap.Invalid, snap.Age}
+	if shown, _, ok := src.Value(); ok && snap.IsOlder(shown) {
+		snap, err = shown, refresh.ErrUnchanged
+		last.invalid = shown.Invalid
+	} else if snap.Commit != nil {
+		snap.Commit()
 	}
-	src.logger.record(snap.Invalid, err)
-	return snap, err
+	src.last.Store(&last)
+	src.incomplete.Store(false)
+	src.logger.recordSuccess(snap.Invalid)
+	return snap, src.phase(snap.Age, began), err
 }
 
 // Get implements rentalapi.Getter. A source that asks for a further page has been tried:
@@ -112,12 +102,13 @@ func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint strin
 func (src *source) classify(err error) error {
 	var failure *rentalapi.Error
 	var paused *rentalapi.PausedError
-	switch {
-	case err == nil, errors.As(err, &paused):
-		return err
-	case !errors.As(err, &failure):
-		return src.scope.api.Reject(src.resource.Endpoint, err)
-	case failure.Code == http.StatusNotFound:
+	if !errors.As(err, &failure) && !errors.As(err, &paused) {
+		err = src.scope.api.Reject(src.resource.Endpoint, err)
+	}
+	if errors.As(err, &failure) && failure.Reason == rentalapi.Incomplete {
+		src.incomplete.Store(true)
+	}
+	if errors.As(err, &failure) && failure.Code == http.StatusNotFound {
 		return fmt.Errorf("%w; disable the collector if the API does not have this endpoint", err)
 	}
 	return err
@@ -126,15 +117,15 @@ func (src *source) classify(err error) error {
 // phase returns when newer data comes to exist: in the public scope when the provider's
 // cache turns over; all collectors of an account share a grid, so that what belongs
 // together is fetched within a second.
-func (src *source) phase(snap collector.Snapshot, began time.Time) refresh.Phase {
+func (src *source) phase(age collector.Age, began time.Time) refresh.Phase {
 	switch cacheTime := src.resource.MinInterval; {
 	case src.scope.account != "":
 		interval := src.State().Interval
 		periods := began.Sub(src.scope.origin)/interval + 1
 		return refresh.Phase{Next: src.scope.origin.Add(periods * interval), Period: interval}
-	case !snap.Age.Known || cacheTime == 0:
+	case !age.Known || cacheTime == 0:
 		return refresh.Phase{}
 	default:
-		return refresh.Phase{Next: snap.Age.ProducedBy.Add(cacheTime), Period: cacheTime}
+		return refresh.Phase{Next: age.ProducedBy.Add(cacheTime), Period: cacheTime}
 	}
 }

@@ -18,15 +18,8 @@ type stateLogger struct {
 	invalid  map[rentalapi.FieldError]bool // causes of the last good response
 }
 
-// categorized is an error that knows which errors are the same to an operator.
-type categorized interface{ Category() string }
-
-// record logs what a fetch changed.
-func (l *stateLogger) record(invalid rentalapi.Invalid, err error) {
-	if err != nil {
-		l.recordFailure(err)
-		return
-	}
+// recordSuccess logs what a fetch that succeeded changed.
+func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 	if len(l.failures) > 0 {
 		level.Info(l.logger).Log("msg", "collector recovered")
 		l.failures = nil
@@ -44,9 +37,10 @@ func (l *stateLogger) record(invalid rentalapi.Invalid, err error) {
 	}
 }
 
+// recordFailure logs why a fetch failed.
 func (l *stateLogger) recordFailure(err error) {
 	category := ""
-	var c categorized
+	var c interface{ Category() string } // an error that knows which errors are the same to an operator
 	if errors.As(err, &c) {
 		category = c.Category()
 	}

@@ -129,6 +129,9 @@ type list[T, M any] struct {
 	checkMeta func(items []*T, meta *M) []rentalapi.FieldError
 }
 
+// newFetch returns a fetch, which remembers nothing.
+func (l list[T, M]) newFetch() Fetch { return l.fetch }
+
 func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
 	page, err := rentalapi.GetList(ctx, api, l.List, l.checkMeta)
 	if err != nil {

@@ -82,18 +82,16 @@ func servers() Resource {
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
 		},
-		NewFetch: func() Fetch {
-			return list[server, serversMeta]{
-				List: rentalapi.List[server]{
-					Endpoint: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
-				},
-				itemMetrics: serverMetrics,
-				listMetrics: serverListMetrics,
-				checkMeta: func(items []*server, m *serversMeta) []rentalapi.FieldError {
-					return contradiction("active", m.Active, countIf(items, (*server).active))
-				},
-			}.fetch
-		},
+		NewFetch: list[server, serversMeta]{
+			List: rentalapi.List[server]{
+				Endpoint: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
+			},
+			itemMetrics: serverMetrics,
+			listMetrics: serverListMetrics,
+			checkMeta: func(items []*server, m *serversMeta) []rentalapi.FieldError {
+				return contradiction("active", m.Active, countIf(items, (*server).active))
+			},
+		}.newFetch,
 	}
 }
 

@@ -64,7 +64,7 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
 	s := Snapshot{Age: newAge(o.Response, st.UpdatedAt), producedAt: st.UpdatedAt}
-	if o.Age == nil && s.Age.Age > maxStatusAge {
+	if o.Age == nil && s.Age.Age != nil && *s.Age.Age > maxStatusAge {
 		s.Age = Age{}
 	}
 	var others []rentalapi.FieldError

@@ -5,31 +5,33 @@ import (
 	"strings"
 )
 
-// Description says in words which plans match, such as "in Europe, 64 GiB or more, up to
-// 100.00 USD a month".
+// Description says in words which plans match, such as "any plan offered in
+// Europe, 64 GiB or more, up to 100.00 USD a month".
 func (w Watch) Description() string {
-	var criteria []string
-	add := func(name string, alternatives []string) {
+	words, in := "any plan", " offered in "
+	if len(w.Plans) > 0 {
+		words = "plan " + strings.Join(w.Plans, " or ")
+	}
+	if len(w.Families) > 0 {
+		words += " of family " + strings.Join(w.Families, " or ")
+	}
+	for _, alternatives := range [][]string{w.Locations, w.Regions, w.Countries} {
 		if len(alternatives) > 0 {
-			criteria = append(criteria, name+" "+strings.Join(alternatives, " or "))
+			words += in + strings.Join(alternatives, " or ")
+			in = " and in "
 		}
 	}
-	within := func(format string, bound *float64) {
-		if bound != nil {
-			criteria = append(criteria, fmt.Sprintf(format, *bound))
-		}
-	}
-	add("plan", w.Plans)
-	add("family", w.Families)
-	add("in", w.Locations)
-	add("in", w.Regions)
-	add("in", w.Countries)
 	if w.GPU != nil {
-		criteria = append(criteria, map[bool]string{true: "with a GPU", false: "without a GPU"}[*w.GPU])
+		words += map[bool]string{true: ", with a GPU", false: ", without a GPU"}[*w.GPU]
 	}
-	within("%.15g cores or more", w.MinCores)
-	within("%.15g GiB or more", w.MinMemoryGiB)
-	within("up to %.2f USD a month", w.MaxUSDPerMonth)
-	within("up to %.2f EUR a month", w.MaxEURPerMonth)
-	return strings.Join(criteria, ", ")
+	add := func(format string, bound *float64) {
+		if bound != nil {
+			words += fmt.Sprintf(format, *bound)
+		}
+	}
+	add(", %.15g cores or more", w.MinCores)
+	add(", %.15g GiB or more", w.MinMemoryGiB)
+	add(", up to %.2f USD a month", w.MaxUSDPerMonth)
+	add(", up to %.2f EUR a month", w.MaxEURPerMonth)
+	return words
 }

@@ -12,7 +12,7 @@ func TestWatchDescription(t *testing.T) {
 		Locations: []string{"fra", "ams"}, Regions: []string{"Europe", "North America"}, Countries: []string{"DE", "no"},
 		GPU: ptr(true), MinCores: ptr(0.5), MinMemoryGiB: ptr(1e6), MaxUSDPerMonth: ptr(99.9), MaxEURPerMonth: ptr(0.0),
 	}
-	simtest.AssertEqual(t, "all criteria", w.Description(), "plan epyc-7443p or 7, family performance, in fra or ams, in Europe or North America, in DE or no, "+
+	simtest.AssertEqual(t, "all criteria", w.Description(), "plan epyc-7443p or 7 of family performance offered in fra or ams and in Europe or North America and in DE or no, "+
 		"with a GPU, 0.5 cores or more, 1000000 GiB or more, up to 99.90 USD a month, up to 0.00 EUR a month")
-	simtest.AssertEqual(t, "one", Watch{GPU: ptr(false)}.Description(), "without a GPU")
+	simtest.AssertEqual(t, "one", Watch{GPU: ptr(false)}.Description(), "any plan, without a GPU")
 }

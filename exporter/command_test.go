@@ -105,8 +105,8 @@ watches:
   account main: 3.6 (up to 9.6 with a long history) of 60
   account lab: 3.6 (up to 9.6 with a long history) of 60
 watches:
-  cheap-in-europe: in Europe, 64 GiB or more, up to 100.00 USD a month
-  gpu: family gpu, in fra or ams, with a GPU
+  cheap-in-europe: any plan offered in Europe, 64 GiB or more, up to 100.00 USD a month
+  gpu: any plan of family gpu offered in fra or ams, with a GPU
 ` + notAsked},
 		{"--api.base-url=https://rental.example/api/v1", "configuration OK; requests per minute:\n  public: 4.0 of 30\n" + notAsked},
 	} {

@@ -145,10 +145,7 @@ func (r *run) get(src *source, scrape time.Time) (err error) {
 		return nil
 	}
 	src.snapshot, src.mapped = snapshot, mapped
-	h.LastSuccess, h.Invalid, h.ResponseAge = api.now, snapshot.Invalid, nil
-	if snapshot.Age.Known {
-		h.ResponseAge = &snapshot.Age.Age
-	}
+	h.LastSuccess, h.Invalid, h.ResponseAge = api.now, snapshot.Invalid, snapshot.Age.Age
 	if src.account == "" && snapshot.Facts != (collector.Facts{}) {
 		r.stepWatches(api.now)
 	}

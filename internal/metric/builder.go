@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -60,16 +61,20 @@ func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, la
 		return
 	}
 	labels = b.withConst(labels)
-	m, err := d.newSample(value, created, labels)
-	if err != nil {
-		b.err = err
+	if len(labels) != len(d.Labels) {
+		b.err = fmt.Errorf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels))
 		return
 	}
-	b.bytes += len(d.Name) + sampleBytes
+	size := len(d.Name) + sampleBytes
 	for i, l := range labels {
-		b.bytes += len(d.Labels[i]) + len(l) + labelBytes
+		if !utf8.ValidString(l) {
+			b.err = fmt.Errorf("label %s: not UTF-8", d.Labels[i])
+			return
+		}
+		size += len(d.Labels[i]) + len(l) + labelBytes
 	}
-	b.metrics = append(b.metrics, m)
+	b.bytes += size
+	b.metrics = append(b.metrics, &Sample{d, value, created.UnixMilli(), labels})
 }
 
 // withConst returns all label values of a sample. Samples of one item mostly have the
@@ -84,12 +89,8 @@ func (b *Builder) withConst(labels []string) []string {
 
 // AddBool adds 1 for true, 0 for false and nothing for nil.
 func (b *Builder) AddBool(d *Definition, value *bool, labels ...string) {
-	switch {
-	case value == nil:
-	case *value:
-		b.Add(d, 1, labels...)
-	default:
-		b.Add(d, 0, labels...)
+	if value != nil {
+		b.Add(d, map[bool]float64{true: 1}[*value], labels...)
 	}
 }
 

@@ -148,7 +148,7 @@ func TestDefinition(t *testing.T) {
 		})
 	}
 	d := Gauge("up", "H.", "s")
-	simtest.AssertEqual(t, "descriptors", Descs([]*Definition{d}), []*prometheus.Desc{d.Desc()})
+	simtest.AssertEqual(t, "descriptors", Descs([]*Definition{d}), []*prometheus.Desc{d.desc})
 }
 
 // single collects one sample of a definition.
@@ -157,7 +157,7 @@ type single struct {
 	labels []string
 }
 
-func (s single) Describe(ch chan<- *prometheus.Desc) { ch <- s.Desc() }
+func (s single) Describe(ch chan<- *prometheus.Desc) { ch <- s.desc }
 
 func (s single) Collect(ch chan<- prometheus.Metric) {
 	var b Builder

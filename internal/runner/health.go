@@ -45,10 +45,7 @@ func (r *Runner) Health() []Health {
 		for _, src := range sc.sources {
 			h := Health{Collector: src.resource.Name, Account: sc.account, State: src.State()}
 			if last := src.last.Load(); last != nil {
-				h.Invalid = last.invalid
-				if last.age.Known {
-					h.ResponseAge = &last.age.Age
-				}
+				h.Invalid, h.ResponseAge = last.invalid, last.age
 			}
 			if snap, _, _ := src.Value(); snap.Facts.Account != nil {
 				if at, found := first[snap.Facts.Account.ID]; found {

@@ -39,7 +39,7 @@ type source struct {
 // goodResponse is what is reported about the last good response.
 type goodResponse struct {
 	invalid rentalapi.Invalid
-	age     collector.Age
+	age     *time.Duration // nil if it is not known
 }
 
 func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.Settings) *source {
@@ -75,7 +75,7 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 		src.logger.recordFailure(err)
 		return collector.Snapshot{}, refresh.Phase{}, err
 	}
-	last := goodResponse{snap.Invalid, snap.Age}
+	last := goodResponse{snap.Invalid, snap.Age.Age}
 	if shown, _, ok := src.Value(); ok && snap.IsOlder(shown) {
 		snap, err = shown, refresh.ErrUnchanged
 		last.invalid = shown.Invalid
@@ -123,7 +123,7 @@ func (src *source) phase(age collector.Age, began time.Time) refresh.Phase {
 		interval := src.State().Interval
 		periods := began.Sub(src.scope.origin)/interval + 1
 		return refresh.Phase{Next: src.scope.origin.Add(periods * interval), Period: interval}
-	case !age.Known || cacheTime == 0:
+	case age.Age == nil || cacheTime == 0:
 		return refresh.Phase{}
 	default:
 		return refresh.Phase{Next: age.ProducedBy.Add(cacheTime), Period: cacheTime}

@@ -28,7 +28,7 @@ import (
 func TestObjects(t *testing.T) {
 	want := map[string][]string{
 		"minimal":    {"public: 4.0 of 30"},
-		"demo":       {"big: 1000000 cores or more, up to 99.50 USD a month"},
+		"demo":       {"big: any plan, 1000000 cores or more, up to 99.50 USD a month"},
 		"token":      {"account main: 3.6", "account lab / 2: café: 3.6"},
 		"pair":       {"public: 4.0 of 29", "account main: 3.6 (up to 9.6 with a long history) of 60", "account lab: ", "account guest: "},
 		"everything": {"public: 2.0 of 20", "of 50", "account vault: ", "cheap-in-europe: "},

@@ -41,22 +41,20 @@ type Health struct {
 func (r *Runner) Health() []Health {
 	var all []Health
 	first := map[string]int{} // by the provider's id of the account
-	for _, sc := range r.sortedScopes() {
-		for _, src := range sc.sources {
-			h := Health{Collector: src.resource.Name, Account: sc.account, State: src.State()}
-			if last := src.last.Load(); last != nil {
-				h.Invalid, h.ResponseAge = last.invalid, last.age
-			}
-			if snap, _, _ := src.Value(); snap.Facts.Account != nil {
-				if at, found := first[snap.Facts.Account.ID]; found {
-					h.DuplicateOf = all[at].Account
-					all[at].DuplicateOf = cmp.Or(all[at].DuplicateOf, h.Account)
-				} else {
-					first[snap.Facts.Account.ID] = len(all)
-				}
-			}
-			all = append(all, h)
+	for _, src := range r.sources() {
+		h := Health{Collector: src.resource.Name, Account: src.scope.account, State: src.State()}
+		if last := src.last.Load(); last != nil {
+			h.Invalid, h.ResponseAge = last.invalid, last.age
 		}
+		if snap, _, _ := src.Value(); snap.Facts.Account != nil {
+			if at, found := first[snap.Facts.Account.ID]; found {
+				h.DuplicateOf = all[at].Account
+				all[at].DuplicateOf = cmp.Or(all[at].DuplicateOf, h.Account)
+			} else {
+				first[snap.Facts.Account.ID] = len(all)
+			}
+		}
+		all = append(all, h)
 	}
 	return all
 }

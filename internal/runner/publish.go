@@ -31,7 +31,9 @@ func (r *Runner) newGroups() {
 	g.health = group(HealthDefinitions(), r.collectHealth)
 	g.accounts = group(rentalapi.AccountDefinitions(), func(now time.Time) ([]prometheus.Metric, time.Time) { return r.Client.AccountMetrics(now) })
 	g.watches = group(collector.WatchDefinitions(), r.collectWatches)
-	g.funding = group(collector.FundingDefinitions(), r.collectFunding)
+	g.funding = group(collector.FundingDefinitions(), func(now time.Time) ([]prometheus.Metric, time.Time) {
+		return collector.FundingMetrics(r.Accounts(), now)
+	})
 	g.resources = map[string]*exposition.Group{}
 	for i := range r.resources {
 		res := &r.resources[i]
@@ -66,12 +68,10 @@ func (r *Runner) identify(src *source, id string) {
 	if before != nil {
 		level.Warn(r.options.Logger).Log("msg", "account has become another provider account", "account", account, "before", *before, "now", id)
 	}
-	for _, sc := range r.sortedScopes() {
-		for _, other := range sc.sources {
-			if p := other.provider.Load(); sc.account != account && p != nil && *p == id {
-				level.Warn(r.options.Logger).Log("msg", "same provider account configured more than once", "account", account, "first", sc.account)
-				return
-			}
+	for _, other := range r.sources() {
+		if p := other.provider.Load(); other.scope.account != account && p != nil && *p == id {
+			level.Warn(r.options.Logger).Log("msg", "same provider account configured more than once", "account", account, "first", other.scope.account)
+			return
 		}
 	}
 }
@@ -79,23 +79,13 @@ func (r *Runner) identify(src *source, id string) {
 // collectResource returns the present metrics of a resource in all scopes, and when
 // the first of its snapshots expires.
 func (r *Runner) collectResource(res *collector.Resource) (metrics []prometheus.Metric, expires time.Time) {
-	for _, sc := range r.sortedScopes() {
-		for _, src := range sc.sources {
-			if src.resource != res {
-				continue
-			}
-			if snap, until, ok := src.Value(); ok {
-				metrics = append(metrics, snap.Metrics...)
-				expires = metric.Earlier(expires, until)
-			}
+	for _, src := range r.sources() {
+		if snap, until, ok := src.Value(); ok && src.resource == res {
+			metrics = append(metrics, snap.Metrics...)
+			expires = metric.Earlier(expires, until)
 		}
 	}
 	return metrics, expires
-}
-
-// collectFunding returns what follows from the facts of each account.
-func (r *Runner) collectFunding(now time.Time) ([]prometheus.Metric, time.Time) {
-	return collector.FundingMetrics(r.Accounts(), now)
 }
 
 // applyWatches changes the watches to those that are configured. One that did not change

@@ -125,10 +125,8 @@ func (r *Runner) Once(ctx context.Context, c Config) error {
 func (r *Runner) apply(c Config) []*source {
 	r.applyWatches(c.Watches)
 	added := r.reconcile(c)
-	for _, sc := range r.sortedScopes() {
-		for _, src := range sc.sources {
-			src.ApplySettings(c.Collectors[src.resource.Name])
-		}
+	for _, src := range r.sources() {
+		src.ApplySettings(c.Collectors[src.resource.Name])
 	}
 	return added
 }

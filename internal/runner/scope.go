@@ -130,6 +130,15 @@ func (r *Runner) sortedScopes() []*scope {
 	return slices.SortedFunc(maps.Values(r.scopes), func(a, b *scope) int { return strings.Compare(a.account, b.account) })
 }
 
+// sources returns the sources of all scopes, in their order.
+func (r *Runner) sources() []*source {
+	var all []*source
+	for _, sc := range r.sortedScopes() {
+		all = append(all, sc.sources...)
+	}
+	return all
+}
+
 // known returns what is known of the scope.
 func (sc *scope) known() collector.Scope {
 	known := collector.Scope{Account: sc.account}
@@ -144,14 +153,9 @@ func (sc *scope) known() collector.Scope {
 	return known
 }
 
+// allTried returns whether every collector was tried; false before the first configuration.
 func (r *Runner) allTried() bool {
-	scopes := r.sortedScopes()
-	for _, sc := range scopes {
-		if slices.ContainsFunc(sc.sources, func(src *source) bool { return !src.tried.Load() }) {
-			return false
-		}
-	}
-	return len(scopes) > 0 // none before the first configuration
+	return len(r.sortedScopes()) > 0 && !slices.ContainsFunc(r.sources(), func(src *source) bool { return !src.tried.Load() })
 }
 
 // Accounts returns what is known of each account, in the order of their names.

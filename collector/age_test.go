@@ -73,7 +73,7 @@ func TestAgeOfUnchangedStatus(t *testing.T) {
 	} {
 		body := fmt.Sprintf(`{"data":{"locations":{"fra":{"components":{"network":"operational"}}},"updated_at":%q}}`, today.Add(-c.unchanged).Format(time.RFC3339))
 		api := aged{func(string, url.Values) ([]byte, error) { return []byte(body), nil }, c.header}
-		snap, err := status().NewFetch()(t.Context(), api, NewBuilder(""))
+		snap, err := status().NewFetcher("")(t.Context(), api)
 		simtest.AssertEqual(t, c.unchanged.String(), []any{err, snap.Age.Age}, []any{nil, c.age})
 	}
 }

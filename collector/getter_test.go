@@ -61,19 +61,19 @@ type fetchTest struct {
 	*fakeAPI
 	t       *testing.T
 	account *simulator.Account
-	do      Fetch
+	do      func(context.Context, rentalapi.Getter) (Snapshot, error)
 }
 
-func newFetchTest(t *testing.T, do Fetch) *fetchTest {
+func newFetchTest(t *testing.T, r Resource) *fetchTest {
 	api := newFakeAPI()
-	return &fetchTest{api, t, api.accounts[simtest.MainToken], do}
+	return &fetchTest{api, t, api.accounts[simtest.MainToken], r.NewFetcher("main")}
 }
 
 // fetch returns the series of one fetch, its invalid items and its requests.
 func (f *fetchTest) fetch() (series map[string]float64, invalid rentalapi.Invalid, requests string, err error) {
 	f.t.Helper()
 	f.requests = nil
-	snap, err := f.do(f.t.Context(), f, NewBuilder("main"))
+	snap, err := f.do(f.t.Context(), f)
 	return exposed(f.t, snap), snap.Invalid, strings.Join(f.requests, ", "), err
 }
 

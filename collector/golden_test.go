@@ -78,7 +78,7 @@ func fetchGolden(t *testing.T, r Resource, testCase string) string {
 			}
 			return os.ReadFile(path + ".json")
 		})
-		snap, err := input.NewFetch()(t.Context(), api, NewBuilder(scope.Account))
+		snap, err := input.NewFetcher(scope.Account)(t.Context(), api)
 		scope.Add(snap.Facts, today.Add(time.Hour))
 		if input.Name != r.Name {
 			continue

@@ -40,7 +40,7 @@ func accountOf(r Resource) string {
 func fetchBody(t testing.TB, r Resource, body []byte) (Snapshot, error) {
 	t.Helper()
 	api := responder(func(string, url.Values) ([]byte, error) { return body, nil })
-	return r.NewFetch()(t.Context(), api, NewBuilder(accountOf(r)))
+	return r.NewFetcher(accountOf(r))(t.Context(), api)
 }
 
 // exposition returns metrics in the text format.

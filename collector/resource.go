@@ -43,14 +43,40 @@ type Resource struct {
 }
 
 // Fetch gets the resource once and adds its metrics to the builder, which has the label
-// values of the scope already. The time of a snapshot is when its response was received.
-// An error of the getter is returned as it is; others wrap rentalapi.ErrIncomplete or
-// rentalapi.ErrTooLarge if they mean that. A Fetch is used by one goroutine at a time.
+// values of the scope already. An error of the getter is returned as it is; others wrap
+// rentalapi.ErrIncomplete or rentalapi.ErrTooLarge if they mean that. A Fetch is used by
+// one goroutine at a time.
 type Fetch func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error)
+
+// NewFetcher returns a function that fetches the resource of an account, or the public one
+// if that is empty.
+func (r Resource) NewFetcher(account string) func(context.Context, rentalapi.Getter) (Snapshot, error) {
+	fetch := r.NewFetch()
+	return func(ctx context.Context, api rentalapi.Getter) (Snapshot, error) {
+		b := &metric.Builder{MaxBytes: metric.MaxBytesShort}
+		if r.Long {
+			b.MaxBytes = metric.MaxBytes
+		}
+		if account != "" {
+			b.ConstLabelValues = []string{account}
+		}
+		s, err := fetch(ctx, api, b)
+		switch {
+		case err != nil:
+			return Snapshot{}, err
+		case errors.Is(b.Err(), metric.ErrLimitReached):
+			return Snapshot{}, fmt.Errorf("%w: %w", rentalapi.ErrTooLarge, b.Err())
+		case b.Err() != nil:
+			return Snapshot{}, b.Err()
+		}
+		s.Metrics = b.Metrics()
+		return s, nil
+	}
+}
 
 // Snapshot is what one fetch gave. It is immutable.
 type Snapshot struct {
-	Metrics []prometheus.Metric
+	Metrics []prometheus.Metric // of the builder
 	Invalid rentalapi.Invalid
 	Facts   Facts
 	Age     Age
@@ -97,15 +123,6 @@ func (s *Scope) Add(f Facts, until time.Time) {
 	s.Facts.Locations = cmp.Or(f.Locations, s.Facts.Locations)
 }
 
-// NewBuilder returns a builder for metrics of an account, or of the public data if it has
-// no name.
-func NewBuilder(account string) *metric.Builder {
-	if account == "" {
-		return &metric.Builder{}
-	}
-	return &metric.Builder{ConstLabelValues: []string{account}}
-}
-
 // Resources returns all resources, in the order in which they are documented.
 func Resources() []Resource {
 	return []Resource{
@@ -145,7 +162,7 @@ func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.B
 		l.listMetrics(b, page, &s)
 	}
 	s.Age = newAge(page.Response, s.producedAt)
-	return s.build(b)
+	return s, nil
 }
 
 // addLinks adds the links of an item unless none of them is known.
@@ -158,17 +175,6 @@ func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...link)
 	if known {
 		b.Add(d, 1, labels...)
 	}
-}
-
-// build completes a snapshot with the metrics that were added to the builder.
-func (s Snapshot) build(b *metric.Builder) (Snapshot, error) {
-	if err := b.Err(); errors.Is(err, metric.ErrLimitReached) {
-		return Snapshot{}, fmt.Errorf("%w: %w", rentalapi.ErrTooLarge, err)
-	} else if err != nil {
-		return Snapshot{}, err
-	}
-	s.Metrics = b.Metrics()
-	return s, nil
 }
 
 // contradiction is a number in the meta object that is not that of the items; none if it

@@ -102,7 +102,7 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 			}
 		}
 	}
-	return s.build(b)
+	return s, nil
 }
 
 // anyBelow returns whether any error is that of a field, or of one in it.

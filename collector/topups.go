@@ -105,7 +105,7 @@ func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metri
 					c.byStatus[t.Status]++
 				}
 			}
-			return c.build(b)
+			return c.snapshot(b), nil
 		}
 		priority := rentalapi.Bulk // see the limiter's spacing
 		if h.counted {
@@ -124,7 +124,7 @@ func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metri
 		}
 	}
 	addInvalid(&c.invalid, h.others, "topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
-	return c.build(b)
+	return c.snapshot(b), nil
 }
 
 func getTopups(ctx context.Context, api rentalapi.Getter, p rentalapi.Priority, query url.Values, page int) (rentalapi.Page[topup, rentalapi.PageMeta], error) {
@@ -181,7 +181,7 @@ func (c *topupCounts) add(t *topup, state string) {
 	}
 }
 
-func (c *topupCounts) build(b *metric.Builder) (Snapshot, error) {
+func (c *topupCounts) snapshot(b *metric.Builder) Snapshot {
 	for _, t := range c.open {
 		topupMetrics(b, t)
 	}
@@ -189,7 +189,7 @@ func (c *topupCounts) build(b *metric.Builder) (Snapshot, error) {
 		b.Add(topupsByStatus, n, state)
 	}
 	metric.AddOptional(b, topupLastPaid, c.paidAt)
-	return Snapshot{Invalid: c.invalid, Age: newAge(c.last, nil)}.build(b)
+	return Snapshot{Invalid: c.invalid, Age: newAge(c.last, nil)}
 }
 
 func topupMetrics(b *metric.Builder, t *topup) {

@@ -112,7 +112,8 @@ func (h *history) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Bui
 		}
 		h.compare(w, page)
 	}
-	return h.build(b, page.Response)
+	h.addMetrics(b)
+	return Snapshot{Invalid: h.full.invalid, Age: newAge(page.Response, nil)}, nil
 }
 
 // readPage merges the next page of a walk. It forgets all that was read with another token,
@@ -206,7 +207,7 @@ func (h *history) compare(w *walk, last transactionPage) {
 	}
 }
 
-func (h *history) build(b *metric.Builder, last rentalapi.Response) (Snapshot, error) {
+func (h *history) addMetrics(b *metric.Builder) {
 	type sum struct {
 		n             float64
 		credit, debit micros
@@ -221,7 +222,6 @@ func (h *history) build(b *metric.Builder, last rentalapi.Response) (Snapshot, e
 		b.Add(transactionsCredit, s.credit.value(), kind.Value())
 		b.Add(transactionsDebit, s.debit.value(), kind.Value())
 	}
-	return Snapshot{Invalid: h.full.invalid, Age: newAge(last, nil)}.build(b)
 }
 
 // addInvalid counts n items with the same cause.

@@ -67,7 +67,7 @@ type historyTest struct {
 
 func newHistoryTest(t *testing.T, list []simulator.Object) historyTest {
 	h := new(history)
-	f := newFetchTest(t, h.fetch)
+	f := newFetchTest(t, Resource{NewFetch: func() Fetch { return h.fetch }})
 	f.account.Transactions = list
 	return historyTest{f, h}
 }

@@ -33,7 +33,7 @@ type run struct {
 type source struct {
 	*scope
 	resource collector.Resource
-	fetch    collector.Fetch
+	fetch    func(context.Context, rentalapi.Getter) (collector.Snapshot, error)
 	due      time.Time     // of the next fetch
 	phase    time.Duration // of its fetches, after multiples of the interval
 
@@ -68,7 +68,7 @@ func (r *run) addScope(sc *scope) {
 		if !res.Account {
 			phase = r.rand.Int64N(int64(2 * time.Second))
 		}
-		src := &source{scope: sc, resource: res, fetch: res.NewFetch(), due: r.started, phase: time.Duration(phase)}
+		src := &source{scope: sc, resource: res, fetch: res.NewFetcher(sc.account), due: r.started, phase: time.Duration(phase)}
 		src.health.Collector, src.health.Account, src.health.Interval = res.Name, sc.account, res.Interval
 		r.requests.InitErrorCounters(res.Endpoint)
 		sc.sources = append(sc.sources, src)
@@ -130,7 +130,7 @@ func (r *run) get(src *source, scrape time.Time) (err error) {
 		err = api.request(src.resource.Endpoint)
 	} else {
 		mapped = at
-		snapshot, err = src.fetch(context.Background(), api, collector.NewBuilder(src.account))
+		snapshot, err = src.fetch(context.Background(), api)
 		if err == nil && snapshot.Commit != nil {
 			snapshot.Commit()
 		}

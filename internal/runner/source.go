@@ -13,7 +13,6 @@ import (
 	"github.com/go-kit/log"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 )
@@ -23,7 +22,7 @@ type source struct {
 	*refresh.Source[collector.Snapshot]
 	resource *collector.Resource
 	scope    *scope
-	fetch    collector.Fetch
+	fetch    func(context.Context, rentalapi.Getter) (collector.Snapshot, error)
 	runner   *Runner
 	logger   stateLogger
 	stop     context.CancelFunc
@@ -47,7 +46,7 @@ func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.
 	if sc.account != "" {
 		logger = log.With(logger, "account", sc.account)
 	}
-	src := &source{resource: res, scope: sc, fetch: res.NewFetch(), runner: r, logger: stateLogger{logger: logger}, stop: func() {}}
+	src := &source{resource: res, scope: sc, fetch: res.NewFetcher(sc.account), runner: r, logger: stateLogger{logger: logger}, stop: func() {}}
 	r.Client.InitErrorCounters(res.Endpoint)
 	src.Source = refresh.New(settings, src.get, func(updated bool) {
 		if updated {
@@ -62,11 +61,7 @@ func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.
 // get fetches the resource once, and records the outcome.
 func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, error) {
 	began := time.Now()
-	b := collector.NewBuilder(src.scope.account)
-	if !src.resource.Long {
-		b.MaxBytes = metric.MaxBytesShort
-	}
-	snap, err := src.fetch(ctx, src, b)
+	snap, err := src.fetch(ctx, src)
 	if ctx.Err() != nil {
 		return collector.Snapshot{}, refresh.Phase{}, ctx.Err()
 	}

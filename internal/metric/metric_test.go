@@ -132,37 +132,26 @@ func TestDefinition(t *testing.T) {
 	} {
 		t.Run(c.d.Name, func(t *testing.T) {
 			simtest.AssertEqual(t, "definition", []string{c.d.Name, string(c.d.Type), c.d.BaseUnit()}, c.want)
-			if c.d.Type == HistogramType {
-				return
+			if c.d.Type != HistogramType {
+				f := (&Sample{def: c.d}).Family()
+				simtest.AssertEqual(t, "family", []string{f.GetName(), strings.ToLower(f.GetType().String()), f.GetUnit()}, c.want)
 			}
-			labels := make([]string, len(c.d.Labels))
-			registry := prometheus.NewRegistry()
-			registry.MustRegister(single{c.d, labels})
-			families, err := registry.Gather()
-			if err != nil || len(families) != 1 {
-				t.Fatalf("got %v and error %v, want one family", families, err)
-			}
-			f := families[0]
-			simtest.AssertEqual(t, "family", []string{f.GetName(), f.GetHelp(), strings.ToLower(f.GetType().String()), f.GetUnit()},
-				[]string{c.d.Name, "H.", string(c.d.Type), c.d.BaseUnit()})
 		})
 	}
-	d := Gauge("up", "H.", "s")
-	simtest.AssertEqual(t, "descriptors", Descs([]*Definition{d}), []*prometheus.Desc{d.desc})
 }
 
-// single collects one sample of a definition.
-type single struct {
-	*Definition
-	labels []string
-}
-
-func (s single) Describe(ch chan<- *prometheus.Desc) { ch <- s.desc }
-
-func (s single) Collect(ch chan<- prometheus.Metric) {
-	var b Builder
-	b.Add(s.Definition, 1, s.labels...)
-	for _, m := range b.Metrics() {
-		ch <- m
+// TestSample reads and compares samples of one family.
+func TestSample(t *testing.T) {
+	d := Gauge("up", "H.", "s", "b", "a")
+	x, y := &Sample{d, 1, 0, []string{"x", "1"}}, &Sample{d, 2, 0, []string{"x", "2"}}
+	simtest.AssertEqual(t, "sample", []any{x.Definition(), x.Value(), x.Label("a"), x.Label("c"), x.Desc()}, []any{d, 1.0, "1", "", Descs([]*Definition{d})[0]})
+	simtest.AssertEqual(t, "order", []int{x.CompareLabels(y), y.CompareLabels(x), x.CompareLabels(x)}, []int{-1, 1, 0})
+	var out dto.Metric
+	for _, s := range []*Sample{y, x} { // in the memory of the one before
+		if err := s.Write(&out); err != nil || out.GetGauge().GetValue() != s.value || out.GetLabel()[0].GetValue() != s.Label("a") {
+			t.Errorf("Write: got %v and error %v", &out, err)
+		}
 	}
+	early, late := time.Unix(1, 0), time.Unix(2, 0)
+	simtest.AssertEqual(t, "earlier", []time.Time{Earlier(early, late), Earlier(late, early), Earlier(time.Time{}, late), Earlier(late, time.Time{})}, []time.Time{early, early, late, late})
 }

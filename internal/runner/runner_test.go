@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -288,96 +287,64 @@ func (h *harness) assertCollectors(c Config) {
 	}
 }
 
-// TestTokenFileChanges replaces the token of a failing account in its file.
-func TestTokenFileChanges(t *testing.T) {
+// TestTokenChanges asserts that failing collectors retry as soon as their token has changed,
+// or can be read again although it did not change, and that data stays without a token. A
+// token that comes with an error is not used.
+func TestTokenChanges(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		file := filepath.Join(t.TempDir(), "token")
-		c := configure(5*time.Minute, time.Hour)
-		c.Accounts = []Account{{Name: "main", Identity: file, Token: func() (string, error) {
-			b, err := os.ReadFile(file)
-			return string(b), err
-		}}}
-		const changed = `level=info msg="token changed" account=main`
-		var failures, recoveries []string
-		for _, r := range accountResources() {
-			failures = append(failures, failed(r, "status 401: invalid_token"))
-			recoveries = append(recoveries, recovered(r))
+		const wait, changed = 6 * time.Second, `level=info msg="token changed" account=main`
+		var token atomic.Value
+		var unreadable atomic.Bool
+		c := configure(5*time.Minute, time.Hour, "servers")
+		c.Accounts[0].Token = func() (string, error) {
+			if unreadable.Load() {
+				return token.Load().(string), errors.New("permission denied")
+			}
+			return token.Load().(string), nil
 		}
-		simtest.WriteFile(t, file, "secret-unknown")
-		h.run(c)
-		h.runFor(3 * time.Minute)
-		h.assertSuccess(accountResources()...)
-		h.log.Assert(t, failures...)
-
-		poll := func() map[string]int {
+		main, lab := h.once(configure(time.Minute, time.Hour, "servers")), map[string]float64{}
+		for i, step := range []struct {
+			what, token       string
+			unreadable        bool
+			after             time.Duration
+			requests, success int
+			data              map[string]float64 // nil: that of lab
+			log               []string
+		}{
+			{"unreadable at the start", simtest.MainToken, true, 10 * time.Minute, 0, 0, map[string]float64{}, []string{failed(resource("servers"), "permission denied")}},
+			{"a wrong one", "secret-unknown", false, wait, 1, 0, map[string]float64{}, []string{changed}},
+			{"the right one", simtest.MainToken, false, wait, 1, 1, main, []string{changed, recovered(resource("servers"))}},
+			{"that of lab, while nothing fails", simtest.LabToken, false, wait, 0, 1, main, []string{changed}},
+			{"that of lab, used", simtest.LabToken, false, 6 * time.Minute, 1, 1, nil, nil},
+			{"unreadable", simtest.LabToken, true, 10 * time.Minute, 0, 0, nil, []string{failed(resource("servers"), "permission denied")}},
+			{"readable again", simtest.LabToken, false, wait, 1, 1, nil, []string{changed, recovered(resource("servers"))}},
+		} {
+			token.Store(step.token)
+			unreadable.Store(step.unreadable)
+			if i == 0 {
+				h.reset()
+				h.run(c)
+			}
 			since := len(h.Requests())
-			time.Sleep(h.set.options.TokenPollInterval + time.Second)
-			synctest.Wait()
-			return h.CountByPath(since)
+			time.Sleep(step.after)
+			h.settle()
+			data := h.data()
+			if step.data == nil {
+				if len(lab) == 0 {
+					lab = data
+				}
+				step.data = lab
+			}
+			h.assertEqual(step.what+": requests", len(h.Requests())-since, step.requests)
+			h.assertEqual(step.what+": success", h.scrape().CollectorSuccess(), map[string]float64{"servers main": float64(step.success)})
+			h.assertEqual(step.what+": rejected", h.values("exporter_api_token_rejected"), map[string]float64{"main": float64(1 - step.success)})
+			h.assertEqual(step.what+": data", data, step.data)
+			h.log.Assert(t, step.log...)
 		}
-		simtest.WriteFile(t, file, simtest.MainToken)
-		h.assertEqual("requests with the new token", poll(), requestsPer(0, 1))
-		h.assertSuccess()
-		h.log.Assert(t, append(recoveries, changed)...)
-
-		simtest.WriteFile(t, file, simtest.LabToken)
-		h.assertEqual("requests of an account without failures", poll(), map[string]int{})
-		h.log.Assert(t, changed)
-
-		h.runFor(6 * time.Minute) // all are fetched with the token of lab
-		want := h.data()
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-		since := len(h.Requests())
-		h.runFor(10 * time.Minute)
-		h.assertEqual("data without a token", h.data(), want)
-		h.assertSuccess(accountResources()...)
-		for _, r := range accountResources() {
-			h.assertEqual("requests without a token: "+r.Name, h.CountByPath(since)[r.Endpoint], 0)
+		if maps.Equal(lab, main) {
+			t.Error("lab has the data of main")
 		}
 	})
-}
-
-// TestUnreadableToken has a token that can be read or not. The token that comes with an
-// error is not used, and collectors retry as soon as the token can be read again, although
-// it did not change.
-func TestUnreadableToken(t *testing.T) {
-	for _, steps := range [][]bool{{false, true}, {true, false, true}} {
-		subtest(t, fmt.Sprint(steps), func(_ *testing.T, h *harness) {
-			var readable atomic.Bool
-			c := configure(5*time.Minute, time.Hour, "servers")
-			c.Accounts[0].Token = func() (string, error) {
-				if !readable.Load() {
-					return simtest.MainToken, errors.New("permission denied")
-				}
-				return simtest.MainToken, nil
-			}
-			for i, now := range steps {
-				readable.Store(now)
-				before := len(h.Requests())
-				if i == 0 {
-					h.run(c)
-				}
-				success, lines := 1.0, []string{}
-				if now {
-					time.Sleep(h.set.options.TokenPollInterval + time.Second)
-					synctest.Wait()
-					if i > 0 {
-						lines = append(lines, recovered(resource("servers")), `msg="token changed"`)
-					}
-				} else {
-					h.runFor(10 * time.Minute) // retries are 5 minutes apart at the end
-					success, lines = 0, []string{failed(resource("servers"), "permission denied")}
-				}
-				what := fmt.Sprintf("step %d, readable: %v: ", i, now)
-				h.assertEqual(what+"collector_success", h.scrape().CollectorSuccess(), map[string]float64{"servers main": success})
-				h.assertEqual(what+"token_rejected", h.values("exporter_api_token_rejected"), map[string]float64{"main": 1 - success})
-				h.assertEqual(what+"requests", len(h.Requests())-before, int(success))
-				h.log.Assert(h.t, lines...)
-			}
-		})
-	}
 }
 
 // TestIdentities asserts that warnings name both accounts with the same provider account,

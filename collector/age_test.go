@@ -1,9 +1,7 @@
 package collector
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"net/url"
 	"testing"
 	"time"
@@ -43,19 +41,6 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// aged is a getter whose responses have a Date and perhaps an Age.
-type aged struct {
-	responder
-	age *time.Duration
-}
-
-// Get implements rentalapi.Getter.
-func (a aged) Get(ctx context.Context, p rentalapi.Priority, endpoint string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
-	r, err := a.responder.Get(ctx, p, endpoint, query, read)
-	r.Date, r.Age = today, a.age
-	return r, err
-}
-
 // TestAgeOfUnchangedStatus has a status that did not change for some time. Its
 // updated_at says nothing of the age of the response then, unlike the header Age.
 func TestAgeOfUnchangedStatus(t *testing.T) {
@@ -72,7 +57,7 @@ func TestAgeOfUnchangedStatus(t *testing.T) {
 		{72 * time.Hour, &header, &header},
 	} {
 		body := fmt.Sprintf(`{"data":{"locations":{"fra":{"components":{"network":"operational"}}},"updated_at":%q}}`, today.Add(-c.unchanged).Format(time.RFC3339))
-		api := aged{func(string, url.Values) ([]byte, error) { return []byte(body), nil }, c.header}
+		api := &fakeAPI{response: rentalapi.Response{Received: today, Date: today, Age: c.header}, body: func(url.Values) []byte { return []byte(body) }}
 		snap, err := status().NewFetcher("")(t.Context(), api)
 		simtest.AssertEqual(t, c.unchanged.String(), []any{err, snap.Age.Age}, []any{nil, c.age})
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -72,12 +73,17 @@ func fetchGolden(t *testing.T, r Resource, testCase string) string {
 		} else if input.Account != r.Account {
 			continue
 		}
-		api := responder(func(_ string, query url.Values) ([]byte, error) {
+		api := &fakeAPI{response: rentalapi.Response{Received: today}, body: func(query url.Values) []byte {
+			file := path + ".json"
 			if page := query.Get("page"); page != "" && page != "1" {
-				return os.ReadFile(path + "." + page + ".json")
+				file = path + "." + page + ".json"
 			}
-			return os.ReadFile(path + ".json")
-		})
+			body, err := os.ReadFile(file)
+			if err != nil {
+				t.Error(err)
+			}
+			return body
+		}}
 		snap, err := input.NewFetcher(scope.Account)(t.Context(), api)
 		scope.Add(snap.Facts, today.Add(time.Hour))
 		if input.Name != r.Name {

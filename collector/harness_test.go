@@ -2,8 +2,6 @@ package collector
 
 import (
 	"bytes"
-	"context"
-	"io"
 	"net/url"
 	"slices"
 	"testing"
@@ -14,19 +12,6 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
-
-// responder is a getter whose responses have the body that it returns, and are received
-// today.
-type responder func(endpoint string, query url.Values) ([]byte, error)
-
-// Get implements rentalapi.Getter.
-func (f responder) Get(_ context.Context, _ rentalapi.Priority, endpoint string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
-	body, err := f(endpoint, query)
-	if err != nil {
-		return rentalapi.Response{}, err
-	}
-	return rentalapi.Response{Received: today}, read(bytes.NewReader(body))
-}
 
 // accountOf returns the account of a resource, empty for public ones.
 func accountOf(r Resource) string {
@@ -39,8 +24,7 @@ func accountOf(r Resource) string {
 // fetchBody fetches a resource from a provider whose responses all have the same body.
 func fetchBody(t testing.TB, r Resource, body []byte) (Snapshot, error) {
 	t.Helper()
-	api := responder(func(string, url.Values) ([]byte, error) { return body, nil })
-	return r.NewFetcher(accountOf(r))(t.Context(), api)
+	return r.NewFetcher(accountOf(r))(t.Context(), &fakeAPI{response: rentalapi.Response{Received: today}, body: func(url.Values) []byte { return body }})
 }
 
 // exposition returns metrics in the text format.

@@ -129,7 +129,7 @@ func TestHistory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHistoryTest(t, manyEntries(c.entries))
 			for i, step := range c.steps {
-				h.now = h.now.Add(step.after)
+				h.response.Received = h.response.Received.Add(step.after)
 				h.account.Transactions = withMore(h.account.Transactions, step.added)
 				h.before = func(query url.Values) error {
 					if query.Get("page") == "2" {
@@ -361,7 +361,7 @@ func TestHistoryChanges(t *testing.T) {
 				after := h.account.Transactions
 				if c.nextDay {
 					h.assertFetch("at first", c.requests, sumsOf(before), 0)
-					h.now = h.now.Add(rereadInterval)
+					h.response.Received = h.response.Received.Add(rereadInterval)
 					c.requests = all
 				}
 				h.assertFetch("at last", c.requests, sumsOf(after), 0)

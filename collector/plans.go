@@ -112,9 +112,6 @@ func plans() Resource {
 					Endpoint: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
 				},
 				itemMetrics: planMetrics,
-				checkMeta: func(items []*plan, m *plansMeta) []rentalapi.FieldError {
-					return contradiction("in_stock", m.InStock, countIf(items, (*plan).inStock))
-				},
 				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta], s *Snapshot) {
 					next := history.step(p.Items, p.Received)
 					s.Commit = func() { history = next }
@@ -122,7 +119,9 @@ func plans() Resource {
 						next.addMetrics(b, item.ID)
 					}
 					b.Add(catalogPlans, float64(p.Count))
-					b.Add(catalogInStock, float64(countIf(p.Items, (*plan).inStock)))
+					inStock := countIf(p.Items, (*plan).inStock)
+					b.Add(catalogInStock, float64(inStock))
+					s.checkMeta("in_stock", p.Meta.InStock, inStock)
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
 					s.producedAt = p.Meta.GeneratedAt
 					s.Facts.Plans = &PlanFacts{items: p.Items, withoutID: p.WithoutID}

@@ -141,16 +141,13 @@ type list[T, M any] struct {
 	// listMetrics adds what is exported about the list as a whole, and sets its facts and
 	// when it was produced. It may be nil.
 	listMetrics func(*metric.Builder, rentalapi.Page[T, M], *Snapshot)
-	// checkMeta returns what contradicts the items, which are all understood, in the meta
-	// object. It may be nil.
-	checkMeta func(items []*T, meta *M) []rentalapi.FieldError
 }
 
 // newFetch returns a fetch, which remembers nothing.
 func (l list[T, M]) newFetch() Fetch { return l.fetch }
 
 func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList(ctx, api, l.List, l.checkMeta)
+	page, err := rentalapi.GetList[T, M](ctx, api, l.List, nil)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -177,13 +174,12 @@ func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...link)
 	}
 }
 
-// contradiction is a number in the meta object that is not that of the items; none if it
-// is not known.
-func contradiction(field string, number *count, items int) []rentalapi.FieldError {
-	if number == nil || float64(*number) == float64(items) {
-		return nil
+// checkMeta counts a number in the meta object that is not that of the items, if all are
+// understood.
+func (s *Snapshot) checkMeta(field string, number *count, items int) {
+	if number != nil && float64(*number) != float64(items) && s.Invalid.Items == 0 {
+		s.Invalid.Add("meta", rentalapi.FieldError{Field: field, Problem: "contradicts data"})
 	}
-	return []rentalapi.FieldError{{Field: field, Problem: "contradicts data"}}
 }
 
 // Definitions lists the metrics of all resources, and those that follow from several of

@@ -30,14 +30,9 @@ type server struct {
 	RenewsAt  *timestamp `json:"renews_at"`
 	CreatedAt *timestamp `json:"created_at"`
 
-	// invalidTarget is set if status or address are not understood.
-	invalidTarget bool
-}
-
-// targetUnknown returns whether it cannot be said if the server is a target of service
-// discovery, or with which address. Without an address it is none, whatever its status.
-func (s *server) targetUnknown() bool {
-	return s.invalidTarget || s.IPv4 != "" && (s.Status == nil || *s.Status == "")
+	// targetUnknown is whether it cannot be said if the server is a target of service
+	// discovery, or with which address. Without an address it is none, whatever its status.
+	targetUnknown bool
 }
 
 // address is a server's first IPv4 address: a string in revision 1.1 of the API, an
@@ -88,15 +83,12 @@ func servers() Resource {
 			},
 			itemMetrics: serverMetrics,
 			listMetrics: serverListMetrics,
-			checkMeta: func(items []*server, m *serversMeta) []rentalapi.FieldError {
-				return contradiction("active", m.Active, countIf(items, (*server).active))
-			},
 		}.newFetch,
 	}
 }
 
 func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError {
-	s.invalidTarget = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
+	s.targetUnknown = s.IPv4 != "" && (s.Status == nil || *s.Status == "") || slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
 		return (e.Field == "status" || e.Field == "ipv4") && !e.Absent()
 	})
 	return nil
@@ -113,10 +105,6 @@ func serverMetrics(b *metric.Builder, s *server) {
 }
 
 func (s *server) active() bool { return s.Status != nil && strings.EqualFold(*s.Status, "active") }
-
-// billed returns whether the provider charges for the server; if its status is
-// not known, it is taken to be billed.
-func (s *server) billed() bool { return s.Status == nil || Billed(*s.Status) }
 
 // Billed returns whether the provider charges for servers of a status. It documents
 // only active and suspended; of others, those that mean an end are not billed.
@@ -141,7 +129,7 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 	var cost micros
 	billed, priced, known, unknown := 0, 0, 0, p.Count-len(p.Items)
 	for _, s := range p.Items {
-		if s.targetUnknown() {
+		if s.targetUnknown {
 			unknown++
 		}
 		if s.Status != nil && *s.Status != "" {
@@ -153,7 +141,7 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: *s.Status, IPv4: string(s.IPv4),
 			})
 		}
-		if !s.billed() {
+		if s.Status != nil && !Billed(*s.Status) {
 			continue
 		}
 		billed++
@@ -183,4 +171,5 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 		b.Add(accountCost, cost.value())
 	}
 	snap.Facts.Servers = list
+	snap.checkMeta("active", p.Meta.Active, len(list.active))
 }

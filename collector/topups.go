@@ -31,20 +31,14 @@ type topup struct {
 	Links         struct{ Page link }
 }
 
-// The states of a top-up that the document names; the first two are open.
-const (
-	pending    = "pending"
-	confirming = "confirming"
-	paid       = "paid"
-)
-
+// topupStates returns the states that the document names; the first two are open.
 func topupStates() []string {
-	return []string{pending, confirming, paid, "expired", "failed", "canceled"}
+	return []string{"pending", "confirming", "paid", "expired", "failed", "canceled"}
 }
 
 // isOpen returns whether a top-up in a state waits for a payment or its confirmations.
 func isOpen(state string) bool {
-	return strings.EqualFold(state, pending) || strings.EqualFold(state, confirming)
+	return strings.EqualFold(state, "pending") || strings.EqualFold(state, "confirming")
 }
 
 var (
@@ -145,7 +139,7 @@ type topupCounts struct {
 // addState gets how many top-ups are in a state, and all of them while they are open.
 func (c *topupCounts) addState(ctx context.Context, api rentalapi.Getter, priority rentalapi.Priority, state string) error {
 	query := url.Values{"status": {state}}
-	if !isOpen(state) && state != paid {
+	if !isOpen(state) && state != "paid" {
 		query.Set("limit", "1")
 	}
 	for page := 1; ; page++ {

@@ -69,7 +69,7 @@ func (r Resource) NewFetcher(account string) func(context.Context, rentalapi.Get
 		case b.Err() != nil:
 			return Snapshot{}, b.Err()
 		}
-		s.Metrics = b.Metrics()
+		s.Metrics, s.Bytes = b.Metrics(), b.Bytes()
 		return s, nil
 	}
 }
@@ -77,6 +77,7 @@ func (r Resource) NewFetcher(account string) func(context.Context, rentalapi.Get
 // Snapshot is what one fetch gave. It is immutable.
 type Snapshot struct {
 	Metrics []prometheus.Metric // of the builder
+	Bytes   int                 // of these in the text format, roughly
 	Invalid rentalapi.Invalid
 	Facts   Facts
 	Age     Age

@@ -2,7 +2,10 @@ package config
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -175,13 +178,26 @@ func (l *loader) named(path string, n *yaml.Node, name *string, fields map[strin
 func (l *loader) addAccount(a Account, namePos, tokenPos Position, token string, err error) {
 	l.addName(l.accountNames, a.Name, namePos)
 	if err != nil {
-		l.errs.add(tokenPos, "%s", err)
+		l.errs.add(tokenPos, "%s", l.withPath(err, a.TokenFile))
 	} else if first, ok := l.tokens[token]; ok {
 		l.errs.add(tokenPos, "duplicate token: must differ from %s, because the rate limit applies to each token", first)
 	} else if token != "" {
 		l.tokens[token] = tokenPos.Field
 	}
 	l.config.Accounts = append(l.config.Accounts, a)
+}
+
+// withPath adds to the error about a missing token file which path was tried, unless the path
+// could be a token: a plain name, or a name in a directory that does not exist.
+func (l *loader) withPath(err error, path string) error {
+	parent, base := filepath.Dir(path), filepath.Dir(l.file)
+	if !errors.Is(err, fs.ErrNotExist) || parent == filepath.Dir(parent) {
+		return err
+	}
+	if _, missing := os.Stat(parent); missing != nil || parent == base {
+		return fmt.Errorf("%w; relative paths begin at %s", err, base)
+	}
+	return fmt.Errorf("%w: %s", err, path)
 }
 
 // addName checks that a name is valid and not in use yet.

@@ -163,7 +163,7 @@ func (e *exporter) logAccounts(info *dto.MetricFamily) {
 // returns within the drain time, whatever hangs.
 func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 	signal.Ignore(syscall.SIGPIPE) // of a log that nobody reads any more
-	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Info(), "build", version.BuildContext())
+	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Version, "revision", version.GetRevision(), "go", version.GoVersion)
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	if e.demo != nil {

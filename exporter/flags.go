@@ -56,7 +56,8 @@ var errPrinted = errors.New("command line: help or version was printed")
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app := kingpin.New(name, description)
-	app.Version(version.Print(name))
+	// A reproducible build knows neither its branch nor its user and date.
+	app.Version(regexp.MustCompile(`branch: , |  build (user|date): *\n`).ReplaceAllString(version.Print(name), ""))
 	app.HelpFlag.Short('h')
 	app.UsageWriter(stdout)
 	o := &options{Flags: config.AddFlags(app, collector.Resources())}
@@ -115,12 +116,36 @@ func rejectUnknownFlags(app *kingpin.Application, args []string) (known []string
 		flag, _, _ := strings.Cut(arg, "=") // what follows may be a secret
 		name, long := strings.CutPrefix(flag, "--")
 		if long && app.GetFlag(name) == nil && app.GetFlag(strings.TrimPrefix(name, "no-")) == nil {
-			unknown = append(unknown, fmt.Errorf("%s: unknown flag; try --help", flag))
+			unknown = append(unknown, fmt.Errorf("%s: unknown flag; try %s", flag, nearestFlag(app, name)))
 			continue
 		}
 		known = append(known, arg)
 	}
 	return known, unknown
+}
+
+// nearestFlag returns the flag of which most is in a name, or --help if that is under half.
+func nearestFlag(app *kingpin.Application, name string) string {
+	positive := strings.TrimPrefix(name, "no-")
+	nearest, most := "--help", 0.5
+	for _, f := range app.Model().Flags {
+		if share := sharedEnds(positive, f.Name); share >= most && !f.Hidden {
+			nearest, most = "--"+strings.TrimSuffix(name, positive)+f.Name, share
+		}
+	}
+	return nearest
+}
+
+// sharedEnds returns how much of the longer of two names is the same at both ends, 0 to 1.
+func sharedEnds(a, b string) float64 {
+	start, end := 0, 0
+	for start < min(len(a), len(b)) && a[start] == b[start] {
+		start++
+	}
+	for end < min(len(a), len(b))-start && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	return float64(start+end) / float64(max(len(a), len(b), 1))
 }
 
 // load returns the configuration, or all errors in it and in the other flags.

@@ -23,23 +23,22 @@ func newLogger(w io.Writer, minLevel, format string) log.Logger {
 	if format == "json" {
 		logger = log.NewJSONLogger(w)
 	}
-	logger = printable{logger}
-	logger = level.NewFilter(logger, level.Allow(level.ParseDefault(minLevel, level.InfoValue())))
-	return log.With(logger, "ts", log.DefaultTimestampUTC)
+	logger = log.With(printable{logger}, "ts", log.DefaultTimestampUTC)
+	return level.NewFilter(logger, level.Allow(level.ParseDefault(minLevel, level.InfoValue())))
 }
 
 // newSlogger returns a logger for libraries that use slog. It filters nothing:
 // logger does.
 func newSlogger(logger log.Logger) *slog.Logger {
-	return slog.New(untimed{slgk.NewGoKitHandler(logger, slog.LevelDebug)})
+	return slog.New(plain{slgk.NewGoKitHandler(logger, slog.LevelDebug)})
 }
 
-// untimed drops the time of a record: logger adds its own.
-type untimed struct{ slog.Handler }
+// plain drops the time and the caller of a record: logger adds its own time, and no caller.
+type plain struct{ slog.Handler }
 
 // Handle implements slog.Handler.
-func (h untimed) Handle(ctx context.Context, r slog.Record) error {
-	r.Time = time.Time{}
+func (h plain) Handle(ctx context.Context, r slog.Record) error {
+	r.Time, r.PC = time.Time{}, 0
 	return h.Handler.Handle(ctx, r)
 }
 

@@ -15,7 +15,7 @@ import (
 // Bounds of a response. A list is read item by item, so that its size in bytes is
 // no bound on memory; a single object is held as a whole.
 const (
-	maxListBytes   = 32 << 20
+	maxListBytes   = 16 << 20
 	maxItemBytes   = 4 << 20 // of these, of one item or the meta object
 	maxObjectBytes = 4 << 20
 	maxDataBytes   = 2 << 20 // of these, of data

@@ -58,6 +58,7 @@ type Runner struct {
 	groups    groups
 	running   sync.WaitGroup
 	polling   sync.Once
+	memory    *memory
 	origin    func() time.Time // of a new scope
 
 	readyAt atomic.Uint64 // number of changes after which everything was tried; 0 before
@@ -74,7 +75,7 @@ func New(o Options) *Runner {
 	if o.TokenPollInterval == 0 {
 		o.TokenPollInterval = 5 * time.Second
 	}
-	r := &Runner{options: o, resources: collector.Resources(), scopes: map[string]*scope{}, origin: randomOrigin}
+	r := &Runner{options: o, resources: collector.Resources(), memory: newMemory(), scopes: map[string]*scope{}, origin: randomOrigin}
 	r.newGroups()
 	r.Client = rentalapi.New(o.UserAgent, o.API, r.groups.accounts.Changed)
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
@@ -139,7 +140,10 @@ func (r *Runner) start(ctx context.Context, added []*source) {
 		delay := time.Duration(len(scopes)-1) * accountStagger
 		runCtx, stop := context.WithCancel(ctx)
 		src.stop = stop
-		r.running.Go(func() { src.Run(runCtx, delay) })
+		r.running.Go(func() {
+			src.Run(runCtx, delay)
+			r.memory.exchange(&src.bytes, 0)
+		})
 	}
 	r.polling.Do(func() {
 		r.running.Go(func() { r.pollTokens(ctx) })

@@ -425,6 +425,28 @@ func TestTwoAccounts(t *testing.T) {
 	})
 }
 
+// TestMemory lets the text of all metrics exceed its bound: what is too much fails, keeps
+// its last data and leaves the others alone. What a removed account held is free again.
+func TestMemory(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		c := configure(time.Minute, time.Hour)
+		h.run(c)
+		h.settle()
+		memory, data, used := h.set.memory, h.data(), h.set.memory.used
+		memory.limit = used
+		h.run(c.withLab())
+		h.settle()
+		h.assertEqual("data", without(h.data(), `account="lab"`), data)
+		h.assertEqual("one more account", []any{h.scrape().CollectorSuccess()["servers lab"], memory.used}, []any{0.0, used})
+		h.assertEqual("logged", strings.Contains(h.log.String(), "/servers: response is too large: all metrics together"), true)
+		h.run(configure(time.Minute, time.Hour, "plans"))
+		h.settle()
+		h.assertEqual("less memory after a reload", memory.used > 0 && memory.used < used, true)
+		h.stop()
+		h.assertEqual("memory in the end", memory.used, int64(0))
+	})
+}
+
 // TestWait ends all goroutines, whatever is under way: synctest reports others.
 func TestWait(t *testing.T) {
 	for _, kind := range []simtest.Kind{simtest.Respond, simtest.Hang, simtest.Trickle} {

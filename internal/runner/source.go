@@ -26,6 +26,7 @@ type source struct {
 	runner   *Runner
 	logger   stateLogger
 	stop     context.CancelFunc
+	bytes    int // of the last snapshot, as text
 
 	tried atomic.Bool                  // a request, or the first one of a long history, has ended
 	last  atomic.Pointer[goodResponse] // kept when its data expires
@@ -64,6 +65,9 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 	snap, err := src.fetch(ctx, src)
 	if ctx.Err() != nil {
 		return collector.Snapshot{}, refresh.Phase{}, ctx.Err()
+	}
+	if err == nil && !src.runner.memory.exchange(&src.bytes, snap.Bytes) {
+		err = fmt.Errorf("%w: all metrics together would need more than a %dth of GOMEMLIMIT", rentalapi.ErrTooLarge, memoryFactor)
 	}
 	if err != nil {
 		err = src.classify(err)

@@ -81,7 +81,7 @@ func startDashboardStack(t *testing.T) *dashboardStack {
 global: {scrape_interval: %[1]s, evaluation_interval: %[1]s}
 rule_files: ['%[2]s/*.rules.yml']
 scrape_configs:
-  - {job_name: server-rental, static_configs: [{targets: [%[3]q, %[4]q]}]}
+  - {job_name: server_rental, static_configs: [{targets: [%[3]q, %[4]q]}]}
   - {job_name: other, static_configs: [{targets: [SELF]}]}
 `, scrapeInterval, repo.Path(t, "alerts"), s.exporters[0], s.exporters[1]))
 	// Panels compare with the value an interval or a minute ago, so that must exist before the change.
@@ -122,7 +122,7 @@ scrape_configs:
 	simtest.Eventually(t, "a time at which both exporters are up", func() bool {
 		s.end = time.Now()
 		time.Sleep(scrapeInterval) // the last scrape before it may still fail
-		return len(s.prometheus.evaluate("query", url.Values{"query": {`up{job="server-rental"} == 1`}, "time": {seconds(s.end)}})) == 2
+		return len(s.prometheus.evaluate("query", url.Values{"query": {`up{job="server_rental"} == 1`}, "time": {seconds(s.end)}})) == 2
 	})
 	return s
 }
@@ -181,7 +181,7 @@ var needsMore = regexp.MustCompile(`-accounts/106/rank[34]$|/904/A$|-stock/204/(
 // program.
 func (s *dashboardStack) checkQuery(q grafana.Query) {
 	s.t.Helper()
-	selected := map[string]string{"job": "server-rental", "instance": s.firstExporter(), "account": "main", "location": "fra", "plan": "epyc-4464p|" + restockedPlan}
+	selected := map[string]string{"job": "server_rental", "instance": s.firstExporter(), "account": "main", "location": "fra", "plan": "epyc-4464p|" + restockedPlan}
 	s.evaluate(q, s.interpolate(q.Expr, "usd", selected)) // must be valid with single values too
 	if needsMore.MatchString(q.Key) {
 		return

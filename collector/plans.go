@@ -115,11 +115,14 @@ func plans() Resource {
 				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta], s *Snapshot) {
 					next := history.step(p.Items, p.Received)
 					s.Commit = func() { history = next }
+					inStock := 0
 					for _, item := range p.Items {
 						next.addMetrics(b, item.ID)
+						if item.inStock() {
+							inStock++
+						}
 					}
 					b.Add(catalogPlans, float64(p.Count))
-					inStock := countIf(p.Items, (*plan).inStock)
 					b.Add(catalogInStock, float64(inStock))
 					s.checkMeta("in_stock", p.Meta.InStock, inStock)
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)

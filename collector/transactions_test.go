@@ -214,7 +214,8 @@ func anyOf(list []simulator.Object) []any {
 	return items
 }
 
-// TestHistoryInvalidEntries has entries that are not understood on several pages.
+// TestHistoryInvalidEntries has entries that are not understood on several pages, then a new
+// one, for which all pages are read once more, and then a new one that is understood.
 func TestHistoryInvalidEntries(t *testing.T) {
 	null := func(int, simulator.Object) any { return nil }
 	for _, c := range []struct {
@@ -246,46 +247,20 @@ func TestHistoryInvalidEntries(t *testing.T) {
 			}
 			h := newHistoryTest(t, nil)
 			h.body = servePages(items, len(items), 100)
-			h.assertFetch("first", pages(1, (len(items)+99)/100), sumsOf(good), c.invalid)
+			last := (len(items) + 99) / 100
+			h.assertFetch("first", pages(1, last), sumsOf(good), c.invalid)
+			items = slices.Insert(items, 0, any(nil))
+			h.body = servePages(items, len(items), 100)
+			h.assertFetch("a bad one", "1, "+pages(2, last), sumsOf(good), c.invalid+1)
+			good = slices.Insert(good, 0, oneEntry(9999, "topup", 100))
+			items = slices.Insert(items, 0, any(good[0]))
+			h.body = servePages(items, len(items), 100)
+			later := "1"
+			if c.at(0) { // no entry of the first page is known
+				later = "1, 2 bulk"
+			}
+			h.assertFetch("a good one", later, sumsOf(good), c.invalid+1)
 		})
-	}
-}
-
-// TestHistoryInvalidEntriesLater adds entries that are not understood one after another.
-func TestHistoryInvalidEntriesLater(t *testing.T) {
-	h := newHistoryTest(t, nil)
-	items := anyOf(manyEntries(250))
-	items[220], items[230], items[240] = nil, nil, nil
-	next := 1000
-	for _, step := range []struct {
-		what               string
-		good, bad, invalid int
-		requests           string
-	}{
-		{"first", 0, 0, 3, pages(1, 3)},
-		{"nothing new", 0, 0, 3, "1"},
-		{"a good one", 1, 0, 3, "1"},
-		{"a bad one: all pages are read once more", 0, 1, 4, "1, " + pages(2, 3)},
-		{"two bad ones", 0, 2, 6, "1, " + pages(2, 3)},
-		{"as many good ones as fit on the page", 96, 0, 6, "1"},
-		{"more good ones than a page", 120, 0, 6, "1, 2 bulk"},
-	} {
-		for i := range step.good + step.bad {
-			next++
-			var e any
-			if i < step.good {
-				e = oneEntry(next, "topup", 100)
-			}
-			items = slices.Insert(items, 0, e)
-		}
-		h.body = servePages(items, len(items), 100)
-		var good []simulator.Object
-		for _, item := range items {
-			if item != nil {
-				good = append(good, item.(simulator.Object))
-			}
-		}
-		h.assertFetch(step.what, step.requests, sumsOf(good), step.invalid)
 	}
 }
 

@@ -213,7 +213,11 @@ func WatchMetrics(watches []Watched) []prometheus.Metric {
 		if w.truths == nil {
 			continue
 		}
+		inStock := 0
 		for _, p := range w.plans {
+			if p.inStock() {
+				inStock++
+			}
 			plans.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
 			if w.hits[p.ID] == 0 {
 				plans.AddCreated(watchHits, 0, w.created, w.Name, p.ID)
@@ -223,7 +227,7 @@ func WatchMetrics(watches []Watched) []prometheus.Metric {
 			plans.AddCreated(watchHits, n, w.created, w.Name, id)
 		}
 		totals.Add(watchPlans, float64(len(w.plans)), w.Name)
-		totals.Add(watchPlansInStock, float64(countIf(w.plans, (*plan).inStock)), w.Name)
+		totals.Add(watchPlansInStock, float64(inStock), w.Name)
 		if !w.lastHit.IsZero() {
 			totals.Add(watchLastHit, float64(w.lastHit.Unix()), w.Name)
 		}

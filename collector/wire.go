@@ -151,17 +151,6 @@ func boolLabel(b *bool) string {
 	return strconv.FormatBool(*b)
 }
 
-// countIf returns how many items meet a condition.
-func countIf[T any](items []T, meets func(T) bool) int {
-	n := 0
-	for _, item := range items {
-		if meets(item) {
-			n++
-		}
-	}
-	return n
-}
-
 // scaled multiplies a known value and rounds away what the multiplication added.
 func scaled(v *count, by float64) *count {
 	if v == nil {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-kit/log/level"
@@ -96,10 +97,8 @@ func (r *Runner) applyWatches(configured []collector.Watch) {
 	next := make([]collector.Watched, len(configured))
 	for i, c := range configured {
 		next[i] = collector.NewWatched(c, time.Now())
-		for _, old := range r.watches {
-			if old.Same(c) {
-				next[i] = old
-			}
+		if at := slices.IndexFunc(r.watches, func(w collector.Watched) bool { return w.Same(c) }); at >= 0 {
+			next[i] = r.watches[at]
 		}
 	}
 	r.watches = next

@@ -7,6 +7,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,8 +59,10 @@ type Runner struct {
 	groups    groups
 	running   sync.WaitGroup
 	polling   sync.Once
-	memory    *memory
 	origin    func() time.Time // of a new scope
+
+	memoryLimit int64 // of the text of all metrics, in bytes
+	memoryUsed  atomic.Int64
 
 	readyAt atomic.Uint64 // number of changes after which everything was tried; 0 before
 
@@ -75,7 +78,7 @@ func New(o Options) *Runner {
 	if o.TokenPollInterval == 0 {
 		o.TokenPollInterval = 5 * time.Second
 	}
-	r := &Runner{options: o, resources: collector.Resources(), memory: newMemory(), scopes: map[string]*scope{}, origin: randomOrigin}
+	r := &Runner{options: o, resources: collector.Resources(), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor, scopes: map[string]*scope{}, origin: randomOrigin}
 	r.newGroups()
 	r.Client = rentalapi.New(o.UserAgent, o.API, r.groups.accounts.Changed)
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
@@ -142,7 +145,7 @@ func (r *Runner) start(ctx context.Context, added []*source) {
 		src.stop = stop
 		r.running.Go(func() {
 			src.Run(runCtx, delay)
-			r.memory.exchange(&src.bytes, 0)
+			src.reserve(0)
 		})
 	}
 	r.polling.Do(func() {

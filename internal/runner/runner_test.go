@@ -409,18 +409,18 @@ func TestMemory(t *testing.T) {
 		c := configure(time.Minute, time.Hour)
 		h.run(c)
 		h.settle()
-		memory, data, used := h.set.memory, h.data(), h.set.memory.used
-		memory.limit = used
+		data, used := h.data(), h.set.memoryUsed.Load()
+		h.set.memoryLimit = used
 		h.run(c.withLab())
 		h.settle()
 		h.assertEqual("data", without(h.data(), `account="lab"`), data)
-		h.assertEqual("one more account", []any{h.scrape().CollectorSuccess()["servers lab"], memory.used}, []any{0.0, used})
+		h.assertEqual("one more account", []any{h.scrape().CollectorSuccess()["servers lab"], h.set.memoryUsed.Load()}, []any{0.0, used})
 		h.assertEqual("logged", strings.Contains(h.log.String(), "/servers: response is too large: all metrics together"), true)
 		h.run(configure(time.Minute, time.Hour, "plans"))
 		h.settle()
-		h.assertEqual("less memory after a reload", memory.used > 0 && memory.used < used, true)
+		h.assertEqual("less memory after a reload", h.set.memoryUsed.Load() > 0 && h.set.memoryUsed.Load() < used, true)
 		h.stop()
-		h.assertEqual("memory in the end", memory.used, int64(0))
+		h.assertEqual("memory in the end", h.set.memoryUsed.Load(), int64(0))
 	})
 }
 

@@ -26,7 +26,7 @@ type source struct {
 	runner   *Runner
 	logger   stateLogger
 	stop     context.CancelFunc
-	bytes    int // of the last snapshot, as text
+	bytes    int64 // of the last snapshot, as text
 
 	tried atomic.Bool                  // a request, or the first one of a long history, has ended
 	last  atomic.Pointer[goodResponse] // kept when its data expires
@@ -66,7 +66,7 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 	if ctx.Err() != nil {
 		return collector.Snapshot{}, refresh.Phase{}, ctx.Err()
 	}
-	if err == nil && !src.runner.memory.exchange(&src.bytes, snap.Bytes) {
+	if err == nil && !src.reserve(snap.Bytes) {
 		err = fmt.Errorf("%w: all metrics together would need more than a %dth of GOMEMLIMIT", rentalapi.ErrTooLarge, memoryFactor)
 	}
 	if err != nil {

@@ -91,7 +91,8 @@ const provider = [
     ],
   }, {
     down: `60 * ${perOutage(`count_over_time((${component} == 0)[$__range:1m])`)} or on () label_replace(0 * min(${component}), "component", "None", "", "")`,
-    count: perOutage(`resets(${component}[$__range]) > 0`),
+    // Not resets(), which is always 0 in Thanos: of a value that is 0 or 1, every second change is to 0.
+    count: perOutage(`ceil((changes(${component}[$__range]) - last_over_time(${component}[$__range])) / 2) > 0`),
     last: milliseconds(perOutage(`max_over_time(timestamp(${component} == 0)[$__range:1m])`)),
   }),
   timeline({

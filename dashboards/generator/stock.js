@@ -270,7 +270,8 @@ const history = [
 
 /** The price at each step, and that of the step before. */
 const before = max('plan', `${price('plan', plan)} offset $__interval`);
-const changed = `${prices} != on (plan) ${before}`;
+// What may be absent is on the left of !=: VictoriaMetrics takes it on the right for a difference.
+const changed = `${prices} and on (plan) (${before} != on (plan) ${prices})`;
 const lowestPrice = `min by (plan) (min_over_time(${price('plan', plan)}[$__range]))`;
 const highestPrice = max('plan', `max_over_time(${price('plan', plan)}[$__range])`);
 
@@ -291,7 +292,7 @@ const pricesOf = [
     drop: ['plan'],
   }, {
     new: named(`(${changed})`),
-    old: named(`(${before} != on (plan) ${prices})`),
+    old: named(`(${before} and on (plan) (${prices} != on (plan) ${before}))`),
     when: named(milliseconds(`(0 * (${changed}) + time())`)),
   }).maxDataPoints(1000).interval('2m'),
 ];

@@ -148,6 +148,8 @@ func (c Catalog) call(e *parser.Call) (Labels, error) {
 		all = union(all, have)
 	}
 	switch e.Func.Name {
+	case "resets":
+		return nil, fmt.Errorf("resets: always 0 in Thanos")
 	case "absent", "absent_over_time", "scalar":
 		return Labels{}, nil
 	case "histogram_quantile":

@@ -42,8 +42,9 @@ func TestCheck(t *testing.T) {
 		`label_replace(plan:in_stock:max, "kind", "x", "", "")`:                                                       "kind plan",
 		`label_join(plan:in_stock:max, "key", "/", "plan")`:                                                           "key plan",
 		`sum without (instance) (server_rental_plan_in_stock)`:                                                        "without: name the labels",
-		`rate(plan:in_stock:max)`:          "expected type range vector",
-		`max by (plan) (plan:in_stock:max`: "unclosed left parenthesis",
+		`resets(plan:in_stock:max[1h])`:                                                                               "resets: always 0",
+		`rate(plan:in_stock:max)`:                                                                                     "expected type range vector",
+		`max by (plan) (plan:in_stock:max`:                                                                            "unclosed left parenthesis",
 	} {
 		have, err := c.Check(expr)
 		got := strings.Join(have.Sorted(), " ")

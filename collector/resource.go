@@ -7,7 +7,6 @@ package collector
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -61,13 +60,11 @@ func (r Resource) NewFetcher(account string) func(context.Context, rentalapi.Get
 			b.ConstLabelValues = []string{account}
 		}
 		s, err := fetch(ctx, api, b)
-		switch {
-		case err != nil:
+		if err == nil && b.Err() != nil {
+			err = fmt.Errorf("%w: %w", rentalapi.ErrTooLarge, b.Err())
+		}
+		if err != nil {
 			return Snapshot{}, err
-		case errors.Is(b.Err(), metric.ErrLimitReached):
-			return Snapshot{}, fmt.Errorf("%w: %w", rentalapi.ErrTooLarge, b.Err())
-		case b.Err() != nil:
-			return Snapshot{}, b.Err()
 		}
 		s.Metrics, s.Bytes = b.Metrics(), b.Bytes()
 		return s, nil

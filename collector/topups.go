@@ -117,7 +117,9 @@ func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metri
 			break
 		}
 	}
-	addInvalid(&c.invalid, h.others, "topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
+	for range h.others {
+		c.invalid.Add("topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
+	}
 	return c.snapshot(b), nil
 }
 

@@ -197,7 +197,9 @@ func (h *history) compare(w *walk, last transactionPage) {
 	missing := w.total - len(h.entries)
 	if h.missing == nil {
 		h.missing = &missing
-		addInvalid(&h.full.invalid, missing-h.full.unusable, "", rentalapi.FieldError{Field: "id", Problem: "already seen"})
+		for range missing - h.full.unusable {
+			h.full.invalid.Add("", rentalapi.FieldError{Field: "id", Problem: "already seen"})
+		}
 	}
 	if w.invalid.Items > h.full.invalid.Items {
 		h.full.invalid = w.invalid
@@ -221,12 +223,5 @@ func (h *history) addMetrics(b *metric.Builder) {
 		b.Add(transactionsByType, s.n, kind.Value())
 		b.Add(transactionsCredit, s.credit.value(), kind.Value())
 		b.Add(transactionsDebit, s.debit.value(), kind.Value())
-	}
-}
-
-// addInvalid counts n items with the same cause.
-func addInvalid(v *rentalapi.Invalid, n int, item string, err rentalapi.FieldError) {
-	if n > 0 {
-		v.Merge(rentalapi.Invalid{Items: n, Causes: []rentalapi.Cause{{Item: item, FieldError: err}}})
 	}
 }

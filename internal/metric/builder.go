@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -42,14 +41,14 @@ type Builder struct {
 	err     error
 }
 
-// Err returns why a sample was refused: a label that is not UTF-8, a wrong number of
-// labels, or more than MaxSamples or MaxBytes (ErrLimitReached).
+// Err returns ErrLimitReached if a sample was refused.
 func (b *Builder) Err() error { return b.err }
 
 // ErrLimitReached is the error of a snapshot with more than MaxSamples or MaxBytes.
 var ErrLimitReached = fmt.Errorf("more than %d samples, or more text in them than %d MiB (%d MiB except for servers)", MaxSamples, MaxBytes>>20, MaxBytesShort>>20)
 
-// Add adds a sample unless a bound is reached; the error is kept for Err.
+// Add adds a sample unless a bound is reached; the error is kept for Err. Label values are
+// UTF-8, and as many as the definition has labels.
 func (b *Builder) Add(d *Definition, value float64, labels ...string) {
 	b.AddCreated(d, value, time.Time{}, labels...)
 }
@@ -62,18 +61,12 @@ func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, la
 	}
 	labels = b.withConst(labels)
 	if len(labels) != len(d.Labels) {
-		b.err = fmt.Errorf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels))
-		return
+		panic(fmt.Sprintf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels)))
 	}
-	size := len(d.Name) + sampleBytes
+	b.bytes += len(d.Name) + sampleBytes
 	for i, l := range labels {
-		if !utf8.ValidString(l) {
-			b.err = fmt.Errorf("label %s: not UTF-8", d.Labels[i])
-			return
-		}
-		size += len(d.Labels[i]) + len(l) + labelBytes
+		b.bytes += len(d.Labels[i]) + len(l) + labelBytes
 	}
-	b.bytes += size
 	b.metrics = append(b.metrics, &Sample{d, value, created.UnixMilli(), labels})
 }
 

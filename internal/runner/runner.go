@@ -5,6 +5,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -75,9 +76,7 @@ type Runner struct {
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
-	if o.TokenPollInterval == 0 {
-		o.TokenPollInterval = 5 * time.Second
-	}
+	o.TokenPollInterval = cmp.Or(o.TokenPollInterval, 5*time.Second)
 	r := &Runner{options: o, resources: collector.Resources(), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor, scopes: map[string]*scope{}, origin: randomOrigin}
 	r.newGroups()
 	r.Client = rentalapi.New(o.UserAgent, o.API, r.groups.accounts.Changed)

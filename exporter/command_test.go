@@ -46,14 +46,13 @@ func TestStartErrors(t *testing.T) {
 			"everything at once", nil,
 			[]string{"--bogus=1", "--no-bogus", "--log.level=loud", "--log.format=xml", "--api.base-url=ftp://x", "--api.token-file=" + missing, "--config.check", "--web.listen-address=here", "--web.listen-address=:99999"},
 			"--bogus: unknown flag; try --help\n--no-bogus: unknown flag; try --help\n" +
-				"--api.token-file: no such file or directory: " + missing + "\n--api.base-url: invalid URL: must be http or https, like https://rental.example/api/v1\n" +
+				"--api.base-url: invalid URL: must be http or https, like https://rental.example/api/v1\n--api.token-file: no such file or directory: " + missing + "\n" +
 				"--log.level: must be one of debug, info, warn, error\n--log.format: must be one of logfmt, json\n" +
 				"--web.listen-address: missing port in address\n--web.listen-address: the port must be at most 65535\n",
 		},
-		{"port of the base URL", nil, []string{"--api.base-url=https://rental.example:99999/api/v1"}, "--api.base-url: invalid port: must be from 1 to 65535\n"},
 		{"missing token file", nil, []string{"--api.base-url=" + base, "--api.token-file=" + missing}, "--api.token-file: no such file or directory: " + missing + "\n"},
 		{"missing configuration", nil, []string{"--config.file=" + missing}, missing + ": --config.file: no such file or directory\n"},
-		{"faults of the configuration and the command line", nil, []string{"--config.check", "--config.file=" + faulty, "--web.telemetry-path=/"}, faulty + ":1: api.timeout: 0s is too short: must be at least 1ms\n" +
+		{"faults of the configuration and the command line", nil, []string{"--config.check", "--config.file=" + faulty, "--web.telemetry-path=/"}, faulty + ":1: api.timeout: 0s is out of range: must be from 1ms to 5m\n" +
 			faulty + ":2: watches[0]: no criterion: at least one must be set, because every plan would match\n" +
 			faulty + ":3: accounts[0].token_file: no such file or directory; relative paths begin at " + filepath.Dir(faulty) + "\n--web.telemetry-path: must begin with / and not be the landing page\n"},
 		{"demo with a token", withToken, []string{"--demo"}, "SERVER_RENTAL_API_TOKEN: conflicts with --demo: must not be set, because the demo has its own account\n"},

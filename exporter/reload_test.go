@@ -80,7 +80,7 @@ func TestReloadByRequest(t *testing.T) {
 	simtest.WriteFile(t, path, "api:\n  base_url: "+a.URL.String()+"\n  timeout: 0s\n  retries: 3\n")
 	r := p.postReload()
 	simtest.AssertEqual(t, "response", []any{r.Status, r.Body}, []any{500, "reload failed, keeping current configuration:\n" +
-		path + ":3: api.timeout: 0s is too short: must be at least 1ms\n" +
+		path + ":3: api.timeout: 0s is out of range: must be from 1ms to 5m\n" +
 		path + ":4: api.retries: unknown key: must be one of base_url, http, rate_limit, timeout\n"})
 	a.ConfigFile(dir, nil, "collectors: {os: {enabled: false}}\n")
 	r = p.postReload()

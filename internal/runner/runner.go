@@ -79,7 +79,7 @@ func New(o Options) *Runner {
 	o.TokenPollInterval = cmp.Or(o.TokenPollInterval, 5*time.Second)
 	r := &Runner{options: o, resources: collector.Resources(), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor, scopes: map[string]*scope{}, origin: randomOrigin}
 	r.newGroups()
-	r.Client = rentalapi.New(o.UserAgent, o.API, r.groups.accounts.Changed)
+	r.Client = rentalapi.New(o.UserAgent, o.API)
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
 	return r
 }

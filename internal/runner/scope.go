@@ -120,7 +120,6 @@ func (sc *scope) close() {
 	for _, src := range sc.sources {
 		src.stop()
 	}
-	sc.api.Close()
 }
 
 // sortedScopes returns the scopes: the public one first, then by account.

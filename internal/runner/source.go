@@ -93,6 +93,7 @@ func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint strin
 	if page := query.Get("page"); page != "" && page != "1" && !src.tried.Swap(true) {
 		src.runner.groups.health.Changed()
 	}
+	defer src.runner.groups.accounts.Changed()
 	return src.scope.api.Get(ctx, p, endpoint, query, read)
 }
 
@@ -100,8 +101,7 @@ func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint strin
 // do about an endpoint that the API does not have.
 func (src *source) classify(err error) error {
 	var failure *rentalapi.Error
-	var paused *rentalapi.PausedError
-	if !errors.As(err, &failure) && !errors.As(err, &paused) {
+	if !errors.As(err, &failure) {
 		err = src.scope.api.Reject(src.resource.Endpoint, err)
 	}
 	if errors.As(err, &failure) && failure.Reason == rentalapi.Incomplete {

@@ -145,7 +145,7 @@ type list[T, M any] struct {
 func (l list[T, M]) newFetch() Fetch { return l.fetch }
 
 func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList[T, M](ctx, api, l.List, nil)
+	page, err := rentalapi.GetList[T, M](ctx, api, l.List)
 	if err != nil {
 		return Snapshot{}, err
 	}

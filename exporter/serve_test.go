@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -229,28 +228,17 @@ func TestJSONLog(t *testing.T) {
 		[]string{"starting server_rental_exporter", "shutting down"})
 }
 
-// longPage returns an API with more metrics than the sockets between hold, within the
-// bound of the text of plans, and how many series of plan_offered that gives.
+// longPage returns an API with more metrics than the sockets between hold, and how many
+// series of server_info that gives.
 func longPage(t *testing.T) (a *simtest.API, series int) {
 	t.Helper()
 	a = simtest.Start(t, simulator.Options{})
-	a.Change(func(w *simulator.World) {
-		example := w.Plans[0]
-		w.Plans = nil
-		for i := range 34 {
-			availability := maps.Clone(example["availability"].(simulator.Object))
-			var places []string
-			for j := range 60 {
-				places = append(places, fmt.Sprint("place-", j))
-			}
-			availability["locations"] = places
-			plan := maps.Clone(example)
-			plan["id"], plan["availability"] = fmt.Sprint(strings.Repeat("long-", 400), i), availability
-			w.Plans = append(w.Plans, plan)
-			series += len(places)
-		}
-	})
-	return a, series
+	servers := simulator.Servers(2000, time.Now())
+	for i, s := range servers {
+		s["id"] = fmt.Sprint(strings.Repeat("long-", 200), i)
+	}
+	a.Change(func(w *simulator.World) { w.Accounts[simtest.MainToken].Servers = servers })
+	return a, len(servers)
 }
 
 // startScrape requests the metrics over a connection that takes in little, so that
@@ -280,7 +268,7 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 	t.Parallel()
 	a, want := longPage(t)
 	// At this address no other server can follow.
-	p := startReady(t, "--web.listen-address="+simtest.FreeAddress(t), "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
+	p := startReady(t, "--web.listen-address="+simtest.FreeAddress(t), "--config.file="+a.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, ""))
 	conn, head := startScrape(t, p)
 	p.stop()
 	simtest.Eventually(t, "new connections are refused", func() bool {
@@ -303,7 +291,7 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 		t.Fatalf("the scrape was cut off after %d bytes: %v", len(rest), err)
 	}
 	page := head + string(rest)
-	if got := strings.Count(page, "\nserver_rental_plan_offered{"); got != want || !strings.HasSuffix(page, "\n") {
+	if got := strings.Count(page, "\nserver_rental_server_info{"); got != want || !strings.HasSuffix(page, "\n") {
 		t.Errorf("got %d of %d samples, ...%q", got, want, page[len(page)-100:])
 	}
 	simtest.AssertEqual(t, "exit status", p.terminate(), 0)
@@ -313,7 +301,7 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 func TestShutdownIsBounded(t *testing.T) {
 	t.Parallel()
 	a, _ := longPage(t)
-	p := start(t, Environment{Timeouts: Timeouts{Drain: 50 * time.Millisecond}}, "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
+	p := start(t, Environment{Timeouts: Timeouts{Drain: 50 * time.Millisecond}}, "--config.file="+a.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, ""))
 	p.waitReady()
 	startScrape(t, p)
 	simtest.AssertEqual(t, "exit status", p.terminate(), 1)

@@ -18,7 +18,7 @@ const (
 
 	// MaxBytesShort is the bound of what does not grow with the number of servers: the
 	// bounds of all collectors of an account add up.
-	MaxBytesShort = 2 << 20
+	MaxBytesShort = 6 << 20
 )
 
 // sampleBytes is the size of a line of the text format without name and labels, and

@@ -334,17 +334,3 @@ func TestEnd(t *testing.T) {
 		})
 	}
 }
-
-func TestOnce(t *testing.T) {
-	for _, c := range []struct {
-		f    func(call int) (string, error)
-		err  error
-		want string
-	}{{good, nil, "value 0"}, {func(int) (string, error) { return "x", errDown }, errDown, ""}} {
-		a := newAPI(c.f)
-		src := New(Settings{time.Minute, time.Hour}, a.fetch, func(bool) {})
-		err := src.Once(t.Context())
-		value, _, ok := src.Value()
-		simtest.AssertEqual(t, "once", []any{err, src.State().Err, value, ok, len(a.at())}, []any{c.err, c.err, c.want, c.err == nil, 1})
-	}
-}

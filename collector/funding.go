@@ -35,8 +35,8 @@ func FundingMetrics(accounts []Scope, now time.Time) (metrics []prometheus.Metri
 	return b.Metrics(), expires
 }
 
-// horizonYears is how far ahead renewals are computed.
-const horizonYears = 10
+// HorizonYears is how far ahead renewals are computed.
+const HorizonYears = 10
 
 // renewal is what one server costs, and the day on which it renews next, or should
 // have renewed.
@@ -61,7 +61,7 @@ func fundedUntil(balance micros, renewals []renewal, now time.Time) (time.Time, 
 		return time.Time{}, false
 	}
 	today := now.UTC().Truncate(24 * time.Hour)
-	horizon := today.AddDate(horizonYears, 0, 0)
+	horizon := today.AddDate(HorizonYears, 0, 0)
 	prices := map[time.Time]micros{} // by day of the next renewal
 	for _, r := range renewals {
 		prices[r.day] += r.price

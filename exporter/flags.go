@@ -39,9 +39,6 @@ type options struct {
 	unknown                []error // flags that do not exist
 }
 
-// vsockScheme is the prefix of listen addresses that are sockets of a virtual machine.
-const vsockScheme = "vsock://"
-
 // The values of --log.level and --log.format.
 func logLevels() []string  { return []string{"debug", "info", "warn", "error"} }
 func logFormats() []string { return []string{"logfmt", "json"} }
@@ -166,7 +163,17 @@ func (o *options) checkServer() []error {
 	if err := toolkit.Validate(*o.web.WebConfigFile); err != nil {
 		errs = append(errs, fmt.Errorf("--web.config.file: %s", webConfigError(err)))
 	}
-	return append(errs, o.checkAddresses()...)
+	if *o.web.WebSystemdSocket {
+		return errs // the addresses are not used
+	}
+	for _, address := range *o.web.WebListenAddresses {
+		_, port, err := net.SplitHostPort(address)
+		_, number := strconv.ParseUint(port, 10, 16)
+		if (err != nil || errors.Is(number, strconv.ErrRange)) && !strings.HasPrefix(address, "vsock://") { // a service name is valid
+			errs = append(errs, errors.New("--web.listen-address: must be HOST:PORT, with a port of at most 65535"))
+		}
+	}
+	return errs
 }
 
 // quoted is a value in a message of the YAML package.
@@ -187,31 +194,6 @@ func oneOf(flag, value string, values []string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: must be one of %s", flag, strings.Join(values, ", "))
-}
-
-// checkAddresses returns errors for addresses that cannot be listened on.
-func (o *options) checkAddresses() []error {
-	if *o.web.WebSystemdSocket {
-		return nil // they are not used
-	}
-	var errs []error
-	for _, address := range *o.web.WebListenAddresses {
-		if strings.HasPrefix(address, vsockScheme) {
-			continue
-		}
-		_, port, err := net.SplitHostPort(address)
-		if _, bad := strconv.ParseUint(port, 10, 16); errors.Is(bad, strconv.ErrRange) { // a service name is valid too
-			err = errors.New("the port must be at most 65535")
-		}
-		var invalid *net.AddrError
-		if errors.As(err, &invalid) {
-			err = errors.New(invalid.Err)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--web.listen-address: %w", err))
-		}
-	}
-	return errs
 }
 
 // printSummary prints that the configuration is valid, the requests that it causes,

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	stdlog "log"
 	"log/slog"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
@@ -42,33 +40,20 @@ func (h plain) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// newErrorLog returns the log of an http.Server, whose errors are caused by clients.
-func newErrorLog(logger log.Logger) *stdlog.Logger {
-	return slog.NewLogLogger(newSlogger(logger).Handler(), slog.LevelDebug)
-}
+// hidden is what logfmt and JSON let through although it does not print: a text of the
+// provider could change the direction of the line around it.
+var hidden = regexp.MustCompile(`[^\x00-\x7f\pL\pM\pN\pP\pS]`)
 
-// printable escapes what logfmt and JSON let through although it does not print: a text
-// of the provider could change the direction of the line around it.
+// printable escapes what is hidden.
 type printable struct{ log.Logger }
 
 // Log implements log.Logger.
 func (p printable) Log(keyvals ...any) error {
+	keyvals = slices.Clone(keyvals)
 	for i := 1; i < len(keyvals); i += 2 {
-		if text := fmt.Sprint(keyvals[i]); strings.ContainsFunc(text, isHidden) {
-			keyvals = slices.Clone(keyvals)
-			keyvals[i] = escapeHidden(text)
+		if text := fmt.Sprint(keyvals[i]); hidden.MatchString(text) {
+			keyvals[i] = hidden.ReplaceAllStringFunc(text, func(s string) string { return fmt.Sprintf("\\u%04x", []rune(s)[0]) })
 		}
 	}
 	return p.Logger.Log(keyvals...)
-}
-
-func isHidden(r rune) bool { return r > unicode.MaxASCII && !unicode.IsPrint(r) }
-
-func escapeHidden(text string) string {
-	for _, r := range text {
-		if isHidden(r) {
-			text = strings.ReplaceAll(text, string(r), fmt.Sprintf("\\u%04x", r))
-		}
-	}
-	return text
 }

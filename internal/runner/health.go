@@ -2,9 +2,6 @@ package runner
 
 import (
 	"cmp"
-	"errors"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,19 +54,6 @@ func (r *Runner) Health() []Health {
 		all = append(all, h)
 	}
 	return all
-}
-
-// MayBeInvalid returns whether a field whose path begins with prefix is invalid in an item
-// of the last good response, or may be: not all causes are kept.
-func (h Health) MayBeInvalid(prefix string) bool {
-	return len(h.Invalid.Causes) == rentalapi.MaxCauses ||
-		slices.ContainsFunc(h.Invalid.Causes, func(c rentalapi.Cause) bool { return strings.HasPrefix(c.Field, prefix) })
-}
-
-// Unauthorized returns whether the last fetch failed because of the account's token.
-func (h Health) Unauthorized() bool {
-	var failure *rentalapi.Error
-	return errors.As(h.Err, &failure) && failure.Reason == rentalapi.Unauthorized
 }
 
 // collectHealth returns the metrics of all collectors' states.

@@ -65,7 +65,7 @@ type Runner struct {
 	memoryLimit int64 // of the text of all metrics, in bytes
 	memoryUsed  atomic.Int64
 
-	readyAt atomic.Uint64 // number of changes after which everything was tried; 0 before
+	ready atomic.Bool
 
 	watchesMu sync.Mutex
 	watches   []collector.Watched // in the order of the configuration
@@ -158,9 +158,9 @@ func (r *Runner) Wait() { r.running.Wait() }
 // Ready reports whether every collector was tried once and the outcome is served. It
 // stays true.
 func (r *Runner) Ready() bool {
-	if r.readyAt.Load() == 0 && r.allTried() {
-		r.readyAt.CompareAndSwap(0, r.Publisher.Changes())
+	if !r.ready.Load() && r.allTried() {
+		r.Publisher.Publish()
+		r.ready.Store(true)
 	}
-	at := r.readyAt.Load()
-	return at > 0 && r.Publisher.Published() >= at
+	return r.ready.Load()
 }

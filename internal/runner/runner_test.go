@@ -85,11 +85,6 @@ func TestReady(t *testing.T) {
 			h.assertEqual("ready before a configuration", h.set.Ready(), false)
 			h.run(configure(time.Minute, 10*time.Minute))
 			h.assertEqual("ready before the first fetch", h.set.Ready(), false)
-			if seed%2 == 0 {
-				time.Sleep(time.Second)
-				synctest.Wait()
-				h.assertEqual("ready before the outcome is published", h.set.Ready(), false)
-			}
 			h.set.Publish(h.ctx)
 			h.waitReady()
 			families, err := h.registry.Gather() // what is published

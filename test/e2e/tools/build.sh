@@ -19,7 +19,6 @@ build() (
 
 prometheus=github.com/prometheus/prometheus
 alertmanager=github.com/prometheus/alertmanager
-node_exporter=github.com/prometheus/node_exporter
 victoriametrics=github.com/VictoriaMetrics/VictoriaMetrics
 thanos=github.com/thanos-io/thanos
 common=github.com/prometheus/common/version.Version
@@ -30,7 +29,6 @@ build prometheus $alertmanager 's/^v//' $common $alertmanager/cmd/amtool
 # Later versions of Alertmanager cannot be built as a module: the files of their user
 # interface are not in it.
 build alertmanager $alertmanager 's/^v//' $common $alertmanager/cmd/alertmanager
-build node_exporter $node_exporter 's/^v//' $common $node_exporter
 build victoriametrics $victoriametrics '' $victoriametrics/lib/buildinfo.Version $victoriametrics/app/{victoria-metrics,vmagent,vmalert,vmalert-tool}
 tags=slicelabels build thanos $thanos 's/^v//' $common $thanos/cmd/thanos # without the tag it panics
 ln -sf alertmanager bin/prometheus-alertmanager # as Debian names it

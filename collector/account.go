@@ -61,5 +61,5 @@ func fetchAccount(ctx context.Context, api rentalapi.Getter, b *metric.Builder) 
 	metric.AddOptional(b, accountCreated, a.CreatedAt)
 	s := Snapshot{Facts: Facts{Account: &AccountFacts{ID: a.ID, balance: a.Balance.USD}}, Age: newAge(o.Response, nil)}
 	s.Invalid.Add("account", o.Errors...)
-	return s.build(b)
+	return s, nil
 }

@@ -8,8 +8,7 @@ import (
 
 // Age is how old a response was when it was received. The zero Age is not known.
 type Age struct {
-	Known bool
-	Age   time.Duration
+	Age *time.Duration
 	// ProducedBy is when the provider made the response at the latest, by the local
 	// clock: ages are truncated to seconds.
 	ProducedBy time.Time
@@ -23,7 +22,7 @@ const maxPlausibleAge = 365 * 24 * time.Hour
 // negative or longer than maxPlausibleAge is not known.
 func newAge(r rentalapi.Response, producedAt *timestamp) Age {
 	if r.Age != nil && *r.Age <= maxPlausibleAge {
-		return Age{Known: true, Age: *r.Age, ProducedBy: r.Received.Add(-*r.Age)}
+		return Age{r.Age, r.Received.Add(-*r.Age)}
 	}
 	if producedAt == nil || r.Date.IsZero() {
 		return Age{}
@@ -32,5 +31,5 @@ func newAge(r rentalapi.Response, producedAt *timestamp) Age {
 	if age < 0 || age > maxPlausibleAge {
 		return Age{}
 	}
-	return Age{Known: true, Age: age, ProducedBy: r.Received.Add(-age + time.Second)}
+	return Age{&age, r.Received.Add(-age + time.Second)}
 }

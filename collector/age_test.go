@@ -1,9 +1,7 @@
 package collector
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"net/url"
 	"testing"
 	"time"
@@ -17,22 +15,23 @@ func TestAge(t *testing.T) {
 	received := today
 	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	stampOf := func(at time.Time) *timestamp { ts := timestamp(at.UnixMilli()) / 1000; return &ts }
+	known := func(age, ago time.Duration) Age { return Age{&age, received.Add(-ago)} }
 	seconds := func(n time.Duration) *time.Duration { d := n * time.Second; return &d }
 	for name, c := range map[string]struct {
 		response   rentalapi.Response
 		producedAt *timestamp
 		want       Age
 	}{
-		"Age":                     {rentalapi.Response{Age: seconds(17)}, nil, Age{true, 17 * time.Second, received.Add(-17 * time.Second)}},
-		"Age and stamp":           {rentalapi.Response{Age: seconds(0), Date: date}, stampOf(date.Add(-time.Minute)), Age{true, 0, received}},
-		"stamp":                   {rentalapi.Response{Date: date}, stampOf(date.Add(-17 * time.Second)), Age{true, 17 * time.Second, received.Add(-16 * time.Second)}},
-		"stamp with milliseconds": {rentalapi.Response{Date: date}, stampOf(date.Add(-1700 * time.Millisecond)), Age{true, 1700 * time.Millisecond, received.Add(-700 * time.Millisecond)}},
+		"Age":                     {rentalapi.Response{Age: seconds(17)}, nil, known(17*time.Second, 17*time.Second)},
+		"Age and stamp":           {rentalapi.Response{Age: seconds(0), Date: date}, stampOf(date.Add(-time.Minute)), known(0, 0)},
+		"stamp":                   {rentalapi.Response{Date: date}, stampOf(date.Add(-17 * time.Second)), known(17*time.Second, 16*time.Second)},
+		"stamp with milliseconds": {rentalapi.Response{Date: date}, stampOf(date.Add(-1700 * time.Millisecond)), known(1700*time.Millisecond, 700*time.Millisecond)},
 		"stamp without Date":      {rentalapi.Response{}, stampOf(date), Age{}},
 		"Date without stamp":      {rentalapi.Response{Date: date}, nil, Age{}},
 		"stamp in the future":     {rentalapi.Response{Date: date}, stampOf(date.Add(time.Second)), Age{}},
 		"Age of two years":        {rentalapi.Response{Age: seconds(2 * year)}, nil, Age{}},
-		"that, and stamp":         {rentalapi.Response{Age: seconds(2 * year), Date: date}, stampOf(date), Age{true, 0, received.Add(time.Second)}},
-		"stamp of a year ago":     {rentalapi.Response{Date: date}, stampOf(date.Add(-year * time.Second)), Age{true, year * time.Second, received.Add((1 - year) * time.Second)}},
+		"that, and stamp":         {rentalapi.Response{Age: seconds(2 * year), Date: date}, stampOf(date), known(0, -time.Second)},
+		"stamp of a year ago":     {rentalapi.Response{Date: date}, stampOf(date.Add(-year * time.Second)), known(year*time.Second, (year-1)*time.Second)},
 		"stamp of 1970":           {rentalapi.Response{Date: date}, new(timestamp), Age{}},
 		"Date of the year 9999":   {rentalapi.Response{Date: date.AddDate(7973, 0, 0)}, stampOf(date), Age{}},
 		"stamp of the year 9999":  {rentalapi.Response{Date: date}, stampOf(date.AddDate(7973, 0, 0)), Age{}},
@@ -42,19 +41,6 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// aged is a getter whose responses have a Date and perhaps an Age.
-type aged struct {
-	responder
-	age *time.Duration
-}
-
-// Get implements rentalapi.Getter.
-func (a aged) Get(ctx context.Context, p rentalapi.Priority, endpoint string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
-	r, err := a.responder.Get(ctx, p, endpoint, query, read)
-	r.Date, r.Age = today, a.age
-	return r, err
-}
-
 // TestAgeOfUnchangedStatus has a status that did not change for some time. Its
 // updated_at says nothing of the age of the response then, unlike the header Age.
 func TestAgeOfUnchangedStatus(t *testing.T) {
@@ -62,18 +48,17 @@ func TestAgeOfUnchangedStatus(t *testing.T) {
 	for _, c := range []struct {
 		unchanged time.Duration
 		header    *time.Duration
-		known     bool
-		age       time.Duration
+		age       *time.Duration
 	}{
-		{20 * time.Second, nil, true, 20 * time.Second},
-		{2 * time.Minute, nil, true, 2 * time.Minute},
-		{2*time.Minute + time.Second, nil, false, 0},
-		{72 * time.Hour, nil, false, 0},
-		{72 * time.Hour, &header, true, header},
+		{20 * time.Second, nil, ptr(20 * time.Second)},
+		{2 * time.Minute, nil, ptr(2 * time.Minute)},
+		{2*time.Minute + time.Second, nil, nil},
+		{72 * time.Hour, nil, nil},
+		{72 * time.Hour, &header, &header},
 	} {
 		body := fmt.Sprintf(`{"data":{"locations":{"fra":{"components":{"network":"operational"}}},"updated_at":%q}}`, today.Add(-c.unchanged).Format(time.RFC3339))
-		api := aged{func(string, url.Values) ([]byte, error) { return []byte(body), nil }, c.header}
-		snap, err := status().NewFetch()(t.Context(), api, newBuilder(status()))
-		simtest.AssertEqual(t, c.unchanged.String(), []any{err, snap.Age.Known, snap.Age.Age}, []any{nil, c.known, c.age})
+		api := &fakeAPI{response: rentalapi.Response{Received: today, Date: today, Age: c.header}, body: func(url.Values) []byte { return []byte(body) }}
+		snap, err := status().NewFetcher("")(t.Context(), api)
+		simtest.AssertEqual(t, c.unchanged.String(), []any{err, snap.Age.Age}, []any{nil, c.age})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"server_rental_exporter/internal/metric"
 )
 
@@ -15,20 +17,22 @@ var accountFunded = metric.Gauge("account_funded_until_timestamp_seconds",
 // FundingDefinitions lists the metrics of funding.
 func FundingDefinitions() []*metric.Definition { return []*metric.Definition{accountFunded} }
 
-// AddFunding adds until when an account's balance pays its servers, and returns when that
-// changes by the passing of time: on the next day (UTC), or if the data expires earlier;
-// zero if it is not known.
-func AddFunding(b *metric.Builder, in Inputs, now time.Time) (expires time.Time) {
-	if in.Account == nil || in.Servers == nil {
-		return time.Time{}
-	}
-	if balance := in.Account.balance; balance != nil {
-		if until, ok := fundedUntil(microsOf(*balance), in.Servers.renewals, now); ok {
-			b.Add(accountFunded, float64(until.Unix()))
+// FundingMetrics returns until when the balance of each account pays its servers, and when
+// that changes by the passing of time: on the next day (UTC), or if data expires earlier.
+func FundingMetrics(accounts []Scope, now time.Time) (metrics []prometheus.Metric, expires time.Time) {
+	b := &metric.Builder{}
+	expires = now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
+	for _, s := range accounts {
+		account, servers := s.Facts.Account, s.Facts.Servers
+		if account == nil || account.balance == nil || servers == nil {
+			continue
+		}
+		expires = metric.Earlier(expires, s.Until)
+		if until, ok := fundedUntil(microsOf(*account.balance), servers.renewals, now); ok {
+			b.Add(accountFunded, float64(until.Unix()), s.Account)
 		}
 	}
-	tomorrow := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
-	return metric.Earlier(tomorrow, metric.Earlier(in.accountUntil, in.serversUntil))
+	return b.Metrics(), expires
 }
 
 // HorizonYears is how far ahead renewals are computed.
@@ -80,34 +84,26 @@ func fundedUntil(balance micros, renewals []renewal, now time.Time) (time.Time, 
 	return horizon, true
 }
 
-// nextMonthly returns the first day after another one on which a server renews that
-// renews on the day of the month of day.
-func nextMonthly(day, after time.Time) time.Time {
-	month := startOfMonth(after)
-	at := month.AddDate(0, 0, min(day.Day(), daysIn(month))-1)
-	if !at.After(after) {
-		month = month.AddDate(0, 1, 0)
-		at = month.AddDate(0, 0, min(day.Day(), daysIn(month))-1)
-	}
-	return at
-}
-
 // RenewalDays returns the days up to and including until on which a server renews
 // whose next renewal is that of the day given: its overdue day, if any, and then one
 // in each month. All are midnight UTC.
 func RenewalDays(day, today, until time.Time) []time.Time {
 	var days []time.Time
-	for at := day; !at.After(until); at = nextMonthly(day, at) {
-		days = append(days, at)
-		if at.Before(today) {
-			at = today // an overdue renewal is due once
+	elapsed := 12*(today.Year()-day.Year()) + int(today.Month()-day.Month())
+	for at, months := day, 0; !at.After(until); at = monthsAfter(day, months) {
+		if months == 0 || at.After(today) { // an overdue renewal is due once
+			days = append(days, at)
 		}
+		months = max(months+1, elapsed)
 	}
 	return days
 }
 
-func startOfMonth(t time.Time) time.Time {
-	return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
+// monthsAfter returns the same day some months later, or the last one of a shorter month.
+func monthsAfter(day time.Time, months int) time.Time {
+	at := day.AddDate(0, months, 0)
+	if at.Day() != day.Day() { // of the month after
+		return at.AddDate(0, 0, -at.Day())
+	}
+	return at
 }
-
-func daysIn(month time.Time) int { return month.AddDate(0, 1, -1).Day() }

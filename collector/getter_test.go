@@ -1,15 +1,14 @@
 package collector
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"maps"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -21,7 +20,7 @@ type fakeAPI struct {
 	*simulator.Simulator
 	accounts map[string]*simulator.Account // by token; tests may change them between two requests
 	token    string
-	now      time.Time
+	response rentalapi.Response
 	body     func(query url.Values) []byte // if not nil, instead of the provider's
 	before   func(query url.Values) error  // if not nil, called before each request, which fails with its error
 	requests []string                      // page, status and priority of each
@@ -31,7 +30,7 @@ func newFakeAPI() *fakeAPI {
 	api := &fakeAPI{
 		Simulator: simulator.New(simulator.Options{}),
 		accounts:  map[string]*simulator.Account{simtest.MainToken: {}, simtest.LabToken: {}},
-		token:     simtest.MainToken, now: today,
+		token:     simtest.MainToken, response: rentalapi.Response{Received: today},
 	}
 	api.Change(func(w *simulator.World) { w.Accounts = api.accounts })
 	return api
@@ -49,12 +48,11 @@ func (a *fakeAPI) Get(_ context.Context, p rentalapi.Priority, endpoint string, 
 			return rentalapi.Response{}, err
 		}
 	}
-	response := rentalapi.Response{Received: a.now}
-	copy(response.Token[:], a.token)
+	copy(a.response.Token[:], a.token)
 	if a.body != nil {
-		return response, read(strings.NewReader(string(a.body(query))))
+		return a.response, read(bytes.NewReader(a.body(query)))
 	}
-	return response, read(strings.NewReader(a.Body(endpoint+"?"+query.Encode(), a.token)))
+	return a.response, read(strings.NewReader(a.Body(endpoint+"?"+query.Encode(), a.token)))
 }
 
 // fetchTest fetches a resource of the account main, again and again.
@@ -62,19 +60,19 @@ type fetchTest struct {
 	*fakeAPI
 	t       *testing.T
 	account *simulator.Account
-	do      Fetch
+	do      func(context.Context, rentalapi.Getter) (Snapshot, error)
 }
 
-func newFetchTest(t *testing.T, do Fetch) *fetchTest {
+func newFetchTest(t *testing.T, r Resource) *fetchTest {
 	api := newFakeAPI()
-	return &fetchTest{api, t, api.accounts[simtest.MainToken], do}
+	return &fetchTest{api, t, api.accounts[simtest.MainToken], r.NewFetcher("main")}
 }
 
 // fetch returns the series of one fetch, its invalid items and its requests.
 func (f *fetchTest) fetch() (series map[string]float64, invalid rentalapi.Invalid, requests string, err error) {
 	f.t.Helper()
 	f.requests = nil
-	snap, err := f.do(f.t.Context(), f, &metric.Builder{ConstLabelValues: []string{"main"}})
+	snap, err := f.do(f.t.Context(), f)
 	return exposed(f.t, snap), snap.Invalid, strings.Join(f.requests, ", "), err
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -63,7 +64,7 @@ func TestGolden(t *testing.T) {
 func fetchGolden(t *testing.T, r Resource, testCase string) string {
 	t.Helper()
 	var b strings.Builder
-	var in Inputs
+	scope := Scope{Account: accountOf(r)}
 	var metrics []prometheus.Metric
 	for _, input := range Resources() {
 		path := filepath.Join(goldenDir(input), "document")
@@ -72,14 +73,19 @@ func fetchGolden(t *testing.T, r Resource, testCase string) string {
 		} else if input.Account != r.Account {
 			continue
 		}
-		api := responder(func(_ string, query url.Values) ([]byte, error) {
+		api := &fakeAPI{response: rentalapi.Response{Received: today}, body: func(query url.Values) []byte {
+			file := path + ".json"
 			if page := query.Get("page"); page != "" && page != "1" {
-				return os.ReadFile(path + "." + page + ".json")
+				file = path + "." + page + ".json"
 			}
-			return os.ReadFile(path + ".json")
-		})
-		snap, err := input.NewFetch()(t.Context(), api, newBuilder(input))
-		in.Add(snap.Facts, today.Add(time.Hour))
+			body, err := os.ReadFile(file)
+			if err != nil {
+				t.Error(err)
+			}
+			return body
+		}}
+		snap, err := input.NewFetcher(scope.Account)(t.Context(), api)
+		scope.Add(snap.Facts, today.Add(time.Hour))
 		if input.Name != r.Name {
 			continue
 		}
@@ -98,14 +104,12 @@ func fetchGolden(t *testing.T, r Resource, testCase string) string {
 	case "plans", "locations":
 		var watched []Watched
 		for _, w := range exampleWatches() {
-			watched = append(watched, NewWatched(w, today).Step(in, today))
+			watched = append(watched, NewWatched(w, today).Step(scope, today))
 		}
-		follow, _ := WatchMetrics(watched, today)
-		metrics = append(metrics, follow...)
+		metrics = append(metrics, WatchMetrics(watched)...)
 	case "account", "servers":
-		follow := newBuilder(r)
-		AddFunding(follow, in, today)
-		metrics = append(metrics, follow.Metrics()...)
+		follow, _ := FundingMetrics([]Scope{scope}, today)
+		metrics = append(metrics, follow...)
 	}
 	text := exposition(t, metrics)
 	lint(t, text)

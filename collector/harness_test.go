@@ -2,8 +2,6 @@ package collector
 
 import (
 	"bytes"
-	"context"
-	"io"
 	"net/url"
 	"slices"
 	"testing"
@@ -11,37 +9,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// responder is a getter whose responses have the body that it returns, and are received
-// today.
-type responder func(endpoint string, query url.Values) ([]byte, error)
-
-// Get implements rentalapi.Getter.
-func (f responder) Get(_ context.Context, _ rentalapi.Priority, endpoint string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
-	body, err := f(endpoint, query)
-	if err != nil {
-		return rentalapi.Response{}, err
-	}
-	return rentalapi.Response{Received: today}, read(bytes.NewReader(body))
-}
-
-// newBuilder returns a builder for metrics of a resource, of the account main.
-func newBuilder(r Resource) *metric.Builder {
+// accountOf returns the account of a resource, empty for public ones.
+func accountOf(r Resource) string {
 	if r.Account {
-		return &metric.Builder{ConstLabelValues: []string{"main"}}
+		return "main"
 	}
-	return &metric.Builder{}
+	return ""
 }
 
 // fetchBody fetches a resource from a provider whose responses all have the same body.
 func fetchBody(t testing.TB, r Resource, body []byte) (Snapshot, error) {
 	t.Helper()
-	api := responder(func(string, url.Values) ([]byte, error) { return body, nil })
-	return r.NewFetch()(t.Context(), api, newBuilder(r))
+	return r.NewFetcher(accountOf(r))(t.Context(), &fakeAPI{response: rentalapi.Response{Received: today}, body: func(url.Values) []byte { return body }})
 }
 
 // exposition returns metrics in the text format.

@@ -112,17 +112,19 @@ func plans() Resource {
 					Endpoint: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
 				},
 				itemMetrics: planMetrics,
-				checkMeta: func(items []*plan, m *plansMeta) []rentalapi.FieldError {
-					return contradiction("in_stock", m.InStock, countIf(items, (*plan).inStock))
-				},
 				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta], s *Snapshot) {
 					next := history.step(p.Items, p.Received)
 					s.Commit = func() { history = next }
+					inStock := 0
 					for _, item := range p.Items {
 						next.addMetrics(b, item.ID)
+						if item.inStock() {
+							inStock++
+						}
 					}
 					b.Add(catalogPlans, float64(p.Count))
-					b.Add(catalogInStock, float64(countIf(p.Items, (*plan).inStock)))
+					b.Add(catalogInStock, float64(inStock))
+					s.checkMeta("in_stock", p.Meta.InStock, inStock)
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
 					s.producedAt = p.Meta.GeneratedAt
 					s.Facts.Plans = &PlanFacts{items: p.Items, withoutID: p.WithoutID}
@@ -181,7 +183,6 @@ type stockRecord struct {
 	inStock            bool
 	restocks, sellouts float64
 	firstSeen          time.Time
-	lastSeen           time.Time
 	lastInStock        time.Time
 	changed            time.Time
 }
@@ -189,21 +190,16 @@ type stockRecord struct {
 // step returns the history after the plans of a response. A plan that is seen for the
 // first time has changed nothing; one whose stock is not known keeps its record.
 func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
-	next := maps.Clone(h)
+	next, listed := maps.Clone(h), map[string]bool{}
 	for _, p := range plans {
-		if r, known := next[p.ID]; known {
-			r.lastSeen = now
-			next[p.ID] = r
-		}
-	}
-	for _, p := range plans {
+		listed[p.ID] = true
 		in := p.Availability.InStock
 		r, known := next[p.ID]
 		switch {
-		case in == nil, !known && !next.makeRoom(now):
+		case in == nil:
 			continue
 		case !known:
-			r = stockRecord{inStock: *in, firstSeen: now, lastSeen: now}
+			r.firstSeen = now
 		case *in && !r.inStock:
 			r.restocks, r.changed = r.restocks+1, now
 		case !*in && r.inStock:
@@ -215,23 +211,10 @@ func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
 		}
 		next[p.ID] = r
 	}
+	if len(next) > maxItems { // the provider has ever new ids
+		maps.DeleteFunc(next, func(id string, _ stockRecord) bool { return !listed[id] })
+	}
 	return next
-}
-
-// makeRoom forgets the plan that has not been listed for the longest time if there is no
-// room for another one. It returns false if all plans are listed now.
-func (h stockHistory) makeRoom(now time.Time) bool {
-	if len(h) < maxItems {
-		return true
-	}
-	oldest, found := "", false
-	for id, r := range h {
-		if r.lastSeen.Before(now) && (!found || r.lastSeen.Before(h[oldest].lastSeen)) {
-			oldest, found = id, true
-		}
-	}
-	delete(h, oldest)
-	return found
 }
 
 // addMetrics adds a plan's counters.

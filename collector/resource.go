@@ -5,8 +5,8 @@
 package collector
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -42,14 +42,39 @@ type Resource struct {
 }
 
 // Fetch gets the resource once and adds its metrics to the builder, which has the label
-// values of the scope already. The time of a snapshot is when its response was received.
-// An error of the getter is returned as it is; others wrap rentalapi.ErrIncomplete or
-// rentalapi.ErrTooLarge if they mean that. A Fetch is used by one goroutine at a time.
+// values of the scope already. An error of the getter is returned as it is; others wrap
+// rentalapi.ErrIncomplete or rentalapi.ErrTooLarge if they mean that. A Fetch is used by
+// one goroutine at a time.
 type Fetch func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error)
+
+// NewFetcher returns a function that fetches the resource of an account, or the public one
+// if that is empty.
+func (r Resource) NewFetcher(account string) func(context.Context, rentalapi.Getter) (Snapshot, error) {
+	fetch := r.NewFetch()
+	return func(ctx context.Context, api rentalapi.Getter) (Snapshot, error) {
+		b := &metric.Builder{MaxBytes: metric.MaxBytesShort}
+		if r.Long {
+			b.MaxBytes = metric.MaxBytes
+		}
+		if account != "" {
+			b.ConstLabelValues = []string{account}
+		}
+		s, err := fetch(ctx, api, b)
+		if err == nil && b.Err() != nil {
+			err = fmt.Errorf("%w: %w", rentalapi.ErrTooLarge, b.Err())
+		}
+		if err != nil {
+			return Snapshot{}, err
+		}
+		s.Metrics, s.Bytes = b.Metrics(), b.Bytes()
+		return s, nil
+	}
+}
 
 // Snapshot is what one fetch gave. It is immutable.
 type Snapshot struct {
-	Metrics []prometheus.Metric
+	Metrics []prometheus.Metric // of the builder
+	Bytes   int                 // of these in the text format, roughly
 	Invalid rentalapi.Invalid
 	Facts   Facts
 	Age     Age
@@ -73,35 +98,27 @@ type Facts struct {
 	Account   *AccountFacts
 	Servers   *ServerFacts
 	Plans     *PlanFacts
-	Locations LocationFacts
+	Locations *LocationFacts
 }
 
-// Inputs are the facts of one scope, and when each of them expires. A fact that is not
-// known, or has expired, is nil.
-type Inputs struct {
-	Facts
-	accountUntil, serversUntil, plansUntil, locationsUntil time.Time
+// Scope is what is known of one account, or of the public data if it has no name.
+type Scope struct {
+	Account    string
+	Facts      Facts     // those that have not expired
+	Until      time.Time // when the first of them expires; zero if there are none
+	Incomplete []string  // names of the collectors whose newest response contradicted itself
 }
 
 // Add adds the facts of a snapshot that expires at until.
-func (in *Inputs) Add(f Facts, until time.Time) {
-	if f.Account != nil {
-		in.Account, in.accountUntil = f.Account, until
+func (s *Scope) Add(f Facts, until time.Time) {
+	if f == (Facts{}) {
+		return
 	}
-	if f.Servers != nil {
-		in.Servers, in.serversUntil = f.Servers, until
-	}
-	if f.Plans != nil {
-		in.Plans, in.plansUntil = f.Plans, until
-	}
-	if f.Locations != nil {
-		in.Locations, in.locationsUntil = f.Locations, until
-	}
-}
-
-// IsZero returns whether there are no facts.
-func (f Facts) IsZero() bool {
-	return f.Account == nil && f.Servers == nil && f.Plans == nil && f.Locations == nil
+	s.Until = metric.Earlier(s.Until, until)
+	s.Facts.Account = cmp.Or(f.Account, s.Facts.Account)
+	s.Facts.Servers = cmp.Or(f.Servers, s.Facts.Servers)
+	s.Facts.Plans = cmp.Or(f.Plans, s.Facts.Plans)
+	s.Facts.Locations = cmp.Or(f.Locations, s.Facts.Locations)
 }
 
 // Resources returns all resources, in the order in which they are documented.
@@ -122,13 +139,13 @@ type list[T, M any] struct {
 	// listMetrics adds what is exported about the list as a whole, and sets its facts and
 	// when it was produced. It may be nil.
 	listMetrics func(*metric.Builder, rentalapi.Page[T, M], *Snapshot)
-	// checkMeta returns what contradicts the items, which are all understood, in the meta
-	// object. It may be nil.
-	checkMeta func(items []*T, meta *M) []rentalapi.FieldError
 }
 
+// newFetch returns a fetch, which remembers nothing.
+func (l list[T, M]) newFetch() Fetch { return l.fetch }
+
 func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList(ctx, api, l.List, l.checkMeta)
+	page, err := rentalapi.GetList[T, M](ctx, api, l.List)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -140,7 +157,7 @@ func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.B
 		l.listMetrics(b, page, &s)
 	}
 	s.Age = newAge(page.Response, s.producedAt)
-	return s.build(b)
+	return s, nil
 }
 
 // addLinks adds the links of an item unless none of them is known.
@@ -155,24 +172,12 @@ func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...link)
 	}
 }
 
-// build completes a snapshot with the metrics that were added to the builder.
-func (s Snapshot) build(b *metric.Builder) (Snapshot, error) {
-	if err := b.Err(); errors.Is(err, metric.ErrLimitReached) {
-		return Snapshot{}, fmt.Errorf("%w: %w", rentalapi.ErrTooLarge, err)
-	} else if err != nil {
-		return Snapshot{}, err
+// checkMeta counts a number in the meta object that is not that of the items, if all are
+// understood.
+func (s *Snapshot) checkMeta(field string, number *count, items int) {
+	if number != nil && float64(*number) != float64(items) && s.Invalid.Items == 0 {
+		s.Invalid.Add("meta", rentalapi.FieldError{Field: field, Problem: "contradicts data"})
 	}
-	s.Metrics = b.Metrics()
-	return s, nil
-}
-
-// contradiction is a number in the meta object that is not that of the items; none if it
-// is not known.
-func contradiction(field string, number *count, items int) []rentalapi.FieldError {
-	if number == nil || float64(*number) == float64(items) {
-		return nil
-	}
-	return []rentalapi.FieldError{{Field: field, Problem: "contradicts data"}}
 }
 
 // Definitions lists the metrics of all resources, and those that follow from several of

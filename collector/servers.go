@@ -3,6 +3,8 @@ package collector
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,54 +24,36 @@ type server struct {
 	Location  string
 	OS        string
 	Hostname  string
-	IPv4      addresses
+	IPv4      address
 	Status    *string
 	Price     struct{ Monthly struct{ USD *price } }
 	RenewsAt  *timestamp `json:"renews_at"`
 	CreatedAt *timestamp `json:"created_at"`
 
-	// invalidTarget is set if status or address are not understood.
-	invalidTarget bool
+	// targetUnknown is whether it cannot be said if the server is a target of service
+	// discovery, or with which address. Without an address it is none, whatever its status.
+	targetUnknown bool
 }
 
-// targetUnknown returns whether it cannot be said if the server is a target of service
-// discovery, or with which address. Without an address it is none, whatever its status.
-func (s *server) targetUnknown() bool {
-	return s.invalidTarget || len(s.IPv4) > 0 && (s.Status == nil || *s.Status == "")
-}
+// address is a server's first IPv4 address: a string in revision 1.1 of the API, an
+// array of strings in 1.0. Null and empty strings are no addresses.
+type address string
 
-// maxAddresses bounds the addresses of a server.
-const maxAddresses = 1_000
-
-// addresses are a server's IPv4 addresses: a string in revision 1.1 of the API, an
-// array of strings in 1.0.
-type addresses []string
-
-// UnmarshalJSON implements json.Unmarshaler. Null and empty strings are no addresses, and
-// only the first address is kept.
-func (a *addresses) UnmarshalJSON(b []byte) error {
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *address) UnmarshalJSON(b []byte) error {
+	if b[0] != '[' {
+		return json.Unmarshal(b, (*string)(a))
+	}
 	var list []string
-	var single string
-	if json.Unmarshal(b, &single) == nil {
-		list = []string{single}
-	} else if err := json.Unmarshal(b, &list); err != nil {
+	if err := json.Unmarshal(b, &list); err != nil {
 		return err
 	}
-	if len(list) > maxAddresses {
-		return errOutOfRange
-	}
-	*a = nil
-	for _, address := range list {
-		if address != "" {
-			*a = addresses{address}
-			break
-		}
-	}
+	*a = address(cmp.Or(list...))
 	return nil
 }
 
 // Expected implements rentalapi.Expecter.
-func (*addresses) Expected() string { return "an address or an array of at most 1,000 addresses" }
+func (*address) Expected() string { return "an address or an array of addresses" }
 
 type serversMeta struct{ Active *count }
 
@@ -93,23 +77,18 @@ func servers() Resource {
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
 		},
-		NewFetch: func() Fetch {
-			return list[server, serversMeta]{
-				List: rentalapi.List[server]{
-					Endpoint: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
-				},
-				itemMetrics: serverMetrics,
-				listMetrics: serverListMetrics,
-				checkMeta: func(items []*server, m *serversMeta) []rentalapi.FieldError {
-					return contradiction("active", m.Active, countIf(items, (*server).active))
-				},
-			}.fetch
-		},
+		NewFetch: list[server, serversMeta]{
+			List: rentalapi.List[server]{
+				Endpoint: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
+			},
+			itemMetrics: serverMetrics,
+			listMetrics: serverListMetrics,
+		}.newFetch,
 	}
 }
 
 func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError {
-	s.invalidTarget = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
+	s.targetUnknown = s.IPv4 != "" && (s.Status == nil || *s.Status == "") || slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
 		return (e.Field == "status" || e.Field == "ipv4") && !e.Absent()
 	})
 	return nil
@@ -127,10 +106,6 @@ func serverMetrics(b *metric.Builder, s *server) {
 
 func (s *server) active() bool { return s.Status != nil && strings.EqualFold(*s.Status, "active") }
 
-// billed returns whether the provider charges for the server; if its status is
-// not known, it is taken to be billed.
-func (s *server) billed() bool { return s.Status == nil || Billed(*s.Status) }
-
 // Billed returns whether the provider charges for servers of a status. It documents
 // only active and suspended; of others, those that mean an end are not billed.
 func Billed(status string) bool {
@@ -143,23 +118,19 @@ func Billed(status string) bool {
 
 // ServerFacts are what others need of the servers of an account.
 type ServerFacts struct {
-	active  []Server // for service discovery, sorted by id; without the account
-	unknown int      // servers that may be missing from active, or lack an address
-	// contradicted is whether meta.active is a number of active servers that cannot be.
-	contradicted bool
-	renewals     []renewal // of the billed servers whose price and date are known
+	active   []Server  // for service discovery, sorted by id; without the account
+	partial  error     // why servers may be missing from active, or lack an address
+	renewals []renewal // of the billed servers whose price and date are known
 }
 
 func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta], snap *Snapshot) {
 	byStatus := map[string]float64{"active": 0, "suspended": 0}
-	list := &ServerFacts{
-		renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items)), unknown: p.Count - len(p.Items),
-	}
+	list := &ServerFacts{renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items))}
 	var cost micros
-	billed, priced, known := 0, 0, 0
+	billed, priced, known, unknown := 0, 0, 0, p.Count-len(p.Items)
 	for _, s := range p.Items {
-		if s.targetUnknown() {
-			list.unknown++
+		if s.targetUnknown {
+			unknown++
 		}
 		if s.Status != nil && *s.Status != "" {
 			byStatus[*s.Status]++
@@ -167,10 +138,10 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 		}
 		if s.active() {
 			list.active = append(list.active, Server{
-				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: *s.Status, IPv4: s.IPv4,
+				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: *s.Status, IPv4: string(s.IPv4),
 			})
 		}
-		if !s.billed() {
+		if s.Status != nil && !Billed(*s.Status) {
 			continue
 		}
 		billed++
@@ -184,9 +155,12 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 			list.renewals = append(list.renewals, renewal{s.RenewsAt.day(), microsOf(*usd)})
 		}
 	}
-	if claimed := p.Meta.Active; claimed != nil {
-		fewest, most := len(list.active), len(list.active)+p.Count-known
-		list.contradicted = int(*claimed) < fewest || int(*claimed) > most
+	fewest, most := float64(len(list.active)), float64(len(list.active)+p.Count-known)
+	if claimed := p.Meta.Active; claimed != nil && (float64(*claimed) < fewest || float64(*claimed) > most) {
+		list.partial = errors.New("meta.active contradicts the list")
+	}
+	if unknown > 0 {
+		list.partial = fmt.Errorf("%d servers whose id, status or address is unknown", unknown)
 	}
 	slices.SortFunc(list.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
 	for status, n := range byStatus {
@@ -197,4 +171,5 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 		b.Add(accountCost, cost.value())
 	}
 	snap.Facts.Servers = list
+	snap.checkMeta("active", p.Meta.Active, len(list.active))
 }

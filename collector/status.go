@@ -64,7 +64,7 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
 	s := Snapshot{Age: newAge(o.Response, st.UpdatedAt), producedAt: st.UpdatedAt}
-	if o.Age == nil && s.Age.Age > maxStatusAge {
+	if o.Age == nil && s.Age.Age != nil && *s.Age.Age > maxStatusAge {
 		s.Age = Age{}
 	}
 	var others []rentalapi.FieldError
@@ -102,7 +102,7 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 			}
 		}
 	}
-	return s.build(b)
+	return s, nil
 }
 
 // anyBelow returns whether any error is that of a field, or of one in it.

@@ -31,20 +31,14 @@ type topup struct {
 	Links         struct{ Page link }
 }
 
-// The states of a top-up that the document names; the first two are open.
-const (
-	pending    = "pending"
-	confirming = "confirming"
-	paid       = "paid"
-)
-
+// topupStates returns the states that the document names; the first two are open.
 func topupStates() []string {
-	return []string{pending, confirming, paid, "expired", "failed", "canceled"}
+	return []string{"pending", "confirming", "paid", "expired", "failed", "canceled"}
 }
 
 // isOpen returns whether a top-up in a state waits for a payment or its confirmations.
 func isOpen(state string) bool {
-	return strings.EqualFold(state, pending) || strings.EqualFold(state, confirming)
+	return strings.EqualFold(state, "pending") || strings.EqualFold(state, "confirming")
 }
 
 var (
@@ -72,9 +66,6 @@ func topups() Resource {
 	}
 }
 
-// maxAttempts is how often top-ups are counted while they change their state.
-const maxAttempts = 2
-
 // topupHistory is what is known about an account's top-ups from earlier refreshes.
 type topupHistory struct {
 	others  int  // top-ups of the total that are in no documented state
@@ -90,45 +81,49 @@ type topupHistory struct {
 // twice. Then the sum differs from the total by another number than before, and all are
 // counted once more.
 func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	for attempt := 1; ; attempt++ {
+	var c topupCounts
+	for range 2 {
 		newest, err := getTopups(ctx, api, rentalapi.Regular, nil, 1)
 		if err != nil {
 			return Snapshot{}, err
 		}
-		c := newTopupCounts()
+		c = topupCounts{byStatus: map[string]float64{}, open: map[string]*topup{}, last: newest.Response}
+		for _, state := range topupStates() {
+			c.byStatus[state] = 0
+		}
 		if newest.Meta.Pages <= 1 && newest.Count >= newest.Meta.Total {
+			c.invalid = newest.Invalid
 			for _, t := range newest.Items {
 				c.add(t, t.Status)
 				if t.Status != "" {
 					c.byStatus[t.Status]++
 				}
 			}
-			c.invalid, c.last = newest.Invalid, newest.Response
-			return c.build(b)
+			return c.snapshot(b), nil
 		}
 		priority := rentalapi.Bulk // see the limiter's spacing
 		if h.counted {
 			priority = rentalapi.Regular
 		}
-		others := newest.Meta.Total
+		others, before := newest.Meta.Total, h.others
 		for _, state := range topupStates() {
-			if err := c.addState(ctx, api, priority, state, newest.Token); err != nil {
+			if err := c.addState(ctx, api, priority, state); err != nil {
 				return Snapshot{}, err
 			}
 			others -= int(c.byStatus[state])
 		}
-		h.counted = true
-		if others == h.others || attempt == maxAttempts {
-			h.others = others
-			addInvalid(&c.invalid, others, "topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
-			return c.build(b)
+		h.counted, h.others = true, others
+		if others == before {
+			break
 		}
 	}
+	for range h.others {
+		c.invalid.Add("topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
+	}
+	return c.snapshot(b), nil
 }
 
-type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
-
-func getTopups(ctx context.Context, api rentalapi.Getter, p rentalapi.Priority, query url.Values, page int) (topupPage, error) {
+func getTopups(ctx context.Context, api rentalapi.Getter, p rentalapi.Priority, query url.Values, page int) (rentalapi.Page[topup, rentalapi.PageMeta], error) {
 	return rentalapi.GetPage(ctx, api, rentalapi.List[topup]{
 		Endpoint: "/topups", Query: query, Priority: p, ID: func(t *topup) string { return t.ID },
 	}, page)
@@ -137,24 +132,16 @@ func getTopups(ctx context.Context, api rentalapi.Getter, p rentalapi.Priority, 
 // topupCounts are the top-ups as one refresh found them.
 type topupCounts struct {
 	byStatus map[string]float64
-	open     []*topup
-	paidAt   *timestamp // the newest
+	open     map[string]*topup // by id: one that moved on meanwhile may be in two states, or on two pages
+	paidAt   *timestamp        // the newest
 	invalid  rentalapi.Invalid
 	last     rentalapi.Response
 }
 
-func newTopupCounts() topupCounts {
-	c := topupCounts{byStatus: map[string]float64{}}
-	for _, state := range topupStates() {
-		c.byStatus[state] = 0
-	}
-	return c
-}
-
 // addState gets how many top-ups are in a state, and all of them while they are open.
-func (c *topupCounts) addState(ctx context.Context, api rentalapi.Getter, priority rentalapi.Priority, state string, token rentalapi.Fingerprint) error {
+func (c *topupCounts) addState(ctx context.Context, api rentalapi.Getter, priority rentalapi.Priority, state string) error {
 	query := url.Values{"status": {state}}
-	if !isOpen(state) && state != paid {
+	if !isOpen(state) && state != "paid" {
 		query.Set("limit", "1")
 	}
 	for page := 1; ; page++ {
@@ -162,7 +149,7 @@ func (c *topupCounts) addState(ctx context.Context, api rentalapi.Getter, priori
 		switch {
 		case err != nil:
 			return err
-		case p.Token != token:
+		case p.Token != c.last.Token:
 			return errors.New("topups: the token changed between two requests")
 		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && !strings.EqualFold(t.Status, state) }):
 			return fmt.Errorf("%w: data: the response for status %s contains another status", rentalapi.ErrIncomplete, state)
@@ -183,26 +170,22 @@ func (c *topupCounts) addState(ctx context.Context, api rentalapi.Getter, priori
 
 func (c *topupCounts) add(t *topup, state string) {
 	if isOpen(state) {
-		c.open = append(c.open, t)
+		c.open[t.ID] = t
 	}
 	if t.PaidAt != nil && (c.paidAt == nil || *t.PaidAt > *c.paidAt) {
 		c.paidAt = t.PaidAt
 	}
 }
 
-func (c *topupCounts) build(b *metric.Builder) (Snapshot, error) {
-	added := map[string]bool{} // one that moved on meanwhile may be in two states, or on two pages
-	for _, t := range slices.Backward(c.open) {
-		if !added[t.ID] {
-			added[t.ID] = true
-			topupMetrics(b, t)
-		}
+func (c *topupCounts) snapshot(b *metric.Builder) Snapshot {
+	for _, t := range c.open {
+		topupMetrics(b, t)
 	}
 	for state, n := range c.byStatus {
 		b.Add(topupsByStatus, n, state)
 	}
 	metric.AddOptional(b, topupLastPaid, c.paidAt)
-	return Snapshot{Invalid: c.invalid, Age: newAge(c.last, nil)}.build(b)
+	return Snapshot{Invalid: c.invalid, Age: newAge(c.last, nil)}
 }
 
 func topupMetrics(b *metric.Builder, t *topup) {

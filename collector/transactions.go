@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"time"
+	"unique"
 
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
@@ -27,28 +27,20 @@ var (
 )
 
 const (
-	// maxTypes bounds the types of transactions, each of which is three series.
-	maxTypes = 100
 	// rereadInterval is the time from one reading of all pages to the next, which finds
 	// what was removed or changed on old pages.
 	rereadInterval = 24 * time.Hour
 	// rereadPages is how many old pages a refresh reads again. The longest history takes
 	// less than a day at the default interval.
 	rereadPages = 20
-	// maxWalks is how many walks from the newest page a refresh makes at most, which is
-	// enough however fast entries arrive.
-	maxWalks = 10
 )
-
-// documentedTypes are always exported.
-func documentedTypes() []string { return []string{"topup", "bonus"} }
 
 func transactions() Resource {
 	return Resource{
 		Name: "transactions", Help: "money in and out by type", Endpoint: "/transactions", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
 		Metrics:  []*metric.Definition{transactionsByType, transactionsCredit, transactionsDebit},
-		NewFetch: func() Fetch { return newHistory().fetch },
+		NewFetch: func() Fetch { return new(history).fetch },
 	}
 }
 
@@ -56,16 +48,15 @@ func transactions() Resource {
 //
 // The API lists entries newest first, and new ones push older ones to later pages. An
 // entry that is read twice replaces itself. So a walk reads from the newest page on until
-// it reaches an entry of an earlier walk, or the end. Entries that arrive during a walk
-// are on the first pages of another one, which follows at once: what is exported was there
-// at one moment. A walk goes on at the page that failed.
+// it reaches an entry of an earlier walk, or the end, and goes on at a page that failed.
+// Entries that arrive during a walk are on pages that it has read already, so what is
+// exported was there at one moment.
 //
 // What the provider removed or changed on old pages is found by a walk through all pages:
 // once a day, and if the number of entries is not the total. It takes several refreshes.
 type history struct {
 	token   rentalapi.Fingerprint // that it was read with
 	entries map[int64]entry
-	types   []string  // of the entries; the documented ones first
 	walks   uint32    // begun so far
 	newest  *walk     // under way from the newest page on; nil between two
 	again   *walk     // under way through all pages; nil between two
@@ -76,9 +67,9 @@ type history struct {
 
 // entry is one transaction, as small as possible: there may be 500,000.
 type entry struct {
-	usd     micros // 0 if it is not known
-	typeNum uint8  // index into history.types
-	walk    uint32 // the last one that read it
+	usd  micros // 0 if it is not known
+	kind unique.Handle[string]
+	walk uint32 // the last one that read it
 }
 
 // walk is one way through the pages.
@@ -87,57 +78,42 @@ type walk struct {
 	page         int // the next one
 	total        int // meta.total of the first page
 	items        int // read so far
-	unusable     int // of these, without a usable id, or of too many types
+	unusable     int // of these, without a usable id
 	reachedKnown bool
 	invalid      rentalapi.Invalid
 }
 
 type transactionPage = rentalapi.Page[transaction, rentalapi.PageMeta]
 
-func newHistory() *history {
-	return &history{entries: map[int64]entry{}, types: documentedTypes()}
-}
-
 // fetch reads the newest page, further ones while they are new, and old ones if that is due.
-func (h *history) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	newest, err := h.readNewest(ctx, api)
-	if err == nil && h.again != nil {
-		for i := 0; i < rereadPages && h.again != nil && err == nil; i++ {
-			_, _, err = h.readPage(ctx, api, h.again)
-		}
-		if err == nil {
-			newest, err = h.readNewest(ctx, api)
-		}
-	}
-	if err != nil {
-		return Snapshot{}, err
-	}
-	return h.build(b, newest)
-}
-
-// readNewest walks until no entry arrives meanwhile.
-func (h *history) readNewest(ctx context.Context, api rentalapi.Getter) (rentalapi.Response, error) {
-	for walks := 0; walks < maxWalks; {
+func (h *history) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (s Snapshot, err error) {
+	var w *walk
+	var page transactionPage
+	for range 2 { // once more if entries arrived meanwhile: a walk can take hours
 		if h.newest == nil {
 			h.walks++
 			h.newest = &walk{number: h.walks, page: 1}
 		}
-		w := h.newest
-		page, atEnd, err := h.readPage(ctx, api, w)
-		switch {
-		case err != nil:
-			return page.Response, err
-		case !atEnd && (h.full == nil || !w.reachedKnown):
-			continue
+		w = h.newest
+		for atEnd := false; !atEnd && (h.full == nil || !w.reachedKnown); {
+			if page, atEnd, err = h.readPage(ctx, api, w); err != nil {
+				return s, err
+			}
 		}
 		h.newest = nil
-		walks++
-		if page.Meta.Page == 1 || !atEnd && page.Meta.Total == w.total {
-			h.compare(w, page)
-			return page.Response, nil
+		if page.Meta.Total == w.total {
+			break
 		}
 	}
-	return rentalapi.Response{}, fmt.Errorf("meta.total: changed during each of %d walks", maxWalks)
+	h.compare(w, page)
+	for i := 0; i < rereadPages && h.again != nil; i++ {
+		if page, _, err = h.readPage(ctx, api, h.again); err != nil {
+			return s, err
+		}
+		h.compare(w, page)
+	}
+	h.addMetrics(b)
+	return Snapshot{Invalid: h.full.invalid, Age: newAge(page.Response, nil)}, nil
 }
 
 // readPage merges the next page of a walk. It forgets all that was read with another token,
@@ -155,11 +131,11 @@ func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (
 		return page, false, err
 	}
 	if page.Token != h.token {
-		*h = *newHistory()
+		*h = history{token: page.Token, newest: w, walks: w.number}
 		if w.page > 1 {
+			h.newest = nil
 			return page, false, errors.New("transactions: the token changed between two requests")
 		}
-		h.token, h.newest, h.walks = page.Token, w, w.number
 	}
 	if w.page == 1 {
 		w.total = page.Meta.Total
@@ -178,7 +154,7 @@ func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (
 		h.again, h.full, h.readAt, h.missing = nil, w, page.Received, nil
 	}
 	if err != nil {
-		*h = *newHistory()
+		*h = history{}
 	}
 	return page, atEnd, err
 }
@@ -190,9 +166,11 @@ func transactionID(t *transaction) string {
 	return strconv.FormatInt(*t.ID, 10)
 }
 
-// merge replaces what is known of the entries of a page. Entries of more than maxTypes
-// types are not kept.
+// merge replaces what is known of the entries of a page.
 func (h *history) merge(w *walk, page transactionPage) {
+	if h.entries == nil {
+		h.entries = map[int64]entry{}
+	}
 	w.items += page.Count
 	w.unusable += page.Count - len(page.Items)
 	w.invalid.Merge(page.Invalid)
@@ -200,17 +178,7 @@ func (h *history) merge(w *walk, page transactionPage) {
 	for _, t := range page.Items {
 		e, known := h.entries[*t.ID]
 		w.reachedKnown = w.reachedKnown || known && e.walk < w.number
-		typeNum := slices.Index(h.types, t.Type)
-		if typeNum < 0 {
-			if len(h.types) == maxTypes {
-				w.unusable++
-				w.invalid.Add(transactionID(t), rentalapi.FieldError{Field: "type", Problem: fmt.Sprintf("more than %d types", maxTypes)})
-				continue
-			}
-			typeNum = len(h.types)
-			h.types = append(h.types, t.Type)
-		}
-		e = entry{typeNum: uint8(typeNum), walk: w.number} //nolint:gosec // less than maxTypes
+		e = entry{kind: unique.Make(t.Type), walk: w.number}
 		if t.Amount.USD != nil {
 			e.usd = microsOf(*t.Amount.USD)
 		}
@@ -218,49 +186,42 @@ func (h *history) merge(w *walk, page transactionPage) {
 	}
 }
 
-// compare compares the number of entries with the total, which is of the same moment. If
-// it is another difference than after the last walk through all pages, or a day later, w
-// goes on through all pages. Of the entries that such a walk did not find, those that have
-// an id had one that was given twice.
-func (h *history) compare(w *walk, newest transactionPage) {
-	missing := newest.Meta.Total - len(h.entries)
+// compare compares the number of entries after a walk with the total, unless entries
+// arrived since it began. If it is another difference than after the last walk through all
+// pages, or a day later, w goes on through all pages. Of the entries that such a walk did
+// not find, those that have an id had one that was given twice.
+func (h *history) compare(w *walk, last transactionPage) {
+	if last.Meta.Total != w.total {
+		return
+	}
+	missing := w.total - len(h.entries)
 	if h.missing == nil {
 		h.missing = &missing
-		addInvalid(&h.full.invalid, missing-h.full.unusable, "", rentalapi.FieldError{Field: "id", Problem: "already seen"})
+		for range missing - h.full.unusable {
+			h.full.invalid.Add("", rentalapi.FieldError{Field: "id", Problem: "already seen"})
+		}
 	}
 	if w.invalid.Items > h.full.invalid.Items {
 		h.full.invalid = w.invalid
 	}
-	if h.again == nil && (missing != *h.missing || newest.Received.Sub(h.readAt) >= rereadInterval) {
+	if h.again == nil && (missing != *h.missing || last.Received.Sub(h.readAt) >= rereadInterval) {
 		h.again = w
 	}
 }
 
-func (h *history) build(b *metric.Builder, last rentalapi.Response) (Snapshot, error) {
-	sums := make([]struct {
+func (h *history) addMetrics(b *metric.Builder) {
+	type sum struct {
 		n             float64
 		credit, debit micros
-	}, len(h.types))
+	}
+	sums := map[unique.Handle[string]]sum{unique.Make("topup"): {}, unique.Make("bonus"): {}} // documented, so always exported
 	for _, e := range h.entries {
-		s := &sums[e.typeNum]
-		s.n++
-		s.credit += max(e.usd, 0)
-		s.debit += max(-e.usd, 0)
+		s := sums[e.kind]
+		sums[e.kind] = sum{s.n + 1, s.credit + max(e.usd, 0), s.debit + max(-e.usd, 0)}
 	}
-	for i, s := range sums {
-		if s.n == 0 && i >= len(documentedTypes()) {
-			continue
-		}
-		b.Add(transactionsByType, s.n, h.types[i])
-		b.Add(transactionsCredit, s.credit.value(), h.types[i])
-		b.Add(transactionsDebit, s.debit.value(), h.types[i])
-	}
-	return Snapshot{Invalid: h.full.invalid, Age: newAge(last, nil)}.build(b)
-}
-
-// addInvalid counts n items with the same cause.
-func addInvalid(v *rentalapi.Invalid, n int, item string, err rentalapi.FieldError) {
-	if n > 0 {
-		v.Merge(rentalapi.Invalid{Items: n, Causes: []rentalapi.Cause{{Item: item, FieldError: err}}})
+	for kind, s := range sums {
+		b.Add(transactionsByType, s.n, kind.Value())
+		b.Add(transactionsCredit, s.credit.value(), kind.Value())
+		b.Add(transactionsDebit, s.debit.value(), kind.Value())
 	}
 }

@@ -75,10 +75,10 @@ func (w Watch) matches(p *plan, locations LocationFacts) truth {
 		oneOf(w.Families, p.Family),
 		w.offered(p, locations),
 		w.matchesGPU(p),
-		within(p.CPU.Cores, atLeast, w.MinCores),
-		within(p.Memory.SizeGB, atLeast, w.MinMemoryGiB), // the provider's GB are binary
-		within(p.Price.Monthly.USD, atMost, w.MaxUSDPerMonth),
-		within(p.Price.Monthly.EUR, atMost, w.MaxEURPerMonth),
+		within(p.CPU.Cores, w.MinCores, nil),
+		within(p.Memory.SizeGB, w.MinMemoryGiB, nil), // the provider's GB are binary
+		within(p.Price.Monthly.USD, nil, w.MaxUSDPerMonth),
+		within(p.Price.Monthly.EUR, nil, w.MaxEURPerMonth),
 	)
 }
 
@@ -124,18 +124,15 @@ func oneOf(alternatives []string, value string) truth {
 	return truthOf(slices.ContainsFunc(alternatives, func(a string) bool { return strings.EqualFold(a, value) }))
 }
 
-func atLeast(value, bound float64) bool { return value >= bound }
-func atMost(value, bound float64) bool  { return value <= bound }
-
-// within returns whether a value is within a bound, if there is one.
-func within[T ~float64](value *T, isWithin func(value, bound float64) bool, bound *float64) truth {
+// within returns whether a value is at least and at most a bound; nil is no bound.
+func within[T ~float64](value *T, least, most *float64) truth {
 	switch {
-	case bound == nil:
+	case least == nil && most == nil:
 		return match
 	case value == nil:
 		return unknown
 	}
-	return truthOf(isWithin(float64(*value), *bound))
+	return truthOf((least == nil || float64(*value) >= *least) && (most == nil || float64(*value) <= *most))
 }
 
 // Watched is a watch with what it has matched. It is immutable.
@@ -145,9 +142,8 @@ type Watched struct {
 	hits      map[string]float64 // by id of a plan that had one
 	lastHit   time.Time
 	plans     []*plan          // that match
-	truths    map[string]truth // by id of a plan: whether it matches and is in stock
+	truths    map[string]truth // by id of a plan: whether it matches and is in stock; nil if the data is not known
 	withoutID int              // least number of plans without a usable id in a response
-	until     time.Time        // when the data expires; zero if it is not known
 }
 
 // NewWatched returns a watch that has seen no data yet.
@@ -159,25 +155,29 @@ func NewWatched(w Watch, now time.Time) Watched {
 func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, other) }
 
 // Step matches the watch with the present data, and counts as hits the plans in stock
-// that began to match. It must be called whenever the plans or locations change, so that
-// no change is missed.
+// that began to match. It must be called whenever the plans or locations change or expire,
+// so that no change is missed.
 //
 // Nothing is counted if it was not known just before whether the plan is in stock and
 // matches. A value that is not known neither begins nor ends a match in stock, so that a
 // wrong response in between is no hit.
-func (w Watched) Step(in Inputs, now time.Time) Watched {
-	first := !now.Before(w.until)
-	w.until = w.dataUntil(in)
-	if w.until.IsZero() {
+func (w Watched) Step(public Scope, now time.Time) Watched {
+	var locations LocationFacts
+	if public.Facts.Locations != nil {
+		locations = *public.Facts.Locations
+	}
+	before, plans := w.truths, public.Facts.Plans
+	w.plans, w.truths = nil, nil
+	if plans == nil || locations == nil && len(w.Inputs()) > 1 {
 		return w
 	}
-	before, withoutID := w.truths, in.Plans.withoutID
+	first := before == nil
 	if first {
-		before, w.withoutID = nil, withoutID
+		w.withoutID = plans.withoutID
 	}
-	w.plans, w.truths, w.hits = nil, map[string]truth{}, maps.Clone(w.hits)
-	for _, p := range in.Plans.items {
-		matches, available := w.matches(p, in.Locations), unknown
+	w.truths, w.hits = map[string]truth{}, maps.Clone(w.hits)
+	for _, p := range plans.items {
+		matches, available := w.matches(p, locations), unknown
 		if p.Availability.InStock != nil {
 			available = truthOf(*p.Availability.InStock)
 		}
@@ -185,7 +185,7 @@ func (w Watched) Step(in Inputs, now time.Time) Watched {
 			w.plans = append(w.plans, p)
 		}
 		was, listed := before[p.ID]
-		if !listed && (first || withoutID < w.withoutID) { // it may have been an item without an id
+		if !listed && (first || plans.withoutID < w.withoutID) { // it may have been an item without an id
 			was = unknown
 		}
 		is := min(matches, available)
@@ -193,59 +193,36 @@ func (w Watched) Step(in Inputs, now time.Time) Watched {
 		case is == unknown:
 			is = was
 		case is == match && was == mismatch:
-			w.addHit(p.ID)
 			w.lastHit = now
+			if w.hits[p.ID] > 0 || len(w.hits) < maxItems { // a provider may have ever new ids
+				w.hits[p.ID]++
+			}
 		}
 		w.truths[p.ID] = is
 	}
-	if withoutID > w.withoutID {
-		w.keepAbsent(before)
+	if plans.withoutID > w.withoutID { // these items may be plans that are not listed
+		for id, was := range before {
+			if _, listed := w.truths[id]; !listed && was != mismatch && len(w.truths) < maxItems {
+				w.truths[id] = was
+			}
+		}
 	}
-	w.withoutID = min(withoutID, w.withoutID)
+	w.withoutID = min(plans.withoutID, w.withoutID)
 	return w
 }
 
-// addHit counts a hit of a plan, unless a provider with ever new ids has used up the room.
-func (w Watched) addHit(id string) {
-	if _, known := w.hits[id]; known || len(w.hits) < maxItems {
-		w.hits[id]++
-	}
-}
-
-// dataUntil returns when the data that the watch needs expires; zero if it is not known.
-func (w Watch) dataUntil(in Inputs) time.Time {
-	if in.Plans == nil {
-		return time.Time{}
-	}
-	if len(w.Inputs()) == 1 {
-		return in.plansUntil
-	}
-	if in.Locations == nil {
-		return time.Time{}
-	}
-	return metric.Earlier(in.plansUntil, in.locationsUntil)
-}
-
-// keepAbsent takes plans that are not listed as they were before, because the items
-// without an id may be these.
-func (w Watched) keepAbsent(before map[string]truth) {
-	for id, was := range before {
-		if _, listed := w.truths[id]; !listed && was != mismatch && len(w.truths) < maxItems {
-			w.truths[id] = was
-		}
-	}
-}
-
-// WatchMetrics returns the metrics of the watches whose data is known, and when the
-// first data expires; zero if none is known.
-func WatchMetrics(watches []Watched, now time.Time) (metrics []prometheus.Metric, expires time.Time) {
+// WatchMetrics returns the metrics of the watches whose data is known.
+func WatchMetrics(watches []Watched) []prometheus.Metric {
 	totals, plans := &metric.Builder{}, &metric.Builder{} // a limit is reached by plans only
 	for _, w := range watches {
-		if !now.Before(w.until) {
+		if w.truths == nil {
 			continue
 		}
-		expires = metric.Earlier(expires, w.until)
+		inStock := 0
 		for _, p := range w.plans {
+			if p.inStock() {
+				inStock++
+			}
 			plans.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
 			if w.hits[p.ID] == 0 {
 				plans.AddCreated(watchHits, 0, w.created, w.Name, p.ID)
@@ -255,10 +232,10 @@ func WatchMetrics(watches []Watched, now time.Time) (metrics []prometheus.Metric
 			plans.AddCreated(watchHits, n, w.created, w.Name, id)
 		}
 		totals.Add(watchPlans, float64(len(w.plans)), w.Name)
-		totals.Add(watchPlansInStock, float64(countIf(w.plans, (*plan).inStock)), w.Name)
+		totals.Add(watchPlansInStock, float64(inStock), w.Name)
 		if !w.lastHit.IsZero() {
 			totals.Add(watchLastHit, float64(w.lastHit.Unix()), w.Name)
 		}
 	}
-	return slices.Concat(totals.Metrics(), plans.Metrics()), expires
+	return slices.Concat(totals.Metrics(), plans.Metrics())
 }

@@ -14,8 +14,7 @@ import (
 //
 // A response is written as its plans: id, stock, price and location, which are by default
 // in stock, 50 dollars and fra. ? is null, and ! an item without a usable id. A word with
-// = changes the region of a location, "no plans" and "no locations" are expired ones, and
-// after "pause" six minutes pass without a response.
+// = changes the region of a location, "no plans" and "no locations" are expired ones.
 func TestWatchSteps(t *testing.T) {
 	cheapInEurope := Watch{Name: "w", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(100.0)}
 	cheap := Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}
@@ -53,7 +52,6 @@ func TestWatchSteps(t *testing.T) {
 		{cheapInEurope, "no locations; a; no locations; a", "- 0 - 0"},
 		{cheapInEurope, "a/out; no plans; a; a/out; a", "0 - 0 0 1"},
 		{cheapInEurope, "a/out; no locations; a", "0 - 0"},
-		{cheapInEurope, "a/out; pause; a; a/out; a", "0 - 0 0 1"},
 		{cheap, "no plans; a/out; no locations; a", "- 0 0 1"},
 	} {
 		now := today
@@ -63,22 +61,18 @@ func TestWatchSteps(t *testing.T) {
 		var got []string
 		for step := range strings.SplitSeq(c.steps, "; ") {
 			now = now.Add(time.Minute)
-			in := Inputs{plansUntil: now.Add(5 * time.Minute), locationsUntil: now.Add(5 * time.Minute)}
+			known := Facts{Plans: listed, Locations: &places}
 			switch step {
-			case "pause":
-				now = now.Add(5 * time.Minute)
 			case "no plans":
-				in.Locations = places
-				w = w.Step(in, now)
+				known.Plans = nil
 			case "no locations":
-				in.Plans = listed
-				w = w.Step(in, now)
+				known.Locations = nil
 			default:
-				in.Plans, in.Locations = watchedPlans(t, step, places), places
-				listed = in.Plans
-				w = w.Step(in, now)
+				listed = watchedPlans(t, step, places)
+				known.Plans = listed
 			}
-			got = append(got, hits(t, w, now))
+			w = w.Step(Scope{Facts: known}, now)
+			got = append(got, hits(t, w))
 		}
 		simtest.AssertEqual(t, fmt.Sprintf("%s, %s", c.watch.Description(), c.steps), strings.Join(got, " "), c.want)
 	}
@@ -111,9 +105,9 @@ func watchedPlans(t *testing.T, step string, places LocationFacts) *PlanFacts {
 }
 
 // hits returns the hits of a watch; - without series.
-func hits(t *testing.T, w Watched, now time.Time) string {
+func hits(t *testing.T, w Watched) string {
 	t.Helper()
-	metrics, _ := WatchMetrics([]Watched{w}, now)
+	metrics := WatchMetrics([]Watched{w})
 	if len(metrics) == 0 {
 		return "-"
 	}

@@ -95,18 +95,14 @@ func (t *timestamp) UnmarshalJSON(b []byte) error {
 // time returns the point in time, to the millisecond.
 func (t timestamp) time() time.Time { return time.UnixMilli(int64(math.Round(float64(t) * 1000))) }
 
-func parseTime(s string) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339, s)
-	if err == nil {
-		return at, nil
-	}
-	if at, err := time.Parse(time.DateOnly, s); err == nil {
+func parseTime(s string) (at time.Time, err error) {
+	if at, err = time.Parse(time.DateOnly, s); err == nil {
 		return at, nil
 	}
 	s = strings.ToUpper(strings.Replace(s, " ", "T", 1))
 	for _, clock := range []string{"15:04:05", "15:04"} { // fractions are read without being in the layout
 		for _, offset := range []string{"Z07:00", "Z0700", "Z07", ""} {
-			if at, err := time.Parse("2006-01-02T"+clock+offset, s); err == nil {
+			if at, err = time.Parse("2006-01-02T"+clock+offset, s); err == nil {
 				return at, nil
 			}
 		}
@@ -126,19 +122,13 @@ func (l *link) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return err
 	}
-	secure := u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())
-	if !secure || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(s, isForeign) {
-		return errNoLink
+	address, err := netip.ParseAddr(u.Hostname())
+	loopback := err == nil && address.IsLoopback() || strings.EqualFold(u.Hostname(), "localhost")
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback) || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(s, isForeign) {
+		return errOutOfRange
 	}
 	*l = link(s)
 	return nil
-}
-
-var errNoLink = errors.New("no link")
-
-func isLoopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && address.IsLoopback()
 }
 
 // isForeign returns whether a character must not stand in a URL.
@@ -159,17 +149,6 @@ func boolLabel(b *bool) string {
 		return ""
 	}
 	return strconv.FormatBool(*b)
-}
-
-// countIf returns how many items meet a condition.
-func countIf[T any](items []T, meets func(T) bool) int {
-	n := 0
-	for _, item := range items {
-		if meets(item) {
-			n++
-		}
-	}
-	return n
 }
 
 // scaled multiplies a known value and rounds away what the multiplication added.

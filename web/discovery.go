@@ -53,10 +53,10 @@ func discovery(c Collectors) http.Handler {
 func targets(servers []collector.Server, port string) ([]targetGroup, error) {
 	groups := make([]targetGroup, 0, len(servers))
 	for _, s := range servers {
-		if len(s.IPv4) == 0 || s.IPv4[0] == "" {
+		if s.IPv4 == "" {
 			continue
 		}
-		addr, err := netip.ParseAddr(s.IPv4[0])
+		addr, err := netip.ParseAddr(s.IPv4)
 		addr = addr.Unmap()
 		if err != nil || addr.Zone() != "" || addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
 			return nil, fmt.Errorf("servers: account %s: server %s: ipv4: not the address of a server", s.Account, s.ID)

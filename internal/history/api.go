@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 )
@@ -52,23 +51,15 @@ type scope struct {
 	pausedUntil    time.Time   // the end of the last pause that the API asked for
 }
 
-// inputs returns the facts that have not expired.
-func (sc *scope) inputs(now time.Time) collector.Inputs {
-	var in collector.Inputs
+// known returns what is known of the scope.
+func (sc *scope) known(now time.Time) collector.Scope {
+	known := collector.Scope{Account: sc.account}
 	for _, src := range sc.sources {
 		if now.Before(src.expires()) {
-			in.Add(src.snapshot.Facts, src.expires())
+			known.Add(src.snapshot.Facts, src.expires())
 		}
 	}
-	return in
-}
-
-// builder returns a builder for metrics of the scope.
-func (sc *scope) builder() *metric.Builder {
-	if sc.account == "" {
-		return &metric.Builder{}
-	}
-	return &metric.Builder{ConstLabelValues: []string{sc.account}}
+	return known
 }
 
 // state returns what the API last said to the scope.

@@ -32,7 +32,7 @@ type run struct {
 type source struct {
 	*scope
 	resource collector.Resource
-	fetch    collector.Fetch
+	fetch    func(context.Context, rentalapi.Getter) (collector.Snapshot, error)
 	due      time.Time     // of the next fetch
 	phase    time.Duration // of its fetches, after multiples of the interval
 
@@ -67,7 +67,7 @@ func (r *run) addScope(sc *scope) {
 		if !res.Account {
 			phase = r.rand.Int64N(int64(2 * time.Second))
 		}
-		src := &source{scope: sc, resource: res, fetch: res.NewFetch(), due: r.started, phase: time.Duration(phase)}
+		src := &source{scope: sc, resource: res, fetch: res.NewFetcher(sc.account), due: r.started, phase: time.Duration(phase)}
 		src.health.Collector, src.health.Account, src.health.Interval = res.Name, sc.account, res.Interval
 		r.requests.InitErrorCounters(res.Endpoint)
 		sc.sources = append(sc.sources, src)
@@ -123,7 +123,7 @@ func (r *run) get(src *source, scrape time.Time) (err error) {
 		err = api.request(src.resource.Endpoint)
 	} else {
 		mapped = at
-		snapshot, err = src.fetch(context.Background(), api, src.builder())
+		snapshot, err = src.fetch(context.Background(), api)
 		if err == nil && snapshot.Commit != nil {
 			snapshot.Commit()
 		}
@@ -138,17 +138,19 @@ func (r *run) get(src *source, scrape time.Time) (err error) {
 		return nil
 	}
 	src.snapshot, src.mapped = snapshot, mapped
-	h.LastSuccess, h.Invalid, h.ResponseAge = api.now, snapshot.Invalid, nil
-	if snapshot.Age.Known {
-		h.ResponseAge = &snapshot.Age.Age
-	}
-	if src.account == "" && !snapshot.Facts.IsZero() {
-		in := src.inputs(api.now)
-		for i, w := range r.watches {
-			r.watches[i] = w.Step(in, api.now)
-		}
+	h.LastSuccess, h.Invalid, h.ResponseAge = api.now, snapshot.Invalid, snapshot.Age.Age
+	if src.account == "" && snapshot.Facts != (collector.Facts{}) {
+		r.stepWatches(api.now)
 	}
 	return nil
+}
+
+// stepWatches evaluates the watches with the public facts, which are of the first scope.
+func (r *run) stepWatches(now time.Time) {
+	public := r.scopes[0].known(now)
+	for i, w := range r.watches {
+		r.watches[i] = w.Step(public, now)
+	}
 }
 
 // expires returns when the snapshot expires.
@@ -161,7 +163,9 @@ func (r *run) scrape(at time.Time) error {
 			return fmt.Errorf("%s: %w", src.resource.Name, err)
 		}
 	}
-	metrics, _ := collector.WatchMetrics(r.watches, at)
+	r.stepWatches(at)
+	metrics := collector.WatchMetrics(r.watches)
+	var accounts []collector.Scope
 	states := &metric.Builder{}
 	requests := 0
 	for _, sc := range r.scopes {
@@ -173,11 +177,10 @@ func (r *run) scrape(at time.Time) error {
 		}
 		rentalapi.AddAccountMetrics(states, sc.account, sc.state(at))
 		if sc.account != "" {
-			b := sc.builder()
-			collector.AddFunding(b, sc.inputs(at), at)
-			metrics = append(metrics, b.Metrics()...)
+			accounts = append(accounts, sc.known(at))
 		}
 		requests += sc.requests
 	}
-	return r.recorder.record(list(slices.Concat(metrics, states.Metrics())), r.requests, r.processMetrics(at.Sub(r.started), requests))
+	funding, _ := collector.FundingMetrics(accounts, at)
+	return r.recorder.record(list(slices.Concat(metrics, funding, states.Metrics())), r.requests, r.processMetrics(at.Sub(r.started), requests))
 }

@@ -41,14 +41,14 @@ type Builder struct {
 	err     error
 }
 
-// Err returns why a sample was refused: a label that is not UTF-8, a wrong number of
-// labels, or more than MaxSamples or MaxBytes (ErrLimitReached).
+// Err returns ErrLimitReached if a sample was refused.
 func (b *Builder) Err() error { return b.err }
 
 // ErrLimitReached is the error of a snapshot with more than MaxSamples or MaxBytes.
 var ErrLimitReached = fmt.Errorf("more than %d samples, or more text in them than %d MiB (%d MiB except for servers)", MaxSamples, MaxBytes>>20, MaxBytesShort>>20)
 
-// Add adds a sample unless a bound is reached; the error is kept for Err.
+// Add adds a sample unless a bound is reached; the error is kept for Err. Label values are
+// UTF-8, and as many as the definition has labels.
 func (b *Builder) Add(d *Definition, value float64, labels ...string) {
 	b.AddCreated(d, value, time.Time{}, labels...)
 }
@@ -60,16 +60,14 @@ func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, la
 		return
 	}
 	labels = b.withConst(labels)
-	m, err := d.newSample(value, created, labels)
-	if err != nil {
-		b.err = err
-		return
+	if len(labels) != len(d.Labels) {
+		panic(fmt.Sprintf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels)))
 	}
 	b.bytes += len(d.Name) + sampleBytes
 	for i, l := range labels {
 		b.bytes += len(d.Labels[i]) + len(l) + labelBytes
 	}
-	b.metrics = append(b.metrics, m)
+	b.metrics = append(b.metrics, &Sample{d, value, created.UnixMilli(), labels})
 }
 
 // withConst returns all label values of a sample. Samples of one item mostly have the
@@ -84,12 +82,8 @@ func (b *Builder) withConst(labels []string) []string {
 
 // AddBool adds 1 for true, 0 for false and nothing for nil.
 func (b *Builder) AddBool(d *Definition, value *bool, labels ...string) {
-	switch {
-	case value == nil:
-	case *value:
-		b.Add(d, 1, labels...)
-	default:
-		b.Add(d, 0, labels...)
+	if value != nil {
+		b.Add(d, map[bool]float64{true: 1}[*value], labels...)
 	}
 }
 

@@ -3,11 +3,9 @@
 package metric
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -76,24 +74,6 @@ func (d *Definition) BaseUnit() string {
 		}
 	}
 	return ""
-}
-
-// Desc is the descriptor for a registry.
-func (d *Definition) Desc() *prometheus.Desc { return d.desc }
-
-// newSample makes one sample of the definition; created is zero unless it is a counter
-// that started at a known time. A label that is not UTF-8 is an error, as is a number
-// of values other than that of the labels.
-func (d *Definition) newSample(value float64, created time.Time, labels []string) (prometheus.Metric, error) {
-	if len(labels) != len(d.Labels) {
-		return nil, fmt.Errorf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels))
-	}
-	for i, l := range labels {
-		if !utf8.ValidString(l) {
-			return nil, fmt.Errorf("label %s: not UTF-8", d.Labels[i])
-		}
-	}
-	return &Sample{d, value, created.UnixMilli(), labels}, nil
 }
 
 // Sample takes a fraction of the memory of client_golang's constant metrics: label

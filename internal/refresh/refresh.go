@@ -6,7 +6,6 @@ package refresh
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -15,9 +14,9 @@ import (
 // present one: that stays, and expires as if there had been no fetch.
 var ErrUnchanged = errors.New("refresh: unchanged")
 
-// Fetch gets a value. It is never called twice at the same time. Its context ends
-// with the source.
-type Fetch[T any] func(ctx context.Context) (T, error)
+// Fetch gets a value, and tells when newer ones come to exist; the Phase of ErrUnchanged
+// counts, too. It is never called twice at the same time. Its context ends with the source.
+type Fetch[T any] func(ctx context.Context) (T, Phase, error)
 
 // Settings of a source.
 type Settings struct {
@@ -37,44 +36,31 @@ type State struct {
 	Settings
 }
 
-// Options of a source; each may be nil.
-type Options[T any] struct {
-	// OnChange is called after each attempt, and after the settings changed. Updated is
-	// whether the value, or the time at which it expires, may be another one.
-	OnChange func(updated bool)
-	// PhaseOf returns when newer values than the one given come to exist. The fetch
-	// that returned it counts from began.
-	PhaseOf func(value T, began time.Time) Phase
-	// Rand is the source of the jitter of Run; nil means the global one.
-	Rand *rand.Rand
-}
-
 // Source keeps one value fresh. Its methods may be used by any goroutine.
 type Source[T any] struct {
-	options Options[T]
-	fetch   Fetch[T]
-	wake    chan struct{} // a retry is wanted, or the settings changed
+	fetch    Fetch[T]
+	onChange func(updated bool)
+	wake     chan struct{} // the time of the next attempt changed
+	phase    Phase         // of the last attempt
 
 	mu    sync.Mutex
-	retry bool // fetch now
 	state State
 	value T
 	taken time.Time // when the value was; zero if there is none
 }
 
-// New returns a source that begins to fetch when Run is called.
-func New[T any](s Settings, fetch Fetch[T], o Options[T]) *Source[T] {
-	return &Source[T]{options: o, fetch: fetch, wake: make(chan struct{}, 1), state: State{Settings: s}}
+// New returns a source that begins to fetch when Run is called. It calls onChange after
+// each attempt, and after the settings changed; updated is whether the value, or the time at
+// which it expires, may be another one.
+func New[T any](s Settings, fetch Fetch[T], onChange func(updated bool)) *Source[T] {
+	return &Source[T]{fetch: fetch, onChange: onChange, wake: make(chan struct{}, 1), state: State{Settings: s}}
 }
 
 // Run fetches after delay and then at the interval until ctx ends; see schedule.
 func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
-	sched := schedule{rand: s.options.Rand}
-	next := time.Now().Add(delay)
-	for {
-		if !s.sleep(ctx, next) {
-			return
-		}
+	var sched schedule
+	s.setNext(time.Now().Add(delay))
+	for s.sleep(ctx) {
 		began := time.Now()
 		err := s.Once(ctx)
 		if ctx.Err() != nil {
@@ -85,11 +71,10 @@ func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 			began = time.Now()
 		}
 		if err != nil {
-			next = sched.afterFailure(err, interval, time.Now())
+			s.setNext(sched.afterFailure(err, interval, time.Now()))
 		} else {
-			next = sched.afterSuccess(interval, began, s.phase(began))
+			s.setNext(sched.afterSuccess(interval, began, s.phase))
 		}
-		s.setNext(next)
 	}
 }
 
@@ -99,49 +84,24 @@ func (s *Source[T]) setNext(next time.Time) {
 	s.state.Next = next
 }
 
-// phase returns the phase of the value that was fetched last.
-func (s *Source[T]) phase(began time.Time) Phase {
-	if s.options.PhaseOf == nil {
-		return Phase{}
-	}
-	s.mu.Lock()
-	value := s.value
-	s.mu.Unlock()
-	return s.options.PhaseOf(value, began)
-}
-
-// sleep waits until next or RetryNow; ApplySettings makes it compute next again.
-func (s *Source[T]) sleep(ctx context.Context, next time.Time) bool {
-	for {
-		timer := time.NewTimer(time.Until(next))
+// sleep waits until the next attempt, whose time may change meanwhile.
+func (s *Source[T]) sleep(ctx context.Context) bool {
+	for wait := time.Until(s.State().Next); wait > 0; wait = time.Until(s.State().Next) {
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return false
-		case <-timer.C:
-			return ctx.Err() == nil
+		case <-time.After(wait):
 		case <-s.wake:
-			timer.Stop()
-		}
-		s.mu.Lock()
-		retry, interval := s.retry && s.state.Err != nil, s.state.Interval // an attempt may have succeeded meanwhile
-		s.retry = false
-		s.mu.Unlock()
-		if retry {
-			return true
-		}
-		if latest := time.Now().Add(interval); latest.Before(next) {
-			next = latest
-			s.setNext(next)
 		}
 	}
+	return ctx.Err() == nil
 }
 
 // Once fetches a single time and stores the outcome.
 func (s *Source[T]) Once(ctx context.Context) error {
 	s.setNext(time.Time{})
 	began := time.Now()
-	value, err := s.fetch(ctx)
+	value, phase, err := s.fetch(ctx)
 	if ctx.Err() != nil { // cut off, not failed
 		return err
 	}
@@ -151,6 +111,7 @@ func (s *Source[T]) Once(ctx context.Context) error {
 	}
 	now := time.Now()
 	s.mu.Lock()
+	s.phase = phase
 	s.state.Finished, s.state.Err, s.state.Duration = true, err, now.Sub(began)
 	if err == nil {
 		s.state.LastSuccess = now
@@ -159,14 +120,8 @@ func (s *Source[T]) Once(ctx context.Context) error {
 		s.value, s.taken = value, now
 	}
 	s.mu.Unlock()
-	s.changed(err == nil)
+	s.onChange(err == nil)
 	return err
-}
-
-func (s *Source[T]) changed(updated bool) {
-	if s.options.OnChange != nil {
-		s.options.OnChange(updated)
-	}
 }
 
 // Value returns the last good value and when it expires, and false if there is none
@@ -195,27 +150,28 @@ func (s *Source[T]) ApplySettings(settings Settings) {
 	changed := s.state.Settings != settings
 	s.state.Settings = settings
 	s.mu.Unlock()
-	if !changed {
-		return
+	if changed {
+		s.advance(time.Now().Add(settings.Interval))
+		s.onChange(true)
 	}
-	s.signal()
-	s.changed(true)
 }
 
 // RetryNow makes a source whose last attempt failed try again at once.
 func (s *Source[T]) RetryNow() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state.Err != nil {
-		s.retry = true
-		s.signal()
+	if s.State().Err != nil {
+		s.advance(time.Now())
 	}
 }
 
-// signal ends a sleep without blocking: a signal that is pending already suffices.
-func (s *Source[T]) signal() {
+// advance makes the next attempt begin at a time at the latest, unless one is under way.
+func (s *Source[T]) advance(latest time.Time) {
+	s.mu.Lock()
+	if latest.Before(s.state.Next) {
+		s.state.Next = latest
+	}
+	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
-	default:
+	default: // a signal that is pending already suffices
 	}
 }

@@ -26,12 +26,13 @@ type api struct {
 
 func newAPI(f func(call int) (string, error)) *api { return &api{began: time.Now(), f: f} }
 
-func (a *api) fetch(context.Context) (string, error) {
+func (a *api) fetch(context.Context) (string, Phase, error) {
 	a.mu.Lock()
 	n := len(a.calls)
 	a.calls = append(a.calls, time.Since(a.began))
 	a.mu.Unlock()
-	return a.f(n)
+	value, err := a.f(n)
+	return value, Phase{}, err
 }
 
 func (a *api) at() []time.Duration {
@@ -45,7 +46,7 @@ func good(call int) (string, error) { return fmt.Sprintf("value %d", call), nil 
 // run starts a source that ends with the test.
 func run(t *testing.T, s Settings, a *api) *Source[string] {
 	t.Helper()
-	src := New(s, a.fetch, Options[string]{})
+	src := New(s, a.fetch, func(bool) {})
 	start(t, src, 0)
 	return src
 }
@@ -113,143 +114,37 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// TestBackOff fails for ever: each delay is twice the one before until the
-// longest, and a tenth off by chance.
-func TestBackOff(t *testing.T) {
-	s := time.Second
-	for _, c := range []struct {
-		interval time.Duration
-		want     []time.Duration
-	}{
-		{4 * s, []time.Duration{s / 2, s, 2 * s, 4 * s, 4 * s, 4 * s}},
-		{60 * s, []time.Duration{7500 * time.Millisecond, 15 * s, 30 * s, 60 * s, 60 * s, 60 * s}},
-		{5 * time.Minute, []time.Duration{8 * s, 16 * s, 32 * s, 64 * s, 128 * s, 256 * s, 300 * s, 300 * s}},
-		{time.Hour, []time.Duration{8 * s, 16 * s, 32 * s, 64 * s, 128 * s, 256 * s, 300 * s, 300 * s}},
-	} {
-		t.Run(c.interval.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a := newAPI(func(int) (string, error) { return "", errDown })
-				src := run(t, Settings{c.interval, 24 * time.Hour}, a)
-				time.Sleep(40 * time.Minute)
-				at := a.at()
-				exact := 0
-				for i, want := range c.want {
-					delay := at[i+1] - at[i]
-					assertBetween(t, fmt.Sprintf("delay %d", i), delay, want-want/10, want+want/10)
-					if delay == want {
-						exact++
-					}
-				}
-				if exact == len(c.want) {
-					t.Error("delays have no jitter")
-				}
-				state := src.State()
-				simtest.AssertEqual(t, "state", []any{state.Finished, state.Err, state.LastSuccess.IsZero()}, []any{true, errDown, true})
-			})
-		})
-	}
-}
-
-// TestBackOffBeginsAnew after a success, which also brings the interval back.
-func TestBackOffBeginsAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fails := map[int]bool{1: true, 2: true, 3: true, 6: true, 7: true}
-		a := newAPI(func(n int) (string, error) {
-			if fails[n] {
-				return "", errDown
-			}
-			return good(n)
-		})
-		src := run(t, Settings{time.Minute, time.Hour}, a)
-		time.Sleep(10 * time.Minute)
-		at := a.at()
-		for i, want := range []time.Duration{0, 7500 * time.Millisecond, 15 * time.Second, 30 * time.Second, 0, 0, 7500 * time.Millisecond, 15 * time.Second, 0} {
-			delay := at[i+1] - at[i]
-			switch {
-			case i == 0:
-				assertBetween(t, "first delay", delay, time.Minute, 66*time.Second)
-			case want == 0:
-				simtest.AssertEqual(t, fmt.Sprintf("delay %d", i), delay, time.Minute)
-			default:
-				assertBetween(t, fmt.Sprintf("delay %d", i), delay, want-want/10, want+want/10)
-			}
-		}
-		simtest.AssertEqual(t, "last error", src.State().Err, error(nil))
-	})
-}
-
-// busy is an error that knows when to come back.
-type busy struct{ until time.Time }
-
-func (busy) Error() string          { return "busy" }
-func (b busy) RetryAt() time.Time   { return b.until }
-func wrapped(until time.Time) error { return fmt.Errorf("fetch: %w", busy{until}) }
-
-func TestRetryAt(t *testing.T) {
-	for _, c := range []struct {
-		name        string
-		interval    time.Duration
-		pause       time.Duration
-		least, most time.Duration
-	}{
-		{"later", time.Minute, 10 * time.Minute, 10 * time.Minute, 10*time.Minute + 6*time.Second},
-		{"sooner than a retry", time.Minute, time.Second, time.Second, 7 * time.Second},
-		{"long interval", 24 * time.Hour, time.Minute, time.Minute, time.Minute + 8*time.Second},
-		{"past", time.Minute, -time.Second, 6750 * time.Millisecond, 8250 * time.Millisecond},
-		{"now", time.Minute, 0, 6750 * time.Millisecond, 8250 * time.Millisecond},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			for range 20 {
-				synctest.Test(t, func(t *testing.T) {
-					a := newAPI(func(n int) (string, error) {
-						if n == 0 {
-							return "", wrapped(time.Now().Add(c.pause))
-						}
-						return good(n)
-					})
-					src := run(t, Settings{c.interval, time.Hour}, a)
-					synctest.Wait()
-					next := src.State().Next
-					time.Sleep(time.Hour)
-					assertBetween(t, "second fetch", a.at()[1], c.least, c.most)
-					simtest.AssertEqual(t, "next", next.Sub(a.began), a.at()[1])
-				})
-			}
-		})
-	}
-}
-
-// TestRetryNow makes a failing source try at once, and leaves a working one alone.
+// TestRetryNow makes a failing source try at once, and leaves a working one and an attempt
+// that is under way alone.
 func TestRetryNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		down := true
 		a := newAPI(func(n int) (string, error) {
-			if down {
+			if n <= 1 {
 				return "", errDown
 			}
+			time.Sleep(time.Second)
 			return good(n)
 		})
 		src := run(t, Settings{time.Hour, 24 * time.Hour}, a)
 		src.RetryNow() // before anything failed
-		time.Sleep(10 * time.Minute)
-		calls := len(a.at())
-		src.RetryNow()
 		synctest.Wait()
-		simtest.AssertEqual(t, "calls of a failing source", len(a.at())-calls, 1)
-		down = false
+		simtest.AssertEqual(t, "calls of a failing source", a.at(), []time.Duration{0})
+		for range 3 { // the second attempt fails, the third is under way or has succeeded
+			src.RetryNow()
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
 		src.RetryNow()
-		synctest.Wait()
-		simtest.AssertEqual(t, "calls", len(a.at())-calls, 2)
-		simtest.AssertEqual(t, "error", src.State().Err, error(nil))
-		src.RetryNow()
-		time.Sleep(50 * time.Minute)
-		simtest.AssertEqual(t, "calls of a working source", len(a.at())-calls, 2)
-		time.Sleep(11*time.Minute + 6*time.Minute)
-		simtest.AssertEqual(t, "calls after the interval", len(a.at())-calls, 3)
+		time.Sleep(30 * time.Minute)
+		simtest.AssertEqual(t, "calls", a.at(), []time.Duration{0, 0, 0})
+		state := src.State()
+		simtest.AssertEqual(t, "error and next", []any{state.Err, state.Next.After(time.Now())}, []any{error(nil), true})
+		time.Sleep(36*time.Minute + time.Second)
+		simtest.AssertEqual(t, "calls after the interval", len(a.at()), 4)
 	})
 }
 
-// TestSet changes settings while a source waits.
+// TestApplySettings changes settings while a source waits.
 func TestApplySettings(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -298,7 +193,7 @@ func TestValueExpires(t *testing.T) {
 			}
 			return good(n)
 		})
-		src := New(Settings{time.Minute, 10 * time.Minute}, a.fetch, Options[string]{})
+		src := New(Settings{time.Minute, 10 * time.Minute}, a.fetch, func(bool) {})
 		began := time.Now()
 		assertValue := func(what, want string, wantExpiry time.Duration) {
 			t.Helper()
@@ -368,7 +263,7 @@ func TestHooks(t *testing.T) {
 			defer mu.Unlock()
 			got = append(got, strings.TrimSpace(fmt.Sprintln(updated, src.State().Finished, src.State().Err, value)))
 		}
-		src = New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{OnChange: hook})
+		src = New(Settings{time.Minute, time.Hour}, a.fetch, hook)
 		assertCalls := func(what string, want ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -392,28 +287,6 @@ func TestHooks(t *testing.T) {
 	})
 }
 
-// TestRetryNowOvertaken has an attempt succeed while the retry of the one before it
-// is requested: nothing more is fetched.
-func TestRetryNowOvertaken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAPI(func(n int) (string, error) {
-			if n == 0 {
-				return "", errDown
-			}
-			time.Sleep(time.Second)
-			return good(n)
-		})
-		src := run(t, Settings{time.Minute, time.Hour}, a)
-		synctest.Wait()
-		src.RetryNow()
-		synctest.Wait()
-		src.RetryNow()
-		time.Sleep(time.Minute)
-		simtest.AssertEqual(t, "calls", a.at(), []time.Duration{0, 0})
-		simtest.AssertEqual(t, "next", src.State().Next.After(time.Now()), true)
-	})
-}
-
 // TestEnd asserts that Run returns at once, waiting or fetching, and that what is cut off is
 // no failure.
 func TestEnd(t *testing.T) {
@@ -422,6 +295,7 @@ func TestEnd(t *testing.T) {
 		after    time.Duration
 		finished bool
 	}{
+		{"before the first fetch", 0, false},
 		{"during the first fetch", time.Second, false},
 		{"while waiting", 10 * time.Second, true},
 		{"during a later fetch", 70 * time.Second, true},
@@ -429,18 +303,18 @@ func TestEnd(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				updates := 0
-				src := New(Settings{time.Minute, time.Hour}, func(ctx context.Context) (string, error) {
+				src := New(Settings{time.Minute, time.Hour}, func(ctx context.Context) (string, Phase, error) {
 					select {
 					case <-ctx.Done():
-						return "", ctx.Err()
+						return "", Phase{}, ctx.Err()
 					case <-time.After(8 * time.Second):
-						return "value", nil
+						return "value", Phase{}, nil
 					}
-				}, Options[string]{OnChange: func(bool) { updates++ }})
+				}, func(bool) { updates++ })
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() {
-					src.Run(ctx, 0)
+					src.Run(ctx, time.Millisecond)
 					close(done)
 				}()
 				time.Sleep(c.after)
@@ -458,30 +332,5 @@ func TestEnd(t *testing.T) {
 				simtest.AssertEqual(t, "updates", updates > 0, before)
 			})
 		})
-	}
-}
-
-// TestEndBeforeTheStart has a context that is over already.
-func TestEndBeforeTheStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAPI(good)
-		ctx, stop := context.WithCancel(t.Context())
-		stop()
-		New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{}).Run(ctx, 0)
-		simtest.AssertEqual(t, "calls", len(a.at()), 0)
-	})
-}
-
-func TestOnce(t *testing.T) {
-	for _, c := range []struct {
-		f    func(call int) (string, error)
-		err  error
-		want string
-	}{{good, nil, "value 0"}, {func(int) (string, error) { return "x", errDown }, errDown, ""}} {
-		a := newAPI(c.f)
-		src := New(Settings{time.Minute, time.Hour}, a.fetch, Options[string]{})
-		err := src.Once(t.Context())
-		value, _, ok := src.Value()
-		simtest.AssertEqual(t, "once", []any{err, src.State().Err, value, ok, len(a.at())}, []any{c.err, c.err, c.want, c.err == nil, 1})
 	}
 }

@@ -43,21 +43,14 @@ type Phase struct {
 // due and next stay close together, so fetches are an interval apart on average. If no
 // turnover is known, next = last fetch + interval.
 type schedule struct {
-	rand      *rand.Rand // nil for the global one
-	failures  int        // in a row
-	succeeded bool
-	due       time.Time     // when the interval alone would have fetched
-	turnover  time.Time     // a known turnover; zero if none is
-	late      time.Duration // how long after their turnovers values are there
+	failures int           // in a row
+	due      time.Time     // when the interval alone would have fetched; zero before the first success
+	turnover time.Time     // a known turnover; zero if none is
+	late     time.Duration // how long after their turnovers values are there
 }
 
 // jitter returns a random duration between 0 and longest.
-func (s *schedule) jitter(longest time.Duration) time.Duration {
-	if s.rand == nil {
-		return rand.N(longest + 1)
-	}
-	return time.Duration(s.rand.Int64N(int64(longest) + 1))
-}
+func jitter(longest time.Duration) time.Duration { return rand.N(longest + 1) }
 
 // afterFailure returns when to fetch again: when the error says so, else after a
 // delay that doubles with every failure in a row; both with jitter.
@@ -65,23 +58,19 @@ func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time
 	s.failures++
 	var known retryAter
 	if errors.As(err, &known) && known.RetryAt().After(now) {
-		return known.RetryAt().Add(s.jitter(min(interval/10, firstRetry)))
+		return known.RetryAt().Add(jitter(min(interval/10, firstRetry)))
 	}
 	delay := min(firstRetry, max(interval/8, time.Millisecond))
-	longest := min(interval, maxRetry)
-	for i := 1; i < s.failures && delay < longest; i++ {
-		delay *= 2
-	}
-	delay = min(delay, longest)
-	return now.Add(delay - delay/10 + s.jitter(delay/5))
+	delay = min(delay<<min(s.failures-1, 16), interval, maxRetry)
+	return now.Add(delay - delay/10 + jitter(delay/5))
 }
 
 // afterSuccess returns when to fetch after a fetch that began at began. The first time
 // without a turnover has a jitter of 10 percent, so that sources that start together do
 // not stay in step.
 func (s *schedule) afterSuccess(interval time.Duration, began time.Time, phase Phase) time.Time {
-	first, anew := !s.succeeded, !s.succeeded || s.failures > 0
-	s.succeeded, s.failures = true, 0
+	first, anew := s.due.IsZero(), s.due.IsZero() || s.failures > 0
+	s.failures = 0
 	s.observe(phase, began)
 	early := max(-interval/2, min(s.due.Sub(began), interval/2)) // the interval may have changed
 	if anew {
@@ -91,7 +80,7 @@ func (s *schedule) afterSuccess(interval time.Duration, began time.Time, phase P
 	if s.turnover.IsZero() {
 		next := began.Add(interval)
 		if first {
-			next = next.Add(s.jitter(interval / 10))
+			next = next.Add(jitter(interval / 10))
 		}
 		return next
 	}
@@ -104,7 +93,7 @@ func (s *schedule) afterSuccess(interval time.Duration, began time.Time, phase P
 		s.due = next
 	}
 	delay := min(turnoverDelay, period/8)
-	return next.Add(s.late + delay/2 + s.jitter(delay))
+	return next.Add(s.late + delay/2 + jitter(delay))
 }
 
 // observe learns from the phase of a value when turnovers are, and how late values are.

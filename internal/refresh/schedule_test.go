@@ -24,7 +24,7 @@ func (p provider) turnovers(at time.Time) int {
 }
 
 // phaseOf is the phase that the value of a turnover has.
-func (p provider) phaseOf(value int, _ time.Time) Phase {
+func (p provider) phaseOf(value int) Phase {
 	return Phase{Next: p.first.Add(time.Duration(value) * p.period), Period: p.period}
 }
 
@@ -33,15 +33,15 @@ func (p provider) phaseOf(value int, _ time.Time) Phase {
 func runInPhase(t *testing.T, p provider, interval, until time.Duration) (fetches []time.Time, ages map[int]time.Duration) {
 	t.Helper()
 	ages = map[int]time.Duration{}
-	src := New(Settings{interval, time.Hour}, func(context.Context) (int, error) {
+	src := New(Settings{interval, time.Hour}, func(context.Context) (int, Phase, error) {
 		now := time.Now()
 		n := p.turnovers(now)
 		fetches = append(fetches, now)
 		if _, found := ages[n]; !found {
 			ages[n] = now.Sub(p.first.Add(time.Duration(n-1)*p.period + p.late))
 		}
-		return n, nil
-	}, Options[int]{PhaseOf: p.phaseOf})
+		return n, p.phaseOf(n), nil
+	}, func(bool) {})
 	ctx, stop := context.WithTimeout(t.Context(), until)
 	defer stop()
 	src.Run(ctx, 0)
@@ -94,6 +94,54 @@ func TestFetchInPhase(t *testing.T) {
 	}
 }
 
+// busy is an error that tells when a retry can succeed.
+type busy struct{ until time.Time }
+
+func (busy) Error() string        { return "busy" }
+func (b busy) RetryAt() time.Time { return b.until }
+
+// TestAfterFailure asserts the delays of failures in a row, each of which has 10 percent of
+// jitter, or begins when the error says so.
+func TestAfterFailure(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
+	now := time.Unix(1e9, 0)
+	retryAt := func(pause time.Duration) error { return fmt.Errorf("fetch: %w", busy{now.Add(pause)}) }
+	for _, c := range []struct {
+		interval time.Duration
+		err      error
+		want     []time.Duration
+		jitter   []time.Duration // least and most; nil for 10 percent either way
+	}{
+		{4 * s, errDown, []time.Duration{s / 2, s, 2 * s, 4 * s, 4 * s, 4 * s}, nil},
+		{60 * s, errDown, []time.Duration{7500 * ms, 15 * s, 30 * s, 60 * s, 60 * s, 60 * s}, nil},
+		{time.Hour, errDown, []time.Duration{8 * s, 16 * s, 32 * s, 64 * s, 128 * s, 256 * s, 300 * s, 300 * s}, nil},
+		{time.Minute, retryAt(10 * time.Minute), []time.Duration{600 * s, 600 * s}, []time.Duration{0, 6 * s}},
+		{time.Minute, retryAt(s), []time.Duration{s}, []time.Duration{0, 6 * s}},
+		{24 * time.Hour, retryAt(time.Minute), []time.Duration{60 * s}, []time.Duration{0, 8 * s}},
+		{time.Minute, retryAt(0), []time.Duration{7500 * ms}, nil},
+		{time.Minute, retryAt(-s), []time.Duration{7500 * ms}, nil},
+	} {
+		sched, seen := schedule{}, map[time.Duration]bool{}
+		for round := range 20 {
+			for i, want := range c.want {
+				least, most := want-want/10, want+want/10
+				if c.jitter != nil {
+					least, most = want+c.jitter[0], want+c.jitter[1]
+				}
+				got := sched.afterFailure(c.err, c.interval, now).Sub(now)
+				assertBetween(t, fmt.Sprintf("interval %v, %v: delay %d of round %d", c.interval, c.err, i, round), got, least, most)
+				seen[got] = true
+			}
+			assertBetween(t, "delay after a success", sched.afterSuccess(c.interval, now, Phase{}).Sub(now), c.interval, c.interval+c.interval/10)
+		}
+		if len(seen) < 15 {
+			t.Errorf("interval %v, %v: only %d different delays", c.interval, c.err, len(seen))
+		}
+	}
+	sched := schedule{failures: 1e9}
+	assertBetween(t, "delay after a billion failures", sched.afterFailure(errDown, time.Hour, now).Sub(now), 270*s, 330*s)
+}
+
 // TestUnusablePhase asserts that the interval alone decides where the phase makes no sense.
 func TestUnusablePhase(t *testing.T) {
 	began := time.Now()
@@ -103,7 +151,7 @@ func TestUnusablePhase(t *testing.T) {
 		"further than a period": {Next: began.Add(2 * time.Minute), Period: time.Minute},
 		"long ago":              {Next: began.Add(-time.Hour), Period: time.Minute},
 	} {
-		s := schedule{succeeded: true, turnover: began}
+		s := schedule{due: began, turnover: began}
 		simtest.AssertEqual(t, name, s.afterSuccess(time.Minute, began, phase).Sub(began), time.Minute)
 	}
 }
@@ -204,7 +252,7 @@ func (f *fetcher) fetch(wait time.Duration) time.Duration {
 // TestMadeForTheFetch asserts that a value that may have been made for its fetch tells
 // no turnover: the interval decides, or else the turnovers that are known.
 func TestMadeForTheFetch(t *testing.T) {
-	f := fetcher{schedule{succeeded: true}, time.Unix(1e9, 0)}
+	f := fetcher{schedule{due: time.Unix(1e9, 0)}, time.Unix(1e9, 0)}
 	for range 100 {
 		simtest.AssertEqual(t, "gap without a turnover", f.fetch(time.Minute), time.Minute)
 	}
@@ -232,26 +280,13 @@ func TestLateIsBounded(t *testing.T) {
 // TestFailureGetsIntoPhase has a fetch fail, and its retry succeed at another time of
 // the phase: the next fetch is in phase again, even if that is early.
 func TestFailureGetsIntoPhase(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := provider{first: time.Now().Add(-20 * time.Second), period: time.Minute}
-		var fetches []time.Time
-		src := New(Settings{time.Minute, time.Hour}, func(context.Context) (int, error) {
-			fetches = append(fetches, time.Now())
-			if n := len(fetches); n == 5 || n == 6 {
-				return 0, errDown
-			}
-			return p.turnovers(time.Now()), nil
-		}, Options[int]{PhaseOf: p.phaseOf})
-		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer stop()
-		src.Run(ctx, 0)
-		for i, at := range fetches {
-			lag := at.Sub(p.first) % p.period
-			if i == 0 || i == 5 || i == 6 { // the retries
-				continue
-			}
-			assertBetween(t, fmt.Sprint("fetch ", i, ": lag"), lag, turnoverDelay/2, turnoverDelay*3/2)
-		}
-		assertBetween(t, "early fetch", fetches[7].Sub(fetches[6]), 30*time.Second, 41*time.Second)
-	})
+	for _, retry := range []time.Duration{time.Second, 8 * time.Second, 29 * time.Second} {
+		f := fetcher{schedule{}, time.Unix(1e9, 0)}
+		turnover := f.now.Add(40 * time.Second)
+		f.fetch(40 * time.Second)
+		f.afterFailure(errDown, time.Minute, f.now)
+		f.now = turnover.Add(retry)
+		f.fetch(time.Minute - retry)
+		assertBetween(t, fmt.Sprint("after the turnover, retried after ", retry), f.now.Sub(turnover)-time.Minute, turnoverDelay/2, turnoverDelay*3/2)
+	}
 }

@@ -131,7 +131,7 @@ func testList(endpoint string) List[testItem] {
 
 // fetchList requests a list and returns the error.
 func fetchList(ctx context.Context, s *Scope, endpoint string) error {
-	_, err := GetList[testItem, struct{}](ctx, s, testList(endpoint), nil)
+	_, err := GetList[testItem, struct{}](ctx, s, testList(endpoint))
 	return err
 }
 

@@ -121,15 +121,10 @@ func GetObject[T any](ctx context.Context, api Getter, endpoint string) (o Objec
 }
 
 // GetList fetches a list that has no pages. M is its meta object without count. A response
-// with fewer items than its own meta.count fails with ErrIncomplete. If all items are
-// understood, check returns what contradicts them in the meta object; it may be nil.
-func GetList[T, M any](ctx context.Context, api Getter, l List[T], check func(items []*T, meta *M) []FieldError) (Page[T, M], error) {
+// with fewer items than its own meta.count fails with ErrIncomplete.
+func GetList[T, M any](ctx context.Context, api Getter, l List[T]) (Page[T, M], error) {
 	return getItems(ctx, api, l, func(p *Page[T, M], meta json.RawMessage) ([]FieldError, error) {
-		errs := decodeFields(meta, &p.Meta)
-		if p.Invalid.Items == 0 && check != nil {
-			errs = append(errs, check(p.Items, &p.Meta)...)
-		}
-		return errs, nil
+		return decodeFields(meta, &p.Meta), nil
 	})
 }
 

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,26 +37,23 @@ type Health struct {
 // Health returns the state of every collector: public ones first, then by account.
 func (r *Runner) Health() []Health {
 	var all []Health
-	for _, sc := range r.sortedScopes() {
-		for _, src := range sc.sources {
-			all = append(all, src.health())
+	first := map[string]int{} // by the provider's id of the account
+	for _, src := range r.sources() {
+		h := Health{Collector: src.resource.Name, Account: src.scope.account, State: src.State()}
+		if last := src.last.Load(); last != nil {
+			h.Invalid, h.ResponseAge = last.invalid, last.age
 		}
+		if snap, _, _ := src.Value(); snap.Facts.Account != nil {
+			if at, found := first[snap.Facts.Account.ID]; found {
+				h.DuplicateOf = all[at].Account
+				all[at].DuplicateOf = cmp.Or(all[at].DuplicateOf, h.Account)
+			} else {
+				first[snap.Facts.Account.ID] = len(all)
+			}
+		}
+		all = append(all, h)
 	}
 	return all
-}
-
-func (src *source) health() Health {
-	h := Health{Collector: src.resource.Name, Account: src.scope.account, State: src.State()}
-	if last := src.last.Load(); last != nil {
-		h.Invalid = last.invalid
-		if last.age.Known {
-			h.ResponseAge = &last.age.Age
-		}
-	}
-	if snap, _, ok := src.Value(); ok && snap.Facts.Account != nil {
-		h.DuplicateOf = src.runner.identities.duplicateOf(src.scope.account)
-	}
-	return h
 }
 
 // collectHealth returns the metrics of all collectors' states.

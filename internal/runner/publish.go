@@ -1,8 +1,10 @@
 package runner
 
 import (
+	"slices"
 	"time"
 
+	"github.com/go-kit/log/level"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/collector"
@@ -30,7 +32,9 @@ func (r *Runner) newGroups() {
 	g.health = group(HealthDefinitions(), r.collectHealth)
 	g.accounts = group(rentalapi.AccountDefinitions(), r.collectAccounts)
 	g.watches = group(collector.WatchDefinitions(), r.collectWatches)
-	g.funding = group(collector.FundingDefinitions(), r.collectFunding)
+	g.funding = group(collector.FundingDefinitions(), func(now time.Time) ([]prometheus.Metric, time.Time) {
+		return collector.FundingMetrics(r.Accounts(), now)
+	})
 	g.resources = map[string]*exposition.Group{}
 	for i := range r.resources {
 		res := &r.resources[i]
@@ -41,13 +45,35 @@ func (r *Runner) newGroups() {
 // changed publishes anew what follows from a source's snapshots.
 func (r *Runner) changed(src *source) {
 	r.groups.resources[src.resource.Name].Changed()
-	if snap, _, ok := src.Value(); ok && snap.Facts.IsZero() {
+	snap, _, ok := src.Value()
+	if ok && snap.Facts == (collector.Facts{}) {
 		return
+	}
+	if snap.Facts.Account != nil {
+		r.identify(src, snap.Facts.Account.ID)
 	}
 	if src.scope.account == "" {
 		r.stepWatches()
 	} else {
 		r.groups.funding.Changed()
+	}
+}
+
+// identify keeps which provider account an account is. It warns if that is another one than
+// before, or also that of another account: sums over accounts count it twice then.
+func (r *Runner) identify(src *source, id string) {
+	account, before := src.scope.account, src.provider.Swap(&id)
+	if before != nil && *before == id {
+		return
+	}
+	if before != nil {
+		level.Warn(r.options.Logger).Log("msg", "account has become another provider account", "account", account, "before", *before, "now", id)
+	}
+	for _, other := range r.sources() {
+		if p := other.provider.Load(); other.scope.account != account && p != nil && *p == id {
+			level.Warn(r.options.Logger).Log("msg", "same provider account configured more than once", "account", account, "first", other.scope.account)
+			return
+		}
 	}
 }
 
@@ -64,26 +90,11 @@ func (r *Runner) collectAccounts(now time.Time) (metrics []prometheus.Metric, ex
 // collectResource returns the present metrics of a resource in all scopes, and when
 // the first of its snapshots expires.
 func (r *Runner) collectResource(res *collector.Resource) (metrics []prometheus.Metric, expires time.Time) {
-	for _, sc := range r.sortedScopes() {
-		for _, src := range sc.sources {
-			if src.resource != res {
-				continue
-			}
-			if snap, until, ok := src.Value(); ok {
-				metrics = append(metrics, snap.Metrics...)
-				expires = metric.Earlier(expires, until)
-			}
+	for _, src := range r.sources() {
+		if snap, until, ok := src.Value(); ok && src.resource == res {
+			metrics = append(metrics, snap.Metrics...)
+			expires = metric.Earlier(expires, until)
 		}
-	}
-	return metrics, expires
-}
-
-// collectFunding returns what follows from the facts of each account.
-func (r *Runner) collectFunding(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
-	for _, sc := range r.sortedScopes() {
-		b := sc.builder()
-		expires = metric.Earlier(expires, collector.AddFunding(b, sc.inputs(), now))
-		metrics = append(metrics, b.Metrics()...)
 	}
 	return metrics, expires
 }
@@ -96,32 +107,30 @@ func (r *Runner) applyWatches(configured []collector.Watch) {
 	next := make([]collector.Watched, len(configured))
 	for i, c := range configured {
 		next[i] = collector.NewWatched(c, time.Now())
-		for _, old := range r.watches {
-			if old.Same(c) {
-				next[i] = old
-			}
+		if at := slices.IndexFunc(r.watches, func(w collector.Watched) bool { return w.Same(c) }); at >= 0 {
+			next[i] = r.watches[at]
 		}
 	}
 	r.watches = next
 }
 
-// stepWatches evaluates the watches with the present public facts. It reads these under
-// its lock, so that no step uses older ones than the step before.
+// stepWatches evaluates the watches with the present public facts.
 func (r *Runner) stepWatches() {
-	r.watchesMu.Lock()
-	defer r.watchesMu.Unlock()
-	r.mu.RLock()
-	public := r.scopes[""]
-	r.mu.RUnlock()
-	in, now := public.inputs(), time.Now()
-	for i := range r.watches {
-		r.watches[i] = r.watches[i].Step(in, now)
-	}
+	r.collectWatches(time.Now())
 	r.groups.watches.Changed()
 }
 
+// collectWatches evaluates the watches and returns their metrics. It reads the facts under
+// its lock, so that no step uses older ones than the step before.
 func (r *Runner) collectWatches(now time.Time) ([]prometheus.Metric, time.Time) {
 	r.watchesMu.Lock()
 	defer r.watchesMu.Unlock()
-	return collector.WatchMetrics(r.watches, now)
+	var public collector.Scope
+	if scopes := r.sortedScopes(); len(scopes) > 0 {
+		public = scopes[0].known()
+	}
+	for i := range r.watches {
+		r.watches[i] = r.watches[i].Step(public, now)
+	}
+	return collector.WatchMetrics(r.watches), public.Until
 }

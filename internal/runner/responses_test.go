@@ -122,7 +122,11 @@ func TestStateLogger(t *testing.T) {
 		{want: []string{`level=info msg="all items valid again"`}},
 		{invalid: invalid(1, rentalapi.Cause{Item: "c", FieldError: wrong}), want: []string{`msg="invalid item" item=c`}},
 	} {
-		l.record(step.invalid, step.err)
+		if step.err != nil {
+			l.recordFailure(step.err)
+		} else {
+			l.recordSuccess(step.invalid)
+		}
 		log.Assert(t, step.want...)
 	}
 }

@@ -5,9 +5,10 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,7 +44,6 @@ type Options struct {
 	// TokenPollInterval is the time from one comparison of the accounts' tokens with the
 	// last ones to the next; 0 means 5 seconds.
 	TokenPollInterval time.Duration
-	Rand              *rand.Rand // source of all jitter; nil means the global one
 }
 
 // accountStagger is the time between the starts of two accounts' collectors.
@@ -55,13 +55,15 @@ type Runner struct {
 	Client    *rentalapi.Client
 	Publisher *exposition.Publisher
 
-	options    Options
-	resources  []collector.Resource
-	groups     groups
-	identities *identities
-	running    sync.WaitGroup
-	memory     *memory
-	origin     func() time.Time // of a new scope
+	options   Options
+	resources []collector.Resource
+	groups    groups
+	running   sync.WaitGroup
+	polling   sync.Once
+	origin    func() time.Time // of a new scope
+
+	memoryLimit int64 // of the text of all metrics, in bytes
+	memoryUsed  atomic.Int64
 
 	ready atomic.Bool
 
@@ -69,17 +71,13 @@ type Runner struct {
 	watches   []collector.Watched // in the order of the configuration
 
 	mu     sync.RWMutex
-	api    string
 	scopes map[string]*scope // by account name; empty for public
 }
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
-	if o.TokenPollInterval == 0 {
-		o.TokenPollInterval = 5 * time.Second
-	}
-	r := &Runner{options: o, resources: collector.Resources(), identities: newIdentities(o.Logger), memory: newMemory(), scopes: map[string]*scope{}}
-	r.origin = func() time.Time { return randomOrigin(o.Rand) }
+	o.TokenPollInterval = cmp.Or(o.TokenPollInterval, 5*time.Second)
+	r := &Runner{options: o, resources: collector.Resources(), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor, scopes: map[string]*scope{}, origin: randomOrigin}
 	r.newGroups()
 	r.Client = rentalapi.New(o.UserAgent, o.API)
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
@@ -130,43 +128,28 @@ func (r *Runner) Once(ctx context.Context, c Config) error {
 func (r *Runner) apply(c Config) []*source {
 	r.applyWatches(c.Watches)
 	added := r.reconcile(c)
-	for _, sc := range r.sortedScopes() {
-		for _, src := range sc.sources {
-			src.ApplySettings(c.Collectors[src.resource.Name])
-		}
+	for _, src := range r.sources() {
+		src.ApplySettings(c.Collectors[src.resource.Name])
 	}
 	return added
 }
 
-// start runs new sources, and polls the tokens of their accounts.
+// start runs new sources, one scope after the other, and polls tokens.
 func (r *Runner) start(ctx context.Context, added []*source) {
-	scopes := 0
-	var last *scope
+	scopes := map[*scope]bool{}
 	for _, src := range added {
-		sc := src.scope
-		if sc != last {
-			last, scopes = sc, scopes+1
-			r.startPoll(ctx, sc)
-		}
-		delay := time.Duration(scopes-1) * accountStagger
+		scopes[src.scope] = true
+		delay := time.Duration(len(scopes)-1) * accountStagger
 		runCtx, stop := context.WithCancel(ctx)
 		src.stop = stop
 		r.running.Go(func() {
 			src.Run(runCtx, delay)
-			r.memory.exchange(&src.bytes, 0)
+			src.reserve(0)
 		})
 	}
-}
-
-// startPoll polls the token of a scope, instead of that of its sources before.
-func (r *Runner) startPoll(ctx context.Context, sc *scope) {
-	if sc.account == "" {
-		return
-	}
-	sc.stopPoll()
-	pollCtx, stop := context.WithCancel(ctx)
-	sc.stopPoll = stop
-	r.running.Go(func() { r.pollToken(pollCtx, sc) })
+	r.polling.Do(func() {
+		r.running.Go(func() { r.pollTokens(ctx) })
+	})
 }
 
 // Wait returns when all that was started has ended.

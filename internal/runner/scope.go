@@ -11,7 +11,6 @@ import (
 	"github.com/go-kit/log/level"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 )
@@ -20,10 +19,9 @@ import (
 // does not change: a new configuration makes a copy.
 type scope struct {
 	account  string
-	identity string
+	identity string // of the API and of the token
 	api      *rentalapi.Scope
 	sources  []*source // in the order of the resources
-	stopPoll context.CancelFunc
 	origin   time.Time // of the grid on which an account's collectors fetch
 }
 
@@ -32,44 +30,31 @@ type scope struct {
 const maxOrigin = time.Hour
 
 // randomOrigin returns the origin of a new scope, so that accounts do not stay in step.
-func randomOrigin(r *rand.Rand) time.Time {
-	if r != nil {
-		return time.Now().Add(-time.Duration(r.Int64N(int64(maxOrigin))))
-	}
-	return time.Now().Add(-rand.N(maxOrigin))
-}
+func randomOrigin() time.Time { return time.Now().Add(-rand.N(maxOrigin)) }
 
 // reconcile changes the scopes to what the configuration says and returns the new
 // sources, scope by scope.
 func (r *Runner) reconcile(c Config) []*source {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old := r.scopes
-	if r.api != c.API {
-		old = nil
-	}
 	next := map[string]*scope{}
-	kept := map[string]bool{}
 	var added []*source
 	for _, a := range append([]Account{{}}, c.Accounts...) {
-		sc := &scope{account: a.Name, identity: a.Identity, stopPoll: func() {}}
+		sc := &scope{account: a.Name, identity: c.API + " " + a.Identity}
 		// A scope without collectors keeps no state of its token.
-		if before := old[a.Name]; before != nil && before.identity == a.Identity && r.anyEnabled(a.Name, c.Collectors) {
+		if before := r.scopes[a.Name]; before != nil && before.identity == sc.identity && r.anyEnabled(a.Name, c.Collectors) {
 			*sc = *before
-			kept[a.Name] = true
+			delete(r.scopes, a.Name)
 		} else {
 			sc.api, sc.origin = r.Client.Scope(a.Name, a.Token), r.origin()
 		}
 		added = append(added, r.adjust(sc, c.Collectors)...)
 		next[a.Name] = sc
 	}
-	for name, sc := range r.scopes {
-		if !kept[name] {
-			sc.close()
-			r.identities.replace(name, "")
-		}
+	for _, sc := range r.scopes {
+		sc.close()
 	}
-	r.api, r.scopes = c.API, next
+	r.scopes = next
 	return added
 }
 
@@ -105,27 +90,28 @@ func (r *Runner) adjust(sc *scope, enabled map[string]refresh.Settings) []*sourc
 	return added
 }
 
-// pollToken lets failing collectors retry as soon as their token has changed, or can be
+// pollTokens lets failing collectors retry as soon as their token has changed, or can be
 // read again.
-func (r *Runner) pollToken(ctx context.Context, sc *scope) {
-	last, _ := sc.api.Fingerprint()
-	tick := time.NewTicker(r.options.TokenPollInterval)
-	defer tick.Stop()
+func (r *Runner) pollTokens(ctx context.Context) {
+	var last map[*rentalapi.Scope]rentalapi.Fingerprint
 	for {
+		tokens := map[*rentalapi.Scope]rentalapi.Fingerprint{}
+		for _, sc := range r.sortedScopes() {
+			now, err := sc.api.Fingerprint()
+			tokens[sc.api] = now
+			if before, known := last[sc.api]; err != nil || !known || now == before {
+				continue
+			}
+			level.Info(r.options.Logger).Log("msg", "token changed", "account", sc.account)
+			for _, src := range sc.sources {
+				src.RetryNow()
+			}
+		}
+		last = tokens
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
-		}
-		now, err := sc.api.Fingerprint()
-		changed := now != last
-		last = now
-		if err != nil || !changed {
-			continue
-		}
-		level.Info(r.options.Logger).Log("msg", "token changed", "account", sc.account)
-		for _, src := range sc.sources {
-			src.RetryNow()
+		case <-time.After(r.options.TokenPollInterval):
 		}
 	}
 }
@@ -134,7 +120,6 @@ func (sc *scope) close() {
 	for _, src := range sc.sources {
 		src.stop()
 	}
-	sc.stopPoll()
 }
 
 // sortedScopes returns the scopes: the public one first, then by account.
@@ -144,47 +129,41 @@ func (r *Runner) sortedScopes() []*scope {
 	return slices.SortedFunc(maps.Values(r.scopes), func(a, b *scope) int { return strings.Compare(a.account, b.account) })
 }
 
-// inputs returns the facts of the scope that have not expired.
-func (sc *scope) inputs() collector.Inputs {
-	var in collector.Inputs
-	for _, src := range sc.sources {
-		if snap, until, ok := src.Value(); ok {
-			in.Add(snap.Facts, until)
-		}
+// sources returns the sources of all scopes, in their order.
+func (r *Runner) sources() []*source {
+	var all []*source
+	for _, sc := range r.sortedScopes() {
+		all = append(all, sc.sources...)
 	}
-	return in
+	return all
 }
 
-func (r *Runner) allTried() bool {
-	scopes := r.sortedScopes()
-	for _, sc := range scopes {
-		if slices.ContainsFunc(sc.sources, func(src *source) bool { return !src.tried.Load() }) {
-			return false
+// known returns what is known of the scope.
+func (sc *scope) known() collector.Scope {
+	known := collector.Scope{Account: sc.account}
+	for _, src := range sc.sources {
+		if snap, until, ok := src.Value(); ok {
+			known.Add(snap.Facts, until)
+		}
+		if src.incomplete.Load() {
+			known.Incomplete = append(known.Incomplete, src.resource.Name)
 		}
 	}
-	return len(scopes) > 0 // none before the first configuration
+	return known
+}
+
+// allTried returns whether every collector was tried; false before the first configuration.
+func (r *Runner) allTried() bool {
+	return len(r.sortedScopes()) > 0 && !slices.ContainsFunc(r.sources(), func(src *source) bool { return !src.tried.Load() })
 }
 
 // Accounts returns what is known of each account, in the order of their names.
 func (r *Runner) Accounts() []collector.Scope {
 	var all []collector.Scope
 	for _, sc := range r.sortedScopes() {
-		if sc.account == "" {
-			continue
+		if sc.account != "" {
+			all = append(all, sc.known())
 		}
-		s := collector.Scope{Account: sc.account, Facts: sc.inputs().Facts, Incomplete: map[string]bool{}}
-		for _, src := range sc.sources {
-			s.Incomplete[src.resource.Name] = src.incomplete.Load()
-		}
-		all = append(all, s)
 	}
 	return all
-}
-
-// builder returns a builder for metrics of the scope.
-func (sc *scope) builder() *metric.Builder {
-	if sc.account == "" {
-		return &metric.Builder{}
-	}
-	return &metric.Builder{ConstLabelValues: []string{sc.account}}
 }

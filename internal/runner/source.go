@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -14,7 +13,6 @@ import (
 	"github.com/go-kit/log"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 )
@@ -24,14 +22,16 @@ type source struct {
 	*refresh.Source[collector.Snapshot]
 	resource *collector.Resource
 	scope    *scope
-	fetch    collector.Fetch
+	fetch    func(context.Context, rentalapi.Getter) (collector.Snapshot, error)
 	runner   *Runner
 	logger   stateLogger
 	stop     context.CancelFunc
-	bytes    int // of the last snapshot, as text
+	bytes    int64 // of the last snapshot, as text
 
 	tried atomic.Bool                  // a request, or the first one of a long history, has ended
 	last  atomic.Pointer[goodResponse] // kept when its data expires
+	// provider is the provider's id of the account, for the collector that tells it.
+	provider atomic.Pointer[string]
 	// incomplete is whether the newest response that could be read was incomplete.
 	incomplete atomic.Bool
 }
@@ -39,7 +39,7 @@ type source struct {
 // goodResponse is what is reported about the last good response.
 type goodResponse struct {
 	invalid rentalapi.Invalid
-	age     collector.Age
+	age     *time.Duration // nil if it is not known
 }
 
 func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.Settings) *source {
@@ -47,59 +47,44 @@ func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.
 	if sc.account != "" {
 		logger = log.With(logger, "account", sc.account)
 	}
-	src := &source{resource: res, scope: sc, fetch: res.NewFetch(), runner: r, logger: stateLogger{logger: logger}, stop: func() {}}
+	src := &source{resource: res, scope: sc, fetch: res.NewFetcher(sc.account), runner: r, logger: stateLogger{logger: logger}, stop: func() {}}
 	r.Client.InitErrorCounters(res.Endpoint)
-	o := refresh.Options[collector.Snapshot]{
-		OnChange: func(updated bool) {
-			if updated {
-				r.changed(src)
-			}
-			src.tried.Store(true) // after the groups were marked as changed
-			r.groups.health.Changed()
-		},
-		PhaseOf: src.phase,
-	}
-	if r.options.Rand != nil {
-		o.Rand = rand.New(rand.NewPCG(r.options.Rand.Uint64(), r.options.Rand.Uint64()))
-	}
-	src.Source = refresh.New(settings, src.get, o)
+	src.Source = refresh.New(settings, src.get, func(updated bool) {
+		if updated {
+			r.changed(src)
+		}
+		src.tried.Store(true) // after the groups were marked as changed
+		r.groups.health.Changed()
+	})
 	return src
 }
 
 // get fetches the resource once, and records the outcome.
-func (src *source) get(ctx context.Context) (collector.Snapshot, error) {
-	b := src.scope.builder()
-	if !src.resource.Long {
-		b.MaxBytes = metric.MaxBytesShort
-	}
-	snap, err := src.fetch(ctx, src, b)
+func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, error) {
+	began := time.Now()
+	snap, err := src.fetch(ctx, src)
 	if ctx.Err() != nil {
-		return collector.Snapshot{}, ctx.Err()
+		return collector.Snapshot{}, refresh.Phase{}, ctx.Err()
 	}
-	if err == nil && !src.runner.memory.exchange(&src.bytes, b.Bytes()) {
+	if err == nil && !src.reserve(snap.Bytes) {
 		err = fmt.Errorf("%w: all metrics together would need more than a %dth of GOMEMLIMIT", rentalapi.ErrTooLarge, memoryFactor)
 	}
-	err = src.classify(err)
-	if shown, _, ok := src.Value(); ok && err == nil && snap.IsOlder(shown) {
-		src.last.Store(&goodResponse{shown.Invalid, snap.Age})
-		src.incomplete.Store(false)
-		src.logger.record(shown.Invalid, nil)
-		return collector.Snapshot{}, refresh.ErrUnchanged
+	if err != nil {
+		err = src.classify(err)
+		src.logger.recordFailure(err)
+		return collector.Snapshot{}, refresh.Phase{}, err
 	}
-	var failure *rentalapi.Error
-	switch {
-	case err == nil:
-		if snap.Commit != nil {
-			snap.Commit()
-		}
-		src.last.Store(&goodResponse{snap.Invalid, snap.Age})
-		src.incomplete.Store(false)
-		src.runner.identities.record(src.scope.account, snap.Facts)
-	case errors.As(err, &failure) && failure.Reason == rentalapi.Incomplete:
-		src.incomplete.Store(true)
+	last := goodResponse{snap.Invalid, snap.Age.Age}
+	if shown, _, ok := src.Value(); ok && snap.IsOlder(shown) {
+		snap, err = shown, refresh.ErrUnchanged
+		last.invalid = shown.Invalid
+	} else if snap.Commit != nil {
+		snap.Commit()
 	}
-	src.logger.record(snap.Invalid, err)
-	return snap, err
+	src.last.Store(&last)
+	src.incomplete.Store(false)
+	src.logger.recordSuccess(snap.Invalid)
+	return snap, src.phase(snap.Age, began), err
 }
 
 // Get implements rentalapi.Getter. A source that asks for a further page has been tried:
@@ -116,12 +101,13 @@ func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint strin
 // do about an endpoint that the API does not have.
 func (src *source) classify(err error) error {
 	var failure *rentalapi.Error
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &failure):
-		return src.scope.api.Reject(src.resource.Endpoint, err)
-	case failure.Code == http.StatusNotFound:
+	if !errors.As(err, &failure) {
+		err = src.scope.api.Reject(src.resource.Endpoint, err)
+	}
+	if errors.As(err, &failure) && failure.Reason == rentalapi.Incomplete {
+		src.incomplete.Store(true)
+	}
+	if errors.As(err, &failure) && failure.Code == http.StatusNotFound {
 		return fmt.Errorf("%w; disable the collector if the API does not have this endpoint", err)
 	}
 	return err
@@ -130,15 +116,15 @@ func (src *source) classify(err error) error {
 // phase returns when newer data comes to exist: in the public scope when the provider's
 // cache turns over; all collectors of an account share a grid, so that what belongs
 // together is fetched within a second.
-func (src *source) phase(snap collector.Snapshot, began time.Time) refresh.Phase {
+func (src *source) phase(age collector.Age, began time.Time) refresh.Phase {
 	switch cacheTime := src.resource.MinInterval; {
 	case src.scope.account != "":
 		interval := src.State().Interval
 		periods := began.Sub(src.scope.origin)/interval + 1
 		return refresh.Phase{Next: src.scope.origin.Add(periods * interval), Period: interval}
-	case !snap.Age.Known || cacheTime == 0:
+	case age.Age == nil || cacheTime == 0:
 		return refresh.Phase{}
 	default:
-		return refresh.Phase{Next: snap.Age.ProducedBy.Add(cacheTime), Period: cacheTime}
+		return refresh.Phase{Next: age.ProducedBy.Add(cacheTime), Period: cacheTime}
 	}
 }

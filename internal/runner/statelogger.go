@@ -18,12 +18,8 @@ type stateLogger struct {
 	invalid  map[rentalapi.FieldError]bool // causes of the last good response
 }
 
-// record logs what a fetch changed.
-func (l *stateLogger) record(invalid rentalapi.Invalid, err error) {
-	if err != nil {
-		l.recordFailure(err)
-		return
-	}
+// recordSuccess logs what a fetch that succeeded changed.
+func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 	if len(l.failures) > 0 {
 		level.Info(l.logger).Log("msg", "collector recovered")
 		l.failures = nil
@@ -41,6 +37,7 @@ func (l *stateLogger) record(invalid rentalapi.Invalid, err error) {
 	}
 }
 
+// recordFailure logs why a fetch failed.
 func (l *stateLogger) recordFailure(err error) {
 	var failure *rentalapi.Error
 	var reason rentalapi.Reason

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -57,11 +56,7 @@ func (g getter) Get(_ context.Context, _ rentalapi.Priority, endpoint string, qu
 // collector show.
 func presentState(t *testing.T, r collector.Resource, api getter, account string) samples {
 	t.Helper()
-	b := &metric.Builder{}
-	if account != "" {
-		b.ConstLabelValues = []string{account}
-	}
-	snapshot, err := r.NewFetch()(t.Context(), api, b)
+	snapshot, err := r.NewFetcher(account)(t.Context(), api)
 	if err != nil {
 		t.Fatalf("%s %s: %v", r.Name, account, err)
 	}

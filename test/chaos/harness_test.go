@@ -94,7 +94,9 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
 	h.handler = exporter.NewHandler(h.Runner, &h.log, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher, Discovery: true,
-		Configured: func() web.Configured { return web.Configured{API: "a simulated provider", Accounts: len(h.config.accounts)} },
+		Configured: func() web.Configured {
+			return web.Configured{API: "a simulated provider", Accounts: len(h.config.accounts)}
+		},
 	})
 	h.Publish(h.ctx)
 	h.applyConfig()

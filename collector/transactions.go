@@ -27,6 +27,8 @@ var (
 )
 
 const (
+	// maxTypes bounds the types of transactions, each of which is three series.
+	maxTypes = 100
 	// rereadInterval is the time from one reading of all pages to the next, which finds
 	// what was removed or changed on old pages.
 	rereadInterval = 24 * time.Hour
@@ -57,12 +59,13 @@ func transactions() Resource {
 type history struct {
 	token   rentalapi.Fingerprint // that it was read with
 	entries map[int64]entry
-	walks   uint32    // begun so far
-	newest  *walk     // under way from the newest page on; nil between two
-	again   *walk     // under way through all pages; nil between two
-	full    *walk     // the last one that read all pages; nil before
-	readAt  time.Time // when full ended
-	missing *int      // total less entries after full; nil until that is known
+	types   map[unique.Handle[string]]bool // of the entries
+	walks   uint32                         // begun so far
+	newest  *walk                          // under way from the newest page on; nil between two
+	again   *walk                          // under way through all pages; nil between two
+	full    *walk                          // the last one that read all pages; nil before
+	readAt  time.Time                      // when full ended
+	missing *int                           // total less entries after full; nil until that is known
 }
 
 // entry is one transaction, as small as possible: there may be 500,000.
@@ -78,7 +81,7 @@ type walk struct {
 	page         int // the next one
 	total        int // meta.total of the first page
 	items        int // read so far
-	unusable     int // of these, without a usable id
+	unusable     int // of these, without a usable id, or of too many types
 	reachedKnown bool
 	invalid      rentalapi.Invalid
 }
@@ -169,7 +172,7 @@ func transactionID(t *transaction) string {
 // merge replaces what is known of the entries of a page.
 func (h *history) merge(w *walk, page transactionPage) {
 	if h.entries == nil {
-		h.entries = map[int64]entry{}
+		h.entries, h.types = map[int64]entry{}, map[unique.Handle[string]]bool{}
 	}
 	w.items += page.Count
 	w.unusable += page.Count - len(page.Items)
@@ -179,6 +182,12 @@ func (h *history) merge(w *walk, page transactionPage) {
 		e, known := h.entries[*t.ID]
 		w.reachedKnown = w.reachedKnown || known && e.walk < w.number
 		e = entry{kind: unique.Make(t.Type), walk: w.number}
+		if len(h.types) == maxTypes && !h.types[e.kind] {
+			w.unusable++
+			w.invalid.Add(transactionID(t), rentalapi.FieldError{Field: "type", Problem: fmt.Sprintf("more than %d types", maxTypes)})
+			continue
+		}
+		h.types[e.kind] = true
 		if t.Amount.USD != nil {
 			e.usd = microsOf(*t.Amount.USD)
 		}

@@ -230,6 +230,9 @@ func TestHistoryInvalidEntries(t *testing.T) {
 		{"the first page", 350, 100, func(i int) bool { return i < 100 }, null},
 		{"all of three pages", 250, 250, func(int) bool { return true }, null},
 		{"id of the next page", 250, 1, func(i int) bool { return i == 120 }, func(int, simulator.Object) any { return oneEntry(30, "topup", 500) }},
+		{"too many types", 250, 3, func(i int) bool { return i >= 50 && i < 150 }, func(i int, e simulator.Object) any {
+			return oneEntry(e["id"].(int), fmt.Sprintf("type-%d", i), 100)
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var items []any
@@ -241,7 +244,7 @@ func TestHistoryInvalidEntries(t *testing.T) {
 				}
 				items = append(items, item)
 				usable := item != nil && item.(simulator.Object)["id"] == e["id"]
-				if usable {
+				if tooMany := c.name == "too many types" && i >= 147 && i < 150; usable && !tooMany { // beside topup, bonus and renewal
 					good = append(good, item.(simulator.Object))
 				}
 			}

@@ -154,7 +154,7 @@ func (v *view) collectorNotices(n *notices) {
 		}
 		_, class := describeState(h, v.now)
 		switch {
-		case h.Err != nil && v.is(1, "exporter_api_token_rejected", h.Account): // said for the account
+		case h.Unauthorized() && v.is(1, "exporter_api_token_rejected", h.Account): // said for the account
 		case h.Err != nil:
 			since := "failing since the start"
 			if !h.LastSuccess.IsZero() {

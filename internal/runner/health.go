@@ -2,6 +2,7 @@ package runner
 
 import (
 	"cmp"
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,6 +33,12 @@ type Health struct {
 	ResponseAge        *time.Duration    // how old the last good response was when it came; nil if that is not known
 	DuplicateOf        string            // another account with the same provider account, for the collector that tells its id; usually empty
 	refresh.State
+}
+
+// Unauthorized returns whether the last fetch failed because of the account's token.
+func (h Health) Unauthorized() bool {
+	var failure *rentalapi.Error
+	return errors.As(h.Err, &failure) && failure.Reason == rentalapi.Unauthorized
 }
 
 // Health returns the state of every collector: public ones first, then by account.

@@ -144,7 +144,7 @@ const topupCount = (/** @type {string[]} */ ...matchers) => own('topups', accoun
  * increase() extrapolates.
  * @param {string} labels @param {string} selector @param {string} range
  */
-const added = (labels, selector, range) => `${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[${range}]))`;
+const added = (labels, selector, range) => `${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[${range}:1h]))`;
 
 const open = 'status=~"pending|confirming"';
 const closed = 'status!~"pending|confirming"';
@@ -187,44 +187,19 @@ const topups = [
   }, now(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed), '$__range')})`, '{{status}}')),
 ];
 
-const perType = (/** @type {string} */ expr) => `sum by (type) (${expr})`;
-const inAll = (/** @type {string} */ metric) => max('account, type', own(metric, account));
-
-/**
- * A sum's value at the beginning of a time. A type that an account does not have yet begins
- * with 0. An account that is not known yet begins with its first value: its history is older.
- * @param {string} end the present values @param {string} before the last values before the time
- * @param {string} known the value of a type that the account had before @param {string} first
- */
-const beginning = (end, before, known, first) => `${known} or 0 * ${end} and on (account) ${before} unless on (account, type) ${before} or ${first}`;
-
-/**
- * The increase of each sum in the time range. It is not below 0 if the provider removed a
- * transaction.
- * @param {string} metric
- */
-function inRange(metric) {
-  const selector = own(metric, account);
-  const end = max('account, type', selector);
-  const before = max('account, type', `last_over_time(${selector}[6h] offset $__range)`);
-  const least = `min by (account, type) (min_over_time(${selector}[$__range]))`;
-  return `${end} - (${beginning(end, before, `${least} and on (account, type) ${before}`, least)})`;
-}
+const ever = (/** @type {string} */ metric) => `sum by (type) (${max('account, type', own(metric, account))})`;
 
 /**
  * The increase by type in the interval that begins at each step, also in the last one, which
- * has not ended. It begins with the last value before it, so that no transaction is lost
- * between two scrapes, and what a second exporter sees later is in one interval only. If the
- * provider removed a transaction, it is 0.
+ * has not ended. Each interval begins with the value at which the one before it ended, and
+ * short gaps do not count. A type that an account did not have begins with 0, but the history
+ * of an account that was not known is older. If the provider removed more than it added, it is 0.
  * @param {string} metric
  */
 function grown(metric) {
-  const selector = own(metric, account);
-  const within = `${selector}[$__interval] offset -$__interval`;
-  const end = max('account, type', `max_over_time(${within})`);
-  const before = max('account, type', `last_over_time(${selector}[6h])`);
-  const begin = beginning(end, before, before, `min by (account, type) (min_over_time(${within}))`);
-  return `${perType(`clamp_min(${end} - (${begin}), 0)`)} and ${perType(end)} > 0`;
+  const at = (/** @type {string} */ offset) => max('account, type', `last_over_time(${own(metric, account)}[1h]${offset})`);
+  const [begin, end] = [at(''), at(' offset -$__interval')];
+  return `sum by (type) (clamp_min(${end} - ${begin} or (${end} and on (account) ${begin}), 0)) and sum by (type) (${end}) > 0`;
 }
 
 const credit = 'transactions_credit_usd';
@@ -250,22 +225,18 @@ const flows = [
   course(grown(credit), 'in: {{type}}', 'in'),
   course(`-(${grown(debit)})`, 'out: {{type}}', 'out')),
   table({
-    id: 502, title: 'Transactions by type', w: 14, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
-    description: 'Transactions of the chosen accounts by type: the amounts in the time range, and the amounts and number over the whole history.',
+    id: 502, title: 'All transactions by type', w: 14, h: 9, unit: 'none', sort: 'Out', descending: true, overrides: [dash],
+    description: 'Transactions of the chosen accounts by type: the amounts and the number over the whole history.',
     columns: [
       { from: 'type', name: 'Type', filter: false },
       { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 100 },
       { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 100 },
-      { from: '#allin', name: 'In, ever', unit: units.usd, decimals: 2, width: 108 },
-      { from: '#allout', name: 'Out, ever', unit: units.usd, decimals: 2, width: 113 },
       { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
     ], key: ['type'],
   }, {
-    count: perType(inAll('transactions')),
-    in: perType(inRange(credit)),
-    out: perType(inRange(debit)),
-    allin: perType(inAll(credit)),
-    allout: perType(inAll(debit)),
+    count: ever('transactions'),
+    in: ever(credit),
+    out: ever(debit),
   }),
 ];
 

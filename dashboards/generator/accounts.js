@@ -7,7 +7,7 @@ import {
   LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation,
 } from '@grafana/grafana-foundation-sdk/common';
 import {
-  between, colour, colours, common, course, dashboard, forName, forPattern, forQuery, gauge, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units,
+  between, colour, colours, common, course, dashboard, forName, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units,
 } from './lib/family.js';
 import { account, atEnd, billed, chosenServers, info, lastKnown, location, max, milliseconds, noAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
@@ -42,8 +42,6 @@ const orRow = (expr, label, text, known) => `${expr} or on () label_replace(0 * 
 // Over all accounts, whichever are chosen.
 const allPrices = max('account, server', own('server_price_usd_per_month'));
 const allDue = (/** @type {number} */ days) => orZero(`round(sum(${amounts(`(${billed(renewalDates(max('account, server', own('server_renews_timestamp_seconds')), days))})`, allPrices)}), 0.01)`, allServers);
-const costBy = (/** @type {string} */ label) => orRow(`sort_desc(sum by (${label}) ((${billed(allPrices)}) * on (account, server) group_left (${label}) ${info('account, server', label, own('server_info'))}))`, label, 'No servers', allServers);
-
 /** Cells without a value. An empty table says "No data". */
 const dash = forPattern('.*', { id: 'noValue', value: '–' });
 
@@ -243,18 +241,28 @@ const flows = [
 const serverInfo = info('account, server', 'hostname, plan, location, os', own('server_info', account, plan, location));
 const chosenInfo = max('account, server, plan, location', own('server_info', account, plan, location));
 
+/** Servers and their cost by a label. @param {'plan' | 'location'} label @param {string} name @param {number} id */
+const serversBy = (label, name, id) => table({
+  id, title: `Servers by ${label}`, w: 9, h: 8, unit: 'none', sort: 'Per month', descending: true, overrides: [dash], key: [label],
+  description: `The number of servers of the chosen accounts, plans and locations by ${label}, and the monthly cost of those that are billed, excluding VAT.`,
+  columns: [
+    { from: label, name, filter: false },
+    { from: '#count', name: 'Servers', unit: 'none', decimals: 0, width: 80 },
+    { from: '#cost', name: 'Per month', unit: units.usd, decimals: 2, width: 120 },
+  ],
+}, {
+  count: orRow(`count by (${label}) (${chosenInfo})`, label, 'No servers', `sum(${serverCount})`),
+  cost: `sum by (${label}) ((${billed(serverPrice)}) * on (account, server) group_left (${label}) ${info('account, server', label, own('server_info', account, plan, location))})`,
+});
+
 const machines = [
   stat({
     id: 301, title: 'Servers by status', w: 6, h: 8, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalServerSuspended'), runbook('ServerRentalServerCountDropped')],
     description: 'The number of servers of the chosen accounts by status, as the provider reports it.',
     overrides: [forName('active', ifAny(colours.good)), forName('suspended', set.steps(steps.noneIsGood))],
   }, now(`sum by (status) (${max('account, status', own('servers', account))})`, '{{status}}')),
-  gauge({
-    id: 302, label: 'plan', title: 'Servers by plan', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by plan.',
-  }, now(orRow(`sort_desc(count by (plan) (${chosenInfo}))`, 'plan', 'No servers', `sum(${serverCount})`), '{{plan}}')),
-  gauge({
-    id: 303, label: 'location', title: 'Servers by location', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by location.',
-  }, now(orRow(`sort_desc(count by (location) (${chosenInfo}))`, 'location', 'No servers', `sum(${serverCount})`), '{{location}}')),
+  serversBy('plan', 'Plan', 302),
+  serversBy('location', 'Location', 303),
   table({
     id: 304, title: 'Servers', w: 24, h: 11, unit: 'none', sort: 'Renews', overrides: [dash], links: [runbook('ServerRentalServerSuspended')],
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
@@ -282,23 +290,17 @@ const machines = [
 
 const totals = [
   stat({
-    id: 701, title: 'Balance', w: 4, h: 7, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
+    id: 701, title: 'Balance', w: 8, h: 5, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
     description: 'The sum of the balances of all accounts, red if negative.', links: [runbook('ServerRentalBalanceLow')],
   }, now(`sum(${max('account', own('account_balance_usd'))})`, 'Balance')),
   stat({
-    id: 702, title: 'Per month', w: 4, h: 7, unit: units.usd, decimals: 2,
+    id: 702, title: 'Per month', w: 8, h: 5, unit: units.usd, decimals: 2,
     description: 'The monthly cost of the billed servers of all accounts, excluding VAT. Servers without a known price do not count.',
   }, now(`sum(${max('account', own('account_cost_usd_per_month'))}) or ${allServers} == 0`, 'Cost per month')),
   stat({
-    id: 703, title: 'Due', w: 4, h: 7, horizontal: true, unit: units.usd, decimals: 2,
+    id: 703, title: 'Due', w: 8, h: 5, horizontal: true, unit: units.usd, decimals: 2,
     description: 'The renewals of the next 7 and 30 days of all accounts, excluding VAT: an overdue one once, then each month.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(allDue(7), '7 days', 'week'), now(allDue(30), '30 days', 'month')),
-  gauge({
-    id: 704, label: 'plan', title: 'Cost by plan', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by plan, excluding VAT.',
-  }, now(costBy('plan'), '{{plan}}')),
-  gauge({
-    id: 705, label: 'location', title: 'Cost by location', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by location, excluding VAT.',
-  }, now(costBy('location'), '{{location}}')),
 ];
 
 const perAccount = (/** @type {string} */ metric) => max('account', own(metric, account));

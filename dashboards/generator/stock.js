@@ -49,10 +49,10 @@ const restocks = `round(${max('plan', `increase(${own('plan_restocks_total', pla
 
 /**
  * The share of 30 days in which a gauge of 0 and 1 was 1. By steps, because there may be more
- * samples in some hours than in others; in the first 15 minutes there is none.
+ * samples in some hours than in others; in the first hour there is none.
  * @param {string} expr
  */
-const share = (expr) => `(avg_over_time((${expr})[30d:15m]) or ${expr})`;
+const share = (expr) => `(avg_over_time((${expr})[30d:1h]) or ${expr})`;
 
 /** A figure that rules record, of the plans of the catalog. @param {string} rule @param {(selector: string) => string} [use] */
 const recorded = (rule, use = (selector) => selector) => `${use(`plan:server_rental_plan_${rule}{${plan}}`)} and on (plan) ${own('plan_info', plan)}`;
@@ -252,13 +252,16 @@ const history = [
     .legend(new VizLegendOptionsBuilder().showLegend(false)),
 ];
 
+/** Prices change so rarely that longer steps show as much. */
+const changes = { interval: '2m', points: 140 };
+
 /** Each price of the step before. */
 const before = max('plan', `${price('plan', plan)} offset $__interval`);
-const inRange = (/** @type {string} */ func) => atEnd(`${func} by (plan) (${func}_over_time(${price('plan', plan)}[$__range:1h]))`);
+const inRange = (/** @type {string} */ func) => atEnd(`${func} by (plan) (${func}_over_time(${price('plan', plan)}[$__range:$__interval]))`);
 
 const pricesOf = [
   series({
-    id: 301, title: 'Price above the lowest in the time range', w: 12, h: 10, unit: 'percentunit', decimals: 1, min: 0, softMax: 0.02, ...resolution, stepped: true, fill: 0,
+    id: 301, title: 'Price above the lowest in the time range', w: 12, h: 10, unit: 'percentunit', decimals: 1, min: 0, softMax: 0.02, ...changes, stepped: true, fill: 0,
     description: 'How much the monthly price of each plan was above the lowest in the time range. Plans whose price did not change are not shown.', links: [runbook('ServerRentalPlanPriceChanged')],
   }, course(named(`(${prices} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1)`), '{{name}}')),
   table({
@@ -274,7 +277,7 @@ const pricesOf = [
   }, {
     new: named(`(${prices} != on (plan) ${before})`),
     old: `${before} != on (plan) ${prices}`,
-  }).interval(resolution.interval).maxDataPoints(resolution.points),
+  }).interval(changes.interval).maxDataPoints(changes.points),
 ];
 
 const places = [

@@ -11,13 +11,12 @@ import {
   BarAlignment, LegendDisplayMode, LegendPlacement, ReduceDataOptionsBuilder, SortOrder, TableSortByFieldStateBuilder, TooltipDisplayMode,
   VizLegendOptionsBuilder, VizTooltipOptionsBuilder, BigValueColorMode, BigValueGraphMode, BigValueTextMode, GraphDrawStyle,
   LineInterpolation, ScaleDistribution, ScaleDistributionConfigBuilder, VisibilityMode, StackingConfigBuilder, StackingMode, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode,
-  BarGaugeDisplayMode, VizOrientation, VizTextDisplayOptionsBuilder, TableCellHeight,
+  VizOrientation, VizTextDisplayOptionsBuilder, TableCellHeight,
 } from '@grafana/grafana-foundation-sdk/common';
 import * as stats from '@grafana/grafana-foundation-sdk/stat';
 import * as tables from '@grafana/grafana-foundation-sdk/table';
 import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
 import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
-import * as bars from '@grafana/grafana-foundation-sdk/bargauge';
 import { exportersUp, info, intervals, location, max, milliseconds, never, neverFetched, own, plan, succeeded } from './promql.js';
 
 /**
@@ -306,7 +305,7 @@ export const course = (expr, legend, refId = 'A') => new DataqueryBuilder().data
  * @property {{matcher: {id: string, options?: any}, properties: Property[]}[]} [overrides]
  */
 
-/** @template {stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | bars.PanelBuilder | import('@grafana/grafana-foundation-sdk/barchart').PanelBuilder} T
+/** @template {stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | import('@grafana/grafana-foundation-sdk/barchart').PanelBuilder} T
  * @param {T} panel @param {Common} o @returns {T}
  */
 export function common(panel, o) {
@@ -413,21 +412,6 @@ export function timeline(o, ...queries) {
   if (o.interval) panel.interval(o.interval);
   if (o.points) panel.maxDataPoints(o.points);
   return panel;
-}
-
-/**
- * Bars of current values, by a label: the name of a single bar would be hidden otherwise.
- * @param {Common & {label: string}} o
- * @param {...{build: () => any}} queries
- */
-export function gauge(o, ...queries) {
-  return common(new bars.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] }).displayName(`\${__field.labels.${o.label}}`)
-    .displayMode(BarGaugeDisplayMode.Gradient).orientation(VizOrientation.Horizontal).showUnfilled(true).min(0)
-    // Larger names would be cut.
-    .text(new VizTextDisplayOptionsBuilder().titleSize(12).valueSize(16))
-    .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
-    .colorScheme(colour(FieldColorModeId.Thresholds))
-    .targets(queries);
 }
 
 /**
@@ -555,7 +539,7 @@ function health(name) {
     stat({
       ...size, w: 4, id: 905, title: 'Data as of', unit: 'time:YYYY-MM-DD HH:mm', valueSize: 18, steps: steps.always(colours.muted), links: [runbook('ServerRentalExporterDown')],
       description: 'The last time within a day at which the exporter was scraped. While it is down, panels show nothing newer.',
-    }, now(milliseconds(`max(timestamp(${own('exporter_build_info')}) or max_over_time(timestamp(${own('exporter_build_info')})[1d:1m]))`), 'as of')),
+    }, now(milliseconds(`max(timestamp(${own('exporter_build_info')}) or max_over_time(timestamp(${own('exporter_build_info')})[1d:5m]))`), 'as of')),
   ];
 }
 

@@ -189,34 +189,53 @@ const ever = (/** @type {string} */ metric) => `sum by (type) (${max('account, t
 
 /**
  * The increase by type in the interval that begins at each step, also in the last one, which
- * has not ended. Each interval begins with the value at which the one before it ended, and
- * short gaps do not count. A type that an account did not have begins with 0, but the history
- * of an account that was not known is older. If the provider removed more than it added, it is 0.
+ * has not ended. Each interval begins with the value at which the one before it ended, so that
+ * no transaction is lost in a gap. A type that an account did not have begins with 0, and an
+ * account that was not known with its first value: its history is older. If the provider
+ * removed more than it added, the increase is 0.
  * @param {string} metric
  */
 function grown(metric) {
   const at = (/** @type {string} */ offset) => max('account, type', `last_over_time(${own(metric, account)}[1h]${offset})`);
   const [begin, end] = [at(''), at(' offset -$__interval')];
-  return `sum by (type) (clamp_min(${end} - ${begin} or (${end} and on (account) ${begin}), 0)) and sum by (type) (${end}) > 0`;
+  const least = `min by (account, type) (min_over_time(${own(metric, account)}[$__interval] offset -$__interval))`;
+  return `sum by (type) (clamp_min(${end} - (${begin} or 0 * ${end} and on (account) ${begin} or ${least}), 0)) and sum by (type) (${end}) > 0`;
 }
 
 const credit = 'transactions_credit_usd';
 const debit = 'transactions_debit_usd';
 
+/** An expression as of the last 5 minutes of the time range, at each step. @param {string} expr @param {'start' | 'end'} [of] */
+const pinned = (expr, of = 'end') => `last_over_time((${expr})[5m:5m] @ ${of}())`;
+const pinnedNow = (/** @type {'start' | 'end'} */ of) => `scalar(${pinned('vector(time())', of)})`;
+/** Balances ahead are drawn from the beginning of the time range on: the time since then, and in days. */
+const passed = `(time() - ${pinnedNow('start')})`;
+const ahead = `(vector(${passed} / ${day}) <= 30)`;
+
 /** The accounts that run dry before the others. @param {number} count */
 const first = (count) => `bottomk(${count}, ${atEnd(paidUntil)})`;
-const shown = ['blue', 'purple', 'orange', 'yellow'];
+const ranks = ['blue', 'purple', 'orange', 'yellow'];
+const rankColours = ranks.map((color, i) => forPattern(`/^${i + 1}\\. /`, set.colour(color)));
+/** A query for each of these accounts, so that each has the same colour in all panels. @param {string} expr */
+const ranked = (expr) => ranks.map((_, i) => course(`${expr} and on (account) ${first(i + 1)}${i > 0 ? ` unless on (account) ${first(i)}` : ''}`, `${i + 1}. {{account}}`, `rank${i + 1}`));
 
 const flows = [
   series({
-    id: 106, title: 'Balance of the first accounts to run dry', w: 24, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0, interval: '2m', points: 400,
+    id: 106, title: 'Balance of the first accounts to run dry', w: 12, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0, interval: '2m', points: 400,
     description: 'The balance of at most four accounts, those of the choice that run dry first. The dashed line is the monthly cost of the first one: below it, its balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
-    overrides: [forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.thin), ...shown.map((color, i) => forQuery(`rank${i + 1}`, set.colour(color)))],
+    overrides: [forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.thin), ...rankColours],
   },
-  ...shown.map((_, i) => course(`${balance} and on (account) ${first(i + 1)}${i > 0 ? ` unless on (account) ${first(i)}` : ''}`, '{{account}}', `rank${i + 1}`)),
+  ...ranked(balance),
   course(`${cost} and on (account) ${first(1)}`, '{{account}} cost per month', 'cost')),
   series({
-    id: 501, title: 'Money in and out', w: 10, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true, after: true,
+    id: 108, title: 'Balance in the days ahead', w: 12, h: 8, unit: units.usd, decimals: 2, trend: true, stepped: true, steps: steps.notBelowZero, showSteps: true, fill: 0, interval: '15m', points: 3000,
+    description: 'The balance of the same accounts after each renewal, as of the last quarter of an hour and without further top-ups, for as many days as the time range has, 30 at most. An account runs dry on the day on which its line crosses zero.',
+    links: [runbook('ServerRentalRenewalsUnfunded')], overrides: [forName('Days from now', set.unit('none'), set.decimals(0)), ...rankColours],
+  },
+  course(ahead, 'Days from now', 'days'),
+  ...ranked(`(${atEnd(balance)} - on (account) sum by (account) (${pinned(nextAmounts)} and on (account, server, renewal) ${pinned(nextDates)} <= ${pinnedNow('end')} + ${passed}) or ${atEnd(balance)}) and on () ${ahead}`)),
+  series({
+    id: 501, title: 'Money in and out', w: 10, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 120, legendRight: true, after: true,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },

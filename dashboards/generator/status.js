@@ -1,7 +1,7 @@
 // Provider status and exporter health: whether the provider or the exporter fails and
 // since when, then collectors, requests and the exporter's process.
 
-import { between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
+import { between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, palette, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
 import {
   account, accountOrPublic, age, collector, collectorSuccess, info, interval, intervals, location, lowest, max, milliseconds, neverFetched, own, perExporter, succeeded, tokens,
 } from './lib/promql.js';
@@ -145,12 +145,12 @@ const collectors = [
   }, course(`(0 * present_over_time(${failing}[$__interval]) or on (${collector}) topk(25, present_over_time(${failing}[$__range] @ end()))) and on () ${own('exporter_build_info')}`
     + ` or on () label_replace(0 * ${max('', own('exporter_build_info'))} + 1, "collector", "all collectors", "", "")`, collectorLegend)),
   series({
-    id: 303, title: 'Age of the data', w: 14, h: 12, points: 100, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'], many: true,
+    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 14, h: 12, points: 100, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'The age of the oldest data of each collector over all accounts, in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line; a collector above the lower one is late.',
     links: [runbook('ServerRentalDataStale')],
   }, course(max('collector', intervals), '{{collector}}')),
   series({
-    id: 304, title: 'Age of the responses', w: 10, h: 12, unit: 'suffix: s', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'], many: true, log: true,
+    id: 304, title: 'Age of the responses', overrides: palette.collectors(), w: 10, h: 12, unit: 'suffix: s', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'], log: true,
     description: 'How old the provider\'s responses were when they came, the oldest of all accounts. A few seconds are normal: the exporter fetches just after the provider\'s cache has new responses. '
       + 'Collectors whose responses do not say their age are not shown.',
   }, course(max('collector', own('exporter_collector_answer_age_seconds', accountOrPublic)), '{{collector}}')),
@@ -196,7 +196,7 @@ const api = [
     ],
   }, { errors: `round(sum by (endpoint, reason) (increase(${own('exporter_api_errors_total')}[24h]))) > 0 or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "endpoint", "None", "", "")` }),
   series({
-    id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', w: 12, h: 10, legendRight: true, unit: 's', log: true, fill: 0, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
+    id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', overrides: palette.collectors(), w: 12, h: 10, legendRight: true, unit: 's', log: true, fill: 0, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
     description: 'Time from sending a request until its response was read, on average by endpoint.',
   }, course(`${durations('sum')} / ${durations('count')} >= 0`, '{{endpoint}}')),
   series({

@@ -5,7 +5,7 @@ import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
 import { VizLegendOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
 import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import {
-  between, colour, colours, common, course, dashboard, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, timeline, units, values,
+  between, colour, colours, common, course, dashboard, forPattern, forQuery, linksFrom, mappings, now, runbook, series, set, stat, steps, table, timeline, units, values,
 } from './lib/family.js';
 import { account, atEnd, info, lastKnown, location, max, milliseconds, named, orZero, own, plan, price } from './lib/promql.js';
 
@@ -221,7 +221,7 @@ const history = [
     description: 'When at least one plan in stock matched each watch, in each step at some time. Whichever plans are chosen.',
   }, course(max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval])`), '{{watch}}')),
   series({
-    id: 604, title: 'Hits of watches', w: 8, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, many: true, interval: '1h', points: 60,
+    id: 604, title: 'Hits of watches', w: 8, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, interval: '1h', points: 60,
     description: 'How many times a plan in stock began to match each watch, in intervals that begin at the left edge of a bar. Whichever plans are chosen.', links: [runbook('ServerRentalWatchHit')],
   }, course(`sum by (watch) (round(${max('watch, plan', `increase(${own('watch_hits_total')}[$__interval] offset -$__interval)`)}))`, '{{watch}}')),
   table({

@@ -17,6 +17,7 @@ import * as stats from '@grafana/grafana-foundation-sdk/stat';
 import * as tables from '@grafana/grafana-foundation-sdk/table';
 import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
 import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
+import * as trends from '@grafana/grafana-foundation-sdk/trend';
 import { exportersUp, info, intervals, location, max, milliseconds, never, neverFetched, own, plan, succeeded } from './promql.js';
 
 /**
@@ -87,8 +88,14 @@ const fixed = (meanings) => Object.entries(meanings).map(([name, color]) => forN
 /** @type {Record<string, string>} */
 const transactionColours = { topup: 'blue', bonus: 'light-blue', renewal: 'orange', usage: 'purple' };
 
+/** Collectors have the same colour as their endpoints. */
+const collectorColours = {
+  plans: 'blue', locations: 'purple', os: 'orange', status: 'yellow', account: 'light-blue',
+  topups: 'light-purple', transactions: 'light-orange', configurations: 'light-yellow', 'ssh.keys': 'dark-blue', servers: 'dark-purple',
+};
+
 export const palette = {
-  families: () => fixed({ entry: 'light-blue', performance: 'blue', enterprise: 'purple', gpu: 'orange', storage: 'yellow' }),
+  collectors: () => Object.entries(collectorColours).map(([name, color]) => forPattern(`^/?${name}$`, set.colour(color))),
   /** @param {string} [prefix] of the names in the legend */
   transactions: (prefix = '') => fixed(Object.fromEntries(Object.entries(transactionColours).map(([type, color]) => [prefix + type, color]))),
 };
@@ -305,7 +312,7 @@ export const course = (expr, legend, refId = 'A') => new DataqueryBuilder().data
  * @property {{matcher: {id: string, options?: any}, properties: Property[]}[]} [overrides]
  */
 
-/** @template {stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | import('@grafana/grafana-foundation-sdk/barchart').PanelBuilder} T
+/** @template {stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | trends.PanelBuilder | import('@grafana/grafana-foundation-sdk/barchart').PanelBuilder} T
  * @param {T} panel @param {Common} o @returns {T}
  */
 export function common(panel, o) {
@@ -362,20 +369,22 @@ export function stat(o, ...queries) {
   return panel.targets(queries);
 }
 
+const joinBy = (/** @type {string} */ byField) => ({ id: 'joinByField', options: { byField, mode: 'outer' } });
+
 /**
  * Lines or bars over time. The legend is a list, or a table if it has calculations.
- * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, many?: boolean, after?: boolean}} o
- *   many gives each series a colour of its own; after draws each bar to the right of its time
+ * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, after?: boolean, trend?: boolean}} o
+ *   after draws each bar to the right of its time; with trend, the first query is the x axis
  * @param {...{build: () => any}} queries
  */
 export function series(o, ...queries) {
-  const panel = common(new lines.PanelBuilder(), o)
+  const panel = common(o.trend ? new trends.PanelBuilder() : new lines.PanelBuilder(), o)
     .drawStyle(o.bars ? GraphDrawStyle.Bars : GraphDrawStyle.Line)
     .lineWidth(o.bars ? 0 : 2)
     .fillOpacity(o.fill ?? (o.bars ? 70 : o.stacked ? 30 : 5))
     .lineInterpolation(o.stepped ? LineInterpolation.StepAfter : LineInterpolation.Linear)
     .showPoints(VisibilityMode.Never)
-    .colorScheme(o.many ? colour(FieldColorModeId.PaletteClassic) : colour(FieldColorModeId.Shades, colours.plain))
+    .colorScheme(colour(FieldColorModeId.Shades, colours.plain))
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
     .legend(new VizLegendOptionsBuilder().displayMode(o.calcs ? LegendDisplayMode.Table : LegendDisplayMode.List).showLegend(true)
       .placement(o.legendRight ? LegendPlacement.Right : LegendPlacement.Bottom).calcs(o.calcs ?? []));
@@ -390,6 +399,7 @@ export function series(o, ...queries) {
   if (o.interval) panel.interval(o.interval);
   if (o.points) panel.maxDataPoints(o.points);
   if (o.spanNulls) panel.spanNulls(o.spanNulls);
+  if (o.trend) panel.transformations([joinBy('Time'), { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: {} } }]);
   return panel.targets(queries);
 }
 
@@ -425,8 +435,6 @@ export function timeline(o, ...queries) {
  * @property {Step[]} [steps] colours the text
  * @property {Mapping[]} [mappings] with colours for the text
  * @property {boolean} [background] colours the cell instead
- * @property {boolean} [bar] shows a bar; the value is between 0 and max
- * @property {number} [max]
  * @property {{title: string, url: string, targetBlank: boolean}} [link]
  * @property {'left'|'center'|'right'} [align]
  * @property {boolean} [filter] whether a label can be filtered, true by default; false where a variable does the same
@@ -448,10 +456,7 @@ function looks(c) {
   if (c.align) all.push({ id: 'custom.align', value: c.align });
   if (c.mappings || c.steps) all.push(set.mappings([...(c.mappings ?? []), empty]));
   if (c.steps) all.push(set.steps(c.steps));
-  if (c.bar) {
-    all.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 });
-    if (c.max !== undefined) all.push({ id: 'max', value: c.max });
-  } else if (c.background) {
+  if (c.background) {
     all.push({ id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } });
   } else if (c.mappings || c.steps) {
     all.push({ id: 'custom.cellOptions', value: { type: 'color-text' } });
@@ -486,7 +491,7 @@ export function table(o, queries) {
   };
   const unused = ['Time', 'Value', ...refIds.map((r) => `Value #${r}`), ...(o.key ? [key, ...o.key] : []), ...(o.drop ?? [])].filter((f) => !used.includes(f));
   const join = o.key
-    ? [{ id: 'filterFieldsByName', options: { exclude: { pattern: '/^Time$/' } } }, { id: 'joinByField', options: { byField: key, mode: 'outer' } }]
+    ? [{ id: 'filterFieldsByName', options: { exclude: { pattern: '/^Time$/' } } }, joinBy(key)]
     : [{ id: 'merge', options: {} }];
   const panel = common(new tables.PanelBuilder(), o)
     .targets(refIds.map((r, i) => (o.history ? course : now)(query(r, i), '', r).format(PromQueryFormat.Table)))

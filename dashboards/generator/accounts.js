@@ -9,7 +9,7 @@ import {
 import {
   between, colour, colours, common, course, dashboard, forName, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units,
 } from './lib/family.js';
-import { account, atEnd, billed, chosenServers, info, lastKnown, location, max, milliseconds, noAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
+import { account, atEnd, billed, chosenServers, info, lastKnown, location, max, milliseconds, noAccounts, orNoAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('accounts');
 
@@ -137,12 +137,12 @@ const openTopups = info('account, topup', 'status, coin, network', own('topup_in
 const topupCount = (/** @type {string[]} */ ...matchers) => own('topups', account, ...matchers);
 
 /**
- * The increase over a time of a count over the whole history of an account, whichever
+ * The increase in the time range of a count over the whole history of an account, whichever
  * exporter fetches it. So a difference is correct across restarts and exact, while
  * increase() extrapolates.
- * @param {string} labels @param {string} selector @param {string} range
+ * @param {string} labels @param {string} selector
  */
-const added = (labels, selector, range) => `${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[${range}:1h]))`;
+const added = (labels, selector) => `${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[$__range:$__interval]))`;
 
 const open = 'status=~"pending|confirming"';
 const closed = 'status!~"pending|confirming"';
@@ -182,7 +182,7 @@ const topups = [
     id: 401, title: 'Top-ups in range', w: 5, h: 7, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalTopupFailed')],
     description: 'The top-ups of the chosen accounts by status: those that are open now, and those that were paid, expired, failed or were canceled in the time range.',
     overrides: [forPattern('^(pending|confirming)$', ifAny(colours.plain)), forName('paid', ifAny(colours.good)), forName('failed', ifAny(colours.bad))],
-  }, now(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed), '$__range')})`, '{{status}}')),
+  }, now(orNoAccounts(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed))})`, 'status'), '{{status}}')),
 ];
 
 const ever = (/** @type {string} */ metric) => `sum by (type) (${max('account, type', own(metric, account))})`;
@@ -217,7 +217,10 @@ const first = (count) => `bottomk(${count}, ${atEnd(paidUntil)})`;
 const ranks = ['blue', 'purple', 'orange', 'yellow'];
 const rankColours = ranks.map((color, i) => forPattern(`/^${i + 1}\\. /`, set.colour(color)));
 /** A query for each of these accounts, so that each has the same colour in all panels. @param {string} expr */
-const ranked = (expr) => ranks.map((_, i) => course(`${expr} and on (account) ${first(i + 1)}${i > 0 ? ` unless on (account) ${first(i)}` : ''}`, `${i + 1}. {{account}}`, `rank${i + 1}`));
+const ranked = (expr) => ranks.map((_, i) => {
+  const one = `${expr} and on (account) ${first(i + 1)}`;
+  return course(i === 0 ? orNoAccounts(one, 'account') : `${one} unless on (account) ${first(i)}`, `${i + 1}. {{account}}`, `rank${i + 1}`);
+});
 
 const flows = [
   series({
@@ -239,7 +242,7 @@ const flows = [
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
-  course(grown(credit), 'in: {{type}}', 'in'),
+  course(orNoAccounts(grown(credit), 'type'), 'in: {{type}}', 'in'),
   course(`-(${grown(debit)})`, 'out: {{type}}', 'out')),
   table({
     id: 502, title: 'All transactions by type', w: 14, h: 9, unit: 'none', sort: 'Out', descending: true, overrides: [dash],
@@ -251,7 +254,7 @@ const flows = [
       { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
     ], key: ['type'],
   }, {
-    count: ever('transactions'),
+    count: orNoAccounts(ever('transactions'), 'type'),
     in: ever(credit),
     out: ever(debit),
   }),
@@ -279,7 +282,7 @@ const machines = [
     id: 301, title: 'Servers by status', w: 6, h: 8, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalServerSuspended'), runbook('ServerRentalServerCountDropped')],
     description: 'The number of servers of the chosen accounts by status, as the provider reports it.',
     overrides: [forName('active', ifAny(colours.good)), forName('suspended', set.steps(steps.noneIsGood))],
-  }, now(`sum by (status) (${max('account, status', own('servers', account))})`, '{{status}}')),
+  }, now(orNoAccounts(`sum by (status) (${max('account, status', own('servers', account))})`, 'status'), '{{status}}')),
   serversBy('plan', 'Plan', 302),
   serversBy('location', 'Location', 303),
   table({
@@ -311,15 +314,15 @@ const totals = [
   stat({
     id: 701, title: 'Balance', w: 8, h: 5, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
     description: 'The sum of the balances of all accounts, red if negative.', links: [runbook('ServerRentalBalanceLow')],
-  }, now(`sum(${max('account', own('account_balance_usd'))})`, 'Balance')),
+  }, now(orNoAccounts(`sum(${max('account', own('account_balance_usd'))})`, 'account'), 'Balance')),
   stat({
     id: 702, title: 'Per month', w: 8, h: 5, unit: units.usd, decimals: 2,
     description: 'The monthly cost of the billed servers of all accounts, excluding VAT. Servers without a known price do not count.',
-  }, now(`sum(${max('account', own('account_cost_usd_per_month'))}) or ${allServers} == 0`, 'Cost per month')),
+  }, now(orNoAccounts(`sum(${max('account', own('account_cost_usd_per_month'))}) or ${allServers} == 0`, 'account'), 'Cost per month')),
   stat({
     id: 703, title: 'Due', w: 8, h: 5, horizontal: true, unit: units.usd, decimals: 2,
     description: 'The renewals of the next 7 and 30 days of all accounts, excluding VAT: an overdue one once, then each month.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(allDue(7), '7 days', 'week'), now(allDue(30), '30 days', 'month')),
+  }, now(orNoAccounts(allDue(7), 'account'), '7 days', 'week'), now(orNoAccounts(allDue(30), 'account'), '30 days', 'month')),
 ];
 
 const perAccount = (/** @type {string} */ metric) => max('account', own(metric, account));
@@ -339,7 +342,7 @@ const security = [
       { from: '#created', name: 'Created', unit: units.date, width: 100 },
     ], drop: ['id'], key: ['account'],
   }, {
-    info: info('account', 'name', own('account_info', account)),
+    info: orNoAccounts(info('account', 'name', own('account_info', account)), 'account'),
     factor: perAccount('account_two_factor_enabled'),
     keys: perAccount('ssh_keys'),
     saved: perAccount('configurations'),

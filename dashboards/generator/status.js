@@ -184,7 +184,7 @@ const api = [
     description: 'The remaining requests of the eight tokens that had the fewest in the time range, as of the last response. The dashed line is the lowest limit of a token.',
     overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
   },
-  course(lowest(8, 'account', `min by (account) (${remaining})`, `min by (account) (min_over_time(${remaining}[$__range:1h] @ end()))`), '{{account}}', 'left'),
+  course(lowest(8, 'account', `min by (account) (${remaining})`, `min by (account) (min_over_time(${remaining}[$__range:$__interval] @ end()))`), '{{account}}', 'left'),
   course(`min(${own('exporter_api_rate_limit', account)})`, 'limit', 'limit')),
   table({
     id: 404, title: 'Errors in 24 hours', w: 12, h: 10, unit: 'none', sort: 'Errors', descending: true, noValue: 'None', links: [runbook('ServerRentalCollectorFailing')],

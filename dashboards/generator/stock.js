@@ -5,9 +5,9 @@ import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
 import { VizLegendOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
 import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import {
-  between, colour, colours, common, course, dashboard, forPattern, forQuery, linksFrom, mappings, now, runbook, series, set, stat, steps, table, timeline, units, values,
+  between, colour, colours, common, course, dashboard, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, timeline, units, values,
 } from './lib/family.js';
-import { account, atEnd, info, lastKnown, location, max, milliseconds, named, orZero, own, plan, price } from './lib/promql.js';
+import { account, atEnd, info, lastKnown, location, max, milliseconds, named, orNoAccounts, orZero, own, plan, price } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('stock');
 
@@ -55,7 +55,7 @@ const restocks = `round(${max('plan', `increase(${own('plan_restocks_total', pla
 const share = (expr) => `(avg_over_time((${expr})[30d:1h]) or ${expr})`;
 
 /** A figure that rules record, of the plans of the catalog. @param {string} rule @param {(selector: string) => string} [use] */
-const recorded = (rule, use = (selector) => selector) => `${use(`plan:server_rental_plan_${rule}{${plan}}`)} and on (plan) ${own('plan_info', plan)}`;
+const recorded = (rule, use = (selector) => selector) => `${max('plan', use(`plan:server_rental_plan_${rule}{${plan}}`))} and on (plan) ${own('plan_info', plan)}`;
 
 const planLink = linkTo('stock', 'Show only this plan', 'var-plan=${__data.fields.Id}');
 
@@ -117,8 +117,8 @@ const plans = table({
   id: 110, title: `Plans, ${inCurrency}`, w: 24, h: 17, unit: 'none', sort: 'Price', links: [runbook('ServerRentalPlanPriceChanged')],
   description: 'Every chosen plan, cheapest first; in grey what was last known while the exporter is down. Prices are per month, excluding VAT, in the currency chosen above. '
     + '"Since" is when a plan in stock came back, and when one that is sold out was last seen in stock, within 30 days. Below each chosen location, a full dot is a plan offered there '
-    + 'and in stock, an empty dot a plan offered there but sold out. How long a plan stays in stock and is then sold out are averages of 30 days, which need the recording rules of this project. '
-    + 'To the right are the alternative while sold out, the restocks and the share of time in stock of 30 days, and prices per core and GiB.',
+    + 'and in stock, an empty dot a plan offered there but sold out. "Stays" is how long a plan stays in stock, "Gone" how long it is then sold out, on average over 30 days, '
+    + '"Restocks" and "Share" how often and for which share of them it was in stock: these need the recording rules of this project. To the right are the alternative while sold out and prices per core and GiB.',
   // The first column of the matrix is renamed to the column that the other queries have,
   // because joinByField joins on the name of a column.
   before: [
@@ -128,20 +128,20 @@ const plans = table({
   key: ['plan'], first: 5,
   columns: [
     { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 72, align: 'center' },
-    { from: 'name', name: 'Plan', width: 145, link: planLink, filter: false },
-    { from: '#price', name: 'Price', ...money },
-    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 130, mappings: sinceTexts, steps: steps.always(colours.muted) },
+    { from: 'name', name: 'Plan', width: 165, link: planLink, filter: false },
+    { from: '#price', name: 'Price', ...money, width: 66 },
+    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 126, mappings: sinceTexts, steps: steps.always(colours.muted) },
     orderForm,
-    { from: '#stays', name: 'Stays for', unit: 's', decimals: 0, width: 80 },
-    { from: '#gone', name: 'Sold out for', unit: 's', decimals: 0, width: 95 },
+    { from: '#stays', name: 'Stays', unit: 's', decimals: 0, width: 72 },
+    { from: '#gone', name: 'Gone', unit: 's', decimals: 0, width: 72 },
     { from: '#cores', name: 'Cores', unit: 'none', width: 58 },
     { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 75 },
+    { from: '#restocks', name: 'Restocks', unit: 'none', decimals: 0, width: 80 },
+    { from: '#share', name: 'Share', unit: 'percentunit', decimals: 0, width: 65 },
+    { from: 'alternative', name: 'Alternative', width: 130 },
     { from: 'family', name: 'Family', width: 102, filter: false },
     { from: 'gpu_model', name: 'GPU', width: 180 },
     { from: 'storage', name: 'Storage', width: 265 },
-    { from: 'alternative', name: 'Alternative', width: 145 },
-    { from: '#restocks', name: 'Restocks', unit: 'none', decimals: 0, width: 85 },
-    { from: '#share', name: 'In stock', unit: 'percentunit', decimals: 0, width: 75 },
     { from: '#core', name: 'Per core', ...money },
     { from: '#gib', name: 'Per GiB', ...money },
     { from: 'id', name: 'Id', width: 145 },
@@ -157,16 +157,16 @@ const plans = table({
   gone: recorded('return_seconds:avg30d', (time) => `(${time} - on (plan) plan:server_rental_plan_stay_seconds:avg30d)`),
   cores,
   memory: max('plan', own('plan_memory_bytes', plan)),
-  hardware: info('plan', 'family, gpu_model, storage', own('plan_info', plan)),
-  alternative: info('plan', 'alternative', own('plan_availability_info', 'alternative!=""', plan)),
   restocks: recorded('restocks:max1h', (hourly) => `sum_over_time(${hourly}[30d:1h])`),
   share: recorded('in_stock:avg30d'),
+  alternative: info('plan', 'alternative', own('plan_availability_info', 'alternative!=""', plan)),
+  hardware: info('plan', 'family, gpu_model, storage', own('plan_info', plan)),
   core: `${prices} / on (plan) ${cores}`,
   gib: `${prices} / on (plan) ${gibibytes}`,
   id: `label_replace(${inStock}, "id", "$1", "plan", "(.+)")`,
 });
 // One column for each location.
-plans.withOverride(forPattern('/^[a-z]{2,4}[0-9]?$/', set.mappings(mappings.offered), { id: 'custom.width', value: 44 }, { id: 'custom.align', value: 'center' }, { id: 'custom.cellOptions', value: { type: 'color-text' } }));
+plans.withOverride(forPattern('/^[a-z]{2,4}[0-9]?$/', set.mappings(mappings.offered), { id: 'custom.width', value: 50 }, { id: 'custom.align', value: 'center' }, { id: 'custom.cellOptions', value: { type: 'color-text' } }));
 
 /** Configurations of the plans and locations chosen. @param {string} expr */
 const chosen = (expr) => `${expr} and on (account, configuration) ${own('configuration_info', account, plan, location)}`;
@@ -194,8 +194,8 @@ const glance = [
     description: 'The number of saved configurations of the chosen accounts, plans and locations that can be ordered now, and the number of all.', links: [runbook('ServerRentalConfigurationBackInStock')],
     overrides: [forQuery('saved', set.steps(steps.always(colours.muted)))],
   },
-  ...[['sum', 'orderable', 'orderable'], ['count', 'saved', 'saved']].map(([aggregate, legend, refId]) => now(
-    orZero(`${aggregate}(${chosen(perConfiguration(own('configuration_in_stock', account)))})`, max('', own('configurations', account))), legend, refId))),
+  ...[['sum', 'orderable'], ['count', 'saved']].map(([aggregate, legend]) => now(
+    orNoAccounts(orZero(`${aggregate}(${chosen(perConfiguration(own('configuration_in_stock', account)))})`, max('', own('configurations', account))), 'account'), legend, legend))),
 ];
 
 const partly = between(0, 1, colours.fair, 'Part of the time');
@@ -217,13 +217,13 @@ const history = [
   }, course(named(inStockOverTime), '{{name}}')),
   timeline({
     id: 603, title: 'Watches over time', w: 8, h: 7, unit: 'none', ...resolution,
-    mappings: [...values({ 0: ['No match in stock', colours.gone] }), between(0, null, colours.good, 'At least one')],
+    mappings: [...values({ [-1]: ['No watches', colours.unknown], 0: ['No match in stock', colours.gone] }), between(0, null, colours.good, 'At least one')],
     description: 'When at least one plan in stock matched each watch, in each step at some time. Whichever plans are chosen.',
-  }, course(max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval])`), '{{watch}}')),
+  }, course(`${max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval])`)} or on () (${noWatches}) - 1`, '{{watch}}')),
   series({
-    id: 604, title: 'Hits of watches', w: 8, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, interval: '1h', points: 60,
+    id: 604, title: 'Hits of watches', overrides: palette.names(), w: 8, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, interval: '1h', points: 60,
     description: 'How many times a plan in stock began to match each watch, in intervals that begin at the left edge of a bar. Whichever plans are chosen.', links: [runbook('ServerRentalWatchHit')],
-  }, course(`sum by (watch) (round(${max('watch, plan', `increase(${own('watch_hits_total')}[$__interval] offset -$__interval)`)}))`, '{{watch}}')),
+  }, course(`sum by (watch) (round(${max('watch, plan', `increase(${own('watch_hits_total')}[$__interval] offset -$__interval)`)})) or on () ${noWatches}`, '{{watch}}')),
   table({
     id: 202, title: `Cheapest per family, ${inCurrency}`, w: 8, h: 7, unit: 'none', sort: 'Price',
     description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
@@ -261,7 +261,7 @@ const inRange = (/** @type {string} */ func) => atEnd(`${func} by (plan) (${func
 
 const pricesOf = [
   series({
-    id: 301, title: 'Price above the lowest in the time range', w: 12, h: 10, unit: 'percentunit', decimals: 1, min: 0, softMax: 0.02, ...changes, stepped: true, fill: 0,
+    id: 301, title: 'Price above the lowest in the time range', overrides: palette.names(), w: 12, h: 10, unit: 'percentunit', decimals: 1, min: 0, softMax: 0.02, ...changes, stepped: true, fill: 0,
     description: 'How much the monthly price of each plan was above the lowest in the time range. Plans whose price did not change are not shown.', links: [runbook('ServerRentalPlanPriceChanged')],
   }, course(named(`(${prices} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1)`), '{{name}}')),
   table({
@@ -322,8 +322,8 @@ const saved = [
     ],
   }, {
     // If there are none, a row says so.
-    info: withOrder('account, configuration', info('account, configuration', 'hostname, plan, location, os', own('configuration_info', account, plan, location)), own('configuration_links_info', account))
-      + ` or on () label_replace(0 * ${max('', own('configurations', account))}, "hostname", "None saved", "", "")`,
+    info: orNoAccounts(withOrder('account, configuration', info('account, configuration', 'hostname, plan, location, os', own('configuration_info', account, plan, location)), own('configuration_links_info', account))
+      + ` or on () label_replace(0 * ${max('', own('configurations', account))}, "hostname", "None saved", "", "")`, 'hostname'),
     stock: chosen(perConfiguration(own('configuration_in_stock', account))),
     price: chosen(perConfiguration(price('configuration', account))),
     share: chosen(share(perConfiguration(own('configuration_in_stock', account)))),

@@ -95,6 +95,8 @@ const collectorColours = {
 };
 
 export const palette = {
+  /** For any names: by their length, as Grafana's own palettes contain red and green. */
+  names: () => ['blue', 'purple', 'orange', 'yellow', 'light-blue', 'light-purple'].map((color, i, all) => forPattern(`/^(.{${all.length}})*.{${i}}$/`, set.colour(color))),
   collectors: () => Object.entries(collectorColours).map(([name, color]) => forPattern(`^/?${name}$`, set.colour(color))),
   /** @param {string} [prefix] of the names in the legend */
   transactions: (prefix = '') => fixed(Object.fromEntries(Object.entries(transactionColours).map(([type, color]) => [prefix + type, color]))),

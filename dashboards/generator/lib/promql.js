@@ -174,6 +174,9 @@ export const lastKnown = (expr) => `((${expr.replaceAll(/\w*\{(?:\$\{\w+\}|[^{}]
 /** One series if no account is configured. */
 export const noAccounts = `0 * ${max('', own('exporter_build_info'))} unless on () ${accounts}`;
 
+/** Says that no account is configured, in a label. @param {string} expr @param {string} label */
+export const orNoAccounts = (expr, label) => `(${expr}) or on () label_replace(${noAccounts}, "${label}", "no accounts configured", "", "")`;
+
 /**
  * Whether the API accepted each account's token: 1 is rejected, 0 accepted, 0.5 not known. A
  * row says that there is no account, or that the other columns are what was last known.

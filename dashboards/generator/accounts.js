@@ -89,7 +89,7 @@ const days = `(${Array.from({ length: 31 }, (_, i) => `label_replace(vector(${i}
 const eachDay = `((${days}) + on () group_left () (0 * sum(${serverCount}) or ${noAccounts}))`;
 
 const calendar = common(new barchart.PanelBuilder(), {
-  id: 201, title: 'Renewals by day', w: 7, h: 9, unit: units.usd, decimals: 2, links: [runbook('ServerRentalRenewalsUnfunded')],
+  id: 201, title: 'Renewals by day', w: 7, h: 9, unit: units.usd, decimals: 0, links: [runbook('ServerRentalRenewalsUnfunded')],
   description: 'The amount due on each of the next 30 days, of the chosen accounts, plans and locations. An overdue renewal counts today.',
   overrides: [forName('Day', set.unit('time:MMM DD'))],
 })
@@ -158,9 +158,9 @@ const topups = [
     id: 402, title: 'Open top-ups', w: 19, h: 7, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
-      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 100, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
+      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 130, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
       { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 90, filter: false },
-      { from: 'account', name: 'Account', width: 90, filter: false },
+      { from: 'account', name: 'Account', width: 110, filter: false },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
       { from: 'coin', name: 'Coin', width: 90, filter: false },
       { from: 'network', name: 'Network', minWidth: 100, filter: false },
@@ -233,7 +233,7 @@ const flows = [
   series({
     id: 108, title: 'Balance in the days ahead', w: 12, h: 8, unit: units.usd, decimals: 2, trend: true, stepped: true, steps: steps.notBelowZero, showSteps: true, fill: 0, interval: '15m', points: 3000,
     description: 'The balance of the same accounts after each renewal, as of the last quarter of an hour and without further top-ups, for as many days as the time range has, 30 at most. An account runs dry on the day on which its line crosses zero.',
-    links: [runbook('ServerRentalRenewalsUnfunded')], overrides: [forName('Days from now', set.unit('none'), set.decimals(0)), ...rankColours],
+    links: [runbook('ServerRentalRenewalsUnfunded')], overrides: [forName('Days from now', set.unit('none')), ...rankColours],
   },
   course(ahead, 'Days from now', 'days'),
   ...ranked(`(${atEnd(balance)} - on (account) sum by (account) (${pinned(nextAmounts)} and on (account, server, renewal) ${pinned(nextDates)} <= ${pinnedNow('end')} + ${passed}) or ${atEnd(balance)}) and on () ${ahead}`)),
@@ -249,8 +249,8 @@ const flows = [
     description: 'Transactions of the chosen accounts by type: the amounts and the number over the whole history.',
     columns: [
       { from: 'type', name: 'Type', filter: false },
-      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 100 },
-      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 100 },
+      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 130 },
+      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 130 },
       { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
     ], key: ['type'],
   }, {
@@ -291,7 +291,7 @@ const machines = [
     columns: [
       { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 100, filter: false, align: 'center' },
       { from: 'hostname', name: 'Host name', minWidth: 155 },
-      { from: 'account', name: 'Account', width: 90, filter: false },
+      { from: 'account', name: 'Account', width: 110, filter: false },
       { from: 'plan', name: 'Plan', filter: false, width: 145, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
       { from: 'location', name: 'Location', width: 85, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 113 },
@@ -355,7 +355,7 @@ const security = [
     description: 'The SSH keys of the chosen accounts, the newest first. Treat a key that nobody of you added as an emergency.',
     columns: [
       { from: '#created', name: 'Added', unit: units.date, width: 100 },
-      { from: 'account', name: 'Account', width: 90, filter: false },
+      { from: 'account', name: 'Account', width: 110, filter: false },
       { from: 'name', name: 'Key', width: 120 },
       { from: 'type', name: 'Type', width: 110 },
       { from: 'fingerprint', name: 'Fingerprint' },

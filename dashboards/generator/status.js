@@ -145,15 +145,10 @@ const collectors = [
   }, course(`(0 * present_over_time(${failing}[$__interval]) or on (${collector}) topk(25, present_over_time(${failing}[$__range] @ end()))) and on () ${own('exporter_build_info')}`
     + ` or on () label_replace(0 * ${max('', own('exporter_build_info'))} + 1, "collector", "all collectors", "", "")`, collectorLegend)),
   series({
-    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 14, h: 12, points: 100, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
+    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, points: 100, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'The age of the oldest data of each collector over all accounts, in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line; a collector above the lower one is late.',
     links: [runbook('ServerRentalDataStale')],
   }, course(max('collector', intervals), '{{collector}}')),
-  series({
-    id: 304, title: 'Age of the responses', overrides: palette.collectors(), w: 10, h: 12, unit: 'suffix: s', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'], log: true,
-    description: 'How old the provider\'s responses were when they came, the oldest of all accounts. A few seconds are normal: the exporter fetches just after the provider\'s cache has new responses. '
-      + 'Collectors whose responses do not say their age are not shown.',
-  }, course(max('collector', own('exporter_collector_answer_age_seconds', accountOrPublic)), '{{collector}}')),
 ];
 
 /** The sum or the count of the durations of requests, from classic or else native histograms. @param {'sum' | 'count'} part */

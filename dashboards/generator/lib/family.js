@@ -78,14 +78,7 @@ export function values(texts) {
   return [{ type: MappingType.ValueToText, options }];
 }
 
-/**
- * Overrides that give what has a fixed meaning the same colour in all panels. Accounts and
- * all that the provider may add are coloured by name.
- * @param {Record<string, string>} meanings the colour of each name
- */
-const fixed = (meanings) => Object.entries(meanings).map(([name, color]) => forName(name, set.colour(color)));
-
-/** @type {Record<string, string>} */
+/** What has a fixed meaning has the same colour in all panels. */
 const transactionColours = { topup: 'blue', bonus: 'light-blue', renewal: 'orange', usage: 'purple' };
 
 /** Collectors have the same colour as their endpoints. */
@@ -99,7 +92,7 @@ export const palette = {
   names: () => ['blue', 'purple', 'orange', 'yellow', 'light-blue', 'light-purple'].map((color, i, all) => forPattern(`/^(.{${all.length}})*.{${i}}$/`, set.colour(color))),
   collectors: () => Object.entries(collectorColours).map(([name, color]) => forPattern(`^/?${name}$`, set.colour(color))),
   /** @param {string} [prefix] of the names in the legend */
-  transactions: (prefix = '') => fixed(Object.fromEntries(Object.entries(transactionColours).map(([type, color]) => [prefix + type, color]))),
+  transactions: (prefix = '') => Object.entries(transactionColours).map(([type, color]) => forName(prefix + type, set.colour(color))),
 };
 
 /** No data is neither good nor bad. @type {Mapping} */
@@ -126,7 +119,6 @@ export const mappings = {
   offered: values({ 1: ['●', colours.good], 0: ['○', colours.muted] }),
   order: [wordsLike('.+', colours.plain, 'Order')],
   orderable: values({ 1: ['Can be ordered', colours.good], 0: ['Sold out', colours.gone] }),
-  operational: values({ 1: ['Operational', colours.good], 0: ['Not operational', colours.bad] }),
   success: values({ 1: ['Working', colours.good], 0: ['Failing', colours.bad] }),
   up: values({ 1: ['Up', colours.good], 0: ['Down', colours.bad] }),
   enabled: values({ 1: ['On', colours.good], 0: ['Off', colours.warn] }),
@@ -354,7 +346,7 @@ export const set = {
 /**
  * One or a few large numbers. A query without data shows a grey "No data": what is known to
  * be nothing has to be a zero.
- * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, graph?: boolean, horizontal?: boolean, field?: string, valueSize?: number}} o
+ * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, horizontal?: boolean, field?: string, valueSize?: number}} o
  *   field names a label to show instead of the value; valueSize is in pixels, by default as large as fits
  * @param {...{build: () => any}} queries
  */
@@ -363,7 +355,7 @@ export function stat(o, ...queries) {
   if (o.valueSize) sizes.valueSize(o.valueSize);
   const panel = common(new stats.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
     .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields(o.field ? `/^${o.field}$/` : '').values(false))
-    .graphMode(o.graph ? BigValueGraphMode.Area : BigValueGraphMode.None)
+    .graphMode(BigValueGraphMode.None)
     .colorMode(o.colourMode ?? BigValueColorMode.Value)
     .textMode(o.text ?? BigValueTextMode.Auto).text(sizes)
     .orientation(o.horizontal ? VizOrientation.Horizontal : VizOrientation.Auto).wideLayout(false)

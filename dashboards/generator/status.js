@@ -73,11 +73,11 @@ const counts = [
   between(3, null, colours.bad, '3 or more down'),
 ];
 
-/** The minute of an outage beside which there is none. @param {string} offset of the minute beside it */
+/** The time of an outage beside which there is none. @param {string} offset of the time beside it */
 const edge = (offset) => `(0 * ${outage} + time() unless on (location, component) ${outage} offset ${offset})`;
 /** The last beginning within the interval that begins at each step, and the first end from then on. */
-const began = `max by (location, component) (max_over_time(${edge('1m')}[$__interval:1m] offset -$__interval))`;
-const ended = `min by (location, component) (min_over_time(${edge('-1m')}[7d:1m] offset -7d))`;
+const began = `max by (location, component) (max_over_time(${edge('2m')}[$__interval:2m] offset -$__interval))`;
+const ended = `min by (location, component) (min_over_time(${edge('-2m')}[7d:2m] offset -7d))`;
 
 const provider = [
   matrix,
@@ -87,7 +87,7 @@ const provider = [
   }, course(`count by (location) (present_over_time(${outage}[$__interval])) or on (location) 0 * ${max('location', own('location_info', location))}`, '{{location}}')),
   table({
     id: 206, title: 'Outages in the time range', w: 14, h: 9, unit: 'none', sort: 'Began', descending: true, history: true, noValue: 'None known', links: [runbook('ServerRentalComponentNotOperational')],
-    description: 'Each outage of a component in the time range, the latest first: its first minute and how long it lasted, or has lasted so far. Times in which a component failed again and again are one outage, and maintenance is none. Needs the recording rules of this project.',
+    description: 'Each outage of a component in the time range, the latest first: when it began and how long it lasted, or has lasted so far, to two minutes. Times in which a component failed again and again are one outage, and maintenance is none. Needs the recording rules of this project.',
     columns: [
       { from: 'location', name: 'Location', width: 80, filter: false },
       { from: 'component', name: 'Component', filter: false },
@@ -96,7 +96,7 @@ const provider = [
     ],
   }, {
     began: milliseconds(began),
-    lasted: `60 + ${ended} - on (location, component) ${began} > 0`,
+    lasted: `120 + ${ended} - on (location, component) ${began} > 0`,
   }).interval('2m').maxDataPoints(1000),
   timeline({
     id: 204, title: 'Incidents and maintenance over time', w: 10, h: 5, unit: 'none', mappings: [...values({ 0: ['None', colours.good] }), between(1, null, colours.bad, 'Ongoing')],
@@ -145,7 +145,7 @@ const collectors = [
   }, course(`(0 * present_over_time(${failing}[$__interval]) or on (${collector}) topk(25, present_over_time(${failing}[$__range] @ end()))) and on () ${own('exporter_build_info')}`
     + ` or on () label_replace(0 * ${max('', own('exporter_build_info'))} + 1, "collector", "all collectors", "", "")`, collectorLegend)),
   series({
-    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, points: 100, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
+    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, points: 60, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'The age of the oldest data of each collector over all accounts, in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line; a collector above the lower one is late.',
     links: [runbook('ServerRentalDataStale')],
   }, course(max('collector', intervals), '{{collector}}')),

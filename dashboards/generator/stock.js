@@ -26,10 +26,10 @@ const catalog = max('', own('catalog_plans'));
 
 /**
  * The present value of a time that only grows, or its highest in 30 days: an exporter knows
- * what happened since its start only. Hours are enough before that.
+ * what happened since its start only. Two hours are enough before that.
  * @param {string} selector
  */
-const latest = (selector) => `(${selector} or max_over_time(${selector}[30d:1h]))`;
+const latest = (selector) => `(${selector} or max_over_time(${selector}[30d:2h]))`;
 
 /** Since when each plan in stock is: the last change, or a later hour in which it was sold out. */
 const inStockSince = `max by (plan) (${latest(own('plan_stock_changed_timestamp_seconds', plan))}`
@@ -229,7 +229,7 @@ const history = [
     description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
     key: ['family'], drop: ['plan'],
     columns: [
-      { from: 'family', name: 'Family', width: 90, filter: false },
+      { from: 'family', name: 'Family', width: 108, filter: false },
       { from: '#count', name: 'Now', unit: 'none', decimals: 0, width: 45, align: 'center', steps: steps.noneIsBad },
       { from: '#price', name: 'Price', ...money, mappings: [between(unsold / 2, null, colours.muted, '–')] },
       { from: 'name', name: 'Plan', filter: false, minWidth: 100 },
@@ -263,19 +263,18 @@ const pricesOf = [
   series({
     id: 301, title: 'Price above the lowest in the time range', overrides: palette.names(), w: 12, h: 10, unit: 'percentunit', decimals: 1, min: 0, softMax: 0.02, ...changes, stepped: true, fill: 0,
     description: 'How much the monthly price of each plan was above the lowest in the time range. Plans whose price did not change are not shown.', links: [runbook('ServerRentalPlanPriceChanged')],
-  }, course(named(`(${prices} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1)`), '{{name}}')),
+  }, course(`${prices} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1`, '{{plan}}')),
   table({
     id: 303, title: `Changes of prices, ${inCurrency}`, w: 12, h: 10, unit: 'none', sort: 'Until', descending: true, history: true, links: [runbook('ServerRentalPlanPriceChanged')],
     description: 'Each change of a price in the time range, the latest first: the old and the new price, and the end of the interval in which it changed.',
     columns: [
       { from: 'Time', name: 'Until', unit: units.minute, width: 140, filter: false },
-      { from: 'name', name: 'Plan', minWidth: 150, filter: false },
+      { from: 'plan', name: 'Plan', minWidth: 150, filter: false },
       { from: '#old', name: 'Old', ...money },
       { from: '#new', name: 'New', ...money },
     ],
-    drop: ['plan'],
   }, {
-    new: named(`(${prices} != on (plan) ${before})`),
+    new: `${prices} != on (plan) ${before}`,
     old: `${before} != on (plan) ${prices}`,
   }).interval(changes.interval).maxDataPoints(changes.points),
 ];

@@ -1,22 +1,31 @@
 # Builds on the platform it runs on, for the platform that is asked for. Whoever publishes
 # images should pin the base by the digest that `docker buildx imagetools inspect golang:1.26`
 # prints: golang:1.26@sha256:DIGEST.
+
+# The version is that of the file VERSION. Only git knows the revision, and it is not in the
+# context: --build-arg REVISION="$(git rev-parse HEAD)".
+ARG VERSION=0.1.0
+ARG REVISION=
+
 FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build
 ARG TARGETOS
 ARG TARGETARCH
-ARG VERSION=
-ARG REVISION=
-ARG BRANCH=
+ARG VERSION
+ARG REVISION
 WORKDIR /src
 COPY . .
 # Only the modules that the program needs are downloaded, and both caches stay for the
 # next build.
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    GOOS=$TARGETOS GOARCH=$TARGETARCH make build VERSION="$VERSION" REVISION="$REVISION" BRANCH="$BRANCH"
+    GOOS=$TARGETOS GOARCH=$TARGETARCH make build VERSION="$VERSION" REVISION="$REVISION"
 
 # Nothing but the program, its licences and the certificates by which it knows the API.
 FROM scratch
+ARG VERSION
+ARG REVISION
 LABEL org.opencontainers.image.title="server_rental_exporter" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION" \
       org.opencontainers.image.description="Prometheus exporter for the Dedicated Server Rental API" \
       org.opencontainers.image.source="https://github.com/server-rental-exporter/server_rental_exporter" \
       org.opencontainers.image.documentation="https://github.com/server-rental-exporter/server_rental_exporter/blob/main/README.md" \

@@ -1,25 +1,31 @@
 # Everything a developer runs. Users find what they need in README.md.
 VERSION  := $(shell cat VERSION)
-REVISION := $(shell git rev-parse HEAD 2>/dev/null)
-BRANCH   := $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null)
-COMMIT_TIME := $(or $(shell git log -1 --format=%ct 2>/dev/null),0)
+# The commit and its time. git archive writes them here, so a tarball builds the same program.
+COMMIT   := $Format:%H %ct$
+ifneq ($(findstring %H,$(COMMIT)),)
+COMMIT   := $(shell git log -1 --format='%H %ct' 2>/dev/null)
+endif
+REVISION := $(word 1,$(COMMIT))
+COMMIT_TIME := $(or $(word 2,$(COMMIT)),0)
 PKG      := github.com/prometheus/common/version
-LDFLAGS  := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION) -X $(PKG).Branch=$(BRANCH)
+LDFLAGS  := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(REVISION)
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE := golang.org/x/tools/cmd/deadcode@v0.52.0
 SYFT     := github.com/anchore/syft/cmd/syft@v1.38.0
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+export GORELEASER := github.com/goreleaser/goreleaser/v2@v2.13.3
 BUILDAH  := buildah
 IMAGE_ARCH = $(shell go env GOARCH)
 
 .DEFAULT_GOAL := help
 .PHONY: help build test test-short test-long race tools e2e lint format bench update golden recipe-check pictures browser-test image image-test packages packages-test \
-  sbom release-notes release-check helm-package clean
+  sbom release-notes release-check release helm-package clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build a static binary
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o server_rental_exporter .
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o server_rental_exporter .
 
 # The tests of documents, rules and deployment, and those with real programs, are a
 # module of their own: what they need is not listed in the program's go.mod.
@@ -47,6 +53,8 @@ lint: ## run all linters
 	go mod tidy -diff
 	go vet ./...
 	go run $(GOLANGCI) run ./...
+	go run $(ACTIONLINT)
+	@! grep -E 'uses: [^.]' .github/workflows/*.yml | grep -vE '@[0-9a-f]{40} # v' # pinned by commit
 	cd test && go mod tidy -diff
 	cd test && go vet -tags e2e ./...
 	cd test && go run $(GOLANGCI) run ./...
@@ -66,8 +74,8 @@ update: ## rewrite all golden and generated files (Node and npm for those of das
 	packaging/licenses.sh >THIRD_PARTY_LICENSES
 
 golden: ## rewrite the golden and generated files that need nothing but Go
-	go test -count=1 -run 'TestGolden|TestErrors|TestHelp|TestMetricsDocument|TestConfigurationDocument|TestExample|TestOverview|TestLandingPage' \
-	  ./collector ./config ./exporter ./web -update
+	go test -count=1 -run 'TestGolden|TestHelp|TestMetricsDocument|TestConfigurationDocument|TestExample|TestOverview|TestLandingPage' \
+	  ./collector ./config ./exporter ./internal/rentalapi ./web -update
 	cd test && go test -count=1 -timeout 30m -run TestGenerated ./helm -update
 
 recipe-check: ## add an endpoint to a copy as CONTRIBUTING.md says, and run the tests there
@@ -81,8 +89,7 @@ browser-test: ## test the landing page in a browser (Node, npm; Debian: chromium
 
 image: ## build a container image (IMAGE_ARCH=arm64 for another processor)
 	$(BUILDAH) bud --format docker --os linux --arch $(IMAGE_ARCH) --timestamp $(COMMIT_TIME) \
-	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg BRANCH=$(BRANCH) \
-	  --label org.opencontainers.image.version=$(VERSION) --label org.opencontainers.image.revision=$(REVISION) \
+	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
 	  --label org.opencontainers.image.created=$$(date -ud @$(COMMIT_TIME) +%FT%TZ) \
 	  $(BUILDAH_FLAGS) -t server_rental_exporter:$(VERSION) .
 
@@ -98,6 +105,12 @@ release-notes: ## print the changes of VERSION
 
 release-check: ## make a release without publishing it, and check it (Debian: unzip)
 	test/release/check.sh
+
+release: ## publish the tag of this commit, as .github/workflows/release.yml does
+	GOBIN=$(CURDIR)/dist/bin go install $(SYFT)
+	$(MAKE) -s release-notes >dist/notes.md
+	PATH=$(CURDIR)/dist/bin:$$PATH go run $(GORELEASER) release --clean --release-notes=dist/notes.md
+	cd test && go tool helm push ../dist/server-rental-exporter-$(VERSION).tgz oci://ghcr.io/server-rental-exporter/charts
 
 packages packages-test: PACKAGING = VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' SOURCE_DATE_EPOCH=$(COMMIT_TIME)
 

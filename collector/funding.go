@@ -31,8 +31,8 @@ func AddFunding(b *metric.Builder, in Inputs, now time.Time) (expires time.Time)
 	return metric.Earlier(tomorrow, metric.Earlier(in.accountUntil, in.serversUntil))
 }
 
-// horizonYears is how far ahead renewals are computed.
-const horizonYears = 10
+// HorizonYears is how far ahead renewals are computed.
+const HorizonYears = 10
 
 // renewal is what one server costs, and the day on which it renews next, or should
 // have renewed.
@@ -57,7 +57,7 @@ func fundedUntil(balance micros, renewals []renewal, now time.Time) (time.Time, 
 		return time.Time{}, false
 	}
 	today := now.UTC().Truncate(24 * time.Hour)
-	horizon := today.AddDate(horizonYears, 0, 0)
+	horizon := today.AddDate(HorizonYears, 0, 0)
 	prices := map[time.Time]micros{} // by day of the next renewal
 	for _, r := range renewals {
 		prices[r.day] += r.price

@@ -15,14 +15,19 @@ import (
 // Watch selects plans that somebody waits for: those that meet every criterion that
 // is given. The values of one criterion are alternatives.
 type Watch struct {
-	Name            string   // unique, 1 to 256 bytes of UTF-8; value of the label watch
-	Plans, Families []string // ids
+	Name     string   `yaml:"name"`  // unique, 1 to 256 bytes of UTF-8; value of the label watch
+	Plans    []string `yaml:"plans"` // ids
+	Families []string `yaml:"families"`
 	// One location that offers the plan must meet these together: ids, regions as the
 	// provider words them, and codes of two letters.
-	Locations, Regions, Countries  []string
-	GPU                            *bool
-	MinCores, MinMemoryGiB         *float64 // inclusive
-	MaxUSDPerMonth, MaxEURPerMonth *float64 // inclusive, excluding VAT
+	Locations      []string `yaml:"locations"`
+	Regions        []string `yaml:"regions"`
+	Countries      []string `yaml:"countries"`
+	GPU            *bool    `yaml:"gpu"`
+	MinCores       *float64 `yaml:"min_cores"` // bounds are inclusive
+	MinMemoryGiB   *float64 `yaml:"min_memory_gib"`
+	MaxUSDPerMonth *float64 `yaml:"max_usd_per_month"` // prices exclude VAT
+	MaxEURPerMonth *float64 `yaml:"max_eur_per_month"`
 }
 
 var (

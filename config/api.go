@@ -4,37 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/netip"
 	"net/url"
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	promconfig "github.com/prometheus/common/config"
 	"go.yaml.in/yaml/v3"
 )
-
-func (l *loader) api() decodeFunc {
-	api := &l.config.API
-	return l.mapping(map[string]decodeFunc{
-		"base_url": func(path string, n *yaml.Node) {
-			if l.expectKind(yaml.ScalarNode, path, n) {
-				l.setBaseURL(l.position(path), n.Value)
-			}
-		},
-		"timeout": l.duration(&api.Timeout, time.Millisecond, maxTimeout, ""),
-		"http":    l.http,
-		"rate_limit": l.mapping(map[string]decodeFunc{
-			"public":  l.number(&api.RateLimit.Public, notInteger, 1, maxPublic, "!!int"),
-			"account": l.number(&api.RateLimit.Account, notInteger, 1, maxAccount, "!!int"),
-		}),
-	})
-}
 
 // setBaseURL repeats no part of the value: it may contain a password.
 func (l *loader) setBaseURL(pos Position, value string) {
@@ -43,14 +23,12 @@ func (l *loader) setBaseURL(pos Position, value string) {
 		return
 	}
 	u, err := url.Parse(value)
+	if err == nil && u.Port() != "" {
+		_, err = strconv.ParseUint(u.Port(), 10, 16)
+	}
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
 		l.errs.add(pos, "invalid URL: must be http or https, like https://rental.example/api/v1")
 		return
-	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			l.errs.add(pos, "invalid port: must be from 1 to 65535")
-		}
 	}
 	if u.User != nil {
 		l.errs.add(pos, "user information not allowed: tokens must be set as accounts")
@@ -62,14 +40,12 @@ func (l *loader) setBaseURL(pos Position, value string) {
 	l.config.API.BaseURL, l.baseURLPosition = u, pos
 }
 
-// http checks the keys and values first. The package of the settings then
-// decodes them and checks their combination; its errors repeat no secrets.
+// http checks the keys and values first: the decoder of the settings' own package has no
+// paths, ignores unknown keys with this YAML library, and its errors repeat values that
+// may be secret. That package then decodes them and checks their combination.
 func (l *loader) http(path string, n *yaml.Node) {
 	before := len(l.errs)
-	fields := l.structFields(reflect.TypeFor[promconfig.HTTPClientConfig]())
-	// Do not suggest forbidden keys for a misspelled one.
-	maps.DeleteFunc(fields, func(key string, _ decodeFunc) bool { return forbiddenKey(joinPath(path, key)) != "" })
-	l.mapping(fields)(path, n)
+	l.mapping(path, n, reflect.New(reflect.TypeFor[promconfig.HTTPClientConfig]()).Elem())
 	if len(l.errs) > before {
 		return
 	}
@@ -85,56 +61,6 @@ func (l *loader) http(path string, n *yaml.Node) {
 		}
 		l.errs.add(l.position(path+".tls_config"), "%s", err)
 	}
-}
-
-// check validates a node against a type of another package and stores nothing.
-// That package's own decoder has no paths, ignores unknown keys with this YAML
-// library, and its errors repeat values that may be secret.
-func (l *loader) check(t reflect.Type) decodeFunc {
-	switch {
-	case t.Kind() == reflect.Pointer:
-		return l.check(t.Elem())
-	case t.Kind() == reflect.Slice:
-		return l.list(l.check(t.Elem()))
-	case t.Kind() == reflect.Map:
-		item := l.check(t.Elem())
-		return l.entries(func(string, Position) decodeFunc { return item })
-	case t == reflect.TypeFor[promconfig.Headers]():
-		return l.check(reflect.TypeFor[map[string]promconfig.Header]())
-	case t.Kind() == reflect.Struct && t != reflect.TypeFor[promconfig.URL]():
-		return l.mapping(l.structFields(t))
-	}
-	invalid := "invalid value"
-	switch t {
-	case reflect.TypeFor[bool]():
-		invalid = notBoolean
-	case reflect.TypeFor[promconfig.URL]():
-		invalid = "invalid URL: must be like http://proxy.example:3128"
-	case reflect.TypeFor[promconfig.TLSVersion]():
-		invalid = "invalid TLS version: must be one of " + strings.Join(slices.Sorted(maps.Keys(promconfig.TLSVersions)), ", ")
-	}
-	value := l.value(reflect.New(t).Interface(), invalid)
-	return func(path string, n *yaml.Node) {
-		before := len(l.errs)
-		if value(path, n); len(l.errs) == before {
-			l.checkHeader(path, n.Value)
-		}
-	}
-}
-
-// structFields returns the keys of a struct, with those of inlined structs.
-func (l *loader) structFields(t reflect.Type) map[string]decodeFunc {
-	fields := map[string]decodeFunc{}
-	for field := range t.Fields() {
-		key, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		switch {
-		case options == "inline":
-			maps.Copy(fields, l.structFields(field.Type))
-		case key != "":
-			fields[key] = l.check(field.Type)
-		}
-	}
-	return fields
 }
 
 // headerValue matches the path of a header's value, or of a file that contains one.

@@ -20,43 +20,35 @@ import (
 
 // Config is a validated configuration.
 type Config struct {
-	API      API
-	Accounts []Account
-	// Collectors has an entry for every resource, enabled or not.
-	Collectors map[string]Collector
-	Watches    []collector.Watch
+	API        API                  `yaml:"api"`
+	Accounts   []Account            `yaml:"accounts"`
+	Collectors map[string]Collector `yaml:"collectors"` // an entry for every resource, enabled or not
+	Watches    []collector.Watch    `yaml:"watches"`
 	Shard      Shard
 }
 
 // API describes the rental API and how to send requests to it.
 type API struct {
-	// BaseURL ends in /api/v1. It is nil with --demo.
-	BaseURL *url.URL
-	// Timeout bounds one request: 1 ms to 5 minutes.
-	Timeout time.Duration
+	BaseURL *url.URL      `yaml:"base_url"` // ends in /api/v1; nil with --demo
+	Timeout time.Duration `yaml:"timeout"`  // of one request: 1 ms to 5 minutes
 	// HTTP never contains credentials of the API. Its follow_redirects has no
 	// effect: redirects are never followed, because a token must not leave the
 	// base URL's origin.
-	HTTP      promconfig.HTTPClientConfig
-	RateLimit RateLimit
+	HTTP      promconfig.HTTPClientConfig `yaml:"http"`
+	RateLimit RateLimit                   `yaml:"rate_limit"`
 }
 
 // RateLimit holds the maximum numbers of requests per minute.
 type RateLimit struct {
-	// Public applies to all requests without a token together: 1 to 59.
-	Public int
-	// Account applies to each token: 1 to 120.
-	Account int
+	Public  int `yaml:"public"`  // of all requests without a token together: 1 to 59
+	Account int `yaml:"account"` // with each token: 1 to 120
 }
 
 // Account is an account at the provider. Either TokenFile or Token is set.
 type Account struct {
-	// Name is unique, 1 to 256 bytes of UTF-8, and the value of the label `account`.
-	Name string
-	// TokenFile is the path of the file that contains the token, see NewTokenFile.
-	TokenFile string
-	// Token comes from the environment only.
-	Token promconfig.Secret
+	Name      string            `yaml:"name"`       // unique, and the value of the label account
+	TokenFile string            `yaml:"token_file"` // path of the file that contains the token
+	Token     promconfig.Secret // from the environment only
 }
 
 // Format implements fmt.Formatter. It prints only the name, whatever the verb,
@@ -65,24 +57,17 @@ func (a Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, a.Name) 
 
 // Collector holds the settings of one collector.
 type Collector struct {
-	Enabled bool
-	// Interval is the time between two fetches: 1 second, or the API's cache
-	// time if that is longer, to 30 days.
-	Interval time.Duration
-	// MaxAge is how long the last good response is kept: Interval to 365 days.
-	MaxAge time.Duration
+	Enabled  bool          `yaml:"enabled"`
+	Interval time.Duration `yaml:"interval"` // 1 second, or the API's cache time if that is longer, to 30 days
+	MaxAge   time.Duration `yaml:"max_age"`  // Interval to 365 days
 }
 
 // ScopeRate is the number of requests that the enabled collectors make in one
 // scope of the rate limit: the public API, or one account.
 type ScopeRate struct {
-	// Account is the account's name, empty for the public API.
-	Account string
-	// PerMinute and MaxPerMinute are the minimum and the usual maximum of
-	// requests per minute.
-	PerMinute, MaxPerMinute float64
-	// Limit is the configured maximum of requests per minute.
-	Limit int
+	Account                 string  // empty for the public API
+	PerMinute, MaxPerMinute float64 // the minimum and the usual maximum
+	Limit                   int     // the configured maximum per minute
 }
 
 // RequestRates returns the rate of the public API, followed by one for each

@@ -2,11 +2,14 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"math"
+	"net/url"
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,13 +17,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 )
-
-// A decodeFunc stores one node of the file, or adds an error. It never gets an
-// alias, which is resolved, nor null, which means not set.
-type decodeFunc func(path string, n *yaml.Node)
 
 // maxValues is far above the number of values of any real configuration.
 const maxValues = 100_000
@@ -59,21 +59,21 @@ func (l *loader) parse(content []byte) *yaml.Node {
 	return nil
 }
 
+var syntaxError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
+
 // addSyntaxError moves the line from the YAML library's message to the position.
 func (l *loader) addSyntaxError(err error, content []byte) {
-	message := strings.TrimPrefix(err.Error(), "yaml: ")
-	pos := Position{File: l.file, Line: lineOfError(message, content)}
-	if rest, ok := strings.CutPrefix(message, "line "); ok {
-		number, detail, _ := strings.Cut(rest, ": ")
-		if line, err := strconv.Atoi(number); err == nil {
-			pos.Line, message = line, detail
-		}
+	match := syntaxError.FindStringSubmatch(err.Error())
+	message := match[2]
+	line, err := strconv.Atoi(match[1])
+	if err != nil {
+		line = lineOfError(message, content)
 	}
 	// The only message that repeats the file's text, which may be a secret.
 	if strings.HasPrefix(message, "unknown anchor") {
 		message = "alias of an unknown anchor"
 	}
-	l.errs.add(pos, "invalid YAML: %s", message)
+	l.errs.add(Position{File: l.file, Line: line}, "invalid YAML: %s", message)
 }
 
 // lineOfError returns the line of an error whose message has none: the line of an alias
@@ -98,7 +98,8 @@ func (l *loader) overBudget() bool {
 	return l.budget < 0
 }
 
-func (l *loader) visit(path string, line int, n *yaml.Node, decode decodeFunc) {
+// decode stores a node in v, or adds errors. Null means not set, and leaves v as it is.
+func (l *loader) decode(path string, line int, n *yaml.Node, v reflect.Value) {
 	// An anchor is never on an alias, so one step is enough.
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -107,7 +108,24 @@ func (l *loader) visit(path string, line int, n *yaml.Node, decode decodeFunc) {
 		return
 	}
 	l.lines[path] = line
-	decode(path, n)
+	if headers, ok := v.Addr().Interface().(*promconfig.Headers); ok {
+		v = reflect.ValueOf(&headers.Headers).Elem()
+	}
+	switch t := v.Type(); {
+	case t == reflect.TypeFor[promconfig.HTTPClientConfig]():
+		l.http(path, n)
+	case t == reflect.TypeFor[*url.URL](), t == reflect.TypeFor[promconfig.URL]():
+		l.scalar(path, n, v)
+	case t.Kind() == reflect.Pointer:
+		v.Set(reflect.New(t.Elem()))
+		l.decode(path, line, n, v.Elem())
+	case t.Kind() == reflect.Slice:
+		l.list(path, n, v)
+	case t.Kind() == reflect.Struct, t.Kind() == reflect.Map:
+		l.mapping(path, n, v)
+	default:
+		l.scalar(path, n, v)
+	}
 }
 
 // expectKind adds an error unless the node is of the given kind.
@@ -120,63 +138,87 @@ func (l *loader) expectKind(kind yaml.Kind, path string, n *yaml.Node) bool {
 	return false
 }
 
-// list decodes each item of a list.
-func (l *loader) list(item decodeFunc) decodeFunc {
-	return func(path string, n *yaml.Node) {
-		if !l.expectKind(yaml.SequenceNode, path, n) {
+// list decodes a list. An item with an error has its zero value.
+func (l *loader) list(path string, n *yaml.Node, v reflect.Value) {
+	if !l.expectKind(yaml.SequenceNode, path, n) {
+		return
+	}
+	for i, child := range n.Content {
+		if l.overBudget() {
 			return
 		}
-		for i, child := range n.Content {
-			if l.overBudget() {
-				return
+		itemPath := fmt.Sprintf("%s[%d]", path, i)
+		if child.ShortTag() == "!!null" {
+			l.errs.add(Position{l.file, child.Line, itemPath}, "must not be empty")
+		}
+		v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+		l.decode(itemPath, child.Line, child, v.Index(i))
+	}
+}
+
+// mapping decodes a mapping into a struct or a map. A map that is not empty allows only the
+// keys that it has.
+func (l *loader) mapping(path string, n *yaml.Node, v reflect.Value) {
+	if !l.expectKind(yaml.MappingNode, path, n) {
+		return
+	}
+	known := fieldsOf(v)
+	anyKey := v.Kind() == reflect.Map && len(known) == 0
+	if anyKey {
+		v.Set(reflect.MakeMap(v.Type()))
+	}
+	lines := map[string]int{}
+	for i := 0; i+1 < len(n.Content) && !l.overBudget(); i += 2 {
+		key, child := n.Content[i], n.Content[i+1]
+		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
+			l.errs.add(Position{l.file, key.Line, path}, "invalid key: must be a string, not a merge key (<<), an alias, a list or a mapping")
+			continue
+		}
+		pos := Position{l.file, key.Line, joinPath(path, key.Value)}
+		first, duplicate := lines[key.Value]
+		lines[key.Value] = key.Line
+		target, ok := known[key.Value]
+		if anyKey {
+			target = reflect.New(v.Type().Elem()).Elem()
+		}
+		switch message := forbiddenKey(pos.Field); {
+		case duplicate:
+			l.errs.add(pos, "duplicate key: already set on line %d", first)
+		case message != "":
+			l.errs.add(pos, "%s", message)
+		case !ok && !anyKey:
+			maps.DeleteFunc(known, func(key string, _ reflect.Value) bool { return forbiddenKey(joinPath(path, key)) != "" })
+			l.errs.add(pos, "unknown key: must be one of %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		default:
+			l.decode(pos.Field, key.Line, child, target)
+			if v.Kind() == reflect.Map {
+				v.SetMapIndex(reflect.ValueOf(key.Value), target)
 			}
-			itemPath := fmt.Sprintf("%s[%d]", path, i)
-			if child.ShortTag() == "!!null" {
-				l.errs.add(Position{l.file, child.Line, itemPath}, "must not be empty")
-			}
-			l.visit(itemPath, child.Line, child, item)
 		}
 	}
 }
 
-// entries decodes a mapping with any keys. The function choose returns nil to
-// skip a key.
-func (l *loader) entries(choose func(key string, pos Position) decodeFunc) decodeFunc {
-	return func(path string, n *yaml.Node) {
-		if !l.expectKind(yaml.MappingNode, path, n) {
-			return
+// fieldsOf returns the fields of a struct by their keys, with those of inlined structs, or
+// copies of a map's values.
+func fieldsOf(v reflect.Value) map[string]reflect.Value {
+	fields := map[string]reflect.Value{}
+	if v.Kind() == reflect.Map {
+		for key, value := range v.Seq2() {
+			fields[key.String()] = reflect.New(value.Type()).Elem()
+			fields[key.String()].Set(value)
 		}
-		lines := map[string]int{}
-		for i := 0; i+1 < len(n.Content) && !l.overBudget(); i += 2 {
-			key, child := n.Content[i], n.Content[i+1]
-			if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-				l.errs.add(Position{l.file, key.Line, path}, "invalid key: must be a string, not a merge key (<<), an alias, a list or a mapping")
-				continue
-			}
-			pos := Position{l.file, key.Line, joinPath(path, key.Value)}
-			if first, ok := lines[key.Value]; ok {
-				l.errs.add(pos, "duplicate key: already set on line %d", first)
-				continue
-			}
-			lines[key.Value] = key.Line
-			if message := forbiddenKey(pos.Field); message != "" {
-				l.errs.add(pos, "%s", message)
-			} else if decode := choose(key.Value, pos); decode != nil {
-				l.visit(pos.Field, key.Line, child, decode)
-			}
+		return fields
+	}
+	for field, value := range v.Fields() {
+		key, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		switch {
+		case options == "inline":
+			maps.Copy(fields, fieldsOf(value))
+		case key != "":
+			fields[key] = value
 		}
 	}
-}
-
-// mapping decodes a mapping with known keys.
-func (l *loader) mapping(fields map[string]decodeFunc) decodeFunc {
-	return l.entries(func(key string, pos Position) decodeFunc {
-		decode, ok := fields[key]
-		if !ok {
-			l.errs.add(pos, "unknown key: must be one of %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
-		}
-		return decode
-	})
+	return fields
 }
 
 // joinPath shortens long keys, which would make an error unreadable.
@@ -205,63 +247,41 @@ func forbiddenKey(path string) string {
 	return ""
 }
 
-// scalar decodes a single value. The errors of parse must not repeat secrets.
-func (l *loader) scalar(parse func(n *yaml.Node) error) decodeFunc {
-	return func(path string, n *yaml.Node) {
-		if !l.expectKind(yaml.ScalarNode, path, n) {
-			return
-		}
-		if err := parse(n); err != nil {
-			l.errs.add(l.position(path), "%s", err)
-		}
+// invalidValues are the errors of values by their types. They repeat no value, because it
+// may be secret.
+var invalidValues = map[reflect.Type]string{
+	reflect.TypeFor[bool]():                  "must be true or false",
+	reflect.TypeFor[string]():                "must be a text", // any single value, as it is written
+	reflect.TypeFor[int]():                   "must be an integer",
+	reflect.TypeFor[float64]():               "must be a number",
+	reflect.TypeFor[time.Duration]():         "invalid duration: must be like 30s, 5m, 1h30m or 1d",
+	reflect.TypeFor[promconfig.URL]():        "invalid URL: must be like http://proxy.example:3128",
+	reflect.TypeFor[promconfig.TLSVersion](): "invalid TLS version: must be one of " + strings.Join(slices.Sorted(maps.Keys(promconfig.TLSVersions)), ", "),
+}
+
+// scalar decodes a single value.
+func (l *loader) scalar(path string, n *yaml.Node, v reflect.Value) {
+	if !l.expectKind(yaml.ScalarNode, path, n) {
+		return
 	}
-}
-
-// Errors of values.
-const (
-	notBoolean = "must be true or false"
-	notText    = "must be a text" // a text is any single value, as it is written
-	notInteger = "must be an integer"
-)
-
-// value decodes a single value into the target.
-func (l *loader) value(target any, invalid string) decodeFunc {
-	return l.scalar(func(n *yaml.Node) error {
-		if n.Decode(target) != nil {
-			return errors.New(invalid)
-		}
-		return nil
-	})
-}
-
-// number accepts a number with one of the YAML tags.
-func (l *loader) number(target any, invalid string, least, most float64, tags ...string) decodeFunc {
-	return l.scalar(func(n *yaml.Node) error {
-		var value float64
-		if !slices.Contains(tags, n.ShortTag()) || n.Decode(&value) != nil || math.IsNaN(value) {
-			return errors.New(invalid)
-		}
-		if value < least || value > most {
-			return fmt.Errorf("%s is out of range: must be from %v to %v", n.Value, least, most)
-		}
-		return n.Decode(target)
-	})
-}
-
-// duration appends the reason to the message about minValue.
-func (l *loader) duration(target *time.Duration, minValue, maxValue time.Duration, reason string) decodeFunc {
-	return l.scalar(func(n *yaml.Node) error {
-		parsed, err := model.ParseDuration(n.Value)
-		if err != nil {
-			return errors.New("invalid duration: must be like 30s, 5m, 1h30m or 1d")
-		}
-		switch value := time.Duration(parsed); {
-		case value < minValue:
-			return fmt.Errorf("%s is too short: must be at least %s%s", parsed, model.Duration(minValue), reason)
-		case value > maxValue:
-			return fmt.Errorf("%s is too long: must be at most %s", parsed, model.Duration(maxValue))
-		}
-		*target = time.Duration(parsed)
-		return nil
-	})
+	var err error
+	switch target := v.Addr().Interface().(type) {
+	case **url.URL:
+		l.setBaseURL(l.position(path), n.Value)
+		return
+	case *time.Duration:
+		var d model.Duration
+		d, err = model.ParseDuration(n.Value)
+		*target = time.Duration(d)
+	default:
+		err = n.Decode(target)
+	}
+	tag := n.ShortTag()
+	quoted := v.Kind() == reflect.Int && tag != "!!int" || v.Kind() == reflect.Float64 && tag != "!!int" && tag != "!!float"
+	if err != nil || quoted {
+		v.SetZero()
+		l.errs.add(l.position(path), "%s", cmp.Or(invalidValues[v.Type()], "invalid value"))
+		return
+	}
+	l.checkHeader(path, n.Value)
 }

@@ -25,10 +25,8 @@ func TestExampleShowsDefaults(t *testing.T) {
 	content := readExample(t)
 	simtest.Golden(t, exampleFile, shown.ReplaceAllLiteralString(content, exampleCollectors(resources)+"\n"))
 
-	flags := parseFlagsOf(t, resources, nil, "--config.file="+exampleFile)
-	defaults := defaultConfig(t)
-	defaults.Collectors = defaultCollectors(resources)
-	simtest.AssertEqual(t, "configuration", mustLoad(t, flags), defaults)
+	defaults := mustLoad(t, parseFlagsOf(t, resources, nil, "--api.base-url="+baseURL))
+	simtest.AssertEqual(t, "configuration", mustLoad(t, parseFlagsOf(t, resources, nil, "--config.file="+exampleFile)), defaults)
 
 	// A setting that the file lacks has its default, too.
 	keys := []string{"", "api", "api.base_url", "api.timeout", "api.http", "api.rate_limit", "api.rate_limit.public", "api.rate_limit.account", "collectors"}
@@ -37,7 +35,7 @@ func TestExampleShowsDefaults(t *testing.T) {
 		keys = append(keys, path, path+".enabled", path+".interval", path+".max_age")
 	}
 	slices.Sort(keys)
-	l := newLoader(flags)
+	l := newLoader(parseFlagsOf(t, resources, nil, "--config.file="+exampleFile))
 	l.loadFile()
 	simtest.AssertEqual(t, "keys", slices.Sorted(maps.Keys(l.lines)), keys)
 }

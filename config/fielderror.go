@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,19 +12,14 @@ import (
 
 // Position is the place of a setting.
 type Position struct {
-	// File is the path of the configuration file, empty for flags and environment.
-	File string
-	// Line counts from 1; 0 means that the line is not known.
-	Line int
-	// Field is a path such as accounts[1].token_file, a flag or a variable. It
-	// is empty for the whole file.
-	Field string
+	File  string // path of the configuration file, empty for flags and environment
+	Line  int    // from 1; 0 if it is not known
+	Field string // path such as accounts[1].token_file, flag or variable; empty for the whole file
 }
 
-// FieldError is an invalid setting.
+// FieldError is an invalid setting. The message names the problem and what is allowed.
 type FieldError struct {
 	Position
-	// Message names the problem and what is allowed.
 	Message string
 }
 
@@ -42,25 +39,28 @@ func (e FieldError) Error() string {
 	}, strings.Join(parts, ": "))
 }
 
-// FieldErrors holds all errors of a configuration: those of flags and
-// environment first, then those of the file by line.
-type FieldErrors []FieldError
+// fieldErrors are all errors of a configuration.
+type fieldErrors []FieldError
 
-// Error returns one line per error.
-func (e FieldErrors) Error() string {
-	lines := make([]string, len(e))
+// join returns one error with a line for each: those of flags and environment first, then
+// those of the file by line.
+func (e fieldErrors) join() error {
+	slices.SortStableFunc(e, func(a, b FieldError) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.Field, b.Field))
+	})
+	all := make([]error, len(e))
 	for i, err := range e {
-		lines[i] = err.Error()
+		all[i] = err
 	}
-	return strings.Join(lines, "\n")
+	return errors.Join(all...)
 }
 
-func (e *FieldErrors) add(pos Position, format string, args ...any) {
+func (e *fieldErrors) add(pos Position, format string, args ...any) {
 	*e = append(*e, FieldError{pos, fmt.Sprintf(format, args...)})
 }
 
 // has reports whether any of the fields has an error. Errors that only follow
 // from such an error are not worth reporting.
-func (e FieldErrors) has(fields ...string) bool {
+func (e fieldErrors) has(fields ...string) bool {
 	return slices.ContainsFunc(e, func(err FieldError) bool { return slices.Contains(fields, err.Field) })
 }

@@ -1,10 +1,6 @@
 package config
 
 import (
-	"cmp"
-	"slices"
-	"strings"
-
 	"github.com/alecthomas/kingpin/v2"
 
 	"server_rental_exporter/collector"
@@ -80,26 +76,24 @@ func AddFlags(app *kingpin.Application, resources []collector.Resource) *Flags {
 }
 
 // Load reads the environment and all files, and validates them together with
-// the flags. Call it again to reload. The error is nil or FieldErrors.
+// the flags. Call it again to reload. The error has a line for each fault.
 func (f *Flags) Load(getenv func(string) string) (*Config, error) {
 	if !f.baseURL.isSet() && !f.configFile.isSet() && !f.Demo {
-		return nil, FieldErrors{{Message: "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"}}
+		return nil, FieldError{Message: "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"}
 	}
 	l := newLoader(f)
 	l.loadShard()
-	l.loadDefaultAccount(getenv)
 	ok := l.loadFile()
 	l.applyFlags()
+	l.checkAccounts(getenv)
+	l.checkSettings()
 	// Settings of an unreadable file are unknown, not missing.
 	if ok {
 		l.checkAPI()
 		l.checkCollectors()
 	}
-	if len(l.errs) > 0 {
-		slices.SortStableFunc(l.errs, func(a, b FieldError) int {
-			return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)
-		})
-		return nil, l.errs
+	if err := l.errs.join(); err != nil {
+		return nil, err
 	}
 	return l.config, nil
 }

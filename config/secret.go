@@ -30,14 +30,6 @@ func NewTokenFile(path string) *TokenFile {
 // system hangs. The error contains neither content nor path; it wraps that of the file
 // system.
 func (f *TokenFile) Read() (string, error) {
-	token, err := f.read()
-	if err != nil {
-		return "", fmt.Errorf("token file: %w", err)
-	}
-	return token, nil
-}
-
-func (f *TokenFile) read() (string, error) {
 	content, err := f.file.read()
 	if err != nil {
 		return "", err
@@ -47,9 +39,6 @@ func (f *TokenFile) read() (string, error) {
 
 // checkToken trims a token and rejects one that is not a valid header value.
 func checkToken(token string) (string, error) {
-	if len(token) > maxToken {
-		return "", fmt.Errorf("too large: must be at most %d bytes", maxToken)
-	}
 	token = strings.TrimSpace(token)
 	if token == "" {
 		return "", errors.New("empty: must be a token")

@@ -7,10 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -30,21 +25,10 @@ func readyHandler(b *testing.B, args ...string) http.Handler {
 	e := newTestExporter(b, args...)
 	b.Cleanup(e.Wait) // the context of the benchmark has ended by then
 	e.Publish(b.Context())
-	e.ApplyConfig(b.Context(), runnerConfig(e.config.Load()))
+	e.ApplyConfig(b.Context(), runnerConfig(e.metrics.loaded.Load().config))
 	h := e.handler(b.Context())
 	simtest.Eventually(b, "ready", func() bool { return simtest.ServeGet(h, "/-/ready").Status == http.StatusOK })
 	return h
-}
-
-// serversConfig starts a provider with one account of so many servers, and returns
-// the arguments to export it.
-func serversConfig(b *testing.B, servers int) (args []string) {
-	b.Helper()
-	a := simtest.Start(b, simulator.Options{})
-	a.Change(func(w *simulator.World) {
-		w.Accounts[simtest.MainToken].Servers = simulator.Servers(servers, time.Now())
-	})
-	return []string{"--config.file=" + a.ConfigFile(b.TempDir(), map[string]string{"main": simtest.MainToken}, "")}
 }
 
 // BenchmarkScrape compares a scrape with that of an empty exporter, which has the
@@ -130,76 +114,4 @@ func processorTime() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// startComplete runs the binary and returns once its first complete scrape was
-// answered.
-func startComplete(b *testing.B, args ...string) *simtest.Process {
-	b.Helper()
-	p := simtest.StartProcess(b, args...)
-	for p.Get("/-/ready").Status != http.StatusOK {
-		time.Sleep(time.Millisecond)
-	}
-	if page := p.Get("/metrics"); !strings.Contains(page.Body, "\nserver_rental_account_funded_until_timestamp_seconds{") {
-		b.Fatalf("the first scrape is not complete:\n%s", page.Body)
-	}
-	return p
-}
-
-func stop(b *testing.B, p *simtest.Process) {
-	b.Helper()
-	p.Signal(syscall.SIGTERM)
-	simtest.AssertEqual(b, "exit status", p.Wait(), 0)
-}
-
-// BenchmarkMemory reports the resident memory of the built binary: after the first
-// scrape, and after a minute's worth of scrapes; and the most it ever had.
-func BenchmarkMemory(b *testing.B) {
-	for _, tc := range []struct {
-		name string
-		args func(b *testing.B) []string
-	}{
-		{"demo", func(*testing.B) []string { return []string{"--demo"} }},
-		{"10000 servers", func(b *testing.B) []string { return serversConfig(b, 10_000) }},
-	} {
-		b.Run(tc.name, func(b *testing.B) {
-			args := tc.args(b)
-			var first, later, peak float64
-			n := 0
-			for b.Loop() {
-				p := startComplete(b, args...)
-				first += resident(b, p.Cmd.Process.Pid, "VmRSS")
-				for range 60 {
-					p.Get("/metrics")
-				}
-				later += resident(b, p.Cmd.Process.Pid, "VmRSS")
-				peak += resident(b, p.Cmd.Process.Pid, "VmHWM")
-				stop(b, p)
-				n++
-			}
-			b.ReportMetric(first/float64(n), "MiB-idle")
-			b.ReportMetric(later/float64(n), "MiB-after-60-scrapes")
-			b.ReportMetric(peak/float64(n), "MiB-peak")
-		})
-	}
-}
-
-// resident reads a process' memory in MiB.
-func resident(b *testing.B, pid int, field string) float64 {
-	b.Helper()
-	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	if err != nil {
-		b.Skip("this system has no /proc")
-	}
-	for line := range strings.Lines(string(status)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == field+":" {
-			kib, err := strconv.ParseFloat(f[1], 64)
-			if err != nil {
-				b.Fatal(err)
-			}
-			return kib / 1024
-		}
-	}
-	b.Fatalf("no %s in %s", field, status)
-	return 0
 }

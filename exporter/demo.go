@@ -1,14 +1,14 @@
 package exporter
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
@@ -18,12 +18,12 @@ import (
 	"server_rental_exporter/internal/simulator"
 )
 
-// demo is a simulated provider in this process, on a loopback address.
+// demo is a simulated provider in this process, on a loopback address. Without --demo it
+// is nil, and does nothing.
 type demo struct {
-	sim     *simulator.Simulator
-	server  *http.Server
-	base    *url.URL
-	running sync.WaitGroup
+	sim    *simulator.Simulator
+	server *http.Server
+	base   *url.URL
 }
 
 // DemoSite is the address to which the links of a demo lead that listens as by default.
@@ -31,27 +31,23 @@ const DemoSite = "http://localhost:10170"
 
 // DemoTokens returns the names of the accounts of a demo by token.
 func DemoTokens() map[string]string {
-	names := map[string]string{}
-	for _, account := range demoAccounts() {
-		names[demoToken(account)] = account
-	}
-	return names
+	return map[string]string{"demo-token-of-lab": "lab", "demo-token-of-main": "main"}
 }
 
-// demoAccounts are the names of the accounts of a demo.
-func demoAccounts() []string { return []string{"main", "lab"} }
-
-func demoToken(account string) string { return "demo-token-of-" + account }
-
-// startDemo serves a simulated provider. The links of its data lead to site, which serves
-// its pages too, or to the provider's own address if site is empty.
-func startDemo(ctx context.Context, site string) (*demo, error) {
+// startDemo serves a simulated provider. If the landing page is at localhost, the links of
+// its data lead there: of a container, only the exporter's port is published. The exporter
+// serves its pages, too. The data changes until ctx ends.
+func startDemo(ctx context.Context, page string) (*demo, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
+	site := "http://" + l.Addr().String()
+	if strings.Contains(page, "://localhost:") {
+		site = strings.TrimSuffix(page, "/")
+	}
 	d := &demo{
-		sim:  simulator.New(simulator.Options{Site: cmp.Or(site, "http://"+l.Addr().String())}),
+		sim:  simulator.New(simulator.Options{Site: site}),
 		base: &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/api/v1"},
 	}
 	d.sim.Change(func(w *simulator.World) {
@@ -61,16 +57,15 @@ func startDemo(ctx context.Context, site string) (*demo, error) {
 	})
 	d.server = &http.Server{Handler: d.sim, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = d.server.Serve(l) }() // ends with close
+	go d.sim.Run(ctx)
 	return d, nil
-}
-
-// run changes the simulated data until ctx ends.
-func (d *demo) run(ctx context.Context) {
-	d.running.Go(func() { d.sim.Run(ctx) })
 }
 
 // withPages adds the pages of the provider's website to a handler.
 func (d *demo) withPages(next http.Handler) http.Handler {
+	if d == nil {
+		return next
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/", next)
 	for _, path := range simulator.Pages() {
@@ -80,7 +75,9 @@ func (d *demo) withPages(next http.Handler) http.Handler {
 }
 
 func (d *demo) close() {
-	d.running.Wait()
+	if d == nil {
+		return
+	}
 	_ = d.server.Close() // its listener is gone either way
 }
 
@@ -96,11 +93,15 @@ func DemoWatches() []collector.Watch {
 
 // applyTo sets the simulated API, its accounts and its watches in a configuration.
 func (d *demo) applyTo(cfg *config.Config) {
+	if d == nil {
+		return
+	}
 	cfg.API.BaseURL = d.base
 	cfg.API.HTTP = promconfig.HTTPClientConfig{} // the API is in this process: no proxy
 	cfg.Accounts = nil
-	for _, account := range demoAccounts() {
-		cfg.Accounts = append(cfg.Accounts, config.Account{Name: account, Token: promconfig.Secret(demoToken(account))})
+	tokens := DemoTokens()
+	for _, token := range slices.Sorted(maps.Keys(tokens)) {
+		cfg.Accounts = append(cfg.Accounts, config.Account{Name: tokens[token], Token: promconfig.Secret(token)})
 	}
 	if len(cfg.Watches) == 0 {
 		cfg.Watches = slices.DeleteFunc(DemoWatches(), func(w collector.Watch) bool {

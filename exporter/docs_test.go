@@ -58,7 +58,7 @@ func metricTable(ds []*metric.Definition) string {
 	b.WriteString("| metric | type, unit | labels | source | meaning |\n|---|---|---|---|---|\n")
 	for _, d := range ds {
 		kind, labels := string(d.Type), ""
-		if unit := unitOf(d.Name); unit != "" {
+		if unit := d.BaseUnit(); unit != "" {
 			kind += ", " + unit
 		}
 		if len(d.Labels) > 0 {
@@ -67,28 +67,6 @@ func metricTable(ds []*metric.Definition) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", d.Name, kind, labels, d.Source, d.Help)
 	}
 	return b.String()
-}
-
-// unitOf returns the unit that a metric's name states; empty for plain numbers.
-func unitOf(name string) string {
-	name = strings.TrimSuffix(name, "_total")
-	for _, u := range []struct{ suffix, unit string }{
-		{"_timestamp_seconds", "Unix seconds"},
-		{"_seconds", "seconds"},
-		{"_bytes", "bytes"},
-		{"_hertz", "hertz"},
-		{"_degrees", "degrees"},
-		{"_ratio", "ratio, 0 to 1"},
-		{"_usd_per_month", "USD per month"},
-		{"_eur_per_month", "EUR per month"},
-		{"_usd_per_core_month", "USD per core and month"},
-		{"_usd", "USD"},
-	} {
-		if strings.HasSuffix(name, u.suffix) {
-			return u.unit
-		}
-	}
-	return ""
 }
 
 func TestDefinitions(t *testing.T) {
@@ -128,7 +106,7 @@ func TestConfigurationDocument(t *testing.T) {
 			account = " yes"
 		}
 		fmt.Fprintf(&rows, "| `%s` | `%s` |%s | %s | %s | %s | %s |\n", s.Name, s.Endpoint, account,
-			shortest(s.Interval), shortest(max(s.MinInterval, time.Second)), shortest(s.MaxAge), s.Help)
+			model.Duration(s.Interval), model.Duration(max(s.MinInterval, time.Second)), model.Duration(s.MaxAge), s.Help)
 	}
 	if !collectorRows.MatchString(document) {
 		t.Fatal("docs/configuration.md has no table of the collectors")
@@ -188,14 +166,6 @@ func helpFlags(t *testing.T) map[string]string {
 		flags[name] = variable
 	}
 	return flags
-}
-
-// shortest formats a duration as the document does: a minute is 60s.
-func shortest(d time.Duration) string {
-	if d == time.Minute {
-		return "60s"
-	}
-	return model.Duration(d).String()
 }
 
 // acceptedKeys returns the keys that the error about an unknown one lists.

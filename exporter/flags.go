@@ -39,9 +39,6 @@ type options struct {
 	unknown                []error // flags that do not exist
 }
 
-// vsockScheme is the prefix of listen addresses that are sockets of a virtual machine.
-const vsockScheme = "vsock://"
-
 // The values of --log.level and --log.format.
 func logLevels() []string  { return []string{"debug", "info", "warn", "error"} }
 func logFormats() []string { return []string{"logfmt", "json"} }
@@ -56,7 +53,8 @@ var errPrinted = errors.New("command line: help or version was printed")
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app := kingpin.New(name, description)
-	app.Version(version.Print(name))
+	// A reproducible build knows neither its branch nor its user and date.
+	app.Version(regexp.MustCompile(`branch: , |  build (user|date): *\n`).ReplaceAllString(version.Print(name), ""))
 	app.HelpFlag.Short('h')
 	app.UsageWriter(stdout)
 	o := &options{Flags: config.AddFlags(app, collector.Resources())}
@@ -115,12 +113,36 @@ func rejectUnknownFlags(app *kingpin.Application, args []string) (known []string
 		flag, _, _ := strings.Cut(arg, "=") // what follows may be a secret
 		name, long := strings.CutPrefix(flag, "--")
 		if long && app.GetFlag(name) == nil && app.GetFlag(strings.TrimPrefix(name, "no-")) == nil {
-			unknown = append(unknown, fmt.Errorf("%s: unknown flag; try --help", flag))
+			unknown = append(unknown, fmt.Errorf("%s: unknown flag; try %s", flag, nearestFlag(app, name)))
 			continue
 		}
 		known = append(known, arg)
 	}
 	return known, unknown
+}
+
+// nearestFlag returns the flag of which most is in a name, or --help if that is under half.
+func nearestFlag(app *kingpin.Application, name string) string {
+	positive := strings.TrimPrefix(name, "no-")
+	nearest, most := "--help", 0.5
+	for _, f := range app.Model().Flags {
+		if share := sharedEnds(positive, f.Name); share >= most && !f.Hidden {
+			nearest, most = "--"+strings.TrimSuffix(name, positive)+f.Name, share
+		}
+	}
+	return nearest
+}
+
+// sharedEnds returns how much of the longer of two names is the same at both ends, 0 to 1.
+func sharedEnds(a, b string) float64 {
+	start, end := 0, 0
+	for start < min(len(a), len(b)) && a[start] == b[start] {
+		start++
+	}
+	for end < min(len(a), len(b))-start && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	return float64(start+end) / float64(max(len(a), len(b), 1))
 }
 
 // load returns the configuration, or all errors in it and in the other flags.
@@ -141,7 +163,17 @@ func (o *options) checkServer() []error {
 	if err := toolkit.Validate(*o.web.WebConfigFile); err != nil {
 		errs = append(errs, fmt.Errorf("--web.config.file: %s", webConfigError(err)))
 	}
-	return append(errs, o.checkAddresses()...)
+	if *o.web.WebSystemdSocket {
+		return errs // the addresses are not used
+	}
+	for _, address := range *o.web.WebListenAddresses {
+		_, port, err := net.SplitHostPort(address)
+		_, number := strconv.ParseUint(port, 10, 16)
+		if (err != nil || errors.Is(number, strconv.ErrRange)) && !strings.HasPrefix(address, "vsock://") { // a service name is valid
+			errs = append(errs, errors.New("--web.listen-address: must be HOST:PORT, with a port of at most 65535"))
+		}
+	}
+	return errs
 }
 
 // quoted is a value in a message of the YAML package.
@@ -162,31 +194,6 @@ func oneOf(flag, value string, values []string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: must be one of %s", flag, strings.Join(values, ", "))
-}
-
-// checkAddresses returns errors for addresses that cannot be listened on.
-func (o *options) checkAddresses() []error {
-	if *o.web.WebSystemdSocket {
-		return nil // they are not used
-	}
-	var errs []error
-	for _, address := range *o.web.WebListenAddresses {
-		if strings.HasPrefix(address, vsockScheme) {
-			continue
-		}
-		_, port, err := net.SplitHostPort(address)
-		if _, bad := strconv.ParseUint(port, 10, 16); errors.Is(bad, strconv.ErrRange) { // a service name is valid too
-			err = errors.New("the port must be at most 65535")
-		}
-		var invalid *net.AddrError
-		if errors.As(err, &invalid) {
-			err = errors.New(invalid.Err)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--web.listen-address: %w", err))
-		}
-	}
-	return errs
 }
 
 // printSummary prints that the configuration is valid, the requests that it causes,

@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -53,7 +52,7 @@ func newTestExporter(t testing.TB, args ...string) *exporter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.close)
+	t.Cleanup(e.demo.close)
 	return e
 }
 
@@ -68,8 +67,8 @@ type program struct {
 	url      string // of the first address
 }
 
-// launch runs the exporter until the end of the test. Of the environment, only
-// Getenv and Timeouts are used; tokens are polled often unless it says otherwise.
+// launch runs the exporter until the end of the test. Of the environment, only Getenv is
+// used.
 func launch(t testing.TB, e Environment, args ...string) *program {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -77,7 +76,6 @@ func launch(t testing.TB, e Environment, args ...string) *program {
 		t: t, out: &simtest.Buffer{}, log: &simtest.Buffer{}, hangup: make(chan os.Signal, 1), stop: stop, ended: make(chan struct{}),
 	}
 	e.Args, e.Stdout, e.Stderr, e.Hangup = args, p.out, p.log, p.hangup
-	e.Timeouts.TokenPoll = cmp.Or(e.Timeouts.TokenPoll, 10*time.Millisecond)
 	if e.Getenv == nil {
 		e.Getenv = env()
 	}
@@ -230,4 +228,15 @@ func success(value float64, accounts ...string) map[string]float64 {
 		}
 	}
 	return all
+}
+
+// serversConfig starts a provider with one account of so many servers, and returns
+// the arguments to export it.
+func serversConfig(t testing.TB, servers int) (args []string) {
+	t.Helper()
+	a := simtest.Start(t, simulator.Options{})
+	a.Change(func(w *simulator.World) {
+		w.Accounts[simtest.MainToken].Servers = simulator.Servers(servers, time.Now())
+	})
+	return []string{"--config.file=" + a.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, "")}
 }

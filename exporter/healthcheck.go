@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
+	"slices"
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
@@ -18,19 +18,23 @@ import (
 	"server_rental_exporter/web"
 )
 
-// healthcheckTimeout bounds the check of all addresses together.
-const healthcheckTimeout = 5 * time.Second
-
 // healthcheck checks that a running exporter with the same web flags serves at all its
 // listen addresses. It prints the outcome and returns the exit status.
 func (o *options) healthcheck(ctx context.Context, stdout, stderr io.Writer) int {
-	ctx, cancel := context.WithTimeout(ctx, healthcheckTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // for all addresses together
 	defer cancel()
-	err := errors.Join(append(o.unknown, o.checkServer()...)...)
-	if err == nil {
-		err = o.askAddresses(ctx)
+	errs := slices.Concat(o.unknown, o.checkServer())
+	if *o.web.WebSystemdSocket {
+		errs = append(errs, errors.New("--healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses"))
 	}
-	if err != nil {
+	if len(errs) == 0 {
+		for _, address := range *o.web.WebListenAddresses {
+			if err := ask(ctx, scheme(o.web), address); err != nil {
+				errs = append(errs, fmt.Errorf("unhealthy: %s: %w", address, err))
+			}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
@@ -38,31 +42,10 @@ func (o *options) healthcheck(ctx context.Context, stdout, stderr io.Writer) int
 	return 0
 }
 
-// askAddresses returns an error for each address that does not serve.
-func (o *options) askAddresses(ctx context.Context) error {
-	if *o.web.WebSystemdSocket {
-		return errors.New("--healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses")
-	}
-	settings, err := readTLSConfig(*o.web.WebConfigFile)
-	if err != nil {
-		return fmt.Errorf("--web.config.file: %w", err)
-	}
-	var errs []error
-	for _, address := range *o.web.WebListenAddresses {
-		if err := ask(ctx, address, settings); err != nil {
-			errs = append(errs, fmt.Errorf("unhealthy: %s: %w", address, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // ask returns an error if the exporter does not serve at a listen address. Like
 // net.Dial, it takes an address without a host, or with an unspecified one, as one of
 // this machine.
-func ask(ctx context.Context, address string, settings toolkit.TLSConfig) error {
-	if strings.HasPrefix(address, vsockScheme) {
-		return errors.New("vsock addresses cannot be checked")
-	}
+func ask(ctx context.Context, scheme, address string) error {
 	demanded := false
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -79,7 +62,7 @@ func ask(ctx context.Context, address string, settings toolkit.TLSConfig) error 
 		},
 		DisableKeepAlives: true,
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, schemeOf(settings)+"://localhost"+web.HealthyPath, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost"+web.HealthyPath, nil)
 	if err != nil {
 		return err
 	}
@@ -102,24 +85,19 @@ func ask(ctx context.Context, address string, settings toolkit.TLSConfig) error 
 	return fmt.Errorf("status %s", response.Status)
 }
 
-// readTLSConfig returns the TLS settings of a valid web configuration file. They are
-// zero without a file.
-func readTLSConfig(file string) (toolkit.TLSConfig, error) {
-	if file == "" {
-		return toolkit.TLSConfig{}, nil
-	}
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return toolkit.TLSConfig{}, err
-	}
+// readTLSConfig returns the TLS settings of a web configuration file. They are zero
+// without a valid file.
+func readTLSConfig(file string) toolkit.TLSConfig {
 	var c toolkit.Config
-	err = yaml.Unmarshal(content, &c)
-	return c.TLSConfig, err
+	if content, err := os.ReadFile(file); err == nil {
+		_ = yaml.Unmarshal(content, &c)
+	}
+	return c.TLSConfig
 }
 
-// schemeOf returns the scheme of a server's URLs.
-func schemeOf(settings toolkit.TLSConfig) string {
-	if settings.IsEnabled() {
+// scheme returns the scheme of the web server's URLs.
+func scheme(flags *toolkit.FlagConfig) string {
+	if settings := readTLSConfig(*flags.WebConfigFile); settings.IsEnabled() {
 		return "https"
 	}
 	return "http"

@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
@@ -26,26 +25,17 @@ func addressFlags(addresses ...string) []string {
 func TestHealthcheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	ca, caPEM, _ := issue(t, nil, "authority", x509.ExtKeyUsageAny)
-	_, serverPEM, serverKey := issue(t, ca, "exporter", x509.ExtKeyUsageServerAuth)
-	simtest.WriteFile(t, filepath.Join(dir, "ca.pem"), string(caPEM))
-	simtest.WriteFile(t, filepath.Join(dir, "server.pem"), string(serverPEM))
-	simtest.WriteFile(t, filepath.Join(dir, "server.key"), string(serverKey))
-	const (
-		server = "tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n"
-		users  = "basic_auth_users: {prometheus: $2a$04$WQSbgCXB3g5K/3T457BhO.PFPFmllUxEuKXkkVQiBcT3JViqbPYW.}\n"
-	)
+	writeCertificate(t, dir)
+	const users = "basic_auth_users: {prometheus: $2a$04$WQSbgCXB3g5K/3T457BhO.PFPFmllUxEuKXkkVQiBcT3JViqbPYW.}\n"
 	for _, tc := range []struct{ name, config string }{
 		{"plain", ""},
 		{"password", users},
 		{"rate limit", "rate_limit: {interval: 1h, burst: 0}\n"},
-		{"TLS", server},
-		{"TLS and password", server + users},
-		{"TLS 1.2 only", server + "  max_version: TLS12\n  cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256]\n"},
-		{"client certificate wished for", server + "  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: ca.pem\n"},
-		{"any client certificate", server + "  client_auth_type: RequireAnyClientCert\n"},
-		{"client certificate", server + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.pem\n"},
-		{"client certificate, TLS 1.2", server + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.pem\n  max_version: TLS12\n"},
+		{"TLS", tlsServer},
+		{"TLS 1.2 only", tlsServer + "  max_version: TLS12\n  cipher_suites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]\n"},
+		{"client certificate wished for", tlsServer + "  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: server.pem\n"},
+		{"client certificate", tlsServer + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: server.pem\n"},
+		{"client certificate, TLS 1.2", tlsServer + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: server.pem\n  max_version: TLS12\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -114,12 +104,9 @@ func TestHealthcheckFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "missing")
-	_, certificate, key := issue(t, nil, "exporter", x509.ExtKeyUsageServerAuth)
-	simtest.WriteFile(t, filepath.Join(dir, "server.pem"), string(certificate))
-	simtest.WriteFile(t, filepath.Join(dir, "server.key"), string(key))
-	const server = "tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n"
-	secured := simtest.WriteFile(t, filepath.Join(dir, "secured.yml"), server)
-	demanding := simtest.WriteFile(t, filepath.Join(dir, "demanding.yml"), server+"  client_auth_type: RequireAnyClientCert\n")
+	writeCertificate(t, dir)
+	secured := simtest.WriteFile(t, filepath.Join(dir, "secured.yml"), tlsServer)
+	demanding := simtest.WriteFile(t, filepath.Join(dir, "demanding.yml"), tlsServer+"  client_auth_type: RequireAnyClientCert\n")
 	broken := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(broken.Close)
 	other := strings.TrimPrefix(broken.URL, "http://")
@@ -131,11 +118,11 @@ func TestHealthcheckFails(t *testing.T) {
 		{"not the exporter", addressFlags(other), "unhealthy: " + other + ": status 404 Not Found\n"},
 		{"TLS expected", append(addressFlags(other), "--web.config.file="+secured), "unhealthy: " + other + ": tls: first record does not look like a TLS handshake\n"},
 		{"client certificate expected", append(addressFlags(other), "--web.config.file="+demanding), "unhealthy: " + other + ": tls: first record does not look like a TLS handshake\n"},
-		{"vsock", addressFlags("vsock://:1"), "unhealthy: vsock://:1: vsock addresses cannot be checked\n"},
+		{"vsock", addressFlags("vsock://:1"), "unhealthy: vsock://:1: dial tcp: address vsock://:1: too many colons in address\n"},
 		{"systemd", []string{"--web.systemd-socket"}, "--healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses\n"},
 		{
 			"invalid", append(addressFlags("here"), "--nope", "--web.config.file="+missing),
-			"--nope: unknown flag; try --help\n--web.config.file: no such file or directory\n--web.listen-address: missing port in address\n",
+			"--nope: unknown flag; try --help\n--web.config.file: no such file or directory\n--web.listen-address: must be HOST:PORT, with a port of at most 65535\n",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

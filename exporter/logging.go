@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	stdlog "log"
 	"log/slog"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
@@ -23,53 +21,39 @@ func newLogger(w io.Writer, minLevel, format string) log.Logger {
 	if format == "json" {
 		logger = log.NewJSONLogger(w)
 	}
-	logger = printable{logger}
-	logger = level.NewFilter(logger, level.Allow(level.ParseDefault(minLevel, level.InfoValue())))
-	return log.With(logger, "ts", log.DefaultTimestampUTC)
+	logger = log.With(printable{logger}, "ts", log.DefaultTimestampUTC)
+	return level.NewFilter(logger, level.Allow(level.ParseDefault(minLevel, level.InfoValue())))
 }
 
 // newSlogger returns a logger for libraries that use slog. It filters nothing:
 // logger does.
 func newSlogger(logger log.Logger) *slog.Logger {
-	return slog.New(untimed{slgk.NewGoKitHandler(logger, slog.LevelDebug)})
+	return slog.New(plain{slgk.NewGoKitHandler(logger, slog.LevelDebug)})
 }
 
-// untimed drops the time of a record: logger adds its own.
-type untimed struct{ slog.Handler }
+// plain drops the time and the caller of a record: logger adds its own time, and no caller.
+type plain struct{ slog.Handler }
 
 // Handle implements slog.Handler.
-func (h untimed) Handle(ctx context.Context, r slog.Record) error {
-	r.Time = time.Time{}
+func (h plain) Handle(ctx context.Context, r slog.Record) error {
+	r.Time, r.PC = time.Time{}, 0
 	return h.Handler.Handle(ctx, r)
 }
 
-// newErrorLog returns the log of an http.Server, whose errors are caused by clients.
-func newErrorLog(logger log.Logger) *stdlog.Logger {
-	return slog.NewLogLogger(newSlogger(logger).Handler(), slog.LevelDebug)
-}
+// hidden is what logfmt and JSON let through although it does not print: a text of the
+// provider could change the direction of the line around it.
+var hidden = regexp.MustCompile(`[^\x00-\x7f\pL\pM\pN\pP\pS]`)
 
-// printable escapes what logfmt and JSON let through although it does not print: a text
-// of the provider could change the direction of the line around it.
+// printable escapes what is hidden.
 type printable struct{ log.Logger }
 
 // Log implements log.Logger.
 func (p printable) Log(keyvals ...any) error {
+	keyvals = slices.Clone(keyvals)
 	for i := 1; i < len(keyvals); i += 2 {
-		if text := fmt.Sprint(keyvals[i]); strings.ContainsFunc(text, isHidden) {
-			keyvals = slices.Clone(keyvals)
-			keyvals[i] = escapeHidden(text)
+		if text := fmt.Sprint(keyvals[i]); hidden.MatchString(text) {
+			keyvals[i] = hidden.ReplaceAllStringFunc(text, func(s string) string { return fmt.Sprintf("\\u%04x", []rune(s)[0]) })
 		}
 	}
 	return p.Logger.Log(keyvals...)
-}
-
-func isHidden(r rune) bool { return r > unicode.MaxASCII && !unicode.IsPrint(r) }
-
-func escapeHidden(text string) string {
-	for _, r := range text {
-		if isHidden(r) {
-			text = strings.ReplaceAll(text, string(r), fmt.Sprintf("\\u%04x", r))
-		}
-	}
-	return text
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/config"
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
@@ -50,16 +51,16 @@ type metrics struct {
 	loaded    atomic.Pointer[loaded]
 }
 
-// loaded tells about the configuration in force.
+// loaded is the configuration in force.
 type loaded struct {
-	successful    bool // whether the last attempt to load one was
-	at            time.Time
-	shard, shards int
+	config     *config.Config // of this shard
+	at         time.Time
+	successful bool // whether the last attempt to load one was
 }
 
 func newMetrics(r *runner.Runner) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), published: r.Publisher}
-	m.loaded.Store(&loaded{at: time.Now(), shards: 1})
+	m.loaded.Store(&loaded{config: &config.Config{Shard: config.Shard{Total: 1}}, at: time.Now()})
 	m.registry.MustRegister(r.Client, prometheus.CollectorFunc(m.collect))
 	return m
 }
@@ -69,18 +70,12 @@ func (m *metrics) collect(ch chan<- prometheus.Metric) {
 	b.Add(buildInfo, 1, version.Version, version.GetRevision(), version.Branch, version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
 	b.AddBool(reloadSuccessful, &l.successful)
 	b.Add(reloadTime, float64(l.at.UnixNano())/1e9)
-	b.Add(shardIndex, float64(l.shard))
-	b.Add(shardTotal, float64(l.shards))
+	b.Add(shardIndex, float64(l.config.Shard.Index))
+	b.Add(shardTotal, float64(l.config.Shard.Total))
+	b.Add(cacheBytes, float64(m.published.CacheBytes()))
 	for _, sample := range b.Metrics() {
 		ch <- sample
 	}
-}
-
-// gatherer returns everything that is exported, without what is known of the process.
-func (m *metrics) gatherer() prometheus.Gatherer {
-	all := prometheus.NewRegistry()
-	all.MustRegister(m.registry, m.published)
-	return all
 }
 
 // processCollectors returns the metrics of the process.
@@ -96,15 +91,9 @@ func (m *metrics) handler(logger log.Logger, process []prometheus.Collector) htt
 	}, []string{"cause"})
 	errorsTotal.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
 	errorsTotal.WithLabelValues("encoding")
-	changing := prometheus.NewRegistry()
-	changing.MustRegister(
-		m.registry,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: cacheBytes.Name, Help: cacheBytes.Help, Unit: cacheBytes.BaseUnit()},
-			func() float64 { return float64(m.published.CacheBytes()) }),
-	)
 	handler := &exposition.Handler{
 		Publisher: m.published,
-		Gatherer:  withoutAllocGauge{changing},
+		Gatherer:  withoutAllocGauge{m.registry},
 		OnError: func(cause string, err error) {
 			errorsTotal.WithLabelValues(cause).Inc()
 			level.Error(logger).Log("msg", "cannot serve metrics", "err", err)
@@ -113,8 +102,8 @@ func (m *metrics) handler(logger log.Logger, process []prometheus.Collector) htt
 	if len(process) == 0 {
 		return handler
 	}
-	changing.MustRegister(append(process, errorsTotal)...)
-	return promhttp.InstrumentMetricHandler(changing, handler)
+	m.registry.MustRegister(append(process, errorsTotal)...)
+	return promhttp.InstrumentMetricHandler(m.registry, handler)
 }
 
 // withoutAllocGauge drops the gauge go_memstats_alloc_bytes, whose name is also that

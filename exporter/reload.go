@@ -42,10 +42,7 @@ func (e *exporter) reload(ctx context.Context) error {
 	cfg, err := e.options.load(e.getenv)
 	var settings rentalapi.Settings
 	if err == nil {
-		if e.demo != nil {
-			e.demo.applyTo(cfg)
-		}
-		settings, err = apiSettings(cfg)
+		settings, err = e.apiSettings(cfg)
 	}
 	if err != nil {
 		failed := *e.metrics.loaded.Load()
@@ -55,23 +52,24 @@ func (e *exporter) reload(ctx context.Context) error {
 		return err
 	}
 	e.Client.ApplySettings(settings)
-	e.ApplyConfig(ctx, runnerConfig(cfg))
-	e.recordReload(cfg)
+	e.ApplyConfig(ctx, runnerConfig(e.recordReload(cfg)))
 	level.Info(e.logger).Log("msg", "configuration reloaded")
 	return nil
 }
 
-// recordReload makes a configuration that was loaded the one in force.
-func (e *exporter) recordReload(cfg *config.Config) {
-	e.config.Store(cfg)
-	e.metrics.loaded.Store(&loaded{successful: true, at: time.Now(), shard: cfg.Shard.Index, shards: cfg.Shard.Total})
-	e.warnTokenPermissions(cfg)
-	e.warnRates(cfg)
-	e.warnTLS(cfg)
+// recordReload makes a configuration that was loaded the one in force, warns about it, and
+// returns the part of this shard.
+func (e *exporter) recordReload(cfg *config.Config) *config.Config {
+	own := cfg.Own(collector.Resources())
+	e.metrics.loaded.Store(&loaded{config: own, at: time.Now(), successful: true})
+	e.warn(cfg)
+	return own
 }
 
-// apiSettings returns how requests to the API are made.
-func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
+// apiSettings returns how requests to the API are made, after it put those of a demo into
+// the configuration.
+func (e *exporter) apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
+	e.demo.applyTo(cfg)
 	transport, err := rentalapi.NewTransport(cfg.API.HTTP, nil)
 	if err != nil {
 		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
@@ -85,9 +83,8 @@ func apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
 	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
 }
 
-// runnerConfig returns what this shard collects.
+// runnerConfig returns what is collected.
 func runnerConfig(cfg *config.Config) runner.Config {
-	cfg = cfg.Own(collector.Resources())
 	c := runner.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}, Watches: cfg.Watches}
 	for name, s := range cfg.Collectors {
 		if s.Enabled {
@@ -108,9 +105,11 @@ func runnerConfig(cfg *config.Config) runner.Config {
 	return c
 }
 
-// warnRates warns about a rate limit that suffices only while histories are short. It is
-// the same for all accounts.
-func (e *exporter) warnRates(cfg *config.Config) {
+// warn warns about settings that are valid but risky: a rate limit that suffices only
+// while histories are short (it is the same for all accounts), TLS settings that give up
+// what TLS is for, and token files that every user of the machine can access. The web
+// server's settings are read again for each connection, so they are included.
+func (e *exporter) warn(cfg *config.Config) {
 	rates := cfg.RequestRates(collector.Resources())
 	for _, r := range rates[:min(2, len(rates))] { // of the public API, and of the first account
 		if float64(r.Limit) < r.MaxPerMinute {
@@ -118,41 +117,25 @@ func (e *exporter) warnRates(cfg *config.Config) {
 				"limit", r.Limit, "needed", fmt.Sprintf("%.1f", r.MaxPerMinute))
 		}
 	}
-}
-
-// warnTLS warns about TLS settings that give up what TLS is for. The log of the web
-// server's own settings is written at each reload, too, because they are read again for
-// each connection.
-func (e *exporter) warnTLS(cfg *config.Config) {
-	if cfg.API.HTTP.TLSConfig.InsecureSkipVerify {
+	settings := cfg.API.HTTP.TLSConfig
+	if settings.InsecureSkipVerify {
 		level.Warn(e.logger).Log("msg", "certificate of the API is not verified", "field", "api.http.tls_config.insecure_skip_verify")
 	}
-	old := func(version uint16) bool { return version != 0 && version < tls.VersionTLS12 }
-	if old(uint16(cfg.API.HTTP.TLSConfig.MinVersion)) {
-		level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", "api.http.tls_config.min_version")
-	}
-	if settings, err := readTLSConfig(*e.options.web.WebConfigFile); err == nil && old(uint16(settings.MinVersion)) {
-		level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", "--web.config.file: tls_server_config.min_version")
-	}
-}
+	for field, version := range map[string]uint16{
+		"api.http.tls_config.min_version": uint16(settings.MinVersion),
 
-// othersMask are the permissions to read, write or run a file that every user of the
-// machine has. The group's are not warned about: Kubernetes gives a secret to a pod's
-// group.
-const othersMask = 0o007
-
-// warnTokenPermissions warns about token files that every user of the machine can
-// read.
-func (e *exporter) warnTokenPermissions(cfg *config.Config) {
-	if runtime.GOOS == "windows" { // where these bits mean nothing
-		return
+		"--web.config.file: tls_server_config.min_version": uint16(readTLSConfig(*e.options.web.WebConfigFile).MinVersion),
+	} {
+		if version != 0 && version < tls.VersionTLS12 {
+			level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", field)
+		}
 	}
 	for _, a := range cfg.Accounts {
-		if a.TokenFile == "" {
+		if a.TokenFile == "" || runtime.GOOS == "windows" { // where permissions mean nothing
 			continue
 		}
-		info, err := os.Stat(a.TokenFile) // follows links, as reading does
-		if err == nil && info.Mode().Perm()&othersMask != 0 {
+		// The group's are not warned about: Kubernetes gives a secret to a pod's group.
+		if info, err := os.Stat(a.TokenFile); err == nil && info.Mode().Perm()&0o007 != 0 {
 			level.Warn(e.logger).Log("msg", "token file can be read by others", "account", a.Name, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
 		}
 	}

@@ -1,36 +1,31 @@
 package exporter
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-kit/log"
-	promconfig "github.com/prometheus/common/config"
 
-	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/web"
 )
 
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	p := startReady(t, "--demo")
 	page := p.scrape()
-	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, demoAccounts()...))
+	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
 	simtest.AssertEqual(t, "watches", page.WithPrefix("server_rental_watch_plans{"), map[string]float64{
 		`server_rental_watch_plans{watch="cheap-in-europe"}`: 3, `server_rental_watch_plans{watch="gpu-in-frankfurt"}`: 2, `server_rental_watch_plans{watch="midrange"}`: 10,
 	})
@@ -41,44 +36,6 @@ func TestDemo(t *testing.T) {
 	if want := `msg="demo: all data is simulated" page=http://127.0.0.1:`; !strings.Contains(p.log.String(), want) {
 		t.Errorf("the log lacks %s:\n%s", want, p.log)
 	}
-}
-
-// TestDemoHits asserts that a watch of the demo hits every few minutes.
-func TestDemoHits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		a := simtest.StartInMemory(t, simulator.Options{})
-		go a.Run(t.Context())
-		o, err := parse([]string{"--demo"}, t.Output())
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg, err := o.load(env())
-		if err != nil {
-			t.Fatal(err)
-		}
-		(&demo{base: a.URL}).applyTo(cfg)
-		cfg.Accounts = nil
-		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, a.Dial)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test", API: rentalapi.Settings{
-			BaseURL: a.URL, Transport: transport, Timeout: 10 * time.Second, Limits: rentalapi.Limits{Public: 30},
-		}})
-		r.ApplyConfig(t.Context(), runnerConfig(cfg))
-		t.Cleanup(r.Wait) // the context of the test has ended by then
-		time.Sleep(time.Hour)
-		r.Publisher.Publish()
-		hits := map[string]float64{}
-		h := NewHandler(r, log.NewNopLogger(), web.Options{API: func() string { return "" }, MetricsPath: "/metrics"})
-		for series, n := range simtest.ServeGet(h, "/metrics").Exposition(t).WithPrefix("server_rental_watch_hits_total{") {
-			hits[simtest.Label(series, "watch")] += n
-		}
-		if n := hits["midrange"]; n < 8 || n > 20 || len(hits) != 3 {
-			t.Errorf("got hits within an hour %v", hits)
-		}
-	})
 }
 
 // TestScrapesCauseNoRequests counts the requests, which have the headers that are
@@ -134,27 +91,32 @@ func TestAPIHangs(t *testing.T) {
 	}
 }
 
-func TestTelemetryPath(t *testing.T) {
+// TestPages has flags that change what is served: where the metrics are, without those of
+// the process, a landing page without data, and a log as JSON.
+func TestPages(t *testing.T) {
 	t.Parallel()
-	p := start(t, Environment{}, "--demo", "--web.telemetry-path=/probe/rental")
-	simtest.AssertEqual(t, "status", []int{p.get("/probe/rental").Status, p.get("/metrics").Status}, []int{200, 404})
-	if page := p.get("/").Body; !strings.Contains(page, `<a href="./probe/rental">Metrics</a>`) {
-		t.Errorf("the landing page lacks the link:\n%s", page)
-	}
-}
-
-func TestOverview(t *testing.T) {
-	t.Parallel()
-	for flag, shown := range map[string]bool{"--web.overview": true, "--no-web.overview": false} {
-		page := startReady(t, "--demo", flag).get("/").Body
-		simtest.AssertNoSecrets(t, "landing page", page)
-		for _, text := range []string{"Needs attention", `<th scope="row">cheap-in-europe</th>`, "EPYC 7443P", "Frankfurt", "node-5.main.example", "btc (Bitcoin)"} {
-			if strings.Contains(page, text) != shown {
-				t.Errorf("%s: the landing page contains %q: %t, want %t", flag, text, !shown, shown)
-			}
+	demo, other := startReady(t, "--demo"), startReady(t, "--demo", "--web.telemetry-path=/probe/rental", "--web.disable-exporter-metrics", "--no-web.overview", "--log.format=json")
+	simtest.AssertEqual(t, "status", []int{other.get("/probe/rental").Status, other.get("/metrics").Status}, []int{200, 404})
+	families := other.get("/probe/rental").Exposition(t).Families
+	for name := range families {
+		if !strings.HasPrefix(name, "server_rental_") {
+			t.Errorf("still exposed: %s", name)
 		}
-		if !strings.Contains(page, `transactions</th><td class="wrap">main</td>`) {
-			t.Errorf("%s: the landing page lacks a collector", flag)
+	}
+	if len(families) < 90 {
+		t.Errorf("got %d families", len(families))
+	}
+	if log := other.log.String(); !strings.HasPrefix(log, `{"go":`) {
+		t.Errorf("the log is not JSON:\n%s", log)
+	}
+	with, without := demo.get("/").Body, other.get("/").Body
+	simtest.AssertNoSecrets(t, "landing page", with)
+	for _, text := range []string{"Needs attention", `<th scope="row">cheap-in-europe</th>`, "EPYC 7443P", "Frankfurt", "node-5.main.example", "btc (Bitcoin)"} {
+		simtest.AssertEqual(t, "pages with "+text, []bool{strings.Contains(with, text), strings.Contains(without, text)}, []bool{true, false})
+	}
+	for _, text := range []string{`transactions</th><td class="wrap">main</td>`, `<a href="./probe/rental">Metrics</a>`} {
+		if !strings.Contains(without, text) {
+			t.Errorf("the landing page lacks %s:\n%s", text, without)
 		}
 	}
 }
@@ -166,37 +128,13 @@ func TestServiceDiscovery(t *testing.T) {
 	a.Read(func(w *simulator.World) {
 		for _, s := range w.Accounts[simtest.MainToken].Servers {
 			if s["status"] == "active" {
-				want = append(want, simulator.Text(s, "id")+" "+simulator.Text(s, "ipv4")+":9100")
+				want = append(want, simulator.Text(s, "ipv4")+":9100")
 			}
 		}
 	})
-	r := p.get("/sd/servers?account=main&port=9100")
-	var targets []struct {
-		Targets []string
-		Labels  map[string]string
-	}
-	if err := json.Unmarshal([]byte(r.Body), &targets); err != nil || r.Status != http.StatusOK {
-		t.Fatalf("status %d, error %v:\n%s", r.Status, err, r.Body)
-	}
-	var got []string
-	for _, target := range targets {
-		got = append(got, target.Labels["__meta_server_rental_server"]+" "+target.Targets[0])
-	}
-	slices.Sort(want)
-	simtest.AssertEqual(t, "targets of account main", got, want)
+	got := regexp.MustCompile(`[0-9.]+:9100`).FindAllString(p.get("/sd/servers?account=main&port=9100").Body, -1)
+	simtest.AssertEqual(t, "targets of account main", slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
 	simtest.AssertEqual(t, "targets of both accounts", strings.Count(p.get("/sd/servers").Body, `"targets"`), 8)
-}
-
-func TestListenAddresses(t *testing.T) {
-	t.Parallel()
-	needIPv6(t)
-	p := launch(t, Environment{}, "--demo", "--web.listen-address=127.0.0.1:0", "--web.listen-address=[::1]:0")
-	hosts := map[string]int{}
-	for _, address := range p.addresses(2) {
-		host, _, _ := net.SplitHostPort(address)
-		hosts[host] = simtest.Get(t, "http://"+address+"/-/healthy").Status
-	}
-	simtest.AssertEqual(t, "status by host", hosts, map[string]int{"127.0.0.1": 200, "::1": 200})
 }
 
 func TestAddressInUse(t *testing.T) {
@@ -213,51 +151,11 @@ func TestAddressInUse(t *testing.T) {
 	}
 }
 
-func TestJSONLog(t *testing.T) {
-	t.Parallel()
-	p := startReady(t, "--demo", "--log.format=json", "--log.level=debug")
-	simtest.AssertEqual(t, "exit status", p.terminate(), 0)
-	var messages []string
-	for line := range strings.Lines(p.log.String()) {
-		var record struct{ TS, Level, Msg string }
-		if err := json.Unmarshal([]byte(line), &record); err != nil || record.TS == "" || record.Level == "" || record.Msg == "" {
-			t.Errorf("not a record: %v: %s", err, line)
-		}
-		messages = append(messages, record.Msg)
-	}
-	simtest.AssertEqual(t, "first and last message", []string{messages[0], messages[len(messages)-1]},
-		[]string{"starting server_rental_exporter", "shutting down"})
-}
-
-// longPage returns an API with more metrics than the sockets between hold, within the
-// bound of the text of plans, and how many series of plan_offered that gives.
-func longPage(t *testing.T) (a *simtest.API, series int) {
-	t.Helper()
-	a = simtest.Start(t, simulator.Options{})
-	a.Change(func(w *simulator.World) {
-		example := w.Plans[0]
-		w.Plans = nil
-		for i := range 34 {
-			availability := maps.Clone(example["availability"].(simulator.Object))
-			var places []string
-			for j := range 60 {
-				places = append(places, fmt.Sprint("place-", j))
-			}
-			availability["locations"] = places
-			plan := maps.Clone(example)
-			plan["id"], plan["availability"] = fmt.Sprint(strings.Repeat("long-", 400), i), availability
-			w.Plans = append(w.Plans, plan)
-			series += len(places)
-		}
-	})
-	return a, series
-}
-
 // startScrape requests the metrics over a connection that takes in little, so that
 // the exporter cannot send all of it before more is read. It returns the first bytes.
-func startScrape(t *testing.T, p *program) (conn *net.TCPConn, head string) {
+func startScrape(t *testing.T, address string) (conn *net.TCPConn, head string) {
 	t.Helper()
-	c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	c, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,10 +176,10 @@ func startScrape(t *testing.T, p *program) (conn *net.TCPConn, head string) {
 
 func TestShutdownCompletesScrapes(t *testing.T) {
 	t.Parallel()
-	a, want := longPage(t)
+	const servers = 10_000
 	// At this address no other server can follow.
-	p := startReady(t, "--web.listen-address="+simtest.FreeAddress(t), "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
-	conn, head := startScrape(t, p)
+	p := startReady(t, append(serversConfig(t, servers), "--web.listen-address="+simtest.FreeAddress(t))...)
+	conn, head := startScrape(t, strings.TrimPrefix(p.url, "http://"))
 	p.stop()
 	simtest.Eventually(t, "new connections are refused", func() bool {
 		c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
@@ -303,8 +201,8 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 		t.Fatalf("the scrape was cut off after %d bytes: %v", len(rest), err)
 	}
 	page := head + string(rest)
-	if got := strings.Count(page, "\nserver_rental_plan_offered{"); got != want || !strings.HasSuffix(page, "\n") {
-		t.Errorf("got %d of %d samples, ...%q", got, want, page[len(page)-100:])
+	if got := strings.Count(page, "\nserver_rental_server_info{"); got != servers || !strings.HasSuffix(page, "\n") {
+		t.Errorf("got %d of %d samples, ...%q", got, servers, page[len(page)-100:])
 	}
 	simtest.AssertEqual(t, "exit status", p.terminate(), 0)
 }
@@ -312,31 +210,18 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 // TestShutdownIsBounded has a client that never reads to the end.
 func TestShutdownIsBounded(t *testing.T) {
 	t.Parallel()
-	a, _ := longPage(t)
-	p := start(t, Environment{Timeouts: Timeouts{Drain: 50 * time.Millisecond}}, "--config.file="+a.ConfigFile(t.TempDir(), nil, ""))
-	p.waitReady()
-	startScrape(t, p)
-	simtest.AssertEqual(t, "exit status", p.terminate(), 1)
-	if want := `msg="exporter stopped" err="shutdown: context deadline exceeded"`; !strings.Contains(p.log.String(), want) {
-		t.Errorf("the log lacks %s:\n%s", want, p.log)
-	}
-}
-
-// TestSlowRequestIsCutOff has a client that never sends its header.
-func TestSlowRequestIsCutOff(t *testing.T) {
-	t.Parallel()
-	p := start(t, Environment{Timeouts: Timeouts{ReadHeader: 50 * time.Millisecond}}, "--demo")
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, "GET /metrics HTTP/1.1\r\nHost: x\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	rest, err := io.ReadAll(conn)
-	if err != nil || strings.Contains(string(rest), " 200 ") {
-		t.Errorf("got %q, error %v, want the end of the connection", rest, err)
+	address := simtest.FreeAddress(t)
+	e := newTestExporter(t, append(serversConfig(t, 10_000), "--web.listen-address="+address)...)
+	e.drain = 50 * time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- e.serve(ctx, nil) }()
+	simtest.Eventually(t, "ready", e.Ready)
+	startScrape(t, address)
+	stop()
+	if err := <-ended; err == nil || err.Error() != "shutdown: context deadline exceeded" {
+		t.Errorf("got %v, want: shutdown: context deadline exceeded", err)
 	}
 }
 
@@ -345,20 +230,6 @@ func TestServerLimits(t *testing.T) {
 	s := e.newServer(nil)
 	simtest.AssertEqual(t, "limits", []any{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes},
 		[]any{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 16 << 10})
-}
-
-// TestWithoutExporterMetrics leaves out the metrics of the process only.
-func TestWithoutExporterMetrics(t *testing.T) {
-	t.Parallel()
-	page := startReady(t, "--demo", "--web.disable-exporter-metrics").scrape()
-	for name := range page.Families {
-		if !strings.HasPrefix(name, "server_rental_") {
-			t.Errorf("still exposed: %s", name)
-		}
-	}
-	if len(page.Families) < 90 {
-		t.Errorf("got %d families", len(page.Families))
-	}
 }
 
 // TestDisableDefaults leaves what is enabled by a flag or in the file.
@@ -370,30 +241,25 @@ func TestDisableDefaults(t *testing.T) {
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), map[string]float64{"plans": 1, "status": 1})
 }
 
-// TestShard exports the accounts of a shard. The public data is in the other one.
+// TestShard exports the accounts of each shard. The public data is in the first.
 func TestShard(t *testing.T) {
 	t.Parallel()
 	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
-	file, exported := a.ConfigFile(dir, simtest.Tokens(), ""), map[string]int{}
-	for _, shard := range []string{"0", "1"} {
-		page := startReady(t, "--config.file="+file, "--shard="+shard, "--total-shards=2").scrape()
-		for name := range page.CollectorSuccess() {
-			_, account, _ := strings.Cut(name, " ")
-			if account != "" || shard == "1" {
-				exported[account+shard]++
-			}
-		}
-		simtest.AssertEqual(t, "index and number", page.WithPrefix("server_rental_exporter_shard"), map[string]float64{
-			"server_rental_exporter_shard{}": float64(shard[0] - '0'), "server_rental_exporter_shards{}": 2,
-		})
-	}
-	want := map[string]int{}
-	for _, s := range collector.Resources() {
+	file := a.ConfigFile(dir, simtest.Tokens(), "")
+	var got, want [2]map[string]float64
+	for i := range 2 {
+		page := startReady(t, "--config.file="+file, fmt.Sprint("--shard=", i), "--total-shards=2").scrape()
+		got[i] = page.CollectorSuccess()
+		maps.Copy(got[i], page.WithPrefix("server_rental_exporter_shard"))
+		var accounts []string
 		for _, account := range []string{"main", "lab"} {
-			if s.Account {
-				want[account+fmt.Sprint(config.ShardOf(account, 2))]++
+			if config.ShardOf(account, 2) == i {
+				accounts = append(accounts, account)
 			}
 		}
+		want[i] = success(1, accounts...)
+		maps.DeleteFunc(want[i], func(name string, _ float64) bool { return i > 0 && !strings.Contains(name, " ") })
+		want[i]["server_rental_exporter_shard{}"], want[i]["server_rental_exporter_shards{}"] = float64(i), 2
 	}
-	simtest.AssertEqual(t, "collectors by account and shard", exported, want)
+	simtest.AssertEqual(t, "collectors, index and number of each shard", got, want)
 }

@@ -1,11 +1,10 @@
 package exporter
 
 import (
-	"cmp"
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -25,28 +24,26 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 		process = nil
 	}
 	o := web.Options{
-		Version: version.Info(), API: e.apiDescription, MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger, process),
+		Version: version.Info(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger, process),
 		Discovery: e.options.discovery, Configured: e.configured,
 	}
 	if e.options.overview {
 		o.Published = e.Publisher
 	}
 	if e.options.lifecycle {
-		o.Reload = func(context.Context) error { return e.reload(ctx) }
+		o.Reload = func() error { return e.reload(ctx) }
 	}
-	h := web.Handler(pages{e.Runner}, o)
-	if e.demo != nil {
-		return e.demo.withPages(h)
-	}
-	return h
+	return e.demo.withPages(web.Handler(pages{e.Runner}, o))
 }
 
 // configured returns what the landing page shows of the configuration in force.
 func (e *exporter) configured() web.Configured {
-	cfg := e.config.Load().Own(collector.Resources())
-	c := web.Configured{Watches: cfg.Watches, ReloadFailed: !e.metrics.loaded.Load().successful}
-	for _, a := range cfg.Accounts {
-		c.Accounts = append(c.Accounts, a.Name)
+	l := e.metrics.loaded.Load()
+	c := web.Configured{
+		API: l.config.API.BaseURL.Host, Accounts: len(l.config.Accounts), Watches: l.config.Watches, ReloadFailed: !l.successful,
+	}
+	if e.demo != nil {
+		c.API = "a simulated provider (--demo)"
 	}
 	return c
 }
@@ -66,68 +63,41 @@ func (p pages) ActiveServers(account string) ([]collector.Server, error) {
 	return collector.ActiveServers(p.Accounts(), account)
 }
 
-// apiDescription says in words where the data comes from.
-func (e *exporter) apiDescription() string {
-	if e.demo != nil {
-		return "a simulated provider (--demo)"
-	}
-	return e.config.Load().API.BaseURL.Host
-}
-
 // maxConnections bounds the memory that clients take who connect and do nothing.
 const maxConnections = 512
 
-// connections counts the open connections of a server.
-type connections struct{ open atomic.Int64 }
-
-// track closes a new connection if there are too many. It is a hook of http.Server.
-func (c *connections) track(conn net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		if c.open.Add(1) > maxConnections {
-			_ = conn.Close() // the server notices
-		}
-	case http.StateClosed, http.StateHijacked:
-		c.open.Add(-1)
-	}
-}
-
 func (e *exporter) newServer(h http.Handler) *http.Server {
+	var open atomic.Int64
 	return &http.Server{
-		Handler:           h,
-		ConnState:         new(connections).track,
-		ReadHeaderTimeout: cmp.Or(e.timeouts.ReadHeader, 10*time.Second),
+		Handler: h,
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				if open.Add(1) > maxConnections {
+					_ = conn.Close() // the server notices
+				}
+			case http.StateClosed, http.StateHijacked:
+				open.Add(-1)
+			}
+		},
+		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          newErrorLog(e.logger),
+		ErrorLog:          slog.NewLogLogger(newSlogger(e.logger).Handler(), slog.LevelDebug), // clients cause its errors
 	}
 }
 
 // pageURL is the landing page's URL for a browser on this machine; empty if it is
 // not known.
 func pageURL(flags *toolkit.FlagConfig) string {
-	settings, err := readTLSConfig(*flags.WebConfigFile)
-	if err != nil || *flags.WebSystemdSocket {
-		return ""
-	}
 	host, port, err := net.SplitHostPort((*flags.WebListenAddresses)[0])
-	if err != nil {
+	if err != nil || *flags.WebSystemdSocket {
 		return ""
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	return schemeOf(settings) + "://" + net.JoinHostPort(host, port) + "/"
-}
-
-// demoSite is the address at which a browser on this machine can reach the pages of a
-// demo although only the exporter's port is published, as that of a container; empty if
-// the exporter does not listen on all addresses.
-func demoSite(flags *toolkit.FlagConfig) string {
-	if page := pageURL(flags); strings.Contains(page, "://localhost:") {
-		return strings.TrimSuffix(page, "/")
-	}
-	return ""
+	return scheme(flags) + "://" + net.JoinHostPort(host, port) + "/"
 }

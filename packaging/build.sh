@@ -22,7 +22,7 @@ server-rental-exporter (${VERSION/-/\~}-1) stable; urgency=medium
 END
 
 for ARCH in amd64 arm64; do
-  CGO_ENABLED=0 GOOS=linux GOARCH=$ARCH go build -trimpath -ldflags "$LDFLAGS" -o "$BUILD/$ARCH/server_rental_exporter" .
+  CGO_ENABLED=0 GOOS=linux GOARCH=$ARCH go build -trimpath -buildvcs=false -ldflags "$LDFLAGS" -o "$BUILD/$ARCH/server_rental_exporter" .
   for packager in deb rpm; do
     go run "$nfpm" package --config packaging/nfpm.yaml --packager "$packager" --target "$out"
   done

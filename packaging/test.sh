@@ -40,7 +40,7 @@ for packager in deb rpm; do
   ARCH=$(go env GOARCH) VERSION=9999.0.0 BUILD=$dir/build go run "$nfpm" package \
     --config $dir/build/next/nfpm.yaml --packager "$packager" --target $dir/build/next
 done
-CGO_ENABLED=0 go build -o $dir/build/simulator ./cmd/simulator
+CGO_ENABLED=0 go build -buildvcs=false -o $dir/build/simulator ./cmd/simulator
 
 as_root=()
 [ "$(id -u)" -eq 0 ] || as_root=(sudo)

@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,33 +15,21 @@ const maxStatuses = 6
 // renewalsAhead is the time from today within which renewals are listed.
 const renewalsAhead = 14 * day
 
-// words are shown in a CSS class.
 type words struct{ Text, Class string }
 
-// renewal is a row of the table of renewals.
 type renewal struct {
 	Day                   time.Time
 	Overdue               bool
 	Account, Server, Host string
 }
 
-// Accounts returns the names of the accounts, in their order.
 func (v *view) Accounts() table[string] { return cut(v.accounts, maxLongRows) }
-
-// Cost returns the monthly cost of an account.
-func (v *view) Cost(account string) string {
-	cost := money(v.Value("account_cost_usd_per_month", account))
-	if v.unpriced(account) > 0 && cost != none {
-		return "at least " + cost
-	}
-	return cost
-}
 
 // Funded returns until when an account's balance pays its servers.
 func (v *view) Funded(account string) words {
 	until, class := v.fundedUntil(account)
-	ahead := !until.Before(midnight(v.now).AddDate(10, 0, 0))
-	incomplete := v.unpriced(account)+v.undated(account) > 0
+	ahead := !until.Before(midnight(v.now).AddDate(collector.HorizonYears, 0, 0))
+	incomplete := v.Lacking(serverPrice, account)+v.Lacking(serverRenewal, account) > 0
 	switch {
 	case until.IsZero() || ahead && incomplete:
 		return words{none, ""}
@@ -77,9 +64,9 @@ func (v *view) fundedUntil(account string) (until time.Time, class string) {
 	}
 	until = at(*funded)
 	switch left := until.Sub(midnight(v.now)); {
-	case left <= fundingUrgent:
+	case left <= 2*day:
 		return until, "bad"
-	case left <= fundingNotice:
+	case left <= 7*day:
 		return until, "warn"
 	}
 	return until, ""
@@ -87,19 +74,9 @@ func (v *view) fundedUntil(account string) (until time.Time, class string) {
 
 // Servers returns the number of an account's servers of each status.
 func (v *view) Servers(account string) string {
-	found := v.find("servers", account)
-	if len(found) == 0 {
-		return none
-	}
-	slices.SortFunc(found, func(a, b *sample) int { return a.CompareLabels(b) })
 	var texts []string
-	for _, s := range found {
-		if s.Value() > 0 {
-			texts = append(texts, grouped(int(s.Value()))+" "+text(s.Label("status")))
-		}
-	}
-	if len(texts) == 0 {
-		return "0"
+	for _, s := range v.find("servers", account) {
+		texts = append(texts, grouped(int(s.Value()))+" "+text(s.Label("status")))
 	}
 	return join(texts, maxStatuses)
 }
@@ -108,7 +85,7 @@ func (v *view) Servers(account string) string {
 func (v *view) Renewals() table[renewal] {
 	var rows []renewal
 	today := midnight(v.now)
-	for _, s := range v.samples["server_renews_timestamp_seconds"] {
+	for _, s := range v.samples[serverRenewal] {
 		account, id := s.Label("account"), s.Label("server")
 		if !collector.Billed(v.Label("status", "server_status", account, id)) {
 			continue
@@ -123,18 +100,7 @@ func (v *view) Renewals() table[renewal] {
 	return cut(rows, maxRows)
 }
 
-// Topups returns the open top-ups in the order in which their rate locks end.
-func (v *view) Topups() table[*sample] {
-	until := func(s *sample) float64 {
-		if lock := v.Value("topup_rate_locked_until_timestamp_seconds", s.Label("account"), s.Label("topup")); lock != nil {
-			return *lock
-		}
-		return math.Inf(1)
-	}
-	rows := slices.Clone(v.samples["topup_info"])
-	slices.SortFunc(rows, func(a, b *sample) int { return cmp.Or(cmp.Compare(until(a), until(b)), a.CompareLabels(b)) })
-	return cut(rows, maxRows)
-}
+func (v *view) Topups() table[*sample] { return cut(v.samples["topup_info"], maxRows) }
 
 // Left returns how long the rate of a top-up is still locked.
 func (v *view) Left(until float64) string {
@@ -142,18 +108,4 @@ func (v *view) Left(until float64) string {
 		return "rate lock ended"
 	}
 	return duration(at(until).Sub(v.now)) + " left"
-}
-
-// Configurations returns the saved configurations, those in stock first.
-func (v *view) Configurations() table[*sample] {
-	rows := slices.Clone(v.samples["configuration_info"])
-	order := func(s *sample) int {
-		return v.Stock("configuration_in_stock", s.Label("account"), s.Label("configuration")).order
-	}
-	name := func(s *sample) string { return cmp.Or(s.Label("hostname"), s.Label("configuration")) }
-	slices.SortFunc(rows, func(a, b *sample) int {
-		return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a.Label("account"), b.Label("account")),
-			strings.Compare(name(a), name(b)), a.CompareLabels(b))
-	})
-	return cut(rows, maxRows)
 }

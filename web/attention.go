@@ -5,21 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"server_rental_exporter/collector"
 )
 
-// The conditions of alerts.
-const (
-	fundingNotice  = 7 * day // a renewal that the balance cannot pay comes within
-	fundingUrgent  = 2 * day
-	frozenAfter    = 30 * time.Minute // the catalog was generated before
-	expiringWithin = 10 * time.Minute // a rate lock ends
-	stuckAfter     = 3 * time.Hour    // a top-up was created before
-	hitWithin      = 15 * time.Minute
-)
-
-// notice is something that needs attention.
 type notice struct {
 	Class         string // bad, warn or info: the severity
 	Alert         string // that fires if this lasts, without its prefix; empty if there is none
@@ -33,7 +20,8 @@ func (n *notices) add(class, alert, subject, text string) {
 	*n = append(*n, notice{class, alert, subject, text})
 }
 
-// Attention returns what needs attention, urgent first.
+// Attention returns what needs attention, urgent first. Its conditions are those of the
+// alerts.
 func (v *view) Attention() table[notice] {
 	var n notices
 	v.providerNotices(&n)
@@ -67,14 +55,13 @@ func stateClass(state string) string {
 }
 
 func (v *view) providerNotices(n *notices) {
-	for _, s := range v.samples["status_info"] {
-		class := stateClass(s.Label("overall"))
-		if class == "bad" {
-			class = "warn"
-		}
-		if class != "good" && s.Label("overall") != "" {
-			n.add(class, "ProviderNotOperational", "Provider", "Overall state: "+text(s.Label("overall"))+".")
-		}
+	overall := v.Label("overall", "status_info")
+	class := stateClass(overall)
+	if class == "bad" {
+		class = "warn"
+	}
+	if class != "good" && overall != "" {
+		n.add(class, "ProviderNotOperational", "Provider", "Overall state: "+text(overall)+".")
 	}
 	if ongoing := v.Value("incidents_ongoing"); ongoing != nil && *ongoing > 0 {
 		n.add("warn", "IncidentOngoing", "Provider", count(int(*ongoing), "incident")+" ongoing.")
@@ -82,8 +69,8 @@ func (v *view) providerNotices(n *notices) {
 	if scheduled := v.Value("maintenances_scheduled"); scheduled != nil && *scheduled > 0 {
 		n.add("info", "MaintenanceScheduled", "Provider", count(int(*scheduled), "maintenance window")+" scheduled.")
 	}
-	generated, plans := v.Value("catalog_generated_timestamp_seconds"), v.collectors[key{"plans"}]
-	if generated != nil && plans != nil && plans.LastSuccess.Sub(at(*generated)) > frozenAfter {
+	generated, plans := v.Value("catalog_generated_timestamp_seconds"), v.collectors[[2]string{"plans"}]
+	if generated != nil && plans != nil && plans.LastSuccess.Sub(at(*generated)) > 30*time.Minute {
 		n.add("warn", "CatalogFrozen", "Catalog", "The provider has not updated it since "+v.moment(at(*generated))+".")
 	}
 }
@@ -99,25 +86,18 @@ func (v *view) locationNotices(n *notices) {
 	}
 	for _, s := range v.samples["location_info"] {
 		id := s.Label("location")
-		if len(v.samples["component_operational"]) > 0 && v.find("component_operational", id) == nil {
+		if len(v.samples["component_operational"]) > 0 && len(v.find("component_operational", id)) == 0 {
 			n.add("warn", "LocationWithoutStatus", v.locationName(id), "The status has no component of this location.")
 		}
-		plans, inStock := v.Value("location_plans", id), v.Value("location_plans_in_stock", id)
-		if plans != nil && inStock != nil && *plans > 0 && *inStock == 0 {
+		if plans := v.Value("location_plans", id); plans != nil && *plans > 0 && v.is(0, "location_plans_in_stock", id) {
 			n.add("info", "LocationSoldOut", v.locationName(id), "Nothing is in stock.")
 		}
 	}
 }
 
-// rejected reports whether the API rejected an account's token.
-func (v *view) rejected(account string) bool {
-	rejected := v.Value("exporter_api_token_rejected", account)
-	return rejected != nil && *rejected == 1
-}
-
 func (v *view) accountNotices(n *notices, account string) {
 	subject := "Account " + text(account)
-	if v.rejected(account) {
+	if v.is(1, "exporter_api_token_rejected", account) {
 		n.add("bad", "TokenRejected", subject, "The API token was rejected, or cannot be read.")
 	}
 	var suspended []string
@@ -130,7 +110,7 @@ func (v *view) accountNotices(n *notices, account string) {
 		slices.Sort(suspended)
 		n.add("bad", "ServerSuspended", subject, count(len(suspended), "server")+" suspended: "+join(suspended, 5)+".")
 	}
-	if enabled := v.Value("account_two_factor_enabled", account); enabled != nil && *enabled == 0 {
+	if v.is(0, "account_two_factor_enabled", account) {
 		n.add("info", "TwoFactorDisabled", subject, "Two-factor authentication is disabled.")
 	}
 	balance, cost := v.Value("account_balance_usd", account), v.Value("account_cost_usd_per_month", account)
@@ -138,7 +118,7 @@ func (v *view) accountNotices(n *notices, account string) {
 	case balance == nil:
 	case *balance < 0:
 		class := "warn"
-		if cost != nil && *cost > 0 || v.unpriced(account) > 0 { // servers are billed
+		if cost != nil && *cost > 0 || v.Lacking(serverPrice, account) > 0 { // servers are billed
 			class = "bad"
 		}
 		n.add(class, "BalanceLow", subject, "The balance is negative: "+money(balance)+" USD.")
@@ -157,10 +137,10 @@ func (v *view) topupNotices(n *notices) {
 		created, locked := v.Value("topup_created_timestamp_seconds", account, id), v.Value("topup_rate_locked_until_timestamp_seconds", account, id)
 		switch {
 		case strings.EqualFold(s.Label("status"), "confirming"):
-			if created != nil && v.now.Sub(at(*created)) > stuckAfter {
+			if created != nil && v.now.Sub(at(*created)) > 3*time.Hour {
 				n.add("warn", "TopupStuck", subject, topup+"is confirming; it was created "+v.Ago(*created)+".")
 			}
-		case locked != nil && at(*locked).After(v.now) && at(*locked).Sub(v.now) <= expiringWithin:
+		case locked != nil && at(*locked).After(v.now) && at(*locked).Sub(v.now) <= 10*time.Minute:
 			n.add("info", "TopupExpiring", subject, topup+"awaits its payment; the rate lock ends in "+duration(at(*locked).Sub(v.now))+".")
 		}
 	}
@@ -174,7 +154,7 @@ func (v *view) collectorNotices(n *notices) {
 		}
 		_, class := describeState(h, v.now)
 		switch {
-		case h.Err != nil && h.Unauthorized() && v.rejected(h.Account): // said for the account
+		case h.Err != nil && v.is(1, "exporter_api_token_rejected", h.Account): // said for the account
 		case h.Err != nil:
 			since := "failing since the start"
 			if !h.LastSuccess.IsZero() {
@@ -192,7 +172,7 @@ func (v *view) collectorNotices(n *notices) {
 			n.add("warn", "ItemsInvalid", subject, count(h.Invalid.Items, "invalid item")+" in the last response: "+join(causes, 1)+".")
 		}
 		if h.DuplicateOf != "" {
-			n.add("warn", "", "Account "+text(h.Account), duplicateText(h))
+			n.add("warn", "", "Account "+text(h.Account), "same provider account as "+text(h.DuplicateOf)+": sums over accounts count it twice")
 		}
 	}
 }
@@ -214,41 +194,26 @@ func (v *view) exporterNotices(n *notices) {
 
 func (v *view) watchNotices(n *notices) {
 	for _, w := range v.Configured.Watches {
-		subject := "Watch " + text(w.Name)
-		if alert, problem := v.watchProblem(w); problem != "" {
+		subject, alert, problem := "Watch "+text(w.Name), "", ""
+		switch plans, catalog := v.Value("watch_plans", w.Name), v.Value("catalog_plans"); {
+		case plans == nil:
+			problem = "no data yet"
+		case *plans > 0:
+		case catalog == nil || *catalog == 0:
+			problem = "no plan matches: the catalog is empty"
+		default:
+			alert, problem = "WatchEmpty", "no plan whose values are known matches, in stock or not: check its criteria"
+		}
+		for _, input := range w.Inputs() {
+			if why, _, known := v.age(input, ""); !known {
+				alert, problem = "", "no data: "+input+": "+why
+			}
+		}
+		if problem != "" {
 			n.add("warn", alert, subject, problem+".")
 		}
-		if hit := v.Value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.now.Sub(at(*hit)) <= hitWithin {
+		if hit := v.Value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.now.Sub(at(*hit)) <= 15*time.Minute {
 			n.add("info", "WatchHit", subject, "A plan began to match "+v.Ago(*hit)+".")
 		}
 	}
-}
-
-// watchProblem says why a watch cannot have a hit, and names the alert for that.
-func (v *view) watchProblem(w collector.Watch) (alert, problem string) {
-	for _, input := range w.Inputs() {
-		if why, _, known := v.age(input, ""); !known {
-			return "", "no data: " + input + ": " + why
-		}
-	}
-	plans, catalog := v.Value("watch_plans", w.Name), v.Value("catalog_plans")
-	switch {
-	case plans == nil:
-		return "", "no data yet"
-	case *plans > 0:
-		return "", ""
-	case catalog == nil || *catalog == 0:
-		return "", "no plan matches: the catalog is empty"
-	}
-	unknown := 0
-	if w.MaxUSDPerMonth != nil {
-		unknown = len(v.samples["plan_info"]) - len(v.samples["plan_price_usd_per_month"])
-	}
-	if w.MaxEURPerMonth != nil {
-		unknown = max(unknown, len(v.samples["plan_info"])-len(v.samples["plan_price_eur_per_month"]))
-	}
-	if unknown > 0 {
-		return "WatchEmpty", "no plan matches, but the price of " + count(unknown, "plan") + " is not known"
-	}
-	return "WatchEmpty", "no plan matches, in stock or not: check its criteria"
 }

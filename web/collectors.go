@@ -7,7 +7,6 @@ import (
 // maxError is the maximum number of characters of an error.
 const maxError = 300
 
-// collectorRow is a row of the table of collectors.
 type collectorRow struct {
 	health
 	Words, Class string
@@ -20,13 +19,10 @@ type collectorRow struct {
 func collectors(all []health, now time.Time, ids bool) []collectorRow {
 	rows := make([]collectorRow, 0, len(all))
 	for _, h := range all {
-		r := collectorRow{health: h, Age: dataAge(h, now).Round(time.Second), Next: h.Next.Sub(now).Round(time.Second)}
+		r := collectorRow{health: h, Age: dataAge(h, now), Next: h.Next.Sub(now)}
 		r.Words, r.Class = describeState(h, now)
 		if h.Err != nil {
 			r.Errors = append(r.Errors, clip(h.Err.Error(), maxError))
-		}
-		if h.DuplicateOf != "" {
-			r.Errors = append(r.Errors, duplicateText(h))
 		}
 		for _, c := range h.Invalid.Causes {
 			if !ids {
@@ -37,10 +33,6 @@ func collectors(all []health, now time.Time, ids bool) []collectorRow {
 		rows = append(rows, r)
 	}
 	return rows
-}
-
-func duplicateText(h health) string {
-	return "same provider account as " + clip(h.DuplicateOf, maxText) + ": sums over accounts count it twice"
 }
 
 // dataAge returns how old a collector's data is: the time since the fetch, and how old

@@ -1,12 +1,15 @@
 package web
 
 import (
-	"fmt"
+	"cmp"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/prometheus/common/model"
 )
 
 // none is shown for a value that is not known.
@@ -31,45 +34,32 @@ func text(s string) string {
 	return clip(s, maxText)
 }
 
-// maxMarks is the maximum number of combining marks in a row. More would cover the text
-// above and below.
-const maxMarks = 3
+var (
+	unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS ]`)
+	// manyMarks are combining marks that would cover the text above and below.
+	manyMarks = regexp.MustCompile(`(\pM{3})\pM+`)
+)
 
 // clip returns at most n characters, with those that do not print replaced.
 func clip(s string, n int) string {
-	var b strings.Builder
-	marks := 0
-	for i, r := range []rune(s) {
-		if marks++; !unicode.IsMark(r) {
-			marks = 0
-		}
-		switch {
-		case i == n:
-			return b.String() + "…"
-		case marks > maxMarks:
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			b.WriteRune('�')
-		}
+	runes, end := []rune(s), ""
+	if len(runes) > n {
+		runes, end = runes[:n], "…"
 	}
-	return b.String()
+	return manyMarks.ReplaceAllString(unprintable.ReplaceAllString(string(runes), "\uFFFD"), "$1") + end
 }
 
 // join returns at most n of the texts, and the number of the others.
 func join(texts []string, n int) string {
-	if len(texts) == 0 {
-		return none
+	shown := cut(slices.Clone(texts), n)
+	for i, t := range shown.Rows {
+		shown.Rows[i] = text(t)
 	}
-	shown := make([]string, 0, n)
-	for _, t := range texts[:min(n, len(texts))] {
-		shown = append(shown, text(t))
+	list := strings.Join(shown.Rows, ", ")
+	if shown.More > 0 {
+		list += " and " + grouped(shown.More) + " more"
 	}
-	list := strings.Join(shown, ", ")
-	if more := len(texts) - len(shown); more > 0 {
-		list += " and " + grouped(more) + " more"
-	}
-	return list
+	return cmp.Or(list, none)
 }
 
 // money formats an amount with two decimals and groups of three digits.
@@ -85,7 +75,6 @@ func money(v *float64) string {
 	return amount
 }
 
-// number formats a number with as few digits as possible.
 func number(v *float64) string {
 	if v == nil {
 		return none
@@ -93,7 +82,6 @@ func number(v *float64) string {
 	return strconv.FormatFloat(*v, 'f', -1, 64)
 }
 
-// gibibytes formats a size in bytes.
 func gibibytes(v *float64) string {
 	if v == nil {
 		return none
@@ -120,21 +108,16 @@ func count(n int, what string) string {
 	return grouped(n) + " " + what + "s"
 }
 
-// duration formats a duration in at most two units.
+// duration formats a duration as Prometheus does, to the second, minute or hour.
 func duration(d time.Duration) string {
-	d = max(d, 0)
-	switch minutes := int(d.Minutes()); {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", minutes)
-	case d < 48*time.Hour && minutes%60 == 0:
-		return fmt.Sprintf("%d h", minutes/60)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %d min", minutes/60, minutes%60)
-	default:
-		return grouped(int(d.Hours())/24) + " days"
+	unit := time.Second
+	switch {
+	case d >= 2*day:
+		unit = time.Hour
+	case d >= time.Minute:
+		unit = time.Minute
 	}
+	return model.Duration(max(d, 0).Truncate(unit)).String()
 }
 
 // at converts the value of a timestamp metric.
@@ -160,7 +143,6 @@ func (v *view) Date(t time.Time) string {
 // Ago formats how long ago the time of a timestamp metric was.
 func (v *view) Ago(seconds float64) string { return duration(v.now.Sub(at(seconds))) + " ago" }
 
-// moment formats a time and how long ago it was.
 func (v *view) moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + duration(v.now.Sub(t)) + " ago)"
 }
@@ -171,7 +153,6 @@ type table[T any] struct {
 	More int
 }
 
-// cut keeps at most n rows.
 func cut[T any](rows []T, n int) table[T] {
 	if len(rows) <= n {
 		return table[T]{Rows: rows}

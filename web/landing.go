@@ -20,18 +20,17 @@ var pages embed.FS
 // refreshSeconds is the interval at which a browser reloads the page.
 const refreshSeconds = "60"
 
-// page is the landing page.
 type page struct {
 	Options
+	Configured Configured
 	Ready      bool
 	Now        string
 	Overview   *view // nil with --no-web.overview
 	Collectors table[collectorRow]
 }
 
-// functions are those of the templates.
 var functions = template.FuncMap{
-	"gibibytes": gibibytes, "grouped": grouped, "money": money, "number": number, "text": text,
+	"duration": duration, "gibibytes": gibibytes, "grouped": grouped, "money": money, "number": number, "text": text,
 	"date":  func(seconds float64) string { return at(seconds).Format(time.DateOnly) },
 	"list":  func(texts ...string) []string { return texts },
 	"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
@@ -45,7 +44,6 @@ func newTemplate() *template.Template {
 // between gets the same bytes.
 const pageInterval = time.Second
 
-// landing serves the landing page.
 func landing(c Collectors, o Options) http.Handler {
 	t := newTemplate()
 	var mu sync.Mutex // one page is made at a time
@@ -81,18 +79,15 @@ func landing(c Collectors, o Options) http.Handler {
 }
 
 func newPage(c Collectors, o Options, now time.Time) page {
-	health := c.Health()
-	p := page{Options: o, Ready: c.Ready(), Now: now.UTC().Format("2006-01-02 15:04:05")}
-	if o.Published == nil {
-		p.Collectors.Rows = collectors(health, now, false)
-		return p
-	}
-	rows := collectors(health, now, true)
+	health, overview := c.Health(), o.Published != nil
+	rows := collectors(health, now, overview)
 	if len(rows) > maxLongRows { // those that fail are shown
 		slices.SortStableFunc(rows, func(a, b collectorRow) int { return compareClasses(a.Class, b.Class) })
 	}
-	p.Collectors = cut(rows, maxLongRows)
-	p.Overview = newView(health, collector.Samples(o.Published), o.Configured(), now)
-	p.Overview.Tried = p.Overview.Tried && p.Ready
+	p := page{Options: o, Configured: o.Configured(), Ready: c.Ready(), Now: now.UTC().Format("2006-01-02 15:04:05"), Collectors: cut(rows, maxLongRows)}
+	if overview {
+		p.Overview = newView(health, collector.Samples(o.Published), p.Configured, now)
+		p.Overview.Tried = p.Overview.Tried && p.Ready
+	}
 	return p
 }

@@ -12,9 +12,6 @@ const (
 	maxComponents = 12 // of each state
 )
 
-// locationRow is a row of the table of locations.
-type locationRow struct{ ID, City, Details string }
-
 // componentState is the components of a location that have the same state.
 type componentState struct {
 	State, Class, Components string
@@ -28,25 +25,14 @@ func (v *view) locationName(id string) string {
 	return v.NameOf("city", "location_info", id) + " (" + text(id) + ")"
 }
 
-// Locations returns the locations of both collectors by city.
-func (v *view) Locations() table[locationRow] {
+// Locations returns the ids of the locations of both collectors by name.
+func (v *view) Locations() table[string] {
 	var ids []string
 	for _, s := range slices.Concat(v.samples["component_state"], v.samples["location_info"]) {
 		ids = append(ids, s.Label("location"))
 	}
-	slices.Sort(ids)
-	var rows []locationRow
-	for _, id := range slices.Compact(ids) {
-		l := locationRow{ID: id, City: text(id)}
-		for _, info := range v.find("location_info", id) {
-			l.City, l.Details = text(info.Label("city")), text(id)+", "+text(info.Label("country"))
-		}
-		rows = append(rows, l)
-	}
-	slices.SortFunc(rows, func(a, b locationRow) int {
-		return cmp.Or(strings.Compare(a.City, b.City), strings.Compare(a.Details, b.Details))
-	})
-	return cut(rows, maxRows)
+	slices.SortFunc(ids, func(a, b string) int { return strings.Compare(v.locationName(a), v.locationName(b)) })
+	return cut(slices.Compact(ids), maxRows)
 }
 
 // States returns the components of a location by state, operational last.

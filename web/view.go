@@ -2,12 +2,12 @@ package web
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"server_rental_exporter/collector"
 )
 
-// sample is a published sample.
 type sample = collector.Sample
 
 // view is what the sections of the overview are made of: the published metrics of one
@@ -19,30 +19,15 @@ type view struct {
 	Configured Configured
 	Tried      bool // every collector was
 	health     []health
-	collectors map[key]*health      // by name and account
-	accounts   []string             // that have collectors, in their order
-	samples    map[string][]*sample // by name without namespace
-	// index has the samples that find looked for, by name and number of labels, and by
-	// the values of these labels.
-	index map[indexed]map[key][]*sample
+	collectors map[[2]string]*health // by name and account
+	accounts   []string              // that have collectors, in their order
+	samples    map[string][]*sample  // by name without namespace, sorted by labels
 }
-
-// indexed is a metric, and the number of its first labels that tell its samples apart.
-type indexed struct {
-	name   string
-	labels int
-}
-
-// key is the values of the first labels of a metric; those that it lacks are empty.
-type key [2]string
 
 func newView(state []health, samples map[string][]*sample, c Configured, now time.Time) *view {
-	v := &view{
-		now: now, Configured: c, Tried: true, health: state, collectors: map[key]*health{}, samples: samples,
-		index: map[indexed]map[key][]*sample{},
-	}
+	v := &view{now: now, Configured: c, Tried: true, health: state, collectors: map[[2]string]*health{}, samples: samples}
 	for i, h := range state {
-		v.collectors[key{h.Collector, h.Account}] = &state[i]
+		v.collectors[[2]string{h.Collector, h.Account}] = &state[i]
 		v.Tried = v.Tried && h.Finished
 		if h.Account != "" && !slices.Contains(v.accounts, h.Account) {
 			v.accounts = append(v.accounts, h.Account)
@@ -51,16 +36,14 @@ func newView(state []health, samples map[string][]*sample, c Configured, now tim
 	return v
 }
 
-// unpriced returns the number of an account's billed servers whose price is not known.
-func (v *view) unpriced(account string) int { return v.lacking("server_price_usd_per_month", account) }
+// Gauges of servers that are missing if the API does not tell them.
+const (
+	serverPrice   = "server_price_usd_per_month"
+	serverRenewal = "server_renews_timestamp_seconds"
+)
 
-// undated returns that of servers whose next renewal is not known.
-func (v *view) undated(account string) int {
-	return v.lacking("server_renews_timestamp_seconds", account)
-}
-
-// lacking returns the number of an account's billed servers that lack a metric.
-func (v *view) lacking(metric, account string) int {
+// Lacking returns the number of an account's billed servers that lack a metric.
+func (v *view) Lacking(metric, account string) int {
 	n := 0
 	for _, s := range v.find("server_info", account) {
 		id := s.Label("server")
@@ -73,21 +56,27 @@ func (v *view) lacking(metric, account string) int {
 
 // find returns the samples of a metric whose first labels have these values.
 func (v *view) find(name string, values ...string) []*sample {
-	index := v.index[indexed{name, len(values)}]
-	if index == nil {
-		index = make(map[key][]*sample, len(v.samples[name]))
-		for _, s := range v.samples[name] {
-			var k key
-			for i := range values {
-				k[i] = s.Label(s.Definition().Labels[i])
+	all := v.samples[name]
+	compare := func(s *sample, values []string) int {
+		for i, value := range values {
+			if order := strings.Compare(s.Label(s.Definition().Labels[i]), value); order != 0 {
+				return order
 			}
-			index[k] = append(index[k], s)
 		}
-		v.index[indexed{name, len(values)}] = index
+		return 0
 	}
-	var k key
-	copy(k[:], values)
-	return index[k]
+	first, _ := slices.BinarySearchFunc(all, values, compare)
+	n := first
+	for n < len(all) && compare(all[n], values) == 0 {
+		n++
+	}
+	return all[first:n]
+}
+
+// is reports whether the only sample that find returns has a value.
+func (v *view) is(value float64, name string, values ...string) bool {
+	found := v.Value(name, values...)
+	return found != nil && *found == value
 }
 
 // Value returns the value of the only sample that find returns; nil if there is none.
@@ -117,7 +106,7 @@ func (v *view) NameOf(label, name string, values ...string) string {
 
 // age says how old the data of a collector is, or why there is none.
 func (v *view) age(name, account string) (words, class string, known bool) {
-	h := v.collectors[key{name, account}]
+	h := v.collectors[[2]string{name, account}]
 	if h == nil {
 		return "the collector is disabled", "warn", false
 	}
@@ -142,7 +131,7 @@ func (v *view) Unknown(name string) string {
 		if why, _, known := v.age(name, account); !known {
 			accounts = append(accounts, text(account)+": "+why)
 		}
-		if n := v.undated(account); name == "servers" && n > 0 {
+		if n := v.Lacking(serverRenewal, account); name == "servers" && n > 0 {
 			accounts = append(accounts, text(account)+": the dates of "+count(n, "server"))
 		}
 	}

@@ -4,11 +4,11 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	cleanPath "path"
+	"regexp"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,7 +17,6 @@ import (
 	"server_rental_exporter/internal/runner"
 )
 
-// health is the state of one collector.
 type health = runner.Health
 
 // Collectors is the data that the pages show.
@@ -29,27 +28,26 @@ type Collectors interface {
 
 // Options say what is served.
 type Options struct {
-	Version     string        // shown on the landing page
-	API         func() string // where the data comes from, in words
-	MetricsPath string        // path of Metrics
-	Metrics     http.Handler  // the exposition
+	Version     string       // shown on the landing page
+	MetricsPath string       // path of Metrics
+	Metrics     http.Handler // the exposition
 
 	// Published is what the landing page shows of the provider's and the accounts'
 	// data. If it is nil, the page shows only the state of the collectors.
 	Published prometheus.Collector
-	// Configured returns what the configuration in force asks for. It is needed with
-	// Published.
+	// Configured returns what the landing page shows of the configuration in force.
 	Configured func() Configured
 	// Reload reads the configuration again and returns why that failed. If it is nil,
 	// POST /-/reload is forbidden.
-	Reload func(context.Context) error
+	Reload func() error
 	// Discovery serves /sd/servers, which exposes addresses.
 	Discovery bool
 }
 
 // Configured is what the landing page shows of the configuration.
 type Configured struct {
-	Accounts     []string // names
+	API          string // where the data comes from, in words
+	Accounts     int    // how many there are
 	Watches      []collector.Watch
 	ReloadFailed bool // the last reload was refused
 }
@@ -64,17 +62,16 @@ const (
 	discoveryPath = "/sd/servers"
 )
 
+// plainPath is a path that net/http takes literally.
+var plainPath = regexp.MustCompile(`^(/[!-~]+)+$`)
+
 // CheckMetricsPath returns an error if the metrics cannot be served at path.
 func CheckMetricsPath(path string) error {
 	switch {
-	case len(path) < 2 || path[0] != '/':
-		return errors.New("must begin with / and not be the landing page")
-	case cleanPath.Clean(path) != path:
-		return errors.New("must not end in / and have no empty or relative parts")
+	case !plainPath.MatchString(path), cleanPath.Clean(path) != path, strings.ContainsAny(path, "{}?#%"):
+		return errors.New("must be like /metrics: no spaces, other letters than of ASCII, {}?#%, relative or empty parts")
 	case path == HealthyPath, path == readyPath, path == reloadPath, path == discoveryPath:
 		return errors.New("is served by the exporter itself")
-	case strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c > '~' }), strings.ContainsAny(path, "{}?#%"):
-		return errors.New("has a character that is not allowed in a path")
 	}
 	return nil
 }
@@ -85,8 +82,8 @@ func Handler(c Collectors, o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+o.MetricsPath, o.Metrics)
 	mux.Handle("GET /{$}", landing(c, o))
-	mux.Handle("GET "+HealthyPath, respond("server_rental_exporter is healthy.", 0, func(context.Context) error { return nil }))
-	mux.Handle("GET "+readyPath, respond("server_rental_exporter is ready.", http.StatusServiceUnavailable, func(context.Context) error {
+	mux.Handle("GET "+HealthyPath, respond("server_rental_exporter is healthy.", 0, func() error { return nil }))
+	mux.Handle("GET "+readyPath, respond("server_rental_exporter is ready.", http.StatusServiceUnavailable, func() error {
 		if !c.Ready() {
 			return errors.New("not ready: not every collector has been tried yet")
 		}
@@ -95,8 +92,8 @@ func Handler(c Collectors, o Options) http.Handler {
 	if o.Reload == nil {
 		mux.Handle(reloadPath, forbidden("reloading over HTTP is off; start with --web.enable-lifecycle"))
 	} else {
-		reload := respond("configuration reloaded.", http.StatusInternalServerError, func(ctx context.Context) error {
-			if err := o.Reload(ctx); err != nil {
+		reload := respond("configuration reloaded.", http.StatusInternalServerError, func() error {
+			if err := o.Reload(); err != nil {
 				return fmt.Errorf("reload failed, keeping current configuration:\n%w", err)
 			}
 			return nil
@@ -124,13 +121,13 @@ func harden(next http.Handler) http.Handler {
 }
 
 func forbidden(message string) http.Handler {
-	return respond("", http.StatusForbidden, func(context.Context) error { return errors.New(message) })
+	return respond("", http.StatusForbidden, func() error { return errors.New(message) })
 }
 
 // respond serves the text, or the error of an action with this status.
-func respond(text string, status int, do func(context.Context) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := do(r.Context()); err != nil {
+func respond(text string, status int, do func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := do(); err != nil {
 			http.Error(w, err.Error(), status)
 			return
 		}

@@ -274,8 +274,9 @@ const pricesOf = [
       { from: '#new', name: 'New', ...money },
     ],
   }, {
-    new: `${prices} != on (plan) ${before}`,
-    old: `${before} != on (plan) ${prices}`,
+    // What may be absent is on the left of !=: VictoriaMetrics takes it on the right for a difference.
+    new: `${prices} and on (plan) (${before} != on (plan) ${prices})`,
+    old: `${before} and on (plan) (${prices} != on (plan) ${before})`,
   }).interval(changes.interval).maxDataPoints(changes.points),
 ];
 

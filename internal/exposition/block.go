@@ -21,15 +21,15 @@ type sample interface {
 
 // block is the metrics of a group. It is immutable, and encoded once for each variant.
 type block struct {
-	families [][]prometheus.Metric // sorted and distinct
-	err      error                 // duplicates that are missing
-	encoded  sync.Map              // *encodedBlock by variant
+	families []family
+	encoded  sync.Map // func() []part by variant: a part for each family
 }
 
-// encodedBlock is a block in one variant: a part for each family. It is immutable.
-type encodedBlock struct {
-	parts []part
-	err   error // metrics that are missing, and why
+// family is the metrics of a family, sorted and distinct.
+type family struct {
+	name    string
+	metrics []prometheus.Metric
+	err     error // duplicates that are missing
 }
 
 // newBlock returns a block with families in the order of descs.
@@ -41,35 +41,28 @@ func newBlock(metrics []prometheus.Metric, descs []*prometheus.Desc) *block {
 	b := &block{}
 	for _, d := range descs {
 		if len(byDesc[d]) > 0 {
-			family, err := distinct(byDesc[d])
-			b.families = append(b.families, family)
-			b.err = errors.Join(b.err, err)
+			b.families = append(b.families, newFamily(byDesc[d]))
 		}
 	}
 	return b
 }
 
-// distinct sorts the metrics of a family and drops duplicates, which the error reports.
-func distinct(metrics []prometheus.Metric) ([]prometheus.Metric, error) {
+func newFamily(metrics []prometheus.Metric) family {
 	compare := func(a, b prometheus.Metric) int { return a.(sample).CompareLabels(b) }
 	slices.SortStableFunc(metrics, compare)
-	n := len(metrics)
-	metrics = slices.CompactFunc(metrics, func(a, b prometheus.Metric) bool { return compare(a, b) == 0 })
-	if n -= len(metrics); n > 0 {
-		return metrics, fmt.Errorf("%s: %d duplicates", metrics[0].(sample).Family().GetName(), n)
+	f := family{name: metrics[0].(sample).Family().GetName()}
+	f.metrics = slices.CompactFunc(metrics, func(a, b prometheus.Metric) bool { return compare(a, b) == 0 })
+	if n := len(metrics) - len(f.metrics); n > 0 {
+		f.err = fmt.Errorf("%s: %d duplicates", f.name, n)
 	}
-	return metrics, nil
+	return f
 }
 
-func (b *block) encode(v variant) *encodedBlock {
-	encoded := &encodedBlock{err: b.err}
-	e := blockEncoders.Get().(*encoder)
-	defer blockEncoders.Put(e)
-	for _, family := range b.families {
-		e.begin(v)
-		err := e.writeMetrics(family)
-		encoded.err = errors.Join(encoded.err, err)
-		encoded.parts = append(encoded.parts, e.end(family[0].(sample).Family().GetName()))
+func (b *block) encode(v variant) (parts []part) {
+	for _, f := range b.families {
+		parts = append(parts, blockEncoders.encode(f.name, v, func(e *encoder) error {
+			return errors.Join(f.err, e.writeMetrics(f.metrics))
+		}))
 	}
-	return encoded
+	return parts
 }

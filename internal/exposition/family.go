@@ -2,7 +2,6 @@ package exposition
 
 import (
 	"bytes"
-	"fmt"
 	"hash/crc32"
 	"sync"
 
@@ -19,6 +18,7 @@ type part struct {
 	family string // its name; empty for several
 	body   []byte
 	checksum
+	err error // metrics that are missing, and why
 }
 
 // Encoders of what is encoded once for many scrapes, and of what is encoded for each,
@@ -26,7 +26,10 @@ type part struct {
 // a third of the standard library's.
 var blockEncoders, scrapeEncoders = newEncoders(6), newEncoders(flate.BestSpeed)
 
-// encoder encodes a part. It is used again: compressors take hundreds of kilobytes.
+// encoders are used again: compressors take hundreds of kilobytes.
+type encoders struct{ sync.Pool }
+
+// encoder encodes a part.
 type encoder struct {
 	text       bytes.Buffer
 	out        bytes.Buffer
@@ -38,20 +41,22 @@ type encoder struct {
 	size    int64 // before compression
 }
 
-// newEncoders returns a pool of encoders that compress at a level.
-func newEncoders(level int) *sync.Pool {
-	return &sync.Pool{New: func() any {
+// newEncoders returns encoders that compress at a level.
+func newEncoders(level int) *encoders {
+	return &encoders{sync.Pool{New: func() any {
 		w, err := flate.NewWriter(nil, level)
 		if err != nil {
 			panic(err) // the level is a constant
 		}
 		return &encoder{compressor: w}
-	}}
+	}}}
 }
 
-// begin begins a part. OpenMetrics has created timestamps also in its text form. No name
-// needs escaping, so that none is checked for it.
-func (e *encoder) begin(v variant) {
+// encode returns what write writes as a part. OpenMetrics has created
+// timestamps also in its text form. No name needs escaping, so that none is checked for it.
+func (all *encoders) encode(family string, v variant, write func(*encoder) error) part {
+	e := all.Get().(*encoder)
+	defer all.Put(e)
 	e.text.Reset()
 	e.out.Reset()
 	if v.gzip {
@@ -59,6 +64,11 @@ func (e *encoder) begin(v variant) {
 	}
 	e.variant, e.crc, e.size = v, 0, 0
 	e.expfmt = expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping), expfmt.WithCreatedLines())
+	err := write(e)
+	if v.gzip {
+		_ = e.compressor.Flush()
+	}
+	return part{family, bytes.Clone(e.out.Bytes()), checksum{e.crc, power(e.size * 8), e.size}, err}
 }
 
 // batch is how many metrics of a family are encoded at a time, because they take many
@@ -77,11 +87,11 @@ func (e *encoder) writeMetrics(metrics []prometheus.Metric) error {
 		f.Metric = f.Metric[:0]
 		for i, m := range metrics[begin:min(begin+n, len(metrics))] {
 			if err := m.Write(&out[i]); err != nil {
-				return fmt.Errorf("%s: %w", f.GetName(), err)
+				return err
 			}
 			f.Metric = append(f.Metric, &out[i])
 		}
-		if err := e.encode(f); err != nil {
+		if err := e.expfmt.Encode(f); err != nil {
 			return err
 		}
 		for begin > 0 && bytes.HasPrefix(e.text.Bytes(), []byte("#")) { // the comments are there already
@@ -95,7 +105,7 @@ func (e *encoder) writeMetrics(metrics []prometheus.Metric) error {
 // writeFamilies writes families and the end of a response.
 func (e *encoder) writeFamilies(families []*dto.MetricFamily) error {
 	for _, f := range families {
-		if err := e.encode(f); err != nil {
+		if err := e.expfmt.Encode(f); err != nil {
 			return err
 		}
 	}
@@ -103,14 +113,6 @@ func (e *encoder) writeFamilies(families []*dto.MetricFamily) error {
 		e.text.WriteString("# EOF\n")
 	}
 	e.compress()
-	return nil
-}
-
-// encode appends a family to the text.
-func (e *encoder) encode(f *dto.MetricFamily) error {
-	if err := e.expfmt.Encode(f); err != nil {
-		return fmt.Errorf("encode %s: %w", f.GetName(), err)
-	}
 	return nil
 }
 
@@ -125,12 +127,4 @@ func (e *encoder) compress() {
 		e.out.Write(text)
 	}
 	e.text.Reset()
-}
-
-// end returns the part.
-func (e *encoder) end(family string) part {
-	if e.variant.gzip {
-		_ = e.compressor.Flush()
-	}
-	return part{family, bytes.Clone(e.out.Bytes()), checksum{e.crc, power(e.size * 8), e.size}}
 }

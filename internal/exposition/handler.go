@@ -27,95 +27,60 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, contentType := negotiate(r.Header)
 	names := r.URL.Query()["name[]"]
 	unwanted := func(family string) bool { return len(names) > 0 && !slices.Contains(names, family) }
-	b := newBody(v.gzip)
-	for _, block := range h.Publisher.encoded(v) {
-		if block.err != nil {
-			h.OnError("gathering", block.err)
+	var parts []part
+	for _, p := range h.Publisher.encoded(v) {
+		if p.err != nil {
+			h.OnError("gathering", p.err)
 		}
-		for _, p := range block.parts {
-			if !unwanted(p.family) {
-				b.add(p)
-			}
+		if !unwanted(p.family) {
+			parts = append(parts, p)
 		}
 	}
-	dynamic, err := h.encodeDynamic(v, unwanted)
-	if err != nil {
-		h.OnError("encoding", err)
-		http.Error(w, "An error has occurred while serving metrics:\n\n"+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	b.add(dynamic)
-	b.close()
-	header := w.Header()
-	header.Set("Content-Type", contentType)
-	header.Set("Content-Length", strconv.Itoa(b.length))
-	header.Add("Vary", "Accept")
-	header.Add("Vary", "Accept-Encoding")
-	if v.gzip {
-		header.Set("Content-Encoding", "gzip")
-	}
-	for _, chunk := range b.chunks {
-		if _, err := w.Write(chunk); err != nil {
-			return // the client left
-		}
-	}
-}
-
-// encodeDynamic encodes what changes all the time, and the end of the response.
-func (h *Handler) encodeDynamic(v variant, unwanted func(family string) bool) (part, error) {
 	families, err := h.Gatherer.Gather()
 	if err != nil {
 		h.OnError("gathering", err)
 	}
 	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	e := scrapeEncoders.Get().(*encoder)
-	defer scrapeEncoders.Put(e)
-	e.begin(v)
-	if err := e.writeFamilies(families); err != nil {
-		return part{}, err
+	dynamic := scrapeEncoders.encode("", v, func(e *encoder) error { return e.writeFamilies(families) })
+	if dynamic.err != nil {
+		h.OnError("encoding", dynamic.err)
+		http.Error(w, "An error has occurred while serving metrics:\n\n"+dynamic.err.Error(), http.StatusInternalServerError)
+		return
 	}
-	return e.end(""), nil
+	parts = append(parts, dynamic)
+	if v.gzip {
+		parts = gzipMember(parts)
+	}
+	length := 0
+	for _, p := range parts {
+		length += len(p.body)
+	}
+	header := w.Header()
+	header.Set("Content-Type", contentType)
+	header.Set("Content-Length", strconv.Itoa(length))
+	header.Add("Vary", "Accept")
+	header.Add("Vary", "Accept-Encoding")
+	if v.gzip {
+		header.Set("Content-Encoding", "gzip")
+	}
+	for _, p := range parts {
+		if _, err := w.Write(p.body); err != nil {
+			return // the client left
+		}
+	}
 }
 
 // gzipHeader begins a gzip member: deflate, no name, no time, unknown system.
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
-// body is the body of a response, joined from parts.
-type body struct {
-	gzip   bool
-	chunks [][]byte
-	length int
-	checksum
-}
-
-func newBody(gzip bool) *body {
-	b := &body{gzip: gzip, checksum: noText}
-	if gzip {
-		b.write([]byte(gzipHeader))
+// gzipMember adds the begin of a gzip member, its end (an empty last block) and the trailer
+// (checksum and size modulo 2^32) to parts.
+func gzipMember(parts []part) []part {
+	sum := noText
+	for _, p := range parts {
+		sum = sum.append(p.checksum)
 	}
-	return b
-}
-
-func (b *body) add(p part) {
-	b.write(p.body)
-	if b.gzip {
-		b.checksum = b.append(p.checksum)
-	}
-}
-
-func (b *body) write(chunk []byte) {
-	b.chunks = append(b.chunks, chunk)
-	b.length += len(chunk)
-}
-
-// close writes the end of a gzip member: an empty last block, and the trailer with
-// checksum and size modulo 2^32.
-func (b *body) close() {
-	if !b.gzip {
-		return
-	}
-	trailer := []byte{0x03, 0x00}
-	trailer = binary.LittleEndian.AppendUint32(trailer, b.crc)
-	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(b.size)) //nolint:gosec // modulo 2^32 is meant
-	b.write(trailer)
+	trailer := binary.LittleEndian.AppendUint32([]byte{0x03, 0x00}, sum.crc)
+	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(sum.size)) //nolint:gosec // modulo 2^32 is meant
+	return slices.Concat([]part{{body: []byte(gzipHeader)}}, parts, []part{{body: trailer}})
 }

@@ -47,7 +47,6 @@ type Group struct {
 // handed to NewPublisher.
 func (g *Group) Changed() {
 	g.changed.Store(true)
-	g.publisher.changes.Add(1) // last: who sees the number finds the group marked
 	select {
 	case g.publisher.wake <- struct{}{}:
 	default: // a wake-up that is pending already suffices
@@ -59,37 +58,23 @@ func (g *Group) Changed() {
 type Publisher struct {
 	groups    []*Group
 	wake      chan struct{}
-	changes   atomic.Uint64 // calls of Changed
-	published atomic.Pointer[publication]
+	published atomic.Pointer[[]*block] // in the order of groups; immutable
 
 	publishing sync.Mutex // held while Publish works
 	encoding   sync.Mutex // held while a block is encoded: one at a time, to bound memory
 	lastUsed   sync.Map   // time.Time by variant
 }
 
-// publication is what is served. It is immutable.
-type publication struct {
-	blocks  []*block // in the order of groups
-	changes uint64   // of the publisher when the publication began
-}
-
 // NewPublisher returns a publisher of groups. Nothing is published yet.
 func NewPublisher(groups ...*Group) *Publisher {
 	p := &Publisher{groups: groups, wake: make(chan struct{}, 1)}
-	p.published.Store(&publication{})
+	p.published.Store(&[]*block{})
 	for _, g := range groups {
 		g.publisher = p
 		g.Changed()
 	}
 	return p
 }
-
-// Changes returns the number of calls of Changed so far.
-func (p *Publisher) Changes() uint64 { return p.changes.Load() }
-
-// Published returns the value of Changes when the publication began that is served:
-// once it is n or more, the first n changes are served.
-func (p *Publisher) Published() uint64 { return p.published.Load().changes }
 
 // Run publishes whenever a group changes or expires, until ctx ends.
 func (p *Publisher) Run(ctx context.Context) {
@@ -115,13 +100,12 @@ func (p *Publisher) Run(ctx context.Context) {
 }
 
 // Publish publishes the groups that changed or expired, and returns when the next
-// one expires; zero for never.
+// one expires; zero for never. What changed before is served when it returns.
 func (p *Publisher) Publish() (expires time.Time) {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()
 	now := time.Now()
-	changes := p.changes.Load() // first: see Changed
-	old := p.published.Load().blocks
+	old := *p.published.Load()
 	blocks := make([]*block, len(p.groups))
 	for i, g := range p.groups {
 		expired := !g.expires.IsZero() && !now.Before(g.expires)
@@ -141,34 +125,28 @@ func (p *Publisher) Publish() (expires time.Time) {
 			p.encode(b, v)
 		}
 	}
-	p.published.Store(&publication{blocks, changes})
+	p.published.Store(&blocks)
 	return expires
 }
 
 // encoded returns what is published in a variant, which is encoded in advance from now
 // on.
-func (p *Publisher) encoded(v variant) []*encodedBlock {
+func (p *Publisher) encoded(v variant) (parts []part) {
 	p.lastUsed.Store(v, time.Now())
-	var encoded []*encodedBlock
-	for _, b := range p.published.Load().blocks {
-		encoded = append(encoded, p.encode(b, v))
+	for _, b := range *p.published.Load() {
+		parts = append(parts, p.encode(b, v)...)
 	}
-	return encoded
+	return parts
 }
 
 // encode returns a block in a variant. The first call encodes it, others wait.
-func (p *Publisher) encode(b *block, v variant) *encodedBlock {
-	if e, ok := b.encoded.Load(v); ok {
-		return e.(*encodedBlock)
-	}
-	p.encoding.Lock()
-	defer p.encoding.Unlock()
-	if e, ok := b.encoded.Load(v); ok { // by another goroutine meanwhile
-		return e.(*encodedBlock)
-	}
-	e := b.encode(v)
-	b.encoded.Store(v, e)
-	return e
+func (p *Publisher) encode(b *block, v variant) []part {
+	encode, _ := b.encoded.LoadOrStore(v, sync.OnceValue(func() []part {
+		p.encoding.Lock()
+		defer p.encoding.Unlock()
+		return b.encode(v)
+	}))
+	return encode.(func() []part)()
 }
 
 // recentVariants returns the variants that were asked for lately.
@@ -186,9 +164,9 @@ func (p *Publisher) recentVariants() []variant {
 // CacheBytes returns the bytes of encoded metrics that are kept for scrapes.
 func (p *Publisher) CacheBytes() int {
 	n := 0
-	for _, b := range p.published.Load().blocks {
-		b.encoded.Range(func(_, e any) bool {
-			for _, part := range e.(*encodedBlock).parts {
+	for _, b := range *p.published.Load() {
+		b.encoded.Range(func(_, encode any) bool {
+			for _, part := range encode.(func() []part)() {
 				n += len(part.body)
 			}
 			return true
@@ -208,9 +186,9 @@ func (p *Publisher) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (p *Publisher) Collect(ch chan<- prometheus.Metric) {
-	for _, b := range p.published.Load().blocks {
-		for _, family := range b.families {
-			for _, m := range family {
+	for _, b := range *p.published.Load() {
+		for _, f := range b.families {
+			for _, m := range f.metrics {
 				ch <- m
 			}
 		}

@@ -6,7 +6,6 @@ package history
 import (
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"server_rental_exporter/collector"
@@ -18,7 +17,7 @@ type Options struct {
 	End      time.Time         // of the history; the last scrape is at most 15 seconds before
 	Length   time.Duration     // at most simulator.MaxPast
 	Accounts map[string]string // names by token
-	Servers  int               // of each account, at least 1
+	Servers  int               // of each account, 1 to 1000
 	Watches  []collector.Watch
 	Site     string            // address to which links lead; empty for that of simulator.Options
 	Seed     uint64            // of all random events
@@ -37,34 +36,14 @@ func Write(w io.Writer, o Options) (samples int, err error) {
 	if began := o.End.Add(-o.Length); began.Before(earliest) {
 		return 0, fmt.Errorf("the history would begin at %s: must begin at %s or later", began.UTC().Format(time.RFC3339), earliest.Format(time.DateOnly))
 	}
-	if o.Servers < 1 {
-		return 0, fmt.Errorf("servers %d: must be at least 1", o.Servers)
+	if o.Servers < 1 || o.Servers > 1000 {
+		return 0, fmt.Errorf("servers %d: must be 1 to 1000", o.Servers)
 	}
-	r := newRecorder(o.Labels)
-	begin := o.End.Add(-o.Length)
-	started := begin
-	for _, end := range append(o.restarts(), o.End) {
-		if err := newRun(o, r, begin, started).run(begin, end); err != nil {
-			return 0, fmt.Errorf("history: %w", err)
-		}
-		begin, started = end, end.Add(downtime)
+	r, begin := newRecorder(o.Labels), o.End.Add(-o.Length)
+	if err := newRun(o, r, begin).run(o.End); err != nil {
+		return 0, fmt.Errorf("history: %w", err)
 	}
 	return r.write(w)
-}
-
-// The exporter is restarted this long before the end, and before that at intervals.
-const (
-	lastRestart     = 3*24*time.Hour + 11*time.Hour
-	restartInterval = 14 * 24 * time.Hour
-)
-
-// restarts returns when the exporter is restarted.
-func (o Options) restarts() []time.Time {
-	var all []time.Time
-	for at := o.End.Add(-lastRestart); at.After(o.End.Add(-o.Length)); at = at.Add(-restartInterval) {
-		all = slices.Insert(all, 0, at)
-	}
-	return all
 }
 
 // resolution returns how often the exporter is scraped, by the time before the end: a
@@ -86,11 +65,6 @@ func resolution(age time.Duration) time.Duration {
 	case age <= 48*time.Hour:
 		return 2 * time.Minute
 	default:
-		return maxResolution
+		return 4 * time.Minute
 	}
 }
-
-const maxResolution = 4 * time.Minute
-
-// downtime is how long a restart takes: at least one scrape fails.
-const downtime = maxResolution + 30*time.Second

@@ -2,7 +2,6 @@ package history
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"maps"
 	"regexp"
@@ -242,28 +241,26 @@ func TestSameSeedSameHistory(t *testing.T) {
 	}
 }
 
-// TestRestart generates the beginning of a run ten days ago.
-func TestRestart(t *testing.T) {
+// TestResolution generates the beginning of a long history, whose scrapes are rare.
+func TestResolution(t *testing.T) {
 	t.Parallel()
-	begin := end.AddDate(0, 0, -10)
-	o := options(20*24*time.Hour, 1)
+	begin, o := end.AddDate(0, 0, -10), options(20*24*time.Hour, 1)
 	o.Servers = 7
 	r := newRecorder(o.Labels)
 	var b bytes.Buffer
-	err := newRun(o, r, begin, begin.Add(downtime)).run(begin, begin.Add(20*time.Minute))
-	_, writeErr := r.write(&b)
-	if err := errors.Join(err, writeErr); err != nil {
-		t.Fatal(err)
+	err := newRun(o, r, begin).run(begin.Add(20 * time.Minute))
+	if _, writeErr := r.write(&b); err != nil || writeErr != nil {
+		t.Fatal(err, writeErr)
 	}
 	series := parse(t, b.Bytes())
 	var up []point
-	for i, value := range []float64{0, 1, 1, 1, 1} {
-		up = append(up, point{begin.Unix() + int64(i+1)*240, value})
+	for i := range 5 {
+		up = append(up, point{begin.Unix() + int64(i+1)*240, 1})
 	}
 	simtest.AssertEqual(t, "up", series["up{}"], up)
-	simtest.AssertEqual(t, "start", series["process_start_time_seconds{}"][0].value, float64(begin.Add(downtime).Unix()))
-	for _, account := range []string{"lab", "main"} {
-		simtest.AssertEqual(t, "servers", series[`server_rental_servers{account="`+account+`",status="active"}`][0].value, 7.0)
+	simtest.AssertEqual(t, "servers", series[`server_rental_servers{account="lab",status="active"}`][0].value, 7.0)
+	for age, want := range map[time.Duration]time.Duration{7: 30 * time.Second, 13: time.Minute, 25: 2 * time.Minute} {
+		simtest.AssertEqual(t, "resolution", resolution(age*time.Hour), want)
 	}
 }
 

@@ -13,13 +13,15 @@ import (
 // measured, and a little noise.
 
 // processMetrics returns the metrics of the process, which made a number of requests since
-// it started.
+// it started, and those that Prometheus adds to a scrape.
 func (r *run) processMetrics(uptime time.Duration, requests int) list {
 	start := float64(r.started.UnixMilli()) / 1000
 	handlerErrors := func(cause string) prometheus.Metric {
 		return constant(prometheus.CounterValue, "promhttp_metric_handler_errors_total", "Total number of internal errors encountered by the promhttp metric handler.", 0, prometheus.Labels{"cause": cause})
 	}
 	return list{
+		gauge("up", "Whether the last scrape succeeded: 1 or 0.", 1),
+		gauge("scrape_duration_seconds", "Duration of the scrape.", math.Round(2000+1000*r.rand.ExpFloat64())/1e6),
 		constant(prometheus.CounterValue, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", math.Floor(100*(0.05+0.0006*float64(requests)+0.0001*uptime.Seconds()))/100, nil),
 		gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", start),
 		gauge("process_resident_memory_bytes", "Resident memory size in bytes.", math.Round(5200+300*math.Tanh(uptime.Hours())+40*r.rand.Float64())*4096),
@@ -35,18 +37,6 @@ func (r *run) processMetrics(uptime time.Duration, requests int) list {
 		gauge("server_rental_exporter_shard", "Index of this shard, from 0.", 0),
 		gauge("server_rental_exporter_shards", "Number of shards that share the accounts.", 1),
 		gauge("server_rental_exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.", start),
-	}
-}
-
-// scrapeMetrics returns what Prometheus adds to a scrape.
-func (r *run) scrapeMetrics(succeeded bool) list {
-	up, seconds := 0.0, 0.0005
-	if succeeded {
-		up, seconds = 1, math.Round(2000+1000*r.rand.ExpFloat64())/1e6
-	}
-	return list{
-		gauge("up", "Whether the last scrape succeeded: 1 or 0.", up),
-		gauge("scrape_duration_seconds", "Duration of the scrape.", seconds),
 	}
 }
 

@@ -15,11 +15,10 @@ import (
 	"server_rental_exporter/internal/runner"
 )
 
-// run is one run of the exporter, from its start until it ends for a restart or with
-// the history.
+// run is the run of the exporter.
 type run struct {
 	Options
-	started time.Time // after begin if another run was before
+	started time.Time
 	rand    *rand.Rand
 
 	provider *provider
@@ -42,11 +41,11 @@ type source struct {
 	mapped   time.Time          // the time of the data in it
 }
 
-func newRun(o Options, rec *recorder, begin, started time.Time) *run {
+func newRun(o Options, rec *recorder, started time.Time) *run {
 	r := &run{
 		Options: o, started: started, recorder: rec,
-		rand:     rand.New(rand.NewPCG(o.Seed, uint64(begin.Unix()))), //nolint:gosec // after 2000
-		provider: newProvider(o, begin), requests: rentalapi.NewRequestMetrics(),
+		rand:     rand.New(rand.NewPCG(o.Seed, uint64(started.Unix()))), //nolint:gosec // after 2000
+		provider: newProvider(o, started), requests: rentalapi.NewRequestMetrics(),
 	}
 	for _, token := range append([]string{""}, slices.Sorted(maps.Keys(o.Accounts))...) {
 		r.addScope(&scope{account: o.Accounts[token], token: token})
@@ -76,17 +75,11 @@ func (r *run) addScope(sc *scope) {
 	r.scopes = append(r.scopes, sc)
 }
 
-// run records the scrapes after begin, until end.
-func (r *run) run(begin, end time.Time) error {
-	for at := r.nextScrape(begin); !at.After(end); at = r.nextScrape(at) {
+// run records the scrapes until end.
+func (r *run) run(end time.Time) error {
+	for at := r.nextScrape(r.started); !at.After(end); at = r.nextScrape(at) {
 		r.recorder.begin(at)
-		up := at.After(r.started)
-		if up {
-			if err := r.scrape(at); err != nil {
-				return err
-			}
-		}
-		if err := r.recorder.record(r.scrapeMetrics(up)); err != nil {
+		if err := r.scrape(at); err != nil {
 			return err
 		}
 	}

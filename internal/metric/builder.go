@@ -14,7 +14,7 @@ import (
 // its samples, and on each line of a scrape.
 const (
 	MaxSamples = 150_000
-	MaxBytes   = 32 << 20 // in the text format, roughly
+	MaxBytes   = 16 << 20 // in the text format, roughly
 
 	// MaxBytesShort is the bound of what does not grow with the number of servers: the
 	// bounds of all collectors of an account add up.
@@ -92,6 +92,9 @@ func (b *Builder) AddBool(d *Definition, value *bool, labels ...string) {
 		b.Add(d, 0, labels...)
 	}
 }
+
+// Bytes returns the size of what was added in the text format, roughly.
+func (b *Builder) Bytes() int { return b.bytes }
 
 // Metrics returns what was added.
 func (b *Builder) Metrics() []prometheus.Metric { return b.metrics }

@@ -111,7 +111,7 @@ func TestBuilderLimits(t *testing.T) {
 		b.Add(d, 1, c.label)
 		simtest.AssertEqual(t, "limit reached", []any{errors.Is(b.Err(), ErrLimitReached), len(b.Metrics())}, []any{true, c.max})
 	}
-	simtest.AssertEqual(t, "text", ErrLimitReached.Error(), "more than 150000 samples, or more text in them than 32 MiB (6 MiB except for servers)")
+	simtest.AssertEqual(t, "text", ErrLimitReached.Error(), "more than 150000 samples, or more text in them than 16 MiB (6 MiB except for servers)")
 }
 
 func TestDefinition(t *testing.T) {

@@ -7,6 +7,7 @@ package rentalapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -26,27 +27,20 @@ type Settings struct {
 
 // Client makes requests to the API. It lives as long as the process.
 type Client struct {
-	*RequestMetrics // those of accounts are in AccountMetrics
+	*RequestMetrics // those of accounts are in Scope.AddMetrics
 
-	userAgent       string
-	settings        atomic.Pointer[Settings]
-	limiters        limiters
-	largeBodies     chan struct{} // one element for each large response that is read
-	onAccountUpdate func()
-
-	mu     sync.Mutex
-	scopes map[string]*Scope // those in use, by account; empty for the public scope
+	userAgent   string
+	settings    atomic.Pointer[Settings]
+	limiters    limiters
+	largeBodies chan struct{} // one element for each large response that is read
 }
 
-// New returns a client that sends userAgent with each request. It calls onAccountUpdate
-// when the metrics of an account may have changed.
-func New(userAgent string, s Settings, onAccountUpdate func()) *Client {
+// New returns a client that sends userAgent with each request.
+func New(userAgent string, s Settings) *Client {
 	c := &Client{
-		userAgent: userAgent, onAccountUpdate: onAccountUpdate,
-		limiters: limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}},
-		scopes:   map[string]*Scope{}, largeBodies: make(chan struct{}, maxLargeBodies),
-
-		RequestMetrics: NewRequestMetrics(),
+		RequestMetrics: NewRequestMetrics(), userAgent: userAgent,
+		limiters:    limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}},
+		largeBodies: make(chan struct{}, maxLargeBodies),
 	}
 	c.settings.Store(&s)
 	return c
@@ -60,7 +54,6 @@ func (c *Client) ApplySettings(s Settings) {
 	c.limiters.applyLimits(s.Limits)
 	if before.BaseURL.Host != s.BaseURL.Host {
 		c.limiters.endPauses()
-		c.onAccountUpdate()
 	}
 }
 
@@ -82,25 +75,9 @@ type Scope struct {
 }
 
 // Scope returns the scope of an account, or the public one if both are empty. Its
-// requests go to the present base URL, also after another one was set. It must be closed
-// when it is no longer used.
+// requests go to the present base URL, also after another one was set.
 func (c *Client) Scope(account string, token Token) *Scope {
-	s := &Scope{client: c, account: account, token: token, baseURL: c.settings.Load().BaseURL}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.scopes[account] = s
-	return s
-}
-
-// Close ends the use of a scope: its metrics disappear.
-func (s *Scope) Close() {
-	c := s.client
-	c.mu.Lock()
-	if c.scopes[s.account] == s {
-		delete(c.scopes, s.account)
-	}
-	c.mu.Unlock()
-	c.onAccountUpdate()
+	return &Scope{client: c, account: account, token: token, baseURL: c.settings.Load().BaseURL}
 }
 
 // Fingerprint identifies the scope's present token.
@@ -128,15 +105,16 @@ func (s *Scope) Reject(endpoint string, err error) error {
 	return failure
 }
 
-// Get implements Getter. It waits for the scope's rate limit first.
+// Get implements Getter. It waits for the scope's rate limit first. Its error is an *Error,
+// or that of ctx if that has ended.
 func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := s.readToken()
 	if err != nil {
-		failure := &Error{Endpoint: endpoint, Reason: Unauthorized, Err: err}
+		failure := &Error{Endpoint: endpoint, Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // too many open files say nothing about the token
 			failure.Reason = Connection
 		} else {
-			s.setRejected(true)
+			s.record(true, nil)
 		}
 		s.client.CountError(endpoint, failure.Reason)
 		return Response{}, failure
@@ -144,14 +122,27 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 	sent := fingerprint(token)
 	limiter := s.client.limiters.get(sent)
 	defer s.client.limiters.put(limiter)
-	s.setLimiter(limiter)
-	release, err := limiter.acquire(ctx, p)
+	s.mu.Lock()
+	s.limiter = limiter
+	s.mu.Unlock()
+	slot, err := limiter.acquire(ctx, p, endpoint)
 	if err != nil {
 		return Response{Token: sent}, err
 	}
 	r := &request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
-	defer func() { release(r.outcome) }()
+	defer func() { limiter.release(slot, r.outcome) }()
 	r.response.Token = sent
-	err = r.run(ctx, read)
-	return r.response, err
+	reqCtx, cancel := context.WithTimeout(ctx, r.settings.Timeout)
+	defer cancel()
+	started := time.Now()
+	code, failure := r.exchange(reqCtx, read)
+	if ctx.Err() != nil { // no failure of the API
+		return r.response, ctx.Err()
+	}
+	s.client.CountRequest(endpoint, code, time.Since(started))
+	if failure == nil {
+		return r.response, nil
+	}
+	s.client.CountError(endpoint, failure.Reason)
+	return r.response, failure
 }

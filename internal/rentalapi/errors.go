@@ -18,7 +18,7 @@ import (
 // server_rental_exporter_api_errors_total.
 type Reason string
 
-// Every reason there is.
+// The reasons.
 const (
 	Timeout      Reason = "timeout"
 	Connection   Reason = "connection"
@@ -29,9 +29,13 @@ const (
 	Unauthorized Reason = "unauthorized"
 	RateLimited  Reason = "rate_limited"
 	Unavailable  Reason = "unavailable"
+
+	// Paused is the reason of a request that was not made, because the API asked for a
+	// pause that has not ended yet. It is not counted.
+	Paused Reason = "paused"
 )
 
-// Reasons lists every reason.
+// Reasons lists the reasons that are counted.
 func Reasons() []Reason {
 	return []Reason{Timeout, Connection, Status, Decode, Incomplete, TooLarge, Unauthorized, RateLimited, Unavailable}
 }
@@ -64,44 +68,22 @@ func (e *Error) Unwrap() error { return e.Err }
 // RetryAt is the time before which a retry is of no use; zero if the API did not say.
 func (e *Error) RetryAt() time.Time { return e.Until }
 
-// Category is equal for errors that are the same problem to an operator.
-func (e *Error) Category() string { return e.Endpoint + " " + string(e.Reason) }
-
-// PausedError is a request that was not made, because the API asked for a pause
-// that has not ended yet.
-type PausedError struct {
-	Until time.Time
-	Cause string
-}
-
-// Error says why no request is made, and until when.
-func (e *PausedError) Error() string {
-	return fmt.Sprintf("no request made: %s; waiting until %s", e.Cause, e.Until.UTC().Format(time.RFC3339))
-}
-
-// RetryAt is the end of the pause.
-func (e *PausedError) RetryAt() time.Time { return e.Until }
-
-// Category is equal for errors that are the same problem to an operator.
-func (e *PausedError) Category() string { return "paused" }
-
 // Causes of a response that was read and cannot be used.
 var (
 	ErrTooLarge   = errors.New("response is too large")
 	ErrIncomplete = errors.New("response is incomplete")
 )
 
-// transportError is the error of a request whose response did not arrive in full; limit
-// is the time that ctx gave it.
-func transportError(ctx context.Context, endpoint string, code int, limit time.Duration, err error) *Error {
-	e := &Error{Endpoint: endpoint, Reason: Connection, Code: code, Err: sanitizeError(err)}
+// transportError is the error of a request whose response did not arrive in full.
+func (r *request) transportError(ctx context.Context, code int, err error) *Error {
+	e := &Error{Endpoint: r.endpoint, Reason: Connection, Code: code, Err: sanitizeError(err)}
 	var timeout net.Error
 	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		e.Reason = TooLarge
 	case ctx.Err() != nil, !time.Now().Before(deadline):
-		e.Reason, e.Err = Timeout, fmt.Errorf("no response within %s", limit)
+		e.Reason, e.Err = Timeout, fmt.Errorf("no response within %s", r.settings.Timeout)
 	case errors.As(err, &timeout) && timeout.Timeout(): // of the TLS handshake, or of the system
 		e.Reason, e.Err = Timeout, errors.New("connection timed out")
 	}
@@ -134,12 +116,14 @@ func sanitizeError(err error) error {
 		return errors.New("tls: certificate signed by unknown authority")
 	case errors.As(err, &invalid):
 		return errors.New("tls: certificate expired, not yet valid, or not for this use")
+	case errors.As(err, &lookup) && lookup.IsNotFound:
+		return fmt.Errorf("lookup %s: no such host", lookup.Name) // which the configuration sets
 	case errors.As(err, &lookup):
-		return lookupError(lookup)
+		return fmt.Errorf("lookup %s: failed", lookup.Name)
 	case errors.As(err, &network):
 		return networkError(network)
-	case errors.Is(err, ErrTooLarge), errors.Is(err, http.ErrSchemeMismatch):
-		return err
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return http.ErrSchemeMismatch
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return io.ErrUnexpectedEOF
 	case errors.Is(err, io.EOF):
@@ -160,33 +144,15 @@ func sanitizeError(err error) error {
 // refused".
 func networkError(e *net.OpError) error {
 	cause := errors.New("failed")
-	var inner *net.OpError // of the connection to a proxy
 	var number syscall.Errno
-	switch {
-	case errors.As(e.Err, &inner):
-		cause = networkError(inner)
-	case errors.As(e.Err, &number):
+	if errors.As(e.Err, &number) {
 		cause = number
-	default:
-		for _, prefix := range []string{"tls: ", "unknown error "} { // alerts, and a SOCKS proxy's codes
-			if known := findByPrefix(e.Err, prefix); known != nil {
-				cause = known
-			}
-		}
+	} else if alert := findByPrefix(e.Err, "tls: "); alert != nil {
+		cause = alert
+	} else if refused := findByPrefix(e.Err, "unknown error "); refused != nil { // of a SOCKS proxy
+		cause = refused
 	}
 	return fmt.Errorf("%s: %w", strings.TrimSpace(e.Op+" "+e.Net), cause)
-}
-
-// lookupError names the host that was looked up, which the configuration sets.
-func lookupError(e *net.DNSError) error {
-	cause := "failed"
-	switch {
-	case e.IsNotFound:
-		cause = "no such host"
-	case e.IsTimeout:
-		cause = "the name server did not respond in time"
-	}
-	return fmt.Errorf("lookup %s: %s", e.Name, cause)
 }
 
 // findByPrefix returns the first of an error's causes whose text has a prefix, for errors

@@ -2,8 +2,11 @@ package rentalapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,6 +16,9 @@ import (
 // maxTextBytes bounds a text field. Longer ones cannot become label values: it is
 // the usual limit of long-term stores, which refuse a whole write over a longer one.
 const maxTextBytes = 2048
+
+// maxElements bounds the elements of an array and the members of a map in one item.
+const maxElements = 1_000
 
 // FieldError is a field of a response that was not understood. It never contains the
 // value that was found.
@@ -41,11 +47,8 @@ const (
 // accept, for example "a number of 0 or more".
 type Expecter interface{ Expected() string }
 
-// maxElements bounds the elements of an array and the members of a map in one item.
-const maxElements = 1_000
-
-// decodeFields decodes a JSON value into the struct that into points to. A field that is
-// not understood keeps its zero value and is returned as an error; all others are set. A
+// decodeFields decodes a valid JSON value into the struct that into points to. A field that
+// is not understood keeps its zero value and is returned as an error; all others are set. A
 // field that is missing or null is an error too, unless it has the tag api:"optional".
 //
 // Names must be exact, unlike those of encoding/json, and the last of several counts, so
@@ -60,173 +63,143 @@ func decodeFields(raw json.RawMessage, into any) []FieldError {
 // error of a type with its own decoding.
 type fieldDecoder struct{ errs []FieldError }
 
-func (d *fieldDecoder) fail(path, problem string) {
-	d.errs = append(d.errs, FieldError{path, problem})
-}
-
 // decode returns false if nothing of the value was understood.
 func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value) bool {
 	_, custom := v.Addr().Interface().(json.Unmarshaler)
+	problem := ""
 	switch {
 	case isNull(raw):
-		d.fail(path, problemNull)
-		return false
+		problem = problemNull
 	case custom:
-		return d.leaf(path, raw, v)
+		problem = decodeLeaf(raw, v)
 	case v.Kind() == reflect.Pointer:
 		value := reflect.New(v.Type().Elem())
 		if !d.decode(path, raw, value.Elem()) {
 			return false
 		}
 		v.Set(value)
-		return true
 	case v.Kind() == reflect.Struct:
-		return d.object(path, raw, v)
+		problem = d.object(path, raw, v)
 	case v.Kind() == reflect.Map:
-		return d.entries(path, raw, v)
+		problem = d.entries(path, raw, v)
 	case v.Kind() == reflect.Slice:
-		return d.elements(path, raw, v)
+		problem = d.elements(path, raw, v)
 	default:
-		return d.leaf(path, raw, v)
+		problem = decodeLeaf(raw, v)
 	}
+	if problem != "" {
+		v.SetZero()
+		d.errs = append(d.errs, FieldError{path, problem})
+	}
+	return problem == ""
 }
 
 func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
-func (d *fieldDecoder) leaf(path string, raw json.RawMessage, v reflect.Value) bool {
+func decodeLeaf(raw json.RawMessage, v reflect.Value) (problem string) {
 	if json.Unmarshal(raw, v.Addr().Interface()) != nil {
-		v.SetZero()
-		d.fail(path, "not "+expected(v))
-		return false
+		return "not " + expected(v)
 	}
 	if v.Kind() == reflect.String && v.Len() > maxTextBytes {
-		problem := tooLong(v.Len())
-		v.SetZero()
-		d.fail(path, problem)
-		return false
+		return tooLong(v.Len())
 	}
-	return true
+	return ""
 }
 
 func tooLong(n int) string { return fmt.Sprintf("%d bytes, more than %d", n, maxTextBytes) }
 
-func tooMany(what string) string { return fmt.Sprintf("more than %d %s", maxElements, what) }
-
-func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value) bool {
-	fields := fieldsOf(v.Type())
-	members, ok := membersOf(raw, func(name string) bool {
-		return slices.ContainsFunc(fields, func(f structField) bool { return f.name == name })
-	})
-	if !ok {
-		d.fail(path, "not an object")
-		return false
+func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value) (problem string) {
+	if raw[0] != '{' {
+		return "not an object"
 	}
-	for _, f := range fields {
-		value, found := members[f.name]
+	names := fieldNames(v.Type())
+	values := make([]json.RawMessage, len(names))
+	for name, value := range children(raw) {
+		if i := slices.Index(names, name); i >= 0 {
+			values[i] = value
+		}
+	}
+	for i, value := range values {
+		optional := v.Type().Field(i).Tag.Get("api") == "optional"
 		switch {
-		case f.optional && (!found || isNull(value)):
-		case !found:
-			d.fail(join(path, f.name), problemMissing)
+		case names[i] == "", optional && (value == nil || isNull(value)):
+		case value == nil:
+			d.errs = append(d.errs, FieldError{join(path, names[i]), problemMissing})
 		default:
-			d.decode(join(path, f.name), value, v.Field(f.index))
+			d.decode(join(path, names[i]), value, v.Field(i))
 		}
 	}
-	return true
+	return ""
 }
 
-// membersOf returns those members of an object that are wanted, at most one more than
-// maxElements; false if the value is no object.
-func membersOf(raw json.RawMessage, wanted func(name string) bool) (members map[string]json.RawMessage, ok bool) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
-		return nil, false
-	}
-	members = map[string]json.RawMessage{}
-	for dec.More() && len(members) <= maxElements {
-		key, _ := dec.Token()
-		var value json.RawMessage
-		if dec.Decode(&value) != nil {
-			return nil, false
-		}
-		if name, _ := key.(string); wanted(name) {
-			members[name] = value
+// fieldNames returns the names of a struct's fields in the API, empty for those that it
+// does not have.
+func fieldNames(t reflect.Type) []string {
+	names := make([]string, t.NumField())
+	for i := range names {
+		if f := t.Field(i); f.IsExported() {
+			names[i] = cmp.Or(f.Tag.Get("json"), strings.ToLower(f.Name))
 		}
 	}
-	return members, true
+	return names
 }
 
-func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value) bool {
-	members, ok := membersOf(raw, func(string) bool { return true })
-	switch {
-	case !ok:
-		d.fail(path, "not an object")
-		return false
-	case len(members) > maxElements:
-		d.fail(path, tooMany("members"))
-		return false
+func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value) (problem string) {
+	if raw[0] != '{' {
+		return "not an object"
+	}
+	members := map[string]json.RawMessage{}
+	for name, value := range children(raw) {
+		members[name] = value
+		if len(members) > maxElements {
+			return fmt.Sprintf("more than %d members", maxElements)
+		}
 	}
 	v.Set(reflect.MakeMap(v.Type()))
-	for _, key := range slices.Sorted(maps.Keys(members)) {
-		if len(key) > maxTextBytes {
-			d.fail(join(path, key), "name of "+tooLong(len(key)))
-			continue
-		}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
 		element := reflect.New(v.Type().Elem()).Elem()
-		if d.decode(join(path, key), members[key], element) {
-			v.SetMapIndex(reflect.ValueOf(key), element)
+		if len(name) > maxTextBytes {
+			d.errs = append(d.errs, FieldError{join(path, name), "name of " + tooLong(len(name))})
+		} else if d.decode(join(path, name), members[name], element) {
+			v.SetMapIndex(reflect.ValueOf(name), element)
 		}
 	}
-	return true
+	return ""
 }
 
-func (d *fieldDecoder) elements(path string, raw json.RawMessage, v reflect.Value) bool {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
-		d.fail(path, "not an array")
-		return false
+func (d *fieldDecoder) elements(path string, raw json.RawMessage, v reflect.Value) (problem string) {
+	if raw[0] != '[' {
+		return "not an array"
 	}
-	errs := len(d.errs)
-	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
-	for i := 0; dec.More(); i++ {
-		if i == maxElements {
-			d.errs = d.errs[:errs]
-			v.SetZero()
-			d.fail(path, tooMany("elements"))
-			return false
+	var values []json.RawMessage
+	for _, value := range children(raw) {
+		if len(values) == maxElements {
+			return fmt.Sprintf("more than %d elements", maxElements)
 		}
-		var value json.RawMessage
-		if dec.Decode(&value) != nil {
-			return false
-		}
+		values = append(values, value)
+	}
+	v.Set(reflect.MakeSlice(v.Type(), 0, len(values)))
+	for i, value := range values {
 		element := reflect.New(v.Type().Elem()).Elem()
 		if d.decode(fmt.Sprintf("%s[%d]", path, i), value, element) {
 			v.Set(reflect.Append(v, element))
 		}
 	}
-	return true
+	return ""
 }
 
-// structField is a field of a struct, with its name in the API.
-type structField struct {
-	name     string
-	index    int
-	optional bool
-}
-
-func fieldsOf(t reflect.Type) []structField {
-	fields := make([]structField, 0, t.NumField())
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if !f.IsExported() {
-			continue
-		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" {
-			name = strings.ToLower(f.Name)
-		}
-		fields = append(fields, structField{name, i, f.Tag.Get("api") == "optional"})
+// children yields the elements of an array or, with their names, the members of an object.
+func children(raw json.RawMessage) iter.Seq2[string, json.RawMessage] {
+	return func(yield func(string, json.RawMessage) bool) {
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		_ = readEach(dec, json.Delim(raw[0]), "", func(name string) error {
+			var value json.RawMessage
+			if dec.Decode(&value) != nil || !yield(name, value) {
+				return io.EOF
+			}
+			return nil
+		})
 	}
-	return fields
 }
 
 func join(path, name string) string {
@@ -243,14 +216,6 @@ func expected(v reflect.Value) string {
 	if e, ok := v.Addr().Interface().(Expecter); ok {
 		return e.Expected()
 	}
-	switch v.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Float64:
-		return "a number"
-	default:
-		return "an integer"
-	}
+	names := map[reflect.Kind]string{reflect.String: "a string", reflect.Bool: "true or false", reflect.Float64: "a number"}
+	return cmp.Or(names[v.Kind()], "an integer")
 }

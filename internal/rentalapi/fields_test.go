@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +40,7 @@ type wire struct {
 	Tags      []string
 	Disks     []struct{ Size, Speed *float64 }
 	Locations map[string]struct{ Components map[string]*string }
-	Tagged    string `json:"other_name,omitempty"`
+	Tagged    string `json:"other_name"`
 	Card      *struct {
 		Model string
 		Size  *int `api:"optional"`
@@ -50,84 +49,59 @@ type wire struct {
 	hidden string
 }
 
-func TestDecodeFields(t *testing.T) {
-	const whole = `{"id": "x", "cpu": {"cores": 4, "load_percent": 50}, "price": {"usd": 1.5, "eur": 2}, "active": true,
-		"tags": ["a", "b"], "disks": [{"size": 1, "speed": 2}], "locations": {"fra": {"components": {"network": "up", "power": "down"}}},
-		"other_name": "y", "card": {"model": "z", "size": 3}, "hidden": 5, "more": [1]}`
-	many := func(n int, value string) string { return value + strings.Repeat(", "+value, n-1) }
-	for _, c := range []struct {
-		old, new string // of the whole
-		change   func(w *wire)
-		errs     []FieldError
-	}{
-		{`"x"`, `"x"`, func(*wire) {}, nil},
-		{`"x"`, `5`, func(w *wire) { w.ID = "" }, []FieldError{{"id", "not a string"}}},
-		{`"x"`, `null`, func(w *wire) { w.ID = "" }, []FieldError{{"id", "null"}}},
-		{`"id"`, `"ID"`, func(w *wire) { w.ID = "" }, []FieldError{{"id", "missing"}}},
-		{`"x"`, `"w", "ID": "other", "id": "x", "iD": 7`, func(*wire) {}, nil},
-		{`"cpu"`, `"none"`, func(w *wire) { w.CPU.Cores, w.CPU.Load = nil, nil }, []FieldError{{"cpu", "missing"}}},
-		{`{"usd": 1.5, "eur": 2}`, `{}`, func(w *wire) { w.Price = &struct{ USD, EUR *float64 }{} }, []FieldError{{"price.usd", "missing"}, {"price.eur", "missing"}}},
-		{`{"usd": 1.5, "eur": 2}`, `null`, func(w *wire) { w.Price = nil }, []FieldError{{"price", "null"}}},
-		{`"card"`, `"none"`, func(w *wire) { w.Card = nil }, nil},
-		{`{"model": "z", "size": 3}`, `null`, func(w *wire) { w.Card = nil }, nil},
-		{`{"model": "z", "size": 3}`, `5`, func(w *wire) { w.Card = nil }, []FieldError{{"card", "not an object"}}},
-		{`{"model": "z", "size": 3}`, `{"model": null, "size": null}`, func(w *wire) { w.Card.Model, w.Card.Size = "", nil }, []FieldError{{"card.model", "null"}}},
-		{`4`, `4.5`, func(w *wire) { w.CPU.Cores = nil }, []FieldError{{"cpu.cores", "not an integer"}}},
-		{`4`, `"4"`, func(w *wire) { w.CPU.Cores = nil }, []FieldError{{"cpu.cores", "not an integer"}}},
-		{`4`, `null`, func(w *wire) { w.CPU.Cores = nil }, []FieldError{{"cpu.cores", "null"}}},
-		{`50`, `500`, func(w *wire) { w.CPU.Load = nil }, []FieldError{{"cpu.load_percent", "not a percentage"}}},
-		{`50`, `null`, func(w *wire) { w.CPU.Load = nil }, []FieldError{{"cpu.load_percent", "null"}}},
-		{`{"cores": 4, "load_percent": 50}`, `[]`, func(w *wire) { w.CPU.Cores, w.CPU.Load = nil, nil }, []FieldError{{"cpu", "not an object"}}},
-		{
-			`{"cores": 4, "load_percent": 50}`, `{"cores": {}, "load_percent": {}}`, func(w *wire) { w.CPU.Cores, w.CPU.Load = nil, nil },
-			[]FieldError{{"cpu.cores", "not an integer"}, {"cpu.load_percent", "not a percentage"}},
-		},
-		{`1.5`, `"1.5"`, func(w *wire) { w.Price = &struct{ USD, EUR *float64 }{nil, w.Price.EUR} }, []FieldError{{"price.usd", "not a number"}}},
-		{`1.5`, `1e999`, func(w *wire) { w.Price = &struct{ USD, EUR *float64 }{nil, w.Price.EUR} }, []FieldError{{"price.usd", "not a number"}}},
-		{`{"usd": 1.5, "eur": 2}`, `1.5`, func(w *wire) { w.Price = nil }, []FieldError{{"price", "not an object"}}},
-		{`true`, `"true"`, func(w *wire) { w.Active = nil }, []FieldError{{"active", "not true or false"}}},
-		{`"b"`, `7`, func(w *wire) { w.Tags = []string{"a"} }, []FieldError{{"tags[1]", "not a string"}}},
-		{`"b"`, `null`, func(w *wire) { w.Tags = []string{"a"} }, []FieldError{{"tags[1]", "null"}}},
-		{`"b"`, many(999, `"b"`), func(w *wire) { w.Tags = append(w.Tags[:1], slices.Repeat(w.Tags[1:], 999)...) }, nil},
-		{`"b"`, many(1000, `5`), func(w *wire) { w.Tags = nil }, []FieldError{{"tags", "more than 1000 elements"}}},
-		{`["a", "b"]`, `[]`, func(w *wire) { w.Tags = []string{} }, nil},
-		{`["a", "b"]`, `{}`, func(w *wire) { w.Tags = nil }, []FieldError{{"tags", "not an array"}}},
-		{`"speed": 2`, `"speed": false`, func(w *wire) { w.Disks = []struct{ Size, Speed *float64 }{{w.Disks[0].Size, nil}} }, []FieldError{{"disks[0].speed", "not a number"}}},
-		{`"up"`, `1`, func(w *wire) { delete(w.Locations["fra"].Components, "network") }, []FieldError{{"locations.fra.components.network", "not a string"}}},
-		{`"up"`, `null`, func(w *wire) { delete(w.Locations["fra"].Components, "network") }, []FieldError{{"locations.fra.components.network", "null"}}},
-		{`{"components": {"network": "up", "power": "down"}}`, `{}`, func(w *wire) { w.Locations["fra"] = struct{ Components map[string]*string }{} }, []FieldError{{"locations.fra.components", "missing"}}},
-		{`{"components": {"network": "up", "power": "down"}}`, `{"components": {` + names(1001) + `}}`, func(w *wire) { w.Locations["fra"] = struct{ Components map[string]*string }{} }, []FieldError{{"locations.fra.components", "more than 1000 members"}}},
-		{
-			`{"network": "up", "power": "down"}`, `5`, func(w *wire) { w.Locations = map[string]struct{ Components map[string]*string }{"fra": {}} },
-			[]FieldError{{"locations.fra.components", "not an object"}},
-		},
-		{`{"components": {"network": "up", "power": "down"}}`, `5`, func(w *wire) { clear(w.Locations) }, []FieldError{{"locations.fra", "not an object"}}},
-		{
-			`{"network": "up", "power": "down"}`, `{"b": 1, "a": 2, "power": "down"}`, func(w *wire) { delete(w.Locations["fra"].Components, "network") },
-			[]FieldError{{"locations.fra.components.a", "not a string"}, {"locations.fra.components.b", "not a string"}},
-		},
-		{
-			`"network"`, `"` + strings.Repeat("n", 2049) + `"`, func(w *wire) { delete(w.Locations["fra"].Components, "network") },
-			[]FieldError{{"locations.fra.components." + strings.Repeat("n", 64), "name of 2049 bytes, more than 2048"}},
-		},
-		{`"y"`, `"` + strings.Repeat("é", 1024) + `"`, func(w *wire) { w.Tagged = strings.Repeat("é", 1024) }, nil},
-		{`"y"`, `"` + strings.Repeat("é", 1024) + `y"`, func(w *wire) { w.Tagged = "" }, []FieldError{{"other_name", "2049 bytes, more than 2048"}}},
-		{`"y"`, `"` + strings.Repeat("\xff", 700) + `"`, func(w *wire) { w.Tagged = "" }, []FieldError{{"other_name", "2100 bytes, more than 2048"}}},
-		{`"y"`, `false`, func(w *wire) { w.Tagged = "" }, []FieldError{{"other_name", "not a string"}}},
-		{whole, `null`, func(w *wire) { *w = wire{} }, []FieldError{{"", "null"}}},
-		{whole, `[1]`, func(w *wire) { *w = wire{} }, []FieldError{{"", "not an object"}}},
-		{whole, `"secret"`, func(w *wire) { *w = wire{} }, []FieldError{{"", "not an object"}}},
-	} {
-		name := fmt.Sprintf("%.40s for %.40s", c.new, c.old)
-		raw := json.RawMessage(strings.Replace(whole, c.old, c.new, 1))
-		var got, want wire
-		if err := json.Unmarshal([]byte(whole), &want); err != nil {
-			t.Fatal(err)
+const whole = `{"id": "x", "cpu": {"cores": 4, "load_percent": 50}, "price": {"usd": 1.5, "eur": 2}, "active": true,
+	"tags": ["a", "b"], "disks": [{"size": 1, "speed": 2}], "locations": {"fra": {"components": {"network": "up", "power": "down"}}},
+	"other_name": "y", "card": {"model": "z", "size": 3}, "hidden": 5, "more": [1]}`
+
+// decodeChanged decodes an item of which a part is replaced, and returns the errors, and the
+// fields that differ from those of the whole item as encoding/json reads it.
+func decodeChanged(t *testing.T, old, replacement string) (errs []FieldError, different string) {
+	t.Helper()
+	var before, after wire
+	if err := json.Unmarshal([]byte(whole), &before); err != nil {
+		t.Fatal(err)
+	}
+	errs = decodeFields(json.RawMessage(strings.Replace(whole, old, replacement, 1)), &after)
+	simtest.AssertEqual(t, "field without a name in the API", after.hidden, "")
+	for field, value := range reflect.ValueOf(after).Fields() {
+		if field.IsExported() && !reflect.DeepEqual(value.Interface(), reflect.ValueOf(before).FieldByIndex(field.Index).Interface()) {
+			different += " " + field.Name + "=" + asJSON(t, value.Interface())
 		}
-		c.change(&want)
-		simtest.AssertEqual(t, name+": errors", decodeFields(raw, &got), c.errs)
-		if got.hidden != "" || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s:\n got %s\nwant %s", name, asJSON(t, got), asJSON(t, want))
+	}
+	return errs, different
+}
+
+func TestGoldenFields(t *testing.T) {
+	goldenCases(t, "testdata/fields.txt", func(t *testing.T, input string) string {
+		old, replacement, _ := strings.Cut(input, " | ")
+		if old == "all" {
+			old = whole
+		}
+		errs, different := decodeChanged(t, old, replacement)
+		return fmt.Sprint(errs, different)
+	})
+}
+
+func TestDecodeFieldsBounds(t *testing.T) {
+	many := func(n int, value string) string { return value + strings.Repeat(", "+value, n-1) }
+	text := strings.Repeat("é", 1024)
+	for _, c := range []struct {
+		old, new string
+		want     []FieldError
+	}{
+		{`"b"`, many(999, `"b"`), nil},
+		{`"b"`, many(1000, `5`), []FieldError{{"tags", "more than 1000 elements"}}},
+		{`"network": "up"`, names(999), nil},
+		{`"network": "up"`, names(1000), []FieldError{{"locations.fra.components", "more than 1000 members"}}},
+		{`"network"`, `"` + strings.Repeat("n", 2049) + `"`, []FieldError{{"locations.fra.components." + strings.Repeat("n", 64), "name of 2049 bytes, more than 2048"}}},
+		{`"y"`, `"` + text + `"`, nil},
+		{`"y"`, `"` + text + `y"`, []FieldError{{"other_name", "2049 bytes, more than 2048"}}},
+		{`"y"`, `"` + strings.Repeat("\xff", 700) + `"`, []FieldError{{"other_name", "2100 bytes, more than 2048"}}},
+	} {
+		errs, different := decodeChanged(t, c.old, c.new)
+		simtest.AssertEqual(t, fmt.Sprintf("%.20s for %s", c.new, c.old), errs, c.want)
+		if different == "" {
+			t.Errorf("%.20s for %s: no field differs", c.new, c.old)
 		}
 	}
 }
@@ -201,44 +175,10 @@ func TestInvalid(t *testing.T) {
 	want.Items = 23
 	simtest.AssertEqual(t, "merged", v, want)
 	var texts []string
-	for _, c := range []Cause{v.Causes[0], {"data[3]", errNotObject}, {"", wrong}} {
+	for _, c := range []Cause{v.Causes[0], {"data[3]", errNoID}, {"", wrong}} {
 		texts = append(texts, c.Error())
 	}
-	simtest.AssertEqual(t, "texts", texts, []string{"a: cpu.cores: not an integer", "data[3]: not an object", "cpu.cores: not an integer"})
-}
-
-func TestItemReader(t *testing.T) {
-	long := strings.Repeat("i", 63) + "é" + strings.Repeat("i", 1900)
-	r := &itemReader[testItem]{
-		seen: map[string]bool{}, id: func(i *testItem) string { return i.ID },
-		check: func(i *testItem, errs []FieldError) []FieldError {
-			if len(errs) > 0 || i.Size == nil || *i.Size < 10 {
-				return nil
-			}
-			*i.Size = 10
-			return []FieldError{{"size", "too large"}}
-		},
-	}
-	for _, raw := range []string{
-		`{"id":"a","size":5}`, `{"id":"a"}`, `"a"`, `null`, `{}`, `{"id":7}`, `{"id":"","size":"x"}`, `{"id":"b","size":50}`,
-		`{"id":"c","size":{}}`, `{"id":"` + long + `","size":20}`, `{"id":"` + long + long + `"}`,
-	} {
-		r.add(json.RawMessage(raw))
-	}
-	five, ten := 5.0, 10.0
-	simtest.AssertEqual(t, "items", asJSON(t, r.items), asJSON(t, []*testItem{{"a", &five}, {"b", &ten}, {"c", nil}, {long, &ten}}))
-	simtest.AssertEqual(t, "read", r.read, 11)
-	tooLarge := FieldError{"size", "too large"}
-	simtest.AssertEqual(t, "invalid", r.invalid, Invalid{10, []Cause{
-		{"a", errSeenID},
-		{"data[2]", errNotObject},
-		{"data[4]", errNoID},
-		{"data[5]", FieldError{"id", "not a string"}},
-		{"b", tooLarge},
-		{"c", FieldError{"size", "not a number"}},
-		{"data[10]", FieldError{"id", fmt.Sprintf("%d bytes, more than 2048", 2*len(long))}},
-	}})
-	simtest.AssertEqual(t, "shortened id", shorten(long), strings.Repeat("i", 63)+"...")
+	simtest.AssertEqual(t, "texts", texts, []string{"a: cpu.cores: not an integer", "data[3]: id: missing", "cpu.cores: not an integer"})
 }
 
 // BenchmarkDecodeFields decodes an item of the usual size.

@@ -1,5 +1,7 @@
 package rentalapi
 
+import "slices"
+
 // MaxCauses bounds how many causes an Invalid keeps.
 const MaxCauses = 10
 
@@ -36,12 +38,8 @@ func (v *Invalid) Add(item string, errs ...FieldError) {
 }
 
 func (v *Invalid) addCause(c Cause) {
-	for _, known := range v.Causes {
-		if known.FieldError == c.FieldError {
-			return
-		}
-	}
-	if len(v.Causes) < MaxCauses {
+	known := slices.ContainsFunc(v.Causes, func(k Cause) bool { return k.FieldError == c.FieldError })
+	if !known && len(v.Causes) < MaxCauses {
 		v.Causes = append(v.Causes, c)
 	}
 }

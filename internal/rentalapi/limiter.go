@@ -2,8 +2,8 @@ package rentalapi
 
 import (
 	"context"
-	"crypto/sha256"
-	"maps"
+	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -31,24 +31,16 @@ const (
 // A limiter keeps the rate limit of one scope: never more than limit requests in any
 // window, counted at the provider's side however long they travel.
 //
-// Each request occupies a slot from before it is sent until one window after it
-// ended. The provider saw it somewhere in between. So of all requests that the
-// provider sees within one window, each one occupied a slot when the last of them
-// was sent, and there are only limit slots. A token bucket cannot promise that: it
-// counts when requests leave, not when they arrive, and adds its burst.
-//
-// A provider that stalls may serve a request after it ended without a response. Such a
-// request keeps its slot until a window after the response to one that was sent later:
-// the provider serves requests in their order, so it has seen the earlier one by then.
-// Without a response, the slot is kept for maxUnanswered. If half of the slots may be kept
-// so, requests for the others are spread over the time until the first one expires: they
-// find out whether the provider responds again.
+// Each request occupies a slot from before it is sent until one window after it ended. A
+// request without a response keeps its slot until a window after the response to one that
+// was sent later, or for maxUnanswered. If half of the slots may be kept so, requests for
+// the others are spread over the time until the first one expires: they find out whether
+// the provider responds again. docs/design.md proves that this suffices.
 type limiter struct {
 	mu       sync.Mutex
 	limit    int
 	bulk     int           // of these, how many may have priority Bulk
-	inFlight [2]int        // requests under way, by priority
-	ended    []slot        // of requests that ended, the first to expire first
+	slots    []*slot       // those that are occupied, the first to expire first
 	sent     time.Time     // when the last request took its slot
 	nextBulk time.Time     // no request with priority Bulk is sent before this time
 	blocked  time.Time     // nothing is sent before this time
@@ -58,18 +50,20 @@ type limiter struct {
 	users int // requests that have it, or wait for it; guarded by limiters.mu
 }
 
-// slot is what a finished request still occupies.
+// slot is what a request occupies.
 type slot struct {
-	priority   Priority
-	unanswered bool
-	until      time.Time
+	priority Priority
+	outcome  outcome
+	sent     time.Time
+	until    time.Time // far in the future while the request is under way
 }
 
-// outcome is what a finished request tells about the provider.
+// outcome is what a request tells about the provider.
 type outcome int
 
 const (
 	notSent    outcome = iota // it was never written to a connection
+	underWay                  // it has not ended
 	unanswered                // the provider may see it later
 	answered                  // the provider saw it, and those before
 )
@@ -79,27 +73,27 @@ func newLimiter(limit, bulk int) *limiter {
 }
 
 // acquire waits for a slot and takes it; release must be called when the request has
-// ended. It fails with a *PausedError if the API asked for a pause that is longer
-// than maxWait, and with the context's error.
-func (l *limiter) acquire(ctx context.Context, c Priority) (release func(outcome), err error) {
+// ended. It fails with an *Error if the API asked for a pause that is longer than maxWait,
+// and with the context's error.
+func (l *limiter) acquire(ctx context.Context, p Priority, endpoint string) (*slot, error) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		now := time.Now()
-		wait, changed := l.wait(now, c), l.changed
+		wait, changed := l.wait(now, p), l.changed
 		if wait <= 0 {
-			l.inFlight[c]++
-			l.sent = now
-			if c == Bulk {
+			s := &slot{priority: p, outcome: underWay, sent: now, until: now.Add(math.MaxInt64)}
+			l.slots, l.sent = append(l.slots, s), now
+			if p == Bulk {
 				l.nextBulk = now.Add(bulkSpacing)
 			}
 			l.mu.Unlock()
-			return func(o outcome) { l.release(c, now, o) }, nil
+			return s, nil
 		}
-		pause := l.blocked.Sub(now)
-		paused := &PausedError{Until: l.blocked, Cause: l.cause}
+		blocked, cause := l.blocked, l.cause
 		l.mu.Unlock()
-		if pause > maxWait {
-			return nil, paused
+		if blocked.Sub(now) > maxWait {
+			err := fmt.Errorf("no request made: %s; waiting until %s", cause, blocked.UTC().Format(time.RFC3339))
+			return nil, &Error{Endpoint: endpoint, Reason: Paused, Until: blocked, Err: err}
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -112,88 +106,71 @@ func (l *limiter) acquire(ctx context.Context, c Priority) (release func(outcome
 	return nil, ctx.Err()
 }
 
-// wait returns how long a request of the priority has to wait from now on; at most 0 if
-// it may be sent. If only requests under way block it, that is a window: their end
-// closes changed.
-func (l *limiter) wait(now time.Time, c Priority) time.Duration {
-	expired := 0
-	for expired < len(l.ended) && !l.ended[expired].until.After(now) {
-		expired++
-	}
-	l.ended = l.ended[expired:]
+// wait returns how long a request of the priority has to wait from now on, if nothing
+// changes, but at most a window or a pause; at most 0 if it may be sent.
+func (l *limiter) wait(now time.Time, p Priority) time.Duration {
+	l.expire(now)
 	if pause := l.blocked.Sub(now); pause > 0 {
 		return pause
 	}
-	held := l.inFlight[Regular] + l.inFlight[Bulk] + len(l.ended)
-	if held >= l.limit {
-		return l.untilFree(now, held-l.limit, func(Priority) bool { return true })
+	wait := untilFree(now, l.slots, l.limit)
+	if wait == 0 {
+		wait = l.untilProbe(now)
 	}
-	if c == Regular {
-		return l.untilProbe(now, l.limit-held)
+	if p == Bulk {
+		bulk := slices.DeleteFunc(slices.Clone(l.slots), func(s *slot) bool { return s.priority != Bulk })
+		wait = max(wait, l.nextBulk.Sub(now), untilFree(now, bulk, l.bulk))
 	}
-	isBulk := func(c Priority) bool { return c == Bulk }
-	held = l.inFlight[Bulk]
-	for _, p := range l.ended {
-		if isBulk(p.priority) {
-			held++
-		}
-	}
-	if held >= l.bulk {
-		return l.untilFree(now, held-l.bulk, isBulk)
-	}
-	return max(l.nextBulk.Sub(now), l.untilProbe(now, l.limit-held))
+	return wait
 }
 
-// untilProbe returns how long to wait because requests are unanswered; free is the number
-// of free slots.
-func (l *limiter) untilProbe(now time.Time, free int) time.Duration {
-	var oldest time.Time
-	count := 0
-	for _, s := range l.ended {
-		if s.unanswered {
-			if count == 0 {
-				oldest = s.until
-			}
-			count++
-		}
-	}
-	if count == 0 || 2*(count+l.inFlight[Regular]+l.inFlight[Bulk]) < l.limit {
+func (l *limiter) expire(now time.Time) {
+	l.slots = slices.DeleteFunc(l.slots, func(s *slot) bool { return !s.until.After(now) })
+}
+
+// untilFree returns how long until fewer than limit slots are occupied.
+func untilFree(now time.Time, slots []*slot, limit int) time.Duration {
+	if len(slots) < limit {
 		return 0
 	}
-	return l.sent.Add(oldest.Sub(l.sent) / time.Duration(free+1)).Sub(now)
+	return min(slots[len(slots)-limit].until.Sub(now), window)
 }
 
-// untilFree returns how long until more than surplus of the matching slots are free.
-func (l *limiter) untilFree(now time.Time, surplus int, match func(Priority) bool) time.Duration {
-	for _, p := range l.ended {
-		if !match(p.priority) {
-			continue
+// untilProbe returns how long to wait because requests are unanswered.
+func (l *limiter) untilProbe(now time.Time) time.Duration {
+	var oldest *slot
+	kept := 0 // slots that are unanswered, or may become so
+	for _, s := range l.slots {
+		if s.outcome == unanswered && oldest == nil {
+			oldest = s
 		}
-		if surplus == 0 {
-			return p.until.Sub(now)
+		if s.outcome == unanswered || s.outcome == underWay {
+			kept++
 		}
-		surplus--
 	}
-	return window
+	if oldest == nil || 2*kept < l.limit {
+		return 0
+	}
+	free := l.limit - len(l.slots)
+	return l.sent.Add(oldest.until.Sub(l.sent) / time.Duration(free+1)).Sub(now)
 }
 
-// release ends a request that was sent at the time given.
-func (l *limiter) release(c Priority, sent time.Time, o outcome) {
+// release ends a request.
+func (l *limiter) release(s *slot, o outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inFlight[c]--
 	now := time.Now()
-	for i, s := range l.ended {
-		if o == answered && s.unanswered && !s.until.After(sent.Add(maxUnanswered)) { // it ended before
-			l.ended[i] = slot{priority: s.priority, until: now.Add(window)}
-		}
-	}
-	s := slot{priority: c, unanswered: o == unanswered, until: now.Add(window)}
-	if s.unanswered {
+	s.outcome, s.until = o, now.Add(window)
+	if o == unanswered {
 		s.until = now.Add(maxUnanswered)
 	}
-	l.ended = append(l.ended, s)
-	slices.SortStableFunc(l.ended, func(a, b slot) int { return a.until.Compare(b.until) })
+	for _, earlier := range l.slots {
+		endedBefore := !earlier.until.After(s.sent.Add(maxUnanswered))
+		if o == answered && earlier.outcome == unanswered && endedBefore {
+			earlier.outcome, earlier.until = answered, s.until
+		}
+	}
+	slices.SortStableFunc(l.slots, func(a, b *slot) int { return a.until.Compare(b.until) })
 	l.notify()
 }
 
@@ -212,7 +189,7 @@ func (l *limiter) pause(until time.Time, cause string) {
 func (l *limiter) endPause() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.blocked, l.cause = time.Time{}, ""
+	l.blocked = time.Time{}
 	l.notify()
 }
 
@@ -229,91 +206,20 @@ func (l *limiter) notify() {
 	l.changed = make(chan struct{})
 }
 
-// pausedUntil returns the end of a pause that the API asked for, and false if there is none.
-func (l *limiter) pausedUntil(now time.Time) (time.Time, bool) {
+// pausedUntil returns the end of a pause that the API asked for, zero if there is none.
+func (l *limiter) pausedUntil(now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.blocked, l.blocked.After(now)
+	if l.blocked.After(now) {
+		return l.blocked
+	}
+	return time.Time{}
 }
 
-// unused tells whether no slot is occupied and no pause is under way.
+// unused returns whether no slot is occupied and no pause is under way.
 func (l *limiter) unused(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	occupied := func(s slot) bool { return s.until.After(now) }
-	return !l.blocked.After(now) && !slices.ContainsFunc(l.ended, occupied)
-}
-
-// limiters are all limiters of the process: one for the public scope and one for
-// each token, whichever account uses it. They outlive reloads.
-type limiters struct {
-	mu      sync.Mutex
-	limits  Limits
-	byToken map[Fingerprint]*limiter
-}
-
-// Fingerprint identifies a token without revealing it: its hash, or zero for no
-// token. The same token has the same fingerprint.
-type Fingerprint [sha256.Size]byte
-
-func fingerprint(token string) Fingerprint {
-	if token == "" {
-		return Fingerprint{}
-	}
-	return sha256.Sum256([]byte(token))
-}
-
-// get returns the limiter of a token, or of the public scope; put must be called when the
-// request has ended. A new one replaces those that have nothing to remember: a token that
-// comes back must find what it has used.
-func (ls *limiters) get(token Fingerprint) *limiter {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	b := ls.byToken[token]
-	if b == nil {
-		maps.DeleteFunc(ls.byToken, func(_ Fingerprint, l *limiter) bool { return l.users == 0 && l.unused(time.Now()) })
-		b = newLimiter(ls.limits.of(token))
-		ls.byToken[token] = b
-	}
-	b.users++
-	return b
-}
-
-func (ls *limiters) put(l *limiter) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	l.users--
-}
-
-func (ls *limiters) applyLimits(l Limits) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.limits = l
-	for token, b := range ls.byToken {
-		b.applyLimits(l.of(token))
-	}
-}
-
-func (ls *limiters) endPauses() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for _, b := range ls.byToken {
-		b.endPause()
-	}
-}
-
-// Limits are the requests that may be made in any 60 seconds. Each is at least 1:
-// with 0, requests wait for ever.
-type Limits struct {
-	Public      int // without token, from this address
-	Account     int // with one token
-	AccountBulk int // of those, the most with priority Bulk
-}
-
-// of returns the limit and the bulk share of a scope. Nothing public is bulk.
-func (l Limits) of(token Fingerprint) (limit, bulk int) {
-	if token == (Fingerprint{}) {
-		return l.Public, l.Public
-	}
-	return l.Account, l.AccountBulk
+	l.expire(now)
+	return len(l.slots) == 0 && !l.blocked.After(now)
 }

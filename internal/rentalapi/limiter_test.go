@@ -38,7 +38,7 @@ func TestLimiterWindow(t *testing.T) {
 			c := Priority(i % 2)
 			wg.Go(func() {
 				for {
-					release, err := l.acquire(ctx, c)
+					slot, err := l.acquire(ctx, c, "/servers")
 					if err != nil {
 						return
 					}
@@ -47,7 +47,7 @@ func TestLimiterWindow(t *testing.T) {
 					arrived[c] = append(arrived[c], time.Now())
 					mu.Unlock()
 					time.Sleep(random(4 * time.Second))
-					release(answered)
+					l.release(slot, answered)
 				}
 			})
 		}
@@ -93,11 +93,11 @@ func TestLimiterBulkLeavesRoom(t *testing.T) {
 func acquireNow(t *testing.T, l *limiter, c Priority) (release func()) {
 	t.Helper()
 	start := time.Now()
-	end, err := l.acquire(t.Context(), c)
+	slot, err := l.acquire(t.Context(), c, "/servers")
 	if waited := time.Since(start); err != nil || waited > 0 {
 		t.Fatalf("acquire: waited %v, error %v; want it at once", waited, err)
 	}
-	return func() { end(answered) }
+	return func() { l.release(slot, answered) }
 }
 
 // TestLimiterStall has a provider that stalls, lets requests wait although their clients
@@ -131,13 +131,13 @@ func TestLimiterStall(t *testing.T) {
 			for range clients {
 				go func() {
 					for {
-						release, err := l.acquire(ctx, Regular)
+						slot, err := l.acquire(ctx, Regular, "/servers")
 						if err != nil {
 							return
 						}
 						o := request()
 						time.Sleep(time.Second)
-						release(o)
+						l.release(slot, o)
 					}
 				}()
 			}
@@ -164,15 +164,15 @@ func TestLimiterStall(t *testing.T) {
 // long each keeps its slot, and that a response to a later one shortens this to a window.
 func TestOutcome(t *testing.T) {
 	for name, c := range map[string]struct {
-		respond    http.HandlerFunc
-		unanswered bool
+		respond http.HandlerFunc
+		want    outcome
 	}{
-		"response":              {simtest.Reply(500, nil, ""), false},
-		"hanging in the header": {hang(""), true},
-		"hanging in the body":   {hang("{"), false},
-		"closed":                {drop(""), true},
-		"no HTTP":               {raw("x\r\n"), true},
-		"no connection":         {nil, false},
+		"response":              {simtest.Reply(500, nil, ""), answered},
+		"hanging in the header": {hang(""), unanswered},
+		"hanging in the body":   {hang("{"), answered},
+		"closed":                {drop(""), unanswered},
+		"no HTTP":               {raw("x\r\n"), unanswered},
+		"no connection":         {nil, notSent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withHarness(t, func(t *testing.T, h *harness) {
@@ -183,24 +183,25 @@ func TestOutcome(t *testing.T) {
 					refusing.Transport = roundTripper(func(*http.Request) (*http.Response, error) { return nil, io.EOF })
 					h.client.ApplySettings(refusing)
 				}
+				want := slot{outcome: c.want, sent: time.Now()}
 				_ = fetchList(t.Context(), h.main(), "/servers")
 				l := h.client.limiters.get(fingerprint(simtest.MainToken))
-				want := slot{unanswered: c.unanswered, until: time.Now().Add(window)}
-				if c.unanswered {
+				want.until = time.Now().Add(window)
+				if c.want == unanswered {
 					want.until = time.Now().Add(maxUnanswered)
 				}
-				simtest.AssertEqual(t, "slots", l.ended, []slot{want})
+				simtest.AssertEqual(t, "slots", l.slots, []*slot{&want})
 
 				remove()
 				h.reply(200, `{"data":[]}`)
 				h.client.ApplySettings(before)
 				time.Sleep(time.Second)
 				simtest.AssertEqual(t, "later request", fetchList(t.Context(), h.main(), "/servers"), error(nil))
-				later := slot{until: time.Now().Add(window)}
-				if c.unanswered {
-					want = later
+				later := slot{outcome: answered, sent: time.Now(), until: time.Now().Add(window)}
+				if c.want == unanswered {
+					want.outcome, want.until = answered, later.until
 				}
-				simtest.AssertEqual(t, "slots after a response", l.ended, []slot{want, later})
+				simtest.AssertEqual(t, "slots after a response", l.slots, []*slot{&want, &later})
 			})
 		})
 	}
@@ -212,27 +213,11 @@ func TestLimiterPause(t *testing.T) {
 		start := time.Now()
 		l.pause(start.Add(maxWait), "status 429")
 		l.pause(start.Add(time.Second), "a shorter one changes nothing")
-		release, err := l.acquire(t.Context(), Regular)
+		slot, err := l.acquire(t.Context(), Regular, "/servers")
 		if err != nil || time.Since(start) != maxWait {
 			t.Fatalf("short pause: got %v after %v, want no error after %v", err, time.Since(start), maxWait)
 		}
-		release(answered)
-
-		until := time.Now().Add(maxWait + time.Second)
-		l.pause(until, "status 503")
-		start = time.Now()
-		_, err = l.acquire(t.Context(), Regular)
-		var paused *PausedError
-		if !errors.As(err, &paused) || *paused != (PausedError{Until: until, Cause: "status 503"}) || time.Since(start) != 0 {
-			t.Fatalf("long pause: got %v after %v, want a PausedError at once", err, time.Since(start))
-		}
-		if got, ok := l.pausedUntil(time.Now()); !ok || !got.Equal(until) {
-			t.Errorf("pausedUntil: got %v %v, want %v true", got, ok, until)
-		}
-		time.Sleep(maxWait + time.Second)
-		if _, ok := l.pausedUntil(time.Now()); ok {
-			t.Error("pausedUntil: still true after the pause")
-		}
+		l.release(slot, answered)
 	})
 }
 
@@ -243,12 +228,19 @@ func TestLimiterPauseWhileWaiting(t *testing.T) {
 		acquireNow(t, l, Regular)()
 		start := time.Now()
 		time.AfterFunc(5*time.Second, func() { l.pause(time.Now().Add(time.Hour), "status 429") })
-		_, err := l.acquire(t.Context(), Regular)
-		var paused *PausedError
-		if !errors.As(err, &paused) || time.Since(start) != 5*time.Second {
-			t.Errorf("got %v after %v, want a PausedError after 5s", err, time.Since(start))
-		}
+		_, err := l.acquire(t.Context(), Regular, "/servers")
+		assertPaused(t, err, start.Add(time.Hour+5*time.Second), "/servers: no request made: status 429; waiting until 2000-01-01T01:00:05Z")
+		simtest.AssertEqual(t, "wait", time.Since(start), 5*time.Second)
 	})
+}
+
+// assertPaused asserts that an error is that of a request which was not made.
+func assertPaused(t *testing.T, err error, until time.Time, text string) {
+	t.Helper()
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Reason != Paused || !failure.RetryAt().Equal(until) || err.Error() != text {
+		t.Errorf("got %v, want a pause until %v: %s", err, until, text)
+	}
 }
 
 func TestLimiterApplyLimitsAndCancel(t *testing.T) {
@@ -257,16 +249,16 @@ func TestLimiterApplyLimitsAndCancel(t *testing.T) {
 		hold := acquireNow(t, l, Regular)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := l.acquire(ctx, Regular); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := l.acquire(ctx, Regular, "/servers"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("acquire with a context that ends: got %v", err)
 		}
 		start := time.Now()
 		time.AfterFunc(2*time.Second, func() { l.applyLimits(2, 2) })
-		release, err := l.acquire(t.Context(), Regular)
+		slot, err := l.acquire(t.Context(), Regular, "/servers")
 		if err != nil || time.Since(start) != 2*time.Second {
-			t.Errorf("after applyLimits: got %v after %v, want no error after 2s", err, time.Since(start))
+			t.Fatalf("after applyLimits: got %v after %v, want no error after 2s", err, time.Since(start))
 		}
-		release(answered)
+		l.release(slot, answered)
 		hold()
 	})
 }
@@ -290,11 +282,11 @@ func TestRotatedTokens(t *testing.T) {
 		ls := limiters{limits: Limits{Public: 9, Account: 9, AccountBulk: 9}, byToken: map[Fingerprint]*limiter{}}
 		use := func(token string, o outcome) *limiter {
 			l := ls.get(fingerprint(token))
-			release, err := l.acquire(t.Context(), Regular)
+			slot, err := l.acquire(t.Context(), Regular, "/servers")
 			if err != nil {
 				t.Fatal(err)
 			}
-			release(o)
+			l.release(slot, o)
 			return l
 		}
 		for _, token := range []string{"", "answered", "unanswered", "paused", "waiting"} {
@@ -326,18 +318,4 @@ func TestRotatedTokens(t *testing.T) {
 			simtest.AssertEqual(t, created, got, want)
 		}
 	})
-}
-
-func BenchmarkLimiter(b *testing.B) {
-	l := newLimiter(120, 60)
-	for range 119 {
-		l.release(Regular, time.Now(), answered)
-	}
-	l.inFlight[Regular] = 0
-	b.ReportAllocs()
-	for b.Loop() {
-		l.mu.Lock()
-		l.wait(time.Now(), Bulk)
-		l.mu.Unlock()
-	}
 }

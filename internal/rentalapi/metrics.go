@@ -40,34 +40,22 @@ func Definitions() []*metric.Definition {
 	return append([]*metric.Definition{requestsTotal, requestDuration, errorsTotal}, AccountDefinitions()...)
 }
 
-// AccountDefinitions lists the metrics that AccountMetrics returns.
+// AccountDefinitions lists the metrics of accounts.
 func AccountDefinitions() []*metric.Definition {
 	return []*metric.Definition{rateLimit, rateLimitRemaining, tokenRejected, backoffUntil}
 }
 
-// AccountMetrics returns the state of each scope, and when it changes by the passing
-// of time; zero if it does not.
-func (c *Client) AccountMetrics(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
-	c.mu.Lock()
-	scopes := make([]*Scope, 0, len(c.scopes))
-	for _, s := range c.scopes {
-		scopes = append(scopes, s)
+// AddMetrics adds the state of the scope, and returns when it changes by the passing of
+// time; zero if it does not.
+func (s *Scope) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time) {
+	s.mu.Lock()
+	state, limiter := s.state, s.limiter
+	s.mu.Unlock()
+	if limiter != nil {
+		state.PausedUntil = limiter.pausedUntil(now)
 	}
-	c.mu.Unlock()
-	b := &metric.Builder{}
-	for _, s := range scopes {
-		s.mu.Lock()
-		state, limiter := s.state, s.limiter
-		s.mu.Unlock()
-		if limiter != nil {
-			if until, paused := limiter.pausedUntil(now); paused {
-				state.PausedUntil = until
-			}
-		}
-		AddAccountMetrics(b, s.account, state)
-		expires = metric.Earlier(expires, state.PausedUntil)
-	}
-	return b.Metrics(), expires
+	AddAccountMetrics(b, s.account, state)
+	return state.PausedUntil
 }
 
 // AccountState is what the API last said to an account, or to public requests. A value
@@ -89,30 +77,12 @@ func AddAccountMetrics(b *metric.Builder, account string, s AccountState) {
 	}
 }
 
-// setLimiter records which limiter the scope uses: that of its present token, which
-// other accounts may have paused already.
-func (s *Scope) setLimiter(l *limiter) {
-	s.mu.Lock()
-	changed := s.limiter != l
-	s.limiter = l
-	s.mu.Unlock()
-	if changed {
-		s.client.onAccountUpdate()
-	}
-}
-
-func (s *Scope) setRejected(rejected bool) {
-	s.mu.Lock()
-	s.state.Rejected = &rejected
-	s.mu.Unlock()
-	s.client.onAccountUpdate()
-}
-
-// recordHeaders keeps the RateLimit headers of a response; unreadable ones change
-// nothing.
-func (s *Scope) recordHeaders(h http.Header) {
+// record keeps whether the token was rejected, and the RateLimit headers of a response;
+// unreadable ones change nothing.
+func (s *Scope) record(rejected bool, h http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.state.Rejected = &rejected
 	for header, field := range map[string]**float64{"RateLimit-Limit": &s.state.Limit, "RateLimit-Remaining": &s.state.Remaining} {
 		n, err := strconv.ParseUint(strings.TrimSpace(h.Get(header)), 10, 32)
 		if err == nil {
@@ -122,9 +92,10 @@ func (s *Scope) recordHeaders(h http.Header) {
 	}
 }
 
-// RequestMetrics count requests. It is a prometheus.Collector; its number of series does
-// not grow with accounts.
+// RequestMetrics count requests. Their number of series does not grow with accounts.
 type RequestMetrics struct {
+	prometheus.Collector // of all of them
+
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	errors   *prometheus.CounterVec
@@ -135,7 +106,7 @@ func NewRequestMetrics() *RequestMetrics {
 	counter := func(d *metric.Definition) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.Labels)
 	}
-	return &RequestMetrics{
+	m := &RequestMetrics{
 		requests: counter(requestsTotal),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: requestDuration.Name, Help: requestDuration.Help, Unit: requestDuration.BaseUnit(),
@@ -146,6 +117,10 @@ func NewRequestMetrics() *RequestMetrics {
 		}, requestDuration.Labels),
 		errors: counter(errorsTotal),
 	}
+	all := prometheus.NewRegistry()
+	all.MustRegister(m.requests, m.duration, m.errors)
+	m.Collector = all
+	return m
 }
 
 // InitErrorCounters starts the error counters of an endpoint at 0, so that the first
@@ -165,22 +140,4 @@ func (m *RequestMetrics) CountRequest(endpoint, code string, duration time.Durat
 // CountError counts a request without usable data.
 func (m *RequestMetrics) CountError(endpoint string, reason Reason) {
 	m.errors.WithLabelValues(endpoint, string(reason)).Inc()
-}
-
-func (m *RequestMetrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.duration, m.errors}
-}
-
-// Describe implements prometheus.Collector.
-func (m *RequestMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.all() {
-		c.Describe(ch)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *RequestMetrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(ch)
-	}
 }

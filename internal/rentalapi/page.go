@@ -6,16 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // Bounds of a response. A list is read item by item, so that its size in bytes is
 // no bound on memory; a single object is held as a whole.
 const (
-	maxListBytes   = 32 << 20
+	maxListBytes   = 16 << 20
 	maxItemBytes   = 4 << 20 // of these, of one item or the meta object
 	maxObjectBytes = 4 << 20
 	maxDataBytes   = 2 << 20 // of these, of data
@@ -91,29 +93,30 @@ type PageMeta struct {
 	Total int // entries in all; meta.total
 	Page  int // which page this is, from 1; meta.page
 	Pages int // how many there are; meta.pages
-
-	smallCount bool // meta.count is less than the items in data
 }
 
+// Errors of an item as a whole, and of meta.count.
+var (
+	errNoID       = FieldError{"id", problemMissing}
+	errSeenID     = FieldError{"id", "already seen"}
+	errSmallCount = FieldError{"count", "less than the items in data"}
+)
+
 // GetObject fetches a single object.
-func GetObject[T any](ctx context.Context, api Getter, endpoint string) (Object[T], error) {
-	var o Object[T]
-	r, err := api.Get(ctx, Regular, endpoint, nil, func(body io.Reader) error {
+func GetObject[T any](ctx context.Context, api Getter, endpoint string) (o Object[T], err error) {
+	o.Response, err = api.Get(ctx, Regular, endpoint, nil, func(body io.Reader) error {
 		var data json.RawMessage
-		dec := newEnvelope(body, maxObjectBytes, maxDataBytes)
-		err := dec.read(func(key string) error {
-			if key == "data" {
-				return dec.value(&data)
-			}
-			return dec.skip()
-		})
-		if err != nil {
+		_, err := readEnvelope(body, maxObjectBytes, maxDataBytes, func(e *envelope) error { return e.value(&data) })
+		switch {
+		case err != nil:
 			return err
+		case data[0] != '{':
+			return errors.New("data: not an object")
 		}
-		o.Value, o.Errors, err = decodeObject[T](data)
-		return err
+		o.Value = new(T)
+		o.Errors = decodeFields(data, o.Value)
+		return nil
 	})
-	o.Response = r
 	return o, err
 }
 
@@ -121,87 +124,112 @@ func GetObject[T any](ctx context.Context, api Getter, endpoint string) (Object[
 // with fewer items than its own meta.count fails with ErrIncomplete. If all items are
 // understood, check returns what contradicts them in the meta object; it may be nil.
 func GetList[T, M any](ctx context.Context, api Getter, l List[T], check func(items []*T, meta *M) []FieldError) (Page[T, M], error) {
-	var p Page[T, M]
-	r, err := readItems(ctx, api, l, func(items *itemReader[T], meta json.RawMessage) error {
-		p.Items, p.Count, p.WithoutID, p.Invalid = items.items, items.read, items.withoutID, items.invalid
+	return getItems(ctx, api, l, func(p *Page[T, M], meta json.RawMessage) ([]FieldError, error) {
+		errs := decodeFields(meta, &p.Meta)
+		if p.Invalid.Items == 0 && check != nil {
+			errs = append(errs, check(p.Items, &p.Meta)...)
+		}
+		return errs, nil
+	})
+}
+
+// GetPage fetches one page of a list, as large as the API allows; pages count from 1. A
+// response with fewer items than its meta object demands fails with ErrIncomplete.
+func GetPage[T any](ctx context.Context, api Getter, l List[T], page int) (Page[T, PageMeta], error) {
+	query := url.Values{"limit": {strconv.Itoa(MaxPageItems)}, "page": {strconv.Itoa(page)}}
+	maps.Copy(query, l.Query)
+	l.Query, l.MaxItems = query, MaxPageItems
+	return getItems(ctx, api, l, func(p *Page[T, PageMeta], meta json.RawMessage) (_ []FieldError, err error) {
+		p.Meta, err = readPageMeta(meta, page, p.Count)
+		return nil, err
+	})
+}
+
+// getItems makes one request for a list. The function readMeta reads the meta object, and
+// returns what is wrong in it.
+func getItems[T, M any](ctx context.Context, api Getter, l List[T], readMeta func(p *Page[T, M], meta json.RawMessage) ([]FieldError, error)) (p Page[T, M], err error) {
+	p.Response, err = api.Get(ctx, l.Priority, l.Endpoint, l.Query, func(body io.Reader) error {
+		meta, err := readEnvelope(body, maxListBytes, maxItemBytes, func(e *envelope) error { return p.readItems(e, l) })
+		if err != nil {
+			return err
+		}
+		if len(meta) == 0 || isNull(meta) {
+			meta = json.RawMessage("{}")
+		}
 		var m struct {
 			Count *float64 `api:"optional"`
 		}
-		errs := slices.Concat(decodeMeta(meta, &p.Meta), decodeMeta(meta, &m))
-		if m.Count != nil && float64(p.Count) < *m.Count {
-			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
-		}
+		errs := decodeFields(meta, &m)
 		understood := p.Invalid.Items == 0
-		if m.Count != nil && (*m.Count < 0 || understood && float64(p.Count) > *m.Count) {
+		switch {
+		case m.Count == nil:
+		case float64(p.Count) < *m.Count:
+			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
+		case *m.Count < 0 || understood && float64(p.Count) > *m.Count:
 			errs = append(errs, errSmallCount)
 		}
-		if understood && check != nil {
-			errs = append(errs, check(p.Items, &p.Meta)...)
-		}
-		p.Invalid.Add("meta", errs...)
-		return nil
-	})
-	p.Response = r
-	return p, err
-}
-
-// GetPage fetches one page of a list, as large as the API allows; pages count from 1. A response with fewer items than its meta object demands fails with
-// ErrIncomplete.
-func GetPage[T any](ctx context.Context, api Getter, l List[T], page int) (Page[T, PageMeta], error) {
-	query := url.Values{"limit": {strconv.Itoa(MaxPageItems)}, "page": {strconv.Itoa(page)}}
-	for k, v := range l.Query {
-		query[k] = v
-	}
-	l.Query, l.MaxItems = query, MaxPageItems
-	var p Page[T, PageMeta]
-	r, err := readItems(ctx, api, l, func(items *itemReader[T], raw json.RawMessage) (err error) {
-		p.Items, p.Count, p.WithoutID, p.Invalid = items.items, items.read, items.withoutID, items.invalid
-		p.Meta, err = readPageMeta(raw, page, p.Count)
-		if p.Meta.smallCount && p.Invalid.Items == 0 {
-			p.Invalid.Add("meta", errSmallCount)
-		}
+		more, err := readMeta(&p, meta)
+		p.Invalid.Add("meta", append(errs, more...)...)
 		return err
 	})
-	p.Response = r
 	return p, err
 }
 
-// readItems makes one request for a list and hands over its items and its raw meta
-// object, empty if there is none.
-func readItems[T any](ctx context.Context, api Getter, l List[T], done func(items *itemReader[T], meta json.RawMessage) error) (Response, error) {
-	return api.Get(ctx, l.Priority, l.Endpoint, l.Query, func(body io.Reader) error {
-		items := &itemReader[T]{id: l.ID, check: l.Check, seen: map[string]bool{}}
-		var meta json.RawMessage
-		found := false
-		dec := newEnvelope(body, maxListBytes, maxItemBytes)
-		err := dec.read(func(key string) error {
-			switch key {
-			case "data":
-				found = true
-				return dec.items(l.MaxItems, items.add)
-			case "meta":
-				return dec.value(&meta)
-			default:
-				return dec.skip()
-			}
-		})
-		switch {
-		case err != nil:
-			return err
-		case !found:
-			return errors.New("data: missing")
+// readItems reads the items of a list and keeps those with a usable id.
+func (p *Page[T, M]) readItems(e *envelope, l List[T]) error {
+	seen := map[string]bool{}
+	var raw json.RawMessage
+	return readEach(e.Decoder, '[', "data: not an array", func(string) error {
+		if p.Count == l.MaxItems {
+			return fmt.Errorf("data: more than %d items: %w", l.MaxItems, ErrTooLarge)
 		}
-		return done(items, meta)
+		if err := e.value(&raw); err != nil {
+			return err
+		}
+		item := new(T)
+		errs := decodeFields(raw, item)
+		id := l.ID(item)
+		switch {
+		case id == "": // other fields do not matter: the item is dropped
+			p.WithoutID++
+			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), idError(errs))
+		case seen[id]:
+			p.Invalid.Add(shorten(id), errSeenID)
+		default:
+			seen[id] = true
+			p.Items = append(p.Items, item)
+			if l.Check != nil {
+				errs = append(errs, l.Check(item, errs)...)
+			}
+			p.Invalid.Add(shorten(id), errs...)
+		}
+		p.Count++
+		return nil
 	})
+}
+
+// idError returns why an item has no usable id: the error of that, or of the whole item.
+func idError(errs []FieldError) FieldError {
+	if i := slices.IndexFunc(errs, func(e FieldError) bool { return e.Field == "id" || e.Field == "" }); i >= 0 {
+		return errs[i]
+	}
+	return errNoID
+}
+
+// shorten keeps an id readable in a message.
+func shorten(id string) string {
+	const maxID = 64
+	if len(id) <= maxID {
+		return id
+	}
+	return strings.ToValidUTF8(id[:maxID], "") + "..."
 }
 
 // readPageMeta reads and checks the meta object of a page with count items.
 func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
-	var m struct{ Count, Total, Page, Pages, Limit *int64 }
-	for _, e := range decodeMeta(raw, &m) {
-		switch e.Field {
-		case "count", "page", "limit": // those are only compared
-		default:
+	var m struct{ Total, Page, Pages, Limit *int64 }
+	for _, e := range decodeFields(raw, &m) {
+		if e.Field != "page" && e.Field != "limit" { // those are only compared
 			return PageMeta{}, fmt.Errorf("meta: %w", e)
 		}
 	}
@@ -214,10 +242,8 @@ func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
 		return PageMeta{}, fmt.Errorf("meta.pages: %d pages for %d entries", *m.Pages, *m.Total)
 	case m.Page != nil && *m.Page != int64(page):
 		return PageMeta{}, fmt.Errorf("meta.page: %d, but page %d was asked for", *m.Page, page)
-	case m.Count != nil && int64(count) < *m.Count:
-		return PageMeta{}, fmt.Errorf("data: %d items, but meta.count is %d: %w", count, *m.Count, ErrIncomplete)
 	}
-	meta := PageMeta{Total: int(*m.Total), Page: page, Pages: int(*m.Pages), smallCount: m.Count != nil && int64(count) > *m.Count}
+	meta := PageMeta{Total: int(*m.Total), Page: page, Pages: int(*m.Pages)}
 	limit := 0
 	if m.Limit != nil && *m.Limit > 0 && *m.Limit <= MaxPageItems {
 		limit = int(*m.Limit)

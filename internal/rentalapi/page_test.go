@@ -1,12 +1,12 @@
 package rentalapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,30 +14,8 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-func TestGetObject(t *testing.T) {
-	size := 2.5
-	for body, want := range map[string]struct {
-		object Object[testItem]
-		err    string
-	}{
-		`{"data":{"id":"x","size":2.5},"more":1}`: {Object[testItem]{Value: &testItem{"x", &size}}, ""},
-		`{"data":{"id":5,"size":2.5}}`:            {Object[testItem]{Value: &testItem{"", &size}, Errors: []FieldError{{"id", "not a string"}}}, ""},
-		`{"data":null}`:                           {err: "/account: data: not an object"},
-		`{"data":[1]}`:                            {err: "/account: data: not an object"},
-		`{}`:                                      {err: "/account: data: not an object"},
-		`{"data":{"bad":`:                         {err: "/account: response: ends too early"},
-	} {
-		withHarness(t, func(t *testing.T, h *harness) {
-			h.reply(200, body)
-			got, err := GetObject[testItem](t.Context(), h.main(), "/account")
-			got.Response = Response{}
-			simtest.AssertEqual(t, body, got, want.object)
-			simtest.AssertEqual(t, body, errorText(err), want.err)
-		})
-	}
-}
-
-func TestGetList(t *testing.T) {
+// TestGoldenResponses has objects, lists and second pages.
+func TestGoldenResponses(t *testing.T) {
 	type meta struct{ Active *float64 }
 	check := func(items []*testItem, m *meta) []FieldError {
 		if m.Active != nil && *m.Active > float64(len(items)) {
@@ -45,110 +23,42 @@ func TestGetList(t *testing.T) {
 		}
 		return nil
 	}
-	type page = Page[testItem, meta]
-	number := func(n float64) *float64 { return &n }
-	for body, want := range map[string]struct {
-		page page
-		err  string
-	}{
-		`{"data":[{"id":"a"},{"id":"b"}],"meta":{"count":2,"active":1}}`: {page{
-			Items: []*testItem{{ID: "a"}, {ID: "b"}}, Count: 2, Meta: meta{number(1)},
-		}, ""},
-		`{"meta":{"count":1,"active":1},"data":[{"id":"a"},{"id":"a"},5]}`: {page{
-			Items: []*testItem{{ID: "a"}}, Count: 3, WithoutID: 1, Meta: meta{number(1)},
-			Invalid: Invalid{2, []Cause{{"a", errSeenID}, {"data[2]", errNotObject}}},
-		}, ""},
-		`{"data":[{"id":"a","size":"big"}],"meta":{"active":1}}`: {page{
-			Items: []*testItem{{ID: "a"}}, Count: 1, Meta: meta{Active: number(1)}, Invalid: Invalid{1, []Cause{{"a", FieldError{"size", "not a number"}}}},
-		}, ""},
-		`{"data":[],"meta":{"count":"none","active":3}}`: {page{
-			Meta: meta{number(3)}, Invalid: Invalid{1, []Cause{{"meta", FieldError{"count", "not a number"}}, {"meta", FieldError{"active", "contradicts data"}}}},
-		}, ""},
-		`{"data":[{"id":"a"},{"id":"b"}],"meta":{"count":1,"active":3}}`: {page{
-			Items: []*testItem{{ID: "a"}, {ID: "b"}}, Count: 2, Meta: meta{number(3)}, Invalid: Invalid{1, []Cause{{"meta", errSmallCount}, {"meta", FieldError{"active", "contradicts data"}}}},
-		}, ""},
-		`{"data":[{"id":"a"},{}],"meta":{"count":1,"active":3}}`: {page{
-			Items: []*testItem{{ID: "a"}}, Count: 2, WithoutID: 1, Meta: meta{number(3)}, Invalid: Invalid{1, []Cause{{"data[1]", errNoID}}},
-		}, ""},
-		`{"data":[],"meta":5}`: {page{Invalid: Invalid{1, []Cause{{"meta", errNotObject}}}}, ""},
-		`{"data":[{"id":5},{}],"meta":{"active":1}}`: {page{
-			Count: 2, WithoutID: 2, Meta: meta{Active: number(1)}, Invalid: Invalid{2, []Cause{{"data[0]", FieldError{"id", "not a string"}}, {"data[1]", errNoID}}},
-		}, ""},
-		`{"data":[{"id":"a"}]}`:                 {page{Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"meta", FieldError{"", "missing"}}}}}, ""},
-		`{"data":[{"id":"a"}],"meta":null}`:     {page{Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"meta", FieldError{"", "missing"}}}}}, ""},
-		`{"data":[1],"meta":{"count":2}}`:       {page{}, "/servers: data: 1 items, but meta.count is 2: response is incomplete"},
-		`{"data":[1],"meta":{"count":1.5}}`:     {page{}, "/servers: data: 1 items, but meta.count is 1.5: response is incomplete"},
-		`{"data":[{"id":"a"}],"meta":{"b":[]}}`: {page{Items: []*testItem{{ID: "a"}}, Count: 1, Invalid: Invalid{1, []Cause{{"meta", FieldError{"active", "missing"}}}}}, ""},
-	} {
+	get := func(t *testing.T, h *harness, kind string) (result string, err error) {
+		switch kind {
+		case "object":
+			o, err := GetObject[testItem](t.Context(), h.main(), "/account")
+			return fmt.Sprintf("%s, errors %v", asJSON(t, o.Value), o.Errors), err
+		case "list":
+			l := testList("/servers")
+			l.Check = func(i *testItem, errs []FieldError) []FieldError {
+				if len(errs) > 0 || i.Size == nil || *i.Size < 10 {
+					return nil
+				}
+				*i.Size = 10
+				return []FieldError{{"size", "too large"}}
+			}
+			p, err := GetList(t.Context(), h.main(), l, check)
+			return fmt.Sprintf("%s, count %d, without id %d, meta %s, invalid %v", asJSON(t, p.Items), p.Count, p.WithoutID, asJSON(t, p.Meta), p.Invalid), err
+		default:
+			l := testList("/topups")
+			l.Query = url.Values{"status": {"paid"}}
+			p, err := GetPage(t.Context(), h.main(), l, 2)
+			simtest.AssertEqual(t, "query", h.Requests()[0].Query.Encode(), "limit=100&page=2&status=paid")
+			return fmt.Sprintf("count %d, meta %+v, invalid %v", p.Count, p.Meta, p.Invalid), err
+		}
+	}
+	goldenCases(t, "testdata/responses.txt", func(t *testing.T, input string) (outcome string) {
+		kind, body, _ := strings.Cut(input, " ")
 		withHarness(t, func(t *testing.T, h *harness) {
 			h.reply(200, body)
-			got, err := GetList[testItem, meta](t.Context(), h.main(), testList("/servers"), check)
-			simtest.AssertEqual(t, body, errorText(err), want.err)
-			if err == nil {
-				got.Response = Response{}
-				simtest.AssertEqual(t, body, got, want.page)
+			result, err := get(t, h, kind)
+			if err != nil {
+				result = "error: " + err.Error()
 			}
+			outcome = result
 		})
-	}
-}
-
-func TestGetPage(t *testing.T) {
-	for _, c := range []struct {
-		items int
-		meta  string
-		err   string
-
-		invalid Invalid
-	}{
-		{2, `{"total":5,"pages":3,"count":1}`, "", Invalid{1, []Cause{{"meta", errSmallCount}}}},
-		{2, `{"total":5,"page":2,"pages":3,"limit":2,"count":2}`, "", Invalid{}},
-		{2, `{"total":5,"pages":3}`, "", Invalid{}},
-		{2, `{"total":5,"pages":3,"page":"two","limit":[],"count":"two"}`, "", Invalid{}},
-		{36, `{"total":100,"pages":3,"count":40}`, "data: 36 items, but meta.count is 40: response is incomplete", Invalid{}},
-		{1, `{"total":5,"pages":3}`, "data: 1 items, but meta demands 2: response is incomplete", Invalid{}},
-		{1, `{"total":5,"pages":3,"limit":1000}`, "data: 1 items, but meta demands 2: response is incomplete", Invalid{}},
-		{3, `{"total":5,"pages":2,"limit":2}`, "", Invalid{}},
-		{2, `{"total":5,"pages":2,"limit":3}`, "", Invalid{}},
-		{1, `{"total":5,"pages":2,"limit":3}`, "data: 1 items, but meta demands 2: response is incomplete", Invalid{}},
-		{0, `{"total":5,"pages":2,"limit":100}`, "", Invalid{}}, // more fit on the first page than there are
-		{0, `{"total":5,"pages":1}`, "", Invalid{}},             // behind the last page
-		{0, `{"total":0,"pages":0}`, "", Invalid{}},
-		{2, `null`, "meta: missing", Invalid{}},
-		{2, `[1]`, "meta: not an object", Invalid{}},
-		{2, `{"page":2}`, "meta: total: missing", Invalid{}},
-		{2, `{"total":5}`, "meta: pages: missing", Invalid{}},
-		{2, `{"total":-1,"pages":1}`, "meta.total: negative", Invalid{}},
-		{2, `{"total":1000000,"pages":10000}`, "meta.total: 1000000 entries, more than 500000: response is too large", Invalid{}},
-		{2, `{"total":5,"pages":1000000000}`, "meta.pages: 1000000000 pages for 5 entries", Invalid{}},
-		{2, `{"total":5,"pages":-1}`, "meta.pages: -1 pages for 5 entries", Invalid{}},
-		{2, `{"total":5,"page":1,"pages":3}`, "meta.page: 1, but page 2 was asked for", Invalid{}},
-		{2, `{"total":"many","pages":3,"page":2}`, "meta: total: not an integer", Invalid{}},
-		{2, `{"total":1e999,"pages":3,"page":2}`, "meta: total: not an integer", Invalid{}},
-		{2, `{"total":5,"pages":{},"page":2}`, "meta: pages: not an integer", Invalid{}},
-	} {
-		t.Run(c.meta, func(t *testing.T) {
-			withHarness(t, func(t *testing.T, h *harness) {
-				items := make([]string, c.items)
-				for i := range items {
-					items[i] = fmt.Sprintf(`{"id":"%d"}`, i)
-				}
-				h.reply(200, `{"data":[`+strings.Join(items, ",")+`],"meta":`+c.meta+`}`)
-				l := testList("/topups")
-				l.Query = url.Values{"status": {"paid"}}
-				page, err := GetPage(t.Context(), h.main(), l, 2)
-				want := c.err
-				if want != "" {
-					want = "/topups: " + want
-				}
-				simtest.AssertEqual(t, "error", errorText(err), want)
-				if err == nil {
-					simtest.AssertEqual(t, "page, count and token", []any{page.Meta.Page, page.Count, page.Token}, []any{2, c.items, fingerprint(simtest.MainToken)})
-					simtest.AssertEqual(t, "invalid", page.Invalid, c.invalid)
-				}
-				simtest.AssertEqual(t, "query", h.Requests()[0].Query.Encode(), "limit=100&page=2&status=paid")
-			})
-		})
-	}
+		return outcome
+	})
 }
 
 // TestResponse asserts what is known about a response besides its body.
@@ -208,8 +118,8 @@ func TestSizes(t *testing.T) {
 		{"long item", `{"data":[` + item(itemBytes*5/4) + `]}`, list, tooLarge},
 		{"long second item", `{"data":[{},` + item(itemBytes*5/4) + `]}`, list, tooLarge},
 		{"long meta", `{"data":[],"meta":` + item(itemBytes*5/4) + `}`, list, tooLarge},
-		{"list", `{"data":[]` + strings.Repeat(`,"x":`+text(1<<20), 31) + `}`, list, ""},
-		{"long list", `{"data":[]` + strings.Repeat(`,"x":`+text(1<<20), 32) + `}`, list, tooLarge},
+		{"list", `{"data":[]` + strings.Repeat(`,"x":`+text(1<<20), 15) + `}`, list, ""},
+		{"long list", `{"data":[]` + strings.Repeat(`,"x":`+text(1<<20), 16) + `}`, list, tooLarge},
 		{"data", `{"data":` + item(dataBytes*3/4) + `}`, object, ""},
 		{"long data", `{"data":` + item(dataBytes*5/4) + `}`, object, tooLarge},
 		{"object", `{"data":{}` + strings.Repeat(`,"x":`+text(1<<19), 7) + `}`, object, ""},
@@ -229,20 +139,14 @@ func FuzzEnvelope(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		const maxItems = 3
-		var items []string
-		dec := newEnvelope(strings.NewReader(string(body)), maxListBytes, maxItemBytes)
-		err := dec.read(func(key string) error {
-			if key == "data" {
-				return dec.items(maxItems, func(raw json.RawMessage) { items = append(items, string(raw)) })
-			}
-			return dec.skip()
-		})
-		if err == nil && !json.Valid(body) {
+		var p Page[testItem, struct{}]
+		l := testList("/servers")
+		meta, err := readEnvelope(bytes.NewReader(body), maxListBytes, maxItemBytes, func(e *envelope) error { return p.readItems(e, l) })
+		if err == nil && (!json.Valid(body) || len(meta) > 0 && !json.Valid(meta)) {
 			t.Errorf("accepted although it is not JSON: %q", body)
 		}
-		if len(items) > maxItems || slices.ContainsFunc(items, func(i string) bool { return !json.Valid([]byte(i)) }) {
-			t.Errorf("%q: got items %q", body, items)
+		if p.Count > l.MaxItems || len(p.Items)+p.WithoutID > p.Count {
+			t.Errorf("%q: got %+v", body, p)
 		}
 	})
 }

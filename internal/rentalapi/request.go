@@ -1,10 +1,12 @@
 package rentalapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -27,34 +29,15 @@ type request struct {
 	outcome  outcome
 }
 
-// run sends the request, reads the response and counts both. It returns an *Error, or
-// the error of ctx if that has ended, which is no failure of the API.
-func (r *request) run(ctx context.Context, read func(io.Reader) error) error {
-	reqCtx, cancel := context.WithTimeout(ctx, r.settings.Timeout)
-	defer cancel()
-	started := time.Now()
-	code, failure := r.exchange(reqCtx, read)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	m := r.scope.client
-	m.CountRequest(r.endpoint, code, time.Since(started))
-	if failure == nil {
-		return nil
-	}
-	m.CountError(r.endpoint, failure.Reason)
-	return failure
-}
-
-// exchange returns the status code, "error" if no response came, and "other" for a code
-// that HTTP does not define: each code is a series.
+// exchange sends the request and reads the response. It returns the status code, "error" if
+// no response came, and "other" for a code that HTTP does not define: each code is a series.
 func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (code string, failure *Error) {
 	resp, err := r.send(ctx)
 	if r.written.Load() {
 		r.outcome = unanswered
 	}
 	if err != nil {
-		return "error", transportError(ctx, r.endpoint, 0, r.settings.Timeout, err)
+		return "error", r.transportError(ctx, 0, err)
 	}
 	defer resp.Body.Close()
 	r.outcome = answered
@@ -66,12 +49,16 @@ func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (cod
 	if failure := r.checkResponse(resp); failure != nil {
 		return code, failure
 	}
-	body := &largeBody{ctx: ctx, r: resp.Body, slots: r.scope.client.largeBodies}
+	body := &body{ctx: ctx, r: resp.Body, slots: r.scope.client.largeBodies}
 	defer body.release()
-	if err := read(body); err != nil {
-		return code, r.bodyError(ctx, resp.StatusCode, err)
+	switch err := read(body); {
+	case err == nil:
+		return code, nil
+	case body.err != nil:
+		return code, r.transportError(ctx, resp.StatusCode, body.err)
+	default:
+		return code, unusable(r.endpoint, resp.StatusCode, err)
 	}
-	return code, nil
 }
 
 func (r *request) send(ctx context.Context) (*http.Response, error) {
@@ -81,8 +68,8 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 		target.RawPath = strings.TrimSuffix(target.RawPath, "/") + r.endpoint
 	}
 	target.RawQuery = r.query.Encode()
-	ctx, header := withHeaderLimit(ctx)
-	defer header.lifted.Store(true)
+	ctx, left := withHeaderLimit(ctx)
+	defer left.Store(math.MaxInt64)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { r.written.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
@@ -101,42 +88,25 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 // checkResponse reads status and limit headers: it pauses the scope if the response
 // asks for that, and returns an error unless the status is 200.
 func (r *request) checkResponse(resp *http.Response) *Error {
-	now := time.Now()
 	var until time.Time
-	if delay, cause := retryDelay(resp, now); delay > 0 {
-		until = now.Add(delay)
+	if delay, cause := retryDelay(resp, cmp.Or(r.response.Date, r.response.Received)); delay > 0 {
+		until = r.response.Received.Add(delay)
 		r.limiter.pause(until, cause)
-		r.scope.client.onAccountUpdate()
 	}
 	if r.scope.account != "" {
-		r.scope.recordHeaders(resp.Header)
-		r.scope.setRejected(resp.StatusCode == http.StatusUnauthorized)
+		r.scope.record(resp.StatusCode == http.StatusUnauthorized, resp.Header)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	failure := &Error{Endpoint: r.endpoint, Reason: Status, Code: resp.StatusCode, Until: until, Err: errorCode(resp)}
-	switch resp.StatusCode {
-	case http.StatusUnauthorized:
-		failure.Reason = Unauthorized
-	case http.StatusTooManyRequests:
-		failure.Reason = RateLimited
-	case http.StatusServiceUnavailable:
-		failure.Reason = Unavailable
+	reasons := map[int]Reason{http.StatusUnauthorized: Unauthorized, http.StatusTooManyRequests: RateLimited, http.StatusServiceUnavailable: Unavailable}
+	failure := &Error{
+		Endpoint: r.endpoint, Reason: cmp.Or(reasons[resp.StatusCode], Status), Code: resp.StatusCode, Until: until, Err: errorCode(resp),
 	}
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 		failure.Err = errors.New("redirects are not followed: set api.base_url to the API's final address")
 	}
 	return failure
-}
-
-// bodyError is the error of a 200 whose body did not arrive or is not usable.
-func (r *request) bodyError(ctx context.Context, code int, err error) *Error {
-	var broken *readError
-	if errors.As(err, &broken) {
-		return transportError(ctx, r.endpoint, code, r.settings.Timeout, broken.err)
-	}
-	return unusable(r.endpoint, code, err)
 }
 
 // unusable is the error of a response that was read and cannot be used.
@@ -149,6 +119,47 @@ func unusable(endpoint string, code int, err error) *Error {
 		failure.Reason = Incomplete
 	}
 	return failure
+}
+
+const (
+	maxSmallBody   = 512 << 10 // bytes that every response may have at any time
+	maxLargeBodies = 4         // responses that may have more at a time
+)
+
+// body reads the body of a response. Beyond maxSmallBody it waits until few enough others
+// do so: with many accounts, all could be as large as a response may be.
+type body struct {
+	ctx   context.Context
+	r     io.Reader
+	slots chan struct{}
+	read  int
+	held  bool
+	err   error // why the body did not arrive in full
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (n int, err error) {
+	if b.read > maxSmallBody && !b.held {
+		select {
+		case b.slots <- struct{}{}:
+			b.held = true
+		case <-b.ctx.Done():
+			b.err = b.ctx.Err()
+			return 0, b.err
+		}
+	}
+	n, err = b.r.Read(p)
+	b.read += n
+	if err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+func (b *body) release() {
+	if b.held {
+		<-b.slots
+	}
 }
 
 // errorCode reads the API's error.code out of a response. Only documented codes are

@@ -23,45 +23,25 @@ const (
 // own clock, so that a wrong local clock does not matter.
 func parseDelay(value string, date time.Time) time.Duration {
 	value = strings.TrimSpace(value)
-	if at, err := http.ParseTime(value); err == nil {
-		return clamp(at.Sub(date).Seconds())
-	}
-	n, err := strconv.ParseFloat(value, 64)
+	seconds, err := strconv.ParseFloat(value, 64)
+	at, dateErr := http.ParseTime(value)
 	switch {
+	case dateErr == nil:
+		seconds = at.Sub(date).Seconds()
 	case err != nil || strings.Trim(value, "0123456789.") != "": // no exponent, sign or NaN
 		return unknownPause
-	case n >= firstEpochMilli:
-		return clamp(n/1000 - float64(date.Unix()))
-	case n >= firstEpoch:
-		return clamp(n - float64(date.Unix()))
-	default:
-		return clamp(n)
+	case seconds >= firstEpochMilli:
+		seconds = seconds/1000 - float64(date.Unix())
+	case seconds >= firstEpoch:
+		seconds -= float64(date.Unix())
 	}
-}
-
-func clamp(seconds float64) time.Duration {
-	switch {
-	case seconds <= minPause.Seconds():
-		return minPause
-	case seconds >= maxPause.Seconds():
-		return maxPause
-	default:
-		return time.Duration(seconds * float64(time.Second))
-	}
-}
-
-// dateOf returns the provider's clock, or now if the response has none.
-func dateOf(h http.Header, now time.Time) time.Time {
-	if at, err := http.ParseTime(h.Get("Date")); err == nil {
-		return at
-	}
-	return now
+	seconds = min(max(seconds, minPause.Seconds()), maxPause.Seconds())
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // retryDelay returns how long a response asks to wait before the next request, and
 // why; 0 if it does not. Of a status and RateLimit-Remaining, the longer delay counts.
-func retryDelay(resp *http.Response, now time.Time) (delay time.Duration, cause string) {
-	date := dateOf(resp.Header, now)
+func retryDelay(resp *http.Response, date time.Time) (delay time.Duration, cause string) {
 	retry, reset := resp.Header.Get("Retry-After"), resp.Header.Get("RateLimit-Reset")
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:

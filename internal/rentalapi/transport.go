@@ -35,50 +35,43 @@ func NewTransport(c config.HTTPClientConfig, dial config.DialContextFunc) (http.
 	return t, nil
 }
 
-// headerLimit is how many bytes may be read before the header of a response is complete.
-// net/http has such a limit, but prometheus/common does not let it be set.
-type headerLimit struct {
-	left   atomic.Int64
-	lifted atomic.Bool
-}
-
+// headerLimitKey is the key of a context for the bytes that may still be read before the
+// header of its response is complete. net/http has such a limit, but prometheus/common
+// does not let it be set.
 type headerLimitKey struct{}
 
 // withHeaderLimit limits the header of the request that is made with the context. The
-// limit must be lifted when the header is there.
-func withHeaderLimit(ctx context.Context) (context.Context, *headerLimit) {
-	l := &headerLimit{}
-	l.left.Store(maxHeaderBytes)
-	return context.WithValue(ctx, headerLimitKey{}, l), l
+// caller must lift the limit when the header is there.
+func withHeaderLimit(ctx context.Context) (_ context.Context, left *atomic.Int64) {
+	left = new(atomic.Int64)
+	left.Store(maxHeaderBytes)
+	return context.WithValue(ctx, headerLimitKey{}, left), left
 }
 
 func limitHeader(dial config.DialContextFunc) config.DialContextFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
-		limit, limited := ctx.Value(headerLimitKey{}).(*headerLimit)
+		left, limited := ctx.Value(headerLimitKey{}).(*atomic.Int64)
 		if err != nil || !limited {
 			return conn, err
 		}
-		return &limitedConn{conn, limit}, nil
+		return &limitedConn{conn, left}, nil
 	}
 }
 
 // limitedConn is the only connection of a request.
 type limitedConn struct {
 	net.Conn
-	limit *headerLimit
+	left *atomic.Int64
 }
 
 // Read implements net.Conn.
 func (c *limitedConn) Read(p []byte) (int, error) {
-	if c.limit.lifted.Load() {
-		return c.Conn.Read(p)
-	}
-	left := c.limit.left.Load()
+	left := c.left.Load()
 	if left <= 0 {
 		return 0, errLongHeader
 	}
 	n, err := c.Conn.Read(p[:min(int64(len(p)), left)])
-	c.limit.left.Add(-int64(n))
+	c.left.Add(-int64(n))
 	return n, err
 }

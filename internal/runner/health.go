@@ -1,9 +1,6 @@
 package runner
 
 import (
-	"errors"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,19 +56,6 @@ func (src *source) health() Health {
 		h.DuplicateOf = src.runner.identities.duplicateOf(src.scope.account)
 	}
 	return h
-}
-
-// MayBeInvalid returns whether a field whose path begins with prefix is invalid in an item
-// of the last good response, or may be: not all causes are kept.
-func (h Health) MayBeInvalid(prefix string) bool {
-	return len(h.Invalid.Causes) == rentalapi.MaxCauses ||
-		slices.ContainsFunc(h.Invalid.Causes, func(c rentalapi.Cause) bool { return strings.HasPrefix(c.Field, prefix) })
-}
-
-// Unauthorized returns whether the last fetch failed because of the account's token.
-func (h Health) Unauthorized() bool {
-	var failure *rentalapi.Error
-	return errors.As(h.Err, &failure) && failure.Reason == rentalapi.Unauthorized
 }
 
 // collectHealth returns the metrics of all collectors' states.

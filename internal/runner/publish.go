@@ -28,7 +28,7 @@ func (r *Runner) newGroups() {
 		return g.all[len(g.all)-1]
 	}
 	g.health = group(HealthDefinitions(), r.collectHealth)
-	g.accounts = group(rentalapi.AccountDefinitions(), func(now time.Time) ([]prometheus.Metric, time.Time) { return r.Client.AccountMetrics(now) })
+	g.accounts = group(rentalapi.AccountDefinitions(), r.collectAccounts)
 	g.watches = group(collector.WatchDefinitions(), r.collectWatches)
 	g.funding = group(collector.FundingDefinitions(), r.collectFunding)
 	g.resources = map[string]*exposition.Group{}
@@ -49,6 +49,16 @@ func (r *Runner) changed(src *source) {
 	} else {
 		r.groups.funding.Changed()
 	}
+}
+
+// collectAccounts returns what the API last said to each scope, and when that changes by
+// the passing of time.
+func (r *Runner) collectAccounts(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
+	b := &metric.Builder{}
+	for _, sc := range r.sortedScopes() {
+		expires = metric.Earlier(expires, sc.api.AddMetrics(b, now))
+	}
+	return b.Metrics(), expires
 }
 
 // collectResource returns the present metrics of a resource in all scopes, and when

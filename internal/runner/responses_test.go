@@ -98,7 +98,7 @@ func TestStateLogger(t *testing.T) {
 		return rentalapi.Invalid{Items: n, Causes: causes}
 	}
 	broken := &rentalapi.Error{Endpoint: "/plans", Reason: rentalapi.Status, Code: 500}
-	paused := &rentalapi.PausedError{}
+	paused := &rentalapi.Error{Endpoint: "/plans", Reason: rentalapi.Paused}
 	var log simtest.Log
 	l := stateLogger{logger: &log}
 	for _, step := range []struct {

@@ -60,10 +60,10 @@ type Runner struct {
 	groups     groups
 	identities *identities
 	running    sync.WaitGroup
+	memory     *memory
 	origin     func() time.Time // of a new scope
 
-	ready   atomic.Bool
-	readyAt atomic.Uint64 // number of changes after which everything was tried; 0 before
+	ready atomic.Bool
 
 	watchesMu sync.Mutex
 	watches   []collector.Watched // in the order of the configuration
@@ -78,10 +78,10 @@ func New(o Options) *Runner {
 	if o.TokenPollInterval == 0 {
 		o.TokenPollInterval = 5 * time.Second
 	}
-	r := &Runner{options: o, resources: collector.Resources(), identities: newIdentities(o.Logger), scopes: map[string]*scope{}}
+	r := &Runner{options: o, resources: collector.Resources(), identities: newIdentities(o.Logger), memory: newMemory(), scopes: map[string]*scope{}}
 	r.origin = func() time.Time { return randomOrigin(o.Rand) }
 	r.newGroups()
-	r.Client = rentalapi.New(o.UserAgent, o.API, r.groups.accounts.Changed)
+	r.Client = rentalapi.New(o.UserAgent, o.API)
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
 	return r
 }
@@ -151,7 +151,10 @@ func (r *Runner) start(ctx context.Context, added []*source) {
 		delay := time.Duration(scopes-1) * accountStagger
 		runCtx, stop := context.WithCancel(ctx)
 		src.stop = stop
-		r.running.Go(func() { src.Run(runCtx, delay) })
+		r.running.Go(func() {
+			src.Run(runCtx, delay)
+			r.memory.exchange(&src.bytes, 0)
+		})
 	}
 }
 
@@ -172,14 +175,8 @@ func (r *Runner) Wait() { r.running.Wait() }
 // Ready reports whether every collector was tried once and the outcome is served. It
 // stays true.
 func (r *Runner) Ready() bool {
-	if r.ready.Load() {
-		return true
-	}
-	if r.readyAt.Load() == 0 && r.allTried() {
-		r.readyAt.CompareAndSwap(0, r.Publisher.Changes())
-	}
-	at := r.readyAt.Load()
-	if at > 0 && r.Publisher.Published() >= at {
+	if !r.ready.Load() && r.allTried() {
+		r.Publisher.Publish()
 		r.ready.Store(true)
 	}
 	return r.ready.Load()

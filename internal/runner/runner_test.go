@@ -96,11 +96,6 @@ func TestReady(t *testing.T) {
 			h.assertEqual("ready before a configuration", h.set.Ready(), false)
 			h.run(configure(time.Minute, 10*time.Minute))
 			h.assertEqual("ready before the first fetch", h.set.Ready(), false)
-			if seed%2 == 0 {
-				time.Sleep(time.Second)
-				synctest.Wait()
-				h.assertEqual("ready before the outcome is published", h.set.Ready(), false)
-			}
 			h.set.Publish(h.ctx)
 			h.waitReady()
 			families, err := h.registry.Gather() // what is published
@@ -450,6 +445,28 @@ func TestTwoAccounts(t *testing.T) {
 		}
 		h.assertEqual("tokens sent", tokens, wantTokens)
 		h.assertEqual("lines logged", len(h.log.Take(t)), len(accountResources()))
+	})
+}
+
+// TestMemory lets the text of all metrics exceed its bound: what is too much fails, keeps
+// its last data and leaves the others alone. What a removed account held is free again.
+func TestMemory(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		c := configure(time.Minute, time.Hour)
+		h.run(c)
+		h.settle()
+		memory, data, used := h.set.memory, h.data(), h.set.memory.used
+		memory.limit = used
+		h.run(c.withLab())
+		h.settle()
+		h.assertEqual("data", without(h.data(), `account="lab"`), data)
+		h.assertEqual("one more account", []any{h.scrape().CollectorSuccess()["servers lab"], memory.used}, []any{0.0, used})
+		h.assertEqual("logged", strings.Contains(h.log.String(), "/servers: response is too large: all metrics together"), true)
+		h.run(configure(time.Minute, time.Hour, "plans"))
+		h.settle()
+		h.assertEqual("less memory after a reload", memory.used > 0 && memory.used < used, true)
+		h.stop()
+		h.assertEqual("memory in the end", memory.used, int64(0))
 	})
 }
 

@@ -135,7 +135,6 @@ func (sc *scope) close() {
 		src.stop()
 	}
 	sc.stopPoll()
-	sc.api.Close()
 }
 
 // sortedScopes returns the scopes: the public one first, then by account.

@@ -28,6 +28,7 @@ type source struct {
 	runner   *Runner
 	logger   stateLogger
 	stop     context.CancelFunc
+	bytes    int // of the last snapshot, as text
 
 	tried atomic.Bool                  // a request, or the first one of a long history, has ended
 	last  atomic.Pointer[goodResponse] // kept when its data expires
@@ -75,6 +76,9 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, error) {
 	if ctx.Err() != nil {
 		return collector.Snapshot{}, ctx.Err()
 	}
+	if err == nil && !src.runner.memory.exchange(&src.bytes, b.Bytes()) {
+		err = fmt.Errorf("%w: all metrics together would need more than a %dth of GOMEMLIMIT", rentalapi.ErrTooLarge, memoryFactor)
+	}
 	err = src.classify(err)
 	if shown, _, ok := src.Value(); ok && err == nil && snap.IsOlder(shown) {
 		src.last.Store(&goodResponse{shown.Invalid, snap.Age})
@@ -104,6 +108,7 @@ func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint strin
 	if page := query.Get("page"); page != "" && page != "1" && !src.tried.Swap(true) {
 		src.runner.groups.health.Changed()
 	}
+	defer src.runner.groups.accounts.Changed()
 	return src.scope.api.Get(ctx, p, endpoint, query, read)
 }
 
@@ -111,10 +116,9 @@ func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint strin
 // do about an endpoint that the API does not have.
 func (src *source) classify(err error) error {
 	var failure *rentalapi.Error
-	var paused *rentalapi.PausedError
 	switch {
-	case err == nil, errors.As(err, &paused):
-		return err
+	case err == nil:
+		return nil
 	case !errors.As(err, &failure):
 		return src.scope.api.Reject(src.resource.Endpoint, err)
 	case failure.Code == http.StatusNotFound:

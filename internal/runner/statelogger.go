@@ -14,12 +14,9 @@ import (
 // is gone. It is used by one goroutine at a time.
 type stateLogger struct {
 	logger   log.Logger
-	failures map[string]bool               // categories logged since the last success
+	failures map[rentalapi.Reason]bool     // logged since the last success
 	invalid  map[rentalapi.FieldError]bool // causes of the last good response
 }
-
-// categorized is an error that knows which errors are the same to an operator.
-type categorized interface{ Category() string }
 
 // record logs what a fetch changed.
 func (l *stateLogger) record(invalid rentalapi.Invalid, err error) {
@@ -45,18 +42,18 @@ func (l *stateLogger) record(invalid rentalapi.Invalid, err error) {
 }
 
 func (l *stateLogger) recordFailure(err error) {
-	category := ""
-	var c categorized
-	if errors.As(err, &c) {
-		category = c.Category()
+	var failure *rentalapi.Error
+	var reason rentalapi.Reason
+	if errors.As(err, &failure) {
+		reason = failure.Reason
 	}
-	if l.failures[category] {
+	if l.failures[reason] {
 		level.Debug(l.logger).Log("msg", "collector still failing", "err", err)
 		return
 	}
 	if l.failures == nil {
-		l.failures = map[string]bool{}
+		l.failures = map[rentalapi.Reason]bool{}
 	}
-	l.failures[category] = true
+	l.failures[reason] = true
 	level.Error(l.logger).Log("msg", "collector failed", "err", err)
 }

@@ -41,9 +41,9 @@ func (s *Simulator) Run(ctx context.Context) {
 
 // activity generates random events. Its seed is fixed.
 type activity struct {
-	rand       *rand.Rand
-	events     []*event
-	basePrices map[string][2]int // first price of each plan in cents, USD and EUR
+	rand    *rand.Rand
+	events  []*event
+	catalog []Object // plans with their first prices
 }
 
 type event struct {
@@ -53,15 +53,13 @@ type event struct {
 }
 
 func newActivity(now time.Time) *activity {
-	a := &activity{rand: rand.New(rand.NewPCG(11, 15)), basePrices: map[string][2]int{}}
+	a := &activity{rand: rand.New(rand.NewPCG(11, 15)), catalog: newCatalog().Plans}
 	a.events = []*event{
 		{every: 100 * time.Second, apply: a.stock},
 		{every: 4 * time.Minute, apply: a.price},
 		{every: 4 * time.Minute, apply: a.charge},
 		{every: 30 * time.Second, apply: a.topups},
-		{every: 12 * time.Minute, apply: a.order},
 		{every: 2 * time.Minute, apply: a.incident},
-		{every: 11 * time.Minute, apply: a.maintenance},
 	}
 	for _, e := range a.events {
 		e.due = now.Add(a.jitter(e.every) / 2)
@@ -81,40 +79,26 @@ func (a *activity) jitter(d time.Duration) time.Duration {
 // chance returns true with a probability in percent.
 func (a *activity) chance(percent int) bool { return a.rand.IntN(100) < percent }
 
-func (a *activity) pick(list []Object) (Object, bool) {
-	if len(list) == 0 {
-		return nil, false
-	}
-	return list[a.rand.IntN(len(list))], true
-}
+func (a *activity) pick(list []Object) Object { return list[a.rand.IntN(len(list))] }
 
 // stock sells out a plan or restocks one: two to six plans are sold out.
 func (a *activity) stock(w *World, _ time.Time) {
 	soldOut := filter(w.Plans, func(p Object) bool { return !inStock(p) })
 	if len(soldOut) >= 6 || len(soldOut) >= 2 && !a.chance(50) {
-		p, _ := a.pick(soldOut)
-		Put(p, true, "availability", "in_stock")
+		Put(a.pick(soldOut), true, "availability", "in_stock")
 		return
 	}
-	if p, found := a.pick(filter(w.Plans, inStock)); found {
-		Put(p, false, "availability", "in_stock")
-	}
+	Put(a.pick(filter(w.Plans, inStock)), false, "availability", "in_stock")
 }
 
 // price changes the price of one plan within five percent of its first price.
 func (a *activity) price(w *World, _ time.Time) {
-	p, found := a.pick(w.Plans)
-	if !found {
-		return
-	}
-	base, known := a.basePrices[Text(p, "id")]
-	if !known {
-		base = [2]int{cents(p, "price", "monthly", "usd"), cents(p, "price", "monthly", "eur")}
-		a.basePrices[Text(p, "id")] = base
-	}
+	first := a.pick(a.catalog)
+	p, _ := find(w.Plans, Text(first, "id"))
 	percent := 95 + a.rand.IntN(11)
-	Put(p, money(base[0]*percent/100), "price", "monthly", "usd")
-	Put(p, money(base[1]*percent/100), "price", "monthly", "eur")
+	for _, currency := range []string{"usd", "eur"} {
+		Put(p, money(cents(first, "price", "monthly", currency)*percent/100), "price", "monthly", currency)
+	}
 }
 
 // eachAccount calls f for every account in order of the tokens, so that events
@@ -139,63 +123,39 @@ func (a *activity) charge(w *World, now time.Time) {
 	})
 }
 
-// topups advances every top-up that is not closed.
+// topups advances every top-up that is not closed, and orders one for an account that has
+// no pending one.
 func (a *activity) topups(w *World, now time.Time) {
 	eachAccount(w, func(account *Account) {
+		pending := false
 		for _, t := range account.Topups {
 			switch Text(t, "status") {
 			case "pending":
-				a.awaitPayment(t, now)
+				pending = true
+				if locked := parse(Text(t, "payment", "rate_locked_until")); !now.Before(locked) {
+					closeTopup(t, "expired")
+				} else if a.chance(8) {
+					confirmTopup(t, 0)
+				}
 			case "confirming":
-				a.confirm(account, t, now)
+				needed := int(number(t, "confirmations_needed"))
+				reached := int(number(t, "confirmations")) + max(needed/4, 1)
+				if confirmTopup(t, reached); reached >= needed {
+					account.credit(t, now)
+				}
 			}
 		}
-	})
-}
-
-// awaitPayment advances a pending top-up: the payment arrives, or it expires or
-// is canceled.
-func (a *activity) awaitPayment(t Object, now time.Time) {
-	locked, err := time.Parse(time.RFC3339, Text(t, "payment", "rate_locked_until"))
-	switch {
-	case err == nil && !now.Before(locked):
-		closeTopup(t, "expired")
-	case a.chance(8):
-		confirmTopup(t, 0)
-	case a.chance(1):
-		closeTopup(t, "canceled")
-	}
-}
-
-// confirm advances a top-up whose payment was seen.
-func (a *activity) confirm(account *Account, t Object, now time.Time) {
-	needed := int(number(t, "confirmations_needed"))
-	reached := int(number(t, "confirmations")) + max(needed/4, 1)
-	switch {
-	case reached >= needed:
-		account.credit(t, now)
-	case a.chance(1):
-		closeTopup(t, "failed")
-	default:
-		confirmTopup(t, reached)
-	}
-}
-
-// order creates a top-up for each account that has no pending one.
-func (a *activity) order(w *World, now time.Time) {
-	eachAccount(w, func(account *Account) {
-		if count(account.Topups, func(t Object) bool { return Text(t, "status") == "pending" }) > 0 {
+		if pending || !a.chance(5) {
 			return
 		}
-		amount := 25_00 * (1 + a.rand.IntN(6))
-		c := coins()[a.rand.IntN(2)]
-		t := newTopup(makeID("tu", Text(account.Account, "id"), now.UnixNano()), amount, c, now)
+		t := newTopup(makeID("tu", Text(account.Account, "id"), now.UnixNano()), 25_00*(1+a.rand.IntN(6)), coins()[a.rand.IntN(2)], now)
 		account.Topups = slices.Insert(account.Topups, 0, t)
 		account.Topups = account.Topups[:min(len(account.Topups), maxTopups)]
 	})
 }
 
-// incident lets a component degrade or recover. At most three are degraded.
+// incident lets a component degrade or recover. At most three are degraded. Now and then
+// it schedules or ends a maintenance.
 func (a *activity) incident(w *World, now time.Time) {
 	all := components(w.Status)
 	degraded := slices.DeleteFunc(slices.Clone(all), func(c component) bool { return c.states[c.name] == "operational" })
@@ -207,18 +167,10 @@ func (a *activity) incident(w *World, now time.Time) {
 		c := all[a.rand.IntN(len(all))]
 		c.states[c.name] = []string{"degraded", "degraded", "outage"}[a.rand.IntN(3)]
 	}
-	summarize(w.Status, now)
-}
-
-// maintenance schedules or ends a maintenance. At most two are scheduled.
-func (a *activity) maintenance(w *World, _ time.Time) {
-	scheduled := int(number(w.Status, "scheduled"))
-	switch {
-	case scheduled > 0 && a.chance(50):
-		Put(w.Status, scheduled-1, "scheduled")
-	case scheduled < 2 && a.chance(40):
-		Put(w.Status, scheduled+1, "scheduled")
+	if a.chance(10) {
+		Put(w.Status, a.rand.IntN(2), "scheduled")
 	}
+	summarize(w.Status, now)
 }
 
 // component is one component of a location in the status.

@@ -12,8 +12,11 @@ import (
 //go:embed catalog.json
 var catalogJSON []byte
 
-// catalog is the provider's data that all customers see.
-type catalog struct{ Plans, Locations, OS []Object }
+// catalog is the provider's data that all customers see, and what an example account saved.
+type catalog struct {
+	Plans, Locations, OS []Object
+	Configurations       []Object // without ids, names, times and stock
+}
 
 // newCatalog returns a catalog that the caller may change.
 func newCatalog() catalog {

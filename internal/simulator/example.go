@@ -167,33 +167,15 @@ func Topups(n int, now time.Time) []Object {
 }
 
 func exampleConfigurations(owner string, now time.Time) []Object {
-	var list []Object
-	plans := newCatalog().Plans
-	for i, id := range []string{"ryzen-9-9950x", "epyc-7443p", "storage-64tb"} {
-		plan, _ := find(plans, id)
-		own := makeID("cfg", owner, i)
-		lines := []Object{
-			{"label": plan["name"], "usd": At(plan, "price", "monthly", "usd"), "eur": At(plan, "price", "monthly", "eur")},
-			{"label": "2 extra IPv4 addresses", "usd": 4.00, "eur": 3.70},
-		}
-		if i == 1 {
-			lines = append(lines, Object{"label": "10 Gbps port", "usd": 40.00, "eur": 36.80})
-		}
-		usd, eur := 0, 0
-		for _, l := range lines {
-			usd, eur = usd+cents(l, "usd"), eur+cents(l, "eur")
-		}
-		list = append(list, Object{
-			"id": own, "plan": id, "location": "fra", "os": "debian-13",
-			"hostname": fmt.Sprintf("plan-%d.%s.example", i+1, owner),
-			"options":  Object{"ipv4_extra": 2, "port_10g": i == 1, "nvme": nil, "hdd_extra": 0, "backup": nil, "raid": "raid1"},
-			"lines":    lines,
-			"price":    Object{"monthly": Object{"usd": money(usd), "eur": money(eur)}, "currency_note": "monthly, excluding VAT"},
-			"in_stock": inStock(plan), "created_at": stamp(now.AddDate(0, 0, -10*(i+1))),
-			"links": Object{"order": site + "/order?configuration=" + own},
-		})
+	c := newCatalog()
+	for i, o := range c.Configurations {
+		plan, _ := find(c.Plans, Text(o, "plan"))
+		id := makeID("cfg", owner, i)
+		o["id"], o["hostname"] = id, fmt.Sprintf("plan-%d.%s.example", i+1, owner)
+		o["in_stock"], o["created_at"] = inStock(plan), stamp(now.AddDate(0, 0, -10*(i+1)))
+		o["links"] = Object{"order": site + "/order?configuration=" + id}
 	}
-	return list
+	return c.Configurations
 }
 
 // exampleKeys returns valid keys: the fingerprint is that of the public key.

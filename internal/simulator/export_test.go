@@ -8,12 +8,6 @@ const (
 
 // Functions for tests in package simulator_test.
 var (
-	Number  = number
-	Cents   = cents
-	Find    = find
-	Count   = count
-	InStock = inStock
-	MakeID  = makeID
-	Stamp   = stamp
-	Balance = (*Account).balance
+	Cents  = cents
+	MakeID = makeID
 )

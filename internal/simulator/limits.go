@@ -20,10 +20,7 @@ type limiter struct {
 	admitted map[string][]time.Time // times of admitted requests by key, oldest first
 }
 
-func newLimiter(limit, defaultLimit int) *limiter {
-	if limit == 0 {
-		limit = defaultLimit
-	}
+func newLimiter(limit int) *limiter {
 	return &limiter{limit: limit, admitted: map[string][]time.Time{}}
 }
 

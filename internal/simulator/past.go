@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -164,14 +165,10 @@ func (p *Past) addMaintenance(end time.Time) {
 // the time stamps of the data at the end.
 func (p *Past) addAccount(token string, last *Account, start, end time.Time) {
 	times := map[time.Time]bool{start: true, end.Add(-suspendedBefore): true}
-	for _, list := range [][]Object{last.Transactions, last.Configurations, last.SSHKeys} {
+	for _, list := range [][]Object{last.Transactions, last.Topups, last.Configurations, last.SSHKeys} {
 		for _, o := range list {
-			times[parse(Text(o, "created_at"))] = true
+			times[begin(o)] = true
 		}
-	}
-	for _, t := range last.Topups {
-		created, after := parse(Text(t, "created_at")), topupTimes[Text(t, "status")]
-		times[created], times[created.Add(after.seen)], times[created.Add(after.last)] = true, true, true
 	}
 	for at := range times {
 		if !at.Before(start) && !at.After(end) {
@@ -183,21 +180,22 @@ func (p *Past) addAccount(token string, last *Account, start, end time.Time) {
 // suspendedBefore is when the suspended server was suspended, before the end.
 const suspendedBefore = 50 * time.Hour
 
+// begin returns when an item appears in the past, with its last state: a top-up that is
+// paid when it is paid, and all others when they are created.
+func begin(o Object) time.Time { return parse(cmp.Or(Text(o, "paid_at"), Text(o, "created_at"))) }
+
 // at returns the account as it was at a time before its present.
 func (a *Account) at(t, end time.Time) *Account {
-	existed := func(o Object) bool { return !parse(Text(o, "created_at")).After(t) }
-	past := &Account{
-		Account:      maps.Clone(a.Account),
-		Transactions: filter(a.Transactions, existed), Configurations: filter(a.Configurations, existed), SSHKeys: filter(a.SSHKeys, existed),
-	}
+	existed := func(o Object) bool { return !begin(o).After(t) }
+	past := *a
+	past.Account, past.Servers = maps.Clone(a.Account), nil
+	past.Transactions, past.Topups = filter(a.Transactions, existed), filter(a.Topups, existed)
+	past.Configurations, past.SSHKeys = filter(a.Configurations, existed), filter(a.SSHKeys, existed)
 	balance := 0.0
 	if len(past.Transactions) > 0 {
 		balance = number(past.Transactions[0], "balance_after", "usd")
 	}
 	past.Account["balance"] = Object{"usd": balance}
-	for _, topup := range filter(a.Topups, existed) {
-		past.Topups = append(past.Topups, topupAt(topup, t))
-	}
 	for _, server := range a.Servers {
 		server = maps.Clone(server)
 		next := parse(Text(server, "renews_at") + "T00:00:00Z")
@@ -209,32 +207,7 @@ func (a *Account) at(t, end time.Time) *Account {
 		}
 		past.Servers = append(past.Servers, server)
 	}
-	return past
-}
-
-// topupTimes are how long after its creation a top-up is paid for, and has its last state,
-// by that state.
-var topupTimes = map[string]struct{ seen, last time.Duration }{
-	"paid":       {8 * time.Minute, 30 * time.Minute},
-	"confirming": {8 * time.Minute, 8 * time.Minute},
-	"failed":     {8 * time.Minute, 2 * time.Hour},
-	"canceled":   {9 * time.Minute, 9 * time.Minute},
-	"expired":    {rateLock, rateLock},
-}
-
-// topupAt returns a top-up as it was at a time since its creation.
-func topupAt(last Object, t time.Time) Object {
-	created, times := parse(Text(last, "created_at")), topupTimes[Text(last, "status")]
-	age := t.Sub(created)
-	if age >= times.last {
-		return last
-	}
-	c := coins()[slices.IndexFunc(coins(), func(c coin) bool { return c.id == Text(last, "coin") })]
-	topup := newTopup(Text(last, "id"), cents(last, "amount", "usd"), c, created)
-	if age >= times.seen {
-		confirmTopup(topup, 1)
-	}
-	return topup
+	return &past
 }
 
 // parse reads a time stamp that the simulator wrote.

@@ -9,30 +9,19 @@ import (
 	"time"
 )
 
-// Documented values of filters.
-const (
-	familyIDs   = "entry performance enterprise storage gpu"
-	locationIDs = "nyc mia lax lon ams fra sin tyo"
-	topupStates = "pending confirming paid expired failed canceled"
-)
+// topupStates are the documented values of the parameter status of top-ups.
+const topupStates = "pending confirming paid expired failed canceled"
 
 // resource describes an endpoint: a single object or a list.
 type resource struct {
 	name     string
 	private  bool
-	maxAge   time.Duration // Cache-Control of public responses
-	byID     bool          // whether /name/{id} exists
-	pageSize int           // default limit; 0 if the list has no pages
-	filters  map[string]queryFilter
+	maxAge   time.Duration                       // Cache-Control of public responses
+	pageSize int                                 // default limit; 0 if the list has no pages
+	states   string                              // values of the parameter status, separated by spaces; empty for no such parameter
 	object   func(view) any                      // data of a single object; nil for a list
 	list     func(view) []Object                 // data of a list
 	meta     func(v view, shown []Object) Object // further meta of a list; may be nil
-}
-
-// queryFilter is a query parameter that selects a part of a list.
-type queryFilter struct {
-	values  string // allowed values, separated by spaces
-	matches func(o Object, value string) bool
 }
 
 // view is the data that a resource may read. The world is locked meanwhile.
@@ -47,17 +36,12 @@ type view struct {
 // returns its data.
 var resources = []resource{
 	{
-		name: "plans", maxAge: time.Minute, byID: true,
-		filters: map[string]queryFilter{
-			"family":   {familyIDs, func(o Object, value string) bool { return Text(o, "family") == value }},
-			"location": {locationIDs, offeredAt},
-			"in_stock": {"1 true", func(o Object, _ string) bool { return inStock(o) }},
-		},
+		name: "plans", maxAge: time.Minute,
 		list: func(v view) []Object { return v.world.Plans },
 		meta: planMeta,
 	},
 	{
-		name: "locations", maxAge: time.Minute, byID: true,
+		name: "locations", maxAge: time.Minute,
 		list: func(v view) []Object { return v.world.Locations },
 	},
 	{
@@ -68,10 +52,7 @@ var resources = []resource{
 	{name: "status", maxAge: 30 * time.Second, object: statusOf},
 	{name: "account", private: true, object: func(v view) any { return v.account.Account }},
 	{
-		name: "topups", private: true, byID: true, pageSize: 25,
-		filters: map[string]queryFilter{
-			"status": {topupStates, func(o Object, value string) bool { return Text(o, "status") == value }},
-		},
+		name: "topups", private: true, pageSize: 25, states: topupStates,
 		list: func(v view) []Object { return v.account.Topups },
 	},
 	{
@@ -87,11 +68,11 @@ var resources = []resource{
 		meta: func(view, []Object) Object { return Object{"max": 20} },
 	},
 	{
-		name: "ssh-keys", private: true, byID: true,
+		name: "ssh-keys", private: true,
 		list: func(v view) []Object { return v.account.SSHKeys },
 	},
 	{
-		name: "servers", private: true, byID: true,
+		name: "servers", private: true,
 		list: func(v view) []Object { return v.account.Servers },
 		meta: func(_ view, shown []Object) Object {
 			return Object{"active": count(shown, func(o Object) bool { return Text(o, "status") == "active" })}
@@ -129,38 +110,20 @@ func (s *Simulator) snapshotTime(age time.Duration) any {
 	return stamp(made)
 }
 
-func endpoints() []string {
-	var paths []string
-	for _, r := range resources {
-		paths = append(paths, "/"+r.name)
+// route returns the resource of a path.
+func route(u *url.URL) (res resource, known bool) {
+	i := slices.IndexFunc(resources, func(r resource) bool { return Prefix+"/"+r.name == u.EscapedPath() })
+	if i < 0 {
+		return resource{}, false
 	}
-	return paths
-}
-
-// route returns the resource of a path, and the id if the path has one.
-func route(c *call) (res resource, id string, known bool) {
-	name, rest, nested := strings.Cut(strings.TrimPrefix(c.path, "/"), "/")
-	i := slices.IndexFunc(resources, func(r resource) bool { return r.name == name })
-	if !c.inPrefix || i < 0 {
-		return resource{}, "", false
-	}
-	if !nested {
-		return resources[i], "", true
-	}
-	id, err := url.PathUnescape(rest)
-	known = resources[i].byID && err == nil && id != "" && !strings.Contains(rest, "/")
-	return resources[i], id, known
+	return resources[i], true
 }
 
 // check returns the error in a query, or "". It accepts documented parameters
 // with a documented value, each at most once.
-func (r resource) check(c *call, id string) string {
-	if c.queryErr != nil {
-		return "the query string cannot be read; use GET /" + r.name
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.query)) {
-		values := c.query[name]
-		if id != "" || len(values) != 1 || !r.accepts(name, values[0]) {
+func (r resource) check(query url.Values) string {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if values := query[name]; len(values) != 1 || !r.accepts(name, values[0]) {
 			return "the parameter " + strconv.Quote(name) + " is unknown or has an unknown value; use GET /" + r.name
 		}
 	}
@@ -172,17 +135,14 @@ func (r resource) accepts(name, value string) bool {
 		_, ok := pageNumber(name, value)
 		return ok
 	}
-	f, known := r.filters[name]
-	return known && slices.Contains(strings.Fields(f.values), value)
+	return name == "status" && slices.Contains(strings.Fields(r.states), value)
 }
 
-// list returns the response with a list, filtered and paginated by the query.
+// list returns the response with a list, selected and paginated by the query.
 func list(v view, r resource) response {
 	shown := r.list(v)
-	for name, f := range r.filters {
-		if value := v.query.Get(name); value != "" {
-			shown = filter(shown, func(o Object) bool { return f.matches(o, value) })
-		}
+	if status := v.query.Get("status"); status != "" {
+		shown = filter(shown, func(o Object) bool { return Text(o, "status") == status })
 	}
 	meta := Object{}
 	if r.pageSize > 0 {
@@ -196,4 +156,36 @@ func list(v view, r resource) response {
 		shown = []Object{} // not null
 	}
 	return success(Object{"data": shown, "meta": meta})
+}
+
+const maxPageSize = 100
+
+// pageNumber parses the parameter page or limit; false if it is out of range. The
+// provider's document does not define that error: here it is invalid_parameter,
+// as for all other unknown values.
+func pageNumber(name, value string) (int, bool) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || (name == "limit" && n > maxPageSize) {
+		return 0, false
+	}
+	return n, true
+}
+
+// paginate returns the requested page of a list, and its meta. A page after the
+// last is empty; an empty list has 0 pages.
+func paginate(list []Object, query url.Values, size int) ([]Object, Object) {
+	page := 1
+	if n, ok := pageNumber("limit", query.Get("limit")); ok {
+		size = n
+	}
+	if n, ok := pageNumber("page", query.Get("page")); ok {
+		page = n
+	}
+	pages := (len(list) + size - 1) / size
+	meta := Object{"total": len(list), "page": page, "pages": pages, "limit": size}
+	if page > pages {
+		return nil, meta
+	}
+	from := (page - 1) * size
+	return list[from:min(from+size, len(list))], meta
 }

@@ -1,7 +1,7 @@
-// Package simulator implements the rental API as an HTTP server: prefix,
-// envelopes, errors, rate limits, headers and paging as documented by the
-// provider. It is strict (an undocumented query parameter is an error), and it can
-// simulate activity (see [Simulator.Run]). Faults, other caches and a request log are
+// Package simulator implements the rental API as an HTTP server: the lists and
+// objects that the exporter reads, with prefix, envelopes, errors, rate limits, headers
+// and paging as documented by the provider. It is strict (a query parameter that such a
+// request does not need is an error), and it can simulate activity (see [Simulator.Run]). Faults, other caches and a request log are
 // those of simtest, which adds them as a middleware.
 //
 // Its JSON is written from the provider's document and shares no code with the
@@ -13,6 +13,7 @@
 package simulator
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net"
@@ -57,8 +58,8 @@ type Simulator struct {
 func New(o Options) *Simulator {
 	s := &Simulator{
 		site:     strings.TrimRight(o.Site, "/"),
-		public:   newLimiter(o.PublicLimit, 59),
-		accounts: newLimiter(o.AccountLimit, 120),
+		public:   newLimiter(cmp.Or(o.PublicLimit, 59)),
+		accounts: newLimiter(cmp.Or(o.AccountLimit, 120)),
 		world:    newWorld(time.Now()),
 	}
 	s.handler = http.HandlerFunc(s.respond)
@@ -92,44 +93,15 @@ func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handle
 // respond sends a complete response. A failed write means that the client closed the
 // connection, which is not an error of the server.
 func (s *Simulator) respond(w http.ResponseWriter, r *http.Request) {
-	c := newCall(r)
-	a, isPage := s.page(c)
+	a, isPage := page(r)
 	if !isPage {
-		a = s.responseTo(c)
+		a = s.responseTo(r)
 		a.body = s.withSite(a.body)
 	}
 	maps.Copy(w.Header(), a.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body)
-}
-
-// call is a parsed request.
-type call struct {
-	method   string
-	inPrefix bool   // whether the path is below the prefix
-	path     string // escaped, without the prefix if inPrefix
-	query    url.Values
-	queryErr error
-	token    string
-	host     string
-}
-
-func newCall(r *http.Request) *call {
-	c := &call{method: r.Method, path: r.URL.EscapedPath(), host: r.RemoteAddr}
-	rest, found := strings.CutPrefix(c.path, Prefix)
-	if found && strings.HasPrefix(rest, "/") {
-		c.inPrefix, c.path = true, rest
-	}
-	c.query, c.queryErr = url.ParseQuery(r.URL.RawQuery)
-	if token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); found {
-		c.token = token
-	}
-	// The address of an in-memory connection has no port ("pipe").
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		c.host = host
-	}
-	return c
 }
 
 // response is what a request gets, before it is sent.
@@ -139,22 +111,22 @@ type response struct {
 	body   []byte
 }
 
-func (s *Simulator) responseTo(c *call) response {
-	res, id, known := route(c)
-	if !known {
-		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+Prefix+strings.Join(endpoints(), ", "))
+func (s *Simulator) responseTo(r *http.Request) response {
+	res, known := route(r.URL)
+	switch {
+	case !known:
+		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+Prefix+"/plans")
+	case res.private:
+		return s.accountResponse(r, res)
 	}
-	if res.private {
-		return s.accountResponse(c, res, id)
+	address, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil { // an in-memory connection has no port ("pipe")
+		address = r.RemoteAddr
 	}
-	return s.publicResponse(c, res, id)
-}
-
-func (s *Simulator) publicResponse(c *call, res resource, id string) response {
-	q := s.public.take(c.host, time.Now())
+	q := s.public.take(address, time.Now())
 	a := rateLimited(q)
 	if q.admitted {
-		a = s.content(c, res, nil, id)
+		a = s.content(r, res, nil)
 	}
 	a.header.Set("Access-Control-Allow-Origin", "*")
 	if a.status == http.StatusOK {
@@ -166,20 +138,21 @@ func (s *Simulator) publicResponse(c *call, res resource, id string) response {
 // accountResponse checks the method before the token, because 405 is documented for
 // all endpoints. Every response to a known token counts and has its rate limit
 // headers, errors included.
-func (s *Simulator) accountResponse(c *call, res resource, id string) response {
-	account := s.account(c.token)
+func (s *Simulator) accountResponse(r *http.Request, res resource) response {
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), "Bearer ")
+	account := s.account(token)
 	switch {
-	case account == nil && c.method != http.MethodGet:
-		return methodNotAllowed(c)
-	case account == nil && c.token == "":
+	case account == nil && r.Method != http.MethodGet:
+		return methodNotAllowed(res)
+	case account == nil && token == "":
 		return failure(http.StatusUnauthorized, "unauthorized", "this endpoint needs the header Authorization: Bearer <API_TOKEN>; GET "+Prefix+"/plans needs none")
 	case account == nil:
 		return failure(http.StatusUnauthorized, "invalid_token", "the API token is unknown or revoked; GET "+Prefix+"/plans needs none")
 	}
-	q := s.accounts.take(c.token, time.Now())
+	q := s.accounts.take(token, time.Now())
 	a := rateLimited(q)
 	if q.admitted {
-		a = s.content(c, res, account, id)
+		a = s.content(r, res, account)
 	}
 	q.setHeaders(a.header)
 	return a
@@ -192,48 +165,40 @@ func (s *Simulator) account(token string) *Account {
 }
 
 // content returns the response to an admitted request.
-func (s *Simulator) content(c *call, res resource, account *Account, id string) response {
-	if c.method != http.MethodGet {
-		return methodNotAllowed(c)
+func (s *Simulator) content(r *http.Request, res resource, account *Account) response {
+	if r.Method != http.MethodGet {
+		return methodNotAllowed(res)
 	}
-	if problem := res.check(c, id); problem != "" {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return failure(http.StatusBadRequest, "invalid_parameter", "the query string cannot be read; use GET /"+res.name)
+	}
+	if problem := res.check(query); problem != "" {
 		return failure(http.StatusBadRequest, "invalid_parameter", problem)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.build(view{sim: s, world: s.world, account: account, query: c.query}, res, id)
-}
-
-// build makes the response to a valid request.
-func (s *Simulator) build(v view, res resource, id string) response {
-	switch {
-	case res.object != nil:
+	v := view{sim: s, world: s.world, account: account, query: query}
+	if res.object != nil {
 		return success(Object{"data": res.object(v)})
-	case id == "":
-		return list(v, res)
 	}
-	item, found := find(res.list(v), id)
-	if !found {
-		return failure(http.StatusNotFound, "not_found", "unknown id; see GET "+Prefix+"/"+res.name)
-	}
-	return success(Object{"data": item})
+	return list(v, res)
 }
 
 // Body returns the body of the correct response to a GET request of a path
-// ("/plans/epyc-9654") with a query. Nothing is counted. It
-// panics if that response is an error.
+// ("/topups") with a query. Nothing is counted. It panics if that response is an error.
 func (s *Simulator) Body(pathAndQuery, token string) string {
 	u, err := url.Parse(Prefix + pathAndQuery)
 	if err != nil {
 		panic("simulator: " + err.Error())
 	}
-	c := newCall(&http.Request{Method: http.MethodGet, URL: u})
-	res, id, known := route(c)
+	r := &http.Request{Method: http.MethodGet, URL: u}
+	res, known := route(r.URL)
 	account := s.account(token)
 	if !known || res.private && account == nil {
 		panic("simulator: no response to " + pathAndQuery)
 	}
-	a := s.content(c, res, account, id)
+	a := s.content(r, res, account)
 	if a.status != http.StatusOK {
 		panic("simulator: " + pathAndQuery + ": " + string(a.body))
 	}
@@ -250,8 +215,8 @@ func failure(status int, code, message string) response {
 	return response{status, noStoreHeader(), encode(body)}
 }
 
-func methodNotAllowed(c *call) response {
-	a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET "+c.path)
+func methodNotAllowed(res resource) response {
+	a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET /"+res.name)
 	a.header.Set("Allow", http.MethodGet)
 	return a
 }

@@ -2,7 +2,6 @@ package simulator_test
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,10 +19,10 @@ type response struct {
 	err error
 }
 
-// get requests a path below the prefix. An empty token is not sent.
-func get(t *testing.T, a *simtest.API, path, token string) response {
+// get requests a path below the prefix.
+func get(t *testing.T, a *simtest.API, path string) response {
 	t.Helper()
-	return do(t, a, http.MethodGet, path, token)
+	return do(t, a, http.MethodGet, path, simtest.MainToken)
 }
 
 func do(t *testing.T, a *simtest.API, method, path, token string) response {
@@ -36,13 +35,10 @@ func do(t *testing.T, a *simtest.API, method, path, token string) response {
 	return response{r, err}
 }
 
-// ask is get for a client address, without a network.
-func ask(h http.Handler, path, token, address string) response {
+// ask requests a public path for a client address, without a network.
+func ask(h http.Handler, path, address string) response {
 	r := httptest.NewRequest(http.MethodGet, "/api/v1"+path, nil)
 	r.RemoteAddr = address
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return response{Response: simtest.Response{Status: w.Code, Header: w.Header(), Body: w.Body.String()}}
@@ -56,16 +52,6 @@ func (r response) object(t *testing.T) simulator.Object {
 		t.Fatalf("status %d, body %.200q: %v, %v", r.Status, r.Body, err, r.err)
 	}
 	return o
-}
-
-// ids returns the ids of a list, in its order.
-func (r response) ids(t *testing.T) string {
-	t.Helper()
-	var ids []string
-	for _, v := range r.object(t)["data"].([]any) {
-		ids = append(ids, simulator.Text(v.(simulator.Object), "id"))
-	}
-	return strings.Join(ids, " ")
 }
 
 // headers returns the named headers that are present.
@@ -88,12 +74,9 @@ func TestHeaders(t *testing.T) {
 	}
 	private := map[string]string{"Cache-Control": "no-store", "Content-Type": "application/json"}
 	for path, want := range map[string]map[string]string{
-		"/plans": public("60"), "/plans/epyc-9654": public("60"), "/locations": public("60"), "/locations/tyo": public("60"),
-		"/os": public("60"), "/status": public("30"),
-		"/account": private, "/topups": private, "/transactions": private, "/configurations": private,
-		"/ssh-keys": private, "/servers": private,
+		"/plans": public("60"), "/locations": public("60"), "/os": public("60"), "/status": public("30"), "/account": private, "/topups": private,
 	} {
-		got := get(t, a, path, simtest.MainToken)
+		got := get(t, a, path)
 		simtest.AssertEqual(t, path+" status", got.Status, http.StatusOK)
 		simtest.AssertEqual(t, path+" headers", got.headers(cacheHeaders...), want)
 	}
@@ -114,35 +97,15 @@ func TestErrors(t *testing.T) {
 	}{
 		{"GET", "/", "", notFound},
 		{"GET", "/unknown", simtest.MainToken, notFound},
-		{"GET", "/plans/epyc-1", "", notFound},
-		{"GET", "/plans/epyc-9654%2Fprice", "", notFound},
-		{"GET", "/locations/par", "", notFound},
-		{"GET", "/os/debian-13", "", notFound},
-		{"GET", "/status/nyc", "", notFound},
-		{"GET", "/transactions/1", simtest.MainToken, notFound},
-		{"GET", "/servers/x", simtest.MainToken, notFound},
-
 		{"POST", "/plans", "", wrongMethod},
 		{"POST", "/account", "", wrongMethod},
-		{"DELETE", "/servers/x", simtest.MainToken, wrongMethod},
-		{"POST", "/servers/x/actions", simtest.MainToken, notFound},
-
 		{"GET", "/account", "", failed{401, "unauthorized", ""}},
-		{"GET", "/servers/x", "", failed{401, "unauthorized", ""}},
 		{"GET", "/account", "other", failed{401, "invalid_token", ""}},
 
-		{"GET", "/plans?family=cheap", "", invalid},
-		{"GET", "/plans?family=", "", invalid},
-		{"GET", "/plans?location=par", "", invalid},
-		{"GET", "/plans?in_stock=0", "", invalid},
-		{"GET", "/plans?in_stock=1&in_stock=1", "", invalid},
 		{"GET", "/plans?page=1", "", invalid},
 		{"GET", "/plans?a;b", "", invalid},
-		{"GET", "/plans/epyc-9654?family=enterprise", "", invalid},
-		{"GET", "/account?x=1", simtest.MainToken, invalid},
 		{"GET", "/topups?status=lost", simtest.MainToken, invalid},
 		{"GET", "/transactions?status=paid", simtest.MainToken, invalid},
-		{"GET", "/servers?status=active", simtest.MainToken, invalid},
 	} {
 		t.Run(c.method+c.path, func(t *testing.T) {
 			r := do(t, a, c.method, c.path, c.token)
@@ -156,53 +119,22 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestNothingOutsideThePrefix(t *testing.T) {
-	s, got := simulator.New(simulator.Options{}), map[string]int{}
-	for _, path := range []string{"/api/v1/plans", "/plans", "/api/v2/plans", "/api/v1plans", "/api/v1"} {
-		got[path] = simtest.ServeGet(s, path).Status
-	}
-	simtest.AssertEqual(t, "statuses", got, map[string]int{"/api/v1/plans": 200, "/plans": 404, "/api/v2/plans": 404, "/api/v1plans": 404, "/api/v1": 404})
-}
-
 func TestLists(t *testing.T) {
-	a := simtest.Start(t, simulator.Options{AccountLimit: -1})
-	a.Change(func(w *simulator.World) { w.GeneratedAt = "2030-01-02T03:04:05Z" })
-	stamped := func(count, inStock float64) simulator.Object {
-		return simulator.Object{"count": count, "in_stock": inStock, "generated_at": "2030-01-02T03:04:05Z"}
-	}
-	const all = "xeon-e-2236 ryzen-5-3600 xeon-e-2388g ryzen-5-7600 ryzen-7-9700x ryzen-9-9950x ryzen-9-7950x3d epyc-4464p " +
-		"epyc-7443p epyc-9354p epyc-9654 storage-64tb storage-240tb gpu-rtx-4000-ada gpu-l40s"
-	for _, c := range []struct {
-		path, ids string
-		meta      simulator.Object
-	}{
-		{"/plans", all, stamped(15, 11)},
-		{"/plans?family=gpu", "gpu-rtx-4000-ada gpu-l40s", stamped(2, 1)},
-		{"/plans?family=gpu&in_stock=true", "gpu-rtx-4000-ada", stamped(1, 1)},
-		{"/plans?location=mia&in_stock=1", "xeon-e-2236 xeon-e-2388g ryzen-5-7600 ryzen-9-7950x3d epyc-7443p", stamped(5, 5)},
-		{"/plans?family=storage&location=tyo", "", stamped(0, 0)},
-		{"/locations", "nyc mia lax lon ams fra sin tyo", simulator.Object{"count": 8.0}},
-		{
-			"/os", "ubuntu-24-04 ubuntu-22-04 debian-13 debian-12 almalinux-9 rocky-9 freebsd-14 proxmox-9 windows-2022 windows-2025",
-			simulator.Object{"count": 10.0, "custom_iso": true},
-		},
-		{"/configurations", simulator.MakeID("cfg", "main", 0) + " " + simulator.MakeID("cfg", "main", 1) + " " + simulator.MakeID("cfg", "main", 2), simulator.Object{"count": 3.0, "max": 20.0}},
-		{"/ssh-keys", simulator.MakeID("key", "main", 0) + " " + simulator.MakeID("key", "main", 1), simulator.Object{"count": 2.0}},
-	} {
-		r := get(t, a, c.path, simtest.MainToken)
-		simtest.AssertEqual(t, c.path+" ids", r.ids(t), c.ids)
-		simtest.AssertEqual(t, c.path+" meta", r.object(t)["meta"], any(c.meta))
-	}
-	simtest.AssertEqual(t, "servers meta", get(t, a, "/servers", simtest.MainToken).object(t)["meta"], any(simulator.Object{"count": 5.0, "active": 4.0}))
-}
-
-func TestItemsByID(t *testing.T) {
 	a := simtest.Start(t, simulator.Options{})
-	for _, list := range []string{"/plans", "/locations", "/topups", "/ssh-keys", "/servers"} {
-		last := get(t, a, list, simtest.MainToken).object(t)["data"].([]any)
-		want := last[len(last)-1].(simulator.Object)
-		got := get(t, a, list+"/"+simulator.Text(want, "id"), simtest.MainToken).object(t)
-		simtest.AssertEqual(t, list, got, simulator.Object{"data": want})
+	a.Change(func(w *simulator.World) { w.GeneratedAt = "2030-01-02T03:04:05Z" })
+	for path, want := range map[string]simulator.Object{
+		"/plans":          {"count": 15.0, "in_stock": 11.0, "generated_at": "2030-01-02T03:04:05Z"},
+		"/locations":      {"count": 8.0},
+		"/os":             {"count": 10.0, "custom_iso": true},
+		"/configurations": {"count": 3.0, "max": 20.0},
+		"/ssh-keys":       {"count": 2.0},
+		"/servers":        {"count": 5.0, "active": 4.0},
+	} {
+		r := get(t, a, path)
+		o := r.object(t)
+		simtest.AssertEqual(t, path+" body", r.Body, a.Body(path, simtest.MainToken))
+		simtest.AssertEqual(t, path+" meta", o["meta"], any(want))
+		simtest.AssertEqual(t, path+" items", float64(len(o["data"].([]any))), want["count"])
 	}
 }
 
@@ -213,7 +145,7 @@ func TestPaging(t *testing.T) {
 		w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(120, time.Now())
 		simulator.Put(w.Accounts[simtest.MainToken].Account, w.Accounts[simtest.MainToken].Transactions[0]["balance_after"].(simulator.Object)["usd"], "balance", "usd")
 	})
-	balance := get(t, a, "/account", simtest.MainToken).object(t)["data"].(simulator.Object)["balance"]
+	balance := get(t, a, "/account").object(t)["data"].(simulator.Object)["balance"]
 	for _, c := range []struct {
 		path                             string
 		count, total, page, pages, limit float64
@@ -222,15 +154,13 @@ func TestPaging(t *testing.T) {
 		{"/topups", 25, 230, 1, 10, 25, simulator.MakeID("tu", "history", 230)},
 		{"/topups?page=10", 5, 230, 10, 10, 25, simulator.MakeID("tu", "history", 5)},
 		{"/topups?page=11", 0, 230, 11, 10, 25, nil},
-		{"/topups?page=9223372036854775807", 0, 230, 9223372036854775807, 10, 25, nil},
 		{"/topups?limit=100&page=3", 30, 230, 3, 3, 100, simulator.MakeID("tu", "history", 30)},
-		{"/topups?limit=1", 1, 230, 1, 230, 1, simulator.MakeID("tu", "history", 230)},
 		{"/topups?status=expired&limit=20", 20, 23, 1, 2, 20, simulator.MakeID("tu", "history", 223)},
 		{"/topups?status=pending", 0, 0, 1, 0, 25, nil},
 		{"/transactions", 50, 120, 1, 3, 50, 120.0},
 		{"/transactions?page=3", 20, 120, 3, 3, 50, 20.0},
 	} {
-		o := get(t, a, c.path, simtest.MainToken).object(t)
+		o := get(t, a, c.path).object(t)
 		meta := simulator.Object{"count": c.count, "total": c.total, "page": c.page, "pages": c.pages, "limit": c.limit}
 		if strings.HasPrefix(c.path, "/transactions") {
 			meta["balance"] = balance
@@ -242,9 +172,8 @@ func TestPaging(t *testing.T) {
 			simtest.AssertEqual(t, c.path+" first", data[0].(simulator.Object)["id"], c.first)
 		}
 	}
-	for _, query := range []string{"limit=0", "limit=101", "limit=-1", "limit=", "limit=ten", "limit=1.5", "page=0", "page=-1", "page=", "page=two", "page=1&page=2"} {
-		simtest.AssertEqual(t, "/topups?"+query, get(t, a, "/topups?"+query, simtest.MainToken).Status, http.StatusBadRequest)
-		simtest.AssertEqual(t, "/transactions?"+query, get(t, a, "/transactions?"+query, simtest.MainToken).Status, http.StatusBadRequest)
+	for _, query := range []string{"limit=0", "limit=101", "limit=1.5", "page=0", "page=", "page=1&page=2"} {
+		simtest.AssertEqual(t, "/topups?"+query, get(t, a, "/topups?"+query).Status, http.StatusBadRequest)
 	}
 }
 
@@ -253,8 +182,8 @@ func TestStamps(t *testing.T) {
 		s := simulator.New(simulator.Options{})
 		stamps := func() [2]string {
 			return [2]string{
-				simulator.Text(ask(s, "/plans", "", "pipe").object(t), "meta", "generated_at"),
-				simulator.Text(ask(s, "/status", "", "pipe").object(t), "data", "updated_at"),
+				simulator.Text(ask(s, "/plans", "pipe").object(t), "meta", "generated_at"),
+				simulator.Text(ask(s, "/status", "pipe").object(t), "data", "updated_at"),
 			}
 		}
 		var got [][2]string
@@ -279,16 +208,13 @@ func TestStamps(t *testing.T) {
 	})
 }
 
-// TestAlternatives: the plan in stock that is closest in price, of the same family.
-func TestAlternatives(t *testing.T) {
-	got := map[string]any{}
-	simulator.New(simulator.Options{}).Read(func(w *simulator.World) {
-		for _, p := range w.Plans {
-			got[simulator.Text(p, "id")] = simulator.At(p, "availability", "alternative")
-		}
-		maps.DeleteFunc(got, func(_ string, other any) bool { return other == nil })
-	})
-	simtest.AssertEqual(t, "alternatives", got, map[string]any{
-		"ryzen-5-3600": "xeon-e-2236", "ryzen-9-9950x": "ryzen-9-7950x3d", "epyc-9654": "epyc-9354p", "gpu-l40s": "gpu-rtx-4000-ada",
-	})
+// TestSite follows a link.
+func TestSite(t *testing.T) {
+	s := simulator.New(simulator.Options{Site: "http://127.0.0.1:4711/"})
+	link := ask(s, "/plans", "pipe").object(t)["data"].([]any)[0].(simulator.Object)["links"].(simulator.Object)["order"]
+	simtest.AssertEqual(t, "link", link, any("http://127.0.0.1:4711/order?plan=xeon-e-2236"))
+	page := simtest.ServeGet(s, link.(string))
+	if page.Status != http.StatusOK || !strings.Contains(page.Body, "<h1>/order?plan=xeon-e-2236</h1>") {
+		t.Errorf("%s: got status %d: %s", link, page.Status, page.Body)
+	}
 }

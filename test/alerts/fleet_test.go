@@ -1,7 +1,7 @@
 package alerts_test
 
 import (
-	"context"
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -11,19 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-kit/log"
-	"github.com/prometheus/common/config"
 	"go.yaml.in/yaml/v3"
 
 	"server_rental_exporter/exporter"
-	"server_rental_exporter/internal/refresh"
-	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/grafana"
 	"server_rental_exporter/test/internal/repo"
-	"server_rental_exporter/web"
 )
 
 type sample struct {
@@ -110,14 +104,9 @@ func newFleet(r *rand.Rand, name string, today time.Time, servers int) fleet {
 func (f fleet) account(now time.Time) *simulator.Account {
 	a := simulator.ExampleAccount(f.name, now)
 	simulator.Put(a.Account, float64(f.balance)/100, "balance", "usd")
-	first := a.Servers[0]
-	a.Servers = nil
+	a.Servers = simulator.Servers(len(f.servers), now)
 	for i, s := range f.servers {
-		o := simulator.Object{}
-		for k, v := range first {
-			o[k] = v
-		}
-		o["id"], o["hostname"] = fmt.Sprintf("srv_%d", i), fmt.Sprintf("node-%d.example", i)
+		o := a.Servers[i]
 		o["status"], o["renews_at"], o["price"] = s.status, s.renews.Format(time.DateOnly), simulator.Object{"monthly": simulator.Object{"usd": float64(s.cents) / 100}}
 		if s.status == "" {
 			delete(o, "status")
@@ -128,7 +117,6 @@ func (f fleet) account(now time.Time) *simulator.Account {
 		if s.cents < 0 {
 			delete(o, "price")
 		}
-		a.Servers = append(a.Servers, o)
 	}
 	return a
 }
@@ -138,29 +126,20 @@ func export(t *testing.T, now time.Time, fleets []fleet) (data map[string]float6
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(now))
-		api := simtest.StartInMemory(t, simulator.Options{})
-		c := runner.Config{API: "test", Collectors: map[string]refresh.Settings{
-			"account": {Interval: time.Minute, MaxAge: time.Hour}, "servers": {Interval: time.Minute, MaxAge: time.Hour},
-		}}
+		api, tokens := simtest.Start(t, simulator.Options{}), map[string]string{}
 		api.Change(func(w *simulator.World) {
 			for _, f := range fleets {
-				token := "secret-" + f.name
-				w.Accounts[token] = f.account(now)
-				c.Accounts = append(c.Accounts, runner.Account{Name: f.name, Identity: f.name, Token: func() (string, error) { return token, nil }})
+				tokens[f.name] = "secret-" + f.name
+				w.Accounts[tokens[f.name]] = f.account(now)
 			}
 		})
-		transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, api.Dial)
-		if err != nil {
-			t.Fatal(err)
+		var out, log bytes.Buffer
+		if status := exporter.Run(t.Context(), exporter.Environment{
+			Args: []string{"--once", "--config.file=" + api.ConfigFile(t.TempDir(), tokens, "")}, Getenv: func(string) string { return "" }, Stdout: &out, Stderr: &log,
+		}); status != 0 {
+			t.Fatalf("exit status %d: %s", status, log.String())
 		}
-		r := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test/1", API: rentalapi.Settings{
-			BaseURL: api.URL, Transport: transport, Timeout: 10 * time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
-		}})
-		if err := r.Once(context.Background(), c); err != nil {
-			t.Fatal(err)
-		}
-		r.Publisher.Publish()
-		data = simtest.ServeGet(exporter.NewHandler(r, log.NewNopLogger(), web.Options{MetricsPath: "/metrics"}), "/metrics").Exposition(t).Data()
+		data = simtest.ParseExposition(t, out.String(), "text/plain; version=0.0.4").Data()
 	})
 	return data
 }

@@ -7,13 +7,15 @@ import (
 	"server_rental_exporter/test/internal/repo"
 )
 
-// ruleFile is a rule file of Prometheus.
-type ruleFile struct {
+// file is a file of rules of Prometheus, or one of unit tests for promtool.
+type file struct {
 	path   string
 	Groups []struct {
 		Name  string
 		Rules []rule
 	}
+	Rules []string `yaml:"rule_files"`
+	Tests []testCase
 }
 
 // rule is a recording rule or an alert.
@@ -32,7 +34,7 @@ func (r rule) String() string {
 }
 
 // rules returns the rules of a file in the order of their evaluation.
-func (f ruleFile) rules() []rule {
+func (f file) rules() []rule {
 	var all []rule
 	for _, g := range f.Groups {
 		all = append(all, g.Rules...)
@@ -40,11 +42,14 @@ func (f ruleFile) rules() []rule {
 	return all
 }
 
-func ruleFiles(t *testing.T) []ruleFile {
+func ruleFiles(t *testing.T) []file { return files(t, "alerts/*.rules.yml") }
+
+func testFiles(t *testing.T) []file { return files(t, "alerts/tests/*.test.yml") }
+
+func files(t *testing.T, pattern string) (all []file) {
 	t.Helper()
-	var all []ruleFile
-	for _, path := range repo.Glob(t, "alerts/*.rules.yml") {
-		f := ruleFile{path: path}
+	for _, path := range repo.Glob(t, pattern) {
+		f := file{path: path}
 		repo.ReadYAML(t, path, &f)
 		all = append(all, f)
 	}
@@ -66,13 +71,6 @@ func alerts(t *testing.T) map[string][]rule {
 	return all
 }
 
-// testFile is a file of unit tests for promtool.
-type testFile struct {
-	path  string
-	Rules []string `yaml:"rule_files"`
-	Tests []testCase
-}
-
 type testCase struct {
 	Name   string
 	Input  []struct{ Series string } `yaml:"input_series"`
@@ -90,15 +88,4 @@ type alertCase struct {
 type expectedAlert struct {
 	Labels      map[string]string `yaml:"exp_labels"`
 	Annotations map[string]string `yaml:"exp_annotations"`
-}
-
-func testFiles(t *testing.T) []testFile {
-	t.Helper()
-	var all []testFile
-	for _, path := range repo.Glob(t, "alerts/tests/*.test.yml") {
-		f := testFile{path: path}
-		repo.ReadYAML(t, path, &f)
-		all = append(all, f)
-	}
-	return all
 }

@@ -7,5 +7,4 @@
 //	CHAOS_LONG=1      long runs: more schedules and load, and checks of processor time and memory
 //	CHAOS_RUNS=5000   number of fault schedules; default 10, long 200, with -short 3
 //	CHAOS_SEED=17     seed of the first fault schedule; default 1
-//	CHAOS_LOAD=1m     duration of the load; default 300ms, long 10s
 package chaos

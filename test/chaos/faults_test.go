@@ -1,7 +1,6 @@
 package chaos_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -159,7 +158,6 @@ func (h *harness) check() {
 	page := h.scrape()
 	h.checkPage(page, byResource(page))
 	simtest.AssertNoSecrets(h.t, "/", simtest.ServeGet(h.handler, "/").Body)
-	h.checkDiscovery(page)
 }
 
 // byResource groups a page by collector and account, with the collector's number of
@@ -282,42 +280,6 @@ func eachInAny(versions []version, got samples) bool {
 		}
 	}
 	return true
-}
-
-// checkDiscovery checks that the targets of an account are its active servers that are
-// exported.
-func (h *harness) checkDiscovery(page simtest.Exposition) {
-	h.t.Helper()
-	h.configMu.Lock()
-	accounts := h.config.accounts
-	h.configMu.Unlock()
-	for _, account := range accountNames() {
-		r := simtest.ServeGet(h.handler, "/sd/servers?account="+account)
-		configured := slices.Contains(accounts, account)
-		simtest.AssertEqual(h.t, "/sd/servers knows "+account, r.Status != http.StatusNotFound, configured)
-		if !configured || r.Status == http.StatusServiceUnavailable {
-			continue
-		}
-		var groups []struct{ Labels map[string]string }
-		if err := json.Unmarshal([]byte(r.Body), &groups); err != nil || r.Status != http.StatusOK {
-			h.t.Errorf("/sd/servers for %s: status %d, error %v", account, r.Status, err)
-		}
-		got, want := samples{}, samples{}
-		for _, g := range groups {
-			got[g.Labels["__meta_server_rental_server"]] = 1
-		}
-		for series := range page.WithPrefix(strings.TrimSuffix(simtest.Series("server_rental_server_status", "account", account), "}") + ",") {
-			if strings.EqualFold(simtest.Label(series, "status"), "active") {
-				want[simtest.Label(series, "server")] = 1
-			}
-		}
-		for series := range page.WithPrefix(strings.TrimSuffix(simtest.Series("server_rental_server_info", "account", account), "}") + ",") {
-			if simtest.Label(series, "hostname") == noAddress { // a server without an address is no target
-				delete(want, simtest.Label(series, "server"))
-			}
-		}
-		simtest.AssertEqual(h.t, "targets of "+account, got, want)
-	}
 }
 
 // checkRecovery ends all faults and checks that each collector is right three intervals

@@ -93,8 +93,8 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h.ctx, h.cancel = context.WithCancel(t.Context())
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
 	h.handler = exporter.NewHandler(h.Runner, &h.log, web.Options{
-		Version: "chaos", API: func() string { return "a simulated provider" }, MetricsPath: "/metrics", Published: h.Publisher, Discovery: true,
-		Configured: func() web.Configured { return web.Configured{Accounts: h.config.accounts} },
+		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher, Discovery: true,
+		Configured: func() web.Configured { return web.Configured{API: "a simulated provider", Accounts: len(h.config.accounts)} },
 	})
 	h.Publish(h.ctx)
 	h.applyConfig()
@@ -258,17 +258,9 @@ const maxCached = 65 * time.Second
 
 // randomCache returns a provider's cache. Half of the schedules begin with none.
 func randomCache(rng *rand.Rand) simtest.Cache {
-	c := simtest.Cache{Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute)))}
-	if rng.IntN(2) == 0 {
-		return c
+	return simtest.Cache{
+		Kind: pick(rng, simtest.AtOnce, simtest.AtFixedTimes), Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute))),
 	}
-	c.Kind = pick(rng, simtest.AtFixedTimes, simtest.AtFixedTimes, simtest.OnDemand, simtest.PerRequest)
-	c.Clock = pick(rng, 0, 0, 5*time.Second, -9*time.Hour)
-	if rng.IntN(3) == 0 {
-		c.Hidden = time.Duration(rng.Int64N(int64(2 * time.Second)))
-		c.Late = func(due time.Time) time.Duration { return time.Duration(due.Unix()/30%3) * time.Second }
-	}
-	return c
 }
 
 var errUnreadable = errors.New("token file: permission denied")

@@ -66,7 +66,11 @@ func presentState(t *testing.T, r collector.Resource, api getter, account string
 		t.Fatalf("%s %s: %v", r.Name, account, err)
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(fixed(snapshot.Metrics))
+	registry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
+		for _, m := range snapshot.Metrics {
+			ch <- m
+		}
+	}))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -84,19 +88,6 @@ func comparedInvalid(name string, invalid float64) float64 {
 		return 0
 	}
 	return invalid
-}
-
-// fixed is a collector of metrics that do not change.
-type fixed []prometheus.Metric
-
-// Describe implements prometheus.Collector.
-func (fixed) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (f fixed) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range f {
-		ch <- m
-	}
 }
 
 func invalidItems(name, account string) string {

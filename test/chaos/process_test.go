@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -68,16 +67,6 @@ func startReady(t testing.TB, env []string, args ...string) *simtest.Process {
 	return p
 }
 
-// kill ends a process and waits for it.
-func kill(p *simtest.Process) {
-	_ = p.Cmd.Process.Kill()
-	p.Wait()
-}
-
-func waitWorking(p *simtest.Process) {
-	p.Eventually("every collector works", func() bool { return failing(p.Scrape()) == 0 })
-}
-
 // memory returns a value of /proc/PID/status in MiB.
 func memory(p *simtest.Process, t testing.TB, name string) int {
 	t.Helper()
@@ -91,23 +80,4 @@ func memory(p *simtest.Process, t testing.TB, name string) int {
 		t.Fatal(err)
 	}
 	return kib >> 10
-}
-
-// processorTime returns the processor time of a process so far.
-func processorTime(p *simtest.Process, t testing.TB) time.Duration {
-	t.Helper()
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Cmd.Process.Pid))
-	if err != nil {
-		t.Skipf("no /proc: %v", err)
-	}
-	_, after, _ := strings.Cut(string(raw), ") ") // the name before it may contain anything
-	ticks := 0
-	for _, field := range strings.Fields(after)[11:13] {
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
 }

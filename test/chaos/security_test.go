@@ -1,7 +1,6 @@
 package chaos_test
 
 import (
-	"compress/gzip"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -123,65 +122,4 @@ func TestManInTheMiddle(t *testing.T) {
 		simtest.AssertNoSecrets(t, "log", p.Log.String())
 	}
 	simtest.AssertEqual(t, "requests", len(api.Requests()), 0)
-}
-
-// TestRedirectOverTLS: no redirect to another host is followed, even if the configuration
-// allows it.
-func TestRedirectOverTLS(t *testing.T) {
-	t.Parallel()
-	api, other := startTLS(t), simtest.Start(t, simulator.Options{})
-	api.Inject(simtest.Fault{Kind: simtest.Redirect, Header: http.Header{"Location": {other.URL.String() + "/account"}}})
-	p := api.startExporter(t, fmt.Sprintf("{follow_redirects: true, tls_config: {ca_file: %s}}", api.caFile))
-	simtest.AssertEqual(t, "failing collectors", failing(p.Scrape()), collectorCount(1))
-	simtest.AssertEqual(t, "requests to another host", len(other.Requests()), 0)
-}
-
-// writeEndless writes gzip that begins with a text and repeats another until the
-// client is gone.
-func writeEndless(w http.ResponseWriter, begin, repeated string) {
-	w.Header().Set("Content-Encoding", "gzip")
-	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
-	_, err := io.WriteString(z, begin)
-	for chunk := strings.Repeat(repeated, 1+(1<<16)/len(repeated)); err == nil; {
-		_, err = io.WriteString(z, chunk)
-	}
-}
-
-func writeEndlessHeader(w http.ResponseWriter) {
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	defer func() { _ = conn.Close() }()
-	_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
-	for i := 0; err == nil; i++ {
-		_, err = fmt.Fprintf(conn, "X-%d: %s\r\n", i, strings.Repeat("a", 1<<12))
-	}
-}
-
-// TestHostileProvider: every collector fails if the provider sends responses without
-// an end. The long run also checks that this takes bounded memory.
-func TestHostileProvider(t *testing.T) {
-	t.Parallel()
-	skipShort(t)
-	for name, respond := range map[string]http.HandlerFunc{
-		"items":  func(w http.ResponseWriter, _ *http.Request) { writeEndless(w, `{"data":[`, `{"id":"x"},`) },
-		"arrays": func(w http.ResponseWriter, _ *http.Request) { writeEndless(w, `{"data":`, "[") },
-		"header": func(w http.ResponseWriter, _ *http.Request) { writeEndlessHeader(w) },
-	} {
-		api := simtest.Start(t, simulator.Options{})
-		accounts, tokens := 1, map[string]string{"main": simtest.MainToken}
-		if long() {
-			accounts, tokens = 2, simtest.Tokens()
-		}
-		api.Override("", respond)
-		p := startReady(t, []string{"GOMAXPROCS=1"}, "--config.file="+api.ConfigFile(t.TempDir(), tokens, ""))
-		simtest.AssertEqual(t, name+": failing collectors", failing(p.Scrape()), collectorCount(accounts))
-		peak := memory(p, t, "VmHWM")
-		t.Logf("%s: resident memory at most %d MiB", name, peak)
-		if long() && peak > 200 {
-			t.Errorf("%s: resident memory of %d MiB", name, peak)
-		}
-		kill(p)
-	}
 }

@@ -16,7 +16,6 @@ import (
 
 	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/simulator/simtest"
-	"server_rental_exporter/test/internal/promqltest"
 	"server_rental_exporter/test/internal/repo"
 )
 
@@ -135,12 +134,17 @@ func TestServices(t *testing.T) {
 	})
 }
 
-// TestSameImages asserts that both files run the same versions.
+// TestSameImages asserts that both files run the same versions, and that the real variant
+// names the image that this version is released as.
 func TestSameImages(t *testing.T) {
 	demo, production := load(t, demo).Services, load(t, production).Services
 	for name, s := range production {
-		if s.Image != demo[name].Image || s.Build != demo[name].Build {
-			t.Errorf("%s: got %q and %q", name, s.Image, demo[name].Image)
+		want := demo[name]
+		if name == "exporter" {
+			want.Image = "ghcr.io/server-rental-exporter/server_rental_exporter:v" + strings.TrimSpace(repo.Read(t, "VERSION"))
+		}
+		if s.Image != want.Image || s.Build != want.Build {
+			t.Errorf("%s: got %q, want %q, or another build", name, s.Image, want.Image)
 		}
 	}
 	if from := "\nFROM " + demo["prometheus"].Image + "\n"; !strings.Contains(repo.Read(t, demo["history"].Build.Dockerfile), from) {
@@ -321,58 +325,4 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%s waits for the history until %q", name, got)
 		}
 	}
-}
-
-// TestHistoryRounds asserts that the rules are evaluated as often as rules use the
-// results of rules that use the results of others.
-func TestHistoryRounds(t *testing.T) {
-	rounds := regexp.MustCompile(`(?m)^for round in (.*); do$`).FindStringSubmatch(repo.Read(t, "deploy/compose/load-history.sh"))
-	if rounds == nil {
-		t.Fatal("load-history.sh has no rounds")
-	}
-	rules := recordingRules{}
-	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
-		var c struct {
-			Groups []struct {
-				Rules []struct{ Record, Expr string }
-			}
-		}
-		repo.ReadYAML(t, file, &c)
-		for _, g := range c.Groups {
-			for _, r := range g.Rules {
-				if r.Record != "" {
-					rules[r.Record] = append(rules[r.Record], r.Expr)
-				}
-			}
-		}
-	}
-	deepest := 0
-	for name := range rules {
-		deepest = max(deepest, rules.depth(t, name))
-	}
-	if got := len(strings.Fields(rounds[1])); got != deepest {
-		t.Errorf("got %d rounds, want %d", got, deepest)
-	}
-}
-
-// recordingRules are expressions by recorded name.
-type recordingRules map[string][]string
-
-// depth returns 1 for a rule that uses no results of others, and so on. A rule may use its
-// own results.
-func (rules recordingRules) depth(t *testing.T, name string) int {
-	t.Helper()
-	deepest := 0
-	for _, text := range rules[name] {
-		expr, err := promqltest.Parse(text)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for _, s := range promqltest.Selectors(expr) {
-			if s.Metric != name && rules[s.Metric] != nil {
-				deepest = max(deepest, rules.depth(t, s.Metric))
-			}
-		}
-	}
-	return deepest + 1
 }

@@ -16,6 +16,7 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/markdown"
 	"server_rental_exporter/test/internal/promqltest"
+	"server_rental_exporter/test/internal/repo"
 )
 
 const root = "../.."
@@ -97,9 +98,17 @@ func TestCommands(t *testing.T) {
 func TestQueries(t *testing.T) {
 	known, queries := promqltest.Exported(), 0
 	for _, file := range []string{"billing.rules.yml", "exporter.rules.yml"} {
-		for _, r := range recordingRules(t, file) {
-			if have, err := known.Check(r.Expr); err == nil {
-				known[r.Record] = have
+		var rules struct {
+			Groups []struct {
+				Rules []struct{ Record, Expr string }
+			}
+		}
+		repo.ReadYAML(t, repo.Path(t, "alerts/"+file), &rules)
+		for _, group := range rules.Groups {
+			for _, r := range group.Rules {
+				if have, err := known.Check(r.Expr); err == nil && r.Record != "" {
+					known[r.Record] = have
+				}
 			}
 		}
 	}

@@ -26,23 +26,14 @@ import (
 // alert of its own.
 const awaitedPlan = "gpu-l40s"
 
-// restockLimit is within how long a restock is reported, as docs/operations.md says for
-// intervals of 15 seconds. With the 2 seconds here, the rest is for a busy machine.
-const restockLimit = 35 * time.Second
-
 // TestAlertsArrive runs everything twice: two exporters, two Prometheus servers that
 // scrape both, and a cluster of two Alertmanagers that both notify. It brings a watched
 // plan back in stock, suspends a server, and restarts the exporters: chat and pager must
-// receive one message each and nothing else, and that about the plan soon after the API
-// showed it. Rules and routes are those of the repository; only the receivers are the
-// test's own.
+// receive one message each and nothing else. Rules and routes are those of the repository;
+// only the receivers are the test's own.
 func TestAlertsArrive(t *testing.T) {
 	t.Parallel()
 	api, tokens := startAPI(t, "main")
-	// New responses come half a minute after an exporter that fetches once a minute from now on.
-	offset := time.Since(time.Now().Truncate(time.Minute)) + 30*time.Second
-	api.SetCache(simtest.Cache{Kind: simtest.AtFixedTimes, Offset: offset})
-	nextResponse := func() time.Time { return time.Now().Add(-offset).Truncate(time.Minute).Add(time.Minute + offset) }
 	api.Change(func(w *simulator.World) {
 		a := w.Accounts[tokens["main"]]
 		a.Topups = nil
@@ -65,10 +56,8 @@ func TestAlertsArrive(t *testing.T) {
 	alertmanagers := startCluster(t, hooks.URL)
 	replicas := startReplicas(t, addresses, alertmanagers)
 	for _, p := range replicas {
-		p.Eventually("the sold-out plan in the rules, and both exporters fetch when there are new responses", func() bool {
-			return p.value(fmt.Sprintf(`count_over_time(plan:server_rental_plan_in_stock:max{plan=%q}[1m] offset 4s)`, awaitedPlan)) > 0 &&
-				p.value(`count(server_rental_exporter_collector_answer_age_seconds{collector="plans"} < 5)`) == 2 &&
-				time.Until(nextResponse()) > 5*time.Second // else it may lack the change
+		p.Eventually("the sold-out plan in the rules", func() bool {
+			return p.value(fmt.Sprintf(`count_over_time(plan:server_rental_plan_in_stock:max{plan=%q}[1m] offset 4s)`, awaitedPlan)) > 0
 		})
 	}
 	var server string
@@ -76,13 +65,6 @@ func TestAlertsArrive(t *testing.T) {
 		setInStock(w, awaitedPlan)
 		server = suspend(t, "main", w.Accounts[tokens["main"]])
 	})
-	shown := nextResponse()
-	simtest.Eventually(t, "the message about the plan", func() bool { return strings.Contains(strings.Join(messages.list(), "\n"), "WatchHit") })
-	told := time.Since(shown).Round(100 * time.Millisecond)
-	t.Logf("reported %v after the API showed the restock", told)
-	if told < 0 || told > restockLimit {
-		t.Errorf("reported %v after the API showed the restock, want at most %v", told, restockLimit)
-	}
 	simtest.Eventually(t, "both messages", func() bool { return len(messages.list()) >= 2 })
 	// The second Alertmanager waits 15 seconds for the first one before it notifies itself.
 	restarted := time.Now().Unix() - 2 // start times are relative to the kernel's, which is in whole seconds

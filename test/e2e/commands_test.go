@@ -61,6 +61,8 @@ func TestDocumentedCommands(t *testing.T) {
 					"https://rental.example/api/v1", api.URL.String(),
 					"/var/lib/node_exporter/textfile", dir,
 					"/etc/rental.yml", filepath.Join(dir, "rental.yml"),
+					"/usr/bin/server_rental_exporter", simtest.Binary(t),
+					"~/", dir+"/", "$HOME", dir,
 				)}
 				d.run(block)
 			})
@@ -152,8 +154,14 @@ func (d documented) serve(line string) {
 	p.Wait() // with any status: go run has that of a signal
 }
 
-// command returns a shell that runs commands in the copy, with the exporter in its PATH.
+// command returns a shell that runs commands in the copy, with the exporter in its PATH. A
+// script runs as cron does it.
 func (d documented) command(script string) *exec.Cmd {
+	if strings.HasPrefix(script, "#!/bin/sh") {
+		cmd := exec.Command("sh", "-c", d.replace.Replace(script))
+		cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/bin:/bin"}
+		return cmd
+	}
 	cmd := exec.Command("bash", "-euo", "pipefail", "-c", d.replace.Replace(script))
 	cmd.Dir = d.dir
 	cmd.Env = append(append(os.Environ(), d.env...), "PATH="+filepath.Dir(simtest.Binary(d.t))+":"+os.Getenv("PATH"))

@@ -81,40 +81,16 @@ func startDashboardStack(t *testing.T) *dashboardStack {
 global: {scrape_interval: %[1]s, evaluation_interval: %[1]s}
 rule_files: ['%[2]s/*.rules.yml']
 scrape_configs:
-  - {job_name: server-rental, static_configs: [{targets: [%[3]q, %[4]q]}]}
+  - {job_name: server_rental, static_configs: [{targets: [%[3]q, %[4]q]}]}
   - {job_name: other, static_configs: [{targets: [SELF]}]}
 `, scrapeInterval, repo.Path(t, "alerts"), s.exporters[0], s.exporters[1]))
 	// Panels compare with the value an interval or a minute ago, so that must exist before the change.
 	old := fmt.Sprintf(`count(count by (instance) (server_rental_transactions{account="main"} offset %s))`, time.Minute+scrapeInterval)
 	simtest.Eventually(t, "old scrapes of both exporters", func() bool { return s.value(old) == 2 })
-	api.Change(func(w *simulator.World) {
-		setInStock(w, restockedPlan)
-		for _, p := range w.Plans {
-			if p["id"] == restockedPlan {
-				simulator.Put(p, 49.9, "price", "monthly", "usd")
-			}
-		}
-		simulator.Put(w.Status, "outage", "locations", "fra", "components", "network")
-		w.Status["overall"], w.Status["ongoing"], w.Status["scheduled"] = "outage", 1, 1
-		a := w.Accounts[tokens["main"]]
-		for i, amount := range []float64{40, -15} {
-			next := maps.Clone(a.Transactions[0])
-			next["id"] = next["id"].(int) + 1
-			next["type"] = []string{"topup", "renewal"}[i]
-			next["amount"] = simulator.Object{"usd": amount}
-			a.Transactions = slices.Insert(a.Transactions, 0, next)
-		}
-	})
-	for _, counter := range []string{
-		`server_rental_plan_restocks_total{plan="` + restockedPlan + `"}`,
-		`server_rental_transactions_credit_usd{account="main", type="topup"}`,
-		`server_rental_transactions_debit_usd{account="main", type="renewal"}`,
-	} {
-		seen := fmt.Sprintf(`count(increase(%s[5m] offset %s) > 0)`, counter, settled)
-		simtest.Eventually(t, counter+" in both exporters", func() bool { return s.value(seen) == 2 })
+	api.Change(func(w *simulator.World) { happen(w, tokens["main"]) })
+	for _, expr := range happened(settled) {
+		simtest.Eventually(t, expr+" in both exporters", func() bool { return len(s.query(expr)) == 2 })
 	}
-	incident := fmt.Sprintf(`count(server_rental_incidents_ongoing offset %s > 0)`, settled)
-	simtest.Eventually(t, "incident in both exporters", func() bool { return s.value(incident) == 2 })
 	// Subqueries with steps of a minute see nothing before a whole minute.
 	simtest.Eventually(t, "an incident at a whole minute", func() bool {
 		return s.value(`count(last_over_time((server_rental_incidents_ongoing > 0)[1h:1m]))`) == 2
@@ -122,9 +98,45 @@ scrape_configs:
 	simtest.Eventually(t, "a time at which both exporters are up", func() bool {
 		s.end = time.Now()
 		time.Sleep(scrapeInterval) // the last scrape before it may still fail
-		return len(s.prometheus.evaluate("query", url.Values{"query": {`up{job="server-rental"} == 1`}, "time": {seconds(s.end)}})) == 2
+		return len(s.prometheus.evaluate("query", url.Values{"query": {`up{job="server_rental"} == 1`}, "time": {seconds(s.end)}})) == 2
 	})
 	return s
+}
+
+// happen brings a plan back in stock at another price, begins an outage and a maintenance,
+// and adds a top-up and a renewal to an account's transactions.
+func happen(w *simulator.World, token string) {
+	setInStock(w, restockedPlan)
+	for _, p := range w.Plans {
+		if p["id"] == restockedPlan {
+			simulator.Put(p, 49.9, "price", "monthly", "usd")
+		}
+	}
+	simulator.Put(w.Status, "outage", "locations", "fra", "components", "network")
+	w.Status["overall"], w.Status["ongoing"], w.Status["scheduled"] = "outage", 1, 1
+	a := w.Accounts[token]
+	for i, amount := range []float64{40, -15} {
+		next := maps.Clone(a.Transactions[0])
+		next["id"] = next["id"].(int) + 1
+		next["type"] = []string{"topup", "renewal"}[i]
+		next["amount"] = simulator.Object{"usd": amount}
+		a.Transactions = slices.Insert(a.Transactions, 0, next)
+	}
+}
+
+// happened returns queries whose results show that an exporter exported these changes, some
+// time before now.
+func happened(before time.Duration) []string {
+	var all []string
+	for _, query := range []string{
+		`increase(server_rental_plan_restocks_total{plan="` + restockedPlan + `"}[5m] offset %s) > 0`,
+		`delta(server_rental_transactions_credit_usd{account="main", type="topup"}[5m] offset %s) > 0`,
+		`delta(server_rental_transactions_debit_usd{account="main", type="renewal"}[5m] offset %s) > 0`,
+		`server_rental_incidents_ongoing offset %s > 0`,
+	} {
+		all = append(all, fmt.Sprintf(query, before))
+	}
+	return all
 }
 
 // seconds returns a time as Prometheus' API expects it.
@@ -181,7 +193,7 @@ var needsMore = regexp.MustCompile(`-accounts/10[68]/rank[34]$|/904/A$|-stock/(1
 // program.
 func (s *dashboardStack) checkQuery(q grafana.Query) {
 	s.t.Helper()
-	selected := map[string]string{"job": "server-rental", "instance": s.firstExporter(), "account": "main", "location": "fra", "plan": "epyc-4464p|" + restockedPlan}
+	selected := map[string]string{"job": "server_rental", "instance": s.firstExporter(), "account": "main", "location": "fra", "plan": "epyc-4464p|" + restockedPlan}
 	s.evaluate(q, s.interpolate(q.Expr, "usd", selected)) // must be valid with single values too
 	if needsMore.MatchString(q.Key) {
 		return

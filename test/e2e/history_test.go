@@ -66,6 +66,10 @@ func TestLoadHistory(t *testing.T) {
 			}
 		}
 	}
+	// A result of the last round: the rule needs results of the one before.
+	if stays := at(end, "plan:server_rental_plan_stay_seconds:avg30d"); len(stays) == 0 {
+		t.Error("no mean stay: rules need more rounds than load-history.sh has")
+	}
 }
 
 // target returns a metric with the labels of the demo's exporter.

@@ -7,46 +7,104 @@ import (
 	"math"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/test/internal/grafana"
 	"server_rental_exporter/test/internal/repo"
 )
 
-// TestRulesWithRemoteWrite: the rules give the same results where the samples come by
-// remote write, from a Prometheus in agent mode or from vmagent to VictoriaMetrics, as
-// in a Prometheus that scrapes the exporter itself.
-func TestRulesWithRemoteWrite(t *testing.T) {
+// TestStores: rules and dashboards give the same results where other programs store the
+// samples as in a Prometheus that scrapes the exporter itself: a Prometheus to which one in
+// agent mode writes, VictoriaMetrics to which two vmagents write the same, and Thanos over
+// two replicas of Prometheus.
+func TestStores(t *testing.T) {
 	t.Parallel()
 	api, tokens := startAPI(t, "main", "lab")
-	exporter := simtest.StartProcess(t, "--config.file="+api.ConfigFile(t.TempDir(), tokens, "watches: [{name: any, min_cores: 1}]\n"))
+	exporter := simtest.StartProcess(t, "--config.file="+api.ConfigFile(t.TempDir(), tokens, fmt.Sprintf("collectors: {transactions: {interval: 10s}}\nwatches: [{name: restocked, plans: [%s]}]\n", restockedPlan)))
 	exporter.WaitReady()
-	const rules = "global: {scrape_interval: 2s, evaluation_interval: 2s}\nrule_files: ['%s/*.rules.yml']\n"
+	began := time.Now()
 	scrape := fmt.Sprintf("scrape_configs: [{job_name: rental, scrape_interval: 2s, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(exporter.URL, "http://"))
-	direct := startPrometheus(t, fmt.Sprintf(rules, repo.Path(t, "alerts"))+scrape)
-	simtest.Eventually(t, "evaluations of all rules, and an alert", func() bool {
-		return direct.value(`count_over_time(total:server_rental_account_renewals_due_usd:sum30d[5m])`) >= 5 &&
-			len(direct.query(`ALERTS{alertname="ServerRentalExporterDown"}`)) == 0 &&
-			len(direct.query(`ALERTS{alertname="ServerRentalServerSuspended", alertstate="firing", account="main"}`)) == 1
-	})
+	rules := fmt.Sprintf("global: {scrape_interval: 2s, evaluation_interval: 2s}\nrule_files: ['%s/*.rules.yml']\n", repo.Path(t, "alerts"))
+	direct := startPrometheus(t, rules+scrape)
+	receiver := startPrometheus(t, rules, "--web.enable-remote-write-receiver")
+	startAgent(t, scrape+fmt.Sprintf("remote_write: [{url: '%s/api/v1/write'}]\n", receiver.URL))
+	stores := map[string]*prometheus{"Prometheus agent": receiver, "VictoriaMetrics": startVictoriaMetrics(t, scrape), "Thanos": startThanos(t, scrape)}
 
-	// vmalert needs a minute: it evaluates the rules 30 seconds late, and a rule of a rule
-	// later still.
-	t.Run("Prometheus agent", func(t *testing.T) {
-		t.Parallel()
-		p := startPrometheus(t, fmt.Sprintf(rules, repo.Path(t, "alerts")), "--web.enable-remote-write-receiver")
-		startAgent(t, scrape+fmt.Sprintf("remote_write: [{url: '%s/api/v1/write'}]\n", p.URL))
-		eventuallyEqual(t, "results of the rules", p.ruleResults, direct.ruleResults)
-		p.checkSeries("rental", exporter.Scrape())
-		p.checkProblems()
-	})
-	t.Run("VictoriaMetrics", func(t *testing.T) {
-		t.Parallel()
-		p := startVictoriaMetrics(t, scrape)
-		eventuallyEqual(t, "results of the rules", p.ruleResults, direct.ruleResults)
-		p.checkSeries("rental", exporter.Scrape())
-	})
+	everywhere := func(what, expr string) {
+		t.Helper()
+		simtest.Eventually(t, what, func() bool {
+			for _, p := range stores {
+				if len(p.query(expr)) == 0 {
+					return false
+				}
+			}
+			return len(direct.query(expr)) > 0
+		})
+	}
+	everywhere("old scrapes", fmt.Sprintf(`server_rental_transactions{account="main"} offset %s`, queryWindow))
+	api.Change(func(w *simulator.World) { happen(w, tokens["main"]) })
+	for _, expr := range happened(settled) {
+		everywhere(expr, expr)
+	}
+	everywhere("an outage at a whole minute", `last_over_time((server_rental_incidents_ongoing > 0)[1h:1m])`)
+	everywhere("an alert", `ALERTS{alertname="ServerRentalServerSuspended", alertstate="firing", account="main"}`)
+	want := dashboardStack{prometheus: direct, began: began, end: time.Now()}
+	for name, p := range stores {
+		t.Run(name, func(t *testing.T) {
+			p.t = t
+			// vmalert evaluates the rules 30 seconds late, and a rule of a rule later still.
+			eventuallyEqual(t, "results of the rules", p.ruleResults, direct.ruleResults)
+			p.checkSeries("rental", exporter.Scrape())
+			got := dashboardStack{prometheus: p, began: want.began, end: want.end}
+			for _, d := range grafana.Load(t) {
+				for _, v := range d.Templating.List {
+					if v.Type == "query" {
+						got.checkVariable(d.UID+", variable "+v.Name, v.Query)
+					}
+				}
+				for _, q := range d.Queries() {
+					got.compare(q, want)
+				}
+			}
+		})
+	}
+	receiver.checkProblems()
+}
+
+// timed matches the keys of queries whose values depend on when the exporter was scraped, or
+// on whether increases are extrapolated, as VictoriaMetrics does not.
+var timed = regexp.MustCompile(`/206/(down|last)$|/301/(age|intervals|last|duration)$|/30[34]/|/40[0-9]/|/50[1-4]/|/903/A$|/annotation/`)
+
+// compare compares the results of a query in two stores.
+func (s dashboardStack) compare(q grafana.Query, other dashboardStack) {
+	s.t.Helper()
+	if q.Panel.ID == 0 { // an annotation, whose least step contains a whole minute
+		q.Expr = strings.ReplaceAll(q.Expr, "$__interval", "2m")
+	}
+	results := func(s dashboardStack) map[string]float64 {
+		all := map[string]float64{}
+		for _, one := range s.evaluate(q, s.interpolate(q.Expr, "usd", nil)) {
+			delete(one.labels, "__name__")
+			all[fmt.Sprint(one.labels)] = one.value
+		}
+		return all
+	}
+	got, want := results(s), results(other)
+	if timed.MatchString(q.Key) {
+		simtest.AssertEqual(s.t, q.Key+": has results", len(got) > 0, len(want) > 0)
+		return
+	}
+	for labels, value := range want {
+		if v, found := got[labels]; found && math.Abs(v-value) <= 0.05*math.Abs(value) {
+			got[labels] = value
+		}
+	}
+	simtest.AssertEqual(s.t, q.Key, got, want)
 }
 
 // startAgent runs Prometheus in agent mode.
@@ -61,7 +119,7 @@ func startAgent(t *testing.T, config string) {
 		"--config.file="+simtest.WriteFile(t, filepath.Join(dir, "agent.yml"), config), "--storage.agent.path="+filepath.Join(dir, "data"))
 }
 
-// startVictoriaMetrics runs VictoriaMetrics, into which vmagent writes what it scrapes,
+// startVictoriaMetrics runs VictoriaMetrics, into which two vmagents write what they scrape,
 // and vmalert the results of the rules. Its query API is that of Prometheus.
 func startVictoriaMetrics(t *testing.T, scrape string) *prometheus {
 	t.Helper()
@@ -70,12 +128,37 @@ func startVictoriaMetrics(t *testing.T, scrape string) *prometheus {
 	run := func(listen, path string, args ...string) *simtest.Process {
 		return startUntil(t, listen, "/health", exec.Command(path, append(args, "-httpListenAddr="+listen)...))
 	}
-	store := run(address, path, "-storageDataPath="+filepath.Join(dir, "data"), "-search.latencyOffset=0s", "-inmemoryDataFlushInterval=1s")
-	run(simtest.FreeAddress(t), vmagent, "-promscrape.config="+simtest.WriteFile(t, filepath.Join(dir, "scrape.yml"), scrape),
-		"-remoteWrite.url="+store.URL+"/api/v1/write", "-remoteWrite.tmpDataPath="+filepath.Join(dir, "queue"))
+	store := run(address, path, "-storageDataPath="+filepath.Join(dir, "data"), "-search.latencyOffset=0s", "-inmemoryDataFlushInterval=1s", "-dedup.minScrapeInterval=2s")
+	config := simtest.WriteFile(t, filepath.Join(dir, "scrape.yml"), scrape)
+	for _, replica := range []string{"a", "b"} {
+		run(simtest.FreeAddress(t), vmagent, "-promscrape.config="+config, "-promscrape.cluster.name="+replica, // which sets the time of scrapes
+			"-remoteWrite.url="+store.URL+"/api/v1/write", "-remoteWrite.tmpDataPath="+filepath.Join(dir, "queue-"+replica))
+	}
 	run(simtest.FreeAddress(t), vmalert, "-rule="+repo.Path(t, "alerts")+"/*.rules.yml", "-evaluationInterval=2s", "-notifier.blackhole",
 		"-datasource.url="+store.URL, "-remoteRead.url="+store.URL, "-remoteWrite.url="+store.URL, "-remoteWrite.flushInterval=1s")
 	return &prometheus{store, t, address}
+}
+
+// startThanos runs a querier of Thanos over two replicas of Prometheus and a ruler.
+func startThanos(t *testing.T, scrape string) *prometheus {
+	t.Helper()
+	path, dir := repo.Program(t, "thanos"), t.TempDir()
+	var endpoints []string
+	run := func(component, listen string, args ...string) *simtest.Process {
+		grpc := simtest.FreeAddress(t)
+		endpoints = append(endpoints, "--endpoint="+grpc)
+		args = append([]string{component, "--http-address=" + listen, "--grpc-address=" + grpc}, args...)
+		return startUntil(t, listen, "/-/ready", exec.Command(path, args...))
+	}
+	for _, replica := range []string{"a", "b"} {
+		p := startPrometheus(t, fmt.Sprintf("global: {external_labels: {replica: %s}}\n", replica)+scrape)
+		run("sidecar", simtest.FreeAddress(t), "--prometheus.url="+p.URL)
+	}
+	address := simtest.FreeAddress(t) // of the querier, which asks the ruler, too
+	run("rule", simtest.FreeAddress(t), "--query="+address, "--rule-file="+repo.Path(t, "alerts")+"/*.rules.yml", "--eval-interval=2s",
+		"--data-dir="+filepath.Join(dir, "rule"), `--label=ruler="a"`, "--alert.label-drop=ruler")
+	querier := run("query", address, append(endpoints, "--query.replica-label=replica", "--query.replica-label=ruler")...)
+	return &prometheus{querier, t, address}
 }
 
 // ruleResults returns what the rules recorded, and their alerts, without the history of

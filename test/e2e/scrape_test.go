@@ -4,12 +4,8 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
-	"math"
-	"net/url"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -22,19 +18,18 @@ const apiDuration = "server_rental_exporter_api_request_duration_seconds"
 
 // protocol is a format in which Prometheus asks for metrics.
 type protocol struct {
-	name    string // as in scrape_protocols
-	created bool   // whether the format has created timestamps
-	native  bool   // whether the format has native histograms
+	name   string // as in scrape_protocols
+	native bool   // whether the format has native histograms
 }
 
 // protocols are all that Prometheus 3 has. Version 1.0.0 of the text format only adds
 // names that need quotes, which the exporter does not have: it responds with 0.0.4.
 var protocols = []protocol{
-	{"PrometheusProto", true, true},
-	{"OpenMetricsText1.0.0", true, false},
-	{"OpenMetricsText0.0.1", true, false},
-	{"PrometheusText1.0.0", false, false},
-	{"PrometheusText0.0.4", false, false},
+	{"PrometheusProto", true},
+	{"OpenMetricsText1.0.0", false},
+	{"OpenMetricsText0.0.1", false},
+	{"PrometheusText1.0.0", false},
+	{"PrometheusText0.0.4", false},
 }
 
 // scrapeJob is one way of scraping.
@@ -67,10 +62,10 @@ func scrapeJobs() []scrapeJob {
 func TestEveryProtocol(t *testing.T) {
 	t.Parallel()
 	exporter := startScraped(t)
-	run := func(name string, jobs []scrapeJob, check func(*testing.T, *simtest.Process, []scrapeJob, ...string), flags ...string) {
+	run := func(name string, jobs []scrapeJob, flags ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			check(t, exporter, jobs, flags...)
+			checkScrapes(t, exporter, jobs, flags...)
 		})
 	}
 	t.Run("promtool", func(t *testing.T) {
@@ -81,13 +76,11 @@ func TestEveryProtocol(t *testing.T) {
 		}
 	})
 	if prometheusMajor(t) == "2" {
-		run("classic", []scrapeJob{{protocols[1], "classic", "", true, false}}, checkScrapes)
-		run("native", []scrapeJob{{protocols[0], "native", "", false, true}}, checkScrapes, "--enable-feature=native-histograms")
+		run("classic", []scrapeJob{{protocols[1], "classic", "", true, false}})
+		run("native", []scrapeJob{{protocols[0], "native", "", false, true}}, "--enable-feature=native-histograms")
 		return
 	}
-	run("all", scrapeJobs(), checkScrapes)
-	created := slices.DeleteFunc(scrapeJobs(), func(j scrapeJob) bool { return !j.created || j.histograms != "classic" })
-	run("created timestamps", created, checkCreated, "--enable-feature=created-timestamp-zero-ingestion")
+	run("all", scrapeJobs())
 }
 
 func checkScrapes(t *testing.T, exporter *simtest.Process, jobs []scrapeJob, flags ...string) {
@@ -104,78 +97,6 @@ func checkScrapes(t *testing.T, exporter *simtest.Process, jobs []scrapeJob, fla
 		p.checkHistograms(job)
 	}
 	p.checkProblems()
-}
-
-// checkCreated checks that Prometheus 3 stores a 0 at the time at which each counter was
-// created, so that increase() counts from there.
-func checkCreated(t *testing.T, exporter *simtest.Process, jobs []scrapeJob, flags ...string) {
-	p := startScraper(t, exporter, jobs, flags...)
-	simtest.Eventually(t, "a scrape of every job", func() bool { return len(p.query(`up == 1`)) == len(jobs) })
-	want := createdTimes(t, exporter)
-	for _, job := range jobs {
-		got := map[string]float64{}
-		for _, name := range withCreatedTimestamp() {
-			maps.Copy(got, p.firstZeros(fmt.Sprintf(`%s{job=%q}`, name, job)))
-		}
-		for series, seconds := range got {
-			if math.Abs(want[series]-seconds) < 0.002 { // Prometheus truncates to milliseconds
-				got[series] = want[series]
-			}
-		}
-		simtest.AssertEqual(t, job.String()+": created timestamps", got, want)
-	}
-	p.checkProblems()
-}
-
-// withCreatedTimestamp are the counters whose created timestamp is documented.
-func withCreatedTimestamp() []string {
-	return []string{
-		"server_rental_plan_restocks_total", "server_rental_plan_sellouts_total", "server_rental_watch_hits_total",
-		"server_rental_exporter_api_requests_total", "server_rental_exporter_api_errors_total",
-	}
-}
-
-// createdTimes returns the created timestamps that the exporter serves, in seconds, by
-// the counter's series.
-func createdTimes(t *testing.T, exporter *simtest.Process) map[string]float64 {
-	t.Helper()
-	var lines strings.Builder
-	for line := range strings.Lines(exporter.Get("/metrics", "Accept", "application/openmetrics-text;version=1.0.0").Body) {
-		if strings.Contains(line, "_created{") {
-			lines.WriteString(line)
-		}
-	}
-	all := map[string]float64{}
-	for series, seconds := range simtest.ParseExposition(t, lines.String(), "text/plain; version=0.0.4").Values {
-		if name, labels, _ := strings.Cut(series, "_created{"); slices.Contains(withCreatedTimestamp(), name+"_total") {
-			all[name+"_total{"+labels] = seconds
-		}
-	}
-	if len(all) == 0 {
-		t.Fatal("no created timestamps")
-	}
-	return all
-}
-
-// firstZeros returns the times of the first samples, which must be 0, by series.
-func (p *prometheus) firstZeros(selector string) map[string]float64 {
-	p.t.Helper()
-	var data struct {
-		Result []struct {
-			Metric map[string]string
-			Values [][2]any
-		}
-	}
-	p.api("query", url.Values{"query": {selector + "[1h]"}}, &data)
-	all := map[string]float64{}
-	for _, r := range data.Result {
-		first := r.Values[0]
-		if first[1] != "0" {
-			p.t.Errorf("%v: begins with %v, want 0", r.Metric, first[1])
-		}
-		all[seriesKey(r.Metric)] = first[0].(float64)
-	}
-	return all
 }
 
 // startScraper runs a Prometheus that scrapes the exporter in several ways.

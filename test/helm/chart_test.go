@@ -5,7 +5,6 @@ package helm
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -32,15 +31,7 @@ const (
 	namespace = "monitoring"
 )
 
-// TestMain removes variables from the environment that would change Helm.
-func TestMain(m *testing.M) {
-	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "HELM_") || name == "KUBECONFIG" {
-			_ = os.Unsetenv(name)
-		}
-	}
-	simtest.Main(m)
-}
+func TestMain(m *testing.M) { simtest.Main(m) }
 
 // helmPath builds Helm in the version of go.mod.
 var helmPath = sync.OnceValues(func() (string, error) {
@@ -51,16 +42,15 @@ var helmPath = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 })
 
-// runHelm runs Helm without a cluster and with empty directories of its own.
+// runHelm runs Helm without a cluster and without an environment.
 func runHelm(t *testing.T, args ...string) (stdout string, err error) {
 	t.Helper()
 	path, err := helmPath()
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
 	cmd := exec.Command(path, args...)
-	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	cmd.Env = []string{"HOME=" + t.TempDir()}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -98,7 +88,7 @@ func valueFiles(t *testing.T) map[string]string {
 	repo.ReadYAML(t, "testdata/values.yaml", &values)
 	files, dir := map[string]string{}, t.TempDir()
 	for name, v := range values {
-		files[name] = simtest.WriteFile(t, filepath.Join(dir, name+".yaml"), marshal(t, "", v))
+		files[name] = simtest.WriteFile(t, filepath.Join(dir, name+".yaml"), marshal(t, v))
 	}
 	return files
 }
@@ -160,19 +150,28 @@ func named[T interface {
 	metav1.Object
 }](t *testing.T, all objects, name string) T {
 	t.Helper()
-	for _, o := range of[T](all) {
-		if o.GetName() == name {
-			return o
-		}
+	found := of[T](all)
+	i := slices.IndexFunc(found, func(o T) bool { return o.GetName() == name })
+	if i < 0 {
+		t.Fatalf("there is no %T %q", *new(T), name)
 	}
-	t.Fatalf("there is no %T %q", *new(T), name)
-	panic("not reached")
+	return found[i]
+}
+
+// workload returns the selector and the pod template of the Deployment or the StatefulSet.
+func workload(t *testing.T, all objects) (*metav1.LabelSelector, corev1.PodTemplateSpec) {
+	t.Helper()
+	if sets := of[*appsv1.StatefulSet](all); len(sets) > 0 {
+		return sets[0].Spec.Selector, sets[0].Spec.Template
+	}
+	deployment := one[*appsv1.Deployment](t, all)
+	return deployment.Spec.Selector, deployment.Spec.Template
 }
 
 // pod returns the pod template and its container.
 func pod(t *testing.T, all objects) (corev1.PodTemplateSpec, corev1.Container) {
 	t.Helper()
-	template := one[*appsv1.Deployment](t, all).Spec.Template
+	_, template := workload(t, all)
 	if n := len(template.Spec.Containers); n != 1 {
 		t.Fatalf("got %d containers, want 1", n)
 	}

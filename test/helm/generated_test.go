@@ -3,7 +3,6 @@ package helm
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,6 +13,11 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/repo"
@@ -22,14 +26,13 @@ import (
 // TestGenerated compares the generated files with their sources. `make update` rewrites them.
 func TestGenerated(t *testing.T) {
 	t.Run("files", func(t *testing.T) {
-		want := map[string]string{}
-		for _, pattern := range []string{"alerts/*.rules.yml", "dashboards/*.json"} {
-			for _, source := range repo.Glob(t, pattern) {
-				name := filepath.Join(filepath.Dir(pattern), filepath.Base(source))
-				want[name] = repo.Read(t, name)
+		for dir, extension := range map[string]string{"alerts": ".rules.yml", "dashboards": ".json"} {
+			want := map[string]string{}
+			for _, source := range repo.Glob(t, dir+"/*"+extension) {
+				want[filepath.Base(source)] = repo.Read(t, dir+"/"+filepath.Base(source))
 			}
+			assertFiles(t, filepath.Join(chart, "files", dir), want)
 		}
-		assertFiles(t, filepath.Join(chart, "files"), want)
 	})
 	t.Run("schema", func(t *testing.T) {
 		var collectors []string
@@ -46,151 +49,167 @@ func TestGenerated(t *testing.T) {
 		}
 	})
 	t.Run("every value", func(t *testing.T) {
+		// Other tests compare rules and dashboards.
+		long := regexp.MustCompile(`(?s)spec:\n  groups:\n.*|data:\n  server-rental-\w+\.json:.*`)
 		var all strings.Builder
 		for _, doc := range split(template(t, "--values", valueFiles(t)["everything"])) {
-			object, kind, name := parse(t, doc)
-			root := object.Content[0]
-			switch { // other tests compare rules and dashboards
-			case kind == "PrometheusRule":
-				*field(root, "spec") = yaml.Node{}
-			case kind == "ConfigMap" && name != "rental-exporter":
-				*field(root, "data") = yaml.Node{}
-			}
-			all.WriteString(marshal(t, "---\n", object))
+			fmt.Fprintf(&all, "---\n%s\n", strings.TrimSpace(long.ReplaceAllString(doc, "")))
 		}
 		simtest.Golden(t, "testdata/everything.golden", all.String())
 	})
 }
 
-// assertFiles compares all files of a directory and those below it.
+// assertFiles compares all files of a directory.
 func assertFiles(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
 	for name, text := range want {
-		path := filepath.Join(dir, name)
-		if *simtest.Update {
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-		simtest.Golden(t, path, text)
+		simtest.Golden(t, filepath.Join(dir, name), text)
 	}
-	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
-		if _, wanted := want[name]; err == nil && !d.IsDir() && !wanted {
-			t.Errorf("%s/%s has no source: remove it", dir, name)
-		}
-		return err
-	})
+	files, err := os.ReadDir(dir)
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if _, wanted := want[f.Name()]; !wanted {
+			t.Errorf("%s/%s has no source: remove it", dir, f.Name())
+		}
 	}
 }
 
+// plainName is the release that deploy/kubernetes is rendered from.
+const plainName = "server-rental-exporter"
+
+// onlyHelm is what only makes sense in a release: the template's name, labels of Helm, the
+// namespace, and the checksum, which would be wrong as soon as somebody edits the
+// configuration.
+var onlyHelm = regexp.MustCompile(`(?m)^# Source: .*\n|^ +annotations:\n +checksum/config: .*\n|^ +(helm\.sh/chart|app\.kubernetes\.io/managed-by|namespace): .*\n`)
+
 // plainManifests returns the files of deploy/kubernetes by directory and name, rendered
-// from the chart.
+// from the chart. The directory shards has what the chart has for three shards only.
 func plainManifests(t *testing.T) map[string]map[string]string {
 	t.Helper()
-	generators := map[string]any{}
-	dirs := map[string]map[string]string{"exporter": {}, "network-policy": {}, "prometheus-operator": {}, "dashboards": {}}
-	rendered := mustHelm(t, "template", "server-rental-exporter", chart, "--namespace", namespace, "--values", valueFiles(t)["plain"])
-	for _, doc := range split(rendered) {
-		object, kind, name := parse(t, doc)
-		root := object.Content[0]
-		dir, suffix := "exporter", strings.TrimPrefix(strings.TrimPrefix(name, "server-rental-exporter"), "-")
-		switch {
-		case kind == "NetworkPolicy":
-			dir = "network-policy"
-		case kind == "ServiceMonitor", kind == "PrometheusRule":
-			dir = "prometheus-operator"
-		case kind == "ConfigMap" && suffix != "":
-			dir = "dashboards"
-		}
-		file := strings.ToLower(kind)
-		if suffix != "" {
-			file += "-" + suffix
-		}
-		removeHelm(root)
-		if kind == "ConfigMap" && dir == "exporter" {
-			// Made by kustomize, whose names have a hash: a changed file replaces the pod.
-			var config yaml.Node
-			if err := yaml.Unmarshal([]byte(field(field(root, "data"), "config.yml").Value), &config); err != nil {
-				t.Fatal(err)
+	dirs := map[string]map[string]string{"exporter": {}, "network-policy": {}, "prometheus-operator": {}, "dashboards": {}, "shards": {}}
+	kustomizations := map[string]map[string]any{"exporter": {}, "shards": {"patches": []any{map[string]string{
+		"patch": "$patch: delete\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + plainName + "}\n",
+	}}}}
+	for _, set := range []string{"shards=1", "shards=3"} {
+		rendered := mustHelm(t, "template", plainName, chart, "--namespace", namespace, "--values", valueFiles(t)["plain"], "--set", set)
+		for _, doc := range split(onlyHelm.ReplaceAllString(rendered, "")) {
+			object := decode(t, doc)[0]
+			dir, file := plainFile(object)
+			if m, isConfigMap := object.(*corev1.ConfigMap); isConfigMap && dir == "exporter" {
+				// Made by kustomize, whose names have a hash: a changed file replaces the pod.
+				dirs[dir]["config.yml"] = "# docs/configuration.md has all settings.\n" + format(t, m.Data["config.yml"])
+				kustomizations[dir]["configMapGenerator"] = []any{map[string]any{
+					"name": m.Name, "files": []string{"config.yml"}, "options": map[string]any{"labels": m.Labels},
+				}}
+				continue
 			}
-			dirs[dir]["config.yml"] = marshal(t, "# docs/configuration.md has all settings.\n", &config)
-			generators[dir] = []any{map[string]any{
-				"name": name, "files": []string{"config.yml"}, "options": map[string]any{"labels": field(field(root, "metadata"), "labels")},
-			}}
-			continue
+			if _, found := dirs[dir][file]; set == "shards=3" {
+				if found {
+					continue
+				}
+				dir = "shards"
+			}
+			dirs[dir][file] = "# Rendered from the Helm chart; not edited by hand.\n# yamllint disable rule:line-length\n" + format(t, doc)
 		}
-		dirs[dir][file+".yaml"] = marshal(t, "# Rendered from the Helm chart; not edited by hand.\n# yamllint disable rule:line-length\n", object)
 	}
 	for dir, files := range dirs {
-		kustomization := map[string]any{
-			"apiVersion": "kustomize.config.k8s.io/v1beta1",
-			"kind":       "Kustomization",
-			"resources":  slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(name string) bool { return name == "config.yml" }),
+		resources := slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(name string) bool { return name == "config.yml" })
+		if dir == "shards" {
+			resources = slices.Insert(resources, 0, "../exporter")
 		}
-		if g := generators[dir]; g != nil {
-			kustomization["configMapGenerator"] = g
-		}
-		dirs[dir]["kustomization.yaml"] = marshal(t, "", kustomization)
+		kustomization := map[string]any{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources}
+		maps.Copy(kustomization, kustomizations[dir])
+		files["kustomization.yaml"] = marshal(t, kustomization)
 	}
 	return dirs
 }
 
-// parse returns an object, its kind and its name.
-func parse(t *testing.T, doc string) (object *yaml.Node, kind, name string) {
+// plainFile returns where an object is in deploy/kubernetes.
+func plainFile(object runtime.Object) (dir, file string) {
+	kind, suffix := object.GetObjectKind().GroupVersionKind().Kind, strings.TrimPrefix(object.(metav1.Object).GetName(), plainName)
+	dir = "exporter"
+	switch {
+	case kind == "NetworkPolicy":
+		dir = "network-policy"
+	case kind == "ServiceMonitor", kind == "PrometheusRule":
+		dir = "prometheus-operator"
+	case kind == "ConfigMap" && suffix != "":
+		dir = "dashboards"
+	}
+	return dir, strings.ToLower(kind) + suffix + ".yaml"
+}
+
+// format returns YAML in one format, with its comments.
+func format(t *testing.T, text string) string {
 	t.Helper()
-	object = &yaml.Node{}
-	if err := yaml.Unmarshal([]byte(doc), object); err != nil {
+	var node yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &node); err != nil {
 		t.Fatal(err)
 	}
-	root := object.Content[0]
-	return object, field(root, "kind").Value, field(field(root, "metadata"), "name").Value
+	return marshal(t, &node)
 }
 
-// field returns the value of a key of a mapping; an empty node if there is none.
-func field(mapping *yaml.Node, key string) *yaml.Node {
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			return mapping.Content[i+1]
-		}
-	}
-	return &yaml.Node{}
-}
-
-// removeHelm removes what only makes sense in a release: the template's name, labels of
-// Helm, the namespace, and the checksum, which would be wrong as soon as somebody edits the
-// configuration.
-func removeHelm(n *yaml.Node) {
-	if strings.HasPrefix(n.HeadComment, "# Source:") {
-		n.HeadComment = ""
-	}
-	if n.Kind == yaml.MappingNode {
-		for i := len(n.Content) - 2; i >= 0; i -= 2 {
-			switch n.Content[i].Value {
-			case "helm.sh/chart", "app.kubernetes.io/managed-by", "checksum/config", "namespace":
-				n.Content = slices.Delete(n.Content, i, i+2)
-			case "annotations":
-				removeHelm(n.Content[i+1])
-				if len(n.Content[i+1].Content) == 0 {
-					n.Content = slices.Delete(n.Content, i, i+2)
-				}
-			}
-		}
-	}
-	for _, child := range n.Content {
-		removeHelm(child)
-	}
-}
-
-func marshal(t *testing.T, head string, v any) string {
+func marshal(t *testing.T, v any) string {
 	t.Helper()
 	var text bytes.Buffer
-	fmt.Fprint(&text, head)
 	e := yaml.NewEncoder(&text)
 	e.SetIndent(2)
 	if err := e.Encode(v); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()
+}
+
+// TestPrometheusRules compares the rules with those of alerts/, without disabled alerts and
+// with the labels that alerts get.
+func TestPrometheusRules(t *testing.T) {
+	for values, c := range map[string]struct {
+		name, team string
+		disabled   []any
+	}{
+		"pair":       {name: "rental-server-rental-exporter"},
+		"everything": {name: "rental-exporter", team: "servers", disabled: []any{"ServerRentalPlanSoldOut", "ServerRentalPlanAdded"}},
+	} {
+		all := render(t, "--values", valueFiles(t)[values])
+		for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
+			var got, want struct {
+				Groups []struct {
+					Rules []map[string]any
+					Other map[string]any `yaml:",inline"`
+				}
+			}
+			repo.ReadYAML(t, file, &want)
+			for i, group := range want.Groups {
+				want.Groups[i].Rules = slices.DeleteFunc(group.Rules, func(r map[string]any) bool { return slices.Contains(c.disabled, r["alert"]) })
+				for _, r := range want.Groups[i].Rules {
+					if r["alert"] != nil && c.team != "" {
+						r["labels"].(map[string]any)["team"] = c.team
+					}
+				}
+			}
+			name := c.name + "-" + strings.TrimSuffix(filepath.Base(file), ".rules.yml")
+			// As Prometheus reads them: templates in rules have to survive.
+			if err := yaml.Unmarshal([]byte(toJSON(t, named[*monitoringv1.PrometheusRule](t, all, name).Spec)), &got); err != nil {
+				t.Fatal(err)
+			}
+			simtest.AssertEqual(t, name, got, want)
+		}
+	}
+}
+
+// TestDashboards compares the dashboards with those of dashboards/, and checks that
+// `kubectl apply` works.
+func TestDashboards(t *testing.T) {
+	all := render(t, "--values", valueFiles(t)["pair"])
+	for _, file := range repo.Glob(t, "dashboards/*.json") {
+		name := filepath.Base(file)
+		m := named[*corev1.ConfigMap](t, all, strings.TrimSuffix(strings.Replace(name, "server-rental-", "rental-server-rental-exporter-", 1), ".json"))
+		simtest.AssertEqual(t, name, m.Data, map[string]string{name: repo.Read(t, "dashboards/"+name)})
+		const lastApplied = 256 << 10 // bytes of all annotations: `kubectl apply` keeps a copy of the object in one
+		if n := len(toJSON(t, m)); n > lastApplied*9/10 {
+			t.Errorf("%s: has %d bytes, too near to the limit of annotations", m.Name, n)
+		}
+	}
 }

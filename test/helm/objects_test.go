@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,30 +24,82 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestObjects checks what must hold whatever the values are, the configuration with the
-// exporter itself.
+// TestObjects checks which objects there are, to which ports the exporter may connect, what
+// the exporter says of the arguments and the configuration, and what must hold of all
+// objects whatever the values are.
 func TestObjects(t *testing.T) {
-	want := map[string][]string{
-		"minimal":    {"public: 4.0 of 30"},
-		"demo":       {"big: any plan, 1000000 cores or more, up to 99.50 USD a month"},
-		"token":      {"account main: 3.6", "account lab / 2: café: 3.6"},
-		"pair":       {"public: 4.0 of 29", "account main: 3.6 (up to 9.6 with a long history) of 60", "account lab: ", "account guest: "},
-		"everything": {"public: 2.0 of 20", "of 50", "account vault: ", "cheap-in-europe: "},
-	}
-	for name, file := range valueFiles(t) {
+	longest := "--set=nameOverride=the" + strings.Repeat("long-", 12)
+	replaced := `--set=commonLabels.app\.kubernetes\.io/name=other,podLabels.app\.kubernetes\.io/instance=other`
+	const (
+		public     = "ConfigMap:1 Deployment:1 Service:1 ServiceAccount:1"
+		restricted = "ConfigMap:1 Deployment:1 NetworkPolicy:1 Service:1 ServiceAccount:1"
+		pair       = "ConfigMap:4 Deployment:1 NetworkPolicy:1 PodDisruptionBudget:1 PrometheusRule:4 Service:1 ServiceAccount:1 ServiceMonitor:1"
+		shards     = "ConfigMap:1 NetworkPolicy:1 PodDisruptionBudget:1 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
+		everything = "ConfigMap:6 NetworkPolicy:1 PrometheusRule:4 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
+		long       = " (up to 9.6 with a long history) of 60"
+	)
+	for name, c := range map[string]struct {
+		values, args  string // values: the case's name
+		kinds, egress string
+		check         []string
+	}{
+		"minimal":         {"", "", public, "any", []string{"public: 4.0 of 30"}},
+		"demo":            {"", "", restricted, "", []string{"big: any plan, 1000000 cores or more, up to 99.50 USD a month"}},
+		"token":           {"", "", "ConfigMap:1 Deployment:1 Secret:1 Service:1", "any", []string{"account main: 3.6", "account lab / 2: café: 3.6"}},
+		"pair":            {"", "", pair, "UDP 53, TCP 53, TCP 8443", []string{"public: 4.0 of 29", "account main: 3.6" + long, "account lab: ", "account guest: "}},
+		"replaced labels": {"pair", replaced, pair, "UDP 53, TCP 53, TCP 8443", nil},
+		"shards":          {"", "", shards, "UDP 53, TCP 53, TCP 443", []string{"public: 4.0 of 30", "account main: 3.6" + long, "2: 3.6 requests per minute, 1 accounts: lab"}},
+		"openshift":       {"", "", restricted, "UDP 53, TCP 53, TCP 443, UDP 5353, TCP 5353", nil},
+		"tls":             {"", "", public + " ServiceMonitor:1", "any", nil},
+		"plain":           {"", "", strings.Replace(pair, "PodDisruptionBudget:1 ", "", 1), "UDP 53, TCP 53, TCP 443", nil},
+		"everything":      {"", "", everything, "UDP 53, TCP 53, TCP 3128", []string{"public: 2.0 of 20", "of 50", "account vault: ", "cheap-in-europe: ", "2: 0.0 "}},
+		"longest names":   {"everything", longest + ",fullnameOverride=", everything, "UDP 53, TCP 53, TCP 3128", nil},
+	} {
 		t.Run(name, func(t *testing.T) {
-			mustHelm(t, "lint", "--strict", chart, "--values", file)
-			all := render(t, "--values", file)
+			file := valueFiles(t)[cmp.Or(c.values, name)]
+			args := append([]string{"--values", file}, strings.Fields(c.args)...)
+			mustHelm(t, append([]string{"lint", "--strict", chart}, args...)...)
+			all := render(t, args...)
+			simtest.AssertEqual(t, "kinds", kinds(all), c.kinds)
+			simtest.AssertEqual(t, "egress", egress(t, all), c.egress)
 			checkNames(t, all)
 			checkSelectors(t, all)
 			checkPod(t, all)
-			checkSecrets(t, all)
-			checkExtraArgs(t, all, file)
-			if out := checkConfig(t, all, append(want[name], "configuration OK")...); strings.Contains(out, "level=WARN") {
+			checkTokens(t, all)
+			if out := checkConfig(t, all, append(c.check, "configuration OK")...); strings.Contains(out, "level=WARN") {
 				t.Errorf("warning:\n%s", out)
 			}
 		})
 	}
+}
+
+// kinds returns how many objects of each kind there are.
+func kinds(all objects) string {
+	count := map[string]int{}
+	for _, o := range all {
+		count[o.GetObjectKind().GroupVersionKind().Kind]++
+	}
+	return strings.Trim(fmt.Sprint(count), "map[]")
+}
+
+// egress returns the ports to which the exporter may connect, and checks that not everybody
+// may connect to it.
+func egress(t *testing.T, all objects) string {
+	t.Helper()
+	policies := of[*networkingv1.NetworkPolicy](all)
+	if len(policies) == 0 {
+		return "any"
+	}
+	var ports []string
+	for _, rule := range policies[0].Spec.Egress {
+		for _, port := range rule.Ports {
+			ports = append(ports, fmt.Sprintf("%s %s", *port.Protocol, port.Port))
+		}
+	}
+	if spec := policies[0].Spec; len(spec.PolicyTypes) != 2 || len(spec.Ingress) != 1 || len(spec.Ingress[0].From) == 0 {
+		t.Errorf("everybody may connect: %v", spec)
+	}
+	return strings.Join(ports, ", ")
 }
 
 func checkNames(t *testing.T, all objects) {
@@ -65,20 +118,15 @@ func checkNames(t *testing.T, all objects) {
 		for _, problem := range validation.IsDNS1123Label(m.GetName()) {
 			t.Errorf("%s: %s", id, problem)
 		}
-		checkLabels(t, id, m.GetLabels())
-	}
-}
-
-func checkLabels(t *testing.T, id string, set map[string]string) {
-	t.Helper()
-	for key, value := range set {
-		for _, problem := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...) {
-			t.Errorf("%s: label %s: %s", id, key, problem)
+		for key, value := range m.GetLabels() {
+			for _, problem := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...) {
+				t.Errorf("%s: label %s: %s", id, key, problem)
+			}
 		}
-	}
-	for _, key := range []string{"helm.sh/chart", "app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"} {
-		if set[key] == "" {
-			t.Errorf("%s: no label %s", id, key)
+		for _, key := range []string{"helm.sh/chart", "app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"} {
+			if m.GetLabels()[key] == "" {
+				t.Errorf("%s: no label %s", id, key)
+			}
 		}
 	}
 }
@@ -98,14 +146,22 @@ func assertSelects(t *testing.T, what string, selector, set map[string]string) {
 func checkSelectors(t *testing.T, all objects) {
 	t.Helper()
 	template, container := pod(t, all)
-	service := one[*corev1.Service](t, all)
-	port := service.Spec.Ports[0]
-
-	assertSelects(t, "Deployment", one[*appsv1.Deployment](t, all).Spec.Selector.MatchLabels, template.Labels)
-	assertSelects(t, "Service", service.Spec.Selector, template.Labels)
-	assertPort(t, "Service", port.TargetPort, container)
+	selector, _ := workload(t, all)
+	assertSelects(t, "workload", selector.MatchLabels, template.Labels)
 	for _, c := range template.Spec.TopologySpreadConstraints {
 		assertSelects(t, "topologySpreadConstraints", c.LabelSelector.MatchLabels, template.Labels)
+	}
+	services := of[*corev1.Service](all)
+	for _, s := range services {
+		assertSelects(t, "Service", s.Spec.Selector, template.Labels)
+		for _, port := range s.Spec.Ports {
+			assertPort(t, "Service", port.TargetPort, container)
+		}
+	}
+	for _, s := range of[*appsv1.StatefulSet](all) {
+		total := container.Env[len(container.Env)-1]
+		simtest.AssertEqual(t, "shards", total, corev1.EnvVar{Name: "SERVER_RENTAL_TOTAL_SHARDS", Value: fmt.Sprint(*s.Spec.Replicas)})
+		simtest.AssertEqual(t, "clusterIP of the StatefulSet's Service", named[*corev1.Service](t, all, s.Spec.ServiceName).Spec.ClusterIP, corev1.ClusterIPNone)
 	}
 	for _, p := range of[*policyv1.PodDisruptionBudget](all) {
 		assertSelects(t, "PodDisruptionBudget", p.Spec.Selector.MatchLabels, template.Labels)
@@ -115,24 +171,28 @@ func checkSelectors(t *testing.T, all objects) {
 		assertPort(t, "NetworkPolicy", *p.Spec.Ingress[0].Ports[0].Port, container)
 	}
 	for _, m := range of[*monitoringv1.ServiceMonitor](all) {
-		assertSelects(t, "ServiceMonitor", m.Spec.Selector.MatchLabels, service.Labels)
-		if m.Spec.Endpoints[0].Port != port.Name {
-			t.Errorf("ServiceMonitor: got port %s, want %s", m.Spec.Endpoints[0].Port, port.Name)
+		var found []string
+		for _, s := range services {
+			assertSelects(t, "ServiceMonitor", m.Spec.Selector.MatchLabels, s.Labels)
+			for _, port := range s.Spec.Ports {
+				if port.Name == m.Spec.Endpoints[0].Port && (m.Namespace == s.Namespace || slices.Contains(m.Spec.NamespaceSelector.MatchNames, s.Namespace)) {
+					found = append(found, s.Name)
+				}
+			}
 		}
-		if m.Namespace != service.Namespace && !slices.Contains(m.Spec.NamespaceSelector.MatchNames, service.Namespace) {
-			t.Errorf("ServiceMonitor in %s does not look into %s", m.Namespace, service.Namespace)
+		if len(found) != 1 {
+			t.Errorf("ServiceMonitor finds the pods in Services %v, want one", found)
 		}
 	}
 }
 
 func assertPort(t *testing.T, what string, port intstr.IntOrString, c corev1.Container) {
 	t.Helper()
-	for _, p := range c.Ports {
-		if p.ContainerPort == 10170 && (port == intstr.FromString(p.Name) || port == intstr.FromInt32(p.ContainerPort)) {
-			return
-		}
+	if !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
+		return p.ContainerPort == 10170 && (port == intstr.FromString(p.Name) || port == intstr.FromInt32(p.ContainerPort))
+	}) {
+		t.Errorf("%s: the container has no port %s", what, port.String())
 	}
-	t.Errorf("%s: the container has no port %s", what, port.String())
 }
 
 func checkPod(t *testing.T, all objects) {
@@ -151,46 +211,22 @@ func checkPod(t *testing.T, all objects) {
 			t.Errorf("the pod uses ServiceAccount %s, not %s", template.Spec.ServiceAccountName, a.Name)
 		}
 	}
-	volumes := map[string]bool{}
+	var volumes, mounted []string
 	for _, v := range template.Spec.Volumes {
-		volumes[v.Name] = true
+		volumes = append(volumes, v.Name)
 	}
 	for _, m := range container.VolumeMounts {
-		if !volumes[m.Name] {
-			t.Errorf("volume %s is mounted but does not exist", m.Name)
-		}
+		mounted = append(mounted, m.Name)
 		if !m.ReadOnly {
 			t.Errorf("volume %s is not mounted read-only", m.Name)
 		}
-		delete(volumes, m.Name)
 	}
-	if len(volumes) > 0 {
-		t.Errorf("volumes are not mounted: %v", slices.Collect(maps.Keys(volumes)))
-	}
+	simtest.AssertEqual(t, "mounted volumes", mounted, volumes)
 }
 
-// checkSecrets checks that a Secret exists beside no existing one, and that no other
-// object contains a token.
-func checkSecrets(t *testing.T, all objects) {
+// checkTokens checks that no object but a Secret contains a token.
+func checkTokens(t *testing.T, all objects) {
 	t.Helper()
-	template, _ := pod(t, all)
-	own := map[string]bool{}
-	for _, s := range of[*corev1.Secret](all) {
-		own[s.Name] = true
-	}
-	for _, v := range template.Spec.Volumes {
-		if v.Projected == nil {
-			continue
-		}
-		if mode := *v.Projected.DefaultMode; mode != 0o440 {
-			t.Errorf("tokens have mode %o, want 440", mode)
-		}
-		for _, s := range v.Projected.Sources {
-			if len(own) > 0 && !own[s.Secret.Name] {
-				t.Errorf("Secret %v exists beside %s", own, s.Secret.Name)
-			}
-		}
-	}
 	for _, o := range all {
 		if _, secret := o.(*corev1.Secret); !secret && strings.Contains(toJSON(t, o), "token-of-") {
 			t.Errorf("%T contains a token", o)
@@ -207,81 +243,19 @@ func toJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// kinds returns how many objects of each kind there are.
-func kinds(all objects) map[string]int {
-	count := map[string]int{}
-	for _, o := range all {
-		count[o.GetObjectKind().GroupVersionKind().Kind]++
-	}
-	return count
-}
-
-// TestKinds checks which values create which objects, and to which ports the exporter may
-// connect.
-func TestKinds(t *testing.T) {
-	minimal := map[string]int{"ConfigMap": 1, "Deployment": 1, "Service": 1, "ServiceAccount": 1}
-	for name, c := range map[string]struct {
-		more   map[string]int
-		egress []string // nil without a NetworkPolicy
-	}{
-		"minimal":   {map[string]int{}, nil},
-		"demo":      {map[string]int{"NetworkPolicy": 1}, []string{}},
-		"token":     {map[string]int{"Secret": 1, "ServiceAccount": -1}, nil},
-		"pair":      {map[string]int{"PodDisruptionBudget": 1, "ServiceMonitor": 1, "PrometheusRule": 4, "ConfigMap": 3, "NetworkPolicy": 1}, []string{"UDP 53", "TCP 53", "TCP 8443"}},
-		"openshift": {map[string]int{"NetworkPolicy": 1}, []string{"UDP 53", "TCP 53", "TCP 443", "UDP 5353", "TCP 5353"}},
-	} {
-		want := maps.Clone(minimal)
-		for kind, n := range c.more {
-			if want[kind] += n; want[kind] == 0 {
-				delete(want, kind)
-			}
-		}
-		all := render(t, "--values", valueFiles(t)[name])
-		simtest.AssertEqual(t, name+": kinds", kinds(all), want)
-		var egress []string
-		for _, p := range of[*networkingv1.NetworkPolicy](all) {
-			egress = []string{}
-			for _, rule := range p.Spec.Egress {
-				for _, port := range rule.Ports {
-					egress = append(egress, fmt.Sprintf("%s %s", *port.Protocol, port.Port))
-				}
-			}
-			if len(p.Spec.PolicyTypes) != 2 || len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].From) == 0 {
-				t.Errorf("%s: everybody may connect: %v", name, p.Spec)
-			}
-		}
-		simtest.AssertEqual(t, name+": egress", egress, c.egress)
-	}
-}
-
-// TestLabelsOfSelector checks that no value can replace the labels that selectors use.
-func TestLabelsOfSelector(t *testing.T) {
-	checkSelectors(t, render(t, "--values", valueFiles(t)["pair"],
-		"--set", `commonLabels.app\.kubernetes\.io/name=other,podLabels.app\.kubernetes\.io/instance=other`))
-}
-
-// TestLongName checks names of objects at the longest name of a release.
-func TestLongName(t *testing.T) {
-	release := strings.Repeat("long-name-", 6)[:53]
-	checkNames(t, decode(t, mustHelm(t, "template", release, chart, "--namespace", namespace, "--values", valueFiles(t)["pair"])))
-}
-
 // TestChecksum checks that a change of the configuration replaces the pods, and that
 // nothing else does: a token is read again without that.
 func TestChecksum(t *testing.T) {
-	token := valueFiles(t)["token"]
-	checksum := func(args ...string) string {
-		template, _ := pod(t, render(t, append([]string{"--values", token}, args...)...))
+	checksum := func(set string) string {
+		template, _ := pod(t, render(t, "--values", valueFiles(t)["token"], "--set", set))
 		return template.Annotations["checksum/config"]
 	}
-	before := checksum()
-	if before == "" || checksum("--set", "config.api.timeout=9s") == before {
-		t.Error("a changed configuration has the same checksum")
-	}
-	if checksum("--set", "accounts[0].name=main,accounts[0].token=other") != checksum("--set", "accounts[0].name=main,accounts[0].token=token") {
-		t.Error("a changed token has another checksum")
-	}
-	if checksum("--set", "replicas=0") != before {
-		t.Error("another number of replicas has another checksum")
+	before := checksum("")
+	for set, changed := range map[string]bool{
+		"": false, "config.api.timeout=9s": true, "accounts[0].name=other": true, "accounts[0].token=other": false, "replicaCount=0": false, "shards=3": false,
+	} {
+		if after := checksum(set); after == "" || (after != before) != changed {
+			t.Errorf("%s: got checksum %q, before %q", set, after, before)
+		}
 	}
 }

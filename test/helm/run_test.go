@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,10 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
-
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/repo"
@@ -33,28 +34,18 @@ func existing(t *testing.T) objects {
 	t.Helper()
 	certificate, key := selfSigned(t)
 	webConfig := "tls_server_config: {cert_file: tls.crt, key_file: tls.key}\n"
-	hash, err := bcrypt.GenerateFromPassword([]byte("scrape"), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	users := fmt.Sprintf("basic_auth_users: {prometheus: %s}\n", hash)
+	users := "basic_auth_users: {prometheus: $2y$04$server.rental.exporteeZyql.BZvG/4YlcBMTIeslYruNLKhumq}\n" // of the password "scrape"
 	secret := func(name string, data map[string]string) *corev1.Secret {
-		s := &corev1.Secret{Data: map[string][]byte{}}
-		s.Name = name
-		for k, v := range data {
-			s.Data[k] = []byte(v)
-		}
-		return s
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: data}
 	}
-	ca := &corev1.ConfigMap{Data: map[string]string{"ca.crt": certificate}}
-	ca.Name = "private-ca"
 	return objects{
 		secret("rental-tokens", map[string]string{"main": "token-of-main", "lab": "token-of-lab\n"}),
 		secret("guest-token", map[string]string{"token": "token-of-guest"}),
 		secret("server-rental-exporter-tokens", map[string]string{"main": "token-of-main", "lab": "token-of-lab"}),
 		secret("https", map[string]string{"web-config.yml": webConfig, "tls.crt": certificate, "tls.key": key}),
 		secret("web-config", map[string]string{"web-config.yml": webConfig + users, "config.yml": webConfig + users, "tls.crt": certificate, "tls.key": key}),
-		ca,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "private-ca"}, Data: map[string]string{"ca.crt": certificate}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "runtime"}, Data: map[string]string{"gogc": "50"}},
 	}
 }
 
@@ -68,18 +59,20 @@ func selfSigned(t *testing.T) (certificate, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encode := func(kind string, der []byte) string {
-		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
-	}
-	return encode("CERTIFICATE", pair.Certificate[0]), encode("PRIVATE KEY", keyDER)
+	certificate = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}))
+	return certificate, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
 }
+
+// podIndex is the index of the pod that the tests run, as Kubernetes gives it to pods of a
+// StatefulSet.
+const podIndex = "2"
 
 // command writes the pod's volumes to a directory, as a node does, and returns the
 // container's command with the paths of that directory.
 func command(t *testing.T, all objects, more ...string) *exec.Cmd {
 	t.Helper()
 	template, container := pod(t, all)
-	others := existing(t)
+	all = slices.Concat(all, existing(t))
 	root := t.TempDir()
 	var paths []string
 	for _, m := range container.VolumeMounts {
@@ -87,14 +80,12 @@ func command(t *testing.T, all objects, more ...string) *exec.Cmd {
 	}
 	inRoot := strings.NewReplacer(paths...)
 	for _, m := range container.VolumeMounts {
-		for file, text := range files(t, slices.Concat(all, others), volume(t, template, m.Name)) {
+		for file, text := range files(t, all, volume(t, template, m.Name)) {
 			path := filepath.Join(root, m.MountPath, file)
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, []byte(inRoot.Replace(text)), 0o440); err != nil {
-				t.Fatal(err)
-			}
+			simtest.WriteFile(t, path, inRoot.Replace(text))
 		}
 	}
 	var args []string
@@ -102,19 +93,34 @@ func command(t *testing.T, all objects, more ...string) *exec.Cmd {
 		args = append(args, inRoot.Replace(a))
 	}
 	cmd := exec.Command(simtest.Binary(t), args...)
-	cmd.Env = []string{}
+	cmd.Env = []string{} // not that of the test
+	for _, v := range container.Env {
+		cmd.Env = append(cmd.Env, v.Name+"="+variable(t, all, v))
+	}
 	return cmd
+}
+
+// variable returns the value of an environment variable.
+func variable(t *testing.T, all objects, v corev1.EnvVar) string {
+	t.Helper()
+	switch from := v.ValueFrom; {
+	case from == nil:
+		return v.Value
+	case from.ConfigMapKeyRef != nil:
+		return named[*corev1.ConfigMap](t, all, from.ConfigMapKeyRef.Name).Data[from.ConfigMapKeyRef.Key]
+	default:
+		simtest.AssertEqual(t, "field", from.FieldRef.FieldPath, "metadata.labels['"+appsv1.PodIndexLabel+"']")
+		return podIndex
+	}
 }
 
 func volume(t *testing.T, template corev1.PodTemplateSpec, name string) corev1.Volume {
 	t.Helper()
-	for _, v := range template.Spec.Volumes {
-		if v.Name == name {
-			return v
-		}
+	i := slices.IndexFunc(template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no volume %s", name)
 	}
-	t.Fatalf("there is no volume %s", name)
-	panic("not reached")
+	return template.Spec.Volumes[i]
 }
 
 // files returns the files of a volume by path.
@@ -125,29 +131,33 @@ func files(t *testing.T, all objects, v corev1.Volume) map[string]string {
 	case v.ConfigMap != nil:
 		return named[*corev1.ConfigMap](t, all, v.ConfigMap.Name).Data
 	case v.Secret != nil:
-		for key, text := range named[*corev1.Secret](t, all, v.Secret.SecretName).Data {
-			found[key] = string(text)
-		}
+		return contents(t, all, v.Secret.SecretName)
 	case v.Projected != nil:
 		for _, source := range v.Projected.Sources {
-			secret := named[*corev1.Secret](t, all, source.Secret.Name)
+			data := contents(t, all, source.Secret.Name)
 			for _, item := range source.Secret.Items {
-				text, exists := secret.Data[item.Key]
-				if !exists {
-					t.Errorf("Secret %s has no key %s", secret.Name, item.Key)
+				if data[item.Key] == "" || found[item.Path] != "" {
+					t.Errorf("Secret %s has no key %s, or two files are at %s", source.Secret.Name, item.Key, item.Path)
 				}
-				if found[item.Path] != "" {
-					t.Errorf("two files are at %s", item.Path)
-				}
-				found[item.Path] = string(text)
+				found[item.Path] = data[item.Key]
 			}
 		}
 	case v.CSI != nil:
 		found["token"] = "token-of-vault"
-	default:
-		t.Errorf("volume %s is of an unknown kind", v.Name)
 	}
 	return found
+}
+
+// contents returns what a Secret contains.
+func contents(t *testing.T, all objects, name string) map[string]string {
+	t.Helper()
+	secret := named[*corev1.Secret](t, all, name)
+	data := map[string]string{}
+	maps.Copy(data, secret.StringData)
+	for key, text := range secret.Data {
+		data[key] = string(text)
+	}
+	return data
 }
 
 // checkConfig checks with the exporter that the arguments and the configuration are valid,
@@ -175,12 +185,14 @@ func TestExample(t *testing.T) {
 
 // TestProbes runs the exporter as the pod does, and asks it as a node and as Prometheus do.
 func TestProbes(t *testing.T) {
-	demo := []string{"--values", valueFiles(t)["demo"], "--set", "serviceMonitor.enabled=true"}
-	https := slices.Concat(demo, []string{"--set", "web.tls=true,web.configSecret.name=https"})
-	password := slices.Concat(demo, []string{"--set", "web.tls=true,web.authentication=true,web.configSecret.name=web-config"})
-	for name, values := range map[string][]string{"http": demo, "https": https, "password": password} {
+	for name, c := range map[string]struct{ set, want string }{
+		"http":     {"shards=1", "server_rental_plan_in_stock{"},
+		"shards":   {"shards=3", "server_rental_exporter_shard " + podIndex + "\n"},
+		"https":    {"web.tls=true,web.configSecret.name=https", "server_rental_plan_in_stock{"},
+		"password": {"web.tls=true,web.authentication=true,web.configSecret.name=web-config", "server_rental_plan_in_stock{"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			all := render(t, values...)
+			all := render(t, "--values", valueFiles(t)["demo"], "--set", "serviceMonitor.enabled=true,"+c.set)
 			_, container := pod(t, all)
 			p := simtest.StartCommand(t, command(t, all, "--web.listen-address=127.0.0.1:0"))
 			p.WaitServing()
@@ -196,14 +208,35 @@ func TestProbes(t *testing.T) {
 				}
 				return r
 			}
-			p.Eventually("scrape has data", func() bool {
-				r := request(endpoint.Path, basicAuth)
-				return r.Status == http.StatusOK && strings.Contains(r.Body, "server_rental_plan_in_stock")
+			var metrics simtest.Response
+			p.Eventually("scrape has "+c.want, func() bool {
+				metrics = request(endpoint.Path, basicAuth)
+				return metrics.Status == http.StatusOK && strings.Contains(metrics.Body, c.want)
 			})
+			assertLabelsKept(t, endpoint, metrics.Body)
 			if name == "password" { // else probes could ask for a path
 				simtest.AssertEqual(t, "status without password", request("/-/healthy", "").Status, http.StatusUnauthorized)
 			}
 		})
+	}
+}
+
+// assertLabelsKept checks that no label of a metric is renamed to exported_..., because the
+// Prometheus Operator gives the target a label of the same name.
+func assertLabelsKept(t *testing.T, endpoint monitoringv1.Endpoint, metrics string) {
+	t.Helper()
+	ofTarget := []string{"job", "instance", "namespace", "service", "pod", "container", "endpoint"}
+	for _, r := range endpoint.RelabelConfigs {
+		ofTarget = slices.DeleteFunc(ofTarget, func(name string) bool { return r.Action == "labeldrop" && r.Regex == name })
+	}
+	names := regexp.MustCompile(`[{,](\w+)="`).FindAllStringSubmatch(metrics, -1)
+	if len(names) == 0 {
+		t.Fatal("no labels")
+	}
+	for _, name := range names {
+		if slices.Contains(ofTarget, name[1]) {
+			t.Fatalf("label %s of a metric is also a label of the target", name[1])
+		}
 	}
 }
 

@@ -1,9 +1,12 @@
 package helm
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"maps"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,28 +19,24 @@ import (
 
 // TestVersion checks that the chart deploys the exporter that it belongs to.
 func TestVersion(t *testing.T) {
-	var c struct {
-		Version    string
-		AppVersion string `yaml:"appVersion"`
-	}
+	version := strings.TrimSpace(repo.Read(t, "VERSION"))
+	var c map[string]any
 	repo.ReadYAML(t, chart+"/Chart.yaml", &c)
-	if want := strings.TrimSpace(repo.Read(t, "VERSION")); c.Version != want || c.AppVersion != want {
-		t.Errorf("got version %s and appVersion %s, want %s", c.Version, c.AppVersion, want)
-	}
+	simtest.AssertEqual(t, "versions", []any{c["version"], c["appVersion"]}, []any{version, version})
 	// A release pushes the image to the registry and the tags of .goreleaser.yaml.
+	const image = "ghcr.io/server-rental-exporter/server_rental_exporter"
 	release := repo.Read(t, ".goreleaser.yaml")
-	for _, part := range []string{"images: [ghcr.io/server-rental-exporter/server_rental_exporter]\n", `tags: ["v{{ .Version }}"`} {
+	for _, part := range []string{"images: [" + image + "]\n", `tags: ["v{{ .Version }}"`} {
 		if !strings.Contains(release, part) {
 			t.Errorf(".goreleaser.yaml does not contain %s", part)
 		}
 	}
 	_, container := pod(t, render(t, "--values", valueFiles(t)["minimal"]))
-	if want := "ghcr.io/server-rental-exporter/server_rental_exporter:v" + c.Version; container.Image != want {
-		t.Errorf("got image %s, want %s", container.Image, want)
-	}
+	simtest.AssertEqual(t, "image", container.Image, image+":v"+version)
 }
 
-// TestPackage checks that a packaged chart renders the same as its directory.
+// TestPackage checks that a packaged chart renders the same as its directory, and that Helm
+// can store its release.
 func TestPackage(t *testing.T) {
 	dir := t.TempDir()
 	mustHelm(t, "package", chart, "--destination", dir)
@@ -49,12 +48,18 @@ func TestPackage(t *testing.T) {
 	if mustHelm(t, "template", "rental", archives[0], "--namespace", namespace, "--values", values) != template(t, "--values", values) {
 		t.Error("the packaged chart renders something else")
 	}
-	out, err := exec.Command("tar", "-tzf", archives[0]).Output()
-	if err != nil {
+	if readme := mustHelm(t, "show", "readme", archives[0]); !strings.Contains(readme, "# Helm chart") {
+		t.Errorf("got README %q", readme)
+	}
+	var compressed bytes.Buffer
+	z := gzip.NewWriter(&compressed)
+	_, err = z.Write([]byte(mustHelm(t, "install", "rental", archives[0], "--dry-run=client", "--output=json", "--values", values)))
+	if err := errors.Join(err, z.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(out), "server-rental-exporter/README.md") {
-		t.Errorf("got files\n%s", out)
+	const oneMebibyte = 1 << 20 // bytes of a Secret, in which Helm stores a release
+	if n := base64.StdEncoding.EncodedLen(compressed.Len()); n > oneMebibyte/2 {
+		t.Errorf("the release has %d bytes, too near to the limit of a Secret", n)
 	}
 }
 
@@ -62,7 +67,6 @@ func TestPackage(t *testing.T) {
 func TestRefused(t *testing.T) {
 	minimal := valueFiles(t)["minimal"]
 	for _, c := range []struct{ set, want string }{
-		{"replicaCount=2", "replicaCount"},
 		{"image.name=x", "/image"},
 		{"image.digest=latest", "/image/digest"},
 		{"config.api.baseURL=https://rental.example", "baseURL"},
@@ -86,11 +90,23 @@ func TestRefused(t *testing.T) {
 		{"demo=true,accounts[0].name=main,accounts[0].token=x", "accounts: must be empty with demo"},
 		{"image.repository=", "/image/repository"},
 		{"config.api.base_url=", "config.api.base_url: is required"},
-		{"replicas=3", "/replicas"},
+		{"replicas=2", "replicas"},
+		{"replicaCount=3", "/replicaCount"},
+		{"replicaCount=2,shards=2", "replicaCount: must be 1 with shards"},
+		{"shards=0", "/shards"},
+		{"shards=2 --kube-version=1.27.9", "shards: need Kubernetes 1.28 or later"},
 		{"web.tls=true", "web.configSecret.name: is required"},
 		{"web.configSecret.secretName=x", "secretName"},
 		{"service.type=ExternalName", "/service/type"},
+		{"service.nodePort=30000", "service.nodePort: needs service.type NodePort or LoadBalancer"},
+		{"service.externalTrafficPolicy=Local", "service.externalTrafficPolicy: needs service.type NodePort or LoadBalancer"},
+		{"service.type=NodePort,service.loadBalancerIP=192.0.2.1", "service.loadBalancerIP: needs service.type LoadBalancer"},
+		{"service.type=NodePort,service.loadBalancerClass=x", "service.loadBalancerClass: needs service.type LoadBalancer"},
+		{"service.loadBalancerSourceRanges={192.0.2.0/24}", "service.loadBalancerSourceRanges: needs service.type LoadBalancer"},
+		{"service.loadBalancerSourceRanges={192.0.2.1}", "/service/loadBalancerSourceRanges/0"},
 		{"serviceMonitor.interval=15", "/serviceMonitor/interval"},
+		{"serviceMonitor.sampleLimit=-1", "/serviceMonitor/sampleLimit"},
+		{"serviceMonitor.targetLabels=x", "/serviceMonitor/targetLabels"},
 		{"serviceMonitor.tlsConfig.caFile=x", "caFile"},
 		{"prometheusRule.disabledAlerts={ServerRentalNothing}", `there is no alert "ServerRentalNothing"`},
 		{"networkPolicy.enabled=true,networkPolicy.from=null", "networkPolicy.from: must not be empty"},
@@ -98,13 +114,25 @@ func TestRefused(t *testing.T) {
 		{"resources.limit.memory=x", "limit"},
 		{"livenessProbe.httpGet.path=/", "httpGet"},
 		{"tolerations[0].efect=NoSchedule", "efect"},
+		{"dnsPolicy=ClusterLast", "/dnsPolicy"},
+		{"dnsConfig.nameserver=192.0.2.53", "nameserver"},
+		{"hostAliases[0].ip=192.0.2.1", "hostnames"},
+		{"extraObjects[0]=5", "/extraObjects/0"},
 		{"extraArgs={--web.listen-address=:80}", "/extraArgs/0"},
-		{"extraArgs={--no-web.overview}", "/extraArgs/0"},
+		{"extraArgs={--total-shards=3}", "/extraArgs/0"},
 		{"extraEnv[0].name=X,extraEnv[0].values=y", "values"},
 		{"extraVolumes.x=y", "/extraVolumes"},
 	} {
-		if _, err := runHelm(t, "template", "rental", chart, "--values", minimal, "--set", c.set); err == nil || !strings.Contains(err.Error(), c.want) {
+		args := append([]string{"template", "rental", chart, "--values", minimal, "--set"}, strings.Fields(c.set)...)
+		if _, err := runHelm(t, args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got error %v, want %q", c.set, err, c.want)
+		}
+	}
+	// Flags that other values set.
+	_, container := pod(t, render(t, "--values", valueFiles(t)["everything"]))
+	for _, arg := range append(container.Args, "--demo", "--shard=1") {
+		if _, err := runHelm(t, "template", chart, "--values", minimal, "--set-json", `extraArgs=["`+arg+`"]`); err == nil && arg != "--no-collector.ssh_keys" {
+			t.Errorf("%s can be given twice", arg)
 		}
 	}
 }
@@ -132,53 +160,29 @@ func TestSchema(t *testing.T) {
 		"/global", "/definitions/kubernetes", // checked by others
 		"/config/api/http/proxy_connect_header", "/config/api/http/http_headers", // names of headers
 	}
-	var walk func(path string, s schema)
-	walk = func(path string, s schema) {
+	undocumented := []string{"/global", "/resources/claims"}
+	var walk func(path string, s schema, v any)
+	walk = func(path string, s schema, v any) {
 		if s.Type == "object" && s.AdditionalProperties == nil && !slices.Contains(open, path) {
 			t.Errorf("%s accepts unknown keys", path)
 		}
+		// The settings of empty objects are documented elsewhere.
+		object, _ := v.(map[string]any)
+		if len(object) > 0 && s.Properties != nil && path != "/config/api" {
+			keys := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Properties)), func(k string) bool { return slices.Contains(undocumented, path+"/"+k) })
+			simtest.AssertEqual(t, "values.yaml: "+path, slices.Sorted(maps.Keys(object)), keys)
+		}
 		for key, child := range s.Properties {
-			walk(path+"/"+key, child)
+			walk(path+"/"+key, child, object[key])
 		}
 		for key, child := range s.Definitions {
-			walk(path+"/definitions/"+key, child)
+			walk(path+"/definitions/"+key, child, nil)
 		}
 		if s.Items != nil {
-			walk(path+"/0", *s.Items)
+			walk(path+"/0", *s.Items, nil)
 		}
 	}
-	walk("", root)
-
-	var documented func(path string, s schema, v any)
-	documented = func(path string, s schema, v any) {
-		object, ok := v.(map[string]any)
-		// The settings of empty objects are documented elsewhere.
-		if !ok || len(object) == 0 || s.Properties == nil || path == "/config/api" {
-			return
-		}
-		keys := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Properties)), func(k string) bool { return path+"/"+k == "/global" || path == "/resources" && k == "claims" })
-		if got := slices.Sorted(maps.Keys(object)); !slices.Equal(got, keys) {
-			t.Errorf("%s: values.yaml has %v, the schema %v", path, got, keys)
-		}
-		for key, child := range object {
-			documented(path+"/"+key, s.Properties[key], child)
-		}
-	}
-	documented("", root, values)
-}
-
-// checkExtraArgs checks that the schema refuses the flags that other values set.
-func checkExtraArgs(t *testing.T, all objects, file string) {
-	t.Helper()
-	_, container := pod(t, all)
-	for _, arg := range container.Args {
-		if flag, _, _ := strings.Cut(arg, "="); flag == "--no-collector.ssh_keys" || !strings.HasPrefix(flag, "--") {
-			continue
-		}
-		if _, err := runHelm(t, "template", chart, "--values", file, "--set-json", `extraArgs=["`+arg+`"]`); err == nil {
-			t.Errorf("%s can be given twice", arg)
-		}
-	}
+	walk("", root, values)
 }
 
 // TestNotes checks the notes that Helm prints after an installation.
@@ -188,8 +192,9 @@ func TestNotes(t *testing.T) {
 		"demo":       {"simulated provider"},
 		"token":      {"trials"},
 		"pair":       {"rental-tokens", "guest-token", "main, lab"},
-		"tls":        {"https://localhost:10170/"},
-		"everything": {"port-forward service/rental-exporter 10170:443"},
+		"tls":        {"port-forward service/rental-server-rental-exporter 10170:443\n", "https://localhost:10170/", "rollout status deployment/rental-server-rental-exporter"},
+		"shards":     {"3 shards, public data by rental-server-rental-exporter-0", "statefulset/rental-server-rental-exporter", "port-forward pod/rental-server-rental-exporter-0 10170\n"},
+		"everything": {"port-forward pod/rental-exporter-0 10170\n"},
 	} {
 		out := mustHelm(t, "install", "rental", chart, "--namespace", namespace, "--dry-run=client", "--output=json", "--values", valueFiles(t)[name])
 		var release struct{ Info struct{ Notes string } }
@@ -212,12 +217,9 @@ func TestNotes(t *testing.T) {
 func TestReadme(t *testing.T) {
 	readme := repo.Read(t, "deploy/helm/server-rental-exporter/README.md")
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(readme, -1)
-	if len(blocks) == 0 {
-		t.Fatal("no examples")
-	}
-	for i, block := range blocks {
+	for _, block := range blocks {
 		file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "values.yaml"), block[1])
-		t.Logf("example %d:\n%s", i, block[1])
+		t.Log(block[1])
 		render(t, "--values", valueFiles(t)["minimal"], "--values", file)
 	}
 	values := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rental.yaml"), blocks[0][1])

@@ -6,14 +6,12 @@ set -euo pipefail
 export LC_ALL=C # for sort and patterns
 cd "$(dirname "$0")/../.."
 
-goreleaser=github.com/goreleaser/goreleaser/v2@v2.13.3
-
 fail() { printf 'release-check: %s\n' "$*" >&2; exit 1; }
 
 # The checksums of all files of a release.
 sums() { (cd "$1/dist" && sha256sum -- release/*.tar.gz release/*.zip release/sha256sums.txt packages/*.deb packages/*.rpm ./*.tgz); }
 
-go run "$goreleaser" check
+go run "$GORELEASER" check
 
 # An image that goreleaser makes is built from the same files as any other.
 diff <(sed -n 's/^!//p' .dockerignore | sort) \
@@ -24,34 +22,60 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for clone in first second-in-another-directory; do
   git clone -q . "$work/$clone"
-  (cd "$work/$clone" && go run "$goreleaser" release --snapshot --clean --skip=docker,publish,sbom)
+  git -C "$work/$clone" tag -f "v$(cat VERSION)"
+  (cd "$work/$clone" && go run "$GORELEASER" release --clean --skip=docker,publish,sbom)
 done
 diff <(sums "$work/first") <(sums "$work/second-in-another-directory") || fail "two builds of one commit differ"
 rm -rf dist
 cp -r "$work/first/dist" dist
 
-version=$(sed 's/.*"version":"\([^"]*\)".*/\1/' dist/release/metadata.json)
+version=$(cat VERSION)
 mkdir "$work/published"
 cp dist/release/*.tar.gz dist/release/*.zip dist/packages/*.deb dist/packages/*.rpm dist/*.tgz "$work/published"
 (cd "$work/published" && sha256sum --quiet --strict -c) <dist/release/sha256sums.txt
 [ "$(wc -l <dist/release/sha256sums.txt)" = "$(find "$work/published" -type f | wc -l)" ] || fail "sha256sums.txt is not complete"
 
-content='CHANGELOG.md LICENSE README.md THIRD_PARTY_LICENSES alerts dashboards example.yml server_rental_exporter '
+content=$({
+  echo server_rental_exporter
+  git ls-files {README,CHANGELOG}.md LICENSE THIRD_PARTY_LICENSES example.yml 'alerts/*.yml' alerts/templates 'dashboards/*.json' \
+    deploy/systemd packaging/{completion,config.yml,server_rental_exporter.1} ':!alerts/tests' ':!dashboards/generator'
+} | sort)
 for platform in {linux,darwin,freebsd,windows}-{amd64,arm64}; do
   name=server_rental_exporter-$version.$platform
   case $platform in
     windows-*) files=$(unzip -Z1 "dist/release/$name.zip" | sed 's/\.exe$//') ;;
     *) files=$(tar -tzf "dist/release/$name.tar.gz") ;;
   esac
-  got=$(sed "s|^$name/||; s|/.*||" <<<"$files" | sort -u | tr '\n' ' ')
-  [ "$got" = "$content" ] || fail "$name holds $got"
+  diff <(echo "$content") <(grep -v '/$' <<<"$files" | cut -d / -f 2- | sort) || fail "$name holds other files"
 done
 
-# Archive, package and make build have the same program.
+# The documented commands find the files, and the checksums are right.
+repository=$(sed -n 's|^  - images: \[ghcr.io/\(.*\)\]$|\1|p' .goreleaser.yaml)
+documented() { sed -n '/^## Install a release$/,/^## Contents of a release$/p' packaging/README.md | grep -o "$1"; }
+[ "$(documented '^repository=.*')" = "repository=$repository version=$version" ] || fail "packaging/README.md: other variables"
+cp dist/release/sha256sums.txt "$work/published"
+documented '[$]release/[^ "]*' | while read -r file; do
+  file=${file#?release/}
+  [ -f "$work/published/${file//\$version/$version}" ] || fail "packaging/README.md: $file is not published"
+done
+mkdir "$work/installed"
+documented '^\(curl\|tar\) .*' >"$work/commands"
+(cd "$work/installed" && release=file://$work/published version=$version bash -e ../commands)
+
+# All addresses begin with that repository.
+others=$(git grep -hoE '(github\.com|ghcr\.io)/server-rental-exporter/[[:alnum:]_-]+' | sort -u | grep -vx "github.com/$repository\|ghcr.io/$repository\|ghcr.io/${repository%/*}/charts" || true)
+[ -z "$others" ] || fail "addresses of other repositories: $others"
+
+# Archive, package, a clone in which somebody works and a tarball have the same program.
 name=server_rental_exporter-$version.linux-amd64
-tar -xzf "dist/release/$name.tar.gz" -C "$work"
-GOOS=linux GOARCH=amd64 make -s -C "$work/first" build VERSION="$version"
-cmp "$work/$name/server_rental_exporter" "$work/first/server_rental_exporter" || fail "archive and make build differ"
-dpkg-deb --fsys-tarfile "dist/packages/"*_amd64.deb | tar -xO ./usr/bin/server_rental_exporter | cmp - "$work/first/server_rental_exporter" ||
-  fail "package and make build differ"
+mkdir "$work/tarball"
+git archive HEAD | tar -x -C "$work/tarball"
+touch "$work/first/untracked"
+dpkg-deb --fsys-tarfile "dist/packages/"*_amd64.deb | tar -xO ./usr/bin/server_rental_exporter >"$work/packaged"
+for tree in first tarball; do
+  GOFLAGS=-buildvcs=true GOOS=linux GOARCH=amd64 make -s -C "$work/$tree" build
+done
+for program in packaged first/server_rental_exporter tarball/server_rental_exporter; do
+  cmp "$work/installed/$name/server_rental_exporter" "$work/$program" || fail "archive and $program differ"
+done
 echo "release-check: version $version OK"

@@ -26,24 +26,21 @@ const (
 	Drop                  // closes the connection without a response; a Go client repeats a GET on a reused connection
 	Truncated             // sends half of the correct body, then closes the connection
 	Garbage               // sends 200 with bytes that are not JSON
-	Endless               // sends 200 with a JSON string without an end, as fast as the client reads
 	Trickle               // sends the correct body at one byte per second
 	Redirect              // sends 302 to the Location in Fault.Header
 )
 
 // String returns the name of the kind in lower case.
 func (k Kind) String() string {
-	return []string{"respond", "delay", "hang", "drop", "truncated", "garbage", "endless", "trickle", "redirect"}[k]
+	return []string{"respond", "delay", "hang", "drop", "truncated", "garbage", "trickle", "redirect"}[k]
 }
 
 // Fault is a rule: a faulty behavior, and the requests that it applies to. They count
 // against the rate limits like all others, if Handler is nil.
 type Fault struct {
-	Path  string     // "/plans"; "" is every path
-	Token string     // only requests with this token; "" is any or none
-	Query url.Values // only requests with these values in the query; nil is any query
-	After int        // number of requests that come first and are not affected
-	Times int        // maximum number of requests; 0 is no maximum
+	Path  string // "/plans"; "" is every path
+	Token string // only requests with this token; "" is any or none
+	Times int    // maximum number of requests; 0 is no maximum
 
 	Kind   Kind
 	Status int           // of Respond; 0 is the status of the correct response
@@ -53,22 +50,20 @@ type Fault struct {
 
 	// Handler responds instead, if it is not nil.
 	Handler http.HandlerFunc
-	// Before is called before the response, if it is not nil. Another fault then decides
-	// about the response. Several goroutines may call it at once.
-	Before func(path string, query url.Values)
 }
 
 // Faults are faults that are active. The zero value has none.
 type Faults struct {
 	mu     sync.Mutex
 	active []*activeFault // the first one that matches a request applies
+	hooks  []func(path string, query url.Values)
 }
 
 // Inject activates a fault until remove is called. If several faults match a request,
 // one with a path goes before one for every path, and a newer one before an older one.
 // remove does not affect requests that came before.
 func (fs *Faults) Inject(f Fault) (remove func()) {
-	f.Header, f.Body, f.Query = f.Header.Clone(), bytes.Clone(f.Body), maps.Clone(f.Query)
+	f.Header, f.Body = f.Header.Clone(), bytes.Clone(f.Body)
 	added := &activeFault{Fault: f}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -95,9 +90,12 @@ func (fs *Faults) Override(path string, h http.HandlerFunc) (remove func()) {
 	return fs.Inject(Fault{Path: path, Handler: h})
 }
 
-// OnRequest calls f before the response to each request.
-func (fs *Faults) OnRequest(f func(path string, query url.Values)) (remove func()) {
-	return fs.Inject(Fault{Before: f})
+// OnRequest calls f before the response to each request. Several goroutines may call it at
+// once.
+func (fs *Faults) OnRequest(f func(path string, query url.Values)) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.hooks = append(fs.hooks, f)
 }
 
 // Reply returns a handler that sends a fixed response. The header may be nil.
@@ -111,48 +109,28 @@ func Reply(status int, header http.Header, body string) http.HandlerFunc {
 
 type activeFault struct {
 	Fault
-	matched int // number of matching requests
+	used int // number of requests
 }
 
-// take returns what is to be called before a request, and the fault that applies to it,
-// nil for none.
-func (fs *Faults) take(r Request) (before []func(string, url.Values), found *Fault) {
+// take returns the hooks, and the fault that applies to a request, nil for none.
+func (fs *Faults) take(r Request) (hooks []func(string, url.Values), found *Fault) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for _, f := range fs.active {
-		if f.Before == nil && found != nil || !f.matches(r) {
-			continue
-		}
-		if f.Times > 0 && f.matched >= f.After+f.Times {
-			continue
-		}
-		f.matched++
-		switch {
-		case f.matched <= f.After:
-		case f.Before != nil:
-			before = append(before, f.Before)
-		default:
-			found = &f.Fault
+		if (f.Path == "" || f.Path == r.Path) && (f.Token == "" || f.Token == r.Token) && (f.Times == 0 || f.used < f.Times) {
+			f.used++
+			return slices.Clone(fs.hooks), &f.Fault
 		}
 	}
-	return before, found
-}
-
-func (f *Fault) matches(r Request) bool {
-	for name, values := range f.Query {
-		if !slices.Equal(r.Query[name], values) {
-			return false
-		}
-	}
-	return (f.Path == "" || f.Path == r.Path) && (f.Token == "" || f.Token == r.Token)
+	return slices.Clone(fs.hooks), nil
 }
 
 // middleware applies the faults.
 func (fs *Faults) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		request := newRequest(r)
-		before, f := fs.take(request)
-		for _, call := range before {
+		hooks, f := fs.take(request)
+		for _, call := range hooks {
 			call(request.Path, request.Query)
 		}
 		switch {
@@ -181,13 +159,11 @@ func (f *Fault) apply(x exchange, req Request, next http.Handler) {
 	case Drop:
 		panic(http.ErrAbortHandler)
 	case Truncated:
-		x.begin(c, len(c.Body))
+		x.begin(c)
 		x.write(c.Body[:len(c.Body)/2])
 		panic(http.ErrAbortHandler)
 	case Garbage:
 		x.send(Response{http.StatusOK, c.Header, "\x00\xff<!doctype html> this is not JSON {{{"})
-	case Endless:
-		x.endless(c.Header)
 	case Trickle:
 		x.trickle(c)
 	case Redirect:
@@ -230,17 +206,14 @@ type exchange struct {
 // send sends a complete response. A failed write means that the client closed the
 // connection, which is not an error of the server.
 func (x exchange) send(c Response) {
-	x.begin(c, len(c.Body))
+	x.begin(c)
 	_, _ = io.WriteString(x.w, c.Body)
 }
 
-// begin sends status and headers; without Content-Length if the length is negative.
-func (x exchange) begin(c Response, length int) {
+// begin sends status and headers.
+func (x exchange) begin(c Response) {
 	maps.Copy(x.w.Header(), c.Header)
-	x.w.Header().Del("Content-Length")
-	if length >= 0 {
-		x.w.Header().Set("Content-Length", strconv.Itoa(length))
-	}
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(c.Body)))
 	x.w.WriteHeader(c.Status)
 }
 
@@ -266,18 +239,9 @@ func (x exchange) wait(d time.Duration) {
 	}
 }
 
-// endless sends a JSON string without an end.
-func (x exchange) endless(h http.Header) {
-	x.begin(Response{http.StatusOK, h, ""}, -1)
-	x.write(`{"data":"`)
-	for filler := strings.Repeat("a", 32<<10); ; {
-		x.write(filler)
-	}
-}
-
 // trickle sends one byte of the body per second.
 func (x exchange) trickle(c Response) {
-	x.begin(c, len(c.Body))
+	x.begin(c)
 	for i := range len(c.Body) {
 		x.write(c.Body[i : i+1])
 		x.wait(time.Second)

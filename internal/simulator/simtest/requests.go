@@ -103,15 +103,13 @@ func (a *API) Idle() bool {
 }
 
 // AssertNoRequests asserts that no request of an exporter followed the first since
-// requests. Those of other programs are logged.
+// requests.
 func (a *API) AssertNoRequests(since int) {
 	a.t.Helper()
 	for _, r := range a.Requests()[since:] {
-		report, agent := a.t.Logf, r.Header.Get("User-Agent")
-		if strings.HasPrefix(agent, "server_rental_exporter/") {
-			report = a.t.Errorf
+		if agent := r.Header.Get("User-Agent"); strings.HasPrefix(agent, "server_rental_exporter/") {
+			a.t.Errorf("request of %s with token %q from %s: status %d", r.Path, r.Token, r.RemoteAddr, r.Status)
 		}
-		report("request of %s %q with token %q from %s: status %d", r.Path, agent, r.Token, r.RemoteAddr, r.Status)
 	}
 }
 

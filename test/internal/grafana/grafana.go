@@ -60,8 +60,6 @@ type Panel struct {
 	Datasource               Datasource
 	Targets                  []Target
 	Links                    []Link
-	Interval                 string  // least step
-	MaxDataPoints            float64 // 0: the width in pixels
 	GridPos                  struct{ X, Y, W, H int }
 	Panels                   []Panel // of a collapsed row
 	FieldConfig              struct {
@@ -152,11 +150,7 @@ func (d Dashboard) Queries() []Query {
 		}
 	}
 	for _, a := range d.Annotations.List {
-		all = append(all, Query{
-			Target{Expr: a.Expr, LegendFormat: a.TitleFormat},
-			fmt.Sprintf("%s/annotation/%s", d.UID, a.Name),
-			Panel{Interval: a.Step, MaxDataPoints: 100},
-		})
+		all = append(all, Query{Target{Expr: a.Expr, LegendFormat: a.TitleFormat}, fmt.Sprintf("%s/annotation/%s", d.UID, a.Name), Panel{}})
 	}
 	return all
 }

@@ -148,6 +148,8 @@ func (c Catalog) call(e *parser.Call) (Labels, error) {
 		all = union(all, have)
 	}
 	switch e.Func.Name {
+	case "resets":
+		return nil, fmt.Errorf("resets: always 0 in Thanos")
 	case "absent", "absent_over_time", "scalar":
 		return Labels{}, nil
 	case "histogram_quantile":
@@ -195,38 +197,30 @@ func (c Catalog) binary(e *parser.BinaryExpr) (Labels, error) {
 		return nil, err
 	}
 	m := e.VectorMatching
-	switch {
-	case m == nil: // one side is a scalar
+	if m == nil { // one side is a scalar
 		return union(left, right), nil
-	case e.Op == parser.LOR && !m.On:
-		return union(left, right), nil
-	case !m.On && (len(m.MatchingLabels) > 0 || !maps.Equal(left, right)):
-		return nil, fmt.Errorf("%s: the sides have the labels %q and %q: name those to match with on", e.Op, left.Sorted(), right.Sorted())
 	}
 	for _, l := range m.MatchingLabels {
 		if !left[l] || !right[l] {
 			return nil, fmt.Errorf("on (%s): not both sides have this label", l)
 		}
 	}
-	switch m.Card {
-	case parser.CardOneToMany:
-		left, right = right, left
-		fallthrough
-	case parser.CardManyToOne:
-		for _, l := range m.Include {
-			if !right[l] {
-				return nil, fmt.Errorf("%s (%s): the other side has no such label", m.Card, l)
-			}
-		}
-		return union(left, LabelSet(m.Include...)), nil
-	case parser.CardManyToMany:
-		if e.Op == parser.LOR {
-			return union(left, right), nil
-		}
+	switch {
+	case e.Op == parser.LOR:
+		return union(left, right), nil
+	case !m.On && (len(m.MatchingLabels) > 0 || !maps.Equal(left, right)):
+		return nil, fmt.Errorf("%s: the sides have the labels %q and %q: name those to match with on", e.Op, left.Sorted(), right.Sorted())
+	case !m.On || m.Card == parser.CardManyToMany:
 		return left, nil
-	}
-	if m.On {
+	case m.Card == parser.CardOneToOne:
 		return LabelSet(m.MatchingLabels...), nil
+	case m.Card == parser.CardOneToMany:
+		left, right = right, left
 	}
-	return left, nil
+	for _, l := range m.Include {
+		if !right[l] {
+			return nil, fmt.Errorf("%s (%s): the other side has no such label", m.Card, l)
+		}
+	}
+	return union(left, LabelSet(m.Include...)), nil
 }

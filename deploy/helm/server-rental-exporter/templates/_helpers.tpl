@@ -17,6 +17,15 @@ app.kubernetes.io/name: {{ include "server-rental-exporter.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
+{{- /* True if a StatefulSet runs shards. */ -}}
+{{- define "server-rental-exporter.sharded" -}}
+{{- if gt (int .Values.shards) 1 }}true{{ end }}
+{{- end }}
+
+{{- define "server-rental-exporter.pods" -}}
+{{- mul .Values.shards .Values.replicaCount }}
+{{- end }}
+
 {{- /* Labels of an object. Takes root and optionally labels. Those of the selector cannot be replaced. */ -}}
 {{- define "server-rental-exporter.labels" -}}
 {{- $common := dict
@@ -72,7 +81,7 @@ metadata:
 {{- if .Values.demo }}
 {{- $config = set $config "api" (omit $config.api "base_url") }}
 {{- end }}
-{{- if gt (int .Values.replicas) 1 }}
+{{- if gt (int .Values.replicaCount) 1 }}
 {{- $config = merge $config (dict "api" (dict "rate_limit" (dict "public" 29 "account" 60))) }}
 {{- end }}
 {{- $accounts := list }}
@@ -135,6 +144,21 @@ httpGet:
 {{- end }}
 {{- if and $own $existing }}
 {{- $errors = append $errors "accounts: the chart creates no Secret beside an existing one; add the tokens to the existing Secret" }}
+{{- end }}
+{{- if include "server-rental-exporter.sharded" . }}
+{{- if gt (int .Values.replicaCount) 1 }}
+{{- $errors = append $errors "replicaCount: must be 1 with shards, each of which is one pod; 0 stops them" }}
+{{- end }}
+{{- if semverCompare "<1.28.0-0" .Capabilities.KubeVersion.Version }}
+{{- $errors = append $errors "shards: need Kubernetes 1.28 or later, which labels a pod with its index" }}
+{{- end }}
+{{- end }}
+{{- $balanced := list "LoadBalancer" }}{{ $exposed := list "NodePort" "LoadBalancer" }}
+{{- $types := dict "nodePort" $exposed "externalTrafficPolicy" $exposed "loadBalancerIP" $balanced "loadBalancerClass" $balanced "loadBalancerSourceRanges" $balanced }}
+{{- range $key, $allowed := $types }}
+{{- if and (get $.Values.service $key) (not (has $.Values.service.type $allowed)) }}
+{{- $errors = append $errors (printf "service.%s: needs service.type %s" $key (join " or " $allowed)) }}
+{{- end }}
 {{- end }}
 {{- if and (or .Values.web.tls .Values.web.authentication) (not .Values.web.configSecret.name) }}
 {{- $errors = append $errors "web.configSecret.name: is required with web.tls or web.authentication" }}

@@ -1,0 +1,154 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+const casesFile = "testdata/load.txt"
+
+// loadCase is a section of casesFile without its outcome.
+type loadCase string
+
+// readCases returns the sections of casesFile. The first is a comment.
+func readCases(t testing.TB) []loadCase {
+	t.Helper()
+	content, err := os.ReadFile(casesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []loadCase
+	input := regexp.MustCompile(`(?m)^=> .*\n`).ReplaceAllString(string(content), "")
+	for section := range strings.SplitSeq(input, "\n-- ") {
+		cases = append(cases, loadCase(section))
+	}
+	return cases
+}
+
+// parts returns the command line and the file of the case.
+func (c loadCase) parts() (commandLine, file string) {
+	_, file, _ = strings.Cut(string(c), " --\n")
+	if args, ok := strings.CutPrefix(file, "$"); ok {
+		commandLine, file, _ = strings.Cut(args, "\n")
+		return commandLine, file
+	}
+	return "--config.file=rental.yml", file
+}
+
+// load loads the case's command line and file.
+func (c loadCase) load(t *testing.T) (*Config, error) {
+	t.Helper()
+	commandLine, file := c.parts()
+	env := map[string]string{}
+	var args []string
+	for word := range strings.FieldsSeq(commandLine) {
+		if strings.HasPrefix(word, "--") {
+			args = append(args, word)
+			continue
+		}
+		name, quoted, _ := strings.Cut(word, "=")
+		value, err := strconv.Unquote(`"` + quoted + `"`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env[name] = value
+	}
+	simtest.WriteFile(t, "rental.yml", file)
+	return load(t, parseFlags(t, env, args...))
+}
+
+// TestGoldenLoad compares the outcome of each case in casesFile: the errors, or the values in
+// which the configuration differs from that of the first case, before (-) and after.
+func TestGoldenLoad(t *testing.T) {
+	path, err := filepath.Abs(casesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := readCases(t)
+	enterConfigDir(t)
+	got := string(cases[0])
+	var defaults []string
+	for _, c := range cases[1:] {
+		config, err := c.load(t)
+		outcome := fmt.Sprint(err)
+		if err == nil {
+			lines := flatten(t, config)
+			outcome = cmp.Or(without(defaults, lines, "- ")+without(lines, defaults, ""), "defaults")
+			if defaults == nil {
+				defaults = lines
+			}
+		}
+		got += "\n-- " + string(c) + regexp.MustCompile(`(?m)^`).ReplaceAllString(strings.TrimSuffix(outcome, "\n"), "=> ") + "\n"
+	}
+	simtest.Golden(t, path, got)
+}
+
+// without returns the lines of a that b does not have, with a prefix.
+func without(a, b []string, prefix string) string {
+	var text strings.Builder
+	for _, line := range a {
+		if !slices.Contains(b, line) {
+			text.WriteString(prefix + line + "\n")
+		}
+	}
+	return text.String()
+}
+
+// flatten returns a line for each value of a configuration.
+func flatten(t *testing.T, config *Config) (lines []string) {
+	t.Helper()
+	content, err := yaml.Marshal(config)
+	var root yaml.Node
+	if err := errors.Join(err, yaml.Unmarshal(content, &root)); err != nil {
+		t.Fatal(err)
+	}
+	var add func(path string, n *yaml.Node)
+	add = func(path string, n *yaml.Node) {
+		switch n.Kind {
+		case yaml.MappingNode:
+			for i := 0; i < len(n.Content); i += 2 {
+				add(joinPath(path, n.Content[i].Value), n.Content[i+1])
+			}
+		case yaml.SequenceNode:
+			for i, item := range n.Content {
+				add(fmt.Sprintf("%s[%d]", path, i), item)
+			}
+		default:
+			lines = append(lines, path+": "+n.Value)
+		}
+	}
+	add("", root.Content[0])
+	return lines
+}
+
+// FuzzLoad asserts that each file gives a configuration or an error.
+func FuzzLoad(f *testing.F) {
+	for _, c := range readCases(f)[1:] {
+		_, file := c.parts()
+		f.Add([]byte(file))
+	}
+	full, err := os.ReadFile("testdata/full.yml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(full)
+	name := filepath.Join(f.TempDir(), "rental.yml")
+	f.Fuzz(func(t *testing.T, content []byte) {
+		simtest.WriteFile(t, name, string(content))
+		if config, err := parseFlags(t, nil, "--config.file="+name).Load(os.Getenv); (err == nil) != (config != nil) {
+			t.Errorf("got %v and %v", config, err)
+		}
+	})
+}

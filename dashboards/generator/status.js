@@ -151,11 +151,8 @@ const collectors = [
   }, course(max('collector', intervals), '{{collector}}')),
 ];
 
-/** The sum or the count of the durations of requests, from classic or else native histograms. @param {'sum' | 'count'} part */
-function durations(part) {
-  const name = 'exporter_api_request_duration_seconds';
-  return `(sum by (endpoint) (rate(${own(`${name}_${part}`)}[$__rate_interval])) or histogram_${part}(sum by (endpoint) (rate(${own(name)}[$__rate_interval]))))`;
-}
+/** By endpoint. @param {string} [suffix] of the histogram's series; none for a native histogram */
+const durations = (suffix = '') => `sum by (endpoint) (rate(${own(`exporter_api_request_duration_seconds${suffix}`)}[$__rate_interval]))`;
 
 // Most endpoints are requested once a minute or less, so rates over less than five minutes
 // would show single requests as peaks. Without requests there is no latency, and the line
@@ -192,8 +189,8 @@ const api = [
   }, { errors: `round(sum by (endpoint, reason) (increase(${own('exporter_api_errors_total')}[24h]))) > 0 or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "endpoint", "None", "", "")` }),
   series({
     id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', overrides: palette.collectors(), w: 12, h: 10, legendRight: true, unit: 's', log: true, fill: 0, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
-    description: 'Time from sending a request until its response was read, on average by endpoint.',
-  }, course(`${durations('sum')} / ${durations('count')} >= 0`, '{{endpoint}}')),
+    description: 'Time from sending a request until its response was read, on average by endpoint, or the 95th percentile if Prometheus stores native histograms.',
+  }, course(`histogram_quantile(0.95, ${durations()}) >= 0 or ${durations('_sum')} / ${durations('_count')} >= 0`, '{{endpoint}}')),
   series({
     id: 405, interval: '5m', title: 'Requests per minute by HTTP status', w: 24, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, bars: true,
     description: 'Requests by HTTP status, over all chosen exporters. The code is error if there was no response. The reasons of errors are above.',

@@ -18,7 +18,7 @@ BUILDAH  := buildah
 IMAGE_ARCH = $(shell go env GOARCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-long race tools e2e lint format bench update golden recipe-check pictures image image-test packages packages-test \
+.PHONY: help build test test-short test-long race tools e2e lint format bench update golden recipe-check pictures browser-test image image-test packages packages-test \
   sbom release-notes release-check release helm-package clean
 
 help: ## list the targets
@@ -83,6 +83,9 @@ recipe-check: ## add an endpoint to a copy as CONTRIBUTING.md says, and run the 
 
 pictures: ## make docs/pictures from web/testdata (Debian: chromium-headless-shell fonts-dejavu-core)
 	web/pictures.sh
+
+browser-test: ## test the landing page in a browser (Node, npm; Debian: chromium-headless-shell)
+	cd web/browser && npm ci --silent && npm run --silent test
 
 image: ## build a container image (IMAGE_ARCH=arm64 for another processor)
 	$(BUILDAH) bud --format docker --os linux --arch $(IMAGE_ARCH) --timestamp $(COMMIT_TIME) \

@@ -7,9 +7,9 @@ import {
   LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation,
 } from '@grafana/grafana-foundation-sdk/common';
 import {
-  between, colour, colours, common, course, dashboard, forName, forPattern, forQuery, gauge, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units,
+  between, colour, colours, common, course, dashboard, forName, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units,
 } from './lib/family.js';
-import { account, atEnd, billed, chosenServers, info, lastKnown, location, max, milliseconds, noAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
+import { account, atEnd, billed, chosenServers, info, lastKnown, location, max, milliseconds, noAccounts, orNoAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('accounts');
 
@@ -42,8 +42,6 @@ const orRow = (expr, label, text, known) => `${expr} or on () label_replace(0 * 
 // Over all accounts, whichever are chosen.
 const allPrices = max('account, server', own('server_price_usd_per_month'));
 const allDue = (/** @type {number} */ days) => orZero(`round(sum(${amounts(`(${billed(renewalDates(max('account, server', own('server_renews_timestamp_seconds')), days))})`, allPrices)}), 0.01)`, allServers);
-const costBy = (/** @type {string} */ label) => orRow(`sort_desc(sum by (${label}) ((${billed(allPrices)}) * on (account, server) group_left (${label}) ${info('account, server', label, own('server_info'))}))`, label, 'No servers', allServers);
-
 /** Cells without a value. An empty table says "No data". */
 const dash = forPattern('.*', { id: 'noValue', value: '–' });
 
@@ -91,7 +89,7 @@ const days = `(${Array.from({ length: 31 }, (_, i) => `label_replace(vector(${i}
 const eachDay = `((${days}) + on () group_left () (0 * sum(${serverCount}) or ${noAccounts}))`;
 
 const calendar = common(new barchart.PanelBuilder(), {
-  id: 201, title: 'Renewals by day', w: 7, h: 9, unit: units.usd, decimals: 2, links: [runbook('ServerRentalRenewalsUnfunded')],
+  id: 201, title: 'Renewals by day', w: 7, h: 9, unit: units.usd, decimals: 0, links: [runbook('ServerRentalRenewalsUnfunded')],
   description: 'The amount due on each of the next 30 days, of the chosen accounts, plans and locations. An overdue renewal counts today.',
   overrides: [forName('Day', set.unit('time:MMM DD'))],
 })
@@ -139,12 +137,12 @@ const openTopups = info('account, topup', 'status, coin, network', own('topup_in
 const topupCount = (/** @type {string[]} */ ...matchers) => own('topups', account, ...matchers);
 
 /**
- * The increase over a time of a count over the whole history of an account, whichever
+ * The increase in the time range of a count over the whole history of an account, whichever
  * exporter fetches it. So a difference is correct across restarts and exact, while
  * increase() extrapolates.
- * @param {string} labels @param {string} selector @param {string} range
+ * @param {string} labels @param {string} selector
  */
-const added = (labels, selector, range) => `${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[${range}]))`;
+const added = (labels, selector) => `${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[$__range:$__interval]))`;
 
 const open = 'status=~"pending|confirming"';
 const closed = 'status!~"pending|confirming"';
@@ -160,12 +158,12 @@ const topups = [
     id: 402, title: 'Open top-ups', w: 19, h: 7, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
-      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 100, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
-      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 90, filter: false },
-      { from: 'account', name: 'Account', width: 90, filter: false },
+      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 120, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
+      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 88, filter: false },
+      { from: 'account', name: 'Account', width: 95, filter: false },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
       { from: 'coin', name: 'Coin', width: 90, filter: false },
-      { from: 'network', name: 'Network', minWidth: 100, filter: false },
+      { from: 'network', name: 'Network', minWidth: 80, filter: false },
       { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 95 },
       { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 55 },
       { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 55 },
@@ -184,113 +182,116 @@ const topups = [
     id: 401, title: 'Top-ups in range', w: 5, h: 7, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalTopupFailed')],
     description: 'The top-ups of the chosen accounts by status: those that are open now, and those that were paid, expired, failed or were canceled in the time range.',
     overrides: [forPattern('^(pending|confirming)$', ifAny(colours.plain)), forName('paid', ifAny(colours.good)), forName('failed', ifAny(colours.bad))],
-  }, now(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed), '$__range')})`, '{{status}}')),
+  }, now(orNoAccounts(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed))})`, 'status'), '{{status}}')),
 ];
 
-const perType = (/** @type {string} */ expr) => `sum by (type) (${expr})`;
-const inAll = (/** @type {string} */ metric) => max('account, type', own(metric, account));
-
-/**
- * A sum's value at the beginning of a time. A type that an account does not have yet begins
- * with 0. An account that is not known yet begins with its first value: its history is older.
- * @param {string} end the present values @param {string} before the last values before the time
- * @param {string} known the value of a type that the account had before @param {string} first
- */
-const beginning = (end, before, known, first) => `${known} or 0 * ${end} and on (account) ${before} unless on (account, type) ${before} or ${first}`;
-
-/**
- * The increase of each sum in the time range. It is not below 0 if the provider removed a
- * transaction.
- * @param {string} metric
- */
-function inRange(metric) {
-  const selector = own(metric, account);
-  const end = max('account, type', selector);
-  const before = max('account, type', `last_over_time(${selector}[6h] offset $__range)`);
-  const least = `min by (account, type) (min_over_time(${selector}[$__range]))`;
-  return `${end} - (${beginning(end, before, `${least} and on (account, type) ${before}`, least)})`;
-}
+const ever = (/** @type {string} */ metric) => `sum by (type) (${max('account, type', own(metric, account))})`;
 
 /**
  * The increase by type in the interval that begins at each step, also in the last one, which
- * has not ended. It begins with the last value before it, so that no transaction is lost
- * between two scrapes, and what a second exporter sees later is in one interval only. If the
- * provider removed a transaction, it is 0.
+ * has not ended. Each interval begins with the value at which the one before it ended, so that
+ * no transaction is lost in a gap. A type that an account did not have begins with 0, and an
+ * account that was not known with its first value: its history is older. If the provider
+ * removed more than it added, the increase is 0.
  * @param {string} metric
  */
 function grown(metric) {
-  const selector = own(metric, account);
-  const within = `${selector}[$__interval] offset -$__interval`;
-  const end = max('account, type', `max_over_time(${within})`);
-  const before = max('account, type', `last_over_time(${selector}[6h])`);
-  const begin = beginning(end, before, before, `min by (account, type) (min_over_time(${within}))`);
-  return `${perType(`clamp_min(${end} - (${begin}), 0)`)} and ${perType(end)} > 0`;
+  const at = (/** @type {string} */ offset) => max('account, type', `last_over_time(${own(metric, account)}[1h]${offset})`);
+  const [begin, end] = [at(''), at(' offset -$__interval')];
+  const least = `min by (account, type) (min_over_time(${own(metric, account)}[$__interval] offset -$__interval))`;
+  return `sum by (type) (clamp_min(${end} - (${begin} or 0 * ${end} and on (account) ${begin} or ${least}), 0)) and sum by (type) (${end}) > 0`;
 }
 
 const credit = 'transactions_credit_usd';
 const debit = 'transactions_debit_usd';
 
+/** An expression as of the last 5 minutes of the time range, at each step. @param {string} expr @param {'start' | 'end'} [of] */
+const pinned = (expr, of = 'end') => `last_over_time((${expr})[5m:5m] @ ${of}())`;
+const pinnedNow = (/** @type {'start' | 'end'} */ of) => `scalar(${pinned('vector(time())', of)})`;
+/** Balances ahead are drawn from the beginning of the time range on: the time since then, and in days. */
+const passed = `(time() - ${pinnedNow('start')})`;
+const ahead = `(vector(${passed} / ${day}) <= 30)`;
+
 /** The accounts that run dry before the others. @param {number} count */
 const first = (count) => `bottomk(${count}, ${atEnd(paidUntil)})`;
-const shown = ['blue', 'purple', 'orange', 'yellow'];
+const ranks = ['blue', 'purple', 'orange', 'yellow'];
+const rankColours = ranks.map((color, i) => forPattern(`/^${i + 1}\\. /`, set.colour(color)));
+/** A query for each of these accounts, so that each has the same colour in all panels. @param {string} expr */
+const ranked = (expr) => ranks.map((_, i) => {
+  const one = `${expr} and on (account) ${first(i + 1)}`;
+  return course(i === 0 ? orNoAccounts(one, 'account') : `${one} unless on (account) ${first(i)}`, `${i + 1}. {{account}}`, `rank${i + 1}`);
+});
 
 const flows = [
   series({
-    id: 106, title: 'Balance of the first accounts to run dry', w: 24, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0, interval: '2m', points: 400,
+    id: 106, title: 'Balance of the first accounts to run dry', w: 12, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0, interval: '2m', points: 400,
     description: 'The balance of at most four accounts, those of the choice that run dry first. The dashed line is the monthly cost of the first one: below it, its balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
-    overrides: [forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.thin), ...shown.map((color, i) => forQuery(`rank${i + 1}`, set.colour(color)))],
+    overrides: [forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.thin), ...rankColours],
   },
-  ...shown.map((_, i) => course(`${balance} and on (account) ${first(i + 1)}${i > 0 ? ` unless on (account) ${first(i)}` : ''}`, '{{account}}', `rank${i + 1}`)),
+  ...ranked(balance),
   course(`${cost} and on (account) ${first(1)}`, '{{account}} cost per month', 'cost')),
   series({
-    id: 501, title: 'Money in and out', w: 10, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 45, legendRight: true, after: true,
+    id: 108, title: 'Balance in the days ahead', w: 12, h: 8, unit: units.usd, decimals: 2, trend: true, stepped: true, steps: steps.notBelowZero, showSteps: true, fill: 0, interval: '15m', points: 3000,
+    description: 'The balance of the same accounts after each renewal, as of the last quarter of an hour and without further top-ups, for as many days as the time range has, 30 at most. An account runs dry on the day on which its line crosses zero.',
+    links: [runbook('ServerRentalRenewalsUnfunded')], overrides: [forName('Days from now', set.unit('none'), set.decimals(1)), ...rankColours],
+  },
+  course(ahead, 'Days from now', 'days'),
+  ...ranked(`(${atEnd(balance)} - on (account) sum by (account) (${pinned(nextAmounts)} and on (account, server, renewal) ${pinned(nextDates)} <= ${pinnedNow('end')} + ${passed}) or ${atEnd(balance)}) and on () ${ahead}`)),
+  series({
+    id: 501, title: 'Money in and out', w: 10, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 120, legendRight: true, after: true,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
-  course(grown(credit), 'in: {{type}}', 'in'),
+  course(orNoAccounts(grown(credit), 'type'), 'in: {{type}}', 'in'),
   course(`-(${grown(debit)})`, 'out: {{type}}', 'out')),
   table({
-    id: 502, title: 'Transactions by type', w: 14, h: 9, unit: 'none', sort: 'Out, ever', descending: true, overrides: [dash],
-    description: 'Transactions of the chosen accounts by type: the amounts in the time range, and the amounts and number over the whole history.',
+    id: 502, title: 'All transactions by type', w: 14, h: 9, unit: 'none', sort: 'Out', descending: true, overrides: [dash],
+    description: 'Transactions of the chosen accounts by type: the amounts and the number over the whole history.',
     columns: [
       { from: 'type', name: 'Type', filter: false },
-      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 100 },
-      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 100 },
-      { from: '#allin', name: 'In, ever', unit: units.usd, decimals: 2, width: 108 },
-      { from: '#allout', name: 'Out, ever', unit: units.usd, decimals: 2, width: 113 },
+      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 130 },
+      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 130 },
       { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
     ], key: ['type'],
   }, {
-    count: perType(inAll('transactions')),
-    in: perType(inRange(credit)),
-    out: perType(inRange(debit)),
-    allin: perType(inAll(credit)),
-    allout: perType(inAll(debit)),
+    count: orNoAccounts(ever('transactions'), 'type'),
+    in: ever(credit),
+    out: ever(debit),
   }),
 ];
 
 const serverInfo = info('account, server', 'hostname, plan, location, os', own('server_info', account, plan, location));
 const chosenInfo = max('account, server, plan, location', own('server_info', account, plan, location));
 
+/** Servers and their cost by a label. @param {'plan' | 'location'} label @param {string} name @param {number} id */
+const serversBy = (label, name, id) => table({
+  id, title: `Servers by ${label}`, w: 9, h: 8, unit: 'none', sort: 'Per month', descending: true, overrides: [dash], key: [label],
+  description: `The number of servers of the chosen accounts, plans and locations by ${label}, and the monthly cost of those that are billed, excluding VAT.`,
+  columns: [
+    { from: label, name, filter: false },
+    { from: '#count', name: 'Servers', unit: 'none', decimals: 0, width: 80 },
+    { from: '#cost', name: 'Per month', unit: units.usd, decimals: 2, width: 120 },
+  ],
+}, {
+  count: orRow(`count by (${label}) (${chosenInfo})`, label, 'No servers', `sum(${serverCount})`),
+  cost: `sum by (${label}) ((${billed(serverPrice)}) * on (account, server) group_left (${label}) ${info('account, server', label, own('server_info', account, plan, location))})`,
+});
+
 const machines = [
   stat({
     id: 301, title: 'Servers by status', w: 6, h: 8, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalServerSuspended'), runbook('ServerRentalServerCountDropped')],
     description: 'The number of servers of the chosen accounts by status, as the provider reports it.',
     overrides: [forName('active', ifAny(colours.good)), forName('suspended', set.steps(steps.noneIsGood))],
-  }, now(`sum by (status) (${max('account, status', own('servers', account))})`, '{{status}}')),
-  gauge({
-    id: 302, label: 'plan', title: 'Servers by plan', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by plan.',
-  }, now(orRow(`sort_desc(count by (plan) (${chosenInfo}))`, 'plan', 'No servers', `sum(${serverCount})`), '{{plan}}')),
-  gauge({
-    id: 303, label: 'location', title: 'Servers by location', w: 9, h: 8, unit: 'none', decimals: 0, description: 'The number of servers of the chosen accounts, plans and locations by location.',
-  }, now(orRow(`sort_desc(count by (location) (${chosenInfo}))`, 'location', 'No servers', `sum(${serverCount})`), '{{location}}')),
+  }, now(orNoAccounts(`sum by (status) (${max('account, status', own('servers', account))})`, 'status'), '{{status}}')),
+  serversBy('plan', 'Plan', 302),
+  serversBy('location', 'Location', 303),
   table({
     id: 304, title: 'Servers', w: 24, h: 11, unit: 'none', sort: 'Renews', overrides: [dash], links: [runbook('ServerRentalServerSuspended')],
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
     columns: [
       { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 100, filter: false, align: 'center' },
       { from: 'hostname', name: 'Host name', minWidth: 155 },
-      { from: 'account', name: 'Account', width: 90, filter: false },
+      { from: 'account', name: 'Account', width: 110, filter: false },
       { from: 'plan', name: 'Plan', filter: false, width: 145, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
       { from: 'location', name: 'Location', width: 85, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 113 },
@@ -311,23 +312,17 @@ const machines = [
 
 const totals = [
   stat({
-    id: 701, title: 'Balance', w: 4, h: 7, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
+    id: 701, title: 'Balance', w: 8, h: 5, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
     description: 'The sum of the balances of all accounts, red if negative.', links: [runbook('ServerRentalBalanceLow')],
-  }, now(`sum(${max('account', own('account_balance_usd'))})`, 'Balance')),
+  }, now(orNoAccounts(`sum(${max('account', own('account_balance_usd'))})`, 'account'), 'Balance')),
   stat({
-    id: 702, title: 'Per month', w: 4, h: 7, unit: units.usd, decimals: 2,
+    id: 702, title: 'Per month', w: 8, h: 5, unit: units.usd, decimals: 2,
     description: 'The monthly cost of the billed servers of all accounts, excluding VAT. Servers without a known price do not count.',
-  }, now(`sum(${max('account', own('account_cost_usd_per_month'))}) or ${allServers} == 0`, 'Cost per month')),
+  }, now(orNoAccounts(`sum(${max('account', own('account_cost_usd_per_month'))}) or ${allServers} == 0`, 'account'), 'Cost per month')),
   stat({
-    id: 703, title: 'Due', w: 4, h: 7, horizontal: true, unit: units.usd, decimals: 2,
+    id: 703, title: 'Due', w: 8, h: 5, horizontal: true, unit: units.usd, decimals: 2,
     description: 'The renewals of the next 7 and 30 days of all accounts, excluding VAT: an overdue one once, then each month.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(allDue(7), '7 days', 'week'), now(allDue(30), '30 days', 'month')),
-  gauge({
-    id: 704, label: 'plan', title: 'Cost by plan', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by plan, excluding VAT.',
-  }, now(costBy('plan'), '{{plan}}')),
-  gauge({
-    id: 705, label: 'location', title: 'Cost by location', w: 6, h: 7, unit: units.usd, decimals: 2, description: 'The monthly cost of the billed servers of all accounts by location, excluding VAT.',
-  }, now(costBy('location'), '{{location}}')),
+  }, now(orNoAccounts(allDue(7), 'account'), '7 days', 'week'), now(orNoAccounts(allDue(30), 'account'), '30 days', 'month')),
 ];
 
 const perAccount = (/** @type {string} */ metric) => max('account', own(metric, account));
@@ -347,7 +342,7 @@ const security = [
       { from: '#created', name: 'Created', unit: units.date, width: 100 },
     ], drop: ['id'], key: ['account'],
   }, {
-    info: info('account', 'name', own('account_info', account)),
+    info: orNoAccounts(info('account', 'name', own('account_info', account)), 'account'),
     factor: perAccount('account_two_factor_enabled'),
     keys: perAccount('ssh_keys'),
     saved: perAccount('configurations'),
@@ -360,7 +355,7 @@ const security = [
     description: 'The SSH keys of the chosen accounts, the newest first. Treat a key that nobody of you added as an emergency.',
     columns: [
       { from: '#created', name: 'Added', unit: units.date, width: 100 },
-      { from: 'account', name: 'Account', width: 90, filter: false },
+      { from: 'account', name: 'Account', width: 110, filter: false },
       { from: 'name', name: 'Key', width: 120 },
       { from: 'type', name: 'Type', width: 110 },
       { from: 'fingerprint', name: 'Fingerprint' },

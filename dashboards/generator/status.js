@@ -1,7 +1,7 @@
 // Provider status and exporter health: whether the provider or the exporter fails and
 // since when, then collectors, requests and the exporter's process.
 
-import { between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
+import { between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, palette, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
 import {
   account, accountOrPublic, age, collector, collectorSuccess, info, interval, intervals, location, lowest, max, milliseconds, neverFetched, own, perExporter, succeeded, tokens,
 } from './lib/promql.js';
@@ -9,15 +9,17 @@ import {
 const { linkTo } = linksFrom('status');
 
 /**
- * The lowest or highest value between two steps, so that nothing short is lost in a long
- * time range. A step may be too short for a scrape.
- * @param {'min' | 'max'} func @param {string} selector
+ * The highest value between two steps, so that nothing short is lost in a long time range.
+ * A step may be too short for a scrape.
+ * @param {string} selector
  */
-const extreme = (func, selector) => `(${func}_over_time(${selector}[$__interval]) or ${selector})`;
+const highest = (selector) => `(max_over_time(${selector}[$__interval]) or ${selector})`;
 
-const component = own('component_operational', location);
-const operational = `min by (location, component) (${component})`;
-const wasOperational = `min by (location, component) (${extreme('min', component)})`;
+const operational = `min by (location, component) (${own('component_operational', location)})`;
+
+/** Recorded while it lasts, so that it is cheap to find in a long time range. */
+const outage = `location_component:server_rental_component_failing:group{${location}}`;
+const failing = `collector_account:server_rental_exporter_collector_failing:group{${accountOrPublic}}`;
 
 const publicEndpoints = 'endpoint=~"/plans|/locations|/os|/status"';
 const accountEndpoints = 'endpoint!~"/plans|/locations|/os|/status"';
@@ -71,37 +73,38 @@ const counts = [
   between(3, null, colours.bad, '3 or more down'),
 ];
 
-const perOutage = (/** @type {string} */ expr) => max('location, component', expr);
+/** The time of an outage beside which there is none. @param {string} offset of the time beside it */
+const edge = (offset) => `(0 * ${outage} + time() unless on (location, component) ${outage} offset ${offset})`;
+/** The last beginning within the interval that begins at each step, and the first end from then on. */
+const began = `max by (location, component) (max_over_time(${edge('2m')}[$__interval:2m] offset -$__interval))`;
+const ended = `min by (location, component) (min_over_time(${edge('-2m')}[7d:2m] offset -7d))`;
 
 const provider = [
   matrix,
   timeline({
     id: 202, title: 'Locations over time', w: 12, h: 11, unit: 'none', mappings: counts,
-    description: 'The number of components of each location that were not operational. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
-  }, course(`sum by (location) (1 - ${wasOperational})`, '{{location}}')),
+    description: 'The number of components of each location that failed, maintenance excepted. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
+  }, course(`count by (location) (present_over_time(${outage}[$__interval])) or on (location) 0 * ${max('location', own('location_info', location))}`, '{{location}}')),
   table({
-    id: 206, title: 'Outages in the time range', w: 14, h: 9, unit: 'none', sort: 'Last seen', descending: true, key: ['location', 'component'], links: [runbook('ServerRentalComponentNotOperational')],
-    description: 'The components that were not operational at some time of the range: how many times, the last minute of the last outage, and the time of all of them.',
+    id: 206, title: 'Outages in the time range', w: 14, h: 9, unit: 'none', sort: 'Began', descending: true, history: true, noValue: 'None known', links: [runbook('ServerRentalComponentNotOperational')],
+    description: 'Each outage of a component in the time range, the latest first: when it began and how long it lasted, or has lasted so far, to two minutes. Times in which a component failed again and again are one outage, and maintenance is none. Needs the recording rules of this project.',
     columns: [
       { from: 'location', name: 'Location', width: 80, filter: false },
       { from: 'component', name: 'Component', filter: false },
-      { from: '#count', name: 'Outages', unit: 'none', decimals: 0, width: 80 },
-      { from: '#last', name: 'Last seen', unit: units.minute, width: 145 },
-      { from: '#down', name: 'Not operational for', unit: 'dtdurations', decimals: 0, width: 165 },
+      { from: '#began', name: 'Began', unit: units.minute, width: 145 },
+      { from: '#lasted', name: 'Lasted', unit: 's', decimals: 0, width: 110 },
     ],
   }, {
-    down: `60 * ${perOutage(`count_over_time((${component} == 0)[$__range:1m])`)} or on () label_replace(0 * min(${component}), "component", "None", "", "")`,
-    // Not resets(), which is always 0 in Thanos: of a value that is 0 or 1, every second change is to 0.
-    count: perOutage(`ceil((changes(${component}[$__range]) - last_over_time(${component}[$__range])) / 2) > 0`),
-    last: milliseconds(perOutage(`max_over_time(timestamp(${component} == 0)[$__range:1m])`)),
-  }),
+    began: milliseconds(began),
+    lasted: `120 + ${ended} - on (location, component) ${began} > 0`,
+  }).interval('2m').maxDataPoints(1000),
   timeline({
     id: 204, title: 'Incidents and maintenance over time', w: 10, h: 5, unit: 'none', mappings: [...values({ 0: ['None', colours.good] }), between(1, null, colours.bad, 'Ongoing')],
     description: 'Whether the provider reported ongoing incidents or scheduled maintenance windows.', links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
     overrides: [forQuery('maintenance', set.mappings([...values({ 0: ['None', colours.good] }), between(1, null, colours.plain, 'Scheduled')]))],
   },
-  course(max('', extreme('max', own('incidents_ongoing'))), 'Incidents', 'incidents'),
-  course(max('', extreme('max', own('maintenances_scheduled'))), 'Maintenance', 'maintenance')),
+  course(max('', highest(own('incidents_ongoing'))), 'Incidents', 'incidents'),
+  course(max('', highest(own('maintenances_scheduled'))), 'Maintenance', 'maintenance')),
   stat({
     id: 205, title: 'Provider timestamps', w: 10, h: 4, unit: 'dateTimeFromNow', links: [runbook('ServerRentalCatalogFrozen')],
     description: 'The day since which the overall state holds, the last update of the provider\'s status, and the time when it generated the catalog.',
@@ -138,31 +141,18 @@ const collectors = [
   }),
   timeline({
     id: 302, title: 'Collectors that failed in the time range', w: 24, h: 9, unit: 'none', mappings: mappings.success,
-    description: 'The collectors whose last fetch failed at some time of the range, and when: at most 25, those that failed longest. One line for all if there were none.', links: [runbook('ServerRentalCollectorFailing')],
-  }, course(`${lowest(25, collector, `min by (${collector}) (${extreme('min', collectorSuccess)})`, `min by (${collector}) (avg_over_time(${collectorSuccess}[$__range] @ end())) < 1`)}`
-    + ` or on () label_replace(min(${collectorSuccess}), "collector", "all collectors", "", "")`, collectorLegend)),
+    interval: '1m', description: 'The collectors whose last fetch failed at some time of the range, and when: at most 25. One line for all if there were none. Needs the recording rules of this project.', links: [runbook('ServerRentalCollectorFailing')],
+  }, course(`(0 * present_over_time(${failing}[$__interval]) or on (${collector}) topk(25, present_over_time(${failing}[$__range] @ end()))) and on () ${own('exporter_build_info')}`
+    + ` or on () label_replace(0 * ${max('', own('exporter_build_info'))} + 1, "collector", "all collectors", "", "")`, collectorLegend)),
   series({
-    id: 303, title: 'Age of the data', w: 14, h: 12, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'], many: true,
+    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, points: 60, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'The age of the oldest data of each collector over all accounts, in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line; a collector above the lower one is late.',
     links: [runbook('ServerRentalDataStale')],
   }, course(max('collector', intervals), '{{collector}}')),
-  series({
-    id: 304, title: 'Age of the responses', w: 10, h: 12, unit: 'suffix: s', decimals: 0, min: 0, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'], many: true, log: true,
-    description: 'How old the provider\'s responses were when they came, the oldest of all accounts. A few seconds are normal: the exporter fetches just after the provider\'s cache has new responses. '
-      + 'Collectors whose responses do not say their age are not shown.',
-  }, course(max('collector', own('exporter_collector_answer_age_seconds', accountOrPublic)), '{{collector}}')),
 ];
 
-/**
- * A quantile of the duration of requests. Prometheus stores the histogram with native or
- * with classic buckets, or with both.
- * @param {number} quantile @param {string} [by]
- */
-function latency(quantile, by) {
-  const name = 'exporter_api_request_duration_seconds';
-  const within = (/** @type {string} */ labels, /** @type {string} */ metric) => `histogram_quantile(${quantile}, sum${labels && ` by (${labels})`} (rate(${own(metric)}[$__rate_interval])))`;
-  return `${within(by ?? '', name)} >= 0 or ${within(by ? `le, ${by}` : 'le', `${name}_bucket`)} >= 0`;
-}
+/** By endpoint. @param {string} [suffix] of the histogram's series; none for a native histogram */
+const durations = (suffix = '') => `sum by (endpoint) (rate(${own(`exporter_api_request_duration_seconds${suffix}`)}[$__rate_interval]))`;
 
 // Most endpoints are requested once a minute or less, so rates over less than five minutes
 // would show single requests as peaks. Without requests there is no latency, and the line
@@ -186,19 +176,21 @@ const api = [
     description: 'The remaining requests of the eight tokens that had the fewest in the time range, as of the last response. The dashed line is the lowest limit of a token.',
     overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
   },
-  course(lowest(8, 'account', `min by (account) (${remaining})`, `min by (account) (min_over_time(${remaining}[$__range] @ end()))`), '{{account}}', 'left'),
+  course(lowest(8, 'account', `min by (account) (${remaining})`, `min by (account) (min_over_time(${remaining}[$__range:$__interval] @ end()))`), '{{account}}', 'left'),
   course(`min(${own('exporter_api_rate_limit', account)})`, 'limit', 'limit')),
+  table({
+    id: 404, title: 'Errors in 24 hours', w: 12, h: 10, unit: 'none', sort: 'Errors', descending: true, noValue: 'None', links: [runbook('ServerRentalCollectorFailing')],
+    description: 'The failed requests of the last 24 hours by endpoint and reason, over all chosen exporters.',
+    columns: [
+      { from: 'endpoint', name: 'Endpoint' },
+      { from: 'reason', name: 'Reason' },
+      { from: '#errors', name: 'Errors', unit: 'none', decimals: 0, width: 90 },
+    ],
+  }, { errors: `round(sum by (endpoint, reason) (increase(${own('exporter_api_errors_total')}[24h]))) > 0 or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "endpoint", "None", "", "")` }),
   series({
-    id: 404, interval: '5m', title: 'Errors per minute by reason', w: 12, h: 10, legendRight: true, unit: 'reqpm', decimals: 2, min: 0, softMax: 1, stacked: true, bars: true, calcs: ['max', 'lastNotNull'], many: true, links: [runbook('ServerRentalCollectorFailing')],
-    description: 'Failed requests by reason, over all chosen exporters. Empty if there are none.',
-  }, course(`sum by (reason) (rate(${own('exporter_api_errors_total')}[$__rate_interval])) * 60`, '{{reason}}')),
-  series({
-    id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', w: 12, h: 10, legendRight: true, unit: 's', log: true, fill: 0, many: true, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
-    description: 'Time from sending a request until its response was read: the 95th percentile by endpoint, and the median over all endpoints as a dashed line.',
-    overrides: [forQuery('median', set.dashed)],
-  },
-  course(latency(0.95, 'endpoint'), '{{endpoint}} 95 %', 'slow'),
-  course(latency(0.5), 'median of all', 'median')),
+    id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', overrides: palette.collectors(), w: 12, h: 10, legendRight: true, unit: 's', log: true, fill: 0, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
+    description: 'Time from sending a request until its response was read, on average by endpoint, or the 95th percentile if Prometheus stores native histograms.',
+  }, course(`histogram_quantile(0.95, ${durations()}) >= 0 or ${durations('_sum')} / ${durations('_count')} >= 0`, '{{endpoint}}')),
   series({
     id: 405, interval: '5m', title: 'Requests per minute by HTTP status', w: 24, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, bars: true,
     description: 'Requests by HTTP status, over all chosen exporters. The code is error if there was no response. The reasons of errors are above.',

@@ -7,7 +7,7 @@ import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import {
   between, colour, colours, common, course, dashboard, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, timeline, units, values,
 } from './lib/family.js';
-import { account, atEnd, info, lastKnown, location, max, milliseconds, named, orZero, own, plan, price } from './lib/promql.js';
+import { account, atEnd, info, lastKnown, location, max, milliseconds, named, orNoAccounts, orZero, own, plan, price } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('stock');
 
@@ -25,15 +25,18 @@ const cheapest = `${named(prices, 'name, family')} and on (plan) (${inStock} == 
 const catalog = max('', own('catalog_plans'));
 
 /**
- * Since when each plan in stock is, within 30 days: the last change that an exporter saw, or
- * a later hour in which the plan was sold out, if it came back while no exporter ran.
+ * The present value of a time that only grows, or its highest in 30 days: an exporter knows
+ * what happened since its start only. Two hours are enough before that.
+ * @param {string} selector
  */
-const inStockSince = `max by (plan) (max_over_time(${own('plan_stock_changed_timestamp_seconds', plan)}[30d])`
+const latest = (selector) => `(${selector} or max_over_time(${selector}[30d:2h]))`;
+
+/** Since when each plan in stock is: the last change, or a later hour in which it was sold out. */
+const inStockSince = `max by (plan) (${latest(own('plan_stock_changed_timestamp_seconds', plan))}`
   + ` or label_replace(${max('plan', `max_over_time(timestamp(${own('plan_in_stock', plan)} == 0)[30d:1h])`)}, "from", "hours", "", ""))`
   + ` and on (plan) (${inStock} == 1)`;
 
-/** The maximum, because the series is absent after a restart until the plan is in stock. */
-const lastInStock = max('plan', `max_over_time(${own('plan_last_in_stock_timestamp_seconds', plan)}[30d])`);
+const lastInStock = max('plan', latest(own('plan_last_in_stock_timestamp_seconds', plan)));
 
 /** Values of a time that is not known: before the 30 days, or before the first data. */
 const unknownSince = { window: 1, data: 0 };
@@ -41,18 +44,18 @@ const since = `(${inStockSince} or ${lastInStock} and on (plan) (${inStock} == 0
   + ` or ${unknownSince.data} * ${inStock}) and on (plan) ${inStock}`;
 const sinceTexts = values({ [unknownSince.window * 1000]: ['30 days or longer', colours.muted], [unknownSince.data]: ['Before first data', colours.muted] });
 
-/** Restocks counted by the exporter, including those between two scrapes. @param {string} range */
-const restocks = (range) => `round(${max('plan', `increase(${own('plan_restocks_total', plan)}[${range}])`)})`;
+/** Restocks counted by the exporter, including those between two scrapes. */
+const restocks = `round(${max('plan', `increase(${own('plan_restocks_total', plan)}[24h])`)})`;
 
 /**
  * The share of 30 days in which a gauge of 0 and 1 was 1. By steps, because there may be more
- * samples in some hours than in others; in the first 15 minutes there is none.
+ * samples in some hours than in others; in the first hour there is none.
  * @param {string} expr
  */
-const share = (expr) => `(avg_over_time((${expr})[30d:15m]) or ${expr})`;
+const share = (expr) => `(avg_over_time((${expr})[30d:1h]) or ${expr})`;
 
-/** Keeps the plans of the catalog: a row of history needs a name. @param {string} expr */
-const listed = (expr) => `(${expr}) and on (plan) ${own('plan_info', plan)}`;
+/** A figure that rules record, of the plans of the catalog. @param {string} rule @param {(selector: string) => string} [use] */
+const recorded = (rule, use = (selector) => selector) => `${max('plan', use(`plan:server_rental_plan_${rule}{${plan}}`))} and on (plan) ${own('plan_info', plan)}`;
 
 const planLink = linkTo('stock', 'Show only this plan', 'var-plan=${__data.fields.Id}');
 
@@ -87,7 +90,7 @@ const watches = [
     ],
   }, {
     now: `${watchesInStock} or ${noWatches}`,
-    last: milliseconds(`(${max('watch', `max_over_time(${own('watch_last_hit_timestamp_seconds')}[30d])`)} and on (watch) ${watchesInStock})`),
+    last: milliseconds(`(${max('watch', latest(own('watch_last_hit_timestamp_seconds')))} and on (watch) ${watchesInStock})`),
     share: `${share(`${watchesInStock} > bool 0`)} and on (watch) ${watchesInStock}`,
     all: max('watch', own('watch_plans')),
   }),
@@ -114,7 +117,8 @@ const plans = table({
   id: 110, title: `Plans, ${inCurrency}`, w: 24, h: 17, unit: 'none', sort: 'Price', links: [runbook('ServerRentalPlanPriceChanged')],
   description: 'Every chosen plan, cheapest first; in grey what was last known while the exporter is down. Prices are per month, excluding VAT, in the currency chosen above. '
     + '"Since" is when a plan in stock came back, and when one that is sold out was last seen in stock, within 30 days. Below each chosen location, a full dot is a plan offered there '
-    + 'and in stock, an empty dot a plan offered there but sold out. The alternative while sold out and prices per core and GiB are to the right.',
+    + 'and in stock, an empty dot a plan offered there but sold out. "Stays" is how long a plan stays in stock, "Gone" how long it is then sold out, on average over 30 days, '
+    + '"Restocks" and "Share" how often and for which share of them it was in stock: these need the recording rules of this project. To the right are the alternative while sold out and prices per core and GiB.',
   // The first column of the matrix is renamed to the column that the other queries have,
   // because joinByField joins on the name of a column.
   before: [
@@ -123,17 +127,21 @@ const plans = table({
   ],
   key: ['plan'], first: 5,
   columns: [
-    { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 78, align: 'center' },
+    { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 72, align: 'center' },
     { from: 'name', name: 'Plan', width: 165, link: planLink, filter: false },
-    { from: '#price', name: 'Price', ...money },
-    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 130, mappings: sinceTexts, steps: steps.always(colours.muted) },
+    { from: '#price', name: 'Price', ...money, width: 66 },
+    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 126, mappings: sinceTexts, steps: steps.always(colours.muted) },
     orderForm,
-    { from: '#cores', name: 'Cores', unit: 'none', width: 60 },
+    { from: '#stays', name: 'Stays', unit: 's', decimals: 0, width: 72 },
+    { from: '#gone', name: 'Gone', unit: 's', decimals: 0, width: 72 },
+    { from: '#cores', name: 'Cores', unit: 'none', width: 58 },
     { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 75 },
+    { from: '#restocks', name: 'Restocks', unit: 'none', decimals: 0, width: 80 },
+    { from: '#share', name: 'Share', unit: 'percentunit', decimals: 0, width: 65 },
+    { from: 'alternative', name: 'Alternative', width: 130 },
     { from: 'family', name: 'Family', width: 102, filter: false },
     { from: 'gpu_model', name: 'GPU', width: 180 },
     { from: 'storage', name: 'Storage', width: 265 },
-    { from: 'alternative', name: 'Alternative', width: 145 },
     { from: '#core', name: 'Per core', ...money },
     { from: '#gib', name: 'Per GiB', ...money },
     { from: 'id', name: 'Id', width: 145 },
@@ -145,10 +153,14 @@ const plans = table({
   since: milliseconds(`(${since})`),
   order: info('plan', 'order', own('plan_links_info', plan)),
   offered: `${max('plan, location', own('plan_offered', plan, location))} * on (plan) group_left () ${inStock}`,
+  stays: recorded('stay_seconds:avg30d'),
+  gone: recorded('return_seconds:avg30d', (time) => `(${time} - on (plan) plan:server_rental_plan_stay_seconds:avg30d)`),
   cores,
   memory: max('plan', own('plan_memory_bytes', plan)),
-  hardware: info('plan', 'family, gpu_model, storage', own('plan_info', plan)),
+  restocks: recorded('restocks:max1h', (hourly) => `sum_over_time(${hourly}[30d:1h])`),
+  share: recorded('in_stock:avg30d'),
   alternative: info('plan', 'alternative', own('plan_availability_info', 'alternative!=""', plan)),
+  hardware: info('plan', 'family, gpu_model, storage', own('plan_info', plan)),
   core: `${prices} / on (plan) ${cores}`,
   gib: `${prices} / on (plan) ${gibibytes}`,
   id: `label_replace(${inStock}, "id", "$1", "plan", "(.+)")`,
@@ -176,14 +188,14 @@ const glance = [
   stat({
     id: 103, title: 'Restocks, 24 h', w: 5, h: 4, unit: 'none', steps: textColour,
     description: 'Restocks of the chosen plans within the last 24 hours, including those shorter than a scrape interval.',
-  }, now(orZero(`sum(${restocks('24h')})`, catalog), 'restocks')),
+  }, now(orZero(`sum(${restocks})`, catalog), 'restocks')),
   stat({
     id: 104, title: 'Saved configurations', w: 6, h: 4, unit: 'none', steps: textColour,
     description: 'The number of saved configurations of the chosen accounts, plans and locations that can be ordered now, and the number of all.', links: [runbook('ServerRentalConfigurationBackInStock')],
     overrides: [forQuery('saved', set.steps(steps.always(colours.muted)))],
   },
-  ...[['sum', 'orderable', 'orderable'], ['count', 'saved', 'saved']].map(([aggregate, legend, refId]) => now(
-    orZero(`${aggregate}(${chosen(perConfiguration(own('configuration_in_stock', account)))})`, max('', own('configurations', account))), legend, refId))),
+  ...[['sum', 'orderable'], ['count', 'saved']].map(([aggregate, legend]) => now(
+    orNoAccounts(orZero(`${aggregate}(${chosen(perConfiguration(own('configuration_in_stock', account)))})`, max('', own('configurations', account))), 'account'), legend, legend))),
 ];
 
 const partly = between(0, 1, colours.fair, 'Part of the time');
@@ -196,7 +208,7 @@ const unsold = 1e9;
 const inFamilies = `sum by (family) (${named(inStock, 'family')})`;
 
 /** Steps with two scrapes, as shorter ones could have none; and not too many, for speed. */
-const resolution = { interval: '2m', points: 400 };
+const resolution = { interval: '2m', points: 280 };
 
 const history = [
   timeline({
@@ -205,43 +217,19 @@ const history = [
   }, course(named(inStockOverTime), '{{name}}')),
   timeline({
     id: 603, title: 'Watches over time', w: 8, h: 7, unit: 'none', ...resolution,
-    mappings: [...values({ 0: ['No match in stock', colours.gone] }), between(0, null, colours.good, 'At least one')],
+    mappings: [...values({ [-1]: ['No watches', colours.unknown], 0: ['No match in stock', colours.gone] }), between(0, null, colours.good, 'At least one')],
     description: 'When at least one plan in stock matched each watch, in each step at some time. Whichever plans are chosen.',
-  }, course(max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval])`), '{{watch}}')),
+  }, course(`${max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval])`)} or on () (${noWatches}) - 1`, '{{watch}}')),
   series({
-    id: 604, title: 'Hits of watches', w: 8, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, many: true, interval: '1h', points: 60,
+    id: 604, title: 'Hits of watches', overrides: palette.names(), w: 8, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, interval: '1h', points: 60,
     description: 'How many times a plan in stock began to match each watch, in intervals that begin at the left edge of a bar. Whichever plans are chosen.', links: [runbook('ServerRentalWatchHit')],
-  }, course(`sum by (watch) (round(${max('watch, plan', `increase(${own('watch_hits_total')}[$__interval] offset -$__interval)`)}))`, '{{watch}}')),
-  table({
-    id: 204, title: 'How fast must I be?', w: 16, h: 14, unit: 'none', sort: '30 d', descending: true,
-    description: 'Restocks of each chosen plan, the share of the last 30 days in which it was in stock, how long it stays in stock after a restock, and the time from one restock to the next, on average over 30 days. '
-      + 'The last two need the recording rules of this project. Use an alert or a watch for a plan that sells out fast.',
-    key: ['plan'],
-    columns: [
-      { from: 'name', name: 'Plan', minWidth: 150, link: planLink, filter: false },
-      { from: '#day', name: 'Restocks 24 h', unit: 'none', decimals: 0, width: 122 },
-      { from: '#week', name: '7 d', unit: 'none', decimals: 0, width: 60 },
-      { from: '#month', name: '30 d', unit: 'none', decimals: 0, width: 65 },
-      { from: '#share', name: 'In stock', unit: 'percentunit', decimals: 0, width: 85 },
-      { from: '#stay', name: 'Stays for', unit: 'dtdurations', decimals: 0, width: 105 },
-      { from: '#return', name: 'Back every', unit: 'dtdurations', decimals: 0, width: 105 },
-      { from: 'id', name: 'Id', hidden: true },
-    ],
-  }, {
-    name: `label_replace(${info('plan', 'name', own('plan_info', plan))}, "id", "$1", "plan", "(.+)")`,
-    day: listed(restocks('24h')),
-    week: listed(restocks('7d')),
-    month: listed(restocks('30d')),
-    share: listed(share(inStock)),
-    stay: listed(`floor(plan:server_rental_plan_stay_seconds:avg30d{${plan}} / 60) * 60`),
-    return: listed(`floor(plan:server_rental_plan_return_seconds:avg30d{${plan}} / 60) * 60`),
-  }),
+  }, course(`sum by (watch) (round(${max('watch, plan', `increase(${own('watch_hits_total')}[$__interval] offset -$__interval)`)})) or on () ${noWatches}`, '{{watch}}')),
   table({
     id: 202, title: `Cheapest per family, ${inCurrency}`, w: 8, h: 7, unit: 'none', sort: 'Price',
     description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
     key: ['family'], drop: ['plan'],
     columns: [
-      { from: 'family', name: 'Family', width: 90, filter: false },
+      { from: 'family', name: 'Family', width: 108, filter: false },
       { from: '#count', name: 'Now', unit: 'none', decimals: 0, width: 45, align: 'center', steps: steps.noneIsBad },
       { from: '#price', name: 'Price', ...money, mappings: [between(unsold / 2, null, colours.muted, '–')] },
       { from: 'name', name: 'Plan', filter: false, minWidth: 100 },
@@ -250,12 +238,8 @@ const history = [
     count: inFamilies,
     price: `bottomk by (family) (1, ${cheapest}) or on (family) 0 * ${inFamilies} + ${unsold}`,
   }),
-  series({
-    id: 203, title: 'Plans in stock by family', w: 8, h: 7, unit: 'none', decimals: 1, min: 0, stacked: true, stepped: true, ...resolution,
-    description: 'The number of chosen plans of each family in stock, on average over each step.', overrides: palette.families(),
-  }, course(`sum by (family) (${named(inStockOverTime, 'family')})`, '{{family}}')),
   common(new barchart.PanelBuilder(), {
-    id: 205, title: 'Restocks by hour of the day (UTC)', w: 24, h: 7, unit: 'none', decimals: 0,
+    id: 205, title: 'Restocks by hour of the day (UTC)', w: 16, h: 7, unit: 'none', decimals: 0,
     description: 'How many times the chosen plans came back in stock in each hour of the day, in the last 30 days. Needs the recording rules of this project.',
   })
     .targets([now(`sum by (hour) (sum_over_time(plan_hour:server_rental_plan_restocks:max1h{${plan}}[30d:1h]))`, '', 'A').format(/** @type {any} */ ('table'))])
@@ -268,37 +252,33 @@ const history = [
     .legend(new VizLegendOptionsBuilder().showLegend(false)),
 ];
 
-/** The price at each step, and that of the step before. */
+/** Prices change so rarely that longer steps show as much. */
+const changes = { interval: '2m', points: 140 };
+
+/** Each price of the step before. */
 const before = max('plan', `${price('plan', plan)} offset $__interval`);
-// What may be absent is on the left of !=: VictoriaMetrics takes it on the right for a difference.
-const changed = `${prices} and on (plan) (${before} != on (plan) ${prices})`;
-const lowestPrice = `min by (plan) (min_over_time(${price('plan', plan)}[$__range]))`;
-const highestPrice = max('plan', `max_over_time(${price('plan', plan)}[$__range])`);
+const inRange = (/** @type {string} */ func) => atEnd(`${func} by (plan) (${func}_over_time(${price('plan', plan)}[$__range:$__interval]))`);
 
 const pricesOf = [
   series({
-    id: 301, title: 'Price above the lowest in the time range', w: 12, h: 10, unit: 'percentunit', decimals: 1, min: 0, softMax: 0.02, ...resolution, stepped: true, fill: 0, many: true,
+    id: 301, title: 'Price above the lowest in the time range', overrides: palette.names(), w: 12, h: 10, unit: 'percentunit', decimals: 1, min: 0, softMax: 0.02, ...changes, stepped: true, fill: 0,
     description: 'How much the monthly price of each plan was above the lowest in the time range. Plans whose price did not change are not shown.', links: [runbook('ServerRentalPlanPriceChanged')],
-  }, course(named(`(${prices} / on (plan) (${atEnd(lowestPrice)} != on (plan) ${atEnd(highestPrice)}) - 1)`), '{{name}}')),
+  }, course(`${prices} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1`, '{{plan}}')),
   table({
     id: 303, title: `Changes of prices, ${inCurrency}`, w: 12, h: 10, unit: 'none', sort: 'Until', descending: true, history: true, links: [runbook('ServerRentalPlanPriceChanged')],
     description: 'Each change of a price in the time range, the latest first: the old and the new price, and the end of the interval in which it changed.',
     columns: [
-      { from: '#when', name: 'Until', unit: units.minute, width: 140 },
-      { from: 'name', name: 'Plan', minWidth: 150, filter: false },
+      { from: 'Time', name: 'Until', unit: units.minute, width: 140, filter: false },
+      { from: 'plan', name: 'Plan', minWidth: 150, filter: false },
       { from: '#old', name: 'Old', ...money },
       { from: '#new', name: 'New', ...money },
     ],
-    drop: ['plan'],
   }, {
-    new: named(`(${changed})`),
-    old: named(`(${before} and on (plan) (${prices} != on (plan) ${before}))`),
-    when: named(milliseconds(`(0 * (${changed}) + time())`)),
-  }).maxDataPoints(1000).interval('2m'),
+    // What may be absent is on the left of !=: VictoriaMetrics takes it on the right for a difference.
+    new: `${prices} and on (plan) (${before} != on (plan) ${prices})`,
+    old: `${before} and on (plan) (${prices} != on (plan) ${before})`,
+  }).interval(changes.interval).maxDataPoints(changes.points),
 ];
-
-/** Of each location, the number of chosen plans that are offered there and in stock. */
-const stockHere = `sum by (location) (${max('plan, location', own('plan_offered', plan, location))} * on (plan) group_left () ${inStock})`;
 
 const places = [
   table({
@@ -313,14 +293,14 @@ const places = [
     ],
   }, {
     place: info('location', 'city, country', own('location_info', location)),
-    stock: stockHere,
+    stock: `sum by (location) (${max('plan, location', own('plan_offered', plan, location))} * on (plan) group_left () ${inStock})`,
     plans: `count by (location) (${max('plan, location', own('plan_offered', plan, location))})`,
   }),
   timeline({
     id: 402, title: 'Plans in stock per location', w: 13, h: 11, unit: 'none', decimals: 0, ...resolution,
     mappings: [...values({ 0: ['None', colours.gone] }), between(0, 4, colours.warn, 'Fewer than 4'), between(4, null, colours.good, '4 or more')],
-    description: 'The number of chosen plans that are offered in each location and in stock.', links: [runbook('ServerRentalLocationSoldOut')],
-  }, course(`${stockHere} * on (location) group_left (city) ${info('location', 'city', own('location_info', location))}`, '{{city}}')),
+    description: 'The number of plans that are offered in each location and in stock, whichever plans are chosen.', links: [runbook('ServerRentalLocationSoldOut')],
+  }, course(max('location', own('location_plans_in_stock', location)), '{{location}}')),
 ];
 
 const saved = [
@@ -342,8 +322,8 @@ const saved = [
     ],
   }, {
     // If there are none, a row says so.
-    info: withOrder('account, configuration', info('account, configuration', 'hostname, plan, location, os', own('configuration_info', account, plan, location)), own('configuration_links_info', account))
-      + ` or on () label_replace(0 * ${max('', own('configurations', account))}, "hostname", "None saved", "", "")`,
+    info: orNoAccounts(withOrder('account, configuration', info('account, configuration', 'hostname, plan, location, os', own('configuration_info', account, plan, location)), own('configuration_links_info', account))
+      + ` or on () label_replace(0 * ${max('', own('configurations', account))}, "hostname", "None saved", "", "")`, 'hostname'),
     stock: chosen(perConfiguration(own('configuration_in_stock', account))),
     price: chosen(perConfiguration(price('configuration', account))),
     share: chosen(share(perConfiguration(own('configuration_in_stock', account)))),

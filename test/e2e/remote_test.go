@@ -78,7 +78,7 @@ func TestStores(t *testing.T) {
 
 // timed matches the keys of queries whose values depend on when the exporter was scraped, or
 // on whether increases are extrapolated, as VictoriaMetrics does not.
-var timed = regexp.MustCompile(`/206/(down|last)$|/301/(age|intervals|last|duration)$|/30[34]/|/40[0-9]/|/50[1-4]/|/903/A$|/annotation/`)
+var timed = regexp.MustCompile(`/206/|/301/(age|intervals|last|duration)$|/30[34]/|/40[0-9]/|/50[1-4]/|/903/A$|/annotation/`)
 
 // compare compares the results of a query in two stores.
 func (s dashboardStack) compare(q grafana.Query, other dashboardStack) {

@@ -11,13 +11,13 @@ import {
   BarAlignment, LegendDisplayMode, LegendPlacement, ReduceDataOptionsBuilder, SortOrder, TableSortByFieldStateBuilder, TooltipDisplayMode,
   VizLegendOptionsBuilder, VizTooltipOptionsBuilder, BigValueColorMode, BigValueGraphMode, BigValueTextMode, GraphDrawStyle,
   LineInterpolation, ScaleDistribution, ScaleDistributionConfigBuilder, VisibilityMode, StackingConfigBuilder, StackingMode, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode,
-  BarGaugeDisplayMode, VizOrientation, VizTextDisplayOptionsBuilder, TableCellHeight,
+  VizOrientation, VizTextDisplayOptionsBuilder, TableCellHeight,
 } from '@grafana/grafana-foundation-sdk/common';
 import * as stats from '@grafana/grafana-foundation-sdk/stat';
 import * as tables from '@grafana/grafana-foundation-sdk/table';
 import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
 import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
-import * as bars from '@grafana/grafana-foundation-sdk/bargauge';
+import * as trends from '@grafana/grafana-foundation-sdk/trend';
 import { exportersUp, info, intervals, location, max, milliseconds, never, neverFetched, own, plan, succeeded } from './promql.js';
 
 /**
@@ -78,20 +78,21 @@ export function values(texts) {
   return [{ type: MappingType.ValueToText, options }];
 }
 
-/**
- * Overrides that give what has a fixed meaning the same colour in all panels. Accounts and
- * all that the provider may add are coloured by name.
- * @param {Record<string, string>} meanings the colour of each name
- */
-const fixed = (meanings) => Object.entries(meanings).map(([name, color]) => forName(name, set.colour(color)));
-
-/** @type {Record<string, string>} */
+/** What has a fixed meaning has the same colour in all panels. */
 const transactionColours = { topup: 'blue', bonus: 'light-blue', renewal: 'orange', usage: 'purple' };
 
+/** Collectors have the same colour as their endpoints. */
+const collectorColours = {
+  plans: 'blue', locations: 'purple', os: 'orange', status: 'yellow', account: 'light-blue',
+  topups: 'light-purple', transactions: 'light-orange', configurations: 'light-yellow', 'ssh.keys': 'dark-blue', servers: 'dark-purple',
+};
+
 export const palette = {
-  families: () => fixed({ entry: 'light-blue', performance: 'blue', enterprise: 'purple', gpu: 'orange', storage: 'yellow' }),
+  /** For any names: by their length, as Grafana's own palettes contain red and green. */
+  names: () => ['blue', 'purple', 'orange', 'yellow', 'light-blue', 'light-purple'].map((color, i, all) => forPattern(`/^(.{${all.length}})*.{${i}}$/`, set.colour(color))),
+  collectors: () => Object.entries(collectorColours).map(([name, color]) => forPattern(`^/?${name}$`, set.colour(color))),
   /** @param {string} [prefix] of the names in the legend */
-  transactions: (prefix = '') => fixed(Object.fromEntries(Object.entries(transactionColours).map(([type, color]) => [prefix + type, color]))),
+  transactions: (prefix = '') => Object.entries(transactionColours).map(([type, color]) => forName(prefix + type, set.colour(color))),
 };
 
 /** No data is neither good nor bad. @type {Mapping} */
@@ -118,7 +119,6 @@ export const mappings = {
   offered: values({ 1: ['●', colours.good], 0: ['○', colours.muted] }),
   order: [wordsLike('.+', colours.plain, 'Order')],
   orderable: values({ 1: ['Can be ordered', colours.good], 0: ['Sold out', colours.gone] }),
-  operational: values({ 1: ['Operational', colours.good], 0: ['Not operational', colours.bad] }),
   success: values({ 1: ['Working', colours.good], 0: ['Failing', colours.bad] }),
   up: values({ 1: ['Up', colours.good], 0: ['Down', colours.bad] }),
   enabled: values({ 1: ['On', colours.good], 0: ['Off', colours.warn] }),
@@ -306,7 +306,7 @@ export const course = (expr, legend, refId = 'A') => new DataqueryBuilder().data
  * @property {{matcher: {id: string, options?: any}, properties: Property[]}[]} [overrides]
  */
 
-/** @template {stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | bars.PanelBuilder | import('@grafana/grafana-foundation-sdk/barchart').PanelBuilder} T
+/** @template {stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | trends.PanelBuilder | import('@grafana/grafana-foundation-sdk/barchart').PanelBuilder} T
  * @param {T} panel @param {Common} o @returns {T}
  */
 export function common(panel, o) {
@@ -346,7 +346,7 @@ export const set = {
 /**
  * One or a few large numbers. A query without data shows a grey "No data": what is known to
  * be nothing has to be a zero.
- * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, graph?: boolean, horizontal?: boolean, field?: string, valueSize?: number}} o
+ * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, horizontal?: boolean, field?: string, valueSize?: number}} o
  *   field names a label to show instead of the value; valueSize is in pixels, by default as large as fits
  * @param {...{build: () => any}} queries
  */
@@ -355,7 +355,7 @@ export function stat(o, ...queries) {
   if (o.valueSize) sizes.valueSize(o.valueSize);
   const panel = common(new stats.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
     .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields(o.field ? `/^${o.field}$/` : '').values(false))
-    .graphMode(o.graph ? BigValueGraphMode.Area : BigValueGraphMode.None)
+    .graphMode(BigValueGraphMode.None)
     .colorMode(o.colourMode ?? BigValueColorMode.Value)
     .textMode(o.text ?? BigValueTextMode.Auto).text(sizes)
     .orientation(o.horizontal ? VizOrientation.Horizontal : VizOrientation.Auto).wideLayout(false)
@@ -363,20 +363,22 @@ export function stat(o, ...queries) {
   return panel.targets(queries);
 }
 
+const joinBy = (/** @type {string} */ byField) => ({ id: 'joinByField', options: { byField, mode: 'outer' } });
+
 /**
  * Lines or bars over time. The legend is a list, or a table if it has calculations.
- * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, many?: boolean, after?: boolean}} o
- *   many gives each series a colour of its own; after draws each bar to the right of its time
+ * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, after?: boolean, trend?: boolean}} o
+ *   after draws each bar to the right of its time; with trend, the first query is the x axis
  * @param {...{build: () => any}} queries
  */
 export function series(o, ...queries) {
-  const panel = common(new lines.PanelBuilder(), o)
+  const panel = common(o.trend ? new trends.PanelBuilder() : new lines.PanelBuilder(), o)
     .drawStyle(o.bars ? GraphDrawStyle.Bars : GraphDrawStyle.Line)
     .lineWidth(o.bars ? 0 : 2)
     .fillOpacity(o.fill ?? (o.bars ? 70 : o.stacked ? 30 : 5))
     .lineInterpolation(o.stepped ? LineInterpolation.StepAfter : LineInterpolation.Linear)
     .showPoints(VisibilityMode.Never)
-    .colorScheme(o.many ? colour(FieldColorModeId.PaletteClassic) : colour(FieldColorModeId.Shades, colours.plain))
+    .colorScheme(colour(FieldColorModeId.Shades, colours.plain))
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
     .legend(new VizLegendOptionsBuilder().displayMode(o.calcs ? LegendDisplayMode.Table : LegendDisplayMode.List).showLegend(true)
       .placement(o.legendRight ? LegendPlacement.Right : LegendPlacement.Bottom).calcs(o.calcs ?? []));
@@ -391,6 +393,7 @@ export function series(o, ...queries) {
   if (o.interval) panel.interval(o.interval);
   if (o.points) panel.maxDataPoints(o.points);
   if (o.spanNulls) panel.spanNulls(o.spanNulls);
+  if (o.trend) panel.transformations([joinBy('Time'), { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: {} } }]);
   return panel.targets(queries);
 }
 
@@ -416,21 +419,6 @@ export function timeline(o, ...queries) {
 }
 
 /**
- * Bars of current values, by a label: the name of a single bar would be hidden otherwise.
- * @param {Common & {label: string}} o
- * @param {...{build: () => any}} queries
- */
-export function gauge(o, ...queries) {
-  return common(new bars.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] }).displayName(`\${__field.labels.${o.label}}`)
-    .displayMode(BarGaugeDisplayMode.Gradient).orientation(VizOrientation.Horizontal).showUnfilled(true).min(0)
-    // Larger names would be cut.
-    .text(new VizTextDisplayOptionsBuilder().titleSize(12).valueSize(16))
-    .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('').values(false))
-    .colorScheme(colour(FieldColorModeId.Thresholds))
-    .targets(queries);
-}
-
-/**
  * A column of a table: its source and its format.
  * @typedef {object} Column
  * @property {string} from a label, or # and the refId of a query for its value
@@ -441,8 +429,6 @@ export function gauge(o, ...queries) {
  * @property {Step[]} [steps] colours the text
  * @property {Mapping[]} [mappings] with colours for the text
  * @property {boolean} [background] colours the cell instead
- * @property {boolean} [bar] shows a bar; the value is between 0 and max
- * @property {number} [max]
  * @property {{title: string, url: string, targetBlank: boolean}} [link]
  * @property {'left'|'center'|'right'} [align]
  * @property {boolean} [filter] whether a label can be filtered, true by default; false where a variable does the same
@@ -464,10 +450,7 @@ function looks(c) {
   if (c.align) all.push({ id: 'custom.align', value: c.align });
   if (c.mappings || c.steps) all.push(set.mappings([...(c.mappings ?? []), empty]));
   if (c.steps) all.push(set.steps(c.steps));
-  if (c.bar) {
-    all.push({ id: 'custom.cellOptions', value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' } }, { id: 'min', value: 0 });
-    if (c.max !== undefined) all.push({ id: 'max', value: c.max });
-  } else if (c.background) {
+  if (c.background) {
     all.push({ id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } });
   } else if (c.mappings || c.steps) {
     all.push({ id: 'custom.cellOptions', value: { type: 'color-text' } });
@@ -502,7 +485,7 @@ export function table(o, queries) {
   };
   const unused = ['Time', 'Value', ...refIds.map((r) => `Value #${r}`), ...(o.key ? [key, ...o.key] : []), ...(o.drop ?? [])].filter((f) => !used.includes(f));
   const join = o.key
-    ? [{ id: 'filterFieldsByName', options: { exclude: { pattern: '/^Time$/' } } }, { id: 'joinByField', options: { byField: key, mode: 'outer' } }]
+    ? [{ id: 'filterFieldsByName', options: { exclude: { pattern: '/^Time$/' } } }, joinBy(key)]
     : [{ id: 'merge', options: {} }];
   const panel = common(new tables.PanelBuilder(), o)
     .targets(refIds.map((r, i) => (o.history ? course : now)(query(r, i), '', r).format(PromQueryFormat.Table)))
@@ -555,7 +538,7 @@ function health(name) {
     stat({
       ...size, w: 4, id: 905, title: 'Data as of', unit: 'time:YYYY-MM-DD HH:mm', valueSize: 18, steps: steps.always(colours.muted), links: [runbook('ServerRentalExporterDown')],
       description: 'The last time within a day at which the exporter was scraped. While it is down, panels show nothing newer.',
-    }, now(milliseconds(`max(timestamp(${own('exporter_build_info')}) or max_over_time(timestamp(${own('exporter_build_info')})[1d:1m]))`), 'as of')),
+    }, now(milliseconds(`max(timestamp(${own('exporter_build_info')}) or max_over_time(timestamp(${own('exporter_build_info')})[1d:5m]))`), 'as of')),
   ];
 }
 

@@ -151,8 +151,11 @@ export const succeeded = `min by (${collector}) (${collectorSuccess})`;
 const lastSuccess = own('exporter_collector_last_success_timestamp_seconds', accountOrPublic);
 export const interval = max(collector, own('exporter_collector_interval_seconds', accountOrPublic));
 
-/** Age of a collector's data, when it was scraped, at the exporter with the freshest data. */
-export const age = `min by (${collector}) (timestamp(${lastSuccess}) - ${lastSuccess})`;
+/**
+ * Age of a collector's data, when it was scraped, at the exporter with the freshest data. The
+ * time of a scrape is that of one series, because older versions of Prometheus are slow to tell it.
+ */
+export const age = `min by (${collector}) (max by (job, instance) (timestamp(${own('exporter_build_info')})) - on (job, instance) group_right () ${lastSuccess})`;
 export const intervals = `(${age}) / on (${collector}) ${interval}`;
 
 /** The age of data that was never fetched: older than all others. */
@@ -170,6 +173,9 @@ export const lastKnown = (expr) => `((${expr.replaceAll(/\w*\{(?:\$\{\w+\}|[^{}]
 
 /** One series if no account is configured. */
 export const noAccounts = `0 * ${max('', own('exporter_build_info'))} unless on () ${accounts}`;
+
+/** Says that no account is configured, in a label. @param {string} expr @param {string} label */
+export const orNoAccounts = (expr, label) => `(${expr}) or on () label_replace(${noAccounts}, "${label}", "no accounts configured", "", "")`;
 
 /**
  * Whether the API accepted each account's token: 1 is rejected, 0 accepted, 0.5 not known. A

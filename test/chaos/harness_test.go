@@ -265,4 +265,4 @@ func randomCache(rng *rand.Rand) simtest.Cache {
 	}
 }
 
-var errUnreadable = errors.New("token file: permission denied")
+var errUnreadable = errors.New("permission denied")

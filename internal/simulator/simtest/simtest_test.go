@@ -1,29 +1,12 @@
 package simtest
 
 import (
-	"net/http"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/expfmt"
-
-	"server_rental_exporter/internal/simulator"
 )
-
-func TestAPI(t *testing.T) {
-	a := Start(t, simulator.Options{})
-	remove := a.Override("/servers", Reply(503, nil, ""))
-	for _, path := range []string{"/servers", "/topups?limit=1"} {
-		if _, err := Do(a.Client(), http.MethodGet, a.URL.String()+path, "Authorization", "Bearer "+MainToken); err != nil {
-			t.Fatal(err)
-		}
-	}
-	remove()
-	AssertEqual(t, "body", Get(t, a.URL.String()+"/servers", "Authorization", "Bearer "+MainToken).Body, a.Body("/servers", MainToken))
-	AssertEqual(t, "counts", []any{a.CountByPath(1), a.CountByToken(), len(a.RequestsFor("/servers")), a.RequestsFor("/servers")[0].Status, a.Idle()},
-		[]any{map[string]int{"/topups": 1, "/servers": 1}, map[string]int{MainToken: 3}, 2, 503, true})
-}
 
 func TestParseExposition(t *testing.T) {
 	registry := prometheus.NewRegistry()

@@ -19,12 +19,8 @@ import (
 
 // handler serves all paths. What a reload starts runs until ctx ends.
 func (e *exporter) handler(ctx context.Context) http.Handler {
-	process := processCollectors()
-	if e.options.disableExporterMetrics {
-		process = nil
-	}
 	o := web.Options{
-		Version: version.Info(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger, process),
+		Version: version.Info(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger, !e.options.disableExporterMetrics),
 		Discovery: e.options.discovery, Configured: e.configured,
 	}
 	if e.options.overview {
@@ -51,7 +47,7 @@ func (e *exporter) configured() web.Configured {
 // NewHandler serves the data of a runner with the options of its pages, as the program
 // does, without flags and sockets. It sets the handler of the metrics.
 func NewHandler(r *runner.Runner, logger log.Logger, o web.Options) http.Handler {
-	o.Metrics = newMetrics(r).handler(logger, processCollectors())
+	o.Metrics = newMetrics(r).handler(logger, true)
 	return web.Handler(pages{r}, o)
 }
 

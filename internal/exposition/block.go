@@ -1,7 +1,6 @@
 package exposition
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -56,13 +55,4 @@ func newFamily(metrics []prometheus.Metric) family {
 		f.err = fmt.Errorf("%s: %d duplicates", f.name, n)
 	}
 	return f
-}
-
-func (b *block) encode(v variant) (parts []part) {
-	for _, f := range b.families {
-		parts = append(parts, blockEncoders.encode(f.name, v, func(e *encoder) error {
-			return errors.Join(f.err, e.writeMetrics(f.metrics))
-		}))
-	}
-	return parts
 }

@@ -26,7 +26,9 @@ type Handler struct {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, contentType := negotiate(r.Header)
 	names := r.URL.Query()["name[]"]
-	unwanted := func(family string) bool { return len(names) > 0 && !slices.Contains(names, family) }
+	unwanted := func(family string) bool {
+		return len(names) > 0 && !slices.Contains(names, family) || family == ambiguous
+	}
 	var parts []part
 	for _, p := range h.Publisher.encoded(v) {
 		if p.err != nil {
@@ -70,17 +72,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// ambiguous is a gauge of client_golang whose name is also that of a counter in OpenMetrics,
+// which strict parsers refuse.
+const ambiguous = "go_memstats_alloc_bytes"
+
 // gzipHeader begins a gzip member: deflate, no name, no time, unknown system.
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 // gzipMember adds the begin of a gzip member, its end (an empty last block) and the trailer
 // (checksum and size modulo 2^32) to parts.
 func gzipMember(parts []part) []part {
-	sum := noText
+	crc, size := uint32(0), int64(0)
 	for _, p := range parts {
-		sum = sum.append(p.checksum)
+		crc, size = multiply(p.shift, crc)^p.crc, size+p.size
 	}
-	trailer := binary.LittleEndian.AppendUint32([]byte{0x03, 0x00}, sum.crc)
-	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(sum.size)) //nolint:gosec // modulo 2^32 is meant
+	trailer := binary.LittleEndian.AppendUint32([]byte{0x03, 0x00}, crc)
+	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(size)) //nolint:gosec // modulo 2^32 is meant
 	return slices.Concat([]part{{body: []byte(gzipHeader)}}, parts, []part{{body: trailer}})
 }

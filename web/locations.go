@@ -31,8 +31,10 @@ func (v *view) Locations() table[string] {
 	for _, s := range slices.Concat(v.samples["component_state"], v.samples["location_info"]) {
 		ids = append(ids, s.Label("location"))
 	}
-	slices.SortFunc(ids, func(a, b string) int { return strings.Compare(v.locationName(a), v.locationName(b)) })
-	return cut(slices.Compact(ids), maxRows)
+	slices.Sort(ids)
+	ids = slices.Compact(ids) // before the names, of which two may be the same
+	slices.SortStableFunc(ids, func(a, b string) int { return strings.Compare(v.locationName(a), v.locationName(b)) })
+	return cut(ids, maxRows)
 }
 
 // States returns the components of a location by state, operational last.

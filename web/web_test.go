@@ -275,11 +275,13 @@ func TestLandingPage(t *testing.T) {
 		var none, some rentalapi.Invalid
 		some.Add("fra", rentalapi.FieldError{Field: "coordinates.latitude", Problem: "not a latitude"})
 		some.Add("data[3]", rentalapi.FieldError{Field: "id", Problem: "missing"})
+		duplicate := row("account", "main", 90*time.Second, 8*time.Second, down, none)
+		duplicate.DuplicateOf = "lab"
 		return &fakeCollectors{health: []health{
 			row("plans", "", 20*time.Second, 40*time.Second, nil, none),
 			withAge(row("status", "", 20*time.Second, 40*time.Second, nil, none), 27*time.Hour),
 			row("locations", "", 20*time.Second, 40*time.Second, nil, some),
-			row("account", "main", 90*time.Second, 8*time.Second, down, none),
+			duplicate,
 			row("configurations", "main", 90*time.Second, 8*time.Second, down, some),
 			row("ssh_keys", "main", 5*time.Minute-1, 8*time.Second, down, none),
 			row("topups", "main", 5*time.Minute, 0, down, none),

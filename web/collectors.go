@@ -1,8 +1,6 @@
 package web
 
-import (
-	"time"
-)
+import "time"
 
 // maxError is the maximum number of characters of an error.
 const maxError = 300

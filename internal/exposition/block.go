@@ -38,21 +38,19 @@ func newBlock(metrics []prometheus.Metric, descs []*prometheus.Desc) *block {
 		byDesc[m.Desc()] = append(byDesc[m.Desc()], m)
 	}
 	b := &block{}
+	compare := func(a, b prometheus.Metric) int { return a.(sample).CompareLabels(b) }
 	for _, d := range descs {
-		if len(byDesc[d]) > 0 {
-			b.families = append(b.families, newFamily(byDesc[d]))
+		all := byDesc[d]
+		if len(all) == 0 {
+			continue
 		}
+		slices.SortStableFunc(all, compare)
+		f := family{name: all[0].(sample).Family().GetName()}
+		f.metrics = slices.CompactFunc(all, func(a, b prometheus.Metric) bool { return compare(a, b) == 0 })
+		if n := len(all) - len(f.metrics); n > 0 {
+			f.err = fmt.Errorf("%s: %d duplicates", f.name, n)
+		}
+		b.families = append(b.families, f)
 	}
 	return b
-}
-
-func newFamily(metrics []prometheus.Metric) family {
-	compare := func(a, b prometheus.Metric) int { return a.(sample).CompareLabels(b) }
-	slices.SortStableFunc(metrics, compare)
-	f := family{name: metrics[0].(sample).Family().GetName()}
-	f.metrics = slices.CompactFunc(metrics, func(a, b prometheus.Metric) bool { return compare(a, b) == 0 })
-	if n := len(metrics) - len(f.metrics); n > 0 {
-		f.err = fmt.Errorf("%s: %d duplicates", f.name, n)
-	}
-	return f
 }

@@ -130,7 +130,7 @@ func TestGatheringError(t *testing.T) {
 	m.registry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
 		ch <- prometheus.NewInvalidMetric(prometheus.NewDesc("broken", "A broken metric.", nil, nil), errors.New("broken"))
 	}))
-	h := m.handler(&logger, processCollectors())
+	h := m.handler(&logger, true)
 	const failures = `promhttp_metric_handler_errors_total{cause="gathering"}`
 	for i, query := range []string{"", "?name[]=promhttp_metric_handler_errors_total"} {
 		simtest.ServeGet(h, "/metrics"+query)

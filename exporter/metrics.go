@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/version"
 
 	"server_rental_exporter/collector"
@@ -78,13 +77,8 @@ func (m *metrics) collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// processCollectors returns the metrics of the process.
-func processCollectors() []prometheus.Collector {
-	return []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
-}
-
-// handler serves the metrics, and those of the process if there are any.
-func (m *metrics) handler(logger log.Logger, process []prometheus.Collector) http.Handler {
+// handler serves the metrics, with or without those of the process.
+func (m *metrics) handler(logger log.Logger, process bool) http.Handler {
 	errorsTotal := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promhttp_metric_handler_errors_total",
 		Help: "Total number of internal errors encountered by the promhttp metric handler.",
@@ -93,25 +87,15 @@ func (m *metrics) handler(logger log.Logger, process []prometheus.Collector) htt
 	errorsTotal.WithLabelValues("encoding")
 	handler := &exposition.Handler{
 		Publisher: m.published,
-		Gatherer:  withoutAllocGauge{m.registry},
+		Gatherer:  m.registry,
 		OnError: func(cause string, err error) {
 			errorsTotal.WithLabelValues(cause).Inc()
 			level.Error(logger).Log("msg", "cannot serve metrics", "err", err)
 		},
 	}
-	if len(process) == 0 {
+	if !process {
 		return handler
 	}
-	m.registry.MustRegister(append(process, errorsTotal)...)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), errorsTotal)
 	return promhttp.InstrumentMetricHandler(m.registry, handler)
-}
-
-// withoutAllocGauge drops the gauge go_memstats_alloc_bytes, whose name is also that
-// of a counter in OpenMetrics, which strict parsers refuse.
-type withoutAllocGauge struct{ prometheus.Gatherer }
-
-// Gather implements prometheus.Gatherer.
-func (g withoutAllocGauge) Gather() ([]*dto.MetricFamily, error) {
-	families, err := g.Gatherer.Gather()
-	return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "go_memstats_alloc_bytes" }), err
 }

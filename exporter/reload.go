@@ -92,13 +92,10 @@ func runnerConfig(cfg *config.Config) runner.Config {
 		}
 	}
 	for _, a := range cfg.Accounts {
-		account := runner.Account{Name: a.Name, Identity: "file " + a.TokenFile}
+		account := runner.Account{Name: a.Name, Identity: "file " + a.TokenFile, Token: config.NewTokenFile(a.TokenFile).Read}
 		if a.TokenFile == "" {
-			token := string(a.Token)
 			account.Identity = "environment"
-			account.Token = func() (string, error) { return token, nil }
-		} else {
-			account.Token = config.NewTokenFile(a.TokenFile).Read
+			account.Token = func() (string, error) { return string(a.Token), nil }
 		}
 		c.Accounts = append(c.Accounts, account)
 	}

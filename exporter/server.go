@@ -19,21 +19,22 @@ import (
 
 // handler serves all paths. What a reload starts runs until ctx ends.
 func (e *exporter) handler(ctx context.Context) http.Handler {
-	process := processCollectors()
-	if e.options.disableExporterMetrics {
-		process = nil
-	}
 	o := web.Options{
-		Version: version.Info(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger, process),
-		Discovery: e.options.discovery, Configured: e.configured,
+		Version: version.Info(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger, !e.options.disableExporterMetrics),
+		Configured: e.configured,
 	}
 	if e.options.overview {
 		o.Published = e.Publisher
 	}
+	if e.options.discovery {
+		o.Discovery = func(account string) ([]collector.Server, error) {
+			return collector.ActiveServers(e.Accounts(), account)
+		}
+	}
 	if e.options.lifecycle {
 		o.Reload = func() error { return e.reload(ctx) }
 	}
-	return e.demo.withPages(web.Handler(pages{e.Runner}, o))
+	return e.demo.withPages(web.Handler(e, o))
 }
 
 // configured returns what the landing page shows of the configuration in force.
@@ -51,16 +52,8 @@ func (e *exporter) configured() web.Configured {
 // NewHandler serves the data of a runner with the options of its pages, as the program
 // does, without flags and sockets. It sets the handler of the metrics.
 func NewHandler(r *runner.Runner, logger log.Logger, o web.Options) http.Handler {
-	o.Metrics = newMetrics(r).handler(logger, processCollectors())
-	return web.Handler(pages{r}, o)
-}
-
-// pages is what the pages read.
-type pages struct{ *runner.Runner }
-
-// ActiveServers implements web.Collectors.
-func (p pages) ActiveServers(account string) ([]collector.Server, error) {
-	return collector.ActiveServers(p.Accounts(), account)
+	o.Metrics = newMetrics(r).handler(logger, true)
+	return web.Handler(r, o)
 }
 
 // maxConnections bounds the memory that clients take who connect and do nothing.

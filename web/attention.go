@@ -172,7 +172,7 @@ func (v *view) collectorNotices(n *notices) {
 			n.add("warn", "ItemsInvalid", subject, count(h.Invalid.Items, "invalid item")+" in the last response: "+join(causes, 1)+".")
 		}
 		if h.DuplicateOf != "" {
-			n.add("warn", "", "Account "+text(h.Account), "same provider account as "+text(h.DuplicateOf)+": sums over accounts count it twice")
+			n.add("warn", "", "Account "+text(h.Account), duplicateText(h))
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package web
 
-import (
-	"time"
-)
+import "time"
 
 // maxError is the maximum number of characters of an error.
 const maxError = 300
@@ -24,6 +22,9 @@ func collectors(all []health, now time.Time, ids bool) []collectorRow {
 		if h.Err != nil {
 			r.Errors = append(r.Errors, clip(h.Err.Error(), maxError))
 		}
+		if h.DuplicateOf != "" {
+			r.Errors = append(r.Errors, duplicateText(h))
+		}
 		for _, c := range h.Invalid.Causes {
 			if !ids {
 				c.Item = ""
@@ -33,6 +34,10 @@ func collectors(all []health, now time.Time, ids bool) []collectorRow {
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+func duplicateText(h health) string {
+	return "same provider account as " + text(h.DuplicateOf) + ": sums over accounts count it twice"
 }
 
 // dataAge returns how old a collector's data is: the time since the fetch, and how old

@@ -20,7 +20,7 @@ type targetGroup struct {
 
 // discovery serves each active server as a target. Prometheus keeps its last list
 // after an error, so an error is better than a partial list.
-func discovery(c Collectors) http.Handler {
+func discovery(active func(account string) ([]collector.Server, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		port := query.Get("port")
@@ -28,7 +28,7 @@ func discovery(c Collectors) http.Handler {
 			http.Error(w, "port: must be a number from 1 to 65535", http.StatusBadRequest)
 			return
 		}
-		servers, err := c.ActiveServers(query.Get("account"))
+		servers, err := active(query.Get("account"))
 		if errors.Is(err, collector.ErrUnknownAccount) {
 			http.Error(w, "account: no such account is configured", http.StatusNotFound)
 			return

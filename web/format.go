@@ -114,7 +114,7 @@ func duration(d time.Duration) string {
 	switch {
 	case d >= 2*day:
 		unit = time.Hour
-	case d >= time.Minute:
+	case d >= time.Hour:
 		unit = time.Minute
 	}
 	return model.Duration(max(d, 0).Truncate(unit)).String()

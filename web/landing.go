@@ -17,9 +17,6 @@ import (
 //go:embed *.html
 var pages embed.FS
 
-// refreshSeconds is the interval at which a browser reloads the page.
-const refreshSeconds = "60"
-
 type page struct {
 	Options
 	Configured Configured
@@ -73,8 +70,8 @@ func landing(c Collectors, o Options) http.Handler {
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("Refresh", refreshSeconds)
-		_, _ = w.Write(body) // an error means that the client left
+		w.Header().Set("Refresh", "60") // seconds
+		_, _ = w.Write(body)            // an error means that the client left
 	})
 }
 

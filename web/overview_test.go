@@ -89,9 +89,6 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 // readySet is a set that has been ready.
 type readySet struct{ *runner.Runner }
 
-// ActiveServers implements Collectors.
-func (readySet) ActiveServers(string) ([]collector.Server, error) { return nil, nil }
-
 // Ready implements Collectors.
 func (readySet) Ready() bool { return true }
 

@@ -354,7 +354,7 @@ func TestSections(t *testing.T) {
 			},
 		}, []string{
 			"Data: 1m old, fresh.",
-			"europe |  | – | – | –",
+			"europe | unknown | – | – | –",
 			"cheap | epyc in stock: 90.00 USD; fra | 1 | 1 | 2",
 		}},
 		{"no watches", "watches", given{}, nil},

@@ -23,7 +23,6 @@ type health = runner.Health
 type Collectors interface {
 	Health() []health
 	Ready() bool
-	ActiveServers(account string) ([]collector.Server, error)
 }
 
 // Options say what is served.
@@ -40,8 +39,9 @@ type Options struct {
 	// Reload reads the configuration again and returns why that failed. If it is nil,
 	// POST /-/reload is forbidden.
 	Reload func() error
-	// Discovery serves /sd/servers, which exposes addresses.
-	Discovery bool
+	// Discovery returns the active servers of an account, or of all accounts if it is empty.
+	// If it is nil, /sd/servers is forbidden.
+	Discovery func(account string) ([]collector.Server, error)
 }
 
 // Configured is what the landing page shows of the configuration.
@@ -100,10 +100,10 @@ func Handler(c Collectors, o Options) http.Handler {
 		})
 		mux.Handle("POST "+reloadPath, http.NewCrossOriginProtection().Handler(reload)) // refuses pages of other sites
 	}
-	if o.Discovery {
-		mux.Handle("GET "+discoveryPath, discovery(c))
-	} else {
+	if o.Discovery == nil {
 		mux.Handle("GET "+discoveryPath, forbidden("service discovery exposes the servers' addresses and is off; start with --web.enable-service-discovery"))
+	} else {
+		mux.Handle("GET "+discoveryPath, discovery(o.Discovery))
 	}
 	return harden(mux)
 }

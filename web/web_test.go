@@ -22,11 +22,9 @@ import (
 
 // fakeCollectors is the data that the pages show.
 type fakeCollectors struct {
-	health  []health
-	ready   bool
-	servers []collector.Server // of all accounts
-	err     error              // of ActiveServers
-	asked   int                // how often pages asked for the health
+	health []health
+	ready  bool
+	asked  int // how often pages asked for the health
 }
 
 func (f *fakeCollectors) Health() []health {
@@ -36,19 +34,12 @@ func (f *fakeCollectors) Health() []health {
 
 func (f *fakeCollectors) Ready() bool { return f.ready }
 
-func (f *fakeCollectors) ActiveServers(account string) ([]collector.Server, error) {
-	if account == "other" {
-		return nil, collector.ErrUnknownAccount
-	}
-	return slices.DeleteFunc(slices.Clone(f.servers), func(s collector.Server) bool { return account != "" && s.Account != account }), f.err
-}
-
 // allEnabled returns options with everything enabled.
 func allEnabled() Options {
 	return Options{
 		Version:     "1.2.3",
 		MetricsPath: "/metrics", Metrics: reply("metrics\n"),
-		Reload: func() error { return nil }, Discovery: true,
+		Reload: func() error { return nil }, Discovery: func(string) ([]collector.Server, error) { return nil, nil },
 		Configured: func() Configured { return Configured{API: "rental.example"} },
 	}
 }
@@ -104,7 +95,7 @@ func TestPathsAndMethods(t *testing.T) {
 		f(&o)
 		return o
 	}
-	closed := with(func(o *Options) { o.Reload, o.Discovery = nil, false })
+	closed := with(func(o *Options) { o.Reload, o.Discovery = nil, nil })
 	elsewhere := with(func(o *Options) { o.MetricsPath = "/probe/rental" })
 
 	for _, tc := range []struct {
@@ -211,7 +202,14 @@ func TestDiscovery(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			got, header := do(t, Handler(&fakeCollectors{servers: tc.servers, err: tc.err}, allEnabled()), "GET", "/sd/servers"+tc.query)
+			o := allEnabled()
+			o.Discovery = func(account string) ([]collector.Server, error) {
+				if account == "other" {
+					return nil, collector.ErrUnknownAccount
+				}
+				return slices.DeleteFunc(slices.Clone(tc.servers), func(s collector.Server) bool { return account != "" && s.Account != account }), tc.err
+			}
+			got, header := do(t, Handler(&fakeCollectors{}, o), "GET", "/sd/servers"+tc.query)
 			simtest.AssertEqual(t, "response", got, tc.want)
 			if got.Status != 200 {
 				return
@@ -260,7 +258,7 @@ func TestLandingPage(t *testing.T) {
 	const evil = `<script>alert("1")</script>`
 	o := allEnabled()
 	o.Configured = func() Configured { return Configured{API: evil} }
-	o.Discovery, o.MetricsPath = false, "/probe"
+	o.Discovery, o.MetricsPath = nil, "/probe"
 	minute := refresh.Settings{Interval: time.Minute, MaxAge: 5 * time.Minute}
 	page := landingAt(t, o, func(now time.Time) *fakeCollectors {
 		row := func(name, account string, last, next time.Duration, err error, invalid rentalapi.Invalid) health {
@@ -275,11 +273,13 @@ func TestLandingPage(t *testing.T) {
 		var none, some rentalapi.Invalid
 		some.Add("fra", rentalapi.FieldError{Field: "coordinates.latitude", Problem: "not a latitude"})
 		some.Add("data[3]", rentalapi.FieldError{Field: "id", Problem: "missing"})
+		duplicate := row("account", "main", 90*time.Second, 8*time.Second, down, none)
+		duplicate.DuplicateOf = "lab"
 		return &fakeCollectors{health: []health{
 			row("plans", "", 20*time.Second, 40*time.Second, nil, none),
 			withAge(row("status", "", 20*time.Second, 40*time.Second, nil, none), 27*time.Hour),
 			row("locations", "", 20*time.Second, 40*time.Second, nil, some),
-			row("account", "main", 90*time.Second, 8*time.Second, down, none),
+			duplicate,
 			row("configurations", "main", 90*time.Second, 8*time.Second, down, some),
 			row("ssh_keys", "main", 5*time.Minute-1, 8*time.Second, down, none),
 			row("topups", "main", 5*time.Minute, 0, down, none),

@@ -1,7 +1,6 @@
 package exposition
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -39,30 +38,19 @@ func newBlock(metrics []prometheus.Metric, descs []*prometheus.Desc) *block {
 		byDesc[m.Desc()] = append(byDesc[m.Desc()], m)
 	}
 	b := &block{}
+	compare := func(a, b prometheus.Metric) int { return a.(sample).CompareLabels(b) }
 	for _, d := range descs {
-		if len(byDesc[d]) > 0 {
-			b.families = append(b.families, newFamily(byDesc[d]))
+		all := byDesc[d]
+		if len(all) == 0 {
+			continue
 		}
+		slices.SortStableFunc(all, compare)
+		f := family{name: all[0].(sample).Family().GetName()}
+		f.metrics = slices.CompactFunc(all, func(a, b prometheus.Metric) bool { return compare(a, b) == 0 })
+		if n := len(all) - len(f.metrics); n > 0 {
+			f.err = fmt.Errorf("%s: %d duplicates", f.name, n)
+		}
+		b.families = append(b.families, f)
 	}
 	return b
-}
-
-func newFamily(metrics []prometheus.Metric) family {
-	compare := func(a, b prometheus.Metric) int { return a.(sample).CompareLabels(b) }
-	slices.SortStableFunc(metrics, compare)
-	f := family{name: metrics[0].(sample).Family().GetName()}
-	f.metrics = slices.CompactFunc(metrics, func(a, b prometheus.Metric) bool { return compare(a, b) == 0 })
-	if n := len(metrics) - len(f.metrics); n > 0 {
-		f.err = fmt.Errorf("%s: %d duplicates", f.name, n)
-	}
-	return f
-}
-
-func (b *block) encode(v variant) (parts []part) {
-	for _, f := range b.families {
-		parts = append(parts, blockEncoders.encode(f.name, v, func(e *encoder) error {
-			return errors.Join(f.err, e.writeMetrics(f.metrics))
-		}))
-	}
-	return parts
 }

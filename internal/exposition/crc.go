@@ -2,27 +2,11 @@ package exposition
 
 import "hash/crc32"
 
-// checksum is the CRC-32 of a text, in a form that can be combined with that of another
-// text. A CRC-32 is a remainder of polynomials. To append n zero bytes to a text
-// multiplies its remainder by x^(8n), and the remainders of texts of the same length add
-// up by XOR. The inversions at begin and end of CRC-32 cancel out.
-type checksum struct {
-	crc   uint32
-	shift uint32 // x^(8 * size)
-	size  int64
-}
-
-// noText is the checksum of an empty text. Bit 31 is x^0.
-var noText = checksum{shift: 1 << 31}
-
-// append returns the checksum of both texts put together.
-func (c checksum) append(next checksum) checksum {
-	return checksum{
-		crc: multiply(next.shift, c.crc) ^ next.crc, shift: multiply(next.shift, c.shift), size: c.size + next.size,
-	}
-}
-
-// power returns x^n modulo the polynomial.
+// power returns x^n modulo the polynomial of CRC-32; bit 31 is x^0.
+//
+// A CRC-32 is a remainder of polynomials. To append n zero bytes to a text multiplies its
+// remainder by x^(8n), and the remainders of texts of the same length add up by XOR. The
+// inversions at begin and end of CRC-32 cancel out.
 func power(n int64) uint32 {
 	result, square := uint32(1)<<31, uint32(1)<<30
 	for ; n > 0; n >>= 1 {

@@ -17,8 +17,10 @@ import (
 type part struct {
 	family string // its name; empty for several
 	body   []byte
-	checksum
-	err error // metrics that are missing, and why
+	crc    uint32 // CRC-32 before compression
+	shift  uint32 // x^(8 * size), to combine it with the CRC-32 of what is before
+	size   int64  // before compression
+	err    error  // metrics that are missing, and why
 }
 
 // Encoders of what is encoded once for many scrapes, and of what is encoded for each,
@@ -68,7 +70,7 @@ func (all *encoders) encode(family string, v variant, write func(*encoder) error
 	if v.gzip {
 		_ = e.compressor.Flush()
 	}
-	return part{family, bytes.Clone(e.out.Bytes()), checksum{e.crc, power(e.size * 8), e.size}, err}
+	return part{family, bytes.Clone(e.out.Bytes()), e.crc, power(e.size * 8), e.size, err}
 }
 
 // batch is how many metrics of a family are encoded at a time, because they take many

@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 )
 
 // Handler serves scrapes from a publisher and a registry. As with promhttp, the
@@ -26,7 +28,9 @@ type Handler struct {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, contentType := negotiate(r.Header)
 	names := r.URL.Query()["name[]"]
-	unwanted := func(family string) bool { return len(names) > 0 && !slices.Contains(names, family) }
+	unwanted := func(family string) bool {
+		return len(names) > 0 && !slices.Contains(names, family) || family == ambiguous
+	}
 	var parts []part
 	for _, p := range h.Publisher.encoded(v) {
 		if p.err != nil {
@@ -70,17 +74,69 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// ambiguous is a gauge of client_golang whose name is also that of a counter in OpenMetrics,
+// which strict parsers refuse.
+const ambiguous = "go_memstats_alloc_bytes"
+
 // gzipHeader begins a gzip member: deflate, no name, no time, unknown system.
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 // gzipMember adds the begin of a gzip member, its end (an empty last block) and the trailer
 // (checksum and size modulo 2^32) to parts.
 func gzipMember(parts []part) []part {
-	sum := noText
+	crc, size := uint32(0), int64(0)
 	for _, p := range parts {
-		sum = sum.append(p.checksum)
+		crc, size = multiply(p.shift, crc)^p.crc, size+p.size
 	}
-	trailer := binary.LittleEndian.AppendUint32([]byte{0x03, 0x00}, sum.crc)
-	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(sum.size)) //nolint:gosec // modulo 2^32 is meant
+	trailer := binary.LittleEndian.AppendUint32([]byte{0x03, 0x00}, crc)
+	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(size)) //nolint:gosec // modulo 2^32 is meant
 	return slices.Concat([]part{{body: []byte(gzipHeader)}}, parts, []part{{body: trailer}})
+}
+
+// variant is one form of the response.
+type variant struct {
+	// format is one of formats, without an escaping scheme: no name of the exporter
+	// needs escaping, so that all schemes give the same bytes.
+	format expfmt.Format
+	gzip   bool
+}
+
+// formats returns the formats that are offered.
+func formats() []expfmt.Format {
+	return []expfmt.Format{expfmt.FmtOpenMetrics_1_0_0, expfmt.FmtOpenMetrics_0_0_1, expfmt.FmtProtoDelim, expfmt.FmtText}
+}
+
+// negotiate returns the variant of a response, and the content type with its
+// parameters. Both versions of OpenMetrics are written in the same way.
+func negotiate(h http.Header) (variant, string) {
+	accepted := expfmt.NegotiateAccept(h, formats()...)
+	v := variant{expfmt.FmtText, prefersGzip(h.Values("Accept-Encoding"))}
+	switch accepted.FormatType() {
+	case expfmt.TypeOpenMetrics:
+		v.format = expfmt.FmtOpenMetrics_1_0_0
+	case expfmt.TypeProtoDelim:
+		v.format = expfmt.FmtProtoDelim
+	}
+	return v, string(accepted)
+}
+
+// prefersGzip reports whether a client accepts gzip. No compression wins only if it has
+// a higher quality.
+func prefersGzip(accept []string) bool {
+	quality := map[string]float64{}
+	for _, value := range accept {
+		for element := range strings.SplitSeq(value, ",") {
+			name, params, _ := strings.Cut(element, ";")
+			q := 1.0
+			if _, v, ok := strings.Cut(params, "q="); ok {
+				q, _ = strconv.ParseFloat(strings.TrimSpace(v), 64) // 0 if it is not a number
+			}
+			quality[strings.ToLower(strings.TrimSpace(name))] = q
+		}
+	}
+	gzip, named := quality["gzip"]
+	if !named {
+		gzip = quality["*"]
+	}
+	return gzip > 0 && gzip >= quality["identity"]
 }

@@ -11,6 +11,7 @@ package exposition
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,11 +121,14 @@ func (p *Publisher) Publish() (expires time.Time) {
 			expires = g.expires
 		}
 	}
-	for _, v := range p.recentVariants() {
-		for _, b := range blocks {
-			p.encode(b, v)
+	p.lastUsed.Range(func(v, at any) bool {
+		if time.Since(at.(time.Time)) <= variantTTL {
+			for _, b := range blocks {
+				p.encode(b, v.(variant))
+			}
 		}
-	}
+		return true
+	})
 	p.published.Store(&blocks)
 	return expires
 }
@@ -141,24 +145,17 @@ func (p *Publisher) encoded(v variant) (parts []part) {
 
 // encode returns a block in a variant. The first call encodes it, others wait.
 func (p *Publisher) encode(b *block, v variant) []part {
-	encode, _ := b.encoded.LoadOrStore(v, sync.OnceValue(func() []part {
+	encode, _ := b.encoded.LoadOrStore(v, sync.OnceValue(func() (parts []part) {
 		p.encoding.Lock()
 		defer p.encoding.Unlock()
-		return b.encode(v)
+		for _, f := range b.families {
+			parts = append(parts, blockEncoders.encode(f.name, v, func(e *encoder) error {
+				return errors.Join(f.err, e.writeMetrics(f.metrics))
+			}))
+		}
+		return parts
 	}))
 	return encode.(func() []part)()
-}
-
-// recentVariants returns the variants that were asked for lately.
-func (p *Publisher) recentVariants() []variant {
-	var recent []variant
-	p.lastUsed.Range(func(v, at any) bool {
-		if time.Since(at.(time.Time)) <= variantTTL {
-			recent = append(recent, v.(variant))
-		}
-		return true
-	})
-	return recent
 }
 
 // CacheBytes returns the bytes of encoded metrics that are kept for scrapes.

@@ -93,7 +93,10 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h.ctx, h.cancel = context.WithCancel(t.Context())
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
 	h.handler = exporter.NewHandler(h.Runner, &h.log, web.Options{
-		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher, Discovery: true,
+		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher,
+		Discovery: func(account string) ([]collector.Server, error) {
+			return collector.ActiveServers(h.Accounts(), account)
+		},
 		Configured: func() web.Configured {
 			return web.Configured{API: "a simulated provider", Accounts: len(h.config.accounts)}
 		},

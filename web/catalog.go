@@ -1,0 +1,113 @@
+package web
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"server_rental_exporter/collector"
+)
+
+// Bounds of cells.
+const (
+	maxOffered    = 8  // locations of each plan
+	maxStates     = 6  // of each location's components
+	maxComponents = 12 // of each state
+)
+
+type offer struct {
+	*sample
+	Stock words
+	price float64 // infinite if it is not known
+}
+
+// Offers returns at most n of the samples that find returns, of plans or configurations
+// as kind says: those in stock first, then by price.
+func (v *view) Offers(n int, kind, name string, values ...string) table[offer] {
+	var rows []offer
+	for _, s := range v.find(name, values...) {
+		id := []string{s.Label(kind)}
+		if account := s.Label("account"); account != "" {
+			id = []string{account, s.Label(kind)}
+		}
+		o := offer{s, words{"sold out", "wait"}, math.Inf(1)}
+		switch inStock := v.Value(kind+"_in_stock", id...); {
+		case inStock == nil:
+			o.Stock.Text = "unknown"
+		case *inStock > 0:
+			o.Stock = words{"in stock", "good"}
+		}
+		if price := v.Value(kind+"_price_usd_per_month", id...); price != nil {
+			o.price = *price
+		}
+		rows = append(rows, o)
+	}
+	slices.SortStableFunc(rows, func(a, b offer) int {
+		return cmp.Or(strings.Compare(a.Stock.Text, b.Stock.Text), cmp.Compare(a.price, b.price))
+	})
+	return cut(rows, n)
+}
+
+func (v *view) Offered(plan string) string {
+	var locations []string
+	for _, s := range v.find("plan_offered", plan) {
+		locations = append(locations, s.Label("location"))
+	}
+	return join(locations, maxOffered)
+}
+
+func (v *view) Watches() table[collector.Watch] { return cut(v.Configured.Watches, maxRows) }
+
+func (v *view) Hits(watch string) *float64 {
+	if v.Value("watch_plans", watch) == nil {
+		return nil
+	}
+	total := 0.0
+	for _, plan := range v.find("watch_hits_total", watch) {
+		total += plan.Value()
+	}
+	return &total
+}
+
+// componentState is the components of a location that have the same state.
+type componentState struct {
+	State, Class, Components string
+}
+
+// locationName returns the city of a location and its id.
+func (v *view) locationName(id string) string {
+	if v.Label("city", "location_info", id) == "" {
+		return text(id)
+	}
+	return v.NameOf("city", "location_info", id) + " (" + text(id) + ")"
+}
+
+// Locations returns the ids of the locations of both collectors by name.
+func (v *view) Locations() table[string] {
+	var ids []string
+	for _, s := range slices.Concat(v.samples["component_state"], v.samples["location_info"]) {
+		ids = append(ids, s.Label("location"))
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids) // before the names, of which two may be the same
+	slices.SortStableFunc(ids, func(a, b string) int { return strings.Compare(v.locationName(a), v.locationName(b)) })
+	return cut(ids, maxRows)
+}
+
+// States returns the components of a location by state, operational last.
+func (v *view) States(location string) table[componentState] {
+	components := map[string][]string{}
+	for _, s := range v.find("component_state", location) {
+		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
+	}
+	rows := make([]componentState, 0, len(components))
+	for state, names := range components {
+		slices.Sort(names)
+		rows = append(rows, componentState{text(state), stateClass(state), join(names, maxComponents)})
+	}
+	slices.SortFunc(rows, func(a, b componentState) int {
+		return cmp.Or(compareClasses(a.Class, b.Class), strings.Compare(a.State, b.State))
+	})
+	return cut(rows, maxStates)
+}

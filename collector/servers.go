@@ -13,8 +13,11 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// maxServers bounds the servers of one account.
-const maxServers = 20_000
+// Bounds of the servers of one account, and of the addresses of one server.
+const (
+	maxServers   = 20_000
+	maxAddresses = 1_000
+)
 
 // server is the provider's Server.
 type server struct {
@@ -48,12 +51,15 @@ func (a *address) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &list); err != nil {
 		return err
 	}
+	if len(list) > maxAddresses {
+		return errOutOfRange
+	}
 	*a = address(cmp.Or(list...))
 	return nil
 }
 
 // Expected implements rentalapi.Expecter.
-func (*address) Expected() string { return "an address or an array of addresses" }
+func (*address) Expected() string { return "an address or an array of at most 1,000 addresses" }
 
 type serversMeta struct{ Active *count }
 

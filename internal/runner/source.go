@@ -66,7 +66,9 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 	if ctx.Err() != nil {
 		return collector.Snapshot{}, refresh.Phase{}, ctx.Err()
 	}
-	if err == nil && !src.reserve(snap.Bytes) {
+	shown, _, ok := src.Value()
+	older := err == nil && ok && snap.IsOlder(shown)
+	if err == nil && !older && !src.reserve(snap.Bytes) {
 		err = fmt.Errorf("%w: all metrics together would need more than a %dth of GOMEMLIMIT", rentalapi.ErrTooLarge, memoryFactor)
 	}
 	if err != nil {
@@ -75,11 +77,14 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 		return collector.Snapshot{}, refresh.Phase{}, err
 	}
 	last := goodResponse{snap.Invalid, snap.Age.Age}
-	if shown, _, ok := src.Value(); ok && snap.IsOlder(shown) {
+	if older {
 		snap, err = shown, refresh.ErrUnchanged
 		last.invalid = shown.Invalid
 	} else if snap.Commit != nil {
 		snap.Commit()
+	}
+	if src.scope.account == "" {
+		src.runner.stepWatches() // forgets data that has expired before there is new one
 	}
 	src.last.Store(&last)
 	src.incomplete.Store(false)

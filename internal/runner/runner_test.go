@@ -473,7 +473,7 @@ func TestPause(t *testing.T) {
 		h.assertEqual("requests of the account", requests["/account"]+requests["/servers"] <= 2, true)
 		h.assertEqual("requests for public data", requests["/plans"], 6)
 		token.Store(simtest.MainToken)
-		h.runFor(h.set.options.TokenPollInterval + time.Second)
+		h.runFor(tokenPollInterval + time.Second)
 		h.assertEqual("backoff_until with another token", h.values(pause), map[string]float64{})
 		h.assertEqual("collector_success", h.scrape().CollectorSuccess(), map[string]float64{"plans": 1, "account main": 1, "servers main": 1})
 	})

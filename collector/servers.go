@@ -78,7 +78,7 @@ const serversName = "servers"
 
 func servers() Resource {
 	return Resource{
-		Name: serversName, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true, Long: true,
+		Name: serversName, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true, MaxBytes: metric.MaxBytes,
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,

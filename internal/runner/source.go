@@ -32,18 +32,13 @@ type source struct {
 	stop     context.CancelFunc
 	bytes    int64 // of the last snapshot, as text
 
-	tried atomic.Bool                  // a request, or the first one of a long history, has ended
-	last  atomic.Pointer[goodResponse] // kept when its data expires
+	tried atomic.Bool // a request, or the first one of a long history, has ended
+	// last has Invalid and Age of the last good response; kept when its data expires.
+	last atomic.Pointer[collector.Snapshot]
 	// provider is the provider's id of the account, for the collector that tells it.
 	provider atomic.Pointer[string]
 	// incomplete is whether the newest response that could be read was incomplete.
 	incomplete atomic.Bool
-}
-
-// goodResponse is what is reported about the last good response.
-type goodResponse struct {
-	invalid rentalapi.Invalid
-	age     *time.Duration // nil if it is not known
 }
 
 func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.Settings) *source {
@@ -80,10 +75,10 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 		src.logger.recordFailure(err)
 		return collector.Snapshot{}, refresh.Phase{}, err
 	}
-	last := goodResponse{snap.Invalid, snap.Age.Age}
+	last := collector.Snapshot{Invalid: snap.Invalid, Age: snap.Age}
 	if older {
 		snap, err = shown, refresh.ErrUnchanged
-		last.invalid = shown.Invalid
+		last.Invalid = shown.Invalid
 	} else if snap.Commit != nil {
 		snap.Commit()
 	}

@@ -405,6 +405,9 @@ func TestMemory(t *testing.T) {
 		h.run(c)
 		h.settle()
 		data, used := h.data(), h.set.memoryUsed.Load()
+		h.Change(func(w *simulator.World) { w.GeneratedAt, w.Plans = "1998-01-01T00:00:00Z", w.Plans[:1] })
+		h.runFor(2 * time.Minute)
+		h.assertEqual("with an older, shorter list of plans", []any{h.data(), h.set.memoryUsed.Load()}, []any{data, used})
 		h.set.memoryLimit = used
 		h.run(c.withLab())
 		h.settle()

@@ -39,6 +39,7 @@ func TestActiveServers(t *testing.T) {
 
 		// What is not known may be an active server.
 		{server("a", "7", `"active"`), "1", "", "", ErrUnknownServers},
+		{server("a", "["+strings.Repeat(one+",", maxAddresses)+one+"]", `"active"`), "1", "", "", ErrUnknownServers},
 		{server("", one, `"active"`), "1", "", "", ErrUnknownServers},
 		{list(`"active"`) + "," + server("b", "7", `"suspended"`), "1", "", "", ErrUnknownServers},
 		{list(`"active"`, `""`), "1", "", "", ErrUnknownServers},

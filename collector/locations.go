@@ -33,7 +33,7 @@ var (
 )
 
 // LocationFacts are the locations by id.
-type LocationFacts map[string]*location
+type LocationFacts map[string]location
 
 func locations() Resource {
 	return Resource{
@@ -54,7 +54,7 @@ func locations() Resource {
 			listMetrics: func(_ *metric.Builder, p rentalapi.Page[location, struct{}], s *Snapshot) {
 				byID := make(LocationFacts, len(p.Items))
 				for _, l := range p.Items {
-					byID[l.ID] = l
+					byID[l.ID] = *l
 				}
 				s.Facts.Locations = &byID
 			},

@@ -30,7 +30,7 @@ type Resource struct {
 	MaxAge      time.Duration // default
 	MinInterval time.Duration // how long the API itself caches; 0 if it does not
 
-	Long bool // whether the list grows with the customer: its metrics may be many
+	MaxBytes int // of its metrics as text; 0 means MaxBytesShort of package metric
 
 	Requests    int // the least number of requests of a refresh
 	MaxRequests int // the usual most; 0 means the same
@@ -52,21 +52,18 @@ type Fetch func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (S
 func (r Resource) NewFetcher(account string) func(context.Context, rentalapi.Getter) (Snapshot, error) {
 	fetch := r.NewFetch()
 	return func(ctx context.Context, api rentalapi.Getter) (Snapshot, error) {
-		b := &metric.Builder{MaxBytes: metric.MaxBytesShort}
-		if r.Long {
-			b.MaxBytes = metric.MaxBytes
-		}
+		b := &metric.Builder{MaxBytes: cmp.Or(r.MaxBytes, metric.MaxBytesShort)}
 		if account != "" {
 			b.ConstLabelValues = []string{account}
 		}
 		s, err := fetch(ctx, api, b)
-		if err == nil && b.Err() != nil {
-			err = fmt.Errorf("%w: %w", rentalapi.ErrTooLarge, b.Err())
+		if err == nil && b.Err != nil {
+			err = fmt.Errorf("%w: %w", rentalapi.ErrTooLarge, b.Err)
 		}
 		if err != nil {
 			return Snapshot{}, err
 		}
-		s.Metrics, s.Bytes = b.Metrics(), b.Bytes()
+		s.Metrics, s.Bytes = b.Metrics(), b.Bytes
 		return s, nil
 	}
 }

@@ -13,8 +13,11 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// maxServers bounds the servers of one account.
-const maxServers = 20_000
+// Bounds of the servers of one account, and of the addresses of one server.
+const (
+	maxServers   = 20_000
+	maxAddresses = 1_000
+)
 
 // server is the provider's Server.
 type server struct {
@@ -48,12 +51,15 @@ func (a *address) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &list); err != nil {
 		return err
 	}
+	if len(list) > maxAddresses {
+		return errOutOfRange
+	}
 	*a = address(cmp.Or(list...))
 	return nil
 }
 
 // Expected implements rentalapi.Expecter.
-func (*address) Expected() string { return "an address or an array of addresses" }
+func (*address) Expected() string { return "an address or an array of at most 1,000 addresses" }
 
 type serversMeta struct{ Active *count }
 
@@ -72,7 +78,7 @@ const serversName = "servers"
 
 func servers() Resource {
 	return Resource{
-		Name: serversName, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true, Long: true,
+		Name: serversName, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true, MaxBytes: metric.MaxBytes,
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,

@@ -84,12 +84,14 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 		}
 		seen[location] = true
 		components := st.Locations[id].Components
-		if field := "locations." + id + ".components"; len(components) == 0 && !anyBelow(o.Errors, field) {
+		field := "locations." + id + ".components"
+		counted := func(e rentalapi.FieldError) bool { return e.Field == field || strings.HasPrefix(e.Field, field+".") }
+		if len(components) == 0 && !slices.ContainsFunc(o.Errors, counted) {
 			s.Invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty"})
 		}
 		for _, name := range slices.Sorted(maps.Keys(components)) {
 			state := components[name]
-			field := "locations." + id + ".components." + name
+			field := field + "." + name
 			switch {
 			case id == "" || name == "":
 				s.Invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty name"})
@@ -103,11 +105,4 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 		}
 	}
 	return s, nil
-}
-
-// anyBelow returns whether any error is that of a field, or of one in it.
-func anyBelow(errs []rentalapi.FieldError, field string) bool {
-	return slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
-		return e.Field == field || strings.HasPrefix(e.Field, field+".")
-	})
 }

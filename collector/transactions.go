@@ -64,7 +64,7 @@ type history struct {
 	newest  *walk                          // under way from the newest page on; nil between two
 	again   *walk                          // under way through all pages; nil between two
 	full    *walk                          // the last one that read all pages; nil before
-	readAt  time.Time                      // when full ended
+	readAt  time.Time                      // when full ended; zero if it may have missed entries
 	missing *int                           // total less entries after full; nil until that is known
 }
 
@@ -155,6 +155,9 @@ func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (
 	case atEnd:
 		maps.DeleteFunc(h.entries, func(_ int64, e entry) bool { return e.walk < w.number })
 		h.again, h.full, h.readAt, h.missing = nil, w, page.Received, nil
+		if total < w.total { // removed entries moved others to pages that were read before
+			h.readAt = time.Time{}
+		}
 	}
 	if err != nil {
 		*h = history{}

@@ -349,6 +349,20 @@ func TestHistoryChanges(t *testing.T) {
 	}
 }
 
+// TestHistoryRemovedMeanwhile removes an entry while the pages are read, so that one of the
+// second page moves to the first.
+func TestHistoryRemovedMeanwhile(t *testing.T) {
+	h := newHistoryTest(t, manyEntries(250))
+	h.before = func(query url.Values) error {
+		if query.Get("page") == "2" && len(h.account.Transactions) == 250 {
+			h.account.Transactions = slices.Delete(slices.Clone(h.account.Transactions), 3, 4)
+		}
+		return nil
+	}
+	h.assertFetch("first", pages(1, 3)+", 1, "+pages(2, 3), sumsOf(slices.Delete(manyEntries(250), 3, 4)), 0)
+	h.assertFetch("later", "1", sumsOf(h.account.Transactions), 0)
+}
+
 // TestHistoryAmountLater has an amount that is not known at first, and then one of a new entry.
 func TestHistoryAmountLater(t *testing.T) {
 	h := newHistoryTest(t, manyEntries(50))

@@ -94,9 +94,6 @@ func (w Watch) offered(p *plan, locations LocationFacts) truth {
 	result := mismatch
 	for _, id := range p.Availability.Locations {
 		l := locations[id]
-		if l == nil {
-			l = &location{}
-		}
 		result = max(result, min(oneOf(w.Locations, id), oneOf(w.Regions, l.Region), oneOf(w.Countries, l.CountryCode)))
 	}
 	return result

@@ -84,7 +84,7 @@ func watchedPlans(t *testing.T, step string, places LocationFacts) *PlanFacts {
 	var items []string
 	for word := range strings.FieldsSeq(step) {
 		if id, region, found := strings.Cut(word, "="); found {
-			places[id] = &location{Region: region}
+			places[id] = location{Region: region}
 			continue
 		}
 		fields := strings.Split(word, "/")

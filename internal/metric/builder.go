@@ -35,19 +35,17 @@ type Builder struct {
 	ConstLabelValues []string
 	MaxBytes         int // 0 means the constant
 
+	Bytes int   // of what was added in the text format, roughly
+	Err   error // ErrLimitReached if a sample was refused
+
 	metrics []prometheus.Metric
 	last    []string // label values of the last sample
-	bytes   int
-	err     error
 }
-
-// Err returns ErrLimitReached if a sample was refused.
-func (b *Builder) Err() error { return b.err }
 
 // ErrLimitReached is the error of a snapshot with more than MaxSamples or MaxBytes.
 var ErrLimitReached = fmt.Errorf("more than %d samples, or more text in them than %d MiB (%d MiB except for servers)", MaxSamples, MaxBytes>>20, MaxBytesShort>>20)
 
-// Add adds a sample unless a bound is reached; the error is kept for Err. Label values are
+// Add adds a sample unless a bound is reached; that sets Err. Label values are
 // UTF-8, and as many as the definition has labels.
 func (b *Builder) Add(d *Definition, value float64, labels ...string) {
 	b.AddCreated(d, value, time.Time{}, labels...)
@@ -55,17 +53,17 @@ func (b *Builder) Add(d *Definition, value float64, labels ...string) {
 
 // AddCreated is Add for a counter that started at a known time.
 func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, labels ...string) {
-	if len(b.metrics) >= MaxSamples || b.bytes >= cmp.Or(b.MaxBytes, MaxBytes) {
-		b.err = ErrLimitReached
+	if len(b.metrics) >= MaxSamples || b.Bytes >= cmp.Or(b.MaxBytes, MaxBytes) {
+		b.Err = ErrLimitReached
 		return
 	}
 	labels = b.withConst(labels)
 	if len(labels) != len(d.Labels) {
 		panic(fmt.Sprintf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels)))
 	}
-	b.bytes += len(d.Name) + sampleBytes
+	b.Bytes += len(d.Name) + sampleBytes
 	for i, l := range labels {
-		b.bytes += len(d.Labels[i]) + len(l) + labelBytes
+		b.Bytes += len(d.Labels[i]) + len(l) + labelBytes
 	}
 	b.metrics = append(b.metrics, &Sample{d, value, created.UnixMilli(), labels})
 }
@@ -86,9 +84,6 @@ func (b *Builder) AddBool(d *Definition, value *bool, labels ...string) {
 		b.Add(d, map[bool]float64{true: 1}[*value], labels...)
 	}
 }
-
-// Bytes returns the size of what was added in the text format, roughly.
-func (b *Builder) Bytes() int { return b.bytes }
 
 // Metrics returns what was added.
 func (b *Builder) Metrics() []prometheus.Metric { return b.metrics }

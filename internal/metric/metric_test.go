@@ -80,7 +80,7 @@ func TestBuilder(t *testing.T) {
 			b := &Builder{}
 			c.build(b)
 			simtest.AssertEqual(t, "samples", format(t, b.Metrics()), c.want)
-			simtest.AssertEqual(t, "error", b.Err(), error(nil))
+			simtest.AssertEqual(t, "error", b.Err, error(nil))
 		})
 	}
 }
@@ -99,9 +99,9 @@ func TestBuilderLimits(t *testing.T) {
 		for range c.max {
 			b.Add(d, 1, c.label)
 		}
-		simtest.AssertEqual(t, "error within the limits", b.Err(), error(nil))
+		simtest.AssertEqual(t, "error within the limits", b.Err, error(nil))
 		b.Add(d, 1, c.label)
-		simtest.AssertEqual(t, "limit reached", []any{errors.Is(b.Err(), ErrLimitReached), len(b.Metrics())}, []any{true, c.max})
+		simtest.AssertEqual(t, "limit reached", []any{errors.Is(b.Err, ErrLimitReached), len(b.Metrics())}, []any{true, c.max})
 	}
 	simtest.AssertEqual(t, "text", ErrLimitReached.Error(), "more than 150000 samples, or more text in them than 16 MiB (6 MiB except for servers)")
 }

@@ -71,7 +71,7 @@ func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 			began = time.Now()
 		}
 		if err != nil {
-			s.setNext(sched.afterFailure(err, interval, time.Now()))
+			s.advance(sched.afterFailure(err, interval, time.Now()))
 		} else {
 			s.setNext(sched.afterSuccess(interval, began, s.phase))
 		}
@@ -156,17 +156,19 @@ func (s *Source[T]) ApplySettings(settings Settings) {
 	}
 }
 
-// RetryNow makes a source whose last attempt failed try again at once.
+// RetryNow makes a source whose last attempt failed try again at once, or after the
+// attempt that is under way if that fails, too.
 func (s *Source[T]) RetryNow() {
 	if s.State().Err != nil {
 		s.advance(time.Now())
 	}
 }
 
-// advance makes the next attempt begin at a time at the latest, unless one is under way.
+// advance makes the next attempt begin at a time at the latest. A success of the one that
+// is under way overrides it.
 func (s *Source[T]) advance(latest time.Time) {
 	s.mu.Lock()
-	if latest.Before(s.state.Next) {
+	if s.state.Next.IsZero() || latest.Before(s.state.Next) {
 		s.state.Next = latest
 	}
 	s.mu.Unlock()

@@ -114,33 +114,37 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// TestRetryNow makes a failing source try at once, and leaves a working one and an attempt
-// that is under way alone.
+// TestRetryNow makes a failing source try at once, or right after the attempt that is under
+// way if that fails, and leaves a working one alone.
 func TestRetryNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(func(n int) (string, error) {
-			if n <= 1 {
+			if n >= 2 {
+				time.Sleep(time.Second)
+			}
+			if n <= 2 {
 				return "", errDown
 			}
-			time.Sleep(time.Second)
 			return good(n)
 		})
 		src := run(t, Settings{time.Hour, 24 * time.Hour}, a)
 		src.RetryNow() // before anything failed
 		synctest.Wait()
 		simtest.AssertEqual(t, "calls of a failing source", a.at(), []time.Duration{0})
-		for range 3 { // the second attempt fails, the third is under way or has succeeded
+		for range 3 { // the second attempt fails, the third is under way
 			src.RetryNow()
 			synctest.Wait()
 		}
+		time.Sleep(1500 * time.Millisecond) // the third has failed, the fourth is under way and succeeds
+		src.RetryNow()
 		time.Sleep(time.Minute)
 		src.RetryNow()
 		time.Sleep(30 * time.Minute)
-		simtest.AssertEqual(t, "calls", a.at(), []time.Duration{0, 0, 0})
+		simtest.AssertEqual(t, "calls", a.at(), []time.Duration{0, 0, 0, time.Second})
 		state := src.State()
 		simtest.AssertEqual(t, "error and next", []any{state.Err, state.Next.After(time.Now())}, []any{error(nil), true})
 		time.Sleep(36*time.Minute + time.Second)
-		simtest.AssertEqual(t, "calls after the interval", len(a.at()), 4)
+		simtest.AssertEqual(t, "calls after the interval", len(a.at()), 5)
 	})
 }
 

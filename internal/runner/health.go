@@ -48,7 +48,7 @@ func (r *Runner) Health() []Health {
 	for _, src := range r.sources() {
 		h := Health{Collector: src.resource.Name, Account: src.scope.account, State: src.State()}
 		if last := src.last.Load(); last != nil {
-			h.Invalid, h.ResponseAge = last.invalid, last.age
+			h.Invalid, h.ResponseAge = last.Invalid, last.Age.Age
 		}
 		if snap, _, _ := src.Value(); snap.Facts.Account != nil {
 			if at, found := first[snap.Facts.Account.ID]; found {

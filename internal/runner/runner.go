@@ -5,10 +5,11 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,9 +42,6 @@ type Options struct {
 	Logger    log.Logger
 	UserAgent string
 	API       rentalapi.Settings
-	// TokenPollInterval is the time from one comparison of the accounts' tokens with the
-	// last ones to the next; 0 means 5 seconds.
-	TokenPollInterval time.Duration
 }
 
 // accountStagger is the time between the starts of two accounts' collectors.
@@ -76,8 +74,8 @@ type Runner struct {
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
-	o.TokenPollInterval = cmp.Or(o.TokenPollInterval, 5*time.Second)
-	r := &Runner{options: o, resources: collector.Resources(), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor, scopes: map[string]*scope{}, origin: randomOrigin}
+	r := &Runner{options: o, resources: collector.Resources(), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor, scopes: map[string]*scope{}}
+	r.origin = func() time.Time { return time.Now().Add(-rand.N(maxOrigin)) } // random, so that accounts do not stay in step
 	r.newGroups()
 	r.Client = rentalapi.New(o.UserAgent, o.API)
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
@@ -158,7 +156,8 @@ func (r *Runner) Wait() { r.running.Wait() }
 // Ready reports whether every collector was tried once and the outcome is served. It
 // stays true.
 func (r *Runner) Ready() bool {
-	if !r.ready.Load() && r.allTried() {
+	untried := func(src *source) bool { return !src.tried.Load() }
+	if !r.ready.Load() && len(r.sortedScopes()) > 0 && !slices.ContainsFunc(r.sources(), untried) {
 		r.Publisher.Publish()
 		r.ready.Store(true)
 	}

@@ -405,6 +405,9 @@ func TestMemory(t *testing.T) {
 		h.run(c)
 		h.settle()
 		data, used := h.data(), h.set.memoryUsed.Load()
+		h.Change(func(w *simulator.World) { w.GeneratedAt, w.Plans = "1998-01-01T00:00:00Z", w.Plans[:1] })
+		h.runFor(2 * time.Minute)
+		h.assertEqual("with an older, shorter list of plans", []any{h.data(), h.set.memoryUsed.Load()}, []any{data, used})
 		h.set.memoryLimit = used
 		h.run(c.withLab())
 		h.settle()
@@ -473,7 +476,7 @@ func TestPause(t *testing.T) {
 		h.assertEqual("requests of the account", requests["/account"]+requests["/servers"] <= 2, true)
 		h.assertEqual("requests for public data", requests["/plans"], 6)
 		token.Store(simtest.MainToken)
-		h.runFor(h.set.options.TokenPollInterval + time.Second)
+		h.runFor(tokenPollInterval + time.Second)
 		h.assertEqual("backoff_until with another token", h.values(pause), map[string]float64{})
 		h.assertEqual("collector_success", h.scrape().CollectorSuccess(), map[string]float64{"plans": 1, "account main": 1, "servers main": 1})
 	})

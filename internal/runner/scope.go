@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -25,12 +24,13 @@ type scope struct {
 	origin   time.Time // of the grid on which an account's collectors fetch
 }
 
+// tokenPollInterval is the time from one comparison of the accounts' tokens with the last
+// ones to the next.
+const tokenPollInterval = 5 * time.Second
+
 // maxOrigin is the maximum random offset of an account's fetches, also if intervals are
 // longer.
 const maxOrigin = time.Hour
-
-// randomOrigin returns the origin of a new scope, so that accounts do not stay in step.
-func randomOrigin() time.Time { return time.Now().Add(-rand.N(maxOrigin)) }
 
 // reconcile changes the scopes to what the configuration says and returns the new
 // sources, scope by scope.
@@ -41,29 +41,23 @@ func (r *Runner) reconcile(c Config) []*source {
 	var added []*source
 	for _, a := range append([]Account{{}}, c.Accounts...) {
 		sc := &scope{account: a.Name, identity: c.API + " " + a.Identity}
-		// A scope without collectors keeps no state of its token.
-		if before := r.scopes[a.Name]; before != nil && before.identity == sc.identity && r.anyEnabled(a.Name, c.Collectors) {
+		if before := r.scopes[a.Name]; before != nil && before.identity == sc.identity {
 			*sc = *before
 			delete(r.scopes, a.Name)
-		} else {
-			sc.api, sc.origin = r.Client.Scope(a.Name, a.Token), r.origin()
 		}
 		added = append(added, r.adjust(sc, c.Collectors)...)
+		if sc.api == nil || len(sc.sources) == 0 { // a scope without collectors keeps no state of its token
+			sc.api, sc.origin = r.Client.Scope(a.Name, a.Token), r.origin()
+		}
 		next[a.Name] = sc
 	}
 	for _, sc := range r.scopes {
-		sc.close()
+		for _, src := range sc.sources {
+			src.stop()
+		}
 	}
 	r.scopes = next
 	return added
-}
-
-// anyEnabled returns whether an account, or the public scope, has an enabled collector.
-func (r *Runner) anyEnabled(account string, enabled map[string]refresh.Settings) bool {
-	return slices.ContainsFunc(r.resources, func(res collector.Resource) bool {
-		_, on := enabled[res.Name]
-		return on && res.Account == (account != "")
-	})
 }
 
 // adjust gives a scope the sources that are enabled, and returns the new ones.
@@ -111,14 +105,8 @@ func (r *Runner) pollTokens(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(r.options.TokenPollInterval):
+		case <-time.After(tokenPollInterval):
 		}
-	}
-}
-
-func (sc *scope) close() {
-	for _, src := range sc.sources {
-		src.stop()
 	}
 }
 
@@ -150,11 +138,6 @@ func (sc *scope) known() collector.Scope {
 		}
 	}
 	return known
-}
-
-// allTried returns whether every collector was tried; false before the first configuration.
-func (r *Runner) allTried() bool {
-	return len(r.sortedScopes()) > 0 && !slices.ContainsFunc(r.sources(), func(src *source) bool { return !src.tried.Load() })
 }
 
 // Accounts returns what is known of each account, in the order of their names.

@@ -17,6 +17,10 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
+// memoryFactor is how many times the text of all metrics the process needs, at most: the
+// label values, six encodings, and what the garbage collector leaves.
+const memoryFactor = 12
+
 // source is one collector of one scope.
 type source struct {
 	*refresh.Source[collector.Snapshot]
@@ -28,18 +32,13 @@ type source struct {
 	stop     context.CancelFunc
 	bytes    int64 // of the last snapshot, as text
 
-	tried atomic.Bool                  // a request, or the first one of a long history, has ended
-	last  atomic.Pointer[goodResponse] // kept when its data expires
+	tried atomic.Bool // a request, or the first one of a long history, has ended
+	// last has Invalid and Age of the last good response; kept when its data expires.
+	last atomic.Pointer[collector.Snapshot]
 	// provider is the provider's id of the account, for the collector that tells it.
 	provider atomic.Pointer[string]
 	// incomplete is whether the newest response that could be read was incomplete.
 	incomplete atomic.Bool
-}
-
-// goodResponse is what is reported about the last good response.
-type goodResponse struct {
-	invalid rentalapi.Invalid
-	age     *time.Duration // nil if it is not known
 }
 
 func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.Settings) *source {
@@ -66,7 +65,9 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 	if ctx.Err() != nil {
 		return collector.Snapshot{}, refresh.Phase{}, ctx.Err()
 	}
-	if err == nil && !src.reserve(snap.Bytes) {
+	shown, _, ok := src.Value()
+	older := err == nil && ok && snap.IsOlder(shown)
+	if err == nil && !older && !src.reserve(snap.Bytes) {
 		err = fmt.Errorf("%w: all metrics together would need more than a %dth of GOMEMLIMIT", rentalapi.ErrTooLarge, memoryFactor)
 	}
 	if err != nil {
@@ -74,12 +75,15 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 		src.logger.recordFailure(err)
 		return collector.Snapshot{}, refresh.Phase{}, err
 	}
-	last := goodResponse{snap.Invalid, snap.Age.Age}
-	if shown, _, ok := src.Value(); ok && snap.IsOlder(shown) {
+	last := collector.Snapshot{Invalid: snap.Invalid, Age: snap.Age}
+	if older {
 		snap, err = shown, refresh.ErrUnchanged
-		last.invalid = shown.Invalid
+		last.Invalid = shown.Invalid
 	} else if snap.Commit != nil {
 		snap.Commit()
+	}
+	if src.scope.account == "" {
+		src.runner.stepWatches() // forgets data that has expired before there is new one
 	}
 	src.last.Store(&last)
 	src.incomplete.Store(false)
@@ -127,4 +131,17 @@ func (src *source) phase(age collector.Age, began time.Time) refresh.Phase {
 	default:
 		return refresh.Phase{Next: age.ProducedBy.Add(cacheTime), Period: cacheTime}
 	}
+}
+
+// reserve replaces the bytes of text that a source holds. It returns false, and changes
+// nothing, if there would be more than before and more than the memory limit of the Go
+// runtime (GOMEMLIMIT) allows for all sources together.
+func (src *source) reserve(bytes int) bool {
+	more := int64(bytes) - src.bytes
+	if used := src.runner.memoryUsed.Add(more); more > 0 && used > src.runner.memoryLimit {
+		src.runner.memoryUsed.Add(-more)
+		return false
+	}
+	src.bytes = int64(bytes)
+	return true
 }

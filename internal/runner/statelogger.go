@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
@@ -14,8 +15,8 @@ import (
 // is gone. It is used by one goroutine at a time.
 type stateLogger struct {
 	logger   log.Logger
-	failures map[rentalapi.Reason]bool     // logged since the last success
-	invalid  map[rentalapi.FieldError]bool // causes of the last good response
+	failures []rentalapi.Reason // logged since the last success
+	invalid  []rentalapi.Cause  // of the last good response
 }
 
 // recordSuccess logs what a fetch that succeeded changed.
@@ -24,17 +25,15 @@ func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 		level.Info(l.logger).Log("msg", "collector recovered")
 		l.failures = nil
 	}
-	known := l.invalid
-	l.invalid = make(map[rentalapi.FieldError]bool, len(invalid.Causes))
 	for _, c := range invalid.Causes {
-		l.invalid[c.FieldError] = true
-		if !known[c.FieldError] {
+		if !slices.ContainsFunc(l.invalid, func(known rentalapi.Cause) bool { return known.FieldError == c.FieldError }) {
 			level.Warn(l.logger).Log("msg", "invalid item", "item", c.Item, "field", c.Field, "problem", c.Problem, "items", invalid.Items)
 		}
 	}
-	if len(known) > 0 && len(l.invalid) == 0 {
+	if len(l.invalid) > 0 && len(invalid.Causes) == 0 {
 		level.Info(l.logger).Log("msg", "all items valid again")
 	}
+	l.invalid = invalid.Causes
 }
 
 // recordFailure logs why a fetch failed.
@@ -44,13 +43,10 @@ func (l *stateLogger) recordFailure(err error) {
 	if errors.As(err, &failure) {
 		reason = failure.Reason
 	}
-	if l.failures[reason] {
+	if slices.Contains(l.failures, reason) {
 		level.Debug(l.logger).Log("msg", "collector still failing", "err", err)
 		return
 	}
-	if l.failures == nil {
-		l.failures = map[rentalapi.Reason]bool{}
-	}
-	l.failures[reason] = true
+	l.failures = append(l.failures, reason)
 	level.Error(l.logger).Log("msg", "collector failed", "err", err)
 }

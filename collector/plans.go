@@ -183,6 +183,7 @@ type stockRecord struct {
 	inStock            bool
 	restocks, sellouts float64
 	firstSeen          time.Time
+	lastSeen           time.Time
 	lastInStock        time.Time
 	changed            time.Time
 }
@@ -190,12 +191,15 @@ type stockRecord struct {
 // step returns the history after the plans of a response. A plan that is seen for the
 // first time has changed nothing; one whose stock is not known keeps its record.
 func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
-	next, listed := maps.Clone(h), map[string]bool{}
+	next := maps.Clone(h)
 	for _, p := range plans {
-		listed[p.ID] = true
 		in := p.Availability.InStock
 		r, known := next[p.ID]
+		r.lastSeen = now
 		switch {
+		case in == nil && known:
+			next[p.ID] = r
+			continue
 		case in == nil:
 			continue
 		case !known:
@@ -211,8 +215,11 @@ func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
 		}
 		next[p.ID] = r
 	}
-	if len(next) > maxItems { // the provider has ever new ids
-		maps.DeleteFunc(next, func(id string, _ stockRecord) bool { return !listed[id] })
+	if more := len(next) - maxItems; more > 0 { // those that are not listed make room, the oldest first
+		byAge := slices.SortedFunc(maps.Keys(next), func(a, b string) int { return next[a].lastSeen.Compare(next[b].lastSeen) })
+		for _, id := range byAge[:more] {
+			delete(next, id)
+		}
 	}
 	return next
 }

@@ -72,7 +72,7 @@ func stockValues(t *testing.T, b *metric.Builder) string {
 }
 
 // TestStockHistoryBounded has a provider with ever new plans. Those that are not listed any
-// more make room.
+// more make room, oldest first.
 func TestStockHistoryBounded(t *testing.T) {
 	list := func(from, n int) (plans []*plan) {
 		for i := range n {
@@ -82,10 +82,9 @@ func TestStockHistoryBounded(t *testing.T) {
 		}
 		return plans
 	}
-	history := stockHistory{}.step(list(0, 10), today).step(list(10, maxItems-10), today)
-	_, known := history["0"]
-	simtest.AssertEqual(t, "as many as there is room for", []any{len(history), known}, []any{maxItems, true})
-	history = history.step(list(5000, 15), today)
-	_, known = history["5014"]
-	simtest.AssertEqual(t, "new plans", []any{len(history), known}, []any{15, true})
+	history := stockHistory{}.step(list(0, 10), today).step(list(10, maxItems-10), today.Add(time.Minute))
+	history = history.step(list(5000, 10), today.Add(2*time.Minute))
+	known := func(id int) bool { _, found := history[fmt.Sprint(id)]; return found }
+	simtest.AssertEqual(t, "as many as there is room for", len(history), maxItems)
+	simtest.AssertEqual(t, "the oldest, a later one, new ones", []bool{known(0), known(9), known(maxItems - 1), known(5000), known(5009)}, []bool{false, false, true, true, true})
 }

@@ -144,6 +144,9 @@ func TestLoadBounds(t *testing.T) {
 		t.Errorf("got %d errors of a small file", got)
 	}
 
+	_, err = load(t, parseFlags(t, map[string]string{tokenEnvar: secret + strings.Repeat("x", maxToken)}, "--api.base-url="+baseURL))
+	assertErrors(t, err, tokenEnvar+": too large: must be at most 4096 bytes")
+
 	if err := exec.Command("mkfifo", "pipe").Run(); err != nil {
 		t.Skip(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxFile  = 1 << 20 // bytes of a configuration file
-	maxToken = 4 << 10 // bytes of a token file
+	maxToken = 4 << 10 // bytes of a token, with white space
 )
 
 // TokenFile reads a token from a file, again and again.
@@ -39,6 +39,9 @@ func (f *TokenFile) Read() (string, error) {
 
 // checkToken trims a token and rejects one that is not a valid header value.
 func checkToken(token string) (string, error) {
+	if len(token) > maxToken {
+		return "", fmt.Errorf("too large: must be at most %d bytes", maxToken)
+	}
 	token = strings.TrimSpace(token)
 	if token == "" {
 		return "", errors.New("empty: must be a token")

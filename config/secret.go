@@ -7,9 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -57,34 +58,21 @@ const readTimeout = 5 * time.Second
 
 // file is a regular file of at most limit bytes.
 type file struct {
-	path    string
-	limit   int64
-	mu      sync.Mutex
-	pending <-chan error // of a read that did not end in time; nil if there is none
-	content []byte       // of the last read, once pending has sent
+	path  string
+	limit int64
+	reads singleflight.Group // so that no second read begins while one hangs
 }
 
-// read returns the content of the file, in at most readTimeout. No second read begins
-// while one is pending. The error does not contain the path.
+// read returns the content of the file, in at most readTimeout. The error does not contain
+// the path.
 func (f *file) read() ([]byte, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.pending == nil {
-		done := make(chan error, 1)
-		go func() {
-			var err error
-			f.content, err = readRegular(f.path, f.limit)
-			done <- err
-		}()
-		f.pending = done
-	}
 	select {
-	case err := <-f.pending:
-		f.pending = nil
-		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+	case result := <-f.reads.DoChan("", func() (any, error) { return readRegular(f.path, f.limit) }):
+		if pathErr, ok := errors.AsType[*fs.PathError](result.Err); ok {
 			return nil, pathErr.Err
 		}
-		return f.content, err
+		content, _ := result.Val.([]byte)
+		return content, result.Err
 	case <-time.After(readTimeout):
 		return nil, fmt.Errorf("the file system did not answer within %s", readTimeout)
 	}

@@ -92,11 +92,8 @@ func readRegular(path string, limit int64) ([]byte, error) {
 		return nil, errors.New("not a regular file")
 	}
 	read, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
 	if int64(len(read)) > limit {
 		return nil, fmt.Errorf("too large: must be at most %d bytes", limit)
 	}
-	return read, nil
+	return read, err
 }

@@ -95,13 +95,11 @@ func (l *limiter) acquire(ctx context.Context, p Priority, endpoint string) (*sl
 			err := fmt.Errorf("no request made: %s; waiting until %s", cause, blocked.UTC().Format(time.RFC3339))
 			return nil, &Error{Endpoint: endpoint, Reason: Paused, Until: blocked, Err: err}
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-changed:
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 	}
 	return nil, ctx.Err()
 }

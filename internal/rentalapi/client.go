@@ -54,8 +54,8 @@ func (c *Client) ApplySettings(s Settings) {
 	c.limiters.apply(s.Limits, before.BaseURL.Host != s.BaseURL.Host)
 }
 
-// Token returns the present API token of an account, empty with an error, which must not
-// contain the token.
+// Token returns the present API token of an account. Its errors must not contain
+// the token.
 type Token func() (string, error)
 
 // Scope makes the requests of one account, or public ones. All requests of a scope
@@ -80,10 +80,13 @@ func (c *Client) Scope(account string, token Token) *Scope {
 	return &Scope{client: c, account: account, token: token, baseURL: c.settings.Load().BaseURL}
 }
 
-// Fingerprint identifies the scope's present token; it is zero with an error.
+// Fingerprint identifies the scope's present token.
 func (s *Scope) Fingerprint() (Fingerprint, error) {
 	token, err := s.token()
-	return fingerprint(token), err
+	if err != nil {
+		return Fingerprint{}, err
+	}
+	return fingerprint(token), nil
 }
 
 // Reject counts a response that the caller cannot use, and returns why as an *Error.

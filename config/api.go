@@ -23,12 +23,14 @@ func (l *loader) setBaseURL(pos Position, value string) {
 		return
 	}
 	u, err := url.Parse(value)
-	if err == nil && u.Port() != "" {
-		_, err = strconv.ParseUint(u.Port(), 10, 16)
-	}
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
 		l.errs.add(pos, "invalid URL: must be http or https, like https://rental.example/api/v1")
 		return
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			l.errs.add(pos, "invalid port: must be from 1 to 65535")
+		}
 	}
 	if u.User != nil {
 		l.errs.add(pos, "user information not allowed: tokens must be set as accounts")

@@ -69,33 +69,30 @@ func (l *loader) checkAccounts(getenv func(string) string) {
 	}
 	for i, a := range configured {
 		if path := fmt.Sprintf("accounts[%d]", i); !l.errs.has(path) {
-			l.checkAccount(path, a)
+			a.TokenFile = promconfig.JoinDir(filepath.Dir(l.file), a.TokenFile)
+			l.addAccount(a, l.position(path+".name"), l.position(path+".token_file"))
 		}
 	}
 }
 
-func (l *loader) checkAccount(path string, a Account) {
-	tokenPos := l.position(path + ".token_file")
+// addAccount checks that name and token are valid and unique.
+func (l *loader) addAccount(a Account, namePos, tokenPos Position) {
+	l.addName("account", a.Name, namePos)
 	var token string
 	var err error
 	switch {
-	case a.TokenFile != "":
-		a.TokenFile = promconfig.JoinDir(filepath.Dir(l.file), a.TokenFile)
+	case a.Token != "":
+		token, err = checkToken(string(a.Token))
+		a.Token = promconfig.Secret(token)
+	case a.TokenFile != "" || tokenPos.File == "":
 		token, err = NewTokenFile(a.TokenFile).Read()
-	case !l.errs.has(tokenPos.Field, path+".token"):
+	case !l.errs.has(tokenPos.Field, strings.TrimSuffix(tokenPos.Field, "_file")):
 		err = errors.New("missing: must be the path of a file that contains the token")
 	}
-	l.addAccount(a, l.position(path+".name"), tokenPos, token, err)
-}
-
-// addAccount checks that name and token are valid and unique. An empty token already has an
-// error; err is that of reading the token.
-func (l *loader) addAccount(a Account, namePos, tokenPos Position, token string, err error) {
-	l.addName("account", a.Name, namePos)
 	key := unique{"token", token}
 	switch first, ok := l.used[key]; {
 	case err != nil:
-		l.errs.add(tokenPos, "%s", l.withPath(err, a.TokenFile))
+		l.errs.add(tokenPos, "%s", withPath(err, a.TokenFile, filepath.Dir(tokenPos.File)))
 	case ok:
 		l.errs.add(tokenPos, "duplicate token: must differ from %s, because the rate limit applies to each token", first)
 	case token != "":
@@ -106,8 +103,8 @@ func (l *loader) addAccount(a Account, namePos, tokenPos Position, token string,
 
 // withPath adds to the error about a missing token file which path was tried, unless the path
 // could be a token: a plain name, or a name in a directory that does not exist.
-func (l *loader) withPath(err error, path string) error {
-	parent, base := filepath.Dir(path), filepath.Dir(l.file)
+func withPath(err error, path, base string) error {
+	parent := filepath.Dir(path)
 	if !errors.Is(err, fs.ErrNotExist) || parent == filepath.Dir(parent) {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -144,6 +145,9 @@ func TestLoadBounds(t *testing.T) {
 		t.Errorf("got %d errors of a small file", got)
 	}
 
+	_, err = load(t, parseFlags(t, map[string]string{tokenEnvar: secret + strings.Repeat("x", maxToken)}, "--api.base-url="+baseURL))
+	assertErrors(t, err, tokenEnvar+": too large: must be at most 4096 bytes")
+
 	if err := exec.Command("mkfifo", "pipe").Run(); err != nil {
 		t.Skip(err)
 	}
@@ -184,6 +188,24 @@ func TestReadToken(t *testing.T) {
 	if !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), secret) {
 		t.Errorf("got %v, want os.ErrNotExist without the path", err)
 	}
+}
+
+// TestReadTokenHanging has a read that hangs: the next ones wait for it, each for a while.
+func TestReadTokenHanging(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, hang := NewTokenFile(secret), make(chan struct{})
+		f.file.reads.DoChan("", func() (any, error) {
+			<-hang
+			return nil, nil
+		})
+		for range 2 {
+			start := time.Now()
+			_, err := f.Read()
+			simtest.AssertEqual(t, "error", fmt.Sprint(err), "the file system did not answer within 5s")
+			simtest.AssertEqual(t, "wait", time.Since(start), readTimeout)
+		}
+		close(hang)
+	})
 }
 
 func TestAccountDoesNotPrintItsToken(t *testing.T) {

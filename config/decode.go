@@ -279,7 +279,6 @@ func (l *loader) scalar(path string, n *yaml.Node, v reflect.Value) {
 	tag := n.ShortTag()
 	quoted := v.Kind() == reflect.Int && tag != "!!int" || v.Kind() == reflect.Float64 && tag != "!!int" && tag != "!!float"
 	if err != nil || quoted {
-		v.SetZero()
 		l.errs.add(l.position(path), "%s", cmp.Or(invalidValues[v.Type()], "invalid value"))
 		return
 	}

@@ -25,7 +25,6 @@ type loader struct {
 	used map[unique]string
 }
 
-// unique is a value that only one setting of a kind may have.
 type unique struct{ kind, value string }
 
 func newLoader(f *Flags) *loader {
@@ -65,11 +64,9 @@ func (l *loader) loadDefaultAccount(getenv func(string) string) {
 	case secret != "" && file.isSet():
 		l.errs.add(envar, "conflicts with %s: only one of the two may be set", file.position().Field)
 	case secret != "":
-		token, err := checkToken(secret)
-		l.addAccount(Account{Name: "default", Token: promconfig.Secret(token)}, envar, envar, token, err)
+		l.addAccount(Account{Name: "default", Token: promconfig.Secret(secret)}, envar, envar)
 	case file.isSet():
-		token, err := NewTokenFile(file.value).Read()
-		l.addAccount(Account{Name: "default", TokenFile: file.value}, file.position(), file.position(), token, err)
+		l.addAccount(Account{Name: "default", TokenFile: file.value}, file.position(), file.position())
 	}
 }
 

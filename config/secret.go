@@ -7,14 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 const (
 	maxFile  = 1 << 20 // bytes of a configuration file
-	maxToken = 4 << 10 // bytes of a token file
+	maxToken = 4 << 10 // bytes of a token, with white space
 )
 
 // TokenFile reads a token from a file, again and again.
@@ -39,6 +40,9 @@ func (f *TokenFile) Read() (string, error) {
 
 // checkToken trims a token and rejects one that is not a valid header value.
 func checkToken(token string) (string, error) {
+	if len(token) > maxToken {
+		return "", fmt.Errorf("too large: must be at most %d bytes", maxToken)
+	}
 	token = strings.TrimSpace(token)
 	if token == "" {
 		return "", errors.New("empty: must be a token")
@@ -54,34 +58,21 @@ const readTimeout = 5 * time.Second
 
 // file is a regular file of at most limit bytes.
 type file struct {
-	path    string
-	limit   int64
-	mu      sync.Mutex
-	pending <-chan error // of a read that did not end in time; nil if there is none
-	content []byte       // of the last read, once pending has sent
+	path  string
+	limit int64
+	reads singleflight.Group // so that no second read begins while one hangs
 }
 
-// read returns the content of the file, in at most readTimeout. No second read begins
-// while one is pending. The error does not contain the path.
+// read returns the content of the file, in at most readTimeout. The error does not contain
+// the path.
 func (f *file) read() ([]byte, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.pending == nil {
-		done := make(chan error, 1)
-		go func() {
-			var err error
-			f.content, err = readRegular(f.path, f.limit)
-			done <- err
-		}()
-		f.pending = done
-	}
 	select {
-	case err := <-f.pending:
-		f.pending = nil
-		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+	case result := <-f.reads.DoChan("", func() (any, error) { return readRegular(f.path, f.limit) }):
+		if pathErr, ok := errors.AsType[*fs.PathError](result.Err); ok {
 			return nil, pathErr.Err
 		}
-		return f.content, err
+		content, _ := result.Val.([]byte)
+		return content, result.Err
 	case <-time.After(readTimeout):
 		return nil, fmt.Errorf("the file system did not answer within %s", readTimeout)
 	}
@@ -101,11 +92,8 @@ func readRegular(path string, limit int64) ([]byte, error) {
 		return nil, errors.New("not a regular file")
 	}
 	read, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
 	if int64(len(read)) > limit {
 		return nil, fmt.Errorf("too large: must be at most %d bytes", limit)
 	}
-	return read, nil
+	return read, err
 }

@@ -51,10 +51,7 @@ func New(userAgent string, s Settings) *Client {
 // If the base URL has a new host, all pauses end: the old host asked for them.
 func (c *Client) ApplySettings(s Settings) {
 	before := c.settings.Swap(&s)
-	c.limiters.applyLimits(s.Limits)
-	if before.BaseURL.Host != s.BaseURL.Host {
-		c.limiters.endPauses()
-	}
+	c.limiters.apply(s.Limits, before.BaseURL.Host != s.BaseURL.Host)
 }
 
 // Token returns the present API token of an account. Its errors must not contain
@@ -66,7 +63,7 @@ type Token func() (string, error)
 type Scope struct {
 	client  *Client
 	account string
-	token   Token    // nil for the public scope
+	token   Token    // of the public scope: an empty one
 	baseURL *url.URL // fixed, so that a token is sent only where it was configured for
 
 	mu      sync.Mutex
@@ -74,26 +71,22 @@ type Scope struct {
 	state   AccountState // without PausedUntil, which is that of the limiter
 }
 
-// Scope returns the scope of an account, or the public one if both are empty. Its
+// Scope returns the scope of an account, or the public one without account and token. Its
 // requests go to the present base URL, also after another one was set.
 func (c *Client) Scope(account string, token Token) *Scope {
+	if token == nil {
+		token = func() (string, error) { return "", nil }
+	}
 	return &Scope{client: c, account: account, token: token, baseURL: c.settings.Load().BaseURL}
 }
 
 // Fingerprint identifies the scope's present token.
 func (s *Scope) Fingerprint() (Fingerprint, error) {
-	token, err := s.readToken()
+	token, err := s.token()
 	if err != nil {
 		return Fingerprint{}, err
 	}
 	return fingerprint(token), nil
-}
-
-func (s *Scope) readToken() (string, error) {
-	if s.token == nil {
-		return "", nil
-	}
-	return s.token()
 }
 
 // Reject counts a response that the caller cannot use, and returns why as an *Error.
@@ -108,7 +101,7 @@ func (s *Scope) Reject(endpoint string, err error) error {
 // Get implements Getter. It waits for the scope's rate limit first. Its error is an *Error,
 // or that of ctx if that has ended.
 func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
-	token, err := s.readToken()
+	token, err := s.token()
 	if err != nil {
 		failure := &Error{Endpoint: endpoint, Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // too many open files say nothing about the token

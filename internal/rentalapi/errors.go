@@ -1,6 +1,7 @@
 package rentalapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -143,14 +144,9 @@ func sanitizeError(err error) error {
 // networkError returns the operation and the system's error, such as "dial tcp: connection
 // refused".
 func networkError(e *net.OpError) error {
-	cause := errors.New("failed")
-	var number syscall.Errno
-	if errors.As(e.Err, &number) {
+	cause := cmp.Or(findByPrefix(e.Err, "tls: "), findByPrefix(e.Err, "unknown error "), errors.New("failed")) // alerts, SOCKS
+	if number, ok := errors.AsType[syscall.Errno](e.Err); ok {
 		cause = number
-	} else if alert := findByPrefix(e.Err, "tls: "); alert != nil {
-		cause = alert
-	} else if refused := findByPrefix(e.Err, "unknown error "); refused != nil { // of a SOCKS proxy
-		cause = refused
 	}
 	return fmt.Errorf("%s: %w", strings.TrimSpace(e.Op+" "+e.Net), cause)
 }

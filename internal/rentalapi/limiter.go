@@ -95,19 +95,17 @@ func (l *limiter) acquire(ctx context.Context, p Priority, endpoint string) (*sl
 			err := fmt.Errorf("no request made: %s; waiting until %s", cause, blocked.UTC().Format(time.RFC3339))
 			return nil, &Error{Endpoint: endpoint, Reason: Paused, Until: blocked, Err: err}
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-changed:
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 	}
 	return nil, ctx.Err()
 }
 
-// wait returns how long a request of the priority has to wait from now on, if nothing
-// changes, but at most a window or a pause; at most 0 if it may be sent.
+// wait returns how long to wait before asking again whether a request of the priority may
+// be sent, if nothing changes; at most 0 if it may be sent now.
 func (l *limiter) wait(now time.Time, p Priority) time.Duration {
 	l.expire(now)
 	if pause := l.blocked.Sub(now); pause > 0 {
@@ -185,19 +183,15 @@ func (l *limiter) pause(until time.Time, cause string) {
 	}
 }
 
-// endPause ends the pause that is under way, if there is one.
-func (l *limiter) endPause() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.blocked = time.Time{}
-	l.notify()
-}
-
-// applyLimits sets new limits; requests made under the old ones keep their slots.
-func (l *limiter) applyLimits(limit, bulk int) {
+// apply sets new limits, and may end a pause; requests made under the old limits keep their
+// slots.
+func (l *limiter) apply(limit, bulk int, endPause bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.limit, l.bulk = limit, bulk
+	if endPause {
+		l.blocked = time.Time{}
+	}
 	l.notify()
 }
 

@@ -253,10 +253,10 @@ func TestLimiterApplyLimitsAndCancel(t *testing.T) {
 			t.Errorf("acquire with a context that ends: got %v", err)
 		}
 		start := time.Now()
-		time.AfterFunc(2*time.Second, func() { l.applyLimits(2, 2) })
+		time.AfterFunc(2*time.Second, func() { l.apply(2, 2, false) })
 		slot, err := l.acquire(t.Context(), Regular, "/servers")
 		if err != nil || time.Since(start) != 2*time.Second {
-			t.Fatalf("after applyLimits: got %v after %v, want no error after 2s", err, time.Since(start))
+			t.Fatalf("after apply: got %v after %v, want no error after 2s", err, time.Since(start))
 		}
 		l.release(slot, answered)
 		hold()
@@ -269,9 +269,9 @@ func TestLimitersByToken(t *testing.T) {
 	if a == b || a == public || a != ls.get(fingerprint("a")) {
 		t.Error("limiters: want one for each token and one for the public scope")
 	}
-	ls.applyLimits(Limits{Public: 3, Account: 5, AccountBulk: 4})
+	ls.apply(Limits{Public: 3, Account: 5, AccountBulk: 4}, false)
 	if got := [4]int{public.limit, a.limit, a.bulk, ls.get(fingerprint("c")).limit}; got != [4]int{3, 5, 4, 5} {
-		t.Errorf("limits after applyLimits: got %v, want [3 5 4 5]", got)
+		t.Errorf("limits after apply: got %v, want [3 5 4 5]", got)
 	}
 }
 

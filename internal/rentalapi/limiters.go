@@ -48,20 +48,13 @@ func (ls *limiters) put(l *limiter) {
 	l.users--
 }
 
-func (ls *limiters) applyLimits(l Limits) {
+func (ls *limiters) apply(limits Limits, endPauses bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	ls.limits = l
-	for token, b := range ls.byToken {
-		b.applyLimits(l.of(token))
-	}
-}
-
-func (ls *limiters) endPauses() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for _, b := range ls.byToken {
-		b.endPause()
+	ls.limits = limits
+	for token, l := range ls.byToken {
+		limit, bulk := limits.of(token)
+		l.apply(limit, bulk, endPauses)
 	}
 }
 

@@ -40,14 +40,6 @@ func NewTransport(c config.HTTPClientConfig, dial config.DialContextFunc) (http.
 // does not let it be set.
 type headerLimitKey struct{}
 
-// withHeaderLimit limits the header of the request that is made with the context. The
-// caller must lift the limit when the header is there.
-func withHeaderLimit(ctx context.Context) (_ context.Context, left *atomic.Int64) {
-	left = new(atomic.Int64)
-	left.Store(maxHeaderBytes)
-	return context.WithValue(ctx, headerLimitKey{}, left), left
-}
-
 func limitHeader(dial config.DialContextFunc) config.DialContextFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)

@@ -89,7 +89,7 @@ func gzipMember(parts []part) []part {
 		crc, size = multiply(p.shift, crc)^p.crc, size+p.size
 	}
 	trailer := binary.LittleEndian.AppendUint32([]byte{0x03, 0x00}, crc)
-	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(size)) //nolint:gosec // modulo 2^32 is meant
+	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(size)) // modulo 2^32
 	return slices.Concat([]part{{body: []byte(gzipHeader)}}, parts, []part{{body: trailer}})
 }
 

@@ -84,22 +84,6 @@ func checkLedger(t *testing.T, name string, a *simulator.Account) {
 	}
 }
 
-// TestExampleAccounts asserts that those of any day have consistent balances and a pending
-// top-up that does not expire at once.
-func TestExampleAccounts(t *testing.T) {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	for day := range 400 {
-		now = now.AddDate(0, 0, 1)
-		name := fmt.Sprint("customer-", day%7)
-		a := simulator.ExampleAccount(name, now)
-		checkLedger(t, name, a)
-		locked, err := time.Parse(time.RFC3339, simulator.Text(a.Topups[0], "payment", "rate_locked_until"))
-		if err != nil || !locked.After(now) {
-			t.Errorf("%v: the newest top-up is locked until %v: %v", now, locked, err)
-		}
-	}
-}
-
 // TestPast lets a month of the past happen, which ends in the data that an account begins with.
 func TestPast(t *testing.T) {
 	end := time.Date(2026, 11, 21, 11, 12, 0, 0, time.UTC)

@@ -62,10 +62,3 @@ func TestAccountLimit(t *testing.T) {
 		simtest.AssertEqual(t, "a minute after the first", request("GET", "/account"), result{200, limits("0", "10")})
 	})
 }
-
-func TestNoLimit(t *testing.T) {
-	s := simulator.New(simulator.Options{PublicLimit: -1})
-	for range 200 {
-		simtest.AssertEqual(t, "status", ask(s, "/os", "pipe").Status, http.StatusOK)
-	}
-}

@@ -207,14 +207,3 @@ func TestStamps(t *testing.T) {
 		})
 	})
 }
-
-// TestSite follows a link.
-func TestSite(t *testing.T) {
-	s := simulator.New(simulator.Options{Site: "http://127.0.0.1:4711/"})
-	link := ask(s, "/plans", "pipe").object(t)["data"].([]any)[0].(simulator.Object)["links"].(simulator.Object)["order"]
-	simtest.AssertEqual(t, "link", link, any("http://127.0.0.1:4711/order?plan=xeon-e-2236"))
-	page := simtest.ServeGet(s, link.(string))
-	if page.Status != http.StatusOK || !strings.Contains(page.Body, "<h1>/order?plan=xeon-e-2236</h1>") {
-		t.Errorf("%s: got status %d: %s", link, page.Status, page.Body)
-	}
-}

@@ -1,13 +1,8 @@
 package promqltest
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/prometheus/prometheus/model/labels"
 )
 
 func TestCheck(t *testing.T) {
@@ -44,23 +39,5 @@ func TestCheck(t *testing.T) {
 		if err == nil && got != want || err != nil && (want == "" || !strings.Contains(got, want)) {
 			t.Errorf("%s\ngot  %q\nwant %q", expr, got, want)
 		}
-	}
-}
-
-func TestSelectors(t *testing.T) {
-	e, err := Parse(`max by (plan) (rate(a_total{job=~"x"}[5m])) > avg_over_time((max(c))[90d:5m]) or d`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, s := range Selectors(e) {
-		got = append(got, fmt.Sprintf("%s in %q over %s, %t", s.Metric, s.Call, s.Range, s.HasMatcher(labels.MatchRegexp, "job", "x")))
-	}
-	want := []string{`a_total in "rate" over 5m0s, true`, `c in "max" over 0s, false`, `d in "" over 0s, false`}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-	if got, want := Ranges(e), []time.Duration{5 * time.Minute, 90 * 24 * time.Hour}; !slices.Equal(got, want) {
-		t.Errorf("ranges: got %v, want %v", got, want)
 	}
 }

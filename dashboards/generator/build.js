@@ -7,5 +7,5 @@ import { status } from './status.js';
 
 for (const build of [stock, accounts, status]) {
   const dashboard = build();
-  writeFileSync(new URL(`../${dashboard.uid}.json`, import.meta.url), `${JSON.stringify(dashboard, null, 2)}\n`);
+  writeFileSync(new URL(`../${dashboard.uid}.json`, import.meta.url), `${JSON.stringify(dashboard, null, 1)}\n`);
 }

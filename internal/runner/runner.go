@@ -58,6 +58,7 @@ type Runner struct {
 	groups    groups
 	running   sync.WaitGroup
 	polling   sync.Once
+	poll      chan struct{}    // has the tokens polled at once
 	origin    func() time.Time // of a new scope
 
 	memoryLimit int64 // of the text of all metrics, in bytes
@@ -74,7 +75,7 @@ type Runner struct {
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
-	r := &Runner{options: o, resources: collector.Resources(), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor, scopes: map[string]*scope{}}
+	r := &Runner{options: o, resources: collector.Resources(), poll: make(chan struct{}, 1), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor, scopes: map[string]*scope{}}
 	r.origin = func() time.Time { return time.Now().Add(-rand.N(maxOrigin)) } // random, so that accounts do not stay in step
 	r.newGroups()
 	r.Client = rentalapi.New(o.UserAgent, o.API)
@@ -148,6 +149,10 @@ func (r *Runner) start(ctx context.Context, added []*source) {
 	r.polling.Do(func() {
 		r.running.Go(func() { r.pollTokens(ctx) })
 	})
+	select {
+	case r.poll <- struct{}{}:
+	default: // a signal that is pending already suffices
+	}
 }
 
 // Wait returns when all that was started has ended.

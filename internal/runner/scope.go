@@ -105,6 +105,7 @@ func (r *Runner) pollTokens(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-r.poll: // new scopes
 		case <-time.After(tokenPollInterval):
 		}
 	}

@@ -83,6 +83,9 @@ var timed = regexp.MustCompile(`/206/|/301/(age|intervals|last|duration)$|/30[34
 // compare compares the results of a query in two stores.
 func (s dashboardStack) compare(q grafana.Query, other dashboardStack) {
 	s.t.Helper()
+	if strings.HasSuffix(q.Key, "/share") { // a subquery, no step of which may fall into the minutes of the test
+		return
+	}
 	if q.Panel.ID == 0 { // an annotation, whose least step contains a whole minute
 		q.Expr = strings.ReplaceAll(q.Expr, "$__interval", "2m")
 	}

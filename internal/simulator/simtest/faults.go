@@ -78,11 +78,11 @@ func (fs *Faults) Inject(f Fault) (remove func()) {
 	}
 }
 
-// RemoveAll removes all faults.
+// RemoveAll removes all faults, and what OnRequest added.
 func (fs *Faults) RemoveAll() {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	fs.active = nil
+	fs.active, fs.hooks = nil, nil
 }
 
 // Override injects a handler for a path ("/plans"), or for every path.

@@ -360,8 +360,9 @@ func TestLargeBodies(t *testing.T) {
 		h.Override("/large", simtest.Reply(200, nil, large+`"data":[]}`))
 		h.Override("", simtest.Reply(200, nil, `{"data":[]}`))
 		var hanging sync.WaitGroup
+		scope := h.main()
 		for range maxLargeBodies {
-			hanging.Go(func() { _ = fetchList(t.Context(), h.main(), "/hanging") })
+			hanging.Go(func() { _ = fetchList(t.Context(), scope, "/hanging") })
 		}
 		time.Sleep(time.Second)
 		start := time.Now()

@@ -91,7 +91,10 @@ func (r *Runner) collectAccounts(now time.Time) (metrics []prometheus.Metric, ex
 // the first of its snapshots expires.
 func (r *Runner) collectResource(res *collector.Resource) (metrics []prometheus.Metric, expires time.Time) {
 	for _, src := range r.sources() {
-		if snap, until, ok := src.Value(); ok && src.resource == res {
+		if src.resource != res {
+			continue
+		}
+		if snap, until, ok := src.Value(); ok {
 			metrics = append(metrics, snap.Metrics...)
 			expires = metric.Earlier(expires, until)
 		}
@@ -116,15 +119,23 @@ func (r *Runner) applyWatches(configured []collector.Watch) {
 
 // stepWatches evaluates the watches with the present public facts.
 func (r *Runner) stepWatches() {
-	r.collectWatches(time.Now())
+	r.watchesMu.Lock()
+	r.evaluateWatches(time.Now())
+	r.watchesMu.Unlock()
 	r.groups.watches.Changed()
 }
 
-// collectWatches evaluates the watches and returns their metrics. It reads the facts under
-// its lock, so that no step uses older ones than the step before.
+// collectWatches evaluates the watches and returns their metrics.
 func (r *Runner) collectWatches(now time.Time) ([]prometheus.Metric, time.Time) {
 	r.watchesMu.Lock()
 	defer r.watchesMu.Unlock()
+	expires := r.evaluateWatches(now)
+	return collector.WatchMetrics(r.watches), expires
+}
+
+// evaluateWatches evaluates the watches, and returns when the first fact expires. It reads
+// the facts under watchesMu, so that no step uses older ones than the step before.
+func (r *Runner) evaluateWatches(now time.Time) (expires time.Time) {
 	var public collector.Scope
 	if scopes := r.sortedScopes(); len(scopes) > 0 {
 		public = scopes[0].known()
@@ -132,5 +143,5 @@ func (r *Runner) collectWatches(now time.Time) ([]prometheus.Metric, time.Time) 
 	for i := range r.watches {
 		r.watches[i] = r.watches[i].Step(public, now)
 	}
-	return collector.WatchMetrics(r.watches), public.Until
+	return public.Until
 }

@@ -82,7 +82,7 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 	} else if snap.Commit != nil {
 		snap.Commit()
 	}
-	if src.scope.account == "" {
+	if src.scope.account == "" && snap.Facts != (collector.Facts{}) {
 		src.runner.stepWatches() // forgets data that has expired before there is new one
 	}
 	src.last.Store(&last)

@@ -117,9 +117,7 @@ func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metri
 			break
 		}
 	}
-	for range h.others {
-		c.invalid.Add("topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
-	}
+	c.invalid.AddMany(h.others, "topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
 	return c.snapshot(b), nil
 }
 

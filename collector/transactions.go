@@ -209,9 +209,7 @@ func (h *history) compare(w *walk, last transactionPage) {
 	missing := w.total - len(h.entries)
 	if h.missing == nil {
 		h.missing = &missing
-		for range missing - h.full.unusable {
-			h.full.invalid.Add("", rentalapi.FieldError{Field: "id", Problem: "already seen"})
-		}
+		h.full.invalid.AddMany(missing-h.full.unusable, "", rentalapi.FieldError{Field: "id", Problem: "already seen"})
 	}
 	if w.invalid.Items > h.full.invalid.Items {
 		h.full.invalid = w.invalid

@@ -37,6 +37,15 @@ func (v *Invalid) Add(item string, errs ...FieldError) {
 	}
 }
 
+// AddMany counts n items with the same error, of which the first is named; none if n is less
+// than 1.
+func (v *Invalid) AddMany(n int, item string, err FieldError) {
+	if n > 0 {
+		v.Items += n
+		v.addCause(Cause{item, err})
+	}
+}
+
 func (v *Invalid) addCause(c Cause) {
 	known := slices.ContainsFunc(v.Causes, func(k Cause) bool { return k.FieldError == c.FieldError })
 	if !known && len(v.Causes) < MaxCauses {

@@ -225,18 +225,17 @@ func printSummary(w io.Writer, cfg *config.Config) {
 
 // printShards prints the accounts of each shard, and the requests that it makes.
 func printShards(w io.Writer, cfg *config.Config) {
-	fmt.Fprintln(w, "shards:")
-	for i := range cfg.Shard.Total {
-		shard := *cfg
-		shard.Shard.Index = i
-		own := shard.Own(collector.Resources())
-		names, perMinute := make([]string, 0, len(own.Accounts)), 0.0
-		for _, r := range own.RequestRates(collector.Resources()) {
-			perMinute += r.PerMinute
-			if r.Account != "" {
-				names = append(names, r.Account)
-			}
+	names, perMinute := make([][]string, cfg.Shard.Total), make([]float64, cfg.Shard.Total)
+	for _, r := range cfg.RequestRates(collector.Resources()) {
+		shard := 0 // of public requests
+		if r.Account != "" {
+			shard = config.ShardOf(r.Account, cfg.Shard.Total)
+			names[shard] = append(names[shard], r.Account)
 		}
-		fmt.Fprintf(w, "  %d: %.1f requests per minute, %d accounts: %s\n", i, perMinute, len(names), cmp.Or(strings.Join(names, ", "), "none"))
+		perMinute[shard] += r.PerMinute
+	}
+	fmt.Fprintln(w, "shards:")
+	for i, accounts := range names {
+		fmt.Fprintf(w, "  %d: %.1f requests per minute, %d accounts: %s\n", i, perMinute[i], len(accounts), cmp.Or(strings.Join(accounts, ", "), "none"))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-kit/log/level"
+	"golang.org/x/sync/errgroup"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/refresh"
@@ -27,6 +28,10 @@ type scope struct {
 // tokenPollInterval is the time from one comparison of the accounts' tokens with the last
 // ones to the next.
 const tokenPollInterval = 5 * time.Second
+
+// maxTokenReads is how many tokens are read at a time, so that files which hang delay the
+// others little.
+const maxTokenReads = 32
 
 // maxOrigin is the maximum random offset of an account's fetches, also if intervals are
 // longer.
@@ -89,11 +94,20 @@ func (r *Runner) adjust(sc *scope, enabled map[string]refresh.Settings) []*sourc
 func (r *Runner) pollTokens(ctx context.Context) {
 	var last map[*rentalapi.Scope]rentalapi.Fingerprint
 	for {
-		tokens := map[*rentalapi.Scope]rentalapi.Fingerprint{}
-		for _, sc := range r.sortedScopes() {
-			now, err := sc.api.Fingerprint()
-			tokens[sc.api] = now
-			if before, known := last[sc.api]; err != nil || !known || now == before {
+		scopes, tokens := r.sortedScopes(), map[*rentalapi.Scope]rentalapi.Fingerprint{}
+		now, errs := make([]rentalapi.Fingerprint, len(scopes)), make([]error, len(scopes))
+		var reads errgroup.Group
+		reads.SetLimit(maxTokenReads)
+		for i, sc := range scopes {
+			reads.Go(func() error {
+				now[i], errs[i] = sc.api.Fingerprint()
+				return nil
+			})
+		}
+		_ = reads.Wait()
+		for i, sc := range scopes {
+			tokens[sc.api] = now[i]
+			if before, known := last[sc.api]; errs[i] != nil || !known || now[i] == before {
 				continue
 			}
 			level.Info(r.options.Logger).Log("msg", "token changed", "account", sc.account)

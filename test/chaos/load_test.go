@@ -46,7 +46,7 @@ func TestLoad(t *testing.T) {
 	skipShort(t)
 	scrapers, idle, duration := 20, 100, 300*time.Millisecond
 	if long() {
-		scrapers, idle, duration = 100, 400, 10*time.Second
+		scrapers, idle, duration = 100, 300, 10*time.Second // twice 100: those of before may still be open
 	}
 	api := simtest.Start(t, simulator.Options{})
 	p := startReady(t, []string{"GOMAXPROCS=1"}, "--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), hourly()))

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -43,12 +44,6 @@ func (s fleetServer) renewsKnown() bool {
 	return !over && s.cents >= 0 && !s.renews.IsZero()
 }
 
-// dueOn reports whether the server renews monthly on a day.
-func (s fleetServer) dueOn(day time.Time) bool {
-	last := day.AddDate(0, 0, 1).Day() == 1
-	return !day.Before(s.renews) && (s.renews.Day() == day.Day() || last && s.renews.Day() > day.Day())
-}
-
 // due returns how many renewals are due until some days after today, their sum in cents,
 // and the sum of each renewal's cents times its days from today. An overdue renewal counts
 // once, on its day.
@@ -57,18 +52,10 @@ func (f fleet) due(today time.Time, days int) (count, sum, weighted int) {
 		if !s.renewsKnown() {
 			continue
 		}
-		add := func(days int) {
+		for _, day := range collector.RenewalDays(s.renews, today, today.AddDate(0, 0, days)) {
 			count++
 			sum += s.cents
-			weighted += s.cents * days
-		}
-		if !s.renews.After(today) {
-			add(int(s.renews.Sub(today).Hours() / 24))
-		}
-		for i := 1; i <= days; i++ {
-			if s.dueOn(today.AddDate(0, 0, i)) {
-				add(i)
-			}
+			weighted += s.cents * int(day.Sub(today).Hours()/24)
 		}
 	}
 	return count, sum, weighted

@@ -164,6 +164,7 @@ func address(t *testing.T, all map[string]service, target string) {
 
 // scrapeConfigs are the jobs of Prometheus' configuration, or its Alertmanagers.
 type scrapeConfigs []struct {
+	Job           string                       `yaml:"job_name"`
 	StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
 }
 
@@ -187,6 +188,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	simtest.AssertEqual(t, "targets", targets, []string{"exporter:10170", "alertmanager:9093"})
+	simtest.AssertEqual(t, "job, which is also that of the history", c.Scrape[0].Job, "server_rental")
 	each(t, func(t *testing.T, services compose) {
 		for _, target := range targets {
 			address(t, services.Services, target)

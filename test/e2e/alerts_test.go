@@ -5,17 +5,15 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -50,8 +48,8 @@ func TestAlertsArrive(t *testing.T) {
 		return all
 	}
 	exporters := startExporters()
-	var messages messages
-	hooks := httptest.NewServer(&messages)
+	var messages simtest.Buffer
+	hooks := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { writeAlerts(&messages, r) }))
 	t.Cleanup(hooks.Close)
 	alertmanagers := startCluster(t, hooks.URL)
 	replicas := startReplicas(t, addresses, alertmanagers)
@@ -65,7 +63,7 @@ func TestAlertsArrive(t *testing.T) {
 		setInStock(w, awaitedPlan)
 		server = suspend(t, "main", w.Accounts[tokens["main"]])
 	})
-	simtest.Eventually(t, "both messages", func() bool { return len(messages.list()) >= 2 })
+	simtest.Eventually(t, "both messages", func() bool { return strings.Count(messages.String(), "\n") >= 2 })
 	// The second Alertmanager waits 15 seconds for the first one before it notifies itself.
 	restarted := time.Now().Unix() - 2 // start times are relative to the kernel's, which is in whole seconds
 	for _, e := range exporters {
@@ -81,12 +79,11 @@ func TestAlertsArrive(t *testing.T) {
 	}
 	checkCluster(t, alertmanagers)
 
-	got := messages.list()
-	slices.Sort(got)
+	got := slices.Sorted(strings.Lines(messages.String()))
 	simtest.AssertEqual(t, "messages", got, []string{
 		"chat: ServerRentalWatchHit: A plan in stock began to match a watch. " +
-			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc, still in stock. Order at https://rental.example/order?plan=gpu-l40s.",
-		"pager: ServerRentalServerSuspended: A server is suspended. " + server,
+			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc, still in stock. Order at https://rental.example/order?plan=gpu-l40s.\n",
+		"pager: ServerRentalServerSuspended: A server is suspended. " + server + "\n",
 	})
 }
 
@@ -154,11 +151,7 @@ func startCluster(t *testing.T, hooks string) (addresses []string) {
 	for _, r := range route["routes"].([]any) {
 		delete(r.(map[string]any), "group_interval")
 	}
-	text, err := yaml.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "alertmanager.yml"), string(text))
+	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "alertmanager.yml"), string(simtest.Encode(t, config)))
 	peers := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
 	for i, peer := range peers {
 		address := simtest.FreeAddress(t)
@@ -168,30 +161,15 @@ func startCluster(t *testing.T, hooks string) (addresses []string) {
 	return addresses
 }
 
-// messages are the alerts that receivers were sent.
-type messages struct {
-	mu  sync.Mutex
-	all []string
-}
-
-// ServeHTTP is the webhook of every receiver; the path is its name.
-func (m *messages) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+// writeAlerts writes the alerts of a request to a webhook, whose path is the receiver.
+func writeAlerts(w io.Writer, r *http.Request) {
 	var message struct {
 		Alerts []struct{ Labels, Annotations map[string]string }
 	}
-	err := json.NewDecoder(r.Body).Decode(&message)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err != nil {
-		m.all = append(m.all, "invalid: "+err.Error())
+	if err := json.NewDecoder(r.Body).Decode(&message); err != nil {
+		fmt.Fprintf(w, "invalid: %v\n", err)
 	}
 	for _, a := range message.Alerts {
-		m.all = append(m.all, fmt.Sprintf("%s: %s: %s %s", strings.Trim(r.URL.Path, "/"), a.Labels["alertname"], a.Annotations["summary"], a.Annotations["description"]))
+		fmt.Fprintf(w, "%s: %s: %s %s\n", strings.Trim(r.URL.Path, "/"), a.Labels["alertname"], a.Annotations["summary"], a.Annotations["description"])
 	}
-}
-
-func (m *messages) list() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.all)
 }

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -13,23 +12,6 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/repo"
 )
-
-// startScraped runs the exporter with two accounts against the simulator's binary.
-func startScraped(t *testing.T) *simtest.Process {
-	t.Helper()
-	dir, address := t.TempDir(), simtest.FreeAddress(t)
-	config := fmt.Sprintf("api: {base_url: http://%s/api/v1}\ncollectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: any, min_cores: 1}]\naccounts:\n", address)
-	args := []string{"--listen-address=" + address}
-	for name, token := range simtest.Tokens() {
-		args = append(args, "--account="+name+":"+token)
-		simtest.WriteFile(t, filepath.Join(dir, name+".token"), token)
-		config += fmt.Sprintf("  - {name: %s, token_file: %s.token}\n", name, name)
-	}
-	startUntil(t, address, "/api/v1/status", exec.Command(simtest.Build(t, "server_rental_exporter/cmd/simulator"), args...))
-	p := simtest.StartProcess(t, "--config.file="+simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), config))
-	p.WaitReady()
-	return p
-}
 
 // logProblem matches a line of Prometheus' log at level debug that reports a problem.
 var logProblem = regexp.MustCompile(`(?i)level=(warn|error)|scrape failed|append failed|\berr(or)?=`)

@@ -61,7 +61,8 @@ func scrapeJobs() []scrapeJob {
 // Prometheus 2.42 asks for OpenMetrics, or for protobuf with native histograms.
 func TestEveryProtocol(t *testing.T) {
 	t.Parallel()
-	exporter := startScraped(t)
+	api, tokens := startAPI(t, "main", "lab")
+	exporter := startExporter(t, api, tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: any, min_cores: 1}]\n")
 	run := func(name string, jobs []scrapeJob, flags ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"server_rental_exporter/collector"
 	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/simulator"
@@ -22,8 +20,8 @@ import (
 )
 
 type sample struct {
-	Labels string
-	Value  float64
+	Labels string  `json:"labels"`
+	Value  float64 `json:"value"`
 }
 
 // fleet is a generated account.
@@ -187,9 +185,9 @@ func TestFleets(t *testing.T) {
 func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, data map[string]float64) {
 	t.Helper()
 	type exprTest struct {
-		Expr    string
-		Time    string   `yaml:"eval_time"`
-		Samples []sample `yaml:"exp_samples"`
+		Expr    string   `json:"expr"`
+		Time    string   `json:"eval_time"`
+		Samples []sample `json:"exp_samples"`
 	}
 	at := fmt.Sprintf("%ds", now.Unix())
 	today := now.Truncate(24 * time.Hour)
@@ -236,12 +234,9 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 		series = strings.Replace(series, "{", `{job="rental",instance="a",`, 1)
 		input = append(input, map[string]string{"series": series, "values": fmt.Sprintf("_ %.15g", v)})
 	}
-	file, err := yaml.Marshal(map[string]any{
+	file := simtest.Encode(t, map[string]any{
 		"rule_files": []string{repo.Path(t, "alerts/billing.rules.yml")}, "evaluation_interval": at,
 		"tests": []any{map[string]any{"interval": at, "input_series": input, "promql_expr_test": exprs}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	run(t, promtool, "test", "rules", simtest.WriteFile(t, filepath.Join(t.TempDir(), "fleet.test.yml"), string(file)))
 }

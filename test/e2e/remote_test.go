@@ -4,10 +4,12 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,15 +36,11 @@ func TestStores(t *testing.T) {
 	startAgent(t, scrape+fmt.Sprintf("remote_write: [{url: '%s/api/v1/write'}]\n", receiver.URL))
 	stores := map[string]*prometheus{"Prometheus agent": receiver, "VictoriaMetrics": startVictoriaMetrics(t, scrape), "Thanos": startThanos(t, scrape)}
 
+	all := append(slices.Collect(maps.Values(stores)), direct)
 	everywhere := func(what, expr string) {
 		t.Helper()
 		simtest.Eventually(t, what, func() bool {
-			for _, p := range stores {
-				if len(p.query(expr)) == 0 {
-					return false
-				}
-			}
-			return len(direct.query(expr)) > 0
+			return !slices.ContainsFunc(all, func(p *prometheus) bool { return len(p.query(expr)) == 0 })
 		})
 	}
 	everywhere("old scrapes", fmt.Sprintf(`server_rental_transactions{account="main"} offset %s`, queryWindow))

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"runtime/debug"
@@ -70,23 +69,13 @@ func (s *store) addBase(arch string) {
 	}
 	container := s.run("from", "scratch")
 	mount := s.run("mount", container)
-	copyFiles := func(source, target string, files ...string) {
-		s.t.Helper()
-		run(s.t, "mkdir", "-p", mount+target)
-		for _, f := range files {
-			run(s.t, "cp", "-RL", filepath.Join(source, f), mount+target)
-		}
-	}
-	copyFiles(run(s.t, "go", "env", "GOROOT"), "/usr/local/go", "VERSION", "go.env", "bin", "pkg", "src", "lib")
-	copyFiles("/etc/ssl/certs", "/etc/ssl/certs", "ca-certificates.crt")
-	copyFiles("/bin", "/bin", "busybox", "make")
-	for _, applet := range []string{"sh", "cat"} {
-		run(s.t, "ln", "-s", "busybox", mount+"/bin/"+applet)
-	}
-	for _, library := range regexp.MustCompile(`/\S+`).FindAllString(run(s.t, "ldd", "/bin/make"), -1) {
-		copyFiles("/", filepath.Dir(library), library)
-	}
-	run(s.t, "mkdir", "-p", mount+"/tmp", mount+"/root")
+	run(s.t, "bash", "-euc", `cd "$0"
+		mkdir -p usr/local/go etc/ssl/certs bin tmp root
+		cp -RL "$(go env GOROOT)"/{VERSION,go.env,bin,pkg,src,lib} usr/local/go
+		cp -L /etc/ssl/certs/ca-certificates.crt etc/ssl/certs
+		cp -L /bin/{busybox,make} bin
+		for applet in sh cat; do ln -s busybox "bin/$applet"; done
+		ldd /bin/make | grep -o '/[^ ]*' | xargs cp -L --parents -t .`, mount)
 	s.run("config", "--arch", arch, "--env", "PATH=/usr/local/go/bin:/bin", "--env", "GOPATH=/go", "--env", "HOME=/root", container)
 	s.run("commit", container, from[1])
 	s.run("rm", container)

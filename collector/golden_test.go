@@ -93,7 +93,7 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 	switch r.Name {
 	case "plans", "locations":
 		var watched []Watched
-		for _, w := range exampleWatches() {
+		for _, w := range []Watch{{Name: "europe", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(500.0)}, {Name: "gpu", GPU: ptr(true)}} {
 			watched = append(watched, NewWatched(w, today).Step(scope, today))
 		}
 		metrics = append(metrics, WatchMetrics(watched)...)
@@ -102,13 +102,6 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 		metrics = append(metrics, follow...)
 	}
 	return b.String() + exposition(t, metrics)
-}
-
-func exampleWatches() []Watch {
-	return []Watch{
-		{Name: "europe", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(500.0)},
-		{Name: "gpu", GPU: ptr(true)},
-	}
 }
 
 // TestGoldenComplete finds metrics that no golden file contains. Two need a change from

@@ -125,6 +125,9 @@ func checkRecordedName(t *testing.T, name string, labels promqltest.Labels) {
 
 // TestAnnotations checks the annotations, and the section of the runbook that they lead to.
 func TestAnnotations(t *testing.T) {
+	linked := []string{ // to an order form or a top-up's page
+		"ServerRentalWatchHit", "ServerRentalPlanBackInStock", "ServerRentalPlanPriceChanged", "ServerRentalConfigurationBackInStock", "ServerRentalTopupExpiring",
+	}
 	sections := map[string]int{}
 	_, runbook, _ := strings.Cut(repo.Read(t, "alerts/README.md"), "\n## Runbook\n")
 	all := alerts(t)
@@ -139,7 +142,7 @@ func TestAnnotations(t *testing.T) {
 		simtest.AssertEqual(t, name+": headings in README.md", sections[name], 1)
 		for _, a := range rules {
 			annotations := []string{"description", "runbook_url", "summary"}
-			if slices.Contains(linked(), name) {
+			if slices.Contains(linked, name) {
 				annotations = slices.Insert(annotations, 1, "link")
 			}
 			simtest.AssertEqual(t, a.String()+": annotations", slices.Sorted(maps.Keys(a.Annotations)), annotations)
@@ -148,13 +151,6 @@ func TestAnnotations(t *testing.T) {
 				t.Errorf("%s: got summary %q, want one fixed sentence", a, s)
 			}
 		}
-	}
-}
-
-// linked are the alerts that link to an order form or a top-up's page.
-func linked() []string {
-	return []string{
-		"ServerRentalWatchHit", "ServerRentalPlanBackInStock", "ServerRentalPlanPriceChanged", "ServerRentalConfigurationBackInStock", "ServerRentalTopupExpiring",
 	}
 }
 

@@ -55,6 +55,9 @@ func TestStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p.t = t
 			// vmalert evaluates the rules 30 seconds late, and a rule of a rule later still.
+			p.Eventually("an evaluation of the rules at the end", func() bool {
+				return p.value(`timestamp(location_component:server_rental_component_failing:group{location="fra"})`) >= float64(want.end.Unix())
+			})
 			eventuallyEqual(t, "results of the rules", p.ruleResults, direct.ruleResults)
 			p.checkSeries("rental", exporter.Scrape())
 			got := &dashboardStack{prometheus: p, began: want.began, end: want.end}

@@ -22,11 +22,11 @@ func (n *notices) add(class, alert, subject, text string) {
 
 // Attention returns what needs attention, urgent first. Its conditions are those of the
 // alerts.
-func (v *view) Attention() table[notice] {
+func (v *view) Attention() []notice {
 	var n notices
 	v.providerNotices(&n)
 	v.locationNotices(&n)
-	for _, account := range v.accounts {
+	for _, account := range v.Accounts {
 		v.accountNotices(&n, account)
 	}
 	v.topupNotices(&n)
@@ -34,7 +34,7 @@ func (v *view) Attention() table[notice] {
 	v.exporterNotices(&n)
 	v.watchNotices(&n)
 	slices.SortStableFunc(n, func(a, b notice) int { return compareClasses(a.Class, b.Class) })
-	return cut(n, maxRows)
+	return n
 }
 
 // compareClasses sorts CSS classes by severity.
@@ -69,8 +69,8 @@ func (v *view) providerNotices(n *notices) {
 	if scheduled := v.Value("maintenances_scheduled"); scheduled != nil && *scheduled > 0 {
 		n.add("info", "MaintenanceScheduled", "Provider", count(int(*scheduled), "maintenance window")+" scheduled.")
 	}
-	generated, plans := v.Value("catalog_generated_timestamp_seconds"), v.collectors[[2]string{"plans"}]
-	if generated != nil && plans != nil && plans.LastSuccess.Sub(at(*generated)) > 30*time.Minute {
+	generated, plans := v.Value("catalog_generated_timestamp_seconds"), v.Collector("plans", "")
+	if generated != nil && plans.LastSuccess.Sub(at(*generated)) > 30*time.Minute {
 		n.add("warn", "CatalogFrozen", "Catalog", "The provider has not updated it since "+v.moment(at(*generated))+".")
 	}
 }
@@ -86,7 +86,7 @@ func (v *view) locationNotices(n *notices) {
 	}
 	for _, s := range v.samples["location_info"] {
 		id := s.Label("location")
-		if len(v.samples["component_operational"]) > 0 && len(v.find("component_operational", id)) == 0 {
+		if len(v.samples["component_operational"]) > 0 && len(v.Find("component_operational", id)) == 0 {
 			n.add("warn", "LocationWithoutStatus", v.locationName(id), "The status has no component of this location.")
 		}
 		if plans := v.Value("location_plans", id); plans != nil && *plans > 0 && v.is(0, "location_plans_in_stock", id) {
@@ -101,7 +101,7 @@ func (v *view) accountNotices(n *notices, account string) {
 		n.add("bad", "TokenRejected", subject, "The API token was rejected, or cannot be read.")
 	}
 	var suspended []string
-	for _, s := range v.find("server_status", account) {
+	for _, s := range v.Find("server_status", account) {
 		if strings.EqualFold(s.Label("status"), "suspended") {
 			suspended = append(suspended, v.NameOf("hostname", "server_info", account, s.Label("server")))
 		}
@@ -137,42 +137,37 @@ func (v *view) topupNotices(n *notices) {
 		created, locked := v.Value("topup_created_timestamp_seconds", account, id), v.Value("topup_rate_locked_until_timestamp_seconds", account, id)
 		switch {
 		case strings.EqualFold(s.Label("status"), "confirming"):
-			if created != nil && v.now.Sub(at(*created)) > 3*time.Hour {
+			if created != nil && v.Now.Sub(at(*created)) > 3*time.Hour {
 				n.add("warn", "TopupStuck", subject, topup+"is confirming; it was created "+v.Ago(*created)+".")
 			}
-		case locked != nil && at(*locked).After(v.now) && at(*locked).Sub(v.now) <= 10*time.Minute:
-			n.add("info", "TopupExpiring", subject, topup+"awaits its payment; the rate lock ends in "+duration(at(*locked).Sub(v.now))+".")
+		case locked != nil && at(*locked).After(v.Now) && at(*locked).Sub(v.Now) <= 10*time.Minute:
+			n.add("info", "TopupExpiring", subject, topup+"awaits its payment; the rate lock ends in "+duration(at(*locked).Sub(v.Now))+".")
 		}
 	}
 }
 
 func (v *view) collectorNotices(n *notices) {
-	for _, h := range v.health {
-		subject := "Collector " + h.Collector
-		if h.Account != "" {
-			subject += " of account " + text(h.Account)
+	for _, c := range v.Collectors {
+		subject := "Collector " + c.Collector
+		if c.Account != "" {
+			subject += " of account " + text(c.Account)
 		}
-		_, class := describeState(h, v.now)
 		switch {
-		case h.Unauthorized() && v.is(1, "exporter_api_token_rejected", h.Account): // said for the account
-		case h.Err != nil:
+		case c.Unauthorized() && v.is(1, "exporter_api_token_rejected", c.Account): // said for the account
+		case c.Err != nil:
 			since := "failing since the start"
-			if !h.LastSuccess.IsZero() {
-				since = "no success since " + v.moment(h.LastSuccess)
+			if !c.LastSuccess.IsZero() {
+				since = "no success since " + v.moment(c.LastSuccess)
 			}
-			n.add(class, "CollectorFailing", subject, since+": "+clip(h.Err.Error(), maxError))
-		case !h.LastSuccess.IsZero() && (isOld(h, v.now) || isExpired(h, v.now)):
-			n.add("warn", "DataStale", subject, "The data is "+duration(dataAge(h, v.now))+" old.")
+			n.add(c.Class, "CollectorFailing", subject, since+": "+clip(c.Err.Error(), maxError))
+		case c.Stale:
+			n.add("warn", "DataStale", subject, "The data is "+duration(c.Age)+" old.")
 		}
-		if h.Invalid.Items > 0 {
-			causes := make([]string, 0, len(h.Invalid.Causes))
-			for _, c := range h.Invalid.Causes {
-				causes = append(causes, c.Error())
-			}
-			n.add("warn", "ItemsInvalid", subject, count(h.Invalid.Items, "invalid item")+" in the last response: "+join(causes, 1)+".")
+		if c.Invalid.Items > 0 {
+			n.add("warn", "ItemsInvalid", subject, count(c.Invalid.Items, "invalid item")+" in the last response: "+join(c.Causes, 1)+".")
 		}
-		if h.DuplicateOf != "" {
-			n.add("warn", "", "Account "+text(h.Account), duplicateText(h))
+		if c.DuplicateOf != "" {
+			n.add("warn", "", "Account "+text(c.Account), c.duplicate())
 		}
 	}
 }
@@ -183,8 +178,8 @@ func (v *view) exporterNotices(n *notices) {
 		if account := s.Label("account"); account != "" {
 			subject = "Account " + text(account)
 		}
-		if until := at(s.Value()); until.After(v.now) {
-			n.add("warn", "RateLimited", subject, "The API asked for a pause: no request is made for "+duration(until.Sub(v.now))+".")
+		if until := at(s.Value()); until.After(v.Now) {
+			n.add("warn", "RateLimited", subject, "The API asked for a pause: no request is made for "+duration(until.Sub(v.Now))+".")
 		}
 	}
 	if v.Configured.ReloadFailed {
@@ -205,14 +200,14 @@ func (v *view) watchNotices(n *notices) {
 			alert, problem = "WatchEmpty", "no plan whose values are known matches, in stock or not: check its criteria"
 		}
 		for _, input := range w.Inputs() {
-			if why, _, known := v.age(input, ""); !known {
-				alert, problem = "", "no data: "+input+": "+why
+			if c := v.Collector(input, ""); !c.Known {
+				alert, problem = "", "no data: "+input+": "+c.Words
 			}
 		}
 		if problem != "" {
 			n.add("warn", alert, subject, problem+".")
 		}
-		if hit := v.Value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.now.Sub(at(*hit)) <= 15*time.Minute {
+		if hit := v.Value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.Now.Sub(at(*hit)) <= 15*time.Minute {
 			n.add("info", "WatchHit", subject, "A plan began to match "+v.Ago(*hit)+".")
 		}
 	}

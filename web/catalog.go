@@ -5,14 +5,11 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"server_rental_exporter/collector"
 )
 
 // Bounds of cells.
 const (
 	maxOffered    = 8  // locations of each plan
-	maxStates     = 6  // of each location's components
 	maxComponents = 12 // of each state
 )
 
@@ -22,11 +19,11 @@ type offer struct {
 	price float64 // infinite if it is not known
 }
 
-// Offers returns at most n of the samples that find returns, of plans or configurations
-// as kind says: those in stock first, then by price.
-func (v *view) Offers(n int, kind, name string, values ...string) table[offer] {
+// Offers returns the samples that Find returns, of plans or configurations as kind says:
+// those in stock first, then by price.
+func (v *view) Offers(kind, name string, values ...string) []offer {
 	var rows []offer
-	for _, s := range v.find(name, values...) {
+	for _, s := range v.Find(name, values...) {
 		id := []string{s.Label(kind)}
 		if account := s.Label("account"); account != "" {
 			id = []string{account, s.Label(kind)}
@@ -46,25 +43,23 @@ func (v *view) Offers(n int, kind, name string, values ...string) table[offer] {
 	slices.SortStableFunc(rows, func(a, b offer) int {
 		return cmp.Or(strings.Compare(a.Stock.Text, b.Stock.Text), cmp.Compare(a.price, b.price))
 	})
-	return cut(rows, n)
+	return rows
 }
 
 func (v *view) Offered(plan string) string {
 	var locations []string
-	for _, s := range v.find("plan_offered", plan) {
+	for _, s := range v.Find("plan_offered", plan) {
 		locations = append(locations, s.Label("location"))
 	}
 	return join(locations, maxOffered)
 }
-
-func (v *view) Watches() table[collector.Watch] { return cut(v.Configured.Watches, maxRows) }
 
 func (v *view) Hits(watch string) *float64 {
 	if v.Value("watch_plans", watch) == nil {
 		return nil
 	}
 	total := 0.0
-	for _, plan := range v.find("watch_hits_total", watch) {
+	for _, plan := range v.Find("watch_hits_total", watch) {
 		total += plan.Value()
 	}
 	return &total
@@ -84,7 +79,7 @@ func (v *view) locationName(id string) string {
 }
 
 // Locations returns the ids of the locations of both collectors by name.
-func (v *view) Locations() table[string] {
+func (v *view) Locations() []string {
 	var ids []string
 	for _, s := range slices.Concat(v.samples["component_state"], v.samples["location_info"]) {
 		ids = append(ids, s.Label("location"))
@@ -92,13 +87,13 @@ func (v *view) Locations() table[string] {
 	slices.Sort(ids)
 	ids = slices.Compact(ids) // before the names, of which two may be the same
 	slices.SortStableFunc(ids, func(a, b string) int { return strings.Compare(v.locationName(a), v.locationName(b)) })
-	return cut(ids, maxRows)
+	return ids
 }
 
 // States returns the components of a location by state, operational last.
-func (v *view) States(location string) table[componentState] {
+func (v *view) States(location string) []componentState {
 	components := map[string][]string{}
-	for _, s := range v.find("component_state", location) {
+	for _, s := range v.Find("component_state", location) {
 		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
 	}
 	rows := make([]componentState, 0, len(components))
@@ -109,5 +104,5 @@ func (v *view) States(location string) table[componentState] {
 	slices.SortFunc(rows, func(a, b componentState) int {
 		return cmp.Or(compareClasses(a.Class, b.Class), strings.Compare(a.State, b.State))
 	})
-	return cut(rows, maxStates)
+	return rows
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,12 +15,6 @@ import (
 
 // none is shown for a value that is not known.
 const none = "–"
-
-// Maximum numbers of rows of a table, and of a table of accounts or collectors.
-const (
-	maxRows     = 50
-	maxLongRows = 100
-)
 
 // maxText is the maximum number of characters of a text from the provider.
 const maxText = 80
@@ -51,13 +46,13 @@ func clip(s string, n int) string {
 
 // join returns at most n of the texts, and the number of the others.
 func join(texts []string, n int) string {
-	shown := cut(slices.Clone(texts), n)
-	for i, t := range shown.Rows {
-		shown.Rows[i] = text(t)
+	shown := slices.Clone(texts[:min(n, len(texts))])
+	for i, t := range shown {
+		shown[i] = text(t)
 	}
-	list := strings.Join(shown.Rows, ", ")
-	if shown.More > 0 {
-		list += " and " + grouped(shown.More) + " more"
+	list := strings.Join(shown, ", ")
+	if more := len(texts) - n; more > 0 {
+		list += " and " + grouped(more) + " more"
 	}
 	return cmp.Or(list, none)
 }
@@ -130,7 +125,7 @@ func midnight(t time.Time) time.Time { return t.UTC().Truncate(day) }
 // Date formats a day and its distance from today.
 func (v *view) Date(t time.Time) string {
 	on := t.UTC().Format(time.DateOnly)
-	switch days := int(midnight(t).Sub(midnight(v.now)) / day); {
+	switch days := int(midnight(t).Sub(midnight(v.Now)) / day); {
 	case days == 0:
 		return on + " (today)"
 	case days > 0:
@@ -141,21 +136,20 @@ func (v *view) Date(t time.Time) string {
 }
 
 // Ago formats how long ago the time of a timestamp metric was.
-func (v *view) Ago(seconds float64) string { return duration(v.now.Sub(at(seconds))) + " ago" }
+func (v *view) Ago(seconds float64) string { return duration(v.Now.Sub(at(seconds))) + " ago" }
 
 func (v *view) moment(t time.Time) string {
-	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + duration(v.now.Sub(t)) + " ago)"
+	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + duration(v.Now.Sub(t)) + " ago)"
 }
 
 // table has the first rows of a list, and the number of the others.
-type table[T any] struct {
-	Rows []T
+type table struct {
+	Rows any
 	More int
 }
 
-func cut[T any](rows []T, n int) table[T] {
-	if len(rows) <= n {
-		return table[T]{Rows: rows}
-	}
-	return table[T]{rows[:n], len(rows) - n}
+func cut(n int, rows any) table {
+	all := reflect.ValueOf(rows)
+	shown := min(n, all.Len())
+	return table{all.Slice(0, shown).Interface(), all.Len() - shown}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/refresh"
@@ -28,6 +30,17 @@ type series struct {
 
 func one(name string, value float64, labels ...string) series { return series{name, value, labels} }
 
+// fakePublished are metrics that are published, sorted by labels.
+type fakePublished []prometheus.Metric
+
+func (fakePublished) Describe(chan<- *prometheus.Desc) {}
+
+func (f fakePublished) Collect(ch chan<- prometheus.Metric) {
+	for _, m := range f {
+		ch <- m
+	}
+}
+
 // given is what a view is made of.
 type given struct {
 	series     []series
@@ -44,15 +57,8 @@ func (g given) view() *view {
 		i := slices.IndexFunc(definitions, func(d *metric.Definition) bool { return d.Name == metric.Namespace+s.name })
 		b.Add(definitions[i], s.value, s.labels...)
 	}
-	samples := map[string][]*sample{}
-	for _, m := range b.Metrics() {
-		s := m.(*sample)
-		name := strings.TrimPrefix(s.Definition().Name, metric.Namespace)
-		samples[name] = append(samples[name], s)
-	}
-	for _, family := range samples {
-		slices.SortFunc(family, func(a, b *sample) int { return a.CompareLabels(b) })
-	}
+	published := fakePublished(b.Metrics())
+	slices.SortFunc(published, func(a, b prometheus.Metric) int { return a.(*sample).CompareLabels(b) })
 	var all []health
 	for _, r := range collector.Resources() {
 		h := state(r.Name, time.Minute, nil)
@@ -66,7 +72,9 @@ func (g given) view() *view {
 			all = append(all, h)
 		}
 	}
-	return newView(all, samples, g.configured, sceneTime)
+	o := allEnabled()
+	o.Published, o.Configured = published, func() Configured { return g.configured }
+	return newView(&fakeCollectors{health: all, ready: true}, o, sceneTime)
 }
 
 // accountCollectors returns the names of the collectors of accounts.
@@ -240,7 +248,7 @@ func planLabels() []string {
 
 func TestNotices(t *testing.T) {
 	for _, tc := range noticeTests {
-		simtest.AssertEqual(t, tc.name, tc.given.view().Attention(), table[notice]{Rows: tc.want})
+		simtest.AssertEqual(t, tc.name, tc.given.view().Attention(), tc.want)
 	}
 }
 
@@ -306,7 +314,7 @@ var cellEnds = regexp.MustCompile(`</t[hd]><t[hd][^>]*>`)
 func (g given) section(t *testing.T, id string) []string {
 	t.Helper()
 	var b strings.Builder
-	if err := newTemplate().Execute(&b, page{Options: allEnabled(), Overview: g.view()}); err != nil {
+	if err := newTemplate().Execute(&b, g.view()); err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(b.String(), `<h2 id="`+id+`">`)

@@ -52,18 +52,15 @@ func (v *view) Data(account string) words {
 // fundedUntil returns the day of the first renewals that an account's balance cannot
 // pay, zero if it is not known, and bad or warn if it needs attention.
 func (v *view) fundedUntil(account string) (until time.Time, class string) {
-	funded := v.Value("account_funded_until_timestamp_seconds", account)
-	if funded == nil {
-		return time.Time{}, ""
-	}
-	until = at(*funded)
+	until = v.Time("account_funded_until_timestamp_seconds", account)
 	switch left := until.Sub(midnight(v.Now)); {
+	case until.IsZero():
 	case left <= 2*day:
-		return until, "bad"
+		class = "bad"
 	case left <= 7*day:
-		return until, "warn"
+		class = "warn"
 	}
-	return until, ""
+	return until, class
 }
 
 // Servers returns the number of an account's servers of each status.
@@ -95,9 +92,12 @@ func (v *view) Renewals() []renewal {
 }
 
 // Left returns how long the rate of a top-up is still locked.
-func (v *view) Left(until float64) string {
-	if !at(until).After(v.Now) {
+func (v *view) Left(until time.Time) string {
+	switch {
+	case until.IsZero():
+		return none
+	case !until.After(v.Now):
 		return "rate lock ended"
 	}
-	return duration(at(until).Sub(v.Now)) + " left"
+	return duration(until.Sub(v.Now)) + " left"
 }

@@ -28,15 +28,15 @@ func (v *view) Offers(kind, name string, values ...string) []offer {
 		if account := s.Label("account"); account != "" {
 			id = []string{account, s.Label(kind)}
 		}
-		o := offer{s, words{"sold out", "wait"}, math.Inf(1)}
+		o := offer{s, words{"sold out", "wait"}, v.Value(kind+"_price_usd_per_month", id...)}
 		switch inStock := v.Value(kind+"_in_stock", id...); {
-		case inStock == nil:
+		case math.IsNaN(inStock):
 			o.Stock.Text = "unknown"
-		case *inStock > 0:
+		case inStock > 0:
 			o.Stock = words{"in stock", "good"}
 		}
-		if price := v.Value(kind+"_price_usd_per_month", id...); price != nil {
-			o.price = *price
+		if math.IsNaN(o.price) {
+			o.price = math.Inf(1)
 		}
 		rows = append(rows, o)
 	}
@@ -54,15 +54,13 @@ func (v *view) Offered(plan string) string {
 	return join(locations, maxOffered)
 }
 
-func (v *view) Hits(watch string) *float64 {
-	if v.Value("watch_plans", watch) == nil {
-		return nil
-	}
+// Hits returns the number of a watch's hits, of all plans.
+func (v *view) Hits(watch string) float64 {
 	total := 0.0
 	for _, plan := range v.Find("watch_hits_total", watch) {
 		total += plan.Value()
 	}
-	return &total
+	return total
 }
 
 // componentState is the components of a location that have the same state.

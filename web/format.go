@@ -58,31 +58,30 @@ func join(texts []string, n int) string {
 }
 
 // money formats an amount with two decimals and groups of three digits.
-func money(v *float64) string {
-	if v == nil {
+func money(v float64) string {
+	if math.IsNaN(v) {
 		return none
 	}
-	whole, cents, _ := strings.Cut(strconv.FormatFloat(math.Abs(*v), 'f', 2, 64), ".")
+	whole, cents, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'f', 2, 64), ".")
 	amount := groupDigits(whole) + "." + cents
-	if *v < 0 && amount != "0.00" {
+	if v < 0 && amount != "0.00" {
 		return "-" + amount
 	}
 	return amount
 }
 
-func number(v *float64) string {
-	if v == nil {
+func number(v float64) string {
+	if math.IsNaN(v) {
 		return none
 	}
-	return strconv.FormatFloat(*v, 'f', -1, 64)
+	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-func gibibytes(v *float64) string {
-	if v == nil {
+func gibibytes(v float64) string {
+	if math.IsNaN(v) {
 		return none
 	}
-	gib := math.Round(*v/(1<<30)*10) / 10
-	return number(&gib) + " GiB"
+	return number(math.Round(v/(1<<30)*10)/10) + " GiB"
 }
 
 // grouped formats a number in groups of three digits.
@@ -115,8 +114,13 @@ func duration(d time.Duration) string {
 	return model.Duration(max(d, 0).Truncate(unit)).String()
 }
 
-// at converts the value of a timestamp metric.
-func at(seconds float64) time.Time { return time.UnixMilli(int64(seconds * 1000)).UTC() }
+// at converts the value of a timestamp metric; zero if it is not known.
+func at(seconds float64) time.Time {
+	if math.IsNaN(seconds) {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(seconds * 1000)).UTC()
+}
 
 const day = 24 * time.Hour
 
@@ -135,11 +139,11 @@ func (v *view) Date(t time.Time) string {
 	}
 }
 
-// Ago formats how long ago the time of a timestamp metric was.
-func (v *view) Ago(seconds float64) string { return duration(v.Now.Sub(at(seconds))) + " ago" }
+// Ago formats how long ago a time was.
+func (v *view) Ago(t time.Time) string { return duration(v.Now.Sub(t)) + " ago" }
 
 func (v *view) moment(t time.Time) string {
-	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + duration(v.Now.Sub(t)) + " ago)"
+	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + v.Ago(t) + ")"
 }
 
 // table has the first rows of a list, and the number of the others.

@@ -16,7 +16,6 @@ var pages embed.FS
 
 var functions = template.FuncMap{
 	"cut": cut, "duration": duration, "gibibytes": gibibytes, "grouped": grouped, "money": money, "number": number, "text": text,
-	"date":  func(seconds float64) string { return at(seconds).Format(time.DateOnly) },
 	"list":  func(texts ...string) []string { return texts },
 	"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
 }

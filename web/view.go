@@ -1,6 +1,7 @@
 package web
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ func (v *view) Lacking(metric, account string) int {
 	n := 0
 	for _, s := range v.Find("server_info", account) {
 		id := s.Label("server")
-		if collector.Billed(v.Label("status", "server_status", account, id)) && v.Value(metric, account, id) == nil {
+		if collector.Billed(v.Label("status", "server_status", account, id)) && len(v.Find(metric, account, id)) == 0 {
 			n++
 		}
 	}
@@ -87,20 +88,16 @@ func (v *view) Find(name string, values ...string) []*sample {
 	return all[first:n]
 }
 
-// is reports whether the only sample that Find returns has a value.
-func (v *view) is(value float64, name string, values ...string) bool {
-	found := v.Value(name, values...)
-	return found != nil && *found == value
+// Value returns the value of the only sample that Find returns; NaN if there is none.
+func (v *view) Value(name string, values ...string) float64 {
+	if found := v.Find(name, values...); len(found) > 0 {
+		return found[0].Value()
+	}
+	return math.NaN()
 }
 
-// Value returns the value of the only sample that Find returns; nil if there is none.
-func (v *view) Value(name string, values ...string) *float64 {
-	if found := v.Find(name, values...); len(found) > 0 {
-		value := found[0].Value()
-		return &value
-	}
-	return nil
-}
+// Time returns the value of a timestamp metric; zero if there is none.
+func (v *view) Time(name string, values ...string) time.Time { return at(v.Value(name, values...)) }
 
 // Label returns a label of the only sample that Find returns; empty if there is none.
 func (v *view) Label(label, name string, values ...string) string {

@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
@@ -29,17 +28,6 @@ type series struct {
 }
 
 func one(name string, value float64, labels ...string) series { return series{name, value, labels} }
-
-// fakePublished are metrics that are published, sorted by labels.
-type fakePublished []prometheus.Metric
-
-func (fakePublished) Describe(chan<- *prometheus.Desc) {}
-
-func (f fakePublished) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range f {
-		ch <- m
-	}
-}
 
 // given is what a view is made of.
 type given struct {
@@ -57,8 +45,15 @@ func (g given) view() *view {
 		i := slices.IndexFunc(definitions, func(d *metric.Definition) bool { return d.Name == metric.Namespace+s.name })
 		b.Add(definitions[i], s.value, s.labels...)
 	}
-	published := fakePublished(b.Metrics())
-	slices.SortFunc(published, func(a, b prometheus.Metric) int { return a.(*sample).CompareLabels(b) })
+	samples := map[string][]*sample{}
+	for _, m := range b.Metrics() {
+		s := m.(*sample)
+		name := strings.TrimPrefix(s.Definition().Name, metric.Namespace)
+		samples[name] = append(samples[name], s)
+	}
+	for _, family := range samples {
+		slices.SortFunc(family, func(a, b *sample) int { return a.CompareLabels(b) })
+	}
 	var all []health
 	for _, r := range collector.Resources() {
 		h := state(r.Name, time.Minute, nil)
@@ -73,8 +68,10 @@ func (g given) view() *view {
 		}
 	}
 	o := allEnabled()
-	o.Published, o.Configured = published, func() Configured { return g.configured }
-	return newView(&fakeCollectors{health: all, ready: true}, o, sceneTime)
+	o.Published, o.Configured = exposition.NewPublisher(), func() Configured { return g.configured }
+	v := newView(&fakeCollectors{health: all, ready: true}, o, sceneTime)
+	v.samples = samples
+	return v
 }
 
 // accountCollectors returns the names of the collectors of accounts.
@@ -383,12 +380,12 @@ func TestSections(t *testing.T) {
 			"fra | – of – | outage: cMaintenance: bOperational: a",
 		}},
 		{"fresh account", "accounts", given{
-			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{cost, funded, topup, one("servers", 1, "main", "active")}),
+			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{cost, funded, topup, one("servers", 1, "main", "active"), one("topup_confirmations_needed", 2, "main", "t1")}),
 			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
 		}, []string{
 			"main | – | 50.00 | 2026-04-19 (20 days) | 1 active | account: 1m old, fresh; servers: 1m old, fresh; topups: 2m old, fresh; configurations: 1m old, fresh",
 			"2026-04-02 (3 days) | main | s1 | 50.00",
-			"main | – | btc | Pending | – | –", "none",
+			"main | – | btc | Pending | – of 2 | –", "none",
 		}},
 		{"unknown price and date", "accounts", given{series: slices.Concat(server("s1", "active", 0, 3*day), server("s2", "active", 50, 0), []series{cost, funded})}, []string{
 			"main | – | at least 50.00 | at most 2026-04-19 (20 days) | – | account: 1m old, fresh; servers: 1m old, fresh; topups: 1m old, fresh; configurations: 1m old, fresh",

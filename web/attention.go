@@ -30,12 +30,10 @@ func (n *notices) when(condition bool, class, alert, subject, text string) {
 func (v *view) Attention() []notice {
 	var n notices
 	v.providerNotices(&n)
-	v.locationNotices(&n)
 	for _, account := range v.Accounts {
 		v.accountNotices(&n, account)
 	}
 	v.topupNotices(&n)
-	v.collectorNotices(&n)
 	v.exporterNotices(&n)
 	v.watchNotices(&n)
 	slices.SortStableFunc(n, func(a, b notice) int { return compareClasses(a.Class, b.Class) })
@@ -72,9 +70,6 @@ func (v *view) providerNotices(n *notices) {
 	generated := v.Time("catalog_generated_timestamp_seconds")
 	frozen := !generated.IsZero() && v.Collector("plans", "").LastSuccess.Sub(generated) > 30*time.Minute
 	n.when(frozen, "warn", "CatalogFrozen", "Catalog", "The provider has not updated it since "+v.moment(generated)+".")
-}
-
-func (v *view) locationNotices(n *notices) {
 	components := v.Find("component_operational")
 	for _, s := range components {
 		location, name := s.Label("location"), s.Label("component")
@@ -128,7 +123,7 @@ func (v *view) topupNotices(n *notices) {
 	}
 }
 
-func (v *view) collectorNotices(n *notices) {
+func (v *view) exporterNotices(n *notices) {
 	for _, c := range v.Collectors {
 		subject, failure := "Collector "+c.Collector, ""
 		if c.Account != "" {
@@ -147,9 +142,6 @@ func (v *view) collectorNotices(n *notices) {
 		n.when(c.Invalid.Items > 0, "warn", "ItemsInvalid", subject, count(c.Invalid.Items, "invalid item")+" in the last response: "+join(c.Causes, 1)+".")
 		n.when(c.DuplicateOf != "", "warn", "", "Account "+text(c.Account), c.duplicate())
 	}
-}
-
-func (v *view) exporterNotices(n *notices) {
 	for _, s := range v.Find("exporter_api_backoff_until_timestamp_seconds") {
 		subject := "Public requests"
 		if account := s.Label("account"); account != "" {

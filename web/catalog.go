@@ -28,17 +28,18 @@ func (v *view) Offers(kind, name string, values ...string) []offer {
 		if account := s.Label("account"); account != "" {
 			id = []string{account, s.Label(kind)}
 		}
-		o := offer{s, words{"sold out", "wait"}, v.Value(kind+"_price_usd_per_month", id...)}
-		switch inStock := v.Value(kind+"_in_stock", id...); {
-		case math.IsNaN(inStock):
-			o.Stock.Text = "unknown"
-		case inStock > 0:
-			o.Stock = words{"in stock", "good"}
+		stock := words{"unknown", "wait"}
+		switch v.Value(kind+"_in_stock", id...) {
+		case 1:
+			stock = words{"in stock", "good"}
+		case 0:
+			stock = words{"sold out", "wait"}
 		}
-		if math.IsNaN(o.price) {
-			o.price = math.Inf(1)
+		price := v.Value(kind+"_price_usd_per_month", id...)
+		if math.IsNaN(price) {
+			price = math.Inf(1)
 		}
-		rows = append(rows, o)
+		rows = append(rows, offer{s, stock, price})
 	}
 	slices.SortStableFunc(rows, func(a, b offer) int {
 		return cmp.Or(strings.Compare(a.Stock.Text, b.Stock.Text), cmp.Compare(a.price, b.price))

@@ -14,14 +14,12 @@ import (
 //go:embed *.html
 var pages embed.FS
 
-var functions = template.FuncMap{
-	"cut": cut, "duration": duration, "gibibytes": gibibytes, "grouped": grouped, "money": money, "number": number, "text": text,
-	"list":  func(texts ...string) []string { return texts },
-	"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
-}
-
 func newTemplate() *template.Template {
-	return template.Must(template.New("landing.html").Funcs(functions).ParseFS(pages, "*.html"))
+	return template.Must(template.New("landing.html").Funcs(template.FuncMap{
+		"cut": cut, "duration": duration, "gibibytes": gibibytes, "grouped": grouped, "money": money, "number": number, "text": text,
+		"list":  func(texts ...string) []string { return texts },
+		"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
+	}).ParseFS(pages, "*.html"))
 }
 
 // pageInterval is the shortest time from one landing page to the next: whoever asks in

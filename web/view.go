@@ -3,7 +3,6 @@ package web
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"server_rental_exporter/collector"
@@ -72,17 +71,9 @@ func (v *view) Lacking(metric, account string) int {
 // Find returns the samples of a metric whose first labels have these values.
 func (v *view) Find(name string, values ...string) []*sample {
 	all := v.samples[name]
-	compare := func(s *sample, values []string) int {
-		for i, value := range values {
-			if order := strings.Compare(s.Label(s.Definition().Labels[i]), value); order != 0 {
-				return order
-			}
-		}
-		return 0
-	}
-	first, _ := slices.BinarySearchFunc(all, values, compare)
+	first, _ := slices.BinarySearchFunc(all, values, (*sample).CompareFirst)
 	n := first
-	for n < len(all) && compare(all[n], values) == 0 {
+	for n < len(all) && all[n].CompareFirst(values) == 0 {
 		n++
 	}
 	return all[first:n]

@@ -9,9 +9,6 @@ import (
 	"server_rental_exporter/collector"
 )
 
-// maxStatuses is the maximum number of statuses of each account's servers.
-const maxStatuses = 6
-
 // renewalsAhead is the time from today within which renewals are listed.
 const renewalsAhead = 14 * day
 
@@ -61,15 +58,6 @@ func (v *view) fundedUntil(account string) (until time.Time, class string) {
 		class = "warn"
 	}
 	return until, class
-}
-
-// Servers returns the number of an account's servers of each status.
-func (v *view) Servers(account string) string {
-	var texts []string
-	for _, s := range v.Find("servers", account) {
-		texts = append(texts, grouped(int(s.Value()))+" "+text(s.Label("status")))
-	}
-	return join(texts, maxStatuses)
 }
 
 // Renewals returns the renewals of billed servers that are overdue or come soon, by day.

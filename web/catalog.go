@@ -7,11 +7,8 @@ import (
 	"strings"
 )
 
-// Bounds of cells.
-const (
-	maxOffered    = 8  // locations of each plan
-	maxComponents = 12 // of each state
-)
+// maxComponents is the maximum number of components of each state of a location.
+const maxComponents = 12
 
 type offer struct {
 	*sample
@@ -45,14 +42,6 @@ func (v *view) Offers(kind, name string, values ...string) []offer {
 		return cmp.Or(strings.Compare(a.Stock.Text, b.Stock.Text), cmp.Compare(a.price, b.price))
 	})
 	return rows
-}
-
-func (v *view) Offered(plan string) string {
-	var locations []string
-	for _, s := range v.Find("plan_offered", plan) {
-		locations = append(locations, s.Label("location"))
-	}
-	return join(locations, maxOffered)
 }
 
 // Hits returns the number of a watch's hits, of all plans.

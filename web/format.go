@@ -57,24 +57,33 @@ func join(texts []string, n int) string {
 	return cmp.Or(list, none)
 }
 
-// money formats an amount with two decimals and groups of three digits.
-func money(v float64) string {
-	if math.IsNaN(v) {
-		return none
-	}
-	whole, cents, _ := strings.Cut(strconv.FormatFloat(math.Abs(v), 'f', 2, 64), ".")
-	amount := groupDigits(whole) + "." + cents
-	if v < 0 && amount != "0.00" {
-		return "-" + amount
-	}
-	return amount
-}
+// money formats an amount of money.
+func money(v float64) string { return format(v, 2) }
 
-func number(v float64) string {
+// number formats a number with all its decimals.
+func number(v float64) string { return format(v, -1) }
+
+// grouped formats a number without decimals.
+func grouped(n int) string { return format(float64(n), 0) }
+
+// format formats a number with groups of three digits, and as many decimals as there are
+// if decimals is -1.
+func format(v float64, decimals int) string {
 	if math.IsNaN(v) {
 		return none
 	}
-	return strconv.FormatFloat(v, 'f', -1, 64)
+	digits := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
+	whole, fraction, point := strings.Cut(digits, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if point {
+		whole += "." + fraction
+	}
+	if v < 0 && strings.Trim(digits, "0.") != "" {
+		return "-" + whole
+	}
+	return whole
 }
 
 func gibibytes(v float64) string {
@@ -82,16 +91,6 @@ func gibibytes(v float64) string {
 		return none
 	}
 	return number(math.Round(v/(1<<30)*10)/10) + " GiB"
-}
-
-// grouped formats a number in groups of three digits.
-func grouped(n int) string { return groupDigits(strconv.Itoa(n)) }
-
-func groupDigits(s string) string {
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // count formats a number with its noun, such as 1 server or 2 servers.

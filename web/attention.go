@@ -125,6 +125,9 @@ func (v *view) topupNotices(n *notices) {
 
 func (v *view) exporterNotices(n *notices) {
 	for _, c := range v.Collectors {
+		if c.Class == "good" && c.DuplicateOf == "" { // nearly all of thousands
+			continue
+		}
 		subject, failure := "Collector "+c.Collector, ""
 		if c.Account != "" {
 			subject += " of account " + text(c.Account)

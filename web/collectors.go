@@ -18,8 +18,8 @@ type collectorRow struct {
 
 // newCollectorRow returns the row of a collector. Without ids, causes do not name the
 // item.
-func newCollectorRow(h health, now time.Time, ids bool) collectorRow {
-	r := collectorRow{health: h, Age: now.Sub(h.LastSuccess), Next: h.Next.Sub(now), Known: now.Before(h.LastSuccess.Add(h.MaxAge))}
+func newCollectorRow(h health, now time.Time, ids bool) *collectorRow {
+	r := &collectorRow{health: h, Age: now.Sub(h.LastSuccess), Next: h.Next.Sub(now), Known: now.Before(h.LastSuccess.Add(h.MaxAge))}
 	if h.ResponseAge != nil {
 		r.Age += *h.ResponseAge
 	}
@@ -55,7 +55,7 @@ func newCollectorRow(h health, now time.Time, ids bool) collectorRow {
 }
 
 // Errors returns those of the last fetch, and of invalid items.
-func (r collectorRow) Errors() []string {
+func (r *collectorRow) Errors() []string {
 	var errs []string
 	if r.Err != nil {
 		errs = append(errs, clip(r.Err.Error(), maxError))
@@ -69,12 +69,12 @@ func (r collectorRow) Errors() []string {
 	return errs
 }
 
-func (r collectorRow) duplicate() string {
+func (r *collectorRow) duplicate() string {
 	return "same provider account as " + text(r.DuplicateOf) + ": sums over accounts count it twice"
 }
 
 // Data says how old the data is, or why there is none.
-func (r collectorRow) Data() string {
+func (r *collectorRow) Data() string {
 	if !r.Known {
 		return r.Words
 	}

@@ -20,16 +20,16 @@ type view struct {
 	Configured                 Configured
 	Now                        time.Time
 	Tried                      bool // every collector was
-	Collectors                 []collectorRow
-	Accounts                   []string                   // that have collectors, in their order
-	collectors                 map[[2]string]collectorRow // by name and account
-	samples                    map[string][]*sample       // by name without namespace, sorted by labels; nil with --no-web.overview
+	Collectors                 []*collectorRow
+	Accounts                   []string                    // that have collectors, in their order
+	collectors                 map[[2]string]*collectorRow // by name and account
+	samples                    map[string][]*sample        // by name without namespace, sorted by labels; nil with --no-web.overview
 }
 
 func newView(c Collectors, o Options, now time.Time) *view {
 	v := &view{
 		Version: o.Version, MetricsPath: o.MetricsPath, Discovery: o.Discovery != nil, Overview: o.Published != nil, Ready: c.Ready(),
-		Configured: o.Configured(), Now: now, collectors: map[[2]string]collectorRow{},
+		Configured: o.Configured(), Now: now, collectors: map[[2]string]*collectorRow{},
 	}
 	v.Tried = v.Ready
 	for _, h := range c.Health() {
@@ -42,7 +42,7 @@ func newView(c Collectors, o Options, now time.Time) *view {
 		}
 	}
 	if len(v.Collectors) > 100 { // the table has no more: those that fail are shown
-		slices.SortStableFunc(v.Collectors, func(a, b collectorRow) int { return compareClasses(a.Class, b.Class) })
+		slices.SortStableFunc(v.Collectors, func(a, b *collectorRow) int { return compareClasses(a.Class, b.Class) })
 	}
 	if v.Overview {
 		v.samples = collector.Samples(o.Published)
@@ -107,11 +107,11 @@ func (v *view) NameOf(label, name string, values ...string) string {
 }
 
 // Collector returns the row of a collector, of a public one without an account.
-func (v *view) Collector(name, account string) collectorRow {
+func (v *view) Collector(name, account string) *collectorRow {
 	if row, enabled := v.collectors[[2]string{name, account}]; enabled {
 		return row
 	}
-	return collectorRow{Words: "the collector is disabled", Class: "warn"}
+	return &collectorRow{Words: "the collector is disabled", Class: "warn"}
 }
 
 // Unknown says of which accounts a collector has no data, and why; empty if it has the

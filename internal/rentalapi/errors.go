@@ -81,7 +81,7 @@ func (r *request) transportError(ctx context.Context, code int, err error) *Erro
 	var timeout net.Error
 	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
 	switch {
-	case errors.Is(err, ErrTooLarge):
+	case errors.Is(e.Err, ErrTooLarge):
 		e.Reason = TooLarge
 	case ctx.Err() != nil, !time.Now().Before(deadline):
 		e.Reason, e.Err = Timeout, fmt.Errorf("no response within %s", r.settings.Timeout)
@@ -105,7 +105,7 @@ func sanitizeError(err error) error {
 		file      *fs.PathError // certificates and headers are read for each connection
 	)
 	switch {
-	case errors.Is(err, errLongHeader): // net/http wraps it
+	case findByPrefix(err, "net/http: server response headers exceeded ") != nil:
 		return errLongHeader
 	case errors.As(err, &file):
 		return fmt.Errorf("api.http: cannot read a file: %w", file.Err)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -68,10 +67,6 @@ func (r *request) send(ctx context.Context) (*http.Response, error) {
 		target.RawPath = strings.TrimSuffix(target.RawPath, "/") + r.endpoint
 	}
 	target.RawQuery = r.query.Encode()
-	left := new(atomic.Int64)
-	left.Store(maxHeaderBytes)
-	defer left.Store(math.MaxInt64) // the body has other limits
-	ctx = context.WithValue(ctx, headerLimitKey{}, left)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { r.written.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {

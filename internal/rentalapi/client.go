@@ -66,9 +66,9 @@ type Scope struct {
 	token   Token    // of the public scope: an empty one
 	baseURL *url.URL // fixed, so that a token is sent only where it was configured for
 
-	mu      sync.Mutex
-	limiter *limiter     // the last one used; nil before
-	state   AccountState // without PausedUntil, which is that of the limiter
+	mu    sync.Mutex
+	sent  *Fingerprint // of the last token that was used; nil before
+	state AccountState // without PausedUntil, which is that of the limiter
 }
 
 // Scope returns the scope of an account, or the public one without account and token. Its
@@ -113,12 +113,10 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 		return Response{}, failure
 	}
 	sent := fingerprint(token)
-	limiter := s.client.limiters.get(sent)
-	defer s.client.limiters.put(limiter)
 	s.mu.Lock()
-	s.limiter = limiter
+	s.sent = &sent
 	s.mu.Unlock()
-	slot, err := limiter.acquire(ctx, p, endpoint)
+	limiter, slot, err := s.client.limiters.acquire(ctx, sent, p, endpoint)
 	if err != nil {
 		return Response{Token: sent}, err
 	}

@@ -15,6 +15,24 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
+// testLimiter is the limiter of a token.
+type testLimiter struct {
+	*limiter
+	all   *limiters
+	token Fingerprint
+}
+
+func newLimiter(limit, bulk int) testLimiter {
+	ls := &limiters{limits: Limits{Account: limit, AccountBulk: bulk}, byToken: map[Fingerprint]*limiter{}}
+	token := fingerprint("token")
+	return testLimiter{ls.get(token, time.Now()), ls, token}
+}
+
+func (l testLimiter) acquire(ctx context.Context, p Priority, endpoint string) (*slot, error) {
+	_, s, err := l.all.acquire(ctx, l.token, p, endpoint)
+	return s, err
+}
+
 // TestLimiterWindow lets many goroutines want all they can get, with requests that
 // travel for random times to the provider and back, and counts at the provider.
 func TestLimiterWindow(t *testing.T) {
@@ -90,7 +108,7 @@ func TestLimiterBulkLeavesRoom(t *testing.T) {
 	})
 }
 
-func acquireNow(t *testing.T, l *limiter, c Priority) (release func()) {
+func acquireNow(t *testing.T, l testLimiter, c Priority) (release func()) {
 	t.Helper()
 	start := time.Now()
 	slot, err := l.acquire(t.Context(), c, "/servers")
@@ -185,7 +203,7 @@ func TestOutcome(t *testing.T) {
 				}
 				want := slot{outcome: c.want, sent: time.Now()}
 				_ = fetchList(t.Context(), h.main(), "/servers")
-				l := h.client.limiters.get(fingerprint(simtest.MainToken))
+				l := h.client.limiters.get(fingerprint(simtest.MainToken), time.Now())
 				want.until = time.Now().Add(window)
 				if c.want == unanswered {
 					want.until = time.Now().Add(maxUnanswered)
@@ -253,7 +271,7 @@ func TestLimiterApplyLimitsAndCancel(t *testing.T) {
 			t.Errorf("acquire with a context that ends: got %v", err)
 		}
 		start := time.Now()
-		time.AfterFunc(2*time.Second, func() { l.apply(2, 2, false) })
+		time.AfterFunc(2*time.Second, func() { l.all.apply(Limits{Account: 2, AccountBulk: 2}, false) })
 		slot, err := l.acquire(t.Context(), Regular, "/servers")
 		if err != nil || time.Since(start) != 2*time.Second {
 			t.Fatalf("after apply: got %v after %v, want no error after 2s", err, time.Since(start))
@@ -264,13 +282,18 @@ func TestLimiterApplyLimitsAndCancel(t *testing.T) {
 }
 
 func TestLimitersByToken(t *testing.T) {
-	ls := limiters{limits: Limits{Public: 1, Account: 2, AccountBulk: 1}, byToken: map[Fingerprint]*limiter{}}
-	a, b, public := ls.get(fingerprint("a")), ls.get(fingerprint("b")), ls.get(fingerprint(""))
-	if a == b || a == public || a != ls.get(fingerprint("a")) {
+	ls := newLimiter(2, 1).all
+	get := func(token string) *limiter {
+		l, _, err := ls.acquire(t.Context(), fingerprint(token), Regular, "/servers")
+		simtest.AssertEqual(t, "error", err, error(nil))
+		return l
+	}
+	a, public := get("token"), get("")
+	if a == public || a != get("token") {
 		t.Error("limiters: want one for each token and one for the public scope")
 	}
 	ls.apply(Limits{Public: 3, Account: 5, AccountBulk: 4}, false)
-	if got := [4]int{public.limit, a.limit, a.bulk, ls.get(fingerprint("c")).limit}; got != [4]int{3, 5, 4, 5} {
+	if got := [4]int{public.limit, a.limit, a.bulk, get("c").limit}; got != [4]int{3, 5, 4, 5} {
 		t.Errorf("limits after apply: got %v, want [3 5 4 5]", got)
 	}
 }
@@ -279,19 +302,15 @@ func TestLimitersByToken(t *testing.T) {
 // no longer.
 func TestRotatedTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := limiters{limits: Limits{Public: 9, Account: 9, AccountBulk: 9}, byToken: map[Fingerprint]*limiter{}}
-		use := func(token string, o outcome) *limiter {
-			l := ls.get(fingerprint(token))
-			slot, err := l.acquire(t.Context(), Regular, "/servers")
+		ls := newLimiter(9, 9).all
+		delete(ls.byToken, fingerprint("token"))
+		for token, o := range map[string]outcome{"": answered, "answered": answered, "unanswered": unanswered, "paused": notSent, "under way": underWay} {
+			l, slot, err := ls.acquire(t.Context(), fingerprint(token), Regular, "/servers")
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.release(slot, o)
-			return l
-		}
-		for _, token := range []string{"", "answered", "unanswered", "paused", "waiting"} {
-			if l := use(token, map[string]outcome{"unanswered": unanswered}[token]); token != "waiting" {
-				ls.put(l)
+			if o != underWay {
+				l.release(slot, o)
 			}
 		}
 		ls.byToken[fingerprint("paused")].pause(time.Now().Add(2*window), "status 429")
@@ -299,14 +318,14 @@ func TestRotatedTokens(t *testing.T) {
 			after time.Duration
 			want  []string
 		}{
-			{0, []string{"", "answered", "unanswered", "paused", "waiting", "new 0"}},
-			{window, []string{"unanswered", "paused", "waiting", "new 1"}},
-			{window, []string{"unanswered", "waiting", "new 2"}},
-			{maxUnanswered, []string{"waiting", "new 3"}},
+			{0, []string{"", "answered", "unanswered", "paused", "under way", "new 0"}},
+			{window, []string{"unanswered", "paused", "under way", "new 1"}},
+			{window, []string{"unanswered", "under way", "new 2"}},
+			{maxUnanswered, []string{"under way", "new 3"}},
 		} {
 			time.Sleep(step.after)
 			created := step.want[len(step.want)-1]
-			ls.put(ls.get(fingerprint(created)))
+			ls.get(fingerprint(created), time.Now())
 			want := map[Fingerprint]bool{}
 			for _, token := range step.want {
 				want[fingerprint(token)] = true
@@ -317,5 +336,24 @@ func TestRotatedTokens(t *testing.T) {
 			}
 			simtest.AssertEqual(t, created, got, want)
 		}
+	})
+}
+
+// TestReplacedLimiter has a limiter that is replaced while a request waits for it.
+func TestReplacedLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(1, 1)
+		start := time.Now()
+		acquireNow(t, l, Regular)()
+		time.AfterFunc(time.Second, func() {
+			l.mu.Lock()
+			delete(l.all.byToken, l.token)
+			l.mu.Unlock()
+			replacement, slot, _ := l.all.acquire(t.Context(), l.token, Regular, "/servers")
+			replacement.release(slot, answered)
+		})
+		_, err := l.acquire(t.Context(), Regular, "/servers")
+		simtest.AssertEqual(t, "error", err, error(nil))
+		simtest.AssertEqual(t, "wait", time.Since(start), window+time.Second)
 	})
 }

@@ -49,10 +49,10 @@ func AccountDefinitions() []*metric.Definition {
 // time; zero if it does not.
 func (s *Scope) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time) {
 	s.mu.Lock()
-	state, limiter := s.state, s.limiter
+	state, sent := s.state, s.sent
 	s.mu.Unlock()
-	if limiter != nil {
-		state.PausedUntil = limiter.pausedUntil(now)
+	if sent != nil {
+		state.PausedUntil = s.client.limiters.pausedUntil(*sent, now)
 	}
 	AddAccountMetrics(b, s.account, state)
 	return state.PausedUntil

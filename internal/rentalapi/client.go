@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Settings say where the API is and how requests are made.
@@ -27,7 +29,9 @@ type Settings struct {
 
 // Client makes requests to the API. It lives as long as the process.
 type Client struct {
-	*RequestMetrics // those of accounts are in Scope.AddMetrics
+	prometheus.Collector // of the metrics of requests; those of accounts are in Scope.AddMetrics
+	requests, errors     *prometheus.CounterVec
+	duration             *prometheus.HistogramVec
 
 	userAgent   string
 	settings    atomic.Pointer[Settings]
@@ -38,10 +42,11 @@ type Client struct {
 // New returns a client that sends userAgent with each request.
 func New(userAgent string, s Settings) *Client {
 	c := &Client{
-		RequestMetrics: NewRequestMetrics(), userAgent: userAgent,
+		userAgent:   userAgent,
 		limiters:    limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}},
 		largeBodies: make(chan struct{}, maxLargeBodies),
 	}
+	c.initMetrics()
 	c.settings.Store(&s)
 	return c
 }

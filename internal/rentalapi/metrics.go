@@ -92,52 +92,40 @@ func (s *Scope) record(rejected bool, h http.Header) {
 	}
 }
 
-// RequestMetrics count requests. Their number of series does not grow with accounts.
-type RequestMetrics struct {
-	prometheus.Collector // of all of them
-
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-	errors   *prometheus.CounterVec
-}
-
-// NewRequestMetrics returns metrics of no requests.
-func NewRequestMetrics() *RequestMetrics {
+// initMetrics creates the metrics of requests. Their number of series does not grow with
+// accounts.
+func (c *Client) initMetrics() {
 	counter := func(d *metric.Definition) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.Labels)
 	}
-	m := &RequestMetrics{
-		requests: counter(requestsTotal),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: requestDuration.Name, Help: requestDuration.Help, Unit: requestDuration.BaseUnit(),
-			Buckets:                         []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
-			NativeHistogramBucketFactor:     1.1,
-			NativeHistogramMaxBucketNumber:  100,
-			NativeHistogramMinResetDuration: time.Hour,
-		}, requestDuration.Labels),
-		errors: counter(errorsTotal),
-	}
+	c.requests, c.errors = counter(requestsTotal), counter(errorsTotal)
+	c.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: requestDuration.Name, Help: requestDuration.Help, Unit: requestDuration.BaseUnit(),
+		Buckets:                         []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+		NativeHistogramBucketFactor:     1.1,
+		NativeHistogramMaxBucketNumber:  100,
+		NativeHistogramMinResetDuration: time.Hour,
+	}, requestDuration.Labels)
 	all := prometheus.NewRegistry()
-	all.MustRegister(m.requests, m.duration, m.errors)
-	m.Collector = all
-	return m
+	all.MustRegister(c.requests, c.duration, c.errors)
+	c.Collector = all
 }
 
 // InitErrorCounters starts the error counters of an endpoint at 0, so that the first
 // error of a kind is an increase.
-func (m *RequestMetrics) InitErrorCounters(endpoint string) {
+func (c *Client) InitErrorCounters(endpoint string) {
 	for _, r := range Reasons() {
-		m.errors.WithLabelValues(endpoint, string(r))
+		c.errors.WithLabelValues(endpoint, string(r))
 	}
 }
 
 // CountRequest counts a request; its code is error if no response came.
-func (m *RequestMetrics) CountRequest(endpoint, code string, duration time.Duration) {
-	m.requests.WithLabelValues(endpoint, code).Inc()
-	m.duration.WithLabelValues(endpoint).Observe(duration.Seconds())
+func (c *Client) CountRequest(endpoint, code string, duration time.Duration) {
+	c.requests.WithLabelValues(endpoint, code).Inc()
+	c.duration.WithLabelValues(endpoint).Observe(duration.Seconds())
 }
 
 // CountError counts a request without usable data.
-func (m *RequestMetrics) CountError(endpoint string, reason Reason) {
-	m.errors.WithLabelValues(endpoint, string(reason)).Inc()
+func (c *Client) CountError(endpoint string, reason Reason) {
+	c.errors.WithLabelValues(endpoint, string(reason)).Inc()
 }

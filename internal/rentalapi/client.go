@@ -97,10 +97,13 @@ func (s *Scope) Fingerprint() (Fingerprint, error) {
 // Reject counts a response that the caller cannot use, and returns why as an *Error.
 // The reason is Incomplete or TooLarge if err wraps ErrIncomplete or ErrTooLarge, and
 // else Decode.
-func (s *Scope) Reject(endpoint string, err error) error {
-	failure := unusable(endpoint, http.StatusOK, err)
-	s.client.CountError(endpoint, failure.Reason)
-	return failure
+func (s *Scope) Reject(endpoint string, err error) error { return s.fail(endpoint, unusable(err)) }
+
+// fail counts a request that gave no data, and returns why.
+func (s *Scope) fail(endpoint string, e *Error) error {
+	e.Endpoint = endpoint
+	s.client.CountError(endpoint, e.Reason)
+	return e
 }
 
 // Get implements Getter. It waits for the scope's rate limit first. Its error is an *Error,
@@ -108,14 +111,13 @@ func (s *Scope) Reject(endpoint string, err error) error {
 func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := s.token()
 	if err != nil {
-		failure := &Error{Endpoint: endpoint, Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
+		reason := Unauthorized
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // too many open files say nothing about the token
-			failure.Reason = Connection
+			reason = Connection
 		} else {
 			s.record(true, nil)
 		}
-		s.client.CountError(endpoint, failure.Reason)
-		return Response{}, failure
+		return Response{}, s.fail(endpoint, &Error{Reason: reason, Err: fmt.Errorf("token file: %w", err)})
 	}
 	sent := fingerprint(token)
 	s.mu.Lock()
@@ -125,20 +127,32 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 	if err != nil {
 		return Response{Token: sent}, err
 	}
-	r := &request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
-	defer func() { limiter.release(slot, r.outcome) }()
-	r.response.Token = sent
-	reqCtx, cancel := context.WithTimeout(ctx, r.settings.Timeout)
+	settings := s.client.settings.Load()
+	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
 	defer cancel()
 	started := time.Now()
-	code, failure := r.exchange(reqCtx, read)
+	resp, outcome, err := s.send(reqCtx, settings.Transport, endpoint, query, token)
+	defer limiter.release(slot, outcome)
+	response, code, failure := Response{Token: sent}, "error", (*Error)(nil)
+	if err != nil {
+		failure = transportError(reqCtx, settings.Timeout, err)
+	} else {
+		defer resp.Body.Close()
+		code = statusLabel(resp.StatusCode)
+		response.readHeader(resp.Header)
+		until := s.readLimits(limiter, resp, response)
+		if resp.StatusCode != http.StatusOK {
+			failure = statusError(resp, until)
+		} else {
+			failure = s.readBody(reqCtx, settings.Timeout, resp.Body, read)
+		}
+	}
 	if ctx.Err() != nil { // no failure of the API
-		return r.response, ctx.Err()
+		return response, ctx.Err()
 	}
 	s.client.CountRequest(endpoint, code, time.Since(started))
-	if failure == nil {
-		return r.response, nil
+	if failure != nil {
+		return response, s.fail(endpoint, failure)
 	}
-	s.client.CountError(endpoint, failure.Reason)
-	return r.response, failure
+	return response, nil
 }

@@ -165,7 +165,7 @@ func TestRequest(t *testing.T) {
 func TestReject(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		for reason, cause := range map[Reason]error{Incomplete: ErrIncomplete, TooLarge: ErrTooLarge, Decode: errors.New("not UTF-8")} {
-			simtest.AssertEqual(t, "error", h.main().Reject("/plans", cause), error(&Error{Endpoint: "/plans", Reason: reason, Code: 200, Err: cause}))
+			simtest.AssertEqual(t, "error", h.main().Reject("/plans", cause), error(&Error{Endpoint: "/plans", Reason: reason, Err: cause}))
 		}
 		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{
 			`errors_total{endpoint="/plans",reason="incomplete"}`: 1, `errors_total{endpoint="/plans",reason="too_large"}`: 1,
@@ -371,6 +371,7 @@ func TestLargeBodies(t *testing.T) {
 		simtest.AssertEqual(t, "large: error", fetchList(t.Context(), h.main(), "/large"), error(nil))
 		simtest.AssertEqual(t, "large: wait", time.Since(start), 9*time.Second)
 		hanging.Wait()
+		synctest.Wait()
 		simtest.AssertEqual(t, "slots that are held", len(h.client.largeBodies), 0)
 	})
 }

@@ -46,7 +46,7 @@ func Reasons() []Reason {
 type Error struct {
 	Endpoint string // path below the base URL
 	Reason   Reason
-	Code     int       // HTTP status; 0 if no response came
+	Code     int       // HTTP status other than 200; 0 if that is not the cause
 	Until    time.Time // when to ask again; zero if the API did not say
 	Err      error     // the cause; may be nil
 }
@@ -54,12 +54,12 @@ type Error struct {
 // Error says which endpoint failed and why.
 func (e *Error) Error() string {
 	switch {
-	case e.Err != nil && e.Code != 0 && e.Code != 200:
-		return fmt.Sprintf("%s: status %d: %v", e.Endpoint, e.Code, e.Err)
-	case e.Err != nil:
+	case e.Err == nil:
+		return fmt.Sprintf("%s: status %d", e.Endpoint, e.Code)
+	case e.Code == 0:
 		return fmt.Sprintf("%s: %v", e.Endpoint, e.Err)
 	default:
-		return fmt.Sprintf("%s: status %d", e.Endpoint, e.Code)
+		return fmt.Sprintf("%s: status %d: %v", e.Endpoint, e.Code, e.Err)
 	}
 }
 
@@ -76,16 +76,16 @@ var (
 )
 
 // transportError is the error of a request whose response did not arrive in full.
-func (r *request) transportError(ctx context.Context, code int, err error) *Error {
-	e := &Error{Endpoint: r.endpoint, Reason: Connection, Code: code, Err: sanitizeError(err)}
-	var timeout net.Error
+func transportError(ctx context.Context, timeout time.Duration, err error) *Error {
+	e := &Error{Reason: Connection, Err: sanitizeError(err)}
+	var network net.Error
 	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
 	switch {
 	case errors.Is(e.Err, ErrTooLarge):
 		e.Reason = TooLarge
 	case ctx.Err() != nil, !time.Now().Before(deadline):
-		e.Reason, e.Err = Timeout, fmt.Errorf("no response within %s", r.settings.Timeout)
-	case errors.As(err, &timeout) && timeout.Timeout(): // of the TLS handshake, or of the system
+		e.Reason, e.Err = Timeout, fmt.Errorf("no response within %s", timeout)
+	case errors.As(err, &network) && network.Timeout(): // of the TLS handshake, or of the system
 		e.Reason, e.Err = Timeout, errors.New("connection timed out")
 	}
 	return e

@@ -15,107 +15,93 @@ import (
 	"time"
 )
 
-// request is one request that has a slot of its limiter.
-type request struct {
-	scope    *Scope
-	settings *Settings
-	limiter  *limiter
-	endpoint string
-	query    url.Values
-	token    string
-	response Response
-	written  atomic.Bool // it has a connection, TLS handshake included
-	outcome  outcome
-}
-
-// exchange sends the request and reads the response. It returns the status code, "error" if
-// no response came, and "other" for a code that HTTP does not define: each code is a series.
-func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (code string, failure *Error) {
-	resp, err := r.send(ctx)
-	if r.written.Load() {
-		r.outcome = unanswered
-	}
-	if err != nil {
-		return "error", r.transportError(ctx, 0, err)
-	}
-	defer resp.Body.Close()
-	r.outcome = answered
-	r.response.readHeader(resp.Header)
-	code = "other"
-	if http.StatusText(resp.StatusCode) != "" {
-		code = strconv.Itoa(resp.StatusCode)
-	}
-	if failure := r.checkResponse(resp); failure != nil {
-		return code, failure
-	}
-	body := &body{ctx: ctx, r: resp.Body, slots: r.scope.client.largeBodies}
-	defer body.release()
-	switch err := read(body); {
-	case err == nil:
-		return code, nil
-	case body.err != nil:
-		return code, r.transportError(ctx, resp.StatusCode, body.err)
-	default:
-		return code, unusable(r.endpoint, resp.StatusCode, err)
-	}
-}
-
-func (r *request) send(ctx context.Context) (*http.Response, error) {
-	target := *r.scope.baseURL
-	target.Path = strings.TrimSuffix(target.Path, "/") + r.endpoint
+// send sends a request and reads the header of its response.
+func (s *Scope) send(ctx context.Context, transport http.RoundTripper, endpoint string, query url.Values, token string) (*http.Response, outcome, error) {
+	target := *s.baseURL
+	target.Path = strings.TrimSuffix(target.Path, "/") + endpoint
 	if target.RawPath != "" { // a prefix with escaped characters
-		target.RawPath = strings.TrimSuffix(target.RawPath, "/") + r.endpoint
+		target.RawPath = strings.TrimSuffix(target.RawPath, "/") + endpoint
 	}
-	target.RawQuery = r.query.Encode()
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { r.written.Store(true) }})
+	target.RawQuery = query.Encode()
+	var written atomic.Bool // it has a connection, TLS handshake included
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { written.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
-		return nil, err
+		return nil, notSent, err
 	}
-	req.Header.Set("User-Agent", r.scope.client.userAgent)
+	req.Header.Set("User-Agent", s.client.userAgent)
 	req.Header.Set("Accept", "application/json")
-	if r.token != "" {
-		req.Header.Set("Authorization", "Bearer "+r.token)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	// RoundTrip follows no redirect: that would be a request that no limiter has
 	// counted, and might send the token elsewhere.
-	return r.settings.Transport.RoundTrip(req)
+	resp, err := transport.RoundTrip(req)
+	switch {
+	case err == nil:
+		return resp, answered, nil
+	case written.Load():
+		return nil, unanswered, err
+	default:
+		return nil, notSent, err
+	}
 }
 
-// checkResponse reads status and limit headers: it pauses the scope if the response
-// asks for that, and returns an error unless the status is 200.
-func (r *request) checkResponse(resp *http.Response) *Error {
-	var until time.Time
-	if delay, cause := retryDelay(resp, cmp.Or(r.response.Date, r.response.Received)); delay > 0 {
-		until = r.response.Received.Add(delay)
-		r.limiter.pause(until, cause)
+// statusLabel returns the value of the label code of requests: "other" for a status that HTTP
+// does not define, because each is a series.
+func statusLabel(status int) string {
+	if http.StatusText(status) == "" {
+		return "other"
 	}
-	if r.scope.account != "" {
-		r.scope.record(resp.StatusCode == http.StatusUnauthorized, resp.Header)
+	return strconv.Itoa(status)
+}
+
+// readLimits reads status and limit headers. It pauses the scope if the response asks for that,
+// and returns until when.
+func (s *Scope) readLimits(l *limiter, resp *http.Response, r Response) (until time.Time) {
+	if delay, cause := retryDelay(resp, cmp.Or(r.Date, r.Received)); delay > 0 {
+		until = r.Received.Add(delay)
+		l.pause(until, cause)
 	}
-	if resp.StatusCode == http.StatusOK {
-		return nil
+	if s.account != "" {
+		s.record(resp.StatusCode == http.StatusUnauthorized, resp.Header)
 	}
+	return until
+}
+
+// statusError is the error of a status other than 200.
+func statusError(resp *http.Response, until time.Time) *Error {
 	reasons := map[int]Reason{http.StatusUnauthorized: Unauthorized, http.StatusTooManyRequests: RateLimited, http.StatusServiceUnavailable: Unavailable}
-	failure := &Error{
-		Endpoint: r.endpoint, Reason: cmp.Or(reasons[resp.StatusCode], Status), Code: resp.StatusCode, Until: until, Err: errorCode(resp),
-	}
+	e := &Error{Reason: cmp.Or(reasons[resp.StatusCode], Status), Code: resp.StatusCode, Until: until, Err: errorCode(resp)}
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		failure.Err = errors.New("redirects are not followed: set api.base_url to the API's final address")
+		e.Err = errors.New("redirects are not followed: set api.base_url to the API's final address")
 	}
-	return failure
+	return e
+}
+
+// readBody hands the body of a response to read.
+func (s *Scope) readBody(ctx context.Context, timeout time.Duration, r io.Reader, read func(io.Reader) error) *Error {
+	body := &body{ctx: ctx, r: r, slots: s.client.largeBodies}
+	switch err := read(body); {
+	case err == nil:
+		return nil
+	case body.err != nil:
+		return transportError(ctx, timeout, body.err)
+	default:
+		return unusable(err)
+	}
 }
 
 // unusable is the error of a response that was read and cannot be used.
-func unusable(endpoint string, code int, err error) *Error {
-	failure := &Error{Endpoint: endpoint, Reason: Decode, Code: code, Err: err}
+func unusable(err error) *Error {
+	e := &Error{Reason: Decode, Err: err}
 	switch {
 	case errors.Is(err, ErrTooLarge):
-		failure.Reason = TooLarge
+		e.Reason = TooLarge
 	case errors.Is(err, ErrIncomplete):
-		failure.Reason = Incomplete
+		e.Reason = Incomplete
 	}
-	return failure
+	return e
 }
 
 const (
@@ -126,7 +112,7 @@ const (
 // body reads the body of a response. Beyond maxSmallBody it waits until few enough others
 // do so: with many accounts, all could be as large as a response may be.
 type body struct {
-	ctx   context.Context
+	ctx   context.Context // ends with the request
 	r     io.Reader
 	slots chan struct{}
 	read  int
@@ -140,6 +126,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 		select {
 		case b.slots <- struct{}{}:
 			b.held = true
+			context.AfterFunc(b.ctx, func() { <-b.slots })
 		case <-b.ctx.Done():
 			b.err = b.ctx.Err()
 			return 0, b.err
@@ -151,12 +138,6 @@ func (b *body) Read(p []byte) (n int, err error) {
 		b.err = err
 	}
 	return n, err
-}
-
-func (b *body) release() {
-	if b.held {
-		<-b.slots
-	}
 }
 
 // errorCode reads the API's error.code out of a response. Only documented codes are

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -131,21 +132,26 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
 	defer cancel()
 	started := time.Now()
-	resp, outcome, err := s.send(reqCtx, settings.Transport, endpoint, query, token)
+	resp, outcome, cutOff := s.send(reqCtx, settings.Transport, endpoint, query, token)
 	defer limiter.release(slot, outcome)
 	response, code, failure := Response{Token: sent}, "error", (*Error)(nil)
-	if err != nil {
-		failure = transportError(reqCtx, settings.Timeout, err)
-	} else {
+	if cutOff == nil {
 		defer resp.Body.Close()
-		code = statusLabel(resp.StatusCode)
+		code = "other" // each is a series
+		if http.StatusText(resp.StatusCode) != "" {
+			code = strconv.Itoa(resp.StatusCode)
+		}
 		response.readHeader(resp.Header)
 		until := s.readLimits(limiter, resp, response)
+		body := &body{ctx: reqCtx, r: resp.Body, slots: s.client.largeBodies}
 		if resp.StatusCode != http.StatusOK {
 			failure = statusError(resp, until)
-		} else {
-			failure = s.readBody(reqCtx, settings.Timeout, resp.Body, read)
+		} else if err := read(body); err != nil {
+			failure, cutOff = unusable(err), body.err
 		}
+	}
+	if cutOff != nil {
+		failure = transportError(reqCtx, settings.Timeout, cutOff)
 	}
 	if ctx.Err() != nil { // no failure of the API
 		return response, ctx.Err()

@@ -282,7 +282,7 @@ func TestApplySettings(t *testing.T) {
 			}
 		}
 		settings := *h.client.settings.Load()
-		settings.BaseURL = h.URL.JoinPath("/elsewhere/")
+		settings.BaseURL = h.URL.JoinPath("/elsewhere")
 		settings.Limits.Account = 2
 		h.client.ApplySettings(settings)
 		start := time.Now()
@@ -312,7 +312,7 @@ func scopeOver(base *url.URL, timeout time.Duration, transport http.RoundTripper
 func TestTarget(t *testing.T) {
 	for base, want := range map[string]string{
 		"https://gw.example/tenant%2F7/api/v1": "https://gw.example/tenant%2F7/api/v1/plans",
-		"https://gw.example/a%20b//api/v1/":    "https://gw.example/a%20b//api/v1/plans",
+		"https://gw.example/a%20b//api/v1":     "https://gw.example/a%20b//api/v1/plans",
 		"https://gw.example/api/v1":            "https://gw.example/api/v1/plans",
 	} {
 		u, err := url.Parse(base)

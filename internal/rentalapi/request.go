@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -17,15 +18,13 @@ import (
 
 // send sends a request and reads the header of its response.
 func (s *Scope) send(ctx context.Context, transport http.RoundTripper, endpoint string, query url.Values, token string) (*http.Response, outcome, error) {
-	target := *s.baseURL
-	target.Path = strings.TrimSuffix(target.Path, "/") + endpoint
-	if target.RawPath != "" { // a prefix with escaped characters
-		target.RawPath = strings.TrimSuffix(target.RawPath, "/") + endpoint
+	target := s.baseURL.String() + endpoint
+	if len(query) > 0 {
+		target += "?" + query.Encode()
 	}
-	target.RawQuery = query.Encode()
 	var written atomic.Bool // it has a connection, TLS handshake included
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { written.Store(true) }})
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return nil, notSent, err
 	}
@@ -42,18 +41,8 @@ func (s *Scope) send(ctx context.Context, transport http.RoundTripper, endpoint 
 		return resp, answered, nil
 	case written.Load():
 		return nil, unanswered, err
-	default:
-		return nil, notSent, err
 	}
-}
-
-// statusLabel returns the value of the label code of requests: "other" for a status that HTTP
-// does not define, because each is a series.
-func statusLabel(status int) string {
-	if http.StatusText(status) == "" {
-		return "other"
-	}
-	return strconv.Itoa(status)
+	return nil, notSent, err
 }
 
 // readLimits reads status and limit headers. It pauses the scope if the response asks for that,
@@ -77,19 +66,6 @@ func statusError(resp *http.Response, until time.Time) *Error {
 		e.Err = errors.New("redirects are not followed: set api.base_url to the API's final address")
 	}
 	return e
-}
-
-// readBody hands the body of a response to read.
-func (s *Scope) readBody(ctx context.Context, timeout time.Duration, r io.Reader, read func(io.Reader) error) *Error {
-	body := &body{ctx: ctx, r: r, slots: s.client.largeBodies}
-	switch err := read(body); {
-	case err == nil:
-		return nil
-	case body.err != nil:
-		return transportError(ctx, timeout, body.err)
-	default:
-		return unusable(err)
-	}
 }
 
 // unusable is the error of a response that was read and cannot be used.
@@ -148,12 +124,11 @@ func errorCode(resp *http.Response) error {
 	if err != nil || json.Unmarshal(raw, &body) != nil {
 		return nil
 	}
-	switch body.Error.Code {
-	case "invalid_parameter", "unauthorized", "invalid_token", "not_found", "method_not_allowed", "rate_limited", "unavailable":
-		return errors.New(body.Error.Code)
-	default:
+	documented := []string{"invalid_parameter", "unauthorized", "invalid_token", "not_found", "method_not_allowed", "rate_limited", "unavailable"}
+	if !slices.Contains(documented, body.Error.Code) {
 		return nil
 	}
+	return errors.New(body.Error.Code)
 }
 
 // readHeader keeps when and how old the response is.

@@ -222,41 +222,30 @@ func shorten(id string) string {
 
 // readPageMeta reads and checks the meta object of a page with count items.
 func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
-	var m struct{ Total, Page, Pages, Limit *int64 }
+	var m struct{ Total, Page, Pages, Limit int }
 	for _, e := range decodeFields(raw, &m) {
-		if e.Field != "page" && e.Field != "limit" { // those are only compared
+		if e.Field != "page" && e.Field != "limit" { // those are only compared; 0 if not known
 			return PageMeta{}, fmt.Errorf("meta: %w", e)
 		}
 	}
 	switch {
-	case *m.Total < 0:
+	case m.Total < 0:
 		return PageMeta{}, errors.New("meta.total: negative")
-	case *m.Total > MaxTotal:
-		return PageMeta{}, fmt.Errorf("meta.total: %d entries, more than %d: %w", *m.Total, MaxTotal, ErrTooLarge)
-	case *m.Pages < 0 || *m.Pages > max(*m.Total, 1):
-		return PageMeta{}, fmt.Errorf("meta.pages: %d pages for %d entries", *m.Pages, *m.Total)
-	case m.Page != nil && *m.Page != int64(page):
-		return PageMeta{}, fmt.Errorf("meta.page: %d, but page %d was asked for", *m.Page, page)
+	case m.Total > MaxTotal:
+		return PageMeta{}, fmt.Errorf("meta.total: %d entries, more than %d: %w", m.Total, MaxTotal, ErrTooLarge)
+	case m.Pages < 0 || m.Pages > max(m.Total, 1):
+		return PageMeta{}, fmt.Errorf("meta.pages: %d pages for %d entries", m.Pages, m.Total)
+	case m.Page != 0 && m.Page != page:
+		return PageMeta{}, fmt.Errorf("meta.page: %d, but page %d was asked for", m.Page, page)
 	}
-	meta := PageMeta{Total: int(*m.Total), Page: page, Pages: int(*m.Pages)}
-	limit := 0
-	if m.Limit != nil && *m.Limit > 0 && *m.Limit <= MaxPageItems {
-		limit = int(*m.Limit)
+	if page <= m.Pages {
+		limit := m.Limit
+		if limit < 1 || limit > MaxPageItems { // not known: the smallest that is consistent with total and pages
+			limit = (m.Total + m.Pages - 1) / m.Pages
+		}
+		if demanded := min(limit, m.Total-(page-1)*limit); count < demanded {
+			return PageMeta{}, fmt.Errorf("data: %d items, but meta demands %d: %w", count, demanded, ErrIncomplete)
+		}
 	}
-	if demanded := meta.demands(limit); count < demanded {
-		return PageMeta{}, fmt.Errorf("data: %d items, but meta demands %d: %w", count, demanded, ErrIncomplete)
-	}
-	return meta, nil
-}
-
-// demands returns how many items must be on the page. If the limit is not known (0), it
-// is taken to be the smallest that is consistent with total and pages.
-func (m PageMeta) demands(limit int) int {
-	if m.Pages == 0 || m.Page > m.Pages {
-		return 0
-	}
-	if limit == 0 {
-		limit = (m.Total + m.Pages - 1) / m.Pages
-	}
-	return max(0, min(limit, m.Total-(m.Page-1)*limit))
+	return PageMeta{Total: m.Total, Page: page, Pages: m.Pages}, nil
 }

@@ -73,7 +73,7 @@ type Scope struct {
 	baseURL *url.URL // fixed, so that a token is sent only where it was configured for
 
 	mu    sync.Mutex
-	sent  *Fingerprint // of the last token that was used; nil before
+	sent  Fingerprint  // of the last token that was used; zero before
 	state AccountState // without PausedUntil, which is that of the limiter
 }
 
@@ -122,7 +122,7 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 	}
 	sent := fingerprint(token)
 	s.mu.Lock()
-	s.sent = &sent
+	s.sent = sent
 	s.mu.Unlock()
 	limiter, slot, err := s.client.limiters.acquire(ctx, sent, p, endpoint)
 	if err != nil {
@@ -141,8 +141,7 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 		if http.StatusText(resp.StatusCode) != "" {
 			code = strconv.Itoa(resp.StatusCode)
 		}
-		response.readHeader(resp.Header)
-		until := s.readLimits(limiter, resp, response)
+		until := s.readHeader(resp, &response, limiter)
 		body := &body{ctx: reqCtx, r: resp.Body, slots: s.client.largeBodies}
 		if resp.StatusCode != http.StatusOK {
 			failure = statusError(resp, until)

@@ -36,11 +36,6 @@ const (
 	Paused Reason = "paused"
 )
 
-// Reasons lists the reasons that are counted.
-func Reasons() []Reason {
-	return []Reason{Timeout, Connection, Status, Decode, Incomplete, TooLarge, Unauthorized, RateLimited, Unavailable}
-}
-
 // Error is a request that gave no usable response. It never holds a token, a
 // query or a part of the response's body beyond the API's own error code.
 type Error struct {

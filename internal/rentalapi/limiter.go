@@ -1,7 +1,6 @@
 package rentalapi
 
 import (
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -63,16 +62,6 @@ const (
 	unanswered                // the provider may see it later
 	answered                  // the provider saw it, and those before
 )
-
-// take occupies a slot.
-func (l *limiter) take(now time.Time, p Priority) *slot {
-	s := &slot{priority: p, outcome: underWay, sent: now, until: now.Add(math.MaxInt64)}
-	l.slots, l.sent = append(l.slots, s), now
-	if p == Bulk {
-		l.nextBulk = now.Add(bulkSpacing)
-	}
-	return s
-}
 
 // wait returns how long to wait before asking again whether a request of the priority may
 // be sent, if nothing changes; at most 0 if it may be sent now.

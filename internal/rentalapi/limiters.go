@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"math"
 	"sync"
 	"time"
 )
@@ -17,16 +18,11 @@ type limiters struct {
 	byToken map[Fingerprint]*limiter
 }
 
-// Fingerprint identifies a token without revealing it: its hash, or zero for no
-// token. The same token has the same fingerprint.
+// Fingerprint identifies a token without revealing it: its hash. The same token has the same
+// fingerprint; the public scope has that of no token.
 type Fingerprint [sha256.Size]byte
 
-func fingerprint(token string) Fingerprint {
-	if token == "" {
-		return Fingerprint{}
-	}
-	return sha256.Sum256([]byte(token))
-}
+func fingerprint(token string) Fingerprint { return sha256.Sum256([]byte(token)) }
 
 // get returns the limiter of a token, or of the public scope. A new one replaces those that
 // have nothing to remember: a token that comes back must find what it has used. So a limiter
@@ -55,7 +51,11 @@ func (ls *limiters) acquire(ctx context.Context, token Fingerprint, p Priority, 
 		l := ls.get(token, now)
 		wait, changed := l.wait(now, p), l.changed
 		if wait <= 0 {
-			s := l.take(now, p)
+			s := &slot{priority: p, outcome: underWay, sent: now, until: now.Add(math.MaxInt64)}
+			l.slots, l.sent = append(l.slots, s), now
+			if p == Bulk {
+				l.nextBulk = now.Add(bulkSpacing)
+			}
 			ls.mu.Unlock()
 			return l, s, nil
 		}
@@ -108,7 +108,7 @@ type Limits struct {
 
 // of returns the limit and the bulk share of a scope. Nothing public is bulk.
 func (l Limits) of(token Fingerprint) (limit, bulk int) {
-	if token == (Fingerprint{}) {
+	if token == fingerprint("") {
 		return max(1, l.Public), 1
 	}
 	return max(1, l.Account), max(1, l.AccountBulk)

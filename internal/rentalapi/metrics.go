@@ -51,9 +51,7 @@ func (s *Scope) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time)
 	s.mu.Lock()
 	state, sent := s.state, s.sent
 	s.mu.Unlock()
-	if sent != nil {
-		state.PausedUntil = s.client.limiters.pausedUntil(*sent, now)
-	}
+	state.PausedUntil = s.client.limiters.pausedUntil(sent, now)
 	AddAccountMetrics(b, s.account, state)
 	return state.PausedUntil
 }
@@ -114,7 +112,7 @@ func (c *Client) initMetrics() {
 // InitErrorCounters starts the error counters of an endpoint at 0, so that the first
 // error of a kind is an increase.
 func (c *Client) InitErrorCounters(endpoint string) {
-	for _, r := range Reasons() {
+	for _, r := range []Reason{Timeout, Connection, Status, Decode, Incomplete, TooLarge, Unauthorized, RateLimited, Unavailable} {
 		c.errors.WithLabelValues(endpoint, string(r))
 	}
 }

@@ -45,25 +45,40 @@ func (s *Scope) send(ctx context.Context, transport http.RoundTripper, endpoint 
 	return nil, notSent, err
 }
 
-// readLimits reads status and limit headers. It pauses the scope if the response asks for that,
-// and returns until when.
-func (s *Scope) readLimits(l *limiter, resp *http.Response, r Response) (until time.Time) {
-	if delay, cause := retryDelay(resp, cmp.Or(r.Date, r.Received)); delay > 0 {
-		until = r.Received.Add(delay)
-		l.pause(until, cause)
+// readHeader keeps when and how old a response is, and what it says about the limits. It
+// returns the end of the pause that the response asks for, zero if it does not.
+func (s *Scope) readHeader(resp *http.Response, r *Response, l *limiter) (until time.Time) {
+	r.Received = time.Now()
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		r.Date = at
+	}
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(resp.Header.Get("Age")), 10, 31); err == nil {
+		age := time.Duration(seconds) * time.Second
+		r.Age = &age
 	}
 	if s.account != "" {
 		s.record(resp.StatusCode == http.StatusUnauthorized, resp.Header)
 	}
+	if delay, cause := retryDelay(resp, cmp.Or(r.Date, r.Received)); delay > 0 {
+		until = r.Received.Add(delay)
+		l.pause(until, cause)
+	}
 	return until
 }
 
-// statusError is the error of a status other than 200.
+// statusError is the error of a status other than 200. Of the API's own codes it has only
+// those that are documented: anything else might repeat what was sent.
 func statusError(resp *http.Response, until time.Time) *Error {
 	reasons := map[int]Reason{http.StatusUnauthorized: Unauthorized, http.StatusTooManyRequests: RateLimited, http.StatusServiceUnavailable: Unavailable}
-	e := &Error{Reason: cmp.Or(reasons[resp.StatusCode], Status), Code: resp.StatusCode, Until: until, Err: errorCode(resp)}
-	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+	e := &Error{Reason: cmp.Or(reasons[resp.StatusCode], Status), Code: resp.StatusCode, Until: until}
+	documented := []string{"invalid_parameter", "unauthorized", "invalid_token", "not_found", "method_not_allowed", "rate_limited", "unavailable"}
+	var body struct{ Error struct{ Code string } }
+	err := json.NewDecoder(io.LimitReader(resp.Body, maxErrorBytes)).Decode(&body)
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		e.Err = errors.New("redirects are not followed: set api.base_url to the API's final address")
+	case err == nil && slices.Contains(documented, body.Error.Code):
+		e.Err = errors.New(body.Error.Code)
 	}
 	return e
 }
@@ -114,31 +129,4 @@ func (b *body) Read(p []byte) (n int, err error) {
 		b.err = err
 	}
 	return n, err
-}
-
-// errorCode reads the API's error.code out of a response. Only documented codes are
-// reported: anything else might repeat what was sent.
-func errorCode(resp *http.Response) error {
-	var body struct{ Error struct{ Code string } }
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes))
-	if err != nil || json.Unmarshal(raw, &body) != nil {
-		return nil
-	}
-	documented := []string{"invalid_parameter", "unauthorized", "invalid_token", "not_found", "method_not_allowed", "rate_limited", "unavailable"}
-	if !slices.Contains(documented, body.Error.Code) {
-		return nil
-	}
-	return errors.New(body.Error.Code)
-}
-
-// readHeader keeps when and how old the response is.
-func (a *Response) readHeader(h http.Header) {
-	a.Received = time.Now()
-	if at, err := http.ParseTime(h.Get("Date")); err == nil {
-		a.Date = at
-	}
-	if seconds, err := strconv.ParseUint(strings.TrimSpace(h.Get("Age")), 10, 31); err == nil {
-		age := time.Duration(seconds) * time.Second
-		a.Age = &age
-	}
 }

@@ -89,16 +89,15 @@ func (c *Client) Scope(account string, token Token) *Scope {
 // Fingerprint identifies the scope's present token.
 func (s *Scope) Fingerprint() (Fingerprint, error) {
 	token, err := s.token()
-	if err != nil {
-		return Fingerprint{}, err
-	}
-	return fingerprint(token), nil
+	return fingerprint(token), err
 }
 
 // Reject counts a response that the caller cannot use, and returns why as an *Error.
 // The reason is Incomplete or TooLarge if err wraps ErrIncomplete or ErrTooLarge, and
 // else Decode.
-func (s *Scope) Reject(endpoint string, err error) error { return s.fail(endpoint, unusable(err)) }
+func (s *Scope) Reject(endpoint string, err error) error {
+	return s.fail(endpoint, newError(Decode, err))
+}
 
 // fail counts a request that gave no data, and returns why.
 func (s *Scope) fail(endpoint string, e *Error) error {
@@ -118,7 +117,7 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 		} else {
 			s.record(true, nil)
 		}
-		return Response{}, s.fail(endpoint, &Error{Reason: reason, Err: fmt.Errorf("token file: %w", err)})
+		return Response{}, s.fail(endpoint, newError(reason, fmt.Errorf("token file: %w", err)))
 	}
 	sent := fingerprint(token)
 	s.mu.Lock()
@@ -146,7 +145,7 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 		if resp.StatusCode != http.StatusOK {
 			failure = statusError(resp, until)
 		} else if err := read(body); err != nil {
-			failure, cutOff = unusable(err), body.err
+			failure, cutOff = newError(Decode, err), body.err
 		}
 	}
 	if cutOff != nil {

@@ -48,14 +48,14 @@ type Error struct {
 
 // Error says which endpoint failed and why.
 func (e *Error) Error() string {
-	switch {
-	case e.Err == nil:
-		return fmt.Sprintf("%s: status %d", e.Endpoint, e.Code)
-	case e.Code == 0:
-		return fmt.Sprintf("%s: %v", e.Endpoint, e.Err)
-	default:
-		return fmt.Sprintf("%s: status %d: %v", e.Endpoint, e.Code, e.Err)
+	text := e.Endpoint
+	if e.Code != 0 {
+		text += fmt.Sprintf(": status %d", e.Code)
 	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
 
 // Unwrap returns the cause.
@@ -70,20 +70,28 @@ var (
 	ErrIncomplete = errors.New("response is incomplete")
 )
 
+// newError returns an error with a reason, unless err says more about that.
+func newError(reason Reason, err error) *Error {
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		reason = TooLarge
+	case errors.Is(err, ErrIncomplete):
+		reason = Incomplete
+	}
+	return &Error{Reason: reason, Err: err}
+}
+
 // transportError is the error of a request whose response did not arrive in full.
 func transportError(ctx context.Context, timeout time.Duration, err error) *Error {
-	e := &Error{Reason: Connection, Err: sanitizeError(err)}
 	var network net.Error
 	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
 	switch {
-	case errors.Is(e.Err, ErrTooLarge):
-		e.Reason = TooLarge
 	case ctx.Err() != nil, !time.Now().Before(deadline):
-		e.Reason, e.Err = Timeout, fmt.Errorf("no response within %s", timeout)
+		return newError(Timeout, fmt.Errorf("no response within %s", timeout))
 	case errors.As(err, &network) && network.Timeout(): // of the TLS handshake, or of the system
-		e.Reason, e.Err = Timeout, errors.New("connection timed out")
+		return newError(Timeout, errors.New("connection timed out"))
 	}
-	return e
+	return newError(Connection, sanitizeError(err))
 }
 
 // sanitizeError returns the cause without anything that the other side sent: net/http
@@ -101,7 +109,7 @@ func sanitizeError(err error) error {
 	)
 	switch {
 	case findByPrefix(err, "net/http: server response headers exceeded ") != nil:
-		return errLongHeader
+		return fmt.Errorf("header: more than %d bytes: %w", maxHeaderBytes, ErrTooLarge)
 	case errors.As(err, &file):
 		return fmt.Errorf("api.http: cannot read a file: %w", file.Err)
 	case findByPrefix(err, "unable to use specified CA cert") != nil:

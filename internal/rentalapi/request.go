@@ -83,18 +83,6 @@ func statusError(resp *http.Response, until time.Time) *Error {
 	return e
 }
 
-// unusable is the error of a response that was read and cannot be used.
-func unusable(err error) *Error {
-	e := &Error{Reason: Decode, Err: err}
-	switch {
-	case errors.Is(err, ErrTooLarge):
-		e.Reason = TooLarge
-	case errors.Is(err, ErrIncomplete):
-		e.Reason = Incomplete
-	}
-	return e
-}
-
 const (
 	maxSmallBody   = 512 << 10 // bytes that every response may have at any time
 	maxLargeBodies = 4         // responses that may have more at a time

@@ -12,8 +12,6 @@ import (
 // bounds of crypto/tls.
 const maxHeaderBytes = 64 << 10
 
-var errLongHeader = fmt.Errorf("header: more than %d bytes: %w", maxHeaderBytes, ErrTooLarge)
-
 // NewTransport returns a transport of which one call is exactly one request at
 // the provider, which the limiters rely on. net/http repeats a request silently
 // when a kept connection turns out to be dead, and HTTP/2 when a stream is

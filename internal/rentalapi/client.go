@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"server_rental_exporter/internal/metric"
 )
 
 // Settings say where the API is and how requests are made.
@@ -31,8 +33,9 @@ type Settings struct {
 // Client makes requests to the API. It lives as long as the process.
 type Client struct {
 	prometheus.Collector // of the metrics of requests; those of accounts are in Scope.AddMetrics
-	requests, errors     *prometheus.CounterVec
-	duration             *prometheus.HistogramVec
+
+	requests, errors *prometheus.CounterVec
+	duration         *prometheus.HistogramVec
 
 	userAgent   string
 	settings    atomic.Pointer[Settings]
@@ -42,12 +45,26 @@ type Client struct {
 
 // New returns a client that sends userAgent with each request.
 func New(userAgent string, s Settings) *Client {
+	counter := func(d *metric.Definition) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.Labels)
+	}
 	c := &Client{
 		userAgent:   userAgent,
 		limiters:    limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}},
 		largeBodies: make(chan struct{}, maxLargeBodies),
+		requests:    counter(requestsTotal),
+		errors:      counter(errorsTotal),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: requestDuration.Name, Help: requestDuration.Help, Unit: requestDuration.BaseUnit(),
+			Buckets:                         []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+			NativeHistogramBucketFactor:     1.1,
+			NativeHistogramMaxBucketNumber:  100,
+			NativeHistogramMinResetDuration: time.Hour,
+		}, requestDuration.Labels),
 	}
-	c.initMetrics()
+	all := prometheus.NewRegistry()
+	all.MustRegister(c.requests, c.duration, c.errors)
+	c.Collector = all
 	c.settings.Store(&s)
 	return c
 }
@@ -111,10 +128,9 @@ func (s *Scope) fail(endpoint string, e *Error) error {
 func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := s.token()
 	if err != nil {
-		reason := Unauthorized
-		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // too many open files say nothing about the token
-			reason = Connection
-		} else {
+		reason := Connection // too many open files say nothing about the token
+		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
+			reason = Unauthorized
 			s.record(true, nil)
 		}
 		return Response{}, s.fail(endpoint, newError(reason, fmt.Errorf("token file: %w", err)))

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/internal/metric"
 )
 
@@ -88,25 +86,6 @@ func (s *Scope) record(rejected bool, h http.Header) {
 			*field = &v
 		}
 	}
-}
-
-// initMetrics creates the metrics of requests. Their number of series does not grow with
-// accounts.
-func (c *Client) initMetrics() {
-	counter := func(d *metric.Definition) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.Labels)
-	}
-	c.requests, c.errors = counter(requestsTotal), counter(errorsTotal)
-	c.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: requestDuration.Name, Help: requestDuration.Help, Unit: requestDuration.BaseUnit(),
-		Buckets:                         []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
-		NativeHistogramBucketFactor:     1.1,
-		NativeHistogramMaxBucketNumber:  100,
-		NativeHistogramMinResetDuration: time.Hour,
-	}, requestDuration.Labels)
-	all := prometheus.NewRegistry()
-	all.MustRegister(c.requests, c.duration, c.errors)
-	c.Collector = all
 }
 
 // InitErrorCounters starts the error counters of an endpoint at 0, so that the first

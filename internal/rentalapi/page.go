@@ -155,12 +155,11 @@ func getItems[T, M any](ctx context.Context, api Getter, l List[T], readMeta fun
 			Count *float64 `api:"optional"`
 		}
 		errs := decodeFields(meta, &m)
-		understood := p.Invalid.Items == 0
 		switch {
 		case m.Count == nil:
 		case float64(p.Count) < *m.Count:
 			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
-		case *m.Count < 0 || understood && float64(p.Count) > *m.Count:
+		case *m.Count < 0 || p.Invalid.Items == 0 && float64(p.Count) > *m.Count:
 			errs = append(errs, errSmallCount)
 		}
 		more, err := readMeta(&p, meta)
@@ -187,7 +186,8 @@ func (p *Page[T, M]) readItems(e *envelope, l List[T]) error {
 		switch {
 		case id == "": // other fields do not matter: the item is dropped
 			p.WithoutID++
-			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), idError(errs))
+			errs = slices.DeleteFunc(errs, func(e FieldError) bool { return e.Field != "id" && e.Field != "" })
+			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), append(errs, errNoID)[0])
 		case seen[id]:
 			p.Invalid.Add(shorten(id), errSeenID)
 		default:
@@ -201,14 +201,6 @@ func (p *Page[T, M]) readItems(e *envelope, l List[T]) error {
 		p.Count++
 		return nil
 	})
-}
-
-// idError returns why an item has no usable id: the error of that, or of the whole item.
-func idError(errs []FieldError) FieldError {
-	if i := slices.IndexFunc(errs, func(e FieldError) bool { return e.Field == "id" || e.Field == "" }); i >= 0 {
-		return errs[i]
-	}
-	return errNoID
 }
 
 // shorten keeps an id readable in a message.

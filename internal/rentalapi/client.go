@@ -106,7 +106,10 @@ func (c *Client) Scope(account string, token Token) *Scope {
 // Fingerprint identifies the scope's present token.
 func (s *Scope) Fingerprint() (Fingerprint, error) {
 	token, err := s.token()
-	return fingerprint(token), err
+	if err != nil {
+		return Fingerprint{}, err
+	}
+	return fingerprint(token), nil
 }
 
 // Reject counts a response that the caller cannot use, and returns why as an *Error.

@@ -126,15 +126,11 @@ func sanitizeError(err error) error {
 		return fmt.Errorf("lookup %s: failed", lookup.Name)
 	case errors.As(err, &network):
 		return networkError(network)
-	case errors.Is(err, http.ErrSchemeMismatch):
-		return http.ErrSchemeMismatch
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return io.ErrUnexpectedEOF
-	case errors.Is(err, io.EOF):
-		return io.EOF
 	}
-	if known := findByPrefix(err, "tls: "); known != nil {
-		return known
+	for _, known := range []error{http.ErrSchemeMismatch, io.ErrUnexpectedEOF, io.EOF, findByPrefix(err, "tls: ")} {
+		if known != nil && errors.Is(err, known) {
+			return known
+		}
 	}
 	for code := range 600 { // a proxy's status instead of a connection
 		if text := http.StatusText(code); text != "" && text == err.Error() {

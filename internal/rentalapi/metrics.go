@@ -82,8 +82,7 @@ func (s *Scope) record(rejected bool, h http.Header) {
 	for header, field := range map[string]**float64{"RateLimit-Limit": &s.state.Limit, "RateLimit-Remaining": &s.state.Remaining} {
 		n, err := strconv.ParseUint(strings.TrimSpace(h.Get(header)), 10, 32)
 		if err == nil {
-			v := float64(n)
-			*field = &v
+			*field = new(float64(n))
 		}
 	}
 }

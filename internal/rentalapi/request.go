@@ -18,21 +18,19 @@ import (
 
 // send sends a request and reads the header of its response.
 func (s *Scope) send(ctx context.Context, transport http.RoundTripper, endpoint string, query url.Values, token string) (*http.Response, outcome, error) {
-	target := s.baseURL.String() + endpoint
-	if len(query) > 0 {
-		target += "?" + query.Encode()
+	target := *s.baseURL
+	target.Path += endpoint
+	if target.RawPath != "" { // a prefix with escaped characters
+		target.RawPath += endpoint
+	}
+	target.RawQuery = query.Encode()
+	header := http.Header{"User-Agent": {s.client.userAgent}, "Accept": {"application/json"}}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
 	}
 	var written atomic.Bool // it has a connection, TLS handshake included
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { written.Store(true) }})
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-	if err != nil {
-		return nil, notSent, err
-	}
-	req.Header.Set("User-Agent", s.client.userAgent)
-	req.Header.Set("Accept", "application/json")
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
+	req := (&http.Request{Method: http.MethodGet, URL: &target, Header: header}).WithContext(ctx)
 	// RoundTrip follows no redirect: that would be a request that no limiter has
 	// counted, and might send the token elsewhere.
 	resp, err := transport.RoundTrip(req)
@@ -49,12 +47,9 @@ func (s *Scope) send(ctx context.Context, transport http.RoundTripper, endpoint 
 // returns the end of the pause that the response asks for, zero if it does not.
 func (s *Scope) readHeader(resp *http.Response, r *Response, l *limiter) (until time.Time) {
 	r.Received = time.Now()
-	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		r.Date = at
-	}
+	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(resp.Header.Get("Age")), 10, 31); err == nil {
-		age := time.Duration(seconds) * time.Second
-		r.Age = &age
+		r.Age = new(time.Duration(seconds) * time.Second)
 	}
 	if s.account != "" {
 		s.record(resp.StatusCode == http.StatusUnauthorized, resp.Header)

@@ -146,10 +146,12 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 	if err != nil {
 		return Response{Token: sent}, err
 	}
+
 	settings := s.client.settings.Load()
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
 	defer cancel()
 	started := time.Now()
+	// cutOff is why the response did not arrive in full, failure why it cannot be used.
 	resp, outcome, cutOff := s.send(reqCtx, settings.Transport, endpoint, query, token)
 	defer limiter.release(slot, outcome)
 	response, code, failure := Response{Token: sent}, "error", (*Error)(nil)
@@ -170,6 +172,7 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 	if cutOff != nil {
 		failure = transportError(reqCtx, settings.Timeout, cutOff)
 	}
+
 	if ctx.Err() != nil { // no failure of the API
 		return response, ctx.Err()
 	}

@@ -100,12 +100,10 @@ func transportError(ctx context.Context, timeout time.Duration, err error) *Erro
 // network either: package net repeats those of connections and name servers.
 func sanitizeError(err error) error {
 	var (
-		network   *net.OpError
-		lookup    *net.DNSError
-		name      x509.HostnameError
-		authority x509.UnknownAuthorityError
-		invalid   x509.CertificateInvalidError
-		file      *fs.PathError // certificates and headers are read for each connection
+		network *net.OpError
+		lookup  *net.DNSError
+		name    x509.HostnameError
+		file    *fs.PathError // certificates and headers are read for each connection
 	)
 	switch {
 	case findByPrefix(err, "net/http: server response headers exceeded ") != nil:
@@ -116,9 +114,9 @@ func sanitizeError(err error) error {
 		return errors.New("api.http.tls_config: not a CA certificate")
 	case errors.As(err, &name):
 		return fmt.Errorf("tls: certificate for other names, not %s", name.Host)
-	case errors.As(err, &authority):
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return errors.New("tls: certificate signed by unknown authority")
-	case errors.As(err, &invalid):
+	case errors.As(err, new(x509.CertificateInvalidError)):
 		return errors.New("tls: certificate expired, not yet valid, or not for this use")
 	case errors.As(err, &lookup) && lookup.IsNotFound:
 		return fmt.Errorf("lookup %s: no such host", lookup.Name) // which the configuration sets

@@ -26,10 +26,10 @@ const (
 	// MaxTotal is the longest history that is read: at 100 entries a page this is a
 	// walk of more than two hours.
 	MaxTotal = 500_000
-)
 
-// MaxPageItems is the largest page size that the API gives.
-const MaxPageItems = 100
+	// MaxPageItems is the largest page size that the API gives.
+	MaxPageItems = 100
+)
 
 // Priority tells requests that keep data fresh from those that read old history.
 type Priority int

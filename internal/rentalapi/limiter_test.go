@@ -3,6 +3,7 @@ package rentalapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -18,18 +19,16 @@ import (
 // testLimiter is the limiter of a token.
 type testLimiter struct {
 	*limiter
-	all   *limiters
-	token Fingerprint
+	all *limiters
 }
 
 func newLimiter(limit, bulk int) testLimiter {
 	ls := &limiters{limits: Limits{Account: limit, AccountBulk: bulk}, byToken: map[Fingerprint]*limiter{}}
-	token := fingerprint("token")
-	return testLimiter{ls.get(token, time.Now()), ls, token}
+	return testLimiter{ls.get(fingerprint("token"), time.Now()), ls}
 }
 
 func (l testLimiter) acquire(ctx context.Context, p Priority, endpoint string) (*slot, error) {
-	_, s, err := l.all.acquire(ctx, l.token, p, endpoint)
+	_, s, err := l.all.acquire(ctx, fingerprint("token"), p, endpoint)
 	return s, err
 }
 
@@ -225,30 +224,22 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
+// TestLimiterPause has a short pause, for which a request waits, and a long one, which ends the
+// wait of a request for a slot.
 func TestLimiterPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(10, 4)
+		l := newLimiter(1, 1)
 		start := time.Now()
 		l.pause(start.Add(maxWait), "status 429")
 		l.pause(start.Add(time.Second), "a shorter one changes nothing")
-		slot, err := l.acquire(t.Context(), Regular, "/servers")
-		if err != nil || time.Since(start) != maxWait {
-			t.Fatalf("short pause: got %v after %v, want no error after %v", err, time.Since(start), maxWait)
-		}
-		l.release(slot, answered)
-	})
-}
-
-// A pause that begins while a request waits for a slot ends the wait.
-func TestLimiterPauseWhileWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(1, 1)
-		acquireNow(t, l, Regular)()
-		start := time.Now()
-		time.AfterFunc(5*time.Second, func() { l.pause(time.Now().Add(time.Hour), "status 429") })
-		_, err := l.acquire(t.Context(), Regular, "/servers")
-		assertPaused(t, err, start.Add(time.Hour+5*time.Second), "/servers: no request made: status 429; waiting until 2000-01-01T01:00:05Z")
-		simtest.AssertEqual(t, "wait", time.Since(start), 5*time.Second)
+		acquired, err := l.acquire(t.Context(), Regular, "/servers")
+		simtest.AssertEqual(t, "error", err, error(nil))
+		simtest.AssertEqual(t, "wait for the end of a pause", time.Since(start), maxWait)
+		l.release(acquired, answered)
+		time.AfterFunc(5*time.Second, func() { l.pause(time.Now().Add(time.Hour), "status 503") })
+		_, err = l.acquire(t.Context(), Regular, "/servers")
+		assertPaused(t, err, start.Add(time.Hour+maxWait+5*time.Second), "/servers: no request made: status 503; waiting until 2000-01-01T01:00:15Z")
+		simtest.AssertEqual(t, "wait until a pause", time.Since(start), maxWait+5*time.Second)
 	})
 }
 
@@ -281,60 +272,42 @@ func TestLimiterApplyLimitsAndCancel(t *testing.T) {
 	})
 }
 
-func TestLimitersByToken(t *testing.T) {
-	ls := newLimiter(2, 1).all
-	get := func(token string) *limiter {
-		l, _, err := ls.acquire(t.Context(), fingerprint(token), Regular, "/servers")
-		simtest.AssertEqual(t, "error", err, error(nil))
-		return l
-	}
-	a, public := get("token"), get("")
-	if a == public || a != get("token") {
-		t.Error("limiters: want one for each token and one for the public scope")
-	}
-	ls.apply(Limits{Public: 3, Account: 5, AccountBulk: 4}, false)
-	if got := [4]int{public.limit, a.limit, a.bulk, get("c").limit}; got != [4]int{3, 5, 4, 5} {
-		t.Errorf("limits after apply: got %v, want [3 5 4 5]", got)
-	}
-}
-
-// TestRotatedTokens asserts that a limiter stays while it has something to remember, and
-// no longer.
+// TestRotatedTokens asserts that there is one limiter for each token and one for the public
+// scope, and that it stays while it has something to remember, and no longer.
 func TestRotatedTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := newLimiter(9, 9).all
-		delete(ls.byToken, fingerprint("token"))
-		for token, o := range map[string]outcome{"": answered, "answered": answered, "unanswered": unanswered, "paused": notSent, "under way": underWay} {
+		ls := &limiters{limits: Limits{Public: 1, Account: 2, AccountBulk: 1}, byToken: map[Fingerprint]*limiter{}}
+		names := map[Fingerprint]string{}
+		acquire := func(token string) func(outcome) {
+			names[fingerprint(token)] = token
 			l, slot, err := ls.acquire(t.Context(), fingerprint(token), Regular, "/servers")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if o != underWay {
-				l.release(slot, o)
-			}
+			simtest.AssertEqual(t, "error", err, error(nil))
+			return func(o outcome) { l.release(slot, o) }
 		}
+		acquire("")(answered)
+		acquire("answered")(answered)
+		acquire("answered")(answered)
+		acquire("unanswered")(unanswered)
+		acquire("paused")(notSent)
+		acquire("under way")
 		ls.byToken[fingerprint("paused")].pause(time.Now().Add(2*window), "status 429")
+		ls.apply(Limits{Public: 3, Account: 5, AccountBulk: 4}, false)
 		for _, step := range []struct {
-			after time.Duration
-			want  []string
+			after     time.Duration
+			new, want string
 		}{
-			{0, []string{"", "answered", "unanswered", "paused", "under way", "new 0"}},
-			{window, []string{"unanswered", "paused", "under way", "new 1"}},
-			{window, []string{"unanswered", "under way", "new 2"}},
-			{maxUnanswered, []string{"under way", "new 3"}},
+			{0, "a", "map[:3/1 a:5/4 answered:5/4 paused:5/4 unanswered:5/4 under way:5/4]"},
+			{window, "b", "map[b:5/4 paused:5/4 unanswered:5/4 under way:5/4]"},
+			{window, "c", "map[c:5/4 unanswered:5/4 under way:5/4]"},
+			{maxUnanswered, "d", "map[d:5/4 under way:5/4]"},
 		} {
 			time.Sleep(step.after)
-			created := step.want[len(step.want)-1]
-			ls.get(fingerprint(created), time.Now())
-			want := map[Fingerprint]bool{}
-			for _, token := range step.want {
-				want[fingerprint(token)] = true
+			acquire(step.new)(answered)
+			got := map[string]string{}
+			for token, l := range ls.byToken {
+				got[names[token]] = fmt.Sprintf("%d/%d", l.limit, l.bulk)
 			}
-			got := map[Fingerprint]bool{}
-			for token := range ls.byToken {
-				got[token] = true
-			}
-			simtest.AssertEqual(t, created, got, want)
+			simtest.AssertEqual(t, step.new, fmt.Sprint(got), step.want)
 		}
 	})
 }
@@ -347,9 +320,9 @@ func TestReplacedLimiter(t *testing.T) {
 		acquireNow(t, l, Regular)()
 		time.AfterFunc(time.Second, func() {
 			l.mu.Lock()
-			delete(l.all.byToken, l.token)
+			clear(l.all.byToken)
 			l.mu.Unlock()
-			replacement, slot, _ := l.all.acquire(t.Context(), l.token, Regular, "/servers")
+			replacement, slot, _ := l.all.acquire(t.Context(), fingerprint("token"), Regular, "/servers")
 			replacement.release(slot, answered)
 		})
 		_, err := l.acquire(t.Context(), Regular, "/servers")

@@ -95,13 +95,6 @@ type PageMeta struct {
 	Pages int // how many there are; meta.pages
 }
 
-// Errors of an item as a whole, and of meta.count.
-var (
-	errNoID       = FieldError{"id", problemMissing}
-	errSeenID     = FieldError{"id", "already seen"}
-	errSmallCount = FieldError{"count", "less than the items in data"}
-)
-
 // GetObject fetches a single object.
 func GetObject[T any](ctx context.Context, api Getter, endpoint string) (o Object[T], err error) {
 	o.Response, err = api.Get(ctx, Regular, endpoint, nil, func(body io.Reader) error {
@@ -160,7 +153,7 @@ func getItems[T, M any](ctx context.Context, api Getter, l List[T], readMeta fun
 		case float64(p.Count) < *m.Count:
 			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
 		case *m.Count < 0 || p.Invalid.Items == 0 && float64(p.Count) > *m.Count:
-			errs = append(errs, errSmallCount)
+			errs = append(errs, FieldError{"count", "less than the items in data"})
 		}
 		more, err := readMeta(&p, meta)
 		p.Invalid.Add("meta", append(errs, more...)...)
@@ -187,9 +180,9 @@ func (p *Page[T, M]) readItems(e *envelope, l List[T]) error {
 		case id == "": // other fields do not matter: the item is dropped
 			p.WithoutID++
 			errs = slices.DeleteFunc(errs, func(e FieldError) bool { return e.Field != "id" && e.Field != "" })
-			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), append(errs, errNoID)[0])
+			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), append(errs, FieldError{"id", problemMissing})[0])
 		case seen[id]:
-			p.Invalid.Add(shorten(id), errSeenID)
+			p.Invalid.Add(shorten(id), FieldError{"id", "already seen"})
 		default:
 			seen[id] = true
 			p.Items = append(p.Items, item)

@@ -32,7 +32,9 @@ type Settings struct {
 
 // Client makes requests to the API. It lives as long as the process.
 type Client struct {
-	prometheus.Collector // of the metrics of requests; those of accounts are in Scope.AddMetrics
+	// Collector has the metrics of requests, whose number of series does not grow with
+	// accounts. Those of accounts are in Scope.AddMetrics.
+	prometheus.Collector
 
 	requests, errors *prometheus.CounterVec
 	duration         *prometheus.HistogramVec

@@ -39,7 +39,7 @@ func TestSanitizeError(t *testing.T) {
 		{fmt.Errorf("transport: %w", io.EOF), "EOF"},
 		{errors.New("Proxy Authentication Required"), "proxy: Proxy Authentication Required"},
 		{errors.New("Come back with secret"), "response: not valid HTTP"},
-		{fmt.Errorf("secret: %w", errors.New("net/http: server response headers exceeded 65536 bytes; aborted")), "header: more than 65536 bytes: response is too large"},
+		{fmt.Errorf("secret: %w", errors.New("net/http: server response headers exceeded 9 bytes; aborted")), "header: more than 65536 bytes: response is too large"},
 		{fmt.Errorf("secret: %w", errors.New("tls: handshake failure")), "tls: handshake failure"},
 		{network("dial", refused), "dial tcp: connection refused"},
 		{network("read", os.NewSyscallError("read", syscall.ECONNRESET)), "read tcp: connection reset by peer"},

@@ -8,8 +8,9 @@ import (
 	"github.com/prometheus/common/config"
 )
 
-// maxHeaderBytes bounds the header of a response, and that of a proxy. TLS handshakes have the
-// bounds of crypto/tls.
+// maxHeaderBytes bounds the header of a response, and that of a proxy: the reason for a transport
+// of our own, because that of prometheus/common has no such bound. TLS handshakes have the bounds
+// of crypto/tls.
 const maxHeaderBytes = 64 << 10
 
 // NewTransport returns a transport of which one call is exactly one request at

@@ -62,10 +62,27 @@ func (l *loader) checkSettings() {
 func (l *loader) checkAccounts(getenv func(string) string) {
 	configured := l.config.Accounts
 	l.config.Accounts = nil
-	l.loadDefaultAccount(getenv)
-	if l.flags.Demo && len(configured) > 0 {
-		l.errs.add(l.position("accounts"), demoConflict, "account")
+	secret := option{envar: tokenEnvar, value: getenv(tokenEnvar)}
+	var tokens []Position
+	for _, o := range []*option{&secret, &l.flags.tokenFile} {
+		if o.isSet() {
+			tokens = append(tokens, o.position())
+		}
+	}
+	switch {
+	case l.flags.Demo:
+		if len(configured) > 0 {
+			tokens = append(tokens, l.position("accounts"))
+		}
+		for _, pos := range tokens {
+			l.errs.add(pos, demoConflict, "account")
+		}
 		return
+	case len(tokens) > 1:
+		l.errs.add(tokens[0], "conflicts with %s: only one of the two may be set", tokens[1].Field)
+	case len(tokens) == 1:
+		a := Account{Name: "default", TokenFile: l.flags.tokenFile.value, Token: promconfig.Secret(secret.value)}
+		l.addAccount(a, tokens[0], tokens[0])
 	}
 	for i, a := range configured {
 		if path := fmt.Sprintf("accounts[%d]", i); !l.errs.has(path) {
@@ -172,11 +189,7 @@ func (l *loader) checkWatch(path string, w collector.Watch) {
 			}
 		}
 	}
-	namePos := l.position(path + ".name")
-	unknown := slices.ContainsFunc(l.errs, func(e FieldError) bool {
-		return e.Field != namePos.Field && strings.HasPrefix(e.Field, path+".")
-	})
-	if !unknown && reflect.DeepEqual(w, collector.Watch{Name: w.Name}) {
+	if !l.errs.below(path+".") && reflect.DeepEqual(w, collector.Watch{Name: w.Name}) {
 		l.errs.add(l.position(path), "no criterion: at least one must be set, because every plan would match")
 	}
 	for _, needed := range w.Inputs() {
@@ -184,7 +197,7 @@ func (l *loader) checkWatch(path string, w collector.Watch) {
 			l.errs.add(l.position(path), "no data: its criteria need the collector %s, which must be enabled", needed)
 		}
 	}
-	l.addName("watch", w.Name, namePos)
+	l.addName("watch", w.Name, l.position(path+".name"))
 }
 
 // checkAlternatives checks the values of one criterion of a watch.

@@ -64,3 +64,8 @@ func (e *fieldErrors) add(pos Position, format string, args ...any) {
 func (e fieldErrors) has(fields ...string) bool {
 	return slices.ContainsFunc(e, func(err FieldError) bool { return slices.Contains(fields, err.Field) })
 }
+
+// below reports whether a part of a setting has an error.
+func (e fieldErrors) below(path string) bool {
+	return slices.ContainsFunc(e, func(err FieldError) bool { return strings.HasPrefix(err.Field, path) })
+}

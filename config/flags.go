@@ -89,6 +89,7 @@ func (f *Flags) Load(getenv func(string) string) (*Config, error) {
 	l.checkSettings()
 	// Settings of an unreadable file are unknown, not missing.
 	if ok {
+		l.checkHTTP()
 		l.checkAPI()
 		l.checkCollectors()
 	}

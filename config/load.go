@@ -16,8 +16,8 @@ type loader struct {
 	errs   fieldErrors
 	// lines has the line of each setting in the file by path.
 	lines map[string]int
-	// budget is how many more values may be visited. Otherwise aliases of
-	// aliases let a small file grow without bound.
+	// budget is how many more keys and values may be visited. Otherwise aliases
+	// of aliases let a small file grow without bound.
 	budget int
 	// baseURLPosition is where the base URL in use was set.
 	baseURLPosition Position
@@ -49,27 +49,6 @@ func newLoader(f *Flags) *loader {
 	return l
 }
 
-// loadDefaultAccount adds the account of a token that is set without a file.
-func (l *loader) loadDefaultAccount(getenv func(string) string) {
-	envar, file := Position{Field: tokenEnvar}, &l.flags.tokenFile
-	secret := getenv(tokenEnvar)
-	switch {
-	case l.flags.Demo:
-		if secret != "" {
-			l.errs.add(envar, demoConflict, "account")
-		}
-		if file.isSet() {
-			l.errs.add(file.position(), demoConflict, "account")
-		}
-	case secret != "" && file.isSet():
-		l.errs.add(envar, "conflicts with %s: only one of the two may be set", file.position().Field)
-	case secret != "":
-		l.addAccount(Account{Name: "default", Token: promconfig.Secret(secret)}, envar, envar)
-	case file.isSet():
-		l.addAccount(Account{Name: "default", TokenFile: file.value}, file.position(), file.position())
-	}
-}
-
 // demoConflict is the error for a setting that --demo provides itself.
 const demoConflict = "conflicts with --demo: must not be set, because the demo has its own %s"
 
@@ -84,7 +63,7 @@ func (l *loader) loadFile() bool {
 		return false
 	}
 	if root := l.parse(content); root != nil {
-		l.decode("", root.Line, root, reflect.ValueOf(l.config).Elem())
+		l.decode(Position{File: l.file, Line: root.Line}, root, reflect.ValueOf(l.config).Elem())
 	}
 	return !l.errs.has("")
 }

@@ -95,24 +95,18 @@ func (l *loader) checkAccounts(getenv func(string) string) {
 // addAccount checks that name and token are valid and unique.
 func (l *loader) addAccount(a Account, namePos, tokenPos Position) {
 	l.addName("account", a.Name, namePos)
-	var token string
-	var err error
-	switch {
-	case a.Token != "":
-		token, err = checkToken(string(a.Token))
-		a.Token = promconfig.Secret(token)
-	case a.TokenFile != "" || tokenPos.File == "":
-		token, err = NewTokenFile(a.TokenFile).Read()
-	case !l.errs.has(tokenPos.Field, strings.TrimSuffix(tokenPos.Field, "_file")):
-		err = errors.New("missing: must be the path of a file that contains the token")
-	}
+	token, err := a.TokenReader()()
+	missing := tokenPos.File != "" && a.TokenFile == ""
 	key := unique{"token", token}
 	switch first, ok := l.used[key]; {
+	case missing && l.errs.has(tokenPos.Field, strings.TrimSuffix(tokenPos.Field, "_file")):
+	case missing:
+		l.errs.add(tokenPos, "missing: must be the path of a file that contains the token")
 	case err != nil:
 		l.errs.add(tokenPos, "%s", withPath(err, a.TokenFile, filepath.Dir(tokenPos.File)))
 	case ok:
 		l.errs.add(tokenPos, "duplicate token: must differ from %s, because the rate limit applies to each token", first)
-	case token != "":
+	default:
 		l.used[key] = tokenPos.Field
 	}
 	l.config.Accounts = append(l.config.Accounts, a)
@@ -225,13 +219,13 @@ func (l *loader) checkCollectors() {
 	if !slices.ContainsFunc(l.flags.resources, exports) {
 		l.errs.add(l.position("collectors"), "nothing to export: at least one collector must be enabled, and an account be set if it requires one")
 	}
-	l.checkRateLimit("api.rate_limit.public", l.config.scopeRate(l.flags.resources, false))
+	l.checkRateLimit("api.rate_limit.public", l.config.RequestRate(l.flags.resources, false))
 	if hasAccounts {
-		l.checkRateLimit("api.rate_limit.account", l.config.scopeRate(l.flags.resources, true))
+		l.checkRateLimit("api.rate_limit.account", l.config.RequestRate(l.flags.resources, true))
 	}
 }
 
-func (l *loader) checkRateLimit(path string, rate ScopeRate) {
+func (l *loader) checkRateLimit(path string, rate Rate) {
 	// The margin allows for the rounding of sums such as three times 4/3.
 	const margin = 1e-9
 	if least := math.Ceil(rate.PerMinute - margin); !l.errs.has(path) && float64(rate.Limit) < least {

@@ -61,32 +61,25 @@ func (l *loader) parse(content []byte) *yaml.Node {
 
 var syntaxError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
 
-// addSyntaxError moves the line from the YAML library's message to the position.
+// addSyntaxError moves the line from the YAML library's message to the position. A message
+// without one is about an alias, or about a character that YAML does not allow.
 func (l *loader) addSyntaxError(err error, content []byte) {
 	match := syntaxError.FindStringSubmatch(err.Error())
 	message := match[2]
-	line, err := strconv.Atoi(match[1])
-	if err != nil {
-		line = lineOfError(message, content)
-	}
-	// The only message that repeats the file's text, which may be a secret.
-	if strings.HasPrefix(message, "unknown anchor") {
-		message = "alias of an unknown anchor"
-	}
-	l.errs.add(Position{File: l.file, Line: line}, "invalid YAML: %s", message)
-}
-
-// lineOfError returns the line of an error whose message has none: the line of an alias
-// or of a character that YAML does not allow, else the first.
-func lineOfError(message string, content []byte) int {
 	at := bytes.IndexFunc(content, func(r rune) bool {
 		return r == utf8.RuneError || unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r)
 	})
+	// The only message that repeats the file's text, which may be a secret.
 	if rest, ok := strings.CutPrefix(message, "unknown anchor '"); ok {
 		anchor, _, _ := strings.Cut(rest, "'")
 		at = bytes.Index(content, []byte("*"+anchor))
+		message = "alias of an unknown anchor"
 	}
-	return 1 + bytes.Count(content[:max(at, 0)], []byte("\n"))
+	line, err := strconv.Atoi(match[1])
+	if err != nil {
+		line = 1 + bytes.Count(content[:max(at, 0)], []byte("\n"))
+	}
+	l.errs.add(Position{File: l.file, Line: line}, "invalid YAML: %s", message)
 }
 
 // decode stores a node in v, or adds errors. Null means not set, and leaves v as it is.

@@ -3,6 +3,8 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
+	"slices"
 	"strconv"
 
 	"server_rental_exporter/collector"
@@ -35,20 +37,16 @@ func ShardOf(account string, total int) int {
 // public collectors and watches unless it is shard 0.
 func (c *Config) Own(resources []collector.Resource) *Config {
 	own := *c
-	own.Accounts = nil
-	for _, a := range c.Accounts {
-		if ShardOf(a.Name, c.Shard.Total) == c.Shard.Index {
-			own.Accounts = append(own.Accounts, a)
-		}
-	}
-	if c.Shard.Index == 0 {
-		return &own
-	}
-	own.Watches = nil
-	own.Collectors = map[string]Collector{}
-	for _, r := range resources {
-		if r.Account {
-			own.Collectors[r.Name] = c.Collectors[r.Name]
+	own.Accounts = slices.DeleteFunc(slices.Clone(c.Accounts), func(a Account) bool {
+		return ShardOf(a.Name, c.Shard.Total) != c.Shard.Index
+	})
+	if c.Shard.Index > 0 {
+		own.Watches = nil
+		own.Collectors = maps.Clone(c.Collectors)
+		for _, r := range resources {
+			if !r.Account {
+				delete(own.Collectors, r.Name)
+			}
 		}
 	}
 	return &own

@@ -18,12 +18,10 @@ import (
 	"server_rental_exporter/internal/simulator"
 )
 
-// demo is a simulated provider in this process, on a loopback address. Without --demo it
-// is nil, and does nothing.
+// demo is a simulated provider in this process, on a loopback address.
 type demo struct {
-	sim    *simulator.Simulator
-	server *http.Server
-	base   *url.URL
+	sim  *simulator.Simulator
+	base *url.URL
 }
 
 // DemoSite is the address to which the links of a demo lead that listens as by default.
@@ -36,7 +34,7 @@ func DemoTokens() map[string]string {
 
 // startDemo serves a simulated provider. If the landing page is at localhost, the links of
 // its data lead there: of a container, only the exporter's port is published. The exporter
-// serves its pages, too. The data changes until ctx ends.
+// serves its pages, too. It serves, and its data changes, until ctx ends.
 func startDemo(ctx context.Context, page string) (*demo, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -48,37 +46,26 @@ func startDemo(ctx context.Context, page string) (*demo, error) {
 	}
 	d := &demo{
 		sim:  simulator.New(simulator.Options{Site: site}),
-		base: &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/api/v1"},
+		base: &url.URL{Scheme: "http", Host: l.Addr().String(), Path: simulator.Prefix},
 	}
 	d.sim.Change(func(w *simulator.World) {
 		for token, account := range DemoTokens() {
 			w.Accounts[token] = simulator.ExampleAccount(account, time.Now())
 		}
 	})
-	d.server = &http.Server{Handler: d.sim, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = d.server.Serve(l) }() // ends with close
+	go func() { _ = simulator.Serve(ctx, l, d.sim) }()
 	go d.sim.Run(ctx)
 	return d, nil
 }
 
 // withPages adds the pages of the provider's website to a handler.
 func (d *demo) withPages(next http.Handler) http.Handler {
-	if d == nil {
-		return next
-	}
 	mux := http.NewServeMux()
 	mux.Handle("/", next)
 	for _, path := range simulator.Pages() {
 		mux.Handle(path, d.sim)
 	}
 	return mux
-}
-
-func (d *demo) close() {
-	if d == nil {
-		return
-	}
-	_ = d.server.Close() // its listener is gone either way
 }
 
 // DemoWatches are the watches of a demo whose configuration has none.
@@ -93,9 +80,6 @@ func DemoWatches() []collector.Watch {
 
 // applyTo sets the simulated API, its accounts and its watches in a configuration.
 func (d *demo) applyTo(cfg *config.Config) {
-	if d == nil {
-		return
-	}
 	cfg.API.BaseURL = d.base
 	cfg.API.HTTP = promconfig.HTTPClientConfig{} // the API is in this process: no proxy
 	cfg.Accounts = nil

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -58,12 +59,13 @@ func Run(ctx context.Context, env Environment) int {
 		return 0
 	}
 	logger := newLogger(env.Stderr, o.logLevel, o.logFormat)
-	e, err := newExporter(ctx, o, env, logger, cfg)
+	demoCtx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the demo serves until the end
+	defer stop()
+	e, err := newExporter(demoCtx, o, env, logger, cfg)
 	if err != nil {
 		level.Error(logger).Log("msg", "start failed", "err", err)
 		return 1
 	}
-	defer e.demo.close()
 	if o.once {
 		err = e.once(ctx, env.Stdout)
 	} else {
@@ -82,16 +84,19 @@ type exporter struct {
 	options *options
 	getenv  func(string) string
 	logger  log.Logger
-	demo    *demo // nil without --demo
-	metrics *metrics
+	demo    *demo         // nil without --demo
 	drain   time.Duration // for requests in progress at shutdown
+
+	registry *prometheus.Registry // of what changes all the time; the runner publishes all else
+	loaded   atomic.Pointer[loaded]
 
 	reloading sync.Mutex // one reload at a time, and none while the end is waited for
 }
 
-// newExporter wires everything; nothing is fetched or served yet.
+// newExporter wires everything; nothing is fetched or served yet, but by a demo until ctx
+// ends.
 func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
-	e := &exporter{options: o, getenv: env.Getenv, logger: logger, drain: 20 * time.Second}
+	e := &exporter{options: o, getenv: env.Getenv, logger: logger, drain: 20 * time.Second, registry: prometheus.NewRegistry()}
 	if o.Demo {
 		var err error
 		if e.demo, err = startDemo(ctx, pageURL(o.web)); err != nil {
@@ -100,22 +105,21 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 	}
 	settings, err := e.apiSettings(cfg)
 	if err != nil {
-		e.demo.close()
 		return nil, err
 	}
 	e.Runner = runner.New(runner.Options{Logger: logger, UserAgent: name + "/" + version.Version, API: settings})
-	e.metrics = newMetrics(e.Runner)
 	e.recordReload(cfg)
+	e.registry.MustRegister(e.Client, prometheus.CollectorFunc(e.collect)) // which collects once
 	return e, nil
 }
 
 // once fetches everything, prints it and logs the provider's id and name of each account,
 // to show whose tokens are configured. The error says what failed.
 func (e *exporter) once(ctx context.Context, w io.Writer) error {
-	failed := e.Once(ctx, runnerConfig(e.metrics.loaded.Load().config))
+	failed := e.Once(ctx, runnerConfig(e.loaded.Load().config))
 	e.Publisher.Publish()
 	all := prometheus.NewRegistry()
-	all.MustRegister(e.metrics.registry, e.Publisher)
+	all.MustRegister(e.registry, e.Publisher)
 	families, err := all.Gather()
 	for _, f := range families {
 		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
@@ -139,7 +143,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", pageURL(e.options.web))
 	}
 	e.Publish(runCtx)
-	e.ApplyConfig(runCtx, runnerConfig(e.metrics.loaded.Load().config))
+	e.ApplyConfig(runCtx, runnerConfig(e.loaded.Load().config))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -199,20 +199,24 @@ func oneOf(flag, value string, values []string) error {
 // printSummary prints that the configuration is valid, the requests that it causes,
 // what is watched, and how to check the rest.
 func printSummary(w io.Writer, cfg *config.Config) {
+	public, account := cfg.RequestRate(collector.Resources(), false), cfg.RequestRate(collector.Resources(), true)
 	fmt.Fprintln(w, "configuration OK; requests per minute:")
-	for _, r := range cfg.RequestRates(collector.Resources()) {
-		scope := "public"
-		if r.Account != "" {
-			scope = "account " + r.Account
-		}
-		fmt.Fprintf(w, "  %s: %.1f", scope, r.PerMinute)
-		if r.MaxPerMinute > r.PerMinute {
-			fmt.Fprintf(w, " (up to %.1f with a long history)", r.MaxPerMinute)
-		}
-		fmt.Fprintf(w, " of %d\n", r.Limit)
+	fmt.Fprintln(w, "  public:", describeRate(public))
+	shards := make([][]string, cfg.Shard.Total) // names of their accounts
+	for _, a := range cfg.Accounts {
+		fmt.Fprintf(w, "  account %s: %s\n", a.Name, describeRate(account))
+		i := config.ShardOf(a.Name, cfg.Shard.Total)
+		shards[i] = append(shards[i], a.Name)
 	}
-	if cfg.Shard.Total > 1 {
-		printShards(w, cfg)
+	if len(shards) > 1 {
+		fmt.Fprintln(w, "shards:")
+		for i, accounts := range shards {
+			perMinute := account.PerMinute * float64(len(accounts))
+			if i == 0 {
+				perMinute += public.PerMinute
+			}
+			fmt.Fprintf(w, "  %d: %.1f requests per minute, %d accounts: %s\n", i, perMinute, len(accounts), cmp.Or(strings.Join(accounts, ", "), "none"))
+		}
 	}
 	if len(cfg.Watches) > 0 {
 		fmt.Fprintln(w, "watches:")
@@ -223,19 +227,10 @@ func printSummary(w io.Writer, cfg *config.Config) {
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }
 
-// printShards prints the accounts of each shard, and the requests that it makes.
-func printShards(w io.Writer, cfg *config.Config) {
-	names, perMinute := make([][]string, cfg.Shard.Total), make([]float64, cfg.Shard.Total)
-	for _, r := range cfg.RequestRates(collector.Resources()) {
-		shard := 0 // of public requests
-		if r.Account != "" {
-			shard = config.ShardOf(r.Account, cfg.Shard.Total)
-			names[shard] = append(names[shard], r.Account)
-		}
-		perMinute[shard] += r.PerMinute
+func describeRate(r config.Rate) string {
+	long := ""
+	if r.MaxPerMinute > r.PerMinute {
+		long = fmt.Sprintf(" (up to %.1f with a long history)", r.MaxPerMinute)
 	}
-	fmt.Fprintln(w, "shards:")
-	for i, accounts := range names {
-		fmt.Fprintf(w, "  %d: %.1f requests per minute, %d accounts: %s\n", i, perMinute[i], len(accounts), cmp.Or(strings.Join(accounts, ", "), "none"))
-	}
+	return fmt.Sprintf("%.1f%s of %d", r.PerMinute, long, r.Limit)
 }

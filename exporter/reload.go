@@ -45,9 +45,9 @@ func (e *exporter) reload(ctx context.Context) error {
 		settings, err = e.apiSettings(cfg)
 	}
 	if err != nil {
-		failed := *e.metrics.loaded.Load()
+		failed := *e.loaded.Load()
 		failed.successful = false
-		e.metrics.loaded.Store(&failed)
+		e.loaded.Store(&failed)
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
@@ -61,7 +61,7 @@ func (e *exporter) reload(ctx context.Context) error {
 // returns the part of this shard.
 func (e *exporter) recordReload(cfg *config.Config) *config.Config {
 	own := cfg.Own(collector.Resources())
-	e.metrics.loaded.Store(&loaded{config: own, at: time.Now(), successful: true})
+	e.loaded.Store(&loaded{config: own, at: time.Now(), successful: true})
 	e.warn(cfg)
 	return own
 }
@@ -69,17 +69,16 @@ func (e *exporter) recordReload(cfg *config.Config) *config.Config {
 // apiSettings returns how requests to the API are made, after it put those of a demo into
 // the configuration.
 func (e *exporter) apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
-	e.demo.applyTo(cfg)
+	if e.demo != nil {
+		e.demo.applyTo(cfg)
+	}
 	transport, err := rentalapi.NewTransport(cfg.API.HTTP, nil)
 	if err != nil {
 		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
 	}
 	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
-	for _, r := range cfg.RequestRates(collector.Resources()) {
-		if r.Account != "" {
-			limits.AccountBulk = max(1, limits.Account/4, limits.Account-int(math.Ceil(r.MaxPerMinute)))
-		}
-	}
+	needed := cfg.RequestRate(collector.Resources(), true).MaxPerMinute
+	limits.AccountBulk = max(1, limits.Account/4, limits.Account-int(math.Ceil(needed)))
 	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
 }
 
@@ -92,12 +91,11 @@ func runnerConfig(cfg *config.Config) runner.Config {
 		}
 	}
 	for _, a := range cfg.Accounts {
-		account := runner.Account{Name: a.Name, Identity: "file " + a.TokenFile, Token: config.NewTokenFile(a.TokenFile).Read}
-		if a.TokenFile == "" {
-			account.Identity = "environment"
-			account.Token = func() (string, error) { return string(a.Token), nil }
+		source := "environment"
+		if a.TokenFile != "" {
+			source = "file " + a.TokenFile
 		}
-		c.Accounts = append(c.Accounts, account)
+		c.Accounts = append(c.Accounts, runner.Account{Name: a.Name, Identity: source, Token: a.TokenReader()})
 	}
 	return c
 }
@@ -107,10 +105,10 @@ func runnerConfig(cfg *config.Config) runner.Config {
 // what TLS is for, and token files that every user of the machine can access. The web
 // server's settings are read again for each connection, so they are included.
 func (e *exporter) warn(cfg *config.Config) {
-	rates := cfg.RequestRates(collector.Resources())
-	for _, r := range rates[:min(2, len(rates))] { // of the public API, and of the first account
-		if float64(r.Limit) < r.MaxPerMinute {
-			level.Warn(e.logger).Log("msg", "rate limit is too low for long histories", "account", r.Account,
+	public := []config.Account{{}}
+	for _, a := range append(public, cfg.Accounts[:min(1, len(cfg.Accounts))]...) {
+		if r := cfg.RequestRate(collector.Resources(), a.Name != ""); float64(r.Limit) < r.MaxPerMinute {
+			level.Warn(e.logger).Log("msg", "rate limit is too low for long histories", "account", a.Name,
 				"limit", r.Limit, "needed", fmt.Sprintf("%.1f", r.MaxPerMinute))
 		}
 	}

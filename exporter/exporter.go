@@ -103,12 +103,9 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 			return nil, err
 		}
 	}
-	settings, err := e.apiSettings(cfg)
-	if err != nil {
+	if err := e.apply(cfg); err != nil {
 		return nil, err
 	}
-	e.Runner = runner.New(runner.Options{Logger: logger, UserAgent: name + "/" + version.Version, API: settings})
-	e.recordReload(cfg)
 	e.registry.MustRegister(e.Client, prometheus.CollectorFunc(e.collect)) // which collects once
 	return e, nil
 }
@@ -116,7 +113,7 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 // once fetches everything, prints it and logs the provider's id and name of each account,
 // to show whose tokens are configured. The error says what failed.
 func (e *exporter) once(ctx context.Context, w io.Writer) error {
-	failed := e.Once(ctx, runnerConfig(e.loaded.Load().config))
+	failed := e.Once(ctx, e.collected())
 	e.Publisher.Publish()
 	all := prometheus.NewRegistry()
 	all.MustRegister(e.registry, e.Publisher)
@@ -143,7 +140,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", pageURL(e.options.web))
 	}
 	e.Publish(runCtx)
-	e.ApplyConfig(runCtx, runnerConfig(e.loaded.Load().config))
+	e.ApplyConfig(runCtx, e.collected())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

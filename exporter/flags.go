@@ -113,7 +113,7 @@ func rejectUnknownFlags(app *kingpin.Application, args []string) (known []string
 		flag, _, _ := strings.Cut(arg, "=") // what follows may be a secret
 		name, long := strings.CutPrefix(flag, "--")
 		if long && app.GetFlag(name) == nil && app.GetFlag(strings.TrimPrefix(name, "no-")) == nil {
-			unknown = append(unknown, fmt.Errorf("%s: unknown flag; try %s", flag, nearestFlag(app, name)))
+			unknown = append(unknown, fmt.Errorf("%s: unknown flag; try %s", flag, similarFlag(app, name)))
 			continue
 		}
 		known = append(known, arg)
@@ -121,28 +121,15 @@ func rejectUnknownFlags(app *kingpin.Application, args []string) (known []string
 	return known, unknown
 }
 
-// nearestFlag returns the flag of which most is in a name, or --help if that is under half.
-func nearestFlag(app *kingpin.Application, name string) string {
+// similarFlag returns a flag that contains a name or is part of it, or --help.
+func similarFlag(app *kingpin.Application, name string) string {
 	positive := strings.TrimPrefix(name, "no-")
-	nearest, most := "--help", 0.5
 	for _, f := range app.Model().Flags {
-		if share := sharedEnds(positive, f.Name); share >= most && !f.Hidden {
-			nearest, most = "--"+strings.TrimSuffix(name, positive)+f.Name, share
+		if !f.Hidden && (strings.Contains(f.Name, positive) || strings.Contains(positive, f.Name)) {
+			return "--" + strings.TrimSuffix(name, positive) + f.Name
 		}
 	}
-	return nearest
-}
-
-// sharedEnds returns how much of the longer of two names is the same at both ends, 0 to 1.
-func sharedEnds(a, b string) float64 {
-	start, end := 0, 0
-	for start < min(len(a), len(b)) && a[start] == b[start] {
-		start++
-	}
-	for end < min(len(a), len(b))-start && a[len(a)-1-end] == b[len(b)-1-end] {
-		end++
-	}
-	return float64(start+end) / float64(max(len(a), len(b), 1))
+	return "--help"
 }
 
 // load returns the configuration, or all errors in it and in the other flags.
@@ -182,8 +169,7 @@ var quoted = regexp.MustCompile("`[^`]*` ")
 // webConfigError returns why the web configuration cannot be used, without its path and
 // values.
 func webConfigError(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err.Error()
 	}
 	return quoted.ReplaceAllString(err.Error(), "")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"time"
@@ -62,11 +63,8 @@ func ask(ctx context.Context, scheme, address string) error {
 		},
 		DisableKeepAlives: true,
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost"+web.HealthyPath, nil)
-	if err != nil {
-		return err
-	}
-	response, err := transport.RoundTrip(request)
+	request := &http.Request{URL: &url.URL{Scheme: scheme, Host: "localhost", Path: web.HealthyPath}, Header: http.Header{}}
+	response, err := transport.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		// A server that requests a client certificate works: it does so after its own part
 		// of the handshake.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-kit/log/level"
+	"github.com/prometheus/common/version"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
@@ -40,9 +41,8 @@ func (e *exporter) reload(ctx context.Context) error {
 		return errors.New("shutting down")
 	}
 	cfg, err := e.options.load(e.getenv)
-	var settings rentalapi.Settings
 	if err == nil {
-		settings, err = e.apiSettings(cfg)
+		err = e.apply(cfg)
 	}
 	if err != nil {
 		failed := *e.loaded.Load()
@@ -51,39 +51,38 @@ func (e *exporter) reload(ctx context.Context) error {
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
-	e.Client.ApplySettings(settings)
-	e.ApplyConfig(ctx, runnerConfig(e.recordReload(cfg)))
+	e.ApplyConfig(ctx, e.collected())
 	level.Info(e.logger).Log("msg", "configuration reloaded")
 	return nil
 }
 
-// recordReload makes a configuration that was loaded the one in force, warns about it, and
-// returns the part of this shard.
-func (e *exporter) recordReload(cfg *config.Config) *config.Config {
-	own := cfg.Own(collector.Resources())
-	e.loaded.Store(&loaded{config: own, at: time.Now(), successful: true})
-	e.warn(cfg)
-	return own
-}
-
-// apiSettings returns how requests to the API are made, after it put those of a demo into
-// the configuration.
-func (e *exporter) apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
+// apply makes a configuration the one in force, but for what is collected, and warns about
+// it. In that of a demo, it puts the demo.
+func (e *exporter) apply(cfg *config.Config) error {
 	if e.demo != nil {
 		e.demo.applyTo(cfg)
 	}
 	transport, err := rentalapi.NewTransport(cfg.API.HTTP, nil)
 	if err != nil {
-		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
+		return fmt.Errorf("api.http: %w", err)
 	}
 	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
 	needed := cfg.RequestRate(collector.Resources(), true).MaxPerMinute
 	limits.AccountBulk = max(1, limits.Account/4, limits.Account-int(math.Ceil(needed)))
-	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
+	settings := rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}
+	if e.Runner == nil {
+		e.Runner = runner.New(runner.Options{Logger: e.logger, UserAgent: name + "/" + version.Version, API: settings})
+	} else {
+		e.Client.ApplySettings(settings)
+	}
+	e.loaded.Store(&loaded{config: cfg.Own(collector.Resources()), at: time.Now(), successful: true})
+	e.warn(cfg)
+	return nil
 }
 
-// runnerConfig returns what is collected.
-func runnerConfig(cfg *config.Config) runner.Config {
+// collected returns what is collected by the configuration in force.
+func (e *exporter) collected() runner.Config {
+	cfg := e.loaded.Load().config
 	c := runner.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}, Watches: cfg.Watches}
 	for name, s := range cfg.Collectors {
 		if s.Enabled {
@@ -116,12 +115,12 @@ func (e *exporter) warn(cfg *config.Config) {
 	if settings.InsecureSkipVerify {
 		level.Warn(e.logger).Log("msg", "certificate of the API is not verified", "field", "api.http.tls_config.insecure_skip_verify")
 	}
-	for field, version := range map[string]uint16{
+	for field, minimum := range map[string]uint16{
 		"api.http.tls_config.min_version": uint16(settings.MinVersion),
 
 		"--web.config.file: tls_server_config.min_version": uint16(readTLSConfig(*e.options.web.WebConfigFile).MinVersion),
 	} {
-		if version != 0 && version < tls.VersionTLS12 {
+		if minimum != 0 && minimum < tls.VersionTLS12 {
 			level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", field)
 		}
 	}

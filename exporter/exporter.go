@@ -39,22 +39,24 @@ type Environment struct {
 // Run is the whole program; it returns the exit status. It shuts down when ctx ends.
 func Run(ctx context.Context, env Environment) int {
 	o, err := parse(env.Args, env.Stdout)
-	if errors.Is(err, errPrinted) {
+	var cfg *config.Config
+	switch {
+	case err != nil || o.printed:
+	case o.health:
+		err = o.healthcheck(ctx)
+	default:
+		cfg, err = o.load(env.Getenv)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintln(env.Stderr, err)
+		return 1
+	case o.printed:
 		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(env.Stderr, err)
-		return 1
-	}
-	if o.health {
-		return o.healthcheck(ctx, env.Stdout, env.Stderr)
-	}
-	cfg, err := o.load(env.Getenv)
-	if err != nil {
-		fmt.Fprintln(env.Stderr, err)
-		return 1
-	}
-	if o.Check {
+	case o.health:
+		fmt.Fprintln(env.Stdout, "healthy")
+		return 0
+	case o.Check:
 		printSummary(env.Stdout, cfg)
 		return 0
 	}
@@ -144,7 +146,13 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		e.reloads(runCtx, hangup)
+		for runCtx.Err() == nil {
+			select {
+			case <-runCtx.Done():
+			case <-hangup:
+				_ = e.reload(runCtx) // it logs its outcome
+			}
+		}
 		e.reloading.Lock()
 		defer e.reloading.Unlock()
 		e.Wait()

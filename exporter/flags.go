@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"regexp"
 	"slices"
@@ -37,6 +36,7 @@ type options struct {
 	logLevel               string
 	logFormat              string
 	unknown                []error // flags that do not exist
+	printed                bool    // whether help or version was all that was asked for
 }
 
 // The values of --log.level and --log.format.
@@ -46,9 +46,6 @@ func logFormats() []string { return []string{"logfmt", "json"} }
 const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
 
 Use --demo to try it without an account, --config.check to check a configuration, --once to print all metrics and exit, --healthcheck to ask a running exporter whether it serves, and --version to print the version. POST /-/reload needs --web.enable-lifecycle, /sd/servers needs --web.enable-service-discovery, and --web.systemd-socket takes the sockets from systemd. --collector.disable-defaults leaves only what is enabled explicitly, and --web.disable-exporter-metrics leaves out the metrics of the process.`
-
-// errPrinted is returned if the command line asked for nothing but --help or --version.
-var errPrinted = errors.New("command line: help or version was printed")
 
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
@@ -77,28 +74,23 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 // parse reads the command line. Values are validated in load, so that all errors are
 // reported together.
 func parse(args []string, stdout io.Writer) (*options, error) {
-	printed := false
 	app, o := newApplication(stdout)
-	app.Terminate(func(int) { printed = true }) // called after printing only
+	app.Terminate(func(int) { o.printed = true }) // called after printing only
 	args, o.unknown = rejectUnknownFlags(app, args)
-	_, err := app.Parse(args)
-	switch {
-	case printed:
-		return nil, errPrinted
-	case err != nil:
+	if _, err := app.Parse(args); err != nil && !o.printed {
 		return nil, errors.Join(append(o.unknown, fmt.Errorf("command line: %s; try --help", withoutValue(err)))...)
 	}
 	return o, nil
 }
 
-// withoutValue returns the text of an error of kingpin, if it repeats no more than the
-// name of a flag: a value, or an argument that belongs to no flag, may be a secret.
+// harmless is the beginning of kingpin's errors that repeat no more than the name of a flag.
+var harmless = regexp.MustCompile(`^(expected argument for flag |unknown short flag |flag ')`)
+
+// withoutValue returns the text of an error of kingpin, if that is harmless: a value, or an
+// argument that belongs to no flag, may be a secret.
 func withoutValue(err error) string {
-	text := err.Error()
-	for _, harmless := range []string{"expected argument for flag ", "unknown short flag ", "flag '"} {
-		if strings.HasPrefix(text, harmless) {
-			return text
-		}
+	if text := err.Error(); harmless.MatchString(text) {
+		return text
 	}
 	return "an argument belongs to no flag, or a flag has a value that it does not take"
 }
@@ -148,7 +140,7 @@ func (o *options) load(getenv func(string) string) (*config.Config, error) {
 func (o *options) checkServer() []error {
 	var errs []error
 	if err := toolkit.Validate(*o.web.WebConfigFile); err != nil {
-		errs = append(errs, fmt.Errorf("--web.config.file: %s", webConfigError(err)))
+		errs = append(errs, fmt.Errorf("--web.config.file: %s", private.ReplaceAllString(err.Error(), "")))
 	}
 	if *o.web.WebSystemdSocket {
 		return errs // the addresses are not used
@@ -163,17 +155,8 @@ func (o *options) checkServer() []error {
 	return errs
 }
 
-// quoted is a value in a message of the YAML package.
-var quoted = regexp.MustCompile("`[^`]*` ")
-
-// webConfigError returns why the web configuration cannot be used, without its path and
-// values.
-func webConfigError(err error) string {
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		return path.Err.Error()
-	}
-	return quoted.ReplaceAllString(err.Error(), "")
-}
+// private is the path in an error of the file system, or a value in one of the YAML package.
+var private = regexp.MustCompile("^(open|read) .*: |`[^`]*` ")
 
 func oneOf(flag, value string, values []string) error {
 	if slices.Contains(values, value) {

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -19,28 +18,24 @@ import (
 	"server_rental_exporter/web"
 )
 
-// healthcheck checks that a running exporter with the same web flags serves at all its
-// listen addresses. It prints the outcome and returns the exit status.
-func (o *options) healthcheck(ctx context.Context, stdout, stderr io.Writer) int {
+// healthcheck returns an error unless a running exporter with the same web flags serves at
+// all its listen addresses.
+func (o *options) healthcheck(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // for all addresses together
 	defer cancel()
 	errs := slices.Concat(o.unknown, o.checkServer())
 	if *o.web.WebSystemdSocket {
 		errs = append(errs, errors.New("--healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses"))
 	}
-	if len(errs) == 0 {
-		for _, address := range *o.web.WebListenAddresses {
-			if err := ask(ctx, scheme(o.web), address); err != nil {
-				errs = append(errs, fmt.Errorf("unhealthy: %s: %w", address, err))
-			}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	for _, address := range *o.web.WebListenAddresses {
+		if err := ask(ctx, scheme(o.web), address); err != nil {
+			errs = append(errs, fmt.Errorf("unhealthy: %s: %w", address, err))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		fmt.Fprintln(stderr, err)
-		return 1
-	}
-	fmt.Fprintln(stdout, "healthy")
-	return 0
+	return errors.Join(errs...)
 }
 
 // ask returns an error if the exporter does not serve at a listen address. Like

@@ -20,18 +20,6 @@ import (
 	"server_rental_exporter/internal/runner"
 )
 
-// reloads reloads the configuration for each hangup until ctx ends.
-func (e *exporter) reloads(ctx context.Context, hangup <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangup:
-			_ = e.reload(ctx) // it logs its outcome
-		}
-	}
-}
-
 // reload reads the configuration again and puts it in force, or returns why not. What it
 // starts runs until ctx ends.
 func (e *exporter) reload(ctx context.Context) error {
@@ -90,11 +78,8 @@ func (e *exporter) collected() runner.Config {
 		}
 	}
 	for _, a := range cfg.Accounts {
-		source := "environment"
-		if a.TokenFile != "" {
-			source = "file " + a.TokenFile
-		}
-		c.Accounts = append(c.Accounts, runner.Account{Name: a.Name, Identity: source, Token: a.TokenReader()})
+		// A token that is not in a file is that of the environment, which stays.
+		c.Accounts = append(c.Accounts, runner.Account{Name: a.Name, Identity: a.TokenFile, Token: a.TokenReader()})
 	}
 	return c
 }

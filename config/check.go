@@ -97,7 +97,7 @@ func (l *loader) addAccount(a Account, namePos, tokenPos Position) {
 	l.addName("account", a.Name, namePos)
 	token, err := a.TokenReader()()
 	missing := tokenPos.File != "" && a.TokenFile == ""
-	key := unique{"token", token}
+	key := [2]string{"token", token}
 	switch first, ok := l.used[key]; {
 	case missing && l.errs.has(tokenPos.Field, strings.TrimSuffix(tokenPos.Field, "_file")):
 	case missing:
@@ -127,7 +127,7 @@ func withPath(err error, path, base string) error {
 
 // addName checks that a name is valid, and in use for nothing else of the kind.
 func (l *loader) addName(kind, name string, pos Position) {
-	key := unique{kind, name}
+	key := [2]string{kind, name}
 	switch first, ok := l.used[key]; {
 	case l.errs.has(pos.Field):
 	case name == "":

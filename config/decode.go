@@ -3,9 +3,7 @@ package config
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"reflect"
@@ -28,35 +26,15 @@ const maxValues = 100_000
 // position returns the place of a setting, with the line of the closest parent if the
 // file does not contain the setting.
 func (l *loader) position(path string) Position {
-	for parent := path; ; {
-		if line, ok := l.lines[parent]; ok {
-			return Position{l.file, line, path}
-		}
+	line := l.lines[path]
+	for parent := path; line == 0; line = l.lines[parent] {
 		end := strings.LastIndexAny(parent, ".[")
 		if end < 0 {
-			return Position{l.file, 0, path}
+			break
 		}
 		parent = parent[:end]
 	}
-}
-
-// parse returns the file's only document, or nil if it is empty or invalid.
-func (l *loader) parse(content []byte) *yaml.Node {
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	var first, second yaml.Node
-	err := decoder.Decode(&first)
-	if err == nil {
-		err = decoder.Decode(&second)
-	}
-	switch {
-	case err == nil:
-		l.errs.add(Position{File: l.file, Line: second.Line}, "multiple YAML documents: must be one")
-	case !errors.Is(err, io.EOF):
-		l.addSyntaxError(err, content)
-	case len(first.Content) > 0:
-		return first.Content[0]
-	}
-	return nil
+	return Position{l.file, line, path}
 }
 
 var syntaxError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)

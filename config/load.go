@@ -1,10 +1,14 @@
 package config
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"reflect"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
+	"go.yaml.in/yaml/v3"
 )
 
 // loader holds the state of one call of Load. Unlike decoding a YAML file into structs,
@@ -21,11 +25,9 @@ type loader struct {
 	budget int
 	// baseURLPosition is where the base URL in use was set.
 	baseURLPosition Position
-	// used maps names and tokens in use to the field that set them first.
-	used map[unique]string
+	// used maps names and tokens in use, with their kinds, to the field that set them first.
+	used map[[2]string]string
 }
-
-type unique struct{ kind, value string }
 
 func newLoader(f *Flags) *loader {
 	l := &loader{
@@ -33,7 +35,7 @@ func newLoader(f *Flags) *loader {
 		lines:  map[string]int{},
 		budget: maxValues,
 		flags:  f,
-		used:   map[unique]string{},
+		used:   map[[2]string]string{},
 		config: &Config{
 			API: API{
 				Timeout:   10 * time.Second,
@@ -62,7 +64,18 @@ func (l *loader) loadFile() bool {
 		l.errs.add(Position{File: l.file, Field: l.flags.configFile.position().Field}, "%s", err)
 		return false
 	}
-	if root := l.parse(content); root != nil {
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	var first, second yaml.Node
+	if err = decoder.Decode(&first); err == nil {
+		err = decoder.Decode(&second)
+	}
+	switch {
+	case err == nil:
+		l.errs.add(Position{File: l.file, Line: second.Line}, "multiple YAML documents: must be one")
+	case !errors.Is(err, io.EOF):
+		l.addSyntaxError(err, content)
+	case len(first.Content) > 0:
+		root := first.Content[0]
 		l.decode(Position{File: l.file, Line: root.Line}, root, reflect.ValueOf(l.config).Elem())
 	}
 	return !l.errs.has("")

@@ -26,10 +26,8 @@ func (l *loader) setBaseURL(pos Position, value string) {
 		l.errs.add(pos, "invalid URL: must be http or https, like https://rental.example/api/v1")
 		return
 	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			l.errs.add(pos, "invalid port: must be from 1 to 65535")
-		}
+	if port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16); err != nil || port == 0 {
+		l.errs.add(pos, "invalid port: must be from 1 to 65535")
 	}
 	if u.User != nil {
 		l.errs.add(pos, "user information not allowed: tokens must be set as accounts")

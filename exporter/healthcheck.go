@@ -69,13 +69,12 @@ func ask(ctx context.Context, scheme, address string) error {
 		return err
 	}
 	defer response.Body.Close()
-	switch response.StatusCode {
 	// Those for missing credentials and too many requests come from a server that works:
 	// exporter-toolkit refuses such requests before it looks at the path.
-	case http.StatusOK, http.StatusUnauthorized, http.StatusTooManyRequests:
-		return nil
+	if !slices.Contains([]int{http.StatusOK, http.StatusUnauthorized, http.StatusTooManyRequests}, response.StatusCode) {
+		return fmt.Errorf("status %s", response.Status)
 	}
-	return fmt.Errorf("status %s", response.Status)
+	return nil
 }
 
 // readTLSConfig returns the TLS settings of a web configuration file. They are zero

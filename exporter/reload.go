@@ -110,11 +110,9 @@ func (e *exporter) warn(cfg *config.Config) {
 		}
 	}
 	for _, a := range cfg.Accounts {
-		if a.TokenFile == "" || runtime.GOOS == "windows" { // where permissions mean nothing
-			continue
-		}
-		// The group's are not warned about: Kubernetes gives a secret to a pod's group.
-		if info, err := os.Stat(a.TokenFile); err == nil && info.Mode().Perm()&0o007 != 0 {
+		// The group's are not warned about: Kubernetes gives a secret to a pod's group. On
+		// Windows, permissions mean nothing.
+		if info, err := os.Stat(a.TokenFile); err == nil && info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
 			level.Warn(e.logger).Log("msg", "token file can be read by others", "account", a.Name, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
 		}
 	}

@@ -3,11 +3,7 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"maps"
-	"slices"
 	"strconv"
-
-	"server_rental_exporter/collector"
 )
 
 // maxShards is far above what one provider's rate limits allow.
@@ -31,25 +27,6 @@ func ShardOf(account string, total int) int {
 		}
 	}
 	return best
-}
-
-// Own returns the configuration of this shard: with its own accounts only, and without
-// public collectors and watches unless it is shard 0.
-func (c *Config) Own(resources []collector.Resource) *Config {
-	own := *c
-	own.Accounts = slices.DeleteFunc(slices.Clone(c.Accounts), func(a Account) bool {
-		return ShardOf(a.Name, c.Shard.Total) != c.Shard.Index
-	})
-	if c.Shard.Index > 0 {
-		own.Watches = nil
-		own.Collectors = maps.Clone(c.Collectors)
-		for _, r := range resources {
-			if !r.Account {
-				delete(own.Collectors, r.Name)
-			}
-		}
-	}
-	return &own
 }
 
 // loadShard reads the flags of the shard: 0 of 1, unless they are set.

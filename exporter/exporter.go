@@ -115,7 +115,7 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 // once fetches everything, prints it and logs the provider's id and name of each account,
 // to show whose tokens are configured. The error says what failed.
 func (e *exporter) once(ctx context.Context, w io.Writer) error {
-	failed := e.Once(ctx, e.collected())
+	failed := e.Once(ctx, e.loaded.Load().collected)
 	e.Publisher.Publish()
 	all := prometheus.NewRegistry()
 	all.MustRegister(e.registry, e.Publisher)
@@ -142,7 +142,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", pageURL(e.options.web))
 	}
 	e.Publish(runCtx)
-	e.ApplyConfig(runCtx, e.collected())
+	e.ApplyConfig(runCtx, e.loaded.Load().collected)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -42,7 +42,8 @@ func Definitions() []*metric.Definition {
 
 // loaded is the configuration in force.
 type loaded struct {
-	config     *config.Config // of this shard
+	config     *config.Config
+	collected  runner.Config
 	at         time.Time
 	successful bool // whether the last attempt to load one was
 }

@@ -39,7 +39,7 @@ func (e *exporter) reload(ctx context.Context) error {
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
-	e.ApplyConfig(ctx, e.collected())
+	e.ApplyConfig(ctx, e.loaded.Load().collected)
 	level.Info(e.logger).Log("msg", "configuration reloaded")
 	return nil
 }
@@ -63,23 +63,29 @@ func (e *exporter) apply(cfg *config.Config) error {
 	} else {
 		e.Client.ApplySettings(settings)
 	}
-	e.loaded.Store(&loaded{config: cfg.Own(collector.Resources()), at: time.Now(), successful: true})
+	e.loaded.Store(&loaded{config: cfg, collected: collected(cfg), at: time.Now(), successful: true})
 	e.warn(cfg)
 	return nil
 }
 
-// collected returns what is collected by the configuration in force.
-func (e *exporter) collected() runner.Config {
-	cfg := e.loaded.Load().config
-	c := runner.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}, Watches: cfg.Watches}
-	for name, s := range cfg.Collectors {
-		if s.Enabled {
-			c.Collectors[name] = refresh.Settings{Interval: s.Interval, MaxAge: s.MaxAge}
+// collected returns what this shard collects. Shard 0 has the public collectors and the
+// watches.
+func collected(cfg *config.Config) runner.Config {
+	public := cfg.Shard.Index == 0
+	c := runner.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}}
+	if public {
+		c.Watches = cfg.Watches
+	}
+	for _, r := range collector.Resources() {
+		if s := cfg.Collectors[r.Name]; s.Enabled && (public || r.Account) {
+			c.Collectors[r.Name] = refresh.Settings{Interval: s.Interval, MaxAge: s.MaxAge}
 		}
 	}
 	for _, a := range cfg.Accounts {
-		// A token that is not in a file is that of the environment, which stays.
-		c.Accounts = append(c.Accounts, runner.Account{Name: a.Name, Identity: a.TokenFile, Token: a.TokenReader()})
+		if config.ShardOf(a.Name, cfg.Shard.Total) == cfg.Shard.Index {
+			// A token that is not in a file is that of the environment, which stays.
+			c.Accounts = append(c.Accounts, runner.Account{Name: a.Name, Identity: a.TokenFile, Token: a.TokenReader()})
+		}
 	}
 	return c
 }

@@ -39,7 +39,7 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 func (e *exporter) configured() web.Configured {
 	l := e.loaded.Load()
 	c := web.Configured{
-		API: l.config.API.BaseURL.Host, Accounts: len(l.config.Accounts), Watches: l.config.Watches, ReloadFailed: !l.successful,
+		API: l.config.API.BaseURL.Host, Accounts: len(l.collected.Accounts), Watches: l.collected.Watches, ReloadFailed: !l.successful,
 	}
 	if e.demo != nil {
 		c.API = "a simulated provider (--demo)"

@@ -84,12 +84,9 @@ func (l *loader) checkHeader(pos Position, value string) {
 
 // checkAPI checks the base URL in combination with accounts and proxy.
 func (l *loader) checkAPI() {
-	if l.flags.Demo {
-		return
-	}
 	base := l.config.API.BaseURL
 	if base == nil {
-		if !l.errs.has("api", "api.base_url", l.flags.baseURL.position().Field) {
+		if !l.flags.Demo && !l.errs.has("api", "api.base_url", l.flags.baseURL.position().Field) {
 			l.errs.add(l.position("api.base_url"), "missing: must be set here or with %s", l.flags.baseURL.flag)
 		}
 		return

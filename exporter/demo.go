@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -56,16 +55,6 @@ func startDemo(ctx context.Context, page string) (*demo, error) {
 	go func() { _ = simulator.Serve(ctx, l, d.sim) }()
 	go d.sim.Run(ctx)
 	return d, nil
-}
-
-// withPages adds the pages of the provider's website to a handler.
-func (d *demo) withPages(next http.Handler) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/", next)
-	for _, path := range simulator.Pages() {
-		mux.Handle(path, d.sim)
-	}
-	return mux
 }
 
 // DemoWatches are the watches of a demo whose configuration has none.

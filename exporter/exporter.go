@@ -117,9 +117,8 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 func (e *exporter) once(ctx context.Context, w io.Writer) error {
 	failed := e.Once(ctx, e.loaded.Load().collected)
 	e.Publisher.Publish()
-	all := prometheus.NewRegistry()
-	all.MustRegister(e.registry, e.Publisher)
-	families, err := all.Gather()
+	e.registry.MustRegister(e.Publisher)
+	families, err := e.registry.Gather()
 	for _, f := range families {
 		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
 			return fmt.Errorf("output: %w", err)

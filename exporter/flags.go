@@ -77,23 +77,19 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	app, o := newApplication(stdout)
 	app.Terminate(func(int) { o.printed = true }) // called after printing only
 	args, o.unknown = rejectUnknownFlags(app, args)
-	if _, err := app.Parse(args); err != nil && !o.printed {
-		return nil, errors.Join(append(o.unknown, fmt.Errorf("command line: %s; try --help", withoutValue(err)))...)
+	_, err := app.Parse(args)
+	switch {
+	case err == nil || o.printed:
+		return o, nil
+	case !harmless.MatchString(err.Error()):
+		err = errors.New("an argument belongs to no flag, or a flag has a value that it does not take")
 	}
-	return o, nil
+	return nil, errors.Join(append(o.unknown, fmt.Errorf("command line: %w; try --help", err))...)
 }
 
-// harmless is the beginning of kingpin's errors that repeat no more than the name of a flag.
+// harmless is the beginning of kingpin's errors that repeat no more than the name of a flag:
+// a value, or an argument that belongs to no flag, may be a secret.
 var harmless = regexp.MustCompile(`^(expected argument for flag |unknown short flag |flag ')`)
-
-// withoutValue returns the text of an error of kingpin, if that is harmless: a value, or an
-// argument that belongs to no flag, may be a secret.
-func withoutValue(err error) string {
-	if text := err.Error(); harmless.MatchString(text) {
-		return text
-	}
-	return "an argument belongs to no flag, or a flag has a value that it does not take"
-}
 
 // rejectUnknownFlags separates flags that do not exist: kingpin would report only the
 // first.

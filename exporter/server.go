@@ -12,6 +12,7 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/web"
 )
 
@@ -29,10 +30,16 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 	if e.options.lifecycle {
 		o.Reload = func() error { return e.reload(ctx) }
 	}
-	if e.demo != nil {
-		return e.demo.withPages(web.Handler(e, o))
+	h := web.Handler(e, o)
+	if e.demo == nil {
+		return h
 	}
-	return web.Handler(e, o)
+	mux := http.NewServeMux() // adds the pages of the provider's website
+	mux.Handle("/", h)
+	for _, path := range simulator.Pages() {
+		mux.Handle(path, e.demo.sim)
+	}
+	return mux
 }
 
 // configured returns what the landing page shows of the configuration in force.

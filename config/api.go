@@ -42,7 +42,7 @@ func (l *loader) setBaseURL(pos Position, value string) {
 // checkHTTP checks the settings of the HTTP client in combination, and the files of TLS.
 func (l *loader) checkHTTP() {
 	const path = "api.http"
-	if l.errs.below(path) {
+	if l.errs.below(path, "") {
 		return
 	}
 	http := &l.config.API.HTTP

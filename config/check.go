@@ -183,7 +183,7 @@ func (l *loader) checkWatch(path string, w collector.Watch) {
 			}
 		}
 	}
-	if !l.errs.below(path+".") && reflect.DeepEqual(w, collector.Watch{Name: w.Name}) {
+	if !l.errs.below(path+".", path+".name") && reflect.DeepEqual(w, collector.Watch{Name: w.Name}) {
 		l.errs.add(l.position(path), "no criterion: at least one must be set, because every plan would match")
 	}
 	for _, needed := range w.Inputs() {

@@ -62,7 +62,7 @@ func (e fieldErrors) has(fields ...string) bool {
 	return slices.ContainsFunc(e, func(err FieldError) bool { return slices.Contains(fields, err.Field) })
 }
 
-// below reports whether a part of a setting has an error.
-func (e fieldErrors) below(path string) bool {
-	return slices.ContainsFunc(e, func(err FieldError) bool { return strings.HasPrefix(err.Field, path) })
+// below reports whether a part of a setting has an error, other than one.
+func (e fieldErrors) below(path, other string) bool {
+	return slices.ContainsFunc(e, func(err FieldError) bool { return strings.HasPrefix(err.Field, path) && err.Field != other })
 }

@@ -18,7 +18,15 @@ import (
 
 // handler serves all paths. What a reload starts runs until ctx ends.
 func (e *exporter) handler(ctx context.Context) http.Handler {
-	o := web.Options{Version: version.Info(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics(), Configured: e.configured}
+	o := web.Options{Version: version.Info(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics()}
+	o.Configured = func() web.Configured {
+		l := e.loaded.Load()
+		api := l.config.API.BaseURL.Host
+		if e.demo != nil {
+			api = "a simulated provider (--demo)"
+		}
+		return web.Configured{API: api, Accounts: len(l.collected.Accounts), Watches: l.collected.Watches, ReloadFailed: !l.successful}
+	}
 	if e.options.overview {
 		o.Published = e.Publisher
 	}
@@ -40,18 +48,6 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 		mux.Handle(path, e.demo.sim)
 	}
 	return mux
-}
-
-// configured returns what the landing page shows of the configuration in force.
-func (e *exporter) configured() web.Configured {
-	l := e.loaded.Load()
-	c := web.Configured{
-		API: l.config.API.BaseURL.Host, Accounts: len(l.collected.Accounts), Watches: l.collected.Watches, ReloadFailed: !l.successful,
-	}
-	if e.demo != nil {
-		c.API = "a simulated provider (--demo)"
-	}
-	return c
 }
 
 // maxConnections bounds the memory that clients take who connect and do nothing.

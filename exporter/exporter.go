@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/signal"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/runner"
+	"server_rental_exporter/internal/simulator"
 )
 
 const name = "server_rental_exporter"
@@ -71,7 +73,7 @@ func Run(ctx context.Context, env Environment) int {
 	if o.once {
 		err = e.once(ctx, env.Stdout)
 	} else {
-		err = e.serve(ctx, env.Hangup)
+		err = e.serve(ctx, env.Hangup, drainTime)
 	}
 	if err != nil {
 		level.Error(logger).Log("msg", "exporter stopped", "err", err)
@@ -86,8 +88,8 @@ type exporter struct {
 	options *options
 	getenv  func(string) string
 	logger  log.Logger
-	demo    *demo         // nil without --demo
-	drain   time.Duration // for requests in progress at shutdown
+	demo    *simulator.Simulator // nil without --demo
+	demoAPI *url.URL             // of the demo
 
 	registry *prometheus.Registry // of what changes all the time; the runner publishes all else
 	loaded   atomic.Pointer[loaded]
@@ -98,10 +100,10 @@ type exporter struct {
 // newExporter wires everything; nothing is fetched or served yet, but by a demo until ctx
 // ends.
 func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
-	e := &exporter{options: o, getenv: env.Getenv, logger: logger, drain: 20 * time.Second, registry: prometheus.NewRegistry()}
+	e := &exporter{options: o, getenv: env.Getenv, logger: logger, registry: prometheus.NewRegistry()}
 	if o.Demo {
 		var err error
-		if e.demo, err = startDemo(ctx, pageURL(o.web)); err != nil {
+		if e.demo, e.demoAPI, err = startDemo(ctx, pageURL(o.web)); err != nil {
 			return nil, err
 		}
 	}
@@ -130,9 +132,12 @@ func (e *exporter) once(ctx context.Context, w io.Writer) error {
 	return errors.Join(failed, err)
 }
 
+// drainTime is for requests in progress at shutdown.
+const drainTime = 20 * time.Second
+
 // serve collects and serves until ctx ends, and then completes requests in progress. It
 // returns within the drain time, whatever hangs.
-func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
+func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain time.Duration) error {
 	signal.Ignore(syscall.SIGPIPE) // of a log that nobody reads any more
 	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Version, "revision", version.GetRevision(), "go", version.GoVersion)
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -166,16 +171,16 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 	case <-ctx.Done():
 	}
 	level.Info(e.logger).Log("msg", "shutting down")
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.drain)
+	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	err := server.Shutdown(drain)
+	err := server.Shutdown(drainCtx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("shutdown: %w", err), server.Close())
 	}
 	stop()
 	select {
 	case <-ended:
-	case <-drain.Done():
+	case <-drainCtx.Done():
 	}
 	return err
 }

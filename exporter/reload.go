@@ -48,7 +48,7 @@ func (e *exporter) reload(ctx context.Context) error {
 // it. In that of a demo, it puts the demo.
 func (e *exporter) apply(cfg *config.Config) error {
 	if e.demo != nil {
-		e.demo.applyTo(cfg)
+		applyDemo(cfg, e.demoAPI)
 	}
 	transport, err := rentalapi.NewTransport(cfg.API.HTTP, nil)
 	if err != nil {

@@ -212,11 +212,10 @@ func TestShutdownIsBounded(t *testing.T) {
 	t.Parallel()
 	address := simtest.FreeAddress(t)
 	e := newTestExporter(t, append(serversConfig(t, 10_000), "--web.listen-address="+address)...)
-	e.drain = 50 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- e.serve(ctx, nil) }()
+	go func() { ended <- e.serve(ctx, nil, 50*time.Millisecond) }()
 	simtest.Eventually(t, "ready", e.Ready)
 	startScrape(t, address)
 	stop()

@@ -45,7 +45,7 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux() // adds the pages of the provider's website
 	mux.Handle("/", h)
 	for _, path := range simulator.Pages() {
-		mux.Handle(path, e.demo.sim)
+		mux.Handle(path, e.demo)
 	}
 	return mux
 }

@@ -49,8 +49,8 @@ func (l *loader) checkSettings() {
 	checkRange(l, "api.timeout", model.Duration(api.Timeout), model.Duration(time.Millisecond), maxTimeout, "")
 	checkRange(l, "api.rate_limit.public", api.RateLimit.Public, 1, maxPublic, "")
 	checkRange(l, "api.rate_limit.account", api.RateLimit.Account, 1, maxAccount, "")
-	for _, r := range l.flags.resources {
-		l.checkCollector(r)
+	for i, r := range l.flags.resources {
+		l.checkCollector(r, l.flags.toggles[i])
 	}
 	for i, w := range l.config.Watches {
 		l.checkWatch(fmt.Sprintf("watches[%d]", i), w)
@@ -147,9 +147,14 @@ func validName(name string) bool {
 	return len(name) <= maxName && utf8.ValidString(name) && strings.TrimSpace(name) != "" && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
-func (l *loader) checkCollector(r collector.Resource) {
+// checkCollector gives the flag of a collector precedence over the file, and checks its
+// settings.
+func (l *loader) checkCollector(r collector.Resource, flag toggle) {
 	path := "collectors." + r.Name
 	settings := l.config.Collectors[r.Name]
+	if flag.isSet {
+		settings.Enabled = flag.enabled
+	}
 	least, reason := time.Second, ""
 	if r.MinInterval > least {
 		least, reason = r.MinInterval, ", because the API caches the response that long"

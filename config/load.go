@@ -80,17 +80,3 @@ func (l *loader) loadFile() bool {
 	}
 	return !l.errs.has("")
 }
-
-// applyFlags gives the command line precedence over the file.
-func (l *loader) applyFlags() {
-	if l.flags.baseURL.isSet() {
-		l.setBaseURL(l.flags.baseURL.position(), l.flags.baseURL.value)
-	}
-	for i, r := range l.flags.resources {
-		if l.flags.toggles[i].isSet {
-			settings := l.config.Collectors[r.Name]
-			settings.Enabled = l.flags.toggles[i].enabled
-			l.config.Collectors[r.Name] = settings
-		}
-	}
-}

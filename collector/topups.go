@@ -68,7 +68,6 @@ func topups() Resource {
 
 // topupHistory is what is known about an account's top-ups from earlier refreshes.
 type topupHistory struct {
-	others  int  // top-ups of the total that are in no documented state
 	counted bool // all states once; until then the requests are spread
 }
 
@@ -77,48 +76,48 @@ type topupHistory struct {
 // open ones are read. So a refresh makes one request, or one for each state and one more,
 // however long the history is.
 //
-// A top-up that changes its state between two of these requests is missed or counted
-// twice. Then the sum differs from the total by another number than before, and all are
-// counted once more.
+// A top-up that moves on between two of these requests is in both states until the next
+// refresh. The states are requested in the order in which a top-up goes through them, so
+// that it is in none of them only if it moves back.
 func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	var c topupCounts
-	for range 2 {
-		newest, err := getTopups(ctx, api, rentalapi.Regular, nil, 1)
-		if err != nil {
-			return Snapshot{}, err
-		}
-		c = topupCounts{byStatus: map[string]float64{}, open: map[string]*topup{}, last: newest.Response}
-		for _, state := range topupStates() {
-			c.byStatus[state] = 0
-		}
-		if newest.Meta.Pages <= 1 && newest.Count >= newest.Meta.Total {
-			c.invalid = newest.Invalid
-			for _, t := range newest.Items {
-				c.add(t, t.Status)
-				if t.Status != "" {
-					c.byStatus[t.Status]++
-				}
+	newest, err := getTopups(ctx, api, rentalapi.Regular, nil, 1)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	c := topupCounts{byStatus: map[string]float64{}, open: map[string]*topup{}, last: newest.Response}
+	for _, state := range topupStates() {
+		c.byStatus[state] = 0
+	}
+	if newest.Meta.Pages <= 1 && newest.Count >= newest.Meta.Total {
+		c.invalid = newest.Invalid
+		for _, t := range newest.Items {
+			c.add(t, t.Status)
+			if t.Status != "" {
+				c.byStatus[t.Status]++
 			}
-			return c.snapshot(b), nil
 		}
-		priority := rentalapi.Bulk // see the limiter's spacing
+	} else {
+		priority, others := rentalapi.Bulk, newest.Meta.Total // see the limiter's spacing
 		if h.counted {
 			priority = rentalapi.Regular
 		}
-		others, before := newest.Meta.Total, h.others
 		for _, state := range topupStates() {
 			if err := c.addState(ctx, api, priority, state); err != nil {
 				return Snapshot{}, err
 			}
 			others -= int(c.byStatus[state])
 		}
-		h.counted, h.others = true, others
-		if others == before {
-			break
-		}
+		h.counted = true
+		c.invalid.AddMany(others, "topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
 	}
-	c.invalid.AddMany(h.others, "topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
-	return c.snapshot(b), nil
+	for _, t := range c.open {
+		topupMetrics(b, t)
+	}
+	for state, n := range c.byStatus {
+		b.Add(topupsByStatus, n, state)
+	}
+	metric.AddOptional(b, topupLastPaid, c.paidAt)
+	return Snapshot{Invalid: c.invalid, Age: newAge(c.last, nil)}, nil
 }
 
 func getTopups(ctx context.Context, api rentalapi.Getter, p rentalapi.Priority, query url.Values, page int) (rentalapi.Page[topup, rentalapi.PageMeta], error) {
@@ -173,17 +172,6 @@ func (c *topupCounts) add(t *topup, state string) {
 	if t.PaidAt != nil && (c.paidAt == nil || *t.PaidAt > *c.paidAt) {
 		c.paidAt = t.PaidAt
 	}
-}
-
-func (c *topupCounts) snapshot(b *metric.Builder) Snapshot {
-	for _, t := range c.open {
-		topupMetrics(b, t)
-	}
-	for state, n := range c.byStatus {
-		b.Add(topupsByStatus, n, state)
-	}
-	metric.AddOptional(b, topupLastPaid, c.paidAt)
-	return Snapshot{Invalid: c.invalid, Age: newAge(c.last, nil)}
 }
 
 func topupMetrics(b *metric.Builder, t *topup) {

@@ -66,7 +66,7 @@ type history struct {
 	full    *walk                          // the last one that read all pages; nil before
 	readAt  time.Time                      // when full ended; zero if entries may have been missed since
 	total   int                            // meta.total of the newest page
-	missing int                            // total less entries when full ended
+	missing int                            // total less entries after full
 }
 
 // entry is one transaction, as small as possible: there may be 500,000.
@@ -115,17 +115,23 @@ func (h *history) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Bui
 			return s, err
 		}
 	}
+	if h.again == nil && page.Meta.Total == h.total {
+		h.missing = h.total - len(h.entries)
+	}
 	if w.invalid.Items > h.full.invalid.Items {
 		h.full.invalid = w.invalid
 	}
 	h.addMetrics(b)
-	return Snapshot{Invalid: h.full.invalid, Age: newAge(page.Response, nil)}, nil
+	s = Snapshot{Invalid: h.full.invalid, Age: newAge(page.Response, nil)}
+	// Of the entries that are missing, those that have an id have one that was given twice.
+	s.Invalid.AddMany(h.missing-h.full.unusable, "", rentalapi.FieldError{Field: "id", Problem: "already seen"})
+	return s, nil
 }
 
 // readPage merges the next page of a walk, and returns whether the page is the last one or
 // reaches an entry of an earlier walk. It forgets all that was read with another token,
 // perhaps of another account, or that contradicts the total: the ids of a provider may
-// never end.
+// never end. After the last page it removes what the walk did not find.
 func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (page transactionPage, done bool, err error) {
 	priority := rentalapi.Bulk
 	if h.full != nil && w.page == 1 {
@@ -157,7 +163,8 @@ func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (
 	case end && w.items < total:
 		err = fmt.Errorf("%w: data: the pages hold %d entries, but meta.total is %d", rentalapi.ErrIncomplete, w.items, total)
 	case end:
-		h.complete(w, min(total, h.total), page.Received)
+		maps.DeleteFunc(h.entries, func(_ int64, e entry) bool { return e.walk < w.number })
+		h.again, h.full, h.readAt = nil, w, page.Received
 	}
 	if err != nil {
 		*h = history{}
@@ -198,14 +205,6 @@ func (h *history) merge(w *walk, page transactionPage) (reached bool) {
 		h.entries[*t.ID] = e
 	}
 	return reached || len(page.Items) == 0
-}
-
-// complete removes what a walk through all pages did not find. Of the entries that are
-// missing then, those that have an id had one that was given twice.
-func (h *history) complete(w *walk, total int, now time.Time) {
-	maps.DeleteFunc(h.entries, func(_ int64, e entry) bool { return e.walk < w.number })
-	h.again, h.full, h.readAt, h.missing = nil, w, now, total-len(h.entries)
-	w.invalid.AddMany(h.missing-w.unusable, "", rentalapi.FieldError{Field: "id", Problem: "already seen"})
 }
 
 func (h *history) addMetrics(b *metric.Builder) {

@@ -44,22 +44,16 @@ type address string
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (a *address) UnmarshalJSON(b []byte) error {
-	if b[0] != '[' {
-		return json.Unmarshal(b, (*string)(a))
+	if json.Unmarshal(b, (*string)(a)) == nil {
+		return nil
 	}
 	var list []string
-	if err := json.Unmarshal(b, &list); err != nil {
-		return err
-	}
-	if len(list) > maxAddresses {
-		return errOutOfRange
+	if err := json.Unmarshal(b, &list); err != nil || len(list) > maxAddresses {
+		return rentalapi.Expected("an address or an array of at most 1,000 addresses")
 	}
 	*a = address(cmp.Or(list...))
 	return nil
 }
-
-// Expected implements rentalapi.Expecter.
-func (*address) Expected() string { return "an address or an array of at most 1,000 addresses" }
 
 type serversMeta struct{ Active *count }
 

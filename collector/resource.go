@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -87,6 +88,34 @@ type Snapshot struct {
 // alternate send such copies.
 func (s Snapshot) IsOlder(other Snapshot) bool {
 	return s.producedAt != nil && other.producedAt != nil && *s.producedAt < *other.producedAt
+}
+
+// Age is how old a response was when it was received. The zero Age is not known.
+type Age struct {
+	Age *time.Duration
+	// ProducedBy is when the provider made the response at the latest, by the local
+	// clock: ages are truncated to seconds.
+	ProducedBy time.Time
+}
+
+// maxPlausibleAge bounds ages: beyond it, a clock of the provider is wrong.
+const maxPlausibleAge = 365 * 24 * time.Hour
+
+// newAge takes the age from the header Age, or else compares the time in the response
+// with the header Date; never with the local clock, which may be wrong. An age that is
+// negative or longer than maxPlausibleAge is not known.
+func newAge(r rentalapi.Response, producedAt *timestamp) Age {
+	if r.Age != nil && *r.Age <= maxPlausibleAge {
+		return Age{r.Age, r.Received.Add(-*r.Age)}
+	}
+	if producedAt == nil || r.Date.IsZero() {
+		return Age{}
+	}
+	age := r.Date.Sub(producedAt.time())
+	if age < 0 || age > maxPlausibleAge {
+		return Age{}
+	}
+	return Age{&age, r.Received.Add(-age + time.Second)}
 }
 
 // Facts are what one snapshot tells to those who need more than its metrics. Each
@@ -185,4 +214,24 @@ func Definitions() []*metric.Definition {
 		all = append(all, r.Metrics...)
 	}
 	return slices.Concat(all, WatchDefinitions(), FundingDefinitions())
+}
+
+// Sample is a published sample, for pages.
+type Sample = metric.Sample
+
+// Samples returns everything that is published, by name without namespace.
+func Samples(published prometheus.Collector) map[string][]*Sample {
+	ch := make(chan prometheus.Metric, 256)
+	go func() {
+		defer close(ch)
+		published.Collect(ch)
+	}()
+	all := map[string][]*Sample{}
+	for m := range ch {
+		if s, ok := m.(*Sample); ok {
+			name := strings.TrimPrefix(s.Definition().Name, metric.Namespace)
+			all[name] = append(all[name], s)
+		}
+	}
+	return all
 }

@@ -55,9 +55,9 @@ func TestFundedUntil(t *testing.T) {
 		{"horizon from a leap day", "2028-02-29", 1e6, []rent{{"2028-03-01", 1}}, "2038-03-01"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var renewals []renewal
+			renewals := map[time.Time]micros{}
 			for _, r := range c.rents {
-				renewals = append(renewals, renewal{day(t, r.day), microsOf(r.usd)})
+				renewals[day(t, r.day)] += microsOf(r.usd)
 			}
 			got := "none"
 			if until, ok := fundedUntil(microsOf(c.usd), renewals, day(t, c.now).Add(13*time.Hour)); ok {

@@ -116,14 +116,14 @@ func Billed(status string) bool {
 
 // ServerFacts are what others need of the servers of an account.
 type ServerFacts struct {
-	active   []Server  // for service discovery, sorted by id; without the account
-	partial  error     // why servers may be missing from active, or lack an address
-	renewals []renewal // of the billed servers whose price and date are known
+	active   []Server             // for service discovery, sorted by id; without the account
+	partial  error                // why servers may be missing from active, or lack an address
+	renewals map[time.Time]micros // what is due by the day (UTC) on which the billed servers renew next, or should have renewed
 }
 
 func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta], snap *Snapshot) {
 	byStatus := map[string]float64{"active": 0, "suspended": 0}
-	list := &ServerFacts{renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items))}
+	list := &ServerFacts{renewals: map[time.Time]micros{}}
 	var cost micros
 	billed, priced, unknown := 0, 0, p.Count-len(p.Items)
 	for _, s := range p.Items {
@@ -140,14 +140,12 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 			continue
 		}
 		billed++
-		usd := s.Price.Monthly.USD
-		if usd == nil {
-			continue
-		}
-		priced++
-		cost += microsOf(*usd)
-		if s.RenewsAt != nil {
-			list.renewals = append(list.renewals, renewal{s.RenewsAt.day(), microsOf(*usd)})
+		if usd := s.Price.Monthly.USD; usd != nil {
+			priced++
+			cost += microsOf(*usd)
+			if s.RenewsAt != nil {
+				list.renewals[s.RenewsAt.time().UTC().Truncate(24*time.Hour)] += microsOf(*usd)
+			}
 		}
 	}
 	fewest := float64(len(list.active))

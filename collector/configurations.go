@@ -44,7 +44,7 @@ func configurations() Resource {
 			List: rentalapi.List[configuration]{Endpoint: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID }},
 			itemMetrics: func(b *metric.Builder, c *configuration) {
 				b.Add(configurationInfo, 1, c.ID, c.Plan, c.Location, c.OS, c.Hostname)
-				addLinks(b, configurationLinks, c.ID, c.Links.Order)
+				addLinks(b, configurationLinks, c.ID, string(c.Links.Order))
 				b.AddBool(configurationStock, c.InStock, c.ID)
 				metric.AddOptional(b, configurationUSD, c.Price.Monthly.USD, c.ID)
 				metric.AddOptional(b, configurationEUR, c.Price.Monthly.EUR, c.ID)

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -148,21 +149,14 @@ func checkPlan(p *plan, errs []rentalapi.FieldError) []rentalapi.FieldError {
 func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Availability.InStock }
 
 func planMetrics(b *metric.Builder, p *plan) {
-	var card gpu
-	if p.GPU != nil {
-		card = *p.GPU
-	}
+	card := cmp.Or(p.GPU, &gpu{})
 	b.Add(planInfo, 1, p.ID, p.Name, p.Family, p.CPU.Model, p.CPU.Architecture, p.Memory.Type, boolLabel(p.Memory.ECC), p.Storage,
 		card.Model, card.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, boolLabel(p.Network.DDoSProtection))
 	b.AddBool(planInStock, p.Availability.InStock, p.ID)
 	b.Add(planAvailability, 1, p.ID, p.Availability.Delivery, p.Availability.Alternative)
-	addLinks(b, planLinks, p.ID, p.Links.Page, p.Links.Order)
-	offered := map[string]bool{}
-	for _, location := range p.Availability.Locations {
-		if !offered[location] {
-			offered[location] = true
-			b.Add(planOffered, 1, p.ID, location)
-		}
+	addLinks(b, planLinks, p.ID, string(p.Links.Page), string(p.Links.Order))
+	for _, location := range slices.Compact(slices.Sorted(slices.Values(p.Availability.Locations))) {
+		b.Add(planOffered, 1, p.ID, location)
 	}
 	metric.AddOptional(b, planPriceUSD, p.Price.Monthly.USD, p.ID)
 	metric.AddOptional(b, planPriceEUR, p.Price.Monthly.EUR, p.ID)

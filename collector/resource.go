@@ -187,14 +187,9 @@ func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.B
 }
 
 // addLinks adds the links of an item unless none of them is known.
-func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...link) {
-	labels, known := []string{id}, false
-	for _, l := range links {
-		labels = append(labels, string(l))
-		known = known || l != ""
-	}
-	if known {
-		b.Add(d, 1, labels...)
+func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...string) {
+	if cmp.Or(links...) != "" {
+		b.Add(d, 1, append([]string{id}, links...)...)
 	}
 }
 

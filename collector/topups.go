@@ -176,7 +176,7 @@ func (c *topupCounts) add(t *topup, state string) {
 
 func topupMetrics(b *metric.Builder, t *topup) {
 	b.Add(topupInfo, 1, t.ID, t.Status, t.Coin, t.Network)
-	addLinks(b, topupLinks, t.ID, t.Links.Page)
+	addLinks(b, topupLinks, t.ID, string(t.Links.Page))
 	metric.AddOptional(b, topupAmount, t.Amount.USD, t.ID)
 	metric.AddOptional(b, topupBonus, scaled(t.BonusPercent, 0.01), t.ID)
 	metric.AddOptional(b, topupConfirmed, t.Confirmations, t.ID)

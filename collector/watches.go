@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -191,22 +192,19 @@ func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, othe
 // matches. A value that is not known neither begins nor ends a match in stock, so that a
 // wrong response in between is no hit.
 func (w Watched) Step(public Scope, now time.Time) Watched {
-	var locations LocationFacts
-	if public.Facts.Locations != nil {
-		locations = *public.Facts.Locations
-	}
-	before, plans := w.truths, public.Facts.Plans
+	before, plans, locations := w.truths, public.Facts.Plans, public.Facts.Locations
 	w.plans, w.truths = nil, nil
 	if plans == nil || locations == nil && len(w.Inputs()) > 1 {
 		return w
 	}
+	locations = cmp.Or(locations, &LocationFacts{})
 	first := before == nil
 	if first {
 		w.withoutID = plans.withoutID
 	}
 	w.truths, w.hits = map[string]truth{}, maps.Clone(w.hits)
 	for _, p := range plans.items {
-		matches, available := w.matches(p, locations), unknown
+		matches, available := w.matches(p, *locations), unknown
 		if p.Availability.InStock != nil {
 			available = truthOf(*p.Availability.InStock)
 		}

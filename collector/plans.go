@@ -174,10 +174,10 @@ func planMetrics(b *metric.Builder, p *plan) {
 type stockHistory map[string]stockRecord
 
 type stockRecord struct {
-	inStock            bool
+	inStock            *bool // nil until it is known
 	restocks, sellouts float64
-	firstSeen          time.Time
-	lastSeen           time.Time
+	firstKnown         time.Time
+	lastListed         time.Time
 	lastInStock        time.Time
 	changed            time.Time
 }
@@ -187,30 +187,26 @@ type stockRecord struct {
 func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
 	next := maps.Clone(h)
 	for _, p := range plans {
-		in := p.Availability.InStock
-		r, known := next[p.ID]
-		r.lastSeen = now
+		r, in := next[p.ID], p.Availability.InStock
+		r.lastListed = now
 		switch {
-		case in == nil && known:
-			next[p.ID] = r
-			continue
 		case in == nil:
-			continue
-		case !known:
-			r.firstSeen = now
-		case *in && !r.inStock:
+			in = r.inStock
+		case r.inStock == nil:
+			r.firstKnown = now
+		case *in && !*r.inStock:
 			r.restocks, r.changed = r.restocks+1, now
-		case !*in && r.inStock:
+		case !*in && *r.inStock:
 			r.sellouts, r.changed = r.sellouts+1, now
 		}
-		r.inStock = *in
-		if *in {
+		r.inStock = in
+		if p.inStock() {
 			r.lastInStock = now
 		}
 		next[p.ID] = r
 	}
 	if more := len(next) - maxItems; more > 0 { // those that are not listed make room, the oldest first
-		byAge := slices.SortedFunc(maps.Keys(next), func(a, b string) int { return next[a].lastSeen.Compare(next[b].lastSeen) })
+		byAge := slices.SortedFunc(maps.Keys(next), func(a, b string) int { return next[a].lastListed.Compare(next[b].lastListed) })
 		for _, id := range byAge[:more] {
 			delete(next, id)
 		}
@@ -220,12 +216,12 @@ func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
 
 // addMetrics adds a plan's counters.
 func (h stockHistory) addMetrics(b *metric.Builder, id string) {
-	r, known := h[id]
-	if !known {
+	r := h[id]
+	if r.inStock == nil {
 		return
 	}
-	b.AddCreated(planRestocks, r.restocks, r.firstSeen, id)
-	b.AddCreated(planSellouts, r.sellouts, r.firstSeen, id)
+	b.AddCreated(planRestocks, r.restocks, r.firstKnown, id)
+	b.AddCreated(planSellouts, r.sellouts, r.firstKnown, id)
 	if !r.lastInStock.IsZero() {
 		b.Add(planLastInStock, float64(r.lastInStock.Unix()), id)
 	}

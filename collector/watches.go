@@ -94,8 +94,15 @@ const (
 	match
 )
 
-func truthOf(met bool) truth {
-	if met {
+// criterion returns whether a criterion is met: always if it is not given, and unknown if what
+// it is about is not known.
+func criterion(given, known bool, met func() bool) truth {
+	switch {
+	case !given:
+		return match
+	case !known:
+		return unknown
+	case met():
 		return match
 	}
 	return mismatch
@@ -107,7 +114,7 @@ func (w Watch) matches(p *plan, locations LocationFacts) truth {
 		oneOf(w.Plans, p.ID),
 		oneOf(w.Families, p.Family),
 		w.offered(p, locations),
-		w.matchesGPU(p),
+		criterion(w.GPU != nil, !p.gpuUnknown, func() bool { return *w.GPU == (p.GPU != nil) }),
 		within(p.CPU.Cores, w.MinCores, nil),
 		within(p.Memory.SizeGB, w.MinMemoryGiB, nil), // the provider's GB are binary
 		within(p.Price.Monthly.USD, nil, w.MaxUSDPerMonth),
@@ -132,37 +139,19 @@ func (w Watch) offered(p *plan, locations LocationFacts) truth {
 	return result
 }
 
-func (w Watch) matchesGPU(p *plan) truth {
-	switch {
-	case w.GPU == nil:
-		return match
-	case p.gpuUnknown:
-		return unknown
-	}
-	return truthOf(*w.GPU == (p.GPU != nil))
-}
-
 // oneOf returns whether a value is one of the alternatives, in any case of letters,
 // or there are none.
 func oneOf(alternatives []string, value string) truth {
-	switch {
-	case len(alternatives) == 0:
-		return match
-	case value == "":
-		return unknown
-	}
-	return truthOf(slices.ContainsFunc(alternatives, func(a string) bool { return strings.EqualFold(a, value) }))
+	return criterion(len(alternatives) > 0, value != "", func() bool {
+		return slices.ContainsFunc(alternatives, func(a string) bool { return strings.EqualFold(a, value) })
+	})
 }
 
 // within returns whether a value is at least and at most a bound; nil is no bound.
 func within[T ~float64](value *T, least, most *float64) truth {
-	switch {
-	case least == nil && most == nil:
-		return match
-	case value == nil:
-		return unknown
-	}
-	return truthOf((least == nil || float64(*value) >= *least) && (most == nil || float64(*value) <= *most))
+	return criterion(least != nil || most != nil, value != nil, func() bool {
+		return (least == nil || float64(*value) >= *least) && (most == nil || float64(*value) <= *most)
+	})
 }
 
 // Watched is a watch with what it has matched. It is immutable.
@@ -204,10 +193,7 @@ func (w Watched) Step(public Scope, now time.Time) Watched {
 	}
 	w.truths, w.hits = map[string]truth{}, maps.Clone(w.hits)
 	for _, p := range plans.items {
-		matches, available := w.matches(p, *locations), unknown
-		if p.Availability.InStock != nil {
-			available = truthOf(*p.Availability.InStock)
-		}
+		matches := w.matches(p, *locations)
 		if matches == match {
 			w.plans = append(w.plans, p)
 		}
@@ -215,7 +201,7 @@ func (w Watched) Step(public Scope, now time.Time) Watched {
 		if !listed && (first || plans.withoutID < w.withoutID) { // it may have been an item without an id
 			was = unknown
 		}
-		is := min(matches, available)
+		is := min(matches, criterion(true, p.Availability.InStock != nil, p.inStock))
 		switch {
 		case is == unknown:
 			is = was

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -162,12 +163,12 @@ type Watched struct {
 	lastHit   time.Time
 	plans     []*plan          // that match
 	truths    map[string]truth // by id of a plan: whether it matches and is in stock; nil if the data is not known
-	withoutID int              // least number of plans without a usable id in a response
+	withoutID int              // least number of plans without a usable id in a response; the maximum before the first
 }
 
 // NewWatched returns a watch that has seen no data yet.
 func NewWatched(w Watch, now time.Time) Watched {
-	return Watched{Watch: w, created: now, hits: map[string]float64{}}
+	return Watched{Watch: w, created: now, hits: map[string]float64{}, withoutID: math.MaxInt}
 }
 
 // Same returns whether the watch is configured like another one.
@@ -181,16 +182,13 @@ func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, othe
 // matches. A value that is not known neither begins nor ends a match in stock, so that a
 // wrong response in between is no hit.
 func (w Watched) Step(public Scope, now time.Time) Watched {
-	before, plans, locations := w.truths, public.Facts.Plans, public.Facts.Locations
-	w.plans, w.truths = nil, nil
+	plans, locations := public.Facts.Plans, public.Facts.Locations
+	before, least := w.truths, w.withoutID
+	w.plans, w.truths, w.withoutID = nil, nil, math.MaxInt
 	if plans == nil || locations == nil && len(w.Inputs()) > 1 {
 		return w
 	}
 	locations = cmp.Or(locations, &LocationFacts{})
-	first := before == nil
-	if first {
-		w.withoutID = plans.withoutID
-	}
 	w.truths, w.hits = map[string]truth{}, maps.Clone(w.hits)
 	for _, p := range plans.items {
 		matches := w.matches(p, *locations)
@@ -198,7 +196,7 @@ func (w Watched) Step(public Scope, now time.Time) Watched {
 			w.plans = append(w.plans, p)
 		}
 		was, listed := before[p.ID]
-		if !listed && (first || plans.withoutID < w.withoutID) { // it may have been an item without an id
+		if !listed && plans.withoutID < least { // it may have been an item without an id
 			was = unknown
 		}
 		is := min(matches, criterion(true, p.Availability.InStock != nil, p.inStock))
@@ -213,14 +211,14 @@ func (w Watched) Step(public Scope, now time.Time) Watched {
 		}
 		w.truths[p.ID] = is
 	}
-	if plans.withoutID > w.withoutID { // these items may be plans that are not listed
+	if plans.withoutID > least { // these items may be plans that are not listed
 		for id, was := range before {
 			if _, listed := w.truths[id]; !listed && was != mismatch && len(w.truths) < maxItems {
 				w.truths[id] = was
 			}
 		}
 	}
-	w.withoutID = min(plans.withoutID, w.withoutID)
+	w.withoutID = min(plans.withoutID, least)
 	return w
 }
 

@@ -108,12 +108,12 @@ func plans() Resource {
 		},
 		NewFetch: func() Fetch {
 			history := stockHistory{}
-			return list[plan, plansMeta]{
-				List: rentalapi.List[plan]{
+			return list(
+				rentalapi.List[plan]{
 					Endpoint: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
 				},
-				itemMetrics: planMetrics,
-				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta], s *Snapshot) {
+				planMetrics,
+				func(b *metric.Builder, p rentalapi.Page[plan, plansMeta], s *Snapshot) {
 					next := history.step(p.Items, p.Received)
 					s.Commit = func() { history = next }
 					inStock := 0
@@ -130,7 +130,7 @@ func plans() Resource {
 					s.producedAt = p.Meta.GeneratedAt
 					s.Facts.Plans = &PlanFacts{items: p.Items, withoutID: p.WithoutID}
 				},
-			}.fetch
+			)()
 		},
 	}
 }

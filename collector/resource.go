@@ -158,32 +158,24 @@ func Resources() []Resource {
 // maxItems bounds a list. The longest that the provider documents has 20 entries.
 const maxItems = 2_000
 
-// list fetches a list without pages. T is the item on the wire, M the meta object.
-type list[T, M any] struct {
-	rentalapi.List[T]
-	itemMetrics func(*metric.Builder, *T)
-	// listMetrics adds what is exported about the list as a whole, and sets its facts and
-	// when it was produced. It may be nil.
-	listMetrics func(*metric.Builder, rentalapi.Page[T, M], *Snapshot)
-}
-
-// newFetch returns a fetch, which remembers nothing.
-func (l list[T, M]) newFetch() Fetch { return l.fetch }
-
-func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList[T, M](ctx, api, l.List)
-	if err != nil {
-		return Snapshot{}, err
+// list returns the fetches of a list without pages, which remember nothing. The function item
+// adds the metrics of one item. The function whole adds what is exported about the list as a
+// whole, and sets its facts and when it was produced. M is the meta object.
+func list[T, M any](l rentalapi.List[T], item func(*metric.Builder, *T), whole func(*metric.Builder, rentalapi.Page[T, M], *Snapshot)) func() Fetch {
+	fetch := func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
+		page, err := rentalapi.GetList[T, M](ctx, api, l)
+		if err != nil {
+			return Snapshot{}, err
+		}
+		for _, t := range page.Items {
+			item(b, t)
+		}
+		s := Snapshot{Invalid: page.Invalid}
+		whole(b, page, &s)
+		s.Age = newAge(page.Response, s.producedAt)
+		return s, nil
 	}
-	for _, item := range page.Items {
-		l.itemMetrics(b, item)
-	}
-	s := Snapshot{Invalid: page.Invalid}
-	if l.listMetrics != nil {
-		l.listMetrics(b, page, &s)
-	}
-	s.Age = newAge(page.Response, s.producedAt)
-	return s, nil
+	return func() Fetch { return fetch }
 }
 
 // addLinks adds the links of an item unless none of them is known.

@@ -77,13 +77,13 @@ func servers() Resource {
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
 		},
-		NewFetch: list[server, serversMeta]{
-			List: rentalapi.List[server]{
+		NewFetch: list(
+			rentalapi.List[server]{
 				Endpoint: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
 			},
-			itemMetrics: serverMetrics,
-			listMetrics: serverListMetrics,
-		}.newFetch,
+			serverMetrics,
+			serverListMetrics,
+		),
 	}
 }
 

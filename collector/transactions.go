@@ -157,18 +157,13 @@ func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (
 	w.page++
 	reached := h.merge(w, page)
 	end := page.Meta.Page >= page.Meta.Pages || page.Count == 0
-	switch known := len(h.entries); {
-	case known > total+rentalapi.MaxPageItems:
-		err = fmt.Errorf("%w: meta.total: %d, but the pages hold %d entries or more", rentalapi.ErrIncomplete, total, known)
-	case end && w.items < total:
-		err = fmt.Errorf("%w: data: the pages hold %d entries, but meta.total is %d", rentalapi.ErrIncomplete, w.items, total)
-	case end:
+	if known := len(h.entries); known > total+rentalapi.MaxPageItems || end && w.items < total {
+		*h = history{}
+		return page, false, fmt.Errorf("%w: data: the pages hold %d entries, but meta.total is %d", rentalapi.ErrIncomplete, max(known, w.items), total)
+	}
+	if end {
 		maps.DeleteFunc(h.entries, func(_ int64, e entry) bool { return e.walk < w.number })
 		h.again, h.full, h.readAt = nil, w, page.Received
-	}
-	if err != nil {
-		*h = history{}
-		return page, false, err
 	}
 	if removed { // others have moved to pages that were read before
 		h.again, h.readAt = nil, time.Time{}

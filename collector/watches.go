@@ -126,13 +126,8 @@ func (w Watch) matches(p *plan, locations LocationFacts) truth {
 // offered returns whether one location that offers the plan meets all criteria for
 // locations.
 func (w Watch) offered(p *plan, locations LocationFacts) truth {
-	switch {
-	case len(w.Locations)+len(w.Regions)+len(w.Countries) == 0:
-		return match
-	case p.Availability.Locations == nil:
-		return unknown
-	}
-	result := mismatch
+	given := len(w.Locations)+len(w.Regions)+len(w.Countries) > 0
+	result := criterion(given, p.Availability.Locations != nil, func() bool { return false })
 	for _, id := range p.Availability.Locations {
 		l := locations[id]
 		result = max(result, min(oneOf(w.Locations, id), oneOf(w.Regions, l.Region), oneOf(w.Countries, l.CountryCode)))

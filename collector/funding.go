@@ -24,11 +24,11 @@ func FundingMetrics(accounts []Scope, now time.Time) (metrics []prometheus.Metri
 	expires = now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	for _, s := range accounts {
 		account, servers := s.Facts.Account, s.Facts.Servers
-		if account == nil || account.balance == nil || servers == nil {
+		if account == nil || account.Balance.USD == nil || servers == nil {
 			continue
 		}
 		expires = metric.Earlier(expires, s.Until)
-		if until, ok := fundedUntil(microsOf(*account.balance), servers.renewals, now); ok {
+		if until, ok := fundedUntil(microsOf(*account.Balance.USD), servers.renewals, now); ok {
 			b.Add(accountFunded, float64(until.Unix()), s.Account)
 		}
 	}

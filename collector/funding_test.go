@@ -213,7 +213,9 @@ func TestFundingOfGeneratedFleets(t *testing.T) {
 		usd := amount(float64(balance) / 100)
 		now := today.Add(time.Duration(random.Int64N(int64(24 * time.Hour))))
 		scope := Scope{Account: "main"}
-		scope.Add(Facts{Account: &AccountFacts{balance: &usd}}, now.Add(time.Hour))
+		account := &Account{}
+		account.Balance.USD = &usd
+		scope.Add(Facts{Account: account}, now.Add(time.Hour))
 		scope.Add(snap.Facts, now.Add(time.Hour))
 		metrics, _ := FundingMetrics([]Scope{scope}, now)
 		value := func(series map[string]float64, d *metric.Definition) float64 {

@@ -91,11 +91,7 @@ var (
 	catalogGenerated = metric.Gauge("catalog_generated_timestamp_seconds", "When the provider generated the catalog.", "plans meta.generated_at")
 )
 
-// PlanFacts are the plans in the provider's order.
-type PlanFacts struct {
-	items     []*plan
-	withoutID int // items of the response without a usable id
-}
+type plansPage = rentalapi.Page[plan, plansMeta]
 
 func plans() Resource {
 	return Resource{
@@ -113,7 +109,7 @@ func plans() Resource {
 					Endpoint: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
 				},
 				planMetrics,
-				func(b *metric.Builder, p rentalapi.Page[plan, plansMeta], s *Snapshot) {
+				func(b *metric.Builder, p plansPage, s *Snapshot) {
 					next := history.step(p.Items, p.Received)
 					s.Commit = func() { history = next }
 					inStock := 0
@@ -128,7 +124,7 @@ func plans() Resource {
 					s.checkMeta("in_stock", p.Meta.InStock, inStock)
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
 					s.producedAt = p.Meta.GeneratedAt
-					s.Facts.Plans = &PlanFacts{items: p.Items, withoutID: p.WithoutID}
+					s.Facts.Plans = &p
 				},
 			)()
 		},
@@ -178,14 +174,14 @@ type stockRecord struct {
 	restocks, sellouts float64
 	firstKnown         time.Time
 	lastListed         time.Time
-	lastInStock        time.Time
-	changed            time.Time
+	lastInStock        *timestamp // nil until then; likewise below
+	changed            *timestamp
 }
 
 // step returns the history after the plans of a response. A plan that is seen for the
 // first time has changed nothing; one whose stock is not known keeps its record.
 func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
-	next := maps.Clone(h)
+	next, at := maps.Clone(h), timestamp(now.Unix())
 	for _, p := range plans {
 		r, in := next[p.ID], p.Availability.InStock
 		r.lastListed = now
@@ -195,13 +191,13 @@ func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
 		case r.inStock == nil:
 			r.firstKnown = now
 		case *in && !*r.inStock:
-			r.restocks, r.changed = r.restocks+1, now
+			r.restocks, r.changed = r.restocks+1, &at
 		case !*in && *r.inStock:
-			r.sellouts, r.changed = r.sellouts+1, now
+			r.sellouts, r.changed = r.sellouts+1, &at
 		}
 		r.inStock = in
 		if p.inStock() {
-			r.lastInStock = now
+			r.lastInStock = &at
 		}
 		next[p.ID] = r
 	}
@@ -222,10 +218,6 @@ func (h stockHistory) addMetrics(b *metric.Builder, id string) {
 	}
 	b.AddCreated(planRestocks, r.restocks, r.firstKnown, id)
 	b.AddCreated(planSellouts, r.sellouts, r.firstKnown, id)
-	if !r.lastInStock.IsZero() {
-		b.Add(planLastInStock, float64(r.lastInStock.Unix()), id)
-	}
-	if !r.changed.IsZero() {
-		b.Add(planStockChanged, float64(r.changed.Unix()), id)
-	}
+	metric.AddOptional(b, planLastInStock, r.lastInStock, id)
+	metric.AddOptional(b, planStockChanged, r.changed, id)
 }

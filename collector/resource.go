@@ -121,9 +121,9 @@ func newAge(r rentalapi.Response, producedAt *timestamp) Age {
 // Facts are what one snapshot tells to those who need more than its metrics. Each
 // resource sets its own fields; all others are nil.
 type Facts struct {
-	Account   *AccountFacts
+	Account   *Account
 	Servers   *ServerFacts
-	Plans     *PlanFacts
+	Plans     *plansPage
 	Locations *LocationFacts
 }
 

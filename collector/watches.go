@@ -185,13 +185,13 @@ func (w Watched) Step(public Scope, now time.Time) Watched {
 	}
 	locations = cmp.Or(locations, &LocationFacts{})
 	w.truths, w.hits = map[string]truth{}, maps.Clone(w.hits)
-	for _, p := range plans.items {
+	for _, p := range plans.Items {
 		matches := w.matches(p, *locations)
 		if matches == match {
 			w.plans = append(w.plans, p)
 		}
 		was, listed := before[p.ID]
-		if !listed && plans.withoutID < least { // it may have been an item without an id
+		if !listed && plans.WithoutID < least { // it may have been an item without an id
 			was = unknown
 		}
 		is := min(matches, criterion(true, p.Availability.InStock != nil, p.inStock))
@@ -206,14 +206,14 @@ func (w Watched) Step(public Scope, now time.Time) Watched {
 		}
 		w.truths[p.ID] = is
 	}
-	if plans.withoutID > least { // these items may be plans that are not listed
+	if plans.WithoutID > least { // these items may be plans that are not listed
 		for id, was := range before {
 			if _, listed := w.truths[id]; !listed && was != mismatch && len(w.truths) < maxItems {
 				w.truths[id] = was
 			}
 		}
 	}
-	w.withoutID = min(plans.withoutID, least)
+	w.withoutID = min(plans.WithoutID, least)
 	return w
 }
 

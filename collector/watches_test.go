@@ -62,10 +62,10 @@ func TestWatchMatches(t *testing.T) {
 				t.Fatal(err)
 			}
 			snap, err := fetchBody(t, plans(), response)
-			if err != nil || len(snap.Facts.Plans.items) != 1 {
-				t.Fatalf("%s: got %d plans and error %v", response, len(snap.Facts.Plans.items), err)
+			if err != nil || len(snap.Facts.Plans.Items) != 1 {
+				t.Fatalf("%s: got %d plans and error %v", response, len(snap.Facts.Plans.Items), err)
 			}
-			got := map[truth]string{mismatch: "no", unknown: "unknown", match: "yes"}[c.watch.matches(snap.Facts.Plans.items[0], places)]
+			got := map[truth]string{mismatch: "no", unknown: "unknown", match: "yes"}[c.watch.matches(snap.Facts.Plans.Items[0], places)]
 			simtest.AssertEqual(t, fmt.Sprintf("%+v: %s: %s", c.watch, c.field, value), got, want)
 		}
 	}

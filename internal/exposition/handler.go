@@ -1,12 +1,16 @@
 package exposition
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
+	"mime"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/klauspost/compress/flate"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -45,10 +49,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.OnError("gathering", err)
 	}
 	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	dynamic := scrapeEncoders.encode("", v, func(e *encoder) error { return e.writeFamilies(families) })
-	if dynamic.err != nil {
-		h.OnError("encoding", dynamic.err)
-		http.Error(w, "An error has occurred while serving metrics:\n\n"+dynamic.err.Error(), http.StatusInternalServerError)
+	dynamic, err := encodeOnce(families, v)
+	if err != nil {
+		h.OnError("encoding", err)
+		http.Error(w, "An error has occurred while serving metrics:\n\n"+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	parts = append(parts, dynamic)
@@ -74,6 +78,25 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// encodeOnce returns families for a single scrape, which ends with them. They are
+// compressed fast.
+func encodeOnce(families []*dto.MetricFamily, v variant) (part, error) {
+	var text, compressed bytes.Buffer
+	if err := write(&text, v.format, families...); err != nil {
+		return part{}, err
+	}
+	if v.format == expfmt.FmtOpenMetrics_1_0_0 {
+		text.WriteString("# EOF\n")
+	}
+	p := part{body: text.Bytes(), crcAfterOne: one}
+	p.add(p.body)
+	if v.gzip {
+		_ = flate.StatelessDeflate(&compressed, p.body, false, nil) // writing to a buffer does not fail
+		p.body = compressed.Bytes()
+	}
+	return p, nil
+}
+
 // ambiguous is a gauge of client_golang whose name is also that of a counter in OpenMetrics,
 // which strict parsers refuse.
 const ambiguous = "go_memstats_alloc_bytes"
@@ -86,7 +109,7 @@ const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 func gzipMember(parts []part) []part {
 	crc, size := uint32(0), int64(0)
 	for _, p := range parts {
-		crc, size = multiply(p.shift, crc)^p.crc, size+p.size
+		crc, size = p.crcAfter(crc), size+p.size
 	}
 	trailer := binary.LittleEndian.AppendUint32([]byte{0x03, 0x00}, crc)
 	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(size)) // modulo 2^32
@@ -124,14 +147,9 @@ func negotiate(h http.Header) (variant, string) {
 // a higher quality.
 func prefersGzip(accept []string) bool {
 	quality := map[string]float64{}
-	for _, value := range accept {
-		for element := range strings.SplitSeq(value, ",") {
-			name, params, _ := strings.Cut(element, ";")
-			q := 1.0
-			if _, v, ok := strings.Cut(params, "q="); ok {
-				q, _ = strconv.ParseFloat(strings.TrimSpace(v), 64) // 0 if it is not a number
-			}
-			quality[strings.ToLower(strings.TrimSpace(name))] = q
+	for element := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		if coding, params, err := mime.ParseMediaType(element); err == nil {
+			quality[coding], _ = strconv.ParseFloat(cmp.Or(params["q"], "1"), 64) // 0 if it is not a number
 		}
 	}
 	gzip, named := quality["gzip"]

@@ -11,12 +11,13 @@ package exposition
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"server_rental_exporter/internal/metric"
 )
 
 // restFactor is how many times as long the publisher rests as it worked: it uses a
@@ -32,8 +33,8 @@ const variantTTL = 10 * time.Minute
 
 // Group is a set of metric families that are published together.
 type Group struct {
-	// Descs are all families that Collect may return. No other group has them.
-	Descs []*prometheus.Desc
+	// Definitions are all families that Collect may return. No other group has them.
+	Definitions []*metric.Definition
 	// Collect returns the present metrics, which are Samples of package metric, and when
 	// they change by the passing of time; zero if they do not. It is called by one
 	// goroutine at a time.
@@ -113,7 +114,7 @@ func (p *Publisher) Publish() (expires time.Time) {
 		if g.changed.Swap(false) || expired {
 			var metrics []prometheus.Metric
 			metrics, g.expires = g.Collect(now)
-			blocks[i] = newBlock(metrics, g.Descs)
+			blocks[i] = newBlock(metrics, g.Definitions)
 		} else {
 			blocks[i] = old[i]
 		}
@@ -149,9 +150,7 @@ func (p *Publisher) encode(b *block, v variant) []part {
 		p.encoding.Lock()
 		defer p.encoding.Unlock()
 		for _, f := range b.families {
-			parts = append(parts, blockEncoders.encode(f.name, v, func(e *encoder) error {
-				return errors.Join(f.err, e.writeMetrics(f.metrics))
-			}))
+			parts = append(parts, f.encode(v))
 		}
 		return parts
 	}))
@@ -175,8 +174,8 @@ func (p *Publisher) CacheBytes() int {
 // Describe implements prometheus.Collector.
 func (p *Publisher) Describe(ch chan<- *prometheus.Desc) {
 	for _, g := range p.groups {
-		for _, d := range g.Descs {
-			ch <- d
+		for _, d := range g.Definitions {
+			ch <- d.Desc
 		}
 	}
 }

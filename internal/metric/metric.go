@@ -23,7 +23,7 @@ type Definition struct {
 	Type   Type     // how Prometheus reads it
 	Labels []string // in the order in which values are given
 	Source string   // the field of the API, or the fact, that it shows
-	desc   *prometheus.Desc
+	Desc   *prometheus.Desc
 	sorted []int // the labels' places in order of their names
 }
 
@@ -60,7 +60,7 @@ func define(t Type, name, help, source string, labels []string) *Definition {
 	}
 	slices.SortFunc(sorted, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
 	d := &Definition{Name: name, Help: help, Type: t, Labels: labels, Source: source, sorted: sorted}
-	d.desc = prometheus.V2.NewDesc(name, help, prometheus.UnconstrainedLabels(labels), nil, prometheus.WithUnit(d.BaseUnit()))
+	d.Desc = prometheus.V2.NewDesc(name, help, prometheus.UnconstrainedLabels(labels), nil, prometheus.WithUnit(d.BaseUnit()))
 	return d
 }
 
@@ -74,6 +74,18 @@ func (d *Definition) BaseUnit() string {
 		}
 	}
 	return ""
+}
+
+// Family returns the metric family without metrics.
+func (d *Definition) Family() *dto.MetricFamily {
+	f := &dto.MetricFamily{Name: &d.Name, Help: &d.Help, Type: dto.MetricType_GAUGE.Enum()}
+	if d.Type == CounterType {
+		f.Type = dto.MetricType_COUNTER.Enum()
+	}
+	if unit := d.BaseUnit(); unit != "" {
+		f.Unit = &unit
+	}
+	return f
 }
 
 // Sample takes a fraction of the memory of client_golang's constant metrics: label
@@ -100,19 +112,7 @@ func (s *Sample) Label(name string) string {
 }
 
 // Desc implements prometheus.Metric.
-func (s *Sample) Desc() *prometheus.Desc { return s.def.desc }
-
-// Family returns the metric family of the sample without metrics.
-func (s *Sample) Family() *dto.MetricFamily {
-	f := &dto.MetricFamily{Name: &s.def.Name, Help: &s.def.Help, Type: dto.MetricType_GAUGE.Enum()}
-	if s.def.Type == CounterType {
-		f.Type = dto.MetricType_COUNTER.Enum()
-	}
-	if unit := s.def.BaseUnit(); unit != "" {
-		f.Unit = &unit
-	}
-	return f
-}
+func (s *Sample) Desc() *prometheus.Desc { return s.def.Desc }
 
 // CompareLabels compares label values with those of another sample of the family.
 func (s *Sample) CompareLabels(other prometheus.Metric) int {
@@ -149,15 +149,6 @@ func (s *Sample) Write(out *dto.Metric) error {
 		out.Gauge = &dto.Gauge{Value: &s.value}
 	}
 	return nil
-}
-
-// Descs returns the descriptors of definitions.
-func Descs(definitions []*Definition) []*prometheus.Desc {
-	descs := make([]*prometheus.Desc, len(definitions))
-	for i, d := range definitions {
-		descs[i] = d.desc
-	}
-	return descs
 }
 
 // Earlier returns the earlier of two times at which metrics expire, of which a zero one

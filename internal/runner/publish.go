@@ -26,7 +26,7 @@ type groups struct {
 func (r *Runner) newGroups() {
 	g := &r.groups
 	group := func(definitions []*metric.Definition, collect func(now time.Time) ([]prometheus.Metric, time.Time)) *exposition.Group {
-		g.all = append(g.all, &exposition.Group{Descs: metric.Descs(definitions), Collect: collect})
+		g.all = append(g.all, &exposition.Group{Definitions: definitions, Collect: collect})
 		return g.all[len(g.all)-1]
 	}
 	g.health = group(HealthDefinitions(), r.collectHealth)

@@ -138,7 +138,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 	if e.demo != nil {
 		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", pageURL(e.options.web))
 	}
-	e.Publish(runCtx)
+	e.Run(runCtx)
 	e.ApplyConfig(runCtx, runnerConfig(e.metrics.loaded.Load().config))
 	ended := make(chan struct{})
 	go func() {

@@ -50,12 +50,12 @@ func (r *Runner) Health() []Health {
 		if last := src.last.Load(); last != nil {
 			h.Invalid, h.ResponseAge = last.Invalid, last.Age.Age
 		}
-		if snap, _, _ := src.Value(); snap.Facts.Account != nil {
-			if at, found := first[snap.Facts.Account.ID]; found {
+		if id := src.providerID(); id != "" {
+			if at, found := first[id]; found {
 				h.DuplicateOf = all[at].Account
 				all[at].DuplicateOf = cmp.Or(all[at].DuplicateOf, h.Account)
 			} else {
-				first[snap.Facts.Account.ID] = len(all)
+				first[id] = len(all)
 			}
 		}
 		all = append(all, h)

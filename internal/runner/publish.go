@@ -31,7 +31,10 @@ func (r *Runner) newGroups() {
 	}
 	g.health = group(HealthDefinitions(), r.collectHealth)
 	g.accounts = group(rentalapi.AccountDefinitions(), r.collectAccounts)
-	g.watches = group(collector.WatchDefinitions(), r.collectWatches)
+	g.watches = group(collector.WatchDefinitions(), func(time.Time) ([]prometheus.Metric, time.Time) {
+		watches, expires := r.stepWatches()
+		return collector.WatchMetrics(watches), expires
+	})
 	g.funding = group(collector.FundingDefinitions(), func(now time.Time) ([]prometheus.Metric, time.Time) {
 		return collector.FundingMetrics(r.Accounts(), now)
 	})
@@ -49,28 +52,26 @@ func (r *Runner) changed(src *source) {
 	if ok && snap.Facts == (collector.Facts{}) {
 		return
 	}
-	if snap.Facts.Account != nil {
-		r.identify(src, snap.Facts.Account.ID)
-	}
 	if src.scope.account == "" {
 		r.stepWatches()
+		r.groups.watches.Changed()
 	} else {
 		r.groups.funding.Changed()
 	}
 }
 
-// identify keeps which provider account an account is. It warns if that is another one than
-// before, or also that of another account: sums over accounts count it twice then.
-func (r *Runner) identify(src *source, id string) {
-	account, before := src.scope.account, src.provider.Swap(&id)
-	if before != nil && *before == id {
+// identify warns if an account is another provider account than before, or also that of
+// another account: sums over accounts count it twice then.
+func (r *Runner) identify(src *source, before string) {
+	account, id := src.scope.account, src.providerID()
+	if id == before {
 		return
 	}
-	if before != nil {
-		level.Warn(r.options.Logger).Log("msg", "account has become another provider account", "account", account, "before", *before, "now", id)
+	if before != "" {
+		level.Warn(r.options.Logger).Log("msg", "account has become another provider account", "account", account, "before", before, "now", id)
 	}
 	for _, other := range r.sources() {
-		if p := other.provider.Load(); other.scope.account != account && p != nil && *p == id {
+		if other.scope.account != account && other.providerID() == id {
 			level.Warn(r.options.Logger).Log("msg", "same provider account configured more than once", "account", account, "first", other.scope.account)
 			return
 		}
@@ -117,31 +118,18 @@ func (r *Runner) applyWatches(configured []collector.Watch) {
 	r.watches = next
 }
 
-// stepWatches evaluates the watches with the present public facts.
-func (r *Runner) stepWatches() {
-	r.watchesMu.Lock()
-	r.evaluateWatches(time.Now())
-	r.watchesMu.Unlock()
-	r.groups.watches.Changed()
-}
-
-// collectWatches evaluates the watches and returns their metrics.
-func (r *Runner) collectWatches(now time.Time) ([]prometheus.Metric, time.Time) {
+// stepWatches evaluates the watches with the present public facts, and returns them and
+// when the first fact expires. It reads the facts under watchesMu, so that no step uses
+// older ones than the step before.
+func (r *Runner) stepWatches() (watches []collector.Watched, expires time.Time) {
 	r.watchesMu.Lock()
 	defer r.watchesMu.Unlock()
-	expires := r.evaluateWatches(now)
-	return collector.WatchMetrics(r.watches), expires
-}
-
-// evaluateWatches evaluates the watches, and returns when the first fact expires. It reads
-// the facts under watchesMu, so that no step uses older ones than the step before.
-func (r *Runner) evaluateWatches(now time.Time) (expires time.Time) {
 	var public collector.Scope
 	if scopes := r.sortedScopes(); len(scopes) > 0 {
 		public = scopes[0].known()
 	}
-	for i := range r.watches {
-		r.watches[i] = r.watches[i].Step(public, now)
+	for i, w := range r.watches {
+		r.watches[i] = w.Step(public, time.Now())
 	}
-	return public.Until
+	return slices.Clone(r.watches), public.Until
 }

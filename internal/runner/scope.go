@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 )
 
@@ -25,8 +24,8 @@ type scope struct {
 	origin   time.Time // of the grid on which an account's collectors fetch
 }
 
-// tokenPollInterval is the time from one comparison of the accounts' tokens with the last
-// ones to the next.
+// tokenPollInterval is the time from one comparison of all tokens with the last ones to the
+// next.
 const tokenPollInterval = 5 * time.Second
 
 // maxTokenReads is how many tokens are read at a time, so that files which hang delay the
@@ -39,87 +38,70 @@ const maxOrigin = time.Hour
 
 // reconcile changes the scopes to what the configuration says and returns the new
 // sources, scope by scope.
-func (r *Runner) reconcile(c Config) []*source {
+func (r *Runner) reconcile(c Config) (added []*source) {
+	type key struct {
+		account, identity string
+		resource          *collector.Resource
+	}
+	removed := map[key]*source{}
+	for _, src := range r.sources() {
+		removed[key{src.scope.account, src.scope.identity, src.resource}] = src
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := map[string]*scope{}
-	var added []*source
 	for _, a := range append([]Account{{}}, c.Accounts...) {
 		sc := &scope{account: a.Name, identity: c.API + " " + a.Identity}
-		if before := r.scopes[a.Name]; before != nil && before.identity == sc.identity {
-			*sc = *before
-			delete(r.scopes, a.Name)
+		for i := range r.resources {
+			res := &r.resources[i]
+			settings, enabled := c.Collectors[res.Name]
+			if !enabled || res.Account != (a.Name != "") {
+				continue
+			}
+			k := key{sc.account, sc.identity, res}
+			src := removed[k]
+			delete(removed, k)
+			if src == nil {
+				src = r.newSource(sc, res, settings)
+				added = append(added, src)
+			}
+			sc.sources = append(sc.sources, src)
 		}
-		added = append(added, r.adjust(sc, c.Collectors)...)
-		if sc.api == nil || len(sc.sources) == 0 { // a scope without collectors keeps no state of its token
-			sc.api, sc.origin = r.Client.Scope(a.Name, a.Token), r.origin()
+		before := r.scopes[a.Name]
+		if before == nil || before.identity != sc.identity || len(sc.sources) == 0 { // a scope without collectors keeps no state of its token
+			before = &scope{api: r.Client.Scope(a.Name, a.Token), origin: r.origin()}
 		}
+		sc.api, sc.origin = before.api, before.origin
 		next[a.Name] = sc
 	}
-	for _, sc := range r.scopes {
-		for _, src := range sc.sources {
-			src.stop()
-		}
+	for _, src := range removed {
+		src.stop()
 	}
 	r.scopes = next
-	return added
-}
-
-// adjust gives a scope the sources that are enabled, and returns the new ones.
-func (r *Runner) adjust(sc *scope, enabled map[string]refresh.Settings) []*source {
-	var sources, added []*source
-	for i := range r.resources {
-		res := &r.resources[i]
-		at := slices.IndexFunc(sc.sources, func(src *source) bool { return src.resource == res })
-		settings, on := enabled[res.Name]
-		switch {
-		case res.Account != (sc.account != ""):
-		case !on && at >= 0:
-			sc.sources[at].stop()
-		case !on:
-		case at >= 0:
-			sources = append(sources, sc.sources[at])
-		default:
-			src := r.newSource(sc, res, settings)
-			sources = append(sources, src)
-			added = append(added, src)
-		}
-	}
-	sc.sources = sources
 	return added
 }
 
 // pollTokens lets failing collectors retry as soon as their token has changed, or can be
 // read again.
 func (r *Runner) pollTokens(ctx context.Context) {
-	var last map[*rentalapi.Scope]rentalapi.Fingerprint
 	for {
-		scopes, tokens := r.sortedScopes(), map[*rentalapi.Scope]rentalapi.Fingerprint{}
-		now, errs := make([]rentalapi.Fingerprint, len(scopes)), make([]error, len(scopes))
 		var reads errgroup.Group
 		reads.SetLimit(maxTokenReads)
-		for i, sc := range scopes {
+		for _, sc := range r.sortedScopes() {
 			reads.Go(func() error {
-				now[i], errs[i] = sc.api.Fingerprint()
+				if sc.api.TokenChanged() {
+					level.Info(r.options.Logger).Log("msg", "token changed", "account", sc.account)
+					for _, src := range sc.sources {
+						src.RetryNow()
+					}
+				}
 				return nil
 			})
 		}
 		_ = reads.Wait()
-		for i, sc := range scopes {
-			tokens[sc.api] = now[i]
-			if before, known := last[sc.api]; errs[i] != nil || !known || now[i] == before {
-				continue
-			}
-			level.Info(r.options.Logger).Log("msg", "token changed", "account", sc.account)
-			for _, src := range sc.sources {
-				src.RetryNow()
-			}
-		}
-		last = tokens
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.poll: // new scopes
 		case <-time.After(tokenPollInterval):
 		}
 	}

@@ -33,10 +33,7 @@ type encoder struct {
 }
 
 var encoders = sync.Pool{New: func() any {
-	w, err := flate.NewWriter(nil, 6)
-	if err != nil {
-		panic(err) // the level is a constant
-	}
+	w, _ := flate.NewWriter(nil, 6) // the level is valid
 	return &encoder{compressor: w}
 }}
 

@@ -49,10 +49,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.OnError("gathering", err)
 	}
 	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	dynamic, err := encodeOnce(families, v)
-	if err != nil {
-		h.OnError("encoding", err)
-		http.Error(w, "An error has occurred while serving metrics:\n\n"+err.Error(), http.StatusInternalServerError)
+	dynamic := encodeOnce(families, v)
+	if dynamic.err != nil {
+		h.OnError("encoding", dynamic.err)
+		http.Error(w, "An error has occurred while serving metrics:\n\n"+dynamic.err.Error(), http.StatusInternalServerError)
 		return
 	}
 	parts = append(parts, dynamic)
@@ -80,21 +80,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // encodeOnce returns families for a single scrape, which ends with them. They are
 // compressed fast.
-func encodeOnce(families []*dto.MetricFamily, v variant) (part, error) {
+func encodeOnce(families []*dto.MetricFamily, v variant) part {
 	var text, compressed bytes.Buffer
-	if err := write(&text, v.format, families...); err != nil {
-		return part{}, err
-	}
+	p := part{crcAfterOne: one, err: write(&text, v.format, families...)}
 	if v.format == expfmt.FmtOpenMetrics_1_0_0 {
 		text.WriteString("# EOF\n")
 	}
-	p := part{body: text.Bytes(), crcAfterOne: one}
+	p.body = text.Bytes()
 	p.add(p.body)
 	if v.gzip {
 		_ = flate.StatelessDeflate(&compressed, p.body, false, nil) // writing to a buffer does not fail
 		p.body = compressed.Bytes()
 	}
-	return p, nil
+	return p
 }
 
 // ambiguous is a gauge of client_golang whose name is also that of a counter in OpenMetrics,

@@ -78,10 +78,8 @@ func (d *Definition) BaseUnit() string {
 
 // Family returns the metric family without metrics.
 func (d *Definition) Family() *dto.MetricFamily {
-	f := &dto.MetricFamily{Name: &d.Name, Help: &d.Help, Type: dto.MetricType_GAUGE.Enum()}
-	if d.Type == CounterType {
-		f.Type = dto.MetricType_COUNTER.Enum()
-	}
+	kind := dto.MetricType(dto.MetricType_value[strings.ToUpper(string(d.Type))])
+	f := &dto.MetricFamily{Name: &d.Name, Help: &d.Help, Type: &kind}
 	if unit := d.BaseUnit(); unit != "" {
 		f.Unit = &unit
 	}

@@ -124,10 +124,8 @@ func TestDefinition(t *testing.T) {
 	} {
 		t.Run(c.d.Name, func(t *testing.T) {
 			simtest.AssertEqual(t, "definition", []string{c.d.Name, string(c.d.Type), c.d.BaseUnit()}, c.want)
-			if c.d.Type != HistogramType {
-				f := c.d.Family()
-				simtest.AssertEqual(t, "family", []string{f.GetName(), strings.ToLower(f.GetType().String()), f.GetUnit()}, c.want)
-			}
+			f := c.d.Family()
+			simtest.AssertEqual(t, "family", []string{f.GetName(), strings.ToLower(f.GetType().String()), f.GetUnit()}, c.want)
 		})
 	}
 }

@@ -16,8 +16,7 @@ import (
 // groups are what the runner publishes.
 type groups struct {
 	all       []*exposition.Group
-	health    *exposition.Group
-	accounts  *exposition.Group            // state of the scopes at the API
+	state     *exposition.Group            // of the collectors, and of the scopes at the API
 	watches   *exposition.Group            // from public facts
 	funding   *exposition.Group            // from facts of each account
 	resources map[string]*exposition.Group // by name
@@ -29,8 +28,7 @@ func (r *Runner) newGroups() {
 		g.all = append(g.all, &exposition.Group{Definitions: definitions, Collect: collect})
 		return g.all[len(g.all)-1]
 	}
-	g.health = group(HealthDefinitions(), r.collectHealth)
-	g.accounts = group(rentalapi.AccountDefinitions(), r.collectAccounts)
+	g.state = group(append(HealthDefinitions(), rentalapi.AccountDefinitions()...), r.collectState)
 	g.watches = group(collector.WatchDefinitions(), func(time.Time) ([]prometheus.Metric, time.Time) {
 		watches, expires := r.stepWatches()
 		return collector.WatchMetrics(watches), expires
@@ -78,11 +76,14 @@ func (r *Runner) identify(src *source, before string) {
 	}
 }
 
-// collectAccounts returns what the API last said to each scope, and when that changes by
-// the passing of time.
-func (r *Runner) collectAccounts(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
+// collectState returns the state of all collectors and what the API last said to each
+// scope, and when that changes by the passing of time.
+func (r *Runner) collectState(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
 	b := &metric.Builder{}
-	for _, sc := range r.sortedScopes() {
+	for _, h := range r.Health() {
+		h.AddMetrics(b)
+	}
+	for _, sc := range r.scopes() {
 		expires = metric.Earlier(expires, sc.api.AddMetrics(b, now))
 	}
 	return b.Metrics(), expires
@@ -125,7 +126,7 @@ func (r *Runner) stepWatches() (watches []collector.Watched, expires time.Time) 
 	r.watchesMu.Lock()
 	defer r.watchesMu.Unlock()
 	var public collector.Scope
-	if scopes := r.sortedScopes(); len(scopes) > 0 {
+	if scopes := r.scopes(); len(scopes) > 0 {
 		public = scopes[0].known()
 	}
 	for i, w := range r.watches {

@@ -2,13 +2,12 @@ package runner
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-kit/log/level"
-	"golang.org/x/sync/errgroup"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
@@ -28,10 +27,6 @@ type scope struct {
 // next.
 const tokenPollInterval = 5 * time.Second
 
-// maxTokenReads is how many tokens are read at a time, so that files which hang delay the
-// others little.
-const maxTokenReads = 32
-
 // maxOrigin is the maximum random offset of an account's fetches, also if intervals are
 // longer.
 const maxOrigin = time.Hour
@@ -43,13 +38,14 @@ func (r *Runner) reconcile(c Config) (added []*source) {
 		account, identity string
 		resource          *collector.Resource
 	}
-	removed := map[key]*source{}
-	for _, src := range r.sources() {
-		removed[key{src.scope.account, src.scope.identity, src.resource}] = src
+	scopes, removed := map[string]*scope{}, map[key]*source{}
+	for _, sc := range r.scopes() {
+		scopes[sc.account] = sc
+		for _, src := range sc.sources {
+			removed[key{sc.account, sc.identity, src.resource}] = src
+		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	next := map[string]*scope{}
+	var next []*scope
 	for _, a := range append([]Account{{}}, c.Accounts...) {
 		sc := &scope{account: a.Name, identity: c.API + " " + a.Identity}
 		for i := range r.resources {
@@ -67,17 +63,18 @@ func (r *Runner) reconcile(c Config) (added []*source) {
 			}
 			sc.sources = append(sc.sources, src)
 		}
-		before := r.scopes[a.Name]
+		before := scopes[a.Name]
 		if before == nil || before.identity != sc.identity || len(sc.sources) == 0 { // a scope without collectors keeps no state of its token
 			before = &scope{api: r.Client.Scope(a.Name, a.Token), origin: r.origin()}
 		}
 		sc.api, sc.origin = before.api, before.origin
-		next[a.Name] = sc
+		next = append(next, sc)
 	}
 	for _, src := range removed {
 		src.stop()
 	}
-	r.scopes = next
+	slices.SortFunc(next, func(a, b *scope) int { return strings.Compare(a.account, b.account) })
+	r.allScopes.Store(&next)
 	return added
 }
 
@@ -85,20 +82,18 @@ func (r *Runner) reconcile(c Config) (added []*source) {
 // read again.
 func (r *Runner) pollTokens(ctx context.Context) {
 	for {
-		var reads errgroup.Group
-		reads.SetLimit(maxTokenReads)
-		for _, sc := range r.sortedScopes() {
-			reads.Go(func() error {
+		var reads sync.WaitGroup // side by side, so that a file which hangs delays the others little
+		for _, sc := range r.scopes() {
+			reads.Go(func() {
 				if sc.api.TokenChanged() {
 					level.Info(r.options.Logger).Log("msg", "token changed", "account", sc.account)
 					for _, src := range sc.sources {
 						src.RetryNow()
 					}
 				}
-				return nil
 			})
 		}
-		_ = reads.Wait()
+		reads.Wait()
 		select {
 		case <-ctx.Done():
 			return
@@ -107,17 +102,14 @@ func (r *Runner) pollTokens(ctx context.Context) {
 	}
 }
 
-// sortedScopes returns the scopes: the public one first, then by account.
-func (r *Runner) sortedScopes() []*scope {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(r.scopes), func(a, b *scope) int { return strings.Compare(a.account, b.account) })
-}
+// scopes returns the scopes: the public one first, then by account. There are none before
+// the first configuration.
+func (r *Runner) scopes() []*scope { return *r.allScopes.Load() }
 
 // sources returns the sources of all scopes, in their order.
 func (r *Runner) sources() []*source {
 	var all []*source
-	for _, sc := range r.sortedScopes() {
+	for _, sc := range r.scopes() {
 		all = append(all, sc.sources...)
 	}
 	return all
@@ -140,7 +132,7 @@ func (sc *scope) known() collector.Scope {
 // Accounts returns what is known of each account, in the order of their names.
 func (r *Runner) Accounts() []collector.Scope {
 	var all []collector.Scope
-	for _, sc := range r.sortedScopes() {
+	for _, sc := range r.scopes() {
 		if sc.account != "" {
 			all = append(all, sc.known())
 		}

@@ -50,8 +50,8 @@ func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.
 		if updated {
 			r.changed(src)
 		}
+		r.groups.state.Changed()
 		src.tried.Store(true) // after the groups were marked as changed
-		r.groups.health.Changed()
 	})
 	return src
 }
@@ -103,10 +103,10 @@ func (src *source) providerID() string {
 // Get implements rentalapi.Getter. A source that asks for a further page has been tried:
 // a long history takes minutes.
 func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
-	if page := query.Get("page"); page != "" && page != "1" && !src.tried.Swap(true) {
-		src.runner.groups.health.Changed()
+	if page := query.Get("page"); page != "" && page != "1" {
+		src.tried.Store(true)
 	}
-	defer src.runner.groups.accounts.Changed()
+	defer src.runner.groups.state.Changed()
 	return src.scope.api.Get(ctx, p, endpoint, query, read)
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"mime"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -59,9 +60,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.gzip {
 		parts = gzipMember(parts)
 	}
+	var body net.Buffers
 	length := 0
 	for _, p := range parts {
-		length += len(p.body)
+		body, length = append(body, p.body), length+len(p.body)
 	}
 	header := w.Header()
 	header.Set("Content-Type", contentType)
@@ -71,11 +73,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.gzip {
 		header.Set("Content-Encoding", "gzip")
 	}
-	for _, p := range parts {
-		if _, err := w.Write(p.body); err != nil {
-			return // the client left
-		}
-	}
+	_, _ = body.WriteTo(w) // fails if the client left
 }
 
 // encodeOnce returns families for a single scrape, which ends with them. They are

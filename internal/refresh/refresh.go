@@ -39,9 +39,9 @@ type State struct {
 
 // Source keeps one value fresh. Its methods may be used by any goroutine.
 type Source[T any] struct {
-	fetch    Fetch[T]
-	onChange func(updated bool)
-	phase    Phase // of the last attempt
+	fetch Fetch[T]
+	onEnd func(updated bool)
+	phase Phase // of the last attempt
 
 	mu    sync.Mutex
 	timer *time.Timer // of the next attempt
@@ -50,11 +50,10 @@ type Source[T any] struct {
 	taken time.Time // when the value was; zero if there is none
 }
 
-// New returns a source that begins to fetch when Run is called. It calls onChange after
-// each attempt, and after the settings changed; updated is whether the value, or the time at
-// which it expires, may be another one.
-func New[T any](s Settings, fetch Fetch[T], onChange func(updated bool)) *Source[T] {
-	return &Source[T]{fetch: fetch, onChange: onChange, timer: time.NewTimer(math.MaxInt64), state: State{Settings: s}}
+// New returns a source that begins to fetch when Run is called. It calls onEnd after each
+// attempt; updated is whether the value may be another one.
+func New[T any](s Settings, fetch Fetch[T], onEnd func(updated bool)) *Source[T] {
+	return &Source[T]{fetch: fetch, onEnd: onEnd, timer: time.NewTimer(math.MaxInt64), state: State{Settings: s}}
 }
 
 // Run fetches after delay and then at the interval until ctx ends; see schedule.
@@ -109,7 +108,7 @@ func (s *Source[T]) Once(ctx context.Context) error {
 		s.value, s.taken = value, now
 	}
 	s.mu.Unlock()
-	s.onChange(err == nil)
+	s.onEnd(err == nil)
 	return err
 }
 
@@ -141,7 +140,6 @@ func (s *Source[T]) ApplySettings(settings Settings) {
 	s.mu.Unlock()
 	if changed {
 		s.advance(time.Now().Add(settings.Interval))
-		s.onChange(true)
 	}
 }
 

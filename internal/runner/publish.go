@@ -125,10 +125,7 @@ func (r *Runner) applyWatches(configured []collector.Watch) {
 func (r *Runner) stepWatches() (watches []collector.Watched, expires time.Time) {
 	r.watchesMu.Lock()
 	defer r.watchesMu.Unlock()
-	var public collector.Scope
-	if scopes := r.scopes(); len(scopes) > 0 {
-		public = scopes[0].known()
-	}
+	public := r.scopes()[0].known()
 	for i, w := range r.watches {
 		r.watches[i] = w.Step(public, time.Now())
 	}

@@ -73,10 +73,10 @@ type Runner struct {
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
 	r := &Runner{options: o, resources: collector.Resources(), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor}
-	r.allScopes.Store(&[]*scope{})
 	r.origin = func() time.Time { return time.Now().Add(-rand.N(maxOrigin)) } // random, so that accounts do not stay in step
 	r.newGroups()
 	r.Client = rentalapi.New(o.UserAgent, o.API)
+	r.allScopes.Store(&[]*scope{{api: r.Client.Scope("", nil)}})
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
 	return r
 }
@@ -147,7 +147,7 @@ func (r *Runner) Wait() { r.running.Wait() }
 // stays true.
 func (r *Runner) Ready() bool {
 	untried := func(src *source) bool { return !src.tried.Load() }
-	if !r.ready.Load() && len(r.scopes()) > 0 && !slices.ContainsFunc(r.sources(), untried) {
+	if !r.ready.Load() && r.scopes()[0].identity != "" && !slices.ContainsFunc(r.sources(), untried) {
 		r.Publisher.Publish()
 		r.ready.Store(true)
 	}

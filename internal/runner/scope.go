@@ -102,8 +102,8 @@ func (r *Runner) pollTokens(ctx context.Context) {
 	}
 }
 
-// scopes returns the scopes: the public one first, then by account. There are none before
-// the first configuration.
+// scopes returns the scopes: the public one first, then by account. Before the first
+// configuration there is a public one without identity.
 func (r *Runner) scopes() []*scope { return *r.allScopes.Load() }
 
 // sources returns the sources of all scopes, in their order.
@@ -132,10 +132,8 @@ func (sc *scope) known() collector.Scope {
 // Accounts returns what is known of each account, in the order of their names.
 func (r *Runner) Accounts() []collector.Scope {
 	var all []collector.Scope
-	for _, sc := range r.scopes() {
-		if sc.account != "" {
-			all = append(all, sc.known())
-		}
+	for _, sc := range r.scopes()[1:] {
+		all = append(all, sc.known())
 	}
 	return all
 }

@@ -43,19 +43,22 @@ func (r *Runner) newGroups() {
 	}
 }
 
-// changed publishes anew what follows from a source's snapshots.
-func (r *Runner) changed(src *source) {
-	r.groups.resources[src.resource.Name].Changed()
-	snap, _, ok := src.Value()
-	if ok && snap.Facts == (collector.Facts{}) {
-		return
+// ended has what follows from an attempt published anew.
+func (src *source) ended(updated bool) {
+	groups := &src.runner.groups
+	groups.state.Changed()
+	if updated {
+		groups.resources[src.resource.Name].Changed()
+		switch facts := src.last.Load().Facts; {
+		case facts == (collector.Facts{}):
+		case src.scope.account == "":
+			src.runner.stepWatches()
+			groups.watches.Changed()
+		default:
+			groups.funding.Changed()
+		}
 	}
-	if src.scope.account == "" {
-		r.stepWatches()
-		r.groups.watches.Changed()
-	} else {
-		r.groups.funding.Changed()
-	}
+	src.tried.Store(true) // after the groups were marked as changed
 }
 
 // identify warns if an account is another provider account than before, or also that of

@@ -46,13 +46,7 @@ func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.
 	}
 	src := &source{resource: res, scope: sc, fetch: res.NewFetcher(sc.account), runner: r, logger: stateLogger{logger: logger}, stop: func() {}}
 	r.Client.InitErrorCounters(res.Endpoint)
-	src.Source = refresh.New(settings, src.get, func(updated bool) {
-		if updated {
-			r.changed(src)
-		}
-		r.groups.state.Changed()
-		src.tried.Store(true) // after the groups were marked as changed
-	})
+	src.Source = refresh.New(settings, src.get, src.ended)
 	return src
 }
 

@@ -20,7 +20,7 @@ type part struct {
 	body        []byte
 	crc         uint32 // CRC-32 before compression
 	crcAfterOne uint32 // the same after a text with the CRC-32 one
-	size        int64  // before compression
+	size        uint32 // before compression, modulo 2^32
 	err         error  // metrics that are missing, and why
 }
 

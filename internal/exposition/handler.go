@@ -77,7 +77,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // encodeOnce returns families for a single scrape, which ends with them. They are
-// compressed fast.
+// compressed fast, with the end of the compressed data.
 func encodeOnce(families []*dto.MetricFamily, v variant) part {
 	var text, compressed bytes.Buffer
 	p := part{crcAfterOne: one, err: write(&text, v.format, families...)}
@@ -87,7 +87,7 @@ func encodeOnce(families []*dto.MetricFamily, v variant) part {
 	p.body = text.Bytes()
 	p.add(p.body)
 	if v.gzip {
-		_ = flate.StatelessDeflate(&compressed, p.body, false, nil) // writing to a buffer does not fail
+		_ = flate.StatelessDeflate(&compressed, p.body, true, nil) // writing to a buffer does not fail
 		p.body = compressed.Bytes()
 	}
 	return p
@@ -100,15 +100,13 @@ const ambiguous = "go_memstats_alloc_bytes"
 // gzipHeader begins a gzip member: deflate, no name, no time, unknown system.
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
-// gzipMember adds the begin of a gzip member, its end (an empty last block) and the trailer
-// (checksum and size modulo 2^32) to parts.
+// gzipMember adds the begin of a gzip member and its trailer (checksum and size) to parts.
 func gzipMember(parts []part) []part {
-	crc, size := uint32(0), int64(0)
+	var crc, size uint32
 	for _, p := range parts {
 		crc, size = p.crcAfter(crc), size+p.size
 	}
-	trailer := binary.LittleEndian.AppendUint32([]byte{0x03, 0x00}, crc)
-	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(size)) // modulo 2^32
+	trailer := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, crc), size)
 	return slices.Concat([]part{{body: []byte(gzipHeader)}}, parts, []part{{body: trailer}})
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"iter"
 	"slices"
 	"sync"
 
@@ -24,51 +25,50 @@ type part struct {
 	err         error  // metrics that are missing, and why
 }
 
-// encoder has memory for encoding that is used again: compressors take hundreds of
-// kilobytes. They are klauspost's: at the same level they cost a third of the standard
-// library's.
+// Encoders of what is encoded once for many scrapes, and of what is encoded for each,
+// which is compressed fast. The compressors are klauspost's: at the same level they cost
+// a third of the standard library's.
+var blockEncoders, scrapeEncoders = newEncoders(6), newEncoders(flate.BestSpeed)
+
+// encoder has memory that is used again: compressors take hundreds of kilobytes.
 type encoder struct {
 	text, body bytes.Buffer
 	compressor *flate.Writer
 }
 
-var encoders = sync.Pool{New: func() any {
-	w, _ := flate.NewWriter(nil, 6) // the level is valid
-	return &encoder{compressor: w}
-}}
+func newEncoders(level int) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		w, _ := flate.NewWriter(nil, level) // the levels are valid
+		return &encoder{compressor: w}
+	}}
+}
 
-// batch is how many metrics of a family are encoded at a time, because they take many
-// times the memory of the result.
-const batch = 1000
-
-// encode returns the family in a variant.
-func (f *family) encode(v variant) part {
+// encode returns messages as a part: those of one family, or if it has no name of several,
+// which end a response. OpenMetrics has created timestamps also in its text form. No name
+// needs escaping, so that none is checked for it. Writing to a buffer does not fail.
+func encode(encoders *sync.Pool, family string, v variant, messages iter.Seq[*dto.MetricFamily]) part {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
+	e.text.Reset()
 	e.body.Reset()
 	var body io.Writer = &e.body
 	if v.gzip {
 		e.compressor.Reset(&e.body)
 		body = e.compressor
 	}
-	n := min(batch, len(f.metrics))
-	if v.format == expfmt.FmtProtoDelim { // a family is one message
-		n = len(f.metrics)
-	}
-	p := part{family: f.definition.Name, crcAfterOne: one, err: f.err}
-	message, out := f.definition.Family(), make([]dto.Metric, n)
-	for metrics := range slices.Chunk(f.metrics, n) {
-		message.Metric = message.Metric[:0]
-		for i, m := range metrics {
-			p.err = errors.Join(p.err, m.Write(&out[i]))
-			message.Metric = append(message.Metric, &out[i])
-		}
-		p.err = errors.Join(p.err, write(&e.text, v.format, message))
-		for p.size > 0 && bytes.HasPrefix(e.text.Bytes(), []byte("#")) { // the comments are there already
+	p := part{family: family, crcAfterOne: one}
+	text := expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping), expfmt.WithCreatedLines())
+	for m := range messages {
+		p.err = errors.Join(p.err, text.Encode(m))
+		for family != "" && p.size > 0 && bytes.HasPrefix(e.text.Bytes(), []byte("#")) { // the comments are there already
 			_, _ = e.text.ReadBytes('\n')
 		}
 		p.add(e.text.Bytes())
-		_, _ = e.text.WriteTo(body) // writing to a buffer does not fail
+		_, _ = e.text.WriteTo(body)
+	}
+	if family == "" && v.format == expfmt.FmtOpenMetrics_1_0_0 {
+		p.add([]byte("# EOF\n"))
+		_, _ = io.WriteString(body, "# EOF\n")
 	}
 	if v.gzip {
 		_ = e.compressor.Flush()
@@ -77,14 +77,27 @@ func (f *family) encode(v variant) part {
 	return p
 }
 
-// write writes families in a format. OpenMetrics has created timestamps also in its text
-// form. No name needs escaping, so that none is checked for it.
-func write(w io.Writer, format expfmt.Format, families ...*dto.MetricFamily) error {
-	e := expfmt.NewEncoder(w, format.WithEscapingScheme(model.NoEscaping), expfmt.WithCreatedLines())
-	for _, f := range families {
-		if err := e.Encode(f); err != nil {
-			return err
+// batch is how many metrics of a family are encoded at a time, because they take many
+// times the memory of the result.
+const batch = 1000
+
+// messages returns the batches of the family. One is valid until the next.
+func (f *family) messages(v variant) iter.Seq[*dto.MetricFamily] {
+	n := min(batch, len(f.metrics))
+	if v.format == expfmt.FmtProtoDelim { // a family is one message
+		n = len(f.metrics)
+	}
+	return func(yield func(*dto.MetricFamily) bool) {
+		m, out := f.definition.Family(), make([]dto.Metric, n)
+		for metrics := range slices.Chunk(f.metrics, n) {
+			m.Metric = m.Metric[:0]
+			for i, sample := range metrics {
+				_ = sample.Write(&out[i]) // that of a Sample does not fail
+				m.Metric = append(m.Metric, &out[i])
+			}
+			if !yield(m) {
+				return
+			}
 		}
 	}
-	return nil
 }

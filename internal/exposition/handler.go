@@ -1,7 +1,6 @@
 package exposition
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"mime"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/klauspost/compress/flate"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -50,7 +48,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.OnError("gathering", err)
 	}
 	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	dynamic := encodeOnce(families, v)
+	dynamic := encode(scrapeEncoders, "", v, slices.Values(families))
 	if dynamic.err != nil {
 		h.OnError("encoding", dynamic.err)
 		http.Error(w, "An error has occurred while serving metrics:\n\n"+dynamic.err.Error(), http.StatusInternalServerError)
@@ -76,23 +74,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = body.WriteTo(w) // fails if the client left
 }
 
-// encodeOnce returns families for a single scrape, which ends with them. They are
-// compressed fast, with the end of the compressed data.
-func encodeOnce(families []*dto.MetricFamily, v variant) part {
-	var text, compressed bytes.Buffer
-	p := part{crcAfterOne: one, err: write(&text, v.format, families...)}
-	if v.format == expfmt.FmtOpenMetrics_1_0_0 {
-		text.WriteString("# EOF\n")
-	}
-	p.body = text.Bytes()
-	p.add(p.body)
-	if v.gzip {
-		_ = flate.StatelessDeflate(&compressed, p.body, true, nil) // writing to a buffer does not fail
-		p.body = compressed.Bytes()
-	}
-	return p
-}
-
 // ambiguous is a gauge of client_golang whose name is also that of a counter in OpenMetrics,
 // which strict parsers refuse.
 const ambiguous = "go_memstats_alloc_bytes"
@@ -100,13 +81,15 @@ const ambiguous = "go_memstats_alloc_bytes"
 // gzipHeader begins a gzip member: deflate, no name, no time, unknown system.
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
-// gzipMember adds the begin of a gzip member and its trailer (checksum and size) to parts.
+// gzipMember adds the begin of a gzip member, its end (an empty last block) and the trailer
+// (checksum and size) to parts.
 func gzipMember(parts []part) []part {
 	var crc, size uint32
 	for _, p := range parts {
 		crc, size = p.crcAfter(crc), size+p.size
 	}
-	trailer := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, crc), size)
+	trailer := binary.LittleEndian.AppendUint32([]byte{0x03, 0x00}, crc)
+	trailer = binary.LittleEndian.AppendUint32(trailer, size)
 	return slices.Concat([]part{{body: []byte(gzipHeader)}}, parts, []part{{body: trailer}})
 }
 

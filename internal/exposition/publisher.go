@@ -11,6 +11,7 @@ package exposition
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -122,7 +123,9 @@ func (p *Publisher) encode(b *block, v variant) []part {
 		p.encoding.Lock()
 		defer p.encoding.Unlock()
 		for _, f := range b.families {
-			parts = append(parts, f.encode(v))
+			p := encode(blockEncoders, f.definition.Name, v, f.messages(v))
+			p.err = errors.Join(f.err, p.err)
+			parts = append(parts, p)
 		}
 		return parts
 	}))

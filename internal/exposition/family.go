@@ -43,10 +43,10 @@ func newEncoders(level int) *sync.Pool {
 	}}
 }
 
-// encode returns messages as a part: those of one family, or if it has no name of several,
-// which end a response. OpenMetrics has created timestamps also in its text form. No name
-// needs escaping, so that none is checked for it. Writing to a buffer does not fail.
-func encode(encoders *sync.Pool, family string, v variant, messages iter.Seq[*dto.MetricFamily]) part {
+// encode adds messages to an empty part: those of its family, or without one those of
+// several, which end a response. OpenMetrics has created timestamps also in its text form.
+// No name needs escaping, so that none is checked for it. Writing to a buffer does not fail.
+func encode(encoders *sync.Pool, p part, v variant, messages iter.Seq[*dto.MetricFamily]) part {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
 	e.text.Reset()
@@ -56,17 +56,17 @@ func encode(encoders *sync.Pool, family string, v variant, messages iter.Seq[*dt
 		e.compressor.Reset(&e.body)
 		body = e.compressor
 	}
-	p := part{family: family, crcAfterOne: one}
+	p.crcAfterOne = one
 	text := expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping), expfmt.WithCreatedLines())
 	for m := range messages {
 		p.err = errors.Join(p.err, text.Encode(m))
-		for family != "" && p.size > 0 && bytes.HasPrefix(e.text.Bytes(), []byte("#")) { // the comments are there already
+		for p.family != "" && p.size > 0 && bytes.HasPrefix(e.text.Bytes(), []byte("#")) { // the comments are there already
 			_, _ = e.text.ReadBytes('\n')
 		}
 		p.add(e.text.Bytes())
 		_, _ = e.text.WriteTo(body)
 	}
-	if family == "" && v.format == expfmt.FmtOpenMetrics_1_0_0 {
+	if p.family == "" && v.format == expfmt.FmtOpenMetrics_1_0_0 {
 		p.add([]byte("# EOF\n"))
 		_, _ = io.WriteString(body, "# EOF\n")
 	}

@@ -11,7 +11,6 @@ package exposition
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -123,9 +122,7 @@ func (p *Publisher) encode(b *block, v variant) []part {
 		p.encoding.Lock()
 		defer p.encoding.Unlock()
 		for _, f := range b.families {
-			p := encode(blockEncoders, f.definition.Name, v, f.messages(v))
-			p.err = errors.Join(f.err, p.err)
-			parts = append(parts, p)
+			parts = append(parts, encode(blockEncoders, part{family: f.definition.Name, err: f.err}, v, f.messages(v)))
 		}
 		return parts
 	}))

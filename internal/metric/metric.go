@@ -91,8 +91,8 @@ func (d *Definition) Family() *dto.MetricFamily {
 type Sample struct {
 	def     *Definition
 	value   float64
-	created int64 // Unix milliseconds; not positive if it is not known
-	labels  []string
+	created int64    // Unix milliseconds; not positive if it is not known
+	Labels  []string // values in the order of the definition
 }
 
 // Definition returns the metric family that the sample belongs to.
@@ -104,7 +104,7 @@ func (s *Sample) Value() float64 { return s.value }
 // Label returns the value of a label; empty if the family does not have it.
 func (s *Sample) Label(name string) string {
 	if i := slices.Index(s.def.Labels, name); i >= 0 {
-		return s.labels[i]
+		return s.Labels[i]
 	}
 	return ""
 }
@@ -112,28 +112,23 @@ func (s *Sample) Label(name string) string {
 // Desc implements prometheus.Metric.
 func (s *Sample) Desc() *prometheus.Desc { return s.def.Desc }
 
-// CompareLabels compares label values with those of another sample of the family.
-func (s *Sample) CompareLabels(other prometheus.Metric) int {
-	return s.CompareFirst(other.(*Sample).labels)
-}
-
 // CompareFirst compares the values of the first labels with others.
 func (s *Sample) CompareFirst(values []string) int {
-	return slices.Compare(s.labels[:len(values)], values)
+	return slices.Compare(s.Labels[:len(values)], values)
 }
 
 // Write implements prometheus.Metric. It uses the memory of a metric of the same family
 // that was written to out before.
 func (s *Sample) Write(out *dto.Metric) error {
-	if len(out.Label) != len(s.labels) {
-		pairs := make([]dto.LabelPair, len(s.labels))
-		out.Label = make([]*dto.LabelPair, len(s.labels))
+	if len(out.Label) != len(s.Labels) {
+		pairs := make([]dto.LabelPair, len(s.Labels))
+		out.Label = make([]*dto.LabelPair, len(s.Labels))
 		for i := range pairs {
 			out.Label[i] = &pairs[i]
 		}
 	}
 	for i, at := range s.def.sorted {
-		out.Label[i].Name, out.Label[i].Value = &s.def.Labels[at], &s.labels[at]
+		out.Label[i].Name, out.Label[i].Value = &s.def.Labels[at], &s.Labels[at]
 	}
 	switch {
 	case s.def.Type == CounterType:

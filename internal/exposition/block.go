@@ -30,7 +30,9 @@ func newBlock(metrics []prometheus.Metric, definitions []*metric.Definition) *bl
 		byDesc[m.Desc()] = append(byDesc[m.Desc()], m)
 	}
 	b := &block{}
-	compare := func(a, b prometheus.Metric) int { return slices.Compare(a.(*metric.Sample).Labels, b.(*metric.Sample).Labels) }
+	compare := func(a, b prometheus.Metric) int {
+		return slices.Compare(a.(*metric.Sample).Labels, b.(*metric.Sample).Labels)
+	}
 	for _, d := range definitions {
 		all := byDesc[d.Desc]
 		if len(all) == 0 {

@@ -124,16 +124,14 @@ func (r *Runner) Once(ctx context.Context, c Config) error {
 	return ctx.Err()
 }
 
-// apply puts a configuration in force, and returns the sources that are new. A removed
-// collector's metrics disappear, and watches forget its data before a new one can get a
-// response.
+// apply puts a configuration in force, and returns the sources that are new. All metrics
+// are published anew: those of a removed collector disappear.
 func (r *Runner) apply(c Config) []*source {
 	r.applyWatches(c.Watches)
 	added := r.reconcile(c)
 	for _, src := range r.sources() {
 		src.ApplySettings(c.Collectors[src.resource.Name])
 	}
-	r.stepWatches()
 	for _, group := range r.groups.all {
 		group.Changed()
 	}

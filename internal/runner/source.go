@@ -74,7 +74,7 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 		snap.Commit()
 	}
 	if src.scope.account == "" && snap.Facts != (collector.Facts{}) {
-		src.runner.stepWatches() // forgets data that has expired before there is new one
+		src.runner.stepWatches() // forgets data that has expired or was removed before there is new one
 	}
 	last, before := snap, src.providerID()
 	last.Metrics, last.Age = nil, age

@@ -76,18 +76,13 @@ func serveCommand(app *kingpin.Application, commands map[string]func() error) {
 }
 
 // serve serves until ctx ends.
-func serve(ctx context.Context, address string, sim http.Handler) error {
+func serve(ctx context.Context, address string, h http.Handler) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	slog.Info("listening", "base_url", "http://"+listener.Addr().String()+"/api/v1")
-	server := &http.Server{Handler: sim, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return simulator.Serve(ctx, listener, h)
 }
 
 func historyCommand(app *kingpin.Application, commands map[string]func() error) {

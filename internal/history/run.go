@@ -22,7 +22,7 @@ type run struct {
 	rand    *rand.Rand
 
 	provider *provider
-	requests *rentalapi.RequestMetrics
+	requests *rentalapi.Client
 	scopes   []*scope
 	watches  []collector.Watched
 	recorder *recorder
@@ -45,7 +45,7 @@ func newRun(o Options, rec *recorder, started time.Time) *run {
 	r := &run{
 		Options: o, started: started, recorder: rec,
 		rand:     rand.New(rand.NewPCG(o.Seed, uint64(started.Unix()))), //nolint:gosec // after 2000
-		provider: newProvider(o, started), requests: rentalapi.NewRequestMetrics(),
+		provider: newProvider(o, started), requests: rentalapi.New("", rentalapi.Settings{}),
 	}
 	for _, token := range append([]string{""}, slices.Sorted(maps.Keys(o.Accounts))...) {
 		r.addScope(&scope{account: o.Accounts[token], token: token})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -43,9 +44,12 @@ const (
 	problemNull    = "null"
 )
 
-// Expecter is implemented by field types that describe in words which values they
-// accept, for example "a number of 0 or more".
-type Expecter interface{ Expected() string }
+// Expected is the error of a field type with its own decoding. It says in words which values
+// the type accepts, for example "a number of 0 or more".
+type Expected string
+
+// Error implements error.
+func (e Expected) Error() string { return "not " + string(e) }
 
 // decodeFields decodes a valid JSON value into the struct that into points to. A field that
 // is not understood keeps its zero value and is returned as an error; all others are set. A
@@ -65,24 +69,29 @@ type fieldDecoder struct{ errs []FieldError }
 
 // decode returns false if nothing of the value was understood.
 func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value) bool {
-	_, custom := v.Addr().Interface().(json.Unmarshaler)
+	kind := v.Kind()
+	if _, custom := v.Addr().Interface().(json.Unmarshaler); custom {
+		kind = reflect.Invalid
+	}
 	problem := ""
 	switch {
 	case isNull(raw):
 		problem = problemNull
-	case custom:
-		problem = decodeLeaf(raw, v)
-	case v.Kind() == reflect.Pointer:
+	case kind == reflect.Pointer:
 		value := reflect.New(v.Type().Elem())
 		if !d.decode(path, raw, value.Elem()) {
 			return false
 		}
 		v.Set(value)
-	case v.Kind() == reflect.Struct:
-		problem = d.object(path, raw, v)
-	case v.Kind() == reflect.Map:
+	case (kind == reflect.Struct || kind == reflect.Map) && raw[0] != '{':
+		problem = "not an object"
+	case kind == reflect.Slice && raw[0] != '[':
+		problem = "not an array"
+	case kind == reflect.Struct:
+		d.fields(path, raw, v)
+	case kind == reflect.Map:
 		problem = d.entries(path, raw, v)
-	case v.Kind() == reflect.Slice:
+	case kind == reflect.Slice:
 		problem = d.elements(path, raw, v)
 	default:
 		problem = decodeLeaf(raw, v)
@@ -97,8 +106,8 @@ func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value)
 func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
 func decodeLeaf(raw json.RawMessage, v reflect.Value) (problem string) {
-	if json.Unmarshal(raw, v.Addr().Interface()) != nil {
-		return "not " + expected(v)
+	if err := json.Unmarshal(raw, v.Addr().Interface()); err != nil {
+		return expected(v, err).Error()
 	}
 	if v.Kind() == reflect.String && v.Len() > maxTextBytes {
 		return tooLong(v.Len())
@@ -108,10 +117,7 @@ func decodeLeaf(raw json.RawMessage, v reflect.Value) (problem string) {
 
 func tooLong(n int) string { return fmt.Sprintf("%d bytes, more than %d", n, maxTextBytes) }
 
-func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value) (problem string) {
-	if raw[0] != '{' {
-		return "not an object"
-	}
+func (d *fieldDecoder) fields(path string, raw json.RawMessage, v reflect.Value) {
 	names := fieldNames(v.Type())
 	values := make([]json.RawMessage, len(names))
 	for name, value := range children(raw) {
@@ -129,7 +135,6 @@ func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value)
 			d.decode(join(path, names[i]), value, v.Field(i))
 		}
 	}
-	return ""
 }
 
 // fieldNames returns the names of a struct's fields in the API, empty for those that it
@@ -145,9 +150,6 @@ func fieldNames(t reflect.Type) []string {
 }
 
 func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value) (problem string) {
-	if raw[0] != '{' {
-		return "not an object"
-	}
 	members := map[string]json.RawMessage{}
 	for name, value := range children(raw) {
 		members[name] = value
@@ -168,9 +170,6 @@ func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value
 }
 
 func (d *fieldDecoder) elements(path string, raw json.RawMessage, v reflect.Value) (problem string) {
-	if raw[0] != '[' {
-		return "not an array"
-	}
 	var values []json.RawMessage
 	for _, value := range children(raw) {
 		if len(values) == maxElements {
@@ -211,11 +210,12 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// expected says in words which values a type accepts.
-func expected(v reflect.Value) string {
-	if e, ok := v.Addr().Interface().(Expecter); ok {
-		return e.Expected()
+// expected returns the error of a type's own decoding, or else what its kind accepts.
+func expected(v reflect.Value, err error) Expected {
+	var own Expected
+	if errors.As(err, &own) {
+		return own
 	}
-	names := map[reflect.Kind]string{reflect.String: "a string", reflect.Bool: "true or false", reflect.Float64: "a number"}
+	names := map[reflect.Kind]Expected{reflect.String: "a string", reflect.Bool: "true or false", reflect.Float64: "a number"}
 	return cmp.Or(names[v.Kind()], "an integer")
 }

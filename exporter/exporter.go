@@ -145,7 +145,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain tim
 	if e.demo != nil {
 		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", pageURL(e.options.web))
 	}
-	e.Publish(runCtx)
+	e.Run(runCtx)
 	e.ApplyConfig(runCtx, e.loaded.Load().collected)
 	ended := make(chan struct{})
 	go func() {

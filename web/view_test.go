@@ -52,7 +52,7 @@ func (g given) view() *view {
 		samples[name] = append(samples[name], s)
 	}
 	for _, family := range samples {
-		slices.SortFunc(family, func(a, b *sample) int { return a.CompareLabels(b) })
+		slices.SortFunc(family, func(a, b *sample) int { return slices.Compare(a.Labels, b.Labels) })
 	}
 	var all []health
 	for _, r := range collector.Resources() {

@@ -2,34 +2,33 @@ package exposition
 
 import "hash/crc32"
 
-// power returns x^n modulo the polynomial of CRC-32; bit 31 is x^0.
+// one is the polynomial x^0 of CRC-32, whose bits are reversed.
+const one = uint32(1) << 31
+
+// add continues the checksums and the size of a part with text of it.
 //
-// A CRC-32 is a remainder of polynomials. To append n zero bytes to a text multiplies its
-// remainder by x^(8n), and the remainders of texts of the same length add up by XOR. The
-// inversions at begin and end of CRC-32 cancel out.
-func power(n int64) uint32 {
-	result, square := uint32(1)<<31, uint32(1)<<30
-	for ; n > 0; n >>= 1 {
-		if n&1 != 0 {
-			result = multiply(square, result)
-		}
-		square = multiply(square, square)
-	}
-	return result
+// A CRC-32 is a remainder of polynomials. To append n bytes to a text multiplies its
+// remainder by x^(8n), and adds by XOR what does not depend on it. So the same bytes after
+// nothing and after a text with the remainder x^0 tell x^(8n). The inversions at begin and
+// end of CRC-32 cancel out.
+func (p *part) add(text []byte) {
+	p.crc = crc32.Update(p.crc, crc32.IEEETable, text)
+	p.crcAfterOne = crc32.Update(p.crcAfterOne, crc32.IEEETable, text)
+	p.size += uint32(len(text))
 }
 
-// multiply returns a times b modulo the polynomial.
-func multiply(a, b uint32) uint32 {
-	var product uint32
-	for bit := uint32(1) << 31; bit != 0; bit >>= 1 {
-		if a&bit != 0 {
-			product ^= b
+// crcAfter returns the CRC-32 of the part after a text with the CRC-32 before.
+func (p *part) crcAfter(before uint32) uint32 {
+	shift, product := p.crc^p.crcAfterOne, uint32(0)
+	for bit := one; bit != 0; bit >>= 1 { // multiplies modulo the polynomial
+		if before&bit != 0 {
+			product ^= shift
 		}
-		odd := b & 1
-		b >>= 1
+		odd := shift & 1
+		shift >>= 1
 		if odd != 0 {
-			b ^= crc32.IEEE
+			shift ^= crc32.IEEE
 		}
 	}
-	return product
+	return product ^ p.crc
 }

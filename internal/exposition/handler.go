@@ -1,7 +1,10 @@
 package exposition
 
 import (
+	"cmp"
 	"encoding/binary"
+	"mime"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -45,7 +48,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.OnError("gathering", err)
 	}
 	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	dynamic := scrapeEncoders.encode("", v, func(e *encoder) error { return e.writeFamilies(families) })
+	dynamic := encode(scrapeEncoders, part{}, v, slices.Values(families))
 	if dynamic.err != nil {
 		h.OnError("encoding", dynamic.err)
 		http.Error(w, "An error has occurred while serving metrics:\n\n"+dynamic.err.Error(), http.StatusInternalServerError)
@@ -55,9 +58,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.gzip {
 		parts = gzipMember(parts)
 	}
+	var body net.Buffers
 	length := 0
 	for _, p := range parts {
-		length += len(p.body)
+		body, length = append(body, p.body), length+len(p.body)
 	}
 	header := w.Header()
 	header.Set("Content-Type", contentType)
@@ -67,11 +71,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.gzip {
 		header.Set("Content-Encoding", "gzip")
 	}
-	for _, p := range parts {
-		if _, err := w.Write(p.body); err != nil {
-			return // the client left
-		}
-	}
+	_, _ = body.WriteTo(w) // fails if the client left
 }
 
 // ambiguous is a gauge of client_golang whose name is also that of a counter in OpenMetrics,
@@ -82,14 +82,14 @@ const ambiguous = "go_memstats_alloc_bytes"
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 // gzipMember adds the begin of a gzip member, its end (an empty last block) and the trailer
-// (checksum and size modulo 2^32) to parts.
+// (checksum and size) to parts.
 func gzipMember(parts []part) []part {
-	crc, size := uint32(0), int64(0)
+	var crc, size uint32
 	for _, p := range parts {
-		crc, size = multiply(p.shift, crc)^p.crc, size+p.size
+		crc, size = p.crcAfter(crc), size+p.size
 	}
 	trailer := binary.LittleEndian.AppendUint32([]byte{0x03, 0x00}, crc)
-	trailer = binary.LittleEndian.AppendUint32(trailer, uint32(size)) // modulo 2^32
+	trailer = binary.LittleEndian.AppendUint32(trailer, size)
 	return slices.Concat([]part{{body: []byte(gzipHeader)}}, parts, []part{{body: trailer}})
 }
 
@@ -124,14 +124,9 @@ func negotiate(h http.Header) (variant, string) {
 // a higher quality.
 func prefersGzip(accept []string) bool {
 	quality := map[string]float64{}
-	for _, value := range accept {
-		for element := range strings.SplitSeq(value, ",") {
-			name, params, _ := strings.Cut(element, ";")
-			q := 1.0
-			if _, v, ok := strings.Cut(params, "q="); ok {
-				q, _ = strconv.ParseFloat(strings.TrimSpace(v), 64) // 0 if it is not a number
-			}
-			quality[strings.ToLower(strings.TrimSpace(name))] = q
+	for element := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		if coding, params, err := mime.ParseMediaType(element); err == nil {
+			quality[coding], _ = strconv.ParseFloat(cmp.Or(params["q"], "1"), 64) // 0 if it is not a number
 		}
 	}
 	gzip, named := quality["gzip"]

@@ -11,54 +11,46 @@ package exposition
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"server_rental_exporter/internal/metric"
 )
 
 // restFactor is how many times as long the publisher rests as it worked: it uses a
 // tenth of a processor at most, whatever changes.
 const restFactor = 9
 
-// minExpiry is the least time until a group is collected again because it expired, so
-// that one with an expiry in the past does not occupy the publisher.
-const minExpiry = 10 * time.Millisecond
+// publishInterval is the least time between two publications.
+const publishInterval = 100 * time.Millisecond
 
 // variantTTL is for how long a variant is encoded after it was asked for.
 const variantTTL = 10 * time.Minute
 
 // Group is a set of metric families that are published together.
 type Group struct {
-	// Descs are all families that Collect may return. No other group has them.
-	Descs []*prometheus.Desc
+	// Definitions are all families that Collect may return. No other group has them.
+	Definitions []*metric.Definition
 	// Collect returns the present metrics, which are Samples of package metric, and when
 	// they change by the passing of time; zero if they do not. It is called by one
 	// goroutine at a time.
 	Collect func(now time.Time) (metrics []prometheus.Metric, expires time.Time)
 
-	publisher *Publisher
-	changed   atomic.Bool
-	expires   time.Time
+	changed atomic.Bool
+	expires time.Time
 }
 
-// Changed has the group published anew. It does not block. The group must have been
-// handed to NewPublisher.
-func (g *Group) Changed() {
-	g.changed.Store(true)
-	select {
-	case g.publisher.wake <- struct{}{}:
-	default: // a wake-up that is pending already suffices
-	}
-}
+// Changed has the group published anew. It does not block.
+func (g *Group) Changed() { g.changed.Store(true) }
 
 // Publisher keeps groups of metrics encoded. As a prometheus.Collector it returns
 // what is published.
 type Publisher struct {
 	groups    []*Group
-	wake      chan struct{}
 	published atomic.Pointer[[]*block] // in the order of groups; immutable
 
 	publishing sync.Mutex // held while Publish works
@@ -68,69 +60,50 @@ type Publisher struct {
 
 // NewPublisher returns a publisher of groups. Nothing is published yet.
 func NewPublisher(groups ...*Group) *Publisher {
-	p := &Publisher{groups: groups, wake: make(chan struct{}, 1)}
-	p.published.Store(&[]*block{})
-	for _, g := range groups {
-		g.publisher = p
+	p := &Publisher{groups: groups}
+	blocks := make([]*block, len(groups))
+	for i, g := range groups {
+		blocks[i] = &block{}
 		g.Changed()
 	}
+	p.published.Store(&blocks)
 	return p
 }
 
-// Run publishes whenever a group changes or expires, until ctx ends.
+// Run publishes again and again until ctx ends.
 func (p *Publisher) Run(ctx context.Context) {
 	for {
 		began := time.Now()
-		expires := p.Publish()
+		p.Publish()
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(restFactor * time.Since(began)):
-		}
-		var expired <-chan time.Time
-		if !expires.IsZero() {
-			expired = time.After(max(time.Until(expires), minExpiry))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.wake:
-		case <-expired:
+		case <-time.After(max(publishInterval, restFactor*time.Since(began))):
 		}
 	}
 }
 
-// Publish publishes the groups that changed or expired, and returns when the next
-// one expires; zero for never. What changed before is served when it returns.
-func (p *Publisher) Publish() (expires time.Time) {
+// Publish publishes the groups that changed or expired. What changed before is served when
+// it returns.
+func (p *Publisher) Publish() {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()
-	now := time.Now()
-	old := *p.published.Load()
-	blocks := make([]*block, len(p.groups))
+	now, blocks := time.Now(), slices.Clone(*p.published.Load())
 	for i, g := range p.groups {
 		expired := !g.expires.IsZero() && !now.Before(g.expires)
 		if g.changed.Swap(false) || expired {
 			var metrics []prometheus.Metric
 			metrics, g.expires = g.Collect(now)
-			blocks[i] = newBlock(metrics, g.Descs)
-		} else {
-			blocks[i] = old[i]
-		}
-		if !g.expires.IsZero() && (expires.IsZero() || g.expires.Before(expires)) {
-			expires = g.expires
+			blocks[i] = newBlock(metrics, g.Definitions)
+			p.lastUsed.Range(func(v, at any) bool {
+				if now.Sub(at.(time.Time)) <= variantTTL {
+					p.encode(blocks[i], v.(variant))
+				}
+				return true
+			})
 		}
 	}
-	p.lastUsed.Range(func(v, at any) bool {
-		if time.Since(at.(time.Time)) <= variantTTL {
-			for _, b := range blocks {
-				p.encode(b, v.(variant))
-			}
-		}
-		return true
-	})
 	p.published.Store(&blocks)
-	return expires
 }
 
 // encoded returns what is published in a variant, which is encoded in advance from now
@@ -149,9 +122,7 @@ func (p *Publisher) encode(b *block, v variant) []part {
 		p.encoding.Lock()
 		defer p.encoding.Unlock()
 		for _, f := range b.families {
-			parts = append(parts, blockEncoders.encode(f.name, v, func(e *encoder) error {
-				return errors.Join(f.err, e.writeMetrics(f.metrics))
-			}))
+			parts = append(parts, encode(blockEncoders, part{family: f.definition.Name, err: f.err}, v, f.messages(v)))
 		}
 		return parts
 	}))
@@ -172,14 +143,8 @@ func (p *Publisher) CacheBytes() int {
 	return n
 }
 
-// Describe implements prometheus.Collector.
-func (p *Publisher) Describe(ch chan<- *prometheus.Desc) {
-	for _, g := range p.groups {
-		for _, d := range g.Descs {
-			ch <- d
-		}
-	}
-}
+// Describe implements prometheus.Collector. A registry checks what is collected.
+func (p *Publisher) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (p *Publisher) Collect(ch chan<- prometheus.Metric) {

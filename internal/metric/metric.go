@@ -23,7 +23,7 @@ type Definition struct {
 	Type   Type     // how Prometheus reads it
 	Labels []string // in the order in which values are given
 	Source string   // the field of the API, or the fact, that it shows
-	desc   *prometheus.Desc
+	Desc   *prometheus.Desc
 	sorted []int // the labels' places in order of their names
 }
 
@@ -60,7 +60,7 @@ func define(t Type, name, help, source string, labels []string) *Definition {
 	}
 	slices.SortFunc(sorted, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
 	d := &Definition{Name: name, Help: help, Type: t, Labels: labels, Source: source, sorted: sorted}
-	d.desc = prometheus.V2.NewDesc(name, help, prometheus.UnconstrainedLabels(labels), nil, prometheus.WithUnit(d.BaseUnit()))
+	d.Desc = prometheus.V2.NewDesc(name, help, prometheus.UnconstrainedLabels(labels), nil, prometheus.WithUnit(d.BaseUnit()))
 	return d
 }
 
@@ -76,13 +76,23 @@ func (d *Definition) BaseUnit() string {
 	return ""
 }
 
+// Family returns the metric family without metrics.
+func (d *Definition) Family() *dto.MetricFamily {
+	kind := dto.MetricType(dto.MetricType_value[strings.ToUpper(string(d.Type))])
+	f := &dto.MetricFamily{Name: &d.Name, Help: &d.Help, Type: &kind}
+	if unit := d.BaseUnit(); unit != "" {
+		f.Unit = &unit
+	}
+	return f
+}
+
 // Sample takes a fraction of the memory of client_golang's constant metrics: label
 // pairs are made when it is written. It is immutable.
 type Sample struct {
 	def     *Definition
 	value   float64
-	created int64 // Unix milliseconds; not positive if it is not known
-	labels  []string
+	created int64    // Unix milliseconds; not positive if it is not known
+	Labels  []string // values in the order of the definition
 }
 
 // Definition returns the metric family that the sample belongs to.
@@ -94,48 +104,31 @@ func (s *Sample) Value() float64 { return s.value }
 // Label returns the value of a label; empty if the family does not have it.
 func (s *Sample) Label(name string) string {
 	if i := slices.Index(s.def.Labels, name); i >= 0 {
-		return s.labels[i]
+		return s.Labels[i]
 	}
 	return ""
 }
 
 // Desc implements prometheus.Metric.
-func (s *Sample) Desc() *prometheus.Desc { return s.def.desc }
-
-// Family returns the metric family of the sample without metrics.
-func (s *Sample) Family() *dto.MetricFamily {
-	f := &dto.MetricFamily{Name: &s.def.Name, Help: &s.def.Help, Type: dto.MetricType_GAUGE.Enum()}
-	if s.def.Type == CounterType {
-		f.Type = dto.MetricType_COUNTER.Enum()
-	}
-	if unit := s.def.BaseUnit(); unit != "" {
-		f.Unit = &unit
-	}
-	return f
-}
-
-// CompareLabels compares label values with those of another sample of the family.
-func (s *Sample) CompareLabels(other prometheus.Metric) int {
-	return s.CompareFirst(other.(*Sample).labels)
-}
+func (s *Sample) Desc() *prometheus.Desc { return s.def.Desc }
 
 // CompareFirst compares the values of the first labels with others.
 func (s *Sample) CompareFirst(values []string) int {
-	return slices.Compare(s.labels[:len(values)], values)
+	return slices.Compare(s.Labels[:len(values)], values)
 }
 
 // Write implements prometheus.Metric. It uses the memory of a metric of the same family
 // that was written to out before.
 func (s *Sample) Write(out *dto.Metric) error {
-	if len(out.Label) != len(s.labels) {
-		pairs := make([]dto.LabelPair, len(s.labels))
-		out.Label = make([]*dto.LabelPair, len(s.labels))
+	if len(out.Label) != len(s.Labels) {
+		pairs := make([]dto.LabelPair, len(s.Labels))
+		out.Label = make([]*dto.LabelPair, len(s.Labels))
 		for i := range pairs {
 			out.Label[i] = &pairs[i]
 		}
 	}
 	for i, at := range s.def.sorted {
-		out.Label[i].Name, out.Label[i].Value = &s.def.Labels[at], &s.labels[at]
+		out.Label[i].Name, out.Label[i].Value = &s.def.Labels[at], &s.Labels[at]
 	}
 	switch {
 	case s.def.Type == CounterType:
@@ -149,15 +142,6 @@ func (s *Sample) Write(out *dto.Metric) error {
 		out.Gauge = &dto.Gauge{Value: &s.value}
 	}
 	return nil
-}
-
-// Descs returns the descriptors of definitions.
-func Descs(definitions []*Definition) []*prometheus.Desc {
-	descs := make([]*prometheus.Desc, len(definitions))
-	for i, d := range definitions {
-		descs[i] = d.desc
-	}
-	return descs
 }
 
 // Earlier returns the earlier of two times at which metrics expire, of which a zero one

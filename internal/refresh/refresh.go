@@ -6,6 +6,7 @@ package refresh
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 )
@@ -38,29 +39,33 @@ type State struct {
 
 // Source keeps one value fresh. Its methods may be used by any goroutine.
 type Source[T any] struct {
-	fetch    Fetch[T]
-	onChange func(updated bool)
-	wake     chan struct{} // the time of the next attempt changed
-	phase    Phase         // of the last attempt
+	fetch Fetch[T]
+	onEnd func(updated bool)
+	phase Phase // of the last attempt
 
 	mu    sync.Mutex
+	timer *time.Timer // of the next attempt
 	state State
 	value T
 	taken time.Time // when the value was; zero if there is none
 }
 
-// New returns a source that begins to fetch when Run is called. It calls onChange after
-// each attempt, and after the settings changed; updated is whether the value, or the time at
-// which it expires, may be another one.
-func New[T any](s Settings, fetch Fetch[T], onChange func(updated bool)) *Source[T] {
-	return &Source[T]{fetch: fetch, onChange: onChange, wake: make(chan struct{}, 1), state: State{Settings: s}}
+// New returns a source that begins to fetch when Run is called. It calls onEnd after each
+// attempt; updated is whether the value may be another one.
+func New[T any](s Settings, fetch Fetch[T], onEnd func(updated bool)) *Source[T] {
+	return &Source[T]{fetch: fetch, onEnd: onEnd, timer: time.NewTimer(math.MaxInt64), state: State{Settings: s}}
 }
 
 // Run fetches after delay and then at the interval until ctx ends; see schedule.
 func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 	var sched schedule
-	s.setNext(time.Now().Add(delay))
-	for s.sleep(ctx) {
+	s.advance(time.Now().Add(delay))
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.timer.C:
+		}
 		began := time.Now()
 		err := s.Once(ctx)
 		if ctx.Err() != nil {
@@ -73,40 +78,23 @@ func (s *Source[T]) Run(ctx context.Context, delay time.Duration) {
 		if err != nil {
 			s.advance(sched.afterFailure(err, interval, time.Now()))
 		} else {
-			s.setNext(sched.afterSuccess(interval, began, s.phase))
+			s.advance(sched.afterSuccess(interval, began, s.phase))
 		}
 	}
-}
-
-func (s *Source[T]) setNext(next time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.state.Next = next
-}
-
-// sleep waits until the next attempt, whose time may change meanwhile.
-func (s *Source[T]) sleep(ctx context.Context) bool {
-	for wait := time.Until(s.State().Next); wait > 0; wait = time.Until(s.State().Next) {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(wait):
-		case <-s.wake:
-		}
-	}
-	return ctx.Err() == nil
 }
 
 // Once fetches a single time and stores the outcome.
 func (s *Source[T]) Once(ctx context.Context) error {
-	s.setNext(time.Time{})
 	began := time.Now()
+	s.mu.Lock()
+	s.state.Next = time.Time{}
+	s.mu.Unlock()
 	value, phase, err := s.fetch(ctx)
 	if ctx.Err() != nil { // cut off, not failed
 		return err
 	}
-	unchanged := errors.Is(err, ErrUnchanged)
-	if unchanged {
+	updated := err == nil
+	if errors.Is(err, ErrUnchanged) {
 		err = nil
 	}
 	now := time.Now()
@@ -114,13 +102,13 @@ func (s *Source[T]) Once(ctx context.Context) error {
 	s.phase = phase
 	s.state.Finished, s.state.Err, s.state.Duration = true, err, now.Sub(began)
 	if err == nil {
-		s.state.LastSuccess = now
+		s.state.LastSuccess, s.state.Next = now, time.Time{}
 	}
-	if err == nil && !unchanged {
+	if updated {
 		s.value, s.taken = value, now
 	}
 	s.mu.Unlock()
-	s.onChange(err == nil)
+	s.onEnd(err == nil)
 	return err
 }
 
@@ -152,7 +140,6 @@ func (s *Source[T]) ApplySettings(settings Settings) {
 	s.mu.Unlock()
 	if changed {
 		s.advance(time.Now().Add(settings.Interval))
-		s.onChange(true)
 	}
 }
 
@@ -168,12 +155,9 @@ func (s *Source[T]) RetryNow() {
 // is under way overrides it.
 func (s *Source[T]) advance(latest time.Time) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.state.Next.IsZero() || latest.Before(s.state.Next) {
 		s.state.Next = latest
-	}
-	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default: // a signal that is pending already suffices
+		s.timer.Reset(time.Until(latest))
 	}
 }

@@ -93,6 +93,7 @@ type Scope struct {
 
 	mu    sync.Mutex
 	sent  Fingerprint  // of the last token that was used; zero before
+	seen  *Fingerprint // by TokenChanged; zero if it could not be read
 	state AccountState // without PausedUntil, which is that of the limiter
 }
 
@@ -105,13 +106,19 @@ func (c *Client) Scope(account string, token Token) *Scope {
 	return &Scope{client: c, account: account, token: token, baseURL: c.settings.Load().BaseURL}
 }
 
-// Fingerprint identifies the scope's present token.
-func (s *Scope) Fingerprint() (Fingerprint, error) {
+// TokenChanged returns whether the token is another one than at the last call, or can be
+// read again. The first call returns false.
+func (s *Scope) TokenChanged() bool {
 	token, err := s.token()
 	if err != nil {
-		return Fingerprint{}, err
+		token = ""
 	}
-	return fingerprint(token), nil
+	now := fingerprint(token)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.seen
+	s.seen = &now
+	return err == nil && before != nil && *before != now
 }
 
 // Reject counts a response that the caller cannot use, and returns why as an *Error.

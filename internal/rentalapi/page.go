@@ -42,8 +42,8 @@ const (
 
 // Response is what is known about a response besides its body.
 type Response struct {
-	// Token identifies the token that was sent, as Scope.Fingerprint does: pages
-	// fetched with different tokens must not be combined.
+	// Token identifies the token that was sent: pages fetched with different tokens must
+	// not be combined.
 	Token    Fingerprint
 	Received time.Time      // when its header was read, by the local clock
 	Date     time.Time      // header Date; zero if it has none

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
@@ -37,8 +35,8 @@ type Health struct {
 
 // Unauthorized returns whether the last fetch failed because of the account's token.
 func (h Health) Unauthorized() bool {
-	var failure *rentalapi.Error
-	return errors.As(h.Err, &failure) && failure.Reason == rentalapi.Unauthorized
+	failure, ok := errors.AsType[*rentalapi.Error](h.Err)
+	return ok && failure.Reason == rentalapi.Unauthorized
 }
 
 // Health returns the state of every collector: public ones first, then by account.
@@ -50,26 +48,17 @@ func (r *Runner) Health() []Health {
 		if last := src.last.Load(); last != nil {
 			h.Invalid, h.ResponseAge = last.Invalid, last.Age.Age
 		}
-		if snap, _, _ := src.Value(); snap.Facts.Account != nil {
-			if at, found := first[snap.Facts.Account.ID]; found {
+		if id := src.providerID(); id != "" {
+			if at, found := first[id]; found {
 				h.DuplicateOf = all[at].Account
 				all[at].DuplicateOf = cmp.Or(all[at].DuplicateOf, h.Account)
 			} else {
-				first[snap.Facts.Account.ID] = len(all)
+				first[id] = len(all)
 			}
 		}
 		all = append(all, h)
 	}
 	return all
-}
-
-// collectHealth returns the metrics of all collectors' states.
-func (r *Runner) collectHealth(time.Time) (metrics []prometheus.Metric, expires time.Time) {
-	b := &metric.Builder{}
-	for _, h := range r.Health() {
-		h.AddMetrics(b)
-	}
-	return b.Metrics(), time.Time{}
 }
 
 // AddMetrics adds the metrics of the collector's state.

@@ -16,8 +16,7 @@ import (
 // groups are what the runner publishes.
 type groups struct {
 	all       []*exposition.Group
-	health    *exposition.Group
-	accounts  *exposition.Group            // state of the scopes at the API
+	state     *exposition.Group            // of the collectors, and of the scopes at the API
 	watches   *exposition.Group            // from public facts
 	funding   *exposition.Group            // from facts of each account
 	resources map[string]*exposition.Group // by name
@@ -26,12 +25,14 @@ type groups struct {
 func (r *Runner) newGroups() {
 	g := &r.groups
 	group := func(definitions []*metric.Definition, collect func(now time.Time) ([]prometheus.Metric, time.Time)) *exposition.Group {
-		g.all = append(g.all, &exposition.Group{Descs: metric.Descs(definitions), Collect: collect})
+		g.all = append(g.all, &exposition.Group{Definitions: definitions, Collect: collect})
 		return g.all[len(g.all)-1]
 	}
-	g.health = group(HealthDefinitions(), r.collectHealth)
-	g.accounts = group(rentalapi.AccountDefinitions(), r.collectAccounts)
-	g.watches = group(collector.WatchDefinitions(), r.collectWatches)
+	g.state = group(append(HealthDefinitions(), rentalapi.AccountDefinitions()...), r.collectState)
+	g.watches = group(collector.WatchDefinitions(), func(time.Time) ([]prometheus.Metric, time.Time) {
+		watches, expires := r.stepWatches()
+		return collector.WatchMetrics(watches), expires
+	})
 	g.funding = group(collector.FundingDefinitions(), func(now time.Time) ([]prometheus.Metric, time.Time) {
 		return collector.FundingMetrics(r.Accounts(), now)
 	})
@@ -42,46 +43,50 @@ func (r *Runner) newGroups() {
 	}
 }
 
-// changed publishes anew what follows from a source's snapshots.
-func (r *Runner) changed(src *source) {
-	r.groups.resources[src.resource.Name].Changed()
-	snap, _, ok := src.Value()
-	if ok && snap.Facts == (collector.Facts{}) {
-		return
+// ended has what follows from an attempt published anew.
+func (src *source) ended(updated bool) {
+	groups := &src.runner.groups
+	groups.state.Changed()
+	if updated {
+		groups.resources[src.resource.Name].Changed()
+		switch facts := src.last.Load().Facts; {
+		case facts == (collector.Facts{}):
+		case src.scope.account == "":
+			src.runner.stepWatches()
+			groups.watches.Changed()
+		default:
+			groups.funding.Changed()
+		}
 	}
-	if snap.Facts.Account != nil {
-		r.identify(src, snap.Facts.Account.ID)
-	}
-	if src.scope.account == "" {
-		r.stepWatches()
-	} else {
-		r.groups.funding.Changed()
-	}
+	src.tried.Store(true) // after the groups were marked as changed
 }
 
-// identify keeps which provider account an account is. It warns if that is another one than
-// before, or also that of another account: sums over accounts count it twice then.
-func (r *Runner) identify(src *source, id string) {
-	account, before := src.scope.account, src.provider.Swap(&id)
-	if before != nil && *before == id {
+// identify warns if an account is another provider account than before, or also that of
+// another account: sums over accounts count it twice then.
+func (r *Runner) identify(src *source, before string) {
+	account, id := src.scope.account, src.providerID()
+	if id == before {
 		return
 	}
-	if before != nil {
-		level.Warn(r.options.Logger).Log("msg", "account has become another provider account", "account", account, "before", *before, "now", id)
+	if before != "" {
+		level.Warn(r.options.Logger).Log("msg", "account has become another provider account", "account", account, "before", before, "now", id)
 	}
 	for _, other := range r.sources() {
-		if p := other.provider.Load(); other.scope.account != account && p != nil && *p == id {
+		if other.scope.account != account && other.providerID() == id {
 			level.Warn(r.options.Logger).Log("msg", "same provider account configured more than once", "account", account, "first", other.scope.account)
 			return
 		}
 	}
 }
 
-// collectAccounts returns what the API last said to each scope, and when that changes by
-// the passing of time.
-func (r *Runner) collectAccounts(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
+// collectState returns the state of all collectors and what the API last said to each
+// scope, and when that changes by the passing of time.
+func (r *Runner) collectState(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
 	b := &metric.Builder{}
-	for _, sc := range r.sortedScopes() {
+	for _, h := range r.Health() {
+		h.AddMetrics(b)
+	}
+	for _, sc := range r.scopes() {
 		expires = metric.Earlier(expires, sc.api.AddMetrics(b, now))
 	}
 	return b.Metrics(), expires
@@ -117,31 +122,15 @@ func (r *Runner) applyWatches(configured []collector.Watch) {
 	r.watches = next
 }
 
-// stepWatches evaluates the watches with the present public facts.
-func (r *Runner) stepWatches() {
-	r.watchesMu.Lock()
-	r.evaluateWatches(time.Now())
-	r.watchesMu.Unlock()
-	r.groups.watches.Changed()
-}
-
-// collectWatches evaluates the watches and returns their metrics.
-func (r *Runner) collectWatches(now time.Time) ([]prometheus.Metric, time.Time) {
+// stepWatches evaluates the watches with the present public facts, and returns them and
+// when the first fact expires. It reads the facts under watchesMu, so that no step uses
+// older ones than the step before.
+func (r *Runner) stepWatches() (watches []collector.Watched, expires time.Time) {
 	r.watchesMu.Lock()
 	defer r.watchesMu.Unlock()
-	expires := r.evaluateWatches(now)
-	return collector.WatchMetrics(r.watches), expires
-}
-
-// evaluateWatches evaluates the watches, and returns when the first fact expires. It reads
-// the facts under watchesMu, so that no step uses older ones than the step before.
-func (r *Runner) evaluateWatches(now time.Time) (expires time.Time) {
-	var public collector.Scope
-	if scopes := r.sortedScopes(); len(scopes) > 0 {
-		public = scopes[0].known()
+	public := r.scopes()[0].known()
+	for i, w := range r.watches {
+		r.watches[i] = w.Step(public, time.Now())
 	}
-	for i := range r.watches {
-		r.watches[i] = r.watches[i].Step(public, now)
-	}
-	return public.Until
+	return slices.Clone(r.watches), public.Until
 }

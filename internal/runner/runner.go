@@ -57,8 +57,6 @@ type Runner struct {
 	resources []collector.Resource
 	groups    groups
 	running   sync.WaitGroup
-	polling   sync.Once
-	poll      chan struct{}    // has the tokens polled at once
 	origin    func() time.Time // of a new scope
 
 	memoryLimit int64 // of the text of all metrics, in bytes
@@ -69,37 +67,41 @@ type Runner struct {
 	watchesMu sync.Mutex
 	watches   []collector.Watched // in the order of the configuration
 
-	mu     sync.RWMutex
-	scopes map[string]*scope // by account name; empty for public
+	allScopes atomic.Pointer[[]*scope] // immutable
 }
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
-	r := &Runner{options: o, resources: collector.Resources(), poll: make(chan struct{}, 1), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor, scopes: map[string]*scope{}}
+	r := &Runner{options: o, resources: collector.Resources(), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor}
 	r.origin = func() time.Time { return time.Now().Add(-rand.N(maxOrigin)) } // random, so that accounts do not stay in step
 	r.newGroups()
 	r.Client = rentalapi.New(o.UserAgent, o.API)
+	r.allScopes.Store(&[]*scope{{api: r.Client.Scope("", nil)}})
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
 	return r
 }
 
-// Publish publishes until ctx ends; Wait waits for that.
-func (r *Runner) Publish(ctx context.Context) {
+// Run publishes, and looks for changed tokens, until ctx ends; Wait waits for that.
+func (r *Runner) Run(ctx context.Context) {
 	r.running.Go(func() { r.Publisher.Run(ctx) })
+	r.running.Go(func() { r.pollTokens(ctx) })
 }
 
 // ApplyConfig puts a configuration in force: added collectors start at once, removed
 // ones stop, and all others keep their data and schedule. Collectors run until ctx
 // ends; Wait waits for that.
 func (r *Runner) ApplyConfig(ctx context.Context, c Config) {
-	added := r.apply(c)
-	// A removed collector's metrics disappear, and watches forget its data before a new
-	// collector can get a response.
-	for _, group := range r.groups.all {
-		group.Changed()
+	scopes := map[*scope]bool{}
+	for _, src := range r.apply(c) {
+		scopes[src.scope] = true
+		delay := time.Duration(len(scopes)-1) * accountStagger
+		runCtx, stop := context.WithCancel(ctx)
+		src.stop = stop
+		r.running.Go(func() {
+			src.Run(runCtx, delay)
+			src.reserve(0)
+		})
 	}
-	r.stepWatches()
-	r.start(ctx, added)
 }
 
 // Once fetches everything a single time. The error says how many collectors failed;
@@ -122,37 +124,18 @@ func (r *Runner) Once(ctx context.Context, c Config) error {
 	return ctx.Err()
 }
 
-// apply puts the watches and the settings of all sources in force, and returns the
-// sources that are new.
+// apply puts a configuration in force, and returns the sources that are new. All metrics
+// are published anew: those of a removed collector disappear.
 func (r *Runner) apply(c Config) []*source {
 	r.applyWatches(c.Watches)
 	added := r.reconcile(c)
 	for _, src := range r.sources() {
 		src.ApplySettings(c.Collectors[src.resource.Name])
 	}
+	for _, group := range r.groups.all {
+		group.Changed()
+	}
 	return added
-}
-
-// start runs new sources, one scope after the other, and polls tokens.
-func (r *Runner) start(ctx context.Context, added []*source) {
-	scopes := map[*scope]bool{}
-	for _, src := range added {
-		scopes[src.scope] = true
-		delay := time.Duration(len(scopes)-1) * accountStagger
-		runCtx, stop := context.WithCancel(ctx)
-		src.stop = stop
-		r.running.Go(func() {
-			src.Run(runCtx, delay)
-			src.reserve(0)
-		})
-	}
-	r.polling.Do(func() {
-		r.running.Go(func() { r.pollTokens(ctx) })
-	})
-	select {
-	case r.poll <- struct{}{}:
-	default: // a signal that is pending already suffices
-	}
 }
 
 // Wait returns when all that was started has ended.
@@ -162,7 +145,7 @@ func (r *Runner) Wait() { r.running.Wait() }
 // stays true.
 func (r *Runner) Ready() bool {
 	untried := func(src *source) bool { return !src.tried.Load() }
-	if !r.ready.Load() && len(r.sortedScopes()) > 0 && !slices.ContainsFunc(r.sources(), untried) {
+	if !r.ready.Load() && r.scopes()[0].identity != "" && !slices.ContainsFunc(r.sources(), untried) {
 		r.Publisher.Publish()
 		r.ready.Store(true)
 	}

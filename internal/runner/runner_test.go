@@ -85,7 +85,7 @@ func TestReady(t *testing.T) {
 			h.assertEqual("ready before a configuration", h.set.Ready(), false)
 			h.run(configure(time.Minute, 10*time.Minute))
 			h.assertEqual("ready before the first fetch", h.set.Ready(), false)
-			h.set.Publish(h.ctx)
+			h.set.Run(h.ctx)
 			h.waitReady()
 			families, err := h.registry.Gather() // what is published
 			h.assertEqual("error", err, nil)
@@ -132,7 +132,7 @@ func TestReadyDuringHistoryWalk(t *testing.T) {
 			}
 		})
 		h.run(configure(time.Minute, time.Hour))
-		h.set.Publish(h.ctx)
+		h.set.Run(h.ctx)
 		h.waitReady()
 		if took := time.Since(start); took < delay || took > 2*delay {
 			t.Errorf("ready after %v, want %v: after the first page", took, delay)
@@ -309,6 +309,7 @@ func TestTokenChanges(t *testing.T) {
 			if i == 0 {
 				h.reset()
 				h.run(c)
+				h.set.Run(h.ctx)
 			}
 			since := len(h.Requests())
 			time.Sleep(step.after)
@@ -466,8 +467,8 @@ func TestPause(t *testing.T) {
 		c := configure(time.Minute, time.Hour, "plans", "account", "servers")
 		c.Accounts[0].Token = func() (string, error) { return token.Load().(string), nil }
 		h.Inject(simtest.Fault{Token: "secret-token-of-nobody", Status: 429, Header: http.Header{"Retry-After": {"3600"}}})
-		h.set.Publisher.Publish()
 		h.run(c)
+		h.set.Run(h.ctx)
 		h.runFor(time.Second)
 		until := start.Add(accountStagger + time.Hour)
 		h.assertEqual("backoff_until", h.values(pause), map[string]float64{"main": float64(until.UnixMilli()) / 1000})

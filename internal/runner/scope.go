@@ -2,16 +2,14 @@ package runner
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-kit/log/level"
-	"golang.org/x/sync/errgroup"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 )
 
@@ -25,13 +23,9 @@ type scope struct {
 	origin   time.Time // of the grid on which an account's collectors fetch
 }
 
-// tokenPollInterval is the time from one comparison of the accounts' tokens with the last
-// ones to the next.
+// tokenPollInterval is the time from one comparison of all tokens with the last ones to the
+// next.
 const tokenPollInterval = 5 * time.Second
-
-// maxTokenReads is how many tokens are read at a time, so that files which hang delay the
-// others little.
-const maxTokenReads = 32
 
 // maxOrigin is the maximum random offset of an account's fetches, also if intervals are
 // longer.
@@ -39,103 +33,83 @@ const maxOrigin = time.Hour
 
 // reconcile changes the scopes to what the configuration says and returns the new
 // sources, scope by scope.
-func (r *Runner) reconcile(c Config) []*source {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	next := map[string]*scope{}
-	var added []*source
+func (r *Runner) reconcile(c Config) (added []*source) {
+	type key struct {
+		account, identity string
+		resource          *collector.Resource
+	}
+	scopes, removed := map[string]*scope{}, map[key]*source{}
+	for _, sc := range r.scopes() {
+		scopes[sc.account] = sc
+		for _, src := range sc.sources {
+			removed[key{sc.account, sc.identity, src.resource}] = src
+		}
+	}
+	var next []*scope
 	for _, a := range append([]Account{{}}, c.Accounts...) {
 		sc := &scope{account: a.Name, identity: c.API + " " + a.Identity}
-		if before := r.scopes[a.Name]; before != nil && before.identity == sc.identity {
-			*sc = *before
-			delete(r.scopes, a.Name)
+		for i := range r.resources {
+			res := &r.resources[i]
+			settings, enabled := c.Collectors[res.Name]
+			if !enabled || res.Account != (a.Name != "") {
+				continue
+			}
+			k := key{sc.account, sc.identity, res}
+			src := removed[k]
+			delete(removed, k)
+			if src == nil {
+				src = r.newSource(sc, res, settings)
+				added = append(added, src)
+			}
+			sc.sources = append(sc.sources, src)
 		}
-		added = append(added, r.adjust(sc, c.Collectors)...)
-		if sc.api == nil || len(sc.sources) == 0 { // a scope without collectors keeps no state of its token
-			sc.api, sc.origin = r.Client.Scope(a.Name, a.Token), r.origin()
+		before := scopes[a.Name]
+		if before == nil || before.identity != sc.identity || len(sc.sources) == 0 { // a scope without collectors keeps no state of its token
+			before = &scope{api: r.Client.Scope(a.Name, a.Token), origin: r.origin()}
 		}
-		next[a.Name] = sc
+		sc.api, sc.origin = before.api, before.origin
+		next = append(next, sc)
 	}
-	for _, sc := range r.scopes {
-		for _, src := range sc.sources {
-			src.stop()
-		}
+	for _, src := range removed {
+		src.stop()
 	}
-	r.scopes = next
-	return added
-}
-
-// adjust gives a scope the sources that are enabled, and returns the new ones.
-func (r *Runner) adjust(sc *scope, enabled map[string]refresh.Settings) []*source {
-	var sources, added []*source
-	for i := range r.resources {
-		res := &r.resources[i]
-		at := slices.IndexFunc(sc.sources, func(src *source) bool { return src.resource == res })
-		settings, on := enabled[res.Name]
-		switch {
-		case res.Account != (sc.account != ""):
-		case !on && at >= 0:
-			sc.sources[at].stop()
-		case !on:
-		case at >= 0:
-			sources = append(sources, sc.sources[at])
-		default:
-			src := r.newSource(sc, res, settings)
-			sources = append(sources, src)
-			added = append(added, src)
-		}
-	}
-	sc.sources = sources
+	slices.SortFunc(next, func(a, b *scope) int { return strings.Compare(a.account, b.account) })
+	r.allScopes.Store(&next)
 	return added
 }
 
 // pollTokens lets failing collectors retry as soon as their token has changed, or can be
 // read again.
 func (r *Runner) pollTokens(ctx context.Context) {
-	var last map[*rentalapi.Scope]rentalapi.Fingerprint
 	for {
-		scopes, tokens := r.sortedScopes(), map[*rentalapi.Scope]rentalapi.Fingerprint{}
-		now, errs := make([]rentalapi.Fingerprint, len(scopes)), make([]error, len(scopes))
-		var reads errgroup.Group
-		reads.SetLimit(maxTokenReads)
-		for i, sc := range scopes {
-			reads.Go(func() error {
-				now[i], errs[i] = sc.api.Fingerprint()
-				return nil
+		var reads sync.WaitGroup // side by side, so that a file which hangs delays the others little
+		for _, sc := range r.scopes() {
+			reads.Go(func() {
+				if sc.api.TokenChanged() {
+					level.Info(r.options.Logger).Log("msg", "token changed", "account", sc.account)
+					for _, src := range sc.sources {
+						src.RetryNow()
+					}
+				}
 			})
 		}
-		_ = reads.Wait()
-		for i, sc := range scopes {
-			tokens[sc.api] = now[i]
-			if before, known := last[sc.api]; errs[i] != nil || !known || now[i] == before {
-				continue
-			}
-			level.Info(r.options.Logger).Log("msg", "token changed", "account", sc.account)
-			for _, src := range sc.sources {
-				src.RetryNow()
-			}
-		}
-		last = tokens
+		reads.Wait()
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.poll: // new scopes
 		case <-time.After(tokenPollInterval):
 		}
 	}
 }
 
-// sortedScopes returns the scopes: the public one first, then by account.
-func (r *Runner) sortedScopes() []*scope {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(r.scopes), func(a, b *scope) int { return strings.Compare(a.account, b.account) })
-}
+// scopes returns the scopes: the public one first, then by account. Before the first
+// configuration there is a public one without identity.
+func (r *Runner) scopes() []*scope { return *r.allScopes.Load() }
 
 // sources returns the sources of all scopes, in their order.
 func (r *Runner) sources() []*source {
 	var all []*source
-	for _, sc := range r.sortedScopes() {
+	for _, sc := range r.scopes() {
 		all = append(all, sc.sources...)
 	}
 	return all
@@ -158,10 +132,8 @@ func (sc *scope) known() collector.Scope {
 // Accounts returns what is known of each account, in the order of their names.
 func (r *Runner) Accounts() []collector.Scope {
 	var all []collector.Scope
-	for _, sc := range r.sortedScopes() {
-		if sc.account != "" {
-			all = append(all, sc.known())
-		}
+	for _, sc := range r.scopes()[1:] {
+		all = append(all, sc.known())
 	}
 	return all
 }

@@ -33,10 +33,8 @@ type source struct {
 	bytes    int64 // of the last snapshot, as text
 
 	tried atomic.Bool // a request, or the first one of a long history, has ended
-	// last has Invalid and Age of the last good response; kept when its data expires.
+	// last is the last good response without metrics; kept when its data expires.
 	last atomic.Pointer[collector.Snapshot]
-	// provider is the provider's id of the account, for the collector that tells it.
-	provider atomic.Pointer[string]
 	// incomplete is whether the newest response that could be read was incomplete.
 	incomplete atomic.Bool
 }
@@ -48,13 +46,7 @@ func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.
 	}
 	src := &source{resource: res, scope: sc, fetch: res.NewFetcher(sc.account), runner: r, logger: stateLogger{logger: logger}, stop: func() {}}
 	r.Client.InitErrorCounters(res.Endpoint)
-	src.Source = refresh.New(settings, src.get, func(updated bool) {
-		if updated {
-			r.changed(src)
-		}
-		src.tried.Store(true) // after the groups were marked as changed
-		r.groups.health.Changed()
-	})
+	src.Source = refresh.New(settings, src.get, src.ended)
 	return src
 }
 
@@ -75,29 +67,40 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 		src.logger.recordFailure(err)
 		return collector.Snapshot{}, refresh.Phase{}, err
 	}
-	last := collector.Snapshot{Invalid: snap.Invalid, Age: snap.Age}
+	age := snap.Age
 	if older {
 		snap, err = shown, refresh.ErrUnchanged
-		last.Invalid = shown.Invalid
 	} else if snap.Commit != nil {
 		snap.Commit()
 	}
 	if src.scope.account == "" && snap.Facts != (collector.Facts{}) {
-		src.runner.stepWatches() // forgets data that has expired before there is new one
+		src.runner.stepWatches() // forgets data that has expired or was removed before there is new one
 	}
+	last, before := snap, src.providerID()
+	last.Metrics, last.Age = nil, age
 	src.last.Store(&last)
 	src.incomplete.Store(false)
+	src.runner.identify(src, before)
 	src.logger.recordSuccess(snap.Invalid)
 	return snap, src.phase(snap.Age, began), err
+}
+
+// providerID returns the provider's id of the account; empty if the collector does not
+// tell it.
+func (src *source) providerID() string {
+	if last := src.last.Load(); last != nil && last.Facts.Account != nil {
+		return last.Facts.Account.ID
+	}
+	return ""
 }
 
 // Get implements rentalapi.Getter. A source that asks for a further page has been tried:
 // a long history takes minutes.
 func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
-	if page := query.Get("page"); page != "" && page != "1" && !src.tried.Swap(true) {
-		src.runner.groups.health.Changed()
+	if page := query.Get("page"); page != "" && page != "1" {
+		src.tried.Store(true)
 	}
-	defer src.runner.groups.accounts.Changed()
+	defer src.runner.groups.state.Changed()
 	return src.scope.api.Get(ctx, p, endpoint, query, read)
 }
 

@@ -38,9 +38,8 @@ func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 
 // recordFailure logs why a fetch failed.
 func (l *stateLogger) recordFailure(err error) {
-	var failure *rentalapi.Error
 	var reason rentalapi.Reason
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*rentalapi.Error](err); ok {
 		reason = failure.Reason
 	}
 	if slices.Contains(l.failures, reason) {

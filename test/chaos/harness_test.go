@@ -107,7 +107,7 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 			return web.Configured{API: "a simulated provider", Accounts: len(h.config.accounts)}
 		},
 	})
-	h.Publish(h.ctx)
+	h.Run(h.ctx)
 	h.applyConfig()
 	return h
 }

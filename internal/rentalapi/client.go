@@ -5,6 +5,7 @@
 package rentalapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ type Scope struct {
 
 	mu    sync.Mutex
 	sent  Fingerprint  // of the last token that was used; zero before
-	seen  *Fingerprint // by TokenChanged; zero if it could not be read
+	seen  *Fingerprint // at the last call of TokenChanged, or at the first request; nil before
 	state AccountState // without PausedUntil, which is that of the limiter
 }
 
@@ -106,19 +107,24 @@ func (c *Client) Scope(account string, token Token) *Scope {
 	return &Scope{client: c, account: account, token: token, baseURL: c.settings.Load().BaseURL}
 }
 
-// TokenChanged returns whether the token is another one than at the last call, or can be
-// read again. The first call returns false.
+// TokenChanged returns whether the token is another one than at the last call or, for the
+// first call, at the first request, or can be read again.
 func (s *Scope) TokenChanged() bool {
+	_, now, err := s.readToken()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := cmp.Or(s.seen, &now)
+	s.seen = &now
+	return err == nil && *before != now
+}
+
+// readToken returns the token and its fingerprint; with an error, those of no token.
+func (s *Scope) readToken() (string, Fingerprint, error) {
 	token, err := s.token()
 	if err != nil {
 		token = ""
 	}
-	now := fingerprint(token)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.seen
-	s.seen = &now
-	return err == nil && before != nil && *before != now
+	return token, fingerprint(token), err
 }
 
 // Reject counts a response that the caller cannot use, and returns why as an *Error.
@@ -138,7 +144,13 @@ func (s *Scope) fail(endpoint string, e *Error) error {
 // Get implements Getter. It waits for the scope's rate limit first. Its error is an *Error,
 // or that of ctx if that has ended.
 func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
-	token, err := s.token()
+	token, sent, err := s.readToken()
+	s.mu.Lock()
+	s.seen = cmp.Or(s.seen, &sent)
+	if err == nil {
+		s.sent = sent
+	}
+	s.mu.Unlock()
 	if err != nil {
 		reason := Connection // too many open files say nothing about the token
 		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
@@ -147,10 +159,6 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 		}
 		return Response{}, s.fail(endpoint, newError(reason, fmt.Errorf("token file: %w", err)))
 	}
-	sent := fingerprint(token)
-	s.mu.Lock()
-	s.sent = sent
-	s.mu.Unlock()
 	limiter, slot, err := s.client.limiters.acquire(ctx, sent, p, endpoint)
 	if err != nil {
 		return Response{Token: sent}, err

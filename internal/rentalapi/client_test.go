@@ -239,9 +239,10 @@ func TestAccountMetrics(t *testing.T) {
 		simtest.AssertEqual(t, "before the first request", h.gatherNonZero(t), map[string]float64{})
 		h.reply(401, "", limits...)
 		assertAccount("wrong token", "/servers: status 401", map[string]float64{rejected: 1, limit: 120, remaining: 77})
+		token = "secret-other" // before the first call
 		changed := []bool{s.TokenChanged(), s.TokenChanged()}
 		token = "secret-right"
-		simtest.AssertEqual(t, "token changed", append(changed, s.TokenChanged()), []bool{false, false, true})
+		simtest.AssertEqual(t, "token changed", append(changed, s.TokenChanged()), []bool{true, false, true})
 		h.reply(200, `{"data":[]}`, "RateLimit-Limit", "many", "RateLimit-Remaining", " 76 ")
 		assertAccount("right token, unreadable limit", "", map[string]float64{limit: 120, remaining: 76})
 		tokenErr = errors.New("cannot be read")

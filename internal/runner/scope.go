@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-kit/log/level"
+	"golang.org/x/sync/errgroup"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
@@ -26,6 +26,10 @@ type scope struct {
 // tokenPollInterval is the time from one comparison of all tokens with the last ones to the
 // next.
 const tokenPollInterval = 5 * time.Second
+
+// maxTokenReads is how many tokens are read at a time, so that files which hang delay the
+// others little.
+const maxTokenReads = 32
 
 // maxOrigin is the maximum random offset of an account's fetches, also if intervals are
 // longer.
@@ -82,18 +86,20 @@ func (r *Runner) reconcile(c Config) (added []*source) {
 // read again.
 func (r *Runner) pollTokens(ctx context.Context) {
 	for {
-		var reads sync.WaitGroup // side by side, so that a file which hangs delays the others little
+		var reads errgroup.Group
+		reads.SetLimit(maxTokenReads)
 		for _, sc := range r.scopes() {
-			reads.Go(func() {
+			reads.Go(func() error {
 				if sc.api.TokenChanged() {
 					level.Info(r.options.Logger).Log("msg", "token changed", "account", sc.account)
 					for _, src := range sc.sources {
 						src.RetryNow()
 					}
 				}
+				return nil
 			})
 		}
-		reads.Wait()
+		_ = reads.Wait()
 		select {
 		case <-ctx.Done():
 			return

@@ -125,7 +125,7 @@ func TestServiceDiscovery(t *testing.T) {
 	t.Parallel()
 	a, p := startProvider(t, "--web.enable-service-discovery")
 	var want []string
-	a.Read(func(w *simulator.World) {
+	a.Change(func(w *simulator.World) {
 		for _, s := range w.Accounts[simtest.MainToken].Servers {
 			if s["status"] == "active" {
 				want = append(want, simulator.Text(s, "ipv4")+":9100")

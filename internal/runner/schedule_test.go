@@ -26,20 +26,19 @@ func TestTurnoversShowWithinSeconds(t *testing.T) {
 	if os.Getenv("CHAOS_LONG") == "1" {
 		seeds = 40
 	}
-	for kind, cache := range map[string]simtest.Cache{
-		"Age":    {Kind: simtest.AtFixedTimes, Age: true, Stamp: func(made time.Time) any { return made.Format(time.RFC3339Nano) }},
-		"stamps": {Kind: simtest.AtFixedTimes},
+	for kind, cache := range map[string]simulator.Cache{
+		"Age":    {Age: true},
+		"stamps": {},
 	} {
 		for seed := range seeds {
 			subtest(t, fmt.Sprint(kind, " seed=", seed), func(t *testing.T, h *harness) {
 				rng := rand.New(rand.NewPCG(uint64(seed), 0))
-				cache := cache
 				cache.Offset = time.Duration(rng.Int64N(int64(time.Minute)))
 				h.Change(func(w *simulator.World) {
 					w.GeneratedAt = nil
 					delete(w.Status, "updated_at")
 				})
-				h.SetCache(cache)
+				h.SetCache(&cache)
 				var mu sync.Mutex
 				h.Net.SetDialDelay(func() time.Duration {
 					mu.Lock()

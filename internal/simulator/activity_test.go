@@ -30,11 +30,11 @@ func TestActivity(t *testing.T) {
 		go s.Run(ctx)
 		for range 24 * 60 * 6 {
 			time.Sleep(10 * time.Second)
-			s.Read(func(w *simulator.World) { recordStates(w, seen) })
+			s.Change(func(w *simulator.World) { recordStates(w, seen) })
 		}
 		stop()
 		synctest.Wait()
-		s.Read(func(w *simulator.World) {
+		s.Change(func(w *simulator.World) {
 			for name, a := range w.Accounts {
 				checkLedger(t, name, a)
 			}

@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"math"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -20,10 +19,6 @@ type limiter struct {
 	admitted map[string][]time.Time // times of admitted requests by key, oldest first
 }
 
-func newLimiter(limit int) *limiter {
-	return &limiter{limit: limit, admitted: map[string][]time.Time{}}
-}
-
 // quota is the state of a key after a request.
 type quota struct {
 	admitted  bool
@@ -38,39 +33,16 @@ func (l *limiter) take(key string, now time.Time) quota {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.expire(now)
-	admitted := len(l.admitted[key]) < l.limit
+	times := l.admitted[key]
+	for len(times) > 0 && now.Sub(times[0]) >= window {
+		times = times[1:]
+	}
+	admitted := len(times) < l.limit
 	if admitted {
-		l.admitted[key] = append(l.admitted[key], now)
+		times = append(times, now)
 	}
-	return quota{
-		admitted:  admitted,
-		limit:     l.limit,
-		remaining: l.limit - len(l.admitted[key]),
-		reset:     l.admitted[key][0].Add(window).Sub(now),
-	}
-}
-
-func (l *limiter) expire(now time.Time) {
-	for key, times := range l.admitted {
-		for len(times) > 0 && now.Sub(times[0]) >= window {
-			times = times[1:]
-		}
-		l.admitted[key] = times
-		if len(times) == 0 {
-			delete(l.admitted, key)
-		}
-	}
-}
-
-// setHeaders sets the headers of every authenticated response.
-func (q quota) setHeaders(h http.Header) {
-	if q.limit < 0 {
-		return
-	}
-	h.Set("RateLimit-Limit", strconv.Itoa(q.limit))
-	h.Set("RateLimit-Remaining", strconv.Itoa(q.remaining))
-	h.Set("RateLimit-Reset", seconds(q.reset))
+	l.admitted[key] = times
+	return quota{admitted, l.limit, l.limit - len(times), times[0].Add(window).Sub(now)}
 }
 
 // seconds rounds up, so that a client that waits this long is admitted.

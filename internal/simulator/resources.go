@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -97,11 +98,58 @@ func statusOf(v view) any {
 	return status
 }
 
+// Cache is a provider's cache of public responses that are made at fixed times: a cache
+// time after the last time, whether they are requested or not.
+type Cache struct {
+	Offset time.Duration // of these times, after multiples of the cache time
+	// Age says whether responses have the header Age. Their time stamps have fractions of
+	// a second then.
+	Age bool
+}
+
+// entry is a response in the cache.
+type entry struct {
+	resource
+	response
+	made time.Time
+}
+
+// SetCache replaces the cache by an empty one. Nil is the documented one, which makes
+// responses whenever the data changes or the cache time has passed.
+func (s *Simulator) SetCache(c *Cache) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cache, s.entries = c, map[string]entry{}
+}
+
+// made returns when the cache last made responses.
+func (c *Cache) made(age time.Duration) time.Time {
+	return time.Now().Add(-c.Offset).Truncate(age).Add(c.Offset)
+}
+
+// cached returns the response of a public resource from the cache, made anew if it is time.
+func (s *Simulator) cached(res resource) response {
+	e := s.entries[res.name]
+	if made := s.cache.made(res.maxAge); made.After(e.made) {
+		e = entry{res, s.content(res, "", nil), made}
+		s.entries[res.name] = e
+	}
+	e.header = http.Header{"Content-Type": e.header["Content-Type"]}
+	if s.cache.Age {
+		e.header.Set("Age", strconv.Itoa(int(time.Since(e.made)/time.Second)))
+	}
+	return e.response
+}
+
 // snapshotTime returns generated_at and updated_at: the time of a snapshot that is made
 // when the last one expires or the data changes.
-func (s *Simulator) snapshotTime(age time.Duration) any {
-	if s.world.Stamp != nil {
-		return s.world.Stamp()
+func (s *Simulator) snapshotTime(age time.Duration) string {
+	if s.cache != nil {
+		layout := time.RFC3339
+		if s.cache.Age {
+			layout = time.RFC3339Nano
+		}
+		return s.cache.made(age).UTC().Format(layout)
 	}
 	made := time.Now().Truncate(age)
 	if s.changed.After(made) {
@@ -119,15 +167,15 @@ func route(u *url.URL) (res resource, known bool) {
 	return resources[i], true
 }
 
-// check returns the error in a query, or "". It accepts documented parameters
-// with a documented value, each at most once.
-func (r resource) check(query url.Values) string {
-	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if values := query[name]; len(values) != 1 || !r.accepts(name, values[0]) {
-			return "the parameter " + strconv.Quote(name) + " is unknown or has an unknown value; use GET /" + r.name
+// acceptsAll reports whether all parameters are documented, with a documented value, each
+// at most once.
+func (r resource) acceptsAll(query url.Values) bool {
+	for name, values := range query {
+		if len(values) != 1 || !r.accepts(name, values[0]) {
+			return false
 		}
 	}
-	return ""
+	return true
 }
 
 func (r resource) accepts(name, value string) bool {

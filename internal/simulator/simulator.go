@@ -50,7 +50,9 @@ type Simulator struct {
 
 	mu      sync.Mutex
 	world   *World
-	changed time.Time // time of the last change
+	changed time.Time        // time of the last change
+	cache   *Cache           // nil for the documented one
+	entries map[string]entry // of the cache, by name of the resource
 }
 
 // New returns a simulator with the documented catalog of 15 plans and 8
@@ -58,8 +60,8 @@ type Simulator struct {
 func New(o Options) *Simulator {
 	s := &Simulator{
 		site:     strings.TrimRight(o.Site, "/"),
-		public:   newLimiter(cmp.Or(o.PublicLimit, 59)),
-		accounts: newLimiter(cmp.Or(o.AccountLimit, 120)),
+		public:   &limiter{limit: cmp.Or(o.PublicLimit, 59), admitted: map[string][]time.Time{}},
+		accounts: &limiter{limit: cmp.Or(o.AccountLimit, 120), admitted: map[string][]time.Time{}},
 		world:    newWorld(time.Now()),
 	}
 	s.handler = http.HandlerFunc(s.respond)
@@ -70,21 +72,16 @@ func New(o Options) *Simulator {
 }
 
 // Change calls f with the world while no response is being made. The next
-// response contains all changes; generated_at and updated_at are then never older than
-// the last change. f must not retain the world.
+// response contains all changes, unless a [Cache] delays them; generated_at and updated_at
+// are then never older than the last change. f must not retain the world.
 func (s *Simulator) Change(f func(w *World)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		s.cached(e.resource) // what is due is made before
+	}
 	f(s.world)
 	s.changed = time.Now()
-}
-
-// Read calls f with the world while nothing changes it. f must neither modify
-// nor retain it.
-func (s *Simulator) Read(f func(w *World)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f(s.world)
 }
 
 // ServeHTTP implements http.Handler.
@@ -111,23 +108,27 @@ type response struct {
 	body   []byte
 }
 
+// responseTo checks the method before the token, because 405 is documented for all
+// endpoints. Every other response to a known token counts and has its rate limit headers,
+// errors included.
 func (s *Simulator) responseTo(r *http.Request) response {
 	res, known := route(r.URL)
-	switch {
-	case !known:
+	if !known {
 		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+Prefix+"/plans")
-	case res.private:
+	}
+	if r.Method != http.MethodGet {
+		a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET /"+res.name)
+		a.header.Set("Allow", http.MethodGet)
+		return a
+	}
+	if res.private {
 		return s.accountResponse(r, res)
 	}
 	address, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil { // an in-memory connection has no port ("pipe")
 		address = r.RemoteAddr
 	}
-	q := s.public.take(address, time.Now())
-	a := rateLimited(q)
-	if q.admitted {
-		a = s.content(r, res, nil)
-	}
+	a := s.limited(s.public.take(address, time.Now()), res, r.URL.RawQuery, nil)
 	a.header.Set("Access-Control-Allow-Origin", "*")
 	if a.status == http.StatusOK {
 		a.header.Set("Cache-Control", "max-age="+seconds(res.maxAge))
@@ -135,50 +136,49 @@ func (s *Simulator) responseTo(r *http.Request) response {
 	return a
 }
 
-// accountResponse checks the method before the token, because 405 is documented for
-// all endpoints. Every response to a known token counts and has its rate limit
-// headers, errors included.
 func (s *Simulator) accountResponse(r *http.Request, res resource) response {
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), "Bearer ")
-	account := s.account(token)
+	s.mu.Lock()
+	account := s.world.Accounts[token]
+	s.mu.Unlock()
 	switch {
-	case account == nil && r.Method != http.MethodGet:
-		return methodNotAllowed(res)
 	case account == nil && token == "":
 		return failure(http.StatusUnauthorized, "unauthorized", "this endpoint needs the header Authorization: Bearer <API_TOKEN>; GET "+Prefix+"/plans needs none")
 	case account == nil:
 		return failure(http.StatusUnauthorized, "invalid_token", "the API token is unknown or revoked; GET "+Prefix+"/plans needs none")
 	}
 	q := s.accounts.take(token, time.Now())
-	a := rateLimited(q)
-	if q.admitted {
-		a = s.content(r, res, account)
+	a := s.limited(q, res, r.URL.RawQuery, account)
+	if q.limit >= 0 {
+		a.header.Set("RateLimit-Limit", strconv.Itoa(q.limit))
+		a.header.Set("RateLimit-Remaining", strconv.Itoa(q.remaining))
+		a.header.Set("RateLimit-Reset", seconds(q.reset))
 	}
-	q.setHeaders(a.header)
 	return a
 }
 
-func (s *Simulator) account(token string) *Account {
+// limited returns the response to a request that was counted.
+func (s *Simulator) limited(q quota, res resource, query string, account *Account) response {
+	if !q.admitted {
+		a := failure(http.StatusTooManyRequests, "rate_limited", "too many requests; retry after the delay in the Retry-After header")
+		a.header.Set("Retry-After", seconds(q.reset))
+		return a
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.world.Accounts[token]
+	if s.cache != nil && !res.private && query == "" {
+		return s.cached(res)
+	}
+	return s.content(res, query, account)
 }
 
-// content returns the response to an admitted request.
-func (s *Simulator) content(r *http.Request, res resource, account *Account) response {
-	if r.Method != http.MethodGet {
-		return methodNotAllowed(res)
+// content returns the response to an admitted request, with the lock held.
+func (s *Simulator) content(res resource, query string, account *Account) response {
+	values, err := url.ParseQuery(query)
+	if err != nil || !res.acceptsAll(values) {
+		return failure(http.StatusBadRequest, "invalid_parameter", "a parameter is unknown or has an unknown value; use GET /"+res.name)
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return failure(http.StatusBadRequest, "invalid_parameter", "the query string cannot be read; use GET /"+res.name)
-	}
-	if problem := res.check(query); problem != "" {
-		return failure(http.StatusBadRequest, "invalid_parameter", problem)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v := view{sim: s, world: s.world, account: account, query: query}
+	v := view{sim: s, world: s.world, account: account, query: values}
 	if res.object != nil {
 		return success(Object{"data": res.object(v)})
 	}
@@ -188,17 +188,15 @@ func (s *Simulator) content(r *http.Request, res resource, account *Account) res
 // Body returns the body of the correct response to a GET request of a path
 // ("/topups") with a query. Nothing is counted. It panics if that response is an error.
 func (s *Simulator) Body(pathAndQuery, token string) string {
-	u, err := url.Parse(Prefix + pathAndQuery)
-	if err != nil {
-		panic("simulator: " + err.Error())
-	}
-	r := &http.Request{Method: http.MethodGet, URL: u}
-	res, known := route(r.URL)
-	account := s.account(token)
+	path, query, _ := strings.Cut(pathAndQuery, "?")
+	res, known := route(&url.URL{Path: Prefix + path})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	account := s.world.Accounts[token]
 	if !known || res.private && account == nil {
 		panic("simulator: no response to " + pathAndQuery)
 	}
-	a := s.content(r, res, account)
+	a := s.content(res, query, account)
 	if a.status != http.StatusOK {
 		panic("simulator: " + pathAndQuery + ": " + string(a.body))
 	}
@@ -213,18 +211,6 @@ func success(body Object) response {
 func failure(status int, code, message string) response {
 	body := Object{"error": Object{"code": code, "message": message, "docs": site + "/docs/api#errors"}}
 	return response{status, noStoreHeader(), encode(body)}
-}
-
-func methodNotAllowed(res resource) response {
-	a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET /"+res.name)
-	a.header.Set("Allow", http.MethodGet)
-	return a
-}
-
-func rateLimited(q quota) response {
-	a := failure(http.StatusTooManyRequests, "rate_limited", "too many requests; retry after the delay in the Retry-After header")
-	a.header.Set("Retry-After", seconds(q.reset))
-	return a
 }
 
 // noStoreHeader returns the headers of account data and errors, which are not cached.

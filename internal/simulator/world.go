@@ -21,10 +21,7 @@ type World struct {
 	GeneratedAt any
 	// Status gets an updated_at in the same way, rounded to 30 seconds, unless it
 	// contains one.
-	Status Object
-	// Stamp returns generated_at and updated_at instead of these times, if it is not
-	// nil: that of a provider with another cache.
-	Stamp     func() any
+	Status    Object
 	CustomISO bool
 	Accounts  map[string]*Account // by API token
 }

@@ -261,11 +261,9 @@ func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
 // maxCached is the greatest age of a response from a random cache.
 const maxCached = 65 * time.Second
 
-// randomCache returns a provider's cache. Half of the schedules begin with none.
-func randomCache(rng *rand.Rand) simtest.Cache {
-	return simtest.Cache{
-		Kind: pick(rng, simtest.AtOnce, simtest.AtFixedTimes), Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute))),
-	}
+// randomCache returns a provider's cache; in half of the cases the documented one.
+func randomCache(rng *rand.Rand) *simulator.Cache {
+	return pick(rng, nil, &simulator.Cache{Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute)))})
 }
 
 var errUnreadable = errors.New("permission denied")

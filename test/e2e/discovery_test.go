@@ -32,7 +32,7 @@ func TestServiceDiscovery(t *testing.T) {
 	expect := func(what string, servers int) []string {
 		t.Helper()
 		var want []string
-		api.Read(func(w *simulator.World) {
+		api.Change(func(w *simulator.World) {
 			for name, token := range tokens {
 				want = append(want, activeTargets(name, w.Accounts[token].Servers)...)
 			}

@@ -50,7 +50,6 @@ type API struct {
 	open   atomic.Int64   // how many
 
 	requests requestLog
-	cache    cache
 }
 
 // Start serves a simulated provider on a loopback address.
@@ -77,14 +76,12 @@ func newAPI(t testing.TB, o simulator.Options, host string) *API {
 	a.URL = &url.URL{Scheme: "http", Host: host, Path: simulator.Prefix}
 	inner := o.Middleware
 	o.Middleware = func(next http.Handler) http.Handler {
-		h := a.cache.middleware(next)
 		if inner != nil {
-			h = inner(h)
+			next = inner(next)
 		}
-		return a.requests.middleware(a.middleware(h))
+		return a.requests.middleware(a.middleware(next))
 	}
 	a.Simulator = simulator.New(o)
-	a.cache.sim = a.Simulator
 	a.Change(func(w *simulator.World) {
 		for name, token := range Tokens() {
 			w.Accounts[token] = simulator.ExampleAccount(name, time.Now())

@@ -172,13 +172,8 @@ func TestAccountStagger(t *testing.T) {
 
 // TestResponseAge has a header Age in every response, and histories of several pages.
 func TestResponseAge(t *testing.T) {
-	withAge := func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Age", "17")
-			next.ServeHTTP(w, r)
-		})
-	}
-	withProvider(t, simulator.Options{Middleware: withAge}, func(_ *testing.T, h *harness) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		h.Inject(simtest.Fault{Header: http.Header{"Age": {"17"}}})
 		h.Change(func(w *simulator.World) {
 			a := w.Accounts[simtest.MainToken]
 			a.Topups, a.Transactions = simulator.Topups(250, time.Now()), simulator.Transactions(250, time.Now())

@@ -36,9 +36,6 @@ type Options struct {
 	// Site is the address of the website to which links lead, without a path; "" means
 	// https://rental.example. The simulator serves its pages.
 	Site string
-
-	// Middleware wraps the handler; nil means none.
-	Middleware func(next http.Handler) http.Handler
 }
 
 // Simulator serves a [World] over HTTP. It is safe for concurrent use.
@@ -46,7 +43,6 @@ type Simulator struct {
 	site     string // "" if links stay as they are
 	public   *limiter
 	accounts *limiter
-	handler  http.Handler
 
 	mu      sync.Mutex
 	world   *World
@@ -58,17 +54,12 @@ type Simulator struct {
 // New returns a simulator with the documented catalog of 15 plans and 8
 // locations, OS images and an operational status, and without any account.
 func New(o Options) *Simulator {
-	s := &Simulator{
+	return &Simulator{
 		site:     strings.TrimRight(o.Site, "/"),
 		public:   &limiter{limit: cmp.Or(o.PublicLimit, 59), admitted: map[string][]time.Time{}},
 		accounts: &limiter{limit: cmp.Or(o.AccountLimit, 120), admitted: map[string][]time.Time{}},
 		world:    newWorld(time.Now()),
 	}
-	s.handler = http.HandlerFunc(s.respond)
-	if o.Middleware != nil {
-		s.handler = o.Middleware(s.handler)
-	}
-	return s
 }
 
 // Change calls f with the world while no response is being made. The next
@@ -84,12 +75,9 @@ func (s *Simulator) Change(f func(w *World)) {
 	s.changed = time.Now()
 }
 
-// ServeHTTP implements http.Handler.
-func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
-
-// respond sends a complete response. A failed write means that the client closed the
+// ServeHTTP sends a complete response. A failed write means that the client closed the
 // connection, which is not an error of the server.
-func (s *Simulator) respond(w http.ResponseWriter, r *http.Request) {
+func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a, isPage := page(r)
 	if !isPage {
 		a = s.responseTo(r)

@@ -43,11 +43,12 @@ type API struct {
 	// default.
 	Timeout string
 
-	t      testing.TB
-	server *http.Server
-	served chan struct{}  // closed when the server has ended
-	conns  sync.WaitGroup // connections of the server
-	open   atomic.Int64   // how many
+	t       testing.TB
+	handler http.Handler
+	server  *http.Server
+	served  chan struct{}  // closed when the server has ended
+	conns   sync.WaitGroup // connections of the server
+	open    atomic.Int64   // how many
 
 	requests requestLog
 }
@@ -74,14 +75,8 @@ func StartInMemory(t testing.TB, o simulator.Options) *API {
 func newAPI(t testing.TB, o simulator.Options, host string) *API {
 	a := &API{t: t, served: make(chan struct{})}
 	a.URL = &url.URL{Scheme: "http", Host: host, Path: simulator.Prefix}
-	inner := o.Middleware
-	o.Middleware = func(next http.Handler) http.Handler {
-		if inner != nil {
-			next = inner(next)
-		}
-		return a.requests.middleware(a.middleware(next))
-	}
 	a.Simulator = simulator.New(o)
+	a.handler = a.requests.middleware(a.middleware(a.Simulator))
 	a.Change(func(w *simulator.World) {
 		for name, token := range Tokens() {
 			w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
@@ -89,6 +84,9 @@ func newAPI(t testing.TB, o simulator.Options, host string) *API {
 	})
 	return a
 }
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
 func (a *API) serve(l net.Listener) {
 	a.server = &http.Server{Handler: a, ErrorLog: log.New(failingWriter{a.t}, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
@@ -160,3 +158,62 @@ func (a *API) ConfigFile(dir string, tokens map[string]string, more string) stri
 	}
 	return WriteFile(a.t, filepath.Join(dir, "rental.yml"), b.String()+more)
 }
+
+// Network is an in-memory network with one listener, for testing/synctest bubbles: their
+// clock stands still while a goroutine is blocked on a real socket. It must be created
+// in the bubble that uses it.
+type Network struct {
+	conns  chan net.Conn
+	closed context.Context
+	close  context.CancelFunc
+	delay  atomic.Pointer[func() time.Duration] // nil for none
+}
+
+func newNetwork() *Network {
+	n := &Network{conns: make(chan net.Conn)}
+	n.closed, n.close = context.WithCancel(context.Background())
+	return n
+}
+
+// SetDialDelay sets how long each later Dial takes.
+func (n *Network) SetDialDelay(delay func() time.Duration) { n.delay.Store(&delay) }
+
+// Dial connects to the listener, and ignores the address. Its signature is that
+// of net.Dialer.DialContext.
+func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if delay := n.delay.Load(); delay != nil {
+		select {
+		case <-time.After((*delay)()):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	client, server := net.Pipe()
+	select {
+	case n.conns <- server:
+		return client, nil
+	case <-n.closed.Done():
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements net.Listener.
+func (n *Network) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.conns:
+		return c, nil
+	case <-n.closed.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (n *Network) Close() error {
+	n.close()
+	return nil
+}
+
+// Addr implements net.Listener.
+func (n *Network) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }

@@ -70,18 +70,18 @@ func ParseExposition(t testing.TB, body, contentType string) Exposition {
 		})
 		contentType = string(expfmt.NewFormat(expfmt.TypeTextPlain))
 	}
-	e := Exposition{map[string]Family{}, map[string]float64{}}
+	var families []*dto.MetricFamily
 	decoder := expfmt.NewDecoder(strings.NewReader(body), expfmt.ResponseFormat(http.Header{"Content-Type": {contentType}}))
 	for {
 		var f dto.MetricFamily
 		err := decoder.Decode(&f)
 		if errors.Is(err, io.EOF) {
-			return e
+			return NewExposition(t, families)
 		}
 		if err != nil {
 			t.Fatalf("%s: %v: %.2000s", contentType, err, body)
 		}
-		e.add(t, &f)
+		families = append(families, &f)
 	}
 }
 

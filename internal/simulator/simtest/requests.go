@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"server_rental_exporter/internal/simulator"
@@ -48,17 +49,23 @@ func Peak(times []time.Time) int {
 // requestLog records requests.
 type requestLog struct {
 	mu      sync.Mutex
-	entries []*Request
+	entries []*entry
+}
+
+// entry is a request that may have got no response yet.
+type entry struct {
+	Request
+	status atomic.Int64 // 0 for none
 }
 
 // middleware records the requests.
 func (l *requestLog) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		entry := newRequest(r)
+		e := &entry{Request: newRequest(r)}
 		l.mu.Lock()
-		l.entries = append(l.entries, &entry)
+		l.entries = append(l.entries, e)
 		l.mu.Unlock()
-		next.ServeHTTP(&loggedWriter{ResponseWriter: w, log: l, entry: &entry}, r)
+		next.ServeHTTP(loggedWriter{w, e}, r)
 	})
 }
 
@@ -68,8 +75,9 @@ func (a *API) Requests() []Request {
 	a.requests.mu.Lock()
 	defer a.requests.mu.Unlock()
 	out := make([]Request, len(a.requests.entries))
-	for i, r := range a.requests.entries {
-		out[i] = *r
+	for i, e := range a.requests.entries {
+		out[i] = e.Request
+		out[i].Status = int(e.status.Load())
 	}
 	return out
 }
@@ -134,33 +142,23 @@ func (a *API) AssertRateLimits(public, account int) {
 	}
 }
 
-// loggedWriter records the status of a response in the request log.
+// loggedWriter records the first status of a response, which is the one that net/http sends.
 type loggedWriter struct {
 	http.ResponseWriter
-	log   *requestLog
-	entry *Request
+	*entry
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *loggedWriter) WriteHeader(status int) {
-	w.record(status)
+func (w loggedWriter) WriteHeader(status int) {
+	w.status.CompareAndSwap(0, int64(status))
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
-func (w *loggedWriter) Write(p []byte) (int, error) {
-	w.record(http.StatusOK)
+func (w loggedWriter) Write(p []byte) (int, error) {
+	w.status.CompareAndSwap(0, http.StatusOK)
 	return w.ResponseWriter.Write(p)
 }
 
 // Unwrap lets http.ResponseController flush and hijack.
-func (w *loggedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// record keeps the first status, which is the one that net/http sends.
-func (w *loggedWriter) record(status int) {
-	w.log.mu.Lock()
-	defer w.log.mu.Unlock()
-	if w.entry.Status == 0 {
-		w.entry.Status = status
-	}
-}
+func (w loggedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

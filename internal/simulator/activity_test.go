@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,12 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
+// What Run keeps of an account.
+const (
+	maxTopups       = 2_000
+	maxTransactions = 10_000
+)
+
 // TestActivity lets a day pass: every state occurs, balances follow from transactions, and
 // lists that are full do not grow.
 func TestActivity(t *testing.T) {
@@ -21,8 +28,8 @@ func TestActivity(t *testing.T) {
 		s, seen := simulator.New(simulator.Options{}), map[string]bool{}
 		s.Change(func(w *simulator.World) {
 			full := simulator.ExampleAccount("full", time.Now())
-			full.Topups = simulator.Topups(simulator.MaxTopups, time.Now())
-			full.Transactions = simulator.Transactions(simulator.MaxTransactions, time.Now())
+			full.Topups = simulator.Topups(maxTopups, time.Now())
+			full.Transactions = simulator.Transactions(maxTransactions, time.Now())
 			simulator.Put(full.Account, simulator.At(full.Transactions[0], "balance_after", "usd"), "balance", "usd")
 			w.Accounts = map[string]*simulator.Account{"one": full, "two": simulator.ExampleAccount("main", time.Now())}
 		})
@@ -70,16 +77,19 @@ func recordStates(w *simulator.World, seen map[string]bool) {
 // checkLedger checks the transactions of an account, which are newest first.
 func checkLedger(t *testing.T, name string, a *simulator.Account) {
 	t.Helper()
-	balance := simulator.Cents(a.Account, "balance", "usd")
+	cents := func(o simulator.Object, key string) int {
+		return int(math.Round(100 * simulator.At(o, key, "usd").(float64)))
+	}
+	balance := cents(a.Account, "balance")
 	ids := map[any]bool{}
 	for _, transaction := range a.Transactions {
-		if got := simulator.Cents(transaction, "balance_after", "usd"); got != balance || got < 0 || ids[transaction["id"]] {
+		if got := cents(transaction, "balance_after"); got != balance || got < 0 || ids[transaction["id"]] {
 			t.Fatalf("%s: transaction %v: got a balance of %d, want %d", name, transaction["id"], got, balance)
 		}
 		ids[transaction["id"]] = true
-		balance -= simulator.Cents(transaction, "amount", "usd")
+		balance -= cents(transaction, "amount")
 	}
-	if len(a.Topups) > simulator.MaxTopups || len(a.Transactions) > simulator.MaxTransactions {
+	if len(a.Topups) > maxTopups || len(a.Transactions) > maxTransactions {
 		t.Errorf("%s: %d top-ups and %d transactions", name, len(a.Topups), len(a.Transactions))
 	}
 }

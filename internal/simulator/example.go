@@ -3,9 +3,9 @@ package simulator
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -51,24 +51,22 @@ func (a *Account) addHistory(name string, opened time.Time) {
 	firstID := 1000 + int(digest(name)[0])*1000 + int(digest(name)[1])
 	a.Transactions[0]["id"] = firstID
 
-	type renewal struct {
-		server Object
-		at     time.Time
-	}
-	var renewals []renewal
+	renewals := map[time.Time][]Object{}
 	for _, s := range a.Servers {
 		next, _ := time.Parse(time.DateOnly, Text(s, "renews_at"))
-		for months := 1; months <= 3; months++ {
-			renewals = append(renewals, renewal{s, next.AddDate(0, -months, 0)})
+		for months := range 3 {
+			at := next.AddDate(0, -1-months, 0)
+			renewals[at] = append(renewals[at], s)
 		}
 	}
-	slices.SortFunc(renewals, func(x, y renewal) int { return x.at.Compare(y.at) })
-	for _, r := range renewals {
-		price := cents(r.server, "price", "monthly", "usd")
-		for a.balance() < price {
-			topup(300_00, r.at)
+	for _, at := range slices.SortedFunc(maps.Keys(renewals), time.Time.Compare) {
+		for _, s := range renewals[at] {
+			price := cents(s, "price", "monthly", "usd")
+			for a.balance() < price {
+				topup(300_00, at)
+			}
+			a.addTransaction("renewal", -price, "Renewal of "+Text(s, "hostname"), nil, at)
 		}
-		a.addTransaction("renewal", -price, "Renewal of "+Text(r.server, "hostname"), nil, r.at)
 	}
 }
 
@@ -123,23 +121,20 @@ func exampleServers(owner string, n int, now time.Time) []Object {
 
 // Transactions returns n transactions with consistent balances, newest first.
 func Transactions(n int, now time.Time) []Object {
-	list := make([]Object, 0, n)
-	balance, owedBonus := 0, 0
+	list := make([]Object, n)
+	balance := 0
 	for id := 1; id <= n; id++ {
 		kind, amount, description := "renewal", -(20_00 + (id*977)%80_00), fmt.Sprintf("Renewal of node-%d.fleet.example", id%20+1)
 		var topup any
-		switch {
-		case owedBonus > 0:
-			kind, amount, description = "bonus", owedBonus, "Bonus of 5 %"
-			topup, owedBonus = makeID("tu", "ledger", id-1), 0
-		case balance < 100_00:
-			kind, amount, description = "topup", 500_00, "Top-up with BTC"
-			topup, owedBonus = makeID("tu", "ledger", id), 25_00
+		switch id % 6 {
+		case 1:
+			kind, amount, description, topup = "topup", 500_00, "Top-up with BTC", makeID("tu", "ledger", id)
+		case 2:
+			kind, amount, description, topup = "bonus", 25_00, "Bonus of 5 %", makeID("tu", "ledger", id-1)
 		}
 		balance += amount
-		list = append(list, transaction(id, kind, amount, balance, description, topup, now.Add(-time.Duration(n-id+1)*time.Hour)))
+		list[n-id] = transaction(id, kind, amount, balance, description, topup, now.Add(-time.Duration(n-id+1)*time.Hour))
 	}
-	slices.Reverse(list)
 	return list
 }
 
@@ -149,19 +144,12 @@ func Topups(n int, now time.Time) []Object {
 	list := make([]Object, n)
 	for i := range list {
 		created := now.Add(-time.Duration(i+1) * 6 * time.Hour)
-		t := newTopup(makeID("tu", "history", n-i), (25+(i*37)%200)*100, coins()[i%2], created)
-		switch i % 10 {
-		case 7:
-			closeTopup(t, "expired")
-		case 8:
-			confirmTopup(t, 1)
-			closeTopup(t, "failed")
-		case 9:
-			closeTopup(t, "canceled")
-		default:
-			payTopup(t, created.Add(12*time.Minute))
+		list[i] = newTopup(makeID("tu", "history", n-i), (25+(i*37)%200)*100, coins()[i%2], created)
+		if kind := i % 10; kind < 7 {
+			payTopup(list[i], created.Add(12*time.Minute))
+		} else {
+			closeTopup(list[i], []string{"expired", "failed", "canceled"}[kind-7])
 		}
-		list[i] = t
 	}
 	return list
 }
@@ -178,18 +166,14 @@ func exampleConfigurations(owner string, now time.Time) []Object {
 	return c.Configurations
 }
 
-// exampleKeys returns valid keys: the fingerprint is that of the public key.
 func exampleKeys(owner string, opened time.Time) []Object {
 	var list []Object
 	for i, name := range []string{"laptop", "deploy"} {
-		key := digest("key", owner, i)
-		blob := "\x00\x00\x00\x0bssh-ed25519\x00\x00\x00\x20" + string(key[:])
-		print := sha256.Sum256([]byte(blob))
+		id := makeID("key", owner, i)
 		list = append(list, Object{
-			"id": makeID("key", owner, i), "name": name, "type": "ssh-ed25519",
-			"fingerprint": "SHA256:" + base64.RawStdEncoding.EncodeToString(print[:]),
-			"public_key":  "ssh-ed25519 " + base64.StdEncoding.EncodeToString([]byte(blob)) + " " + name + "@" + owner,
-			"created_at":  stamp(opened.AddDate(0, 0, i)),
+			"id": id, "name": name, "type": "ssh-ed25519",
+			"fingerprint": "SHA256:" + id, "public_key": "ssh-ed25519 AAAA" + id + " " + name + "@" + owner,
+			"created_at": stamp(opened.AddDate(0, 0, i)),
 		})
 	}
 	return list

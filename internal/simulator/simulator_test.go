@@ -2,6 +2,7 @@ package simulator_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -140,10 +141,11 @@ func TestLists(t *testing.T) {
 
 func TestPaging(t *testing.T) {
 	a := simtest.Start(t, simulator.Options{})
+	topups, transactions := simulator.Topups(230, time.Now()), simulator.Transactions(120, time.Now())
 	a.Change(func(w *simulator.World) {
-		w.Accounts[simtest.MainToken].Topups = simulator.Topups(230, time.Now())
-		w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(120, time.Now())
-		simulator.Put(w.Accounts[simtest.MainToken].Account, w.Accounts[simtest.MainToken].Transactions[0]["balance_after"].(simulator.Object)["usd"], "balance", "usd")
+		main := w.Accounts[simtest.MainToken]
+		main.Topups, main.Transactions = topups, transactions
+		main.Account["balance"] = transactions[0]["balance_after"]
 	})
 	balance := get(t, a, "/account").object(t)["data"].(simulator.Object)["balance"]
 	for _, c := range []struct {
@@ -151,11 +153,11 @@ func TestPaging(t *testing.T) {
 		count, total, page, pages, limit float64
 		first                            any
 	}{
-		{"/topups", 25, 230, 1, 10, 25, simulator.MakeID("tu", "history", 230)},
-		{"/topups?page=10", 5, 230, 10, 10, 25, simulator.MakeID("tu", "history", 5)},
+		{"/topups", 25, 230, 1, 10, 25, topups[0]["id"]},
+		{"/topups?page=10", 5, 230, 10, 10, 25, topups[225]["id"]},
 		{"/topups?page=11", 0, 230, 11, 10, 25, nil},
-		{"/topups?limit=100&page=3", 30, 230, 3, 3, 100, simulator.MakeID("tu", "history", 30)},
-		{"/topups?status=expired&limit=20", 20, 23, 1, 2, 20, simulator.MakeID("tu", "history", 223)},
+		{"/topups?limit=100&page=3", 30, 230, 3, 3, 100, topups[200]["id"]},
+		{"/topups?status=expired&limit=20", 20, 23, 1, 2, 20, topups[7]["id"]},
 		{"/topups?status=pending", 0, 0, 1, 0, 25, nil},
 		{"/transactions", 50, 120, 1, 3, 50, 120.0},
 		{"/transactions?page=3", 20, 120, 3, 3, 50, 20.0},
@@ -205,5 +207,80 @@ func TestStamps(t *testing.T) {
 			{"2000-01-01T00:01:00Z", "2000-01-01T00:01:00Z"},
 			{"then", "earlier"},
 		})
+	})
+}
+
+// TestCache has a provider that makes responses at fixed times, with data of these times.
+func TestCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulator.New(simulator.Options{})
+		s.SetCache(&simulator.Cache{Offset: 7 * time.Second, Age: true})
+		var got []string
+		for i, wait := range []time.Duration{10, 50, 10, 60} {
+			time.Sleep(wait * time.Second)
+			if i != 1 {
+				s.Change(func(w *simulator.World) { w.Plans = w.Plans[1:] })
+			}
+			r := ask(s, "/plans", "pipe")
+			meta := r.object(t)["meta"].(simulator.Object)
+			got = append(got, fmt.Sprint(meta["count"], " of ", meta["generated_at"], ", age ", r.Header.Get("Age")))
+		}
+		simtest.AssertEqual(t, "responses", got, []string{
+			"14 of 2000-01-01T00:00:07Z, age 3", "14 of 2000-01-01T00:00:07Z, age 53",
+			"14 of 2000-01-01T00:01:07Z, age 3", "13 of 2000-01-01T00:02:07Z, age 3",
+		})
+	})
+}
+
+func TestPublicLimitSlides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulator.New(simulator.Options{})
+		var got []int
+		step := func(wait time.Duration, address string, requests int) {
+			time.Sleep(wait)
+			admitted := 0
+			for range requests {
+				if ask(s, "/plans", address).Status == http.StatusOK {
+					admitted++
+				}
+			}
+			got = append(got, admitted)
+		}
+		step(0, "10.0.0.1:1000", 40)
+		step(30*time.Second, "10.0.0.1:1001", 30)
+		step(0, "10.0.0.2:1000", 1)
+		step(30*time.Second-time.Millisecond, "10.0.0.1:1002", 1)
+		step(time.Millisecond, "10.0.0.1:1003", 50)
+		simtest.AssertEqual(t, "admitted", got, []int{40, 19, 1, 0, 40})
+	})
+}
+
+func TestAccountLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := simtest.StartInMemory(t, simulator.Options{})
+		type result struct {
+			status  int
+			headers map[string]string
+		}
+		request := func(path string) result {
+			r := get(t, a, path)
+			return result{r.Status, r.headers("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After")}
+		}
+		limits := func(remaining, reset string) map[string]string {
+			return map[string]string{"RateLimit-Limit": "120", "RateLimit-Remaining": remaining, "RateLimit-Reset": reset}
+		}
+		simtest.AssertEqual(t, "first response", request("/account"), result{200, limits("119", "60")})
+		time.Sleep(10 * time.Second)
+		for range 117 {
+			request("/servers?page=1") // errors count, too
+		}
+		simtest.AssertEqual(t, "error", request("/servers?page=1"), result{400, limits("1", "50")})
+		simtest.AssertEqual(t, "last response", request("/ssh-keys"), result{200, limits("0", "50")})
+		refused := limits("0", "50")
+		refused["Retry-After"] = "50"
+		simtest.AssertEqual(t, "too many", request("/account"), result{429, refused})
+		simtest.AssertEqual(t, "public", request("/plans"), result{200, map[string]string{}})
+		time.Sleep(50 * time.Second)
+		simtest.AssertEqual(t, "a minute after the first", request("/account"), result{200, limits("0", "10")})
 	})
 }

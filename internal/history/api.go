@@ -9,58 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/simulator"
 )
-
-// provider is the simulated provider at one moment after the other.
-type provider struct {
-	sim     *simulator.Simulator
-	past    *simulator.Past
-	outages []outage
-}
-
-func newProvider(o Options, start time.Time) *provider {
-	p := &provider{sim: simulator.New(simulator.Options{Site: o.Site}), past: simulator.NewPast(o.Seed, start, o.End, o.Accounts, o.Servers), outages: o.outages()}
-	p.sim.Change(func(w *simulator.World) {
-		simulator.Put(w.Status, start.UTC().AddDate(0, 0, -30).Format(time.DateOnly), "since") // until the first incident
-	})
-	return p
-}
-
-// cacheTime is for how long the provider sends the same public data.
-const cacheTime = 30 * time.Second
-
-// advance changes the data to that of a time, and returns when the last change was.
-func (p *provider) advance(at time.Time) (changed time.Time) {
-	p.sim.Change(func(w *simulator.World) {
-		changed = p.past.Apply(w, at)
-		made := at.Truncate(cacheTime).UTC().Format(time.RFC3339)
-		w.GeneratedAt, w.Status["updated_at"] = made, made
-	})
-	return changed
-}
-
-// scope is the collectors of one account, or the public ones if it has no name.
-type scope struct {
-	account, token string
-	sources        []*source
-	requests       int         // made
-	newest         []time.Time // of these, those of the last minute
-	pausedUntil    time.Time   // the end of the last pause that the API asked for
-}
-
-// known returns what is known of the scope.
-func (sc *scope) known(now time.Time) collector.Scope {
-	known := collector.Scope{Account: sc.account}
-	for _, src := range sc.sources {
-		if now.Before(src.expires()) {
-			known.Add(src.snapshot.Facts, src.expires())
-		}
-	}
-	return known
-}
 
 // state returns what the API last said to the scope.
 func (sc *scope) state(now time.Time) rentalapi.AccountState {
@@ -91,14 +41,24 @@ func (g *getter) Get(_ context.Context, _ rentalapi.Priority, endpoint string, q
 	if err := g.request(endpoint); err != nil {
 		return rentalapi.Response{}, err
 	}
-	err := read(strings.NewReader(g.provider.sim.Body(endpoint+"?"+query.Encode(), g.token)))
+	err := read(strings.NewReader(g.sim.Body(endpoint+"?"+query.Encode(), g.token)))
 	return rentalapi.Response{Received: g.now, Date: g.now}, err
 }
 
-// request makes and counts a request. It fails if an outage is under way.
+// request makes and counts a request. It fails if an outage is under way. The duration
+// differs for accounts and public data.
 func (g *getter) request(endpoint string) error {
-	o := g.provider.outage(g.now, endpoint)
-	duration := g.latency() + o.delay
+	o := outage{code: "200"}
+	for _, other := range g.outages {
+		if !g.now.Before(other.at) && g.now.Before(other.at.Add(other.length)) && (other.endpoint == "" || other.endpoint == endpoint) {
+			o = other
+		}
+	}
+	typical := 35 * time.Millisecond
+	if g.account != "" {
+		typical = 70 * time.Millisecond
+	}
+	duration := o.delay + typical + time.Duration(g.rand.ExpFloat64()*float64(typical)/2)
 	g.now = g.now.Add(duration)
 	g.scope.requests++
 	g.newest = append(slices.DeleteFunc(g.newest, func(at time.Time) bool { return g.now.Sub(at) >= time.Minute }), g.now)
@@ -111,15 +71,6 @@ func (g *getter) request(endpoint string) error {
 		g.pausedUntil = g.now.Add(o.pause)
 	}
 	return &rentalapi.Error{Endpoint: endpoint, Reason: o.reason}
-}
-
-// latency returns how long a request takes, which differs for accounts and public data.
-func (g *getter) latency() time.Duration {
-	typical := 35 * time.Millisecond
-	if g.account != "" {
-		typical = 70 * time.Millisecond
-	}
-	return typical + time.Duration(g.rand.ExpFloat64()*float64(typical)/2)
 }
 
 // outage is a time in which the provider fails, or is slow.
@@ -157,14 +108,4 @@ func (o Options) outages() []outage {
 		at = at.Add(-36*time.Hour - time.Duration(rng.Int64N(int64(72*time.Hour))))
 	}
 	return all
-}
-
-// outage returns the outage of an endpoint at a time; one without effect if there is none.
-func (p *provider) outage(now time.Time, endpoint string) outage {
-	for _, o := range p.outages {
-		if !now.Before(o.at) && now.Before(o.at.Add(o.length)) && (o.endpoint == "" || o.endpoint == endpoint) {
-			return o
-		}
-	}
-	return outage{code: "200"}
 }

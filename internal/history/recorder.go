@@ -44,13 +44,15 @@ func newRecorder(labels map[string]string) *recorder {
 	return &recorder{labels: labels, families: map[string]*family{}}
 }
 
-// begin begins a scrape.
-func (r *recorder) begin(at time.Time) { r.times = append(r.times, at.Unix()) }
-
-// record records samples of the present scrape.
-func (r *recorder) record(collectors ...prometheus.Collector) error {
+// record records a scrape: metrics, and those of a collector.
+func (r *recorder) record(at time.Time, metrics []prometheus.Metric, more prometheus.Collector) error {
+	r.times = append(r.times, at.Unix())
 	registry := prometheus.NewRegistry()
-	prometheus.WrapRegistererWith(r.labels, registry).MustRegister(collectors...)
+	prometheus.WrapRegistererWith(r.labels, registry).MustRegister(more, prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
+		for _, m := range metrics {
+			ch <- m
+		}
+	}))
 	families, err := registry.Gather()
 	if err != nil {
 		return err
@@ -77,20 +79,6 @@ func (r *recorder) record(collectors ...prometheus.Collector) error {
 		}
 	}
 	return nil
-}
-
-// list is metrics as a collector.
-type list []prometheus.Metric
-
-// Describe implements prometheus.Collector. It describes nothing, so that the metrics may
-// be different ones at each scrape.
-func (list) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (l list) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range l {
-		ch <- m
-	}
 }
 
 func (f *family) add(scrape int, name, value string) {

@@ -16,8 +16,8 @@ import (
 	"server_rental_exporter/internal/simulator"
 )
 
-// tick is the time between two moments at which the exporter fetches what is due. The data
-// is that of the tick before, and the provider sends the same public data for two ticks.
+// tick is the time between two moments before which the exporter fetches what is due, with
+// the provider's data of the moment before.
 const tick = 15 * time.Second
 
 // run is the run of the exporter.
@@ -102,8 +102,9 @@ func (r *run) run(end time.Time) error {
 				}
 			}
 		}
+		public := r.scopes[0].known(at)
 		for i, w := range r.watches {
-			r.watches[i] = w.Step(r.scopes[0].known(at), at)
+			r.watches[i] = w.Step(public, at)
 		}
 		if at.Equal(scrape) {
 			if err := r.scrape(at); err != nil {
@@ -118,7 +119,7 @@ func (r *run) run(end time.Time) error {
 func (r *run) advance(at time.Time) (changed time.Time) {
 	r.sim.Change(func(w *simulator.World) {
 		changed = r.past.Apply(w, at)
-		made := at.Truncate(2 * tick).UTC().Format(time.RFC3339)
+		made := at.UTC().Format(time.RFC3339)
 		w.GeneratedAt, w.Status["updated_at"] = made, made
 	})
 	return changed

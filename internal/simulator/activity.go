@@ -67,7 +67,7 @@ func (a *activity) stock(w *World, _ time.Time) {
 // price changes the price of one plan within five percent of its first price.
 func (a *activity) price(w *World, _ time.Time) {
 	first := a.pick(a.catalog)
-	p, _ := find(w.Plans, Text(first, "id"))
+	p := find(w.Plans, hasID(Text(first, "id")))
 	percent := 95 + a.rand.IntN(11)
 	for _, currency := range []string{"usd", "eur"} {
 		Put(p, money(cents(first, "price", "monthly", currency)*percent/100), "price", "monthly", currency)

@@ -157,7 +157,7 @@ func Topups(n int, now time.Time) []Object {
 func exampleConfigurations(owner string, now time.Time) []Object {
 	c := newCatalog()
 	for i, o := range c.Configurations {
-		plan, _ := find(c.Plans, Text(o, "plan"))
+		plan := find(c.Plans, hasID(Text(o, "plan")))
 		id := makeID("cfg", owner, i)
 		o["id"], o["hostname"] = id, fmt.Sprintf("plan-%d.%s.example", i+1, owner)
 		o["in_stock"], o["created_at"] = inStock(plan), stamp(now.AddDate(0, 0, -10*(i+1)))

@@ -1,12 +1,15 @@
 package simulator
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -76,13 +79,13 @@ var resources = []resource{
 		name: "servers", private: true,
 		list: func(v view) []Object { return v.account.Servers },
 		meta: func(_ view, shown []Object) Object {
-			return Object{"active": count(shown, func(o Object) bool { return Text(o, "status") == "active" })}
+			return Object{"active": len(filter(shown, func(o Object) bool { return Text(o, "status") == "active" }))}
 		},
 	},
 }
 
 func planMeta(v view, shown []Object) Object {
-	meta := Object{"in_stock": count(shown, inStock), "generated_at": v.world.GeneratedAt}
+	meta := Object{"in_stock": len(filter(shown, inStock)), "generated_at": v.world.GeneratedAt}
 	if v.world.GeneratedAt == nil {
 		meta["generated_at"] = v.sim.snapshotTime(time.Minute)
 	}
@@ -167,23 +170,21 @@ func route(u *url.URL) (res resource, known bool) {
 	return resources[i], true
 }
 
-// acceptsAll reports whether all parameters are documented, with a documented value, each
-// at most once.
-func (r resource) acceptsAll(query url.Values) bool {
+// accepts reports whether all parameters are documented, with a documented value, each at
+// most once. The provider's document does not say what a page or limit out of range
+// results in: here it is an error, as for all other unknown values.
+func (r resource) accepts(query url.Values) bool {
 	for name, values := range query {
-		if len(values) != 1 || !r.accepts(name, values[0]) {
+		ok := name == "status" && slices.Contains(strings.Fields(r.states), values[0])
+		if r.pageSize > 0 && (name == "page" || name == "limit") {
+			n, err := strconv.Atoi(values[0])
+			ok = err == nil && n > 0 && (name == "page" || n <= maxPageSize)
+		}
+		if !ok || len(values) > 1 {
 			return false
 		}
 	}
 	return true
-}
-
-func (r resource) accepts(name, value string) bool {
-	if r.pageSize > 0 && (name == "page" || name == "limit") {
-		_, ok := pageNumber(name, value)
-		return ok
-	}
-	return name == "status" && slices.Contains(strings.Fields(r.states), value)
 }
 
 // list returns the response with a list, selected and paginated by the query.
@@ -208,32 +209,62 @@ func list(v view, r resource) response {
 
 const maxPageSize = 100
 
-// pageNumber parses the parameter page or limit; false if it is out of range. The
-// provider's document does not define that error: here it is invalid_parameter,
-// as for all other unknown values.
-func pageNumber(name, value string) (int, bool) {
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 || (name == "limit" && n > maxPageSize) {
-		return 0, false
-	}
-	return n, true
-}
-
 // paginate returns the requested page of a list, and its meta. A page after the
 // last is empty; an empty list has 0 pages.
 func paginate(list []Object, query url.Values, size int) ([]Object, Object) {
-	page := 1
-	if n, ok := pageNumber("limit", query.Get("limit")); ok {
-		size = n
+	parameter := func(name string, fallback int) int {
+		n, _ := strconv.Atoi(query.Get(name)) // 0 for none
+		return cmp.Or(n, fallback)
 	}
-	if n, ok := pageNumber("page", query.Get("page")); ok {
-		page = n
-	}
-	pages := (len(list) + size - 1) / size
+	size = parameter("limit", size)
+	page, pages := parameter("page", 1), (len(list)+size-1)/size
 	meta := Object{"total": len(list), "page": page, "pages": pages, "limit": size}
 	if page > pages {
 		return nil, meta
 	}
 	from := (page - 1) * size
 	return list[from:min(from+size, len(list))], meta
+}
+
+// window is the length of the sliding window in which requests are counted.
+const window = time.Minute
+
+// limiter admits at most limit requests of one key in any window. Rejected
+// requests do not count, so a client that waits for Retry-After is admitted.
+type limiter struct {
+	limit int // negative means no limit
+
+	mu       sync.Mutex
+	admitted map[string][]time.Time // times of admitted requests by key, oldest first
+}
+
+// quota is the state of a key after a request.
+type quota struct {
+	admitted  bool
+	limit     int
+	remaining int
+	reset     time.Duration // until the oldest counted request leaves the window
+}
+
+func (l *limiter) take(key string, now time.Time) quota {
+	if l.limit < 0 {
+		return quota{admitted: true, limit: l.limit}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	times := l.admitted[key]
+	for len(times) > 0 && now.Sub(times[0]) >= window {
+		times = times[1:]
+	}
+	admitted := len(times) < l.limit
+	if admitted {
+		times = append(times, now)
+	}
+	l.admitted[key] = times
+	return quota{admitted, l.limit, l.limit - len(times), times[0].Add(window).Sub(now)}
+}
+
+// seconds rounds up, so that a client that waits this long is admitted.
+func seconds(d time.Duration) string {
+	return strconv.Itoa(int(math.Ceil(d.Seconds())))
 }

@@ -167,7 +167,7 @@ func (s *Simulator) limited(q quota, res resource, query string, account *Accoun
 // content returns the response to an admitted request, with the lock held.
 func (s *Simulator) content(res resource, query string, account *Account) response {
 	values, err := url.ParseQuery(query)
-	if err != nil || !res.acceptsAll(values) {
+	if err != nil || !res.accepts(values) {
 		return failure(http.StatusBadRequest, "invalid_parameter", "a parameter is unknown or has an unknown value; use GET /"+res.name)
 	}
 	v := view{sim: s, world: s.world, account: account, query: values}

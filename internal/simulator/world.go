@@ -1,7 +1,6 @@
 package simulator
 
 import (
-	"cmp"
 	_ "embed"
 	"encoding/json"
 	"math"
@@ -58,33 +57,26 @@ func recompute(w *World) {
 	for _, l := range w.Locations {
 		here := filter(w.Plans, func(p Object) bool { return offeredAt(p, Text(l, "id")) })
 		Put(l, len(here), "plans")
-		Put(l, count(here, inStock), "plans_in_stock")
+		Put(l, len(filter(here, inStock)), "plans_in_stock")
 	}
 	eachAccount(w, func(a *Account) {
 		for _, c := range a.Configurations {
-			p, known := find(w.Plans, Text(c, "plan"))
-			Put(c, known && inStock(p), "in_stock")
+			Put(c, inStock(find(w.Plans, hasID(Text(c, "plan")))), "in_stock")
 		}
 	})
 }
 
-// alternative returns the id of the plan in stock that is closest in price to a
-// plan that is sold out, preferably of the same family.
+// alternative returns the id of a plan in stock, preferably of the same family, for a plan
+// that is sold out.
 func alternative(plans []Object, p Object) any {
 	if inStock(p) {
 		return nil
 	}
-	candidates := filter(plans, func(o Object) bool { return inStock(o) && Text(o, "family") == Text(p, "family") })
-	if candidates == nil {
-		candidates = filter(plans, inStock)
+	family := find(plans, func(o Object) bool { return inStock(o) && Text(o, "family") == Text(p, "family") })
+	if family == nil {
+		return find(plans, inStock)["id"]
 	}
-	if candidates == nil {
-		return nil
-	}
-	gap := func(o Object) float64 {
-		return math.Abs(number(o, "price", "monthly", "usd") - number(p, "price", "monthly", "usd"))
-	}
-	return slices.MinFunc(candidates, func(x, y Object) int { return cmp.Compare(gap(x), gap(y)) })["id"]
+	return family["id"]
 }
 
 // catalogJSON is the documented catalog as the API sends it. recompute sets what follows
@@ -173,25 +165,19 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-func find(list []Object, id string) (Object, bool) {
-	i := slices.IndexFunc(list, func(o Object) bool { return Text(o, "id") == id })
-	if i < 0 {
-		return nil, false
+// find returns the first object that matches, nil if there is none.
+func find(list []Object, matches func(Object) bool) Object {
+	if found := filter(list, matches); len(found) > 0 {
+		return found[0]
 	}
-	return list[i], true
+	return nil
 }
 
 func filter(list []Object, matches func(Object) bool) []Object {
-	var found []Object
-	for _, o := range list {
-		if matches(o) {
-			found = append(found, o)
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(list), func(o Object) bool { return !matches(o) })
 }
 
-func count(list []Object, matches func(Object) bool) int { return len(filter(list, matches)) }
+func hasID(id string) func(Object) bool { return func(o Object) bool { return Text(o, "id") == id } }
 
 func inStock(plan Object) bool {
 	b, _ := At(plan, "availability", "in_stock").(bool)

@@ -102,9 +102,11 @@ func (r *run) run(end time.Time) error {
 				}
 			}
 		}
-		public := r.scopes[0].known(at)
-		for i, w := range r.watches {
-			r.watches[i] = w.Step(public, at)
+		if at.Equal(scrape) || at.Second() == 0 { // plans are fetched each minute
+			public := r.scopes[0].known(at)
+			for i, w := range r.watches {
+				r.watches[i] = w.Step(public, at)
+			}
 		}
 		if at.Equal(scrape) {
 			if err := r.scrape(at); err != nil {

@@ -210,30 +210,21 @@ func changeData(rng *rand.Rand, w *simulator.World, customers []*simulator.Accou
 		if rng.IntN(8) == 0 {
 			n = 90 + rng.IntN(130) // more than a page at once
 		}
-		for range n {
-			addTransaction(rng, a)
-		}
+		a.Transactions = simulator.Transactions(len(a.Transactions)+n, time.Now())
 	case 7:
 		changeTopup(rng, a)
 	case 8, 9:
-		changeServer(rng, a)
+		a.Servers = simulator.Servers(1+rng.IntN(40), time.Now())
+		server := pick(rng, a.Servers...)
+		server["status"] = pick[any](rng, "active", "active", "suspended", "expired", 7)
+		server["price"] = simulator.Object{"monthly": simulator.Object{"usd": randomNumber(rng)}}
+		server["renews_at"] = randomDay(rng)
 	case 10:
 		pick(rng, a.Configurations...)["in_stock"] = pick[any](rng, true, false, nil, "yes")
 		a.SSHKeys[0]["created_at"] = randomDay(rng)
 	default:
 		a.Account["balance"] = simulator.Object{"usd": float64(rng.IntN(1_000_000)-100_000) / 100}
 	}
-}
-
-func addTransaction(rng *rand.Rand, a *simulator.Account) {
-	id := 1
-	if len(a.Transactions) > 0 {
-		id = a.Transactions[0]["id"].(int) + 1 + rng.IntN(2)
-	}
-	a.Transactions = slices.Insert(a.Transactions, 0, simulator.Object{
-		"id": id, "type": pick(rng, "topup", "bonus", "renewal", "usage", "refund"), "description": "secret-description",
-		"amount": simulator.Object{"usd": float64(rng.IntN(20_000)-10_000) / 100}, "created_at": "2026-01-02T03:04:05Z",
-	})
 }
 
 // changeTopup adds a top-up, or moves one of the newest on.
@@ -248,29 +239,5 @@ func changeTopup(rng *rand.Rand, a *simulator.Account) {
 		t["status"], t["payment"], t["confirmations"] = pick(rng, "confirming", "expired", "canceled"), nil, 0
 	case t["status"] == "confirming":
 		t["status"], t["paid_at"] = "paid", time.Now().UTC().Format(time.RFC3339)
-	}
-}
-
-// changeServer removes a server, or changes all of them.
-func changeServer(rng *rand.Rand, a *simulator.Account) {
-	if len(a.Servers) < 3 {
-		a.Servers = simulator.Servers(5, time.Now())
-		return
-	}
-	change := rng.IntN(4)
-	if change == 0 {
-		i := rng.IntN(len(a.Servers))
-		a.Servers = slices.Delete(slices.Clone(a.Servers), i, i+1)
-		return
-	}
-	for _, s := range a.Servers {
-		switch change {
-		case 1:
-			s["status"] = pick[any](rng, "active", "active", "suspended", "expired", 7)
-		case 2:
-			s["price"] = simulator.Object{"monthly": simulator.Object{"usd": randomNumber(rng)}}
-		default:
-			s["renews_at"] = randomDay(rng)
-		}
 	}
 }

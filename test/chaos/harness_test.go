@@ -120,6 +120,7 @@ func (h *harness) populate(rng *rand.Rand) {
 		clear(w.Accounts)
 		for i, name := range accountNames() {
 			a := simulator.ExampleAccount(fmt.Sprint("customer", i), time.Now())
+			a.Transactions = simulator.Transactions(20, time.Now())
 			switch i {
 			case 1:
 				a.Transactions = simulator.Transactions(150+rng.IntN(450), time.Now())

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"math"
@@ -66,17 +67,20 @@ func recompute(w *World) {
 	})
 }
 
-// alternative returns the id of a plan in stock, preferably of the same family, for a plan
-// that is sold out.
+// alternative returns the id of the plan in stock that is closest in price to a
+// plan that is sold out, preferably of the same family.
 func alternative(plans []Object, p Object) any {
-	if inStock(p) {
+	candidates := filter(plans, func(o Object) bool { return inStock(o) && Text(o, "family") == Text(p, "family") })
+	if len(candidates) == 0 {
+		candidates = filter(plans, inStock)
+	}
+	if inStock(p) || len(candidates) == 0 {
 		return nil
 	}
-	family := find(plans, func(o Object) bool { return inStock(o) && Text(o, "family") == Text(p, "family") })
-	if family == nil {
-		return find(plans, inStock)["id"]
+	gap := func(o Object) float64 {
+		return math.Abs(number(o, "price", "monthly", "usd") - number(p, "price", "monthly", "usd"))
 	}
-	return family["id"]
+	return slices.MinFunc(candidates, func(x, y Object) int { return cmp.Compare(gap(x), gap(y)) })["id"]
 }
 
 // catalogJSON is the documented catalog as the API sends it. recompute sets what follows

@@ -4,17 +4,16 @@ package simtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,10 +44,8 @@ type API struct {
 
 	t       testing.TB
 	handler http.Handler
-	server  *http.Server
-	served  chan struct{}  // closed when the server has ended
-	conns   sync.WaitGroup // connections of the server
-	open    atomic.Int64   // how many
+	server  *httptest.Server
+	open    atomic.Int64 // connections
 
 	requests requestLog
 }
@@ -73,8 +70,7 @@ func StartInMemory(t testing.TB, o simulator.Options) *API {
 }
 
 func newAPI(t testing.TB, o simulator.Options, host string) *API {
-	a := &API{t: t, served: make(chan struct{})}
-	a.URL = &url.URL{Scheme: "http", Host: host, Path: simulator.Prefix}
+	a := &API{t: t, URL: &url.URL{Scheme: "http", Host: host, Path: simulator.Prefix}}
 	a.Simulator = simulator.New(o)
 	a.handler = a.requests.middleware(a.middleware(a.Simulator))
 	a.Change(func(w *simulator.World) {
@@ -89,30 +85,24 @@ func newAPI(t testing.TB, o simulator.Options, host string) *API {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
 func (a *API) serve(l net.Listener) {
-	a.server = &http.Server{Handler: a, ErrorLog: log.New(failingWriter{a.t}, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
+	config := &http.Server{Handler: a, ErrorLog: log.New(failingWriter{a.t}, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
 		switch s {
 		case http.StateNew:
-			a.conns.Add(1)
 			a.open.Add(1)
 		case http.StateClosed, http.StateHijacked:
 			a.open.Add(-1)
-			a.conns.Done()
 		}
 	}}
-	go func() {
-		defer close(a.served)
-		if err := a.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			a.t.Errorf("simulated provider: %v", err)
-		}
-	}()
+	a.server = &httptest.Server{Listener: l, Config: config}
+	a.server.Start()
 	a.t.Cleanup(a.Close)
 }
 
 // Close stops the provider at once and waits for its handlers.
 func (a *API) Close() {
-	_ = a.server.Close() // the listener may be closed already
-	<-a.served
-	a.conns.Wait()
+	_ = a.server.Listener.Close() // no connection comes after those that are closed here
+	a.server.CloseClientConnections()
+	a.server.Close()
 }
 
 // OpenConns returns the number of connections that clients have not closed.

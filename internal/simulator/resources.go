@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"math"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -101,64 +100,22 @@ func statusOf(v view) any {
 	return status
 }
 
-// Cache is a provider's cache of public responses that are made at fixed times: a cache
-// time after the last time, whether they are requested or not.
-type Cache struct {
-	Offset time.Duration // of these times, after multiples of the cache time
-	// Age says whether responses have the header Age. Their time stamps have fractions of
-	// a second then.
-	Age bool
-}
-
-// entry is a response in the cache.
-type entry struct {
-	resource
-	response
-	made time.Time
-}
-
-// SetCache replaces the cache by an empty one. Nil is the documented one, which makes
-// responses whenever the data changes or the cache time has passed.
-func (s *Simulator) SetCache(c *Cache) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cache, s.entries = c, map[string]entry{}
-}
-
-// made returns when the cache last made responses.
-func (c *Cache) made(age time.Duration) time.Time {
-	return time.Now().Add(-c.Offset).Truncate(age).Add(c.Offset)
-}
-
-// cached returns the response of a public resource from the cache, made anew if it is time.
-func (s *Simulator) cached(res resource) response {
-	e := s.entries[res.name]
-	if made := s.cache.made(res.maxAge); made.After(e.made) {
-		e = entry{res, s.content(res, "", nil), made}
-		s.entries[res.name] = e
-	}
-	e.header = http.Header{"Content-Type": e.header["Content-Type"]}
-	if s.cache.Age {
-		e.header.Set("Age", strconv.Itoa(int(time.Since(e.made)/time.Second)))
-	}
-	return e.response
-}
-
-// snapshotTime returns generated_at and updated_at: the time of a snapshot that is made
-// when the last one expires or the data changes.
-func (s *Simulator) snapshotTime(age time.Duration) string {
-	if s.cache != nil {
-		layout := time.RFC3339
-		if s.cache.Age {
-			layout = time.RFC3339Nano
-		}
-		return s.cache.made(age).UTC().Format(layout)
-	}
-	made := time.Now().Truncate(age)
+// made returns when the provider made the response that it sends: when the last one expired,
+// or the data changed.
+func (s *Simulator) made(age time.Duration) time.Time {
+	made := time.Now().Add(-s.world.CacheOffset).Truncate(age).Add(s.world.CacheOffset)
 	if s.changed.After(made) {
-		made = s.changed
+		return s.changed
 	}
-	return stamp(made)
+	return made
+}
+
+// snapshotTime returns generated_at and updated_at.
+func (s *Simulator) snapshotTime(age time.Duration) string {
+	if s.world.SendsAge {
+		return s.made(age).UTC().Format(time.RFC3339Nano)
+	}
+	return stamp(s.made(age))
 }
 
 // route returns the resource of a path.

@@ -50,9 +50,7 @@ type Simulator struct {
 
 	mu      sync.Mutex
 	world   *World
-	changed time.Time        // time of the last change
-	cache   *Cache           // nil for the documented one
-	entries map[string]entry // of the cache, by name of the resource
+	changed time.Time // time of the last change
 }
 
 // New returns a simulator with the documented catalog of 15 plans and 8
@@ -67,14 +65,11 @@ func New(o Options) *Simulator {
 }
 
 // Change calls f with the world while no response is being made. The next
-// response contains all changes, unless a [Cache] delays them; generated_at and updated_at
-// are then never older than the last change. f must not retain the world.
+// response contains all changes; generated_at and updated_at are then never older than
+// the last change. f must not retain the world.
 func (s *Simulator) Change(f func(w *World)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.entries {
-		s.cached(e.resource) // what is due is made before
-	}
 	f(s.world)
 	s.changed = time.Now()
 }
@@ -158,10 +153,11 @@ func (s *Simulator) limited(q quota, res resource, query string, account *Accoun
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cache != nil && !res.private && query == "" {
-		return s.cached(res)
+	a := s.content(res, query, account)
+	if s.world.SendsAge && !res.private {
+		a.header.Set("Age", strconv.Itoa(int(time.Since(s.made(res.maxAge))/time.Second)))
 	}
-	return s.content(res, query, account)
+	return a
 }
 
 // content returns the response to an admitted request, with the lock held.

@@ -26,6 +26,9 @@ type World struct {
 	Status    Object
 	CustomISO bool
 	Accounts  map[string]*Account // by API token
+
+	CacheOffset time.Duration // when public responses are made after multiples of the cache time
+	SendsAge    bool          // whether these have the header Age, and fractions of a second in time stamps
 }
 
 // Account is the provider's data of one customer.

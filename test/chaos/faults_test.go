@@ -200,7 +200,7 @@ func (h *harness) checkPage(page simtest.Exposition, groups map[string]samples) 
 		configured[key] = true
 		h.checkAge(page, name, account, got != nil, settings.MaxAge)
 		if got != nil {
-			h.checkGroup(name, account, got, now.Add(-settings.MaxAge-requestTimeout-maxCached))
+			h.checkGroup(name, account, got, now.Add(-settings.MaxAge-requestTimeout))
 		}
 	})
 	for key := range groups {

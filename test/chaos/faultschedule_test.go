@@ -49,9 +49,6 @@ func (s *faultSchedule) draw() func() {
 		return func() {}
 	case n == 7:
 		return s.RemoveAll
-	case n == 8 && s.rng.IntN(2) == 0:
-		s.counts["cache changed"]++
-		return func() { s.SetCache(randomCache(own)) }
 	case n == 8:
 		longest := int64(s.rng.IntN(2)) * int64(4*time.Second)
 		return func() {

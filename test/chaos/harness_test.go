@@ -89,7 +89,6 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 		restocks: map[string]float64{}, sellouts: map[string]float64{},
 	}
 	h.populate(rng)
-	h.SetCache(randomCache(rng))
 	h.ctx, h.cancel = context.WithCancel(t.Context())
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
 	h.handler = exporter.NewHandler(h.Runner, &h.log, web.Options{
@@ -118,6 +117,7 @@ func (h *harness) close() {
 func (h *harness) populate(rng *rand.Rand) {
 	h.changeWorld(func(w *simulator.World) {
 		clear(w.Accounts)
+		w.SendsAge = rng.IntN(2) == 0
 		for i, name := range accountNames() {
 			a := simulator.ExampleAccount(fmt.Sprint("customer", i), time.Now())
 			a.Transactions = simulator.Transactions(20, time.Now())
@@ -257,14 +257,6 @@ func randomLimits(rng *rand.Rand) rentalapi.Limits {
 func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
 	interval := max(r.MinInterval, 30*time.Second) + time.Duration(rng.IntN(120))*time.Second
 	return refresh.Settings{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
-}
-
-// maxCached is the greatest age of a response from a random cache.
-const maxCached = 65 * time.Second
-
-// randomCache returns a provider's cache; in half of the cases the documented one.
-func randomCache(rng *rand.Rand) *simulator.Cache {
-	return pick(rng, nil, &simulator.Cache{Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute)))})
 }
 
 var errUnreadable = errors.New("permission denied")

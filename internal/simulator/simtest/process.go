@@ -27,17 +27,18 @@ func Main(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
-	code := m.Run()
-	if binaryDir != "" {
-		_ = os.RemoveAll(binaryDir)
+	var err error
+	if binaryDir, err = os.MkdirTemp("", "server_rental_exporter"); err != nil {
+		panic(err)
 	}
+	code := m.Run()
+	_ = os.RemoveAll(binaryDir)
 	os.Exit(code)
 }
 
 var (
 	building  sync.Mutex
-	binaries  = map[string]string{} // paths by package
-	binaryDir string                // set by Build
+	binaryDir string // set by Main
 )
 
 // Binary builds the exporter once and returns the path of its binary. See [Build].
@@ -56,24 +57,16 @@ func Build(t testing.TB, pkg string) string {
 	}
 	building.Lock()
 	defer building.Unlock()
-	if path, found := binaries[pkg]; found {
+	path := filepath.Join(binaryDir, filepath.Base(pkg))
+	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	if binaryDir == "" {
-		dir, err := os.MkdirTemp("", "server_rental_exporter")
-		if err != nil {
-			t.Fatal(err)
-		}
-		binaryDir = dir
-	}
-	path := filepath.Join(binaryDir, filepath.Base(pkg))
 	cmd := exec.Command("go", "build", "-o", path, pkg)
 	cmd.Dir = Root(t) // with the modules of a release also for the tests of another module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	binaries[pkg] = path
 	return path
 }
 
@@ -230,20 +223,12 @@ func Python() string {
 	return ""
 }
 
-// Root returns the directory of the repository, from the directory of a test in it.
+// Root returns the directory of the repository that the tests were built from.
 func Root(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
+	_, file, _, found := runtime.Caller(0)
+	if !found {
+		t.Fatal("unknown source file")
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "VERSION")); err == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("the test does not run in the repository")
-		}
-		dir = filepath.Dir(dir)
-	}
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }

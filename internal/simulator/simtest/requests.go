@@ -89,18 +89,18 @@ func (a *API) RequestsFor(path string) []Request {
 
 // CountByPath counts the requests by path, without the first since of them.
 func (a *API) CountByPath(since int) map[string]int {
-	counts := map[string]int{}
-	for _, r := range a.Requests()[since:] {
-		counts[r.Path]++
-	}
-	return counts
+	return countBy(a.Requests()[since:], func(r Request) string { return r.Path })
 }
 
 // CountByToken counts the requests by token, "" for none.
 func (a *API) CountByToken() map[string]int {
+	return countBy(a.Requests(), func(r Request) string { return r.Token })
+}
+
+func countBy(requests []Request, key func(Request) string) map[string]int {
 	counts := map[string]int{}
-	for _, r := range a.Requests() {
-		counts[r.Token]++
+	for _, r := range requests {
+		counts[key(r)]++
 	}
 	return counts
 }
@@ -108,17 +108,6 @@ func (a *API) CountByToken() map[string]int {
 // Idle reports whether every request got a response.
 func (a *API) Idle() bool {
 	return !slices.ContainsFunc(a.Requests(), func(r Request) bool { return r.Status == 0 })
-}
-
-// AssertNoRequests asserts that no request of an exporter followed the first since
-// requests.
-func (a *API) AssertNoRequests(since int) {
-	a.t.Helper()
-	for _, r := range a.Requests()[since:] {
-		if agent := r.Header.Get("User-Agent"); strings.HasPrefix(agent, "server_rental_exporter/") {
-			a.t.Errorf("request of %s with token %q from %s: status %d", r.Path, r.Token, r.RemoteAddr, r.Status)
-		}
-	}
 }
 
 // AssertRateLimits asserts that in any 60 seconds at most so many requests came without a

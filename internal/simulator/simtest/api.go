@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,12 +43,12 @@ type API struct {
 	// default.
 	Timeout string
 
-	t       testing.TB
-	handler http.Handler
-	server  *httptest.Server
-	open    atomic.Int64 // connections
+	t      testing.TB
+	server *httptest.Server
+	open   atomic.Int64 // connections
 
-	requests requestLog
+	mu       sync.Mutex
+	requests []*entry
 }
 
 // Start serves a simulated provider on a loopback address.
@@ -70,9 +71,7 @@ func StartInMemory(t testing.TB, o simulator.Options) *API {
 }
 
 func newAPI(t testing.TB, o simulator.Options, host string) *API {
-	a := &API{t: t, URL: &url.URL{Scheme: "http", Host: host, Path: simulator.Prefix}}
-	a.Simulator = simulator.New(o)
-	a.handler = a.requests.middleware(a.middleware(a.Simulator))
+	a := &API{t: t, Simulator: simulator.New(o), URL: &url.URL{Scheme: "http", Host: host, Path: simulator.Prefix}}
 	a.Change(func(w *simulator.World) {
 		for name, token := range Tokens() {
 			w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
@@ -80,9 +79,6 @@ func newAPI(t testing.TB, o simulator.Options, host string) *API {
 	})
 	return a
 }
-
-// ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
 func (a *API) serve(l net.Listener) {
 	config := &http.Server{Handler: a, ErrorLog: log.New(failingWriter{a.t}, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {

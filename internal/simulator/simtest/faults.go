@@ -102,10 +102,9 @@ func Reply(status int, header http.Header, body string) http.HandlerFunc {
 	}
 }
 
-// take returns the hooks, and the fault that applies to a request, nil for none.
-func (fs *Faults) take(r Request) (hooks []func(string, url.Values), found *Fault) {
+// take calls the hooks, and returns the fault that applies to a request, nil for none.
+func (fs *Faults) take(r Request) (found *Fault) {
 	fs.mu.Lock()
-	defer fs.mu.Unlock()
 	i := slices.IndexFunc(fs.active, func(f *Fault) bool {
 		return (f.Path == "" || f.Path == r.Path) && (f.Token == "" || f.Token == r.Token)
 	})
@@ -115,26 +114,12 @@ func (fs *Faults) take(r Request) (hooks []func(string, url.Values), found *Faul
 			fs.active = slices.Delete(fs.active, i, i+1)
 		}
 	}
-	return slices.Clone(fs.hooks), found
-}
-
-// middleware applies the faults.
-func (fs *Faults) middleware(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request := newRequest(r)
-		hooks, f := fs.take(request)
-		for _, call := range hooks {
-			call(request.Path, request.Query)
-		}
-		switch {
-		case f == nil:
-			next.ServeHTTP(w, r)
-		case f.Handler != nil:
-			f.Handler(w, r)
-		default:
-			f.apply(w, r, next)
-		}
-	})
+	hooks := slices.Clone(fs.hooks)
+	fs.mu.Unlock()
+	for _, call := range hooks {
+		call(r.Path, r.Query)
+	}
+	return found
 }
 
 func (f *Fault) apply(w http.ResponseWriter, r *http.Request, next http.Handler) {

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,13 +13,12 @@ import (
 
 // Request is one received request, with or without a response.
 type Request struct {
-	Time       time.Time
-	Path       string // escaped, without the prefix ("/plans"); the whole path if it is outside the prefix
-	Query      url.Values
-	Token      string // bearer token, "" if there is none; also recorded for public endpoints
-	RemoteAddr string
-	Header     http.Header
-	Status     int // as sent; 0 before that, and if the connection was dropped
+	Time   time.Time
+	Path   string // escaped, without the prefix ("/plans"); the whole path if it is outside the prefix
+	Query  url.Values
+	Token  string // bearer token, "" if there is none; also recorded for public endpoints
+	Header http.Header
+	Status int // as sent; 0 before that, and if the connection was dropped
 }
 
 func newRequest(r *http.Request) Request {
@@ -29,7 +27,7 @@ func newRequest(r *http.Request) Request {
 		path = rest
 	}
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), "Bearer ")
-	return Request{Time: time.Now(), Path: path, Query: r.URL.Query(), Token: token, RemoteAddr: r.RemoteAddr, Header: r.Header.Clone()}
+	return Request{Time: time.Now(), Path: path, Query: r.URL.Query(), Token: token, Header: r.Header.Clone()}
 }
 
 // Peak returns the largest number of times within any 60 seconds, both ends
@@ -46,36 +44,36 @@ func Peak(times []time.Time) int {
 	return peak
 }
 
-// requestLog records requests.
-type requestLog struct {
-	mu      sync.Mutex
-	entries []*entry
-}
-
 // entry is a request that may have got no response yet.
 type entry struct {
 	Request
 	status atomic.Int64 // 0 for none
 }
 
-// middleware records the requests.
-func (l *requestLog) middleware(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &entry{Request: newRequest(r)}
-		l.mu.Lock()
-		l.entries = append(l.entries, e)
-		l.mu.Unlock()
-		next.ServeHTTP(loggedWriter{w, e}, r)
-	})
+// ServeHTTP records a request. Then a fault responds, or the simulator.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e := &entry{Request: newRequest(r)}
+	a.mu.Lock()
+	a.requests = append(a.requests, e)
+	a.mu.Unlock()
+	w = loggedWriter{w, e}
+	switch f := a.take(e.Request); {
+	case f == nil:
+		a.Simulator.ServeHTTP(w, r)
+	case f.Handler != nil:
+		f.Handler(w, r)
+	default:
+		f.apply(w, r, a.Simulator)
+	}
 }
 
 // Requests returns the received requests in order of arrival. A status is
 // recorded before it is sent.
 func (a *API) Requests() []Request {
-	a.requests.mu.Lock()
-	defer a.requests.mu.Unlock()
-	out := make([]Request, len(a.requests.entries))
-	for i, e := range a.requests.entries {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := make([]Request, len(a.requests))
+	for i, e := range a.requests {
 		out[i] = e.Request
 		out[i].Status = int(e.status.Load())
 	}

@@ -114,10 +114,10 @@ func TestRequests(t *testing.T) {
 		header := http.Header{"Authorization": {"Bearer secret"}, "User-Agent": {"Go-http-client/1.1"}, "Connection": {"close"}}
 		now := time.Now()
 		AssertEqual(t, "requests", a.Requests(), []Request{
-			{now, "/status", url.Values{}, "secret", "pipe", header, 200},
-			{now, "/topups", url.Values{"limit": {"7"}}, "secret", "pipe", header, 401},
-			{now, "/plans", url.Values{}, "secret", "pipe", header, 404},
-			{now, "/os", url.Values{}, "secret", "pipe", header, 0},
+			{now, "/status", url.Values{}, "secret", header, 200},
+			{now, "/topups", url.Values{"limit": {"7"}}, "secret", header, 401},
+			{now, "/plans", url.Values{}, "secret", header, 404},
+			{now, "/os", url.Values{}, "secret", header, 0},
 		})
 	})
 }
@@ -138,7 +138,7 @@ func TestParseExposition(t *testing.T) {
 		AssertEqual(t, string(expfmt.NewFormat(format)), r.Exposition(t), Exposition{
 			Families: map[string]Family{
 				"c_total": {Type: "counter", Help: "A c_total counter.", Labels: "a b"},
-				"h":       {Type: "histogram", Help: "A histogram.", Classic: true, Native: format == expfmt.TypeProtoDelim},
+				"h":       {Type: "histogram", Help: "A histogram.", Classic: true},
 				"g":       {Type: "gauge", Help: "A gauge."},
 			},
 			Values: map[string]float64{series: 3, "h{}": 1, "g{}": 7},

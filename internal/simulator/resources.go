@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"maps"
 	"math"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -161,7 +161,7 @@ func list(v view, r resource) response {
 	if shown == nil {
 		shown = []Object{} // not null
 	}
-	return success(Object{"data": shown, "meta": meta})
+	return reply(http.StatusOK, Object{"data": shown, "meta": meta})
 }
 
 const maxPageSize = 100
@@ -189,9 +189,7 @@ const window = time.Minute
 // limiter admits at most limit requests of one key in any window. Rejected
 // requests do not count, so a client that waits for Retry-After is admitted.
 type limiter struct {
-	limit int // negative means no limit
-
-	mu       sync.Mutex
+	limit    int                    // negative means no limit
 	admitted map[string][]time.Time // times of admitted requests by key, oldest first
 }
 
@@ -207,8 +205,6 @@ func (l *limiter) take(key string, now time.Time) quota {
 	if l.limit < 0 {
 		return quota{admitted: true, limit: l.limit}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	times := l.admitted[key]
 	for len(times) > 0 && now.Sub(times[0]) >= window {
 		times = times[1:]

@@ -44,13 +44,13 @@ type Options struct {
 
 // Simulator serves a [World] over HTTP. It is safe for concurrent use.
 type Simulator struct {
-	site     string // "" if links stay as they are
-	public   *limiter
-	accounts *limiter
+	site string // "" if links stay as they are
 
-	mu      sync.Mutex
-	world   *World
-	changed time.Time // time of the last change
+	mu       sync.Mutex // held while a response is made
+	public   limiter
+	accounts limiter
+	world    *World
+	changed  time.Time // time of the last change
 }
 
 // New returns a simulator with the documented catalog of 15 plans and 8
@@ -58,8 +58,8 @@ type Simulator struct {
 func New(o Options) *Simulator {
 	return &Simulator{
 		site:     strings.TrimRight(o.Site, "/"),
-		public:   &limiter{limit: cmp.Or(o.PublicLimit, 59), admitted: map[string][]time.Time{}},
-		accounts: &limiter{limit: cmp.Or(o.AccountLimit, 120), admitted: map[string][]time.Time{}},
+		public:   limiter{cmp.Or(o.PublicLimit, 59), map[string][]time.Time{}},
+		accounts: limiter{cmp.Or(o.AccountLimit, 120), map[string][]time.Time{}},
 		world:    newWorld(time.Now()),
 	}
 }
@@ -79,7 +79,7 @@ func (s *Simulator) Change(f func(w *World)) {
 func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a, isPage := page(r)
 	if !isPage {
-		a = s.responseTo(r)
+		a = s.respond(r)
 		a.body = s.withSite(a.body)
 	}
 	maps.Copy(w.Header(), a.header)
@@ -95,10 +95,12 @@ type response struct {
 	body   []byte
 }
 
-// responseTo checks the method before the token, because 405 is documented for all
-// endpoints. Every other response to a known token counts and has its rate limit headers,
-// errors included.
-func (s *Simulator) responseTo(r *http.Request) response {
+// respond checks the method before the token, because 405 is documented for all endpoints.
+// Every other response to a known token counts and has its rate limit headers, errors
+// included.
+func (s *Simulator) respond(r *http.Request) response {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	res, known := route(r.URL)
 	if !known {
 		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+Prefix+"/plans")
@@ -111,23 +113,21 @@ func (s *Simulator) responseTo(r *http.Request) response {
 	if res.private {
 		return s.accountResponse(r, res)
 	}
-	address, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil { // an in-memory connection has no port ("pipe")
-		address = r.RemoteAddr
-	}
+	address, _, _ := net.SplitHostPort(r.RemoteAddr) // empty for an in-memory connection
 	a := s.limited(s.public.take(address, time.Now()), res, r.URL.RawQuery, nil)
 	a.header.Set("Access-Control-Allow-Origin", "*")
 	if a.status == http.StatusOK {
 		a.header.Set("Cache-Control", "max-age="+seconds(res.maxAge))
+	}
+	if s.world.SendsAge {
+		a.header.Set("Age", strconv.Itoa(int(time.Since(s.made(res.maxAge))/time.Second)))
 	}
 	return a
 }
 
 func (s *Simulator) accountResponse(r *http.Request, res resource) response {
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), "Bearer ")
-	s.mu.Lock()
 	account := s.world.Accounts[token]
-	s.mu.Unlock()
 	switch {
 	case account == nil && token == "":
 		return failure(http.StatusUnauthorized, "unauthorized", "this endpoint needs the header Authorization: Bearer <API_TOKEN>; GET "+Prefix+"/plans needs none")
@@ -146,21 +146,15 @@ func (s *Simulator) accountResponse(r *http.Request, res resource) response {
 
 // limited returns the response to a request that was counted.
 func (s *Simulator) limited(q quota, res resource, query string, account *Account) response {
-	if !q.admitted {
-		a := failure(http.StatusTooManyRequests, "rate_limited", "too many requests; retry after the delay in the Retry-After header")
-		a.header.Set("Retry-After", seconds(q.reset))
-		return a
+	if q.admitted {
+		return s.content(res, query, account)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.content(res, query, account)
-	if s.world.SendsAge && !res.private {
-		a.header.Set("Age", strconv.Itoa(int(time.Since(s.made(res.maxAge))/time.Second)))
-	}
+	a := failure(http.StatusTooManyRequests, "rate_limited", "too many requests; retry after the delay in the Retry-After header")
+	a.header.Set("Retry-After", seconds(q.reset))
 	return a
 }
 
-// content returns the response to an admitted request, with the lock held.
+// content returns the response to an admitted request.
 func (s *Simulator) content(res resource, query string, account *Account) response {
 	values, err := url.ParseQuery(query)
 	if err != nil || !res.accepts(values) {
@@ -168,7 +162,7 @@ func (s *Simulator) content(res resource, query string, account *Account) respon
 	}
 	v := view{sim: s, world: s.world, account: account, query: values}
 	if res.object != nil {
-		return success(Object{"data": res.object(v)})
+		return reply(http.StatusOK, Object{"data": res.object(v)})
 	}
 	return list(v, res)
 }
@@ -191,29 +185,19 @@ func (s *Simulator) Body(pathAndQuery, token string) string {
 	return string(s.withSite(a.body))
 }
 
-func success(body Object) response {
-	return response{http.StatusOK, noStoreHeader(), encode(body)}
-}
-
 // failure returns the documented error response.
 func failure(status int, code, message string) response {
-	body := Object{"error": Object{"code": code, "message": message, "docs": site + "/docs/api#errors"}}
-	return response{status, noStoreHeader(), encode(body)}
+	return reply(status, Object{"error": Object{"code": code, "message": message, "docs": site + "/docs/api#errors"}})
 }
 
-// noStoreHeader returns the headers of account data and errors, which are not cached.
-func noStoreHeader() http.Header {
-	return http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}
-}
-
-// encode panics if a value cannot be encoded, because the test that put it into
-// the world is wrong.
-func encode(v any) []byte {
-	b, err := json.Marshal(v)
+// reply returns a response that is not cached, as those with account data and errors. It
+// panics if the body cannot be encoded, because the test that put it into the world is wrong.
+func reply(status int, body Object) response {
+	text, err := json.Marshal(body)
 	if err != nil {
 		panic("simulator: the world contains a value without JSON encoding: " + err.Error())
 	}
-	return b
+	return response{status, http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}, text}
 }
 
 // Pages returns the paths of the website to which the links of plans, saved configurations

@@ -17,8 +17,8 @@ const MaxPast = 90 * 24 * time.Hour
 // [New] and [ExampleAccount] begin with, so that a simulation that is started then
 // continues it.
 type Past struct {
-	changes []change // by time
-	applied int      // how many of them
+	changes []change  // by time, without those that were applied
+	changed time.Time // time of the last one that was
 }
 
 // change is one event of the past.
@@ -45,19 +45,15 @@ func NewPast(seed uint64, start, end time.Time, accounts map[string]string, serv
 // Apply applies the changes until a time that were not applied before. It returns the
 // time of the last one; zero if none was ever applied.
 func (p *Past) Apply(w *World, until time.Time) (changed time.Time) {
-	due := p.changes[p.applied:]
-	for len(due) > 0 && !due[0].at.After(until) {
-		due[0].apply(w)
-		due = due[1:]
+	before := len(p.changes)
+	for len(p.changes) > 0 && !p.changes[0].at.After(until) {
+		p.changes[0].apply(w)
+		p.changed, p.changes = p.changes[0].at, p.changes[1:]
 	}
-	if applied := len(p.changes) - len(due); applied > p.applied {
-		p.applied = applied
+	if len(p.changes) < before {
 		recompute(w)
 	}
-	if p.applied == 0 {
-		return time.Time{}
-	}
-	return p.changes[p.applied-1].at
+	return p.changed
 }
 
 func (p *Past) add(at time.Time, apply func(w *World)) {

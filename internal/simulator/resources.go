@@ -196,14 +196,13 @@ type limiter struct {
 // quota is the state of a key after a request.
 type quota struct {
 	admitted  bool
-	limit     int
 	remaining int
 	reset     time.Duration // until the oldest counted request leaves the window
 }
 
 func (l *limiter) take(key string, now time.Time) quota {
 	if l.limit < 0 {
-		return quota{admitted: true, limit: l.limit}
+		return quota{admitted: true}
 	}
 	times := l.admitted[key]
 	for len(times) > 0 && now.Sub(times[0]) >= window {
@@ -214,7 +213,7 @@ func (l *limiter) take(key string, now time.Time) quota {
 		times = append(times, now)
 	}
 	l.admitted[key] = times
-	return quota{admitted, l.limit, l.limit - len(times), times[0].Add(window).Sub(now)}
+	return quota{admitted, l.limit - len(times), times[0].Add(window).Sub(now)}
 }
 
 // seconds rounds up, so that a client that waits this long is admitted.

@@ -56,11 +56,17 @@ type Simulator struct {
 // New returns a simulator with the documented catalog of 15 plans and 8
 // locations, OS images and an operational status, and without any account.
 func New(o Options) *Simulator {
+	c := newCatalog()
+	w := &World{
+		Plans: c.Plans, Locations: c.Locations, OS: c.OS, Status: operationalStatus(c.Locations, time.Now()),
+		CustomISO: true, Accounts: map[string]*Account{},
+	}
+	recompute(w)
 	return &Simulator{
 		site:     strings.TrimRight(o.Site, "/"),
 		public:   limiter{cmp.Or(o.PublicLimit, 59), map[string][]time.Time{}},
 		accounts: limiter{cmp.Or(o.AccountLimit, 120), map[string][]time.Time{}},
-		world:    newWorld(time.Now()),
+		world:    w,
 	}
 }
 
@@ -136,8 +142,8 @@ func (s *Simulator) accountResponse(r *http.Request, res resource) response {
 	}
 	q := s.accounts.take(token, time.Now())
 	a := s.limited(q, res, r.URL.RawQuery, account)
-	if q.limit >= 0 {
-		a.header.Set("RateLimit-Limit", strconv.Itoa(q.limit))
+	if s.accounts.limit >= 0 {
+		a.header.Set("RateLimit-Limit", strconv.Itoa(s.accounts.limit))
 		a.header.Set("RateLimit-Remaining", strconv.Itoa(q.remaining))
 		a.header.Set("RateLimit-Reset", seconds(q.reset))
 	}

@@ -42,14 +42,6 @@ type Account struct {
 // site is the address of the provider's website.
 const site = "https://rental.example"
 
-func newWorld(now time.Time) *World {
-	c := newCatalog()
-	w := &World{Plans: c.Plans, Locations: c.Locations, OS: c.OS, CustomISO: true, Accounts: map[string]*Account{}}
-	w.Status = operationalStatus(w.Locations, now)
-	recompute(w)
-	return w
-}
-
 // recompute updates the fields that depend on the stock of the plans: delivery,
 // alternatives, the counts of the locations, and saved configurations.
 func recompute(w *World) {
@@ -135,12 +127,17 @@ func At(o Object, path ...string) any {
 	return v
 }
 
-// Put sets the value at a path. It does nothing if the parent does not exist.
+// Put sets the value at a path; objects on the way are made.
 func Put(o Object, value any, path ...string) {
-	last := len(path) - 1
-	if parent, ok := At(o, path[:last]...).(Object); ok && parent != nil {
-		parent[path[last]] = value
+	for _, key := range path[:len(path)-1] {
+		inner, ok := o[key].(Object)
+		if !ok {
+			inner = Object{}
+			o[key] = inner
+		}
+		o = inner
 	}
+	o[path[len(path)-1]] = value
 }
 
 // Text returns the string at a path of keys, "" if there is none.

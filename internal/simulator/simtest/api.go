@@ -39,6 +39,8 @@ type API struct {
 	Faults
 	URL *url.URL // base URL, such as http://127.1.2.3:4711/api/v1
 	Net *Network // nil on loopback
+	// Dial connects to the provider. In memory, every address leads to it.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Timeout is the limit of a request in configuration files, such as 5m; empty for the
 	// default.
 	Timeout string
@@ -56,6 +58,7 @@ func Start(t testing.TB, o simulator.Options) *API {
 	t.Helper()
 	l := listen(t)
 	a := newAPI(t, o, l.Addr().String())
+	a.Dial = (&net.Dialer{}).DialContext
 	a.serve(l)
 	return a
 }
@@ -65,7 +68,9 @@ func Start(t testing.TB, o simulator.Options) *API {
 func StartInMemory(t testing.TB, o simulator.Options) *API {
 	t.Helper()
 	a := newAPI(t, o, "rental.example")
-	a.Net = newNetwork()
+	a.Net = &Network{conns: make(chan net.Conn)}
+	a.Net.closed, a.Net.close = context.WithCancel(context.Background())
+	a.Dial = a.Net.Dial
 	a.serve(a.Net)
 	return a
 }
@@ -112,14 +117,6 @@ func (w failingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Dial connects to the provider. In memory, every address leads to it.
-func (a *API) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if a.Net != nil {
-		return a.Net.Dial(ctx, network, address)
-	}
-	return (&net.Dialer{}).DialContext(ctx, network, address)
-}
-
 // Client returns a client for requests to the provider. It uses a new connection
 // for each request and does not follow redirects.
 func (a *API) Client() *http.Client { return newClient(a.Dial) }
@@ -153,12 +150,6 @@ type Network struct {
 	closed context.Context
 	close  context.CancelFunc
 	delay  atomic.Pointer[func() time.Duration] // nil for none
-}
-
-func newNetwork() *Network {
-	n := &Network{conns: make(chan net.Conn)}
-	n.closed, n.close = context.WithCancel(context.Background())
-	return n
 }
 
 // SetDialDelay sets how long each later Dial takes.

@@ -16,6 +16,8 @@ import (
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
+
+	"server_rental_exporter/internal/simulator"
 )
 
 // Update is the flag -update, which rewrites golden and generated files.
@@ -130,17 +132,7 @@ func Encode(t testing.TB, v any) []byte {
 }
 
 // Put sets the value at a path of keys; objects on the way are made.
-func Put(o map[string]any, value any, path ...string) {
-	for _, key := range path[:len(path)-1] {
-		inner, ok := o[key].(map[string]any)
-		if !ok {
-			inner = map[string]any{}
-			o[key] = inner
-		}
-		o = inner
-	}
-	o[path[len(path)-1]] = value
-}
+var Put = simulator.Put
 
 // Buffer is a bytes.Buffer for concurrent use.
 type Buffer struct {

@@ -159,10 +159,7 @@ type Log struct{ Buffer }
 
 // Log implements log.Logger.
 func (l *Log) Log(keyvals ...any) error {
-	if slices.Contains(keyvals, any(level.DebugValue())) {
-		return nil
-	}
-	return log.NewLogfmtLogger(&l.Buffer).Log(keyvals...)
+	return level.NewFilter(log.NewLogfmtLogger(&l.Buffer), level.AllowInfo()).Log(keyvals...)
 }
 
 // Take returns the lines recorded since the last call in alphabetical order, and

@@ -1,19 +1,18 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/netip"
 	"net/url"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 
 	promconfig "github.com/prometheus/common/config"
-	"go.yaml.in/yaml/v3"
 )
 
 // setBaseURL repeats no part of the value: it may contain a password.
@@ -27,10 +26,8 @@ func (l *loader) setBaseURL(pos Position, value string) {
 		l.errs.add(pos, "invalid URL: must be http or https, like https://rental.example/api/v1")
 		return
 	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			l.errs.add(pos, "invalid port: must be from 1 to 65535")
-		}
+	if port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16); err != nil || port == 0 {
+		l.errs.add(pos, "invalid port: must be from 1 to 65535")
 	}
 	if u.User != nil {
 		l.errs.add(pos, "user information not allowed: tokens must be set as accounts")
@@ -42,21 +39,18 @@ func (l *loader) setBaseURL(pos Position, value string) {
 	l.config.API.BaseURL, l.baseURLPosition = u, pos
 }
 
-// http checks the keys and values first: the decoder of the settings' own package has no
-// paths, ignores unknown keys with this YAML library, and its errors repeat values that
-// may be secret. That package then decodes them and checks their combination.
-func (l *loader) http(path string, n *yaml.Node) {
-	before := len(l.errs)
-	l.mapping(path, n, reflect.New(reflect.TypeFor[promconfig.HTTPClientConfig]()).Elem())
-	if len(l.errs) > before {
+// checkHTTP checks the settings of the HTTP client in combination, and the files of TLS.
+func (l *loader) checkHTTP() {
+	const path = "api.http"
+	if l.errs.below(path, "") {
 		return
 	}
 	http := &l.config.API.HTTP
-	if err := n.Decode(http); err != nil {
+	http.SetDirectory(filepath.Dir(l.file))
+	if err := cmp.Or(http.Validate(), http.TLSConfig.Validate()); err != nil {
 		l.errs.add(l.position(path), "%s", err)
 		return
 	}
-	http.SetDirectory(filepath.Dir(l.file))
 	if _, err := promconfig.NewTLSConfig(&http.TLSConfig); err != nil {
 		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 			err = fmt.Errorf("cannot read ca_file, cert_file or key_file: %w", pathErr.Err)
@@ -70,32 +64,29 @@ var headerValue = regexp.MustCompile(`(?s)^api\.http\.(?:proxy_connect_header\..
 
 // checkHeader reports a value that package net/http would refuse to send. A file is read
 // again for each connection.
-func (l *loader) checkHeader(path, value string) {
-	match := headerValue.FindStringSubmatch(path)
+func (l *loader) checkHeader(pos Position, value string) {
+	match := headerValue.FindStringSubmatch(pos.Field)
 	if match == nil {
 		return
 	}
 	if match[1] != "" {
 		content, err := (&file{path: promconfig.JoinDir(filepath.Dir(l.file), value), limit: maxFile}).read()
 		if err != nil {
-			l.errs.add(l.position(path), "cannot read: %s", err)
+			l.errs.add(pos, "cannot read: %s", err)
 			return
 		}
 		value = strings.TrimSpace(string(content))
 	}
 	if strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
-		l.errs.add(l.position(path), "invalid header value: must not contain line breaks or control characters")
+		l.errs.add(pos, "invalid header value: must not contain line breaks or control characters")
 	}
 }
 
 // checkAPI checks the base URL in combination with accounts and proxy.
 func (l *loader) checkAPI() {
-	if l.flags.Demo {
-		return
-	}
 	base := l.config.API.BaseURL
 	if base == nil {
-		if !l.errs.has("api", "api.base_url", l.flags.baseURL.position().Field) {
+		if !l.flags.Demo && !l.errs.has("api", "api.base_url", l.flags.baseURL.position().Field) {
 			l.errs.add(l.position("api.base_url"), "missing: must be set here or with %s", l.flags.baseURL.flag)
 		}
 		return

@@ -49,8 +49,8 @@ func (l *loader) checkSettings() {
 	checkRange(l, "api.timeout", model.Duration(api.Timeout), model.Duration(time.Millisecond), maxTimeout, "")
 	checkRange(l, "api.rate_limit.public", api.RateLimit.Public, 1, maxPublic, "")
 	checkRange(l, "api.rate_limit.account", api.RateLimit.Account, 1, maxAccount, "")
-	for _, r := range l.flags.resources {
-		l.checkCollector(r)
+	for i, r := range l.flags.resources {
+		l.checkCollector(r, l.flags.toggles[i])
 	}
 	for i, w := range l.config.Watches {
 		l.checkWatch(fmt.Sprintf("watches[%d]", i), w)
@@ -62,10 +62,27 @@ func (l *loader) checkSettings() {
 func (l *loader) checkAccounts(getenv func(string) string) {
 	configured := l.config.Accounts
 	l.config.Accounts = nil
-	l.loadDefaultAccount(getenv)
-	if l.flags.Demo && len(configured) > 0 {
-		l.errs.add(l.position("accounts"), demoConflict, "account")
+	secret := option{envar: tokenEnvar, value: getenv(tokenEnvar)}
+	var tokens []Position
+	for _, o := range []*option{&secret, &l.flags.tokenFile} {
+		if o.isSet() {
+			tokens = append(tokens, o.position())
+		}
+	}
+	switch {
+	case l.flags.Demo:
+		if len(configured) > 0 {
+			tokens = append(tokens, l.position("accounts"))
+		}
+		for _, pos := range tokens {
+			l.errs.add(pos, demoConflict, "account")
+		}
 		return
+	case len(tokens) > 1:
+		l.errs.add(tokens[0], "conflicts with %s: only one of the two may be set", tokens[1].Field)
+	case len(tokens) == 1:
+		a := Account{Name: "default", TokenFile: l.flags.tokenFile.value, Token: promconfig.Secret(secret.value)}
+		l.addAccount(a, tokens[0], tokens[0])
 	}
 	for i, a := range configured {
 		if path := fmt.Sprintf("accounts[%d]", i); !l.errs.has(path) {
@@ -78,24 +95,18 @@ func (l *loader) checkAccounts(getenv func(string) string) {
 // addAccount checks that name and token are valid and unique.
 func (l *loader) addAccount(a Account, namePos, tokenPos Position) {
 	l.addName("account", a.Name, namePos)
-	var token string
-	var err error
-	switch {
-	case a.Token != "":
-		token, err = checkToken(string(a.Token))
-		a.Token = promconfig.Secret(token)
-	case a.TokenFile != "" || tokenPos.File == "":
-		token, err = NewTokenFile(a.TokenFile).Read()
-	case !l.errs.has(tokenPos.Field, strings.TrimSuffix(tokenPos.Field, "_file")):
-		err = errors.New("missing: must be the path of a file that contains the token")
-	}
-	key := unique{"token", token}
+	token, err := a.TokenReader()()
+	missing := tokenPos.File != "" && a.TokenFile == ""
+	key := [2]string{"token", token}
 	switch first, ok := l.used[key]; {
+	case missing && l.errs.has(tokenPos.Field, strings.TrimSuffix(tokenPos.Field, "_file")):
+	case missing:
+		l.errs.add(tokenPos, "missing: must be the path of a file that contains the token")
 	case err != nil:
 		l.errs.add(tokenPos, "%s", withPath(err, a.TokenFile, filepath.Dir(tokenPos.File)))
 	case ok:
 		l.errs.add(tokenPos, "duplicate token: must differ from %s, because the rate limit applies to each token", first)
-	case token != "":
+	default:
 		l.used[key] = tokenPos.Field
 	}
 	l.config.Accounts = append(l.config.Accounts, a)
@@ -116,7 +127,7 @@ func withPath(err error, path, base string) error {
 
 // addName checks that a name is valid, and in use for nothing else of the kind.
 func (l *loader) addName(kind, name string, pos Position) {
-	key := unique{kind, name}
+	key := [2]string{kind, name}
 	switch first, ok := l.used[key]; {
 	case l.errs.has(pos.Field):
 	case name == "":
@@ -136,9 +147,14 @@ func validName(name string) bool {
 	return len(name) <= maxName && utf8.ValidString(name) && strings.TrimSpace(name) != "" && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
-func (l *loader) checkCollector(r collector.Resource) {
+// checkCollector gives the flag of a collector precedence over the file, and checks its
+// settings.
+func (l *loader) checkCollector(r collector.Resource, flag toggle) {
 	path := "collectors." + r.Name
 	settings := l.config.Collectors[r.Name]
+	if flag.isSet {
+		settings.Enabled = flag.enabled
+	}
 	least, reason := time.Second, ""
 	if r.MinInterval > least {
 		least, reason = r.MinInterval, ", because the API caches the response that long"
@@ -172,11 +188,7 @@ func (l *loader) checkWatch(path string, w collector.Watch) {
 			}
 		}
 	}
-	namePos := l.position(path + ".name")
-	unknown := slices.ContainsFunc(l.errs, func(e FieldError) bool {
-		return e.Field != namePos.Field && strings.HasPrefix(e.Field, path+".")
-	})
-	if !unknown && reflect.DeepEqual(w, collector.Watch{Name: w.Name}) {
+	if !l.errs.below(path+".", path+".name") && reflect.DeepEqual(w, collector.Watch{Name: w.Name}) {
 		l.errs.add(l.position(path), "no criterion: at least one must be set, because every plan would match")
 	}
 	for _, needed := range w.Inputs() {
@@ -184,7 +196,7 @@ func (l *loader) checkWatch(path string, w collector.Watch) {
 			l.errs.add(l.position(path), "no data: its criteria need the collector %s, which must be enabled", needed)
 		}
 	}
-	l.addName("watch", w.Name, namePos)
+	l.addName("watch", w.Name, l.position(path+".name"))
 }
 
 // checkAlternatives checks the values of one criterion of a watch.
@@ -212,13 +224,13 @@ func (l *loader) checkCollectors() {
 	if !slices.ContainsFunc(l.flags.resources, exports) {
 		l.errs.add(l.position("collectors"), "nothing to export: at least one collector must be enabled, and an account be set if it requires one")
 	}
-	l.checkRateLimit("api.rate_limit.public", l.config.scopeRate(l.flags.resources, false))
+	l.checkRateLimit("api.rate_limit.public", l.config.RequestRate(l.flags.resources, false))
 	if hasAccounts {
-		l.checkRateLimit("api.rate_limit.account", l.config.scopeRate(l.flags.resources, true))
+		l.checkRateLimit("api.rate_limit.account", l.config.RequestRate(l.flags.resources, true))
 	}
 }
 
-func (l *loader) checkRateLimit(path string, rate ScopeRate) {
+func (l *loader) checkRateLimit(path string, rate Rate) {
 	// The margin allows for the rounding of sums such as three times 4/3.
 	const margin = 1e-9
 	if least := math.Ceil(rate.PerMinute - margin); !l.errs.has(path) && float64(rate.Limit) < least {

@@ -62,29 +62,16 @@ type Collector struct {
 	MaxAge   time.Duration `yaml:"max_age"`  // Interval to 365 days
 }
 
-// ScopeRate is the number of requests that the enabled collectors make in one
-// scope of the rate limit: the public API, or one account.
-type ScopeRate struct {
-	Account                 string  // empty for the public API
+// Rate is the number of requests that the enabled collectors make in one scope of the rate
+// limit: the public API, or each account.
+type Rate struct {
 	PerMinute, MaxPerMinute float64 // the minimum and the usual maximum
 	Limit                   int     // the configured maximum per minute
 }
 
-// RequestRates returns the rate of the public API, followed by one for each
-// account in the order of c.Accounts.
-func (c *Config) RequestRates(resources []collector.Resource) []ScopeRate {
-	rates := []ScopeRate{c.scopeRate(resources, false)}
-	account := c.scopeRate(resources, true)
-	for _, a := range c.Accounts {
-		account.Account = a.Name
-		rates = append(rates, account)
-	}
-	return rates
-}
-
-// scopeRate returns the rate of the public API, or of any one account.
-func (c *Config) scopeRate(resources []collector.Resource, account bool) ScopeRate {
-	rate := ScopeRate{Limit: c.API.RateLimit.Public}
+// RequestRate returns the rate of the public API, or of each account.
+func (c *Config) RequestRate(resources []collector.Resource, account bool) Rate {
+	rate := Rate{Limit: c.API.RateLimit.Public}
 	if account {
 		rate.Limit = c.API.RateLimit.Account
 	}

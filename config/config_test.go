@@ -175,7 +175,7 @@ func TestReadToken(t *testing.T) {
 		{content: secret + "\x7f", err: "invalid token: must be printable ASCII without spaces"},
 	} {
 		simtest.WriteFile(t, "rental.yml", test.content)
-		got, err := NewTokenFile("rental.yml").Read()
+		got, err := Account{TokenFile: "rental.yml"}.TokenReader()()
 		var message string
 		if err != nil {
 			message = err.Error()
@@ -184,7 +184,7 @@ func TestReadToken(t *testing.T) {
 			t.Errorf("%.20q: got %.20q, %q, want %.20q, %q", test.content, got, message, test.want, test.err)
 		}
 	}
-	_, err := NewTokenFile(secret).Read()
+	_, err := Account{TokenFile: secret}.TokenReader()()
 	if !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), secret) {
 		t.Errorf("got %v, want os.ErrNotExist without the path", err)
 	}
@@ -193,14 +193,14 @@ func TestReadToken(t *testing.T) {
 // TestReadTokenHanging has a read that hangs: the next ones wait for it, each for a while.
 func TestReadTokenHanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, hang := NewTokenFile(secret), make(chan struct{})
-		f.file.reads.DoChan("", func() (any, error) {
+		f, hang := &file{path: secret, limit: maxToken}, make(chan struct{})
+		f.reads.DoChan("", func() (any, error) {
 			<-hang
 			return nil, nil
 		})
 		for range 2 {
 			start := time.Now()
-			_, err := f.Read()
+			_, err := f.read()
 			simtest.AssertEqual(t, "error", fmt.Sprint(err), "the file system did not answer within 5s")
 			simtest.AssertEqual(t, "wait", time.Since(start), readTimeout)
 		}
@@ -217,22 +217,21 @@ func TestAccountDoesNotPrintItsToken(t *testing.T) {
 	}
 }
 
-func TestRequestRates(t *testing.T) {
+func TestRequestRate(t *testing.T) {
 	enterConfigDir(t)
 	config := mustLoad(t, parseFlags(t, nil, "--config.file=full.yml"))
 	config.Collectors["configurations"] = Collector{Enabled: true, Interval: 2 * time.Second}
 	config.Collectors["ssh_keys"] = Collector{}
-	got := config.RequestRates(testResources())
+	got := []Rate{config.RequestRate(testResources(), false), config.RequestRate(testResources(), true)}
 	// Public: plans every 2m, locations every 10m, status every 30s.
 	// Account: account and servers every 1m, topups and transactions every
 	// 90s, configurations every 2s.
 	account := 1 + 1 + 2.0/3 + 2.0/3 + 30
-	want := []ScopeRate{
-		{Account: "", PerMinute: 0.5 + 0.1 + 2, MaxPerMinute: 2.6, Limit: 59},
-		{Account: "main", PerMinute: account, MaxPerMinute: account + 2*2.0/3 + 2.0/3, Limit: 120},
-		{Account: `Zweitkonto "ä"`, PerMinute: account, MaxPerMinute: account + 2*2.0/3 + 2.0/3, Limit: 120},
+	want := []Rate{
+		{PerMinute: 0.5 + 0.1 + 2, MaxPerMinute: 2.6, Limit: 59},
+		{PerMinute: account, MaxPerMinute: account + 2*2.0/3 + 2.0/3, Limit: 120},
 	}
-	rounded := func(rates []ScopeRate) string { return fmt.Sprintf("%.6v", rates) }
+	rounded := func(rates []Rate) string { return fmt.Sprintf("%.6v", rates) }
 	if rounded(got) != rounded(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

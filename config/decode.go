@@ -3,9 +3,7 @@ package config
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"reflect"
@@ -28,153 +26,105 @@ const maxValues = 100_000
 // position returns the place of a setting, with the line of the closest parent if the
 // file does not contain the setting.
 func (l *loader) position(path string) Position {
-	for parent := path; ; {
-		if line, ok := l.lines[parent]; ok {
-			return Position{l.file, line, path}
-		}
+	line := l.lines[path]
+	for parent := path; line == 0; line = l.lines[parent] {
 		end := strings.LastIndexAny(parent, ".[")
 		if end < 0 {
-			return Position{l.file, 0, path}
+			break
 		}
 		parent = parent[:end]
 	}
-}
-
-// parse returns the file's only document, or nil if it is empty or invalid.
-func (l *loader) parse(content []byte) *yaml.Node {
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	var first, second yaml.Node
-	err := decoder.Decode(&first)
-	if err == nil {
-		err = decoder.Decode(&second)
-	}
-	switch {
-	case err == nil:
-		l.errs.add(Position{File: l.file, Line: second.Line}, "multiple YAML documents: must be one")
-	case !errors.Is(err, io.EOF):
-		l.addSyntaxError(err, content)
-	case len(first.Content) > 0:
-		return first.Content[0]
-	}
-	return nil
+	return Position{l.file, line, path}
 }
 
 var syntaxError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
 
-// addSyntaxError moves the line from the YAML library's message to the position.
+// addSyntaxError moves the line from the YAML library's message to the position. A message
+// without one is about an alias, or about a character that YAML does not allow.
 func (l *loader) addSyntaxError(err error, content []byte) {
 	match := syntaxError.FindStringSubmatch(err.Error())
 	message := match[2]
+	at := bytes.IndexFunc(content, func(r rune) bool {
+		return r == utf8.RuneError || unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r)
+	})
+	// The only message that repeats the file's text, which may be a secret.
+	if rest, ok := strings.CutPrefix(message, "unknown anchor '"); ok {
+		anchor, _, _ := strings.Cut(rest, "'")
+		at = bytes.Index(content, []byte("*"+anchor))
+		message = "alias of an unknown anchor"
+	}
 	line, err := strconv.Atoi(match[1])
 	if err != nil {
-		line = lineOfError(message, content)
-	}
-	// The only message that repeats the file's text, which may be a secret.
-	if strings.HasPrefix(message, "unknown anchor") {
-		message = "alias of an unknown anchor"
+		line = 1 + bytes.Count(content[:max(at, 0)], []byte("\n"))
 	}
 	l.errs.add(Position{File: l.file, Line: line}, "invalid YAML: %s", message)
 }
 
-// lineOfError returns the line of an error whose message has none: the line of an alias
-// or of a character that YAML does not allow, else the first.
-func lineOfError(message string, content []byte) int {
-	at := bytes.IndexFunc(content, func(r rune) bool {
-		return r == utf8.RuneError || unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r)
-	})
-	if rest, ok := strings.CutPrefix(message, "unknown anchor '"); ok {
-		anchor, _, _ := strings.Cut(rest, "'")
-		at = bytes.Index(content, []byte("*"+anchor))
-	}
-	return 1 + bytes.Count(content[:max(at, 0)], []byte("\n"))
-}
-
-// overBudget counts one value, valid or not, and reports whether to stop.
-func (l *loader) overBudget() bool {
-	if l.budget == 0 {
-		l.errs.add(Position{File: l.file}, "too many values: must be at most %d, with those of an alias counted at each use", maxValues)
-	}
-	l.budget--
-	return l.budget < 0
-}
-
 // decode stores a node in v, or adds errors. Null means not set, and leaves v as it is.
-func (l *loader) decode(path string, line int, n *yaml.Node, v reflect.Value) {
+func (l *loader) decode(pos Position, n *yaml.Node, v reflect.Value) {
 	// An anchor is never on an alias, so one step is enough.
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	if n.ShortTag() == "!!null" {
+	if n.ShortTag() == "!!null" || l.budget < 0 {
 		return
 	}
-	l.lines[path] = line
+	if l.budget -= len(n.Content); l.budget < 0 {
+		l.errs.add(Position{File: l.file}, "too many values: must be at most %d, with those of an alias counted at each use", maxValues)
+		return
+	}
+	l.lines[pos.Field] = pos.Line
+	if v.Kind() == reflect.Pointer && v.Type() != reflect.TypeFor[*url.URL]() {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
 	if headers, ok := v.Addr().Interface().(*promconfig.Headers); ok {
 		v = reflect.ValueOf(&headers.Headers).Elem()
 	}
-	switch t := v.Type(); {
-	case t == reflect.TypeFor[promconfig.HTTPClientConfig]():
-		l.http(path, n)
-	case t == reflect.TypeFor[*url.URL](), t == reflect.TypeFor[promconfig.URL]():
-		l.scalar(path, n, v)
-	case t.Kind() == reflect.Pointer:
-		v.Set(reflect.New(t.Elem()))
-		l.decode(path, line, n, v.Elem())
-	case t.Kind() == reflect.Slice:
-		l.list(path, n, v)
-	case t.Kind() == reflect.Struct, t.Kind() == reflect.Map:
-		l.mapping(path, n, v)
-	default:
-		l.scalar(path, n, v)
+	kind, decode := yaml.ScalarNode, l.scalar
+	switch {
+	case v.Type() == reflect.TypeFor[promconfig.URL]():
+	case v.Kind() == reflect.Slice:
+		kind, decode = yaml.SequenceNode, l.list
+	case v.Kind() == reflect.Struct, v.Kind() == reflect.Map:
+		kind, decode = yaml.MappingNode, l.mapping
 	}
-}
-
-// expectKind adds an error unless the node is of the given kind.
-func (l *loader) expectKind(kind yaml.Kind, path string, n *yaml.Node) bool {
-	if n.Kind == kind {
-		return true
+	if n.Kind != kind {
+		names := map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}
+		l.errs.add(pos, "must be %s, not %s", names[kind], names[n.Kind])
+		return
 	}
-	names := map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}
-	l.errs.add(l.position(path), "must be %s, not %s", names[kind], names[n.Kind])
-	return false
+	decode(pos, n, v)
 }
 
 // list decodes a list. An item with an error has its zero value.
-func (l *loader) list(path string, n *yaml.Node, v reflect.Value) {
-	if !l.expectKind(yaml.SequenceNode, path, n) {
-		return
-	}
-	for i, child := range n.Content {
-		if l.overBudget() {
-			return
+func (l *loader) list(pos Position, n *yaml.Node, v reflect.Value) {
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		itemPos := Position{l.file, item.Line, fmt.Sprintf("%s[%d]", pos.Field, i)}
+		if item.ShortTag() == "!!null" {
+			l.errs.add(itemPos, "must not be empty")
 		}
-		itemPath := fmt.Sprintf("%s[%d]", path, i)
-		if child.ShortTag() == "!!null" {
-			l.errs.add(Position{l.file, child.Line, itemPath}, "must not be empty")
-		}
-		v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
-		l.decode(itemPath, child.Line, child, v.Index(i))
+		l.decode(itemPos, item, v.Index(i))
 	}
 }
 
 // mapping decodes a mapping into a struct or a map. A map that is not empty allows only the
 // keys that it has.
-func (l *loader) mapping(path string, n *yaml.Node, v reflect.Value) {
-	if !l.expectKind(yaml.MappingNode, path, n) {
-		return
-	}
+func (l *loader) mapping(parent Position, n *yaml.Node, v reflect.Value) {
 	known := fieldsOf(v)
 	anyKey := v.Kind() == reflect.Map && len(known) == 0
 	if anyKey {
 		v.Set(reflect.MakeMap(v.Type()))
 	}
 	lines := map[string]int{}
-	for i := 0; i+1 < len(n.Content) && !l.overBudget(); i += 2 {
+	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, child := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-			l.errs.add(Position{l.file, key.Line, path}, "invalid key: must be a string, not a merge key (<<), an alias, a list or a mapping")
+			l.errs.add(Position{l.file, key.Line, parent.Field}, "invalid key: must be a string, not a merge key (<<), an alias, a list or a mapping")
 			continue
 		}
-		pos := Position{l.file, key.Line, joinPath(path, key.Value)}
+		pos := Position{l.file, key.Line, joinPath(parent.Field, key.Value)}
 		first, duplicate := lines[key.Value]
 		lines[key.Value] = key.Line
 		target, ok := known[key.Value]
@@ -187,10 +137,10 @@ func (l *loader) mapping(path string, n *yaml.Node, v reflect.Value) {
 		case message != "":
 			l.errs.add(pos, "%s", message)
 		case !ok && !anyKey:
-			maps.DeleteFunc(known, func(key string, _ reflect.Value) bool { return forbiddenKey(joinPath(path, key)) != "" })
+			maps.DeleteFunc(known, func(key string, _ reflect.Value) bool { return forbiddenKey(joinPath(parent.Field, key)) != "" })
 			l.errs.add(pos, "unknown key: must be one of %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		default:
-			l.decode(pos.Field, key.Line, child, target)
+			l.decode(pos, child, target)
 			if v.Kind() == reflect.Map {
 				v.SetMapIndex(reflect.ValueOf(key.Value), target)
 			}
@@ -260,15 +210,11 @@ var invalidValues = map[reflect.Type]string{
 }
 
 // scalar decodes a single value.
-func (l *loader) scalar(path string, n *yaml.Node, v reflect.Value) {
-	if !l.expectKind(yaml.ScalarNode, path, n) {
-		return
-	}
+func (l *loader) scalar(pos Position, n *yaml.Node, v reflect.Value) {
 	var err error
 	switch target := v.Addr().Interface().(type) {
 	case **url.URL:
-		l.setBaseURL(l.position(path), n.Value)
-		return
+		l.setBaseURL(pos, n.Value)
 	case *time.Duration:
 		var d model.Duration
 		d, err = model.ParseDuration(n.Value)
@@ -279,8 +225,8 @@ func (l *loader) scalar(path string, n *yaml.Node, v reflect.Value) {
 	tag := n.ShortTag()
 	quoted := v.Kind() == reflect.Int && tag != "!!int" || v.Kind() == reflect.Float64 && tag != "!!int" && tag != "!!float"
 	if err != nil || quoted {
-		l.errs.add(l.position(path), "%s", cmp.Or(invalidValues[v.Type()], "invalid value"))
+		l.errs.add(pos, "%s", cmp.Or(invalidValues[v.Type()], "invalid value"))
 		return
 	}
-	l.checkHeader(path, n.Value)
+	l.checkHeader(pos, n.Value)
 }

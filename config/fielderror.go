@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // Position is the place of a setting.
@@ -23,20 +23,17 @@ type FieldError struct {
 	Message string
 }
 
+// control is what a quoted key or a file's name may contain, such as a line break.
+var control = regexp.MustCompile(`\p{Cc}`)
+
 // Error returns one line, such as "rental.yml:12: api.timeout: message".
 func (e FieldError) Error() string {
 	place := e.File
-	if place != "" && e.Line > 0 {
+	if e.Line > 0 {
 		place += ":" + strconv.Itoa(e.Line)
 	}
 	parts := slices.DeleteFunc([]string{place, e.Field, e.Message}, func(part string) bool { return part == "" })
-	// A quoted key or a file's name may contain a line break.
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.Join(parts, ": "))
+	return control.ReplaceAllString(strings.Join(parts, ": "), " ")
 }
 
 // fieldErrors are all errors of a configuration.
@@ -63,4 +60,9 @@ func (e *fieldErrors) add(pos Position, format string, args ...any) {
 // from such an error are not worth reporting.
 func (e fieldErrors) has(fields ...string) bool {
 	return slices.ContainsFunc(e, func(err FieldError) bool { return slices.Contains(fields, err.Field) })
+}
+
+// below reports whether a part of a setting has an error, other than one.
+func (e fieldErrors) below(path, other string) bool {
+	return slices.ContainsFunc(e, func(err FieldError) bool { return strings.HasPrefix(err.Field, path) && err.Field != other })
 }

@@ -84,11 +84,14 @@ func (f *Flags) Load(getenv func(string) string) (*Config, error) {
 	l := newLoader(f)
 	l.loadShard()
 	ok := l.loadFile()
-	l.applyFlags()
+	if f.baseURL.isSet() { // it has precedence over the file's
+		l.setBaseURL(f.baseURL.position(), f.baseURL.value)
+	}
 	l.checkAccounts(getenv)
 	l.checkSettings()
 	// Settings of an unreadable file are unknown, not missing.
 	if ok {
+		l.checkHTTP()
 		l.checkAPI()
 		l.checkCollectors()
 	}

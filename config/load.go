@@ -1,10 +1,14 @@
 package config
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"reflect"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
+	"go.yaml.in/yaml/v3"
 )
 
 // loader holds the state of one call of Load. Unlike decoding a YAML file into structs,
@@ -16,16 +20,14 @@ type loader struct {
 	errs   fieldErrors
 	// lines has the line of each setting in the file by path.
 	lines map[string]int
-	// budget is how many more values may be visited. Otherwise aliases of
-	// aliases let a small file grow without bound.
+	// budget is how many more keys and values may be visited. Otherwise aliases
+	// of aliases let a small file grow without bound.
 	budget int
 	// baseURLPosition is where the base URL in use was set.
 	baseURLPosition Position
-	// used maps names and tokens in use to the field that set them first.
-	used map[unique]string
+	// used maps names and tokens in use, with their kinds, to the field that set them first.
+	used map[[2]string]string
 }
-
-type unique struct{ kind, value string }
 
 func newLoader(f *Flags) *loader {
 	l := &loader{
@@ -33,7 +35,7 @@ func newLoader(f *Flags) *loader {
 		lines:  map[string]int{},
 		budget: maxValues,
 		flags:  f,
-		used:   map[unique]string{},
+		used:   map[[2]string]string{},
 		config: &Config{
 			API: API{
 				Timeout:   10 * time.Second,
@@ -49,27 +51,6 @@ func newLoader(f *Flags) *loader {
 	return l
 }
 
-// loadDefaultAccount adds the account of a token that is set without a file.
-func (l *loader) loadDefaultAccount(getenv func(string) string) {
-	envar, file := Position{Field: tokenEnvar}, &l.flags.tokenFile
-	secret := getenv(tokenEnvar)
-	switch {
-	case l.flags.Demo:
-		if secret != "" {
-			l.errs.add(envar, demoConflict, "account")
-		}
-		if file.isSet() {
-			l.errs.add(file.position(), demoConflict, "account")
-		}
-	case secret != "" && file.isSet():
-		l.errs.add(envar, "conflicts with %s: only one of the two may be set", file.position().Field)
-	case secret != "":
-		l.addAccount(Account{Name: "default", Token: promconfig.Secret(secret)}, envar, envar)
-	case file.isSet():
-		l.addAccount(Account{Name: "default", TokenFile: file.value}, file.position(), file.position())
-	}
-}
-
 // demoConflict is the error for a setting that --demo provides itself.
 const demoConflict = "conflicts with --demo: must not be set, because the demo has its own %s"
 
@@ -83,22 +64,19 @@ func (l *loader) loadFile() bool {
 		l.errs.add(Position{File: l.file, Field: l.flags.configFile.position().Field}, "%s", err)
 		return false
 	}
-	if root := l.parse(content); root != nil {
-		l.decode("", root.Line, root, reflect.ValueOf(l.config).Elem())
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	var first, second yaml.Node
+	if err = decoder.Decode(&first); err == nil {
+		err = decoder.Decode(&second)
+	}
+	switch {
+	case err == nil:
+		l.errs.add(Position{File: l.file, Line: second.Line}, "multiple YAML documents: must be one")
+	case !errors.Is(err, io.EOF):
+		l.addSyntaxError(err, content)
+	case len(first.Content) > 0:
+		root := first.Content[0]
+		l.decode(Position{File: l.file, Line: root.Line}, root, reflect.ValueOf(l.config).Elem())
 	}
 	return !l.errs.has("")
-}
-
-// applyFlags gives the command line precedence over the file.
-func (l *loader) applyFlags() {
-	if l.flags.baseURL.isSet() {
-		l.setBaseURL(l.flags.baseURL.position(), l.flags.baseURL.value)
-	}
-	for i, r := range l.flags.resources {
-		if l.flags.toggles[i].isSet {
-			settings := l.config.Collectors[r.Name]
-			settings.Enabled = l.flags.toggles[i].enabled
-			l.config.Collectors[r.Name] = settings
-		}
-	}
 }

@@ -18,24 +18,22 @@ const (
 	maxToken = 4 << 10 // bytes of a token, with white space
 )
 
-// TokenFile reads a token from a file, again and again.
-type TokenFile struct{ file file }
-
-// NewTokenFile returns the reader of a token file.
-func NewTokenFile(path string) *TokenFile {
-	return &TokenFile{file{path: path, limit: maxToken}}
-}
-
-// Read returns the content of the file, at most 4096 bytes, without surrounding white
-// space, which is a valid header value. It takes at most 5 seconds, also if the file
-// system hangs. The error contains neither content nor path; it wraps that of the file
-// system.
-func (f *TokenFile) Read() (string, error) {
-	content, err := f.file.read()
-	if err != nil {
-		return "", err
+// TokenReader returns a function that reads the token again at each call. Of a file, that
+// is the content, at most 4096 bytes, without surrounding white space, if it is a valid
+// header value. It takes at most 5 seconds, also if the file system hangs. The error
+// contains neither content nor path; it wraps that of the file system.
+func (a Account) TokenReader() func() (string, error) {
+	if a.Token != "" {
+		return func() (string, error) { return checkToken(string(a.Token)) }
 	}
-	return checkToken(string(content))
+	f := &file{path: a.TokenFile, limit: maxToken}
+	return func() (string, error) {
+		content, err := f.read()
+		if err != nil {
+			return "", err
+		}
+		return checkToken(string(content))
+	}
 }
 
 // checkToken trims a token and rejects one that is not a valid header value.

@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"strconv"
-
-	"server_rental_exporter/collector"
 )
 
 // maxShards is far above what one provider's rate limits allow.
@@ -31,49 +29,18 @@ func ShardOf(account string, total int) int {
 	return best
 }
 
-// Own returns the configuration of this shard: with its own accounts only, and without
-// public collectors and watches unless it is shard 0.
-func (c *Config) Own(resources []collector.Resource) *Config {
-	own := *c
-	own.Accounts = nil
-	for _, a := range c.Accounts {
-		if ShardOf(a.Name, c.Shard.Total) == c.Shard.Index {
-			own.Accounts = append(own.Accounts, a)
-		}
-	}
-	if c.Shard.Index == 0 {
-		return &own
-	}
-	own.Watches = nil
-	own.Collectors = map[string]Collector{}
-	for _, r := range resources {
-		if r.Account {
-			own.Collectors[r.Name] = c.Collectors[r.Name]
-		}
-	}
-	return &own
-}
-
-// loadShard reads the flags of the shard.
+// loadShard reads the flags of the shard: 0 of 1, unless they are set.
 func (l *loader) loadShard() {
-	shard := &l.config.Shard
-	shard.Total = 1
-	index, total := &l.flags.shard, &l.flags.totalShards
-	if index.isSet() && !total.isSet() {
-		l.errs.add(index.position(), "needs %s", total.flag)
-		return
+	indexFlag, totalFlag := &l.flags.shard, &l.flags.totalShards
+	index, indexErr := strconv.Atoi(indexFlag.value)
+	total, totalErr := strconv.Atoi(totalFlag.value)
+	switch {
+	case indexFlag.isSet() && !totalFlag.isSet():
+		l.errs.add(indexFlag.position(), "needs %s", totalFlag.flag)
+	case totalFlag.isSet() && (totalErr != nil || total < 1 || total > maxShards):
+		l.errs.add(totalFlag.position(), "must be a number from 1 to %d", maxShards)
+	case indexFlag.isSet() && (indexErr != nil || index < 0 || index >= total):
+		l.errs.add(indexFlag.position(), "must be a number from 0 to %d", total-1)
 	}
-	read := func(o *option, into *int, least, most int) bool {
-		if !o.isSet() {
-			return true
-		}
-		n, err := strconv.Atoi(o.value)
-		if err != nil || n < least || n > most {
-			l.errs.add(o.position(), "must be a number from %d to %d", least, most)
-			return false
-		}
-		*into = n
-		return true
-	}
-	_ = read(total, &shard.Total, 1, maxShards) && read(index, &shard.Index, 0, shard.Total-1)
+	l.config.Shard = Shard{Index: index, Total: max(1, total)}
 }

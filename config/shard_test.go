@@ -3,9 +3,6 @@ package config
 import (
 	"fmt"
 	"testing"
-
-	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestShardOf grows from each number of shards to the next: accounts move to the new shard
@@ -32,29 +29,5 @@ func TestShardOf(t *testing.T) {
 				t.Errorf("%d shards: number %d has %d accounts, want about %d", total+1, i, n, part)
 			}
 		}
-	}
-}
-
-// TestOwn has each account in one shard, and the public data in the first.
-func TestOwn(t *testing.T) {
-	all := &Config{Collectors: map[string]Collector{}, Watches: []collector.Watch{{Name: "w"}}}
-	for _, r := range collector.Resources() {
-		all.Collectors[r.Name] = Collector{Enabled: true}
-	}
-	for i := range 20 {
-		all.Accounts = append(all.Accounts, Account{Name: fmt.Sprint("account-", i)})
-	}
-	found := map[string]int{}
-	for i := range 3 {
-		all.Shard = Shard{i, 3}
-		own := all.Own(collector.Resources())
-		for _, a := range own.Accounts {
-			found[a.Name]++
-		}
-		simtest.AssertEqual(t, fmt.Sprint("public data and watches of shard ", i), []bool{own.Collectors["plans"].Enabled, len(own.Watches) > 0}, []bool{i == 0, i == 0})
-		simtest.AssertEqual(t, "servers", own.Collectors["servers"].Enabled, true)
-	}
-	for _, a := range all.Accounts {
-		simtest.AssertEqual(t, a.Name, found[a.Name], 1)
 	}
 }

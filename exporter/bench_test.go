@@ -25,7 +25,7 @@ func readyHandler(b *testing.B, args ...string) http.Handler {
 	e := newTestExporter(b, args...)
 	b.Cleanup(e.Wait) // the context of the benchmark has ended by then
 	e.Publish(b.Context())
-	e.ApplyConfig(b.Context(), runnerConfig(e.metrics.loaded.Load().config))
+	e.ApplyConfig(b.Context(), e.loaded.Load().collected)
 	h := e.handler(b.Context())
 	simtest.Eventually(b, "ready", func() bool { return simtest.ServeGet(h, "/-/ready").Status == http.StatusOK })
 	return h

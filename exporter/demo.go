@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,14 +17,6 @@ import (
 	"server_rental_exporter/internal/simulator"
 )
 
-// demo is a simulated provider in this process, on a loopback address. Without --demo it
-// is nil, and does nothing.
-type demo struct {
-	sim    *simulator.Simulator
-	server *http.Server
-	base   *url.URL
-}
-
 // DemoSite is the address to which the links of a demo lead that listens as by default.
 const DemoSite = "http://localhost:10170"
 
@@ -34,51 +25,28 @@ func DemoTokens() map[string]string {
 	return map[string]string{"demo-token-of-lab": "lab", "demo-token-of-main": "main"}
 }
 
-// startDemo serves a simulated provider. If the landing page is at localhost, the links of
-// its data lead there: of a container, only the exporter's port is published. The exporter
-// serves its pages, too. The data changes until ctx ends.
-func startDemo(ctx context.Context, page string) (*demo, error) {
+// startDemo serves a simulated provider in this process, on a loopback address, and returns
+// it with its base URL. If the landing page is at localhost, the links of its data lead
+// there: of a container, only the exporter's port is published. The exporter serves its
+// pages, too. It serves, and its data changes, until ctx ends.
+func startDemo(ctx context.Context, page string) (*simulator.Simulator, *url.URL, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("demo: %w", err)
+		return nil, nil, fmt.Errorf("demo: %w", err)
 	}
 	site := "http://" + l.Addr().String()
 	if strings.Contains(page, "://localhost:") {
 		site = strings.TrimSuffix(page, "/")
 	}
-	d := &demo{
-		sim:  simulator.New(simulator.Options{Site: site}),
-		base: &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/api/v1"},
-	}
-	d.sim.Change(func(w *simulator.World) {
+	sim := simulator.New(simulator.Options{Site: site})
+	sim.Change(func(w *simulator.World) {
 		for token, account := range DemoTokens() {
 			w.Accounts[token] = simulator.ExampleAccount(account, time.Now())
 		}
 	})
-	d.server = &http.Server{Handler: d.sim, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = d.server.Serve(l) }() // ends with close
-	go d.sim.Run(ctx)
-	return d, nil
-}
-
-// withPages adds the pages of the provider's website to a handler.
-func (d *demo) withPages(next http.Handler) http.Handler {
-	if d == nil {
-		return next
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/", next)
-	for _, path := range simulator.Pages() {
-		mux.Handle(path, d.sim)
-	}
-	return mux
-}
-
-func (d *demo) close() {
-	if d == nil {
-		return
-	}
-	_ = d.server.Close() // its listener is gone either way
+	go func() { _ = simulator.Serve(ctx, l, sim) }()
+	go sim.Run(ctx)
+	return sim, &url.URL{Scheme: "http", Host: l.Addr().String(), Path: simulator.Prefix}, nil
 }
 
 // DemoWatches are the watches of a demo whose configuration has none.
@@ -91,12 +59,9 @@ func DemoWatches() []collector.Watch {
 	}
 }
 
-// applyTo sets the simulated API, its accounts and its watches in a configuration.
-func (d *demo) applyTo(cfg *config.Config) {
-	if d == nil {
-		return
-	}
-	cfg.API.BaseURL = d.base
+// applyDemo sets the simulated API, its accounts and its watches in a configuration.
+func applyDemo(cfg *config.Config, base *url.URL) {
+	cfg.API.BaseURL = base
 	cfg.API.HTTP = promconfig.HTTPClientConfig{} // the API is in this process: no proxy
 	cfg.Accounts = nil
 	tokens := DemoTokens()

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,6 +25,7 @@ import (
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/runner"
+	"server_rental_exporter/internal/simulator"
 )
 
 const name = "server_rental_exporter"
@@ -38,36 +41,39 @@ type Environment struct {
 // Run is the whole program; it returns the exit status. It shuts down when ctx ends.
 func Run(ctx context.Context, env Environment) int {
 	o, err := parse(env.Args, env.Stdout)
-	if errors.Is(err, errPrinted) {
+	var cfg *config.Config
+	switch {
+	case err != nil || o.printed:
+	case o.health:
+		err = o.healthcheck(ctx)
+	default:
+		cfg, err = o.load(env.Getenv)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintln(env.Stderr, err)
+		return 1
+	case o.printed:
 		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(env.Stderr, err)
-		return 1
-	}
-	if o.health {
-		return o.healthcheck(ctx, env.Stdout, env.Stderr)
-	}
-	cfg, err := o.load(env.Getenv)
-	if err != nil {
-		fmt.Fprintln(env.Stderr, err)
-		return 1
-	}
-	if o.Check {
+	case o.health:
+		fmt.Fprintln(env.Stdout, "healthy")
+		return 0
+	case o.Check:
 		printSummary(env.Stdout, cfg)
 		return 0
 	}
 	logger := newLogger(env.Stderr, o.logLevel, o.logFormat)
-	e, err := newExporter(ctx, o, env, logger, cfg)
+	demoCtx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the demo serves until the end
+	defer stop()
+	e, err := newExporter(demoCtx, o, env, logger, cfg)
 	if err != nil {
 		level.Error(logger).Log("msg", "start failed", "err", err)
 		return 1
 	}
-	defer e.demo.close()
 	if o.once {
 		err = e.once(ctx, env.Stdout)
 	} else {
-		err = e.serve(ctx, env.Hangup)
+		err = e.serve(ctx, env.Hangup, drainTime)
 	}
 	if err != nil {
 		level.Error(logger).Log("msg", "exporter stopped", "err", err)
@@ -82,41 +88,39 @@ type exporter struct {
 	options *options
 	getenv  func(string) string
 	logger  log.Logger
-	demo    *demo // nil without --demo
-	metrics *metrics
-	drain   time.Duration // for requests in progress at shutdown
+	demo    *simulator.Simulator // nil without --demo
+	demoAPI *url.URL             // of the demo
+
+	registry *prometheus.Registry // of what changes all the time; the runner publishes all else
+	loaded   atomic.Pointer[loaded]
 
 	reloading sync.Mutex // one reload at a time, and none while the end is waited for
 }
 
-// newExporter wires everything; nothing is fetched or served yet.
+// newExporter wires everything; nothing is fetched or served yet, but by a demo until ctx
+// ends.
 func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
-	e := &exporter{options: o, getenv: env.Getenv, logger: logger, drain: 20 * time.Second}
+	e := &exporter{options: o, getenv: env.Getenv, logger: logger, registry: prometheus.NewRegistry()}
 	if o.Demo {
 		var err error
-		if e.demo, err = startDemo(ctx, pageURL(o.web)); err != nil {
+		if e.demo, e.demoAPI, err = startDemo(ctx, pageURL(o.web)); err != nil {
 			return nil, err
 		}
 	}
-	settings, err := e.apiSettings(cfg)
-	if err != nil {
-		e.demo.close()
+	if err := e.apply(cfg); err != nil {
 		return nil, err
 	}
-	e.Runner = runner.New(runner.Options{Logger: logger, UserAgent: name + "/" + version.Version, API: settings})
-	e.metrics = newMetrics(e.Runner)
-	e.recordReload(cfg)
+	e.registry.MustRegister(e.Client, prometheus.CollectorFunc(e.collect)) // which collects once
 	return e, nil
 }
 
 // once fetches everything, prints it and logs the provider's id and name of each account,
 // to show whose tokens are configured. The error says what failed.
 func (e *exporter) once(ctx context.Context, w io.Writer) error {
-	failed := e.Once(ctx, runnerConfig(e.metrics.loaded.Load().config))
+	failed := e.Once(ctx, e.loaded.Load().collected)
 	e.Publisher.Publish()
-	all := prometheus.NewRegistry()
-	all.MustRegister(e.metrics.registry, e.Publisher)
-	families, err := all.Gather()
+	e.registry.MustRegister(e.Publisher)
+	families, err := e.registry.Gather()
 	for _, f := range families {
 		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
 			return fmt.Errorf("output: %w", err)
@@ -128,9 +132,12 @@ func (e *exporter) once(ctx context.Context, w io.Writer) error {
 	return errors.Join(failed, err)
 }
 
+// drainTime is for requests in progress at shutdown.
+const drainTime = 20 * time.Second
+
 // serve collects and serves until ctx ends, and then completes requests in progress. It
 // returns within the drain time, whatever hangs.
-func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
+func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain time.Duration) error {
 	signal.Ignore(syscall.SIGPIPE) // of a log that nobody reads any more
 	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Version, "revision", version.GetRevision(), "go", version.GoVersion)
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -139,11 +146,17 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", pageURL(e.options.web))
 	}
 	e.Publish(runCtx)
-	e.ApplyConfig(runCtx, runnerConfig(e.metrics.loaded.Load().config))
+	e.ApplyConfig(runCtx, e.loaded.Load().collected)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		e.reloads(runCtx, hangup)
+		for runCtx.Err() == nil {
+			select {
+			case <-runCtx.Done():
+			case <-hangup:
+				_ = e.reload(runCtx) // it logs its outcome
+			}
+		}
 		e.reloading.Lock()
 		defer e.reloading.Unlock()
 		e.Wait()
@@ -158,16 +171,16 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal) error {
 	case <-ctx.Done():
 	}
 	level.Info(e.logger).Log("msg", "shutting down")
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.drain)
+	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	err := server.Shutdown(drain)
+	err := server.Shutdown(drainCtx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("shutdown: %w", err), server.Close())
 	}
 	stop()
 	select {
 	case <-ended:
-	case <-drain.Done():
+	case <-drainCtx.Done():
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"regexp"
 	"slices"
@@ -37,6 +36,7 @@ type options struct {
 	logLevel               string
 	logFormat              string
 	unknown                []error // flags that do not exist
+	printed                bool    // whether help or version was all that was asked for
 }
 
 // The values of --log.level and --log.format.
@@ -46,9 +46,6 @@ func logFormats() []string { return []string{"logfmt", "json"} }
 const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
 
 Use --demo to try it without an account, --config.check to check a configuration, --once to print all metrics and exit, --healthcheck to ask a running exporter whether it serves, and --version to print the version. POST /-/reload needs --web.enable-lifecycle, /sd/servers needs --web.enable-service-discovery, and --web.systemd-socket takes the sockets from systemd. --collector.disable-defaults leaves only what is enabled explicitly, and --web.disable-exporter-metrics leaves out the metrics of the process.`
-
-// errPrinted is returned if the command line asked for nothing but --help or --version.
-var errPrinted = errors.New("command line: help or version was printed")
 
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
@@ -77,31 +74,22 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 // parse reads the command line. Values are validated in load, so that all errors are
 // reported together.
 func parse(args []string, stdout io.Writer) (*options, error) {
-	printed := false
 	app, o := newApplication(stdout)
-	app.Terminate(func(int) { printed = true }) // called after printing only
+	app.Terminate(func(int) { o.printed = true }) // called after printing only
 	args, o.unknown = rejectUnknownFlags(app, args)
 	_, err := app.Parse(args)
 	switch {
-	case printed:
-		return nil, errPrinted
-	case err != nil:
-		return nil, errors.Join(append(o.unknown, fmt.Errorf("command line: %s; try --help", withoutValue(err)))...)
+	case err == nil || o.printed:
+		return o, nil
+	case !harmless.MatchString(err.Error()):
+		err = errors.New("an argument belongs to no flag, or a flag has a value that it does not take")
 	}
-	return o, nil
+	return nil, errors.Join(append(o.unknown, fmt.Errorf("command line: %w; try --help", err))...)
 }
 
-// withoutValue returns the text of an error of kingpin, if it repeats no more than the
-// name of a flag: a value, or an argument that belongs to no flag, may be a secret.
-func withoutValue(err error) string {
-	text := err.Error()
-	for _, harmless := range []string{"expected argument for flag ", "unknown short flag ", "flag '"} {
-		if strings.HasPrefix(text, harmless) {
-			return text
-		}
-	}
-	return "an argument belongs to no flag, or a flag has a value that it does not take"
-}
+// harmless is the beginning of kingpin's errors that repeat no more than the name of a flag:
+// a value, or an argument that belongs to no flag, may be a secret.
+var harmless = regexp.MustCompile(`^(expected argument for flag |unknown short flag |flag ')`)
 
 // rejectUnknownFlags separates flags that do not exist: kingpin would report only the
 // first.
@@ -113,7 +101,7 @@ func rejectUnknownFlags(app *kingpin.Application, args []string) (known []string
 		flag, _, _ := strings.Cut(arg, "=") // what follows may be a secret
 		name, long := strings.CutPrefix(flag, "--")
 		if long && app.GetFlag(name) == nil && app.GetFlag(strings.TrimPrefix(name, "no-")) == nil {
-			unknown = append(unknown, fmt.Errorf("%s: unknown flag; try %s", flag, nearestFlag(app, name)))
+			unknown = append(unknown, fmt.Errorf("%s: unknown flag; try %s", flag, similarFlag(app, name)))
 			continue
 		}
 		known = append(known, arg)
@@ -121,28 +109,15 @@ func rejectUnknownFlags(app *kingpin.Application, args []string) (known []string
 	return known, unknown
 }
 
-// nearestFlag returns the flag of which most is in a name, or --help if that is under half.
-func nearestFlag(app *kingpin.Application, name string) string {
+// similarFlag returns a flag that contains a name or is part of it, or --help.
+func similarFlag(app *kingpin.Application, name string) string {
 	positive := strings.TrimPrefix(name, "no-")
-	nearest, most := "--help", 0.5
 	for _, f := range app.Model().Flags {
-		if share := sharedEnds(positive, f.Name); share >= most && !f.Hidden {
-			nearest, most = "--"+strings.TrimSuffix(name, positive)+f.Name, share
+		if !f.Hidden && (strings.Contains(f.Name, positive) || strings.Contains(positive, f.Name)) {
+			return "--" + strings.TrimSuffix(name, positive) + f.Name
 		}
 	}
-	return nearest
-}
-
-// sharedEnds returns how much of the longer of two names is the same at both ends, 0 to 1.
-func sharedEnds(a, b string) float64 {
-	start, end := 0, 0
-	for start < min(len(a), len(b)) && a[start] == b[start] {
-		start++
-	}
-	for end < min(len(a), len(b))-start && a[len(a)-1-end] == b[len(b)-1-end] {
-		end++
-	}
-	return float64(start+end) / float64(max(len(a), len(b), 1))
+	return "--help"
 }
 
 // load returns the configuration, or all errors in it and in the other flags.
@@ -161,7 +136,7 @@ func (o *options) load(getenv func(string) string) (*config.Config, error) {
 func (o *options) checkServer() []error {
 	var errs []error
 	if err := toolkit.Validate(*o.web.WebConfigFile); err != nil {
-		errs = append(errs, fmt.Errorf("--web.config.file: %s", webConfigError(err)))
+		errs = append(errs, fmt.Errorf("--web.config.file: %s", private.ReplaceAllString(err.Error(), "")))
 	}
 	if *o.web.WebSystemdSocket {
 		return errs // the addresses are not used
@@ -176,18 +151,8 @@ func (o *options) checkServer() []error {
 	return errs
 }
 
-// quoted is a value in a message of the YAML package.
-var quoted = regexp.MustCompile("`[^`]*` ")
-
-// webConfigError returns why the web configuration cannot be used, without its path and
-// values.
-func webConfigError(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err.Error()
-	}
-	return quoted.ReplaceAllString(err.Error(), "")
-}
+// private is the path in an error of the file system, or a value in one of the YAML package.
+var private = regexp.MustCompile("^(open|read) .*: |`[^`]*` ")
 
 func oneOf(flag, value string, values []string) error {
 	if slices.Contains(values, value) {
@@ -199,20 +164,24 @@ func oneOf(flag, value string, values []string) error {
 // printSummary prints that the configuration is valid, the requests that it causes,
 // what is watched, and how to check the rest.
 func printSummary(w io.Writer, cfg *config.Config) {
+	public, account := cfg.RequestRate(collector.Resources(), false), cfg.RequestRate(collector.Resources(), true)
 	fmt.Fprintln(w, "configuration OK; requests per minute:")
-	for _, r := range cfg.RequestRates(collector.Resources()) {
-		scope := "public"
-		if r.Account != "" {
-			scope = "account " + r.Account
-		}
-		fmt.Fprintf(w, "  %s: %.1f", scope, r.PerMinute)
-		if r.MaxPerMinute > r.PerMinute {
-			fmt.Fprintf(w, " (up to %.1f with a long history)", r.MaxPerMinute)
-		}
-		fmt.Fprintf(w, " of %d\n", r.Limit)
+	fmt.Fprintln(w, "  public:", describeRate(public))
+	shards := make([][]string, cfg.Shard.Total) // names of their accounts
+	for _, a := range cfg.Accounts {
+		fmt.Fprintf(w, "  account %s: %s\n", a.Name, describeRate(account))
+		i := config.ShardOf(a.Name, cfg.Shard.Total)
+		shards[i] = append(shards[i], a.Name)
 	}
-	if cfg.Shard.Total > 1 {
-		printShards(w, cfg)
+	if len(shards) > 1 {
+		fmt.Fprintln(w, "shards:")
+		for i, accounts := range shards {
+			perMinute := account.PerMinute * float64(len(accounts))
+			if i == 0 {
+				perMinute += public.PerMinute
+			}
+			fmt.Fprintf(w, "  %d: %.1f requests per minute, %d accounts: %s\n", i, perMinute, len(accounts), cmp.Or(strings.Join(accounts, ", "), "none"))
+		}
 	}
 	if len(cfg.Watches) > 0 {
 		fmt.Fprintln(w, "watches:")
@@ -223,19 +192,10 @@ func printSummary(w io.Writer, cfg *config.Config) {
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }
 
-// printShards prints the accounts of each shard, and the requests that it makes.
-func printShards(w io.Writer, cfg *config.Config) {
-	names, perMinute := make([][]string, cfg.Shard.Total), make([]float64, cfg.Shard.Total)
-	for _, r := range cfg.RequestRates(collector.Resources()) {
-		shard := 0 // of public requests
-		if r.Account != "" {
-			shard = config.ShardOf(r.Account, cfg.Shard.Total)
-			names[shard] = append(names[shard], r.Account)
-		}
-		perMinute[shard] += r.PerMinute
+func describeRate(r config.Rate) string {
+	long := ""
+	if r.MaxPerMinute > r.PerMinute {
+		long = fmt.Sprintf(" (up to %.1f with a long history)", r.MaxPerMinute)
 	}
-	fmt.Fprintln(w, "shards:")
-	for i, accounts := range names {
-		fmt.Fprintf(w, "  %d: %.1f requests per minute, %d accounts: %s\n", i, perMinute[i], len(accounts), cmp.Or(strings.Join(accounts, ", "), "none"))
-	}
+	return fmt.Sprintf("%.1f%s of %d", r.PerMinute, long, r.Limit)
 }

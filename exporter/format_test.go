@@ -14,7 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -126,11 +125,12 @@ func assertStrict(t *testing.T, p *program) {
 func TestGatheringError(t *testing.T) {
 	t.Parallel()
 	var logger simtest.Log
-	m := newMetrics(runner.New(runner.Options{Logger: &logger}))
-	m.registry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
+	e := newTestExporter(t, "--demo")
+	e.logger = &logger
+	e.registry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
 		ch <- prometheus.NewInvalidMetric(prometheus.NewDesc("broken", "A broken metric.", nil, nil), errors.New("broken"))
 	}))
-	h := m.handler(&logger, true)
+	h := e.metrics()
 	const failures = `promhttp_metric_handler_errors_total{cause="gathering"}`
 	for i, query := range []string{"", "?name[]=promhttp_metric_handler_errors_total"} {
 		simtest.ServeGet(h, "/metrics"+query)

@@ -52,7 +52,6 @@ func newTestExporter(t testing.TB, args ...string) *exporter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.demo.close)
 	return e
 }
 

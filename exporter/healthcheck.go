@@ -5,9 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"time"
@@ -18,28 +18,24 @@ import (
 	"server_rental_exporter/web"
 )
 
-// healthcheck checks that a running exporter with the same web flags serves at all its
-// listen addresses. It prints the outcome and returns the exit status.
-func (o *options) healthcheck(ctx context.Context, stdout, stderr io.Writer) int {
+// healthcheck returns an error unless a running exporter with the same web flags serves at
+// all its listen addresses.
+func (o *options) healthcheck(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // for all addresses together
 	defer cancel()
 	errs := slices.Concat(o.unknown, o.checkServer())
 	if *o.web.WebSystemdSocket {
 		errs = append(errs, errors.New("--healthcheck: conflicts with --web.systemd-socket: only systemd knows the addresses"))
 	}
-	if len(errs) == 0 {
-		for _, address := range *o.web.WebListenAddresses {
-			if err := ask(ctx, scheme(o.web), address); err != nil {
-				errs = append(errs, fmt.Errorf("unhealthy: %s: %w", address, err))
-			}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	for _, address := range *o.web.WebListenAddresses {
+		if err := ask(ctx, scheme(o.web), address); err != nil {
+			errs = append(errs, fmt.Errorf("unhealthy: %s: %w", address, err))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		fmt.Fprintln(stderr, err)
-		return 1
-	}
-	fmt.Fprintln(stdout, "healthy")
-	return 0
+	return errors.Join(errs...)
 }
 
 // ask returns an error if the exporter does not serve at a listen address. Like
@@ -62,11 +58,8 @@ func ask(ctx context.Context, scheme, address string) error {
 		},
 		DisableKeepAlives: true,
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost"+web.HealthyPath, nil)
-	if err != nil {
-		return err
-	}
-	response, err := transport.RoundTrip(request)
+	request := &http.Request{URL: &url.URL{Scheme: scheme, Host: "localhost", Path: web.HealthyPath}, Header: http.Header{}}
+	response, err := transport.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		// A server that requests a client certificate works: it does so after its own part
 		// of the handshake.
@@ -76,13 +69,12 @@ func ask(ctx context.Context, scheme, address string) error {
 		return err
 	}
 	defer response.Body.Close()
-	switch response.StatusCode {
 	// Those for missing credentials and too many requests come from a server that works:
 	// exporter-toolkit refuses such requests before it looks at the path.
-	case http.StatusOK, http.StatusUnauthorized, http.StatusTooManyRequests:
-		return nil
+	if !slices.Contains([]int{http.StatusOK, http.StatusUnauthorized, http.StatusTooManyRequests}, response.StatusCode) {
+		return fmt.Errorf("status %s", response.Status)
 	}
-	return fmt.Errorf("status %s", response.Status)
+	return nil
 }
 
 // readTLSConfig returns the TLS settings of a web configuration file. They are zero

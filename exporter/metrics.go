@@ -3,10 +3,8 @@ package exporter
 import (
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"time"
 
-	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -42,43 +40,30 @@ func Definitions() []*metric.Definition {
 	)
 }
 
-// metrics is what the exporter knows: what the runner publishes, and what changes all the
-// time, in a registry.
-type metrics struct {
-	registry  *prometheus.Registry
-	published *exposition.Publisher
-	loaded    atomic.Pointer[loaded]
-}
-
 // loaded is the configuration in force.
 type loaded struct {
-	config     *config.Config // of this shard
+	config     *config.Config
+	collected  runner.Config
 	at         time.Time
 	successful bool // whether the last attempt to load one was
 }
 
-func newMetrics(r *runner.Runner) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry(), published: r.Publisher}
-	m.loaded.Store(&loaded{config: &config.Config{Shard: config.Shard{Total: 1}}, at: time.Now()})
-	m.registry.MustRegister(r.Client, prometheus.CollectorFunc(m.collect))
-	return m
-}
-
-func (m *metrics) collect(ch chan<- prometheus.Metric) {
-	l, b := m.loaded.Load(), &metric.Builder{}
+// collect collects the metrics of the exporter itself.
+func (e *exporter) collect(ch chan<- prometheus.Metric) {
+	l, b := e.loaded.Load(), &metric.Builder{}
 	b.Add(buildInfo, 1, version.Version, version.GetRevision(), version.Branch, version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
 	b.AddBool(reloadSuccessful, &l.successful)
 	b.Add(reloadTime, float64(l.at.UnixNano())/1e9)
 	b.Add(shardIndex, float64(l.config.Shard.Index))
 	b.Add(shardTotal, float64(l.config.Shard.Total))
-	b.Add(cacheBytes, float64(m.published.CacheBytes()))
+	b.Add(cacheBytes, float64(e.Publisher.CacheBytes()))
 	for _, sample := range b.Metrics() {
 		ch <- sample
 	}
 }
 
-// handler serves the metrics, with or without those of the process.
-func (m *metrics) handler(logger log.Logger, process bool) http.Handler {
+// metrics serves the metrics.
+func (e *exporter) metrics() http.Handler {
 	errorsTotal := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promhttp_metric_handler_errors_total",
 		Help: "Total number of internal errors encountered by the promhttp metric handler.",
@@ -86,16 +71,16 @@ func (m *metrics) handler(logger log.Logger, process bool) http.Handler {
 	errorsTotal.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
 	errorsTotal.WithLabelValues("encoding")
 	handler := &exposition.Handler{
-		Publisher: m.published,
-		Gatherer:  m.registry,
+		Publisher: e.Publisher,
+		Gatherer:  e.registry,
 		OnError: func(cause string, err error) {
 			errorsTotal.WithLabelValues(cause).Inc()
-			level.Error(logger).Log("msg", "cannot serve metrics", "err", err)
+			level.Error(e.logger).Log("msg", "cannot serve metrics", "err", err)
 		},
 	}
-	if !process {
+	if e.options.disableExporterMetrics {
 		return handler
 	}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), errorsTotal)
-	return promhttp.InstrumentMetricHandler(m.registry, handler)
+	e.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), errorsTotal)
+	return promhttp.InstrumentMetricHandler(e.registry, handler)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-kit/log/level"
+	"github.com/prometheus/common/version"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
@@ -18,18 +19,6 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
 )
-
-// reloads reloads the configuration for each hangup until ctx ends.
-func (e *exporter) reloads(ctx context.Context, hangup <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangup:
-			_ = e.reload(ctx) // it logs its outcome
-		}
-	}
-}
 
 // reload reads the configuration again and puts it in force, or returns why not. What it
 // starts runs until ctx ends.
@@ -40,64 +29,63 @@ func (e *exporter) reload(ctx context.Context) error {
 		return errors.New("shutting down")
 	}
 	cfg, err := e.options.load(e.getenv)
-	var settings rentalapi.Settings
 	if err == nil {
-		settings, err = e.apiSettings(cfg)
+		err = e.apply(cfg)
 	}
 	if err != nil {
-		failed := *e.metrics.loaded.Load()
+		failed := *e.loaded.Load()
 		failed.successful = false
-		e.metrics.loaded.Store(&failed)
+		e.loaded.Store(&failed)
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
-	e.Client.ApplySettings(settings)
-	e.ApplyConfig(ctx, runnerConfig(e.recordReload(cfg)))
+	e.ApplyConfig(ctx, e.loaded.Load().collected)
 	level.Info(e.logger).Log("msg", "configuration reloaded")
 	return nil
 }
 
-// recordReload makes a configuration that was loaded the one in force, warns about it, and
-// returns the part of this shard.
-func (e *exporter) recordReload(cfg *config.Config) *config.Config {
-	own := cfg.Own(collector.Resources())
-	e.metrics.loaded.Store(&loaded{config: own, at: time.Now(), successful: true})
-	e.warn(cfg)
-	return own
-}
-
-// apiSettings returns how requests to the API are made, after it put those of a demo into
-// the configuration.
-func (e *exporter) apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
-	e.demo.applyTo(cfg)
+// apply makes a configuration the one in force, but for what is collected, and warns about
+// it. In that of a demo, it puts the demo.
+func (e *exporter) apply(cfg *config.Config) error {
+	if e.demo != nil {
+		applyDemo(cfg, e.demoAPI)
+	}
 	transport, err := rentalapi.NewTransport(cfg.API.HTTP, nil)
 	if err != nil {
-		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
+		return fmt.Errorf("api.http: %w", err)
 	}
 	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
-	for _, r := range cfg.RequestRates(collector.Resources()) {
-		if r.Account != "" {
-			limits.AccountBulk = max(1, limits.Account/4, limits.Account-int(math.Ceil(r.MaxPerMinute)))
-		}
+	needed := cfg.RequestRate(collector.Resources(), true).MaxPerMinute
+	limits.AccountBulk = max(1, limits.Account/4, limits.Account-int(math.Ceil(needed)))
+	settings := rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}
+	if e.Runner == nil {
+		e.Runner = runner.New(runner.Options{Logger: e.logger, UserAgent: name + "/" + version.Version, API: settings})
+	} else {
+		e.Client.ApplySettings(settings)
 	}
-	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
+	e.loaded.Store(&loaded{config: cfg, collected: collected(cfg), at: time.Now(), successful: true})
+	e.warn(cfg)
+	return nil
 }
 
-// runnerConfig returns what is collected.
-func runnerConfig(cfg *config.Config) runner.Config {
-	c := runner.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}, Watches: cfg.Watches}
-	for name, s := range cfg.Collectors {
-		if s.Enabled {
-			c.Collectors[name] = refresh.Settings{Interval: s.Interval, MaxAge: s.MaxAge}
+// collected returns what this shard collects. Shard 0 has the public collectors and the
+// watches.
+func collected(cfg *config.Config) runner.Config {
+	public := cfg.Shard.Index == 0
+	c := runner.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}}
+	if public {
+		c.Watches = cfg.Watches
+	}
+	for _, r := range collector.Resources() {
+		if s := cfg.Collectors[r.Name]; s.Enabled && (public || r.Account) {
+			c.Collectors[r.Name] = refresh.Settings{Interval: s.Interval, MaxAge: s.MaxAge}
 		}
 	}
 	for _, a := range cfg.Accounts {
-		account := runner.Account{Name: a.Name, Identity: "file " + a.TokenFile, Token: config.NewTokenFile(a.TokenFile).Read}
-		if a.TokenFile == "" {
-			account.Identity = "environment"
-			account.Token = func() (string, error) { return string(a.Token), nil }
+		if config.ShardOf(a.Name, cfg.Shard.Total) == cfg.Shard.Index {
+			// A token that is not in a file is that of the environment, which stays.
+			c.Accounts = append(c.Accounts, runner.Account{Name: a.Name, Identity: a.TokenFile, Token: a.TokenReader()})
 		}
-		c.Accounts = append(c.Accounts, account)
 	}
 	return c
 }
@@ -107,10 +95,10 @@ func runnerConfig(cfg *config.Config) runner.Config {
 // what TLS is for, and token files that every user of the machine can access. The web
 // server's settings are read again for each connection, so they are included.
 func (e *exporter) warn(cfg *config.Config) {
-	rates := cfg.RequestRates(collector.Resources())
-	for _, r := range rates[:min(2, len(rates))] { // of the public API, and of the first account
-		if float64(r.Limit) < r.MaxPerMinute {
-			level.Warn(e.logger).Log("msg", "rate limit is too low for long histories", "account", r.Account,
+	public := []config.Account{{}}
+	for _, a := range append(public, cfg.Accounts[:min(1, len(cfg.Accounts))]...) {
+		if r := cfg.RequestRate(collector.Resources(), a.Name != ""); float64(r.Limit) < r.MaxPerMinute {
+			level.Warn(e.logger).Log("msg", "rate limit is too low for long histories", "account", a.Name,
 				"limit", r.Limit, "needed", fmt.Sprintf("%.1f", r.MaxPerMinute))
 		}
 	}
@@ -118,21 +106,19 @@ func (e *exporter) warn(cfg *config.Config) {
 	if settings.InsecureSkipVerify {
 		level.Warn(e.logger).Log("msg", "certificate of the API is not verified", "field", "api.http.tls_config.insecure_skip_verify")
 	}
-	for field, version := range map[string]uint16{
+	for field, minimum := range map[string]uint16{
 		"api.http.tls_config.min_version": uint16(settings.MinVersion),
 
 		"--web.config.file: tls_server_config.min_version": uint16(readTLSConfig(*e.options.web.WebConfigFile).MinVersion),
 	} {
-		if version != 0 && version < tls.VersionTLS12 {
+		if minimum != 0 && minimum < tls.VersionTLS12 {
 			level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", field)
 		}
 	}
 	for _, a := range cfg.Accounts {
-		if a.TokenFile == "" || runtime.GOOS == "windows" { // where permissions mean nothing
-			continue
-		}
-		// The group's are not warned about: Kubernetes gives a secret to a pod's group.
-		if info, err := os.Stat(a.TokenFile); err == nil && info.Mode().Perm()&0o007 != 0 {
+		// The group's are not warned about: Kubernetes gives a secret to a pod's group. On
+		// Windows, permissions mean nothing.
+		if info, err := os.Stat(a.TokenFile); err == nil && info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
 			level.Warn(e.logger).Log("msg", "token file can be read by others", "account", a.Name, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
 		}
 	}

@@ -94,7 +94,7 @@ func TestReloadDuringShutdown(t *testing.T) {
 	e := newTestExporter(t, "--demo", "--web.listen-address=127.0.0.1:0")
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := e.serve(ctx, nil); err != nil {
+	if err := e.serve(ctx, nil, drainTime); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.reload(ctx); err == nil || err.Error() != "shutting down" {

@@ -212,11 +212,10 @@ func TestShutdownIsBounded(t *testing.T) {
 	t.Parallel()
 	address := simtest.FreeAddress(t)
 	e := newTestExporter(t, append(serversConfig(t, 10_000), "--web.listen-address="+address)...)
-	e.drain = 50 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- e.serve(ctx, nil) }()
+	go func() { ended <- e.serve(ctx, nil, 50*time.Millisecond) }()
 	simtest.Eventually(t, "ready", e.Ready)
 	startScrape(t, address)
 	stop()
@@ -241,16 +240,18 @@ func TestDisableDefaults(t *testing.T) {
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), map[string]float64{"plans": 1, "status": 1})
 }
 
-// TestShard exports the accounts of each shard. The public data is in the first.
+// TestShard exports the accounts of each shard. The public data and the watches are in the
+// first.
 func TestShard(t *testing.T) {
 	t.Parallel()
 	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
-	file := a.ConfigFile(dir, simtest.Tokens(), "")
+	file := a.ConfigFile(dir, simtest.Tokens(), "watches: [{name: gpu, gpu: true}]\n")
 	var got, want [2]map[string]float64
 	for i := range 2 {
 		page := startReady(t, "--config.file="+file, fmt.Sprint("--shard=", i), "--total-shards=2").scrape()
 		got[i] = page.CollectorSuccess()
 		maps.Copy(got[i], page.WithPrefix("server_rental_exporter_shard"))
+		maps.Copy(got[i], page.WithPrefix("server_rental_watch_plans{"))
 		var accounts []string
 		for _, account := range []string{"main", "lab"} {
 			if config.ShardOf(account, 2) == i {
@@ -259,6 +260,9 @@ func TestShard(t *testing.T) {
 		}
 		want[i] = success(1, accounts...)
 		maps.DeleteFunc(want[i], func(name string, _ float64) bool { return i > 0 && !strings.Contains(name, " ") })
+		if i == 0 {
+			want[i][`server_rental_watch_plans{watch="gpu"}`] = 2
+		}
 		want[i]["server_rental_exporter_shard{}"], want[i]["server_rental_exporter_shards{}"] = float64(i), 2
 	}
 	simtest.AssertEqual(t, "collectors, index and number of each shard", got, want)

@@ -8,20 +8,24 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-kit/log"
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/runner"
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/web"
 )
 
 // handler serves all paths. What a reload starts runs until ctx ends.
 func (e *exporter) handler(ctx context.Context) http.Handler {
-	o := web.Options{
-		Version: version.Info(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics.handler(e.logger, !e.options.disableExporterMetrics),
-		Configured: e.configured,
+	o := web.Options{Version: version.Info(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics()}
+	o.Configured = func() web.Configured {
+		l := e.loaded.Load()
+		api := l.config.API.BaseURL.Host
+		if e.demo != nil {
+			api = "a simulated provider (--demo)"
+		}
+		return web.Configured{API: api, Accounts: len(l.collected.Accounts), Watches: l.collected.Watches, ReloadFailed: !l.successful}
 	}
 	if e.options.overview {
 		o.Published = e.Publisher
@@ -34,26 +38,16 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 	if e.options.lifecycle {
 		o.Reload = func() error { return e.reload(ctx) }
 	}
-	return e.demo.withPages(web.Handler(e, o))
-}
-
-// configured returns what the landing page shows of the configuration in force.
-func (e *exporter) configured() web.Configured {
-	l := e.metrics.loaded.Load()
-	c := web.Configured{
-		API: l.config.API.BaseURL.Host, Accounts: len(l.config.Accounts), Watches: l.config.Watches, ReloadFailed: !l.successful,
+	h := web.Handler(e, o)
+	if e.demo == nil {
+		return h
 	}
-	if e.demo != nil {
-		c.API = "a simulated provider (--demo)"
+	mux := http.NewServeMux() // adds the pages of the provider's website
+	mux.Handle("/", h)
+	for _, path := range simulator.Pages() {
+		mux.Handle(path, e.demo)
 	}
-	return c
-}
-
-// NewHandler serves the data of a runner with the options of its pages, as the program
-// does, without flags and sockets. It sets the handler of the metrics.
-func NewHandler(r *runner.Runner, logger log.Logger, o web.Options) http.Handler {
-	o.Metrics = newMetrics(r).handler(logger, true)
-	return web.Handler(r, o)
+	return mux
 }
 
 // maxConnections bounds the memory that clients take who connect and do nothing.

@@ -9,9 +9,6 @@ import (
 	"server_rental_exporter/collector"
 )
 
-// maxStatuses is the maximum number of statuses of each account's servers.
-const maxStatuses = 6
-
 // renewalsAhead is the time from today within which renewals are listed.
 const renewalsAhead = 14 * day
 
@@ -23,12 +20,10 @@ type renewal struct {
 	Account, Server, Host string
 }
 
-func (v *view) Accounts() table[string] { return cut(v.accounts, maxLongRows) }
-
 // Funded returns until when an account's balance pays its servers.
 func (v *view) Funded(account string) words {
 	until, class := v.fundedUntil(account)
-	ahead := !until.Before(midnight(v.now).AddDate(collector.HorizonYears, 0, 0))
+	ahead := !until.Before(midnight(v.Now).AddDate(collector.HorizonYears, 0, 0))
 	incomplete := v.Lacking(serverPrice, account)+v.Lacking(serverRenewal, account) > 0
 	switch {
 	case until.IsZero() || ahead && incomplete:
@@ -43,48 +38,32 @@ func (v *view) Funded(account string) words {
 
 // Data says how old the data is that the section shows of an account.
 func (v *view) Data(account string) words {
-	class := "good"
-	var ages []string
+	var ages, classes []string
 	for _, name := range []string{"account", "servers", "topups", "configurations"} {
-		age, c, _ := v.age(name, account)
-		ages = append(ages, name+": "+age)
-		if compareClasses(c, class) < 0 {
-			class = c
-		}
+		c := v.Collector(name, account)
+		ages, classes = append(ages, name+": "+c.Data()), append(classes, c.Class)
 	}
-	return words{strings.Join(ages, "; "), class}
+	return words{strings.Join(ages, "; "), slices.MinFunc(classes, compareClasses)}
 }
 
 // fundedUntil returns the day of the first renewals that an account's balance cannot
 // pay, zero if it is not known, and bad or warn if it needs attention.
 func (v *view) fundedUntil(account string) (until time.Time, class string) {
-	funded := v.Value("account_funded_until_timestamp_seconds", account)
-	if funded == nil {
-		return time.Time{}, ""
-	}
-	until = at(*funded)
-	switch left := until.Sub(midnight(v.now)); {
+	until = v.Time("account_funded_until_timestamp_seconds", account)
+	switch left := until.Sub(midnight(v.Now)); {
+	case until.IsZero():
 	case left <= 2*day:
-		return until, "bad"
+		class = "bad"
 	case left <= 7*day:
-		return until, "warn"
+		class = "warn"
 	}
-	return until, ""
-}
-
-// Servers returns the number of an account's servers of each status.
-func (v *view) Servers(account string) string {
-	var texts []string
-	for _, s := range v.find("servers", account) {
-		texts = append(texts, grouped(int(s.Value()))+" "+text(s.Label("status")))
-	}
-	return join(texts, maxStatuses)
+	return until, class
 }
 
 // Renewals returns the renewals of billed servers that are overdue or come soon, by day.
-func (v *view) Renewals() table[renewal] {
+func (v *view) Renewals() []renewal {
 	var rows []renewal
-	today := midnight(v.now)
+	today := midnight(v.Now)
 	for _, s := range v.samples[serverRenewal] {
 		account, id := s.Label("account"), s.Label("server")
 		if !collector.Billed(v.Label("status", "server_status", account, id)) {
@@ -97,15 +76,16 @@ func (v *view) Renewals() table[renewal] {
 	slices.SortFunc(rows, func(a, b renewal) int {
 		return cmp.Or(a.Day.Compare(b.Day), strings.Compare(a.Account, b.Account), strings.Compare(a.Host, b.Host))
 	})
-	return cut(rows, maxRows)
+	return rows
 }
 
-func (v *view) Topups() table[*sample] { return cut(v.samples["topup_info"], maxRows) }
-
 // Left returns how long the rate of a top-up is still locked.
-func (v *view) Left(until float64) string {
-	if !at(until).After(v.now) {
+func (v *view) Left(until time.Time) string {
+	switch {
+	case until.IsZero():
+		return none
+	case !until.After(v.Now):
 		return "rate lock ended"
 	}
-	return duration(at(until).Sub(v.now)) + " left"
+	return duration(until.Sub(v.Now)) + " left"
 }

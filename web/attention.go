@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,25 +17,27 @@ type notice struct {
 // notices are collected in the order of the sections that they belong to.
 type notices []notice
 
-func (n *notices) add(class, alert, subject, text string) {
-	*n = append(*n, notice{class, alert, subject, text})
+// when adds a notice if its condition holds; one that compares a value that is not known
+// does not.
+func (n *notices) when(condition bool, class, alert, subject, text string) {
+	if condition {
+		*n = append(*n, notice{class, alert, subject, text})
+	}
 }
 
 // Attention returns what needs attention, urgent first. Its conditions are those of the
 // alerts.
-func (v *view) Attention() table[notice] {
+func (v *view) Attention() []notice {
 	var n notices
 	v.providerNotices(&n)
-	v.locationNotices(&n)
-	for _, account := range v.accounts {
+	for _, account := range v.Accounts {
 		v.accountNotices(&n, account)
 	}
 	v.topupNotices(&n)
-	v.collectorNotices(&n)
 	v.exporterNotices(&n)
 	v.watchNotices(&n)
 	slices.SortStableFunc(n, func(a, b notice) int { return compareClasses(a.Class, b.Class) })
-	return cut(n, maxRows)
+	return n
 }
 
 // compareClasses sorts CSS classes by severity.
@@ -60,160 +63,118 @@ func (v *view) providerNotices(n *notices) {
 	if class == "bad" {
 		class = "warn"
 	}
-	if class != "good" && overall != "" {
-		n.add(class, "ProviderNotOperational", "Provider", "Overall state: "+text(overall)+".")
-	}
-	if ongoing := v.Value("incidents_ongoing"); ongoing != nil && *ongoing > 0 {
-		n.add("warn", "IncidentOngoing", "Provider", count(int(*ongoing), "incident")+" ongoing.")
-	}
-	if scheduled := v.Value("maintenances_scheduled"); scheduled != nil && *scheduled > 0 {
-		n.add("info", "MaintenanceScheduled", "Provider", count(int(*scheduled), "maintenance window")+" scheduled.")
-	}
-	generated, plans := v.Value("catalog_generated_timestamp_seconds"), v.collectors[[2]string{"plans"}]
-	if generated != nil && plans != nil && plans.LastSuccess.Sub(at(*generated)) > 30*time.Minute {
-		n.add("warn", "CatalogFrozen", "Catalog", "The provider has not updated it since "+v.moment(at(*generated))+".")
-	}
-}
-
-func (v *view) locationNotices(n *notices) {
-	for _, s := range v.samples["component_operational"] {
-		if s.Value() == 1 {
-			continue
-		}
+	n.when(class != "good" && overall != "", class, "ProviderNotOperational", "Provider", "Overall state: "+text(overall)+".")
+	ongoing, scheduled := v.Value("incidents_ongoing"), v.Value("maintenances_scheduled")
+	n.when(ongoing > 0, "warn", "IncidentOngoing", "Provider", count(int(ongoing), "incident")+" ongoing.")
+	n.when(scheduled > 0, "info", "MaintenanceScheduled", "Provider", count(int(scheduled), "maintenance window")+" scheduled.")
+	generated := v.Time("catalog_generated_timestamp_seconds")
+	frozen := !generated.IsZero() && v.Collector("plans", "").LastSuccess.Sub(generated) > 30*time.Minute
+	n.when(frozen, "warn", "CatalogFrozen", "Catalog", "The provider has not updated it since "+v.moment(generated)+".")
+	components := v.Find("component_operational")
+	for _, s := range components {
 		location, name := s.Label("location"), s.Label("component")
 		state := v.Label("state", "component_state", location, name)
-		n.add(stateClass(state), "ComponentNotOperational", v.locationName(location), "Component "+text(name)+": "+text(state)+".")
+		n.when(s.Value() != 1, stateClass(state), "ComponentNotOperational", v.locationName(location), "Component "+text(name)+": "+text(state)+".")
 	}
-	for _, s := range v.samples["location_info"] {
+	for _, s := range v.Find("location_info") {
 		id := s.Label("location")
-		if len(v.samples["component_operational"]) > 0 && len(v.find("component_operational", id)) == 0 {
-			n.add("warn", "LocationWithoutStatus", v.locationName(id), "The status has no component of this location.")
-		}
-		if plans := v.Value("location_plans", id); plans != nil && *plans > 0 && v.is(0, "location_plans_in_stock", id) {
-			n.add("info", "LocationSoldOut", v.locationName(id), "Nothing is in stock.")
-		}
+		unnamed := len(components) > 0 && len(v.Find("component_operational", id)) == 0
+		n.when(unnamed, "warn", "LocationWithoutStatus", v.locationName(id), "The status has no component of this location.")
+		soldOut := v.Value("location_plans", id) > 0 && v.Value("location_plans_in_stock", id) == 0
+		n.when(soldOut, "info", "LocationSoldOut", v.locationName(id), "Nothing is in stock.")
 	}
 }
 
 func (v *view) accountNotices(n *notices, account string) {
 	subject := "Account " + text(account)
-	if v.is(1, "exporter_api_token_rejected", account) {
-		n.add("bad", "TokenRejected", subject, "The API token was rejected, or cannot be read.")
-	}
+	n.when(v.Value("exporter_api_token_rejected", account) == 1, "bad", "TokenRejected", subject, "The API token was rejected, or cannot be read.")
 	var suspended []string
-	for _, s := range v.find("server_status", account) {
+	for _, s := range v.Find("server_status", account) {
 		if strings.EqualFold(s.Label("status"), "suspended") {
 			suspended = append(suspended, v.NameOf("hostname", "server_info", account, s.Label("server")))
 		}
 	}
-	if len(suspended) > 0 {
-		slices.Sort(suspended)
-		n.add("bad", "ServerSuspended", subject, count(len(suspended), "server")+" suspended: "+join(suspended, 5)+".")
-	}
-	if v.is(0, "account_two_factor_enabled", account) {
-		n.add("info", "TwoFactorDisabled", subject, "Two-factor authentication is disabled.")
-	}
+	slices.Sort(suspended)
+	n.when(len(suspended) > 0, "bad", "ServerSuspended", subject, count(len(suspended), "server")+" suspended: "+join(suspended, 5)+".")
+	n.when(v.Value("account_two_factor_enabled", account) == 0, "info", "TwoFactorDisabled", subject, "Two-factor authentication is disabled.")
 	balance, cost := v.Value("account_balance_usd", account), v.Value("account_cost_usd_per_month", account)
-	switch {
-	case balance == nil:
-	case *balance < 0:
-		class := "warn"
-		if cost != nil && *cost > 0 || v.Lacking(serverPrice, account) > 0 { // servers are billed
-			class = "bad"
-		}
-		n.add(class, "BalanceLow", subject, "The balance is negative: "+money(balance)+" USD.")
-	case cost != nil && *balance < 0.1**cost:
-		n.add("warn", "BalanceLow", subject, "The balance of "+money(balance)+" USD is less than 10 % of the monthly cost of "+money(cost)+" USD.")
+	class := "warn"
+	if balance < 0 && (cost > 0 || v.Lacking(serverPrice, account) > 0) { // servers are billed
+		class = "bad"
 	}
-	if until, class := v.fundedUntil(account); class != "" {
-		n.add(class, "RenewalsUnfunded", subject, "The balance cannot pay the renewals of "+v.Date(until)+".")
-	}
+	n.when(balance < 0, class, "BalanceLow", subject, "The balance is negative: "+money(balance)+" USD.")
+	n.when(balance >= 0 && balance < 0.1*cost, "warn", "BalanceLow", subject,
+		"The balance of "+money(balance)+" USD is less than 10 % of the monthly cost of "+money(cost)+" USD.")
+	until, class := v.fundedUntil(account)
+	n.when(class != "", class, "RenewalsUnfunded", subject, "The balance cannot pay the renewals of "+v.Date(until)+".")
 }
 
 func (v *view) topupNotices(n *notices) {
-	for _, s := range v.samples["topup_info"] {
+	for _, s := range v.Find("topup_info") {
 		account, id := s.Label("account"), s.Label("topup")
 		subject, topup := "Account "+text(account), "A top-up of "+money(v.Value("topup_amount_usd", account, id))+" USD "
-		created, locked := v.Value("topup_created_timestamp_seconds", account, id), v.Value("topup_rate_locked_until_timestamp_seconds", account, id)
-		switch {
-		case strings.EqualFold(s.Label("status"), "confirming"):
-			if created != nil && v.now.Sub(at(*created)) > 3*time.Hour {
-				n.add("warn", "TopupStuck", subject, topup+"is confirming; it was created "+v.Ago(*created)+".")
-			}
-		case locked != nil && at(*locked).After(v.now) && at(*locked).Sub(v.now) <= 10*time.Minute:
-			n.add("info", "TopupExpiring", subject, topup+"awaits its payment; the rate lock ends in "+duration(at(*locked).Sub(v.now))+".")
-		}
-	}
-}
-
-func (v *view) collectorNotices(n *notices) {
-	for _, h := range v.health {
-		subject := "Collector " + h.Collector
-		if h.Account != "" {
-			subject += " of account " + text(h.Account)
-		}
-		_, class := describeState(h, v.now)
-		switch {
-		case h.Unauthorized() && v.is(1, "exporter_api_token_rejected", h.Account): // said for the account
-		case h.Err != nil:
-			since := "failing since the start"
-			if !h.LastSuccess.IsZero() {
-				since = "no success since " + v.moment(h.LastSuccess)
-			}
-			n.add(class, "CollectorFailing", subject, since+": "+clip(h.Err.Error(), maxError))
-		case !h.LastSuccess.IsZero() && (isOld(h, v.now) || isExpired(h, v.now)):
-			n.add("warn", "DataStale", subject, "The data is "+duration(dataAge(h, v.now))+" old.")
-		}
-		if h.Invalid.Items > 0 {
-			causes := make([]string, 0, len(h.Invalid.Causes))
-			for _, c := range h.Invalid.Causes {
-				causes = append(causes, c.Error())
-			}
-			n.add("warn", "ItemsInvalid", subject, count(h.Invalid.Items, "invalid item")+" in the last response: "+join(causes, 1)+".")
-		}
-		if h.DuplicateOf != "" {
-			n.add("warn", "", "Account "+text(h.Account), duplicateText(h))
-		}
+		created := v.Time("topup_created_timestamp_seconds", account, id)
+		left := v.Time("topup_rate_locked_until_timestamp_seconds", account, id).Sub(v.Now)
+		confirming := strings.EqualFold(s.Label("status"), "confirming")
+		stuck := confirming && !created.IsZero() && v.Now.Sub(created) > 3*time.Hour
+		n.when(stuck, "warn", "TopupStuck", subject, topup+"is confirming; it was created "+v.Ago(created)+".")
+		expiring := !confirming && left > 0 && left <= 10*time.Minute
+		n.when(expiring, "info", "TopupExpiring", subject, topup+"awaits its payment; the rate lock ends in "+duration(left)+".")
 	}
 }
 
 func (v *view) exporterNotices(n *notices) {
-	for _, s := range v.samples["exporter_api_backoff_until_timestamp_seconds"] {
+	for _, c := range v.Collectors {
+		if c.Class == "good" && c.DuplicateOf == "" { // nearly all of thousands
+			continue
+		}
+		subject, failure := "Collector "+c.Collector, ""
+		if c.Account != "" {
+			subject += " of account " + text(c.Account)
+		}
+		switch {
+		case c.Err == nil:
+		case c.Unauthorized() && v.Value("exporter_api_token_rejected", c.Account) == 1: // said for the account
+		case c.LastSuccess.IsZero():
+			failure = "failing since the start: " + clip(c.Err.Error(), maxError)
+		default:
+			failure = "no success since " + v.moment(c.LastSuccess) + ": " + clip(c.Err.Error(), maxError)
+		}
+		n.when(failure != "", c.Class, "CollectorFailing", subject, failure)
+		n.when(c.Err == nil && c.Stale, "warn", "DataStale", subject, "The data is "+duration(c.Age)+" old.")
+		n.when(c.Invalid.Items > 0, "warn", "ItemsInvalid", subject, count(c.Invalid.Items, "invalid item")+" in the last response: "+join(c.Causes, 1)+".")
+		n.when(c.DuplicateOf != "", "warn", "", "Account "+text(c.Account), c.duplicate())
+	}
+	for _, s := range v.Find("exporter_api_backoff_until_timestamp_seconds") {
 		subject := "Public requests"
 		if account := s.Label("account"); account != "" {
 			subject = "Account " + text(account)
 		}
-		if until := at(s.Value()); until.After(v.now) {
-			n.add("warn", "RateLimited", subject, "The API asked for a pause: no request is made for "+duration(until.Sub(v.now))+".")
-		}
+		left := at(s.Value()).Sub(v.Now)
+		n.when(left > 0, "warn", "RateLimited", subject, "The API asked for a pause: no request is made for "+duration(left)+".")
 	}
-	if v.Configured.ReloadFailed {
-		n.add("warn", "ConfigReloadFailed", "Configuration", "The last reload was refused, for the reason in the log. The former configuration is in force.")
-	}
+	n.when(v.Configured.ReloadFailed, "warn", "ConfigReloadFailed", "Configuration",
+		"The last reload was refused, for the reason in the log. The former configuration is in force.")
 }
 
 func (v *view) watchNotices(n *notices) {
 	for _, w := range v.Configured.Watches {
 		subject, alert, problem := "Watch "+text(w.Name), "", ""
-		switch plans, catalog := v.Value("watch_plans", w.Name), v.Value("catalog_plans"); {
-		case plans == nil:
+		switch plans := v.Value("watch_plans", w.Name); {
+		case math.IsNaN(plans):
 			problem = "no data yet"
-		case *plans > 0:
-		case catalog == nil || *catalog == 0:
-			problem = "no plan matches: the catalog is empty"
-		default:
+		case plans == 0 && v.Value("catalog_plans") > 0:
 			alert, problem = "WatchEmpty", "no plan whose values are known matches, in stock or not: check its criteria"
+		case plans == 0:
+			problem = "no plan matches: the catalog is empty"
 		}
 		for _, input := range w.Inputs() {
-			if why, _, known := v.age(input, ""); !known {
-				alert, problem = "", "no data: "+input+": "+why
+			if c := v.Collector(input, ""); !c.Known {
+				alert, problem = "", "no data: "+input+": "+c.Words
 			}
 		}
-		if problem != "" {
-			n.add("warn", alert, subject, problem+".")
-		}
-		if hit := v.Value("watch_last_hit_timestamp_seconds", w.Name); hit != nil && v.now.Sub(at(*hit)) <= 15*time.Minute {
-			n.add("info", "WatchHit", subject, "A plan began to match "+v.Ago(*hit)+".")
-		}
+		n.when(problem != "", "warn", alert, subject, problem+".")
+		hit := v.Time("watch_last_hit_timestamp_seconds", w.Name)
+		n.when(v.Now.Sub(hit) <= 15*time.Minute, "info", "WatchHit", subject, "A plan began to match "+v.Ago(hit)+".")
 	}
 }

@@ -5,16 +5,10 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"server_rental_exporter/collector"
 )
 
-// Bounds of cells.
-const (
-	maxOffered    = 8  // locations of each plan
-	maxStates     = 6  // of each location's components
-	maxComponents = 12 // of each state
-)
+// maxComponents is the maximum number of components of each state of a location.
+const maxComponents = 12
 
 type offer struct {
 	*sample
@@ -22,52 +16,41 @@ type offer struct {
 	price float64 // infinite if it is not known
 }
 
-// Offers returns at most n of the samples that find returns, of plans or configurations
-// as kind says: those in stock first, then by price.
-func (v *view) Offers(n int, kind, name string, values ...string) table[offer] {
+// Offers returns the samples that Find returns, of plans or configurations as kind says:
+// those in stock first, then by price.
+func (v *view) Offers(kind, name string, values ...string) []offer {
 	var rows []offer
-	for _, s := range v.find(name, values...) {
+	for _, s := range v.Find(name, values...) {
 		id := []string{s.Label(kind)}
 		if account := s.Label("account"); account != "" {
 			id = []string{account, s.Label(kind)}
 		}
-		o := offer{s, words{"sold out", "wait"}, math.Inf(1)}
-		switch inStock := v.Value(kind+"_in_stock", id...); {
-		case inStock == nil:
-			o.Stock.Text = "unknown"
-		case *inStock > 0:
-			o.Stock = words{"in stock", "good"}
+		stock := words{"unknown", "wait"}
+		switch v.Value(kind+"_in_stock", id...) {
+		case 1:
+			stock = words{"in stock", "good"}
+		case 0:
+			stock = words{"sold out", "wait"}
 		}
-		if price := v.Value(kind+"_price_usd_per_month", id...); price != nil {
-			o.price = *price
+		price := v.Value(kind+"_price_usd_per_month", id...)
+		if math.IsNaN(price) {
+			price = math.Inf(1)
 		}
-		rows = append(rows, o)
+		rows = append(rows, offer{s, stock, price})
 	}
 	slices.SortStableFunc(rows, func(a, b offer) int {
 		return cmp.Or(strings.Compare(a.Stock.Text, b.Stock.Text), cmp.Compare(a.price, b.price))
 	})
-	return cut(rows, n)
+	return rows
 }
 
-func (v *view) Offered(plan string) string {
-	var locations []string
-	for _, s := range v.find("plan_offered", plan) {
-		locations = append(locations, s.Label("location"))
-	}
-	return join(locations, maxOffered)
-}
-
-func (v *view) Watches() table[collector.Watch] { return cut(v.Configured.Watches, maxRows) }
-
-func (v *view) Hits(watch string) *float64 {
-	if v.Value("watch_plans", watch) == nil {
-		return nil
-	}
+// Hits returns the number of a watch's hits, of all plans.
+func (v *view) Hits(watch string) float64 {
 	total := 0.0
-	for _, plan := range v.find("watch_hits_total", watch) {
+	for _, plan := range v.Find("watch_hits_total", watch) {
 		total += plan.Value()
 	}
-	return &total
+	return total
 }
 
 // componentState is the components of a location that have the same state.
@@ -84,7 +67,7 @@ func (v *view) locationName(id string) string {
 }
 
 // Locations returns the ids of the locations of both collectors by name.
-func (v *view) Locations() table[string] {
+func (v *view) Locations() []string {
 	var ids []string
 	for _, s := range slices.Concat(v.samples["component_state"], v.samples["location_info"]) {
 		ids = append(ids, s.Label("location"))
@@ -92,13 +75,13 @@ func (v *view) Locations() table[string] {
 	slices.Sort(ids)
 	ids = slices.Compact(ids) // before the names, of which two may be the same
 	slices.SortStableFunc(ids, func(a, b string) int { return strings.Compare(v.locationName(a), v.locationName(b)) })
-	return cut(ids, maxRows)
+	return ids
 }
 
 // States returns the components of a location by state, operational last.
-func (v *view) States(location string) table[componentState] {
+func (v *view) States(location string) []componentState {
 	components := map[string][]string{}
-	for _, s := range v.find("component_state", location) {
+	for _, s := range v.Find("component_state", location) {
 		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
 	}
 	rows := make([]componentState, 0, len(components))
@@ -109,5 +92,5 @@ func (v *view) States(location string) table[componentState] {
 	slices.SortFunc(rows, func(a, b componentState) int {
 		return cmp.Or(compareClasses(a.Class, b.Class), strings.Compare(a.State, b.State))
 	})
-	return cut(rows, maxStates)
+	return rows
 }

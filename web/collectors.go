@@ -5,78 +5,78 @@ import "time"
 // maxError is the maximum number of characters of an error.
 const maxError = 300
 
+// collectorRow is the state of a collector, as every section shows it.
 type collectorRow struct {
 	health
-	Words, Class string
-	Age, Next    time.Duration
-	Errors       []string // of the last fetch, and of invalid items
+	Words, Class string        // the state, and its CSS class
+	Age          time.Duration // of the data: the time since the fetch, and how old the response was then
+	Next         time.Duration // until the next fetch
+	Known        bool          // there is data, and it has not expired
+	Stale        bool          // there was data, which has expired or is old
+	Causes       []string      // of invalid items
 }
 
-// collectors returns the rows of all collectors. Without ids, causes do not name the
+// newCollectorRow returns the row of a collector. Without ids, causes do not name the
 // item.
-func collectors(all []health, now time.Time, ids bool) []collectorRow {
-	rows := make([]collectorRow, 0, len(all))
-	for _, h := range all {
-		r := collectorRow{health: h, Age: dataAge(h, now), Next: h.Next.Sub(now)}
-		r.Words, r.Class = describeState(h, now)
-		if h.Err != nil {
-			r.Errors = append(r.Errors, clip(h.Err.Error(), maxError))
-		}
-		if h.DuplicateOf != "" {
-			r.Errors = append(r.Errors, duplicateText(h))
-		}
-		for _, c := range h.Invalid.Causes {
-			if !ids {
-				c.Item = ""
-			}
-			r.Errors = append(r.Errors, clip(c.Error(), maxError))
-		}
-		rows = append(rows, r)
-	}
-	return rows
-}
-
-func duplicateText(h health) string {
-	return "same provider account as " + text(h.DuplicateOf) + ": sums over accounts count it twice"
-}
-
-// dataAge returns how old a collector's data is: the time since the fetch, and how old
-// the response was then.
-func dataAge(h health, now time.Time) time.Duration {
-	age := now.Sub(h.LastSuccess)
+func newCollectorRow(h health, now time.Time, ids bool) *collectorRow {
+	r := &collectorRow{health: h, Age: now.Sub(h.LastSuccess), Next: h.Next.Sub(now), Known: now.Before(h.LastSuccess.Add(h.MaxAge))}
 	if h.ResponseAge != nil {
-		age += *h.ResponseAge
+		r.Age += *h.ResponseAge
 	}
-	return age
-}
-
-// isOld returns whether the data of a collector is not fresh any more.
-func isOld(h health, now time.Time) bool { return dataAge(h, now) >= 10*h.Interval }
-
-// isExpired returns whether a collector has no data, or has dropped it.
-func isExpired(h health, now time.Time) bool { return !now.Before(h.LastSuccess.Add(h.MaxAge)) }
-
-// describeState returns a collector's state in a few words, and its CSS class.
-func describeState(h health, now time.Time) (word, class string) {
-	expired := isExpired(h, now)
+	old := r.Age >= 10*h.Interval
+	r.Stale = !h.LastSuccess.IsZero() && (old || !r.Known)
+	for _, c := range h.Invalid.Causes {
+		if !ids {
+			c.Item = ""
+		}
+		r.Causes = append(r.Causes, c.Error())
+	}
 	switch {
 	case h.LastSuccess.IsZero() && h.Err == nil:
-		return "fetching", "wait"
+		r.Words, r.Class = "fetching", "wait"
 	case h.LastSuccess.IsZero():
-		return "failing, no data", "bad"
-	case expired && h.Err == nil: // a long walk through pages
-		return "fetching, data expired", "warn"
-	case expired:
-		return "failing, data expired", "bad"
+		r.Words, r.Class = "failing, no data", "bad"
+	case !r.Known && h.Err == nil: // a long walk through pages
+		r.Words, r.Class = "fetching, data expired", "warn"
+	case !r.Known:
+		r.Words, r.Class = "failing, data expired", "bad"
 	case h.Err != nil:
-		return "failing, last data shown", "warn"
+		r.Words, r.Class = "failing, last data shown", "warn"
+	default:
+		r.Words, r.Class = "fresh", "good"
+		if old {
+			r.Words, r.Class = "old (10 intervals or more)", "warn"
+		}
+		if h.Invalid.Items > 0 {
+			r.Words, r.Class = r.Words+", invalid items", "warn"
+		}
 	}
-	word, class = "fresh", "good"
-	if isOld(h, now) {
-		word, class = "old (10 intervals or more)", "warn"
+	return r
+}
+
+// Errors returns those of the last fetch, and of invalid items.
+func (r *collectorRow) Errors() []string {
+	var errs []string
+	if r.Err != nil {
+		errs = append(errs, clip(r.Err.Error(), maxError))
 	}
-	if h.Invalid.Items > 0 {
-		word, class = word+", invalid items", "warn"
+	if r.DuplicateOf != "" {
+		errs = append(errs, r.duplicate())
 	}
-	return word, class
+	for _, c := range r.Causes {
+		errs = append(errs, clip(c, maxError))
+	}
+	return errs
+}
+
+func (r *collectorRow) duplicate() string {
+	return "same provider account as " + text(r.DuplicateOf) + ": sums over accounts count it twice"
+}
+
+// Data says how old the data is, or why there is none.
+func (r *collectorRow) Data() string {
+	if !r.Known {
+		return r.Words
+	}
+	return duration(r.Age) + " old, " + r.Words
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,12 +15,6 @@ import (
 
 // none is shown for a value that is not known.
 const none = "–"
-
-// Maximum numbers of rows of a table, and of a table of accounts or collectors.
-const (
-	maxRows     = 50
-	maxLongRows = 100
-)
 
 // maxText is the maximum number of characters of a text from the provider.
 const maxText = 80
@@ -51,53 +46,51 @@ func clip(s string, n int) string {
 
 // join returns at most n of the texts, and the number of the others.
 func join(texts []string, n int) string {
-	shown := cut(slices.Clone(texts), n)
-	for i, t := range shown.Rows {
-		shown.Rows[i] = text(t)
+	shown := slices.Clone(texts[:min(n, len(texts))])
+	for i, t := range shown {
+		shown[i] = text(t)
 	}
-	list := strings.Join(shown.Rows, ", ")
-	if shown.More > 0 {
-		list += " and " + grouped(shown.More) + " more"
+	list := strings.Join(shown, ", ")
+	if more := len(texts) - n; more > 0 {
+		list += " and " + grouped(more) + " more"
 	}
 	return cmp.Or(list, none)
 }
 
-// money formats an amount with two decimals and groups of three digits.
-func money(v *float64) string {
-	if v == nil {
+// money formats an amount of money.
+func money(v float64) string { return format(v, 2) }
+
+// number formats a number with all its decimals.
+func number(v float64) string { return format(v, -1) }
+
+// grouped formats a number without decimals.
+func grouped(n int) string { return format(float64(n), 0) }
+
+// format formats a number with groups of three digits, and as many decimals as there are
+// if decimals is -1.
+func format(v float64, decimals int) string {
+	if math.IsNaN(v) {
 		return none
 	}
-	whole, cents, _ := strings.Cut(strconv.FormatFloat(math.Abs(*v), 'f', 2, 64), ".")
-	amount := groupDigits(whole) + "." + cents
-	if *v < 0 && amount != "0.00" {
-		return "-" + amount
+	digits := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
+	whole, fraction, point := strings.Cut(digits, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
 	}
-	return amount
+	if point {
+		whole += "." + fraction
+	}
+	if v < 0 && strings.Trim(digits, "0.") != "" {
+		return "-" + whole
+	}
+	return whole
 }
 
-func number(v *float64) string {
-	if v == nil {
+func gibibytes(v float64) string {
+	if math.IsNaN(v) {
 		return none
 	}
-	return strconv.FormatFloat(*v, 'f', -1, 64)
-}
-
-func gibibytes(v *float64) string {
-	if v == nil {
-		return none
-	}
-	gib := math.Round(*v/(1<<30)*10) / 10
-	return number(&gib) + " GiB"
-}
-
-// grouped formats a number in groups of three digits.
-func grouped(n int) string { return groupDigits(strconv.Itoa(n)) }
-
-func groupDigits(s string) string {
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return number(math.Round(v/(1<<30)*10)/10) + " GiB"
 }
 
 // count formats a number with its noun, such as 1 server or 2 servers.
@@ -120,8 +113,13 @@ func duration(d time.Duration) string {
 	return model.Duration(max(d, 0).Truncate(unit)).String()
 }
 
-// at converts the value of a timestamp metric.
-func at(seconds float64) time.Time { return time.UnixMilli(int64(seconds * 1000)).UTC() }
+// at converts the value of a timestamp metric; zero if it is not known.
+func at(seconds float64) time.Time {
+	if math.IsNaN(seconds) {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(seconds * 1000)).UTC()
+}
 
 const day = 24 * time.Hour
 
@@ -130,7 +128,7 @@ func midnight(t time.Time) time.Time { return t.UTC().Truncate(day) }
 // Date formats a day and its distance from today.
 func (v *view) Date(t time.Time) string {
 	on := t.UTC().Format(time.DateOnly)
-	switch days := int(midnight(t).Sub(midnight(v.now)) / day); {
+	switch days := int(midnight(t).Sub(midnight(v.Now)) / day); {
 	case days == 0:
 		return on + " (today)"
 	case days > 0:
@@ -140,22 +138,21 @@ func (v *view) Date(t time.Time) string {
 	}
 }
 
-// Ago formats how long ago the time of a timestamp metric was.
-func (v *view) Ago(seconds float64) string { return duration(v.now.Sub(at(seconds))) + " ago" }
+// Ago formats how long ago a time was.
+func (v *view) Ago(t time.Time) string { return duration(v.Now.Sub(t)) + " ago" }
 
 func (v *view) moment(t time.Time) string {
-	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + duration(v.now.Sub(t)) + " ago)"
+	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + v.Ago(t) + ")"
 }
 
 // table has the first rows of a list, and the number of the others.
-type table[T any] struct {
-	Rows []T
+type table struct {
+	Rows any
 	More int
 }
 
-func cut[T any](rows []T, n int) table[T] {
-	if len(rows) <= n {
-		return table[T]{Rows: rows}
-	}
-	return table[T]{rows[:n], len(rows) - n}
+func cut(n int, rows any) table {
+	all := reflect.ValueOf(rows)
+	shown := min(n, all.Len())
+	return table{all.Slice(0, shown).Interface(), all.Len() - shown}
 }

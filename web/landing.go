@@ -6,35 +6,20 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"server_rental_exporter/collector"
 )
 
 //go:embed *.html
 var pages embed.FS
 
-type page struct {
-	Options
-	Configured Configured
-	Ready      bool
-	Now        string
-	Overview   *view // nil with --no-web.overview
-	Collectors table[collectorRow]
-}
-
-var functions = template.FuncMap{
-	"duration": duration, "gibibytes": gibibytes, "grouped": grouped, "money": money, "number": number, "text": text,
-	"date":  func(seconds float64) string { return at(seconds).Format(time.DateOnly) },
-	"list":  func(texts ...string) []string { return texts },
-	"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
-}
-
 func newTemplate() *template.Template {
-	return template.Must(template.New("landing.html").Funcs(functions).ParseFS(pages, "*.html"))
+	return template.Must(template.New("landing.html").Funcs(template.FuncMap{
+		"cut": cut, "duration": duration, "gibibytes": gibibytes, "grouped": grouped, "money": money, "number": number, "text": text,
+		"list":  func(texts ...string) []string { return texts },
+		"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
+	}).ParseFS(pages, "*.html"))
 }
 
 // pageInterval is the shortest time from one landing page to the next: whoever asks in
@@ -49,14 +34,11 @@ func landing(c Collectors, o Options) http.Handler {
 	latest := func(ctx context.Context) ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if body != nil && time.Since(made) < pageInterval {
+		if time.Since(made) < pageInterval || ctx.Err() != nil { // the client left while it waited
 			return body, nil
 		}
-		if ctx.Err() != nil { // the client left while it waited
-			return nil, ctx.Err()
-		}
 		var b bytes.Buffer
-		if err := t.Execute(&b, newPage(c, o, time.Now())); err != nil {
+		if err := t.Execute(&b, newView(c, o, time.Now())); err != nil {
 			return nil, err
 		}
 		body, made = b.Bytes(), time.Now()
@@ -73,18 +55,4 @@ func landing(c Collectors, o Options) http.Handler {
 		w.Header().Set("Refresh", "60") // seconds
 		_, _ = w.Write(body)            // an error means that the client left
 	})
-}
-
-func newPage(c Collectors, o Options, now time.Time) page {
-	health, overview := c.Health(), o.Published != nil
-	rows := collectors(health, now, overview)
-	if len(rows) > maxLongRows { // those that fail are shown
-		slices.SortStableFunc(rows, func(a, b collectorRow) int { return compareClasses(a.Class, b.Class) })
-	}
-	p := page{Options: o, Configured: o.Configured(), Ready: c.Ready(), Now: now.UTC().Format("2006-01-02 15:04:05"), Collectors: cut(rows, maxLongRows)}
-	if overview {
-		p.Overview = newView(health, collector.Samples(o.Published), p.Configured, now)
-		p.Overview.Tried = p.Overview.Tried && p.Ready
-	}
-	return p
 }

@@ -78,19 +78,13 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 			o.Published = nil
 		}
 		var a response
-		a, header = do(t, Handler(readySet{set}, o), "GET", "/")
+		a, header = do(t, Handler(set, o), "GET", "/")
 		simtest.AssertEqual(t, "status", a.Status, 200)
 		body = a.Body
 	})
 	simtest.AssertNoSecrets(t, "page", body)
 	return body, header
 }
-
-// readySet is a set that has been ready.
-type readySet struct{ *runner.Runner }
-
-// Ready implements Collectors.
-func (readySet) Ready() bool { return true }
 
 // demo is what --demo shows at its start.
 func demo() scene {

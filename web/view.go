@@ -1,8 +1,8 @@
 package web
 
 import (
+	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"server_rental_exporter/collector"
@@ -10,28 +10,42 @@ import (
 
 type sample = collector.Sample
 
-// view is what the sections of the overview are made of: the published metrics of one
-// moment, and the state of the collectors. All data of the provider comes from the
-// metrics, so that the overview shows none that is not in /metrics. The template calls
-// the exported methods.
+// view is what the page is made of: the state of the collectors, and for the sections
+// of the overview the published metrics of one moment. All data of the provider comes
+// from the metrics, so that the overview shows none that is not in /metrics. The
+// template calls the exported methods.
 type view struct {
-	now        time.Time
-	Configured Configured
-	Tried      bool // every collector was
-	health     []health
-	collectors map[[2]string]*health // by name and account
-	accounts   []string              // that have collectors, in their order
-	samples    map[string][]*sample  // by name without namespace, sorted by labels
+	Version, MetricsPath       string
+	Discovery, Overview, Ready bool
+	Configured                 Configured
+	Now                        time.Time
+	Tried                      bool // every collector was
+	Collectors                 []*collectorRow
+	Accounts                   []string                    // that have collectors, in their order
+	collectors                 map[[2]string]*collectorRow // by name and account
+	samples                    map[string][]*sample        // by name without namespace, sorted by labels; nil with --no-web.overview
 }
 
-func newView(state []health, samples map[string][]*sample, c Configured, now time.Time) *view {
-	v := &view{now: now, Configured: c, Tried: true, health: state, collectors: map[[2]string]*health{}, samples: samples}
-	for i, h := range state {
-		v.collectors[[2]string{h.Collector, h.Account}] = &state[i]
+func newView(c Collectors, o Options, now time.Time) *view {
+	v := &view{
+		Version: o.Version, MetricsPath: o.MetricsPath, Discovery: o.Discovery != nil, Overview: o.Published != nil, Ready: c.Ready(),
+		Configured: o.Configured(), Now: now, collectors: map[[2]string]*collectorRow{},
+	}
+	v.Tried = v.Ready
+	for _, h := range c.Health() {
+		row := newCollectorRow(h, now, v.Overview)
+		v.Collectors = append(v.Collectors, row)
+		v.collectors[[2]string{h.Collector, h.Account}] = row
 		v.Tried = v.Tried && h.Finished
-		if h.Account != "" && !slices.Contains(v.accounts, h.Account) {
-			v.accounts = append(v.accounts, h.Account)
+		if h.Account != "" && !slices.Contains(v.Accounts, h.Account) {
+			v.Accounts = append(v.Accounts, h.Account)
 		}
+	}
+	if len(v.Collectors) > 100 { // the table has no more: those that fail are shown
+		slices.SortStableFunc(v.Collectors, func(a, b *collectorRow) int { return compareClasses(a.Class, b.Class) })
+	}
+	if v.Overview {
+		v.samples = collector.Samples(o.Published)
 	}
 	return v
 }
@@ -45,52 +59,40 @@ const (
 // Lacking returns the number of an account's billed servers that lack a metric.
 func (v *view) Lacking(metric, account string) int {
 	n := 0
-	for _, s := range v.find("server_info", account) {
+	for _, s := range v.Find("server_info", account) {
 		id := s.Label("server")
-		if collector.Billed(v.Label("status", "server_status", account, id)) && v.Value(metric, account, id) == nil {
+		if collector.Billed(v.Label("status", "server_status", account, id)) && len(v.Find(metric, account, id)) == 0 {
 			n++
 		}
 	}
 	return n
 }
 
-// find returns the samples of a metric whose first labels have these values.
-func (v *view) find(name string, values ...string) []*sample {
+// Find returns the samples of a metric whose first labels have these values.
+func (v *view) Find(name string, values ...string) []*sample {
 	all := v.samples[name]
-	compare := func(s *sample, values []string) int {
-		for i, value := range values {
-			if order := strings.Compare(s.Label(s.Definition().Labels[i]), value); order != 0 {
-				return order
-			}
-		}
-		return 0
-	}
-	first, _ := slices.BinarySearchFunc(all, values, compare)
+	first, _ := slices.BinarySearchFunc(all, values, (*sample).CompareFirst)
 	n := first
-	for n < len(all) && compare(all[n], values) == 0 {
+	for n < len(all) && all[n].CompareFirst(values) == 0 {
 		n++
 	}
 	return all[first:n]
 }
 
-// is reports whether the only sample that find returns has a value.
-func (v *view) is(value float64, name string, values ...string) bool {
-	found := v.Value(name, values...)
-	return found != nil && *found == value
-}
-
-// Value returns the value of the only sample that find returns; nil if there is none.
-func (v *view) Value(name string, values ...string) *float64 {
-	if found := v.find(name, values...); len(found) > 0 {
-		value := found[0].Value()
-		return &value
+// Value returns the value of the only sample that Find returns; NaN if there is none.
+func (v *view) Value(name string, values ...string) float64 {
+	if found := v.Find(name, values...); len(found) > 0 {
+		return found[0].Value()
 	}
-	return nil
+	return math.NaN()
 }
 
-// Label returns a label of the only sample that find returns; empty if there is none.
+// Time returns the value of a timestamp metric; zero if there is none.
+func (v *view) Time(name string, values ...string) time.Time { return at(v.Value(name, values...)) }
+
+// Label returns a label of the only sample that Find returns; empty if there is none.
 func (v *view) Label(label, name string, values ...string) string {
-	if found := v.find(name, values...); len(found) > 0 {
+	if found := v.Find(name, values...); len(found) > 0 {
 		return found[0].Label(label)
 	}
 	return ""
@@ -104,32 +106,21 @@ func (v *view) NameOf(label, name string, values ...string) string {
 	return text(values[len(values)-1])
 }
 
-// age says how old the data of a collector is, or why there is none.
-func (v *view) age(name, account string) (words, class string, known bool) {
-	h := v.collectors[[2]string{name, account}]
-	if h == nil {
-		return "the collector is disabled", "warn", false
+// Collector returns the row of a collector, of a public one without an account.
+func (v *view) Collector(name, account string) *collectorRow {
+	if row, enabled := v.collectors[[2]string{name, account}]; enabled {
+		return row
 	}
-	words, class = describeState(*h, v.now)
-	if known = !isExpired(*h, v.now); known {
-		words = duration(dataAge(*h, v.now)) + " old, " + words
-	}
-	return words, class, known
-}
-
-// Age says how old the data of a public collector is.
-func (v *view) Age(name string) string {
-	words, _, _ := v.age(name, "")
-	return words
+	return &collectorRow{Words: "the collector is disabled", Class: "warn"}
 }
 
 // Unknown says of which accounts a collector has no data, and why; empty if it has the
 // data of all.
 func (v *view) Unknown(name string) string {
 	var accounts []string
-	for _, account := range v.accounts {
-		if why, _, known := v.age(name, account); !known {
-			accounts = append(accounts, text(account)+": "+why)
+	for _, account := range v.Accounts {
+		if c := v.Collector(name, account); !c.Known {
+			accounts = append(accounts, text(account)+": "+c.Words)
 		}
 		if n := v.Lacking(serverRenewal, account); name == "servers" && n > 0 {
 			accounts = append(accounts, text(account)+": the dates of "+count(n, "server"))

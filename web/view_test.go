@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
@@ -66,18 +67,11 @@ func (g given) view() *view {
 			all = append(all, h)
 		}
 	}
-	return newView(all, samples, g.configured, sceneTime)
-}
-
-// accountCollectors returns the names of the collectors of accounts.
-func accountCollectors() []string {
-	var names []string
-	for _, r := range collector.Resources() {
-		if r.Account {
-			names = append(names, r.Name)
-		}
-	}
-	return names
+	o := allEnabled()
+	o.Published, o.Configured = exposition.NewPublisher(), func() Configured { return g.configured }
+	v := newView(&fakeCollectors{health: all, ready: true}, o, sceneTime)
+	v.samples = samples
+	return v
 }
 
 // state is that of a collector, given how long ago it last succeeded, or 0 if never.
@@ -240,7 +234,7 @@ func planLabels() []string {
 
 func TestNotices(t *testing.T) {
 	for _, tc := range noticeTests {
-		simtest.AssertEqual(t, tc.name, tc.given.view().Attention(), table[notice]{Rows: tc.want})
+		simtest.AssertEqual(t, tc.name, tc.given.view().Attention(), tc.want)
 	}
 }
 
@@ -306,7 +300,7 @@ var cellEnds = regexp.MustCompile(`</t[hd]><t[hd][^>]*>`)
 func (g given) section(t *testing.T, id string) []string {
 	t.Helper()
 	var b strings.Builder
-	if err := newTemplate().Execute(&b, page{Options: allEnabled(), Overview: g.view()}); err != nil {
+	if err := newTemplate().Execute(&b, g.view()); err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(b.String(), `<h2 id="`+id+`">`)
@@ -338,6 +332,7 @@ func TestSections(t *testing.T) {
 	funded := one("account_funded_until_timestamp_seconds", unix(20*day-9*time.Hour), "main")
 	cost, topup := one("account_cost_usd_per_month", 50, "main"), one("topup_info", 1, "main", "t1", "Pending", "btc", "")
 	europe := collector.Watch{Name: "europe", Regions: []string{"Europe"}}
+	accountCollectors := []string{"account", "topups", "transactions", "configurations", "ssh_keys", "servers"}
 	const nextAccount = "main | – | – | – | – | "
 	for _, tc := range []struct {
 		name, section string
@@ -375,12 +370,15 @@ func TestSections(t *testing.T) {
 			"fra | – of – | outage: cMaintenance: bOperational: a",
 		}},
 		{"fresh account", "accounts", given{
-			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{cost, funded, topup, one("servers", 1, "main", "active")}),
+			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{
+				cost, funded, topup, one("servers", 1, "main", "active"),
+				one("topup_confirmations_needed", 2, "main", "t1"), one("topup_rate_locked_until_timestamp_seconds", unix(0), "main", "t1"),
+			}),
 			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
 		}, []string{
 			"main | – | 50.00 | 2026-04-19 (20 days) | 1 active | account: 1m old, fresh; servers: 1m old, fresh; topups: 2m old, fresh; configurations: 1m old, fresh",
 			"2026-04-02 (3 days) | main | s1 | 50.00",
-			"main | – | btc | Pending | – | –", "none",
+			"main | – | btc | Pending | – of 2 | rate lock ended", "none",
 		}},
 		{"unknown price and date", "accounts", given{series: slices.Concat(server("s1", "active", 0, 3*day), server("s2", "active", 50, 0), []series{cost, funded})}, []string{
 			"main | – | at least 50.00 | at most 2026-04-19 (20 days) | – | account: 1m old, fresh; servers: 1m old, fresh; topups: 1m old, fresh; configurations: 1m old, fresh",
@@ -404,9 +402,9 @@ func TestSections(t *testing.T) {
 		}},
 		{"all disabled", "accounts", given{
 			configured: Configured{Accounts: 1},
-			disabled:   accountCollectors(),
+			disabled:   accountCollectors,
 		}, []string{"All collectors of accounts are disabled."}},
-		{"no accounts", "accounts", given{disabled: accountCollectors()}, []string{
+		{"no accounts", "accounts", given{disabled: accountCollectors}, []string{
 			"No accounts are configured.",
 		}},
 	} {

@@ -82,26 +82,29 @@ func Handler(c Collectors, o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+o.MetricsPath, o.Metrics)
 	mux.Handle("GET /{$}", landing(c, o))
-	mux.Handle("GET "+HealthyPath, respond("server_rental_exporter is healthy.", 0, func() error { return nil }))
-	mux.Handle("GET "+readyPath, respond("server_rental_exporter is ready.", http.StatusServiceUnavailable, func() error {
+	mux.Handle("GET "+HealthyPath, respond(http.StatusOK, "server_rental_exporter is healthy."))
+	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) {
 		if !c.Ready() {
-			return errors.New("not ready: not every collector has been tried yet")
+			http.Error(w, "not ready: not every collector has been tried yet", http.StatusServiceUnavailable)
+			return
 		}
-		return nil
-	}))
+		fmt.Fprintln(w, "server_rental_exporter is ready.")
+	})
 	if o.Reload == nil {
-		mux.Handle(reloadPath, forbidden("reloading over HTTP is off; start with --web.enable-lifecycle"))
+		mux.Handle(reloadPath, respond(http.StatusForbidden, "reloading over HTTP is off; start with --web.enable-lifecycle"))
 	} else {
-		reload := respond("configuration reloaded.", http.StatusInternalServerError, func() error {
+		reload := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if err := o.Reload(); err != nil {
-				return fmt.Errorf("reload failed, keeping current configuration:\n%w", err)
+				http.Error(w, "reload failed, keeping current configuration:\n"+err.Error(), http.StatusInternalServerError)
+				return
 			}
-			return nil
+			fmt.Fprintln(w, "configuration reloaded.")
 		})
 		mux.Handle("POST "+reloadPath, http.NewCrossOriginProtection().Handler(reload)) // refuses pages of other sites
 	}
 	if o.Discovery == nil {
-		mux.Handle("GET "+discoveryPath, forbidden("service discovery exposes the servers' addresses and is off; start with --web.enable-service-discovery"))
+		mux.Handle("GET "+discoveryPath, respond(http.StatusForbidden,
+			"service discovery exposes the servers' addresses and is off; start with --web.enable-service-discovery"))
 	} else {
 		mux.Handle("GET "+discoveryPath, discovery(o.Discovery))
 	}
@@ -120,17 +123,7 @@ func harden(next http.Handler) http.Handler {
 	})
 }
 
-func forbidden(message string) http.Handler {
-	return respond("", http.StatusForbidden, func() error { return errors.New(message) })
-}
-
-// respond serves the text, or the error of an action with this status.
-func respond(text string, status int, do func() error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if err := do(); err != nil {
-			http.Error(w, err.Error(), status)
-			return
-		}
-		fmt.Fprintln(w, text)
-	})
+// respond serves a text with a status.
+func respond(status int, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, text, status) }
 }

@@ -95,6 +95,7 @@ func TestPathsAndMethods(t *testing.T) {
 		f(&o)
 		return o
 	}
+	faulty := with(func(o *Options) { o.Reload = func() error { return errors.New("line 1: fault") } })
 	closed := with(func(o *Options) { o.Reload, o.Discovery = nil, nil })
 	elsewhere := with(func(o *Options) { o.MetricsPath = "/probe/rental" })
 
@@ -114,6 +115,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"before ready", allEnabled(), false, "/-/ready", response{503, "", notReady}, refused},
 		{"ready", allEnabled(), true, "/-/ready", response{200, "", "server_rental_exporter is ready.\n"}, refused},
 		{"reload", allEnabled(), true, "/-/reload", response{405, "POST", "Method Not Allowed\n"}, response{200, "", "configuration reloaded.\n"}},
+		{"reload failed", faulty, true, "/-/reload", response{405, "POST", "Method Not Allowed\n"}, response{500, "", "reload failed, keeping current configuration:\nline 1: fault\n"}},
 		{"reload closed", closed, true, "/-/reload", response{403, "", reloadOff}, response{403, "", reloadOff}},
 		{"discovery", allEnabled(), true, "/sd/servers", response{200, "", "[]\n"}, refused},
 		{"discovery closed", closed, true, "/sd/servers", response{403, "", discoveryOff}, refused},

@@ -71,7 +71,7 @@ func serveCommand(app *kingpin.Application) {
 }
 
 // serve serves, and runs something, until the process is interrupted.
-func serve(address string, handler http.Handler, run func(context.Context)) error {
+func serve(address string, h http.Handler, run func(context.Context)) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
@@ -80,12 +80,7 @@ func serve(address string, handler http.Handler, run func(context.Context)) erro
 	}
 	go run(ctx)
 	slog.Info("listening", "base_url", "http://"+listener.Addr().String()+"/api/v1")
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return simulator.Serve(ctx, listener, h)
 }
 
 func historyCommand(app *kingpin.Application) {

@@ -29,7 +29,7 @@ type run struct {
 	sim      *simulator.Simulator
 	past     *simulator.Past
 	outages  []outage
-	requests *rentalapi.RequestMetrics
+	requests *rentalapi.Client
 	scopes   []*scope // the public one first
 	watches  []collector.Watched
 	recorder *recorder
@@ -64,7 +64,7 @@ func newRun(o Options, rec *recorder, started time.Time) *run {
 		sim:      simulator.New(simulator.Options{Site: o.Site}),
 		past:     simulator.NewPast(o.Seed, started, o.End, o.Accounts, o.Servers),
 		outages:  o.outages(),
-		requests: rentalapi.NewRequestMetrics(),
+		requests: rentalapi.New("", rentalapi.Settings{}),
 	}
 	r.sim.Change(func(w *simulator.World) {
 		simulator.Put(w.Status, started.UTC().AddDate(0, 0, -30).Format(time.DateOnly), "since") // until the first incident

@@ -116,7 +116,12 @@ func (s *Sample) Family() *dto.MetricFamily {
 
 // CompareLabels compares label values with those of another sample of the family.
 func (s *Sample) CompareLabels(other prometheus.Metric) int {
-	return slices.Compare(s.labels, other.(*Sample).labels)
+	return s.CompareFirst(other.(*Sample).labels)
+}
+
+// CompareFirst compares the values of the first labels with others.
+func (s *Sample) CompareFirst(values []string) int {
+	return slices.Compare(s.labels[:len(values)], values)
 }
 
 // Write implements prometheus.Metric. It uses the memory of a metric of the same family

@@ -11,10 +11,15 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"server_rental_exporter/internal/metric"
 )
 
 // Settings say where the API is and how requests are made.
@@ -27,7 +32,12 @@ type Settings struct {
 
 // Client makes requests to the API. It lives as long as the process.
 type Client struct {
-	*RequestMetrics // those of accounts are in Scope.AddMetrics
+	// Collector has the metrics of requests, whose number of series does not grow with
+	// accounts. Those of accounts are in Scope.AddMetrics.
+	prometheus.Collector
+
+	requests, errors *prometheus.CounterVec
+	duration         *prometheus.HistogramVec
 
 	userAgent   string
 	settings    atomic.Pointer[Settings]
@@ -37,11 +47,26 @@ type Client struct {
 
 // New returns a client that sends userAgent with each request.
 func New(userAgent string, s Settings) *Client {
+	counter := func(d *metric.Definition) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.Labels)
+	}
 	c := &Client{
-		RequestMetrics: NewRequestMetrics(), userAgent: userAgent,
+		userAgent:   userAgent,
 		limiters:    limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}},
 		largeBodies: make(chan struct{}, maxLargeBodies),
+		requests:    counter(requestsTotal),
+		errors:      counter(errorsTotal),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: requestDuration.Name, Help: requestDuration.Help, Unit: requestDuration.BaseUnit(),
+			Buckets:                         []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+			NativeHistogramBucketFactor:     1.1,
+			NativeHistogramMaxBucketNumber:  100,
+			NativeHistogramMinResetDuration: time.Hour,
+		}, requestDuration.Labels),
 	}
+	all := prometheus.NewRegistry()
+	all.MustRegister(c.requests, c.duration, c.errors)
+	c.Collector = all
 	c.settings.Store(&s)
 	return c
 }
@@ -66,9 +91,9 @@ type Scope struct {
 	token   Token    // of the public scope: an empty one
 	baseURL *url.URL // fixed, so that a token is sent only where it was configured for
 
-	mu      sync.Mutex
-	limiter *limiter     // the last one used; nil before
-	state   AccountState // without PausedUntil, which is that of the limiter
+	mu    sync.Mutex
+	sent  Fingerprint  // of the last token that was used; zero before
+	state AccountState // without PausedUntil, which is that of the limiter
 }
 
 // Scope returns the scope of an account, or the public one without account and token. Its
@@ -93,9 +118,14 @@ func (s *Scope) Fingerprint() (Fingerprint, error) {
 // The reason is Incomplete or TooLarge if err wraps ErrIncomplete or ErrTooLarge, and
 // else Decode.
 func (s *Scope) Reject(endpoint string, err error) error {
-	failure := unusable(endpoint, http.StatusOK, err)
-	s.client.CountError(endpoint, failure.Reason)
-	return failure
+	return s.fail(endpoint, newError(Decode, err))
+}
+
+// fail counts a request that gave no data, and returns why.
+func (s *Scope) fail(endpoint string, e *Error) error {
+	e.Endpoint = endpoint
+	s.client.CountError(endpoint, e.Reason)
+	return e
 }
 
 // Get implements Getter. It waits for the scope's rate limit first. Its error is an *Error,
@@ -103,39 +133,54 @@ func (s *Scope) Reject(endpoint string, err error) error {
 func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := s.token()
 	if err != nil {
-		failure := &Error{Endpoint: endpoint, Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
-		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // too many open files say nothing about the token
-			failure.Reason = Connection
-		} else {
+		reason := Connection // too many open files say nothing about the token
+		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
+			reason = Unauthorized
 			s.record(true, nil)
 		}
-		s.client.CountError(endpoint, failure.Reason)
-		return Response{}, failure
+		return Response{}, s.fail(endpoint, newError(reason, fmt.Errorf("token file: %w", err)))
 	}
 	sent := fingerprint(token)
-	limiter := s.client.limiters.get(sent)
-	defer s.client.limiters.put(limiter)
 	s.mu.Lock()
-	s.limiter = limiter
+	s.sent = sent
 	s.mu.Unlock()
-	slot, err := limiter.acquire(ctx, p, endpoint)
+	limiter, slot, err := s.client.limiters.acquire(ctx, sent, p, endpoint)
 	if err != nil {
 		return Response{Token: sent}, err
 	}
-	r := &request{scope: s, settings: s.client.settings.Load(), limiter: limiter, endpoint: endpoint, query: query, token: token}
-	defer func() { limiter.release(slot, r.outcome) }()
-	r.response.Token = sent
-	reqCtx, cancel := context.WithTimeout(ctx, r.settings.Timeout)
+
+	settings := s.client.settings.Load()
+	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
 	defer cancel()
 	started := time.Now()
-	code, failure := r.exchange(reqCtx, read)
+	// cutOff is why the response did not arrive in full, failure why it cannot be used.
+	resp, outcome, cutOff := s.send(reqCtx, settings.Transport, endpoint, query, token)
+	defer limiter.release(slot, outcome)
+	response, code, failure := Response{Token: sent}, "error", (*Error)(nil)
+	if cutOff == nil {
+		defer resp.Body.Close()
+		code = "other" // each is a series
+		if http.StatusText(resp.StatusCode) != "" {
+			code = strconv.Itoa(resp.StatusCode)
+		}
+		until := s.readHeader(resp, &response, limiter)
+		body := &body{ctx: reqCtx, r: resp.Body, slots: s.client.largeBodies}
+		if resp.StatusCode != http.StatusOK {
+			failure = statusError(resp, until)
+		} else if err := read(body); err != nil {
+			failure, cutOff = newError(Decode, err), body.err
+		}
+	}
+	if cutOff != nil {
+		failure = transportError(reqCtx, settings.Timeout, cutOff)
+	}
+
 	if ctx.Err() != nil { // no failure of the API
-		return r.response, ctx.Err()
+		return response, ctx.Err()
 	}
 	s.client.CountRequest(endpoint, code, time.Since(started))
-	if failure == nil {
-		return r.response, nil
+	if failure != nil {
+		return response, s.fail(endpoint, failure)
 	}
-	s.client.CountError(endpoint, failure.Reason)
-	return r.response, failure
+	return response, nil
 }

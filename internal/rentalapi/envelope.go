@@ -26,8 +26,7 @@ func readEnvelope(r io.Reader, maxBytes, maxItem int, data func(*envelope) error
 	var seen []string
 	err = readEach(e.Decoder, '{', "response: not an object", func(name string) error {
 		if name != "data" && name != "meta" {
-			var other json.RawMessage
-			return e.value(&other)
+			return e.value(new(json.RawMessage))
 		}
 		if slices.Contains(seen, name) {
 			return fmt.Errorf("%s: given twice", name)

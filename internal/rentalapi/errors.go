@@ -36,31 +36,26 @@ const (
 	Paused Reason = "paused"
 )
 
-// Reasons lists the reasons that are counted.
-func Reasons() []Reason {
-	return []Reason{Timeout, Connection, Status, Decode, Incomplete, TooLarge, Unauthorized, RateLimited, Unavailable}
-}
-
 // Error is a request that gave no usable response. It never holds a token, a
 // query or a part of the response's body beyond the API's own error code.
 type Error struct {
 	Endpoint string // path below the base URL
 	Reason   Reason
-	Code     int       // HTTP status; 0 if no response came
+	Code     int       // HTTP status other than 200; 0 if that is not the cause
 	Until    time.Time // when to ask again; zero if the API did not say
 	Err      error     // the cause; may be nil
 }
 
 // Error says which endpoint failed and why.
 func (e *Error) Error() string {
-	switch {
-	case e.Err != nil && e.Code != 0 && e.Code != 200:
-		return fmt.Sprintf("%s: status %d: %v", e.Endpoint, e.Code, e.Err)
-	case e.Err != nil:
-		return fmt.Sprintf("%s: %v", e.Endpoint, e.Err)
-	default:
-		return fmt.Sprintf("%s: status %d", e.Endpoint, e.Code)
+	text := e.Endpoint
+	if e.Code != 0 {
+		text += fmt.Sprintf(": status %d", e.Code)
 	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
 
 // Unwrap returns the cause.
@@ -75,20 +70,28 @@ var (
 	ErrIncomplete = errors.New("response is incomplete")
 )
 
-// transportError is the error of a request whose response did not arrive in full.
-func (r *request) transportError(ctx context.Context, code int, err error) *Error {
-	e := &Error{Endpoint: r.endpoint, Reason: Connection, Code: code, Err: sanitizeError(err)}
-	var timeout net.Error
-	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
+// newError returns an error with a reason, unless err says more about that.
+func newError(reason Reason, err error) *Error {
 	switch {
 	case errors.Is(err, ErrTooLarge):
-		e.Reason = TooLarge
-	case ctx.Err() != nil, !time.Now().Before(deadline):
-		e.Reason, e.Err = Timeout, fmt.Errorf("no response within %s", r.settings.Timeout)
-	case errors.As(err, &timeout) && timeout.Timeout(): // of the TLS handshake, or of the system
-		e.Reason, e.Err = Timeout, errors.New("connection timed out")
+		reason = TooLarge
+	case errors.Is(err, ErrIncomplete):
+		reason = Incomplete
 	}
-	return e
+	return &Error{Reason: reason, Err: err}
+}
+
+// transportError is the error of a request whose response did not arrive in full.
+func transportError(ctx context.Context, timeout time.Duration, err error) *Error {
+	var network net.Error
+	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
+	switch {
+	case ctx.Err() != nil, !time.Now().Before(deadline):
+		return newError(Timeout, fmt.Errorf("no response within %s", timeout))
+	case errors.As(err, &network) && network.Timeout(): // of the TLS handshake, or of the system
+		return newError(Timeout, errors.New("connection timed out"))
+	}
+	return newError(Connection, sanitizeError(err))
 }
 
 // sanitizeError returns the cause without anything that the other side sent: net/http
@@ -97,25 +100,23 @@ func (r *request) transportError(ctx context.Context, code int, err error) *Erro
 // network either: package net repeats those of connections and name servers.
 func sanitizeError(err error) error {
 	var (
-		network   *net.OpError
-		lookup    *net.DNSError
-		name      x509.HostnameError
-		authority x509.UnknownAuthorityError
-		invalid   x509.CertificateInvalidError
-		file      *fs.PathError // certificates and headers are read for each connection
+		network *net.OpError
+		lookup  *net.DNSError
+		name    x509.HostnameError
+		file    *fs.PathError // certificates and headers are read for each connection
 	)
 	switch {
-	case errors.Is(err, errLongHeader): // net/http wraps it
-		return errLongHeader
+	case findByPrefix(err, "net/http: server response headers exceeded ") != nil:
+		return fmt.Errorf("header: more than %d bytes: %w", maxHeaderBytes, ErrTooLarge)
 	case errors.As(err, &file):
 		return fmt.Errorf("api.http: cannot read a file: %w", file.Err)
 	case findByPrefix(err, "unable to use specified CA cert") != nil:
 		return errors.New("api.http.tls_config: not a CA certificate")
 	case errors.As(err, &name):
 		return fmt.Errorf("tls: certificate for other names, not %s", name.Host)
-	case errors.As(err, &authority):
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return errors.New("tls: certificate signed by unknown authority")
-	case errors.As(err, &invalid):
+	case errors.As(err, new(x509.CertificateInvalidError)):
 		return errors.New("tls: certificate expired, not yet valid, or not for this use")
 	case errors.As(err, &lookup) && lookup.IsNotFound:
 		return fmt.Errorf("lookup %s: no such host", lookup.Name) // which the configuration sets
@@ -123,15 +124,11 @@ func sanitizeError(err error) error {
 		return fmt.Errorf("lookup %s: failed", lookup.Name)
 	case errors.As(err, &network):
 		return networkError(network)
-	case errors.Is(err, http.ErrSchemeMismatch):
-		return http.ErrSchemeMismatch
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return io.ErrUnexpectedEOF
-	case errors.Is(err, io.EOF):
-		return io.EOF
 	}
-	if known := findByPrefix(err, "tls: "); known != nil {
-		return known
+	for _, known := range []error{http.ErrSchemeMismatch, io.ErrUnexpectedEOF, io.EOF, findByPrefix(err, "tls: ")} {
+		if known != nil && errors.Is(err, known) {
+			return known
+		}
 	}
 	for code := range 600 { // a proxy's status instead of a connection
 		if text := http.StatusText(code); text != "" && text == err.Error() {

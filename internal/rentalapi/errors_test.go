@@ -39,7 +39,7 @@ func TestSanitizeError(t *testing.T) {
 		{fmt.Errorf("transport: %w", io.EOF), "EOF"},
 		{errors.New("Proxy Authentication Required"), "proxy: Proxy Authentication Required"},
 		{errors.New("Come back with secret"), "response: not valid HTTP"},
-		{fmt.Errorf("secret: %w", errLongHeader), "header: more than 65536 bytes: response is too large"},
+		{fmt.Errorf("secret: %w", errors.New("net/http: server response headers exceeded 9 bytes; aborted")), "header: more than 65536 bytes: response is too large"},
 		{fmt.Errorf("secret: %w", errors.New("tls: handshake failure")), "tls: handshake failure"},
 		{network("dial", refused), "dial tcp: connection refused"},
 		{network("read", os.NewSyscallError("read", syscall.ECONNRESET)), "read tcp: connection reset by peer"},
@@ -61,40 +61,28 @@ func TestSanitizeError(t *testing.T) {
 // TestTransportFiles asserts that a file which disappears later, or has another content,
 // is named as the cause.
 func TestTransportFiles(t *testing.T) {
-	for name, c := range map[string]struct {
-		config func(file string) config.HTTPClientConfig
-		change func(file string) error
-		want   string
-	}{
-		"header": {
-			func(file string) config.HTTPClientConfig {
-				return config.HTTPClientConfig{HTTPHeaders: &config.Headers{Headers: map[string]config.Header{"X-Tenant": {Files: []string{file}}}}}
-			},
-			os.Remove, "api.http: cannot read a file: no such file or directory",
-		},
-		"wrong CA": {
-			func(file string) config.HTTPClientConfig {
-				return config.HTTPClientConfig{TLSConfig: config.TLSConfig{CAFile: file}}
-			},
-			func(file string) error { return os.WriteFile(file, []byte("secret-"), 0o600) },
-			"api.http.tls_config: not a CA certificate",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ca, err := os.ReadFile("../../config/testdata/ca.pem")
-			if err != nil {
-				t.Fatal(err)
-			}
-			file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "secret-file"), string(ca))
-			transport, err := NewTransport(c.config(file), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.change(file); err != nil {
-				t.Fatal(err)
-			}
-			s := scopeOver(&url.URL{Scheme: "https", Host: "127.0.0.1:1"}, time.Minute, transport)
-			simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), s, "/plans")), "/plans: "+c.want)
-		})
+	ca, err := os.ReadFile("../../config/testdata/ca.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "secret-file"), string(ca))
+	newFetch := func(c config.HTTPClientConfig) func() string {
+		transport, err := NewTransport(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() string {
+			return errorText(fetchList(t.Context(), scopeOver(&url.URL{Scheme: "https", Host: "127.0.0.1:1"}, time.Minute, transport), "/plans"))
+		}
+	}
+	header := newFetch(config.HTTPClientConfig{HTTPHeaders: &config.Headers{Headers: map[string]config.Header{"X-Tenant": {Files: []string{file}}}}})
+	authority := newFetch(config.HTTPClientConfig{TLSConfig: config.TLSConfig{CAFile: file}})
+	simtest.WriteFile(t, file, "secret-")
+	simtest.AssertEqual(t, "wrong CA", authority(), "/plans: api.http.tls_config: not a CA certificate")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	for _, fetch := range []func() string{header, authority} {
+		simtest.AssertEqual(t, "no file", fetch(), "/plans: api.http: cannot read a file: no such file or directory")
 	}
 }

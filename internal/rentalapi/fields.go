@@ -65,24 +65,29 @@ type fieldDecoder struct{ errs []FieldError }
 
 // decode returns false if nothing of the value was understood.
 func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value) bool {
-	_, custom := v.Addr().Interface().(json.Unmarshaler)
+	kind := v.Kind()
+	if _, custom := v.Addr().Interface().(json.Unmarshaler); custom {
+		kind = reflect.Invalid
+	}
 	problem := ""
 	switch {
 	case isNull(raw):
 		problem = problemNull
-	case custom:
-		problem = decodeLeaf(raw, v)
-	case v.Kind() == reflect.Pointer:
+	case kind == reflect.Pointer:
 		value := reflect.New(v.Type().Elem())
 		if !d.decode(path, raw, value.Elem()) {
 			return false
 		}
 		v.Set(value)
-	case v.Kind() == reflect.Struct:
-		problem = d.object(path, raw, v)
-	case v.Kind() == reflect.Map:
+	case (kind == reflect.Struct || kind == reflect.Map) && raw[0] != '{':
+		problem = "not an object"
+	case kind == reflect.Slice && raw[0] != '[':
+		problem = "not an array"
+	case kind == reflect.Struct:
+		d.fields(path, raw, v)
+	case kind == reflect.Map:
 		problem = d.entries(path, raw, v)
-	case v.Kind() == reflect.Slice:
+	case kind == reflect.Slice:
 		problem = d.elements(path, raw, v)
 	default:
 		problem = decodeLeaf(raw, v)
@@ -108,10 +113,7 @@ func decodeLeaf(raw json.RawMessage, v reflect.Value) (problem string) {
 
 func tooLong(n int) string { return fmt.Sprintf("%d bytes, more than %d", n, maxTextBytes) }
 
-func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value) (problem string) {
-	if raw[0] != '{' {
-		return "not an object"
-	}
+func (d *fieldDecoder) fields(path string, raw json.RawMessage, v reflect.Value) {
 	names := fieldNames(v.Type())
 	values := make([]json.RawMessage, len(names))
 	for name, value := range children(raw) {
@@ -129,7 +131,6 @@ func (d *fieldDecoder) object(path string, raw json.RawMessage, v reflect.Value)
 			d.decode(join(path, names[i]), value, v.Field(i))
 		}
 	}
-	return ""
 }
 
 // fieldNames returns the names of a struct's fields in the API, empty for those that it
@@ -145,9 +146,6 @@ func fieldNames(t reflect.Type) []string {
 }
 
 func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value) (problem string) {
-	if raw[0] != '{' {
-		return "not an object"
-	}
 	members := map[string]json.RawMessage{}
 	for name, value := range children(raw) {
 		members[name] = value
@@ -168,9 +166,6 @@ func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value
 }
 
 func (d *fieldDecoder) elements(path string, raw json.RawMessage, v reflect.Value) (problem string) {
-	if raw[0] != '[' {
-		return "not an array"
-	}
 	var values []json.RawMessage
 	for _, value := range children(raw) {
 		if len(values) == maxElements {

@@ -156,7 +156,7 @@ func TestInvalid(t *testing.T) {
 	var v Invalid
 	v.Add("good")
 	simtest.AssertEqual(t, "nothing", v, Invalid{})
-	wrong := FieldError{"cpu.cores", "not an integer"}
+	wrong, errNoID := FieldError{"cpu.cores", "not an integer"}, FieldError{"id", "missing"}
 	v.Add("a", wrong, wrong, errNoID)
 	v.Add("b", wrong)
 	want := Invalid{2, []Cause{{"a", wrong}, {"a", errNoID}}}

@@ -2,14 +2,13 @@ package rentalapi
 
 import "slices"
 
-// MaxCauses bounds how many causes an Invalid keeps.
-const MaxCauses = 10
+const maxCauses = 10 // that an Invalid keeps
 
 // Invalid counts the items of a response that were not understood in full, with the
 // first item of each distinct cause.
 type Invalid struct {
 	Items  int     // each counts once, however many of its fields are wrong
-	Causes []Cause // at most ten
+	Causes []Cause // at most maxCauses
 }
 
 // Cause is why an item was not understood, and the first item with that cause.
@@ -28,12 +27,9 @@ func (c Cause) Error() string {
 
 // Add counts one item if it has any errors.
 func (v *Invalid) Add(item string, errs ...FieldError) {
-	if len(errs) == 0 {
-		return
-	}
-	v.Items++
+	v.Items += min(len(errs), 1)
 	for _, e := range errs {
-		v.addCause(Cause{item, e})
+		v.Merge(Invalid{Causes: []Cause{{item, e}}})
 	}
 }
 
@@ -41,15 +37,7 @@ func (v *Invalid) Add(item string, errs ...FieldError) {
 // than 1.
 func (v *Invalid) AddMany(n int, item string, err FieldError) {
 	if n > 0 {
-		v.Items += n
-		v.addCause(Cause{item, err})
-	}
-}
-
-func (v *Invalid) addCause(c Cause) {
-	known := slices.ContainsFunc(v.Causes, func(k Cause) bool { return k.FieldError == c.FieldError })
-	if !known && len(v.Causes) < MaxCauses {
-		v.Causes = append(v.Causes, c)
+		v.Merge(Invalid{n, []Cause{{item, err}}})
 	}
 }
 
@@ -57,6 +45,9 @@ func (v *Invalid) addCause(c Cause) {
 func (v *Invalid) Merge(other Invalid) {
 	v.Items += other.Items
 	for _, c := range other.Causes {
-		v.addCause(c)
+		known := slices.ContainsFunc(v.Causes, func(k Cause) bool { return k.FieldError == c.FieldError })
+		if !known && len(v.Causes) < maxCauses {
+			v.Causes = append(v.Causes, c)
+		}
 	}
 }

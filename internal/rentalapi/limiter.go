@@ -1,9 +1,6 @@
 package rentalapi
 
 import (
-	"context"
-	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -37,7 +34,7 @@ const (
 // the others are spread over the time until the first one expires: they find out whether
 // the provider responds again. docs/design.md proves that this suffices.
 type limiter struct {
-	mu       sync.Mutex
+	mu       *sync.Mutex // of all limiters
 	limit    int
 	bulk     int           // of these, how many may have priority Bulk
 	slots    []*slot       // those that are occupied, the first to expire first
@@ -46,8 +43,6 @@ type limiter struct {
 	blocked  time.Time     // nothing is sent before this time
 	cause    string        // why
 	changed  chan struct{} // closed and replaced when waiting may have become shorter
-
-	users int // requests that have it, or wait for it; guarded by limiters.mu
 }
 
 // slot is what a request occupies.
@@ -67,42 +62,6 @@ const (
 	unanswered                // the provider may see it later
 	answered                  // the provider saw it, and those before
 )
-
-func newLimiter(limit, bulk int) *limiter {
-	return &limiter{limit: limit, bulk: bulk, changed: make(chan struct{})}
-}
-
-// acquire waits for a slot and takes it; release must be called when the request has
-// ended. It fails with an *Error if the API asked for a pause that is longer than maxWait,
-// and with the context's error.
-func (l *limiter) acquire(ctx context.Context, p Priority, endpoint string) (*slot, error) {
-	for ctx.Err() == nil {
-		l.mu.Lock()
-		now := time.Now()
-		wait, changed := l.wait(now, p), l.changed
-		if wait <= 0 {
-			s := &slot{priority: p, outcome: underWay, sent: now, until: now.Add(math.MaxInt64)}
-			l.slots, l.sent = append(l.slots, s), now
-			if p == Bulk {
-				l.nextBulk = now.Add(bulkSpacing)
-			}
-			l.mu.Unlock()
-			return s, nil
-		}
-		blocked, cause := l.blocked, l.cause
-		l.mu.Unlock()
-		if blocked.Sub(now) > maxWait {
-			err := fmt.Errorf("no request made: %s; waiting until %s", cause, blocked.UTC().Format(time.RFC3339))
-			return nil, &Error{Endpoint: endpoint, Reason: Paused, Until: blocked, Err: err}
-		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-time.After(wait):
-		}
-	}
-	return nil, ctx.Err()
-}
 
 // wait returns how long to wait before asking again whether a request of the priority may
 // be sent, if nothing changes; at most 0 if it may be sent now.
@@ -183,37 +142,7 @@ func (l *limiter) pause(until time.Time, cause string) {
 	}
 }
 
-// apply sets new limits, and may end a pause; requests made under the old limits keep their
-// slots.
-func (l *limiter) apply(limit, bulk int, endPause bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.limit, l.bulk = limit, bulk
-	if endPause {
-		l.blocked = time.Time{}
-	}
-	l.notify()
-}
-
 func (l *limiter) notify() {
 	close(l.changed)
 	l.changed = make(chan struct{})
-}
-
-// pausedUntil returns the end of a pause that the API asked for, zero if there is none.
-func (l *limiter) pausedUntil(now time.Time) time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.blocked.After(now) {
-		return l.blocked
-	}
-	return time.Time{}
-}
-
-// unused returns whether no slot is occupied and no pause is under way.
-func (l *limiter) unused(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.expire(now)
-	return len(l.slots) == 0 && !l.blocked.After(now)
 }

@@ -3,6 +3,7 @@ package rentalapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -14,6 +15,22 @@ import (
 
 	"server_rental_exporter/internal/simulator/simtest"
 )
+
+// testLimiter is the limiter of a token.
+type testLimiter struct {
+	*limiter
+	all *limiters
+}
+
+func newLimiter(limit, bulk int) testLimiter {
+	ls := &limiters{limits: Limits{Account: limit, AccountBulk: bulk}, byToken: map[Fingerprint]*limiter{}}
+	return testLimiter{ls.get(fingerprint("token"), time.Now()), ls}
+}
+
+func (l testLimiter) acquire(ctx context.Context, p Priority, endpoint string) (*slot, error) {
+	_, s, err := l.all.acquire(ctx, fingerprint("token"), p, endpoint)
+	return s, err
+}
 
 // TestLimiterWindow lets many goroutines want all they can get, with requests that
 // travel for random times to the provider and back, and counts at the provider.
@@ -90,7 +107,7 @@ func TestLimiterBulkLeavesRoom(t *testing.T) {
 	})
 }
 
-func acquireNow(t *testing.T, l *limiter, c Priority) (release func()) {
+func acquireNow(t *testing.T, l testLimiter, c Priority) (release func()) {
 	t.Helper()
 	start := time.Now()
 	slot, err := l.acquire(t.Context(), c, "/servers")
@@ -185,7 +202,7 @@ func TestOutcome(t *testing.T) {
 				}
 				want := slot{outcome: c.want, sent: time.Now()}
 				_ = fetchList(t.Context(), h.main(), "/servers")
-				l := h.client.limiters.get(fingerprint(simtest.MainToken))
+				l := h.client.limiters.get(fingerprint(simtest.MainToken), time.Now())
 				want.until = time.Now().Add(window)
 				if c.want == unanswered {
 					want.until = time.Now().Add(maxUnanswered)
@@ -207,30 +224,22 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
+// TestLimiterPause has a short pause, for which a request waits, and a long one, which ends the
+// wait of a request for a slot.
 func TestLimiterPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(10, 4)
+		l := newLimiter(1, 1)
 		start := time.Now()
 		l.pause(start.Add(maxWait), "status 429")
 		l.pause(start.Add(time.Second), "a shorter one changes nothing")
-		slot, err := l.acquire(t.Context(), Regular, "/servers")
-		if err != nil || time.Since(start) != maxWait {
-			t.Fatalf("short pause: got %v after %v, want no error after %v", err, time.Since(start), maxWait)
-		}
-		l.release(slot, answered)
-	})
-}
-
-// A pause that begins while a request waits for a slot ends the wait.
-func TestLimiterPauseWhileWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(1, 1)
-		acquireNow(t, l, Regular)()
-		start := time.Now()
-		time.AfterFunc(5*time.Second, func() { l.pause(time.Now().Add(time.Hour), "status 429") })
-		_, err := l.acquire(t.Context(), Regular, "/servers")
-		assertPaused(t, err, start.Add(time.Hour+5*time.Second), "/servers: no request made: status 429; waiting until 2000-01-01T01:00:05Z")
-		simtest.AssertEqual(t, "wait", time.Since(start), 5*time.Second)
+		acquired, err := l.acquire(t.Context(), Regular, "/servers")
+		simtest.AssertEqual(t, "error", err, error(nil))
+		simtest.AssertEqual(t, "wait for the end of a pause", time.Since(start), maxWait)
+		l.release(acquired, answered)
+		time.AfterFunc(5*time.Second, func() { l.pause(time.Now().Add(time.Hour), "status 503") })
+		_, err = l.acquire(t.Context(), Regular, "/servers")
+		assertPaused(t, err, start.Add(time.Hour+maxWait+5*time.Second), "/servers: no request made: status 503; waiting until 2000-01-01T01:00:15Z")
+		simtest.AssertEqual(t, "wait until a pause", time.Since(start), maxWait+5*time.Second)
 	})
 }
 
@@ -253,7 +262,7 @@ func TestLimiterApplyLimitsAndCancel(t *testing.T) {
 			t.Errorf("acquire with a context that ends: got %v", err)
 		}
 		start := time.Now()
-		time.AfterFunc(2*time.Second, func() { l.apply(2, 2, false) })
+		time.AfterFunc(2*time.Second, func() { l.all.apply(Limits{Account: 2, AccountBulk: 2}, false) })
 		slot, err := l.acquire(t.Context(), Regular, "/servers")
 		if err != nil || time.Since(start) != 2*time.Second {
 			t.Fatalf("after apply: got %v after %v, want no error after 2s", err, time.Since(start))
@@ -263,59 +272,61 @@ func TestLimiterApplyLimitsAndCancel(t *testing.T) {
 	})
 }
 
-func TestLimitersByToken(t *testing.T) {
-	ls := limiters{limits: Limits{Public: 1, Account: 2, AccountBulk: 1}, byToken: map[Fingerprint]*limiter{}}
-	a, b, public := ls.get(fingerprint("a")), ls.get(fingerprint("b")), ls.get(fingerprint(""))
-	if a == b || a == public || a != ls.get(fingerprint("a")) {
-		t.Error("limiters: want one for each token and one for the public scope")
-	}
-	ls.apply(Limits{Public: 3, Account: 5, AccountBulk: 4}, false)
-	if got := [4]int{public.limit, a.limit, a.bulk, ls.get(fingerprint("c")).limit}; got != [4]int{3, 5, 4, 5} {
-		t.Errorf("limits after apply: got %v, want [3 5 4 5]", got)
-	}
-}
-
-// TestRotatedTokens asserts that a limiter stays while it has something to remember, and
-// no longer.
+// TestRotatedTokens asserts that there is one limiter for each token and one for the public
+// scope, and that it stays while it has something to remember, and no longer.
 func TestRotatedTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := limiters{limits: Limits{Public: 9, Account: 9, AccountBulk: 9}, byToken: map[Fingerprint]*limiter{}}
-		use := func(token string, o outcome) *limiter {
-			l := ls.get(fingerprint(token))
-			slot, err := l.acquire(t.Context(), Regular, "/servers")
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.release(slot, o)
-			return l
+		ls := &limiters{limits: Limits{Public: 1, Account: 2, AccountBulk: 1}, byToken: map[Fingerprint]*limiter{}}
+		names := map[Fingerprint]string{}
+		acquire := func(token string) func(outcome) {
+			names[fingerprint(token)] = token
+			l, slot, err := ls.acquire(t.Context(), fingerprint(token), Regular, "/servers")
+			simtest.AssertEqual(t, "error", err, error(nil))
+			return func(o outcome) { l.release(slot, o) }
 		}
-		for _, token := range []string{"", "answered", "unanswered", "paused", "waiting"} {
-			if l := use(token, map[string]outcome{"unanswered": unanswered}[token]); token != "waiting" {
-				ls.put(l)
-			}
-		}
+		acquire("")(answered)
+		acquire("answered")(answered)
+		acquire("answered")(answered)
+		acquire("unanswered")(unanswered)
+		acquire("paused")(notSent)
+		acquire("under way")
 		ls.byToken[fingerprint("paused")].pause(time.Now().Add(2*window), "status 429")
+		ls.apply(Limits{Public: 3, Account: 5, AccountBulk: 4}, false)
 		for _, step := range []struct {
-			after time.Duration
-			want  []string
+			after     time.Duration
+			new, want string
 		}{
-			{0, []string{"", "answered", "unanswered", "paused", "waiting", "new 0"}},
-			{window, []string{"unanswered", "paused", "waiting", "new 1"}},
-			{window, []string{"unanswered", "waiting", "new 2"}},
-			{maxUnanswered, []string{"waiting", "new 3"}},
+			{0, "a", "map[:3/1 a:5/4 answered:5/4 paused:5/4 unanswered:5/4 under way:5/4]"},
+			{window, "b", "map[b:5/4 paused:5/4 unanswered:5/4 under way:5/4]"},
+			{window, "c", "map[c:5/4 unanswered:5/4 under way:5/4]"},
+			{maxUnanswered, "d", "map[d:5/4 under way:5/4]"},
 		} {
 			time.Sleep(step.after)
-			created := step.want[len(step.want)-1]
-			ls.put(ls.get(fingerprint(created)))
-			want := map[Fingerprint]bool{}
-			for _, token := range step.want {
-				want[fingerprint(token)] = true
+			acquire(step.new)(answered)
+			got := map[string]string{}
+			for token, l := range ls.byToken {
+				got[names[token]] = fmt.Sprintf("%d/%d", l.limit, l.bulk)
 			}
-			got := map[Fingerprint]bool{}
-			for token := range ls.byToken {
-				got[token] = true
-			}
-			simtest.AssertEqual(t, created, got, want)
+			simtest.AssertEqual(t, step.new, fmt.Sprint(got), step.want)
 		}
+	})
+}
+
+// TestReplacedLimiter has a limiter that is replaced while a request waits for it.
+func TestReplacedLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(1, 1)
+		start := time.Now()
+		acquireNow(t, l, Regular)()
+		time.AfterFunc(time.Second, func() {
+			l.mu.Lock()
+			clear(l.all.byToken)
+			l.mu.Unlock()
+			replacement, slot, _ := l.all.acquire(t.Context(), fingerprint("token"), Regular, "/servers")
+			replacement.release(slot, answered)
+		})
+		_, err := l.acquire(t.Context(), Regular, "/servers")
+		simtest.AssertEqual(t, "error", err, error(nil))
+		simtest.AssertEqual(t, "wait", time.Since(start), window+time.Second)
 	})
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/internal/metric"
 )
 
@@ -49,11 +47,9 @@ func AccountDefinitions() []*metric.Definition {
 // time; zero if it does not.
 func (s *Scope) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time) {
 	s.mu.Lock()
-	state, limiter := s.state, s.limiter
+	state, sent := s.state, s.sent
 	s.mu.Unlock()
-	if limiter != nil {
-		state.PausedUntil = limiter.pausedUntil(now)
-	}
+	state.PausedUntil = s.client.limiters.pausedUntil(sent, now)
 	AddAccountMetrics(b, s.account, state)
 	return state.PausedUntil
 }
@@ -86,58 +82,26 @@ func (s *Scope) record(rejected bool, h http.Header) {
 	for header, field := range map[string]**float64{"RateLimit-Limit": &s.state.Limit, "RateLimit-Remaining": &s.state.Remaining} {
 		n, err := strconv.ParseUint(strings.TrimSpace(h.Get(header)), 10, 32)
 		if err == nil {
-			v := float64(n)
-			*field = &v
+			*field = new(float64(n))
 		}
 	}
 }
 
-// RequestMetrics count requests. Their number of series does not grow with accounts.
-type RequestMetrics struct {
-	prometheus.Collector // of all of them
-
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-	errors   *prometheus.CounterVec
-}
-
-// NewRequestMetrics returns metrics of no requests.
-func NewRequestMetrics() *RequestMetrics {
-	counter := func(d *metric.Definition) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.Labels)
-	}
-	m := &RequestMetrics{
-		requests: counter(requestsTotal),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: requestDuration.Name, Help: requestDuration.Help, Unit: requestDuration.BaseUnit(),
-			Buckets:                         []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
-			NativeHistogramBucketFactor:     1.1,
-			NativeHistogramMaxBucketNumber:  100,
-			NativeHistogramMinResetDuration: time.Hour,
-		}, requestDuration.Labels),
-		errors: counter(errorsTotal),
-	}
-	all := prometheus.NewRegistry()
-	all.MustRegister(m.requests, m.duration, m.errors)
-	m.Collector = all
-	return m
-}
-
 // InitErrorCounters starts the error counters of an endpoint at 0, so that the first
 // error of a kind is an increase.
-func (m *RequestMetrics) InitErrorCounters(endpoint string) {
-	for _, r := range Reasons() {
-		m.errors.WithLabelValues(endpoint, string(r))
+func (c *Client) InitErrorCounters(endpoint string) {
+	for _, r := range []Reason{Timeout, Connection, Status, Decode, Incomplete, TooLarge, Unauthorized, RateLimited, Unavailable} {
+		c.errors.WithLabelValues(endpoint, string(r))
 	}
 }
 
 // CountRequest counts a request; its code is error if no response came.
-func (m *RequestMetrics) CountRequest(endpoint, code string, duration time.Duration) {
-	m.requests.WithLabelValues(endpoint, code).Inc()
-	m.duration.WithLabelValues(endpoint).Observe(duration.Seconds())
+func (c *Client) CountRequest(endpoint, code string, duration time.Duration) {
+	c.requests.WithLabelValues(endpoint, code).Inc()
+	c.duration.WithLabelValues(endpoint).Observe(duration.Seconds())
 }
 
 // CountError counts a request without usable data.
-func (m *RequestMetrics) CountError(endpoint string, reason Reason) {
-	m.errors.WithLabelValues(endpoint, string(reason)).Inc()
+func (c *Client) CountError(endpoint string, reason Reason) {
+	c.errors.WithLabelValues(endpoint, string(reason)).Inc()
 }

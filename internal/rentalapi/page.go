@@ -26,10 +26,10 @@ const (
 	// MaxTotal is the longest history that is read: at 100 entries a page this is a
 	// walk of more than two hours.
 	MaxTotal = 500_000
-)
 
-// MaxPageItems is the largest page size that the API gives.
-const MaxPageItems = 100
+	// MaxPageItems is the largest page size that the API gives.
+	MaxPageItems = 100
+)
 
 // Priority tells requests that keep data fresh from those that read old history.
 type Priority int
@@ -95,13 +95,6 @@ type PageMeta struct {
 	Pages int // how many there are; meta.pages
 }
 
-// Errors of an item as a whole, and of meta.count.
-var (
-	errNoID       = FieldError{"id", problemMissing}
-	errSeenID     = FieldError{"id", "already seen"}
-	errSmallCount = FieldError{"count", "less than the items in data"}
-)
-
 // GetObject fetches a single object.
 func GetObject[T any](ctx context.Context, api Getter, endpoint string) (o Object[T], err error) {
 	o.Response, err = api.Get(ctx, Regular, endpoint, nil, func(body io.Reader) error {
@@ -155,13 +148,12 @@ func getItems[T, M any](ctx context.Context, api Getter, l List[T], readMeta fun
 			Count *float64 `api:"optional"`
 		}
 		errs := decodeFields(meta, &m)
-		understood := p.Invalid.Items == 0
 		switch {
 		case m.Count == nil:
 		case float64(p.Count) < *m.Count:
 			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
-		case *m.Count < 0 || understood && float64(p.Count) > *m.Count:
-			errs = append(errs, errSmallCount)
+		case *m.Count < 0 || p.Invalid.Items == 0 && float64(p.Count) > *m.Count:
+			errs = append(errs, FieldError{"count", "less than the items in data"})
 		}
 		more, err := readMeta(&p, meta)
 		p.Invalid.Add("meta", append(errs, more...)...)
@@ -187,9 +179,10 @@ func (p *Page[T, M]) readItems(e *envelope, l List[T]) error {
 		switch {
 		case id == "": // other fields do not matter: the item is dropped
 			p.WithoutID++
-			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), idError(errs))
+			errs = slices.DeleteFunc(errs, func(e FieldError) bool { return e.Field != "id" && e.Field != "" })
+			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), append(errs, FieldError{"id", problemMissing})[0])
 		case seen[id]:
-			p.Invalid.Add(shorten(id), errSeenID)
+			p.Invalid.Add(shorten(id), FieldError{"id", "already seen"})
 		default:
 			seen[id] = true
 			p.Items = append(p.Items, item)
@@ -203,14 +196,6 @@ func (p *Page[T, M]) readItems(e *envelope, l List[T]) error {
 	})
 }
 
-// idError returns why an item has no usable id: the error of that, or of the whole item.
-func idError(errs []FieldError) FieldError {
-	if i := slices.IndexFunc(errs, func(e FieldError) bool { return e.Field == "id" || e.Field == "" }); i >= 0 {
-		return errs[i]
-	}
-	return errNoID
-}
-
 // shorten keeps an id readable in a message.
 func shorten(id string) string {
 	const maxID = 64
@@ -222,41 +207,30 @@ func shorten(id string) string {
 
 // readPageMeta reads and checks the meta object of a page with count items.
 func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
-	var m struct{ Total, Page, Pages, Limit *int64 }
+	var m struct{ Total, Page, Pages, Limit int }
 	for _, e := range decodeFields(raw, &m) {
-		if e.Field != "page" && e.Field != "limit" { // those are only compared
+		if e.Field != "page" && e.Field != "limit" { // those are only compared; 0 if not known
 			return PageMeta{}, fmt.Errorf("meta: %w", e)
 		}
 	}
 	switch {
-	case *m.Total < 0:
+	case m.Total < 0:
 		return PageMeta{}, errors.New("meta.total: negative")
-	case *m.Total > MaxTotal:
-		return PageMeta{}, fmt.Errorf("meta.total: %d entries, more than %d: %w", *m.Total, MaxTotal, ErrTooLarge)
-	case *m.Pages < 0 || *m.Pages > max(*m.Total, 1):
-		return PageMeta{}, fmt.Errorf("meta.pages: %d pages for %d entries", *m.Pages, *m.Total)
-	case m.Page != nil && *m.Page != int64(page):
-		return PageMeta{}, fmt.Errorf("meta.page: %d, but page %d was asked for", *m.Page, page)
+	case m.Total > MaxTotal:
+		return PageMeta{}, fmt.Errorf("meta.total: %d entries, more than %d: %w", m.Total, MaxTotal, ErrTooLarge)
+	case m.Pages < 0 || m.Pages > max(m.Total, 1):
+		return PageMeta{}, fmt.Errorf("meta.pages: %d pages for %d entries", m.Pages, m.Total)
+	case m.Page != 0 && m.Page != page:
+		return PageMeta{}, fmt.Errorf("meta.page: %d, but page %d was asked for", m.Page, page)
 	}
-	meta := PageMeta{Total: int(*m.Total), Page: page, Pages: int(*m.Pages)}
-	limit := 0
-	if m.Limit != nil && *m.Limit > 0 && *m.Limit <= MaxPageItems {
-		limit = int(*m.Limit)
+	if page <= m.Pages {
+		limit := m.Limit
+		if limit < 1 || limit > MaxPageItems { // not known: the smallest that is consistent with total and pages
+			limit = (m.Total + m.Pages - 1) / m.Pages
+		}
+		if demanded := min(limit, m.Total-(page-1)*limit); count < demanded {
+			return PageMeta{}, fmt.Errorf("data: %d items, but meta demands %d: %w", count, demanded, ErrIncomplete)
+		}
 	}
-	if demanded := meta.demands(limit); count < demanded {
-		return PageMeta{}, fmt.Errorf("data: %d items, but meta demands %d: %w", count, demanded, ErrIncomplete)
-	}
-	return meta, nil
-}
-
-// demands returns how many items must be on the page. If the limit is not known (0), it
-// is taken to be the smallest that is consistent with total and pages.
-func (m PageMeta) demands(limit int) int {
-	if m.Pages == 0 || m.Page > m.Pages {
-		return 0
-	}
-	if limit == 0 {
-		limit = (m.Total + m.Pages - 1) / m.Pages
-	}
-	return max(0, min(limit, m.Total-(m.Page-1)*limit))
+	return PageMeta{Total: m.Total, Page: page, Pages: m.Pages}, nil
 }

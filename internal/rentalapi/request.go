@@ -6,121 +6,76 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 )
 
-// request is one request that has a slot of its limiter.
-type request struct {
-	scope    *Scope
-	settings *Settings
-	limiter  *limiter
-	endpoint string
-	query    url.Values
-	token    string
-	response Response
-	written  atomic.Bool // it has a connection, TLS handshake included
-	outcome  outcome
-}
-
-// exchange sends the request and reads the response. It returns the status code, "error" if
-// no response came, and "other" for a code that HTTP does not define: each code is a series.
-func (r *request) exchange(ctx context.Context, read func(io.Reader) error) (code string, failure *Error) {
-	resp, err := r.send(ctx)
-	if r.written.Load() {
-		r.outcome = unanswered
-	}
-	if err != nil {
-		return "error", r.transportError(ctx, 0, err)
-	}
-	defer resp.Body.Close()
-	r.outcome = answered
-	r.response.readHeader(resp.Header)
-	code = "other"
-	if http.StatusText(resp.StatusCode) != "" {
-		code = strconv.Itoa(resp.StatusCode)
-	}
-	if failure := r.checkResponse(resp); failure != nil {
-		return code, failure
-	}
-	body := &body{ctx: ctx, r: resp.Body, slots: r.scope.client.largeBodies}
-	defer body.release()
-	switch err := read(body); {
-	case err == nil:
-		return code, nil
-	case body.err != nil:
-		return code, r.transportError(ctx, resp.StatusCode, body.err)
-	default:
-		return code, unusable(r.endpoint, resp.StatusCode, err)
-	}
-}
-
-func (r *request) send(ctx context.Context) (*http.Response, error) {
-	target := *r.scope.baseURL
-	target.Path = strings.TrimSuffix(target.Path, "/") + r.endpoint
+// send sends a request and reads the header of its response.
+func (s *Scope) send(ctx context.Context, transport http.RoundTripper, endpoint string, query url.Values, token string) (*http.Response, outcome, error) {
+	target := *s.baseURL
+	target.Path += endpoint
 	if target.RawPath != "" { // a prefix with escaped characters
-		target.RawPath = strings.TrimSuffix(target.RawPath, "/") + r.endpoint
+		target.RawPath += endpoint
 	}
-	target.RawQuery = r.query.Encode()
-	left := new(atomic.Int64)
-	left.Store(maxHeaderBytes)
-	defer left.Store(math.MaxInt64) // the body has other limits
-	ctx = context.WithValue(ctx, headerLimitKey{}, left)
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { r.written.Store(true) }})
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
-	if err != nil {
-		return nil, err
+	target.RawQuery = query.Encode()
+	header := http.Header{"User-Agent": {s.client.userAgent}, "Accept": {"application/json"}}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
 	}
-	req.Header.Set("User-Agent", r.scope.client.userAgent)
-	req.Header.Set("Accept", "application/json")
-	if r.token != "" {
-		req.Header.Set("Authorization", "Bearer "+r.token)
-	}
+	var written atomic.Bool // it has a connection, TLS handshake included
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { written.Store(true) }})
+	req := (&http.Request{Method: http.MethodGet, URL: &target, Header: header}).WithContext(ctx)
 	// RoundTrip follows no redirect: that would be a request that no limiter has
 	// counted, and might send the token elsewhere.
-	return r.settings.Transport.RoundTrip(req)
-}
-
-// checkResponse reads status and limit headers: it pauses the scope if the response
-// asks for that, and returns an error unless the status is 200.
-func (r *request) checkResponse(resp *http.Response) *Error {
-	var until time.Time
-	if delay, cause := retryDelay(resp, cmp.Or(r.response.Date, r.response.Received)); delay > 0 {
-		until = r.response.Received.Add(delay)
-		r.limiter.pause(until, cause)
-	}
-	if r.scope.account != "" {
-		r.scope.record(resp.StatusCode == http.StatusUnauthorized, resp.Header)
-	}
-	if resp.StatusCode == http.StatusOK {
-		return nil
-	}
-	reasons := map[int]Reason{http.StatusUnauthorized: Unauthorized, http.StatusTooManyRequests: RateLimited, http.StatusServiceUnavailable: Unavailable}
-	failure := &Error{
-		Endpoint: r.endpoint, Reason: cmp.Or(reasons[resp.StatusCode], Status), Code: resp.StatusCode, Until: until, Err: errorCode(resp),
-	}
-	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		failure.Err = errors.New("redirects are not followed: set api.base_url to the API's final address")
-	}
-	return failure
-}
-
-// unusable is the error of a response that was read and cannot be used.
-func unusable(endpoint string, code int, err error) *Error {
-	failure := &Error{Endpoint: endpoint, Reason: Decode, Code: code, Err: err}
+	resp, err := transport.RoundTrip(req)
 	switch {
-	case errors.Is(err, ErrTooLarge):
-		failure.Reason = TooLarge
-	case errors.Is(err, ErrIncomplete):
-		failure.Reason = Incomplete
+	case err == nil:
+		return resp, answered, nil
+	case written.Load():
+		return nil, unanswered, err
 	}
-	return failure
+	return nil, notSent, err
+}
+
+// readHeader keeps when and how old a response is, and what it says about the limits. It
+// returns the end of the pause that the response asks for, zero if it does not.
+func (s *Scope) readHeader(resp *http.Response, r *Response, l *limiter) (until time.Time) {
+	r.Received = time.Now()
+	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(resp.Header.Get("Age")), 10, 31); err == nil {
+		r.Age = new(time.Duration(seconds) * time.Second)
+	}
+	if s.account != "" {
+		s.record(resp.StatusCode == http.StatusUnauthorized, resp.Header)
+	}
+	if delay, cause := retryDelay(resp, cmp.Or(r.Date, r.Received)); delay > 0 {
+		until = r.Received.Add(delay)
+		l.pause(until, cause)
+	}
+	return until
+}
+
+// statusError is the error of a status other than 200. Of the API's own codes it has only
+// those that are documented: anything else might repeat what was sent.
+func statusError(resp *http.Response, until time.Time) *Error {
+	reasons := map[int]Reason{http.StatusUnauthorized: Unauthorized, http.StatusTooManyRequests: RateLimited, http.StatusServiceUnavailable: Unavailable}
+	e := &Error{Reason: cmp.Or(reasons[resp.StatusCode], Status), Code: resp.StatusCode, Until: until}
+	documented := []string{"invalid_parameter", "unauthorized", "invalid_token", "not_found", "method_not_allowed", "rate_limited", "unavailable"}
+	var body struct{ Error struct{ Code string } }
+	err := json.NewDecoder(io.LimitReader(resp.Body, maxErrorBytes)).Decode(&body)
+	switch {
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		e.Err = errors.New("redirects are not followed: set api.base_url to the API's final address")
+	case err == nil && slices.Contains(documented, body.Error.Code):
+		e.Err = errors.New(body.Error.Code)
+	}
+	return e
 }
 
 const (
@@ -131,7 +86,7 @@ const (
 // body reads the body of a response. Beyond maxSmallBody it waits until few enough others
 // do so: with many accounts, all could be as large as a response may be.
 type body struct {
-	ctx   context.Context
+	ctx   context.Context // ends with the request
 	r     io.Reader
 	slots chan struct{}
 	read  int
@@ -145,6 +100,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 		select {
 		case b.slots <- struct{}{}:
 			b.held = true
+			context.AfterFunc(b.ctx, func() { <-b.slots })
 		case <-b.ctx.Done():
 			b.err = b.ctx.Err()
 			return 0, b.err
@@ -156,38 +112,4 @@ func (b *body) Read(p []byte) (n int, err error) {
 		b.err = err
 	}
 	return n, err
-}
-
-func (b *body) release() {
-	if b.held {
-		<-b.slots
-	}
-}
-
-// errorCode reads the API's error.code out of a response. Only documented codes are
-// reported: anything else might repeat what was sent.
-func errorCode(resp *http.Response) error {
-	var body struct{ Error struct{ Code string } }
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes))
-	if err != nil || json.Unmarshal(raw, &body) != nil {
-		return nil
-	}
-	switch body.Error.Code {
-	case "invalid_parameter", "unauthorized", "invalid_token", "not_found", "method_not_allowed", "rate_limited", "unavailable":
-		return errors.New(body.Error.Code)
-	default:
-		return nil
-	}
-}
-
-// readHeader keeps when and how old the response is.
-func (a *Response) readHeader(h http.Header) {
-	a.Received = time.Now()
-	if at, err := http.ParseTime(h.Get("Date")); err == nil {
-		a.Date = at
-	}
-	if seconds, err := strconv.ParseUint(strings.TrimSpace(h.Get("Age")), 10, 31); err == nil {
-		age := time.Duration(seconds) * time.Second
-		a.Age = &age
-	}
 }

@@ -50,10 +50,9 @@ func retryDelay(resp *http.Response, date time.Time) (delay time.Duration, cause
 		delay, cause = parseDelay(retry, date), "status 503"
 	}
 	exhausted := strings.TrimSpace(resp.Header.Get("RateLimit-Remaining")) == "0"
-	if exhausted && (delay == 0 || reset != "") { // without a reset, the status decides
-		if d := parseDelay(reset, date); d > delay {
-			delay, cause = d, "RateLimit-Remaining is 0"
-		}
+	decides := exhausted && (delay == 0 || reset != "") // without a reset, the status decides
+	if d := parseDelay(reset, date); decides && d > delay {
+		delay, cause = d, "RateLimit-Remaining is 0"
 	}
 	return delay, cause
 }

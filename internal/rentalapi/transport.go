@@ -1,20 +1,17 @@
 package rentalapi
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/common/config"
 )
 
-// maxHeaderBytes bounds what is read from a connection until the header of the response is
-// complete: the header itself, a TLS handshake and a proxy's response.
+// maxHeaderBytes bounds the header of a response, and that of a proxy: the reason for a transport
+// of our own, because that of prometheus/common has no such bound. TLS handshakes have the bounds
+// of crypto/tls.
 const maxHeaderBytes = 64 << 10
-
-var errLongHeader = fmt.Errorf("header: more than %d bytes: %w", maxHeaderBytes, ErrTooLarge)
 
 // NewTransport returns a transport of which one call is exactly one request at
 // the provider, which the limiters rely on. net/http repeats a request silently
@@ -24,46 +21,36 @@ var errLongHeader = fmt.Errorf("header: more than %d bytes: %w", maxHeaderBytes,
 //
 // It connects with dial, or with that of package net if dial is nil.
 func NewTransport(c config.HTTPClientConfig, dial config.DialContextFunc) (http.RoundTripper, error) {
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	t, err := config.NewRoundTripperFromConfig(c, "server_rental",
-		config.WithKeepAlivesDisabled(), config.WithHTTP2Disabled(), config.WithDialContextFunc(limitHeader(dial)))
-	if err != nil {
+	if _, err := config.NewTLSConfig(&c.TLSConfig); err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
+	}
+	t := transport{c, dial}
+	if c.HTTPHeaders != nil {
+		return config.NewHeadersRoundTripper(c.HTTPHeaders, t), nil
 	}
 	return t, nil
 }
 
-// headerLimitKey is the key of a context for the bytes that may still be read before the
-// header of its response is complete. net/http has such a limit, but prometheus/common
-// does not let it be set.
-type headerLimitKey struct{}
-
-func limitHeader(dial config.DialContextFunc) config.DialContextFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
-		left, limited := ctx.Value(headerLimitKey{}).(*atomic.Int64)
-		if err != nil || !limited {
-			return conn, err
-		}
-		return &limitedConn{conn, left}, nil
-	}
+type transport struct {
+	config config.HTTPClientConfig
+	dial   config.DialContextFunc
 }
 
-// limitedConn is the only connection of a request.
-type limitedConn struct {
-	net.Conn
-	left *atomic.Int64
-}
-
-// Read implements net.Conn.
-func (c *limitedConn) Read(p []byte) (int, error) {
-	left := c.left.Load()
-	if left <= 0 {
-		return 0, errLongHeader
+// RoundTrip implements http.RoundTripper. It reads the files of the TLS settings again.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	tlsConfig, err := config.NewTLSConfig(&t.config.TLSConfig)
+	if err != nil {
+		return nil, err
 	}
-	n, err := c.Conn.Read(p[:min(int64(len(p)), left)])
-	c.left.Add(-int64(n))
-	return n, err
+	single := &http.Transport{
+		Proxy:                  t.config.Proxy(),
+		ProxyConnectHeader:     t.config.GetProxyConnectHeader(),
+		DialContext:            t.dial,
+		TLSClientConfig:        tlsConfig, // with settings of its own, net/http does not speak HTTP/2
+		TLSHandshakeTimeout:    10 * time.Second,
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+	}
+	return single.RoundTrip(r)
 }

@@ -18,14 +18,17 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestLongHeaderOverTLS asserts that a handshake leaves room for a header, which is bounded,
-// unlike the body.
-func TestLongHeaderOverTLS(t *testing.T) {
+// TestTransportOverTLS asserts that the header is bounded, unlike the body, and that HTTP/2 is
+// not spoken.
+func TestTransportOverTLS(t *testing.T) {
 	size := 40 << 10
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		simtest.AssertEqual(t, "protocol", r.Proto, "HTTP/1.1")
 		w.Header().Set("X", strings.Repeat("x", size))
 		_, _ = io.WriteString(w, `{"more":"`+strings.Repeat("x", 1<<20)+`","data":[]}`)
 	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
 	defer server.Close()
 	transport, err := NewTransport(promconfig.HTTPClientConfig{TLSConfig: promconfig.TLSConfig{InsecureSkipVerify: true}}, nil)
 	if err != nil {
@@ -37,7 +40,7 @@ func TestLongHeaderOverTLS(t *testing.T) {
 	}
 	simtest.AssertEqual(t, "error", fetchList(t.Context(), scopeOver(base, time.Minute, transport), "/plans"), error(nil))
 	size = 64 << 10
-	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), scopeOver(base, time.Minute, transport), "/plans")), "/plans: "+errLongHeader.Error())
+	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), scopeOver(base, time.Minute, transport), "/plans")), "/plans: header: more than 65536 bytes: response is too large")
 }
 
 // TestTransportRepeatsNothing asserts that one call is one request even if a kept

@@ -15,7 +15,9 @@ package simulator
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"maps"
@@ -231,4 +233,14 @@ func page(r *http.Request) (response, bool) {
 	header := http.Header{"Content-Type": {"text/html; charset=utf-8"}, "Content-Security-Policy": {"default-src 'none'"}}
 	return response{http.StatusOK, header, fmt.Appendf(nil, "<!DOCTYPE html>\n<html lang=\"en\">\n<title>%s</title>\n<h1>%s</h1>\n"+
 		"<p>This is a simulated provider: nothing can be ordered or paid.</p>\n</html>\n", title, title)}, true
+}
+
+// Serve serves a handler until ctx ends.
+func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() }) // its listener is gone either way
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }

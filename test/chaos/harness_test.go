@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/exporter"
+	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
@@ -91,8 +92,13 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h.populate(rng)
 	h.ctx, h.cancel = context.WithCancel(t.Context())
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
-	h.handler = exporter.NewHandler(h.Runner, &h.log, web.Options{
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(h.Runner.Client)
+	h.handler = web.Handler(h.Runner, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher,
+		Metrics: &exposition.Handler{
+			Publisher: h.Publisher, Gatherer: registry, OnError: func(cause string, err error) { t.Error(cause, err) },
+		},
 		Discovery: func(account string) ([]collector.Server, error) {
 			return collector.ActiveServers(h.Accounts(), account)
 		},

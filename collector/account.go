@@ -9,20 +9,14 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// accountData is the provider's Account, without the e-mail address, which is not
+// Account is the provider's Account, without the e-mail address, which is not
 // needed.
-type accountData struct {
-	ID        string
+type Account struct {
+	ID        string // never empty in Facts
 	Name      string `api:"optional"`
 	Balance   struct{ USD *amount }
 	TwoFactor *bool      `json:"two_factor"`
 	CreatedAt *timestamp `json:"created_at"`
-}
-
-// AccountFacts are what others need of an account.
-type AccountFacts struct {
-	ID      string  // the provider's id of the account; never empty
-	balance *amount // nil if it is not known
 }
 
 var (
@@ -42,7 +36,7 @@ func account() Resource {
 }
 
 func fetchAccount(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	o, err := rentalapi.GetObject[accountData](ctx, api, "/account")
+	o, err := rentalapi.GetObject[Account](ctx, api, "/account")
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -59,7 +53,7 @@ func fetchAccount(ctx context.Context, api rentalapi.Getter, b *metric.Builder) 
 	metric.AddOptional(b, accountBalance, a.Balance.USD)
 	b.AddBool(accountTwoFactor, a.TwoFactor)
 	metric.AddOptional(b, accountCreated, a.CreatedAt)
-	s := Snapshot{Facts: Facts{Account: &AccountFacts{ID: a.ID, balance: a.Balance.USD}}, Age: newAge(o.Response, nil)}
+	s := Snapshot{Facts: Facts{Account: a}, Age: newAge(o.Response, nil)}
 	s.Invalid.Add("account", o.Errors...)
 	return s, nil
 }

@@ -40,20 +40,20 @@ func configurations() Resource {
 		Metrics: []*metric.Definition{
 			configurationsCount, configurationsLimit, configurationInfo, configurationLinks, configurationStock, configurationUSD, configurationEUR, configurationMade,
 		},
-		NewFetch: list[configuration, configurationsMeta]{
-			List: rentalapi.List[configuration]{Endpoint: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID }},
-			itemMetrics: func(b *metric.Builder, c *configuration) {
+		NewFetch: list(
+			rentalapi.List[configuration]{Endpoint: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID }},
+			func(b *metric.Builder, c *configuration) {
 				b.Add(configurationInfo, 1, c.ID, c.Plan, c.Location, c.OS, c.Hostname)
-				addLinks(b, configurationLinks, c.ID, c.Links.Order)
+				addLinks(b, configurationLinks, c.ID, string(c.Links.Order))
 				b.AddBool(configurationStock, c.InStock, c.ID)
 				metric.AddOptional(b, configurationUSD, c.Price.Monthly.USD, c.ID)
 				metric.AddOptional(b, configurationEUR, c.Price.Monthly.EUR, c.ID)
 				metric.AddOptional(b, configurationMade, c.CreatedAt, c.ID)
 			},
-			listMetrics: func(b *metric.Builder, p rentalapi.Page[configuration, configurationsMeta], _ *Snapshot) {
+			func(b *metric.Builder, p rentalapi.Page[configuration, configurationsMeta], _ *Snapshot) {
 				b.Add(configurationsCount, float64(p.Count))
 				metric.AddOptional(b, configurationsLimit, p.Meta.Max)
 			},
-		}.newFetch,
+		),
 	}
 }

@@ -24,11 +24,11 @@ func FundingMetrics(accounts []Scope, now time.Time) (metrics []prometheus.Metri
 	expires = now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	for _, s := range accounts {
 		account, servers := s.Facts.Account, s.Facts.Servers
-		if account == nil || account.balance == nil || servers == nil {
+		if account == nil || account.Balance.USD == nil || servers == nil {
 			continue
 		}
 		expires = metric.Earlier(expires, s.Until)
-		if until, ok := fundedUntil(microsOf(*account.balance), servers.renewals, now); ok {
+		if until, ok := fundedUntil(microsOf(*account.Balance.USD), servers.renewals, now); ok {
 			b.Add(accountFunded, float64(until.Unix()), s.Account)
 		}
 	}
@@ -38,36 +38,20 @@ func FundingMetrics(accounts []Scope, now time.Time) (metrics []prometheus.Metri
 // HorizonYears is how far ahead renewals are computed.
 const HorizonYears = 10
 
-// renewal is what one server costs, and the day on which it renews next, or should
-// have renewed.
-type renewal struct {
-	day   time.Time // midnight UTC
-	price micros
-}
-
-// day returns midnight UTC of a timestamp's day.
-func (t timestamp) day() time.Time {
-	return time.Unix(int64(t), 0).UTC().Truncate(24 * time.Hour)
-}
-
 // fundedUntil returns the day of the first renewal that the balance cannot pay, or
 // the horizon if it can pay all before it; false if there is no renewal.
 //
 // A renewal of today or earlier is due once, on its own day. Then each renews
 // monthly on the same day of the month, or the last day of a shorter month, on days
 // after today.
-func fundedUntil(balance micros, renewals []renewal, now time.Time) (time.Time, bool) {
+func fundedUntil(balance micros, renewals map[time.Time]micros, now time.Time) (time.Time, bool) {
 	if len(renewals) == 0 {
 		return time.Time{}, false
 	}
 	today := now.UTC().Truncate(24 * time.Hour)
 	horizon := today.AddDate(HorizonYears, 0, 0)
-	prices := map[time.Time]micros{} // by day of the next renewal
-	for _, r := range renewals {
-		prices[r.day] += r.price
-	}
 	due := map[time.Time]micros{}
-	for day, price := range prices {
+	for day, price := range renewals {
 		for _, at := range RenewalDays(day, today, horizon) {
 			due[at] += price
 		}

@@ -55,9 +55,9 @@ func TestFundedUntil(t *testing.T) {
 		{"horizon from a leap day", "2028-02-29", 1e6, []rent{{"2028-03-01", 1}}, "2038-03-01"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var renewals []renewal
+			renewals := map[time.Time]micros{}
 			for _, r := range c.rents {
-				renewals = append(renewals, renewal{day(t, r.day), microsOf(r.usd)})
+				renewals[day(t, r.day)] += microsOf(r.usd)
 			}
 			got := "none"
 			if until, ok := fundedUntil(microsOf(c.usd), renewals, day(t, c.now).Add(13*time.Hour)); ok {
@@ -213,7 +213,9 @@ func TestFundingOfGeneratedFleets(t *testing.T) {
 		usd := amount(float64(balance) / 100)
 		now := today.Add(time.Duration(random.Int64N(int64(24 * time.Hour))))
 		scope := Scope{Account: "main"}
-		scope.Add(Facts{Account: &AccountFacts{balance: &usd}}, now.Add(time.Hour))
+		account := &Account{}
+		account.Balance.USD = &usd
+		scope.Add(Facts{Account: account}, now.Add(time.Hour))
 		scope.Add(snap.Facts, now.Add(time.Hour))
 		metrics, _ := FundingMetrics([]Scope{scope}, now)
 		value := func(series map[string]float64, d *metric.Definition) float64 {

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,20 +16,15 @@ func FuzzItems(f *testing.F) {
 	index := map[string]uint8{}
 	for i, r := range Resources() {
 		index[r.Name] = uint8(i)
-		f.Add(uint8(i), documented(f, r))
 		f.Add(uint8(i), []byte(`{"data":[{"id":"a"},{"id":"a"},{"id":1}],"meta":{"total":3,"pages":2}}`))
 		f.Add(uint8(i), []byte(`{"data":{"id":"a","locations":{"a":{"components":{"b":"c"}}}},"meta":null}`))
 	}
-	files, err := filepath.Glob("testdata/*/*.json")
+	files, err := filepath.Glob("testdata/*/*.golden")
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, file := range files {
-		body, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(index[filepath.Base(filepath.Dir(file))], body)
+		f.Add(index[filepath.Base(filepath.Dir(file))], responseOf(f, file))
 	}
 	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
 		testBody(t, Resources()[int(which)%len(Resources())], body)

@@ -40,25 +40,25 @@ func locations() Resource {
 		Name: "locations", Help: "locations and how many plans each has in stock", Endpoint: "/locations",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{locationInfo, locationLat, locationLon, locationPlans, locationInStock},
-		NewFetch: list[location, struct{}]{
-			List: rentalapi.List[location]{
+		NewFetch: list(
+			rentalapi.List[location]{
 				Endpoint: "/locations", MaxItems: maxItems, ID: func(l *location) string { return l.ID }, Check: checkLocation,
 			},
-			itemMetrics: func(b *metric.Builder, l *location) {
+			func(b *metric.Builder, l *location) {
 				b.Add(locationInfo, 1, l.ID, l.IATA, l.City, l.Country, l.CountryCode, l.Region)
 				metric.AddOptional(b, locationLat, l.Coordinates.Lat, l.ID)
 				metric.AddOptional(b, locationLon, l.Coordinates.Lon, l.ID)
 				metric.AddOptional(b, locationPlans, l.Plans, l.ID)
 				metric.AddOptional(b, locationInStock, l.PlansInStock, l.ID)
 			},
-			listMetrics: func(_ *metric.Builder, p rentalapi.Page[location, struct{}], s *Snapshot) {
+			func(_ *metric.Builder, p rentalapi.Page[location, struct{}], s *Snapshot) {
 				byID := make(LocationFacts, len(p.Items))
 				for _, l := range p.Items {
 					byID[l.ID] = *l
 				}
 				s.Facts.Locations = &byID
 			},
-		}.newFetch,
+		),
 	}
 }
 

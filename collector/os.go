@@ -38,17 +38,17 @@ func osImages() Resource {
 		Name: "os", Help: "operating system images and their license fees", Endpoint: "/os",
 		Interval: time.Hour, MaxAge: 6 * time.Hour, MinInterval: time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{osInfo, osInstall, osLicense, osMinCores, osCustomISO},
-		NewFetch: list[osImage, osMeta]{
-			List: rentalapi.List[osImage]{Endpoint: "/os", MaxItems: maxItems, ID: func(o *osImage) string { return o.ID }},
-			itemMetrics: func(b *metric.Builder, o *osImage) {
+		NewFetch: list(
+			rentalapi.List[osImage]{Endpoint: "/os", MaxItems: maxItems, ID: func(o *osImage) string { return o.ID }},
+			func(b *metric.Builder, o *osImage) {
 				b.Add(osInfo, 1, o.ID, o.Name, o.Family, o.Version, o.Support)
 				metric.AddOptional(b, osInstall, scaled(o.InstallMinutes, 60), o.ID)
 				metric.AddOptional(b, osLicense, o.License.USD, o.ID)
 				metric.AddOptional(b, osMinCores, o.License.MinCores, o.ID)
 			},
-			listMetrics: func(b *metric.Builder, p rentalapi.Page[osImage, osMeta], _ *Snapshot) {
+			func(b *metric.Builder, p rentalapi.Page[osImage, osMeta], _ *Snapshot) {
 				b.AddBool(osCustomISO, p.Meta.CustomISO)
 			},
-		}.newFetch,
+		),
 	}
 }

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,11 +91,7 @@ var (
 	catalogGenerated = metric.Gauge("catalog_generated_timestamp_seconds", "When the provider generated the catalog.", "plans meta.generated_at")
 )
 
-// PlanFacts are the plans in the provider's order.
-type PlanFacts struct {
-	items     []*plan
-	withoutID int // items of the response without a usable id
-}
+type plansPage = rentalapi.Page[plan, plansMeta]
 
 func plans() Resource {
 	return Resource{
@@ -107,12 +104,12 @@ func plans() Resource {
 		},
 		NewFetch: func() Fetch {
 			history := stockHistory{}
-			return list[plan, plansMeta]{
-				List: rentalapi.List[plan]{
+			return list(
+				rentalapi.List[plan]{
 					Endpoint: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
 				},
-				itemMetrics: planMetrics,
-				listMetrics: func(b *metric.Builder, p rentalapi.Page[plan, plansMeta], s *Snapshot) {
+				planMetrics,
+				func(b *metric.Builder, p plansPage, s *Snapshot) {
 					next := history.step(p.Items, p.Received)
 					s.Commit = func() { history = next }
 					inStock := 0
@@ -127,9 +124,9 @@ func plans() Resource {
 					s.checkMeta("in_stock", p.Meta.InStock, inStock)
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
 					s.producedAt = p.Meta.GeneratedAt
-					s.Facts.Plans = &PlanFacts{items: p.Items, withoutID: p.WithoutID}
+					s.Facts.Plans = &p
 				},
-			}.fetch
+			)()
 		},
 	}
 }
@@ -148,21 +145,14 @@ func checkPlan(p *plan, errs []rentalapi.FieldError) []rentalapi.FieldError {
 func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Availability.InStock }
 
 func planMetrics(b *metric.Builder, p *plan) {
-	var card gpu
-	if p.GPU != nil {
-		card = *p.GPU
-	}
+	card := cmp.Or(p.GPU, &gpu{})
 	b.Add(planInfo, 1, p.ID, p.Name, p.Family, p.CPU.Model, p.CPU.Architecture, p.Memory.Type, boolLabel(p.Memory.ECC), p.Storage,
 		card.Model, card.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, boolLabel(p.Network.DDoSProtection))
 	b.AddBool(planInStock, p.Availability.InStock, p.ID)
 	b.Add(planAvailability, 1, p.ID, p.Availability.Delivery, p.Availability.Alternative)
-	addLinks(b, planLinks, p.ID, p.Links.Page, p.Links.Order)
-	offered := map[string]bool{}
-	for _, location := range p.Availability.Locations {
-		if !offered[location] {
-			offered[location] = true
-			b.Add(planOffered, 1, p.ID, location)
-		}
+	addLinks(b, planLinks, p.ID, string(p.Links.Page), string(p.Links.Order))
+	for _, location := range slices.Compact(slices.Sorted(slices.Values(p.Availability.Locations))) {
+		b.Add(planOffered, 1, p.ID, location)
 	}
 	metric.AddOptional(b, planPriceUSD, p.Price.Monthly.USD, p.ID)
 	metric.AddOptional(b, planPriceEUR, p.Price.Monthly.EUR, p.ID)
@@ -180,43 +170,39 @@ func planMetrics(b *metric.Builder, p *plan) {
 type stockHistory map[string]stockRecord
 
 type stockRecord struct {
-	inStock            bool
+	inStock            *bool // nil until it is known
 	restocks, sellouts float64
-	firstSeen          time.Time
-	lastSeen           time.Time
-	lastInStock        time.Time
-	changed            time.Time
+	firstKnown         time.Time
+	lastListed         time.Time
+	lastInStock        *timestamp // nil until then; likewise below
+	changed            *timestamp
 }
 
 // step returns the history after the plans of a response. A plan that is seen for the
 // first time has changed nothing; one whose stock is not known keeps its record.
 func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
-	next := maps.Clone(h)
+	next, at := maps.Clone(h), timestamp(now.Unix())
 	for _, p := range plans {
-		in := p.Availability.InStock
-		r, known := next[p.ID]
-		r.lastSeen = now
+		r, in := next[p.ID], p.Availability.InStock
+		r.lastListed = now
 		switch {
-		case in == nil && known:
-			next[p.ID] = r
-			continue
 		case in == nil:
-			continue
-		case !known:
-			r.firstSeen = now
-		case *in && !r.inStock:
-			r.restocks, r.changed = r.restocks+1, now
-		case !*in && r.inStock:
-			r.sellouts, r.changed = r.sellouts+1, now
+			in = r.inStock
+		case r.inStock == nil:
+			r.firstKnown = now
+		case *in && !*r.inStock:
+			r.restocks, r.changed = r.restocks+1, &at
+		case !*in && *r.inStock:
+			r.sellouts, r.changed = r.sellouts+1, &at
 		}
-		r.inStock = *in
-		if *in {
-			r.lastInStock = now
+		r.inStock = in
+		if p.inStock() {
+			r.lastInStock = &at
 		}
 		next[p.ID] = r
 	}
 	if more := len(next) - maxItems; more > 0 { // those that are not listed make room, the oldest first
-		byAge := slices.SortedFunc(maps.Keys(next), func(a, b string) int { return next[a].lastSeen.Compare(next[b].lastSeen) })
+		byAge := slices.SortedFunc(maps.Keys(next), func(a, b string) int { return next[a].lastListed.Compare(next[b].lastListed) })
 		for _, id := range byAge[:more] {
 			delete(next, id)
 		}
@@ -226,16 +212,12 @@ func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
 
 // addMetrics adds a plan's counters.
 func (h stockHistory) addMetrics(b *metric.Builder, id string) {
-	r, known := h[id]
-	if !known {
+	r := h[id]
+	if r.inStock == nil {
 		return
 	}
-	b.AddCreated(planRestocks, r.restocks, r.firstSeen, id)
-	b.AddCreated(planSellouts, r.sellouts, r.firstSeen, id)
-	if !r.lastInStock.IsZero() {
-		b.Add(planLastInStock, float64(r.lastInStock.Unix()), id)
-	}
-	if !r.changed.IsZero() {
-		b.Add(planStockChanged, float64(r.changed.Unix()), id)
-	}
+	b.AddCreated(planRestocks, r.restocks, r.firstKnown, id)
+	b.AddCreated(planSellouts, r.sellouts, r.firstKnown, id)
+	metric.AddOptional(b, planLastInStock, r.lastInStock, id)
+	metric.AddOptional(b, planStockChanged, r.changed, id)
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -89,12 +90,40 @@ func (s Snapshot) IsOlder(other Snapshot) bool {
 	return s.producedAt != nil && other.producedAt != nil && *s.producedAt < *other.producedAt
 }
 
+// Age is how old a response was when it was received. The zero Age is not known.
+type Age struct {
+	Age *time.Duration
+	// ProducedBy is when the provider made the response at the latest, by the local
+	// clock: ages are truncated to seconds.
+	ProducedBy time.Time
+}
+
+// maxPlausibleAge bounds ages: beyond it, a clock of the provider is wrong.
+const maxPlausibleAge = 365 * 24 * time.Hour
+
+// newAge takes the age from the header Age, or else compares the time in the response
+// with the header Date; never with the local clock, which may be wrong. An age that is
+// negative or longer than maxPlausibleAge is not known.
+func newAge(r rentalapi.Response, producedAt *timestamp) Age {
+	if r.Age != nil && *r.Age <= maxPlausibleAge {
+		return Age{r.Age, r.Received.Add(-*r.Age)}
+	}
+	if producedAt == nil || r.Date.IsZero() {
+		return Age{}
+	}
+	age := r.Date.Sub(producedAt.time())
+	if age < 0 || age > maxPlausibleAge {
+		return Age{}
+	}
+	return Age{&age, r.Received.Add(-age + time.Second)}
+}
+
 // Facts are what one snapshot tells to those who need more than its metrics. Each
 // resource sets its own fields; all others are nil.
 type Facts struct {
-	Account   *AccountFacts
+	Account   *Account
 	Servers   *ServerFacts
-	Plans     *PlanFacts
+	Plans     *plansPage
 	Locations *LocationFacts
 }
 
@@ -129,43 +158,30 @@ func Resources() []Resource {
 // maxItems bounds a list. The longest that the provider documents has 20 entries.
 const maxItems = 2_000
 
-// list fetches a list without pages. T is the item on the wire, M the meta object.
-type list[T, M any] struct {
-	rentalapi.List[T]
-	itemMetrics func(*metric.Builder, *T)
-	// listMetrics adds what is exported about the list as a whole, and sets its facts and
-	// when it was produced. It may be nil.
-	listMetrics func(*metric.Builder, rentalapi.Page[T, M], *Snapshot)
-}
-
-// newFetch returns a fetch, which remembers nothing.
-func (l list[T, M]) newFetch() Fetch { return l.fetch }
-
-func (l list[T, M]) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList[T, M](ctx, api, l.List)
-	if err != nil {
-		return Snapshot{}, err
+// list returns the fetches of a list without pages, which remember nothing. The function item
+// adds the metrics of one item. The function whole adds what is exported about the list as a
+// whole, and sets its facts and when it was produced. M is the meta object.
+func list[T, M any](l rentalapi.List[T], item func(*metric.Builder, *T), whole func(*metric.Builder, rentalapi.Page[T, M], *Snapshot)) func() Fetch {
+	fetch := func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
+		page, err := rentalapi.GetList[T, M](ctx, api, l)
+		if err != nil {
+			return Snapshot{}, err
+		}
+		for _, t := range page.Items {
+			item(b, t)
+		}
+		s := Snapshot{Invalid: page.Invalid}
+		whole(b, page, &s)
+		s.Age = newAge(page.Response, s.producedAt)
+		return s, nil
 	}
-	for _, item := range page.Items {
-		l.itemMetrics(b, item)
-	}
-	s := Snapshot{Invalid: page.Invalid}
-	if l.listMetrics != nil {
-		l.listMetrics(b, page, &s)
-	}
-	s.Age = newAge(page.Response, s.producedAt)
-	return s, nil
+	return func() Fetch { return fetch }
 }
 
 // addLinks adds the links of an item unless none of them is known.
-func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...link) {
-	labels, known := []string{id}, false
-	for _, l := range links {
-		labels = append(labels, string(l))
-		known = known || l != ""
-	}
-	if known {
-		b.Add(d, 1, labels...)
+func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...string) {
+	if cmp.Or(links...) != "" {
+		b.Add(d, 1, append([]string{id}, links...)...)
 	}
 }
 
@@ -185,4 +201,24 @@ func Definitions() []*metric.Definition {
 		all = append(all, r.Metrics...)
 	}
 	return slices.Concat(all, WatchDefinitions(), FundingDefinitions())
+}
+
+// Sample is a published sample, for pages.
+type Sample = metric.Sample
+
+// Samples returns everything that is published, by name without namespace.
+func Samples(published prometheus.Collector) map[string][]*Sample {
+	ch := make(chan prometheus.Metric, 256)
+	go func() {
+		defer close(ch)
+		published.Collect(ch)
+	}()
+	all := map[string][]*Sample{}
+	for m := range ch {
+		if s, ok := m.(*Sample); ok {
+			name := strings.TrimPrefix(s.Definition().Name, metric.Namespace)
+			all[name] = append(all[name], s)
+		}
+	}
+	return all
 }

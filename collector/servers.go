@@ -28,7 +28,7 @@ type server struct {
 	OS        string
 	Hostname  string
 	IPv4      address
-	Status    *string
+	Status    string
 	Price     struct{ Monthly struct{ USD *price } }
 	RenewsAt  *timestamp `json:"renews_at"`
 	CreatedAt *timestamp `json:"created_at"`
@@ -44,22 +44,16 @@ type address string
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (a *address) UnmarshalJSON(b []byte) error {
-	if b[0] != '[' {
-		return json.Unmarshal(b, (*string)(a))
+	if json.Unmarshal(b, (*string)(a)) == nil {
+		return nil
 	}
 	var list []string
-	if err := json.Unmarshal(b, &list); err != nil {
-		return err
-	}
-	if len(list) > maxAddresses {
-		return errOutOfRange
+	if err := json.Unmarshal(b, &list); err != nil || len(list) > maxAddresses {
+		return rentalapi.Expected("an address or an array of at most 1,000 addresses")
 	}
 	*a = address(cmp.Or(list...))
 	return nil
 }
-
-// Expected implements rentalapi.Expecter.
-func (*address) Expected() string { return "an address or an array of at most 1,000 addresses" }
 
 type serversMeta struct{ Active *count }
 
@@ -83,18 +77,18 @@ func servers() Resource {
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
 		},
-		NewFetch: list[server, serversMeta]{
-			List: rentalapi.List[server]{
+		NewFetch: list(
+			rentalapi.List[server]{
 				Endpoint: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
 			},
-			itemMetrics: serverMetrics,
-			listMetrics: serverListMetrics,
-		}.newFetch,
+			serverMetrics,
+			serverListMetrics,
+		),
 	}
 }
 
 func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError {
-	s.targetUnknown = s.IPv4 != "" && (s.Status == nil || *s.Status == "") || slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
+	s.targetUnknown = s.IPv4 != "" && s.Status == "" || slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool {
 		return (e.Field == "status" || e.Field == "ipv4") && !e.Absent()
 	})
 	return nil
@@ -102,15 +96,13 @@ func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError 
 
 func serverMetrics(b *metric.Builder, s *server) {
 	b.Add(serverInfo, 1, s.ID, s.Plan, s.Name, locationID(s.Location), s.OS, s.Hostname)
-	if s.Status != nil {
-		b.Add(serverStatus, 1, s.ID, *s.Status)
+	if s.Status != "" {
+		b.Add(serverStatus, 1, s.ID, s.Status)
 	}
 	metric.AddOptional(b, serverPrice, s.Price.Monthly.USD, s.ID)
 	metric.AddOptional(b, serverRenews, s.RenewsAt, s.ID)
 	metric.AddOptional(b, serverCreated, s.CreatedAt, s.ID)
 }
-
-func (s *server) active() bool { return s.Status != nil && strings.EqualFold(*s.Status, "active") }
 
 // Billed returns whether the provider charges for servers of a status. It documents
 // only active and suspended; of others, those that mean an end are not billed.
@@ -124,44 +116,41 @@ func Billed(status string) bool {
 
 // ServerFacts are what others need of the servers of an account.
 type ServerFacts struct {
-	active   []Server  // for service discovery, sorted by id; without the account
-	partial  error     // why servers may be missing from active, or lack an address
-	renewals []renewal // of the billed servers whose price and date are known
+	active   []Server             // for service discovery, sorted by id; without the account
+	partial  error                // why servers may be missing from active, or lack an address
+	renewals map[time.Time]micros // what is due by the day (UTC) on which the billed servers renew next, or should have renewed
 }
 
 func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta], snap *Snapshot) {
 	byStatus := map[string]float64{"active": 0, "suspended": 0}
-	list := &ServerFacts{renewals: make([]renewal, 0, len(p.Items)), active: make([]Server, 0, len(p.Items))}
+	list := &ServerFacts{renewals: map[time.Time]micros{}}
 	var cost micros
-	billed, priced, known, unknown := 0, 0, 0, p.Count-len(p.Items)
+	billed, priced, unknown := 0, 0, p.Count-len(p.Items)
 	for _, s := range p.Items {
 		if s.targetUnknown {
 			unknown++
 		}
-		if s.Status != nil && *s.Status != "" {
-			byStatus[*s.Status]++
-			known++
-		}
-		if s.active() {
+		byStatus[s.Status]++
+		if strings.EqualFold(s.Status, "active") {
 			list.active = append(list.active, Server{
-				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: *s.Status, IPv4: string(s.IPv4),
+				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: s.Status, IPv4: string(s.IPv4),
 			})
 		}
-		if s.Status != nil && !Billed(*s.Status) {
+		if !Billed(s.Status) {
 			continue
 		}
 		billed++
-		usd := s.Price.Monthly.USD
-		if usd == nil {
-			continue
-		}
-		priced++
-		cost += microsOf(*usd)
-		if s.RenewsAt != nil {
-			list.renewals = append(list.renewals, renewal{s.RenewsAt.day(), microsOf(*usd)})
+		if usd := s.Price.Monthly.USD; usd != nil {
+			priced++
+			cost += microsOf(*usd)
+			if s.RenewsAt != nil {
+				list.renewals[s.RenewsAt.time().UTC().Truncate(24*time.Hour)] += microsOf(*usd)
+			}
 		}
 	}
-	fewest, most := float64(len(list.active)), float64(len(list.active)+p.Count-known)
+	fewest := float64(len(list.active))
+	most := fewest + byStatus[""]
+	delete(byStatus, "")
 	if claimed := p.Meta.Active; claimed != nil && (float64(*claimed) < fewest || float64(*claimed) > most) {
 		list.partial = errors.New("meta.active contradicts the list")
 	}
@@ -178,4 +167,48 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 	}
 	snap.Facts.Servers = list
 	snap.checkMeta("active", p.Meta.Active, len(list.active))
+}
+
+// Server is an active server, for service discovery.
+type Server struct {
+	Account, ID, Plan, Location, OS, Hostname, Status string
+	IPv4                                              string // the first address; empty if it has none
+}
+
+// Errors of ActiveServers.
+var (
+	ErrUnknownAccount = errors.New("servers: unknown account")
+	ErrUnknownServers = errors.New("servers: not all are known")
+)
+
+// ActiveServers returns the active servers of an account, or of all accounts if it is
+// empty, sorted by account and id. It fails with ErrUnknownAccount, and with
+// ErrUnknownServers rather than return a partial list.
+func ActiveServers(scopes []Scope, account string) ([]Server, error) {
+	if account != "" {
+		scopes = slices.DeleteFunc(slices.Clone(scopes), func(s Scope) bool { return s.Account != account })
+		if len(scopes) == 0 {
+			return nil, ErrUnknownAccount
+		}
+	}
+	var found []Server
+	for _, s := range scopes {
+		servers, err := s.Facts.Servers, error(nil)
+		switch {
+		case slices.Contains(s.Incomplete, serversName):
+			err = errors.New("the newest response is incomplete")
+		case servers == nil:
+			err = errors.New("no current list")
+		default:
+			err = servers.partial
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: account %s: %w", ErrUnknownServers, s.Account, err)
+		}
+		for _, v := range servers.active {
+			v.Account = s.Account
+			found = append(found, v)
+		}
+	}
+	return found, nil
 }

@@ -28,15 +28,15 @@ func sshKeys() Resource {
 		Name: "ssh_keys", Help: "SSH keys", Endpoint: "/ssh-keys", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{sshKeysCount, sshKeyInfo, sshKeyCreated},
-		NewFetch: list[sshKey, struct{}]{
-			List: rentalapi.List[sshKey]{Endpoint: "/ssh-keys", MaxItems: maxItems, ID: func(k *sshKey) string { return k.ID }},
-			itemMetrics: func(b *metric.Builder, k *sshKey) {
+		NewFetch: list(
+			rentalapi.List[sshKey]{Endpoint: "/ssh-keys", MaxItems: maxItems, ID: func(k *sshKey) string { return k.ID }},
+			func(b *metric.Builder, k *sshKey) {
 				b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)
 				metric.AddOptional(b, sshKeyCreated, k.CreatedAt, k.ID)
 			},
-			listMetrics: func(b *metric.Builder, p rentalapi.Page[sshKey, struct{}], _ *Snapshot) {
+			func(b *metric.Builder, p rentalapi.Page[sshKey, struct{}], _ *Snapshot) {
 				b.Add(sshKeysCount, float64(p.Count))
 			},
-		}.newFetch,
+		),
 	}
 }

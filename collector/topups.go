@@ -66,9 +66,10 @@ func topups() Resource {
 	}
 }
 
+type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
+
 // topupHistory is what is known about an account's top-ups from earlier refreshes.
 type topupHistory struct {
-	others  int  // top-ups of the total that are in no documented state
 	counted bool // all states once; until then the requests are spread
 }
 
@@ -77,67 +78,56 @@ type topupHistory struct {
 // open ones are read. So a refresh makes one request, or one for each state and one more,
 // however long the history is.
 //
-// A top-up that changes its state between two of these requests is missed or counted
-// twice. Then the sum differs from the total by another number than before, and all are
-// counted once more.
+// A top-up that moves on between two of these requests is in both states until the next
+// refresh. The states are requested in the order in which a top-up goes through them, so
+// that it is in none of them only if it moves back.
 func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	var c topupCounts
-	for range 2 {
-		newest, err := getTopups(ctx, api, rentalapi.Regular, nil, 1)
-		if err != nil {
-			return Snapshot{}, err
-		}
-		c = topupCounts{byStatus: map[string]float64{}, open: map[string]*topup{}, last: newest.Response}
-		for _, state := range topupStates() {
-			c.byStatus[state] = 0
-		}
-		if newest.Meta.Pages <= 1 && newest.Count >= newest.Meta.Total {
-			c.invalid = newest.Invalid
-			for _, t := range newest.Items {
-				c.add(t, t.Status)
-				if t.Status != "" {
-					c.byStatus[t.Status]++
-				}
+	newest, err := getTopups(ctx, api, rentalapi.Regular, nil, 1)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	all, byStatus := newest, map[string]float64{}
+	for _, state := range topupStates() {
+		byStatus[state] = 0
+	}
+	if newest.Meta.Pages <= 1 && newest.Count >= newest.Meta.Total {
+		for _, t := range newest.Items {
+			if t.Status != "" {
+				byStatus[t.Status]++
 			}
-			return c.snapshot(b), nil
 		}
-		priority := rentalapi.Bulk // see the limiter's spacing
+	} else {
+		all = topupPage{Response: newest.Response}
+		priority, others := rentalapi.Bulk, newest.Meta.Total // see the limiter's spacing
 		if h.counted {
 			priority = rentalapi.Regular
 		}
-		others, before := newest.Meta.Total, h.others
 		for _, state := range topupStates() {
-			if err := c.addState(ctx, api, priority, state); err != nil {
+			if err := addState(ctx, api, priority, state, &all); err != nil {
 				return Snapshot{}, err
 			}
-			others -= int(c.byStatus[state])
+			byStatus[state] = float64(all.Meta.Total)
+			others -= all.Meta.Total
 		}
-		h.counted, h.others = true, others
-		if others == before {
-			break
-		}
+		h.counted = true
+		all.Invalid.AddMany(others, "topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
 	}
-	c.invalid.AddMany(h.others, "topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
-	return c.snapshot(b), nil
+	for state, n := range byStatus {
+		b.Add(topupsByStatus, n, state)
+	}
+	addTopups(b, all.Items)
+	return Snapshot{Invalid: all.Invalid, Age: newAge(all.Response, nil)}, nil
 }
 
-func getTopups(ctx context.Context, api rentalapi.Getter, p rentalapi.Priority, query url.Values, page int) (rentalapi.Page[topup, rentalapi.PageMeta], error) {
+func getTopups(ctx context.Context, api rentalapi.Getter, p rentalapi.Priority, query url.Values, page int) (topupPage, error) {
 	return rentalapi.GetPage(ctx, api, rentalapi.List[topup]{
 		Endpoint: "/topups", Query: query, Priority: p, ID: func(t *topup) string { return t.ID },
 	}, page)
 }
 
-// topupCounts are the top-ups as one refresh found them.
-type topupCounts struct {
-	byStatus map[string]float64
-	open     map[string]*topup // by id: one that moved on meanwhile may be in two states, or on two pages
-	paidAt   *timestamp        // the newest
-	invalid  rentalapi.Invalid
-	last     rentalapi.Response
-}
-
-// addState gets how many top-ups are in a state, and all of them while they are open.
-func (c *topupCounts) addState(ctx context.Context, api rentalapi.Getter, priority rentalapi.Priority, state string) error {
+// addState gets how many top-ups are in a state, and all of them while they are open, and
+// adds them to those of other states.
+func addState(ctx context.Context, api rentalapi.Getter, priority rentalapi.Priority, state string, all *topupPage) error {
 	query := url.Values{"status": {state}}
 	if !isOpen(state) && state != "paid" {
 		query.Set("limit", "1")
@@ -147,52 +137,42 @@ func (c *topupCounts) addState(ctx context.Context, api rentalapi.Getter, priori
 		switch {
 		case err != nil:
 			return err
-		case p.Token != c.last.Token:
+		case p.Token != all.Token:
 			return errors.New("topups: the token changed between two requests")
 		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && !strings.EqualFold(t.Status, state) }):
 			return fmt.Errorf("%w: data: the response for status %s contains another status", rentalapi.ErrIncomplete, state)
 		case isOpen(state) && p.Meta.Pages > maxItems/rentalapi.MaxPageItems:
 			return fmt.Errorf("%w: meta.pages: more than %d top-ups are %s", rentalapi.ErrTooLarge, maxItems, state)
 		}
-		for _, t := range p.Items {
-			c.add(t, state)
-		}
-		c.byStatus[state] = float64(p.Meta.Total)
-		c.invalid.Merge(p.Invalid)
-		c.last = p.Response
+		all.Response, all.Meta, all.Items = p.Response, p.Meta, append(all.Items, p.Items...)
+		all.Invalid.Merge(p.Invalid)
 		if !isOpen(state) || page >= p.Meta.Pages || p.Count == 0 {
 			return nil
 		}
 	}
 }
 
-func (c *topupCounts) add(t *topup, state string) {
-	if isOpen(state) {
-		c.open[t.ID] = t
+// addTopups adds the metrics of the open top-ups, and when the newest payment was. One that
+// moved on meanwhile may be in two states, or on two pages.
+func addTopups(b *metric.Builder, all []*topup) {
+	open, paidAt := map[string]*topup{}, (*timestamp)(nil)
+	for _, t := range all {
+		if isOpen(t.Status) {
+			open[t.ID] = t
+		}
+		if t.PaidAt != nil && (paidAt == nil || *t.PaidAt > *paidAt) {
+			paidAt = t.PaidAt
+		}
 	}
-	if t.PaidAt != nil && (c.paidAt == nil || *t.PaidAt > *c.paidAt) {
-		c.paidAt = t.PaidAt
+	metric.AddOptional(b, topupLastPaid, paidAt)
+	for _, t := range open {
+		b.Add(topupInfo, 1, t.ID, t.Status, t.Coin, t.Network)
+		addLinks(b, topupLinks, t.ID, string(t.Links.Page))
+		metric.AddOptional(b, topupAmount, t.Amount.USD, t.ID)
+		metric.AddOptional(b, topupBonus, scaled(t.BonusPercent, 0.01), t.ID)
+		metric.AddOptional(b, topupConfirmed, t.Confirmations, t.ID)
+		metric.AddOptional(b, topupNeeded, t.Needed, t.ID)
+		metric.AddOptional(b, topupCreated, t.CreatedAt, t.ID)
+		metric.AddOptional(b, topupLockedUntil, t.Payment.RateLockedUntil, t.ID)
 	}
-}
-
-func (c *topupCounts) snapshot(b *metric.Builder) Snapshot {
-	for _, t := range c.open {
-		topupMetrics(b, t)
-	}
-	for state, n := range c.byStatus {
-		b.Add(topupsByStatus, n, state)
-	}
-	metric.AddOptional(b, topupLastPaid, c.paidAt)
-	return Snapshot{Invalid: c.invalid, Age: newAge(c.last, nil)}
-}
-
-func topupMetrics(b *metric.Builder, t *topup) {
-	b.Add(topupInfo, 1, t.ID, t.Status, t.Coin, t.Network)
-	addLinks(b, topupLinks, t.ID, t.Links.Page)
-	metric.AddOptional(b, topupAmount, t.Amount.USD, t.ID)
-	metric.AddOptional(b, topupBonus, scaled(t.BonusPercent, 0.01), t.ID)
-	metric.AddOptional(b, topupConfirmed, t.Confirmations, t.ID)
-	metric.AddOptional(b, topupNeeded, t.Needed, t.ID)
-	metric.AddOptional(b, topupCreated, t.CreatedAt, t.ID)
-	metric.AddOptional(b, topupLockedUntil, t.Payment.RateLockedUntil, t.ID)
 }

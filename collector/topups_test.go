@@ -71,7 +71,6 @@ func TestTopups(t *testing.T) {
 	refunded := func(closed, at int) []simulator.Object {
 		return slices.Insert(simulator.Topups(closed, today), at, oneTopup("odd", "refunded"))
 	}
-	again := byState(" bulk") + ", " + byState("")
 	for _, c := range []struct {
 		name         string
 		list         []simulator.Object
@@ -92,8 +91,8 @@ func TestTopups(t *testing.T) {
 		},
 		{name: "in capital letters", list: []simulator.Object{oneTopup("a", "Pending"), oneTopup("b", "CONFIRMING")}, first: "1", later: "1"},
 		{name: "not documented, one page", list: refunded(20, 0), first: "1", later: "1"},
-		{name: "not documented, newest page", list: refunded(200, 5), first: again, later: byState(""), uncounted: "refunded", invalid: 1},
-		{name: "not documented, old page", list: refunded(200, 150), first: again, later: byState(""), uncounted: "refunded", invalid: 1},
+		{name: "not documented, newest page", list: refunded(200, 5), first: byState(" bulk"), later: byState(""), uncounted: "refunded", invalid: 1},
+		{name: "not documented, old page", list: refunded(200, 150), first: byState(" bulk"), later: byState(""), uncounted: "refunded", invalid: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newTopupTest(t, c.list)
@@ -113,48 +112,41 @@ func move(list []simulator.Object, id, status string) {
 	}
 }
 
-// TestTopupsChange changes states of top-ups between the requests of one fetch.
+// TestTopupsChange changes the state of a top-up between the requests of one fetch. It is in
+// both states then, or in none, until the next fetch.
 func TestTopupsChange(t *testing.T) {
-	once, twice := byState(" bulk"), byState(" bulk")+", "+byState("")
 	for _, c := range []struct {
-		name     string
-		before   string // the request for this state
-		id, to   string
-		requests string
+		name        string
+		before      string // the request for this state
+		from, to    string
+		first, info string // states in which it is counted at first; that of its other series
+		invalid     int
 	}{
-		{"counted twice", "confirming", "a", "confirming", twice},
-		{"missed", "confirming", "b", "pending", twice},
-		{"paid meanwhile", "paid", "b", "paid", twice},
-		{"before the request", "pending", "b", "pending", once},
+		{"counted twice", "confirming", "pending", "confirming", "pending confirming", "confirming", 0},
+		{"missed", "confirming", "confirming", "pending", "", "", 1},
+		{"paid meanwhile", "paid", "confirming", "paid", "confirming paid", "confirming", 0},
+		{"before the request", "pending", "confirming", "pending", "pending", "pending", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			list := func() []simulator.Object {
-				return append([]simulator.Object{oneTopup("a", "pending"), oneTopup("b", "confirming")}, simulator.Topups(300, today)...)
+			shown := simulator.Topups(300, today)
+			h := newTopupTest(t, append([]simulator.Object{oneTopup("a", c.from)}, shown...))
+			if c.info != "" {
+				shown = append(shown, oneTopup("a", c.info))
 			}
-			h, after := newTopupTest(t, list()), list()
-			move(after, c.id, c.to)
+			first := topupSeries(shown, c.info)
+			for state := range strings.FieldsSeq(c.first) {
+				first[simtest.Series("server_rental_topups", "account", "main", "status", state)]++
+			}
 			h.before = func(query url.Values) error {
 				if query.Get("status") == c.before {
-					move(h.account.Topups, c.id, c.to)
+					h.account.Topups[0]["status"] = c.to
 				}
 				return nil
 			}
-			h.assertFetch("change", c.requests, topupSeries(after, ""), 0)
+			h.assertFetch("change", byState(" bulk"), first, c.invalid)
+			h.assertFetch("later", byState(""), topupSeries(h.account.Topups, ""), 0)
 		})
 	}
-
-	t.Run("with each request", func(t *testing.T) { // it is found in both states each time
-		h := newTopupTest(t, append([]simulator.Object{oneTopup("a", "pending")}, simulator.Topups(300, today)...))
-		want := topupSeries(append([]simulator.Object{oneTopup("a", "confirming")}, simulator.Topups(300, today)...), "")
-		want[simtest.Series("server_rental_topups", "account", "main", "status", "pending")] = 1
-		h.before = func(query url.Values) error {
-			if status := query.Get("status"); isOpen(status) {
-				move(h.account.Topups, "a", status)
-			}
-			return nil
-		}
-		h.assertFetch("change", twice, want, 0)
-	})
 }
 
 // TestTopupsInvalid has top-ups that are not understood in a long history: each counts

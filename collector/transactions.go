@@ -64,8 +64,9 @@ type history struct {
 	newest  *walk                          // under way from the newest page on; nil between two
 	again   *walk                          // under way through all pages; nil between two
 	full    *walk                          // the last one that read all pages; nil before
-	readAt  time.Time                      // when full ended; zero if it may have missed entries
-	missing *int                           // total less entries after full; nil until that is known
+	readAt  time.Time                      // when full ended; zero if entries may have been missed since
+	total   int                            // meta.total of the newest page
+	missing int                            // total less entries after full
 }
 
 // entry is one transaction, as small as possible: there may be 500,000.
@@ -77,52 +78,61 @@ type entry struct {
 
 // walk is one way through the pages.
 type walk struct {
-	number       uint32
-	page         int // the next one
-	total        int // meta.total of the first page
-	items        int // read so far
-	unusable     int // of these, without a usable id, or of too many types
-	reachedKnown bool
-	invalid      rentalapi.Invalid
+	number   uint32
+	page     int // the next one
+	items    int // read so far
+	unusable int // of these, without a usable id, or of too many types
+	invalid  rentalapi.Invalid
 }
 
 type transactionPage = rentalapi.Page[transaction, rentalapi.PageMeta]
 
-// fetch reads the newest page, further ones while they are new, and old ones if that is due.
+// fetch reads the newest page, further ones while they are new, and old ones if that is due:
+// if the number of entries differs from the total by another number than after the last walk
+// through all pages, or a day later.
 func (h *history) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (s Snapshot, err error) {
 	var w *walk
 	var page transactionPage
-	for range 2 { // once more if entries arrived meanwhile: a walk can take hours
+	for changed := true; changed; changed = page.Meta.Total != h.total { // meanwhile: a walk can take hours
 		if h.newest == nil {
 			h.walks++
 			h.newest = &walk{number: h.walks, page: 1}
 		}
 		w = h.newest
-		for atEnd := false; !atEnd && (h.full == nil || !w.reachedKnown); {
-			if page, atEnd, err = h.readPage(ctx, api, w); err != nil {
+		for done := false; !done; {
+			if page, done, err = h.readPage(ctx, api, w); err != nil {
 				return s, err
 			}
 		}
 		h.newest = nil
-		if page.Meta.Total == w.total {
-			break
-		}
 	}
-	h.compare(w, page)
+	due := h.total-len(h.entries) != h.missing || page.Received.Sub(h.readAt) >= rereadInterval
+	if h.again == nil && h.full != w && due {
+		h.again = w
+	}
 	for i := 0; i < rereadPages && h.again != nil; i++ {
 		if page, _, err = h.readPage(ctx, api, h.again); err != nil {
 			return s, err
 		}
-		h.compare(w, page)
+	}
+	if h.again == nil && page.Meta.Total == h.total {
+		h.missing = h.total - len(h.entries)
+	}
+	if w.invalid.Items > h.full.invalid.Items {
+		h.full.invalid = w.invalid
 	}
 	h.addMetrics(b)
-	return Snapshot{Invalid: h.full.invalid, Age: newAge(page.Response, nil)}, nil
+	s = Snapshot{Invalid: h.full.invalid, Age: newAge(page.Response, nil)}
+	// Of the entries that are missing, those that have an id have one that was given twice.
+	s.Invalid.AddMany(h.missing-h.full.unusable, "", rentalapi.FieldError{Field: "id", Problem: "already seen"})
+	return s, nil
 }
 
-// readPage merges the next page of a walk. It forgets all that was read with another token,
+// readPage merges the next page of a walk, and returns whether the page is the last one or
+// reaches an entry of an earlier walk. It forgets all that was read with another token,
 // perhaps of another account, or that contradicts the total: the ids of a provider may
 // never end. After the last page it removes what the walk did not find.
-func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (page transactionPage, atEnd bool, err error) {
+func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (page transactionPage, done bool, err error) {
 	priority := rentalapi.Bulk
 	if h.full != nil && w.page == 1 {
 		priority = rentalapi.Regular
@@ -133,36 +143,32 @@ func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (
 	if err != nil {
 		return page, false, err
 	}
-	if page.Token != h.token {
-		*h = history{token: page.Token, newest: w, walks: w.number}
+	if h.entries == nil || page.Token != h.token {
+		*h = history{token: page.Token, entries: map[int64]entry{}, types: map[unique.Handle[string]]bool{}, newest: w, walks: w.number}
 		if w.page > 1 {
 			h.newest = nil
 			return page, false, errors.New("transactions: the token changed between two requests")
 		}
 	}
+	total, removed := page.Meta.Total, page.Meta.Total < h.total
 	if w.page == 1 {
-		w.total = page.Meta.Total
+		h.total = total
 	}
 	w.page++
-	h.merge(w, page)
-	atEnd = page.Meta.Page >= page.Meta.Pages || page.Count == 0
-	total, known := page.Meta.Total, len(h.entries)
-	switch {
-	case known > total+rentalapi.MaxPageItems:
-		err = fmt.Errorf("%w: meta.total: %d, but the pages hold %d entries or more", rentalapi.ErrIncomplete, total, known)
-	case atEnd && w.items < total:
-		err = fmt.Errorf("%w: data: the pages hold %d entries, but meta.total is %d", rentalapi.ErrIncomplete, w.items, total)
-	case atEnd:
-		maps.DeleteFunc(h.entries, func(_ int64, e entry) bool { return e.walk < w.number })
-		h.again, h.full, h.readAt, h.missing = nil, w, page.Received, nil
-		if total < w.total { // removed entries moved others to pages that were read before
-			h.readAt = time.Time{}
-		}
-	}
-	if err != nil {
+	reached := h.merge(w, page)
+	end := page.Meta.Page >= page.Meta.Pages || page.Count == 0
+	if known := len(h.entries); known > total+rentalapi.MaxPageItems || end && w.items < total {
 		*h = history{}
+		return page, false, fmt.Errorf("%w: data: the pages hold %d entries, but meta.total is %d", rentalapi.ErrIncomplete, max(known, w.items), total)
 	}
-	return page, atEnd, err
+	if end {
+		maps.DeleteFunc(h.entries, func(_ int64, e entry) bool { return e.walk < w.number })
+		h.again, h.full, h.readAt = nil, w, page.Received
+	}
+	if removed { // others have moved to pages that were read before
+		h.again, h.readAt = nil, time.Time{}
+	}
+	return page, end || reached && h.full != nil, nil
 }
 
 func transactionID(t *transaction) string {
@@ -172,18 +178,15 @@ func transactionID(t *transaction) string {
 	return strconv.FormatInt(*t.ID, 10)
 }
 
-// merge replaces what is known of the entries of a page.
-func (h *history) merge(w *walk, page transactionPage) {
-	if h.entries == nil {
-		h.entries, h.types = map[int64]entry{}, map[unique.Handle[string]]bool{}
-	}
+// merge replaces what is known of the entries of a page. It returns whether an earlier walk
+// read one of them, or none of them can be kept.
+func (h *history) merge(w *walk, page transactionPage) (reached bool) {
 	w.items += page.Count
 	w.unusable += page.Count - len(page.Items)
 	w.invalid.Merge(page.Invalid)
-	w.reachedKnown = w.reachedKnown || len(page.Items) == 0 // nothing new that can be kept
 	for _, t := range page.Items {
 		e, known := h.entries[*t.ID]
-		w.reachedKnown = w.reachedKnown || known && e.walk < w.number
+		reached = reached || known && e.walk < w.number
 		e = entry{kind: unique.Make(t.Type), walk: w.number}
 		if len(h.types) == maxTypes && !h.types[e.kind] {
 			w.unusable++
@@ -196,27 +199,7 @@ func (h *history) merge(w *walk, page transactionPage) {
 		}
 		h.entries[*t.ID] = e
 	}
-}
-
-// compare compares the number of entries after a walk with the total, unless entries
-// arrived since it began. If it is another difference than after the last walk through all
-// pages, or a day later, w goes on through all pages. Of the entries that such a walk did
-// not find, those that have an id had one that was given twice.
-func (h *history) compare(w *walk, last transactionPage) {
-	if last.Meta.Total != w.total {
-		return
-	}
-	missing := w.total - len(h.entries)
-	if h.missing == nil {
-		h.missing = &missing
-		h.full.invalid.AddMany(missing-h.full.unusable, "", rentalapi.FieldError{Field: "id", Problem: "already seen"})
-	}
-	if w.invalid.Items > h.full.invalid.Items {
-		h.full.invalid = w.invalid
-	}
-	if h.again == nil && (missing != *h.missing || last.Received.Sub(h.readAt) >= rereadInterval) {
-		h.again = w
-	}
+	return reached || len(page.Items) == 0
 }
 
 func (h *history) addMetrics(b *metric.Builder) {

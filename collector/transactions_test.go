@@ -275,7 +275,7 @@ func TestHistoryContradictions(t *testing.T) {
 		want                string
 	}{
 		{"fewer on all pages", 150, 250, 50, "data: the pages hold 150 entries, but meta.total is 250"},
-		{"more on the pages", 250, 120, 100, "meta.total: 120, but the pages hold 250 entries or more"},
+		{"more on the pages", 250, 120, 100, "data: the pages hold 250 entries, but meta.total is 120"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHistoryTest(t, manyEntries(250))
@@ -363,7 +363,8 @@ func TestHistoryRemovedMeanwhile(t *testing.T) {
 	h.assertFetch("later", "1", sumsOf(h.account.Transactions), 0)
 }
 
-// TestHistoryAmountLater has an amount that is not known at first, and then one of a new entry.
+// TestHistoryAmountLater has an amount that is not known at first, and then one of a new entry,
+// also of a history of several pages.
 func TestHistoryAmountLater(t *testing.T) {
 	h := newHistoryTest(t, manyEntries(50))
 	known := h.account.Transactions[3]
@@ -374,6 +375,12 @@ func TestHistoryAmountLater(t *testing.T) {
 	h.account.Transactions = withMore(h.account.Transactions, 1)
 	delete(h.account.Transactions[0], "amount")
 	h.assertFetch("not known of a new one", "1", sumsOf(h.account.Transactions), 1)
+
+	h = newHistoryTest(t, manyEntries(250))
+	h.assertFetch("several pages", pages(1, 3), sumsOf(h.account.Transactions), 0)
+	h.account.Transactions = withMore(h.account.Transactions, 1)
+	delete(h.account.Transactions[0], "amount")
+	h.assertFetch("not known on the newest", "1", sumsOf(h.account.Transactions), 1)
 }
 
 // TestHistoryEndlessIDs has entries with other ids in each response: they do not fill the

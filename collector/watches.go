@@ -1,7 +1,10 @@
 package collector
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -52,6 +55,37 @@ func (w Watch) Inputs() []string {
 	return []string{"plans"}
 }
 
+// Description says in words which plans match, such as "any plan offered in
+// Europe, 64 GiB or more, up to 100.00 USD a month".
+func (w Watch) Description() string {
+	words, in := "any plan", " offered in "
+	if len(w.Plans) > 0 {
+		words = "plan " + strings.Join(w.Plans, " or ")
+	}
+	if len(w.Families) > 0 {
+		words += " of family " + strings.Join(w.Families, " or ")
+	}
+	for _, alternatives := range [][]string{w.Locations, w.Regions, w.Countries} {
+		if len(alternatives) > 0 {
+			words += in + strings.Join(alternatives, " or ")
+			in = " and in "
+		}
+	}
+	if w.GPU != nil {
+		words += map[bool]string{true: ", with a GPU", false: ", without a GPU"}[*w.GPU]
+	}
+	add := func(format string, bound *float64) {
+		if bound != nil {
+			words += fmt.Sprintf(format, *bound)
+		}
+	}
+	add(", %.15g cores or more", w.MinCores)
+	add(", %.15g GiB or more", w.MinMemoryGiB)
+	add(", up to %.2f USD a month", w.MaxUSDPerMonth)
+	add(", up to %.2f EUR a month", w.MaxEURPerMonth)
+	return words
+}
+
 // truth is whether a criterion is met, in three-valued logic: min is AND, max is OR.
 type truth int
 
@@ -61,8 +95,15 @@ const (
 	match
 )
 
-func truthOf(met bool) truth {
-	if met {
+// criterion returns whether a criterion is met: always if it is not given, and unknown if what
+// it is about is not known.
+func criterion(given, known bool, met func() bool) truth {
+	switch {
+	case !given:
+		return match
+	case !known:
+		return unknown
+	case met():
 		return match
 	}
 	return mismatch
@@ -74,7 +115,7 @@ func (w Watch) matches(p *plan, locations LocationFacts) truth {
 		oneOf(w.Plans, p.ID),
 		oneOf(w.Families, p.Family),
 		w.offered(p, locations),
-		w.matchesGPU(p),
+		criterion(w.GPU != nil, !p.gpuUnknown, func() bool { return *w.GPU == (p.GPU != nil) }),
 		within(p.CPU.Cores, w.MinCores, nil),
 		within(p.Memory.SizeGB, w.MinMemoryGiB, nil), // the provider's GB are binary
 		within(p.Price.Monthly.USD, nil, w.MaxUSDPerMonth),
@@ -85,13 +126,8 @@ func (w Watch) matches(p *plan, locations LocationFacts) truth {
 // offered returns whether one location that offers the plan meets all criteria for
 // locations.
 func (w Watch) offered(p *plan, locations LocationFacts) truth {
-	switch {
-	case len(w.Locations)+len(w.Regions)+len(w.Countries) == 0:
-		return match
-	case p.Availability.Locations == nil:
-		return unknown
-	}
-	result := mismatch
+	given := len(w.Locations)+len(w.Regions)+len(w.Countries) > 0
+	result := criterion(given, p.Availability.Locations != nil, func() bool { return false })
 	for _, id := range p.Availability.Locations {
 		l := locations[id]
 		result = max(result, min(oneOf(w.Locations, id), oneOf(w.Regions, l.Region), oneOf(w.Countries, l.CountryCode)))
@@ -99,37 +135,19 @@ func (w Watch) offered(p *plan, locations LocationFacts) truth {
 	return result
 }
 
-func (w Watch) matchesGPU(p *plan) truth {
-	switch {
-	case w.GPU == nil:
-		return match
-	case p.gpuUnknown:
-		return unknown
-	}
-	return truthOf(*w.GPU == (p.GPU != nil))
-}
-
 // oneOf returns whether a value is one of the alternatives, in any case of letters,
 // or there are none.
 func oneOf(alternatives []string, value string) truth {
-	switch {
-	case len(alternatives) == 0:
-		return match
-	case value == "":
-		return unknown
-	}
-	return truthOf(slices.ContainsFunc(alternatives, func(a string) bool { return strings.EqualFold(a, value) }))
+	return criterion(len(alternatives) > 0, value != "", func() bool {
+		return slices.ContainsFunc(alternatives, func(a string) bool { return strings.EqualFold(a, value) })
+	})
 }
 
 // within returns whether a value is at least and at most a bound; nil is no bound.
 func within[T ~float64](value *T, least, most *float64) truth {
-	switch {
-	case least == nil && most == nil:
-		return match
-	case value == nil:
-		return unknown
-	}
-	return truthOf((least == nil || float64(*value) >= *least) && (most == nil || float64(*value) <= *most))
+	return criterion(least != nil || most != nil, value != nil, func() bool {
+		return (least == nil || float64(*value) >= *least) && (most == nil || float64(*value) <= *most)
+	})
 }
 
 // Watched is a watch with what it has matched. It is immutable.
@@ -140,12 +158,12 @@ type Watched struct {
 	lastHit   time.Time
 	plans     []*plan          // that match
 	truths    map[string]truth // by id of a plan: whether it matches and is in stock; nil if the data is not known
-	withoutID int              // least number of plans without a usable id in a response
+	withoutID int              // least number of plans without a usable id in a response; the maximum before the first
 }
 
 // NewWatched returns a watch that has seen no data yet.
 func NewWatched(w Watch, now time.Time) Watched {
-	return Watched{Watch: w, created: now, hits: map[string]float64{}}
+	return Watched{Watch: w, created: now, hits: map[string]float64{}, withoutID: math.MaxInt}
 }
 
 // Same returns whether the watch is configured like another one.
@@ -159,33 +177,24 @@ func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, othe
 // matches. A value that is not known neither begins nor ends a match in stock, so that a
 // wrong response in between is no hit.
 func (w Watched) Step(public Scope, now time.Time) Watched {
-	var locations LocationFacts
-	if public.Facts.Locations != nil {
-		locations = *public.Facts.Locations
-	}
-	before, plans := w.truths, public.Facts.Plans
-	w.plans, w.truths = nil, nil
+	plans, locations := public.Facts.Plans, public.Facts.Locations
+	before, least := w.truths, w.withoutID
+	w.plans, w.truths, w.withoutID = nil, nil, math.MaxInt
 	if plans == nil || locations == nil && len(w.Inputs()) > 1 {
 		return w
 	}
-	first := before == nil
-	if first {
-		w.withoutID = plans.withoutID
-	}
+	locations = cmp.Or(locations, &LocationFacts{})
 	w.truths, w.hits = map[string]truth{}, maps.Clone(w.hits)
-	for _, p := range plans.items {
-		matches, available := w.matches(p, locations), unknown
-		if p.Availability.InStock != nil {
-			available = truthOf(*p.Availability.InStock)
-		}
+	for _, p := range plans.Items {
+		matches := w.matches(p, *locations)
 		if matches == match {
 			w.plans = append(w.plans, p)
 		}
 		was, listed := before[p.ID]
-		if !listed && (first || plans.withoutID < w.withoutID) { // it may have been an item without an id
+		if !listed && plans.WithoutID < least { // it may have been an item without an id
 			was = unknown
 		}
-		is := min(matches, available)
+		is := min(matches, criterion(true, p.Availability.InStock != nil, p.inStock))
 		switch {
 		case is == unknown:
 			is = was
@@ -197,14 +206,14 @@ func (w Watched) Step(public Scope, now time.Time) Watched {
 		}
 		w.truths[p.ID] = is
 	}
-	if plans.withoutID > w.withoutID { // these items may be plans that are not listed
+	if plans.WithoutID > least { // these items may be plans that are not listed
 		for id, was := range before {
 			if _, listed := w.truths[id]; !listed && was != mismatch && len(w.truths) < maxItems {
 				w.truths[id] = was
 			}
 		}
 	}
-	w.withoutID = min(plans.withoutID, w.withoutID)
+	w.withoutID = min(plans.WithoutID, least)
 	return w
 }
 

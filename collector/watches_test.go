@@ -62,11 +62,22 @@ func TestWatchMatches(t *testing.T) {
 				t.Fatal(err)
 			}
 			snap, err := fetchBody(t, plans(), response)
-			if err != nil || len(snap.Facts.Plans.items) != 1 {
-				t.Fatalf("%s: got %d plans and error %v", response, len(snap.Facts.Plans.items), err)
+			if err != nil || len(snap.Facts.Plans.Items) != 1 {
+				t.Fatalf("%s: got %d plans and error %v", response, len(snap.Facts.Plans.Items), err)
 			}
-			got := map[truth]string{mismatch: "no", unknown: "unknown", match: "yes"}[c.watch.matches(snap.Facts.Plans.items[0], places)]
+			got := map[truth]string{mismatch: "no", unknown: "unknown", match: "yes"}[c.watch.matches(snap.Facts.Plans.Items[0], places)]
 			simtest.AssertEqual(t, fmt.Sprintf("%+v: %s: %s", c.watch, c.field, value), got, want)
 		}
 	}
+}
+
+func TestWatchDescription(t *testing.T) {
+	w := Watch{
+		Plans: []string{"epyc-7443p", "7"}, Families: []string{"performance"},
+		Locations: []string{"fra", "ams"}, Regions: []string{"Europe", "North America"}, Countries: []string{"DE", "no"},
+		GPU: ptr(true), MinCores: ptr(0.5), MinMemoryGiB: ptr(1e6), MaxUSDPerMonth: ptr(99.9), MaxEURPerMonth: ptr(0.0),
+	}
+	simtest.AssertEqual(t, "all criteria", w.Description(), "plan epyc-7443p or 7 of family performance offered in fra or ams and in Europe or North America and in DE or no, "+
+		"with a GPU, 0.5 cores or more, 1000000 GiB or more, up to 99.90 USD a month, up to 0.00 EUR a month")
+	simtest.AssertEqual(t, "one", Watch{GPU: ptr(false)}.Description(), "any plan, without a GPU")
 }

@@ -57,7 +57,7 @@ func TestWatchSteps(t *testing.T) {
 		now := today
 		w := NewWatched(c.watch, now)
 		places := LocationFacts{"fra": {Region: "Europe"}, "nyc": {Region: "North America"}}
-		listed := &PlanFacts{}
+		listed := &plansPage{}
 		var got []string
 		for step := range strings.SplitSeq(c.steps, "; ") {
 			now = now.Add(time.Minute)
@@ -79,7 +79,7 @@ func TestWatchSteps(t *testing.T) {
 }
 
 // watchedPlans reads a response of TestWatchSteps.
-func watchedPlans(t *testing.T, step string, places LocationFacts) *PlanFacts {
+func watchedPlans(t *testing.T, step string, places LocationFacts) *plansPage {
 	t.Helper()
 	var items []string
 	for word := range strings.FieldsSeq(step) {

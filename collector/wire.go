@@ -2,13 +2,14 @@ package collector
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
 	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"server_rental_exporter/internal/rentalapi"
 )
 
 // The types below are the values that the provider documents, with the range in
@@ -18,10 +19,9 @@ import (
 type (
 	// count is a number of 0 or more: how many, how large, how long.
 	count float64
-	// price is what something costs, 0 to 10 million, rounded to a millionth.
+	// price is what something costs, 0 to 10 million.
 	price float64
-	// amount is money that may be owed, up to 100 million either way, rounded to a
-	// millionth.
+	// amount is money that may be owed, up to 100 million either way.
 	amount float64
 	// latitude and longitude are degrees.
 	latitude  float64
@@ -34,59 +34,35 @@ type (
 )
 
 // UnmarshalJSON implements json.Unmarshaler; likewise below.
-func (n *count) UnmarshalJSON(b []byte) error     { return inRange(b, 0, 1e15, n) }
-func (n *price) UnmarshalJSON(b []byte) error     { return readMoney(b, 0, 1e7, n) }
-func (n *amount) UnmarshalJSON(b []byte) error    { return readMoney(b, -1e8, 1e8, n) }
-func (n *latitude) UnmarshalJSON(b []byte) error  { return inRange(b, -90, 90, n) }
-func (n *longitude) UnmarshalJSON(b []byte) error { return inRange(b, -180, 180, n) }
-
-// Expected implements rentalapi.Expecter; likewise below.
-func (*count) Expected() string     { return "a number of 0 or more" }
-func (*price) Expected() string     { return "a price from 0 to 10 million" }
-func (*amount) Expected() string    { return "an amount of at most 100 million" }
-func (*latitude) Expected() string  { return "a latitude" }
-func (*longitude) Expected() string { return "a longitude" }
-func (*timestamp) Expected() string { return "an ISO 8601 time from 1970 on" }
-func (*link) Expected() string      { return "an absolute https URL without user information" }
-
-var errOutOfRange = errors.New("out of range")
-
-// inRange reads a number between two bounds.
-func inRange[T ~float64](b []byte, lowest, highest float64, into *T) error {
-	var v float64
-	if err := json.Unmarshal(b, &v); err != nil {
-		return err
-	}
-	if v < lowest || v > highest {
-		return errOutOfRange
-	}
-	*into = T(v)
-	return nil
+func (n *count) UnmarshalJSON(b []byte) error { return inRange(b, n, 0, 1e15, "a number of 0 or more") }
+func (n *price) UnmarshalJSON(b []byte) error {
+	return inRange(b, n, 0, 1e7, "a price from 0 to 10 million")
 }
+func (n *amount) UnmarshalJSON(b []byte) error {
+	return inRange(b, n, -1e8, 1e8, "an amount of at most 100 million")
+}
+func (n *latitude) UnmarshalJSON(b []byte) error  { return inRange(b, n, -90, 90, "a latitude") }
+func (n *longitude) UnmarshalJSON(b []byte) error { return inRange(b, n, -180, 180, "a longitude") }
 
-// readMoney reads a number between two bounds and rounds it to a millionth: what the
-// provider calculates with may leave a rest that is no money.
-func readMoney[T ~float64](b []byte, lowest, highest float64, into *T) error {
-	if err := inRange(b, lowest, highest, into); err != nil {
-		return err
+// inRange reads a number between two bounds and rounds it to a millionth: what the provider
+// calculates with may leave a rest.
+func inRange[T ~float64](b []byte, into *T, lowest, highest float64, words rentalapi.Expected) error {
+	var v float64
+	if err := json.Unmarshal(b, &v); err != nil || v < lowest || v > highest {
+		return words
 	}
-	*into = T(microsOf(*into).value()) + 0 // never the negative zero
+	*into = T(microsOf(v).value()) + 0 // never the negative zero
 	return nil
 }
 
 // UnmarshalJSON reads the common ISO 8601 forms: a date alone, or a date and a time
 // with or without seconds, fractions and offset; no offset is UTC.
 func (t *timestamp) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
+	var s string // stays empty, which is no time, if b is no string
+	_ = json.Unmarshal(b, &s)
 	at, err := parseTime(s)
-	if err != nil {
-		return err
-	}
-	if at.Unix() < 0 {
-		return errOutOfRange
+	if err != nil || at.Unix() < 0 {
+		return rentalapi.Expected("an ISO 8601 time from 1970 on")
 	}
 	*t = timestamp(float64(at.UnixMilli()) / 1000)
 	return nil
@@ -114,18 +90,17 @@ func parseTime(s string) (at time.Time, err error) {
 // the host is a loopback address. It accepts only the characters of RFC 3986, so that a
 // link can neither show another address than it leads to nor end where it stands.
 func (l *link) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
+	const expected = rentalapi.Expected("an absolute https URL without user information")
+	var s string // stays empty, which is no address, if b is no string
+	_ = json.Unmarshal(b, &s)
 	u, err := url.Parse(s)
-	if err != nil {
-		return err
+	if err != nil || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(s, isForeign) {
+		return expected
 	}
 	address, err := netip.ParseAddr(u.Hostname())
 	loopback := err == nil && address.IsLoopback() || strings.EqualFold(u.Hostname(), "localhost")
-	if u.Scheme != "https" && (u.Scheme != "http" || !loopback) || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(s, isForeign) {
-		return errOutOfRange
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback) {
+		return expected
 	}
 	*l = link(s)
 	return nil

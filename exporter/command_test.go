@@ -35,7 +35,7 @@ func TestStartErrors(t *testing.T) {
 	}{
 		{"nothing", nil, nil, nothing},
 		{"nothing to check", nil, []string{"--config.check"}, nothing},
-		{"unknown flags", nil, []string{"--nope", "--no-collector.plan"}, "--nope: unknown flag; try --help\n--no-collector.plan: unknown flag; try --no-collector.plans\n" + nothing},
+		{"unknown flags", nil, []string{"--nope", "--no-colector.plans"}, "--nope: unknown flag; try --help\n--no-colector.plans: unknown flag; try --no-collector.plans\n" + nothing},
 		{"argument", nil, []string{"plans"}, "command line: an argument belongs to no flag, or a flag has a value that it does not take; try --help\n"},
 		{"unknown flag and argument", nil, []string{"--bogus", "plans"}, "--bogus: unknown flag; try --help\ncommand line: an argument belongs to no flag, or a flag has a value that it does not take; try --help\n"},
 		{"token on the command line", nil, []string{"--demo", "--api.token=" + simtest.MainToken}, "--api.token: unknown flag; try --api.token-file\n"},

@@ -101,7 +101,7 @@ func rejectUnknownFlags(app *kingpin.Application, args []string) (known []string
 		flag, _, _ := strings.Cut(arg, "=") // what follows may be a secret
 		name, long := strings.CutPrefix(flag, "--")
 		if long && app.GetFlag(name) == nil && app.GetFlag(strings.TrimPrefix(name, "no-")) == nil {
-			unknown = append(unknown, fmt.Errorf("%s: unknown flag; try %s", flag, similarFlag(app, name)))
+			unknown = append(unknown, fmt.Errorf("%s: unknown flag; try %s", flag, nearestFlag(app, name)))
 			continue
 		}
 		known = append(known, arg)
@@ -109,15 +109,28 @@ func rejectUnknownFlags(app *kingpin.Application, args []string) (known []string
 	return known, unknown
 }
 
-// similarFlag returns a flag that contains a name or is part of it, or --help.
-func similarFlag(app *kingpin.Application, name string) string {
+// nearestFlag returns the flag of which most is in a name, or --help if that is under half.
+func nearestFlag(app *kingpin.Application, name string) string {
 	positive := strings.TrimPrefix(name, "no-")
+	nearest, most := "--help", 0.5
 	for _, f := range app.Model().Flags {
-		if !f.Hidden && (strings.Contains(f.Name, positive) || strings.Contains(positive, f.Name)) {
-			return "--" + strings.TrimSuffix(name, positive) + f.Name
+		if share := sharedEnds(positive, f.Name); share >= most && !f.Hidden {
+			nearest, most = "--"+strings.TrimSuffix(name, positive)+f.Name, share
 		}
 	}
-	return "--help"
+	return nearest
+}
+
+// sharedEnds returns how much of the longer of two names is the same at both ends, 0 to 1.
+func sharedEnds(a, b string) float64 {
+	start, end := 0, 0
+	for start < min(len(a), len(b)) && a[start] == b[start] {
+		start++
+	}
+	for end < min(len(a), len(b))-start && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	return float64(start+end) / float64(max(len(a), len(b), 1))
 }
 
 // load returns the configuration, or all errors in it and in the other flags.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -43,9 +44,12 @@ const (
 	problemNull    = "null"
 )
 
-// Expecter is implemented by field types that describe in words which values they
-// accept, for example "a number of 0 or more".
-type Expecter interface{ Expected() string }
+// Expected is the error of a field type with its own decoding. It says in words which values
+// the type accepts, for example "a number of 0 or more".
+type Expected string
+
+// Error implements error.
+func (e Expected) Error() string { return "not " + string(e) }
 
 // decodeFields decodes a valid JSON value into the struct that into points to. A field that
 // is not understood keeps its zero value and is returned as an error; all others are set. A
@@ -102,8 +106,8 @@ func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value)
 func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 
 func decodeLeaf(raw json.RawMessage, v reflect.Value) (problem string) {
-	if json.Unmarshal(raw, v.Addr().Interface()) != nil {
-		return "not " + expected(v)
+	if err := json.Unmarshal(raw, v.Addr().Interface()); err != nil {
+		return expected(v, err).Error()
 	}
 	if v.Kind() == reflect.String && v.Len() > maxTextBytes {
 		return tooLong(v.Len())
@@ -206,11 +210,12 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// expected says in words which values a type accepts.
-func expected(v reflect.Value) string {
-	if e, ok := v.Addr().Interface().(Expecter); ok {
-		return e.Expected()
+// expected returns the error of a type's own decoding, or else what its kind accepts.
+func expected(v reflect.Value, err error) Expected {
+	var own Expected
+	if errors.As(err, &own) {
+		return own
 	}
-	names := map[reflect.Kind]string{reflect.String: "a string", reflect.Bool: "true or false", reflect.Float64: "a number"}
+	names := map[reflect.Kind]Expected{reflect.String: "a string", reflect.Bool: "true or false", reflect.Float64: "a number"}
 	return cmp.Or(names[v.Kind()], "an integer")
 }

@@ -2,7 +2,6 @@ package rentalapi
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -16,17 +15,12 @@ type percent float64
 
 func (p *percent) UnmarshalJSON(b []byte) error {
 	var v float64
-	if err := json.Unmarshal(b, &v); err != nil {
-		return err
-	}
-	if v < 0 || v > 100 {
-		return errors.New("value " + string(b))
+	if err := json.Unmarshal(b, &v); err != nil || v < 0 || v > 100 {
+		return Expected("a percentage")
 	}
 	*p = percent(v)
 	return nil
 }
-
-func (*percent) Expected() string { return "a percentage" }
 
 // wire has a field of each kind.
 type wire struct {

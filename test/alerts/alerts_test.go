@@ -24,22 +24,17 @@ import (
 
 const runbooks = "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#"
 
-// TestGroupSizes asks for groups that Grafana Mimir accepts without a change of its limits.
-func TestGroupSizes(t *testing.T) {
+// TestRulesUseKnownMetrics checks the metrics and labels of rules. A recorded metric has to
+// come from an earlier rule of the same file, so that each file works alone. Unit tests
+// compare annotations, so that what a query in one lacks shows there. Grafana Mimir accepts
+// groups of up to 20 rules without a change of its limits.
+func TestRulesUseKnownMetrics(t *testing.T) {
 	for _, f := range ruleFiles(t) {
 		for _, g := range f.Groups {
 			if len(g.Rules) > 20 {
 				t.Errorf("%s: group %s: got %d rules, want at most 20", f.path, g.Name, len(g.Rules))
 			}
 		}
-	}
-}
-
-// TestRulesUseKnownMetrics checks the metrics and labels of rules. A recorded metric has to
-// come from an earlier rule of the same file, so that each file works alone. Unit tests
-// compare annotations, so that what a query in one lacks shows there.
-func TestRulesUseKnownMetrics(t *testing.T) {
-	for _, f := range ruleFiles(t) {
 		known := scrapedMetrics()
 		for _, r := range f.rules() {
 			where := filepath.Base(f.path) + ": " + r.String()
@@ -130,6 +125,9 @@ func checkRecordedName(t *testing.T, name string, labels promqltest.Labels) {
 
 // TestAnnotations checks the annotations, and the section of the runbook that they lead to.
 func TestAnnotations(t *testing.T) {
+	linked := []string{ // to an order form or a top-up's page
+		"ServerRentalWatchHit", "ServerRentalPlanBackInStock", "ServerRentalPlanPriceChanged", "ServerRentalConfigurationBackInStock", "ServerRentalTopupExpiring",
+	}
 	sections := map[string]int{}
 	_, runbook, _ := strings.Cut(repo.Read(t, "alerts/README.md"), "\n## Runbook\n")
 	all := alerts(t)
@@ -144,7 +142,7 @@ func TestAnnotations(t *testing.T) {
 		simtest.AssertEqual(t, name+": headings in README.md", sections[name], 1)
 		for _, a := range rules {
 			annotations := []string{"description", "runbook_url", "summary"}
-			if slices.Contains(linked(), name) {
+			if slices.Contains(linked, name) {
 				annotations = slices.Insert(annotations, 1, "link")
 			}
 			simtest.AssertEqual(t, a.String()+": annotations", slices.Sorted(maps.Keys(a.Annotations)), annotations)
@@ -153,13 +151,6 @@ func TestAnnotations(t *testing.T) {
 				t.Errorf("%s: got summary %q, want one fixed sentence", a, s)
 			}
 		}
-	}
-}
-
-// linked are the alerts that link to an order form or a top-up's page.
-func linked() []string {
-	return []string{
-		"ServerRentalWatchHit", "ServerRentalPlanBackInStock", "ServerRentalPlanPriceChanged", "ServerRentalConfigurationBackInStock", "ServerRentalTopupExpiring",
 	}
 }
 
@@ -289,30 +280,38 @@ func TestAmtool(t *testing.T) {
 	simtest.Golden(t, repo.Path(t, "test/alerts/testdata/receivers.txt"), text.String())
 }
 
-// TestPagerKnowsTheSeverity asks each route to the pager for groups of one severity:
-// Alertmanager passes on a label only if all alerts of the group share its value.
-func TestPagerKnowsTheSeverity(t *testing.T) {
+// TestRoutes asks each route to the pager for groups of one severity: Alertmanager passes on
+// a label only if all alerts of the group share its value. It compares the waits that
+// docs/operations.md gives with those of the routes.
+func TestRoutes(t *testing.T) {
 	var config struct {
 		Route struct {
 			Routes []struct {
-				Receiver string
-				Matchers []string
-				GroupBy  []string `yaml:"group_by"`
+				Receiver  string
+				Matchers  []string
+				GroupBy   []string `yaml:"group_by"`
+				GroupWait string   `yaml:"group_wait"`
 			}
 		}
 	}
 	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
-	pages := 0
+	waits := map[string]string{} // by receiver
 	for i, r := range config.Route.Routes {
-		if r.Receiver != "pager" {
-			continue
-		}
-		pages++
-		if !slices.Contains(r.GroupBy, "severity") && !slices.Contains(r.Matchers, `severity="critical"`) {
+		waits[r.Receiver] = r.GroupWait
+		if r.Receiver == "pager" && !slices.Contains(r.GroupBy, "severity") && !slices.Contains(r.Matchers, `severity="critical"`) {
 			t.Errorf("route %d: its groups can hold alerts of several severities", i)
 		}
 	}
-	simtest.AssertEqual(t, "routes to the pager", pages, 2)
+	simtest.AssertEqual(t, "receivers", slices.Sorted(maps.Keys(waits)), []string{"chat", "digest", "pager"})
+	receivers, found := repo.Read(t, "test/alerts/testdata/receivers.txt"), 0
+	for _, s := range regexp.MustCompile("`(\\d+[sm])` for ((?:(?: and )?`ServerRental\\w+`)+)").FindAllStringSubmatch(repo.Read(t, "docs/operations.md"), -1) {
+		for _, alert := range regexp.MustCompile(`ServerRental\w+`).FindAllString(s[2], -1) {
+			found++
+			receiver := regexp.MustCompile("(?m)^" + alert + " .*: (.*)$").FindStringSubmatch(receivers)
+			simtest.AssertEqual(t, "docs/operations.md: wait for "+alert, s[1], waits[receiver[1]])
+		}
+	}
+	simtest.AssertEqual(t, "waits in docs/operations.md", found, 3)
 }
 
 func run(t *testing.T, name string, args ...string) {

@@ -11,8 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
+	"server_rental_exporter/collector"
 	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -21,8 +20,8 @@ import (
 )
 
 type sample struct {
-	Labels string
-	Value  float64
+	Labels string  `json:"labels"`
+	Value  float64 `json:"value"`
 }
 
 // fleet is a generated account.
@@ -43,12 +42,6 @@ func (s fleetServer) renewsKnown() bool {
 	return !over && s.cents >= 0 && !s.renews.IsZero()
 }
 
-// dueOn reports whether the server renews monthly on a day.
-func (s fleetServer) dueOn(day time.Time) bool {
-	last := day.AddDate(0, 0, 1).Day() == 1
-	return !day.Before(s.renews) && (s.renews.Day() == day.Day() || last && s.renews.Day() > day.Day())
-}
-
 // due returns how many renewals are due until some days after today, their sum in cents,
 // and the sum of each renewal's cents times its days from today. An overdue renewal counts
 // once, on its day.
@@ -57,18 +50,10 @@ func (f fleet) due(today time.Time, days int) (count, sum, weighted int) {
 		if !s.renewsKnown() {
 			continue
 		}
-		add := func(days int) {
+		for _, day := range collector.RenewalDays(s.renews, today, today.AddDate(0, 0, days)) {
 			count++
 			sum += s.cents
-			weighted += s.cents * days
-		}
-		if !s.renews.After(today) {
-			add(int(s.renews.Sub(today).Hours() / 24))
-		}
-		for i := 1; i <= days; i++ {
-			if s.dueOn(today.AddDate(0, 0, i)) {
-				add(i)
-			}
+			weighted += s.cents * int(day.Sub(today).Hours()/24)
 		}
 	}
 	return count, sum, weighted
@@ -200,9 +185,9 @@ func TestFleets(t *testing.T) {
 func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, data map[string]float64) {
 	t.Helper()
 	type exprTest struct {
-		Expr    string
-		Time    string   `yaml:"eval_time"`
-		Samples []sample `yaml:"exp_samples"`
+		Expr    string   `json:"expr"`
+		Time    string   `json:"eval_time"`
+		Samples []sample `json:"exp_samples"`
 	}
 	at := fmt.Sprintf("%ds", now.Unix())
 	today := now.Truncate(24 * time.Hour)
@@ -249,12 +234,9 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 		series = strings.Replace(series, "{", `{job="rental",instance="a",`, 1)
 		input = append(input, map[string]string{"series": series, "values": fmt.Sprintf("_ %.15g", v)})
 	}
-	file, err := yaml.Marshal(map[string]any{
+	file := simtest.Encode(t, map[string]any{
 		"rule_files": []string{repo.Path(t, "alerts/billing.rules.yml")}, "evaluation_interval": at,
 		"tests": []any{map[string]any{"interval": at, "input_series": input, "promql_expr_test": exprs}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	run(t, promtool, "test", "rules", simtest.WriteFile(t, filepath.Join(t.TempDir(), "fleet.test.yml"), string(file)))
 }

@@ -54,15 +54,16 @@ type build struct{ Context, Dockerfile string }
 // file returns the path of the Dockerfile.
 func (b build) file() string { return filepath.Join(b.Context, b.Dockerfile) }
 
-// mounts returns what of this machine a service sees where.
-func (s service) mounts() map[string]string {
-	all := map[string]string{}
+// local returns the path on this machine of what a service sees at a path; empty if that is not
+// mounted.
+func (s service) local(inside string) string {
 	for _, v := range s.Volumes {
-		if parts := strings.Split(v, ":"); strings.HasPrefix(parts[0], ".") {
-			all[parts[1]] = parts[0]
+		parts := strings.Split(v, ":")
+		if below, found := strings.CutPrefix(inside, parts[1]); found && strings.HasPrefix(parts[0], ".") {
+			return filepath.Join(parts[0], below)
 		}
 	}
-	return all
+	return ""
 }
 
 // The files of the demo and of the real variant.
@@ -164,6 +165,7 @@ func address(t *testing.T, all map[string]service, target string) {
 
 // scrapeConfigs are the jobs of Prometheus' configuration, or its Alertmanagers.
 type scrapeConfigs []struct {
+	Job           string                       `yaml:"job_name"`
 	StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
 }
 
@@ -187,17 +189,14 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	simtest.AssertEqual(t, "targets", targets, []string{"exporter:10170", "alertmanager:9093"})
+	simtest.AssertEqual(t, "job, which is also that of the history", c.Scrape[0].Job, "server_rental")
 	each(t, func(t *testing.T, services compose) {
 		for _, target := range targets {
 			address(t, services.Services, target)
 		}
-		mounts := services.Services["prometheus"].mounts()
-		simtest.AssertEqual(t, "configuration", mounts["/etc/prometheus/prometheus.yml"], "./prometheus.yml")
-		var patterns []string
-		for _, pattern := range c.RuleFiles {
-			patterns = append(patterns, filepath.Join(mounts[filepath.Dir(pattern)], filepath.Base(pattern)))
-		}
-		simtest.AssertEqual(t, "rules", patterns, []string{"../../alerts/*.rules.yml"})
+		prometheus := services.Services["prometheus"]
+		simtest.AssertEqual(t, "configuration", prometheus.local("/etc/prometheus/prometheus.yml"), "prometheus.yml")
+		simtest.AssertEqual(t, "rules", prometheus.local(strings.Join(c.RuleFiles, " ")), "../../alerts/*.rules.yml")
 	})
 }
 
@@ -206,7 +205,6 @@ func TestGrafana(t *testing.T) {
 	repo.ReadYAML(t, "prometheus.yml", &prometheus)
 	each(t, func(t *testing.T, services compose) {
 		grafana := services.Services["grafana"]
-		mounts := grafana.mounts()
 		var sources struct {
 			Datasources []struct {
 				Type, URL, UID string
@@ -215,7 +213,7 @@ func TestGrafana(t *testing.T) {
 				} `yaml:"jsonData"`
 			}
 		}
-		repo.ReadYAML(t, filepath.Join(mounts["/etc/grafana/provisioning/datasources"], "prometheus.yml"), &sources)
+		repo.ReadYAML(t, grafana.local("/etc/grafana/provisioning/datasources/prometheus.yml"), &sources)
 		for _, s := range sources.Datasources {
 			address(t, services.Services, strings.TrimPrefix(s.URL, "http://"))
 			simtest.AssertEqual(t, s.URL+": uid, which the dashboards do not need", s.UID, "")
@@ -225,15 +223,15 @@ func TestGrafana(t *testing.T) {
 		var providers struct {
 			Providers []struct{ Options struct{ Path string } }
 		}
-		repo.ReadYAML(t, filepath.Join(mounts["/etc/grafana/provisioning/dashboards"], "server-rental.yml"), &providers)
+		repo.ReadYAML(t, grafana.local("/etc/grafana/provisioning/dashboards/server-rental.yml"), &providers)
 		if len(providers.Providers) != 1 {
 			t.Fatalf("got %d providers of dashboards, want 1", len(providers.Providers))
 		}
 		for _, file := range repo.Glob(t, "dashboards/*.json") {
 			name := filepath.Base(file)
-			simtest.AssertEqual(t, name, mounts[path.Join(providers.Providers[0].Options.Path, name)], "../../dashboards/"+name)
+			simtest.AssertEqual(t, name, grafana.local(path.Join(providers.Providers[0].Options.Path, name)), "../../dashboards/"+name)
 		}
-		if home := grafana.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]; mounts[home] == "" {
+		if home := grafana.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]; grafana.local(home) == "" {
 			t.Errorf("the home dashboard %s is not there", home)
 		}
 	})
@@ -264,8 +262,7 @@ func TestProduction(t *testing.T) {
 // and the environment of its exporter, as delivered and with all examples in its comments.
 func TestProductionExporter(t *testing.T) {
 	s := load(t, production).Services["exporter"]
-	inside := s.Environment["SERVER_RENTAL_CONFIG_FILE"]
-	text := repo.Read(t, filepath.Join("deploy/compose", s.mounts()[path.Dir(inside)], path.Base(inside)))
+	text := repo.Read(t, filepath.Join("deploy/compose", s.local(s.Environment["SERVER_RENTAL_CONFIG_FILE"])))
 	example := regexp.MustCompile(`(?m)^# (watches:|  )`)
 	for name, c := range map[string]struct {
 		config  string
@@ -315,7 +312,7 @@ func TestHistory(t *testing.T) {
 	}
 	var rules []string
 	for _, file := range s.Command[1:] {
-		rules = append(rules, filepath.Join(s.mounts()[filepath.Dir(file)], filepath.Base(file)))
+		rules = append(rules, s.local(file))
 	}
 	if want, _ := filepath.Glob("../../alerts/*.rules.yml"); len(want) == 0 || !slices.Equal(rules, want) {
 		t.Errorf("got rules %v, want %v", rules, want)

@@ -63,12 +63,13 @@ func TestLinks(t *testing.T) {
 // them ("tested: TestName" or "tested: make TARGET", which .ci/run calls), or says why
 // nothing does ("not tested: reason").
 func TestCommands(t *testing.T) {
-	tests := testNames(t)
-	ci, err := os.ReadFile(filepath.Join(root, ".ci/run"))
-	if err != nil {
-		t.Fatal(err)
+	tests := map[string]bool{}
+	for _, source := range goFiles(t) {
+		for _, match := range testName.FindAllStringSubmatch(source, -1) {
+			tests[match[1]] = true
+		}
 	}
-	steps := strings.Split(string(ci), "\n")
+	steps := strings.Split(repo.Read(t, ".ci/run"), "\n")
 	for _, doc := range documents(t) {
 		for _, block := range doc.Blocks {
 			if !slices.Contains([]string{"sh", "bash", "console"}, block.Language) {
@@ -130,24 +131,19 @@ func TestQueries(t *testing.T) {
 
 var testName = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
-// testNames returns the names of all Go tests of the repository.
-func testNames(t *testing.T) map[string]bool {
+// goFiles returns the Go source of the repository by path.
+func goFiles(t *testing.T) map[string]string {
 	t.Helper()
-	names := map[string]bool{}
-	err := markdown.Walk(root, func(path string) error {
-		if !strings.HasSuffix(path, "_test.go") {
-			return nil
+	all := map[string]string{}
+	if err := markdown.Walk(root, func(path string) error {
+		if filepath.Ext(path) == ".go" {
+			all[path] = repo.Read(t, path)
 		}
-		source, err := os.ReadFile(filepath.Join(root, path))
-		for _, match := range testName.FindAllSubmatch(source, -1) {
-			names[string(match[1])] = true
-		}
-		return err
-	})
-	if err != nil {
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
-	return names
+	return all
 }
 
 // logCall matches the beginning of a call that logs, not of one that passes on what another
@@ -162,14 +158,13 @@ var (
 // TestLogMessages checks that operations.md explains each message that the program logs,
 // with its level, and no other.
 func TestLogMessages(t *testing.T) {
-	logged := map[string]bool{}
-	err := markdown.Walk(root, func(path string) error {
-		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "test/") || strings.HasPrefix(path, "internal/simulator/") {
-			return nil
+	logged, explained := map[string]bool{}, map[string]bool{}
+	for path, source := range goFiles(t) {
+		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "test/") || strings.HasPrefix(path, "internal/simulator/") {
+			continue
 		}
-		source, err := os.ReadFile(filepath.Join(root, path))
-		messages := logMessage.FindAllStringSubmatch(string(source), -1)
-		if calls := len(logCall.FindAll(source, -1)); calls != len(messages) {
+		messages := logMessage.FindAllStringSubmatch(source, -1)
+		if calls := len(logCall.FindAllString(source, -1)); calls != len(messages) {
 			t.Errorf("%s: %d of %d calls log a constant message", path, len(messages), calls)
 		}
 		for _, m := range messages {
@@ -178,17 +173,8 @@ func TestLogMessages(t *testing.T) {
 			}
 			logged[strings.ToLower(m[1])+" "+m[2]] = true
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	source, err := os.ReadFile(filepath.Join(root, "docs/operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	explained := map[string]bool{}
-	for _, m := range logRow.FindAllStringSubmatch(string(source), -1) {
+	for _, m := range logRow.FindAllStringSubmatch(repo.Read(t, "docs/operations.md"), -1) {
 		explained[m[1]+" "+m[2]] = true
 	}
 	simtest.AssertEqual(t, "messages that docs/operations.md explains", slices.Sorted(maps.Keys(explained)), slices.Sorted(maps.Keys(logged)))

@@ -90,27 +90,25 @@ func (d *data) load(t *testing.T, interval time.Duration, description string) {
 // Querier implements storage.Queryable.
 func (d data) Querier(int64, int64) (storage.Querier, error) {
 	return &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-		return &seriesSet{storage.EmptySeriesSet(), nil, slices.DeleteFunc(slices.Clone(d), func(s storage.Series) bool {
+		found := slices.DeleteFunc(slices.Clone(d), func(s storage.Series) bool {
 			return slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(s.Labels().Get(m.Name)) })
-		})}
+		})
+		return &seriesSet{storage.EmptySeriesSet(), append(data{nil}, found...)}
 	}}, nil
 }
 
+// seriesSet is at the first of its series.
 type seriesSet struct {
 	storage.SeriesSet // without errors and warnings
-	at                storage.Series
-	rest              []storage.Series
+	series            data
 }
 
 func (s *seriesSet) Next() bool {
-	if len(s.rest) == 0 {
-		return false
-	}
-	s.at, s.rest = s.rest[0], s.rest[1:]
-	return true
+	s.series = s.series[1:]
+	return len(s.series) > 0
 }
 
-func (s *seriesSet) At() storage.Series { return s.at }
+func (s *seriesSet) At() storage.Series { return s.series[0] }
 
 // evaluate returns the labels and the value of each series of a result, rounded to a
 // millionth, in the order of the result if the query asks for one.

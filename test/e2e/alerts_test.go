@@ -5,17 +5,15 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -36,10 +34,9 @@ func TestAlertsArrive(t *testing.T) {
 	api, tokens := startAPI(t, "main")
 	api.Change(func(w *simulator.World) {
 		a := w.Accounts[tokens["main"]]
-		a.Topups = nil
-		for _, s := range a.Servers {
-			s["status"] = "active"
-		}
+		a.Topups, a.Servers = nil, a.Servers[:1]
+		a.Servers[0]["renews_at"] = "2090-01-31"
+		simulator.Put(a.Account, 5000.0, "balance", "usd")
 	})
 	config := api.ConfigFile(t.TempDir(), tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: awaited, plans: ["+awaitedPlan+"]}]\n")
 	addresses := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
@@ -50,8 +47,8 @@ func TestAlertsArrive(t *testing.T) {
 		return all
 	}
 	exporters := startExporters()
-	var messages messages
-	hooks := httptest.NewServer(&messages)
+	var messages simtest.Buffer
+	hooks := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { writeAlerts(&messages, r) }))
 	t.Cleanup(hooks.Close)
 	alertmanagers := startCluster(t, hooks.URL)
 	replicas := startReplicas(t, addresses, alertmanagers)
@@ -60,12 +57,11 @@ func TestAlertsArrive(t *testing.T) {
 			return p.value(fmt.Sprintf(`count_over_time(plan:server_rental_plan_in_stock:max{plan=%q}[1m] offset 4s)`, awaitedPlan)) > 0
 		})
 	}
-	var server string
 	api.Change(func(w *simulator.World) {
 		setInStock(w, awaitedPlan)
-		server = suspend(t, "main", w.Accounts[tokens["main"]])
+		w.Accounts[tokens["main"]].Servers[0]["status"] = "suspended"
 	})
-	simtest.Eventually(t, "both messages", func() bool { return len(messages.list()) >= 2 })
+	simtest.Eventually(t, "both messages", func() bool { return strings.Count(messages.String(), "\n") >= 2 })
 	// The second Alertmanager waits 15 seconds for the first one before it notifies itself.
 	restarted := time.Now().Unix() - 2 // start times are relative to the kernel's, which is in whole seconds
 	for _, e := range exporters {
@@ -81,12 +77,12 @@ func TestAlertsArrive(t *testing.T) {
 	}
 	checkCluster(t, alertmanagers)
 
-	got := messages.list()
-	slices.Sort(got)
+	got := slices.Sorted(strings.Lines(messages.String()))
 	simtest.AssertEqual(t, "messages", got, []string{
 		"chat: ServerRentalWatchHit: A plan in stock began to match a watch. " +
-			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc, still in stock. Order at https://rental.example/order?plan=gpu-l40s.",
-		"pager: ServerRentalServerSuspended: A server is suspended. " + server,
+			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc, still in stock. Order at https://rental.example/order?plan=gpu-l40s.\n",
+		"pager: ServerRentalServerSuspended: A server is suspended. Server node-1.main.example (srv_d699b788091a39c5, Ryzen 5 3600 in nyc) of account main is suspended. " +
+			"It costs 64.90 USD a month, its next renewal is on 31 January 2090 (UTC), the balance is 5000.00 USD.\n",
 	})
 }
 
@@ -120,19 +116,6 @@ func checkCluster(t *testing.T, alertmanagers []string) {
 	}
 }
 
-// suspend suspends an account's first server and returns the description of the alert.
-func suspend(t *testing.T, name string, a *simulator.Account) string {
-	s := a.Servers[0]
-	s["status"] = "suspended"
-	renews, err := time.Parse(time.DateOnly, simulator.Text(s, "renews_at"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("Server %s (%s, %s in %s) of account %s is suspended. It costs %.2f USD a month, its next renewal is on %s (UTC), the balance is %.2f USD.",
-		s["hostname"], s["id"], s["name"], s["location"], name, simulator.At(s, "price", "monthly", "usd"), renews.Format("2 January 2006"),
-		simulator.At(a.Account, "balance", "usd"))
-}
-
 // startCluster runs two Alertmanagers with the example configuration, in which each
 // receiver is a webhook and groups are sent again after seconds, so that a second
 // message would come in time. It returns the addresses.
@@ -154,11 +137,7 @@ func startCluster(t *testing.T, hooks string) (addresses []string) {
 	for _, r := range route["routes"].([]any) {
 		delete(r.(map[string]any), "group_interval")
 	}
-	text, err := yaml.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "alertmanager.yml"), string(text))
+	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "alertmanager.yml"), string(simtest.Encode(t, config)))
 	peers := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
 	for i, peer := range peers {
 		address := simtest.FreeAddress(t)
@@ -168,30 +147,15 @@ func startCluster(t *testing.T, hooks string) (addresses []string) {
 	return addresses
 }
 
-// messages are the alerts that receivers were sent.
-type messages struct {
-	mu  sync.Mutex
-	all []string
-}
-
-// ServeHTTP is the webhook of every receiver; the path is its name.
-func (m *messages) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+// writeAlerts writes the alerts of a request to a webhook, whose path is the receiver.
+func writeAlerts(w io.Writer, r *http.Request) {
 	var message struct {
 		Alerts []struct{ Labels, Annotations map[string]string }
 	}
-	err := json.NewDecoder(r.Body).Decode(&message)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err != nil {
-		m.all = append(m.all, "invalid: "+err.Error())
+	if err := json.NewDecoder(r.Body).Decode(&message); err != nil {
+		fmt.Fprintf(w, "invalid: %v\n", err)
 	}
 	for _, a := range message.Alerts {
-		m.all = append(m.all, fmt.Sprintf("%s: %s: %s %s", strings.Trim(r.URL.Path, "/"), a.Labels["alertname"], a.Annotations["summary"], a.Annotations["description"]))
+		fmt.Fprintf(w, "%s: %s: %s %s\n", strings.Trim(r.URL.Path, "/"), a.Labels["alertname"], a.Annotations["summary"], a.Annotations["description"])
 	}
-}
-
-func (m *messages) list() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.all)
 }

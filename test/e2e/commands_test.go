@@ -98,13 +98,8 @@ type documented struct {
 func (d documented) run(block markdown.Block) {
 	d.t.Helper()
 	withoutWatches, _, _ := strings.Cut(rental, "watches:")
-	for name, text := range map[string]string{"rental.yml": rental, "lab.yml": withoutWatches} {
-		if err := os.WriteFile(filepath.Join(d.dir, name), []byte(d.replace.Replace(text)), 0o600); err != nil {
-			d.t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(d.dir, "token"), []byte(d.token), 0o600); err != nil {
-		d.t.Fatal(err)
+	for name, text := range map[string]string{"rental.yml": rental, "lab.yml": withoutWatches, "token": d.token} {
+		simtest.WriteFile(d.t, filepath.Join(d.dir, name), d.replace.Replace(text))
 	}
 	var script, want, out strings.Builder
 	for line := range strings.Lines(block.Text) {
@@ -131,11 +126,10 @@ func (d documented) output(script string) string {
 	d.t.Helper()
 	cmd := d.command(script)
 	cmd.Stdin = strings.NewReader(d.token)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
+	cmd.Stderr = d.t.Output()
 	out, err := cmd.Output()
 	if err != nil {
-		d.t.Errorf("%s\n%v\n%s%s", script, err, out, stderr.String())
+		d.t.Errorf("%s\n%v\n%s", script, err, out)
 	}
 	return string(out)
 }

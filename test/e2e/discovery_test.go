@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -25,24 +22,16 @@ import (
 func TestServiceDiscovery(t *testing.T) {
 	t.Parallel()
 	api, tokens := startAPI(t, "main", "lab")
-	exporter := simtest.StartProcess(t, "--web.enable-service-discovery",
-		"--config.file="+api.ConfigFile(t.TempDir(), tokens, "collectors: {servers: {interval: 5s}}\n"))
-	exporter.WaitReady()
+	exporter := startExporter(t, api, tokens, "collectors: {servers: {interval: 5s}}\n", "--web.enable-service-discovery")
 	p := startPrometheus(t, discoveryConfig(t, exporter))
-	expect := func(what string, servers int) []string {
+	targets := repo.Read(t, "test/e2e/testdata/targets.txt")
+	expect := func(step string) {
 		t.Helper()
-		var want []string
-		api.Change(func(w *simulator.World) {
-			for name, token := range tokens {
-				want = append(want, activeTargets(name, w.Accounts[token].Servers)...)
-			}
-		})
-		slices.Sort(want)
-		simtest.AssertEqual(t, what, len(want), 3*servers) // three jobs
-		eventuallyEqual(t, what, p.discovered, func() []string { return want })
-		return want
+		_, want, _ := strings.Cut(targets, "\n## "+step+"\n")
+		want, _, _ = strings.Cut(strings.TrimSpace(want), "\n\n")
+		eventuallyEqual(t, step, p.discovered, func() string { return want })
 	}
-	expect("the active servers", 8)
+	expect("the active servers")
 
 	api.Change(func(w *simulator.World) {
 		a := w.Accounts[tokens["main"]]
@@ -52,8 +41,9 @@ func TestServiceDiscovery(t *testing.T) {
 		a.Servers[1]["ipv4"] = nil
 		a.Servers = append(a.Servers, added)
 	})
-	before := expect("one suspended, one without an address, one added", 7)
+	expect("one suspended, one without an address, one added")
 	p.checkProblems()
+	before := p.discovered()
 
 	repair := api.Override("/servers", simtest.Reply(http.StatusOK, nil, `{"data": [], "meta": {"count": 4, "active": 4}}`))
 	simtest.Eventually(t, "refused lists for each job", func() bool {
@@ -63,7 +53,7 @@ func TestServiceDiscovery(t *testing.T) {
 	simtest.AssertEqual(t, "targets while the list is not known", p.discovered(), before)
 	repair()
 	api.Change(func(w *simulator.World) { w.Accounts[tokens["main"]].Servers = nil })
-	expect("an account without servers", 4)
+	expect("an account without servers")
 }
 
 // discoveryConfig is the documented configuration, with short intervals. The servers
@@ -87,15 +77,10 @@ func discoveryConfig(t *testing.T, exporter *simtest.Process) string {
 	config["scrape_configs"] = append(jobs, map[string]any{
 		"job_name": "self", "static_configs": []any{map[string]any{"targets": []any{"SELF"}}},
 	})
-	text, err := yaml.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const address = "localhost:10170"
-	if strings.Count(string(text), address) != 4 {
-		t.Errorf("got a configuration that does not name %s four times:\n%s", address, text)
-	}
-	return strings.ReplaceAll(string(text), address, strings.TrimPrefix(exporter.URL, "http://"))
+	text := string(simtest.Encode(t, config))
+	simtest.AssertEqual(t, "uses of "+address, strings.Count(text, address), 4)
+	return strings.ReplaceAll(text, address, strings.TrimPrefix(exporter.URL, "http://"))
 }
 
 // respondAsTarget responds to a proxied scrape with a metric that says what was asked.
@@ -109,45 +94,16 @@ func respondAsTarget(w http.ResponseWriter, r *http.Request) {
 }
 
 // discovered returns what Prometheus asks, sorted.
-func (p *prometheus) discovered() []string {
+func (p *prometheus) discovered() string {
 	p.t.Helper()
 	var all []string
 	for _, s := range p.query("asked") {
-		all = append(all, describeTarget(s.labels))
+		text := s.labels["job"]
+		for _, name := range []string{"address", "instance", "account", "server", "plan", "location", "os"} {
+			text += fmt.Sprintf(" %s=%s", name, s.labels[name])
+		}
+		all = append(all, text)
 	}
 	slices.Sort(all)
-	return all
-}
-
-func describeTarget(labels map[string]string) string {
-	text := labels["job"]
-	for _, name := range []string{"address", "instance", "account", "server", "plan", "location", "os"} {
-		text += fmt.Sprintf(" %s=%s", name, labels[name])
-	}
-	return text
-}
-
-// activeTargets returns what the servers of an account should be asked for.
-func activeTargets(account string, servers []simulator.Object) []string {
-	var all []string
-	for _, s := range servers {
-		address, _ := s["ipv4"].(string)
-		if s["status"] != "active" || address == "" {
-			continue
-		}
-		hostname, _ := s["hostname"].(string)
-		labels := map[string]string{"account": account}
-		for label, field := range map[string]string{"server": "id", "plan": "plan", "location": "location", "os": "os"} {
-			labels[label] = simulator.Text(s, field)
-		}
-		add := func(job, asked, target string) {
-			labels["job"], labels["address"], labels["instance"] = job, asked, cmp.Or(hostname, target)
-			all = append(all, describeTarget(labels))
-		}
-		add("node", address+":9100", address+":9100")
-		delete(labels, "os")
-		add("ping", "icmp "+address, address)
-		add("ssh", "ssh_banner "+address+":22", address+":22")
-	}
-	return all
+	return strings.Join(all, "\n")
 }

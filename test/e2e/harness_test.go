@@ -58,6 +58,14 @@ func startAPI(t *testing.T, names ...string) (*simtest.API, map[string]string) {
 	return api, tokens
 }
 
+// startExporter runs the exporter, with more settings and flags, until it is ready.
+func startExporter(t *testing.T, api *simtest.API, tokens map[string]string, settings string, flags ...string) *simtest.Process {
+	t.Helper()
+	p := simtest.StartProcess(t, append(flags, "--config.file="+api.ConfigFile(t.TempDir(), tokens, settings))...)
+	p.WaitReady()
+	return p
+}
+
 // setInStock brings a plan back in stock.
 func setInStock(w *simulator.World, plan string) {
 	for _, p := range w.Plans {

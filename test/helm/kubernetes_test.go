@@ -24,10 +24,7 @@ func kustomize(t *testing.T, kustomization, config string) objects {
 	if err := os.CopyFS(dir, os.DirFS(repo.Path(t, "deploy/kubernetes"))); err != nil {
 		t.Fatal(err)
 	}
-	production := filepath.Join(dir, "production")
-	if err := os.Rename(filepath.Join(dir, "example"), production); err != nil {
-		t.Fatal(err)
-	}
+	production := filepath.Join(dir, "example")
 	simtest.WriteFile(t, filepath.Join(production, "kustomization.yaml"), kustomization)
 	simtest.WriteFile(t, filepath.Join(production, "config.yml"), config)
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), production)

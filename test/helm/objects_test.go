@@ -2,7 +2,6 @@ package helm
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -228,19 +227,10 @@ func checkPod(t *testing.T, all objects) {
 func checkTokens(t *testing.T, all objects) {
 	t.Helper()
 	for _, o := range all {
-		if _, secret := o.(*corev1.Secret); !secret && strings.Contains(toJSON(t, o), "token-of-") {
+		if _, secret := o.(*corev1.Secret); !secret && strings.Contains(string(simtest.Encode(t, o)), "token-of-") {
 			t.Errorf("%T contains a token", o)
 		}
 	}
-}
-
-func toJSON(t *testing.T, v any) string {
-	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // TestChecksum checks that a change of the configuration replaces the pods, and that

@@ -4,11 +4,9 @@ package mixin_test
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"github.com/google/go-jsonnet/formatter"
 	"github.com/google/go-jsonnet/linter"
 	"github.com/prometheus/prometheus/model/labels"
+	"go.yaml.in/yaml/v3"
 
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/grafana"
@@ -45,8 +44,8 @@ type rule struct {
 	Labels, Annotations map[string]string
 }
 
-// build builds the mixin with settings, and has promtool check its rules.
-func build(t *testing.T, config string) mixin {
+// build builds the mixin with settings.
+func build(t *testing.T, config string) (m mixin) {
 	t.Helper()
 	vm := jsonnet.MakeVM()
 	vm.Importer(&jsonnet.FileImporter{JPaths: []string{repo.Path(t, "mixin")}})
@@ -55,22 +54,22 @@ func build(t *testing.T, config string) mixin {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var m mixin
-	var files map[string]json.RawMessage
-	for _, into := range []any{&m, &files} {
-		if err := json.Unmarshal([]byte(text), into); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if promtool, err := exec.LookPath("promtool"); err == nil || os.Getenv("CI") == "true" {
-		for _, name := range []string{"alerts", "rules"} {
-			file := simtest.WriteFile(t, filepath.Join(t.TempDir(), name+".json"), string(files[name]))
-			if out, err := exec.Command(promtool, "check", "rules", "--lint=all", "--lint-fatal", file).CombinedOutput(); err != nil {
-				t.Errorf("promtool: %v\n%s", err, out)
+	decode(t, text, &m)
+	for _, g := range append(m.Alerts.Groups, m.Rules.Groups...) {
+		for _, r := range g.Rules {
+			if _, err := promqltest.Parse(r.Expr); err != nil {
+				t.Errorf("%s%s: %v", r.Record, r.Alert, err)
 			}
 		}
 	}
 	return m
+}
+
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // committed returns the committed rules and dashboards as the mixin should have them.
@@ -99,9 +98,7 @@ func committed(t *testing.T) mixin {
 	}
 	for _, path := range repo.Glob(t, "dashboards/*.json") {
 		var d any
-		if err := json.Unmarshal([]byte(repo.Read(t, "dashboards/"+filepath.Base(path))), &d); err != nil {
-			t.Fatal(err)
-		}
+		decode(t, repo.Read(t, "dashboards/"+filepath.Base(path)), &d)
 		m.Dashboards[filepath.Base(path)] = d
 	}
 	return m
@@ -109,85 +106,39 @@ func committed(t *testing.T) mixin {
 
 func TestDefaults(t *testing.T) { simtest.AssertEqual(t, "mixin", build(t, "{}"), committed(t)) }
 
-// TestSettings checks everything but the selector.
-func TestSettings(t *testing.T) {
-	got := build(t, `{
-		balanceRatio: 0.07, renewalsDays: 14, renewalsCriticalDays: 7,
-		runbookURL: 'https://wiki.example/rental', dashboardTags: ['rental', 'x'],
-	}`)
-	want := committed(t)
-	edit(t, &want, func(s string) string {
-		return strings.ReplaceAll(s, "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#", "https://wiki.example/rental#")
-	})
-	for _, d := range want.Dashboards {
-		d := d.(map[string]any)
-		d["tags"] = []any{"rental", "x"}
-		for _, link := range d["links"].([]any) {
-			link.(map[string]any)["tags"] = []any{"rental"}
-		}
-	}
-	billing := want.Rules.Groups[0].Rules
-	const due7, due14 = "account:server_rental_account_renewals_due_usd:sum7d", "account:server_rental_account_renewals_due_usd:sum14d"
-	for i, r := range billing {
-		if r.Record == due7 {
-			r.Record, r.Expr = due14, strings.ReplaceAll(r.Expr, "7 * 86400", "14 * 86400")
-			want.Rules.Groups[0].Rules = slices.Insert(slices.Clone(billing), i+1, r)
-		}
-	}
-	for i := range want.Alerts.Groups[0].Rules {
-		r := &want.Alerts.Groups[0].Rules[i]
-		description := r.Annotations["description"]
-		switch r.Alert + " " + r.Labels["severity"] {
-		case "ServerRentalBalanceLow warning":
-			r.Expr = strings.Replace(r.Expr, "< 0.1 * account", "< 0.07 * account", 1)
-			description = strings.Replace(description, "less than 10 percent of", "less than 7 percent of", 1)
-		case "ServerRentalRenewalsUnfunded critical":
-			r.Expr = due14 + " - account:server_rental_account_balance_usd:max > 0\nand on (account)\n" +
-				"account:server_rental_account_funded_until_timestamp_seconds:max <= time() + 7 * 86400\n"
-			description = strings.ReplaceAll(strings.Replace(description, "the next 7 days", "the next 14 days", 1), due7, due14)
-		case "ServerRentalRenewalsUnfunded warning":
-			r.Expr = strings.Replace(strings.Replace(r.Expr, due7, due14, 1), "> time() + 7 * 86400", "> time() + 14 * 86400", 1)
-			description = strings.ReplaceAll(strings.Replace(description, "the next 7 days", "the next 14 days", 1), due7, due14)
-		}
-		r.Annotations["description"] = description
-	}
-	simtest.AssertEqual(t, "mixin", got, want)
+// TestTexts checks the settings that are texts.
+func TestTexts(t *testing.T) {
+	got := build(t, `{ runbookURL: 'https://wiki.example/rental', dashboardTags: ['rental', 'x'] }`)
+	simtest.AssertEqual(t, "mixin", got, edit(t, committed(t),
+		"https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#", "https://wiki.example/rental#",
+		`"tags":["server-rental","prometheus"]`, `"tags":["rental","x"]`,
+		`"tags":["server-rental"]`, `"tags":["rental"]`, // of links
+	))
 }
 
-// edit changes all strings of a mixin.
-func edit(t *testing.T, m *mixin, change func(string) string) {
-	t.Helper()
-	var walk func(v any) any
-	walk = func(v any) any {
-		switch v := v.(type) {
-		case string:
-			return change(v)
-		case []any:
-			for i := range v {
-				v[i] = walk(v[i])
-			}
-		case map[string]any:
-			for name := range v {
-				v[name] = walk(v[name])
-			}
+// TestNumbers compares the lines of the rules that the settings which are numbers change
+// with a golden file.
+func TestNumbers(t *testing.T) {
+	write := func(name, config string) string {
+		m := build(t, config)
+		simtest.AssertEqual(t, "dashboards", m.Dashboards, committed(t).Dashboards)
+		text, err := yaml.Marshal([]any{m.Alerts, m.Rules})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return v
+		return simtest.WriteFile(t, filepath.Join(t.TempDir(), name), string(text))
 	}
-	var all any
-	transcode(t, m, &all)
-	*m = mixin{}
-	transcode(t, walk(all), m)
+	changed := write("changed.yml", `{ balanceRatio: 0.07, renewalsDays: 14, renewalsCriticalDays: 7 }`)
+	diff, _ := exec.Command("diff", "--unified=0", write("default.yml", "{}"), changed).Output() // status 1: they differ
+	lines := regexp.MustCompile(`(?m)^[-+] .*\n`).FindAllString(string(diff), -1)
+	simtest.Golden(t, "testdata/numbers.diff", strings.Join(lines, ""))
 }
 
-func transcode(t *testing.T, from, into any) {
+// edit returns a mixin with other texts in its JSON: old, new, old, new.
+func edit(t *testing.T, m mixin, texts ...string) (edited mixin) {
 	t.Helper()
-	text, err := json.Marshal(from)
-	if err == nil {
-		err = json.Unmarshal(text, into)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	decode(t, strings.NewReplacer(texts...).Replace(string(simtest.Encode(t, m))), &edited)
+	return edited
 }
 
 var (
@@ -228,7 +179,7 @@ func TestSelector(t *testing.T) {
 	}
 	for name, dashboard := range got.Dashboards {
 		var d grafana.Dashboard
-		transcode(t, dashboard, &d)
+		decode(t, string(simtest.Encode(t, dashboard)), &d)
 		values := map[string]string{"currency": "usd", "__interval": "1m", "__rate_interval": "1m", "__interval_ms": "60000", "__range": "1d"}
 		for _, q := range d.Queries() {
 			check(q.Key, grafana.Interpolate(q.Expr, values))
@@ -239,12 +190,9 @@ func TestSelector(t *testing.T) {
 			}
 		}
 	}
-	edit(t, &got, func(s string) string {
-		for _, matcher := range []string{`cluster=~"a\\..+"`, `cluster=~\"a\\\\..+\"`} {
-			s = strings.ReplaceAll(strings.ReplaceAll(s, matcher+", ", ""), "{"+matcher+"}", "")
-		}
-		return s
-	})
+	query := `cluster=~\"a\\\\..+\"`              // in JSON
+	annotation := `cluster=~\\\"a\\\\\\\\..+\\\"` // in a string of a template
+	got = edit(t, got, query+", ", "", "{"+query+"}", "", annotation+", ", "", "{"+annotation+"}", "")
 	simtest.AssertEqual(t, "mixin without the matcher", got, committed(t))
 }
 

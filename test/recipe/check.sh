@@ -66,7 +66,7 @@ gofmt -w internal/simulator/example.go internal/simulator/resources.go
 
 # Test data.
 mkdir collector/testdata/invoices
-cat >collector/testdata/invoices/document.json <<'END'
+cat >collector/testdata/invoices/document.golden <<'END'
 {
   "data": [
     {

@@ -25,7 +25,7 @@ func secretsOf(t *testing.T, a *simtest.API) secrets {
 			s[kind] = append(s[kind], text)
 		}
 	}
-	a.Read(func(w *simulator.World) {
+	a.Change(func(w *simulator.World) {
 		for token, account := range w.Accounts {
 			add("token", token)
 			add("e-mail address", simulator.Text(account.Account, "email"))

@@ -6,8 +6,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,6 +17,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,29 +35,22 @@ const help = `Simulates the rental API.
 func main() {
 	app := kingpin.New("simulator", help)
 	app.HelpFlag.Short('h')
-	commands := map[string]func() error{}
-	serveCommand(app, commands)
-	historyCommand(app, commands)
-	webhookCommand(app, commands)
-	chosen := kingpin.MustParse(app.Parse(os.Args[1:]))
-	if err := commands[chosen](); err != nil {
-		slog.Error("simulator failed", "err", err)
-		os.Exit(1)
-	}
+	serveCommand(app)
+	historyCommand(app)
+	webhookCommand(app)
+	_, err := app.Parse(os.Args[1:])
+	app.FatalIfError(err, "")
 }
 
-func serveCommand(app *kingpin.Application, commands map[string]func() error) {
+func serveCommand(app *kingpin.Application) {
 	c := app.Command("serve", "Serve a simulated rental API.").Default()
 	address := c.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10171").String()
 	site := c.Flag("site", "Address at which the pages that links lead to can be reached (default: the address to serve on).").PlaceHolder("URL").String()
 	accounts := c.Flag("account", "Account to serve, as NAME:TOKEN; repeatable.").PlaceHolder("NAME:TOKEN").StringMap()
 	extra := c.Flag("accounts", "Number of further accounts: account-0 with token-0 and so on.").Int()
-	servers := c.Flag("servers", "Number of servers of each further account.").Default("10").Int()
+	servers := c.Flag("servers", "Number of servers of each further account.").Default("10").Uint16()
 	activity := c.Flag("activity", "Simulate changes of stock, prices, balances and status.").Bool()
-	commands[c.FullCommand()] = func() error {
-		if *servers < 0 {
-			return fmt.Errorf("--servers: %d: must not be negative", *servers)
-		}
+	c.Action(func(*kingpin.ParseContext) error {
 		sim := simulator.New(simulator.Options{Site: cmp.Or(*site, "http://"+*address)})
 		sim.Change(func(w *simulator.World) {
 			for name, token := range *accounts {
@@ -62,30 +58,32 @@ func serveCommand(app *kingpin.Application, commands map[string]func() error) {
 			}
 			for i := range *extra {
 				a := simulator.ExampleAccount(fmt.Sprintf("account-%d", i), time.Now())
-				a.Servers = simulator.Servers(*servers, time.Now())
+				a.Servers = simulator.Servers(int(*servers), time.Now())
 				w.Accounts[fmt.Sprintf("token-%d", i)] = a
 			}
 		})
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
+		run := func(context.Context) {}
 		if *activity {
-			go sim.Run(ctx)
+			run = sim.Run
 		}
-		return serve(ctx, *address, sim)
-	}
+		return serve(*address, sim, run)
+	})
 }
 
-// serve serves until ctx ends.
-func serve(ctx context.Context, address string, h http.Handler) error {
+// serve serves, and runs something, until the process is interrupted.
+func serve(address string, h http.Handler, run func(context.Context)) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
+	go run(ctx)
 	slog.Info("listening", "base_url", "http://"+listener.Addr().String()+"/api/v1")
 	return simulator.Serve(ctx, listener, h)
 }
 
-func historyCommand(app *kingpin.Application, commands map[string]func() error) {
+func historyCommand(app *kingpin.Application) {
 	c := app.Command("history", "Write the metrics of the past days as OpenMetrics. By default it needs 2 minutes of processor time, 500 MB of memory and 2 GB of disk.")
 	days := c.Flag("days", "Number of days, 1 to 90.").Default("30").Int()
 	end := c.Flag("end", "End of the history, in RFC 3339 or as a Unix timestamp (default: now).").String()
@@ -94,17 +92,30 @@ func historyCommand(app *kingpin.Application, commands map[string]func() error) 
 	job := c.Flag("job", "Label job of all series.").Default("server_rental").String()
 	instance := c.Flag("instance", "Label instance of all series.").Default("exporter:10170").String()
 	output := c.Flag("output", "File to write (default: standard output).").PlaceHolder("FILE").String()
-	commands[c.FullCommand()] = func() error {
+	c.Action(func(*kingpin.ParseContext) error {
 		at, err := parseTime(cmp.Or(*end, time.Now().Format(time.RFC3339)))
 		if err != nil {
 			return fmt.Errorf("--end: %w", err)
 		}
-		return writeHistory(*output, history.Options{
+		debug.SetGCPercent(400) // little is kept of much that is allocated
+		debug.SetMemoryLimit(600 << 20)
+		file := os.Stdout
+		if *output != "" {
+			if file, err = os.Create(*output); err != nil { //nolint:gosec // the user names it
+				return err
+			}
+		}
+		samples, err := history.Write(file, history.Options{
 			End: at, Length: time.Duration(*days) * 24 * time.Hour,
 			Accounts: exporter.DemoTokens(), Servers: *servers, Watches: exporter.DemoWatches(), Site: exporter.DemoSite, Seed: *seed,
 			Labels: map[string]string{"job": *job, "instance": *instance},
 		})
-	}
+		if err := errors.Join(err, file.Close()); err != nil {
+			return err
+		}
+		slog.Info("history written", "samples", samples, "end", at)
+		return nil
+	})
 }
 
 // parseTime reads a time in one of the forms that promtool accepts.
@@ -119,21 +130,33 @@ func parseTime(text string) (time.Time, error) {
 	return t, nil
 }
 
-// writeHistory writes a history to a file, or to standard output.
-func writeHistory(output string, o history.Options) error {
-	debug.SetGCPercent(400) // little is kept of much that is allocated
-	debug.SetMemoryLimit(600 << 20)
-	file := os.Stdout
-	if output != "" {
-		var err error
-		if file, err = os.Create(output); err != nil { //nolint:gosec // the user names it
-			return err
+func webhookCommand(app *kingpin.Application) {
+	c := app.Command("webhook", "Print the notifications that an Alertmanager sends to a webhook, one alert a line.")
+	address := c.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10172").String()
+	c.Action(func(*kingpin.ParseContext) error {
+		return serve(*address, webhook(os.Stdout), func(context.Context) {})
+	})
+}
+
+// maxNotification bounds the body of a notification.
+const maxNotification = 1 << 20
+
+// webhook writes a line for each alert of a notification: its status, what it says, and
+// its link.
+func webhook(out io.Writer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var notification struct {
+			Alerts []struct {
+				Status      string
+				Annotations struct{ Description, Link string }
+			}
 		}
-	}
-	samples, err := history.Write(file, o)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	slog.Info("history written", "samples", samples, "end", o.End)
-	return nil
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxNotification)).Decode(&notification); err != nil {
+			http.Error(w, "not a notification of Alertmanager", http.StatusBadRequest)
+			return
+		}
+		for _, a := range notification.Alerts {
+			fmt.Fprintln(out, strings.TrimSpace(fmt.Sprintf("%s: %s %s", a.Status, a.Annotations.Description, a.Annotations.Link)))
+		}
+	})
 }

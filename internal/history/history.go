@@ -4,11 +4,21 @@
 package history
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/version"
+
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 )
 
@@ -67,4 +77,134 @@ func resolution(age time.Duration) time.Duration {
 	default:
 		return 4 * time.Minute
 	}
+}
+
+// processMetrics returns the metrics of the process, which made a number of requests since
+// it started, and those that Prometheus adds to a scrape. Neither exists here: they are
+// those that the dashboards show, with values as of an exporter that was measured, and a
+// little noise.
+func (r *run) processMetrics(uptime time.Duration, requests int) (metrics []prometheus.Metric) {
+	add := func(kind prometheus.ValueType, name, help string, value float64, labels prometheus.Labels) {
+		metrics = append(metrics, prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, labels), kind, value))
+	}
+	gauge := func(name, help string, value float64) { add(prometheus.GaugeValue, name, help, value, nil) }
+	start := float64(r.started.UnixMilli()) / 1000
+	gauge("up", "Whether the last scrape succeeded: 1 or 0.", 1)
+	gauge("scrape_duration_seconds", "Duration of the scrape.", math.Round(2000+1000*r.rand.ExpFloat64())/1e6)
+	gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", start)
+	gauge("process_resident_memory_bytes", "Resident memory size in bytes.", math.Round(5200+300*math.Tanh(uptime.Hours())+40*r.rand.Float64())*4096)
+	gauge("process_open_fds", "Number of open file descriptors.", 11+float64(r.rand.IntN(3)))
+	gauge("go_goroutines", "Number of goroutines that currently exist.", 31+float64(r.rand.IntN(4)))
+	gauge("go_memstats_heap_inuse_bytes", "Number of heap bytes that are in use.", math.Round(340+80*r.rand.Float64())*8192)
+	gauge("server_rental_exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.", 1)
+	gauge("server_rental_exporter_shard", "Index of this shard, from 0.", 0)
+	gauge("server_rental_exporter_shards", "Number of shards that share the accounts.", 1)
+	gauge("server_rental_exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.", start)
+	add(prometheus.CounterValue, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", math.Floor(100*(0.05+0.0006*float64(requests)+0.0001*uptime.Seconds()))/100, nil)
+	for _, cause := range []string{"encoding", "gathering"} {
+		add(prometheus.CounterValue, "promhttp_metric_handler_errors_total", "Total number of internal errors encountered by the promhttp metric handler.", 0, prometheus.Labels{"cause": cause})
+	}
+	add(prometheus.GaugeValue, "server_rental_exporter_build_info", "Version and platform of this build of the exporter; constant 1.", 1, prometheus.Labels{
+		"version": version.Version, "revision": version.GetRevision(), "branch": version.Branch,
+		"goversion": version.GoVersion, "goos": version.GoOS, "goarch": version.GoArch, "tags": version.GetTags(),
+	})
+	return metrics
+}
+
+// state returns what the API last said to the scope.
+func (sc *scope) state(now time.Time) rentalapi.AccountState {
+	var s rentalapi.AccountState
+	if sc.account != "" {
+		limit, remaining, rejected := accountLimit, accountLimit-float64(len(sc.newest)), false
+		s = rentalapi.AccountState{Limit: &limit, Remaining: &remaining, Rejected: &rejected}
+	}
+	if sc.pausedUntil.After(now) {
+		s.PausedUntil = sc.pausedUntil
+	}
+	return s
+}
+
+// accountLimit is the provider's rate limit: requests of an account in a minute.
+const accountLimit = 120.0
+
+// getter makes the requests of one fetch: it responds with the provider's data, or fails
+// while an outage is under way.
+type getter struct {
+	*run
+	*scope
+	now time.Time // when the next request begins
+}
+
+// Get implements rentalapi.Getter.
+func (g *getter) Get(_ context.Context, _ rentalapi.Priority, endpoint string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
+	if err := g.request(endpoint); err != nil {
+		return rentalapi.Response{}, err
+	}
+	err := read(strings.NewReader(g.sim.Body(endpoint+"?"+query.Encode(), g.token)))
+	return rentalapi.Response{Received: g.now, Date: g.now}, err
+}
+
+// request makes and counts a request. It fails if an outage is under way. The duration
+// differs for accounts and public data.
+func (g *getter) request(endpoint string) error {
+	o := outage{code: "200"}
+	for _, other := range g.outages {
+		if !g.now.Before(other.at) && g.now.Before(other.at.Add(other.length)) && (other.endpoint == "" || other.endpoint == endpoint) {
+			o = other
+		}
+	}
+	typical := 35 * time.Millisecond
+	if g.account != "" {
+		typical = 70 * time.Millisecond
+	}
+	duration := o.delay + typical + time.Duration(g.rand.ExpFloat64()*float64(typical)/2)
+	g.now = g.now.Add(duration)
+	g.scope.requests++
+	g.newest = append(slices.DeleteFunc(g.newest, func(at time.Time) bool { return g.now.Sub(at) >= time.Minute }), g.now)
+	g.run.requests.CountRequest(endpoint, o.code, duration)
+	if o.reason == "" {
+		return nil
+	}
+	g.run.requests.CountError(endpoint, o.reason)
+	if o.pause > 0 {
+		g.pausedUntil = g.now.Add(o.pause)
+	}
+	return &rentalapi.Error{Endpoint: endpoint, Reason: o.reason}
+}
+
+// outage is a time in which the provider fails, or is slow.
+type outage struct {
+	at       time.Time
+	length   time.Duration
+	endpoint string           // empty for all
+	reason   rentalapi.Reason // empty if the provider is only slow
+	code     string           // value of the label code
+	delay    time.Duration    // of a response
+	pause    time.Duration    // that the provider asks for
+}
+
+// outages returns those of the whole history: one every few days, and one that the
+// dashboard of the last 6 hours shows.
+func (o Options) outages() []outage {
+	kinds := []outage{
+		{length: 14 * time.Minute, reason: rentalapi.Connection, code: "error"},
+		{length: 8 * time.Minute, endpoint: "/status", reason: rentalapi.Timeout, code: "error", delay: 10 * time.Second},
+		{length: 25 * time.Minute, endpoint: "/servers", reason: rentalapi.Unavailable, code: "503", pause: time.Minute},
+		{length: 3 * time.Minute, endpoint: "/plans", reason: rentalapi.RateLimited, code: "429", pause: time.Minute},
+		{length: 40 * time.Minute, code: "200", delay: 3 * time.Second},
+		{length: 12 * time.Minute, endpoint: "/locations", reason: rentalapi.Decode, code: "200"},
+		{length: 5 * time.Minute, reason: rentalapi.Status, code: "500"},
+	}
+	recent := kinds[2]
+	recent.at, recent.length, recent.endpoint = o.End.Add(-4*time.Hour-20*time.Minute), 6*time.Minute, "/topups"
+	all := []outage{recent}
+	rng := rand.New(rand.NewPCG(o.Seed, 20))
+	at := o.End.Add(-24 * time.Hour)
+	for i := 0; at.After(o.End.Add(-o.Length)); i++ {
+		next := kinds[i%len(kinds)]
+		next.at = at
+		all = append(all, next)
+		at = at.Add(-36*time.Hour - time.Duration(rng.Int64N(int64(72*time.Hour))))
+	}
+	return all
 }

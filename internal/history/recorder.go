@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,21 +16,16 @@ import (
 // recorder keeps the samples of scrapes until they can be written family by family. It
 // keeps a value that repeats once.
 type recorder struct {
-	labels   prometheus.Labels // added to all series
-	times    []int64           // of the scrapes, in Unix seconds
-	families map[string]*family
-}
-
-// family is a metric family with the samples of all its series.
-type family struct {
-	head   string    // lines before the samples
-	series []*series // in the order of their lines, so that those of one metric follow each other
+	labels prometheus.Labels // added to all series
+	times  []int64           // of the scrapes, in Unix seconds
+	heads  map[string]string // lines before the samples, by metric family
+	series []*series         // in the order of their lines, so that those of one metric follow each other
 	byName map[string]*series
 }
 
 type series struct {
-	name  string // with labels, as it is written
-	spans []span
+	family, name string // the name with labels, as it is written
+	spans        []span
 }
 
 // span is a value that repeats in the scrapes from first to last.
@@ -41,16 +35,18 @@ type span struct {
 }
 
 func newRecorder(labels map[string]string) *recorder {
-	return &recorder{labels: labels, families: map[string]*family{}}
+	return &recorder{labels: labels, heads: map[string]string{}, byName: map[string]*series{}}
 }
 
-// begin begins a scrape.
-func (r *recorder) begin(at time.Time) { r.times = append(r.times, at.Unix()) }
-
-// record records samples of the present scrape.
-func (r *recorder) record(collectors ...prometheus.Collector) error {
+// record records a scrape: metrics, and those of a collector.
+func (r *recorder) record(at time.Time, metrics []prometheus.Metric, more prometheus.Collector) error {
+	r.times = append(r.times, at.Unix())
 	registry := prometheus.NewRegistry()
-	prometheus.WrapRegistererWith(r.labels, registry).MustRegister(collectors...)
+	prometheus.WrapRegistererWith(r.labels, registry).MustRegister(more, prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
+		for _, m := range metrics {
+			ch <- m
+		}
+	}))
 	families, err := registry.Gather()
 	if err != nil {
 		return err
@@ -61,44 +57,27 @@ func (r *recorder) record(collectors ...prometheus.Collector) error {
 		if _, err := expfmt.MetricFamilyToOpenMetrics(&text, gathered); err != nil {
 			return err
 		}
-		f := r.families[gathered.GetName()]
-		if f == nil {
-			f = &family{byName: map[string]*series{}}
-			r.families[gathered.GetName()] = f
-		}
-		f.head = ""
+		family, head := gathered.GetName(), ""
 		for line := range strings.Lines(text.String()) {
 			if strings.HasPrefix(line, "#") {
-				f.head += line
+				head += line
 				continue
 			}
 			i := strings.LastIndexByte(line, ' ')
-			f.add(len(r.times)-1, line[:i], line[i+1:len(line)-1])
+			r.add(family, line[:i], line[i+1:len(line)-1])
 		}
+		r.heads[family] = head
 	}
 	return nil
 }
 
-// list is metrics as a collector.
-type list []prometheus.Metric
-
-// Describe implements prometheus.Collector. It describes nothing, so that the metrics may
-// be different ones at each scrape.
-func (list) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (l list) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range l {
-		ch <- m
-	}
-}
-
-func (f *family) add(scrape int, name, value string) {
-	s := f.byName[name]
+// add adds a sample of the present scrape.
+func (r *recorder) add(family, name, value string) {
+	s, scrape := r.byName[name], len(r.times)-1
 	if s == nil {
-		s = &series{name: strings.Clone(name)} // not the whole text
-		f.byName[s.name] = s
-		f.series = append(f.series, s)
+		s = &series{family: family, name: strings.Clone(name)} // not the whole text
+		r.byName[s.name] = s
+		r.series = append(r.series, s)
 	}
 	if n := len(s.spans); n > 0 && s.spans[n-1].last == scrape-1 && s.spans[n-1].value == value {
 		s.spans[n-1].last = scrape
@@ -110,18 +89,18 @@ func (f *family) add(scrape int, name, value string) {
 // write writes the samples in OpenMetrics and returns how many.
 func (r *recorder) write(w io.Writer) (samples int, err error) {
 	b := bufio.NewWriterSize(w, 1<<20)
+	slices.SortStableFunc(r.series, func(x, y *series) int { return strings.Compare(x.family, y.family) })
 	var line []byte
-	for _, name := range slices.Sorted(maps.Keys(r.families)) {
-		f := r.families[name]
-		b.WriteString(f.head) //nolint:errcheck // Flush returns the first error
-		for _, series := range f.series {
-			for _, span := range series.spans {
-				for _, at := range r.times[span.first : span.last+1] {
-					line = append(append(append(line[:0], series.name...), ' '), span.value...)
-					line = strconv.AppendInt(append(line, ' '), at, 10)
-					b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
-					samples++
-				}
+	for i, s := range r.series {
+		if i == 0 || s.family != r.series[i-1].family {
+			b.WriteString(r.heads[s.family]) //nolint:errcheck // Flush returns the first error
+		}
+		for _, span := range s.spans {
+			for _, at := range r.times[span.first : span.last+1] {
+				line = append(append(append(line[:0], s.name...), ' '), span.value...)
+				line = strconv.AppendInt(append(line, ' '), at, 10)
+				b.Write(append(line, '\n')) //nolint:errcheck // Flush returns the first error
+				samples++
 			}
 		}
 	}

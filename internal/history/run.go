@@ -13,7 +13,12 @@ import (
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
+	"server_rental_exporter/internal/simulator"
 )
+
+// tick is the time between two moments before which the exporter fetches what is due, with
+// the provider's data of the moment before.
+const tick = 15 * time.Second
 
 // run is the run of the exporter.
 type run struct {
@@ -21,11 +26,23 @@ type run struct {
 	started time.Time
 	rand    *rand.Rand
 
-	provider *provider
+	sim      *simulator.Simulator
+	past     *simulator.Past
+	outages  []outage
 	requests *rentalapi.Client
-	scopes   []*scope
+	scopes   []*scope // the public one first
 	watches  []collector.Watched
 	recorder *recorder
+}
+
+// scope is the collectors of one account, or the public ones if it has no name.
+type scope struct {
+	account, token string
+	lead           time.Duration // from its fetches to the end of a tick
+	sources        []*source
+	requests       int         // made
+	newest         []time.Time // of these, those of the last minute
+	pausedUntil    time.Time   // the end of the last pause that the API asked for
 }
 
 // source is one collector of an account, or a public one.
@@ -33,8 +50,7 @@ type source struct {
 	*scope
 	resource collector.Resource
 	fetch    func(context.Context, rentalapi.Getter) (collector.Snapshot, error)
-	due      time.Time     // of the next fetch
-	phase    time.Duration // of its fetches, after multiples of the interval
+	due      time.Time // of the next fetch
 
 	health   runner.Health
 	snapshot collector.Snapshot // the last good one
@@ -45,10 +61,25 @@ func newRun(o Options, rec *recorder, started time.Time) *run {
 	r := &run{
 		Options: o, started: started, recorder: rec,
 		rand:     rand.New(rand.NewPCG(o.Seed, uint64(started.Unix()))), //nolint:gosec // after 2000
-		provider: newProvider(o, started), requests: rentalapi.New("", rentalapi.Settings{}),
+		sim:      simulator.New(simulator.Options{Site: o.Site}),
+		past:     simulator.NewPast(o.Seed, started, o.End, o.Accounts, o.Servers),
+		outages:  o.outages(),
+		requests: rentalapi.New("", rentalapi.Settings{}),
 	}
+	r.sim.Change(func(w *simulator.World) {
+		simulator.Put(w.Status, started.UTC().AddDate(0, 0, -30).Format(time.DateOnly), "since") // until the first incident
+	})
 	for _, token := range append([]string{""}, slices.Sorted(maps.Keys(o.Accounts))...) {
-		r.addScope(&scope{account: o.Accounts[token], token: token})
+		sc := &scope{account: o.Accounts[token], token: token, lead: time.Duration(r.rand.Int64N(int64(tick - time.Second)))}
+		for _, res := range collector.Resources() {
+			if res.Account == (token != "") {
+				src := &source{scope: sc, resource: res, fetch: res.NewFetcher(sc.account)}
+				src.health.Collector, src.health.Account, src.health.Interval = res.Name, sc.account, res.Interval
+				r.requests.InitErrorCounters(res.Endpoint)
+				sc.sources = append(sc.sources, src)
+			}
+		}
+		r.scopes = append(r.scopes, sc)
 	}
 	for _, w := range o.Watches {
 		r.watches = append(r.watches, collector.NewWatched(w, started))
@@ -56,73 +87,62 @@ func newRun(o Options, rec *recorder, started time.Time) *run {
 	return r
 }
 
-// addScope adds the collectors of an account, or the public ones. All of an account have
-// the same phase; public ones follow the turnover of the provider's cache.
-func (r *run) addScope(sc *scope) {
-	phase := r.rand.Int64N(int64(time.Hour))
-	for _, res := range collector.Resources() {
-		if res.Account != (sc.account != "") {
-			continue
-		}
-		if !res.Account {
-			phase = r.rand.Int64N(int64(2 * time.Second))
-		}
-		src := &source{scope: sc, resource: res, fetch: res.NewFetcher(sc.account), due: r.started, phase: time.Duration(phase)}
-		src.health.Collector, src.health.Account, src.health.Interval = res.Name, sc.account, res.Interval
-		r.requests.InitErrorCounters(res.Endpoint)
-		sc.sources = append(sc.sources, src)
-	}
-	r.scopes = append(r.scopes, sc)
-}
-
-// run records the scrapes until end.
+// run fetches, and records the scrapes until end.
 func (r *run) run(end time.Time) error {
-	for at := r.nextScrape(r.started); !at.After(end); at = r.nextScrape(at) {
-		r.recorder.begin(at)
-		if err := r.scrape(at); err != nil {
-			return err
+	for at := r.started.Truncate(tick).Add(tick); !at.After(end); at = at.Add(tick) {
+		changed, every := r.advance(at.Add(-tick)), resolution(r.End.Sub(at))
+		scrape := at.Add(every - 1).Truncate(every)
+		for _, sc := range r.scopes {
+			for _, src := range sc.sources {
+				if at.Before(src.due) || at.Before(sc.pausedUntil) {
+					continue
+				}
+				if err := r.get(src, at, changed, scrape); err != nil {
+					return fmt.Errorf("%s: %w", src.resource.Name, err)
+				}
+			}
+		}
+		if at.Equal(scrape) || at.Second() == 0 { // plans are fetched each minute
+			public := r.scopes[0].known(at)
+			for i, w := range r.watches {
+				r.watches[i] = w.Step(public, at)
+			}
+		}
+		if at.Equal(scrape) {
+			if err := r.scrape(at); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// nextScrape returns the time of the next scrape after a time.
-func (r *run) nextScrape(at time.Time) time.Time {
-	every := resolution(r.End.Sub(at))
-	return at.Truncate(every).Add(every)
-}
-
-// next returns the source that fetches next.
-func (r *run) next() (first *source) {
-	for _, sc := range r.scopes {
-		for _, src := range sc.sources {
-			if src.due.Before(sc.pausedUntil) {
-				src.due = sc.pausedUntil
-			}
-			if first == nil || src.due.Before(first.due) {
-				first = src
-			}
-		}
-	}
-	return first
+// advance changes the data to that of a time, and returns when the last change was.
+func (r *run) advance(at time.Time) (changed time.Time) {
+	r.sim.Change(func(w *simulator.World) {
+		changed = r.past.Apply(w, at)
+		made := at.UTC().Format(time.RFC3339)
+		w.GeneratedAt, w.Status["updated_at"] = made, made
+	})
+	return changed
 }
 
 // retryInterval is the longest time after a failure until the next attempt.
 const retryInterval = time.Minute
 
-// get fetches the resource of a source, before a scrape. Its error is one that no outage
-// explains.
-func (r *run) get(src *source, scrape time.Time) (err error) {
-	at, h := src.due, &src.health
-	src.due = at.Add(-src.phase).Truncate(h.Interval).Add(h.Interval + src.phase)
-	api := &getter{run: r, scope: src.scope, now: at}
+// get fetches the resource of a source in the tick before a time. Its error is one that no
+// outage explains.
+func (r *run) get(src *source, at, changed, scrape time.Time) (err error) {
+	h, begin := &src.health, at.Add(-src.lead-time.Second)
+	src.due = at.Truncate(h.Interval).Add(h.Interval)
+	api := &getter{run: r, scope: src.scope, now: begin}
 	snapshot, mapped := src.snapshot, src.mapped
-	if changed := r.provider.advance(at); src.mapped.After(changed) && !src.due.After(scrape) {
+	if !changed.After(mapped) && !src.due.After(scrape) {
 		// The response is the same as the last one, and a later one is mapped before the
 		// scrape: no need to map this one, which takes most of the time.
 		err = api.request(src.resource.Endpoint)
 	} else {
-		mapped = at
+		mapped = at.Add(-tick)
 		snapshot, err = src.fetch(context.Background(), api)
 		if err == nil && snapshot.Commit != nil {
 			snapshot.Commit()
@@ -132,38 +152,32 @@ func (r *run) get(src *source, scrape time.Time) (err error) {
 	if err != nil && !errors.As(err, &failure) {
 		return err
 	}
-	h.Finished, h.Err, h.Duration = true, err, api.now.Sub(at)
+	h.Finished, h.Err, h.Duration = true, err, api.now.Sub(begin)
 	if err != nil {
 		src.due = at.Add(min(h.Interval, retryInterval))
 		return nil
 	}
 	src.snapshot, src.mapped = snapshot, mapped
 	h.LastSuccess, h.Invalid, h.ResponseAge = api.now, snapshot.Invalid, snapshot.Age.Age
-	if src.account == "" && snapshot.Facts != (collector.Facts{}) {
-		r.stepWatches(api.now)
-	}
 	return nil
-}
-
-// stepWatches evaluates the watches with the public facts, which are of the first scope.
-func (r *run) stepWatches(now time.Time) {
-	public := r.scopes[0].known(now)
-	for i, w := range r.watches {
-		r.watches[i] = w.Step(public, now)
-	}
 }
 
 // expires returns when the snapshot expires.
 func (src *source) expires() time.Time { return src.health.LastSuccess.Add(src.resource.MaxAge) }
 
-// scrape records everything that the exporter exports.
-func (r *run) scrape(at time.Time) error {
-	for src := r.next(); !src.due.After(at); src = r.next() {
-		if err := r.get(src, at); err != nil {
-			return fmt.Errorf("%s: %w", src.resource.Name, err)
+// known returns what is known of the scope.
+func (sc *scope) known(now time.Time) collector.Scope {
+	known := collector.Scope{Account: sc.account}
+	for _, src := range sc.sources {
+		if now.Before(src.expires()) {
+			known.Add(src.snapshot.Facts, src.expires())
 		}
 	}
-	r.stepWatches(at)
+	return known
+}
+
+// scrape records everything that the exporter exports.
+func (r *run) scrape(at time.Time) error {
 	metrics := collector.WatchMetrics(r.watches)
 	var accounts []collector.Scope
 	states := &metric.Builder{}
@@ -182,5 +196,5 @@ func (r *run) scrape(at time.Time) error {
 		requests += sc.requests
 	}
 	funding, _ := collector.FundingMetrics(accounts, at)
-	return r.recorder.record(list(slices.Concat(metrics, funding, states.Metrics())), r.requests, r.processMetrics(at.Sub(r.started), requests))
+	return r.recorder.record(at, slices.Concat(metrics, funding, states.Metrics(), r.processMetrics(at.Sub(r.started), requests)), r.requests)
 }

@@ -26,20 +26,15 @@ func TestTurnoversShowWithinSeconds(t *testing.T) {
 	if os.Getenv("CHAOS_LONG") == "1" {
 		seeds = 40
 	}
-	for kind, cache := range map[string]simtest.Cache{
-		"Age":    {Kind: simtest.AtFixedTimes, Age: true, Stamp: func(made time.Time) any { return made.Format(time.RFC3339Nano) }},
-		"stamps": {Kind: simtest.AtFixedTimes},
-	} {
+	for kind, age := range map[string]bool{"Age": true, "stamps": false} {
 		for seed := range seeds {
 			subtest(t, fmt.Sprint(kind, " seed=", seed), func(t *testing.T, h *harness) {
 				rng := rand.New(rand.NewPCG(uint64(seed), 0))
-				cache := cache
-				cache.Offset = time.Duration(rng.Int64N(int64(time.Minute)))
+				offset := time.Duration(rng.Int64N(int64(time.Minute)))
 				h.Change(func(w *simulator.World) {
-					w.GeneratedAt = nil
+					w.GeneratedAt, w.CacheOffset, w.SendsAge = nil, offset, age
 					delete(w.Status, "updated_at")
 				})
-				h.SetCache(cache)
 				var mu sync.Mutex
 				h.Net.SetDialDelay(func() time.Duration {
 					mu.Lock()
@@ -51,7 +46,7 @@ func TestTurnoversShowWithinSeconds(t *testing.T) {
 				h.run(c)
 				time.Sleep(2 * time.Minute)
 				from := time.Now()
-				h.assertTurnovers(cache.Offset, seeds == 40)
+				h.assertTurnovers(offset, seeds == 40)
 				for path, interval := range map[string]time.Duration{"/plans": time.Minute, "/status": 30 * time.Second} {
 					n := 0
 					for _, r := range h.RequestsFor(path) {
@@ -59,8 +54,8 @@ func TestTurnoversShowWithinSeconds(t *testing.T) {
 							continue
 						}
 						n++
-						at := r.Time.Add(-cache.Offset)
-						if lag := at.Sub(at.Truncate(interval)); cache.Age && lag > 2*time.Second {
+						at := r.Time.Add(-offset)
+						if lag := at.Sub(at.Truncate(interval)); age && lag > 2*time.Second {
 							t.Errorf("%s: a request %v after a turnover", path, lag)
 						}
 					}
@@ -173,13 +168,8 @@ func TestAccountStagger(t *testing.T) {
 
 // TestResponseAge has a header Age in every response, and histories of several pages.
 func TestResponseAge(t *testing.T) {
-	withAge := func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Age", "17")
-			next.ServeHTTP(w, r)
-		})
-	}
-	withProvider(t, simulator.Options{Middleware: withAge}, func(_ *testing.T, h *harness) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		h.Inject(simtest.Fault{Header: http.Header{"Age": {"17"}}})
 		h.Change(func(w *simulator.World) {
 			a := w.Accounts[simtest.MainToken]
 			a.Topups, a.Transactions = simulator.Topups(250, time.Now()), simulator.Transactions(250, time.Now())

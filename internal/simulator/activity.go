@@ -9,71 +9,44 @@ import (
 	"time"
 )
 
-// Lengths of the histories that Run keeps, enough for weeks. It drops older
-// entries, which a real provider never does.
-const (
-	maxTransactions = 10_000
-	maxTopups       = 2_000
-)
+// maxTopups is the number of top-ups that Run keeps, enough for weeks. It drops older ones,
+// which a real provider never does.
+const maxTopups = 2_000
 
 // Run simulates activity until ctx ends: plans sell out and return, prices
 // change slightly, balances are spent and topped up, servers renew, components
 // degrade and recover. Events follow each other within seconds to minutes, in
 // the same order in every run. The length of all lists is limited.
 func (s *Simulator) Run(ctx context.Context) {
-	a := newActivity(time.Now())
+	a := &activity{rand: rand.New(rand.NewPCG(11, 15)), catalog: newCatalog().Plans}
+	events := []struct {
+		every int // mean interval in ticks
+		apply func(w *World, now time.Time)
+	}{{10, a.stock}, {24, a.price}, {24, a.charge}, {3, a.topups}, {12, a.incident}}
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
 	for {
-		next := a.next()
-		timer := time.NewTimer(time.Until(next.due))
 		select {
-		case <-timer.C:
+		case <-tick.C:
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
-		s.Change(func(w *World) {
-			next.apply(w, time.Now())
-			recompute(w)
-		})
-		next.due = time.Now().Add(a.jitter(next.every))
+		for _, e := range events {
+			if a.rand.IntN(e.every) > 0 {
+				continue
+			}
+			s.Change(func(w *World) {
+				e.apply(w, time.Now())
+				recompute(w)
+			})
+		}
 	}
 }
 
 // activity generates random events. Its seed is fixed.
 type activity struct {
 	rand    *rand.Rand
-	events  []*event
 	catalog []Object // plans with their first prices
-}
-
-type event struct {
-	every time.Duration // mean interval
-	apply func(w *World, now time.Time)
-	due   time.Time
-}
-
-func newActivity(now time.Time) *activity {
-	a := &activity{rand: rand.New(rand.NewPCG(11, 15)), catalog: newCatalog().Plans}
-	a.events = []*event{
-		{every: 100 * time.Second, apply: a.stock},
-		{every: 4 * time.Minute, apply: a.price},
-		{every: 4 * time.Minute, apply: a.charge},
-		{every: 30 * time.Second, apply: a.topups},
-		{every: 2 * time.Minute, apply: a.incident},
-	}
-	for _, e := range a.events {
-		e.due = now.Add(a.jitter(e.every) / 2)
-	}
-	return a
-}
-
-func (a *activity) next() *event {
-	return slices.MinFunc(a.events, func(x, y *event) int { return x.due.Compare(y.due) })
-}
-
-// jitter returns a duration between 0.5 and 1.5 times d.
-func (a *activity) jitter(d time.Duration) time.Duration {
-	return d/2 + time.Duration(a.rand.Int64N(int64(d)))
 }
 
 // chance returns true with a probability in percent.
@@ -94,7 +67,7 @@ func (a *activity) stock(w *World, _ time.Time) {
 // price changes the price of one plan within five percent of its first price.
 func (a *activity) price(w *World, _ time.Time) {
 	first := a.pick(a.catalog)
-	p, _ := find(w.Plans, Text(first, "id"))
+	p := find(w.Plans, hasID(Text(first, "id")))
 	percent := 95 + a.rand.IntN(11)
 	for _, currency := range []string{"usd", "eur"} {
 		Put(p, money(cents(first, "price", "monthly", currency)*percent/100), "price", "monthly", currency)
@@ -119,7 +92,6 @@ func (a *activity) charge(w *World, now time.Time) {
 			account.addTransaction("usage", -amount, "Traffic and backups", nil, now)
 		}
 		account.renew(now)
-		account.Transactions = account.Transactions[:min(len(account.Transactions), maxTransactions)]
 	})
 }
 

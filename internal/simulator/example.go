@@ -3,9 +3,9 @@ package simulator
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -51,24 +51,22 @@ func (a *Account) addHistory(name string, opened time.Time) {
 	firstID := 1000 + int(digest(name)[0])*1000 + int(digest(name)[1])
 	a.Transactions[0]["id"] = firstID
 
-	type renewal struct {
-		server Object
-		at     time.Time
-	}
-	var renewals []renewal
+	renewals := map[time.Time][]Object{}
 	for _, s := range a.Servers {
 		next, _ := time.Parse(time.DateOnly, Text(s, "renews_at"))
-		for months := 1; months <= 3; months++ {
-			renewals = append(renewals, renewal{s, next.AddDate(0, -months, 0)})
+		for months := range 3 {
+			at := next.AddDate(0, -1-months, 0)
+			renewals[at] = append(renewals[at], s)
 		}
 	}
-	slices.SortFunc(renewals, func(x, y renewal) int { return x.at.Compare(y.at) })
-	for _, r := range renewals {
-		price := cents(r.server, "price", "monthly", "usd")
-		for a.balance() < price {
-			topup(300_00, r.at)
+	for _, at := range slices.SortedFunc(maps.Keys(renewals), time.Time.Compare) {
+		for _, s := range renewals[at] {
+			price := cents(s, "price", "monthly", "usd")
+			for a.balance() < price {
+				topup(300_00, at)
+			}
+			a.addTransaction("renewal", -price, "Renewal of "+Text(s, "hostname"), nil, at)
 		}
-		a.addTransaction("renewal", -price, "Renewal of "+Text(r.server, "hostname"), nil, r.at)
 	}
 }
 
@@ -123,23 +121,20 @@ func exampleServers(owner string, n int, now time.Time) []Object {
 
 // Transactions returns n transactions with consistent balances, newest first.
 func Transactions(n int, now time.Time) []Object {
-	list := make([]Object, 0, n)
-	balance, owedBonus := 0, 0
+	list := make([]Object, n)
+	balance := 0
 	for id := 1; id <= n; id++ {
 		kind, amount, description := "renewal", -(20_00 + (id*977)%80_00), fmt.Sprintf("Renewal of node-%d.fleet.example", id%20+1)
 		var topup any
-		switch {
-		case owedBonus > 0:
-			kind, amount, description = "bonus", owedBonus, "Bonus of 5 %"
-			topup, owedBonus = makeID("tu", "ledger", id-1), 0
-		case balance < 100_00:
-			kind, amount, description = "topup", 500_00, "Top-up with BTC"
-			topup, owedBonus = makeID("tu", "ledger", id), 25_00
+		switch id % 6 {
+		case 1:
+			kind, amount, description, topup = "topup", 500_00, "Top-up with BTC", makeID("tu", "ledger", id)
+		case 2:
+			kind, amount, description, topup = "bonus", 25_00, "Bonus of 5 %", makeID("tu", "ledger", id-1)
 		}
 		balance += amount
-		list = append(list, transaction(id, kind, amount, balance, description, topup, now.Add(-time.Duration(n-id+1)*time.Hour)))
+		list[n-id] = transaction(id, kind, amount, balance, description, topup, now.Add(-time.Duration(n-id+1)*time.Hour))
 	}
-	slices.Reverse(list)
 	return list
 }
 
@@ -149,19 +144,12 @@ func Topups(n int, now time.Time) []Object {
 	list := make([]Object, n)
 	for i := range list {
 		created := now.Add(-time.Duration(i+1) * 6 * time.Hour)
-		t := newTopup(makeID("tu", "history", n-i), (25+(i*37)%200)*100, coins()[i%2], created)
-		switch i % 10 {
-		case 7:
-			closeTopup(t, "expired")
-		case 8:
-			confirmTopup(t, 1)
-			closeTopup(t, "failed")
-		case 9:
-			closeTopup(t, "canceled")
-		default:
-			payTopup(t, created.Add(12*time.Minute))
+		list[i] = newTopup(makeID("tu", "history", n-i), (25+(i*37)%200)*100, coins()[i%2], created)
+		if kind := i % 10; kind < 7 {
+			payTopup(list[i], created.Add(12*time.Minute))
+		} else {
+			closeTopup(list[i], []string{"expired", "failed", "canceled"}[kind-7])
 		}
-		list[i] = t
 	}
 	return list
 }
@@ -169,7 +157,7 @@ func Topups(n int, now time.Time) []Object {
 func exampleConfigurations(owner string, now time.Time) []Object {
 	c := newCatalog()
 	for i, o := range c.Configurations {
-		plan, _ := find(c.Plans, Text(o, "plan"))
+		plan := find(c.Plans, hasID(Text(o, "plan")))
 		id := makeID("cfg", owner, i)
 		o["id"], o["hostname"] = id, fmt.Sprintf("plan-%d.%s.example", i+1, owner)
 		o["in_stock"], o["created_at"] = inStock(plan), stamp(now.AddDate(0, 0, -10*(i+1)))
@@ -178,18 +166,14 @@ func exampleConfigurations(owner string, now time.Time) []Object {
 	return c.Configurations
 }
 
-// exampleKeys returns valid keys: the fingerprint is that of the public key.
 func exampleKeys(owner string, opened time.Time) []Object {
 	var list []Object
 	for i, name := range []string{"laptop", "deploy"} {
-		key := digest("key", owner, i)
-		blob := "\x00\x00\x00\x0bssh-ed25519\x00\x00\x00\x20" + string(key[:])
-		print := sha256.Sum256([]byte(blob))
+		id := makeID("key", owner, i)
 		list = append(list, Object{
-			"id": makeID("key", owner, i), "name": name, "type": "ssh-ed25519",
-			"fingerprint": "SHA256:" + base64.RawStdEncoding.EncodeToString(print[:]),
-			"public_key":  "ssh-ed25519 " + base64.StdEncoding.EncodeToString([]byte(blob)) + " " + name + "@" + owner,
-			"created_at":  stamp(opened.AddDate(0, 0, i)),
+			"id": id, "name": name, "type": "ssh-ed25519",
+			"fingerprint": "SHA256:" + id, "public_key": "ssh-ed25519 AAAA" + id + " " + name + "@" + owner,
+			"created_at": stamp(opened.AddDate(0, 0, i)),
 		})
 	}
 	return list
@@ -201,4 +185,115 @@ func digest(parts ...any) [sha256.Size]byte { return sha256.Sum256([]byte(fmt.Sp
 func makeID(kind string, parts ...any) string {
 	sum := digest(append([]any{kind}, parts...)...)
 	return kind + "_" + hex.EncodeToString(sum[:8])
+}
+
+// maxTransactions is the number of transactions that an account keeps. A real provider
+// never drops older ones.
+const maxTransactions = 10_000
+
+// addTransaction adds a transaction to the account and changes its balance. The
+// amount is in cents; topup is the id of its top-up, or nil.
+func (a *Account) addTransaction(kind string, amount int, description string, topup any, now time.Time) {
+	balance := a.balance() + amount
+	Put(a.Account, money(balance), "balance", "usd")
+	id := 1
+	if len(a.Transactions) > 0 {
+		id = int(number(a.Transactions[0], "id")) + 1
+	}
+	a.Transactions = slices.Insert(a.Transactions, 0, transaction(id, kind, amount, balance, description, topup, now))
+	a.Transactions = a.Transactions[:min(len(a.Transactions), maxTransactions)]
+}
+
+func (a *Account) balance() int { return cents(a.Account, "balance", "usd") }
+
+func transaction(id int, kind string, amount, balance int, description string, topup any, at time.Time) Object {
+	return Object{
+		"id": id, "type": kind, "amount": Object{"usd": money(amount)}, "balance_after": Object{"usd": money(balance)},
+		"description": description, "topup": topup, "created_at": stamp(at),
+	}
+}
+
+// coin is a currency of top-ups. Both documented ones are here.
+type coin struct {
+	id, ticker, network, scheme, prefix string
+	confirmations                       int
+	usd                                 float64
+}
+
+func coins() []coin {
+	return []coin{
+		{"btc", "BTC", "Bitcoin", "bitcoin", "bc1q", 3, 98000},
+		{"usdt-trc20", "USDT", "Tron (TRC-20)", "tron", "T", 20, 1},
+	}
+}
+
+// rateLock is the time after which an unpaid top-up expires.
+const rateLock = 20 * time.Minute
+
+// newTopup returns a pending top-up. The functions below change its state.
+func newTopup(id string, amount int, c coin, now time.Time) Object {
+	address := c.prefix + fmt.Sprintf("%.15x", digest("address", id))
+	due := fmt.Sprintf("%.8f", money(amount)/c.usd)
+	bonus := 0
+	if amount >= 100_00 {
+		bonus = 5
+	}
+	return Object{
+		"id": id, "status": "pending", "amount": Object{"usd": money(amount)}, "bonus_percent": bonus,
+		"coin": c.id, "ticker": c.ticker, "network": c.network,
+		"payment": Object{
+			"address": address, "amount": due, "memo": nil, "uri": c.scheme + ":" + address + "?amount=" + due,
+			"rate_locked_until": stamp(now.Add(rateLock)),
+		},
+		"confirmations": nil, "confirmations_needed": c.confirmations, "tx_hash": nil, "credited": nil,
+		"created_at": stamp(now), "paid_at": nil, "links": Object{"page": site + "/account/topups/" + id},
+	}
+}
+
+// closeTopup closes a top-up without a credit: expired, canceled or failed.
+func closeTopup(t Object, status string) {
+	t["status"], t["payment"] = status, nil
+}
+
+// confirmTopup sets the number of confirmations of a payment.
+func confirmTopup(t Object, confirmations int) {
+	t["status"], t["payment"], t["confirmations"] = "confirming", nil, confirmations
+	t["tx_hash"] = fmt.Sprintf("%x", digest("transaction", Text(t, "id")))
+}
+
+// payTopup marks a top-up as paid and returns its credit and bonus in cents.
+func payTopup(t Object, now time.Time) (credit, bonus int) {
+	confirmTopup(t, int(number(t, "confirmations_needed")))
+	credit = cents(t, "amount", "usd")
+	bonus = credit * int(number(t, "bonus_percent")) / 100
+	t["status"], t["paid_at"] = "paid", stamp(now)
+	t["credited"] = Object{"usd": money(credit), "bonus_usd": money(bonus)}
+	return credit, bonus
+}
+
+// credit marks a top-up as paid and adds its transactions.
+func (a *Account) credit(t Object, now time.Time) {
+	credit, bonus := payTopup(t, now)
+	a.addTransaction("topup", credit, "Top-up with "+Text(t, "ticker"), t["id"], now)
+	if bonus > 0 {
+		a.addTransaction("bonus", bonus, fmt.Sprintf("Bonus of %v %%", t["bonus_percent"]), t["id"], now)
+	}
+}
+
+// renew charges for the servers that are due and extends them by a month. Servers
+// that the balance does not cover are suspended until it does.
+func (a *Account) renew(now time.Time) {
+	for _, s := range a.Servers {
+		due, err := time.Parse(time.DateOnly, Text(s, "renews_at"))
+		if err != nil || due.After(now) {
+			continue
+		}
+		price := cents(s, "price", "monthly", "usd")
+		if price > a.balance() {
+			s["status"] = "suspended"
+			continue
+		}
+		a.addTransaction("renewal", -price, "Renewal of "+Text(s, "hostname"), nil, now)
+		s["status"], s["renews_at"] = "active", date(due.AddDate(0, 1, 0))
+	}
 }

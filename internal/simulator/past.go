@@ -17,8 +17,8 @@ const MaxPast = 90 * 24 * time.Hour
 // [New] and [ExampleAccount] begin with, so that a simulation that is started then
 // continues it.
 type Past struct {
-	changes []change // by time
-	applied int      // how many of them
+	changes []change  // by time, without those that were applied
+	changed time.Time // time of the last one that was
 }
 
 // change is one event of the past.
@@ -35,7 +35,6 @@ func NewPast(seed uint64, start, end time.Time, accounts map[string]string, serv
 	p.addStock(random(1), start, end)
 	p.addPrices(random(2), end)
 	p.addIncidents(random(3), start, end)
-	p.addMaintenance(end)
 	for token, name := range accounts {
 		p.addAccount(token, exampleAccount(name, servers, end), start, end)
 	}
@@ -46,19 +45,15 @@ func NewPast(seed uint64, start, end time.Time, accounts map[string]string, serv
 // Apply applies the changes until a time that were not applied before. It returns the
 // time of the last one; zero if none was ever applied.
 func (p *Past) Apply(w *World, until time.Time) (changed time.Time) {
-	due := p.changes[p.applied:]
-	for len(due) > 0 && !due[0].at.After(until) {
-		due[0].apply(w)
-		due = due[1:]
+	before := len(p.changes)
+	for len(p.changes) > 0 && !p.changes[0].at.After(until) {
+		p.changes[0].apply(w)
+		p.changed, p.changes = p.changes[0].at, p.changes[1:]
 	}
-	if applied := len(p.changes) - len(due); applied > p.applied {
-		p.applied = applied
+	if len(p.changes) < before {
 		recompute(w)
 	}
-	if p.applied == 0 {
-		return time.Time{}
-	}
-	return p.changes[p.applied-1].at
+	return p.changed
 }
 
 func (p *Past) add(at time.Time, apply func(w *World)) {
@@ -92,20 +87,19 @@ func (p *Past) addStock(rng *rand.Rand, start, end time.Time) {
 	}
 }
 
-// addPrices changes prices of a third of the plans once or twice in a month. The last
-// change is within a day and leads to the catalog.
+// addPrices changes prices of a third of the plans twice in a month. The last change is
+// within a day and leads to the catalog.
 func (p *Past) addPrices(rng *rand.Rand, end time.Time) {
 	plans := newCatalog().Plans
 	for n, i := range rng.Perm(len(plans))[:len(plans)/3] {
 		set := func(at time.Time, percent int) {
-			usd, eur := number(plans[i], "price", "monthly", "usd"), number(plans[i], "price", "monthly", "eur")
-			if percent != 100 {
-				usd, eur = roundPrice(usd, percent), roundPrice(eur, percent)
+			for _, currency := range []string{"usd", "eur"} {
+				price := number(plans[i], "price", "monthly", currency)
+				if percent != 100 { // prices end in .90
+					price = math.Round(price*float64(percent)/100) - 0.1
+				}
+				p.add(at, func(w *World) { Put(w.Plans[i], price, "price", "monthly", currency) })
 			}
-			p.add(at, func(w *World) {
-				Put(w.Plans[i], usd, "price", "monthly", "usd")
-				Put(w.Plans[i], eur, "price", "monthly", "eur")
-			})
 		}
 		at := end.Add(-9 * time.Hour)
 		if n > 0 {
@@ -117,48 +111,36 @@ func (p *Past) addPrices(rng *rand.Rand, end time.Time) {
 	}
 }
 
-// roundPrice returns a percentage of a price that ends in .90.
-func roundPrice(price float64, percent int) float64 {
-	return math.Round(price*float64(percent)/100) - 0.1
-}
-
 // hours returns a random time of least to most hours.
 func hours(rng *rand.Rand, least, most int) time.Duration {
 	return time.Duration(least)*time.Hour + time.Duration(rng.Int64N(int64(most-least)*int64(time.Hour)))
 }
 
 // addIncidents lets a component fail every few days, the last time three hours before
-// the end.
+// the end. There is one maintenance, which is announced two days before.
 func (p *Past) addIncidents(rng *rand.Rand, start, end time.Time) {
-	all := components(operationalStatus(newCatalog().Locations, end))
+	all := len(components(operationalStatus(newCatalog().Locations, end)))
 	for at := end.Add(-3 * time.Hour); at.After(start); at = at.Add(-hours(rng, 24, 7*24)) {
-		which := rng.IntN(len(all))
-		recovered := at.Add(25*time.Minute + time.Duration(rng.Int64N(int64(30*time.Minute))))
-		p.setComponent(at, which, []string{"degraded", "degraded", "outage"}[rng.IntN(3)])
-		p.setComponent(recovered, which, "operational")
+		length := 25*time.Minute + hours(rng, 0, 1)/2
+		p.addIncident(at, length, rng.IntN(all), []string{"degraded", "degraded", "outage"}[rng.IntN(3)])
 	}
-}
-
-// setComponent changes the state of a component.
-func (p *Past) setComponent(at time.Time, which int, state string) {
-	p.add(at, func(w *World) {
-		c := components(w.Status)[which]
-		c.states[c.name] = state
-		summarize(w.Status, at)
-	})
-}
-
-// addMaintenance announces a maintenance of two hours, two days before.
-func (p *Past) addMaintenance(end time.Time) {
 	begin := end.AddDate(0, 0, -8).Truncate(24 * time.Hour).Add(2 * time.Hour)
-	scheduled := func(at time.Time, n int) {
-		p.add(at, func(w *World) { Put(w.Status, n, "scheduled") })
+	p.addIncident(begin, 2*time.Hour, 2, "maintenance")
+	p.add(begin.Add(-48*time.Hour), func(w *World) { Put(w.Status, 1, "scheduled") })
+	p.add(begin.Add(2*time.Hour), func(w *World) { Put(w.Status, 0, "scheduled") })
+}
+
+// addIncident changes the state of a component for some time.
+func (p *Past) addIncident(at time.Time, length time.Duration, which int, state string) {
+	set := func(at time.Time, state string) {
+		p.add(at, func(w *World) {
+			c := components(w.Status)[which]
+			c.states[c.name] = state
+			summarize(w.Status, at)
+		})
 	}
-	which := slices.IndexFunc(components(operationalStatus(newCatalog().Locations, end)), func(c component) bool { return c.name == "network" })
-	scheduled(begin.Add(-48*time.Hour), 1)
-	p.setComponent(begin, which, "maintenance")
-	p.setComponent(begin.Add(2*time.Hour), which, "operational")
-	scheduled(begin.Add(2*time.Hour), 0)
+	set(at, state)
+	set(at.Add(length), "operational")
 }
 
 // addAccount lets the history of an account happen. Its data at any time follows from

@@ -1,7 +1,10 @@
 package simulator
 
 import (
+	"cmp"
 	"maps"
+	"math"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -75,13 +78,13 @@ var resources = []resource{
 		name: "servers", private: true,
 		list: func(v view) []Object { return v.account.Servers },
 		meta: func(_ view, shown []Object) Object {
-			return Object{"active": count(shown, func(o Object) bool { return Text(o, "status") == "active" })}
+			return Object{"active": len(filter(shown, func(o Object) bool { return Text(o, "status") == "active" }))}
 		},
 	},
 }
 
 func planMeta(v view, shown []Object) Object {
-	meta := Object{"in_stock": count(shown, inStock), "generated_at": v.world.GeneratedAt}
+	meta := Object{"in_stock": len(filter(shown, inStock)), "generated_at": v.world.GeneratedAt}
 	if v.world.GeneratedAt == nil {
 		meta["generated_at"] = v.sim.snapshotTime(time.Minute)
 	}
@@ -97,17 +100,22 @@ func statusOf(v view) any {
 	return status
 }
 
-// snapshotTime returns generated_at and updated_at: the time of a snapshot that is made
-// when the last one expires or the data changes.
-func (s *Simulator) snapshotTime(age time.Duration) any {
-	if s.world.Stamp != nil {
-		return s.world.Stamp()
-	}
-	made := time.Now().Truncate(age)
+// made returns when the provider made the response that it sends: when the last one expired,
+// or the data changed.
+func (s *Simulator) made(age time.Duration) time.Time {
+	made := time.Now().Add(-s.world.CacheOffset).Truncate(age).Add(s.world.CacheOffset)
 	if s.changed.After(made) {
-		made = s.changed
+		return s.changed
 	}
-	return stamp(made)
+	return made
+}
+
+// snapshotTime returns generated_at and updated_at.
+func (s *Simulator) snapshotTime(age time.Duration) string {
+	if s.world.SendsAge {
+		return s.made(age).UTC().Format(time.RFC3339Nano)
+	}
+	return stamp(s.made(age))
 }
 
 // route returns the resource of a path.
@@ -119,23 +127,21 @@ func route(u *url.URL) (res resource, known bool) {
 	return resources[i], true
 }
 
-// check returns the error in a query, or "". It accepts documented parameters
-// with a documented value, each at most once.
-func (r resource) check(query url.Values) string {
-	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if values := query[name]; len(values) != 1 || !r.accepts(name, values[0]) {
-			return "the parameter " + strconv.Quote(name) + " is unknown or has an unknown value; use GET /" + r.name
+// accepts reports whether all parameters are documented, with a documented value, each at
+// most once. The provider's document does not say what a page or limit out of range
+// results in: here it is an error, as for all other unknown values.
+func (r resource) accepts(query url.Values) bool {
+	for name, values := range query {
+		ok := name == "status" && slices.Contains(strings.Fields(r.states), values[0])
+		if r.pageSize > 0 && (name == "page" || name == "limit") {
+			n, err := strconv.Atoi(values[0])
+			ok = err == nil && n > 0 && (name == "page" || n <= maxPageSize)
+		}
+		if !ok || len(values) > 1 {
+			return false
 		}
 	}
-	return ""
-}
-
-func (r resource) accepts(name, value string) bool {
-	if r.pageSize > 0 && (name == "page" || name == "limit") {
-		_, ok := pageNumber(name, value)
-		return ok
-	}
-	return name == "status" && slices.Contains(strings.Fields(r.states), value)
+	return true
 }
 
 // list returns the response with a list, selected and paginated by the query.
@@ -155,37 +161,62 @@ func list(v view, r resource) response {
 	if shown == nil {
 		shown = []Object{} // not null
 	}
-	return success(Object{"data": shown, "meta": meta})
+	return reply(http.StatusOK, Object{"data": shown, "meta": meta})
 }
 
 const maxPageSize = 100
 
-// pageNumber parses the parameter page or limit; false if it is out of range. The
-// provider's document does not define that error: here it is invalid_parameter,
-// as for all other unknown values.
-func pageNumber(name, value string) (int, bool) {
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 || (name == "limit" && n > maxPageSize) {
-		return 0, false
-	}
-	return n, true
-}
-
 // paginate returns the requested page of a list, and its meta. A page after the
 // last is empty; an empty list has 0 pages.
 func paginate(list []Object, query url.Values, size int) ([]Object, Object) {
-	page := 1
-	if n, ok := pageNumber("limit", query.Get("limit")); ok {
-		size = n
+	parameter := func(name string, fallback int) int {
+		n, _ := strconv.Atoi(query.Get(name)) // 0 for none
+		return cmp.Or(n, fallback)
 	}
-	if n, ok := pageNumber("page", query.Get("page")); ok {
-		page = n
-	}
-	pages := (len(list) + size - 1) / size
+	size = parameter("limit", size)
+	page, pages := parameter("page", 1), (len(list)+size-1)/size
 	meta := Object{"total": len(list), "page": page, "pages": pages, "limit": size}
 	if page > pages {
 		return nil, meta
 	}
 	from := (page - 1) * size
 	return list[from:min(from+size, len(list))], meta
+}
+
+// window is the length of the sliding window in which requests are counted.
+const window = time.Minute
+
+// limiter admits at most limit requests of one key in any window. Rejected
+// requests do not count, so a client that waits for Retry-After is admitted.
+type limiter struct {
+	limit    int                    // negative means no limit
+	admitted map[string][]time.Time // times of admitted requests by key, oldest first
+}
+
+// quota is the state of a key after a request.
+type quota struct {
+	admitted  bool
+	remaining int
+	reset     time.Duration // until the oldest counted request leaves the window
+}
+
+func (l *limiter) take(key string, now time.Time) quota {
+	if l.limit < 0 {
+		return quota{admitted: true}
+	}
+	times := l.admitted[key]
+	for len(times) > 0 && now.Sub(times[0]) >= window {
+		times = times[1:]
+	}
+	admitted := len(times) < l.limit
+	if admitted {
+		times = append(times, now)
+	}
+	l.admitted[key] = times
+	return quota{admitted, l.limit - len(times), times[0].Add(window).Sub(now)}
+}
+
+// seconds rounds up, so that a client that waits this long is admitted.
+func seconds(d time.Duration) string {
+	return strconv.Itoa(int(math.Ceil(d.Seconds())))
 }

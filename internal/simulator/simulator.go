@@ -1,8 +1,8 @@
 // Package simulator implements the rental API as an HTTP server: the lists and
 // objects that the exporter reads, with prefix, envelopes, errors, rate limits, headers
 // and paging as documented by the provider. It is strict (a query parameter that such a
-// request does not need is an error), and it can simulate activity (see [Simulator.Run]). Faults, other caches and a request log are
-// those of simtest, which adds them as a middleware.
+// request does not need is an error), and it can simulate activity (see [Simulator.Run]). Faults and a request log are
+// those of simtest.
 //
 // Its JSON is written from the provider's document and shares no code with the
 // client, so that the two cannot contain the same mistake. Comments state the
@@ -13,12 +13,18 @@
 package simulator
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
 	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,37 +42,34 @@ type Options struct {
 	// Site is the address of the website to which links lead, without a path; "" means
 	// https://rental.example. The simulator serves its pages.
 	Site string
-
-	// Middleware wraps the handler; nil means none.
-	Middleware func(next http.Handler) http.Handler
 }
 
 // Simulator serves a [World] over HTTP. It is safe for concurrent use.
 type Simulator struct {
-	site     string // "" if links stay as they are
-	public   *limiter
-	accounts *limiter
-	handler  http.Handler
+	site string // "" if links stay as they are
 
-	mu      sync.Mutex
-	world   *World
-	changed time.Time // time of the last change
+	mu       sync.Mutex // held while a response is made
+	public   limiter
+	accounts limiter
+	world    *World
+	changed  time.Time // time of the last change
 }
 
 // New returns a simulator with the documented catalog of 15 plans and 8
 // locations, OS images and an operational status, and without any account.
 func New(o Options) *Simulator {
-	s := &Simulator{
+	c := newCatalog()
+	w := &World{
+		Plans: c.Plans, Locations: c.Locations, OS: c.OS, Status: operationalStatus(c.Locations, time.Now()),
+		CustomISO: true, Accounts: map[string]*Account{},
+	}
+	recompute(w)
+	return &Simulator{
 		site:     strings.TrimRight(o.Site, "/"),
-		public:   newLimiter(cmp.Or(o.PublicLimit, 59)),
-		accounts: newLimiter(cmp.Or(o.AccountLimit, 120)),
-		world:    newWorld(time.Now()),
+		public:   limiter{cmp.Or(o.PublicLimit, 59), map[string][]time.Time{}},
+		accounts: limiter{cmp.Or(o.AccountLimit, 120), map[string][]time.Time{}},
+		world:    w,
 	}
-	s.handler = http.HandlerFunc(s.respond)
-	if o.Middleware != nil {
-		s.handler = o.Middleware(s.handler)
-	}
-	return s
 }
 
 // Change calls f with the world while no response is being made. The next
@@ -79,23 +82,12 @@ func (s *Simulator) Change(f func(w *World)) {
 	s.changed = time.Now()
 }
 
-// Read calls f with the world while nothing changes it. f must neither modify
-// nor retain it.
-func (s *Simulator) Read(f func(w *World)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f(s.world)
-}
-
-// ServeHTTP implements http.Handler.
-func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
-
-// respond sends a complete response. A failed write means that the client closed the
+// ServeHTTP sends a complete response. A failed write means that the client closed the
 // connection, which is not an error of the server.
-func (s *Simulator) respond(w http.ResponseWriter, r *http.Request) {
+func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a, isPage := page(r)
 	if !isPage {
-		a = s.responseTo(r)
+		a = s.respond(r)
 		a.body = s.withSite(a.body)
 	}
 	maps.Copy(w.Header(), a.header)
@@ -111,76 +103,74 @@ type response struct {
 	body   []byte
 }
 
-func (s *Simulator) responseTo(r *http.Request) response {
+// respond checks the method before the token, because 405 is documented for all endpoints.
+// Every other response to a known token counts and has its rate limit headers, errors
+// included.
+func (s *Simulator) respond(r *http.Request) response {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	res, known := route(r.URL)
-	switch {
-	case !known:
+	if !known {
 		return failure(http.StatusNotFound, "not_found", "unknown endpoint; see GET "+Prefix+"/plans")
-	case res.private:
+	}
+	if r.Method != http.MethodGet {
+		a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET /"+res.name)
+		a.header.Set("Allow", http.MethodGet)
+		return a
+	}
+	if res.private {
 		return s.accountResponse(r, res)
 	}
-	address, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil { // an in-memory connection has no port ("pipe")
-		address = r.RemoteAddr
-	}
-	q := s.public.take(address, time.Now())
-	a := rateLimited(q)
-	if q.admitted {
-		a = s.content(r, res, nil)
-	}
+	address, _, _ := net.SplitHostPort(r.RemoteAddr) // empty for an in-memory connection
+	a := s.limited(s.public.take(address, time.Now()), res, r.URL.RawQuery, nil)
 	a.header.Set("Access-Control-Allow-Origin", "*")
 	if a.status == http.StatusOK {
 		a.header.Set("Cache-Control", "max-age="+seconds(res.maxAge))
 	}
+	if s.world.SendsAge {
+		a.header.Set("Age", strconv.Itoa(int(time.Since(s.made(res.maxAge))/time.Second)))
+	}
 	return a
 }
 
-// accountResponse checks the method before the token, because 405 is documented for
-// all endpoints. Every response to a known token counts and has its rate limit
-// headers, errors included.
 func (s *Simulator) accountResponse(r *http.Request, res resource) response {
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), "Bearer ")
-	account := s.account(token)
+	account := s.world.Accounts[token]
 	switch {
-	case account == nil && r.Method != http.MethodGet:
-		return methodNotAllowed(res)
 	case account == nil && token == "":
 		return failure(http.StatusUnauthorized, "unauthorized", "this endpoint needs the header Authorization: Bearer <API_TOKEN>; GET "+Prefix+"/plans needs none")
 	case account == nil:
 		return failure(http.StatusUnauthorized, "invalid_token", "the API token is unknown or revoked; GET "+Prefix+"/plans needs none")
 	}
 	q := s.accounts.take(token, time.Now())
-	a := rateLimited(q)
-	if q.admitted {
-		a = s.content(r, res, account)
+	a := s.limited(q, res, r.URL.RawQuery, account)
+	if s.accounts.limit >= 0 {
+		a.header.Set("RateLimit-Limit", strconv.Itoa(s.accounts.limit))
+		a.header.Set("RateLimit-Remaining", strconv.Itoa(q.remaining))
+		a.header.Set("RateLimit-Reset", seconds(q.reset))
 	}
-	q.setHeaders(a.header)
 	return a
 }
 
-func (s *Simulator) account(token string) *Account {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.world.Accounts[token]
+// limited returns the response to a request that was counted.
+func (s *Simulator) limited(q quota, res resource, query string, account *Account) response {
+	if q.admitted {
+		return s.content(res, query, account)
+	}
+	a := failure(http.StatusTooManyRequests, "rate_limited", "too many requests; retry after the delay in the Retry-After header")
+	a.header.Set("Retry-After", seconds(q.reset))
+	return a
 }
 
 // content returns the response to an admitted request.
-func (s *Simulator) content(r *http.Request, res resource, account *Account) response {
-	if r.Method != http.MethodGet {
-		return methodNotAllowed(res)
+func (s *Simulator) content(res resource, query string, account *Account) response {
+	values, err := url.ParseQuery(query)
+	if err != nil || !res.accepts(values) {
+		return failure(http.StatusBadRequest, "invalid_parameter", "a parameter is unknown or has an unknown value; use GET /"+res.name)
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return failure(http.StatusBadRequest, "invalid_parameter", "the query string cannot be read; use GET /"+res.name)
-	}
-	if problem := res.check(query); problem != "" {
-		return failure(http.StatusBadRequest, "invalid_parameter", problem)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v := view{sim: s, world: s.world, account: account, query: query}
+	v := view{sim: s, world: s.world, account: account, query: values}
 	if res.object != nil {
-		return success(Object{"data": res.object(v)})
+		return reply(http.StatusOK, Object{"data": res.object(v)})
 	}
 	return list(v, res)
 }
@@ -188,56 +178,69 @@ func (s *Simulator) content(r *http.Request, res resource, account *Account) res
 // Body returns the body of the correct response to a GET request of a path
 // ("/topups") with a query. Nothing is counted. It panics if that response is an error.
 func (s *Simulator) Body(pathAndQuery, token string) string {
-	u, err := url.Parse(Prefix + pathAndQuery)
-	if err != nil {
-		panic("simulator: " + err.Error())
-	}
-	r := &http.Request{Method: http.MethodGet, URL: u}
-	res, known := route(r.URL)
-	account := s.account(token)
+	path, query, _ := strings.Cut(pathAndQuery, "?")
+	res, known := route(&url.URL{Path: Prefix + path})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	account := s.world.Accounts[token]
 	if !known || res.private && account == nil {
 		panic("simulator: no response to " + pathAndQuery)
 	}
-	a := s.content(r, res, account)
+	a := s.content(res, query, account)
 	if a.status != http.StatusOK {
 		panic("simulator: " + pathAndQuery + ": " + string(a.body))
 	}
 	return string(s.withSite(a.body))
 }
 
-func success(body Object) response {
-	return response{http.StatusOK, noStoreHeader(), encode(body)}
-}
-
 // failure returns the documented error response.
 func failure(status int, code, message string) response {
-	body := Object{"error": Object{"code": code, "message": message, "docs": site + "/docs/api#errors"}}
-	return response{status, noStoreHeader(), encode(body)}
+	return reply(status, Object{"error": Object{"code": code, "message": message, "docs": site + "/docs/api#errors"}})
 }
 
-func methodNotAllowed(res resource) response {
-	a := failure(http.StatusMethodNotAllowed, "method_not_allowed", "the API is read-only; use GET /"+res.name)
-	a.header.Set("Allow", http.MethodGet)
-	return a
-}
-
-func rateLimited(q quota) response {
-	a := failure(http.StatusTooManyRequests, "rate_limited", "too many requests; retry after the delay in the Retry-After header")
-	a.header.Set("Retry-After", seconds(q.reset))
-	return a
-}
-
-// noStoreHeader returns the headers of account data and errors, which are not cached.
-func noStoreHeader() http.Header {
-	return http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}
-}
-
-// encode panics if a value cannot be encoded, because the test that put it into
-// the world is wrong.
-func encode(v any) []byte {
-	b, err := json.Marshal(v)
+// reply returns a response that is not cached, as those with account data and errors. It
+// panics if the body cannot be encoded, because the test that put it into the world is wrong.
+func reply(status int, body Object) response {
+	text, err := json.Marshal(body)
 	if err != nil {
 		panic("simulator: the world contains a value without JSON encoding: " + err.Error())
 	}
-	return b
+	return response{status, http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}, text}
+}
+
+// Pages returns the paths of the website to which the links of plans, saved configurations
+// and top-ups lead; one that ends in / stands for all below it.
+func Pages() []string { return []string{"/servers/", "/order", "/account/topups/"} }
+
+// withSite makes the links of a response lead to the configured website.
+func (s *Simulator) withSite(body []byte) []byte {
+	if s.site == "" {
+		return body
+	}
+	return bytes.ReplaceAll(body, []byte(`"`+site+"/"), []byte(`"`+s.site+"/"))
+}
+
+// page returns a page of the website, which says what was opened; false if there is none
+// at the path.
+func page(r *http.Request) (response, bool) {
+	known := slices.ContainsFunc(Pages(), func(p string) bool {
+		return r.URL.Path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(r.URL.Path, p)
+	})
+	if r.Method != http.MethodGet || !known {
+		return response{}, false
+	}
+	title := html.EscapeString(r.URL.RequestURI())
+	header := http.Header{"Content-Type": {"text/html; charset=utf-8"}, "Content-Security-Policy": {"default-src 'none'"}}
+	return response{http.StatusOK, header, fmt.Appendf(nil, "<!DOCTYPE html>\n<html lang=\"en\">\n<title>%s</title>\n<h1>%s</h1>\n"+
+		"<p>This is a simulated provider: nothing can be ordered or paid.</p>\n</html>\n", title, title)}, true
+}
+
+// Serve serves a handler until ctx ends.
+func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() }) // its listener is gone either way
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }

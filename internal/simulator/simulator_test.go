@@ -140,10 +140,11 @@ func TestLists(t *testing.T) {
 
 func TestPaging(t *testing.T) {
 	a := simtest.Start(t, simulator.Options{})
+	topups, transactions := simulator.Topups(230, time.Now()), simulator.Transactions(120, time.Now())
 	a.Change(func(w *simulator.World) {
-		w.Accounts[simtest.MainToken].Topups = simulator.Topups(230, time.Now())
-		w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(120, time.Now())
-		simulator.Put(w.Accounts[simtest.MainToken].Account, w.Accounts[simtest.MainToken].Transactions[0]["balance_after"].(simulator.Object)["usd"], "balance", "usd")
+		main := w.Accounts[simtest.MainToken]
+		main.Topups, main.Transactions = topups, transactions
+		main.Account["balance"] = transactions[0]["balance_after"]
 	})
 	balance := get(t, a, "/account").object(t)["data"].(simulator.Object)["balance"]
 	for _, c := range []struct {
@@ -151,11 +152,11 @@ func TestPaging(t *testing.T) {
 		count, total, page, pages, limit float64
 		first                            any
 	}{
-		{"/topups", 25, 230, 1, 10, 25, simulator.MakeID("tu", "history", 230)},
-		{"/topups?page=10", 5, 230, 10, 10, 25, simulator.MakeID("tu", "history", 5)},
+		{"/topups", 25, 230, 1, 10, 25, topups[0]["id"]},
+		{"/topups?page=10", 5, 230, 10, 10, 25, topups[225]["id"]},
 		{"/topups?page=11", 0, 230, 11, 10, 25, nil},
-		{"/topups?limit=100&page=3", 30, 230, 3, 3, 100, simulator.MakeID("tu", "history", 30)},
-		{"/topups?status=expired&limit=20", 20, 23, 1, 2, 20, simulator.MakeID("tu", "history", 223)},
+		{"/topups?limit=100&page=3", 30, 230, 3, 3, 100, topups[200]["id"]},
+		{"/topups?status=expired&limit=20", 20, 23, 1, 2, 20, topups[7]["id"]},
 		{"/topups?status=pending", 0, 0, 1, 0, 25, nil},
 		{"/transactions", 50, 120, 1, 3, 50, 120.0},
 		{"/transactions?page=3", 20, 120, 3, 3, 50, 20.0},
@@ -180,13 +181,14 @@ func TestPaging(t *testing.T) {
 func TestStamps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simulator.New(simulator.Options{})
-		stamps := func() [2]string {
-			return [2]string{
-				simulator.Text(ask(s, "/plans", "pipe").object(t), "meta", "generated_at"),
-				simulator.Text(ask(s, "/status", "pipe").object(t), "data", "updated_at"),
+		stamps := func() [3]string {
+			plans, status := ask(s, "/plans", "pipe"), ask(s, "/status", "pipe")
+			return [3]string{
+				simulator.Text(plans.object(t), "meta", "generated_at"), simulator.Text(status.object(t), "data", "updated_at"),
+				plans.Header.Get("Age") + " " + status.Header.Get("Age"),
 			}
 		}
-		var got [][2]string
+		var got [][3]string
 		for _, wait := range []time.Duration{0, 45 * time.Second, 10 * time.Second} {
 			time.Sleep(wait)
 			got = append(got, stamps())
@@ -197,13 +199,73 @@ func TestStamps(t *testing.T) {
 		got = append(got, stamps())
 		s.Change(func(w *simulator.World) { w.GeneratedAt, w.Status["updated_at"] = "then", "earlier" })
 		got = append(got, stamps())
-		simtest.AssertEqual(t, "stamps", got, [][2]string{
-			{"2000-01-01T00:00:00Z", "2000-01-01T00:00:00Z"},
-			{"2000-01-01T00:00:00Z", "2000-01-01T00:00:30Z"},
-			{"2000-01-01T00:00:00Z", "2000-01-01T00:00:30Z"},
-			{"2000-01-01T00:00:55Z", "2000-01-01T00:00:55Z"},
-			{"2000-01-01T00:01:00Z", "2000-01-01T00:01:00Z"},
-			{"then", "earlier"},
+		s.Change(func(w *simulator.World) {
+			w.GeneratedAt, w.CacheOffset, w.SendsAge = nil, 7500*time.Millisecond, true
+			delete(w.Status, "updated_at")
 		})
+		time.Sleep(50 * time.Second)
+		got = append(got, stamps())
+		simtest.AssertEqual(t, "stamps", got, [][3]string{
+			{"2000-01-01T00:00:00Z", "2000-01-01T00:00:00Z", " "},
+			{"2000-01-01T00:00:00Z", "2000-01-01T00:00:30Z", " "},
+			{"2000-01-01T00:00:00Z", "2000-01-01T00:00:30Z", " "},
+			{"2000-01-01T00:00:55Z", "2000-01-01T00:00:55Z", " "},
+			{"2000-01-01T00:01:00Z", "2000-01-01T00:01:00Z", " "},
+			{"then", "earlier", " "},
+			{"2000-01-01T00:01:07.5Z", "2000-01-01T00:01:37.5Z", "42 12"},
+		})
+	})
+}
+
+func TestPublicLimitSlides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulator.New(simulator.Options{})
+		var got []int
+		step := func(wait time.Duration, address string, requests int) {
+			time.Sleep(wait)
+			admitted := 0
+			for range requests {
+				if ask(s, "/plans", address).Status == http.StatusOK {
+					admitted++
+				}
+			}
+			got = append(got, admitted)
+		}
+		step(0, "10.0.0.1:1000", 40)
+		step(30*time.Second, "10.0.0.1:1001", 30)
+		step(0, "10.0.0.2:1000", 1)
+		step(30*time.Second-time.Millisecond, "10.0.0.1:1002", 1)
+		step(time.Millisecond, "10.0.0.1:1003", 50)
+		simtest.AssertEqual(t, "admitted", got, []int{40, 19, 1, 0, 40})
+	})
+}
+
+func TestAccountLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := simtest.StartInMemory(t, simulator.Options{})
+		type result struct {
+			status  int
+			headers map[string]string
+		}
+		request := func(path string) result {
+			r := get(t, a, path)
+			return result{r.Status, r.headers("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After")}
+		}
+		limits := func(remaining, reset string) map[string]string {
+			return map[string]string{"RateLimit-Limit": "120", "RateLimit-Remaining": remaining, "RateLimit-Reset": reset}
+		}
+		simtest.AssertEqual(t, "first response", request("/account"), result{200, limits("119", "60")})
+		time.Sleep(10 * time.Second)
+		for range 117 {
+			request("/servers?page=1") // errors count, too
+		}
+		simtest.AssertEqual(t, "error", request("/servers?page=1"), result{400, limits("1", "50")})
+		simtest.AssertEqual(t, "last response", request("/ssh-keys"), result{200, limits("0", "50")})
+		refused := limits("0", "50")
+		refused["Retry-After"] = "50"
+		simtest.AssertEqual(t, "too many", request("/account"), result{429, refused})
+		simtest.AssertEqual(t, "public", request("/plans"), result{200, map[string]string{}})
+		time.Sleep(50 * time.Second)
+		simtest.AssertEqual(t, "a minute after the first", request("/account"), result{200, limits("0", "10")})
 	})
 }

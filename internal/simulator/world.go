@@ -2,6 +2,8 @@ package simulator
 
 import (
 	"cmp"
+	_ "embed"
+	"encoding/json"
 	"math"
 	"slices"
 	"time"
@@ -21,12 +23,12 @@ type World struct {
 	GeneratedAt any
 	// Status gets an updated_at in the same way, rounded to 30 seconds, unless it
 	// contains one.
-	Status Object
-	// Stamp returns generated_at and updated_at instead of these times, if it is not
-	// nil: that of a provider with another cache.
-	Stamp     func() any
+	Status    Object
 	CustomISO bool
 	Accounts  map[string]*Account // by API token
+
+	CacheOffset time.Duration // when public responses are made after multiples of the cache time
+	SendsAge    bool          // whether these have the header Age, and fractions of a second in time stamps
 }
 
 // Account is the provider's data of one customer.
@@ -40,14 +42,6 @@ type Account struct {
 // site is the address of the provider's website.
 const site = "https://rental.example"
 
-func newWorld(now time.Time) *World {
-	c := newCatalog()
-	w := &World{Plans: c.Plans, Locations: c.Locations, OS: c.OS, CustomISO: true, Accounts: map[string]*Account{}}
-	w.Status = operationalStatus(w.Locations, now)
-	recompute(w)
-	return w
-}
-
 // recompute updates the fields that depend on the stock of the plans: delivery,
 // alternatives, the counts of the locations, and saved configurations.
 func recompute(w *World) {
@@ -59,12 +53,11 @@ func recompute(w *World) {
 	for _, l := range w.Locations {
 		here := filter(w.Plans, func(p Object) bool { return offeredAt(p, Text(l, "id")) })
 		Put(l, len(here), "plans")
-		Put(l, count(here, inStock), "plans_in_stock")
+		Put(l, len(filter(here, inStock)), "plans_in_stock")
 	}
 	eachAccount(w, func(a *Account) {
 		for _, c := range a.Configurations {
-			p, known := find(w.Plans, Text(c, "plan"))
-			Put(c, known && inStock(p), "in_stock")
+			Put(c, inStock(find(w.Plans, hasID(Text(c, "plan")))), "in_stock")
 		}
 	})
 }
@@ -72,18 +65,130 @@ func recompute(w *World) {
 // alternative returns the id of the plan in stock that is closest in price to a
 // plan that is sold out, preferably of the same family.
 func alternative(plans []Object, p Object) any {
-	if inStock(p) {
-		return nil
-	}
 	candidates := filter(plans, func(o Object) bool { return inStock(o) && Text(o, "family") == Text(p, "family") })
-	if candidates == nil {
+	if len(candidates) == 0 {
 		candidates = filter(plans, inStock)
 	}
-	if candidates == nil {
+	if inStock(p) || len(candidates) == 0 {
 		return nil
 	}
 	gap := func(o Object) float64 {
 		return math.Abs(number(o, "price", "monthly", "usd") - number(p, "price", "monthly", "usd"))
 	}
 	return slices.MinFunc(candidates, func(x, y Object) int { return cmp.Compare(gap(x), gap(y)) })["id"]
+}
+
+// catalogJSON is the documented catalog as the API sends it. recompute sets what follows
+// from the stock: delivery, alternative, plans and plans_in_stock.
+//
+//go:embed catalog.json
+var catalogJSON []byte
+
+// catalog is the provider's data that all customers see, and what an example account saved.
+type catalog struct {
+	Plans, Locations, OS []Object
+	Configurations       []Object // without ids, names, times and stock
+}
+
+// newCatalog returns a catalog that the caller may change.
+func newCatalog() catalog {
+	var c catalog
+	if err := json.Unmarshal(catalogJSON, &c); err != nil {
+		panic("simulator: catalog.json: " + err.Error())
+	}
+	return c
+}
+
+// operationalStatus returns the status without incidents.
+func operationalStatus(locations []Object, now time.Time) Object {
+	states := Object{}
+	for _, l := range locations {
+		states[Text(l, "id")] = Object{
+			"city":       Text(l, "city"),
+			"components": Object{"network": "operational", "ddos": "operational", "provisioning": "operational", "ipmi": "operational"},
+		}
+	}
+	return Object{
+		"overall": "operational", "since": date(now.AddDate(0, 0, -30)),
+		"locations": states, "ongoing": 0, "scheduled": 0,
+	}
+}
+
+// At returns the value at a path of keys in nested objects, nil if there is none.
+func At(o Object, path ...string) any {
+	var v any = o
+	for _, key := range path {
+		inner, ok := v.(Object)
+		if !ok {
+			return nil
+		}
+		v = inner[key]
+	}
+	return v
+}
+
+// Put sets the value at a path; objects on the way are made.
+func Put(o Object, value any, path ...string) {
+	for _, key := range path[:len(path)-1] {
+		inner, ok := o[key].(Object)
+		if !ok {
+			inner = Object{}
+			o[key] = inner
+		}
+		o = inner
+	}
+	o[path[len(path)-1]] = value
+}
+
+// Text returns the string at a path of keys, "" if there is none.
+func Text(o Object, path ...string) string {
+	s, _ := At(o, path...).(string)
+	return s
+}
+
+// number returns the value at a path as a number, 0 if it is not one.
+func number(o Object, path ...string) float64 {
+	switch n := At(o, path...).(type) {
+	case float64:
+		return n
+	case int:
+		return float64(n)
+	}
+	return 0
+}
+
+// cents returns an amount of money in whole cents, for exact sums.
+func cents(o Object, path ...string) int {
+	return int(math.Round(100 * number(o, path...)))
+}
+
+// money converts cents to an amount as sent by the API.
+func money(cents int) float64 { return float64(cents) / 100 }
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+// find returns the first object that matches, nil if there is none.
+func find(list []Object, matches func(Object) bool) Object {
+	if found := filter(list, matches); len(found) > 0 {
+		return found[0]
+	}
+	return nil
+}
+
+func filter(list []Object, matches func(Object) bool) []Object {
+	return slices.DeleteFunc(slices.Clone(list), func(o Object) bool { return !matches(o) })
+}
+
+func hasID(id string) func(Object) bool { return func(o Object) bool { return Text(o, "id") == id } }
+
+func inStock(plan Object) bool {
+	b, _ := At(plan, "availability", "in_stock").(bool)
+	return b
+}
+
+func offeredAt(plan Object, location string) bool {
+	ids, _ := At(plan, "availability", "locations").([]any)
+	return slices.Contains(ids, any(location))
 }

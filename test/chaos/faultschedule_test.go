@@ -7,10 +7,13 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
+	"testing/synctest"
 	"time"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -49,9 +52,6 @@ func (s *faultSchedule) draw() func() {
 		return func() {}
 	case n == 7:
 		return s.RemoveAll
-	case n == 8 && s.rng.IntN(2) == 0:
-		s.counts["cache changed"]++
-		return func() { s.SetCache(randomCache(own)) }
 	case n == 8:
 		longest := int64(s.rng.IntN(2)) * int64(4*time.Second)
 		return func() {
@@ -210,30 +210,21 @@ func changeData(rng *rand.Rand, w *simulator.World, customers []*simulator.Accou
 		if rng.IntN(8) == 0 {
 			n = 90 + rng.IntN(130) // more than a page at once
 		}
-		for range n {
-			addTransaction(rng, a)
-		}
+		a.Transactions = simulator.Transactions(len(a.Transactions)+n, time.Now())
 	case 7:
 		changeTopup(rng, a)
 	case 8, 9:
-		changeServer(rng, a)
+		a.Servers = simulator.Servers(1+rng.IntN(40), time.Now())
+		server := pick(rng, a.Servers...)
+		server["status"] = pick[any](rng, "active", "active", "suspended", "expired", 7)
+		server["price"] = simulator.Object{"monthly": simulator.Object{"usd": randomNumber(rng)}}
+		server["renews_at"] = randomDay(rng)
 	case 10:
 		pick(rng, a.Configurations...)["in_stock"] = pick[any](rng, true, false, nil, "yes")
 		a.SSHKeys[0]["created_at"] = randomDay(rng)
 	default:
 		a.Account["balance"] = simulator.Object{"usd": float64(rng.IntN(1_000_000)-100_000) / 100}
 	}
-}
-
-func addTransaction(rng *rand.Rand, a *simulator.Account) {
-	id := 1
-	if len(a.Transactions) > 0 {
-		id = a.Transactions[0]["id"].(int) + 1 + rng.IntN(2)
-	}
-	a.Transactions = slices.Insert(a.Transactions, 0, simulator.Object{
-		"id": id, "type": pick(rng, "topup", "bonus", "renewal", "usage", "refund"), "description": "secret-description",
-		"amount": simulator.Object{"usd": float64(rng.IntN(20_000)-10_000) / 100}, "created_at": "2026-01-02T03:04:05Z",
-	})
 }
 
 // changeTopup adds a top-up, or moves one of the newest on.
@@ -251,26 +242,56 @@ func changeTopup(rng *rand.Rand, a *simulator.Account) {
 	}
 }
 
-// changeServer removes a server, or changes all of them.
-func changeServer(rng *rand.Rand, a *simulator.Account) {
-	if len(a.Servers) < 3 {
-		a.Servers = simulator.Servers(5, time.Now())
-		return
-	}
-	change := rng.IntN(4)
-	if change == 0 {
-		i := rng.IntN(len(a.Servers))
-		a.Servers = slices.Delete(slices.Clone(a.Servers), i, i+1)
-		return
-	}
-	for _, s := range a.Servers {
-		switch change {
-		case 1:
-			s["status"] = pick[any](rng, "active", "active", "suspended", "expired", 7)
-		case 2:
-			s["price"] = simulator.Object{"monthly": simulator.Object{"usd": randomNumber(rng)}}
-		default:
-			s["renews_at"] = randomDay(rng)
+// checkRecovery ends all faults and checks that each collector is right three intervals
+// later, and stays right.
+func (s *faultSchedule) checkRecovery() {
+	s.t.Helper()
+	s.RemoveAll()
+	synctest.Wait()
+	s.Net.SetDialDelay(func() time.Duration { return 0 })
+	s.changeWorld(func(w *simulator.World) {
+		for account, f := range s.tokens {
+			f.err = nil
+			s.issueToken(w, account)
 		}
+	})
+	s.reload(func(c *configuration) {
+		api := c.api
+		*c = validConfiguration(s.rng)
+		c.api = api
+	})
+	backoff := map[string]time.Time{} // end of the longest back-off seen, by account
+	ended := time.Now()
+	for late := true; late && !s.t.Failed(); time.Sleep(20 * time.Second) {
+		synctest.Wait()
+		late = false
+		page := s.scrape()
+		groups, success := byResource(page), page.CollectorSuccess()
+		s.checkPage(page, groups)
+		for series, until := range page.WithPrefix("server_rental_exporter_api_backoff_until_timestamp_seconds{") {
+			account := simtest.Label(series, "account")
+			if at := time.UnixMilli(int64(until * 1000)); at.After(backoff[account]) {
+				backoff[account] = at
+			}
+		}
+		s.forEachCollector(func(key, name, account string, settings refresh.Settings) {
+			from := ended
+			if backoff[account].After(from) {
+				from = backoff[account]
+			}
+			if time.Now().Before(from.Add(3*settings.Interval + requestTimeout)) {
+				late = true
+				return
+			}
+			versions := s.versionsSince(name, account, time.Now())
+			simtest.AssertEqual(s.t, key+": data after the faults", groups[key], versions[len(versions)-1].samples)
+			simtest.AssertEqual(s.t, key+": success after the faults", success[strings.TrimSpace(key)], 1.0)
+		})
+	}
+	if s.t.Failed() {
+		s.t.Log(tail(s.log.String()))
+	}
+	if got := simtest.ServeGet(s.handler, "/-/ready").Status; got != http.StatusOK && !s.t.Failed() {
+		s.t.Errorf("/-/ready: got status %d, want 200", got)
 	}
 }

@@ -90,7 +90,6 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 		restocks: map[string]float64{}, sellouts: map[string]float64{},
 	}
 	h.populate(rng)
-	h.SetCache(randomCache(rng))
 	h.ctx, h.cancel = context.WithCancel(t.Context())
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
 	registry := prometheus.NewRegistry()
@@ -124,8 +123,10 @@ func (h *harness) close() {
 func (h *harness) populate(rng *rand.Rand) {
 	h.changeWorld(func(w *simulator.World) {
 		clear(w.Accounts)
+		w.SendsAge = rng.IntN(2) == 0
 		for i, name := range accountNames() {
 			a := simulator.ExampleAccount(fmt.Sprint("customer", i), time.Now())
+			a.Transactions = simulator.Transactions(20, time.Now())
 			switch i {
 			case 1:
 				a.Transactions = simulator.Transactions(150+rng.IntN(450), time.Now())
@@ -262,16 +263,6 @@ func randomLimits(rng *rand.Rand) rentalapi.Limits {
 func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
 	interval := max(r.MinInterval, 30*time.Second) + time.Duration(rng.IntN(120))*time.Second
 	return refresh.Settings{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
-}
-
-// maxCached is the greatest age of a response from a random cache.
-const maxCached = 65 * time.Second
-
-// randomCache returns a provider's cache. Half of the schedules begin with none.
-func randomCache(rng *rand.Rand) simtest.Cache {
-	return simtest.Cache{
-		Kind: pick(rng, simtest.AtOnce, simtest.AtFixedTimes), Age: rng.IntN(2) == 0, Offset: time.Duration(rng.Int64N(int64(time.Minute))),
-	}
 }
 
 var errUnreadable = errors.New("permission denied")

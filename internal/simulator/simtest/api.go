@@ -4,12 +4,12 @@ package simtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -39,18 +39,18 @@ type API struct {
 	Faults
 	URL *url.URL // base URL, such as http://127.1.2.3:4711/api/v1
 	Net *Network // nil on loopback
+	// Dial connects to the provider. In memory, every address leads to it.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Timeout is the limit of a request in configuration files, such as 5m; empty for the
 	// default.
 	Timeout string
 
 	t      testing.TB
-	server *http.Server
-	served chan struct{}  // closed when the server has ended
-	conns  sync.WaitGroup // connections of the server
-	open   atomic.Int64   // how many
+	server *httptest.Server
+	open   atomic.Int64 // connections
 
-	requests requestLog
-	cache    cache
+	mu       sync.Mutex
+	requests []*entry
 }
 
 // Start serves a simulated provider on a loopback address.
@@ -58,6 +58,7 @@ func Start(t testing.TB, o simulator.Options) *API {
 	t.Helper()
 	l := listen(t)
 	a := newAPI(t, o, l.Addr().String())
+	a.Dial = (&net.Dialer{}).DialContext
 	a.serve(l)
 	return a
 }
@@ -67,24 +68,15 @@ func Start(t testing.TB, o simulator.Options) *API {
 func StartInMemory(t testing.TB, o simulator.Options) *API {
 	t.Helper()
 	a := newAPI(t, o, "rental.example")
-	a.Net = newNetwork()
+	a.Net = &Network{conns: make(chan net.Conn)}
+	a.Net.closed, a.Net.close = context.WithCancel(context.Background())
+	a.Dial = a.Net.Dial
 	a.serve(a.Net)
 	return a
 }
 
 func newAPI(t testing.TB, o simulator.Options, host string) *API {
-	a := &API{t: t, served: make(chan struct{})}
-	a.URL = &url.URL{Scheme: "http", Host: host, Path: simulator.Prefix}
-	inner := o.Middleware
-	o.Middleware = func(next http.Handler) http.Handler {
-		h := a.cache.middleware(next)
-		if inner != nil {
-			h = inner(h)
-		}
-		return a.requests.middleware(a.middleware(h))
-	}
-	a.Simulator = simulator.New(o)
-	a.cache.sim = a.Simulator
+	a := &API{t: t, Simulator: simulator.New(o), URL: &url.URL{Scheme: "http", Host: host, Path: simulator.Prefix}}
 	a.Change(func(w *simulator.World) {
 		for name, token := range Tokens() {
 			w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
@@ -94,30 +86,24 @@ func newAPI(t testing.TB, o simulator.Options, host string) *API {
 }
 
 func (a *API) serve(l net.Listener) {
-	a.server = &http.Server{Handler: a, ErrorLog: log.New(failingWriter{a.t}, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
+	config := &http.Server{Handler: a, ErrorLog: log.New(failingWriter{a.t}, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
 		switch s {
 		case http.StateNew:
-			a.conns.Add(1)
 			a.open.Add(1)
 		case http.StateClosed, http.StateHijacked:
 			a.open.Add(-1)
-			a.conns.Done()
 		}
 	}}
-	go func() {
-		defer close(a.served)
-		if err := a.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			a.t.Errorf("simulated provider: %v", err)
-		}
-	}()
+	a.server = &httptest.Server{Listener: l, Config: config}
+	a.server.Start()
 	a.t.Cleanup(a.Close)
 }
 
 // Close stops the provider at once and waits for its handlers.
 func (a *API) Close() {
-	_ = a.server.Close() // the listener may be closed already
-	<-a.served
-	a.conns.Wait()
+	_ = a.server.Listener.Close() // no connection comes after those that are closed here
+	a.server.CloseClientConnections()
+	a.server.Close()
 }
 
 // OpenConns returns the number of connections that clients have not closed.
@@ -129,14 +115,6 @@ type failingWriter struct{ t testing.TB }
 func (w failingWriter) Write(p []byte) (int, error) {
 	w.t.Errorf("simulated provider: %s", p)
 	return len(p), nil
-}
-
-// Dial connects to the provider. In memory, every address leads to it.
-func (a *API) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if a.Net != nil {
-		return a.Net.Dial(ctx, network, address)
-	}
-	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
 // Client returns a client for requests to the provider. It uses a new connection
@@ -163,3 +141,56 @@ func (a *API) ConfigFile(dir string, tokens map[string]string, more string) stri
 	}
 	return WriteFile(a.t, filepath.Join(dir, "rental.yml"), b.String()+more)
 }
+
+// Network is an in-memory network with one listener, for testing/synctest bubbles: their
+// clock stands still while a goroutine is blocked on a real socket. It must be created
+// in the bubble that uses it.
+type Network struct {
+	conns  chan net.Conn
+	closed context.Context
+	close  context.CancelFunc
+	delay  atomic.Pointer[func() time.Duration] // nil for none
+}
+
+// SetDialDelay sets how long each later Dial takes.
+func (n *Network) SetDialDelay(delay func() time.Duration) { n.delay.Store(&delay) }
+
+// Dial connects to the listener, and ignores the address. Its signature is that
+// of net.Dialer.DialContext.
+func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if delay := n.delay.Load(); delay != nil {
+		select {
+		case <-time.After((*delay)()):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	client, server := net.Pipe()
+	select {
+	case n.conns <- server:
+		return client, nil
+	case <-n.closed.Done():
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements net.Listener.
+func (n *Network) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.conns:
+		return c, nil
+	case <-n.closed.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (n *Network) Close() error {
+	n.close()
+	return nil
+}
+
+// Addr implements net.Listener.
+func (n *Network) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }

@@ -1,20 +1,30 @@
 package simtest
 
 import (
+	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
+
+	"server_rental_exporter/internal/simulator"
 )
 
 // Update is the flag -update, which rewrites golden and generated files.
 var Update = flag.Bool("update", false, "rewrite golden and generated files")
 
-// AssertEqual compares whole values with reflect.DeepEqual. Long ones are shown
-// as a diff by line, or by word.
+// AssertEqual compares whole values with reflect.DeepEqual. Of long ones it shows the lines,
+// or words, that only one has.
 func AssertEqual(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if reflect.DeepEqual(got, want) {
@@ -27,12 +37,13 @@ func AssertEqual(t testing.TB, what string, got, want any) {
 	case len(g)+len(w) < 1000:
 		t.Errorf("%s:\n got %s\nwant %s", what, g, w)
 	default:
-		t.Errorf("%s (- want, + got):\n%s", what, diff(parts(g), parts(w)))
+		gs, ws := parts(g), parts(w)
+		t.Errorf("%s:\nnot wanted: %.3000s\nmissing: %.3000s", what, without(gs, ws), without(ws, gs))
 	}
 }
 
-// parts splits the text of a value for diff: a text with lines at their ends, and
-// everything else at spaces, such as a map between its elements.
+// parts splits a text with lines at their ends, and everything else at spaces, such as a map
+// between its elements.
 func parts(text string) []string {
 	if strings.Contains(text, "\n") {
 		return strings.Split(text, "\n")
@@ -40,34 +51,9 @@ func parts(text string) []string {
 	return strings.Fields(text)
 }
 
-// diff returns the lines that only one of two texts has, each in its order.
-func diff(got, want []string) string {
-	surplus := map[string]int{}
-	for _, line := range got {
-		surplus[line]++
-	}
-	for _, line := range want {
-		surplus[line]--
-	}
-	const maxLines = 60
-	var out []string
-	collect := func(list []string, sign int, mark string) {
-		for _, line := range list {
-			if surplus[line]*sign > 0 {
-				surplus[line] -= sign
-				out = append(out, fmt.Sprintf("%s%.300s", mark, line))
-			}
-		}
-	}
-	collect(want, -1, "- ")
-	collect(got, 1, "+ ")
-	switch {
-	case len(out) == 0:
-		return "same lines in another order"
-	case len(out) > maxLines:
-		out = append(out[:maxLines], fmt.Sprintf("and %d more lines", len(out)-maxLines))
-	}
-	return strings.Join(out, "\n")
+// without returns the parts that others lacks, in lines; not how often or in which order.
+func without(list, others []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(list), func(p string) bool { return slices.Contains(others, p) }), "\n")
 }
 
 // Golden compares a text with a file, or rewrites the file if -update is given.
@@ -123,4 +109,89 @@ func WriteFile(t testing.TB, path, content string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Decode reads a JSON object.
+func Decode(t testing.TB, body []byte) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal(body, &v); err != nil {
+		t.Fatalf("%.100s: %v", body, err)
+	}
+	return v
+}
+
+// Encode returns a value as JSON.
+func Encode(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Put sets the value at a path of keys; objects on the way are made.
+var Put = simulator.Put
+
+// Buffer is a bytes.Buffer for concurrent use.
+type Buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+// String returns everything written so far.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// Log is a go-kit logger that records lines in logfmt, except debug messages.
+type Log struct{ Buffer }
+
+// Log implements log.Logger.
+func (l *Log) Log(keyvals ...any) error {
+	return level.NewFilter(log.NewLogfmtLogger(&l.Buffer), level.AllowInfo()).Log(keyvals...)
+}
+
+// Take returns the lines recorded since the last call in alphabetical order, and
+// asserts that they contain no secrets.
+func (l *Log) Take(t testing.TB) []string {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := l.b.String()
+	l.b.Reset()
+	AssertNoSecrets(t, "log", text)
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
+	slices.Sort(lines)
+	return lines
+}
+
+// Assert takes the lines and asserts that they match the wanted ones, in any order. A
+// wanted line is texts that a line contains one after the other, with * between them.
+func (l *Log) Assert(t testing.TB, want ...string) {
+	t.Helper()
+	rest := l.Take(t)
+	var missing []string
+	for _, w := range want {
+		pattern := regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(w), `\*`, ".*"))
+		i := slices.IndexFunc(rest, pattern.MatchString)
+		if i < 0 {
+			missing = append(missing, w)
+			continue
+		}
+		rest = slices.Delete(rest, i, i+1)
+	}
+	if len(rest)+len(missing) > 0 {
+		t.Errorf("log:\nunexpected %.2000q\n   missing %q", rest, missing)
+	}
 }

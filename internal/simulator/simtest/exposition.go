@@ -23,10 +23,10 @@ type Exposition struct {
 
 // Family is what a page exposes of one metric family.
 type Family struct {
-	Type, Help      string // the type in lower case
-	Labels          string // label names of the last series, sorted, separated by spaces
-	Classic, Native bool   // whether a histogram has classic buckets, or native ones
-	Timestamps      bool   // whether any series has a timestamp
+	Type, Help string // the type in lower case
+	Labels     string // label names of the last series, sorted, separated by spaces
+	Classic    bool   // whether a histogram has classic buckets
+	Timestamps bool   // whether any series has a timestamp
 }
 
 // Series returns the key of a series in Exposition.Values: name{a="1",b="2"},
@@ -70,18 +70,18 @@ func ParseExposition(t testing.TB, body, contentType string) Exposition {
 		})
 		contentType = string(expfmt.NewFormat(expfmt.TypeTextPlain))
 	}
-	e := Exposition{map[string]Family{}, map[string]float64{}}
+	var families []*dto.MetricFamily
 	decoder := expfmt.NewDecoder(strings.NewReader(body), expfmt.ResponseFormat(http.Header{"Content-Type": {contentType}}))
 	for {
 		var f dto.MetricFamily
 		err := decoder.Decode(&f)
 		if errors.Is(err, io.EOF) {
-			return e
+			return NewExposition(t, families)
 		}
 		if err != nil {
 			t.Fatalf("%s: %v: %.2000s", contentType, err, body)
 		}
-		e.add(t, &f)
+		families = append(families, &f)
 	}
 }
 
@@ -107,7 +107,6 @@ func (e Exposition) add(t testing.TB, f *dto.MetricFamily) {
 		family.Labels = strings.Join(names, " ")
 		family.Timestamps = family.Timestamps || m.TimestampMs != nil
 		family.Classic = family.Classic || len(m.GetHistogram().GetBucket()) > 0
-		family.Native = family.Native || len(m.GetHistogram().GetPositiveSpan()) > 0
 		series := Series(f.GetName(), labels...)
 		if _, found := e.Values[series]; found {
 			t.Fatalf("exposed twice: %s", series)

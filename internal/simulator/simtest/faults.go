@@ -1,9 +1,8 @@
 package simtest
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -55,7 +54,7 @@ type Fault struct {
 // Faults are faults that are active. The zero value has none.
 type Faults struct {
 	mu     sync.Mutex
-	active []*activeFault // the first one that matches a request applies
+	active []*Fault // the first one that matches a request applies
 	hooks  []func(path string, query url.Values)
 }
 
@@ -63,18 +62,14 @@ type Faults struct {
 // one with a path goes before one for every path, and a newer one before an older one.
 // remove does not affect requests that came before.
 func (fs *Faults) Inject(f Fault) (remove func()) {
-	f.Header, f.Body = f.Header.Clone(), bytes.Clone(f.Body)
-	added := &activeFault{Fault: f}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	fs.active = slices.Insert(fs.active, 0, added)
-	slices.SortStableFunc(fs.active, func(x, y *activeFault) int {
-		return min(len(y.Path), 1) - min(len(x.Path), 1)
-	})
+	fs.active = slices.Insert(fs.active, 0, &f)
+	slices.SortStableFunc(fs.active, func(x, y *Fault) int { return min(len(y.Path), 1) - min(len(x.Path), 1) })
 	return func() {
 		fs.mu.Lock()
 		defer fs.mu.Unlock()
-		fs.active = slices.DeleteFunc(fs.active, func(a *activeFault) bool { return a == added })
+		fs.active = slices.DeleteFunc(fs.active, func(other *Fault) bool { return other == &f })
 	}
 }
 
@@ -107,87 +102,71 @@ func Reply(status int, header http.Header, body string) http.HandlerFunc {
 	}
 }
 
-type activeFault struct {
-	Fault
-	used int // number of requests
-}
-
-// take returns the hooks, and the fault that applies to a request, nil for none.
-func (fs *Faults) take(r Request) (hooks []func(string, url.Values), found *Fault) {
+// take calls the hooks, and returns the fault that applies to a request, nil for none.
+func (fs *Faults) take(r Request) (found *Fault) {
 	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	for _, f := range fs.active {
-		if (f.Path == "" || f.Path == r.Path) && (f.Token == "" || f.Token == r.Token) && (f.Times == 0 || f.used < f.Times) {
-			f.used++
-			return slices.Clone(fs.hooks), &f.Fault
-		}
-	}
-	return slices.Clone(fs.hooks), nil
-}
-
-// middleware applies the faults.
-func (fs *Faults) middleware(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request := newRequest(r)
-		hooks, f := fs.take(request)
-		for _, call := range hooks {
-			call(request.Path, request.Query)
-		}
-		switch {
-		case f == nil:
-			next.ServeHTTP(w, r)
-		case f.Handler != nil:
-			f.Handler(w, r)
-		default:
-			f.apply(exchange{w, r}, request, next)
-		}
+	i := slices.IndexFunc(fs.active, func(f *Fault) bool {
+		return (f.Path == "" || f.Path == r.Path) && (f.Token == "" || f.Token == r.Token)
 	})
+	if i >= 0 {
+		found = fs.active[i]
+		if found.Times--; found.Times == 0 { // one without a maximum is below 0 from now on
+			fs.active = slices.Delete(fs.active, i, i+1)
+		}
+	}
+	hooks := slices.Clone(fs.hooks)
+	fs.mu.Unlock()
+	for _, call := range hooks {
+		call(r.Path, r.Query)
+	}
+	return found
 }
 
-func (f *Fault) apply(x exchange, req Request, next http.Handler) {
+func (f *Fault) apply(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if f.Kind == Delay {
-		x.wait(f.Delay)
+		wait(r, f.Delay)
 	}
-	c := serve(next, x.r)
+	c := serve(next, r)
 	maps.Copy(c.Header, f.Header)
 	switch f.Kind {
 	case Respond:
-		x.send(f.replace(c, req))
+		f.replace(&c)
+	case Garbage:
+		c.Status, c.Body = http.StatusOK, "\x00\xff<!doctype html> this is not JSON {{{"
+	case Redirect:
+		c.Status, c.Body = http.StatusFound, ""
 	case Hang:
-		<-x.r.Context().Done()
+		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
 	case Drop:
 		panic(http.ErrAbortHandler)
+	}
+	maps.Copy(w.Header(), c.Header)
+	w.Header().Set("Content-Length", strconv.Itoa(len(c.Body)))
+	w.WriteHeader(c.Status)
+	switch f.Kind {
 	case Truncated:
-		x.begin(c)
-		x.write(c.Body[:len(c.Body)/2])
+		write(w, r, c.Body[:len(c.Body)/2])
 		panic(http.ErrAbortHandler)
-	case Garbage:
-		x.send(Response{http.StatusOK, c.Header, "\x00\xff<!doctype html> this is not JSON {{{"})
 	case Trickle:
-		x.trickle(c)
-	case Redirect:
-		x.send(Response{http.StatusFound, c.Header, ""})
+		for i := range len(c.Body) {
+			write(w, r, c.Body[i:i+1])
+			wait(r, time.Second)
+		}
 	default:
-		x.send(c)
+		_, _ = io.WriteString(w, c.Body) // a failed write means that the client closed the connection
 	}
 }
 
 // replace applies a Respond fault to the correct response.
-func (f *Fault) replace(c Response, req Request) Response {
-	if f.Status != 0 {
-		c.Status = f.Status
-	}
+func (f *Fault) replace(c *Response) {
+	c.Status = cmp.Or(f.Status, c.Status)
 	switch {
 	case f.Body != nil:
 		c.Body = string(f.Body)
 	case f.Status >= http.StatusBadRequest:
-		body, _ := json.Marshal(map[string]any{"error": map[string]string{ // strings can be encoded
-			"code": errorCode(f.Status), "message": "the request could not be answered; see GET " + req.Path, "docs": "https://rental.example/docs/api#errors",
-		}})
-		c.Body = string(body)
+		c.Body = fmt.Sprintf(`{"error":{"code":%q,"message":"a fault of the test","docs":"https://rental.example/docs/api#errors"}}`, errorCode(f.Status))
 	}
-	return c
 }
 
 // errorCode returns a documented code for a status, and for an undocumented
@@ -197,53 +176,22 @@ func errorCode(status int) string {
 	return cmp.Or(documented[status], strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_"))
 }
 
-// exchange sends the response to one request.
-type exchange struct {
-	w http.ResponseWriter
-	r *http.Request
-}
-
-// send sends a complete response. A failed write means that the client closed the
-// connection, which is not an error of the server.
-func (x exchange) send(c Response) {
-	x.begin(c)
-	_, _ = io.WriteString(x.w, c.Body)
-}
-
-// begin sends status and headers.
-func (x exchange) begin(c Response) {
-	maps.Copy(x.w.Header(), c.Header)
-	x.w.Header().Set("Content-Length", strconv.Itoa(len(c.Body)))
-	x.w.WriteHeader(c.Status)
-}
-
 // write sends a part of a body immediately. It aborts if the client is gone.
-func (x exchange) write(part string) {
-	_, err := io.WriteString(x.w, part)
+func write(w http.ResponseWriter, r *http.Request, part string) {
+	_, err := io.WriteString(w, part)
 	if err == nil {
-		err = http.NewResponseController(x.w).Flush()
+		err = http.NewResponseController(w).Flush()
 	}
-	if err != nil || x.r.Context().Err() != nil {
+	if err != nil || r.Context().Err() != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
 
 // wait sleeps. It aborts if the client is gone.
-func (x exchange) wait(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
+func wait(r *http.Request, d time.Duration) {
 	select {
-	case <-t.C:
-	case <-x.r.Context().Done():
+	case <-time.After(d):
+	case <-r.Context().Done():
 		panic(http.ErrAbortHandler)
-	}
-}
-
-// trickle sends one byte of the body per second.
-func (x exchange) trickle(c Response) {
-	x.begin(c)
-	for i := range len(c.Body) {
-		x.write(c.Body[i : i+1])
-		x.wait(time.Second)
 	}
 }

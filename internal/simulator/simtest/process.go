@@ -1,11 +1,15 @@
 package simtest
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -23,17 +27,18 @@ func Main(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
-	code := m.Run()
-	if binaryDir != "" {
-		_ = os.RemoveAll(binaryDir)
+	var err error
+	if binaryDir, err = os.MkdirTemp("", "server_rental_exporter"); err != nil {
+		panic(err)
 	}
+	code := m.Run()
+	_ = os.RemoveAll(binaryDir)
 	os.Exit(code)
 }
 
 var (
 	building  sync.Mutex
-	binaries  = map[string]string{} // paths by package
-	binaryDir string                // set by Build
+	binaryDir string // set by Main
 )
 
 // Binary builds the exporter once and returns the path of its binary. See [Build].
@@ -52,24 +57,16 @@ func Build(t testing.TB, pkg string) string {
 	}
 	building.Lock()
 	defer building.Unlock()
-	if path, found := binaries[pkg]; found {
+	path := filepath.Join(binaryDir, filepath.Base(pkg))
+	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	if binaryDir == "" {
-		dir, err := os.MkdirTemp("", "server_rental_exporter")
-		if err != nil {
-			t.Fatal(err)
-		}
-		binaryDir = dir
-	}
-	path := filepath.Join(binaryDir, filepath.Base(pkg))
 	cmd := exec.Command("go", "build", "-o", path, pkg)
 	cmd.Dir = Root(t) // with the modules of a release also for the tests of another module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	binaries[pkg] = path
 	return path
 }
 
@@ -186,4 +183,52 @@ func (p *Process) Wait() int {
 		p.t.Fatalf("process did not end within %v", eventuallyTimeout)
 		return -1
 	}
+}
+
+// FreeAddress returns a loopback address on which nothing listens. On Linux nothing
+// else will: see listen.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	l := listen(t)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// listen listens on a free port of a loopback address. On Linux, all of
+// 127.0.0.0/8 is loopback, and the address is random. A port of 127.0.0.1 is soon used
+// again, so that a client of a server that has ended, or that has not started yet,
+// would find another server there.
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	host := "127.0.0.1"
+	if runtime.GOOS == "linux" {
+		host = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(255), rand.IntN(256), 1+rand.IntN(254))
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Python returns an interpreter that has prometheus_client: that of the PATH, or that
+// of the system, which Debian's package python3-prometheus-client is for; empty for
+// none.
+func Python() string {
+	for _, interpreter := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(interpreter, "-c", "import prometheus_client.openmetrics.parser").Run() == nil {
+			return interpreter
+		}
+	}
+	return ""
+}
+
+// Root returns the directory of the repository that the tests were built from.
+func Root(t testing.TB) string {
+	t.Helper()
+	_, file, _, found := runtime.Caller(0)
+	if !found {
+		t.Fatal("unknown source file")
+	}
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"server_rental_exporter/internal/simulator"
@@ -13,13 +13,12 @@ import (
 
 // Request is one received request, with or without a response.
 type Request struct {
-	Time       time.Time
-	Path       string // escaped, without the prefix ("/plans"); the whole path if it is outside the prefix
-	Query      url.Values
-	Token      string // bearer token, "" if there is none; also recorded for public endpoints
-	RemoteAddr string
-	Header     http.Header
-	Status     int // as sent; 0 before that, and if the connection was dropped
+	Time   time.Time
+	Path   string // escaped, without the prefix ("/plans"); the whole path if it is outside the prefix
+	Query  url.Values
+	Token  string // bearer token, "" if there is none; also recorded for public endpoints
+	Header http.Header
+	Status int // as sent; 0 before that, and if the connection was dropped
 }
 
 func newRequest(r *http.Request) Request {
@@ -28,7 +27,7 @@ func newRequest(r *http.Request) Request {
 		path = rest
 	}
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), "Bearer ")
-	return Request{Time: time.Now(), Path: path, Query: r.URL.Query(), Token: token, RemoteAddr: r.RemoteAddr, Header: r.Header.Clone()}
+	return Request{Time: time.Now(), Path: path, Query: r.URL.Query(), Token: token, Header: r.Header.Clone()}
 }
 
 // Peak returns the largest number of times within any 60 seconds, both ends
@@ -45,31 +44,38 @@ func Peak(times []time.Time) int {
 	return peak
 }
 
-// requestLog records requests.
-type requestLog struct {
-	mu      sync.Mutex
-	entries []*Request
+// entry is a request that may have got no response yet.
+type entry struct {
+	Request
+	status atomic.Int64 // 0 for none
 }
 
-// middleware records the requests.
-func (l *requestLog) middleware(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		entry := newRequest(r)
-		l.mu.Lock()
-		l.entries = append(l.entries, &entry)
-		l.mu.Unlock()
-		next.ServeHTTP(&loggedWriter{ResponseWriter: w, log: l, entry: &entry}, r)
-	})
+// ServeHTTP records a request. Then a fault responds, or the simulator.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e := &entry{Request: newRequest(r)}
+	a.mu.Lock()
+	a.requests = append(a.requests, e)
+	a.mu.Unlock()
+	w = loggedWriter{w, e}
+	switch f := a.take(e.Request); {
+	case f == nil:
+		a.Simulator.ServeHTTP(w, r)
+	case f.Handler != nil:
+		f.Handler(w, r)
+	default:
+		f.apply(w, r, a.Simulator)
+	}
 }
 
 // Requests returns the received requests in order of arrival. A status is
 // recorded before it is sent.
 func (a *API) Requests() []Request {
-	a.requests.mu.Lock()
-	defer a.requests.mu.Unlock()
-	out := make([]Request, len(a.requests.entries))
-	for i, r := range a.requests.entries {
-		out[i] = *r
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := make([]Request, len(a.requests))
+	for i, e := range a.requests {
+		out[i] = e.Request
+		out[i].Status = int(e.status.Load())
 	}
 	return out
 }
@@ -81,18 +87,18 @@ func (a *API) RequestsFor(path string) []Request {
 
 // CountByPath counts the requests by path, without the first since of them.
 func (a *API) CountByPath(since int) map[string]int {
-	counts := map[string]int{}
-	for _, r := range a.Requests()[since:] {
-		counts[r.Path]++
-	}
-	return counts
+	return countBy(a.Requests()[since:], func(r Request) string { return r.Path })
 }
 
 // CountByToken counts the requests by token, "" for none.
 func (a *API) CountByToken() map[string]int {
+	return countBy(a.Requests(), func(r Request) string { return r.Token })
+}
+
+func countBy(requests []Request, key func(Request) string) map[string]int {
 	counts := map[string]int{}
-	for _, r := range a.Requests() {
-		counts[r.Token]++
+	for _, r := range requests {
+		counts[key(r)]++
 	}
 	return counts
 }
@@ -100,17 +106,6 @@ func (a *API) CountByToken() map[string]int {
 // Idle reports whether every request got a response.
 func (a *API) Idle() bool {
 	return !slices.ContainsFunc(a.Requests(), func(r Request) bool { return r.Status == 0 })
-}
-
-// AssertNoRequests asserts that no request of an exporter followed the first since
-// requests.
-func (a *API) AssertNoRequests(since int) {
-	a.t.Helper()
-	for _, r := range a.Requests()[since:] {
-		if agent := r.Header.Get("User-Agent"); strings.HasPrefix(agent, "server_rental_exporter/") {
-			a.t.Errorf("request of %s with token %q from %s: status %d", r.Path, r.Token, r.RemoteAddr, r.Status)
-		}
-	}
 }
 
 // AssertRateLimits asserts that in any 60 seconds at most so many requests came without a
@@ -134,33 +129,23 @@ func (a *API) AssertRateLimits(public, account int) {
 	}
 }
 
-// loggedWriter records the status of a response in the request log.
+// loggedWriter records the first status of a response, which is the one that net/http sends.
 type loggedWriter struct {
 	http.ResponseWriter
-	log   *requestLog
-	entry *Request
+	*entry
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *loggedWriter) WriteHeader(status int) {
-	w.record(status)
+func (w loggedWriter) WriteHeader(status int) {
+	w.status.CompareAndSwap(0, int64(status))
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
-func (w *loggedWriter) Write(p []byte) (int, error) {
-	w.record(http.StatusOK)
+func (w loggedWriter) Write(p []byte) (int, error) {
+	w.status.CompareAndSwap(0, http.StatusOK)
 	return w.ResponseWriter.Write(p)
 }
 
 // Unwrap lets http.ResponseController flush and hijack.
-func (w *loggedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// record keeps the first status, which is the one that net/http sends.
-func (w *loggedWriter) record(status int) {
-	w.log.mu.Lock()
-	defer w.log.mu.Unlock()
-	if w.entry.Status == 0 {
-		w.entry.Status = status
-	}
-}
+func (w loggedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 
 	"server_rental_exporter/test/internal/repo"
@@ -155,12 +153,9 @@ func (d Dashboard) Queries() []Query {
 	return all
 }
 
-var variable = regexp.MustCompile(`\$(?:\{(\w+)\}|(\w+))`)
-
 // Interpolate replaces variables in a query. The others that a user chooses select all.
 func Interpolate(expr string, values map[string]string) string {
-	return variable.ReplaceAllStringFunc(expr, func(v string) string {
-		name := strings.Trim(v, "${}")
+	return os.Expand(expr, func(name string) string {
 		if value, found := values[name]; found {
 			return value
 		}
@@ -168,7 +163,7 @@ func Interpolate(expr string, values map[string]string) string {
 		case "job", "instance", "account", "location", "plan":
 			return ".+" // the value of All
 		default:
-			return v // which Prometheus rejects
+			return "$" + name // which Prometheus rejects, but for groups of patterns
 		}
 	})
 }

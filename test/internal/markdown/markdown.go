@@ -3,7 +3,6 @@
 package markdown
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -73,11 +72,7 @@ func parse(path string, source []byte) (Document, error) {
 		switch n := n.(type) {
 		case *ast.Heading:
 			id, _ := n.AttributeString("id")
-			anchor, ok := id.([]byte)
-			if !ok {
-				return ast.WalkStop, fmt.Errorf("%s: heading without an anchor", path)
-			}
-			doc.Anchor[string(anchor)] = true
+			doc.Anchor[string(id.([]byte))] = true
 		case *ast.Link:
 			doc.Links = append(doc.Links, string(n.Destination))
 		case *ast.Image:
@@ -104,9 +99,9 @@ func comment(n ast.Node, source []byte) string {
 	if n == nil || n.Kind() != ast.KindHTMLBlock {
 		return ""
 	}
-	body, ok := strings.CutPrefix(strings.TrimSpace(lines(n, source)), "<!--")
-	if !ok {
+	fields := strings.Fields(lines(n, source))
+	if fields[0] != "<!--" {
 		return ""
 	}
-	return strings.Join(strings.Fields(strings.TrimSuffix(body, "-->")), " ")
+	return strings.TrimSuffix(strings.Join(fields[1:], " "), " -->")
 }

@@ -1,3 +1,5 @@
+// Package promqltest checks PromQL expressions in tests: that they parse, that every
+// metric and label they name exists, and which labels their result has.
 package promqltest
 
 import (
@@ -10,7 +12,53 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"server_rental_exporter/exporter"
+	"server_rental_exporter/internal/metric"
 )
+
+// Labels is a set of label names.
+type Labels map[string]bool
+
+// LabelSet returns the set of the given names.
+func LabelSet(names ...string) Labels {
+	s := Labels{}
+	for _, name := range names {
+		s[name] = true
+	}
+	return s
+}
+
+// Sorted returns the names in order.
+func (s Labels) Sorted() []string { return slices.Sorted(maps.Keys(s)) }
+
+func union(a, b Labels) Labels {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}
+
+// Catalog maps each metric to its labels as Prometheus stores them.
+type Catalog map[string]Labels
+
+// Add adds a metric as Prometheus scrapes it: with the labels of its target.
+func (c Catalog) Add(name string, labels ...string) {
+	c[name] = LabelSet(append([]string{"job", "instance"}, labels...)...)
+}
+
+// Exported returns the exporter's own metrics.
+func Exported() Catalog {
+	c := Catalog{}
+	for _, d := range exporter.Definitions() {
+		c.Add(d.Name, d.Labels...) // of a histogram with native buckets
+		if d.Type == metric.HistogramType {
+			c.Add(d.Name+"_count", d.Labels...)
+			c.Add(d.Name+"_sum", d.Labels...)
+			c.Add(d.Name+"_bucket", append([]string{"le"}, d.Labels...)...)
+		}
+	}
+	return c
+}
 
 // Parse parses an expression.
 func Parse(expr string) (parser.Expr, error) {
@@ -85,27 +133,26 @@ func (c Catalog) Check(expr string) (Labels, error) {
 
 // Labels is Check for a parsed expression.
 func (c Catalog) Labels(expr parser.Expr) (Labels, error) {
-	switch e := expr.(type) {
-	case *parser.VectorSelector:
-		return c.selector(e)
-	case *parser.MatrixSelector:
-		return c.Labels(e.VectorSelector)
-	case *parser.SubqueryExpr:
-		return c.Labels(e.Expr)
-	case *parser.ParenExpr:
-		return c.Labels(e.Expr)
-	case *parser.UnaryExpr:
-		return c.Labels(e.Expr)
-	case *parser.Call:
-		return c.call(e)
-	case *parser.AggregateExpr:
-		return c.aggregation(e)
-	case *parser.BinaryExpr:
-		return c.binary(e)
-	case *parser.NumberLiteral, *parser.StringLiteral:
-		return Labels{}, nil
+	if selector, ok := expr.(*parser.VectorSelector); ok {
+		return c.selector(selector)
 	}
-	return nil, fmt.Errorf("%s: unsupported expression %T", expr, expr)
+	all, operands := Labels{}, []Labels{}
+	for child := range parser.ChildrenIter(expr) {
+		have, err := c.Labels(child.(parser.Expr))
+		if err != nil {
+			return nil, err
+		}
+		all, operands = union(all, have), append(operands, have)
+	}
+	switch e := expr.(type) {
+	case *parser.Call:
+		return call(e, all)
+	case *parser.AggregateExpr:
+		return aggregation(e, all)
+	case *parser.BinaryExpr:
+		return binary(e, operands[0], operands[1])
+	}
+	return all, nil
 }
 
 func (c Catalog) selector(v *parser.VectorSelector) (Labels, error) {
@@ -138,15 +185,8 @@ func metricName(v *parser.VectorSelector) string {
 	return name
 }
 
-func (c Catalog) call(e *parser.Call) (Labels, error) {
-	all := Labels{}
-	for _, arg := range e.Args {
-		have, err := c.Labels(arg)
-		if err != nil {
-			return nil, err
-		}
-		all = union(all, have)
-	}
+// call returns the labels of a function's result, from those of its arguments.
+func call(e *parser.Call, all Labels) (Labels, error) {
 	switch e.Func.Name {
 	case "resets":
 		return nil, fmt.Errorf("resets: always 0 in Thanos")
@@ -162,18 +202,10 @@ func (c Catalog) call(e *parser.Call) (Labels, error) {
 	return all, nil
 }
 
-func (c Catalog) aggregation(e *parser.AggregateExpr) (Labels, error) {
+// aggregation returns the labels of an aggregation, from those of its operands.
+func aggregation(e *parser.AggregateExpr, have Labels) (Labels, error) {
 	if e.Without {
 		return nil, fmt.Errorf("without: name the labels with by")
-	}
-	have, err := c.Labels(e.Expr)
-	if err != nil {
-		return nil, err
-	}
-	if e.Param != nil {
-		if _, err := c.Labels(e.Param); err != nil {
-			return nil, err
-		}
 	}
 	for _, l := range e.Grouping {
 		if !have[l] {
@@ -187,15 +219,8 @@ func (c Catalog) aggregation(e *parser.AggregateExpr) (Labels, error) {
 	return LabelSet(e.Grouping...), nil
 }
 
-func (c Catalog) binary(e *parser.BinaryExpr) (Labels, error) {
-	left, err := c.Labels(e.LHS)
-	if err != nil {
-		return nil, err
-	}
-	right, err := c.Labels(e.RHS)
-	if err != nil {
-		return nil, err
-	}
+// binary returns the labels of an operation, from those of its sides.
+func binary(e *parser.BinaryExpr, left, right Labels) (Labels, error) {
 	m := e.VectorMatching
 	if m == nil { // one side is a scalar
 		return union(left, right), nil

@@ -1,9 +1,14 @@
 package simulator_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +19,12 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
+// What Run keeps of an account.
+const (
+	maxTopups       = 2_000
+	maxTransactions = 10_000
+)
+
 // TestActivity lets a day pass: every state occurs, balances follow from transactions, and
 // lists that are full do not grow.
 func TestActivity(t *testing.T) {
@@ -21,8 +32,8 @@ func TestActivity(t *testing.T) {
 		s, seen := simulator.New(simulator.Options{}), map[string]bool{}
 		s.Change(func(w *simulator.World) {
 			full := simulator.ExampleAccount("full", time.Now())
-			full.Topups = simulator.Topups(simulator.MaxTopups, time.Now())
-			full.Transactions = simulator.Transactions(simulator.MaxTransactions, time.Now())
+			full.Topups = simulator.Topups(maxTopups, time.Now())
+			full.Transactions = simulator.Transactions(maxTransactions, time.Now())
 			simulator.Put(full.Account, simulator.At(full.Transactions[0], "balance_after", "usd"), "balance", "usd")
 			w.Accounts = map[string]*simulator.Account{"one": full, "two": simulator.ExampleAccount("main", time.Now())}
 		})
@@ -30,11 +41,11 @@ func TestActivity(t *testing.T) {
 		go s.Run(ctx)
 		for range 24 * 60 * 6 {
 			time.Sleep(10 * time.Second)
-			s.Read(func(w *simulator.World) { recordStates(w, seen) })
+			s.Change(func(w *simulator.World) { recordStates(w, seen) })
 		}
 		stop()
 		synctest.Wait()
-		s.Read(func(w *simulator.World) {
+		s.Change(func(w *simulator.World) {
 			for name, a := range w.Accounts {
 				checkLedger(t, name, a)
 			}
@@ -70,16 +81,19 @@ func recordStates(w *simulator.World, seen map[string]bool) {
 // checkLedger checks the transactions of an account, which are newest first.
 func checkLedger(t *testing.T, name string, a *simulator.Account) {
 	t.Helper()
-	balance := simulator.Cents(a.Account, "balance", "usd")
+	cents := func(o simulator.Object, key string) int {
+		return int(math.Round(100 * simulator.At(o, key, "usd").(float64)))
+	}
+	balance := cents(a.Account, "balance")
 	ids := map[any]bool{}
 	for _, transaction := range a.Transactions {
-		if got := simulator.Cents(transaction, "balance_after", "usd"); got != balance || got < 0 || ids[transaction["id"]] {
+		if got := cents(transaction, "balance_after"); got != balance || got < 0 || ids[transaction["id"]] {
 			t.Fatalf("%s: transaction %v: got a balance of %d, want %d", name, transaction["id"], got, balance)
 		}
 		ids[transaction["id"]] = true
-		balance -= simulator.Cents(transaction, "amount", "usd")
+		balance -= cents(transaction, "amount")
 	}
-	if len(a.Topups) > simulator.MaxTopups || len(a.Transactions) > simulator.MaxTransactions {
+	if len(a.Topups) > maxTopups || len(a.Transactions) > maxTransactions {
 		t.Errorf("%s: %d top-ups and %d transactions", name, len(a.Topups), len(a.Transactions))
 	}
 }
@@ -98,4 +112,53 @@ func TestPast(t *testing.T) {
 		simtest.AssertEqual(t, "account", w.Accounts["one"], simulator.ExampleAccount("main", end))
 	})
 	checkStates(t, seen, "pending confirming failed canceled operational degraded outage maintenance scheduled renewal")
+}
+
+// addShape records the JSON type of each field of a value by its path. Items of a list and
+// of an object with ids as keys are one. Null has the type of other items.
+func addShape(shape map[string]string, path string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if path == ".data.locations" {
+				key = "*"
+			}
+			addShape(shape, path+"."+key, inner)
+		}
+	case []any:
+		for _, inner := range v {
+			addShape(shape, path, inner)
+		}
+	case string:
+		shape[path] = "string"
+	case bool:
+		shape[path] = "bool"
+	case float64:
+		shape[path] = "number"
+	}
+}
+
+// TestShape compares the fields of each endpoint with the documented ones, which the test
+// data of the collectors has.
+func TestShape(t *testing.T) {
+	documents, err := filepath.Glob("../../collector/testdata/*/document.golden")
+	if err != nil || len(documents) < 10 {
+		t.Fatalf("%v: %v", documents, err)
+	}
+	a := simtest.Start(t, simulator.Options{})
+	for _, path := range documents {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var document any // the metrics follow it
+		if err := json.NewDecoder(bytes.NewReader(text)).Decode(&document); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		endpoint := "/" + strings.ReplaceAll(filepath.Base(filepath.Dir(path)), "_", "-")
+		got, want := map[string]string{}, map[string]string{}
+		addShape(got, "", get(t, a, endpoint).object(t))
+		addShape(want, "", document)
+		simtest.AssertEqual(t, endpoint, got, want)
+	}
 }

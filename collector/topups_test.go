@@ -103,15 +103,6 @@ func TestTopups(t *testing.T) {
 	}
 }
 
-// move changes the state of a top-up.
-func move(list []simulator.Object, id, status string) {
-	for _, o := range list {
-		if o["id"] == id {
-			o["status"] = status
-		}
-	}
-}
-
 // TestTopupsChange changes the state of a top-up between the requests of one fetch. It is in
 // both states then, or in none, until the next fetch.
 func TestTopupsChange(t *testing.T) {

@@ -34,10 +34,14 @@ type (
 )
 
 // UnmarshalJSON implements json.Unmarshaler; likewise below.
-func (n *count) UnmarshalJSON(b []byte) error { return inRange(b, n, 0, 1e15, "a number of 0 or more") }
+func (n *count) UnmarshalJSON(b []byte) error {
+	return inRange(b, n, 0, 1e15, "a number of 0 or more")
+}
+
 func (n *price) UnmarshalJSON(b []byte) error {
 	return inRange(b, n, 0, 1e7, "a price from 0 to 10 million")
 }
+
 func (n *amount) UnmarshalJSON(b []byte) error {
 	return inRange(b, n, -1e8, 1e8, "an amount of at most 100 million")
 }

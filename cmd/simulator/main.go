@@ -101,7 +101,7 @@ func historyCommand(app *kingpin.Application) {
 		debug.SetMemoryLimit(600 << 20)
 		file := os.Stdout
 		if *output != "" {
-			if file, err = os.Create(*output); err != nil { //nolint:gosec // the user names it
+			if file, err = os.Create(*output); err != nil {
 				return err
 			}
 		}

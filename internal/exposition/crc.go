@@ -14,7 +14,7 @@ const one = uint32(1) << 31
 func (p *part) add(text []byte) {
 	p.crc = crc32.Update(p.crc, crc32.IEEETable, text)
 	p.crcAfterOne = crc32.Update(p.crcAfterOne, crc32.IEEETable, text)
-	p.size += uint32(len(text))
+	p.size += uint32(len(text)) //nolint:gosec // modulo 2^32
 }
 
 // crcAfter returns the CRC-32 of the part after a text with the CRC-32 before.

@@ -27,8 +27,8 @@ func newLimiter(limit, bulk int) testLimiter {
 	return testLimiter{ls.get(fingerprint("token"), time.Now()), ls}
 }
 
-func (l testLimiter) acquire(ctx context.Context, p Priority, endpoint string) (*slot, error) {
-	_, s, err := l.all.acquire(ctx, fingerprint("token"), p, endpoint)
+func (l testLimiter) acquire(ctx context.Context, p Priority) (*slot, error) {
+	_, s, err := l.all.acquire(ctx, fingerprint("token"), p, "/servers")
 	return s, err
 }
 
@@ -55,7 +55,7 @@ func TestLimiterWindow(t *testing.T) {
 			c := Priority(i % 2)
 			wg.Go(func() {
 				for {
-					slot, err := l.acquire(ctx, c, "/servers")
+					slot, err := l.acquire(ctx, c)
 					if err != nil {
 						return
 					}
@@ -110,7 +110,7 @@ func TestLimiterBulkLeavesRoom(t *testing.T) {
 func acquireNow(t *testing.T, l testLimiter, c Priority) (release func()) {
 	t.Helper()
 	start := time.Now()
-	slot, err := l.acquire(t.Context(), c, "/servers")
+	slot, err := l.acquire(t.Context(), c)
 	if waited := time.Since(start); err != nil || waited > 0 {
 		t.Fatalf("acquire: waited %v, error %v; want it at once", waited, err)
 	}
@@ -148,7 +148,7 @@ func TestLimiterStall(t *testing.T) {
 			for range clients {
 				go func() {
 					for {
-						slot, err := l.acquire(ctx, Regular, "/servers")
+						slot, err := l.acquire(ctx, Regular)
 						if err != nil {
 							return
 						}
@@ -232,12 +232,12 @@ func TestLimiterPause(t *testing.T) {
 		start := time.Now()
 		l.pause(start.Add(maxWait), "status 429")
 		l.pause(start.Add(time.Second), "a shorter one changes nothing")
-		acquired, err := l.acquire(t.Context(), Regular, "/servers")
+		acquired, err := l.acquire(t.Context(), Regular)
 		simtest.AssertEqual(t, "error", err, error(nil))
 		simtest.AssertEqual(t, "wait for the end of a pause", time.Since(start), maxWait)
 		l.release(acquired, answered)
 		time.AfterFunc(5*time.Second, func() { l.pause(time.Now().Add(time.Hour), "status 503") })
-		_, err = l.acquire(t.Context(), Regular, "/servers")
+		_, err = l.acquire(t.Context(), Regular)
 		assertPaused(t, err, start.Add(time.Hour+maxWait+5*time.Second), "/servers: no request made: status 503; waiting until 2000-01-01T01:00:15Z")
 		simtest.AssertEqual(t, "wait until a pause", time.Since(start), maxWait+5*time.Second)
 	})
@@ -258,12 +258,12 @@ func TestLimiterApplyLimitsAndCancel(t *testing.T) {
 		hold := acquireNow(t, l, Regular)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		if _, err := l.acquire(ctx, Regular, "/servers"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := l.acquire(ctx, Regular); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("acquire with a context that ends: got %v", err)
 		}
 		start := time.Now()
 		time.AfterFunc(2*time.Second, func() { l.all.apply(Limits{Account: 2, AccountBulk: 2}, false) })
-		slot, err := l.acquire(t.Context(), Regular, "/servers")
+		slot, err := l.acquire(t.Context(), Regular)
 		if err != nil || time.Since(start) != 2*time.Second {
 			t.Fatalf("after apply: got %v after %v, want no error after 2s", err, time.Since(start))
 		}
@@ -325,7 +325,7 @@ func TestReplacedLimiter(t *testing.T) {
 			replacement, slot, _ := l.all.acquire(t.Context(), fingerprint("token"), Regular, "/servers")
 			replacement.release(slot, answered)
 		})
-		_, err := l.acquire(t.Context(), Regular, "/servers")
+		_, err := l.acquire(t.Context(), Regular)
 		simtest.AssertEqual(t, "error", err, error(nil))
 		simtest.AssertEqual(t, "wait", time.Since(start), window+time.Second)
 	})

@@ -118,7 +118,8 @@ func TestMemory(t *testing.T) {
 	api.Change(func(w *simulator.World) {
 		w.Accounts[simtest.MainToken].Servers = simulator.Servers(servers, time.Now())
 	})
-	p := startReady(t, nil, "--config.file="+api.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, "collectors: {servers: {interval: "+interval+"}}\n"))
+	limit := []string{"GOMEMLIMIT=103MiB"} // as docs/limits.md says for 10,000 servers
+	p := startReady(t, limit, "--config.file="+api.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, "collectors: {servers: {interval: "+interval+"}}\n"))
 	first := p.Scrape().Values[lastSuccess("servers", "main")]
 	for last := first; refreshes > 0; time.Sleep(pause) { // as scrapers pause
 		for _, format := range formats() {

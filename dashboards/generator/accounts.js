@@ -292,7 +292,7 @@ const machines = [
       { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 100, filter: false, align: 'center' },
       { from: 'hostname', name: 'Host name', minWidth: 155 },
       { from: 'account', name: 'Account', width: 110, filter: false },
-      { from: 'plan', name: 'Plan', filter: false, width: 145, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
+      { from: 'plan', name: 'Plan', filter: false, width: 145, link: linkTo('plan', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
       { from: 'location', name: 'Location', width: 85, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 113 },
       { from: '#date', name: 'Renews', unit: units.date, width: 100 },

@@ -71,7 +71,6 @@ const withOrder = (key, expr, selector, keys = key) => `${expr} * on (${key}) gr
 
 /** A column of prices. */
 export const money = { unit: 'none', decimals: 2, width: 75 };
-const textColour = [{ value: null, color: colours.muted }, { value: 1, color: colours.good }];
 
 const watches = [
   table({
@@ -81,7 +80,7 @@ const watches = [
     key: ['watch'],
     columns: [
       { from: 'watch', name: 'Watch', minWidth: 140, filter: false },
-      { from: '#now', name: 'Now', unit: 'none', decimals: 0, width: 55, steps: textColour },
+      { from: '#now', name: 'Now', unit: 'none', decimals: 0, width: 55, steps: [{ value: null, color: colours.muted }, { value: 1, color: colours.good }] },
       { from: '#last', name: 'Last hit', unit: 'dateTimeFromNow', width: 145 },
       { from: '#share', name: 'Share', unit: 'percentunit', decimals: 0, width: 65 },
       { from: '#all', name: 'Plans', unit: 'none', decimals: 0, width: 60, steps: [{ value: null, color: colours.warn }, { value: 1, color: colours.muted }] },
@@ -191,7 +190,7 @@ export const restocksByHour = (size) => common(new barchart.PanelBuilder(), {
     { id: 'sortBy', options: { fields: {}, sort: [{ field: 'hour', desc: false }] } },
     { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: { hour: 'Hour', Value: 'Restocks' } } },
   ])
-  .xField('Hour').barWidth(0.9).lineWidth(0).fillOpacity(80)
+  .xField('Hour').xTickLabelSpacing(30).barWidth(0.9).lineWidth(0).fillOpacity(80)
   .colorScheme(colour(FieldColorModeId.Fixed, colours.plain))
   .legend(new VizLegendOptionsBuilder().showLegend(false));
 

@@ -356,7 +356,7 @@ const joinBy = (/** @type {string} */ byField) => ({ id: 'joinByField', options:
 
 /**
  * Lines or bars over time. The legend is a list, or a table if it has calculations.
- * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, after?: boolean, trend?: boolean}} o
+ * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, after?: boolean, trend?: boolean}} o
  *   after draws each bar to the right of its time; with trend, the first query is the x axis
  * @param {...{build: () => any}} queries
  */
@@ -374,7 +374,6 @@ export function series(o, ...queries) {
   if (o.stacked) panel.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A'));
   if (o.showSteps) panel.thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
   if (o.min !== undefined) panel.min(o.min);
-  if (o.max !== undefined) panel.max(o.max);
   if (o.softMin !== undefined) panel.axisSoftMin(o.softMin);
   if (o.softMax !== undefined) panel.axisSoftMax(o.softMax);
   if (o.after) panel.barAlignment(BarAlignment.After);

@@ -155,10 +155,11 @@ export const plans = (h, ...where) => table({
   gone,
   cores,
   memory,
+  // Text, of which a part at the edge of the screen is no false number.
+  hardware: info('plan', 'family, gpu_model, storage', own('plan_info', plan)),
   restocks: restocksOfMonth,
   share: recorded('in_stock:avg30d'),
   alternative: info('plan', 'alternative', own('plan_availability_info', 'alternative!=""', plan)),
-  hardware: info('plan', 'family, gpu_model, storage', own('plan_info', plan)),
   core: `${prices} / on (plan) ${cores}`,
   gib: `${prices} / on (plan) (${memory} / 2^30)`,
   id: `label_replace(${inStock}, "id", "$1", "plan", "(.+)")`,

@@ -110,6 +110,7 @@ local select(text, matchers) =
 
   grafanaDashboards+:: {
     'server-rental-accounts.json': dashboard(importstr '../dashboards/server-rental-accounts.json'),
+    'server-rental-plan.json': dashboard(importstr '../dashboards/server-rental-plan.json'),
     'server-rental-status.json': dashboard(importstr '../dashboards/server-rental-status.json'),
     'server-rental-stock.json': dashboard(importstr '../dashboards/server-rental-stock.json'),
   },

@@ -49,7 +49,8 @@ const dash = forPattern('.*', { id: 'noValue', value: '–' });
 const never = 1e11;
 const nobody = 2e11;
 const paidUntil = `(${orZero(fundedUntil, `${serverCount} + ${never}`)})`;
-const daysLeft = `(${paidUntil} - time()) / ${day}`;
+const known = `(${paidUntil} or ${lastKnown(paidUntil)})`;
+const daysLeft = `(${known} / ${day} - time() / ${day})`;
 const noRenewals = (/** @type {number} */ from) => between(from, null, colours.plain, 'No renewals');
 
 const money = [
@@ -75,8 +76,8 @@ const money = [
     ],
   }, {
     token: tokens,
-    left: `(${paidUntil} or ${lastKnown(paidUntil)}) / ${day} - time() / ${day}`,
-    until: milliseconds(`(${paidUntil} or ${lastKnown(paidUntil)})`),
+    left: daysLeft,
+    until: milliseconds(known),
     balance: `${balance} or ${lastKnown(balance)}`,
     missing: `clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, serverCount)}) - on (account) ${balance}, 0)`,
     cost: `${cost} or ${serverCount} == 0`,
@@ -210,25 +211,24 @@ const pinned = (expr, of = 'end') => `last_over_time((${expr})[5m:5m] @ ${of}())
 const pinnedNow = (/** @type {'start' | 'end'} */ of) => `scalar(${pinned('vector(time())', of)})`;
 /** Balances ahead are drawn from the beginning of the time range on: the time since then, and in days. */
 const passed = `(time() - ${pinnedNow('start')})`;
-const ahead = `(vector(${passed} / ${day}) <= 30)`;
+const ahead = `(vector(${passed} / ${day}) <= 30.5)`;
 
-/** The accounts that run dry before the others. @param {number} count */
-const first = (count) => `bottomk(${count}, ${atEnd(paidUntil)})`;
+/** The accounts that run dry before the others, of two on the same day that with less money. @param {number} count */
+const first = (count) => `bottomk(${count}, ${atEnd(`${paidUntil} + on (account) ${balance} / 1e4`)})`;
 const ranks = ['blue', 'purple', 'orange', 'yellow'];
 const rankColours = ranks.map((color, i) => forPattern(`/^${i + 1}\\. /`, set.colour(color)));
-/** A query for each of these accounts, so that each has the same colour in all panels. @param {string} expr */
-const ranked = (expr) => ranks.map((_, i) => {
-  const one = `${expr} and on (account) ${first(i + 1)}`;
-  return course(i === 0 ? orNoAccounts(one, 'account') : `${one} unless on (account) ${first(i)}`, `${i + 1}. {{account}}`, `rank${i + 1}`);
-});
+/** Keeps these accounts, with the same place, and so colour, in all panels. @param {string} expr */
+const ranked = (expr) => course(orNoAccounts(`(${expr}) * on (account) group_left (rank)`
+  + ` (${ranks.map((_, i) => `label_replace(0 * ${first(i + 1)} + 1, "rank", "${i + 1}.", "", "")`).join(' or on (account) ')})`, 'account'), '{{rank}} {{account}}', 'ranked');
 
 const flows = [
   series({
     id: 106, title: 'Balance of the first accounts to run dry', w: 12, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0, interval: '2m', points: 400,
-    description: 'The balance of at most four accounts, those of the choice that run dry first. The dashed line is the monthly cost of the first one: below it, its balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
-    overrides: [forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.thin), ...rankColours],
+    description: 'The balance of at most four accounts, those of the choice that run dry first; in grey while the exporter is down. The dashed line is the monthly cost of the first one: below it, its balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
+    overrides: [forQuery('last', set.colour(colours.unknown)), forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.thin), ...rankColours],
   },
-  ...ranked(balance),
+  ranked(balance),
+  course(`bottomk(4, ${balance}) unless on () ${atEnd(own('exporter_build_info'))}`, '{{account}}', 'last'),
   course(`${cost} and on (account) ${first(1)}`, '{{account}} cost per month', 'cost')),
   series({
     id: 108, title: 'Balance in the days ahead', w: 12, h: 8, unit: units.usd, decimals: 2, trend: true, stepped: true, steps: steps.notBelowZero, showSteps: true, fill: 0, interval: '15m', points: 3000,
@@ -236,7 +236,8 @@ const flows = [
     links: [runbook('ServerRentalRenewalsUnfunded')], overrides: [forName('Days from now', set.unit('none'), set.decimals(1)), ...rankColours],
   },
   course(ahead, 'Days from now', 'days'),
-  ...ranked(`(${atEnd(balance)} - on (account) sum by (account) (${pinned(nextAmounts)} and on (account, server, renewal) ${pinned(nextDates)} <= ${pinnedNow('end')} + ${passed}) or ${atEnd(balance)}) and on () ${ahead}`)),
+  ranked(`(${atEnd(balance)} - on (account) sum by (account) ((${pinned(nextAmounts)} and on (account) ${first(4)})`
+    + ` and on (account, server, renewal) (${pinned(nextDates)} and on (account) ${first(4)}) <= ${pinnedNow('end')} + ${passed}) or ${atEnd(balance)}) and on () ${ahead}`)),
   series({
     id: 501, title: 'Money in and out', w: 10, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 120, legendRight: true, after: true,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
@@ -292,7 +293,7 @@ const machines = [
       { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 100, filter: false, align: 'center' },
       { from: 'hostname', name: 'Host name', minWidth: 155 },
       { from: 'account', name: 'Account', width: 110, filter: false },
-      { from: 'plan', name: 'Plan', filter: false, width: 145, link: linkTo('stock', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
+      { from: 'plan', name: 'Plan', filter: false, width: 145, link: linkTo('plan', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
       { from: 'location', name: 'Location', width: 85, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
       { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 113 },
       { from: '#date', name: 'Renews', unit: units.date, width: 100 },

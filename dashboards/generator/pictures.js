@@ -47,7 +47,7 @@ try {
   for (const [name, uid] of Object.entries(uids)) {
     const page = await browser.newPage({ viewport: { width, height: 900 }, timezoneId: 'UTC', colorScheme: 'dark' });
     const from = Number(end) - days * 86_400_000;
-    await page.goto(`${grafana}/d/${uid}?from=${from}&to=${end}&theme=dark`);
+    await page.goto(`${grafana}/d/${uid}?from=${from}&to=${end}&theme=dark${name === 'plan' ? '&var-plan=gpu-l40s' : ''}`);
     await loaded(page);
     await picture(page, `dashboard-${name}`);
     for (let i = 0; i < 5; i++) { // panels that load can make the page higher

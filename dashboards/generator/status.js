@@ -75,14 +75,14 @@ const counts = [
 
 /** The time of an outage beside which there is none. @param {string} offset of the time beside it */
 const edge = (offset) => `(0 * ${outage} + time() unless on (location, component) ${outage} offset ${offset})`;
-/** The last beginning within the interval that begins at each step, and the first end from then on. */
-const began = `max by (location, component) (max_over_time(${edge('2m')}[$__interval:2m] offset -$__interval))`;
+/** The last beginning within the interval after each step, not at it, and the first end from then on. */
+const began = `(max by (location, component) (max_over_time(${edge('2m')}[$__interval:2m] offset -$__interval)) > time())`;
 const ended = `min by (location, component) (min_over_time(${edge('-2m')}[7d:2m] offset -7d))`;
 
 const provider = [
   matrix,
   timeline({
-    id: 202, title: 'Locations over time', w: 12, h: 11, unit: 'none', mappings: counts,
+    id: 202, title: 'Locations over time', w: 12, h: 11, unit: 'none', mappings: counts, interval: '4m',
     description: 'The number of components of each location that failed, maintenance excepted. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
   }, course(`count by (location) (present_over_time(${outage}[$__interval])) or on (location) 0 * ${max('location', own('location_info', location))}`, '{{location}}')),
   table({

@@ -5,24 +5,22 @@ import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
 import { VizLegendOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
 import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import {
-  between, colour, colours, common, course, dashboard, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, timeline, units, values,
+  between, colour, colours, common, course, dashboard, forPattern, linksFrom, mappings, now, palette, runbook, series, set, steps, table, timeline, units, values,
 } from './lib/family.js';
-import { account, atEnd, info, lastKnown, location, max, milliseconds, named, orNoAccounts, orZero, own, plan, price } from './lib/promql.js';
+import { account, atEnd, info, lastKnown, location, max, milliseconds, orNoAccounts, own, plan, price } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('stock');
 
-const inStock = max('plan', own('plan_in_stock', plan));
+export const inStock = max('plan', own('plan_in_stock', plan));
 
 /** The price of each plan in the chosen currency, which titles name. */
-const prices = max('plan', price('plan', plan));
-const inCurrency = '${currency:text}';
+export const prices = max('plan', price('plan', plan));
+export const inCurrency = '${currency:text}';
+
+const planNames = info('plan', 'name', own('plan_info', plan));
 
 const cores = max('plan', own('plan_cpu_cores', plan));
-const gibibytes = `(${max('plan', own('plan_memory_bytes', plan))} / 2^30)`;
-
-const cheapest = `${named(prices, 'name, family')} and on (plan) (${inStock} == 1)`;
-
-const catalog = max('', own('catalog_plans'));
+const memory = max('plan', own('plan_memory_bytes', plan));
 
 /**
  * The present value of a time that only grows, or its highest in 30 days: an exporter knows
@@ -40,12 +38,9 @@ const lastInStock = max('plan', latest(own('plan_last_in_stock_timestamp_seconds
 
 /** Values of a time that is not known: before the 30 days, or before the first data. */
 const unknownSince = { window: 1, data: 0 };
-const since = `(${inStockSince} or ${lastInStock} and on (plan) (${inStock} == 0) or ${unknownSince.window} + 0 * ${max('plan', `last_over_time(${own('plan_in_stock', plan)}[1d] offset 29d)`)}`
+export const since = `(${inStockSince} or ${lastInStock} and on (plan) (${inStock} == 0) or ${unknownSince.window} + 0 * ${max('plan', `last_over_time(${own('plan_in_stock', plan)}[1d] offset 29d)`)}`
   + ` or ${unknownSince.data} * ${inStock}) and on (plan) ${inStock}`;
-const sinceTexts = values({ [unknownSince.window * 1000]: ['30 days or longer', colours.muted], [unknownSince.data]: ['Before first data', colours.muted] });
-
-/** Restocks counted by the exporter, including those between two scrapes. */
-const restocks = `round(${max('plan', `increase(${own('plan_restocks_total', plan)}[24h])`)})`;
+export const sinceTexts = values({ [unknownSince.window * 1000]: ['30 days or longer', colours.muted], [unknownSince.data]: ['Before first data', colours.muted] });
 
 /**
  * The share of 30 days in which a gauge of 0 and 1 was 1. By steps, because there may be more
@@ -55,16 +50,19 @@ const restocks = `round(${max('plan', `increase(${own('plan_restocks_total', pla
 const share = (expr) => `(avg_over_time((${expr})[30d:1h]) or ${expr})`;
 
 /** A figure that rules record, of the plans of the catalog. @param {string} rule @param {(selector: string) => string} [use] */
-const recorded = (rule, use = (selector) => selector) => `${max('plan', use(`plan:server_rental_plan_${rule}{${plan}}`))} and on (plan) ${own('plan_info', plan)}`;
+export const recorded = (rule, use = (selector) => selector) => `${max('plan', use(`plan:server_rental_plan_${rule}{${plan}}`))} and on (plan) ${own('plan_info', plan)}`;
 
-const planLink = linkTo('stock', 'Show only this plan', 'var-plan=${__data.fields.Id}');
+export const restocksOfMonth = recorded('restocks:max1h', (hourly) => `sum_over_time(${hourly}[30d:1h])`);
+export const gone = recorded('return_seconds:avg30d', (time) => `(${time} - on (plan) plan:server_rental_plan_stay_seconds:avg30d)`);
+
+export const planLink = linkTo('plan', 'This plan', 'var-plan=${__data.fields.Id}');
 
 // Without watches, or without a match, a row says so. Without data there is none.
 const watchesInStock = max('watch', own('watch_plans_in_stock'));
 const noWatches = `label_replace(0 * ${max('', own('exporter_build_info'))} unless on () ${watchesInStock}, "watch", "None configured", "", "")`;
 const matching = `${max('watch, plan', own('watch_plan_in_stock'))} == 1`;
 /** The address of the order form, as a link. */
-const orderForm = { from: 'order', name: 'Order', width: 60, filter: false, mappings: mappings.order, link: { title: 'Order form', url: '${__data.fields.Order}', targetBlank: true } };
+export const orderForm = { from: 'order', name: 'Order', width: 60, filter: false, mappings: mappings.order, link: { title: 'Order form', url: '${__data.fields.Order}', targetBlank: true } };
 /**
  * Adds the address of the order form if it is known.
  * @param {string} key @param {string} expr @param {string} selector @param {string} [keys] of the rows
@@ -72,8 +70,7 @@ const orderForm = { from: 'order', name: 'Order', width: 60, filter: false, mapp
 const withOrder = (key, expr, selector, keys = key) => `${expr} * on (${key}) group_left (order) ${info(key, 'order', selector)} or on (${keys}) ${expr}`;
 
 /** A column of prices. */
-const money = { unit: 'none', decimals: 2, width: 75 };
-const textColour = [{ value: null, color: colours.muted }, { value: 1, color: colours.good }];
+export const money = { unit: 'none', decimals: 2, width: 75 };
 
 const watches = [
   table({
@@ -83,7 +80,7 @@ const watches = [
     key: ['watch'],
     columns: [
       { from: 'watch', name: 'Watch', minWidth: 140, filter: false },
-      { from: '#now', name: 'Now', unit: 'none', decimals: 0, width: 55, steps: textColour },
+      { from: '#now', name: 'Now', unit: 'none', decimals: 0, width: 55, steps: [{ value: null, color: colours.muted }, { value: 1, color: colours.good }] },
       { from: '#last', name: 'Last hit', unit: 'dateTimeFromNow', width: 145 },
       { from: '#share', name: 'Share', unit: 'percentunit', decimals: 0, width: 65 },
       { from: '#all', name: 'Plans', unit: 'none', decimals: 0, width: 60, steps: [{ value: null, color: colours.warn }, { value: 1, color: colours.muted }] },
@@ -111,12 +108,13 @@ const watches = [
   }),
 ];
 
-const withLast = (/** @type {string} */ expr) => `${expr} or ${lastKnown(expr)}`;
+export const withLast = (/** @type {string} */ expr) => `${expr} or ${lastKnown(expr)}`;
 
-const plans = table({
-  id: 110, title: `Plans, ${inCurrency}`, w: 24, h: 17, unit: 'none', sort: 'Price', links: [runbook('ServerRentalPlanPriceChanged')],
+/** @param {number} h @param {...string} where matchers of the locations */
+export const plans = (h, ...where) => table({
+  id: 110, title: `Plans, ${inCurrency}`, w: 24, h, unit: 'none', sort: 'Price', links: [runbook('ServerRentalPlanPriceChanged')],
   description: 'Every chosen plan, cheapest first; in grey what was last known while the exporter is down. Prices are per month, excluding VAT, in the currency chosen above. '
-    + '"Since" is when a plan in stock came back, and when one that is sold out was last seen in stock, within 30 days. Below each chosen location, a full dot is a plan offered there '
+    + '"Since" is when a plan in stock came back, and when one that is sold out was last seen in stock, within 30 days. Below each location, a full dot is a plan offered there '
     + 'and in stock, an empty dot a plan offered there but sold out. "Stays" is how long a plan stays in stock, "Gone" how long it is then sold out, on average over 30 days, '
     + '"Restocks" and "Share" how often and for which share of them it was in stock: these need the recording rules of this project. To the right are the alternative while sold out and prices per core and GiB.',
   // The first column of the matrix is renamed to the column that the other queries have,
@@ -148,108 +146,62 @@ const plans = table({
   ],
 }, {
   stock: `${inStock} or 10 + ${lastKnown(inStock)}`,
-  name: withLast(info('plan', 'name', own('plan_info', plan))),
+  name: withLast(planNames),
   price: withLast(prices),
   since: milliseconds(`(${since})`),
   order: info('plan', 'order', own('plan_links_info', plan)),
-  offered: `${max('plan, location', own('plan_offered', plan, location))} * on (plan) group_left () ${inStock}`,
+  offered: `${max('plan, location', own('plan_offered', plan, ...where))} * on (plan) group_left () ${inStock}`,
   stays: recorded('stay_seconds:avg30d'),
-  gone: recorded('return_seconds:avg30d', (time) => `(${time} - on (plan) plan:server_rental_plan_stay_seconds:avg30d)`),
+  gone,
   cores,
-  memory: max('plan', own('plan_memory_bytes', plan)),
-  restocks: recorded('restocks:max1h', (hourly) => `sum_over_time(${hourly}[30d:1h])`),
+  memory,
+  // Text, of which a part at the edge of the screen is no false number.
+  hardware: info('plan', 'family, gpu_model, storage', own('plan_info', plan)),
+  restocks: restocksOfMonth,
   share: recorded('in_stock:avg30d'),
   alternative: info('plan', 'alternative', own('plan_availability_info', 'alternative!=""', plan)),
-  hardware: info('plan', 'family, gpu_model, storage', own('plan_info', plan)),
   core: `${prices} / on (plan) ${cores}`,
-  gib: `${prices} / on (plan) ${gibibytes}`,
+  gib: `${prices} / on (plan) (${memory} / 2^30)`,
   id: `label_replace(${inStock}, "id", "$1", "plan", "(.+)")`,
-});
-// One column for each location.
-plans.withOverride(forPattern('/^[a-z]{2,4}[0-9]?$/', set.mappings(mappings.offered), { id: 'custom.width', value: 50 }, { id: 'custom.align', value: 'center' }, { id: 'custom.cellOptions', value: { type: 'color-text' } }));
+})
+  // One column for each location.
+  .withOverride(forPattern('/^[a-z]{2,4}[0-9]?$/', set.mappings(mappings.offered), { id: 'custom.width', value: 50 }, { id: 'custom.align', value: 'center' }, { id: 'custom.cellOptions', value: { type: 'color-text' } }));
 
 /** Configurations of the plans and locations chosen. @param {string} expr */
 const chosen = (expr) => `${expr} and on (account, configuration) ${own('configuration_info', account, plan, location)}`;
 const perConfiguration = (/** @type {string} */ selector) => max('account, configuration', selector);
 
-const glance = [
-  stat({
-    id: 101, title: 'Plans in stock', w: 6, h: 4, unit: 'none', steps: steps.noneIsBad, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
-    description: 'The number of chosen plans that can be ordered now, and of those sold out.',
-    overrides: [forQuery('gone', set.steps(steps.always(colours.muted)))],
-  },
-  now(orZero(`sum(${inStock})`, catalog), 'in stock', 'here'),
-  now(orZero(`sum(1 - ${inStock})`, catalog), 'sold out', 'gone')),
-  stat({
-    id: 102, title: `Cheapest in stock, ${inCurrency}`, w: 7, h: 4, unit: 'none', decimals: 2, text: /** @type {any} */ ('value_and_name'), mappings: values({ 0: ['Nothing', colours.muted] }),
-    description: 'The chosen plan in stock with the lowest monthly price, excluding VAT.',
-  },
-  now(`bottomk(1, ${cheapest}) or on () label_replace(0 * count(${prices}), "name", "in stock", "", "")`, '{{name}}')),
-  stat({
-    id: 103, title: 'Restocks, 24 h', w: 5, h: 4, unit: 'none', steps: textColour,
-    description: 'Restocks of the chosen plans within the last 24 hours, including those shorter than a scrape interval.',
-  }, now(orZero(`sum(${restocks})`, catalog), 'restocks')),
-  stat({
-    id: 104, title: 'Saved configurations', w: 6, h: 4, unit: 'none', steps: textColour,
-    description: 'The number of saved configurations of the chosen accounts, plans and locations that can be ordered now, and the number of all.', links: [runbook('ServerRentalConfigurationBackInStock')],
-    overrides: [forQuery('saved', set.steps(steps.always(colours.muted)))],
-  },
-  ...[['sum', 'orderable'], ['count', 'saved']].map(([aggregate, legend]) => now(
-    orNoAccounts(orZero(`${aggregate}(${chosen(perConfiguration(own('configuration_in_stock', account)))})`, max('', own('configurations', account))), 'account'), legend, legend))),
-];
-
-const partly = between(0, 1, colours.fair, 'Part of the time');
-
-/** The share of each step that each plan was in stock. */
-const inStockOverTime = `avg by (plan) (avg_over_time(${own('plan_in_stock', plan)}[$__interval]))`;
-
-/** The price of families of which nothing is in stock, after all others. */
-const unsold = 1e9;
-const inFamilies = `sum by (family) (${named(inStock, 'family')})`;
-
 /** Steps with two scrapes, as shorter ones could have none; and not too many, for speed. */
 const resolution = { interval: '2m', points: 280 };
 
+/** @param {{w: number, h: number}} size @param {...{build: () => any}} more rows */
+export const stockOverTime = (size, ...more) => timeline({
+  ...size, id: 201, title: 'Stock over time', unit: 'none', mappings: [...mappings.stock, between(0, 1, colours.fair, 'Part of the time')], ...resolution,
+  description: 'When each chosen plan was in stock: in each step all the time, never, or part of it. Gaps are times without data. '
+    + 'A watch is in stock if in the step at some time a plan in stock matched it, whichever plans are chosen.',
+}, course(`avg by (plan) (avg_over_time(${own('plan_in_stock', plan)}[$__interval])) * on (plan) group_left (name) ${planNames}`, '{{name}}'), ...more);
+
+/** @param {{w: number, h: number}} size */
+export const restocksByHour = (size) => common(new barchart.PanelBuilder(), {
+  ...size, id: 205, title: 'Restocks by hour of the day (UTC)', unit: 'none', decimals: 0,
+  description: 'How many times the chosen plans came back in stock in each hour of the day, in the last 30 days. Needs the recording rules of this project.',
+})
+  .targets([now(`sum by (hour) (sum_over_time(plan_hour:server_rental_plan_restocks:max1h{${plan}}[30d:1h]))`, '', 'A').format(/** @type {any} */ ('table'))])
+  .transformations([
+    { id: 'sortBy', options: { fields: {}, sort: [{ field: 'hour', desc: false }] } },
+    { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: { hour: 'Hour', Value: 'Restocks' } } },
+  ])
+  .xField('Hour').xTickLabelSpacing(30).barWidth(0.9).lineWidth(0).fillOpacity(80)
+  .colorScheme(colour(FieldColorModeId.Fixed, colours.plain))
+  .legend(new VizLegendOptionsBuilder().showLegend(false));
+
 const history = [
-  timeline({
-    id: 201, title: 'Stock of each plan', w: 16, h: 14, unit: 'none', mappings: [...mappings.stock, partly], ...resolution,
-    description: 'When each chosen plan was in stock: in each step all the time, never, or part of it. Gaps are times without data.',
-  }, course(named(inStockOverTime), '{{name}}')),
-  timeline({
-    id: 603, title: 'Watches over time', w: 8, h: 7, unit: 'none', ...resolution,
-    mappings: [...values({ [-1]: ['No watches', colours.unknown], 0: ['No match in stock', colours.gone] }), between(0, null, colours.good, 'At least one')],
-    description: 'When at least one plan in stock matched each watch, in each step at some time. Whichever plans are chosen.',
-  }, course(`${max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval])`)} or on () (${noWatches}) - 1`, '{{watch}}')),
+  stockOverTime({ w: 16, h: 14 }, course(`${max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval])`)} > bool 0`, 'Watch {{watch}}', 'watches')),
   series({
     id: 604, title: 'Hits of watches', overrides: palette.names(), w: 8, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, interval: '1h', points: 60,
     description: 'How many times a plan in stock began to match each watch, in intervals that begin at the left edge of a bar. Whichever plans are chosen.', links: [runbook('ServerRentalWatchHit')],
   }, course(`sum by (watch) (round(${max('watch, plan', `increase(${own('watch_hits_total')}[$__interval] offset -$__interval)`)})) or on () ${noWatches}`, '{{watch}}')),
-  table({
-    id: 202, title: `Cheapest per family, ${inCurrency}`, w: 8, h: 7, unit: 'none', sort: 'Price',
-    description: 'The number of plans in stock of each family, and the one with the lowest monthly price, excluding VAT.',
-    key: ['family'], drop: ['plan'],
-    columns: [
-      { from: 'family', name: 'Family', width: 108, filter: false },
-      { from: '#count', name: 'Now', unit: 'none', decimals: 0, width: 45, align: 'center', steps: steps.noneIsBad },
-      { from: '#price', name: 'Price', ...money, mappings: [between(unsold / 2, null, colours.muted, '–')] },
-      { from: 'name', name: 'Plan', filter: false, minWidth: 100 },
-    ],
-  }, {
-    count: inFamilies,
-    price: `bottomk by (family) (1, ${cheapest}) or on (family) 0 * ${inFamilies} + ${unsold}`,
-  }),
-  common(new barchart.PanelBuilder(), {
-    id: 205, title: 'Restocks by hour of the day (UTC)', w: 16, h: 7, unit: 'none', decimals: 0,
-    description: 'How many times the chosen plans came back in stock in each hour of the day, in the last 30 days. Needs the recording rules of this project.',
-  })
-    .targets([now(`sum by (hour) (sum_over_time(plan_hour:server_rental_plan_restocks:max1h{${plan}}[30d:1h]))`, '', 'A').format(/** @type {any} */ ('table'))])
-    .transformations([
-      { id: 'sortBy', options: { fields: {}, sort: [{ field: 'hour', desc: false }] } },
-      { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: { hour: 'Hour', Value: 'Restocks' } } },
-    ])
-    .xField('Hour').barWidth(0.9).lineWidth(0).fillOpacity(80)
-    .colorScheme(colour(FieldColorModeId.Fixed, colours.plain))
-    .legend(new VizLegendOptionsBuilder().showLegend(false)),
+  restocksByHour({ w: 8, h: 7 }),
 ];
 
 /** Prices change so rarely that longer steps show as much. */
@@ -335,8 +287,7 @@ export const stock = () => dashboard('stock', {
   description: 'Plans that match a watch, stock, prices and locations of plans, and how often plans are restocked. Prices are per month and exclude VAT.',
   from: 'now-7d', refresh: '1m', timezone: 'browser',
   rows: [
-    { id: 600, title: 'Watches and plans', panels: [...watches, plans] },
-    { id: 100, title: 'At a glance', panels: glance },
+    { id: 600, title: 'Watches and plans', panels: [...watches, plans(17, location)] },
     { id: 200, title: 'Restocks and history', panels: history },
     { id: 300, title: 'Prices', collapsed: true, panels: pricesOf },
     { id: 400, title: 'Locations', collapsed: true, panels: places },

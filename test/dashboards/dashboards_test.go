@@ -93,6 +93,7 @@ func TestVariables(t *testing.T) {
 		"server-rental-accounts": {"datasource", "job", "instance", "account", "location", "plan"},
 		// Neither the provider's status nor the exporter's health depends on plans.
 		"server-rental-status": {"datasource", "job", "instance", "account", "location"},
+		"server-rental-plan":   {"datasource", "job", "instance", "plan", "currency"},
 	}
 	for uid, d := range grafana.Load(t) {
 		var names []string
@@ -144,10 +145,11 @@ func checkVariable(t *testing.T, where string, v grafana.Variable) {
 		}
 		simtest.AssertEqual(t, where, v, want)
 		return
-	default:
-		if v.Name == "location" { // matches what has no location, too
-			want.AllValue = ".*"
-		}
+	case "server-rental-plan, variable plan": // one, not all
+		want.Multi, want.IncludeAll, want.AllValue = false, false, ""
+	}
+	if v.Name == "location" { // matches what has no location, too
+		want.AllValue = ".*"
 	}
 	simtest.AssertEqual(t, where, v, want)
 	parts := regexp.MustCompile(`^label_values\((?:(.+), )?([a-z_]+)\)$`).FindStringSubmatch(v.Query)
@@ -508,12 +510,11 @@ func checkKept(t *testing.T, where, query string, from, to grafana.Dashboard) {
 }
 
 // TestAnnotations checks that annotations obey the variables, mark only when an event
-// began, are the same for old and new versions of Grafana, and are on where they are few.
+// began, are the same for old and new versions of Grafana, and are on.
 func TestAnnotations(t *testing.T) {
 	want := map[string]map[string]bool{ // by dashboard and name, whether it is on
-		"server-rental-stock":    {"Restocks": false, "Outages": true},
-		"server-rental-accounts": {},
-		"server-rental-status":   {"Outages": true, "Incidents": true, "Maintenance": false},
+		"server-rental-stock":  {"Outages": true},
+		"server-rental-status": {"Outages": true, "Incidents": true},
 	}
 	metrics := knownMetrics()
 	for uid, d := range grafana.Load(t) {
@@ -531,8 +532,7 @@ func TestAnnotations(t *testing.T) {
 			}
 			for _, s := range promqltest.Selectors(exprs[0]) {
 				for _, v := range d.Templating.List {
-					// The display names of plans are those of the plans chosen.
-					if metrics[s.Metric][v.Name] && !s.HasMatcher(labels.MatchRegexp, v.Name, "$"+v.Name) && s.Metric != "server_rental_plan_offered" {
+					if metrics[s.Metric][v.Name] && !s.HasMatcher(labels.MatchRegexp, v.Name, "$"+v.Name) {
 						t.Errorf("%s: %s does not obey %s", where, s.Metric, v.Name)
 					}
 				}

@@ -54,8 +54,8 @@ func TestKubernetes(t *testing.T) {
 	public := regexp.MustCompile(`(?s)accounts:.*watches:`).ReplaceAllString(config, "watches:")
 	const (
 		image      = "ghcr.io/server-rental-exporter/server_rental_exporter:v"
-		deployment = "ConfigMap:4 Deployment:1 NetworkPolicy:1 PrometheusRule:4 Service:1 ServiceAccount:1 ServiceMonitor:1"
-		sharded    = "ConfigMap:4 NetworkPolicy:1 PodDisruptionBudget:1 PrometheusRule:4 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
+		deployment = "ConfigMap:5 Deployment:1 NetworkPolicy:1 PrometheusRule:4 Service:1 ServiceAccount:1 ServiceMonitor:1"
+		sharded    = "ConfigMap:5 NetworkPolicy:1 PodDisruptionBudget:1 PrometheusRule:4 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
 	)
 	configs := map[string]string{} // by the name of the ConfigMap
 	for name, c := range map[string]struct{ kustomization, config, kinds, image, want string }{

@@ -32,9 +32,9 @@ func TestObjects(t *testing.T) {
 	const (
 		public     = "ConfigMap:1 Deployment:1 Service:1 ServiceAccount:1"
 		restricted = "ConfigMap:1 Deployment:1 NetworkPolicy:1 Service:1 ServiceAccount:1"
-		pair       = "ConfigMap:4 Deployment:1 NetworkPolicy:1 PodDisruptionBudget:1 PrometheusRule:4 Service:1 ServiceAccount:1 ServiceMonitor:1"
+		pair       = "ConfigMap:5 Deployment:1 NetworkPolicy:1 PodDisruptionBudget:1 PrometheusRule:4 Service:1 ServiceAccount:1 ServiceMonitor:1"
 		shards     = "ConfigMap:1 NetworkPolicy:1 PodDisruptionBudget:1 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
-		everything = "ConfigMap:6 NetworkPolicy:1 PrometheusRule:4 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
+		everything = "ConfigMap:7 NetworkPolicy:1 PrometheusRule:4 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
 		long       = " (up to 9.6 with a long history) of 60"
 	)
 	for name, c := range map[string]struct {

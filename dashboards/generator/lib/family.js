@@ -18,7 +18,7 @@ import * as tables from '@grafana/grafana-foundation-sdk/table';
 import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
 import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
 import * as trends from '@grafana/grafana-foundation-sdk/trend';
-import { exportersUp, info, intervals, location, max, milliseconds, never, neverFetched, own, plan, succeeded } from './promql.js';
+import { exportersUp, intervals, location, max, milliseconds, never, neverFetched, own, succeeded } from './promql.js';
 
 /**
  * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').DynamicConfigValue} Property
@@ -30,7 +30,7 @@ import { exportersUp, info, intervals, location, max, milliseconds, never, never
  */
 
 /** Uids never change: bookmarks and links depend on them. */
-export const uids = { stock: 'server-rental-stock', accounts: 'server-rental-accounts', status: 'server-rental-status' };
+export const uids = { stock: 'server-rental-stock', accounts: 'server-rental-accounts', status: 'server-rental-status', plan: 'server-rental-plan' };
 
 /** The version of Grafana 10.0. Newer versions of Grafana migrate it. */
 const schemaVersion = 38;
@@ -153,6 +153,7 @@ const titles = {
   stock: 'Server rental: stock and prices',
   accounts: 'Server rental: accounts and servers',
   status: 'Server rental: provider status and exporter health',
+  plan: 'Server rental: one plan',
 };
 
 /** The variables of each dashboard, in the order of the variable bar. */
@@ -160,6 +161,7 @@ const variablesOf = {
   stock: ['datasource', 'job', 'instance', 'location', 'plan', 'currency', 'account'],
   accounts: ['datasource', 'job', 'instance', 'account', 'location', 'plan'],
   status: ['datasource', 'job', 'instance', 'account', 'location'],
+  plan: ['datasource', 'job', 'instance', 'plan', 'currency'],
 };
 
 /**
@@ -211,8 +213,9 @@ const variables = {
   plan: () => choice('plan', 'Plan', `label_values(${own('plan_info')}, plan)`, 'Plans of the catalog.'),
   // All means those that are listed here, so that no query needs a filter for the location.
   // Plans without a location have no such label and belong to All locations only.
-  planHere: () => choice('plan', 'Plan', `label_values({__name__=~"server_rental_(plan_info|plan_offered|configuration_info)", job=~"$job", instance=~"$instance", ${location}}, plan)`,
+  'stock.plan': () => choice('plan', 'Plan', `label_values({__name__=~"server_rental_(plan_info|plan_offered|configuration_info)", job=~"$job", instance=~"$instance", ${location}}, plan)`,
     'Plans that are offered or saved in the chosen locations.', ''),
+  'plan.plan': () => choice('plan', 'Plan', `label_values(${own('plan_info')}, plan)`, 'Plan of the catalog.', '').multi(false).includeAll(false).current({ text: '', value: '' }),
   currency: () => new CustomVariableBuilder('currency').label('Currency').description('Currency of catalog prices. Balances and servers are in US dollars only.')
     .values('USD : usd, EUR : eur').current({ selected: true, text: 'USD', value: 'usd' })
     .options([{ selected: true, text: 'USD', value: 'usd' }, { selected: false, text: 'EUR', value: 'eur' }]),
@@ -226,11 +229,11 @@ const variables = {
  * @param {string} name
  * @param {string} expr
  * @param {string} iconColor
- * @param {{title: string, text: string, tags: string, enable: boolean}} o
+ * @param {{title: string, text: string, tags: string}} o
  */
 function annotation(name, expr, iconColor, o) {
   const value = `1000 * (${expr})`;
-  const query = new AnnotationQueryBuilder().name(name).datasource(datasource).enable(o.enable).iconColor(iconColor).expr(value).build();
+  const query = new AnnotationQueryBuilder().name(name).datasource(datasource).enable(true).iconColor(iconColor).expr(value).build();
   // The SDK has no fields for the data source's own options. Grafana 10 and 11 read the
   // query and its step from here, newer versions from the target. Steps of two minutes
   // contain two scrapes.
@@ -252,27 +255,13 @@ function beginning(by, selector, on, off) {
   return `${least(`min_over_time(timestamp(${selector} ${on})[$__interval:1m] offset -$__interval)`)} and ${least(selector)} ${off}`;
 }
 
-/**
- * The step after which the counter of restocks rises, or the exporter counts one after its
- * restart. An increase alone loses restocks between the last scrape of a step and the first
- * one of the next.
- */
-function restock() {
-  const counter = own('plan_restocks_total', plan);
-  return `time() + 0 * ${max('plan', `${counter} offset -$__interval - ${counter} > 0 or increase(${counter}[$__interval] offset -$__interval) > 0`)}`;
-}
-
-const restocks = annotation('Restocks', `(${restock()}) * on (plan) group_left (name) ${info('plan', 'name', own('plan_info', plan))}`,
-  colours.good, { title: '{{name}} is back in stock', text: 'Plan {{plan}}', tags: 'plan', enable: false });
 const outages = annotation('Outages', beginning('location, component', own('component_operational', location), '== 0', '== 1'),
-  colours.bad, { title: '{{component}} in {{location}}', text: 'The component ceased to be operational.', tags: 'location,component', enable: true });
+  colours.bad, { title: '{{component}} in {{location}}', text: 'The component ceased to be operational.', tags: 'location,component' });
 const incidents = annotation('Incidents', beginning('', own('incidents_ongoing'), '> 0', '== 0'),
-  colours.bad, { title: 'Incident', text: 'The provider began to report an incident.', tags: '', enable: true });
-const maintenance = annotation('Maintenance', beginning('', own('maintenances_scheduled'), '> 0', '== 0'),
-  colours.plain, { title: 'Maintenance scheduled', text: 'The provider announced maintenance.', tags: '', enable: false });
+  colours.bad, { title: 'Incident', text: 'The provider began to report an incident.', tags: '' });
 
 /** Only what concerns a dashboard: money does not depend on outages. */
-const annotationsOf = { stock: [restocks, outages], accounts: [], status: [outages, incidents, maintenance] };
+const annotationsOf = { stock: [outages], accounts: [], status: [outages, incidents], plan: [] };
 
 // Queries
 
@@ -367,7 +356,7 @@ const joinBy = (/** @type {string} */ byField) => ({ id: 'joinByField', options:
 
 /**
  * Lines or bars over time. The legend is a list, or a table if it has calculations.
- * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, max?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, after?: boolean, trend?: boolean}} o
+ * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, after?: boolean, trend?: boolean}} o
  *   after draws each bar to the right of its time; with trend, the first query is the x axis
  * @param {...{build: () => any}} queries
  */
@@ -385,7 +374,6 @@ export function series(o, ...queries) {
   if (o.stacked) panel.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A'));
   if (o.showSteps) panel.thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
   if (o.min !== undefined) panel.min(o.min);
-  if (o.max !== undefined) panel.max(o.max);
   if (o.softMin !== undefined) panel.axisSoftMin(o.softMin);
   if (o.softMax !== undefined) panel.axisSoftMax(o.softMax);
   if (o.after) panel.barAlignment(BarAlignment.After);
@@ -579,7 +567,7 @@ export function dashboard(name, o) {
   const b = new DashboardBuilder(titles[name]).uid(uids[name]).description(o.description)
     .tags(['server-rental', 'prometheus']).time({ from: o.from, to: 'now' }).refresh(o.refresh).timezone(o.timezone)
     .tooltip(1).readonly().version(1)
-    .variables(variablesOf[name].map((v) => variables[name === 'stock' && v === 'plan' ? 'planHere' : v]()))
+    .variables(variablesOf[name].map((v) => (variables[`${name}.${v}`] ?? variables[v])()))
     .links([
       new DashboardLinkBuilder('Dashboards').type(DashboardLinkType.Dashboards).tags(['server-rental']).asDropdown(true).includeVars(true).keepTime(true),
     ]);

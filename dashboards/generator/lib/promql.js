@@ -83,15 +83,6 @@ export const price = (of, ...matchers) => `{${[`__name__=~"server_rental_${of}_p
 export const atEnd = (expr) => expr.replaceAll(/\}(\[[^\]]+\])?(?!\w)/g, '$& @ end()');
 
 /**
- * Adds the display name to an expression with one series for each plan.
- * @param {string} expr
- * @param {string} [labels] further labels to add
- */
-export function named(expr, labels = 'name') {
-  return `${expr} * on (plan) group_left (${labels}) ${info('plan', labels, own('plan_info', plan))}`;
-}
-
-/**
  * Keeps the servers of the chosen plans and locations.
  * @param {string} expr one series for each account and server
  */

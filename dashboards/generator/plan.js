@@ -1,0 +1,67 @@
+// One plan: whether it can be ordered and since when, what it costs, how fast a customer has
+// to be, and what else to order.
+
+import { colours, course, dashboard, forPattern, forQuery, mappings, now, runbook, series, set, stat, steps, table } from './lib/family.js';
+import { info, lastKnown, max, milliseconds, own, plan, price } from './lib/promql.js';
+import { gone, inCurrency, inStock, money, orderForm, planLink, plans, prices, recorded, restocksByHour, restocksOfMonth, since, sinceTexts, stockOverTime, withLast } from './stock.js';
+
+const muted = set.steps(steps.always(colours.muted));
+const size = { w: 4, h: 6, horizontal: true };
+
+/** An expression for this plan and the provider's alternative. @param {string} expr one series for each plan */
+const both = (expr) => `${expr} and on (plan) (${own('plan_info', plan)} or label_replace(${max('alternative', own('plan_availability_info', plan, 'alternative!=""'))}, "plan", "$1", "alternative", "(.+)"))`;
+
+const panels = [
+  stat({
+    ...size, id: 101, title: 'Stock', unit: 'none', mappings: mappings.stock, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
+    description: 'Whether the plan can be ordered now, in grey what was last known while the exporter is down; and when it came back, or was last seen in stock, within 30 days.',
+    overrides: [forQuery('since', set.unit('dateTimeFromNow'), set.mappings(sinceTexts), muted)],
+  },
+  now(`${inStock} or 10 + ${lastKnown(inStock)}`, 'now', 'stock'),
+  now(milliseconds(`(${since})`), 'since', 'since')),
+  stat({
+    ...size, id: 102, title: `Price, ${inCurrency}`, unit: 'none', decimals: 2, links: [runbook('ServerRentalPlanPriceChanged')],
+    description: 'The monthly price, excluding VAT, and the lowest one in the time range.', overrides: [forQuery('lowest', muted)],
+  },
+  now(withLast(prices), 'now', 'price'),
+  now(max('plan', `min_over_time(${price('plan', plan)}[$__range])`), 'lowest in range', 'lowest')),
+  stat({
+    ...size, w: 3, id: 103, title: 'Restocks', unit: 'none', decimals: 0, steps: steps.always(colours.muted),
+    description: 'How many times the plan came back in stock within 24 hours, those shorter than a scrape interval included, and within 30 days, which needs the recording rules of this project.',
+  }, now(`round(${max('plan', `increase(${own('plan_restocks_total', plan)}[24h])`)})`, '24 hours', 'day'), now(restocksOfMonth, '30 days', 'month')),
+  stat({
+    ...size, id: 104, title: 'On average', unit: 's', decimals: 0, steps: steps.always(colours.muted),
+    description: 'How long the plan stays in stock, and how long it is then sold out, on average over 30 days. Needs the recording rules of this project.',
+  }, now(recorded('stay_seconds:avg30d'), 'stays', 'stays'), now(gone, 'gone', 'gone')),
+  table({
+    id: 105, title: 'Order', w: 9, h: 6, unit: 'none', sort: 'Price', key: ['plan'],
+    description: 'The plan and the alternative that the provider names while it is sold out. Prices are per month, excluding VAT.',
+    columns: [
+      { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 72, align: 'center' },
+      { from: 'name', name: 'Plan', minWidth: 110, link: planLink, filter: false },
+      { from: '#price', name: 'Price', ...money },
+      orderForm,
+      { from: 'plan', name: 'Id', hidden: true },
+    ],
+  }, {
+    stock: both(max('plan', own('plan_in_stock'))),
+    name: info('plan', 'name', both(own('plan_info'))),
+    price: both(max('plan', price('plan'))),
+    order: info('plan', 'order', both(own('plan_links_info'))),
+  }),
+  // The columns that no other panel shows.
+  plans(4).title('Hardware and locations')
+    .withOverride(forPattern('/^(Stock|Plan|Price|Since|Order|Stays|Gone|Restocks|Alternative|Id)$/', { id: 'custom.hidden', value: true })),
+  stockOverTime({ w: 24, h: 5 }),
+  series({
+    id: 301, title: `Price over time, ${inCurrency}`, w: 12, h: 8, unit: 'none', decimals: 2, stepped: true, interval: '2m', points: 140,
+    description: 'The monthly price, excluding VAT.', links: [runbook('ServerRentalPlanPriceChanged')],
+  }, course(prices, '{{plan}}')),
+  restocksByHour({ w: 12, h: 8 }),
+];
+
+export const one = () => dashboard('plan', {
+  description: 'One plan: stock, price, restocks, how long it stays and is gone, its alternative and the order form.',
+  from: 'now-7d', refresh: '1m', timezone: 'browser',
+  rows: [{ id: 100, title: '$plan', panels }],
+});

@@ -87,9 +87,9 @@ func newRun(o Options, rec *recorder, started time.Time) *run {
 	return r
 }
 
-// run fetches, and records the scrapes until end.
+// run fetches, and records the scrapes from the first whole tick until end.
 func (r *run) run(end time.Time) error {
-	for at := r.started.Truncate(tick).Add(tick); !at.After(end); at = at.Add(tick) {
+	for at := r.started.Add(2*tick - 1).Truncate(tick); !at.After(end); at = at.Add(tick) {
 		changed, every := r.advance(at.Add(-tick)), resolution(r.End.Sub(at))
 		scrape := at.Add(every - 1).Truncate(every)
 		for _, sc := range r.scopes {

@@ -41,6 +41,7 @@ func TestTurnoversShowWithinSeconds(t *testing.T) {
 					defer mu.Unlock()
 					return time.Duration(rng.Int64N(int64(300 * time.Millisecond)))
 				})
+				time.Sleep(time.Minute) // no response was made for the change above
 				c := configure(time.Minute, 5*time.Minute, "plans", "status")
 				c.Collectors["status"] = refresh.Settings{Interval: 30 * time.Second, MaxAge: 5 * time.Minute}
 				h.run(c)

@@ -122,7 +122,8 @@ func (h *history) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Bui
 		h.full.invalid = w.invalid
 	}
 	h.addMetrics(b)
-	s = Snapshot{Invalid: h.full.invalid, Age: newAge(page.Response, nil)}
+	s.Age = newAge(page.Response, nil)
+	s.Invalid.Merge(h.full.invalid) // a copy: the walk may go on
 	// Of the entries that are missing, those that have an id have one that was given twice.
 	s.Invalid.AddMany(h.missing-h.full.unusable, "", rentalapi.FieldError{Field: "id", Problem: "already seen"})
 	return s, nil

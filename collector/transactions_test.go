@@ -267,6 +267,19 @@ func TestHistoryInvalidEntries(t *testing.T) {
 	}
 }
 
+// TestHistoryCausesAreCopied finds another cause in a walk that goes on after a snapshot, which
+// stays as it is.
+func TestHistoryCausesAreCopied(t *testing.T) {
+	list := manyEntries(250)
+	list[1]["type"], list[2]["amount"], list[3]["amount"], list[120]["id"] = nil, "much", nil, list[220]["id"]
+	h := newHistoryTest(t, list)
+	snap, err := h.do(t.Context(), h)
+	want := slices.Clone(snap.Invalid.Causes)
+	simtest.AssertEqual(t, "error and causes", []any{err, len(want)}, []any{error(nil), 4})
+	h.history.full.invalid.Add("later", rentalapi.FieldError{Field: "amount.usd", Problem: "null"})
+	simtest.AssertEqual(t, "causes", snap.Invalid.Causes, want)
+}
+
 // TestHistoryContradictions has totals that contradict the pages.
 func TestHistoryContradictions(t *testing.T) {
 	for _, c := range []struct {

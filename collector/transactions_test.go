@@ -363,7 +363,7 @@ func TestHistoryChanges(t *testing.T) {
 }
 
 // TestHistoryRemovedMeanwhile removes an entry while the pages are read, so that one of the
-// second page moves to the first.
+// second page moves to the first, and one while old pages are read again.
 func TestHistoryRemovedMeanwhile(t *testing.T) {
 	h := newHistoryTest(t, manyEntries(250))
 	h.before = func(query url.Values) error {
@@ -374,6 +374,22 @@ func TestHistoryRemovedMeanwhile(t *testing.T) {
 	}
 	h.assertFetch("first", pages(1, 3)+", 1, "+pages(2, 3), sumsOf(slices.Delete(manyEntries(250), 3, 4)), 0)
 	h.assertFetch("later", "1", sumsOf(h.account.Transactions), 0)
+
+	h.response.Received = h.response.Received.Add(rereadInterval)
+	h.before = func(query url.Values) error {
+		if query.Get("page") == "3" {
+			return errUnreachable
+		}
+		return nil
+	}
+	if _, _, _, err := h.fetch(); !errors.Is(err, errUnreachable) {
+		t.Fatal(err)
+	}
+	h.before = nil // one of a page that was read is removed, another is added: the total stays
+	with := withMore(h.account.Transactions, 1)
+	h.account.Transactions = slices.Delete(slices.Clone(with), 3, 4)
+	h.assertFetch("more entries than the total", "1, 3 bulk", sumsOf(with), 0)
+	h.assertFetch("read again", "1, "+pages(2, 3), sumsOf(h.account.Transactions), 0)
 }
 
 // TestHistoryAmountLater has an amount that is not known at first, and then one of a new entry,

@@ -10,7 +10,7 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// FuzzItems answers each resource with arbitrary bytes. A fetch ends with an error
+// FuzzItems gives each resource arbitrary bytes. A fetch ends with an error
 // or with metrics of the resource that can be gathered.
 func FuzzItems(f *testing.F) {
 	index := map[string]uint8{}

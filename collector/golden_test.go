@@ -105,7 +105,7 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 }
 
 // TestGoldenComplete finds metrics that no golden file contains. Two need a change from
-// one answer to the next.
+// one response to the next.
 func TestGoldenComplete(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.golden")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestInvalidFields gives each field of each documented answer, one after another, a
+// TestInvalidFields gives each field of each documented response, one after another, a
 // value of the wrong type or out of range. A field that is read costs only the
 // series whose definition names it as the source, and its label in an _info metric. The
 // golden files show the values, and items that are not usable at all.
@@ -95,15 +95,15 @@ func wrongValues(value any) []any {
 	return nil
 }
 
-// assertFieldCost compares the series of an answer with an invalid field with those
-// of the documented answer, and returns whether the field is read.
+// assertFieldCost compares the series of a response with an invalid field with those
+// of the documented response, and returns whether the field is read.
 func assertFieldCost(t *testing.T, r Resource, body []byte, base map[string]float64, id, path string) bool {
 	t.Helper()
 	what := fmt.Sprintf("%s: %s in %s", id, path, body)
 	snap, err := fetchBody(t, r, body)
 	switch {
 	case errors.Is(err, rentalapi.ErrIncomplete) && strings.Contains(err.Error(), "data."+path+":"):
-		return true // the answer cannot be used without this field
+		return true // the response cannot be used without this field
 	case err != nil:
 		t.Errorf("%s: %v", what, err)
 		return false

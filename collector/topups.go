@@ -29,6 +29,7 @@ type topup struct {
 	CreatedAt     *timestamp `json:"created_at"`
 	PaidAt        *timestamp `json:"paid_at" api:"optional"`
 	Links         struct{ Page link }
+	open          bool // by its status, or by that of the list that it is in
 }
 
 // topupStates returns the states that the document names; the first two are open.
@@ -92,6 +93,7 @@ func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metri
 	}
 	if newest.Meta.Pages <= 1 && newest.Count >= newest.Meta.Total {
 		for _, t := range newest.Items {
+			t.open = isOpen(t.Status)
 			if t.Status != "" {
 				byStatus[t.Status]++
 			}
@@ -144,6 +146,9 @@ func addState(ctx context.Context, api rentalapi.Getter, priority rentalapi.Prio
 		case isOpen(state) && p.Meta.Pages > maxItems/rentalapi.MaxPageItems:
 			return fmt.Errorf("%w: meta.pages: more than %d top-ups are %s", rentalapi.ErrTooLarge, maxItems, state)
 		}
+		for _, t := range p.Items {
+			t.open = isOpen(state)
+		}
 		all.Response, all.Meta, all.Items = p.Response, p.Meta, append(all.Items, p.Items...)
 		all.Invalid.Merge(p.Invalid)
 		if !isOpen(state) || page >= p.Meta.Pages || p.Count == 0 {
@@ -157,7 +162,7 @@ func addState(ctx context.Context, api rentalapi.Getter, priority rentalapi.Prio
 func addTopups(b *metric.Builder, all []*topup) {
 	open, paidAt := map[string]*topup{}, (*timestamp)(nil)
 	for _, t := range all {
-		if isOpen(t.Status) {
+		if t.open {
 			open[t.ID] = t
 		}
 		if t.PaidAt != nil && (paidAt == nil || *t.PaidAt > *paidAt) {

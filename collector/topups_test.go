@@ -141,12 +141,22 @@ func TestTopupsChange(t *testing.T) {
 }
 
 // TestTopupsInvalid has top-ups that are not understood in a long history: each counts
-// once, although the newest page has them too.
+// once, although the newest page has them too. One in the list of an open state is open.
 func TestTopupsInvalid(t *testing.T) {
 	open, paid := oneTopup("open", "pending"), oneTopup("old", "paid")
 	open["bonus_percent"], paid["paid_at"] = "ten", "yesterday"
 	list := append([]simulator.Object{open, paid}, simulator.Topups(200, today)...)
-	newTopupTest(t, list).assertFetch("fetch", byState(" bulk"), topupSeries(list, ""), 2)
+	h := newTopupTest(t, list)
+	h.assertFetch("fetch", byState(" bulk"), topupSeries(list, ""), 2)
+
+	h.body = func(query url.Values) []byte {
+		return []byte(strings.Replace(h.Body("/topups?"+query.Encode(), h.token), `"status":"pending"`, `"status":null`, 1))
+	}
+	want := map[string]float64{}
+	for series, value := range topupSeries(list, "") {
+		want[strings.Replace(series, `"Bitcoin",status="pending"`, `"Bitcoin",status=""`, 1)] = value
+	}
+	h.assertFetch("open of an unknown status", byState(""), want, 2)
 }
 
 // TestTopupsRefused has responses that cannot be used.

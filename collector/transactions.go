@@ -66,7 +66,7 @@ type history struct {
 	full    *walk                          // the last one that read all pages; nil before
 	readAt  time.Time                      // when full ended; zero if entries may have been missed since
 	total   int                            // meta.total of the newest page
-	missing int                            // total less entries after full
+	missing int                            // total less entries after full; 0 if they are more, which is wrong
 }
 
 // entry is one transaction, as small as possible: there may be 500,000.
@@ -116,13 +116,14 @@ func (h *history) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Bui
 		}
 	}
 	if h.again == nil && page.Meta.Total == h.total {
-		h.missing = h.total - len(h.entries)
+		h.missing = max(0, h.total-len(h.entries))
 	}
 	if w.invalid.Items > h.full.invalid.Items {
 		h.full.invalid = w.invalid
 	}
 	h.addMetrics(b)
-	s = Snapshot{Invalid: h.full.invalid, Age: newAge(page.Response, nil)}
+	s.Age = newAge(page.Response, nil)
+	s.Invalid.Merge(h.full.invalid) // a copy: the walk may go on
 	// Of the entries that are missing, those that have an id have one that was given twice.
 	s.Invalid.AddMany(h.missing-h.full.unusable, "", rentalapi.FieldError{Field: "id", Problem: "already seen"})
 	return s, nil

@@ -267,6 +267,19 @@ func TestHistoryInvalidEntries(t *testing.T) {
 	}
 }
 
+// TestHistoryCausesAreCopied finds another cause in a walk that goes on after a snapshot, which
+// stays as it is.
+func TestHistoryCausesAreCopied(t *testing.T) {
+	list := manyEntries(250)
+	list[1]["type"], list[2]["amount"], list[3]["amount"], list[120]["id"] = nil, "much", nil, list[220]["id"]
+	h := newHistoryTest(t, list)
+	snap, err := h.do(t.Context(), h)
+	want := slices.Clone(snap.Invalid.Causes)
+	simtest.AssertEqual(t, "error and causes", []any{err, len(want)}, []any{error(nil), 4})
+	h.history.full.invalid.Add("later", rentalapi.FieldError{Field: "amount.usd", Problem: "null"})
+	simtest.AssertEqual(t, "causes", snap.Invalid.Causes, want)
+}
+
 // TestHistoryContradictions has totals that contradict the pages.
 func TestHistoryContradictions(t *testing.T) {
 	for _, c := range []struct {
@@ -350,7 +363,7 @@ func TestHistoryChanges(t *testing.T) {
 }
 
 // TestHistoryRemovedMeanwhile removes an entry while the pages are read, so that one of the
-// second page moves to the first.
+// second page moves to the first, and one while old pages are read again.
 func TestHistoryRemovedMeanwhile(t *testing.T) {
 	h := newHistoryTest(t, manyEntries(250))
 	h.before = func(query url.Values) error {
@@ -361,6 +374,22 @@ func TestHistoryRemovedMeanwhile(t *testing.T) {
 	}
 	h.assertFetch("first", pages(1, 3)+", 1, "+pages(2, 3), sumsOf(slices.Delete(manyEntries(250), 3, 4)), 0)
 	h.assertFetch("later", "1", sumsOf(h.account.Transactions), 0)
+
+	h.response.Received = h.response.Received.Add(rereadInterval)
+	h.before = func(query url.Values) error {
+		if query.Get("page") == "3" {
+			return errUnreachable
+		}
+		return nil
+	}
+	if _, _, _, err := h.fetch(); !errors.Is(err, errUnreachable) {
+		t.Fatal(err)
+	}
+	h.before = nil // one of a page that was read is removed, another is added: the total stays
+	with := withMore(h.account.Transactions, 1)
+	h.account.Transactions = slices.Delete(slices.Clone(with), 3, 4)
+	h.assertFetch("more entries than the total", "1, 3 bulk", sumsOf(with), 0)
+	h.assertFetch("read again", "1, "+pages(2, 3), sumsOf(h.account.Transactions), 0)
 }
 
 // TestHistoryAmountLater has an amount that is not known at first, and then one of a new entry,

@@ -19,9 +19,10 @@ import (
 type (
 	// count is a number of 0 or more: how many, how large, how long.
 	count float64
-	// price is what something costs, 0 to 10 million.
+	// price is what something costs, 0 to 10 million, rounded to a millionth: what the
+	// provider calculates with may leave a rest.
 	price float64
-	// amount is money that may be owed, up to 100 million either way.
+	// amount is money that may be owed, up to 100 million either way, rounded likewise.
 	amount float64
 	// latitude and longitude are degrees.
 	latitude  float64
@@ -39,23 +40,26 @@ func (n *count) UnmarshalJSON(b []byte) error {
 }
 
 func (n *price) UnmarshalJSON(b []byte) error {
-	return inRange(b, n, 0, 1e7, "a price from 0 to 10 million")
+	err := inRange(b, n, 0, 1e7, "a price from 0 to 10 million")
+	*n = price(microsOf(*n).value())
+	return err
 }
 
 func (n *amount) UnmarshalJSON(b []byte) error {
-	return inRange(b, n, -1e8, 1e8, "an amount of at most 100 million")
+	err := inRange(b, n, -1e8, 1e8, "an amount of at most 100 million")
+	*n = amount(microsOf(*n).value()) + 0
+	return err
 }
 func (n *latitude) UnmarshalJSON(b []byte) error  { return inRange(b, n, -90, 90, "a latitude") }
 func (n *longitude) UnmarshalJSON(b []byte) error { return inRange(b, n, -180, 180, "a longitude") }
 
-// inRange reads a number between two bounds and rounds it to a millionth: what the provider
-// calculates with may leave a rest.
+// inRange reads a number between two bounds.
 func inRange[T ~float64](b []byte, into *T, lowest, highest float64, words rentalapi.Expected) error {
 	var v float64
 	if err := json.Unmarshal(b, &v); err != nil || v < lowest || v > highest {
 		return words
 	}
-	*into = T(microsOf(v).value()) + 0 // never the negative zero
+	*into = T(v) + 0 // never the negative zero; likewise above
 	return nil
 }
 

@@ -26,6 +26,9 @@ func TestMoney(t *testing.T) {
 	if err := json.Unmarshal([]byte(`-0.0000001`), &p); err == nil {
 		t.Error("price: a negative one is accepted")
 	}
+	var l latitude // and all that is no money is exact
+	simtest.AssertEqual(t, "latitude: error", json.Unmarshal([]byte(`50.1109221`), &l), error(nil))
+	simtest.AssertEqual(t, "latitude", float64(l), 50.1109221)
 }
 
 // TestLink asserts which addresses people may be sent to.

@@ -190,7 +190,7 @@ type outcome struct {
 func (p *program) outcome() outcome { return outcome{p.code, p.out.String(), p.log.String()} }
 
 // initialDefinitions returns the metrics that are exposed as soon as the exporter is
-// ready: all but those of a change from one answer to the next.
+// ready: all but those of a change from one response to the next.
 func initialDefinitions() []*metric.Definition {
 	return slices.DeleteFunc(Definitions(), func(d *metric.Definition) bool {
 		return d.Name == "server_rental_plan_stock_changed_timestamp_seconds" || d.Name == "server_rental_watch_last_hit_timestamp_seconds"

@@ -43,12 +43,12 @@ func TestTransportOverTLS(t *testing.T) {
 	simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), scopeOver(base, time.Minute, transport), "/plans")), "/plans: header: more than 65536 bytes: response is too large")
 }
 
-// TestTransportRepeatsNothing asserts that one call is one request even if a kept
-// connection would let net/http repeat it silently.
+// TestTransportRepeatsNothing asserts that one call is one request, on a connection that is
+// not kept: net/http would repeat it silently, or keep one for each request.
 func TestTransportRepeatsNothing(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		h.Override("", func(w http.ResponseWriter, _ *http.Request) {
-			if len(h.Requests()) > 1 {
+		h.Override("", func(w http.ResponseWriter, r *http.Request) {
+			if len(h.Requests()) > 1 || !r.Close {
 				panic(http.ErrAbortHandler)
 			}
 			_, _ = io.WriteString(w, `{"data":[]}`)

@@ -83,11 +83,11 @@ func (r *Runner) identify(src *source, before string) {
 // scope, and when that changes by the passing of time.
 func (r *Runner) collectState(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
 	b := &metric.Builder{}
+	for _, sc := range r.scopes() { // first: a limit of samples is reached by collectors only
+		expires = metric.Earlier(expires, sc.api.AddMetrics(b, now))
+	}
 	for _, h := range r.Health() {
 		h.AddMetrics(b)
-	}
-	for _, sc := range r.scopes() {
-		expires = metric.Earlier(expires, sc.api.AddMetrics(b, now))
 	}
 	return b.Metrics(), expires
 }

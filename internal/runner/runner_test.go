@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -102,12 +103,13 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// waitReady asks several times at each instant, so that it competes with the goroutines
-// that process the responses.
+// waitReady publishes and asks several times at each instant, so that it competes with the
+// goroutines that process the responses.
 func (h *harness) waitReady() {
 	h.t.Helper()
 	for range 60_000 {
 		for range 20 {
+			h.set.Publisher.Publish()
 			if h.set.Ready() {
 				return
 			}
@@ -395,6 +397,19 @@ func TestTwoAccounts(t *testing.T) {
 		})
 		h.assertEqual("collector_success, unless 0 of lab and 1 of all others", success, map[string]float64{})
 		h.assertEqual("lines logged", len(h.log.Take(t)), len(accountResources()))
+	})
+}
+
+// TestStateLimit has more samples about collectors than are exported: a rejected token is
+// reported all the same.
+func TestStateLimit(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		h.Inject(simtest.Fault{Token: simtest.MainToken, Status: http.StatusUnauthorized})
+		c := configure(time.Minute, time.Hour)
+		c.Accounts[0].Name = strings.Repeat("x", 1<<20)
+		h.run(c)
+		h.settle()
+		h.assertEqual("rejected", slices.Collect(maps.Values(h.values("exporter_api_token_rejected"))), []float64{1})
 	})
 }
 

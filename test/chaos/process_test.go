@@ -136,10 +136,10 @@ func TestTokenThroughProxy(t *testing.T) {
 	t.Parallel()
 	api := startTLS(t)
 	proxy, address := newProxy(t)
-	p := api.startExporter(t, fmt.Sprintf("{proxy_url: %q, tls_config: {ca_file: %s}}", address, api.caFile))
+	p := api.startExporter(t, fmt.Sprintf("{proxy_url: %q, proxy_connect_header: {X-Tenant: [seven]}, tls_config: {ca_file: %s}}", address, api.caFile))
 	simtest.AssertEqual(t, "failing collectors", failing(p.Scrape()), 0)
 	simtest.AssertNoSecrets(t, "proxy", proxy.String())
-	if got := proxy.String(); !strings.Contains(got, "CONNECT "+strings.TrimPrefix(api.url, "https://")) || strings.Contains(got, "Bearer") {
+	if got := proxy.String(); !strings.Contains(got, "CONNECT "+strings.TrimPrefix(api.url, "https://")) || !strings.Contains(got, "X-Tenant: seven") || strings.Contains(got, "Bearer") {
 		t.Errorf("the proxy received %.300q", got)
 	}
 }

@@ -41,11 +41,11 @@ func TestStartErrors(t *testing.T) {
 		{"token on the command line", nil, []string{"--demo", "--api.token=" + simtest.MainToken}, "--api.token: unknown flag; try --api.token-file\n"},
 		{
 			"everything at once", nil,
-			[]string{"--bogus=1", "--no-bogus", "--log.level=loud", "--log.format=xml", "--api.base-url=ftp://x", "--api.token-file=" + missing, "--config.check", "--web.listen-address=here", "--web.listen-address=:99999"},
+			[]string{"--bogus=1", "--no-bogus", "--log.level=loud", "--log.format=xml", "--api.base-url=ftp://x", "--api.token-file=" + missing, "--config.check", "--web.listen-address=here", "--web.listen-address=:99999", "--web.listen-address=:"+simtest.MainToken},
 			"--bogus: unknown flag; try --help\n--no-bogus: unknown flag; try --help\n" +
 				"--api.base-url: invalid URL: must be http or https, like https://rental.example/api/v1\n--api.token-file: no such file or directory: " + missing + "\n" +
 				"--log.level: must be one of debug, info, warn, error\n--log.format: must be one of logfmt, json\n" +
-				"--web.listen-address: must be HOST:PORT, with a port of at most 65535\n--web.listen-address: must be HOST:PORT, with a port of at most 65535\n",
+				strings.Repeat("--web.listen-address: must be HOST:PORT, with a port of at most 65535\n", 3),
 		},
 		{"missing configuration", nil, []string{"--config.file=" + missing}, missing + ": --config.file: no such file or directory\n"},
 		{"faults of the configuration and the command line", nil, []string{"--config.check", "--config.file=" + faulty, "--web.telemetry-path=/"}, faulty + ":1: api.timeout: 0s is out of range: must be from 1ms to 5m\n" +

@@ -8,7 +8,6 @@ import (
 	"net"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -156,8 +155,8 @@ func (o *options) checkServer() []error {
 	}
 	for _, address := range *o.web.WebListenAddresses {
 		_, port, err := net.SplitHostPort(address)
-		_, number := strconv.ParseUint(port, 10, 16)
-		if (err != nil || errors.Is(number, strconv.ErrRange)) && !strings.HasPrefix(address, "vsock://") { // a service name is valid
+		_, unknown := net.LookupPort("tcp", port)
+		if (err != nil || unknown != nil) && !strings.HasPrefix(address, "vsock://") { // a service name is valid
 			errs = append(errs, errors.New("--web.listen-address: must be HOST:PORT, with a port of at most 65535"))
 		}
 	}

@@ -207,9 +207,12 @@ func shorten(id string) string {
 
 // readPageMeta reads and checks the meta object of a page with count items.
 func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
-	var m struct{ Total, Page, Pages, Limit int }
+	var m struct {
+		Total, Pages, Limit int
+		Page                *int
+	}
 	for _, e := range decodeFields(raw, &m) {
-		if e.Field != "page" && e.Field != "limit" { // those are only compared; 0 if not known
+		if e.Field != "page" && e.Field != "limit" { // those are only compared
 			return PageMeta{}, fmt.Errorf("meta: %w", e)
 		}
 	}
@@ -220,8 +223,8 @@ func readPageMeta(raw json.RawMessage, page, count int) (PageMeta, error) {
 		return PageMeta{}, fmt.Errorf("meta.total: %d entries, more than %d: %w", m.Total, MaxTotal, ErrTooLarge)
 	case m.Pages < 0 || m.Pages > max(m.Total, 1):
 		return PageMeta{}, fmt.Errorf("meta.pages: %d pages for %d entries", m.Pages, m.Total)
-	case m.Page != 0 && m.Page != page:
-		return PageMeta{}, fmt.Errorf("meta.page: %d, but page %d was asked for", m.Page, page)
+	case m.Page != nil && *m.Page != page:
+		return PageMeta{}, fmt.Errorf("meta.page: %d, but page %d was asked for", *m.Page, page)
 	}
 	if page <= m.Pages {
 		limit := m.Limit

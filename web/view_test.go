@@ -332,7 +332,12 @@ func TestSections(t *testing.T) {
 	funded := one("account_funded_until_timestamp_seconds", unix(20*day-9*time.Hour), "main")
 	cost, topup := one("account_cost_usd_per_month", 50, "main"), one("topup_info", 1, "main", "t1", "Pending", "btc", "")
 	europe := collector.Watch{Name: "europe", Regions: []string{"Europe"}}
-	accountCollectors := []string{"account", "topups", "transactions", "configurations", "ssh_keys", "servers"}
+	var accountCollectors []string
+	for _, r := range collector.Resources() {
+		if r.Account {
+			accountCollectors = append(accountCollectors, r.Name)
+		}
+	}
 	const nextAccount = "main | – | – | – | – | "
 	for _, tc := range []struct {
 		name, section string

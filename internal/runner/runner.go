@@ -88,11 +88,12 @@ func (r *Runner) Run(ctx context.Context) {
 }
 
 // ApplyConfig puts a configuration in force: added collectors start at once, removed
-// ones stop, and all others keep their data and schedule. Collectors run until ctx
-// ends; Wait waits for that.
+// ones stop, and all others keep their data and schedule. What is exported is that of the
+// configuration when it returns. Collectors run until ctx ends; Wait waits for that.
 func (r *Runner) ApplyConfig(ctx context.Context, c Config) {
-	scopes := map[*scope]bool{}
-	for _, src := range r.apply(c) {
+	added, scopes := r.apply(c), map[*scope]bool{}
+	r.Publisher.Publish()
+	for _, src := range added {
 		scopes[src.scope] = true
 		delay := time.Duration(len(scopes)-1) * accountStagger
 		runCtx, stop := context.WithCancel(ctx)

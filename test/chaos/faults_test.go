@@ -240,11 +240,11 @@ func (h *harness) checkAge(page simtest.Exposition, name, account string, export
 	h.t.Helper()
 	last, known := page.Values[lastSuccess(name, account)]
 	age := time.Duration((float64(time.Now().UnixMilli())/1000 - last) * float64(time.Second))
-	const precision = 10 * time.Millisecond
+	const precision, publication = 10 * time.Millisecond, 100 * time.Millisecond
 	switch {
 	case exported && !known:
 		h.t.Errorf("%s %s: data without a success", name, account)
-	case exported && age > maxAge+precision:
+	case exported && age > maxAge+precision+publication:
 		h.t.Errorf("%s %s: data of age %v, more than %v", name, account, age, maxAge)
 	case !exported && known && age < maxAge-precision && age < time.Since(h.reloaded): // a reload may not bring back what expired
 		h.t.Errorf("%s %s: no data at age %v, less than %v", name, account, age, maxAge)

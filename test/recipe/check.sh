@@ -40,17 +40,17 @@ func invoices() Resource {
 		Name: "invoices", Help: "invoices and their status", Endpoint: "/invoices", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{invoicesCount, invoiceInfo, invoiceAmount, invoiceIssued},
-		NewFetch: list[invoice, struct{}]{
-			List: rentalapi.List[invoice]{Endpoint: "/invoices", MaxItems: maxItems, ID: func(i *invoice) string { return i.ID }},
-			itemMetrics: func(b *metric.Builder, i *invoice) {
+		NewFetch: list(
+			rentalapi.List[invoice]{Endpoint: "/invoices", MaxItems: maxItems, ID: func(i *invoice) string { return i.ID }},
+			func(b *metric.Builder, i *invoice) {
 				b.Add(invoiceInfo, 1, i.ID, i.Status, i.PaidWith)
 				metric.AddOptional(b, invoiceAmount, i.Amount.USD, i.ID)
 				metric.AddOptional(b, invoiceIssued, i.IssuedAt, i.ID)
 			},
-			listMetrics: func(b *metric.Builder, p rentalapi.Page[invoice, struct{}], _ *Snapshot) {
+			func(b *metric.Builder, p rentalapi.Page[invoice, struct{}], _ *Snapshot) {
 				b.Add(invoicesCount, float64(p.Count))
 			},
-		}.newFetch,
+		),
 	}
 }
 END

@@ -41,7 +41,7 @@ func TestStartErrors(t *testing.T) {
 		{"token on the command line", nil, []string{"--demo", "--api.token=" + simtest.MainToken}, "--api.token: unknown flag; try --api.token-file\n"},
 		{
 			"everything at once", nil,
-			[]string{"--bogus=1", "--no-bogus", "--log.level=loud", "--log.format=xml", "--api.base-url=ftp://x", "--api.token-file=" + missing, "--config.check", "--web.listen-address=here", "--web.listen-address=:99999", "--web.listen-address=:"+simtest.MainToken},
+			[]string{"--bogus=1", "--no-bogus", "--log.level=loud", "--log.format=xml", "--api.base-url=ftp://x", "--api.token-file=" + missing, "--config.check", "--web.listen-address=here", "--web.listen-address=:99999", "--web.listen-address=:" + simtest.MainToken},
 			"--bogus: unknown flag; try --help\n--no-bogus: unknown flag; try --help\n" +
 				"--api.base-url: invalid URL: must be http or https, like https://rental.example/api/v1\n--api.token-file: no such file or directory: " + missing + "\n" +
 				"--log.level: must be one of debug, info, warn, error\n--log.format: must be one of logfmt, json\n" +

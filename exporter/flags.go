@@ -155,7 +155,7 @@ func (o *options) checkServer() []error {
 	}
 	for _, address := range *o.web.WebListenAddresses {
 		_, port, err := net.SplitHostPort(address)
-		_, unknown := net.LookupPort("tcp", port)
+		_, unknown := net.ResolveTCPAddr("tcp", ":"+port)
 		if (err != nil || unknown != nil) && !strings.HasPrefix(address, "vsock://") { // a service name is valid
 			errs = append(errs, errors.New("--web.listen-address: must be HOST:PORT, with a port of at most 65535"))
 		}

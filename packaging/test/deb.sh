@@ -80,7 +80,7 @@ systemd-run --quiet --unit=other /usr/bin/server_rental_exporter --demo
 eventually scraped process_start_time_seconds
 systemctl start "$unit"
 eventually is SubState auto-restart
-logged "address already in use"
+eventually logged "address already in use"
 systemctl stop "$unit" other
 
 step "socket"

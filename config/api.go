@@ -9,10 +9,12 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	promconfig "github.com/prometheus/common/config"
+	"golang.org/x/net/http/httpguts"
 )
 
 // setBaseURL repeats no part of the value: it may contain a password.
@@ -39,23 +41,28 @@ func (l *loader) setBaseURL(pos Position, value string) {
 	l.config.API.BaseURL, l.baseURLPosition = u, pos
 }
 
+// validProxy reports whether package net/http can use a URL as a proxy. An empty one is none.
+func validProxy(u *url.URL) bool {
+	schemes := []string{"http", "https", "socks5", "socks5h"}
+	return u.String() == "" || slices.Contains(schemes, u.Scheme) && u.Hostname() != ""
+}
+
 // checkHTTP checks the settings of the HTTP client in combination, and the files of TLS.
 func (l *loader) checkHTTP() {
-	const path = "api.http"
-	if l.errs.below(path, "") {
-		return
-	}
+	const path, tls = "api.http", "api.http.tls_config"
 	http := &l.config.API.HTTP
 	http.SetDirectory(filepath.Dir(l.file))
-	if err := cmp.Or(http.Validate(), http.TLSConfig.Validate()); err != nil {
+	if err := http.Validate(); err != nil && !l.errs.below(path, "") {
 		l.errs.add(l.position(path), "%s", err)
+	}
+	if l.errs.below(tls, "") {
 		return
 	}
 	if _, err := promconfig.NewTLSConfig(&http.TLSConfig); err != nil {
 		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 			err = fmt.Errorf("cannot read ca_file, cert_file or key_file: %w", pathErr.Err)
 		}
-		l.errs.add(l.position(path+".tls_config"), "%s", err)
+		l.errs.add(l.position(tls), "%s", err)
 	}
 }
 
@@ -77,7 +84,7 @@ func (l *loader) checkHeader(pos Position, value string) {
 		}
 		value = strings.TrimSpace(string(content))
 	}
-	if strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
+	if !httpguts.ValidHeaderFieldValue(value) {
 		l.errs.add(pos, "invalid header value: must not contain line breaks or control characters")
 	}
 }

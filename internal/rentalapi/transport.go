@@ -1,7 +1,6 @@
 package rentalapi
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
@@ -20,15 +19,12 @@ const maxHeaderBytes = 64 << 10
 // every few seconds a handshake each costs nothing that matters.
 //
 // It connects with dial, or with that of package net if dial is nil.
-func NewTransport(c config.HTTPClientConfig, dial config.DialContextFunc) (http.RoundTripper, error) {
-	if _, err := config.NewTLSConfig(&c.TLSConfig); err != nil {
-		return nil, fmt.Errorf("transport: %w", err)
-	}
+func NewTransport(c config.HTTPClientConfig, dial config.DialContextFunc) http.RoundTripper {
 	t := transport{c, dial}
 	if c.HTTPHeaders != nil {
-		return config.NewHeadersRoundTripper(c.HTTPHeaders, t), nil
+		return config.NewHeadersRoundTripper(c.HTTPHeaders, t)
 	}
-	return t, nil
+	return t
 }
 
 type transport struct {

@@ -41,17 +41,15 @@ func (l *loader) setBaseURL(pos Position, value string) {
 	l.config.API.BaseURL, l.baseURLPosition = u, pos
 }
 
-// validProxy reports whether package net/http can use a URL as a proxy. An empty one is none.
-func validProxy(u *url.URL) bool {
-	schemes := []string{"http", "https", "socks5", "socks5h"}
-	return u.String() == "" || slices.Contains(schemes, u.Scheme) && u.Hostname() != ""
-}
-
 // checkHTTP checks the settings of the HTTP client in combination, and the files of TLS.
 func (l *loader) checkHTTP() {
 	const path, tls = "api.http", "api.http.tls_config"
 	http := &l.config.API.HTTP
 	http.SetDirectory(filepath.Dir(l.file))
+	schemes := []string{"http", "https", "socks5", "socks5h"} // those that package net/http knows
+	if u := http.ProxyURL.URL; u != nil && u.String() != "" && (u.Hostname() == "" || !slices.Contains(schemes, u.Scheme)) {
+		l.errs.add(l.position(path+".proxy_url"), "%s", invalidProxy)
+	}
 	if err := http.Validate(); err != nil && !l.errs.below(path, "") {
 		l.errs.add(l.position(path), "%s", err)
 	}

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -29,13 +28,9 @@ const maxValues = 100_000
 // position returns the place of a setting, with the line of the closest parent if the
 // file does not contain the setting.
 func (l *loader) position(path string) Position {
-	line := l.lines[path]
-	for parent := path; line == 0; line = l.lines[parent] {
-		end := strings.LastIndexAny(parent, ".[")
-		if end < 0 {
-			break
-		}
-		parent = parent[:end]
+	line := 0
+	for end := len(path); line == 0 && end > 0; end = strings.LastIndexAny(path[:end], ".[") {
+		line = l.lines[path[:end]]
 	}
 	return Position{l.file, line, path}
 }
@@ -207,6 +202,8 @@ func forbiddenKey(parent, key string) string {
 	return ""
 }
 
+const invalidProxy = "invalid URL: must be http, https, socks5 or socks5h, like http://proxy.example:3128"
+
 // invalidValues are the errors of values by their types. They repeat no value, because it
 // may be secret.
 var invalidValues = map[reflect.Type]string{
@@ -215,7 +212,7 @@ var invalidValues = map[reflect.Type]string{
 	reflect.TypeFor[int]():                   "must be an integer",
 	reflect.TypeFor[float64]():               "must be a number",
 	reflect.TypeFor[time.Duration]():         "invalid duration: must be like 30s, 5m, 1h30m or 1d",
-	reflect.TypeFor[promconfig.URL]():        "invalid URL: must be http, https, socks5 or socks5h, like http://proxy.example:3128",
+	reflect.TypeFor[promconfig.URL]():        invalidProxy,
 	reflect.TypeFor[promconfig.TLSVersion](): "invalid TLS version: must be one of " + strings.Join(slices.Sorted(maps.Keys(promconfig.TLSVersions)), ", "),
 }
 
@@ -229,10 +226,6 @@ func (l *loader) scalar(pos Position, n *yaml.Node, v reflect.Value) {
 		var d model.Duration
 		d, err = model.ParseDuration(n.Value)
 		*target = time.Duration(d)
-	case *promconfig.URL:
-		if err = n.Decode(target); err == nil && !validProxy(target.URL) {
-			err = errors.New("not a proxy")
-		}
 	default:
 		err = n.Decode(target)
 	}

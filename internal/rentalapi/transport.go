@@ -1,6 +1,7 @@
 package rentalapi
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -20,11 +21,7 @@ const maxHeaderBytes = 64 << 10
 //
 // It connects with dial, or with that of package net if dial is nil.
 func NewTransport(c config.HTTPClientConfig, dial config.DialContextFunc) http.RoundTripper {
-	t := transport{c, dial}
-	if c.HTTPHeaders != nil {
-		return config.NewHeadersRoundTripper(c.HTTPHeaders, t)
-	}
-	return t
+	return config.NewHeadersRoundTripper(cmp.Or(c.HTTPHeaders, &config.Headers{}), transport{c, dial})
 }
 
 type transport struct {

@@ -7,7 +7,7 @@ import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import {
   between, colour, colours, common, course, dashboard, forPattern, linksFrom, mappings, now, palette, runbook, series, set, steps, table, timeline, units, values,
 } from './lib/family.js';
-import { account, atEnd, info, lastKnown, location, max, milliseconds, orNoAccounts, own, plan, price } from './lib/promql.js';
+import { account, atEnd, info, location, max, milliseconds, orNoAccounts, orLast, own, plan, price } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('stock');
 
@@ -53,7 +53,7 @@ const share = (expr) => `(avg_over_time((${expr})[30d:1h]) or ${expr})`;
 export const recorded = (rule, use = (selector) => selector) => `${max('plan', use(`plan:server_rental_plan_${rule}{${plan}}`))} and on (plan) ${own('plan_info', plan)}`;
 
 export const restocksOfMonth = recorded('restocks:max1h', (hourly) => `sum_over_time(${hourly}[30d:1h])`);
-export const gone = recorded('return_seconds:avg30d', (time) => `(${time} - on (plan) plan:server_rental_plan_stay_seconds:avg30d)`);
+export const gone = recorded('return_seconds:avg30d', (time) => `(${time} - on (plan) plan:server_rental_plan_stay_seconds:avg30d{${plan}})`);
 
 export const planLink = linkTo('plan', 'This plan', 'var-plan=${__data.fields.Id}');
 
@@ -108,8 +108,6 @@ const watches = [
   }),
 ];
 
-export const withLast = (/** @type {string} */ expr) => `${expr} or ${lastKnown(expr)}`;
-
 /** @param {number} h @param {...string} where matchers of the locations */
 export const plans = (h, ...where) => table({
   id: 110, title: `Plans, ${inCurrency}`, w: 24, h, unit: 'none', sort: 'Price', links: [runbook('ServerRentalPlanPriceChanged')],
@@ -145,12 +143,12 @@ export const plans = (h, ...where) => table({
     { from: 'id', name: 'Id', width: 145 },
   ],
 }, {
-  stock: `${inStock} or 10 + ${lastKnown(inStock)}`,
-  name: withLast(planNames),
-  price: withLast(prices),
+  stock: orLast(inStock),
+  name: planNames,
+  price: prices,
   since: milliseconds(`(${since})`),
   order: info('plan', 'order', own('plan_links_info', plan)),
-  offered: `${max('plan, location', own('plan_offered', plan, ...where))} * on (plan) group_left () ${inStock}`,
+  offered: orLast(`${max('plan, location', own('plan_offered', plan, ...where))} * on (plan) group_left () ${inStock}`),
   stays: recorded('stay_seconds:avg30d'),
   gone,
   cores,

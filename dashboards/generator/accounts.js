@@ -116,7 +116,7 @@ const renewals = [
     id: 202, title: 'Renewals of the next 30 days', w: 17, h: 9, unit: 'none', sort: 'Day', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
     description: 'Every renewal of a billed server within 30 days with its price, the next one first. An overdue renewal has less than 0 days left and counts once.',
     columns: [
-      { from: '#info', name: 'Day', unit: units.date, width: 100, mappings: values({ 0: ['–', colours.unknown] }) },
+      { from: '#info', name: 'Day', unit: units.date, width: 100, mappings: values({ 0: ['–', colours.unknown] }), steps: steps.always(colours.muted) },
       { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
       { from: 'account', name: 'Account', width: 110, filter: false },
@@ -158,14 +158,14 @@ const topups = [
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
       { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 120, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
-      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 88, filter: false },
+      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 85, filter: false },
       { from: 'account', name: 'Account', width: 110, filter: false },
-      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
+      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 95 },
       { from: 'coin', name: 'Coin', width: 90, filter: false },
       { from: 'network', name: 'Network', minWidth: 80, filter: false },
-      { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 95 },
-      { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 55 },
-      { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 55 },
+      { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 90 },
+      { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 52 },
+      { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 52 },
       { from: '#bonus', name: 'Bonus', unit: 'percentunit', decimals: 0, width: 65 },
     ], key: ['account', 'topup'],
   }, {
@@ -222,36 +222,39 @@ const rankColours = ranks.map((color, i) => forPattern(`/^${i + 1}\\. /`, set.co
 const ranked = (expr) => course(orNoAccounts(`(${expr}) * on (account) group_left (rank)`
   + ` (${ranks.map((_, i) => `label_replace(0 * ${first(i + 1)} + 1, "rank", "${i + 1}.", "", "")`).join(' or on (account) ')})`, 'account'), '{{rank}} {{account}}', 'ranked');
 
+/** The same steps, so that both show the same accounts; not longer than an hour for 30 days. */
+const balances = { interval: '2m', points: 700 };
+
 const flows = [
   series({
-    id: 106, title: 'Balance of the first accounts to run dry', w: 12, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0, interval: '2m', points: 400,
+    id: 106, title: 'Balance of the first accounts to run dry', w: 12, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0, ...balances,
     description: 'The balance of at most four accounts, those of the choice that run dry first. The dashed line is the monthly cost of the first one: below it, its balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
     overrides: [forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.thin), ...rankColours],
   },
   ranked(balance),
   course(`${cost} and on (account) ${first(1)}`, '{{account}} cost per month', 'cost')),
   series({
-    id: 108, title: 'Balance in the days ahead', w: 12, h: 8, unit: units.usd, decimals: 2, trend: true, stepped: true, steps: steps.notBelowZero, showSteps: true, fill: 0, interval: '30m', points: 1500,
-    description: 'The balance of the same accounts after each renewal, as of the last half hour and without further top-ups, for as many days as the time range has, 30 at most. An account runs dry on the day on which its line crosses zero.',
+    id: 108, title: 'Balance in the days ahead', w: 12, h: 8, unit: units.usd, decimals: 2, trend: true, stepped: true, steps: steps.notBelowZero, showSteps: true, fill: 0, ...balances,
+    description: 'The balance of the same accounts after each renewal, as of the end of the other chart and without further top-ups, for as many days as the time range has, 30 at most. An account runs dry on the day on which its line crosses zero.',
     links: [runbook('ServerRentalRenewalsUnfunded')], overrides: [forName('Days from now', set.unit('none'), set.decimals(1)), ...rankColours],
   },
   course(ahead, 'Days from now', 'days'),
   ranked(`(${atEnd(balance)} - on (account) sum by (account) (((${pinned(minutesAndCents)} and on (account) ${first(4)})`
     + ` < ((${pinnedNow('$at')} + ${passed}) / 60 + 1) * 1e8) % 1e8) / 100 or ${atEnd(balance)}) and on () ${ahead}`)),
   series({
-    id: 501, title: 'Money in and out', w: 10, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 120, legendRight: true, after: true,
+    id: 501, title: 'Money in and out', w: 14, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 120, legendRight: true, after: true, axisWidth: 100,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
   course(orNoAccounts(grown(credit), 'type'), 'in: {{type}}', 'in'),
   course(`-(${grown(debit)})`, 'out: {{type}}', 'out')),
   table({
-    id: 502, title: 'All transactions by type', w: 14, h: 9, unit: 'none', sort: 'Out', descending: true, overrides: [dash],
+    id: 502, title: 'All transactions by type', w: 10, h: 9, unit: 'none', sort: 'Out', descending: true, overrides: [dash],
     description: 'Transactions of the chosen accounts by type: the amounts and the number over the whole history.',
     columns: [
       { from: 'type', name: 'Type', filter: false },
-      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 130 },
-      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 130 },
+      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 115 },
+      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 115 },
       { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
     ], key: ['type'],
   }, {

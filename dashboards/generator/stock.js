@@ -184,7 +184,7 @@ export const restocksByHour = (size) => common(new barchart.PanelBuilder(), {
   ...size, id: 205, title: 'Restocks by hour of the day (UTC)', unit: 'none', decimals: 0,
   description: 'How many times the chosen plans came back in stock in each hour of the day, in the last 30 days. Needs the recording rules of this project.',
 })
-  .targets([now(`sum by (hour) (sum_over_time(plan_hour:server_rental_plan_restocks:max1h{${plan}}[30d:1h]))`, '', 'A').format(/** @type {any} */ ('table'))])
+  .targets([now(`sum by (hour) (sum_over_time(plan_hour:server_rental_plan_restocks:max1h{${plan}}[30d:1h])) or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "hour", "none known", "", "")`, '', 'A').format(/** @type {any} */ ('table'))])
   .transformations([
     { id: 'sortBy', options: { fields: {}, sort: [{ field: 'hour', desc: false }] } },
     { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: { hour: 'Hour', Value: 'Restocks' } } },
@@ -212,8 +212,8 @@ const inRange = (/** @type {string} */ func) => atEnd(`${func} by (plan) (${func
 const pricesOf = [
   series({
     id: 301, title: 'Price above the lowest in the time range', overrides: palette.names(), w: 12, h: 10, unit: 'percentunit', decimals: 1, min: 0, softMax: 0.02, ...changes, stepped: true, fill: 0,
-    description: 'How much the monthly price of each plan was above the lowest in the time range. Plans whose price did not change are not shown.', links: [runbook('ServerRentalPlanPriceChanged')],
-  }, course(`${prices} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1`, '{{plan}}')),
+    description: 'How much the monthly price of each plan was above the lowest in the time range. Plans whose price did not change are left out.', links: [runbook('ServerRentalPlanPriceChanged')],
+  }, course(`${prices} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1 or on () label_replace(0 * max(${prices}), "plan", "no change", "", "")`, '{{plan}}')),
   table({
     id: 303, title: `Changes of prices, ${inCurrency}`, w: 12, h: 10, unit: 'none', sort: 'Until', descending: true, history: true, links: [runbook('ServerRentalPlanPriceChanged')],
     description: 'Each change of a price in the time range, the latest first: the old and the new price, and the end of the interval in which it changed.',

@@ -359,8 +359,9 @@ const joinBy = (/** @type {string} */ byField) => ({ id: 'joinByField', options:
 
 /**
  * Lines or bars over time. The legend is a list, or a table if it has calculations.
- * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, after?: boolean, trend?: boolean}} o
- *   after draws each bar to the right of its time; with trend, the first query is the x axis
+ * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, after?: boolean, trend?: boolean, axisWidth?: number}} o
+ *   after draws each bar to the right of its time; with trend, the first query is the x axis;
+ *   Grafana cuts long labels of an axis without an axisWidth, in pixels
  * @param {...{build: () => any}} queries
  */
 export function series(o, ...queries) {
@@ -379,6 +380,7 @@ export function series(o, ...queries) {
   if (o.min !== undefined) panel.min(o.min);
   if (o.softMin !== undefined) panel.axisSoftMin(o.softMin);
   if (o.softMax !== undefined) panel.axisSoftMax(o.softMax);
+  if (o.axisWidth) panel.axisWidth(o.axisWidth);
   if (o.after) panel.barAlignment(BarAlignment.After);
   if (o.log) panel.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(2));
   if (o.interval) panel.interval(o.interval);

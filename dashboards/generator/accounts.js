@@ -218,9 +218,9 @@ const minutesAndCents = `floor(${nextDates} / 60) * 1e8 + on (account, server) g
 const first = (count) => `bottomk(${count}, ${atEnd(`${paidUntil} + on (account) ${balance} / 1e4`)})`;
 const ranks = ['blue', 'purple', 'orange', 'yellow'];
 const rankColours = ranks.map((color, i) => forPattern(`/^${i + 1}\\. /`, set.colour(color)));
-/** Keeps these accounts, with the same place, and so colour, in all panels. @param {string} expr */
-const ranked = (expr) => course(orNoAccounts(`(${expr}) * on (account) group_left (rank)`
-  + ` (${ranks.map((_, i) => `label_replace(0 * ${first(i + 1)} + 1, "rank", "${i + 1}.", "", "")`).join(' or on (account) ')})`, 'account'), '{{rank}} {{account}}', 'ranked');
+/** Keeps these accounts, with the same place, and so colour, in all panels. @param {string} expr @param {string} [without] what is shown without data */
+const ranked = (expr, without = '') => course(orNoAccounts(`(${expr}) * on (account) group_left (rank)`
+  + ` (${ranks.map((_, i) => `label_replace(0 * ${first(i + 1)} + 1, "rank", "${i + 1}.", "", "")`).join(' or on (account) ')})`, 'account') + without, '{{rank}} {{account}}', 'ranked');
 
 /** The same steps, so that both show the same accounts; not longer than an hour for 30 days. */
 const balances = { interval: '2m', points: 700 };
@@ -240,7 +240,9 @@ const flows = [
   },
   course(ahead, 'Days from now', 'days'),
   ranked(`(${atEnd(balance)} - on (account) sum by (account) (((${pinned(minutesAndCents)} and on (account) ${first(4)})`
-    + ` < ((${pinnedNow('$at')} + ${passed}) / 60 + 1) * 1e8) % 1e8) / 100 or ${atEnd(balance)}) and on () ${ahead}`)),
+    + ` < ((${pinnedNow('$at')} + ${passed}) / 60 + 1) * 1e8) % 1e8) / 100 or ${atEnd(balance)}) and on () ${ahead}`,
+  // The panel needs a line for its x axis.
+  ` or on () label_replace(${ahead} * 0 / 0, "account", "no data", "", "")`)),
   series({
     id: 501, title: 'Money in and out', w: 14, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 120, legendRight: true, after: true, axisWidth: 100,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',

@@ -124,9 +124,9 @@ export const plans = (h, ...where) => table({
   key: ['plan'], first: 5,
   columns: [
     { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 72, align: 'center' },
-    { from: 'name', name: 'Plan', width: 165, link: planLink, filter: false },
+    { from: 'name', name: 'Plan', width: 160, link: planLink, filter: false },
     { from: '#price', name: 'Price', ...money, width: 66 },
-    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 126, mappings: sinceTexts, steps: steps.always(colours.muted) },
+    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 145, mappings: sinceTexts, steps: steps.always(colours.muted) },
     orderForm,
     { from: '#stays', name: 'Stays', unit: 's', decimals: 0, width: 72 },
     { from: '#gone', name: 'Gone', unit: 's', decimals: 0, width: 72 },
@@ -268,7 +268,7 @@ const saved = [
       orderForm,
       { from: '#price', name: 'Price', ...money },
       { from: '#share', name: 'Orderable 30 d', unit: 'percentunit', decimals: 0, width: 125 },
-      { from: '#created', name: 'Saved', unit: 'dateTimeFromNow', width: 130 },
+      { from: '#created', name: 'Saved', unit: 'dateTimeFromNow', width: 145 },
     ],
   }, {
     // If there are none, a row says so.

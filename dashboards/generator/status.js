@@ -90,7 +90,7 @@ const provider = [
     description: 'Each outage of a component in the time range, the latest first: when it began and how long it lasted, or has lasted so far, to two minutes. Times in which a component failed again and again are one outage, and maintenance is none. Needs the recording rules of this project.',
     columns: [
       { from: 'location', name: 'Location', width: 80, filter: false },
-      { from: 'component', name: 'Component', filter: false },
+      { from: 'component', name: 'Component', filter: false, minWidth: 110 },
       { from: '#began', name: 'Began', unit: units.minute, width: 145 },
       { from: '#lasted', name: 'Lasted', unit: 's', decimals: 0, width: 110 },
     ],
@@ -179,7 +179,7 @@ const api = [
   course(lowest(8, 'account', `min by (account) (${remaining})`, `min by (account) (min_over_time(${remaining}[$__range:$__interval] @ end()))`), '{{account}}', 'left'),
   course(`min(${own('exporter_api_rate_limit', account)})`, 'limit', 'limit')),
   table({
-    id: 404, title: 'Errors in 24 hours', w: 12, h: 10, unit: 'none', sort: 'Errors', descending: true, noValue: 'None', links: [runbook('ServerRentalCollectorFailing')],
+    id: 404, title: 'Errors in 24 hours', w: 12, h: 10, unit: 'none', sort: 'Errors', descending: true, links: [runbook('ServerRentalCollectorFailing')],
     description: 'The failed requests of the last 24 hours by endpoint and reason, over all chosen exporters.',
     columns: [
       { from: 'endpoint', name: 'Endpoint' },
@@ -231,9 +231,9 @@ const process = [
       { from: 'revision', name: 'Revision' },
       { from: 'goversion', name: 'Go' },
       { from: '#started', name: 'Running since', unit: 'dateTimeFromNow', width: 145 },
-      { from: '#reload', name: 'Configuration', mappings: mappings.reload, background: true, align: 'center' },
+      { from: '#reload', name: 'Configuration', mappings: mappings.reload, background: true, align: 'center', minWidth: 115 },
       { from: '#loaded', name: 'Loaded', unit: 'dateTimeFromNow', width: 145 },
-      { from: '#errors', name: 'Errors in 24 h', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
+      { from: '#errors', name: 'Errors in 24 h', unit: 'none', decimals: 0, steps: steps.noneIsWarning, minWidth: 115 },
     ],
   }, {
     info: info('instance', 'version, revision, goversion', own('exporter_build_info')),

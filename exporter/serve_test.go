@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -207,7 +208,20 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 	simtest.AssertEqual(t, "exit status", p.terminate(), 0)
 }
 
-// TestShutdownIsBounded has a client that never reads to the end.
+// TestSecondSignal does not wait for the scrape that a first signal waits for.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds the binary")
+	}
+	p := simtest.StartProcess(t, serversConfig(t, 10_000)...)
+	p.WaitReady()
+	startScrape(t, strings.TrimPrefix(p.URL, "http://"))
+	simtest.Eventually(t, "end of the process", func() bool { return p.Cmd.Process.Signal(os.Interrupt) != nil })
+	simtest.AssertEqual(t, "exit status, -1 for a signal", p.Wait(), -1)
+}
+
+// TestShutdownIsBounded has a client that never reads to the end, and a reload that hangs.
 func TestShutdownIsBounded(t *testing.T) {
 	t.Parallel()
 	address := simtest.FreeAddress(t)
@@ -218,6 +232,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	go func() { ended <- e.serve(ctx, nil, 50*time.Millisecond) }()
 	simtest.Eventually(t, "ready", e.Ready)
 	startScrape(t, address)
+	e.reloading.Lock()
 	stop()
 	if err := <-ended; err == nil || err.Error() != "shutdown: context deadline exceeded" {
 		t.Errorf("got %v, want: shutdown: context deadline exceeded", err)

@@ -115,7 +115,7 @@ func TestPages(t *testing.T) {
 	for _, text := range []string{"Needs attention", `<th scope="row">cheap-in-europe</th>`, "EPYC 7443P", "Frankfurt", "node-5.main.example", "btc (Bitcoin)"} {
 		simtest.AssertEqual(t, "pages with "+text, []bool{strings.Contains(with, text), strings.Contains(without, text)}, []bool{true, false})
 	}
-	for _, text := range []string{`transactions</th><td class="wrap">main</td>`, `<a href="./probe/rental">Metrics</a>`} {
+	for _, text := range []string{`<p class="about">version 1.2.3, revision `, `transactions</th><td class="wrap">main</td>`, `<a href="./probe/rental">Metrics</a>`} {
 		if !strings.Contains(without, text) {
 			t.Errorf("the landing page lacks %s:\n%s", text, without)
 		}

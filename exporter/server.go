@@ -18,7 +18,7 @@ import (
 
 // handler serves all paths. What a reload starts runs until ctx ends.
 func (e *exporter) handler(ctx context.Context) http.Handler {
-	o := web.Options{Version: version.Info(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics()}
+	o := web.Options{Version: "version " + version.Version + ", revision " + version.GetRevision(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics()}
 	o.Configured = func() web.Configured {
 		l := e.loaded.Load()
 		api := l.config.API.BaseURL.Host

@@ -242,8 +242,8 @@ func TestShutdownIsBounded(t *testing.T) {
 func TestServerLimits(t *testing.T) {
 	e := &exporter{logger: log.NewNopLogger()}
 	s := e.newServer(nil)
-	simtest.AssertEqual(t, "limits", []any{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes},
-		[]any{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 16 << 10})
+	simtest.AssertEqual(t, "limits", []any{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes, *s.HTTP2},
+		[]any{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 16 << 10, http.HTTP2Config{MaxConcurrentStreams: 1}})
 }
 
 // TestDisableDefaults leaves what is enabled by a flag or in the file.

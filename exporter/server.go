@@ -73,6 +73,8 @@ func (e *exporter) newServer(h http.Handler) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(newSlogger(e.logger).Handler(), slog.LevelDebug), // clients cause its errors
+		// Otherwise a client that reads nothing has 250 responses wait.
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1},
 	}
 }
 

@@ -31,7 +31,7 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 		o.Published = e.Publisher
 	}
 	if e.options.discovery {
-		o.Discovery = func(account string) ([]collector.Server, error) {
+		o.Discovery = func(account string) (collector.Servers, error) {
 			return collector.ActiveServers(e.Accounts(), account)
 		}
 	}

@@ -255,8 +255,8 @@ const flows = [
     description: 'Transactions of the chosen accounts by type: the amounts and the number over the whole history.',
     columns: [
       { from: 'type', name: 'Type', filter: false },
-      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 115 },
-      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 115 },
+      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 130 },
+      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 130 },
       { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
     ], key: ['type'],
   }, {

@@ -49,7 +49,7 @@ func TestLoad(t *testing.T) {
 	skipShort(t)
 	scrapers, idle, duration := 20, 100, 300*time.Millisecond
 	if long() {
-		scrapers, idle, duration = 100, 300, 10*time.Second // twice 100: those of before may still be open
+		scrapers, idle, duration = 100, 1_000, 10*time.Second
 	}
 	api := simtest.Start(t, simulator.Options{})
 	p := startReady(t, []string{"GOMAXPROCS=1"}, "--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), hourly()))

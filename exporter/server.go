@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -84,6 +85,9 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 		}
 	}
 	delete(c.since, conn)
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn() // closes at once: sends no last message, which could block
+	}
 	_ = conn.Close() // the server notices
 }
 

@@ -12,7 +12,7 @@ import (
 type sshKey struct {
 	ID          string
 	Name        string
-	Type        string `api:"optional"`
+	Type        string `api:"new"`
 	Fingerprint string
 	CreatedAt   *timestamp `json:"created_at"`
 }

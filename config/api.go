@@ -9,10 +9,12 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	promconfig "github.com/prometheus/common/config"
+	"golang.org/x/net/http/httpguts"
 )
 
 // setBaseURL repeats no part of the value: it may contain a password.
@@ -41,21 +43,24 @@ func (l *loader) setBaseURL(pos Position, value string) {
 
 // checkHTTP checks the settings of the HTTP client in combination, and the files of TLS.
 func (l *loader) checkHTTP() {
-	const path = "api.http"
-	if l.errs.below(path, "") {
-		return
-	}
+	const path, tls = "api.http", "api.http.tls_config"
 	http := &l.config.API.HTTP
 	http.SetDirectory(filepath.Dir(l.file))
-	if err := cmp.Or(http.Validate(), http.TLSConfig.Validate()); err != nil {
+	schemes := []string{"http", "https", "socks5", "socks5h"} // those that package net/http knows
+	if u := http.ProxyURL.URL; u != nil && u.String() != "" && (u.Hostname() == "" || !slices.Contains(schemes, u.Scheme)) {
+		l.errs.add(l.position(path+".proxy_url"), "%s", invalidProxy)
+	}
+	if err := http.Validate(); err != nil && !l.errs.below(path, "") {
 		l.errs.add(l.position(path), "%s", err)
+	}
+	if l.errs.below(tls, "") {
 		return
 	}
 	if _, err := promconfig.NewTLSConfig(&http.TLSConfig); err != nil {
 		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 			err = fmt.Errorf("cannot read ca_file, cert_file or key_file: %w", pathErr.Err)
 		}
-		l.errs.add(l.position(path+".tls_config"), "%s", err)
+		l.errs.add(l.position(tls), "%s", err)
 	}
 }
 
@@ -77,7 +82,7 @@ func (l *loader) checkHeader(pos Position, value string) {
 		}
 		value = strings.TrimSpace(string(content))
 	}
-	if strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
+	if !httpguts.ValidHeaderFieldValue(value) {
 		l.errs.add(pos, "invalid header value: must not contain line breaks or control characters")
 	}
 }

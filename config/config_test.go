@@ -49,6 +49,9 @@ func parseFlagsOf(t testing.TB, resources []collector.Resource, env map[string]s
 	t.Helper()
 	for _, name := range []string{"SERVER_RENTAL_API_BASE_URL", "SERVER_RENTAL_API_TOKEN_FILE", "SERVER_RENTAL_CONFIG_FILE", "SERVER_RENTAL_SHARD", "SERVER_RENTAL_TOTAL_SHARDS", tokenEnvar} {
 		t.Setenv(name, env[name])
+		if _, found := env[name]; !found {
+			_ = os.Unsetenv(name)
+		}
 	}
 	app := kingpin.New("test", "").Terminate(nil)
 	flags := AddFlags(app, resources)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/net/http/httpguts"
 )
 
 // maxValues is far above the number of values of any real configuration.
@@ -26,13 +28,9 @@ const maxValues = 100_000
 // position returns the place of a setting, with the line of the closest parent if the
 // file does not contain the setting.
 func (l *loader) position(path string) Position {
-	line := l.lines[path]
-	for parent := path; line == 0; line = l.lines[parent] {
-		end := strings.LastIndexAny(parent, ".[")
-		if end < 0 {
-			break
-		}
-		parent = parent[:end]
+	line := 0
+	for end := len(path); line == 0 && end > 0; end = strings.LastIndexAny(path[:end], ".[") {
+		line = l.lines[path[:end]]
 	}
 	return Position{l.file, line, path}
 }
@@ -131,13 +129,13 @@ func (l *loader) mapping(parent Position, n *yaml.Node, v reflect.Value) {
 		if anyKey {
 			target = reflect.New(v.Type().Elem()).Elem()
 		}
-		switch message := forbiddenKey(pos.Field); {
+		switch message := forbiddenKey(parent.Field, key.Value); {
 		case duplicate:
 			l.errs.add(pos, "duplicate key: already set on line %d", first)
 		case message != "":
 			l.errs.add(pos, "%s", message)
 		case !ok && !anyKey:
-			maps.DeleteFunc(known, func(key string, _ reflect.Value) bool { return forbiddenKey(joinPath(parent.Field, key)) != "" })
+			maps.DeleteFunc(known, func(key string, _ reflect.Value) bool { return forbiddenKey(parent.Field, key) != "" })
 			l.errs.add(pos, "unknown key: must be one of %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		default:
 			l.decode(pos, child, target)
@@ -183,19 +181,28 @@ func joinPath(path, key string) string {
 	return path + "." + key
 }
 
-// forbiddenKey returns the message for a key that is known but must not be set.
-// These are the keys under which secrets are usually put.
-func forbiddenKey(path string) string {
-	if strings.HasPrefix(path, "accounts[") && strings.HasSuffix(path, "].token") {
+// forbiddenKey returns the message for a key that is known but must not be set, such as those
+// under which secrets are usually put, and for one that is not the name of a header.
+func forbiddenKey(parent, key string) string {
+	if strings.HasPrefix(parent, "accounts[") && key == "token" {
 		return "not allowed: must be in a file, set token_file to its path"
 	}
-	switch strings.ToLower(path) {
+	const headers = "api.http.http_headers"
+	switch strings.ToLower(joinPath(parent, key)) {
 	case "api.http.authorization", "api.http.basic_auth", "api.http.bearer_token", "api.http.bearer_token_file",
-		"api.http.oauth2", "api.http.http_headers.authorization":
+		"api.http.oauth2", headers + ".authorization":
 		return "not allowed: the API's credentials must be set as accounts"
+	}
+	if (parent == headers || parent == "api.http.proxy_connect_header") && !httpguts.ValidHeaderFieldName(key) {
+		return "invalid header name: must be letters, digits and hyphens, like X-Tenant"
+	}
+	if _, reserved := promconfig.ReservedHeaders[http.CanonicalHeaderKey(key)]; reserved && parent == headers {
+		return "not allowed: this header is reserved"
 	}
 	return ""
 }
+
+const invalidProxy = "invalid URL: must be http, https, socks5 or socks5h, like http://proxy.example:3128"
 
 // invalidValues are the errors of values by their types. They repeat no value, because it
 // may be secret.
@@ -205,7 +212,7 @@ var invalidValues = map[reflect.Type]string{
 	reflect.TypeFor[int]():                   "must be an integer",
 	reflect.TypeFor[float64]():               "must be a number",
 	reflect.TypeFor[time.Duration]():         "invalid duration: must be like 30s, 5m, 1h30m or 1d",
-	reflect.TypeFor[promconfig.URL]():        "invalid URL: must be like http://proxy.example:3128",
+	reflect.TypeFor[promconfig.URL]():        invalidProxy,
 	reflect.TypeFor[promconfig.TLSVersion](): "invalid TLS version: must be one of " + strings.Join(slices.Sorted(maps.Keys(promconfig.TLSVersions)), ", "),
 }
 

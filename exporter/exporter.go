@@ -107,9 +107,7 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 			return nil, err
 		}
 	}
-	if err := e.apply(cfg); err != nil {
-		return nil, err
-	}
+	e.apply(cfg)
 	e.registry.MustRegister(e.Client, prometheus.CollectorFunc(e.collect)) // which collects once
 	return e, nil
 }

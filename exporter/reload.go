@@ -29,9 +29,6 @@ func (e *exporter) reload(ctx context.Context) error {
 		return errors.New("shutting down")
 	}
 	cfg, err := e.options.load(e.getenv)
-	if err == nil {
-		err = e.apply(cfg)
-	}
 	if err != nil {
 		failed := *e.loaded.Load()
 		failed.successful = false
@@ -39,6 +36,7 @@ func (e *exporter) reload(ctx context.Context) error {
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
+	e.apply(cfg)
 	e.ApplyConfig(ctx, e.loaded.Load().collected)
 	level.Info(e.logger).Log("msg", "configuration reloaded")
 	return nil
@@ -46,14 +44,11 @@ func (e *exporter) reload(ctx context.Context) error {
 
 // apply makes a configuration the one in force, but for what is collected, and warns about
 // it. In that of a demo, it puts the demo.
-func (e *exporter) apply(cfg *config.Config) error {
+func (e *exporter) apply(cfg *config.Config) {
 	if e.demo != nil {
 		applyDemo(cfg, e.demoAPI)
 	}
-	transport, err := rentalapi.NewTransport(cfg.API.HTTP, nil)
-	if err != nil {
-		return fmt.Errorf("api.http: %w", err)
-	}
+	transport := rentalapi.NewTransport(cfg.API.HTTP, nil)
 	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
 	needed := cfg.RequestRate(collector.Resources(), true).MaxPerMinute
 	limits.AccountBulk = max(1, limits.Account/4, limits.Account-int(math.Ceil(needed)))
@@ -65,7 +60,6 @@ func (e *exporter) apply(cfg *config.Config) error {
 	}
 	e.loaded.Store(&loaded{config: cfg, collected: collected(cfg), at: time.Now(), successful: true})
 	e.warn(cfg)
-	return nil
 }
 
 // collected returns what this shard collects. Shard 0 has the public collectors and the

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"server_rental_exporter/collector"
 )
 
 type notice struct {
@@ -159,22 +161,29 @@ func (v *view) exporterNotices(n *notices) {
 
 func (v *view) watchNotices(n *notices) {
 	for _, w := range v.Configured.Watches {
-		subject, alert, problem := "Watch "+text(w.Name), "", ""
-		switch plans := v.Value("watch_plans", w.Name); {
-		case math.IsNaN(plans):
-			problem = "no data yet"
-		case plans == 0 && v.Value("catalog_plans") > 0:
-			alert, problem = "WatchEmpty", "no plan whose values are known matches, in stock or not: check its criteria"
-		case plans == 0:
-			problem = "no plan matches: the catalog is empty"
-		}
-		for _, input := range w.Inputs() {
-			if c := v.Collector(input, ""); !c.Known {
-				alert, problem = "", "no data: "+input+": "+c.Words
-			}
-		}
+		subject := "Watch " + text(w.Name)
+		alert, problem := v.watchProblem(w)
 		n.when(problem != "", "warn", alert, subject, problem+".")
 		hit := v.Time("watch_last_hit_timestamp_seconds", w.Name)
 		n.when(v.Now.Sub(hit) <= 15*time.Minute, "info", "WatchHit", subject, "A plan began to match "+v.Ago(hit)+".")
 	}
+}
+
+// watchProblem returns why no plan matches a watch, and the alert about that; empty if
+// plans match.
+func (v *view) watchProblem(w collector.Watch) (alert, problem string) {
+	for _, input := range w.Inputs() {
+		if c := v.Collector(input, ""); !c.Known {
+			return "", "no data: " + input + ": " + c.Words
+		}
+	}
+	switch plans := v.Value("watch_plans", w.Name); {
+	case math.IsNaN(plans):
+		return "", "no data yet"
+	case plans > 0:
+		return "", ""
+	case v.Value("catalog_plans") > 0:
+		return "WatchEmpty", "no plan whose values are known matches, in stock or not: check its criteria"
+	}
+	return "", "no plan matches: the catalog is empty"
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"server_rental_exporter/collector"
 )
 
 // maxComponents is the maximum number of components of each state of a location.
@@ -42,6 +44,25 @@ func (v *view) Offers(kind, name string, values ...string) []offer {
 		return cmp.Or(strings.Compare(a.Stock.Text, b.Stock.Text), cmp.Compare(a.price, b.price))
 	})
 	return rows
+}
+
+// Offered returns the locations that offer a plan. Without any it is offered nowhere,
+// unless they can be missing because an item of the response is invalid.
+func (v *view) Offered(plan string) string {
+	var locations []string
+	for _, s := range v.Find("plan_offered", plan) {
+		locations = append(locations, s.Label("location"))
+	}
+	if len(locations) == 0 && v.Collector("plans", "").Invalid.Items == 0 {
+		return "offered nowhere"
+	}
+	return join(locations, 8)
+}
+
+// NoMatch returns why a watch has no plans to show.
+func (v *view) NoMatch(w collector.Watch) string {
+	_, problem := v.watchProblem(w)
+	return cmp.Or(problem, "unknown")
 }
 
 // Hits returns the number of a watch's hits, of all plans.

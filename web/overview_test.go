@@ -49,10 +49,7 @@ func (sc scene) page(t *testing.T) (body string, header http.Header) {
 		for _, f := range sc.faults {
 			api.Inject(f)
 		}
-		transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, api.Dial)
-		if err != nil {
-			t.Fatal(err)
-		}
+		transport := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, api.Dial)
 		set := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test/1", API: rentalapi.Settings{
 			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
 		}})

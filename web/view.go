@@ -41,9 +41,8 @@ func newView(c Collectors, o Options, now time.Time) *view {
 			v.Accounts = append(v.Accounts, h.Account)
 		}
 	}
-	if len(v.Collectors) > 100 { // the table has no more: those that fail are shown
-		slices.SortStableFunc(v.Collectors, func(a, b *collectorRow) int { return compareClasses(a.Class, b.Class) })
-	}
+	// Those that fail come first: the table shows a limited number.
+	slices.SortStableFunc(v.Collectors, func(a, b *collectorRow) int { return compareClasses(a.Class, b.Class) })
 	if v.Overview {
 		v.samples = collector.Samples(o.Published)
 	}

@@ -345,17 +345,18 @@ func TestSections(t *testing.T) {
 		want          []string
 	}{
 		{"watches", "watches", given{
-			configured: Configured{Watches: []collector.Watch{europe, cheap}},
+			configured: Configured{Watches: []collector.Watch{europe, cheap, {Name: "stock not known"}}},
 			health:     []health{state("locations", 0, errDown)},
 			series: []series{
 				one("watch_plans", 1, "cheap"), one("watch_plans_in_stock", 1, "cheap"), one("watch_plan_in_stock", 1, "cheap", "epyc"),
 				one("watch_hits_total", 2, "cheap", "epyc"), one("plan_offered", 1, "epyc", "fra"), one("plan_price_usd_per_month", 90, "epyc"),
-				one("plan_in_stock", 1, "epyc"),
+				one("plan_in_stock", 1, "epyc"), one("watch_plans", 1, "stock not known"),
 			},
 		}, []string{
 			"Data: 1m old, fresh.",
-			"europe | unknown | – | – | –",
+			"europe | no data: locations: failing, no data | – | – | –",
 			"cheap | epyc in stock: 90.00 USD; fra | 1 | 1 | 2",
+			"stock not known | unknown | – | 1 | 0",
 		}},
 		{"no watches", "watches", given{}, nil},
 		{"locations of plans", "plans", given{
@@ -363,7 +364,13 @@ func TestSections(t *testing.T) {
 			series: []series{one("plan_info", 1, planLabels()...), one("plan_in_stock", 0, "epyc"), one("plan_price_usd_per_month", 1, "epyc")},
 		}, []string{
 			"Data: 1d3h1m old, old (10 intervals or more).",
-			"epyc | sold out | 1.00 | – | – / – | – | – | – | – | not since the start | –",
+			"epyc | sold out | 1.00 | – | – / – | – | – | – | offered nowhere | not since the start | –",
+		}},
+		{"plan that is not understood in full", "plans", given{
+			health: []health{withInvalid(state("plans", time.Minute, nil), "availability.locations")}, series: []series{one("plan_info", 1, planLabels()...)},
+		}, []string{
+			"Data: 1m old, fresh, invalid items.",
+			"epyc | unknown | – | – | – / – | – | – | – | – | not since the start | –",
 		}},
 		{"states of components", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute)}, series: []series{
 			one("component_state", 1, "fra", "a", "Operational"), one("component_state", 1, "fra", "b", "Maintenance"), one("component_state", 1, "fra", "c", "outage"),

@@ -7,9 +7,9 @@ import {
   LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation,
 } from '@grafana/grafana-foundation-sdk/common';
 import {
-  between, colour, colours, common, course, dashboard, forName, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units,
+  between, colour, colours, common, course, dashboard, forName, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units, values,
 } from './lib/family.js';
-import { account, atEnd, billed, chosenServers, info, lastKnown, location, max, milliseconds, noAccounts, orNoAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
+import { account, atEnd, billed, chosenServers, info, location, max, milliseconds, noAccounts, orNoAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('accounts');
 
@@ -49,8 +49,7 @@ const dash = forPattern('.*', { id: 'noValue', value: '–' });
 const never = 1e11;
 const nobody = 2e11;
 const paidUntil = `(${orZero(fundedUntil, `${serverCount} + ${never}`)})`;
-const known = `(${paidUntil} or ${lastKnown(paidUntil)})`;
-const daysLeft = `(${known} / ${day} - time() / ${day})`;
+const daysLeft = `(${paidUntil} / ${day} - time() / ${day})`;
 const noRenewals = (/** @type {number} */ from) => between(from, null, colours.plain, 'No renewals');
 
 const money = [
@@ -77,8 +76,8 @@ const money = [
   }, {
     token: tokens,
     left: daysLeft,
-    until: milliseconds(known),
-    balance: `${balance} or ${lastKnown(balance)}`,
+    until: milliseconds(paidUntil),
+    balance,
     missing: `clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, serverCount)}) - on (account) ${balance}, 0)`,
     cost: `${cost} or ${serverCount} == 0`,
   }),
@@ -117,17 +116,16 @@ const renewals = [
     id: 202, title: 'Renewals of the next 30 days', w: 17, h: 9, unit: 'none', sort: 'Day', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
     description: 'Every renewal of a billed server within 30 days with its price, the next one first. An overdue renewal has less than 0 days left and counts once.',
     columns: [
-      { from: '#date', name: 'Day', unit: units.date, width: 100 },
+      { from: '#info', name: 'Day', unit: units.date, width: 100, mappings: values({ 0: ['–', colours.unknown] }), steps: steps.always(colours.muted) },
       { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 55, steps: steps.falling(0, 3) },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
-      { from: 'account', name: 'Account', width: 105, filter: false },
+      { from: 'account', name: 'Account', width: 110, filter: false },
       { from: 'hostname', name: 'Host name', minWidth: 155, filter: false },
       { from: 'plan', name: 'Plan', filter: false, width: 135 },
       { from: 'location', name: 'Location', width: 78, filter: false },
     ], key: ['account', 'server', 'renewal'],
   }, {
-    info: orRow(`${nextDates} * on (account, server) group_left (hostname, plan, location) ${info('account, server', 'hostname, plan, location', own('server_info', account, plan, location))}`, 'hostname', 'No renewals', `sum(${serverCount})`),
-    date: milliseconds(`(${chosenServers(nextDates)})`),
+    info: orRow(`${milliseconds(nextDates)} * on (account, server) group_left (hostname, plan, location) ${info('account, server', 'hostname, plan, location', own('server_info', account, plan, location))}`, 'hostname', 'No renewals', `sum(${serverCount})`),
     left: left(chosenServers(nextDates)),
     amount: chosenServers(nextAmounts),
   }),
@@ -160,14 +158,14 @@ const topups = [
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
       { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 120, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
-      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 88, filter: false },
-      { from: 'account', name: 'Account', width: 95, filter: false },
-      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
+      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 85, filter: false },
+      { from: 'account', name: 'Account', width: 110, filter: false },
+      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 95 },
       { from: 'coin', name: 'Coin', width: 90, filter: false },
       { from: 'network', name: 'Network', minWidth: 80, filter: false },
-      { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 95 },
-      { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 55 },
-      { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 55 },
+      { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 90 },
+      { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 52 },
+      { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 52 },
       { from: '#bonus', name: 'Bonus', unit: 'percentunit', decimals: 0, width: 65 },
     ], key: ['account', 'topup'],
   }, {
@@ -200,58 +198,65 @@ function grown(metric) {
   const at = (/** @type {string} */ offset) => max('account, type', `last_over_time(${own(metric, account)}[1h]${offset})`);
   const [begin, end] = [at(''), at(' offset -$__interval')];
   const least = `min by (account, type) (min_over_time(${own(metric, account)}[$__interval] offset -$__interval))`;
-  return `sum by (type) (clamp_min(${end} - (${begin} or 0 * ${end} and on (account) ${begin} or ${least}), 0)) and sum by (type) (${end}) > 0`;
+  return `sum by (type) (clamp_min((${end} > 0) - (${begin} or 0 * ${end} and on (account) ${begin} or ${least}), 0))`;
 }
 
 const credit = 'transactions_credit_usd';
 const debit = 'transactions_debit_usd';
 
-/** An expression as of the last 5 minutes of the time range, at each step. @param {string} expr @param {'start' | 'end'} [of] */
-const pinned = (expr, of = 'end') => `last_over_time((${expr})[5m:5m] @ ${of}())`;
-const pinnedNow = (/** @type {'start' | 'end'} */ of) => `scalar(${pinned('vector(time())', of)})`;
+/** An expression as of the last 5 minutes of the time range, at each step. @param {string} expr @param {'start()' | '$at'} [of] */
+const pinned = (expr, of = '$at') => `last_over_time((${expr})[5m:5m] @ ${of})`;
+const pinnedNow = (/** @type {'start()' | '$at'} */ of) => `scalar(${pinned('vector(time())', of)})`;
 /** Balances ahead are drawn from the beginning of the time range on: the time since then, and in days. */
-const passed = `(time() - ${pinnedNow('start')})`;
+const passed = `(time() - ${pinnedNow('start()')})`;
 const ahead = `(vector(${passed} / ${day}) <= 30.5)`;
+
+/** Each renewal as one number, because a join at each step is slow: its minute, and in the last eight digits the cents. */
+const minutesAndCents = `floor(${nextDates} / 60) * 1e8 + on (account, server) group_left () round(${serverPrice} * 100)`;
 
 /** The accounts that run dry before the others, of two on the same day that with less money. @param {number} count */
 const first = (count) => `bottomk(${count}, ${atEnd(`${paidUntil} + on (account) ${balance} / 1e4`)})`;
 const ranks = ['blue', 'purple', 'orange', 'yellow'];
 const rankColours = ranks.map((color, i) => forPattern(`/^${i + 1}\\. /`, set.colour(color)));
-/** Keeps these accounts, with the same place, and so colour, in all panels. @param {string} expr */
-const ranked = (expr) => course(orNoAccounts(`(${expr}) * on (account) group_left (rank)`
-  + ` (${ranks.map((_, i) => `label_replace(0 * ${first(i + 1)} + 1, "rank", "${i + 1}.", "", "")`).join(' or on (account) ')})`, 'account'), '{{rank}} {{account}}', 'ranked');
+/** Keeps these accounts, with the same place, and so colour, in all panels. @param {string} expr @param {string} [without] what is shown without data */
+const ranked = (expr, without = '') => course(orNoAccounts(`(${expr}) * on (account) group_left (rank)`
+  + ` (${ranks.map((_, i) => `label_replace(0 * ${first(i + 1)} + 1, "rank", "${i + 1}.", "", "")`).join(' or on (account) ')})`, 'account') + without, '{{rank}} {{account}}', 'ranked');
+
+/** The same steps, so that both show the same accounts; not longer than an hour for 30 days. */
+const balances = { interval: '2m', points: 700 };
 
 const flows = [
   series({
-    id: 106, title: 'Balance of the first accounts to run dry', w: 12, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0, interval: '2m', points: 400,
-    description: 'The balance of at most four accounts, those of the choice that run dry first; in grey while the exporter is down. The dashed line is the monthly cost of the first one: below it, its balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
-    overrides: [forQuery('last', set.colour(colours.unknown)), forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.thin), ...rankColours],
+    id: 106, title: 'Balance of the first accounts to run dry', w: 12, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0, ...balances,
+    description: 'The balance of at most four accounts, those of the choice that run dry first. The dashed line is the monthly cost of the first one: below it, its balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
+    overrides: [forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.thin), ...rankColours],
   },
   ranked(balance),
-  course(`bottomk(4, ${balance}) unless on () ${atEnd(own('exporter_build_info'))}`, '{{account}}', 'last'),
   course(`${cost} and on (account) ${first(1)}`, '{{account}} cost per month', 'cost')),
   series({
-    id: 108, title: 'Balance in the days ahead', w: 12, h: 8, unit: units.usd, decimals: 2, trend: true, stepped: true, steps: steps.notBelowZero, showSteps: true, fill: 0, interval: '15m', points: 3000,
-    description: 'The balance of the same accounts after each renewal, as of the last quarter of an hour and without further top-ups, for as many days as the time range has, 30 at most. An account runs dry on the day on which its line crosses zero.',
+    id: 108, title: 'Balance in the days ahead', w: 12, h: 8, unit: units.usd, decimals: 2, trend: true, stepped: true, steps: steps.notBelowZero, showSteps: true, fill: 0, ...balances,
+    description: 'The balance of the same accounts after each renewal, as of the end of the other chart and without further top-ups, for as many days as the time range has, 30 at most. An account runs dry on the day on which its line crosses zero.',
     links: [runbook('ServerRentalRenewalsUnfunded')], overrides: [forName('Days from now', set.unit('none'), set.decimals(1)), ...rankColours],
   },
   course(ahead, 'Days from now', 'days'),
-  ranked(`(${atEnd(balance)} - on (account) sum by (account) ((${pinned(nextAmounts)} and on (account) ${first(4)})`
-    + ` and on (account, server, renewal) (${pinned(nextDates)} and on (account) ${first(4)}) <= ${pinnedNow('end')} + ${passed}) or ${atEnd(balance)}) and on () ${ahead}`)),
+  ranked(`(${atEnd(balance)} - on (account) sum by (account) (((${pinned(minutesAndCents)} and on (account) ${first(4)})`
+    + ` < ((${pinnedNow('$at')} + ${passed}) / 60 + 1) * 1e8) % 1e8) / 100 or ${atEnd(balance)}) and on () ${ahead}`,
+  // The panel needs a line for its x axis.
+  ` or on () label_replace(${ahead} * 0 / 0, "account", "no data", "", "")`)),
   series({
-    id: 501, title: 'Money in and out', w: 10, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 120, legendRight: true, after: true,
+    id: 501, title: 'Money in and out', w: 14, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 120, legendRight: true, after: true, axisWidth: 100,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
   course(orNoAccounts(grown(credit), 'type'), 'in: {{type}}', 'in'),
   course(`-(${grown(debit)})`, 'out: {{type}}', 'out')),
   table({
-    id: 502, title: 'All transactions by type', w: 14, h: 9, unit: 'none', sort: 'Out', descending: true, overrides: [dash],
+    id: 502, title: 'All transactions by type', w: 10, h: 9, unit: 'none', sort: 'Out', descending: true, overrides: [dash],
     description: 'Transactions of the chosen accounts by type: the amounts and the number over the whole history.',
     columns: [
       { from: 'type', name: 'Type', filter: false },
-      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 130 },
-      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 130 },
+      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 115 },
+      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 115 },
       { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
     ], key: ['type'],
   }, {

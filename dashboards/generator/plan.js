@@ -2,8 +2,8 @@
 // to be, and what else to order.
 
 import { colours, course, dashboard, forPattern, forQuery, mappings, now, runbook, series, set, stat, steps, table } from './lib/family.js';
-import { info, lastKnown, max, milliseconds, own, plan, price } from './lib/promql.js';
-import { gone, inCurrency, inStock, money, orderForm, planLink, plans, prices, recorded, restocksByHour, restocksOfMonth, since, sinceTexts, stockOverTime, withLast } from './stock.js';
+import { info, max, milliseconds, orLast, own, plan, price } from './lib/promql.js';
+import { gone, inCurrency, inStock, money, orderForm, planLink, plans, prices, recorded, restocksByHour, restocksOfMonth, since, sinceTexts, stockOverTime } from './stock.js';
 
 const muted = set.steps(steps.always(colours.muted));
 const size = { w: 4, h: 6, horizontal: true };
@@ -17,13 +17,13 @@ const panels = [
     description: 'Whether the plan can be ordered now, in grey what was last known while the exporter is down; and when it came back, or was last seen in stock, within 30 days.',
     overrides: [forQuery('since', set.unit('dateTimeFromNow'), set.mappings(sinceTexts), muted)],
   },
-  now(`${inStock} or 10 + ${lastKnown(inStock)}`, 'now', 'stock'),
+  now(orLast(inStock), 'state', 'stock'),
   now(milliseconds(`(${since})`), 'since', 'since')),
   stat({
     ...size, id: 102, title: `Price, ${inCurrency}`, unit: 'none', decimals: 2, links: [runbook('ServerRentalPlanPriceChanged')],
     description: 'The monthly price, excluding VAT, and the lowest one in the time range.', overrides: [forQuery('lowest', muted)],
   },
-  now(withLast(prices), 'now', 'price'),
+  now(prices, 'price', 'price'),
   now(max('plan', `min_over_time(${price('plan', plan)}[$__range])`), 'lowest in range', 'lowest')),
   stat({
     ...size, w: 3, id: 103, title: 'Restocks', unit: 'none', decimals: 0, steps: steps.always(colours.muted),
@@ -44,7 +44,7 @@ const panels = [
       { from: 'plan', name: 'Id', hidden: true },
     ],
   }, {
-    stock: both(max('plan', own('plan_in_stock'))),
+    stock: orLast(both(max('plan', own('plan_in_stock')))),
     name: info('plan', 'name', both(own('plan_info'))),
     price: both(max('plan', price('plan'))),
     order: info('plan', 'order', both(own('plan_links_info'))),

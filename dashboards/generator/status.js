@@ -3,7 +3,7 @@
 
 import { between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, palette, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
 import {
-  account, accountOrPublic, age, collector, collectorSuccess, info, interval, intervals, location, lowest, max, milliseconds, neverFetched, own, perExporter, succeeded, tokens,
+  account, accountOrPublic, age, collector, collectorSuccess, info, interval, intervals, location, lowest, max, milliseconds, neverFetched, orNoAccounts, own, perExporter, succeeded, tokens,
 } from './lib/promql.js';
 
 const { linkTo } = linksFrom('status');
@@ -90,7 +90,7 @@ const provider = [
     description: 'Each outage of a component in the time range, the latest first: when it began and how long it lasted, or has lasted so far, to two minutes. Times in which a component failed again and again are one outage, and maintenance is none. Needs the recording rules of this project.',
     columns: [
       { from: 'location', name: 'Location', width: 80, filter: false },
-      { from: 'component', name: 'Component', filter: false },
+      { from: 'component', name: 'Component', filter: false, minWidth: 110 },
       { from: '#began', name: 'Began', unit: units.minute, width: 145 },
       { from: '#lasted', name: 'Lasted', unit: 's', decimals: 0, width: 110 },
     ],
@@ -169,17 +169,17 @@ const api = [
     softMax: 125,
     overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
   },
-  course(`sum by (instance) (rate(${own('exporter_api_requests_total', accountEndpoints)}[$__rate_interval])) * 60`, '{{instance}}', 'made'),
+  course(orNoAccounts(`sum by (instance) (rate(${own('exporter_api_requests_total', accountEndpoints)}[$__rate_interval])) * 60`, 'instance'), '{{instance}}', 'made'),
   course(`sum(${max('account', own('exporter_api_rate_limit', account))})`, 'limit of all tokens', 'limit')),
   series({
     id: 403, title: 'Remaining requests', w: 8, h: 9, unit: 'none', decimals: 0, min: 0, softMax: 125, fill: 0, calcs: ['min', 'lastNotNull'], links: [runbook('ServerRentalRateLimited')],
     description: 'The remaining requests of the eight tokens that had the fewest in the time range, as of the last response. The dashed line is the lowest limit of a token.',
     overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
   },
-  course(lowest(8, 'account', `min by (account) (${remaining})`, `min by (account) (min_over_time(${remaining}[$__range:$__interval] @ end()))`), '{{account}}', 'left'),
+  course(orNoAccounts(lowest(8, 'account', `min by (account) (${remaining})`, `min by (account) (min_over_time(${remaining}[$__range:$__interval] @ end()))`), 'account'), '{{account}}', 'left'),
   course(`min(${own('exporter_api_rate_limit', account)})`, 'limit', 'limit')),
   table({
-    id: 404, title: 'Errors in 24 hours', w: 12, h: 10, unit: 'none', sort: 'Errors', descending: true, noValue: 'None', links: [runbook('ServerRentalCollectorFailing')],
+    id: 404, title: 'Errors in 24 hours', w: 12, h: 10, unit: 'none', sort: 'Errors', descending: true, links: [runbook('ServerRentalCollectorFailing')],
     description: 'The failed requests of the last 24 hours by endpoint and reason, over all chosen exporters.',
     columns: [
       { from: 'endpoint', name: 'Endpoint' },
@@ -231,9 +231,9 @@ const process = [
       { from: 'revision', name: 'Revision' },
       { from: 'goversion', name: 'Go' },
       { from: '#started', name: 'Running since', unit: 'dateTimeFromNow', width: 145 },
-      { from: '#reload', name: 'Configuration', mappings: mappings.reload, background: true, align: 'center' },
+      { from: '#reload', name: 'Configuration', mappings: mappings.reload, background: true, align: 'center', minWidth: 115 },
       { from: '#loaded', name: 'Loaded', unit: 'dateTimeFromNow', width: 145 },
-      { from: '#errors', name: 'Errors in 24 h', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
+      { from: '#errors', name: 'Errors in 24 h', unit: 'none', decimals: 0, steps: steps.noneIsWarning, minWidth: 115 },
     ],
   }, {
     info: info('instance', 'version, revision, goversion', own('exporter_build_info')),

@@ -7,7 +7,7 @@ import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import {
   between, colour, colours, common, course, dashboard, forPattern, linksFrom, mappings, now, palette, runbook, series, set, steps, table, timeline, units, values,
 } from './lib/family.js';
-import { account, atEnd, info, lastKnown, location, max, milliseconds, orNoAccounts, own, plan, price } from './lib/promql.js';
+import { account, atEnd, info, location, max, milliseconds, orNoAccounts, orLast, own, plan, price } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('stock');
 
@@ -53,7 +53,7 @@ const share = (expr) => `(avg_over_time((${expr})[30d:1h]) or ${expr})`;
 export const recorded = (rule, use = (selector) => selector) => `${max('plan', use(`plan:server_rental_plan_${rule}{${plan}}`))} and on (plan) ${own('plan_info', plan)}`;
 
 export const restocksOfMonth = recorded('restocks:max1h', (hourly) => `sum_over_time(${hourly}[30d:1h])`);
-export const gone = recorded('return_seconds:avg30d', (time) => `(${time} - on (plan) plan:server_rental_plan_stay_seconds:avg30d)`);
+export const gone = recorded('return_seconds:avg30d', (time) => `(${time} - on (plan) plan:server_rental_plan_stay_seconds:avg30d{${plan}})`);
 
 export const planLink = linkTo('plan', 'This plan', 'var-plan=${__data.fields.Id}');
 
@@ -108,8 +108,6 @@ const watches = [
   }),
 ];
 
-export const withLast = (/** @type {string} */ expr) => `${expr} or ${lastKnown(expr)}`;
-
 /** @param {number} h @param {...string} where matchers of the locations */
 export const plans = (h, ...where) => table({
   id: 110, title: `Plans, ${inCurrency}`, w: 24, h, unit: 'none', sort: 'Price', links: [runbook('ServerRentalPlanPriceChanged')],
@@ -126,9 +124,9 @@ export const plans = (h, ...where) => table({
   key: ['plan'], first: 5,
   columns: [
     { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 72, align: 'center' },
-    { from: 'name', name: 'Plan', width: 165, link: planLink, filter: false },
+    { from: 'name', name: 'Plan', width: 160, link: planLink, filter: false },
     { from: '#price', name: 'Price', ...money, width: 66 },
-    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 126, mappings: sinceTexts, steps: steps.always(colours.muted) },
+    { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 145, mappings: sinceTexts, steps: steps.always(colours.muted) },
     orderForm,
     { from: '#stays', name: 'Stays', unit: 's', decimals: 0, width: 72 },
     { from: '#gone', name: 'Gone', unit: 's', decimals: 0, width: 72 },
@@ -145,12 +143,12 @@ export const plans = (h, ...where) => table({
     { from: 'id', name: 'Id', width: 145 },
   ],
 }, {
-  stock: `${inStock} or 10 + ${lastKnown(inStock)}`,
-  name: withLast(planNames),
-  price: withLast(prices),
+  stock: orLast(inStock),
+  name: planNames,
+  price: prices,
   since: milliseconds(`(${since})`),
   order: info('plan', 'order', own('plan_links_info', plan)),
-  offered: `${max('plan, location', own('plan_offered', plan, ...where))} * on (plan) group_left () ${inStock}`,
+  offered: orLast(`${max('plan, location', own('plan_offered', plan, ...where))} * on (plan) group_left () ${inStock}`),
   stays: recorded('stay_seconds:avg30d'),
   gone,
   cores,
@@ -186,7 +184,7 @@ export const restocksByHour = (size) => common(new barchart.PanelBuilder(), {
   ...size, id: 205, title: 'Restocks by hour of the day (UTC)', unit: 'none', decimals: 0,
   description: 'How many times the chosen plans came back in stock in each hour of the day, in the last 30 days. Needs the recording rules of this project.',
 })
-  .targets([now(`sum by (hour) (sum_over_time(plan_hour:server_rental_plan_restocks:max1h{${plan}}[30d:1h]))`, '', 'A').format(/** @type {any} */ ('table'))])
+  .targets([now(`sum by (hour) (sum_over_time(plan_hour:server_rental_plan_restocks:max1h{${plan}}[30d:1h])) or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "hour", "none known", "", "")`, '', 'A').format(/** @type {any} */ ('table'))])
   .transformations([
     { id: 'sortBy', options: { fields: {}, sort: [{ field: 'hour', desc: false }] } },
     { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: { hour: 'Hour', Value: 'Restocks' } } },
@@ -214,8 +212,8 @@ const inRange = (/** @type {string} */ func) => atEnd(`${func} by (plan) (${func
 const pricesOf = [
   series({
     id: 301, title: 'Price above the lowest in the time range', overrides: palette.names(), w: 12, h: 10, unit: 'percentunit', decimals: 1, min: 0, softMax: 0.02, ...changes, stepped: true, fill: 0,
-    description: 'How much the monthly price of each plan was above the lowest in the time range. Plans whose price did not change are not shown.', links: [runbook('ServerRentalPlanPriceChanged')],
-  }, course(`${prices} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1`, '{{plan}}')),
+    description: 'How much the monthly price of each plan was above the lowest in the time range. Plans whose price did not change are left out.', links: [runbook('ServerRentalPlanPriceChanged')],
+  }, course(`${prices} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1 or on () label_replace(0 * max(${prices}), "plan", "no change", "", "")`, '{{plan}}')),
   table({
     id: 303, title: `Changes of prices, ${inCurrency}`, w: 12, h: 10, unit: 'none', sort: 'Until', descending: true, history: true, links: [runbook('ServerRentalPlanPriceChanged')],
     description: 'Each change of a price in the time range, the latest first: the old and the new price, and the end of the interval in which it changed.',
@@ -270,7 +268,7 @@ const saved = [
       orderForm,
       { from: '#price', name: 'Price', ...money },
       { from: '#share', name: 'Orderable 30 d', unit: 'percentunit', decimals: 0, width: 125 },
-      { from: '#created', name: 'Saved', unit: 'dateTimeFromNow', width: 130 },
+      { from: '#created', name: 'Saved', unit: 'dateTimeFromNow', width: 145 },
     ],
   }, {
     // If there are none, a row says so.

@@ -51,7 +51,7 @@ type Source[T any] struct {
 }
 
 // New returns a source that begins to fetch when Run is called. It calls onEnd after each
-// attempt; updated is whether the value may be another one.
+// attempt; updated is whether it replaced the value.
 func New[T any](s Settings, fetch Fetch[T], onEnd func(updated bool)) *Source[T] {
 	return &Source[T]{fetch: fetch, onEnd: onEnd, timer: time.NewTimer(math.MaxInt64), state: State{Settings: s}}
 }
@@ -108,7 +108,7 @@ func (s *Source[T]) Once(ctx context.Context) error {
 		s.value, s.taken = value, now
 	}
 	s.mu.Unlock()
-	s.onEnd(err == nil)
+	s.onEnd(updated)
 	return err
 }
 

@@ -251,10 +251,8 @@ func TestUnchanged(t *testing.T) {
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(func(n int) (string, error) {
-			if n == 1 {
-				return "", errDown
-			}
-			return good(n)
+			value, _ := good(n)
+			return value, []error{nil, errDown, nil, ErrUnchanged}[n]
 		})
 		var (
 			mu  sync.Mutex
@@ -288,6 +286,8 @@ func TestHooks(t *testing.T) {
 		assertCalls("other settings")
 		src.RetryNow()
 		assertCalls("retry", "true true <nil> value 2")
+		time.Sleep(66 * time.Second)
+		assertCalls("unchanged", "false true <nil> value 2")
 	})
 }
 

@@ -33,12 +33,8 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), scopes: map[string]*Scope{}}
-	transport, err := NewTransport(promconfig.HTTPClientConfig{}, h.Dial)
-	if err != nil {
-		t.Fatal(err)
-	}
 	h.client = New("test/1", Settings{
-		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second,
+		BaseURL: h.URL, Transport: NewTransport(promconfig.HTTPClientConfig{}, h.Dial), Timeout: 10 * time.Second,
 		Limits: Limits{Public: 59, Account: 120, AccountBulk: 60},
 	})
 	return h

@@ -67,10 +67,7 @@ func TestTransportFiles(t *testing.T) {
 	}
 	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "secret-file"), string(ca))
 	newFetch := func(c config.HTTPClientConfig) func() string {
-		transport, err := NewTransport(c, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		transport := NewTransport(c, nil)
 		return func() string {
 			return errorText(fetchList(t.Context(), scopeOver(&url.URL{Scheme: "https", Host: "127.0.0.1:1"}, time.Minute, transport), "/plans"))
 		}

@@ -53,7 +53,8 @@ func (e Expected) Error() string { return "not " + string(e) }
 
 // decodeFields decodes a valid JSON value into the struct that into points to. A field that
 // is not understood keeps its zero value and is returned as an error; all others are set. A
-// field that is missing or null is an error too, unless it has the tag api:"optional".
+// field that is missing or null is an error too, unless it has the tag api:"optional", or
+// if it is missing the tag api:"new".
 //
 // Names must be exact, unlike those of encoding/json, and the last of several counts, so
 // that everybody reads the same value.
@@ -126,9 +127,9 @@ func (d *fieldDecoder) fields(path string, raw json.RawMessage, v reflect.Value)
 		}
 	}
 	for i, value := range values {
-		optional := v.Type().Field(i).Tag.Get("api") == "optional"
+		tag := v.Type().Field(i).Tag.Get("api")
 		switch {
-		case names[i] == "", optional && (value == nil || isNull(value)):
+		case names[i] == "", value == nil && tag != "", tag == "optional" && isNull(value):
 		case value == nil:
 			d.errs = append(d.errs, FieldError{join(path, names[i]), problemMissing})
 		default:

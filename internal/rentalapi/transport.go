@@ -1,7 +1,7 @@
 package rentalapi
 
 import (
-	"fmt"
+	"cmp"
 	"net/http"
 	"time"
 
@@ -20,15 +20,8 @@ const maxHeaderBytes = 64 << 10
 // every few seconds a handshake each costs nothing that matters.
 //
 // It connects with dial, or with that of package net if dial is nil.
-func NewTransport(c config.HTTPClientConfig, dial config.DialContextFunc) (http.RoundTripper, error) {
-	if _, err := config.NewTLSConfig(&c.TLSConfig); err != nil {
-		return nil, fmt.Errorf("transport: %w", err)
-	}
-	t := transport{c, dial}
-	if c.HTTPHeaders != nil {
-		return config.NewHeadersRoundTripper(c.HTTPHeaders, t), nil
-	}
-	return t, nil
+func NewTransport(c config.HTTPClientConfig, dial config.DialContextFunc) http.RoundTripper {
+	return config.NewHeadersRoundTripper(cmp.Or(c.HTTPHeaders, &config.Headers{}), transport{c, dial})
 }
 
 type transport struct {

@@ -30,10 +30,7 @@ func TestTransportOverTLS(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	transport, err := NewTransport(promconfig.HTTPClientConfig{TLSConfig: promconfig.TLSConfig{InsecureSkipVerify: true}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := NewTransport(promconfig.HTTPClientConfig{TLSConfig: promconfig.TLSConfig{InsecureSkipVerify: true}}, nil)
 	base, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -79,13 +79,9 @@ func subtest(t *testing.T, name string, f func(t *testing.T, h *harness)) {
 // reset replaces set, client, publisher and log by new ones.
 func (h *harness) reset() {
 	h.t.Helper()
-	transport, err := rentalapi.NewTransport(config.HTTPClientConfig{}, h.dial)
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	h.log, h.ctx = &simtest.Log{}, nil
 	h.set = New(Options{Logger: h.log, UserAgent: "test/1", API: rentalapi.Settings{
-		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second, Limits: h.limits,
+		BaseURL: h.URL, Transport: rentalapi.NewTransport(config.HTTPClientConfig{}, h.dial), Timeout: 10 * time.Second, Limits: h.limits,
 	}})
 	h.set.origin = time.Now
 	h.registry = prometheus.NewPedanticRegistry()

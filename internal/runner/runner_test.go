@@ -413,6 +413,46 @@ func TestStateLimit(t *testing.T) {
 	})
 }
 
+// TestOlderCopies has caches that alternate between a response and an older copy, and then
+// only the copy until the data expires.
+func TestOlderCopies(t *testing.T) {
+	const plan = "gpu-l40s"
+	withHarness(t, func(_ *testing.T, h *harness) {
+		respond := func(in bool, ongoing int, madeAt string) {
+			h.setStock(plan, in)
+			h.Change(func(w *simulator.World) {
+				w.GeneratedAt, w.Status["updated_at"], w.Status["ongoing"] = madeAt, madeAt, ongoing
+			})
+		}
+		assertShown := func(what string, inStock, restocks, hits, ongoing float64) {
+			h.t.Helper()
+			h.assertEqual(what+": in stock, restocks, hits, ongoing", []float64{
+				h.values("plan_in_stock")[plan], h.values("plan_restocks_total")[plan], h.hits()["gpu"], h.values("incidents_ongoing")[""],
+			}, []float64{inStock, restocks, hits, ongoing})
+			h.assertEqual(what+": success", h.scrape().CollectorSuccess(), map[string]float64{"plans": 1, "status": 1})
+		}
+		const newer, older = "1999-01-01T00:01:00Z", "1999-01-01T00:00:59Z"
+		c := configure(time.Minute, 5*time.Minute, "plans", "status")
+		c.Watches = []collector.Watch{{Name: "gpu", Plans: []string{plan}}}
+		respond(false, 0, newer)
+		h.run(c)
+		h.settle()
+		for range 2 {
+			respond(true, 5, older)
+			h.runFor(time.Minute)
+			assertShown("older copy", 0, 0, 0, 0)
+			respond(false, 0, newer)
+			h.runFor(time.Minute)
+			assertShown("the response that is shown", 0, 0, 0, 0)
+		}
+		respond(true, 5, older)
+		h.runFor(4 * time.Minute)
+		assertShown("only older copies", 0, 0, 0, 0)
+		h.runFor(2 * time.Minute)
+		assertShown("after the maximum age", 1, 1, 0, 5)
+	})
+}
+
 // TestMemory lets the text of all metrics exceed its bound: what is too much fails, keeps
 // its last data and leaves the others alone. What a removed account held is free again.
 func TestMemory(t *testing.T) {

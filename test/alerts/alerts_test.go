@@ -126,7 +126,8 @@ func checkRecordedName(t *testing.T, name string, labels promqltest.Labels) {
 // TestAnnotations checks the annotations, and the section of the runbook that they lead to.
 func TestAnnotations(t *testing.T) {
 	linked := []string{ // to an order form or a top-up's page
-		"ServerRentalWatchHit", "ServerRentalPlanBackInStock", "ServerRentalPlanAdded", "ServerRentalPlanPriceChanged", "ServerRentalConfigurationBackInStock", "ServerRentalTopupExpiring",
+		"ServerRentalWatchHit", "ServerRentalPlanBackInStock", "ServerRentalPlanSoldOut", "ServerRentalPlanAdded", "ServerRentalPlanPriceChanged",
+		"ServerRentalConfigurationBackInStock", "ServerRentalTopupExpiring", "ServerRentalTopupStuck",
 	}
 	sections := map[string]int{}
 	_, runbook, _ := strings.Cut(repo.Read(t, "alerts/README.md"), "\n## Runbook\n")

@@ -224,10 +224,7 @@ func (h *harness) reload(change func(c *configuration)) {
 }
 
 func (h *harness) apiSettings() rentalapi.Settings {
-	transport, err := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, h.Dial)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	transport := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, h.Dial)
 	h.limits.Public = max(h.limits.Public, h.config.limits.Public)
 	h.limits.Account = max(h.limits.Account, h.config.limits.Account)
 	return rentalapi.Settings{BaseURL: h.URL, Transport: transport, Timeout: requestTimeout, Limits: h.config.limits}

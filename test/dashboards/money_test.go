@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -18,7 +19,6 @@ import (
 // begins at a time. They are gauges: an exporter's restart, a removed transaction and a
 // first value are no money.
 func TestMoney(t *testing.T) {
-	promtool := repo.Program(t, "promtool")
 	type sample = map[string]any
 	grew := func(byType ...any) []sample { // type, sum, type, sum
 		samples := []sample{}
@@ -58,11 +58,53 @@ func TestMoney(t *testing.T) {
 		}
 		tests = append(tests, map[string]any{"name": c.name, "interval": "1m", "input_series": series, "promql_expr_test": queries})
 	}
+	promtool(t, tests)
+}
+
+// TestLastKnown evaluates the variable of the last scrape, and queries with its value, before
+// and after an exporter goes down.
+func TestLastKnown(t *testing.T) {
+	var at string
+	for _, v := range grafana.Load(t)["server-rental-plan"].Templating.List {
+		if v.Name == "at" {
+			at = grafana.Interpolate(strings.TrimSuffix(strings.TrimPrefix(v.Query, "query_result("), ")"), nil)
+		}
+	}
+	query := func(key, at string) string { return grafana.Interpolate(queryOf(t, key), map[string]string{"at": at}) }
+	up := func(metric, labels, values string) map[string]string {
+		return map[string]string{"series": fmt.Sprintf(`server_rental_%s{job="rental", instance="a"%s}`, metric, labels), "values": values + "x10 stale"}
+	}
+	var queries []any
+	for _, c := range []struct {
+		expr, time string
+		labels     string
+		value      float64
+	}{
+		{at, "5m", `{at="end()"}`, 1},
+		{at, "20m", `{at="600"}`, 1},
+		{at, "2d", `{at="end()"}`, 1},
+		{query("server-rental-plan/101/stock", "end()"), "5m", `{plan="a"}`, 1},
+		{query("server-rental-plan/101/stock", "600"), "20m", `{plan="a"}`, 11},
+		{query("server-rental-stock/110/since", "600"), "20m", `{plan="a"}`, 240_000}, // of a subquery
+		{query("server-rental-accounts/107/token", "600"), "20m", `{account="main"}`, 11},
+	} {
+		queries = append(queries, map[string]any{"expr": c.expr, "eval_time": c.time, "exp_samples": []map[string]any{{"labels": c.labels, "value": c.value}}})
+	}
+	promtool(t, []any{map[string]any{"interval": "1m", "promql_expr_test": queries, "input_series": []map[string]string{
+		up("exporter_build_info", "", "1"), up("plan_in_stock", `, plan="a"`, "1"), up("plan_stock_changed_timestamp_seconds", `, plan="a"`, "240"),
+		up("exporter_api_token_rejected", `, account="main"`, "1"), up("exporter_collector_interval_seconds", `, account="main"`, "60"),
+	}}})
+}
+
+// promtool runs tests of queries.
+func promtool(t *testing.T, tests []any) {
+	t.Helper()
+	program := repo.Program(t, "promtool")
 	file, err := yaml.Marshal(map[string]any{"tests": tests})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(promtool, "test", "rules", simtest.WriteFile(t, filepath.Join(t.TempDir(), "money.test.yml"), string(file)))
+	cmd := exec.Command(program, "test", "rules", simtest.WriteFile(t, filepath.Join(t.TempDir(), "money.test.yml"), string(file)))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

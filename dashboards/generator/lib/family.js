@@ -18,7 +18,7 @@ import * as tables from '@grafana/grafana-foundation-sdk/table';
 import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
 import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
 import * as trends from '@grafana/grafana-foundation-sdk/trend';
-import { exportersUp, intervals, location, max, milliseconds, never, neverFetched, own, succeeded } from './promql.js';
+import { atEnd, exportersUp, intervals, lastScrape, location, max, milliseconds, never, neverFetched, own, succeeded } from './promql.js';
 
 /**
  * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').DynamicConfigValue} Property
@@ -116,13 +116,13 @@ const wordsLike = (pattern, color, text) => ({ type: MappingType.RegexToText, op
 export const mappings = {
   /** Ten more is what was last known. */
   stock: values({ 1: ['In stock', colours.good], 0: ['Sold out', colours.gone], 11: ['In stock', colours.unknown], 10: ['Sold out', colours.unknown] }),
-  offered: values({ 1: ['●', colours.good], 0: ['○', colours.muted] }),
+  offered: values({ 1: ['●', colours.good], 0: ['○', colours.muted], 11: ['●', colours.unknown], 10: ['○', colours.unknown] }),
   order: [wordsLike('.+', colours.plain, 'Order')],
   orderable: values({ 1: ['Can be ordered', colours.good], 0: ['Sold out', colours.gone] }),
   success: values({ 1: ['Working', colours.good], 0: ['Failing', colours.bad] }),
   up: values({ 1: ['Up', colours.good], 0: ['Down', colours.bad] }),
   enabled: values({ 1: ['On', colours.good], 0: ['Off', colours.warn] }),
-  token: values({ 2: ['Last known', colours.unknown], 1: ['Rejected', colours.bad], 0.5: ['No data', colours.unknown], [-1]: ['–', colours.unknown], 0: ['Accepted', colours.good] }),
+  token: [...values({ 1: ['Rejected', colours.bad], 0.5: ['No data', colours.unknown], [-1]: ['–', colours.unknown], 0: ['Accepted', colours.good] }), between(5, null, colours.unknown, 'Last known')],
   reload: values({ 1: ['OK', colours.good], 0: ['Reload failed', colours.bad] }),
   /** States as the provider reports them. Only operational is known to be good. */
   componentState: [wordsLike('/^operational$/i', colours.good, 'Operational'), wordsLike('/maintenance/i', colours.plain), wordsLike('/^(?!operational$).+/i', colours.bad)],
@@ -207,6 +207,9 @@ const variables = {
   // Hidden, because few have more than one exporter; links and the address keep them.
   job: () => choice('job', 'Job', 'label_values(server_rental_exporter_build_info, job)', 'Scrape jobs of the exporter.').hide(VariableHide.HideVariable),
   instance: () => choice('instance', 'Instance', 'label_values(server_rental_exporter_build_info{job=~"$job"}, instance)', 'Exporters. Several exporters of the same provider show everything once.').hide(VariableHide.HideVariable),
+  // Changes only when an exporter goes down or returns, so that panels are not queried twice.
+  at: () => ({ build: () => ({ ...choice('at', 'At', `query_result(${lastScrape})`, 'The end of the time range or, while no exporter is scraped, the last scrape.', '').regex('/at="([^"]+)"/')
+    .multi(false).includeAll(false).current({ text: 'end()', value: 'end()' }).hide(VariableHide.HideVariable).build(), skipUrlSync: true }) }),
   // From a metric that exists even while the token is rejected.
   account: () => choice('account', 'Account', `label_values(${own('exporter_collector_interval_seconds', 'account!=""')}, account)`, 'Accounts in the exporter\'s configuration.'),
   location: () => choice('location', 'Location', `label_values(${own('location_info')}, location)`, 'Locations of the provider.', '.*'),
@@ -356,8 +359,9 @@ const joinBy = (/** @type {string} */ byField) => ({ id: 'joinByField', options:
 
 /**
  * Lines or bars over time. The legend is a list, or a table if it has calculations.
- * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, after?: boolean, trend?: boolean}} o
- *   after draws each bar to the right of its time; with trend, the first query is the x axis
+ * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, after?: boolean, trend?: boolean, axisWidth?: number}} o
+ *   after draws each bar to the right of its time; with trend, the first query is the x axis;
+ *   Grafana cuts long labels of an axis without an axisWidth, in pixels
  * @param {...{build: () => any}} queries
  */
 export function series(o, ...queries) {
@@ -376,6 +380,7 @@ export function series(o, ...queries) {
   if (o.min !== undefined) panel.min(o.min);
   if (o.softMin !== undefined) panel.axisSoftMin(o.softMin);
   if (o.softMax !== undefined) panel.axisSoftMax(o.softMax);
+  if (o.axisWidth) panel.axisWidth(o.axisWidth);
   if (o.after) panel.barAlignment(BarAlignment.After);
   if (o.log) panel.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(2));
   if (o.interval) panel.interval(o.interval);
@@ -526,7 +531,7 @@ function health(name) {
     stat({
       ...size, w: 4, id: 905, title: 'Data as of', unit: 'time:YYYY-MM-DD HH:mm', valueSize: 18, steps: steps.always(colours.muted), links: [runbook('ServerRentalExporterDown')],
       description: 'The last time within a day at which the exporter was scraped. While it is down, panels show nothing newer.',
-    }, now(milliseconds(`max(timestamp(${own('exporter_build_info')}) or max_over_time(timestamp(${own('exporter_build_info')})[1d:5m]))`), 'as of')),
+    }, now(milliseconds(atEnd(`max(timestamp(${own('exporter_build_info')}))`)), 'as of')),
   ];
 }
 
@@ -567,7 +572,7 @@ export function dashboard(name, o) {
   const b = new DashboardBuilder(titles[name]).uid(uids[name]).description(o.description)
     .tags(['server-rental', 'prometheus']).time({ from: o.from, to: 'now' }).refresh(o.refresh).timezone(o.timezone)
     .tooltip(1).readonly().version(1)
-    .variables(variablesOf[name].map((v) => (variables[`${name}.${v}`] ?? variables[v])()))
+    .variables([...variablesOf[name], 'at'].map((v) => (variables[`${name}.${v}`] ?? variables[v])()))
     .links([
       new DashboardLinkBuilder('Dashboards').type(DashboardLinkType.Dashboards).tags(['server-rental']).asDropdown(true).includeVars(true).keepTime(true),
     ]);
@@ -577,6 +582,8 @@ export function dashboard(name, o) {
   for (const { id, title, collapsed = false, panels } of [{ id: 900, title: 'Health', panels: health(name) }, ...o.rows]) {
     const row = new RowBuilder(title).id(id).collapsed(collapsed).gridPos({ x: 0, y, w: width, h: 1 });
     const built = panels.map((p) => p.build());
+    // What was last known is of use, but not of the provider's status.
+    if (id !== 900 && name !== 'status') for (const t of built.flatMap((p) => /** @type {any[]} */ (p.targets))) if (t.instant) t.expr = atEnd(t.expr);
     hidden.push(...built.filter((p) => p.type === 'state-timeline').map((p) => p.id ?? 0));
     const end = place(built, y + 1);
     // A collapsed row contains its panels and takes one line.

@@ -79,8 +79,31 @@ export function info(key, labels, selector) {
  */
 export const price = (of, ...matchers) => `{${[`__name__=~"server_rental_${of}_price_\${currency}_per_month"`, ...everywhere, ...matchers].join(', ')}}`;
 
-/** The value at the end of the time range, at each step. @param {string} expr */
-export const atEnd = (expr) => expr.replaceAll(/\}(\[[^\]]+\])?(?!\w)/g, '$& @ end()');
+/** Where subqueries are, without their range: each with its first and last parenthesis. @param {string} expr */
+function subqueries(expr) {
+  /** @type {number[]} */
+  const open = [];
+  /** @type {{first: number, last: number}[]} */
+  const all = [];
+  for (let i = 0; i < expr.length; i++) {
+    if (expr[i] === '(') open.push(i);
+    if (expr[i] !== ')') continue;
+    const first = open.pop() ?? 0;
+    if (expr[i + 1] === '[') all.push({ first, last: i });
+  }
+  return all;
+}
+
+/**
+ * What was known at the end of the time range or, while no exporter is scraped, at the last
+ * scrape: at each step, whenever that is.
+ * @param {string} expr
+ */
+export function atEnd(expr) {
+  const within = subqueries(expr);
+  // A selector is at the times of the subquery that it is in.
+  return expr.replaceAll(/([})]\[[^\]]+\]|\}(?![[\w]))(?! @)/g, (end, i) => end + (within.some(({ first, last }) => first < i && i < last) ? '' : ' @ $at'));
+}
 
 /**
  * Keeps the servers of the chosen plans and locations.
@@ -118,8 +141,8 @@ const months = ['this month', 'next month', 'the month after'].reduce((/** @type
 export function renewalDates(renews, days) {
   const named = (/** @type {string} */ expr, /** @type {string} */ name) => `label_replace(${expr}, "renewal", "${name}", "", "")`;
   const monthly = months.map(({ name, start, days: length }) => {
-    const date = `((clamp_max(day_of_month(${renews}), scalar(${length})) - 1) * ${day} + scalar(${start}))`;
-    return named(`(${date} > ${today} <= ${today} + ${days} * ${day} >= on (account, server) floor(${renews} / ${day}) * ${day})`, name);
+    const begun = `(${renews} < scalar(${start} + ${length} * ${day}))`;
+    return named(`((clamp_max(day_of_month${begun}, scalar(${length})) - 1) * ${day} + scalar(${start}) > ${today} <= ${today} + ${days} * ${day})`, name);
   });
   return `(${[named(`(${renews} < ${today} + ${day})`, 'due'), ...monthly].join(' or ')})`;
 }
@@ -156,11 +179,13 @@ export const neverFetched = `0 * ${interval} + ${never}`;
 /** The accounts of the configuration, also those without data. */
 export const accounts = max('account', own('exporter_collector_interval_seconds', 'account!=""', account));
 
-/**
- * What was last known within a day, while no exporter is scraped.
- * @param {string} expr
- */
-export const lastKnown = (expr) => `((${expr.replaceAll(/\w*\{(?:\$\{\w+\}|[^{}])+\}/g, 'last_over_time($&[1d])')}) unless on () ${own('exporter_build_info')})`;
+const builds = own('exporter_build_info');
+
+/** The label at: the end of the time range or, while no exporter is scraped, the last scrape within a day. */
+export const lastScrape = `count_values("at", floor(max(max_over_time(timestamp(${builds})[1d:1m])))) unless on () ${builds} or on () label_replace(vector(1), "at", "end()", "", "")`;
+
+/** Ten more if what was known at $at is older than two scrapes, for a colour of its own. @param {string} expr */
+export const orLast = (expr) => `(${expr}) + 10 * scalar(time() - max(timestamp(${builds})) > bool 120)`;
 
 /** One series if no account is configured. */
 export const noAccounts = `0 * ${max('', own('exporter_build_info'))} unless on () ${accounts}`;
@@ -169,8 +194,8 @@ export const noAccounts = `0 * ${max('', own('exporter_build_info'))} unless on 
 export const orNoAccounts = (expr, label) => `(${expr}) or on () label_replace(${noAccounts}, "${label}", "no accounts configured", "", "")`;
 
 /**
- * Whether the API accepted each account's token: 1 is rejected, 0 accepted, 0.5 not known. A
- * row says that there is no account, or that the other columns are what was last known.
+ * Whether the API accepted each account's token: 1 is rejected, 0 accepted, 0.5 not known, 10
+ * more what was last known, and -1 that there is no account.
  */
-export const tokens = `${max('account', own('exporter_api_token_rejected', account))} or 0 * ${accounts} + 0.5`
-  + ` or on () label_replace((${noAccounts}) - 1, "account", "None configured", "", "") or 0 * ${lastKnown(accounts)} + 2`;
+export const tokens = atEnd(orLast(`${max('account', own('exporter_api_token_rejected', account))} or 0 * ${accounts} + 0.5`)
+  + ` or on () label_replace((${noAccounts}) - 1, "account", "None configured", "", "")`);

@@ -38,7 +38,7 @@ type Link struct {
 type Variable struct {
 	Name, Type, Label, Description, Query, AllValue string
 	Datasource                                      Datasource
-	Multi, IncludeAll                               bool
+	Multi, IncludeAll, SkipURLSync                  bool
 	Refresh, Hide                                   int
 	Current                                         struct{ Value any }
 }
@@ -162,6 +162,8 @@ func Interpolate(expr string, values map[string]string) string {
 		switch name {
 		case "job", "instance", "account", "location", "plan":
 			return ".+" // the value of All
+		case "at":
+			return "end()" // while an exporter is up
 		default:
 			return "$" + name // which Prometheus rejects, but for groups of patterns
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -175,23 +176,26 @@ type Server struct {
 	IPv4                                              string // the first address; empty if it has none
 }
 
+// Servers yields servers.
+type Servers = iter.Seq[Server]
+
 // Errors of ActiveServers.
 var (
 	ErrUnknownAccount = errors.New("servers: unknown account")
 	ErrUnknownServers = errors.New("servers: not all are known")
 )
 
-// ActiveServers returns the active servers of an account, or of all accounts if it is
-// empty, sorted by account and id. It fails with ErrUnknownAccount, and with
-// ErrUnknownServers rather than return a partial list.
-func ActiveServers(scopes []Scope, account string) ([]Server, error) {
+// ActiveServers yields the active servers of an account, or of all accounts if it is
+// empty, sorted by account and id. It copies none, because many clients can ask for a long
+// list. It fails with ErrUnknownAccount, and with ErrUnknownServers rather than yield a
+// partial list.
+func ActiveServers(scopes []Scope, account string) (Servers, error) {
 	if account != "" {
 		scopes = slices.DeleteFunc(slices.Clone(scopes), func(s Scope) bool { return s.Account != account })
 		if len(scopes) == 0 {
 			return nil, ErrUnknownAccount
 		}
 	}
-	var found []Server
 	for _, s := range scopes {
 		servers, err := s.Facts.Servers, error(nil)
 		switch {
@@ -205,10 +209,15 @@ func ActiveServers(scopes []Scope, account string) ([]Server, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: account %s: %w", ErrUnknownServers, s.Account, err)
 		}
-		for _, v := range servers.active {
-			v.Account = s.Account
-			found = append(found, v)
-		}
 	}
-	return found, nil
+	return func(yield func(Server) bool) {
+		for _, s := range scopes {
+			for _, v := range s.Facts.Servers.active {
+				v.Account = s.Account
+				if !yield(v) {
+					return
+				}
+			}
+		}
+	}, nil
 }

@@ -3,6 +3,7 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,8 +67,11 @@ func TestActiveServers(t *testing.T) {
 			scopes = append(scopes, Scope{Account: account, Facts: snap.Facts})
 		}
 		found, err := ActiveServers(scopes, c.account)
+		if err != nil {
+			found = slices.Values([]Server{})
+		}
 		var got []string
-		for _, s := range found {
+		for s := range found {
 			got = append(got, s.Account+" "+s.ID+" "+s.IPv4)
 			if s.Status = strings.ToLower(s.Status); s != (Server{s.Account, s.ID, "p", "fra", "debian-13", "h", "active", s.IPv4}) {
 				t.Errorf("%s: got %+v", c.main, s)

@@ -89,18 +89,25 @@ watches:
   - {name: cheap-in-europe, regions: [Europe], min_memory_gib: 64, max_usd_per_month: 100}
   - {name: gpu, families: [gpu], gpu: true, locations: [fra, ams]}
 `)
-	for _, tc := range []struct{ flag, want string }{
-		{"--config.file=" + file, `configuration OK; requests per minute:
+	for _, tc := range []struct {
+		flags []string
+		want  string
+	}{
+		{[]string{"--config.file=" + file, "--shard=1", "--total-shards=3"}, `configuration OK; requests per minute:
   public: 4.0 of 30
   account main: 3.6 (up to 9.6 with a long history) of 60
   account lab: 3.6 (up to 9.6 with a long history) of 60
+shards:
+  0: 4.0 requests per minute, 0 accounts: none
+  1: 3.6 requests per minute, 1 accounts: main
+  2: 3.6 requests per minute, 1 accounts: lab
 watches:
   cheap-in-europe: any plan offered in Europe, 64 GiB or more, up to 100.00 USD a month
   gpu: any plan of family gpu offered in fra or ams, with a GPU
 ` + notAsked},
-		{"--api.base-url=https://rental.example/api/v1", "configuration OK; requests per minute:\n  public: 4.0 of 30\n" + notAsked},
+		{[]string{"--api.base-url=https://rental.example/api/v1"}, "configuration OK; requests per minute:\n  public: 4.0 of 30\n" + notAsked},
 	} {
-		simtest.AssertEqual(t, tc.flag, finish(t, Environment{}, append(args, tc.flag)...).outcome(), outcome{0, tc.want, ""})
+		simtest.AssertEqual(t, fmt.Sprint(tc.flags), finish(t, Environment{}, append(args, tc.flags...)...).outcome(), outcome{0, tc.want, ""})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -114,7 +115,7 @@ func TestPages(t *testing.T) {
 	for _, text := range []string{"Needs attention", `<th scope="row">cheap-in-europe</th>`, "EPYC 7443P", "Frankfurt", "node-5.main.example", "btc (Bitcoin)"} {
 		simtest.AssertEqual(t, "pages with "+text, []bool{strings.Contains(with, text), strings.Contains(without, text)}, []bool{true, false})
 	}
-	for _, text := range []string{`transactions</th><td class="wrap">main</td>`, `<a href="./probe/rental">Metrics</a>`} {
+	for _, text := range []string{`<p class="about">version 1.2.3, revision `, `transactions</th><td class="wrap">main</td>`, `<a href="./probe/rental">Metrics</a>`} {
 		if !strings.Contains(without, text) {
 			t.Errorf("the landing page lacks %s:\n%s", text, without)
 		}
@@ -207,7 +208,20 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 	simtest.AssertEqual(t, "exit status", p.terminate(), 0)
 }
 
-// TestShutdownIsBounded has a client that never reads to the end.
+// TestSecondSignal does not wait for the scrape that a first signal waits for.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds the binary")
+	}
+	p := simtest.StartProcess(t, serversConfig(t, 10_000)...)
+	p.WaitReady()
+	startScrape(t, strings.TrimPrefix(p.URL, "http://"))
+	simtest.Eventually(t, "end of the process", func() bool { return p.Cmd.Process.Signal(os.Interrupt) != nil })
+	simtest.AssertEqual(t, "exit status, -1 for a signal", p.Wait(), -1)
+}
+
+// TestShutdownIsBounded has a client that never reads to the end, and a reload that hangs.
 func TestShutdownIsBounded(t *testing.T) {
 	t.Parallel()
 	address := simtest.FreeAddress(t)
@@ -218,6 +232,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	go func() { ended <- e.serve(ctx, nil, 50*time.Millisecond) }()
 	simtest.Eventually(t, "ready", e.Ready)
 	startScrape(t, address)
+	e.reloading.Lock()
 	stop()
 	if err := <-ended; err == nil || err.Error() != "shutdown: context deadline exceeded" {
 		t.Errorf("got %v, want: shutdown: context deadline exceeded", err)
@@ -227,8 +242,8 @@ func TestShutdownIsBounded(t *testing.T) {
 func TestServerLimits(t *testing.T) {
 	e := &exporter{logger: log.NewNopLogger()}
 	s := e.newServer(nil)
-	simtest.AssertEqual(t, "limits", []any{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes},
-		[]any{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 16 << 10})
+	simtest.AssertEqual(t, "limits", []any{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes, *s.HTTP2},
+		[]any{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 16 << 10, http.HTTP2Config{MaxConcurrentStreams: 1}})
 }
 
 // TestDisableDefaults leaves what is enabled by a flag or in the file.

@@ -19,7 +19,7 @@ import (
 
 // handler serves all paths. What a reload starts runs until ctx ends.
 func (e *exporter) handler(ctx context.Context) http.Handler {
-	o := web.Options{Version: version.Info(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics()}
+	o := web.Options{Version: "version " + version.Version + ", revision " + version.GetRevision(), MetricsPath: e.options.telemetryPath, Metrics: e.metrics()}
 	o.Configured = func() web.Configured {
 		l := e.loaded.Load()
 		api := l.config.API.BaseURL.Host
@@ -32,7 +32,7 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 		o.Published = e.Publisher
 	}
 	if e.options.discovery {
-		o.Discovery = func(account string) ([]collector.Server, error) {
+		o.Discovery = func(account string) (collector.Servers, error) {
 			return collector.ActiveServers(e.Accounts(), account)
 		}
 	}
@@ -102,6 +102,8 @@ func (e *exporter) newServer(h http.Handler) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(newSlogger(e.logger).Handler(), slog.LevelDebug), // clients cause its errors
+		// Otherwise a client that reads nothing has 250 responses wait.
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1},
 	}
 }
 

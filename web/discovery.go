@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"server_rental_exporter/collector"
 )
@@ -19,8 +21,9 @@ type targetGroup struct {
 }
 
 // discovery serves each active server as a target. Prometheus keeps its last list
-// after an error, so an error is better than a partial list.
-func discovery(active func(account string) ([]collector.Server, error)) http.Handler {
+// after an error, so an error is better than a partial list: all targets are made before
+// the first is written, and made again to be written, so that none is kept.
+func discovery(active func(account string) (collector.Servers, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		port := query.Get("port")
@@ -33,9 +36,8 @@ func discovery(active func(account string) ([]collector.Server, error)) http.Han
 			http.Error(w, "account: no such account is configured", http.StatusNotFound)
 			return
 		}
-		var groups []targetGroup
 		if err == nil {
-			groups, err = targets(servers, port)
+			err = writeTargets(io.Discard, servers, port)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -43,23 +45,23 @@ func discovery(active func(account string) ([]collector.Server, error)) http.Han
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(groups) // an error means that the client left
+		_ = writeTargets(w, servers, port) // an error means that the client left
 	})
 }
 
-// targets returns a target for each server's first address. A server without one is
+// writeTargets writes a target for each server's first address. A server without one is
 // not reachable yet and is no target; text that is no address, or one that would lead
 // Prometheus to another machine, is an error.
-func targets(servers []collector.Server, port string) ([]targetGroup, error) {
-	groups := make([]targetGroup, 0, len(servers))
-	for _, s := range servers {
+func writeTargets(w io.Writer, servers collector.Servers, port string) error {
+	separator := "["
+	for s := range servers {
 		if s.IPv4 == "" {
 			continue
 		}
 		addr, err := netip.ParseAddr(s.IPv4)
 		addr = addr.Unmap()
 		if err != nil || addr.Zone() != "" || addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
-			return nil, fmt.Errorf("servers: account %s: server %s: ipv4: not the address of a server", s.Account, s.ID)
+			return fmt.Errorf("servers: account %s: server %s: ipv4: not the address of a server", s.Account, s.ID)
 		}
 		target := addr.String()
 		switch {
@@ -68,7 +70,7 @@ func targets(servers []collector.Server, port string) ([]targetGroup, error) {
 		case addr.Is6(): // Prometheus adds its own port only to one in brackets
 			target = "[" + target + "]"
 		}
-		groups = append(groups, targetGroup{
+		group, _ := json.Marshal(targetGroup{ // texts do not fail
 			Targets: []string{target},
 			Labels: map[string]string{
 				"__meta_server_rental_account":  s.Account,
@@ -80,6 +82,11 @@ func targets(servers []collector.Server, port string) ([]targetGroup, error) {
 				"__meta_server_rental_status":   s.Status,
 			},
 		})
+		if _, err := fmt.Fprintf(w, "%s%s", separator, group); err != nil {
+			return err
+		}
+		separator = ","
 	}
-	return groups, nil
+	_, err := fmt.Fprintln(w, strings.TrimPrefix(separator, ",")+"]")
+	return err
 }

@@ -39,7 +39,7 @@ func allEnabled() Options {
 	return Options{
 		Version:     "1.2.3",
 		MetricsPath: "/metrics", Metrics: reply("metrics\n"),
-		Reload: func() error { return nil }, Discovery: func(string) ([]collector.Server, error) { return nil, nil },
+		Reload: func() error { return nil }, Discovery: func(string) (collector.Servers, error) { return slices.Values([]collector.Server{}), nil },
 		Configured: func() Configured { return Configured{API: "rental.example"} },
 	}
 }
@@ -205,11 +205,11 @@ func TestDiscovery(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			o := allEnabled()
-			o.Discovery = func(account string) ([]collector.Server, error) {
+			o.Discovery = func(account string) (collector.Servers, error) {
 				if account == "other" {
 					return nil, collector.ErrUnknownAccount
 				}
-				return slices.DeleteFunc(slices.Clone(tc.servers), func(s collector.Server) bool { return account != "" && s.Account != account }), tc.err
+				return slices.Values(slices.DeleteFunc(slices.Clone(tc.servers), func(s collector.Server) bool { return account != "" && s.Account != account })), tc.err
 			}
 			got, header := do(t, Handler(&fakeCollectors{}, o), "GET", "/sd/servers"+tc.query)
 			simtest.AssertEqual(t, "response", got, tc.want)
@@ -220,6 +220,27 @@ func TestDiscovery(t *testing.T) {
 			simtest.AssertEqual(t, "valid JSON", json.Valid([]byte(got.Body)), true)
 		})
 	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestTargetsAreStreamed writes each target before it makes the next one: a client that reads
+// nothing holds none of a long list.
+func TestTargetsAreStreamed(t *testing.T) {
+	made := 0
+	servers := func(yield func(collector.Server) bool) {
+		for made = 1; made <= 3; made++ {
+			if !yield(collector.Server{IPv4: "192.0.2.1"}) {
+				return
+			}
+		}
+	}
+	var written []int // how many were made at each write
+	w := writerFunc(func(p []byte) (int, error) { written = append(written, made); return len(p), nil })
+	simtest.AssertEqual(t, "error", writeTargets(w, servers, ""), error(nil))
+	simtest.AssertEqual(t, "targets made at each write", written, []int{1, 2, 3, 4})
 }
 
 // landingAt is the landing page at a fixed time.

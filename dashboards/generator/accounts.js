@@ -164,9 +164,9 @@ const topups = [
       { from: 'coin', name: 'Coin', width: 90, filter: false },
       { from: 'network', name: 'Network', minWidth: 80, filter: false },
       { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 90 },
-      { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 52 },
-      { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 52 },
-      { from: '#bonus', name: 'Bonus', unit: 'percentunit', decimals: 0, width: 65 },
+      { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 55 },
+      { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 57 },
+      { from: '#bonus', name: 'Bonus', unit: 'percentunit', decimals: 0, width: 63 },
     ], key: ['account', 'topup'],
   }, {
     info: orRow(openTopups, 'status', 'None open', `sum(${topupCount()})`),

@@ -124,7 +124,7 @@ export const plans = (h, ...where) => table({
   key: ['plan'], first: 5,
   columns: [
     { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 72, align: 'center' },
-    { from: 'name', name: 'Plan', width: 160, link: planLink, filter: false },
+    { from: 'name', name: 'Plan', width: 168, link: planLink, filter: false },
     { from: '#price', name: 'Price', ...money, width: 66 },
     { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 145, mappings: sinceTexts, steps: steps.always(colours.muted) },
     orderForm,
@@ -151,10 +151,11 @@ export const plans = (h, ...where) => table({
   offered: orLast(`${max('plan, location', own('plan_offered', plan, ...where))} * on (plan) group_left () ${inStock}`),
   stays: recorded('stay_seconds:avg30d'),
   gone,
+  // Text, of which a part at the edge of the screen is no false number.
+  family: info('plan', 'family', own('plan_info', plan)),
   cores,
   memory,
-  // Text, of which a part at the edge of the screen is no false number.
-  hardware: info('plan', 'family, gpu_model, storage', own('plan_info', plan)),
+  hardware: info('plan', 'gpu_model, storage', own('plan_info', plan)),
   restocks: restocksOfMonth,
   share: recorded('in_stock:avg30d'),
   alternative: info('plan', 'alternative', own('plan_availability_info', 'alternative!=""', plan)),

@@ -99,7 +99,7 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 		Metrics: &exposition.Handler{
 			Publisher: h.Publisher, Gatherer: registry, OnError: func(cause string, err error) { t.Error(cause, err) },
 		},
-		Discovery: func(account string) ([]collector.Server, error) {
+		Discovery: func(account string) (collector.Servers, error) {
 			return collector.ActiveServers(h.Accounts(), account)
 		},
 		Configured: func() web.Configured {

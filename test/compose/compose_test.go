@@ -237,9 +237,14 @@ func TestGrafana(t *testing.T) {
 	})
 }
 
-// TestProduction asserts that the real variant is closed, and has a login.
+// TestProduction asserts that the real variant is closed, has a login, and can take the
+// receivers of the example, which need the templates.
 func TestProduction(t *testing.T) {
 	c := load(t, production)
+	var example struct{ Templates []string }
+	repo.ReadYAML(t, "../../alerts/alertmanager.example.yml", &example)
+	templates := c.Services["alertmanager"].local("/etc/alertmanager/" + strings.Join(example.Templates, " "))
+	simtest.AssertEqual(t, "templates", templates, "../../alerts/templates/*.tmpl")
 	for name, s := range c.Services {
 		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) {
 			t.Errorf("%s: is not restricted", name)

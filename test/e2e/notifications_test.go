@@ -33,8 +33,8 @@ import (
 
 // TestNotifications sends alerts through Alertmanager to every receiver of the example, each
 // of which is a server of this test that speaks the service's protocol, and compares what
-// people read with golden files: a hit, a top-up without a link, the end of an alert, and
-// fifty plans with hostile names.
+// people read with golden files: a hit, a top-up to pay and one to look at, an alert without a
+// link and its end, and fifty plans with hostile names.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	in := make(inbox, 100)
@@ -69,7 +69,7 @@ func TestNotifications(t *testing.T) {
 			t.Errorf("%s: a text is longer than its service accepts", name)
 		}
 	}
-	for _, name := range []string{"hit", "topup", "many", "suspended"} {
+	for _, name := range []string{"hit", "topup", "stuck", "many", "suspended"} {
 		notify(name, alerts[name], "digest", "discord", "ntfy", "operators", "pager", "slack", "telegram")
 	}
 	alerts["suspended"][0]["endsAt"] = time.Now().Add(-time.Second).Format(time.RFC3339Nano)

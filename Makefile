@@ -36,7 +36,7 @@ test: ## run all tests that need nothing but Go
 test-short: ## run the tests of the inner loop
 	go test -short ./...
 
-test-long: ## run all tests in their long form: fault schedules, soak, load and memory
+test-long: ## run all tests in their long form: fault schedules, load and memory
 	CHAOS_LONG=1 GOFLAGS=-count=1 $(MAKE) test
 
 race: ## run the short tests with the race detector

@@ -134,7 +134,7 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 		byStatus[s.Status]++
 		if strings.EqualFold(s.Status, "active") {
 			list.active = append(list.active, Server{
-				ID: s.ID, Plan: s.Plan, Location: s.Location, OS: s.OS, Hostname: s.Hostname, Status: s.Status, IPv4: string(s.IPv4),
+				ID: s.ID, Plan: s.Plan, Location: locationID(s.Location), OS: s.OS, Hostname: s.Hostname, Status: s.Status, IPv4: string(s.IPv4),
 			})
 		}
 		if !Billed(s.Status) {

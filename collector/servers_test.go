@@ -15,7 +15,7 @@ import (
 func TestActiveServers(t *testing.T) {
 	const one = `"198.18.0.1"`
 	server := func(id, addresses, status string) string {
-		return fmt.Sprintf(`{"id":%q,"ipv4":%s,"status":%s,"plan":"p","location":"fra","os":"debian-13","hostname":"h"}`, id, addresses, status)
+		return fmt.Sprintf(`{"id":%q,"ipv4":%s,"status":%s,"plan":"p","location":"FRA","os":"debian-13","hostname":"h"}`, id, addresses, status)
 	}
 	list := func(statuses ...string) string {
 		items := make([]string, len(statuses))

@@ -167,9 +167,11 @@ func TestOnceOutputFails(t *testing.T) {
 	}
 }
 
+// TestDemoOnce has a proxy, which the demo does not use.
 func TestDemoOnce(t *testing.T) {
 	t.Parallel()
-	p := finish(t, Environment{}, "--demo", "--once")
+	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rental.yml"), "api: {http: {proxy_url: 'http://127.0.0.1:1'}}\n")
+	p := finish(t, Environment{}, "--demo", "--once", "--config.file="+file)
 	simtest.AssertEqual(t, "exit status", p.code, 0)
 	simtest.AssertEqual(t, "collectors", p.printed().CollectorSuccess(), success(1, "main", "lab"))
 }

@@ -2,8 +2,11 @@ package exporter
 
 import (
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,16 +14,18 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestTooManyConnections has clients that connect and do nothing. Those that are too many
-// are closed at once, and when the others leave the exporter serves again.
+// TestTooManyConnections has clients that connect and do nothing: those that have waited
+// longest make room for others. Then all have a request whose body is missing, so that no
+// other is served.
 func TestTooManyConnections(t *testing.T) {
 	p := start(t, Environment{}, "--demo")
-	connect := func() net.Conn {
+	connect := func(text string) net.Conn {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
+		_, _ = io.WriteString(conn, text) // fails if it is closed already
 		return conn
 	}
 	closed := func(conn net.Conn) bool {
@@ -28,14 +33,23 @@ func TestTooManyConnections(t *testing.T) {
 		_, err := conn.Read(make([]byte, 1))
 		return !errors.Is(err, os.ErrDeadlineExceeded)
 	}
-	var open []net.Conn
+	var idle, busy []net.Conn
 	for range maxConnections + 20 {
-		open = append(open, connect())
+		idle = append(idle, connect(""))
 	}
-	simtest.Eventually(t, "the last connection is closed", func() bool { return closed(open[len(open)-1]) })
-	simtest.AssertEqual(t, "first connection closed", closed(open[0]), false)
-	for _, conn := range open {
+	simtest.Eventually(t, "the first connection is closed", func() bool { return closed(idle[0]) })
+	simtest.AssertEqual(t, "last connection closed", closed(idle[len(idle)-1]), false)
+	simtest.AssertEqual(t, "status beside idle clients", p.get("/-/healthy").Status, http.StatusOK)
+
+	simtest.Eventually(t, "a further request is refused", func() bool {
+		for range maxConnections {
+			busy = append(busy, connect("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n"))
+		}
+		return closed(busy[len(busy)-1])
+	})
+	simtest.AssertEqual(t, "all requests are refused", !slices.ContainsFunc(busy, func(conn net.Conn) bool { return !closed(conn) }), false)
+	for _, conn := range busy {
 		_ = conn.Close()
 	}
-	simtest.Eventually(t, "served again", func() bool { return !closed(connect()) })
+	simtest.Eventually(t, "served again", func() bool { return !closed(connect("")) })
 }

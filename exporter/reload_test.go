@@ -82,10 +82,8 @@ func TestReloadByRequest(t *testing.T) {
 	a.ConfigFile(dir, nil, "collectors: {os: {enabled: false}}\n")
 	r = p.postReload()
 	simtest.AssertEqual(t, "response", []any{r.Status, r.Body}, []any{200, "configuration reloaded.\n"})
-	simtest.Eventually(t, "collector os is no longer exposed", func() bool {
-		_, found := p.scrape().Values[`server_rental_exporter_collector_interval_seconds{account="",collector="os"}`]
-		return !found
-	})
+	_, exposed := p.scrape().Values[`server_rental_exporter_collector_interval_seconds{account="",collector="os"}`]
+	simtest.AssertEqual(t, "a disabled collector is exposed", exposed, false)
 }
 
 // TestReloadDuringShutdown asserts that a reload starts nothing after the end.
@@ -142,15 +140,29 @@ func TestTokenPermissions(t *testing.T) {
 	simtest.AssertEqual(t, "warnings", warnings(p, "token file can be read by others"), []string{"account=lab mode=0644", "account=lab mode=0604", "account=lab mode=0602"})
 }
 
-// TestRateWarning asserts that a rate limit is reported that suffices for short histories
-// only. Reading a long list of top-ups takes many requests, so the shortest interval needs
-// more than the limit.
-func TestRateWarning(t *testing.T) {
+// TestWarnings has settings that are valid but risky: a rate limit that suffices for short
+// histories only, because a long list of top-ups takes many requests, and TLS that gives up
+// what it is for.
+func TestWarnings(t *testing.T) {
 	t.Parallel()
-	a := simtest.Start(t, simulator.Options{})
-	for interval, want := range map[string]int{"1m": 0, "5s": 1} {
-		p := start(t, Environment{}, "--config.file="+a.ConfigFile(t.TempDir(), simtest.Tokens(), "collectors: {topups: {interval: "+interval+"}}\n"))
-		simtest.AssertEqual(t, "interval "+interval, len(warnings(p, "rate limit is too low for long histories")), want)
+	dir := t.TempDir()
+	writeCertificate(t, dir)
+	obsolete := simtest.WriteFile(t, filepath.Join(dir, "web.yml"), tlsServer+"  min_version: TLS11\n")
+	for settings, want := range map[string][]int{
+		"collectors: {topups: {interval: 1m}}":                                        {0, 0, 1},
+		"collectors: {topups: {interval: 5s}}":                                        {1, 0, 1},
+		"api: {http: {tls_config: {insecure_skip_verify: true, min_version: TLS12}}}": {0, 1, 1},
+		"api: {http: {tls_config: {min_version: TLS10}}}":                             {0, 0, 2},
+	} {
+		api := simtest.Start(t, simulator.Options{})
+		file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rental.yml"), settings)
+		p := start(t, Environment{Getenv: env("SERVER_RENTAL_API_TOKEN", simtest.MainToken)},
+			"--config.file="+file, "--api.base-url="+api.URL.String(), "--web.config.file="+obsolete)
+		var got []int
+		for _, msg := range []string{"rate limit is too low for long histories", "certificate of the API is not verified", "obsolete TLS version allowed"} {
+			got = append(got, len(warnings(p, msg)))
+		}
+		simtest.AssertEqual(t, settings+": number of each warning", got, want)
 	}
 }
 

@@ -2,10 +2,11 @@ package exporter
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -53,20 +54,48 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 // maxConnections bounds the memory that clients take who connect and do nothing.
 const maxConnections = 512
 
+// connections are those of clients, each with the time since when it waits for a request;
+// zero while it has one.
+type connections struct {
+	mu    sync.Mutex
+	since map[net.Conn]time.Time
+}
+
+// changed is called with each new state of a connection. If there are too many, it closes
+// the one that has waited longest, so that clients which do nothing do not keep out others;
+// without one that waits, the new one.
+func (c *connections) changed(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, open := c.since[conn]
+	switch {
+	case state == http.StateNew, open && state == http.StateIdle:
+		c.since[conn] = time.Now()
+	case open && state == http.StateActive:
+		c.since[conn] = time.Time{}
+	default:
+		delete(c.since, conn)
+	}
+	if len(c.since) <= maxConnections {
+		return
+	}
+	for other, since := range c.since {
+		if !since.IsZero() && since.Before(c.since[conn]) {
+			conn = other
+		}
+	}
+	delete(c.since, conn)
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn() // closes at once: sends no last message, which could block
+	}
+	_ = conn.Close() // the server notices
+}
+
 func (e *exporter) newServer(h http.Handler) *http.Server {
-	var open atomic.Int64
+	clients := connections{since: map[net.Conn]time.Time{}}
 	return &http.Server{
-		Handler: h,
-		ConnState: func(conn net.Conn, state http.ConnState) {
-			switch state {
-			case http.StateNew:
-				if open.Add(1) > maxConnections {
-					_ = conn.Close() // the server notices
-				}
-			case http.StateClosed, http.StateHijacked:
-				open.Add(-1)
-			}
-		},
+		Handler:           h,
+		ConnState:         clients.changed,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      time.Minute,

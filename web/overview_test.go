@@ -171,7 +171,7 @@ func TestOverview(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body, header := sc.page(t)
 			simtest.Golden(t, filepath.Join("testdata", "overview_"+name+".html"), body)
-			simtest.AssertEqual(t, "Refresh", header.Get("Refresh"), "60")
+			simtest.AssertEqual(t, "Refresh and Cache-Control", []string{header.Get("Refresh"), header.Get("Cache-Control")}, []string{"60", "no-store"})
 			checkAccessible(t, body)
 		})
 	}

@@ -22,7 +22,7 @@ func (h *harness) hits() map[string]float64 {
 	return sums
 }
 
-// created returns when the counters of a metric started, by a label.
+// created returns when the first counter of a metric started, by a label.
 func (h *harness) created(name, label string) map[string]time.Time {
 	h.t.Helper()
 	h.set.Publisher.Publish()
@@ -34,8 +34,9 @@ func (h *harness) created(name, label string) map[string]time.Time {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
-				if f.GetName() == name && l.GetName() == label {
-					created[l.GetValue()] = m.GetCounter().GetCreatedTimestamp().AsTime()
+				at, first := m.GetCounter().GetCreatedTimestamp().AsTime(), created[l.GetValue()]
+				if f.GetName() == name && l.GetName() == label && (first.IsZero() || at.Before(first)) {
+					created[l.GetValue()] = at
 				}
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -49,7 +48,7 @@ func TestLoad(t *testing.T) {
 	skipShort(t)
 	scrapers, idle, duration := 20, 100, 300*time.Millisecond
 	if long() {
-		scrapers, idle, duration = 100, 300, 10*time.Second // twice 100: those of before may still be open
+		scrapers, idle, duration = 100, 1_000, 10*time.Second
 	}
 	api := simtest.Start(t, simulator.Options{})
 	p := startReady(t, []string{"GOMAXPROCS=1"}, "--config.file="+api.ConfigFile(t.TempDir(), simtest.Tokens(), hourly()))
@@ -144,12 +143,12 @@ func TestMemory(t *testing.T) {
 }
 
 // TestWritesNothing: the exporter writes no file, and works and reloads if it cannot: a limit of 0 bytes
-// for each file stands for a full disk and for a read-only file system, and its log is full.
+// for each file stands for a full disk and for a read-only file system, and nobody reads its log any more.
 func TestWritesNothing(t *testing.T) {
 	t.Parallel()
 	prlimit, err := exec.LookPath("prlimit")
-	if _, full := os.Stat("/dev/full"); err != nil || full != nil {
-		t.Skip("no prlimit or no /dev/full")
+	if err != nil {
+		t.Skip("no prlimit")
 	}
 	api, dir, address := simtest.Start(t, simulator.Options{}), t.TempDir(), simtest.FreeAddress(t)
 	config := api.ConfigFile(dir, simtest.Tokens(), "")
@@ -158,7 +157,7 @@ func TestWritesNothing(t *testing.T) {
 		return found
 	}
 	before := files()
-	cmd := exec.Command("sh", "-c", `exec "$@" >/dev/full 2>&1`, "sh", prlimit, "--fsize=0", simtest.Binary(t),
+	cmd := exec.Command("bash", "-c", `exec "$@" 2> >(true)`, "bash", prlimit, "--fsize=0", simtest.Binary(t),
 		"--log.level=debug", "--config.file="+config, "--web.listen-address="+address)
 	cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "TMPDIR=" + dir}
 	p := simtest.StartCommand(t, cmd)

@@ -244,7 +244,7 @@ const flows = [
   // The panel needs a line for its x axis.
   ` or on () label_replace(${ahead} * 0 / 0, "account", "no data", "", "")`)),
   series({
-    id: 501, title: 'Money in and out', w: 14, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 120, legendRight: true, after: true, axisWidth: 100,
+    id: 501, title: 'Money in and out', w: 14, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 120, legendRight: true, after: true, axisWidth: 120,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },

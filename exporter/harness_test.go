@@ -234,6 +234,7 @@ func success(value float64, accounts ...string) map[string]float64 {
 func serversConfig(t testing.TB, servers int) (args []string) {
 	t.Helper()
 	a := simtest.Start(t, simulator.Options{})
+	a.Timeout = "1m" // a busy machine needs long to encode them
 	a.Change(func(w *simulator.World) {
 		w.Accounts[simtest.MainToken].Servers = simulator.Servers(servers, time.Now())
 	})

@@ -184,8 +184,8 @@ const builds = own('exporter_build_info');
 /** The label at: the end of the time range or, while no exporter is scraped, the last scrape within a day. */
 export const lastScrape = `count_values("at", floor(max(max_over_time(timestamp(${builds})[1d:1m])))) unless on () ${builds} or on () label_replace(vector(1), "at", "end()", "", "")`;
 
-/** Ten more if what was known at $at is older than two scrapes, for a colour of its own. @param {string} expr */
-export const orLast = (expr) => `(${expr}) + 10 * scalar(time() - max(timestamp(${builds})) > bool 120)`;
+/** Ten more if what was known at $at is older than what Prometheus takes as current, for a colour of its own. @param {string} expr */
+export const orLast = (expr) => `(${expr}) + 10 * scalar(time() - max(timestamp(${builds})) > bool 300)`;
 
 /** One series if no account is configured. */
 export const noAccounts = `0 * ${max('', own('exporter_build_info'))} unless on () ${accounts}`;

@@ -195,10 +195,11 @@ const ever = (/** @type {string} */ metric) => `sum by (type) (${max('account, t
  * @param {string} metric
  */
 function grown(metric) {
-  const at = (/** @type {string} */ offset) => max('account, type', `last_over_time(${own(metric, account)}[1h]${offset})`);
-  const [begin, end] = [at(''), at(' offset -$__interval')];
-  const least = `min by (account, type) (min_over_time(${own(metric, account)}[$__interval] offset -$__interval))`;
-  return `sum by (type) (clamp_min((${end} > 0) - (${begin} or 0 * ${end} and on (account) ${begin} or ${least}), 0))`;
+  const later = ' offset -$__interval';
+  const sum = (/** @type {string} */ offset) => max('account, type', own(metric, account) + offset);
+  const last = (/** @type {string} */ offset) => max('account, type', `last_over_time(${own(metric, account)}[1h]${offset})`);
+  const least = `min by (account, type) (min_over_time(${own(metric, account)}[$__interval]${later}))`;
+  return `sum by (type) (clamp_min((${last(later)} > 0) - (${last('')} or 0 * ${sum(later)} and on (account) ${sum('')} or ${least}), 0))`;
 }
 
 const credit = 'transactions_credit_usd';
@@ -223,7 +224,7 @@ const ranked = (expr, without = '') => course(orNoAccounts(`(${expr}) * on (acco
   + ` (${ranks.map((_, i) => `label_replace(0 * ${first(i + 1)} + 1, "rank", "${i + 1}.", "", "")`).join(' or on (account) ')})`, 'account') + without, '{{rank}} {{account}}', 'ranked');
 
 /** The same steps, so that both show the same accounts; not longer than an hour for 30 days. */
-const balances = { interval: '2m', points: 700 };
+const balances = { interval: '2m', points: 500 };
 
 const flows = [
   series({

@@ -125,11 +125,11 @@ const day = 86400;
 /** The beginning of the current day in UTC, as a scalar. */
 export const today = `scalar(floor(vector(time() / ${day}))) * ${day}`;
 
-/** Scalars of the current month and the two after it: its first day, and its number of days. */
-const months = ['this month', 'next month', 'the month after'].reduce((/** @type {{name: string, start: string, days: string}[]} */ all, name, i) => {
-  const start = i === 0 ? `(${today} - (day_of_month() - 1) * ${day})` : `(${all[i - 1].start} + ${all[i - 1].days} * ${day})`;
-  return [...all, { name, start, days: `days_in_month(${start})` }];
-}, []);
+/** The current month and the two after it, by a day near the middle of each: its first day, and its number of days. */
+const months = ['this month', 'next month', 'the month after'].map((name, i) => {
+  const middle = `(vector(${today} + ${30 * i} * ${day}) - (day_of_month() - 15) * ${day})`;
+  return { name, start: `(${middle} - (day_of_month(${middle}) - 1) * ${day})`, days: `days_in_month(${middle})` };
+});
 
 /**
  * The dates of all renewals until some days after today (UTC), with the label renewal: one
@@ -190,8 +190,8 @@ export const orLast = (expr) => `(${expr}) + 10 * scalar(time() - max(timestamp(
 /** One series if no account is configured. */
 export const noAccounts = `0 * ${max('', own('exporter_build_info'))} unless on () ${accounts}`;
 
-/** Says that no account is configured, in a label. @param {string} expr @param {string} label */
-export const orNoAccounts = (expr, label) => `(${expr}) or on () label_replace(${noAccounts}, "${label}", "no accounts configured", "", "")`;
+/** Says that no account is configured at the end, in a label. @param {string} expr @param {string} label */
+export const orNoAccounts = (expr, label) => `(${expr}) or on () label_replace(${atEnd(noAccounts)}, "${label}", "no accounts configured", "", "")`;
 
 /**
  * Whether the API accepted each account's token: 1 is rejected, 0 accepted, 0.5 not known, 10

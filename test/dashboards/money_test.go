@@ -61,8 +61,8 @@ func TestMoney(t *testing.T) {
 	promtool(t, tests)
 }
 
-// TestLastKnown evaluates the variable of the last scrape, and queries with its value, before
-// and after an exporter goes down.
+// TestLastKnown evaluates the variable of the last scrape, and queries with its value, soon
+// after an exporter started, later, and after it goes down.
 func TestLastKnown(t *testing.T) {
 	var at string
 	for _, v := range grafana.Load(t)["server-rental-plan"].Templating.List {
@@ -72,7 +72,7 @@ func TestLastKnown(t *testing.T) {
 	}
 	query := func(key, at string) string { return grafana.Interpolate(queryOf(t, key), map[string]string{"at": at}) }
 	up := func(metric, labels, values string) map[string]string {
-		return map[string]string{"series": fmt.Sprintf(`server_rental_%s{job="rental", instance="a"%s}`, metric, labels), "values": values + "x10 stale"}
+		return map[string]string{"series": fmt.Sprintf(`server_rental_%s{job="rental", instance="a"%s}`, metric, labels), "values": values + "x100 stale"}
 	}
 	var queries []any
 	for _, c := range []struct {
@@ -80,13 +80,14 @@ func TestLastKnown(t *testing.T) {
 		labels     string
 		value      float64
 	}{
-		{at, "5m", `{at="end()"}`, 1},
-		{at, "20m", `{at="600"}`, 1},
+		{at, "5m", `{at="300"}`, 1},
+		{at, "90m", `{at="end()"}`, 1},
+		{at, "110m", `{at="6000"}`, 1},
 		{at, "2d", `{at="end()"}`, 1},
 		{query("server-rental-plan/101/stock", "end()"), "5m", `{plan="a"}`, 1},
-		{query("server-rental-plan/101/stock", "600"), "20m", `{plan="a"}`, 11},
-		{query("server-rental-stock/110/since", "600"), "20m", `{plan="a"}`, 240_000}, // of a subquery
-		{query("server-rental-accounts/107/token", "600"), "20m", `{account="main"}`, 11},
+		{query("server-rental-plan/101/stock", "6000"), "110m", `{plan="a"}`, 11},
+		{query("server-rental-stock/110/since", "6000"), "110m", `{plan="a"}`, 240_000}, // of a subquery
+		{query("server-rental-accounts/107/token", "6000"), "110m", `{account="main"}`, 11},
 	} {
 		queries = append(queries, map[string]any{"expr": c.expr, "eval_time": c.time, "exp_samples": []map[string]any{{"labels": c.labels, "value": c.value}}})
 	}

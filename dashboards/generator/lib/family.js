@@ -207,8 +207,8 @@ const variables = {
   // Hidden, because few have more than one exporter; links and the address keep them.
   job: () => choice('job', 'Job', 'label_values(server_rental_exporter_build_info, job)', 'Scrape jobs of the exporter.').hide(VariableHide.HideVariable),
   instance: () => choice('instance', 'Instance', 'label_values(server_rental_exporter_build_info{job=~"$job"}, instance)', 'Exporters. Several exporters of the same provider show everything once.').hide(VariableHide.HideVariable),
-  // Changes only when an exporter goes down or returns, so that panels are not queried twice.
-  at: () => ({ build: () => ({ ...choice('at', 'At', `query_result(${lastScrape})`, 'The end of the time range or, while no exporter is scraped, the last scrape.', '').regex('/at="([^"]+)"/')
+  // Does not change while exporters are up, so that panels are not queried twice.
+  at: () => ({ build: () => ({ ...choice('at', 'At', `query_result(${lastScrape})`, 'The end of the time range or, while and after no exporter is scraped, the last scrape.', '').regex('/at="([^"]+)"/')
     .multi(false).includeAll(false).current({ text: 'end()', value: 'end()' }).hide(VariableHide.HideVariable).build(), skipUrlSync: true }) }),
   // From a metric that exists even while the token is rejected.
   account: () => choice('account', 'Account', `label_values(${own('exporter_collector_interval_seconds', 'account!=""')}, account)`, 'Accounts in the exporter\'s configuration.'),

@@ -181,8 +181,11 @@ export const accounts = max('account', own('exporter_collector_interval_seconds'
 
 const builds = own('exporter_build_info');
 
-/** The label at: the end of the time range or, while no exporter is scraped, the last scrape within a day. */
-export const lastScrape = `count_values("at", floor(max(max_over_time(timestamp(${builds})[1d:1m])))) unless on () ${builds} or on () label_replace(vector(1), "at", "end()", "", "")`;
+/**
+ * The label at: the end of the time range or, if no exporter was scraped at some minute of the
+ * last hour, the last scrape within a day. The end of a chart's steps can be an hour ago.
+ */
+export const lastScrape = `count_values("at", floor(max(max_over_time(timestamp(${builds})[1d:1m])))) unless on () count_over_time((max(${builds}))[1h:1m]) > 58 or on () label_replace(vector(1), "at", "end()", "", "")`;
 
 /** Ten more if what was known at $at is older than what Prometheus takes as current, for a colour of its own. @param {string} expr */
 export const orLast = (expr) => `(${expr}) + 10 * scalar(time() - max(timestamp(${builds})) > bool 300)`;

@@ -205,8 +205,8 @@ function grown(metric) {
 const credit = 'transactions_credit_usd';
 const debit = 'transactions_debit_usd';
 
-/** An expression as of the last 5 minutes of the time range, at each step. @param {string} expr @param {'start()' | '$at'} [of] */
-const pinned = (expr, of = '$at') => `last_over_time((${expr})[5m:5m] @ ${of})`;
+/** An expression as of the last whole minute of the time range, at each step. @param {string} expr @param {'start()' | '$at'} [of] */
+const pinned = (expr, of = '$at') => `last_over_time((${expr})[1m:1m] @ ${of})`;
 const pinnedNow = (/** @type {'start()' | '$at'} */ of) => `scalar(${pinned('vector(time())', of)})`;
 /** Balances ahead are drawn from the beginning of the time range on: the time since then, and in days. */
 const passed = `(time() - ${pinnedNow('start()')})`;

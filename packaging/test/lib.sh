@@ -36,12 +36,16 @@ eventually() {
 # is PROPERTY VALUE compares a property of the service.
 is() { same "$1=$(systemctl show --property="$1" --value "$unit")" "$1=$2"; }
 
-# logged TEXT looks for a line in the service's log since it was last asked to start.
+# logged TEXT looks for a line in the service's log since it was last asked to start. Lines of
+# a process that ends at once can lack the id of its start: of these, the last ten seconds count.
 logged() {
   local invocation
   invocation=$(systemctl show --property=InvocationID --value "$unit")
   journalctl --sync
-  grep --fixed-strings --quiet -- "$1" <(journalctl --no-pager --output=cat "_SYSTEMD_INVOCATION_ID=$invocation" || true)
+  grep --fixed-strings --quiet -- "$1" <(
+    journalctl --no-pager --output=cat "_SYSTEMD_INVOCATION_ID=$invocation" || true
+    journalctl --no-pager --output=cat --unit="$unit" --since=-10s || true
+  )
 }
 
 # scraped LINE looks for a line in the metrics.

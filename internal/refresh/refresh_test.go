@@ -127,10 +127,13 @@ func TestRetryNow(t *testing.T) {
 			}
 			return good(n)
 		})
-		src := run(t, Settings{time.Hour, 24 * time.Hour}, a)
-		src.RetryNow() // before anything failed
+		src := New(Settings{time.Hour, 24 * time.Hour}, a.fetch, func(bool) {})
+		start(t, src, time.Minute)
 		synctest.Wait()
-		simtest.AssertEqual(t, "calls of a failing source", a.at(), []time.Duration{0})
+		src.RetryNow() // before anything failed
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		simtest.AssertEqual(t, "calls of a failing source", a.at(), []time.Duration{time.Minute})
 		for range 3 { // the second attempt fails, the third is under way
 			src.RetryNow()
 			synctest.Wait()
@@ -140,7 +143,7 @@ func TestRetryNow(t *testing.T) {
 		time.Sleep(time.Minute)
 		src.RetryNow()
 		time.Sleep(30 * time.Minute)
-		simtest.AssertEqual(t, "calls", a.at(), []time.Duration{0, 0, 0, time.Second})
+		simtest.AssertEqual(t, "calls", a.at(), []time.Duration{time.Minute, time.Minute, time.Minute, time.Minute + time.Second})
 		state := src.State()
 		simtest.AssertEqual(t, "error and next", []any{state.Err, state.Next.After(time.Now())}, []any{error(nil), true})
 		time.Sleep(36*time.Minute + time.Second)

@@ -20,7 +20,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/version"
-	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
@@ -160,9 +159,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain tim
 		e.Wait()
 	}()
 
-	server := e.newServer(e.handler(runCtx))
-	failed := make(chan error, 1)
-	go func() { failed <- toolkit.ListenAndServe(server, e.options.web, newSlogger(e.logger)) }()
+	servers, failed := e.listen(e.handler(runCtx))
 	select {
 	case err := <-failed:
 		return err
@@ -171,10 +168,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain tim
 	level.Info(e.logger).Log("msg", "shutting down")
 	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	err := server.Shutdown(drainCtx)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("shutdown: %w", err), server.Close())
-	}
+	err := shutdown(drainCtx, servers)
 	stop()
 	select {
 	case <-ended:

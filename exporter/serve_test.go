@@ -241,7 +241,7 @@ func TestShutdownIsBounded(t *testing.T) {
 
 func TestServerLimits(t *testing.T) {
 	e := &exporter{logger: log.NewNopLogger()}
-	s := e.newServer(nil)
+	s := e.newServer(nil, nil)
 	simtest.AssertEqual(t, "limits", []any{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes, *s.HTTP2},
 		[]any{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 16 << 10, http.HTTP2Config{MaxConcurrentStreams: 1}})
 }

@@ -3,6 +3,8 @@ package exporter
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"golang.org/x/sync/errgroup"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator"
@@ -91,8 +94,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	_ = conn.Close() // the server notices
 }
 
-func (e *exporter) newServer(h http.Handler) *http.Server {
-	clients := connections{since: map[net.Conn]time.Time{}}
+func (e *exporter) newServer(h http.Handler, clients *connections) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ConnState:         clients.changed,
@@ -105,6 +107,39 @@ func (e *exporter) newServer(h http.Handler) *http.Server {
 		// Otherwise a client that reads nothing has 250 responses wait.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1},
 	}
+}
+
+// listen serves h at all addresses, and sends the error of each that fails. Each has a
+// server of its own, because exporter-toolkit changes the one that it serves with.
+func (e *exporter) listen(h http.Handler) ([]*http.Server, <-chan error) {
+	addresses := *e.options.web.WebListenAddresses
+	if *e.options.web.WebSystemdSocket {
+		addresses = []string{""} // systemd knows them
+	}
+	clients := &connections{since: map[net.Conn]time.Time{}}
+	servers := make([]*http.Server, len(addresses))
+	failed := make(chan error, len(addresses))
+	for i, address := range addresses {
+		servers[i] = e.newServer(h, clients)
+		flags := *e.options.web
+		flags.WebListenAddresses = &[]string{address}
+		go func() { failed <- toolkit.ListenAndServe(servers[i], &flags, newSlogger(e.logger)) }()
+	}
+	return servers, failed
+}
+
+// shutdown completes requests in progress until ctx ends.
+func shutdown(ctx context.Context, servers []*http.Server) error {
+	var g errgroup.Group
+	for _, server := range servers {
+		g.Go(func() error {
+			if err := server.Shutdown(ctx); err != nil {
+				return errors.Join(fmt.Errorf("shutdown: %w", err), server.Close())
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // pageURL is the landing page's URL for a browser on this machine; empty if it is

@@ -41,10 +41,12 @@ func TestTooManyConnections(t *testing.T) {
 	simtest.AssertEqual(t, "last connection closed", closed(idle[len(idle)-1]), false)
 	simtest.AssertEqual(t, "status beside idle clients", p.get("/-/healthy").Status, http.StatusOK)
 
+	request := func() { busy = append(busy, connect("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n")) }
+	for range maxConnections {
+		request()
+	}
 	simtest.Eventually(t, "a further request is refused", func() bool {
-		for range maxConnections {
-			busy = append(busy, connect("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n"))
-		}
+		request()
 		return closed(busy[len(busy)-1])
 	})
 	simtest.AssertEqual(t, "all requests are refused", !slices.ContainsFunc(busy, func(conn net.Conn) bool { return !closed(conn) }), false)

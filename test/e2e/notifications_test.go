@@ -76,6 +76,44 @@ func TestNotifications(t *testing.T) {
 	notify("resolved", alerts["suspended"], "operators", "pager")
 }
 
+// TestInhibition asks Alertmanager, with the rules of the example, which alerts it keeps back
+// while another one fires.
+func TestInhibition(t *testing.T) {
+	t.Parallel()
+	var config map[string]any
+	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
+	delete(config, "templates")
+	config["route"], config["receivers"] = map[string]any{"receiver": "nobody"}, []any{map[string]any{"name": "nobody"}}
+	for _, c := range []struct{ cause, inhibited, others string }{
+		{"ExporterDown", "CatalogFrozen,plans CollectorFailing,plans DataStale,status", "ExporterTargetDown RenewalsUnfunded,,main"},
+		{"TokenRejected,,main", "CollectorFailing,account,main DataStale,servers,main", "BalanceLow,,main CollectorFailing,plans DataStale,servers,lab"},
+		{"CollectorFailing,servers,main", "DataStale,servers,main", "DataStale,account,main DataStale,servers,lab"},
+		{"CollectorFailing,plans", "DataStale,plans", "DataStale,plans,main DataStale,status"},
+	} {
+		t.Run(c.cause, func(t *testing.T) {
+			t.Parallel()
+			address := startAlertmanager(t, config)
+			var alerts []map[string]any
+			for _, text := range strings.Fields(c.cause + " " + c.inhibited + " " + c.others) {
+				labels := strings.Split(text+",,", ",")
+				alerts = append(alerts, map[string]any{"labels": map[string]string{"alertname": "ServerRental" + labels[0], "collector": labels[1], "account": labels[2]}, "generatorURL": "http://" + text})
+			}
+			post(t, address, alerts)
+			eventuallyEqual(t, "inhibited", func() (got []string) {
+				var alerts []struct{ GeneratorURL string }
+				if err := json.Unmarshal([]byte(simtest.Get(t, "http://"+address+"/api/v2/alerts?active=false").Body), &alerts); err != nil {
+					t.Fatal(err)
+				}
+				for _, a := range alerts {
+					got = append(got, strings.TrimPrefix(a.GeneratorURL, "http://"))
+				}
+				slices.Sort(got)
+				return got
+			}, func() []string { return strings.Fields(c.inhibited) })
+		})
+	}
+}
+
 // hostileAlert returns one of many alerts of plans with hostile names and a long link.
 func hostileAlert(i int) map[string]any {
 	plan := fmt.Sprintf("p%02d", i)
@@ -146,6 +184,11 @@ func startNotifier(t *testing.T, hooks, smtp string) string {
 		}
 	}
 	config["route"] = map[string]any{"receiver": "nobody", "group_by": []string{"alertname"}, "group_wait": "1s", "group_interval": "1s", "routes": routes}
+	return startAlertmanager(t, config)
+}
+
+func startAlertmanager(t *testing.T, config map[string]any) string {
+	t.Helper()
 	dir, address := t.TempDir(), simtest.FreeAddress(t)
 	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), string(simtest.Encode(t, config)))
 	start(t, address, repo.Program(t, "prometheus-alertmanager", "alertmanager"), "--cluster.listen-address=", "--config.file="+file, "--storage.path="+filepath.Join(dir, "data"))

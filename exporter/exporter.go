@@ -162,6 +162,9 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain tim
 	servers, failed := e.listen(e.handler(runCtx))
 	select {
 	case err := <-failed:
+		for _, server := range servers {
+			_ = server.Close()
+		}
 		return err
 	case <-ctx.Done():
 	}

@@ -152,6 +152,29 @@ func TestAddressInUse(t *testing.T) {
 	}
 }
 
+// TestOtherAddressInUse asserts that nothing is served any more if one of two addresses is in
+// use.
+func TestOtherAddressInUse(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	p := launch(t, Environment{}, append(addressFlags("127.0.0.1:0", l.Addr().String()), "--demo")...)
+	<-p.ended
+	var match []string // the other address, at which it may begin to listen after the end
+	simtest.Eventually(t, "other address", func() bool { match = listening.FindStringSubmatch(p.log.String()); return match != nil })
+	simtest.Eventually(t, "other address closed", func() bool {
+		conn, err := net.Dial("tcp", match[1])
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	})
+	simtest.AssertEqual(t, "exit status", p.code, 1)
+}
+
 // startScrape requests the metrics over a connection that takes in little, so that
 // the exporter cannot send all of it before more is read. It returns the first bytes.
 func startScrape(t *testing.T, address string) (conn *net.TCPConn, head string) {

@@ -8,7 +8,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -173,6 +176,36 @@ func TestOtherAddressInUse(t *testing.T) {
 		return err != nil
 	})
 	simtest.AssertEqual(t, "exit status", p.code, 1)
+}
+
+// TestSystemdSockets has two sockets, each with a server of its own: they do not share the
+// rate limit of the web configuration.
+func TestSystemdSockets(t *testing.T) {
+	t.Parallel()
+	if testing.Short() || runtime.GOOS != "linux" {
+		t.Skip("builds the binary")
+	}
+	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "web.yml"), "rate_limit: {interval: 1h, burst: 1}\n")
+	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=2 exec "$@"`, "sh", simtest.Binary(t), "--demo", "--web.systemd-socket", "--web.config.file="+file)
+	cmd.Env = []string{}
+	var urls []string
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		socket, err := l.(*net.TCPListener).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close()
+		cmd.ExtraFiles, urls = append(cmd.ExtraFiles, socket), append(urls, "http://"+l.Addr().String()+"/-/healthy")
+	}
+	simtest.StartCommand(t, cmd)
+	for _, url := range urls {
+		simtest.AssertEqual(t, url, simtest.Get(t, url).Status, http.StatusOK)
+	}
 }
 
 // startScrape requests the metrics over a connection that takes in little, so that

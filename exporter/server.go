@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"golang.org/x/sync/errgroup"
@@ -109,21 +110,31 @@ func (e *exporter) newServer(h http.Handler, clients *connections) *http.Server 
 	}
 }
 
-// listen serves h at all addresses, and sends the error of each that fails. Each has a
-// server of its own, because exporter-toolkit changes the one that it serves with.
+// listen serves h at all addresses, or on all sockets of systemd, and sends the error of each
+// that fails. Each has a server of its own, because exporter-toolkit changes the one that it
+// serves with.
 func (e *exporter) listen(h http.Handler) ([]*http.Server, <-chan error) {
-	addresses := *e.options.web.WebListenAddresses
+	logger := newSlogger(e.logger)
+	var starts []func(*http.Server) error
 	if *e.options.web.WebSystemdSocket {
-		addresses = []string{""} // systemd knows them
+		sockets, _ := activation.Listeners() // never fails; without any, ListenAndServe does
+		for _, socket := range sockets {
+			starts = append(starts, func(s *http.Server) error { return toolkit.Serve(socket, s, e.options.web, logger) })
+		}
+	}
+	if len(starts) == 0 {
+		for _, address := range *e.options.web.WebListenAddresses {
+			flags := *e.options.web
+			flags.WebListenAddresses = &[]string{address}
+			starts = append(starts, func(s *http.Server) error { return toolkit.ListenAndServe(s, &flags, logger) })
+		}
 	}
 	clients := &connections{since: map[net.Conn]time.Time{}}
-	servers := make([]*http.Server, len(addresses))
-	failed := make(chan error, len(addresses))
-	for i, address := range addresses {
+	servers := make([]*http.Server, len(starts))
+	failed := make(chan error, len(starts))
+	for i, start := range starts {
 		servers[i] = e.newServer(h, clients)
-		flags := *e.options.web
-		flags.WebListenAddresses = &[]string{address}
-		go func() { failed <- toolkit.ListenAndServe(servers[i], &flags, newSlogger(e.logger)) }()
+		go func() { failed <- start(servers[i]) }()
 	}
 	return servers, failed
 }

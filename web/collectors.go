@@ -19,7 +19,7 @@ type collectorRow struct {
 // newCollectorRow returns the row of a collector. Without ids, causes do not name the
 // item.
 func newCollectorRow(h health, now time.Time, ids bool) *collectorRow {
-	r := &collectorRow{health: h, Age: now.Sub(h.LastSuccess), Next: h.Next.Sub(now), Known: now.Before(h.LastSuccess.Add(h.MaxAge))}
+	r := &collectorRow{health: h, Age: now.Sub(h.LastSuccess), Next: h.Next.Sub(now), Known: now.Before(h.Expires)}
 	if h.ResponseAge != nil {
 		r.Age += *h.ResponseAge
 	}
@@ -36,7 +36,7 @@ func newCollectorRow(h health, now time.Time, ids bool) *collectorRow {
 		r.Words, r.Class = "fetching", "wait"
 	case h.LastSuccess.IsZero():
 		r.Words, r.Class = "failing, no data", "bad"
-	case !r.Known && h.Err == nil: // a long walk through pages
+	case !r.Known && h.Err == nil: // a long walk through pages, or only older copies came
 		r.Words, r.Class = "fetching, data expired", "warn"
 	case !r.Known:
 		r.Words, r.Class = "failing, data expired", "bad"

@@ -79,12 +79,21 @@ func state(name string, ago time.Duration, err error) health {
 	h := health{Collector: name, State: refresh.State{Finished: true, Err: err, Settings: refresh.Settings{Interval: time.Minute, MaxAge: 9 * time.Minute}}}
 	if ago > 0 {
 		h.LastSuccess = sceneTime.Add(-ago)
+		h.Expires = h.LastSuccess.Add(h.MaxAge)
 	}
 	return h
 }
 
 // unix is a time relative to sceneTime.
 func unix(d time.Duration) float64 { return float64(sceneTime.Add(d).Unix()) }
+
+// TestExpiredDespiteSuccess has fetches that succeeded and kept the old data until it expired.
+func TestExpiredDespiteSuccess(t *testing.T) {
+	h := state("plans", time.Minute, errDown)
+	h.Expires = sceneTime
+	row := newCollectorRow(h, sceneTime, true)
+	simtest.AssertEqual(t, "state and known", []any{row.Words, row.Known}, []any{"failing, data expired", false})
+}
 
 // withAge is a collector whose last response was old.
 func withAge(h health, age time.Duration) health {

@@ -32,6 +32,7 @@ type State struct {
 	Finished    bool          // an attempt ended, with or without an error
 	Err         error         // of the last attempt that ended; nil if it succeeded
 	LastSuccess time.Time     // zero before the first
+	Expires     time.Time     // when the value does; zero if there has been none
 	Duration    time.Duration // of the last attempt that ended
 	Next        time.Time     // when the next one begins; past or zero while one is under way
 	Settings
@@ -117,8 +118,8 @@ func (s *Source[T]) Once(ctx context.Context) error {
 func (s *Source[T]) Value() (value T, expires time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	expires = s.taken.Add(s.state.MaxAge)
-	if s.taken.IsZero() || !time.Now().Before(expires) {
+	expires = s.expires()
+	if !time.Now().Before(expires) {
 		return value, time.Time{}, false
 	}
 	return s.value, expires, true
@@ -128,7 +129,17 @@ func (s *Source[T]) Value() (value T, expires time.Time, ok bool) {
 func (s *Source[T]) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state
+	state := s.state
+	state.Expires = s.expires()
+	return state
+}
+
+// expires returns when the value expires; zero if there has been none.
+func (s *Source[T]) expires() time.Time {
+	if s.taken.IsZero() {
+		return time.Time{}
+	}
+	return s.taken.Add(s.state.MaxAge)
 }
 
 // ApplySettings changes the settings; value and schedule are kept. A fetch that the

@@ -17,7 +17,7 @@ func TestDemoLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ listen, prefix string }{{"127.0.0.1:0", "http://127.0.0.1:"}, {":" + port, "http://localhost:" + port + "/"}} {
+	for _, c := range []struct{ listen, prefix string }{{":" + port, "http://localhost:" + port + "/"}, {"127.0.0.1:0", "http://127.0.0.1:"}} { // the free port first, before others take it
 		p := startReady(t, "--demo", "--web.listen-address="+c.listen)
 		opened := map[string]int{}
 		for _, name := range []string{"plan", "configuration", "topup"} {

@@ -9,7 +9,7 @@ const maxError = 300
 type collectorRow struct {
 	health
 	Words, Class string        // the state, and its CSS class
-	Age          time.Duration // of the data: the time since the fetch, and how old the response was then
+	Age          time.Duration // of the data: the time since its fetch, and how old the response was then
 	Next         time.Duration // until the next fetch
 	Known        bool          // there is data, and it has not expired
 	Stale        bool          // there was data, which has expired or is old
@@ -19,7 +19,7 @@ type collectorRow struct {
 // newCollectorRow returns the row of a collector. Without ids, causes do not name the
 // item.
 func newCollectorRow(h health, now time.Time, ids bool) *collectorRow {
-	r := &collectorRow{health: h, Age: now.Sub(h.LastSuccess), Next: h.Next.Sub(now), Known: now.Before(h.Expires)}
+	r := &collectorRow{health: h, Age: now.Sub(h.Taken), Next: h.Next.Sub(now), Known: now.Before(h.Taken.Add(h.MaxAge))}
 	if h.ResponseAge != nil {
 		r.Age += *h.ResponseAge
 	}

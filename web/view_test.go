@@ -79,7 +79,7 @@ func state(name string, ago time.Duration, err error) health {
 	h := health{Collector: name, State: refresh.State{Finished: true, Err: err, Settings: refresh.Settings{Interval: time.Minute, MaxAge: 9 * time.Minute}}}
 	if ago > 0 {
 		h.LastSuccess = sceneTime.Add(-ago)
-		h.Expires = h.LastSuccess.Add(h.MaxAge)
+		h.Taken = h.LastSuccess
 	}
 	return h
 }
@@ -90,9 +90,9 @@ func unix(d time.Duration) float64 { return float64(sceneTime.Add(d).Unix()) }
 // TestExpiredDespiteSuccess has fetches that succeeded and kept the old data until it expired.
 func TestExpiredDespiteSuccess(t *testing.T) {
 	h := state("plans", time.Minute, errDown)
-	h.Expires = sceneTime
+	h.Taken = sceneTime.Add(-h.MaxAge)
 	row := newCollectorRow(h, sceneTime, true)
-	simtest.AssertEqual(t, "state and known", []any{row.Words, row.Known}, []any{"failing, data expired", false})
+	simtest.AssertEqual(t, "state, known and age", []any{row.Words, row.Known, row.Age}, []any{"failing, data expired", false, h.MaxAge})
 }
 
 // withAge is a collector whose last response was old.

@@ -289,7 +289,7 @@ func TestLandingPage(t *testing.T) {
 			h.State = refresh.State{Finished: true, Err: err, Next: now.Add(next), Settings: minute}
 			if last > 0 {
 				h.LastSuccess = now.Add(-last)
-				h.Expires = h.LastSuccess.Add(h.MaxAge)
+				h.Taken = h.LastSuccess
 			}
 			return h
 		}

@@ -32,7 +32,7 @@ type State struct {
 	Finished    bool          // an attempt ended, with or without an error
 	Err         error         // of the last attempt that ended; nil if it succeeded
 	LastSuccess time.Time     // zero before the first
-	Expires     time.Time     // when the value does; zero if there has been none
+	Taken       time.Time     // when the value was fetched; zero if there has been none
 	Duration    time.Duration // of the last attempt that ended
 	Next        time.Time     // when the next one begins; past or zero while one is under way
 	Settings
@@ -48,7 +48,6 @@ type Source[T any] struct {
 	timer *time.Timer // of the next attempt
 	state State
 	value T
-	taken time.Time // when the value was; zero if there is none
 }
 
 // New returns a source that begins to fetch when Run is called. It calls onEnd after each
@@ -106,7 +105,7 @@ func (s *Source[T]) Once(ctx context.Context) error {
 		s.state.LastSuccess, s.state.Next = now, time.Time{}
 	}
 	if updated {
-		s.value, s.taken = value, now
+		s.value, s.state.Taken = value, now
 	}
 	s.mu.Unlock()
 	s.onEnd(updated)
@@ -118,8 +117,8 @@ func (s *Source[T]) Once(ctx context.Context) error {
 func (s *Source[T]) Value() (value T, expires time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	expires = s.expires()
-	if !time.Now().Before(expires) {
+	expires = s.state.Taken.Add(s.state.MaxAge)
+	if s.state.Taken.IsZero() || !time.Now().Before(expires) {
 		return value, time.Time{}, false
 	}
 	return s.value, expires, true
@@ -129,17 +128,7 @@ func (s *Source[T]) Value() (value T, expires time.Time, ok bool) {
 func (s *Source[T]) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := s.state
-	state.Expires = s.expires()
-	return state
-}
-
-// expires returns when the value expires; zero if there has been none.
-func (s *Source[T]) expires() time.Time {
-	if s.taken.IsZero() {
-		return time.Time{}
-	}
-	return s.taken.Add(s.state.MaxAge)
+	return s.state
 }
 
 // ApplySettings changes the settings; value and schedule are kept. A fetch that the

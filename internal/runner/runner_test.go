@@ -445,11 +445,11 @@ func TestOlderCopies(t *testing.T) {
 			h.runFor(time.Minute)
 			assertShown("the response that is shown", 0, 0, 0, 0)
 		}
-		expires := h.set.Health()[0].Expires
+		taken := h.set.Health()[0].Taken
 		respond(true, 5, older)
 		h.runFor(4 * time.Minute)
 		assertShown("only older copies", 0, 0, 0, 0)
-		h.assertEqual("when the data expires", h.set.Health()[0].Expires, expires)
+		h.assertEqual("when the data was fetched", h.set.Health()[0].Taken, taken)
 		h.runFor(2 * time.Minute)
 		assertShown("after the maximum age", 1, 1, 0, 5)
 	})

@@ -241,7 +241,7 @@ const flows = [
   },
   course(ahead, 'Days from now', 'days'),
   ranked(`(${atEnd(balance)} - on (account) sum by (account) (((${pinned(minutesAndCents)} and on (account) ${first(4)})`
-    + ` < ((${pinnedNow('$at')} + ${passed}) / 60 + 1) * 1e8) % 1e8) / 100 or ${atEnd(balance)}) and on () ${ahead}`,
+    + ` < ((${pinnedNow('$at')} + ${passed}) / 60 + 1) * 1e8) % 1e8) / 100 or ${pinned(balance)}) and on () ${ahead}`, // no line if the renewals of that minute are not known
   // The panel needs a line for its x axis.
   ` or on () label_replace(${ahead} * 0 / 0, "account", "no data", "", "")`)),
   series({

@@ -97,6 +97,26 @@ func TestLastKnown(t *testing.T) {
 	}}})
 }
 
+// TestBalanceAhead evaluates the balance in the days ahead at the first scrape, for which the
+// whole minute before it has no data, and later.
+func TestBalanceAhead(t *testing.T) {
+	ahead := func(format string, at int, labels string, value float64) map[string]any {
+		expr := grafana.Interpolate(queryOf(t, "server-rental-accounts/108/ranked"), map[string]string{"at": fmt.Sprint(at)})
+		return map[string]any{"expr": fmt.Sprintf(format, expr), "eval_time": fmt.Sprintf("%ds", at), "exp_samples": []map[string]any{{"labels": labels, "value": value}}}
+	}
+	input := func(metric, labels, value string) map[string]string {
+		return map[string]string{"series": fmt.Sprintf(`server_rental_%s{job="rental", instance="a", account="main"%s}`, metric, labels), "values": "_ " + value + "x10"}
+	}
+	promtool(t, []any{map[string]any{
+		"interval": "90s", "promql_expr_test": []any{ahead("count by (account) (%s)", 90, `{account="no data"}`, 1), ahead("%s", 180, `{account="main", rank="1."}`, 40)},
+		"input_series": []map[string]string{
+			input("account_balance_usd", "", "100"), input("servers", `, status="active"`, "1"), input("account_funded_until_timestamp_seconds", "", "86400"),
+			input("server_info", `, server="s", plan="a", location="fra"`, "1"), input("server_status", `, server="s", status="active"`, "1"),
+			input("server_renews_timestamp_seconds", `, server="s"`, "180"), input("server_price_usd_per_month", `, server="s"`, "60"),
+		},
+	}})
+}
+
 // promtool runs tests of queries.
 func promtool(t *testing.T, tests []any) {
 	t.Helper()

@@ -48,7 +48,7 @@ const dash = forPattern('.*', { id: 'noValue', value: '–' });
 /** Times after all others, of accounts that have nothing to pay, and of none at all. */
 const never = 1e11;
 const nobody = 2e11;
-const paidUntil = `(${orZero(fundedUntil, `${serverCount} + ${never}`)})`;
+const paidUntil = `(${fundedUntil} or (${cost} == 0) + ${never})`;
 const daysLeft = `(${paidUntil} / ${day} - time() / ${day})`;
 const noRenewals = (/** @type {number} */ from) => between(from, null, colours.plain, 'No renewals');
 
@@ -78,7 +78,7 @@ const money = [
     left: daysLeft,
     until: milliseconds(paidUntil),
     balance,
-    missing: `clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, serverCount)}) - on (account) ${balance}, 0)`,
+    missing: `clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, paidUntil)}) - on (account) ${balance}, 0)`,
     cost: `${cost} or ${serverCount} == 0`,
   }),
 ];
@@ -197,9 +197,9 @@ const ever = (/** @type {string} */ metric) => `sum by (type) (${max('account, t
 function grown(metric) {
   const later = ' offset -$__interval';
   const sum = (/** @type {string} */ offset) => max('account, type', own(metric, account) + offset);
-  const last = (/** @type {string} */ offset) => max('account, type', `last_over_time(${own(metric, account)}[1h]${offset})`);
+  const last = (/** @type {string} */ range) => max('account, type', `last_over_time(${own(metric, account)}${range})`);
   const least = `min by (account, type) (min_over_time(${own(metric, account)}[$__interval]${later}))`;
-  return `sum by (type) (clamp_min((${last(later)} > 0) - (${last('')} or 0 * ${sum(later)} and on (account) ${sum('')} or ${least}), 0))`;
+  return `sum by (type) (clamp_min((${last(`[$__interval]${later}`)} > 0) - (${last('[1h]')} or 0 * ${sum(later)} and on (account) ${sum('')} or ${least}), 0))`;
 }
 
 const credit = 'transactions_credit_usd';

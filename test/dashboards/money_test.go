@@ -40,6 +40,7 @@ func TestMoney(t *testing.T) {
 		{"removed", []string{"a", "topup", "100x100 60x30"}, "98m", "5m", grew("topup", 0)},
 		{"after a removal", []string{"a", "topup", "100x100 60x30 75x20"}, "131m", "5m", grew("topup", 15)},
 		{"the hour of a removal", []string{"a", "topup", "100x100 60x30 75x20"}, "80m", "1h", grew("topup", 0)},
+		{"an interval of six hours that has not ended", []string{"a", "topup", "100x100 150x20"}, "1m", "6h", grew("topup", 50)},
 		{"first value of a type", []string{"a", "topup", "100x200", "a", "refund", "_x100 12x80"}, "99m", "5m", grew("topup", 0, "refund", 12)},
 		{"two exporters", []string{"a", "topup", "100x100 110x80", "b", "topup", "100x103 110x77"}, "99m", "5m", grew("topup", 10)},
 		{"after the first of two exporters", []string{"a", "topup", "100x100 110x80", "b", "topup", "100x103 110x77"}, "101m", "5m", grew("topup", 0)},
@@ -115,6 +116,47 @@ func TestBalanceAhead(t *testing.T) {
 			input("server_renews_timestamp_seconds", `, server="s"`, "180"), input("server_price_usd_per_month", `, server="s"`, "60"),
 		},
 	}})
+}
+
+// TestFigures evaluates queries at times at which part of the data is unknown, or after changes
+// that the present values do not show.
+func TestFigures(t *testing.T) {
+	var tests []any
+	for _, c := range []struct {
+		name         string
+		series       []string // metric, labels, a sample for each minute
+		at, interval string
+		key          string
+		want         string // labels of the only series, if any
+		value        float64
+	}{
+		{"nothing to pay", []string{"account_cost_usd_per_month", `account="a"`, "0x60", "servers", `account="a", status="active"`, "0x60"}, "0m", "1m",
+			"server-rental-accounts/107/until", `{account="a"}`, 1e14},
+		{"balance unknown", []string{"account_cost_usd_per_month", `account="a"`, "60x60", "servers", `account="a", status="active"`, "1x60"}, "0m", "1m",
+			"server-rental-accounts/107/until", "", 0},
+		{"prices unknown", []string{"account_balance_usd", `account="a"`, "60x60", "servers", `account="a", status="active"`, "1x60"}, "0m", "1m",
+			"server-rental-accounts/107/missing", "", 0},
+	} {
+		series := []map[string]string{}
+		for s := range slices.Chunk(c.series, 3) {
+			name := s[0]
+			if !strings.Contains(name, ":") { // recorded ones have the prefix
+				name = "server_rental_" + name
+			}
+			series = append(series, map[string]string{"series": fmt.Sprintf(`%s{job="rental", instance="a", %s}`, name, s[1]), "values": s[2]})
+		}
+		samples := []map[string]any{}
+		if c.want != "" {
+			samples = append(samples, map[string]any{"labels": c.want, "value": c.value})
+		}
+		expr := grafana.Interpolate(queryOf(t, c.key), map[string]string{"__interval": c.interval, "at": "end()", "currency": "usd"})
+		tests = append(tests, map[string]any{"name": c.name, "interval": "1m", "input_series": series, "promql_expr_test": []any{
+			map[string]any{"expr": expr, "eval_time": c.at, "exp_samples": samples},
+			// promtool does not load what is later than all queries.
+			map[string]any{"expr": "vector(0)", "eval_time": "3h", "exp_samples": []any{map[string]any{"labels": "{}", "value": 0}}},
+		}})
+	}
+	promtool(t, tests)
 }
 
 // promtool runs tests of queries.

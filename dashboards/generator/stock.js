@@ -24,14 +24,15 @@ const memory = max('plan', own('plan_memory_bytes', plan));
 
 /**
  * The present value of a time that only grows, or its highest in 30 days: an exporter knows
- * what happened since its start only. Two hours are enough before that.
+ * what happened since its start only. The steps are as long as a value is current, so that a
+ * restart hides no more than that.
  * @param {string} selector
  */
-const latest = (selector) => `(${selector} or max_over_time(${selector}[30d:2h]))`;
+const latest = (selector) => `(${selector} or max_over_time(${selector}[30d:5m]))`;
 
-/** Since when each plan in stock is: the last change, or a later hour in which it was sold out. */
+/** Since when each plan in stock is: the last change, or a later time at which it was sold out. */
 const inStockSince = `max by (plan) (${latest(own('plan_stock_changed_timestamp_seconds', plan))}`
-  + ` or label_replace(${max('plan', `max_over_time(timestamp(${own('plan_in_stock', plan)} == 0)[30d:1h])`)}, "from", "hours", "", ""))`
+  + ` or label_replace(${max('plan', `max_over_time(timestamp(${own('plan_in_stock', plan)} == 0)[30d:5m])`)}, "from", "gauge", "", ""))`
   + ` and on (plan) (${inStock} == 1)`;
 
 const lastInStock = max('plan', latest(own('plan_last_in_stock_timestamp_seconds', plan)));
@@ -178,7 +179,7 @@ export const stockOverTime = (size, ...more) => timeline({
   ...size, id: 201, title: 'Stock over time', unit: 'none', mappings: [...mappings.stock, between(0, 1, colours.fair, 'Part of the time')], ...resolution,
   description: 'When each chosen plan was in stock: in each step all the time, never, or part of it. Gaps are times without data. '
     + 'A watch is in stock if in the step at some time a plan in stock matched it, whichever plans are chosen.',
-}, course(`avg by (plan) (avg_over_time(${own('plan_in_stock', plan)}[$__interval])) * on (plan) group_left (name) ${planNames}`, '{{name}}'), ...more);
+}, course(`avg by (plan) (avg_over_time(${own('plan_in_stock', plan)}[$__interval] offset -$__interval)) * on (plan) group_left (name) ${planNames}`, '{{name}}'), ...more);
 
 /** @param {{w: number, h: number}} size */
 export const restocksByHour = (size) => common(new barchart.PanelBuilder(), {
@@ -195,7 +196,7 @@ export const restocksByHour = (size) => common(new barchart.PanelBuilder(), {
   .legend(new VizLegendOptionsBuilder().showLegend(false));
 
 const history = [
-  stockOverTime({ w: 16, h: 14 }, course(`${max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval])`)} > bool 0`, 'Watch {{watch}}', 'watches')),
+  stockOverTime({ w: 16, h: 14 }, course(`${max('watch', `max_over_time(${own('watch_plans_in_stock')}[$__interval] offset -$__interval)`)} > bool 0`, 'Watch {{watch}}', 'watches')),
   series({
     id: 604, title: 'Hits of watches', overrides: palette.names(), w: 8, h: 7, unit: 'none', decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, interval: '1h', points: 60,
     description: 'How many times a plan in stock began to match each watch, in intervals that begin at the left edge of a bar. Whichever plans are chosen.', links: [runbook('ServerRentalWatchHit')],
@@ -206,8 +207,9 @@ const history = [
 /** Prices change so rarely that longer steps show as much. */
 const changes = { interval: '2m', points: 140 };
 
-/** Each price of the step before. */
-const before = max('plan', `${price('plan', plan)} offset $__interval`);
+/** Each price at a step, or the last one before a gap of up to a day; and the last one until the next step. */
+const before = max('plan', `last_over_time(${price('plan', plan)}[1d])`);
+const after = max('plan', `last_over_time(${price('plan', plan)}[$__interval] offset -$__interval)`);
 const inRange = (/** @type {string} */ func) => atEnd(`${func} by (plan) (${func}_over_time(${price('plan', plan)}[$__range:$__interval]))`);
 
 const pricesOf = [
@@ -216,18 +218,18 @@ const pricesOf = [
     description: 'How much the monthly price of each plan was above the lowest in the time range. Plans whose price did not change are left out.', links: [runbook('ServerRentalPlanPriceChanged')],
   }, course(`${prices} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1 or on () label_replace(0 * max(${prices}), "plan", "no change", "", "")`, '{{plan}}')),
   table({
-    id: 303, title: `Changes of prices, ${inCurrency}`, w: 12, h: 10, unit: 'none', sort: 'Until', descending: true, history: true, links: [runbook('ServerRentalPlanPriceChanged')],
-    description: 'Each change of a price in the time range, the latest first: the old and the new price, and the end of the interval in which it changed.',
+    id: 303, title: `Changes of prices, ${inCurrency}`, w: 12, h: 10, unit: 'none', sort: 'After', descending: true, history: true, links: [runbook('ServerRentalPlanPriceChanged')],
+    description: 'Each change of a price in the time range, the latest first: the old and the new price, and the beginning of the interval in which it changed.',
     columns: [
-      { from: 'Time', name: 'Until', unit: units.minute, width: 140, filter: false },
+      { from: 'Time', name: 'After', unit: units.minute, width: 140, filter: false },
       { from: 'plan', name: 'Plan', minWidth: 150, filter: false },
       { from: '#old', name: 'Old', ...money },
       { from: '#new', name: 'New', ...money },
     ],
   }, {
     // What may be absent is on the left of !=: VictoriaMetrics takes it on the right for a difference.
-    new: `${prices} and on (plan) (${before} != on (plan) ${prices})`,
-    old: `${before} and on (plan) (${prices} != on (plan) ${before})`,
+    new: `${after} and on (plan) (${before} != on (plan) ${after})`,
+    old: `${before} and on (plan) (${after} != on (plan) ${before})`,
   }).interval(changes.interval).maxDataPoints(changes.points),
 ];
 

@@ -136,6 +136,11 @@ func TestFigures(t *testing.T) {
 			"server-rental-accounts/107/until", "", 0},
 		{"prices unknown", []string{"account_balance_usd", `account="a"`, "60x60", "servers", `account="a", status="active"`, "1x60"}, "0m", "1m",
 			"server-rental-accounts/107/missing", "", 0},
+		{"change before a restart", []string{"plan_in_stock", `plan="a"`, "0x70 1x110", "plan_stock_changed_timestamp_seconds", `plan="a"`, "_x71 4260x20 stale"}, "180m", "1m",
+			"server-rental-stock/110/since", `{plan="a"}`, 4_260_000},
+		{"price of the last step", []string{"plan_price_usd_per_month", `plan="a"`, "100x10 120x10"}, "5m", "1h", "server-rental-stock/303/new", `{plan="a"}`, 120},
+		{"price before a gap", []string{"plan_price_usd_per_month", `plan="a"`, "100x10 _x60 120x10"}, "60m", "1h", "server-rental-stock/303/old", `{plan="a"}`, 100},
+		{"stock of the last step", []string{"plan_in_stock", `plan="a"`, "0x10 1x10", "plan_info", `plan="a", name="A"`, "1x20"}, "11m", "1h", "server-rental-stock/201/A", `{plan="a", name="A"}`, 1},
 	} {
 		series := []map[string]string{}
 		for s := range slices.Chunk(c.series, 3) {

@@ -163,13 +163,15 @@ export const collector = 'collector, account';
 export const collectorSuccess = own('exporter_collector_success', accountOrPublic);
 export const succeeded = `min by (${collector}) (${collectorSuccess})`;
 const lastSuccess = own('exporter_collector_last_success_timestamp_seconds', accountOrPublic);
+/** When the provider made the data, as the recording rule of the alert of stale data counts it. */
+const dataTime = `(${lastSuccess} - ${own('exporter_collector_answer_age_seconds', accountOrPublic, 'collector!="status"')} or ${lastSuccess})`;
 export const interval = max(collector, own('exporter_collector_interval_seconds', accountOrPublic));
 
 /**
  * Age of a collector's data, when it was scraped, at the exporter with the freshest data. The
  * time of a scrape is that of one series, because older versions of Prometheus are slow to tell it.
  */
-export const age = `min by (${collector}) (max by (job, instance) (timestamp(${own('exporter_build_info')})) - on (job, instance) group_right () ${lastSuccess})`;
+export const age = `min by (${collector}) (max by (job, instance) (timestamp(${own('exporter_build_info')})) - on (job, instance) group_right () ${dataTime})`;
 export const intervals = `(${age}) / on (${collector}) ${interval}`;
 
 /** The age of data that was never fetched: older than all others. */

@@ -9,11 +9,11 @@ import {
 const { linkTo } = linksFrom('status');
 
 /**
- * The highest value between two steps, so that nothing short is lost in a long time range.
+ * The highest value until the next step, so that nothing short is lost in a long time range.
  * A step may be too short for a scrape.
  * @param {string} selector
  */
-const highest = (selector) => `(max_over_time(${selector}[$__interval]) or ${selector})`;
+const highest = (selector) => `(max_over_time(${selector}[$__interval] offset -$__interval) or ${selector})`;
 
 const operational = `min by (location, component) (${own('component_operational', location)})`;
 
@@ -73,18 +73,19 @@ const counts = [
   between(3, null, colours.bad, '3 or more down'),
 ];
 
-/** The time of an outage beside which there is none. @param {string} offset of the time beside it */
-const edge = (offset) => `(0 * ${outage} + time() unless on (location, component) ${outage} offset ${offset})`;
+/** A time of an outage beside which there is none. @param {string} time @param {string} offset of the time beside it */
+const edge = (time, offset) => `(${time} unless on (location, component) ${outage} offset ${offset})`;
 /** The last beginning within the interval after each step, not at it, and the first end from then on. */
-const began = `(max by (location, component) (max_over_time(${edge('2m')}[$__interval:2m] offset -$__interval)) > time())`;
-const ended = `min by (location, component) (min_over_time(${edge('-2m')}[7d:2m] offset -7d))`;
+const began = `(max by (location, component) (max_over_time(${edge(`0 * ${outage} + time()`, '2m')}[$__interval:2m] offset -$__interval)) > time())`;
+// Its last sample, as Prometheus takes that as current for five minutes more.
+const ended = `min by (location, component) (min_over_time(${edge(`timestamp(${outage})`, '-2m')}[7d:2m] offset -7d))`;
 
 const provider = [
   matrix,
   timeline({
     id: 202, title: 'Locations over time', w: 12, h: 11, unit: 'none', mappings: counts, interval: '4m',
     description: 'The number of components of each location that failed, maintenance excepted. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
-  }, course(`count by (location) (present_over_time(${outage}[$__interval])) or on (location) 0 * ${max('location', own('location_info', location))}`, '{{location}}')),
+  }, course(`count by (location) (present_over_time(${outage}[$__interval] offset -$__interval)) or on (location) 0 * ${max('location', own('location_info', location))}`, '{{location}}')),
   table({
     id: 206, title: 'Outages in the time range', w: 14, h: 9, unit: 'none', sort: 'Began', descending: true, history: true, noValue: 'None known', links: [runbook('ServerRentalComponentNotOperational')],
     description: 'Each outage of a component in the time range, the latest first: when it began and how long it lasted, or has lasted so far, to two minutes. Times in which a component failed again and again are one outage, and maintenance is none. Needs the recording rules of this project.',
@@ -110,7 +111,8 @@ const provider = [
     description: 'The day since which the overall state holds, the last update of the provider\'s status, and the time when it generated the catalog.',
     overrides: [forQuery('since', set.unit(units.date))],
   },
-  now(milliseconds(max('', own('status_since_timestamp_seconds'))), 'state holds since', 'since'),
+  // Midnight UTC, which is the day before in America: a time that is on the same day nearly everywhere.
+  now(milliseconds(`(${max('', own('status_since_timestamp_seconds'))} + 10.5 * 3600)`), 'state holds since', 'since'),
   now(milliseconds(max('', own('status_updated_timestamp_seconds'))), 'status updated', 'updated'),
   now(milliseconds(max('', own('catalog_generated_timestamp_seconds'))), 'catalog generated', 'generated')),
 ];
@@ -142,7 +144,7 @@ const collectors = [
   timeline({
     id: 302, title: 'Collectors that failed in the time range', w: 24, h: 9, unit: 'none', mappings: mappings.success,
     interval: '1m', description: 'The collectors whose last fetch failed at some time of the range, and when: at most 25. One line for all if there were none. Needs the recording rules of this project.', links: [runbook('ServerRentalCollectorFailing')],
-  }, course(`(0 * present_over_time(${failing}[$__interval]) or on (${collector}) topk(25, present_over_time(${failing}[$__range] @ end()))) and on () ${own('exporter_build_info')}`
+  }, course(`(0 * present_over_time(${failing}[$__interval] offset -$__interval) or on (${collector}) topk(25, present_over_time(${failing}[$__range] @ end()))) and on () ${own('exporter_build_info')}`
     + ` or on () label_replace(0 * ${max('', own('exporter_build_info'))} + 1, "collector", "all collectors", "", "")`, collectorLegend)),
   series({
     id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, points: 60, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],

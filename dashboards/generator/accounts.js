@@ -138,10 +138,10 @@ const topupCount = (/** @type {string[]} */ ...matchers) => own('topups', accoun
 /**
  * The increase in the time range of a count over the whole history of an account, whichever
  * exporter fetches it. So a difference is correct across restarts and exact, while
- * increase() extrapolates.
+ * increase() extrapolates. One whose status changed again, or that was removed, is less than none.
  * @param {string} labels @param {string} selector
  */
-const added = (labels, selector) => `${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[$__range:$__interval]))`;
+const added = (labels, selector) => `clamp_min(${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[$__range:$__interval])), 0)`;
 
 const open = 'status=~"pending|confirming"';
 const closed = 'status!~"pending|confirming"';
@@ -320,7 +320,7 @@ const machines = [
 const totals = [
   stat({
     id: 701, title: 'Balance', w: 8, h: 5, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
-    description: 'The sum of the balances of all accounts, red if negative.', links: [runbook('ServerRentalBalanceLow')],
+    description: 'The sum of the known balances of all accounts, red if negative.', links: [runbook('ServerRentalBalanceLow')],
   }, now(orNoAccounts(`sum(${max('account', own('account_balance_usd'))})`, 'account'), 'Balance')),
   stat({
     id: 702, title: 'Per month', w: 8, h: 5, unit: units.usd, decimals: 2,

@@ -277,7 +277,7 @@ const saved = [
     // If there are none, a row says so.
     info: orNoAccounts(withOrder('account, configuration', info('account, configuration', 'hostname, plan, location, os', own('configuration_info', account, plan, location)), own('configuration_links_info', account))
       + ` or on () label_replace(0 * ${max('', own('configurations', account))}, "hostname", "None saved", "", "")`, 'hostname'),
-    stock: chosen(perConfiguration(own('configuration_in_stock', account))),
+    stock: orLast(chosen(perConfiguration(own('configuration_in_stock', account)))),
     price: chosen(perConfiguration(price('configuration', account))),
     share: chosen(share(perConfiguration(own('configuration_in_stock', account)))),
     created: milliseconds(`(${chosen(perConfiguration(own('configuration_created_timestamp_seconds', account)))})`),

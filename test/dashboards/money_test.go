@@ -88,12 +88,14 @@ func TestLastKnown(t *testing.T) {
 		{query("server-rental-plan/101/stock", "end()"), "5m", `{plan="a"}`, 1},
 		{query("server-rental-plan/101/stock", "6000"), "110m", `{plan="a"}`, 11},
 		{query("server-rental-stock/110/since", "6000"), "110m", `{plan="a"}`, 240_000}, // of a subquery
+		{query("server-rental-stock/501/stock", "6000"), "110m", `{key="main/c"}`, 11},
 		{query("server-rental-accounts/107/token", "6000"), "110m", `{account="main"}`, 11},
 	} {
 		queries = append(queries, map[string]any{"expr": c.expr, "eval_time": c.time, "exp_samples": []map[string]any{{"labels": c.labels, "value": c.value}}})
 	}
 	promtool(t, []any{map[string]any{"interval": "1m", "promql_expr_test": queries, "input_series": []map[string]string{
 		up("exporter_build_info", "", "1"), up("plan_in_stock", `, plan="a"`, "1"), up("plan_stock_changed_timestamp_seconds", `, plan="a"`, "240"),
+		up("configuration_info", `, account="main", configuration="c", plan="a", location="fra"`, "1"), up("configuration_in_stock", `, account="main", configuration="c"`, "1"),
 		up("exporter_api_token_rejected", `, account="main"`, "1"), up("exporter_collector_interval_seconds", `, account="main"`, "60"),
 	}}})
 }
@@ -136,6 +138,7 @@ func TestFigures(t *testing.T) {
 			"server-rental-accounts/107/until", "", 0},
 		{"prices unknown", []string{"account_balance_usd", `account="a"`, "60x60", "servers", `account="a", status="active"`, "1x60"}, "0m", "1m",
 			"server-rental-accounts/107/missing", "", 0},
+		{"top-up that is no longer expired", []string{"topups", `account="a", status="expired"`, "3x60 2x10"}, "65m", "10m", "server-rental-accounts/401/A", `{status="expired"}`, 0},
 		{"old response", []string{"exporter_build_info", "", "1x60", "exporter_collector_last_success_timestamp_seconds", `collector="plans", account=""`, "3000x60",
 			"exporter_collector_answer_age_seconds", `collector="plans", account=""`, "1200x60"}, "60m", "1m", "server-rental-status/301/age", `{key="plans/(public)"}`, 1800},
 		{"old response of the status", []string{"exporter_build_info", "", "1x60", "exporter_collector_last_success_timestamp_seconds", `collector="status", account=""`, "3000x60",
@@ -162,7 +165,7 @@ func TestFigures(t *testing.T) {
 		if c.want != "" {
 			samples = append(samples, map[string]any{"labels": c.want, "value": c.value})
 		}
-		expr := grafana.Interpolate(queryOf(t, c.key), map[string]string{"__interval": c.interval, "at": "end()", "currency": "usd"})
+		expr := grafana.Interpolate(queryOf(t, c.key), map[string]string{"__interval": c.interval, "at": "end()", "currency": "usd", "__range": "1h"})
 		tests = append(tests, map[string]any{"name": c.name, "interval": "1m", "input_series": series, "promql_expr_test": []any{
 			map[string]any{"expr": expr, "eval_time": c.at, "exp_samples": samples},
 			// promtool does not load what is later than all queries.

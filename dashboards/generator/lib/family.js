@@ -118,7 +118,7 @@ export const mappings = {
   stock: values({ 1: ['In stock', colours.good], 0: ['Sold out', colours.gone], 11: ['In stock', colours.unknown], 10: ['Sold out', colours.unknown] }),
   offered: values({ 1: ['●', colours.good], 0: ['○', colours.muted], 11: ['●', colours.unknown], 10: ['○', colours.unknown] }),
   order: [wordsLike('.+', colours.plain, 'Order')],
-  orderable: values({ 1: ['Can be ordered', colours.good], 0: ['Sold out', colours.gone] }),
+  orderable: values({ 1: ['Can be ordered', colours.good], 0: ['Sold out', colours.gone], 11: ['Can be ordered', colours.unknown], 10: ['Sold out', colours.unknown] }),
   success: values({ 1: ['Working', colours.good], 0: ['Failing', colours.bad] }),
   up: values({ 1: ['Up', colours.good], 0: ['Down', colours.bad] }),
   enabled: values({ 1: ['On', colours.good], 0: ['Off', colours.warn] }),

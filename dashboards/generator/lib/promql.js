@@ -102,7 +102,7 @@ function subqueries(expr) {
 export function atEnd(expr) {
   const within = subqueries(expr);
   // A selector is at the times of the subquery that it is in.
-  return expr.replaceAll(/([})]\[[^\]]+\]|\}(?![[\w]))(?! @)/g, (end, i) => end + (within.some(({ first, last }) => first < i && i < last) ? '' : ' @ $at'));
+  return expr.replaceAll(/(?:[})]\[[^\]]+\]|\}(?![[\w]))(?! @)/g, (end, i) => end + (within.some(({ first, last }) => first < i && i < last) ? '' : ' @ $at'));
 }
 
 /**

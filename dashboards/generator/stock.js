@@ -19,6 +19,9 @@ export const inCurrency = '${currency:text}';
 
 const planNames = info('plan', 'name', own('plan_info', plan));
 
+/** The same for a chart: also those that are not known at a step, or any more. */
+const namesInRange = atEnd(info('plan', 'name', `last_over_time(${own('plan_info', plan)}[$__range])`));
+
 const cores = max('plan', own('plan_cpu_cores', plan));
 const memory = max('plan', own('plan_memory_bytes', plan));
 
@@ -179,7 +182,7 @@ export const stockOverTime = (size, ...more) => timeline({
   ...size, id: 201, title: 'Stock over time', unit: 'none', mappings: [...mappings.stock, between(0, 1, colours.fair, 'Part of the time')], ...resolution,
   description: 'When each chosen plan was in stock: in each step all the time, never, or part of it. Gaps are times without data. '
     + 'A watch is in stock if in the step at some time a plan in stock matched it, whichever plans are chosen.',
-}, course(`avg by (plan) (avg_over_time(${own('plan_in_stock', plan)}[$__interval] offset -$__interval)) * on (plan) group_left (name) ${planNames}`, '{{name}}'), ...more);
+}, course(`avg by (plan) (avg_over_time(${own('plan_in_stock', plan)}[$__interval] offset -$__interval)) * on (plan) group_left (name) ${namesInRange}`, '{{name}}'), ...more);
 
 /** @param {{w: number, h: number}} size */
 export const restocksByHour = (size) => common(new barchart.PanelBuilder(), {

@@ -150,6 +150,7 @@ func TestFigures(t *testing.T) {
 		{"price of the last step", []string{"plan_price_usd_per_month", `plan="a"`, "100x10 120x10"}, "5m", "1h", "server-rental-stock/303/new", `{plan="a"}`, 120},
 		{"price before a gap", []string{"plan_price_usd_per_month", `plan="a"`, "100x10 _x60 120x10"}, "60m", "1h", "server-rental-stock/303/old", `{plan="a"}`, 100},
 		{"stock of the last step", []string{"plan_in_stock", `plan="a"`, "0x10 1x10", "plan_info", `plan="a", name="A"`, "1x20"}, "11m", "1h", "server-rental-stock/201/A", `{plan="a", name="A"}`, 1},
+		{"stock after a step without data", []string{"plan_in_stock", `plan="a"`, "1x5 _x20 1x10", "plan_info", `plan="a", name="A"`, "1x5 _x20 1x10"}, "20m", "1h", "server-rental-stock/201/A", `{plan="a", name="A"}`, 1},
 		{"incident of the last step", []string{"incidents_ongoing", "", "0x10 1x10"}, "10m", "1h", "server-rental-status/204/incidents", "{}", 1},
 		{"an outage of ten minutes so far", []string{"location_component:server_rental_component_failing:group", `location="fra", component="network"`, "_x61 1x10"}, "60m", "30m",
 			"server-rental-status/206/lasted", `{location="fra", component="network"}`, 660},

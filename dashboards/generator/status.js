@@ -20,6 +20,9 @@ const operational = `min by (location, component) (${own('component_operational'
 /** Recorded while it lasts, so that it is cheap to find in a long time range. */
 const outage = `location_component:server_rental_component_failing:group{${location}}`;
 const failing = `collector_account:server_rental_exporter_collector_failing:group{${accountOrPublic}}`;
+/** Recorded all the time: without the rules, nothing is known to work. */
+const componentsKnown = `location_component:server_rental_component_operational:max{${location}}`;
+const collectorsKnown = `collector_account:server_rental_exporter_collector_data_timestamp_seconds:max{${accountOrPublic}}`;
 
 const publicEndpoints = 'endpoint=~"/plans|/locations|/os|/status"';
 const accountEndpoints = 'endpoint!~"/plans|/locations|/os|/status"';
@@ -84,8 +87,8 @@ const provider = [
   matrix,
   timeline({
     id: 202, title: 'Locations over time', w: 12, h: 11, unit: 'none', mappings: counts, interval: '4m',
-    description: 'The number of components of each location that failed, maintenance excepted. Gaps are times without data.', links: [runbook('ServerRentalComponentNotOperational')],
-  }, course(`count by (location) (present_over_time(${outage}[$__interval] offset -$__interval)) or on (location) 0 * ${max('location', own('location_info', location))}`, '{{location}}')),
+    description: 'The number of components of each location that failed, maintenance excepted. Gaps are times without data. Needs the recording rules of this project.', links: [runbook('ServerRentalComponentNotOperational')],
+  }, course(`count by (location) (present_over_time(${outage}[$__interval] offset -$__interval)) or on (location) 0 * ${max('location', componentsKnown)}`, '{{location}}')),
   table({
     id: 206, title: 'Outages in the time range', w: 14, h: 9, unit: 'none', sort: 'Began', descending: true, history: true, noValue: 'None known', links: [runbook('ServerRentalComponentNotOperational')],
     description: 'Each outage of a component in the time range, the latest first: when it began and how long it lasted, or has lasted so far, to two minutes. Times in which a component failed again and again are one outage, and maintenance is none. Needs the recording rules of this project.',
@@ -145,7 +148,7 @@ const collectors = [
     id: 302, title: 'Collectors that failed in the time range', w: 24, h: 9, unit: 'none', mappings: mappings.success,
     interval: '1m', description: 'The collectors whose last fetch failed at some time of the range, and when: at most 25. One line for all if there were none. Needs the recording rules of this project.', links: [runbook('ServerRentalCollectorFailing')],
   }, course(`(0 * present_over_time(${failing}[$__interval] offset -$__interval) or on (${collector}) topk(25, present_over_time(${failing}[$__range] @ end()))) and on () ${own('exporter_build_info')}`
-    + ` or on () label_replace(0 * ${max('', own('exporter_build_info'))} + 1, "collector", "all collectors", "", "")`, collectorLegend)),
+    + ` or on () label_replace(0 * ${max('', collectorsKnown)} + 1, "collector", "all collectors", "", "")`, collectorLegend)),
   series({
     id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, points: 60, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'The age of the oldest data of each collector over all accounts, in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line; a collector above the lower one is late.',

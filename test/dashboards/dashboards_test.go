@@ -44,8 +44,12 @@ func knownMetrics() promqltest.Catalog {
 		c["plan:server_rental_plan_"+name] = promqltest.LabelSet("plan")
 	}
 	c["plan_hour:server_rental_plan_restocks:max1h"] = promqltest.LabelSet("plan", "hour")
-	c["location_component:server_rental_component_failing:group"] = promqltest.LabelSet("location", "component")
-	c["collector_account:server_rental_exporter_collector_failing:group"] = promqltest.LabelSet("collector", "account")
+	for _, name := range []string{"failing:group", "operational:max"} {
+		c["location_component:server_rental_component_"+name] = promqltest.LabelSet("location", "component")
+	}
+	for _, name := range []string{"failing:group", "data_timestamp_seconds:max"} {
+		c["collector_account:server_rental_exporter_collector_"+name] = promqltest.LabelSet("collector", "account")
+	}
 	return c
 }
 

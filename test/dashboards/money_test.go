@@ -152,6 +152,8 @@ func TestFigures(t *testing.T) {
 		{"stock of the last step", []string{"plan_in_stock", `plan="a"`, "0x10 1x10", "plan_info", `plan="a", name="A"`, "1x20"}, "11m", "1h", "server-rental-stock/201/A", `{plan="a", name="A"}`, 1},
 		{"stock after a step without data", []string{"plan_in_stock", `plan="a"`, "1x5 _x20 1x10", "plan_info", `plan="a", name="A"`, "1x5 _x20 1x10"}, "20m", "1h", "server-rental-stock/201/A", `{plan="a", name="A"}`, 1},
 		{"incident of the last step", []string{"incidents_ongoing", "", "0x10 1x10"}, "10m", "1h", "server-rental-status/204/incidents", "{}", 1},
+		{"outages without rules", []string{"location_info", `location="fra"`, "1x10", "component_operational", `location="fra", component="network"`, "0x10"}, "5m", "2m", "server-rental-status/202/A", "", 0},
+		{"failing collectors without rules", []string{"exporter_build_info", "", "1x10", "exporter_collector_success", `collector="plans", account=""`, "0x10"}, "5m", "1m", "server-rental-status/302/A", "", 0},
 		{"an outage of ten minutes so far", []string{"location_component:server_rental_component_failing:group", `location="fra", component="network"`, "_x61 1x10"}, "60m", "30m",
 			"server-rental-status/206/lasted", `{location="fra", component="network"}`, 660},
 		{"a date in Hawaii", []string{"status_since_timestamp_seconds", "", "86400x10"}, "10m", "1m", "server-rental-status/205/since", "{}", (86400 + 10.5*3600) * 1000},

@@ -11,6 +11,8 @@ const size = { w: 4, h: 6, horizontal: true };
 /** An expression for this plan and the provider's alternative. @param {string} expr one series for each plan */
 const both = (expr) => `${expr} and on (plan) (${own('plan_info', plan)} or label_replace(${max('alternative', own('plan_availability_info', plan, 'alternative!=""'))}, "plan", "$1", "alternative", "(.+)"))`;
 
+const restocksOfDay = `round(${max('plan', `increase(${own('plan_restocks_total', plan)}[24h])`)})`;
+
 const panels = [
   stat({
     ...size, id: 101, title: 'Stock', unit: 'none', mappings: mappings.stock, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
@@ -27,8 +29,8 @@ const panels = [
   now(max('plan', `min_over_time(${price('plan', plan)}[$__range])`), 'lowest in range', 'lowest')),
   stat({
     ...size, w: 3, id: 103, title: 'Restocks', unit: 'none', decimals: 0, steps: steps.always(colours.muted),
-    description: 'How many times the plan came back in stock within 24 hours, those shorter than a scrape interval included, and within 30 days, which needs the recording rules of this project.',
-  }, now(`round(${max('plan', `increase(${own('plan_restocks_total', plan)}[24h])`)})`, '24 hours', 'day'), now(restocksOfMonth, '30 days', 'month')),
+    description: 'How many times the plan came back in stock within 24 hours, those shorter than a scrape interval included, and within 30 days, by full hours without a gap, which needs the recording rules of this project.',
+  }, now(restocksOfDay, '24 hours', 'day'), now(`(${restocksOfDay} > on (plan) (${restocksOfMonth}) or ${restocksOfMonth})`, '30 days', 'month')),
   stat({
     ...size, id: 104, title: 'On average', unit: 's', decimals: 0, steps: steps.always(colours.muted),
     description: 'How long the plan stays in stock, and how long it is then sold out, on average over 30 days. Needs the recording rules of this project.',

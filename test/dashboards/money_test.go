@@ -147,6 +147,8 @@ func TestFigures(t *testing.T) {
 			"server-rental-stock/110/since", `{plan="a"}`, 4_260_000},
 		{"share of a watch", []string{"watch_plans_in_stock", `watch="w"`, "0x30 1x149"}, "180m", "1m", "server-rental-stock/601/share", `{watch="w"}`, 0.75},
 		{"sold out without an exporter that saw it", []string{"plan_in_stock", `plan="a"`, "1x50 0x20 1x109"}, "180m", "1m", "server-rental-stock/110/since", `{plan="a"}`, 4_200_000},
+		{"restocks of this hour", []string{"plan_info", `plan="a"`, "1x180", "plan_restocks_total", `plan="a"`, "0x150 3x29", "plan:server_rental_plan_restocks:max1h", `plan="a"`, "0x180"}, "180m", "1m",
+			"server-rental-plan/103/month", `{plan="a"}`, 3},
 		{"price of the last step", []string{"plan_price_usd_per_month", `plan="a"`, "100x10 120x10"}, "5m", "1h", "server-rental-stock/303/new", `{plan="a"}`, 120},
 		{"price before a gap", []string{"plan_price_usd_per_month", `plan="a"`, "100x10 _x60 120x10"}, "60m", "1h", "server-rental-stock/303/old", `{plan="a"}`, 100},
 		{"stock of the last step", []string{"plan_in_stock", `plan="a"`, "0x10 1x10", "plan_info", `plan="a", name="A"`, "1x20"}, "11m", "1h", "server-rental-stock/201/A", `{plan="a", name="A"}`, 1},

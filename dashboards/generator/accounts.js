@@ -9,7 +9,7 @@ import {
 import {
   between, colour, colours, common, course, dashboard, forName, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units, values,
 } from './lib/family.js';
-import { account, atEnd, billed, chosenServers, info, location, max, milliseconds, noAccounts, orNoAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
+import { account, atEnd, billed, chosenServers, info, location, max, milliseconds, noAccounts, orNoAccounts, orZero, own, pinned, pinnedNow, plan, renewalDates, today, tokens } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('accounts');
 
@@ -205,9 +205,6 @@ function grown(metric) {
 const credit = 'transactions_credit_usd';
 const debit = 'transactions_debit_usd';
 
-/** An expression as of the last whole minute of the time range, at each step. @param {string} expr @param {'start()' | '$at'} [of] */
-const pinned = (expr, of = '$at') => `last_over_time((${expr})[1m:1m] @ ${of})`;
-const pinnedNow = (/** @type {'start()' | '$at'} */ of) => `scalar(${pinned('vector(time())', of)})`;
 /** Balances ahead are drawn from the beginning of the time range on: the time since then, and in days. */
 const passed = `(time() - ${pinnedNow('start()')})`;
 const ahead = `(vector(${passed} / ${day}) <= 30.5)`;

@@ -7,7 +7,7 @@ import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import {
   between, colour, colours, common, course, dashboard, forPattern, linksFrom, mappings, now, palette, runbook, series, set, steps, table, timeline, units, values,
 } from './lib/family.js';
-import { account, atEnd, info, location, max, milliseconds, orNoAccounts, orLast, own, plan, price } from './lib/promql.js';
+import { account, atEnd, info, location, max, milliseconds, orNoAccounts, orLast, own, pinnedNow, plan, price } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('stock');
 
@@ -20,22 +20,21 @@ export const inCurrency = '${currency:text}';
 const planNames = info('plan', 'name', own('plan_info', plan));
 
 /** The same for a chart: also those that are not known at a step, or any more. */
-const namesInRange = atEnd(info('plan', 'name', `last_over_time(${own('plan_info', plan)}[$__range])`));
+const namesInRange = atEnd(info('plan', 'name', `last_over_time(${own('plan_info', plan)}[$__range:$__interval])`));
 
 const cores = max('plan', own('plan_cpu_cores', plan));
 const memory = max('plan', own('plan_memory_bytes', plan));
 
 /**
  * The present value of a time that only grows, or its highest in 30 days: an exporter knows
- * what happened since its start only. The steps are as long as a value is current, so that a
- * restart hides no more than that.
+ * what happened since its start only. A restart hides the last quarter of an hour before it.
  * @param {string} selector
  */
-const latest = (selector) => `(${selector} or max_over_time(${selector}[30d:5m]))`;
+const latest = (selector) => `(${selector} or max_over_time(${selector}[30d:15m]))`;
 
 /** Since when each plan in stock is: the last change, or a later time at which it was sold out. */
 const inStockSince = `max by (plan) (${latest(own('plan_stock_changed_timestamp_seconds', plan))}`
-  + ` or label_replace(${max('plan', `max_over_time(timestamp(${own('plan_in_stock', plan)} == 0)[30d:5m])`)}, "from", "gauge", "", ""))`
+  + ` or label_replace(${max('plan', `max_over_time(timestamp(${own('plan_in_stock', plan)} == 0)[30d:15m])`)}, "from", "gauge", "", ""))`
   + ` and on (plan) (${inStock} == 1)`;
 
 const lastInStock = max('plan', latest(own('plan_last_in_stock_timestamp_seconds', plan)));
@@ -210,9 +209,9 @@ const history = [
 /** Prices change so rarely that longer steps show as much. */
 const changes = { interval: '2m', points: 140 };
 
-/** Each price at a step, or the last one before a gap of up to a day; and the last one until the next step. */
-const before = max('plan', `last_over_time(${price('plan', plan)}[1d])`);
-const after = max('plan', `last_over_time(${price('plan', plan)}[$__interval] offset -$__interval)`);
+/** Each price at a step, or the last one before a gap of up to a day; and at the next step, or the last one if that has not come. */
+const before = max('plan', `(${price('plan', plan)} or last_over_time(${price('plan', plan)}[1d:1h]))`);
+const after = max('plan', `(${price('plan', plan)} offset -$__interval or ${atEnd(price('plan', plan))} and on () vector(time()) > ${pinnedNow('$at')} - $__interval_ms / 1000)`);
 const inRange = (/** @type {string} */ func) => atEnd(`${func} by (plan) (${func}_over_time(${price('plan', plan)}[$__range:$__interval]))`);
 
 const pricesOf = [

@@ -71,7 +71,9 @@ func TestLastKnown(t *testing.T) {
 			at = grafana.Interpolate(strings.TrimSuffix(strings.TrimPrefix(v.Query, "query_result("), ")"), nil)
 		}
 	}
-	query := func(key, at string) string { return grafana.Interpolate(queryOf(t, key), map[string]string{"at": at}) }
+	query := func(key, at string) string {
+		return grafana.Interpolate(queryOf(t, key), map[string]string{"at": at, "currency": "usd", "__interval": "1h", "__interval_ms": "3600000"})
+	}
 	up := func(metric, labels, values string) map[string]string {
 		return map[string]string{"series": fmt.Sprintf(`server_rental_%s{job="rental", instance="a"%s}`, metric, labels), "values": values + "x100 stale"}
 	}
@@ -89,6 +91,7 @@ func TestLastKnown(t *testing.T) {
 		{query("server-rental-plan/101/stock", "6000"), "110m", `{plan="a"}`, 11},
 		{query("server-rental-stock/110/since", "6000"), "110m", `{plan="a"}`, 240_000}, // of a subquery
 		{query("server-rental-stock/501/stock", "6000"), "110m", `{key="main/c"}`, 11},
+		{query("server-rental-stock/303/new", "6000"), "90m", `{plan="a"}`, 120}, // of the interval that has not ended
 		{query("server-rental-accounts/107/token", "6000"), "110m", `{account="main"}`, 11},
 	} {
 		queries = append(queries, map[string]any{"expr": c.expr, "eval_time": c.time, "exp_samples": []map[string]any{{"labels": c.labels, "value": c.value}}})
@@ -96,6 +99,7 @@ func TestLastKnown(t *testing.T) {
 	promtool(t, []any{map[string]any{"interval": "1m", "promql_expr_test": queries, "input_series": []map[string]string{
 		up("exporter_build_info", "", "1"), up("plan_in_stock", `, plan="a"`, "1"), up("plan_stock_changed_timestamp_seconds", `, plan="a"`, "240"),
 		up("configuration_info", `, account="main", configuration="c", plan="a", location="fra"`, "1"), up("configuration_in_stock", `, account="main", configuration="c"`, "1"),
+		up("plan_price_usd_per_month", `, plan="a"`, "100x94 120x5 stale _"),
 		up("exporter_api_token_rejected", `, account="main"`, "1"), up("exporter_collector_interval_seconds", `, account="main"`, "60"),
 	}}})
 }
@@ -146,11 +150,11 @@ func TestFigures(t *testing.T) {
 		{"change before a restart", []string{"plan_in_stock", `plan="a"`, "0x70 1x110", "plan_stock_changed_timestamp_seconds", `plan="a"`, "_x71 4260x20 stale"}, "180m", "1m",
 			"server-rental-stock/110/since", `{plan="a"}`, 4_260_000},
 		{"share of a watch", []string{"watch_plans_in_stock", `watch="w"`, "0x30 1x149"}, "180m", "1m", "server-rental-stock/601/share", `{watch="w"}`, 0.75},
-		{"sold out without an exporter that saw it", []string{"plan_in_stock", `plan="a"`, "1x50 0x20 1x109"}, "180m", "1m", "server-rental-stock/110/since", `{plan="a"}`, 4_200_000},
+		{"sold out without an exporter that saw it", []string{"plan_in_stock", `plan="a"`, "1x50 0x20 1x109"}, "180m", "1m", "server-rental-stock/110/since", `{plan="a"}`, 3_600_000},
 		{"restocks of this hour", []string{"plan_info", `plan="a"`, "1x180", "plan_restocks_total", `plan="a"`, "0x150 3x29", "plan:server_rental_plan_restocks:max1h", `plan="a"`, "0x180"}, "180m", "1m",
 			"server-rental-plan/103/month", `{plan="a"}`, 3},
-		{"price of the last step", []string{"plan_price_usd_per_month", `plan="a"`, "100x10 120x10"}, "5m", "1h", "server-rental-stock/303/new", `{plan="a"}`, 120},
-		{"price before a gap", []string{"plan_price_usd_per_month", `plan="a"`, "100x10 _x60 120x10"}, "60m", "1h", "server-rental-stock/303/old", `{plan="a"}`, 100},
+		{"price of the next step", []string{"plan_price_usd_per_month", `plan="a"`, "100x10 120x100"}, "5m", "1h", "server-rental-stock/303/new", `{plan="a"}`, 120},
+		{"price before a gap", []string{"plan_price_usd_per_month", `plan="a"`, "100x10 _x60 120x60"}, "60m", "1h", "server-rental-stock/303/old", `{plan="a"}`, 100},
 		{"stock of the last step", []string{"plan_in_stock", `plan="a"`, "0x10 1x10", "plan_info", `plan="a", name="A"`, "1x20"}, "11m", "1h", "server-rental-stock/201/A", `{plan="a", name="A"}`, 1},
 		{"stock after a step without data", []string{"plan_in_stock", `plan="a"`, "1x5 _x20 1x10", "plan_info", `plan="a", name="A"`, "1x5 _x20 1x10"}, "20m", "1h", "server-rental-stock/201/A", `{plan="a", name="A"}`, 1},
 		{"incident of the last step", []string{"incidents_ongoing", "", "0x10 1x10"}, "10m", "1h", "server-rental-status/204/incidents", "{}", 1},
@@ -172,7 +176,7 @@ func TestFigures(t *testing.T) {
 		if c.want != "" {
 			samples = append(samples, map[string]any{"labels": c.want, "value": c.value})
 		}
-		expr := grafana.Interpolate(queryOf(t, c.key), map[string]string{"__interval": c.interval, "at": "end()", "currency": "usd", "__range": "1h"})
+		expr := grafana.Interpolate(queryOf(t, c.key), map[string]string{"__interval": c.interval, "__interval_ms": "3600000", "at": "end()", "currency": "usd", "__range": "1h"})
 		tests = append(tests, map[string]any{"name": c.name, "interval": "1m", "input_series": series, "promql_expr_test": []any{
 			map[string]any{"expr": expr, "eval_time": c.at, "exp_samples": samples},
 			// promtool does not load what is later than all queries.

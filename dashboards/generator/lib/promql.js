@@ -105,6 +105,10 @@ export function atEnd(expr) {
   return expr.replaceAll(/(?:[})]\[[^\]]+\]|\}(?![[\w]))(?! @)/g, (end, i) => end + (within.some(({ first, last }) => first < i && i < last) ? '' : ' @ $at'));
 }
 
+/** An expression as of the last whole minute of the time range, at each step. @param {string} expr @param {'start()' | '$at'} [of] */
+export const pinned = (expr, of = '$at') => `last_over_time((${expr})[1m:1m] @ ${of})`;
+export const pinnedNow = (/** @type {'start()' | '$at'} */ of) => `scalar(${pinned('vector(time())', of)})`;
+
 /**
  * Keeps the servers of the chosen plans and locations.
  * @param {string} expr one series for each account and server

@@ -136,23 +136,47 @@ func TestFigures(t *testing.T) {
 		want         string // labels of the only series, if any
 		value        float64
 	}{
-		{"nothing to pay", []string{"account_cost_usd_per_month", `account="a"`, "0x60", "servers", `account="a", status="active"`, "0x60"}, "0m", "1m",
-			"server-rental-accounts/107/until", `{account="a"}`, 1e14},
-		{"balance unknown", []string{"account_cost_usd_per_month", `account="a"`, "60x60", "servers", `account="a", status="active"`, "1x60"}, "0m", "1m",
-			"server-rental-accounts/107/until", "", 0},
-		{"prices unknown", []string{"account_balance_usd", `account="a"`, "60x60", "servers", `account="a", status="active"`, "1x60"}, "0m", "1m",
-			"server-rental-accounts/107/missing", "", 0},
+		{
+			"nothing to pay",
+			[]string{"account_cost_usd_per_month", `account="a"`, "0x60", "servers", `account="a", status="active"`, "0x60"},
+			"0m", "1m",
+			"server-rental-accounts/107/until", `{account="a"}`, 1e14,
+		},
+		{
+			"balance unknown",
+			[]string{"account_cost_usd_per_month", `account="a"`, "60x60", "servers", `account="a", status="active"`, "1x60"},
+			"0m", "1m",
+			"server-rental-accounts/107/until", "", 0,
+		},
+		{
+			"prices unknown",
+			[]string{"account_balance_usd", `account="a"`, "60x60", "servers", `account="a", status="active"`, "1x60"},
+			"0m", "1m",
+			"server-rental-accounts/107/missing", "", 0,
+		},
 		{"top-up that is no longer expired", []string{"topups", `account="a", status="expired"`, "3x60 2x10"}, "65m", "10m", "server-rental-accounts/401/A", `{status="expired"}`, 0},
-		{"old response", []string{"exporter_build_info", "", "1x60", "exporter_collector_last_success_timestamp_seconds", `collector="plans", account=""`, "3000x60",
-			"exporter_collector_answer_age_seconds", `collector="plans", account=""`, "1200x60"}, "60m", "1m", "server-rental-status/301/age", `{key="plans/(public)"}`, 1800},
-		{"old response of the status", []string{"exporter_build_info", "", "1x60", "exporter_collector_last_success_timestamp_seconds", `collector="status", account=""`, "3000x60",
-			"exporter_collector_answer_age_seconds", `collector="status", account=""`, "1200x60"}, "60m", "1m", "server-rental-status/301/age", `{key="status/(public)"}`, 600},
-		{"change before a restart", []string{"plan_in_stock", `plan="a"`, "0x70 1x110", "plan_stock_changed_timestamp_seconds", `plan="a"`, "_x71 4260x20 stale"}, "180m", "1m",
-			"server-rental-stock/110/since", `{plan="a"}`, 4_260_000},
+		{"old response", []string{
+			"exporter_build_info", "", "1x60", "exporter_collector_last_success_timestamp_seconds", `collector="plans", account=""`, "3000x60",
+			"exporter_collector_answer_age_seconds", `collector="plans", account=""`, "1200x60",
+		}, "60m", "1m", "server-rental-status/301/age", `{key="plans/(public)"}`, 1800},
+		{"old response of the status", []string{
+			"exporter_build_info", "", "1x60", "exporter_collector_last_success_timestamp_seconds", `collector="status", account=""`, "3000x60",
+			"exporter_collector_answer_age_seconds", `collector="status", account=""`, "1200x60",
+		}, "60m", "1m", "server-rental-status/301/age", `{key="status/(public)"}`, 600},
+		{
+			"change before a restart",
+			[]string{"plan_in_stock", `plan="a"`, "0x70 1x110", "plan_stock_changed_timestamp_seconds", `plan="a"`, "_x71 4260x20 stale"},
+			"180m", "1m",
+			"server-rental-stock/110/since", `{plan="a"}`, 4_260_000,
+		},
 		{"share of a watch", []string{"watch_plans_in_stock", `watch="w"`, "0x30 1x149"}, "180m", "1m", "server-rental-stock/601/share", `{watch="w"}`, 0.75},
 		{"sold out without an exporter that saw it", []string{"plan_in_stock", `plan="a"`, "1x50 0x20 1x109"}, "180m", "1m", "server-rental-stock/110/since", `{plan="a"}`, 3_600_000},
-		{"restocks of this hour", []string{"plan_info", `plan="a"`, "1x180", "plan_restocks_total", `plan="a"`, "0x150 3x29", "plan:server_rental_plan_restocks:max1h", `plan="a"`, "0x180"}, "180m", "1m",
-			"server-rental-plan/103/month", `{plan="a"}`, 3},
+		{
+			"restocks of this hour",
+			[]string{"plan_info", `plan="a"`, "1x180", "plan_restocks_total", `plan="a"`, "0x150 3x29", "plan:server_rental_plan_restocks:max1h", `plan="a"`, "0x180"},
+			"180m", "1m",
+			"server-rental-plan/103/month", `{plan="a"}`, 3,
+		},
 		{"price of the next step", []string{"plan_price_usd_per_month", `plan="a"`, "100x10 120x100"}, "5m", "1h", "server-rental-stock/303/new", `{plan="a"}`, 120},
 		{"price before a gap", []string{"plan_price_usd_per_month", `plan="a"`, "100x10 _x60 120x60"}, "60m", "1h", "server-rental-stock/303/old", `{plan="a"}`, 100},
 		{"stock of the last step", []string{"plan_in_stock", `plan="a"`, "0x10 1x10", "plan_info", `plan="a", name="A"`, "1x20"}, "11m", "1h", "server-rental-stock/201/A", `{plan="a", name="A"}`, 1},
@@ -160,8 +184,12 @@ func TestFigures(t *testing.T) {
 		{"incident of the last step", []string{"incidents_ongoing", "", "0x10 1x10"}, "10m", "1h", "server-rental-status/204/incidents", "{}", 1},
 		{"outages without rules", []string{"location_info", `location="fra"`, "1x10", "component_operational", `location="fra", component="network"`, "0x10"}, "5m", "2m", "server-rental-status/202/A", "", 0},
 		{"failing collectors without rules", []string{"exporter_build_info", "", "1x10", "exporter_collector_success", `collector="plans", account=""`, "0x10"}, "5m", "1m", "server-rental-status/302/A", "", 0},
-		{"an outage of ten minutes so far", []string{"location_component:server_rental_component_failing:group", `location="fra", component="network"`, "_x61 1x10"}, "60m", "30m",
-			"server-rental-status/206/lasted", `{location="fra", component="network"}`, 660},
+		{
+			"an outage of ten minutes so far",
+			[]string{"location_component:server_rental_component_failing:group", `location="fra", component="network"`, "_x61 1x10"},
+			"60m", "30m",
+			"server-rental-status/206/lasted", `{location="fra", component="network"}`, 660,
+		},
 		{"a date in Hawaii", []string{"status_since_timestamp_seconds", "", "86400x10"}, "10m", "1m", "server-rental-status/205/since", "{}", (86400 + 10.5*3600) * 1000},
 	} {
 		series := []map[string]string{}

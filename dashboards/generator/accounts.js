@@ -78,7 +78,7 @@ const money = [
     left: daysLeft,
     until: milliseconds(paidUntil),
     balance,
-    missing: `clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, paidUntil)}) - on (account) ${balance}, 0)`,
+    missing: `clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, cost)}) - on (account) ${balance}, 0)`,
     cost: `${cost} or ${serverCount} == 0`,
   }),
 ];

@@ -202,8 +202,8 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 		_, costKnown := data[simtest.Series("server_rental_account_cost_usd_per_month", "account", f.name)]
 		if priced || costKnown {
 			week, month = append(week, sample{labels, float64(due7)}), append(month, sample{labels, float64(due30)})
+			missing = append(missing, sample{labels, float64(max(due30-f.balance, 0))})
 		}
-		missing = append(missing, sample{labels, float64(max(due30-f.balance, 0))})
 		if due7 > max(f.balance, 0) {
 			unfunded = append(unfunded, sample{labels, 1})
 		}

@@ -3,6 +3,7 @@ package exporter
 import (
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,10 +14,12 @@ import (
 // exporter's, which is the one that a container publishes.
 func TestDemoLinks(t *testing.T) {
 	t.Parallel()
-	_, port, err := net.SplitHostPort(simtest.FreeAddress(t))
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", ":0") // free at all addresses, as others listen at some
 	if err != nil {
 		t.Fatal(err)
 	}
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	_ = l.Close()
 	for _, c := range []struct{ listen, prefix string }{{":" + port, "http://localhost:" + port + "/"}, {"127.0.0.1:0", "http://127.0.0.1:"}} { // the free port first, before others take it
 		p := startReady(t, "--demo", "--web.listen-address="+c.listen)
 		opened := map[string]int{}

@@ -138,7 +138,7 @@ const topupCount = (/** @type {string[]} */ ...matchers) => own('topups', accoun
 /**
  * The increase in the time range of a count over the whole history of an account, whichever
  * exporter fetches it. So a difference is correct across restarts and exact, while
- * increase() extrapolates. One whose status changed again, or that was removed, is less than none.
+ * increase() extrapolates. If some changed their status again, or were removed, it is 0 at least.
  * @param {string} labels @param {string} selector
  */
 const added = (labels, selector) => `clamp_min(${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[$__range:$__interval])), 0)`;

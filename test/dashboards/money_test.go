@@ -52,12 +52,7 @@ func TestMoney(t *testing.T) {
 			})
 		}
 		expr := grafana.Interpolate(queryOf(t, "server-rental-accounts/501/in"), map[string]string{"__interval": c.interval})
-		queries := []any{
-			map[string]any{"expr": expr, "eval_time": c.at, "exp_samples": c.want},
-			// promtool does not load what is later than all queries, which the interval may be.
-			map[string]any{"expr": "vector(0)", "eval_time": "3h", "exp_samples": []sample{{"labels": "{}", "value": 0}}},
-		}
-		tests = append(tests, map[string]any{"name": c.name, "interval": "1m", "input_series": series, "promql_expr_test": queries})
+		tests = append(tests, queryTest(c.name, series, expr, c.at, c.want))
 	}
 	promtool(t, tests)
 }
@@ -205,13 +200,18 @@ func TestFigures(t *testing.T) {
 			samples = append(samples, map[string]any{"labels": c.want, "value": c.value})
 		}
 		expr := grafana.Interpolate(queryOf(t, c.key), map[string]string{"__interval": c.interval, "__interval_ms": "3600000", "at": "end()", "currency": "usd", "__range": "1h"})
-		tests = append(tests, map[string]any{"name": c.name, "interval": "1m", "input_series": series, "promql_expr_test": []any{
-			map[string]any{"expr": expr, "eval_time": c.at, "exp_samples": samples},
-			// promtool does not load what is later than all queries.
-			map[string]any{"expr": "vector(0)", "eval_time": "3h", "exp_samples": []any{map[string]any{"labels": "{}", "value": 0}}},
-		}})
+		tests = append(tests, queryTest(c.name, series, expr, c.at, samples))
 	}
 	promtool(t, tests)
+}
+
+// queryTest returns a test of a query for promtool, with a sample for each minute.
+func queryTest(name string, series []map[string]string, expr, at string, want []map[string]any) map[string]any {
+	return map[string]any{"name": name, "interval": "1m", "input_series": series, "promql_expr_test": []any{
+		map[string]any{"expr": expr, "eval_time": at, "exp_samples": want},
+		// promtool does not load what is later than all queries, which the interval of one may be.
+		map[string]any{"expr": "vector(0)", "eval_time": "3h", "exp_samples": []any{map[string]any{"labels": "{}", "value": 0}}},
+	}}
 }
 
 // promtool runs tests of queries.

@@ -12,7 +12,7 @@ import (
 // Account is the provider's Account, without the e-mail address, which is not
 // needed.
 type Account struct {
-	ID        string // never empty in Facts
+	ID        string // never empty in Data
 	Name      string `api:"optional"`
 	Balance   struct{ USD *amount }
 	TwoFactor *bool      `json:"two_factor"`
@@ -28,7 +28,7 @@ var (
 
 func account() Resource {
 	return Resource{
-		Name: "account", Help: "balance and two-factor authentication", Endpoint: "/account", Account: true,
+		Name: "account", Help: "balance and two-factor authentication", Path: "/account", Account: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics:  []*metric.Definition{accountInfo, accountBalance, accountTwoFactor, accountCreated},
 		NewFetch: func() Fetch { return fetchAccount },
@@ -53,7 +53,7 @@ func fetchAccount(ctx context.Context, api rentalapi.Getter, b *metric.Builder) 
 	metric.AddOptional(b, accountBalance, a.Balance.USD)
 	b.AddBool(accountTwoFactor, a.TwoFactor)
 	metric.AddOptional(b, accountCreated, a.CreatedAt)
-	s := Snapshot{Facts: Facts{Account: a}, Age: newAge(o.Response, nil)}
+	s := Snapshot{Data: Data{Account: a}, Age: newAge(o.Response, nil)}
 	s.Invalid.Add("account", o.Errors...)
 	return s, nil
 }

@@ -35,13 +35,13 @@ var (
 
 func configurations() Resource {
 	return Resource{
-		Name: "configurations", Help: "saved configurations and whether they can be ordered", Endpoint: "/configurations", Account: true,
+		Name: "configurations", Help: "saved configurations and whether they can be ordered", Path: "/configurations", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
 			configurationsCount, configurationsLimit, configurationInfo, configurationLinks, configurationStock, configurationUSD, configurationEUR, configurationMade,
 		},
 		NewFetch: list(
-			rentalapi.List[configuration]{Endpoint: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID }},
+			rentalapi.List[configuration]{Path: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID }},
 			func(b *metric.Builder, c *configuration) {
 				b.Add(configurationInfo, 1, c.ID, c.Plan, c.Location, c.OS, c.Hostname)
 				addLinks(b, configurationLinks, c.ID, string(c.Links.Order))

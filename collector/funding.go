@@ -19,11 +19,11 @@ func FundingDefinitions() []*metric.Definition { return []*metric.Definition{acc
 
 // FundingMetrics returns until when the balance of each account pays its servers, and when
 // that changes by the passing of time: on the next day (UTC), or if data expires earlier.
-func FundingMetrics(accounts []Scope, now time.Time) (metrics []prometheus.Metric, expires time.Time) {
+func FundingMetrics(accounts []Known, now time.Time) (metrics []prometheus.Metric, expires time.Time) {
 	b := &metric.Builder{}
 	expires = now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	for _, s := range accounts {
-		account, servers := s.Facts.Account, s.Facts.Servers
+		account, servers := s.Data.Account, s.Data.Servers
 		if account == nil || account.Balance.USD == nil || servers == nil {
 			continue
 		}

@@ -212,12 +212,12 @@ func TestFundingOfGeneratedFleets(t *testing.T) {
 		}
 		usd := amount(float64(balance) / 100)
 		now := today.Add(time.Duration(random.Int64N(int64(24 * time.Hour))))
-		scope := Scope{Account: "main"}
+		scope := Known{Account: "main"}
 		account := &Account{}
 		account.Balance.USD = &usd
-		scope.Add(Facts{Account: account}, now.Add(time.Hour))
-		scope.Add(snap.Facts, now.Add(time.Hour))
-		metrics, _ := FundingMetrics([]Scope{scope}, now)
+		scope.Add(Data{Account: account}, now.Add(time.Hour))
+		scope.Add(snap.Data, now.Add(time.Hour))
+		metrics, _ := FundingMetrics([]Known{scope}, now)
 		value := func(series map[string]float64, d *metric.Definition) float64 {
 			if v, found := series[simtest.Series(d.Name, "account", "main")]; found {
 				return v

@@ -35,7 +35,7 @@ func testBody(t *testing.T, r Resource, body []byte) {
 	snap, err := fetchBody(t, r, body)
 	if err != nil {
 		simtest.AssertNoSecrets(t, "error", err.Error())
-		if len(snap.Metrics) > 0 || snap.Facts != (Facts{}) {
+		if len(snap.Metrics) > 0 || snap.Data != (Data{}) {
 			t.Errorf("%s: data and the error %v", r.Name, err)
 		}
 	}
@@ -48,7 +48,7 @@ func testBody(t *testing.T, r Resource, body []byte) {
 	if len(snap.Invalid.Causes) > 10 || (snap.Invalid.Items > 0) != (len(snap.Invalid.Causes) > 0) {
 		t.Errorf("%s: invalid %+v", r.Name, snap.Invalid)
 	}
-	if snap.Facts.Servers != nil {
-		fundedUntil(100, snap.Facts.Servers.renewals, today)
+	if snap.Data.Servers != nil {
+		fundedUntil(100, snap.Data.Servers.renewals, today)
 	}
 }

@@ -37,11 +37,8 @@ func newFakeAPI() *fakeAPI {
 }
 
 // Get implements rentalapi.Getter.
-func (a *fakeAPI) Get(_ context.Context, p rentalapi.Priority, endpoint string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
+func (a *fakeAPI) Get(_ context.Context, path string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
 	request := strings.TrimSpace(query.Get("status") + " " + query.Get("page"))
-	if p == rentalapi.Bulk {
-		request += " bulk"
-	}
 	a.requests = append(a.requests, request)
 	if a.before != nil {
 		if err := a.before(query); err != nil {
@@ -52,7 +49,7 @@ func (a *fakeAPI) Get(_ context.Context, p rentalapi.Priority, endpoint string, 
 	if a.body != nil {
 		return a.response, read(bytes.NewReader(a.body(query)))
 	}
-	return a.response, read(strings.NewReader(a.Body(endpoint+"?"+query.Encode(), a.token)))
+	return a.response, read(strings.NewReader(a.Body(path+"?"+query.Encode(), a.token)))
 }
 
 // fetchTest fetches a resource of the account main, again and again.

@@ -63,7 +63,7 @@ func TestGolden(t *testing.T) {
 func fetchGolden(t *testing.T, r Resource, response []byte) string {
 	t.Helper()
 	var b strings.Builder
-	scope := Scope{Account: accountOf(r)}
+	scope := Known{Account: accountOf(r)}
 	var metrics []prometheus.Metric
 	for _, input := range Resources() {
 		body := response
@@ -75,7 +75,7 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 		}
 		api := &fakeAPI{response: rentalapi.Response{Received: today}, body: func(url.Values) []byte { return body }}
 		snap, err := input.NewFetcher(scope.Account)(t.Context(), api)
-		scope.Add(snap.Facts, today.Add(time.Hour))
+		scope.Add(snap.Data, today.Add(time.Hour))
 		if input.Name != r.Name {
 			continue
 		}
@@ -98,7 +98,7 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 		}
 		metrics = append(metrics, WatchMetrics(watched)...)
 	case "account", "servers":
-		follow, _ := FundingMetrics([]Scope{scope}, today)
+		follow, _ := FundingMetrics([]Known{scope}, today)
 		metrics = append(metrics, follow...)
 	}
 	return b.String() + exposition(t, metrics)

@@ -34,7 +34,7 @@ func TestInvalidFields(t *testing.T) {
 			for i, item := range items {
 				for _, f := range fieldsOf(item, nil) {
 					body := simtest.Decode(t, document)
-					target, id := body["data"], strings.TrimPrefix(r.Endpoint, "/")
+					target, id := body["data"], strings.TrimPrefix(r.Path, "/")
 					if isList {
 						target = body["data"].([]any)[i]
 						id = fmt.Sprint(target.(map[string]any)["id"])

@@ -32,17 +32,17 @@ var (
 	locationInStock = metric.Gauge("location_plans_in_stock", "Plans offered in a location that are in stock.", "Location plans_in_stock", "location")
 )
 
-// LocationFacts are the locations by id.
-type LocationFacts map[string]location
+// LocationData are the locations by id.
+type LocationData map[string]location
 
 func locations() Resource {
 	return Resource{
-		Name: "locations", Help: "locations and how many plans each has in stock", Endpoint: "/locations",
+		Name: "locations", Help: "locations and how many plans each has in stock", Path: "/locations",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{locationInfo, locationLat, locationLon, locationPlans, locationInStock},
 		NewFetch: list(
 			rentalapi.List[location]{
-				Endpoint: "/locations", MaxItems: maxItems, ID: func(l *location) string { return l.ID }, Check: checkLocation,
+				Path: "/locations", MaxItems: maxItems, ID: func(l *location) string { return l.ID }, Check: checkLocation,
 			},
 			func(b *metric.Builder, l *location) {
 				b.Add(locationInfo, 1, l.ID, l.IATA, l.City, l.Country, l.CountryCode, l.Region)
@@ -52,11 +52,11 @@ func locations() Resource {
 				metric.AddOptional(b, locationInStock, l.PlansInStock, l.ID)
 			},
 			func(_ *metric.Builder, p rentalapi.Page[location, struct{}], s *Snapshot) {
-				byID := make(LocationFacts, len(p.Items))
+				byID := make(LocationData, len(p.Items))
 				for _, l := range p.Items {
 					byID[l.ID] = *l
 				}
-				s.Facts.Locations = &byID
+				s.Data.Locations = &byID
 			},
 		),
 	}

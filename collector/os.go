@@ -35,11 +35,11 @@ var (
 
 func osImages() Resource {
 	return Resource{
-		Name: "os", Help: "operating system images and their license fees", Endpoint: "/os",
+		Name: "os", Help: "operating system images and their license fees", Path: "/os",
 		Interval: time.Hour, MaxAge: 6 * time.Hour, MinInterval: time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{osInfo, osInstall, osLicense, osMinCores, osCustomISO},
 		NewFetch: list(
-			rentalapi.List[osImage]{Endpoint: "/os", MaxItems: maxItems, ID: func(o *osImage) string { return o.ID }},
+			rentalapi.List[osImage]{Path: "/os", MaxItems: maxItems, ID: func(o *osImage) string { return o.ID }},
 			func(b *metric.Builder, o *osImage) {
 				b.Add(osInfo, 1, o.ID, o.Name, o.Family, o.Version, o.Support)
 				metric.AddOptional(b, osInstall, scaled(o.InstallMinutes, 60), o.ID)

@@ -95,7 +95,7 @@ type plansPage = rentalapi.Page[plan, plansMeta]
 
 func plans() Resource {
 	return Resource{
-		Name: "plans", Help: "plan stock, prices and hardware", Endpoint: "/plans",
+		Name: "plans", Help: "plan stock, prices and hardware", Path: "/plans",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
 			planInfo, planInStock, planAvailability, planLinks, planOffered, planPriceUSD, planPriceEUR, planRestocks, planSellouts, planLastInStock, planStockChanged,
@@ -106,7 +106,7 @@ func plans() Resource {
 			history := stockHistory{}
 			return list(
 				rentalapi.List[plan]{
-					Endpoint: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
+					Path: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
 				},
 				planMetrics,
 				func(b *metric.Builder, p plansPage, s *Snapshot) {
@@ -124,7 +124,7 @@ func plans() Resource {
 					s.checkMeta("in_stock", p.Meta.InStock, inStock)
 					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
 					s.producedAt = p.Meta.GeneratedAt
-					s.Facts.Plans = &p
+					s.Data.Plans = &p
 				},
 			)()
 		},

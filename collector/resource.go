@@ -22,10 +22,10 @@ import (
 // and its metrics. Its flag, its part of the configuration and its documentation
 // derive from it.
 type Resource struct {
-	Name     string // of the collector: flag, configuration key and label value
-	Help     string // what it exports, in a few words
-	Endpoint string // path below the base URL
-	Account  bool   // fetched with the token of each account
+	Name    string // of the collector: flag, configuration key and label value
+	Help    string // what it exports, in a few words
+	Path    string // path below the base URL
+	Account bool   // fetched with the token of each account
 
 	Interval    time.Duration // default
 	MaxAge      time.Duration // default
@@ -74,7 +74,7 @@ type Snapshot struct {
 	Metrics []prometheus.Metric // of the builder
 	Bytes   int                 // of these in the text format, roughly
 	Invalid rentalapi.Invalid
-	Facts   Facts
+	Data    Data
 	Age     Age
 	// producedAt is when the provider made the response, by its own account; nil if it
 	// does not say.
@@ -118,33 +118,33 @@ func newAge(r rentalapi.Response, producedAt *timestamp) Age {
 	return Age{&age, r.Received.Add(-age + time.Second)}
 }
 
-// Facts are what one snapshot tells to those who need more than its metrics. Each
+// Data are what one snapshot tells to those who need more than its metrics. Each
 // resource sets its own fields; all others are nil.
-type Facts struct {
+type Data struct {
 	Account   *Account
-	Servers   *ServerFacts
+	Servers   *ServerData
 	Plans     *plansPage
-	Locations *LocationFacts
+	Locations *LocationData
 }
 
-// Scope is what is known of one account, or of the public data if it has no name.
-type Scope struct {
+// Known is what is known of one account, or of the public data if it has no name.
+type Known struct {
 	Account    string
-	Facts      Facts     // those that have not expired
+	Data       Data      // those that have not expired
 	Until      time.Time // when the first of them expires; zero if there are none
 	Incomplete []string  // names of the collectors whose newest response contradicted itself
 }
 
 // Add adds the facts of a snapshot that expires at until.
-func (s *Scope) Add(f Facts, until time.Time) {
-	if f == (Facts{}) {
+func (s *Known) Add(f Data, until time.Time) {
+	if f == (Data{}) {
 		return
 	}
 	s.Until = metric.Earlier(s.Until, until)
-	s.Facts.Account = cmp.Or(f.Account, s.Facts.Account)
-	s.Facts.Servers = cmp.Or(f.Servers, s.Facts.Servers)
-	s.Facts.Plans = cmp.Or(f.Plans, s.Facts.Plans)
-	s.Facts.Locations = cmp.Or(f.Locations, s.Facts.Locations)
+	s.Data.Account = cmp.Or(f.Account, s.Data.Account)
+	s.Data.Servers = cmp.Or(f.Servers, s.Data.Servers)
+	s.Data.Plans = cmp.Or(f.Plans, s.Data.Plans)
+	s.Data.Locations = cmp.Or(f.Locations, s.Data.Locations)
 }
 
 // Resources returns all resources, in the order in which they are documented.

@@ -73,14 +73,14 @@ const serversName = "servers"
 
 func servers() Resource {
 	return Resource{
-		Name: serversName, Help: "servers, their status, price and renewal", Endpoint: "/servers", Account: true, MaxBytes: metric.MaxBytes,
+		Name: serversName, Help: "servers, their status, price and renewal", Path: "/servers", Account: true, MaxBytes: metric.MaxBytes,
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
 		},
 		NewFetch: list(
 			rentalapi.List[server]{
-				Endpoint: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
+				Path: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
 			},
 			serverMetrics,
 			serverListMetrics,
@@ -115,8 +115,8 @@ func Billed(status string) bool {
 	return true
 }
 
-// ServerFacts are what others need of the servers of an account.
-type ServerFacts struct {
+// ServerData are what others need of the servers of an account.
+type ServerData struct {
 	active   []Server             // for service discovery, sorted by id; without the account
 	partial  error                // why servers may be missing from active, or lack an address
 	renewals map[time.Time]micros // what is due by the day (UTC) on which the billed servers renew next, or should have renewed
@@ -124,7 +124,7 @@ type ServerFacts struct {
 
 func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta], snap *Snapshot) {
 	byStatus := map[string]float64{"active": 0, "suspended": 0}
-	list := &ServerFacts{renewals: map[time.Time]micros{}}
+	list := &ServerData{renewals: map[time.Time]micros{}}
 	var cost micros
 	billed, priced, unknown := 0, 0, p.Count-len(p.Items)
 	for _, s := range p.Items {
@@ -166,7 +166,7 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 	if billed == 0 || priced > 0 {
 		b.Add(accountCost, cost.value())
 	}
-	snap.Facts.Servers = list
+	snap.Data.Servers = list
 	snap.checkMeta("active", p.Meta.Active, len(list.active))
 }
 
@@ -189,15 +189,15 @@ var (
 // empty, sorted by account and id. It copies none, because many clients can ask for a long
 // list. It fails with ErrUnknownAccount, and with ErrUnknownServers rather than yield a
 // partial list.
-func ActiveServers(scopes []Scope, account string) (Servers, error) {
+func ActiveServers(scopes []Known, account string) (Servers, error) {
 	if account != "" {
-		scopes = slices.DeleteFunc(slices.Clone(scopes), func(s Scope) bool { return s.Account != account })
+		scopes = slices.DeleteFunc(slices.Clone(scopes), func(s Known) bool { return s.Account != account })
 		if len(scopes) == 0 {
 			return nil, ErrUnknownAccount
 		}
 	}
 	for _, s := range scopes {
-		servers, err := s.Facts.Servers, error(nil)
+		servers, err := s.Data.Servers, error(nil)
 		switch {
 		case slices.Contains(s.Incomplete, serversName):
 			err = errors.New("the newest response is incomplete")
@@ -212,7 +212,7 @@ func ActiveServers(scopes []Scope, account string) (Servers, error) {
 	}
 	return func(yield func(Server) bool) {
 		for _, s := range scopes {
-			for _, v := range s.Facts.Servers.active {
+			for _, v := range s.Data.Servers.active {
 				v.Account = s.Account
 				if !yield(v) {
 					return

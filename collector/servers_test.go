@@ -57,14 +57,14 @@ func TestActiveServers(t *testing.T) {
 		{list(`"active"`) + none, "2", "main", "main s0 198.18.0.1", nil},
 		{list(`"active"`) + none, "3", "", "", ErrUnknownServers},
 	} {
-		var scopes []Scope
+		var scopes []Known
 		for _, body := range []string{"lab:" + server("d", `"198.18.0.9"`, `"active"`) + `],"meta":{"active":1}}`, "main:" + c.main + `],"meta":{"active":` + c.active + `}}`} {
 			account, data, _ := strings.Cut(body, ":")
 			snap, err := fetchBody(t, servers(), []byte(`{"data":[`+data))
 			if err != nil {
 				t.Fatal(err)
 			}
-			scopes = append(scopes, Scope{Account: account, Facts: snap.Facts})
+			scopes = append(scopes, Known{Account: account, Data: snap.Data})
 		}
 		found, err := ActiveServers(scopes, c.account)
 		if err != nil {

@@ -25,11 +25,11 @@ var (
 
 func sshKeys() Resource {
 	return Resource{
-		Name: "ssh_keys", Help: "SSH keys", Endpoint: "/ssh-keys", Account: true,
+		Name: "ssh_keys", Help: "SSH keys", Path: "/ssh-keys", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{sshKeysCount, sshKeyInfo, sshKeyCreated},
 		NewFetch: list(
-			rentalapi.List[sshKey]{Endpoint: "/ssh-keys", MaxItems: maxItems, ID: func(k *sshKey) string { return k.ID }},
+			rentalapi.List[sshKey]{Path: "/ssh-keys", MaxItems: maxItems, ID: func(k *sshKey) string { return k.ID }},
 			func(b *metric.Builder, k *sshKey) {
 				b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)
 				metric.AddOptional(b, sshKeyCreated, k.CreatedAt, k.ID)

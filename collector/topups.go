@@ -57,7 +57,7 @@ var (
 
 func topups() Resource {
 	return Resource{
-		Name: "topups", Help: "top-ups by state and the open ones", Endpoint: "/topups", Account: true,
+		Name: "topups", Help: "top-ups by state and the open ones", Path: "/topups", Account: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute,
 		Requests: 1, MaxRequests: 1 + len(topupStates()),
 		Metrics: []*metric.Definition{
@@ -83,7 +83,7 @@ type topupHistory struct {
 // refresh. The states are requested in the order in which a top-up goes through them, so
 // that it is in none of them only if it moves back.
 func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	newest, err := getTopups(ctx, api, rentalapi.Regular, nil, 1)
+	newest, err := getTopups(ctx, api, nil, 1)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -100,18 +100,14 @@ func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metri
 		}
 	} else {
 		all = topupPage{Response: newest.Response}
-		priority, others := rentalapi.Bulk, newest.Meta.Total // see the limiter's spacing
-		if h.counted {
-			priority = rentalapi.Regular
-		}
+		others := newest.Meta.Total
 		for _, state := range topupStates() {
-			if err := addState(ctx, api, priority, state, &all); err != nil {
+			if err := addState(ctx, api, state, &all); err != nil {
 				return Snapshot{}, err
 			}
 			byStatus[state] = float64(all.Meta.Total)
 			others -= all.Meta.Total
 		}
-		h.counted = true
 		all.Invalid.AddMany(others, "topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
 	}
 	for state, n := range byStatus {
@@ -121,21 +117,21 @@ func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metri
 	return Snapshot{Invalid: all.Invalid, Age: newAge(all.Response, nil)}, nil
 }
 
-func getTopups(ctx context.Context, api rentalapi.Getter, p rentalapi.Priority, query url.Values, page int) (topupPage, error) {
+func getTopups(ctx context.Context, api rentalapi.Getter, query url.Values, page int) (topupPage, error) {
 	return rentalapi.GetPage(ctx, api, rentalapi.List[topup]{
-		Endpoint: "/topups", Query: query, Priority: p, ID: func(t *topup) string { return t.ID },
+		Path: "/topups", Query: query, ID: func(t *topup) string { return t.ID },
 	}, page)
 }
 
 // addState gets how many top-ups are in a state, and all of them while they are open, and
 // adds them to those of other states.
-func addState(ctx context.Context, api rentalapi.Getter, priority rentalapi.Priority, state string, all *topupPage) error {
+func addState(ctx context.Context, api rentalapi.Getter, state string, all *topupPage) error {
 	query := url.Values{"status": {state}}
 	if !isOpen(state) && state != "paid" {
 		query.Set("limit", "1")
 	}
 	for page := 1; ; page++ {
-		p, err := getTopups(ctx, api, priority, query, page)
+		p, err := getTopups(ctx, api, query, page)
 		switch {
 		case err != nil:
 			return err

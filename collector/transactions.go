@@ -39,7 +39,7 @@ const (
 
 func transactions() Resource {
 	return Resource{
-		Name: "transactions", Help: "money in and out by type", Endpoint: "/transactions", Account: true,
+		Name: "transactions", Help: "money in and out by type", Path: "/transactions", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
 		Metrics:  []*metric.Definition{transactionsByType, transactionsCredit, transactionsDebit},
 		NewFetch: func() Fetch { return new(history).fetch },
@@ -134,12 +134,8 @@ func (h *history) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Bui
 // perhaps of another account, or that contradicts the total: the ids of a provider may
 // never end. After the last page it removes what the walk did not find.
 func (h *history) readPage(ctx context.Context, api rentalapi.Getter, w *walk) (page transactionPage, done bool, err error) {
-	priority := rentalapi.Bulk
-	if h.full != nil && w.page == 1 {
-		priority = rentalapi.Regular
-	}
 	page, err = rentalapi.GetPage(ctx, api, rentalapi.List[transaction]{
-		Endpoint: "/transactions", Priority: priority, ID: transactionID,
+		Path: "/transactions", ID: transactionID,
 	}, w.page)
 	if err != nil {
 		return page, false, err

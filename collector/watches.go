@@ -110,7 +110,7 @@ func criterion(given, known bool, met func() bool) truth {
 }
 
 // matches returns whether a plan meets all criteria.
-func (w Watch) matches(p *plan, locations LocationFacts) truth {
+func (w Watch) matches(p *plan, locations LocationData) truth {
 	return min(
 		oneOf(w.Plans, p.ID),
 		oneOf(w.Families, p.Family),
@@ -125,7 +125,7 @@ func (w Watch) matches(p *plan, locations LocationFacts) truth {
 
 // offered returns whether one location that offers the plan meets all criteria for
 // locations.
-func (w Watch) offered(p *plan, locations LocationFacts) truth {
+func (w Watch) offered(p *plan, locations LocationData) truth {
 	given := len(w.Locations)+len(w.Regions)+len(w.Countries) > 0
 	result := criterion(given, p.Availability.Locations != nil, func() bool { return false })
 	for _, id := range p.Availability.Locations {
@@ -176,14 +176,14 @@ func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, othe
 // Nothing is counted if it was not known just before whether the plan is in stock and
 // matches. A value that is not known neither begins nor ends a match in stock, so that a
 // wrong response in between is no hit.
-func (w Watched) Step(public Scope, now time.Time) Watched {
-	plans, locations := public.Facts.Plans, public.Facts.Locations
+func (w Watched) Step(public Known, now time.Time) Watched {
+	plans, locations := public.Data.Plans, public.Data.Locations
 	before, least := w.truths, w.withoutID
 	w.plans, w.truths, w.withoutID = nil, nil, math.MaxInt
 	if plans == nil || locations == nil && len(w.Inputs()) > 1 {
 		return w
 	}
-	locations = cmp.Or(locations, &LocationFacts{})
+	locations = cmp.Or(locations, &LocationData{})
 	w.truths, w.hits = map[string]truth{}, maps.Clone(w.hits)
 	for _, p := range plans.Items {
 		matches := w.matches(p, *locations)

@@ -14,7 +14,7 @@ func TestWatchMatches(t *testing.T) {
 	t.Parallel()
 	const absent = "-"
 	type fields map[string]string // JSON by path
-	places := LocationFacts{
+	places := LocationData{
 		"fra": {Region: "Europe", CountryCode: "DE"},
 		"nyc": {Region: "North America", CountryCode: "us"},
 		"xxx": {CountryCode: "DE"},
@@ -62,10 +62,10 @@ func TestWatchMatches(t *testing.T) {
 				t.Fatal(err)
 			}
 			snap, err := fetchBody(t, plans(), response)
-			if err != nil || len(snap.Facts.Plans.Items) != 1 {
-				t.Fatalf("%s: got %d plans and error %v", response, len(snap.Facts.Plans.Items), err)
+			if err != nil || len(snap.Data.Plans.Items) != 1 {
+				t.Fatalf("%s: got %d plans and error %v", response, len(snap.Data.Plans.Items), err)
 			}
-			got := map[truth]string{mismatch: "no", unknown: "unknown", match: "yes"}[c.watch.matches(snap.Facts.Plans.Items[0], places)]
+			got := map[truth]string{mismatch: "no", unknown: "unknown", match: "yes"}[c.watch.matches(snap.Data.Plans.Items[0], places)]
 			simtest.AssertEqual(t, fmt.Sprintf("%+v: %s: %s", c.watch, c.field, value), got, want)
 		}
 	}

@@ -56,12 +56,12 @@ func TestWatchSteps(t *testing.T) {
 	} {
 		now := today
 		w := NewWatched(c.watch, now)
-		places := LocationFacts{"fra": {Region: "Europe"}, "nyc": {Region: "North America"}}
+		places := LocationData{"fra": {Region: "Europe"}, "nyc": {Region: "North America"}}
 		listed := &plansPage{}
 		var got []string
 		for step := range strings.SplitSeq(c.steps, "; ") {
 			now = now.Add(time.Minute)
-			known := Facts{Plans: listed, Locations: &places}
+			known := Data{Plans: listed, Locations: &places}
 			switch step {
 			case "no plans":
 				known.Plans = nil
@@ -71,7 +71,7 @@ func TestWatchSteps(t *testing.T) {
 				listed = watchedPlans(t, step, places)
 				known.Plans = listed
 			}
-			w = w.Step(Scope{Facts: known}, now)
+			w = w.Step(Known{Data: known}, now)
 			got = append(got, hits(t, w))
 		}
 		simtest.AssertEqual(t, fmt.Sprintf("%s, %s", c.watch.Description(), c.steps), strings.Join(got, " "), c.want)
@@ -79,7 +79,7 @@ func TestWatchSteps(t *testing.T) {
 }
 
 // watchedPlans reads a response of TestWatchSteps.
-func watchedPlans(t *testing.T, step string, places LocationFacts) *plansPage {
+func watchedPlans(t *testing.T, step string, places LocationData) *plansPage {
 	t.Helper()
 	var items []string
 	for word := range strings.FieldsSeq(step) {
@@ -101,7 +101,7 @@ func watchedPlans(t *testing.T, step string, places LocationFacts) *plansPage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return snap.Facts.Plans
+	return snap.Data.Plans
 }
 
 // hits returns the hits of a watch; - without series.

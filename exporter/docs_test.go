@@ -105,7 +105,7 @@ func TestConfigurationDocument(t *testing.T) {
 		if s.Account {
 			account = " yes"
 		}
-		fmt.Fprintf(&rows, "| `%s` | `%s` |%s | %s | %s | %s | %s |\n", s.Name, s.Endpoint, account,
+		fmt.Fprintf(&rows, "| `%s` | `%s` |%s | %s | %s | %s | %s |\n", s.Name, s.Path, account,
 			model.Duration(s.Interval), model.Duration(max(s.MinInterval, time.Second)), model.Duration(s.MaxAge), s.Help)
 	}
 	if !collectorRows.MatchString(document) {

@@ -107,7 +107,7 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 		}
 	}
 	e.apply(cfg)
-	e.registry.MustRegister(e.Client, prometheus.CollectorFunc(e.collect)) // which collects once
+	e.registry.MustRegister(e.API, prometheus.CollectorFunc(e.collect)) // which collects once
 	return e, nil
 }
 

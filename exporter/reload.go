@@ -56,7 +56,7 @@ func (e *exporter) apply(cfg *config.Config) {
 	if e.Runner == nil {
 		e.Runner = runner.New(runner.Options{Logger: e.logger, UserAgent: name + "/" + version.Version, API: settings})
 	} else {
-		e.Client.ApplySettings(settings)
+		e.API.ApplySettings(settings)
 	}
 	e.loaded.Store(&loaded{config: cfg, collected: collected(cfg), at: time.Now(), successful: true})
 	e.warn(cfg)

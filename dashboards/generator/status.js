@@ -24,8 +24,8 @@ const failing = `collector_account:server_rental_exporter_collector_failing:grou
 const componentsKnown = `location_component:server_rental_component_operational:max{${location}}`;
 const collectorsKnown = `collector_account:server_rental_exporter_collector_data_timestamp_seconds:max{${accountOrPublic}}`;
 
-const publicEndpoints = 'endpoint=~"/plans|/locations|/os|/status"';
-const accountEndpoints = 'endpoint!~"/plans|/locations|/os|/status"';
+const publicEndpoints = 'path=~"/plans|/locations|/os|/status"';
+const accountEndpoints = 'path!~"/plans|/locations|/os|/status"';
 
 const collectorLegend = '{{collector}} {{account}}';
 
@@ -157,7 +157,7 @@ const collectors = [
 ];
 
 /** By endpoint. @param {string} [suffix] of the histogram's series; none for a native histogram */
-const durations = (suffix = '') => `sum by (endpoint) (rate(${own(`exporter_api_request_duration_seconds${suffix}`)}[$__rate_interval]))`;
+const durations = (suffix = '') => `sum by (path) (rate(${own(`exporter_api_request_duration_seconds${suffix}`)}[$__rate_interval]))`;
 
 // Most endpoints are requested once a minute or less, so rates over less than five minutes
 // would show single requests as peaks. Without requests there is no latency, and the line
@@ -187,15 +187,15 @@ const api = [
     id: 404, title: 'Errors in 24 hours', w: 12, h: 10, unit: 'none', sort: 'Errors', descending: true, links: [runbook('ServerRentalCollectorFailing')],
     description: 'The failed requests of the last 24 hours by endpoint and reason, over all chosen exporters.',
     columns: [
-      { from: 'endpoint', name: 'Endpoint' },
+      { from: 'path', name: 'Path' },
       { from: 'reason', name: 'Reason' },
       { from: '#errors', name: 'Errors', unit: 'none', decimals: 0, width: 90 },
     ],
-  }, { errors: `round(sum by (endpoint, reason) (increase(${own('exporter_api_errors_total')}[24h]))) > 0 or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "endpoint", "None", "", "")` }),
+  }, { errors: `round(sum by (path, reason) (increase(${own('exporter_api_errors_total')}[24h]))) > 0 or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "path", "None", "", "")` }),
   series({
     id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', overrides: palette.collectors(), w: 12, h: 10, legendRight: true, unit: 's', log: true, fill: 0, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
     description: 'Time from sending a request until its response was read, on average by endpoint, or the 95th percentile if Prometheus stores native histograms.',
-  }, course(`histogram_quantile(0.95, ${durations()}) >= 0 or ${durations('_sum')} / ${durations('_count')} >= 0`, '{{endpoint}}')),
+  }, course(`histogram_quantile(0.95, ${durations()}) >= 0 or ${durations('_sum')} / ${durations('_count')} >= 0`, '{{path}}')),
   series({
     id: 405, interval: '5m', title: 'Requests per minute by HTTP status', w: 24, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, bars: true,
     description: 'Requests by HTTP status, over all chosen exporters. The code is error if there was no response. The reasons of errors are above.',

@@ -136,20 +136,20 @@ type getter struct {
 }
 
 // Get implements rentalapi.Getter.
-func (g *getter) Get(_ context.Context, _ rentalapi.Priority, endpoint string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
-	if err := g.request(endpoint); err != nil {
+func (g *getter) Get(_ context.Context, path string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
+	if err := g.request(path); err != nil {
 		return rentalapi.Response{}, err
 	}
-	err := read(strings.NewReader(g.sim.Body(endpoint+"?"+query.Encode(), g.token)))
+	err := read(strings.NewReader(g.sim.Body(path+"?"+query.Encode(), g.token)))
 	return rentalapi.Response{Received: g.now, Date: g.now}, err
 }
 
 // request makes and counts a request. It fails if an outage is under way. The duration
 // differs for accounts and public data.
-func (g *getter) request(endpoint string) error {
+func (g *getter) request(path string) error {
 	o := outage{code: "200"}
 	for _, other := range g.outages {
-		if !g.now.Before(other.at) && g.now.Before(other.at.Add(other.length)) && (other.endpoint == "" || other.endpoint == endpoint) {
+		if !g.now.Before(other.at) && g.now.Before(other.at.Add(other.length)) && (other.path == "" || other.path == path) {
 			o = other
 		}
 	}
@@ -161,26 +161,26 @@ func (g *getter) request(endpoint string) error {
 	g.now = g.now.Add(duration)
 	g.scope.requests++
 	g.newest = append(slices.DeleteFunc(g.newest, func(at time.Time) bool { return g.now.Sub(at) >= time.Minute }), g.now)
-	g.run.requests.CountRequest(endpoint, o.code, duration)
+	g.run.requests.CountRequest(path, o.code, duration)
 	if o.reason == "" {
 		return nil
 	}
-	g.run.requests.CountError(endpoint, o.reason)
+	g.run.requests.CountError(path, o.reason)
 	if o.pause > 0 {
 		g.pausedUntil = g.now.Add(o.pause)
 	}
-	return &rentalapi.Error{Endpoint: endpoint, Reason: o.reason}
+	return &rentalapi.Error{Path: path, Reason: o.reason}
 }
 
 // outage is a time in which the provider fails, or is slow.
 type outage struct {
-	at       time.Time
-	length   time.Duration
-	endpoint string           // empty for all
-	reason   rentalapi.Reason // empty if the provider is only slow
-	code     string           // value of the label code
-	delay    time.Duration    // of a response
-	pause    time.Duration    // that the provider asks for
+	at     time.Time
+	length time.Duration
+	path   string           // empty for all
+	reason rentalapi.Reason // empty if the provider is only slow
+	code   string           // value of the label code
+	delay  time.Duration    // of a response
+	pause  time.Duration    // that the provider asks for
 }
 
 // outages returns those of the whole history: one every few days, and one that the
@@ -188,15 +188,15 @@ type outage struct {
 func (o Options) outages() []outage {
 	kinds := []outage{
 		{length: 14 * time.Minute, reason: rentalapi.Connection, code: "error"},
-		{length: 8 * time.Minute, endpoint: "/status", reason: rentalapi.Timeout, code: "error", delay: 10 * time.Second},
-		{length: 25 * time.Minute, endpoint: "/servers", reason: rentalapi.Unavailable, code: "503", pause: time.Minute},
-		{length: 3 * time.Minute, endpoint: "/plans", reason: rentalapi.RateLimited, code: "429", pause: time.Minute},
+		{length: 8 * time.Minute, path: "/status", reason: rentalapi.Timeout, code: "error", delay: 10 * time.Second},
+		{length: 25 * time.Minute, path: "/servers", reason: rentalapi.Unavailable, code: "503", pause: time.Minute},
+		{length: 3 * time.Minute, path: "/plans", reason: rentalapi.RateLimited, code: "429", pause: time.Minute},
 		{length: 40 * time.Minute, code: "200", delay: 3 * time.Second},
-		{length: 12 * time.Minute, endpoint: "/locations", reason: rentalapi.Decode, code: "200"},
+		{length: 12 * time.Minute, path: "/locations", reason: rentalapi.Decode, code: "200"},
 		{length: 5 * time.Minute, reason: rentalapi.Status, code: "500"},
 	}
 	recent := kinds[2]
-	recent.at, recent.length, recent.endpoint = o.End.Add(-4*time.Hour-20*time.Minute), 6*time.Minute, "/topups"
+	recent.at, recent.length, recent.path = o.End.Add(-4*time.Hour-20*time.Minute), 6*time.Minute, "/topups"
 	all := []outage{recent}
 	rng := rand.New(rand.NewPCG(o.Seed, 20))
 	at := o.End.Add(-24 * time.Hour)

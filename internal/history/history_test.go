@@ -119,7 +119,7 @@ func TestHistory(t *testing.T) {
 	for _, name := range []string{
 		"server_rental_plan_in_stock{", "server_rental_plan_restocks_total{", "server_rental_watch_hits_total{",
 		"server_rental_component_operational{", "server_rental_incidents_ongoing{", "server_rental_topups{",
-		"server_rental_exporter_collector_success{", "server_rental_exporter_collector_answer_age_seconds{",
+		"server_rental_exporter_collector_success{", "server_rental_exporter_collector_response_age_seconds{",
 		"server_rental_exporter_api_requests_total{", "server_rental_exporter_api_request_duration_seconds_bucket{", "process_cpu_seconds_total{",
 	} {
 		if changes(series, name) == 0 {
@@ -152,7 +152,7 @@ func assertOutage(t *testing.T, series map[string][]point) {
 		simtest.AssertEqual(t, "changes of success of the servers", changes(series, `server_rental_exporter_collector_success{account="`+account+`",collector="servers"`), 0)
 	}
 	for _, reason := range []string{"unavailable", "timeout"} {
-		points := series[`server_rental_exporter_api_errors_total{endpoint="/topups",reason="`+reason+`"}`]
+		points := series[`server_rental_exporter_api_errors_total{path="/topups",reason="`+reason+`"}`]
 		if got, want := points[len(points)-1].value > 0, reason == "unavailable"; got != want {
 			t.Errorf("errors with reason %s: %v", reason, points[len(points)-1].value)
 		}

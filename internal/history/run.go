@@ -29,7 +29,7 @@ type run struct {
 	sim      *simulator.Simulator
 	past     *simulator.Past
 	outages  []outage
-	requests *rentalapi.Client
+	requests *rentalapi.API
 	scopes   []*scope // the public one first
 	watches  []collector.Watched
 	recorder *recorder
@@ -75,7 +75,7 @@ func newRun(o Options, rec *recorder, started time.Time) *run {
 			if res.Account == (token != "") {
 				src := &source{scope: sc, resource: res, fetch: res.NewFetcher(sc.account)}
 				src.health.Collector, src.health.Account, src.health.Interval = res.Name, sc.account, res.Interval
-				r.requests.InitErrorCounters(res.Endpoint)
+				r.requests.InitErrorCounters(res.Path)
 				sc.sources = append(sc.sources, src)
 			}
 		}
@@ -140,7 +140,7 @@ func (r *run) get(src *source, at, changed, scrape time.Time) (err error) {
 	if !changed.After(mapped) && !src.due.After(scrape) {
 		// The response is the same as the last one, and a later one is mapped before the
 		// scrape: no need to map this one, which takes most of the time.
-		err = api.request(src.resource.Endpoint)
+		err = api.request(src.resource.Path)
 	} else {
 		mapped = at.Add(-tick)
 		snapshot, err = src.fetch(context.Background(), api)
@@ -166,11 +166,11 @@ func (r *run) get(src *source, at, changed, scrape time.Time) (err error) {
 func (src *source) expires() time.Time { return src.health.LastSuccess.Add(src.resource.MaxAge) }
 
 // known returns what is known of the scope.
-func (sc *scope) known(now time.Time) collector.Scope {
-	known := collector.Scope{Account: sc.account}
+func (sc *scope) known(now time.Time) collector.Known {
+	known := collector.Known{Account: sc.account}
 	for _, src := range sc.sources {
 		if now.Before(src.expires()) {
-			known.Add(src.snapshot.Facts, src.expires())
+			known.Add(src.snapshot.Data, src.expires())
 		}
 	}
 	return known
@@ -179,7 +179,7 @@ func (sc *scope) known(now time.Time) collector.Scope {
 // scrape records everything that the exporter exports.
 func (r *run) scrape(at time.Time) error {
 	metrics := collector.WatchMetrics(r.watches)
-	var accounts []collector.Scope
+	var accounts []collector.Known
 	states := &metric.Builder{}
 	requests := 0
 	for _, sc := range r.scopes {

@@ -31,10 +31,10 @@ type Settings struct {
 	Limits    Limits
 }
 
-// Client makes requests to the API. It lives as long as the process.
-type Client struct {
+// API makes requests to the API. It lives as long as the process.
+type API struct {
 	// Collector has the metrics of requests, whose number of series does not grow with
-	// accounts. Those of accounts are in Scope.AddMetrics.
+	// accounts. Those of accounts are in Client.AddMetrics.
 	prometheus.Collector
 
 	requests, errors *prometheus.CounterVec
@@ -47,11 +47,11 @@ type Client struct {
 }
 
 // New returns a client that sends userAgent with each request.
-func New(userAgent string, s Settings) *Client {
+func New(userAgent string, s Settings) *API {
 	counter := func(d *metric.Definition) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.Labels)
 	}
-	c := &Client{
+	c := &API{
 		userAgent:   userAgent,
 		limiters:    limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}},
 		largeBodies: make(chan struct{}, maxLargeBodies),
@@ -75,7 +75,7 @@ func New(userAgent string, s Settings) *Client {
 // ApplySettings puts new settings in force for all later requests; a new base URL only
 // for scopes that are made later. Earlier requests still count against the new limits.
 // If the base URL has a new host, all pauses end: the old host asked for them.
-func (c *Client) ApplySettings(s Settings) {
+func (c *API) ApplySettings(s Settings) {
 	before := c.settings.Swap(&s)
 	c.limiters.apply(s.Limits, before.BaseURL.Host != s.BaseURL.Host)
 }
@@ -84,10 +84,10 @@ func (c *Client) ApplySettings(s Settings) {
 // the token.
 type Token func() (string, error)
 
-// Scope makes the requests of one account, or public ones. All requests of a scope
+// Client makes the requests of one account, or public ones. All requests of a scope
 // share one rate limit with whatever else uses the same token.
-type Scope struct {
-	client  *Client
+type Client struct {
+	client  *API
 	account string
 	token   Token    // of the public scope: an empty one
 	baseURL *url.URL // fixed, so that a token is sent only where it was configured for
@@ -98,18 +98,18 @@ type Scope struct {
 	state AccountState // without PausedUntil, which is that of the limiter
 }
 
-// Scope returns the scope of an account, or the public one without account and token. Its
+// Client returns the scope of an account, or the public one without account and token. Its
 // requests go to the present base URL, also after another one was set.
-func (c *Client) Scope(account string, token Token) *Scope {
+func (c *API) Client(account string, token Token) *Client {
 	if token == nil {
 		token = func() (string, error) { return "", nil }
 	}
-	return &Scope{client: c, account: account, token: token, baseURL: c.settings.Load().BaseURL}
+	return &Client{client: c, account: account, token: token, baseURL: c.settings.Load().BaseURL}
 }
 
 // TokenChanged returns whether the token is another one than at the last call or, for the
 // first call, at the first request, or can be read again.
-func (s *Scope) TokenChanged() bool {
+func (s *Client) TokenChanged() bool {
 	_, now, err := s.readToken()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *Scope) TokenChanged() bool {
 }
 
 // readToken returns the token and its fingerprint; with an error, those of no token.
-func (s *Scope) readToken() (string, Fingerprint, error) {
+func (s *Client) readToken() (string, Fingerprint, error) {
 	token, err := s.token()
 	if err != nil {
 		token = ""
@@ -130,20 +130,20 @@ func (s *Scope) readToken() (string, Fingerprint, error) {
 // Reject counts a response that the caller cannot use, and returns why as an *Error.
 // The reason is Incomplete or TooLarge if err wraps ErrIncomplete or ErrTooLarge, and
 // else Decode.
-func (s *Scope) Reject(endpoint string, err error) error {
-	return s.fail(endpoint, newError(Decode, err))
+func (s *Client) Reject(path string, err error) error {
+	return s.fail(path, newError(Decode, err))
 }
 
 // fail counts a request that gave no data, and returns why.
-func (s *Scope) fail(endpoint string, e *Error) error {
-	e.Endpoint = endpoint
-	s.client.CountError(endpoint, e.Reason)
+func (s *Client) fail(path string, e *Error) error {
+	e.Path = path
+	s.client.CountError(path, e.Reason)
 	return e
 }
 
 // Get implements Getter. It waits for the scope's rate limit first. Its error is an *Error,
 // or that of ctx if that has ended.
-func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(io.Reader) error) (Response, error) {
+func (s *Client) Get(ctx context.Context, path string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, sent, err := s.readToken()
 	s.mu.Lock()
 	s.seen = cmp.Or(s.seen, &sent)
@@ -157,9 +157,9 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 			reason = Unauthorized
 			s.record(true, nil)
 		}
-		return Response{}, s.fail(endpoint, newError(reason, fmt.Errorf("token file: %w", err)))
+		return Response{}, s.fail(path, newError(reason, fmt.Errorf("token file: %w", err)))
 	}
-	limiter, slot, err := s.client.limiters.acquire(ctx, sent, p, endpoint)
+	limiter, slot, err := s.client.limiters.acquire(ctx, sent, path)
 	if err != nil {
 		return Response{Token: sent}, err
 	}
@@ -169,7 +169,7 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 	defer cancel()
 	started := time.Now()
 	// cutOff is why the response did not arrive in full, failure why it cannot be used.
-	resp, outcome, cutOff := s.send(reqCtx, settings.Transport, endpoint, query, token)
+	resp, outcome, cutOff := s.send(reqCtx, settings.Transport, path, query, token)
 	defer limiter.release(slot, outcome)
 	response, code, failure := Response{Token: sent}, "error", (*Error)(nil)
 	if cutOff == nil {
@@ -193,9 +193,9 @@ func (s *Scope) Get(ctx context.Context, p Priority, endpoint string, query url.
 	if ctx.Err() != nil { // no failure of the API
 		return response, ctx.Err()
 	}
-	s.client.CountRequest(endpoint, code, time.Since(started))
+	s.client.CountRequest(path, code, time.Since(started))
 	if failure != nil {
-		return response, s.fail(endpoint, failure)
+		return response, s.fail(path, failure)
 	}
 	return response, nil
 }

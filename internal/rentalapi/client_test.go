@@ -26,13 +26,13 @@ import (
 // harness is a client of a simulated provider in memory.
 type harness struct {
 	*simtest.API
-	client *Client
-	scopes map[string]*Scope // the newest of each account
+	client *API
+	scopes map[string]*Client // the newest of each account
 }
 
 func newHarness(t *testing.T) *harness {
 	t.Helper()
-	h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), scopes: map[string]*Scope{}}
+	h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), scopes: map[string]*Client{}}
 	h.client = New("test/1", Settings{
 		BaseURL: h.URL, Transport: NewTransport(promconfig.HTTPClientConfig{}, h.Dial), Timeout: 10 * time.Second,
 		Limits: Limits{Public: 59, Account: 120, AccountBulk: 60},
@@ -47,19 +47,19 @@ func withHarness(t *testing.T, f func(t *testing.T, h *harness)) {
 }
 
 // scope returns the scope of an account with a fixed token, or the public one.
-func (h *harness) scope(account, token string) *Scope {
+func (h *harness) scope(account, token string) *Client {
 	return h.scopeOf(account, func() (string, error) { return token, nil })
 }
 
-func (h *harness) scopeOf(account string, token Token) *Scope {
+func (h *harness) scopeOf(account string, token Token) *Client {
 	if account == "" {
 		token = nil
 	}
-	h.scopes[account] = h.client.Scope(account, token)
+	h.scopes[account] = h.client.Client(account, token)
 	return h.scopes[account]
 }
 
-func (h *harness) main() *Scope { return h.scope("main", simtest.MainToken) }
+func (h *harness) main() *Client { return h.scope("main", simtest.MainToken) }
 
 // reply responds to all requests with a status and a body; header is names and values in turn.
 func (h *harness) reply(status int, body string, header ...string) {
@@ -121,13 +121,13 @@ type testItem struct {
 	Size *float64 `api:"optional"`
 }
 
-func testList(endpoint string) List[testItem] {
-	return List[testItem]{Endpoint: endpoint, MaxItems: 3, ID: func(i *testItem) string { return i.ID }}
+func testList(path string) List[testItem] {
+	return List[testItem]{Path: path, MaxItems: 3, ID: func(i *testItem) string { return i.ID }}
 }
 
 // fetchList requests a list and returns the error.
-func fetchList(ctx context.Context, s *Scope, endpoint string) error {
-	_, err := GetList[testItem, struct{}](ctx, s, testList(endpoint))
+func fetchList(ctx context.Context, s *Client, path string) error {
+	_, err := GetList[testItem, struct{}](ctx, s, testList(path))
 	return err
 }
 
@@ -161,11 +161,11 @@ func TestRequest(t *testing.T) {
 func TestReject(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		for reason, cause := range map[Reason]error{Incomplete: ErrIncomplete, TooLarge: ErrTooLarge, Decode: errors.New("not UTF-8")} {
-			simtest.AssertEqual(t, "error", h.main().Reject("/plans", cause), error(&Error{Endpoint: "/plans", Reason: reason, Err: cause}))
+			simtest.AssertEqual(t, "error", h.main().Reject("/plans", cause), error(&Error{Path: "/plans", Reason: reason, Err: cause}))
 		}
 		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{
-			`errors_total{endpoint="/plans",reason="incomplete"}`: 1, `errors_total{endpoint="/plans",reason="too_large"}`: 1,
-			`errors_total{endpoint="/plans",reason="decode"}`: 1,
+			`errors_total{path="/plans",reason="incomplete"}`: 1, `errors_total{path="/plans",reason="too_large"}`: 1,
+			`errors_total{path="/plans",reason="decode"}`: 1,
 		})
 	})
 }
@@ -259,7 +259,7 @@ func TestInitErrorCounters(t *testing.T) {
 		registry.MustRegister(h.client)
 		want := map[string]float64{}
 		for _, reason := range []string{"timeout", "connection", "status", "decode", "incomplete", "too_large", "unauthorized", "rate_limited", "unavailable"} {
-			want[simtest.Series("server_rental_exporter_api_errors_total", "endpoint", "/plans", "reason", reason)] = 0
+			want[simtest.Series("server_rental_exporter_api_errors_total", "path", "/plans", "reason", reason)] = 0
 		}
 		simtest.AssertEqual(t, "series", simtest.ServeGet(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "/").Exposition(t).Values, want)
 	})
@@ -293,8 +293,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // scopeOver returns a public scope that makes one request with a transport.
-func scopeOver(base *url.URL, timeout time.Duration, transport http.RoundTripper) *Scope {
-	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 1}, Transport: transport}).Scope("", nil)
+func scopeOver(base *url.URL, timeout time.Duration, transport http.RoundTripper) *Client {
+	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 1}, Transport: transport}).Client("", nil)
 }
 
 // TestTarget asserts that the base URL is sent as it is configured.
@@ -359,4 +359,12 @@ func TestLargeBodies(t *testing.T) {
 		synctest.Wait()
 		simtest.AssertEqual(t, "slots that are held", len(h.client.largeBodies), 0)
 	})
+}
+
+func assertPaused(t *testing.T, err error, until time.Time, text string) {
+	t.Helper()
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Reason != Paused || !failure.RetryAt().Equal(until) || err.Error() != text {
+		t.Errorf("got %v, want a pause until %v: %s", err, until, text)
+	}
 }

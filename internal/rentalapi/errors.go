@@ -39,16 +39,16 @@ const (
 // Error is a request that gave no usable response. It never holds a token, a
 // query or a part of the response's body beyond the API's own error code.
 type Error struct {
-	Endpoint string // path below the base URL
-	Reason   Reason
-	Code     int       // HTTP status other than 200; 0 if that is not the cause
-	Until    time.Time // when to ask again; zero if the API did not say
-	Err      error     // the cause; may be nil
+	Path   string // path below the base URL
+	Reason Reason
+	Code   int       // HTTP status other than 200; 0 if that is not the cause
+	Until  time.Time // when to ask again; zero if the API did not say
+	Err    error     // the cause; may be nil
 }
 
 // Error says which endpoint failed and why.
 func (e *Error) Error() string {
-	text := e.Endpoint
+	text := e.Path
 	if e.Code != 0 {
 		text += fmt.Sprintf(": status %d", e.Code)
 	}

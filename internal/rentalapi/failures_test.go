@@ -83,9 +83,9 @@ func TestFailures(t *testing.T) {
 				got := h.gatherNonZero(t)
 				delete(got, `backoff_until_timestamp_seconds{account="main"}`)
 				want := map[string]float64{
-					simtest.Series("errors_total", "endpoint", "/servers", "reason", string(c.reason)): 1,
-					simtest.Series("requests_total", "endpoint", "/servers", "code", c.code):           1,
-					simtest.Series("request_duration_seconds", "endpoint", "/servers"):                 1,
+					simtest.Series("errors_total", "path", "/servers", "reason", string(c.reason)): 1,
+					simtest.Series("requests_total", "path", "/servers", "code", c.code):           1,
+					simtest.Series("request_duration_seconds", "path", "/servers"):                 1,
 				}
 				if c.reason == Unauthorized {
 					want[`token_rejected{account="main"}`] = 1

@@ -10,6 +10,15 @@ import (
 	"time"
 )
 
+// Priority tells requests that keep data fresh from those that read old history.
+type Priority int
+
+// The priorities of requests.
+const (
+	Regular Priority = iota // a refresh that people wait for
+	Bulk                    // one page of a long walk: uses only what refreshes leave over
+)
+
 // limiters are all limiters of the process: one for the public scope and one for
 // each token, whichever account uses it. They outlive reloads.
 type limiters struct {
@@ -44,7 +53,8 @@ func (ls *limiters) get(token Fingerprint, now time.Time) *limiter {
 // acquire waits for a slot of a token and takes it; release must be called when the request
 // has ended. It fails with an *Error if the API asked for a pause that is longer than maxWait,
 // and with the context's error.
-func (ls *limiters) acquire(ctx context.Context, token Fingerprint, p Priority, endpoint string) (*limiter, *slot, error) {
+func (ls *limiters) acquire(ctx context.Context, token Fingerprint, path string) (*limiter, *slot, error) {
+	const p = Regular
 	for ctx.Err() == nil {
 		ls.mu.Lock()
 		now := time.Now()
@@ -63,7 +73,7 @@ func (ls *limiters) acquire(ctx context.Context, token Fingerprint, p Priority, 
 		ls.mu.Unlock()
 		if blocked.Sub(now) > maxWait {
 			err := fmt.Errorf("no request made: %s; waiting until %s", cause, blocked.UTC().Format(time.RFC3339))
-			return nil, nil, &Error{Endpoint: endpoint, Reason: Paused, Until: blocked, Err: err}
+			return nil, nil, &Error{Path: path, Reason: Paused, Until: blocked, Err: err}
 		}
 		select {
 		case <-ctx.Done():

@@ -12,13 +12,13 @@ import (
 var (
 	requestsTotal = metric.Counter("exporter_api_requests_total",
 		"Requests made to the rental API, by path and status code; code is error if no response came, and other if HTTP does not define it.",
-		"the exporter", "endpoint", "code")
+		"the exporter", "path", "code")
 	requestDuration = metric.Histogram("exporter_api_request_duration_seconds",
 		"Time from sending a request until its response was read.",
-		"the exporter", "endpoint")
+		"the exporter", "path")
 	errorsTotal = metric.Counter("exporter_api_errors_total",
 		"Requests without usable data, by reason.",
-		"the exporter", "endpoint", "reason")
+		"the exporter", "path", "reason")
 	rateLimit = metric.Gauge("exporter_api_rate_limit",
 		"Requests per minute that the API allows with this token, as last seen.",
 		"header RateLimit-Limit", "account")
@@ -45,7 +45,7 @@ func AccountDefinitions() []*metric.Definition {
 
 // AddMetrics adds the state of the scope, and returns when it changes by the passing of
 // time; zero if it does not.
-func (s *Scope) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time) {
+func (s *Client) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time) {
 	s.mu.Lock()
 	state, sent := s.state, s.sent
 	s.mu.Unlock()
@@ -75,7 +75,7 @@ func AddAccountMetrics(b *metric.Builder, account string, s AccountState) {
 
 // record keeps whether the token was rejected, and the RateLimit headers of a response;
 // unreadable ones change nothing.
-func (s *Scope) record(rejected bool, h http.Header) {
+func (s *Client) record(rejected bool, h http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Rejected = &rejected
@@ -89,19 +89,19 @@ func (s *Scope) record(rejected bool, h http.Header) {
 
 // InitErrorCounters starts the error counters of an endpoint at 0, so that the first
 // error of a kind is an increase.
-func (c *Client) InitErrorCounters(endpoint string) {
+func (c *API) InitErrorCounters(path string) {
 	for _, r := range []Reason{Timeout, Connection, Status, Decode, Incomplete, TooLarge, Unauthorized, RateLimited, Unavailable} {
-		c.errors.WithLabelValues(endpoint, string(r))
+		c.errors.WithLabelValues(path, string(r))
 	}
 }
 
 // CountRequest counts a request; its code is error if no response came.
-func (c *Client) CountRequest(endpoint, code string, duration time.Duration) {
-	c.requests.WithLabelValues(endpoint, code).Inc()
-	c.duration.WithLabelValues(endpoint).Observe(duration.Seconds())
+func (c *API) CountRequest(path, code string, duration time.Duration) {
+	c.requests.WithLabelValues(path, code).Inc()
+	c.duration.WithLabelValues(path).Observe(duration.Seconds())
 }
 
 // CountError counts a request without usable data.
-func (c *Client) CountError(endpoint string, reason Reason) {
-	c.errors.WithLabelValues(endpoint, string(reason)).Inc()
+func (c *API) CountError(path string, reason Reason) {
+	c.errors.WithLabelValues(path, string(reason)).Inc()
 }

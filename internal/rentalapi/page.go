@@ -31,15 +31,6 @@ const (
 	MaxPageItems = 100
 )
 
-// Priority tells requests that keep data fresh from those that read old history.
-type Priority int
-
-// The priorities of requests.
-const (
-	Regular Priority = iota // a refresh that people wait for
-	Bulk                    // one page of a long walk: uses only what refreshes leave over
-)
-
 // Response is what is known about a response besides its body.
 type Response struct {
 	// Token identifies the token that was sent: pages fetched with different tokens must
@@ -50,12 +41,12 @@ type Response struct {
 	Age      *time.Duration // header Age, in whole seconds; nil if it has none
 }
 
-// Getter makes GET requests of one account, or public ones. A Scope makes them to the
+// Getter makes GET requests of one account, or public ones. A Client makes them to the
 // provider, within its rate limit.
 type Getter interface {
 	// Get makes one request and hands the body of a 200 to read, whose errors mean that
 	// the response is not usable. The endpoint is a path below the base URL.
-	Get(ctx context.Context, p Priority, endpoint string, query url.Values, read func(body io.Reader) error) (Response, error)
+	Get(ctx context.Context, path string, query url.Values, read func(body io.Reader) error) (Response, error)
 }
 
 // Object is one response with a single object in data.
@@ -78,9 +69,8 @@ type Page[T, M any] struct {
 
 // List says which list to fetch and how to read its items.
 type List[T any] struct {
-	Endpoint string // path below the base URL
+	Path     string // path below the base URL
 	Query    url.Values
-	Priority Priority
 	MaxItems int             // a response with more fails with ErrTooLarge
 	ID       func(*T) string // the item's id, empty if it has none
 	// Check returns what is wrong with an item beyond the errors of its fields, and
@@ -96,8 +86,8 @@ type PageMeta struct {
 }
 
 // GetObject fetches a single object.
-func GetObject[T any](ctx context.Context, api Getter, endpoint string) (o Object[T], err error) {
-	o.Response, err = api.Get(ctx, Regular, endpoint, nil, func(body io.Reader) error {
+func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T], err error) {
+	o.Response, err = api.Get(ctx, path, nil, func(body io.Reader) error {
 		var data json.RawMessage
 		_, err := readEnvelope(body, maxObjectBytes, maxDataBytes, func(e *envelope) error { return e.value(&data) })
 		switch {
@@ -136,7 +126,7 @@ func GetPage[T any](ctx context.Context, api Getter, l List[T], page int) (Page[
 // getItems makes one request for a list. The function readMeta reads the meta object, and
 // returns what is wrong in it.
 func getItems[T, M any](ctx context.Context, api Getter, l List[T], readMeta func(p *Page[T, M], meta json.RawMessage) ([]FieldError, error)) (p Page[T, M], err error) {
-	p.Response, err = api.Get(ctx, l.Priority, l.Endpoint, l.Query, func(body io.Reader) error {
+	p.Response, err = api.Get(ctx, l.Path, l.Query, func(body io.Reader) error {
 		meta, err := readEnvelope(body, maxListBytes, maxItemBytes, func(e *envelope) error { return p.readItems(e, l) })
 		if err != nil {
 			return err

@@ -96,8 +96,8 @@ func TestResponse(t *testing.T) {
 func TestSizes(t *testing.T) {
 	text := func(size int) string { return `"` + strings.Repeat("x", size) + `"` }
 	item := func(size int) string { return `{"id":"a","more":` + text(size) + `}` }
-	list := func(s *Scope) error { return fetchList(t.Context(), s, "/plans") }
-	object := func(s *Scope) error {
+	list := func(s *Client) error { return fetchList(t.Context(), s, "/plans") }
+	object := func(s *Client) error {
 		_, err := GetObject[testItem](t.Context(), s, "/plans")
 		return err
 	}
@@ -105,7 +105,7 @@ func TestSizes(t *testing.T) {
 	const itemBytes, dataBytes = 4 << 20, 2 << 20 // as documented
 	for _, c := range []struct {
 		name, body string
-		fetch      func(*Scope) error
+		fetch      func(*Client) error
 		want       string
 	}{
 		{"item", `{"data":[` + item(itemBytes*3/4) + `,` + item(itemBytes*3/4) + `]}`, list, ""},

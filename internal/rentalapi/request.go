@@ -17,11 +17,11 @@ import (
 )
 
 // send sends a request and reads the header of its response.
-func (s *Scope) send(ctx context.Context, transport http.RoundTripper, endpoint string, query url.Values, token string) (*http.Response, outcome, error) {
+func (s *Client) send(ctx context.Context, transport http.RoundTripper, path string, query url.Values, token string) (*http.Response, outcome, error) {
 	target := *s.baseURL
-	target.Path += endpoint
+	target.Path += path
 	if target.RawPath != "" { // a prefix with escaped characters
-		target.RawPath += endpoint
+		target.RawPath += path
 	}
 	target.RawQuery = query.Encode()
 	header := http.Header{"User-Agent": {s.client.userAgent}, "Accept": {"application/json"}}
@@ -45,7 +45,7 @@ func (s *Scope) send(ctx context.Context, transport http.RoundTripper, endpoint 
 
 // readHeader keeps when and how old a response is, and what it says about the limits. It
 // returns the end of the pause that the response asks for, zero if it does not.
-func (s *Scope) readHeader(resp *http.Response, r *Response, l *limiter) (until time.Time) {
+func (s *Client) readHeader(resp *http.Response, r *Response, l *limiter) (until time.Time) {
 	r.Received = time.Now()
 	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(resp.Header.Get("Age")), 10, 31); err == nil {

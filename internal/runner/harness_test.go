@@ -85,7 +85,7 @@ func (h *harness) reset() {
 	}})
 	h.set.origin = time.Now
 	h.registry = prometheus.NewPedanticRegistry()
-	h.registry.MustRegister(h.set.Publisher, h.set.Client)
+	h.registry.MustRegister(h.set.Publisher, h.set.API)
 }
 
 // dial connects to the provider, whatever the address.

@@ -15,7 +15,7 @@ var (
 	collectorLast     = metric.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "the exporter", "collector", "account")
 	collectorDuration = metric.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector, including the time it waited for the rate limit.", "the exporter", "collector", "account")
 	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Configured time between two fetches of a collector.", "the configuration", "collector", "account")
-	collectorAge      = metric.Gauge("exporter_collector_answer_age_seconds", "How old the provider's last good response was when it came; absent if the response does not say.", "header Age, or plans meta.generated_at or Status updated_at against header Date", "collector", "account")
+	collectorAge      = metric.Gauge("exporter_collector_response_age_seconds", "How old the provider's last good response was when it came; absent if the response does not say.", "header Age, or plans meta.generated_at or Status updated_at against header Date", "collector", "account")
 	collectorInvalid  = metric.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "the exporter", "collector", "account")
 )
 

@@ -49,8 +49,8 @@ func (src *source) ended(updated bool) {
 	groups.state.Changed()
 	if updated {
 		groups.resources[src.resource.Name].Changed()
-		switch facts := src.last.Load().Facts; {
-		case facts == (collector.Facts{}):
+		switch facts := src.last.Load().Data; {
+		case facts == (collector.Data{}):
 		case src.scope.account == "":
 			src.runner.stepWatches()
 			groups.watches.Changed()

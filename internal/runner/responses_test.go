@@ -44,11 +44,11 @@ func TestUnusableResponses(t *testing.T) {
 			h.down.Store(c.fault == nil)
 			for _, r := range c.victims {
 				absent = append(absent, families(r)...)
-				failures = append(failures, failed(r, r.Endpoint+": ")+"*"+c.logged)
+				failures = append(failures, failed(r, r.Path+": ")+"*"+c.logged)
 				recoveries = append(recoveries, recovered(r))
 				if c.fault != nil {
 					f := *c.fault
-					f.Path = r.Endpoint
+					f.Path = r.Path
 					h.Inject(f)
 				}
 			}
@@ -65,8 +65,8 @@ func TestUnusableResponses(t *testing.T) {
 				}
 			}
 			for _, r := range c.victims { // each request counts as one error
-				key := r.Endpoint + " " + string(c.reason)
-				wantErrors[key] = float64(h.CountByPath(before)[r.Endpoint])
+				key := r.Path + " " + string(c.reason)
+				wantErrors[key] = float64(h.CountByPath(before)[r.Path])
 				if c.fault == nil {
 					wantErrors[key] = got[key] // without requests
 				}
@@ -97,8 +97,8 @@ func TestStateLogger(t *testing.T) {
 	invalid := func(n int, causes ...rentalapi.Cause) rentalapi.Invalid {
 		return rentalapi.Invalid{Items: n, Causes: causes}
 	}
-	broken := &rentalapi.Error{Endpoint: "/plans", Reason: rentalapi.Status, Code: 500}
-	paused := &rentalapi.Error{Endpoint: "/plans", Reason: rentalapi.Paused}
+	broken := &rentalapi.Error{Path: "/plans", Reason: rentalapi.Status, Code: 500}
+	paused := &rentalapi.Error{Path: "/plans", Reason: rentalapi.Paused}
 	var log simtest.Log
 	l := stateLogger{logger: &log}
 	for _, step := range []struct {

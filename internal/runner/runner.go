@@ -50,7 +50,7 @@ const accountStagger = 20 * time.Millisecond
 // Runner is all collectors of the process. Its methods may be used by any goroutine,
 // except ApplyConfig and Once, which must not be called concurrently.
 type Runner struct {
-	Client    *rentalapi.Client
+	API       *rentalapi.API
 	Publisher *exposition.Publisher
 
 	options   Options
@@ -75,8 +75,8 @@ func New(o Options) *Runner {
 	r := &Runner{options: o, resources: collector.Resources(), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor}
 	r.origin = func() time.Time { return time.Now().Add(-rand.N(maxOrigin)) } // random, so that accounts do not stay in step
 	r.newGroups()
-	r.Client = rentalapi.New(o.UserAgent, o.API)
-	r.allScopes.Store(&[]*scope{{api: r.Client.Scope("", nil)}})
+	r.API = rentalapi.New(o.UserAgent, o.API)
+	r.allScopes.Store(&[]*scope{{api: r.API.Client("", nil)}})
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
 	return r
 }

@@ -33,7 +33,7 @@ func requestsPer(public, account int) map[string]int {
 			n = account
 		}
 		if n > 0 {
-			counts[r.Endpoint] = n
+			counts[r.Path] = n
 		}
 	}
 	return counts
@@ -78,11 +78,11 @@ func TestReady(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(seed), 0))
 			delays := map[string]time.Duration{"/plans": time.Millisecond}
 			for _, r := range collector.Resources() {
-				delays[r.Endpoint] += time.Duration(rng.IntN(3)) * time.Millisecond
+				delays[r.Path] += time.Duration(rng.IntN(3)) * time.Millisecond
 			}
 			h.OnRequest(func(path string, _ url.Values) { time.Sleep(delays[path]) })
 			failing := resource([]string{"plans", "os", "servers"}[rng.IntN(3)])
-			h.Inject(simtest.Fault{Path: failing.Endpoint, Status: 500})
+			h.Inject(simtest.Fault{Path: failing.Path, Status: 500})
 			h.assertEqual("ready before a configuration", h.set.Ready(), false)
 			h.run(configure(time.Minute, 10*time.Minute))
 			h.assertEqual("ready before the first fetch", h.set.Ready(), false)
@@ -260,7 +260,7 @@ func (h *harness) assertCollectors(c Config) {
 				token, _ = a.Token()
 			}
 			if s.Interval == time.Minute {
-				want[r.Endpoint+" "+token] = 8
+				want[r.Path+" "+token] = 8
 			}
 		}
 	}

@@ -180,7 +180,7 @@ func TestResponseAge(t *testing.T) {
 		for _, r := range collector.Resources() {
 			want[r.Name+" "+accountOf(r)] = 17
 		}
-		h.assertEqual("age", h.values("exporter_collector_answer_age_seconds"), want)
+		h.assertEqual("age", h.values("exporter_collector_response_age_seconds"), want)
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 type scope struct {
 	account  string
 	identity string // of the API and of the token
-	api      *rentalapi.Scope
+	api      *rentalapi.Client
 	sources  []*source // in the order of the resources
 	origin   time.Time // of the grid on which an account's collectors fetch
 }
@@ -69,7 +69,7 @@ func (r *Runner) reconcile(c Config) (added []*source) {
 		}
 		before := scopes[a.Name]
 		if before == nil || before.identity != sc.identity || len(sc.sources) == 0 { // a scope without collectors keeps no state of its token
-			before = &scope{api: r.Client.Scope(a.Name, a.Token), origin: r.origin()}
+			before = &scope{api: r.API.Client(a.Name, a.Token), origin: r.origin()}
 		}
 		sc.api, sc.origin = before.api, before.origin
 		next = append(next, sc)
@@ -122,11 +122,11 @@ func (r *Runner) sources() []*source {
 }
 
 // known returns what is known of the scope.
-func (sc *scope) known() collector.Scope {
-	known := collector.Scope{Account: sc.account}
+func (sc *scope) known() collector.Known {
+	known := collector.Known{Account: sc.account}
 	for _, src := range sc.sources {
 		if snap, until, ok := src.Value(); ok {
-			known.Add(snap.Facts, until)
+			known.Add(snap.Data, until)
 		}
 		if src.incomplete.Load() {
 			known.Incomplete = append(known.Incomplete, src.resource.Name)
@@ -136,8 +136,8 @@ func (sc *scope) known() collector.Scope {
 }
 
 // Accounts returns what is known of each account, in the order of their names.
-func (r *Runner) Accounts() []collector.Scope {
-	var all []collector.Scope
+func (r *Runner) Accounts() []collector.Known {
+	var all []collector.Known
 	for _, sc := range r.scopes()[1:] {
 		all = append(all, sc.known())
 	}

@@ -45,7 +45,7 @@ func (r *Runner) newSource(sc *scope, res *collector.Resource, settings refresh.
 		logger = log.With(logger, "account", sc.account)
 	}
 	src := &source{resource: res, scope: sc, fetch: res.NewFetcher(sc.account), runner: r, logger: stateLogger{logger: logger}, stop: func() {}}
-	r.Client.InitErrorCounters(res.Endpoint)
+	r.API.InitErrorCounters(res.Path)
 	src.Source = refresh.New(settings, src.get, src.ended)
 	return src
 }
@@ -73,7 +73,7 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 	} else if snap.Commit != nil {
 		snap.Commit()
 	}
-	if src.scope.account == "" && snap.Facts != (collector.Facts{}) {
+	if src.scope.account == "" && snap.Data != (collector.Data{}) {
 		src.runner.stepWatches() // forgets data that has expired or was removed before there is new one
 	}
 	last, before := snap, src.providerID()
@@ -88,20 +88,20 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 // providerID returns the provider's id of the account; empty if the collector does not
 // tell it.
 func (src *source) providerID() string {
-	if last := src.last.Load(); last != nil && last.Facts.Account != nil {
-		return last.Facts.Account.ID
+	if last := src.last.Load(); last != nil && last.Data.Account != nil {
+		return last.Data.Account.ID
 	}
 	return ""
 }
 
 // Get implements rentalapi.Getter. A source that asks for a further page has been tried:
 // a long history takes minutes.
-func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
+func (src *source) Get(ctx context.Context, path string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
 	if page := query.Get("page"); page != "" && page != "1" {
 		src.tried.Store(true)
 	}
 	defer src.runner.groups.state.Changed()
-	return src.scope.api.Get(ctx, p, endpoint, query, read)
+	return src.scope.api.Get(ctx, path, query, read)
 }
 
 // classify counts an error that the getter did not return, and adds what an operator can
@@ -109,7 +109,7 @@ func (src *source) Get(ctx context.Context, p rentalapi.Priority, endpoint strin
 func (src *source) classify(err error) error {
 	var failure *rentalapi.Error
 	if !errors.As(err, &failure) {
-		err = src.scope.api.Reject(src.resource.Endpoint, err)
+		err = src.scope.api.Reject(src.resource.Path, err)
 	}
 	if errors.As(err, &failure) && failure.Reason == rentalapi.Incomplete {
 		src.incomplete.Store(true)

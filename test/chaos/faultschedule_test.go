@@ -76,7 +76,7 @@ func (s *faultSchedule) draw() func() {
 }
 
 func (s *faultSchedule) randomPath() string {
-	return pick(s.rng, collector.Resources()...).Endpoint
+	return pick(s.rng, collector.Resources()...).Path
 }
 
 func pick[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }

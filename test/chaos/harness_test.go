@@ -93,7 +93,7 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h.ctx, h.cancel = context.WithCancel(t.Context())
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(h.Runner.Client)
+	registry.MustRegister(h.Runner.API)
 	h.handler = web.Handler(h.Runner, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher,
 		Metrics: &exposition.Handler{
@@ -219,7 +219,7 @@ func (h *harness) reload(change func(c *configuration)) {
 	defer h.configMu.Unlock()
 	change(&h.config)
 	h.reloaded = time.Now()
-	h.Runner.Client.ApplySettings(h.apiSettings())
+	h.Runner.API.ApplySettings(h.apiSettings())
 	h.applyConfig()
 }
 

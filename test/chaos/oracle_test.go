@@ -46,8 +46,8 @@ type getter struct {
 }
 
 // Get implements rentalapi.Getter.
-func (g getter) Get(_ context.Context, _ rentalapi.Priority, endpoint string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
-	body := g.api.Body(endpoint+"?"+query.Encode(), g.token)
+func (g getter) Get(_ context.Context, path string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
+	body := g.api.Body(path+"?"+query.Encode(), g.token)
 	return rentalapi.Response{Received: time.Now()}, read(strings.NewReader(body))
 }
 

@@ -152,11 +152,11 @@ func TestFigures(t *testing.T) {
 		{"top-up that is no longer expired", []string{"topups", `account="a", status="expired"`, "3x60 2x10"}, "65m", "10m", "server-rental-accounts/401/A", `{status="expired"}`, 0},
 		{"old response", []string{
 			"exporter_build_info", "", "1x60", "exporter_collector_last_success_timestamp_seconds", `collector="plans", account=""`, "3000x60",
-			"exporter_collector_answer_age_seconds", `collector="plans", account=""`, "1200x60",
+			"exporter_collector_response_age_seconds", `collector="plans", account=""`, "1200x60",
 		}, "60m", "1m", "server-rental-status/301/age", `{key="plans/(public)"}`, 1800},
 		{"old response of the status", []string{
 			"exporter_build_info", "", "1x60", "exporter_collector_last_success_timestamp_seconds", `collector="status", account=""`, "3000x60",
-			"exporter_collector_answer_age_seconds", `collector="status", account=""`, "1200x60",
+			"exporter_collector_response_age_seconds", `collector="status", account=""`, "1200x60",
 		}, "60m", "1m", "server-rental-status/301/age", `{key="status/(public)"}`, 600},
 		{
 			"change before a restart",

@@ -123,7 +123,7 @@ func (p *prometheus) checkHistograms(job scrapeJob) {
 	for _, h := range []struct {
 		suffix, by string
 		stored     bool
-	}{{"_bucket", "endpoint, le", job.classic}, {"", "endpoint", job.native}} {
+	}{{"_bucket", "path, le", job.classic}, {"", "path", job.native}} {
 		want := 0
 		if h.stored {
 			want = len(collector.Resources())

@@ -10,7 +10,7 @@ func TestCheck(t *testing.T) {
 	c["plan:in_stock:max"] = LabelSet("plan")
 	c["ALERTS"] = LabelSet("alertname", "account")
 	for expr, want := range map[string]string{
-		`sum(increase(server_rental_exporter_api_errors_total{reason="timeout", endpoint!~"/os|by (x)"}[15m])) > 0`:   "",
+		`sum(increase(server_rental_exporter_api_errors_total{reason="timeout", path!~"/os|by (x)"}[15m])) > 0`:       "",
 		`absent_over_time(server_rental_exporter_build_info[3m])`:                                                     "",
 		`plan:in_stock:max == 1 and on (plan) last_over_time(plan:in_stock:max[6h] offset 15m) == 0`:                  "plan",
 		`plan:in_stock:max / on (plan) max by (plan, job) (server_rental_plan_in_stock)`:                              "plan",

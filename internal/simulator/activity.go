@@ -18,11 +18,12 @@ const maxTopups = 2_000
 // degrade and recover. Events follow each other within seconds to minutes, in
 // the same order in every run. The length of all lists is limited.
 func (s *Simulator) Run(ctx context.Context) {
-	a := &activity{rand: rand.New(rand.NewPCG(11, 15)), catalog: newCatalog().Plans}
+	c := newCatalog()
+	a := &activity{rand: rand.New(rand.NewPCG(11, 15)), catalog: c.Plans, saved: c.Configurations[0]}
 	events := []struct {
 		every int // mean interval in ticks
 		apply func(w *World, now time.Time)
-	}{{10, a.stock}, {24, a.price}, {24, a.charge}, {3, a.topups}, {12, a.incident}}
+	}{{10, a.stock}, {12, a.place}, {24, a.price}, {24, a.charge}, {3, a.topups}, {12, a.incident}}
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
 	for {
@@ -47,6 +48,7 @@ func (s *Simulator) Run(ctx context.Context) {
 type activity struct {
 	rand    *rand.Rand
 	catalog []Object // plans with their first prices
+	saved   Object   // the first saved configuration
 }
 
 // chance returns true with a probability in percent.
@@ -62,6 +64,13 @@ func (a *activity) stock(w *World, _ time.Time) {
 		return
 	}
 	Put(a.pick(filter(w.Plans, inStock)), false, "availability", "in_stock")
+}
+
+// place lets the first plan that is saved as a configuration sell out in its location, or
+// return.
+func (a *activity) place(w *World, _ time.Time) {
+	plan, location := Text(a.saved, "plan"), Text(a.saved, "location")
+	w.SetStock(plan, location, !w.inStockAt(find(w.Plans, hasID(plan)), location))
 }
 
 // price changes the price of one plan within five percent of its first price.

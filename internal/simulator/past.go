@@ -33,6 +33,7 @@ func NewPast(seed uint64, start, end time.Time, accounts map[string]string, serv
 	p := &Past{}
 	random := func(topic uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, topic)) }
 	p.addStock(random(1), start, end)
+	p.addPlaces(random(4), start, end)
 	p.addPrices(random(2), end)
 	p.addIncidents(random(3), start, end)
 	for token, name := range accounts {
@@ -83,6 +84,19 @@ func (p *Past) addStock(rng *rand.Rand, start, end time.Time) {
 			at = at.Add(-stays[usual][stock].draw(rng))
 			now := stock
 			p.add(at, func(w *World) { Put(w.Plans[i], now, "availability", "in_stock") })
+		}
+	}
+}
+
+// addPlaces lets the first plan that is saved as a configuration come for minutes in its
+// location, and the others sell out there now and then.
+func (p *Past) addPlaces(rng *rand.Rand, start, end time.Time) {
+	for i, c := range newCatalog().Configurations {
+		place, gone := Place(Text(c, "plan"), Text(c, "location")), false
+		for at := end; at.After(start); gone = !gone {
+			at = at.Add(-stays[i > 0][!gone].draw(rng))
+			now := gone
+			p.add(at, func(w *World) { w.SoldOutAt[place] = now })
 		}
 	}
 }

@@ -26,9 +26,12 @@ type World struct {
 	Status    Object
 	CustomISO bool
 	Accounts  map[string]*Account // by API token
+	// SoldOutAt has the places in which a plan that is in stock is sold out, by [Place].
+	SoldOutAt map[string]bool
 
 	CacheOffset time.Duration // when public responses are made after multiples of the cache time
 	SendsAge    bool          // whether these have the header Age, and fractions of a second in time stamps
+	Caches      bool          // whether they stay for the cache time as they were made, whatever changes
 }
 
 // Account is the provider's data of one customer.
@@ -53,13 +56,38 @@ func recompute(w *World) {
 	for _, l := range w.Locations {
 		here := filter(w.Plans, func(p Object) bool { return offeredAt(p, Text(l, "id")) })
 		Put(l, len(here), "plans")
-		Put(l, len(filter(here, inStock)), "plans_in_stock")
+		Put(l, len(filter(here, func(p Object) bool { return w.inStockAt(p, Text(l, "id")) })), "plans_in_stock")
 	}
 	eachAccount(w, func(a *Account) {
 		for _, c := range a.Configurations {
-			Put(c, inStock(find(w.Plans, hasID(Text(c, "plan")))), "in_stock")
+			Put(c, w.inStockAt(find(w.Plans, hasID(Text(c, "plan"))), Text(c, "location")), "in_stock")
 		}
 	})
+}
+
+// Place is a plan in a location, both by id.
+func Place(plan, location string) string { return plan + " " + location }
+
+// inStockAt returns whether a plan can be ordered in a location. The catalog has a plan in
+// stock if it is in stock anywhere.
+func (w *World) inStockAt(plan Object, location string) bool {
+	return inStock(plan) && !w.SoldOutAt[Place(Text(plan, "id"), location)]
+}
+
+// SetStock lets a plan come in stock or sell out in a location, and sets what follows. Only
+// a plan that is sold out in all locations is sold out in the catalog.
+func (w *World) SetStock(plan, location string, stock bool) {
+	p, anywhere := find(w.Plans, hasID(plan)), false
+	for _, l := range w.Locations {
+		place := Place(plan, Text(l, "id"))
+		w.SoldOutAt[place] = !w.inStockAt(p, Text(l, "id"))
+		if Text(l, "id") == location {
+			w.SoldOutAt[place] = !stock
+		}
+		anywhere = anywhere || offeredAt(p, Text(l, "id")) && !w.SoldOutAt[place]
+	}
+	Put(p, anywhere, "availability", "in_stock")
+	recompute(w)
 }
 
 // alternative returns the id of the plan in stock that is closest in price to a

@@ -1,6 +1,9 @@
 package web
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // maxError is the maximum number of characters of an error.
 const maxError = 300
@@ -10,27 +13,29 @@ type collectorRow struct {
 	health
 	Words, Class string        // the state, and its CSS class
 	Age          time.Duration // of the data: the time since its fetch, and how old the response was then
-	Next         time.Duration // until the next fetch
 	Known        bool          // there is data, and it has not expired
-	Stale        bool          // there was data, which has expired or is old
-	Causes       []string      // of invalid items
+	Causes       []string      // of invalid items; they name the items only with the overview
+	Errors       []string      // of the last fetch, and of invalid items
 }
 
-// newCollectorRow returns the row of a collector. Without ids, causes do not name the
-// item.
-func newCollectorRow(h health, now time.Time, ids bool) *collectorRow {
-	r := &collectorRow{health: h, Age: now.Sub(h.Taken), Next: h.Next.Sub(now), Known: now.Before(h.Taken.Add(h.MaxAge))}
+func (v *view) newRow(h health) *collectorRow {
+	r := &collectorRow{health: h, Age: v.Now.Sub(h.Taken), Known: v.Now.Before(h.Taken.Add(h.MaxAge))}
 	if h.ResponseAge != nil {
 		r.Age += *h.ResponseAge
 	}
-	old := r.Age >= 10*h.Interval
-	r.Stale = !h.LastSuccess.IsZero() && (old || !r.Known)
 	for _, c := range h.Invalid.Causes {
-		if !ids {
+		if !v.Overview() {
 			c.Item = ""
 		}
-		r.Causes = append(r.Causes, c.Error())
+		r.Causes = append(r.Causes, clip(c.Error(), maxError))
 	}
+	if h.Err != nil {
+		r.Errors = append(r.Errors, clip(h.Err.Error(), maxError))
+	}
+	if h.DuplicateOf != "" {
+		r.Errors = append(r.Errors, r.duplicate())
+	}
+	r.Errors = append(r.Errors, r.Causes...)
 	switch {
 	case h.LastSuccess.IsZero() && h.Err == nil:
 		r.Words, r.Class = "fetching", "wait"
@@ -42,31 +47,22 @@ func newCollectorRow(h health, now time.Time, ids bool) *collectorRow {
 		r.Words, r.Class = "failing, data expired", "bad"
 	case h.Err != nil:
 		r.Words, r.Class = "failing, last data shown", "warn"
+	case h.Invalid.Items > 0:
+		r.Words, r.Class = "working, invalid items", "warn"
 	default:
-		r.Words, r.Class = "fresh", "good"
-		if old {
-			r.Words, r.Class = "old (10 intervals or more)", "warn"
-		}
-		if h.Invalid.Items > 0 {
-			r.Words, r.Class = r.Words+", invalid items", "warn"
-		}
+		r.Words, r.Class = "working", "good"
 	}
 	return r
 }
 
-// Errors returns those of the last fetch, and of invalid items.
-func (r *collectorRow) Errors() []string {
-	var errs []string
-	if r.Err != nil {
-		errs = append(errs, clip(r.Err.Error(), maxError))
+// cause returns why the last fetch failed, without the path that was fetched, which differs
+// between collectors that fail for the same cause.
+func (r *collectorRow) cause() string {
+	cause := r.Err.Error()
+	if path, rest, found := strings.Cut(cause, ": "); found && strings.HasPrefix(path, "/") {
+		cause = rest
 	}
-	if r.DuplicateOf != "" {
-		errs = append(errs, r.duplicate())
-	}
-	for _, c := range r.Causes {
-		errs = append(errs, clip(c, maxError))
-	}
-	return errs
+	return clip(cause, maxError)
 }
 
 func (r *collectorRow) duplicate() string {

@@ -3,13 +3,10 @@ package web
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
-	"strings"
 
 	"server_rental_exporter/collector"
 )
@@ -21,8 +18,7 @@ type targetGroup struct {
 }
 
 // discovery serves each active server as a target. Prometheus keeps its last list
-// after an error, so an error is better than a partial list: all targets are made before
-// the first is written, and made again to be written, so that none is kept.
+// after an error, so an error is better than a partial list.
 func discovery(active func(account string) (collector.Servers, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -32,45 +28,28 @@ func discovery(active func(account string) (collector.Servers, error)) http.Hand
 			return
 		}
 		servers, err := active(query.Get("account"))
-		if errors.Is(err, collector.ErrUnknownAccount) {
+		switch {
+		case errors.Is(err, collector.ErrUnknownAccount):
 			http.Error(w, "account: no such account is configured", http.StatusNotFound)
-			return
-		}
-		if err == nil {
-			err = writeTargets(io.Discard, servers, port)
-		}
-		if err != nil {
+		case err != nil:
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Cache-Control", "no-store")
+			_ = json.NewEncoder(w).Encode(targets(servers, port)) // an error means that the client left
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		_ = writeTargets(w, servers, port) // an error means that the client left
 	})
 }
 
-// writeTargets writes a target for each server's first address. A server without one is
-// not reachable yet and is no target; text that is no address, or one that would lead
-// Prometheus to another machine, is an error.
-func writeTargets(w io.Writer, servers collector.Servers, port string) error {
-	separator := "["
+// targets returns a target for each server that has a usable address.
+func targets(servers collector.Servers, port string) []targetGroup {
+	groups := []targetGroup{}
 	for s := range servers {
-		if s.IPv4 == "" {
+		target := target(s.IPv4, port)
+		if target == "" {
 			continue
 		}
-		addr, err := netip.ParseAddr(s.IPv4)
-		addr = addr.Unmap()
-		if err != nil || addr.Zone() != "" || addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
-			return fmt.Errorf("servers: account %s: server %s: ipv4: not the address of a server", s.Account, s.ID)
-		}
-		target := addr.String()
-		switch {
-		case port != "":
-			target = net.JoinHostPort(target, port)
-		case addr.Is6(): // Prometheus adds its own port only to one in brackets
-			target = "[" + target + "]"
-		}
-		group, _ := json.Marshal(targetGroup{ // texts do not fail
+		groups = append(groups, targetGroup{
 			Targets: []string{target},
 			Labels: map[string]string{
 				"__meta_server_rental_account":  s.Account,
@@ -82,11 +61,23 @@ func writeTargets(w io.Writer, servers collector.Servers, port string) error {
 				"__meta_server_rental_status":   s.Status,
 			},
 		})
-		if _, err := fmt.Fprintf(w, "%s%s", separator, group); err != nil {
-			return err
-		}
-		separator = ","
 	}
-	_, err := fmt.Fprintln(w, strings.TrimPrefix(separator, ",")+"]")
-	return err
+	return groups
+}
+
+// target returns the target of an address; empty if that is none, or would lead Prometheus to
+// another machine than the server.
+func target(address, port string) string {
+	addr, err := netip.ParseAddr(address)
+	addr = addr.Unmap()
+	if err != nil || addr.Zone() != "" || addr.IsLoopback() || addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
+		return ""
+	}
+	switch {
+	case port != "":
+		return net.JoinHostPort(addr.String(), port)
+	case addr.Is6(): // Prometheus adds its own port only to one in brackets
+		return "[" + addr.String() + "]"
+	}
+	return addr.String()
 }

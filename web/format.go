@@ -29,11 +29,7 @@ func text(s string) string {
 	return clip(s, maxText)
 }
 
-var (
-	unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS ]`)
-	// manyMarks are combining marks that would cover the text above and below.
-	manyMarks = regexp.MustCompile(`(\pM{3})\pM+`)
-)
+var unprintable = regexp.MustCompile(`[^\pL\pM\pN\pP\pS ]`)
 
 // clip returns at most n characters, with those that do not print replaced.
 func clip(s string, n int) string {
@@ -41,7 +37,7 @@ func clip(s string, n int) string {
 	if len(runes) > n {
 		runes, end = runes[:n], "…"
 	}
-	return manyMarks.ReplaceAllString(unprintable.ReplaceAllString(string(runes), "\uFFFD"), "$1") + end
+	return unprintable.ReplaceAllString(string(runes), "\uFFFD") + end
 }
 
 // join returns at most n of the texts, and the number of the others.
@@ -52,53 +48,33 @@ func join(texts []string, n int) string {
 	}
 	list := strings.Join(shown, ", ")
 	if more := len(texts) - n; more > 0 {
-		list += " and " + grouped(more) + " more"
+		list += " and " + strconv.Itoa(more) + " more"
 	}
 	return cmp.Or(list, none)
 }
 
-// money formats an amount of money.
-func money(v float64) string { return format(v, 2) }
+// money formats an amount of money to the cent.
+func money(v float64) string { return format(math.Round(100*v)/100, 2) }
 
 // number formats a number with all its decimals.
 func number(v float64) string { return format(v, -1) }
 
-// grouped formats a number without decimals.
-func grouped(n int) string { return format(float64(n), 0) }
-
-// format formats a number with groups of three digits, and as many decimals as there are
-// if decimals is -1.
 func format(v float64, decimals int) string {
 	if math.IsNaN(v) {
 		return none
 	}
-	digits := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
-	whole, fraction, point := strings.Cut(digits, ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if point {
-		whole += "." + fraction
-	}
-	if v < 0 && strings.Trim(digits, "0.") != "" {
-		return "-" + whole
-	}
-	return whole
+	return strconv.FormatFloat(v+0, 'f', decimals, 64) // -0 + 0 is 0
 }
 
-func gibibytes(v float64) string {
-	if math.IsNaN(v) {
-		return none
-	}
-	return number(math.Round(v/(1<<30)*10)/10) + " GiB"
-}
+// gibibytes formats a number of bytes in GiB.
+func gibibytes(v float64) string { return number(math.Round(v/(1<<30)*10) / 10) }
 
 // count formats a number with its noun, such as 1 server or 2 servers.
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return grouped(n) + " " + what + "s"
+	return strconv.Itoa(n) + " " + what + "s"
 }
 
 // duration formats a duration as Prometheus does, to the second, minute or hour.
@@ -111,14 +87,6 @@ func duration(d time.Duration) string {
 		unit = time.Minute
 	}
 	return model.Duration(max(d, 0).Truncate(unit)).String()
-}
-
-// at converts the value of a timestamp metric; zero if it is not known.
-func at(seconds float64) time.Time {
-	if math.IsNaN(seconds) {
-		return time.Time{}
-	}
-	return time.UnixMilli(int64(seconds * 1000)).UTC()
 }
 
 const day = 24 * time.Hour
@@ -139,10 +107,11 @@ func (v *view) Date(t time.Time) string {
 }
 
 // Ago formats how long ago a time was.
-func (v *view) Ago(t time.Time) string { return duration(v.Now.Sub(t)) + " ago" }
-
-func (v *view) moment(t time.Time) string {
-	return t.UTC().Format("2006-01-02 15:04:05") + " UTC (" + v.Ago(t) + ")"
+func (v *view) Ago(t time.Time) string {
+	if t.IsZero() {
+		return none
+	}
+	return duration(v.Now.Sub(t)) + " ago"
 }
 
 // table has the first rows of a list, and the number of the others.

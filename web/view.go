@@ -15,57 +15,45 @@ type sample = collector.Sample
 // from the metrics, so that the overview shows none that is not in /metrics. The
 // template calls the exported methods.
 type view struct {
-	Version, MetricsPath       string
-	Discovery, Overview, Ready bool
-	Configured                 Configured
-	Now                        time.Time
-	Tried                      bool // every collector was
-	Collectors                 []*collectorRow
-	Accounts                   []string                    // that have collectors, in their order
-	collectors                 map[[2]string]*collectorRow // by name and account
-	samples                    map[string][]*sample        // by name without namespace, sorted by labels; nil with --no-web.overview
+	Options
+	Ready      bool
+	Config     Configured
+	Now        time.Time
+	Collectors []*collectorRow
+	Accounts   []string                    // that have collectors, in their order
+	collectors map[[2]string]*collectorRow // by name and account
+	components []string                    // that any location has, by name
+	samples    map[string][]*sample        // by name without namespace, sorted by labels; nil with --no-web.overview
 }
 
 func newView(c Collectors, o Options, now time.Time) *view {
-	v := &view{
-		Version: o.Version, MetricsPath: o.MetricsPath, Discovery: o.Discovery != nil, Overview: o.Published != nil, Ready: c.Ready(),
-		Configured: o.Configured(), Now: now, collectors: map[[2]string]*collectorRow{},
-	}
-	v.Tried = v.Ready
+	v := &view{Options: o, Ready: c.Ready(), Config: o.Configured(), Now: now, collectors: map[[2]string]*collectorRow{}}
 	for _, h := range c.Health() {
-		row := newCollectorRow(h, now, v.Overview)
+		row := v.newRow(h)
 		v.Collectors = append(v.Collectors, row)
 		v.collectors[[2]string{h.Collector, h.Account}] = row
-		v.Tried = v.Tried && h.Finished
 		if h.Account != "" && !slices.Contains(v.Accounts, h.Account) {
 			v.Accounts = append(v.Accounts, h.Account)
 		}
 	}
 	// Those that fail come first: the table shows a limited number.
 	slices.SortStableFunc(v.Collectors, func(a, b *collectorRow) int { return compareClasses(a.Class, b.Class) })
-	if v.Overview {
+	if v.Overview() {
 		v.samples = collector.Samples(o.Published)
 	}
+	for _, family := range v.samples {
+		slices.SortFunc(family, func(a, b *sample) int { return slices.Compare(a.Labels, b.Labels) })
+	}
+	for _, s := range v.samples["component_state"] {
+		v.components = append(v.components, s.Label("component"))
+	}
+	slices.Sort(v.components)
+	v.components = slices.Compact(v.components)
 	return v
 }
 
-// Gauges of servers that are missing if the API does not tell them.
-const (
-	serverPrice   = "server_price_usd_per_month"
-	serverRenewal = "server_renews_timestamp_seconds"
-)
-
-// Lacking returns the number of an account's billed servers that lack a metric.
-func (v *view) Lacking(metric, account string) int {
-	n := 0
-	for _, s := range v.Find("server_info", account) {
-		id := s.Label("server")
-		if collector.Billed(v.Label("status", "server_status", account, id)) && len(v.Find(metric, account, id)) == 0 {
-			n++
-		}
-	}
-	return n
-}
+// Overview returns whether the provider's and the accounts' data is shown.
+func (v *view) Overview() bool { return v.Published != nil }
 
 // Find returns the samples of a metric whose first labels have these values.
 func (v *view) Find(name string, values ...string) []*sample {
@@ -87,7 +75,13 @@ func (v *view) Value(name string, values ...string) float64 {
 }
 
 // Time returns the value of a timestamp metric; zero if there is none.
-func (v *view) Time(name string, values ...string) time.Time { return at(v.Value(name, values...)) }
+func (v *view) Time(name string, values ...string) time.Time {
+	seconds := v.Value(name, values...)
+	if math.IsNaN(seconds) {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(seconds * 1000)).UTC()
+}
 
 // Label returns a label of the only sample that Find returns; empty if there is none.
 func (v *view) Label(label, name string, values ...string) string {
@@ -113,20 +107,25 @@ func (v *view) Collector(name, account string) *collectorRow {
 	return &collectorRow{Words: "the collector is disabled", Class: "warn"}
 }
 
-// Unknown says of which accounts a collector has no data, and why; empty if it has the
-// data of all.
-func (v *view) Unknown(name string) string {
-	var accounts []string
+// Data says how old a collector's data is at most, and of which accounts it is not known in
+// full.
+func (v *view) Data(name string) string {
+	var parts []string
+	oldest := time.Duration(-1)
 	for _, account := range v.Accounts {
-		if c := v.Collector(name, account); !c.Known {
-			accounts = append(accounts, text(account)+": "+c.Words)
+		c := v.Collector(name, account)
+		if c.Known {
+			oldest = max(oldest, c.Age)
 		}
-		if n := v.Lacking(serverRenewal, account); name == "servers" && n > 0 {
-			accounts = append(accounts, text(account)+": the dates of "+count(n, "server"))
+		if c.Class != "good" {
+			parts = append(parts, text(account)+": "+c.Words)
 		}
 	}
-	if len(accounts) == 0 {
-		return ""
+	switch {
+	case len(parts) == 0:
+		return duration(oldest) + " old"
+	case oldest < 0:
+		return join(parts, 5)
 	}
-	return "not known of " + join(accounts, 5)
+	return duration(oldest) + " old; " + join(parts, 5)
 }

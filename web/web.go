@@ -4,12 +4,16 @@
 package web
 
 import (
+	"bytes"
+	"embed"
 	"errors"
 	"fmt"
+	"html/template"
 	"net/http"
 	cleanPath "path"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -126,4 +130,30 @@ func harden(next http.Handler) http.Handler {
 // respond serves a text with a status.
 func respond(status int, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, text, status) }
+}
+
+//go:embed *.html
+var pages embed.FS
+
+func newTemplate() *template.Template {
+	return template.Must(template.New("landing.html").Funcs(template.FuncMap{
+		"count": count, "join": join, "cut": cut, "duration": duration, "gibibytes": gibibytes, "money": money, "number": number, "text": text,
+		"list":  func(texts ...string) []string { return texts },
+		"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
+	}).ParseFS(pages, "*.html"))
+}
+
+func landing(c Collectors, o Options) http.Handler {
+	t := newTemplate()
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var page bytes.Buffer
+		if err := t.Execute(&page, newView(c, o, time.Now())); err != nil {
+			http.Error(w, "page: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Refresh", "60") // seconds
+		_, _ = w.Write(page.Bytes())    // an error means that the client left
+	})
 }

@@ -41,13 +41,13 @@ func fetchAccount(ctx context.Context, api rentalapi.Getter, b *metric.Builder) 
 		return Snapshot{}, err
 	}
 	a := o.Value
-	if a.ID == "" {
-		return Snapshot{}, fmt.Errorf("data.id: missing: %w", rentalapi.ErrIncomplete)
-	}
 	for _, e := range o.Errors {
-		if (e.Field == "balance" || e.Field == "balance.usd") && e.Absent() {
+		if e.Field == "id" || (e.Field == "balance" || e.Field == "balance.usd") && e.Absent() {
 			return Snapshot{}, fmt.Errorf("data.%w: %w", e, rentalapi.ErrIncomplete)
 		}
+	}
+	if a.ID == "" {
+		return Snapshot{}, fmt.Errorf("data.id: empty: %w", rentalapi.ErrIncomplete)
 	}
 	b.Add(accountInfo, 1, a.ID, a.Name)
 	metric.AddOptional(b, accountBalance, a.Balance.USD)

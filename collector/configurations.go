@@ -11,7 +11,7 @@ import (
 type configuration struct {
 	ID        string
 	Plan      string
-	Location  string
+	Location  locationID
 	OS        string
 	Hostname  string
 	Price     struct{ Monthly monthly }
@@ -43,7 +43,7 @@ func configurations() Resource {
 		NewFetch: list(
 			rentalapi.List[configuration]{Path: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID }},
 			func(b *metric.Builder, c *configuration) {
-				b.Add(configurationInfo, 1, c.ID, c.Plan, c.Location, c.OS, c.Hostname)
+				b.Add(configurationInfo, 1, c.ID, c.Plan, string(c.Location), c.OS, c.Hostname)
 				addLinks(b, configurationLinks, c.ID, string(c.Links.Order))
 				b.AddBool(configurationStock, c.InStock, c.ID)
 				metric.AddOptional(b, configurationUSD, c.Price.Monthly.USD, c.ID)

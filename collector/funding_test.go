@@ -2,12 +2,9 @@ package collector
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
-	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -26,8 +23,7 @@ func day(t testing.TB, s string) time.Time {
 	return d
 }
 
-// TestFundedUntil has what the generated fleets of TestFundingOfGeneratedFleets rarely
-// reach.
+// TestFundedUntil has the bounds of months, balances and the horizon.
 func TestFundedUntil(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -69,77 +65,6 @@ func TestFundedUntil(t *testing.T) {
 	}
 }
 
-// rental is a generated server. Its status, price and day are nil where the API does
-// not send them, or sends them in a form that is not understood.
-type rental struct {
-	status any
-	cents  any // int
-	day    any // time.Time
-}
-
-func (r rental) object(id int) simulator.Object {
-	o := simulator.Object{"id": fmt.Sprint(id), "status": r.status, "renews_at": "soon", "price": simulator.Object{"monthly": simulator.Object{"usd": "unknown"}}}
-	if cents, known := r.cents.(int); known {
-		simulator.Put(o, float64(cents)/100, "price", "monthly", "usd")
-	}
-	if day, known := r.day.(time.Time); known {
-		o["renews_at"] = day.Format(time.DateOnly)
-	}
-	return o
-}
-
-// oracle computes funded until and the monthly cost as described in the documentation
-// of the metrics, but in cents, day by day over ten years; -1 is absent.
-func oracle(fleet []rental, balance int, today time.Time) (fundedUntil, cost float64) {
-	fundedUntil, cost = -1, 0
-	billed, priced := 0, 0
-	var due []rental
-	first := today
-	for _, r := range fleet {
-		switch r.status {
-		case "canceled", "Cancelled", "terminated", "DELETED", "expired":
-			continue
-		}
-		billed++
-		cents, known := r.cents.(int)
-		if !known {
-			continue
-		}
-		priced++
-		cost += float64(cents)
-		if day, known := r.day.(time.Time); known {
-			due = append(due, r)
-			if day.Before(first) {
-				first = day
-			}
-		}
-	}
-	cost /= 100
-	if billed > 0 && priced == 0 {
-		cost = -1
-	}
-	if len(due) == 0 {
-		return fundedUntil, cost
-	}
-	horizon := today.AddDate(10, 0, 0)
-	for d := first; d.Before(horizon); d = d.AddDate(0, 0, 1) {
-		lastOfMonth := time.Date(d.Year(), d.Month()+1, 0, 0, 0, 0, 0, time.UTC).Day()
-		sum := 0
-		for _, r := range due {
-			day := r.day.(time.Time)
-			monthly := d.After(today) && !d.Before(day) && d.Day() == min(day.Day(), lastOfMonth)
-			if d.Equal(day) || monthly {
-				sum += r.cents.(int)
-			}
-		}
-		if sum > 0 && sum > balance {
-			return float64(d.Unix()), cost
-		}
-		balance -= sum
-	}
-	return float64(horizon.Unix()), cost
-}
-
 func TestRenewalDays(t *testing.T) {
 	for _, c := range []struct {
 		day, today, until string
@@ -159,85 +84,5 @@ func TestRenewalDays(t *testing.T) {
 			got = append(got, at.Format(time.DateOnly))
 		}
 		simtest.AssertEqual(t, fmt.Sprint(c.day, " seen on ", c.today), got, c.want)
-	}
-}
-
-// TestFundingOfGeneratedFleets compares cost and funded until with the oracle.
-func TestFundingOfGeneratedFleets(t *testing.T) {
-	t.Parallel()
-	fleets := uint64(600)
-	if testing.Short() {
-		fleets = 100
-	}
-	funded := map[string]int{} // outcomes
-	for seed := range fleets {
-		random := rand.New(rand.NewPCG(seed, 7))
-		today := time.Date(2020+random.IntN(12), time.Month(1+random.IntN(12)), 1+random.IntN(31), 0, 0, 0, 0, time.UTC)
-		if random.IntN(4) == 0 {
-			today = time.Date(2028, 2, 29, 0, 0, 0, 0, time.UTC)
-		}
-		sameDay := today.AddDate(0, 0, random.IntN(60)-20)
-		fleet, monthly := []rental{}, 0
-		var objects []simulator.Object
-		for id := range random.IntN(14) {
-			statuses := []any{"active", "active", "active", "suspended", "reinstalling", nil, 7, "canceled", "Cancelled", "terminated", "DELETED", "expired"}
-			r := rental{statuses[random.IntN(len(statuses))], random.IntN(20_000), today.AddDate(0, 0, random.IntN(500)-80)}
-			switch random.IntN(8) {
-			case 0:
-				r.cents = 0
-			case 1:
-				r.cents = nil
-			}
-			switch random.IntN(8) {
-			case 0:
-				r.day = nil
-			case 1, 2:
-				r.day = sameDay
-			case 3, 4: // the last day of a month
-				r.day = time.Date(today.Year(), today.Month()+time.Month(random.IntN(8)-2), 0, 0, 0, 0, 0, time.UTC)
-			case 5:
-				r.day = today
-			}
-			if cents, known := r.cents.(int); known {
-				monthly += cents
-			}
-			fleet, objects = append(fleet, r), append(objects, r.object(id))
-		}
-		balance := random.IntN(max(1, monthly*(1+random.IntN(140)))) - random.IntN(1000)
-		wantUntil, wantCost := oracle(fleet, balance, today)
-
-		snap, err := fetchBody(t, servers(), simtest.Encode(t, map[string]any{"data": append([]simulator.Object{}, objects...)}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		usd := amount(float64(balance) / 100)
-		now := today.Add(time.Duration(random.Int64N(int64(24 * time.Hour))))
-		scope := Known{Account: "main"}
-		account := &Account{}
-		account.Balance.USD = &usd
-		scope.Add(Data{Account: account}, now.Add(time.Hour))
-		scope.Add(snap.Data, now.Add(time.Hour))
-		metrics, _ := FundingMetrics([]Known{scope}, now)
-		value := func(series map[string]float64, d *metric.Definition) float64 {
-			if v, found := series[simtest.Series(d.Name, "account", "main")]; found {
-				return v
-			}
-			return -1
-		}
-		got := []float64{value(exposed(t, Snapshot{Metrics: metrics}), accountFunded), value(exposed(t, snap), accountCost)}
-		simtest.AssertEqual(t, fmt.Sprintf("seed %d, balance %d cents, today %s, fleet %v: funded until and cost", seed, balance, today.Format(time.DateOnly), fleet), got, []float64{wantUntil, wantCost})
-		switch {
-		case wantUntil < 0:
-			funded["absent"]++
-		case wantUntil < float64(today.Unix()):
-			funded["overdue"]++
-		case wantUntil == float64(today.AddDate(10, 0, 0).Unix()):
-			funded["horizon"]++
-		default:
-			funded["later"]++
-		}
-	}
-	if len(funded) != 4 {
-		t.Errorf("the fleets have only these outcomes: %v", funded)
 	}
 }

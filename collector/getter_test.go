@@ -23,7 +23,7 @@ type fakeAPI struct {
 	response rentalapi.Response
 	body     func(query url.Values) []byte // if not nil, instead of the provider's
 	before   func(query url.Values) error  // if not nil, called before each request, which fails with its error
-	requests []string                      // page, status and priority of each
+	requests []string                      // status and page of each
 }
 
 func newFakeAPI() *fakeAPI {

@@ -63,7 +63,7 @@ func TestGolden(t *testing.T) {
 func fetchGolden(t *testing.T, r Resource, response []byte) string {
 	t.Helper()
 	var b strings.Builder
-	scope := Known{Account: accountOf(r)}
+	known := Known{Account: accountOf(r)}
 	var metrics []prometheus.Metric
 	for _, input := range Resources() {
 		body := response
@@ -74,8 +74,8 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 			body = documented(t, input)
 		}
 		api := &fakeAPI{response: rentalapi.Response{Received: today}, body: func(url.Values) []byte { return body }}
-		snap, err := input.NewFetcher(scope.Account)(t.Context(), api)
-		scope.Add(snap.Data, today.Add(time.Hour))
+		snap, err := input.NewFetcher(known.Account)(t.Context(), api)
+		known.Add(snap.Data, today.Add(time.Hour))
 		if input.Name != r.Name {
 			continue
 		}
@@ -94,11 +94,11 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 	case "plans", "locations":
 		var watched []Watched
 		for _, w := range []Watch{{Name: "europe", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(500.0)}, {Name: "gpu", GPU: ptr(true)}} {
-			watched = append(watched, NewWatched(w, today).Step(scope, today))
+			watched = append(watched, NewWatched(w, today).Step(known, today))
 		}
 		metrics = append(metrics, WatchMetrics(watched)...)
 	case "account", "servers":
-		follow, _ := FundingMetrics([]Known{scope}, today)
+		follow, _ := FundingMetrics([]Known{known}, today)
 		metrics = append(metrics, follow...)
 	}
 	return b.String() + exposition(t, metrics)
@@ -119,7 +119,7 @@ func TestGoldenComplete(t *testing.T) {
 		}
 		all.Write(text)
 	}
-	changes := []*metric.Definition{planStockChanged, watchLastHit}
+	changes := []*metric.Definition{planStock.changed, watchLastHit}
 	for _, d := range Definitions() {
 		if slices.Contains(changes, d) {
 			continue

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -10,7 +9,7 @@ import (
 
 // location is the provider's Location.
 type location struct {
-	ID          string
+	ID          locationID
 	IATA        string
 	City        string
 	Country     string
@@ -33,7 +32,7 @@ var (
 )
 
 // LocationData are the locations by id.
-type LocationData map[string]location
+type LocationData map[locationID]location
 
 func locations() Resource {
 	return Resource{
@@ -42,14 +41,15 @@ func locations() Resource {
 		Metrics: []*metric.Definition{locationInfo, locationLat, locationLon, locationPlans, locationInStock},
 		NewFetch: list(
 			rentalapi.List[location]{
-				Path: "/locations", MaxItems: maxItems, ID: func(l *location) string { return l.ID }, Check: checkLocation,
+				Path: "/locations", MaxItems: maxItems, ID: func(l *location) string { return string(l.ID) }, Check: checkLocation,
 			},
 			func(b *metric.Builder, l *location) {
-				b.Add(locationInfo, 1, l.ID, l.IATA, l.City, l.Country, l.CountryCode, l.Region)
-				metric.AddOptional(b, locationLat, l.Coordinates.Lat, l.ID)
-				metric.AddOptional(b, locationLon, l.Coordinates.Lon, l.ID)
-				metric.AddOptional(b, locationPlans, l.Plans, l.ID)
-				metric.AddOptional(b, locationInStock, l.PlansInStock, l.ID)
+				id := string(l.ID)
+				b.Add(locationInfo, 1, id, l.IATA, l.City, l.Country, l.CountryCode, l.Region)
+				metric.AddOptional(b, locationLat, l.Coordinates.Lat, id)
+				metric.AddOptional(b, locationLon, l.Coordinates.Lon, id)
+				metric.AddOptional(b, locationPlans, l.Plans, id)
+				metric.AddOptional(b, locationInStock, l.PlansInStock, id)
 			},
 			func(_ *metric.Builder, p rentalapi.Page[location, struct{}], s *Snapshot) {
 				byID := make(LocationData, len(p.Items))
@@ -69,14 +69,4 @@ func checkLocation(l *location, _ []rentalapi.FieldError) []rentalapi.FieldError
 	}
 	l.PlansInStock = nil
 	return []rentalapi.FieldError{{Field: "plans_in_stock", Problem: "more than plans"}}
-}
-
-// locationID returns an id as the provider documents it if it is a documented one in any
-// case of letters, so that what belongs to one location has one label.
-func locationID(id string) string {
-	switch lower := strings.ToLower(id); lower {
-	case "nyc", "mia", "lax", "lon", "ams", "fra", "sin", "tyo":
-		return lower
-	}
-	return id
 }

@@ -2,8 +2,6 @@ package collector
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -46,12 +44,12 @@ type plan struct {
 	Availability struct {
 		InStock     *bool `json:"in_stock"`
 		Delivery    string
-		Locations   []string
+		Locations   []locationID
 		Alternative string `api:"optional"`
 	}
 	Links struct{ Page, Order link }
 
-	gpuUnknown bool // whether there is one
+	gpuUnknown bool // whether it has one
 }
 
 type gpu struct{ Model, Memory string }
@@ -74,10 +72,12 @@ var (
 	planOffered      = metric.Gauge("plan_offered", "A location that offers a plan, in stock or not; constant 1.", "Plan availability.locations", "plan", "location")
 	planPriceUSD     = metric.Gauge("plan_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT.", "Plan price.monthly.usd", "plan")
 	planPriceEUR     = metric.Gauge("plan_price_eur_per_month", "Price of a plan in euros a month, excluding VAT.", "Plan price.monthly.eur", "plan")
-	planRestocks     = metric.Counter("plan_restocks_total", "Times a sold-out plan came back in stock since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan")
-	planSellouts     = metric.Counter("plan_sellouts_total", "Times a plan sold out since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan")
-	planLastInStock  = metric.Gauge("plan_last_in_stock_timestamp_seconds", "When the exporter last saw the plan in stock; absent until then.", "the exporter", "plan")
-	planStockChanged = metric.Gauge("plan_stock_changed_timestamp_seconds", "When the exporter last saw a plan come in stock or sell out; absent until then.", "changes of Plan availability.in_stock", "plan")
+	planStock        = stockMetrics{
+		restocks:    metric.Counter("plan_restocks_total", "Times a sold-out plan came back in stock since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan"),
+		sellouts:    metric.Counter("plan_sellouts_total", "Times a plan sold out since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan"),
+		lastInStock: metric.Gauge("plan_last_in_stock_timestamp_seconds", "When the exporter last saw the plan in stock; absent until then.", "the exporter", "plan"),
+		changed:     metric.Gauge("plan_stock_changed_timestamp_seconds", "When the exporter last saw a plan come in stock or sell out; absent until then.", "changes of Plan availability.in_stock", "plan"),
+	}
 	planSetupFee     = metric.Gauge("plan_setup_fee", "One-time setup fee of a plan, excluding VAT; the provider does not document its currency.", "Plan price.setup_fee", "plan")
 	planCores        = metric.Gauge("plan_cpu_cores", "Processor cores of a plan.", "Plan cpu.cores", "plan")
 	planThreads      = metric.Gauge("plan_cpu_threads", "Processor threads of a plan.", "Plan cpu.threads", "plan")
@@ -97,11 +97,14 @@ func plans() Resource {
 	return Resource{
 		Name: "plans", Help: "plan stock, prices and hardware", Path: "/plans",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute, Requests: 1,
-		Metrics: []*metric.Definition{
-			planInfo, planInStock, planAvailability, planLinks, planOffered, planPriceUSD, planPriceEUR, planRestocks, planSellouts, planLastInStock, planStockChanged,
-			planSetupFee, planCores, planThreads, planBaseHz, planBoostHz, planL3, planMemory, planIPv4,
-			catalogPlans, catalogInStock, catalogGenerated,
-		},
+		Metrics: slices.Concat(
+			[]*metric.Definition{planInfo, planInStock, planAvailability, planLinks, planOffered, planPriceUSD, planPriceEUR},
+			planStock.definitions(),
+			[]*metric.Definition{
+				planSetupFee, planCores, planThreads, planBaseHz, planBoostHz, planL3, planMemory, planIPv4,
+				catalogPlans, catalogInStock, catalogGenerated,
+			},
+		),
 		NewFetch: func() Fetch {
 			history := stockHistory{}
 			return list(
@@ -110,14 +113,17 @@ func plans() Resource {
 				},
 				planMetrics,
 				func(b *metric.Builder, p plansPage, s *Snapshot) {
-					next := history.step(p.Items, p.Received)
-					s.Commit = func() { history = next }
-					inStock := 0
+					stock, inStock := map[string]*bool{}, 0
 					for _, item := range p.Items {
-						next.addMetrics(b, item.ID)
+						stock[item.ID] = item.Availability.InStock
 						if item.inStock() {
 							inStock++
 						}
+					}
+					next := history.step(stock, p.Received)
+					s.Commit = func() { history = next }
+					for id := range stock {
+						planStock.add(b, next, id)
 					}
 					b.Add(catalogPlans, float64(p.Count))
 					b.Add(catalogInStock, float64(inStock))
@@ -131,15 +137,12 @@ func plans() Resource {
 	}
 }
 
-// checkPlan drops empty ids of locations.
+// checkPlan notes whether it is known if the plan has a GPU: an object that names none says
+// nothing.
 func checkPlan(p *plan, errs []rentalapi.FieldError) []rentalapi.FieldError {
-	p.gpuUnknown = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool { return e.Field == "gpu" })
-	i := slices.Index(p.Availability.Locations, "")
-	if i < 0 {
-		return nil
-	}
-	p.Availability.Locations = slices.DeleteFunc(p.Availability.Locations, func(id string) bool { return id == "" })
-	return []rentalapi.FieldError{{Field: fmt.Sprintf("availability.locations[%d]", i), Problem: "empty"}}
+	p.gpuUnknown = p.GPU != nil && *p.GPU == (gpu{}) ||
+		slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool { return e.Field == "gpu" })
+	return nil
 }
 
 func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Availability.InStock }
@@ -152,7 +155,7 @@ func planMetrics(b *metric.Builder, p *plan) {
 	b.Add(planAvailability, 1, p.ID, p.Availability.Delivery, p.Availability.Alternative)
 	addLinks(b, planLinks, p.ID, string(p.Links.Page), string(p.Links.Order))
 	for _, location := range slices.Compact(slices.Sorted(slices.Values(p.Availability.Locations))) {
-		b.Add(planOffered, 1, p.ID, location)
+		b.Add(planOffered, 1, p.ID, string(location))
 	}
 	metric.AddOptional(b, planPriceUSD, p.Price.Monthly.USD, p.ID)
 	metric.AddOptional(b, planPriceEUR, p.Price.Monthly.EUR, p.ID)
@@ -164,60 +167,4 @@ func planMetrics(b *metric.Builder, p *plan) {
 	metric.AddOptional(b, planL3, scaled(p.CPU.L3CacheMB, 1<<20), p.ID)
 	metric.AddOptional(b, planMemory, scaled(p.Memory.SizeGB, 1<<30), p.ID)
 	metric.AddOptional(b, planIPv4, p.Network.IPv4, p.ID)
-}
-
-// stockHistory keeps of each plan what no single response contains. It is immutable.
-type stockHistory map[string]stockRecord
-
-type stockRecord struct {
-	inStock            *bool // nil until it is known
-	restocks, sellouts float64
-	firstKnown         time.Time
-	lastListed         time.Time
-	lastInStock        *timestamp // nil until then; likewise below
-	changed            *timestamp
-}
-
-// step returns the history after the plans of a response. A plan that is seen for the
-// first time has changed nothing; one whose stock is not known keeps its record.
-func (h stockHistory) step(plans []*plan, now time.Time) stockHistory {
-	next, at := maps.Clone(h), timestamp(now.Unix())
-	for _, p := range plans {
-		r, in := next[p.ID], p.Availability.InStock
-		r.lastListed = now
-		switch {
-		case in == nil:
-			in = r.inStock
-		case r.inStock == nil:
-			r.firstKnown = now
-		case *in && !*r.inStock:
-			r.restocks, r.changed = r.restocks+1, &at
-		case !*in && *r.inStock:
-			r.sellouts, r.changed = r.sellouts+1, &at
-		}
-		r.inStock = in
-		if p.inStock() {
-			r.lastInStock = &at
-		}
-		next[p.ID] = r
-	}
-	if more := len(next) - maxItems; more > 0 { // those that are not listed make room, the oldest first
-		byAge := slices.SortedFunc(maps.Keys(next), func(a, b string) int { return next[a].lastListed.Compare(next[b].lastListed) })
-		for _, id := range byAge[:more] {
-			delete(next, id)
-		}
-	}
-	return next
-}
-
-// addMetrics adds a plan's counters.
-func (h stockHistory) addMetrics(b *metric.Builder, id string) {
-	r := h[id]
-	if r.inStock == nil {
-		return
-	}
-	b.AddCreated(planRestocks, r.restocks, r.firstKnown, id)
-	b.AddCreated(planSellouts, r.sellouts, r.firstKnown, id)
-	metric.AddOptional(b, planLastInStock, r.lastInStock, id)
-	metric.AddOptional(b, planStockChanged, r.changed, id)
 }

@@ -7,7 +7,6 @@ package collector
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -31,19 +30,17 @@ type Resource struct {
 	MaxAge      time.Duration // default
 	MinInterval time.Duration // how long the API itself caches; 0 if it does not
 
-	MaxBytes int // of its metrics as text; 0 means MaxBytesShort of package metric
-
 	Requests    int // the least number of requests of a refresh
 	MaxRequests int // the usual most; 0 means the same
 
 	Metrics []*metric.Definition
 
-	// NewFetch returns the fetch of one scope, with whatever it remembers.
+	// NewFetch returns the fetch of one account, with whatever it remembers.
 	NewFetch func() Fetch
 }
 
 // Fetch gets the resource once and adds its metrics to the builder, which has the label
-// values of the scope already. An error of the getter is returned as it is; others wrap
+// values of the account already. An error of the getter is returned as it is; others wrap
 // rentalapi.ErrIncomplete or rentalapi.ErrTooLarge if they mean that. A Fetch is used by
 // one goroutine at a time.
 type Fetch func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error)
@@ -53,18 +50,15 @@ type Fetch func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (S
 func (r Resource) NewFetcher(account string) func(context.Context, rentalapi.Getter) (Snapshot, error) {
 	fetch := r.NewFetch()
 	return func(ctx context.Context, api rentalapi.Getter) (Snapshot, error) {
-		b := &metric.Builder{MaxBytes: cmp.Or(r.MaxBytes, metric.MaxBytesShort)}
+		b := &metric.Builder{}
 		if account != "" {
 			b.ConstLabelValues = []string{account}
 		}
 		s, err := fetch(ctx, api, b)
-		if err == nil && b.Err != nil {
-			err = fmt.Errorf("%w: %w", rentalapi.ErrTooLarge, b.Err)
-		}
 		if err != nil {
 			return Snapshot{}, err
 		}
-		s.Metrics, s.Bytes = b.Metrics(), b.Bytes
+		s.Metrics = b.Metrics()
 		return s, nil
 	}
 }
@@ -72,15 +66,16 @@ func (r Resource) NewFetcher(account string) func(context.Context, rentalapi.Get
 // Snapshot is what one fetch gave. It is immutable.
 type Snapshot struct {
 	Metrics []prometheus.Metric // of the builder
-	Bytes   int                 // of these in the text format, roughly
 	Invalid rentalapi.Invalid
 	Data    Data
 	Age     Age
+	AtLeast time.Duration // minimum time until the next fetch; 0: none
+	AtMost  time.Duration // maximum time until the next fetch; 0: the interval
 	// producedAt is when the provider made the response, by its own account; nil if it
 	// does not say.
 	producedAt *timestamp
-	// Commit makes later fetches of the scope build on the snapshot. It must be called if
-	// the snapshot is used. It may be nil.
+	// Commit makes later fetches build on the snapshot. It must be called if the snapshot
+	// is used. It may be nil.
 	Commit func()
 }
 
@@ -90,11 +85,11 @@ func (s Snapshot) IsOlder(other Snapshot) bool {
 	return s.producedAt != nil && other.producedAt != nil && *s.producedAt < *other.producedAt
 }
 
-// Age is how old a response was when it was received. The zero Age is not known.
+// Age is how old a response was when it was received.
 type Age struct {
-	Age *time.Duration
+	Age *time.Duration // nil if it is not known
 	// ProducedBy is when the provider made the response at the latest, by the local
-	// clock: ages are truncated to seconds.
+	// clock: ages are truncated to seconds. It is zero if that is not known.
 	ProducedBy time.Time
 }
 
@@ -135,16 +130,16 @@ type Known struct {
 	Incomplete []string  // names of the collectors whose newest response contradicted itself
 }
 
-// Add adds the facts of a snapshot that expires at until.
-func (s *Known) Add(f Data, until time.Time) {
-	if f == (Data{}) {
+// Add adds the data of a snapshot that expires at until.
+func (k *Known) Add(d Data, until time.Time) {
+	if d == (Data{}) {
 		return
 	}
-	s.Until = metric.Earlier(s.Until, until)
-	s.Data.Account = cmp.Or(f.Account, s.Data.Account)
-	s.Data.Servers = cmp.Or(f.Servers, s.Data.Servers)
-	s.Data.Plans = cmp.Or(f.Plans, s.Data.Plans)
-	s.Data.Locations = cmp.Or(f.Locations, s.Data.Locations)
+	k.Until = metric.Earlier(k.Until, until)
+	k.Data.Account = cmp.Or(d.Account, k.Data.Account)
+	k.Data.Servers = cmp.Or(d.Servers, k.Data.Servers)
+	k.Data.Plans = cmp.Or(d.Plans, k.Data.Plans)
+	k.Data.Locations = cmp.Or(d.Locations, k.Data.Locations)
 }
 
 // Resources returns all resources, in the order in which they are documented.
@@ -160,7 +155,7 @@ const maxItems = 2_000
 
 // list returns the fetches of a list without pages, which remember nothing. The function item
 // adds the metrics of one item. The function whole adds what is exported about the list as a
-// whole, and sets its facts and when it was produced. M is the meta object.
+// whole, and sets its data and when it was produced. M is the meta object.
 func list[T, M any](l rentalapi.List[T], item func(*metric.Builder, *T), whole func(*metric.Builder, rentalapi.Page[T, M], *Snapshot)) func() Fetch {
 	fetch := func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
 		page, err := rentalapi.GetList[T, M](ctx, api, l)

@@ -41,24 +41,25 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// TestAgeOfUnchangedStatus has a status that did not change for some time. Its
-// updated_at says nothing of the age of the response then, unlike the header Age.
-func TestAgeOfUnchangedStatus(t *testing.T) {
+// TestAgeOfStatus has a status that did not change for some time. Its updated_at says when the
+// response was made only if that is not long ago, and is never shown as its age, unlike the
+// header Age.
+func TestAgeOfStatus(t *testing.T) {
 	header := 5 * time.Minute
 	for _, c := range []struct {
 		unchanged time.Duration
 		header    *time.Duration
-		age       *time.Duration
+		want      Age
 	}{
-		{20 * time.Second, nil, ptr(20 * time.Second)},
-		{2 * time.Minute, nil, ptr(2 * time.Minute)},
-		{2*time.Minute + time.Second, nil, nil},
-		{72 * time.Hour, nil, nil},
-		{72 * time.Hour, &header, &header},
+		{20 * time.Second, nil, Age{nil, today.Add(-19 * time.Second)}},
+		{2 * time.Minute, nil, Age{nil, today.Add(-119 * time.Second)}},
+		{2*time.Minute + time.Second, nil, Age{}},
+		{72 * time.Hour, nil, Age{}},
+		{72 * time.Hour, &header, Age{&header, today.Add(-header)}},
 	} {
 		body := fmt.Sprintf(`{"data":{"locations":{"fra":{"components":{"network":"operational"}}},"updated_at":%q}}`, today.Add(-c.unchanged).Format(time.RFC3339))
 		api := &fakeAPI{response: rentalapi.Response{Received: today, Date: today, Age: c.header}, body: func(url.Values) []byte { return []byte(body) }}
 		snap, err := status().NewFetcher("")(t.Context(), api)
-		simtest.AssertEqual(t, c.unchanged.String(), []any{err, snap.Age.Age}, []any{nil, c.age})
+		simtest.AssertEqual(t, c.unchanged.String(), []any{err, snap.Age}, []any{nil, c.want})
 	}
 }

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,22 +13,19 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// Bounds of the servers of one account, and of the addresses of one server.
-const (
-	maxServers   = 20_000
-	maxAddresses = 1_000
-)
+// maxServers bounds the servers of one account.
+const maxServers = 20_000
 
 // server is the provider's Server.
 type server struct {
 	ID        string
 	Plan      string
 	Name      string
-	Location  string
+	Location  locationID
 	OS        string
 	Hostname  string
 	IPv4      address
-	Status    string
+	Status    state
 	Price     struct{ Monthly struct{ USD *price } }
 	RenewsAt  *timestamp `json:"renews_at"`
 	CreatedAt *timestamp `json:"created_at"`
@@ -43,17 +39,20 @@ type server struct {
 // array of strings in 1.0. Null and empty strings are no addresses.
 type address string
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (a *address) UnmarshalJSON(b []byte) error {
-	if json.Unmarshal(b, (*string)(a)) == nil {
-		return nil
+// Decode implements rentalapi.Value.
+func (a *address) Decode(value any) string {
+	list, isList := value.([]any)
+	if !isList {
+		list = []any{value}
 	}
-	var list []string
-	if err := json.Unmarshal(b, &list); err != nil || len(list) > maxAddresses {
-		return rentalapi.Expected("an address or an array of at most 1,000 addresses")
+	for _, one := range list {
+		text, ok := one.(string)
+		if !ok && one != nil {
+			return "not an address or an array of addresses"
+		}
+		*a = cmp.Or(*a, address(text))
 	}
-	*a = address(cmp.Or(list...))
-	return nil
+	return ""
 }
 
 type serversMeta struct{ Active *count }
@@ -73,7 +72,7 @@ const serversName = "servers"
 
 func servers() Resource {
 	return Resource{
-		Name: serversName, Help: "servers, their status, price and renewal", Path: "/servers", Account: true, MaxBytes: metric.MaxBytes,
+		Name: serversName, Help: "servers, their status, price and renewal", Path: "/servers", Account: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
@@ -96,9 +95,9 @@ func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError 
 }
 
 func serverMetrics(b *metric.Builder, s *server) {
-	b.Add(serverInfo, 1, s.ID, s.Plan, s.Name, locationID(s.Location), s.OS, s.Hostname)
+	b.Add(serverInfo, 1, s.ID, s.Plan, s.Name, string(s.Location), s.OS, s.Hostname)
 	if s.Status != "" {
-		b.Add(serverStatus, 1, s.ID, s.Status)
+		b.Add(serverStatus, 1, s.ID, string(s.Status))
 	}
 	metric.AddOptional(b, serverPrice, s.Price.Monthly.USD, s.ID)
 	metric.AddOptional(b, serverRenews, s.RenewsAt, s.ID)
@@ -123,7 +122,7 @@ type ServerData struct {
 }
 
 func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta], snap *Snapshot) {
-	byStatus := map[string]float64{"active": 0, "suspended": 0}
+	byStatus := map[state]float64{"active": 0, "suspended": 0}
 	list := &ServerData{renewals: map[time.Time]micros{}}
 	var cost micros
 	billed, priced, unknown := 0, 0, p.Count-len(p.Items)
@@ -132,12 +131,12 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 			unknown++
 		}
 		byStatus[s.Status]++
-		if strings.EqualFold(s.Status, "active") {
+		if strings.EqualFold(string(s.Status), "active") {
 			list.active = append(list.active, Server{
-				ID: s.ID, Plan: s.Plan, Location: locationID(s.Location), OS: s.OS, Hostname: s.Hostname, Status: s.Status, IPv4: string(s.IPv4),
+				ID: s.ID, Plan: s.Plan, Location: string(s.Location), OS: s.OS, Hostname: s.Hostname, Status: string(s.Status), IPv4: string(s.IPv4),
 			})
 		}
-		if !Billed(s.Status) {
+		if !Billed(string(s.Status)) {
 			continue
 		}
 		billed++
@@ -160,7 +159,7 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 	}
 	slices.SortFunc(list.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
 	for status, n := range byStatus {
-		b.Add(serversByStatus, n, status)
+		b.Add(serversByStatus, n, string(status))
 	}
 	metric.AddOptional(b, serversActive, p.Meta.Active)
 	if billed == 0 || priced > 0 {
@@ -189,17 +188,17 @@ var (
 // empty, sorted by account and id. It copies none, because many clients can ask for a long
 // list. It fails with ErrUnknownAccount, and with ErrUnknownServers rather than yield a
 // partial list.
-func ActiveServers(scopes []Known, account string) (Servers, error) {
+func ActiveServers(accounts []Known, account string) (Servers, error) {
 	if account != "" {
-		scopes = slices.DeleteFunc(slices.Clone(scopes), func(s Known) bool { return s.Account != account })
-		if len(scopes) == 0 {
+		accounts = slices.DeleteFunc(slices.Clone(accounts), func(k Known) bool { return k.Account != account })
+		if len(accounts) == 0 {
 			return nil, ErrUnknownAccount
 		}
 	}
-	for _, s := range scopes {
-		servers, err := s.Data.Servers, error(nil)
+	for _, k := range accounts {
+		servers, err := k.Data.Servers, error(nil)
 		switch {
-		case slices.Contains(s.Incomplete, serversName):
+		case slices.Contains(k.Incomplete, serversName):
 			err = errors.New("the newest response is incomplete")
 		case servers == nil:
 			err = errors.New("no current list")
@@ -207,13 +206,13 @@ func ActiveServers(scopes []Known, account string) (Servers, error) {
 			err = servers.partial
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: account %s: %w", ErrUnknownServers, s.Account, err)
+			return nil, fmt.Errorf("%w: account %s: %w", ErrUnknownServers, k.Account, err)
 		}
 	}
 	return func(yield func(Server) bool) {
-		for _, s := range scopes {
-			for _, v := range s.Data.Servers.active {
-				v.Account = s.Account
+		for _, k := range accounts {
+			for _, v := range k.Data.Servers.active {
+				v.Account = k.Account
 				if !yield(v) {
 					return
 				}

@@ -14,9 +14,9 @@ import (
 
 // providerStatus is the provider's Status.
 type providerStatus struct {
-	Overall   string
+	Overall   state
 	Since     *timestamp
-	Locations map[string]struct{ Components map[string]*string }
+	Locations map[string]struct{ Components map[string]state }
 	Ongoing   *count
 	Scheduled *count
 	UpdatedAt *timestamp `json:"updated_at"`
@@ -57,15 +57,20 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 	if len(st.Locations) == 0 {
 		return Snapshot{}, fmt.Errorf("data.locations: missing or empty: %w", rentalapi.ErrIncomplete)
 	}
-	b.Add(statusInfo, 1, st.Overall)
+	if st.Overall != "" {
+		b.Add(statusInfo, 1, string(st.Overall))
+	}
 	metric.AddOptional(b, incidents, st.Ongoing)
 	metric.AddOptional(b, maintenances, st.Scheduled)
 	metric.AddOptional(b, statusSince, st.Since)
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
 	s := Snapshot{Age: newAge(o.Response, st.UpdatedAt), producedAt: st.UpdatedAt}
-	if o.Age == nil && s.Age.Age != nil && *s.Age.Age > maxStatusAge {
-		s.Age = Age{}
+	if age := s.Age.Age; age != nil && o.Age == nil { // the status may be unchanged since updated_at
+		s.Age.Age = nil
+		if *age > maxStatusAge {
+			s.Age.ProducedBy = time.Time{}
+		}
 	}
 	var others []rentalapi.FieldError
 	for _, e := range o.Errors {
@@ -76,32 +81,22 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 		}
 	}
 	s.Invalid.Add("status", others...)
-	seen := map[string]bool{}
-	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same causes are kept each time
-		location := locationID(id)
-		if _, both := st.Locations[location]; both || seen[location] {
-			location = id
-		}
-		seen[location] = true
-		components := st.Locations[id].Components
-		field := "locations." + id + ".components"
-		counted := func(e rentalapi.FieldError) bool { return e.Field == field || strings.HasPrefix(e.Field, field+".") }
-		if len(components) == 0 && !slices.ContainsFunc(o.Errors, counted) {
-			s.Invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty"})
-		}
-		for _, name := range slices.Sorted(maps.Keys(components)) {
-			state := components[name]
-			field := field + "." + name
-			switch {
-			case id == "" || name == "":
-				s.Invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty name"})
-			case state == nil || *state == "":
-				s.Invalid.Add("status", rentalapi.FieldError{Field: field, Problem: "empty"})
-			default:
-				operational := strings.EqualFold(*state, "operational")
-				b.AddBool(componentUp, &operational, location, name)
-				b.Add(componentState, 1, location, name, *state)
+	type component struct {
+		location locationID
+		name     string
+	}
+	seen := map[component]bool{}
+	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same one is kept each time
+		for name, is := range st.Locations[id].Components {
+			c := component{newLocationID(id), name}
+			if seen[c] { // the location is listed in capital letters, too
+				s.Invalid.Add("status", rentalapi.FieldError{Field: "locations." + id + ".components." + name, Problem: "already seen"})
+				continue
 			}
+			seen[c] = true
+			operational := strings.EqualFold(string(is), "operational")
+			b.AddBool(componentUp, &operational, string(c.location), name)
+			b.Add(componentState, 1, string(c.location), name, string(is))
 		}
 	}
 	return s, nil

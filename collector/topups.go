@@ -16,7 +16,7 @@ import (
 // topup is the provider's Top-up, without what identifies a payment.
 type topup struct {
 	ID           string
-	Status       string
+	Status       state
 	Amount       struct{ USD *amount }
 	BonusPercent *count `json:"bonus_percent"`
 	Coin         string
@@ -33,13 +33,13 @@ type topup struct {
 }
 
 // topupStates returns the states that the document names; the first two are open.
-func topupStates() []string {
-	return []string{"pending", "confirming", "paid", "expired", "failed", "canceled"}
+func topupStates() []state {
+	return []state{"pending", "confirming", "paid", "expired", "failed", "canceled"}
 }
 
 // isOpen returns whether a top-up in a state waits for a payment or its confirmations.
-func isOpen(state string) bool {
-	return strings.EqualFold(state, "pending") || strings.EqualFold(state, "confirming")
+func isOpen(s state) bool {
+	return strings.EqualFold(string(s), "pending") || strings.EqualFold(string(s), "confirming")
 }
 
 var (
@@ -63,35 +63,30 @@ func topups() Resource {
 		Metrics: []*metric.Definition{
 			topupsByStatus, topupInfo, topupLinks, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid,
 		},
-		NewFetch: func() Fetch { return new(topupHistory).fetch },
+		NewFetch: func() Fetch { return fetchTopups },
 	}
 }
 
 type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
 
-// topupHistory is what is known about an account's top-ups from earlier refreshes.
-type topupHistory struct {
-	counted bool // all states once; until then the requests are spread
-}
-
-// fetch gets the newest page. If that holds the whole history, it suffices. Else fetch
+// fetchTopups gets the newest page. If that holds the whole history, it suffices. Else it
 // gets each documented state by itself: meta.total says how many there are, and only the
-// open ones are read. So a refresh makes one request, or one for each state and one more,
-// however long the history is.
+// open ones are read. So it makes one request, or one for each state and one more, however
+// long the history is.
 //
 // A top-up that moves on between two of these requests is in both states until the next
-// refresh. The states are requested in the order in which a top-up goes through them, so
+// fetch. The states are requested in the order in which a top-up goes through them, so
 // that it is in none of them only if it moves back.
-func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
+func fetchTopups(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
 	newest, err := getTopups(ctx, api, nil, 1)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	all, byStatus := newest, map[string]float64{}
-	for _, state := range topupStates() {
-		byStatus[state] = 0
+	all, byStatus := newest, map[state]count{}
+	for _, s := range topupStates() {
+		byStatus[s] = 0
 	}
-	if newest.Meta.Pages <= 1 && newest.Count >= newest.Meta.Total {
+	if newest.Meta.Pages <= 1 && count(newest.Count) >= newest.Meta.Total {
 		for _, t := range newest.Items {
 			t.open = isOpen(t.Status)
 			if t.Status != "" {
@@ -101,17 +96,20 @@ func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metri
 	} else {
 		all = topupPage{Response: newest.Response}
 		others := newest.Meta.Total
-		for _, state := range topupStates() {
-			if err := addState(ctx, api, state, &all); err != nil {
+		for _, s := range topupStates() {
+			if err := addState(ctx, api, s, &all); err != nil {
 				return Snapshot{}, err
 			}
-			byStatus[state] = float64(all.Meta.Total)
+			byStatus[s] = all.Meta.Total
 			others -= all.Meta.Total
 		}
-		all.Invalid.AddMany(others, "topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
+		if others > 0 {
+			all.Invalid.Add("topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
+			all.Invalid.Items += int(others) - 1
+		}
 	}
-	for state, n := range byStatus {
-		b.Add(topupsByStatus, n, state)
+	for s, n := range byStatus {
+		b.Add(topupsByStatus, float64(n), string(s))
 	}
 	addTopups(b, all.Items)
 	return Snapshot{Invalid: all.Invalid, Age: newAge(all.Response, nil)}, nil
@@ -119,15 +117,15 @@ func (h *topupHistory) fetch(ctx context.Context, api rentalapi.Getter, b *metri
 
 func getTopups(ctx context.Context, api rentalapi.Getter, query url.Values, page int) (topupPage, error) {
 	return rentalapi.GetPage(ctx, api, rentalapi.List[topup]{
-		Path: "/topups", Query: query, ID: func(t *topup) string { return t.ID },
+		Path: "/topups", Query: query, MaxItems: maxEntries, ID: func(t *topup) string { return t.ID },
 	}, page)
 }
 
 // addState gets how many top-ups are in a state, and all of them while they are open, and
 // adds them to those of other states.
-func addState(ctx context.Context, api rentalapi.Getter, state string, all *topupPage) error {
-	query := url.Values{"status": {state}}
-	if !isOpen(state) && state != "paid" {
+func addState(ctx context.Context, api rentalapi.Getter, s state, all *topupPage) error {
+	query := url.Values{"status": {string(s)}}
+	if !isOpen(s) && s != "paid" {
 		query.Set("limit", "1")
 	}
 	for page := 1; ; page++ {
@@ -137,17 +135,17 @@ func addState(ctx context.Context, api rentalapi.Getter, state string, all *topu
 			return err
 		case p.Token != all.Token:
 			return errors.New("topups: the token changed between two requests")
-		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && !strings.EqualFold(t.Status, state) }):
-			return fmt.Errorf("%w: data: the response for status %s contains another status", rentalapi.ErrIncomplete, state)
-		case isOpen(state) && p.Meta.Pages > maxItems/rentalapi.MaxPageItems:
-			return fmt.Errorf("%w: meta.pages: more than %d top-ups are %s", rentalapi.ErrTooLarge, maxItems, state)
+		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && !strings.EqualFold(string(t.Status), string(s)) }):
+			return fmt.Errorf("data: the response for status %s contains another status: %w", s, rentalapi.ErrIncomplete)
+		case isOpen(s) && p.Meta.Total > maxItems:
+			return fmt.Errorf("meta.total: more than %d top-ups are %s: %w", maxItems, s, rentalapi.ErrTooLarge)
 		}
 		for _, t := range p.Items {
-			t.open = isOpen(state)
+			t.open = isOpen(s)
 		}
 		all.Response, all.Meta, all.Items = p.Response, p.Meta, append(all.Items, p.Items...)
 		all.Invalid.Merge(p.Invalid)
-		if !isOpen(state) || page >= p.Meta.Pages || p.Count == 0 {
+		if !isOpen(s) || count(page) >= p.Meta.Pages || p.Count == 0 {
 			return nil
 		}
 	}
@@ -167,7 +165,7 @@ func addTopups(b *metric.Builder, all []*topup) {
 	}
 	metric.AddOptional(b, topupLastPaid, paidAt)
 	for _, t := range open {
-		b.Add(topupInfo, 1, t.ID, t.Status, t.Coin, t.Network)
+		b.Add(topupInfo, 1, t.ID, string(t.Status), t.Coin, t.Network)
 		addLinks(b, topupLinks, t.ID, string(t.Links.Page))
 		metric.AddOptional(b, topupAmount, t.Amount.USD, t.ID)
 		metric.AddOptional(b, topupBonus, scaled(t.BonusPercent, 0.01), t.ID)

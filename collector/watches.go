@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -35,7 +34,7 @@ type Watch struct {
 
 var (
 	watchPlans        = metric.Gauge("watch_plans", "Plans that match a watch, in stock or not; 0 if its criteria match nothing.", "the configuration, plans and locations", "watch")
-	watchPlansInStock = metric.Gauge("watch_plans_in_stock", "Plans that match a watch and are in stock.", "the configuration, plans and locations", "watch")
+	watchPlansInStock = metric.Gauge("watch_plans_in_stock", "Plans that match a watch and are known to be in stock: one whose stock is not known is not counted.", "the configuration, plans and locations", "watch")
 	watchPlanInStock  = metric.Gauge("watch_plan_in_stock", "Whether a plan that matches a watch is in stock: 1 or 0.", "Plan availability.in_stock", "watch", "plan")
 	watchHits         = metric.Counter("watch_hits_total", "Times a plan in stock began to match a watch since the watch was configured, also between two scrapes: it came back in stock, was added in stock, or its price or locations changed.", "the configuration, plans and locations", "watch", "plan")
 	watchLastHit      = metric.Gauge("watch_last_hit_timestamp_seconds", "When the exporter last counted a hit of a watch; absent until then.", "the exporter", "watch")
@@ -130,7 +129,7 @@ func (w Watch) offered(p *plan, locations LocationData) truth {
 	result := criterion(given, p.Availability.Locations != nil, func() bool { return false })
 	for _, id := range p.Availability.Locations {
 		l := locations[id]
-		result = max(result, min(oneOf(w.Locations, id), oneOf(w.Regions, l.Region), oneOf(w.Countries, l.CountryCode)))
+		result = max(result, min(oneOf(w.Locations, string(id)), oneOf(w.Regions, l.Region), oneOf(w.Countries, l.CountryCode)))
 	}
 	return result
 }
@@ -153,17 +152,26 @@ func within[T ~float64](value *T, least, most *float64) truth {
 // Watched is a watch with what it has matched. It is immutable.
 type Watched struct {
 	Watch
-	created   time.Time
-	hits      map[string]float64 // by id of a plan that had one
-	lastHit   time.Time
-	plans     []*plan          // that match
-	truths    map[string]truth // by id of a plan: whether it matches and is in stock; nil if the data is not known
-	withoutID int              // least number of plans without a usable id in a response; the maximum before the first
+	created time.Time
+	hits    map[string]float64 // by id of a plan that had one
+	lastHit time.Time
+	plans   []*plan               // that match
+	before  map[string]lastListed // by id of a plan; nil if the data is not known
 }
+
+// lastListed is when a plan was last listed, and whether it matched in stock then.
+type lastListed struct {
+	at time.Time
+	is truth
+}
+
+// rememberFor is how long a plan that is not listed is remembered: one that returns as it was
+// is no hit.
+const rememberFor = time.Hour
 
 // NewWatched returns a watch that has seen no data yet.
 func NewWatched(w Watch, now time.Time) Watched {
-	return Watched{Watch: w, created: now, hits: map[string]float64{}, withoutID: math.MaxInt}
+	return Watched{Watch: w, created: now, hits: map[string]float64{}}
 }
 
 // Same returns whether the watch is configured like another one.
@@ -178,20 +186,24 @@ func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, othe
 // wrong response in between is no hit.
 func (w Watched) Step(public Known, now time.Time) Watched {
 	plans, locations := public.Data.Plans, public.Data.Locations
-	before, least := w.truths, w.withoutID
-	w.plans, w.truths, w.withoutID = nil, nil, math.MaxInt
+	before := w.before
+	w.plans, w.before = nil, nil
 	if plans == nil || locations == nil && len(w.Inputs()) > 1 {
 		return w
 	}
 	locations = cmp.Or(locations, &LocationData{})
-	w.truths, w.hits = map[string]truth{}, maps.Clone(w.hits)
+	w.before, w.hits = maps.Clone(before), maps.Clone(w.hits)
+	if before == nil {
+		w.before = map[string]lastListed{}
+	}
+	maps.DeleteFunc(w.before, func(_ string, l lastListed) bool { return now.Sub(l.at) >= rememberFor })
 	for _, p := range plans.Items {
 		matches := w.matches(p, *locations)
 		if matches == match {
 			w.plans = append(w.plans, p)
 		}
-		was, listed := before[p.ID]
-		if !listed && plans.WithoutID < least { // it may have been an item without an id
+		was := w.before[p.ID].is // a mismatch if the plan is new
+		if before == nil {
 			was = unknown
 		}
 		is := min(matches, criterion(true, p.Availability.InStock != nil, p.inStock))
@@ -200,28 +212,18 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 			is = was
 		case is == match && was == mismatch:
 			w.lastHit = now
-			if w.hits[p.ID] > 0 || len(w.hits) < maxItems { // a provider may have ever new ids
-				w.hits[p.ID]++
-			}
+			w.hits[p.ID]++
 		}
-		w.truths[p.ID] = is
+		w.before[p.ID] = lastListed{now, is}
 	}
-	if plans.WithoutID > least { // these items may be plans that are not listed
-		for id, was := range before {
-			if _, listed := w.truths[id]; !listed && was != mismatch && len(w.truths) < maxItems {
-				w.truths[id] = was
-			}
-		}
-	}
-	w.withoutID = min(plans.WithoutID, least)
 	return w
 }
 
 // WatchMetrics returns the metrics of the watches whose data is known.
 func WatchMetrics(watches []Watched) []prometheus.Metric {
-	totals, plans := &metric.Builder{}, &metric.Builder{} // a limit is reached by plans only
+	b := &metric.Builder{}
 	for _, w := range watches {
-		if w.truths == nil {
+		if w.before == nil {
 			continue
 		}
 		inStock := 0
@@ -229,19 +231,19 @@ func WatchMetrics(watches []Watched) []prometheus.Metric {
 			if p.inStock() {
 				inStock++
 			}
-			plans.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
+			b.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
 			if w.hits[p.ID] == 0 {
-				plans.AddCreated(watchHits, 0, w.created, w.Name, p.ID)
+				b.AddCreated(watchHits, 0, w.created, w.Name, p.ID)
 			}
 		}
 		for id, n := range w.hits { // also of plans that matched between two scrapes only
-			plans.AddCreated(watchHits, n, w.created, w.Name, id)
+			b.AddCreated(watchHits, n, w.created, w.Name, id)
 		}
-		totals.Add(watchPlans, float64(len(w.plans)), w.Name)
-		totals.Add(watchPlansInStock, float64(inStock), w.Name)
+		b.Add(watchPlans, float64(len(w.plans)), w.Name)
+		b.Add(watchPlansInStock, float64(inStock), w.Name)
 		if !w.lastHit.IsZero() {
-			totals.Add(watchLastHit, float64(w.lastHit.Unix()), w.Name)
+			b.Add(watchLastHit, float64(w.lastHit.Unix()), w.Name)
 		}
 	}
-	return slices.Concat(totals.Metrics(), plans.Metrics())
+	return b.Metrics()
 }

@@ -26,14 +26,14 @@ func TestWatchMatches(t *testing.T) {
 	}{
 		{Watch{Plans: []string{"a", "b"}}, fields{`"a"`: "yes", `"b"`: "yes", `"c"`: "no"}, "id"},
 		{Watch{Families: []string{"gpu", "Entry"}}, fields{`"gpu"`: "yes", `"entry"`: "yes", `"gp"`: "no", `""`: "unknown", `null`: "unknown", `5`: "unknown", absent: "unknown"}, "family"},
-		{Watch{GPU: ptr(true)}, fields{`{"model":"m"}`: "yes", `{}`: "yes", `{"model":5}`: "yes", `null`: "no", absent: "no", `"m"`: "unknown", `[]`: "unknown"}, "gpu"},
-		{Watch{GPU: ptr(false)}, fields{`{"model":"m"}`: "no", `{}`: "no", `null`: "yes", absent: "yes", `"m"`: "unknown", `false`: "unknown"}, "gpu"},
+		{Watch{GPU: ptr(true)}, fields{`{"model":"m"}`: "yes", `{}`: "unknown", `{"model":5}`: "unknown", `null`: "no", absent: "no", `"m"`: "unknown", `[]`: "unknown"}, "gpu"},
+		{Watch{GPU: ptr(false)}, fields{`{"model":"m"}`: "no", `{}`: "unknown", `null`: "yes", absent: "yes", `"m"`: "unknown", `false`: "unknown"}, "gpu"},
 		{Watch{MinCores: ptr(8.0)}, fields{`8`: "yes", `9`: "yes", `7`: "no", `7.9`: "no", `0`: "no", `null`: "unknown", `"8"`: "unknown", `-8`: "unknown", absent: "unknown"}, "cpu.cores"},
 		{Watch{MinMemoryGiB: ptr(64.0)}, fields{`64`: "yes", `63`: "no", `null`: "unknown"}, "memory.size_gb"},
 		{Watch{MaxUSDPerMonth: ptr(99.9)}, fields{`99.90`: "yes", `99.91`: "no", `0`: "yes", `null`: "unknown", `"1"`: "unknown", `-1`: "unknown", absent: "unknown"}, "price.monthly.usd"},
 		{Watch{MaxEURPerMonth: ptr(0.0)}, fields{`0`: "yes", `0.01`: "no", `null`: "unknown"}, "price.monthly.eur"},
 		{Watch{Locations: []string{"fra", "new"}}, fields{
-			`["nyc","fra"]`: "yes", `["new"]`: "yes", `["nyc"]`: "no", `[]`: "no", `null`: "unknown", absent: "unknown", `"fra"`: "unknown", `[5,"fra"]`: "yes",
+			`["nyc","fra"]`: "yes", `["nyc","FRA"]`: "yes", `["new"]`: "yes", `["nyc"]`: "no", `[]`: "no", `null`: "unknown", absent: "unknown", `"fra"`: "unknown", `[5,"fra"]`: "yes",
 		}, "availability.locations"},
 		{Watch{Regions: []string{"europe", "Asia"}}, fields{
 			`["nyc","fra"]`: "yes", `["nyc"]`: "no", `["new"]`: "unknown", `["nyc","new"]`: "unknown", `["fra","new"]`: "yes", `["xxx"]`: "unknown",

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,8 @@ import (
 //
 // A response is written as its plans: id, stock, price and location, which are by default
 // in stock, 50 dollars and fra. ? is null, and ! an item without a usable id. A word with
-// = changes the region of a location, "no plans" and "no locations" are expired ones.
+// = changes the region of a location, "none" is an empty list, "no plans" and "no locations"
+// are expired ones.
 func TestWatchSteps(t *testing.T) {
 	cheapInEurope := Watch{Name: "w", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(100.0)}
 	cheap := Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}
@@ -28,8 +30,16 @@ func TestWatchSteps(t *testing.T) {
 		{cheapInEurope, "a/out; a/out/200; a/out/50", "0 0 0"},
 		{cheapInEurope, "a; a/in/50/nyc; a", "0 0 1"},
 		{cheapInEurope, "a/in/50/nyc; a/in/50/nyc nyc=Europe", "0 1"},
-		{cheapInEurope, "a b; b; a b", "0 0 1"},
+
+		// A plan that returns as it was less than an hour ago is no hit.
+		{cheapInEurope, "a b; b; a b", "0 0 0"},
 		{cheapInEurope, "a b; b; a/out b", "0 0 0"},
+		{cheapInEurope, "a; none; none; a", "0 0 0 0"},
+		{cheapInEurope, "a; none; 57 minutes; a", "0 0 0 0"},
+		{cheapInEurope, "a; none; 58 minutes; a", "0 0 0 1"},
+		{cheapInEurope, "a/out; none; a", "0 0 1"},
+		{cheapInEurope, "a/out; none; a/?; a", "0 0 0 1"},
+		{cheapInEurope, "none; a", "0 1"},
 
 		// What is not known neither begins nor ends a match.
 		{cheapInEurope, "a; a/?; a", "0 0 0"},
@@ -39,13 +49,9 @@ func TestWatchSteps(t *testing.T) {
 		{cheapInEurope, "a; a/?; a/out; a/?; a", "0 0 0 0 1"},
 		{cheapInEurope, "a/?; a; a/out; a", "0 0 0 1"},
 		{cheapInEurope, "a/in/?; a; a/out; a", "0 0 0 1"},
-		{cheapInEurope, "!; a; a/out; a", "0 0 0 1"},
-
-		// An item without an id may be a plan that is not listed.
+		{cheapInEurope, "!; a; a/out; a", "0 1 1 2"},
 		{cheapInEurope, "a g/out; ! g/out; a g/out", "0 0 0"},
-		{cheapInEurope, "a g/out; a/in/200 !; a !; b !; b g/out; a g/out", "0 0 1 2 2 3"},
-		{cheapInEurope, "a !; b !; a !", "0 1 2"},
-		{cheapInEurope, "a g/out g/out; b g/out g/out; a g/out g/out", "0 1 2"}, // listed twice
+		{cheapInEurope, "a g/out; a/in/200 !; a !; b !; b g/out; a g/out", "0 0 1 2 2 2"},
 
 		// Data that comes back is seen for the first time.
 		{cheapInEurope, "no plans; a; no plans; a", "- 0 - 0"},
@@ -67,6 +73,14 @@ func TestWatchSteps(t *testing.T) {
 				known.Plans = nil
 			case "no locations":
 				known.Locations = nil
+			case "57 minutes", "58 minutes": // pass without a response
+				minutes, _ := strconv.Atoi(step[:2])
+				now = now.Add(time.Duration(minutes-1) * time.Minute)
+				got = append(got, hits(t, w))
+				continue
+			case "none":
+				listed = &plansPage{}
+				known.Plans = listed
 			default:
 				listed = watchedPlans(t, step, places)
 				known.Plans = listed
@@ -84,7 +98,7 @@ func watchedPlans(t *testing.T, step string, places LocationData) *plansPage {
 	var items []string
 	for word := range strings.FieldsSeq(step) {
 		if id, region, found := strings.Cut(word, "="); found {
-			places[id] = location{Region: region}
+			places[locationID(id)] = location{Region: region}
 			continue
 		}
 		fields := strings.Split(word, "/")

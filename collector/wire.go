@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"encoding/json"
 	"math"
 	"net/netip"
 	"net/url"
@@ -17,12 +16,12 @@ import (
 // a missing field must stay unknown. A value out of range or of another JSON type
 // makes its field invalid.
 type (
-	// count is a number of 0 or more: how many, how large, how long.
-	count float64
-	// price is what something costs, 0 to 10 million, rounded to a millionth: what the
-	// provider calculates with may leave a rest.
+	// count is a number of 0 or more.
+	count = rentalapi.Count
+	// price is what something costs, rounded to a millionth: what the provider calculates
+	// with may leave a rest.
 	price float64
-	// amount is money that may be owed, up to 100 million either way, rounded likewise.
+	// amount is money that may be owed, rounded likewise.
 	amount float64
 	// latitude and longitude are degrees.
 	latitude  float64
@@ -30,50 +29,85 @@ type (
 	// timestamp is a point in time from 1970 on, as Unix seconds. A date without a
 	// time is its midnight in UTC.
 	timestamp float64
+	// state is a text that is never empty or blank.
+	state string
+	// locationID is the id of a location: a documented one in lower case, so that what
+	// belongs to one location has one label.
+	locationID string
 	// link is the address of a page that people may be sent to.
 	link string
 )
 
-// UnmarshalJSON implements json.Unmarshaler; likewise below.
-func (n *count) UnmarshalJSON(b []byte) error {
-	return inRange(b, n, 0, 1e15, "a number of 0 or more")
+// Decode implements rentalapi.Value; likewise below.
+func (n *price) Decode(value any) string {
+	v, ok := rentalapi.Number(value)
+	*n = price(microsOf(v).value())
+	return problem(ok && v >= 0, "a price of 0 or more")
 }
 
-func (n *price) UnmarshalJSON(b []byte) error {
-	err := inRange(b, n, 0, 1e7, "a price from 0 to 10 million")
-	*n = price(microsOf(*n).value())
-	return err
+func (n *amount) Decode(value any) string {
+	v, ok := rentalapi.Number(value)
+	*n = amount(microsOf(v).value() + 0) // never the negative zero
+	return problem(ok, "a number")
 }
 
-func (n *amount) UnmarshalJSON(b []byte) error {
-	err := inRange(b, n, -1e8, 1e8, "an amount of at most 100 million")
-	*n = amount(microsOf(*n).value()) + 0
-	return err
+func (n *latitude) Decode(value any) string {
+	v, ok := rentalapi.Number(value)
+	*n = latitude(v)
+	return problem(ok && math.Abs(v) <= 90, "a latitude")
 }
-func (n *latitude) UnmarshalJSON(b []byte) error  { return inRange(b, n, -90, 90, "a latitude") }
-func (n *longitude) UnmarshalJSON(b []byte) error { return inRange(b, n, -180, 180, "a longitude") }
 
-// inRange reads a number between two bounds.
-func inRange[T ~float64](b []byte, into *T, lowest, highest float64, words rentalapi.Expected) error {
-	var v float64
-	if err := json.Unmarshal(b, &v); err != nil || v < lowest || v > highest {
-		return words
+func (n *longitude) Decode(value any) string {
+	v, ok := rentalapi.Number(value)
+	*n = longitude(v)
+	return problem(ok && math.Abs(v) <= 180, "a longitude")
+}
+
+func (s *state) Decode(value any) (problem string) {
+	*(*string)(s), problem = someText(value)
+	return problem
+}
+
+func (l *locationID) Decode(value any) (problem string) {
+	text, problem := someText(value)
+	*l = newLocationID(text)
+	return problem
+}
+
+// someText returns a text unless it is blank.
+func someText(value any) (text, problem string) {
+	switch text, ok := value.(string); {
+	case !ok:
+		return "", "not a string"
+	case strings.TrimSpace(text) == "":
+		return "", "empty"
+	default:
+		return text, ""
 	}
-	*into = T(v) + 0 // never the negative zero; likewise above
-	return nil
 }
 
-// UnmarshalJSON reads the common ISO 8601 forms: a date alone, or a date and a time
-// with or without seconds, fractions and offset; no offset is UTC.
-func (t *timestamp) UnmarshalJSON(b []byte) error {
-	var s string // stays empty, which is no time, if b is no string
-	_ = json.Unmarshal(b, &s)
-	at, err := parseTime(s)
-	if err != nil || at.Unix() < 0 {
-		return rentalapi.Expected("an ISO 8601 time from 1970 on")
+func newLocationID(id string) locationID {
+	switch lower := strings.ToLower(id); lower {
+	case "nyc", "mia", "lax", "lon", "ams", "fra", "sin", "tyo":
+		return locationID(lower)
 	}
+	return locationID(id)
+}
+
+func problem(ok bool, expected string) string {
+	if ok {
+		return ""
+	}
+	return "not " + expected
+}
+
+// Decode reads the common ISO 8601 forms: a date alone, or a date and a time with or without
+// seconds, fractions and offset; no offset is UTC.
+func (t *timestamp) Decode(value any) string {
+	text, _ := value.(string) // empty, which is no time, if it is no string
+	at, err := parseTime(text)
 	*t = timestamp(float64(at.UnixMilli()) / 1000)
-	return nil
+	return problem(err == nil && at.Unix() >= 0, "an ISO 8601 time from 1970 on")
 }
 
 // time returns the point in time, to the millisecond.
@@ -94,29 +128,21 @@ func parseTime(s string) (at time.Time, err error) {
 	return time.Time{}, err
 }
 
-// UnmarshalJSON reads an absolute https URL without user information; http is accepted if
-// the host is a loopback address. It accepts only the characters of RFC 3986, so that a
-// link can neither show another address than it leads to nor end where it stands.
-func (l *link) UnmarshalJSON(b []byte) error {
-	const expected = rentalapi.Expected("an absolute https URL without user information")
-	var s string // stays empty, which is no address, if b is no string
-	_ = json.Unmarshal(b, &s)
-	u, err := url.Parse(s)
-	if err != nil || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(s, isForeign) {
-		return expected
+// Decode reads an absolute https URL without user information; http is accepted if the host
+// is a loopback address. It accepts only the characters of RFC 3986, so that a link can
+// neither show another address than it leads to nor end where it stands.
+func (l *link) Decode(value any) string {
+	text, _ := value.(string) // empty, which is no address, if it is no string
+	*l = link(text)
+	u, err := url.Parse(text)
+	if err != nil {
+		u = &url.URL{}
 	}
 	address, err := netip.ParseAddr(u.Hostname())
 	loopback := err == nil && address.IsLoopback() || strings.EqualFold(u.Hostname(), "localhost")
-	if u.Scheme != "https" && (u.Scheme != "http" || !loopback) {
-		return expected
-	}
-	*l = link(s)
-	return nil
-}
-
-// isForeign returns whether a character must not stand in a URL.
-func isForeign(c rune) bool {
-	return c <= ' ' || c > '~' || strings.ContainsRune("\"<>\\^`{|}", c)
+	foreign := func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune("\"<>\\^`{|}", c) }
+	return problem((u.Scheme == "https" || u.Scheme == "http" && loopback) &&
+		u.Hostname() != "" && u.User == nil && !strings.ContainsFunc(text, foreign), "an absolute https URL without user information")
 }
 
 // micros is money in millionths, so that sums of it are exact.

@@ -10,25 +10,40 @@ import (
 
 // TestMoney asserts that money is rounded to a millionth, and that nothing is 0.
 func TestMoney(t *testing.T) {
-	for body, want := range map[string]float64{
+	for number, want := range map[json.Number]float64{
 		`-5.5e-17`: 0, `-0.0000004`: 0, `-0`: 0, `0.30000000000000004`: 0.3, `1234.56`: 1234.56, `-0.0000006`: -0.000001, `99999999.9999999`: 1e8,
 	} {
 		var a amount
-		if err := json.Unmarshal([]byte(body), &a); err != nil {
-			t.Errorf("%s: %v", body, err)
-		}
-		simtest.AssertEqual(t, body, float64(a), want)
-		simtest.AssertEqual(t, body+": sign", math.Signbit(float64(a)), want < 0)
+		simtest.AssertEqual(t, string(number)+": problem", a.Decode(number), "")
+		simtest.AssertEqual(t, string(number), float64(a), want)
+		simtest.AssertEqual(t, string(number)+": sign", math.Signbit(float64(a)), want < 0)
 	}
 	var p price
-	simtest.AssertEqual(t, "price: error", json.Unmarshal([]byte(`189.98999999999998`), &p), error(nil))
+	simtest.AssertEqual(t, "price: problem", p.Decode(json.Number(`189.98999999999998`)), "")
 	simtest.AssertEqual(t, "price", float64(p), 189.99)
-	if err := json.Unmarshal([]byte(`-0.0000001`), &p); err == nil {
-		t.Error("price: a negative one is accepted")
-	}
+	simtest.AssertEqual(t, "negative price", p.Decode(json.Number(`-0.0000001`)), "not a price of 0 or more")
 	var l latitude // and all that is no money is exact
-	simtest.AssertEqual(t, "latitude: error", json.Unmarshal([]byte(`50.1109221`), &l), error(nil))
+	simtest.AssertEqual(t, "latitude: problem", l.Decode(json.Number(`50.1109221`)), "")
 	simtest.AssertEqual(t, "latitude", float64(l), 50.1109221)
+}
+
+// TestTimestamp reads the forms of ISO 8601, and nothing else.
+func TestTimestamp(t *testing.T) {
+	const noon, none = 1773576000, -1
+	for text, want := range map[string]float64{
+		"2026-03-15": noon - 12*3600, "2026-03-15T12:00:00Z": noon, "2026-03-15t12:00:00z": noon, "2026-03-15 12:00": noon, "2026-03-15T12:00": noon,
+		"2026-03-15T12:00:00": noon, "2026-03-15T12:00:00.25Z": noon + 0.25, "2026-03-15T14:00:00+02:00": noon, "2026-03-15T14:00+0200": noon,
+		"2026-03-15T07:00:00-05": noon, "1970-01-01": 0, "9999-12-31T23:59:59Z": 253402300799,
+		"": none, "soon": none, "1969-12-31T23:59:59Z": none, "0001-01-01": none, "2026-02-30": none, "2026-3-15": none,
+		"15.03.2026": none, "1773576000": none, "2026-03-15T25:00:00Z": none,
+	} {
+		var got timestamp
+		if problem := got.Decode(text); problem != "" {
+			simtest.AssertEqual(t, text+": problem", problem, "not an ISO 8601 time from 1970 on")
+			got = none
+		}
+		simtest.AssertEqual(t, text, float64(got), want)
+	}
 }
 
 // TestLink asserts which addresses people may be sent to.
@@ -45,8 +60,6 @@ func TestLink(t *testing.T) {
 		"https://rental.example/\"onclick": false, "https://rental.example/<b>": false, "https://rental.example/a|b": false, " https://rental.example/": false,
 	} {
 		var l link
-		err := json.Unmarshal(simtest.Encode(t, text), &l)
-		simtest.AssertEqual(t, text+": accepted", err == nil, want)
-		simtest.AssertEqual(t, text, l != "", want)
+		simtest.AssertEqual(t, text+": accepted", l.Decode(text) == "", want)
 	}
 }

@@ -1,9 +1,7 @@
 package metric
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -80,30 +78,8 @@ func TestBuilder(t *testing.T) {
 			b := &Builder{}
 			c.build(b)
 			simtest.AssertEqual(t, "samples", format(t, b.Metrics()), c.want)
-			simtest.AssertEqual(t, "error", b.Err, error(nil))
 		})
 	}
-}
-
-// TestBuilderLimits asserts that a snapshot is bounded by its samples and by its size.
-func TestBuilderLimits(t *testing.T) {
-	d := Gauge("limited", "Help.", "source", "a")
-	for _, c := range []struct {
-		label string
-		max   int
-	}{
-		{"x", MaxSamples},
-		{strings.Repeat("x", 2048), int(math.Ceil(float64(MaxBytes) / float64(len(d.Name)+sampleBytes+len("a")+2048+labelBytes)))},
-	} {
-		b := &Builder{}
-		for range c.max {
-			b.Add(d, 1, c.label)
-		}
-		simtest.AssertEqual(t, "error within the limits", b.Err, error(nil))
-		b.Add(d, 1, c.label)
-		simtest.AssertEqual(t, "limit reached", []any{errors.Is(b.Err, ErrLimitReached), len(b.Metrics())}, []any{true, c.max})
-	}
-	simtest.AssertEqual(t, "text", ErrLimitReached.Error(), "more than 150000 samples, or more text in them than 16 MiB (6 MiB except for servers)")
 }
 
 func TestDefinition(t *testing.T) {

@@ -118,7 +118,7 @@ func goldenCases(t *testing.T, file string, outcome func(t *testing.T, input str
 
 type testItem struct {
 	ID   string
-	Size *float64 `api:"optional"`
+	Size *Count `api:"optional"`
 }
 
 func testList(path string) List[testItem] {

@@ -1,13 +1,9 @@
 package rentalapi
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -18,84 +14,86 @@ import (
 // the usual limit of long-term stores, which refuse a whole write over a longer one.
 const maxTextBytes = 2048
 
-// maxElements bounds the elements of an array and the members of a map in one item.
-const maxElements = 1_000
-
-// FieldError is a field of a response that was not understood. It never contains the
-// value that was found.
-type FieldError struct {
-	Field   string // path in the API, for example cpu.cores; empty for the whole value
-	Problem string // for example "not an integer"
-}
-
-// Error says which field is wrong and why.
-func (e FieldError) Error() string {
-	if e.Field == "" {
-		return e.Problem
-	}
-	return e.Field + ": " + e.Problem
-}
-
-// Absent returns whether the field has no value at all.
-func (e FieldError) Absent() bool { return e.Problem == problemMissing || e.Problem == problemNull }
-
 const (
 	problemMissing = "missing"
 	problemNull    = "null"
 )
 
-// Expected is the error of a field type with its own decoding. It says in words which values
-// the type accepts, for example "a number of 0 or more".
-type Expected string
+// Value is a field type with its own decoding.
+type Value interface {
+	// Decode sets the value from what encoding/json gives for anything but null, with
+	// json.Number for numbers. It returns what is wrong, for example "not a latitude".
+	Decode(value any) (problem string)
+}
 
-// Error implements error.
-func (e Expected) Error() string { return "not " + string(e) }
+// Count is a number of 0 or more: how many, how large, how long.
+type Count float64
 
-// decodeFields decodes a valid JSON value into the struct that into points to. A field that
-// is not understood keeps its zero value and is returned as an error; all others are set. A
-// field that is missing or null is an error too, unless it has the tag api:"optional", or
-// if it is missing the tag api:"new".
-//
-// Names must be exact, unlike those of encoding/json, and the last of several counts, so
-// that everybody reads the same value.
-func decodeFields(raw json.RawMessage, into any) []FieldError {
+// Decode implements Value.
+func (n *Count) Decode(value any) (problem string) {
+	v, ok := Number(value)
+	if !ok || v < 0 {
+		return "not a number of 0 or more"
+	}
+	*n = Count(v)
+	return ""
+}
+
+// Number returns a decoded value as a number, if it is one.
+func Number(value any) (float64, bool) {
+	n, _ := value.(json.Number)
+	v, err := n.Float64()
+	return v + 0, err == nil // never the negative zero
+}
+
+// decodeFields decodes a value of encoding/json into the struct that into points to. A field
+// that is not understood keeps its zero value and is returned as an error; all others are
+// set. A field that is missing or null is an error too, unless it has the tag api:"optional",
+// or if it is missing the tag api:"new".
+func decodeFields(value, into any) []FieldError {
 	var d fieldDecoder
-	d.decode("", raw, reflect.ValueOf(into).Elem())
+	d.decode("", value, reflect.ValueOf(into).Elem())
 	return d.errs
 }
 
-// fieldDecoder decodes field by field, which encoding/json does only up to the first
-// error of a type with its own decoding.
+// fieldDecoder goes on after a wrong field. Unlike it, encoding/json stops at the first error
+// of a type with its own decoding, and does not tell what is missing.
 type fieldDecoder struct{ errs []FieldError }
 
 // decode returns false if nothing of the value was understood.
-func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value) bool {
-	kind := v.Kind()
-	if _, custom := v.Addr().Interface().(json.Unmarshaler); custom {
-		kind = reflect.Invalid
-	}
-	problem := ""
+func (d *fieldDecoder) decode(path string, value any, v reflect.Value) bool {
+	custom, _ := v.Addr().Interface().(Value)
+	members, isObject := value.(map[string]any)
+	elements, isArray := value.([]any)
+	kind, problem := v.Kind(), ""
 	switch {
-	case isNull(raw):
+	case value == nil:
 		problem = problemNull
 	case kind == reflect.Pointer:
-		value := reflect.New(v.Type().Elem())
-		if !d.decode(path, raw, value.Elem()) {
+		target := reflect.New(v.Type().Elem())
+		if !d.decode(path, value, target.Elem()) {
 			return false
 		}
-		v.Set(value)
-	case (kind == reflect.Struct || kind == reflect.Map) && raw[0] != '{':
-		problem = "not an object"
-	case kind == reflect.Slice && raw[0] != '[':
-		problem = "not an array"
-	case kind == reflect.Struct:
-		d.fields(path, raw, v)
-	case kind == reflect.Map:
-		problem = d.entries(path, raw, v)
-	case kind == reflect.Slice:
-		problem = d.elements(path, raw, v)
+		v.Set(target)
+	case custom != nil:
+		problem = custom.Decode(value)
+	case kind == reflect.Slice && isArray:
+		d.elements(path, elements, v)
+	case kind == reflect.Struct && isObject:
+		d.fields(path, members, v)
+	case kind == reflect.Map && isObject && len(members) == 0:
+		problem = "empty"
+	case kind == reflect.Map && isObject:
+		d.entries(path, members, v)
+	case reflect.TypeOf(value) == v.Type(): // string or bool
+		v.Set(reflect.ValueOf(value))
 	default:
-		problem = decodeLeaf(raw, v)
+		problem = "not " + map[reflect.Kind]string{
+			reflect.Slice: "an array", reflect.Struct: "an object", reflect.Map: "an object", reflect.Bool: "true or false", reflect.String: "a string",
+		}[kind]
+	}
+	if kind == reflect.String {
+		problem = cmp.Or(problem, tooLong(v.String()))
 	}
 	if problem != "" {
 		v.SetZero()
@@ -104,80 +102,37 @@ func (d *fieldDecoder) decode(path string, raw json.RawMessage, v reflect.Value)
 	return problem == ""
 }
 
-func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
-
-func decodeLeaf(raw json.RawMessage, v reflect.Value) (problem string) {
-	if err := json.Unmarshal(raw, v.Addr().Interface()); err != nil {
-		return expected(v, err).Error()
-	}
-	if v.Kind() == reflect.String && v.Len() > maxTextBytes {
-		return tooLong(v.Len())
-	}
-	return ""
-}
-
-func tooLong(n int) string { return fmt.Sprintf("%d bytes, more than %d", n, maxTextBytes) }
-
-func (d *fieldDecoder) fields(path string, raw json.RawMessage, v reflect.Value) {
-	names := fieldNames(v.Type())
-	values := make([]json.RawMessage, len(names))
-	for name, value := range children(raw) {
-		if i := slices.Index(names, name); i >= 0 {
-			values[i] = value
+func (d *fieldDecoder) fields(path string, members map[string]any, v reflect.Value) {
+	for f, target := range v.Fields() {
+		if !f.IsExported() { // not in the API
+			continue
 		}
-	}
-	for i, value := range values {
-		tag := v.Type().Field(i).Tag.Get("api")
+		name, tag := cmp.Or(f.Tag.Get("json"), strings.ToLower(f.Name)), f.Tag.Get("api")
+		value, found := members[name]
 		switch {
-		case names[i] == "", value == nil && tag != "", tag == "optional" && isNull(value):
-		case value == nil:
-			d.errs = append(d.errs, FieldError{join(path, names[i]), problemMissing})
+		case value == nil && tag == "optional", !found && tag == "new":
+		case !found:
+			d.errs = append(d.errs, FieldError{join(path, name), problemMissing})
 		default:
-			d.decode(join(path, names[i]), value, v.Field(i))
+			d.decode(join(path, name), value, target)
 		}
 	}
 }
 
-// fieldNames returns the names of a struct's fields in the API, empty for those that it
-// does not have.
-func fieldNames(t reflect.Type) []string {
-	names := make([]string, t.NumField())
-	for i := range names {
-		if f := t.Field(i); f.IsExported() {
-			names[i] = cmp.Or(f.Tag.Get("json"), strings.ToLower(f.Name))
-		}
-	}
-	return names
-}
-
-func (d *fieldDecoder) entries(path string, raw json.RawMessage, v reflect.Value) (problem string) {
-	members := map[string]json.RawMessage{}
-	for name, value := range children(raw) {
-		members[name] = value
-		if len(members) > maxElements {
-			return fmt.Sprintf("more than %d members", maxElements)
-		}
-	}
+// entries decodes a map. Its keys become label values like other texts.
+func (d *fieldDecoder) entries(path string, members map[string]any, v reflect.Value) {
 	v.Set(reflect.MakeMap(v.Type()))
-	for _, name := range slices.Sorted(maps.Keys(members)) {
+	for _, name := range slices.Sorted(maps.Keys(members)) { // so that the same causes are kept each time
 		element := reflect.New(v.Type().Elem()).Elem()
-		if len(name) > maxTextBytes {
-			d.errs = append(d.errs, FieldError{join(path, name), "name of " + tooLong(len(name))})
+		if name == "" || tooLong(name) != "" {
+			d.errs = append(d.errs, FieldError{path, "a name that is " + cmp.Or(tooLong(name), "empty")})
 		} else if d.decode(join(path, name), members[name], element) {
 			v.SetMapIndex(reflect.ValueOf(name), element)
 		}
 	}
-	return ""
 }
 
-func (d *fieldDecoder) elements(path string, raw json.RawMessage, v reflect.Value) (problem string) {
-	var values []json.RawMessage
-	for _, value := range children(raw) {
-		if len(values) == maxElements {
-			return fmt.Sprintf("more than %d elements", maxElements)
-		}
-		values = append(values, value)
-	}
+func (d *fieldDecoder) elements(path string, values []any, v reflect.Value) {
 	v.Set(reflect.MakeSlice(v.Type(), 0, len(values)))
 	for i, value := range values {
 		element := reflect.New(v.Type().Elem()).Elem()
@@ -185,38 +140,19 @@ func (d *fieldDecoder) elements(path string, raw json.RawMessage, v reflect.Valu
 			v.Set(reflect.Append(v, element))
 		}
 	}
-	return ""
 }
 
-// children yields the elements of an array or, with their names, the members of an object.
-func children(raw json.RawMessage) iter.Seq2[string, json.RawMessage] {
-	return func(yield func(string, json.RawMessage) bool) {
-		dec := json.NewDecoder(bytes.NewReader(raw))
-		_ = readEach(dec, json.Delim(raw[0]), "", func(name string) error {
-			var value json.RawMessage
-			if dec.Decode(&value) != nil || !yield(name, value) {
-				return io.EOF
-			}
-			return nil
-		})
+// tooLong returns what is wrong with a text that is too long, and else nothing.
+func tooLong(text string) (problem string) {
+	if len(text) > maxTextBytes {
+		problem = fmt.Sprintf("more than %d bytes", maxTextBytes)
 	}
+	return problem
 }
 
 func join(path, name string) string {
-	const maxName = 64 // of a key that the provider chose
-	name = strings.ToValidUTF8(name[:min(len(name), maxName)], "")
 	if path == "" {
 		return name
 	}
 	return path + "." + name
-}
-
-// expected returns the error of a type's own decoding, or else what its kind accepts.
-func expected(v reflect.Value, err error) Expected {
-	var own Expected
-	if errors.As(err, &own) {
-		return own
-	}
-	names := map[reflect.Kind]Expected{reflect.String: "a string", reflect.Bool: "true or false", reflect.Float64: "a number"}
-	return cmp.Or(names[v.Kind()], "an integer")
 }

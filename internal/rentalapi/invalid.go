@@ -4,6 +4,24 @@ import "slices"
 
 const maxCauses = 10 // that an Invalid keeps
 
+// FieldError is a field of a response that was not understood. It never contains the
+// value that was found.
+type FieldError struct {
+	Field   string // path in the API, for example cpu.cores; empty for the whole value
+	Problem string // for example "not an integer"
+}
+
+// Error says which field is wrong and why.
+func (e FieldError) Error() string {
+	if e.Field == "" {
+		return e.Problem
+	}
+	return e.Field + ": " + e.Problem
+}
+
+// Absent returns whether the field has no value at all.
+func (e FieldError) Absent() bool { return e.Problem == problemMissing || e.Problem == problemNull }
+
 // Invalid counts the items of a response that were not understood in full, with the
 // first item of each distinct cause.
 type Invalid struct {
@@ -13,7 +31,7 @@ type Invalid struct {
 
 // Cause is why an item was not understood, and the first item with that cause.
 type Cause struct {
-	Item string // its id, or its position such as data[3]
+	Item string // its id, or its position such as data[3]; pages without ids have none
 	FieldError
 }
 
@@ -30,14 +48,6 @@ func (v *Invalid) Add(item string, errs ...FieldError) {
 	v.Items += min(len(errs), 1)
 	for _, e := range errs {
 		v.Merge(Invalid{Causes: []Cause{{item, e}}})
-	}
-}
-
-// AddMany counts n items with the same error, of which the first is named; none if n is less
-// than 1.
-func (v *Invalid) AddMany(n int, item string, err FieldError) {
-	if n > 0 {
-		v.Merge(Invalid{n, []Cause{{item, err}}})
 	}
 }
 

@@ -1,7 +1,7 @@
 package rentalapi
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,7 +16,7 @@ import (
 
 // TestGoldenResponses has objects, lists and second pages.
 func TestGoldenResponses(t *testing.T) {
-	type meta struct{ Active *float64 }
+	type meta struct{ Active *Count }
 	get := func(t *testing.T, h *harness, kind string) (result string, err error) {
 		switch kind {
 		case "object":
@@ -32,13 +32,14 @@ func TestGoldenResponses(t *testing.T) {
 				return []FieldError{{"size", "too large"}}
 			}
 			p, err := GetList[testItem, meta](t.Context(), h.main(), l)
-			return fmt.Sprintf("%s, count %d, without id %d, meta %s, invalid %v", asJSON(t, p.Items), p.Count, p.WithoutID, asJSON(t, p.Meta), p.Invalid), err
+			return fmt.Sprintf("%s, count %d, meta %s, invalid %v", asJSON(t, p.Items), p.Count, asJSON(t, p.Meta), p.Invalid), err
 		default:
 			l := testList("/topups")
+			l.MaxItems = 100
 			l.Query = url.Values{"status": {"paid"}}
 			p, err := GetPage(t.Context(), h.main(), l, 2)
 			simtest.AssertEqual(t, "query", h.Requests()[0].Query.Encode(), "limit=100&page=2&status=paid")
-			return fmt.Sprintf("count %d, meta %+v, invalid %v", p.Count, p.Meta, p.Invalid), err
+			return fmt.Sprintf("count %d, total %v, pages %v, invalid %v", p.Count, p.Meta.Total, p.Meta.Pages, p.Invalid), err
 		}
 	}
 	goldenCases(t, "testdata/responses.txt", func(t *testing.T, input string) (outcome string) {
@@ -92,71 +93,68 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// TestSizes has responses below and above the bounds of their size.
-func TestSizes(t *testing.T) {
-	text := func(size int) string { return `"` + strings.Repeat("x", size) + `"` }
-	item := func(size int) string { return `{"id":"a","more":` + text(size) + `}` }
-	list := func(s *Client) error { return fetchList(t.Context(), s, "/plans") }
-	object := func(s *Client) error {
-		_, err := GetObject[testItem](t.Context(), s, "/plans")
-		return err
-	}
-	const tooLarge = "/plans: response is too large"
-	const itemBytes, dataBytes = 4 << 20, 2 << 20 // as documented
-	for _, c := range []struct {
-		name, body string
-		fetch      func(*Client) error
-		want       string
-	}{
-		{"item", `{"data":[` + item(itemBytes*3/4) + `,` + item(itemBytes*3/4) + `]}`, list, ""},
-		{"long item", `{"data":[` + item(itemBytes*5/4) + `]}`, list, tooLarge},
-		{"long second item", `{"data":[{},` + item(itemBytes*5/4) + `]}`, list, tooLarge},
-		{"long meta", `{"data":[],"meta":` + item(itemBytes*5/4) + `}`, list, tooLarge},
-		{"list", `{"data":[]` + strings.Repeat(`,"x":`+text(1<<20), 15) + `}`, list, ""},
-		{"long list", `{"data":[]` + strings.Repeat(`,"x":`+text(1<<20), 16) + `}`, list, tooLarge},
-		{"data", `{"data":` + item(dataBytes*3/4) + `}`, object, ""},
-		{"long data", `{"data":` + item(dataBytes*5/4) + `}`, object, tooLarge},
-		{"object", `{"data":{}` + strings.Repeat(`,"x":`+text(1<<19), 7) + `}`, object, ""},
-		{"long object", `{"data":{}` + strings.Repeat(`,"x":`+text(1<<19), 8) + `}`, object, tooLarge},
+// TestMaxItems has a list with as many items as are allowed, and with one more.
+func TestMaxItems(t *testing.T) {
+	for body, want := range map[string]string{
+		`[{"id":"a"},{"id":"b"},{}]`:    "",
+		`[{"id":"a"},{"id":"b"},{},{}]`: "data: more than 3 items: response is too large",
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := scopeOver(&url.URL{Scheme: "https", Host: "rental.example"}, time.Minute, roundTripper(func(r *http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(c.body))}, nil
-			}))
-			simtest.AssertEqual(t, "error", errorText(c.fetch(s)), c.want)
-		})
+		_, err := GetList[testItem, struct{}](t.Context(), bodyGetter(`{"data":`+body+`}`), testList("/servers"))
+		simtest.AssertEqual(t, body, errorText(err), want)
 	}
 }
 
-func FuzzEnvelope(f *testing.F) {
-	for _, s := range []string{`{"data":[{"id":"x"}],"meta":{}}`, `{"data":[1,2,3]} x`, `[]`, `{"data":{"a":[{}]}}`, `{"meta":{"total":1},"data":[]}`} {
-		f.Add([]byte(s))
+// bodyGetter is a Getter whose responses all have the same body.
+type bodyGetter string
+
+// Get implements Getter.
+func (b bodyGetter) Get(_ context.Context, _ string, _ url.Values, read func(io.Reader) error) (Response, error) {
+	return Response{}, read(strings.NewReader(string(b)))
+}
+
+// FuzzPage gives a list and a page of one arbitrary bytes, and asserts what the paging relies on.
+func FuzzPage(f *testing.F) {
+	for _, s := range []string{
+		`{"data":[{"id":"x"}],"meta":{"total":3,"page":1,"pages":1}}`, `{"data":[1,2,3]} x`, `[]`, `{"data":{"a":[{}]}}`,
+		`{"meta":{"total":1e3,"pages":0},"data":[]}`, `{"data":[],"meta":{"total":-1,"pages":1e999}}`,
+	} {
+		f.Add([]byte(s), 1)
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		var p Page[testItem, struct{}]
+	f.Fuzz(func(t *testing.T, body []byte, number int) {
 		l := testList("/servers")
-		meta, err := readEnvelope(bytes.NewReader(body), maxListBytes, maxItemBytes, func(e *envelope) error { return p.readItems(e, l) })
-		if err == nil && (!json.Valid(body) || len(meta) > 0 && !json.Valid(meta)) {
+		list, listErr := GetList[testItem, struct{}](t.Context(), bodyGetter(body), l)
+		page, err := GetPage(t.Context(), bodyGetter(body), l, number)
+		if (err == nil || listErr == nil) && !json.Valid(body) {
 			t.Errorf("accepted although it is not JSON: %q", body)
 		}
-		if p.Count > l.MaxItems || len(p.Items)+p.WithoutID > p.Count {
-			t.Errorf("%q: got %+v", body, p)
+		if list.Count > l.MaxItems || len(list.Items) > list.Count {
+			t.Errorf("%q: got %+v", body, list)
+		}
+		if err == nil && page.Meta.Total > Count(l.MaxItems) {
+			t.Errorf("%q: accepted %+v", body, page.Meta)
 		}
 	})
 }
 
-// FuzzPageMeta asserts what the paging relies on.
-func FuzzPageMeta(f *testing.F) {
-	for _, s := range []string{`{"total":3,"page":1,"pages":1}`, `{"total":0,"pages":0}`, `{"total":500001,"pages":2}`, `{"total":-1,"pages":1}`, `{"total":1e3,"pages":1}`, `null`, ``} {
-		f.Add([]byte(s), 1, 5)
+// BenchmarkGetList reads a list of 1,000 servers.
+func BenchmarkGetList(b *testing.B) {
+	type server struct {
+		ID, Plan, Name, Location, OS, Hostname, Status string
+		Price                                          struct{ Monthly struct{ USD *Count } }
+		RenewsAt                                       string `json:"renews_at"`
+		CreatedAt                                      string `json:"created_at"`
 	}
-	f.Fuzz(func(t *testing.T, raw []byte, page, count int) {
-		if page < 1 || count < 0 || count > MaxPageItems || !json.Valid(raw) {
-			return
+	items := make([]string, 1000)
+	for i := range items {
+		items[i] = fmt.Sprintf(`{"id":"srv-%08d","plan":"epyc-7443p","name":"EPYC 7443P","location":"fra","os":"debian-13","hostname":"web-%d.example.net",
+			"ipv4":"198.18.0.1","status":"active","price":{"monthly":{"usd":129.5}},"renews_at":"2026-04-01","created_at":"2025-01-01T00:00:00Z"}`, i, i)
+	}
+	api := bodyGetter(`{"data":[` + strings.Join(items, ",") + `],"meta":{"count":1000}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		p, err := GetList[server, struct{}](b.Context(), api, List[server]{MaxItems: 2000, ID: func(s *server) string { return s.ID }})
+		if err != nil || len(p.Items) != 1000 || p.Invalid.Items != 0 {
+			b.Fatalf("got %d servers, %v and error %v", len(p.Items), p.Invalid, err)
 		}
-		m, err := readPageMeta(json.RawMessage(raw), page, count)
-		if err == nil && (m.Total < 0 || m.Total > MaxTotal || m.Pages < 0 || m.Pages > max(m.Total, 1) || m.Page != page) {
-			t.Errorf("%q, page %d: accepted %+v", raw, page, m)
-		}
-	})
+	}
 }

@@ -16,6 +16,11 @@ import (
 	"time"
 )
 
+const (
+	maxBodyBytes  = 32 << 20 // of a response that is read; one with more fails
+	maxErrorBytes = 16 << 10 // of a status other than 200; the rest is not read
+)
+
 // send sends a request and reads the header of its response.
 func (s *Client) send(ctx context.Context, transport http.RoundTripper, path string, query url.Values, token string) (*http.Response, outcome, error) {
 	target := *s.baseURL
@@ -110,6 +115,9 @@ func (b *body) Read(p []byte) (n int, err error) {
 	b.read += n
 	if err != io.EOF {
 		b.err = err
+	}
+	if b.read > maxBodyBytes {
+		err = ErrTooLarge
 	}
 	return n, err
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -59,9 +58,6 @@ type Runner struct {
 	running   sync.WaitGroup
 	origin    func() time.Time // of a new scope
 
-	memoryLimit int64 // of the text of all metrics, in bytes
-	memoryUsed  atomic.Int64
-
 	ready atomic.Bool
 
 	watchesMu sync.Mutex
@@ -72,7 +68,7 @@ type Runner struct {
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
-	r := &Runner{options: o, resources: collector.Resources(), memoryLimit: debug.SetMemoryLimit(-1) / memoryFactor}
+	r := &Runner{options: o, resources: collector.Resources()}
 	r.origin = func() time.Time { return time.Now().Add(-rand.N(maxOrigin)) } // random, so that accounts do not stay in step
 	r.newGroups()
 	r.API = rentalapi.New(o.UserAgent, o.API)
@@ -98,10 +94,7 @@ func (r *Runner) ApplyConfig(ctx context.Context, c Config) {
 		delay := time.Duration(len(scopes)-1) * accountStagger
 		runCtx, stop := context.WithCancel(ctx)
 		src.stop = stop
-		r.running.Go(func() {
-			src.Run(runCtx, delay)
-			src.reserve(0)
-		})
+		r.running.Go(func() { src.Run(runCtx, delay) })
 	}
 }
 

@@ -455,31 +455,6 @@ func TestOlderCopies(t *testing.T) {
 	})
 }
 
-// TestMemory lets the text of all metrics exceed its bound: what is too much fails, keeps
-// its last data and leaves the others alone. What a removed account held is free again.
-func TestMemory(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		c := configure(time.Minute, time.Hour)
-		h.run(c)
-		h.settle()
-		data, used := h.data(), h.set.memoryUsed.Load()
-		h.Change(func(w *simulator.World) { w.GeneratedAt, w.Plans = "1998-01-01T00:00:00Z", w.Plans[:1] })
-		h.runFor(2 * time.Minute)
-		h.assertEqual("with an older, shorter list of plans", []any{h.data(), h.set.memoryUsed.Load()}, []any{data, used})
-		h.set.memoryLimit = used
-		h.run(c.withLab())
-		h.settle()
-		h.assertEqual("data", without(h.data(), `account="lab"`), data)
-		h.assertEqual("one more account", []any{h.scrape().CollectorSuccess()["servers lab"], h.set.memoryUsed.Load()}, []any{0.0, used})
-		h.assertEqual("logged", strings.Contains(h.log.String(), "/servers: response is too large: all metrics together"), true)
-		h.run(configure(time.Minute, time.Hour, "plans"))
-		h.settle()
-		h.assertEqual("less memory after a reload", h.set.memoryUsed.Load() > 0 && h.set.memoryUsed.Load() < used, true)
-		h.stop()
-		h.assertEqual("memory in the end", h.set.memoryUsed.Load(), int64(0))
-	})
-}
-
 // TestWait ends all goroutines, whatever is under way: synctest reports others.
 func TestWait(t *testing.T) {
 	for _, kind := range []simtest.Kind{simtest.Respond, simtest.Hang, simtest.Trickle} {

@@ -17,10 +17,6 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// memoryFactor is how many times the text of all metrics the process needs, at most: the
-// label values, six encodings, and what the garbage collector leaves.
-const memoryFactor = 12
-
 // source is one collector of one scope.
 type source struct {
 	*refresh.Source[collector.Snapshot]
@@ -30,7 +26,6 @@ type source struct {
 	runner   *Runner
 	logger   stateLogger
 	stop     context.CancelFunc
-	bytes    int64 // of the last snapshot, as text
 
 	tried atomic.Bool // a request, or the first one of a long history, has ended
 	// last is the last good response without metrics; kept when its data expires.
@@ -59,9 +54,6 @@ func (src *source) get(ctx context.Context) (collector.Snapshot, refresh.Phase, 
 	}
 	shown, _, ok := src.Value()
 	older := err == nil && ok && snap.IsOlder(shown)
-	if err == nil && !older && !src.reserve(snap.Bytes) {
-		err = fmt.Errorf("%w: all metrics together would need more than a %dth of GOMEMLIMIT", rentalapi.ErrTooLarge, memoryFactor)
-	}
 	if err != nil {
 		err = src.classify(err)
 		src.logger.recordFailure(err)
@@ -129,22 +121,9 @@ func (src *source) phase(age collector.Age, began time.Time) refresh.Phase {
 		interval := src.State().Interval
 		periods := began.Sub(src.scope.origin)/interval + 1
 		return refresh.Phase{Next: src.scope.origin.Add(periods * interval), Period: interval}
-	case age.Age == nil || cacheTime == 0:
+	case age.ProducedBy.IsZero() || cacheTime == 0:
 		return refresh.Phase{}
 	default:
 		return refresh.Phase{Next: age.ProducedBy.Add(cacheTime), Period: cacheTime}
 	}
-}
-
-// reserve replaces the bytes of text that a source holds. It returns false, and changes
-// nothing, if there would be more than before and more than the memory limit of the Go
-// runtime (GOMEMLIMIT) allows for all sources together.
-func (src *source) reserve(bytes int) bool {
-	more := int64(bytes) - src.bytes
-	if used := src.runner.memoryUsed.Add(more); more > 0 && used > src.runner.memoryLimit {
-		src.runner.memoryUsed.Add(-more)
-		return false
-	}
-	src.bytes = int64(bytes)
-	return true
 }

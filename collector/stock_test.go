@@ -35,10 +35,8 @@ func TestStockHistory(t *testing.T) {
 		for i, stock := range strings.Fields(stocks) {
 			b := &metric.Builder{}
 			if stock != "-" {
-				p := &plan{ID: "p"}
-				p.Availability.InStock = known[stock]
-				history = history.step([]*plan{p}, today.Add(time.Duration(i)*time.Minute))
-				history.addMetrics(b, p.ID)
+				history = history.step(map[string]*bool{"p": known[stock]}, today.Add(time.Duration(i)*time.Minute))
+				planStock.add(b, history, "p")
 			}
 			got = append(got, stockValues(t, b))
 		}
@@ -67,24 +65,6 @@ func stockValues(t *testing.T, b *metric.Builder) string {
 		v, found := values[d.Name+`{plan="p"}`]
 		return v, found
 	}
-	return fmt.Sprint(values[planRestocks.Name+`{plan="p"}`], " ", values[planSellouts.Name+`{plan="p"}`], " ",
-		minute(float64(first.GetCounter().GetCreatedTimestamp().AsTime().Unix()), true), " ", minute(value(planLastInStock)), " ", minute(value(planStockChanged)))
-}
-
-// TestStockHistoryBounded has a provider with ever new plans. Those that are not listed any
-// more make room, oldest first.
-func TestStockHistoryBounded(t *testing.T) {
-	list := func(from, n int) (plans []*plan) {
-		for i := range n {
-			p := &plan{ID: fmt.Sprint(from + i)}
-			p.Availability.InStock = ptr(true)
-			plans = append(plans, p)
-		}
-		return plans
-	}
-	history := stockHistory{}.step(list(0, 10), today).step(list(10, maxItems-10), today.Add(time.Minute))
-	history = history.step(list(5000, 10), today.Add(2*time.Minute))
-	known := func(id int) bool { _, found := history[fmt.Sprint(id)]; return found }
-	simtest.AssertEqual(t, "as many as there is room for", len(history), maxItems)
-	simtest.AssertEqual(t, "the oldest, a later one, new ones", []bool{known(0), known(9), known(maxItems - 1), known(5000), known(5009)}, []bool{false, false, true, true, true})
+	return fmt.Sprint(values[planStock.restocks.Name+`{plan="p"}`], " ", values[planStock.sellouts.Name+`{plan="p"}`], " ",
+		minute(float64(first.GetCounter().GetCreatedTimestamp().AsTime().Unix()), true), " ", minute(value(planStock.lastInStock)), " ", minute(value(planStock.changed)))
 }

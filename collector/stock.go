@@ -1,0 +1,65 @@
+package collector
+
+import (
+	"maps"
+	"time"
+
+	"server_rental_exporter/internal/metric"
+)
+
+// stockHistory keeps by id what no single response contains: when each was in stock, and how
+// often that changed. It is immutable.
+type stockHistory map[string]stockRecord
+
+type stockRecord struct {
+	inStock            *bool // nil until it is known
+	restocks, sellouts float64
+	firstKnown         time.Time
+	lastInStock        *timestamp // nil until then; likewise below
+	changed            *timestamp
+}
+
+// step returns the history after a response that says of each id whether it is in stock. One
+// that is seen for the first time has changed nothing; one that is not listed, or whose stock
+// is nil because it is not known, keeps its record.
+func (h stockHistory) step(stock map[string]*bool, now time.Time) stockHistory {
+	next, at := maps.Clone(h), timestamp(now.Unix())
+	for id, in := range stock {
+		r := next[id]
+		switch {
+		case in == nil:
+			continue
+		case r.inStock == nil:
+			r.firstKnown = now
+		case *in && !*r.inStock:
+			r.restocks, r.changed = r.restocks+1, &at
+		case !*in && *r.inStock:
+			r.sellouts, r.changed = r.sellouts+1, &at
+		}
+		r.inStock = in
+		if *in {
+			r.lastInStock = &at
+		}
+		next[id] = r
+	}
+	return next
+}
+
+// stockMetrics are the metrics of a history. Their last label is the id.
+type stockMetrics struct{ restocks, sellouts, lastInStock, changed *metric.Definition }
+
+func (m stockMetrics) definitions() []*metric.Definition {
+	return []*metric.Definition{m.restocks, m.sellouts, m.lastInStock, m.changed}
+}
+
+// add adds the metrics of one id, if its stock was ever known.
+func (m stockMetrics) add(b *metric.Builder, h stockHistory, id string) {
+	r := h[id]
+	if r.inStock == nil {
+		return
+	}
+	b.AddCreated(m.restocks, r.restocks, r.firstKnown, id)
+	b.AddCreated(m.sellouts, r.sellouts, r.firstKnown, id)
+	metric.AddOptional(b, m.lastInStock, r.lastInStock, id)
+	metric.AddOptional(b, m.changed, r.changed, id)
+}

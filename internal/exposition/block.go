@@ -31,7 +31,7 @@ func newBlock(metrics []prometheus.Metric, definitions []*metric.Definition) *bl
 	}
 	b := &block{}
 	compare := func(a, b prometheus.Metric) int {
-		return slices.Compare(a.(*metric.Sample).Labels, b.(*metric.Sample).Labels)
+		return slices.Compare(labelValues(a), labelValues(b))
 	}
 	for _, d := range definitions {
 		all := byDesc[d.Desc]

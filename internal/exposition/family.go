@@ -92,7 +92,7 @@ func (f *family) messages(v variant) iter.Seq[*dto.MetricFamily] {
 		for metrics := range slices.Chunk(f.metrics, n) {
 			m.Metric = m.Metric[:0]
 			for i, sample := range metrics {
-				_ = sample.Write(&out[i]) // that of a Sample does not fail
+				_ = sample.Write(&out[i]) // which fails for no metric of a group
 				m.Metric = append(m.Metric, &out[i])
 			}
 			if !yield(m) {

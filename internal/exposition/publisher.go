@@ -35,9 +35,9 @@ const variantTTL = 10 * time.Minute
 type Group struct {
 	// Definitions are all families that Collect may return. No other group has them.
 	Definitions []*metric.Definition
-	// Collect returns the present metrics, which are Samples of package metric, and when
-	// they change by the passing of time; zero if they do not. It is called by one
-	// goroutine at a time.
+	// Collect returns the present metrics, which are Samples of package metric or of
+	// Gathered, and when they change by the passing of time; zero if they do not. It is
+	// called by one goroutine at a time.
 	Collect func(now time.Time) (metrics []prometheus.Metric, expires time.Time)
 
 	changed atomic.Bool

@@ -110,7 +110,7 @@ func newAge(r rentalapi.Response, producedAt *timestamp) Age {
 	if age < 0 || age > maxPlausibleAge {
 		return Age{}
 	}
-	return Age{&age, r.Received.Add(-age + time.Second)}
+	return Age{&age, r.Received.Add(min(0, time.Second-age))}
 }
 
 // Data are what one snapshot tells to those who need more than its metrics. Each

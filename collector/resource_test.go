@@ -30,7 +30,7 @@ func TestAge(t *testing.T) {
 		"Date without stamp":      {rentalapi.Response{Date: date}, nil, Age{}},
 		"stamp in the future":     {rentalapi.Response{Date: date}, stampOf(date.Add(time.Second)), Age{}},
 		"Age of two years":        {rentalapi.Response{Age: seconds(2 * year)}, nil, Age{}},
-		"that, and stamp":         {rentalapi.Response{Age: seconds(2 * year), Date: date}, stampOf(date), known(0, -time.Second)},
+		"that, and stamp":         {rentalapi.Response{Age: seconds(2 * year), Date: date}, stampOf(date), known(0, 0)},
 		"stamp of a year ago":     {rentalapi.Response{Date: date}, stampOf(date.Add(-year * time.Second)), known(year*time.Second, (year-1)*time.Second)},
 		"stamp of 1970":           {rentalapi.Response{Date: date}, new(timestamp), Age{}},
 		"Date of the year 9999":   {rentalapi.Response{Date: date.AddDate(7973, 0, 0)}, stampOf(date), Age{}},

@@ -23,6 +23,7 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
+	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 )
@@ -90,7 +91,8 @@ type exporter struct {
 	demo    *simulator.Simulator // nil without --demo
 	demoAPI *url.URL             // of the demo
 
-	registry *prometheus.Registry // of what changes all the time; the runner publishes all else
+	registry *prometheus.Registry // of what is encoded at each scrape
+	group    *exposition.Group    // of the exporter itself
 	loaded   atomic.Pointer[loaded]
 
 	reloading sync.Mutex // one reload at a time, and none while the end is waited for
@@ -100,6 +102,7 @@ type exporter struct {
 // ends.
 func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
 	e := &exporter{options: o, getenv: env.Getenv, logger: logger, registry: prometheus.NewRegistry()}
+	e.group = e.newGroup()
 	if o.Demo {
 		var err error
 		if e.demo, e.demoAPI, err = startDemo(ctx, pageURL(o.web)); err != nil {
@@ -107,7 +110,6 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 		}
 	}
 	e.apply(cfg)
-	e.registry.MustRegister(e.API, prometheus.CollectorFunc(e.collect)) // which collects once
 	return e, nil
 }
 

@@ -31,35 +31,39 @@ var (
 
 // Definitions lists every metric of the exporter, in the order of the documentation.
 func Definitions() []*metric.Definition {
-	return slices.Concat(
-		collector.Definitions(),
-		[]*metric.Definition{buildInfo},
-		runner.HealthDefinitions(),
-		rentalapi.Definitions(),
-		[]*metric.Definition{reloadSuccessful, reloadTime, shardIndex, shardTotal, cacheBytes},
-	)
+	own := ownDefinitions()
+	return slices.Concat(collector.Definitions(), own[:1], runner.HealthDefinitions(), rentalapi.Definitions(), own[1:])
+}
+
+// ownDefinitions lists the metrics of this package.
+func ownDefinitions() []*metric.Definition {
+	return []*metric.Definition{buildInfo, reloadSuccessful, reloadTime, shardIndex, shardTotal, cacheBytes}
 }
 
 // loaded is the configuration in force.
 type loaded struct {
 	config     *config.Config
-	collected  runner.Config
+	collected  runner.Spec
 	at         time.Time
 	successful bool // whether the last attempt to load one was
 }
 
-// collect collects the metrics of the exporter itself.
-func (e *exporter) collect(ch chan<- prometheus.Metric) {
-	l, b := e.loaded.Load(), &metric.Builder{}
-	b.Add(buildInfo, 1, version.Version, version.GetRevision(), version.Branch, version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
-	b.AddBool(reloadSuccessful, &l.successful)
-	b.Add(reloadTime, float64(l.at.UnixNano())/1e9)
-	b.Add(shardIndex, float64(l.config.Shard.Index))
-	b.Add(shardTotal, float64(l.config.Shard.Total))
-	b.Add(cacheBytes, float64(e.Publisher.CacheBytes()))
-	for _, sample := range b.Metrics() {
-		ch <- sample
-	}
+// cacheBytesInterval is the time from one look at the size of the cache, which changes with
+// every publication, to the next.
+const cacheBytesInterval = time.Second
+
+// newGroup returns the group of the metrics of the exporter itself.
+func (e *exporter) newGroup() *exposition.Group {
+	return &exposition.Group{Definitions: ownDefinitions(), Collect: func(now time.Time) ([]prometheus.Metric, time.Time) {
+		l, b := e.loaded.Load(), &metric.Builder{}
+		b.Add(buildInfo, 1, version.Version, version.GetRevision(), version.Branch, version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
+		b.AddBool(reloadSuccessful, &l.successful)
+		b.Add(reloadTime, float64(l.at.UnixNano())/1e9)
+		b.Add(shardIndex, float64(l.config.Shard.Index))
+		b.Add(shardTotal, float64(l.config.Shard.Total))
+		b.Add(cacheBytes, float64(e.Publisher.CacheBytes()))
+		return b.Metrics(), now.Add(cacheBytesInterval)
+	}}
 }
 
 // metrics serves the metrics.

@@ -15,7 +15,7 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
-	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
 )
@@ -33,6 +33,8 @@ func (e *exporter) reload(ctx context.Context) error {
 		failed := *e.loaded.Load()
 		failed.successful = false
 		e.loaded.Store(&failed)
+		e.group.Changed()
+		e.Publisher.Publish()
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
@@ -54,7 +56,7 @@ func (e *exporter) apply(cfg *config.Config) {
 	limits.AccountBulk = max(1, limits.Account/4, limits.Account-int(math.Ceil(needed)))
 	settings := rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}
 	if e.Runner == nil {
-		e.Runner = runner.New(runner.Options{Logger: e.logger, UserAgent: name + "/" + version.Version, API: settings})
+		e.Runner = runner.New(runner.Options{Logger: e.logger, UserAgent: name + "/" + version.Version, API: settings, Groups: []*exposition.Group{e.group}})
 	} else {
 		e.API.ApplySettings(settings)
 	}
@@ -64,21 +66,21 @@ func (e *exporter) apply(cfg *config.Config) {
 
 // collected returns what this shard collects. Shard 0 has the public collectors and the
 // watches.
-func collected(cfg *config.Config) runner.Config {
+func collected(cfg *config.Config) runner.Spec {
 	public := cfg.Shard.Index == 0
-	c := runner.Config{API: cfg.API.BaseURL.String(), Collectors: map[string]refresh.Settings{}}
+	c := runner.Spec{API: cfg.API.BaseURL.String(), Collectors: map[string]runner.Timing{}}
 	if public {
 		c.Watches = cfg.Watches
 	}
 	for _, r := range collector.Resources() {
 		if s := cfg.Collectors[r.Name]; s.Enabled && (public || r.Account) {
-			c.Collectors[r.Name] = refresh.Settings{Interval: s.Interval, MaxAge: s.MaxAge}
+			c.Collectors[r.Name] = runner.Timing{Interval: s.Interval, MaxAge: s.MaxAge}
 		}
 	}
 	for _, a := range cfg.Accounts {
 		if config.ShardOf(a.Name, cfg.Shard.Total) == cfg.Shard.Index {
 			// A token that is not in a file is that of the environment, which stays.
-			c.Accounts = append(c.Accounts, runner.Account{Name: a.Name, Identity: a.TokenFile, Token: a.TokenReader()})
+			c.Accounts = append(c.Accounts, runner.AccountSpec{Name: a.Name, Identity: a.TokenFile, Token: a.TokenReader()})
 		}
 	}
 	return c

@@ -15,7 +15,6 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
@@ -49,16 +48,16 @@ func (sc scene) page(t *testing.T) (body string) {
 		set := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test/1", API: rentalapi.Settings{
 			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
 		}})
-		config := runner.Config{Collectors: map[string]refresh.Settings{}, Watches: sc.watches}
+		config := runner.Spec{Collectors: map[string]runner.Timing{}, Watches: sc.watches}
 		for _, r := range collector.Resources() {
-			config.Collectors[r.Name] = refresh.Settings{Interval: r.Interval, MaxAge: r.MaxAge}
+			config.Collectors[r.Name] = runner.Timing{Interval: r.Interval, MaxAge: r.MaxAge}
 		}
 		names := sc.names
 		if names == nil {
 			names = []string{"lab", "main"}
 		}
 		for i, token := range []string{simtest.LabToken, simtest.MainToken} {
-			config.Accounts = append(config.Accounts, runner.Account{Name: names[i], Token: func() (string, error) { return token, nil }})
+			config.Accounts = append(config.Accounts, runner.AccountSpec{Name: names[i], Token: func() (string, error) { return token, nil }})
 		}
 		_ = set.Once(t.Context(), config) // the page shows its errors
 		set.Publisher.Publish()

@@ -83,8 +83,7 @@ func (g given) view() *view {
 
 // state is that of a collector, given how long ago it last succeeded, or 0 if never.
 func state(name string, ago time.Duration, err error) health {
-	h := health{Collector: name}
-	h.Finished, h.Err, h.Interval, h.MaxAge, h.Next = true, err, time.Minute, 9*time.Minute, sceneTime.Add(8*time.Second)
+	h := health{Collector: name, State: runner.State{Finished: true, Err: err, Next: sceneTime.Add(8 * time.Second), Timing: runner.Timing{Interval: time.Minute, MaxAge: 9 * time.Minute}}}
 	if ago > 0 {
 		h.LastSuccess = sceneTime.Add(-ago)
 		h.Taken = h.LastSuccess

@@ -111,15 +111,15 @@ func (r *run) processMetrics(uptime time.Duration, requests int) (metrics []prom
 	return metrics
 }
 
-// state returns what the API last said to the scope.
-func (sc *scope) state(now time.Time) rentalapi.AccountState {
+// state returns what the API last said to the account.
+func (a *account) state(now time.Time) rentalapi.AccountState {
 	var s rentalapi.AccountState
-	if sc.account != "" {
-		limit, remaining, rejected := accountLimit, accountLimit-float64(len(sc.newest)), false
+	if a.name != "" {
+		limit, remaining, rejected := accountLimit, accountLimit-float64(len(a.newest)), false
 		s = rentalapi.AccountState{Limit: &limit, Remaining: &remaining, Rejected: &rejected}
 	}
-	if sc.pausedUntil.After(now) {
-		s.PausedUntil = sc.pausedUntil
+	if a.pausedUntil.After(now) {
+		s.PausedUntil = a.pausedUntil
 	}
 	return s
 }
@@ -131,7 +131,7 @@ const accountLimit = 120.0
 // while an outage is under way.
 type getter struct {
 	*run
-	*scope
+	*account
 	now time.Time // when the next request begins
 }
 
@@ -154,12 +154,12 @@ func (g *getter) request(path string) error {
 		}
 	}
 	typical := 35 * time.Millisecond
-	if g.account != "" {
+	if g.name != "" {
 		typical = 70 * time.Millisecond
 	}
 	duration := o.delay + typical + time.Duration(g.rand.ExpFloat64()*float64(typical)/2)
 	g.now = g.now.Add(duration)
-	g.scope.requests++
+	g.account.requests++
 	g.newest = append(slices.DeleteFunc(g.newest, func(at time.Time) bool { return g.now.Sub(at) >= time.Minute }), g.now)
 	g.run.requests.CountRequest(path, o.code, duration)
 	if o.reason == "" {

@@ -30,24 +30,24 @@ type run struct {
 	past     *simulator.Past
 	outages  []outage
 	requests *rentalapi.API
-	scopes   []*scope // the public one first
+	accounts []*account // the public one first
 	watches  []collector.Watched
 	recorder *recorder
 }
 
-// scope is the collectors of one account, or the public ones if it has no name.
-type scope struct {
-	account, token string
-	lead           time.Duration // from its fetches to the end of a tick
-	sources        []*source
-	requests       int         // made
-	newest         []time.Time // of these, those of the last minute
-	pausedUntil    time.Time   // the end of the last pause that the API asked for
+// account is the collectors of one account, or the public ones if it has no name.
+type account struct {
+	name, token string
+	lead        time.Duration // from its fetches to the end of a tick
+	jobs        []*job
+	requests    int         // made
+	newest      []time.Time // of these, those of the last minute
+	pausedUntil time.Time   // the end of the last pause that the API asked for
 }
 
-// source is one collector of an account, or a public one.
-type source struct {
-	*scope
+// job is one collector of an account, or a public one.
+type job struct {
+	*account
 	resource collector.Resource
 	fetch    func(context.Context, rentalapi.Getter) (collector.Snapshot, error)
 	due      time.Time // of the next fetch
@@ -70,16 +70,16 @@ func newRun(o Options, rec *recorder, started time.Time) *run {
 		simulator.Put(w.Status, started.UTC().AddDate(0, 0, -30).Format(time.DateOnly), "since") // until the first incident
 	})
 	for _, token := range append([]string{""}, slices.Sorted(maps.Keys(o.Accounts))...) {
-		sc := &scope{account: o.Accounts[token], token: token, lead: time.Duration(r.rand.Int64N(int64(tick - time.Second)))}
+		a := &account{name: o.Accounts[token], token: token, lead: time.Duration(r.rand.Int64N(int64(tick - time.Second)))}
 		for _, res := range collector.Resources() {
 			if res.Account == (token != "") {
-				src := &source{scope: sc, resource: res, fetch: res.NewFetcher(sc.account)}
-				src.health.Collector, src.health.Account, src.health.Interval = res.Name, sc.account, res.Interval
+				j := &job{account: a, resource: res, fetch: res.NewFetcher(a.name)}
+				j.health.Collector, j.health.Account, j.health.Interval = res.Name, a.name, res.Interval
 				r.requests.InitErrorCounters(res.Path)
-				sc.sources = append(sc.sources, src)
+				a.jobs = append(a.jobs, j)
 			}
 		}
-		r.scopes = append(r.scopes, sc)
+		r.accounts = append(r.accounts, a)
 	}
 	for _, w := range o.Watches {
 		r.watches = append(r.watches, collector.NewWatched(w, started))
@@ -92,18 +92,18 @@ func (r *run) run(end time.Time) error {
 	for at := r.started.Add(2*tick - 1).Truncate(tick); !at.After(end); at = at.Add(tick) {
 		changed, every := r.advance(at.Add(-tick)), resolution(r.End.Sub(at))
 		scrape := at.Add(every - 1).Truncate(every)
-		for _, sc := range r.scopes {
-			for _, src := range sc.sources {
-				if at.Before(src.due) || at.Before(sc.pausedUntil) {
+		for _, a := range r.accounts {
+			for _, j := range a.jobs {
+				if at.Before(j.due) || at.Before(a.pausedUntil) {
 					continue
 				}
-				if err := r.get(src, at, changed, scrape); err != nil {
-					return fmt.Errorf("%s: %w", src.resource.Name, err)
+				if err := r.get(j, at, changed, scrape); err != nil {
+					return fmt.Errorf("%s: %w", j.resource.Name, err)
 				}
 			}
 		}
 		if at.Equal(scrape) || at.Second() == 0 { // plans are fetched each minute
-			public := r.scopes[0].known(at)
+			public := r.accounts[0].known(at)
 			for i, w := range r.watches {
 				r.watches[i] = w.Step(public, at)
 			}
@@ -130,20 +130,20 @@ func (r *run) advance(at time.Time) (changed time.Time) {
 // retryInterval is the longest time after a failure until the next attempt.
 const retryInterval = time.Minute
 
-// get fetches the resource of a source in the tick before a time. Its error is one that no
+// get fetches the resource of a job in the tick before a time. Its error is one that no
 // outage explains.
-func (r *run) get(src *source, at, changed, scrape time.Time) (err error) {
-	h, begin := &src.health, at.Add(-src.lead-time.Second)
-	src.due = at.Truncate(h.Interval).Add(h.Interval)
-	api := &getter{run: r, scope: src.scope, now: begin}
-	snapshot, mapped := src.snapshot, src.mapped
-	if !changed.After(mapped) && !src.due.After(scrape) {
+func (r *run) get(j *job, at, changed, scrape time.Time) (err error) {
+	h, begin := &j.health, at.Add(-j.lead-time.Second)
+	j.due = at.Truncate(h.Interval).Add(h.Interval)
+	api := &getter{run: r, account: j.account, now: begin}
+	snapshot, mapped := j.snapshot, j.mapped
+	if !changed.After(mapped) && !j.due.After(scrape) {
 		// The response is the same as the last one, and a later one is mapped before the
 		// scrape: no need to map this one, which takes most of the time.
-		err = api.request(src.resource.Path)
+		err = api.request(j.resource.Path)
 	} else {
 		mapped = at.Add(-tick)
-		snapshot, err = src.fetch(context.Background(), api)
+		snapshot, err = j.fetch(context.Background(), api)
 		if err == nil && snapshot.Commit != nil {
 			snapshot.Commit()
 		}
@@ -154,23 +154,23 @@ func (r *run) get(src *source, at, changed, scrape time.Time) (err error) {
 	}
 	h.Finished, h.Err, h.Duration = true, err, api.now.Sub(begin)
 	if err != nil {
-		src.due = at.Add(min(h.Interval, retryInterval))
+		j.due = at.Add(min(h.Interval, retryInterval))
 		return nil
 	}
-	src.snapshot, src.mapped = snapshot, mapped
+	j.snapshot, j.mapped = snapshot, mapped
 	h.LastSuccess, h.Invalid, h.ResponseAge = api.now, snapshot.Invalid, snapshot.Age.Age
 	return nil
 }
 
 // expires returns when the snapshot expires.
-func (src *source) expires() time.Time { return src.health.LastSuccess.Add(src.resource.MaxAge) }
+func (j *job) expires() time.Time { return j.health.LastSuccess.Add(j.resource.MaxAge) }
 
-// known returns what is known of the scope.
-func (sc *scope) known(now time.Time) collector.Known {
-	known := collector.Known{Account: sc.account}
-	for _, src := range sc.sources {
-		if now.Before(src.expires()) {
-			known.Add(src.snapshot.Data, src.expires())
+// known returns what is known of the account.
+func (a *account) known(now time.Time) collector.Known {
+	known := collector.Known{Account: a.name}
+	for _, j := range a.jobs {
+		if now.Before(j.expires()) {
+			known.Add(j.snapshot.Data, j.expires())
 		}
 	}
 	return known
@@ -182,18 +182,18 @@ func (r *run) scrape(at time.Time) error {
 	var accounts []collector.Known
 	states := &metric.Builder{}
 	requests := 0
-	for _, sc := range r.scopes {
-		for _, src := range sc.sources {
-			if at.Before(src.expires()) {
-				metrics = append(metrics, src.snapshot.Metrics...)
+	for _, a := range r.accounts {
+		for _, j := range a.jobs {
+			if at.Before(j.expires()) {
+				metrics = append(metrics, j.snapshot.Metrics...)
 			}
-			src.health.AddMetrics(states)
+			j.health.AddMetrics(states)
 		}
-		rentalapi.AddAccountMetrics(states, sc.account, sc.state(at))
-		if sc.account != "" {
-			accounts = append(accounts, sc.known(at))
+		rentalapi.AddAccountMetrics(states, a.name, a.state(at))
+		if a.name != "" {
+			accounts = append(accounts, a.known(at))
 		}
-		requests += sc.requests
+		requests += a.requests
 	}
 	funding, _ := collector.FundingMetrics(accounts, at)
 	return r.recorder.record(at, slices.Concat(metrics, funding, states.Metrics(), r.processMetrics(at.Sub(r.started), requests)), r.requests)

@@ -17,7 +17,6 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -59,16 +58,10 @@ func withProvider(t *testing.T, o simulator.Options, f func(t *testing.T, h *har
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &harness{API: simtest.StartInMemory(t, o), t: t, limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40}}
+		h := &harness{API: simtest.StartInMemory(t, o), t: t, limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50}}
 		h.reset()
 		f(t, h)
 	})
-}
-
-// unlimited is a provider that rejects nothing, so that more requests than allowed are
-// seen.
-func unlimited() simulator.Options {
-	return simulator.Options{PublicLimit: -1, AccountLimit: -1}
 }
 
 // subtest is withHarness in a subtest.
@@ -83,9 +76,8 @@ func (h *harness) reset() {
 	h.set = New(Options{Logger: h.log, UserAgent: "test/1", API: rentalapi.Settings{
 		BaseURL: h.URL, Transport: rentalapi.NewTransport(config.HTTPClientConfig{}, h.dial), Timeout: 10 * time.Second, Limits: h.limits,
 	}})
-	h.set.origin = time.Now
 	h.registry = prometheus.NewPedanticRegistry()
-	h.registry.MustRegister(h.set.Publisher, h.set.API)
+	h.registry.MustRegister(h.set.Publisher)
 }
 
 // dial connects to the provider, whatever the address.
@@ -97,7 +89,7 @@ func (h *harness) dial(ctx context.Context, network, address string) (net.Conn, 
 }
 
 // run applies a configuration. The test ends when all that it started has ended.
-func (h *harness) run(c Config) {
+func (h *harness) run(c Spec) {
 	if h.ctx == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		set := h.set
@@ -138,7 +130,7 @@ func (h *harness) runFor(d time.Duration) {
 }
 
 // once returns the data of a new set that fetched everything once.
-func (h *harness) once(c Config) map[string]float64 {
+func (h *harness) once(c Spec) map[string]float64 {
 	h.t.Helper()
 	h.reset()
 	if err := h.set.Once(h.t.Context(), c); err != nil {
@@ -149,33 +141,24 @@ func (h *harness) once(c Config) map[string]float64 {
 
 // configure returns a configuration in which the named collectors, or all, have the
 // same settings, with the account main.
-func configure(interval, maxAge time.Duration, names ...string) Config {
-	c := Config{API: "test", Collectors: map[string]refresh.Settings{}, Accounts: []Account{testAccount("main", simtest.MainToken)}}
+func configure(interval, maxAge time.Duration, names ...string) Spec {
+	c := Spec{API: "test", Collectors: map[string]Timing{}, Accounts: []AccountSpec{testAccount("main", simtest.MainToken)}}
 	for _, r := range collector.Resources() {
 		if len(names) == 0 || slices.Contains(names, r.Name) {
-			c.Collectors[r.Name] = refresh.Settings{Interval: interval, MaxAge: maxAge}
+			c.Collectors[r.Name] = Timing{Interval: interval, MaxAge: maxAge}
 		}
 	}
 	return c
 }
 
-// defaults returns the default configuration, with the account main.
-func defaults() Config {
-	c := configure(0, 0)
-	for _, r := range collector.Resources() {
-		c.Collectors[r.Name] = refresh.Settings{Interval: r.Interval, MaxAge: r.MaxAge}
-	}
-	return c
-}
-
 // withLab adds the account lab.
-func (c Config) withLab() Config {
+func (c Spec) withLab() Spec {
 	c.Accounts = append(slices.Clone(c.Accounts), testAccount("lab", simtest.LabToken))
 	return c
 }
 
-func testAccount(name, token string) Account {
-	return Account{Name: name, Identity: token, Token: func() (string, error) { return token, nil }}
+func testAccount(name, token string) AccountSpec {
+	return AccountSpec{Name: name, Identity: token, Token: func() (string, error) { return token, nil }}
 }
 
 // exposition returns the published metrics of the families that are wanted.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 )
 
@@ -30,7 +29,7 @@ type Health struct {
 	Invalid            rentalapi.Invalid // of the last good response
 	ResponseAge        *time.Duration    // how old the last good response was when it came; nil if that is not known
 	DuplicateOf        string            // another account with the same provider account, for the collector that tells its id; usually empty
-	refresh.State
+	State
 }
 
 // Unauthorized returns whether the last fetch failed because of the account's token.
@@ -43,12 +42,10 @@ func (h Health) Unauthorized() bool {
 func (r *Runner) Health() []Health {
 	var all []Health
 	first := map[string]int{} // by the provider's id of the account
-	for _, src := range r.sources() {
-		h := Health{Collector: src.resource.Name, Account: src.scope.account, State: src.State()}
-		if last := src.last.Load(); last != nil {
-			h.Invalid, h.ResponseAge = last.Invalid, last.Age.Age
-		}
-		if id := src.providerID(); id != "" {
+	for _, j := range r.jobs() {
+		state, snap := j.health()
+		h := Health{Collector: j.resource.Name, Account: j.account.name, State: state, Invalid: snap.Invalid, ResponseAge: snap.Age.Age}
+		if id := providerID(snap); id != "" {
 			if at, found := first[id]; found {
 				h.DuplicateOf = all[at].Account
 				all[at].DuplicateOf = cmp.Or(all[at].DuplicateOf, h.Account)

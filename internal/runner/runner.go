@@ -7,30 +7,29 @@ package runner
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-kit/log"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
-	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// Config says what is collected.
-type Config struct {
-	API        string                      // identifies the API: if it changes, all data is dropped
-	Collectors map[string]refresh.Settings // the enabled ones, by name
-	Accounts   []Account
+// Spec says what is collected.
+type Spec struct {
+	API        string            // identifies the API: if it changes, all data is dropped
+	Collectors map[string]Timing // the enabled ones, by name
+	Accounts   []AccountSpec     // with distinct names
 	Watches    []collector.Watch // with distinct names
 }
 
-// Account is one account of the provider.
-type Account struct {
+// AccountSpec says which account is collected.
+type AccountSpec struct {
 	Name     string // value of the label account
 	Identity string // where the token comes from; an account is the same while it stays
 	Token    rentalapi.Token
@@ -41,6 +40,7 @@ type Options struct {
 	Logger    log.Logger
 	UserAgent string
 	API       rentalapi.Settings
+	Groups    []*exposition.Group // published besides those of the runner
 }
 
 // accountStagger is the time between the starts of two accounts' collectors.
@@ -54,78 +54,84 @@ type Runner struct {
 
 	options   Options
 	resources []collector.Resource
+	requests  *prometheus.Registry // of the API's own metrics
 	groups    groups
 	running   sync.WaitGroup
-	origin    func() time.Time // of a new scope
+	ready     atomic.Bool
+	current   atomic.Pointer[[]*account] // immutable; the public one first, then by name
 
-	ready atomic.Bool
+	installing sync.Mutex // held while a response, or a configuration, is installed; guards the rest
 
-	watchesMu sync.Mutex
-	watches   []collector.Watched // in the order of the configuration
-
-	allScopes atomic.Pointer[[]*scope] // immutable
+	watches      []collector.Watched // in the order of the configuration
+	watchesUntil time.Time           // when the first data expires that the watches were stepped with; zero for none
 }
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
-	r := &Runner{options: o, resources: collector.Resources()}
-	r.origin = func() time.Time { return time.Now().Add(-rand.N(maxOrigin)) } // random, so that accounts do not stay in step
+	r := &Runner{options: o, resources: collector.Resources(), API: rentalapi.New(o.UserAgent, o.API), requests: prometheus.NewRegistry()}
+	r.requests.MustRegister(r.API)
 	r.newGroups()
-	r.API = rentalapi.New(o.UserAgent, o.API)
-	r.allScopes.Store(&[]*scope{{api: r.API.Client("", nil)}})
+	r.current.Store(&[]*account{{}})
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
 	return r
 }
 
-// Run publishes, and looks for changed tokens, until ctx ends; Wait waits for that.
+// Run publishes until ctx ends; Wait waits for that.
 func (r *Runner) Run(ctx context.Context) {
 	r.running.Go(func() { r.Publisher.Run(ctx) })
-	r.running.Go(func() { r.pollTokens(ctx) })
 }
 
 // ApplyConfig puts a configuration in force: added collectors start at once, removed
 // ones stop, and all others keep their data and schedule. What is exported is that of the
 // configuration when it returns. Collectors run until ctx ends; Wait waits for that.
-func (r *Runner) ApplyConfig(ctx context.Context, c Config) {
-	added, scopes := r.apply(c), map[*scope]bool{}
+func (r *Runner) ApplyConfig(ctx context.Context, s Spec) {
+	started := map[string]bool{} // by account
+	added := r.configure(s)
 	r.Publisher.Publish()
-	for _, src := range added {
-		scopes[src.scope] = true
-		delay := time.Duration(len(scopes)-1) * accountStagger
-		runCtx, stop := context.WithCancel(ctx)
-		src.stop = stop
-		r.running.Go(func() { src.Run(runCtx, delay) })
+	for _, j := range added {
+		started[j.account.name] = true
+		delay := time.Duration(len(started)-1) * accountStagger
+		jobCtx, stop := context.WithCancel(ctx)
+		j.stop = stop
+		r.running.Go(func() { j.run(jobCtx, delay) })
 	}
 }
 
 // Once fetches everything a single time. The error says how many collectors failed;
 // why is in the log.
-func (r *Runner) Once(ctx context.Context, c Config) error {
+func (r *Runner) Once(ctx context.Context, s Spec) error {
 	var failed atomic.Int64
 	var all sync.WaitGroup
-	sources := r.apply(c)
-	for _, src := range sources {
+	jobs := r.configure(s)
+	for _, j := range jobs {
 		all.Go(func() {
-			if src.Once(ctx) != nil {
+			if _, err := j.attempt(ctx); err != nil {
 				failed.Add(1)
 			}
 		})
 	}
 	all.Wait()
 	if n := failed.Load(); n > 0 && ctx.Err() == nil {
-		return fmt.Errorf("%d of %d collectors failed", n, len(sources))
+		return fmt.Errorf("%d of %d collectors failed", n, len(jobs))
 	}
 	return ctx.Err()
 }
 
-// apply puts a configuration in force, and returns the sources that are new. All metrics
+// configure puts a configuration in force, and returns the jobs that are new. All metrics
 // are published anew: those of a removed collector disappear.
-func (r *Runner) apply(c Config) []*source {
-	r.applyWatches(c.Watches)
-	added := r.reconcile(c)
-	for _, src := range r.sources() {
-		src.ApplySettings(c.Collectors[src.resource.Name])
+func (r *Runner) configure(s Spec) (added []*job) {
+	r.installing.Lock()
+	defer r.installing.Unlock()
+	added = r.reconcile(s)
+	watches := make([]collector.Watched, len(s.Watches))
+	for i, w := range s.Watches { // one that did not change keeps its state
+		watches[i] = collector.NewWatched(w, time.Now())
+		if at := slices.IndexFunc(r.watches, func(before collector.Watched) bool { return before.Same(w) }); at >= 0 {
+			watches[i] = r.watches[at]
+		}
 	}
+	r.watches = watches
+	r.stepWatches(time.Now())
 	for _, group := range r.groups.all {
 		group.Changed()
 	}
@@ -138,8 +144,9 @@ func (r *Runner) Wait() { r.running.Wait() }
 // Ready reports whether every collector was tried once and the outcome is served. It
 // stays true.
 func (r *Runner) Ready() bool {
-	untried := func(src *source) bool { return !src.tried.Load() }
-	if !r.ready.Load() && r.scopes()[0].identity != "" && !slices.ContainsFunc(r.sources(), untried) {
+	configured := (*r.current.Load())[0].identity != ""
+	untried := func(j *job) bool { return !j.tried.Load() }
+	if !r.ready.Load() && configured && !slices.ContainsFunc(r.jobs(), untried) {
 		r.Publisher.Publish()
 		r.ready.Store(true)
 	}

@@ -10,15 +10,12 @@ import (
 	"net/url"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -152,10 +149,10 @@ func TestReadyDuringHistoryWalk(t *testing.T) {
 // TestApplyConfig changes the configuration of a running set, 30 seconds after its
 // first fetch and 30 seconds before its second.
 func TestApplyConfig(t *testing.T) {
-	change := func(f func(*refresh.Settings)) func(Config) Config {
-		return func(c Config) Config {
+	change := func(f func(*Timing)) func(Spec) Spec {
+		return func(c Spec) Spec {
 			next := c
-			next.Collectors = map[string]refresh.Settings{}
+			next.Collectors = map[string]Timing{}
 			for name, s := range c.Collectors {
 				f(&s)
 				next.Collectors[name] = s
@@ -166,37 +163,37 @@ func TestApplyConfig(t *testing.T) {
 	const lab, third = `account="lab"`, `account="third"`
 	for _, c := range []struct {
 		name     string
-		change   func(Config) Config
+		change   func(Spec) Spec
 		requests map[string]int // within 13 seconds
 		want     func(before map[string]float64) map[string]float64
 	}{
-		{"accounts in another order, with another function for the same token", func(c Config) Config {
-			c.Accounts = []Account{c.Accounts[1], testAccount("main", simtest.MainToken)}
+		{"accounts in another order, with another function for the same token", func(c Spec) Spec {
+			c.Accounts = []AccountSpec{c.Accounts[1], testAccount("main", simtest.MainToken)}
 			return c
 		}, requestsPer(0, 0), nil},
-		{"longer interval", change(func(s *refresh.Settings) { s.Interval = time.Hour }), requestsPer(0, 0), nil},
-		{"shorter interval", change(func(s *refresh.Settings) { s.Interval = 5 * time.Second }), requestsPer(2, 4), nil},
-		{"another token source", func(c Config) Config {
+		{"longer interval", change(func(s *Timing) { s.Interval = time.Hour }), requestsPer(0, 0), nil},
+		{"shorter interval", change(func(s *Timing) { s.Interval = 5 * time.Second }), requestsPer(2, 4), nil},
+		{"another token source", func(c Spec) Spec {
 			c.Accounts[1].Identity = "another file"
 			return c
 		}, requestsPer(0, 1), nil},
-		{"another API", func(c Config) Config { c.API = "another"; return c }, requestsPer(1, 2), nil},
+		{"another API", func(c Spec) Spec { c.API = "another"; return c }, requestsPer(1, 2), nil},
 		{
-			"shorter max_age", change(func(s *refresh.Settings) { s.MaxAge = 20 * time.Second }), requestsPer(0, 0),
+			"shorter max_age", change(func(s *Timing) { s.MaxAge = 20 * time.Second }), requestsPer(0, 0),
 			func(map[string]float64) map[string]float64 { return map[string]float64{} },
 		},
 		{
-			"an account removed", func(c Config) Config { c.Accounts = c.Accounts[:1]; return c }, requestsPer(0, 0),
+			"an account removed", func(c Spec) Spec { c.Accounts = c.Accounts[:1]; return c }, requestsPer(0, 0),
 			func(before map[string]float64) map[string]float64 { return without(before, lab) },
 		},
-		{"a collector removed", func(c Config) Config {
-			c = change(func(*refresh.Settings) {})(c)
+		{"a collector removed", func(c Spec) Spec {
+			c = change(func(*Timing) {})(c)
 			delete(c.Collectors, "plans")
 			return c
 		}, requestsPer(0, 0), func(before map[string]float64) map[string]float64 {
 			return without(before, families(resource("plans"))...)
 		}},
-		{"an account added", func(c Config) Config {
+		{"an account added", func(c Spec) Spec {
 			c.Accounts = append(c.Accounts, testAccount("third", "secret-third"))
 			return c
 		}, requestsPer(0, 1), func(before map[string]float64) map[string]float64 {
@@ -239,100 +236,24 @@ func TestApplyConfig(t *testing.T) {
 	}
 }
 
-// assertCollectors asserts that each collector of a configuration succeeds, that those
-// with an interval of a minute are fetched once a minute, and that no others are.
-func (h *harness) assertCollectors(c Config) {
+// assertCollectors asserts that all collectors of a configuration, and no others, go on
+// fetching at their interval, or once a minute if the rate limit allows no more.
+func (h *harness) assertCollectors(c Spec) {
 	h.t.Helper()
-	time.Sleep(2 * time.Minute)
-	since := len(h.Requests())
-	time.Sleep(8 * time.Minute)
+	time.Sleep(10 * time.Minute)
 	synctest.Wait()
-	success, want := map[string]float64{}, map[string]int{}
+	got, want := map[string]bool{}, map[string]bool{}
+	for _, health := range h.set.Health() {
+		got[health.Collector+" "+health.Account] = health.Err == nil && time.Since(health.LastSuccess) <= max(health.Interval, time.Minute)
+	}
 	for _, r := range collector.Resources() {
-		for _, a := range append([]Account{{}}, c.Accounts...) {
-			s, enabled := c.Collectors[r.Name]
-			if !enabled || r.Account != (a.Name != "") {
-				continue
-			}
-			success[strings.TrimSpace(r.Name+" "+a.Name)] = 1
-			token := ""
-			if r.Account {
-				token, _ = a.Token()
-			}
-			if s.Interval == time.Minute {
-				want[r.Path+" "+token] = 8
+		for _, a := range append([]AccountSpec{{}}, c.Accounts...) {
+			if _, enabled := c.Collectors[r.Name]; enabled && r.Account == (a.Name != "") {
+				want[r.Name+" "+a.Name] = true
 			}
 		}
 	}
-	h.assertEqual("collector_success", h.scrape().CollectorSuccess(), success)
-	got := map[string]int{}
-	for _, r := range h.Requests()[since:] {
-		got[r.Path+" "+r.Token]++
-	}
-	if len(want) > 0 {
-		h.assertEqual("requests of eight minutes", got, want)
-	}
-}
-
-// TestTokenChanges asserts that failing collectors retry as soon as their token has changed,
-// or can be read again although it did not change, and that data stays without a token. A
-// token that comes with an error is not used.
-func TestTokenChanges(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		const wait, changed = 6 * time.Second, `level=info msg="token changed" account=main`
-		var token atomic.Value
-		var unreadable atomic.Bool
-		c := configure(5*time.Minute, time.Hour, "servers")
-		c.Accounts[0].Token = func() (string, error) {
-			if unreadable.Load() {
-				return token.Load().(string), errors.New("permission denied")
-			}
-			return token.Load().(string), nil
-		}
-		main, lab := h.once(configure(time.Minute, time.Hour, "servers")), map[string]float64{}
-		for i, step := range []struct {
-			what, token       string
-			unreadable        bool
-			after             time.Duration
-			requests, success int
-			data              map[string]float64 // nil: that of lab
-			log               []string
-		}{
-			{"unreadable at the start", simtest.MainToken, true, 10 * time.Minute, 0, 0, map[string]float64{}, []string{failed(resource("servers"), "permission denied")}},
-			{"a wrong one", "secret-unknown", false, wait, 1, 0, map[string]float64{}, []string{changed}},
-			{"the right one", simtest.MainToken, false, wait, 1, 1, main, []string{changed, recovered(resource("servers"))}},
-			{"that of lab, while nothing fails", simtest.LabToken, false, wait, 0, 1, main, []string{changed}},
-			{"that of lab, used", simtest.LabToken, false, 6 * time.Minute, 1, 1, nil, nil},
-			{"unreadable", simtest.LabToken, true, 10 * time.Minute, 0, 0, nil, []string{failed(resource("servers"), "permission denied")}},
-			{"readable again", simtest.LabToken, false, wait, 1, 1, nil, []string{changed, recovered(resource("servers"))}},
-		} {
-			token.Store(step.token)
-			unreadable.Store(step.unreadable)
-			if i == 0 {
-				h.reset()
-				h.run(c)
-				h.set.Run(h.ctx)
-			}
-			since := len(h.Requests())
-			time.Sleep(step.after)
-			h.settle()
-			data := h.data()
-			if step.data == nil {
-				if len(lab) == 0 {
-					lab = data
-				}
-				step.data = lab
-			}
-			h.assertEqual(step.what+": requests", len(h.Requests())-since, step.requests)
-			h.assertEqual(step.what+": success", h.scrape().CollectorSuccess(), map[string]float64{"servers main": float64(step.success)})
-			h.assertEqual(step.what+": rejected", h.values("exporter_api_token_rejected"), map[string]float64{"main": float64(1 - step.success)})
-			h.assertEqual(step.what+": data", data, step.data)
-			h.log.Assert(t, step.log...)
-		}
-		if maps.Equal(lab, main) {
-			t.Error("lab has the data of main")
-		}
-	})
+	h.assertEqual("collectors that fetch", got, want)
 }
 
 // TestIdentities asserts that warnings name both accounts with the same provider account,
@@ -397,19 +318,6 @@ func TestTwoAccounts(t *testing.T) {
 		})
 		h.assertEqual("collector_success, unless 0 of lab and 1 of all others", success, map[string]float64{})
 		h.assertEqual("lines logged", len(h.log.Take(t)), len(accountResources()))
-	})
-}
-
-// TestStateLimit has more samples about collectors than are exported: a rejected token is
-// reported all the same.
-func TestStateLimit(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		h.Inject(simtest.Fault{Token: simtest.MainToken, Status: http.StatusUnauthorized})
-		c := configure(time.Minute, time.Hour)
-		c.Accounts[0].Name = strings.Repeat("x", 1<<20)
-		h.run(c)
-		h.settle()
-		h.assertEqual("rejected", slices.Collect(maps.Values(h.values("exporter_api_token_rejected"))), []float64{1})
 	})
 }
 
@@ -486,32 +394,6 @@ func TestOnce(t *testing.T) {
 		if err := h.set.Once(ctx, configure(time.Minute, time.Hour)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Once: got %v, want %v", err, context.DeadlineExceeded)
 		}
-	})
-}
-
-// TestPause lets the API ask an account for a pause of an hour. Public data are fetched
-// all the while. The pause is exposed at once, and ends when the token changes.
-func TestPause(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		const pause = "exporter_api_backoff_until_timestamp_seconds"
-		var token atomic.Value
-		token.Store("secret-token-of-nobody")
-		c := configure(time.Minute, time.Hour, "plans", "account", "servers")
-		c.Accounts[0].Token = func() (string, error) { return token.Load().(string), nil }
-		h.Inject(simtest.Fault{Token: "secret-token-of-nobody", Status: 429, Header: http.Header{"Retry-After": {"3600"}}})
-		h.run(c)
-		h.set.Run(h.ctx)
-		h.runFor(time.Second)
-		until := start.Add(accountStagger + time.Hour)
-		h.assertEqual("backoff_until", h.values(pause), map[string]float64{"main": float64(until.UnixMilli()) / 1000})
-		h.runFor(5*time.Minute + 30*time.Second)
-		requests := h.CountByPath(0)
-		h.assertEqual("requests of the account", requests["/account"]+requests["/servers"] <= 2, true)
-		h.assertEqual("requests for public data", requests["/plans"], 6)
-		token.Store(simtest.MainToken)
-		h.runFor(tokenPollInterval + time.Second)
-		h.assertEqual("backoff_until with another token", h.values(pause), map[string]float64{})
-		h.assertEqual("collector_success", h.scrape().CollectorSuccess(), map[string]float64{"plans": 1, "account main": 1, "servers main": 1})
 	})
 }
 

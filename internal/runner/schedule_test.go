@@ -1,10 +1,13 @@
 package runner
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,158 +15,238 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestTurnoversShowWithinSeconds has a provider that makes responses at fixed times.
-// After two minutes, each must be exported within five seconds, and half of them within
-// three. With Age, all requests come within two seconds. Of the 80 phases, two are tested
-// unless CHAOS_LONG=1.
-func TestTurnoversShowWithinSeconds(t *testing.T) {
-	seeds := 1
-	if os.Getenv("CHAOS_LONG") == "1" {
-		seeds = 40
+// assertBetween asserts that a time is at least and at most so long after start.
+func assertBetween(t *testing.T, what string, got time.Time, least, most time.Duration) {
+	t.Helper()
+	if d := got.Sub(start); d < least || d > most {
+		t.Errorf("%s: got %v, want %v to %v", what, d, least, most)
 	}
+}
+
+// TestAfterFailure has failures in a row.
+func TestAfterFailure(t *testing.T) {
+	rejected := &rentalapi.Error{Reason: rentalapi.Unauthorized}
+	told := func(after time.Duration) error {
+		return fmt.Errorf("wrapped: %w", &rentalapi.Error{Reason: rentalapi.RateLimited, Until: start.Add(after)})
+	}
+	for _, c := range []struct {
+		interval time.Duration
+		err      error
+		want     []time.Duration // the longest delays; each may be a fifth shorter
+	}{
+		{time.Minute, errors.New("failed"), []time.Duration{7500 * time.Millisecond, 15 * time.Second, 30 * time.Second, time.Minute, time.Minute}},
+		{time.Hour, errors.New("failed"), []time.Duration{8 * time.Second, 16 * time.Second, 32 * time.Second, 64 * time.Second, 128 * time.Second, 256 * time.Second, 5 * time.Minute, 5 * time.Minute}},
+		{2 * time.Second, errors.New("failed"), []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second}},
+		{time.Hour, rejected, []time.Duration{8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute, time.Minute}},
+		{time.Hour, told(-time.Second), []time.Duration{8 * time.Second, 16 * time.Second}},
+	} {
+		var s schedule
+		for i, delay := range c.want {
+			next := s.afterFailure(c.err, c.interval, start)
+			assertBetween(t, fmt.Sprint(c.interval, " ", c.err, " ", i), next, delay-delay/5, delay)
+		}
+		s.afterSuccess(c.interval, 0, 0, start, time.Time{})
+		assertBetween(t, "after a success", s.afterFailure(c.err, c.interval, start), c.want[0]-c.want[0]/5, c.want[0])
+	}
+	var s schedule
+	assertBetween(t, "when the API says", s.afterFailure(told(time.Hour), time.Minute, start), time.Hour, time.Hour+6*time.Second)
+}
+
+// TestAfterSuccess has fetches at start of responses that were made before.
+func TestAfterSuccess(t *testing.T) {
+	const second = time.Second
+	for _, c := range []struct {
+		what                string
+		interval, cacheTime time.Duration
+		age                 time.Duration // of the response; negative if it is not known
+		state               schedule
+		want                time.Duration
+		aimed               bool // want is a cache expiry
+	}{
+		{"age not known at first", 300 * second, 60 * second, -1, schedule{}, 310 * second, false},
+		{"age not known later", 300 * second, 60 * second, -1, schedule{started: true, aimed: true}, 300 * second, false},
+		{"no cache", 300 * second, 0, 20 * second, schedule{started: true}, 300 * second, false},
+		{"interval shorter than the cache time", 15 * second, 60 * second, 20 * second, schedule{started: true}, 15 * second, false},
+		{"expiry before the interval", 60 * second, 60 * second, 20 * second, schedule{}, 40 * second, true},
+		{"expiry after the interval", 60 * second, 60 * second, 40 * second, schedule{}, 80 * second, true},
+		{"new response", 60 * second, 60 * second, 0, schedule{aimed: true}, 60 * second, true},
+		{"old response", 60 * second, 60 * second, 60 * second, schedule{aimed: true}, second, false},
+		{"old response again", 60 * second, 60 * second, 61 * second, schedule{started: true}, 59 * second, true},
+		{"much older response", 60 * second, 60 * second, 200 * second, schedule{aimed: true}, 40 * second, true},
+		{"nearest of several expiries", 300 * second, 60 * second, 31 * second, schedule{}, 329 * second, true},
+	} {
+		var produced time.Time
+		if c.age >= 0 {
+			produced = start.Add(-c.age)
+		}
+		least, most := c.want, c.want
+		if c.aimed {
+			least, most = least+expiryDelay, most+expiryDelay+expiryJitter
+		}
+		assertBetween(t, c.what, c.state.afterSuccess(c.interval, c.cacheTime, 10*second, start, produced), least, most)
+		simtest.AssertEqual(t, c.what+": state", c.state, schedule{started: true, aimed: c.aimed})
+	}
+}
+
+// TestCacheExpiryShows has a provider that makes responses at fixed times, which its header
+// Age or its stamps tell: each is shown within three seconds, with a request for each.
+func TestCacheExpiryShows(t *testing.T) {
 	for kind, age := range map[string]bool{"Age": true, "stamps": false} {
-		for seed := range seeds {
-			subtest(t, fmt.Sprint(kind, " seed=", seed), func(t *testing.T, h *harness) {
-				rng := rand.New(rand.NewPCG(uint64(seed), 0))
-				offset := time.Duration(rng.Int64N(int64(time.Minute)))
-				h.Change(func(w *simulator.World) {
-					w.GeneratedAt, w.CacheOffset, w.SendsAge = nil, offset, age
-					delete(w.Status, "updated_at")
-				})
-				var mu sync.Mutex
-				h.Net.SetDialDelay(func() time.Duration {
-					mu.Lock()
-					defer mu.Unlock()
-					return time.Duration(rng.Int64N(int64(300 * time.Millisecond)))
-				})
-				time.Sleep(time.Minute) // no response was made for the change above
-				c := configure(time.Minute, 5*time.Minute, "plans", "status")
-				c.Collectors["status"] = refresh.Settings{Interval: 30 * time.Second, MaxAge: 5 * time.Minute}
-				h.run(c)
-				time.Sleep(2 * time.Minute)
-				from := time.Now()
-				h.assertTurnovers(offset, seeds == 40)
-				for path, interval := range map[string]time.Duration{"/plans": time.Minute, "/status": 30 * time.Second} {
-					n := 0
-					for _, r := range h.RequestsFor(path) {
-						if r.Time.Before(from) {
-							continue
-						}
-						n++
-						at := r.Time.Add(-offset)
-						if lag := at.Sub(at.Truncate(interval)); age && lag > 2*time.Second {
-							t.Errorf("%s: a request %v after a turnover", path, lag)
-						}
-					}
-					if want := int(time.Since(from) / interval); n < want-2 || n > want+2 {
-						t.Errorf("%s: got %d requests, want %d", path, n, want)
-					}
-				}
-			})
-		}
-	}
-}
-
-// assertTurnovers scrapes for 20 minutes or an hour, three and five seconds after each
-// turnover.
-func (h *harness) assertTurnovers(offset time.Duration, hour bool) {
-	h.t.Helper()
-	periods := map[string]time.Duration{"server_rental_catalog_generated_timestamp_seconds": time.Minute, "server_rental_status_updated_timestamp_seconds": 30 * time.Second}
-	turnovers := 40
-	if hour {
-		turnovers = 120
-	}
-	slow := 0
-	turnover := time.Now().Add(-offset).Truncate(30 * time.Second).Add(offset)
-	for range turnovers {
-		turnover = turnover.Add(30 * time.Second)
-		for _, after := range []time.Duration{3 * time.Second, 5 * time.Second} {
-			time.Sleep(time.Until(turnover.Add(after)))
-			for series, v := range h.exposition(func(name string) bool { return periods[name] > 0 }).Values {
-				made := turnover.Add(-offset).Truncate(periods[strings.TrimSuffix(series, "{}")]).Add(offset)
-				switch shown := v >= float64(made.Unix()); {
-				case !shown && after == 3*time.Second:
-					slow++
-				case !shown:
-					h.t.Errorf("turnover of %v: %s not exported %v later", turnover, series, after)
-				}
-			}
-		}
-	}
-	if slow > turnovers { // of twice as many
-		h.t.Errorf("%d of %d turnovers took more than 3 seconds", slow, 2*turnovers)
-	}
-}
-
-// TestAccountPhase has accounts with fetches at different times: those of one account
-// are fetched within two seconds, so that balance and servers are of one moment, also
-// after a failure and a change of the interval.
-func TestAccountPhase(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		origins := []time.Duration{0, 17 * time.Second, 45 * time.Second} // public, main, lab
-		h.set.origin = func() (origin time.Time) {
-			if len(origins) > 0 {
-				origin, origins = time.Now().Add(-origins[0]), origins[1:]
-			}
-			return origin
-		}
-		c := configure(time.Minute, time.Hour, "account", "servers").withLab()
-		h.run(c)
-		for _, step := range []struct {
-			interval, settle time.Duration
-			fault            simtest.Fault
-		}{
-			{interval: time.Minute, settle: time.Minute},
-			{interval: time.Minute, settle: 8 * time.Minute, fault: simtest.Fault{Path: "/servers", Status: 503, Header: http.Header{"Retry-After": {"33"}}, Times: 4}},
-			{interval: 30 * time.Second, settle: 2 * time.Minute},
-			{interval: 5 * time.Minute, settle: 10 * time.Minute},
-		} {
-			if step.fault.Path != "" {
-				h.Inject(step.fault)
-			}
-			c.Collectors = map[string]refresh.Settings{}
-			for _, name := range []string{"account", "servers"} {
-				c.Collectors[name] = refresh.Settings{Interval: step.interval, MaxAge: time.Hour}
-			}
+		subtest(t, kind, func(t *testing.T, h *harness) {
+			const cacheTime, fetches = 30 * time.Second, 60 // of the status
+			offset, delay := rand.N(cacheTime), rand.N(300*time.Millisecond)
+			t.Logf("offset %v, delay %v", offset, delay)
+			h.Change(func(w *simulator.World) { w.GeneratedAt, w.CacheOffset, w.SendsAge = nil, offset, age })
+			h.OnRequest(func(string, url.Values) { time.Sleep(delay) })
+			c := configure(cacheTime, 5*time.Minute, "status")
+			time.Sleep(time.Minute) // no response was made for the change above
 			h.run(c)
-			time.Sleep(step.settle)
-			first := len(h.Requests())
-			time.Sleep(10 * step.interval)
-			synctest.Wait()
-			counts := map[string]int{}
-			for _, r := range h.Requests()[first:] {
-				origin := map[string]time.Duration{simtest.MainToken: 17 * time.Second, simtest.LabToken: 45 * time.Second}[r.Token]
-				if phase := (r.Time.Sub(start) + origin) % step.interval; phase > 2*time.Second {
-					t.Errorf("interval %v: %s: %v after the phase", step.interval, r.Path, phase)
-				}
-				counts[r.Path+" "+r.Token]++
+			time.Sleep(time.Minute)
+			expiry, requests, ongoing := time.Now().Add(-offset).Truncate(cacheTime).Add(offset), len(h.Requests()), 0
+			for range fetches {
+				ongoing++
+				h.Change(func(w *simulator.World) { w.Status["ongoing"] = ongoing })
+				expiry = expiry.Add(cacheTime)
+				time.Sleep(time.Until(expiry.Add(3 * time.Second)))
+				h.assertEqual("ongoing", h.values("incidents_ongoing")[""], float64(ongoing))
 			}
-			h.assertEqual("requests", counts, map[string]int{
-				"/account " + simtest.MainToken: 10, "/servers " + simtest.MainToken: 10, "/account " + simtest.LabToken: 10, "/servers " + simtest.LabToken: 10,
-			})
+			if n := len(h.Requests()) - requests; n < fetches || n > fetches+1 {
+				t.Errorf("got %d requests in %d cache times", n, fetches)
+			}
+		})
+	}
+}
+
+// TestSnapshotTiming has snapshots that demand more, and fewer, fetches than the interval.
+func TestSnapshotTiming(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		least, most       time.Duration
+		gap               time.Duration // between fetches
+		interval, expires float64       // exported interval; seconds after the fetch
+	}{
+		{"AtLeast", 10 * time.Minute, 0, 10 * time.Minute, 600, 1800},
+		{"AtMost", 0, 15 * time.Second, 15 * time.Second, 60, 120},
+		{"AtMost above the interval", 0, time.Hour, time.Minute, 60, 120},
+	} {
+		subtest(t, c.name, func(t *testing.T, h *harness) {
+			added := h.set.configure(configure(time.Minute, 2*time.Minute, "servers"))
+			fetch := added[0].fetch
+			added[0].fetch = func(ctx context.Context, api rentalapi.Getter) (collector.Snapshot, error) {
+				snap, err := fetch(ctx, api)
+				snap.AtLeast, snap.AtMost = c.least, c.most
+				return snap, err
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			go added[0].run(ctx, 0)
+			time.Sleep(4 * c.gap)
+			requests := h.Requests()
+			h.assertEqual("time between the last requests", requests[2].Time.Sub(requests[1].Time), c.gap)
+			h.assertEqual("interval", h.values("exporter_collector_interval_seconds"), map[string]float64{"servers main": c.interval})
+			_, until, _ := added[0].shown()
+			h.assertEqual("expiry", until.Sub(added[0].state.Taken).Seconds(), c.expires)
+		})
+	}
+}
+
+// TestAccountsInStep has accounts that start one after the other: the collectors of one are
+// fetched together, those of different accounts are not for long.
+func TestAccountsInStep(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		c := configure(time.Hour, 2*time.Hour, "account", "servers", "plans").withLab()
+		h.run(c)
+		time.Sleep(4 * time.Hour)
+		synctest.Wait()
+		at := map[string][]time.Duration{}
+		for _, r := range h.Requests() {
+			at[r.Token+r.Path] = append(at[r.Token+r.Path], r.Time.Sub(start))
+		}
+		for i, token := range []string{"", simtest.MainToken, simtest.LabToken} {
+			times := at[token+"/account"]
+			if token == "" {
+				times = at["/plans"]
+			} else {
+				h.assertEqual("servers", at[token+"/servers"], times)
+			}
+			first := time.Duration(i) * accountStagger
+			late := times[1] - first - time.Hour
+			h.assertEqual("fetches", times, []time.Duration{first, first + time.Hour + late, first + 2*time.Hour + late, first + 3*time.Hour + late})
+			if late < time.Second || late > 6*time.Minute { // by chance less in one of a thousand tests
+				t.Errorf("%q: the second fetch is late by %v, want up to 6 minutes", token, late)
+			}
 		}
 	})
 }
 
-// TestAccountStagger asserts that accounts start one after the other.
-func TestAccountStagger(t *testing.T) {
+// TestSlowFetch has fetches that take longer than the interval, which counts from their end.
+func TestSlowFetch(t *testing.T) {
 	withHarness(t, func(_ *testing.T, h *harness) {
-		c := configure(time.Minute, time.Hour, "servers", "plans")
-		for i := range 3 {
-			c.Accounts = append(c.Accounts, testAccount(fmt.Sprintf("other-%d", i), simtest.MainToken))
+		h.OnRequest(func(string, url.Values) { time.Sleep(8 * time.Second) })
+		h.run(configure(5*time.Second, time.Hour, "servers"))
+		time.Sleep(time.Minute)
+		requests := h.RequestsFor("/servers")
+		h.assertEqual("time between the last requests", requests[2].Time.Sub(requests[1].Time), 13*time.Second)
+	})
+}
+
+// TestToken changes the token of an account: it is read at each request, a rejected one is
+// tried again within a minute, and data stays without a token. A token that comes with an
+// error is not used.
+func TestToken(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		var mu sync.Mutex
+		token, unreadable := "", error(nil)
+		c := configure(10*time.Minute, time.Hour, "servers")
+		c.Accounts[0].Token = func() (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return token, unreadable
 		}
-		h.run(c)
-		h.runFor(time.Second)
-		var at []time.Duration
-		for _, r := range h.Requests() {
-			at = append(at, r.Time.Sub(start))
+		main := h.once(configure(time.Minute, time.Hour, "servers"))
+		c.Accounts[0].Name = "lab"
+		lab := h.once(Spec{Collectors: c.Collectors, Accounts: []AccountSpec{testAccount("main", simtest.LabToken)}})
+		c.Accounts[0].Name = "main"
+		servers, denied := resource("servers"), errors.New("permission denied")
+		for i, step := range []struct {
+			what, token string
+			err         error
+			after       time.Duration
+			least, most int // requests
+			success     float64
+			data        map[string]float64
+			logged      []string
+		}{
+			{"unreadable at the start", simtest.MainToken, denied, 30 * time.Minute, 0, 0, 0, map[string]float64{}, []string{failed(servers, "permission denied")}},
+			{"a wrong one", "secret-unknown", nil, 10 * time.Minute, 10, 13, 0, map[string]float64{}, nil},
+			{"the right one", simtest.MainToken, nil, time.Minute, 1, 1, 1, main, []string{recovered(servers)}},
+			{"that of lab", simtest.LabToken, nil, 11 * time.Minute, 1, 1, 1, lab, nil},
+			{"unreadable", simtest.LabToken, denied, 30 * time.Minute, 0, 0, 0, lab, []string{failed(servers, "permission denied")}},
+			{"readable again", simtest.LabToken, nil, time.Minute, 1, 1, 1, lab, []string{recovered(servers)}},
+		} {
+			mu.Lock()
+			token, unreadable = step.token, step.err
+			mu.Unlock()
+			if i == 0 {
+				h.reset()
+				h.run(c)
+			}
+			since := len(h.Requests())
+			time.Sleep(step.after)
+			synctest.Wait()
+			if n := len(h.Requests()) - since; n < step.least || n > step.most {
+				t.Errorf("%s: got %d requests, want %d to %d", step.what, n, step.least, step.most)
+			}
+			h.assertEqual(step.what+": success", h.scrape().CollectorSuccess(), map[string]float64{"servers main": step.success})
+			h.assertEqual(step.what+": rejected", h.values("exporter_api_token_rejected"), map[string]float64{"main": 1 - step.success})
+			h.assertEqual(step.what+": data", h.data(), step.data)
+			h.log.Assert(t, step.logged...)
 		}
-		h.assertEqual("first requests", at, []time.Duration{0, accountStagger, 2 * accountStagger, 3 * accountStagger, 4 * accountStagger})
 	})
 }
 
@@ -184,65 +267,21 @@ func TestResponseAge(t *testing.T) {
 	})
 }
 
-// TestRestartLoop kills the process again and again. A process knows nothing of the
-// requests of its predecessor, so all of them together must stay within the provider's
-// limits at the default rate limits, with any length of history.
-func TestRestartLoop(t *testing.T) {
-	// Each process requests all resources of the account at once, and then a page of a
-	// history every 1.5 seconds, which makes 40 in a minute. The starts of a minute have
-	// the other 80, if each resource has 0.75 seconds of the pace.
-	shortest := time.Duration(len(accountResources())) * 750 * time.Millisecond
-	paces := []time.Duration{shortest.Truncate(time.Second) + time.Second, 11 * time.Second}
-	if os.Getenv("CHAOS_LONG") == "1" {
-		paces = append(paces, 7*time.Second, 20*time.Second, 45*time.Second)
-	}
-	for _, pace := range paces {
-		t.Run(fmt.Sprint(pace), func(t *testing.T) {
-			withProvider(t, unlimited(), func(_ *testing.T, h *harness) {
-				h.limits.AccountBulk = 50 // as the program computes it by default
-				h.Change(func(w *simulator.World) {
-					account := w.Accounts[simtest.MainToken]
-					account.Transactions = simulator.Transactions(5000, time.Now())
-					account.Topups = append(account.Topups, simulator.Topups(500, time.Now())...)
-				})
-				for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
-					h.reset()
-					h.run(defaults())
-					time.Sleep(pace)
-					h.stop()
-				}
-				h.AssertRateLimits(59, 120)
-			})
+// TestNotFound asserts that the advice about a missing endpoint depends on the others.
+func TestNotFound(t *testing.T) {
+	for name, missing := range map[string][]string{"base URL": {""}, "collector": {"/os"}} {
+		subtest(t, name, func(_ *testing.T, h *harness) {
+			for _, path := range missing {
+				h.Inject(simtest.Fault{Path: path, Status: http.StatusNotFound})
+			}
+			h.run(configure(time.Minute, time.Hour))
+			h.runFor(10 * time.Second)
+			want := map[string]string{"base URL": "; api.base_url is probably wrong", "collector": "; disable the collector if the API does not have this endpoint"}[name]
+			failed := slices.DeleteFunc(h.set.Health(), func(c Health) bool { return c.Err == nil })
+			h.assertEqual("collectors that failed", len(failed), map[string]int{"base URL": len(collector.Resources()), "collector": 1}[name])
+			for _, c := range failed {
+				h.assertEqual(c.Collector+": advice", strings.HasSuffix(c.Err.Error(), want), true)
+			}
 		})
 	}
-}
-
-// TestMoreThanTheLimit has accounts whose intervals need more requests than the limit:
-// all that it allows are made, and no more, while the histories are read.
-func TestMoreThanTheLimit(t *testing.T) {
-	withProvider(t, unlimited(), func(t *testing.T, h *harness) {
-		h.limits.Public, h.limits.Account, h.limits.AccountBulk = 59, 120, 60
-		h.reset()
-		h.Change(func(w *simulator.World) {
-			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(5000, time.Now())
-		})
-		h.run(configure(time.Second, time.Hour).withLab())
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		h.AssertRateLimits(59, 120)
-		for token, n := range h.CountByToken() {
-			want := 2 * 115
-			if token == "" {
-				want = 2 * 57
-			}
-			if n < want {
-				t.Errorf("%q: got %d requests in two minutes, want %d or more", token, n, want)
-			}
-		}
-		for _, health := range h.set.Health() {
-			if health.Collector != "transactions" && time.Since(health.LastSuccess) > time.Minute {
-				t.Errorf("%s %s: last success %v ago", health.Collector, health.Account, time.Since(health.LastSuccess))
-			}
-		}
-	})
 }

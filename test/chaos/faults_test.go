@@ -28,7 +28,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -190,7 +190,7 @@ func (h *harness) checkPage(page simtest.Exposition, groups map[string]samples) 
 	h.configMu.Lock()
 	defer h.configMu.Unlock()
 	now, configured := time.Now(), map[string]bool{}
-	h.forEachCollector(func(key, name, account string, settings refresh.Settings) {
+	h.forEachCollector(func(key, name, account string, settings runner.Timing) {
 		got := groups[key]
 		configured[key] = true
 		h.checkAge(page, name, account, got != nil, settings.MaxAge)
@@ -220,7 +220,7 @@ func (h *harness) checkPage(page simtest.Exposition, groups map[string]samples) 
 }
 
 // forEachCollector calls f for each configured collector; key is that of byResource.
-func (h *harness) forEachCollector(f func(key, name, account string, settings refresh.Settings)) {
+func (h *harness) forEachCollector(f func(key, name, account string, settings runner.Timing)) {
 	for _, r := range collector.Resources() {
 		settings, enabled := h.config.collectors[r.Name]
 		accounts := []string{""}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/refresh"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -274,7 +274,7 @@ func (s *faultSchedule) checkRecovery() {
 				backoff[account] = at
 			}
 		}
-		s.forEachCollector(func(key, name, account string, settings refresh.Settings) {
+		s.forEachCollector(func(key, name, account string, settings runner.Timing) {
 			from := ended
 			if backoff[account].After(from) {
 				from = backoff[account]

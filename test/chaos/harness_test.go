@@ -17,7 +17,6 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
-	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
@@ -55,7 +54,7 @@ type harness struct {
 // configuration is the exporter's configuration.
 type configuration struct {
 	api        string
-	collectors map[string]refresh.Settings
+	collectors map[string]runner.Timing
 	accounts   []string
 	limits     rentalapi.Limits
 }
@@ -93,7 +92,6 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h.ctx, h.cancel = context.WithCancel(t.Context())
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(h.Runner.API)
 	h.handler = web.Handler(h.Runner, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher,
 		Metrics: &exposition.Handler{
@@ -231,9 +229,9 @@ func (h *harness) apiSettings() rentalapi.Settings {
 }
 
 func (h *harness) applyConfig() {
-	c := runner.Config{API: h.config.api, Collectors: maps.Clone(h.config.collectors)}
+	c := runner.Spec{API: h.config.api, Collectors: maps.Clone(h.config.collectors)}
 	for _, name := range h.config.accounts {
-		c.Accounts = append(c.Accounts, runner.Account{Name: name, Identity: "file " + name, Token: func() (string, error) {
+		c.Accounts = append(c.Accounts, runner.AccountSpec{Name: name, Identity: "file " + name, Token: func() (string, error) {
 			h.worldMu.Lock()
 			defer h.worldMu.Unlock()
 			return h.tokens[name].token, h.tokens[name].err
@@ -244,7 +242,7 @@ func (h *harness) applyConfig() {
 
 // validConfiguration enables all collectors and accounts.
 func validConfiguration(rng *rand.Rand) configuration {
-	c := configuration{api: "one", collectors: map[string]refresh.Settings{}, accounts: accountNames(), limits: randomLimits(rng)}
+	c := configuration{api: "one", collectors: map[string]runner.Timing{}, accounts: accountNames(), limits: randomLimits(rng)}
 	for _, r := range collector.Resources() {
 		c.collectors[r.Name] = randomSettings(rng, r)
 	}
@@ -257,9 +255,9 @@ func randomLimits(rng *rand.Rand) rentalapi.Limits {
 	return l
 }
 
-func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
+func randomSettings(rng *rand.Rand, r collector.Resource) runner.Timing {
 	interval := max(r.MinInterval, 30*time.Second) + time.Duration(rng.IntN(120))*time.Second
-	return refresh.Settings{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
+	return runner.Timing{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
 }
 
 var errUnreadable = errors.New("permission denied")

@@ -1,0 +1,80 @@
+package runner
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"server_rental_exporter/internal/rentalapi"
+)
+
+// The first delay after a failure, and the longest; both at most the interval.
+const (
+	firstRetry    = 8 * time.Second
+	maxRetry      = 5 * time.Minute
+	maxTokenRetry = time.Minute // after a rejected token, so that a new one is used soon
+)
+
+// A fetch comes expiryDelay and up to expiryJitter after a cache expiry, so that exporters of
+// one provider do not fetch at the same time. If the response is still the old one then,
+// another fetch comes after oldResponseDelay.
+const (
+	expiryDelay      = 200 * time.Millisecond
+	expiryJitter     = 400 * time.Millisecond
+	oldResponseDelay = time.Second
+)
+
+// schedule decides when a job fetches next. The interval decides how often, and the expiries
+// of the provider's cache decide when:
+//
+//	next   = began + interval
+//	expiry = produced + n * cacheTime, that with the n which is nearest to next
+//
+// It fetches shortly after expiry; at next if it is not known when the response was produced.
+type schedule struct {
+	failures int  // in a row
+	aimed    bool // whether the last fetch followed a cache expiry
+	started  bool // whether a fetch has succeeded
+}
+
+// jitter returns a random duration between 0 and longest.
+func jitter(longest time.Duration) time.Duration { return rand.N(longest + 1) }
+
+// afterFailure returns when to fetch again: when the API says so, else after a delay that
+// doubles with every failure in a row; both with jitter.
+func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time) time.Time {
+	delay := min(max(interval/8, time.Millisecond), firstRetry) << min(s.failures, 16)
+	delay = min(delay, interval, maxRetry)
+	s.failures++
+	s.aimed = false
+	if failure, ok := errors.AsType[*rentalapi.Error](err); ok {
+		if until := failure.RetryAt(); until.After(now) {
+			return until.Add(jitter(min(interval/10, firstRetry)))
+		}
+		if failure.Reason == rentalapi.Unauthorized {
+			delay = min(delay, maxTokenRetry)
+		}
+	}
+	return now.Add(delay - jitter(delay/5))
+}
+
+// afterSuccess returns when to fetch after a fetch that began at began. The provider made the
+// response at produced, which is zero if that is not known, and keeps it for cacheTime. The
+// fetch that follows the first success is late by delay if no cache expiry is known.
+func (s *schedule) afterSuccess(interval, cacheTime, delay time.Duration, began, produced time.Time) time.Time {
+	aimed, started, next := s.aimed, s.started, began.Add(interval)
+	*s = schedule{started: true}
+	if produced.IsZero() || cacheTime <= 0 || cacheTime > interval {
+		if !started {
+			next = next.Add(delay)
+		}
+		return next
+	}
+	expiry := produced.Add(cacheTime)
+	if aimed && began.Sub(expiry).Abs() < cacheTime/2 { // a new response would expire a cache time later
+		return began.Add(oldResponseDelay)
+	}
+	s.aimed = true
+	expiry = expiry.Add(next.Sub(expiry).Round(cacheTime))
+	return expiry.Add(expiryDelay + jitter(expiryJitter))
+}

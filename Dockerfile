@@ -17,7 +17,7 @@ COPY . .
 # Only the modules that the program needs are downloaded, and both caches stay for the
 # next build.
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    GOOS=$TARGETOS GOARCH=$TARGETARCH make build VERSION="$VERSION" REVISION="$REVISION"
+    CGO_ENABLED=0 GOFLAGS=-trimpath GOOS=$TARGETOS GOARCH=$TARGETARCH make build VERSION="$VERSION" REVISION="$REVISION"
 
 # Nothing but the program, its licences and the certificates by which it knows the API.
 FROM scratch

@@ -24,8 +24,9 @@ IMAGE_ARCH = $(shell go env GOARCH)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build a static binary
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o server_rental_exporter .
+# Without flags that change how packages are compiled, so that it takes what go run . has compiled.
+build: ## build the binary
+	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o server_rental_exporter .
 
 # The tests of documents, rules and deployment, and those with real programs, are a
 # module of their own: what they need is not listed in the program's go.mod.

@@ -36,7 +36,7 @@ var (
 func configurations() Resource {
 	return Resource{
 		Name: "configurations", Help: "saved configurations and whether they can be ordered", Path: "/configurations", Account: true,
-		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
+		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second, Requests: 1,
 		Metrics: []*metric.Definition{
 			configurationsCount, configurationsLimit, configurationInfo, configurationLinks, configurationStock, configurationUSD, configurationEUR, configurationMade,
 		},

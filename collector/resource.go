@@ -29,6 +29,9 @@ type Resource struct {
 	Interval    time.Duration // default
 	MaxAge      time.Duration // default
 	MinInterval time.Duration // how long the API itself caches; 0 if it does not
+	// SoldOutInterval is the default of the interval while an item is sold out; 0 if there is
+	// no such interval.
+	SoldOutInterval time.Duration
 
 	Requests    int // the least number of requests of a refresh
 	MaxRequests int // the usual most; 0 means the same

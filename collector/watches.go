@@ -22,11 +22,20 @@ type Watch struct {
 	Families []string `yaml:"families"`
 	// One location that offers the plan must meet these together: ids, regions as the
 	// provider words them, and codes of two letters.
-	Locations      []string `yaml:"locations"`
-	Regions        []string `yaml:"regions"`
-	Countries      []string `yaml:"countries"`
-	GPU            *bool    `yaml:"gpu"`
-	MinCores       *float64 `yaml:"min_cores"` // bounds are inclusive
+	Locations []string `yaml:"locations"`
+	Regions   []string `yaml:"regions"`
+	Countries []string `yaml:"countries"`
+	GPU       *bool    `yaml:"gpu"`
+	ECC       *bool    `yaml:"ecc"` // of the memory
+	// Parts of the provider's texts, in any case of letters.
+	CPUModels      []string `yaml:"cpu_models"`
+	GPUModels      []string `yaml:"gpu_models"`
+	Storage        []string `yaml:"storage"`
+	Ports          []string `yaml:"ports"`
+	ExcludePlans   []string `yaml:"exclude_plans"` // ids
+	MinCores       *float64 `yaml:"min_cores"`     // bounds are inclusive
+	MinThreads     *float64 `yaml:"min_threads"`
+	MinBaseGHz     *float64 `yaml:"min_base_ghz"`
 	MinMemoryGiB   *float64 `yaml:"min_memory_gib"`
 	MaxUSDPerMonth *float64 `yaml:"max_usd_per_month"` // prices exclude VAT
 	MaxEURPerMonth *float64 `yaml:"max_eur_per_month"`

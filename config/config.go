@@ -1,13 +1,13 @@
 // Package config defines the command-line flags, environment variables and YAML
 // file that configure the exporter, and validates them.
 //
-// Loading reports all errors at once, each with its file, line and field.
-// No error contains a secret: a message repeats a value only if that value
-// cannot reasonably be a secret. Paths of secret files are left out as well,
-// because a token is easily pasted there.
+// Loading reports all errors at once. No error contains a secret: a message repeats a value
+// only if that value cannot reasonably be a secret. A relative path of a token file is left
+// out as well, because a token is easily pasted there.
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/url"
@@ -20,35 +20,39 @@ import (
 
 // Config is a validated configuration.
 type Config struct {
-	API        API                  `yaml:"api"`
-	Accounts   []Account            `yaml:"accounts"`
-	Collectors map[string]Collector `yaml:"collectors"` // an entry for every resource, enabled or not
-	Watches    []collector.Watch    `yaml:"watches"`
+	API        API
+	Accounts   []Account
+	Collectors map[string]Collector // an entry for every resource, enabled or not
+	Watches    []collector.Watch
 	Shard      Shard
+	// Unmatched has the settings whose pattern matches no file, such as account_files[0].
+	Unmatched []string
 }
 
 // API describes the rental API and how to send requests to it.
 type API struct {
-	BaseURL *url.URL      `yaml:"base_url"` // ends in /api/v1; nil with --demo
-	Timeout time.Duration `yaml:"timeout"`  // of one request: 1 ms to 5 minutes
-	// HTTP never contains credentials of the API. Its follow_redirects has no
-	// effect: redirects are never followed, because a token must not leave the
-	// base URL's origin.
-	HTTP      promconfig.HTTPClientConfig `yaml:"http"`
-	RateLimit RateLimit                   `yaml:"rate_limit"`
+	Address   string    `yaml:"base_url"` // as the file has it
+	BaseURL   *url.URL  `yaml:"-"`        // ends in /api/v1; nil with --demo
+	Timeout   Duration  `yaml:"timeout"`  // of one request: 1 ms to 5 minutes
+	HTTP      HTTP      `yaml:"http"`     // never contains credentials of the API
+	RateLimit RateLimit `yaml:"rate_limit"`
 }
 
-// RateLimit holds the maximum numbers of requests per minute.
+// RateLimit holds the maximum numbers of requests in 60 seconds.
 type RateLimit struct {
-	Public  int `yaml:"public"`  // of all requests without a token together: 1 to 59
-	Account int `yaml:"account"` // with each token: 1 to 120
+	Public  int `yaml:"public"`  // of all requests without a token together: 5 to 59
+	Account int `yaml:"account"` // with each token: 5 to 120
 }
+
+// Burst is how many requests of a rate limit may be sent at once. The rest of the limit is
+// what can be sent in each minute.
+const Burst = 4
 
 // Account is an account at the provider. Either TokenFile or Token is set.
 type Account struct {
 	Name      string            `yaml:"name"`       // unique, and the value of the label account
 	TokenFile string            `yaml:"token_file"` // path of the file that contains the token
-	Token     promconfig.Secret // from the environment only
+	Token     promconfig.Secret `yaml:"-"`          // from the environment only
 }
 
 // Format implements fmt.Formatter. It prints only the name, whatever the verb,
@@ -57,28 +61,32 @@ func (a Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, a.Name) 
 
 // Collector holds the settings of one collector.
 type Collector struct {
-	Enabled  bool          `yaml:"enabled"`
-	Interval time.Duration `yaml:"interval"` // 1 second, or the API's cache time if that is longer, to 30 days
-	MaxAge   time.Duration `yaml:"max_age"`  // Interval to 365 days
+	Enabled  bool
+	Interval time.Duration // 1 second, or the API's cache time if that is longer, to 30 days
+	MaxAge   time.Duration // Interval to 365 days
+	// SoldOutInterval is the interval while an item is sold out: 2 seconds to Interval; 0 if
+	// the collector has no such interval.
+	SoldOutInterval time.Duration
 }
 
-// Rate is the number of requests that the enabled collectors make in one scope of the rate
-// limit: the public API, or each account.
+// Rate is the number of requests that the enabled collectors make of the public API, or with
+// the token of each account.
 type Rate struct {
-	PerMinute, MaxPerMinute float64 // the minimum and the usual maximum
-	Limit                   int     // the configured maximum per minute
+	PerMinute, MaxPerMinute float64 // with short lists, and with the longest usual ones
+	Limit                   int     // number per minute that the rate limit allows for long
 }
 
-// RequestRate returns the rate of the public API, or of each account.
+// RequestRate returns the rate of the public API, or of each account, while everything is
+// sold out.
 func (c *Config) RequestRate(resources []collector.Resource, account bool) Rate {
-	rate := Rate{Limit: c.API.RateLimit.Public}
+	rate := Rate{Limit: c.API.RateLimit.Public - Burst}
 	if account {
-		rate.Limit = c.API.RateLimit.Account
+		rate.Limit = c.API.RateLimit.Account - Burst
 	}
 	for _, r := range resources {
 		settings := c.Collectors[r.Name]
-		if r.Account == account && settings.Enabled && settings.Interval > 0 {
-			perMinute := float64(time.Minute) / float64(settings.Interval)
+		if r.Account == account && settings.Enabled {
+			perMinute := float64(time.Minute) / float64(cmp.Or(settings.SoldOutInterval, settings.Interval))
 			rate.PerMinute += float64(r.Requests) * perMinute
 			rate.MaxPerMinute += float64(max(r.Requests, r.MaxRequests)) * perMinute
 		}

@@ -2,10 +2,9 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"os"
+	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -28,16 +27,36 @@ func TestExampleShowsDefaults(t *testing.T) {
 	defaults := mustLoad(t, parseFlagsOf(t, resources, nil, "--api.base-url="+baseURL))
 	simtest.AssertEqual(t, "configuration", mustLoad(t, parseFlagsOf(t, resources, nil, "--config.file="+exampleFile)), defaults)
 
-	// A setting that the file lacks has its default, too.
-	keys := []string{"", "api", "api.base_url", "api.timeout", "api.http", "api.rate_limit", "api.rate_limit.public", "api.rate_limit.account", "collectors"}
-	for _, r := range resources {
-		path := "collectors." + r.Name
-		keys = append(keys, path, path+".enabled", path+".interval", path+".max_age")
+}
+
+// TestDocumentedSettings asserts that docs/configuration.md has a row for each setting, and
+// example.yml its name.
+func TestDocumentedSettings(t *testing.T) {
+	document, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	slices.Sort(keys)
-	l := newLoader(parseFlagsOf(t, resources, nil, "--config.file="+exampleFile))
-	l.loadFile()
-	simtest.AssertEqual(t, "keys", slices.Sorted(maps.Keys(l.lines)), keys)
+	example := readExample(t)
+	var check func(prefix string, typ reflect.Type)
+	check = func(prefix string, typ reflect.Type) {
+		for field := range typ.Fields() {
+			key := field.Tag.Get("yaml")
+			switch {
+			case key == "-":
+				continue
+			case field.Type.Kind() == reflect.Struct && field.Type != reflect.TypeFor[HTTP]():
+				check(map[string]string{"rate_limit": "rate_limit."}[key], field.Type)
+			case field.Type.Kind() == reflect.Map, field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() == reflect.Struct:
+				check("", field.Type.Elem())
+			case !regexp.MustCompile("(?m)^\\|.*`" + regexp.QuoteMeta(prefix+key) + "`").Match(document):
+				t.Errorf("docs/configuration.md has no row for %s%s", prefix, key)
+			}
+			if !strings.Contains(example, key) {
+				t.Errorf("example.yml lacks %s", key)
+			}
+		}
+	}
+	check("", reflect.TypeFor[File]())
 }
 
 // exampleCollectors returns the section collectors of example.yml.
@@ -48,7 +67,11 @@ func exampleCollectors(resources []collector.Resource) string {
 		if r.Account {
 			b = &account
 		}
-		fmt.Fprintf(b, "  %s: {enabled: true, interval: %s, max_age: %s}", r.Name, model.Duration(r.Interval), model.Duration(r.MaxAge))
+		fmt.Fprintf(b, "  %s: {enabled: true, interval: %s, max_age: %s", r.Name, model.Duration(r.Interval), model.Duration(r.MaxAge))
+		if r.SoldOutInterval > 0 {
+			fmt.Fprintf(b, ", sold_out_interval: %s", model.Duration(r.SoldOutInterval))
+		}
+		b.WriteByte('}')
 		if r.MinInterval > 0 {
 			fmt.Fprintf(b, " # interval: at least %s", model.Duration(r.MinInterval))
 		}
@@ -69,6 +92,7 @@ func TestExampleComments(t *testing.T) {
 		"  #     tls_config:", "    tls_config:",
 		"  #       server_name:", "      server_name:",
 		"# accounts:", "accounts:",
+		"# account_files: [/run/secrets/rental/*]", "account_files: [files/*]",
 		"# watches:", "watches:",
 		"#   - name: cheap-in-europe\n", "  - name: cheap-in-europe\n",
 		"#     regions:", "    regions:",
@@ -76,12 +100,13 @@ func TestExampleComments(t *testing.T) {
 		"#     max_usd_per_month:", "    max_usd_per_month:",
 		"#   - name:", "  - name:",
 		"#     token_file: /run/secrets/rental-token\n", "    token_file: tokens/main\n",
-		"#     token_file: /run/secrets/rental-token-lab\n", "    token_file: tokens/second\n",
+		"#     token_file: /run/secrets/rental-token-lab\n", "    token_file: tokens/lab\n",
 	).Replace(readExample(t))
 	enterConfigDir(t)
+	simtest.WriteFile(t, "tokens/lab", secret+"-lab")
 	simtest.WriteFile(t, "rental.yml", uncommented)
 	config := mustLoad(t, parseFlagsOf(t, collector.Resources(), nil, "--config.file=rental.yml"))
-	simtest.AssertEqual(t, "accounts", config.Accounts, []Account{{Name: "main", TokenFile: "tokens/main"}, {Name: "lab", TokenFile: "tokens/second"}})
+	simtest.AssertEqual(t, "accounts", config.Accounts, []Account{{Name: "main", TokenFile: "tokens/main"}, {Name: "lab", TokenFile: "tokens/lab"}, {Name: "second", TokenFile: "files/second.token"}, {Name: "third", TokenFile: "files/third"}})
 	simtest.AssertEqual(t, "watches", config.Watches, []collector.Watch{
 		{Name: "cheap-in-europe", Regions: []string{"Europe"}, MinMemoryGiB: ptr(64.0), MaxUSDPerMonth: ptr(100.0)},
 	})

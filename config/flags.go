@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+
 	"github.com/alecthomas/kingpin/v2"
 
 	"server_rental_exporter/collector"
@@ -33,12 +35,12 @@ type option struct {
 // report and not a reason to use the default.
 func (o *option) isSet() bool { return o.onCommandLine || o.value != "" }
 
-// position is the flag, or the variable if the flag was not given.
-func (o *option) position() Position {
+// place is the flag, or the variable if the flag was not given.
+func (o *option) place() string {
 	if o.onCommandLine {
-		return Position{Field: o.flag}
+		return o.flag
 	}
-	return Position{Field: o.envar}
+	return o.envar
 }
 
 type toggle struct{ enabled, isSet bool }
@@ -75,28 +77,27 @@ func AddFlags(app *kingpin.Application, resources []collector.Resource) *Flags {
 	return f
 }
 
-// Load reads the environment and all files, and validates them together with
-// the flags. Call it again to reload. The error has a line for each fault.
-func (f *Flags) Load(getenv func(string) string) (*Config, error) {
+// Load reads the environment and all files, and validates them together with the flags. Call
+// it again to reload. The error has a line for each fault: those of the settings only if the
+// file is valid YAML.
+func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 	if !f.baseURL.isSet() && !f.configFile.isSet() && !f.Demo {
-		return nil, FieldError{Message: "nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider"}
+		return nil, errors.New("nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider")
 	}
 	l := newLoader(f)
-	l.loadShard()
-	ok := l.loadFile()
-	if f.baseURL.isSet() { // it has precedence over the file's
-		l.setBaseURL(f.baseURL.position(), f.baseURL.value)
+	l.loadShard(lookup)
+	if f.baseURL.isSet() {
+		l.setBaseURL(f.baseURL.place(), f.baseURL.value)
 	}
-	l.checkAccounts(getenv)
-	l.checkSettings()
-	// Settings of an unreadable file are unknown, not missing.
-	if ok {
-		l.checkHTTP()
+	l.addFlagAccount(lookup)
+	if l.decode() {
 		l.checkAPI()
+		l.checkAccounts()
 		l.checkCollectors()
+		l.checkWatches()
 	}
-	if err := l.errs.join(); err != nil {
-		return nil, err
+	if len(l.errs) > 0 {
+		return nil, errors.Join(l.errs...)
 	}
 	return l.config, nil
 }

@@ -3,80 +3,157 @@ package config
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
-	"reflect"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
+
+	"server_rental_exporter/collector"
 )
 
-// loader holds the state of one call of Load. Unlike decoding a YAML file into structs,
-// its errors have the line and the full path of a setting.
+// File is the configuration file.
+type File struct {
+	API          API                             `yaml:"api"`
+	Accounts     []Account                       `yaml:"accounts"`
+	AccountFiles []string                        `yaml:"account_files"`
+	Collectors   map[CollectorName]CollectorFile `yaml:"collectors"`
+	Watches      []collector.Watch               `yaml:"watches"`
+}
+
+// CollectorFile holds the settings of one collector that the file has.
+type CollectorFile struct {
+	Enabled         *bool     `yaml:"enabled"`
+	Interval        *Duration `yaml:"interval"`
+	MaxAge          *Duration `yaml:"max_age"`
+	SoldOutInterval *Duration `yaml:"sold_out_interval"`
+}
+
+// CollectorName is the name of a collector that there is.
+type CollectorName string
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (c *CollectorName) UnmarshalYAML(n *yaml.Node) error {
+	if !slices.ContainsFunc(collector.Resources(), func(r collector.Resource) bool { return r.Name == n.Value }) {
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: collector %s not found", n.Line, n.Value)}}
+	}
+	*c = CollectorName(n.Value)
+	return nil
+}
+
+// Duration is written as in the configuration of Prometheus: 30s, 5m, 1h30m or 1d.
+type Duration time.Duration
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
+	parsed, err := model.ParseDuration(n.Value)
+	if err != nil {
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: cannot unmarshal %s into a duration like 30s, 5m, 1h30m or 1d", n.Line, n.ShortTag())}}
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// String returns the duration as it is written.
+func (d Duration) String() string { return model.Duration(d).String() }
+
+// HTTP holds the settings of an HTTP client. Its follow_redirects has no effect: redirects
+// are never followed, because a token must not leave the base URL's origin.
+type HTTP struct {
+	promconfig.HTTPClientConfig
+	invalid error // what validation found
+}
+
+// UnmarshalYAML keeps an error of validation, which would hide those of the rest of the file.
+func (h *HTTP) UnmarshalYAML(unmarshal func(any) error) error {
+	err := unmarshal(&h.HTTPClientConfig)
+	if typeErr, ok := errors.AsType[*yaml.TypeError](err); ok {
+		return typeErr
+	}
+	h.invalid = err
+	return nil
+}
+
+// loader holds the state of one call of Load.
 type loader struct {
 	flags  *Flags
+	file   File
 	config *Config
-	file   string
-	errs   fieldErrors
-	// lines has the line of each setting in the file by path.
-	lines map[string]int
-	// budget is how many more keys and values may be visited. Otherwise aliases
-	// of aliases let a small file grow without bound.
-	budget int
-	// baseURLPosition is where the base URL in use was set.
-	baseURLPosition Position
-	// used maps names and tokens in use, with their kinds, to the field that set them first.
+	errs   []error
+	// baseURLPlace is where the base URL in use was set.
+	baseURLPlace string
+	// used maps names and tokens in use, with their kinds, to the place that set them first.
 	used map[[2]string]string
 }
 
 func newLoader(f *Flags) *loader {
-	l := &loader{
-		file:   f.configFile.value,
-		lines:  map[string]int{},
-		budget: maxValues,
+	return &loader{
 		flags:  f,
 		used:   map[[2]string]string{},
-		config: &Config{
+		config: &Config{Collectors: make(map[string]Collector, len(f.resources))},
+		file: File{
 			API: API{
-				Timeout:   10 * time.Second,
-				HTTP:      promconfig.DefaultHTTPClientConfig,
+				Timeout:   Duration(10 * time.Second),
+				HTTP:      HTTP{HTTPClientConfig: promconfig.DefaultHTTPClientConfig},
 				RateLimit: RateLimit{Public: 30, Account: 60},
 			},
-			Collectors: make(map[string]Collector, len(f.resources)),
 		},
 	}
-	for _, r := range f.resources {
-		l.config.Collectors[r.Name] = Collector{Enabled: !f.disableDefaults, Interval: r.Interval}
-	}
-	return l
 }
 
-// demoConflict is the error for a setting that --demo provides itself.
-const demoConflict = "conflicts with --demo: must not be set, because the demo has its own %s"
+// control is what a key of the file or the name of a file may contain, such as a line break.
+var control = regexp.MustCompile(`\p{Cc}`)
 
-// loadFile reports whether the file is a readable YAML mapping, or there is none.
-func (l *loader) loadFile() bool {
+func (l *loader) add(place, format string, args ...any) {
+	text := place + ": " + fmt.Sprintf(format, args...)
+	l.errs = append(l.errs, errors.New(control.ReplaceAllString(text, " ")))
+}
+
+// at returns the place of a setting in the file.
+func (l *loader) at(path string) string {
+	if !l.flags.configFile.isSet() {
+		return path
+	}
+	return l.flags.configFile.value + ": " + path
+}
+
+// join returns a path of the file relative to its directory.
+func (l *loader) join(path string) string {
+	return promconfig.JoinDir(filepath.Dir(l.flags.configFile.value), path)
+}
+
+// repeated is what messages of package yaml repeat of the file, which may be a secret.
+var repeated = regexp.MustCompile("(?s) `.*`|(anchor) '.*'")
+
+// decode reads the file. It reports whether the file has the right form, or there is none.
+func (l *loader) decode() bool {
 	if !l.flags.configFile.isSet() {
 		return true
 	}
-	content, err := (&file{path: l.file, limit: maxFile}).read()
+	name := l.flags.configFile.value
+	content, err := readFile(name, maxFile)
 	if err != nil {
-		l.errs.add(Position{File: l.file, Field: l.flags.configFile.position().Field}, "%s", err)
+		l.add(l.flags.configFile.place(), "%s: %s", name, err)
 		return false
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	var first, second yaml.Node
-	if err = decoder.Decode(&first); err == nil {
-		err = decoder.Decode(&second)
+	decoder.KnownFields(true)
+	err = decoder.Decode(&l.file)
+	if err == nil || errors.Is(err, io.EOF) {
+		return true
 	}
-	switch {
-	case err == nil:
-		l.errs.add(Position{File: l.file, Line: second.Line}, "multiple YAML documents: must be one")
-	case !errors.Is(err, io.EOF):
-		l.addSyntaxError(err, content)
-	case len(first.Content) > 0:
-		root := first.Content[0]
-		l.decode(Position{File: l.file, Line: root.Line}, root, reflect.ValueOf(l.config).Elem())
+	messages := []string{err.Error()}
+	if typeErr, ok := errors.AsType[*yaml.TypeError](err); ok {
+		messages = typeErr.Errors
 	}
-	return !l.errs.has("")
+	for _, message := range messages {
+		l.add(name, "%s", repeated.ReplaceAllString(strings.TrimPrefix(message, "yaml: "), "$1"))
+	}
+	return false
 }

@@ -2,7 +2,7 @@ package config
 
 import (
 	"cmp"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -106,31 +106,29 @@ func without(a, b []string, prefix string) string {
 	return text.String()
 }
 
-// flatten returns a line for each value of a configuration.
-func flatten(t *testing.T, config *Config) (lines []string) {
+// flatten returns a line for each part of a configuration.
+func flatten(t *testing.T, config *Config) []string {
 	t.Helper()
-	content, err := yaml.Marshal(config)
-	var root yaml.Node
-	if err := errors.Join(err, yaml.Unmarshal(content, &root)); err != nil {
+	lines := []string{fmt.Sprint("base URL: ", config.API.BaseURL), fmt.Sprint("timeout: ", config.API.Timeout)}
+	for i, account := range config.Accounts {
+		lines = append(lines, fmt.Sprintf("account %d: %s %s", i, account.Name, account.TokenFile))
+	}
+	for _, r := range testResources() {
+		lines = append(lines, fmt.Sprintf("%s: %v", r.Name, config.Collectors[r.Name]))
+	}
+	for i, watch := range config.Watches {
+		content, err := json.Marshal(watch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprintf("watch %d: %s", i, regexp.MustCompile(`"\w+":null,?|,"\w+":null`).ReplaceAll(content, nil)))
+	}
+	http, err := yaml.Marshal(config.API.HTTP.HTTPClientConfig)
+	if err != nil {
 		t.Fatal(err)
 	}
-	var add func(path string, n *yaml.Node)
-	add = func(path string, n *yaml.Node) {
-		switch n.Kind {
-		case yaml.MappingNode:
-			for i := 0; i < len(n.Content); i += 2 {
-				add(joinPath(path, n.Content[i].Value), n.Content[i+1])
-			}
-		case yaml.SequenceNode:
-			for i, item := range n.Content {
-				add(fmt.Sprintf("%s[%d]", path, i), item)
-			}
-		default:
-			lines = append(lines, path+": "+n.Value)
-		}
-	}
-	add("", root.Content[0])
-	return lines
+	lines = append(lines, strings.Split(strings.TrimSpace(string(http)), "\n")...)
+	return append(lines, fmt.Sprint("rate limit: ", config.API.RateLimit), fmt.Sprint("shard: ", config.Shard), fmt.Sprint("unmatched: ", config.Unmatched))
 }
 
 // FuzzLoad asserts that each file gives a configuration or an error.
@@ -147,7 +145,7 @@ func FuzzLoad(f *testing.F) {
 	name := filepath.Join(f.TempDir(), "rental.yml")
 	f.Fuzz(func(t *testing.T, content []byte) {
 		simtest.WriteFile(t, name, string(content))
-		if config, err := parseFlags(t, nil, "--config.file="+name).Load(os.Getenv); (err == nil) != (config != nil) {
+		if config, err := parseFlags(t, nil, "--config.file="+name).Load(os.LookupEnv); (err == nil) != (config != nil) {
 			t.Errorf("got %v and %v", config, err)
 		}
 	})

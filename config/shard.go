@@ -3,7 +3,6 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"os"
 	"strconv"
 )
 
@@ -32,19 +31,19 @@ func ShardOf(account string, total int) int {
 
 // loadShard reads the flags of the shard: 0 of 1, unless they are set. The variable of the index
 // must not be empty if there are several: the platform did not number this process.
-func (l *loader) loadShard() {
+func (l *loader) loadShard(lookup func(string) (string, bool)) {
 	indexFlag, totalFlag := &l.flags.shard, &l.flags.totalShards
 	index, indexErr := strconv.Atoi(indexFlag.value)
 	total, totalErr := strconv.Atoi(totalFlag.value)
 	if totalFlag.isSet() && (totalErr != nil || total < 1 || total > maxShards) {
-		l.errs.add(totalFlag.position(), "must be a number from 1 to %d", maxShards)
+		l.add(totalFlag.place(), "must be a number from 1 to %d", maxShards)
 		total = maxShards
 	}
-	switch _, isThere := os.LookupEnv(indexFlag.envar); {
+	switch _, isThere := lookup(indexFlag.envar); {
 	case indexFlag.isSet() && !totalFlag.isSet():
-		l.errs.add(indexFlag.position(), "needs %s", totalFlag.flag)
+		l.add(indexFlag.place(), "needs %s", totalFlag.flag)
 	case (indexFlag.isSet() || isThere && total > 1) && (indexErr != nil || index < 0 || index >= total):
-		l.errs.add(indexFlag.position(), "must be a number from 0 to %d", total-1)
+		l.add(indexFlag.place(), "must be a number from 0 to %d", total-1)
 	}
 	l.config.Shard = Shard{Index: index, Total: max(1, total)}
 }

@@ -59,10 +59,10 @@ func DemoWatches() []collector.Watch {
 	}
 }
 
-// applyDemo sets the simulated API, its accounts and its watches in a configuration.
-func applyDemo(cfg *config.Config, base *url.URL) {
+// configureDemo sets the simulated API, its accounts and its watches in a configuration.
+func configureDemo(cfg *config.Config, base *url.URL) {
 	cfg.API.BaseURL = base
-	cfg.API.HTTP = promconfig.HTTPClientConfig{} // the API is in this process: no proxy
+	cfg.API.HTTP = config.HTTP{} // the API is in this process: no proxy
 	cfg.Accounts = nil
 	tokens := DemoTokens()
 	for _, token := range slices.Sorted(maps.Keys(tokens)) {

@@ -3,7 +3,6 @@ package exporter
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,8 +88,8 @@ func TestDefinitions(t *testing.T) {
 // collectorRows matches the rows of the table of the collectors.
 var collectorRows = regexp.MustCompile("(?m)(^\\| collector \\|.*\n\\|---.*\n)(?:^\\|.*\n)*")
 
-// TestConfigurationDocument compares docs/configuration.md with the flags, the collectors
-// and the keys of the configuration file. -update writes the table of the collectors.
+// TestConfigurationDocument compares docs/configuration.md with the flags and the collectors.
+// -update writes the table of the collectors.
 func TestConfigurationDocument(t *testing.T) {
 	source, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -112,27 +111,6 @@ func TestConfigurationDocument(t *testing.T) {
 		t.Fatal("docs/configuration.md has no table of the collectors")
 	}
 	simtest.Golden(t, "../docs/configuration.md", collectorRows.ReplaceAllString(document, "${1}"+rows.String()))
-
-	for section, file := range map[string]string{
-		"api":        "api: {bogus: 1}",
-		"rate_limit": "api: {rate_limit: {bogus: 1}}",
-		"accounts":   "accounts: [{bogus: 1}]",
-		"collectors": "collectors: {plans: {bogus: 1}}",
-		"watches":    "watches: [{bogus: 1}]",
-	} {
-		for _, key := range acceptedKeys(t, file) {
-			setting := "`" + key + "`"
-			if section == "rate_limit" {
-				setting = "`rate_limit." + key + "`"
-			}
-			if section == "api" && key == "rate_limit" {
-				continue
-			}
-			if !regexp.MustCompile(`(?m)^\| [^|]*` + regexp.QuoteMeta(setting)).MatchString(document) {
-				t.Errorf("docs/configuration.md has no row for %s of %s", setting, section)
-			}
-		}
-	}
 }
 
 // documentedFlags returns the environment variable of each flag in the document's table;
@@ -166,17 +144,4 @@ func helpFlags(t *testing.T) map[string]string {
 		flags[name] = variable
 	}
 	return flags
-}
-
-// acceptedKeys returns the keys that the error about an unknown one lists.
-func acceptedKeys(t *testing.T, file string) []string {
-	t.Helper()
-	path := simtest.WriteFile(t, filepath.Join(t.TempDir(), "bogus.yml"), file)
-	log := finish(t, Environment{}, "--config.check", "--config.file="+path).outcome().Log
-	_, keys, ok := strings.Cut(log, "unknown key: must be one of ")
-	if !ok {
-		t.Fatalf("%s: no such error:\n%s", file, log)
-	}
-	keys, _, _ = strings.Cut(keys, "\n")
-	return strings.Split(keys, ", ")
 }

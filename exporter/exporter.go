@@ -33,7 +33,7 @@ const name = "server_rental_exporter"
 // Environment is what Run needs of the process around it.
 type Environment struct {
 	Args           []string
-	Getenv         func(string) string
+	LookupEnv      func(string) (string, bool)
 	Stdout, Stderr io.Writer
 	Hangup         <-chan os.Signal // reloads the configuration
 }
@@ -47,7 +47,7 @@ func Run(ctx context.Context, env Environment) int {
 	case o.health:
 		err = o.healthcheck(ctx)
 	default:
-		cfg, err = o.load(env.Getenv)
+		cfg, err = o.configure(env.LookupEnv)
 	}
 	switch {
 	case err != nil:
@@ -71,7 +71,7 @@ func Run(ctx context.Context, env Environment) int {
 		return 1
 	}
 	if o.once {
-		err = e.once(ctx, env.Stdout)
+		err = e.printOnce(ctx, env.Stdout)
 	} else {
 		err = e.serve(ctx, env.Hangup, drainTime)
 	}
@@ -86,7 +86,7 @@ func Run(ctx context.Context, env Environment) int {
 type exporter struct {
 	*runner.Runner
 	options *options
-	getenv  func(string) string
+	lookup  func(string) (string, bool) // of an environment variable
 	logger  log.Logger
 	demo    *simulator.Simulator // nil without --demo
 	demoAPI *url.URL             // of the demo
@@ -101,7 +101,7 @@ type exporter struct {
 // newExporter wires everything; nothing is fetched or served yet, but by a demo until ctx
 // ends.
 func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
-	e := &exporter{options: o, getenv: env.Getenv, logger: logger, registry: prometheus.NewRegistry()}
+	e := &exporter{options: o, lookup: env.LookupEnv, logger: logger, registry: prometheus.NewRegistry()}
 	e.group = e.newGroup()
 	if o.Demo {
 		var err error
@@ -109,13 +109,13 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 			return nil, err
 		}
 	}
-	e.apply(cfg)
+	e.use(cfg)
 	return e, nil
 }
 
-// once fetches everything, prints it and logs the provider's id and name of each account,
+// printOnce fetches everything, prints it and logs the provider's id and name of each account,
 // to show whose tokens are configured. The error says what failed.
-func (e *exporter) once(ctx context.Context, w io.Writer) error {
+func (e *exporter) printOnce(ctx context.Context, w io.Writer) error {
 	failed := e.Once(ctx, e.loaded.Load().collected)
 	e.Publisher.Publish()
 	e.registry.MustRegister(e.Publisher)
@@ -139,6 +139,10 @@ const drainTime = 20 * time.Second
 func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain time.Duration) error {
 	signal.Ignore(syscall.SIGPIPE) // of a log that nobody reads any more
 	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Version, "revision", version.GetRevision(), "go", version.GoVersion)
+	listeners, err := listen(ctx, e.options.web)
+	if err != nil {
+		return err
+	}
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	if e.demo != nil {
@@ -161,7 +165,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain tim
 		e.Wait()
 	}()
 
-	servers, failed := e.listen(e.handler(runCtx))
+	servers, failed := e.serveAt(listeners, e.handler(runCtx))
 	select {
 	case err := <-failed:
 		for _, server := range servers {
@@ -173,7 +177,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain tim
 	level.Info(e.logger).Log("msg", "shutting down")
 	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	err := shutdown(drainCtx, servers)
+	err = shutdown(drainCtx, servers)
 	stop()
 	select {
 	case <-ended:

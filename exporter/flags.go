@@ -34,8 +34,7 @@ type options struct {
 	health                 bool
 	logLevel               string
 	logFormat              string
-	unknown                []error // flags that do not exist
-	printed                bool    // whether help or version was all that was asked for
+	printed                bool // whether help or version was all that was asked for
 }
 
 // The values of --log.level and --log.format.
@@ -70,12 +69,11 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	return app, o
 }
 
-// parse reads the command line. Values are validated in load, so that all errors are
+// parse reads the command line. Values are validated later, so that all errors are
 // reported together.
 func parse(args []string, stdout io.Writer) (*options, error) {
 	app, o := newApplication(stdout)
 	app.Terminate(func(int) { o.printed = true }) // called after printing only
-	args, o.unknown = rejectUnknownFlags(app, args)
 	_, err := app.Parse(args)
 	switch {
 	case err == nil || o.printed:
@@ -83,61 +81,18 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	case !harmless.MatchString(err.Error()):
 		err = errors.New("an argument belongs to no flag, or a flag has a value that it does not take")
 	}
-	return nil, errors.Join(append(o.unknown, fmt.Errorf("command line: %w; try --help", err))...)
+	return nil, fmt.Errorf("command line: %w; try --help", err)
 }
 
-// harmless is the beginning of kingpin's errors that repeat no more than the name of a flag:
-// a value, or an argument that belongs to no flag, may be a secret.
-var harmless = regexp.MustCompile(`^(expected argument for flag |unknown short flag |flag ')`)
+// harmless matches kingpin's errors that repeat no more than the name of a flag: a value, or an
+// argument that belongs to no flag, may be a secret. So may a flag that does not exist, unless
+// it looks like one.
+var harmless = regexp.MustCompile(`^(expected argument for flag |unknown short flag |flag '|unknown long flag '--[a-z-]+(\.[a-z-]+)*'$)`)
 
-// rejectUnknownFlags separates flags that do not exist: kingpin would report only the
-// first.
-func rejectUnknownFlags(app *kingpin.Application, args []string) (known []string, unknown []error) {
-	for i, arg := range args {
-		if arg == "--" || arg == "--completion-bash" { // what follows is not complete
-			return append(known, args[i:]...), unknown
-		}
-		flag, _, _ := strings.Cut(arg, "=") // what follows may be a secret
-		name, long := strings.CutPrefix(flag, "--")
-		if long && app.GetFlag(name) == nil && app.GetFlag(strings.TrimPrefix(name, "no-")) == nil {
-			unknown = append(unknown, fmt.Errorf("%s: unknown flag; try %s", flag, nearestFlag(app, name)))
-			continue
-		}
-		known = append(known, arg)
-	}
-	return known, unknown
-}
-
-// nearestFlag returns the flag of which most is in a name, or --help if that is under half.
-func nearestFlag(app *kingpin.Application, name string) string {
-	positive := strings.TrimPrefix(name, "no-")
-	nearest, most := "--help", 0.5
-	for _, f := range app.Model().Flags {
-		if share := sharedEnds(positive, f.Name); share >= most && !f.Hidden {
-			nearest, most = "--"+strings.TrimSuffix(name, positive)+f.Name, share
-		}
-	}
-	return nearest
-}
-
-// sharedEnds returns how much of the longer of two names is the same at both ends, 0 to 1.
-func sharedEnds(a, b string) float64 {
-	start, end := 0, 0
-	for start < min(len(a), len(b)) && a[start] == b[start] {
-		start++
-	}
-	for end < min(len(a), len(b))-start && a[len(a)-1-end] == b[len(b)-1-end] {
-		end++
-	}
-	return float64(start+end) / float64(max(len(a), len(b), 1))
-}
-
-// load returns the configuration, or all errors in it and in the other flags.
-func (o *options) load(getenv func(string) string) (*config.Config, error) {
-	cfg, err := o.Load(getenv)
-	errs := slices.Concat(o.unknown, []error{
-		err, oneOf("--log.level", o.logLevel, logLevels()), oneOf("--log.format", o.logFormat, logFormats()),
-	})
+// configure returns the configuration, or all errors in it and in the other flags.
+func (o *options) configure(lookup func(string) (string, bool)) (*config.Config, error) {
+	cfg, err := o.Load(lookup)
+	errs := []error{err, oneOf("--log.level", o.logLevel, logLevels()), oneOf("--log.format", o.logFormat, logFormats())}
 	if err := web.CheckMetricsPath(o.telemetryPath); err != nil {
 		errs = append(errs, fmt.Errorf("--web.telemetry-path: %w", err))
 	}
@@ -200,6 +155,9 @@ func printSummary(w io.Writer, cfg *config.Config) {
 	}
 	for _, watch := range cfg.Watches {
 		fmt.Fprintf(w, "  %s: %s\n", watch.Name, watch.Description())
+	}
+	for _, setting := range cfg.Unmatched {
+		fmt.Fprintf(w, "warning: %s matches no file\n", setting)
 	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }

@@ -25,15 +25,15 @@ func TestMain(m *testing.M) {
 	simtest.Main(m)
 }
 
-// env returns a Getenv for variables, given as names and values in turn.
-func env(pairs ...string) func(string) string {
-	return func(name string) string {
+// env returns a LookupEnv for variables, given as names and values in turn.
+func env(pairs ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
 		for i := 0; i+1 < len(pairs); i += 2 {
 			if pairs[i] == name {
-				return pairs[i+1]
+				return pairs[i+1], true
 			}
 		}
-		return ""
+		return "", false
 	}
 }
 
@@ -44,11 +44,11 @@ func newTestExporter(t testing.TB, args ...string) *exporter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := o.load(env())
+	cfg, err := o.configure(env())
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := newExporter(t.Context(), o, Environment{Getenv: env()}, newLogger(io.Discard, "info", "logfmt"), cfg)
+	e, err := newExporter(t.Context(), o, Environment{LookupEnv: env()}, newLogger(io.Discard, "info", "logfmt"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +66,8 @@ type program struct {
 	url      string // of the first address
 }
 
-// launch runs the exporter until the end of the test. Of the environment, only Getenv is
-// used.
+// launch runs the exporter until the end of the test. Of the environment, only
+// LookupEnv is used.
 func launch(t testing.TB, e Environment, args ...string) *program {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -75,8 +75,8 @@ func launch(t testing.TB, e Environment, args ...string) *program {
 		t: t, out: &simtest.Buffer{}, log: &simtest.Buffer{}, hangup: make(chan os.Signal, 1), stop: stop, ended: make(chan struct{}),
 	}
 	e.Args, e.Stdout, e.Stderr, e.Hangup = args, p.out, p.log, p.hangup
-	if e.Getenv == nil {
-		e.Getenv = env()
+	if e.LookupEnv == nil {
+		e.LookupEnv = env()
 	}
 	go func() {
 		defer close(p.ended)

@@ -28,7 +28,7 @@ func (e *exporter) reload(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errors.New("shutting down")
 	}
-	cfg, err := e.options.load(e.getenv)
+	cfg, err := e.options.configure(e.lookup)
 	if err != nil {
 		failed := *e.loaded.Load()
 		failed.successful = false
@@ -38,23 +38,23 @@ func (e *exporter) reload(ctx context.Context) error {
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
-	e.apply(cfg)
+	e.use(cfg)
 	e.ApplyConfig(ctx, e.loaded.Load().collected)
 	level.Info(e.logger).Log("msg", "configuration reloaded")
 	return nil
 }
 
-// apply makes a configuration the one in force, but for what is collected, and warns about
+// use makes a configuration the one in force, but for what is collected, and warns about
 // it. In that of a demo, it puts the demo.
-func (e *exporter) apply(cfg *config.Config) {
+func (e *exporter) use(cfg *config.Config) {
 	if e.demo != nil {
-		applyDemo(cfg, e.demoAPI)
+		configureDemo(cfg, e.demoAPI)
 	}
-	transport := rentalapi.NewTransport(cfg.API.HTTP, nil)
+	transport := rentalapi.NewTransport(cfg.API.HTTP.HTTPClientConfig, nil)
 	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
 	needed := cfg.RequestRate(collector.Resources(), true).MaxPerMinute
 	limits.AccountBulk = max(1, limits.Account/4, limits.Account-int(math.Ceil(needed)))
-	settings := rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}
+	settings := rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: time.Duration(cfg.API.Timeout), Limits: limits}
 	if e.Runner == nil {
 		e.Runner = runner.New(runner.Options{Logger: e.logger, UserAgent: name + "/" + version.Version, API: settings, Groups: []*exposition.Group{e.group}})
 	} else {
@@ -87,8 +87,8 @@ func collected(cfg *config.Config) runner.Spec {
 }
 
 // warn warns about settings that are valid but risky: a rate limit that suffices only
-// while histories are short (it is the same for all accounts), TLS settings that give up
-// what TLS is for, and token files that every user of the machine can access. The web
+// while histories are short (it is the same for all accounts), patterns that match no file, TLS
+// settings that give up what TLS is for, and token files that every user of the machine can access. The web
 // server's settings are read again for each connection, so they are included.
 func (e *exporter) warn(cfg *config.Config) {
 	public := []config.Account{{}}
@@ -97,6 +97,9 @@ func (e *exporter) warn(cfg *config.Config) {
 			level.Warn(e.logger).Log("msg", "rate limit is too low for long histories", "account", a.Name,
 				"limit", r.Limit, "needed", fmt.Sprintf("%.1f", r.MaxPerMinute))
 		}
+	}
+	for _, setting := range cfg.Unmatched {
+		level.Warn(e.logger).Log("msg", "no account file found", "field", setting)
 	}
 	settings := cfg.API.HTTP.TLSConfig
 	if settings.InsecureSkipVerify {

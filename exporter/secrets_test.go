@@ -158,7 +158,7 @@ func TestNoSecretsOfSettings(t *testing.T) {
   http: {proxy_url: "http://prometheus:open-sesame@127.0.0.1:1"}
 accounts: [{name: main, token_file: main.token}]
 `)
-	withToken := Environment{Getenv: env("SERVER_RENTAL_API_TOKEN", simtest.MainToken)}
+	withToken := Environment{LookupEnv: env("SERVER_RENTAL_API_TOKEN", simtest.MainToken)}
 	accepting, refusing := simtest.Start(t, simulator.Options{}), simtest.Start(t, simulator.Options{})
 	refusing.Inject(simtest.Fault{Status: 401})
 	for _, tc := range []struct {

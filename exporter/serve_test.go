@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,15 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/go-kit/log"
 
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/simulator"
@@ -96,11 +94,11 @@ func TestAPIHangs(t *testing.T) {
 }
 
 // TestPages has flags that change what is served: where the metrics are, without those of
-// the process, a landing page without data, and a log as JSON.
+// the process, a landing page without data, service discovery, and a log as JSON.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	demo, other := startReady(t, "--demo"), startReady(t, "--demo", "--web.telemetry-path=/probe/rental", "--web.disable-exporter-metrics", "--no-web.overview", "--log.format=json")
-	simtest.AssertEqual(t, "status", []int{other.get("/probe/rental").Status, other.get("/metrics").Status}, []int{200, 404})
+	demo, other := startReady(t, "--demo"), startReady(t, "--demo", "--web.telemetry-path=/probe/rental", "--web.disable-exporter-metrics", "--no-web.overview", "--web.enable-service-discovery", "--log.format=json")
+	simtest.AssertEqual(t, "status", []int{other.get("/probe/rental").Status, other.get("/metrics").Status, other.get("/sd/servers").Status}, []int{200, 404, 200})
 	families := other.get("/probe/rental").Exposition(t).Families
 	for name := range families {
 		if !strings.HasPrefix(name, "server_rental_") {
@@ -125,22 +123,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestServiceDiscovery(t *testing.T) {
-	t.Parallel()
-	a, p := startProvider(t, "--web.enable-service-discovery")
-	var want []string
-	a.Change(func(w *simulator.World) {
-		for _, s := range w.Accounts[simtest.MainToken].Servers {
-			if s["status"] == "active" {
-				want = append(want, simulator.Text(s, "ipv4")+":9100")
-			}
-		}
-	})
-	got := regexp.MustCompile(`[0-9.]+:9100`).FindAllString(p.get("/sd/servers?account=main&port=9100").Body, -1)
-	simtest.AssertEqual(t, "targets of account main", slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)))
-	simtest.AssertEqual(t, "targets of both accounts", strings.Count(p.get("/sd/servers").Body, `"targets"`), 8)
-}
-
+// TestAddressInUse asserts that nothing is served if one of two addresses is in use.
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -148,34 +131,41 @@ func TestAddressInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	p := finish(t, Environment{}, "--demo", "--log.level=error", "--web.listen-address="+l.Addr().String())
+	p := finish(t, Environment{}, append(addressFlags("127.0.0.1:0", l.Addr().String()), "--demo", "--log.level=error")...)
 	want := fmt.Sprintf(` msg="exporter stopped" err="listen tcp %s: bind: address already in use"`+"\n", l.Addr())
 	if p.code != 1 || !strings.HasSuffix(p.log.String(), want) || strings.Count(p.log.String(), "\n") != 1 {
 		t.Errorf("got status %d, log:\n%s\nwant 1 and one line with %s", p.code, p.log, want)
 	}
 }
 
-// TestOtherAddressInUse asserts that nothing is served any more if one of two addresses is in
-// use.
-func TestOtherAddressInUse(t *testing.T) {
+// TestTooManyConnections has clients that connect and do nothing: another one waits until one
+// of them leaves.
+func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	p := launch(t, Environment{}, append(addressFlags("127.0.0.1:0", l.Addr().String()), "--demo")...)
-	<-p.ended
-	var match []string // the other address, at which it may begin to listen after the end
-	simtest.Eventually(t, "other address", func() bool { match = listening.FindStringSubmatch(p.log.String()); return match != nil })
-	simtest.Eventually(t, "other address closed", func() bool {
-		conn, err := net.Dial("tcp", match[1])
-		if err == nil {
-			_ = conn.Close()
+	p := start(t, Environment{}, "--demo")
+	connect := func() net.Conn {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
 		}
-		return err != nil
-	})
-	simtest.AssertEqual(t, "exit status", p.code, 1)
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	idle := make([]net.Conn, maxConnections)
+	for i := range idle {
+		idle[i] = connect()
+	}
+	last := connect()
+	_, _ = io.WriteString(last, "GET /-/healthy HTTP/1.0\r\n\r\n")
+	_ = last.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	_, err := last.Read(make([]byte, 1))
+	simtest.AssertEqual(t, "the last one waits", errors.Is(err, os.ErrDeadlineExceeded), true)
+	_ = idle[0].Close()
+	_ = last.SetReadDeadline(time.Time{})
+	response, err := io.ReadAll(last)
+	if err != nil || !strings.HasPrefix(string(response), "HTTP/1.0 200 OK") {
+		t.Errorf("got %q, error %v", response, err)
+	}
 }
 
 // TestSystemdSockets has two sockets, each with a server of its own: they do not share the
@@ -293,22 +283,6 @@ func TestShutdownIsBounded(t *testing.T) {
 	if err := <-ended; err == nil || err.Error() != "shutdown: context deadline exceeded" {
 		t.Errorf("got %v, want: shutdown: context deadline exceeded", err)
 	}
-}
-
-func TestServerLimits(t *testing.T) {
-	e := &exporter{logger: log.NewNopLogger()}
-	s := e.newServer(nil, nil)
-	simtest.AssertEqual(t, "limits", []any{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout, s.MaxHeaderBytes, *s.HTTP2},
-		[]any{10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 16 << 10, http.HTTP2Config{MaxConcurrentStreams: 1}})
-}
-
-// TestDisableDefaults leaves what is enabled by a flag or in the file.
-func TestDisableDefaults(t *testing.T) {
-	t.Parallel()
-	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
-	file := a.ConfigFile(dir, simtest.Tokens(), "collectors: {status: {enabled: true}, os: {interval: 2h}}\n")
-	page := startReady(t, "--config.file="+file, "--collector.disable-defaults", "--collector.plans").scrape()
-	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), map[string]float64{"plans": 1, "status": 1})
 }
 
 // TestShard exports the accounts of each shard. The public data and the watches are in the

@@ -2,18 +2,22 @@ package exporter
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/mdlayher/vsock"
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 
 	"server_rental_exporter/collector"
@@ -55,50 +59,12 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 	return mux
 }
 
-// maxConnections bounds the memory that clients take who connect and do nothing.
+// maxConnections bounds the memory that the clients of one address take. Others wait.
 const maxConnections = 512
 
-// connections are those of clients, each with the time since when it waits for a request;
-// zero while it has one.
-type connections struct {
-	mu    sync.Mutex
-	since map[net.Conn]time.Time
-}
-
-// changed is called with each new state of a connection. If there are too many, it closes
-// the one that has waited longest, so that clients which do nothing do not keep out others;
-// without one that waits, the new one.
-func (c *connections) changed(conn net.Conn, state http.ConnState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, open := c.since[conn]
-	switch {
-	case state == http.StateNew, open && state == http.StateIdle:
-		c.since[conn] = time.Now()
-	case open && state == http.StateActive:
-		c.since[conn] = time.Time{}
-	default:
-		delete(c.since, conn)
-	}
-	if len(c.since) <= maxConnections {
-		return
-	}
-	for other, since := range c.since {
-		if !since.IsZero() && since.Before(c.since[conn]) {
-			conn = other
-		}
-	}
-	delete(c.since, conn)
-	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn() // closes at once: sends no last message, which could block
-	}
-	_ = conn.Close() // the server notices
-}
-
-func (e *exporter) newServer(h http.Handler, clients *connections) *http.Server {
+func (e *exporter) newServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
-		ConnState:         clients.changed,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      time.Minute,
@@ -110,31 +76,52 @@ func (e *exporter) newServer(h http.Handler, clients *connections) *http.Server 
 	}
 }
 
-// listen serves h at all addresses, or on all sockets of systemd, and sends the error of each
-// that fails. Each has a server of its own, because exporter-toolkit changes the one that it
-// serves with.
-func (e *exporter) listen(h http.Handler) ([]*http.Server, <-chan error) {
-	logger := newSlogger(e.logger)
-	var starts []func(*http.Server) error
-	if *e.options.web.WebSystemdSocket {
-		sockets, _ := activation.Listeners() // never fails; without any, ListenAndServe does
-		for _, socket := range sockets {
-			starts = append(starts, func(s *http.Server) error { return toolkit.Serve(socket, s, e.options.web, logger) })
+// listen returns the sockets of systemd, or listens at all addresses.
+func listen(ctx context.Context, flags *toolkit.FlagConfig) ([]net.Listener, error) {
+	if *flags.WebSystemdSocket {
+		sockets, err := activation.Listeners()
+		if err == nil && len(sockets) == 0 {
+			err = errors.New("systemd: no socket passed")
 		}
+		return sockets, err
 	}
-	if len(starts) == 0 {
-		for _, address := range *e.options.web.WebListenAddresses {
-			flags := *e.options.web
-			flags.WebListenAddresses = &[]string{address}
-			starts = append(starts, func(s *http.Server) error { return toolkit.ListenAndServe(s, &flags, logger) })
+	var all []net.Listener
+	for _, address := range *flags.WebListenAddresses {
+		l, err := listenAt(ctx, address)
+		if err != nil {
+			for _, l := range all {
+				_ = l.Close()
+			}
+			return nil, err
 		}
+		all = append(all, l)
 	}
-	clients := &connections{since: map[net.Conn]time.Time{}}
-	servers := make([]*http.Server, len(starts))
-	failed := make(chan error, len(starts))
-	for i, start := range starts {
-		servers[i] = e.newServer(h, clients)
-		go func() { failed <- start(servers[i]) }()
+	return all, nil
+}
+
+// listenAt listens at HOST:PORT or at vsock://:PORT, the address of a virtual machine.
+func listenAt(ctx context.Context, address string) (net.Listener, error) {
+	port, isVirtual := strings.CutPrefix(address, "vsock://:")
+	if !isVirtual {
+		return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	}
+	number, err := strconv.ParseUint(port, 10, 32)
+	if err != nil {
+		return nil, errors.New("vsock: invalid port")
+	}
+	return vsock.Listen(uint32(number), nil)
+}
+
+// serveAt serves h, and sends the error of each listener that fails. Each has a server of its
+// own, because exporter-toolkit changes the one that it serves with.
+func (e *exporter) serveAt(listeners []net.Listener, h http.Handler) ([]*http.Server, <-chan error) {
+	servers := make([]*http.Server, len(listeners))
+	failed := make(chan error, len(listeners))
+	for i, l := range listeners {
+		servers[i] = e.newServer(h)
+		go func() {
+			failed <- toolkit.Serve(netutil.LimitListener(l, maxConnections), servers[i], e.options.web, newSlogger(e.logger))
+		}()
 	}
 	return servers, failed
 }
@@ -156,12 +143,34 @@ func shutdown(ctx context.Context, servers []*http.Server) error {
 // pageURL is the landing page's URL for a browser on this machine; empty if it is
 // not known.
 func pageURL(flags *toolkit.FlagConfig) string {
-	host, port, err := net.SplitHostPort((*flags.WebListenAddresses)[0])
-	if err != nil || *flags.WebSystemdSocket {
+	if *flags.WebSystemdSocket {
+		return ""
+	}
+	return localURL(flags, (*flags.WebListenAddresses)[0])
+}
+
+// localURL is the URL of a listen address for clients on this machine; empty for a vsock.
+func localURL(flags *toolkit.FlagConfig, address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
 		return ""
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	return scheme(flags) + "://" + net.JoinHostPort(host, port) + "/"
+	scheme := "http"
+	if settings := readTLSConfig(*flags.WebConfigFile); settings.IsEnabled() {
+		scheme = "https"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port) + "/"
+}
+
+// readTLSConfig returns the TLS settings of a web configuration file. They are zero
+// without a valid file.
+func readTLSConfig(file string) toolkit.TLSConfig {
+	var c toolkit.Config
+	if content, err := os.ReadFile(file); err == nil {
+		_ = yaml.Unmarshal(content, &c)
+	}
+	return c.TLSConfig
 }

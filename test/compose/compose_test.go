@@ -292,7 +292,7 @@ func TestProductionExporter(t *testing.T) {
 			t.Setenv("SERVER_RENTAL_CONFIG_FILE", file)
 			var out, log bytes.Buffer
 			code := exporter.Run(context.Background(), exporter.Environment{
-				Args: append(s.Command, "--config.check"), Getenv: os.Getenv, Stdout: &out, Stderr: &log,
+				Args: append(s.Command, "--config.check"), LookupEnv: os.LookupEnv, Stdout: &out, Stderr: &log,
 			})
 			for _, want := range c.want {
 				if code != 0 || !strings.Contains(out.String(), want) {

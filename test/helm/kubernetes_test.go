@@ -64,7 +64,7 @@ func TestKubernetes(t *testing.T) {
 		"more accounts":            {example + blocks[1], lab, deployment, image, "account lab: "},
 		"no account":               {example + blocks[2], public, deployment, image, "public: "},
 		"three shards":             {shards, config, sharded, image, "2: 0.0 requests per minute, 0 accounts"},
-		"shards and more accounts": {shards + blocks[1], lab, sharded, image, "2: 3.6 requests per minute, 1 accounts: lab"},
+		"shards and more accounts": {shards + blocks[1], lab, sharded, image, "2: 7.4 requests per minute, 1 accounts: lab"},
 		"shards and no account":    {shards + blocks[2], public, sharded, image, "0: 4.0 requests per minute"},
 		"five shards":              {shards + blocks[3], config, sharded, image, "4: "},
 	} {

@@ -65,7 +65,7 @@ const watchesInStock = max('watch', own('watch_plans_in_stock'));
 const noWatches = `label_replace(0 * ${max('', own('exporter_build_info'))} unless on () ${watchesInStock}, "watch", "None configured", "", "")`;
 const matching = `${max('watch, plan', own('watch_plan_in_stock'))} == 1`;
 /** The address of the order form, as a link. */
-export const orderForm = { from: 'order', name: 'Order', width: 60, filter: false, mappings: mappings.order, link: { title: 'Order form', url: '${__data.fields.Order}', targetBlank: true } };
+export const orderForm = { from: 'order', name: 'Order', width: 60, filter: false, mappings: mappings.order, link: { title: 'Order form', url: '${__value.raw}', targetBlank: true } };
 /**
  * Adds the address of the order form if it is known.
  * @param {string} key @param {string} expr @param {string} selector @param {string} [keys] of the rows

@@ -241,16 +241,23 @@ func TestPanels(t *testing.T) {
 func overrides[T any](t *testing.T, p grafana.Panel, id string) (all []T) {
 	t.Helper()
 	for _, o := range p.FieldConfig.Overrides {
-		for _, prop := range o.Properties {
-			if prop.ID != id {
-				continue
-			}
-			var value T
-			if err := json.Unmarshal(prop.Value, &value); err != nil {
-				t.Errorf("panel %d: %s: %v", p.ID, id, err)
-			}
-			all = append(all, value)
+		all = append(all, properties[T](t, o.Properties, id)...)
+	}
+	return all
+}
+
+// properties returns the values of one property.
+func properties[T any](t *testing.T, of []grafana.Property, id string) (all []T) {
+	t.Helper()
+	for _, prop := range of {
+		if prop.ID != id {
+			continue
 		}
+		var value T
+		if err := json.Unmarshal(prop.Value, &value); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		all = append(all, value)
 	}
 	return all
 }
@@ -473,7 +480,7 @@ func TestLinks(t *testing.T) {
 				}
 				continue
 			}
-			if l.URL == "${__data.fields.Order}" { // the provider's order form
+			if l.URL == rawValue("Order") { // the provider's order form
 				continue
 			}
 			parts := local.FindStringSubmatch(l.URL)
@@ -503,8 +510,11 @@ func checkKept(t *testing.T, where, query string, from, to grafana.Dashboard) {
 		t.Errorf("%s: does not keep the time range", where)
 	}
 	passed := map[string]int{}
-	for _, m := range regexp.MustCompile(`\$\{(\w+):queryparam\}|var-(\w+)=`).FindAllStringSubmatch(query, -1) {
+	for _, m := range regexp.MustCompile(`\$\{(\w+):queryparam\}|var-(\w+)=([^&]*)`).FindAllStringSubmatch(query, -1) {
 		passed[m[1]+m[2]]++
+		if m[2] != "" && !strings.HasPrefix(m[3], rawValue("")) {
+			t.Errorf("%s: sets %s to %q, want the value of a column", where, m[2], m[3])
+		}
 	}
 	for _, v := range to.Templating.List {
 		known := slices.ContainsFunc(from.Templating.List, func(other grafana.Variable) bool { return other.Name == v.Name && !v.SkipURLSync })
@@ -553,15 +563,71 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// allLinks returns the links of a dashboard, its panels and their cells.
+// allLinks returns the links of a dashboard and its panels, and those of cells as Grafana
+// opens them in a row that has rawValue in each column.
 func allLinks(t *testing.T, d grafana.Dashboard) []grafana.Link {
 	t.Helper()
 	links := slices.Clone(d.Links)
 	for _, p := range d.AllPanels() {
 		links = append(links, p.Links...)
-		for _, cell := range overrides[[]grafana.Link](t, p, "links") {
-			links = append(links, cell...)
+		for _, o := range p.FieldConfig.Overrides {
+			column := fmt.Sprint(o.Matcher.Options)
+			for _, l := range properties[[]grafana.Link](t, o.Properties, "links") {
+				for _, cell := range l {
+					cell.URL = openCell(t, p, cell.URL, column)
+					links = append(links, cell)
+				}
+			}
 		}
 	}
 	return links
+}
+
+// rawValue is what a column of a test's row has.
+func rawValue(column string) string { return "https://rental.example/" + column }
+
+// openCell returns the address of a cell's link. ${__value.raw} is the cell's value, and
+// ${__data.fields.NAME} the text that the column NAME shows, after value mappings.
+func openCell(t *testing.T, p grafana.Panel, url, column string) string {
+	t.Helper()
+	return regexp.MustCompile(`\$\{__(value\.raw|data\.fields\.(\w+))\}`).ReplaceAllStringFunc(url, func(variable string) string {
+		name, isField := strings.CutPrefix(strings.Trim(variable, "${}"), "__data.fields.")
+		if !isField {
+			return rawValue(column)
+		}
+		if !slices.ContainsFunc(p.Transformations, func(tr grafana.Transformation) bool {
+			return slices.Contains(slices.Collect(maps.Values(tr.Options.RenameByName)), name)
+		}) {
+			t.Errorf("%s, panel %d: link %s: no such column", p.Title, p.ID, url)
+		}
+		for _, o := range p.FieldConfig.Overrides {
+			for _, mappings := range properties[[]grafana.Mapping](t, o.Properties, "mappings") {
+				if o.Matcher.Options == name {
+					return mapped(t, mappings, rawValue(name))
+				}
+			}
+		}
+		return rawValue(name)
+	})
+}
+
+// mapped returns the text that the first mapping of a value gives it.
+func mapped(t *testing.T, mappings []grafana.Mapping, value string) string {
+	t.Helper()
+	for _, m := range mappings {
+		var options struct {
+			Pattern string
+			Result  struct{ Text string }
+		}
+		if m.Type != "regex" {
+			continue
+		}
+		if err := json.Unmarshal(m.Options, &options); err != nil {
+			t.Fatal(err)
+		}
+		if pattern := regexp.MustCompile(options.Pattern); pattern.MatchString(value) {
+			return pattern.ReplaceAllString(value, options.Result.Text)
+		}
+	}
+	return value
 }

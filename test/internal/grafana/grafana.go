@@ -64,25 +64,31 @@ type Panel struct {
 		Defaults struct {
 			Unit     string
 			Color    struct{ Mode string }
-			Mappings []struct {
-				Type    string
-				Options json.RawMessage
-			}
+			Mappings []Mapping
 		}
 		Overrides []struct {
 			Matcher    struct{ ID, Options any }
 			Properties []Property
 		}
 	}
-	Transformations []struct {
-		Options struct {
-			ExcludeByName map[string]bool
-			RenameByName  map[string]string
-		}
-	}
-	Options struct {
+	Transformations []Transformation
+	Options         struct {
 		Legend struct{ ShowLegend bool }
 		SortBy []struct{ DisplayName string }
+	}
+}
+
+// Mapping gives values a text and a colour.
+type Mapping struct {
+	Type    string
+	Options json.RawMessage
+}
+
+// Transformation hides and renames fields.
+type Transformation struct {
+	Options struct {
+		ExcludeByName map[string]bool
+		RenameByName  map[string]string
 	}
 }
 

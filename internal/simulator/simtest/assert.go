@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
 	"reflect"
 	"regexp"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
+	"github.com/google/go-cmp/cmp"
 
 	"server_rental_exporter/internal/simulator"
 )
@@ -23,37 +23,12 @@ import (
 // Update is the flag -update, which rewrites golden and generated files.
 var Update = flag.Bool("update", false, "rewrite golden and generated files")
 
-// AssertEqual compares whole values with reflect.DeepEqual. Of long ones it shows the lines,
-// or words, that only one has.
+// AssertEqual compares whole values, fields that are not exported included.
 func AssertEqual(t testing.TB, what string, got, want any) {
 	t.Helper()
-	if reflect.DeepEqual(got, want) {
-		return
+	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+		t.Errorf("%s: -want +got:\n%s", what, diff)
 	}
-	g, w := fmt.Sprint(got), fmt.Sprint(want)
-	switch {
-	case g == w:
-		t.Errorf("%s:\n got %#v\nwant %#v", what, got, want)
-	case len(g)+len(w) < 1000:
-		t.Errorf("%s:\n got %s\nwant %s", what, g, w)
-	default:
-		gs, ws := parts(g), parts(w)
-		t.Errorf("%s:\nnot wanted: %.3000s\nmissing: %.3000s", what, without(gs, ws), without(ws, gs))
-	}
-}
-
-// parts splits a text with lines at their ends, and everything else at spaces, such as a map
-// between its elements.
-func parts(text string) []string {
-	if strings.Contains(text, "\n") {
-		return strings.Split(text, "\n")
-	}
-	return strings.Fields(text)
-}
-
-// without returns the parts that others lacks, in lines; not how often or in which order.
-func without(list, others []string) string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(list), func(p string) bool { return slices.Contains(others, p) }), "\n")
 }
 
 // Golden compares a text with a file, or rewrites the file if -update is given.

@@ -5,6 +5,7 @@ package helm
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -33,13 +34,12 @@ const (
 
 func TestMain(m *testing.M) { simtest.Main(m) }
 
-// helmPath builds Helm in the version of go.mod.
+// helmPath builds Helm in the version of go.mod, unless it is in Go's build cache.
 var helmPath = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("go", "tool", "-n", "helm").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go tool -n helm: %w\n%s", err, out)
-	}
-	return strings.TrimSpace(string(out)), nil
+	cmd := exec.Command("go", "tool", "-n", "helm")
+	cmd.Stderr = os.Stderr // with the progress of downloads
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), err
 })
 
 // runHelm runs Helm without a cluster and without an environment.
@@ -114,7 +114,7 @@ func decode(t *testing.T, manifests string) objects {
 	t.Helper()
 	var all objects
 	for _, doc := range split(manifests) {
-		o, _, err := strict().Decode([]byte(doc), nil, nil)
+		o, _, err := strict().Decode([]byte(doc+"\n"), nil, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, doc)
 		}

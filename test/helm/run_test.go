@@ -24,7 +24,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/repo"
 )
@@ -43,7 +42,6 @@ func existing(t *testing.T) objects {
 		secret("rental-tokens", map[string]string{"main": "token-of-main", "lab": "token-of-lab\n"}),
 		secret("guest-token", map[string]string{"token": "token-of-guest"}),
 		secret("server-rental-exporter-tokens", map[string]string{"main": "token-of-main", "lab": "token-of-lab"}),
-		secret("https", map[string]string{"web-config.yml": webConfig, "tls.crt": certificate, "tls.key": key}),
 		secret("web-config", map[string]string{"web-config.yml": webConfig + users, "config.yml": webConfig + users, "tls.crt": certificate, "tls.key": key}),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "private-ca"}, Data: map[string]string{"ca.crt": certificate}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "runtime"}, Data: map[string]string{"gogc": "50"}},
@@ -187,9 +185,7 @@ func TestExample(t *testing.T) {
 // TestProbes runs the exporter as the pod does, and asks it as a node and as Prometheus do.
 func TestProbes(t *testing.T) {
 	for name, c := range map[string]struct{ set, want string }{
-		"http":     {"shards=1", "server_rental_plan_in_stock{"},
 		"shards":   {"shards=3", "server_rental_exporter_shard " + podIndex + "\n"},
-		"https":    {"web.tls=true,web.configSecret.name=https", "server_rental_plan_in_stock{"},
 		"password": {"web.tls=true,web.authentication=true,web.configSecret.name=web-config", "server_rental_plan_in_stock{"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,28 +209,10 @@ func TestProbes(t *testing.T) {
 				metrics := request(endpoint.Path, basicAuth)
 				return metrics.Status == http.StatusOK && strings.Contains(metrics.Body, c.want)
 			})
-			assertLabelsKept(t, endpoint)
 			if name == "password" { // else probes could ask for a path
 				simtest.AssertEqual(t, "status without password", request("/-/healthy", "").Status, http.StatusUnauthorized)
 			}
 		})
-	}
-}
-
-// assertLabelsKept checks that no label of a metric is renamed to exported_..., because the
-// Prometheus Operator gives the target a label of the same name.
-func assertLabelsKept(t *testing.T, endpoint monitoringv1.Endpoint) {
-	t.Helper()
-	ofTarget := []string{"job", "instance", "namespace", "service", "pod", "container", "endpoint"}
-	for _, r := range endpoint.RelabelConfigs {
-		ofTarget = slices.DeleteFunc(ofTarget, func(name string) bool { return r.Action == "labeldrop" && r.Regex == name })
-	}
-	for _, d := range exporter.Definitions() {
-		for _, name := range d.Labels {
-			if slices.Contains(ofTarget, name) {
-				t.Errorf("%s: label %s is also a label of the target", d.Name, name)
-			}
-		}
 	}
 }
 

@@ -94,6 +94,9 @@ metadata:
 {{- $accounts = append $accounts (dict "name" $account.name "token_file" $file) }}
 {{- end }}
 {{- if $accounts }}{{ $config = set $config "accounts" $accounts }}{{ end }}
+{{- if .Values.accountsSecret }}
+{{- $config = set $config "account_files" (list "/etc/server-rental-exporter/accounts/*") }}
+{{- end }}
 {{- toYaml $config }}
 {{- end }}
 
@@ -124,7 +127,7 @@ httpGet:
 {{- $errors := list }}
 {{- if .Values.demo }}
 {{- if .Values.config.api.base_url }}{{ $errors = append $errors "config.api.base_url: must be empty with demo, which has an API of its own" }}{{ end }}
-{{- if .Values.accounts }}{{ $errors = append $errors "accounts: must be empty with demo, which has accounts of its own" }}{{ end }}
+{{- if or .Values.accounts .Values.accountsSecret }}{{ $errors = append $errors "accounts, accountsSecret: must be empty with demo, which has accounts of its own" }}{{ end }}
 {{- else if not .Values.config.api.base_url }}
 {{- $errors = append $errors "config.api.base_url: is required; set demo=true to export a simulated provider" }}
 {{- end }}

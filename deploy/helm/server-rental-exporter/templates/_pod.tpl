@@ -58,8 +58,8 @@ spec:
         {{- with .Values.extraArgs }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+      {{- if or .Values.extraEnv $sharded }}
       env:
-        - {name: GOMEMLIMIT, value: {{ .Values.goMemLimit | quote }}}
         {{- with .Values.extraEnv }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -70,6 +70,7 @@ spec:
             fieldRef: {fieldPath: "metadata.labels['apps.kubernetes.io/pod-index']"}
         - {name: SERVER_RENTAL_TOTAL_SHARDS, value: {{ .Values.shards | quote }}}
         {{- end }}
+      {{- end }}
       ports:
         - {name: http, containerPort: 10170, protocol: TCP}
       livenessProbe:
@@ -84,6 +85,9 @@ spec:
         - {name: config, mountPath: /etc/server-rental-exporter/config, readOnly: true}
         {{- if $sources }}
         - {name: tokens, mountPath: /etc/server-rental-exporter/tokens, readOnly: true}
+        {{- end }}
+        {{- if .Values.accountsSecret }}
+        - {name: accounts, mountPath: /etc/server-rental-exporter/accounts, readOnly: true}
         {{- end }}
         {{- if .Values.web.configSecret.name }}
         - {name: web, mountPath: /etc/server-rental-exporter/web, readOnly: true}
@@ -107,6 +111,12 @@ spec:
               items:
                 - {key: {{ .key }}, path: {{ .name }}/{{ .key }}}
           {{- end }}
+    {{- end }}
+    {{- with .Values.accountsSecret }}
+    - name: accounts
+      secret:
+        secretName: {{ . }}
+        defaultMode: 0440
     {{- end }}
     {{- with .Values.web.configSecret.name }}
     - name: web

@@ -18,7 +18,7 @@ BUILDAH  := buildah
 IMAGE_ARCH = $(shell go env GOARCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test-short test-long race tools e2e lint format bench update golden recipe-check pictures browser-test image image-test packages packages-test \
+.PHONY: help build test test-short test-deploy race tools e2e lint format bench update golden recipe-check pictures browser-test image image-test packages packages-test \
   sbom release-notes release-check release helm-package clean
 
 help: ## list the targets
@@ -29,16 +29,17 @@ build: ## build the binary
 	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o server_rental_exporter .
 
 # The tests of documents, rules and deployment, and those with real programs, are a
-# module of their own: what they need is not listed in the program's go.mod.
-test: ## run all tests that need nothing but Go
+# module of their own: what they need is not listed in the program's go.mod, and takes
+# minutes to compile the first time.
+test: ## run the tests that need nothing but the program's own modules
 	go test -timeout 30m ./...
+	cd test && go test -timeout 30m ./chaos
+
+test-deploy: ## run the tests of documents, rules, dashboards, chart, manifests, Compose and mixin
 	cd test && go test -timeout 30m ./...
 
 test-short: ## run the tests of the inner loop
 	go test -short ./...
-
-test-long: ## run all tests in their long form: fault schedules, load and memory
-	CHAOS_LONG=1 GOFLAGS=-count=1 $(MAKE) test
 
 race: ## run the short tests with the race detector
 	go test -race -short -timeout 30m ./...
@@ -92,7 +93,7 @@ image: ## build a container image (IMAGE_ARCH=arm64 for another processor)
 	$(BUILDAH) bud --format docker --os linux --arch $(IMAGE_ARCH) --timestamp $(COMMIT_TIME) \
 	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
 	  --label org.opencontainers.image.created=$$(date -ud @$(COMMIT_TIME) +%FT%TZ) \
-	  $(BUILDAH_FLAGS) -t server_rental_exporter:$(VERSION) .
+	  $(BUILDAH_FLAGS) -t server_rental_exporter:v$(VERSION) .
 
 image-test: ## build the images of both platforms, without a registry, and run one (root; Debian: buildah busybox-static ca-certificates)
 	cd test && go test -tags e2e -count=1 -timeout 20m ./image
@@ -123,7 +124,7 @@ packages-test: packages ## install, run, upgrade and remove the packages (root; 
 
 helm-package: ## package the Helm chart into dist/
 	rm -f dist/server-rental-exporter-*.tgz
-	find deploy/helm/server-rental-exporter -exec touch --date=@$(COMMIT_TIME) {} + # the package has the times of the files
+	find -L deploy/helm/server-rental-exporter -name node_modules -prune -o -exec touch --date=@$(COMMIT_TIME) {} + # the package has the times of the files
 	cd test && go tool helm package ../deploy/helm/server-rental-exporter --destination ../dist
 
 clean: ## remove what build left

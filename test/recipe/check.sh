@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-git ls-files -z | xargs -0 cp --parents -t "$copy"
+git ls-files -z | xargs -0 cp --no-dereference --parents -t "$copy"
 cd "$copy"
 
 # Collector.
@@ -87,7 +87,4 @@ make golden
 go build ./...
 go vet ./collector ./internal/simulator
 go run . --demo --once | grep '^server_rental_invoice_amount_usd'
-go test -short -timeout 10m ./collector ./config ./exporter ./web ./internal/runner ./internal/simulator/...
-cd test
-go test -short -timeout 10m ./docs ./dashboards ./alerts ./compose
-go test -timeout 10m -run 'TestGenerated|TestSchema' ./helm
+make test test-deploy

@@ -2,12 +2,14 @@ package chaos_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
@@ -32,45 +35,33 @@ type harness struct {
 	t       *testing.T
 	handler http.Handler
 	log     simtest.Log
-	format  string // that the scraper accepts
-	coding  string // that the scraper accepts
 	ctx     context.Context
 	cancel  context.CancelFunc
 
-	configMu sync.Mutex
 	config   configuration
 	reloaded time.Time
 	limits   rentalapi.Limits // the highest of all configurations
 
-	worldMu   sync.Mutex
-	tokens    map[string]*tokenFile // by account
-	customers []*simulator.Account
-	history   map[string][]version // by collector and account
-	restocks  map[string]float64   // by plan
-	sellouts  map[string]float64
-	issued    int // tokens
+	worldMu sync.Mutex
+	tokens  map[string]string    // by account
+	history map[string][]version // by collector and account
+	issued  int                  // tokens
 }
 
 // configuration is the exporter's configuration.
 type configuration struct {
-	api        string
-	collectors map[string]runner.Timing
+	collectors map[string]refresh.Settings
 	accounts   []string
 	limits     rentalapi.Limits
 }
 
-// tokenFile is the content of an account's token file.
-type tokenFile struct {
-	token    string
-	customer int
-	err      error // of reading it
-}
+// samples are values by series.
+type samples = map[string]float64
 
 // version is a past state of a resource.
 type version struct {
 	samples  samples
 	from, to time.Time // to is zero for the present state
-	customer int
 }
 
 // accountNames are the accounts that may be configured.
@@ -79,26 +70,40 @@ func accountNames() []string { return []string{"main", "lab", "spare"} }
 const requestTimeout = 10 * time.Second
 
 func newHarness(t *testing.T, rng *rand.Rand) *harness {
-	o := simulator.Options{}
-	if rng.IntN(2) == 0 { // a provider that rejects nothing, so that broken limits show
-		o.PublicLimit, o.AccountLimit = -1, -1
-	}
 	h := &harness{
-		API: simtest.StartInMemory(t, o), t: t, format: pick(rng, formats()...), coding: pick(rng, "identity", "gzip"),
-		config: validConfiguration(rng), tokens: map[string]*tokenFile{}, history: map[string][]version{},
-		restocks: map[string]float64{}, sellouts: map[string]float64{},
+		// It rejects nothing, so that broken limits show.
+		API: simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1}), t: t,
+		config: validConfiguration(rng), tokens: map[string]string{}, history: map[string][]version{},
 	}
-	h.populate(rng)
-	h.ctx, h.cancel = context.WithCancel(t.Context())
+	h.changeWorld(func(w *simulator.World) {
+		clear(w.Accounts)
+		w.SendsAge = rng.IntN(2) == 0
+		for i, name := range accountNames() {
+			a := simulator.ExampleAccount(name, time.Now())
+			switch i { // two have several pages
+			case 1:
+				a.Transactions = simulator.Transactions(110+rng.IntN(200), time.Now())
+			case 2:
+				a.Topups = append(a.Topups, simulator.Topups(100+rng.IntN(150), time.Now())...)
+			}
+			w.Accounts[ownToken(name)] = a
+			h.issueToken(w, name)
+		}
+	})
+	h.start()
+	return h
+}
+
+// start runs a new exporter until stop.
+func (h *harness) start() {
+	h.ctx, h.cancel = context.WithCancel(h.t.Context())
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
 	registry := prometheus.NewRegistry()
+	registry.MustRegister(h.Runner.API)
 	h.handler = web.Handler(h.Runner, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher,
 		Metrics: &exposition.Handler{
-			Publisher: h.Publisher, Gatherer: registry, OnError: func(cause string, err error) { t.Error(cause, err) },
-		},
-		Discovery: func(account string) (collector.Servers, error) {
-			return collector.ActiveServers(h.Accounts(), account)
+			Publisher: h.Publisher, Gatherer: registry, OnError: func(cause string, err error) { h.t.Error(cause, err) },
 		},
 		Configured: func() web.Configured {
 			return web.Configured{API: "a simulated provider", Accounts: len(h.config.accounts)}
@@ -106,115 +111,63 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	})
 	h.Run(h.ctx)
 	h.applyConfig()
-	return h
 }
 
-// close stops the exporter and the provider. The bubble reports goroutines that are left.
-func (h *harness) close() {
+// stop ends the exporter as a kill does: it completes nothing.
+func (h *harness) stop() {
 	h.cancel()
 	h.Wait()
-	h.Close()
 }
 
-// populate creates three customers: one with a short history, one whose transactions
-// fill pages, one whose top-ups do.
-func (h *harness) populate(rng *rand.Rand) {
-	h.changeWorld(func(w *simulator.World) {
-		clear(w.Accounts)
-		w.SendsAge = rng.IntN(2) == 0
-		for i, name := range accountNames() {
-			a := simulator.ExampleAccount(fmt.Sprint("customer", i), time.Now())
-			a.Transactions = simulator.Transactions(20, time.Now())
-			switch i {
-			case 1:
-				a.Transactions = simulator.Transactions(150+rng.IntN(450), time.Now())
-			case 2:
-				a.Topups = append(a.Topups, simulator.Topups(100+rng.IntN(150), time.Now())...)
-			}
-			h.customers = append(h.customers, a)
-			w.Accounts[customerToken(i)] = a
-			h.tokens[name] = &tokenFile{customer: i}
-			h.issueToken(w, name)
-		}
-	})
-}
+// ownToken is a token of an account that the exporter does not have, for expectations.
+func ownToken(account string) string { return "secret-own-" + account }
 
-// customerToken is a token that the exporter does not have, for expectations.
-func customerToken(customer int) string { return fmt.Sprint("secret-of-customer-", customer) }
-
-// issueToken gives an account a new token of its customer.
+// issueToken gives an account a new token.
 func (h *harness) issueToken(w *simulator.World, account string) {
 	h.issued++
-	f := h.tokens[account]
-	f.token = fmt.Sprintf("secret-%s-%d", account, h.issued)
-	w.Accounts[f.token] = h.customers[f.customer]
+	h.tokens[account] = fmt.Sprintf("secret-%s-%d", account, h.issued)
+	w.Accounts[h.tokens[account]] = w.Accounts[ownToken(account)]
 }
 
-// changeWorld changes the provider's data or the token files, and records what each
-// resource results in from now on.
+// changeWorld changes the provider's data or the tokens, and records what each resource
+// results in from now on.
 func (h *harness) changeWorld(change func(w *simulator.World)) {
 	h.worldMu.Lock()
 	defer h.worldMu.Unlock()
 	h.Change(func(w *simulator.World) {
-		before := stock(w)
 		change(w)
 		now := time.Now().UTC().Truncate(time.Second).Format(time.RFC3339)
 		w.GeneratedAt, w.Status["updated_at"] = now, now
-		for id, in := range stock(w) {
-			switch was, known := before[id]; {
-			case !known || was == in:
-			case in:
-				h.restocks[id]++
-			default:
-				h.sellouts[id]++
-			}
-		}
 	})
 	for _, r := range collector.Resources() {
-		if !r.Account {
-			h.record(r.Name, "", -1, presentState(h.t, r, getter{api: h.API}, ""))
-			continue
+		accounts := []string{""}
+		if r.Account {
+			accounts = accountNames()
 		}
-		for account, f := range h.tokens {
-			h.record(r.Name, account, f.customer, presentState(h.t, r, getter{h.API, customerToken(f.customer)}, account))
+		for _, account := range accounts {
+			key, now := r.Name+" "+account, time.Now()
+			present := presentState(h.t, r, getter{h.API, ownToken(account)}, account)
+			versions := h.history[key]
+			if n := len(versions); n > 0 {
+				if maps.Equal(versions[n-1].samples, present) {
+					continue
+				}
+				versions[n-1].to = now
+			}
+			h.history[key] = append(versions, version{samples: present, from: now})
 		}
 	}
-}
-
-func stock(w *simulator.World) map[string]bool {
-	stock := map[string]bool{}
-	for _, p := range w.Plans {
-		if in, known := simulator.At(p, "availability", "in_stock").(bool); known {
-			stock[simulator.Text(p, "id")] = in
-		}
-	}
-	return stock
-}
-
-func (h *harness) record(name, account string, customer int, present samples) {
-	key, now := name+" "+account, time.Now()
-	versions := h.history[key]
-	if n := len(versions); n > 0 {
-		if versions[n-1].customer == customer && maps.Equal(versions[n-1].samples, present) {
-			return
-		}
-		versions[n-1].to = now
-	}
-	h.history[key] = append(versions, version{samples: present, from: now, customer: customer})
 }
 
 // versionsSince returns the versions of a resource that held at any time from then on.
-func (h *harness) versionsSince(name, account string, then time.Time) []version {
+func (h *harness) versionsSince(key string, then time.Time) []version {
 	h.worldMu.Lock()
 	defer h.worldMu.Unlock()
-	versions := slices.Clone(h.history[name+" "+account])
-	return slices.DeleteFunc(versions, func(v version) bool { return !v.to.IsZero() && v.to.Before(then) })
+	return slices.DeleteFunc(slices.Clone(h.history[key]), func(v version) bool { return !v.to.IsZero() && v.to.Before(then) })
 }
 
 // reload changes the configuration and applies it.
 func (h *harness) reload(change func(c *configuration)) {
-	h.configMu.Lock()
-	defer h.configMu.Unlock()
 	change(&h.config)
 	h.reloaded = time.Now()
 	h.Runner.API.ApplySettings(h.apiSettings())
@@ -222,19 +175,19 @@ func (h *harness) reload(change func(c *configuration)) {
 }
 
 func (h *harness) apiSettings() rentalapi.Settings {
-	transport := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, h.Dial)
 	h.limits.Public = max(h.limits.Public, h.config.limits.Public)
 	h.limits.Account = max(h.limits.Account, h.config.limits.Account)
+	transport := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, h.Dial)
 	return rentalapi.Settings{BaseURL: h.URL, Transport: transport, Timeout: requestTimeout, Limits: h.config.limits}
 }
 
 func (h *harness) applyConfig() {
-	c := runner.Spec{API: h.config.api, Collectors: maps.Clone(h.config.collectors)}
+	c := runner.Config{API: "one", Collectors: maps.Clone(h.config.collectors)}
 	for _, name := range h.config.accounts {
-		c.Accounts = append(c.Accounts, runner.AccountSpec{Name: name, Identity: "file " + name, Token: func() (string, error) {
+		c.Accounts = append(c.Accounts, runner.Account{Name: name, Identity: "file " + name, Token: func() (string, error) {
 			h.worldMu.Lock()
 			defer h.worldMu.Unlock()
-			return h.tokens[name].token, h.tokens[name].err
+			return h.tokens[name], nil
 		}})
 	}
 	h.ApplyConfig(h.ctx, c)
@@ -242,22 +195,82 @@ func (h *harness) applyConfig() {
 
 // validConfiguration enables all collectors and accounts.
 func validConfiguration(rng *rand.Rand) configuration {
-	c := configuration{api: "one", collectors: map[string]runner.Timing{}, accounts: accountNames(), limits: randomLimits(rng)}
+	c := configuration{collectors: map[string]refresh.Settings{}, accounts: accountNames()}
+	c.limits = rentalapi.Limits{Public: 10 + rng.IntN(50), Account: 60 + rng.IntN(61)}
+	c.limits.AccountBulk = c.limits.Account / 2
 	for _, r := range collector.Resources() {
 		c.collectors[r.Name] = randomSettings(rng, r)
 	}
 	return c
 }
 
-func randomLimits(rng *rand.Rand) rentalapi.Limits {
-	l := rentalapi.Limits{Public: 10 + rng.IntN(50), Account: 60 + rng.IntN(61)}
-	l.AccountBulk = l.Account / 2
-	return l
-}
-
-func randomSettings(rng *rand.Rand, r collector.Resource) runner.Timing {
+func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
 	interval := max(r.MinInterval, 30*time.Second) + time.Duration(rng.IntN(120))*time.Second
-	return runner.Timing{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
+	return refresh.Settings{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
 }
 
-var errUnreadable = errors.New("permission denied")
+// resourceOf returns the collector that a metric family belongs to; none for those
+// that do not follow from one state of a resource.
+var resourceOf = func() map[string]string {
+	owners := map[string]string{}
+	for _, r := range collector.Resources() {
+		for _, d := range r.Metrics {
+			owners[d.Name] = r.Name
+		}
+	}
+	for _, name := range []string{"restocks_total", "sellouts_total", "last_in_stock_timestamp_seconds", "stock_changed_timestamp_seconds"} {
+		delete(owners, "server_rental_plan_"+name)
+		delete(owners, "server_rental_configuration_"+name)
+	}
+	return owners
+}()
+
+// getter reads responses of a provider without faults, limits and a cache.
+type getter struct {
+	api   *simtest.API
+	token string
+}
+
+// Get implements rentalapi.Getter.
+func (g getter) Get(_ context.Context, path string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
+	return rentalapi.Response{Received: time.Now()}, read(strings.NewReader(g.api.Body(path+"?"+query.Encode(), g.token)))
+}
+
+// presentState returns the samples of the provider's present data of a resource, mapped
+// in one undisturbed step. That each value is mapped right is what the golden files of
+// collector show.
+func presentState(t *testing.T, r collector.Resource, api getter, account string) samples {
+	t.Helper()
+	snapshot, err := r.NewFetcher(account)(t.Context(), api)
+	if err != nil {
+		t.Fatalf("%s %s: %v", r.Name, account, err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
+		for _, m := range snapshot.Metrics {
+			ch <- m
+		}
+	}))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return byResource(simtest.NewExposition(t, families))[r.Name+" "+account]
+}
+
+// byResource groups the data of a page by collector and account.
+func byResource(page simtest.Exposition) map[string]samples {
+	groups := map[string]samples{}
+	for series, v := range page.Values {
+		name, _, _ := strings.Cut(series, "{")
+		if resourceOf[name] == "" {
+			continue
+		}
+		key := resourceOf[name] + " " + simtest.Label(series, "account")
+		if groups[key] == nil {
+			groups[key] = samples{}
+		}
+		groups[key][series] = v
+	}
+	return groups
+}

@@ -1,0 +1,187 @@
+package chaos_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// faultSchedule is a random sequence of faults and changes.
+type faultSchedule struct {
+	*harness
+	rng    *rand.Rand
+	counts map[string]int // events by kind
+}
+
+// next lets an event happen: at once, or while the provider serves one of the next
+// requests.
+func (s *faultSchedule) next() {
+	event := s.draw()
+	if s.rng.IntN(3) > 0 {
+		event()
+		return
+	}
+	s.counts["during a request"]++
+	var requests atomic.Int64
+	at := 1 + s.rng.Int64N(6)
+	s.OnRequest(func(string, url.Values) {
+		if requests.Add(1) == at {
+			event()
+		}
+	})
+}
+
+func (s *faultSchedule) draw() func() {
+	// An event that happens later must not share the source of randomness.
+	own := rand.New(rand.NewPCG(s.rng.Uint64(), 0))
+	switch n := s.rng.IntN(20); {
+	case n < 7:
+		s.injectFault()
+	case n == 7:
+		return s.RemoveAll
+	case n == 8:
+		longest := int64(s.rng.IntN(2)) * int64(4*time.Second)
+		s.Net.SetDialDelay(func() time.Duration { return time.Duration(rand.Int64N(longest + 1)) })
+	case n < 11:
+		s.counts["token changed"]++
+		return func() { s.changeToken(own) }
+	case n < 13:
+		s.counts["reload"]++
+		s.reload(func(c *configuration) { changeConfiguration(own, c) })
+	default:
+		s.counts["data changed"]++
+		return func() {
+			s.changeWorld(func(w *simulator.World) {
+				for range 1 + own.IntN(3) {
+					changeData(own, w, w.Accounts[ownToken(pick(own, accountNames()...))])
+				}
+			})
+		}
+	}
+	return func() {}
+}
+
+func pick[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }
+
+// badResponses are bodies that are a failed fetch with status 200, at any endpoint;
+// package rentalapi tests every other one.
+func badResponses() []string {
+	return []string{
+		"", "<html>busy</html>", `{"data":null}`, `{"data":[{"id":`, `{"data":{"id":7,"overall":7}}`,
+		`{"data":[],"meta":{"count":3,"total":3,"page":1,"pages":1,"limit":100}}`,
+	}
+}
+
+// retryTimes are values of Retry-After and RateLimit-Reset, of which some are invalid.
+func retryTimes() []string {
+	now := time.Now()
+	return []string{"", "0", "1", "90", "240", "soon", "99999999999", now.Add(20 * time.Second).UTC().Format(http.TimeFormat), fmt.Sprint(now.Add(time.Minute).Unix())}
+}
+
+// injectFault injects a random fault for some time.
+func (s *faultSchedule) injectFault() {
+	rng := s.rng
+	f := simtest.Fault{
+		Kind: simtest.Kind(rng.IntN(int(simtest.Redirect) + 1)), Times: rng.IntN(12), Delay: time.Duration(rng.Int64N(int64(15 * time.Second))),
+	}
+	if rng.IntN(3) > 0 {
+		f.Path = pick(rng, collector.Resources()...).Path
+	}
+	if rng.IntN(4) == 0 {
+		s.worldMu.Lock()
+		f.Token = s.tokens[pick(rng, accountNames()...)]
+		s.worldMu.Unlock()
+	}
+	switch f.Kind {
+	case simtest.Respond:
+		switch rng.IntN(4) {
+		case 0, 1:
+			f.Status, f.Body = 200, []byte(pick(rng, badResponses()...))
+		case 2:
+			f.Header = http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {pick(rng, retryTimes()...)}}
+		default:
+			f.Status = pick(rng, 204, 206, 301, 400, 401, 403, 404, 429, 429, 500, 502, 503, 503)
+			f.Header = http.Header{"Retry-After": {pick(rng, retryTimes()...)}}
+		}
+	case simtest.Redirect:
+		f.Header = http.Header{"Location": {pick(rng, "https://elsewhere.example/", "/api/v1/plans", "//elsewhere.example")}}
+	}
+	s.counts[f.Kind.String()]++
+	time.AfterFunc(time.Duration(rng.Int64N(int64(4*time.Minute))), s.Inject(f))
+}
+
+// changeToken revokes an account's token, or replaces it with or without that.
+func (s *faultSchedule) changeToken(rng *rand.Rand) {
+	account := pick(rng, accountNames()...)
+	s.changeWorld(func(w *simulator.World) {
+		kind := rng.IntN(3)
+		if kind > 0 {
+			delete(w.Accounts, s.tokens[account])
+		}
+		if kind < 2 {
+			s.issueToken(w, account)
+		}
+	})
+}
+
+// changeConfiguration changes one thing in the configuration.
+func changeConfiguration(rng *rand.Rand, c *configuration) {
+	r := pick(rng, collector.Resources()...)
+	switch rng.IntN(4) {
+	case 0: // fewer accounts, or all of them again
+		c.accounts = accountNames()[:rng.IntN(4)]
+	case 1:
+		c.limits = validConfiguration(rng).limits
+	case 2:
+		delete(c.collectors, r.Name)
+	default:
+		c.collectors[r.Name] = randomSettings(rng, r)
+	}
+}
+
+// changeData changes one thing at the provider, so that its state is another one. How
+// each field is mapped is what the golden files of collector show.
+func changeData(rng *rand.Rand, w *simulator.World, a *simulator.Account) {
+	plan, usd := pick(rng, w.Plans...), pick[any](rng, float64(rng.IntN(100_000))/100, 0, nil, "12.50")
+	switch rng.IntN(8) {
+	case 0:
+		simulator.Put(plan, simulator.At(plan, "availability", "in_stock") != true, "availability", "in_stock")
+	case 1:
+		simulator.Put(plan, usd, "price", "monthly", "usd")
+	case 2:
+		pick(rng, w.Locations...)["plans_in_stock"] = pick[any](rng, rng.IntN(9), nil, -1)
+	case 3:
+		simulator.Put(w.Status, pick[any](rng, "operational", "degraded", nil, 7), "locations", pick(rng, "nyc", "fra", "tyo"), "components", "network")
+	case 4:
+		a.Transactions = simulator.Transactions(len(a.Transactions)+pick(rng, 1, 4, 130), time.Now())
+	case 5: // moves one of the newest top-ups on, or adds one
+		t := a.Topups[rng.IntN(min(12, len(a.Topups)))]
+		switch t["status"] {
+		case "pending":
+			t["status"], t["payment"], t["confirmations"] = pick(rng, "confirming", "expired", "canceled"), nil, 0
+		case "confirming":
+			t["status"], t["paid_at"] = "paid", time.Now().UTC().Format(time.RFC3339)
+		default:
+			added := maps.Clone(t)
+			added["id"], added["status"], added["payment"] = fmt.Sprint("tu_", rng.Uint64()), "pending", simulator.Object{"address": "secret-address"}
+			a.Topups = slices.Insert(a.Topups, 0, added)
+		}
+	case 6:
+		a.Servers = simulator.Servers(1+rng.IntN(40), time.Now())
+		server := pick(rng, a.Servers...)
+		server["status"] = pick[any](rng, "active", "suspended", "expired", 7)
+		simulator.Put(server, usd, "price", "monthly", "usd")
+	default:
+		pick(rng, a.Configurations...)["in_stock"] = pick[any](rng, true, false, nil, "yes")
+		a.Account["balance"] = simulator.Object{"usd": float64(rng.IntN(1_000_000)-100_000) / 100}
+	}
+}

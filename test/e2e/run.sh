@@ -15,7 +15,7 @@ go test -c -o "$work/alerts.test" ../alerts
 run() {
   export PATH=$2
   local result=0
-  for program in prometheus prometheus-alertmanager amtool thanos; do
+  for program in prometheus prometheus-alertmanager amtool; do
     "$program" --version 2>&1 | awk 'NR == 1 { sub(",", "", $1); print "--- " $3 ": " $1 }'
   done
   echo "--- $(victoria-metrics --version): VictoriaMetrics"

@@ -14,13 +14,12 @@ build() (
   version=$(go list -m -f '{{.Version}}' "$2" | sed "$3")
   echo "$2 $version: ${*:5}"
   # Without the clients of cloud providers, which service discovery is not tested with.
-  go build -trimpath -tags "remove_all_sd ${tags:-}" -ldflags "-s -w -X $4=$version" -o ../bin/ "${@:5}"
+  go build -trimpath -tags remove_all_sd -ldflags "-s -w -X $4=$version" -o ../bin/ "${@:5}"
 )
 
 prometheus=github.com/prometheus/prometheus
 alertmanager=github.com/prometheus/alertmanager
 victoriametrics=github.com/VictoriaMetrics/VictoriaMetrics
-thanos=github.com/thanos-io/thanos
 common=github.com/prometheus/common/version.Version
 
 mkdir -p bin
@@ -30,5 +29,4 @@ build prometheus $alertmanager 's/^v//' $common $alertmanager/cmd/amtool
 # interface are not in it.
 build alertmanager $alertmanager 's/^v//' $common $alertmanager/cmd/alertmanager
 build victoriametrics $victoriametrics '' $victoriametrics/lib/buildinfo.Version $victoriametrics/app/{victoria-metrics,vmagent,vmalert,vmalert-tool}
-tags=slicelabels build thanos $thanos 's/^v//' $common $thanos/cmd/thanos # without the tag it panics
 ln -sf alertmanager bin/prometheus-alertmanager # as Debian names it

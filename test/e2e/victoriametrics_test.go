@@ -4,12 +4,10 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,11 +18,9 @@ import (
 	"server_rental_exporter/test/internal/repo"
 )
 
-// TestStores: rules and dashboards give the same results where other programs store the
-// samples as in a Prometheus that scrapes the exporter itself: a Prometheus to which one in
-// agent mode writes, VictoriaMetrics to which two vmagents write the same, and Thanos over
-// two replicas of Prometheus.
-func TestStores(t *testing.T) {
+// TestVictoriaMetrics: rules and dashboards give the same results where VictoriaMetrics stores
+// what two vmagents scrape, as in a Prometheus that scrapes the exporter itself.
+func TestVictoriaMetrics(t *testing.T) {
 	t.Parallel()
 	api, tokens := startAPI(t, "main", "lab")
 	exporter := startExporter(t, api, tokens, restocking)
@@ -32,15 +28,11 @@ func TestStores(t *testing.T) {
 	scrape := fmt.Sprintf("scrape_configs: [{job_name: rental, scrape_interval: 2s, static_configs: [{targets: [%q]}]}]\n", strings.TrimPrefix(exporter.URL, "http://"))
 	rules := fmt.Sprintf("global: {scrape_interval: 2s, evaluation_interval: 2s}\nrule_files: ['%s/*.rules.yml']\n", repo.Path(t, "alerts"))
 	direct := startPrometheus(t, rules+scrape)
-	receiver := startPrometheus(t, rules, "--web.enable-remote-write-receiver")
-	startAgent(t, scrape+fmt.Sprintf("remote_write: [{url: '%s/api/v1/write'}]\n", receiver.URL))
-	stores := map[string]*prometheus{"Prometheus agent": receiver, "VictoriaMetrics": startVictoriaMetrics(t, scrape), "Thanos": startThanos(t, scrape)}
-
-	all := append(slices.Collect(maps.Values(stores)), direct)
+	p := startVictoriaMetrics(t, scrape)
 	everywhere := func(what, expr string) {
 		t.Helper()
 		simtest.Eventually(t, what, func() bool {
-			return !slices.ContainsFunc(all, func(p *prometheus) bool { return len(p.query(expr)) == 0 })
+			return len(p.query(expr)) > 0 && len(direct.query(expr)) > 0
 		})
 	}
 	everywhere("old scrapes", fmt.Sprintf(`server_rental_transactions{account="main"} offset %s`, queryWindow))
@@ -51,24 +43,18 @@ func TestStores(t *testing.T) {
 	everywhere("an outage at a whole minute", `last_over_time((server_rental_incidents_ongoing > 0)[1h:1m])`)
 	everywhere("an alert", `ALERTS{alertname="ServerRentalServerSuspended", alertstate="firing", account="main"}`)
 	want := &dashboardStack{prometheus: direct, began: began, end: time.Now()}
-	for name, p := range stores {
-		t.Run(name, func(t *testing.T) {
-			p.t = t
-			// vmalert evaluates the rules 30 seconds late, and a rule of a rule later still.
-			p.Eventually("an evaluation of the rules at the end", func() bool {
-				return p.value(`timestamp(location_component:server_rental_component_failing:group{location="fra"})`) >= float64(want.end.Unix())
-			})
-			eventuallyEqual(t, "results of the rules", p.ruleResults, direct.ruleResults)
-			p.checkSeries("rental", exporter.Scrape())
-			got := &dashboardStack{prometheus: p, began: want.began, end: want.end}
-			for _, d := range grafana.Load(t) {
-				for _, q := range d.Queries() {
-					got.compare(q, want)
-				}
-			}
-		})
+	// vmalert evaluates the rules 30 seconds late, and a rule of a rule later still.
+	p.Eventually("an evaluation of the rules at the end", func() bool {
+		return p.value(`timestamp(location_component:server_rental_component_failing:group{location="fra"})`) >= float64(want.end.Unix())
+	})
+	eventuallyEqual(t, "results of the rules", p.ruleResults, direct.ruleResults)
+	p.checkSeries("rental", exporter.Scrape())
+	got := &dashboardStack{prometheus: p, began: want.began, end: want.end}
+	for _, d := range grafana.Load(t) {
+		for _, q := range d.Queries() {
+			got.compare(q, want)
+		}
 	}
-	receiver.checkProblems()
 }
 
 // timed matches the keys of queries whose values depend on when the exporter was scraped, or
@@ -89,18 +75,6 @@ func (s *dashboardStack) compare(q grafana.Query, other *dashboardStack) {
 	assertNear(s.t, q.Key, got, want)
 }
 
-// startAgent runs Prometheus in agent mode.
-func startAgent(t *testing.T, config string) {
-	t.Helper()
-	dir, address := t.TempDir(), simtest.FreeAddress(t)
-	mode := "--agent"
-	if prometheusMajor(t) == "2" {
-		mode = "--enable-feature=agent"
-	}
-	start(t, address, repo.Program(t, "prometheus"), mode,
-		"--config.file="+simtest.WriteFile(t, filepath.Join(dir, "agent.yml"), config), "--storage.agent.path="+filepath.Join(dir, "data"))
-}
-
 // startVictoriaMetrics runs VictoriaMetrics, into which two vmagents write what they scrape,
 // and vmalert the results of the rules. Its query API is that of Prometheus.
 func startVictoriaMetrics(t *testing.T, scrape string) *prometheus {
@@ -119,28 +93,6 @@ func startVictoriaMetrics(t *testing.T, scrape string) *prometheus {
 	run(simtest.FreeAddress(t), vmalert, "-rule="+repo.Path(t, "alerts")+"/*.rules.yml", "-evaluationInterval=2s", "-notifier.blackhole",
 		"-datasource.url="+store.URL, "-remoteRead.url="+store.URL, "-remoteWrite.url="+store.URL, "-remoteWrite.flushInterval=1s")
 	return &prometheus{store, t, address}
-}
-
-// startThanos runs a querier of Thanos over two replicas of Prometheus and a ruler.
-func startThanos(t *testing.T, scrape string) *prometheus {
-	t.Helper()
-	path, dir := repo.Program(t, "thanos"), t.TempDir()
-	var endpoints []string
-	run := func(component, listen string, args ...string) *simtest.Process {
-		grpc := simtest.FreeAddress(t)
-		endpoints = append(endpoints, "--endpoint="+grpc)
-		args = append([]string{component, "--http-address=" + listen, "--grpc-address=" + grpc}, args...)
-		return startUntil(t, listen, "/-/ready", exec.Command(path, args...))
-	}
-	for _, replica := range []string{"a", "b"} {
-		p := startPrometheus(t, fmt.Sprintf("global: {external_labels: {replica: %s}}\n", replica)+scrape)
-		run("sidecar", simtest.FreeAddress(t), "--prometheus.url="+p.URL)
-	}
-	address := simtest.FreeAddress(t) // of the querier, which asks the ruler, too
-	run("rule", simtest.FreeAddress(t), "--query="+address, "--rule-file="+repo.Path(t, "alerts")+"/*.rules.yml", "--eval-interval=2s",
-		"--data-dir="+filepath.Join(dir, "rule"), `--label=ruler="a"`, "--alert.label-drop=ruler")
-	querier := run("query", address, append(endpoints, "--query.replica-label=replica", "--query.replica-label=ruler")...)
-	return &prometheus{querier, t, address}
 }
 
 // ruleResults returns what the rules recorded, and their alerts, without the history of

@@ -45,7 +45,7 @@ func TestTools(t *testing.T) {
 	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "prometheus.yml"), config)
 	for _, check := range [][]string{
 		{"promtool", "check", "config", file},
-		{"amtool", "check-config", repo.Path(t, "deploy/compose/alertmanager.yml")},
+		{"amtool", "check-config", repo.Path(t, "deploy/compose/alertmanager.yml"), repo.Path(t, "deploy/compose/production.example/alertmanager.yml")},
 		{"vmalert", "-dryRun", "-rule=*.rules.yml"},
 		{"vmalert-tool", "unittest", "-disableAlertgroupLabel", "-files=tests/first_values.test.yml"},
 	} {

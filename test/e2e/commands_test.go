@@ -78,7 +78,7 @@ func TestDocumentedCommands(t *testing.T) {
 func copyRepository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	list := exec.Command("bash", "-c", `git ls-files -z | xargs -0 cp --parents -t "$0"`, dir)
+	list := exec.Command("bash", "-c", `git ls-files -z | xargs -0 cp --no-dereference --parents -t "$0"`, dir)
 	list.Dir = repo.Path(t, ".")
 	if out, err := list.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

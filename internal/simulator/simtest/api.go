@@ -47,7 +47,6 @@ type API struct {
 
 	t      testing.TB
 	server *httptest.Server
-	open   atomic.Int64 // connections
 
 	mu       sync.Mutex
 	requests []*entry
@@ -86,14 +85,7 @@ func newAPI(t testing.TB, o simulator.Options, host string) *API {
 }
 
 func (a *API) serve(l net.Listener) {
-	config := &http.Server{Handler: a, ErrorLog: log.New(failingWriter{a.t}, "", 0), ConnState: func(_ net.Conn, s http.ConnState) {
-		switch s {
-		case http.StateNew:
-			a.open.Add(1)
-		case http.StateClosed, http.StateHijacked:
-			a.open.Add(-1)
-		}
-	}}
+	config := &http.Server{Handler: a, ErrorLog: log.New(failingWriter{a.t}, "", 0)}
 	a.server = &httptest.Server{Listener: l, Config: config}
 	a.server.Start()
 	a.t.Cleanup(a.Close)
@@ -105,9 +97,6 @@ func (a *API) Close() {
 	a.server.CloseClientConnections()
 	a.server.Close()
 }
-
-// OpenConns returns the number of connections that clients have not closed.
-func (a *API) OpenConns() int { return int(a.open.Load()) }
 
 // failingWriter fails the test if net/http logs something, such as a panic.
 type failingWriter struct{ t testing.TB }

@@ -11,7 +11,6 @@ import { uids } from './lib/family.js';
 const [grafana = 'http://127.0.0.1:3000', end = String(Date.now())] = process.argv.slice(2);
 const days = 7;
 const folder = fileURLToPath(new URL('../../docs/pictures/', import.meta.url));
-const width = 1440;
 const maxBytes = 400_000;
 
 /** Waits until no panel has been loading for three seconds. @param {import('playwright-core').Page} page */
@@ -24,10 +23,6 @@ async function loaded(page) {
     if (Date.now() > end) throw new Error(`${page.url()}: still loading after 3 minutes`);
   }
 }
-
-/** By how much the page is higher than its window: it scrolls inside of an element. @param {import('playwright-core').Page} page */
-const hidden = (page) => page.evaluate(() => Math.max(0, ...[...document.querySelectorAll('main, .scrollbar-view, body, html')]
-  .filter((e) => !e.closest('[data-panelid], [data-viz-panel-key]')).map((e) => e.scrollHeight - e.clientHeight)));
 
 /** @param {import('playwright-core').Page} page @param {string} name */
 async function picture(page, name) {
@@ -45,18 +40,11 @@ const browser = await chromium.launch({
 });
 try {
   for (const [name, uid] of Object.entries(uids)) {
-    const page = await browser.newPage({ viewport: { width, height: 900 }, timezoneId: 'UTC', colorScheme: 'dark' });
+    const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, timezoneId: 'UTC', colorScheme: 'dark' });
     const from = Number(end) - days * 86_400_000;
     await page.goto(`${grafana}/d/${uid}?from=${from}&to=${end}&theme=dark${name === 'plan' ? '&var-plan=gpu-l40s' : ''}`);
     await loaded(page);
     await picture(page, `dashboard-${name}`);
-    for (let i = 0; i < 5; i++) { // panels that load can make the page higher
-      const more = await hidden(page);
-      if (more < 2) break;
-      await page.setViewportSize({ width, height: (page.viewportSize()?.height ?? 0) + more });
-      await loaded(page);
-    }
-    await picture(page, `dashboard-${name}-whole`);
     await page.close();
   }
 } finally {

@@ -6,14 +6,12 @@ package image
 
 import (
 	"context"
-	"debug/buildinfo"
 	"encoding/json"
 	"maps"
 	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -133,7 +131,6 @@ func TestImage(t *testing.T) {
 			i := newStore(t).build(arch)
 			checkConfig(t, i, arch)
 			checkFiles(t, i)
-			checkBinary(t, i, arch)
 			if arch == runtime.GOARCH {
 				checkRun(t, i)
 			}
@@ -181,22 +178,6 @@ func checkFiles(t *testing.T, i image) {
 	simtest.AssertEqual(t, "files", files, []string{
 		"/LICENSE -rw-r--r--", "/THIRD_PARTY_LICENSES -rw-r--r--", "/etc/ssl/certs/ca-certificates.crt -rw-r--r--", "/server_rental_exporter -rwxr-xr-x",
 	})
-}
-
-// checkBinary checks the platform and how the program was built. Without cgo it needs no
-// dynamic linker.
-func checkBinary(t *testing.T, i image, arch string) {
-	t.Helper()
-	info, err := buildinfo.ReadFile(i.mount + i.Config.Entrypoint[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := []string{info.GoVersion}
-	for _, key := range []string{"GOOS", "GOARCH", "-trimpath", "CGO_ENABLED"} {
-		j := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == key })
-		got = append(got, info.Settings[j].Value)
-	}
-	simtest.AssertEqual(t, "build", got, []string{runtime.Version(), "linux", arch, "true", "0"})
 }
 
 // checkRun runs the program on the files of the image alone, as its user, and then its

@@ -37,11 +37,11 @@ var (
 
 func invoices() Resource {
 	return Resource{
-		Name: "invoices", Help: "invoices and their status", Endpoint: "/invoices", Account: true,
+		Name: "invoices", Help: "invoices and their status", Path: "/invoices", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
 		Metrics: []*metric.Definition{invoicesCount, invoiceInfo, invoiceAmount, invoiceIssued},
 		NewFetch: list(
-			rentalapi.List[invoice]{Endpoint: "/invoices", MaxItems: maxItems, ID: func(i *invoice) string { return i.ID }},
+			rentalapi.List[invoice]{Path: "/invoices", MaxItems: maxItems, ID: func(i *invoice) string { return i.ID }},
 			func(b *metric.Builder, i *invoice) {
 				b.Add(invoiceInfo, 1, i.ID, i.Status, i.PaidWith)
 				metric.AddOptional(b, invoiceAmount, i.Amount.USD, i.ID)

@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -100,7 +100,7 @@ func (h *harness) scrape() simtest.Exposition {
 func (h *harness) check(page simtest.Exposition) {
 	h.t.Helper()
 	groups := byResource(page)
-	h.forEachCollector(func(key, name, account string, settings refresh.Settings) {
+	h.forEachCollector(func(key, name, account string, settings runner.Timing) {
 		h.checkAge(page, name, account, groups[key] != nil, settings.MaxAge)
 		if groups[key] != nil {
 			h.checkGroup(key, name, groups[key], time.Now().Add(-settings.MaxAge-requestTimeout))
@@ -114,7 +114,7 @@ func (h *harness) check(page simtest.Exposition) {
 }
 
 // forEachCollector calls f for each configured collector; key is that of byResource.
-func (h *harness) forEachCollector(f func(key, name, account string, settings refresh.Settings)) {
+func (h *harness) forEachCollector(f func(key, name, account string, settings runner.Timing)) {
 	for _, r := range collector.Resources() {
 		settings, enabled := h.config.collectors[r.Name]
 		accounts := []string{""}
@@ -194,7 +194,7 @@ func (s *faultSchedule) checkRecovery() {
 				backoff[account] = at
 			}
 		}
-		s.forEachCollector(func(key, _, account string, settings refresh.Settings) {
+		s.forEachCollector(func(key, _, account string, settings runner.Timing) {
 			from := ended
 			if backoff[account].After(from) {
 				from = backoff[account]
@@ -217,7 +217,7 @@ func TestKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, rand.New(rand.NewPCG(1, 0)))
 		defer h.Close()
-		h.reload(func(c *configuration) { c.limits = rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 30} })
+		h.reload(func(c *configuration) { c.limits = rentalapi.Limits{Public: 30, Account: 60} })
 		for range 40 {
 			time.Sleep(5 * time.Second)
 			h.stop()

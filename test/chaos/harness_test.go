@@ -19,7 +19,6 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
-	"server_rental_exporter/internal/refresh"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
@@ -50,7 +49,7 @@ type harness struct {
 
 // configuration is the exporter's configuration.
 type configuration struct {
-	collectors map[string]refresh.Settings
+	collectors map[string]runner.Timing
 	accounts   []string
 	limits     rentalapi.Limits
 }
@@ -182,9 +181,9 @@ func (h *harness) apiSettings() rentalapi.Settings {
 }
 
 func (h *harness) applyConfig() {
-	c := runner.Config{API: "one", Collectors: maps.Clone(h.config.collectors)}
+	c := runner.Spec{API: "one", Collectors: maps.Clone(h.config.collectors)}
 	for _, name := range h.config.accounts {
-		c.Accounts = append(c.Accounts, runner.Account{Name: name, Identity: "file " + name, Token: func() (string, error) {
+		c.Accounts = append(c.Accounts, runner.AccountSpec{Name: name, Identity: "file " + name, Token: func() (string, error) {
 			h.worldMu.Lock()
 			defer h.worldMu.Unlock()
 			return h.tokens[name], nil
@@ -195,18 +194,17 @@ func (h *harness) applyConfig() {
 
 // validConfiguration enables all collectors and accounts.
 func validConfiguration(rng *rand.Rand) configuration {
-	c := configuration{collectors: map[string]refresh.Settings{}, accounts: accountNames()}
+	c := configuration{collectors: map[string]runner.Timing{}, accounts: accountNames()}
 	c.limits = rentalapi.Limits{Public: 10 + rng.IntN(50), Account: 60 + rng.IntN(61)}
-	c.limits.AccountBulk = c.limits.Account / 2
 	for _, r := range collector.Resources() {
 		c.collectors[r.Name] = randomSettings(rng, r)
 	}
 	return c
 }
 
-func randomSettings(rng *rand.Rand, r collector.Resource) refresh.Settings {
+func randomSettings(rng *rand.Rand, r collector.Resource) runner.Timing {
 	interval := max(r.MinInterval, 30*time.Second) + time.Duration(rng.IntN(120))*time.Second
-	return refresh.Settings{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
+	return runner.Timing{Interval: interval, MaxAge: 2*interval + time.Duration(rng.Int64N(int64(6*time.Minute)))}
 }
 
 // resourceOf returns the collector that a metric family belongs to; none for those

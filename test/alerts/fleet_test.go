@@ -236,6 +236,7 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 	}
 	file := simtest.Encode(t, map[string]any{
 		"rule_files": []string{repo.Path(t, "alerts/billing.rules.yml")}, "evaluation_interval": at,
+		"group_eval_order": []string{"server_rental_billing", "server_rental_totals"},
 		"tests": []any{map[string]any{"interval": at, "input_series": input, "promql_expr_test": exprs}},
 	})
 	run(t, promtool, "test", "rules", simtest.WriteFile(t, filepath.Join(t.TempDir(), "fleet.test.yml"), string(file)))

@@ -50,7 +50,12 @@ local select(text, matchers) =
   // due returns a rule that is about renewals of 7 days for those of renewalsDays.
   local due(rule) =
     local days = std.toString(c.renewalsDays);
-    replace(replace(replace(rule, 'sum7d', 'sum' + days + 'd'), '7 * 86400', days + ' * 86400'), 'next 7 days', 'next ' + days + ' days'),
+    local operations(value, name) = replace(value, name + '7d', name + days + 'd');
+    replace(
+      replace(std.foldl(operations, ['count', 'sum', 'estimate'], rule), '7 * 86400', days + ' * 86400'),
+      'next 7 days',
+      'next ' + days + ' days',
+    ),
 
   local withThresholds(rule) =
     if !('alert' in rule) then rule
@@ -61,12 +66,18 @@ local select(text, matchers) =
     else if rule.alert == 'ServerRentalRenewalsUnfunded' then due(rule)
     else rule,
 
-  // The amounts due within 7 and 30 days are recorded anyway.
+  // The renewals and amounts due within 7 and 30 days are recorded anyway, except the estimate
+  // within 30.
   local withDue(rule) =
     local days = c.renewalsDays;
-    if std.get(rule, 'record') == 'account:server_rental_account_renewals_due_usd:sum7d' && days != 7 && days != 30
-    then [rule, due(rule)]
-    else [rule],
+    local record = std.get(rule, 'record', '');
+    local known = if record == 'account:server_rental_account_renewals_due_usd:estimate7d' then [7] else [7, 30];
+    local names = [
+      'account:server_rental_account_renewals_due_usd:estimate7d',
+      'account:server_rental_account_renewals_due_usd:sum7d',
+      'account_server:server_rental_server_renewals:count7d',
+    ];
+    if std.member(names, record) && !std.member(known, days) then [rule, due(rule)] else [rule],
 
   // groups returns the groups with the rules of a kind, record or alert, if any.
   local groups(kind, suffix) = {

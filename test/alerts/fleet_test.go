@@ -191,7 +191,7 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 	}
 	at := fmt.Sprintf("%ds", now.Unix())
 	today := now.Truncate(24 * time.Hour)
-	var week, month, missing, weighted, unfunded []sample
+	var week, month, estimate, missing, weighted, unfunded []sample
 	totalWeek, totalMonth := 0, 0
 	for _, f := range fleets {
 		labels := fmt.Sprintf("{account=%q}", f.name)
@@ -203,6 +203,9 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 		if priced || costKnown {
 			week, month = append(week, sample{labels, float64(due7)}), append(month, sample{labels, float64(due30)})
 			missing = append(missing, sample{labels, float64(max(due30-f.balance, 0))})
+		}
+		if priced {
+			estimate = append(estimate, sample{labels, float64(due7)})
 		}
 		if due7 > max(f.balance, 0) {
 			unfunded = append(unfunded, sample{labels, 1})
@@ -217,6 +220,7 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 	exprs := []exprTest{
 		{cents(prefix + "sum7d"), at, week},
 		{cents(prefix + "sum30d"), at, month},
+		{cents(prefix + "estimate7d"), at, estimate},
 		{cents(panelQuery(t, 107, "missing")), at, missing},
 		{cents(byAccount), at, weighted},
 		{"count by (account) (account:server_rental_account_funded_until_timestamp_seconds:max <= time() + 7 * 86400)", at, unfunded},
@@ -237,7 +241,7 @@ func testFleets(t *testing.T, promtool string, now time.Time, fleets []fleet, da
 	file := simtest.Encode(t, map[string]any{
 		"rule_files": []string{repo.Path(t, "alerts/billing.rules.yml")}, "evaluation_interval": at,
 		"group_eval_order": []string{"server_rental_billing", "server_rental_totals"},
-		"tests": []any{map[string]any{"interval": at, "input_series": input, "promql_expr_test": exprs}},
+		"tests":            []any{map[string]any{"interval": at, "input_series": input, "promql_expr_test": exprs}},
 	})
 	run(t, promtool, "test", "rules", simtest.WriteFile(t, filepath.Join(t.TempDir(), "fleet.test.yml"), string(file)))
 }

@@ -171,7 +171,7 @@ func TestSelector(t *testing.T) {
 			for _, text := range r.Annotations {
 				for _, literal := range quoted.FindAllString(text, -1) {
 					if query, err := strconv.Unquote(literal); err == nil && strings.Contains(query, "server_rental_") {
-						check(r.Alert, strings.ReplaceAll(verb.ReplaceAllString(query, `"x"`), "%s", "x"))
+						check(r.Alert, strings.ReplaceAll(verb.ReplaceAllString(query, `"x"`), "%s", "a:recorded"))
 					}
 				}
 			}

@@ -98,7 +98,6 @@ func (h *harness) start() {
 	h.ctx, h.cancel = context.WithCancel(h.t.Context())
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(h.Runner.API)
 	h.handler = web.Handler(h.Runner, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher,
 		Metrics: &exposition.Handler{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/url"
 	"slices"
@@ -62,7 +63,8 @@ func DemoWatches() []collector.Watch {
 // configureDemo sets the simulated API, its accounts and its watches in a configuration.
 func configureDemo(cfg *config.Config, base *url.URL) {
 	cfg.API.BaseURL = base
-	cfg.API.HTTP = config.HTTP{} // the API is in this process: no proxy
+	cfg.API.HTTP = config.HTTP{}                                                   // the API is in this process: no proxy
+	cfg.API.RateLimit.Public, cfg.API.RateLimit.Account = math.MaxInt, math.MaxInt // and nothing to wait for
 	cfg.Accounts = nil
 	tokens := DemoTokens()
 	for _, token := range slices.Sorted(maps.Keys(tokens)) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
@@ -95,6 +96,8 @@ type exporter struct {
 	group    *exposition.Group    // of the exporter itself
 	loaded   atomic.Pointer[loaded]
 
+	transport http.RoundTripper // of requests to the API
+
 	reloading sync.Mutex // one reload at a time, and none while the end is waited for
 }
 
@@ -109,7 +112,9 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 			return nil, err
 		}
 	}
-	e.use(cfg)
+	if err := e.use(cfg); err != nil {
+		return nil, err
+	}
 	return e, nil
 }
 

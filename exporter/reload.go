@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math"
+	"net/http"
 	"os"
+	"reflect"
 	"runtime"
 	"time"
 
 	"github.com/go-kit/log/level"
+	promconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/version"
 
 	"server_rental_exporter/collector"
@@ -29,6 +31,9 @@ func (e *exporter) reload(ctx context.Context) error {
 		return errors.New("shutting down")
 	}
 	cfg, err := e.options.configure(e.lookup)
+	if err == nil {
+		err = e.use(cfg)
+	}
 	if err != nil {
 		failed := *e.loaded.Load()
 		failed.successful = false
@@ -38,7 +43,6 @@ func (e *exporter) reload(ctx context.Context) error {
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
-	e.use(cfg)
 	e.ApplyConfig(ctx, e.loaded.Load().collected)
 	level.Info(e.logger).Log("msg", "configuration reloaded")
 	return nil
@@ -46,15 +50,21 @@ func (e *exporter) reload(ctx context.Context) error {
 
 // use makes a configuration the one in force, but for what is collected, and warns about
 // it. In that of a demo, it puts the demo.
-func (e *exporter) use(cfg *config.Config) {
+func (e *exporter) use(cfg *config.Config) error {
 	if e.demo != nil {
 		configureDemo(cfg, e.demoAPI)
 	}
-	transport := rentalapi.NewTransport(cfg.API.HTTP.HTTPClientConfig, nil)
+	before := e.loaded.Load()
+	if before == nil || !reflect.DeepEqual(before.config.API.HTTP, cfg.API.HTTP) { // else its connections stay open
+		transport, err := promconfig.NewRoundTripperFromConfig(cfg.API.HTTP.HTTPClientConfig, "rental_api")
+		if err != nil {
+			return fmt.Errorf("api.http: %w", err)
+		}
+		defer (&http.Client{Transport: e.transport}).CloseIdleConnections()
+		e.transport = transport
+	}
 	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
-	needed := cfg.RequestRate(collector.Resources(), true).MaxPerMinute
-	limits.AccountBulk = max(1, limits.Account/4, limits.Account-int(math.Ceil(needed)))
-	settings := rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: time.Duration(cfg.API.Timeout), Limits: limits}
+	settings := rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: e.transport, Timeout: time.Duration(cfg.API.Timeout), Limits: limits}
 	if e.Runner == nil {
 		e.Runner = runner.New(runner.Options{Logger: e.logger, UserAgent: name + "/" + version.Version, API: settings, Groups: []*exposition.Group{e.group}})
 	} else {
@@ -62,6 +72,7 @@ func (e *exporter) use(cfg *config.Config) {
 	}
 	e.loaded.Store(&loaded{config: cfg, collected: collected(cfg), at: time.Now(), successful: true})
 	e.warn(cfg)
+	return nil
 }
 
 // collected returns what this shard collects. Shard 0 has the public collectors and the

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -44,9 +45,12 @@ func (sc scene) page(t *testing.T) (body string) {
 		for _, f := range sc.faults {
 			api.Inject(f)
 		}
-		transport := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, api.Dial)
+		transport, err := promconfig.NewRoundTripperFromConfig(promconfig.DefaultHTTPClientConfig, "test", promconfig.WithDialContextFunc(api.Dial))
+		if err != nil {
+			t.Fatal(err)
+		}
 		set := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test/1", API: rentalapi.Settings{
-			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 40},
+			BaseURL: api.URL, Transport: transport, Timeout: time.Second, Limits: rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt},
 		}})
 		config := runner.Spec{Collectors: map[string]runner.Timing{}, Watches: sc.watches}
 		for _, r := range collector.Resources() {

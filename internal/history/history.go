@@ -119,7 +119,7 @@ func (a *account) state(now time.Time) rentalapi.AccountState {
 		s = rentalapi.AccountState{Limit: &limit, Remaining: &remaining, Rejected: &rejected}
 	}
 	if a.pausedUntil.After(now) {
-		s.PausedUntil = a.pausedUntil
+		s.BackoffUntil = a.pausedUntil
 	}
 	return s
 }

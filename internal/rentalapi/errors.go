@@ -1,7 +1,6 @@
 package rentalapi
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -32,7 +32,7 @@ const (
 	Unavailable  Reason = "unavailable"
 
 	// Paused is the reason of a request that was not made, because the API asked for a
-	// pause that has not ended yet. It is not counted.
+	// backoff that has not ended yet. It is not counted.
 	Paused Reason = "paused"
 )
 
@@ -46,7 +46,7 @@ type Error struct {
 	Err    error     // the cause; may be nil
 }
 
-// Error says which endpoint failed and why.
+// Error says which path failed and why.
 func (e *Error) Error() string {
 	text := e.Path
 	if e.Code != 0 {
@@ -81,8 +81,8 @@ func newError(reason Reason, err error) *Error {
 	return &Error{Reason: reason, Err: err}
 }
 
-// transportError is the error of a request whose response did not arrive in full.
-func transportError(ctx context.Context, timeout time.Duration, err error) *Error {
+// connectionError is the error of a request whose response did not come in full.
+func connectionError(ctx context.Context, timeout time.Duration, err error) *Error {
 	var network net.Error
 	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
 	switch {
@@ -100,22 +100,20 @@ func transportError(ctx context.Context, timeout time.Duration, err error) *Erro
 // network either: package net repeats those of connections and name servers.
 func sanitizeError(err error) error {
 	var (
-		network *net.OpError
-		lookup  *net.DNSError
+		file    *fs.PathError // certificates and headers are read again for each request
 		name    x509.HostnameError
-		file    *fs.PathError // certificates and headers are read for each connection
+		lookup  *net.DNSError
+		network *net.OpError
 	)
 	switch {
-	case findByPrefix(err, "net/http: server response headers exceeded ") != nil:
-		return fmt.Errorf("header: more than %d bytes: %w", maxHeaderBytes, ErrTooLarge)
 	case errors.As(err, &file):
 		return fmt.Errorf("api.http: cannot read a file: %w", file.Err)
-	case findByPrefix(err, "unable to use specified CA cert") != nil:
-		return errors.New("api.http.tls_config: not a CA certificate")
+	case strings.HasPrefix(err.Error(), "unable to use specified CA cert "):
+		return errors.New("api.http.tls_config.ca_file: not a CA certificate")
 	case errors.As(err, &name):
 		return fmt.Errorf("tls: certificate for other names, not %s", name.Host)
 	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return errors.New("tls: certificate signed by unknown authority")
+		return errors.New("tls: certificate signed by unknown authority: set api.http.tls_config.ca_file to its certificate")
 	case errors.As(err, new(x509.CertificateInvalidError)):
 		return errors.New("tls: certificate expired, not yet valid, or not for this use")
 	case errors.As(err, &lookup) && lookup.IsNotFound:
@@ -123,38 +121,26 @@ func sanitizeError(err error) error {
 	case errors.As(err, &lookup):
 		return fmt.Errorf("lookup %s: failed", lookup.Name)
 	case errors.As(err, &network):
-		return networkError(network)
+		return fmt.Errorf("%s: %w", strings.TrimSpace(network.Op+" "+network.Net), knownCause(network.Err, "failed"))
 	}
-	for _, known := range []error{http.ErrSchemeMismatch, io.ErrUnexpectedEOF, io.EOF, findByPrefix(err, "tls: ")} {
-		if known != nil && errors.Is(err, known) {
-			return known
-		}
-	}
-	for code := range 600 { // a proxy's status instead of a connection
+	return knownCause(err, "no valid HTTP response")
+}
+
+// knownCause returns the first of an error's causes whose text is of Go, the system or a
+// proxy's status as HTTP defines it, or else an error with another text.
+func knownCause(err error, otherwise string) error {
+	for code := range 600 {
 		if text := http.StatusText(code); text != "" && text == err.Error() {
-			return fmt.Errorf("proxy: %s", text)
+			return fmt.Errorf("proxy: %w", err)
 		}
 	}
-	return errors.New("response: not valid HTTP")
-}
-
-// networkError returns the operation and the system's error, such as "dial tcp: connection
-// refused".
-func networkError(e *net.OpError) error {
-	cause := cmp.Or(findByPrefix(e.Err, "tls: "), findByPrefix(e.Err, "unknown error "), errors.New("failed")) // alerts, SOCKS
-	if number, ok := errors.AsType[syscall.Errno](e.Err); ok {
-		cause = number
-	}
-	return fmt.Errorf("%s: %w", strings.TrimSpace(e.Op+" "+e.Net), cause)
-}
-
-// findByPrefix returns the first of an error's causes whose text has a prefix, for errors
-// without a type of their own; nil for none.
-func findByPrefix(err error, prefix string) error {
+	known := []error{io.EOF, io.ErrUnexpectedEOF, http.ErrSchemeMismatch}
 	for ; err != nil; err = errors.Unwrap(err) {
-		if strings.HasPrefix(err.Error(), prefix) {
+		_, ofSystem := err.(syscall.Errno)
+		ofTLS, ofSOCKS := strings.HasPrefix(err.Error(), "tls: "), strings.HasPrefix(err.Error(), "unknown error ")
+		if ofSystem || ofTLS || ofSOCKS || slices.Contains(known, err) {
 			return err
 		}
 	}
-	return nil
+	return errors.New(otherwise)
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/common/config"
@@ -34,12 +36,11 @@ func TestSanitizeError(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", errors.New(`malformed HTTP response "secret"`)), "response: not valid HTTP"},
+		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", errors.New(`malformed HTTP response "secret"`)), "no valid HTTP response"},
 		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", io.ErrUnexpectedEOF), "unexpected EOF"},
 		{fmt.Errorf("transport: %w", io.EOF), "EOF"},
 		{errors.New("Proxy Authentication Required"), "proxy: Proxy Authentication Required"},
-		{errors.New("Come back with secret"), "response: not valid HTTP"},
-		{fmt.Errorf("secret: %w", errors.New("net/http: server response headers exceeded 9 bytes; aborted")), "header: more than 65536 bytes: response is too large"},
+		{errors.New("Come back with secret"), "no valid HTTP response"},
 		{fmt.Errorf("secret: %w", errors.New("tls: handshake failure")), "tls: handshake failure"},
 		{network("dial", refused), "dial tcp: connection refused"},
 		{network("read", os.NewSyscallError("read", syscall.ECONNRESET)), "read tcp: connection reset by peer"},
@@ -51,35 +52,53 @@ func TestSanitizeError(t *testing.T) {
 		{lookup(net.DNSError{IsNotFound: true}), "lookup rental.example: no such host"},
 		{lookup(net.DNSError{}), "lookup rental.example: failed"},
 		{fmt.Errorf("verify: %w", x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"secret"}}, Host: "rental.example"}), "tls: certificate for other names, not rental.example"},
-		{fmt.Errorf("verify: %w", x509.UnknownAuthorityError{Cert: &x509.Certificate{}}), "tls: certificate signed by unknown authority"},
+		{fmt.Errorf("verify: %w", x509.UnknownAuthorityError{Cert: &x509.Certificate{}}), "tls: certificate signed by unknown authority: set api.http.tls_config.ca_file to its certificate"},
 		{fmt.Errorf("verify: %w", x509.CertificateInvalidError{Reason: x509.Expired, Detail: "secret"}), "tls: certificate expired, not yet valid, or not for this use"},
 	} {
 		simtest.AssertEqual(t, c.err.Error(), sanitizeError(c.err).Error(), c.want)
 	}
 }
 
-// TestTransportFiles asserts that a file which disappears later, or has another content,
+// TestFiles asserts that a file which disappears later, or has another content,
 // is named as the cause.
-func TestTransportFiles(t *testing.T) {
+func TestFiles(t *testing.T) {
 	ca, err := os.ReadFile("../../config/testdata/ca.pem")
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "secret-file"), string(ca))
 	newFetch := func(c config.HTTPClientConfig) func() string {
-		transport := NewTransport(c, nil)
+		transport, err := config.NewRoundTripperFromConfig(c, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
 		return func() string {
-			return errorText(fetchList(t.Context(), scopeOver(&url.URL{Scheme: "https", Host: "127.0.0.1:1"}, time.Minute, transport), "/plans"))
+			return errorText(fetchList(t.Context(), clientOver(&url.URL{Scheme: "https", Host: "127.0.0.1:1"}, time.Minute, transport), "/plans"))
 		}
 	}
 	header := newFetch(config.HTTPClientConfig{HTTPHeaders: &config.Headers{Headers: map[string]config.Header{"X-Tenant": {Files: []string{file}}}}})
 	authority := newFetch(config.HTTPClientConfig{TLSConfig: config.TLSConfig{CAFile: file}})
 	simtest.WriteFile(t, file, "secret-")
-	simtest.AssertEqual(t, "wrong CA", authority(), "/plans: api.http.tls_config: not a CA certificate")
+	simtest.AssertEqual(t, "wrong CA", authority(), "/plans: api.http.tls_config.ca_file: not a CA certificate")
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 	for _, fetch := range []func() string{header, authority} {
 		simtest.AssertEqual(t, "no file", fetch(), "/plans: api.http: cannot read a file: no such file or directory")
+	}
+}
+
+// TestTimeout has a connection that times out before api.timeout, and one that notices the
+// end of api.timeout by itself.
+func TestTimeout(t *testing.T) {
+	for took, want := range map[time.Duration]string{10 * time.Second: "connection timed out", 2 * time.Minute: "no response within 2m0s"} {
+		synctest.Test(t, func(t *testing.T) {
+			transport := func(*http.Request) (*http.Response, error) {
+				time.Sleep(took)
+				return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
+			}
+			err := fetchList(t.Context(), clientOver(&url.URL{Scheme: "https", Host: "rental.example"}, 2*time.Minute, roundTripper(transport)), "/plans")
+			simtest.AssertEqual(t, took.String(), err, error(&Error{Path: "/plans", Reason: Timeout, Err: errors.New(want)}))
+		})
 	}
 }

@@ -16,7 +16,7 @@ import (
 // is counted, and that no error contains a secret.
 func TestFailures(t *testing.T) {
 	const secret = simtest.MainToken
-	deep := strings.Repeat("[", 200_000)
+	const webPage = "response: a web page: api.base_url probably leads to a site and not to the API"
 	reply := func(status int, body string) http.HandlerFunc { return simtest.Reply(status, nil, body) }
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
@@ -24,46 +24,28 @@ func TestFailures(t *testing.T) {
 		code    string // label of the request counter
 		text    string
 	}{
-		"401":                  {reply(401, `{"error":{"code":"invalid_token","message":"see `+secret+`"}}`), Unauthorized, "401", "status 401: invalid_token"},
-		"404":                  {reply(404, `{"error":{"code":"not_found"}}`), Status, "404", "status 404: not_found"},
-		"429":                  {reply(429, ``), RateLimited, "429", "status 429"},
-		"500 with HTML":        {reply(500, `<html>`+secret), Status, "500", "status 500"},
-		"503":                  {reply(503, `{"error":{"code":"unavailable"}}`), Unavailable, "503", "status 503: unavailable"},
-		"unknown error code":   {reply(500, `{"error":{"code":"<b>`+secret+`"}}`), Status, "500", "status 500"},
-		"undefined status":     {reply(299, `{"data":[]}`), Status, "other", "status 299"},
-		"204":                  {reply(204, ``), Status, "204", "status 204"},
-		"nothing":              {reply(200, ``), Decode, "200", "response: ends too early"},
-		"HTML":                 {reply(200, `<html>`+secret), Decode, "200", "invalid character '<' looking for beginning of value"},
-		"null":                 {reply(200, `null`), Decode, "200", "data: missing"},
-		"an array":             {reply(200, `[]`), Decode, "200", "response: not an object"},
-		"no data":              {reply(200, `{"meta":{}}`), Decode, "200", "data: missing"},
-		"data null":            {reply(200, `{"data":null}`), Decode, "200", "data: not an array"},
-		"data an object":       {reply(200, `{"data":{}}`), Decode, "200", "data: not an array"},
-		"half":                 {reply(200, `{"data":[{"id":`), Decode, "200", "response: ends too early"},
-		"more after its end":   {reply(200, `{"data":[]} {}`), Decode, "200", "response: more after its end"},
-		"garbage after it":     {reply(200, `{"data":[]} x`), Decode, "200", "response: more after its end"},
-		"number out of range":  {reply(200, `1e999`+secret), Decode, "200", "response: not an object"},
-		"deep":                 {reply(200, `{"data":[`+deep), Decode, "200", "invalid character '[' exceeded max depth"},
-		"deep in an extra key": {reply(200, `{"extra":`+deep), Decode, "200", "invalid character '[' exceeded max depth"},
-		"too many items":       {reply(200, `{"data":[1,2,3,4]}`), TooLarge, "200", "data: more than 3 items: response is too large"},
-		"too few items":        {reply(200, `{"data":[1,{}],"meta":{"count":3}}`), Incomplete, "200", "data: 2 items, but meta.count is 3: response is incomplete"},
-		"endless item":         {endless(200, `{"data":["`, "x"), TooLarge, "200", "response is too large"},
-		"endless white space":  {endless(200, `{"data":[`, " "), TooLarge, "200", "response is too large"},
-		"endless name":         {endless(200, `{"`, "name"), TooLarge, "200", "response is too large"},
-		"endless error":        {endless(500, `{"error":{"code":"`, "x"), Status, "500", "status 500"},
-		"unrequested gzip":     {simtest.Reply(200, http.Header{"Content-Encoding": {"gzip"}}, "\x1f\x8b\x08"), Decode, "200", `invalid character '\x1f' looking for beginning of value`},
-		"a byte per second":    {trickle, Timeout, "200", "no response within 10s"},
-		"long header":          {raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n{}"), TooLarge, "error", "header: more than 65536 bytes: response is too large"},
-		"no HTTP":              {raw("SSH-2.0-OpenSSH_9.9\r\n"), Connection, "error", "response: not valid HTTP"},
-		"secret as status":     {raw("HTTP/1.1 " + secret + " x\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
-		"secret as header":     {raw("HTTP/1.1 200 OK\r\nBearer " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
-		"secret as length":     {raw("HTTP/1.1 200 OK\r\nContent-Length: " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
-		"secret as encoding":   {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: " + secret + "\r\n\r\n"), Connection, "error", "response: not valid HTTP"},
-		"secret as trailer":    {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + secret + "\r\n\r\n"), Connection, "200", "response: not valid HTTP"},
-		"dropped":              {drop(""), Connection, "error", "EOF"},
-		"dropped in the body":  {drop(`{"data":[`), Connection, "200", "unexpected EOF"},
-		"hanging":              {hang(""), Timeout, "error", "no response within 10s"},
-		"hanging in the body":  {hang(`{"data":[`), Timeout, "200", "no response within 10s"},
+		"401":                 {reply(401, `{"error":{"code":"invalid_token","message":"see `+secret+`"}}`), Unauthorized, "401", "status 401: invalid_token"},
+		"404":                 {reply(404, `{"error":{"code":"not_found"}}`), Status, "404", "status 404: not_found"},
+		"429":                 {reply(429, ``), RateLimited, "429", "status 429"},
+		"500 with HTML":       {reply(500, `<html>`+secret), Status, "500", "status 500"},
+		"503":                 {reply(503, `{"error":{"code":"unavailable"}}`), Unavailable, "503", "status 503: unavailable"},
+		"unknown error code":  {reply(500, `{"error":{"code":"<b>`+secret+`"}}`), Status, "500", "status 500"},
+		"204":                 {reply(204, ``), Status, "204", "status 204"},
+		"HTML":                {reply(200, `<html>`+secret), Decode, "200", webPage},
+		"text/html":           {simtest.Reply(200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, "\n<html>"+secret), Decode, "200", webPage},
+		"no JSON":             {reply(200, `x`), Decode, "200", "invalid character 'x' looking for beginning of value"},
+		"too few items":       {reply(200, `{"data":[1,{}],"meta":{"count":3}}`), Incomplete, "200", "data: 2 items, but meta.count is 3: response is incomplete"},
+		"endless":             {endless(200, `{"data":["`, "x"), TooLarge, "200", "response is too large"},
+		"endless error":       {endless(500, `{"error":{"code":"`, "x"), Status, "500", "status 500"},
+		"a byte per second":   {trickle, Timeout, "200", "no response within 10s"},
+		"no HTTP":             {raw("SSH-2.0-OpenSSH_9.9\r\n"), Connection, "error", "no valid HTTP response"},
+		"secret as status":    {raw("HTTP/1.1 " + secret + " x\r\n\r\n"), Connection, "error", "no valid HTTP response"},
+		"secret as header":    {raw("HTTP/1.1 200 OK\r\nBearer " + secret + "\r\n\r\n"), Connection, "error", "no valid HTTP response"},
+		"secret as trailer":   {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + secret + "\r\n\r\n"), Connection, "200", "no valid HTTP response"},
+		"dropped":             {drop(""), Connection, "error", "EOF"},
+		"dropped in the body": {drop(`{"data":[`), Connection, "200", "unexpected EOF"},
+		"hanging":             {hang(""), Timeout, "error", "no response within 10s"},
+		"hanging in the body": {hang(`{"data":[`), Timeout, "200", "no response within 10s"},
 		"redirect": {
 			simtest.Reply(302, http.Header{"Location": {"/api/v1/elsewhere?" + secret}}, ""), Status, "302",
 			"status 302: redirects are not followed: set api.base_url to the API's final address",
@@ -107,8 +89,8 @@ func endless(status int, start, again string) http.HandlerFunc {
 	}
 }
 
-func trickle(w http.ResponseWriter, _ *http.Request) {
-	for range 60 {
+func trickle(w http.ResponseWriter, r *http.Request) {
+	for r.Context().Err() == nil {
 		begin(w, " ")
 		time.Sleep(time.Second)
 	}

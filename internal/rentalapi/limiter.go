@@ -1,148 +1,151 @@
 package rentalapi
 
 import (
-	"slices"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
-const (
-	// window is the time over which the provider counts requests, and a second
-	// more for clocks that disagree.
-	window = 61 * time.Second
+// burst is how many requests go out at once. It is small so that a process which is killed
+// and started again every few seconds stays within what the API allows.
+const burst = 4
 
-	// maxUnanswered is how long a provider may take to serve a request whose connection
-	// was closed without a response. Nothing says that it will not: this is a guess.
-	maxUnanswered = 30 * time.Minute
+// maxWait is how long a request waits for the end of a backoff that the API asked for. One
+// that would wait longer fails at once and is retried later.
+const maxWait = 10 * time.Second
 
-	// maxWait is how long a request waits for the end of a pause that the API asked
-	// for. One that would wait longer fails at once and is retried later.
-	maxWait = 10 * time.Second
+// Limits are the requests that may be sent in any 60 seconds; less than 1 means 1.
+type Limits struct {
+	Public  int // without token, from this address
+	Account int // with one token
+}
 
-	// bulkSpacing is the time from one request with priority Bulk to the next. A
-	// restarted process does not know what its predecessor requested: the spacing keeps
-	// a process that is killed every few seconds within the provider's limit.
-	bulkSpacing = 1500 * time.Millisecond
-)
+// of returns burst and refill for a token, or for public requests. A limiter sends at most
+// burst + refill*t requests in t seconds, which is the limit for 60 seconds, and less than 2
+// for the limit 1. A higher limit has no smaller burst and no lower refill, so 60 seconds
+// during which the limit changes have no more requests than the highest limit in force.
+func (l Limits) of(token Fingerprint) (int, rate.Limit) {
+	limit := l.Account
+	if token == fingerprint("") {
+		limit = l.Public
+	}
+	if limit < 2 {
+		return 1, rate.Every(61 * time.Second)
+	}
+	size := min(burst, limit-1)
+	return size, rate.Limit(limit-size) / 60
+}
 
-// A limiter keeps the rate limit of one scope: never more than limit requests in any
-// window, counted at the provider's side however long they travel.
-//
-// Each request occupies a slot from before it is sent until one window after it ended. A
-// request without a response keeps its slot until a window after the response to one that
-// was sent later, or for maxUnanswered. If half of the slots may be kept so, requests for
-// the others are spread over the time until the first one expires: they find out whether
-// the provider responds again. docs/design.md proves that this suffices.
+// Fingerprint identifies a token without revealing it: its hash. That of public requests is
+// the hash of no token.
+type Fingerprint [sha256.Size]byte
+
+func fingerprint(token string) Fingerprint { return sha256.Sum256([]byte(token)) }
+
+// limiter is the rate limit of one token, or of public requests.
 type limiter struct {
-	mu       *sync.Mutex // of all limiters
-	limit    int
-	bulk     int           // of these, how many may have priority Bulk
-	slots    []*slot       // those that are occupied, the first to expire first
-	sent     time.Time     // when the last request took its slot
-	nextBulk time.Time     // no request with priority Bulk is sent before this time
-	blocked  time.Time     // nothing is sent before this time
-	cause    string        // why
-	changed  chan struct{} // closed and replaced when waiting may have become shorter
+	*rate.Limiter
+	backoff time.Time // nothing is sent before this time
+	cause   string    // why
 }
 
-// slot is what a request occupies.
-type slot struct {
-	priority Priority
-	outcome  outcome
-	sent     time.Time
-	until    time.Time // far in the future while the request is under way
+// limiters are all limiters of the process: one for public requests and one for each token,
+// whichever account uses it. They outlive reloads.
+type limiters struct {
+	mu      sync.Mutex // of the limiters, too
+	limits  Limits
+	byToken map[Fingerprint]*limiter
 }
 
-// outcome is what a request tells about the provider.
-type outcome int
-
-const (
-	notSent    outcome = iota // it was never written to a connection
-	underWay                  // it has not ended
-	unanswered                // the provider may see it later
-	answered                  // the provider saw it, and those before
-)
-
-// wait returns how long to wait before asking again whether a request of the priority may
-// be sent, if nothing changes; at most 0 if it may be sent now.
-func (l *limiter) wait(now time.Time, p Priority) time.Duration {
-	l.expire(now)
-	if pause := l.blocked.Sub(now); pause > 0 {
-		return pause
+// get returns the limiter of a token. If it is new, those that are as good as new are
+// dropped. The caller must hold mu for as long as it uses the limiter.
+func (ls *limiters) get(token Fingerprint, now time.Time) *limiter {
+	l := ls.byToken[token]
+	if l == nil {
+		maps.DeleteFunc(ls.byToken, func(_ Fingerprint, l *limiter) bool {
+			return l.TokensAt(now) >= float64(l.Burst()) && !l.backoff.After(now)
+		})
+		size, refill := ls.limits.of(token)
+		l = &limiter{Limiter: rate.NewLimiter(refill, size)}
+		ls.byToken[token] = l
 	}
-	wait := untilFree(now, l.slots, l.limit)
-	if wait == 0 {
-		wait = l.untilProbe(now)
-	}
-	if p == Bulk {
-		bulk := slices.DeleteFunc(slices.Clone(l.slots), func(s *slot) bool { return s.priority != Bulk })
-		wait = max(wait, l.nextBulk.Sub(now), untilFree(now, bulk, l.bulk))
-	}
-	return wait
+	return l
 }
 
-func (l *limiter) expire(now time.Time) {
-	l.slots = slices.DeleteFunc(l.slots, func(s *slot) bool { return !s.until.After(now) })
-}
-
-// untilFree returns how long until fewer than limit slots are occupied.
-func untilFree(now time.Time, slots []*slot, limit int) time.Duration {
-	if len(slots) < limit {
-		return 0
-	}
-	return min(slots[len(slots)-limit].until.Sub(now), window)
-}
-
-// untilProbe returns how long to wait because requests are unanswered.
-func (l *limiter) untilProbe(now time.Time) time.Duration {
-	var oldest *slot
-	kept := 0 // slots that are unanswered, or may become so
-	for _, s := range l.slots {
-		if s.outcome == unanswered && oldest == nil {
-			oldest = s
+// wait returns when a request with a token may be sent. It fails with an *Error if the API
+// asked for a backoff that is longer than maxWait, and with the context's error.
+func (ls *limiters) wait(ctx context.Context, token Fingerprint, path string) error {
+	for ctx.Err() == nil {
+		delay, err := ls.take(token, path)
+		if err != nil || delay == 0 {
+			return err
 		}
-		if s.outcome == unanswered || s.outcome == underWay {
-			kept++
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay):
 		}
 	}
-	if oldest == nil || 2*kept < l.limit {
-		return 0
-	}
-	free := l.limit - len(l.slots)
-	return l.sent.Add(oldest.until.Sub(l.sent) / time.Duration(free+1)).Sub(now)
+	return ctx.Err()
 }
 
-// release ends a request.
-func (l *limiter) release(s *slot, o outcome) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// take counts a request that may be sent now, or returns how long to wait before the next
+// call.
+func (ls *limiters) take(token Fingerprint, path string) (time.Duration, error) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
 	now := time.Now()
-	s.outcome, s.until = o, now.Add(window)
-	if o == unanswered {
-		s.until = now.Add(maxUnanswered)
+	l := ls.get(token, now)
+	if delay := l.backoff.Sub(now); delay > maxWait {
+		err := fmt.Errorf("no request made: %s; waiting until %s", l.cause, l.backoff.UTC().Format(time.RFC3339))
+		return 0, &Error{Path: path, Reason: Paused, Until: l.backoff, Err: err}
+	} else if delay > 0 {
+		return delay, nil
 	}
-	for _, earlier := range l.slots {
-		endedBefore := !earlier.until.After(s.sent.Add(maxUnanswered))
-		if o == answered && earlier.outcome == unanswered && endedBefore {
-			earlier.outcome, earlier.until = answered, s.until
+	reserved := l.ReserveN(now, 1)
+	delay := reserved.DelayFrom(now)
+	if delay > 0 {
+		reserved.CancelAt(now) // the limit may change, or a backoff begin, while it waits
+	}
+	return delay, nil
+}
+
+// backOff stops all requests with a token until the time given, unless a longer backoff has
+// begun already.
+func (ls *limiters) backOff(token Fingerprint, until time.Time, cause string) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if l := ls.get(token, time.Now()); until.After(l.backoff) {
+		l.backoff, l.cause = until, cause
+	}
+}
+
+// backoffUntil returns the end of a backoff, zero if there is none.
+func (ls *limiters) backoffUntil(token Fingerprint, now time.Time) time.Time {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if l := ls.byToken[token]; l != nil && l.backoff.After(now) {
+		return l.backoff
+	}
+	return time.Time{}
+}
+
+// apply sets new limits, and may end all backoffs. What was sent before still counts.
+func (ls *limiters) apply(limits Limits, endBackoffs bool) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.limits = limits
+	now := time.Now()
+	for token, l := range ls.byToken {
+		size, refill := limits.of(token)
+		l.SetLimitAt(now, refill)
+		l.SetBurstAt(now, size)
+		if endBackoffs {
+			l.backoff = time.Time{}
 		}
 	}
-	slices.SortStableFunc(l.slots, func(a, b *slot) int { return a.until.Compare(b.until) })
-	l.notify()
-}
-
-// pause stops all requests of the scope until the time given, unless a longer
-// pause is under way already.
-func (l *limiter) pause(until time.Time, cause string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if until.After(l.blocked) {
-		l.blocked, l.cause = until, cause
-		l.notify()
-	}
-}
-
-func (l *limiter) notify() {
-	close(l.changed)
-	l.changed = make(chan struct{})
 }

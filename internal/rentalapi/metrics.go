@@ -1,17 +1,20 @@
 package rentalapi
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/internal/metric"
 )
 
 var (
 	requestsTotal = metric.Counter("exporter_api_requests_total",
-		"Requests made to the rental API, by path and status code; code is error if no response came, and other if HTTP does not define it.",
+		"Requests made to the rental API, by path and status code; code is error if no response came.",
 		"the exporter", "path", "code")
 	requestDuration = metric.Histogram("exporter_api_request_duration_seconds",
 		"Time from sending a request until its response was read.",
@@ -26,10 +29,10 @@ var (
 		"Requests that the API still allows with this token before the limit is reset, as last seen.",
 		"header RateLimit-Remaining", "account")
 	tokenRejected = metric.Gauge("exporter_api_token_rejected",
-		"Whether the last request with this account's token was refused for its token, or the token could not be read: 1 or 0.",
+		"Whether this account's token was refused when the API last judged it, or could not be read: 1 or 0.",
 		"status 401", "account")
 	backoffUntil = metric.Gauge("exporter_api_backoff_until_timestamp_seconds",
-		"End of the pause that the API asked for; absent while there is none. Account is empty for the public endpoints.",
+		"End of the backoff that the API asked for; absent while there is none. Account is empty for the public endpoints.",
 		"header Retry-After or RateLimit-Reset", "account")
 )
 
@@ -43,23 +46,41 @@ func AccountDefinitions() []*metric.Definition {
 	return []*metric.Definition{rateLimit, rateLimitRemaining, tokenRejected, backoffUntil}
 }
 
-// AddMetrics adds the state of the scope, and returns when it changes by the passing of
+// newMetrics makes the metrics of requests.
+func (a *API) newMetrics() {
+	counter := func(d *metric.Definition) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.Labels)
+	}
+	a.requests, a.errors = counter(requestsTotal), counter(errorsTotal)
+	a.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: requestDuration.Name, Help: requestDuration.Help, Unit: requestDuration.BaseUnit(),
+		Buckets:                         []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+		NativeHistogramBucketFactor:     1.1,
+		NativeHistogramMaxBucketNumber:  100,
+		NativeHistogramMinResetDuration: time.Hour,
+	}, requestDuration.Labels)
+	all := prometheus.NewRegistry()
+	all.MustRegister(a.requests, a.duration, a.errors)
+	a.Collector = all
+}
+
+// AddMetrics adds the state of the account, and returns when it changes by the passing of
 // time; zero if it does not.
-func (s *Client) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time) {
-	s.mu.Lock()
-	state, sent := s.state, s.sent
-	s.mu.Unlock()
-	state.PausedUntil = s.client.limiters.pausedUntil(sent, now)
-	AddAccountMetrics(b, s.account, state)
-	return state.PausedUntil
+func (c *Client) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time) {
+	c.mu.Lock()
+	state, sent := c.state, c.sent
+	c.mu.Unlock()
+	state.BackoffUntil = c.api.limiters.backoffUntil(sent, now)
+	AddAccountMetrics(b, c.account, state)
+	return state.BackoffUntil
 }
 
 // AccountState is what the API last said to an account, or to public requests. A value
 // that is not known is nil.
 type AccountState struct {
 	Limit, Remaining *float64  // of the RateLimit headers
-	Rejected         *bool     // whether the last request was refused for its token
-	PausedUntil      time.Time // zero if no pause is under way
+	Rejected         *bool     // whether the API last refused the token
+	BackoffUntil     time.Time // zero if there is no backoff
 }
 
 // AddAccountMetrics adds the metrics of an account; its name is empty for public
@@ -68,18 +89,18 @@ func AddAccountMetrics(b *metric.Builder, account string, s AccountState) {
 	metric.AddOptional(b, rateLimit, s.Limit, account)
 	metric.AddOptional(b, rateLimitRemaining, s.Remaining, account)
 	b.AddBool(tokenRejected, s.Rejected, account)
-	if !s.PausedUntil.IsZero() {
-		b.Add(backoffUntil, float64(s.PausedUntil.UnixMilli())/1000, account)
+	if !s.BackoffUntil.IsZero() {
+		b.Add(backoffUntil, float64(s.BackoffUntil.UnixMilli())/1000, account)
 	}
 }
 
-// record keeps whether the token was rejected, and the RateLimit headers of a response;
-// unreadable ones change nothing.
-func (s *Client) record(rejected bool, h http.Header) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.state.Rejected = &rejected
-	for header, field := range map[string]**float64{"RateLimit-Limit": &s.state.Limit, "RateLimit-Remaining": &s.state.Remaining} {
+// record keeps whether the token was refused, unless that is nil, and the RateLimit headers
+// that can be read.
+func (c *Client) record(rejected *bool, h http.Header) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.Rejected = cmp.Or(rejected, c.state.Rejected)
+	for header, field := range map[string]**float64{"RateLimit-Limit": &c.state.Limit, "RateLimit-Remaining": &c.state.Remaining} {
 		n, err := strconv.ParseUint(strings.TrimSpace(h.Get(header)), 10, 32)
 		if err == nil {
 			*field = new(float64(n))
@@ -89,19 +110,19 @@ func (s *Client) record(rejected bool, h http.Header) {
 
 // InitErrorCounters starts the error counters of an endpoint at 0, so that the first
 // error of a kind is an increase.
-func (c *API) InitErrorCounters(path string) {
+func (a *API) InitErrorCounters(path string) {
 	for _, r := range []Reason{Timeout, Connection, Status, Decode, Incomplete, TooLarge, Unauthorized, RateLimited, Unavailable} {
-		c.errors.WithLabelValues(path, string(r))
+		a.errors.WithLabelValues(path, string(r))
 	}
 }
 
 // CountRequest counts a request; its code is error if no response came.
-func (c *API) CountRequest(path, code string, duration time.Duration) {
-	c.requests.WithLabelValues(path, code).Inc()
-	c.duration.WithLabelValues(path).Observe(duration.Seconds())
+func (a *API) CountRequest(path, code string, duration time.Duration) {
+	a.requests.WithLabelValues(path, code).Inc()
+	a.duration.WithLabelValues(path).Observe(duration.Seconds())
 }
 
 // CountError counts a request without usable data.
-func (c *API) CountError(path string, reason Reason) {
-	c.errors.WithLabelValues(path, string(reason)).Inc()
+func (a *API) CountError(path string, reason Reason) {
+	a.errors.WithLabelValues(path, string(reason)).Inc()
 }

@@ -10,33 +10,30 @@ import (
 // The provider does not document the units of Retry-After and RateLimit-Reset, so
 // every usual one is understood, and none is trusted beyond these bounds.
 const (
-	minPause     = time.Second
-	maxPause     = time.Hour
-	unknownPause = time.Minute // if the header is missing or cannot be read
+	minBackoff     = time.Second
+	maxBackoff     = time.Hour
+	unknownBackoff = time.Minute // if the header is missing or cannot be read
 
-	firstEpoch      = 1e9  // seconds: larger numbers are a point in time (2001 or later)
-	firstEpochMilli = 1e12 // the same in milliseconds
+	firstEpoch = 1e9 // seconds: larger numbers are a point in time (2001 or later)
 )
 
-// parseDelay reads a delay from a header value: seconds, an HTTP date or Unix
-// seconds or milliseconds. Points in time are compared with date, the provider's
-// own clock, so that a wrong local clock does not matter.
+// parseDelay reads a delay from a header value: seconds, an HTTP date or Unix seconds.
+// Points in time are compared with date, the provider's own clock, so that a wrong local
+// clock does not matter.
 func parseDelay(value string, date time.Time) time.Duration {
 	value = strings.TrimSpace(value)
-	seconds, err := strconv.ParseFloat(value, 64)
+	seconds, err := strconv.ParseUint(value, 10, 32)
+	delay := time.Duration(seconds) * time.Second
 	at, dateErr := http.ParseTime(value)
 	switch {
 	case dateErr == nil:
-		seconds = at.Sub(date).Seconds()
-	case err != nil || strings.Trim(value, "0123456789.") != "": // no exponent, sign or NaN
-		return unknownPause
-	case seconds >= firstEpochMilli:
-		seconds = seconds/1000 - float64(date.Unix())
+		delay = at.Sub(date)
+	case err != nil:
+		return unknownBackoff
 	case seconds >= firstEpoch:
-		seconds -= float64(date.Unix())
+		delay = time.Unix(int64(seconds), 0).Sub(date)
 	}
-	seconds = min(max(seconds, minPause.Seconds()), maxPause.Seconds())
-	return time.Duration(seconds * float64(time.Second))
+	return min(max(delay, minBackoff), maxBackoff)
 }
 
 // retryDelay returns how long a response asks to wait before the next request, and

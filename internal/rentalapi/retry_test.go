@@ -31,7 +31,7 @@ func FuzzParseDelay(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if got := parseDelay(s, time.Now()); got < minPause || got > maxPause {
+		if got := parseDelay(s, time.Now()); got < minBackoff || got > maxBackoff {
 			t.Errorf("parseDelay(%q): %v is out of bounds", s, got)
 		}
 	})

@@ -2,7 +2,9 @@ package runner
 
 import (
 	"context"
+	"math"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -37,7 +39,8 @@ type harness struct {
 	ctx      context.Context // of the present set; nil before run
 	stop     func()          // ends all that run started
 
-	down atomic.Bool // connections are refused
+	down      atomic.Bool // connections are refused
+	transport http.RoundTripper
 }
 
 // withHarness runs a test in a synctest bubble. The responses of the simulated
@@ -58,7 +61,7 @@ func withProvider(t *testing.T, o simulator.Options, f func(t *testing.T, h *har
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &harness{API: simtest.StartInMemory(t, o), t: t, limits: rentalapi.Limits{Public: 30, Account: 60, AccountBulk: 50}}
+		h := &harness{API: simtest.StartInMemory(t, o), t: t, limits: rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt}}
 		h.reset()
 		f(t, h)
 	})
@@ -73,19 +76,24 @@ func subtest(t *testing.T, name string, f func(t *testing.T, h *harness)) {
 func (h *harness) reset() {
 	h.t.Helper()
 	h.log, h.ctx = &simtest.Log{}, nil
+	var err error
+	h.transport, err = config.NewRoundTripperFromConfig(config.DefaultHTTPClientConfig, "test", config.WithDialContextFunc(h.Dial))
+	if err != nil {
+		h.t.Fatal(err)
+	}
 	h.set = New(Options{Logger: h.log, UserAgent: "test/1", API: rentalapi.Settings{
-		BaseURL: h.URL, Transport: rentalapi.NewTransport(config.HTTPClientConfig{}, h.dial), Timeout: 10 * time.Second, Limits: h.limits,
+		BaseURL: h.URL, Transport: h, Timeout: 10 * time.Second, Limits: h.limits,
 	}})
 	h.registry = prometheus.NewPedanticRegistry()
 	h.registry.MustRegister(h.set.Publisher)
 }
 
-// dial connects to the provider, whatever the address.
-func (h *harness) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// RoundTrip implements http.RoundTripper.
+func (h *harness) RoundTrip(r *http.Request) (*http.Response, error) {
 	if h.down.Load() {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
-	return h.Dial(ctx, network, address)
+	return h.transport.RoundTrip(r)
 }
 
 // run applies a configuration. The test ends when all that it started has ended.

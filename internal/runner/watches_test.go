@@ -135,7 +135,7 @@ func TestWatchExpired(t *testing.T) {
 // TestWatchOtherAPI changes the provider: plans in stock there are no hits, however fast
 // it responds.
 func TestWatchOtherAPI(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
+	withProvider(t, simulator.Options{PublicLimit: -1, AccountLimit: -1}, func(_ *testing.T, h *harness) {
 		c := watch(collector.Watch{Name: "gpu", Plans: []string{"gpu-l40s"}})
 		for i := range 50 {
 			h.setStock("gpu-l40s", i%2 == 1)

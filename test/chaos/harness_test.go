@@ -173,9 +173,12 @@ func (h *harness) reload(change func(c *configuration)) {
 }
 
 func (h *harness) apiSettings() rentalapi.Settings {
+	transport, err := promconfig.NewRoundTripperFromConfig(promconfig.DefaultHTTPClientConfig, "test", promconfig.WithDialContextFunc(h.Dial))
+	if err != nil {
+		h.t.Fatal(err)
+	}
 	h.limits.Public = max(h.limits.Public, h.config.limits.Public)
 	h.limits.Account = max(h.limits.Account, h.config.limits.Account)
-	transport := rentalapi.NewTransport(promconfig.HTTPClientConfig{}, h.Dial)
 	return rentalapi.Settings{BaseURL: h.URL, Transport: transport, Timeout: requestTimeout, Limits: h.config.limits}
 }
 

@@ -168,7 +168,7 @@ export const collectorSuccess = own('exporter_collector_success', accountOrPubli
 export const succeeded = `min by (${collector}) (${collectorSuccess})`;
 const lastSuccess = own('exporter_collector_last_success_timestamp_seconds', accountOrPublic);
 /** When the provider made the data, as the recording rule of the alert of stale data counts it. */
-const dataTime = `(${lastSuccess} - ${own('exporter_collector_response_age_seconds', accountOrPublic, 'collector!="status"')} or ${lastSuccess})`;
+const dataTime = `(${lastSuccess} - ${own('exporter_collector_response_age_seconds', accountOrPublic, 'collector!="status"')} or on (${collector}, job, instance) ${lastSuccess})`;
 export const interval = max(collector, own('exporter_collector_interval_seconds', accountOrPublic));
 
 /**

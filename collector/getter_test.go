@@ -62,7 +62,7 @@ type fetchTest struct {
 
 func newFetchTest(t *testing.T, r Resource) *fetchTest {
 	api := newFakeAPI()
-	return &fetchTest{api, t, api.accounts[simtest.MainToken], r.NewFetcher("main")}
+	return &fetchTest{api, t, api.accounts[simtest.MainToken], newFetcher(t, r)}
 }
 
 // fetch returns the series of one fetch, its invalid items and its requests.

@@ -74,7 +74,7 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 			body = documented(t, input)
 		}
 		api := &fakeAPI{response: rentalapi.Response{Received: today}, body: func(url.Values) []byte { return body }}
-		snap, err := input.NewFetcher(known.Account)(t.Context(), api)
+		snap, err := newFetcher(t, input)(t.Context(), api)
 		known.Add(snap.Data, today.Add(time.Hour))
 		if input.Name != r.Name {
 			continue

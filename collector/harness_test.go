@@ -2,6 +2,7 @@ package collector
 
 import (
 	"bytes"
+	"context"
 	"net/url"
 	"slices"
 	"testing"
@@ -21,10 +22,24 @@ func accountOf(r Resource) string {
 	return ""
 }
 
+// newFetcher is the resource's, but a panic, such as that of a sample without a value for each
+// label, fails the test and not all others.
+func newFetcher(t testing.TB, r Resource) func(context.Context, rentalapi.Getter) (Snapshot, error) {
+	fetch := r.NewFetcher(accountOf(r))
+	return func(ctx context.Context, api rentalapi.Getter) (Snapshot, error) {
+		defer func() {
+			if p := recover(); p != nil {
+				t.Fatalf("%s: %v", r.Name, p)
+			}
+		}()
+		return fetch(ctx, api)
+	}
+}
+
 // fetchBody fetches a resource from a provider whose responses all have the same body.
 func fetchBody(t testing.TB, r Resource, body []byte) (Snapshot, error) {
 	t.Helper()
-	return r.NewFetcher(accountOf(r))(t.Context(), &fakeAPI{response: rentalapi.Response{Received: today}, body: func(url.Values) []byte { return body }})
+	return newFetcher(t, r)(t.Context(), &fakeAPI{response: rentalapi.Response{Received: today}, body: func(url.Values) []byte { return body }})
 }
 
 // exposition returns metrics in the text format.

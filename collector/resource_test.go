@@ -59,7 +59,7 @@ func TestAgeOfStatus(t *testing.T) {
 	} {
 		body := fmt.Sprintf(`{"data":{"locations":{"fra":{"components":{"network":"operational"}}},"updated_at":%q}}`, today.Add(-c.unchanged).Format(time.RFC3339))
 		api := &fakeAPI{response: rentalapi.Response{Received: today, Date: today, Age: c.header}, body: func(url.Values) []byte { return []byte(body) }}
-		snap, err := status().NewFetcher("")(t.Context(), api)
+		snap, err := newFetcher(t, status())(t.Context(), api)
 		simtest.AssertEqual(t, c.unchanged.String(), []any{err, snap.Age}, []any{nil, c.want})
 	}
 }

@@ -136,7 +136,7 @@ func knownCause(err error, otherwise string) error {
 	}
 	known := []error{io.EOF, io.ErrUnexpectedEOF, http.ErrSchemeMismatch}
 	for ; err != nil; err = errors.Unwrap(err) {
-		_, ofSystem := err.(syscall.Errno)
+		_, ofSystem := err.(syscall.Errno) //nolint:errorlint // the loop unwraps
 		ofTLS, ofSOCKS := strings.HasPrefix(err.Error(), "tls: "), strings.HasPrefix(err.Error(), "unknown error ")
 		if ofSystem || ofTLS || ofSOCKS || slices.Contains(known, err) {
 			return err

@@ -1,5 +1,4 @@
-// Package helm tests the Helm chart and the manifests of deploy/kubernetes, which are
-// rendered from it. Helm is a tool of this module.
+// Package helm tests the Helm chart. Helm is a tool of this module.
 package helm
 
 import (
@@ -88,7 +87,11 @@ func valueFiles(t *testing.T) map[string]string {
 	repo.ReadYAML(t, "testdata/values.yaml", &values)
 	files, dir := map[string]string{}, t.TempDir()
 	for name, v := range values {
-		files[name] = simtest.WriteFile(t, filepath.Join(dir, name+".yaml"), marshal(t, v))
+		text, err := yaml.Marshal(&v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = simtest.WriteFile(t, filepath.Join(dir, name+".yaml"), string(text))
 	}
 	return files
 }

@@ -19,47 +19,35 @@ const (
 	maxPublic, maxAccount = 59, 120
 )
 
-// demoConflict is the error for a setting that --demo provides itself.
-const demoConflict = "conflicts with --demo: must not be set, because the demo has its own %s"
-
 // setBaseURL repeats no part of the value: it may contain a password.
 func (l *loader) setBaseURL(place, value string) {
-	if l.flags.Demo {
-		l.add(place, demoConflict, "API")
-		return
-	}
-	l.baseURLPlace = place
-	u, err := url.Parse(value)
-	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+	u, err := url.Parse(strings.TrimSuffix(value, "/"))
+	switch {
+	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
 		l.add(place, "invalid URL: must be http or https, like https://rental.example/api/v1")
-		return
-	}
-	if u.User != nil {
+	case u.User != nil:
 		l.add(place, "user information not allowed: tokens must be set as accounts")
-	}
-	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix(u.RawPath, "/")
-	if !strings.HasSuffix(u.EscapedPath(), "/api/v1") || u.RawQuery != "" || u.ForceQuery || strings.Contains(value, "#") {
+	case !strings.HasSuffix(u.Path, "/api/v1") || strings.ContainsAny(value, "?#"):
 		l.add(place, "invalid path: must end in /api/v1, without query or fragment")
+	default:
+		l.config.API.BaseURL, l.baseURLPlace = u, place
 	}
-	l.config.API.BaseURL = u
 }
 
 // checkAPI checks how requests are sent. The flag of the base URL has precedence over the file.
 func (l *loader) checkAPI() {
-	api := l.file.API
+	api, flag := l.file.API, &l.flags.baseURL
 	switch {
-	case l.flags.baseURL.isSet():
+	case flag.isSet():
+		l.setBaseURL(flag.place(), flag.value)
 	case api.Address != "":
 		l.setBaseURL(l.at("api.base_url"), api.Address)
 	case !l.flags.Demo:
-		l.add(l.at("api.base_url"), "missing: must be set here or with %s", l.flags.baseURL.flag)
+		l.add(l.at("api.base_url"), "missing: must be set here or with %s", flag.flag)
 	}
-	if l.flags.Demo && l.flags.baseURL.isSet() && api.Address != "" {
-		l.add(l.at("api.base_url"), demoConflict, "API")
-	}
-	checkRange(l, "api.timeout", api.Timeout, Duration(time.Millisecond), maxTimeout, "")
-	checkRange(l, "api.rate_limit.public", api.RateLimit.Public, Burst+1, maxPublic, "")
-	checkRange(l, "api.rate_limit.account", api.RateLimit.Account, Burst+1, maxAccount, "")
+	checkRange(l, "api.timeout", api.Timeout, Duration(time.Millisecond), maxTimeout)
+	checkRange(l, "api.rate_limit.public", api.RateLimit.Public, Burst+1, maxPublic)
+	checkRange(l, "api.rate_limit.account", api.RateLimit.Account, Burst+1, maxAccount)
 	l.checkHTTP()
 	api.BaseURL, api.Address = l.config.API.BaseURL, ""
 	l.config.API = api
@@ -83,17 +71,15 @@ func (l *loader) checkHTTP() {
 	}
 }
 
-// checkEncryption reports a base URL or a proxy to which tokens would be sent unencrypted.
+// checkEncryption reports a base URL to which tokens would be sent unencrypted.
 func (l *loader) checkEncryption() {
 	base := l.config.API.BaseURL
 	if base == nil || base.Scheme != "http" || len(l.config.Accounts) == 0 {
 		return
 	}
 	address, err := netip.ParseAddr(base.Hostname())
-	if !strings.EqualFold(base.Hostname(), "localhost") && (err != nil || !address.IsLoopback()) {
-		l.add(l.baseURLPlace, "plain HTTP not allowed with accounts: must be https or a loopback address, because tokens would be sent unencrypted")
-	}
-	if proxy := l.config.API.HTTP.ProxyURL.URL; proxy != nil && proxy.String() != "" {
-		l.add(l.at("api.http.proxy_url"), "proxy not allowed with accounts and plain HTTP: base_url must be https, because the proxy would see the tokens")
+	isLocal := strings.EqualFold(base.Hostname(), "localhost") || err == nil && address.IsLoopback()
+	if proxy := l.config.API.HTTP.ProxyURL.URL; !isLocal || proxy != nil && proxy.String() != "" {
+		l.add(l.baseURLPlace, "plain HTTP not allowed with accounts: must be https, or a loopback address without a proxy, because tokens would be sent unencrypted")
 	}
 }

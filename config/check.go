@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"time"
 
@@ -19,30 +18,23 @@ const (
 	minSoldOut  = Duration(2 * time.Second)
 )
 
-// checkRange reports whether a setting is between two bounds. If not, it adds an error with a
-// reason.
-func checkRange[T cmp.Ordered](l *loader, path string, value, least, most T, reason string) bool {
+// checkRange reports whether a setting is between two bounds. If not, it adds an error.
+func checkRange[T cmp.Ordered](l *loader, path string, value, least, most T) bool {
 	if value >= least && value <= most {
 		return true
 	}
-	l.add(l.at(path), "%v is out of range: must be from %v to %v%s", value, least, most, reason)
+	l.add(l.at(path), "%v is out of range: must be from %v to %v", value, least, most)
 	return false
 }
 
-// checkCollectors checks that something is exported, within the rate limits.
+// checkCollectors checks the settings of all collectors, and that they are within the rate
+// limits together.
 func (l *loader) checkCollectors() {
-	hasAccounts := l.flags.Demo || len(l.config.Accounts)+len(l.file.Accounts)+len(l.file.AccountFiles) > 0
-	exports := false
 	for i, r := range l.flags.resources {
-		settings := l.checkCollector(r, l.flags.toggles[i])
-		l.config.Collectors[r.Name] = settings
-		exports = exports || settings.Enabled && (hasAccounts || !r.Account)
-	}
-	if !exports {
-		l.add(l.at("collectors"), "nothing to export: at least one collector must be enabled, and an account be set if it requires one")
+		l.config.Collectors[r.Name] = l.checkCollector(r, l.flags.toggles[i])
 	}
 	l.checkRateLimit("api.rate_limit.public", l.config.RequestRate(l.flags.resources, false))
-	if hasAccounts {
+	if len(l.config.Accounts) > 0 {
 		l.checkRateLimit("api.rate_limit.account", l.config.RequestRate(l.flags.resources, true))
 	}
 }
@@ -58,18 +50,15 @@ func (l *loader) checkCollector(r collector.Resource, flag toggle) Collector {
 	if flag.isSet {
 		settings.Enabled = flag.enabled
 	}
-	least, reason := Duration(time.Second), ""
-	if cached := Duration(r.MinInterval); cached > least {
-		least, reason = cached, ", because the API caches the response that long"
-	}
 	if d := file.Interval; d != nil {
-		if !checkRange(l, path+".interval", *d, least, maxInterval, reason) {
+		least := max(Duration(time.Second), Duration(r.MinInterval)) // how long the API caches the response
+		if !checkRange(l, path+".interval", *d, least, maxInterval) {
 			return settings
 		}
 		settings.Interval = time.Duration(*d)
 	}
 	settings.MaxAge = max(r.MaxAge, 3*settings.Interval)
-	if d := file.MaxAge; d != nil && checkRange(l, path+".max_age", *d, Duration(settings.Interval), maxMaxAge, ", because it is at least the interval") {
+	if d := file.MaxAge; d != nil && checkRange(l, path+".max_age", *d, Duration(settings.Interval), maxMaxAge) {
 		settings.MaxAge = time.Duration(*d)
 	}
 	settings.SoldOutInterval = min(settings.SoldOutInterval, settings.Interval)
@@ -79,7 +68,7 @@ func (l *loader) checkCollector(r collector.Resource, flag toggle) Collector {
 		l.add(l.at(path+".sold_out_interval"), "not allowed: the collector has nothing that is sold out")
 	case *d == 0:
 		settings.SoldOutInterval = settings.Interval
-	case checkRange(l, path+".sold_out_interval", *d, minSoldOut, Duration(settings.Interval), ", or 0s for the interval"):
+	case checkRange(l, path+".sold_out_interval", *d, minSoldOut, Duration(settings.Interval)):
 		settings.SoldOutInterval = time.Duration(*d)
 	}
 	return settings
@@ -107,7 +96,9 @@ func (l *loader) checkWatches() {
 			setting := path + "." + field.Tag.Get("yaml")
 			switch value := criterion.Interface().(type) {
 			case []string:
-				l.checkAlternatives(setting, value)
+				if value != nil && len(value) == 0 || slices.ContainsFunc(value, func(v string) bool { return !validName(v) }) {
+					l.add(l.at(setting), "invalid list: must have at least one value, and each must be %s", nameRule)
+				}
 			case *float64:
 				if value != nil && !(*value >= 0 && *value <= math.MaxFloat64) {
 					l.add(l.at(setting), "%v is out of range: must be at least 0", *value)
@@ -119,23 +110,5 @@ func (l *loader) checkWatches() {
 				l.add(l.at(path), "no data: its criteria need the collector %s, which must be enabled", needed)
 			}
 		}
-	}
-}
-
-var (
-	countryCode = regexp.MustCompile(`^[A-Za-z]{2}$`)
-	countries   = regexp.MustCompile(`\.countries$`)
-)
-
-// checkAlternatives checks the values of one criterion of a watch; nil is no criterion.
-func (l *loader) checkAlternatives(path string, values []string) {
-	if values != nil && len(values) == 0 {
-		l.add(l.at(path), "empty list: must have at least one value")
-	}
-	if i := slices.IndexFunc(values, func(v string) bool { return !validName(v) }); i >= 0 {
-		l.add(l.at(fmt.Sprintf("%s[%d]", path, i)), "invalid value: %s", nameRule)
-	}
-	if i := slices.IndexFunc(values, func(v string) bool { return !countryCode.MatchString(v) }); i >= 0 && countries.MatchString(path) {
-		l.add(l.at(fmt.Sprintf("%s[%d]", path, i)), "invalid country code: must be two letters, like DE")
 	}
 }

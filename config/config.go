@@ -25,8 +25,6 @@ type Config struct {
 	Collectors map[string]Collector // an entry for every resource, enabled or not
 	Watches    []collector.Watch
 	Shard      Shard
-	// Unmatched has the settings whose pattern matches no file, such as account_files[0].
-	Unmatched []string
 }
 
 // API describes the rental API and how to send requests to it.

@@ -86,15 +86,15 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 	}
 	l := newLoader(f)
 	l.loadShard(lookup)
-	if f.baseURL.isSet() {
-		l.setBaseURL(f.baseURL.place(), f.baseURL.value)
-	}
 	l.addFlagAccount(lookup)
 	if l.decode() {
 		l.checkAPI()
 		l.checkAccounts()
 		l.checkCollectors()
 		l.checkWatches()
+	}
+	if f.Demo && (l.config.API.BaseURL != nil || len(l.config.Accounts) > 0) {
+		l.add("--demo", "conflicts with a base URL and with accounts: the demo has its own")
 	}
 	if len(l.errs) > 0 {
 		return nil, errors.Join(l.errs...)

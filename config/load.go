@@ -117,9 +117,6 @@ func (l *loader) add(place, format string, args ...any) {
 
 // at returns the place of a setting in the file.
 func (l *loader) at(path string) string {
-	if !l.flags.configFile.isSet() {
-		return path
-	}
 	return l.flags.configFile.value + ": " + path
 }
 
@@ -137,7 +134,7 @@ func (l *loader) decode() bool {
 		return true
 	}
 	name := l.flags.configFile.value
-	content, err := readFile(name, maxFile)
+	content, err := readFile(name)
 	if err != nil {
 		l.add(l.flags.configFile.place(), "%s: %s", name, err)
 		return false

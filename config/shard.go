@@ -32,18 +32,21 @@ func ShardOf(account string, total int) int {
 // loadShard reads the flags of the shard: 0 of 1, unless they are set. The variable of the index
 // must not be empty if there are several: the platform did not number this process.
 func (l *loader) loadShard(lookup func(string) (string, bool)) {
-	indexFlag, totalFlag := &l.flags.shard, &l.flags.totalShards
-	index, indexErr := strconv.Atoi(indexFlag.value)
-	total, totalErr := strconv.Atoi(totalFlag.value)
-	if totalFlag.isSet() && (totalErr != nil || total < 1 || total > maxShards) {
-		l.add(totalFlag.place(), "must be a number from 1 to %d", maxShards)
-		total = maxShards
+	l.config.Shard = Shard{Index: 0, Total: 1}
+	if l.flags.totalShards.isSet() {
+		l.config.Shard.Total = l.number(&l.flags.totalShards, 1, maxShards)
 	}
-	switch _, isThere := lookup(indexFlag.envar); {
-	case indexFlag.isSet() && !totalFlag.isSet():
-		l.add(indexFlag.place(), "needs %s", totalFlag.flag)
-	case (indexFlag.isSet() || isThere && total > 1) && (indexErr != nil || index < 0 || index >= total):
-		l.add(indexFlag.place(), "must be a number from 0 to %d", total-1)
+	if _, isThere := lookup(l.flags.shard.envar); l.flags.shard.isSet() || isThere && l.config.Shard.Total > 1 {
+		l.config.Shard.Index = l.number(&l.flags.shard, 0, l.config.Shard.Total-1)
 	}
-	l.config.Shard = Shard{Index: index, Total: max(1, total)}
+}
+
+// number returns the value of an option, which must be within bounds; otherwise the upper one.
+func (l *loader) number(o *option, least, most int) int {
+	n, err := strconv.Atoi(o.value)
+	if err != nil || n < least || n > most {
+		l.add(o.place(), "must be a number from %d to %d", least, most)
+		return most
+	}
+	return n
 }

@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -57,7 +56,8 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.Flag("healthcheck", "Ask the exporter that runs on this machine with the same --web flags or variables for /-/healthy and exit; status 1 if it does not serve. For containers.").BoolVar(&o.health)
 	o.web = kingpinflag.AddFlags(app, ":10170")
 	// A container's health check has its environment, but not its arguments.
-	app.GetFlag("web.listen-address").Envar("SERVER_RENTAL_WEB_LISTEN_ADDRESS")
+	app.GetFlag("web.listen-address").Envar("SERVER_RENTAL_WEB_LISTEN_ADDRESS").
+		Help("Address on which to serve, like :9100 or [::1]:9100. Repeatable for several addresses.")
 	app.GetFlag("web.config.file").Envar("SERVER_RENTAL_WEB_CONFIG_FILE")
 	app.Flag("web.telemetry-path", "Path under which the metrics are served.").Default("/metrics").StringVar(&o.telemetryPath)
 	app.Flag("web.disable-exporter-metrics", "Leave out the metrics of the process: go_*, process_* and promhttp_*.").BoolVar(&o.disableExporterMetrics)
@@ -111,7 +111,7 @@ func (o *options) checkServer() []error {
 	for _, address := range *o.web.WebListenAddresses {
 		_, port, err := net.SplitHostPort(address)
 		_, unknown := net.ResolveTCPAddr("tcp", ":"+port)
-		if (err != nil || unknown != nil) && !strings.HasPrefix(address, "vsock://") { // a service name is valid
+		if err != nil || unknown != nil { // a service name is valid
 			errs = append(errs, errors.New("--web.listen-address: must be HOST:PORT, with a port of at most 65535"))
 		}
 	}
@@ -134,30 +134,14 @@ func printSummary(w io.Writer, cfg *config.Config) {
 	public, account := cfg.RequestRate(collector.Resources(), false), cfg.RequestRate(collector.Resources(), true)
 	fmt.Fprintln(w, "configuration OK; requests per minute:")
 	fmt.Fprintln(w, "  public:", describeRate(public))
-	shards := make([][]string, cfg.Shard.Total) // names of their accounts
 	for _, a := range cfg.Accounts {
 		fmt.Fprintf(w, "  account %s: %s\n", a.Name, describeRate(account))
-		i := config.ShardOf(a.Name, cfg.Shard.Total)
-		shards[i] = append(shards[i], a.Name)
-	}
-	if len(shards) > 1 {
-		fmt.Fprintln(w, "shards:")
-		for i, accounts := range shards {
-			perMinute := account.PerMinute * float64(len(accounts))
-			if i == 0 {
-				perMinute += public.PerMinute
-			}
-			fmt.Fprintf(w, "  %d: %.1f requests per minute, %d accounts: %s\n", i, perMinute, len(accounts), cmp.Or(strings.Join(accounts, ", "), "none"))
-		}
 	}
 	if len(cfg.Watches) > 0 {
 		fmt.Fprintln(w, "watches:")
 	}
 	for _, watch := range cfg.Watches {
 		fmt.Fprintf(w, "  %s: %s\n", watch.Name, watch.Description())
-	}
-	for _, setting := range cfg.Unmatched {
-		fmt.Fprintf(w, "warning: %s matches no file\n", setting)
 	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }

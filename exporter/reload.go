@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -44,7 +43,7 @@ func (e *exporter) reload(ctx context.Context) error {
 		return err
 	}
 	e.ApplyConfig(ctx, e.loaded.Load().collected)
-	level.Info(e.logger).Log("msg", "configuration reloaded")
+	level.Info(e.logger).Log("msg", "configuration reloaded", "accounts", len(cfg.Accounts), "watches", len(cfg.Watches))
 	return nil
 }
 
@@ -91,39 +90,17 @@ func collected(cfg *config.Config) runner.Spec {
 	for _, a := range cfg.Accounts {
 		if config.ShardOf(a.Name, cfg.Shard.Total) == cfg.Shard.Index {
 			// A token that is not in a file is that of the environment, which stays.
-			c.Accounts = append(c.Accounts, runner.AccountSpec{Name: a.Name, Identity: a.TokenFile, Token: a.TokenReader()})
+			c.Accounts = append(c.Accounts, runner.AccountSpec{Name: a.Name, Identity: a.TokenFile, Token: a.ReadToken})
 		}
 	}
 	return c
 }
 
-// warn warns about settings that are valid but risky: a rate limit that suffices only
-// while histories are short (it is the same for all accounts), patterns that match no file, TLS
-// settings that give up what TLS is for, and token files that every user of the machine can access. The web
-// server's settings are read again for each connection, so they are included.
+// warn warns about settings that are valid but risky: TLS without verification, and token files
+// that every user of the machine can access.
 func (e *exporter) warn(cfg *config.Config) {
-	public := []config.Account{{}}
-	for _, a := range append(public, cfg.Accounts[:min(1, len(cfg.Accounts))]...) {
-		if r := cfg.RequestRate(collector.Resources(), a.Name != ""); float64(r.Limit) < r.MaxPerMinute {
-			level.Warn(e.logger).Log("msg", "rate limit is too low for long histories", "account", a.Name,
-				"limit", r.Limit, "needed", fmt.Sprintf("%.1f", r.MaxPerMinute))
-		}
-	}
-	for _, setting := range cfg.Unmatched {
-		level.Warn(e.logger).Log("msg", "no account file found", "field", setting)
-	}
-	settings := cfg.API.HTTP.TLSConfig
-	if settings.InsecureSkipVerify {
+	if cfg.API.HTTP.TLSConfig.InsecureSkipVerify {
 		level.Warn(e.logger).Log("msg", "certificate of the API is not verified", "field", "api.http.tls_config.insecure_skip_verify")
-	}
-	for field, minimum := range map[string]uint16{
-		"api.http.tls_config.min_version": uint16(settings.MinVersion),
-
-		"--web.config.file: tls_server_config.min_version": uint16(readTLSConfig(*e.options.web.WebConfigFile).MinVersion),
-	} {
-		if minimum != 0 && minimum < tls.VersionTLS12 {
-			level.Warn(e.logger).Log("msg", "obsolete TLS version allowed", "field", field)
-		}
 	}
 	for _, a := range cfg.Accounts {
 		// The group's are not warned about: Kubernetes gives a secret to a pod's group. On

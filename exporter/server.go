@@ -8,12 +8,9 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
-	"github.com/mdlayher/vsock"
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v3"
@@ -87,7 +84,7 @@ func listen(ctx context.Context, flags *toolkit.FlagConfig) ([]net.Listener, err
 	}
 	var all []net.Listener
 	for _, address := range *flags.WebListenAddresses {
-		l, err := listenAt(ctx, address)
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
 			for _, l := range all {
 				_ = l.Close()
@@ -97,19 +94,6 @@ func listen(ctx context.Context, flags *toolkit.FlagConfig) ([]net.Listener, err
 		all = append(all, l)
 	}
 	return all, nil
-}
-
-// listenAt listens at HOST:PORT or at vsock://:PORT, the address of a virtual machine.
-func listenAt(ctx context.Context, address string) (net.Listener, error) {
-	port, isVirtual := strings.CutPrefix(address, "vsock://:")
-	if !isVirtual {
-		return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	}
-	number, err := strconv.ParseUint(port, 10, 32)
-	if err != nil {
-		return nil, errors.New("vsock: invalid port")
-	}
-	return vsock.Listen(uint32(number), nil)
 }
 
 // serveAt serves h, and sends the error of each listener that fails. Each has a server of its
@@ -149,28 +133,19 @@ func pageURL(flags *toolkit.FlagConfig) string {
 	return localURL(flags, (*flags.WebListenAddresses)[0])
 }
 
-// localURL is the URL of a listen address for clients on this machine; empty for a vsock.
+// localURL is the URL of a listen address for clients on this machine.
 func localURL(flags *toolkit.FlagConfig, address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return ""
-	}
+	host, port, _ := net.SplitHostPort(address) // valid: see checkServer
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
 	scheme := "http"
-	if settings := readTLSConfig(*flags.WebConfigFile); settings.IsEnabled() {
+	var settings toolkit.Config // stay zero without a valid file
+	if content, err := os.ReadFile(*flags.WebConfigFile); err == nil {
+		_ = yaml.Unmarshal(content, &settings)
+	}
+	if settings.TLSConfig.IsEnabled() {
 		scheme = "https"
 	}
 	return scheme + "://" + net.JoinHostPort(host, port) + "/"
-}
-
-// readTLSConfig returns the TLS settings of a web configuration file. They are zero
-// without a valid file.
-func readTLSConfig(file string) toolkit.TLSConfig {
-	var c toolkit.Config
-	if content, err := os.ReadFile(file); err == nil {
-		_ = yaml.Unmarshal(content, &c)
-	}
-	return c.TLSConfig
 }

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 
@@ -21,30 +21,8 @@ const secret = "s3cr3t"
 
 const baseURL = "https://rental.example/api/v1"
 
-// testResources are like those of package collector, and stay the same if that gets more.
-func testResources() []collector.Resource {
-	second, minute, hour := time.Second, time.Minute, time.Hour
-	return []collector.Resource{
-		{Name: "plans", Help: "plan stock and prices", Interval: minute, MaxAge: 5 * minute, MinInterval: minute, Requests: 1},
-		{Name: "locations", Help: "locations", Interval: minute, MaxAge: 5 * minute, MinInterval: minute, Requests: 1},
-		{Name: "os", Help: "operating system images", Interval: hour, MaxAge: 6 * hour, MinInterval: minute, Requests: 1},
-		{Name: "status", Help: "component states", Interval: 30 * second, MaxAge: 5 * minute, MinInterval: 30 * second, Requests: 1},
-		{Name: "account", Help: "balance", Account: true, Interval: minute, MaxAge: 10 * minute, Requests: 1},
-		{Name: "topups", Help: "top-ups", Account: true, Interval: minute, MaxAge: 10 * minute, Requests: 1, MaxRequests: 3},
-		{Name: "transactions", Help: "transactions", Account: true, Interval: 5 * minute, MaxAge: 30 * minute, Requests: 1, MaxRequests: 2},
-		{Name: "configurations", Help: "saved configurations", Account: true, Interval: 5 * minute, MaxAge: 30 * minute, SoldOutInterval: 15 * second, Requests: 1},
-		{Name: "ssh_keys", Help: "SSH keys", Account: true, Interval: 5 * minute, MaxAge: 30 * minute, Requests: 1},
-		{Name: "servers", Help: "servers", Account: true, Interval: minute, MaxAge: 10 * minute, Requests: 1},
-	}
-}
-
 // parseFlags parses a command line with no other environment than env.
 func parseFlags(t testing.TB, env map[string]string, args ...string) *Flags {
-	t.Helper()
-	return parseFlagsOf(t, testResources(), env, args...)
-}
-
-func parseFlagsOf(t testing.TB, resources []collector.Resource, env map[string]string, args ...string) *Flags {
 	t.Helper()
 	for _, name := range []string{"SERVER_RENTAL_API_BASE_URL", "SERVER_RENTAL_API_TOKEN_FILE", "SERVER_RENTAL_CONFIG_FILE", "SERVER_RENTAL_SHARD", "SERVER_RENTAL_TOTAL_SHARDS", tokenEnvar} {
 		t.Setenv(name, env[name])
@@ -53,7 +31,7 @@ func parseFlagsOf(t testing.TB, resources []collector.Resource, env map[string]s
 		}
 	}
 	app := kingpin.New("test", "").Terminate(nil)
-	flags := AddFlags(app, resources)
+	flags := AddFlags(app, collector.Resources())
 	if _, err := app.Parse(args); err != nil {
 		t.Fatalf("parse %q: %v", args, err)
 	}
@@ -77,13 +55,6 @@ func load(t testing.TB, flags *Flags) (*Config, error) {
 	return config, err
 }
 
-// loadFile loads a configuration file with this content.
-func loadFile(t testing.TB, content string, args ...string) (*Config, error) {
-	t.Helper()
-	simtest.WriteFile(t, "rental.yml", content)
-	return load(t, parseFlags(t, nil, append(args, "--config.file=rental.yml")...))
-}
-
 // mustLoad loads a valid configuration.
 func mustLoad(t testing.TB, flags *Flags) *Config {
 	t.Helper()
@@ -93,18 +64,6 @@ func mustLoad(t testing.TB, flags *Flags) *Config {
 	}
 	return config
 }
-
-// assertErrors compares an error with its lines.
-func assertErrors(t *testing.T, err error, want ...string) {
-	t.Helper()
-	var got []string
-	if err != nil {
-		got = strings.Split(err.Error(), "\n")
-	}
-	simtest.AssertEqual(t, "errors", got, want)
-}
-
-func ptr[T any](v T) *T { return &v }
 
 // TestLoadPlainHTTP has the hosts to which tokens may be sent unencrypted, and others.
 func TestLoadPlainHTTP(t *testing.T) {
@@ -121,82 +80,34 @@ func TestLoadPlainHTTP(t *testing.T) {
 	}
 }
 
-func TestLoadBounds(t *testing.T) {
+// TestLoadPipe has files that would block until they have a writer.
+func TestLoadPipe(t *testing.T) {
 	enterConfigDir(t)
-	longest, largest := strings.Repeat("ä", maxName/2), "#"+strings.Repeat("x", maxFile-1)
-	for _, test := range []struct {
-		content string
-		want    []string
-	}{
-		{"accounts: [{name: " + longest + ", token_file: tokens/main}]", nil},
-		{"accounts: [{name: " + longest + "x, token_file: tokens/main}]", []string{"rental.yml: accounts[0].name: invalid name: " + nameRule}},
-		{largest, nil},
-		{largest + "x", []string{"--config.file: rental.yml: too large: must be at most 1048576 bytes"}},
-		// A text file such as load.txt cannot contain these.
-		{"collectors: {}\napi: \x01" + secret + "\n", []string{"rental.yml: control characters are not allowed"}},
-		{"api: \xff\xfe " + secret + "\n", []string{"rental.yml: invalid leading UTF-8 octet"}},
-	} {
-		_, err := loadFile(t, test.content, "--api.base-url="+baseURL)
-		assertErrors(t, err, test.want...)
-	}
 	if err := syscall.Mkfifo("pipe", 0o600); err != nil {
 		t.Skip(err)
 	}
-	_, err := load(t, parseFlags(t, nil, "--config.file=pipe", "--api.token-file=pipe", "--api.base-url="+baseURL))
-	assertErrors(t, err, "--api.token-file: not a regular file", "--config.file: pipe: not a regular file")
+	_, err := load(t, parseFlags(t, nil, "--config.file=pipe", "--api.token-file=pipe"))
+	simtest.AssertEqual(t, "error", fmt.Sprint(err), "--api.token-file: not a regular file\n--config.file: pipe: not a regular file")
 }
 
-// TestAccountFiles has as many files as a large customer, below a link as Kubernetes makes it.
-func TestAccountFiles(t *testing.T) {
-	enterConfigDir(t)
-	var want []Account
-	for _, err := range []error{os.MkdirAll("secret/..2026", 0o700), os.Symlink("..2026", "secret/..data")} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i := range 1000 {
-		name := fmt.Sprintf("account-%03d", i)
-		simtest.WriteFile(t, "secret/..2026/"+name, secret+name)
-		if err := os.Symlink("..data/"+name, "secret/"+name); err != nil {
-			t.Fatal(err)
-		}
-		want = append(want, Account{Name: name, TokenFile: "secret/" + name})
-	}
-	config, err := loadFile(t, "account_files: [secret/*]", "--api.base-url="+baseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	simtest.AssertEqual(t, "accounts", config.Accounts, want)
-}
-
-// TestReadToken reads a token again that was replaced.
+// TestReadToken reads a token again after its file was replaced.
 func TestReadToken(t *testing.T) {
-	enterConfigDir(t)
-	read := Account{TokenFile: "link"}.TokenReader()
-	for i, test := range []struct{ content, want, err string }{
-		{content: "\r\n abc!~ \r\n", want: "abc!~"},
-		{content: strings.Repeat("x", maxToken), want: strings.Repeat("x", maxToken)},
-		{content: strings.Repeat("x", maxToken) + "\n", err: "too large: must be at most 4096 bytes"},
-		{content: "", err: "empty: must be a token"},
-		{content: secret + "\x00", err: "invalid token: must be printable ASCII without spaces"},
-		{content: secret + "\nmain", err: "invalid token: must be printable ASCII without spaces"},
-		{content: secret + "\x7f", err: "invalid token: must be printable ASCII without spaces"},
+	file := filepath.Join(t.TempDir(), "token")
+	for _, test := range []struct{ content, want, err string }{
+		{"\r\n abc!~ \r\n", "abc!~", ""},
+		{"", "", "missing or empty: must be a token"},
+		{secret + "\nmain", "", "invalid token: must be printable ASCII without spaces, and nothing else"},
+		{secret + "\x7f", "", "invalid token: must be printable ASCII without spaces, and nothing else"},
 	} {
-		_ = os.Remove("link") // Kubernetes replaces a link, too
-		if err := os.Symlink(simtest.WriteFile(t, fmt.Sprint(i), test.content), "link"); err != nil {
-			t.Fatal(err)
-		}
-		got, err := read()
+		simtest.WriteFile(t, file, test.content)
+		got, err := Account{TokenFile: file}.ReadToken()
 		var message string
 		if err != nil {
 			message = err.Error()
 		}
-		if got != test.want || message != test.err {
-			t.Errorf("%.20q: got %.20q, %q, want %.20q, %q", test.content, got, message, test.want, test.err)
-		}
+		simtest.AssertEqual(t, test.content, []string{got, message}, []string{test.want, test.err})
 	}
-	_, err := Account{TokenFile: secret}.TokenReader()()
+	_, err := Account{TokenFile: secret}.ReadToken()
 	if !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), secret) {
 		t.Errorf("got %v, want os.ErrNotExist without the path", err)
 	}
@@ -211,25 +122,8 @@ func TestAccountDoesNotPrintItsToken(t *testing.T) {
 	}
 }
 
-func TestRequestRate(t *testing.T) {
-	enterConfigDir(t)
-	config := mustLoad(t, parseFlags(t, nil, "--config.file=full.yml"))
-	config.Collectors["ssh_keys"] = Collector{}
-	got := []Rate{config.RequestRate(testResources(), false), config.RequestRate(testResources(), true)}
-	// Public: plans every 2m, locations every 10m, status every 30s.
-	// Account: account and servers every 1m, topups and transactions every
-	// 90s, configurations every 2s while one is sold out.
-	account := 1 + 1 + 2.0/3 + 2.0/3 + 30
-	want := []Rate{
-		{PerMinute: 0.5 + 0.1 + 2, MaxPerMinute: 2.6, Limit: 55},
-		{PerMinute: account, MaxPerMinute: account + 2*2.0/3 + 2.0/3, Limit: 116},
-	}
-	rounded := func(rates []Rate) string { return fmt.Sprintf("%.6v", rates) }
-	simtest.AssertEqual(t, "rates", rounded(got), rounded(want))
-}
-
 // enterConfigDir makes a directory with the files of testdata and tokens the working
-// directory.
+// directory. Directory files is like a Secret that Kubernetes mounts.
 func enterConfigDir(t testing.TB) {
 	t.Helper()
 	dir := t.TempDir()
@@ -237,27 +131,24 @@ func enterConfigDir(t testing.TB) {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)
-	for _, name := range []string{"tokens", "files/directory", "faulty"} {
+	for _, name := range []string{"tokens", "files/..data", "faulty"} {
 		if err := os.MkdirAll(name, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	simtest.WriteFile(t, "files/second.token", secret+"-second-token\n")
-	simtest.WriteFile(t, "files/third", secret+"-third-token\n")
-	simtest.WriteFile(t, "files/.hidden", "")
-	simtest.WriteFile(t, "faulty/empty", "")
-	if err := os.Symlink("nowhere", "faulty/link"); err != nil {
-		t.Fatal(err)
-	}
 	for name, content := range map[string]string{
-		"main":   secret + "-main-token\n",
-		"copy":   secret + "-main-token",
-		"second": "  " + secret + "-second-token  \n\n",
-		"third":  secret + "-third-token\n",
-		"bearer": "Bearer " + secret,
-		"mark":   "\ufeff" + secret,
-		"utf16":  "\xff\xfe" + secret,
+		"files/second.token": secret + "-second-token\n",
+		"files/..data/third": secret + "-third-token\n",
+		"faulty/empty":       "",
+		"tokens/main":        secret + "-main-token\n",
+		"tokens/second":      "  " + secret + "-second-token  \n\n",
+		"tokens/utf16":       "\xff\xfe" + secret,
 	} {
-		simtest.WriteFile(t, "tokens/"+name, content)
+		simtest.WriteFile(t, name, content)
+	}
+	for link, target := range map[string]string{"files/third": "..data/third", "faulty/link": "nowhere"} {
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

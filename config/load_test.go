@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -23,7 +24,7 @@ const casesFile = "testdata/load.txt"
 type loadCase string
 
 // readCases returns the sections of casesFile. The first is a comment.
-func readCases(t testing.TB) []loadCase {
+func readCases(t *testing.T) []loadCase {
 	t.Helper()
 	content, err := os.ReadFile(casesFile)
 	if err != nil {
@@ -37,20 +38,14 @@ func readCases(t testing.TB) []loadCase {
 	return cases
 }
 
-// parts returns the command line and the file of the case.
-func (c loadCase) parts() (commandLine, file string) {
-	_, file, _ = strings.Cut(string(c), " --\n")
-	if args, ok := strings.CutPrefix(file, "$"); ok {
-		commandLine, file, _ = strings.Cut(args, "\n")
-		return commandLine, file
-	}
-	return "--config.file=rental.yml", file
-}
-
 // load loads the case's command line and file.
 func (c loadCase) load(t *testing.T) (*Config, error) {
 	t.Helper()
-	commandLine, file := c.parts()
+	commandLine := "--config.file=rental.yml"
+	_, file, _ := strings.Cut(string(c), " --\n")
+	if args, ok := strings.CutPrefix(file, "$"); ok {
+		commandLine, file, _ = strings.Cut(args, "\n")
+	}
 	env := map[string]string{}
 	var args []string
 	for word := range strings.FieldsSeq(commandLine) {
@@ -113,7 +108,7 @@ func flatten(t *testing.T, config *Config) []string {
 	for i, account := range config.Accounts {
 		lines = append(lines, fmt.Sprintf("account %d: %s %s", i, account.Name, account.TokenFile))
 	}
-	for _, r := range testResources() {
+	for _, r := range collector.Resources() {
 		lines = append(lines, fmt.Sprintf("%s: %v", r.Name, config.Collectors[r.Name]))
 	}
 	for i, watch := range config.Watches {
@@ -128,25 +123,5 @@ func flatten(t *testing.T, config *Config) []string {
 		t.Fatal(err)
 	}
 	lines = append(lines, strings.Split(strings.TrimSpace(string(http)), "\n")...)
-	return append(lines, fmt.Sprint("rate limit: ", config.API.RateLimit), fmt.Sprint("shard: ", config.Shard), fmt.Sprint("unmatched: ", config.Unmatched))
-}
-
-// FuzzLoad asserts that each file gives a configuration or an error.
-func FuzzLoad(f *testing.F) {
-	for _, c := range readCases(f)[1:] {
-		_, file := c.parts()
-		f.Add([]byte(file))
-	}
-	full, err := os.ReadFile("testdata/full.yml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(full)
-	name := filepath.Join(f.TempDir(), "rental.yml")
-	f.Fuzz(func(t *testing.T, content []byte) {
-		simtest.WriteFile(t, name, string(content))
-		if config, err := parseFlags(t, nil, "--config.file="+name).Load(os.LookupEnv); (err == nil) != (config != nil) {
-			t.Errorf("got %v and %v", config, err)
-		}
-	})
+	return append(lines, fmt.Sprint("rate limit: ", config.API.RateLimit), fmt.Sprint("shard: ", config.Shard))
 }

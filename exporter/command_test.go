@@ -69,9 +69,6 @@ func TestHelp(t *testing.T) {
 	}
 	help := finish(t, Environment{}, "--help").outcome()
 	simtest.Golden(t, "testdata/help.txt", help.Out)
-	for _, args := range [][]string{{"--help"}, {"-h"}, {"--demo", "--help"}} {
-		simtest.AssertEqual(t, fmt.Sprint(args), finish(t, Environment{}, args...).outcome(), outcome{0, help.Out, ""})
-	}
 }
 
 // TestVersion runs the binary, because VERSION is embedded into package main.

@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -68,23 +69,6 @@ func metricTable(ds []*metric.Definition) string {
 	return b.String()
 }
 
-func TestDefinitions(t *testing.T) {
-	seen := map[string]bool{}
-	for _, d := range Definitions() {
-		switch {
-		case seen[d.Name]:
-			t.Errorf("%s: defined twice", d.Name)
-		case !strings.HasSuffix(d.Help, "."):
-			t.Errorf("%s: help is not a sentence: %q", d.Name, d.Help)
-		case d.Source == "":
-			t.Errorf("%s: no source", d.Name)
-		case (d.Type == metric.CounterType) != strings.HasSuffix(d.Name, "_total"):
-			t.Errorf("%s: type %s", d.Name, d.Type)
-		}
-		seen[d.Name] = true
-	}
-}
-
 // collectorRows matches the rows of the table of the collectors.
 var collectorRows = regexp.MustCompile("(?m)(^\\| collector \\|.*\n\\|---.*\n)(?:^\\|.*\n)*")
 
@@ -96,7 +80,7 @@ func TestConfigurationDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	document := string(source)
-	simtest.AssertEqual(t, "flags", documentedFlags(document), helpFlags(t))
+	simtest.AssertEqual(t, "flags", documentedFlags(document), definedFlags())
 
 	var rows strings.Builder
 	for _, s := range collector.Resources() {
@@ -123,25 +107,18 @@ func documentedFlags(document string) map[string]string {
 	return flags
 }
 
-// helpFlags returns the same from --help.
-func helpFlags(t *testing.T) map[string]string {
-	t.Helper()
-	help := finish(t, Environment{}, "--help").outcome().Out
-	starts := regexp.MustCompile(`(?m)^ {2,6}(?:-h, )?--(?:\[no-\])?([a-z._-]+)`).FindAllStringSubmatchIndex(help, -1)
+// definedFlags returns the same of the flags.
+func definedFlags() map[string]string {
+	app, _ := newApplication(io.Discard)
 	flags := map[string]string{}
-	for i, at := range starts {
-		end := len(help)
-		if i+1 < len(starts) {
-			end = starts[i+1][0]
+	for _, f := range app.Model().Flags {
+		switch {
+		case f.Hidden:
+		case strings.HasPrefix(f.Name, "collector.") && f.Name != "collector.disable-defaults":
+			flags["collector.NAME"] = ""
+		default:
+			flags[f.Name] = f.Envar
 		}
-		name, variable := help[at[2]:at[3]], ""
-		if strings.HasPrefix(name, "collector.") && name != "collector.disable-defaults" {
-			name = "collector.NAME"
-		}
-		if m := regexp.MustCompile(`\(\$(\w+)\)`).FindStringSubmatch(help[at[0]:end]); m != nil {
-			variable = m[1]
-		}
-		flags[name] = variable
 	}
 	return flags
 }

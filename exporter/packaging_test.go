@@ -3,7 +3,6 @@ package exporter
 import (
 	"io"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"text/template"
@@ -26,19 +25,6 @@ func TestGoldenPackaging(t *testing.T) {
 	zsh := output(t, "--completion-script-zsh")
 	simtest.Golden(t, "../packaging/completion/server_rental_exporter.zsh",
 		strings.TrimSpace(zsh)+"\n\n[[ $funcstack[1] != _"+name+" ]] || _"+name+" \"$@\"\n")
-}
-
-// TestCompletion asserts that a flag that is not complete yet is not an unknown flag.
-func TestCompletion(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct{ word, want string }{
-		{"--conf", "--config.file"},
-		{"--log.l", "--log.level"},
-	} {
-		got := strings.Fields(output(t, "--completion-bash", "--demo", tc.word))
-		simtest.AssertEqual(t, tc.word, slices.Contains(got, tc.want), true)
-	}
-	simtest.AssertEqual(t, "--log.level", strings.Fields(output(t, "--completion-bash", "--log.level", "")), logLevels())
 }
 
 // output returns what the program prints in a process of its own: kingpin does not

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -131,7 +130,7 @@ func TestAddressInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	p := finish(t, Environment{}, append(addressFlags("127.0.0.1:0", l.Addr().String()), "--demo", "--log.level=error")...)
+	p := finish(t, Environment{}, "--web.listen-address=127.0.0.1:0", "--web.listen-address="+l.Addr().String(), "--demo", "--log.level=error")
 	want := fmt.Sprintf(` msg="exporter stopped" err="listen tcp %s: bind: address already in use"`+"\n", l.Addr())
 	if p.code != 1 || !strings.HasSuffix(p.log.String(), want) || strings.Count(p.log.String(), "\n") != 1 {
 		t.Errorf("got status %d, log:\n%s\nwant 1 and one line with %s", p.code, p.log, want)
@@ -143,24 +142,20 @@ func TestAddressInUse(t *testing.T) {
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	p := start(t, Environment{}, "--demo")
-	connect := func() net.Conn {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-		if err != nil {
+	conns := make([]net.Conn, maxConnections+1)
+	for i := range conns {
+		var err error
+		if conns[i], err = net.Dial("tcp", strings.TrimPrefix(p.url, "http://")); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = conn.Close() })
-		return conn
+		defer func() { _ = conns[i].Close() }()
 	}
-	idle := make([]net.Conn, maxConnections)
-	for i := range idle {
-		idle[i] = connect()
-	}
-	last := connect()
+	last := conns[maxConnections]
 	_, _ = io.WriteString(last, "GET /-/healthy HTTP/1.0\r\n\r\n")
 	_ = last.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	_, err := last.Read(make([]byte, 1))
 	simtest.AssertEqual(t, "the last one waits", errors.Is(err, os.ErrDeadlineExceeded), true)
-	_ = idle[0].Close()
+	_ = conns[0].Close()
 	_ = last.SetReadDeadline(time.Time{})
 	response, err := io.ReadAll(last)
 	if err != nil || !strings.HasPrefix(string(response), "HTTP/1.0 200 OK") {
@@ -168,34 +163,26 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
-// TestSystemdSockets has two sockets, each with a server of its own: they do not share the
-// rate limit of the web configuration.
-func TestSystemdSockets(t *testing.T) {
+// TestSystemdSocket serves on a socket that another program opened.
+func TestSystemdSocket(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("builds the binary")
 	}
-	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "web.yml"), "rate_limit: {interval: 1h, burst: 1}\n")
-	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=2 exec "$@"`, "sh", simtest.Binary(t), "--demo", "--web.systemd-socket", "--web.config.file="+file)
-	cmd.Env = []string{}
-	var urls []string
-	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		socket, err := l.(*net.TCPListener).File()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer socket.Close()
-		cmd.ExtraFiles, urls = append(cmd.ExtraFiles, socket), append(urls, "http://"+l.Addr().String()+"/-/healthy")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer func() { _ = l.Close() }()
+	socket, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"`, "sh", simtest.Binary(t), "--demo", "--web.systemd-socket")
+	cmd.Env, cmd.ExtraFiles = []string{}, []*os.File{socket}
 	simtest.StartCommand(t, cmd)
-	for _, url := range urls {
-		simtest.AssertEqual(t, url, simtest.Get(t, url).Status, http.StatusOK)
-	}
+	simtest.AssertEqual(t, "status", simtest.Get(t, "http://"+l.Addr().String()+"/-/healthy").Status, http.StatusOK)
 }
 
 // startScrape requests the metrics over a connection that takes in little, so that
@@ -252,19 +239,6 @@ func TestShutdownCompletesScrapes(t *testing.T) {
 		t.Errorf("got %d of %d samples, ...%q", got, servers, page[len(page)-100:])
 	}
 	simtest.AssertEqual(t, "exit status", p.terminate(), 0)
-}
-
-// TestSecondSignal does not wait for the scrape that a first signal waits for.
-func TestSecondSignal(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds the binary")
-	}
-	p := simtest.StartProcess(t, serversConfig(t, 10_000)...)
-	p.WaitReady()
-	startScrape(t, strings.TrimPrefix(p.URL, "http://"))
-	simtest.Eventually(t, "end of the process", func() bool { return p.Cmd.Process.Signal(os.Interrupt) != nil })
-	simtest.AssertEqual(t, "exit status, -1 for a signal", p.Wait(), -1)
 }
 
 // TestShutdownIsBounded has a client that never reads to the end, and a reload that hangs.

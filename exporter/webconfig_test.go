@@ -47,24 +47,21 @@ basic_auth_users: # open sesame
 `)
 	p := start(t, Environment{}, "--demo", "--web.config.file="+config)
 	for _, tc := range []struct {
-		name, scheme, password string
-		certificates           []tls.Certificate
-		maxVersion             uint16 // of TLS
-		want                   int    // status; 0 if there is no response
+		name, password string
+		certificates   []tls.Certificate
+		want           int // status; 0 if there is no response
 	}{
-		{"all of it", "https", "open sesame", []tls.Certificate{certificate}, 0, 200},
-		{"wrong password", "https", "open", []tls.Certificate{certificate}, 0, 401},
-		{"no certificate", "https", "open sesame", nil, 0, 0},
-		{"no TLS", "http", "open sesame", nil, 0, 400},
-		{"TLS 1.1", "https", "open sesame", []tls.Certificate{certificate}, tls.VersionTLS11, 0},
+		{"all of it", "open sesame", []tls.Certificate{certificate}, 200},
+		{"wrong password", "open", []tls.Certificate{certificate}, 401},
+		{"no certificate", "open sesame", nil, 0},
 	} {
 		client := &http.Client{Transport: &http.Transport{
 			DisableKeepAlives: true,
-			TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: tc.certificates, MinVersion: tls.VersionTLS10, MaxVersion: tc.maxVersion},
+			TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: tc.certificates},
 		}}
 		authorization := "Basic " + base64.StdEncoding.EncodeToString([]byte("prometheus:"+tc.password))
 		for _, path := range []string{"/metrics", "/", "/-/healthy"} {
-			got, err := simtest.Do(client, http.MethodGet, tc.scheme+strings.TrimPrefix(p.url, "http")+path, "Authorization", authorization)
+			got, err := simtest.Do(client, http.MethodGet, "https"+strings.TrimPrefix(p.url, "http")+path, "Authorization", authorization)
 			if got.Status != tc.want {
 				t.Errorf("%s: %s: got status %d, error %v, want %d", tc.name, path, got.Status, err, tc.want)
 			}
@@ -76,9 +73,7 @@ basic_auth_users: # open sesame
 }
 
 func TestPageURL(t *testing.T) {
-	dir := t.TempDir()
-	secured := simtest.WriteFile(t, filepath.Join(dir, "secured.yml"), "tls_server_config: {cert_file: a, key_file: b}\n")
-	plain := simtest.WriteFile(t, filepath.Join(dir, "plain.yml"), "basic_auth_users: {prometheus: hash}\n")
+	secured := simtest.WriteFile(t, filepath.Join(t.TempDir(), "secured.yml"), "tls_server_config: {cert_file: a, key_file: b}\n")
 	for _, tc := range []struct {
 		address, config string
 		systemd         bool
@@ -86,17 +81,11 @@ func TestPageURL(t *testing.T) {
 	}{
 		{":10170", "", false, "http://localhost:10170/"},
 		{"0.0.0.0:10170", "", false, "http://localhost:10170/"},
-		{"[::]:10170", "", false, "http://localhost:10170/"},
-		{"127.0.0.1:80", "", false, "http://127.0.0.1:80/"},
 		{"[::1]:80", "", false, "http://[::1]:80/"},
 		{"rental.internal:443", secured, false, "https://rental.internal:443/"},
-		{"rental.internal:80", plain, false, "http://rental.internal:80/"},
-		{"vsock://:9100", "", false, ""},
 		{":10170", "", true, ""},
 	} {
 		flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{tc.address, "127.0.0.1:1"}, WebConfigFile: &tc.config, WebSystemdSocket: &tc.systemd}
-		if got := pageURL(flags); got != tc.want {
-			t.Errorf("%s, web configuration %q: got %q, want %q", tc.address, tc.config, got, tc.want)
-		}
+		simtest.AssertEqual(t, tc.address, pageURL(flags), tc.want)
 	}
 }

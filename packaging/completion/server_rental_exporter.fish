@@ -33,7 +33,7 @@ complete -c server_rental_exporter -l no-collector.servers -d 'Do not export ser
 complete -c server_rental_exporter -l once -d 'Fetch everything once, print the metrics and exit; status 1 if a collector failed'
 complete -c server_rental_exporter -l healthcheck -d 'Ask the exporter that runs on this machine with the same --web flags or variables for /-/healthy and exit; status 1 if it does not serve'
 complete -c server_rental_exporter -l web.systemd-socket -d 'Use systemd socket activation listeners instead of port listeners (Linux only)'
-complete -c server_rental_exporter -l web.listen-address -x -d 'Addresses on which to expose metrics and web interface'
+complete -c server_rental_exporter -l web.listen-address -x -d 'Address on which to serve, like :9100 or [::1]:9100'
 complete -c server_rental_exporter -l web.config.file -r -F -d 'Path to configuration file that can enable TLS or authentication'
 complete -c server_rental_exporter -l web.telemetry-path -x -d 'Path under which the metrics are served'
 complete -c server_rental_exporter -l web.disable-exporter-metrics -d 'Leave out the metrics of the process: go_*, process_* and promhttp_*'

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,15 +59,6 @@ func TestOnceOutputFails(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("--web.systemd-socket is a flag on Linux only")
-	}
-	help := finish(t, Environment{}, "--help").outcome()
-	simtest.Golden(t, "testdata/help.txt", help.Out)
-}
-
 // TestVersion runs the binary, because VERSION is embedded into package main.
 func TestVersion(t *testing.T) {
 	t.Parallel()
@@ -81,12 +69,9 @@ func TestVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := simtest.StartCommand(t, exec.Command(simtest.Binary(t), "--version"))
-	code := p.Wait()
-	want := regexp.MustCompile(fmt.Sprintf(`^server_rental_exporter, version %s \(revision: \S+\)\n  go version: +%s\n  platform: +%s/%s\n`,
-		regexp.QuoteMeta(strings.TrimSpace(string(file))), regexp.QuoteMeta(runtime.Version()), runtime.GOOS, runtime.GOARCH))
-	if code != 0 || p.Log.String() != "" || !want.MatchString(p.Out.String()) {
-		t.Errorf("got status %d, %s%s, want 0 and %s", code, p.Out, p.Log, want)
+	want := fmt.Sprintf("server_rental_exporter, version %s (revision: ", strings.TrimSpace(string(file)))
+	if got := output(t, "--version"); !strings.HasPrefix(got, want) {
+		t.Errorf("got %s, want %s...", got, want)
 	}
 }
 

@@ -28,12 +28,11 @@ func TestMain(m *testing.M) {
 // env returns a LookupEnv for variables, given as names and values in turn.
 func env(pairs ...string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
-		for i := 0; i+1 < len(pairs); i += 2 {
-			if pairs[i] == name {
-				return pairs[i+1], true
-			}
+		i := slices.Index(pairs, name)
+		if i < 0 {
+			return "", false
 		}
-		return "", false
+		return pairs[i+1], true
 	}
 }
 
@@ -116,16 +115,6 @@ func start(t testing.TB, e Environment, args ...string) *program {
 	p := launch(t, e, args...)
 	p.url = "http://" + p.addresses(1)[0]
 	return p
-}
-
-// startProvider is startReady with a provider of the accounts main and lab, of which every
-// collector fetches once during the test, and a watch.
-func startProvider(t testing.TB, args ...string) (*simtest.API, *program) {
-	t.Helper()
-	a := simtest.Start(t, simulator.Options{})
-	p := startReady(t, append(args, "--config.file="+configFile(t, a))...)
-	simtest.Eventually(t, "all requests have responses", a.Idle)
-	return a, p
 }
 
 // startReady returns when the exporter has fetched everything once.

@@ -5,6 +5,8 @@ package exporter
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -30,13 +32,17 @@ func BenchmarkScrape(b *testing.B) {
 			simtest.Eventually(b, "ready", e.Ready)
 			body := simtest.ServeGet(h, "/metrics", prometheusHeaders()...).Body
 			handlers := []http.Handler{h, emptyExporter([]byte(body))}
+			request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			for pair := range slices.Chunk(prometheusHeaders(), 2) {
+				request.Header.Set(pair[0], pair[1])
+			}
 			var used [2]time.Duration
 			n := 0
 			for ; b.Loop(); n += 50 {
 				for i, h := range handlers {
 					before := processorTime()
 					for range 50 {
-						simtest.ServeGet(h, "/metrics", prometheusHeaders()...)
+						h.ServeHTTP(&discard{ResponseRecorder: httptest.NewRecorder()}, request)
 					}
 					used[i] += processorTime() - before
 				}
@@ -66,6 +72,20 @@ func prometheusHeaders() []string {
 		"Accept", "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
 		"Accept-Encoding", "gzip",
 	}
+}
+
+// discard is a response whose body is copied, as to a socket, and dropped.
+type discard struct {
+	*httptest.ResponseRecorder
+	buffer [4096]byte
+}
+
+// Write implements io.Writer.
+func (d *discard) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		rest = rest[copy(d.buffer[:], rest):]
+	}
+	return len(p), nil
 }
 
 func processorTime() time.Duration {

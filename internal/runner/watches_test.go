@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -129,20 +128,5 @@ func TestWatchExpired(t *testing.T) {
 			h.runFor(2 * time.Minute)
 		}
 		h.assertEqual("hits afterwards", h.hits(), map[string]float64{"gpu": 1})
-	})
-}
-
-// TestWatchOtherAPI changes the provider: plans in stock there are no hits, however fast
-// it responds.
-func TestWatchOtherAPI(t *testing.T) {
-	withProvider(t, simulator.Options{PublicLimit: -1, AccountLimit: -1}, func(_ *testing.T, h *harness) {
-		c := watch(collector.Watch{Name: "gpu", Plans: []string{"gpu-l40s"}})
-		for i := range 50 {
-			h.setStock("gpu-l40s", i%2 == 1)
-			c.API = fmt.Sprint("provider ", i)
-			h.run(c)
-			h.settle()
-		}
-		h.assertEqual("hits", h.hits(), map[string]float64{"gpu": 0})
 	})
 }

@@ -109,7 +109,4 @@ func (v *view) addCollector(n *notices, c *collectorRow) {
 	if c.Invalid.Items > 0 {
 		n.add("warn", subject, count(c.Invalid.Items, "invalid item")+" in the last response: "+join(c.Causes, 1)+".")
 	}
-	if c.DuplicateOf != "" {
-		n.add("warn", "Account "+text(c.Account), c.duplicate())
-	}
 }

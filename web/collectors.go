@@ -33,7 +33,7 @@ func (v *view) newRow(h health) *collectorRow {
 		r.Errors = append(r.Errors, clip(h.Err.Error(), maxError))
 	}
 	if h.DuplicateOf != "" {
-		r.Errors = append(r.Errors, r.duplicate())
+		r.Errors = append(r.Errors, "same provider account as "+text(h.DuplicateOf)+": sums over accounts count it twice")
 	}
 	r.Errors = append(r.Errors, r.Causes...)
 	switch {
@@ -63,10 +63,6 @@ func (r *collectorRow) cause() string {
 		cause = rest
 	}
 	return clip(cause, maxError)
-}
-
-func (r *collectorRow) duplicate() string {
-	return "same provider account as " + text(r.DuplicateOf) + ": sums over accounts count it twice"
 }
 
 // Data says how old the data is, or why there is none.

@@ -173,7 +173,6 @@ func TestNotices(t *testing.T) {
 			{"warn", "Failing: connection refused.", []string{"Collector plans", "Collector status"}},
 			{"warn", "Failing: status 503.", []string{"Collector locations"}},
 			{"warn", "2 invalid items in the last response: epyc: name: null and 1 more.", []string{"Collector ssh_keys of main"}},
-			{"warn", "same provider account as lab: sums over accounts count it twice", []string{"Account main"}},
 			{"warn", "The last reload was refused, for the reason in the log. The former configuration is in force.", []string{"Configuration"}},
 		}},
 	} {
@@ -285,8 +284,8 @@ func TestSections(t *testing.T) {
 		}}, []string{
 			"Overall state: Operational. The status has the date 2026-03-29 as “since”. Ongoing incidents: –. Scheduled maintenance windows: –.",
 			"Data of the status: 1m old, working. Data of the locations: 2m old, working.",
-			"Amsterdam ams, – | 0 | 1 | 2 | unknown: a, b, c",
-			"fra | – | 0 | – | outage: cMaintenance: bOperational: a",
+			"Amsterdam ams, – | 0 | 2 | unknown: a, b, c",
+			"fra | – | – | outage: cMaintenance: bOperational: a",
 		}},
 		{"account", "accounts", given{
 			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{

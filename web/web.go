@@ -56,11 +56,9 @@ type Configured struct {
 	ReloadFailed bool // the last reload was refused
 }
 
-// HealthyPath is the path whose status is 200 while the process serves.
-const HealthyPath = "/-/healthy"
-
-// Other paths that the exporter serves itself.
+// The paths that the exporter serves itself.
 const (
+	HealthyPath   = "/-/healthy" // its status is 200 while the process serves
 	readyPath     = "/-/ready"
 	reloadPath    = "/-/reload"
 	discoveryPath = "/sd/servers"

@@ -76,7 +76,7 @@ update: ## rewrite all golden and generated files (Node and npm for those of das
 	packaging/licenses.sh >THIRD_PARTY_LICENSES
 
 golden: ## rewrite the golden and generated files that need nothing but Go
-	go test -count=1 -run 'TestGolden|TestHelp|TestMetricsDocument|TestConfigurationDocument|TestExample|TestOverview|TestLandingPage' \
+	go test -count=1 -run 'TestGolden|TestMetricsDocument|TestConfigurationDocument|TestExample|TestOverview|TestLandingPage' \
 	  ./collector ./config ./exporter ./internal/rentalapi ./web -update
 	cd test && go test -count=1 -timeout 30m -run TestGenerated ./helm -update
 

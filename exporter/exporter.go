@@ -143,7 +143,7 @@ const drainTime = 20 * time.Second
 // returns within the drain time, whatever hangs.
 func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain time.Duration) error {
 	signal.Ignore(syscall.SIGPIPE) // of a log that nobody reads any more
-	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Version, "revision", version.GetRevision(), "go", version.GoVersion)
+	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Version, "revision", version.GetRevision(), "go", version.GoVersion, "accounts", len(e.loaded.Load().config.Accounts))
 	listeners, err := listen(ctx, e.options.web)
 	if err != nil {
 		return err

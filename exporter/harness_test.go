@@ -117,6 +117,16 @@ func start(t testing.TB, e Environment, args ...string) *program {
 	return p
 }
 
+// startProvider is startReady with a provider of the accounts main and lab, of which every
+// collector fetches once during the test, and a watch.
+func startProvider(t testing.TB, args ...string) (*simtest.API, *program) {
+	t.Helper()
+	a := simtest.Start(t, simulator.Options{})
+	p := startReady(t, append(args, "--config.file="+configFile(t, a))...)
+	simtest.Eventually(t, "all requests have responses", a.Idle)
+	return a, p
+}
+
 // startReady returns when the exporter has fetched everything once.
 func startReady(t testing.TB, args ...string) *program {
 	t.Helper()

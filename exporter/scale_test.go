@@ -38,11 +38,9 @@ func scale(b *testing.B, accounts, servers int) {
 			w.Accounts[tokens[name]].Servers = simulator.Servers(servers, time.Now())
 		}
 	})
-	began := time.Now()
 	p := simtest.StartProcess(b, "--config.file="+a.ConfigFile(b.TempDir(), tokens, ""))
 	defer func() { _ = p.Cmd.Process.Kill() }()
 	p.WaitReady()
-	b.ReportMetric(time.Since(began).Seconds(), "ready-s")
 
 	// A minute in which everything is refreshed, with a scrape every ten seconds. The
 	// pause before it is for the walks over the history.

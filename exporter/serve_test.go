@@ -39,9 +39,7 @@ func TestDemo(t *testing.T) {
 // promised, during scrapes.
 func TestScrapesCauseNoRequests(t *testing.T) {
 	t.Parallel()
-	a := simtest.Start(t, simulator.Options{})
-	p := startReady(t, "--config.file="+configFile(t, a))
-	simtest.Eventually(t, "all requests have responses", a.Idle)
+	a, p := startProvider(t)
 	requests, page := len(a.Requests()), p.scrape()
 	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
 	for _, r := range a.Requests() {

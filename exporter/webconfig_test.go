@@ -65,9 +65,7 @@ basic_auth_users: # open sesame
 			t.Errorf("%s: got status %d, error %v, want %d", tc.name, got.Status, err, tc.want)
 		}
 	}
-	if want := `msg="demo: all data is simulated" page=https://127.0.0.1:`; !strings.Contains(p.log.String(), want) {
-		t.Errorf("the log lacks %s:\n%s", want, p.log)
-	}
+	simtest.AssertEqual(t, "page logged", strings.Contains(p.log.String(), "page=https://127.0.0.1:"), true)
 }
 
 func TestPageURL(t *testing.T) {

@@ -49,11 +49,11 @@ func Write(w io.Writer, o Options) (samples int, err error) {
 	if o.Servers < 1 || o.Servers > 1000 {
 		return 0, fmt.Errorf("servers %d: must be 1 to 1000", o.Servers)
 	}
-	r, begin := newRecorder(o.Labels), o.End.Add(-o.Length)
-	if err := newRun(o, r, begin).run(o.End); err != nil {
+	r := newRecorder(w, o.Labels)
+	if err := newRun(o, r, o.End.Add(-o.Length)).run(o.End); err != nil {
 		return 0, fmt.Errorf("history: %w", err)
 	}
-	return r.write(w)
+	return r.end()
 }
 
 // resolution returns how often the exporter is scraped, by the time before the end: a

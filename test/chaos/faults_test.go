@@ -173,7 +173,6 @@ func (s *faultSchedule) checkRecovery() {
 	s.t.Helper()
 	s.RemoveAll()
 	synctest.Wait()
-	s.Net.SetDialDelay(func() time.Duration { return 0 })
 	s.changeWorld(func(w *simulator.World) {
 		for account := range s.tokens {
 			s.issueToken(w, account)

@@ -46,11 +46,8 @@ func (s *faultSchedule) draw() func() {
 	switch n := s.rng.IntN(20); {
 	case n < 7:
 		s.injectFault()
-	case n == 7:
+	case n < 9:
 		return s.RemoveAll
-	case n == 8:
-		longest := int64(s.rng.IntN(2)) * int64(4*time.Second)
-		s.Net.SetDialDelay(func() time.Duration { return time.Duration(rand.Int64N(longest + 1)) })
 	case n < 11:
 		s.counts["token changed"]++
 		return func() { s.changeToken(own) }

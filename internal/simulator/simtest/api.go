@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,22 +137,11 @@ type Network struct {
 	conns  chan net.Conn
 	closed context.Context
 	close  context.CancelFunc
-	delay  atomic.Pointer[func() time.Duration] // nil for none
 }
-
-// SetDialDelay sets how long each later Dial takes.
-func (n *Network) SetDialDelay(delay func() time.Duration) { n.delay.Store(&delay) }
 
 // Dial connects to the listener, and ignores the address. Its signature is that
 // of net.Dialer.DialContext.
 func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	if delay := n.delay.Load(); delay != nil {
-		select {
-		case <-time.After((*delay)()):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 	client, server := net.Pipe()
 	select {
 	case n.conns <- server:

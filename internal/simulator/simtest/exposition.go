@@ -26,7 +26,6 @@ type Family struct {
 	Type, Help string // the type in lower case
 	Labels     string // label names of the last series, sorted, separated by spaces
 	Classic    bool   // whether a histogram has classic buckets
-	Timestamps bool   // whether any series has a timestamp
 }
 
 // Series returns the key of a series in Exposition.Values: name{a="1",b="2"},
@@ -105,7 +104,6 @@ func (e Exposition) add(t testing.TB, f *dto.MetricFamily) {
 		}
 		slices.Sort(names)
 		family.Labels = strings.Join(names, " ")
-		family.Timestamps = family.Timestamps || m.TimestampMs != nil
 		family.Classic = family.Classic || len(m.GetHistogram().GetBucket()) > 0
 		series := Series(f.GetName(), labels...)
 		if _, found := e.Values[series]; found {

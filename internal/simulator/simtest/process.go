@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,13 +46,9 @@ func Binary(t testing.TB) string {
 }
 
 // Build builds a program of this repository once and returns the path of its binary.
-// The package needs a TestMain that calls [Main]. With the race detector, which binaries
-// are built without, the test is skipped.
+// The package needs a TestMain that calls [Main]. It has no race detector.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
-	if raceDetector() {
-		t.Skip("needs a binary, which has no race detector")
-	}
 	building.Lock()
 	defer building.Unlock()
 	path := filepath.Join(binaryDir, filepath.Base(pkg))
@@ -68,12 +62,6 @@ func Build(t testing.TB, pkg string) string {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return path
-}
-
-// raceDetector reports whether the tests run under the race detector.
-func raceDetector() bool {
-	info, found := debug.ReadBuildInfo()
-	return found && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // Process is a running program. It is killed at the end of the test, and its log

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -141,59 +140,42 @@ func edit(t *testing.T, m mixin, texts ...string) (edited mixin) {
 	return edited
 }
 
-var (
-	quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
-	verb   = regexp.MustCompile(`%(\[\d\])?q`)
-	offers = regexp.MustCompile(`^label_values\((.+), \w+\)$`)
-)
-
-// TestSelector checks that every selector of a scraped metric has the matcher, in rules, in
-// the queries of annotations and in dashboards, and that nothing else changes.
+// TestSelector checks that every selector of a scraped metric has the matcher, in rules and in
+// dashboards, and that nothing else changes.
 func TestSelector(t *testing.T) {
 	got := build(t, `{ selector: @'cluster=~"a\\..+"' }`)
-	check := func(where, query string) {
-		t.Helper()
-		expr, err := promqltest.Parse(query)
-		if err != nil {
-			t.Errorf("%s: %v\n%s", where, err, query)
-			return
-		}
-		for _, s := range promqltest.Selectors(expr) {
-			recorded := strings.Contains(s.Metric, ":") || s.Metric == "ALERTS"
-			if recorded == s.HasMatcher(labels.MatchRegexp, "cluster", `a\..+`) {
-				t.Errorf("%s: got %v, want the matcher in selectors of scraped metrics only\n%s", where, s.Matchers, query)
-			}
-		}
-	}
 	for _, g := range append(got.Alerts.Groups, got.Rules.Groups...) {
 		for _, r := range g.Rules {
-			check(r.Record+r.Alert, r.Expr)
-			for _, text := range r.Annotations {
-				for _, literal := range quoted.FindAllString(text, -1) {
-					if query, err := strconv.Unquote(literal); err == nil && strings.Contains(query, "server_rental_") {
-						check(r.Alert, strings.ReplaceAll(verb.ReplaceAllString(query, `"x"`), "%s", "a:recorded"))
-					}
-				}
-			}
+			checkMatchers(t, r.Record+r.Alert, r.Expr)
 		}
 	}
-	for name, dashboard := range got.Dashboards {
+	values := map[string]string{"currency": "usd", "__interval": "1m", "__rate_interval": "1m", "__interval_ms": "60000", "__range": "1d"}
+	for _, dashboard := range got.Dashboards {
 		var d grafana.Dashboard
 		decode(t, string(simtest.Encode(t, dashboard)), &d)
-		values := map[string]string{"currency": "usd", "__interval": "1m", "__rate_interval": "1m", "__interval_ms": "60000", "__range": "1d"}
 		for _, q := range d.Queries() {
-			check(q.Key, grafana.Interpolate(q.Expr, values))
-		}
-		for _, v := range d.Templating.List {
-			if query := offers.FindStringSubmatch(v.Query); query != nil {
-				check(name+" "+v.Name, grafana.Interpolate(query[1], values))
-			}
+			checkMatchers(t, q.Key, grafana.Interpolate(q.Expr, values))
 		}
 	}
 	query := `cluster=~\"a\\\\..+\"`              // in JSON
 	annotation := `cluster=~\\\"a\\\\\\\\..+\\\"` // in a string of a template
 	got = edit(t, got, query+", ", "", "{"+query+"}", "", annotation+", ", "", "{"+annotation+"}", "")
 	simtest.AssertEqual(t, "mixin without the matcher", got, committed(t))
+}
+
+// checkMatchers checks that the selectors of scraped metrics, and no others, have the matcher.
+func checkMatchers(t *testing.T, where, query string) {
+	t.Helper()
+	expr, err := promqltest.Parse(query)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", where, err, query)
+	}
+	for _, s := range promqltest.Selectors(expr) {
+		recorded := strings.Contains(s.Metric, ":") || s.Metric == "ALERTS"
+		if recorded == s.HasMatcher(labels.MatchRegexp, "cluster", `a\..+`) {
+			t.Errorf("%s: got %v, want the matcher in selectors of scraped metrics only\n%s", where, s.Matchers, query)
+		}
+	}
 }
 
 // TestFormat runs what jsonnetfmt and jsonnet-lint run.

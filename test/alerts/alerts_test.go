@@ -105,7 +105,7 @@ func addRule(known promqltest.Catalog, r rule) (promqltest.Labels, error) {
 }
 
 // checkRecordedName asks for level:metric:operation, where the level is made of labels
-// of the result, or is total where it has none, and for a row in README.md.
+// of the result, or is total where it has none.
 func checkRecordedName(t *testing.T, name string, labels promqltest.Labels) {
 	t.Helper()
 	label := "(" + strings.Join(labels.Sorted(), "|") + ")"
@@ -115,11 +115,6 @@ func checkRecordedName(t *testing.T, name string, labels promqltest.Labels) {
 	form := regexp.MustCompile("^" + label + "(_" + label + ")*:server_rental_[a-z0-9_]+:[a-z]+([0-9]+[hd])?$")
 	if !form.MatchString(name) {
 		t.Errorf("%s: got a name that is not level:metric:operation with a level of %q", name, labels.Sorted())
-	}
-	readme := repo.Read(t, "alerts/README.md")
-	operation := name[strings.LastIndex(name, ":"):]
-	if !strings.Contains(readme, "`"+name+"`") && !strings.Contains(readme, "`"+operation+"`") {
-		t.Errorf("%s: not in README.md", name)
 	}
 }
 
@@ -294,37 +289,23 @@ func TestAmtool(t *testing.T) {
 }
 
 // TestRoutes asks each route to the pager for groups of one severity: Alertmanager passes on
-// a label only if all alerts of the group share its value. It compares the waits that
-// docs/operations.md gives with those of the routes.
+// a label only if all alerts of the group share its value.
 func TestRoutes(t *testing.T) {
 	var config struct {
 		Route struct {
 			Routes []struct {
-				Receiver  string
-				Matchers  []string
-				GroupBy   []string `yaml:"group_by"`
-				GroupWait string   `yaml:"group_wait"`
+				Receiver string
+				Matchers []string
+				GroupBy  []string `yaml:"group_by"`
 			}
 		}
 	}
 	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
-	waits := map[string]string{} // by receiver
 	for i, r := range config.Route.Routes {
-		waits[r.Receiver] = r.GroupWait
 		if r.Receiver == "pager" && !slices.Contains(r.GroupBy, "severity") && !slices.Contains(r.Matchers, `severity="critical"`) {
 			t.Errorf("route %d: its groups can hold alerts of several severities", i)
 		}
 	}
-	simtest.AssertEqual(t, "receivers", slices.Sorted(maps.Keys(waits)), []string{"chat", "digest", "discord", "pager"})
-	receivers, found := repo.Read(t, "test/alerts/testdata/receivers.txt"), 0
-	for _, s := range regexp.MustCompile("`(\\d+[sm])` for ((?:(?: and )?`ServerRental\\w+`)+)").FindAllStringSubmatch(repo.Read(t, "docs/operations.md"), -1) {
-		for _, alert := range regexp.MustCompile(`ServerRental\w+`).FindAllString(s[2], -1) {
-			found++
-			receiver := regexp.MustCompile("(?m)^" + alert + " .*: (.*)$").FindStringSubmatch(receivers)
-			simtest.AssertEqual(t, "docs/operations.md: wait for "+alert, s[1], waits[receiver[1]])
-		}
-	}
-	simtest.AssertEqual(t, "waits in docs/operations.md", found, 3)
 }
 
 func run(t *testing.T, name string, args ...string) {

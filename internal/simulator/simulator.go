@@ -53,6 +53,13 @@ type Simulator struct {
 	accounts limiter
 	world    *World
 	changed  time.Time // time of the last change
+	cache    map[string]cached
+}
+
+// cached is a public response that a provider with a cache sends until it expires.
+type cached struct {
+	made time.Time
+	response
 }
 
 // New returns a simulator with the documented catalog of 15 plans and 8
@@ -69,6 +76,7 @@ func New(o Options) *Simulator {
 		public:   limiter{cmp.Or(o.PublicLimit, 59), map[string][]time.Time{}},
 		accounts: limiter{cmp.Or(o.AccountLimit, 120), map[string][]time.Time{}},
 		world:    w,
+		cache:    map[string]cached{},
 	}
 }
 
@@ -128,7 +136,11 @@ func (s *Simulator) respond(r *http.Request) response {
 		a.header.Set("Cache-Control", "max-age="+seconds(res.maxAge))
 	}
 	if s.world.SendsAge {
-		a.header.Set("Age", strconv.Itoa(int(time.Since(s.made(res.maxAge))/time.Second)))
+		made := s.made(res.maxAge)
+		if s.world.Caches {
+			made = s.cache[res.name+"?"+r.URL.RawQuery].made
+		}
+		a.header.Set("Age", strconv.Itoa(int(time.Since(made)/time.Second)))
 	}
 	return a
 }
@@ -169,6 +181,19 @@ func (s *Simulator) content(res resource, query string, account *Account) respon
 		return failure(http.StatusBadRequest, "invalid_parameter", "a parameter is unknown or has an unknown value; use GET /"+res.name)
 	}
 	v := view{sim: s, world: s.world, account: account, query: values}
+	if res.private || !s.world.Caches {
+		return v.response(res)
+	}
+	key := res.name + "?" + query
+	if c, ok := s.cache[key]; !ok || time.Since(c.made) >= res.maxAge {
+		s.cache[key] = cached{time.Now(), v.response(res)}
+	}
+	c := s.cache[key].response
+	return response{c.status, maps.Clone(c.header), c.body}
+}
+
+// response returns the response as of now.
+func (v view) response(res resource) response {
 	if res.object != nil {
 		return reply(http.StatusOK, Object{"data": res.object(v)})
 	}

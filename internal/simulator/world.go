@@ -31,6 +31,7 @@ type World struct {
 
 	CacheOffset time.Duration // when public responses are made after multiples of the cache time
 	SendsAge    bool          // whether these have the header Age, and fractions of a second in time stamps
+	Caches      bool          // whether they stay for the cache time as they were made, whatever changes
 }
 
 // Account is the provider's data of one customer.
@@ -71,6 +72,22 @@ func Place(plan, location string) string { return plan + " " + location }
 // stock if it is in stock anywhere.
 func (w *World) inStockAt(plan Object, location string) bool {
 	return inStock(plan) && !w.SoldOutAt[Place(Text(plan, "id"), location)]
+}
+
+// SetStock lets a plan come in stock or sell out in a location, and sets what follows. Only
+// a plan that is sold out in all locations is sold out in the catalog.
+func (w *World) SetStock(plan, location string, stock bool) {
+	p, anywhere := find(w.Plans, hasID(plan)), false
+	for _, l := range w.Locations {
+		place := Place(plan, Text(l, "id"))
+		w.SoldOutAt[place] = !w.inStockAt(p, Text(l, "id"))
+		if Text(l, "id") == location {
+			w.SoldOutAt[place] = !stock
+		}
+		anywhere = anywhere || offeredAt(p, Text(l, "id")) && !w.SoldOutAt[place]
+	}
+	Put(p, anywhere, "availability", "in_stock")
+	recompute(w)
 }
 
 // alternative returns the id of the plan in stock that is closest in price to a

@@ -22,6 +22,10 @@ func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
 		l.addAccount(Account{Name: "default", Token: promconfig.Secret(token)}, tokenEnvar, tokenEnvar)
 	case file.isSet():
 		l.addAccount(Account{Name: "default", TokenFile: file.value}, file.place(), file.place())
+	default:
+		if _, isSet := lookup(file.envar); isSet {
+			l.add(file.envar, "empty: must be the path of a file that contains the token")
+		}
 	}
 }
 

@@ -96,6 +96,8 @@ func TestReadToken(t *testing.T) {
 	for _, test := range []struct{ content, want, err string }{
 		{"\r\n abc!~ \r\n", "abc!~", ""},
 		{"", "", "missing or empty: must be a token"},
+		{"Bearer s3cr3t", "", `invalid token: must not begin with "Bearer "`},
+		{"\ufeffs3cr3t", "", "invalid token: must not begin with a byte-order mark"},
 		{secret + "\nmain", "", "invalid token: must be printable ASCII without spaces, and nothing else"},
 		{secret + "\x7f", "", "invalid token: must be printable ASCII without spaces, and nothing else"},
 	} {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -25,6 +26,11 @@ func checkToken(token string) (string, error) {
 	token = strings.TrimSpace(token)
 	if token == "" {
 		return "", errors.New("missing or empty: must be a token")
+	}
+	for prefix, name := range map[string]string{"Bearer ": `"Bearer "`, "\ufeff": "a byte-order mark"} {
+		if strings.HasPrefix(token, prefix) {
+			return "", fmt.Errorf("invalid token: must not begin with %s", name)
+		}
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", errors.New("invalid token: must be printable ASCII without spaces, and nothing else")

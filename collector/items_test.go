@@ -181,7 +181,7 @@ func mayChange(r Resource, series, path string, base, got map[string]float64) bo
 	name, _, _ := strings.Cut(series, "{")
 	d := r.Metrics[slices.IndexFunc(r.Metrics, func(d *metric.Definition) bool { return d.Name == name })]
 	switch {
-	case d == planStock.lastInStock && (path == "availability" || path == "availability.in_stock"):
+	case (d == planStock.lastInStock || d == configurationStock.lastInStock) && slices.Contains([]string{"availability", "availability.in_stock", "in_stock"}, path):
 		return true // its source is the exporter
 	case r.Name == "topups" && path == "status":
 		return true // decides whether the top-up is exposed

@@ -114,17 +114,14 @@ func plans() Resource {
 				planMetrics,
 				func(b *metric.Builder, p plansPage, s *Snapshot) {
 					stock, inStock := map[string]*bool{}, 0
-					for _, item := range p.Items {
-						stock[item.ID] = item.Availability.InStock
-						if item.inStock() {
+					for _, listed := range p.Items {
+						stock[listed.ID] = listed.Availability.InStock
+						if listed.inStock() {
 							inStock++
 						}
+						s.items = append(s.items, listed.item())
 					}
-					next := history.step(stock, p.Received)
-					s.Commit = func() { history = next }
-					for id := range stock {
-						planStock.add(b, next, id)
-					}
+					planStock.apply(b, s, &history, stock)
 					b.Add(catalogPlans, float64(p.Count))
 					b.Add(catalogInStock, float64(inStock))
 					s.checkMeta("in_stock", p.Meta.InStock, inStock)
@@ -146,6 +143,14 @@ func checkPlan(p *plan, errs []rentalapi.FieldError) []rentalapi.FieldError {
 }
 
 func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Availability.InStock }
+
+// item returns what events tell of the plan.
+func (p *plan) item() item {
+	return item{
+		kind: planEvents, id: p.ID, keys: []string{"plan", p.ID, "name", p.Name}, detail: []string{"usd_per_month", numberText(p.Price.Monthly.USD)},
+		stock: p.Availability.InStock, price: p.Price.Monthly.USD,
+	}
+}
 
 func planMetrics(b *metric.Builder, p *plan) {
 	card := cmp.Or(p.GPU, &gpu{})

@@ -52,6 +52,8 @@ type Fetch func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (S
 // if that is empty.
 func (r Resource) NewFetcher(account string) func(context.Context, rentalapi.Getter) (Snapshot, error) {
 	fetch := r.NewFetch()
+	var history itemHistory
+	var token rentalapi.Fingerprint // of the history: another one may be that of another provider account
 	return func(ctx context.Context, api rentalapi.Getter) (Snapshot, error) {
 		b := &metric.Builder{}
 		if account != "" {
@@ -62,6 +64,19 @@ func (r Resource) NewFetcher(account string) func(context.Context, rentalapi.Get
 			return Snapshot{}, err
 		}
 		s.Metrics = b.Metrics()
+		before := history
+		if s.response.Token != token {
+			before = nil
+		}
+		next, events := before.step(s.items, s.partial, s.response.Received)
+		s.items, s.Events = nil, events
+		commit := s.Commit
+		s.Commit = func() {
+			history, token = next, s.response.Token
+			if commit != nil {
+				commit()
+			}
+		}
 		return s, nil
 	}
 }
@@ -72,13 +87,17 @@ type Snapshot struct {
 	Invalid rentalapi.Invalid
 	Data    Data
 	Age     Age
+	Events  []Event       // since the last snapshot that was committed; none if there is none
 	AtLeast time.Duration // minimum time until the next fetch; 0: none
-	AtMost  time.Duration // maximum time until the next fetch; 0: the interval
+	SoldOut bool          // whether an item is sold out that can be back before the catalog says so
 	// producedAt is when the provider made the response, by its own account; nil if it
 	// does not say.
 	producedAt *timestamp
+	response   rentalapi.Response // the last one
+	items      []item             // for the events
+	partial    bool               // whether items are missing that the provider listed
 	// Commit makes later fetches build on the snapshot. It must be called if the snapshot
-	// is used. It may be nil.
+	// is used. A Fetch may leave it nil.
 	Commit func()
 }
 
@@ -168,7 +187,7 @@ func list[T, M any](l rentalapi.List[T], item func(*metric.Builder, *T), whole f
 		for _, t := range page.Items {
 			item(b, t)
 		}
-		s := Snapshot{Invalid: page.Invalid}
+		s := Snapshot{Invalid: page.Invalid, response: page.Response, partial: page.Count > len(page.Items)}
 		whole(b, page, &s)
 		s.Age = newAge(page.Response, s.producedAt)
 		return s, nil

@@ -65,7 +65,7 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 	metric.AddOptional(b, statusSince, st.Since)
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
-	s := Snapshot{Age: newAge(o.Response, st.UpdatedAt), producedAt: st.UpdatedAt}
+	s := Snapshot{Age: newAge(o.Response, st.UpdatedAt), producedAt: st.UpdatedAt, response: o.Response}
 	if age := s.Age.Age; age != nil && o.Age == nil { // the status may be unchanged since updated_at
 		s.Age.Age = nil
 		if *age > maxStatusAge {
@@ -87,7 +87,8 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 	}
 	seen := map[component]bool{}
 	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same one is kept each time
-		for name, is := range st.Locations[id].Components {
+		for _, name := range slices.Sorted(maps.Keys(st.Locations[id].Components)) {
+			is := st.Locations[id].Components[name]
 			c := component{newLocationID(id), name}
 			if seen[c] { // the location is listed in capital letters, too
 				s.Invalid.Add("status", rentalapi.FieldError{Field: "locations." + id + ".components." + name, Problem: "already seen"})
@@ -97,6 +98,9 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 			operational := strings.EqualFold(string(is), "operational")
 			b.AddBool(componentUp, &operational, string(c.location), name)
 			b.Add(componentState, 1, string(c.location), name, string(is))
+			s.items = append(s.items, item{
+				kind: componentEvents, id: string(c.location) + " " + name, keys: []string{"location", string(c.location), "component", name}, state: is,
+			})
 		}
 	}
 	return s, nil

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,7 @@ var (
 	topupNeeded      = metric.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "Top-up confirmations_needed", "account", "topup")
 	topupCreated     = metric.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "Top-up created_at", "account", "topup")
 	topupLockedUntil = metric.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent where it awaits no payment.", "Top-up payment.rate_locked_until", "account", "topup")
+	topupSettlement  = metric.Gauge("topup_settlement_seconds", "The longest time from the creation of a top-up to its payment among the last 20 paid ones of a coin; absent if there are none.", "Top-up coin, created_at, paid_at", "account", "coin")
 	topupLastPaid    = metric.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent where there is none.", "Top-up paid_at", "account")
 )
 
@@ -61,7 +63,7 @@ func topups() Resource {
 		Interval: time.Minute, MaxAge: 10 * time.Minute,
 		Requests: 1, MaxRequests: 1 + len(topupStates()),
 		Metrics: []*metric.Definition{
-			topupsByStatus, topupInfo, topupLinks, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid,
+			topupsByStatus, topupInfo, topupLinks, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid, topupSettlement,
 		},
 		NewFetch: func() Fetch { return fetchTopups },
 	}
@@ -112,7 +114,12 @@ func fetchTopups(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 		b.Add(topupsByStatus, float64(n), string(s))
 	}
 	addTopups(b, all.Items)
-	return Snapshot{Invalid: all.Invalid, Age: newAge(all.Response, nil)}, nil
+	addSettlement(b, all.Items)
+	s := Snapshot{Invalid: all.Invalid, Age: newAge(all.Response, nil), response: all.Response}
+	for _, t := range slices.Concat(all.Items, newest.Items) {
+		s.items = append(s.items, item{kind: topupEvents, id: t.ID, keys: []string{"topup", t.ID, "usd", numberText(t.Amount.USD)}, state: t.Status})
+	}
+	return s, nil
 }
 
 func getTopups(ctx context.Context, api rentalapi.Getter, query url.Values, page int) (topupPage, error) {
@@ -173,5 +180,22 @@ func addTopups(b *metric.Builder, all []*topup) {
 		metric.AddOptional(b, topupNeeded, t.Needed, t.ID)
 		metric.AddOptional(b, topupCreated, t.CreatedAt, t.ID)
 		metric.AddOptional(b, topupLockedUntil, t.Payment.RateLockedUntil, t.ID)
+	}
+}
+
+// addSettlement adds how long the last 20 payments with each coin took at most.
+func addSettlement(b *metric.Builder, all []*topup) {
+	paid := slices.DeleteFunc(slices.Clone(all), func(t *topup) bool {
+		return t.PaidAt == nil || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt
+	})
+	slices.SortStableFunc(paid, func(a, b *topup) int { return cmp.Compare(*b.PaidAt, *a.PaidAt) })
+	n, longest := map[string]int{}, map[string]time.Duration{}
+	for _, t := range paid {
+		if n[t.Coin]++; n[t.Coin] <= 20 {
+			longest[t.Coin] = max(longest[t.Coin], t.PaidAt.time().Sub(t.CreatedAt.time()))
+		}
+	}
+	for coin, d := range longest {
+		b.Add(topupSettlement, d.Seconds(), coin)
 	}
 }

@@ -44,6 +44,15 @@ func TestWatchMatches(t *testing.T) {
 		{Watch{Regions: []string{"Europe"}, Countries: []string{"US"}}, fields{`["fra","nyc"]`: "no", `["xxx"]`: "no"}, "availability.locations"},
 		{Watch{Locations: []string{"fra"}, Regions: []string{"North America"}}, fields{`["fra","nyc"]`: "no"}, "availability.locations"},
 		{Watch{Locations: []string{"fra"}, Regions: []string{"Europe"}, Countries: []string{"DE"}}, fields{`["fra","nyc"]`: "yes"}, "availability.locations"},
+		{Watch{ECC: ptr(true)}, fields{`true`: "yes", `false`: "no", `null`: "unknown", `"yes"`: "unknown", absent: "unknown"}, "memory.ecc"},
+		{Watch{ECC: ptr(false)}, fields{`true`: "no", `false`: "yes"}, "memory.ecc"},
+		{Watch{CPUModels: []string{"Ryzen", "epyc 9"}}, fields{`"AMD EPYC 9654"`: "yes", `"AMD RYZEN 5"`: "yes", `"AMD EPYC 7443P"`: "no", `""`: "unknown", `5`: "unknown"}, "cpu.model"},
+		{Watch{GPUModels: []string{"l40s"}}, fields{`{"model":"NVIDIA L40S"}`: "yes", `{"model":"RTX"}`: "no", `null`: "no", absent: "no", `{}`: "unknown", `{"memory":"48 GB"}`: "unknown", `"m"`: "unknown"}, "gpu"},
+		{Watch{Storage: []string{"nvme"}}, fields{`"2x 1 TB NVMe"`: "yes", `"4x 16 TB HDD"`: "no", `null`: "unknown"}, "storage"},
+		{Watch{Ports: []string{"10 gbps", "25"}}, fields{`"10 Gbps"`: "yes", `"25 Gbps"`: "yes", `"1 Gbps"`: "no", `null`: "unknown"}, "network.port"},
+		{Watch{MinThreads: ptr(16.0)}, fields{`16`: "yes", `15`: "no", `null`: "unknown"}, "cpu.threads"},
+		{Watch{MinBaseGHz: ptr(3.5)}, fields{`3.5`: "yes", `3.4`: "no", `"3.5"`: "unknown"}, "cpu.base_ghz"},
+		{Watch{ExcludePlans: []string{"b", "A"}}, fields{`"a"`: "no", `"b"`: "no", `"c"`: "yes"}, "id"},
 		// All criteria have to be met, and one that is not met decides.
 		{Watch{MinCores: ptr(8.0), MinMemoryGiB: ptr(64.0)}, fields{`8`: "yes", `7`: "no", `null`: "unknown"}, "cpu.cores"},
 		{Watch{MinCores: ptr(8.0), MinMemoryGiB: ptr(65.0)}, fields{`8`: "no", `null`: "no"}, "cpu.cores"},
@@ -73,11 +82,48 @@ func TestWatchMatches(t *testing.T) {
 
 func TestWatchDescription(t *testing.T) {
 	w := Watch{
-		Plans: []string{"epyc-7443p", "7"}, Families: []string{"performance"},
+		Plans: []string{"epyc-7443p", "7"}, ExcludePlans: []string{"8", "9"}, Families: []string{"performance"},
 		Locations: []string{"fra", "ams"}, Regions: []string{"Europe", "North America"}, Countries: []string{"DE", "no"},
-		GPU: ptr(true), MinCores: ptr(0.5), MinMemoryGiB: ptr(1e6), MaxUSDPerMonth: ptr(99.9), MaxEURPerMonth: ptr(0.0),
+		GPU: ptr(true), ECC: ptr(false), CPUModels: []string{"EPYC"}, GPUModels: []string{"L40S", "RTX"}, Storage: []string{"NVMe"}, Ports: []string{"10 Gbps"},
+		MinCores: ptr(0.5), MinThreads: ptr(2.0), MinBaseGHz: ptr(3.25), MinMemoryGiB: ptr(1e6), MaxUSDPerMonth: ptr(99.9), MaxEURPerMonth: ptr(0.0),
 	}
-	simtest.AssertEqual(t, "all criteria", w.Description(), "plan epyc-7443p or 7 of family performance offered in fra or ams and in Europe or North America and in DE or no, "+
-		"with a GPU, 0.5 cores or more, 1000000 GiB or more, up to 99.90 USD a month, up to 0.00 EUR a month")
-	simtest.AssertEqual(t, "one", Watch{GPU: ptr(false)}.Description(), "any plan, without a GPU")
+	simtest.AssertEqual(t, "all criteria", w.Description(), "any plan: epyc-7443p or 7, not 8 or 9, family performance, location fra or ams, region Europe or North America, country DE or no, "+
+		"with GPU, without ECC, CPU EPYC, GPU L40S or RTX, storage NVMe, port 10 Gbps, 0.5 cores or more, 2 threads or more, 3.25 GHz or more, 1000000 GiB or more, "+
+		"up to 99.90 USD a month, up to 0.00 EUR a month")
+	simtest.AssertEqual(t, "one", Watch{GPU: ptr(false)}.Description(), "any plan, without GPU")
+}
+
+// TestWatchUnmet has values that no plan of the documented catalog has, each beside one that
+// some have. What is not known of one plan may be any value.
+func TestWatchUnmet(t *testing.T) {
+	snap, err := fetchBody(t, plans(), documented(t, plans()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := Known{Data: Data{Plans: snap.Data.Plans, Locations: &LocationData{
+		"ams": {Region: "Europe", CountryCode: "NL"}, "fra": {Region: "Europe", CountryCode: "DE"}, "nyc": {Region: "North America", CountryCode: "US"}, "sin": {Region: "Asia", CountryCode: "SG"},
+	}}}
+	w := Watch{
+		Plans: []string{"gpu-l40s", "epyc9654"}, ExcludePlans: []string{"gpu-l40s", "gpul40s"}, Families: []string{"GPU", "gpus"},
+		Locations: []string{"fra", "frankfurt"}, Regions: []string{"Europe", "EU"}, Countries: []string{"DE", "FR"},
+		CPUModels: []string{"EPYC", "Xeno"}, Storage: []string{"NVMe", "tape"}, Ports: []string{"40 Gbps"}, MinCores: ptr(1e6), MaxUSDPerMonth: ptr(1e6),
+	}
+	want := []Unmet{
+		{"plans", "epyc9654"}, {"families", "gpus"}, {"locations", "frankfurt"}, {"regions", "EU"}, {"countries", "FR"},
+		{"cpu_models", "Xeno"}, {"storage", "tape"}, {"ports", "40 Gbps"}, {"exclude_plans", "gpul40s"}, {"min_cores", "1e+06"},
+	}
+	watched := NewWatched(w, today).Step(public, today)
+	simtest.AssertEqual(t, "values", watched.Unmet, want)
+	simtest.AssertEqual(t, "after expired data", watched.Step(Known{}, today).Unmet, want)
+	public.Data.Plans = &plansPage{}
+	simtest.AssertEqual(t, "without plans", watched.Step(public, today).Unmet, want)
+	unknown := snap.Data.Plans.Items[0]
+	unknown.Network.Port, unknown.CPU.Cores, unknown.Availability.Locations = "", nil, []locationID{"new"}
+	public.Data.Plans = snap.Data.Plans
+	got := watched.Step(public, today).Unmet
+	for _, v := range got {
+		if v.Criterion == "ports" || v.Criterion == "min_cores" || v.Criterion == "regions" || v.Criterion == "countries" {
+			t.Errorf("%v is not met, want that it is not known", v)
+		}
+	}
 }

@@ -37,6 +37,7 @@ func TestWatchSteps(t *testing.T) {
 		{cheapInEurope, "a; none; none; a", "0 0 0 0"},
 		{cheapInEurope, "a; none; 57 minutes; a", "0 0 0 0"},
 		{cheapInEurope, "a; none; 58 minutes; a", "0 0 0 1"},
+		{cheapInEurope, "a; 90 minutes; a", "0 0 0"},
 		{cheapInEurope, "a/out; none; a", "0 0 1"},
 		{cheapInEurope, "a/out; none; a/?; a", "0 0 0 1"},
 		{cheapInEurope, "none; a", "0 1"},
@@ -73,7 +74,7 @@ func TestWatchSteps(t *testing.T) {
 				known.Plans = nil
 			case "no locations":
 				known.Locations = nil
-			case "57 minutes", "58 minutes": // pass without a response
+			case "57 minutes", "58 minutes", "90 minutes": // pass without a response
 				minutes, _ := strconv.Atoi(step[:2])
 				now = now.Add(time.Duration(minutes-1) * time.Minute)
 				got = append(got, hits(t, w))
@@ -95,6 +96,15 @@ func TestWatchSteps(t *testing.T) {
 // watchedPlans reads a response of TestWatchSteps.
 func watchedPlans(t *testing.T, step string, places LocationData) *plansPage {
 	t.Helper()
+	snap, err := fetchBody(t, plans(), planResponse(step, places))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap.Data.Plans
+}
+
+// planResponse returns a response of TestWatchSteps.
+func planResponse(step string, places LocationData) []byte {
 	var items []string
 	for word := range strings.FieldsSeq(step) {
 		if id, region, found := strings.Cut(word, "="); found {
@@ -111,11 +121,7 @@ func watchedPlans(t *testing.T, step string, places LocationData) *plansPage {
 		price := strings.ReplaceAll(fields[2], "?", "null")
 		items = append(items, fmt.Sprintf(`{"id":%s,"availability":{"in_stock":%s,"locations":[%q]},"price":{"monthly":{"usd":%s}}}`, id, stock, fields[3], price))
 	}
-	snap, err := fetchBody(t, plans(), []byte(`{"data":[`+strings.Join(items, ",")+`]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return snap.Data.Plans
+	return []byte(`{"data":[` + strings.Join(items, ",") + `]}`)
 }
 
 // hits returns the hits of a watch; - without series.

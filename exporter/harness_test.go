@@ -192,7 +192,7 @@ func (p *program) outcome() outcome { return outcome{p.code, p.out.String(), p.l
 // ready: all but those of a change from one response to the next.
 func initialDefinitions() []*metric.Definition {
 	return slices.DeleteFunc(Definitions(), func(d *metric.Definition) bool {
-		return d.Name == "server_rental_plan_stock_changed_timestamp_seconds" || d.Name == "server_rental_watch_last_hit_timestamp_seconds"
+		return strings.HasSuffix(d.Name, "_stock_changed_timestamp_seconds") || d.Name == "server_rental_watch_last_hit_timestamp_seconds"
 	})
 }
 

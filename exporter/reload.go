@@ -84,7 +84,7 @@ func collected(cfg *config.Config) runner.Spec {
 	}
 	for _, r := range collector.Resources() {
 		if s := cfg.Collectors[r.Name]; s.Enabled && (public || r.Account) {
-			c.Collectors[r.Name] = runner.Timing{Interval: s.Interval, MaxAge: s.MaxAge}
+			c.Collectors[r.Name] = runner.Timing{Interval: s.Interval, MaxAge: s.MaxAge, SoldOutInterval: s.SoldOutInterval}
 		}
 	}
 	for _, a := range cfg.Accounts {

@@ -1,9 +1,12 @@
 package runner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/go-kit/log/level"
@@ -25,26 +28,32 @@ func (j *job) install(snap collector.Snapshot, took time.Duration, now time.Time
 	}
 	r.forgetExpired(now)
 	j.mu.Lock()
-	before := providerID(j.snapshot)
+	before, id := providerID(j.snapshot), providerID(snap)
+	if before != "" && id != before {
+		j.state.FormerID = cmp.Or(j.state.FormerID, before)
+	}
 	j.snapshot, j.state.Taken = snap, now
 	j.mu.Unlock()
 	j.record(nil, took, now)
-	if snap.Commit != nil {
-		snap.Commit()
-	}
+	snap.Commit()
 
 	j.logger.recordSuccess(snap.Invalid)
-	r.warnOfIdentity(j, before, providerID(snap))
+	r.warnOfIdentity(j, before, id)
 
+	events := snap.Events
+	if !ok { // it is the first sight of the data, or the former has expired
+		events = nil
+	}
 	r.groups.resources[j.resource.Name].Changed()
 	switch {
 	case snap.Data == (collector.Data{}):
 	case j.account.name == "":
-		r.stepWatches(now)
+		events = slices.Concat(events, r.stepWatches(now))
 		r.groups.watches.Changed()
 	default:
 		r.groups.funding.Changed()
 	}
+	r.report(events, j.account.name, now)
 }
 
 // fail records that a fetch failed, and returns why, with what an operator can do about it.
@@ -120,6 +129,43 @@ func (r *Runner) warnOfIdentity(j *job, before, id string) {
 	}
 }
 
+// Event is a change that the exporter saw.
+type Event struct {
+	collector.Event
+	Time time.Time
+}
+
+// The maximum number of events of one response, and of those that are kept.
+const maxReported, maxKept = 20, 100
+
+// report logs events of one response, and keeps them for the page.
+func (r *Runner) report(events []collector.Event, account string, now time.Time) {
+	if more := len(events) - maxReported; more > 0 {
+		events = append(slices.Clone(events[:maxReported]), collector.Event{Message: "more changes", Keys: []string{"changes", strconv.Itoa(more)}})
+	}
+	for _, e := range events {
+		if account != "" {
+			e.Keys = slices.Concat([]string{"account", account}, e.Keys)
+		}
+		line := []any{"msg", e.Message}
+		for _, key := range e.Keys {
+			line = append(line, key)
+		}
+		level.Info(r.options.Logger).Log(line...)
+		r.events = append(r.events, Event{e, now})
+	}
+	r.events = slices.Clone(r.events[max(0, len(r.events)-maxKept):])
+}
+
+// Events returns the last events, the newest first.
+func (r *Runner) Events() []Event {
+	r.installing.Lock()
+	defer r.installing.Unlock()
+	newest := slices.Clone(r.events)
+	slices.Reverse(newest)
+	return newest
+}
+
 // forgetExpired steps the watches if data has expired since the last step: what is known of
 // it later is no change.
 func (r *Runner) forgetExpired(now time.Time) {
@@ -128,11 +174,26 @@ func (r *Runner) forgetExpired(now time.Time) {
 	}
 }
 
-// stepWatches matches the watches with the present public data.
-func (r *Runner) stepWatches(now time.Time) {
+// stepWatches matches the watches with the present public data, and returns their events. It
+// warns of values that no plan has, each once.
+func (r *Runner) stepWatches(now time.Time) (events []collector.Event) {
 	public := (*r.current.Load())[0].known()
 	for i, w := range r.watches {
 		r.watches[i] = w.Step(public, now)
+		for _, v := range r.watches[i].Unmet {
+			if !slices.Contains(w.Unmet, v) {
+				level.Warn(r.options.Logger).Log("msg", "no plan has this value", "watch", w.Name, "criterion", v.Criterion, "value", v.Value)
+			}
+		}
+		events = append(events, r.watches[i].Events...)
 	}
 	r.watchesUntil = public.Until
+	return events
+}
+
+// Watches returns the watches with what they have matched, in the order of the configuration.
+func (r *Runner) Watches() []collector.Watched {
+	r.installing.Lock()
+	defer r.installing.Unlock()
+	return slices.Clone(r.watches)
 }

@@ -21,6 +21,9 @@ type Timing struct {
 	// a fetch took longer. It is greater than 0.
 	Interval time.Duration
 	MaxAge   time.Duration // how long data is kept after it was fetched; at least Interval, or it expires before the next
+	// SoldOutInterval is instead of Interval while the last response has an item that is sold
+	// out; 0 if there is none.
+	SoldOutInterval time.Duration
 }
 
 // State is the state of a collector's fetches.
@@ -32,6 +35,7 @@ type State struct {
 	Duration    time.Duration // of the last fetch that ended
 	Next        time.Time     // when the next one begins; past or zero while one is under way
 	Incomplete  bool          // whether the newest response that could be read was incomplete
+	FormerID    string        // the provider's id of the account, if that has changed since the configuration was applied
 	Timing                    // as configured; longer if the data demands it
 }
 
@@ -82,15 +86,16 @@ func (j *job) run(ctx context.Context, delay time.Duration) {
 		if ctx.Err() != nil {
 			return
 		}
-		interval, now := j.interval(), time.Now()
+		interval, late := j.interval()
+		now := time.Now()
 		if err != nil {
-			next = s.afterFailure(err, interval, now)
+			state, _ := j.health()
+			next = s.afterFailure(err, state.Interval, now)
 			continue
 		}
 		if now.Sub(began) > interval { // a fetch that took so long counts from its end
 			began = now
 		}
-		late := time.Duration(j.account.jitter * float64(interval))
 		next = s.afterSuccess(interval, j.resource.MinInterval, late, began, produced)
 	}
 }
@@ -140,8 +145,9 @@ func (j *job) shown() (snap collector.Snapshot, expires time.Time, ok bool) {
 // timing returns the configured timing, or a longer one that the last snapshot demands: it
 // expires after three fetches at the earliest. The caller holds mu.
 func (j *job) timing() Timing {
-	least := j.snapshot.AtLeast
-	return Timing{Interval: max(j.configured.Interval, least), MaxAge: max(j.configured.MaxAge, 3*least)}
+	t, least := j.configured, j.snapshot.AtLeast
+	t.Interval, t.MaxAge = max(t.Interval, least), max(t.MaxAge, 3*least)
+	return t
 }
 
 // health returns the state of the job, and what it fetched last, without metrics.
@@ -153,26 +159,28 @@ func (j *job) health() (State, collector.Snapshot) {
 	return s, j.snapshot
 }
 
-// interval returns the time from one fetch to the next, which the last snapshot may shorten.
-func (j *job) interval() time.Duration {
+// interval returns the time from one fetch to the next, and by how much the second fetch is
+// late: not at all if a restock is waited for.
+func (j *job) interval() (interval, late time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	interval := j.timing().Interval
-	if most := j.snapshot.AtMost; most > 0 {
-		interval = min(interval, most)
+	t := j.timing()
+	if j.snapshot.SoldOut && t.SoldOutInterval > 0 && t.SoldOutInterval < t.Interval {
+		return t.SoldOutInterval, 0
 	}
-	return interval
+	return t.Interval, time.Duration(j.account.jitter * float64(t.Interval))
 }
 
-// setTiming changes interval and maximum age; data and schedule are kept. A fetch that the
-// new interval makes due comes at the new interval from now at the latest.
+// setTiming changes the intervals and the maximum age; data and schedule are kept. A fetch
+// that the new interval makes due comes at the new interval from now at the latest.
 func (j *job) setTiming(t Timing) {
 	j.mu.Lock()
 	changed := j.configured != t
-	j.configured = t
+	j.configured, j.state.FormerID = t, ""
 	next := j.state.Next
 	j.mu.Unlock()
-	if latest := time.Now().Add(j.interval()); changed && next.After(latest) {
+	interval, _ := j.interval()
+	if latest := time.Now().Add(interval); changed && next.After(latest) {
 		j.setNext(latest)
 	}
 }

@@ -23,6 +23,7 @@ func TestLint(t *testing.T) {
 		h.settle()
 		for _, in := range []bool{false, true} {
 			h.setStock("gpu-rtx-4000-ada", in)
+			h.Change(func(w *simulator.World) { w.SetStock("ryzen-9-9950x", "fra", in) }) // is a saved configuration
 			h.runFor(2 * time.Minute)
 		}
 		h.Inject(simtest.Fault{Path: "/plans", Status: 503, Header: map[string][]string{"Retry-After": {"3600"}}})

@@ -63,6 +63,7 @@ type Runner struct {
 	installing sync.Mutex // held while a response, or a configuration, is installed; guards the rest
 
 	watches      []collector.Watched // in the order of the configuration
+	events       []Event             // the last ones, newest last
 	watchesUntil time.Time           // when the first data expires that the watches were stepped with; zero for none
 }
 

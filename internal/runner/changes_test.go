@@ -1,0 +1,208 @@
+package runner
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+// Where the saved configuration of a test would be.
+const savedPlan, savedLocation = "epyc-7443p", "fra"
+
+// withSaved is withProvider with one saved configuration, and a cache of public responses.
+func withSaved(t *testing.T, f func(t *testing.T, h *harness)) {
+	t.Helper()
+	withProvider(t, simulator.Options{}, func(t *testing.T, h *harness) {
+		h.Change(func(w *simulator.World) {
+			w.Caches = true
+			w.Accounts[simtest.MainToken].Configurations = []simulator.Object{{"id": "cfg_1", "plan": savedPlan, "location": savedLocation}}
+			for _, l := range w.Locations {
+				w.SetStock(savedPlan, simulator.Text(l, "id"), false)
+			}
+		})
+		time.Sleep(2 * time.Minute) // the cache has it
+		f(t, h)
+	})
+}
+
+func (h *harness) setPlace(in bool) {
+	h.Change(func(w *simulator.World) { w.SetStock(savedPlan, savedLocation, in) })
+}
+
+// waiting returns a configuration with plans and saved configurations.
+func waiting(soldOut time.Duration) Spec {
+	c := configure(5*time.Minute, 30*time.Minute, "configurations", "plans")
+	c.Collectors["plans"] = Timing{Interval: time.Minute, MaxAge: 5 * time.Minute}
+	c.Collectors["configurations"] = Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: soldOut}
+	return c
+}
+
+// published returns the samples of a metric as a scrape gets them.
+func (h *harness) published(name string) []*collector.Sample {
+	return collector.Samples(h.set.Publisher)[name]
+}
+
+// assertGap compares the time between the next two requests for saved configurations.
+func (h *harness) assertGap(what string, want time.Duration) {
+	h.t.Helper()
+	const path = "/configurations"
+	h.sleepUntilAsked(path)
+	h.sleepUntilAsked(path)
+	last := h.RequestsFor(path)
+	h.assertEqual(what, last[len(last)-1].Time.Sub(last[len(last)-2].Time), want)
+}
+
+// TestShortRestock has restocks of 20 seconds that no response of /plans ever shows.
+func TestShortRestock(t *testing.T) {
+	withSaved(t, func(_ *testing.T, h *harness) {
+		h.run(waiting(15 * time.Second))
+		h.settle()
+		for range 3 {
+			time.Sleep(5 * time.Minute)                                                    // the configuration is known to be sold out again
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(80 * time.Second))) // a third after the cache expiry
+			h.setPlace(true)
+			time.Sleep(20 * time.Second)
+			h.setPlace(false)
+		}
+		h.runFor(5 * time.Minute)
+		h.assertEqual("restocks of the plan", h.values("plan_restocks_total")[savedPlan], 0.0)
+		h.assertEqual("restocks", h.values("configuration_restocks_total"), map[string]float64{"main cfg_1": 3})
+		h.assertEqual("sellouts", h.values("configuration_sellouts_total"), map[string]float64{"main cfg_1": 3})
+	})
+}
+
+// TestSoldOutInterval has a restock at a random time: it is published within the interval and
+// a second. Then it stops to wait, and a reload changes the interval. A failing fetch is
+// repeated as others are.
+func TestSoldOutInterval(t *testing.T) {
+	for _, interval := range []time.Duration{15 * time.Second, 2 * time.Second} {
+		t.Run(interval.String(), func(t *testing.T) {
+			withSaved(t, func(_ *testing.T, h *harness) {
+				h.OnRequest(func(string, url.Values) { time.Sleep(300 * time.Millisecond) })
+				h.run(waiting(interval))
+				h.set.Run(h.ctx)
+				h.settle()
+				time.Sleep(rand.N(2 * interval))
+				h.setPlace(true)
+				changed := time.Now()
+				for h.published("configuration_in_stock")[0].Value() == 0 {
+					time.Sleep(50 * time.Millisecond)
+				}
+				if took := time.Since(changed); took > interval+time.Second {
+					t.Errorf("published after %v, want at most %v and a second", took, interval)
+				}
+				h.settle()
+				h.assertGap("in stock", 5*time.Minute)
+				h.setPlace(false)
+				h.assertGap("sold out", interval)
+				h.assertEqual("interval", h.values("exporter_collector_interval_seconds")["configurations main"], 300.0)
+				h.run(waiting(10 * time.Second))
+				h.assertGap("reloaded", 10*time.Second)
+				h.run(waiting(0))
+				h.assertGap("off", 5*time.Minute)
+				h.run(waiting(interval))
+				h.settle()
+				h.Inject(simtest.Fault{Path: "/configurations", Status: http.StatusInternalServerError})
+				failed := len(h.RequestsFor("/configurations"))
+				time.Sleep(time.Hour)
+				if n := len(h.RequestsFor("/configurations")) - failed; n > 20 {
+					t.Errorf("got %d requests in an hour of failures, want at most 20", n)
+				}
+			})
+		})
+	}
+}
+
+// TestEventsReported has changes of one response: 20 of them are logged at most, and the page
+// gets those. Nothing is reported at first sight, after a reload or expired data.
+func TestEventsReported(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		c := configure(time.Minute, 10*time.Minute, "servers", "plans")
+		c.Watches = []collector.Watch{{Name: "gpu", Plans: []string{"gpu-l40s", "gpul40s"}}}
+		h.setStock("gpu-l40s", false)
+		h.run(c.withLab())
+		h.settle()
+		h.log.Assert(t, `level=warn msg="no plan has this value" watch=gpu criterion=plans value=gpul40s`)
+		h.run(c)
+		h.runFor(3 * time.Minute)
+		h.log.Assert(t)
+		h.assertEqual("events", h.set.Events(), []Event(nil))
+
+		h.setStock("gpu-l40s", true)
+		changed := h.lastAsked("/plans")
+		h.log.Assert(t, `level=info msg="plan in stock" plan=gpu-l40s name="GPU L40S" usd_per_month=1190`, `level=info msg="watch hit" watch=gpu plan=gpu-l40s name="GPU L40S" usd_per_month=1190`)
+		h.assertEqual("events, newest first", h.set.Events(), []Event{
+			{collector.Event{Message: "watch hit", Keys: []string{"watch", "gpu", "plan", "gpu-l40s", "name", "GPU L40S", "usd_per_month", "1190"}}, changed},
+			{collector.Event{Message: "plan in stock", Keys: []string{"plan", "gpu-l40s", "name", "GPU L40S", "usd_per_month", "1190"}}, changed},
+		})
+
+		h.Change(func(w *simulator.World) {
+			w.Accounts[simtest.MainToken].Servers = nil
+			for i := range 30 {
+				w.Accounts[simtest.MainToken].Servers = append(w.Accounts[simtest.MainToken].Servers, simulator.Object{"id": fmt.Sprint("new_", i), "hostname": "h", "status": "active"})
+			}
+		})
+		h.lastAsked("/servers")
+		want := []string{`level=info msg="more changes" account=main changes=15`}
+		for i := range maxReported {
+			want = append(want, fmt.Sprintf(`level=info msg="server added" account=main server=new_%d hostname=h`, i))
+		}
+		h.log.Assert(t, append(want, slices.Repeat([]string{`level=warn *"invalid item"*`}, 8)...)...)
+		h.assertEqual("events", len(h.set.Events()), maxReported+3)
+		for i := range maxKept {
+			h.setStock("gpu-l40s", i%2 == 1)
+			h.lastAsked("/plans")
+		}
+		h.log.Take(t)
+		h.assertEqual("events kept", len(h.set.Events()), maxKept)
+
+		h.down.Store(true)
+		time.Sleep(20 * time.Minute)
+		h.setStock("gpu-l40s", false)
+		h.down.Store(false)
+		h.runFor(10 * time.Minute)
+		h.assertEqual("events after expired data", h.set.Events()[0].Message, "watch hit")
+	})
+}
+
+// lastAsked returns when a path was requested next.
+func (h *harness) lastAsked(path string) time.Time {
+	h.sleepUntilAsked(path)
+	h.settle()
+	asked := h.RequestsFor(path)
+	return asked[len(asked)-1].Time
+}
+
+// TestFormerID has an account that becomes another provider account: its state says so until
+// the configuration is applied again.
+func TestFormerID(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		c := configure(time.Minute, 10*time.Minute, "account")
+		former := func() string { return h.set.Health()[0].FormerID }
+		h.run(c)
+		h.settle()
+		h.assertEqual("at first", former(), "")
+		var id string
+		for _, next := range []string{"acc_2", "acc_3"} {
+			h.Change(func(w *simulator.World) {
+				account := w.Accounts[simtest.MainToken].Account
+				if id == "" {
+					id = simulator.Text(account, "id")
+				}
+				account["id"] = next
+			})
+			h.runFor(2 * time.Minute)
+			h.assertEqual(next, former(), id)
+		}
+		h.run(c)
+		h.assertEqual("after a reload", former(), "")
+	})
+}

@@ -31,6 +31,11 @@ func (n *notices) add(class, subject, text string) {
 func (v *view) Attention() []notice {
 	var n notices
 	v.addProvider(&n)
+	for _, w := range v.Watches {
+		for _, unmet := range w.Unmet {
+			n.add("warn", "Watch "+text(w.Name), "No plan has this value of "+unmet.Criterion+": "+text(unmet.Value)+".")
+		}
+	}
 	for _, account := range v.Accounts {
 		v.addAccount(&n, account)
 	}
@@ -108,5 +113,8 @@ func (v *view) addCollector(n *notices, c *collectorRow) {
 	}
 	if c.Invalid.Items > 0 {
 		n.add("warn", subject, count(c.Invalid.Items, "invalid item")+" in the last response: "+join(c.Causes, 1)+".")
+	}
+	if c.FormerID != "" {
+		n.add("warn", "Account "+text(c.Account), "Its token shows another provider account than "+text(c.FormerID)+", which it showed before.")
 	}
 }

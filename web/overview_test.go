@@ -68,7 +68,7 @@ func (sc scene) page(t *testing.T) (body string) {
 		time.Sleep(24 * time.Second)
 		o := allEnabled()
 		o.Published = set.Publisher
-		o.Configured = func() Configured { return Configured{API: "rental.example", Accounts: len(names), Watches: sc.watches} }
+		o.Configured = func() Configured { return Configured{API: "rental.example", Accounts: len(names)} }
 		a, header := do(t, Handler(set, o), "GET", "/")
 		simtest.AssertEqual(t, "status, Refresh and Cache-Control", []any{a.Status, header.Get("Refresh"), header.Get("Cache-Control")}, []any{200, "60", "no-store"})
 		body = a.Body

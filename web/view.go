@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/runner"
 )
 
 type sample = collector.Sample
@@ -19,6 +20,8 @@ type view struct {
 	Ready      bool
 	Config     Configured
 	Now        time.Time
+	Watches    []collector.Watched
+	Events     []runner.Event // newest first
 	Collectors []*collectorRow
 	Accounts   []string                    // that have collectors, in their order
 	collectors map[[2]string]*collectorRow // by name and account
@@ -27,7 +30,7 @@ type view struct {
 }
 
 func newView(c Collectors, o Options, now time.Time) *view {
-	v := &view{Options: o, Ready: c.Ready(), Config: o.Configured(), Now: now, collectors: map[[2]string]*collectorRow{}}
+	v := &view{Options: o, Ready: c.Ready(), Config: o.Configured(), Now: now, Watches: c.Watches(), Events: c.Events(), collectors: map[[2]string]*collectorRow{}}
 	for _, h := range c.Health() {
 		row := v.newRow(h)
 		v.Collectors = append(v.Collectors, row)

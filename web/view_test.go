@@ -44,6 +44,8 @@ type given struct {
 	health   []health // instead of fresh ones
 	disabled []string // collectors
 	config   Configured
+	watches  []collector.Watched
+	events   []runner.Event
 	hidden   bool // --no-web.overview
 }
 
@@ -78,7 +80,7 @@ func (g given) view() *view {
 	if !g.hidden {
 		o.Published = published(b.Metrics())
 	}
-	return newView(&fakeCollectors{health: all, ready: true}, o, sceneTime)
+	return newView(&fakeCollectors{health: all, ready: true, watches: g.watches, events: g.events}, o, sceneTime)
 }
 
 // state is that of a collector, given how long ago it last succeeded, or 0 if never.
@@ -111,6 +113,12 @@ func withInvalid(h health, fields ...string) health {
 // duplicate is a collector of an account that is configured twice.
 func duplicate(h health) health {
 	h.DuplicateOf = "lab"
+	return h
+}
+
+// formerly is a collector of an account that was another provider account.
+func formerly(h health) health {
+	h.FormerID = "acc_1"
 	return h
 }
 
@@ -165,14 +173,17 @@ func TestNotices(t *testing.T) {
 				state("plans", time.Minute, errDown), state("status", time.Minute, errors.New("/status: connection refused")), state("account", 0, errDown),
 				state("locations", time.Minute, errors.New("/locations: status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
 				withAge(state("os", time.Minute, nil), 27*time.Hour), withInvalid(state("ssh_keys", time.Minute, nil), "name", "type"),
-				duplicate(state("servers", time.Minute, nil)),
+				duplicate(state("servers", time.Minute, nil)), formerly(state("topups", time.Minute, nil)),
 			},
-			config: Configured{ReloadFailed: true},
+			watches: []collector.Watched{{Watch: cheap, Unmet: []collector.Unmet{{Criterion: "plans", Value: "epyc9654"}}}, {Watch: euros}},
+			config:  Configured{ReloadFailed: true},
 		}, want: []notice{
 			{"bad", "Failing: connection refused.", []string{"Collector account of main"}},
+			{"warn", "No plan has this value of plans: epyc9654.", []string{"Watch cheap"}},
 			{"warn", "Failing: connection refused.", []string{"Collector plans", "Collector status"}},
 			{"warn", "Failing: status 503.", []string{"Collector locations"}},
 			{"warn", "2 invalid items in the last response: epyc: name: null and 1 more.", []string{"Collector ssh_keys of main"}},
+			{"warn", "Its token shows another provider account than acc_1, which it showed before.", []string{"Account main"}},
 			{"warn", "The last reload was refused, for the reason in the log. The former configuration is in force.", []string{"Configuration"}},
 		}},
 	} {
@@ -229,8 +240,8 @@ func TestSections(t *testing.T) {
 		want          []string
 	}{
 		{"watches", "watches", given{
-			config: Configured{Watches: []collector.Watch{{Name: "europe", Regions: []string{"Europe"}}, cheap, euros, {Name: "none"}}},
-			health: []health{state("locations", 0, errDown)},
+			watches: []collector.Watched{{Watch: collector.Watch{Name: "europe", Regions: []string{"Europe"}}}, {Watch: cheap}, {Watch: euros}, {Watch: collector.Watch{Name: "none"}}},
+			health:  []health{state("locations", 0, errDown)},
 			series: []series{
 				one("watch_plans", 2, "cheap"), one("watch_plans_in_stock", 1, "cheap"), one("watch_plan_in_stock", 1, "cheap", "epyc"),
 				one("watch_hits_total", 2, "cheap", "epyc"), one("watch_hits_total", 1, "cheap", "gone"), one("watch_last_hit_timestamp_seconds", unix(-time.Hour), "cheap"),
@@ -246,6 +257,13 @@ func TestSections(t *testing.T) {
 			"none | no plan whose values are known matches, in stock or not | 0 | 0 | 0 | –",
 		}},
 		{"no watches", "watches", given{}, nil},
+		{"events", "events", given{events: []runner.Event{
+			{Event: collector.Event{Message: "server added", Keys: []string{"account", "main", "server", "srv_1", "hostname", "a\nb"}}, Time: sceneTime},
+			{Event: collector.Event{Message: "plan in stock", Keys: []string{"plan", "epyc", "name", "", "usd_per_month", "90"}}, Time: sceneTime.Add(-time.Minute)},
+		}}, []string{
+			"2026-03-30 09:00:00 | server added | account: main, server: srv_1, hostname: a\uFFFDb", "2026-03-30 08:59:00 | plan in stock | plan: epyc, name: –, usd_per_month: 90",
+		}},
+		{"no events", "events", given{}, nil},
 		{"saved configurations", "configurations", given{
 			health: []health{withAge(state("configurations", time.Minute, nil), time.Minute)},
 			series: []series{

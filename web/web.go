@@ -27,6 +27,8 @@ type health = runner.Health
 type Collectors interface {
 	Health() []health
 	Ready() bool
+	Watches() []collector.Watched
+	Events() []runner.Event // newest first
 }
 
 // Options say what is served.
@@ -52,8 +54,7 @@ type Options struct {
 type Configured struct {
 	API          string // where the data comes from, in words
 	Accounts     int    // how many there are
-	Watches      []collector.Watch
-	ReloadFailed bool // the last reload was refused
+	ReloadFailed bool   // the last reload was refused
 }
 
 // The paths that the exporter serves itself.
@@ -135,7 +136,7 @@ var pages embed.FS
 
 func newTemplate() *template.Template {
 	return template.Must(template.New("landing.html").Funcs(template.FuncMap{
-		"count": count, "join": join, "cut": cut, "duration": duration, "gibibytes": gibibytes, "money": money, "number": number, "text": text,
+		"count": count, "join": join, "cut": cut, "details": details, "duration": duration, "gibibytes": gibibytes, "money": money, "number": number, "text": text,
 		"list":  func(texts ...string) []string { return texts },
 		"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
 	}).ParseFS(pages, "*.html"))

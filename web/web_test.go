@@ -11,18 +11,25 @@ import (
 	"testing"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // fakeCollectors is the data that the pages show.
 type fakeCollectors struct {
-	health []health
-	ready  bool
+	health  []health
+	ready   bool
+	watches []collector.Watched
+	events  []runner.Event
 }
 
 func (f *fakeCollectors) Health() []health { return f.health }
 
 func (f *fakeCollectors) Ready() bool { return f.ready }
+
+func (f *fakeCollectors) Watches() []collector.Watched { return f.watches }
+
+func (f *fakeCollectors) Events() []runner.Event { return f.events }
 
 // allEnabled returns options with everything enabled.
 func allEnabled() Options {

@@ -58,7 +58,7 @@ func configurations() Resource {
 						stock[c.ID] = c.InStock
 						s.SoldOut = s.SoldOut || c.InStock != nil && !*c.InStock
 						s.items = append(s.items, item{
-							kind: configurationEvents, id: c.ID, keys: []string{"configuration", c.ID, "plan", c.Plan, "location", string(c.Location)}, stock: c.InStock,
+							kind: configurationEvents, id: c.ID, keys: [][2]string{{"configuration", c.ID}, {"plan", c.Plan}, {"location", string(c.Location)}}, stock: c.InStock,
 						})
 					}
 					configurationStock.apply(b, s, &history, stock)

@@ -10,8 +10,8 @@ import (
 
 // Event is a change from one response to the next.
 type Event struct {
-	Message string   // one of a fixed number
-	Keys    []string // names and values in turn, without the account; nothing in them is secret
+	Message string      // one of a fixed number
+	Keys    [][2]string // names with values, without the account; nothing in them is secret
 }
 
 // eventKind has the messages of one kind of item; an empty one is of no event.
@@ -31,9 +31,9 @@ var (
 // to be the last known one.
 type item struct {
 	kind   *eventKind
-	id     string   // unique in the response
-	keys   []string // of all its events
-	detail []string // more keys, of those that show no value before
+	id     string      // unique in the response
+	keys   [][2]string // of all its events
+	detail [][2]string // more keys, of those that show no value before
 	stock  *bool
 	price  *price
 	state  state
@@ -42,7 +42,7 @@ type item struct {
 	removed bool      // a response without it was complete
 }
 
-func (i item) event(message string, keys ...string) Event {
+func (i item) event(message string, keys ...[2]string) Event {
 	return Event{message, slices.Concat(i.keys, keys)}
 }
 
@@ -53,10 +53,10 @@ func (i item) changes(before item) (events []Event) {
 		events = append(events, i.event(message, i.detail...))
 	}
 	if was, is := numberText(before.price), numberText(i.price); was != is && was != "" {
-		events = append(events, i.event(i.kind.priceChanged, "before", was, "after", is))
+		events = append(events, i.event(i.kind.priceChanged, [2]string{"before", was}, [2]string{"after", is}))
 	}
 	if before.state != "" && before.state != i.state {
-		events = append(events, i.event(i.kind.stateChanged, "before", string(before.state), "after", string(i.state)))
+		events = append(events, i.event(i.kind.stateChanged, [2]string{"before", string(before.state)}, [2]string{"after", string(i.state)}))
 	}
 	return events
 }

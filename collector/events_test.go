@@ -17,7 +17,7 @@ func eventTexts(events []Event) []string {
 	texts := []string{}
 	for _, e := range events {
 		text := e.Message + ":"
-		for key := range slices.Chunk(e.Keys, 2) {
+		for _, key := range e.Keys {
 			text += fmt.Sprintf(" %s=%s", key[0], key[1])
 		}
 		texts = append(texts, text)
@@ -128,7 +128,7 @@ func TestPlanEvents(t *testing.T) {
 			}
 			var texts []string
 			for _, e := range snap.Events {
-				texts = append(texts, e.Message+" "+e.Keys[1])
+				texts = append(texts, e.Message+" "+e.Keys[0][1])
 			}
 			got = append(got, strings.Join(texts, ", "))
 		}

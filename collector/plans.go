@@ -147,7 +147,7 @@ func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Avail
 // item returns what events tell of the plan.
 func (p *plan) item() item {
 	return item{
-		kind: planEvents, id: p.ID, keys: []string{"plan", p.ID, "name", p.Name}, detail: []string{"usd_per_month", numberText(p.Price.Monthly.USD)},
+		kind: planEvents, id: p.ID, keys: [][2]string{{"plan", p.ID}, {"name", p.Name}}, detail: [][2]string{{"usd_per_month", numberText(p.Price.Monthly.USD)}},
 		stock: p.Availability.InStock, price: p.Price.Monthly.USD,
 	}
 }

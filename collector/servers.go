@@ -130,7 +130,7 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 		if s.targetUnknown {
 			unknown++
 		}
-		snap.items = append(snap.items, item{kind: serverEvents, id: s.ID, keys: []string{"server", s.ID, "hostname", s.Hostname}, state: s.Status})
+		snap.items = append(snap.items, item{kind: serverEvents, id: s.ID, keys: [][2]string{{"server", s.ID}, {"hostname", s.Hostname}}, state: s.Status})
 		byStatus[s.Status]++
 		if strings.EqualFold(string(s.Status), "active") {
 			list.active = append(list.active, Server{

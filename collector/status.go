@@ -99,7 +99,7 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 			b.AddBool(componentUp, &operational, string(c.location), name)
 			b.Add(componentState, 1, string(c.location), name, string(is))
 			s.items = append(s.items, item{
-				kind: componentEvents, id: string(c.location) + " " + name, keys: []string{"location", string(c.location), "component", name}, state: is,
+				kind: componentEvents, id: string(c.location) + " " + name, keys: [][2]string{{"location", string(c.location)}, {"component", name}}, state: is,
 			})
 		}
 	}

@@ -117,7 +117,7 @@ func fetchTopups(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 	addSettlement(b, all.Items)
 	s := Snapshot{Invalid: all.Invalid, Age: newAge(all.Response, nil), response: all.Response}
 	for _, t := range slices.Concat(all.Items, newest.Items) {
-		s.items = append(s.items, item{kind: topupEvents, id: t.ID, keys: []string{"topup", t.ID, "usd", numberText(t.Amount.USD)}, state: t.Status})
+		s.items = append(s.items, item{kind: topupEvents, id: t.ID, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, state: t.Status})
 	}
 	return s, nil
 }

@@ -98,7 +98,7 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 			w.lastHit = now
 			w.hits[p.ID]++
 			hit := p.item()
-			w.Events = append(w.Events, Event{"watch hit", slices.Concat([]string{"watch", w.Name}, hit.keys, hit.detail)})
+			w.Events = append(w.Events, Event{"watch hit", slices.Concat([][2]string{{"watch", w.Name}}, hit.keys, hit.detail)})
 		}
 		w.before[p.ID] = lastListed{now, is}
 	}

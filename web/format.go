@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-
-	"server_rental_exporter/internal/runner"
 )
 
 // none is shown for a value that is not known.
@@ -53,15 +51,6 @@ func join(texts []string, n int) string {
 		list += " and " + strconv.Itoa(more) + " more"
 	}
 	return cmp.Or(list, none)
-}
-
-// details returns the keys of an event.
-func details(e runner.Event) string {
-	var parts []string
-	for key := range slices.Chunk(e.Keys, 2) {
-		parts = append(parts, key[0]+": "+text(key[1]))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // money formats an amount of money to the cent.

@@ -124,11 +124,8 @@ func (v *view) Data(name string) string {
 			parts = append(parts, text(account)+": "+c.Words)
 		}
 	}
-	switch {
-	case len(parts) == 0:
-		return duration(oldest) + " old"
-	case oldest < 0:
-		return join(parts, 5)
+	if oldest >= 0 {
+		parts = slices.Insert(parts, 0, duration(oldest)+" old")
 	}
-	return duration(oldest) + " old; " + join(parts, 5)
+	return join(parts, 6)
 }

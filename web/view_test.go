@@ -258,8 +258,8 @@ func TestSections(t *testing.T) {
 		}},
 		{"no watches", "watches", given{}, nil},
 		{"events", "events", given{events: []runner.Event{
-			{Event: collector.Event{Message: "server added", Keys: []string{"account", "main", "server", "srv_1", "hostname", "a\nb"}}, Time: sceneTime},
-			{Event: collector.Event{Message: "plan in stock", Keys: []string{"plan", "epyc", "name", "", "usd_per_month", "90"}}, Time: sceneTime.Add(-time.Minute)},
+			{Event: collector.Event{Message: "server added", Keys: [][2]string{{"account", "main"}, {"server", "srv_1"}, {"hostname", "a\nb"}}}, Time: sceneTime},
+			{Event: collector.Event{Message: "plan in stock", Keys: [][2]string{{"plan", "epyc"}, {"name", ""}, {"usd_per_month", "90"}}}, Time: sceneTime.Add(-time.Minute)},
 		}}, []string{
 			"2026-03-30 09:00:00 | server added | account: main, server: srv_1, hostname: a\uFFFDb", "2026-03-30 08:59:00 | plan in stock | plan: epyc, name: –, usd_per_month: 90",
 		}},
@@ -325,7 +325,7 @@ func TestSections(t *testing.T) {
 			series: slices.Concat(server("s1", "active", 0, -3*day), server("s2", "active", 50, 0), []series{cost, funded}),
 		}, []string{
 			"main | – | at least 50.00 | at most 2026-04-19 (20 days) | – | 1m old, working",
-			"Data of the servers: 1m old; main: working, invalid items.",
+			"Data of the servers: 1m old, main: working, invalid items.",
 			"2026-03-27 (3 days ago) | main | s1 | –",
 			"Data of the top-ups: 1m old.",
 			"none known",

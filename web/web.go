@@ -136,7 +136,7 @@ var pages embed.FS
 
 func newTemplate() *template.Template {
 	return template.Must(template.New("landing.html").Funcs(template.FuncMap{
-		"count": count, "join": join, "cut": cut, "details": details, "duration": duration, "gibibytes": gibibytes, "money": money, "number": number, "text": text,
+		"count": count, "join": join, "cut": cut, "duration": duration, "gibibytes": gibibytes, "money": money, "number": number, "text": text,
 		"list":  func(texts ...string) []string { return texts },
 		"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
 	}).ParseFS(pages, "*.html"))

@@ -141,15 +141,15 @@ const maxReported, maxKept = 20, 100
 // report logs events of one response, and keeps them for the page.
 func (r *Runner) report(events []collector.Event, account string, now time.Time) {
 	if more := len(events) - maxReported; more > 0 {
-		events = append(slices.Clone(events[:maxReported]), collector.Event{Message: "more changes", Keys: []string{"changes", strconv.Itoa(more)}})
+		events = append(slices.Clone(events[:maxReported]), collector.Event{Message: "more changes", Keys: [][2]string{{"changes", strconv.Itoa(more)}}})
 	}
 	for _, e := range events {
 		if account != "" {
-			e.Keys = slices.Concat([]string{"account", account}, e.Keys)
+			e.Keys = slices.Concat([][2]string{{"account", account}}, e.Keys)
 		}
 		line := []any{"msg", e.Message}
 		for _, key := range e.Keys {
-			line = append(line, key)
+			line = append(line, key[0], key[1])
 		}
 		level.Info(r.options.Logger).Log(line...)
 		r.events = append(r.events, Event{e, now})

@@ -41,7 +41,6 @@ func TestEvents(t *testing.T) {
 		{"plans", func(w *simulator.World) {
 			w.Plans = append(w.Plans, simulator.Object{"id": "new", "name": "New", "availability": simulator.Object{"in_stock": true}})
 		}, []string{"plan added: plan=new name=New usd_per_month="}},
-		{"plans", func(w *simulator.World) { w.Plans[0]["storage"] = "tape" }, []string{}},
 		{"status", func(w *simulator.World) {
 			simulator.Put(w.Status, "degraded", "locations", "fra", "components", "network")
 		}, []string{"component state changed: location=fra component=network before=operational after=degraded"}},

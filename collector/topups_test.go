@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
@@ -202,4 +203,16 @@ func TestTopupsOfAnotherToken(t *testing.T) {
 		}
 		simtest.AssertEqual(t, fmt.Sprintf("error after %d requests", after), fmt.Sprint(err), want)
 	}
+}
+
+// TestSettlement has payments that took the longer the older they are: the last 20 count.
+func TestSettlement(t *testing.T) {
+	h := newTopupTest(t, nil)
+	for i := range 25 {
+		o := oneTopup(fmt.Sprint(i), "paid")
+		paid := today.AddDate(0, 0, -i)
+		o["paid_at"], o["created_at"] = paid.Format(time.RFC3339), paid.Add(-time.Duration(i)*time.Minute).Format(time.RFC3339)
+		h.account.Topups = append(h.account.Topups, o)
+	}
+	h.assertFetch("fetch", "1", map[string]float64{`server_rental_topup_settlement_seconds{account="main",coin="btc"}`: 19 * 60}, 0)
 }

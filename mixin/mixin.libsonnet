@@ -112,7 +112,7 @@ local select(text, matchers) =
         'label_values(server_rental_exporter_build_info{' + c.selector + '}, ',
       );
     replace(selector(std.parseJson(text)), defaults.runbookURL, c.runbookURL) + {
-      tags: c.dashboardTags,
+      tags: if std.member(super.tags, defaults.dashboardTags[0]) then c.dashboardTags else c.dashboardTags[1:],
       links: [
         if link.type == 'dashboards' then link { tags: c.dashboardTags[:1] } else link
         for link in super.links

@@ -1,9 +1,10 @@
 // Provider status and exporter health: whether the provider or the exporter fails and
 // since when, then collectors, requests and the exporter's process.
 
-import { between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, palette, runbook, series, set, stat, steps, table, timeline, units, values } from './lib/family.js';
+import { readFileSync } from 'node:fs';
+import { alerts, between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, palette, runbook, runbooks, series, set, stat, steps, table, timeline, units, values, wordsLike } from './lib/family.js';
 import {
-  account, accountOrPublic, age, collector, collectorSuccess, info, interval, intervals, location, lowest, max, milliseconds, neverFetched, orNoAccounts, own, perExporter, succeeded, tokens,
+  account, accountOrPublic, age, atEnd, collector, end, info, interval, intervals, known, location, lowest, max, milliseconds, neverFetched, orLast, orNeedsRules, orNoAccounts, own, perExporter, ruled, succeeded, tokens,
 } from './lib/promql.js';
 
 const { linkTo } = linksFrom('status');
@@ -15,14 +16,17 @@ const { linkTo } = linksFrom('status');
  */
 const highest = (selector) => `(max_over_time(${selector}[$__interval] offset -$__interval) or ${selector})`;
 
-const operational = `min by (location, component) (${own('component_operational', location)})`;
-
 /** Recorded while it lasts, so that it is cheap to find in a long time range. */
 const outage = `location_component:server_rental_component_failing:group{${location}}`;
+const maintained = `location_component:server_rental_component_maintenance:group{${location}}`;
 const failing = `collector_account:server_rental_exporter_collector_failing:group{${accountOrPublic}}`;
 /** Recorded all the time: without the rules, nothing is known to work. */
 const componentsKnown = `location_component:server_rental_component_operational:max{${location}}`;
 const collectorsKnown = `collector_account:server_rental_exporter_collector_data_timestamp_seconds:max{${accountOrPublic}}`;
+
+/** When each alert that fires became active, and the labels that say what it is about. */
+const aboutLabels = ['account', 'server', 'topup', 'configuration', 'plan', 'location', 'component', 'collector'];
+const alertsSince = `ALERTS_FOR_STATE{alertname=~"ServerRental.*"} and on (alertname, severity, ${aboutLabels.join(', ')}) ${alerts}`;
 
 const publicEndpoints = 'path=~"/plans|/locations|/os|/status"';
 const accountEndpoints = 'path!~"/plans|/locations|/os|/status"';
@@ -34,46 +38,101 @@ const namePublic = (expr) => `label_replace(${expr}, "account", "(public)", "acc
 
 const background = { colourMode: /** @type {any} */ ('background') };
 
+/**
+ * What the provider reports or, while it is not known, last reported within a day: the text of
+ * a label then says so.
+ * @param {string} expr @param {string} [label]
+ */
+const orLastReport = (expr, label = 'known') => `(${atEnd(expr, 'provider')}) and on () ${known.status} or label_replace(${atEnd(expr, 'provider')} unless on () ${known.status}, "${label}", "$1, last known", "${label}", "(.*)")`;
+const lastKnownGrey = forPattern('/, last known$/', set.colour(colours.unknown));
+const states = orLastReport(max('location, component, state', own('component_state', location)), 'state');
+
+/** @param {string} expr @param {string} text of the label class @param {string} state */
+const classify = (expr, text, state) => `label_replace(${expr}, "class", "${text}", "state", "${state}")`;
+const classes = `count by (class) (${classify(classify(classify(states, 'down$1', '.*?(, last known)?'), 'maintenance$1', '(?i:.*?maintenance.*?)(, last known)?'), 'operational$1', '(?i:operational)(, last known)?')})`;
+
+const lastSuccess = max(collector, own('exporter_collector_last_success_timestamp_seconds', accountOrPublic));
+/** Since when a collector fails: its last success or, if there was none, the start of the exporter. */
+const failingSince = `((${lastSuccess} or on (${collector}) 0 * ${succeeded} + scalar(max(${own('exporter_config_last_reload_success_timestamp_seconds')}))) and on (${collector}) ${succeeded} == 0)`;
+const reason = `(topk(1, sum by (reason) (increase(${own('exporter_api_errors_total')}[10m])) > 0) or on () label_replace(vector(0), "reason", "no response", "", ""))`;
+
+/** What is the matter, the most important first: each a sentence, and since when in seconds. */
+const matters = Object.entries({
+  'No exporter is scraped, last known states': `max(max_over_time(timestamp(${own('exporter_build_info')})[1d:1m])) unless on () ${own('exporter_build_info')}`,
+  'The API cannot be read, last known states ($1)': `label_join(0 * ${reason} + on () group_left () (max(${lastSuccess}) < time() - 60 and on () sum(1 - ${succeeded}) > count(${succeeded}) / 2), "object", "", "reason")`,
+  'The token of $1 is rejected': `label_join(bottomk(1, max by (account) (${failingSince}) and on (account) ${own('exporter_api_token_rejected', account)} == 1), "object", "", "account")`,
+  'Collectors fail: $1 and perhaps more': `label_join(bottomk(1, ${failingSince}), "object", " ", "collector", "account")`,
+  'The provider reports: $1': `label_join(0 * topk(1, ${max('overall', own('status_info', 'overall!~"(?i)operational"'))}) + on () group_left () ${max('', own('status_since_timestamp_seconds'))}, "object", "", "overall")`,
+  'An alert fires: $1': `label_join(bottomk(1, ${alertsSince}), "object", "", "alertname")`,
+  'No problem is known': `max(timestamp(${own('exporter_build_info')}))`,
+}).map(([text, since]) => `label_replace(label_replace(${since}, "state", "${text.replace('$1', '?')}", "", ""), "state", "${text}", "object", "(.+)")`);
+
+const anchors = ['stock', 'billing', 'status', 'exporter'].flatMap((file) => [...readFileSync(new URL(`../../alerts/${file}.rules.yml`, import.meta.url), 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name));
+
+const wrong = [
+  stat({
+    id: 108, title: 'State', w: 24, h: 3, unit: 'dateTimeFromNow', text: /** @type {any} */ ('value_and_name'), titleSize: 20, valueSize: 16, ...background, steps: steps.always(colours.bad),
+    description: 'The most important matter now, and since when: whether an exporter is scraped, the API can be read, tokens are accepted, collectors work, the provider is operational, and alerts fire.',
+    links: [runbook('ServerRentalExporterDown')],
+    overrides: [forPattern('/^No problem/', set.colour(colours.good)), forPattern('/^The provider reports: .*maintenance/i', set.colour(colours.plain))],
+  }, now(milliseconds(`(${matters.join(' or on () ')})`), '{{state}}')),
+  table({
+    id: 109, title: 'Alerts that fire', w: 24, h: 7, unit: 'none', sort: 'Severity',
+    description: 'Warnings and critical alerts of this project that fire, what they are about, and since when. The name leads to the runbook.',
+    columns: [
+      { from: 'severity', name: 'Severity', width: 85, filter: false, align: 'center', background: true, mappings: [wordsLike('^critical$', colours.bad), wordsLike('^warning$', colours.warn)] },
+      { from: 'alertname', name: 'Alert', minWidth: 200, filter: false, mappings: [wordsLike('^ServerRental(.+)', colours.plain, '$1')], link: { title: 'Runbook', url: `${runbooks}#\${__data.fields.Anchor}`, targetBlank: true } },
+      { from: 'object', name: 'About', minWidth: 320, filter: false },
+      { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 145, steps: steps.always(colours.muted) },
+      { from: 'anchor', name: 'Anchor', hidden: true, mappings: values(Object.fromEntries(anchors.map((name) => [name, [name.toLowerCase(), colours.muted]]))) },
+    ], drop: aboutLabels,
+  }, {
+    since: orNeedsRules(`${milliseconds(`label_replace(label_join(label_join((${alertsSince}), "object", " ", ${aboutLabels.map((label) => `"${label}"`).join(', ')}), "anchor", "", "alertname"), "object", "–", "object", " *")`)}`
+      + ` or on () label_replace(0 * max(${ruled}) / 0, "alertname", "None", "", "")`, ruled, 'alertname'),
+  }),
+];
+
 const glance = [
   stat({
-    id: 101, title: 'Provider', w: 6, h: 5, unit: 'none', mappings: mappings.componentState, field: 'overall', ...background,
-    description: 'The provider\'s overall state: green if operational, red for any other state.', links: [runbook('ServerRentalIncidentOngoing')],
-  }, now(`topk(1, ${max('overall', own('status_info'))})`, '').format(/** @type {any} */ ('table'))),
+    id: 101, title: 'Provider', w: 5, h: 5, unit: 'none', mappings: mappings.componentState, field: 'overall', ...background,
+    description: 'The provider\'s overall state: green if operational, blue if maintenance, red for any other state, and grey if last known.', links: [runbook('ServerRentalIncidentOngoing')],
+  }, now(orLastReport(`topk(1, ${max('overall', own('status_info'))})`, 'overall'), '').format(/** @type {any} */ ('table'))),
   stat({
-    id: 102, title: 'Components', w: 6, h: 5, unit: 'suffix: down', steps: steps.noneIsGood, mappings: values({ 0: ['Operational', colours.good] }), ...background,
-    description: 'The number of components of the chosen locations that are not operational.', links: [runbook('ServerRentalComponentNotOperational')],
-  }, now(`sum(1 - ${operational})`, 'components')),
+    id: 102, title: 'Components', w: 6, h: 5, unit: 'none', horizontal: true, text: /** @type {any} */ ('value_and_name'), steps: steps.always(colours.bad),
+    description: 'The number of components of the chosen locations that are operational, in maintenance, or neither.', links: [runbook('ServerRentalComponentNotOperational')],
+    overrides: [forPattern('/^operational/', set.colour(colours.good)), forPattern('/^maintenance/', set.colour(colours.plain)), lastKnownGrey],
+  }, now(classes, '{{class}}')),
   stat({
-    id: 103, title: 'Incidents', w: 6, h: 5, unit: 'none', steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
+    id: 103, title: 'Incidents', w: 5, h: 5, unit: 'none', horizontal: true, steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
     description: 'Ongoing incidents and scheduled maintenance windows, as the provider reports them.',
-    overrides: [forQuery('maintenance', set.steps(steps.always(colours.plain)))],
+    overrides: [forQuery('maintenance', set.steps(steps.always(colours.plain))), lastKnownGrey],
   },
-  now(max('', own('incidents_ongoing')), 'incidents', 'incidents'),
-  now(max('', own('maintenances_scheduled')), 'maintenance', 'maintenance')),
+  now(orLastReport(max('', own('incidents_ongoing'))), 'incidents{{known}}', 'incidents'),
+  now(orLastReport(max('', own('maintenances_scheduled'))), 'maintenance{{known}}', 'maintenance')),
   table({
-    id: 107, title: 'Tokens', w: 6, h: 5, unit: 'none', sort: 'Token', descending: true, links: [runbook('ServerRentalTokenRejected')],
-    description: 'Whether the API accepted each account\'s token in its last request, rejected ones first.',
+    id: 107, title: 'Tokens', w: 8, h: 5, unit: 'none', sort: 'Token', descending: true, links: [runbook('ServerRentalTokenRejected')],
+    description: 'Whether the API accepted each account\'s token when it last said so, rejected ones first; in grey what was last known while the exporter is down.',
     columns: [
-      { from: 'account', name: 'Account', minWidth: 80, filter: false, link: linkTo('accounts', 'Show this account', 'var-account=${__data.fields.Account}') },
-      { from: '#token', name: 'Token', mappings: mappings.token, background: true, width: 100, align: 'center' },
+      { from: 'account', name: 'Account', minWidth: 165, filter: false, link: linkTo('accounts', 'Show this account', 'var-account=${__value.raw}') },
+      { from: '#token', name: 'Token', mappings: mappings.token, background: true, width: 85, align: 'center' },
     ],
   }, { token: tokens }),
 ];
 
 const matrix = table({
-  id: 201, title: 'Components by location', w: 12, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')],
-  description: 'The state of each component of each location: green if operational, red for any other state.',
+  id: 201, title: 'Components by location', w: 13, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')],
+  description: 'The state of each component of each location: green if operational, blue if it says maintenance, red for any other state, and grey if last known.',
   before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
   columns: [{ from: 'location\\component', name: 'Location', width: 80, filter: false, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
-}, { state: max('location, component, state', own('component_state', location)) });
+}, { state: states });
 // One column for each component.
 matrix.withOverride(forPattern('^(?!Location$).+', set.mappings(mappings.componentState), { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
-  { id: 'custom.align', value: 'center' }, { id: 'custom.minWidth', value: 100 }));
+  { id: 'custom.align', value: 'center' }, { id: 'custom.minWidth', value: 98 }));
 
 /** A count of components that are not operational. */
 const counts = [
-  ...values({ 0: ['All operational', colours.good], 1: ['1 component down', colours.warn], 2: ['2 components down', colours.warn] }),
-  between(3, null, colours.bad, '3 or more down'),
+  ...values({ 0: ['All operational', colours.good], 0.5: ['Maintenance', colours.plain], 1: ['1 component down', colours.fair], 2: ['2 components down', colours.warn] }),
+  between(3, null, colours.bad, '3 or more down'), ...mappings.rules,
 ];
 
 /** A time of an outage beside which there is none. @param {string} time @param {string} offset of the time beside it */
@@ -86,11 +145,12 @@ const ended = `min by (location, component) (min_over_time(${edge(`timestamp(${o
 const provider = [
   matrix,
   timeline({
-    id: 202, title: 'Locations over time', w: 12, h: 11, unit: 'none', mappings: counts, interval: '4m',
-    description: 'The number of components of each location that failed, maintenance excepted. Gaps are times without data. Needs the recording rules of this project.', links: [runbook('ServerRentalComponentNotOperational')],
-  }, course(`count by (location) (present_over_time(${outage}[$__interval] offset -$__interval)) or on (location) 0 * ${max('location', componentsKnown)}`, '{{location}}')),
+    id: 202, title: 'Locations over time', w: 11, h: 11, unit: 'none', mappings: counts, interval: '4m',
+    description: 'The number of components of each location that failed, and whether any was in maintenance. Gaps are times without data. Needs the recording rules of this project.', links: [runbook('ServerRentalComponentNotOperational')],
+  }, course(orNeedsRules(`count by (location) (present_over_time(${outage}[$__interval] offset -$__interval)) or on (location) 0.5 * group by (location) (present_over_time(${maintained}[$__interval] offset -$__interval))`
+    + ` or on (location) 0 * ${max('location', `(last_over_time(${componentsKnown}[$__interval] offset -$__interval) or ${componentsKnown})`)}`, componentsKnown, 'location'), '{{location}}')),
   table({
-    id: 206, title: 'Outages in the time range', w: 14, h: 9, unit: 'none', sort: 'Began', descending: true, history: true, noValue: 'None known', links: [runbook('ServerRentalComponentNotOperational')],
+    id: 206, title: 'Outages of two minutes or longer', w: 14, h: 9, unit: 'none', sort: 'Began', descending: true, history: true, noValue: 'None', links: [runbook('ServerRentalComponentNotOperational')],
     description: 'Each outage of a component in the time range, the latest first: when it began and how long it lasted, or has lasted so far, to two minutes. Times in which a component failed again and again are one outage, and maintenance is none. Needs the recording rules of this project.',
     columns: [
       { from: 'location', name: 'Location', width: 80, filter: false },
@@ -99,7 +159,7 @@ const provider = [
       { from: '#lasted', name: 'Lasted', unit: 's', decimals: 0, width: 110 },
     ],
   }, {
-    began: milliseconds(began),
+    began: `${milliseconds(began)} or (${orNeedsRules('vector(0) < 0', componentsKnown, 'location')}) * NaN and on () vector(time() > bool ${end} - $__interval_ms / 1000) == 1`,
     lasted: `120 + ${ended} - on (location, component) ${began} > 0`,
   }).interval('2m').maxDataPoints(1000),
   timeline({
@@ -115,45 +175,54 @@ const provider = [
     overrides: [forQuery('since', set.unit(units.date))],
   },
   // Midnight UTC, which is the day before in America: a time that is on the same day nearly everywhere.
-  now(milliseconds(`(${max('', own('status_since_timestamp_seconds'))} + 10.5 * 3600)`), 'state holds since', 'since'),
-  now(milliseconds(max('', own('status_updated_timestamp_seconds'))), 'status updated', 'updated'),
-  now(milliseconds(max('', own('catalog_generated_timestamp_seconds'))), 'catalog generated', 'generated')),
+  now(milliseconds(`(${max('', atEnd(own('status_since_timestamp_seconds'), 'provider'))} + 10.5 * 3600)`), 'state holds since', 'since'),
+  now(milliseconds(max('', atEnd(own('status_updated_timestamp_seconds'), 'provider'))), 'status updated', 'updated'),
+  now(milliseconds(max('', atEnd(own('catalog_generated_timestamp_seconds'), 'provider'))), 'catalog generated', 'generated')),
 ];
+
+/** Those that fail, the oldest data first, and others: each at most so many that a browser can show them. */
+const listed = atEnd(`(topk(500, (${intervals} or ${neverFetched}) and on (${collector}) ${succeeded} == 0) or topk(100, ${intervals} or ${neverFetched}))`);
+const ofListed = (/** @type {string} */ expr) => namePublic(`(${atEnd(expr)}) and on (${collector}) ${listed}`);
+
+/** Those that failed for the longest time in the range. */
+const worst = `topk(15, count_over_time(${failing}[$__range] @ end()))`;
+
+const recordedAge = `(time() - ${collectorsKnown})`;
 
 const collectors = [
   table({
     id: 301, title: 'Collectors', w: 24, h: 12, unit: 'none', sort: 'In intervals', descending: true, links: [runbook('ServerRentalCollectorFailing'), runbook('ServerRentalDataStale')], key: ['collector', 'account'],
-    description: 'Every collector, the one with the oldest data first. Public collectors have no account. With several exporters, a collector is failing if it fails at one of them, and its age is that of the freshest data.',
+    description: 'Collectors, the one with the oldest data first: up to 500 that fail and 100 others. Public collectors have no account. With several exporters, a collector is failing if it fails at one of them, and its age is that of the freshest data. In grey what was last known while the exporter is down.',
     columns: [
-      { from: '#success', name: 'Last fetch', mappings: mappings.success, background: true, width: 105, align: 'center' },
-      { from: 'collector', name: 'Collector', minWidth: 115 },
-      { from: 'account', name: 'Account' },
-      { from: '#age', name: 'Age', unit: units.duration },
-      { from: '#interval', name: 'Interval', unit: units.duration },
-      { from: '#intervals', name: 'In intervals', unit: 'none', decimals: 1, steps: steps.intervals, mappings: [neverText] },
-      { from: '#last', name: 'Last success', unit: 'dateTimeFromNow', minWidth: 145 },
-      { from: '#duration', name: 'Duration', unit: 's', decimals: 2 },
-      { from: '#invalid', name: 'Invalid', unit: 'none', decimals: 0, steps: steps.noneIsWarning },
+      { from: '#success', name: 'Last fetch', mappings: mappings.success, background: true, width: 92, align: 'center' },
+      { from: 'collector', name: 'Collector', minWidth: 118 },
+      { from: 'account', name: 'Account', minWidth: 145 },
+      { from: '#age', name: 'Age', unit: units.duration, width: 85 },
+      { from: '#interval', name: 'Interval', unit: units.duration, width: 80 },
+      { from: '#intervals', name: 'In intervals', unit: 'none', decimals: 1, width: 110, steps: steps.intervals, mappings: [neverText] },
+      { from: '#last', name: 'Last success', unit: 'dateTimeFromNow', width: 130 },
+      { from: '#duration', name: 'Duration', unit: 's', decimals: 2, width: 80 },
+      { from: '#invalid', name: 'Invalid', unit: 'none', decimals: 0, width: 65, steps: steps.noneIsWarning },
     ],
   }, {
-    success: namePublic(succeeded),
-    interval: namePublic(interval),
-    age: namePublic(`(${age})`),
-    intervals: namePublic(`(${intervals} or ${neverFetched})`),
-    last: namePublic(milliseconds(max(collector, own('exporter_collector_last_success_timestamp_seconds', accountOrPublic)))),
-    duration: namePublic(max(collector, own('exporter_collector_duration_seconds', accountOrPublic))),
-    invalid: namePublic(max(collector, own('exporter_collector_invalid_items', accountOrPublic))),
+    success: ofListed(orLast(succeeded)),
+    interval: ofListed(interval),
+    age: ofListed(age),
+    intervals: ofListed(`${intervals} or ${neverFetched}`),
+    last: milliseconds(`(${ofListed(lastSuccess)})`),
+    duration: ofListed(max(collector, own('exporter_collector_duration_seconds', accountOrPublic))),
+    invalid: ofListed(max(collector, own('exporter_collector_invalid_items', accountOrPublic))),
   }),
   timeline({
-    id: 302, title: 'Collectors that failed in the time range', w: 24, h: 9, unit: 'none', mappings: mappings.success,
-    interval: '1m', description: 'The collectors whose last fetch failed at some time of the range, and when: at most 25. One line for all if there were none. Needs the recording rules of this project.', links: [runbook('ServerRentalCollectorFailing')],
-  }, course(`(0 * present_over_time(${failing}[$__interval] offset -$__interval) or on (${collector}) topk(25, present_over_time(${failing}[$__range] @ end()))) and on () ${own('exporter_build_info')}`
-    + ` or on () label_replace(0 * ${max('', collectorsKnown)} + 1, "collector", "all collectors", "", "")`, collectorLegend)),
+    id: 302, title: 'Collectors that failed in the time range', w: 24, h: 9, unit: 'none', mappings: [...mappings.success, ...mappings.rules],
+    interval: '1m', description: 'The collectors whose last fetch failed at some time of the range, and when: the 15 that failed for the longest time. One line for all if there were none. Needs the recording rules of this project.', links: [runbook('ServerRentalCollectorFailing')],
+  }, course(orNeedsRules(`(0 * present_over_time(${failing}[$__interval] offset -$__interval) and on (${collector}) ${worst} or on (${collector}) 0 * ${worst} + 1) and on () ${own('exporter_build_info')}`
+    + ` or on () label_replace(0 * ${max('', collectorsKnown)} + 1 unless on () ${worst}, "collector", "all collectors", "", "")`, collectorsKnown, 'collector'), collectorLegend)),
   series({
-    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, points: 60, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
-    description: 'The age of the oldest data of each collector over all accounts, in its own intervals. It rises to one and falls with each fetch. The alert fires at the upper line; a collector above the lower one is late.',
+    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, interval: '4m', points: 60, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
+    description: 'The highest age of the oldest data of each collector over all accounts in each step, in intervals of the collector. One is normal. Needs the recording rules of this project. The alert fires at the upper line; a collector above the lower one is late.',
     links: [runbook('ServerRentalDataStale')],
-  }, course(max('collector', intervals), '{{collector}}')),
+  }, course(orNeedsRules(max('collector', `(max_over_time(${recordedAge}[$__interval:4m] offset -$__interval) or ${recordedAge}) / on (${collector}) ${interval}`), ruled, 'collector'), '{{collector}}')),
 ];
 
 /** By endpoint. @param {string} [suffix] of the histogram's series; none for a native histogram */
@@ -253,6 +322,7 @@ const process = [
 export const status = () => dashboard('status', {
   description: 'Health of the provider and of the exporter: components, incidents, collectors, requests and limits.',
   from: 'now-6h', refresh: '30s', timezone: 'browser',
+  top: [{ id: 110, title: 'What is wrong now', panels: wrong }],
   rows: [
     { id: 100, title: 'Overview', panels: glance },
     { id: 200, title: 'Provider', panels: provider },

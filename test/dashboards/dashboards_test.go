@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,12 +40,15 @@ func knownMetrics() promqltest.Catalog {
 	}
 	c.Add("promhttp_metric_handler_errors_total", "cause")
 	// Those of rules have neither job nor instance.
-	c["ALERTS"] = promqltest.LabelSet("alertname", "alertstate", "severity")
+	c["ALERTS"] = promqltest.LabelSet("alertname", "alertstate", "severity", "account", "server", "topup", "configuration", "plan", "location", "component", "collector")
+	c["ALERTS_FOR_STATE"] = c["ALERTS"]
 	for _, name := range []string{"in_stock:max", "in_stock:avg30d", "restocks:max1h", "stay_seconds:avg30d", "return_seconds:avg30d"} {
 		c["plan:server_rental_plan_"+name] = promqltest.LabelSet("plan")
 	}
-	c["plan_hour:server_rental_plan_restocks:max1h"] = promqltest.LabelSet("plan", "hour")
-	for _, name := range []string{"failing:group", "operational:max"} {
+	for _, name := range []string{"in_stock:avg30d", "restocks:max1h", "stay_seconds:avg30d", "return_seconds:avg30d"} {
+		c["account_configuration:server_rental_configuration_"+name] = promqltest.LabelSet("account", "configuration")
+	}
+	for _, name := range []string{"failing:group", "maintenance:group", "operational:max"} {
 		c["location_component:server_rental_component_"+name] = promqltest.LabelSet("location", "component")
 	}
 	for _, name := range []string{"failing:group", "data_timestamp_seconds:max"} {
@@ -58,7 +62,7 @@ const rateInterval = 61 * time.Second
 
 // parse parses a query as Grafana sends it, once for each currency that it depends on.
 func parse(query string) (all []parser.Expr, err error) {
-	values := map[string]string{"__rate_interval": rateInterval.String(), "__range": "6h", "__interval_ms": "60000", "__interval": "1m"}
+	values := map[string]string{"__rate_interval": rateInterval.String(), "__range": "6h", "__interval_ms": "60000", "__interval": "1m", "__from:date:seconds": "0", "__to:date:seconds": "21600", "__range_s": "21600"}
 	for _, name := range []string{"job", "instance", "account", "location", "plan"} {
 		values[name] = "$" + name
 	}
@@ -93,11 +97,11 @@ func TestDashboards(t *testing.T) {
 
 func TestVariables(t *testing.T) {
 	want := map[string][]string{
-		"server-rental-stock":    {"datasource", "job", "instance", "at", "account", "location", "plan", "currency"},
-		"server-rental-accounts": {"datasource", "job", "instance", "at", "account", "location", "plan"},
+		"server-rental-stock":    {"datasource", "job", "instance", "at", "saved", "account", "location", "plan", "currency"},
+		"server-rental-accounts": {"datasource", "job", "instance", "at", "account", "location", "plan", "vat"},
 		// Neither the provider's status nor the exporter's health depends on plans.
-		"server-rental-status": {"datasource", "job", "instance", "at", "account", "location"},
-		"server-rental-plan":   {"datasource", "job", "instance", "at", "plan", "currency"},
+		"server-rental-status": {"datasource", "job", "instance", "at", "provider", "account", "location"},
+		"server-rental-plan":   {"datasource", "job", "instance", "at", "saved", "plan", "currency"},
 	}
 	for uid, d := range grafana.Load(t) {
 		var names []string
@@ -133,11 +137,11 @@ func checkVariable(t *testing.T, where string, v grafana.Variable) {
 	want.Refresh = 2 // on a change of the time range
 	want.Label = strings.ToUpper(v.Name[:1]) + v.Name[1:]
 	want.Hide = 0
-	if slices.Contains([]string{"job", "instance", "at"}, v.Name) { // few have more than one exporter, and Grafana cannot hide by count
+	if slices.Contains([]string{"job", "instance", "at", "provider", "saved"}, v.Name) { // few have more than one exporter, and Grafana cannot hide by count
 		want.Hide = 2
 	}
-	if v.Name == "at" { // TestLastKnown evaluates it
-		want.Multi, want.IncludeAll, want.AllValue, want.SkipURLSync, want.Current.Value = false, false, "", true, "end()"
+	if v.SkipURLSync { // TestLastKnown evaluates it
+		want.Multi, want.IncludeAll, want.AllValue, want.SkipURLSync, want.Current.Value = false, false, "", true, "+"
 		simtest.AssertEqual(t, where, v, want)
 		return
 	}
@@ -198,7 +202,7 @@ func parentVariables(name string) []string {
 // unit matches the units that panels may use. Grafana's units for currencies and rates
 // abbreviate thousands, and its days become weeks.
 var unit = regexp.MustCompile(`^(none|percentunit|bytes|s|dtdhms|dtdurations|reqpm|dateTimeAsIso|dateTimeFromNow` +
-	`|time:[-\x{2011}YMDHms:\s\x{a0}]+|suffix:([a-z ]+|USD|EUR))$`)
+	`|time:[-\x{2011}YMDdHms:\s\x{a0}]+|suffix:([a-z ]+|USD|EUR))$`)
 
 func TestPanels(t *testing.T) {
 	core := []string{"stat", "table", "timeseries", "state-timeline", "barchart", "trend"}
@@ -469,6 +473,9 @@ func TestLinks(t *testing.T) {
 		linked := map[string]bool{}
 		for _, l := range allLinks(t, d) {
 			if rest, is := strings.CutPrefix(l.URL, runbooks); is {
+				if rest == "#"+rawValue("Anchor") { // TestAnchors
+					continue
+				}
 				if rest != "" && !headings[strings.TrimPrefix(rest, "#")] {
 					t.Errorf("%s: %s: no such heading in the runbooks", uid, l.URL)
 				}
@@ -476,7 +483,10 @@ func TestLinks(t *testing.T) {
 			}
 			if l.Type == "dashboards" { // the menu of all dashboards with a tag
 				for other, to := range all {
-					linked[other] = l.AsDropdown && l.IncludeVars && l.KeepTime && slices.Equal(l.Tags, to.Tags[:1])
+					if l.AsDropdown && l.IncludeVars && l.KeepTime && slices.Equal(l.Tags, to.Tags[:1]) {
+						linked[other] = true
+						checkPlan(t, uid+": the list of dashboards", to)
+					}
 				}
 				continue
 			}
@@ -493,11 +503,46 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: %s: no such dashboard", uid, l.URL)
 			}
 			checkKept(t, uid+": "+l.URL, parts[2], d, to)
+			linked[parts[1]] = true
 		}
 		for other := range all {
-			if other != uid && !linked[other] {
+			if other != uid && !linked[other] && !(uid == "server-rental-status" && other == "server-rental-plan") {
 				t.Errorf("%s: no link leads to %s", uid, other)
 			}
+		}
+	}
+}
+
+// TestAnchors checks that each alert in the list of those that fire has the anchor of its
+// runbook: Grafana puts the text of a mapping into the address.
+func TestAnchors(t *testing.T) {
+	type result struct{ Text string }
+	got, want := map[string]result{}, map[string]result{}
+	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
+		for _, m := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(repo.Read(t, "alerts/"+filepath.Base(file)), -1) {
+			want[m[1]] = result{strings.ToLower(m[1])}
+		}
+	}
+	for _, p := range grafana.Load(t)["server-rental-status"].AllPanels() {
+		for _, o := range p.FieldConfig.Overrides {
+			for _, m := range slices.Concat(properties[[]grafana.Mapping](t, o.Properties, "mappings")...) {
+				if o.Matcher.Options == "Anchor" && m.Type == "value" {
+					if err := json.Unmarshal(m.Options, &got); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	simtest.AssertEqual(t, "anchors of alerts", got, want)
+}
+
+// checkPlan checks that a link that keeps all variables leads to no dashboard of one plan.
+func checkPlan(t *testing.T, where string, to grafana.Dashboard) {
+	t.Helper()
+	for _, v := range to.Templating.List {
+		if v.Name == "plan" && !v.Multi {
+			t.Errorf("%s: leads to %s, which shows one plan only", where, to.UID)
 		}
 	}
 }

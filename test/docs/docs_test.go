@@ -98,7 +98,7 @@ func TestCommands(t *testing.T) {
 // exporter has or rules record.
 func TestQueries(t *testing.T) {
 	known, queries := promqltest.Exported(), 0
-	for _, file := range []string{"billing.rules.yml", "exporter.rules.yml"} {
+	for _, file := range []string{"billing.rules.yml", "exporter.rules.yml", "stock.rules.yml"} {
 		var rules struct {
 			Groups []struct {
 				Rules []struct{ Record, Expr string }

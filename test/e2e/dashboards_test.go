@@ -139,7 +139,8 @@ func (s *dashboardStack) evaluate(q grafana.Query, currency string, selected map
 	values := map[string]string{
 		"__rate_interval": queryWindow.String(), "__interval": queryWindow.String(),
 		"__interval_ms": strconv.FormatInt(queryWindow.Milliseconds(), 10), "currency": currency,
-		"__range": fmt.Sprintf("%ds", int(s.end.Sub(s.began).Seconds())+1),
+		"__range": fmt.Sprintf("%ds", int(s.end.Sub(s.began).Seconds())+1), "__range_s": fmt.Sprint(s.end.Sub(s.began).Seconds()),
+		"__from:date:seconds": seconds(s.began), "__to:date:seconds": seconds(s.end),
 	}
 	if q.Panel.ID == 0 { // an annotation, whose least step contains a whole minute
 		values["__interval"] = "2m"
@@ -183,7 +184,7 @@ func (s *dashboardStack) firstExporter() string {
 }
 
 // needsMore matches the keys of queries of the results of recording rules.
-var needsMore = regexp.MustCompile(`/904/A$|/110/(stays|gone|restocks|share)$|/205/A$|-plan/10(3/month|4/)|-status/206/`)
+var needsMore = regexp.MustCompile(`/904/A$|/(110|501)/(stays|gone|restocks|share)$|/602/(stays|back)$|/404/catalog$|-plan/10(3/month|4/)|-plan/207/|-status/206/|-accounts/109/`)
 
 // checkQuery checks that a query returns data in some currency, and none of another
 // program.

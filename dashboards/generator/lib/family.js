@@ -3,7 +3,7 @@
 
 import {
   AnnotationQueryBuilder, CustomVariableBuilder, DashboardBuilder, DashboardLinkBuilder, DashboardLinkType, DatasourceVariableBuilder,
-  FieldColorModeId, MappingType, QueryVariableBuilder, RowBuilder, SpecialValueMatch, ThresholdsConfigBuilder, ThresholdsMode,
+  FieldColorModeId, MappingType, QueryVariableBuilder, RowBuilder, SpecialValueMatch, TextBoxVariableBuilder, ThresholdsConfigBuilder, ThresholdsMode,
   VariableHide, VariableRefresh, VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
@@ -18,7 +18,7 @@ import * as tables from '@grafana/grafana-foundation-sdk/table';
 import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
 import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
 import * as trends from '@grafana/grafana-foundation-sdk/trend';
-import { atEnd, exportersUp, intervals, lastScrape, location, max, milliseconds, never, neverFetched, own, succeeded } from './promql.js';
+import { atEnd, dataState, exportersUp, inMaintenance, intervals, known, lastKnown, location, max, milliseconds, never, neverFetched, orNeedsRules, own, ruled, succeeded } from './promql.js';
 
 /**
  * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').DynamicConfigValue} Property
@@ -34,6 +34,9 @@ export const uids = { stock: 'server-rental-stock', accounts: 'server-rental-acc
 
 /** The version of Grafana 10.0. Newer versions of Grafana migrate it. */
 const schemaVersion = 38;
+
+/** The version of the SDK's panels. Without one, newer versions of Grafana migrate from the first. */
+const pluginVersion = '10.4.0';
 
 export const datasource = { type: 'prometheus', uid: '${datasource}' };
 
@@ -51,6 +54,7 @@ export const units = {
   duration: 'dtdhms',
   date: 'time:YYYY-MM-DD',
   minute: 'time:YYYY-MM-DD HH:mm',
+  hours: 'suffix: h',
 };
 
 /** Thresholds in ascending order. The first step applies below all others. */
@@ -61,8 +65,8 @@ export const steps = {
   noneIsWarning: [{ value: null, color: colours.good }, { value: 1, color: colours.warn }],
   noneIsBad: [{ value: null, color: colours.bad }, { value: 1, color: colours.good }],
   notBelowZero: [{ value: null, color: colours.bad }, { value: 0, color: colours.plain }],
-  /** Days until the first unpaid renewal, with the bounds of ServerRentalRenewalsUnfunded. */
-  daysLeft: [{ value: null, color: colours.bad }, { value: 2, color: colours.warn }, { value: 7, color: colours.good }],
+  /** Days from today to the first unpaid renewal: ServerRentalRenewalsUnfunded fires from 7 on, and is critical from 2 on. */
+  daysLeft: [{ value: null, color: colours.bad }, { value: 2.5, color: colours.warn }, { value: 7.5, color: colours.good }],
   /** Age of data in intervals: one is normal, ServerRentalDataStale fires at ten. */
   intervals: [{ value: null, color: colours.good }, { value: 3, color: colours.warn }, { value: 10, color: colours.bad }],
   /** @param {number} bad @param {number} warn */
@@ -81,10 +85,10 @@ export function values(texts) {
 /** What has a fixed meaning has the same colour in all panels. */
 const transactionColours = { topup: 'blue', bonus: 'light-blue', renewal: 'orange', usage: 'purple' };
 
-/** Collectors have the same colour as their endpoints. */
+/** Collectors have the same colour as their endpoints: ten hues, neither red nor green. */
 const collectorColours = {
-  plans: 'blue', locations: 'purple', os: 'orange', status: 'yellow', account: 'light-blue',
-  topups: 'light-purple', transactions: 'light-orange', configurations: 'light-yellow', 'ssh.keys': 'dark-blue', servers: 'dark-purple',
+  plans: '#5794f2', locations: '#b877d9', os: '#ff9830', status: '#fade2a', account: '#2bd4d9',
+  topups: '#ff7eb6', transactions: '#a67c52', configurations: '#d8d9da', 'ssh.keys': '#8f3bb8', servers: '#1f60c4',
 };
 
 export const palette = {
@@ -111,21 +115,27 @@ export const between = (from, to, color, text) => ({ type: MappingType.RangeToTe
 export const neverText = between(never / 2, null, colours.bad, 'never');
 
 /** @param {string} pattern @param {string} color @param {string} [text] @returns {Mapping} */
-const wordsLike = (pattern, color, text) => ({ type: MappingType.RegexToText, options: { pattern, result: { ...(text && { text }), color } } });
+export const wordsLike = (pattern, color, text) => ({ type: MappingType.RegexToText, options: { pattern, result: { ...(text && { text }), color } } });
 
 export const mappings = {
   /** Ten more is what was last known. */
-  stock: values({ 1: ['In stock', colours.good], 0: ['Sold out', colours.gone], 11: ['In stock', colours.unknown], 10: ['Sold out', colours.unknown] }),
+  stock: values({ [-1]: ['–', colours.unknown], 1: ['In stock', colours.good], 0: ['Sold out', colours.gone], 11: ['In stock', colours.unknown], 10: ['Sold out', colours.unknown] }),
   offered: values({ 1: ['●', colours.good], 0: ['○', colours.muted], 11: ['●', colours.unknown], 10: ['○', colours.unknown] }),
   order: [wordsLike('.+', colours.plain, 'Order')],
-  orderable: values({ 1: ['Can be ordered', colours.good], 0: ['Sold out', colours.gone], 11: ['Can be ordered', colours.unknown], 10: ['Sold out', colours.unknown] }),
-  success: values({ 1: ['Working', colours.good], 0: ['Failing', colours.bad] }),
+  /** What was last known is in parentheses. */
+  hits: [wordsLike('^0$', colours.muted), wordsLike('/^\\(/', colours.unknown), wordsLike('.+', colours.good)],
+  /** What only the recording rules tell is -1 without them. */
+  recorded: values({ [-1]: ['no rules', colours.unknown] }),
+  rules: values({ [-1]: ['Needs the recording rules', colours.unknown] }),
+  success: values({ 1: ['Working', colours.good], 0: ['Failing', colours.bad], 11: ['Working', colours.unknown], 10: ['Failing', colours.unknown] }),
   up: values({ 1: ['Up', colours.good], 0: ['Down', colours.bad] }),
   enabled: values({ 1: ['On', colours.good], 0: ['Off', colours.warn] }),
-  token: [...values({ 1: ['Rejected', colours.bad], 0.5: ['No data', colours.unknown], [-1]: ['–', colours.unknown], 0: ['Accepted', colours.good] }), between(5, null, colours.unknown, 'Last known')],
+  token: [...values({ 1: ['Rejected', colours.bad], 0.5: ['No data', colours.unknown], [-1]: ['–', colours.unknown], 0: ['Accepted', colours.good] }), ...values({ 11: ['Rejected', colours.unknown], 10.5: ['No data', colours.unknown], 10: ['Accepted', colours.unknown] })],
+  /** Long names differ at their ends. */
+  account: [wordsLike('^(.{7}).{4,}(.{9})$', colours.muted, '$1…$2')],
   reload: values({ 1: ['OK', colours.good], 0: ['Reload failed', colours.bad] }),
   /** States as the provider reports them. Only operational is known to be good. */
-  componentState: [wordsLike('/^operational$/i', colours.good, 'Operational'), wordsLike('/maintenance/i', colours.plain), wordsLike('/^(?!operational$).+/i', colours.bad)],
+  componentState: [wordsLike('/^(.*), last known$/', colours.unknown, '$1'), wordsLike('/^operational$/i', colours.good, 'Operational'), wordsLike('/maintenance/i', colours.plain), wordsLike('/^(?!operational$).+/i', colours.bad)],
   /** Only active is documented as good. Unknown statuses are highlighted. */
   serverStatus: [wordsLike('^active$', colours.good), wordsLike('^suspended$', colours.bad), wordsLike('^(?!active$|suspended$).+', colours.warn)],
   topupStatus: [
@@ -142,7 +152,7 @@ export const colour = (mode, fixedColor) => ({ build: () => ({ mode, ...(fixedCo
 
 // Links
 
-const runbooks = 'https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md';
+export const runbooks = 'https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md';
 
 /** A link to the runbook of an alert. @param {string} alert */
 export function runbook(alert) {
@@ -158,10 +168,10 @@ const titles = {
 
 /** The variables of each dashboard, in the order of the variable bar. */
 const variablesOf = {
-  stock: ['datasource', 'job', 'instance', 'location', 'plan', 'currency', 'account'],
-  accounts: ['datasource', 'job', 'instance', 'account', 'location', 'plan'],
-  status: ['datasource', 'job', 'instance', 'account', 'location'],
-  plan: ['datasource', 'job', 'instance', 'plan', 'currency'],
+  stock: ['datasource', 'job', 'instance', 'location', 'plan', 'currency', 'account', 'at', 'saved'],
+  accounts: ['datasource', 'job', 'instance', 'account', 'location', 'plan', 'vat', 'at'],
+  status: ['datasource', 'job', 'instance', 'account', 'location', 'at', 'provider'],
+  plan: ['datasource', 'job', 'instance', 'plan', 'currency', 'at', 'saved'],
 };
 
 /**
@@ -175,7 +185,7 @@ export function linksFrom(from) {
    * @param {keyof typeof uids} to @param {string} title @param {string} [query]
    */
   const linkTo = (to, title, query = '') => {
-    const kept = variablesOf[from].filter((v) => variablesOf[to].includes(v) && !query.includes(`var-${v}=`)).map((v) => `\${${v}:queryparam}`);
+    const kept = variablesOf[from].filter((v) => variablesOf[to].includes(v) && !['at', 'saved'].includes(v) && !query.includes(`var-${v}=`)).map((v) => `\${${v}:queryparam}`);
     return { title, url: `/d/${uids[to]}?${[...kept, ...(query ? [query] : []), '${__url_time_range}'].join('&')}`, targetBlank: false };
   };
   return {
@@ -200,6 +210,10 @@ function choice(name, label, query, description, allValue = '.+') {
     .current({ selected: true, text: ['All'], value: ['$__all'] });
 }
 
+/** A hidden variable, of the time at which something was last known. @param {string} name @param {string} label @param {string} selector */
+const moment = (name, label, selector) => ({ build: () => ({ ...choice(name, label, `query_result(${lastKnown(selector)})`, 'A sign while there is data, else the time of the last data within a day.', '').regex('/at="([^"]+)"/')
+  .multi(false).includeAll(false).current({ text: '+', value: '+' }).hide(VariableHide.HideVariable).build(), skipUrlSync: true }) });
+
 /** @type {Record<string, () => {build: () => import('@grafana/grafana-foundation-sdk/dashboard').VariableModel}>} */
 const variables = {
   datasource: () => new DatasourceVariableBuilder('datasource').label('Data source').description('The Prometheus that scrapes the exporter.').type('prometheus')
@@ -207,9 +221,12 @@ const variables = {
   // Hidden, because few have more than one exporter; links and the address keep them.
   job: () => choice('job', 'Job', 'label_values(server_rental_exporter_build_info, job)', 'Scrape jobs of the exporter.').hide(VariableHide.HideVariable),
   instance: () => choice('instance', 'Instance', 'label_values(server_rental_exporter_build_info{job=~"$job"}, instance)', 'Exporters. Several exporters of the same provider show everything once.').hide(VariableHide.HideVariable),
-  // Does not change while exporters are up, so that panels are not queried twice.
-  at: () => ({ build: () => ({ ...choice('at', 'At', `query_result(${lastScrape})`, 'The end of the time range or, while and after no exporter is scraped, the last scrape.', '').regex('/at="([^"]+)"/')
-    .multi(false).includeAll(false).current({ text: 'end()', value: 'end()' }).hide(VariableHide.HideVariable).build(), skipUrlSync: true }) }),
+  at: () => moment('at', 'At', known.exporter),
+  'accounts.at': () => moment('at', 'At', known.accounts),
+  'stock.at': () => moment('at', 'At', known.plans),
+  'plan.at': () => moment('at', 'At', known.plans),
+  provider: () => moment('provider', 'Provider', known.status),
+  saved: () => moment('saved', 'Saved', known.saved),
   // From a metric that exists even while the token is rejected.
   account: () => choice('account', 'Account', `label_values(${own('exporter_collector_interval_seconds', 'account!=""')}, account)`, 'Accounts in the exporter\'s configuration.'),
   location: () => choice('location', 'Location', `label_values(${own('location_info')}, location)`, 'Locations of the provider.', '.*'),
@@ -219,6 +236,8 @@ const variables = {
   'stock.plan': () => choice('plan', 'Plan', `label_values({__name__=~"server_rental_(plan_info|plan_offered|configuration_info)", job=~"$job", instance=~"$instance", ${location}}, plan)`,
     'Plans that are offered or saved in the chosen locations.', ''),
   'plan.plan': () => choice('plan', 'Plan', `label_values(${own('plan_info')}, plan)`, 'Plan of the catalog.', '').multi(false).includeAll(false).current({ text: '', value: '' }),
+  vat: () => new TextBoxVariableBuilder('vat').label('VAT, percent').description('Added to prices and amounts due in panels whose titles name it.').defaultValue('0')
+    .current({ selected: true, text: '0', value: '0' }),
   currency: () => new CustomVariableBuilder('currency').label('Currency').description('Currency of catalog prices. Balances and servers are in US dollars only.')
     .values('USD : usd, EUR : eur').current({ selected: true, text: 'USD', value: 'usd' })
     .options([{ selected: true, text: 'USD', value: 'usd' }, { selected: false, text: 'EUR', value: 'eur' }]),
@@ -251,16 +270,14 @@ function annotation(name, expr, iconColor, o) {
 
 /**
  * When something began within the interval after each step: the first minute of it.
- * @param {string} by @param {string} selector @param {string} on its values while it lasts @param {string} off
+ * @param {string} by @param {string} bad while it lasts @param {string} known
  */
-function beginning(by, selector, on, off) {
-  const least = (/** @type {string} */ expr) => `min by (${by}) (${expr})`;
-  return `${least(`min_over_time(timestamp(${selector} ${on})[$__interval:1m] offset -$__interval)`)} and ${least(selector)} ${off}`;
-}
+const beginning = (by, bad, known) => `min by (${by}) (min_over_time((time() + 0 * (${bad}))[$__interval:1m] offset -$__interval)) and on (${by}) ${known} unless on (${by}) (${bad})`;
 
-const outages = annotation('Outages', beginning('location, component', own('component_operational', location), '== 0', '== 1'),
-  colours.bad, { title: '{{component}} in {{location}}', text: 'The component ceased to be operational.', tags: 'location,component' });
-const incidents = annotation('Incidents', beginning('', own('incidents_ongoing'), '> 0', '== 0'),
+const operational = own('component_operational', location);
+const outages = annotation('Outages', beginning('location, component', `${operational} == 0 unless on (location, component) ${inMaintenance}`, operational),
+  colours.bad, { title: '{{component}} in {{location}}', text: 'The component failed; maintenance does not count.', tags: 'location,component' });
+const incidents = annotation('Incidents', beginning('', `${own('incidents_ongoing')} > 0`, own('incidents_ongoing')),
   colours.bad, { title: 'Incident', text: 'The provider began to report an incident.', tags: '' });
 
 /** Only what concerns a dashboard: money does not depend on outages. */
@@ -338,12 +355,12 @@ export const set = {
 /**
  * One or a few large numbers. A query without data shows a grey "No data": what is known to
  * be nothing has to be a zero.
- * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, horizontal?: boolean, field?: string, valueSize?: number}} o
- *   field names a label to show instead of the value; valueSize is in pixels, by default as large as fits
+ * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, horizontal?: boolean, field?: string, titleSize?: number, valueSize?: number}} o
+ *   field names a label to show instead of the value; sizes are in pixels, by default as large as fits
  * @param {...{build: () => any}} queries
  */
 export function stat(o, ...queries) {
-  const sizes = new VizTextDisplayOptionsBuilder().titleSize(14); // by default tiny in low panels
+  const sizes = new VizTextDisplayOptionsBuilder().titleSize(o.titleSize ?? 14); // by default tiny in low panels
   if (o.valueSize) sizes.valueSize(o.valueSize);
   const panel = common(new stats.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
     .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields(o.field ? `/^${o.field}$/` : '').values(false))
@@ -449,6 +466,7 @@ function looks(c) {
     all.push({ id: 'custom.cellOptions', value: { type: 'color-text' } });
   }
   if (c.link) all.push({ id: 'links', value: [c.link] });
+  if (c.from === 'account') all.push(set.mappings(mappings.account));
   // The filter's icon takes room from the heading, and nobody filters numbers by value.
   if (!c.from.startsWith('#') && c.filter !== false) all.push({ id: 'custom.filterable', value: true });
   return all;
@@ -458,9 +476,10 @@ function looks(c) {
  * A table of which each row is one set of labels. Fields that are not columns are hidden.
  * With a key, rows are joined by it, and queries without data leave no empty column. Only
  * the first query then has labels other than the key.
- * @param {Common & {columns: Column[], sort: string, descending?: boolean, drop?: string[], before?: Transformation[], key?: string[], first?: number, history?: boolean}} o
+ * @param {Common & {columns: Column[], sort: string, descending?: boolean, drop?: string[], before?: Transformation[], key?: string[], first?: number, history?: boolean, only?: string[]}} o
  *   first is the number of columns before those that only the data knows; the others follow
- *   in the order of the queries; history has a row for each time with a result
+ *   in the order of the queries; history has a row for each time with a result; only names
+ *   queries without which there is no row
  * @param {Record<string, string>} queries by refId
  */
 export function table(o, queries) {
@@ -485,6 +504,7 @@ export function table(o, queries) {
     .transformations([
       ...(o.before ?? []),
       ...(refIds.length > 1 ? join : []),
+      ...(o.only ? [{ id: 'filterByValue', options: { type: 'include', match: 'all', filters: o.only.map((refId) => ({ fieldName: `Value #${refId}`, config: { id: 'isNotNull', options: {} } })) } }] : []),
       {
         id: 'organize',
         options: {
@@ -510,28 +530,30 @@ function health(name) {
   const tile = (o, expr, legend) => stat({
     ...o, colourMode: BigValueColorMode.Background, links: [...(o.links ?? []), ...(name === 'status' ? [] : [panelLink('status', 'Exporter health')])],
   }, now(expr, legend));
-  const size = { w: 5, h: 3 };
+  const size = { w: 4, h: 3 };
   return [
     tile({
-      ...size, id: 901, title: 'Exporters', unit: 'none', mappings: mappings.up, steps: steps.noneIsBad,
+      ...size, w: 5, id: 901, title: 'Exporters', unit: 'none', mappings: mappings.up, steps: steps.noneIsBad,
       description: 'Whether Prometheus can scrape each exporter.', links: [runbook('ServerRentalExporterDown')],
     }, exportersUp, '{{instance}}'),
     tile({
-      ...size, id: 902, title: 'Collectors', unit: 'suffix: failing', steps: steps.noneIsGood, mappings: values({ 0: ['Working', colours.good] }),
+      ...size, w: 5, id: 902, title: 'Collectors', unit: 'suffix: failing', steps: steps.noneIsGood, mappings: values({ 0: ['Working', colours.good] }),
       description: 'The number of collectors whose last fetch failed. Their data is stale and disappears after max_age.', links: [runbook('ServerRentalCollectorFailing')],
     }, `sum(1 - ${succeeded})`, 'collectors'),
     tile({
-      ...size, id: 903, title: 'Oldest data', unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, mappings: [neverText],
+      ...size, w: 5, id: 903, title: 'Oldest data', unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, mappings: [neverText],
       description: 'The age of the oldest data in intervals of its collector. One is normal, the alert fires at ten.', links: [runbook('ServerRentalDataStale')],
     }, `max(${intervals} or ${neverFetched})`, 'intervals'),
-    tile({
-      ...size, id: 904, title: 'Alerts firing now', unit: 'none', steps: steps.noneIsGood, mappings: values({ 0: ['None', colours.good] }), links: [runbook('ServerRentalExporterDown')],
-      description: 'The number of warnings and critical alerts of this project that fire. No data without its rules.',
-    }, `count(${alerts}) or 0 * max(plan:server_rental_plan_in_stock:max)`, 'alerts'),
+    // The dashboard of the status lists them instead.
+    ...(name === 'status' ? [] : [tile({
+      ...size, id: 904, title: 'Alerts', unit: 'none', steps: steps.noneIsGood, mappings: [...values({ 0: ['None', colours.good] }), ...mappings.rules], links: [runbook('ServerRentalExporterDown')],
+      description: 'The number of warnings and critical alerts of this project that fire. The dashboard of the status lists them.',
+    }, orNeedsRules(`count(${alerts}) or 0 * max(${ruled})`, ruled), 'alerts')]),
     stat({
-      ...size, w: 4, id: 905, title: 'Data as of', unit: 'time:YYYY-MM-DD HH:mm', valueSize: 18, steps: steps.always(colours.muted), links: [runbook('ServerRentalExporterDown')],
-      description: 'The last time within a day at which the exporter was scraped. While it is down, panels show nothing newer.',
-    }, now(milliseconds(atEnd(`max(timestamp(${own('exporter_build_info')}))`)), 'as of')),
+      ...size, w: name === 'status' ? 9 : 5, id: 905, title: 'Data', unit: units.minute, valueSize: 18, steps: steps.always(colours.muted), text: /** @type {any} */ ('value_and_name'), links: [runbook('ServerRentalExporterDown')],
+      description: 'Whether what is shown is up to date. If not, since when, and why: what was known then is shown for a day, in grey.',
+      overrides: [forPattern('/ since$/', set.colour(colours.bad))],
+    }, now(milliseconds(`(${dataState({ stock: 'plans', plan: 'plans', accounts: 'account', status: 'status' }[name])})`), '{{state}}')),
   ];
 }
 
@@ -542,7 +564,7 @@ function health(name) {
 const width = 24;
 
 /** Those of severity info tell news, such as a restock. */
-const alerts = 'ALERTS{alertname=~"ServerRental.*", alertstate="firing", severity!="info"}';
+export const alerts = 'ALERTS{alertname=~"ServerRental.*", alertstate="firing", severity!="info"}';
 
 /**
  * Places each panel as high as possible, then as far left as possible, so that small panels
@@ -566,22 +588,24 @@ function place(panels, top) {
 
 /**
  * @param {keyof typeof uids} name
- * @param {{description: string, from: string, refresh: string, timezone: string, rows: Row[]}} o
+ * @param {{description: string, from: string, refresh: string, timezone: string, top?: Row[], rows: Row[]}} o
+ *   top is above the health
  */
 export function dashboard(name, o) {
   const b = new DashboardBuilder(titles[name]).uid(uids[name]).description(o.description)
-    .tags(['server-rental', 'prometheus']).time({ from: o.from, to: 'now' }).refresh(o.refresh).timezone(o.timezone)
+    // Not in the list of dashboards, which would pass several plans.
+    .tags([...(name === 'plan' ? [] : ['server-rental']), 'prometheus']).time({ from: o.from, to: 'now' }).refresh(o.refresh).timezone(o.timezone)
     .tooltip(1).readonly().version(1)
-    .variables([...variablesOf[name], 'at'].map((v) => (variables[`${name}.${v}`] ?? variables[v])()))
+    .variables(variablesOf[name].map((v) => (variables[`${name}.${v}`] ?? variables[v])()))
     .links([
       new DashboardLinkBuilder('Dashboards').type(DashboardLinkType.Dashboards).tags(['server-rental']).asDropdown(true).includeVars(true).keepTime(true),
     ]);
   let y = 0;
   /** Panels on which a mark would hide what it marks. @type {number[]} */
   const hidden = [];
-  for (const { id, title, collapsed = false, panels } of [{ id: 900, title: 'Health', panels: health(name) }, ...o.rows]) {
+  for (const { id, title, collapsed = false, panels } of [...(o.top ?? []), { id: 900, title: 'Health', panels: health(name) }, ...o.rows]) {
     const row = new RowBuilder(title).id(id).collapsed(collapsed).gridPos({ x: 0, y, w: width, h: 1 });
-    const built = panels.map((p) => p.build());
+    const built = panels.map((p) => ({ ...p.build(), pluginVersion }));
     // What was last known is of use, but not of the provider's status.
     if (id !== 900 && name !== 'status') for (const t of built.flatMap((p) => /** @type {any[]} */ (p.targets))) if (t.instant) t.expr = atEnd(t.expr);
     hidden.push(...built.filter((p) => p.type === 'state-timeline').map((p) => p.id ?? 0));

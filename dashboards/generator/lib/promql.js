@@ -94,20 +94,26 @@ function subqueries(expr) {
   return all;
 }
 
-/**
- * What was known at the end of the time range or, while no exporter is scraped, at the last
- * scrape: at each step, whenever that is.
- * @param {string} expr
- */
-export function atEnd(expr) {
-  const within = subqueries(expr);
-  // A selector is at the times of the subquery that it is in.
-  return expr.replaceAll(/(?:[})]\[[^\]]+\]|\}(?![[\w]))(?! @)/g, (end, i) => end + (within.some(({ first, last }) => first < i && i < last) ? '' : ' @ $at'));
-}
+/** The end of the time range. end() is that of a chart's steps, which can be hours earlier. */
+export const end = '${__to:date:seconds}';
 
-/** An expression as of the last whole minute of the time range, at each step. @param {string} expr @param {'start()' | '$at'} [of] */
-export const pinned = (expr, of = '$at') => `last_over_time((${expr})[1m:1m] @ ${of})`;
-export const pinnedNow = (/** @type {'start()' | '$at'} */ of) => `scalar(${pinned('vector(time())', of)})`;
+/**
+ * The time of what is shown, by the variable that lastKnown() sets: a sign while there is data,
+ * so that it is the end, and does not change; else a time, of which the end is the fraction.
+ * @param {string} of
+ */
+const moment = (of) => `\${${of}}${end}`;
+
+/**
+ * What was known at the end of the time range or, while it is not known, at the last time at
+ * which it was: at each step, whenever that is.
+ * @param {string} expr @param {string} [of] the variable of that time
+ */
+export function atEnd(expr, of = 'at') {
+  const within = subqueries(expr);
+  // Braces are those of selectors or of variables. A selector is at the times of the subquery that it is in.
+  return expr.replaceAll(/(?:[})]\[[^\]]+\]|(?<!\$\{[\w:]+)\}(?![[\w]))(?! @)/g, (found, i) => found + (within.some(({ first, last }) => first < i && i < last) ? '' : ` @ ${moment(of)}`));
+}
 
 /**
  * Keeps the servers of the chosen plans and locations.
@@ -178,6 +184,19 @@ export const interval = max(collector, own('exporter_collector_interval_seconds'
 export const age = `min by (${collector}) (max by (job, instance) (timestamp(${own('exporter_build_info')})) - on (job, instance) group_right () ${dataTime})`;
 export const intervals = `(${age}) / on (${collector}) ${interval}`;
 
+/** Components whose present state says maintenance, which is no outage. */
+export const inMaintenance = own('component_state', location, 'state=~"(?i).*maintenance.*"');
+
+/** What rules record while an exporter is scraped: without it, their other results say nothing. */
+export const ruled = 'collector_account:server_rental_exporter_collector_data_timestamp_seconds:max';
+
+/**
+ * A -1 if there are no recording rules: none of their results within the range.
+ * @param {string} expr @param {string} recorded what they always record @param {string} [label] that says so
+ */
+export const orNeedsRules = (expr, recorded, label = '') => `${expr} or on () ${label && 'label_replace('}0 * ${max('', own('exporter_build_info'))} - 1`
+  + ` unless on () last_over_time(${recorded}[$__range] @ end())${label && `, "${label}", "needs the recording rules", "", "")`}`;
+
 /** The age of data that was never fetched: older than all others. */
 export const never = 1e9;
 export const neverFetched = `0 * ${interval} + ${never}`;
@@ -188,13 +207,31 @@ export const accounts = max('account', own('exporter_collector_interval_seconds'
 const builds = own('exporter_build_info');
 
 /**
- * The label at: the end of the time range or, if no exporter was scraped at some minute of the
- * last hour, the last scrape within a day. The end of a chart's steps can be an hour ago.
+ * What tells whether, and so when last, something is known: stock, saved configurations, and
+ * what only an exporter's process tells.
  */
-export const lastScrape = `count_values("at", floor(max(max_over_time(timestamp(${builds})[1d:1m])))) unless on () count_over_time((max(${builds}))[1h:1m]) > 58 or on () label_replace(vector(1), "at", "end()", "", "")`;
+export const known = { status: own('status_info'), plans: own('catalog_plans'), accounts: own('account_balance_usd'), saved: own('configurations'), exporter: builds };
 
-/** Ten more if what was known at $at is older than what Prometheus takes as current, for a colour of its own. @param {string} expr */
-export const orLast = (expr) => `(${expr}) + 10 * scalar(time() - max(timestamp(${builds})) > bool 300)`;
+/** The time of the last sample within a day: of the last ten minutes to 15 seconds, and before to a minute. @param {string} selector */
+const lastTime = (selector) => `max(max_over_time(timestamp(${selector})[10m:15s]) or max_over_time(timestamp(${selector})[1d:1m]))`;
+
+/** The label at, for moment(). The time is after that of the sample, and before the next scrape. @param {string} selector */
+export const lastKnown = (selector) => `label_replace(count_values("at", ceil(${lastTime(selector)})), "at", "$1.", "at", "(.+)") unless on () ${selector} or on () label_replace(vector(1), "at", "+", "", "")`;
+
+/** Ten more if it is what was last known, for a colour of its own. @param {string} expr @param {string} [selector] one of those of known */
+export const orLast = (expr, selector = builds) => `(${expr}) + scalar(0 * max(${selector} @ ${end}) or vector(10))`;
+
+/**
+ * Since when what a dashboard shows is not renewed, and the reason in the label state.
+ * @param {string} collector whose data the dashboard needs
+ */
+export function dataState(collector) {
+  const says = (/** @type {string} */ text, /** @type {string} */ expr) => `label_replace(${expr}, "state", "${text}", "", "")`;
+  const of = (/** @type {string} */ metric) => max('', own(`exporter_collector_${metric}`, `collector="${collector}"`));
+  return `${says('Up to date', `max(timestamp(${builds})) unless on () ${of('success')} == 0`)}`
+    + ` or on () ${says('The provider fails since', `(${of('last_success_timestamp_seconds')} or max(max_over_time(${own('exporter_collector_last_success_timestamp_seconds', `collector="${collector}"`)}[1d:5m]))) and on () ${of('success')} == 0`)}`
+    + ` or on () ${says('The exporter is down since', lastTime(builds))}`;
+}
 
 /** One series if no account is configured. */
 export const noAccounts = `0 * ${max('', own('exporter_build_info'))} unless on () ${accounts}`;
@@ -204,7 +241,8 @@ export const orNoAccounts = (expr, label) => `(${expr}) or on () label_replace($
 
 /**
  * Whether the API accepted each account's token: 1 is rejected, 0 accepted, 0.5 not known, 10
- * more what was last known, and -1 that there is no account.
+ * more what was last known while no exporter is up, and -1 that there is no account.
  */
-export const tokens = atEnd(orLast(`${max('account', own('exporter_api_token_rejected', account))} or 0 * ${accounts} + 0.5`)
-  + ` or on () label_replace((${noAccounts}) - 1, "account", "None configured", "", "")`);
+const rejected = own('exporter_api_token_rejected', account);
+export const tokens = (`${max('account', rejected)} or on (account) 0 * ${accounts} + 0.5 or on (account) ${max('account', `last_over_time(${rejected}[1d])`)} + 10 unless on () ${builds}`
+  + ` or on () label_replace((${noAccounts}) - 1, "account", "None configured", "", "")`).replaceAll(/\}(\[\w+\])?/g, '$& @ end()');

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"server_rental_exporter/test/internal/repo"
@@ -160,7 +161,12 @@ func (d Dashboard) Queries() []Query {
 }
 
 // Interpolate replaces variables in a query. The others that a user chooses select all.
+// Without an end of the time range, it is the end of the query.
 func Interpolate(expr string, values map[string]string) string {
+	if values["__to:date:seconds"] == "" {
+		expr = strings.NewReplacer("@ ${at}${__to:date:seconds}", "@ end()", "@ ${provider}${__to:date:seconds}", "@ end()",
+			"@ ${saved}${__to:date:seconds}", "@ end()", "@ ${__to:date:seconds}", "@ end()").Replace(expr)
+	}
 	return os.Expand(expr, func(name string) string {
 		if value, found := values[name]; found {
 			return value
@@ -168,8 +174,12 @@ func Interpolate(expr string, values map[string]string) string {
 		switch name {
 		case "job", "instance", "account", "location", "plan":
 			return ".+" // the value of All
-		case "at":
-			return "end()" // while an exporter is up
+		case "at", "provider", "saved":
+			return "+" // while there is data
+		case "__to:date:seconds":
+			return "0"
+		case "vat":
+			return "0"
 		default:
 			return "$" + name // which Prometheus rejects, but for groups of patterns
 		}

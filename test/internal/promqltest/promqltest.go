@@ -208,6 +208,10 @@ func aggregation(e *parser.AggregateExpr, have Labels) (Labels, error) {
 	switch e.Op {
 	case parser.TOPK, parser.BOTTOMK:
 		return have, nil
+	case parser.COUNT_VALUES:
+		if l, ok := e.Param.(*parser.StringLiteral); ok {
+			return union(LabelSet(e.Grouping...), LabelSet(l.Val)), nil
+		}
 	}
 	return LabelSet(e.Grouping...), nil
 }

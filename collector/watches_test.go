@@ -109,8 +109,16 @@ func TestWatchUnmet(t *testing.T) {
 		CPUModels: []string{"EPYC", "Xeno"}, Storage: []string{"NVMe", "tape"}, Ports: []string{"40 Gbps"}, MinCores: ptr(1e6), MaxUSDPerMonth: ptr(1e6),
 	}
 	want := []Unmet{
-		{"plans", "epyc9654"}, {"families", "gpus"}, {"locations", "frankfurt"}, {"regions", "EU"}, {"countries", "FR"},
-		{"cpu_models", "Xeno"}, {"storage", "tape"}, {"ports", "40 Gbps"}, {"exclude_plans", "gpul40s"}, {"min_cores", "1e+06"},
+		{"plans", "epyc9654"},
+		{"families", "gpus"},
+		{"locations", "frankfurt"},
+		{"regions", "EU"},
+		{"countries", "FR"},
+		{"cpu_models", "Xeno"},
+		{"storage", "tape"},
+		{"ports", "40 Gbps"},
+		{"exclude_plans", "gpul40s"},
+		{"min_cores", "1e+06"},
 	}
 	watched := NewWatched(w, today).Step(public, today)
 	simtest.AssertEqual(t, "values", watched.Unmet, want)

@@ -118,7 +118,7 @@ func flatten(t *testing.T, config *Config) []string {
 		}
 		lines = append(lines, fmt.Sprintf("watch %d: %s", i, regexp.MustCompile(`"\w+":null,?|,"\w+":null`).ReplaceAll(content, nil)))
 	}
-	http, err := yaml.Marshal(config.API.HTTP.HTTPClientConfig)
+	http, err := yaml.Marshal(config.API.HTTP.HTTPClientConfig) //nolint:gosec // its secrets marshal as <secret>
 	if err != nil {
 		t.Fatal(err)
 	}

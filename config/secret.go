@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -27,10 +26,11 @@ func checkToken(token string) (string, error) {
 	if token == "" {
 		return "", errors.New("missing or empty: must be a token")
 	}
-	for prefix, name := range map[string]string{"Bearer ": `"Bearer "`, "\ufeff": "a byte-order mark"} {
-		if strings.HasPrefix(token, prefix) {
-			return "", fmt.Errorf("invalid token: must not begin with %s", name)
-		}
+	switch {
+	case strings.HasPrefix(token, "Bearer "):
+		return "", errors.New("invalid token: must not begin with \"Bearer \"")
+	case strings.HasPrefix(token, "\ufeff"):
+		return "", errors.New("invalid token: must not begin with a byte-order mark")
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", errors.New("invalid token: must be printable ASCII without spaces, and nothing else")

@@ -92,9 +92,9 @@ func launch(t testing.TB, e Environment, args ...string) *program {
 }
 
 // finish is launch for a command line that ends by itself.
-func finish(t testing.TB, e Environment, args ...string) *program {
+func finish(t testing.TB, args ...string) *program {
 	t.Helper()
-	p := launch(t, e, args...)
+	p := launch(t, Environment{}, args...)
 	<-p.ended
 	return p
 }

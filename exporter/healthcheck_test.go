@@ -23,7 +23,7 @@ func TestHealthcheck(t *testing.T) {
 			t.Parallel()
 			file := "--web.config.file=" + simtest.WriteFile(t, filepath.Join(dir, name+".yml"), config)
 			p := start(t, Environment{}, "--demo", file)
-			got := finish(t, Environment{}, "--healthcheck", file, "--web.listen-address="+strings.TrimPrefix(p.url, "http://"))
+			got := finish(t, "--healthcheck", file, "--web.listen-address="+strings.TrimPrefix(p.url, "http://"))
 			simtest.AssertEqual(t, "outcome", got.outcome(), outcome{0, "healthy\n", ""})
 		})
 	}
@@ -46,10 +46,10 @@ func TestHealthcheckAddresses(t *testing.T) {
 	}
 	for _, listen := range []string{"0.0.0.0:" + port, strings.Join(addresses, "\n")} {
 		t.Setenv("SERVER_RENTAL_WEB_LISTEN_ADDRESS", listen)
-		simtest.AssertEqual(t, listen, finish(t, Environment{}, "--healthcheck").outcome(), outcome{0, "healthy\n", ""})
+		simtest.AssertEqual(t, listen, finish(t, "--healthcheck").outcome(), outcome{0, "healthy\n", ""})
 	}
 	p.terminate()
-	got := finish(t, Environment{}, "--healthcheck").outcome()
+	got := finish(t, "--healthcheck").outcome()
 	if got.Code != 1 || strings.Count(got.Log, "connection refused") != 2 {
 		t.Errorf("ended: got %+v, want an error for each address", got)
 	}

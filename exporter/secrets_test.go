@@ -72,7 +72,7 @@ accounts: [{name: main, token: %[1]s}, {name: lab, token_file: %[1]s}, %[1]s]
 	simtest.AssertEqual(t, "status of an invalid reload", reload.Status, 500)
 	simtest.AssertNoSecrets(t, "/-/reload", fmt.Sprintln(reload.Header, reload.Body))
 	p.terminate()
-	once := finish(t, Environment{}, "--once", "--log.level=debug", "--config.file="+a.ConfigFile(dir, simtest.Tokens(), ""))
+	once := finish(t, "--once", "--log.level=debug", "--config.file="+a.ConfigFile(dir, simtest.Tokens(), ""))
 	for name, text := range map[string]fmt.Stringer{"the log": p.log, "the output": p.out, "the log of --once": once.log, "the output of --once": once.out} {
 		simtest.AssertNoSecrets(t, name, text.String())
 	}

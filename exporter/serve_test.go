@@ -105,7 +105,7 @@ func TestAddressInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	p := finish(t, Environment{}, "--web.listen-address=127.0.0.1:0", "--web.listen-address="+l.Addr().String(), "--demo", "--log.level=error")
+	p := finish(t, "--web.listen-address=127.0.0.1:0", "--web.listen-address="+l.Addr().String(), "--demo", "--log.level=error")
 	want := fmt.Sprintf(` msg="exporter stopped" err="listen tcp %s: bind: address already in use"`+"\n", l.Addr())
 	if p.code != 1 || !strings.HasSuffix(p.log.String(), want) || strings.Count(p.log.String(), "\n") != 1 {
 		t.Errorf("got status %d, log:\n%s\nwant 1 and one line with %s", p.code, p.log, want)

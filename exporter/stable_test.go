@@ -185,7 +185,7 @@ func checkSettings(t *testing.T, list string) {
 		t.Fatal(err)
 	}
 	config := simtest.WriteFile(t, filepath.Join(dir, "all.yml"), string(content))
-	if o := finish(t, Environment{}, "--config.check", "--config.file="+config).outcome(); o.Code != 0 {
+	if o := finish(t, "--config.check", "--config.file="+config).outcome(); o.Code != 0 {
 		t.Errorf("settings of testdata/stable.txt:\n%s", o.Log)
 	}
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -89,6 +90,21 @@ func (v *view) Locations() []string {
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
+}
+
+// InStockAnywhere returns how many of the plans that a location offers are in stock by the
+// catalog, which does not say where; NaN if the catalog is not known.
+func (v *view) InStockAnywhere(location string) float64 {
+	if !v.Collector("plans", "").Known {
+		return math.NaN()
+	}
+	n := 0.0
+	for _, s := range v.samples["plan_offered"] {
+		if s.Label("location") == location && v.Value("plan_in_stock", s.Label("plan")) == 1 {
+			n++
+		}
+	}
+	return n
 }
 
 // States returns the components of a location by state, operational last. The state of a

@@ -302,8 +302,8 @@ func TestSections(t *testing.T) {
 		}}, []string{
 			"Overall state: Operational. The status has the date 2026-03-29 as “since”. Ongoing incidents: –. Scheduled maintenance windows: –.",
 			"Data of the status: 1m old, working. Data of the locations: 2m old, working.",
-			"Amsterdam ams, – | 0 | 2 | unknown: a, b, c",
-			"fra | – | – | outage: cMaintenance: bOperational: a",
+			"Amsterdam ams, – | 0 | 1 | 2 | unknown: a, b, c",
+			"fra | – | 0 | – | outage: cMaintenance: bOperational: a",
 		}},
 		{"account", "accounts", given{
 			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{

@@ -212,8 +212,8 @@ func provided(all map[string]float64) map[string]float64 {
 	data := map[string]float64{}
 	for name, value := range all {
 		own := !strings.HasPrefix(name, "server_rental_") || strings.HasPrefix(name, "server_rental_exporter_")
-		for _, changing := range []string{"plan_restocks_total", "plan_sellouts_total", "plan_last_in_stock", "plan_stock_changed", "watch_hits_total", "watch_last_hit", "catalog_generated", "status_updated", "status_since"} {
-			own = own || strings.HasPrefix(name, "server_rental_"+changing)
+		for _, changing := range []string{"_restocks_total", "_sellouts_total", "_last_in_stock", "_stock_changed", "watch_hits_total", "watch_last_hit", "catalog_generated", "status_updated", "status_since"} {
+			own = own || strings.Contains(name, changing)
 		}
 		if !own {
 			data[name] = value

@@ -216,11 +216,3 @@ func TestOverviewNothing(t *testing.T) {
 		}
 	}
 }
-
-// TestOverviewHidden asserts that --no-web.overview leaves nothing of the data, and causes
-// without ids.
-func TestOverviewHidden(t *testing.T) {
-	h := withInvalid(state("plans", time.Minute, nil), "name")
-	page, _ := do(t, Handler(&fakeCollectors{health: []health{h}}, allEnabled()), "GET", "/")
-	simtest.AssertEqual(t, "sections, causes and ids", []int{strings.Count(page.Body, "<h2"), strings.Count(page.Body, "name: null"), strings.Count(page.Body, "epyc")}, []int{1, 1, 0})
-}

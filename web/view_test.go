@@ -370,15 +370,3 @@ func TestCollectors(t *testing.T) {
 		"servers | main | working" + minuteAgo + " | same provider account as lab: sums over accounts count it twice",
 	})
 }
-
-// TestText asserts that a text stays in its row, and a number as it is written.
-func TestText(t *testing.T) {
-	for in, want := range map[string]string{
-		strings.Repeat("x", 81): strings.Repeat("x", 80) + "…",
-		"a\u202e\x07":           "a\uFFFD\uFFFD",
-		" ":                     none,
-	} {
-		simtest.AssertEqual(t, in, text(in), want)
-	}
-	simtest.AssertEqual(t, "amounts", []string{money(-0.004), money(-0.005), money(1234.5), number(0.25)}, []string{"0.00", "-0.01", "1234.50", "0.25"})
-}

@@ -53,7 +53,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestOnceOutputFails(t *testing.T) {
 	t.Parallel()
 	var log simtest.Buffer
-	code := Run(t.Context(), Environment{Args: []string{"--demo", "--once"}, LookupEnv: env(), Stdout: fullDisk{}, Stderr: &log})
+	code := Run(t.Context(), Environment{Args: []string{"--demo", "--once"}, LookupEnv: unset, Stdout: fullDisk{}, Stderr: &log})
 	if code != 1 || !strings.Contains(log.String(), "no space left on device") {
 		t.Errorf("got status %d, log:\n%s\nwant 1 and the cause", code, &log)
 	}

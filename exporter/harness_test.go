@@ -25,16 +25,8 @@ func TestMain(m *testing.M) {
 	simtest.Main(m)
 }
 
-// env returns a LookupEnv for variables, given as names and values in turn.
-func env(pairs ...string) func(string) (string, bool) {
-	return func(name string) (string, bool) {
-		i := slices.Index(pairs, name)
-		if i < 0 {
-			return "", false
-		}
-		return pairs[i+1], true
-	}
-}
+// unset is the LookupEnv of an environment without variables.
+func unset(string) (string, bool) { return "", false }
 
 // newTestExporter wires an exporter that does nothing yet.
 func newTestExporter(t testing.TB, args ...string) *exporter {
@@ -43,11 +35,11 @@ func newTestExporter(t testing.TB, args ...string) *exporter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := o.configure(env())
+	cfg, err := o.configure(unset)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := newExporter(t.Context(), o, Environment{LookupEnv: env()}, newLogger(io.Discard, "info", "logfmt"), cfg)
+	e, err := newExporter(t.Context(), o, Environment{LookupEnv: unset}, newLogger(io.Discard, "info", "logfmt"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,21 +57,16 @@ type program struct {
 	url      string // of the first address
 }
 
-// launch runs the exporter until the end of the test. Of the environment, only
-// LookupEnv is used.
-func launch(t testing.TB, e Environment, args ...string) *program {
+// launch runs the exporter until the end of the test.
+func launch(t testing.TB, args ...string) *program {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	p := &program{
 		t: t, out: &simtest.Buffer{}, log: &simtest.Buffer{}, hangup: make(chan os.Signal, 1), stop: stop, ended: make(chan struct{}),
 	}
-	e.Args, e.Stdout, e.Stderr, e.Hangup = args, p.out, p.log, p.hangup
-	if e.LookupEnv == nil {
-		e.LookupEnv = env()
-	}
 	go func() {
 		defer close(p.ended)
-		p.code = Run(ctx, e)
+		p.code = Run(ctx, Environment{Args: args, LookupEnv: unset, Stdout: p.out, Stderr: p.log, Hangup: p.hangup})
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -94,7 +81,7 @@ func launch(t testing.TB, e Environment, args ...string) *program {
 // finish is launch for a command line that ends by itself.
 func finish(t testing.TB, args ...string) *program {
 	t.Helper()
-	p := launch(t, Environment{}, args...)
+	p := launch(t, args...)
 	<-p.ended
 	return p
 }
@@ -107,12 +94,12 @@ func (p *program) terminate() int {
 }
 
 // start returns when the exporter listens, by default on a free port.
-func start(t testing.TB, e Environment, args ...string) *program {
+func start(t testing.TB, args ...string) *program {
 	t.Helper()
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--web.listen-address") }) {
 		args = append(args, "--web.listen-address=127.0.0.1:0")
 	}
-	p := launch(t, e, args...)
+	p := launch(t, args...)
 	p.url = "http://" + p.addresses(1)[0]
 	return p
 }
@@ -130,7 +117,7 @@ func startProvider(t testing.TB, args ...string) (*simtest.API, *program) {
 // startReady returns when the exporter has fetched everything once.
 func startReady(t testing.TB, args ...string) *program {
 	t.Helper()
-	p := start(t, Environment{}, args...)
+	p := start(t, args...)
 	p.waitReady()
 	return p
 }

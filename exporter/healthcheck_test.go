@@ -10,19 +10,25 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
+// TestHealthcheck has web configurations that refuse a request without a password, many requests,
+// and clients without a certificate, such as the health check.
 func TestHealthcheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeCertificate(t, dir)
-	for name, config := range map[string]string{
-		"password":           "basic_auth_users: {prometheus: $2a$04$WQSbgCXB3g5K/3T457BhO.PFPFmllUxEuKXkkVQiBcT3JViqbPYW.}\n",
-		"rate limit":         "rate_limit: {interval: 1h, burst: 0}\n",
-		"client certificate": tlsServer + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: server.pem\n",
+	for name, tc := range map[string]struct {
+		config string
+		status int // of a scrape
+	}{
+		"password":           {"basic_auth_users: {prometheus: $2a$04$WQSbgCXB3g5K/3T457BhO.PFPFmllUxEuKXkkVQiBcT3JViqbPYW.}\n", 401},
+		"rate limit":         {"rate_limit: {interval: 1h, burst: 0}\n", 429},
+		"client certificate": {tlsServer, 400}, // it is without TLS
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := "--web.config.file=" + simtest.WriteFile(t, filepath.Join(dir, name+".yml"), config)
-			p := start(t, Environment{}, "--demo", file)
+			file := "--web.config.file=" + simtest.WriteFile(t, filepath.Join(dir, name+".yml"), tc.config)
+			p := start(t, "--demo", file)
+			simtest.AssertEqual(t, "status", p.get("/metrics").Status, tc.status)
 			got := finish(t, "--healthcheck", file, "--web.listen-address="+strings.TrimPrefix(p.url, "http://"))
 			simtest.AssertEqual(t, "outcome", got.outcome(), outcome{0, "healthy\n", ""})
 		})
@@ -35,7 +41,7 @@ func TestHealthcheckAddresses(t *testing.T) {
 	headers := simtest.WriteFile(t, filepath.Join(t.TempDir(), "web.yml"), "http_server_config: {headers: {X-Frame-Options: deny}}\n")
 	t.Setenv("SERVER_RENTAL_WEB_LISTEN_ADDRESS", ":0\n127.0.0.1:0")
 	t.Setenv("SERVER_RENTAL_WEB_CONFIG_FILE", headers)
-	p := launch(t, Environment{}, "--demo")
+	p := launch(t, "--demo")
 	addresses := p.addresses(2)
 	slices.Sort(addresses) // the order is random; that of all interfaces is the last one, in brackets
 	response := simtest.Get(t, "http://"+addresses[0]+"/")

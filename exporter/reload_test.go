@@ -71,20 +71,6 @@ func TestReload(t *testing.T) {
 	simtest.AssertEqual(t, "requests by token, without the new one", got, requests)
 }
 
-func TestReloadByRequest(t *testing.T) {
-	t.Parallel()
-	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
-	path := a.ConfigFile(dir, nil, "")
-	p := start(t, Environment{}, "--web.enable-lifecycle", "--config.file="+path)
-	simtest.WriteFile(t, path, "api:\n  base_url: "+a.URL.String()+"\n  timeout: 0s\n  retries: 3\n")
-	r := p.postReload()
-	simtest.AssertEqual(t, "response", []any{r.Status, r.Body}, []any{500, "reload failed, keeping current configuration:\n" +
-		path + ": line 4: field retries not found in type config.API\n"})
-	a.ConfigFile(dir, nil, "")
-	r = p.postReload()
-	simtest.AssertEqual(t, "response", []any{r.Status, r.Body}, []any{200, "configuration reloaded.\n"})
-}
-
 // TestWarnings has settings that are valid but risky: a token file that every user can access,
 // through a link, at start and after a reload, and TLS without verification. Access of the group
 // is usual in Kubernetes.
@@ -102,7 +88,7 @@ func TestWarnings(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p == nil {
-			p = start(t, Environment{}, "--config.file="+file)
+			p = start(t, "--config.file="+file)
 		} else {
 			p.reload()
 		}

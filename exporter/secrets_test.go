@@ -3,8 +3,6 @@ package exporter
 import (
 	"fmt"
 	"net/http"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"server_rental_exporter/internal/simulator"
@@ -75,23 +73,5 @@ accounts: [{name: main, token: %[1]s}, {name: lab, token_file: %[1]s}, %[1]s]
 	once := finish(t, "--once", "--log.level=debug", "--config.file="+a.ConfigFile(dir, simtest.Tokens(), ""))
 	for name, text := range map[string]fmt.Stringer{"the log": p.log, "the output": p.out, "the log of --once": once.log, "the output of --once": once.out} {
 		simtest.AssertNoSecrets(t, name, text.String())
-	}
-}
-
-// TestNoSecretsOfSettings has a token in the environment, and the password of a proxy that
-// refuses connections.
-func TestNoSecretsOfSettings(t *testing.T) {
-	t.Parallel()
-	proxy := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rental.yml"), `api:
-  base_url: https://rental.example/api/v1
-  http: {proxy_url: "http://prometheus:secret-password@127.0.0.1:1"}
-`)
-	p := start(t, Environment{LookupEnv: env("SERVER_RENTAL_API_TOKEN", simtest.MainToken)}, "--log.level=debug", "--config.file="+proxy)
-	p.waitReady()
-	simtest.AssertNoSecrets(t, "/", p.get("/").Body)
-	p.terminate()
-	simtest.AssertNoSecrets(t, "the log", p.log.String())
-	if !strings.Contains(p.log.String(), "proxyconnect") {
-		t.Errorf("no request was sent to the proxy:\n%s", p.log)
 	}
 }

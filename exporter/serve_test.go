@@ -21,20 +21,6 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-func TestDemo(t *testing.T) {
-	t.Parallel()
-	p := startReady(t, "--demo")
-	page := p.scrape()
-	simtest.AssertEqual(t, "collectors", page.CollectorSuccess(), success(1, "main", "lab"))
-	simtest.AssertEqual(t, "watches", page.WithPrefix("server_rental_watch_plans{"), map[string]float64{
-		`server_rental_watch_plans{watch="cheap-in-europe"}`: 3, `server_rental_watch_plans{watch="gpu-in-frankfurt"}`: 2, `server_rental_watch_plans{watch="midrange"}`: 10,
-	})
-	if page := p.get("/").Body; !strings.Contains(page, "data from a simulated provider (--demo) &middot; ready") {
-		t.Errorf("the landing page does not say that this is a demo:\n%s", page)
-	}
-	simtest.AssertEqual(t, "status of discovery and reload", []int{p.get("/sd/servers").Status, p.postReload().Status}, []int{403, 403})
-}
-
 // TestScrapesCauseNoRequests counts the requests, which have the headers that are
 // promised, during scrapes.
 func TestScrapesCauseNoRequests(t *testing.T) {
@@ -58,7 +44,7 @@ func TestAPIHangs(t *testing.T) {
 	a := simtest.Start(t, simulator.Options{})
 	a.Timeout = "5m"
 	remove := a.Inject(simtest.Fault{Kind: simtest.Hang})
-	p := start(t, Environment{}, "--config.file="+configFile(t, a))
+	p := start(t, "--config.file="+configFile(t, a))
 	pending := func() int {
 		return len(slices.DeleteFunc(a.Requests(), func(r simtest.Request) bool { return r.Status != 0 }))
 	}
@@ -79,6 +65,7 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	demo, other := startReady(t, "--demo"), startReady(t, "--demo", "--web.telemetry-path=/probe/rental", "--web.disable-exporter-metrics", "--no-web.overview", "--web.enable-service-discovery", "--log.format=json")
 	simtest.AssertEqual(t, "status", []int{other.get("/probe/rental").Status, other.get("/metrics").Status, other.get("/sd/servers").Status}, []int{200, 404, 200})
+	simtest.AssertEqual(t, "status of discovery and reload by default", []int{demo.get("/sd/servers").Status, demo.postReload().Status}, []int{403, 403})
 	families := other.get("/probe/rental").Exposition(t).Families
 	for name := range families {
 		if !strings.HasPrefix(name, "server_rental_") {
@@ -92,7 +79,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("the log is not JSON:\n%s", log)
 	}
 	with, without := demo.get("/").Body, other.get("/").Body
-	for text, want := range map[string][]bool{"node-5.main.example": {true, false}, `transactions</th><td class="wrap">main</td>`: {true, true}, `<a href="./probe/rental">`: {false, true}} {
+	for text, want := range map[string][]bool{"simulated provider (--demo) &middot; ready": {true, true}, "node-5.main.example": {true, false}, `transactions</th><td class="wrap">main</td>`: {true, true}, `<a href="./probe/rental">`: {false, true}} {
 		simtest.AssertEqual(t, "pages with "+text, []bool{strings.Contains(with, text), strings.Contains(without, text)}, want)
 	}
 }
@@ -116,7 +103,7 @@ func TestAddressInUse(t *testing.T) {
 // of them leaves.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
-	p := start(t, Environment{}, "--demo")
+	p := start(t, "--demo")
 	conns := make([]net.Conn, maxConnections+1)
 	for i := range conns {
 		var err error

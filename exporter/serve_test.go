@@ -7,10 +7,7 @@ import (
 	"io"
 	"maps"
 	"net"
-	"net/http"
 	"os"
-	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -123,28 +120,6 @@ func TestTooManyConnections(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(response), "HTTP/1.0 200 OK") {
 		t.Errorf("got %q, error %v", response, err)
 	}
-}
-
-// TestSystemdSocket serves on a socket that another program opened.
-func TestSystemdSocket(t *testing.T) {
-	t.Parallel()
-	if testing.Short() || runtime.GOOS != "linux" {
-		t.Skip("builds the binary")
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	socket, err := l.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"`, "sh", simtest.Binary(t), "--demo", "--web.systemd-socket")
-	cmd.Env, cmd.ExtraFiles = []string{}, []*os.File{socket}
-	simtest.StartCommand(t, cmd)
-	simtest.AssertEqual(t, "status", simtest.Get(t, "http://"+l.Addr().String()+"/-/healthy").Status, http.StatusOK)
 }
 
 // startScrape requests the metrics over a connection that takes in little, so that

@@ -25,27 +25,6 @@ func TestStable(t *testing.T) {
 	checkSettings(t, list)
 }
 
-// TestUnstable: every kind of change is noticed.
-func TestUnstable(t *testing.T) {
-	const changelog = "- Removed: `x_gone`."
-	have := []string{"metric x_kept gauge a b", "metric x_changed counter a"}
-	for _, tt := range []struct{ line, want string }{
-		{"metric x_kept gauge b a", ""},
-		{"metric x_changed gauge a", "metric x_changed gauge a"},
-		{"metric x_changed counter", "metric x_changed counter"},
-		{"flag x", "flag x"},
-		{"removed metric x_gone gauge", ""},
-		{"removed metric x_silent gauge", "removed metric x_silent gauge"},
-		{"removed metric x_kept gauge a b", "removed metric x_kept gauge a b"},
-	} {
-		var got string
-		for _, problem := range unstable("# comment\n\n"+tt.line+"\n", have, changelog) {
-			got, _, _ = strings.Cut(problem, ":")
-		}
-		simtest.AssertEqual(t, tt.line, got, tt.want)
-	}
-}
-
 // unstable returns what is wrong with the lines of the list, except for settings.
 func unstable(list string, have []string, changelog string) (problems []string) {
 	existing := map[string]bool{}

@@ -11,6 +11,7 @@ import (
 
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -41,7 +42,7 @@ func TestInvalidFields(t *testing.T) {
 					}
 					isRead := false
 					for _, bad := range wrongValues(f.value) {
-						simtest.Put(target.(map[string]any), bad, f.path...)
+						simulator.Put(target.(map[string]any), bad, f.path...)
 						if assertFieldCost(t, r, simtest.Encode(t, body), base, id, strings.Join(f.path, ".")) {
 							isRead = true
 						}
@@ -155,11 +156,11 @@ func assertAbsenceCounts(t *testing.T, r Resource, body, target map[string]any, 
 			t.Errorf("%s %s: got %d invalid items, want %d: %+v", field, what, got, want, snap.Invalid)
 		}
 	}
-	simtest.Put(target, nil, path...)
+	simulator.Put(target, nil, path...)
 	assert("null")
 	if slices.Contains(states(), field) || r.Name == "status" && len(path) == 4 {
 		for _, blank := range []string{"", " \t"} {
-			simtest.Put(target, blank, path...)
+			simulator.Put(target, blank, path...)
 			assert("blank")
 		}
 	}

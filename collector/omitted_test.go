@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -78,7 +79,7 @@ func shownFields(t *testing.T, r Resource) map[string]bool {
 				if isList {
 					target = target.([]any)[i]
 				}
-				simtest.Put(target.(map[string]any), other, f.path...)
+				simulator.Put(target.(map[string]any), other, f.path...)
 				snap, err := fetchBody(t, r, simtest.Encode(t, body))
 				shown[name] = shown[name] || err != nil || !maps.Equal(exposed(t, snap), base)
 			}

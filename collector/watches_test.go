@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -63,7 +64,7 @@ func TestWatchMatches(t *testing.T) {
 			body := map[string]any{}
 			for path, v := range map[string]string{"id": `"a"`, "memory.size_gb": "64", "cpu.model": `"c"`, "price.setup_fee": "0", "availability.in_stock": "true", c.field: value} {
 				if v != absent {
-					simtest.Put(body, json.RawMessage(v), strings.Split(path, ".")...)
+					simulator.Put(body, json.RawMessage(v), strings.Split(path, ".")...)
 				}
 			}
 			response, err := json.Marshal(map[string]any{"data": []any{body}})

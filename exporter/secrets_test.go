@@ -29,7 +29,7 @@ func TestNoSecrets(t *testing.T) {
 		{Path: "/servers", Body: fmt.Appendf(nil, `{"data": %q, "meta": %q}`, all, all)},
 		{Path: "/ssh-keys", Body: fmt.Appendf(nil, `{"data": [%q], "meta": {"count": %q, "total": 1, "pages": 1, "page": 1}}`, all, token)},
 		{Path: "/topups", Kind: simtest.Truncated},
-		{Path: "/transactions", Kind: simtest.Redirect, Header: http.Header{"Location": {"http://127.0.0.1:1/plans?token=" + token + "&email=" + email}}}, // where nothing listens
+		{Path: "/transactions", Status: http.StatusFound, Header: http.Header{"Location": {"http://127.0.0.1:1/plans?token=" + token + "&email=" + email}}}, // where nothing listens
 		{Path: "/configurations", Status: 401},
 	} {
 		responses.Inject(fault)

@@ -82,7 +82,7 @@ func (sc scene) page(t *testing.T) (body string) {
 func example() scene {
 	gpu, memory, cheap := true, 64.0, 100.0
 	return scene{
-		faults: []simtest.Fault{{Path: "/os", Kind: simtest.Garbage}, {Path: "/ssh-keys", Kind: simtest.Drop}},
+		faults: []simtest.Fault{{Path: "/os", Body: []byte("\x00\xff this is not JSON {{{")}, {Path: "/ssh-keys", Kind: simtest.Drop}},
 		watches: []collector.Watch{
 			{Name: "cheap-in-europe", Regions: []string{"Europe"}, MinMemoryGiB: &memory, MaxUSDPerMonth: &cheap},
 			{Name: "gpu", GPU: &gpu},

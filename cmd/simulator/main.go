@@ -47,19 +47,12 @@ func serveCommand(app *kingpin.Application) {
 	address := c.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10171").String()
 	site := c.Flag("site", "Address at which the pages that links lead to can be reached (default: the address to serve on).").PlaceHolder("URL").String()
 	accounts := c.Flag("account", "Account to serve, as NAME:TOKEN; repeatable.").PlaceHolder("NAME:TOKEN").StringMap()
-	extra := c.Flag("accounts", "Number of further accounts: account-0 with token-0 and so on.").Int()
-	servers := c.Flag("servers", "Number of servers of each further account.").Default("10").Uint16()
 	activity := c.Flag("activity", "Simulate changes of stock, prices, balances and status.").Bool()
 	c.Action(func(*kingpin.ParseContext) error {
 		sim := simulator.New(simulator.Options{Site: cmp.Or(*site, "http://"+*address)})
 		sim.Change(func(w *simulator.World) {
 			for name, token := range *accounts {
 				w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
-			}
-			for i := range *extra {
-				a := simulator.ExampleAccount(fmt.Sprintf("account-%d", i), time.Now())
-				a.Servers = simulator.Servers(int(*servers), time.Now())
-				w.Accounts[fmt.Sprintf("token-%d", i)] = a
 			}
 		})
 		run := func(context.Context) {}

@@ -328,7 +328,7 @@ func TestOlderCopies(t *testing.T) {
 // TestWait ends all goroutines, whatever is under way: synctest reports others.
 func TestWait(t *testing.T) {
 	for _, kind := range []simtest.Kind{simtest.Respond, simtest.Hang, simtest.Trickle} {
-		subtest(t, kind.String(), func(_ *testing.T, h *harness) {
+		subtest(t, string(kind), func(_ *testing.T, h *harness) {
 			h.Inject(simtest.Fault{Path: "/servers", Kind: kind})
 			h.run(configure(time.Minute, 10*time.Minute))
 			time.Sleep(5 * time.Second)

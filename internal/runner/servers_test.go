@@ -55,7 +55,7 @@ func TestActiveServersOverTime(t *testing.T) {
 		// An incomplete response counts until a complete one, also if requests fail then.
 		repair = h.Override("/servers", func(w http.ResponseWriter, r *http.Request) {
 			body := simtest.Decode(t, []byte(h.Body("/servers", r.Header.Get("Authorization")[len("Bearer "):])))
-			simtest.Put(body, 40, "meta", "count")
+			simulator.Put(body, 40, "meta", "count")
 			_, _ = w.Write(simtest.Encode(t, body))
 		})
 		after(90*time.Second, "incomplete", 0, collector.ErrUnknownServers)

@@ -83,7 +83,7 @@ func runSchedule(t *testing.T, rng *rand.Rand) {
 	}
 	s.stop()
 	time.Sleep(time.Minute) // pending dials time out
-	s.AssertRateLimits(s.limits.Public, s.limits.Account)
+	s.assertRateLimits(s.limits.Public, s.limits.Account)
 	simtest.AssertNoSecrets(t, "log", s.log.String())
 	t.Log(s.counts, len(s.Requests()), "requests")
 	if t.Failed() {
@@ -223,6 +223,6 @@ func TestKilled(t *testing.T) {
 			h.start()
 		}
 		h.stop()
-		h.AssertRateLimits(60, 120)
+		h.assertRateLimits(60, 120)
 	})
 }

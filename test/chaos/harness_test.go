@@ -274,3 +274,38 @@ func byResource(page simtest.Exposition) map[string]samples {
 	}
 	return groups
 }
+
+// assertRateLimits asserts that in any 60 seconds at most so many requests came without a
+// token, and with each token.
+func (h *harness) assertRateLimits(public, account int) {
+	h.t.Helper()
+	times := map[string][]time.Time{}
+	for _, r := range h.Requests() {
+		times[r.Token] = append(times[r.Token], r.Time)
+	}
+	for token, list := range times {
+		limit := account
+		if token == "" {
+			limit = public
+		}
+		got := peak(list)
+		h.t.Logf("%q: at most %d of %d requests within 60 s", token, got, len(list))
+		if got > limit {
+			h.t.Errorf("%q: %d requests within 60 s, more than %d", token, got, limit)
+		}
+	}
+}
+
+// peak returns the largest number of times within any 60 seconds, both ends
+// included: the quantity that the provider limits. The times may be in any order.
+func peak(times []time.Time) int {
+	times = slices.SortedFunc(slices.Values(times), time.Time.Compare)
+	most, first := 0, 0
+	for last := range times {
+		for times[last].Sub(times[first]) > time.Minute {
+			first++
+		}
+		most = max(most, last-first+1)
+	}
+	return most
+}

@@ -88,7 +88,8 @@ func retryTimes() []string {
 func (s *faultSchedule) injectFault() {
 	rng := s.rng
 	f := simtest.Fault{
-		Kind: simtest.Kind(rng.IntN(int(simtest.Redirect) + 1)), Times: rng.IntN(12), Delay: time.Duration(rng.Int64N(int64(15 * time.Second))),
+		Kind:  pick(rng, simtest.Respond, simtest.Respond, simtest.Delay, simtest.Hang, simtest.Drop, simtest.Truncated, simtest.Trickle),
+		Times: rng.IntN(12), Delay: time.Duration(rng.Int64N(int64(15 * time.Second))),
 	}
 	if rng.IntN(3) > 0 {
 		f.Path = pick(rng, collector.Resources()...).Path
@@ -98,21 +99,21 @@ func (s *faultSchedule) injectFault() {
 		f.Token = s.tokens[pick(rng, accountNames()...)]
 		s.worldMu.Unlock()
 	}
-	switch f.Kind {
-	case simtest.Respond:
-		switch rng.IntN(4) {
+	if f.Kind == simtest.Respond {
+		switch rng.IntN(5) {
 		case 0, 1:
 			f.Status, f.Body = 200, []byte(pick(rng, badResponses()...))
 		case 2:
 			f.Header = http.Header{"Ratelimit-Remaining": {"0"}, "Ratelimit-Reset": {pick(rng, retryTimes()...)}}
+		case 3:
+			f.Status = http.StatusFound
+			f.Header = http.Header{"Location": {pick(rng, "https://elsewhere.example/", "/api/v1/plans", "//elsewhere.example")}}
 		default:
 			f.Status = pick(rng, 204, 206, 301, 400, 401, 403, 404, 429, 429, 500, 502, 503, 503)
 			f.Header = http.Header{"Retry-After": {pick(rng, retryTimes()...)}}
 		}
-	case simtest.Redirect:
-		f.Header = http.Header{"Location": {pick(rng, "https://elsewhere.example/", "/api/v1/plans", "//elsewhere.example")}}
 	}
-	s.counts[f.Kind.String()]++
+	s.counts["fault "+string(f.Kind)]++
 	time.AfterFunc(time.Duration(rng.Int64N(int64(4*time.Minute))), s.Inject(f))
 }
 

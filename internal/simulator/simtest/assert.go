@@ -16,8 +16,6 @@ import (
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
 	"github.com/google/go-cmp/cmp"
-
-	"server_rental_exporter/internal/simulator"
 )
 
 // Update is the flag -update, which rewrites golden and generated files.
@@ -105,9 +103,6 @@ func Encode(t testing.TB, v any) []byte {
 	}
 	return b
 }
-
-// Put sets the value at a path of keys; objects on the way are made.
-var Put = simulator.Put
 
 // Buffer is a bytes.Buffer for concurrent use.
 type Buffer struct {

@@ -15,24 +15,17 @@ import (
 )
 
 // Kind is a kind of fault.
-type Kind int
+type Kind string
 
 // The kinds of faults.
 const (
-	Respond   Kind = iota // sends Fault.Status, Fault.Header and Fault.Body
-	Delay                 // waits for Fault.Delay, then responds as usual
-	Hang                  // sends nothing until the client or the server closes the connection
-	Drop                  // closes the connection without a response; a Go client repeats a GET on a reused connection
-	Truncated             // sends half of the correct body, then closes the connection
-	Garbage               // sends 200 with bytes that are not JSON
-	Trickle               // sends the correct body at one byte per second
-	Redirect              // sends 302 to the Location in Fault.Header
+	Respond   Kind = ""          // sends Fault.Status, Fault.Header and Fault.Body
+	Delay     Kind = "delay"     // waits for Fault.Delay, then responds as usual
+	Hang      Kind = "hang"      // sends nothing until the client or the server closes the connection
+	Drop      Kind = "drop"      // closes the connection without a response; a Go client repeats a GET on a reused connection
+	Truncated Kind = "truncated" // sends half of the correct body, then closes the connection
+	Trickle   Kind = "trickle"   // sends the correct body at one byte per second
 )
-
-// String returns the name of the kind in lower case.
-func (k Kind) String() string {
-	return []string{"respond", "delay", "hang", "drop", "truncated", "garbage", "trickle", "redirect"}[k]
-}
 
 // Fault is a rule: a faulty behavior, and the requests that it applies to. They count
 // against the rate limits like all others, if Handler is nil.
@@ -131,10 +124,6 @@ func (f *Fault) apply(w http.ResponseWriter, r *http.Request, next http.Handler)
 	switch f.Kind {
 	case Respond:
 		f.replace(&c)
-	case Garbage:
-		c.Status, c.Body = http.StatusOK, "\x00\xff<!doctype html> this is not JSON {{{"
-	case Redirect:
-		c.Status, c.Body = http.StatusFound, ""
 	case Hang:
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)

@@ -199,18 +199,6 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// Python returns an interpreter that has prometheus_client: that of the PATH, or that
-// of the system, which Debian's package python3-prometheus-client is for; empty for
-// none.
-func Python() string {
-	for _, interpreter := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(interpreter, "-c", "import prometheus_client.openmetrics.parser").Run() == nil {
-			return interpreter
-		}
-	}
-	return ""
-}
-
 // Root returns the directory of the repository that the tests were built from.
 func Root(t testing.TB) string {
 	t.Helper()

@@ -30,20 +30,6 @@ func newRequest(r *http.Request) Request {
 	return Request{Time: time.Now(), Path: path, Query: r.URL.Query(), Token: token, Header: r.Header.Clone()}
 }
 
-// Peak returns the largest number of times within any 60 seconds, both ends
-// included: the quantity that the provider limits. The times may be in any order.
-func Peak(times []time.Time) int {
-	times = slices.SortedFunc(slices.Values(times), time.Time.Compare)
-	peak, first := 0, 0
-	for last := range times {
-		for times[last].Sub(times[first]) > time.Minute {
-			first++
-		}
-		peak = max(peak, last-first+1)
-	}
-	return peak
-}
-
 // entry is a request that may have got no response yet.
 type entry struct {
 	Request
@@ -87,18 +73,9 @@ func (a *API) RequestsFor(path string) []Request {
 
 // CountByPath counts the requests by path, without the first since of them.
 func (a *API) CountByPath(since int) map[string]int {
-	return countBy(a.Requests()[since:], func(r Request) string { return r.Path })
-}
-
-// CountByToken counts the requests by token, "" for none.
-func (a *API) CountByToken() map[string]int {
-	return countBy(a.Requests(), func(r Request) string { return r.Token })
-}
-
-func countBy(requests []Request, key func(Request) string) map[string]int {
 	counts := map[string]int{}
-	for _, r := range requests {
-		counts[key(r)]++
+	for _, r := range a.Requests()[since:] {
+		counts[r.Path]++
 	}
 	return counts
 }
@@ -106,27 +83,6 @@ func countBy(requests []Request, key func(Request) string) map[string]int {
 // Idle reports whether every request got a response.
 func (a *API) Idle() bool {
 	return !slices.ContainsFunc(a.Requests(), func(r Request) bool { return r.Status == 0 })
-}
-
-// AssertRateLimits asserts that in any 60 seconds at most so many requests came without a
-// token, and with each token.
-func (a *API) AssertRateLimits(public, account int) {
-	a.t.Helper()
-	times := map[string][]time.Time{}
-	for _, r := range a.Requests() {
-		times[r.Token] = append(times[r.Token], r.Time)
-	}
-	for token, list := range times {
-		limit := account
-		if token == "" {
-			limit = public
-		}
-		got := Peak(list)
-		a.t.Logf("%q: at most %d of %d requests within 60 s", token, got, len(list))
-		if got > limit {
-			a.t.Errorf("%q: %d requests within 60 s, more than %d", token, got, limit)
-		}
-	}
 }
 
 // loggedWriter records the first status of a response, which is the one that net/http sends.

@@ -39,8 +39,6 @@ func TestFaults(t *testing.T) {
 			"header only":  {Fault{Header: http.Header{"Ratelimit-Remaining": {"0"}}}, result{200, 200, right, nil, 0}},
 			"drop":         {Fault{Kind: Drop}, result{0, 0, "", io.EOF, 0}},
 			"truncated":    {Fault{Kind: Truncated}, result{200, 200, right[:len(right)/2], io.ErrUnexpectedEOF, 0}},
-			"garbage":      {Fault{Kind: Garbage}, result{200, 200, "this is not JSON", nil, 0}},
-			"redirect":     {Fault{Kind: Redirect, Header: http.Header{"Location": {"/elsewhere"}}}, result{302, 302, "", nil, 0}},
 			"delay":        {Fault{Kind: Delay, Delay: 7 * time.Second}, result{200, 200, right, nil, 7 * time.Second}},
 			"trickle":      {Fault{Kind: Trickle}, result{200, 200, right, nil, time.Duration(len(right)-1) * time.Second}},
 			"a handler":    {Fault{Handler: Reply(418, nil, "tea")}, result{418, 418, "tea", nil, 0}},

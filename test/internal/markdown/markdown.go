@@ -78,20 +78,11 @@ func parse(path string, source []byte) (Document, error) {
 		case *ast.Image:
 			doc.Links = append(doc.Links, string(n.Destination))
 		case *ast.FencedCodeBlock:
-			doc.Blocks = append(doc.Blocks, Block{string(n.Language(source)), lines(n, source), comment(n.PreviousSibling(), source)})
+			doc.Blocks = append(doc.Blocks, Block{string(n.Language(source)), string(n.Lines().Value(source)), comment(n.PreviousSibling(), source)})
 		}
 		return ast.WalkContinue, nil
 	})
 	return doc, err
-}
-
-func lines(n ast.Node, source []byte) string {
-	var b strings.Builder
-	for i := range n.Lines().Len() {
-		line := n.Lines().At(i)
-		b.Write(line.Value(source))
-	}
-	return b.String()
 }
 
 // comment returns the text of an HTML comment, in one line; empty for anything else.
@@ -99,7 +90,7 @@ func comment(n ast.Node, source []byte) string {
 	if n == nil || n.Kind() != ast.KindHTMLBlock {
 		return ""
 	}
-	fields := strings.Fields(lines(n, source))
+	fields := strings.Fields(string(n.Lines().Value(source)))
 	if fields[0] != "<!--" {
 		return ""
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/promqltest"
@@ -44,7 +45,7 @@ func TestRulesUseKnownMetrics(t *testing.T) {
 				continue
 			}
 			for _, l := range targetLabels {
-				if labels[l] {
+				if labels.Has(l) {
 					t.Errorf("%s: has the label %s, so that two exporters make two alerts", where, l)
 				}
 			}
@@ -61,9 +62,9 @@ var targetLabels = []string{"instance", "job", "pod"}
 // scrapedMetrics returns the exporter's metrics as Kubernetes service discovery labels them.
 func scrapedMetrics() promqltest.Catalog {
 	known := promqltest.Exported()
-	known["up"] = promqltest.LabelSet(targetLabels...)
+	known["up"] = sets.New(targetLabels...)
 	for _, labels := range known {
-		labels["pod"] = true
+		labels.Insert("pod")
 	}
 	return known
 }
@@ -96,11 +97,8 @@ func addRule(known promqltest.Catalog, r rule) (promqltest.Labels, error) {
 		known[r.Record] = labels
 		return labels, nil
 	}
-	labels = maps.Clone(labels)
-	for l := range r.Labels {
-		labels[l] = true
-	}
-	known["ALERTS"] = promqltest.LabelSet(slices.Concat([]string{"alertname", "alertstate"}, labels.Sorted(), known["ALERTS"].Sorted())...)
+	labels = sets.KeySet(r.Labels).Union(labels)
+	known["ALERTS"] = labels.Union(known["ALERTS"]).Insert("alertname", "alertstate")
 	return labels, nil
 }
 
@@ -108,13 +106,13 @@ func addRule(known promqltest.Catalog, r rule) (promqltest.Labels, error) {
 // of the result, or is total where it has none.
 func checkRecordedName(t *testing.T, name string, labels promqltest.Labels) {
 	t.Helper()
-	label := "(" + strings.Join(labels.Sorted(), "|") + ")"
+	label := "(" + strings.Join(sets.List(labels), "|") + ")"
 	if len(labels) == 0 {
 		label = "total"
 	}
 	form := regexp.MustCompile("^" + label + "(_" + label + ")*:server_rental_[a-z0-9_]+:[a-z]+([0-9]+[hd])?$")
 	if !form.MatchString(name) {
-		t.Errorf("%s: got a name that is not level:metric:operation with a level of %q", name, labels.Sorted())
+		t.Errorf("%s: got a name that is not level:metric:operation with a level of %q", name, sets.List(labels))
 	}
 }
 

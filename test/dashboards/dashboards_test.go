@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/grafana"
@@ -40,19 +41,19 @@ func knownMetrics() promqltest.Catalog {
 	}
 	c.Add("promhttp_metric_handler_errors_total", "cause")
 	// Those of rules have neither job nor instance.
-	c["ALERTS"] = promqltest.LabelSet("alertname", "alertstate", "severity", "account", "server", "topup", "configuration", "plan", "location", "component", "collector")
+	c["ALERTS"] = sets.New("alertname", "alertstate", "severity", "account", "server", "topup", "configuration", "plan", "location", "component", "collector")
 	c["ALERTS_FOR_STATE"] = c["ALERTS"]
 	for _, name := range []string{"in_stock:max", "in_stock:avg30d", "restocks:max1h", "stay_seconds:avg30d", "return_seconds:avg30d"} {
-		c["plan:server_rental_plan_"+name] = promqltest.LabelSet("plan")
+		c["plan:server_rental_plan_"+name] = sets.New("plan")
 	}
 	for _, name := range []string{"in_stock:avg30d", "restocks:max1h", "stay_seconds:avg30d", "return_seconds:avg30d"} {
-		c["account_configuration:server_rental_configuration_"+name] = promqltest.LabelSet("account", "configuration")
+		c["account_configuration:server_rental_configuration_"+name] = sets.New("account", "configuration")
 	}
 	for _, name := range []string{"failing:group", "maintenance:group", "operational:max"} {
-		c["location_component:server_rental_component_"+name] = promqltest.LabelSet("location", "component")
+		c["location_component:server_rental_component_"+name] = sets.New("location", "component")
 	}
 	for _, name := range []string{"failing:group", "data_timestamp_seconds:max"} {
-		c["collector_account:server_rental_exporter_collector_"+name] = promqltest.LabelSet("collector", "account")
+		c["collector_account:server_rental_exporter_collector_"+name] = sets.New("collector", "account")
 	}
 	return c
 }
@@ -152,7 +153,7 @@ func checkVariable(t *testing.T, where string, v grafana.Variable) {
 		want.AllValue = ""
 		want.Query = `label_values({__name__=~"server_rental_(plan_info|plan_offered|configuration_info)", job=~"$job", instance=~"$instance", location=~"$location"}, plan)`
 		for _, name := range []string{"plan_info", "plan_offered", "configuration_info"} {
-			if !knownMetrics()["server_rental_"+name]["plan"] {
+			if !knownMetrics()["server_rental_"+name].Has("plan") {
 				t.Errorf("%s: %s has no label plan", where, name)
 			}
 		}
@@ -175,7 +176,7 @@ func checkVariable(t *testing.T, where string, v grafana.Variable) {
 		t.Errorf("%s: %v", where, err)
 		return
 	}
-	if have, err := knownMetrics().Labels(expr); err != nil || !have[parts[2]] {
+	if have, err := knownMetrics().Labels(expr); err != nil || !have.Has(parts[2]) {
 		t.Errorf("%s: %s: no such metric or label: %v", where, v.Query, err)
 	}
 	for _, s := range promqltest.Selectors(expr) {
@@ -401,22 +402,37 @@ func checkQuery(t *testing.T, metrics promqltest.Catalog, q grafana.Query, expr 
 		return
 	}
 	for _, m := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(q.LegendFormat, -1) {
-		if !have[m[1]] {
-			t.Errorf("%s: the legend names the label %s, but the result has only %q", q.Key, m[1], have.Sorted())
+		if !have.Has(m[1]) {
+			t.Errorf("%s: the legend names the label %s, but the result has only %q", q.Key, m[1], sets.List(have))
 		}
 	}
 	for _, s := range promqltest.Selectors(expr) {
 		for _, l := range []string{"job", "instance"} {
-			if metrics[s.Metric][l] && !s.HasMatcher(labels.MatchRegexp, l, "$"+l) {
+			if metrics[s.Metric].Has(l) && !s.HasMatcher(labels.MatchRegexp, l, "$"+l) {
 				t.Errorf("%s: %s has no matcher %s=~\"$%s\"", q.Key, s.Metric, l, l)
 			}
 		}
 	}
-	for _, r := range promqltest.Ranges(expr) {
+	for _, r := range ranges(expr) {
 		if r > 90*24*time.Hour {
 			t.Errorf("%s: looks back %s, want 90 days at most", q.Key, r)
 		}
 	}
+}
+
+// ranges returns the ranges of all range selectors and subqueries.
+func ranges(expr parser.Expr) []time.Duration {
+	var all []time.Duration
+	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+		switch n := n.(type) {
+		case *parser.MatrixSelector:
+			all = append(all, n.Range)
+		case *parser.SubqueryExpr:
+			all = append(all, n.Range)
+		}
+		return nil
+	})
+	return all
 }
 
 // TestCounters checks the linter's target-rate-interval-rule and target-counter-agg-rule:
@@ -596,7 +612,7 @@ func TestAnnotations(t *testing.T) {
 			}
 			for _, s := range promqltest.Selectors(exprs[0]) {
 				for _, v := range d.Templating.List {
-					if metrics[s.Metric][v.Name] && !s.HasMatcher(labels.MatchRegexp, v.Name, "$"+v.Name) {
+					if metrics[s.Metric].Has(v.Name) && !s.HasMatcher(labels.MatchRegexp, v.Name, "$"+v.Name) {
 						t.Errorf("%s: %s does not obey %s", where, s.Metric, v.Name)
 					}
 				}

@@ -4,7 +4,6 @@ package promqltest
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"time"
@@ -12,38 +11,21 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"server_rental_exporter/exporter"
 	"server_rental_exporter/internal/metric"
 )
 
 // Labels is a set of label names.
-type Labels map[string]bool
-
-// LabelSet returns the set of the given names.
-func LabelSet(names ...string) Labels {
-	s := Labels{}
-	for _, name := range names {
-		s[name] = true
-	}
-	return s
-}
-
-// Sorted returns the names in order.
-func (s Labels) Sorted() []string { return slices.Sorted(maps.Keys(s)) }
-
-func union(a, b Labels) Labels {
-	all := maps.Clone(a)
-	maps.Copy(all, b)
-	return all
-}
+type Labels = sets.Set[string]
 
 // Catalog maps each metric to its labels as Prometheus stores them.
 type Catalog map[string]Labels
 
 // Add adds a metric as Prometheus scrapes it: with the labels of its target.
 func (c Catalog) Add(name string, labels ...string) {
-	c[name] = LabelSet(append([]string{"job", "instance"}, labels...)...)
+	c[name] = sets.New(labels...).Insert("job", "instance")
 }
 
 // Exported returns the exporter's own metrics.
@@ -105,24 +87,9 @@ func Selectors(expr parser.Expr) []Selector {
 	return all
 }
 
-// Ranges returns the ranges of all range selectors and subqueries.
-func Ranges(expr parser.Expr) []time.Duration {
-	var all []time.Duration
-	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
-		switch n := n.(type) {
-		case *parser.MatrixSelector:
-			all = append(all, n.Range)
-		case *parser.SubqueryExpr:
-			all = append(all, n.Range)
-		}
-		return nil
-	})
-	return all
-}
-
 // Check parses an expression and returns the labels that its result can have. Unknown
-// metrics and labels are errors. So are without and ignoring, and an operation without
-// on between sides with different labels, because they depend on labels not named.
+// metrics and labels are errors. So are without and ignoring, because they depend on
+// labels not named.
 func (c Catalog) Check(expr string) (Labels, error) {
 	e, err := Parse(expr)
 	if err != nil {
@@ -142,11 +109,18 @@ func (c Catalog) Labels(expr parser.Expr) (Labels, error) {
 		if err != nil {
 			return nil, err
 		}
-		all, operands = union(all, have), append(operands, have)
+		all, operands = all.Union(have), append(operands, have)
 	}
 	switch e := expr.(type) {
 	case *parser.Call:
-		return call(e, all), nil
+		switch e.Func.Name {
+		case "absent", "absent_over_time", "scalar":
+			return Labels{}, nil
+		case "label_replace", "label_join":
+			return all.Insert(e.Args[1].(*parser.StringLiteral).Val), nil
+		case "histogram_quantile":
+			return all.Delete("le"), nil
+		}
 	case *parser.AggregateExpr:
 		return aggregation(e, all)
 	case *parser.BinaryExpr:
@@ -162,7 +136,7 @@ func (c Catalog) selector(v *parser.VectorSelector) (Labels, error) {
 		return nil, fmt.Errorf("%s: no such metric", name)
 	}
 	for _, m := range v.LabelMatchers {
-		if m.Name != model.MetricNameLabel && !have[m.Name] {
+		if m.Name != model.MetricNameLabel && !have.Has(m.Name) {
 			return nil, fmt.Errorf("%s{%s}: no such label", name, m.Name)
 		}
 	}
@@ -180,69 +154,44 @@ func metricName(v *parser.VectorSelector) string {
 	return ""
 }
 
-// call returns the labels of a function's result, from those of its arguments.
-func call(e *parser.Call, all Labels) Labels {
-	switch e.Func.Name {
-	case "absent", "absent_over_time", "scalar":
-		return Labels{}
-	case "histogram_quantile":
-		delete(all, "le")
-	case "label_replace", "label_join":
-		if dst, ok := e.Args[1].(*parser.StringLiteral); ok {
-			all = union(all, LabelSet(dst.Val))
-		}
-	}
-	return all
-}
-
 // aggregation returns the labels of an aggregation, from those of its operands.
 func aggregation(e *parser.AggregateExpr, have Labels) (Labels, error) {
-	if e.Without {
-		return nil, fmt.Errorf("without: name the labels with by")
-	}
-	for _, l := range e.Grouping {
-		if !have[l] {
-			return nil, fmt.Errorf("by (%s): the aggregated expression has no such label", l)
-		}
+	by := sets.New(e.Grouping...)
+	if e.Without || !have.IsSuperset(by) {
+		return nil, fmt.Errorf("%s: by must name labels that the aggregated expression has, of %q", e, sets.List(have))
 	}
 	switch e.Op {
 	case parser.TOPK, parser.BOTTOMK:
 		return have, nil
 	case parser.COUNT_VALUES:
-		if l, ok := e.Param.(*parser.StringLiteral); ok {
-			return union(LabelSet(e.Grouping...), LabelSet(l.Val)), nil
-		}
+		by.Insert(e.Param.(*parser.StringLiteral).Val)
 	}
-	return LabelSet(e.Grouping...), nil
+	return by, nil
 }
 
 // binary returns the labels of an operation, from those of its sides.
 func binary(e *parser.BinaryExpr, left, right Labels) (Labels, error) {
 	m := e.VectorMatching
-	if m == nil { // one side is a scalar
-		return union(left, right), nil
+	if m == nil || e.Op == parser.LOR { // one side is a scalar, or both are kept
+		return left.Union(right), nil
 	}
-	for _, l := range m.MatchingLabels {
-		if !left[l] || !right[l] {
-			return nil, fmt.Errorf("on (%s): not both sides have this label", l)
-		}
+	on := sets.New(m.MatchingLabels...)
+	if !m.On {
+		on = left.Union(right)
+	}
+	if !left.Intersection(right).IsSuperset(on) || !m.On && len(m.MatchingLabels) > 0 {
+		return nil, fmt.Errorf("%s: the sides have the labels %q and %q: name those to match with on", e.Op, sets.List(left), sets.List(right))
 	}
 	switch {
-	case e.Op == parser.LOR:
-		return union(left, right), nil
-	case !m.On && (len(m.MatchingLabels) > 0 || !maps.Equal(left, right)):
-		return nil, fmt.Errorf("%s: the sides have the labels %q and %q: name those to match with on", e.Op, left.Sorted(), right.Sorted())
-	case !m.On || m.Card == parser.CardManyToMany:
+	case m.Card == parser.CardManyToMany:
 		return left, nil
 	case m.Card == parser.CardOneToOne:
-		return LabelSet(m.MatchingLabels...), nil
+		return on, nil
 	case m.Card == parser.CardOneToMany:
 		left, right = right, left
 	}
-	for _, l := range m.Include {
-		if !right[l] {
-			return nil, fmt.Errorf("%s (%s): the other side has no such label", m.Card, l)
-		}
+	if !right.HasAll(m.Include...) {
+		return nil, fmt.Errorf("%s %q: the other side has no such label", m.Card, m.Include)
 	}
-	return union(left, LabelSet(m.Include...)), nil
+	return left.Union(sets.New(m.Include...)), nil
 }

@@ -3,12 +3,14 @@ package promqltest
 import (
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 func TestCheck(t *testing.T) {
 	c := Exported()
-	c["plan:in_stock:max"] = LabelSet("plan")
-	c["ALERTS"] = LabelSet("alertname", "account")
+	c["plan:in_stock:max"] = sets.New("plan")
+	c["ALERTS"] = sets.New("alertname", "account")
 	for expr, want := range map[string]string{
 		`sum(increase(server_rental_exporter_api_errors_total{reason="timeout", path!~"/os|by (x)"}[15m])) > 0`:       "",
 		`absent_over_time(server_rental_exporter_build_info[3m])`:                                                     "",
@@ -22,16 +24,16 @@ func TestCheck(t *testing.T) {
 		`max by (plan) ({__name__=~"server_rental_plan_price_eur_per_month"})`:                                        "plan",
 		`max by (plan) (server_rental_plan_instock)`:                                                                  "server_rental_plan_instock: no such metric",
 		`max by (plan) (server_rental_plan_in_stock{location="fra"})`:                                                 "server_rental_plan_in_stock{location}: no such label",
-		`max by (plan) (server_rental_ssh_keys) or server_rental_plan_in_stock`:                                       "by (plan): the aggregated",
-		`server_rental_plan_in_stock and on (account) server_rental_ssh_keys`:                                         "on (account): not both sides",
-		`server_rental_plan_in_stock * on (plan) group_left (city) plan:in_stock:max`:                                 "(city): the other side",
+		`max by (plan) (server_rental_ssh_keys) or server_rental_plan_in_stock`:                                       "by must name labels that",
+		`server_rental_plan_in_stock and on (account) server_rental_ssh_keys`:                                         "name those to match with on",
+		`server_rental_plan_in_stock * on (plan) group_left (city) plan:in_stock:max`:                                 `["city"]: the other side`,
 		`plan:in_stock:max * ignoring (plan) plan:in_stock:max`:                                                       "name those to match with on",
 		`label_replace(plan:in_stock:max, "kind", "x", "", "")`:                                                       "kind plan",
-		`sum without (instance) (server_rental_plan_in_stock)`:                                                        "without: name the labels",
+		`sum without (instance) (server_rental_plan_in_stock)`:                                                        "by must name labels that",
 		`max by (plan) (plan:in_stock:max`:                                                                            "unclosed left parenthesis",
 	} {
 		have, err := c.Check(expr)
-		got := strings.Join(have.Sorted(), " ")
+		got := strings.Join(sets.List(have), " ")
 		if err != nil {
 			got = err.Error()
 		}

@@ -327,7 +327,7 @@ func TestOlderCopies(t *testing.T) {
 
 // TestWait ends all goroutines, whatever is under way: synctest reports others.
 func TestWait(t *testing.T) {
-	for _, kind := range []simtest.Kind{simtest.Respond, simtest.Hang, simtest.Trickle} {
+	for _, kind := range []simtest.Kind{simtest.Respond, simtest.Hang} {
 		subtest(t, string(kind), func(_ *testing.T, h *harness) {
 			h.Inject(simtest.Fault{Path: "/servers", Kind: kind})
 			h.run(configure(time.Minute, 10*time.Minute))

@@ -88,7 +88,7 @@ func retryTimes() []string {
 func (s *faultSchedule) injectFault() {
 	rng := s.rng
 	f := simtest.Fault{
-		Kind:  pick(rng, simtest.Respond, simtest.Respond, simtest.Delay, simtest.Hang, simtest.Drop, simtest.Truncated, simtest.Trickle),
+		Kind:  pick(rng, simtest.Respond, simtest.Respond, simtest.Delay, simtest.Hang, simtest.Drop, simtest.Truncated),
 		Times: rng.IntN(12), Delay: time.Duration(rng.Int64N(int64(15 * time.Second))),
 	}
 	if rng.IntN(3) > 0 {

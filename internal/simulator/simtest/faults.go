@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,7 +25,6 @@ const (
 	Hang      Kind = "hang"      // sends nothing until the client or the server closes the connection
 	Drop      Kind = "drop"      // closes the connection without a response; a Go client repeats a GET on a reused connection
 	Truncated Kind = "truncated" // sends half of the correct body, then closes the connection
-	Trickle   Kind = "trickle"   // sends the correct body at one byte per second
 )
 
 // Fault is a rule: a faulty behavior, and the requests that it applies to. They count
@@ -95,8 +95,10 @@ func Reply(status int, header http.Header, body string) http.HandlerFunc {
 	}
 }
 
-// take calls the hooks, and returns the fault that applies to a request, nil for none.
-func (fs *Faults) take(r Request) (found *Fault) {
+// take calls the hooks, and returns the fault that applies to a request, or the zero
+// value, which changes nothing.
+func (fs *Faults) take(r Request) *Fault {
+	found := &Fault{}
 	fs.mu.Lock()
 	i := slices.IndexFunc(fs.active, func(f *Fault) bool {
 		return (f.Path == "" || f.Path == r.Path) && (f.Token == "" || f.Token == r.Token)
@@ -115,12 +117,16 @@ func (fs *Faults) take(r Request) (found *Fault) {
 	return found
 }
 
-func (f *Fault) apply(w http.ResponseWriter, r *http.Request, next http.Handler) {
+// apply sends what the fault makes of the correct response, and stores its status before.
+func (f *Fault) apply(w http.ResponseWriter, r *http.Request, next http.Handler, status *atomic.Int64) {
 	if f.Kind == Delay {
-		wait(r, f.Delay)
+		select {
+		case <-time.After(f.Delay):
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
 	}
 	c := serve(next, r)
-	maps.Copy(c.Header, f.Header)
 	switch f.Kind {
 	case Respond:
 		f.replace(&c)
@@ -130,21 +136,17 @@ func (f *Fault) apply(w http.ResponseWriter, r *http.Request, next http.Handler)
 	case Drop:
 		panic(http.ErrAbortHandler)
 	}
+	maps.Copy(c.Header, f.Header)
 	maps.Copy(w.Header(), c.Header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(c.Body)))
+	status.Store(int64(c.Status))
 	w.WriteHeader(c.Status)
-	switch f.Kind {
-	case Truncated:
-		write(w, r, c.Body[:len(c.Body)/2])
+	if f.Kind == Truncated {
+		_, _ = io.WriteString(w, c.Body[:len(c.Body)/2])
+		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
-	case Trickle:
-		for i := range len(c.Body) {
-			write(w, r, c.Body[i:i+1])
-			wait(r, time.Second)
-		}
-	default:
-		_, _ = io.WriteString(w, c.Body) // a failed write means that the client closed the connection
 	}
+	_, _ = io.WriteString(w, c.Body) // a failed write means that the client closed the connection
 }
 
 // replace applies a Respond fault to the correct response.
@@ -163,24 +165,4 @@ func (f *Fault) replace(c *Response) {
 func errorCode(status int) string {
 	documented := map[int]string{400: "invalid_parameter", 401: "invalid_token", 429: "rate_limited", 503: "unavailable"}
 	return cmp.Or(documented[status], strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_"))
-}
-
-// write sends a part of a body immediately. It aborts if the client is gone.
-func write(w http.ResponseWriter, r *http.Request, part string) {
-	_, err := io.WriteString(w, part)
-	if err == nil {
-		err = http.NewResponseController(w).Flush()
-	}
-	if err != nil || r.Context().Err() != nil {
-		panic(http.ErrAbortHandler)
-	}
-}
-
-// wait sleeps. It aborts if the client is gone.
-func wait(r *http.Request, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-r.Context().Done():
-		panic(http.ErrAbortHandler)
-	}
 }

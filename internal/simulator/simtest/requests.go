@@ -18,7 +18,7 @@ type Request struct {
 	Query  url.Values
 	Token  string // bearer token, "" if there is none; also recorded for public endpoints
 	Header http.Header
-	Status int // as sent; 0 before that, and if the connection was dropped
+	Status int // as sent; 0 before that, if the connection was dropped, and if a fault has a handler
 }
 
 func newRequest(r *http.Request) Request {
@@ -42,14 +42,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	a.requests = append(a.requests, e)
 	a.mu.Unlock()
-	w = loggedWriter{w, e}
-	switch f := a.take(e.Request); {
-	case f == nil:
-		a.Simulator.ServeHTTP(w, r)
-	case f.Handler != nil:
+	if f := a.take(e.Request); f.Handler != nil {
 		f.Handler(w, r)
-	default:
-		f.apply(w, r, a.Simulator)
+	} else {
+		f.apply(w, r, a.Simulator, &e.status)
 	}
 }
 
@@ -84,24 +80,3 @@ func (a *API) CountByPath(since int) map[string]int {
 func (a *API) Idle() bool {
 	return !slices.ContainsFunc(a.Requests(), func(r Request) bool { return r.Status == 0 })
 }
-
-// loggedWriter records the first status of a response, which is the one that net/http sends.
-type loggedWriter struct {
-	http.ResponseWriter
-	*entry
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w loggedWriter) WriteHeader(status int) {
-	w.status.CompareAndSwap(0, int64(status))
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements http.ResponseWriter.
-func (w loggedWriter) Write(p []byte) (int, error) {
-	w.status.CompareAndSwap(0, http.StatusOK)
-	return w.ResponseWriter.Write(p)
-}
-
-// Unwrap lets http.ResponseController flush and hijack.
-func (w loggedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

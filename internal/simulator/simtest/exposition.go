@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,24 +50,10 @@ func Label(series, name string) string {
 	return ""
 }
 
-var openMetricsCounter = regexp.MustCompile(`(?m)^(# HELP (\S+) .*\n)?# TYPE (\S+) counter$`)
-
-// ParseExposition parses the text format, OpenMetrics (names of counters include
-// _total) and the protobuf format. It fails the test if the page cannot be parsed
-// to its end or has a series twice.
+// ParseExposition parses the text and the protobuf format. It fails the test if the page
+// cannot be parsed to its end or has a series twice.
 func ParseExposition(t testing.TB, body, contentType string) Exposition {
 	t.Helper()
-	if strings.HasPrefix(contentType, "application/openmetrics-text") {
-		text, found := strings.CutSuffix(body, "# EOF\n")
-		if !found || strings.Contains(text, "# EOF\n") {
-			t.Fatalf("OpenMetrics: does not end with one # EOF: %q", body[max(0, len(body)-200):])
-		}
-		body = openMetricsCounter.ReplaceAllStringFunc(text, func(head string) string {
-			name := openMetricsCounter.FindStringSubmatch(head)[3]
-			return strings.ReplaceAll(head, " "+name+" ", " "+name+"_total ")
-		})
-		contentType = string(expfmt.NewFormat(expfmt.TypeTextPlain))
-	}
 	var families []*dto.MetricFamily
 	decoder := expfmt.NewDecoder(strings.NewReader(body), expfmt.ResponseFormat(http.Header{"Content-Type": {contentType}}))
 	for {

@@ -1,13 +1,11 @@
 package simtest
 
 import (
-	"compress/gzip"
 	"context"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 )
 
@@ -74,28 +72,11 @@ func setHeader(r *http.Request, header []string) {
 	}
 }
 
-// Exposition parses the metrics of a response, which may be compressed with gzip.
+// Exposition parses the metrics of a response.
 func (r Response) Exposition(t testing.TB) Exposition {
 	t.Helper()
 	if r.Status != http.StatusOK {
 		t.Fatalf("metrics: got status %d, want 200: %.500s", r.Status, r.Body)
 	}
-	return ParseExposition(t, r.Text(t), r.Header.Get("Content-Type"))
-}
-
-// Text returns the decompressed body.
-func (r Response) Text(t testing.TB) string {
-	t.Helper()
-	if r.Header.Get("Content-Encoding") != "gzip" {
-		return r.Body
-	}
-	z, err := gzip.NewReader(strings.NewReader(r.Body))
-	var body []byte
-	if err == nil {
-		body, err = io.ReadAll(z)
-	}
-	if err != nil {
-		t.Fatalf("gzip: %v", err)
-	}
-	return string(body)
+	return ParseExposition(t, r.Body, r.Header.Get("Content-Type"))
 }

@@ -127,11 +127,11 @@ func TestParseExposition(t *testing.T) {
 	histogram.Observe(2)
 	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "g", Help: "A gauge."}, func() float64 { return 7 })
 	registry.MustRegister(counter, histogram, gauge)
-	h := promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
+	h := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	series := Series("c_total", "b", "2", "a", "x\"\n")
 	AssertEqual(t, "labels", Label(series, "a")+Label(series, "b")+Label(series, "c"), "x\"\n2")
-	for _, format := range []expfmt.FormatType{expfmt.TypeTextPlain, expfmt.TypeOpenMetrics, expfmt.TypeProtoDelim} {
-		r := ServeGet(h, "/metrics", "Accept", string(expfmt.NewFormat(format)), "Accept-Encoding", "gzip")
+	for _, format := range []expfmt.FormatType{expfmt.TypeTextPlain, expfmt.TypeProtoDelim} {
+		r := ServeGet(h, "/metrics", "Accept", string(expfmt.NewFormat(format)))
 		AssertEqual(t, string(expfmt.NewFormat(format)), r.Exposition(t), Exposition{
 			Families: map[string]Family{
 				"c_total": {Type: "counter", Help: "A c_total counter.", Labels: "a b"},

@@ -111,24 +111,6 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// FuzzDecodeFields asserts that the same value always has the same errors.
-func FuzzDecodeFields(f *testing.F) {
-	for _, s := range []string{
-		whole, `{"id":5,"cpu":{"cores":"x"},"price":[],"tags":[[]],"disks":{},"locations":{"fra":{"components":{"a":1,"b":2}},"ams":null}}`, `null`, `[]`,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		if !json.Valid(raw) {
-			return
-		}
-		var got, again wire
-		errs := decodeFields(decoded(t, string(raw)), &got)
-		simtest.AssertEqual(t, "errors", decodeFields(decoded(t, string(raw)), &again), errs)
-		simtest.AssertEqual(t, "value", asJSON(t, again), asJSON(t, got))
-	})
-}
-
 func TestInvalid(t *testing.T) {
 	var v Invalid
 	v.Add("good")

@@ -93,17 +93,6 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// TestMaxItems has a list with as many items as are allowed, and with one more.
-func TestMaxItems(t *testing.T) {
-	for body, want := range map[string]string{
-		`[{"id":"a"},{"id":"b"},{}]`:    "",
-		`[{"id":"a"},{"id":"b"},{},{}]`: "data: more than 3 items: response is too large",
-	} {
-		_, err := GetList[testItem, struct{}](t.Context(), bodyGetter(`{"data":`+body+`}`), testList("/servers"))
-		simtest.AssertEqual(t, body, errorText(err), want)
-	}
-}
-
 // bodyGetter is a Getter whose responses all have the same body.
 type bodyGetter string
 
@@ -134,27 +123,4 @@ func FuzzPage(f *testing.F) {
 			t.Errorf("%q: accepted %+v", body, page.Meta)
 		}
 	})
-}
-
-// BenchmarkGetList reads a list of 1,000 servers.
-func BenchmarkGetList(b *testing.B) {
-	type server struct {
-		ID, Plan, Name, Location, OS, Hostname, Status string
-		Price                                          struct{ Monthly struct{ USD *Count } }
-		RenewsAt                                       string `json:"renews_at"`
-		CreatedAt                                      string `json:"created_at"`
-	}
-	items := make([]string, 1000)
-	for i := range items {
-		items[i] = fmt.Sprintf(`{"id":"srv-%08d","plan":"epyc-7443p","name":"EPYC 7443P","location":"fra","os":"debian-13","hostname":"web-%d.example.net",
-			"ipv4":"198.18.0.1","status":"active","price":{"monthly":{"usd":129.5}},"renews_at":"2026-04-01","created_at":"2025-01-01T00:00:00Z"}`, i, i)
-	}
-	api := bodyGetter(`{"data":[` + strings.Join(items, ",") + `],"meta":{"count":1000}}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		p, err := GetList[server, struct{}](b.Context(), api, List[server]{MaxItems: 2000, ID: func(s *server) string { return s.ID }})
-		if err != nil || len(p.Items) != 1000 || p.Invalid.Items != 0 {
-			b.Fatalf("got %d servers, %v and error %v", len(p.Items), p.Invalid, err)
-		}
-	}
 }

@@ -25,14 +25,3 @@ func TestGoldenDelays(t *testing.T) {
 		return strings.TrimSpace(delay.String() + " " + cause)
 	})
 }
-
-func FuzzParseDelay(f *testing.F) {
-	for _, s := range []string{"5", "1772366445", "Sun, 01 Mar 2026 12:02:00 GMT", "-1", "1e308", "\x00"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if got := parseDelay(s, time.Now()); got < minBackoff || got > maxBackoff {
-			t.Errorf("parseDelay(%q): %v is out of bounds", s, got)
-		}
-	})
-}

@@ -292,8 +292,3 @@ func resource(name string) collector.Resource {
 	all := collector.Resources()
 	return all[slices.IndexFunc(all, func(r collector.Resource) bool { return r.Name == name })]
 }
-
-// accountResources returns the resources that are fetched with a token.
-func accountResources() []collector.Resource {
-	return slices.DeleteFunc(collector.Resources(), func(r collector.Resource) bool { return !r.Account })
-}

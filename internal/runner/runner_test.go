@@ -1,11 +1,9 @@
 package runner
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"runtime"
 	"strings"
@@ -212,7 +210,6 @@ func TestApplyConfig(t *testing.T) {
 			synctest.Wait()
 			h.assertEqual("requests", h.CountByPath(requests), c.requests)
 			h.assertEqual("data", h.data(), want)
-			h.assertCollectors(next)
 			if len(next.Accounts) > len(before.Accounts) { // has the provider's id of lab
 				h.log.Assert(h.t, `level=warn msg="same provider account configured more than once" account=third first=lab`)
 			}
@@ -221,65 +218,36 @@ func TestApplyConfig(t *testing.T) {
 	}
 }
 
-// assertCollectors asserts that all collectors of a configuration, and no others, go on
-// fetching at their interval, or once a minute if the rate limit allows no more.
-func (h *harness) assertCollectors(c Spec) {
-	h.t.Helper()
-	time.Sleep(10 * time.Minute)
-	synctest.Wait()
-	got, want := map[string]bool{}, map[string]bool{}
-	for _, health := range h.set.Health() {
-		got[health.Collector+" "+health.Account] = health.Err == nil && time.Since(health.LastSuccess) <= max(health.Interval, time.Minute)
-	}
-	for _, r := range collector.Resources() {
-		for _, a := range append([]AccountSpec{{}}, c.Accounts...) {
-			if _, enabled := c.Collectors[r.Name]; enabled && r.Account == (a.Name != "") {
-				want[r.Name+" "+a.Name] = true
-			}
-		}
-	}
-	h.assertEqual("collectors that fetch", got, want)
-}
-
 // TestIdentities asserts that warnings name both accounts with the same provider account,
-// and an account that became another one.
+// and an account that became another one. Its state says so until the configuration is
+// applied again.
 func TestIdentities(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		setID := func(token, id string) {
 			h.Change(func(w *simulator.World) { w.Accounts[token].Account["id"] = id })
 			h.runFor(time.Minute)
 		}
-		h.run(configure(time.Minute, time.Hour, "account", "servers").withLab())
+		c := configure(time.Minute, time.Hour, "account").withLab()
+		h.run(c)
 		setID(simtest.MainToken, "1")
 		setID(simtest.LabToken, "2")
 		h.log.Take(t)
+		h.run(c)
 		setID(simtest.LabToken, "1")
 		h.log.Assert(t, `level=warn msg="account has become another provider account" account=lab before=2 now=1`,
 			`level=warn msg="same provider account configured more than once" account=lab first=main`)
-		duplicates := map[string]string{}
-		for _, health := range h.set.Health() {
-			duplicates[health.Collector+" "+health.Account] = health.DuplicateOf
+		assertStates := func(what string, want ...string) {
+			var got []string
+			for _, health := range h.set.Health() {
+				got = append(got, health.Account+": duplicate of "+health.DuplicateOf+", before "+health.FormerID)
+			}
+			h.assertEqual(what, got, want)
 		}
-		h.assertEqual("duplicates", duplicates, map[string]string{"account main": "lab", "account lab": "main", "servers main": "", "servers lab": ""})
-	})
-}
-
-// TestTwoAccounts lets one of two accounts fail: each has its own data and state.
-func TestTwoAccounts(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		c := configure(time.Minute, 10*time.Minute).withLab()
-		want := h.once(c)
-		h.reset()
-		h.Inject(simtest.Fault{Token: simtest.LabToken, Status: 401})
+		assertStates("same id", "lab: duplicate of main, before 2", "main: duplicate of lab, before ")
+		setID(simtest.LabToken, "3")
+		assertStates("another id", "lab: duplicate of , before 2", "main: duplicate of , before ")
 		h.run(c)
-		h.runFor(3 * time.Minute)
-		h.assertEqual("data", h.data(), without(want, `account="lab"`))
-		success := h.scrape().CollectorSuccess()
-		maps.DeleteFunc(success, func(collector string, v float64) bool {
-			return (v == 0) == strings.HasSuffix(collector, " lab")
-		})
-		h.assertEqual("collector_success, unless 0 of lab and 1 of all others", success, map[string]float64{})
-		h.assertEqual("lines logged", len(h.log.Take(t)), len(accountResources()))
+		assertStates("after a reload", "lab: duplicate of , before ", "main: duplicate of , before ")
 	})
 }
 
@@ -348,27 +316,5 @@ func TestOnce(t *testing.T) {
 		h.assertEqual("error", fmt.Sprint(err), fmt.Sprintf("2 of %d collectors failed", len(collector.Resources())))
 		time.Sleep(time.Hour)
 		h.assertEqual("requests", h.CountByPath(0), requestsPer(1, 1))
-	})
-}
-
-// TestHealth reports the state of each collector: failures and invalid
-// items with their cause.
-func TestHealth(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.Override("/servers", simtest.Reply(http.StatusOK, nil, `{"data":[],"meta":{"count":1}}`))
-		h.Override("/ssh-keys", simtest.Reply(http.StatusOK, nil, `{"data":[{"id":"a","fingerprint":"f","name":1,"created_at":"2026-01-01"}]}`))
-		h.run(configure(time.Minute, time.Hour))
-		h.settle()
-		for _, got := range h.set.Health() {
-			var failure *rentalapi.Error
-			if isServers := got.Collector == "servers"; isServers != errors.As(got.Err, &failure) || isServers && failure.Reason != rentalapi.Incomplete {
-				t.Errorf("%s: got error %v", got.Collector, got.Err)
-			}
-			var want rentalapi.Invalid
-			if got.Collector == "ssh_keys" {
-				want.Add("a", rentalapi.FieldError{Field: "name", Problem: "not a string"})
-			}
-			h.assertEqual(got.Collector+": invalid", got.Invalid, want)
-		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,61 +170,6 @@ func TestAccountsInStep(t *testing.T) {
 			all[late] = true
 		}
 		h.assertEqual("different delays", len(all), 3)
-	})
-}
-
-// TestToken changes the token of an account: it is read at each request, a rejected one is
-// tried again within a minute, and data stays without a token. A token that comes with an
-// error is not used.
-func TestToken(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		var mu sync.Mutex
-		token, unreadable := "", error(nil)
-		c := configure(10*time.Minute, time.Hour, "servers")
-		c.Accounts[0].Token = func() (string, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			return token, unreadable
-		}
-		main := h.once(configure(time.Minute, time.Hour, "servers"))
-		c.Accounts[0].Name = "lab"
-		lab := h.once(Spec{Collectors: c.Collectors, Accounts: []AccountSpec{testAccount("main", simtest.LabToken)}})
-		c.Accounts[0].Name = "main"
-		servers, denied := resource("servers"), errors.New("permission denied")
-		for i, step := range []struct {
-			what, token string
-			err         error
-			after       time.Duration
-			least, most int // requests
-			success     float64
-			data        map[string]float64
-			logged      []string
-		}{
-			{"unreadable at the start", simtest.MainToken, denied, 30 * time.Minute, 0, 0, 0, map[string]float64{}, []string{failed(servers, "permission denied")}},
-			{"a wrong one", "secret-unknown", nil, 10 * time.Minute, 10, 13, 0, map[string]float64{}, nil},
-			{"the right one", simtest.MainToken, nil, time.Minute, 1, 1, 1, main, []string{recovered(servers)}},
-			{"that of lab", simtest.LabToken, nil, 11 * time.Minute, 1, 1, 1, lab, nil},
-			{"unreadable", simtest.LabToken, denied, 30 * time.Minute, 0, 0, 0, lab, []string{failed(servers, "permission denied")}},
-			{"readable again", simtest.LabToken, nil, time.Minute, 1, 1, 1, lab, []string{recovered(servers)}},
-		} {
-			mu.Lock()
-			token, unreadable = step.token, step.err
-			mu.Unlock()
-			if i == 0 {
-				h.reset()
-				h.run(c)
-			}
-			since := len(h.Requests())
-			time.Sleep(step.after)
-			synctest.Wait()
-			if n := len(h.Requests()) - since; n < step.least || n > step.most {
-				t.Errorf("%s: got %d requests, want %d to %d", step.what, n, step.least, step.most)
-			}
-			h.assertEqual(step.what+": success", h.scrape().CollectorSuccess(), map[string]float64{"servers main": step.success})
-			h.assertEqual(step.what+": rejected", h.values("exporter_api_token_rejected"), map[string]float64{"main": 1 - step.success})
-			h.assertEqual(step.what+": data", h.data(), step.data)
-			h.log.Assert(t, step.logged...)
-		}
 	})
 }
 

@@ -107,26 +107,3 @@ func TestWatches(t *testing.T) {
 		h.assertEqual("hits of a single fetch", h.hits(), map[string]float64{"cheap": 0})
 	})
 }
-
-// TestWatchExpired has a plan come in stock while the data expires, which nothing but the
-// next response tells: that is no hit.
-func TestWatchExpired(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		h.setStock("gpu-l40s", false)
-		c := watch(collector.Watch{Name: "gpu", Plans: []string{"gpu-l40s"}})
-		delete(c.Collectors, "locations")
-		h.run(c)
-		h.settle()
-		h.down.Store(true)
-		time.Sleep(7 * time.Minute)
-		h.setStock("gpu-l40s", true)
-		h.down.Store(false)
-		h.runFor(2 * time.Minute)
-		h.assertEqual("hits", h.hits(), map[string]float64{"gpu": 0})
-		for _, in := range []bool{false, true} {
-			h.setStock("gpu-l40s", in)
-			h.runFor(2 * time.Minute)
-		}
-		h.assertEqual("hits afterwards", h.hits(), map[string]float64{"gpu": 1})
-	})
-}

@@ -6,14 +6,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -102,30 +100,4 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 		metrics = append(metrics, follow...)
 	}
 	return b.String() + exposition(t, metrics)
-}
-
-// TestGoldenComplete finds metrics that no golden file contains. Three need a change from
-// one response to the next.
-func TestGoldenComplete(t *testing.T) {
-	files, err := filepath.Glob("testdata/*/*.golden")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all strings.Builder
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(text)
-	}
-	changes := []*metric.Definition{planStock.changed, configurationStock.changed, watchLastHit}
-	for _, d := range Definitions() {
-		if slices.Contains(changes, d) {
-			continue
-		}
-		if !strings.Contains(all.String(), fmt.Sprintf("# HELP %s %s\n# TYPE %s %s\n", d.Name, d.Help, d.Name, d.Type)) {
-			t.Errorf("no golden file contains the %s %s: add its field to a document.golden", d.Type, d.Name)
-		}
-	}
 }

@@ -1,33 +1,36 @@
 package collector
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"path"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // TestInvalidFields gives each field of each documented response, one after another, a
-// value of the wrong type or out of range. A field that is read costs only the
-// series whose definition names it as the source, and its label in an _info metric. The
-// golden files show the values, and items that are not usable at all.
+// value of the wrong type or out of range. A field that is read counts as one invalid item,
+// and is shown by a metric, or docs/metrics.md lists it as omitted. The golden files show the
+// values, and items that are not usable at all.
 func TestInvalidFields(t *testing.T) {
+	omitted := omittedFields(t)
 	for _, r := range Resources() {
 		t.Run(r.Name, func(t *testing.T) {
 			t.Parallel()
 			document := documented(t, r)
 			snap, err := fetchBody(t, r, document)
 			simtest.AssertEqual(t, "documented response: error and invalid items", []any{err, snap.Invalid.Items}, []any{nil, 0})
-			base := exposed(t, snap)
-			var read int // fields
+			base, shown := exposed(t, snap), map[string]bool{}
 			items, isList := simtest.Decode(t, document)["data"].([]any)
 			if !isList {
 				items = []any{simtest.Decode(t, document)["data"]}
@@ -40,24 +43,54 @@ func TestInvalidFields(t *testing.T) {
 						target = body["data"].([]any)[i]
 						id = fmt.Sprint(target.(map[string]any)["id"])
 					}
-					isRead := false
+					isRead, name := false, strings.Join(f.path, ".")
 					for _, bad := range wrongValues(f.value) {
 						simulator.Put(target.(map[string]any), bad, f.path...)
-						if assertFieldCost(t, r, simtest.Encode(t, body), base, id, strings.Join(f.path, ".")) {
-							isRead = true
+						read, changed := assertFieldCost(t, r, simtest.Encode(t, body), base, id, name)
+						isRead = isRead || read
+						if _, isObject := f.value.(map[string]any); !isObject && name != "id" {
+							shown[name] = shown[name] || changed
 						}
 					}
 					if isRead {
-						read++
 						assertAbsenceCounts(t, r, body, target.(map[string]any), f.path)
 					}
 				}
 			}
-			if read == 0 {
-				t.Error("no field is read")
+			for name, is := range shown {
+				listed := slices.ContainsFunc(omitted[r.Name], func(pattern string) bool {
+					matches, err := path.Match(pattern, name)
+					return err == nil && (matches || strings.HasPrefix(name, pattern+"."))
+				})
+				if listed == is {
+					t.Errorf("%s: shown %t, listed in docs/metrics.md as omitted %t", name, is, listed)
+				}
 			}
 		})
 	}
+}
+
+// omittedFields returns the patterns of the table of fields that no metric shows, in
+// docs/metrics.md, by resource.
+func omittedFields(t *testing.T) map[string][]string {
+	t.Helper()
+	document, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(document), "\n## Omitted fields\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	irregular := map[string]string{ // others are plurals, as Server of servers
+		"Account": "account", "Top-up": "topups", "Saved configuration": "configurations", "SSH key": "ssh_keys", "Status": "status", "OS image": "os",
+	}
+	found := map[string][]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| ([A-Z][^`|]*) (`[^|]*) \\|").FindAllStringSubmatch(table, -1) {
+		resource := cmp.Or(irregular[row[1]], strings.ToLower(row[1])+"s")
+		for _, field := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[2], -1) {
+			found[resource] = append(found[resource], field[1])
+		}
+	}
+	return found
 }
 
 // field is a value in a JSON object.
@@ -96,37 +129,29 @@ func wrongValues(value any) []any {
 	return nil
 }
 
-// assertFieldCost compares the series of a response with an invalid field with those
-// of the documented response, and returns whether the field is read.
-func assertFieldCost(t *testing.T, r Resource, body []byte, base map[string]float64, id, path string) bool {
+// assertFieldCost compares the series of a response with an invalid field with those of the
+// documented response, and returns whether the field is read and whether a series differs.
+func assertFieldCost(t *testing.T, r Resource, body []byte, base map[string]float64, id, name string) (isRead, changed bool) {
 	t.Helper()
-	what := fmt.Sprintf("%s: %s in %s", id, path, body)
+	what := fmt.Sprintf("%s: %s in %s", id, name, body)
 	snap, err := fetchBody(t, r, body)
 	switch {
-	case errors.Is(err, rentalapi.ErrIncomplete) && strings.Contains(err.Error(), "data."+path+":"):
-		return true // the response cannot be used without this field
+	case errors.Is(err, rentalapi.ErrIncomplete) && strings.Contains(err.Error(), "data."+name+":"):
+		return true, true // the response cannot be used without this field
 	case err != nil:
 		t.Errorf("%s: %v", what, err)
-		return false
+		return false, false
 	}
 	got := exposed(t, snap)
 	if snap.Invalid.Items == 0 {
 		simtest.AssertEqual(t, what+": series where the field is not read", got, base)
-		return false
+		return false, false
 	}
 	cause := snap.Invalid.Causes[0]
-	if snap.Invalid.Items != 1 || len(snap.Invalid.Causes) != 1 || path != "id" && cause.Item != id || cause.Field != path {
+	if snap.Invalid.Items != 1 || len(snap.Invalid.Causes) != 1 || name != "id" && cause.Item != id || cause.Field != name {
 		t.Errorf("%s: got invalid items %+v", what, snap.Invalid)
 	}
-	if path == "id" {
-		return true
-	}
-	for series, v := range base {
-		if now, found := got[series]; (!found || now != v) && !mayChange(r, series, path, base, got) {
-			t.Errorf("%s: lost %s %v", what, series, v)
-		}
-	}
-	return true
+	return true, !maps.Equal(got, base)
 }
 
 // nullable are the fields that are read and may be null as the provider documents them.
@@ -173,52 +198,4 @@ func assertAbsenceCounts(t *testing.T, r Resource, body, target map[string]any, 
 		want = 0
 	}
 	assert("missing")
-}
-
-// mayChange returns whether a series may depend on a field: its definition names the
-// field, or something in it, as the source, or it is an _info metric, of which it may be a
-// label and which is still there.
-func mayChange(r Resource, series, path string, base, got map[string]float64) bool {
-	name, _, _ := strings.Cut(series, "{")
-	d := r.Metrics[slices.IndexFunc(r.Metrics, func(d *metric.Definition) bool { return d.Name == name })]
-	switch {
-	case (d == planStock.lastInStock || d == configurationStock.lastInStock) && slices.Contains([]string{"availability", "availability.in_stock", "in_stock"}, path):
-		return true // its source is the exporter
-	case r.Name == "topups" && path == "status":
-		return true // decides whether the top-up is exposed
-	case r.Name == "transactions":
-		return true // a label of what is added up
-	}
-	for _, source := range strings.FieldsFunc(d.Source, func(c rune) bool { return c == ' ' || c == ',' }) {
-		if madeFrom(series, strings.Split(source, "."), strings.Split(path, ".")) {
-			return true
-		}
-	}
-	return strings.HasSuffix(name, "_info") && countOf(got, name) == countOf(base, name)
-}
-
-// countOf returns the number of series of a family.
-func countOf(all map[string]float64, name string) (n int) {
-	for series := range all {
-		if strings.HasPrefix(series, name+"{") {
-			n++
-		}
-	}
-	return n
-}
-
-// madeFrom returns whether a source of a series is a field, in it, or around it. The
-// keys of a map, which the source does not name, are label values of the series.
-func madeFrom(series string, source, path []string) bool {
-	for i, key := range path {
-		switch {
-		case i >= len(source) || source[i] == "*":
-			if !strings.Contains(series, strconv.Quote(key)) {
-				return false
-			}
-		case source[i] != key:
-			return false
-		}
-	}
-	return true
 }

@@ -24,7 +24,6 @@ func TestWatchSteps(t *testing.T) {
 		watch       Watch
 		steps, want string
 	}{
-		{cheapInEurope, "a; a", "0 0"},
 		{cheapInEurope, "a; a/out; a; a/out; a", "0 0 1 1 2"},
 		{cheapInEurope, "a/in/100.01; a/in/100; a/in/101; a/in/99; a/in/1", "0 1 1 2 2"},
 		{cheapInEurope, "a/out; a/out/200; a/out/50", "0 0 0"},
@@ -34,22 +33,18 @@ func TestWatchSteps(t *testing.T) {
 		// A plan that returns as it was less than an hour ago is no hit.
 		{cheapInEurope, "a b; b; a b", "0 0 0"},
 		{cheapInEurope, "a b; b; a/out b", "0 0 0"},
-		{cheapInEurope, "a; none; none; a", "0 0 0 0"},
 		{cheapInEurope, "a; none; 57 minutes; a", "0 0 0 0"},
 		{cheapInEurope, "a; none; 58 minutes; a", "0 0 0 1"},
 		{cheapInEurope, "a; 90 minutes; a", "0 0 0"},
 		{cheapInEurope, "a/out; none; a", "0 0 1"},
 		{cheapInEurope, "a/out; none; a/?; a", "0 0 0 1"},
-		{cheapInEurope, "none; a", "0 1"},
 
 		// What is not known neither begins nor ends a match.
 		{cheapInEurope, "a; a/?; a", "0 0 0"},
 		{cheapInEurope, "a; a/in/?; a/in/60", "0 0 0"},
 		{cheapInEurope, "a/in/50/nyc; a/in/50/nyc nyc=Europe; a/in/50/nyc nyc=; a/in/50/nyc nyc=Europe", "0 1 1 1"},
 		{cheapInEurope, "a; a/in/?; a/in/200; a", "0 0 0 1"},
-		{cheapInEurope, "a; a/?; a/out; a/?; a", "0 0 0 0 1"},
 		{cheapInEurope, "a/?; a; a/out; a", "0 0 0 1"},
-		{cheapInEurope, "a/in/?; a; a/out; a", "0 0 0 1"},
 		{cheapInEurope, "!; a; a/out; a", "0 1 1 2"},
 		{cheapInEurope, "a g/out; ! g/out; a g/out", "0 0 0"},
 		{cheapInEurope, "a g/out; a/in/200 !; a !; b !; b g/out; a g/out", "0 0 1 2 2 2"},
@@ -57,7 +52,6 @@ func TestWatchSteps(t *testing.T) {
 		// Data that comes back is seen for the first time.
 		{cheapInEurope, "no plans; a; no plans; a", "- 0 - 0"},
 		{cheapInEurope, "no locations; a; no locations; a", "- 0 - 0"},
-		{cheapInEurope, "a/out; no plans; a; a/out; a", "0 - 0 0 1"},
 		{cheapInEurope, "a/out; no locations; a", "0 - 0"},
 		{cheap, "no plans; a/out; no locations; a", "- 0 0 1"},
 	} {

@@ -143,22 +143,3 @@ func TestLimiterRate(t *testing.T) {
 		})
 	}
 }
-
-// TestLimitersDropped asserts that tokens which went are forgotten as soon as that makes no
-// difference: not while what was sent counts, or a backoff lasts.
-func TestLimitersDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ls := limiters{limits: Limits{Account: 60}, byToken: map[Fingerprint]*limiter{}}
-		ls.backOff(fingerprint("backoff"), time.Now().Add(time.Hour), "status 429")
-		for i := range 1000 {
-			if err := ls.wait(t.Context(), fingerprint(fmt.Sprint(i)), "/servers"); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(100 * time.Millisecond) // a token is forgotten after 1.07 seconds
-		}
-		simtest.AssertEqual(t, "limiters", len(ls.byToken), 12)
-		time.Sleep(time.Hour)
-		_ = ls.wait(t.Context(), fingerprint("new"), "/servers")
-		simtest.AssertEqual(t, "limiters after the backoff", len(ls.byToken), 1)
-	})
-}

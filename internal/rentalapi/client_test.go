@@ -156,19 +156,6 @@ func TestRequest(t *testing.T) {
 	})
 }
 
-// TestReject has responses that only the caller can find unusable.
-func TestReject(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		for reason, cause := range map[Reason]error{Incomplete: ErrIncomplete, TooLarge: ErrTooLarge, Decode: errors.New("not UTF-8")} {
-			simtest.AssertEqual(t, "error", h.main().Reject("/plans", cause), error(&Error{Path: "/plans", Reason: reason, Err: cause}))
-		}
-		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{
-			`errors_total{path="/plans",reason="incomplete"}`: 1, `errors_total{path="/plans",reason="too_large"}`: 1,
-			`errors_total{path="/plans",reason="decode"}`: 1,
-		})
-	})
-}
-
 func TestBackoff(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		remove := h.Override("/servers", simtest.Reply(503, http.Header{ // two minutes by the provider's clock

@@ -133,9 +133,4 @@ func TestInvalid(t *testing.T) {
 	v.Merge(other)
 	want.Items = 23
 	simtest.AssertEqual(t, "merged", v, want)
-	var texts []string
-	for _, c := range []Cause{v.Causes[0], {"data[3]", errNoID}, {"", wrong}} {
-		texts = append(texts, c.Error())
-	}
-	simtest.AssertEqual(t, "texts", texts, []string{"a: cpu.cores: not an integer", "data[3]: id: missing", "cpu.cores: not an integer"})
 }

@@ -29,11 +29,6 @@ func waiting(soldOut time.Duration) Spec {
 	return c
 }
 
-// published returns the samples of a metric as a scrape gets them.
-func (h *harness) published(name string) []*collector.Sample {
-	return collector.Samples(h.set.Publisher)[name]
-}
-
 // assertGap compares the time between the next two requests for saved configurations.
 func (h *harness) assertGap(what string, want time.Duration) {
 	h.t.Helper()
@@ -62,7 +57,7 @@ func TestSoldOutInterval(t *testing.T) {
 				time.Sleep(rand.N(2 * interval))
 				h.setPlace(true)
 				changed := time.Now()
-				for h.published("configuration_in_stock")[0].Value() == 0 {
+				for collector.Samples(h.set.Publisher)["configuration_in_stock"][0].Value() == 0 {
 					time.Sleep(50 * time.Millisecond)
 				}
 				if took := time.Since(changed); took > interval+time.Second {

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -119,25 +118,16 @@ func TestCacheExpiryShows(t *testing.T) {
 	}
 }
 
-// TestAtLeast has a snapshot that demands a longer interval.
+// TestAtLeast has a history of 18 pages, which demands a longer interval.
 func TestAtLeast(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		added := h.set.configure(configure(time.Minute, 2*time.Minute, "servers"))
-		fetch := added[0].fetch
-		added[0].fetch = func(ctx context.Context, api rentalapi.Getter) (collector.Snapshot, error) {
-			snap, err := fetch(ctx, api)
-			snap.AtLeast = 10 * time.Minute
-			return snap, err
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		go added[0].run(ctx, 0)
-		time.Sleep(40 * time.Minute)
-		requests := h.Requests()
-		h.assertEqual("time between the last requests", requests[2].Time.Sub(requests[1].Time), 10*time.Minute)
-		h.assertEqual("interval", h.values("exporter_collector_interval_seconds"), map[string]float64{"servers main": 600})
-		_, until, _ := added[0].shown()
-		h.assertEqual("expiry", until.Sub(added[0].state.Taken), 30*time.Minute)
+	withHarness(t, func(_ *testing.T, h *harness) {
+		h.Change(func(w *simulator.World) {
+			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(18*rentalapi.MaxPageItems, time.Now())
+		})
+		h.run(configure(time.Minute, 2*time.Minute, "transactions"))
+		time.Sleep(10 * time.Minute)
+		h.assertEqual("requests of four fetches", len(h.Requests()), 4*18)
+		h.assertEqual("timing", h.set.Health()[0].Timing, Timing{Interval: 3 * time.Minute, MaxAge: 9 * time.Minute})
 	})
 }
 

@@ -29,7 +29,7 @@ var (
 func account() Resource {
 	return Resource{
 		Name: "account", Help: "balance and two-factor authentication", Path: "/account", Account: true,
-		Interval: time.Minute, MaxAge: 10 * time.Minute, Requests: 1,
+		Interval: time.Minute, MaxAge: 10 * time.Minute,
 		Metrics:  []*metric.Definition{accountInfo, accountBalance, accountTwoFactor, accountCreated},
 		NewFetch: func() Fetch { return fetchAccount },
 	}

@@ -37,7 +37,7 @@ type LocationData map[locationID]location
 func locations() Resource {
 	return Resource{
 		Name: "locations", Help: "locations and how many plans each has in stock", Path: "/locations",
-		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute, Requests: 1,
+		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute,
 		Metrics: []*metric.Definition{locationInfo, locationLat, locationLon, locationPlans, locationInStock},
 		NewFetch: list(
 			rentalapi.List[location]{

@@ -36,7 +36,7 @@ var (
 func osImages() Resource {
 	return Resource{
 		Name: "os", Help: "operating system images and their license fees", Path: "/os",
-		Interval: time.Hour, MaxAge: 6 * time.Hour, MinInterval: time.Minute, Requests: 1,
+		Interval: time.Hour, MaxAge: 6 * time.Hour, MinInterval: time.Minute,
 		Metrics: []*metric.Definition{osInfo, osInstall, osLicense, osMinCores, osCustomISO},
 		NewFetch: list(
 			rentalapi.List[osImage]{Path: "/os", MaxItems: maxItems, ID: func(o *osImage) string { return o.ID }},

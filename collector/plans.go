@@ -96,7 +96,7 @@ type plansPage = rentalapi.Page[plan, plansMeta]
 func plans() Resource {
 	return Resource{
 		Name: "plans", Help: "plan stock, prices and hardware", Path: "/plans",
-		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute, Requests: 1,
+		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute,
 		Metrics: slices.Concat(
 			[]*metric.Definition{planInfo, planInStock, planAvailability, planLinks, planOffered, planPriceUSD, planPriceEUR},
 			planStock.definitions(),

@@ -33,8 +33,7 @@ type Resource struct {
 	// no such interval.
 	SoldOutInterval time.Duration
 
-	Requests    int // the least number of requests of a refresh
-	MaxRequests int // the usual most; 0 means the same
+	MaxRequests int // of a fetch, usually; 0 means 1, which is the least
 
 	Metrics []*metric.Definition
 

@@ -26,7 +26,7 @@ var (
 func sshKeys() Resource {
 	return Resource{
 		Name: "ssh_keys", Help: "SSH keys", Path: "/ssh-keys", Account: true,
-		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
+		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
 		Metrics: []*metric.Definition{sshKeysCount, sshKeyInfo, sshKeyCreated},
 		NewFetch: list(
 			rentalapi.List[sshKey]{Path: "/ssh-keys", MaxItems: maxItems, ID: func(k *sshKey) string { return k.ID }},

@@ -42,7 +42,7 @@ const (
 func status() Resource {
 	return Resource{
 		Name: "status", Help: "component states, incidents and maintenances", Path: "/status",
-		Interval: 30 * time.Second, MaxAge: 5 * time.Minute, MinInterval: statusCacheTime, Requests: 1,
+		Interval: 30 * time.Second, MaxAge: 5 * time.Minute, MinInterval: statusCacheTime,
 		Metrics:  []*metric.Definition{statusInfo, componentUp, componentState, incidents, maintenances, statusSince, statusUpdated},
 		NewFetch: func() Fetch { return fetchStatus },
 	}

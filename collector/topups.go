@@ -61,7 +61,7 @@ func topups() Resource {
 	return Resource{
 		Name: "topups", Help: "top-ups by state and the open ones", Path: "/topups", Account: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute,
-		Requests: 1, MaxRequests: 1 + len(topupStates()),
+		MaxRequests: 1 + len(topupStates()),
 		Metrics: []*metric.Definition{
 			topupsByStatus, topupInfo, topupLinks, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid, topupSettlement,
 		},

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -31,8 +29,6 @@ func (id *entryID) Decode(value any) string {
 	return problem(err == nil, "an integer")
 }
 
-type transactionPage = rentalapi.Page[transaction, rentalapi.PageMeta]
-
 var (
 	transactionsByType = metric.Gauge("transactions", "All transactions of the account by type; a gauge, because the provider can remove or change one.", "Balance transaction", "account", "type")
 	transactionsCredit = metric.Gauge("transactions_credit_usd", "Sum of all positive transactions of the account by type; a gauge, because the provider can remove or change one.", "Balance transaction amount.usd", "account", "type")
@@ -50,7 +46,7 @@ const (
 func transactions() Resource {
 	return Resource{
 		Name: "transactions", Help: "money in and out by type", Path: "/transactions", Account: true,
-		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
+		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
 		Metrics:  []*metric.Definition{transactionsByType, transactionsCredit, transactionsDebit},
 		NewFetch: func() Fetch { return fetchTransactions },
 	}
@@ -63,7 +59,7 @@ func transactions() Resource {
 func fetchTransactions(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (s Snapshot, err error) {
 	ledger := map[entryID]*transaction{}
 	var items count // of all pages, understood or not
-	var last transactionPage
+	var last rentalapi.Page[transaction, rentalapi.PageMeta]
 	for number := 1; ; number++ {
 		page, err := rentalapi.GetPage(ctx, api, rentalapi.List[transaction]{
 			Path: "/transactions", MaxItems: maxEntries, ID: func(t *transaction) string { return string(t.ID) },
@@ -90,19 +86,19 @@ func fetchTransactions(ctx context.Context, api rentalapi.Getter, b *metric.Buil
 	if total := last.Meta.Total; items < total {
 		return s, fmt.Errorf("data: the pages hold %v entries, but meta.total is %v: %w", items, total, rentalapi.ErrIncomplete)
 	}
-	addLedger(b, maps.Values(ledger))
+	addLedger(b, ledger)
 	s.Age = newAge(last.Response, nil)
 	return s, nil
 }
 
 // addLedger adds the sums of all entries.
-func addLedger(b *metric.Builder, ledger iter.Seq[*transaction]) {
+func addLedger(b *metric.Builder, ledger map[entryID]*transaction) {
 	type sum struct {
 		n             float64
 		credit, debit micros
 	}
 	sums := map[string]sum{"topup": {}, "bonus": {}} // documented, so always exported
-	for t := range ledger {
+	for _, t := range ledger {
 		usd := micros(0)
 		if t.Amount.USD != nil {
 			usd = microsOf(*t.Amount.USD)

@@ -85,8 +85,8 @@ func (c *Config) RequestRate(resources []collector.Resource, account bool) Rate 
 		settings := c.Collectors[r.Name]
 		if r.Account == account && settings.Enabled {
 			perMinute := float64(time.Minute) / float64(cmp.Or(settings.SoldOutInterval, settings.Interval))
-			rate.PerMinute += float64(r.Requests) * perMinute
-			rate.MaxPerMinute += float64(max(r.Requests, r.MaxRequests)) * perMinute
+			rate.PerMinute += perMinute
+			rate.MaxPerMinute += float64(max(1, r.MaxRequests)) * perMinute
 		}
 	}
 	return rate

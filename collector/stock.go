@@ -52,23 +52,17 @@ func (m stockMetrics) definitions() []*metric.Definition {
 	return []*metric.Definition{m.restocks, m.sellouts, m.lastInStock, m.changed}
 }
 
-// apply steps a history with the stock by id that a response tells, and adds the metrics.
+// apply steps a history with the stock by id that a response tells, and adds the metrics
+// of those whose stock was ever known.
 func (m stockMetrics) apply(b *metric.Builder, s *Snapshot, history *stockHistory, stock map[string]*bool) {
 	next := history.step(stock, s.response.Received)
 	s.Commit = func() { *history = next }
 	for id := range stock {
-		m.add(b, next, id)
+		if r := next[id]; r.inStock != nil {
+			b.AddCreated(m.restocks, r.restocks, r.firstKnown, id)
+			b.AddCreated(m.sellouts, r.sellouts, r.firstKnown, id)
+			metric.AddOptional(b, m.lastInStock, r.lastInStock, id)
+			metric.AddOptional(b, m.changed, r.changed, id)
+		}
 	}
-}
-
-// add adds the metrics of one id, if its stock was ever known.
-func (m stockMetrics) add(b *metric.Builder, h stockHistory, id string) {
-	r := h[id]
-	if r.inStock == nil {
-		return
-	}
-	b.AddCreated(m.restocks, r.restocks, r.firstKnown, id)
-	b.AddCreated(m.sellouts, r.sellouts, r.firstKnown, id)
-	metric.AddOptional(b, m.lastInStock, r.lastInStock, id)
-	metric.AddOptional(b, m.changed, r.changed, id)
 }

@@ -9,6 +9,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -35,8 +36,9 @@ func TestStockHistory(t *testing.T) {
 		for i, stock := range strings.Fields(stocks) {
 			b := &metric.Builder{}
 			if stock != "-" {
-				history = history.step(map[string]*bool{"p": known[stock]}, today.Add(time.Duration(i)*time.Minute))
-				planStock.add(b, history, "p")
+				s := Snapshot{response: rentalapi.Response{Received: today.Add(time.Duration(i) * time.Minute)}}
+				planStock.apply(b, &s, &history, map[string]*bool{"p": known[stock]})
+				s.Commit()
 			}
 			got = append(got, stockValues(t, b))
 		}

@@ -17,6 +17,22 @@ import (
 // Where the saved configuration of a test would be.
 const savedPlan, savedLocation = "epyc-7443p", "fra"
 
+// withSaved is withProvider with one saved configuration, and a cache of public responses.
+func withSaved(t *testing.T, f func(t *testing.T, h *harness)) {
+	t.Helper()
+	withProvider(t, simulator.Options{}, func(t *testing.T, h *harness) {
+		h.Change(func(w *simulator.World) {
+			w.Caches = true
+			w.Accounts[simtest.MainToken].Configurations = []simulator.Object{{"id": "cfg_1", "plan": savedPlan, "location": savedLocation}}
+			for _, l := range w.Locations {
+				w.SetStock(savedPlan, simulator.Text(l, "id"), false)
+			}
+		})
+		time.Sleep(2 * time.Minute) // the cache has it
+		f(t, h)
+	})
+}
+
 func (h *harness) setPlace(in bool) {
 	h.Change(func(w *simulator.World) { w.SetStock(savedPlan, savedLocation, in) })
 }
@@ -29,6 +45,11 @@ func waiting(soldOut time.Duration) Spec {
 	return c
 }
 
+// published returns the samples of a metric as a scrape gets them.
+func (h *harness) published(name string) []*collector.Sample {
+	return collector.Samples(h.set.Publisher)[name]
+}
+
 // assertGap compares the time between the next two requests for saved configurations.
 func (h *harness) assertGap(what string, want time.Duration) {
 	h.t.Helper()
@@ -39,17 +60,32 @@ func (h *harness) assertGap(what string, want time.Duration) {
 	h.assertEqual(what, last[len(last)-1].Time.Sub(last[len(last)-2].Time), want)
 }
 
+// TestShortRestock has restocks of 20 seconds that no response of /plans ever shows.
+func TestShortRestock(t *testing.T) {
+	withSaved(t, func(_ *testing.T, h *harness) {
+		h.run(waiting(15 * time.Second))
+		h.settle()
+		for range 3 {
+			time.Sleep(5 * time.Minute)                                                    // the configuration is known to be sold out again
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(80 * time.Second))) // a third after the cache expiry
+			h.setPlace(true)
+			time.Sleep(20 * time.Second)
+			h.setPlace(false)
+		}
+		h.runFor(5 * time.Minute)
+		h.assertEqual("restocks of the plan", h.values("plan_restocks_total")[savedPlan], 0.0)
+		h.assertEqual("restocks", h.values("configuration_restocks_total"), map[string]float64{"main cfg_1": 3})
+		h.assertEqual("sellouts", h.values("configuration_sellouts_total"), map[string]float64{"main cfg_1": 3})
+	})
+}
+
 // TestSoldOutInterval has a restock at a random time: it is published within the interval and
 // a second. Then it stops to wait, and a reload changes the interval. A failing fetch is
 // repeated as others are.
 func TestSoldOutInterval(t *testing.T) {
 	for _, interval := range []time.Duration{15 * time.Second, 2 * time.Second} {
 		t.Run(interval.String(), func(t *testing.T) {
-			withProvider(t, simulator.Options{}, func(t *testing.T, h *harness) {
-				h.Change(func(w *simulator.World) {
-					w.Accounts[simtest.MainToken].Configurations = []simulator.Object{{"id": "cfg_1", "plan": savedPlan, "location": savedLocation}}
-				})
-				h.setPlace(false)
+			withSaved(t, func(_ *testing.T, h *harness) {
 				h.OnRequest(func(string, url.Values) { time.Sleep(300 * time.Millisecond) })
 				h.run(waiting(interval))
 				h.set.Run(h.ctx)
@@ -57,7 +93,7 @@ func TestSoldOutInterval(t *testing.T) {
 				time.Sleep(rand.N(2 * interval))
 				h.setPlace(true)
 				changed := time.Now()
-				for collector.Samples(h.set.Publisher)["configuration_in_stock"][0].Value() == 0 {
+				for h.published("configuration_in_stock")[0].Value() == 0 {
 					time.Sleep(50 * time.Millisecond)
 				}
 				if took := time.Since(changed); took > interval+time.Second {
@@ -128,14 +164,12 @@ func TestEventsReported(t *testing.T) {
 		h.log.Take(t)
 		h.assertEqual("events kept", len(h.set.Events()), maxKept)
 
-		h.setStock("gpu-l40s", false)
-		h.lastAsked("/plans")
 		h.down.Store(true)
 		time.Sleep(20 * time.Minute)
-		h.setStock("gpu-l40s", true)
+		h.setStock("gpu-l40s", false)
 		h.down.Store(false)
 		h.runFor(10 * time.Minute)
-		h.assertEqual("newest event after expired data", h.set.Events()[0].Message, "plan sold out")
+		h.assertEqual("events after expired data", h.set.Events()[0].Message, "watch hit")
 	})
 }
 
@@ -145,4 +179,30 @@ func (h *harness) lastAsked(path string) time.Time {
 	h.settle()
 	asked := h.RequestsFor(path)
 	return asked[len(asked)-1].Time
+}
+
+// TestFormerID has an account that becomes another provider account: its state says so until
+// the configuration is applied again.
+func TestFormerID(t *testing.T) {
+	withHarness(t, func(_ *testing.T, h *harness) {
+		c := configure(time.Minute, 10*time.Minute, "account")
+		former := func() string { return h.set.Health()[0].FormerID }
+		h.run(c)
+		h.settle()
+		h.assertEqual("at first", former(), "")
+		var id string
+		for _, next := range []string{"acc_2", "acc_3"} {
+			h.Change(func(w *simulator.World) {
+				account := w.Accounts[simtest.MainToken].Account
+				if id == "" {
+					id = simulator.Text(account, "id")
+				}
+				account["id"] = next
+			})
+			h.runFor(2 * time.Minute)
+			h.assertEqual(next, former(), id)
+		}
+		h.run(c)
+		h.assertEqual("after a reload", former(), "")
+	})
 }

@@ -182,13 +182,14 @@ func binary(e *parser.BinaryExpr, left, right Labels) (Labels, error) {
 	if !left.Intersection(right).IsSuperset(on) || !m.On && len(m.MatchingLabels) > 0 {
 		return nil, fmt.Errorf("%s: the sides have the labels %q and %q: name those to match with on", e.Op, sets.List(left), sets.List(right))
 	}
-	switch {
-	case m.Card == parser.CardManyToMany:
+	switch m.Card {
+	case parser.CardManyToMany:
 		return left, nil
-	case m.Card == parser.CardOneToOne:
+	case parser.CardOneToOne:
 		return on, nil
-	case m.Card == parser.CardOneToMany:
+	case parser.CardOneToMany:
 		left, right = right, left
+	case parser.CardManyToOne:
 	}
 	if !right.HasAll(m.Include...) {
 		return nil, fmt.Errorf("%s %q: the other side has no such label", m.Card, m.Include)

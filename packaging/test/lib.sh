@@ -59,7 +59,7 @@ options() { sed -i "s|^OPTIONS=.*|OPTIONS=\"$1\"|" "${environment:?}"; }
 says_what_to_set() {
   refused systemctl enable --now "$unit"
   is SubState failed
-  eventually logged "$config:10: api.base_url: missing: must be set here or with --api.base-url"
+  eventually logged "$config: api.base_url: missing: must be set here or with --api.base-url"
 }
 
 # serves_demo starts the service as installed, with --demo.

@@ -76,10 +76,11 @@ func subtest(t *testing.T, name string, f func(t *testing.T, h *harness)) {
 func (h *harness) reset() {
 	h.t.Helper()
 	h.log, h.ctx = &simtest.Log{}, nil
-	var err error
-	h.transport, err = config.NewRoundTripperFromConfig(config.DefaultHTTPClientConfig, "test", config.WithDialContextFunc(h.Dial))
-	if err != nil {
-		h.t.Fatal(err)
+	if h.transport == nil { // a former set may still use it
+		var err error
+		if h.transport, err = config.NewRoundTripperFromConfig(config.DefaultHTTPClientConfig, "test", config.WithDialContextFunc(h.Dial)); err != nil {
+			h.t.Fatal(err)
+		}
 	}
 	h.set = New(Options{Logger: h.log, UserAgent: "test/1", API: rentalapi.Settings{
 		BaseURL: h.URL, Transport: h, Timeout: 10 * time.Second, Limits: h.limits,

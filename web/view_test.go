@@ -356,7 +356,10 @@ func TestCollectors(t *testing.T) {
 		state("status", 0, errDown), state("account", 9*time.Minute-1, errDown), late, fetching, duplicate(state("servers", time.Minute, nil)),
 	}}
 	const minuteAgo = " | 2026-03-30T08:59:00Z | 1m | in 8s | 1m | "
-	simtest.AssertEqual(t, "collectors", g.section(t, "collectors"), []string{
+	rows := slices.DeleteFunc(g.section(t, "collectors"), func(row string) bool { // of all other collectors
+		return strings.HasSuffix(row, " | main | working"+minuteAgo+" |")
+	})
+	simtest.AssertEqual(t, "collectors", rows, []string{
 		"The collectors fetch in the background. Neither pages nor scrapes cause a request to the provider.",
 		"os |  | failing, data expired | 2026-03-30T08:51:00Z | 9m | in 8s | 1m |  | /plans: connection refused",
 		"status |  | failing, no data | never |  | in 8s | 1m |  | /plans: connection refused",
@@ -365,8 +368,6 @@ func TestCollectors(t *testing.T) {
 		"topups | main | fetching, data expired | 2026-03-30T08:59:00Z | 9m | now | 1m |  |",
 		"transactions | main | fetching | never |  | in 8s | 1m |  |",
 		"plans |  | working | 2026-03-30T08:59:00Z | 1h1m | in 8s | 1m |  |",
-		"configurations | main | working" + minuteAgo + " |",
-		"ssh_keys | main | working" + minuteAgo + " |",
 		"servers | main | working" + minuteAgo + " | same provider account as lab: sums over accounts count it twice",
 	})
 }

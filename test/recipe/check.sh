@@ -38,7 +38,7 @@ var (
 func invoices() Resource {
 	return Resource{
 		Name: "invoices", Help: "invoices and their status", Path: "/invoices", Account: true,
-		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, Requests: 1,
+		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
 		Metrics: []*metric.Definition{invoicesCount, invoiceInfo, invoiceAmount, invoiceIssued},
 		NewFetch: list(
 			rentalapi.List[invoice]{Path: "/invoices", MaxItems: maxItems, ID: func(i *invoice) string { return i.ID }},

@@ -47,7 +47,7 @@ func TestObjects(t *testing.T) {
 		"token":           {"", "", "ConfigMap:1 Deployment:1 Secret:1 Service:1", "any", []string{"account main: ", "account lab / 2: café: "}},
 		"pair":            {"", "", pair, names + "TCP 8443", []string{"of 25", "account main: ", "account lab: ", "account guest: "}},
 		"replaced labels": {"pair", replaced, pair, names + "TCP 8443", nil},
-		"shards":          {"pair", "--set=shards=3,replicaCount=1", shards, names + "TCP 8443", []string{"1 accounts: lab"}},
+		"shards":          {"pair", "--set=shards=3,replicaCount=1", shards, names + "TCP 8443", []string{"account lab: "}},
 		"openshift":       {"", "", restricted, names + "TCP 443, UDP 5353, TCP 5353", nil},
 		"tls":             {"", "", public + " ServiceMonitor:1", "any", nil},
 		"many":            {"", "", public, "any", []string{"account main: ", "account lab: "}},

@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 )
 
@@ -15,18 +18,23 @@ import (
 // and help: promtool stores neither.
 type recorder struct {
 	out     *bufio.Writer
-	labels  prometheus.Labels // added to all series
+	labels  []*dto.LabelPair // added to all series
 	samples int
 }
 
 func newRecorder(w io.Writer, labels map[string]string) *recorder {
-	return &recorder{out: bufio.NewWriterSize(w, 1<<20), labels: labels}
+	r := &recorder{out: bufio.NewWriterSize(w, 1<<20)}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		value := labels[name]
+		r.labels = append(r.labels, &dto.LabelPair{Name: &name, Value: &value})
+	}
+	return r
 }
 
 // record writes a scrape: metrics, and those of a collector.
 func (r *recorder) record(at time.Time, metrics []prometheus.Metric, more prometheus.Collector) error {
 	registry := prometheus.NewRegistry()
-	prometheus.WrapRegistererWith(r.labels, registry).MustRegister(more, prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
+	registry.MustRegister(more, prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
 		for _, m := range metrics {
 			ch <- m
 		}
@@ -39,7 +47,7 @@ func (r *recorder) record(at time.Time, metrics []prometheus.Metric, more promet
 	var text bytes.Buffer
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			m.TimestampMs = &stamp
+			m.TimestampMs, m.Label = &stamp, slices.Concat(r.labels, m.Label)
 		}
 		text.Reset()
 		if _, err := expfmt.MetricFamilyToOpenMetrics(&text, family); err != nil {

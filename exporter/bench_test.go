@@ -24,7 +24,7 @@ import (
 func BenchmarkScrape(b *testing.B) {
 	for _, series := range []int{1_000, 50_000} {
 		b.Run(fmt.Sprintf("series=%d", series), func(b *testing.B) {
-			e := newTestExporter(b, serversConfig(b, series/5)...)
+			e := newTestExporter(b, serversConfig(b, series/5, "")...)
 			b.Cleanup(e.Wait) // the context of the benchmark has ended by then
 			e.Run(b.Context())
 			e.ApplyConfig(b.Context(), e.loaded.Load().collected)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -24,7 +23,7 @@ func TestScripts(t *testing.T) {
 		Dir:           "testdata/script",
 		UpdateScripts: *simtest.Update,
 		Setup: func(e *testscript.Env) error {
-			a := simtest.Start(e.T().(testing.TB), simulator.Options{})
+			a := startAPI(e.T().(testing.TB))
 			e.Values["api"] = a
 			e.Setenv("CONFIG", configFile(e.T().(testing.TB), a))
 			return nil
@@ -74,9 +73,6 @@ func TestVersion(t *testing.T) {
 
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds the binary")
-	}
 	for _, stop := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
 		t.Run(stop.String(), func(t *testing.T) {
 			t.Parallel()

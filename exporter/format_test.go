@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -24,7 +23,7 @@ const (
 // it. One account waits, for the metric that exposes it.
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	a := simtest.Start(t, simulator.Options{})
+	a := startAPI(t)
 	a.Inject(simtest.Fault{Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
 	p := startReady(t, "--config.file="+configFile(t, a))
 	page := p.scrape()

@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	version.Version = "1.2.3"
+	_ = flag.Set("test.parallel", "8") // most tests wait for the rate limit, and few compute
 	simtest.Main(m)
 }
 
@@ -104,11 +106,20 @@ func start(t testing.TB, args ...string) *program {
 	return p
 }
 
+// startAPI starts a provider of which exporters with the configuration files of simtest are
+// ready within a second.
+func startAPI(t testing.TB) *simtest.API {
+	t.Helper()
+	a := simtest.Start(t, simulator.Options{})
+	a.Settings = "timeout: 5m, rate_limit: {public: 59, account: 120}"
+	return a
+}
+
 // startProvider is startReady with a provider of the accounts main and lab, of which every
 // collector fetches once during the test, and a watch.
 func startProvider(t testing.TB, args ...string) (*simtest.API, *program) {
 	t.Helper()
-	a := simtest.Start(t, simulator.Options{})
+	a := startAPI(t)
 	p := startReady(t, append(args, "--config.file="+configFile(t, a))...)
 	simtest.Eventually(t, "all requests have responses", a.Idle)
 	return a, p
@@ -215,14 +226,16 @@ func success(value float64, accounts ...string) map[string]float64 {
 	return all
 }
 
-// serversConfig starts a provider with one account of so many servers, and returns
-// the arguments to export it.
-func serversConfig(t testing.TB, servers int) (args []string) {
+// serversConfig starts a provider with one account of so many servers, whose hostnames have a
+// prefix, and returns the arguments to export it.
+func serversConfig(t testing.TB, servers int, prefix string) (args []string) {
 	t.Helper()
-	a := simtest.Start(t, simulator.Options{})
-	a.Timeout = "1m" // a busy machine needs long to encode them
+	a := startAPI(t)
 	a.Change(func(w *simulator.World) {
 		w.Accounts[simtest.MainToken].Servers = simulator.Servers(servers, time.Now())
+		for _, s := range w.Accounts[simtest.MainToken].Servers {
+			s["hostname"] = prefix + simulator.Text(s, "hostname")
+		}
 	})
 	return []string{"--config.file=" + a.ConfigFile(t.TempDir(), map[string]string{"main": simtest.MainToken}, "")}
 }

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -33,7 +32,7 @@ func (p *program) reload() {
 // another account's file came.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	a, dir := startAPI(t), t.TempDir()
 	more := filepath.Join(dir, "more")
 	if err := os.Mkdir(more, 0o700); err != nil {
 		t.Fatal(err)
@@ -85,7 +84,7 @@ func countByToken(a *simtest.API) map[string]int {
 // is usual in Kubernetes.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	a, dir := simtest.Start(t, simulator.Options{}), t.TempDir()
+	a, dir := startAPI(t), t.TempDir()
 	token := filepath.Join(dir, "lab.token")
 	file := a.ConfigFile(dir, simtest.Tokens(), hourly())
 	if err := errors.Join(os.Rename(token, token+".target"), os.Symlink(token+".target", token)); err != nil {

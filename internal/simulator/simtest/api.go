@@ -40,9 +40,8 @@ type API struct {
 	Net *Network // nil on loopback
 	// Dial connects to the provider. In memory, every address leads to it.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Timeout is the limit of a request in configuration files, such as 5m; empty for the
-	// default.
-	Timeout string
+	// Settings are more of the section api in configuration files, such as "timeout: 5m".
+	Settings string
 
 	t      testing.TB
 	server *httptest.Server
@@ -115,11 +114,7 @@ func (a *API) Client() *http.Client { return newClient(a.Dial) }
 func (a *API) ConfigFile(dir string, tokens map[string]string, more string) string {
 	a.t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "api: {base_url: %q", a.URL)
-	if a.Timeout != "" {
-		b.WriteString(", timeout: " + a.Timeout)
-	}
-	b.WriteString("}\n")
+	fmt.Fprintf(&b, "api: {base_url: %q, %s}\n", a.URL, a.Settings)
 	if len(tokens) > 0 {
 		b.WriteString("accounts:\n")
 	}

@@ -46,9 +46,13 @@ func Binary(t testing.TB) string {
 }
 
 // Build builds a program of this repository once and returns the path of its binary.
-// The package needs a TestMain that calls [Main]. It has no race detector.
+// The package needs a TestMain that calls [Main]. It has no race detector. With -short, it
+// skips the test.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("builds a binary")
+	}
 	building.Lock()
 	defer building.Unlock()
 	path := filepath.Join(binaryDir, filepath.Base(pkg))

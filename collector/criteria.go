@@ -44,46 +44,6 @@ func (w Watch) Inputs() []string {
 	return []string{"plans"}
 }
 
-// Description says in words which plans match, such as "any plan, region Europe, 64 GiB or
-// more, up to 100.00 USD a month".
-func (w Watch) Description() string {
-	words := "any plan"
-	oneOf := func(before string, alternatives []string) {
-		if len(alternatives) > 0 {
-			words += before + strings.Join(alternatives, " or ")
-		}
-	}
-	has := func(what string, value *bool) {
-		if value != nil {
-			words += map[bool]string{true: ", with ", false: ", without "}[*value] + what
-		}
-	}
-	bound := func(format string, value *float64) {
-		if value != nil {
-			words += fmt.Sprintf(format, *value)
-		}
-	}
-	oneOf(": ", w.Plans)
-	oneOf(", not ", w.ExcludePlans)
-	oneOf(", family ", w.Families)
-	oneOf(", location ", w.Locations)
-	oneOf(", region ", w.Regions)
-	oneOf(", country ", w.Countries)
-	has("GPU", w.GPU)
-	has("ECC", w.ECC)
-	oneOf(", CPU ", w.CPUModels)
-	oneOf(", GPU ", w.GPUModels)
-	oneOf(", storage ", w.Storage)
-	oneOf(", port ", w.Ports)
-	bound(", %.15g cores or more", w.MinCores)
-	bound(", %.15g threads or more", w.MinThreads)
-	bound(", %.15g GHz or more", w.MinBaseGHz)
-	bound(", %.15g GiB or more", w.MinMemoryGiB)
-	bound(", up to %.2f USD a month", w.MaxUSDPerMonth)
-	bound(", up to %.2f EUR a month", w.MaxEURPerMonth)
-	return words
-}
-
 // truth is whether a criterion is met, in three-valued logic: min is AND, max is OR.
 type truth int
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -62,10 +61,10 @@ var (
 	serversActive   = metric.Gauge("servers_active", "Active servers of the account, as the provider counts them.", "servers meta.active", "account")
 	serverInfo      = metric.Gauge("server_info", "Plan, location, image and host name of a server; constant 1. Addresses are not exported.", "Server", "account", "server", "plan", "name", "location", "os", "hostname")
 	serverStatus    = metric.Gauge("server_status", "The present status of a server, as the provider words it; constant 1.", "Server status", "account", "server", "status")
-	serverPrice     = metric.Gauge("server_price_usd_per_month", "Price of a server in US dollars per month, excluding VAT.", "Server price.monthly.usd", "account", "server")
+	serverPrice     = metric.Gauge("server_price_usd_per_month", "Price of a server in US dollars a month, excluding VAT.", "Server price.monthly.usd", "account", "server")
 	serverRenews    = metric.Gauge("server_renews_timestamp_seconds", "When a server renews next: midnight UTC of the day.", "Server renews_at", "account", "server")
 	serverCreated   = metric.Gauge("server_created_timestamp_seconds", "When a server was created.", "Server created_at", "account", "server")
-	accountCost     = metric.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars per month, excluding VAT; absent if none of their prices is known.", "sum of Server price.monthly.usd", "account")
+	accountCost     = metric.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars a month, excluding VAT; absent if none of their prices is known.", "sum of Server price.monthly.usd", "account")
 )
 
 const serversName = "servers"
@@ -176,27 +175,23 @@ type Server struct {
 	IPv4                                              string // the first address; empty if it has none
 }
 
-// Servers yields servers.
-type Servers = iter.Seq[Server]
-
 // Errors of ActiveServers.
 var (
 	ErrUnknownAccount = errors.New("servers: unknown account")
 	ErrUnknownServers = errors.New("servers: not all are known")
 )
 
-// ActiveServers yields the active servers of an account, or of all accounts if it is
-// empty, sorted by account and id. It copies none, because many clients can ask for a long
-// list. It fails with ErrUnknownAccount, and with ErrUnknownServers rather than yield a
-// partial list.
-func ActiveServers(accounts []Known, account string) (Servers, error) {
-	if account != "" {
-		accounts = slices.DeleteFunc(slices.Clone(accounts), func(k Known) bool { return k.Account != account })
-		if len(accounts) == 0 {
-			return nil, ErrUnknownAccount
-		}
-	}
+// ActiveServers returns the active servers of an account, or of all accounts if it is empty,
+// sorted by account and id. It fails with ErrUnknownAccount, and with ErrUnknownServers
+// rather than return a partial list.
+func ActiveServers(accounts []Known, account string) ([]Server, error) {
+	var all []Server
+	found := account == ""
 	for _, k := range accounts {
+		if account != "" && k.Account != account {
+			continue
+		}
+		found = true
 		servers, err := k.Data.Servers, error(nil)
 		switch {
 		case slices.Contains(k.Incomplete, serversName):
@@ -209,15 +204,13 @@ func ActiveServers(accounts []Known, account string) (Servers, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: account %s: %w", ErrUnknownServers, k.Account, err)
 		}
-	}
-	return func(yield func(Server) bool) {
-		for _, k := range accounts {
-			for _, v := range k.Data.Servers.active {
-				v.Account = k.Account
-				if !yield(v) {
-					return
-				}
-			}
+		for _, s := range servers.active {
+			s.Account = k.Account
+			all = append(all, s)
 		}
-	}, nil
+	}
+	if !found {
+		return nil, ErrUnknownAccount
+	}
+	return all, nil
 }

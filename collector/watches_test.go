@@ -81,19 +81,6 @@ func TestWatchMatches(t *testing.T) {
 	}
 }
 
-func TestWatchDescription(t *testing.T) {
-	w := Watch{
-		Plans: []string{"epyc-7443p", "7"}, ExcludePlans: []string{"8", "9"}, Families: []string{"performance"},
-		Locations: []string{"fra", "ams"}, Regions: []string{"Europe", "North America"}, Countries: []string{"DE", "no"},
-		GPU: ptr(true), ECC: ptr(false), CPUModels: []string{"EPYC"}, GPUModels: []string{"L40S", "RTX"}, Storage: []string{"NVMe"}, Ports: []string{"10 Gbps"},
-		MinCores: ptr(0.5), MinThreads: ptr(2.0), MinBaseGHz: ptr(3.25), MinMemoryGiB: ptr(1e6), MaxUSDPerMonth: ptr(99.9), MaxEURPerMonth: ptr(0.0),
-	}
-	simtest.AssertEqual(t, "all criteria", w.Description(), "any plan: epyc-7443p or 7, not 8 or 9, family performance, location fra or ams, region Europe or North America, country DE or no, "+
-		"with GPU, without ECC, CPU EPYC, GPU L40S or RTX, storage NVMe, port 10 Gbps, 0.5 cores or more, 2 threads or more, 3.25 GHz or more, 1000000 GiB or more, "+
-		"up to 99.90 USD a month, up to 0.00 EUR a month")
-	simtest.AssertEqual(t, "one", Watch{GPU: ptr(false)}.Description(), "any plan, without GPU")
-}
-
 // TestWatchUnmet has values that no plan of the documented catalog has, each beside one that
 // some have. What is not known of one plan may be any value.
 func TestWatchUnmet(t *testing.T) {

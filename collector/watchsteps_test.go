@@ -83,7 +83,7 @@ func TestWatchSteps(t *testing.T) {
 			w = w.Step(Known{Data: known}, now)
 			got = append(got, hits(t, w))
 		}
-		simtest.AssertEqual(t, fmt.Sprintf("%s, %s", c.watch.Description(), c.steps), strings.Join(got, " "), c.want)
+		simtest.AssertEqual(t, fmt.Sprintf("%+v: %s", c.watch, c.steps), strings.Join(got, " "), c.want)
 	}
 }
 

@@ -128,20 +128,14 @@ func oneOf(flag, value string, values []string) error {
 	return fmt.Errorf("%s: must be one of %s", flag, strings.Join(values, ", "))
 }
 
-// printSummary prints that the configuration is valid, the requests that it causes,
-// what is watched, and how to check the rest.
+// printSummary prints that the configuration is valid, the requests that it causes, and how to
+// check the rest.
 func printSummary(w io.Writer, cfg *config.Config) {
 	public, account := cfg.RequestRate(collector.Resources(), false), cfg.RequestRate(collector.Resources(), true)
 	fmt.Fprintln(w, "configuration OK; requests per minute:")
 	fmt.Fprintln(w, "  public:", describeRate(public))
 	for _, a := range cfg.Accounts {
 		fmt.Fprintf(w, "  account %s: %s\n", a.Name, describeRate(account))
-	}
-	if len(cfg.Watches) > 0 {
-		fmt.Fprintln(w, "watches:")
-	}
-	for _, watch := range cfg.Watches {
-		fmt.Fprintf(w, "  %s: %s\n", watch.Name, watch.Description())
 	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }

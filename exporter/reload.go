@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"reflect"
-	"runtime"
 	"time"
 
 	"github.com/go-kit/log/level"
@@ -47,8 +45,8 @@ func (e *exporter) reload(ctx context.Context) error {
 	return nil
 }
 
-// use makes a configuration the one in force, but for what is collected, and warns about
-// it. In that of a demo, it puts the demo.
+// use makes a configuration the one in force, but for what is collected. In that of a demo,
+// it puts the demo.
 func (e *exporter) use(cfg *config.Config) error {
 	if e.demo != nil {
 		configureDemo(cfg, e.demoAPI)
@@ -70,7 +68,6 @@ func (e *exporter) use(cfg *config.Config) error {
 		e.API.ApplySettings(settings)
 	}
 	e.loaded.Store(&loaded{config: cfg, collected: collected(cfg), at: time.Now(), successful: true})
-	e.warn(cfg)
 	return nil
 }
 
@@ -94,19 +91,4 @@ func collected(cfg *config.Config) runner.Spec {
 		}
 	}
 	return c
-}
-
-// warn warns about settings that are valid but risky: TLS without verification, and token files
-// that every user of the machine can access.
-func (e *exporter) warn(cfg *config.Config) {
-	if cfg.API.HTTP.TLSConfig.InsecureSkipVerify {
-		level.Warn(e.logger).Log("msg", "certificate of the API is not verified", "field", "api.http.tls_config.insecure_skip_verify")
-	}
-	for _, a := range cfg.Accounts {
-		// The group's are not warned about: Kubernetes gives a secret to a pod's group. On
-		// Windows, permissions mean nothing.
-		if info, err := os.Stat(a.TokenFile); err == nil && info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
-			level.Warn(e.logger).Log("msg", "token file can be read by others", "account", a.Name, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
-		}
-	}
 }

@@ -1,8 +1,6 @@
 package exporter
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,42 +75,4 @@ func countByToken(a *simtest.API) map[string]int {
 		counts[r.Token]++
 	}
 	return counts
-}
-
-// TestWarnings has settings that are valid but risky: a token file that every user can access,
-// through a link, at start and after a reload, and TLS without verification. Access of the group
-// is usual in Kubernetes.
-func TestWarnings(t *testing.T) {
-	t.Parallel()
-	a, dir := startAPI(t), t.TempDir()
-	token := filepath.Join(dir, "lab.token")
-	file := a.ConfigFile(dir, simtest.Tokens(), hourly())
-	if err := errors.Join(os.Rename(token, token+".target"), os.Symlink(token+".target", token)); err != nil {
-		t.Fatal(err)
-	}
-	var p *program
-	for _, mode := range []os.FileMode{0o644, 0o640, 0o602} {
-		if err := os.Chmod(token, mode); err != nil {
-			t.Fatal(err)
-		}
-		if p == nil {
-			p = start(t, "--config.file="+file)
-		} else {
-			p.reload()
-		}
-	}
-	simtest.WriteFile(t, file, "api: {base_url: 'https://rental.example/api/v1', http: {tls_config: {insecure_skip_verify: true}}}\n")
-	p.reload()
-	simtest.AssertEqual(t, "warnings", warnings(p, "token file can be read by others"), []string{"account=lab mode=0644", "account=lab mode=0602"})
-	simtest.AssertEqual(t, "warnings", warnings(p, "certificate of the API is not verified"), []string{"field=api.http.tls_config.insecure_skip_verify"})
-}
-
-// warnings returns what the log says after a message.
-func warnings(p *program, msg string) (all []string) {
-	for line := range strings.Lines(p.log.String()) {
-		if _, warning, found := strings.Cut(line, fmt.Sprintf("msg=%q ", msg)); found {
-			all = append(all, strings.TrimSpace(warning))
-		}
-	}
-	return all
 }

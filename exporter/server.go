@@ -37,7 +37,7 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 		o.Published = e.Publisher
 	}
 	if e.options.discovery {
-		o.Discovery = func(account string) (collector.Servers, error) {
+		o.Discovery = func(account string) ([]collector.Server, error) {
 			return collector.ActiveServers(e.Accounts(), account)
 		}
 	}

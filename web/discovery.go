@@ -19,7 +19,7 @@ type targetGroup struct {
 
 // discovery serves each active server as a target. Prometheus keeps its last list
 // after an error, so an error is better than a partial list.
-func discovery(active func(account string) (collector.Servers, error)) http.Handler {
+func discovery(active func(account string) ([]collector.Server, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		port := query.Get("port")
@@ -42,9 +42,9 @@ func discovery(active func(account string) (collector.Servers, error)) http.Hand
 }
 
 // targets returns a target for each server that has a usable address.
-func targets(servers collector.Servers, port string) []targetGroup {
+func targets(servers []collector.Server, port string) []targetGroup {
 	groups := []targetGroup{}
-	for s := range servers {
+	for _, s := range servers {
 		target := target(s.IPv4, port)
 		if target == "" {
 			continue

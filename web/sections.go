@@ -157,6 +157,23 @@ func (v *view) Funded(account string) (funded words) {
 	return funded
 }
 
+// PayBy returns before when an account must be paid, by coin, so that the payment arrives before
+// the first renewal that cannot be paid: as long before it as the coin's payments took at most.
+func (v *view) PayBy(account string) (coins []string) {
+	until := v.Time("account_funded_until_timestamp_seconds", account)
+	if until.IsZero() || !until.Before(midnight(v.Now).AddDate(collector.HorizonYears, 0, 0)) {
+		return nil
+	}
+	for _, s := range v.Find("topup_settlement_seconds", account) {
+		at, passed := until.Add(-time.Duration(s.Value()*float64(time.Second))), ""
+		if at.Before(v.Now) {
+			passed = " (passed)"
+		}
+		coins = append(coins, "pay with "+text(s.Label("coin"))+" before "+at.Format("2006-01-02 15:04")+passed)
+	}
+	return coins
+}
+
 // Incomplete returns whether a server of an account, or its price or date, may be missing.
 func (v *view) Incomplete(account string) bool {
 	return v.Collector("servers", account).Invalid.Items > 0

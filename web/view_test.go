@@ -308,12 +308,13 @@ func TestSections(t *testing.T) {
 		{"account", "accounts", given{
 			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{
 				cost, funded, one("topup_info", 1, "main", "t1", "Pending", "btc"), one("servers", 1, "main", "active"),
+				one("topup_settlement_seconds", 3600, "main", "btc"), one("topup_settlement_seconds", 20*86400, "main", "xmr"),
 				one("topup_confirmations_needed", 2, "main", "t1"), one("topup_rate_locked_until_timestamp_seconds", unix(0), "main", "t1"),
 				one("topup_info", 1, "main", "t2", "pending", "xmr", "Monero"), one("topup_rate_locked_until_timestamp_seconds", unix(time.Minute), "main", "t2"),
 			}),
 			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
 		}, []string{
-			"main | – | 50.00 | 2026-04-19 (20 days) | 1 active | 1m old, working",
+			"main | – | 50.00 | 2026-04-19 (20 days)pay with btc before 2026-04-18 23:00pay with xmr before 2026-03-30 00:00 (passed) | 1 active | 1m old, working",
 			"Data of the servers: 1m old.",
 			"2026-04-02 (3 days) | main | s1 | 50.00",
 			"Data of the top-ups: 2m old.",

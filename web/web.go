@@ -45,9 +45,9 @@ type Options struct {
 	// Reload reads the configuration again and returns why that failed. If it is nil,
 	// POST /-/reload is forbidden.
 	Reload func() error
-	// Discovery yields the active servers of an account, or of all accounts if it is empty.
+	// Discovery returns the active servers of an account, or of all accounts if it is empty.
 	// If it is nil, /sd/servers is forbidden.
-	Discovery func(account string) (collector.Servers, error)
+	Discovery func(account string) ([]collector.Server, error)
 }
 
 // Configured is what the landing page shows of the configuration.

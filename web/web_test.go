@@ -36,7 +36,7 @@ func allEnabled() Options {
 	return Options{
 		Version:     "1.2.3",
 		MetricsPath: "/metrics", Metrics: reply("metrics\n"),
-		Reload: func() error { return nil }, Discovery: func(string) (collector.Servers, error) { return slices.Values([]collector.Server{}), nil },
+		Reload: func() error { return nil }, Discovery: func(string) ([]collector.Server, error) { return nil, nil },
 		Configured: func() Configured { return Configured{API: "rental.example"} },
 	}
 }
@@ -196,11 +196,11 @@ func TestDiscovery(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			o := allEnabled()
-			o.Discovery = func(account string) (collector.Servers, error) {
+			o.Discovery = func(account string) ([]collector.Server, error) {
 				if account == "other" {
 					return nil, collector.ErrUnknownAccount
 				}
-				return slices.Values(slices.DeleteFunc(slices.Clone(tc.servers), func(s collector.Server) bool { return account != "" && s.Account != account })), tc.err
+				return slices.DeleteFunc(slices.Clone(tc.servers), func(s collector.Server) bool { return account != "" && s.Account != account }), tc.err
 			}
 			got, header := do(t, Handler(&fakeCollectors{}, o), "GET", "/sd/servers"+tc.query)
 			simtest.AssertEqual(t, "response", got, tc.want)

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"iter"
-	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/flate"
@@ -43,10 +41,10 @@ func newEncoders(level int) *sync.Pool {
 	}}
 }
 
-// encode adds messages to an empty part: those of its family, or without one those of
-// several, which end a response. OpenMetrics has created timestamps also in its text form.
-// No name needs escaping, so that none is checked for it. Writing to a buffer does not fail.
-func encode(encoders *sync.Pool, p part, v variant, messages iter.Seq[*dto.MetricFamily]) part {
+// encode adds families to an empty part: its own, or without a name several, which end a
+// response. OpenMetrics has created timestamps also in its text form. No name needs escaping,
+// so that none is checked for it. Writing to a buffer does not fail.
+func encode(encoders *sync.Pool, p part, v variant, families ...*dto.MetricFamily) part {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
 	e.text.Reset()
@@ -58,18 +56,14 @@ func encode(encoders *sync.Pool, p part, v variant, messages iter.Seq[*dto.Metri
 	}
 	p.crcAfterOne = one
 	text := expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping), expfmt.WithCreatedLines())
-	for m := range messages {
-		p.err = errors.Join(p.err, text.Encode(m))
-		for p.family != "" && p.size > 0 && bytes.HasPrefix(e.text.Bytes(), []byte("#")) { // the comments are there already
-			_, _ = e.text.ReadBytes('\n')
-		}
-		p.add(e.text.Bytes())
-		_, _ = e.text.WriteTo(body)
+	for _, f := range families {
+		p.err = errors.Join(p.err, text.Encode(f))
 	}
 	if p.family == "" && v.format == expfmt.FmtOpenMetrics_1_0_0 {
-		p.add([]byte("# EOF\n"))
-		_, _ = io.WriteString(body, "# EOF\n")
+		e.text.WriteString("# EOF\n")
 	}
+	p.add(e.text.Bytes())
+	_, _ = e.text.WriteTo(body)
 	if v.gzip {
 		_ = e.compressor.Flush()
 	}
@@ -77,27 +71,12 @@ func encode(encoders *sync.Pool, p part, v variant, messages iter.Seq[*dto.Metri
 	return p
 }
 
-// batch is how many metrics of a family are encoded at a time, because they take many
-// times the memory of the result.
-const batch = 1000
-
-// messages returns the batches of the family. One is valid until the next.
-func (f *family) messages(v variant) iter.Seq[*dto.MetricFamily] {
-	n := min(batch, len(f.metrics))
-	if v.format == expfmt.FmtProtoDelim { // a family is one message
-		n = len(f.metrics)
+// message returns the family with its metrics.
+func (f *family) message() *dto.MetricFamily {
+	m, metrics := f.definition.Family(), make([]dto.Metric, len(f.metrics))
+	for i, sample := range f.metrics {
+		_ = sample.Write(&metrics[i]) // which fails for no metric of a group
+		m.Metric = append(m.Metric, &metrics[i])
 	}
-	return func(yield func(*dto.MetricFamily) bool) {
-		m, out := f.definition.Family(), make([]dto.Metric, n)
-		for metrics := range slices.Chunk(f.metrics, n) {
-			m.Metric = m.Metric[:0]
-			for i, sample := range metrics {
-				_ = sample.Write(&out[i]) // which fails for no metric of a group
-				m.Metric = append(m.Metric, &out[i])
-			}
-			if !yield(m) {
-				return
-			}
-		}
-	}
+	return m
 }

@@ -15,7 +15,6 @@ type Builder struct {
 	ConstLabelValues []string
 
 	metrics []prometheus.Metric
-	last    []string // label values of the last sample
 }
 
 // Add adds a sample. Label values are UTF-8, and as many as the definition has labels.
@@ -25,21 +24,11 @@ func (b *Builder) Add(d *Definition, value float64, labels ...string) {
 
 // AddCreated is Add for a counter that started at a known time.
 func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, labels ...string) {
-	labels = b.withConst(labels)
+	labels = slices.Concat(b.ConstLabelValues, labels)
 	if len(labels) != len(d.Labels) {
 		panic(fmt.Sprintf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels)))
 	}
 	b.metrics = append(b.metrics, &Sample{d, value, created.UnixMilli(), labels})
-}
-
-// withConst returns all label values of a sample. Samples of one item mostly have the
-// same first values: they share memory with those of the sample before.
-func (b *Builder) withConst(labels []string) []string {
-	first, n := len(b.ConstLabelValues), len(b.ConstLabelValues)+len(labels)
-	if n > len(b.last) || !slices.Equal(b.last[:first], b.ConstLabelValues) || !slices.Equal(b.last[first:n], labels) {
-		b.last = slices.Concat(b.ConstLabelValues, labels)
-	}
-	return b.last[:n:n]
 }
 
 // AddBool adds 1 for true, 0 for false and nothing for nil.

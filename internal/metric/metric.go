@@ -117,29 +117,19 @@ func (s *Sample) CompareFirst(values []string) int {
 	return slices.Compare(s.Labels[:len(values)], values)
 }
 
-// Write implements prometheus.Metric. It uses the memory of a metric of the same family
-// that was written to out before.
+// Write implements prometheus.Metric.
 func (s *Sample) Write(out *dto.Metric) error {
-	if len(out.Label) != len(s.Labels) {
-		pairs := make([]dto.LabelPair, len(s.Labels))
-		out.Label = make([]*dto.LabelPair, len(s.Labels))
-		for i := range pairs {
-			out.Label[i] = &pairs[i]
-		}
-	}
+	out.Label = make([]*dto.LabelPair, len(s.Labels))
 	for i, at := range s.def.sorted {
-		out.Label[i].Name, out.Label[i].Value = &s.def.Labels[at], &s.Labels[at]
+		out.Label[i] = &dto.LabelPair{Name: &s.def.Labels[at], Value: &s.Labels[at]}
 	}
-	switch {
-	case s.def.Type == CounterType:
-		out.Counter = &dto.Counter{Value: &s.value}
-		if s.created > 0 {
-			out.Counter.CreatedTimestamp = timestamppb.New(time.UnixMilli(s.created))
-		}
-	case out.Gauge != nil:
-		out.Gauge.Value = &s.value
-	default:
+	if s.def.Type == GaugeType {
 		out.Gauge = &dto.Gauge{Value: &s.value}
+		return nil
+	}
+	out.Counter = &dto.Counter{Value: &s.value}
+	if s.created > 0 {
+		out.Counter.CreatedTimestamp = timestamppb.New(time.UnixMilli(s.created))
 	}
 	return nil
 }

@@ -28,9 +28,9 @@ type Settings struct {
 
 // API makes requests to the API. It lives as long as the process.
 type API struct {
-	// Collector has the metrics of requests, whose number of series does not grow with
+	// Registry has the metrics of requests, whose number of series does not grow with
 	// accounts. Those of accounts are in Client.AddMetrics.
-	prometheus.Collector
+	*prometheus.Registry
 
 	requests, errors *prometheus.CounterVec
 	duration         *prometheus.HistogramVec

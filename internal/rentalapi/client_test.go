@@ -166,7 +166,7 @@ func TestBackoff(t *testing.T) {
 		until := time.Now().Add(2 * time.Minute)
 		main, lab, public := h.main(), h.account("lab", simtest.LabToken), h.public()
 		var failure *Error
-		if err := fetchList(t.Context(), main, "/servers"); !errors.As(err, &failure) || !failure.RetryAt().Equal(until) {
+		if err := fetchList(t.Context(), main, "/servers"); !errors.As(err, &failure) || !failure.Until.Equal(until) {
 			t.Fatalf("got %v, want an error with the end of the pause", err)
 		}
 		remove()
@@ -306,7 +306,7 @@ func TestTarget(t *testing.T) {
 func assertPaused(t *testing.T, err error, until time.Time, text string) {
 	t.Helper()
 	var failure *Error
-	if !errors.As(err, &failure) || failure.Reason != Paused || !failure.RetryAt().Equal(until) || err.Error() != text {
+	if !errors.As(err, &failure) || failure.Reason != Paused || !failure.Until.Equal(until) || err.Error() != text {
 		t.Errorf("got %v, want a pause until %v: %s", err, until, text)
 	}
 }

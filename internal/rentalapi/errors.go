@@ -61,9 +61,6 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// RetryAt is the time before which a retry is of no use; zero if the API did not say.
-func (e *Error) RetryAt() time.Time { return e.Until }
-
 // Causes of a response that was read and cannot be used.
 var (
 	ErrTooLarge   = errors.New("response is too large")

@@ -59,9 +59,8 @@ func (a *API) newMetrics() {
 		NativeHistogramMaxBucketNumber:  100,
 		NativeHistogramMinResetDuration: time.Hour,
 	}, requestDuration.Labels)
-	all := prometheus.NewRegistry()
-	all.MustRegister(a.requests, a.duration, a.errors)
-	a.Collector = all
+	a.Registry = prometheus.NewRegistry()
+	a.MustRegister(a.requests, a.duration, a.errors)
 }
 
 // AddMetrics adds the state of the account, and returns when it changes by the passing of

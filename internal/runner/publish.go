@@ -52,7 +52,7 @@ func (r *Runner) collectState(now time.Time) (metrics []prometheus.Metric, expir
 	for _, h := range r.Health() {
 		h.AddMetrics(b)
 	}
-	requests, _ := r.requests.Gather() // of counters and histograms, which do not fail
+	requests, _ := r.API.Gather() // of counters and histograms, which do not fail
 	return append(b.Metrics(), exposition.Gathered(requests, rentalapi.Definitions())...), expires
 }
 

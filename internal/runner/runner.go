@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/go-kit/log"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
@@ -54,7 +53,6 @@ type Runner struct {
 
 	options   Options
 	resources []collector.Resource
-	requests  *prometheus.Registry // of the API's own metrics
 	groups    groups
 	running   sync.WaitGroup
 	ready     atomic.Bool
@@ -69,8 +67,7 @@ type Runner struct {
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
-	r := &Runner{options: o, resources: collector.Resources(), API: rentalapi.New(o.UserAgent, o.API), requests: prometheus.NewRegistry()}
-	r.requests.MustRegister(r.API)
+	r := &Runner{options: o, resources: collector.Resources(), API: rentalapi.New(o.UserAgent, o.API)}
 	r.newGroups()
 	r.current.Store(&[]*account{{}})
 	r.Publisher = exposition.NewPublisher(r.groups.all...)

@@ -48,7 +48,7 @@ func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time
 	s.failures++
 	s.aimed = false
 	if failure, ok := errors.AsType[*rentalapi.Error](err); ok {
-		if until := failure.RetryAt(); until.After(now) {
+		if until := failure.Until; until.After(now) {
 			return until.Add(jitter(min(interval/10, firstRetry)))
 		}
 		if failure.Reason == rentalapi.Unauthorized {

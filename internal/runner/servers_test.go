@@ -3,7 +3,6 @@ package runner
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +37,7 @@ func TestActiveServersOverTime(t *testing.T) {
 			found, err := collector.ActiveServers(h.set.Accounts(), "")
 			got := 0
 			if err == nil {
-				got = len(slices.Collect(found))
+				got = len(found)
 			}
 			if got != servers || !errors.Is(err, want) {
 				t.Errorf("%s: got %d servers and error %v, want %d and %v", what, got, err, servers, want)

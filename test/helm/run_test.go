@@ -155,8 +155,8 @@ func contents(t *testing.T, all objects, name string) map[string]string {
 }
 
 // checkConfig checks with the exporter that the arguments and the configuration are valid,
-// and that what it prints, which is returned, contains the given parts.
-func checkConfig(t *testing.T, all objects, parts ...string) string {
+// and that what it prints contains the given parts.
+func checkConfig(t *testing.T, all objects, parts ...string) {
 	t.Helper()
 	out, err := command(t, all, "--config.check").CombinedOutput()
 	if err != nil {
@@ -167,7 +167,6 @@ func checkConfig(t *testing.T, all objects, parts ...string) string {
 			t.Errorf("not found: %s\n%s", part, out)
 		}
 	}
-	return string(out)
 }
 
 // TestExample checks that the chart accepts every setting of example.yml.

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	toolkit "github.com/prometheus/exporter-toolkit/web"
-
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -27,22 +25,4 @@ func writeCertificate(t *testing.T, dir string) {
 	}
 	simtest.WriteFile(t, filepath.Join(dir, "server.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
 	simtest.WriteFile(t, filepath.Join(dir, "server.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
-}
-
-func TestPageURL(t *testing.T) {
-	secured := simtest.WriteFile(t, filepath.Join(t.TempDir(), "secured.yml"), "tls_server_config: {cert_file: a, key_file: b}\n")
-	for _, tc := range []struct {
-		address, config string
-		systemd         bool
-		want            string
-	}{
-		{":10170", "", false, "http://localhost:10170/"},
-		{"0.0.0.0:10170", "", false, "http://localhost:10170/"},
-		{"[::1]:80", "", false, "http://[::1]:80/"},
-		{"rental.internal:443", secured, false, "https://rental.internal:443/"},
-		{":10170", "", true, ""},
-	} {
-		flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{tc.address, "127.0.0.1:1"}, WebConfigFile: &tc.config, WebSystemdSocket: &tc.systemd}
-		simtest.AssertEqual(t, tc.address, pageURL(flags), tc.want)
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"net/http"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/quick"
 	"testing/synctest"
 	"time"
 
@@ -251,18 +249,6 @@ func forEachVariant(f func(accept, encoding string)) {
 		for _, encoding := range []string{"identity", "gzip"} {
 			f(accept, encoding)
 		}
-	}
-}
-
-func TestChecksum(t *testing.T) {
-	same := func(a, b []byte) bool {
-		p := part{crcAfterOne: one}
-		p.add(b[:len(b)/3])
-		p.add(b[len(b)/3:])
-		return p.crcAfter(crc32.ChecksumIEEE(a)) == crc32.ChecksumIEEE(slices.Concat(a, b))
-	}
-	if err := quick.Check(same, &quick.Config{MaxCount: 2000}); err != nil {
-		t.Error(err)
 	}
 }
 

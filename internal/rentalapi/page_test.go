@@ -1,8 +1,6 @@
 package rentalapi
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -91,36 +89,4 @@ func TestResponse(t *testing.T) {
 			simtest.AssertEqual(t, c.age+", "+c.date, page.Response, c.want)
 		})
 	}
-}
-
-// bodyGetter is a Getter whose responses all have the same body.
-type bodyGetter string
-
-// Get implements Getter.
-func (b bodyGetter) Get(_ context.Context, _ string, _ url.Values, read func(io.Reader) error) (Response, error) {
-	return Response{}, read(strings.NewReader(string(b)))
-}
-
-// FuzzPage gives a list and a page of one arbitrary bytes, and asserts what the paging relies on.
-func FuzzPage(f *testing.F) {
-	for _, s := range []string{
-		`{"data":[{"id":"x"}],"meta":{"total":3,"page":1,"pages":1}}`, `{"data":[1,2,3]} x`, `[]`, `{"data":{"a":[{}]}}`,
-		`{"meta":{"total":1e3,"pages":0},"data":[]}`, `{"data":[],"meta":{"total":-1,"pages":1e999}}`,
-	} {
-		f.Add([]byte(s), 1)
-	}
-	f.Fuzz(func(t *testing.T, body []byte, number int) {
-		l := testList("/servers")
-		list, listErr := GetList[testItem, struct{}](t.Context(), bodyGetter(body), l)
-		page, err := GetPage(t.Context(), bodyGetter(body), l, number)
-		if (err == nil || listErr == nil) && !json.Valid(body) {
-			t.Errorf("accepted although it is not JSON: %q", body)
-		}
-		if list.Count > l.MaxItems || len(list.Items) > list.Count {
-			t.Errorf("%q: got %+v", body, list)
-		}
-		if err == nil && page.Meta.Total > Count(l.MaxItems) {
-			t.Errorf("%q: accepted %+v", body, page.Meta)
-		}
-	})
 }

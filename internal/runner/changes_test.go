@@ -180,29 +180,3 @@ func (h *harness) lastAsked(path string) time.Time {
 	asked := h.RequestsFor(path)
 	return asked[len(asked)-1].Time
 }
-
-// TestFormerID has an account that becomes another provider account: its state says so until
-// the configuration is applied again.
-func TestFormerID(t *testing.T) {
-	withHarness(t, func(_ *testing.T, h *harness) {
-		c := configure(time.Minute, 10*time.Minute, "account")
-		former := func() string { return h.set.Health()[0].FormerID }
-		h.run(c)
-		h.settle()
-		h.assertEqual("at first", former(), "")
-		var id string
-		for _, next := range []string{"acc_2", "acc_3"} {
-			h.Change(func(w *simulator.World) {
-				account := w.Accounts[simtest.MainToken].Account
-				if id == "" {
-					id = simulator.Text(account, "id")
-				}
-				account["id"] = next
-			})
-			h.runFor(2 * time.Minute)
-			h.assertEqual(next, former(), id)
-		}
-		h.run(c)
-		h.assertEqual("after a reload", former(), "")
-	})
-}

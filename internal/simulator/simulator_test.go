@@ -119,25 +119,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestLists(t *testing.T) {
-	a := simtest.Start(t, simulator.Options{})
-	a.Change(func(w *simulator.World) { w.GeneratedAt = "2030-01-02T03:04:05Z" })
-	for path, want := range map[string]simulator.Object{
-		"/plans":          {"count": 15.0, "in_stock": 11.0, "generated_at": "2030-01-02T03:04:05Z"},
-		"/locations":      {"count": 8.0},
-		"/os":             {"count": 10.0, "custom_iso": true},
-		"/configurations": {"count": 3.0, "max": 20.0},
-		"/ssh-keys":       {"count": 2.0},
-		"/servers":        {"count": 5.0, "active": 4.0},
-	} {
-		r := get(t, a, path)
-		o := r.object(t)
-		simtest.AssertEqual(t, path+" body", r.Body, a.Body(path, simtest.MainToken))
-		simtest.AssertEqual(t, path+" meta", o["meta"], any(want))
-		simtest.AssertEqual(t, path+" items", float64(len(o["data"].([]any))), want["count"])
-	}
-}
-
 func TestPaging(t *testing.T) {
 	a := simtest.Start(t, simulator.Options{})
 	topups, transactions := simulator.Topups(230, time.Now()), simulator.Transactions(120, time.Now())
@@ -176,45 +157,6 @@ func TestPaging(t *testing.T) {
 	for _, query := range []string{"limit=0", "limit=101", "limit=1.5", "page=0", "page=", "page=1&page=2"} {
 		simtest.AssertEqual(t, "/topups?"+query, get(t, a, "/topups?"+query).Status, http.StatusBadRequest)
 	}
-}
-
-func TestStamps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := simulator.New(simulator.Options{})
-		stamps := func() [3]string {
-			plans, status := ask(s, "/plans", "pipe"), ask(s, "/status", "pipe")
-			return [3]string{
-				simulator.Text(plans.object(t), "meta", "generated_at"), simulator.Text(status.object(t), "data", "updated_at"),
-				plans.Header.Get("Age") + " " + status.Header.Get("Age"),
-			}
-		}
-		var got [][3]string
-		for _, wait := range []time.Duration{0, 45 * time.Second, 10 * time.Second} {
-			time.Sleep(wait)
-			got = append(got, stamps())
-		}
-		s.Change(func(*simulator.World) {})
-		got = append(got, stamps())
-		time.Sleep(5 * time.Second)
-		got = append(got, stamps())
-		s.Change(func(w *simulator.World) { w.GeneratedAt, w.Status["updated_at"] = "then", "earlier" })
-		got = append(got, stamps())
-		s.Change(func(w *simulator.World) {
-			w.GeneratedAt, w.CacheOffset, w.SendsAge = nil, 7500*time.Millisecond, true
-			delete(w.Status, "updated_at")
-		})
-		time.Sleep(50 * time.Second)
-		got = append(got, stamps())
-		simtest.AssertEqual(t, "stamps", got, [][3]string{
-			{"2000-01-01T00:00:00Z", "2000-01-01T00:00:00Z", " "},
-			{"2000-01-01T00:00:00Z", "2000-01-01T00:00:30Z", " "},
-			{"2000-01-01T00:00:00Z", "2000-01-01T00:00:30Z", " "},
-			{"2000-01-01T00:00:55Z", "2000-01-01T00:00:55Z", " "},
-			{"2000-01-01T00:01:00Z", "2000-01-01T00:01:00Z", " "},
-			{"then", "earlier", " "},
-			{"2000-01-01T00:01:07.5Z", "2000-01-01T00:01:37.5Z", "42 12"},
-		})
-	})
 }
 
 func TestPublicLimitSlides(t *testing.T) {

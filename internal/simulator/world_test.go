@@ -138,54 +138,6 @@ func addShape(shape map[string]string, path string, v any) {
 	}
 }
 
-// TestStockOfPlace changes the stock of a plan in one location, while public responses are
-// cached: those of accounts show it at once, the catalog a cache time later.
-func TestStockOfPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := simtest.StartInMemory(t, simulator.Options{})
-		a.Change(func(w *simulator.World) { w.Caches, w.SendsAge = true, true })
-		show := func() string {
-			saved := simulator.At(get(t, a, "/configurations").object(t), "data").([]any)[0].(simulator.Object)
-			plans, places := get(t, a, "/plans"), get(t, a, "/locations")
-			listed := map[string]simulator.Object{}
-			for _, list := range []response{plans, places} {
-				for _, item := range simulator.At(list.object(t), "data").([]any) {
-					listed[simulator.Text(item.(simulator.Object), "id")] = item.(simulator.Object)
-				}
-			}
-			plan := listed[simulator.Text(saved, "plan")]
-			return fmt.Sprint(saved["in_stock"], simulator.At(plan, "availability", "in_stock"),
-				listed["fra"]["plans_in_stock"], listed["ams"]["plans_in_stock"], plans.headers("Age"))
-		}
-		set := func(location string, stock bool) {
-			a.Change(func(w *simulator.World) { w.SetStock("ryzen-9-9950x", location, stock) })
-		}
-		set("fra", true) // it was sold out everywhere
-		set("ams", true)
-		got := []string{show()}
-		set("fra", false)
-		got = append(got, show())
-		time.Sleep(time.Minute)
-		got = append(got, show())
-		set("ams", false)
-		time.Sleep(time.Minute)
-		got = append(got, show())
-		set("fra", true)
-		time.Sleep(20 * time.Second)
-		got = append(got, show())
-		time.Sleep(40 * time.Second)
-		got = append(got, show())
-		simtest.AssertEqual(t, "configuration, plan, plans in stock in fra and ams", got, []string{
-			"true true 11 10 map[Age:0]",
-			"false true 11 10 map[Age:0]",
-			"false true 10 10 map[Age:0]",
-			"false false 10 9 map[Age:0]",
-			"true false 10 9 map[Age:20]",
-			"true true 11 9 map[Age:0]",
-		})
-	})
-}
-
 // TestShape compares the fields of each endpoint with the documented ones, which the test
 // data of the collectors has.
 func TestShape(t *testing.T) {

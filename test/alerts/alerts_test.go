@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -146,53 +145,6 @@ func TestAnnotations(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestEveryAlertIsTested asks for a unit test of each alert and severity in which it is
-// silent and fires at most two minutes later, from series of an instance whose labels
-// are not in the result.
-func TestEveryAlertIsTested(t *testing.T) {
-	files := testFiles(t)
-	for _, rules := range alerts(t) {
-		for _, a := range rules {
-			tested := slices.ContainsFunc(files, func(f file) bool {
-				return slices.ContainsFunc(f.Tests, func(c testCase) bool { return c.showsStart(a) })
-			})
-			if !tested {
-				t.Errorf("%s: no test in which it is silent and fires at most two minutes later", a)
-			}
-		}
-	}
-}
-
-// showsStart reports whether a case shows the two minutes in which an alert begins to fire.
-func (c testCase) showsStart(a rule) bool {
-	var silent, firing []time.Duration
-	for _, ac := range c.Alerts {
-		switch {
-		case ac.Alertname != a.Alert || ac.Expected == nil:
-		case slices.ContainsFunc(*ac.Expected, func(e expectedAlert) bool { return includes(e.Labels, a.Labels) }):
-			firing = append(firing, ac.Time)
-		default:
-			silent = append(silent, ac.Time)
-		}
-	}
-	starts := slices.ContainsFunc(silent, func(before time.Duration) bool {
-		return slices.ContainsFunc(firing, func(after time.Duration) bool { return after > before && after-before <= 2*time.Minute })
-	})
-	return starts && slices.ContainsFunc(c.Input, func(in struct{ Series string }) bool {
-		return strings.Contains(in.Series, "instance=") && strings.Contains(in.Series, "job=")
-	})
-}
-
-// includes reports whether labels include others.
-func includes(labels, others map[string]string) bool {
-	for name, value := range others {
-		if labels[name] != value {
-			return false
-		}
-	}
-	return true
 }
 
 // TestUnitTestsProveSomething refuses what promtool accepts: a case that names an unknown

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +51,7 @@ func TestPackage(t *testing.T) {
 }
 
 // TestRefused checks that wrong values are refused with an error that names them: what the
-// templates check, and an unknown key. TestSchema finds objects that accept unknown keys.
+// templates check, and an unknown key.
 func TestRefused(t *testing.T) {
 	minimal := valueFiles(t)["minimal"]
 	for _, c := range []struct{ set, want string }{
@@ -89,30 +88,6 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s can be given twice", arg)
 		}
 	}
-}
-
-// TestSchema checks that the schema refuses unknown keys everywhere except in types of
-// Kubernetes and names of headers, which others check.
-func TestSchema(t *testing.T) {
-	var root any
-	repo.ReadYAML(t, chart+"/values.schema.json", &root)
-	open := []string{
-		"/properties/global", "/definitions/kubernetes",
-		"/properties/config/properties/api/properties/http/properties/proxy_connect_header",
-		"/properties/config/properties/api/properties/http/properties/http_headers",
-	}
-	var walk func(path string, v any)
-	walk = func(path string, v any) {
-		schema, _ := v.(map[string]any)
-		more, restricted := schema["additionalProperties"]
-		if schema["type"] == "object" && (!restricted || more == true) && !slices.Contains(open, path) {
-			t.Errorf("%s accepts unknown keys", path)
-		}
-		for key, child := range schema {
-			walk(path+"/"+key, child)
-		}
-	}
-	walk("", root)
 }
 
 // TestEveryValue checks that each value of the case everything reaches the manifests: its

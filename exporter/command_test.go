@@ -81,7 +81,7 @@ func TestSignals(t *testing.T) {
 				signal os.Signal
 				msg    string
 			}{{syscall.SIGHUP, `msg="configuration reloaded"`}, {stop, `msg="shutting down"`}} {
-				p.Signal(step.signal)
+				simtest.AssertEqual(t, "signal", p.Cmd.Process.Signal(step.signal), nil)
 				simtest.Eventually(t, step.msg, func() bool { return strings.Contains(p.Log.String(), step.msg) })
 			}
 			simtest.AssertEqual(t, "exit status", p.Wait(), 0)

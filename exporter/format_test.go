@@ -33,6 +33,9 @@ func TestFormats(t *testing.T) {
 			t.Errorf("%s: not exposed", name)
 		}
 	}
+	const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+	duration := p.get("/metrics", "Accept", protobuf).Exposition(t).Families["server_rental_exporter_api_request_duration_seconds"]
+	simtest.AssertEqual(t, "classic and native histogram", []bool{duration.Classic, duration.Native}, []bool{true, true})
 	assertStrict(t, p)
 }
 

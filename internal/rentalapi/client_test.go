@@ -66,7 +66,7 @@ func (h *harness) reply(status int, body string, header ...string) {
 	for i := 0; i+1 < len(header); i += 2 {
 		set.Set(header[i], header[i+1])
 	}
-	h.Override("", simtest.Reply(status, set, body))
+	h.Inject(simtest.Fault{Handler: simtest.Reply(status, set, body)})
 }
 
 // gatherNonZero returns the values of the client's metrics that are not 0, by series
@@ -158,11 +158,11 @@ func TestRequest(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		remove := h.Override("/servers", simtest.Reply(503, http.Header{ // two minutes by the provider's clock
+		remove := h.Inject(simtest.Fault{Path: "/servers", Handler: simtest.Reply(503, http.Header{ // two minutes by the provider's clock
 			"Date": {"Sun, 01 Mar 2026 15:00:00 GMT"}, "Retry-After": {"Sun, 01 Mar 2026 15:02:00 GMT"},
-		}, ""))
-		h.Override("/plans", simtest.Reply(429, http.Header{"Retry-After": {"60"}}, ""))
-		h.Override("", simtest.Reply(200, nil, `{"data":[]}`))
+		}, "")})
+		h.Inject(simtest.Fault{Path: "/plans", Handler: simtest.Reply(429, http.Header{"Retry-After": {"60"}}, "")})
+		h.Inject(simtest.Fault{Handler: simtest.Reply(200, nil, `{"data":[]}`)})
 		until := time.Now().Add(2 * time.Minute)
 		main, lab, public := h.main(), h.account("lab", simtest.LabToken), h.public()
 		var failure *Error
@@ -223,7 +223,7 @@ func TestAccountMetrics(t *testing.T) {
 		assertAccount("wrong token", "/servers: status 401", map[string]float64{rejected: 1, limit: 120, remaining: 77})
 		h.reply(500, "")
 		assertAccount("no verdict", "/servers: status 500", map[string]float64{rejected: 1, limit: 120, remaining: 77})
-		h.Override("", drop(""))
+		h.Inject(simtest.Fault{Handler: drop("")})
 		assertAccount("no response", "/servers: EOF", map[string]float64{rejected: 1, limit: 120, remaining: 77})
 		token = "secret-right"
 		h.reply(200, `{"data":[]}`, "RateLimit-Limit", "many", "RateLimit-Remaining", " 76 ")
@@ -253,8 +253,8 @@ func TestInitErrorCounters(t *testing.T) {
 // end with the host that asked for them.
 func TestApplySettings(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		h.Override("/plans", simtest.Reply(429, http.Header{"Retry-After": {"3600"}}, ""))
-		h.Override("", simtest.Reply(200, nil, `{"data":[]}`))
+		h.Inject(simtest.Fault{Path: "/plans", Handler: simtest.Reply(429, http.Header{"Retry-After": {"3600"}}, "")})
+		h.Inject(simtest.Fault{Handler: simtest.Reply(200, nil, `{"data":[]}`)})
 		before := h.public()
 		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), before, "/plans")), "/plans: status 429")
 		settings := *h.client.settings.Load()

@@ -53,7 +53,7 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withHarness(t, func(t *testing.T, h *harness) {
-				h.Override("", c.handler)
+				h.Inject(simtest.Fault{Handler: c.handler})
 				err := fetchList(t.Context(), h.main(), "/servers")
 				var failure *Error
 				if !errors.As(err, &failure) {
@@ -133,7 +133,7 @@ func hang(body string) http.HandlerFunc {
 // TestCancel asserts that a request which the exporter cuts off is no failure of the API.
 func TestCancel(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		h.Override("", hang(""))
+		h.Inject(simtest.Fault{Handler: hang("")})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := fetchList(ctx, h.main(), "/servers"); !errors.Is(err, context.DeadlineExceeded) {

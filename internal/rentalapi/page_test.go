@@ -69,7 +69,7 @@ func TestResponse(t *testing.T) {
 		{"99999999999999999999", "", Response{}},
 	} {
 		withHarness(t, func(t *testing.T, h *harness) {
-			h.Override("", func(w http.ResponseWriter, _ *http.Request) {
+			h.Inject(simtest.Fault{Handler: func(w http.ResponseWriter, _ *http.Request) {
 				w.Header()["Date"] = nil // none, unless the test has one
 				if c.date != "" {
 					w.Header().Set("Date", c.date)
@@ -78,7 +78,7 @@ func TestResponse(t *testing.T) {
 				begin(w, `{"data":`)
 				time.Sleep(time.Second)
 				_, _ = io.WriteString(w, `[]}`)
-			})
+			}})
 			start := time.Now()
 			page, err := GetList[testItem, struct{}](t.Context(), h.main(), testList("/servers"))
 			if err != nil {

@@ -52,11 +52,11 @@ func TestActiveServersOverTime(t *testing.T) {
 		after(5*time.Minute, "recovered", 1, nil)
 
 		// An incomplete response counts until a complete one, also if requests fail then.
-		repair = h.Override("/servers", func(w http.ResponseWriter, r *http.Request) {
+		repair = h.Inject(simtest.Fault{Path: "/servers", Handler: func(w http.ResponseWriter, r *http.Request) {
 			body := simtest.Decode(t, []byte(h.Body("/servers", r.Header.Get("Authorization")[len("Bearer "):])))
 			simulator.Put(body, 40, "meta", "count")
 			_, _ = w.Write(simtest.Encode(t, body))
-		})
+		}})
 		after(90*time.Second, "incomplete", 0, collector.ErrUnknownServers)
 		h.assertEqual("data of an incomplete response", h.values("servers"), map[string]float64{
 			"main active": 1, "main suspended": 0, "lab active": 0, "lab suspended": 0,

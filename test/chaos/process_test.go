@@ -28,6 +28,6 @@ func TestWritesNothing(t *testing.T) {
 		r, err := simtest.Do(http.DefaultClient, http.MethodGet, "http://"+address+"/-/ready")
 		return err == nil && r.Status == http.StatusOK
 	})
-	p.Signal(syscall.SIGTERM)
+	simtest.AssertEqual(t, "signal", p.Cmd.Process.Signal(syscall.SIGTERM), nil)
 	simtest.AssertEqual(t, "exit status", p.Wait(), 0)
 }

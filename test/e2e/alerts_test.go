@@ -65,7 +65,7 @@ func TestAlertsArrive(t *testing.T) {
 	// The second Alertmanager waits 15 seconds for the first one before it notifies itself.
 	restarted := time.Now().Unix() - 2 // start times are relative to the kernel's, which is in whole seconds
 	for _, e := range exporters {
-		e.Signal(syscall.SIGTERM)
+		simtest.AssertEqual(t, "signal", e.Cmd.Process.Signal(syscall.SIGTERM), nil)
 		simtest.AssertEqual(t, "exit status", e.Wait(), 0)
 	}
 	startExporters()

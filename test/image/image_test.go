@@ -212,6 +212,6 @@ func checkRun(t *testing.T, i image) {
 		simtest.AssertEqual(t, "version and revision",
 			[]string{simtest.Label(series, "version"), simtest.Label(series, "revision")}, []string{"1.2.3", run(t, "git", "rev-parse", "HEAD")})
 	}
-	p.Signal(syscall.SIGTERM)
+	simtest.AssertEqual(t, "signal", p.Cmd.Process.Signal(syscall.SIGTERM), nil)
 	simtest.AssertEqual(t, "exit status", p.Wait(), 0)
 }

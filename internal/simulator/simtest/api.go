@@ -37,7 +37,6 @@ type API struct {
 	*simulator.Simulator
 	Faults
 	URL *url.URL // base URL, such as http://127.1.2.3:4711/api/v1
-	Net *Network // nil on loopback
 	// Dial connects to the provider. In memory, every address leads to it.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Settings are more of the section api in configuration files, such as "timeout: 5m".
@@ -47,7 +46,7 @@ type API struct {
 	server *httptest.Server
 
 	mu       sync.Mutex
-	requests []*entry
+	requests []Request
 }
 
 // Start serves a simulated provider on a loopback address.
@@ -65,10 +64,10 @@ func Start(t testing.TB, o simulator.Options) *API {
 func StartInMemory(t testing.TB, o simulator.Options) *API {
 	t.Helper()
 	a := newAPI(t, o, "rental.example")
-	a.Net = &Network{conns: make(chan net.Conn)}
-	a.Net.closed, a.Net.close = context.WithCancel(context.Background())
-	a.Dial = a.Net.Dial
-	a.serve(a.Net)
+	n := &network{conns: make(chan net.Conn)}
+	n.closed, n.close = context.WithCancel(context.Background())
+	a.Dial = n.Dial
+	a.serve(n)
 	return a
 }
 
@@ -125,10 +124,10 @@ func (a *API) ConfigFile(dir string, tokens map[string]string, more string) stri
 	return WriteFile(a.t, filepath.Join(dir, "rental.yml"), b.String()+more)
 }
 
-// Network is an in-memory network with one listener, for testing/synctest bubbles: their
+// network is an in-memory network with one listener, for testing/synctest bubbles: their
 // clock stands still while a goroutine is blocked on a real socket. It must be created
 // in the bubble that uses it.
-type Network struct {
+type network struct {
 	conns  chan net.Conn
 	closed context.Context
 	close  context.CancelFunc
@@ -136,7 +135,7 @@ type Network struct {
 
 // Dial connects to the listener, and ignores the address. Its signature is that
 // of net.Dialer.DialContext.
-func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (n *network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {
 	case n.conns <- server:
@@ -149,7 +148,7 @@ func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // Accept implements net.Listener.
-func (n *Network) Accept() (net.Conn, error) {
+func (n *network) Accept() (net.Conn, error) {
 	select {
 	case c := <-n.conns:
 		return c, nil
@@ -159,10 +158,10 @@ func (n *Network) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (n *Network) Close() error {
+func (n *network) Close() error {
 	n.close()
 	return nil
 }
 
 // Addr implements net.Listener.
-func (n *Network) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (n *network) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }

@@ -22,9 +22,8 @@ type Exposition struct {
 
 // Family is what a page exposes of one metric family.
 type Family struct {
-	Type, Help string // the type in lower case
-	Labels     string // label names of the last series, sorted, separated by spaces
-	Classic    bool   // whether a histogram has classic buckets
+	Type, Help      string // the type in lower case
+	Classic, Native bool   // which buckets a histogram has
 }
 
 // Series returns the key of a series in Exposition.Values: name{a="1",b="2"},
@@ -82,14 +81,12 @@ func NewExposition(t testing.TB, families []*dto.MetricFamily) Exposition {
 func (e Exposition) add(t testing.TB, f *dto.MetricFamily) {
 	family := Family{Type: strings.ToLower(f.GetType().String()), Help: f.GetHelp()}
 	for _, m := range f.GetMetric() {
-		var names, labels []string
+		var labels []string
 		for _, l := range m.GetLabel() {
-			names = append(names, l.GetName())
 			labels = append(labels, l.GetName(), l.GetValue())
 		}
-		slices.Sort(names)
-		family.Labels = strings.Join(names, " ")
 		family.Classic = family.Classic || len(m.GetHistogram().GetBucket()) > 0
+		family.Native = family.Native || m.Histogram != nil && m.Histogram.Schema != nil
 		series := Series(f.GetName(), labels...)
 		if _, found := e.Values[series]; found {
 			t.Fatalf("exposed twice: %s", series)

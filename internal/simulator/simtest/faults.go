@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -73,11 +72,6 @@ func (fs *Faults) RemoveAll() {
 	fs.active, fs.hooks = nil, nil
 }
 
-// Override injects a handler for a path ("/plans"), or for every path.
-func (fs *Faults) Override(path string, h http.HandlerFunc) (remove func()) {
-	return fs.Inject(Fault{Path: path, Handler: h})
-}
-
 // OnRequest calls f before the response to each request. Several goroutines may call it at
 // once.
 func (fs *Faults) OnRequest(f func(path string, query url.Values)) {
@@ -117,8 +111,8 @@ func (fs *Faults) take(r Request) *Fault {
 	return found
 }
 
-// apply sends what the fault makes of the correct response, and stores its status before.
-func (f *Fault) apply(w http.ResponseWriter, r *http.Request, next http.Handler, status *atomic.Int64) {
+// apply sends what the fault makes of the correct response, and tells its status before.
+func (f *Fault) apply(w http.ResponseWriter, r *http.Request, next http.Handler, sends func(status int)) {
 	if f.Kind == Delay {
 		select {
 		case <-time.After(f.Delay):
@@ -139,7 +133,7 @@ func (f *Fault) apply(w http.ResponseWriter, r *http.Request, next http.Handler,
 	maps.Copy(c.Header, f.Header)
 	maps.Copy(w.Header(), c.Header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(c.Body)))
-	status.Store(int64(c.Status))
+	sends(c.Status)
 	w.WriteHeader(c.Status)
 	if f.Kind == Truncated {
 		_, _ = io.WriteString(w, c.Body[:len(c.Body)/2])

@@ -18,7 +18,7 @@ import (
 
 // Main is TestMain for packages that run the exporter: it removes variables from
 // the environment that would change the exporter, runs the tests, and deletes the
-// binaries.
+// binary.
 func Main(m *testing.M) {
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "SERVER_RENTAL_") || name == "COLUMNS" {
@@ -39,23 +39,17 @@ var (
 	binaryDir string // set by Main
 )
 
-// Binary builds the exporter once and returns the path of its binary. See [Build].
+// Binary builds the exporter once, without the race detector, and returns the path of its
+// binary. The package needs a TestMain that calls [Main]. With -short, it skips the test.
 func Binary(t testing.TB) string {
-	t.Helper()
-	return Build(t, "server_rental_exporter")
-}
-
-// Build builds a program of this repository once and returns the path of its binary.
-// The package needs a TestMain that calls [Main]. It has no race detector. With -short, it
-// skips the test.
-func Build(t testing.TB, pkg string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds a binary")
 	}
 	building.Lock()
 	defer building.Unlock()
-	path := filepath.Join(binaryDir, filepath.Base(pkg))
+	const pkg = "server_rental_exporter"
+	path := filepath.Join(binaryDir, pkg)
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
@@ -155,14 +149,6 @@ func (p *Process) Get(path string, header ...string) Response {
 func (p *Process) Scrape() Exposition {
 	p.t.Helper()
 	return p.Get("/metrics").Exposition(p.t)
-}
-
-// Signal sends a signal to the process.
-func (p *Process) Signal(s os.Signal) {
-	p.t.Helper()
-	if err := p.Cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
 }
 
 // Wait waits until the process has ended and returns its exit status.

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"server_rental_exporter/internal/simulator"
@@ -30,23 +29,23 @@ func newRequest(r *http.Request) Request {
 	return Request{Time: time.Now(), Path: path, Query: r.URL.Query(), Token: token, Header: r.Header.Clone()}
 }
 
-// entry is a request that may have got no response yet.
-type entry struct {
-	Request
-	status atomic.Int64 // 0 for none
-}
-
 // ServeHTTP records a request. Then a fault responds, or the simulator.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e := &entry{Request: newRequest(r)}
+	request := newRequest(r)
 	a.mu.Lock()
-	a.requests = append(a.requests, e)
+	n := len(a.requests)
+	a.requests = append(a.requests, request)
 	a.mu.Unlock()
-	if f := a.take(e.Request); f.Handler != nil {
+	f := a.take(request)
+	if f.Handler != nil {
 		f.Handler(w, r)
-	} else {
-		f.apply(w, r, a.Simulator, &e.status)
+		return
 	}
+	f.apply(w, r, a.Simulator, func(status int) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.requests[n].Status = status
+	})
 }
 
 // Requests returns the received requests in order of arrival. A status is
@@ -54,12 +53,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *API) Requests() []Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := make([]Request, len(a.requests))
-	for i, e := range a.requests {
-		out[i] = e.Request
-		out[i].Status = int(e.status.Load())
-	}
-	return out
+	return slices.Clone(a.requests)
 }
 
 // RequestsFor returns the received requests for a path, in order.

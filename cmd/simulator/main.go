@@ -80,10 +80,6 @@ func historyCommand(app *kingpin.Application) {
 	c := app.Command("history", "Write the metrics of the past days as OpenMetrics. By default it needs 2 minutes of processor time, 500 MB of memory and 2 GB of disk.")
 	days := c.Flag("days", "Number of days, 1 to 90.").Default("30").Int()
 	end := c.Flag("end", "End of the history, as a Unix timestamp (default: now).").Default(strconv.FormatInt(time.Now().Unix(), 10)).Int64()
-	servers := c.Flag("servers", "Number of servers of each of the two accounts, 1 to 1000.").Default(strconv.Itoa(simulator.ExampleServers)).Int()
-	seed := c.Flag("seed", "Seed of all random events. The same days, end, servers and seed give the same history.").Default("1").Uint64()
-	job := c.Flag("job", "Label job of all series.").Default("server_rental").String()
-	instance := c.Flag("instance", "Label instance of all series.").Default("exporter:10170").String()
 	output := c.Flag("output", "File to write (default: standard output).").PlaceHolder("FILE").String()
 	c.Action(func(*kingpin.ParseContext) error {
 		debug.SetGCPercent(400) // little is kept of much that is allocated
@@ -97,8 +93,7 @@ func historyCommand(app *kingpin.Application) {
 		}
 		samples, err := history.Write(file, history.Options{
 			End: at, Length: time.Duration(*days) * 24 * time.Hour,
-			Accounts: exporter.DemoTokens(), Servers: *servers, Watches: exporter.DemoWatches(), Site: exporter.DemoSite, Seed: *seed,
-			Labels: map[string]string{"job": *job, "instance": *instance},
+			Accounts: exporter.DemoTokens(), Watches: exporter.DemoWatches(), Site: exporter.DemoSite,
 		})
 		if err := errors.Join(err, file.Close()); err != nil {
 			return err
@@ -116,9 +111,6 @@ func webhookCommand(app *kingpin.Application) {
 	})
 }
 
-// maxNotification bounds the body of a notification.
-const maxNotification = 1 << 20
-
 // webhook writes a line for each alert of a notification: its status, what it says, and
 // its link.
 func webhook(out io.Writer) http.Handler {
@@ -129,7 +121,7 @@ func webhook(out io.Writer) http.Handler {
 				Annotations struct{ Description, Link string }
 			}
 		}
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxNotification)).Decode(&notification); err != nil {
+		if err := json.NewDecoder(r.Body).Decode(&notification); err != nil {
 			http.Error(w, "not a notification of Alertmanager", http.StatusBadRequest)
 			return
 		}

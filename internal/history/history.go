@@ -27,29 +27,16 @@ type Options struct {
 	End      time.Time         // of the history; the last scrape is at most 15 seconds before
 	Length   time.Duration     // at most simulator.MaxPast
 	Accounts map[string]string // names by token
-	Servers  int               // of each account, 1 to 1000
 	Watches  []collector.Watch
-	Site     string            // address to which links lead; empty for that of simulator.Options
-	Seed     uint64            // of all random events
-	Labels   map[string]string // added to all series, such as job and instance
+	Site     string // address to which links lead; empty for that of simulator.Options
 }
-
-// earliest is the earliest time at which a history may begin. An end without separators,
-// such as 20260131, is read as seconds after 1970 and would be long before.
-var earliest = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Write generates a history and writes it. It returns the number of samples.
 func Write(w io.Writer, o Options) (samples int, err error) {
 	if o.Length <= 0 || o.Length > simulator.MaxPast {
 		return 0, fmt.Errorf("length %v: must be more than 0 and at most %v", o.Length, simulator.MaxPast)
 	}
-	if began := o.End.Add(-o.Length); began.Before(earliest) {
-		return 0, fmt.Errorf("the history would begin at %s: must begin at %s or later", began.UTC().Format(time.RFC3339), earliest.Format(time.DateOnly))
-	}
-	if o.Servers < 1 || o.Servers > 1000 {
-		return 0, fmt.Errorf("servers %d: must be 1 to 1000", o.Servers)
-	}
-	r := newRecorder(w, o.Labels)
+	r := newRecorder(w)
 	if err := newRun(o, r, o.End.Add(-o.Length)).run(o.End); err != nil {
 		return 0, fmt.Errorf("history: %w", err)
 	}
@@ -198,7 +185,7 @@ func (o Options) outages() []outage {
 	recent := kinds[2]
 	recent.at, recent.length, recent.path = o.End.Add(-4*time.Hour-20*time.Minute), 6*time.Minute, "/topups"
 	all := []outage{recent}
-	rng := rand.New(rand.NewPCG(o.Seed, 20))
+	rng := rand.New(rand.NewPCG(1, 20))
 	at := o.End.Add(-24 * time.Hour)
 	for i := 0; at.After(o.End.Add(-o.Length)); i++ {
 		next := kinds[i%len(kinds)]

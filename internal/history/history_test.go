@@ -20,11 +20,8 @@ import (
 // end is that of most histories of the tests.
 var end = time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
 
-func options(length time.Duration, seed uint64) Options {
-	return Options{
-		End: end, Length: length, Accounts: exporter.DemoTokens(), Servers: simulator.ExampleServers, Watches: exporter.DemoWatches(), Site: exporter.DemoSite, Seed: seed,
-		Labels: map[string]string{"job": "rental", "instance": "exporter:10170"},
-	}
+func options(length time.Duration) Options {
+	return Options{End: end, Length: length, Accounts: exporter.DemoTokens(), Watches: exporter.DemoWatches(), Site: exporter.DemoSite}
 }
 
 func generate(t *testing.T, o Options) []byte {
@@ -43,7 +40,7 @@ func generate(t *testing.T, o Options) []byte {
 func generatePart(t *testing.T, o Options, before, length time.Duration) map[string][]point {
 	t.Helper()
 	var b bytes.Buffer
-	r, begin := newRecorder(&b, o.Labels), o.End.Add(-before)
+	r, begin := newRecorder(&b), o.End.Add(-before)
 	err := newRun(o, r, begin).run(begin.Add(length))
 	if _, endErr := r.end(); err != nil || endErr != nil {
 		t.Fatal(err, endErr)
@@ -57,8 +54,8 @@ type point struct {
 	value float64
 }
 
-// target is the labels that options adds to all series, as they are written.
-const target = `instance="exporter:10170",job="rental"`
+// target is the labels that all series have, as they are written.
+const target = `instance="exporter:10170",job="server_rental"`
 
 // parse reads a history, by series without job and instance. It fails the test if the samples
 // of a series are not in order of time.
@@ -109,7 +106,7 @@ var comesAndGoes = regexp.MustCompile(`topup=|state=|overall=|alternative=|backo
 // TestHistory generates minutes with an outage and compares them with what is known of them.
 func TestHistory(t *testing.T) {
 	t.Parallel()
-	series := generatePart(t, options(5*time.Hour, 1), 265*time.Minute, 14*time.Minute)
+	series := generatePart(t, options(5*time.Hour), 265*time.Minute, 14*time.Minute)
 	simtest.AssertEqual(t, "scrapes", len(series["up{}"]), 14*4)
 	for name, points := range series {
 		for i := range points[1:] {
@@ -195,7 +192,7 @@ func TestDemoContinues(t *testing.T) {
 		}
 	})
 	last := map[string]float64{}
-	for series, points := range parse(t, generate(t, options(6*time.Minute, 1))) {
+	for series, points := range parse(t, generate(t, options(6*time.Minute))) {
 		if p := points[len(points)-1]; p.at == end.Unix() {
 			last[series] = p.value
 		}
@@ -230,51 +227,32 @@ func own(all map[string]float64) []string {
 	})
 }
 
-func TestSameSeedSameHistory(t *testing.T) {
+func TestSameHistory(t *testing.T) {
 	t.Parallel()
-	history := func(seed uint64) []byte {
-		o := options(2*time.Minute, seed)
-		o.End = end.Add(7 * time.Second) // between two scrapes
-		return generate(t, o)
-	}
-	first := history(7)
-	if !bytes.Equal(first, history(7)) {
-		t.Error("two histories of one seed differ")
-	}
-	if bytes.Equal(first, history(8)) {
-		t.Error("the seed changes nothing")
+	o := options(2 * time.Minute)
+	o.End = end.Add(7 * time.Second) // between two scrapes
+	if !bytes.Equal(generate(t, o), generate(t, o)) {
+		t.Error("two histories with the same options differ")
 	}
 }
 
 // TestResolution generates the beginning of a long history, whose scrapes are rare.
 func TestResolution(t *testing.T) {
 	t.Parallel()
-	o := options(20*24*time.Hour, 1)
-	o.Servers = 7
-	series := generatePart(t, o, 10*24*time.Hour, 20*time.Minute)
+	series := generatePart(t, options(20*24*time.Hour), 10*24*time.Hour, 20*time.Minute)
 	var up []point
 	for i := range 5 {
 		up = append(up, point{end.AddDate(0, 0, -10).Unix() + int64(i+1)*240, 1})
 	}
 	simtest.AssertEqual(t, "up", series["up{}"], up)
-	simtest.AssertEqual(t, "servers", series[`server_rental_servers{account="lab",status="active"}`][0].value, 7.0)
 	for age, want := range map[time.Duration]time.Duration{7: 30 * time.Second, 13: time.Minute, 25: 2 * time.Minute} {
 		simtest.AssertEqual(t, "resolution", resolution(age*time.Hour), want)
 	}
 }
 
 func TestWriteRejects(t *testing.T) {
-	for want, change := range map[string]func(o *Options){
-		"length 0s:":     func(o *Options) { o.Length = 0 },
-		"length -1h0m0s": func(o *Options) { o.Length = -time.Hour },
-		"at most 2160h":  func(o *Options) { o.Length = simulator.MaxPast + 1 },
-		"servers 0:":     func(o *Options) { o.Servers = 0 },
-		// A date without separators is read as seconds.
-		"would begin at 1970-08-23T10:48": func(o *Options) { o.End = time.Unix(20260131, 0) },
-	} {
-		o := options(time.Hour, 1)
-		change(&o)
-		if _, err := Write(io.Discard, o); err == nil || !strings.Contains(err.Error(), want) {
+	for length, want := range map[time.Duration]string{0: "length 0s:", -time.Hour: "length -1h0m0s:", simulator.MaxPast + 1: "at most 2160h"} {
+		if _, err := Write(io.Discard, options(length)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}
 	}

@@ -60,9 +60,9 @@ type job struct {
 func newRun(o Options, rec *recorder, started time.Time) *run {
 	r := &run{
 		Options: o, started: started, recorder: rec,
-		rand:     rand.New(rand.NewPCG(o.Seed, uint64(started.Unix()))), //nolint:gosec // after 2000
+		rand:     rand.New(rand.NewPCG(1, 0)),
 		sim:      simulator.New(simulator.Options{Site: o.Site}),
-		past:     simulator.NewPast(o.Seed, started, o.End, o.Accounts, o.Servers),
+		past:     simulator.NewPast(started, o.End, o.Accounts),
 		outages:  o.outages(),
 		requests: rentalapi.New("", rentalapi.Settings{}),
 	}

@@ -11,18 +11,11 @@ import (
 	"time"
 )
 
-// ExampleServers is the number of servers of [ExampleAccount].
-const ExampleServers = 5
-
 // ExampleAccount returns a realistic account: servers of which one is suspended,
 // top-ups in all six states, transactions with consistent balances, saved
 // configurations and SSH keys. Its ids are derived from the name; those of two
 // names are distinct.
 func ExampleAccount(name string, now time.Time) *Account {
-	return exampleAccount(name, ExampleServers, now)
-}
-
-func exampleAccount(name string, servers int, now time.Time) *Account {
 	opened := now.AddDate(0, -14, 0)
 	a := &Account{
 		Account: Object{
@@ -31,7 +24,7 @@ func exampleAccount(name string, servers int, now time.Time) *Account {
 		},
 		Configurations: exampleConfigurations(name, now),
 		SSHKeys:        exampleKeys(name, opened),
-		Servers:        exampleServers(name, servers, now),
+		Servers:        exampleServers(name, 5, now),
 	}
 	a.Servers[len(a.Servers)-1]["status"] = "suspended"
 	a.addHistory(name, opened)

@@ -28,16 +28,16 @@ type change struct {
 }
 
 // NewPast returns the past from start, at most [MaxPast] before end, to end. It depends
-// on its arguments only. Accounts are names by token; each has that many servers.
-func NewPast(seed uint64, start, end time.Time, accounts map[string]string, servers int) *Past {
+// on its arguments only. Accounts are names by token.
+func NewPast(start, end time.Time, accounts map[string]string) *Past {
 	p := &Past{}
-	random := func(topic uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, topic)) }
+	random := func(topic uint64) *rand.Rand { return rand.New(rand.NewPCG(1, topic)) }
 	p.addStock(random(1), start, end)
 	p.addPlaces(random(4), start, end)
 	p.addPrices(random(2), end)
 	p.addIncidents(random(3), start, end)
 	for token, name := range accounts {
-		p.addAccount(token, exampleAccount(name, servers, end), start, end)
+		p.addAccount(token, ExampleAccount(name, end), start, end)
 	}
 	slices.SortStableFunc(p.changes, func(x, y change) int { return x.at.Compare(y.at) })
 	return p

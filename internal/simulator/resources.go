@@ -50,7 +50,7 @@ var resources = []resource{
 	{
 		name: "os", maxAge: time.Minute,
 		list: func(v view) []Object { return v.world.OS },
-		meta: func(v view, _ []Object) Object { return Object{"custom_iso": v.world.CustomISO} },
+		meta: func(view, []Object) Object { return Object{"custom_iso": true} },
 	},
 	{name: "status", maxAge: 30 * time.Second, object: statusOf},
 	{name: "account", private: true, object: func(v view) any { return v.account.Account }},
@@ -192,7 +192,7 @@ const window = time.Minute
 // limiter admits at most limit requests of one key in any window. Rejected
 // requests do not count, so a client that waits for Retry-After is admitted.
 type limiter struct {
-	limit    int                    // negative means no limit
+	limit    int
 	admitted map[string][]time.Time // times of admitted requests by key, oldest first
 }
 
@@ -204,7 +204,7 @@ type quota struct {
 }
 
 func (l *limiter) take(key string, now time.Time) quota {
-	if l.limit < 0 {
+	if l == nil {
 		return quota{admitted: true}
 	}
 	times := l.admitted[key]

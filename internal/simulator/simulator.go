@@ -14,7 +14,6 @@ package simulator
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,9 +35,9 @@ const Prefix = "/api/v1"
 
 // Options configures a simulator. The zero value is the documented service.
 type Options struct {
-	PublicLimit  int // public requests per client address in any 60 s; 0 means 59; negative means no limit
-	AccountLimit int // requests per token in any 60 s; 0 means 120; negative means no limit, and no RateLimit headers
-
+	// Unlimited admits more than 59 public requests of an address, and 120 of a token, in 60
+	// seconds. It sends no RateLimit headers.
+	Unlimited bool
 	// Site is the address of the website to which links lead, without a path; "" means
 	// https://rental.example. The simulator serves its pages.
 	Site string
@@ -49,8 +48,8 @@ type Simulator struct {
 	site string // "" if links stay as they are
 
 	mu       sync.Mutex // held while a response is made
-	public   limiter
-	accounts limiter
+	public   *limiter // nil for no limit
+	accounts *limiter
 	world    *World
 	changed  time.Time // time of the last change
 	cache    map[string]cached
@@ -68,16 +67,14 @@ func New(o Options) *Simulator {
 	c := newCatalog()
 	w := &World{
 		Plans: c.Plans, Locations: c.Locations, OS: c.OS, Status: operationalStatus(c.Locations, time.Now()),
-		CustomISO: true, Accounts: map[string]*Account{}, SoldOutAt: map[string]bool{},
+		Accounts: map[string]*Account{}, SoldOutAt: map[string]bool{},
 	}
 	recompute(w)
-	return &Simulator{
-		site:     strings.TrimRight(o.Site, "/"),
-		public:   limiter{cmp.Or(o.PublicLimit, 59), map[string][]time.Time{}},
-		accounts: limiter{cmp.Or(o.AccountLimit, 120), map[string][]time.Time{}},
-		world:    w,
-		cache:    map[string]cached{},
+	s := &Simulator{site: strings.TrimRight(o.Site, "/"), world: w, cache: map[string]cached{}}
+	if !o.Unlimited {
+		s.public, s.accounts = &limiter{59, map[string][]time.Time{}}, &limiter{120, map[string][]time.Time{}}
 	}
+	return s
 }
 
 // Change calls f with the world while no response is being made. The next
@@ -156,7 +153,7 @@ func (s *Simulator) accountResponse(r *http.Request, res resource) response {
 	}
 	q := s.accounts.take(token, time.Now())
 	a := s.limited(q, res, r.URL.RawQuery, account)
-	if s.accounts.limit >= 0 {
+	if s.accounts != nil {
 		a.header.Set("RateLimit-Limit", strconv.Itoa(s.accounts.limit))
 		a.header.Set("RateLimit-Remaining", strconv.Itoa(q.remaining))
 		a.header.Set("RateLimit-Reset", seconds(q.reset))

@@ -23,9 +23,8 @@ type World struct {
 	GeneratedAt any
 	// Status gets an updated_at in the same way, rounded to 30 seconds, unless it
 	// contains one.
-	Status    Object
-	CustomISO bool
-	Accounts  map[string]*Account // by API token
+	Status   Object
+	Accounts map[string]*Account // by API token
 	// SoldOutAt has the places in which a plan that is in stock is sold out, by [Place].
 	SoldOutAt map[string]bool
 

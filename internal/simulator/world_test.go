@@ -102,7 +102,7 @@ func checkLedger(t *testing.T, name string, a *simulator.Account) {
 func TestPast(t *testing.T) {
 	end := time.Date(2026, 11, 21, 11, 12, 0, 0, time.UTC)
 	start := end.AddDate(0, 0, -30)
-	past, seen := simulator.NewPast(1, start, end, map[string]string{"one": "main"}, simulator.ExampleServers), map[string]bool{}
+	past, seen := simulator.NewPast(start, end, map[string]string{"one": "main"}), map[string]bool{}
 	simulator.New(simulator.Options{}).Change(func(w *simulator.World) {
 		for at := start; !at.After(end); at = at.Add(10 * time.Minute) {
 			past.Apply(w, at)

@@ -71,7 +71,7 @@ const requestTimeout = 10 * time.Second
 func newHarness(t *testing.T, rng *rand.Rand) *harness {
 	h := &harness{
 		// It rejects nothing, so that broken limits show.
-		API: simtest.StartInMemory(t, simulator.Options{PublicLimit: -1, AccountLimit: -1}), t: t,
+		API: simtest.StartInMemory(t, simulator.Options{Unlimited: true}), t: t,
 		config: validConfiguration(rng), tokens: map[string]string{}, history: map[string][]version{},
 	}
 	h.changeWorld(func(w *simulator.World) {

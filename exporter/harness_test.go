@@ -166,7 +166,7 @@ func (p *program) get(path string, header ...string) simtest.Response {
 
 func (p *program) postReload() simtest.Response {
 	p.t.Helper()
-	r, err := simtest.Do(http.DefaultClient, http.MethodPost, p.url+"/-/reload")
+	r, err := simtest.Do(http.MethodPost, p.url+"/-/reload")
 	if err != nil {
 		p.t.Fatal(err)
 	}

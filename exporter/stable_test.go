@@ -119,7 +119,7 @@ func servedPaths(t *testing.T, list string) (lines []string) {
 		if len(fields) != 3 || fields[0] != "path" {
 			continue
 		}
-		r, err := simtest.Do(http.DefaultClient, fields[1], p.url+fields[2])
+		r, err := simtest.Do(fields[1], p.url+fields[2])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -91,14 +91,14 @@ func historyCommand(app *kingpin.Application) {
 				return err
 			}
 		}
-		samples, err := history.Write(file, history.Options{
+		err = history.Write(file, history.Options{
 			End: at, Length: time.Duration(*days) * 24 * time.Hour,
 			Accounts: exporter.DemoTokens(), Watches: exporter.DemoWatches(), Site: exporter.DemoSite,
 		})
 		if err := errors.Join(err, file.Close()); err != nil {
 			return err
 		}
-		slog.Info("history written", "samples", samples, "end", at)
+		slog.Info("history written", "end", at)
 		return nil
 	})
 }

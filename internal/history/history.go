@@ -31,14 +31,14 @@ type Options struct {
 	Site     string // address to which links lead; empty for that of simulator.Options
 }
 
-// Write generates a history and writes it. It returns the number of samples.
-func Write(w io.Writer, o Options) (samples int, err error) {
+// Write generates a history and writes it.
+func Write(w io.Writer, o Options) error {
 	if o.Length <= 0 || o.Length > simulator.MaxPast {
-		return 0, fmt.Errorf("length %v: must be more than 0 and at most %v", o.Length, simulator.MaxPast)
+		return fmt.Errorf("length %v: must be more than 0 and at most %v", o.Length, simulator.MaxPast)
 	}
 	r := newRecorder(w)
 	if err := newRun(o, r, o.End.Add(-o.Length)).run(o.End); err != nil {
-		return 0, fmt.Errorf("history: %w", err)
+		return fmt.Errorf("history: %w", err)
 	}
 	return r.end()
 }

@@ -16,9 +16,8 @@ import (
 // recorder writes the samples of scrapes, one scrape after the other. It leaves out types
 // and help: promtool stores neither.
 type recorder struct {
-	out     *bufio.Writer
-	labels  []*dto.LabelPair // added to all series
-	samples int
+	out    *bufio.Writer
+	labels []*dto.LabelPair // added to all series
 }
 
 // newRecorder returns a recorder of scrapes of the target that deploy/compose/prometheus.yml has.
@@ -54,7 +53,6 @@ func (r *recorder) record(at time.Time, metrics []prometheus.Metric, more promet
 			if strings.HasPrefix(line, "#") {
 				continue
 			}
-			r.samples++
 			if _, err := r.out.WriteString(line); err != nil {
 				return err
 			}
@@ -63,8 +61,8 @@ func (r *recorder) record(at time.Time, metrics []prometheus.Metric, more promet
 	return nil
 }
 
-// end ends the text and returns how many samples it has.
-func (r *recorder) end() (samples int, err error) {
+// end ends the text.
+func (r *recorder) end() error {
 	r.out.WriteString("# EOF\n") //nolint:errcheck // Flush returns the error
-	return r.samples, r.out.Flush()
+	return r.out.Flush()
 }

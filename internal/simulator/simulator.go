@@ -48,7 +48,7 @@ type Simulator struct {
 	site string // "" if links stay as they are
 
 	mu       sync.Mutex // held while a response is made
-	public   *limiter // nil for no limit
+	public   *limiter   // nil for no limit
 	accounts *limiter
 	world    *World
 	changed  time.Time // time of the last change

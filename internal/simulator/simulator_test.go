@@ -1,7 +1,6 @@
 package simulator_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,52 +12,45 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// response is a response, and the error that ended its body.
-type response struct {
-	simtest.Response
-	err error
-}
-
 // get requests a path below the prefix.
-func get(t *testing.T, a *simtest.API, path string) response {
-	t.Helper()
-	return do(t, a, http.MethodGet, path, simtest.MainToken)
+func get(h http.Handler, path string) response {
+	return do(h, http.MethodGet, path, simtest.MainToken)
 }
 
-func do(t *testing.T, a *simtest.API, method, path, token string) response {
-	t.Helper()
-	var header []string
+func do(h http.Handler, method, path, token string) response {
+	r := httptest.NewRequest(method, simulator.Prefix+path, nil)
 	if token != "" {
-		header = []string{"Authorization", "Bearer " + token}
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	r, err := simtest.Do(a.Client(), method, a.URL.String()+path, header...)
-	return response{r, err}
+	return respond(h, r)
 }
 
-// ask requests a public path for a client address, without a network.
+// ask requests a public path for a client address.
 func ask(h http.Handler, path, address string) response {
-	r := httptest.NewRequest(http.MethodGet, "/api/v1"+path, nil)
+	r := httptest.NewRequest(http.MethodGet, simulator.Prefix+path, nil)
 	r.RemoteAddr = address
+	return respond(h, r)
+}
+
+type response struct{ *httptest.ResponseRecorder }
+
+func respond(h http.Handler, r *http.Request) response {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	return response{Response: simtest.Response{Status: w.Code, Header: w.Header(), Body: w.Body.String()}}
+	return response{w}
 }
 
 // object decodes the body.
 func (r response) object(t *testing.T) simulator.Object {
 	t.Helper()
-	var o simulator.Object
-	if err := json.Unmarshal([]byte(r.Body), &o); err != nil {
-		t.Fatalf("status %d, body %.200q: %v, %v", r.Status, r.Body, err, r.err)
-	}
-	return o
+	return simtest.Decode(t, r.Body.Bytes())
 }
 
 // headers returns the named headers that are present.
 func (r response) headers(names ...string) map[string]string {
 	found := map[string]string{}
 	for _, name := range names {
-		if values := r.Header.Values(name); len(values) > 0 {
+		if values := r.Header().Values(name); len(values) > 0 {
 			found[name] = strings.Join(values, ", ")
 		}
 	}
@@ -76,8 +68,8 @@ func TestHeaders(t *testing.T) {
 	for path, want := range map[string]map[string]string{
 		"/plans": public("60"), "/locations": public("60"), "/os": public("60"), "/status": public("30"), "/account": private, "/topups": private,
 	} {
-		got := get(t, a, path)
-		simtest.AssertEqual(t, path+" status", got.Status, http.StatusOK)
+		got := get(a, path)
+		simtest.AssertEqual(t, path+" status", got.Code, http.StatusOK)
 		simtest.AssertEqual(t, path+" headers", got.headers(cacheHeaders...), want)
 	}
 }
@@ -108,9 +100,9 @@ func TestErrors(t *testing.T) {
 		{"GET", "/transactions?status=paid", simtest.MainToken, invalid},
 	} {
 		t.Run(c.method+c.path, func(t *testing.T) {
-			r := do(t, a, c.method, c.path, c.token)
+			r := do(a, c.method, c.path, c.token)
 			o := r.object(t)
-			simtest.AssertEqual(t, "error", failed{r.Status, simulator.Text(o, "error", "code"), r.Header.Get("Allow")}, c.want)
+			simtest.AssertEqual(t, "error", failed{r.Code, simulator.Text(o, "error", "code"), r.Header().Get("Allow")}, c.want)
 			simtest.AssertEqual(t, "docs", simulator.At(o, "error", "docs"), any("https://rental.example/docs/api#errors"))
 			if simulator.Text(o, "error", "message") == "" || len(o) != 1 || len(o["error"].(simulator.Object)) != 3 {
 				t.Errorf("body is %s, want code, message and docs", r.Body)
@@ -127,7 +119,7 @@ func TestPaging(t *testing.T) {
 		main.Topups, main.Transactions = topups, transactions
 		main.Account["balance"] = transactions[0]["balance_after"]
 	})
-	balance := get(t, a, "/account").object(t)["data"].(simulator.Object)["balance"]
+	balance := get(a, "/account").object(t)["data"].(simulator.Object)["balance"]
 	for _, c := range []struct {
 		path                             string
 		count, total, page, pages, limit float64
@@ -142,7 +134,7 @@ func TestPaging(t *testing.T) {
 		{"/transactions", 50, 120, 1, 3, 50, 120.0},
 		{"/transactions?page=3", 20, 120, 3, 3, 50, 20.0},
 	} {
-		o := get(t, a, c.path).object(t)
+		o := get(a, c.path).object(t)
 		meta := simulator.Object{"count": c.count, "total": c.total, "page": c.page, "pages": c.pages, "limit": c.limit}
 		if strings.HasPrefix(c.path, "/transactions") {
 			meta["balance"] = balance
@@ -155,7 +147,7 @@ func TestPaging(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"limit=0", "limit=101", "limit=1.5", "page=0", "page=", "page=1&page=2"} {
-		simtest.AssertEqual(t, "/topups?"+query, get(t, a, "/topups?"+query).Status, http.StatusBadRequest)
+		simtest.AssertEqual(t, "/topups?"+query, get(a, "/topups?"+query).Code, http.StatusBadRequest)
 	}
 }
 
@@ -167,7 +159,7 @@ func TestPublicLimitSlides(t *testing.T) {
 			time.Sleep(wait)
 			admitted := 0
 			for range requests {
-				if ask(s, "/plans", address).Status == http.StatusOK {
+				if ask(s, "/plans", address).Code == http.StatusOK {
 					admitted++
 				}
 			}
@@ -190,8 +182,8 @@ func TestAccountLimit(t *testing.T) {
 			headers map[string]string
 		}
 		request := func(path string) result {
-			r := get(t, a, path)
-			return result{r.Status, r.headers("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After")}
+			r := get(a, path)
+			return result{r.Code, r.headers("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After")}
 		}
 		limits := func(remaining, reset string) map[string]string {
 			return map[string]string{"RateLimit-Limit": "120", "RateLimit-Remaining": remaining, "RateLimit-Reset": reset}

@@ -157,7 +157,7 @@ func TestShape(t *testing.T) {
 		}
 		endpoint := "/" + strings.ReplaceAll(filepath.Base(filepath.Dir(path)), "_", "-")
 		got, want := map[string]string{}, map[string]string{}
-		addShape(got, "", get(t, a, endpoint).object(t))
+		addShape(got, "", get(a, endpoint).object(t))
 		addShape(want, "", document)
 		simtest.AssertEqual(t, endpoint, got, want)
 	}

@@ -25,7 +25,7 @@ func TestWritesNothing(t *testing.T) {
 	p := simtest.StartCommand(t, exec.Command("bash", "-c", `exec "$@" 2> >(true)`, "bash", prlimit, "--fsize=0",
 		simtest.Binary(t), "--demo", "--log.level=debug", "--web.listen-address="+address))
 	p.Eventually("ready", func() bool {
-		r, err := simtest.Do(http.DefaultClient, http.MethodGet, "http://"+address+"/-/ready")
+		r, err := simtest.Do(http.MethodGet, "http://"+address+"/-/ready")
 		return err == nil && r.Status == http.StatusOK
 	})
 	simtest.AssertEqual(t, "signal", p.Cmd.Process.Signal(syscall.SIGTERM), nil)

@@ -37,7 +37,7 @@ func startUntil(t testing.TB, address, path string, cmd *exec.Cmd) *simtest.Proc
 	p := simtest.StartCommand(t, cmd)
 	p.URL = "http://" + address
 	p.Eventually("ready", func() bool {
-		r, err := simtest.Do(http.DefaultClient, http.MethodGet, p.URL+path)
+		r, err := simtest.Do(http.MethodGet, p.URL+path)
 		return err == nil && r.Status == http.StatusOK
 	})
 	return p

@@ -103,10 +103,6 @@ func (w failingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Client returns a client for requests to the provider. It uses a new connection
-// for each request and does not follow redirects.
-func (a *API) Client() *http.Client { return newClient(a.Dial) }
-
 // ConfigFile writes a configuration of the exporter into dir, with a token file
 // for each account, and returns its path. The tokens are given by account name;
 // more is appended YAML.

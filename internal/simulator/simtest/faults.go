@@ -150,13 +150,7 @@ func (f *Fault) replace(c *Response) {
 	case f.Body != nil:
 		c.Body = string(f.Body)
 	case f.Status >= http.StatusBadRequest:
-		c.Body = fmt.Sprintf(`{"error":{"code":%q,"message":"a fault of the test","docs":"https://rental.example/docs/api#errors"}}`, errorCode(f.Status))
+		code := strings.ReplaceAll(strings.ToLower(http.StatusText(f.Status)), " ", "_")
+		c.Body = fmt.Sprintf(`{"error":{"code":%q,"message":"a fault of the test","docs":"https://rental.example/docs/api#errors"}}`, code)
 	}
-}
-
-// errorCode returns a documented code for a status, and for an undocumented
-// status its name in snake case.
-func errorCode(status int) string {
-	documented := map[int]string{400: "invalid_parameter", 401: "invalid_token", 429: "rate_limited", 503: "unavailable"}
-	return cmp.Or(documented[status], strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_"))
 }

@@ -1,9 +1,7 @@
 package simtest
 
 import (
-	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -16,24 +14,15 @@ type Response struct {
 	Body   string // as sent
 }
 
-// newClient returns a client that uses a new connection for each request, so that
-// it never repeats one, and that neither decompresses nor follows redirects.
-func newClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
-	return &http.Client{
-		Transport:     &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
-
-// Do sends a request without a body; header is names and values in turn. If the
-// body ends early, the part that was received is returned with the error.
-func Do(client *http.Client, method, url string, header ...string) (Response, error) {
+// Do sends a request without a body; header is names and values in turn. It uses a new
+// connection, so that it never repeats a request, and neither decompresses nor follows redirects.
+func Do(method, url string, header ...string) (Response, error) {
 	r, err := http.NewRequest(method, url, nil)
 	if err != nil {
 		return Response{}, err
 	}
 	setHeader(r, header)
-	resp, err := client.Do(r)
+	resp, err := (&http.Transport{DisableKeepAlives: true, DisableCompression: true}).RoundTrip(r)
 	if err != nil {
 		return Response{}, err
 	}
@@ -42,10 +31,10 @@ func Do(client *http.Client, method, url string, header ...string) (Response, er
 	return Response{resp.StatusCode, resp.Header, string(body)}, err
 }
 
-// Get sends a GET request, which must get a response, on a new connection.
+// Get sends a GET request, which must get a response.
 func Get(t testing.TB, url string, header ...string) Response {
 	t.Helper()
-	r, err := Do(newClient(nil), http.MethodGet, url, header...)
+	r, err := Do(http.MethodGet, url, header...)
 	if err != nil {
 		t.Fatalf("GET %s: %v", url, err)
 	}

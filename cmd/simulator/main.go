@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,11 +44,10 @@ func main() {
 func serveCommand(app *kingpin.Application) {
 	c := app.Command("serve", "Serve a simulated rental API.").Default()
 	address := c.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10171").String()
-	site := c.Flag("site", "Address at which the pages that links lead to can be reached (default: the address to serve on).").PlaceHolder("URL").String()
 	accounts := c.Flag("account", "Account to serve, as NAME:TOKEN; repeatable.").PlaceHolder("NAME:TOKEN").StringMap()
 	activity := c.Flag("activity", "Simulate changes of stock, prices, balances and status.").Bool()
 	c.Action(func(*kingpin.ParseContext) error {
-		sim := simulator.New(simulator.Options{Site: cmp.Or(*site, "http://"+*address)})
+		sim := simulator.New(simulator.Options{Site: "http://" + *address})
 		sim.Change(func(w *simulator.World) {
 			for name, token := range *accounts {
 				w.Accounts[token] = simulator.ExampleAccount(name, time.Now())

@@ -75,16 +75,19 @@ var stays = map[bool]map[bool]stay{
 	false: {true: {2 * time.Minute, 15 * time.Minute, time.Hour}, false: {time.Hour, 10 * time.Hour, 30 * time.Hour}},
 }
 
-// addStock lets plans sell out and return. It goes backward from the catalog.
+// addStays lets something sell out and return. It goes backward from its stock at the end.
+func (p *Past) addStays(rng *rand.Rand, start, end time.Time, usual, stock bool, set func(w *World, stock bool)) {
+	for at := end; at.After(start); stock = !stock {
+		at = at.Add(-stays[usual][stock].draw(rng))
+		now := stock
+		p.add(at, func(w *World) { set(w, now) })
+	}
+}
+
+// addStock lets plans sell out and return.
 func (p *Past) addStock(rng *rand.Rand, start, end time.Time) {
 	for i, plan := range newCatalog().Plans {
-		usual := inStock(plan)
-		stock := usual
-		for at := end; at.After(start); stock = !stock {
-			at = at.Add(-stays[usual][stock].draw(rng))
-			now := stock
-			p.add(at, func(w *World) { Put(w.Plans[i], now, "availability", "in_stock") })
-		}
+		p.addStays(rng, start, end, inStock(plan), inStock(plan), func(w *World, stock bool) { Put(w.Plans[i], stock, "availability", "in_stock") })
 	}
 }
 
@@ -92,12 +95,8 @@ func (p *Past) addStock(rng *rand.Rand, start, end time.Time) {
 // location, and the others sell out there now and then.
 func (p *Past) addPlaces(rng *rand.Rand, start, end time.Time) {
 	for i, c := range newCatalog().Configurations {
-		place, gone := Place(Text(c, "plan"), Text(c, "location")), false
-		for at := end; at.After(start); gone = !gone {
-			at = at.Add(-stays[i > 0][!gone].draw(rng))
-			now := gone
-			p.add(at, func(w *World) { w.SoldOutAt[place] = now })
-		}
+		place := Place(Text(c, "plan"), Text(c, "location"))
+		p.addStays(rng, start, end, i > 0, true, func(w *World, stock bool) { w.SoldOutAt[place] = !stock })
 	}
 }
 

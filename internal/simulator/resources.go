@@ -30,7 +30,6 @@ type resource struct {
 // view is the data that a resource may read. The world is locked meanwhile.
 type view struct {
 	sim     *Simulator
-	world   *World
 	account *Account // nil for public resources
 	query   url.Values
 }
@@ -40,16 +39,16 @@ type view struct {
 var resources = []resource{
 	{
 		name: "plans", maxAge: time.Minute,
-		list: func(v view) []Object { return v.world.Plans },
+		list: func(v view) []Object { return v.sim.world.Plans },
 		meta: planMeta,
 	},
 	{
 		name: "locations", maxAge: time.Minute,
-		list: func(v view) []Object { return v.world.Locations },
+		list: func(v view) []Object { return v.sim.world.Locations },
 	},
 	{
 		name: "os", maxAge: time.Minute,
-		list: func(v view) []Object { return v.world.OS },
+		list: func(v view) []Object { return v.sim.world.OS },
 		meta: func(view, []Object) Object { return Object{"custom_iso": true} },
 	},
 	{name: "status", maxAge: 30 * time.Second, object: statusOf},
@@ -84,18 +83,18 @@ var resources = []resource{
 }
 
 func planMeta(v view, shown []Object) Object {
-	meta := Object{"in_stock": len(filter(shown, inStock)), "generated_at": v.world.GeneratedAt}
-	if v.world.GeneratedAt == nil {
+	meta := Object{"in_stock": len(filter(shown, inStock)), "generated_at": v.sim.world.GeneratedAt}
+	if v.sim.world.GeneratedAt == nil {
 		meta["generated_at"] = v.sim.snapshotTime(time.Minute)
 	}
 	return meta
 }
 
 func statusOf(v view) any {
-	if _, pinned := v.world.Status["updated_at"]; pinned || v.world.Status == nil {
-		return v.world.Status
+	if _, pinned := v.sim.world.Status["updated_at"]; pinned || v.sim.world.Status == nil {
+		return v.sim.world.Status
 	}
-	status := maps.Clone(v.world.Status)
+	status := maps.Clone(v.sim.world.Status)
 	status["updated_at"] = v.sim.snapshotTime(30 * time.Second)
 	return status
 }

@@ -177,7 +177,7 @@ func (s *Simulator) content(res resource, query string, account *Account) respon
 	if err != nil || !res.accepts(values) {
 		return failure(http.StatusBadRequest, "invalid_parameter", "a parameter is unknown or has an unknown value; use GET /"+res.name)
 	}
-	v := view{sim: s, world: s.world, account: account, query: values}
+	v := view{sim: s, account: account, query: values}
 	if res.private || !s.world.Caches {
 		return v.response(res)
 	}

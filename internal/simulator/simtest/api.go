@@ -37,7 +37,7 @@ type API struct {
 	*simulator.Simulator
 	Faults
 	URL *url.URL // base URL, such as http://127.1.2.3:4711/api/v1
-	// Dial connects to the provider. In memory, every address leads to it.
+	// Dial connects to a provider in memory, to which every address leads.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Settings are more of the section api in configuration files, such as "timeout: 5m".
 	Settings string
@@ -54,7 +54,6 @@ func Start(t testing.TB, o simulator.Options) *API {
 	t.Helper()
 	l := listen(t)
 	a := newAPI(t, o, l.Addr().String())
-	a.Dial = (&net.Dialer{}).DialContext
 	a.serve(l)
 	return a
 }

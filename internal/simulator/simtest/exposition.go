@@ -73,28 +73,24 @@ func NewExposition(t testing.TB, families []*dto.MetricFamily) Exposition {
 	t.Helper()
 	e := Exposition{map[string]Family{}, map[string]float64{}}
 	for _, f := range families {
-		e.add(t, f)
+		family := Family{Type: strings.ToLower(f.GetType().String()), Help: f.GetHelp()}
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName(), l.GetValue())
+			}
+			family.Classic = family.Classic || len(m.GetHistogram().GetBucket()) > 0
+			family.Native = family.Native || m.Histogram != nil && m.Histogram.Schema != nil
+			series := Series(f.GetName(), labels...)
+			if _, found := e.Values[series]; found {
+				t.Fatalf("exposed twice: %s", series)
+			}
+			e.Values[series] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue() +
+				m.GetSummary().GetSampleSum() + float64(m.GetHistogram().GetSampleCount())
+		}
+		e.Families[f.GetName()] = family
 	}
 	return e
-}
-
-func (e Exposition) add(t testing.TB, f *dto.MetricFamily) {
-	family := Family{Type: strings.ToLower(f.GetType().String()), Help: f.GetHelp()}
-	for _, m := range f.GetMetric() {
-		var labels []string
-		for _, l := range m.GetLabel() {
-			labels = append(labels, l.GetName(), l.GetValue())
-		}
-		family.Classic = family.Classic || len(m.GetHistogram().GetBucket()) > 0
-		family.Native = family.Native || m.Histogram != nil && m.Histogram.Schema != nil
-		series := Series(f.GetName(), labels...)
-		if _, found := e.Values[series]; found {
-			t.Fatalf("exposed twice: %s", series)
-		}
-		e.Values[series] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue() +
-			m.GetSummary().GetSampleSum() + float64(m.GetHistogram().GetSampleCount())
-	}
-	e.Families[f.GetName()] = family
 }
 
 // WithPrefix returns the values of the series that begin with prefix. For one

@@ -65,9 +65,9 @@ func Binary(t testing.TB) string {
 // Process is a running program. It is killed at the end of the test, and its log
 // is shown if the test failed.
 type Process struct {
-	Cmd      *exec.Cmd
-	Out, Log *Buffer // standard output and standard error
-	URL      string  // of the exporter, such as http://127.0.0.1:4711
+	Cmd *exec.Cmd
+	Log *Buffer // standard output and standard error
+	URL string  // of the exporter, such as http://127.0.0.1:4711
 
 	t     testing.TB
 	ended chan struct{} // closed when the process has ended
@@ -87,8 +87,8 @@ func StartProcess(t testing.TB, args ...string) *Process {
 // StartCommand runs a program, without waiting for anything.
 func StartCommand(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
-	p := &Process{Cmd: cmd, Out: &Buffer{}, Log: &Buffer{}, t: t, ended: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = p.Out, p.Log
+	p := &Process{Cmd: cmd, Log: &Buffer{}, t: t, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = p.Log, p.Log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func StartCommand(t testing.TB, cmd *exec.Cmd) *Process {
 		_ = cmd.Process.Kill() // fails if the process has ended
 		<-p.ended
 		if t.Failed() {
-			t.Logf("%s:\n%s%s", cmd, p.Out, p.Log)
+			t.Logf("%s:\n%s", cmd, p.Log)
 		}
 	})
 	return p

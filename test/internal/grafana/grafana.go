@@ -176,9 +176,7 @@ func Interpolate(expr string, values map[string]string) string {
 			return ".+" // the value of All
 		case "at", "provider", "saved":
 			return "+" // while there is data
-		case "__to:date:seconds":
-			return "0"
-		case "vat":
+		case "__to:date:seconds", "vat":
 			return "0"
 		default:
 			return "$" + name // which Prometheus rejects, but for groups of patterns

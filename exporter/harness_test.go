@@ -121,8 +121,18 @@ func startProvider(t testing.TB, args ...string) (*simtest.API, *program) {
 	t.Helper()
 	a := startAPI(t)
 	p := startReady(t, append(args, "--config.file="+configFile(t, a))...)
-	simtest.Eventually(t, "all requests have responses", a.Idle)
+	awaitResponses(t, a)
 	return a, p
+}
+
+// pending returns how many requests have no response yet.
+func pending(a *simtest.API) int {
+	return len(slices.DeleteFunc(a.Requests(), func(r simtest.Request) bool { return r.Status != 0 }))
+}
+
+func awaitResponses(t testing.TB, a *simtest.API) {
+	t.Helper()
+	simtest.Eventually(t, "all requests have responses", func() bool { return pending(a) == 0 })
 }
 
 // startReady returns when the exporter has fetched everything once.

@@ -37,7 +37,7 @@ func TestReload(t *testing.T) {
 	}
 	settings := hourly() + "account_files: [more/*]\n"
 	p := startReady(t, "--config.file="+a.ConfigFile(dir, map[string]string{"main": simtest.MainToken}, settings))
-	simtest.Eventually(t, "all requests have responses", a.Idle)
+	awaitResponses(t, a)
 	requests, first := countByToken(a), p.scrape()
 
 	simtest.WriteFile(t, filepath.Join(dir, "rental.yml"), "api: {base_url: nowhere}\naccounts: [{name: main}]\n")
@@ -62,7 +62,7 @@ func TestReload(t *testing.T) {
 	if page.Values[reloadOK] != 1 || page.Values[reloadedAt] <= first.Values[reloadedAt] {
 		t.Errorf("reload: got %v at %v, before it %v", page.Values[reloadOK], page.Values[reloadedAt], first.Values[reloadedAt])
 	}
-	simtest.Eventually(t, "all requests have responses", a.Idle)
+	awaitResponses(t, a)
 	got := countByToken(a)
 	delete(got, simtest.LabToken)
 	simtest.AssertEqual(t, "requests by token, without the new one", got, requests)

@@ -36,11 +36,7 @@ func Write(w io.Writer, o Options) error {
 	if o.Length <= 0 || o.Length > simulator.MaxPast {
 		return fmt.Errorf("length %v: must be more than 0 and at most %v", o.Length, simulator.MaxPast)
 	}
-	r := newRecorder(w)
-	if err := newRun(o, r, o.End.Add(-o.Length)).run(o.End); err != nil {
-		return fmt.Errorf("history: %w", err)
-	}
-	return r.end()
+	return newRun(o, w, o.End.Add(-o.Length)).run(o.End)
 }
 
 // resolution returns how often the exporter is scraped, by the time before the end: a

@@ -1,9 +1,11 @@
 package history
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -32,7 +34,7 @@ type run struct {
 	requests *rentalapi.API
 	accounts []*account // the public one first
 	watches  []collector.Watched
-	recorder *recorder
+	out      *bufio.Writer
 }
 
 // account is the collectors of one account, or the public ones if it has no name.
@@ -57,9 +59,9 @@ type job struct {
 	mapped   time.Time          // the time of the data in it
 }
 
-func newRun(o Options, rec *recorder, started time.Time) *run {
+func newRun(o Options, w io.Writer, started time.Time) *run {
 	r := &run{
-		Options: o, started: started, recorder: rec,
+		Options: o, started: started, out: bufio.NewWriterSize(w, 1<<20),
 		rand:     rand.New(rand.NewPCG(1, 0)),
 		sim:      simulator.New(simulator.Options{Site: o.Site}),
 		past:     simulator.NewPast(started, o.End, o.Accounts),
@@ -87,7 +89,7 @@ func newRun(o Options, rec *recorder, started time.Time) *run {
 	return r
 }
 
-// run fetches, and records the scrapes from the first whole tick until end.
+// run fetches, and writes the scrapes from the first whole tick until end.
 func (r *run) run(end time.Time) error {
 	for at := r.started.Add(2*tick - 1).Truncate(tick); !at.After(end); at = at.Add(tick) {
 		changed, every := r.advance(at.Add(-tick)), resolution(r.End.Sub(at))
@@ -114,7 +116,8 @@ func (r *run) run(end time.Time) error {
 			}
 		}
 	}
-	return nil
+	r.out.WriteString("# EOF\n") //nolint:errcheck // Flush returns the error
+	return r.out.Flush()
 }
 
 // advance changes the data to that of a time, and returns when the last change was.
@@ -126,9 +129,6 @@ func (r *run) advance(at time.Time) (changed time.Time) {
 	})
 	return changed
 }
-
-// retryInterval is the longest time after a failure until the next attempt.
-const retryInterval = time.Minute
 
 // get fetches the resource of a job in the tick before a time. Its error is one that no
 // outage explains.
@@ -154,7 +154,7 @@ func (r *run) get(j *job, at, changed, scrape time.Time) (err error) {
 	}
 	h.Finished, h.Err, h.Duration = true, err, api.now.Sub(begin)
 	if err != nil {
-		j.due = at.Add(min(h.Interval, retryInterval))
+		j.due = at.Add(min(h.Interval, time.Minute))
 		return nil
 	}
 	j.snapshot, j.mapped = snapshot, mapped
@@ -196,5 +196,5 @@ func (r *run) scrape(at time.Time) error {
 		requests += a.requests
 	}
 	funding, _ := collector.FundingMetrics(accounts, at)
-	return r.recorder.record(at, slices.Concat(metrics, funding, states.Metrics(), r.processMetrics(at.Sub(r.started), requests)), r.requests)
+	return record(r.out, at, slices.Concat(metrics, funding, states.Metrics(), r.processMetrics(at.Sub(r.started), requests)), r.requests)
 }

@@ -56,7 +56,7 @@ func (h *harness) assertGap(what string, want time.Duration) {
 	const path = "/configurations"
 	h.sleepUntilAsked(path)
 	h.sleepUntilAsked(path)
-	last := h.RequestsFor(path)
+	last := h.requestsFor(path)
 	h.assertEqual(what, last[len(last)-1].Time.Sub(last[len(last)-2].Time), want)
 }
 
@@ -111,9 +111,9 @@ func TestSoldOutInterval(t *testing.T) {
 				h.run(waiting(interval))
 				h.settle()
 				h.Inject(simtest.Fault{Path: "/configurations", Status: http.StatusInternalServerError})
-				failed := len(h.RequestsFor("/configurations"))
+				failed := len(h.requestsFor("/configurations"))
 				time.Sleep(time.Hour)
-				if n := len(h.RequestsFor("/configurations")) - failed; n > 20 {
+				if n := len(h.requestsFor("/configurations")) - failed; n > 20 {
 					t.Errorf("got %d requests in an hour of failures, want at most 20", n)
 				}
 			})
@@ -177,6 +177,6 @@ func TestEventsReported(t *testing.T) {
 func (h *harness) lastAsked(path string) time.Time {
 	h.sleepUntilAsked(path)
 	h.settle()
-	asked := h.RequestsFor(path)
+	asked := h.requestsFor(path)
 	return asked[len(asked)-1].Time
 }

@@ -111,9 +111,14 @@ func (h *harness) run(c Spec) {
 	h.set.ApplyConfig(h.ctx, c)
 }
 
+// requestsFor returns the received requests for a path, in order.
+func (h *harness) requestsFor(path string) []simtest.Request {
+	return slices.DeleteFunc(h.Requests(), func(r simtest.Request) bool { return r.Path != path })
+}
+
 // sleepUntilAsked waits until a path is requested once more.
 func (h *harness) sleepUntilAsked(path string) {
-	for before := len(h.RequestsFor(path)); len(h.RequestsFor(path)) == before; synctest.Wait() {
+	for before := len(h.requestsFor(path)); len(h.requestsFor(path)) == before; synctest.Wait() {
 		time.Sleep(time.Second)
 	}
 }

@@ -56,7 +56,7 @@ func TestWatches(t *testing.T) {
 		h.assertEqual("restocks", h.values("plan_restocks_total")[plan], 1.0)
 		h.assertEqual("sellouts", h.values("plan_sellouts_total")[plan], 2.0)
 		h.assertEqual("hits", h.hits(), map[string]float64{"cheap": 1, "gpu": 0})
-		hit := float64(h.RequestsFor("/plans")[2].Time.Unix())
+		hit := float64(h.requestsFor("/plans")[2].Time.Unix())
 		h.assertEqual("last hit", h.values(last), map[string]float64{"cheap": hit})
 
 		// One watch stays, one changes, one is new.

@@ -185,10 +185,7 @@ func paginate(list []Object, query url.Values, size int) ([]Object, Object) {
 	return list[from:min(from+size, len(list))], meta
 }
 
-// window is the length of the sliding window in which requests are counted.
-const window = time.Minute
-
-// limiter admits at most limit requests of one key in any window. Rejected
+// limiter admits at most limit requests of one key in any minute. Rejected
 // requests do not count, so a client that waits for Retry-After is admitted.
 type limiter struct {
 	limit    int
@@ -199,7 +196,7 @@ type limiter struct {
 type quota struct {
 	admitted  bool
 	remaining int
-	reset     time.Duration // until the oldest counted request leaves the window
+	reset     time.Duration // until the oldest counted request is a minute ago
 }
 
 func (l *limiter) take(key string, now time.Time) quota {
@@ -207,7 +204,7 @@ func (l *limiter) take(key string, now time.Time) quota {
 		return quota{admitted: true}
 	}
 	times := l.admitted[key]
-	for len(times) > 0 && now.Sub(times[0]) >= window {
+	for len(times) > 0 && now.Sub(times[0]) >= time.Minute {
 		times = times[1:]
 	}
 	admitted := len(times) < l.limit
@@ -215,7 +212,7 @@ func (l *limiter) take(key string, now time.Time) quota {
 		times = append(times, now)
 	}
 	l.admitted[key] = times
-	return quota{admitted, l.limit - len(times), times[0].Add(window).Sub(now)}
+	return quota{admitted, l.limit - len(times), times[0].Add(time.Minute).Sub(now)}
 }
 
 // seconds rounds up, so that a client that waits this long is admitted.

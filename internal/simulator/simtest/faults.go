@@ -114,11 +114,7 @@ func (fs *Faults) take(r Request) *Fault {
 // apply sends what the fault makes of the correct response, and tells its status before.
 func (f *Fault) apply(w http.ResponseWriter, r *http.Request, next http.Handler, sends func(status int)) {
 	if f.Kind == Delay {
-		select {
-		case <-time.After(f.Delay):
-		case <-r.Context().Done():
-			panic(http.ErrAbortHandler)
-		}
+		time.Sleep(f.Delay)
 	}
 	c := serve(next, r)
 	switch f.Kind {

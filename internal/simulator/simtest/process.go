@@ -192,9 +192,6 @@ func listen(t testing.TB) net.Listener {
 // Root returns the directory of the repository that the tests were built from.
 func Root(t testing.TB) string {
 	t.Helper()
-	_, file, _, found := runtime.Caller(0)
-	if !found {
-		t.Fatal("unknown source file")
-	}
+	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }

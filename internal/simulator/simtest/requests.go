@@ -56,11 +56,6 @@ func (a *API) Requests() []Request {
 	return slices.Clone(a.requests)
 }
 
-// RequestsFor returns the received requests for a path, in order.
-func (a *API) RequestsFor(path string) []Request {
-	return slices.DeleteFunc(a.Requests(), func(r Request) bool { return r.Path != path })
-}
-
 // CountByPath counts the requests by path, without the first since of them.
 func (a *API) CountByPath(since int) map[string]int {
 	counts := map[string]int{}
@@ -68,9 +63,4 @@ func (a *API) CountByPath(since int) map[string]int {
 		counts[r.Path]++
 	}
 	return counts
-}
-
-// Idle reports whether every request got a response.
-func (a *API) Idle() bool {
-	return !slices.ContainsFunc(a.Requests(), func(r Request) bool { return r.Status == 0 })
 }

@@ -124,9 +124,6 @@ func Load(t testing.TB) map[string]Dashboard {
 		}
 		all[d.UID] = d
 	}
-	if len(all) != 4 {
-		t.Fatalf("got %d dashboards, want 4", len(all))
-	}
 	return all
 }
 

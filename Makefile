@@ -1,6 +1,6 @@
 # Everything a developer runs. Users find what they need in README.md.
 VERSION  := $(shell cat VERSION)
-# The commit and its time. git archive writes them here, so a tarball builds the same program.
+# The commit and its time. git archive writes them here, so a tarball builds the same version.
 COMMIT   := $Format:%H %ct$
 ifneq ($(findstring %H,$(COMMIT)),)
 COMMIT   := $(shell git log -1 --format='%H %ct' 2>/dev/null)

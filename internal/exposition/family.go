@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"iter"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/flate"
@@ -41,10 +43,10 @@ func newEncoders(level int) *sync.Pool {
 	}}
 }
 
-// encode adds families to an empty part: its own, or without a name several, which end a
-// response. OpenMetrics has created timestamps also in its text form. No name needs escaping,
-// so that none is checked for it. Writing to a buffer does not fail.
-func encode(encoders *sync.Pool, p part, v variant, families ...*dto.MetricFamily) part {
+// encode adds messages to an empty part: those of its family, or without one those of
+// several, which end a response. OpenMetrics has created timestamps also in its text form.
+// No name needs escaping, so that none is checked for it. Writing to a buffer does not fail.
+func encode(encoders *sync.Pool, p part, v variant, messages iter.Seq[*dto.MetricFamily]) part {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
 	e.text.Reset()
@@ -56,14 +58,18 @@ func encode(encoders *sync.Pool, p part, v variant, families ...*dto.MetricFamil
 	}
 	p.crcAfterOne = one
 	text := expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping), expfmt.WithCreatedLines())
-	for _, f := range families {
-		p.err = errors.Join(p.err, text.Encode(f))
+	for m := range messages {
+		p.err = errors.Join(p.err, text.Encode(m))
+		for p.family != "" && p.size > 0 && bytes.HasPrefix(e.text.Bytes(), []byte("#")) { // the comments are there already
+			_, _ = e.text.ReadBytes('\n')
+		}
+		p.add(e.text.Bytes())
+		_, _ = e.text.WriteTo(body)
 	}
 	if p.family == "" && v.format == expfmt.FmtOpenMetrics_1_0_0 {
-		e.text.WriteString("# EOF\n")
+		p.add([]byte("# EOF\n"))
+		_, _ = io.WriteString(body, "# EOF\n")
 	}
-	p.add(e.text.Bytes())
-	_, _ = e.text.WriteTo(body)
 	if v.gzip {
 		_ = e.compressor.Flush()
 	}
@@ -71,12 +77,27 @@ func encode(encoders *sync.Pool, p part, v variant, families ...*dto.MetricFamil
 	return p
 }
 
-// message returns the family with its metrics.
-func (f *family) message() *dto.MetricFamily {
-	m, metrics := f.definition.Family(), make([]dto.Metric, len(f.metrics))
-	for i, sample := range f.metrics {
-		_ = sample.Write(&metrics[i]) // which fails for no metric of a group
-		m.Metric = append(m.Metric, &metrics[i])
+// batch is how many metrics of a family are encoded at a time, because they take many
+// times the memory of the result.
+const batch = 1000
+
+// messages returns the batches of the family.
+func (f *family) messages(v variant) iter.Seq[*dto.MetricFamily] {
+	n := min(batch, len(f.metrics))
+	if v.format == expfmt.FmtProtoDelim { // a family is one message
+		n = len(f.metrics)
 	}
-	return m
+	return func(yield func(*dto.MetricFamily) bool) {
+		for metrics := range slices.Chunk(f.metrics, n) {
+			m := f.definition.Family()
+			for _, sample := range metrics {
+				out := &dto.Metric{}
+				_ = sample.Write(out) // which fails for no metric of a group
+				m.Metric = append(m.Metric, out)
+			}
+			if !yield(m) {
+				return
+			}
+		}
+	}
 }

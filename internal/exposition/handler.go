@@ -48,7 +48,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.OnError("gathering", err)
 	}
 	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	dynamic := encode(scrapeEncoders, part{}, v, families...)
+	dynamic := encode(scrapeEncoders, part{}, v, slices.Values(families))
 	if dynamic.err != nil {
 		h.OnError("encoding", dynamic.err)
 		http.Error(w, "An error has occurred while serving metrics:\n\n"+dynamic.err.Error(), http.StatusInternalServerError)

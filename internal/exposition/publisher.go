@@ -122,7 +122,7 @@ func (p *Publisher) encode(b *block, v variant) []part {
 		p.encoding.Lock()
 		defer p.encoding.Unlock()
 		for _, f := range b.families {
-			parts = append(parts, encode(blockEncoders, part{family: f.definition.Name, err: f.err}, v, f.message()))
+			parts = append(parts, encode(blockEncoders, part{family: f.definition.Name, err: f.err}, v, f.messages(v)))
 		}
 		return parts
 	}))

@@ -148,9 +148,10 @@ func TestAnnotations(t *testing.T) {
 }
 
 // TestUnitTestsProveSomething refuses what promtool accepts: a case that names an unknown
-// alert, series or label or expects nothing, two cases of one name, an untested rule file.
+// alert, series or label or expects nothing, two cases of one name, an untested rule file, an
+// alert that is never expected to fire or never to be silent.
 func TestUnitTestsProveSomething(t *testing.T) {
-	tested, seen := map[string]bool{}, map[string]bool{}
+	tested, seen, fires, silent := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	known, all := scrapedMetrics(), alerts(t)
 	for _, f := range testFiles(t) {
 		for _, r := range f.Rules {
@@ -163,8 +164,13 @@ func TestUnitTestsProveSomething(t *testing.T) {
 			}
 			seen[c.Name] = true
 			for _, a := range c.Alerts {
-				if all[a.Alertname] == nil || a.Expected == nil {
+				switch {
+				case all[a.Alertname] == nil || a.Expected == nil:
 					t.Errorf("%s: %q at %s: no such alert, or no exp_alerts", where, a.Alertname, a.Time)
+				case len(*a.Expected) > 0:
+					fires[a.Alertname] = true
+				default:
+					silent[a.Alertname] = true
 				}
 			}
 			for _, in := range c.Input {
@@ -172,6 +178,11 @@ func TestUnitTestsProveSomething(t *testing.T) {
 					t.Errorf("%s: %v", where, err)
 				}
 			}
+		}
+	}
+	for name := range all {
+		if !fires[name] || !silent[name] {
+			t.Errorf("%s: expected to fire %t, to be silent %t, want both", name, fires[name], silent[name])
 		}
 	}
 	for _, f := range ruleFiles(t) {

@@ -269,6 +269,20 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// TestDashboardOfNtfy checks that the address of ntfy names all alerts that the other
+// notifications match by a regular expression, which ntfy cannot.
+func TestDashboardOfNtfy(t *testing.T) {
+	match := regexp.MustCompile(`match "(.+)" .CommonLabels.alertname`).FindStringSubmatch(repo.Read(t, "alerts/templates/server_rental.tmpl"))
+	names := slices.Sorted(maps.Keys(alerts(t)))
+	want := slices.DeleteFunc(names, func(name string) bool { return !regexp.MustCompile(match[1]).MatchString(name) })
+	example := regexp.MustCompile(`\\\n +`).ReplaceAllString(repo.Read(t, "alerts/alertmanager.example.yml"), "")
+	var got []string
+	for _, name := range regexp.MustCompile(`%22(ServerRental\w+)%22`).FindAllStringSubmatch(example, -1) {
+		got = append(got, name[1])
+	}
+	simtest.AssertEqual(t, "alerts", got, want)
+}
+
 func run(t *testing.T, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...)

@@ -16,6 +16,7 @@ import (
 	"net/http/httptest"
 	"net/mail"
 	"net/textproto"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -33,47 +34,34 @@ import (
 
 // TestNotifications sends alerts through Alertmanager to every receiver of the example, each
 // of which is a server of this test that speaks the service's protocol, and compares what
-// people read with a golden file: a hit, fifty plans with hostile names, an alert without a link
-// and its end.
+// people read with a golden file: a hit, fifty plans with hostile names, an alert without a
+// link, one about the exporter, and the end of one.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
-	in := make(inbox, 100)
-	hooks := httptest.NewServer(in)
-	t.Cleanup(hooks.Close)
-	smtp := in.serveSMTP(t)
-	alertmanager := startNotifier(t, hooks.URL, smtp)
+	n := startNotifier(t, "alertmanager.example.yml")
+	for _, name := range []string{"hit", "many", "suspended", "down"} {
+		n.notify(name, "digest", "discord", "ntfy", "operators", "pager", "slack", "telegram")
+	}
+	n.alerts["suspended"][0]["endsAt"] = time.Now().Add(-time.Second).Format(time.RFC3339Nano)
+	n.notify("suspended", "operators", "pager")
+	n.assertGolden("testdata/notifications.txt")
+}
 
-	var alerts map[string][]map[string]any
-	repo.ReadYAML(t, repo.Path(t, "test/e2e/testdata/alerts.yml"), &alerts)
-	for i := range 50 {
-		alerts["many"] = append(alerts["many"], hostileAlert(i))
+// TestNewerReceivers is TestNotifications with the receivers of current versions, but
+// Pushover, whose address no configuration changes.
+func TestNewerReceivers(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command(repo.Program(t, "prometheus-alertmanager", "alertmanager"), "--version").CombinedOutput()
+	if err != nil {
+		t.Fatal(err)
 	}
-	var text strings.Builder
-	notify := func(name string, alerts []map[string]any, receivers ...string) {
-		t.Helper()
-		post(t, alertmanager, alerts)
-		got := map[string]string{}
-		simtest.Eventually(t, name+": messages", func() bool {
-			for len(in) > 0 {
-				message := <-in
-				got[message[0]] += message[1]
-			}
-			return len(got) >= len(receivers)
-		})
-		simtest.AssertEqual(t, name+": receivers", slices.Sorted(maps.Keys(got)), receivers)
-		for _, r := range receivers {
-			fmt.Fprintf(&text, "### %s: %s\n%s\n", name, r, clip(got[r]))
-		}
+	if regexp.MustCompile(`^\w+, version 0\.([0-9]|[12][0-9]|3[0-3])\.`).Match(out) {
+		t.Skip("this version does not have these receivers")
 	}
-	for _, name := range []string{"hit", "many", "suspended"} {
-		notify(name, alerts[name], "digest", "discord", "ntfy", "operators", "pager", "slack", "telegram")
-	}
-	alerts["suspended"][0]["endsAt"] = time.Now().Add(-time.Second).Format(time.RFC3339Nano)
-	notify("resolved", alerts["suspended"], "operators", "pager")
-	simtest.Golden(t, "testdata/notifications.txt", text.String())
-	if strings.Contains(text.String(), "error: ") {
-		t.Error("a text is longer than its service accepts")
-	}
+	n := startNotifier(t, "alertmanager-0.34.example.yml")
+	n.notify("hit", "gotify", "mattermost", "teams")
+	n.notify("many", "gotify", "mattermost", "teams")
+	n.assertGolden("testdata/notifications-0.34.txt")
 }
 
 // TestInhibition asks Alertmanager, with the rules of the example, which alerts it keeps back
@@ -158,15 +146,32 @@ func post(t *testing.T, address string, alerts []map[string]any) {
 	simtest.AssertEqual(t, "status of the alerts", r.StatusCode, http.StatusOK)
 }
 
-// startNotifier runs Alertmanager with the receivers of the example, whose services are those
+// notifier is an Alertmanager whose notifications the test receives.
+type notifier struct {
+	t       *testing.T
+	address string
+	in      inbox
+	alerts  map[string][]map[string]any
+	text    strings.Builder
+}
+
+// startNotifier runs Alertmanager with the receivers of an example, whose services are those
 // of the test. All of them get all alerts, grouped by name.
-func startNotifier(t *testing.T, hooks, smtp string) string {
+func startNotifier(t *testing.T, example string) *notifier {
 	t.Helper()
-	text := repo.Read(t, "alerts/alertmanager.example.yml")
-	text = strings.NewReplacer(
+	n := &notifier{t: t, in: make(inbox, 100)}
+	repo.ReadYAML(t, repo.Path(t, "test/e2e/testdata/alerts.yml"), &n.alerts)
+	for i := range 50 {
+		n.alerts["many"] = append(n.alerts["many"], hostileAlert(i))
+	}
+	server := httptest.NewServer(n.in)
+	t.Cleanup(server.Close)
+	hooks := server.URL
+	text := strings.NewReplacer(
 		"https://hooks.slack.com/services", hooks+"/slack", "https://discord.com/api/webhooks", hooks+"/discord", "https://ntfy.example.org/servers", hooks+"/ntfy",
-		"mail.example.org:587", smtp,
-	).Replace(text)
+		"https://example.webhook.office.com", hooks+"/teams", "https://mattermost.example.org/hooks", hooks+"/mattermost", "https://gotify.example.org", hooks+"/gotify",
+		"mail.example.org:587", n.in.serveSMTP(t),
+	).Replace(repo.Read(t, "alerts/"+example))
 	var config map[string]any
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 		t.Fatal(err)
@@ -177,14 +182,45 @@ func startNotifier(t *testing.T, hooks, smtp string) string {
 	var routes []any
 	for _, r := range config["receivers"].([]any) {
 		receiver := r.(map[string]any)
-		routes = append(routes, map[string]any{"receiver": receiver["name"], "continue": true})
+		if receiver["pushover_configs"] == nil {
+			routes = append(routes, map[string]any{"receiver": receiver["name"], "continue": true})
+		}
 		mails, _ := receiver["email_configs"].([]any)
 		for _, m := range mails {
 			m.(map[string]any)["to"] = fmt.Sprintf("%v@example.org", receiver["name"]) // tells the two apart
 		}
 	}
-	config["route"] = map[string]any{"receiver": "nobody", "group_by": []string{"alertname"}, "group_wait": "1s", "group_interval": "1s", "routes": routes}
-	return startAlertmanager(t, config)
+	config["receivers"] = append(config["receivers"].([]any), map[string]any{"name": "default"})
+	config["route"] = map[string]any{"receiver": "default", "group_by": []string{"alertname"}, "group_wait": "1s", "group_interval": "1s", "routes": routes}
+	n.address = startAlertmanager(t, config)
+	return n
+}
+
+// notify posts alerts, and waits until exactly these receivers have got a message.
+func (n *notifier) notify(name string, receivers ...string) {
+	n.t.Helper()
+	post(n.t, n.address, n.alerts[name])
+	got := map[string]string{}
+	simtest.Eventually(n.t, name+": messages", func() bool {
+		for len(n.in) > 0 {
+			message := <-n.in
+			got[message[0]] += message[1]
+		}
+		return len(got) >= len(receivers)
+	})
+	simtest.AssertEqual(n.t, name+": receivers", slices.Sorted(maps.Keys(got)), receivers)
+	for _, r := range receivers {
+		fmt.Fprintf(&n.text, "### %s: %s\n%s\n", name, r, clip(got[r]))
+	}
+}
+
+// assertGolden compares all messages with a golden file.
+func (n *notifier) assertGolden(path string) {
+	n.t.Helper()
+	simtest.Golden(n.t, path, n.text.String())
+	if strings.Contains(n.text.String(), "error: ") {
+		n.t.Error("a text is longer than its service accepts")
+	}
 }
 
 func startAlertmanager(t *testing.T, config map[string]any) string {

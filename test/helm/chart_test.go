@@ -3,6 +3,7 @@ package helm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	monitoringv1alpha1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,7 +104,7 @@ type objects []runtime.Object
 // strict decodes objects of Kubernetes and the Prometheus Operator, and fails at an
 // unknown or duplicate field.
 var strict = sync.OnceValue(func() runtime.Decoder {
-	if err := monitoringv1.AddToScheme(scheme.Scheme); err != nil {
+	if err := errors.Join(monitoringv1.AddToScheme(scheme.Scheme), monitoringv1alpha1.AddToScheme(scheme.Scheme)); err != nil {
 		panic(err)
 	}
 	return serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	monitoringv1alpha1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -34,7 +35,7 @@ func TestObjects(t *testing.T) {
 		restricted = "ConfigMap:1 Deployment:1 NetworkPolicy:1 Service:1 ServiceAccount:1"
 		pair       = "ConfigMap:5 Deployment:1 NetworkPolicy:1 PodDisruptionBudget:1 PrometheusRule:4 Service:1 ServiceAccount:1 ServiceMonitor:1"
 		shards     = "ConfigMap:5 NetworkPolicy:1 PodDisruptionBudget:1 PrometheusRule:4 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
-		everything = "ConfigMap:7 NetworkPolicy:1 PrometheusRule:4 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
+		everything = "ConfigMap:7 NetworkPolicy:1 PrometheusRule:4 ScrapeConfig:1 Service:2 ServiceAccount:1 ServiceMonitor:1 StatefulSet:1"
 		names      = "UDP 53, TCP 53, "
 	)
 	for name, c := range map[string]struct {
@@ -49,7 +50,7 @@ func TestObjects(t *testing.T) {
 		"replaced labels": {"pair", replaced, pair, names + "TCP 8443", nil},
 		"shards":          {"pair", "--set=shards=3,replicaCount=1", shards, names + "TCP 8443", []string{"account lab: "}},
 		"openshift":       {"", "", restricted, names + "TCP 443, UDP 5353, TCP 5353", nil},
-		"tls":             {"", "", public + " ServiceMonitor:1", "any", nil},
+		"tls":             {"", "", "ConfigMap:1 Deployment:1 ScrapeConfig:1 Service:1 ServiceAccount:1 ServiceMonitor:1", "any", nil},
 		"many":            {"", "", public, "any", []string{"account main: ", "account lab: "}},
 		"everything":      {"", "", everything, names + "TCP 3128", []string{"of 16", "of 46", "account vault: "}},
 		"longest names":   {"everything", longest + ",fullnameOverride=", everything, names + "TCP 3128", nil},
@@ -169,6 +170,21 @@ func checkSelectors(t *testing.T, all objects) {
 		if len(found) != 1 {
 			t.Errorf("ServiceMonitor finds the pods in Services %v, want one", found)
 		}
+	}
+	for _, c := range of[*monitoringv1alpha1.ScrapeConfig](all) {
+		want := []string{fmt.Sprintf("https://%s.%s.svc:%d/", services[0].Name, services[0].Namespace, services[0].Spec.Ports[0].Port)}
+		for _, s := range of[*appsv1.StatefulSet](all) {
+			want = nil
+			for i := range *s.Spec.Replicas {
+				want = append(want, fmt.Sprintf("https://%s-%d.%s.%s.svc:10170/", s.Name, i, s.Spec.ServiceName, s.Namespace))
+			}
+		}
+		var got []string
+		for _, d := range c.Spec.HTTPSDConfigs {
+			exporter, _, _ := strings.Cut(string(d.URL), "sd/servers?port=9")
+			got = append(got, exporter)
+		}
+		simtest.AssertEqual(t, "ScrapeConfig asks", got, want)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	monitoringv1alpha1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -177,9 +178,9 @@ func TestExample(t *testing.T) {
 }
 
 // TestProbes runs the exporter as a pod of a StatefulSet, and asks it as a node and as
-// Prometheus do.
+// Prometheus do, for metrics and for servers.
 func TestProbes(t *testing.T) {
-	all := render(t, "--values", valueFiles(t)["demo"], "--set", "serviceMonitor.enabled=true,shards=3")
+	all := render(t, "--values", valueFiles(t)["demo"], "--set", "serviceMonitor.enabled=true,scrapeConfig.enabled=true,web.serviceDiscovery=true,shards=3")
 	_, container := pod(t, all)
 	p := simtest.StartCommand(t, command(t, all, "--web.listen-address=127.0.0.1:0"))
 	p.WaitServing()
@@ -189,4 +190,6 @@ func TestProbes(t *testing.T) {
 	endpoint := one[*monitoringv1.ServiceMonitor](t, all).Spec.Endpoints[0]
 	shard := p.Get(endpoint.Path).Exposition(t).Values["server_rental_exporter_shard{}"]
 	simtest.AssertEqual(t, "shard", fmt.Sprint(shard), podIndex)
+	_, path, _ := strings.Cut(string(one[*monitoringv1alpha1.ScrapeConfig](t, all).Spec.HTTPSDConfigs[0].URL), ":10170")
+	simtest.AssertEqual(t, "status of "+path, p.Get(path).Status, http.StatusOK)
 }

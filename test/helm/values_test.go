@@ -71,6 +71,7 @@ func TestRefused(t *testing.T) {
 		{"web.tls=true", "web.configSecret.name: is required"},
 		{"service.nodePort=30000", "service.nodePort: needs service.type NodePort or LoadBalancer"},
 		{"service.type=NodePort,service.loadBalancerIP=192.0.2.1", "service.loadBalancerIP: needs service.type LoadBalancer"},
+		{"scrapeConfig.enabled=true", "scrapeConfig.enabled: needs web.serviceDiscovery"},
 		{"prometheusRule.disabledAlerts={ServerRentalNothing}", `there is no alert "ServerRentalNothing"`},
 		{"networkPolicy.enabled=true,networkPolicy.from=null", "networkPolicy.from: must not be empty"},
 		{"livenessProbe.httpGet.path=/", "httpGet"},

@@ -24,9 +24,20 @@ common=github.com/prometheus/common/version.Version
 
 mkdir -p bin
 build prometheus $prometheus 's/^v0[.]3/3./' $common $prometheus/cmd/prometheus $prometheus/cmd/promtool
-build prometheus $alertmanager 's/^v//' $common $alertmanager/cmd/amtool
-# Later versions of Alertmanager cannot be built as a module: the files of their user
-# interface are not in it.
-build alertmanager $alertmanager 's/^v//' $common $alertmanager/cmd/alertmanager
+
+# Alertmanager embeds the files of its user interface, which its module lacks: a copy of the
+# module gets one in their place.
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+go -C prometheus mod download $alertmanager
+cp -r "$(go -C prometheus list -m -f '{{.Dir}}' $alertmanager)" "$copy/alertmanager"
+chmod -R u+w "$copy/alertmanager"
+mkdir "$copy/alertmanager/ui/app/dist"
+touch "$copy/alertmanager/ui/app/dist/index.html"
+cp prometheus/go.mod prometheus/go.sum "$copy"
+go mod edit -replace "$alertmanager=$copy/alertmanager" "$copy/go.mod"
+GOFLAGS="${GOFLAGS-} -modfile=$copy/go.mod" \
+  build prometheus $alertmanager 's/^v//' $common $alertmanager/cmd/{alertmanager,amtool}
+
 build victoriametrics $victoriametrics '' $victoriametrics/lib/buildinfo.Version $victoriametrics/app/{victoria-metrics,vmagent,vmalert,vmalert-tool}
 ln -sf alertmanager bin/prometheus-alertmanager # as Debian names it

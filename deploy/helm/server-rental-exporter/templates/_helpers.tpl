@@ -169,6 +169,9 @@ httpGet:
 {{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.from) }}
 {{- $errors = append $errors "networkPolicy.from: must not be empty, because everybody could connect" }}
 {{- end }}
+{{- if and .Values.scrapeConfig.enabled (not .Values.web.serviceDiscovery) }}
+{{- $errors = append $errors "scrapeConfig.enabled: needs web.serviceDiscovery" }}
+{{- end }}
 {{- if .Values.prometheusRule.disabledAlerts }}
 {{- $alerts := list }}
 {{- range $path, $_ := .Files.Glob "files/alerts/*.rules.yml" }}

@@ -7,7 +7,6 @@ import (
 	"math"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -93,47 +92,3 @@ func (p *prometheus) ruleResults() map[string]float64 {
 	}
 	return all
 }
-
-const apiDuration = "server_rental_exporter_api_request_duration_seconds"
-
-// seriesKey writes the labels of a result as [simtest.Series] does, without job and
-// instance.
-func seriesKey(labels map[string]string) string {
-	var pairs []string
-	for name, value := range labels {
-		if name != "__name__" && name != "job" && name != "instance" {
-			pairs = append(pairs, name, value)
-		}
-	}
-	return simtest.Series(labels["__name__"], pairs...)
-}
-
-// changes matches the metrics whose values the next fetch can change, although the
-// provider's data stay the same.
-var changes = regexp.MustCompile(`^server_rental_(exporter_|catalog_generated_|status_updated_|plan_last_in_stock_)`)
-
-// checkSeries compares the stored series with those that the exporter serves as text,
-// and the values of those that do not change.
-func (p *prometheus) checkSeries(job string, page simtest.Exposition) {
-	p.t.Helper()
-	// OpenMetrics has created timestamps as samples, which Prometheus stores as series.
-	const selector = `{job=%q, __name__=~"server_rental_.+", __name__!~"%s.*|server_rental_.+_created"}`
-	got, want := map[string]float64{}, map[string]float64{}
-	for _, s := range p.query(fmt.Sprintf(selector, job, apiDuration)) {
-		got[seriesKey(s.labels)] = s.value
-	}
-	for series, value := range page.WithPrefix("server_rental_") {
-		if !strings.HasPrefix(series, apiDuration) {
-			want[strings.ReplaceAll(emptyLabel.ReplaceAllString(series, ""), ",}", "}")] = value
-		}
-	}
-	for series := range want {
-		if _, found := got[series]; found && changes.MatchString(series) {
-			got[series] = want[series]
-		}
-	}
-	simtest.AssertEqual(p.t, job+": series", got, want)
-}
-
-// emptyLabel matches a label without a value, which Prometheus does not store.
-var emptyLabel = regexp.MustCompile(`\w+="",?`)

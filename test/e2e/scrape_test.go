@@ -1,0 +1,97 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"server_rental_exporter/internal/simulator/simtest"
+)
+
+const apiDuration = "server_rental_exporter_api_request_duration_seconds"
+
+// scrapeJob is one way of scraping: its name and its settings.
+type scrapeJob struct{ name, settings string }
+
+// TestEveryProtocol: in every format, and with native histograms, Prometheus stores the same
+// series and logs no problem. Version 2 asks for OpenMetrics.
+func TestEveryProtocol(t *testing.T) {
+	t.Parallel()
+	api, tokens := startAPI(t, "main", "lab")
+	exporter := startExporter(t, api, tokens, "collectors: {account: {interval: 5s}, servers: {interval: 5s}}\nwatches: [{name: any, min_cores: 1}]\n")
+	if prometheusMajor(t) == "2" {
+		checkScrapes(t, exporter, []scrapeJob{{"OpenMetricsText0.0.1", ""}})
+		return
+	}
+	jobs := []scrapeJob{{"native", "scrape_native_histograms: true, always_scrape_classic_histograms: true"}}
+	for _, protocol := range []string{"PrometheusProto", "OpenMetricsText1.0.0", "OpenMetricsText0.0.1", "PrometheusText1.0.0", "PrometheusText0.0.4"} {
+		jobs = append(jobs, scrapeJob{protocol, "scrape_protocols: [" + protocol + "]"})
+	}
+	checkScrapes(t, exporter, jobs)
+}
+
+// checkScrapes runs a Prometheus that scrapes the exporter in several ways.
+func checkScrapes(t *testing.T, exporter *simtest.Process, jobs []scrapeJob) {
+	t.Helper()
+	config := "global: {scrape_interval: 5s}\nscrape_configs:\n"
+	for _, j := range jobs {
+		config += fmt.Sprintf("  - {job_name: %q, static_configs: [{targets: [%q]}], %s}\n", j.name, strings.TrimPrefix(exporter.URL, "http://"), j.settings)
+	}
+	p := startPrometheus(t, config)
+	simtest.Eventually(t, "several scrapes of every job", func() bool {
+		return len(p.query(`count_over_time(up[5m]) >= 3`)) == len(jobs)
+	})
+	if got := p.query(`min_over_time(up[5m]) < 1`); len(got) > 0 {
+		t.Errorf("a scrape failed: %v", got)
+	}
+	page := exporter.Scrape()
+	for _, job := range jobs {
+		p.checkSeries(job.name, page)
+	}
+	p.checkProblems()
+}
+
+// seriesKey writes the labels of a result as [simtest.Series] does, without job and
+// instance.
+func seriesKey(labels map[string]string) string {
+	var pairs []string
+	for name, value := range labels {
+		if name != "__name__" && name != "job" && name != "instance" {
+			pairs = append(pairs, name, value)
+		}
+	}
+	return simtest.Series(labels["__name__"], pairs...)
+}
+
+// changes matches the metrics whose values the next fetch can change, although the
+// provider's data stay the same.
+var changes = regexp.MustCompile(`^server_rental_(exporter_|catalog_generated_|status_updated_|plan_last_in_stock_)`)
+
+// checkSeries compares the stored series with those that the exporter serves as text,
+// and the values of those that do not change.
+func (p *prometheus) checkSeries(job string, page simtest.Exposition) {
+	p.t.Helper()
+	// OpenMetrics has created timestamps as samples, which Prometheus stores as series.
+	const selector = `{job=%q, __name__=~"server_rental_.+", __name__!~"%s.*|server_rental_.+_created"}`
+	got, want := map[string]float64{}, map[string]float64{}
+	for _, s := range p.query(fmt.Sprintf(selector, job, apiDuration)) {
+		got[seriesKey(s.labels)] = s.value
+	}
+	for series, value := range page.WithPrefix("server_rental_") {
+		if !strings.HasPrefix(series, apiDuration) {
+			want[strings.ReplaceAll(emptyLabel.ReplaceAllString(series, ""), ",}", "}")] = value
+		}
+	}
+	for series := range want {
+		if _, found := got[series]; found && changes.MatchString(series) {
+			got[series] = want[series]
+		}
+	}
+	simtest.AssertEqual(p.t, job+": series", got, want)
+}
+
+// emptyLabel matches a label without a value, which Prometheus does not store.
+var emptyLabel = regexp.MustCompile(`\w+="",?`)

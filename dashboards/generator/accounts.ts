@@ -15,8 +15,8 @@ const { linkTo, panelLink } = linksFrom('accounts');
 
 const day = 86400;
 
-/** Amounts with the VAT that the user entered, which titles name. @param {string} expr */
-const taxed = (expr) => `(${expr}) * (1 + $vat / 100)`;
+/** Amounts with the VAT that the user entered, which titles name. */
+const taxed = (expr: string) => `(${expr}) * (1 + $vat / 100)`;
 const vat = '${vat} % VAT';
 
 const balance = max('account', own('account_balance_usd', account));
@@ -27,25 +27,25 @@ const fundedUntil = max('account', own('account_funded_until_timestamp_seconds',
 const serverCount = `sum by (account) (${max('account, status', own('servers', account))})`;
 const allServers = `sum(${max('account, status', own('servers'))})`;
 
-const perServer = (/** @type {string} */ metric) => max('account, server', own(metric, account));
+const perServer = (metric: string) => max('account, server', own(metric, account));
 const serverPrice = perServer('server_price_usd_per_month');
 const renews = perServer('server_renews_timestamp_seconds');
 
 const nextDates = `(${billed(renewalDates(renews, 30))})`;
 
-/** The price of each renewal. @param {string} dates @param {string} price */
-const amounts = (dates, price) => `(${dates} * 0 + on (account, server) group_left () ${price})`;
+/** The price of each renewal. */
+const amounts = (dates: string, price: string) => `(${dates} * 0 + on (account, server) group_left () ${price})`;
 const nextAmounts = amounts(nextDates, serverPrice);
 
 /**
  * A series that says that there is nothing, which is not the same as no data.
- * @param {string} expr @param {string} label of the series @param {string} text its value @param {string} known one series if there is data
+ * @param label of the series @param text its value @param known one series if there is data
  */
-const orRow = (expr, label, text, known) => `${expr} or on () label_replace(0 * ${known} or on () ${noAccounts}, "${label}", "${text}", "", "")`;
+const orRow = (expr: string, label: string, text: string, known: string) => `${expr} or on () label_replace(0 * ${known} or on () ${noAccounts}, "${label}", "${text}", "", "")`;
 
 // Over all accounts, whichever are chosen.
 const allPrices = max('account, server', own('server_price_usd_per_month'));
-const allDue = (/** @type {number} */ days) => orZero(`round(sum(${amounts(`(${billed(renewalDates(max('account, server', own('server_renews_timestamp_seconds')), days))})`, allPrices)}), 0.01)`, allServers);
+const allDue = (days: number) => orZero(`round(sum(${amounts(`(${billed(renewalDates(max('account, server', own('server_renews_timestamp_seconds')), days))})`, allPrices)}), 0.01)`, allServers);
 /** Cells without a value. An empty table says "No data". */
 const dash = forPattern('.*', { id: 'noValue', value: '–' });
 
@@ -55,11 +55,11 @@ const nobody = 2e11;
 const paidUntil = `(${fundedUntil} or (${cost} == 0) + ${never})`;
 /** The order of accounts: of two that run dry on the same day, that with less money is the first. */
 const order = `(${paidUntil} + on (account) ${balance} / 1e4 or on (account) ${paidUntil})`;
-/** The accounts that run dry before the others. @param {number} count */
-const first = (count) => atEnd(`bottomk(${count}, ${order})`);
-/** Days from today (UTC) to a date. @param {string} dates */
-const left = (dates) => `(${dates}) / ${day} - scalar(floor(vector(time() / ${day})))`;
-const noRenewals = (/** @type {number} */ from) => between(from, null, colours.plain, 'No renewals');
+/** The accounts that run dry before the others. */
+const first = (count: number) => atEnd(`bottomk(${count}, ${order})`);
+/** Days from today (UTC) to a date. */
+const left = (dates: string) => `(${dates}) / ${day} - scalar(floor(vector(time() / ${day})))`;
+const noRenewals = (from: number) => between(from, null, colours.plain, 'No renewals');
 
 /** Until when to pay with each coin: what is funded, less the longest settlement. */
 const settlement = max('account, coin', own('topup_settlement_seconds', account));
@@ -67,7 +67,7 @@ const payBy = `(${fundedUntil} - on (account) group_right () ${settlement})`;
 
 const money = [
   stat({
-    id: 104, title: 'First to run dry', w: 7, h: 6, unit: units.days, decimals: 0, steps: steps.daysLeft, text: /** @type {any} */ ('value_and_name'),
+    id: 104, title: 'First to run dry', w: 7, h: 6, unit: units.days, decimals: 0, steps: steps.daysLeft, text: 'value_and_name' as any,
     mappings: [between(nobody / day / 2, null, colours.plain, 'No accounts'), between(1e5, nobody / day / 2, colours.plain, 'No renewals')],
     description: 'The account with the fewest days from today (UTC) to a renewal that its balance cannot pay, and these days: red from 2 and orange from 7 on, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
   }, now(`${left(order)} and on (account) ${first(1)} or on () label_replace((${noAccounts}) + ${nobody / day}, "account", "configured", "", "")`, '{{account}}')),
@@ -124,7 +124,7 @@ const calendar = common(new barchart.PanelBuilder(), {
   .targets(Object.entries({
     amount: `${taxed(chosenServers(nextAmounts))} or 0 * ${eachDay}`,
     date: milliseconds(`(clamp_max(clamp_min(${chosenServers(nextDates)}, ${today}), ${today} + 30 * ${day}) or ${eachDay})`),
-  }).map(([refId, expr]) => now(expr, refId, refId).format(/** @type {any} */ ('table'))))
+  }).map(([refId, expr]) => now(expr, refId, refId).format('table' as any)))
   .transformations([
     { id: 'merge', options: {} },
     { id: 'groupBy', options: { fields: { 'Value #date': { operation: 'groupby', aggregations: [] }, 'Value #amount': { operation: 'aggregate', aggregations: ['sum'] } } } },
@@ -157,23 +157,22 @@ const renewals = [
   }),
 ];
 
-const perTopup = (/** @type {string} */ metric) => max('account, topup', own(metric, account));
+const perTopup = (metric: string) => max('account, topup', own(metric, account));
 const openTopups = info('account, topup', 'status, coin, network', own('topup_info', account));
-const topupCount = (/** @type {string[]} */ ...matchers) => own('topups', account, ...matchers);
+const topupCount = (...matchers: string[]) => own('topups', account, ...matchers);
 
 /**
  * The increase in the time range of a count over the whole history of an account, whichever
  * exporter fetches it. So a difference is correct across restarts and exact, while
  * increase() extrapolates. If some changed their status again, or were removed, it is 0 at least.
- * @param {string} labels @param {string} selector
  */
-const added = (labels, selector) => `clamp_min(${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[$__range:$__interval])), 0)`;
+const added = (labels: string, selector: string) => `clamp_min(${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[$__range:$__interval])), 0)`;
 
 const open = 'status=~"pending|confirming"';
 const closed = 'status!~"pending|confirming"';
 
-/** @param {string} color of a count above 0 */
-const ifAny = (color) => set.steps([{ value: null, color: colours.muted }, { value: 1, color }]);
+/** @param color of a count above 0 */
+const ifAny = (color: string) => set.steps([{ value: null, color: colours.muted }, { value: 1, color }]);
 
 /** Seconds that are left where no rate is locked, so that these top-ups come last. */
 const unlocked = 1e9;
@@ -210,7 +209,7 @@ const topups = [
   }, now(orNoAccounts(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed))})`, 'status'), '{{status}}')),
 ];
 
-const ever = (/** @type {string} */ metric) => `sum by (type) (${max('account, type', own(metric, account))})`;
+const ever = (metric: string) => `sum by (type) (${max('account, type', own(metric, account))})`;
 
 /**
  * The increase by type in the interval that begins at each step, also in the last one, which
@@ -218,12 +217,11 @@ const ever = (/** @type {string} */ metric) => `sum by (type) (${max('account, t
  * no transaction is lost in a gap. A type that an account did not have begins with 0, and an
  * account that was not known with its first value: its history is older. If the provider
  * removed more than it added, the increase is 0.
- * @param {string} metric
  */
-function grown(metric) {
+function grown(metric: string) {
   const later = ' offset -$__interval';
-  const sum = (/** @type {string} */ offset) => max('account, type', own(metric, account) + offset);
-  const last = (/** @type {string} */ range) => max('account, type', `last_over_time(${own(metric, account)}${range})`);
+  const sum = (offset: string) => max('account, type', own(metric, account) + offset);
+  const last = (range: string) => max('account, type', `last_over_time(${own(metric, account)}${range})`);
   const least = `min by (account, type) (min_over_time(${own(metric, account)}[$__interval]${later}))`;
   return `sum by (type) (clamp_min((${last(`[$__interval]${later}`)} > 0) - (${last('[1h]')} or 0 * ${sum(later)} and on (account) ${sum('')} or ${least}), 0))`;
 }
@@ -233,16 +231,16 @@ const debit = 'transactions_debit_usd';
 
 /** Balances ahead are drawn over the whole time range, which stands for 30 days: seconds ahead at each step. */
 const ahead = `scalar(clamp_min(vector(time() - \${__from:date:seconds}), 0) * ${30 * day} / $__range_s)`;
-/** An expression as of the end of the time range, at each step. @param {string} expr */
-const pinned = (expr) => atEnd(expr).replaceAll('time()', end).replaceAll('day_of_month()', `day_of_month(vector(${end}))`);
+/** An expression as of the end of the time range, at each step. */
+const pinned = (expr: string) => atEnd(expr).replaceAll('time()', end).replaceAll('day_of_month()', `day_of_month(vector(${end}))`);
 
 /** Each renewal as one number, because a join at each step is slow: its minute, and in the last eight digits the cents. */
 const minutesAndCents = `floor(${nextDates} / 60) * 1e8 + on (account, server) group_left () round(${serverPrice} * 100)`;
 
 const ranks = ['blue', 'purple', 'orange', 'yellow'];
 const rankColours = ranks.map((color, i) => forPattern(`/^${i + 1}\\. /`, set.colour(color)));
-/** Keeps these accounts, with the same place, and so colour, in all panels. @param {string} expr @param {string} [without] what is shown without data */
-const ranked = (expr, without = '') => course(orNoAccounts(`max by (name) (label_join((${expr}) * on (account) group_left (rank)`
+/** Keeps these accounts, with the same place, and so colour, in all panels. @param without what is shown without data */
+const ranked = (expr: string, without = '') => course(orNoAccounts(`max by (name) (label_join((${expr}) * on (account) group_left (rank)`
   + ` (${ranks.map((_, i) => `label_replace(0 * ${first(i + 1)} + 1, "rank", "${i + 1}.", "", "")`).join(' or on (account) ')}), "name", " ", "rank", "account"))`, 'name') + without, '{{name}}', 'ranked');
 
 const flows = [
@@ -290,8 +288,8 @@ const flows = [
 const serverInfo = info('account, server', 'hostname, plan, location, os', own('server_info', account, plan, location));
 const chosenInfo = max('account, server, plan, location', own('server_info', account, plan, location));
 
-/** Servers and their cost by a label. @param {'plan' | 'location'} label @param {string} name @param {number} id */
-const serversBy = (label, name, id) => table({
+/** Servers and their cost by a label. */
+const serversBy = (label: 'plan' | 'location', name: string, id: number) => table({
   id, title: `Servers by ${label}, ${vat}`, w: 9, h: 8, unit: 'none', sort: 'Per month', descending: true, overrides: [dash], key: [label],
   description: `The number of servers of the chosen accounts, plans and locations by ${label}, and the monthly cost of those that are billed.`,
   columns: [
@@ -356,7 +354,7 @@ const totals = [
   }, now(orNoAccounts(taxed(allDue(7)), 'account'), '7 days', 'week'), now(orNoAccounts(taxed(allDue(30)), 'account'), '30 days', 'month')),
 ];
 
-const perAccount = (/** @type {string} */ metric) => max('account', own(metric, account));
+const perAccount = (metric: string) => max('account', own(metric, account));
 
 const security = [
   table({

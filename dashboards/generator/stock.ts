@@ -16,9 +16,8 @@ export const inCurrency = '${currency:text}';
 /**
  * The present value of a time that only grows, or its highest in some days: an exporter knows
  * what happened since its start only. A restart hides the last quarter of an hour before it.
- * @param {string} selector @param {number} [days]
  */
-const latest = (selector, days = 30) => `(${selector} or max_over_time(${selector}[${days}d:15m]))`;
+const latest = (selector: string, days = 30) => `(${selector} or max_over_time(${selector}[${days}d:15m]))`;
 
 /** Recorded whenever the rules and the catalog are there. */
 const rules = max('', 'plan:server_rental_plan_in_stock:max');
@@ -28,21 +27,21 @@ export const sinceTexts = values({ 7000: ['7 days or longer', colours.muted], 30
 
 /**
  * The stock of plans or of saved configurations, since when it is so, and prices.
- * @param {'plan' | 'configuration'} of @param {string} by the labels of one @param {7 | 30} days in which times are looked for @param {...string} where matchers
+ * @param by the labels of one @param days in which times are looked for @param where matchers
  */
-export function stockOf(of, by, days, ...where) {
-  const metric = (/** @type {string} */ name) => own(`${of}_${name}`, ...where);
+export function stockOf(of: 'plan' | 'configuration', by: string, days: 7 | 30, ...where: string[]) {
+  const metric = (name: string) => own(`${of}_${name}`, ...where);
   const inStock = max(by, metric('in_stock'));
   // The last change, or a later time at which it was sold out.
   const began = `max by (${by}) (${latest(metric('stock_changed_timestamp_seconds'), days)}`
     + ` or label_replace(${max(by, `max_over_time(timestamp(${metric('in_stock')} == 0)[${days}d:15m])`)}, "from", "gauge", "", "")) and on (${by}) (${inStock} == 1)`;
   const last = max(by, latest(metric('last_in_stock_timestamp_seconds'), days));
   const prefix = by.replace(', ', '_');
-  /** A figure that rules record. @param {string} rule @param {(expr: string) => string} [use] @param {string[]} [matchers] */
-  const recorded = (rule, use = (expr) => expr, matchers = where) => `(${use(max(by, `${prefix}:server_rental_${of}_${rule}{${matchers.join(', ')}}`))} or on (${by}) (0 * ${inStock} - 1 unless on () ${rules}))`;
-  const hours = (/** @type {string} */ expr) => `${expr} / 3600`;
+  /** A figure that rules record. */
+  const recorded = (rule: string, use: (expr: string) => string = (expr) => expr, matchers = where) => `(${use(max(by, `${prefix}:server_rental_${of}_${rule}{${matchers.join(', ')}}`))} or on (${by}) (0 * ${inStock} - 1 unless on () ${rules}))`;
+  const hours = (expr: string) => `${expr} / 3600`;
   const stay = `${prefix}:server_rental_${of}_stay_seconds:avg30d{${where.join(', ')}}`;
-  const gone = (/** @type {string} */ time) => `(${time} - on (${by}) ${stay})`;
+  const gone = (time: string) => `(${time} - on (${by}) ${stay})`;
   return {
     inStock,
     price: max(by, price(of, ...where)),
@@ -70,7 +69,7 @@ export const planLink = linkTo('plan', 'This plan', 'var-plan=${__data.fields.Id
 export const orderForm = { from: 'order', name: 'Order', width: 60, filter: false, mappings: mappings.order, link: { title: 'Order form', url: '${__value.raw}', targetBlank: true } };
 /** A column of prices. */
 export const money = { unit: 'none', decimals: 2, width: 66 };
-export const stockColumn = { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 72, align: /** @type {'center'} */ ('center') };
+export const stockColumn = { from: '#stock', name: 'Stock', mappings: mappings.stock, background: true, width: 72, align: 'center' as 'center' };
 const sinceColumn = { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 145, mappings: sinceTexts, steps: steps.always(colours.muted) };
 /** Columns of what rules record. */
 const recordedColumns = [
@@ -85,10 +84,9 @@ const recordedText = '"Stays" is how long it stays in stock, "Gone" how long it 
 const watchesInStock = max('watch', own('watch_plans_in_stock'));
 const noWatches = `label_replace(0 * ${max('', known.plans)} unless on () ${watchesInStock} unless on () ${own('exporter_collector_success', 'collector="locations"')} == 0, "watch", "None configured", "", "")`;
 
-/** Figures of watched plans and saved configurations, by the label item. @param {string} ofPlan @param {string} ofSaved @param {string} [labels] */
-const perItem = (ofPlan, ofSaved, labels = 'item') => `max by (${labels}) (label_join(${ofPlan}, "item", "/", "plan") or label_join(${atEnd(ofSaved, 'saved')}, "item", "/", "account", "configuration"))`;
-/** @param {'price' | 'since' | 'stays' | 'back'} figure */
-const ofItems = (figure) => perItem(everyPlan[figure], everySaved[figure]);
+/** Figures of watched plans and saved configurations, by the label item. */
+const perItem = (ofPlan: string, ofSaved: string, labels = 'item') => `max by (${labels}) (label_join(${ofPlan}, "item", "/", "plan") or label_join(${atEnd(ofSaved, 'saved')}, "item", "/", "account", "configuration"))`;
+const ofItems = (figure: 'price' | 'since' | 'stays' | 'back') => perItem(everyPlan[figure], everySaved[figure]);
 const watched = max('plan', own('watch_plan_in_stock'));
 const items = perItem(orLast(watched, known.plans), orLast(everySaved.inStock, known.saved));
 const there = `${items} % 10 == 1`;
@@ -142,8 +140,8 @@ const watches = [table({
   all: max('watch', own('watch_plans')),
 })];
 
-/** @param {number} h @param {...string} where matchers of the locations */
-export const plans = (h, ...where) => table({
+/** @param where matchers of the locations */
+export const plans = (h: number, ...where: string[]) => table({
   id: 110, title: `Plans, ${inCurrency}`, w: 24, h, unit: 'none', sort: 'Price', links: [runbook('ServerRentalPlanPriceChanged')],
   description: 'Every chosen plan, cheapest first; in grey what was last known while the exporter or the provider is down. Prices are per month, excluding VAT, in the currency chosen above. '
     + '"Since" is when a plan in stock came back, and when one that is sold out was last seen in stock, within 30 days. Below each location, a full dot is a plan offered there '
@@ -197,8 +195,8 @@ export const plans = (h, ...where) => table({
   // One column for each location.
   .withOverride(forPattern('/^[a-z]{2,4}[0-9]?$/', set.mappings(mappings.offered), { id: 'custom.width', value: 50 }, { id: 'custom.align', value: 'center' }, { id: 'custom.cellOptions', value: { type: 'color-text' } }));
 
-/** The saved configurations of the chosen plans. @param {{w: number, h: number}} size @param {string[]} accounts matchers of the accounts @param {string[]} where of plans and locations */
-export function saved(size, accounts, where) {
+/** The saved configurations of the chosen plans. @param accounts matchers of the accounts @param where of plans and locations */
+export function saved(size: { w: number, h: number }, accounts: string[], where: string[]) {
   const one = stockOf('configuration', perConfiguration, 7, ...accounts);
   const infos = info(perConfiguration, 'plan, location, hostname, os', own('configuration_info', ...accounts, ...where));
   const order = info(perConfiguration, 'order', own('configuration_links_info', ...accounts));
@@ -239,11 +237,11 @@ export function saved(size, accounts, where) {
 /** Steps with two scrapes, as shorter ones could have none; and not too many, for speed. */
 const resolution = { interval: '2m', points: 280 };
 
-/** The share of each step that begins at a time. @param {string} selector */
-const inStep = (selector) => `avg_over_time(${selector}[$__interval] offset -$__interval)`;
+/** The share of each step that begins at a time. */
+const inStep = (selector: string) => `avg_over_time(${selector}[$__interval] offset -$__interval)`;
 
-/** @param {{w: number, h: number}} size @param {string[]} accounts matchers of saved configurations @param {...{build: () => any}} more rows */
-export const stockOverTime = (size, accounts, ...more) => timeline({
+/** @param accounts matchers of saved configurations @param more rows */
+export const stockOverTime = (size: { w: number, h: number }, accounts: string[], ...more: { build: () => any; }[]) => timeline({
   ...size, id: 201, title: 'Stock over time', unit: 'none', mappings: [...mappings.stock, between(0, 1, colours.fair, 'Part of the time')], ...resolution,
   description: 'When each chosen plan and saved configuration was in stock: in each step all the time, never, or part of it. Gaps are times without data. '
     + 'A watch is in stock if in the step at some time a plan in stock matched it, whichever plans are chosen.',
@@ -256,9 +254,9 @@ course(`avg by (${perConfiguration}) (${inStep(own('configuration_in_stock', ...
 /**
  * The restocks of 30 days by the parts of a period. The axis begins now, so that Grafana
  * writes the next times in the viewer's time zone.
- * @param {{w: number, h: number, id: number, title: string, description: string}} o @param {'hour' | 'day_of_week'} func the part, of seconds, and of days @param {number} seconds @param {number} days @param {string} unit
+ * @param func the part, of seconds, and of days
  */
-function whenToLook(o, func, seconds, days, unit) {
+function whenToLook(o: { w: number, h: number, id: number, title: string, description: string }, func: 'hour' | 'day_of_week', seconds: number, days: number, unit: string) {
   const restocks = 'plan:server_rental_plan_restocks:max1h';
   // Each result of the rule is of the hour before it.
   const parts = `count_values("part", ${func}(vector(time() - 1800)))`;
@@ -266,8 +264,8 @@ function whenToLook(o, func, seconds, days, unit) {
   const next = `1000 * max by (part) (max_over_time((${parts} * on () group_left () (${begins}))[${days}d:1h])) and on () ${rules} or on () label_replace(0 * ${max('', known.plans)} - 1 unless on () ${rules}, "part", "none", "", "")`;
   return common(new barchart.PanelBuilder(), { ...o, unit: 'none', decimals: 0, overrides: [forPattern('^At$', set.unit(unit), set.mappings(values({ [-1]: ['Needs the recording rules', colours.muted] })), { id: 'noValue', value: ' ' })] })
     .targets([
-      now(`sum by (part) (sum_over_time((sum(${restocks}{${plan}}) * on () group_left (part) ${parts})[30d:1h])) or 0 * (${next})`, '', 'restocks').format(/** @type {any} */ ('table')),
-      now(next, '', 'at').format(/** @type {any} */ ('table')),
+      now(`sum by (part) (sum_over_time((sum(${restocks}{${plan}}) * on () group_left (part) ${parts})[30d:1h])) or 0 * (${next})`, '', 'restocks').format('table' as any),
+      now(next, '', 'at').format('table' as any),
     ])
     .transformations([
       { id: 'filterFieldsByName', options: { exclude: { pattern: '/^Time$/' } } },
@@ -281,8 +279,8 @@ function whenToLook(o, func, seconds, days, unit) {
     .legend(new VizLegendOptionsBuilder().showLegend(false));
 }
 
-/** @param {{w: number, h: number}} size of each */
-export const restocksBy = (size) => [
+/** @param size of each */
+export const restocksBy = (size: { w: number, h: number }) => [
   whenToLook({ ...size, id: 205, title: 'Restocks by hour', description: 'How many times the chosen plans came back in stock in each hour of the day, in the last 30 days, the coming hour first. Needs the recording rules of this project.' }, 'hour', 3600, 1, 'time:HH:mm'),
   whenToLook({ ...size, id: 206, title: 'Restocks by weekday', description: 'How many times the chosen plans came back in stock on each day of the week (UTC), in the last 30 days. Needs the recording rules of this project.' }, 'day_of_week', 86400, 7, 'time:ddd'),
 ];
@@ -301,12 +299,12 @@ const history = [
 /** Prices change so rarely that longer steps show as much. */
 const changes = { interval: '2m', points: 140 };
 
-/** Each price at a time, or the last one before a gap of up to a day. @param {string} [offset] */
+/** Each price at a time, or the last one before a gap of up to a day. */
 const lastPrice = (offset = '') => max('plan', `(${price('plan', plan)}${offset} or last_over_time(${price('plan', plan)}[30m]${offset}) or last_over_time(${price('plan', plan)}[1d:2h]${offset}))`);
 const before = lastPrice();
 /** At the next step or, if that has not come, at the end. */
 const after = `(${atEnd(lastPrice())} and on () vector(time() + $__interval_ms / 1000) > ${end} or ${lastPrice(' offset -$__interval')})`;
-const inRange = (/** @type {string} */ func) => atEnd(`${func} by (plan) (${func}_over_time(${price('plan', plan)}[$__range:$__interval]))`);
+const inRange = (func: string) => atEnd(`${func} by (plan) (${func}_over_time(${price('plan', plan)}[$__range:$__interval]))`);
 
 const pricesOf = [
   series({

@@ -12,9 +12,8 @@ const { linkTo } = linksFrom('status');
 /**
  * The highest value until the next step, so that nothing short is lost in a long time range.
  * A step may be too short for a scrape.
- * @param {string} selector
  */
-const highest = (selector) => `(max_over_time(${selector}[$__interval] offset -$__interval) or ${selector})`;
+const highest = (selector: string) => `(max_over_time(${selector}[$__interval] offset -$__interval) or ${selector})`;
 
 /** Recorded while it lasts, so that it is cheap to find in a long time range. */
 const outage = `location_component:server_rental_component_failing:group{${location}}`;
@@ -33,22 +32,21 @@ const accountEndpoints = 'path!~"/plans|/locations|/os|/status"';
 
 const collectorLegend = '{{collector}} {{account}}';
 
-/** Names what belongs to no account. @param {string} expr */
-const namePublic = (expr) => `label_replace(${expr}, "account", "(public)", "account", "")`;
+/** Names what belongs to no account. */
+const namePublic = (expr: string) => `label_replace(${expr}, "account", "(public)", "account", "")`;
 
-const background = { colourMode: /** @type {any} */ ('background') };
+const background = { colourMode: 'background' as any };
 
 /**
  * What the provider reports or, while it is not known, last reported within a day: the text of
  * a label then says so.
- * @param {string} expr @param {string} [label]
  */
-const orLastReport = (expr, label = 'known') => `(${atEnd(expr, 'provider')}) and on () ${known.status} or label_replace(${atEnd(expr, 'provider')} unless on () ${known.status}, "${label}", "$1, last known", "${label}", "(.*)")`;
+const orLastReport = (expr: string, label = 'known') => `(${atEnd(expr, 'provider')}) and on () ${known.status} or label_replace(${atEnd(expr, 'provider')} unless on () ${known.status}, "${label}", "$1, last known", "${label}", "(.*)")`;
 const lastKnownGrey = forPattern('/, last known$/', set.colour(colours.unknown));
 const states = orLastReport(max('location, component, state', own('component_state', location)), 'state');
 
-/** @param {string} expr @param {string} text of the label class @param {string} state */
-const classify = (expr, text, state) => `label_replace(${expr}, "class", "${text}", "state", "${state}")`;
+/** @param text of the label class */
+const classify = (expr: string, text: string, state: string) => `label_replace(${expr}, "class", "${text}", "state", "${state}")`;
 const classes = `count by (class) (${classify(classify(classify(states, 'down$1', '.*?(, last known)?'), 'maintenance$1', '(?i:.*?maintenance.*?)(, last known)?'), 'operational$1', '(?i:operational)(, last known)?')})`;
 
 const lastSuccess = max(collector, own('exporter_collector_last_success_timestamp_seconds', accountOrPublic));
@@ -67,11 +65,11 @@ const matters = Object.entries({
   'No problem is known': `max(timestamp(${own('exporter_build_info')}))`,
 }).map(([text, since]) => `label_replace(label_replace(${since}, "state", "${text.replace('$1', '?')}", "", ""), "state", "${text}", "object", "(.+)")`);
 
-const anchors = ['stock', 'billing', 'status', 'exporter'].flatMap((file) => [...readFileSync(new URL(`../../alerts/${file}.rules.yml`, import.meta.url), 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name));
+const anchors = ['stock', 'billing', 'status', 'exporter'].flatMap((file) => [...readFileSync(new URL(`../../../alerts/${file}.rules.yml`, import.meta.url), 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name));
 
 const wrong = [
   stat({
-    id: 108, title: 'State', w: 24, h: 3, unit: 'dateTimeFromNow', text: /** @type {any} */ ('value_and_name'), titleSize: 20, valueSize: 16, ...background, steps: steps.always(colours.bad),
+    id: 108, title: 'State', w: 24, h: 3, unit: 'dateTimeFromNow', text: 'value_and_name' as any, titleSize: 20, valueSize: 16, ...background, steps: steps.always(colours.bad),
     description: 'The most important matter now, and since when: whether an exporter is scraped, the API can be read, tokens are accepted, collectors work, the provider is operational, and alerts fire.',
     links: [runbook('ServerRentalExporterDown')],
     overrides: [forPattern('/^No problem/', set.colour(colours.good)), forPattern('/^The provider reports: .*maintenance/i', set.colour(colours.plain))],
@@ -96,9 +94,9 @@ const glance = [
   stat({
     id: 101, title: 'Provider', w: 5, h: 5, unit: 'none', mappings: mappings.componentState, field: 'overall', ...background,
     description: 'The provider\'s overall state: green if operational, blue if maintenance, red for any other state, and grey if last known.', links: [runbook('ServerRentalIncidentOngoing')],
-  }, now(orLastReport(`topk(1, ${max('overall', own('status_info'))})`, 'overall'), '').format(/** @type {any} */ ('table'))),
+  }, now(orLastReport(`topk(1, ${max('overall', own('status_info'))})`, 'overall'), '').format('table' as any)),
   stat({
-    id: 102, title: 'Components', w: 6, h: 5, unit: 'none', horizontal: true, text: /** @type {any} */ ('value_and_name'), steps: steps.always(colours.bad),
+    id: 102, title: 'Components', w: 6, h: 5, unit: 'none', horizontal: true, text: 'value_and_name' as any, steps: steps.always(colours.bad),
     description: 'The number of components of the chosen locations that are operational, in maintenance, or neither.', links: [runbook('ServerRentalComponentNotOperational')],
     overrides: [forPattern('/^operational/', set.colour(colours.good)), forPattern('/^maintenance/', set.colour(colours.plain)), lastKnownGrey],
   }, now(classes, '{{class}}')),
@@ -135,8 +133,8 @@ const counts = [
   between(3, null, colours.bad, '3 or more down'), ...mappings.rules,
 ];
 
-/** A time of an outage beside which there is none. @param {string} time @param {string} offset of the time beside it */
-const edge = (time, offset) => `(${time} unless on (location, component) ${outage} offset ${offset})`;
+/** A time of an outage beside which there is none. @param offset of the time beside it */
+const edge = (time: string, offset: string) => `(${time} unless on (location, component) ${outage} offset ${offset})`;
 /** The last beginning within the interval after each step, not at it, and the first end from then on. */
 const began = `(max by (location, component) (max_over_time(${edge(`0 * ${outage} + time()`, '2m')}[$__interval:2m] offset -$__interval)) > time())`;
 // Its last sample, as Prometheus takes that as current for five minutes more.
@@ -182,7 +180,7 @@ const provider = [
 
 /** Those that fail, the oldest data first, and others: each at most so many that a browser can show them. */
 const listed = atEnd(`(topk(500, (${intervals} or ${neverFetched}) and on (${collector}) ${succeeded} == 0) or topk(100, ${intervals} or ${neverFetched}))`);
-const ofListed = (/** @type {string} */ expr) => namePublic(`(${atEnd(expr)}) and on (${collector}) ${listed}`);
+const ofListed = (expr: string) => namePublic(`(${atEnd(expr)}) and on (${collector}) ${listed}`);
 
 /** Those that failed for the longest time in the range. */
 const worst = `topk(15, count_over_time(${failing}[$__range] @ end()))`;
@@ -225,7 +223,7 @@ const collectors = [
   }, course(orNeedsRules(max('collector', `(max_over_time(${recordedAge}[$__interval:4m] offset -$__interval) or ${recordedAge}) / on (${collector}) ${interval}`), ruled, 'collector'), '{{collector}}')),
 ];
 
-/** By endpoint. @param {string} [suffix] of the histogram's series; none for a native histogram */
+/** By endpoint. @param suffix of the histogram's series; none for a native histogram */
 const durations = (suffix = '') => `sum by (path) (rate(${own(`exporter_api_request_duration_seconds${suffix}`)}[$__rate_interval]))`;
 
 // Most endpoints are requested once a minute or less, so rates over less than five minutes

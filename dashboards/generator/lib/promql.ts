@@ -21,25 +21,22 @@ export const accountOrPublic = 'account=~"$account|"';
 
 /**
  * A selector of an exporter metric with the matchers of every query.
- * @param {string} metric without the prefix
- * @param {...string} matchers
+ * @param metric without the prefix
  */
-export function own(metric, ...matchers) {
+export function own(metric: string, ...matchers: string[]) {
   return foreign(prefix + metric, ...matchers);
 }
 
-/** @param {string} metric @param {...string} matchers */
-function foreign(metric, ...matchers) {
+function foreign(metric: string, ...matchers: string[]) {
   return `${metric}{${[...everywhere, ...matchers].join(', ')}}`;
 }
 
 /**
  * One series per exporter of a metric that other programs export too, such as process_*.
  * If all jobs are chosen, the matchers alone would select all targets of Prometheus.
- * @param {string} metric
- * @param {(selector: string) => string} [use] makes the expression from the selector
+ * @param use makes the expression from the selector
  */
-export function perExporter(metric, use = (selector) => selector) {
+export function perExporter(metric: string, use: (selector: string) => string = (selector) => selector) {
   return `max by (instance) (${use(foreign(metric))} and on (job, instance) ${own('exporter_build_info')})`;
 }
 
@@ -48,43 +45,35 @@ export const exportersUp = `max by (instance) (${foreign('up')} and on (job, ins
 
 /**
  * One series for each value of the labels, of any exporter.
- * @param {string} labels comma-separated; empty for a single series
- * @param {string} expr
+ * @param labels comma-separated; empty for a single series
  */
-export function max(labels, expr) {
+export function max(labels: string, expr: string) {
   return labels ? `max by (${labels}) (${expr})` : `max(${expr})`;
 }
 
 /**
  * A zero where an expression has nothing to count but the exporter has the data: nothing is
  * not the same as no data.
- * @param {string} expr
- * @param {string} known has data whenever the exporter has it, with the labels of expr
+ * @param known has data whenever the exporter has it, with the labels of expr
  */
-export const orZero = (expr, known) => `${expr} or 0 * ${known}`;
+export const orZero = (expr: string, known: string) => `${expr} or 0 * ${known}`;
 
 /**
  * One info series for each value of the key, with the labels to show.
- * @param {string} key the labels that identify it
- * @param {string} labels the labels to show
- * @param {string} selector
+ * @param key the labels that identify it
+ * @param labels the labels to show
  */
-export function info(key, labels, selector) {
+export function info(key: string, labels: string, selector: string) {
   return `topk by (${key}) (1, max by (${key}, ${labels}) (${selector}))`;
 }
 
-/**
- * Prices are one metric per currency; this selects that of the chosen one.
- * @param {'plan'|'configuration'} of @param {...string} matchers
- */
-export const price = (of, ...matchers) => `{${[`__name__=~"server_rental_${of}_price_\${currency}_per_month"`, ...everywhere, ...matchers].join(', ')}}`;
+/** Prices are one metric per currency; this selects that of the chosen one. */
+export const price = (of: 'plan' | 'configuration', ...matchers: string[]) => `{${[`__name__=~"server_rental_${of}_price_\${currency}_per_month"`, ...everywhere, ...matchers].join(', ')}}`;
 
-/** Where subqueries are, without their range: each with its first and last parenthesis. @param {string} expr */
-function subqueries(expr) {
-  /** @type {number[]} */
-  const open = [];
-  /** @type {{first: number, last: number}[]} */
-  const all = [];
+/** Where subqueries are, without their range: each with its first and last parenthesis. */
+function subqueries(expr: string) {
+  const open: number[] = [];
+  const all: { first: number, last: number }[] = [];
   for (let i = 0; i < expr.length; i++) {
     if (expr[i] === '(') open.push(i);
     if (expr[i] !== ')') continue;
@@ -100,16 +89,15 @@ export const end = '${__to:date:seconds}';
 /**
  * The time of what is shown, by the variable that lastKnown() sets: a sign while there is data,
  * so that it is the end, and does not change; else a time, of which the end is the fraction.
- * @param {string} of
  */
-const moment = (of) => `\${${of}}${end}`;
+const moment = (of: string) => `\${${of}}${end}`;
 
 /**
  * What was known at the end of the time range or, while it is not known, at the last time at
  * which it was: at each step, whenever that is.
- * @param {string} expr @param {string} [of] the variable of that time
+ * @param of the variable of that time
  */
-export function atEnd(expr, of = 'at') {
+export function atEnd(expr: string, of = 'at') {
   const within = subqueries(expr);
   // Braces are those of selectors or of variables. A selector is at the times of the subquery that it is in.
   return expr.replaceAll(/(?:[})]\[[^\]]+\]|(?<!\$\{[\w:]+)\}(?![[\w]))(?! @)/g, (found, i) => found + (within.some(({ first, last }) => first < i && i < last) ? '' : ` @ ${moment(of)}`));
@@ -117,17 +105,17 @@ export function atEnd(expr, of = 'at') {
 
 /**
  * Keeps the servers of the chosen plans and locations.
- * @param {string} expr one series for each account and server
+ * @param expr one series for each account and server
  */
-export function chosenServers(expr) {
+export function chosenServers(expr: string) {
   return `${expr} and on (account, server) ${own('server_info', account, plan, location)}`;
 }
 
 /**
  * Keeps the servers that are billed: all but those whose status means an end.
- * @param {string} expr one or more series for each account and server
+ * @param expr one or more series for each account and server
  */
-export function billed(expr) {
+export function billed(expr: string) {
   return `${expr} unless on (account, server) ${own('server_status', 'status=~"(?i)(canceled|cancelled|terminated|deleted|expired)"')}`;
 }
 
@@ -145,11 +133,10 @@ const months = ['this month', 'next month', 'the month after'].map((name, i) => 
  * The dates of all renewals until some days after today (UTC), with the label renewal: one
  * of today or earlier once, on its own date, and every monthly one after today. The 31st is
  * the last day of a shorter month. The recording rules and the exporter count the same way.
- * @param {string} renews the next renewal of each account and server
- * @param {number} days
+ * @param renews the next renewal of each account and server
  */
-export function renewalDates(renews, days) {
-  const named = (/** @type {string} */ expr, /** @type {string} */ name) => `label_replace(${expr}, "renewal", "${name}", "", "")`;
+export function renewalDates(renews: string, days: number) {
+  const named = (expr: string, name: string) => `label_replace(${expr}, "renewal", "${name}", "", "")`;
   const monthly = months.map(({ name, start, days: length }) => {
     const begun = `(${renews} < scalar(${start} + ${length} * ${day}))`;
     return named(`((clamp_max(day_of_month${begun}, scalar(${length})) - 1) * ${day} + scalar(${start}) > ${today} <= ${today} + ${days} * ${day})`, name);
@@ -158,14 +145,14 @@ export function renewalDates(renews, days) {
 }
 
 /** Prometheus timestamps are in seconds, Grafana's date units in milliseconds. */
-export const milliseconds = (/** @type {string} */ expr) => `${expr} * 1000`;
+export const milliseconds = (expr: string) => `${expr} * 1000`;
 
 /**
  * Keeps the few series that were the lowest at some time of the range, so that a chart is
  * readable with a thousand accounts.
- * @param {number} count @param {string} by @param {string} expr one series for each value of by @param {string} lowest its lowest value in the range
+ * @param expr one series for each value of by @param lowest its lowest value in the range
  */
-export const lowest = (count, by, expr, lowest) => `${expr} and on (${by}) bottomk(${count}, ${lowest})`;
+export const lowest = (count: number, by: string, expr: string, lowest: string) => `${expr} and on (${by}) bottomk(${count}, ${lowest})`;
 
 // Collectors, which every dashboard shows in short.
 
@@ -192,9 +179,9 @@ export const ruled = 'collector_account:server_rental_exporter_collector_data_ti
 
 /**
  * A -1 if there are no recording rules: none of their results within the range.
- * @param {string} expr @param {string} recorded what they always record @param {string} [label] that says so
+ * @param recorded what they always record @param label that says so
  */
-export const orNeedsRules = (expr, recorded, label = '') => `${expr} or on () ${label && 'label_replace('}0 * ${max('', own('exporter_build_info'))} - 1`
+export const orNeedsRules = (expr: string, recorded: string, label = '') => `${expr} or on () ${label && 'label_replace('}0 * ${max('', own('exporter_build_info'))} - 1`
   + ` unless on () last_over_time(${recorded}[$__range] @ end())${label && `, "${label}", "needs the recording rules", "", "")`}`;
 
 /** The age of data that was never fetched: older than all others. */
@@ -212,22 +199,22 @@ const builds = own('exporter_build_info');
  */
 export const known = { status: own('status_info'), plans: own('catalog_plans'), accounts: own('account_balance_usd'), saved: own('configurations'), exporter: builds };
 
-/** The time of the last sample within a day: of the last ten minutes to 15 seconds, and before to a minute. @param {string} selector */
-const lastTime = (selector) => `max(max_over_time(timestamp(${selector})[10m:15s]) or max_over_time(timestamp(${selector})[1d:1m]))`;
+/** The time of the last sample within a day: of the last ten minutes to 15 seconds, and before to a minute. */
+const lastTime = (selector: string) => `max(max_over_time(timestamp(${selector})[10m:15s]) or max_over_time(timestamp(${selector})[1d:1m]))`;
 
-/** The label at, for moment(). The time is after that of the sample, and before the next scrape. @param {string} selector */
-export const lastKnown = (selector) => `label_replace(count_values("at", ceil(${lastTime(selector)})), "at", "$1.", "at", "(.+)") unless on () ${selector} or on () label_replace(vector(1), "at", "+", "", "")`;
+/** The label at, for moment(). The time is after that of the sample, and before the next scrape. */
+export const lastKnown = (selector: string) => `label_replace(count_values("at", ceil(${lastTime(selector)})), "at", "$1.", "at", "(.+)") unless on () ${selector} or on () label_replace(vector(1), "at", "+", "", "")`;
 
-/** Ten more if it is what was last known, for a colour of its own. @param {string} expr @param {string} [selector] one of those of known */
-export const orLast = (expr, selector = builds) => `(${expr}) + scalar(0 * max(${selector} @ ${end}) or vector(10))`;
+/** Ten more if it is what was last known, for a colour of its own. @param selector one of those of known */
+export const orLast = (expr: string, selector = builds) => `(${expr}) + scalar(0 * max(${selector} @ ${end}) or vector(10))`;
 
 /**
  * Since when what a dashboard shows is not renewed, and the reason in the label state.
- * @param {string} collector whose data the dashboard needs
+ * @param collector whose data the dashboard needs
  */
-export function dataState(collector) {
-  const says = (/** @type {string} */ text, /** @type {string} */ expr) => `label_replace(${expr}, "state", "${text}", "", "")`;
-  const of = (/** @type {string} */ metric) => max('', own(`exporter_collector_${metric}`, `collector="${collector}"`));
+export function dataState(collector: string) {
+  const says = (text: string, expr: string) => `label_replace(${expr}, "state", "${text}", "", "")`;
+  const of = (metric: string) => max('', own(`exporter_collector_${metric}`, `collector="${collector}"`));
   return `${says('Up to date', `max(timestamp(${builds})) unless on () ${of('success')} == 0`)}`
     + ` or on () ${says('The provider fails since', `(${of('last_success_timestamp_seconds')} or max(max_over_time(${own('exporter_collector_last_success_timestamp_seconds', `collector="${collector}"`)}[1d:5m]))) and on () ${of('success')} == 0`)}`
     + ` or on () ${says('The exporter is down since', lastTime(builds))}`;
@@ -236,8 +223,8 @@ export function dataState(collector) {
 /** One series if no account is configured. */
 export const noAccounts = `0 * ${max('', own('exporter_build_info'))} unless on () ${accounts}`;
 
-/** Says that no account is configured at the end, in a label. @param {string} expr @param {string} label */
-export const orNoAccounts = (expr, label) => `(${expr}) or on () label_replace(${atEnd(noAccounts)}, "${label}", "no accounts configured", "", "")`;
+/** Says that no account is configured at the end, in a label. */
+export const orNoAccounts = (expr: string, label: string) => `(${expr}) or on () label_replace(${atEnd(noAccounts)}, "${label}", "no accounts configured", "", "")`;
 
 /**
  * Whether the API accepted each account's token: 1 is rejected, 0 accepted, 0.5 not known, 10

@@ -4,7 +4,7 @@
 import {
   AnnotationQueryBuilder, CustomVariableBuilder, DashboardBuilder, DashboardLinkBuilder, DashboardLinkType, DatasourceVariableBuilder,
   FieldColorModeId, MappingType, QueryVariableBuilder, RowBuilder, SpecialValueMatch, TextBoxVariableBuilder, ThresholdsConfigBuilder, ThresholdsMode,
-  VariableHide, VariableRefresh, VariableSort,
+  VariableHide, VariableRefresh, VariableSort, type DashboardLink, type DataTransformerConfig, type DynamicConfigValue, type Panel, type Threshold, type ValueMapping, type VariableModel,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 import {
@@ -13,6 +13,7 @@ import {
   LineInterpolation, ScaleDistribution, ScaleDistributionConfigBuilder, VisibilityMode, StackingConfigBuilder, StackingMode, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode,
   VizOrientation, VizTextDisplayOptionsBuilder, TableCellHeight,
 } from '@grafana/grafana-foundation-sdk/common';
+import * as barcharts from '@grafana/grafana-foundation-sdk/barchart';
 import * as stats from '@grafana/grafana-foundation-sdk/stat';
 import * as tables from '@grafana/grafana-foundation-sdk/table';
 import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
@@ -20,14 +21,10 @@ import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
 import * as trends from '@grafana/grafana-foundation-sdk/trend';
 import { atEnd, dataState, exportersUp, inMaintenance, intervals, known, lastKnown, location, max, milliseconds, never, neverFetched, orNeedsRules, own, ruled, succeeded } from './promql.js';
 
-/**
- * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').DynamicConfigValue} Property
- * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').ValueMapping} Mapping
- * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').Threshold} Step
- * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').DataTransformerConfig} Transformation
- * @typedef {import('@grafana/grafana-foundation-sdk/dashboard').Panel} Panel
- * @typedef {{build: () => Panel}} PanelBuilder
- */
+type Property = DynamicConfigValue;
+type Mapping = ValueMapping;
+type Step = Threshold;
+type PanelBuilder = { build: () => Panel };
 
 /** Uids never change: bookmarks and links depend on them. */
 export const uids = { stock: 'server-rental-stock', accounts: 'server-rental-accounts', status: 'server-rental-status', plan: 'server-rental-plan' };
@@ -59,8 +56,7 @@ export const units = {
 
 /** Thresholds in ascending order. The first step applies below all others. */
 export const steps = {
-  /** @param {string} colour */
-  always: (colour) => [{ value: null, color: colour }],
+  always: (colour: string) => [{ value: null, color: colour }],
   noneIsGood: [{ value: null, color: colours.good }, { value: 1, color: colours.bad }],
   noneIsWarning: [{ value: null, color: colours.good }, { value: 1, color: colours.warn }],
   noneIsBad: [{ value: null, color: colours.bad }, { value: 1, color: colours.good }],
@@ -69,15 +65,11 @@ export const steps = {
   daysLeft: [{ value: null, color: colours.bad }, { value: 2.5, color: colours.warn }, { value: 7.5, color: colours.good }],
   /** Age of data in intervals: one is normal, ServerRentalDataStale fires at ten. */
   intervals: [{ value: null, color: colours.good }, { value: 3, color: colours.warn }, { value: 10, color: colours.bad }],
-  /** @param {number} bad @param {number} warn */
-  falling: (bad, warn) => [{ value: null, color: colours.bad }, { value: bad, color: colours.warn }, { value: warn, color: colours.good }],
+  falling: (bad: number, warn: number) => [{ value: null, color: colours.bad }, { value: bad, color: colours.warn }, { value: warn, color: colours.good }],
 };
 
-/**
- * @param {Record<string, [string, string]>} texts the text of each value, and its colour
- * @returns {Mapping[]}
- */
-export function values(texts) {
+/** @param texts the text of each value, and its colour */
+export function values(texts: Record<string, [string, string]>): Mapping[] {
   const options = Object.fromEntries(Object.entries(texts).map(([value, [text, color]], index) => [value, { text, color, index }]));
   return [{ type: MappingType.ValueToText, options }];
 }
@@ -95,27 +87,23 @@ export const palette = {
   /** For any names: by their length, as Grafana's own palettes contain red and green. */
   names: () => ['blue', 'purple', 'orange', 'yellow', 'light-blue', 'light-purple'].map((color, i, all) => forPattern(`/^(.{${all.length}})*.{${i}}$/`, set.colour(color))),
   collectors: () => Object.entries(collectorColours).map(([name, color]) => forPattern(`^/?${name}$`, set.colour(color))),
-  /** @param {string} [prefix] of the names in the legend */
+  /** @param prefix of the names in the legend */
   transactions: (prefix = '') => Object.entries(transactionColours).map(([type, color]) => forName(prefix + type, set.colour(color))),
 };
 
-/** No data is neither good nor bad. @type {Mapping} */
-const noData = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: 'No data', color: colours.unknown } } };
+/** No data is neither good nor bad. */
+const noData: Mapping = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: 'No data', color: colours.unknown } } };
 
-/** The same in a cell. @type {Mapping} */
-const empty = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: '–', color: colours.unknown } } };
+/** The same in a cell. */
+const empty: Mapping = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: '–', color: colours.unknown } } };
 
-/**
- * A range of values. Grafana 11 matches none if the end is missing, so that becomes a large number.
- * @param {number} from @param {number | null} to @param {string} color @param {string} [text] @returns {Mapping}
- */
-export const between = (from, to, color, text) => ({ type: MappingType.RangeToText, options: { from, to: to ?? 1e18, result: { ...(text && { text }), color } } });
+/** A range of values. Grafana 11 matches none if the end is missing, so that becomes a large number. */
+export const between = (from: number, to: number | null, color: string, text?: string): Mapping => ({ type: MappingType.RangeToText, options: { from, to: to ?? 1e18, result: { ...(text && { text }), color } } });
 
 /** The age of data that was never fetched. */
 export const neverText = between(never / 2, null, colours.bad, 'never');
 
-/** @param {string} pattern @param {string} color @param {string} [text] @returns {Mapping} */
-export const wordsLike = (pattern, color, text) => ({ type: MappingType.RegexToText, options: { pattern, result: { ...(text && { text }), color } } });
+export const wordsLike = (pattern: string, color: string, text?: string): Mapping => ({ type: MappingType.RegexToText, options: { pattern, result: { ...(text && { text }), color } } });
 
 export const mappings = {
   /** Ten more is what was last known. */
@@ -144,18 +132,16 @@ export const mappings = {
   ],
 };
 
-/** @param {Step[]} list */
-export const thresholds = (list) => new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(list);
+export const thresholds = (list: Step[]) => new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(list);
 
-/** @param {FieldColorModeId} mode @param {string} [fixedColor] */
-export const colour = (mode, fixedColor) => ({ build: () => ({ mode, ...(fixedColor && { fixedColor }) }) });
+export const colour = (mode: FieldColorModeId, fixedColor?: string) => ({ build: () => ({ mode, ...(fixedColor && { fixedColor }) }) });
 
 // Links
 
 export const runbooks = 'https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md';
 
-/** A link to the runbook of an alert. @param {string} alert */
-export function runbook(alert) {
+/** A link to the runbook of an alert. */
+export function runbook(alert: string) {
   return new DashboardLinkBuilder(`Runbook: ${alert}`).type(DashboardLinkType.Link).url(`${runbooks}#${alert.toLowerCase()}`).targetBlank(true);
 }
 
@@ -177,45 +163,34 @@ const variablesOf = {
 /**
  * Links from one of the dashboards. They keep the time range and all variables that both
  * dashboards have.
- * @param {keyof typeof uids} from
  */
-export function linksFrom(from) {
-  /**
-   * A link from a panel or a cell. A variable in the query replaces the present choice.
-   * @param {keyof typeof uids} to @param {string} title @param {string} [query]
-   */
-  const linkTo = (to, title, query = '') => {
+export function linksFrom(from: keyof typeof uids) {
+  /** A link from a panel or a cell. A variable in the query replaces the present choice. */
+  const linkTo = (to: keyof typeof uids, title: string, query = '') => {
     const kept = variablesOf[from].filter((v) => variablesOf[to].includes(v) && !['at', 'saved'].includes(v) && !query.includes(`var-${v}=`)).map((v) => `\${${v}:queryparam}`);
     return { title, url: `/d/${uids[to]}?${[...kept, ...(query ? [query] : []), '${__url_time_range}'].join('&')}`, targetBlank: false };
   };
   return {
     linkTo,
-    /** The same as a link in a panel's menu. @param {keyof typeof uids} to @param {string} title */
-    panelLink: (to, title) => new DashboardLinkBuilder(title).type(DashboardLinkType.Link).url(linkTo(to, title).url),
+    /** The same as a link in a panel's menu. */
+    panelLink: (to: keyof typeof uids, title: string) => new DashboardLinkBuilder(title).type(DashboardLinkType.Link).url(linkTo(to, title).url),
   };
 }
 
 // Variables
 
-/**
- * @param {string} name
- * @param {string} label
- * @param {string} query
- * @param {string} description
- * @param {string} [allValue] what All means; all values that are offered if empty
- */
-function choice(name, label, query, description, allValue = '.+') {
+/** @param allValue what All means; all values that are offered if empty */
+function choice(name: string, label: string, query: string, description: string, allValue = '.+') {
   return new QueryVariableBuilder(name).label(label).description(description).datasource(datasource).query(query)
     .refresh(VariableRefresh.OnTimeRangeChanged).sort(VariableSort.NaturalAsc).multi(true).includeAll(true).allValue(allValue)
     .current({ selected: true, text: ['All'], value: ['$__all'] });
 }
 
-/** A hidden variable, of the time at which something was last known. @param {string} name @param {string} label @param {string} selector */
-const moment = (name, label, selector) => ({ build: () => ({ ...choice(name, label, `query_result(${lastKnown(selector)})`, 'A sign while there is data, else the time of the last data within a day.', '').regex('/at="([^"]+)"/')
+/** A hidden variable, of the time at which something was last known. */
+const moment = (name: string, label: string, selector: string) => ({ build: () => ({ ...choice(name, label, `query_result(${lastKnown(selector)})`, 'A sign while there is data, else the time of the last data within a day.', '').regex('/at="([^"]+)"/')
   .multi(false).includeAll(false).current({ text: '+', value: '+' }).hide(VariableHide.HideVariable).build(), skipUrlSync: true }) });
 
-/** @type {Record<string, () => {build: () => import('@grafana/grafana-foundation-sdk/dashboard').VariableModel}>} */
-const variables = {
+const variables: Record<string, () => { build: () => VariableModel }> = {
   datasource: () => new DatasourceVariableBuilder('datasource').label('Data source').description('The Prometheus that scrapes the exporter.').type('prometheus')
     .hide(VariableHide.HideLabel).current({ selected: true, text: 'default', value: 'default' }),
   // Hidden, because few have more than one exporter; links and the address keep them.
@@ -248,12 +223,8 @@ const variables = {
 /**
  * Marks events: each series of the query has the time of an event in seconds as its value,
  * in one step only.
- * @param {string} name
- * @param {string} expr
- * @param {string} iconColor
- * @param {{title: string, text: string, tags: string}} o
  */
-function annotation(name, expr, iconColor, o) {
+function annotation(name: string, expr: string, iconColor: string, o: { title: string, text: string, tags: string }) {
   const value = `1000 * (${expr})`;
   const query = new AnnotationQueryBuilder().name(name).datasource(datasource).enable(true).iconColor(iconColor).expr(value).build();
   // The SDK has no fields for the data source's own options. Grafana 10 and 11 read the
@@ -263,16 +234,16 @@ function annotation(name, expr, iconColor, o) {
   return {
     build: () => ({
       ...query, step, useValueForTime: true, titleFormat: o.title, textFormat: o.text, tagKeys: o.tags,
-      target: /** @type {any} */ ({ refId: 'Anno', datasource, expr: value, interval: step, range: true, instant: false }),
+      target: { refId: 'Anno', datasource, expr: value, interval: step, range: true, instant: false } as any,
     }),
   };
 }
 
 /**
  * When something began within the interval after each step: the first minute of it.
- * @param {string} by @param {string} bad while it lasts @param {string} known
+ * @param bad while it lasts
  */
-const beginning = (by, bad, known) => `min by (${by}) (min_over_time((time() + 0 * (${bad}))[$__interval:1m] offset -$__interval)) and on (${by}) ${known} unless on (${by}) (${bad})`;
+const beginning = (by: string, bad: string, known: string) => `min by (${by}) (min_over_time((time() + 0 * (${bad}))[$__interval:1m] offset -$__interval)) and on (${by}) ${known} unless on (${by}) (${bad})`;
 
 const operational = own('component_operational', location);
 const outages = annotation('Outages', beginning('location, component', `${operational} == 0 unless on (location, component) ${inMaintenance}`, operational),
@@ -285,40 +256,32 @@ const annotationsOf = { stock: [outages], accounts: [], status: [outages, incide
 
 // Queries
 
-/**
- * An instant query, with a legend.
- * @param {string} expr
- * @param {string} legend
- * @param {string} [refId]
- */
-export const now = (expr, legend, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).instant().legendFormat(legend).refId(refId);
+/** An instant query, with a legend. */
+export const now = (expr: string, legend: string, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).instant().legendFormat(legend).refId(refId);
 
-/** A range query. @param {string} expr @param {string} legend @param {string} [refId] */
-export const course = (expr, legend, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).range().legendFormat(legend).refId(refId);
+/** A range query. */
+export const course = (expr: string, legend: string, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).range().legendFormat(legend).refId(refId);
 
 // Panels
 
-/**
- * Options of every panel.
- * @typedef {object} Common
- * @property {number} id never changes, so that links to the panel keep working
- * @property {string} title
- * @property {string} description
- * @property {number} w
- * @property {number} h
- * @property {string} unit
- * @property {number} [decimals]
- * @property {Step[]} [steps]
- * @property {Mapping[]} [mappings]
- * @property {string} [noValue]
- * @property {import('@grafana/grafana-foundation-sdk/cog').Builder<import('@grafana/grafana-foundation-sdk/dashboard').DashboardLink>[]} [links]
- * @property {{matcher: {id: string, options?: any}, properties: Property[]}[]} [overrides]
- */
+/** Options of every panel. */
+type Common = {
+  /** Never changes, so that links to the panel keep working. */
+  id: number;
+  title: string;
+  description: string;
+  w: number;
+  h: number;
+  unit: string;
+  decimals?: number;
+  steps?: Step[];
+  mappings?: Mapping[];
+  noValue?: string;
+  links?: { build: () => DashboardLink }[];
+  overrides?: { matcher: { id: string, options?: any }, properties: Property[] }[];
+};
 
-/** @template {stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | trends.PanelBuilder | import('@grafana/grafana-foundation-sdk/barchart').PanelBuilder} T
- * @param {T} panel @param {Common} o @returns {T}
- */
-export function common(panel, o) {
+export function common<T extends stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | trends.PanelBuilder | barcharts.PanelBuilder>(panel: T, o: Common) {
   panel.id(o.id).title(o.title).description(o.description).datasource(datasource).span(o.w).height(o.h).unit(o.unit);
   if (o.decimals !== undefined) panel.decimals(o.decimals);
   if (o.mappings) panel.mappings(o.mappings);
@@ -329,24 +292,17 @@ export function common(panel, o) {
   return panel;
 }
 
-/** An override for the series of one query. @param {string} refId @param {Property[]} properties */
-export const forQuery = (refId, ...properties) => ({ matcher: { id: 'byFrameRefID', options: refId }, properties });
-/** @param {string} name @param {Property[]} properties */
-export const forName = (name, ...properties) => ({ matcher: { id: 'byName', options: name }, properties });
-/** @param {string} pattern @param {Property[]} properties */
-export const forPattern = (pattern, ...properties) => ({ matcher: { id: 'byRegexp', options: pattern }, properties });
+/** An override for the series of one query. */
+export const forQuery = (refId: string, ...properties: Property[]) => ({ matcher: { id: 'byFrameRefID', options: refId }, properties });
+export const forName = (name: string, ...properties: Property[]) => ({ matcher: { id: 'byName', options: name }, properties });
+export const forPattern = (pattern: string, ...properties: Property[]) => ({ matcher: { id: 'byRegexp', options: pattern }, properties });
 
 export const set = {
-  /** @param {string} value */
-  unit: (value) => ({ id: 'unit', value }),
-  /** @param {number} value */
-  decimals: (value) => ({ id: 'decimals', value }),
-  /** @param {string} fixedColor */
-  colour: (fixedColor) => ({ id: 'color', value: { mode: FieldColorModeId.Fixed, fixedColor } }),
-  /** @param {Step[]} list */
-  steps: (list) => ({ id: 'thresholds', value: { mode: ThresholdsMode.Absolute, steps: list } }),
-  /** @param {Mapping[]} value */
-  mappings: (value) => ({ id: 'mappings', value }),
+  unit: (value: string) => ({ id: 'unit', value }),
+  decimals: (value: number) => ({ id: 'decimals', value }),
+  colour: (fixedColor: string) => ({ id: 'color', value: { mode: FieldColorModeId.Fixed, fixedColor } }),
+  steps: (list: Step[]) => ({ id: 'thresholds', value: { mode: ThresholdsMode.Absolute, steps: list } }),
+  mappings: (value: Mapping[]) => ({ id: 'mappings', value }),
   dashed: { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } },
   noFill: { id: 'custom.fillOpacity', value: 0 },
   thin: { id: 'custom.lineWidth', value: 1 },
@@ -355,11 +311,9 @@ export const set = {
 /**
  * One or a few large numbers. A query without data shows a grey "No data": what is known to
  * be nothing has to be a zero.
- * @param {Common & {text?: BigValueTextMode, colourMode?: BigValueColorMode, horizontal?: boolean, field?: string, titleSize?: number, valueSize?: number}} o
  *   field names a label to show instead of the value; sizes are in pixels, by default as large as fits
- * @param {...{build: () => any}} queries
  */
-export function stat(o, ...queries) {
+export function stat(o: Common & { text?: BigValueTextMode; colourMode?: BigValueColorMode; horizontal?: boolean; field?: string; titleSize?: number; valueSize?: number; }, ...queries: { build: () => any; }[]) {
   const sizes = new VizTextDisplayOptionsBuilder().titleSize(o.titleSize ?? 14); // by default tiny in low panels
   if (o.valueSize) sizes.valueSize(o.valueSize);
   const panel = common(new stats.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
@@ -372,16 +326,14 @@ export function stat(o, ...queries) {
   return panel.targets(queries);
 }
 
-const joinBy = (/** @type {string} */ byField) => ({ id: 'joinByField', options: { byField, mode: 'outer' } });
+const joinBy = (byField: string) => ({ id: 'joinByField', options: { byField, mode: 'outer' } });
 
 /**
  * Lines or bars over time. The legend is a list, or a table if it has calculations.
- * @param {Common & {stacked?: boolean, bars?: boolean, steps?: Step[], showSteps?: boolean, calcs?: string[], min?: number, softMin?: number, softMax?: number, log?: boolean, stepped?: boolean, legendRight?: boolean, interval?: string, points?: number, fill?: number, spanNulls?: number, after?: boolean, trend?: boolean, axisWidth?: number}} o
  *   after draws each bar to the right of its time; with trend, the first query is the x axis;
  *   Grafana cuts long labels of an axis without an axisWidth, in pixels
- * @param {...{build: () => any}} queries
  */
-export function series(o, ...queries) {
+export function series(o: Common & { stacked?: boolean; bars?: boolean; steps?: Step[]; showSteps?: boolean; calcs?: string[]; min?: number; softMin?: number; softMax?: number; log?: boolean; stepped?: boolean; legendRight?: boolean; interval?: string; points?: number; fill?: number; spanNulls?: number; after?: boolean; trend?: boolean; axisWidth?: number; }, ...queries: { build: () => any; }[]) {
   const panel = common(o.trend ? new trends.PanelBuilder() : new lines.PanelBuilder(), o)
     .drawStyle(o.bars ? GraphDrawStyle.Bars : GraphDrawStyle.Line)
     .lineWidth(o.bars ? 0 : 2)
@@ -410,10 +362,8 @@ export function series(o, ...queries) {
 /**
  * A coloured band for each series. The legend lists the texts of the value mappings, which
  * have to cover all values.
- * @param {Common & {interval?: string, points?: number}} o
- * @param {...{build: () => any}} queries
  */
-export function timeline(o, ...queries) {
+export function timeline(o: Common & { interval?: string; points?: number; }, ...queries: { build: () => any; }[]) {
   const panel = common(new timelines.PanelBuilder(), o)
     .mergeValues(true).showValue(VisibilityMode.Never).rowHeight(0.8).lineWidth(0).fillOpacity(75)
     // Thresholds would replace the texts in the legend.
@@ -428,28 +378,32 @@ export function timeline(o, ...queries) {
   return panel;
 }
 
-/**
- * A column of a table: its source and its format.
- * @typedef {object} Column
- * @property {string} from a label, or # and the refId of a query for its value
- * @property {string} name its heading
- * @property {string} [unit]
- * @property {number} [decimals]
- * @property {number} [width]
- * @property {Step[]} [steps] colours the text
- * @property {Mapping[]} [mappings] with colours for the text
- * @property {boolean} [background] colours the cell instead
- * @property {{title: string, url: string, targetBlank: boolean}} [link]
- * @property {'left'|'center'|'right'} [align]
- * @property {boolean} [filter] whether a label can be filtered, true by default; false where a variable does the same
- * @property {boolean} [hidden] has no column, but links use it
- * @property {number} [minWidth] of a column whose width depends on the window
- */
+/** A column of a table: its source and its format. */
+type Column = {
+  /** A label, or # and the refId of a query for its value. */
+  from: string;
+  /** Its heading. */
+  name: string;
+  unit?: string;
+  decimals?: number;
+  width?: number;
+  /** Of a column whose width depends on the window. */
+  minWidth?: number;
+  /** Colours of the text. */
+  steps?: Step[];
+  mappings?: Mapping[];
+  /** Colours the cell instead. */
+  background?: boolean;
+  link?: { title: string, url: string, targetBlank: boolean };
+  align?: 'left' | 'center' | 'right';
+  /** Whether a label can be filtered, true by default; false where a variable does the same. */
+  filter?: boolean;
+  /** Has no column, but links use it. */
+  hidden?: boolean;
+};
 
-/** @param {Column} c @returns {Property[]} */
-function looks(c) {
-  /** @type {Property[]} */
-  const all = [];
+function looks(c: Column): Property[] {
+  const all: Property[] = [];
   if (c.unit) all.push(set.unit(c.unit));
   if (c.decimals !== undefined) all.push(set.decimals(c.decimals));
   // The default of the panel is what an empty table says.
@@ -476,21 +430,20 @@ function looks(c) {
  * A table of which each row is one set of labels. Fields that are not columns are hidden.
  * With a key, rows are joined by it, and queries without data leave no empty column. Only
  * the first query then has labels other than the key.
- * @param {Common & {columns: Column[], sort: string, descending?: boolean, drop?: string[], before?: Transformation[], key?: string[], first?: number, history?: boolean, only?: string[]}} o
  *   first is the number of columns before those that only the data knows; the others follow
  *   in the order of the queries; history has a row for each time with a result; only names
  *   queries without which there is no row
- * @param {Record<string, string>} queries by refId
+ * @param queries by refId
  */
-export function table(o, queries) {
+export function table(o: Common & { columns: Column[]; sort: string; descending?: boolean; drop?: string[]; before?: DataTransformerConfig[]; key?: string[]; first?: number; history?: boolean; only?: string[]; }, queries: Record<string, string>) {
   const refIds = Object.keys(queries);
-  /** Grafana names a value after its query, unless there is only one. @param {string} from */
-  const field = (from) => (!from.startsWith('#') ? from : refIds.length === 1 ? 'Value' : `Value ${from}`);
+  /** Grafana names a value after its query, unless there is only one. */
+  const field = (from: string) => (!from.startsWith('#') ? from : refIds.length === 1 ? 'Value' : `Value ${from}`);
   const { columns } = o;
   const used = columns.map((c) => field(c.from));
   // Grafana joins by one field.
   const key = o.key?.length === 1 ? o.key[0] : 'key';
-  const query = (/** @type {string} */ refId, /** @type {number} */ i) => {
+  const query = (refId: string, i: number) => {
     if (!o.key || o.key.length === 1) return queries[refId];
     const keyed = `label_join(${queries[refId]}, "key", "/", ${o.key.map((label) => `"${label}"`).join(', ')})`;
     return i === 0 ? keyed : max('key', keyed);
@@ -523,11 +476,10 @@ export function table(o, queries) {
 
 // Dashboards
 
-/** Whether what a dashboard shows is current: the same on each. @param {keyof typeof uids} name */
-function health(name) {
+/** Whether what a dashboard shows is current: the same on each. */
+function health(name: keyof typeof uids) {
   const { panelLink } = linksFrom(name);
-  /** @param {Common} o @param {string} expr @param {string} legend */
-  const tile = (o, expr, legend) => stat({
+  const tile = (o: Common, expr: string, legend: string) => stat({
     ...o, colourMode: BigValueColorMode.Background, links: [...(o.links ?? []), ...(name === 'status' ? [] : [panelLink('status', 'Exporter health')])],
   }, now(expr, legend));
   const size = { w: 4, h: 3 };
@@ -550,16 +502,14 @@ function health(name) {
       description: 'The number of warnings and critical alerts of this project that fire. The dashboard of the status lists them.',
     }, orNeedsRules(`count(${alerts}) or 0 * max(${ruled})`, ruled), 'alerts')]),
     stat({
-      ...size, w: name === 'status' ? 9 : 5, id: 905, title: 'Data', unit: units.minute, valueSize: 18, steps: steps.always(colours.muted), text: /** @type {any} */ ('value_and_name'), links: [runbook('ServerRentalExporterDown')],
+      ...size, w: name === 'status' ? 9 : 5, id: 905, title: 'Data', unit: units.minute, valueSize: 18, steps: steps.always(colours.muted), text: 'value_and_name' as any, links: [runbook('ServerRentalExporterDown')],
       description: 'Whether what is shown is up to date. If not, since when, and why: what was known then is shown for a day, in grey.',
       overrides: [forPattern('/ since$/', set.colour(colours.bad))],
     }, now(milliseconds(`(${dataState({ stock: 'plans', plan: 'plans', accounts: 'account', status: 'status' }[name])})`), '{{state}}')),
   ];
 }
 
-/**
- * @typedef {{id: number, title: string, panels: PanelBuilder[], collapsed?: boolean}} Row
- */
+type Row = { id: number, title: string, panels: PanelBuilder[], collapsed?: boolean };
 
 const width = 24;
 
@@ -569,9 +519,8 @@ export const alerts = 'ALERTS{alertname=~"ServerRental.*", alertstate="firing", 
 /**
  * Places each panel as high as possible, then as far left as possible, so that small panels
  * stack beside a large one. Returns where the next row starts.
- * @param {Panel[]} panels @param {number} top
  */
-function place(panels, top) {
+function place(panels: Panel[], top: number) {
   const depth = Array(width).fill(top);
   for (const panel of panels) {
     const { w, h } = panel.gridPos ?? { w: width, h: 1 };
@@ -586,12 +535,8 @@ function place(panels, top) {
   return Math.max(...depth);
 }
 
-/**
- * @param {keyof typeof uids} name
- * @param {{description: string, from: string, refresh: string, timezone: string, top?: Row[], rows: Row[]}} o
- *   top is above the health
- */
-export function dashboard(name, o) {
+/**   top is above the health */
+export function dashboard(name: keyof typeof uids, o: { description: string; from: string; refresh: string; timezone: string; top?: Row[]; rows: Row[]; }) {
   const b = new DashboardBuilder(titles[name]).uid(uids[name]).description(o.description)
     // Not in the list of dashboards, which would pass several plans.
     .tags([...(name === 'plan' ? [] : ['server-rental']), 'prometheus']).time({ from: o.from, to: 'now' }).refresh(o.refresh).timezone(o.timezone)
@@ -601,13 +546,13 @@ export function dashboard(name, o) {
       new DashboardLinkBuilder('Dashboards').type(DashboardLinkType.Dashboards).tags(['server-rental']).asDropdown(true).includeVars(true).keepTime(true),
     ]);
   let y = 0;
-  /** Panels on which a mark would hide what it marks. @type {number[]} */
-  const hidden = [];
+  /** Panels on which a mark would hide what it marks. */
+  const hidden: number[] = [];
   for (const { id, title, collapsed = false, panels } of [...(o.top ?? []), { id: 900, title: 'Health', panels: health(name) }, ...o.rows]) {
     const row = new RowBuilder(title).id(id).collapsed(collapsed).gridPos({ x: 0, y, w: width, h: 1 });
     const built = panels.map((p) => ({ ...p.build(), pluginVersion }));
     // What was last known is of use, but not of the provider's status.
-    if (id !== 900 && name !== 'status') for (const t of built.flatMap((p) => /** @type {any[]} */ (p.targets))) if (t.instant) t.expr = atEnd(t.expr);
+    if (id !== 900 && name !== 'status') for (const t of built.flatMap((p) => p.targets as any[])) if (t.instant) t.expr = atEnd(t.expr);
     hidden.push(...built.filter((p) => p.type === 'state-timeline').map((p) => p.id ?? 0));
     const end = place(built, y + 1);
     // A collapsed row contains its panels and takes one line.

@@ -8,16 +8,16 @@ import { chosen, inCurrency, money, orderForm, planLink, plans, restocksBy, save
 const muted = set.steps(steps.always(colours.muted));
 const size = { w: 4, h: 6, horizontal: true };
 
-/** An expression for this plan and the provider's alternative. @param {string} expr one series for each plan */
-const both = (expr) => `${expr} and on (plan) (${own('plan_info', plan)} or label_replace(${max('alternative', own('plan_availability_info', plan, 'alternative!=""'))}, "plan", "$1", "alternative", "(.+)"))`;
+/** An expression for this plan and the provider's alternative. @param expr one series for each plan */
+const both = (expr: string) => `${expr} and on (plan) (${own('plan_info', plan)} or label_replace(${max('alternative', own('plan_availability_info', plan, 'alternative!=""'))}, "plan", "$1", "alternative", "(.+)"))`;
 
 const restocksOfDay = `round(${max('plan', `increase(${own('plan_restocks_total', plan)}[24h])`)})`;
 
 /** The time of the present restock, while it lasts, as one exporter saw it. */
 const restock = `min(${own('plan_stock_changed_timestamp_seconds', plan)} and on (job, instance, plan) ${own('plan_in_stock', plan)} == 1)`;
 const named = `count_values("began", ${restock})`;
-/** Of each restock of 30 days, to two minutes. @param {string} func @param {string} expr */
-const ofRestocks = (func, expr) => `max by (began) (${func}_over_time((${expr})[30d:2m]))`;
+/** Of each restock of 30 days, to two minutes. */
+const ofRestocks = (func: string, expr: string) => `max by (began) (${func}_over_time((${expr})[30d:2m]))`;
 
 const state = [
   table({

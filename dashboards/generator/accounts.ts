@@ -1,27 +1,22 @@
 // Accounts and servers: how long the balance lasts, which renewals are due, which top-ups
 // are open, and which servers the money is for.
 
-import * as barchart from '@grafana/grafana-foundation-sdk/barchart';
-import { FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
+import { LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation } from '@grafana/grafana-foundation-sdk/common';
 import {
-  LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation,
-} from '@grafana/grafana-foundation-sdk/common';
-import {
-  between, colour, colours, common, course, dashboard, forName, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units, values,
+  bars, between, colours, columns, course, dashboard, forName, forPattern, forQuery, linksFrom, mappings, now, palette, series, set, stat, steps, table, units, values,
 } from './lib/family.js';
-import { account, accounts as configured, atEnd, billed, chosenServers, end, info, location, max, milliseconds, noAccounts, orNoAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
+import { account, accounts as configured, atEnd, billed, chosenServers, day, end, info, labelled, location, max, milliseconds, noAccounts, orNoAccounts, orSays, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('accounts');
-
-const day = 86400;
 
 /** Amounts with the VAT that the user entered, which titles name. */
 const taxed = (expr: string) => `(${expr}) * (1 + $vat / 100)`;
 const vat = '${vat} % VAT';
 
-const balance = max('account', own('account_balance_usd', account));
-const cost = max('account', own('account_cost_usd_per_month', account));
-const fundedUntil = max('account', own('account_funded_until_timestamp_seconds', account));
+const perAccount = (metric: string) => max('account', own(metric, account));
+const balance = perAccount('account_balance_usd');
+const cost = perAccount('account_cost_usd_per_month');
+const fundedUntil = perAccount('account_funded_until_timestamp_seconds');
 
 /** Servers of each account: 0 for an account without servers, absent without data. */
 const serverCount = `sum by (account) (${max('account, status', own('servers', account))})`;
@@ -31,23 +26,23 @@ const perServer = (metric: string) => max('account, server', own(metric, account
 const serverPrice = perServer('server_price_usd_per_month');
 const renews = perServer('server_renews_timestamp_seconds');
 
+const serverInfo = (labels: string) => info('account, server', labels, own('server_info', account, plan, location));
+const everyServer = serverInfo('hostname, plan, location, os');
+
 const nextDates = `(${billed(renewalDates(renews, 30))})`;
 
 /** The price of each renewal. */
 const amounts = (dates: string, price: string) => `(${dates} * 0 + on (account, server) group_left () ${price})`;
 const nextAmounts = amounts(nextDates, serverPrice);
 
-/**
- * A series that says that there is nothing, which is not the same as no data.
- * @param label of the series @param text its value @param known one series if there is data
- */
-const orRow = (expr: string, label: string, text: string, known: string) => `${expr} or on () label_replace(0 * ${known} or on () ${noAccounts}, "${label}", "${text}", "", "")`;
+/** A series that says in a label that there is nothing, if known has data. */
+const orNone = (expr: string, label: string, text: string, known = `sum(${serverCount})`) => expr + orSays(`0 * ${known} or on () ${noAccounts}`, label, text);
 
 // Over all accounts, whichever are chosen.
 const allPrices = max('account, server', own('server_price_usd_per_month'));
 const allDue = (days: number) => orZero(`round(sum(${amounts(`(${billed(renewalDates(max('account, server', own('server_renews_timestamp_seconds')), days))})`, allPrices)}), 0.01)`, allServers);
 /** Cells without a value. An empty table says "No data". */
-const dash = forPattern('.*', { id: 'noValue', value: '–' });
+const dash = forPattern('.*', set.noValue('–'));
 
 /** Times after all others, of accounts that have nothing to pay, and of none at all. */
 const never = 1e11;
@@ -61,100 +56,83 @@ const first = (count: number) => atEnd(`bottomk(${count}, ${order})`);
 const left = (dates: string) => `(${dates}) / ${day} - scalar(floor(vector(time() / ${day})))`;
 const noRenewals = (from: number) => between(from, null, colours.plain, 'No renewals');
 
+const none = values({ 0: ['–', colours.unknown] });
+
 /** Until when to pay with each coin: what is funded, less the longest settlement. */
 const settlement = max('account, coin', own('topup_settlement_seconds', account));
 const payBy = `(${fundedUntil} - on (account) group_right () ${settlement})`;
 
 const money = [
   stat({
-    id: 104, title: 'First to run dry', w: 7, h: 6, unit: units.days, decimals: 0, steps: steps.daysLeft, text: 'value_and_name' as any,
+    id: 104, title: 'First to run dry', w: 7, h: 6, unit: units.days, decimals: 0, steps: steps.daysLeft, names: true,
     mappings: [between(nobody / day / 2, null, colours.plain, 'No accounts'), between(1e5, nobody / day / 2, colours.plain, 'No renewals')],
-    description: 'The account with the fewest days from today (UTC) to a renewal that its balance cannot pay, and these days: red from 2 and orange from 7 on, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(`${left(order)} and on (account) ${first(1)} or on () label_replace((${noAccounts}) + ${nobody / day}, "account", "configured", "", "")`, '{{account}}')),
+    description: 'The account with the fewest days from today (UTC) to a renewal that its balance cannot pay, and these days: red from 2 and orange from 7 on, like the alert.', alerts: ['RenewalsUnfunded'],
+  }, now(`${left(order)} and on (account) ${first(1)}${orSays(`(${noAccounts}) + ${nobody / day}`, 'account', 'configured')}`, '{{account}}')),
   table({
-    id: 109, title: 'Pay by', w: 17, h: 6, unit: 'none', sort: 'Pay by', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
+    id: 109, title: 'Pay by', w: 17, h: 6, sort: 'Pay by', overrides: [dash], alerts: ['RenewalsUnfunded'],
     description: 'Until when each account has to be topped up with each coin that it has used: the date until which it is funded, less the longest of the last 20 settlements with this coin.',
     columns: [
       { from: 'account', name: 'Account', minWidth: 145, filter: false },
       { from: 'coin', name: 'Coin', width: 100, filter: false },
-      { from: '#by', name: 'Pay by', unit: units.minute, width: 140 },
-      { from: '#left', name: 'Left', unit: 'dtdurations', decimals: 0, width: 110, mappings: [between(-1e18, 0, colours.bad, 'Passed')], steps: steps.falling(0, 2 * day) },
-      { from: '#settles', name: 'Settles in', unit: 'dtdurations', decimals: 0, width: 110, mappings: values({ 0: ['–', colours.unknown] }), steps: steps.always(colours.muted) },
+      columns.minute('by', 'Pay by', 140, payBy),
+      columns.duration('left', 'Left', 110, `${payBy} - time()`, { mappings: [between(-1e18, 0, colours.bad, 'Passed')], steps: steps.falling(0, 2 * day) }),
+      { from: '#settles', name: 'Settles in', unit: 'dtdurations', decimals: 0, width: 110, mappings: none, steps: steps.muted },
     ], key: ['account', 'coin'],
-  }, {
-    settles: orRow(settlement, 'coin', 'None used', `sum(${serverCount})`),
-    by: milliseconds(payBy),
-    left: `${payBy} - time()`,
-  }),
+  }, { settles: orNone(settlement, 'coin', 'None used') }),
   table({
-    id: 107, title: `Accounts, ${vat} in the monthly cost`, w: 24, h: 7, unit: 'none', sort: 'Days left', overrides: [dash], key: ['account'],
-    links: [runbook('ServerRentalRenewalsUnfunded'), runbook('ServerRentalBalanceLow'), runbook('ServerRentalTokenRejected')],
+    id: 107, title: `Accounts, ${vat} in the monthly cost`, w: 24, h: 7, sort: 'Days left', overrides: [dash], key: ['account'],
+    alerts: ['RenewalsUnfunded', 'BalanceLow', 'TokenRejected'],
     description: 'The chosen accounts, the first to run dry first and those without data before them: days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; '
       + 'the balance; the amount by which the renewals of the next 30 days exceed it, an overdue one once and then each month; the monthly cost of the servers at current prices, with the VAT chosen above. '
       + 'Everything else excludes VAT. Servers that are no longer billed or without a known price do not count.',
     columns: [
       { from: 'account', name: 'Account', minWidth: 165, filter: false, link: linkTo('accounts', 'Show only this account', 'var-account=${__value.raw}') },
-      { from: '#left', name: 'Days left', unit: 'none', decimals: 0, width: 85, steps: steps.daysLeft, mappings: [noRenewals(1e5)] },
-      { from: '#until', name: 'Funded until', unit: units.date, width: 115, mappings: [noRenewals(never * 1000)] },
-      { from: '#balance', name: 'Balance', unit: units.usd, decimals: 2, width: 120, steps: steps.notBelowZero },
-      { from: '#missing', name: 'Missing, 30 d', unit: units.usd, decimals: 2, width: 115 },
-      { from: '#cost', name: 'Per month', unit: units.usd, decimals: 2, width: 115 },
+      columns.count('left', 'Days left', 85, left(order), { steps: steps.daysLeft, mappings: [noRenewals(1e5)] }),
+      columns.date('until', 'Funded until', 115, paidUntil, { mappings: [noRenewals(never * 1000)] }),
+      columns.usd('balance', 'Balance', 120, balance, { steps: steps.notBelowZero }),
+      columns.usd('missing', 'Missing, 30 d', 115, `clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, cost)}) - on (account) ${balance}, 0)`),
+      columns.usd('cost', 'Per month', 115, taxed(`${cost} or ${serverCount} == 0`)),
       { from: '#token', name: 'Token', mappings: mappings.token, width: 90, align: 'center', background: true },
     ],
-  }, {
-    token: tokens,
-    left: left(order),
-    until: milliseconds(paidUntil),
-    balance,
-    missing: `clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, cost)}) - on (account) ${balance}, 0)`,
-    cost: taxed(`${cost} or ${serverCount} == 0`),
-  }),
+  }, { token: tokens }),
 ];
 
 /** Today and the 30 days after it, one series each, with the day as its value. */
-const days = `(${Array.from({ length: 31 }, (_, i) => `label_replace(vector(${i}), "renewal", "${i}", "", "")`).join(' or ')}) * ${day} + ${today}`;
+const days = `(${Array.from({ length: 31 }, (_, i) => labelled(`vector(${i})`, 'renewal', `${i}`)).join(' or ')}) * ${day} + ${today}`;
 /** A row for each day if the exporter knows the servers. */
 const eachDay = `((${days}) + on () group_left () (0 * sum(${serverCount}) or ${noAccounts}))`;
 
-const calendar = common(new barchart.PanelBuilder(), {
-  id: 201, title: `Renewals by day, ${vat}`, w: 24, h: 6, unit: units.usd, decimals: 0, links: [runbook('ServerRentalRenewalsUnfunded')],
+const calendar = bars({
+  id: 201, title: `Renewals by day, ${vat}`, w: 24, h: 6, unit: units.usd, decimals: 0, alerts: ['RenewalsUnfunded'],
   description: 'The amount due on each of the next 30 days, of the chosen accounts, plans and locations. An overdue renewal counts today.',
-  overrides: [forName('Day', set.unit('time:MMM DD'))],
-})
-  .targets(Object.entries({
-    amount: `${taxed(chosenServers(nextAmounts))} or 0 * ${eachDay}`,
-    date: milliseconds(`(clamp_max(clamp_min(${chosenServers(nextDates)}, ${today}), ${today} + 30 * ${day}) or ${eachDay})`),
-  }).map(([refId, expr]) => now(expr, refId, refId).format('table' as any)))
-  .transformations([
+  overrides: [forName('Day', set.unit('time:MMM DD'))], x: 'date', spacing: 60,
+  before: [
     { id: 'merge', options: {} },
     { id: 'groupBy', options: { fields: { 'Value #date': { operation: 'groupby', aggregations: [] }, 'Value #amount': { operation: 'aggregate', aggregations: ['sum'] } } } },
-    { id: 'sortBy', options: { fields: {}, sort: [{ field: 'Value #date', desc: false }] } },
-    { id: 'convertFieldType', options: { fields: {}, conversions: [{ targetField: 'Value #date', destinationType: 'time' }] } },
-    { id: 'organize', options: { excludeByName: {}, indexByName: {}, renameByName: { 'Value #date': 'Day', 'Value #amount (sum)': 'Due' } } },
-  ])
-  .xField('Day').orientation(VizOrientation.Vertical).showValue(VisibilityMode.Never).barWidth(0.9).lineWidth(0).fillOpacity(80).xTickLabelSpacing(60)
-  .colorScheme(colour(FieldColorModeId.Fixed, colours.plain))
+  ],
+  names: { 'Value #date': 'Day', 'Value #amount (sum)': 'Due' },
+}, {
+  amount: `${taxed(chosenServers(nextAmounts))} or 0 * ${eachDay}`,
+  date: milliseconds(`(clamp_max(clamp_min(${chosenServers(nextDates)}, ${today}), ${today} + 30 * ${day}) or ${eachDay})`),
+})
+  .orientation(VizOrientation.Vertical).showValue(VisibilityMode.Never)
   .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs(['sum']));
 
 const renewals = [
   calendar,
   table({
-    id: 202, title: `Renewals of the next 30 days, ${vat}`, w: 24, h: 9, unit: 'none', sort: 'Day', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
+    id: 202, title: `Renewals of the next 30 days, ${vat}`, w: 24, h: 9, sort: 'Day', overrides: [dash], alerts: ['RenewalsUnfunded'],
     description: 'Every renewal of a billed server within 30 days with its price, the next one first. An overdue renewal has less than 0 days left and counts once.',
     columns: [
-      { from: '#info', name: 'Day', unit: units.date, width: 100, mappings: values({ 0: ['–', colours.unknown] }), steps: steps.always(colours.muted) },
-      { from: '#left', name: 'Days', unit: 'none', decimals: 0, width: 50, steps: steps.falling(0, 3) },
-      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 105 },
+      { from: '#info', name: 'Day', unit: units.date, width: 100, mappings: none, steps: steps.muted },
+      columns.count('left', 'Days', 50, left(chosenServers(nextDates)), { steps: steps.falling(0, 3) }),
+      columns.usd('amount', 'Amount', 105, taxed(chosenServers(nextAmounts))),
       { from: 'account', name: 'Account', minWidth: 145, filter: false },
       { from: 'hostname', name: 'Host name', minWidth: 155, filter: false },
       { from: 'plan', name: 'Plan', filter: false, width: 135 },
       { from: 'location', name: 'Location', width: 78, filter: false },
     ], key: ['account', 'server', 'renewal'],
-  }, {
-    info: orRow(`${milliseconds(nextDates)} * on (account, server) group_left (hostname, plan, location) ${info('account, server', 'hostname, plan, location', own('server_info', account, plan, location))}`, 'hostname', 'No renewals', `sum(${serverCount})`),
-    left: left(chosenServers(nextDates)),
-    amount: taxed(chosenServers(nextAmounts)),
-  }),
+  }, { info: orNone(`${milliseconds(nextDates)} * on (account, server) group_left (hostname, plan, location) ${serverInfo('hostname, plan, location')}`, 'hostname', 'No renewals') }),
 ];
 
 const perTopup = (metric: string) => max('account, topup', own(metric, account));
@@ -171,39 +149,33 @@ const added = (labels: string, selector: string) => `clamp_min(${max(labels, sel
 const open = 'status=~"pending|confirming"';
 const closed = 'status!~"pending|confirming"';
 
-/** @param color of a count above 0 */
-const ifAny = (color: string) => set.steps([{ value: null, color: colours.muted }, { value: 1, color }]);
+/** The colour of a count above 0. */
+const ifAny = (color: string) => set.steps(steps.rising(colours.muted, [1, color]));
 
 /** Seconds that are left where no rate is locked, so that these top-ups come last. */
 const unlocked = 1e9;
 
 const topups = [
   table({
-    id: 402, title: 'Open top-ups', w: 24, h: 6, unit: 'none', sort: 'Time left', overrides: [dash], links: [runbook('ServerRentalTopupExpiring'), runbook('ServerRentalTopupStuck')],
+    id: 402, title: 'Open top-ups', w: 24, h: 6, sort: 'Time left', overrides: [dash], alerts: ['TopupExpiring', 'TopupStuck'],
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
-      { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 120, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
+      columns.duration('left', 'Time left', 120, orZero(`${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, `${perTopup('topup_created_timestamp_seconds')} + ${unlocked}`), {
+        background: true, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600),
+      }),
       { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 85, filter: false },
       { from: 'account', name: 'Account', minWidth: 145, filter: false },
-      { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
+      columns.usd('amount', 'Amount', 100, perTopup('topup_amount_usd')),
       { from: 'coin', name: 'Coin', width: 90, filter: false },
       { from: 'network', name: 'Network', minWidth: 80, filter: false },
-      { from: '#age', name: 'Open for', unit: 'dtdurations', decimals: 0, width: 90 },
-      { from: '#have', name: 'Have', unit: 'none', decimals: 0, width: 55 },
-      { from: '#need', name: 'Need', unit: 'none', decimals: 0, width: 57 },
-      { from: '#bonus', name: 'Bonus', unit: 'percentunit', decimals: 0, width: 63 },
+      columns.duration('age', 'Open for', 90, `time() - ${perTopup('topup_created_timestamp_seconds')}`),
+      columns.count('have', 'Have', 55, perTopup('topup_confirmations')),
+      columns.count('need', 'Need', 57, perTopup('topup_confirmations_needed')),
+      columns.percent('bonus', 'Bonus', 63, perTopup('topup_bonus_ratio')),
     ], key: ['account', 'topup'],
-  }, {
-    info: orRow(openTopups, 'status', 'None open', `sum(${topupCount()})`),
-    amount: perTopup('topup_amount_usd'),
-    bonus: perTopup('topup_bonus_ratio'),
-    have: perTopup('topup_confirmations'),
-    need: perTopup('topup_confirmations_needed'),
-    left: orZero(`${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, `${perTopup('topup_created_timestamp_seconds')} + ${unlocked}`),
-    age: `time() - ${perTopup('topup_created_timestamp_seconds')}`,
-  }),
+  }, { info: orNone(openTopups, 'status', 'None open', `sum(${topupCount()})`) }),
   stat({
-    id: 401, title: 'Top-ups in the time range', w: 24, h: 4, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalTopupFailed')],
+    id: 401, title: 'Top-ups in the time range', w: 24, h: 4, steps: steps.muted, alerts: ['TopupFailed'],
     description: 'The top-ups of the chosen accounts by status: those that are open now, and those that were paid, expired, failed or were canceled in the time range.',
     overrides: [forPattern('^(pending|confirming)$', ifAny(colours.plain)), forName('paid', ifAny(colours.good)), forName('failed', ifAny(colours.bad))],
   }, now(orNoAccounts(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed))})`, 'status'), '{{status}}')),
@@ -241,73 +213,65 @@ const ranks = ['blue', 'purple', 'orange', 'yellow'];
 const rankColours = ranks.map((color, i) => forPattern(`/^${i + 1}\\. /`, set.colour(color)));
 /** Keeps these accounts, with the same place, and so colour, in all panels. @param without what is shown without data */
 const ranked = (expr: string, without = '') => course(orNoAccounts(`max by (name) (label_join((${expr}) * on (account) group_left (rank)`
-  + ` (${ranks.map((_, i) => `label_replace(0 * ${first(i + 1)} + 1, "rank", "${i + 1}.", "", "")`).join(' or on (account) ')}), "name", " ", "rank", "account"))`, 'name') + without, '{{name}}', 'ranked');
+  + ` (${ranks.map((_, i) => labelled(`0 * ${first(i + 1)} + 1`, 'rank', `${i + 1}.`)).join(' or on (account) ')}), "name", " ", "rank", "account"))`, 'name') + without, '{{name}}', 'ranked');
 
 const flows = [
   series({
-    id: 106, title: 'Balance of the first accounts to run dry', w: 12, h: 8, unit: units.usd, decimals: 2, stepped: true, softMin: 0, interval: '2m', points: 500,
-    description: 'The balance of at most four accounts, those of the choice that run dry first. The dashed line is the monthly cost of the first one: below it, its balance does not last a month.', links: [runbook('ServerRentalBalanceLow')],
+    id: 106, title: 'Balance of the first accounts to run dry', w: 12, h: 8, unit: units.usd, decimals: 2, stepped: true, interval: '2m', points: 500,
+    description: 'The balance of at most four accounts, those of the choice that run dry first. The dashed line is the monthly cost of the first one: below it, its balance does not last a month.', alerts: ['BalanceLow'],
     overrides: [forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.thin), ...rankColours],
   },
   ranked(balance),
-  course(`${cost} and on (account) ${first(1)}`, '{{account}} cost per month', 'cost')),
+  course(`${cost} and on (account) ${first(1)}`, '{{account}} cost per month', 'cost')).axisSoftMin(0),
   series({
     // At least one step a day, also of a time range of ten minutes.
     id: 108, title: 'Balance in the next 30 days', w: 12, h: 8, unit: units.usd, decimals: 2, trend: true, stepped: true, steps: steps.notBelowZero, showSteps: true, fill: 0, interval: '10s', points: 240,
     description: 'The balance of the same accounts after each renewal, in the 30 days after the end of the time range and without further top-ups. An account runs dry on the day on which its line crosses zero.',
-    links: [runbook('ServerRentalRenewalsUnfunded')], overrides: [forName('Days from now', set.unit('none'), set.decimals(1)), ...rankColours],
+    alerts: ['RenewalsUnfunded'], overrides: [forName('Days from now', set.unit('none'), set.decimals(1)), ...rankColours],
   },
   course(`vector(${ahead} / ${day})`, 'Days from now', 'days'),
   ranked(`${atEnd(balance)} - on (account) sum by (account) (((${pinned(minutesAndCents)} and on (account) ${first(4)})`
     + ` < ((${end} + ${ahead}) / 60 + 1) * 1e8) % 1e8) / 100 or on (account) ${atEnd(balance)} and on (account) ${atEnd(serverCount)}`,
   // The panel needs a line for its x axis.
-  ` or on () label_replace(vector(NaN), "name", "no data", "", "")`)),
+  orSays('vector(NaN)', 'name', 'no data'))),
   series({
-    id: 501, title: 'Money in and out', w: 13, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 30, legendRight: true, after: true, axisWidth: 120,
+    id: 501, title: 'Money in and out', w: 13, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 30, legendRight: true, after: true,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
   course(orNoAccounts(grown(credit), 'type'), 'in: {{type}}', 'in'),
-  course(`-(${grown(debit)})`, 'out: {{type}}', 'out')),
+  course(`-(${grown(debit)})`, 'out: {{type}}', 'out')).axisWidth(120), // Grafana cuts long labels without
   table({
-    id: 502, title: 'All transactions by type', w: 11, h: 9, unit: 'none', sort: 'Out', descending: true, overrides: [dash],
+    id: 502, title: 'All transactions by type', w: 11, h: 9, sort: 'Out', descending: true, overrides: [dash],
     description: 'Transactions of the chosen accounts by type: the amounts and the number over the whole history.',
     columns: [
       { from: 'type', name: 'Type', filter: false, minWidth: 75 },
-      { from: '#in', name: 'In', unit: units.usd, decimals: 2, width: 115 },
-      { from: '#out', name: 'Out', unit: units.usd, decimals: 2, width: 115 },
+      columns.usd('in', 'In', 115, ever(credit)),
+      columns.usd('out', 'Out', 115, ever(debit)),
       { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
     ], key: ['type'],
-  }, {
-    count: orNoAccounts(ever('transactions'), 'type'),
-    in: ever(credit),
-    out: ever(debit),
-  }),
+  }, { count: orNoAccounts(ever('transactions'), 'type') }),
 ];
 
-const serverInfo = info('account, server', 'hostname, plan, location, os', own('server_info', account, plan, location));
 const chosenInfo = max('account, server, plan, location', own('server_info', account, plan, location));
 
 /** Servers and their cost by a label. */
 const serversBy = (label: 'plan' | 'location', name: string, id: number) => table({
-  id, title: `Servers by ${label}, ${vat}`, w: 9, h: 8, unit: 'none', sort: 'Per month', descending: true, overrides: [dash], key: [label],
+  id, title: `Servers by ${label}, ${vat}`, w: 9, h: 8, sort: 'Per month', descending: true, overrides: [dash], key: [label],
   description: `The number of servers of the chosen accounts, plans and locations by ${label}, and the monthly cost of those that are billed.`,
   columns: [
     { from: label, name, filter: false, minWidth: 120 },
     { from: '#count', name: 'Servers', unit: 'none', decimals: 0, width: 80 },
-    { from: '#cost', name: 'Per month', unit: units.usd, decimals: 2, width: 120 },
+    columns.usd('cost', 'Per month', 120, taxed(`sum by (${label}) ((${billed(serverPrice)}) * on (account, server) group_left (${label}) ${serverInfo(label)})`)),
   ],
-}, {
-  count: orRow(`count by (${label}) (${chosenInfo})`, label, 'No servers', `sum(${serverCount})`),
-  cost: taxed(`sum by (${label}) ((${billed(serverPrice)}) * on (account, server) group_left (${label}) ${info('account, server', label, own('server_info', account, plan, location))})`),
-});
+}, { count: orNone(`count by (${label}) (${chosenInfo})`, label, 'No servers') });
 
 /** Servers by account and status as they were last known, of the accounts whose servers are not known yet. */
 const awaited = `(${max('account, status', `last_over_time(${own('servers', account)}[1d])`)} and on (account) ${configured} unless on (account) ${serverCount})`;
 
 const machines = [
   stat({
-    id: 301, title: 'Servers by status', w: 6, h: 8, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalServerSuspended'), runbook('ServerRentalServerCountDropped')],
+    id: 301, title: 'Servers by status', w: 6, h: 8, steps: steps.muted, alerts: ['ServerSuspended', 'ServerCountDropped'],
     description: 'The number of servers of the chosen accounts by status, as the provider reports it; and, while the servers of some accounts are not known, such as after a restart, how many servers and accounts are.',
     overrides: [forName('active', ifAny(colours.good)), forName('suspended', set.steps(steps.noneIsGood)), forPattern('/ accounts known/', set.mappings([between(-1, null, colours.warn, ' ')]))],
   }, now(orNoAccounts(`sum by (status) (${max('account, status', own('servers', account))})`, 'status'), '{{status}}'),
@@ -317,7 +281,7 @@ const machines = [
   serversBy('plan', 'Plan', 302),
   serversBy('location', 'Location', 303),
   table({
-    id: 304, title: `Servers, ${vat}`, w: 24, h: 11, unit: 'none', sort: 'Renews', overrides: [dash], links: [runbook('ServerRentalServerSuspended')],
+    id: 304, title: `Servers, ${vat}`, w: 24, h: 11, sort: 'Renews', overrides: [dash], alerts: ['ServerSuspended'],
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
     columns: [
       { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 85, filter: false, align: 'center' },
@@ -325,24 +289,21 @@ const machines = [
       { from: 'account', name: 'Account', minWidth: 145, filter: false },
       { from: 'plan', name: 'Plan', filter: false, width: 138, link: linkTo('plan', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
       { from: 'location', name: 'Location', width: 78, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
-      { from: '#price', name: 'Per month', unit: units.usd, decimals: 2, width: 105 },
-      { from: '#date', name: 'Renews', unit: units.date, width: 98 },
+      columns.usd('price', 'Per month', 105, taxed(chosenServers(serverPrice))),
+      columns.date('date', 'Renews', 98, `(${chosenServers(renews)})`),
       { from: 'os', name: 'System', width: 108, filter: false },
-      { from: '#created', name: 'Created', unit: units.date, width: 100 },
+      columns.date('created', 'Created', 100, `(${chosenServers(perServer('server_created_timestamp_seconds'))})`),
       { from: 'server', name: 'Id', minWidth: 165 },
     ], key: ['account', 'server'],
   }, {
-    info: orRow(`(${serverInfo} * on (account, server) group_left (status) ${info('account, server', 'status', own('server_status', account))} or on (account, server) ${serverInfo})`, 'hostname', 'No servers', `sum(${serverCount})`),
-    price: taxed(chosenServers(serverPrice)),
-    date: milliseconds(`(${chosenServers(renews)})`),
-    created: milliseconds(`(${chosenServers(perServer('server_created_timestamp_seconds'))})`),
+    info: orNone(`(${everyServer} * on (account, server) group_left (status) ${info('account, server', 'status', own('server_status', account))} or on (account, server) ${everyServer})`, 'hostname', 'No servers'),
   }),
 ];
 
 const totals = [
   stat({
     id: 701, title: 'Balance', w: 8, h: 5, unit: units.usd, decimals: 2, steps: steps.notBelowZero,
-    description: 'The sum of the known balances of all accounts, red if negative.', links: [runbook('ServerRentalBalanceLow')],
+    description: 'The sum of the known balances of all accounts, red if negative.', alerts: ['BalanceLow'],
   }, now(orNoAccounts(`sum(${max('account', own('account_balance_usd'))})`, 'account'), 'Balance')),
   stat({
     id: 702, title: `Per month, ${vat}`, w: 8, h: 5, unit: units.usd, decimals: 2,
@@ -350,49 +311,36 @@ const totals = [
   }, now(orNoAccounts(taxed(`sum(${max('account', own('account_cost_usd_per_month'))}) or ${allServers} == 0`), 'account'), 'Cost per month')),
   stat({
     id: 703, title: `Due, ${vat}`, w: 8, h: 5, horizontal: true, unit: units.usd, decimals: 2,
-    description: 'The renewals of the next 7 and 30 days of all accounts: an overdue one once, then each month.', links: [runbook('ServerRentalRenewalsUnfunded')],
+    description: 'The renewals of the next 7 and 30 days of all accounts: an overdue one once, then each month.', alerts: ['RenewalsUnfunded'],
   }, now(orNoAccounts(taxed(allDue(7)), 'account'), '7 days', 'week'), now(orNoAccounts(taxed(allDue(30)), 'account'), '30 days', 'month')),
 ];
 
-const perAccount = (metric: string) => max('account', own(metric, account));
-
 const security = [
   table({
-    id: 601, title: 'Security of accounts', w: 24, h: 7, unit: 'none', sort: 'Account', overrides: [dash], links: [runbook('ServerRentalTwoFactorDisabled'), runbook('ServerRentalTokenRejected'), panelLink('status', 'Exporter health')],
+    id: 601, title: 'Security of accounts', w: 24, h: 7, sort: 'Account', overrides: [dash], alerts: ['TwoFactorDisabled', 'TokenRejected'], links: [panelLink('status', 'Exporter health')],
     description: 'The chosen accounts: two-factor authentication, the number of SSH keys and saved configurations, and the last paid top-up.',
     columns: [
       { from: 'account', name: 'Account', minWidth: 165, link: linkTo('accounts', 'Show only this account', 'var-account=${__value.raw}') },
       { from: 'name', name: 'Name' },
-      { from: '#factor', name: 'Two-factor', mappings: mappings.enabled, background: true, align: 'center', width: 105 },
-      { from: '#keys', name: 'SSH keys', unit: 'none', width: 85 },
-      { from: '#saved', name: 'Configurations', unit: 'none', width: 125 },
-      { from: '#limit', name: 'of at most', unit: 'none', width: 95 },
-      { from: '#paid', name: 'Last paid top-up', unit: 'dateTimeFromNow', width: 145 },
-      { from: '#created', name: 'Created', unit: units.date, width: 100 },
+      columns.state('factor', 'Two-factor', 105, perAccount('account_two_factor_enabled'), { mappings: mappings.enabled }),
+      columns.number('keys', 'SSH keys', 85, perAccount('ssh_keys')),
+      columns.number('saved', 'Configurations', 125, perAccount('configurations')),
+      columns.number('limit', 'of at most', 95, perAccount('configurations_limit')),
+      columns.ago('paid', 'Last paid top-up', 145, perAccount('topup_last_paid_timestamp_seconds')),
+      columns.date('created', 'Created', 100, perAccount('account_created_timestamp_seconds')),
     ], drop: ['id'], key: ['account'],
-  }, {
-    info: orNoAccounts(info('account', 'name', own('account_info', account)), 'account'),
-    factor: perAccount('account_two_factor_enabled'),
-    keys: perAccount('ssh_keys'),
-    saved: perAccount('configurations'),
-    limit: perAccount('configurations_limit'),
-    paid: milliseconds(perAccount('topup_last_paid_timestamp_seconds')),
-    created: milliseconds(perAccount('account_created_timestamp_seconds')),
-  }),
+  }, { info: orNoAccounts(info('account', 'name', own('account_info', account)), 'account') }),
   table({
-    id: 602, title: 'SSH keys', w: 24, h: 8, unit: 'none', sort: 'Added', descending: true, overrides: [dash], links: [runbook('ServerRentalSSHKeysChanged')],
+    id: 602, title: 'SSH keys', w: 24, h: 8, sort: 'Added', descending: true, overrides: [dash], alerts: ['SSHKeysChanged'],
     description: 'The SSH keys of the chosen accounts, the newest first. Treat a key that nobody of you added as an emergency.',
     columns: [
-      { from: '#created', name: 'Added', unit: units.date, width: 100 },
+      columns.date('created', 'Added', 100, max('account, ssh_key', own('ssh_key_created_timestamp_seconds', account))),
       { from: 'account', name: 'Account', minWidth: 145, filter: false },
       { from: 'name', name: 'Key', width: 120 },
       { from: 'type', name: 'Type', width: 110 },
       { from: 'fingerprint', name: 'Fingerprint' },
     ], key: ['account', 'ssh_key'],
-  }, {
-    info: orRow(info('account, ssh_key', 'name, type, fingerprint', own('ssh_key_info', account)), 'name', 'No keys', `sum(${perAccount('ssh_keys')})`),
-    created: milliseconds(max('account, ssh_key', own('ssh_key_created_timestamp_seconds', account))),
-  }),
+  }, { info: orNone(info('account, ssh_key', 'name, type, fingerprint', own('ssh_key_info', account)), 'name', 'No keys', `sum(${perAccount('ssh_keys')})`) }),
 ];
 
 export const accounts = () => dashboard('accounts', {

@@ -1,14 +1,14 @@
 // One plan: whether it can be ordered and since when, what it costs, how fast a customer has
 // to be, and what else to order.
 
-import { colours, course, dashboard, forPattern, forQuery, mappings, now, runbook, series, set, stat, steps, table, units } from './lib/family.js';
+import { columns, course, dashboard, forPattern, forQuery, mappings, now, series, set, stat, steps, table, units } from './lib/family.js';
 import { info, known, max, milliseconds, orLast, own, plan, price } from './lib/promql.js';
-import { chosen, inCurrency, money, orderForm, planLink, plans, restocksBy, saved, sinceTexts, stockColumn, stockOverTime } from './stock.js';
+import { chosen, inCurrency, orderForm, planLink, plans, priceColumn, restocksBy, saved, sinceTexts, stockColumn, stockOverTime } from './stock.js';
 
-const muted = set.steps(steps.always(colours.muted));
 const size = { w: 4, h: 6, horizontal: true };
+const muted = set.steps(steps.muted);
 
-/** An expression for this plan and the provider's alternative. @param expr one series for each plan */
+/** An expression for this plan and the provider's alternative, from one for each plan. */
 const both = (expr: string) => `${expr} and on (plan) (${own('plan_info', plan)} or label_replace(${max('alternative', own('plan_availability_info', plan, 'alternative!=""'))}, "plan", "$1", "alternative", "(.+)"))`;
 
 const restocksOfDay = `round(${max('plan', `increase(${own('plan_restocks_total', plan)}[24h])`)})`;
@@ -21,40 +21,34 @@ const ofRestocks = (func: string, expr: string) => `max by (began) (${func}_over
 
 const state = [
   table({
-    id: 105, title: 'Order', w: 9, h: 6, unit: 'none', sort: 'Price', key: ['plan'],
+    id: 105, title: 'Order', w: 9, h: 6, sort: 'Price', key: ['plan'],
     description: 'The plan and the alternative that the provider names while it is sold out. Prices are per month, excluding VAT.',
     columns: [
-      stockColumn,
+      stockColumn(orLast(both(max('plan', own('plan_in_stock'))), known.plans)),
       { from: 'name', name: 'Plan', minWidth: 110, link: planLink, filter: false },
-      { from: '#price', name: 'Price', ...money },
+      priceColumn(both(max('plan', price('plan')))),
       orderForm,
       { from: 'plan', name: 'Id', hidden: true },
     ],
   }, {
-    stock: orLast(both(max('plan', own('plan_in_stock'))), known.plans),
     name: info('plan', 'name', both(own('plan_info'))),
-    price: both(max('plan', price('plan'))),
     order: info('plan', 'order', both(own('plan_links_info'))),
   }),
   stat({
-    ...size, id: 101, title: 'Stock', unit: 'none', mappings: mappings.stock, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
+    ...size, id: 101, title: 'Stock', mappings: mappings.stock, alerts: ['PlanBackInStock', 'PlanSoldOut'],
     description: 'Whether the plan can be ordered now, in grey what was last known while the exporter or the provider is down; and when it came back, or was last seen in stock, within 30 days.',
-    overrides: [forQuery('since', set.unit('dateTimeFromNow'), set.mappings(sinceTexts), muted)],
-  },
-  now(orLast(chosen.inStock, known.plans), 'state', 'stock'),
-  now(chosen.since, 'since', 'since')),
+    overrides: [forQuery('since', set.unit(units.ago), set.mappings(sinceTexts), muted)],
+  }, now(orLast(chosen.inStock, known.plans), 'state', 'stock'), now(milliseconds(chosen.since), 'since', 'since')),
   stat({
-    ...size, id: 102, title: `Price, ${inCurrency}`, unit: 'none', decimals: 2, links: [runbook('ServerRentalPlanPriceChanged')],
+    ...size, id: 102, title: `Price, ${inCurrency}`, decimals: 2, alerts: ['PlanPriceChanged'],
     description: 'The monthly price, excluding VAT, and the lowest one in the time range.', overrides: [forQuery('lowest', muted)],
-  },
-  now(chosen.price, 'price', 'price'),
-  now(max('plan', `min_over_time(${price('plan', plan)}[$__range])`), 'lowest in range', 'lowest')),
+  }, now(chosen.price, 'price', 'price'), now(max('plan', `min_over_time(${price('plan', plan)}[$__range])`), 'lowest in range', 'lowest')),
   stat({
-    ...size, w: 3, id: 103, title: 'Restocks', unit: 'none', decimals: 0, steps: steps.always(colours.muted), mappings: mappings.recorded,
+    ...size, w: 3, id: 103, title: 'Restocks', decimals: 0, steps: steps.muted, mappings: mappings.recorded,
     description: 'How many times the plan came back in stock within 24 hours, those shorter than a scrape interval included, and within 30 days, by full hours without a gap, which needs the recording rules of this project.',
   }, now(restocksOfDay, '24 hours', 'day'), now(`(${restocksOfDay} > on (plan) (${chosen.restocks} >= 0) or ${chosen.restocks})`, '30 days', 'month')),
   stat({
-    ...size, id: 104, title: 'On average', unit: units.hours, decimals: 1, steps: steps.always(colours.muted), mappings: mappings.recorded,
+    ...size, id: 104, title: 'On average', unit: units.hours, decimals: 1, steps: steps.muted, mappings: mappings.recorded,
     description: 'How long the plan stays in stock, and how long it is then sold out, on average over 30 days. Needs the recording rules of this project.',
   }, now(chosen.stays, 'stays', 'stays'), now(chosen.gone, 'gone', 'gone')),
 ];
@@ -62,25 +56,21 @@ const state = [
 const details = [
   // The columns that no other panel shows.
   plans(4).title('Hardware and locations')
-    .withOverride(forPattern('/^(Stock|Plan|Price|Order|Since|Stays|Gone|Restocks|Alternative|Id)$/', { id: 'custom.hidden', value: true })),
+    .withOverride(forPattern('/^(Stock|Plan|Price|Order|Since|Stays|Gone|Restocks|Alternative|Id)$/', set.custom('hidden', true))),
   stockOverTime({ w: 24, h: 5 }, []),
   saved({ w: 14, h: 7 }, [], [plan]),
   table({
-    id: 207, title: `The last five restocks, ${inCurrency}`, w: 10, h: 7, unit: 'none', sort: 'Began', descending: true, key: ['began'], only: ['start'], noValue: 'None known',
+    id: 207, title: `The last five restocks, ${inCurrency}`, w: 10, h: 7, sort: 'Began', descending: true, key: ['began'], only: ['start'], noValue: 'None known',
     description: 'The last restocks within 30 days: when each began, how long it lasted, to two minutes and at most until a restart of the exporter, and the monthly price then, excluding VAT. Those that no scrape saw are missing.',
     columns: [
-      { from: '#start', name: 'Began', unit: units.minute, width: 145 },
-      { from: '#lasted', name: 'Lasted', unit: units.duration, width: 110 },
-      { from: '#price', name: 'Price', ...money },
+      columns.minute('start', 'Began', 145, `topk(5, ${ofRestocks('max', `${named} * scalar(${restock})`)})`),
+      { from: '#lasted', name: 'Lasted', unit: units.duration, width: 110, expr: `120 * ${ofRestocks('count', named)}` },
+      priceColumn(ofRestocks('last', `${named} * scalar(${max('', price('plan', plan))})`)),
     ],
-  }, {
-    start: milliseconds(`topk(5, ${ofRestocks('max', `${named} * scalar(${restock})`)})`),
-    lasted: `120 * ${ofRestocks('count', named)}`,
-    price: ofRestocks('last', `${named} * scalar(${max('', price('plan', plan))})`),
   }),
   series({
-    id: 301, title: `Price over time, ${inCurrency}`, w: 8, h: 8, unit: 'none', decimals: 2, stepped: true, interval: '2m', points: 140,
-    description: 'The monthly price, excluding VAT.', links: [runbook('ServerRentalPlanPriceChanged')],
+    id: 301, title: `Price over time, ${inCurrency}`, w: 8, h: 8, decimals: 2, stepped: true, interval: '2m', points: 140,
+    description: 'The monthly price, excluding VAT.', alerts: ['PlanPriceChanged'],
   }, course(chosen.price, '{{plan}}')),
   ...restocksBy({ w: 8, h: 8 }),
 ];

@@ -2,9 +2,10 @@
 // since when, then collectors, requests and the exporter's process.
 
 import { readFileSync } from 'node:fs';
-import { alerts, between, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, palette, runbook, runbooks, series, set, stat, steps, table, timeline, units, values, wordsLike } from './lib/family.js';
+import { ScaleDistribution, ScaleDistributionConfigBuilder } from '@grafana/grafana-foundation-sdk/common';
+import { alerts, between, columns, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, palette, rows, runbooks, series, set, stat, steps, table, timeline, units, values, wordsLike } from './lib/family.js';
 import {
-  account, accountOrPublic, age, atEnd, collector, end, info, interval, intervals, known, location, lowest, max, milliseconds, neverFetched, orLast, orNeedsRules, orNoAccounts, own, perExporter, ruled, succeeded, tokens,
+  account, accountOrPublic, age, atEnd, builds, collector, end, info, interval, intervals, known, labelled, lastSuccess, location, max, milliseconds, orLast, orNeedsRules, orNoAccounts, orSays, own, perExporter, ruled, scraped, succeeded, tokens,
 } from './lib/promql.js';
 
 const { linkTo } = linksFrom('status');
@@ -30,12 +31,8 @@ const alertsSince = `ALERTS_FOR_STATE{alertname=~"ServerRental.*"} and on (alert
 const publicEndpoints = 'path=~"/plans|/locations|/os|/status"';
 const accountEndpoints = 'path!~"/plans|/locations|/os|/status"';
 
-const collectorLegend = '{{collector}} {{account}}';
-
 /** Names what belongs to no account. */
 const namePublic = (expr: string) => `label_replace(${expr}, "account", "(public)", "account", "")`;
-
-const background = { colourMode: 'background' as any };
 
 /**
  * What the provider reports or, while it is not known, last reported within a day: the text of
@@ -49,83 +46,83 @@ const states = orLastReport(max('location, component, state', own('component_sta
 const classify = (expr: string, text: string, state: string) => `label_replace(${expr}, "class", "${text}", "state", "${state}")`;
 const classes = `count by (class) (${classify(classify(classify(states, 'down$1', '.*?(, last known)?'), 'maintenance$1', '(?i:.*?maintenance.*?)(, last known)?'), 'operational$1', '(?i:operational)(, last known)?')})`;
 
-const lastSuccess = max(collector, own('exporter_collector_last_success_timestamp_seconds', accountOrPublic));
+const lastFetched = max(collector, lastSuccess);
 /** Since when a collector fails: its last success or, if there was none, the start of the exporter. */
-const failingSince = `((${lastSuccess} or on (${collector}) 0 * ${succeeded} + scalar(max(${own('exporter_config_last_reload_success_timestamp_seconds')}))) and on (${collector}) ${succeeded} == 0)`;
-const reason = `(topk(1, sum by (reason) (increase(${own('exporter_api_errors_total')}[10m])) > 0) or on () label_replace(vector(0), "reason", "no response", "", ""))`;
+const failingSince = `((${lastFetched} or on (${collector}) 0 * ${succeeded} + scalar(max(${own('exporter_config_last_reload_success_timestamp_seconds')}))) and on (${collector}) ${succeeded} == 0)`;
+const reason = `(topk(1, sum by (reason) (increase(${own('exporter_api_errors_total')}[10m])) > 0)${orSays('vector(0)', 'reason', 'no response')})`;
 
 /** What is the matter, the most important first: each a sentence, and since when in seconds. */
 const matters = Object.entries({
-  'No exporter is scraped, last known states': `max(max_over_time(timestamp(${own('exporter_build_info')})[1d:1m])) unless on () ${own('exporter_build_info')}`,
-  'The API cannot be read, last known states ($1)': `label_join(0 * ${reason} + on () group_left () (max(${lastSuccess}) < time() - 60 and on () sum(1 - ${succeeded}) > count(${succeeded}) / 2), "object", "", "reason")`,
+  'No exporter is scraped, last known states': `max(max_over_time(timestamp(${builds})[1d:1m])) unless on () ${builds}`,
+  'The API cannot be read, last known states ($1)': `label_join(0 * ${reason} + on () group_left () (max(${lastFetched}) < time() - 60 and on () sum(1 - ${succeeded}) > count(${succeeded}) / 2), "object", "", "reason")`,
   'The token of $1 is rejected': `label_join(bottomk(1, max by (account) (${failingSince}) and on (account) ${own('exporter_api_token_rejected', account)} == 1), "object", "", "account")`,
   'Collectors fail: $1 and perhaps more': `label_join(bottomk(1, ${failingSince}), "object", " ", "collector", "account")`,
   'The provider reports: $1': `label_join(0 * topk(1, ${max('overall', own('status_info', 'overall!~"(?i)operational"'))}) + on () group_left () ${max('', own('status_since_timestamp_seconds'))}, "object", "", "overall")`,
   'An alert fires: $1': `label_join(bottomk(1, ${alertsSince}), "object", "", "alertname")`,
-  'No problem is known': `max(timestamp(${own('exporter_build_info')}))`,
-}).map(([text, since]) => `label_replace(label_replace(${since}, "state", "${text.replace('$1', '?')}", "", ""), "state", "${text}", "object", "(.+)")`);
+  'No problem is known': `max(timestamp(${builds}))`,
+}).map(([text, since]) => `label_replace(${labelled(since, 'state', text.replace('$1', '?'))}, "state", "${text}", "object", "(.+)")`);
 
 const anchors = ['stock', 'billing', 'status', 'exporter'].flatMap((file) => [...readFileSync(new URL(`../../../alerts/${file}.rules.yml`, import.meta.url), 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name));
 
 const wrong = [
   stat({
-    id: 108, title: 'State', w: 24, h: 3, unit: 'dateTimeFromNow', text: 'value_and_name' as any, titleSize: 20, valueSize: 16, ...background, steps: steps.always(colours.bad),
+    id: 108, title: 'State', w: 24, h: 3, unit: units.ago, names: true, sizes: { title: 20, value: 16 }, background: true, steps: steps.always(colours.bad),
     description: 'The most important matter now, and since when: whether an exporter is scraped, the API can be read, tokens are accepted, collectors work, the provider is operational, and alerts fire.',
-    links: [runbook('ServerRentalExporterDown')],
+    alerts: ['ExporterDown'],
     overrides: [forPattern('/^No problem/', set.colour(colours.good)), forPattern('/^The provider reports: .*maintenance/i', set.colour(colours.plain))],
   }, now(milliseconds(`(${matters.join(' or on () ')})`), '{{state}}')),
   table({
-    id: 109, title: 'Alerts that fire', w: 24, h: 7, unit: 'none', sort: 'Severity',
+    id: 109, title: 'Alerts that fire', w: 24, h: 7, sort: 'Severity',
     description: 'Warnings and critical alerts of this project that fire, what they are about, and since when. The name leads to the runbook.',
     columns: [
       { from: 'severity', name: 'Severity', width: 85, filter: false, align: 'center', background: true, mappings: [wordsLike('^critical$', colours.bad), wordsLike('^warning$', colours.warn)] },
       { from: 'alertname', name: 'Alert', minWidth: 200, filter: false, mappings: [wordsLike('^ServerRental(.+)', colours.plain, '$1')], link: { title: 'Runbook', url: `${runbooks}#\${__data.fields.Anchor}`, targetBlank: true } },
       { from: 'object', name: 'About', minWidth: 320, filter: false },
-      { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 145, steps: steps.always(colours.muted) },
+      { from: '#since', name: 'Since', unit: units.ago, width: 145, steps: steps.muted },
       { from: 'anchor', name: 'Anchor', hidden: true, mappings: values(Object.fromEntries(anchors.map((name) => [name, [name.toLowerCase(), colours.muted]]))) },
     ], drop: aboutLabels,
   }, {
     since: orNeedsRules(`${milliseconds(`label_replace(label_join(label_join((${alertsSince}), "object", " ", ${aboutLabels.map((label) => `"${label}"`).join(', ')}), "anchor", "", "alertname"), "object", "–", "object", " *")`)}`
-      + ` or on () label_replace(0 * max(${ruled}) / 0, "alertname", "None", "", "")`, ruled, 'alertname'),
+      + orSays(`0 * max(${ruled}) / 0`, 'alertname', 'None'), ruled, 'alertname'),
   }),
 ];
 
 const glance = [
   stat({
-    id: 101, title: 'Provider', w: 5, h: 5, unit: 'none', mappings: mappings.componentState, field: 'overall', ...background,
-    description: 'The provider\'s overall state: green if operational, blue if maintenance, red for any other state, and grey if last known.', links: [runbook('ServerRentalIncidentOngoing')],
-  }, now(orLastReport(`topk(1, ${max('overall', own('status_info'))})`, 'overall'), '').format('table' as any)),
+    id: 101, title: 'Provider', w: 5, h: 5, mappings: mappings.componentState, field: 'overall', background: true,
+    description: 'The provider\'s overall state: green if operational, blue if maintenance, red for any other state, and grey if last known.', alerts: ['IncidentOngoing'],
+  }, rows(orLastReport(`topk(1, ${max('overall', own('status_info'))})`, 'overall'), 'A')),
   stat({
-    id: 102, title: 'Components', w: 6, h: 5, unit: 'none', horizontal: true, text: 'value_and_name' as any, steps: steps.always(colours.bad),
-    description: 'The number of components of the chosen locations that are operational, in maintenance, or neither.', links: [runbook('ServerRentalComponentNotOperational')],
+    id: 102, title: 'Components', w: 6, h: 5, horizontal: true, names: true, steps: steps.always(colours.bad),
+    description: 'The number of components of the chosen locations that are operational, in maintenance, or neither.', alerts: ['ComponentNotOperational'],
     overrides: [forPattern('/^operational/', set.colour(colours.good)), forPattern('/^maintenance/', set.colour(colours.plain)), lastKnownGrey],
   }, now(classes, '{{class}}')),
   stat({
-    id: 103, title: 'Incidents', w: 5, h: 5, unit: 'none', horizontal: true, steps: steps.noneIsGood, links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
+    id: 103, title: 'Incidents', w: 5, h: 5, horizontal: true, steps: steps.noneIsGood, alerts: ['IncidentOngoing', 'MaintenanceScheduled'],
     description: 'Ongoing incidents and scheduled maintenance windows, as the provider reports them.',
     overrides: [forQuery('maintenance', set.steps(steps.always(colours.plain))), lastKnownGrey],
   },
   now(orLastReport(max('', own('incidents_ongoing'))), 'incidents{{known}}', 'incidents'),
   now(orLastReport(max('', own('maintenances_scheduled'))), 'maintenance{{known}}', 'maintenance')),
   table({
-    id: 107, title: 'Tokens', w: 8, h: 5, unit: 'none', sort: 'Token', descending: true, links: [runbook('ServerRentalTokenRejected')],
+    id: 107, title: 'Tokens', w: 8, h: 5, sort: 'Token', descending: true, alerts: ['TokenRejected'],
     description: 'Whether the API accepted each account\'s token when it last said so, rejected ones first; in grey what was last known while the exporter is down.',
     columns: [
       { from: 'account', name: 'Account', minWidth: 165, filter: false, link: linkTo('accounts', 'Show this account', 'var-account=${__value.raw}') },
-      { from: '#token', name: 'Token', mappings: mappings.token, background: true, width: 85, align: 'center' },
+      columns.state('token', 'Token', 85, tokens, { mappings: mappings.token }),
     ],
-  }, { token: tokens }),
+  }),
 ];
 
 const matrix = table({
-  id: 201, title: 'Components by location', w: 13, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')],
+  id: 201, title: 'Components by location', w: 13, h: 11, sort: 'Location', alerts: ['ComponentNotOperational'],
   description: 'The state of each component of each location: green if operational, blue if it says maintenance, red for any other state, and grey if last known.',
   before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
   columns: [{ from: 'location\\component', name: 'Location', width: 80, filter: false, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
 }, { state: states });
 // One column for each component.
-matrix.withOverride(forPattern('^(?!Location$).+', set.mappings(mappings.componentState), { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
-  { id: 'custom.align', value: 'center' }, { id: 'custom.minWidth', value: 98 }));
+matrix.withOverride(forPattern('^(?!Location$).+', set.mappings(mappings.componentState), set.custom('cellOptions', { type: 'color-background', mode: 'basic' }),
+  set.custom('align', 'center'), set.custom('minWidth', 98)));
 
 /** A count of components that are not operational. */
 const counts = [
@@ -143,32 +140,29 @@ const ended = `min by (location, component) (min_over_time(${edge(`timestamp(${o
 const provider = [
   matrix,
   timeline({
-    id: 202, title: 'Locations over time', w: 11, h: 11, unit: 'none', mappings: counts, interval: '4m',
-    description: 'The number of components of each location that failed, and whether any was in maintenance. Gaps are times without data. Needs the recording rules of this project.', links: [runbook('ServerRentalComponentNotOperational')],
+    id: 202, title: 'Locations over time', w: 11, h: 11, mappings: counts,
+    description: 'The number of components of each location that failed, and whether any was in maintenance. Gaps are times without data. Needs the recording rules of this project.', alerts: ['ComponentNotOperational'],
   }, course(orNeedsRules(`count by (location) (present_over_time(${outage}[$__interval] offset -$__interval)) or on (location) 0.5 * group by (location) (present_over_time(${maintained}[$__interval] offset -$__interval))`
-    + ` or on (location) 0 * ${max('location', `(last_over_time(${componentsKnown}[$__interval] offset -$__interval) or ${componentsKnown})`)}`, componentsKnown, 'location'), '{{location}}')),
+    + ` or on (location) 0 * ${max('location', `(last_over_time(${componentsKnown}[$__interval] offset -$__interval) or ${componentsKnown})`)}`, componentsKnown, 'location'), '{{location}}')).interval('4m'),
   table({
-    id: 206, title: 'Outages of two minutes or longer', w: 14, h: 9, unit: 'none', sort: 'Began', descending: true, history: true, noValue: 'None', links: [runbook('ServerRentalComponentNotOperational')],
+    id: 206, title: 'Outages of two minutes or longer', w: 14, h: 9, sort: 'Began', descending: true, history: true, noValue: 'None', alerts: ['ComponentNotOperational'],
     description: 'Each outage of a component in the time range, the latest first: when it began and how long it lasted, or has lasted so far, to two minutes. Times in which a component failed again and again are one outage, and maintenance is none. Needs the recording rules of this project.',
     columns: [
       { from: 'location', name: 'Location', width: 80, filter: false },
       { from: 'component', name: 'Component', filter: false, minWidth: 110 },
-      { from: '#began', name: 'Began', unit: units.minute, width: 145 },
-      { from: '#lasted', name: 'Lasted', unit: 's', decimals: 0, width: 110 },
+      columns.minute('began', 'Began', 145, began, { expr: `${milliseconds(began)} or (${orNeedsRules('vector(0) < 0', componentsKnown, 'location')}) * NaN and on () vector(time() > bool ${end} - $__interval_ms / 1000) == 1` }),
+      { from: '#lasted', name: 'Lasted', unit: 's', decimals: 0, width: 110, expr: `120 + ${ended} - on (location, component) ${began} > 0` },
     ],
-  }, {
-    began: `${milliseconds(began)} or (${orNeedsRules('vector(0) < 0', componentsKnown, 'location')}) * NaN and on () vector(time() > bool ${end} - $__interval_ms / 1000) == 1`,
-    lasted: `120 + ${ended} - on (location, component) ${began} > 0`,
   }).interval('2m').maxDataPoints(1000),
   timeline({
-    id: 204, title: 'Incidents and maintenance over time', w: 10, h: 5, unit: 'none', mappings: [...values({ 0: ['None', colours.good] }), between(1, null, colours.bad, 'Ongoing')],
-    description: 'Whether the provider reported ongoing incidents or scheduled maintenance windows.', links: [runbook('ServerRentalIncidentOngoing'), runbook('ServerRentalMaintenanceScheduled')],
+    id: 204, title: 'Incidents and maintenance over time', w: 10, h: 5, mappings: [...values({ 0: ['None', colours.good] }), between(1, null, colours.bad, 'Ongoing')],
+    description: 'Whether the provider reported ongoing incidents or scheduled maintenance windows.', alerts: ['IncidentOngoing', 'MaintenanceScheduled'],
     overrides: [forQuery('maintenance', set.mappings([...values({ 0: ['None', colours.good] }), between(1, null, colours.plain, 'Scheduled')]))],
   },
   course(max('', highest(own('incidents_ongoing'))), 'Incidents', 'incidents'),
   course(max('', highest(own('maintenances_scheduled'))), 'Maintenance', 'maintenance')),
   stat({
-    id: 205, title: 'Provider timestamps', w: 10, h: 4, unit: 'dateTimeFromNow', links: [runbook('ServerRentalCatalogFrozen')],
+    id: 205, title: 'Provider timestamps', w: 10, h: 4, unit: units.ago, alerts: ['CatalogFrozen'],
     description: 'The day since which the overall state holds, the last update of the provider\'s status, and the time when it generated the catalog.',
     overrides: [forQuery('since', set.unit(units.date))],
   },
@@ -179,7 +173,7 @@ const provider = [
 ];
 
 /** Those that fail, the oldest data first, and others: each at most so many that a browser can show them. */
-const listed = atEnd(`(topk(500, (${intervals} or ${neverFetched}) and on (${collector}) ${succeeded} == 0) or topk(100, ${intervals} or ${neverFetched}))`);
+const listed = atEnd(`(topk(500, (${intervals}) and on (${collector}) ${succeeded} == 0) or topk(100, ${intervals}))`);
 const ofListed = (expr: string) => namePublic(`(${atEnd(expr)}) and on (${collector}) ${listed}`);
 
 /** Those that failed for the longest time in the range. */
@@ -189,37 +183,29 @@ const recordedAge = `(time() - ${collectorsKnown})`;
 
 const collectors = [
   table({
-    id: 301, title: 'Collectors', w: 24, h: 12, unit: 'none', sort: 'In intervals', descending: true, links: [runbook('ServerRentalCollectorFailing'), runbook('ServerRentalDataStale')], key: ['collector', 'account'],
+    id: 301, title: 'Collectors', w: 24, h: 12, sort: 'In intervals', descending: true, alerts: ['CollectorFailing', 'DataStale'], key: ['collector', 'account'],
     description: 'Collectors, the one with the oldest data first: up to 500 that fail and 100 others. Public collectors have no account. With several exporters, a collector is failing if it fails at one of them, and its age is that of the freshest data. In grey what was last known while the exporter is down.',
     columns: [
-      { from: '#success', name: 'Last fetch', mappings: mappings.success, background: true, width: 92, align: 'center' },
+      columns.state('success', 'Last fetch', 92, ofListed(orLast(succeeded)), { mappings: mappings.success }),
       { from: 'collector', name: 'Collector', minWidth: 118 },
       { from: 'account', name: 'Account', minWidth: 145 },
-      { from: '#age', name: 'Age', unit: units.duration, width: 85 },
-      { from: '#interval', name: 'Interval', unit: units.duration, width: 80 },
-      { from: '#intervals', name: 'In intervals', unit: 'none', decimals: 1, width: 110, steps: steps.intervals, mappings: [neverText] },
-      { from: '#last', name: 'Last success', unit: 'dateTimeFromNow', width: 130 },
-      { from: '#duration', name: 'Duration', unit: 's', decimals: 2, width: 80 },
-      { from: '#invalid', name: 'Invalid', unit: 'none', decimals: 0, width: 65, steps: steps.noneIsWarning },
+      columns.number('age', 'Age', 85, ofListed(age), { unit: units.duration }),
+      columns.number('interval', 'Interval', 80, ofListed(interval), { unit: units.duration }),
+      columns.number('intervals', 'In intervals', 110, ofListed(intervals), { decimals: 1, steps: steps.intervals, mappings: [neverText] }),
+      columns.ago('last', 'Last success', 130, `(${ofListed(lastFetched)})`),
+      columns.number('duration', 'Duration', 80, ofListed(max(collector, own('exporter_collector_duration_seconds', accountOrPublic))), { unit: 's', decimals: 2 }),
+      columns.count('invalid', 'Invalid', 65, ofListed(max(collector, own('exporter_collector_invalid_items', accountOrPublic))), { steps: steps.noneIsWarning }),
     ],
-  }, {
-    success: ofListed(orLast(succeeded)),
-    interval: ofListed(interval),
-    age: ofListed(age),
-    intervals: ofListed(`${intervals} or ${neverFetched}`),
-    last: milliseconds(`(${ofListed(lastSuccess)})`),
-    duration: ofListed(max(collector, own('exporter_collector_duration_seconds', accountOrPublic))),
-    invalid: ofListed(max(collector, own('exporter_collector_invalid_items', accountOrPublic))),
   }),
   timeline({
-    id: 302, title: 'Collectors that failed in the time range', w: 24, h: 9, unit: 'none', mappings: [...mappings.success, ...mappings.rules],
-    interval: '1m', description: 'The collectors whose last fetch failed at some time of the range, and when: the 15 that failed for the longest time. One line for all if there were none. Needs the recording rules of this project.', links: [runbook('ServerRentalCollectorFailing')],
-  }, course(orNeedsRules(`(0 * present_over_time(${failing}[$__interval] offset -$__interval) and on (${collector}) ${worst} or on (${collector}) 0 * ${worst} + 1) and on () ${own('exporter_build_info')}`
-    + ` or on () label_replace(0 * ${max('', collectorsKnown)} + 1 unless on () ${worst}, "collector", "all collectors", "", "")`, collectorsKnown, 'collector'), collectorLegend)),
+    id: 302, title: 'Collectors that failed in the time range', w: 24, h: 9, mappings: [...mappings.success, ...mappings.rules],
+    description: 'The collectors whose last fetch failed at some time of the range, and when: the 15 that failed for the longest time. One line for all if there were none. Needs the recording rules of this project.', alerts: ['CollectorFailing'],
+  }, course(orNeedsRules(`(0 * present_over_time(${failing}[$__interval] offset -$__interval) and on (${collector}) ${worst} or on (${collector}) 0 * ${worst} + 1) and on () ${builds}`
+    + orSays(`0 * ${max('', collectorsKnown)} + 1 unless on () ${worst}`, 'collector', 'all collectors'), collectorsKnown, 'collector'), '{{collector}} {{account}}')).interval('1m'),
   series({
-    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, interval: '4m', points: 60, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
+    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, interval: '4m', points: 60, decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'The highest age of the oldest data of each collector over all accounts in each step, in intervals of the collector. One is normal. Needs the recording rules of this project. The alert fires at the upper line; a collector above the lower one is late.',
-    links: [runbook('ServerRentalDataStale')],
+    alerts: ['DataStale'],
   }, course(orNeedsRules(max('collector', `(max_over_time(${recordedAge}[$__interval:4m] offset -$__interval) or ${recordedAge}) / on (${collector}) ${interval}`), ruled, 'collector'), '{{collector}}')),
 ];
 
@@ -233,10 +219,10 @@ const remaining = own('exporter_api_rate_limit_remaining', account);
 const api = [
   series({
     id: 401, interval: '5m', title: 'Public requests per minute', w: 8, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, softMax: 62, steps: [{ value: null, color: colours.good }, { value: 60, color: colours.bad }], showSteps: true,
-    description: 'Requests without a token by exporter. The line is the provider\'s limit per address, which exporters with the same address share.', links: [runbook('ServerRentalRateLimited')],
+    description: 'Requests without a token by exporter. The line is the provider\'s limit per address, which exporters with the same address share.', alerts: ['RateLimited'],
   }, course(`sum by (instance) (rate(${own('exporter_api_requests_total', publicEndpoints)}[$__rate_interval])) * 60`, '{{instance}}')),
   series({
-    id: 402, interval: '5m', title: 'Account requests per minute', w: 8, h: 9, unit: 'reqpm', decimals: 1, min: 0, fill: 0, links: [runbook('ServerRentalRateLimited')],
+    id: 402, interval: '5m', title: 'Account requests per minute', w: 8, h: 9, unit: 'reqpm', decimals: 1, min: 0, fill: 0, alerts: ['RateLimited'],
     description: 'Requests with a token by exporter, over all accounts. The dashed line is the sum of the limits of all tokens; the panel of remaining requests shows each token.',
     softMax: 125,
     overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
@@ -244,77 +230,70 @@ const api = [
   course(orNoAccounts(`sum by (instance) (rate(${own('exporter_api_requests_total', accountEndpoints)}[$__rate_interval])) * 60`, 'instance'), '{{instance}}', 'made'),
   course(`sum(${max('account', own('exporter_api_rate_limit', account))})`, 'limit of all tokens', 'limit')),
   series({
-    id: 403, title: 'Remaining requests', w: 8, h: 9, unit: 'none', decimals: 0, min: 0, softMax: 125, fill: 0, calcs: ['min', 'lastNotNull'], links: [runbook('ServerRentalRateLimited')],
+    id: 403, title: 'Remaining requests', w: 8, h: 9, decimals: 0, min: 0, softMax: 125, fill: 0, calcs: ['min', 'lastNotNull'], alerts: ['RateLimited'],
     description: 'The remaining requests of the eight tokens that had the fewest in the time range, as of the last response. The dashed line is the lowest limit of a token.',
     overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
   },
-  course(orNoAccounts(lowest(8, 'account', `min by (account) (${remaining})`, `min by (account) (min_over_time(${remaining}[$__range:$__interval] @ end()))`), 'account'), '{{account}}', 'left'),
+  course(orNoAccounts(`min by (account) (${remaining}) and on (account) bottomk(8, min by (account) (min_over_time(${remaining}[$__range:$__interval] @ end())))`, 'account'), '{{account}}', 'left'),
   course(`min(${own('exporter_api_rate_limit', account)})`, 'limit', 'limit')),
   table({
-    id: 404, title: 'Errors in 24 hours', w: 12, h: 10, unit: 'none', sort: 'Errors', descending: true, links: [runbook('ServerRentalCollectorFailing')],
+    id: 404, title: 'Errors in 24 hours', w: 12, h: 10, sort: 'Errors', descending: true, alerts: ['CollectorFailing'],
     description: 'The failed requests of the last 24 hours by endpoint and reason, over all chosen exporters.',
     columns: [
       { from: 'path', name: 'Path' },
       { from: 'reason', name: 'Reason' },
-      { from: '#errors', name: 'Errors', unit: 'none', decimals: 0, width: 90 },
+      columns.count('errors', 'Errors', 90, `round(sum by (path, reason) (increase(${own('exporter_api_errors_total')}[24h]))) > 0${orSays(scraped, 'path', 'None')}`),
     ],
-  }, { errors: `round(sum by (path, reason) (increase(${own('exporter_api_errors_total')}[24h]))) > 0 or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "path", "None", "", "")` }),
+  }),
   series({
-    id: 406, interval: '5m', spanNulls: 2 * 60 * 60 * 1000, title: 'Latency', overrides: palette.collectors(), w: 12, h: 10, legendRight: true, unit: 's', log: true, fill: 0, calcs: ['max', 'lastNotNull'], links: [runbook('ServerRentalCollectorFailing')],
+    id: 406, interval: '5m', title: 'Latency', overrides: palette.collectors(), w: 12, h: 10, legendRight: true, unit: 's', fill: 0, calcs: ['max', 'lastNotNull'], alerts: ['CollectorFailing'],
     description: 'Time from sending a request until its response was read, on average by endpoint, or the 95th percentile if Prometheus stores native histograms.',
-  }, course(`histogram_quantile(0.95, ${durations()}) >= 0 or ${durations('_sum')} / ${durations('_count')} >= 0`, '{{path}}')),
+  }, course(`histogram_quantile(0.95, ${durations()}) >= 0 or ${durations('_sum')} / ${durations('_count')} >= 0`, '{{path}}'))
+    .scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(2)).spanNulls(2 * 60 * 60 * 1000),
   series({
     id: 405, interval: '5m', title: 'Requests per minute by HTTP status', w: 24, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, bars: true,
     description: 'Requests by HTTP status, over all chosen exporters. The code is error if there was no response. The reasons of errors are above.',
     overrides: [forPattern('/^4\\d\\d$/', set.colour(colours.warn)), forPattern('/^5\\d\\d$/', set.colour(colours.bad)), forName('429', set.colour(colours.extra)), forName('error', set.colour(colours.gone))],
   }, course(`sum by (code) (rate(${own('exporter_api_requests_total')}[$__rate_interval])) * 60 > 0`, '{{code}}')),
   series({
-    id: 407, title: 'Backoff', w: 24, h: 6, unit: units.duration, min: 0, softMax: 60, links: [runbook('ServerRentalRateLimited')],
+    id: 407, title: 'Backoff', w: 24, h: 6, unit: units.duration, min: 0, softMax: 60, alerts: ['RateLimited'],
     overrides: [forName('no backoff', set.colour(colours.muted)), forName('(public)', set.colour(colours.plain))],
     description: 'How long the exporter will send no requests after a 429, a 503 or an exhausted limit, by account.',
   }, course(`topk(8, ${namePublic(`clamp_min(${max('account', own('exporter_api_backoff_until_timestamp_seconds', accountOrPublic))} - time(), 0)`)} > 0)`
-    + ` or on () label_replace(0 * ${max('', own('exporter_build_info'))}, "account", "no backoff", "", "")`, '{{account}}')),
+    + orSays(scraped, 'account', 'no backoff'), '{{account}}')),
 ];
 
+/** Process metrics of each exporter, by the rest of the legend. */
+const perProcess = (id: number, title: string, unit: string, description: string, exprs: Record<string, string>, o = {}) => series({
+  ...o, id, title, w: 6, h: 8, unit, min: 0, description,
+}, ...Object.entries(exprs).map(([legend, expr]) => course(expr, `{{instance}}${legend}`, legend.trim() || 'A')));
+
 const process = [
-  series({
-    id: 501, title: 'CPU', w: 6, h: 8, unit: 'percentunit', min: 0, description: 'CPU time of each exporter; 100 % is one core.',
-  }, course(perExporter('process_cpu_seconds_total', (s) => `rate(${s}[$__rate_interval])`), '{{instance}}')),
-  series({
-    id: 502, title: 'Memory', w: 6, h: 8, unit: 'bytes', min: 0, description: 'Resident memory of each exporter, and its Go heap in use as a dashed line.',
-    overrides: [forQuery('heap', set.dashed, set.noFill)],
-  },
-  course(perExporter('process_resident_memory_bytes'), '{{instance}}', 'resident'),
-  course(perExporter('go_memstats_heap_inuse_bytes'), '{{instance}} heap', 'heap')),
-  series({
-    id: 503, title: 'Scrapes', w: 6, h: 8, unit: 's', min: 0, fill: 0, description: 'Duration of the scrapes of each exporter. A scrape never waits for the provider.', links: [runbook('ServerRentalExporterDown')],
-  }, course(perExporter('scrape_duration_seconds'), '{{instance}}')),
-  series({
-    id: 504, title: 'Goroutines and open files', w: 6, h: 8, unit: 'none', decimals: 0, min: 0, fill: 0, description: 'Goroutines and open file descriptors of each exporter. A steady rise is a leak: please report it.',
-  },
-  course(perExporter('go_goroutines'), '{{instance}} goroutines', 'goroutines'),
-  course(perExporter('process_open_fds'), '{{instance}} files', 'files')),
+  perProcess(501, 'CPU', 'percentunit', 'CPU time of each exporter; 100 % is one core.', { '': perExporter('process_cpu_seconds_total', (s) => `rate(${s}[$__rate_interval])`) }),
+  perProcess(502, 'Memory', 'bytes', 'Resident memory of each exporter, and its Go heap in use as a dashed line.', {
+    '': perExporter('process_resident_memory_bytes'),
+    ' heap': perExporter('go_memstats_heap_inuse_bytes'),
+  }, { overrides: [forQuery('heap', set.dashed, set.noFill)] }),
+  perProcess(503, 'Scrapes', 's', 'Duration of the scrapes of each exporter. A scrape never waits for the provider.', { '': perExporter('scrape_duration_seconds') }, { fill: 0, alerts: ['ExporterDown'] }),
+  perProcess(504, 'Goroutines and open files', 'none', 'Goroutines and open file descriptors of each exporter. A steady rise is a leak: please report it.', {
+    ' goroutines': perExporter('go_goroutines'),
+    ' files': perExporter('process_open_fds'),
+  }, { decimals: 0, fill: 0 }),
   table({
-    id: 505, title: 'Builds and configuration', w: 24, h: 5, unit: 'none', sort: 'Exporter', links: [runbook('ServerRentalConfigReloadFailed')],
+    id: 505, title: 'Builds and configuration', w: 24, h: 5, sort: 'Exporter', alerts: ['ConfigReloadFailed'],
     description: 'The build and start time of each exporter, whether its last reload succeeded, and the errors while it served metrics. After a failed reload it keeps its current configuration.',
     columns: [
       { from: 'instance', name: 'Exporter' },
       { from: 'version', name: 'Version' },
       { from: 'revision', name: 'Revision' },
       { from: 'goversion', name: 'Go' },
-      { from: '#started', name: 'Running since', unit: 'dateTimeFromNow', width: 145 },
-      { from: '#reload', name: 'Configuration', mappings: mappings.reload, background: true, align: 'center', minWidth: 115 },
-      { from: '#loaded', name: 'Loaded', unit: 'dateTimeFromNow', width: 145 },
-      { from: '#errors', name: 'Errors in 24 h', unit: 'none', decimals: 0, steps: steps.noneIsWarning, minWidth: 115 },
+      columns.ago('started', 'Running since', 145, perExporter('process_start_time_seconds')),
+      columns.state('reload', 'Configuration', 115, max('instance', own('exporter_config_last_reload_successful')), { mappings: mappings.reload }),
+      columns.ago('loaded', 'Loaded', 145, max('instance', own('exporter_config_last_reload_success_timestamp_seconds'))),
+      // The counter may be absent until the first error.
+      columns.count('errors', 'Errors in 24 h', 115, `${perExporter('promhttp_metric_handler_errors_total', (s) => `round(sum by (job, instance) (increase(${s}[24h])))`)} or 0 * ${max('instance', builds)}`, { steps: steps.noneIsWarning }),
     ],
-  }, {
-    info: info('instance', 'version, revision, goversion', own('exporter_build_info')),
-    started: milliseconds(perExporter('process_start_time_seconds')),
-    reload: max('instance', own('exporter_config_last_reload_successful')),
-    loaded: milliseconds(max('instance', own('exporter_config_last_reload_success_timestamp_seconds'))),
-    // The counter may be absent until the first error.
-    errors: `${perExporter('promhttp_metric_handler_errors_total', (s) => `round(sum by (job, instance) (increase(${s}[24h])))`)} or 0 * ${max('instance', own('exporter_build_info'))}`,
-  }),
+  }, { info: info('instance', 'version, revision, goversion', builds) }),
 ];
 
 export const status = () => dashboard('status', {

@@ -1,33 +1,33 @@
 // What all dashboards share: data source, variables, colours, thresholds, value mappings,
 // annotations, links, and a function for each kind of panel.
 
-import {
-  AnnotationQueryBuilder, CustomVariableBuilder, DashboardBuilder, DashboardLinkBuilder, DashboardLinkType, DatasourceVariableBuilder,
-  FieldColorModeId, MappingType, QueryVariableBuilder, RowBuilder, SpecialValueMatch, TextBoxVariableBuilder, ThresholdsConfigBuilder, ThresholdsMode,
-  VariableHide, VariableRefresh, VariableSort, type DashboardLink, type DataTransformerConfig, type DynamicConfigValue, type Panel, type Threshold, type ValueMapping, type VariableModel,
-} from '@grafana/grafana-foundation-sdk/dashboard';
-import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
-import {
-  BarAlignment, LegendDisplayMode, LegendPlacement, ReduceDataOptionsBuilder, SortOrder, TableSortByFieldStateBuilder, TooltipDisplayMode,
-  VizLegendOptionsBuilder, VizTooltipOptionsBuilder, BigValueColorMode, BigValueGraphMode, BigValueTextMode, GraphDrawStyle,
-  LineInterpolation, ScaleDistribution, ScaleDistributionConfigBuilder, VisibilityMode, StackingConfigBuilder, StackingMode, GraphThresholdsStyleConfigBuilder, GraphThresholdsStyleMode,
-  VizOrientation, VizTextDisplayOptionsBuilder, TableCellHeight,
-} from '@grafana/grafana-foundation-sdk/common';
 import * as barcharts from '@grafana/grafana-foundation-sdk/barchart';
+import * as ui from '@grafana/grafana-foundation-sdk/common';
+import * as sdk from '@grafana/grafana-foundation-sdk/dashboard';
+import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 import * as stats from '@grafana/grafana-foundation-sdk/stat';
 import * as tables from '@grafana/grafana-foundation-sdk/table';
 import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
 import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
 import * as trends from '@grafana/grafana-foundation-sdk/trend';
-import { atEnd, dataState, exportersUp, inMaintenance, intervals, known, lastKnown, location, max, milliseconds, never, neverFetched, orNeedsRules, own, ruled, succeeded } from './promql.js';
+import { atEnd, dataState, exportersUp, intervals, known, labelled, lastKnown, location, max, milliseconds, never, orNeedsRules, own, ruled, succeeded } from './promql.js';
 
-type Property = DynamicConfigValue;
-type Mapping = ValueMapping;
-type Step = Threshold;
-type PanelBuilder = { build: () => Panel };
+type Property = sdk.DynamicConfigValue;
+type Mapping = sdk.ValueMapping;
+type Step = sdk.Threshold;
+type Query = ReturnType<typeof now>;
+
+/** Each dashboard: the collector that it needs, what tells when that was last known, and its variables in the order of the bar. */
+const family = {
+  stock: { title: 'Server rental: stock and prices', collector: 'plans', known: known.plans, variables: ['datasource', 'job', 'instance', 'location', 'plan', 'currency', 'account', 'at', 'saved'] },
+  accounts: { title: 'Server rental: accounts and servers', collector: 'account', known: known.accounts, variables: ['datasource', 'job', 'instance', 'account', 'location', 'plan', 'vat', 'at'] },
+  status: { title: 'Server rental: provider status and exporter health', collector: 'status', known: known.exporter, variables: ['datasource', 'job', 'instance', 'account', 'location', 'at', 'provider'] },
+  plan: { title: 'Server rental: one plan', collector: 'plans', known: known.plans, variables: ['datasource', 'job', 'instance', 'plan', 'currency', 'at', 'saved'] },
+};
+type Name = keyof typeof family;
 
 /** Uids never change: bookmarks and links depend on them. */
-export const uids = { stock: 'server-rental-stock', accounts: 'server-rental-accounts', status: 'server-rental-status', plan: 'server-rental-plan' };
+export const uids = Object.fromEntries(Object.keys(family).map((name) => [name, `server-rental-${name}`]));
 
 /** The version of Grafana 10.0. Newer versions of Grafana migrate it. */
 const schemaVersion = 38;
@@ -35,7 +35,7 @@ const schemaVersion = 38;
 /** The version of the SDK's panels. Without one, newer versions of Grafana migrate from the first. */
 const pluginVersion = '10.4.0';
 
-export const datasource = { type: 'prometheus', uid: '${datasource}' };
+const datasource = { type: 'prometheus', uid: '${datasource}' };
 
 /** Red says bad, green good, and both nothing else; unknown is the colour of missing data only. */
 export const colours = { good: 'green', fair: 'yellow', warn: 'orange', bad: 'red', plain: 'blue', muted: 'text', gone: 'dark-red', extra: 'purple', unknown: '#808080' };
@@ -47,31 +47,34 @@ export const colours = { good: 'green', fair: 'yellow', warn: 'orange', bad: 're
 export const units = {
   usd: 'suffix:USD',
   days: 'suffix:days',
-  /** Seconds as 1 d 02:03:04. */
-  duration: 'dtdhms',
+  duration: 'dtdhms', // seconds as 1 d 02:03:04
   date: 'time:YYYY-MM-DD',
   minute: 'time:YYYY-MM-DD HH:mm',
+  ago: 'dateTimeFromNow',
   hours: 'suffix: h',
 };
 
 /** Thresholds in ascending order. The first step applies below all others. */
+const rising = (first: string, ...more: [from: number, color: string][]): Step[] => [{ value: null, color: first }, ...more.map(([value, color]) => ({ value, color }))];
 export const steps = {
-  always: (colour: string) => [{ value: null, color: colour }],
-  noneIsGood: [{ value: null, color: colours.good }, { value: 1, color: colours.bad }],
-  noneIsWarning: [{ value: null, color: colours.good }, { value: 1, color: colours.warn }],
-  noneIsBad: [{ value: null, color: colours.bad }, { value: 1, color: colours.good }],
-  notBelowZero: [{ value: null, color: colours.bad }, { value: 0, color: colours.plain }],
+  rising,
+  always: (color: string) => rising(color),
+  muted: rising(colours.muted),
+  noneIsGood: rising(colours.good, [1, colours.bad]),
+  noneIsWarning: rising(colours.good, [1, colours.warn]),
+  noneIsBad: rising(colours.bad, [1, colours.good]),
+  notBelowZero: rising(colours.bad, [0, colours.plain]),
   /** Days from today to the first unpaid renewal: ServerRentalRenewalsUnfunded fires from 7 on, and is critical from 2 on. */
-  daysLeft: [{ value: null, color: colours.bad }, { value: 2.5, color: colours.warn }, { value: 7.5, color: colours.good }],
+  daysLeft: rising(colours.bad, [2.5, colours.warn], [7.5, colours.good]),
   /** Age of data in intervals: one is normal, ServerRentalDataStale fires at ten. */
-  intervals: [{ value: null, color: colours.good }, { value: 3, color: colours.warn }, { value: 10, color: colours.bad }],
-  falling: (bad: number, warn: number) => [{ value: null, color: colours.bad }, { value: bad, color: colours.warn }, { value: warn, color: colours.good }],
+  intervals: rising(colours.good, [3, colours.warn], [10, colours.bad]),
+  falling: (bad: number, warn: number) => rising(colours.bad, [bad, colours.warn], [warn, colours.good]),
 };
 
-/** @param texts the text of each value, and its colour */
+/** The text of each value, and its colour. */
 export function values(texts: Record<string, [string, string]>): Mapping[] {
   const options = Object.fromEntries(Object.entries(texts).map(([value, [text, color]], index) => [value, { text, color, index }]));
-  return [{ type: MappingType.ValueToText, options }];
+  return [{ type: sdk.MappingType.ValueToText, options }];
 }
 
 /** What has a fixed meaning has the same colour in all panels. */
@@ -87,35 +90,33 @@ export const palette = {
   /** For any names: by their length, as Grafana's own palettes contain red and green. */
   names: () => ['blue', 'purple', 'orange', 'yellow', 'light-blue', 'light-purple'].map((color, i, all) => forPattern(`/^(.{${all.length}})*.{${i}}$/`, set.colour(color))),
   collectors: () => Object.entries(collectorColours).map(([name, color]) => forPattern(`^/?${name}$`, set.colour(color))),
-  /** @param prefix of the names in the legend */
-  transactions: (prefix = '') => Object.entries(transactionColours).map(([type, color]) => forName(prefix + type, set.colour(color))),
+  transactions: (prefix: string) => Object.entries(transactionColours).map(([type, color]) => forName(prefix + type, set.colour(color))),
 };
 
 /** No data is neither good nor bad. */
-const noData: Mapping = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: 'No data', color: colours.unknown } } };
-
-/** The same in a cell. */
-const empty: Mapping = { type: MappingType.SpecialValue, options: { match: SpecialValueMatch.NullAndNan, result: { text: '–', color: colours.unknown } } };
+const noData = (text: string): Mapping => ({ type: sdk.MappingType.SpecialValue, options: { match: sdk.SpecialValueMatch.NullAndNan, result: { text, color: colours.unknown } } });
 
 /** A range of values. Grafana 11 matches none if the end is missing, so that becomes a large number. */
-export const between = (from: number, to: number | null, color: string, text?: string): Mapping => ({ type: MappingType.RangeToText, options: { from, to: to ?? 1e18, result: { ...(text && { text }), color } } });
+export const between = (from: number, to: number | null, color: string, text?: string): Mapping => ({ type: sdk.MappingType.RangeToText, options: { from, to: to ?? 1e18, result: { ...(text && { text }), color } } });
 
 /** The age of data that was never fetched. */
 export const neverText = between(never / 2, null, colours.bad, 'never');
 
-export const wordsLike = (pattern: string, color: string, text?: string): Mapping => ({ type: MappingType.RegexToText, options: { pattern, result: { ...(text && { text }), color } } });
+export const wordsLike = (pattern: string, color: string, text?: string): Mapping => ({ type: sdk.MappingType.RegexToText, options: { pattern, result: { ...(text && { text }), color } } });
+
+/** Ten more than 0 and 1 is what was last known. */
+const orLast = (one: [string, string], zero: [string, string]) => ({ 1: one, 0: zero, 11: [one[0], colours.unknown] as [string, string], 10: [zero[0], colours.unknown] as [string, string] });
 
 export const mappings = {
-  /** Ten more is what was last known. */
-  stock: values({ [-1]: ['–', colours.unknown], 1: ['In stock', colours.good], 0: ['Sold out', colours.gone], 11: ['In stock', colours.unknown], 10: ['Sold out', colours.unknown] }),
-  offered: values({ 1: ['●', colours.good], 0: ['○', colours.muted], 11: ['●', colours.unknown], 10: ['○', colours.unknown] }),
+  stock: values({ [-1]: ['–', colours.unknown], ...orLast(['In stock', colours.good], ['Sold out', colours.gone]) }),
+  offered: values(orLast(['●', colours.good], ['○', colours.muted])),
   order: [wordsLike('.+', colours.plain, 'Order')],
   /** What was last known is in parentheses. */
   hits: [wordsLike('^0$', colours.muted), wordsLike('/^\\(/', colours.unknown), wordsLike('.+', colours.good)],
   /** What only the recording rules tell is -1 without them. */
   recorded: values({ [-1]: ['no rules', colours.unknown] }),
   rules: values({ [-1]: ['Needs the recording rules', colours.unknown] }),
-  success: values({ 1: ['Working', colours.good], 0: ['Failing', colours.bad], 11: ['Working', colours.unknown], 10: ['Failing', colours.unknown] }),
+  success: values(orLast(['Working', colours.good], ['Failing', colours.bad])),
   up: values({ 1: ['Up', colours.good], 0: ['Down', colours.bad] }),
   enabled: values({ 1: ['On', colours.good], 0: ['Off', colours.warn] }),
   token: [...values({ 1: ['Rejected', colours.bad], 0.5: ['No data', colours.unknown], [-1]: ['–', colours.unknown], 0: ['Accepted', colours.good] }), ...values({ 11: ['Rejected', colours.unknown], 10.5: ['No data', colours.unknown], 10: ['Accepted', colours.unknown] })],
@@ -132,124 +133,81 @@ export const mappings = {
   ],
 };
 
-export const thresholds = (list: Step[]) => new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(list);
-
-export const colour = (mode: FieldColorModeId, fixedColor?: string) => ({ build: () => ({ mode, ...(fixedColor && { fixedColor }) }) });
+const colour = (mode: sdk.FieldColorModeId, fixedColor?: string) => ({ build: () => ({ mode, ...(fixedColor && { fixedColor }) }) });
 
 // Links
 
 export const runbooks = 'https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md';
 
-/** A link to the runbook of an alert. */
-export function runbook(alert: string) {
-  return new DashboardLinkBuilder(`Runbook: ${alert}`).type(DashboardLinkType.Link).url(`${runbooks}#${alert.toLowerCase()}`).targetBlank(true);
-}
-
-const titles = {
-  stock: 'Server rental: stock and prices',
-  accounts: 'Server rental: accounts and servers',
-  status: 'Server rental: provider status and exporter health',
-  plan: 'Server rental: one plan',
-};
-
-/** The variables of each dashboard, in the order of the variable bar. */
-const variablesOf = {
-  stock: ['datasource', 'job', 'instance', 'location', 'plan', 'currency', 'account', 'at', 'saved'],
-  accounts: ['datasource', 'job', 'instance', 'account', 'location', 'plan', 'vat', 'at'],
-  status: ['datasource', 'job', 'instance', 'account', 'location', 'at', 'provider'],
-  plan: ['datasource', 'job', 'instance', 'plan', 'currency', 'at', 'saved'],
-};
-
-/**
- * Links from one of the dashboards. They keep the time range and all variables that both
- * dashboards have.
- */
-export function linksFrom(from: keyof typeof uids) {
-  /** A link from a panel or a cell. A variable in the query replaces the present choice. */
-  const linkTo = (to: keyof typeof uids, title: string, query = '') => {
-    const kept = variablesOf[from].filter((v) => variablesOf[to].includes(v) && !['at', 'saved'].includes(v) && !query.includes(`var-${v}=`)).map((v) => `\${${v}:queryparam}`);
+/** Links from one of the dashboards. They keep the time range and all variables that both dashboards have. */
+export function linksFrom(from: Name) {
+  /** A link from a cell. A variable in the query replaces the present choice. */
+  const linkTo = (to: Name, title: string, query = '') => {
+    const kept = family[from].variables.filter((v) => family[to].variables.includes(v) && !['at', 'saved'].includes(v) && !query.includes(`var-${v}=`)).map((v) => `\${${v}:queryparam}`);
     return { title, url: `/d/${uids[to]}?${[...kept, ...(query ? [query] : []), '${__url_time_range}'].join('&')}`, targetBlank: false };
   };
-  return {
-    linkTo,
-    /** The same as a link in a panel's menu. */
-    panelLink: (to: keyof typeof uids, title: string) => new DashboardLinkBuilder(title).type(DashboardLinkType.Link).url(linkTo(to, title).url),
-  };
+  /** The same as a link in a panel's menu. */
+  const panelLink = (to: Name, title: string) => new sdk.DashboardLinkBuilder(title).type(sdk.DashboardLinkType.Link).url(linkTo(to, title).url);
+  return { linkTo, panelLink };
 }
 
 // Variables
 
 /** @param allValue what All means; all values that are offered if empty */
 function choice(name: string, label: string, query: string, description: string, allValue = '.+') {
-  return new QueryVariableBuilder(name).label(label).description(description).datasource(datasource).query(query)
-    .refresh(VariableRefresh.OnTimeRangeChanged).sort(VariableSort.NaturalAsc).multi(true).includeAll(true).allValue(allValue)
+  return new sdk.QueryVariableBuilder(name).label(label).description(description).datasource(datasource).query(query)
+    .refresh(sdk.VariableRefresh.OnTimeRangeChanged).sort(sdk.VariableSort.NaturalAsc).multi(true).includeAll(true).allValue(allValue)
     .current({ selected: true, text: ['All'], value: ['$__all'] });
 }
 
 /** A hidden variable, of the time at which something was last known. */
 const moment = (name: string, label: string, selector: string) => ({ build: () => ({ ...choice(name, label, `query_result(${lastKnown(selector)})`, 'A sign while there is data, else the time of the last data within a day.', '').regex('/at="([^"]+)"/')
-  .multi(false).includeAll(false).current({ text: '+', value: '+' }).hide(VariableHide.HideVariable).build(), skipUrlSync: true }) });
+  .multi(false).includeAll(false).current({ text: '+', value: '+' }).hide(sdk.VariableHide.HideVariable).build(), skipUrlSync: true }) });
 
-const variables: Record<string, () => { build: () => VariableModel }> = {
-  datasource: () => new DatasourceVariableBuilder('datasource').label('Data source').description('The Prometheus that scrapes the exporter.').type('prometheus')
-    .hide(VariableHide.HideLabel).current({ selected: true, text: 'default', value: 'default' }),
+const variables = (name: Name): Record<string, { build: () => sdk.VariableModel }> => ({
+  datasource: new sdk.DatasourceVariableBuilder('datasource').label('Data source').description('The Prometheus that scrapes the exporter.').type('prometheus')
+    .hide(sdk.VariableHide.HideLabel).current({ selected: true, text: 'default', value: 'default' }),
   // Hidden, because few have more than one exporter; links and the address keep them.
-  job: () => choice('job', 'Job', 'label_values(server_rental_exporter_build_info, job)', 'Scrape jobs of the exporter.').hide(VariableHide.HideVariable),
-  instance: () => choice('instance', 'Instance', 'label_values(server_rental_exporter_build_info{job=~"$job"}, instance)', 'Exporters. Several exporters of the same provider show everything once.').hide(VariableHide.HideVariable),
-  at: () => moment('at', 'At', known.exporter),
-  'accounts.at': () => moment('at', 'At', known.accounts),
-  'stock.at': () => moment('at', 'At', known.plans),
-  'plan.at': () => moment('at', 'At', known.plans),
-  provider: () => moment('provider', 'Provider', known.status),
-  saved: () => moment('saved', 'Saved', known.saved),
+  job: choice('job', 'Job', 'label_values(server_rental_exporter_build_info, job)', 'Scrape jobs of the exporter.').hide(sdk.VariableHide.HideVariable),
+  instance: choice('instance', 'Instance', 'label_values(server_rental_exporter_build_info{job=~"$job"}, instance)', 'Exporters. Several exporters of the same provider show everything once.').hide(sdk.VariableHide.HideVariable),
+  at: moment('at', 'At', family[name].known),
+  provider: moment('provider', 'Provider', known.status),
+  saved: moment('saved', 'Saved', known.saved),
   // From a metric that exists even while the token is rejected.
-  account: () => choice('account', 'Account', `label_values(${own('exporter_collector_interval_seconds', 'account!=""')}, account)`, 'Accounts in the exporter\'s configuration.'),
-  location: () => choice('location', 'Location', `label_values(${own('location_info')}, location)`, 'Locations of the provider.', '.*'),
-  plan: () => choice('plan', 'Plan', `label_values(${own('plan_info')}, plan)`, 'Plans of the catalog.'),
+  account: choice('account', 'Account', `label_values(${own('exporter_collector_interval_seconds', 'account!=""')}, account)`, 'Accounts in the exporter\'s configuration.'),
+  location: choice('location', 'Location', `label_values(${own('location_info')}, location)`, 'Locations of the provider.', '.*'),
+  plan: choice('plan', 'Plan', `label_values(${own('plan_info')}, plan)`, 'Plans of the catalog.'),
   // All means those that are listed here, so that no query needs a filter for the location.
   // Plans without a location have no such label and belong to All locations only.
-  'stock.plan': () => choice('plan', 'Plan', `label_values({__name__=~"server_rental_(plan_info|plan_offered|configuration_info)", job=~"$job", instance=~"$instance", ${location}}, plan)`,
-    'Plans that are offered or saved in the chosen locations.', ''),
-  'plan.plan': () => choice('plan', 'Plan', `label_values(${own('plan_info')}, plan)`, 'Plan of the catalog.', '').multi(false).includeAll(false).current({ text: '', value: '' }),
-  vat: () => new TextBoxVariableBuilder('vat').label('VAT, percent').description('Added to prices and amounts due in panels whose titles name it.').defaultValue('0')
+  ...(name === 'stock' && { plan: choice('plan', 'Plan', `label_values({__name__=~"server_rental_(plan_info|plan_offered|configuration_info)", job=~"$job", instance=~"$instance", ${location}}, plan)`,
+    'Plans that are offered or saved in the chosen locations.', '') }),
+  ...(name === 'plan' && { plan: choice('plan', 'Plan', `label_values(${own('plan_info')}, plan)`, 'Plan of the catalog.', '').multi(false).includeAll(false).current({ text: '', value: '' }) }),
+  vat: new sdk.TextBoxVariableBuilder('vat').label('VAT, percent').description('Added to prices and amounts due in panels whose titles name it.').defaultValue('0')
     .current({ selected: true, text: '0', value: '0' }),
-  currency: () => new CustomVariableBuilder('currency').label('Currency').description('Currency of catalog prices. Balances and servers are in US dollars only.')
+  currency: new sdk.CustomVariableBuilder('currency').label('Currency').description('Currency of catalog prices. Balances and servers are in US dollars only.')
     .values('USD : usd, EUR : eur').current({ selected: true, text: 'USD', value: 'usd' })
     .options([{ selected: true, text: 'USD', value: 'usd' }, { selected: false, text: 'EUR', value: 'eur' }]),
-};
+});
 
 // Annotations
 
-/**
- * Marks events: each series of the query has the time of an event in seconds as its value,
- * in one step only.
- */
-function annotation(name: string, expr: string, iconColor: string, o: { title: string, text: string, tags: string }) {
-  const value = `1000 * (${expr})`;
-  const query = new AnnotationQueryBuilder().name(name).datasource(datasource).enable(true).iconColor(iconColor).expr(value).build();
+/** Marks when something bad began within the interval after each step: the first minute of it, in that step only. */
+function annotation(name: string, by: string, bad: string, known: string, texts: { titleFormat: string, textFormat: string, tagKeys: string }) {
+  const expr = `1000 * (min by (${by}) (min_over_time((time() + 0 * (${bad}))[$__interval:1m] offset -$__interval)) and on (${by}) ${known} unless on (${by}) (${bad}))`;
+  const query = new sdk.AnnotationQueryBuilder().name(name).datasource(datasource).enable(true).iconColor(colours.bad).expr(expr).build();
   // The SDK has no fields for the data source's own options. Grafana 10 and 11 read the
   // query and its step from here, newer versions from the target. Steps of two minutes
   // contain two scrapes.
   const step = '2m';
-  return {
-    build: () => ({
-      ...query, step, useValueForTime: true, titleFormat: o.title, textFormat: o.text, tagKeys: o.tags,
-      target: { refId: 'Anno', datasource, expr: value, interval: step, range: true, instant: false } as any,
-    }),
-  };
+  return { ...query, step, useValueForTime: true, ...texts, target: { refId: 'Anno', datasource, expr, interval: step, range: true, instant: false } as any };
 }
 
-/**
- * When something began within the interval after each step: the first minute of it.
- * @param bad while it lasts
- */
-const beginning = (by: string, bad: string, known: string) => `min by (${by}) (min_over_time((time() + 0 * (${bad}))[$__interval:1m] offset -$__interval)) and on (${by}) ${known} unless on (${by}) (${bad})`;
-
 const operational = own('component_operational', location);
-const outages = annotation('Outages', beginning('location, component', `${operational} == 0 unless on (location, component) ${inMaintenance}`, operational),
-  colours.bad, { title: '{{component}} in {{location}}', text: 'The component failed; maintenance does not count.', tags: 'location,component' });
-const incidents = annotation('Incidents', beginning('', `${own('incidents_ongoing')} > 0`, own('incidents_ongoing')),
-  colours.bad, { title: 'Incident', text: 'The provider began to report an incident.', tags: '' });
+const maintenance = own('component_state', location, 'state=~"(?i).*maintenance.*"');
+const outages = annotation('Outages', 'location, component', `${operational} == 0 unless on (location, component) ${maintenance}`, operational,
+  { titleFormat: '{{component}} in {{location}}', textFormat: 'The component failed; maintenance does not count.', tagKeys: 'location,component' });
+const incidents = annotation('Incidents', '', `${own('incidents_ongoing')} > 0`, own('incidents_ongoing'),
+  { titleFormat: 'Incident', textFormat: 'The provider began to report an incident.', tagKeys: '' });
 
 /** Only what concerns a dashboard: money does not depend on outages. */
 const annotationsOf = { stock: [outages], accounts: [], status: [outages, incidents], plan: [] };
@@ -262,32 +220,37 @@ export const now = (expr: string, legend: string, refId = 'A') => new DataqueryB
 /** A range query. */
 export const course = (expr: string, legend: string, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).range().legendFormat(legend).refId(refId);
 
+/** A query whose labels become fields. */
+export const rows = (expr: string, refId: string, query = now) => query(expr, '', refId).format(PromQueryFormat.Table);
+
 // Panels
 
 /** Options of every panel. */
 type Common = {
-  /** Never changes, so that links to the panel keep working. */
-  id: number;
+  id: number; // never changes, so that links to the panel keep working
   title: string;
   description: string;
   w: number;
   h: number;
-  unit: string;
+  unit?: string;
   decimals?: number;
   steps?: Step[];
   mappings?: Mapping[];
   noValue?: string;
-  links?: { build: () => DashboardLink }[];
+  alerts?: string[]; // whose runbooks are linked, without the prefix
+  links?: { build: () => sdk.DashboardLink }[];
   overrides?: { matcher: { id: string, options?: any }, properties: Property[] }[];
 };
 
-export function common<T extends stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | trends.PanelBuilder | barcharts.PanelBuilder>(panel: T, o: Common) {
-  panel.id(o.id).title(o.title).description(o.description).datasource(datasource).span(o.w).height(o.h).unit(o.unit);
+function common<T extends stats.PanelBuilder | tables.PanelBuilder | timelines.PanelBuilder | lines.PanelBuilder | trends.PanelBuilder | barcharts.PanelBuilder>(panel: T, o: Common) {
+  panel.id(o.id).title(o.title).description(o.description).datasource(datasource).span(o.w).height(o.h).unit(o.unit ?? 'none');
   if (o.decimals !== undefined) panel.decimals(o.decimals);
   if (o.mappings) panel.mappings(o.mappings);
   if (o.noValue) panel.noValue(o.noValue);
-  if (o.links) panel.links(o.links);
-  panel.thresholds(thresholds(o.steps ?? steps.always(colours.plain)));
+  const alerts = (o.alerts ?? []).map((name) => `ServerRental${name}`);
+  const links = alerts.map((alert) => new sdk.DashboardLinkBuilder(`Runbook: ${alert}`).type(sdk.DashboardLinkType.Link).url(`${runbooks}#${alert.toLowerCase()}`).targetBlank(true));
+  if (o.alerts || o.links) panel.links([...links, ...(o.links ?? [])]);
+  panel.thresholds(new sdk.ThresholdsConfigBuilder().mode(sdk.ThresholdsMode.Absolute).steps(o.steps ?? steps.always(colours.plain)));
   for (const override of o.overrides ?? []) panel.withOverride(override);
   return panel;
 }
@@ -300,9 +263,12 @@ export const forPattern = (pattern: string, ...properties: Property[]) => ({ mat
 export const set = {
   unit: (value: string) => ({ id: 'unit', value }),
   decimals: (value: number) => ({ id: 'decimals', value }),
-  colour: (fixedColor: string) => ({ id: 'color', value: { mode: FieldColorModeId.Fixed, fixedColor } }),
-  steps: (list: Step[]) => ({ id: 'thresholds', value: { mode: ThresholdsMode.Absolute, steps: list } }),
+  colour: (fixedColor: string) => ({ id: 'color', value: { mode: sdk.FieldColorModeId.Fixed, fixedColor } }),
+  steps: (list: Step[]) => ({ id: 'thresholds', value: { mode: sdk.ThresholdsMode.Absolute, steps: list } }),
   mappings: (value: Mapping[]) => ({ id: 'mappings', value }),
+  noValue: (value: string) => ({ id: 'noValue', value }),
+  /** An option of one kind of panel. */
+  custom: (name: string, value: unknown) => ({ id: `custom.${name}`, value }),
   dashed: { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } },
   noFill: { id: 'custom.fillOpacity', value: 0 },
   thin: { id: 'custom.lineWidth', value: 1 },
@@ -311,216 +277,237 @@ export const set = {
 /**
  * One or a few large numbers. A query without data shows a grey "No data": what is known to
  * be nothing has to be a zero.
- *   field names a label to show instead of the value; sizes are in pixels, by default as large as fits
  */
-export function stat(o: Common & { text?: BigValueTextMode; colourMode?: BigValueColorMode; horizontal?: boolean; field?: string; titleSize?: number; valueSize?: number; }, ...queries: { build: () => any; }[]) {
-  const sizes = new VizTextDisplayOptionsBuilder().titleSize(o.titleSize ?? 14); // by default tiny in low panels
-  if (o.valueSize) sizes.valueSize(o.valueSize);
-  const panel = common(new stats.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData] })
-    .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields(o.field ? `/^${o.field}$/` : '').values(false))
-    .graphMode(BigValueGraphMode.None)
-    .colorMode(o.colourMode ?? BigValueColorMode.Value)
-    .textMode(o.text ?? BigValueTextMode.Auto).text(sizes)
-    .orientation(o.horizontal ? VizOrientation.Horizontal : VizOrientation.Auto).wideLayout(false)
-    .colorScheme(colour(FieldColorModeId.Thresholds));
-  return panel.targets(queries);
+export function stat(o: Common & {
+  names?: boolean; // beside the values
+  background?: boolean; // coloured instead of the value
+  horizontal?: boolean;
+  field?: string; // a label to show instead of the value
+  sizes?: { title: number, value: number }; // in pixels, by default as large as fits
+}, ...queries: Query[]) {
+  const sizes = new ui.VizTextDisplayOptionsBuilder().titleSize(o.sizes?.title ?? 14); // by default tiny in low panels
+  if (o.sizes) sizes.valueSize(o.sizes.value);
+  return common(new stats.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData('No data')] })
+    .reduceOptions(new ui.ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields(o.field ? `/^${o.field}$/` : '').values(false))
+    .graphMode(ui.BigValueGraphMode.None)
+    .colorMode(o.background ? ui.BigValueColorMode.Background : ui.BigValueColorMode.Value)
+    .textMode(o.names ? ui.BigValueTextMode.ValueAndName : ui.BigValueTextMode.Auto).text(sizes)
+    .orientation(o.horizontal ? ui.VizOrientation.Horizontal : ui.VizOrientation.Auto).wideLayout(false)
+    .colorScheme(colour(sdk.FieldColorModeId.Thresholds))
+    .targets(queries);
 }
 
-const joinBy = (byField: string) => ({ id: 'joinByField', options: { byField, mode: 'outer' } });
+export const joinBy = (byField: string) => ({ id: 'joinByField', options: { byField, mode: 'outer' } });
+export const withoutTime = { id: 'filterFieldsByName', options: { exclude: { pattern: '/^Time$/' } } };
+const organize = (renameByName: Record<string, string>, excludeByName: Record<string, boolean> = {}, indexByName: Record<string, number> = {}) => ({ id: 'organize', options: { excludeByName, indexByName, renameByName } });
 
-/**
- * Lines or bars over time. The legend is a list, or a table if it has calculations.
- *   after draws each bar to the right of its time; with trend, the first query is the x axis;
- *   Grafana cuts long labels of an axis without an axisWidth, in pixels
- */
-export function series(o: Common & { stacked?: boolean; bars?: boolean; steps?: Step[]; showSteps?: boolean; calcs?: string[]; min?: number; softMin?: number; softMax?: number; log?: boolean; stepped?: boolean; legendRight?: boolean; interval?: string; points?: number; fill?: number; spanNulls?: number; after?: boolean; trend?: boolean; axisWidth?: number; }, ...queries: { build: () => any; }[]) {
+/** Lines or bars over time. The legend is a list, or a table if it has calculations. */
+export function series(o: Common & {
+  stacked?: boolean;
+  bars?: boolean;
+  showSteps?: boolean;
+  calcs?: string[];
+  min?: number;
+  softMax?: number;
+  stepped?: boolean;
+  legendRight?: boolean;
+  interval?: string;
+  points?: number;
+  fill?: number;
+  after?: boolean; // each bar is to the right of its time
+  trend?: boolean; // the first query is the x axis
+}, ...queries: Query[]) {
   const panel = common(o.trend ? new trends.PanelBuilder() : new lines.PanelBuilder(), o)
-    .drawStyle(o.bars ? GraphDrawStyle.Bars : GraphDrawStyle.Line)
+    .drawStyle(o.bars ? ui.GraphDrawStyle.Bars : ui.GraphDrawStyle.Line)
     .lineWidth(o.bars ? 0 : 2)
     .fillOpacity(o.fill ?? (o.bars ? 70 : o.stacked ? 30 : 5))
-    .lineInterpolation(o.stepped ? LineInterpolation.StepAfter : LineInterpolation.Linear)
-    .showPoints(VisibilityMode.Never)
-    .colorScheme(colour(FieldColorModeId.Shades, colours.plain))
-    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
-    .legend(new VizLegendOptionsBuilder().displayMode(o.calcs ? LegendDisplayMode.Table : LegendDisplayMode.List).showLegend(true)
-      .placement(o.legendRight ? LegendPlacement.Right : LegendPlacement.Bottom).calcs(o.calcs ?? []));
-  if (o.stacked) panel.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A'));
-  if (o.showSteps) panel.thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
+    .lineInterpolation(o.stepped ? ui.LineInterpolation.StepAfter : ui.LineInterpolation.Linear)
+    .showPoints(ui.VisibilityMode.Never)
+    .colorScheme(colour(sdk.FieldColorModeId.Shades, colours.plain))
+    .tooltip(new ui.VizTooltipOptionsBuilder().mode(ui.TooltipDisplayMode.Multi).sort(ui.SortOrder.Descending))
+    .legend(new ui.VizLegendOptionsBuilder().displayMode(o.calcs ? ui.LegendDisplayMode.Table : ui.LegendDisplayMode.List).showLegend(true)
+      .placement(o.legendRight ? ui.LegendPlacement.Right : ui.LegendPlacement.Bottom).calcs(o.calcs ?? []));
+  if (o.stacked) panel.stacking(new ui.StackingConfigBuilder().mode(ui.StackingMode.Normal).group('A'));
+  if (o.showSteps) panel.thresholdsStyle(new ui.GraphThresholdsStyleConfigBuilder().mode(ui.GraphThresholdsStyleMode.Dashed));
   if (o.min !== undefined) panel.min(o.min);
-  if (o.softMin !== undefined) panel.axisSoftMin(o.softMin);
   if (o.softMax !== undefined) panel.axisSoftMax(o.softMax);
-  if (o.axisWidth) panel.axisWidth(o.axisWidth);
-  if (o.after) panel.barAlignment(BarAlignment.After);
-  if (o.log) panel.scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(2));
+  if (o.after) panel.barAlignment(ui.BarAlignment.After);
   if (o.interval) panel.interval(o.interval);
   if (o.points) panel.maxDataPoints(o.points);
-  if (o.spanNulls) panel.spanNulls(o.spanNulls);
-  if (o.trend) panel.transformations([joinBy('Time'), { id: 'organize', options: { excludeByName: { Time: true }, indexByName: {}, renameByName: {} } }]);
+  if (o.trend) panel.transformations([joinBy('Time'), organize({}, { Time: true })]);
   return panel.targets(queries);
 }
 
-/**
- * A coloured band for each series. The legend lists the texts of the value mappings, which
- * have to cover all values.
- */
-export function timeline(o: Common & { interval?: string; points?: number; }, ...queries: { build: () => any; }[]) {
-  const panel = common(new timelines.PanelBuilder(), o)
-    .mergeValues(true).showValue(VisibilityMode.Never).rowHeight(0.8).lineWidth(0).fillOpacity(75)
-    // Thresholds would replace the texts in the legend.
-    .colorScheme(colour(FieldColorModeId.PaletteClassic))
-    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs([]))
-    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Single).sort(SortOrder.None))
-    // Drops the empty answer of a query without series, which is an error in this panel.
-    .transformations([{ id: 'filterFieldsByName', options: { include: { pattern: '/.*/' } } }])
-    .targets(queries);
-  if (o.interval) panel.interval(o.interval);
-  if (o.points) panel.maxDataPoints(o.points);
-  return panel;
-}
+/** A coloured band for each series. The legend lists the texts of the value mappings, which have to cover all values. */
+export const timeline = (o: Common, ...queries: Query[]) => common(new timelines.PanelBuilder(), o)
+  .mergeValues(true).showValue(ui.VisibilityMode.Never).rowHeight(0.8).lineWidth(0).fillOpacity(75)
+  // Thresholds would replace the texts in the legend.
+  .colorScheme(colour(sdk.FieldColorModeId.PaletteClassic))
+  .legend(new ui.VizLegendOptionsBuilder().displayMode(ui.LegendDisplayMode.List).placement(ui.LegendPlacement.Bottom).showLegend(true).calcs([]))
+  .tooltip(new ui.VizTooltipOptionsBuilder().mode(ui.TooltipDisplayMode.Single).sort(ui.SortOrder.None))
+  // Drops the empty answer of a query without series, which is an error in this panel.
+  .transformations([{ id: 'filterFieldsByName', options: { include: { pattern: '/.*/' } } }])
+  .targets(queries);
+
+/** A bar for each time: of the query x in milliseconds, after what groups or joins the queries by it. */
+export const bars = (o: Common & { x: string, spacing: number, before: sdk.DataTransformerConfig[], names: Record<string, string>, hidden?: Record<string, boolean> }, queries: Record<string, string>) => common(new barcharts.PanelBuilder(), o)
+  .targets(Object.entries(queries).map(([refId, expr]) => rows(expr, refId)))
+  .transformations([
+    ...o.before,
+    { id: 'sortBy', options: { fields: {}, sort: [{ field: `Value #${o.x}`, desc: false }] } },
+    { id: 'convertFieldType', options: { fields: {}, conversions: [{ targetField: `Value #${o.x}`, destinationType: 'time' }] } },
+    organize(o.names, o.hidden),
+  ])
+  .xField(o.names[`Value #${o.x}`]).xTickLabelSpacing(o.spacing).barWidth(0.9).lineWidth(0).fillOpacity(80)
+  .colorScheme(colour(sdk.FieldColorModeId.Fixed, colours.plain));
 
 /** A column of a table: its source and its format. */
 type Column = {
-  /** A label, or # and the refId of a query for its value. */
-  from: string;
-  /** Its heading. */
+  from: string; // a label, or # and the refId of a query for its value
+  expr?: string; // the query, if the table does not have it
   name: string;
   unit?: string;
   decimals?: number;
   width?: number;
-  /** Of a column whose width depends on the window. */
-  minWidth?: number;
-  /** Colours of the text. */
-  steps?: Step[];
+  minWidth?: number; // of a column whose width depends on the window
+  steps?: Step[]; // colour the text
   mappings?: Mapping[];
-  /** Colours the cell instead. */
-  background?: boolean;
+  background?: boolean; // coloured instead of the text
   link?: { title: string, url: string, targetBlank: boolean };
   align?: 'left' | 'center' | 'right';
-  /** Whether a label can be filtered, true by default; false where a variable does the same. */
-  filter?: boolean;
-  /** Has no column, but links use it. */
-  hidden?: boolean;
+  filter?: boolean; // of a label, true by default; false where a variable does the same
+  hidden?: boolean; // but links use it
 };
 
-function looks(c: Column): Property[] {
-  const all: Property[] = [];
-  if (c.unit) all.push(set.unit(c.unit));
-  if (c.decimals !== undefined) all.push(set.decimals(c.decimals));
+/** The value of a query as a column, in a format. */
+const column = (format: Partial<Column>) => (refId: string, name: string, width: number, expr: string, more: Partial<Column> = {}): Column => ({ from: `#${refId}`, name, width, expr, ...format, ...more });
+/** The same of a time in seconds. */
+const time = (unit: string) => (refId: string, name: string, width: number, expr: string, more: Partial<Column> = {}) => column({ unit })(refId, name, width, milliseconds(expr), more);
+
+export const columns = {
+  number: column({ unit: 'none' }),
+  count: column({ unit: 'none', decimals: 0 }),
+  price: column({ unit: 'none', decimals: 2 }),
+  usd: column({ unit: units.usd, decimals: 2 }),
+  percent: column({ unit: 'percentunit', decimals: 0 }),
+  duration: column({ unit: 'dtdurations', decimals: 0 }),
+  state: column({ background: true, align: 'center' }),
+  ago: time(units.ago),
+  date: time(units.date),
+  minute: time(units.minute),
+};
+
+const looks = (c: Column): Property[] => [
+  c.unit && set.unit(c.unit),
+  c.decimals !== undefined && set.decimals(c.decimals),
   // The default of the panel is what an empty table says.
-  if (c.from.startsWith('#')) all.push({ id: 'noValue', value: '–' });
-  if (c.width) all.push({ id: 'custom.width', value: c.width });
-  if (c.minWidth) all.push({ id: 'custom.minWidth', value: c.minWidth });
-  if (c.hidden) all.push({ id: 'custom.hidden', value: true });
-  if (c.align) all.push({ id: 'custom.align', value: c.align });
-  if (c.mappings || c.steps) all.push(set.mappings([...(c.mappings ?? []), empty]));
-  if (c.steps) all.push(set.steps(c.steps));
-  if (c.background) {
-    all.push({ id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } });
-  } else if (c.mappings || c.steps) {
-    all.push({ id: 'custom.cellOptions', value: { type: 'color-text' } });
-  }
-  if (c.link) all.push({ id: 'links', value: [c.link] });
-  if (c.from === 'account') all.push(set.mappings(mappings.account));
+  c.from.startsWith('#') && set.noValue('–'),
+  c.width && set.custom('width', c.width),
+  c.minWidth && set.custom('minWidth', c.minWidth),
+  c.hidden && set.custom('hidden', true),
+  c.align && set.custom('align', c.align),
+  (c.mappings || c.steps) && set.mappings([...(c.mappings ?? []), noData('–')]),
+  c.steps && set.steps(c.steps),
+  c.background && set.custom('cellOptions', { type: 'color-background', mode: 'basic' }),
+  !c.background && (c.mappings || c.steps) && set.custom('cellOptions', { type: 'color-text' }),
+  c.link && { id: 'links', value: [c.link] },
+  c.from === 'account' && set.mappings(mappings.account),
   // The filter's icon takes room from the heading, and nobody filters numbers by value.
-  if (!c.from.startsWith('#') && c.filter !== false) all.push({ id: 'custom.filterable', value: true });
-  return all;
-}
+  !c.from.startsWith('#') && c.filter !== false && set.custom('filterable', true),
+].filter((property) => typeof property === 'object');
 
 /**
  * A table of which each row is one set of labels. Fields that are not columns are hidden.
- * With a key, rows are joined by it, and queries without data leave no empty column. Only
- * the first query then has labels other than the key.
- *   first is the number of columns before those that only the data knows; the others follow
- *   in the order of the queries; history has a row for each time with a result; only names
- *   queries without which there is no row
- * @param queries by refId
+ * The queries by refId come before those of the columns.
  */
-export function table(o: Common & { columns: Column[]; sort: string; descending?: boolean; drop?: string[]; before?: DataTransformerConfig[]; key?: string[]; first?: number; history?: boolean; only?: string[]; }, queries: Record<string, string>) {
-  const refIds = Object.keys(queries);
-  /** Grafana names a value after its query, unless there is only one. */
-  const field = (from: string) => (!from.startsWith('#') ? from : refIds.length === 1 ? 'Value' : `Value ${from}`);
-  const { columns } = o;
-  const used = columns.map((c) => field(c.from));
+export function table(o: Common & {
+  columns: Column[];
+  sort: string;
+  descending?: boolean;
+  drop?: string[]; // labels that are no columns
+  before?: sdk.DataTransformerConfig[];
+  key?: string[]; // joins rows, and leaves no empty columns; only the first query may have other labels
+  first?: number; // columns before those that only the data knows; the others follow in the order of the queries
+  history?: boolean; // a row for each time with a result
+  only?: string[]; // queries without which there is no row
+  at?: string; // the variable of the time at which all is shown
+}, queries: Record<string, string> = {}) {
+  const exprs = Object.entries({ ...queries, ...Object.fromEntries(o.columns.flatMap((c) => (c.expr ? [[c.from.slice(1), c.expr]] : []))) })
+    .map(([refId, expr]) => [refId, o.at ? atEnd(expr, o.at) : expr]);
+  // Grafana names a value after its query, unless there is only one.
+  const used = o.columns.map(({ from }) => (!from.startsWith('#') ? from : exprs.length === 1 ? 'Value' : `Value ${from}`));
   // Grafana joins by one field.
-  const key = o.key?.length === 1 ? o.key[0] : 'key';
-  const query = (refId: string, i: number) => {
-    if (!o.key || o.key.length === 1) return queries[refId];
-    const keyed = `label_join(${queries[refId]}, "key", "/", ${o.key.map((label) => `"${label}"`).join(', ')})`;
-    return i === 0 ? keyed : max('key', keyed);
-  };
-  const unused = ['Time', 'Value', ...refIds.map((r) => `Value #${r}`), ...(o.key ? [key, ...o.key] : []), ...(o.drop ?? [])].filter((f) => !used.includes(f));
-  const join = o.key
-    ? [{ id: 'filterFieldsByName', options: { exclude: { pattern: '/^Time$/' } } }, joinBy(key)]
-    : [{ id: 'merge', options: {} }];
+  const several = o.key && o.key.length > 1;
+  const key = several ? 'key' : o.key?.[0];
+  const keyed = exprs.map(([refId, expr], i) => {
+    const joined = `label_join(${expr}, "key", "/", ${o.key?.map((label) => `"${label}"`).join(', ')})`;
+    return rows(!several ? expr : i === 0 ? joined : max('key', joined), refId, o.history ? course : now);
+  });
+  const unused = ['Time', 'Value', ...exprs.map(([refId]) => `Value #${refId}`), ...(key ? [key] : []), ...(o.key ?? []), ...(o.drop ?? [])].filter((f) => !used.includes(f));
+  const join = key ? [withoutTime, joinBy(key)] : [{ id: 'merge', options: {} }];
   const panel = common(new tables.PanelBuilder(), o)
-    .targets(refIds.map((r, i) => (o.history ? course : now)(query(r, i), '', r).format(PromQueryFormat.Table)))
+    .targets(keyed)
     .transformations([
       ...(o.before ?? []),
-      ...(refIds.length > 1 ? join : []),
+      ...(exprs.length > 1 ? join : []),
       ...(o.only ? [{ id: 'filterByValue', options: { type: 'include', match: 'all', filters: o.only.map((refId) => ({ fieldName: `Value #${refId}`, config: { id: 'isNotNull', options: {} } })) } }] : []),
-      {
-        id: 'organize',
-        options: {
-          excludeByName: Object.fromEntries(unused.map((f) => [f, true])),
-          indexByName: Object.fromEntries(columns.slice(0, o.first).map((_, i) => [used[i], i])),
-          renameByName: Object.fromEntries(columns.map((c, i) => [used[i], c.name])),
-        },
-      },
+      organize(
+        Object.fromEntries(o.columns.map((c, i) => [used[i], c.name])),
+        Object.fromEntries(unused.map((f) => [f, true])),
+        Object.fromEntries(o.columns.slice(0, o.first).map((_, i) => [used[i], i])),
+      ),
     ])
-    .cellHeight(TableCellHeight.Sm).filterable(false).minWidth(90)
-    .sortBy([new TableSortByFieldStateBuilder().displayName(o.sort).desc(o.descending ?? false)])
-    .colorScheme(colour(FieldColorModeId.Thresholds));
-  for (const c of columns) panel.overrideByName(c.name, looks(c));
+    .cellHeight(ui.TableCellHeight.Sm).filterable(false).minWidth(90)
+    .sortBy([new ui.TableSortByFieldStateBuilder().displayName(o.sort).desc(o.descending ?? false)])
+    .colorScheme(colour(sdk.FieldColorModeId.Thresholds));
+  for (const c of o.columns) panel.overrideByName(c.name, looks(c));
   return panel;
 }
 
 // Dashboards
 
+/** Those of severity info tell news, such as a restock. */
+export const alerts = 'ALERTS{alertname=~"ServerRental.*", alertstate="firing", severity!="info"}';
+
 /** Whether what a dashboard shows is current: the same on each. */
-function health(name: keyof typeof uids) {
-  const { panelLink } = linksFrom(name);
-  const tile = (o: Common, expr: string, legend: string) => stat({
-    ...o, colourMode: BigValueColorMode.Background, links: [...(o.links ?? []), ...(name === 'status' ? [] : [panelLink('status', 'Exporter health')])],
-  }, now(expr, legend));
-  const size = { w: 4, h: 3 };
+function health(name: Name) {
+  // The dashboard of the status is what the others link to, and lists the alerts.
+  const links = name === 'status' ? [] : [linksFrom(name).panelLink('status', 'Exporter health')];
+  const tile = (o: Omit<Common, 'w' | 'h'> & { w?: number }, expr: string, legend: string) => stat({ w: 5, h: 3, background: true, links, ...o }, now(expr, legend));
   return [
     tile({
-      ...size, w: 5, id: 901, title: 'Exporters', unit: 'none', mappings: mappings.up, steps: steps.noneIsBad,
-      description: 'Whether Prometheus can scrape each exporter.', links: [runbook('ServerRentalExporterDown')],
+      id: 901, title: 'Exporters', mappings: mappings.up, steps: steps.noneIsBad, alerts: ['ExporterDown'],
+      description: 'Whether Prometheus can scrape each exporter.',
     }, exportersUp, '{{instance}}'),
     tile({
-      ...size, w: 5, id: 902, title: 'Collectors', unit: 'suffix: failing', steps: steps.noneIsGood, mappings: values({ 0: ['Working', colours.good] }),
-      description: 'The number of collectors whose last fetch failed. Their data is stale and disappears after max_age.', links: [runbook('ServerRentalCollectorFailing')],
+      id: 902, title: 'Collectors', unit: 'suffix: failing', steps: steps.noneIsGood, mappings: values({ 0: ['Working', colours.good] }), alerts: ['CollectorFailing'],
+      description: 'The number of collectors whose last fetch failed. Their data is stale and disappears after max_age.',
     }, `sum(1 - ${succeeded})`, 'collectors'),
     tile({
-      ...size, w: 5, id: 903, title: 'Oldest data', unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, mappings: [neverText],
-      description: 'The age of the oldest data in intervals of its collector. One is normal, the alert fires at ten.', links: [runbook('ServerRentalDataStale')],
-    }, `max(${intervals} or ${neverFetched})`, 'intervals'),
-    // The dashboard of the status lists them instead.
+      id: 903, title: 'Oldest data', unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, mappings: [neverText], alerts: ['DataStale'],
+      description: 'The age of the oldest data in intervals of its collector. One is normal, the alert fires at ten.',
+    }, `max(${intervals})`, 'intervals'),
     ...(name === 'status' ? [] : [tile({
-      ...size, id: 904, title: 'Alerts', unit: 'none', steps: steps.noneIsGood, mappings: [...values({ 0: ['None', colours.good] }), ...mappings.rules], links: [runbook('ServerRentalExporterDown')],
+      id: 904, title: 'Alerts', w: 4, steps: steps.noneIsGood, mappings: [...values({ 0: ['None', colours.good] }), ...mappings.rules], alerts: ['ExporterDown'],
       description: 'The number of warnings and critical alerts of this project that fire. The dashboard of the status lists them.',
     }, orNeedsRules(`count(${alerts}) or 0 * max(${ruled})`, ruled), 'alerts')]),
     stat({
-      ...size, w: name === 'status' ? 9 : 5, id: 905, title: 'Data', unit: units.minute, valueSize: 18, steps: steps.always(colours.muted), text: 'value_and_name' as any, links: [runbook('ServerRentalExporterDown')],
+      id: 905, title: 'Data', w: name === 'status' ? 9 : 5, h: 3, unit: units.minute, sizes: { title: 14, value: 18 }, steps: steps.muted, names: true, alerts: ['ExporterDown'],
       description: 'Whether what is shown is up to date. If not, since when, and why: what was known then is shown for a day, in grey.',
       overrides: [forPattern('/ since$/', set.colour(colours.bad))],
-    }, now(milliseconds(`(${dataState({ stock: 'plans', plan: 'plans', accounts: 'account', status: 'status' }[name])})`), '{{state}}')),
+    }, now(milliseconds(`(${dataState(family[name].collector)})`), '{{state}}')),
   ];
 }
 
-type Row = { id: number, title: string, panels: PanelBuilder[], collapsed?: boolean };
+type Row = { id: number, title: string, panels: { build: () => sdk.Panel }[], collapsed?: boolean };
 
 const width = 24;
-
-/** Those of severity info tell news, such as a restock. */
-export const alerts = 'ALERTS{alertname=~"ServerRental.*", alertstate="firing", severity!="info"}';
 
 /**
  * Places each panel as high as possible, then as far left as possible, so that small panels
  * stack beside a large one. Returns where the next row starts.
  */
-function place(panels: Panel[], top: number) {
+function place(panels: sdk.Panel[], top: number) {
   const depth = Array(width).fill(top);
   for (const panel of panels) {
     const { w, h } = panel.gridPos ?? { w: width, h: 1 };
@@ -535,21 +522,22 @@ function place(panels: Panel[], top: number) {
   return Math.max(...depth);
 }
 
-/**   top is above the health */
-export function dashboard(name: keyof typeof uids, o: { description: string; from: string; refresh: string; timezone: string; top?: Row[]; rows: Row[]; }) {
-  const b = new DashboardBuilder(titles[name]).uid(uids[name]).description(o.description)
+/** A dashboard of rows, of which those of top are above the health. */
+export function dashboard(name: Name, o: { description: string, from: string, refresh: string, timezone: string, top?: Row[], rows: Row[] }) {
+  const all = variables(name);
+  const b = new sdk.DashboardBuilder(family[name].title).uid(uids[name]).description(o.description)
     // Not in the list of dashboards, which would pass several plans.
     .tags([...(name === 'plan' ? [] : ['server-rental']), 'prometheus']).time({ from: o.from, to: 'now' }).refresh(o.refresh).timezone(o.timezone)
     .tooltip(1).readonly().version(1)
-    .variables(variablesOf[name].map((v) => (variables[`${name}.${v}`] ?? variables[v])()))
+    .variables(family[name].variables.map((v) => all[v]))
     .links([
-      new DashboardLinkBuilder('Dashboards').type(DashboardLinkType.Dashboards).tags(['server-rental']).asDropdown(true).includeVars(true).keepTime(true),
+      new sdk.DashboardLinkBuilder('Dashboards').type(sdk.DashboardLinkType.Dashboards).tags(['server-rental']).asDropdown(true).includeVars(true).keepTime(true),
     ]);
   let y = 0;
-  /** Panels on which a mark would hide what it marks. */
+  // Panels on which a mark would hide what it marks.
   const hidden: number[] = [];
   for (const { id, title, collapsed = false, panels } of [...(o.top ?? []), { id: 900, title: 'Health', panels: health(name) }, ...o.rows]) {
-    const row = new RowBuilder(title).id(id).collapsed(collapsed).gridPos({ x: 0, y, w: width, h: 1 });
+    const row = new sdk.RowBuilder(title).id(id).collapsed(collapsed).gridPos({ x: 0, y, w: width, h: 1 });
     const built = panels.map((p) => ({ ...p.build(), pluginVersion }));
     // What was last known is of use, but not of the provider's status.
     if (id !== 900 && name !== 'status') for (const t of built.flatMap((p) => p.targets as any[])) if (t.instant) t.expr = atEnd(t.expr);
@@ -561,6 +549,6 @@ export function dashboard(name: keyof typeof uids, o: { description: string; fro
     if (!collapsed) for (const panel of built) b.withPanel({ build: () => panel });
     y = collapsed ? y + 1 : end;
   }
-  b.annotations(annotationsOf[name].map((a) => ({ build: () => ({ ...a.build(), filter: { exclude: true, ids: hidden } }) })));
+  b.annotations(annotationsOf[name].map((a) => ({ build: () => ({ ...a, filter: { exclude: true, ids: hidden } }) })));
   return { ...b.build(), schemaVersion };
 }

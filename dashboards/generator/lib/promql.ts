@@ -6,8 +6,6 @@
 //  3. an _info metric on the one side of a join is reduced to one series, so that the join
 //     works even while two exporters differ for a minute.
 
-const prefix = 'server_rental_';
-
 /** Matchers of every selector. */
 const everywhere = ['job=~"$job"', 'instance=~"$instance"'];
 
@@ -19,56 +17,70 @@ export const plan = 'plan=~"$plan"';
 /** Also matches public collectors, which have no account and belong to every choice. */
 export const accountOrPublic = 'account=~"$account|"';
 
-/**
- * A selector of an exporter metric with the matchers of every query.
- * @param metric without the prefix
- */
-export function own(metric: string, ...matchers: string[]) {
-  return foreign(prefix + metric, ...matchers);
-}
+/** A selector with the matchers of every query. */
+const selector = (metric: string, ...matchers: string[]) => `${metric}{${[...everywhere, ...matchers].join(', ')}}`;
 
-function foreign(metric: string, ...matchers: string[]) {
-  return `${metric}{${[...everywhere, ...matchers].join(', ')}}`;
-}
+/** A selector of a metric of the exporter, without its prefix. */
+export const own = (metric: string, ...matchers: string[]) => selector(`server_rental_${metric}`, ...matchers);
+
+/** Prices are one metric per currency; this selects that of the chosen one. */
+export const price = (of: 'plan' | 'configuration', ...matchers: string[]) => `{${[`__name__=~"server_rental_${of}_price_\${currency}_per_month"`, ...everywhere, ...matchers].join(', ')}}`;
+
+/** One series for each value of the labels, which are comma-separated, of any exporter. */
+export const max = (labels: string, expr: string) => (labels ? `max by (${labels}) (${expr})` : `max(${expr})`);
+
+/** One info series for each value of the labels of the key, with the labels to show. */
+export const info = (key: string, labels: string, expr: string) => `topk by (${key}) (1, ${max(`${key}, ${labels}`, expr)})`;
+
+/** Sets a label of the series of an expression. */
+export const labelled = (expr: string, label: string, text: string) => `label_replace(${expr}, "${label}", "${text}", "", "")`;
+
+/** A series that says in a label that there is nothing, which is not the same as no data. */
+export const orSays = (expr: string, label: string, text: string) => ` or on () ${labelled(expr, label, text)}`;
+
+/** A zero where there is nothing to count but known has data. */
+export const orZero = (expr: string, known: string) => `${expr} or 0 * ${known}`;
+
+/** Prometheus timestamps are in seconds, Grafana's date units in milliseconds. */
+export const milliseconds = (expr: string) => `${expr} * 1000`;
+
+export const builds = own('exporter_build_info');
+/** A zero if an exporter is scraped. */
+export const scraped = `0 * ${max('', builds)}`;
 
 /**
  * One series per exporter of a metric that other programs export too, such as process_*.
  * If all jobs are chosen, the matchers alone would select all targets of Prometheus.
- * @param use makes the expression from the selector
  */
-export function perExporter(metric: string, use: (selector: string) => string = (selector) => selector) {
-  return `max by (instance) (${use(foreign(metric))} and on (job, instance) ${own('exporter_build_info')})`;
-}
+export const perExporter = (metric: string, use = (expr: string) => expr) => `max by (instance) (${use(selector(metric))} and on (job, instance) ${builds})`;
 
 /** Whether exporters are up. An exporter that is down counts if it exported within a day. */
-export const exportersUp = `max by (instance) (${foreign('up')} and on (job, instance) last_over_time(${own('exporter_build_info')}[1d]))`;
+export const exportersUp = `max by (instance) (${selector('up')} and on (job, instance) last_over_time(${builds}[1d]))`;
+
+// Times
+
+/** The end of the time range. end() is that of a chart's steps, which can be hours earlier. */
+export const end = '${__to:date:seconds}';
+
+export const day = 86400;
+/** The beginning of the current day in UTC, as a scalar. */
+export const today = `scalar(floor(vector(time() / ${day}))) * ${day}`;
 
 /**
- * One series for each value of the labels, of any exporter.
- * @param labels comma-separated; empty for a single series
+ * What tells whether, and so when last, something is known: stock, saved configurations, and
+ * what only an exporter's process tells.
  */
-export function max(labels: string, expr: string) {
-  return labels ? `max by (${labels}) (${expr})` : `max(${expr})`;
-}
+export const known = { status: own('status_info'), plans: own('catalog_plans'), accounts: own('account_balance_usd'), saved: own('configurations'), exporter: builds };
+
+/** The time of the last sample within a day: of the last ten minutes to 15 seconds, and before to a minute. */
+const lastTime = (expr: string) => `max(max_over_time(timestamp(${expr})[10m:15s]) or max_over_time(timestamp(${expr})[1d:1m]))`;
 
 /**
- * A zero where an expression has nothing to count but the exporter has the data: nothing is
- * not the same as no data.
- * @param known has data whenever the exporter has it, with the labels of expr
+ * The label at: a sign while there is data, so that it is the end, and does not change; else
+ * the time in seconds of the last data, of which the end is the fraction. That is after the
+ * time of the sample, and before the next scrape.
  */
-export const orZero = (expr: string, known: string) => `${expr} or 0 * ${known}`;
-
-/**
- * One info series for each value of the key, with the labels to show.
- * @param key the labels that identify it
- * @param labels the labels to show
- */
-export function info(key: string, labels: string, selector: string) {
-  return `topk by (${key}) (1, max by (${key}, ${labels}) (${selector}))`;
-}
-
-/** Prices are one metric per currency; this selects that of the chosen one. */
-export const price = (of: 'plan' | 'configuration', ...matchers: string[]) => `{${[`__name__=~"server_rental_${of}_price_\${currency}_per_month"`, ...everywhere, ...matchers].join(', ')}}`;
+export const lastKnown = (expr: string) => `label_replace(count_values("at", ceil(${lastTime(expr)})), "at", "$1.", "at", "(.+)") unless on () ${expr}${orSays('vector(1)', 'at', '+')}`;
 
 /** Where subqueries are, without their range: each with its first and last parenthesis. */
 function subqueries(expr: string) {
@@ -83,50 +95,31 @@ function subqueries(expr: string) {
   return all;
 }
 
-/** The end of the time range. end() is that of a chart's steps, which can be hours earlier. */
-export const end = '${__to:date:seconds}';
-
-/**
- * The time of what is shown, by the variable that lastKnown() sets: a sign while there is data,
- * so that it is the end, and does not change; else a time, of which the end is the fraction.
- */
-const moment = (of: string) => `\${${of}}${end}`;
-
 /**
  * What was known at the end of the time range or, while it is not known, at the last time at
- * which it was: at each step, whenever that is.
- * @param of the variable of that time
+ * which it was, by the variable of that time: at each step, whenever that is.
  */
-export function atEnd(expr: string, of = 'at') {
+export function atEnd(expr: string, variable = 'at') {
   const within = subqueries(expr);
   // Braces are those of selectors or of variables. A selector is at the times of the subquery that it is in.
-  return expr.replaceAll(/(?:[})]\[[^\]]+\]|(?<!\$\{[\w:]+)\}(?![[\w]))(?! @)/g, (found, i) => found + (within.some(({ first, last }) => first < i && i < last) ? '' : ` @ ${moment(of)}`));
+  return expr.replaceAll(/(?:[})]\[[^\]]+\]|(?<!\$\{[\w:]+)\}(?![[\w]))(?! @)/g, (found, i) => found + (within.some(({ first, last }) => first < i && i < last) ? '' : ` @ \${${variable}}${end}`));
 }
 
-/**
- * Keeps the servers of the chosen plans and locations.
- * @param expr one series for each account and server
- */
-export function chosenServers(expr: string) {
-  return `${expr} and on (account, server) ${own('server_info', account, plan, location)}`;
-}
+/** Ten more if it is what was last known, for a colour of its own; by one of those of known. */
+export const orLast = (expr: string, by = builds) => `(${expr}) + scalar(0 * max(${by} @ ${end}) or vector(10))`;
 
-/**
- * Keeps the servers that are billed: all but those whose status means an end.
- * @param expr one or more series for each account and server
- */
-export function billed(expr: string) {
-  return `${expr} unless on (account, server) ${own('server_status', 'status=~"(?i)(canceled|cancelled|terminated|deleted|expired)"')}`;
-}
+// Servers and their renewals
 
-const day = 86400;
-/** The beginning of the current day in UTC, as a scalar. */
-export const today = `scalar(floor(vector(time() / ${day}))) * ${day}`;
+/** Keeps the servers of the chosen plans and locations, by account and server. */
+export const chosenServers = (expr: string) => `${expr} and on (account, server) ${own('server_info', account, plan, location)}`;
+
+/** Keeps the servers that are billed, by account and server: all but those whose status means an end. */
+export const billed = (expr: string) => `${expr} unless on (account, server) ${own('server_status', 'status=~"(?i)(canceled|cancelled|terminated|deleted|expired)"')}`;
 
 /** The current month and the two after it, by a day near the middle of each: its first day, and its number of days. */
 const months = ['this month', 'next month', 'the month after'].map((name, i) => {
   const middle = `(vector(${today} + ${30 * i} * ${day}) - (day_of_month() - 15) * ${day})`;
-  return { name, start: `(${middle} - (day_of_month(${middle}) - 1) * ${day})`, days: `days_in_month(${middle})` };
+  return { name, start: `(${middle} - (day_of_month(${middle}) - 1) * ${day})`, length: `days_in_month(${middle})` };
 });
 
 /**
@@ -136,30 +129,18 @@ const months = ['this month', 'next month', 'the month after'].map((name, i) => 
  * @param renews the next renewal of each account and server
  */
 export function renewalDates(renews: string, days: number) {
-  const named = (expr: string, name: string) => `label_replace(${expr}, "renewal", "${name}", "", "")`;
-  const monthly = months.map(({ name, start, days: length }) => {
+  const monthly = months.map(({ name, start, length }) => {
     const begun = `(${renews} < scalar(${start} + ${length} * ${day}))`;
-    return named(`((clamp_max(day_of_month${begun}, scalar(${length})) - 1) * ${day} + scalar(${start}) > ${today} <= ${today} + ${days} * ${day})`, name);
+    return labelled(`((clamp_max(day_of_month${begun}, scalar(${length})) - 1) * ${day} + scalar(${start}) > ${today} <= ${today} + ${days} * ${day})`, 'renewal', name);
   });
-  return `(${[named(`(${renews} < ${today} + ${day})`, 'due'), ...monthly].join(' or ')})`;
+  return `(${[labelled(`(${renews} < ${today} + ${day})`, 'renewal', 'due'), ...monthly].join(' or ')})`;
 }
 
-/** Prometheus timestamps are in seconds, Grafana's date units in milliseconds. */
-export const milliseconds = (expr: string) => `${expr} * 1000`;
-
-/**
- * Keeps the few series that were the lowest at some time of the range, so that a chart is
- * readable with a thousand accounts.
- * @param expr one series for each value of by @param lowest its lowest value in the range
- */
-export const lowest = (count: number, by: string, expr: string, lowest: string) => `${expr} and on (${by}) bottomk(${count}, ${lowest})`;
-
-// Collectors, which every dashboard shows in short.
+// Collectors, which every dashboard shows in short
 
 export const collector = 'collector, account';
-export const collectorSuccess = own('exporter_collector_success', accountOrPublic);
-export const succeeded = `min by (${collector}) (${collectorSuccess})`;
-const lastSuccess = own('exporter_collector_last_success_timestamp_seconds', accountOrPublic);
+export const succeeded = `min by (${collector}) (${own('exporter_collector_success', accountOrPublic)})`;
+export const lastSuccess = own('exporter_collector_last_success_timestamp_seconds', accountOrPublic);
 /** When the provider made the data, as the recording rule of the alert of stale data counts it. */
 const dataTime = `(${lastSuccess} - ${own('exporter_collector_response_age_seconds', accountOrPublic, 'collector!="status"')} or on (${collector}, job, instance) ${lastSuccess})`;
 export const interval = max(collector, own('exporter_collector_interval_seconds', accountOrPublic));
@@ -168,11 +149,12 @@ export const interval = max(collector, own('exporter_collector_interval_seconds'
  * Age of a collector's data, when it was scraped, at the exporter with the freshest data. The
  * time of a scrape is that of one series, because older versions of Prometheus are slow to tell it.
  */
-export const age = `min by (${collector}) (max by (job, instance) (timestamp(${own('exporter_build_info')})) - on (job, instance) group_right () ${dataTime})`;
-export const intervals = `(${age}) / on (${collector}) ${interval}`;
+export const age = `min by (${collector}) (max by (job, instance) (timestamp(${builds})) - on (job, instance) group_right () ${dataTime})`;
 
-/** Components whose present state says maintenance, which is no outage. */
-export const inMaintenance = own('component_state', location, 'state=~"(?i).*maintenance.*"');
+/** The age of data that was never fetched: older than all others. */
+export const never = 1e9;
+/** Ages in intervals of the collector. */
+export const intervals = `(${age}) / on (${collector}) ${interval} or 0 * ${interval} + ${never}`;
 
 /** What rules record while an exporter is scraped: without it, their other results say nothing. */
 export const ruled = 'collector_account:server_rental_exporter_collector_data_timestamp_seconds:max';
@@ -181,50 +163,31 @@ export const ruled = 'collector_account:server_rental_exporter_collector_data_ti
  * A -1 if there are no recording rules: none of their results within the range.
  * @param recorded what they always record @param label that says so
  */
-export const orNeedsRules = (expr: string, recorded: string, label = '') => `${expr} or on () ${label && 'label_replace('}0 * ${max('', own('exporter_build_info'))} - 1`
-  + ` unless on () last_over_time(${recorded}[$__range] @ end())${label && `, "${label}", "needs the recording rules", "", "")`}`;
-
-/** The age of data that was never fetched: older than all others. */
-export const never = 1e9;
-export const neverFetched = `0 * ${interval} + ${never}`;
-
-/** The accounts of the configuration, also those without data. */
-export const accounts = max('account', own('exporter_collector_interval_seconds', 'account!=""', account));
-
-const builds = own('exporter_build_info');
-
-/**
- * What tells whether, and so when last, something is known: stock, saved configurations, and
- * what only an exporter's process tells.
- */
-export const known = { status: own('status_info'), plans: own('catalog_plans'), accounts: own('account_balance_usd'), saved: own('configurations'), exporter: builds };
-
-/** The time of the last sample within a day: of the last ten minutes to 15 seconds, and before to a minute. */
-const lastTime = (selector: string) => `max(max_over_time(timestamp(${selector})[10m:15s]) or max_over_time(timestamp(${selector})[1d:1m]))`;
-
-/** The label at, for moment(). The time is after that of the sample, and before the next scrape. */
-export const lastKnown = (selector: string) => `label_replace(count_values("at", ceil(${lastTime(selector)})), "at", "$1.", "at", "(.+)") unless on () ${selector} or on () label_replace(vector(1), "at", "+", "", "")`;
-
-/** Ten more if it is what was last known, for a colour of its own. @param selector one of those of known */
-export const orLast = (expr: string, selector = builds) => `(${expr}) + scalar(0 * max(${selector} @ ${end}) or vector(10))`;
-
-/**
- * Since when what a dashboard shows is not renewed, and the reason in the label state.
- * @param collector whose data the dashboard needs
- */
-export function dataState(collector: string) {
-  const says = (text: string, expr: string) => `label_replace(${expr}, "state", "${text}", "", "")`;
-  const of = (metric: string) => max('', own(`exporter_collector_${metric}`, `collector="${collector}"`));
-  return `${says('Up to date', `max(timestamp(${builds})) unless on () ${of('success')} == 0`)}`
-    + ` or on () ${says('The provider fails since', `(${of('last_success_timestamp_seconds')} or max(max_over_time(${own('exporter_collector_last_success_timestamp_seconds', `collector="${collector}"`)}[1d:5m]))) and on () ${of('success')} == 0`)}`
-    + ` or on () ${says('The exporter is down since', lastTime(builds))}`;
+export function orNeedsRules(expr: string, recorded: string, label = '') {
+  const missing = `${scraped} - 1 unless on () last_over_time(${recorded}[$__range] @ end())`;
+  return expr + (label ? orSays(missing, label, 'needs the recording rules') : ` or on () ${missing}`);
 }
 
+/** Since when what a dashboard shows is not renewed, by the collector that it needs, and the reason in the label state. */
+export function dataState(name: string) {
+  const metric = (of: string) => own(`exporter_collector_${of}`, `collector="${name}"`);
+  const fails = `${max('', metric('success'))} == 0`;
+  const last = metric('last_success_timestamp_seconds');
+  return labelled(`max(timestamp(${builds})) unless on () ${fails}`, 'state', 'Up to date')
+    + orSays(`(${max('', last)} or max(max_over_time(${last}[1d:5m]))) and on () ${fails}`, 'state', 'The provider fails since')
+    + orSays(lastTime(builds), 'state', 'The exporter is down since');
+}
+
+// Accounts of the configuration
+
+/** Also those without data. */
+export const accounts = max('account', own('exporter_collector_interval_seconds', 'account!=""', account));
+
 /** One series if no account is configured. */
-export const noAccounts = `0 * ${max('', own('exporter_build_info'))} unless on () ${accounts}`;
+export const noAccounts = `${scraped} unless on () ${accounts}`;
 
 /** Says that no account is configured at the end, in a label. */
-export const orNoAccounts = (expr: string, label: string) => `(${expr}) or on () label_replace(${atEnd(noAccounts)}, "${label}", "no accounts configured", "", "")`;
+export const orNoAccounts = (expr: string, label: string) => `(${expr})${orSays(atEnd(noAccounts), label, 'no accounts configured')}`;
 
 /**
  * Whether the API accepted each account's token: 1 is rejected, 0 accepted, 0.5 not known, 10
@@ -232,4 +195,4 @@ export const orNoAccounts = (expr: string, label: string) => `(${expr}) or on ()
  */
 const rejected = own('exporter_api_token_rejected', account);
 export const tokens = (`${max('account', rejected)} or on (account) 0 * ${accounts} + 0.5 or on (account) ${max('account', `last_over_time(${rejected}[1d])`)} + 10 unless on () ${builds}`
-  + ` or on () label_replace((${noAccounts}) - 1, "account", "None configured", "", "")`).replaceAll(/\}(\[\w+\])?/g, '$& @ end()');
+  + orSays(`(${noAccounts}) - 1`, 'account', 'None configured')).replaceAll(/\}(\[\w+\])?/g, '$& @ end()');

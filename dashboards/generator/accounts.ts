@@ -3,7 +3,7 @@
 
 import { LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation } from '@grafana/grafana-foundation-sdk/common';
 import {
-  bars, between, colours, columns, course, dashboard, forName, forPattern, forQuery, linksFrom, mappings, now, palette, series, set, stat, steps, table, units, values,
+  bars, between, colours, columns, course, dashboard, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, series, set, stat, steps, table, units, values,
 } from './lib/family.js';
 import { account, accounts as configured, atEnd, billed, chosenServers, day, end, info, labelled, location, max, milliseconds, noAccounts, orNoAccounts, orSays, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
@@ -72,8 +72,7 @@ const money = [
     id: 109, title: 'Pay by', w: 17, h: 6, sort: 'Pay by', overrides: [dash], alerts: ['RenewalsUnfunded'],
     description: 'Until when each account has to be topped up with each coin that it has used: the date until which it is funded, less the longest of the last 20 settlements with this coin.',
     columns: [
-      { from: 'account', name: 'Account', minWidth: 145, filter: false },
-      { from: 'coin', name: 'Coin', width: 100, filter: false },
+      flexible('account', 'Account', 145), fixed('coin', 'Coin', 100),
       columns.minute('by', 'Pay by', 140, payBy),
       columns.duration('left', 'Left', 110, `${payBy} - time()`, { mappings: [between(-1e18, 0, colours.bad, 'Passed')], steps: steps.falling(0, 2 * day) }),
       { from: '#settles', name: 'Settles in', unit: 'dtdurations', decimals: 0, width: 110, mappings: none, steps: steps.muted },
@@ -86,7 +85,7 @@ const money = [
       + 'the balance; the amount by which the renewals of the next 30 days exceed it, an overdue one once and then each month; the monthly cost of the servers at current prices, with the VAT chosen above. '
       + 'Everything else excludes VAT. Servers that are no longer billed or without a known price do not count.',
     columns: [
-      { from: 'account', name: 'Account', minWidth: 165, filter: false, link: linkTo('accounts', 'Show only this account', 'var-account=${__value.raw}') },
+      flexible('account', 'Account', 165, { link: linkTo('accounts', 'Show only this account', 'var-account=${__value.raw}') }),
       columns.count('left', 'Days left', 85, left(order), { steps: steps.daysLeft, mappings: [noRenewals(1e5)] }),
       columns.date('until', 'Funded until', 115, paidUntil, { mappings: [noRenewals(never * 1000)] }),
       columns.usd('balance', 'Balance', 120, balance, { steps: steps.notBelowZero }),
@@ -127,10 +126,8 @@ const renewals = [
       { from: '#info', name: 'Day', unit: units.date, width: 100, mappings: none, steps: steps.muted },
       columns.count('left', 'Days', 50, left(chosenServers(nextDates)), { steps: steps.falling(0, 3) }),
       columns.usd('amount', 'Amount', 105, taxed(chosenServers(nextAmounts))),
-      { from: 'account', name: 'Account', minWidth: 145, filter: false },
-      { from: 'hostname', name: 'Host name', minWidth: 155, filter: false },
-      { from: 'plan', name: 'Plan', filter: false, width: 135 },
-      { from: 'location', name: 'Location', width: 78, filter: false },
+      flexible('account', 'Account', 145), flexible('hostname', 'Host name', 155), fixed('plan', 'Plan', 135),
+      fixed('location', 'Location', 78),
     ], key: ['account', 'server', 'renewal'],
   }, { info: orNone(`${milliseconds(nextDates)} * on (account, server) group_left (hostname, plan, location) ${serverInfo('hostname, plan, location')}`, 'hostname', 'No renewals') }),
 ];
@@ -163,11 +160,10 @@ const topups = [
       columns.duration('left', 'Time left', 120, orZero(`${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, `${perTopup('topup_created_timestamp_seconds')} + ${unlocked}`), {
         background: true, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600),
       }),
-      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 85, filter: false },
-      { from: 'account', name: 'Account', minWidth: 145, filter: false },
+      fixed('status', 'State', 85, { mappings: mappings.topupStatus }),
+      flexible('account', 'Account', 145),
       columns.usd('amount', 'Amount', 100, perTopup('topup_amount_usd')),
-      { from: 'coin', name: 'Coin', width: 90, filter: false },
-      { from: 'network', name: 'Network', minWidth: 80, filter: false },
+      fixed('coin', 'Coin', 90), flexible('network', 'Network', 80),
       columns.duration('age', 'Open for', 90, `time() - ${perTopup('topup_created_timestamp_seconds')}`),
       columns.count('have', 'Have', 55, perTopup('topup_confirmations')),
       columns.count('need', 'Need', 57, perTopup('topup_confirmations_needed')),
@@ -245,7 +241,7 @@ const flows = [
     id: 502, title: 'All transactions by type', w: 11, h: 9, sort: 'Out', descending: true, overrides: [dash],
     description: 'Transactions of the chosen accounts by type: the amounts and the number over the whole history.',
     columns: [
-      { from: 'type', name: 'Type', filter: false, minWidth: 75 },
+      flexible('type', 'Type', 75),
       columns.usd('in', 'In', 115, ever(credit)),
       columns.usd('out', 'Out', 115, ever(debit)),
       { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
@@ -260,7 +256,7 @@ const serversBy = (label: 'plan' | 'location', name: string, id: number) => tabl
   id, title: `Servers by ${label}, ${vat}`, w: 9, h: 8, sort: 'Per month', descending: true, overrides: [dash], key: [label],
   description: `The number of servers of the chosen accounts, plans and locations by ${label}, and the monthly cost of those that are billed.`,
   columns: [
-    { from: label, name, filter: false, minWidth: 120 },
+    flexible(label, name, 120),
     { from: '#count', name: 'Servers', unit: 'none', decimals: 0, width: 80 },
     columns.usd('cost', 'Per month', 120, taxed(`sum by (${label}) ((${billed(serverPrice)}) * on (account, server) group_left (${label}) ${serverInfo(label)})`)),
   ],
@@ -284,16 +280,15 @@ const machines = [
     id: 304, title: `Servers, ${vat}`, w: 24, h: 11, sort: 'Renews', overrides: [dash], alerts: ['ServerSuspended'],
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
     columns: [
-      { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 85, filter: false, align: 'center' },
-      { from: 'hostname', name: 'Host name', minWidth: 155, filter: false },
-      { from: 'account', name: 'Account', minWidth: 145, filter: false },
-      { from: 'plan', name: 'Plan', filter: false, width: 138, link: linkTo('plan', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
-      { from: 'location', name: 'Location', width: 78, filter: false, link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') },
+      fixed('status', 'Status', 85, { mappings: mappings.serverStatus, background: true, align: 'center' }),
+      flexible('hostname', 'Host name', 155), flexible('account', 'Account', 145),
+      fixed('plan', 'Plan', 138, { link: linkTo('plan', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') }),
+      fixed('location', 'Location', 78, { link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') }),
       columns.usd('price', 'Per month', 105, taxed(chosenServers(serverPrice))),
       columns.date('date', 'Renews', 98, `(${chosenServers(renews)})`),
-      { from: 'os', name: 'System', width: 108, filter: false },
+      fixed('os', 'System', 108),
       columns.date('created', 'Created', 100, `(${chosenServers(perServer('server_created_timestamp_seconds'))})`),
-      { from: 'server', name: 'Id', minWidth: 165 },
+      flexible('server', 'Id', 165, { filter: true }),
     ], key: ['account', 'server'],
   }, {
     info: orNone(`(${everyServer} * on (account, server) group_left (status) ${info('account, server', 'status', own('server_status', account))} or on (account, server) ${everyServer})`, 'hostname', 'No servers'),
@@ -320,8 +315,8 @@ const security = [
     id: 601, title: 'Security of accounts', w: 24, h: 7, sort: 'Account', overrides: [dash], alerts: ['TwoFactorDisabled', 'TokenRejected'], links: [panelLink('status', 'Exporter health')],
     description: 'The chosen accounts: two-factor authentication, the number of SSH keys and saved configurations, and the last paid top-up.',
     columns: [
-      { from: 'account', name: 'Account', minWidth: 165, link: linkTo('accounts', 'Show only this account', 'var-account=${__value.raw}') },
-      { from: 'name', name: 'Name' },
+      flexible('account', 'Account', 165, { filter: true, link: linkTo('accounts', 'Show only this account', 'var-account=${__value.raw}') }),
+      flexible('name', 'Name', 0, { filter: true }),
       columns.state('factor', 'Two-factor', 105, perAccount('account_two_factor_enabled'), { mappings: mappings.enabled }),
       columns.number('keys', 'SSH keys', 85, perAccount('ssh_keys')),
       columns.number('saved', 'Configurations', 125, perAccount('configurations')),
@@ -335,10 +330,10 @@ const security = [
     description: 'The SSH keys of the chosen accounts, the newest first. Treat a key that nobody of you added as an emergency.',
     columns: [
       columns.date('created', 'Added', 100, max('account, ssh_key', own('ssh_key_created_timestamp_seconds', account))),
-      { from: 'account', name: 'Account', minWidth: 145, filter: false },
-      { from: 'name', name: 'Key', width: 120 },
-      { from: 'type', name: 'Type', width: 110 },
-      { from: 'fingerprint', name: 'Fingerprint' },
+      flexible('account', 'Account', 145),
+      fixed('name', 'Key', 120, { filter: true }),
+      fixed('type', 'Type', 110, { filter: true }),
+      flexible('fingerprint', 'Fingerprint', 0, { filter: true }),
     ], key: ['account', 'ssh_key'],
   }, { info: orNone(info('account, ssh_key', 'name, type, fingerprint', own('ssh_key_info', account)), 'name', 'No keys', `sum(${perAccount('ssh_keys')})`) }),
 ];

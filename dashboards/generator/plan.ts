@@ -1,7 +1,7 @@
 // One plan: whether it can be ordered and since when, what it costs, how fast a customer has
 // to be, and what else to order.
 
-import { columns, course, dashboard, forPattern, forQuery, mappings, now, series, set, stat, steps, table, units } from './lib/family.js';
+import { columns, course, dashboard, flexible, forPattern, forQuery, mappings, now, series, set, stat, steps, table, units } from './lib/family.js';
 import { info, known, max, milliseconds, orLast, own, plan, price } from './lib/promql.js';
 import { chosen, inCurrency, orderForm, planLink, plans, priceColumn, restocksBy, saved, sinceTexts, stockColumn, stockOverTime } from './stock.js';
 
@@ -25,7 +25,7 @@ const state = [
     description: 'The plan and the alternative that the provider names while it is sold out. Prices are per month, excluding VAT.',
     columns: [
       stockColumn(orLast(both(max('plan', own('plan_in_stock'))), known.plans)),
-      { from: 'name', name: 'Plan', minWidth: 110, link: planLink, filter: false },
+      flexible('name', 'Plan', 110, { link: planLink }),
       priceColumn(both(max('plan', price('plan')))),
       orderForm,
       { from: 'plan', name: 'Id', hidden: true },

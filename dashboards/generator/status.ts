@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { ScaleDistribution, ScaleDistributionConfigBuilder } from '@grafana/grafana-foundation-sdk/common';
-import { alerts, between, columns, dashboard, colours, course, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, palette, rows, runbooks, series, set, stat, steps, table, timeline, units, values, wordsLike } from './lib/family.js';
+import { alerts, between, columns, dashboard, colours, course, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, palette, rows, runbooks, series, set, stat, steps, table, timeline, units, values, wordsLike } from './lib/family.js';
 import {
   account, accountOrPublic, age, atEnd, builds, collector, end, info, interval, intervals, known, labelled, lastSuccess, location, max, milliseconds, orLast, orNeedsRules, orNoAccounts, orSays, own, perExporter, ruled, scraped, succeeded, tokens,
 } from './lib/promql.js';
@@ -75,9 +75,9 @@ const wrong = [
     id: 109, title: 'Alerts that fire', w: 24, h: 7, sort: 'Severity',
     description: 'Warnings and critical alerts of this project that fire, what they are about, and since when. The name leads to the runbook.',
     columns: [
-      { from: 'severity', name: 'Severity', width: 85, filter: false, align: 'center', background: true, mappings: [wordsLike('^critical$', colours.bad), wordsLike('^warning$', colours.warn)] },
-      { from: 'alertname', name: 'Alert', minWidth: 200, filter: false, mappings: [wordsLike('^ServerRental(.+)', colours.plain, '$1')], link: { title: 'Runbook', url: `${runbooks}#\${__data.fields.Anchor}`, targetBlank: true } },
-      { from: 'object', name: 'About', minWidth: 320, filter: false },
+      fixed('severity', 'Severity', 85, { align: 'center', background: true, mappings: [wordsLike('^critical$', colours.bad), wordsLike('^warning$', colours.warn)] }),
+      flexible('alertname', 'Alert', 200, { mappings: [wordsLike('^ServerRental(.+)', colours.plain, '$1')], link: { title: 'Runbook', url: `${runbooks}#\${__data.fields.Anchor}`, targetBlank: true } }),
+      flexible('object', 'About', 320),
       { from: '#since', name: 'Since', unit: units.ago, width: 145, steps: steps.muted },
       { from: 'anchor', name: 'Anchor', hidden: true, mappings: values(Object.fromEntries(anchors.map((name) => [name, [name.toLowerCase(), colours.muted]]))) },
     ], drop: aboutLabels,
@@ -108,7 +108,7 @@ const glance = [
     id: 107, title: 'Tokens', w: 8, h: 5, sort: 'Token', descending: true, alerts: ['TokenRejected'],
     description: 'Whether the API accepted each account\'s token when it last said so, rejected ones first; in grey what was last known while the exporter is down.',
     columns: [
-      { from: 'account', name: 'Account', minWidth: 165, filter: false, link: linkTo('accounts', 'Show this account', 'var-account=${__value.raw}') },
+      flexible('account', 'Account', 165, { link: linkTo('accounts', 'Show this account', 'var-account=${__value.raw}') }),
       columns.state('token', 'Token', 85, tokens, { mappings: mappings.token }),
     ],
   }),
@@ -148,8 +148,7 @@ const provider = [
     id: 206, title: 'Outages of two minutes or longer', w: 14, h: 9, sort: 'Began', descending: true, history: true, noValue: 'None', alerts: ['ComponentNotOperational'],
     description: 'Each outage of a component in the time range, the latest first: when it began and how long it lasted, or has lasted so far, to two minutes. Times in which a component failed again and again are one outage, and maintenance is none. Needs the recording rules of this project.',
     columns: [
-      { from: 'location', name: 'Location', width: 80, filter: false },
-      { from: 'component', name: 'Component', filter: false, minWidth: 110 },
+      fixed('location', 'Location', 80), flexible('component', 'Component', 110),
       columns.minute('began', 'Began', 145, began, { expr: `${milliseconds(began)} or (${orNeedsRules('vector(0) < 0', componentsKnown, 'location')}) * NaN and on () vector(time() > bool ${end} - $__interval_ms / 1000) == 1` }),
       { from: '#lasted', name: 'Lasted', unit: 's', decimals: 0, width: 110, expr: `120 + ${ended} - on (location, component) ${began} > 0` },
     ],
@@ -187,8 +186,8 @@ const collectors = [
     description: 'Collectors, the one with the oldest data first: up to 500 that fail and 100 others. Public collectors have no account. With several exporters, a collector is failing if it fails at one of them, and its age is that of the freshest data. In grey what was last known while the exporter is down.',
     columns: [
       columns.state('success', 'Last fetch', 92, ofListed(orLast(succeeded)), { mappings: mappings.success }),
-      { from: 'collector', name: 'Collector', minWidth: 118 },
-      { from: 'account', name: 'Account', minWidth: 145 },
+      flexible('collector', 'Collector', 118, { filter: true }),
+      flexible('account', 'Account', 145, { filter: true }),
       columns.number('age', 'Age', 85, ofListed(age), { unit: units.duration }),
       columns.number('interval', 'Interval', 80, ofListed(interval), { unit: units.duration }),
       columns.number('intervals', 'In intervals', 110, ofListed(intervals), { decimals: 1, steps: steps.intervals, mappings: [neverText] }),
@@ -240,8 +239,8 @@ const api = [
     id: 404, title: 'Errors in 24 hours', w: 12, h: 10, sort: 'Errors', descending: true, alerts: ['CollectorFailing'],
     description: 'The failed requests of the last 24 hours by endpoint and reason, over all chosen exporters.',
     columns: [
-      { from: 'path', name: 'Path' },
-      { from: 'reason', name: 'Reason' },
+      flexible('path', 'Path', 0, { filter: true }),
+      flexible('reason', 'Reason', 0, { filter: true }),
       columns.count('errors', 'Errors', 90, `round(sum by (path, reason) (increase(${own('exporter_api_errors_total')}[24h]))) > 0${orSays(scraped, 'path', 'None')}`),
     ],
   }),
@@ -283,10 +282,10 @@ const process = [
     id: 505, title: 'Builds and configuration', w: 24, h: 5, sort: 'Exporter', alerts: ['ConfigReloadFailed'],
     description: 'The build and start time of each exporter, whether its last reload succeeded, and the errors while it served metrics. After a failed reload it keeps its current configuration.',
     columns: [
-      { from: 'instance', name: 'Exporter' },
-      { from: 'version', name: 'Version' },
-      { from: 'revision', name: 'Revision' },
-      { from: 'goversion', name: 'Go' },
+      flexible('instance', 'Exporter', 0, { filter: true }),
+      flexible('version', 'Version', 0, { filter: true }),
+      flexible('revision', 'Revision', 0, { filter: true }),
+      flexible('goversion', 'Go', 0, { filter: true }),
       columns.ago('started', 'Running since', 145, perExporter('process_start_time_seconds')),
       columns.state('reload', 'Configuration', 115, max('instance', own('exporter_config_last_reload_successful')), { mappings: mappings.reload }),
       columns.ago('loaded', 'Loaded', 145, max('instance', own('exporter_config_last_reload_success_timestamp_seconds'))),

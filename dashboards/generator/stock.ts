@@ -3,7 +3,7 @@
 
 import { VizLegendOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
 import {
-  bars, between, colours, columns, course, dashboard, forPattern, joinBy, linksFrom, mappings, palette, series, set, steps, table, timeline, units, values, withoutTime,
+  bars, between, colours, columns, course, dashboard, fixed, flexible, forPattern, joinBy, linksFrom, mappings, palette, series, set, steps, table, timeline, units, values, withoutTime,
 } from './lib/family.js';
 import { account, atEnd, day, end, info, known, labelled, location, max, orNoAccounts, orLast, orSays, own, plan, price } from './lib/promql.js';
 
@@ -96,13 +96,13 @@ const orderNow = table({
     + 'In grey what was last known. Prices are per month, excluding VAT.',
   columns: [
     stockColumn(`${items} and on (item) ${there} or (${items} unless on () ${there})${orSays(`${catalog} - 1`, 'item', 'none')}`),
-    { from: 'name', name: 'Plan', minWidth: 150, filter: false },
+    flexible('name', 'Plan', 150),
     priceColumn(ofItems('price')),
     { ...orderForm, background: true },
     sinceColumn({ since: ofItems('since') }),
     staysColumn(ofItems('stays')),
     columns.ago('back', 'Usually back', 130, ofItems('back')),
-    { from: 'why', name: 'Watch or host name', minWidth: 140 },
+    flexible('why', 'Watch or host name', 140, { filter: true }),
   ],
 }, {
   name: perItem(info('plan', 'name', own('plan_info')), `label_join(${info(perConfiguration, 'plan, location', own('configuration_info'))}, "name", ", ", "plan", "location")`, 'item, name')
@@ -119,8 +119,8 @@ const watches = table({
     + 'the share of the last 30 days with at least one match, and the number of plans that match, in stock or not. If that is 0, check the criteria.',
   key: ['watch'],
   columns: [
-    { from: 'watch', name: 'Watch', minWidth: 140, filter: false },
-    { from: 'now', name: 'Now', width: 55, filter: false, align: 'right', mappings: mappings.hits },
+    flexible('watch', 'Watch', 140),
+    fixed('now', 'Now', 55, { align: 'right', mappings: mappings.hits }),
     columns.count('all', 'Plans', 60, max('watch', own('watch_plans')), { steps: steps.rising(colours.warn, [1, colours.muted]) }),
     // By steps, because there may be more samples in some hours than in others; in the first hour there is none.
     columns.percent('share', 'Share', 65, `(avg_over_time((${watchesInStock} > bool 0)[30d:1h]) or ${watchesInStock} > bool 0) and on (watch) ${watchesInStock}`),
@@ -143,7 +143,7 @@ export const plans = (h: number, ...where: string[]) => table({
   key: ['plan'], first: 5, only: ['stock'],
   columns: [
     stockColumn(orLast(chosen.inStock, known.plans)),
-    { from: 'name', name: 'Plan', width: 164, link: planLink, filter: false },
+    fixed('name', 'Plan', 164, { link: planLink }),
     priceColumn(chosen.price),
     orderForm,
     sinceColumn(chosen),
@@ -151,13 +151,13 @@ export const plans = (h: number, ...where: string[]) => table({
     columns.number('cores', 'Cores', 58, cores),
     { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 75, expr: memory },
     ...recordedColumns(chosen).slice(2),
-    { from: 'alternative', name: 'Alternative', width: 130 },
-    { from: 'family', name: 'Family', width: 102, filter: false },
-    { from: 'gpu_model', name: 'GPU', width: 180 },
-    { from: 'storage', name: 'Storage', width: 265 },
+    fixed('alternative', 'Alternative', 130, { filter: true }),
+    fixed('family', 'Family', 102),
+    fixed('gpu_model', 'GPU', 180, { filter: true }),
+    fixed('storage', 'Storage', 265, { filter: true }),
     columns.price('core', 'Per core', 75, `${chosen.price} / on (plan) ${cores}`),
     columns.price('gib', 'Per GiB', 75, `${chosen.price} / on (plan) (${memory} / 2^30)`),
-    { from: 'id', name: 'Id', width: 145 },
+    fixed('id', 'Id', 145, { filter: true }),
   ],
 }, {
   name: info('plan', 'name', own('plan_info', plan)),
@@ -186,15 +186,15 @@ export function saved(size: { w: number, h: number }, accounts: string[], where:
     key: ['account', 'configuration'],
     columns: [
       stockColumn(orLast(figures.inStock, known.saved)),
-      { from: 'plan', name: 'Plan', minWidth: 125, filter: false },
+      flexible('plan', 'Plan', 125),
       priceColumn(figures.price),
       orderForm,
-      { from: 'location', name: 'Location', width: 78, filter: false },
+      fixed('location', 'Location', 78),
       sinceColumn(figures),
-      { from: 'hostname', name: 'Host name', minWidth: 165, filter: false },
+      flexible('hostname', 'Host name', 165),
       ...recordedColumns(figures),
-      { from: 'account', name: 'Account', width: 100, link: linkTo('accounts', 'Show this account', 'var-account=${__value.raw}') },
-      { from: 'os', name: 'System', width: 115, filter: false },
+      fixed('account', 'Account', 100, { filter: true, link: linkTo('accounts', 'Show this account', 'var-account=${__value.raw}') }),
+      fixed('os', 'System', 115),
       columns.ago('created', 'Saved', 145, max(perConfiguration, own('configuration_created_timestamp_seconds', ...accounts))),
     ],
   }, { info: accounts.length ? orNoAccounts(rows, 'plan') : rows });
@@ -267,8 +267,8 @@ const pricesOf = [
     alerts: ['PlanPriceChanged'],
     description: 'Each change of a price in the time range, the latest first: the old and the new price, and the beginning of the interval in which it changed.',
     columns: [
-      { from: 'Time', name: 'After', unit: units.minute, width: 140, filter: false },
-      { from: 'plan', name: 'Plan', minWidth: 150, filter: false },
+      fixed('Time', 'After', 140, { unit: units.minute }),
+      flexible('plan', 'Plan', 150),
       columns.price('old', 'Old', 66, `${before} != on (plan) ${after}`),
       columns.price('new', 'New', 66, `${after} != on (plan) ${before}`),
     ],
@@ -285,12 +285,12 @@ const places = [
     id: 403, title: 'Stock by location', w: 12, h: 11, sort: 'Here', descending: true, key: ['location'], alerts: ['LocationSoldOut'],
     description: 'The plans in stock in each location by the provider\'s own count, and those that are offered there and in stock anywhere, whichever plans are chosen. If some of these are not here, stock differs by location.',
     columns: [
-      { from: 'location', name: 'Location', width: 80, filter: false, link: linkTo('stock', 'Show only this location', 'var-location=${__data.fields.Location}') },
+      fixed('location', 'Location', 80, { link: linkTo('stock', 'Show only this location', 'var-location=${__data.fields.Location}') }),
       columns.count('here', 'Here', 60, counted, { steps: steps.noneIsBad }),
       columns.count('anywhere', 'Anywhere', 85, offeredInStock),
       columns.count('missing', 'Not here', 78, `${offeredInStock} - on (location) ${counted}`, { steps: steps.noneIsWarning }),
       columns.count('plans', 'Offered', 75, `count by (location) (${offered})`),
-      { from: 'city', name: 'City', filter: false, minWidth: 100 },
+      flexible('city', 'City', 100),
     ],
   }, { place: info('location', 'city', own('location_info', location)) }),
   timeline({
@@ -302,11 +302,10 @@ const places = [
     id: 404, title: 'Saved configurations that contradict the catalog', w: 24, h: 6, sort: 'Plan', key: ['account', 'configuration'], links: [panelLink('accounts', 'Accounts and servers')],
     description: 'Saved configurations that are in stock although their plan is sold out, or the reverse: stock differs by location, or the catalog is older than the configuration.',
     columns: [
-      { from: 'plan', name: 'Plan', minWidth: 125, filter: false },
-      { from: 'location', name: 'Location', width: 80, filter: false },
+      flexible('plan', 'Plan', 125), fixed('location', 'Location', 80),
       stockColumn(`${savedStock} != on (plan) group_left () ${everyPlan.inStock}${orSays(`0 * ${max('', known.saved)} - 1`, 'plan', 'None')}`, 'Saved', 'stock', 90),
       stockColumn(`(1 - ${savedStock}) == on (plan) group_left () ${everyPlan.inStock}`, 'Catalog', 'catalog', 90),
-      { from: 'hostname', name: 'Host name', minWidth: 130 },
+      flexible('hostname', 'Host name', 130, { filter: true }),
     ],
   }),
 ];

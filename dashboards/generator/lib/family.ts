@@ -375,9 +375,13 @@ type Column = {
   background?: boolean; // coloured instead of the text
   link?: { title: string, url: string, targetBlank: boolean };
   align?: 'left' | 'center' | 'right';
-  filter?: boolean; // of a label, true by default; false where a variable does the same
+  filter?: boolean; // where no variable does the same
   hidden?: boolean; // but links use it
 };
+
+/** A label as a column, of a width or of one that depends on the window. */
+export const fixed = (from: string, name: string, width: number, more: Partial<Column> = {}): Column => ({ from, name, width, ...more });
+export const flexible = (from: string, name: string, minWidth: number, more: Partial<Column> = {}): Column => ({ from, name, minWidth, ...more });
 
 /** The value of a query as a column, in a format. */
 const column = (format: Partial<Column>) => (refId: string, name: string, width: number, expr: string, more: Partial<Column> = {}): Column => ({ from: `#${refId}`, name, width, expr, ...format, ...more });
@@ -412,8 +416,8 @@ const looks = (c: Column): Property[] => [
   !c.background && (c.mappings || c.steps) && set.custom('cellOptions', { type: 'color-text' }),
   c.link && { id: 'links', value: [c.link] },
   c.from === 'account' && set.mappings(mappings.account),
-  // The filter's icon takes room from the heading, and nobody filters numbers by value.
-  !c.from.startsWith('#') && c.filter !== false && set.custom('filterable', true),
+  // Its icon takes room from the heading.
+  c.filter && set.custom('filterable', true),
 ].filter((property) => typeof property === 'object');
 
 /**

@@ -231,7 +231,7 @@ const flows = [
   // The panel needs a line for its x axis.
   orSays('vector(NaN)', 'name', 'no data'))),
   series({
-    id: 501, title: 'Money in and out', w: 13, h: 9, unit: units.usd, decimals: 2, bars: true, stacked: true, calcs: ['sum'], interval: '5m', points: 30, legendRight: true, after: true,
+    id: 501, title: 'Money in and out', w: 13, h: 9, unit: units.usd, decimals: 2, bars: 'after', stacked: true, calcs: ['sum'], interval: '5m', points: 30, legendRight: true,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
     overrides: [...palette.transactions('in: '), ...palette.transactions('out: ')],
   },
@@ -323,7 +323,7 @@ const security = [
       columns.number('limit', 'of at most', 95, perAccount('configurations_limit')),
       columns.ago('paid', 'Last paid top-up', 145, perAccount('topup_last_paid_timestamp_seconds')),
       columns.date('created', 'Created', 100, perAccount('account_created_timestamp_seconds')),
-    ], drop: ['id'], key: ['account'],
+    ], key: ['account'],
   }, { info: orNoAccounts(info('account', 'name', own('account_info', account)), 'account') }),
   table({
     id: 602, title: 'SSH keys', w: 24, h: 8, sort: 'Added', descending: true, overrides: [dash], alerts: ['SSHKeysChanged'],

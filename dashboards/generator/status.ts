@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { ScaleDistribution, ScaleDistributionConfigBuilder } from '@grafana/grafana-foundation-sdk/common';
-import { alerts, between, columns, dashboard, colours, course, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, neverText, now, palette, rows, runbooks, series, set, stat, steps, table, timeline, units, values, wordsLike } from './lib/family.js';
+import { alerts, between, columns, dashboard, colours, course, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, rows, runbooks, series, set, stat, steps, table, timeline, units, values, wordsLike } from './lib/family.js';
 import {
   account, accountOrPublic, age, atEnd, builds, collector, end, info, interval, intervals, known, labelled, lastSuccess, location, max, milliseconds, orLast, orNeedsRules, orNoAccounts, orSays, own, perExporter, ruled, scraped, succeeded, tokens,
 } from './lib/promql.js';
@@ -80,9 +80,9 @@ const wrong = [
       flexible('object', 'About', 320),
       { from: '#since', name: 'Since', unit: units.ago, width: 145, steps: steps.muted },
       { from: 'anchor', name: 'Anchor', hidden: true, mappings: values(Object.fromEntries(anchors.map((name) => [name, [name.toLowerCase(), colours.muted]]))) },
-    ], drop: aboutLabels,
+    ],
   }, {
-    since: orNeedsRules(`${milliseconds(`label_replace(label_join(label_join((${alertsSince}), "object", " ", ${aboutLabels.map((label) => `"${label}"`).join(', ')}), "anchor", "", "alertname"), "object", "–", "object", " *")`)}`
+    since: orNeedsRules(milliseconds(max('severity, alertname, object, anchor', `label_replace(label_join(label_join((${alertsSince}), "object", " ", ${aboutLabels.map((label) => `"${label}"`).join(', ')}), "anchor", "", "alertname"), "object", "–", "object", " *")`))
       + orSays(`0 * max(${ruled}) / 0`, 'alertname', 'None'), ruled, 'alertname'),
   }),
 ];
@@ -190,7 +190,7 @@ const collectors = [
       flexible('account', 'Account', 145, { filter: true }),
       columns.number('age', 'Age', 85, ofListed(age), { unit: units.duration }),
       columns.number('interval', 'Interval', 80, ofListed(interval), { unit: units.duration }),
-      columns.number('intervals', 'In intervals', 110, ofListed(intervals), { decimals: 1, steps: steps.intervals, mappings: [neverText] }),
+      columns.number('intervals', 'In intervals', 110, ofListed(intervals), { decimals: 1, steps: steps.intervals, mappings: mappings.never }),
       columns.ago('last', 'Last success', 130, `(${ofListed(lastFetched)})`),
       columns.number('duration', 'Duration', 80, ofListed(max(collector, own('exporter_collector_duration_seconds', accountOrPublic))), { unit: 's', decimals: 2 }),
       columns.count('invalid', 'Invalid', 65, ofListed(max(collector, own('exporter_collector_invalid_items', accountOrPublic))), { steps: steps.noneIsWarning }),
@@ -250,7 +250,7 @@ const api = [
   }, course(`histogram_quantile(0.95, ${durations()}) >= 0 or ${durations('_sum')} / ${durations('_count')} >= 0`, '{{path}}'))
     .scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(2)).spanNulls(2 * 60 * 60 * 1000),
   series({
-    id: 405, interval: '5m', title: 'Requests per minute by HTTP status', w: 24, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, bars: true,
+    id: 405, interval: '5m', title: 'Requests per minute by HTTP status', w: 24, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, bars: 'before',
     description: 'Requests by HTTP status, over all chosen exporters. The code is error if there was no response. The reasons of errors are above.',
     overrides: [forPattern('/^4\\d\\d$/', set.colour(colours.warn)), forPattern('/^5\\d\\d$/', set.colour(colours.bad)), forName('429', set.colour(colours.extra)), forName('error', set.colour(colours.gone))],
   }, course(`sum by (code) (rate(${own('exporter_api_requests_total')}[$__rate_interval])) * 60 > 0`, '{{code}}')),

@@ -243,7 +243,7 @@ const inSteps = max('watch', inStep('max', own('watch_plans_in_stock')));
 const history = [
   stockOverTime({ w: 16, h: 21 }, [account], course(`${inSteps} > bool 0`, 'Watch {{watch}}', 'watches')),
   series({
-    id: 604, title: 'Hits of watches', overrides: palette.names(), w: 8, h: 7, decimals: 0, min: 0, softMax: 1, bars: true, after: true, stacked: true, interval: '10m', points: 40,
+    id: 604, title: 'Hits of watches', overrides: palette.names(), w: 8, h: 7, decimals: 0, min: 0, softMax: 1, bars: 'after', stacked: true, interval: '10m', points: 40,
     description: 'How many times a plan in stock began to match each watch, in intervals that begin at the left edge of a bar. Whichever plans are chosen.', alerts: ['WatchHit'],
   }, course(`sum by (watch) (round(${max('watch, plan', `increase(${own('watch_hits_total')}[$__interval] offset -$__interval)`)})) or 0 * ${inSteps}${orNoWatches}`, '{{watch}}')),
   ...restocksBy({ w: 8, h: 7 }),

@@ -29,10 +29,8 @@ type Name = keyof typeof family;
 /** Uids never change: bookmarks and links depend on them. */
 export const uids = Object.fromEntries(Object.keys(family).map((name) => [name, `server-rental-${name}`]));
 
-/** The version of Grafana 10.0. Newer versions of Grafana migrate it. */
+/** The versions of Grafana 10.0 and of the SDK's panels, from which newer versions of Grafana migrate. */
 const schemaVersion = 38;
-
-/** The version of the SDK's panels. Without one, newer versions of Grafana migrate from the first. */
 const pluginVersion = '10.4.0';
 
 const datasource = { type: 'prometheus', uid: '${datasource}' };
@@ -99,9 +97,6 @@ const noData = (text: string): Mapping => ({ type: sdk.MappingType.SpecialValue,
 /** A range of values. Grafana 11 matches none if the end is missing, so that becomes a large number. */
 export const between = (from: number, to: number | null, color: string, text?: string): Mapping => ({ type: sdk.MappingType.RangeToText, options: { from, to: to ?? 1e18, result: { ...(text && { text }), color } } });
 
-/** The age of data that was never fetched. */
-export const neverText = between(never / 2, null, colours.bad, 'never');
-
 export const wordsLike = (pattern: string, color: string, text?: string): Mapping => ({ type: sdk.MappingType.RegexToText, options: { pattern, result: { ...(text && { text }), color } } });
 
 /** Ten more than 0 and 1 is what was last known. */
@@ -111,8 +106,7 @@ export const mappings = {
   stock: values({ [-1]: ['–', colours.unknown], ...orLast(['In stock', colours.good], ['Sold out', colours.gone]) }),
   offered: values(orLast(['●', colours.good], ['○', colours.muted])),
   order: [wordsLike('.+', colours.plain, 'Order')],
-  /** What was last known is in parentheses. */
-  hits: [wordsLike('^0$', colours.muted), wordsLike('/^\\(/', colours.unknown), wordsLike('.+', colours.good)],
+  hits: [wordsLike('^0$', colours.muted), wordsLike('/^\\(/', colours.unknown), wordsLike('.+', colours.good)], // in parentheses: last known
   /** What only the recording rules tell is -1 without them. */
   recorded: values({ [-1]: ['no rules', colours.unknown] }),
   rules: values({ [-1]: ['Needs the recording rules', colours.unknown] }),
@@ -122,6 +116,7 @@ export const mappings = {
   token: [...values({ 1: ['Rejected', colours.bad], 0.5: ['No data', colours.unknown], [-1]: ['–', colours.unknown], 0: ['Accepted', colours.good] }), ...values({ 11: ['Rejected', colours.unknown], 10.5: ['No data', colours.unknown], 10: ['Accepted', colours.unknown] })],
   /** Long names differ at their ends. */
   account: [wordsLike('^(.{7}).{4,}(.{9})$', colours.muted, '$1…$2')],
+  never: [between(never / 2, null, colours.bad, 'never')],
   reload: values({ 1: ['OK', colours.good], 0: ['Reload failed', colours.bad] }),
   /** States as the provider reports them. Only operational is known to be good. */
   componentState: [wordsLike('/^(.*), last known$/', colours.unknown, '$1'), wordsLike('/^operational$/i', colours.good, 'Operational'), wordsLike('/maintenance/i', colours.plain), wordsLike('/^(?!operational$).+/i', colours.bad)],
@@ -228,15 +223,8 @@ export const rows = (expr: string, refId: string, query = now) => query(expr, ''
 /** Options of every panel. */
 type Common = {
   id: number; // never changes, so that links to the panel keep working
-  title: string;
-  description: string;
-  w: number;
-  h: number;
-  unit?: string;
-  decimals?: number;
-  steps?: Step[];
-  mappings?: Mapping[];
-  noValue?: string;
+  title: string; description: string; w: number; h: number;
+  unit?: string; decimals?: number; steps?: Step[]; mappings?: Mapping[]; noValue?: string;
   alerts?: string[]; // whose runbooks are linked, without the prefix
   links?: { build: () => sdk.DashboardLink }[];
   overrides?: { matcher: { id: string, options?: any }, properties: Property[] }[];
@@ -281,8 +269,7 @@ export const set = {
 export function stat(o: Common & {
   names?: boolean; // beside the values
   background?: boolean; // coloured instead of the value
-  horizontal?: boolean;
-  field?: string; // a label to show instead of the value
+  horizontal?: boolean; field?: string; // a label to show instead of the value
   sizes?: { title: number, value: number }; // in pixels, by default as large as fits
 }, ...queries: Query[]) {
   const sizes = new ui.VizTextDisplayOptionsBuilder().titleSize(o.sizes?.title ?? 14); // by default tiny in low panels
@@ -303,18 +290,10 @@ const organize = (renameByName: Record<string, string>, excludeByName: Record<st
 
 /** Lines or bars over time. The legend is a list, or a table if it has calculations. */
 export function series(o: Common & {
-  stacked?: boolean;
-  bars?: boolean;
-  showSteps?: boolean;
-  calcs?: string[];
-  min?: number;
-  softMax?: number;
-  stepped?: boolean;
-  legendRight?: boolean;
-  interval?: string;
-  points?: number;
-  fill?: number;
-  after?: boolean; // each bar is to the right of its time
+  min?: number; softMax?: number; stacked?: boolean; stepped?: boolean; fill?: number;
+  bars?: 'before' | 'after'; // the time of each
+  showSteps?: boolean; calcs?: string[]; legendRight?: boolean;
+  interval?: string; points?: number;
   trend?: boolean; // the first query is the x axis
 }, ...queries: Query[]) {
   const panel = common(o.trend ? new trends.PanelBuilder() : new lines.PanelBuilder(), o)
@@ -331,7 +310,7 @@ export function series(o: Common & {
   if (o.showSteps) panel.thresholdsStyle(new ui.GraphThresholdsStyleConfigBuilder().mode(ui.GraphThresholdsStyleMode.Dashed));
   if (o.min !== undefined) panel.min(o.min);
   if (o.softMax !== undefined) panel.axisSoftMax(o.softMax);
-  if (o.after) panel.barAlignment(ui.BarAlignment.After);
+  if (o.bars === 'after') panel.barAlignment(ui.BarAlignment.After);
   if (o.interval) panel.interval(o.interval);
   if (o.points) panel.maxDataPoints(o.points);
   if (o.trend) panel.transformations([joinBy('Time'), organize({}, { Time: true })]);
@@ -365,14 +344,9 @@ export const bars = (o: Common & { x: string, spacing: number, before: sdk.DataT
 type Column = {
   from: string; // a label, or # and the refId of a query for its value
   expr?: string; // the query, if the table does not have it
-  name: string;
-  unit?: string;
-  decimals?: number;
-  width?: number;
-  minWidth?: number; // of a column whose width depends on the window
-  steps?: Step[]; // colour the text
-  mappings?: Mapping[];
-  background?: boolean; // coloured instead of the text
+  name: string; unit?: string; decimals?: number;
+  width?: number; minWidth?: number; // if the width depends on the window
+  steps?: Step[]; mappings?: Mapping[]; background?: boolean; // coloured instead of the text
   link?: { title: string, url: string, targetBlank: boolean };
   align?: 'left' | 'center' | 'right';
   filter?: boolean; // where no variable does the same
@@ -425,11 +399,7 @@ const looks = (c: Column): Property[] => [
  * The queries by refId come before those of the columns.
  */
 export function table(o: Common & {
-  columns: Column[];
-  sort: string;
-  descending?: boolean;
-  drop?: string[]; // labels that are no columns
-  before?: sdk.DataTransformerConfig[];
+  columns: Column[]; sort: string; descending?: boolean; before?: sdk.DataTransformerConfig[];
   key?: string[]; // joins rows, and leaves no empty columns; only the first query may have other labels
   first?: number; // columns before those that only the data knows; the others follow in the order of the queries
   history?: boolean; // a row for each time with a result
@@ -447,7 +417,7 @@ export function table(o: Common & {
     const joined = `label_join(${expr}, "key", "/", ${o.key?.map((label) => `"${label}"`).join(', ')})`;
     return rows(!several ? expr : i === 0 ? joined : max('key', joined), refId, o.history ? course : now);
   });
-  const unused = ['Time', 'Value', ...exprs.map(([refId]) => `Value #${refId}`), ...(key ? [key] : []), ...(o.key ?? []), ...(o.drop ?? [])].filter((f) => !used.includes(f));
+  const unused = ['Time', 'Value', ...exprs.map(([refId]) => `Value #${refId}`), ...(key ? [key] : []), ...(o.key ?? [])].filter((f) => !used.includes(f));
   const join = key ? [withoutTime, joinBy(key)] : [{ id: 'merge', options: {} }];
   const panel = common(new tables.PanelBuilder(), o)
     .targets(keyed)
@@ -488,7 +458,7 @@ function health(name: Name) {
       description: 'The number of collectors whose last fetch failed. Their data is stale and disappears after max_age.',
     }, `sum(1 - ${succeeded})`, 'collectors'),
     tile({
-      id: 903, title: 'Oldest data', unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, mappings: [neverText], alerts: ['DataStale'],
+      id: 903, title: 'Oldest data', unit: 'suffix: intervals', decimals: 1, steps: steps.intervals, mappings: mappings.never, alerts: ['DataStale'],
       description: 'The age of the oldest data in intervals of its collector. One is normal, the alert fires at ten.',
     }, `max(${intervals})`, 'intervals'),
     ...(name === 'status' ? [] : [tile({

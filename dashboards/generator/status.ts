@@ -66,7 +66,7 @@ const anchors = ['stock', 'billing', 'status', 'exporter'].flatMap((file) => [..
 
 const wrong = [
   stat({
-    id: 108, title: 'State', w: 24, h: 3, unit: units.ago, names: true, sizes: { title: 20, value: 16 }, background: true, steps: steps.always(colours.bad),
+    id: 108, title: 'State', w: 24, h: 3, unit: units.ago, names: true, sizes: { title: 20, value: 16 }, background: true, steps: steps.rising(colours.bad),
     description: 'The most important matter now, and since when: whether an exporter is scraped, the API can be read, tokens are accepted, collectors work, the provider is operational, and alerts fire.',
     alerts: ['ExporterDown'],
     overrides: [forPattern('/^No problem/', set.colour(colours.good)), forPattern('/^The provider reports: .*maintenance/i', set.colour(colours.plain))],
@@ -93,14 +93,14 @@ const glance = [
     description: 'The provider\'s overall state: green if operational, blue if maintenance, red for any other state, and grey if last known.', alerts: ['IncidentOngoing'],
   }, rows(orLastReport(`topk(1, ${max('overall', own('status_info'))})`, 'overall'), 'A')),
   stat({
-    id: 102, title: 'Components', w: 6, h: 5, horizontal: true, names: true, steps: steps.always(colours.bad),
+    id: 102, title: 'Components', w: 6, h: 5, horizontal: true, names: true, steps: steps.rising(colours.bad),
     description: 'The number of components of the chosen locations that are operational, in maintenance, or neither.', alerts: ['ComponentNotOperational'],
     overrides: [forPattern('/^operational/', set.colour(colours.good)), forPattern('/^maintenance/', set.colour(colours.plain)), lastKnownGrey],
   }, now(classes, '{{class}}')),
   stat({
     id: 103, title: 'Incidents', w: 5, h: 5, horizontal: true, steps: steps.noneIsGood, alerts: ['IncidentOngoing', 'MaintenanceScheduled'],
     description: 'Ongoing incidents and scheduled maintenance windows, as the provider reports them.',
-    overrides: [forQuery('maintenance', set.steps(steps.always(colours.plain))), lastKnownGrey],
+    overrides: [forQuery('maintenance', set.steps(steps.rising(colours.plain))), lastKnownGrey],
   },
   now(orLastReport(max('', own('incidents_ongoing'))), 'incidents{{known}}', 'incidents'),
   now(orLastReport(max('', own('maintenances_scheduled'))), 'maintenance{{known}}', 'maintenance')),

@@ -17,18 +17,6 @@ type Mapping = sdk.ValueMapping;
 type Step = sdk.Threshold;
 type Query = ReturnType<typeof now>;
 
-/** Each dashboard: the collector that it needs, what tells when that was last known, and its variables in the order of the bar. */
-const family = {
-  stock: { title: 'Server rental: stock and prices', collector: 'plans', known: known.plans, variables: ['datasource', 'job', 'instance', 'location', 'plan', 'currency', 'account', 'at', 'saved'] },
-  accounts: { title: 'Server rental: accounts and servers', collector: 'account', known: known.accounts, variables: ['datasource', 'job', 'instance', 'account', 'location', 'plan', 'vat', 'at'] },
-  status: { title: 'Server rental: provider status and exporter health', collector: 'status', known: known.exporter, variables: ['datasource', 'job', 'instance', 'account', 'location', 'at', 'provider'] },
-  plan: { title: 'Server rental: one plan', collector: 'plans', known: known.plans, variables: ['datasource', 'job', 'instance', 'plan', 'currency', 'at', 'saved'] },
-};
-type Name = keyof typeof family;
-
-/** Uids never change: bookmarks and links depend on them. */
-export const uids = Object.fromEntries(Object.keys(family).map((name) => [name, `server-rental-${name}`]));
-
 /** The versions of Grafana 10.0 and of the SDK's panels, from which newer versions of Grafana migrate. */
 const schemaVersion = 38;
 const pluginVersion = '10.4.0';
@@ -52,11 +40,10 @@ export const units = {
   hours: 'suffix: h',
 };
 
-/** Thresholds in ascending order. The first step applies below all others. */
+/** Thresholds in ascending order. The first colour applies below all others. */
 const rising = (first: string, ...more: [from: number, color: string][]): Step[] => [{ value: null, color: first }, ...more.map(([value, color]) => ({ value, color }))];
 export const steps = {
   rising,
-  always: (color: string) => rising(color),
   muted: rising(colours.muted),
   noneIsGood: rising(colours.good, [1, colours.bad]),
   noneIsWarning: rising(colours.good, [1, colours.warn]),
@@ -75,14 +62,12 @@ export function values(texts: Record<string, [string, string]>): Mapping[] {
   return [{ type: sdk.MappingType.ValueToText, options }];
 }
 
-/** What has a fixed meaning has the same colour in all panels. */
-const transactionColours = { topup: 'blue', bonus: 'light-blue', renewal: 'orange', usage: 'purple' };
-
-/** Collectors have the same colour as their endpoints: ten hues, neither red nor green. */
+/** What has a fixed meaning has the same colour in all panels: ten hues for collectors and their endpoints, neither red nor green. */
 const collectorColours = {
   plans: '#5794f2', locations: '#b877d9', os: '#ff9830', status: '#fade2a', account: '#2bd4d9',
   topups: '#ff7eb6', transactions: '#a67c52', configurations: '#d8d9da', 'ssh.keys': '#8f3bb8', servers: '#1f60c4',
 };
+const transactionColours = { topup: 'blue', bonus: 'light-blue', renewal: 'orange', usage: 'purple' };
 
 export const palette = {
   /** For any names: by their length, as Grafana's own palettes contain red and green. */
@@ -93,10 +78,8 @@ export const palette = {
 
 /** No data is neither good nor bad. */
 const noData = (text: string): Mapping => ({ type: sdk.MappingType.SpecialValue, options: { match: sdk.SpecialValueMatch.NullAndNan, result: { text, color: colours.unknown } } });
-
 /** A range of values. Grafana 11 matches none if the end is missing, so that becomes a large number. */
 export const between = (from: number, to: number | null, color: string, text?: string): Mapping => ({ type: sdk.MappingType.RangeToText, options: { from, to: to ?? 1e18, result: { ...(text && { text }), color } } });
-
 export const wordsLike = (pattern: string, color: string, text?: string): Mapping => ({ type: sdk.MappingType.RegexToText, options: { pattern, result: { ...(text && { text }), color } } });
 
 /** Ten more than 0 and 1 is what was last known. */
@@ -107,20 +90,18 @@ export const mappings = {
   offered: values(orLast(['●', colours.good], ['○', colours.muted])),
   order: [wordsLike('.+', colours.plain, 'Order')],
   hits: [wordsLike('^0$', colours.muted), wordsLike('/^\\(/', colours.unknown), wordsLike('.+', colours.good)], // in parentheses: last known
-  /** What only the recording rules tell is -1 without them. */
-  recorded: values({ [-1]: ['no rules', colours.unknown] }),
+  recorded: values({ [-1]: ['no rules', colours.unknown] }), // -1 without recording rules
   rules: values({ [-1]: ['Needs the recording rules', colours.unknown] }),
   success: values(orLast(['Working', colours.good], ['Failing', colours.bad])),
   up: values({ 1: ['Up', colours.good], 0: ['Down', colours.bad] }),
   enabled: values({ 1: ['On', colours.good], 0: ['Off', colours.warn] }),
   token: [...values({ 1: ['Rejected', colours.bad], 0.5: ['No data', colours.unknown], [-1]: ['–', colours.unknown], 0: ['Accepted', colours.good] }), ...values({ 11: ['Rejected', colours.unknown], 10.5: ['No data', colours.unknown], 10: ['Accepted', colours.unknown] })],
-  /** Long names differ at their ends. */
-  account: [wordsLike('^(.{7}).{4,}(.{9})$', colours.muted, '$1…$2')],
+  account: [wordsLike('^(.{7}).{4,}(.{9})$', colours.muted, '$1…$2')], // long names differ at their ends
   never: [between(never / 2, null, colours.bad, 'never')],
   reload: values({ 1: ['OK', colours.good], 0: ['Reload failed', colours.bad] }),
   /** States as the provider reports them. Only operational is known to be good. */
   componentState: [wordsLike('/^(.*), last known$/', colours.unknown, '$1'), wordsLike('/^operational$/i', colours.good, 'Operational'), wordsLike('/maintenance/i', colours.plain), wordsLike('/^(?!operational$).+/i', colours.bad)],
-  /** Only active is documented as good. Unknown statuses are highlighted. */
+  /** Unknown statuses are highlighted. */
   serverStatus: [wordsLike('^active$', colours.good), wordsLike('^suspended$', colours.bad), wordsLike('^(?!active$|suspended$).+', colours.warn)],
   topupStatus: [
     wordsLike('^paid$', colours.good), wordsLike('^(pending|confirming)$', colours.plain), wordsLike('^failed$', colours.bad),
@@ -190,9 +171,8 @@ const variables = (name: Name): Record<string, { build: () => sdk.VariableModel 
 function annotation(name: string, by: string, bad: string, known: string, texts: { titleFormat: string, textFormat: string, tagKeys: string }) {
   const expr = `1000 * (min by (${by}) (min_over_time((time() + 0 * (${bad}))[$__interval:1m] offset -$__interval)) and on (${by}) ${known} unless on (${by}) (${bad}))`;
   const query = new sdk.AnnotationQueryBuilder().name(name).datasource(datasource).enable(true).iconColor(colours.bad).expr(expr).build();
-  // The SDK has no fields for the data source's own options. Grafana 10 and 11 read the
-  // query and its step from here, newer versions from the target. Steps of two minutes
-  // contain two scrapes.
+  // The SDK has no fields for the data source's own options. Grafana 10 and 11 read them from
+  // here, newer versions from the target. Steps of two minutes contain two scrapes.
   const step = '2m';
   return { ...query, step, useValueForTime: true, ...texts, target: { refId: 'Anno', datasource, expr, interval: step, range: true, instant: false } as any };
 }
@@ -204,17 +184,33 @@ const outages = annotation('Outages', 'location, component', `${operational} == 
 const incidents = annotation('Incidents', '', `${own('incidents_ongoing')} > 0`, own('incidents_ongoing'),
   { titleFormat: 'Incident', textFormat: 'The provider began to report an incident.', tagKeys: '' });
 
-/** Only what concerns a dashboard: money does not depend on outages. */
-const annotationsOf = { stock: [outages], accounts: [], status: [outages, incidents], plan: [] };
+// The family
+
+/**
+ * Each dashboard: the collector that it needs, what tells when that was last known, its variables
+ * in the order of the bar, and marks of what concerns it: money does not depend on outages.
+ */
+const family = {
+  stock: { title: 'Server rental: stock and prices', collector: 'plans', known: known.plans, marks: [outages],
+    variables: ['datasource', 'job', 'instance', 'location', 'plan', 'currency', 'account', 'at', 'saved'] },
+  accounts: { title: 'Server rental: accounts and servers', collector: 'account', known: known.accounts, marks: [],
+    variables: ['datasource', 'job', 'instance', 'account', 'location', 'plan', 'vat', 'at'] },
+  status: { title: 'Server rental: provider status and exporter health', collector: 'status', known: known.exporter, marks: [outages, incidents],
+    variables: ['datasource', 'job', 'instance', 'account', 'location', 'at', 'provider'] },
+  plan: { title: 'Server rental: one plan', collector: 'plans', known: known.plans, marks: [],
+    variables: ['datasource', 'job', 'instance', 'plan', 'currency', 'at', 'saved'] },
+};
+type Name = keyof typeof family;
+
+/** They never change: bookmarks and links depend on them. */
+export const uids = Object.fromEntries(Object.keys(family).map((name) => [name, `server-rental-${name}`]));
 
 // Queries
 
 /** An instant query, with a legend. */
 export const now = (expr: string, legend: string, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).instant().legendFormat(legend).refId(refId);
-
 /** A range query. */
 export const course = (expr: string, legend: string, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).range().legendFormat(legend).refId(refId);
-
 /** A query whose labels become fields. */
 export const rows = (expr: string, refId: string, query = now) => query(expr, '', refId).format(PromQueryFormat.Table);
 
@@ -238,7 +234,7 @@ function common<T extends stats.PanelBuilder | tables.PanelBuilder | timelines.P
   const alerts = (o.alerts ?? []).map((name) => `ServerRental${name}`);
   const links = alerts.map((alert) => new sdk.DashboardLinkBuilder(`Runbook: ${alert}`).type(sdk.DashboardLinkType.Link).url(`${runbooks}#${alert.toLowerCase()}`).targetBlank(true));
   if (o.alerts || o.links) panel.links([...links, ...(o.links ?? [])]);
-  panel.thresholds(new sdk.ThresholdsConfigBuilder().mode(sdk.ThresholdsMode.Absolute).steps(o.steps ?? steps.always(colours.plain)));
+  panel.thresholds(new sdk.ThresholdsConfigBuilder().mode(sdk.ThresholdsMode.Absolute).steps(o.steps ?? steps.rising(colours.plain)));
   for (const override of o.overrides ?? []) panel.withOverride(override);
   return panel;
 }
@@ -523,6 +519,6 @@ export function dashboard(name: Name, o: { description: string, from: string, re
     if (!collapsed) for (const panel of built) b.withPanel({ build: () => panel });
     y = collapsed ? y + 1 : end;
   }
-  b.annotations(annotationsOf[name].map((a) => ({ build: () => ({ ...a, filter: { exclude: true, ids: hidden } }) })));
+  b.annotations(family[name].marks.map((a) => ({ build: () => ({ ...a, filter: { exclude: true, ids: hidden } }) })));
   return { ...b.build(), schemaVersion };
 }

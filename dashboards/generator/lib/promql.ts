@@ -1,43 +1,32 @@
-// Builds queries, which all follow three rules:
-//
-//  1. every selector matches $job and $instance;
-//  2. every selector is aggregated over job and instance, so that two exporters of the
-//     same provider show everything once;
-//  3. an _info metric on the one side of a join is reduced to one series, so that the join
-//     works even while two exporters differ for a minute.
+// Builds queries. Every selector matches $job and $instance and is aggregated over them, so that
+// two exporters of the same provider show everything once. An _info metric on the one side of a
+// join is reduced to one series, so that the join works even while they differ for a minute.
 
-/** Matchers of every selector. */
 const everywhere = ['job=~"$job"', 'instance=~"$instance"'];
 
 /** Matchers of the variables. They match only series with the label. */
 export const account = 'account=~"$account"';
 export const location = 'location=~"$location"';
 export const plan = 'plan=~"$plan"';
-
 /** Also matches public collectors, which have no account and belong to every choice. */
 export const accountOrPublic = 'account=~"$account|"';
 
-/** A selector with the matchers of every query. */
 const selector = (metric: string, ...matchers: string[]) => `${metric}{${[...everywhere, ...matchers].join(', ')}}`;
 
 /** A selector of a metric of the exporter, without its prefix. */
 export const own = (metric: string, ...matchers: string[]) => selector(`server_rental_${metric}`, ...matchers);
-
 /** Prices are one metric per currency; this selects that of the chosen one. */
 export const price = (of: 'plan' | 'configuration', ...matchers: string[]) => `{${[`__name__=~"server_rental_${of}_price_\${currency}_per_month"`, ...everywhere, ...matchers].join(', ')}}`;
 
-/** One series for each value of the labels, which are comma-separated, of any exporter. */
+/** One series for each value of the labels, of any exporter. */
 export const max = (labels: string, expr: string) => (labels ? `max by (${labels}) (${expr})` : `max(${expr})`);
-
 /** One info series for each value of the labels of the key, with the labels to show. */
 export const info = (key: string, labels: string, expr: string) => `topk by (${key}) (1, ${max(`${key}, ${labels}`, expr)})`;
 
-/** Sets a label of the series of an expression. */
 export const labelled = (expr: string, label: string, text: string) => `label_replace(${expr}, "${label}", "${text}", "", "")`;
 
-/** A series that says in a label that there is nothing, which is not the same as no data. */
+/** A series whose label says that there is nothing, which is not the same as no data. */
 export const orSays = (expr: string, label: string, text: string) => ` or on () ${labelled(expr, label, text)}`;
-
 /** A zero where there is nothing to count but known has data. */
 export const orZero = (expr: string, known: string) => `${expr} or 0 * ${known}`;
 
@@ -66,23 +55,19 @@ export const day = 86400;
 /** The beginning of the current day in UTC, as a scalar. */
 export const today = `scalar(floor(vector(time() / ${day}))) * ${day}`;
 
-/**
- * What tells whether, and so when last, something is known: stock, saved configurations, and
- * what only an exporter's process tells.
- */
+/** What tells whether, and so when last, something is known; exporter: what only its process tells. */
 export const known = { status: own('status_info'), plans: own('catalog_plans'), accounts: own('account_balance_usd'), saved: own('configurations'), exporter: builds };
 
-/** The time of the last sample within a day: of the last ten minutes to 15 seconds, and before to a minute. */
+/** The time of the last sample within a day: of the last ten minutes to 15 seconds, before to a minute. */
 const lastTime = (expr: string) => `max(max_over_time(timestamp(${expr})[10m:15s]) or max_over_time(timestamp(${expr})[1d:1m]))`;
 
 /**
- * The label at: a sign while there is data, so that it is the end, and does not change; else
- * the time in seconds of the last data, of which the end is the fraction. That is after the
- * time of the sample, and before the next scrape.
+ * The label at: a sign while there is data, so that it does not change and the end follows;
+ * else the time of the last data in seconds, of which the end is the fraction.
  */
 export const lastKnown = (expr: string) => `label_replace(count_values("at", ceil(${lastTime(expr)})), "at", "$1.", "at", "(.+)") unless on () ${expr}${orSays('vector(1)', 'at', '+')}`;
 
-/** Where subqueries are, without their range: each with its first and last parenthesis. */
+/** The first and last parenthesis of each subquery. */
 function subqueries(expr: string) {
   const open: number[] = [];
   const all: { first: number, last: number }[] = [];
@@ -95,10 +80,7 @@ function subqueries(expr: string) {
   return all;
 }
 
-/**
- * What was known at the end of the time range or, while it is not known, at the last time at
- * which it was, by the variable of that time: at each step, whenever that is.
- */
+/** What was known, at each step, at the end of the time range or at the last time before at which it was, by the variable of that time. */
 export function atEnd(expr: string, variable = 'at') {
   const within = subqueries(expr);
   // Braces are those of selectors or of variables. A selector is at the times of the subquery that it is in.
@@ -110,10 +92,9 @@ export const orLast = (expr: string, by = builds) => `(${expr}) + scalar(0 * max
 
 // Servers and their renewals
 
-/** Keeps the servers of the chosen plans and locations, by account and server. */
+/** Keeps the servers of the chosen plans and locations. */
 export const chosenServers = (expr: string) => `${expr} and on (account, server) ${own('server_info', account, plan, location)}`;
-
-/** Keeps the servers that are billed, by account and server: all but those whose status means an end. */
+/** Keeps the servers that are billed: all but those whose status means an end. */
 export const billed = (expr: string) => `${expr} unless on (account, server) ${own('server_status', 'status=~"(?i)(canceled|cancelled|terminated|deleted|expired)"')}`;
 
 /** The current month and the two after it, by a day near the middle of each: its first day, and its number of days. */
@@ -123,10 +104,9 @@ const months = ['this month', 'next month', 'the month after'].map((name, i) => 
 });
 
 /**
- * The dates of all renewals until some days after today (UTC), with the label renewal: one
- * of today or earlier once, on its own date, and every monthly one after today. The 31st is
+ * The dates of all renewals, by the next one of each server, until some days after today (UTC):
+ * one of today or earlier once, on its own date, and every monthly one after today. The 31st is
  * the last day of a shorter month. The recording rules and the exporter count the same way.
- * @param renews the next renewal of each account and server
  */
 export function renewalDates(renews: string, days: number) {
   const monthly = months.map(({ name, start, length }) => {
@@ -153,16 +133,12 @@ export const age = `min by (${collector}) (max by (job, instance) (timestamp(${b
 
 /** The age of data that was never fetched: older than all others. */
 export const never = 1e9;
-/** Ages in intervals of the collector. */
 export const intervals = `(${age}) / on (${collector}) ${interval} or 0 * ${interval} + ${never}`;
 
 /** What rules record while an exporter is scraped: without it, their other results say nothing. */
 export const ruled = 'collector_account:server_rental_exporter_collector_data_timestamp_seconds:max';
 
-/**
- * A -1 if there are no recording rules: none of their results within the range.
- * @param recorded what they always record @param label that says so
- */
+/** A -1 if there is nothing within the range of what the recording rules always record. A label says so. */
 export function orNeedsRules(expr: string, recorded: string, label = '') {
   const missing = `${scraped} - 1 unless on () last_over_time(${recorded}[$__range] @ end())`;
   return expr + (label ? orSays(missing, label, 'needs the recording rules') : ` or on () ${missing}`);
@@ -178,14 +154,10 @@ export function dataState(name: string) {
     + orSays(lastTime(builds), 'state', 'The exporter is down since');
 }
 
-// Accounts of the configuration
+// Accounts of the configuration, also those without data
 
-/** Also those without data. */
 export const accounts = max('account', own('exporter_collector_interval_seconds', 'account!=""', account));
-
-/** One series if no account is configured. */
 export const noAccounts = `${scraped} unless on () ${accounts}`;
-
 /** Says that no account is configured at the end, in a label. */
 export const orNoAccounts = (expr: string, label: string) => `(${expr})${orSays(atEnd(noAccounts), label, 'no accounts configured')}`;
 

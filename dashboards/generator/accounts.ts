@@ -3,7 +3,7 @@
 
 import { LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation } from '@grafana/grafana-foundation-sdk/common';
 import {
-  bars, between, colours, columns, course, dashboard, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, series, set, stat, steps, table, units, values,
+  bars, between, colours, valueOf, course, dashboard, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, series, set, stat, steps, table, units, values,
 } from './lib/family.js';
 import { account, accounts as configured, atEnd, billed, chosenServers, day, end, info, labelled, location, max, milliseconds, noAccounts, orNoAccounts, orSays, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
@@ -69,31 +69,29 @@ const money = [
     description: 'The account with the fewest days from today (UTC) to a renewal that its balance cannot pay, and these days: red from 2 and orange from 7 on, like the alert.', alerts: ['RenewalsUnfunded'],
   }, now(`${left(order)} and on (account) ${first(1)}${orSays(`(${noAccounts}) + ${nobody / day}`, 'account', 'configured')}`, '{{account}}')),
   table({
-    id: 109, title: 'Pay by', w: 17, h: 6, sort: 'Pay by', overrides: [dash], alerts: ['RenewalsUnfunded'],
+    id: 109, title: 'Pay by', w: 17, h: 6, sort: 'Pay by', overrides: [dash], alerts: ['RenewalsUnfunded'], key: ['account', 'coin'],
     description: 'Until when each account has to be topped up with each coin that it has used: the date until which it is funded, less the longest of the last 20 settlements with this coin.',
-    columns: [
-      flexible('account', 'Account', 145), fixed('coin', 'Coin', 100),
-      columns.minute('by', 'Pay by', 140, payBy),
-      columns.duration('left', 'Left', 110, `${payBy} - time()`, { mappings: [between(-1e18, 0, colours.bad, 'Passed')], steps: steps.falling(0, 2 * day) }),
-      { from: '#settles', name: 'Settles in', unit: 'dtdurations', decimals: 0, width: 110, mappings: none, steps: steps.muted },
-    ], key: ['account', 'coin'],
-  }, { settles: orNone(settlement, 'coin', 'None used') }),
+  }, [
+    flexible('account', 'Account', 145), fixed('coin', 'Coin', 100),
+    valueOf.minute('by', 'Pay by', 140, payBy),
+    valueOf.duration('left', 'Left', 110, `${payBy} - time()`, { mappings: [between(-1e18, 0, colours.bad, 'Passed')], steps: steps.falling(0, 2 * day) }),
+    { from: '#settles', name: 'Settles in', unit: 'dtdurations', decimals: 0, width: 110, mappings: none, steps: steps.muted },
+  ], { settles: orNone(settlement, 'coin', 'None used') }),
   table({
     id: 107, title: `Accounts, ${vat} in the monthly cost`, w: 24, h: 7, sort: 'Days left', overrides: [dash], key: ['account'],
     alerts: ['RenewalsUnfunded', 'BalanceLow', 'TokenRejected'],
     description: 'The chosen accounts, the first to run dry first and those without data before them: days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; '
       + 'the balance; the amount by which the renewals of the next 30 days exceed it, an overdue one once and then each month; the monthly cost of the servers at current prices, with the VAT chosen above. '
       + 'Everything else excludes VAT. Servers that are no longer billed or without a known price do not count.',
-    columns: [
-      flexible('account', 'Account', 165, { link: linkTo('accounts', 'Show only this account', 'var-account=${__value.raw}') }),
-      columns.count('left', 'Days left', 85, left(order), { steps: steps.daysLeft, mappings: [noRenewals(1e5)] }),
-      columns.date('until', 'Funded until', 115, paidUntil, { mappings: [noRenewals(never * 1000)] }),
-      columns.usd('balance', 'Balance', 120, balance, { steps: steps.notBelowZero }),
-      columns.usd('missing', 'Missing, 30 d', 115, `clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, cost)}) - on (account) ${balance}, 0)`),
-      columns.usd('cost', 'Per month', 115, taxed(`${cost} or ${serverCount} == 0`)),
-      { from: '#token', name: 'Token', mappings: mappings.token, width: 90, align: 'center', background: true },
-    ],
-  }, { token: tokens }),
+  }, [
+    flexible('account', 'Account', 165, { link: linkTo('accounts', 'Show only this account', 'var-account=${__value.raw}') }),
+    valueOf.count('left', 'Days left', 85, left(order), { steps: steps.daysLeft, mappings: [noRenewals(1e5)] }),
+    valueOf.date('until', 'Funded until', 115, paidUntil, { mappings: [noRenewals(never * 1000)] }),
+    valueOf.usd('balance', 'Balance', 120, balance, { steps: steps.notBelowZero }),
+    valueOf.usd('missing', 'Missing, 30 d', 115, `clamp_min((${orZero(`round(sum by (account) (${nextAmounts}), 0.01)`, cost)}) - on (account) ${balance}, 0)`),
+    valueOf.usd('cost', 'Per month', 115, taxed(`${cost} or ${serverCount} == 0`)),
+    { from: '#token', name: 'Token', mappings: mappings.token, width: 90, align: 'center', background: true },
+  ], { token: tokens }),
 ];
 
 /** Today and the 30 days after it, one series each, with the day as its value. */
@@ -120,16 +118,15 @@ const calendar = bars({
 const renewals = [
   calendar,
   table({
-    id: 202, title: `Renewals of the next 30 days, ${vat}`, w: 24, h: 9, sort: 'Day', overrides: [dash], alerts: ['RenewalsUnfunded'],
+    id: 202, title: `Renewals of the next 30 days, ${vat}`, w: 24, h: 9, sort: 'Day', overrides: [dash], alerts: ['RenewalsUnfunded'], key: ['account', 'server', 'renewal'],
     description: 'Every renewal of a billed server within 30 days with its price, the next one first. An overdue renewal has less than 0 days left and counts once.',
-    columns: [
-      { from: '#info', name: 'Day', unit: units.date, width: 100, mappings: none, steps: steps.muted },
-      columns.count('left', 'Days', 50, left(chosenServers(nextDates)), { steps: steps.falling(0, 3) }),
-      columns.usd('amount', 'Amount', 105, taxed(chosenServers(nextAmounts))),
-      flexible('account', 'Account', 145), flexible('hostname', 'Host name', 155), fixed('plan', 'Plan', 135),
-      fixed('location', 'Location', 78),
-    ], key: ['account', 'server', 'renewal'],
-  }, { info: orNone(`${milliseconds(nextDates)} * on (account, server) group_left (hostname, plan, location) ${serverInfo('hostname, plan, location')}`, 'hostname', 'No renewals') }),
+  }, [
+    { from: '#info', name: 'Day', unit: units.date, width: 100, mappings: none, steps: steps.muted },
+    valueOf.count('left', 'Days', 50, left(chosenServers(nextDates)), { steps: steps.falling(0, 3) }),
+    valueOf.usd('amount', 'Amount', 105, taxed(chosenServers(nextAmounts))),
+    flexible('account', 'Account', 145), flexible('hostname', 'Host name', 155), fixed('plan', 'Plan', 135),
+    fixed('location', 'Location', 78),
+  ], { info: orNone(`${milliseconds(nextDates)} * on (account, server) group_left (hostname, plan, location) ${serverInfo('hostname, plan, location')}`, 'hostname', 'No renewals') }),
 ];
 
 const perTopup = (metric: string) => max('account, topup', own(metric, account));
@@ -154,22 +151,21 @@ const unlocked = 1e9;
 
 const topups = [
   table({
-    id: 402, title: 'Open top-ups', w: 24, h: 6, sort: 'Time left', overrides: [dash], alerts: ['TopupExpiring', 'TopupStuck'],
+    id: 402, title: 'Open top-ups', w: 24, h: 6, sort: 'Time left', overrides: [dash], alerts: ['TopupExpiring', 'TopupStuck'], key: ['account', 'topup'],
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
-    columns: [
-      columns.duration('left', 'Time left', 120, orZero(`${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, `${perTopup('topup_created_timestamp_seconds')} + ${unlocked}`), {
-        background: true, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600),
-      }),
-      fixed('status', 'State', 85, { mappings: mappings.topupStatus }),
-      flexible('account', 'Account', 145),
-      columns.usd('amount', 'Amount', 100, perTopup('topup_amount_usd')),
-      fixed('coin', 'Coin', 90), flexible('network', 'Network', 80),
-      columns.duration('age', 'Open for', 90, `time() - ${perTopup('topup_created_timestamp_seconds')}`),
-      columns.count('have', 'Have', 55, perTopup('topup_confirmations')),
-      columns.count('need', 'Need', 57, perTopup('topup_confirmations_needed')),
-      columns.percent('bonus', 'Bonus', 63, perTopup('topup_bonus_ratio')),
-    ], key: ['account', 'topup'],
-  }, { info: orNone(openTopups, 'status', 'None open', `sum(${topupCount()})`) }),
+  }, [
+    valueOf.duration('left', 'Time left', 120, orZero(`${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, `${perTopup('topup_created_timestamp_seconds')} + ${unlocked}`), {
+      background: true, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600),
+    }),
+    fixed('status', 'State', 85, { mappings: mappings.topupStatus }),
+    flexible('account', 'Account', 145),
+    valueOf.usd('amount', 'Amount', 100, perTopup('topup_amount_usd')),
+    fixed('coin', 'Coin', 90), flexible('network', 'Network', 80),
+    valueOf.duration('age', 'Open for', 90, `time() - ${perTopup('topup_created_timestamp_seconds')}`),
+    valueOf.count('have', 'Have', 55, perTopup('topup_confirmations')),
+    valueOf.count('need', 'Need', 57, perTopup('topup_confirmations_needed')),
+    valueOf.percent('bonus', 'Bonus', 63, perTopup('topup_bonus_ratio')),
+  ], { info: orNone(openTopups, 'status', 'None open', `sum(${topupCount()})`) }),
   stat({
     id: 401, title: 'Top-ups in the time range', w: 24, h: 4, steps: steps.muted, alerts: ['TopupFailed'],
     description: 'The top-ups of the chosen accounts by status: those that are open now, and those that were paid, expired, failed or were canceled in the time range.',
@@ -238,15 +234,14 @@ const flows = [
   course(orNoAccounts(grown(credit), 'type'), 'in: {{type}}', 'in'),
   course(`-(${grown(debit)})`, 'out: {{type}}', 'out')).axisWidth(120), // Grafana cuts long labels without
   table({
-    id: 502, title: 'All transactions by type', w: 11, h: 9, sort: 'Out', descending: true, overrides: [dash],
+    id: 502, title: 'All transactions by type', w: 11, h: 9, sort: 'Out', descending: true, overrides: [dash], key: ['type'],
     description: 'Transactions of the chosen accounts by type: the amounts and the number over the whole history.',
-    columns: [
-      flexible('type', 'Type', 75),
-      columns.usd('in', 'In', 115, ever(credit)),
-      columns.usd('out', 'Out', 115, ever(debit)),
-      { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
-    ], key: ['type'],
-  }, { count: orNoAccounts(ever('transactions'), 'type') }),
+  }, [
+    flexible('type', 'Type', 75),
+    valueOf.usd('in', 'In', 115, ever(credit)),
+    valueOf.usd('out', 'Out', 115, ever(debit)),
+    { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
+  ], { count: orNoAccounts(ever('transactions'), 'type') }),
 ];
 
 const chosenInfo = max('account, server, plan, location', own('server_info', account, plan, location));
@@ -255,12 +250,11 @@ const chosenInfo = max('account, server, plan, location', own('server_info', acc
 const serversBy = (label: 'plan' | 'location', name: string, id: number) => table({
   id, title: `Servers by ${label}, ${vat}`, w: 9, h: 8, sort: 'Per month', descending: true, overrides: [dash], key: [label],
   description: `The number of servers of the chosen accounts, plans and locations by ${label}, and the monthly cost of those that are billed.`,
-  columns: [
-    flexible(label, name, 120),
-    { from: '#count', name: 'Servers', unit: 'none', decimals: 0, width: 80 },
-    columns.usd('cost', 'Per month', 120, taxed(`sum by (${label}) ((${billed(serverPrice)}) * on (account, server) group_left (${label}) ${serverInfo(label)})`)),
-  ],
-}, { count: orNone(`count by (${label}) (${chosenInfo})`, label, 'No servers') });
+}, [
+  flexible(label, name, 120),
+  { from: '#count', name: 'Servers', unit: 'none', decimals: 0, width: 80 },
+  valueOf.usd('cost', 'Per month', 120, taxed(`sum by (${label}) ((${billed(serverPrice)}) * on (account, server) group_left (${label}) ${serverInfo(label)})`)),
+], { count: orNone(`count by (${label}) (${chosenInfo})`, label, 'No servers') });
 
 /** Servers by account and status as they were last known, of the accounts whose servers are not known yet. */
 const awaited = `(${max('account, status', `last_over_time(${own('servers', account)}[1d])`)} and on (account) ${configured} unless on (account) ${serverCount})`;
@@ -277,20 +271,19 @@ const machines = [
   serversBy('plan', 'Plan', 302),
   serversBy('location', 'Location', 303),
   table({
-    id: 304, title: `Servers, ${vat}`, w: 24, h: 11, sort: 'Renews', overrides: [dash], alerts: ['ServerSuspended'],
+    id: 304, title: `Servers, ${vat}`, w: 24, h: 11, sort: 'Renews', overrides: [dash], alerts: ['ServerSuspended'], key: ['account', 'server'],
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
-    columns: [
-      fixed('status', 'Status', 85, { mappings: mappings.serverStatus, background: true, align: 'center' }),
-      flexible('hostname', 'Host name', 155), flexible('account', 'Account', 145),
-      fixed('plan', 'Plan', 138, { link: linkTo('plan', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') }),
-      fixed('location', 'Location', 78, { link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') }),
-      columns.usd('price', 'Per month', 105, taxed(chosenServers(serverPrice))),
-      columns.date('date', 'Renews', 98, `(${chosenServers(renews)})`),
-      fixed('os', 'System', 108),
-      columns.date('created', 'Created', 100, `(${chosenServers(perServer('server_created_timestamp_seconds'))})`),
-      flexible('server', 'Id', 165, { filter: true }),
-    ], key: ['account', 'server'],
-  }, {
+  }, [
+    fixed('status', 'Status', 85, { mappings: mappings.serverStatus, background: true, align: 'center' }),
+    flexible('hostname', 'Host name', 155), flexible('account', 'Account', 145),
+    fixed('plan', 'Plan', 138, { link: linkTo('plan', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') }),
+    fixed('location', 'Location', 78, { link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') }),
+    valueOf.usd('price', 'Per month', 105, taxed(chosenServers(serverPrice))),
+    valueOf.date('date', 'Renews', 98, `(${chosenServers(renews)})`),
+    fixed('os', 'System', 108),
+    valueOf.date('created', 'Created', 100, `(${chosenServers(perServer('server_created_timestamp_seconds'))})`),
+    flexible('server', 'Id', 165, { filter: true }),
+  ], {
     info: orNone(`(${everyServer} * on (account, server) group_left (status) ${info('account, server', 'status', own('server_status', account))} or on (account, server) ${everyServer})`, 'hostname', 'No servers'),
   }),
 ];
@@ -312,30 +305,28 @@ const totals = [
 
 const security = [
   table({
-    id: 601, title: 'Security of accounts', w: 24, h: 7, sort: 'Account', overrides: [dash], alerts: ['TwoFactorDisabled', 'TokenRejected'], links: [panelLink('status', 'Exporter health')],
+    id: 601, title: 'Security of accounts', w: 24, h: 7, sort: 'Account', overrides: [dash], alerts: ['TwoFactorDisabled', 'TokenRejected'], links: [panelLink('status', 'Exporter health')], key: ['account'],
     description: 'The chosen accounts: two-factor authentication, the number of SSH keys and saved configurations, and the last paid top-up.',
-    columns: [
-      flexible('account', 'Account', 165, { filter: true, link: linkTo('accounts', 'Show only this account', 'var-account=${__value.raw}') }),
-      flexible('name', 'Name', 0, { filter: true }),
-      columns.state('factor', 'Two-factor', 105, perAccount('account_two_factor_enabled'), { mappings: mappings.enabled }),
-      columns.number('keys', 'SSH keys', 85, perAccount('ssh_keys')),
-      columns.number('saved', 'Configurations', 125, perAccount('configurations')),
-      columns.number('limit', 'of at most', 95, perAccount('configurations_limit')),
-      columns.ago('paid', 'Last paid top-up', 145, perAccount('topup_last_paid_timestamp_seconds')),
-      columns.date('created', 'Created', 100, perAccount('account_created_timestamp_seconds')),
-    ], key: ['account'],
-  }, { info: orNoAccounts(info('account', 'name', own('account_info', account)), 'account') }),
+  }, [
+    flexible('account', 'Account', 165, { filter: true, link: linkTo('accounts', 'Show only this account', 'var-account=${__value.raw}') }),
+    flexible('name', 'Name', 0, { filter: true }),
+    valueOf.state('factor', 'Two-factor', 105, perAccount('account_two_factor_enabled'), { mappings: mappings.enabled }),
+    valueOf.number('keys', 'SSH keys', 85, perAccount('ssh_keys')),
+    valueOf.number('saved', 'Configurations', 125, perAccount('configurations')),
+    valueOf.number('limit', 'of at most', 95, perAccount('configurations_limit')),
+    valueOf.ago('paid', 'Last paid top-up', 145, perAccount('topup_last_paid_timestamp_seconds')),
+    valueOf.date('created', 'Created', 100, perAccount('account_created_timestamp_seconds')),
+  ], { info: orNoAccounts(info('account', 'name', own('account_info', account)), 'account') }),
   table({
-    id: 602, title: 'SSH keys', w: 24, h: 8, sort: 'Added', descending: true, overrides: [dash], alerts: ['SSHKeysChanged'],
+    id: 602, title: 'SSH keys', w: 24, h: 8, sort: 'Added', descending: true, overrides: [dash], alerts: ['SSHKeysChanged'], key: ['account', 'ssh_key'],
     description: 'The SSH keys of the chosen accounts, the newest first. Treat a key that nobody of you added as an emergency.',
-    columns: [
-      columns.date('created', 'Added', 100, max('account, ssh_key', own('ssh_key_created_timestamp_seconds', account))),
-      flexible('account', 'Account', 145),
-      fixed('name', 'Key', 120, { filter: true }),
-      fixed('type', 'Type', 110, { filter: true }),
-      flexible('fingerprint', 'Fingerprint', 0, { filter: true }),
-    ], key: ['account', 'ssh_key'],
-  }, { info: orNone(info('account, ssh_key', 'name, type, fingerprint', own('ssh_key_info', account)), 'name', 'No keys', `sum(${perAccount('ssh_keys')})`) }),
+  }, [
+    valueOf.date('created', 'Added', 100, max('account, ssh_key', own('ssh_key_created_timestamp_seconds', account))),
+    flexible('account', 'Account', 145),
+    fixed('name', 'Key', 120, { filter: true }),
+    fixed('type', 'Type', 110, { filter: true }),
+    flexible('fingerprint', 'Fingerprint', 0, { filter: true }),
+  ], { info: orNone(info('account, ssh_key', 'name, type, fingerprint', own('ssh_key_info', account)), 'name', 'No keys', `sum(${perAccount('ssh_keys')})`) }),
 ];
 
 export const accounts = () => dashboard('accounts', {

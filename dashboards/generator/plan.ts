@@ -1,7 +1,7 @@
 // One plan: whether it can be ordered and since when, what it costs, how fast a customer has
 // to be, and what else to order.
 
-import { columns, course, dashboard, flexible, forPattern, forQuery, mappings, now, series, set, stat, steps, table, units } from './lib/family.js';
+import { valueOf, course, dashboard, flexible, forPattern, forQuery, mappings, now, series, set, stat, steps, table, units } from './lib/family.js';
 import { info, known, max, milliseconds, orLast, own, plan, price } from './lib/promql.js';
 import { chosen, inCurrency, orderForm, planLink, plans, priceColumn, restocksBy, saved, sinceTexts, stockColumn, stockOverTime } from './stock.js';
 
@@ -23,14 +23,13 @@ const state = [
   table({
     id: 105, title: 'Order', w: 9, h: 6, sort: 'Price', key: ['plan'],
     description: 'The plan and the alternative that the provider names while it is sold out. Prices are per month, excluding VAT.',
-    columns: [
-      stockColumn(orLast(both(max('plan', own('plan_in_stock'))), known.plans)),
-      flexible('name', 'Plan', 110, { link: planLink }),
-      priceColumn(both(max('plan', price('plan')))),
-      orderForm,
-      { from: 'plan', name: 'Id', hidden: true },
-    ],
-  }, {
+  }, [
+    stockColumn(orLast(both(max('plan', own('plan_in_stock'))), known.plans)),
+    flexible('name', 'Plan', 110, { link: planLink }),
+    priceColumn(both(max('plan', price('plan')))),
+    orderForm,
+    { from: 'plan', name: 'Id', hidden: true },
+  ], {
     name: info('plan', 'name', both(own('plan_info'))),
     order: info('plan', 'order', both(own('plan_links_info'))),
   }),
@@ -62,12 +61,11 @@ const details = [
   table({
     id: 207, title: `The last five restocks, ${inCurrency}`, w: 10, h: 7, sort: 'Began', descending: true, key: ['began'], only: ['start'], noValue: 'None known',
     description: 'The last restocks within 30 days: when each began, how long it lasted, to two minutes and at most until a restart of the exporter, and the monthly price then, excluding VAT. Those that no scrape saw are missing.',
-    columns: [
-      columns.minute('start', 'Began', 145, `topk(5, ${ofRestocks('max', `${named} * scalar(${restock})`)})`),
-      { from: '#lasted', name: 'Lasted', unit: units.duration, width: 110, expr: `120 * ${ofRestocks('count', named)}` },
-      priceColumn(ofRestocks('last', `${named} * scalar(${max('', price('plan', plan))})`)),
-    ],
-  }),
+  }, [
+    valueOf.minute('start', 'Began', 145, `topk(5, ${ofRestocks('max', `${named} * scalar(${restock})`)})`),
+    { from: '#lasted', name: 'Lasted', unit: units.duration, width: 110, expr: `120 * ${ofRestocks('count', named)}` },
+    priceColumn(ofRestocks('last', `${named} * scalar(${max('', price('plan', plan))})`)),
+  ]),
   series({
     id: 301, title: `Price over time, ${inCurrency}`, w: 8, h: 8, decimals: 2, stepped: true, interval: '2m', points: 140,
     description: 'The monthly price, excluding VAT.', alerts: ['PlanPriceChanged'],

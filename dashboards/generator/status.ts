@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { ScaleDistribution, ScaleDistributionConfigBuilder } from '@grafana/grafana-foundation-sdk/common';
-import { alerts, between, columns, dashboard, colours, course, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, rows, runbooks, series, set, stat, steps, table, timeline, units, values, wordsLike } from './lib/family.js';
+import { alerts, between, valueOf, dashboard, colours, course, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, rows, runbooks, series, set, stat, steps, table, timeline, units, values, wordsLike } from './lib/family.js';
 import {
   account, accountOrPublic, age, atEnd, builds, collector, end, info, interval, intervals, known, labelled, lastSuccess, location, max, milliseconds, orLast, orNeedsRules, orNoAccounts, orSays, own, perExporter, ruled, scraped, succeeded, tokens,
 } from './lib/promql.js';
@@ -74,14 +74,13 @@ const wrong = [
   table({
     id: 109, title: 'Alerts that fire', w: 24, h: 7, sort: 'Severity',
     description: 'Warnings and critical alerts of this project that fire, what they are about, and since when. The name leads to the runbook.',
-    columns: [
-      fixed('severity', 'Severity', 85, { align: 'center', background: true, mappings: [wordsLike('^critical$', colours.bad), wordsLike('^warning$', colours.warn)] }),
-      flexible('alertname', 'Alert', 200, { mappings: [wordsLike('^ServerRental(.+)', colours.plain, '$1')], link: { title: 'Runbook', url: `${runbooks}#\${__data.fields.Anchor}`, targetBlank: true } }),
-      flexible('object', 'About', 320),
-      { from: '#since', name: 'Since', unit: units.ago, width: 145, steps: steps.muted },
-      { from: 'anchor', name: 'Anchor', hidden: true, mappings: values(Object.fromEntries(anchors.map((name) => [name, [name.toLowerCase(), colours.muted]]))) },
-    ],
-  }, {
+  }, [
+    fixed('severity', 'Severity', 85, { align: 'center', background: true, mappings: [wordsLike('^critical$', colours.bad), wordsLike('^warning$', colours.warn)] }),
+    flexible('alertname', 'Alert', 200, { mappings: [wordsLike('^ServerRental(.+)', colours.plain, '$1')], link: { title: 'Runbook', url: `${runbooks}#\${__data.fields.Anchor}`, targetBlank: true } }),
+    flexible('object', 'About', 320),
+    { from: '#since', name: 'Since', unit: units.ago, width: 145, steps: steps.muted },
+    { from: 'anchor', name: 'Anchor', hidden: true, mappings: values(Object.fromEntries(anchors.map((name) => [name, [name.toLowerCase(), colours.muted]]))) },
+  ], {
     since: orNeedsRules(milliseconds(max('severity, alertname, object, anchor', `label_replace(label_join(label_join((${alertsSince}), "object", " ", ${aboutLabels.map((label) => `"${label}"`).join(', ')}), "anchor", "", "alertname"), "object", "–", "object", " *")`))
       + orSays(`0 * max(${ruled}) / 0`, 'alertname', 'None'), ruled, 'alertname'),
   }),
@@ -107,19 +106,19 @@ const glance = [
   table({
     id: 107, title: 'Tokens', w: 8, h: 5, sort: 'Token', descending: true, alerts: ['TokenRejected'],
     description: 'Whether the API accepted each account\'s token when it last said so, rejected ones first; in grey what was last known while the exporter is down.',
-    columns: [
-      flexible('account', 'Account', 165, { link: linkTo('accounts', 'Show this account', 'var-account=${__value.raw}') }),
-      columns.state('token', 'Token', 85, tokens, { mappings: mappings.token }),
-    ],
-  }),
+  }, [
+    flexible('account', 'Account', 165, { link: linkTo('accounts', 'Show this account', 'var-account=${__value.raw}') }),
+    valueOf.state('token', 'Token', 85, tokens, { mappings: mappings.token }),
+  ]),
 ];
 
 const matrix = table({
   id: 201, title: 'Components by location', w: 13, h: 11, sort: 'Location', alerts: ['ComponentNotOperational'],
   description: 'The state of each component of each location: green if operational, blue if it says maintenance, red for any other state, and grey if last known.',
   before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
-  columns: [{ from: 'location\\component', name: 'Location', width: 80, filter: false, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
-}, { state: states });
+}, [
+  fixed('location\\component', 'Location', 80, { link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }),
+], { state: states });
 // One column for each component.
 matrix.withOverride(forPattern('^(?!Location$).+', set.mappings(mappings.componentState), set.custom('cellOptions', { type: 'color-background', mode: 'basic' }),
   set.custom('align', 'center'), set.custom('minWidth', 98)));
@@ -147,12 +146,11 @@ const provider = [
   table({
     id: 206, title: 'Outages of two minutes or longer', w: 14, h: 9, sort: 'Began', descending: true, history: true, noValue: 'None', alerts: ['ComponentNotOperational'],
     description: 'Each outage of a component in the time range, the latest first: when it began and how long it lasted, or has lasted so far, to two minutes. Times in which a component failed again and again are one outage, and maintenance is none. Needs the recording rules of this project.',
-    columns: [
-      fixed('location', 'Location', 80), flexible('component', 'Component', 110),
-      columns.minute('began', 'Began', 145, began, { expr: `${milliseconds(began)} or (${orNeedsRules('vector(0) < 0', componentsKnown, 'location')}) * NaN and on () vector(time() > bool ${end} - $__interval_ms / 1000) == 1` }),
-      { from: '#lasted', name: 'Lasted', unit: 's', decimals: 0, width: 110, expr: `120 + ${ended} - on (location, component) ${began} > 0` },
-    ],
-  }).interval('2m').maxDataPoints(1000),
+  }, [
+    fixed('location', 'Location', 80), flexible('component', 'Component', 110),
+    valueOf.minute('began', 'Began', 145, began, { expr: `${milliseconds(began)} or (${orNeedsRules('vector(0) < 0', componentsKnown, 'location')}) * NaN and on () vector(time() > bool ${end} - $__interval_ms / 1000) == 1` }),
+    { from: '#lasted', name: 'Lasted', unit: 's', decimals: 0, width: 110, expr: `120 + ${ended} - on (location, component) ${began} > 0` },
+  ]).interval('2m').maxDataPoints(1000),
   timeline({
     id: 204, title: 'Incidents and maintenance over time', w: 10, h: 5, mappings: [...values({ 0: ['None', colours.good] }), between(1, null, colours.bad, 'Ongoing')],
     description: 'Whether the provider reported ongoing incidents or scheduled maintenance windows.', alerts: ['IncidentOngoing', 'MaintenanceScheduled'],
@@ -184,18 +182,17 @@ const collectors = [
   table({
     id: 301, title: 'Collectors', w: 24, h: 12, sort: 'In intervals', descending: true, alerts: ['CollectorFailing', 'DataStale'], key: ['collector', 'account'],
     description: 'Collectors, the one with the oldest data first: up to 500 that fail and 100 others. Public collectors have no account. With several exporters, a collector is failing if it fails at one of them, and its age is that of the freshest data. In grey what was last known while the exporter is down.',
-    columns: [
-      columns.state('success', 'Last fetch', 92, ofListed(orLast(succeeded)), { mappings: mappings.success }),
-      flexible('collector', 'Collector', 118, { filter: true }),
-      flexible('account', 'Account', 145, { filter: true }),
-      columns.number('age', 'Age', 85, ofListed(age), { unit: units.duration }),
-      columns.number('interval', 'Interval', 80, ofListed(interval), { unit: units.duration }),
-      columns.number('intervals', 'In intervals', 110, ofListed(intervals), { decimals: 1, steps: steps.intervals, mappings: mappings.never }),
-      columns.ago('last', 'Last success', 130, `(${ofListed(lastFetched)})`),
-      columns.number('duration', 'Duration', 80, ofListed(max(collector, own('exporter_collector_duration_seconds', accountOrPublic))), { unit: 's', decimals: 2 }),
-      columns.count('invalid', 'Invalid', 65, ofListed(max(collector, own('exporter_collector_invalid_items', accountOrPublic))), { steps: steps.noneIsWarning }),
-    ],
-  }),
+  }, [
+    valueOf.state('success', 'Last fetch', 92, ofListed(orLast(succeeded)), { mappings: mappings.success }),
+    flexible('collector', 'Collector', 118, { filter: true }),
+    flexible('account', 'Account', 145, { filter: true }),
+    valueOf.number('age', 'Age', 85, ofListed(age), { unit: units.duration }),
+    valueOf.number('interval', 'Interval', 80, ofListed(interval), { unit: units.duration }),
+    valueOf.number('intervals', 'In intervals', 110, ofListed(intervals), { decimals: 1, steps: steps.intervals, mappings: mappings.never }),
+    valueOf.ago('last', 'Last success', 130, `(${ofListed(lastFetched)})`),
+    valueOf.number('duration', 'Duration', 80, ofListed(max(collector, own('exporter_collector_duration_seconds', accountOrPublic))), { unit: 's', decimals: 2 }),
+    valueOf.count('invalid', 'Invalid', 65, ofListed(max(collector, own('exporter_collector_invalid_items', accountOrPublic))), { steps: steps.noneIsWarning }),
+  ]),
   timeline({
     id: 302, title: 'Collectors that failed in the time range', w: 24, h: 9, mappings: [...mappings.success, ...mappings.rules],
     description: 'The collectors whose last fetch failed at some time of the range, and when: the 15 that failed for the longest time. One line for all if there were none. Needs the recording rules of this project.', alerts: ['CollectorFailing'],
@@ -238,12 +235,11 @@ const api = [
   table({
     id: 404, title: 'Errors in 24 hours', w: 12, h: 10, sort: 'Errors', descending: true, alerts: ['CollectorFailing'],
     description: 'The failed requests of the last 24 hours by endpoint and reason, over all chosen exporters.',
-    columns: [
-      flexible('path', 'Path', 0, { filter: true }),
-      flexible('reason', 'Reason', 0, { filter: true }),
-      columns.count('errors', 'Errors', 90, `round(sum by (path, reason) (increase(${own('exporter_api_errors_total')}[24h]))) > 0${orSays(scraped, 'path', 'None')}`),
-    ],
-  }),
+  }, [
+    flexible('path', 'Path', 0, { filter: true }),
+    flexible('reason', 'Reason', 0, { filter: true }),
+    valueOf.count('errors', 'Errors', 90, `round(sum by (path, reason) (increase(${own('exporter_api_errors_total')}[24h]))) > 0${orSays(scraped, 'path', 'None')}`),
+  ]),
   series({
     id: 406, interval: '5m', title: 'Latency', overrides: palette.collectors(), w: 12, h: 10, legendRight: true, unit: 's', fill: 0, calcs: ['max', 'lastNotNull'], alerts: ['CollectorFailing'],
     description: 'Time from sending a request until its response was read, on average by endpoint, or the 95th percentile if Prometheus stores native histograms.',
@@ -281,18 +277,17 @@ const process = [
   table({
     id: 505, title: 'Builds and configuration', w: 24, h: 5, sort: 'Exporter', alerts: ['ConfigReloadFailed'],
     description: 'The build and start time of each exporter, whether its last reload succeeded, and the errors while it served metrics. After a failed reload it keeps its current configuration.',
-    columns: [
-      flexible('instance', 'Exporter', 0, { filter: true }),
-      flexible('version', 'Version', 0, { filter: true }),
-      flexible('revision', 'Revision', 0, { filter: true }),
-      flexible('goversion', 'Go', 0, { filter: true }),
-      columns.ago('started', 'Running since', 145, perExporter('process_start_time_seconds')),
-      columns.state('reload', 'Configuration', 115, max('instance', own('exporter_config_last_reload_successful')), { mappings: mappings.reload }),
-      columns.ago('loaded', 'Loaded', 145, max('instance', own('exporter_config_last_reload_success_timestamp_seconds'))),
-      // The counter may be absent until the first error.
-      columns.count('errors', 'Errors in 24 h', 115, `${perExporter('promhttp_metric_handler_errors_total', (s) => `round(sum by (job, instance) (increase(${s}[24h])))`)} or 0 * ${max('instance', builds)}`, { steps: steps.noneIsWarning }),
-    ],
-  }, { info: info('instance', 'version, revision, goversion', builds) }),
+  }, [
+    flexible('instance', 'Exporter', 0, { filter: true }),
+    flexible('version', 'Version', 0, { filter: true }),
+    flexible('revision', 'Revision', 0, { filter: true }),
+    flexible('goversion', 'Go', 0, { filter: true }),
+    valueOf.ago('started', 'Running since', 145, perExporter('process_start_time_seconds')),
+    valueOf.state('reload', 'Configuration', 115, max('instance', own('exporter_config_last_reload_successful')), { mappings: mappings.reload }),
+    valueOf.ago('loaded', 'Loaded', 145, max('instance', own('exporter_config_last_reload_success_timestamp_seconds'))),
+    // The counter may be absent until the first error.
+    valueOf.count('errors', 'Errors in 24 h', 115, `${perExporter('promhttp_metric_handler_errors_total', (s) => `round(sum by (job, instance) (increase(${s}[24h])))`)} or 0 * ${max('instance', builds)}`, { steps: steps.noneIsWarning }),
+  ], { info: info('instance', 'version, revision, goversion', builds) }),
 ];
 
 export const status = () => dashboard('status', {

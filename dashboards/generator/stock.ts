@@ -3,7 +3,7 @@
 
 import { VizLegendOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
 import {
-  bars, between, colours, columns, course, dashboard, fixed, flexible, forPattern, joinBy, linksFrom, mappings, palette, series, set, steps, table, timeline, units, values, withoutTime,
+  bars, between, colours, valueOf, course, dashboard, fixed, flexible, forPattern, joinBy, linksFrom, mappings, palette, series, set, steps, table, timeline, units, values, withoutTime,
 } from './lib/family.js';
 import { account, atEnd, day, end, info, known, labelled, location, max, orNoAccounts, orLast, orSays, own, plan, price } from './lib/promql.js';
 
@@ -64,18 +64,18 @@ export const planLink = linkTo('plan', 'This plan', 'var-plan=${__data.fields.Id
 
 /** The address of the order form, as a link. */
 export const orderForm = { from: 'order', name: 'Order', width: 60, filter: false, mappings: mappings.order, link: { title: 'Order form', url: '${__value.raw}', targetBlank: true } };
-export const stockColumn = (expr: string, name = 'Stock', refId = 'stock', width = 72) => columns.state(refId, name, width, expr, { mappings: mappings.stock });
-export const priceColumn = (expr: string) => columns.price('price', 'Price', 66, expr);
-const sinceColumn = ({ since }: Figures | { since: string }) => columns.ago('since', 'Since', 145, since, { mappings: sinceTexts, steps: steps.muted });
+export const stockColumn = (expr: string, name = 'Stock', refId = 'stock', width = 72) => valueOf.state(refId, name, width, expr, { mappings: mappings.stock });
+export const priceColumn = (expr: string) => valueOf.price('price', 'Price', 66, expr);
+const sinceColumn = ({ since }: Figures | { since: string }) => valueOf.ago('since', 'Since', 145, since, { mappings: sinceTexts, steps: steps.muted });
 /** Columns of what rules record. */
 const recorded = { mappings: mappings.recorded, steps: steps.muted };
 const inHours = { ...recorded, unit: units.hours, decimals: 1 };
-const staysColumn = (expr: string) => columns.number('stays', 'Stays', 72, expr, inHours);
+const staysColumn = (expr: string) => valueOf.number('stays', 'Stays', 72, expr, inHours);
 const recordedColumns = ({ stays, gone, restocks, share }: Figures) => [
   staysColumn(stays),
-  columns.number('gone', 'Gone', 72, gone, inHours),
-  columns.count('restocks', 'Restocks', 80, restocks, recorded),
-  columns.percent('share', 'Share', 68, share, recorded),
+  valueOf.number('gone', 'Gone', 72, gone, inHours),
+  valueOf.count('restocks', 'Restocks', 80, restocks, recorded),
+  valueOf.percent('share', 'Share', 68, share, recorded),
 ];
 const recordedText = '"Stays" is how long it stays in stock, "Gone" how long it is then sold out, on average over 30 days; "Restocks" and "Share" are how often it came back, and for which share of them it was in stock: these need the recording rules of this project.';
 
@@ -94,17 +94,16 @@ const orderNow = table({
   id: 602, title: `Order now, ${inCurrency}`, w: 24, h: 8, sort: 'Price', key: ['item'], only: ['stock'], alerts: ['WatchHit', 'ConfigurationBackInStock'],
   description: 'The plans that match a watch and the saved configurations that can be ordered now, cheapest first, since when, and how long they usually stay. If there are none: when each was last in stock, and when it is usually back. '
     + 'In grey what was last known. Prices are per month, excluding VAT.',
-  columns: [
-    stockColumn(`${items} and on (item) ${there} or (${items} unless on () ${there})${orSays(`${catalog} - 1`, 'item', 'none')}`),
-    flexible('name', 'Plan', 150),
-    priceColumn(ofItems('price')),
-    { ...orderForm, background: true },
-    sinceColumn({ since: ofItems('since') }),
-    staysColumn(ofItems('stays')),
-    columns.ago('back', 'Usually back', 130, ofItems('back')),
-    flexible('why', 'Watch or host name', 140, { filter: true }),
-  ],
-}, {
+}, [
+  stockColumn(`${items} and on (item) ${there} or (${items} unless on () ${there})${orSays(`${catalog} - 1`, 'item', 'none')}`),
+  flexible('name', 'Plan', 150),
+  priceColumn(ofItems('price')),
+  { ...orderForm, background: true },
+  sinceColumn({ since: ofItems('since') }),
+  staysColumn(ofItems('stays')),
+  valueOf.ago('back', 'Usually back', 130, ofItems('back')),
+  flexible('why', 'Watch or host name', 140, { filter: true }),
+], {
   name: perItem(info('plan', 'name', own('plan_info')), `label_join(${info(perConfiguration, 'plan, location', own('configuration_info'))}, "name", ", ", "plan", "location")`, 'item, name')
     + orSays(labelled(catalog, 'item', 'none'), 'name', 'No watch, nothing saved'),
   order: perItem(info('plan', 'order', own('plan_links_info')), info(perConfiguration, 'order', own('configuration_links_info')), 'item, order'),
@@ -118,15 +117,14 @@ const watches = table({
   description: 'The watches of the configuration: the number of plans that match and are in stock now, in grey and parentheses what was last known, the last time a plan in stock began to match within 30 days, '
     + 'the share of the last 30 days with at least one match, and the number of plans that match, in stock or not. If that is 0, check the criteria.',
   key: ['watch'],
-  columns: [
-    flexible('watch', 'Watch', 140),
-    fixed('now', 'Now', 55, { align: 'right', mappings: mappings.hits }),
-    columns.count('all', 'Plans', 60, max('watch', own('watch_plans')), { steps: steps.rising(colours.warn, [1, colours.muted]) }),
-    // By steps, because there may be more samples in some hours than in others; in the first hour there is none.
-    columns.percent('share', 'Share', 65, `(avg_over_time((${watchesInStock} > bool 0)[30d:1h]) or ${watchesInStock} > bool 0) and on (watch) ${watchesInStock}`),
-    columns.ago('last', 'Last hit', 145, `(${max('watch', latest(own('watch_last_hit_timestamp_seconds')))} and on (watch) ${watchesInStock})`),
-  ],
-}, { now: `${hits} and on () ${known.plans} @ ${end} or on (watch) label_replace(${hits}, "now", "($1)", "now", "(.+)")` });
+}, [
+  flexible('watch', 'Watch', 140),
+  fixed('now', 'Now', 55, { align: 'right', mappings: mappings.hits }),
+  valueOf.count('all', 'Plans', 60, max('watch', own('watch_plans')), { steps: steps.rising(colours.warn, [1, colours.muted]) }),
+  // By steps, because there may be more samples in some hours than in others; in the first hour there is none.
+  valueOf.percent('share', 'Share', 65, `(avg_over_time((${watchesInStock} > bool 0)[30d:1h]) or ${watchesInStock} > bool 0) and on (watch) ${watchesInStock}`),
+  valueOf.ago('last', 'Last hit', 145, `(${max('watch', latest(own('watch_last_hit_timestamp_seconds')))} and on (watch) ${watchesInStock})`),
+], { now: `${hits} and on () ${known.plans} @ ${end} or on (watch) label_replace(${hits}, "now", "($1)", "now", "(.+)")` });
 
 /** The chosen plans, at the locations that match. */
 export const plans = (h: number, ...where: string[]) => table({
@@ -141,25 +139,24 @@ export const plans = (h: number, ...where: string[]) => table({
     { id: 'organize', options: { renameByName: { 'plan\\location': 'plan' }, excludeByName: {}, indexByName: {} } },
   ],
   key: ['plan'], first: 5, only: ['stock'],
-  columns: [
-    stockColumn(orLast(chosen.inStock, known.plans)),
-    fixed('name', 'Plan', 164, { link: planLink }),
-    priceColumn(chosen.price),
-    orderForm,
-    sinceColumn(chosen),
-    ...recordedColumns(chosen).slice(0, 2),
-    columns.number('cores', 'Cores', 58, cores),
-    { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 75, expr: memory },
-    ...recordedColumns(chosen).slice(2),
-    fixed('alternative', 'Alternative', 130, { filter: true }),
-    fixed('family', 'Family', 102),
-    fixed('gpu_model', 'GPU', 180, { filter: true }),
-    fixed('storage', 'Storage', 265, { filter: true }),
-    columns.price('core', 'Per core', 75, `${chosen.price} / on (plan) ${cores}`),
-    columns.price('gib', 'Per GiB', 75, `${chosen.price} / on (plan) (${memory} / 2^30)`),
-    fixed('id', 'Id', 145, { filter: true }),
-  ],
-}, {
+}, [
+  stockColumn(orLast(chosen.inStock, known.plans)),
+  fixed('name', 'Plan', 164, { link: planLink }),
+  priceColumn(chosen.price),
+  orderForm,
+  sinceColumn(chosen),
+  ...recordedColumns(chosen).slice(0, 2),
+  valueOf.number('cores', 'Cores', 58, cores),
+  { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 75, expr: memory },
+  ...recordedColumns(chosen).slice(2),
+  fixed('alternative', 'Alternative', 130, { filter: true }),
+  fixed('family', 'Family', 102),
+  fixed('gpu_model', 'GPU', 180, { filter: true }),
+  fixed('storage', 'Storage', 265, { filter: true }),
+  valueOf.price('core', 'Per core', 75, `${chosen.price} / on (plan) ${cores}`),
+  valueOf.price('gib', 'Per GiB', 75, `${chosen.price} / on (plan) (${memory} / 2^30)`),
+  fixed('id', 'Id', 145, { filter: true }),
+], {
   name: info('plan', 'name', own('plan_info', plan)),
   order: info('plan', 'order', own('plan_links_info', plan)),
   offered: orLast(`${max('plan, location', own('plan_offered', plan, ...where))} * on (plan) group_left () ${chosen.inStock}`, known.plans),
@@ -184,20 +181,19 @@ export function saved(size: { w: number, h: number }, accounts: string[], where:
     description: 'The saved configurations of the chosen accounts, plans and locations: whether each can be ordered now, in grey what was last known, since when, and its monthly price including options, excluding VAT. '
       + `This is the only stock by location that the provider reports. ${recordedText}`,
     key: ['account', 'configuration'],
-    columns: [
-      stockColumn(orLast(figures.inStock, known.saved)),
-      flexible('plan', 'Plan', 125),
-      priceColumn(figures.price),
-      orderForm,
-      fixed('location', 'Location', 78),
-      sinceColumn(figures),
-      flexible('hostname', 'Host name', 165),
-      ...recordedColumns(figures),
-      fixed('account', 'Account', 100, { filter: true, link: linkTo('accounts', 'Show this account', 'var-account=${__value.raw}') }),
-      fixed('os', 'System', 115),
-      columns.ago('created', 'Saved', 145, max(perConfiguration, own('configuration_created_timestamp_seconds', ...accounts))),
-    ],
-  }, { info: accounts.length ? orNoAccounts(rows, 'plan') : rows });
+  }, [
+    stockColumn(orLast(figures.inStock, known.saved)),
+    flexible('plan', 'Plan', 125),
+    priceColumn(figures.price),
+    orderForm,
+    fixed('location', 'Location', 78),
+    sinceColumn(figures),
+    flexible('hostname', 'Host name', 165),
+    ...recordedColumns(figures),
+    fixed('account', 'Account', 100, { filter: true, link: linkTo('accounts', 'Show this account', 'var-account=${__value.raw}') }),
+    fixed('os', 'System', 115),
+    valueOf.ago('created', 'Saved', 145, max(perConfiguration, own('configuration_created_timestamp_seconds', ...accounts))),
+  ], { info: accounts.length ? orNoAccounts(rows, 'plan') : rows });
 }
 
 /** The value in each step, by a function. A chart has steps with two scrapes, as shorter ones could have none; and not too many, for speed. */
@@ -266,13 +262,12 @@ const pricesOf = [
     id: 303, title: `Changes of prices, ${inCurrency}`, w: 12, h: 10, sort: 'After', descending: true, history: true, only: ['old', 'new'], // VictoriaMetrics takes what is absent for a difference
     alerts: ['PlanPriceChanged'],
     description: 'Each change of a price in the time range, the latest first: the old and the new price, and the beginning of the interval in which it changed.',
-    columns: [
-      fixed('Time', 'After', 140, { unit: units.minute }),
-      flexible('plan', 'Plan', 150),
-      columns.price('old', 'Old', 66, `${before} != on (plan) ${after}`),
-      columns.price('new', 'New', 66, `${after} != on (plan) ${before}`),
-    ],
-  }).interval('2m').maxDataPoints(140),
+  }, [
+    fixed('Time', 'After', 140, { unit: units.minute }),
+    flexible('plan', 'Plan', 150),
+    valueOf.price('old', 'Old', 66, `${before} != on (plan) ${after}`),
+    valueOf.price('new', 'New', 66, `${after} != on (plan) ${before}`),
+  ]).interval('2m').maxDataPoints(140),
 ];
 
 const offered = max('plan, location', own('plan_offered', location));
@@ -284,15 +279,14 @@ const places = [
   table({
     id: 403, title: 'Stock by location', w: 12, h: 11, sort: 'Here', descending: true, key: ['location'], alerts: ['LocationSoldOut'],
     description: 'The plans in stock in each location by the provider\'s own count, and those that are offered there and in stock anywhere, whichever plans are chosen. If some of these are not here, stock differs by location.',
-    columns: [
-      fixed('location', 'Location', 80, { link: linkTo('stock', 'Show only this location', 'var-location=${__data.fields.Location}') }),
-      columns.count('here', 'Here', 60, counted, { steps: steps.noneIsBad }),
-      columns.count('anywhere', 'Anywhere', 85, offeredInStock),
-      columns.count('missing', 'Not here', 78, `${offeredInStock} - on (location) ${counted}`, { steps: steps.noneIsWarning }),
-      columns.count('plans', 'Offered', 75, `count by (location) (${offered})`),
-      flexible('city', 'City', 100),
-    ],
-  }, { place: info('location', 'city', own('location_info', location)) }),
+  }, [
+    fixed('location', 'Location', 80, { link: linkTo('stock', 'Show only this location', 'var-location=${__data.fields.Location}') }),
+    valueOf.count('here', 'Here', 60, counted, { steps: steps.noneIsBad }),
+    valueOf.count('anywhere', 'Anywhere', 85, offeredInStock),
+    valueOf.count('missing', 'Not here', 78, `${offeredInStock} - on (location) ${counted}`, { steps: steps.noneIsWarning }),
+    valueOf.count('plans', 'Offered', 75, `count by (location) (${offered})`),
+    flexible('city', 'City', 100),
+  ], { place: info('location', 'city', own('location_info', location)) }),
   timeline({
     id: 402, title: 'Plans in stock per location', w: 12, h: 11, decimals: 0,
     mappings: [...values({ 0: ['None', colours.gone] }), between(0, 4, colours.warn, 'Fewer than 4'), between(4, null, colours.good, '4 or more')],
@@ -301,13 +295,12 @@ const places = [
   table({
     id: 404, title: 'Saved configurations that contradict the catalog', w: 24, h: 6, sort: 'Plan', key: ['account', 'configuration'], links: [panelLink('accounts', 'Accounts and servers')],
     description: 'Saved configurations that are in stock although their plan is sold out, or the reverse: stock differs by location, or the catalog is older than the configuration.',
-    columns: [
-      flexible('plan', 'Plan', 125), fixed('location', 'Location', 80),
-      stockColumn(`${savedStock} != on (plan) group_left () ${everyPlan.inStock}${orSays(`0 * ${max('', known.saved)} - 1`, 'plan', 'None')}`, 'Saved', 'stock', 90),
-      stockColumn(`(1 - ${savedStock}) == on (plan) group_left () ${everyPlan.inStock}`, 'Catalog', 'catalog', 90),
-      flexible('hostname', 'Host name', 130, { filter: true }),
-    ],
-  }),
+  }, [
+    flexible('plan', 'Plan', 125), fixed('location', 'Location', 80),
+    stockColumn(`${savedStock} != on (plan) group_left () ${everyPlan.inStock}${orSays(`0 * ${max('', known.saved)} - 1`, 'plan', 'None')}`, 'Saved', 'stock', 90),
+    stockColumn(`(1 - ${savedStock}) == on (plan) group_left () ${everyPlan.inStock}`, 'Catalog', 'catalog', 90),
+    flexible('hostname', 'Host name', 130, { filter: true }),
+  ]),
 ];
 
 export const stock = () => dashboard('stock', {

@@ -358,7 +358,7 @@ const column = (format: Partial<Column>) => (refId: string, name: string, width:
 /** The same of a time in seconds. */
 const time = (unit: string) => (refId: string, name: string, width: number, expr: string, more: Partial<Column> = {}) => column({ unit })(refId, name, width, milliseconds(expr), more);
 
-export const columns = {
+export const valueOf = {
   number: column({ unit: 'none' }),
   count: column({ unit: 'none', decimals: 0 }),
   price: column({ unit: 'none', decimals: 2 }),
@@ -395,17 +395,17 @@ const looks = (c: Column): Property[] => [
  * The queries by refId come before those of the columns.
  */
 export function table(o: Common & {
-  columns: Column[]; sort: string; descending?: boolean; before?: sdk.DataTransformerConfig[];
+  sort: string; descending?: boolean; before?: sdk.DataTransformerConfig[];
   key?: string[]; // joins rows, and leaves no empty columns; only the first query may have other labels
   first?: number; // columns before those that only the data knows; the others follow in the order of the queries
   history?: boolean; // a row for each time with a result
   only?: string[]; // queries without which there is no row
   at?: string; // the variable of the time at which all is shown
-}, queries: Record<string, string> = {}) {
-  const exprs = Object.entries({ ...queries, ...Object.fromEntries(o.columns.flatMap((c) => (c.expr ? [[c.from.slice(1), c.expr]] : []))) })
+}, columns: Column[], queries: Record<string, string> = {}) {
+  const exprs = Object.entries({ ...queries, ...Object.fromEntries(columns.flatMap((c) => (c.expr ? [[c.from.slice(1), c.expr]] : []))) })
     .map(([refId, expr]) => [refId, o.at ? atEnd(expr, o.at) : expr]);
   // Grafana names a value after its query, unless there is only one.
-  const used = o.columns.map(({ from }) => (!from.startsWith('#') ? from : exprs.length === 1 ? 'Value' : `Value ${from}`));
+  const used = columns.map(({ from }) => (!from.startsWith('#') ? from : exprs.length === 1 ? 'Value' : `Value ${from}`));
   // Grafana joins by one field.
   const several = o.key && o.key.length > 1;
   const key = several ? 'key' : o.key?.[0];
@@ -422,15 +422,15 @@ export function table(o: Common & {
       ...(exprs.length > 1 ? join : []),
       ...(o.only ? [{ id: 'filterByValue', options: { type: 'include', match: 'all', filters: o.only.map((refId) => ({ fieldName: `Value #${refId}`, config: { id: 'isNotNull', options: {} } })) } }] : []),
       organize(
-        Object.fromEntries(o.columns.map((c, i) => [used[i], c.name])),
+        Object.fromEntries(columns.map((c, i) => [used[i], c.name])),
         Object.fromEntries(unused.map((f) => [f, true])),
-        Object.fromEntries(o.columns.slice(0, o.first).map((_, i) => [used[i], i])),
+        Object.fromEntries(columns.slice(0, o.first).map((_, i) => [used[i], i])),
       ),
     ])
     .cellHeight(ui.TableCellHeight.Sm).filterable(false).minWidth(90)
     .sortBy([new ui.TableSortByFieldStateBuilder().displayName(o.sort).desc(o.descending ?? false)])
     .colorScheme(colour(sdk.FieldColorModeId.Thresholds));
-  for (const c of o.columns) panel.overrideByName(c.name, looks(c));
+  for (const c of columns) panel.overrideByName(c.name, looks(c));
   return panel;
 }
 

@@ -20,8 +20,6 @@ const fundedUntil = perAccount('account_funded_until_timestamp_seconds');
 
 /** Servers of each account: 0 for an account without servers, absent without data. */
 const serverCount = `sum by (account) (${max('account, status', own('servers', account))})`;
-const allServers = `sum(${max('account, status', own('servers'))})`;
-
 const perServer = (metric: string) => max('account, server', own(metric, account));
 const serverPrice = perServer('server_price_usd_per_month');
 const renews = perServer('server_renews_timestamp_seconds');
@@ -29,18 +27,14 @@ const renews = perServer('server_renews_timestamp_seconds');
 const serverInfo = (labels: string) => info('account, server', labels, own('server_info', account, plan, location));
 const everyServer = serverInfo('hostname, plan, location, os');
 
-const nextDates = `(${billed(renewalDates(renews, 30))})`;
-
 /** The price of each renewal. */
 const amounts = (dates: string, price: string) => `(${dates} * 0 + on (account, server) group_left () ${price})`;
+const nextDates = `(${billed(renewalDates(renews, 30))})`;
 const nextAmounts = amounts(nextDates, serverPrice);
 
 /** A series that says in a label that there is nothing, if known has data. */
 const orNone = (expr: string, label: string, text: string, known = `sum(${serverCount})`) => expr + orSays(`0 * ${known} or on () ${noAccounts}`, label, text);
 
-// Over all accounts, whichever are chosen.
-const allPrices = max('account, server', own('server_price_usd_per_month'));
-const allDue = (days: number) => orZero(`round(sum(${amounts(`(${billed(renewalDates(max('account, server', own('server_renews_timestamp_seconds')), days))})`, allPrices)}), 0.01)`, allServers);
 /** Cells without a value. An empty table says "No data". */
 const dash = forPattern('.*', set.noValue('–'));
 
@@ -55,7 +49,6 @@ const first = (count: number) => atEnd(`bottomk(${count}, ${order})`);
 /** Days from today (UTC) to a date. */
 const left = (dates: string) => `(${dates}) / ${day} - scalar(floor(vector(time() / ${day})))`;
 const noRenewals = (from: number) => between(from, null, colours.plain, 'No renewals');
-
 const none = values({ 0: ['–', colours.unknown] });
 
 /** Until when to pay with each coin: what is funded, less the longest settlement. */
@@ -99,24 +92,22 @@ const days = `(${Array.from({ length: 31 }, (_, i) => labelled(`vector(${i})`, '
 /** A row for each day if the exporter knows the servers. */
 const eachDay = `((${days}) + on () group_left () (0 * sum(${serverCount}) or ${noAccounts}))`;
 
-const calendar = bars({
-  id: 201, title: `Renewals by day, ${vat}`, w: 24, h: 6, unit: units.usd, decimals: 0, alerts: ['RenewalsUnfunded'],
-  description: 'The amount due on each of the next 30 days, of the chosen accounts, plans and locations. An overdue renewal counts today.',
-  overrides: [forName('Day', set.unit('time:MMM DD'))], x: 'date', spacing: 60,
-  before: [
-    { id: 'merge', options: {} },
-    { id: 'groupBy', options: { fields: { 'Value #date': { operation: 'groupby', aggregations: [] }, 'Value #amount': { operation: 'aggregate', aggregations: ['sum'] } } } },
-  ],
-  names: { 'Value #date': 'Day', 'Value #amount (sum)': 'Due' },
-}, {
-  amount: `${taxed(chosenServers(nextAmounts))} or 0 * ${eachDay}`,
-  date: milliseconds(`(clamp_max(clamp_min(${chosenServers(nextDates)}, ${today}), ${today} + 30 * ${day}) or ${eachDay})`),
-})
-  .orientation(VizOrientation.Vertical).showValue(VisibilityMode.Never)
-  .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs(['sum']));
-
 const renewals = [
-  calendar,
+  bars({
+    id: 201, title: `Renewals by day, ${vat}`, w: 24, h: 6, unit: units.usd, decimals: 0, alerts: ['RenewalsUnfunded'],
+    description: 'The amount due on each of the next 30 days, of the chosen accounts, plans and locations. An overdue renewal counts today.',
+    overrides: [forName('Day', set.unit('time:MMM DD'))], x: 'date', spacing: 60,
+    before: [
+      { id: 'merge', options: {} },
+      { id: 'groupBy', options: { fields: { 'Value #date': { operation: 'groupby', aggregations: [] }, 'Value #amount': { operation: 'aggregate', aggregations: ['sum'] } } } },
+    ],
+    names: { 'Value #date': 'Day', 'Value #amount (sum)': 'Due' },
+  }, {
+    amount: `${taxed(chosenServers(nextAmounts))} or 0 * ${eachDay}`,
+    date: milliseconds(`(clamp_max(clamp_min(${chosenServers(nextDates)}, ${today}), ${today} + 30 * ${day}) or ${eachDay})`),
+  })
+    .orientation(VizOrientation.Vertical).showValue(VisibilityMode.Never)
+    .legend(new VizLegendOptionsBuilder().displayMode(LegendDisplayMode.List).placement(LegendPlacement.Bottom).showLegend(true).calcs(['sum'])),
   table({
     id: 202, title: `Renewals of the next 30 days, ${vat}`, w: 24, h: 9, sort: 'Day', overrides: [dash], alerts: ['RenewalsUnfunded'], key: ['account', 'server', 'renewal'],
     description: 'Every renewal of a billed server within 30 days with its price, the next one first. An overdue renewal has less than 0 days left and counts once.',
@@ -131,23 +122,20 @@ const renewals = [
 
 const perTopup = (metric: string) => max('account, topup', own(metric, account));
 const openTopups = info('account, topup', 'status, coin, network', own('topup_info', account));
+/** Seconds that are left where no rate is locked, so that these top-ups come last. */
+const unlocked = 1e9;
+
 const topupCount = (...matchers: string[]) => own('topups', account, ...matchers);
-
+const open = topupCount('status=~"pending|confirming"');
+const closed = topupCount('status!~"pending|confirming"');
 /**
- * The increase in the time range of a count over the whole history of an account, whichever
- * exporter fetches it. So a difference is correct across restarts and exact, while
- * increase() extrapolates. If some changed their status again, or were removed, it is 0 at least.
+ * Those that were closed in the time range. Counts are over the whole history of an account, so a
+ * difference is exact, also across restarts. If some changed their status again, it is 0 at least.
  */
-const added = (labels: string, selector: string) => `clamp_min(${max(labels, selector)} - min by (${labels}) (min_over_time(${selector}[$__range:$__interval])), 0)`;
-
-const open = 'status=~"pending|confirming"';
-const closed = 'status!~"pending|confirming"';
+const added = `clamp_min(${max('account, status', closed)} - min by (account, status) (min_over_time(${closed}[$__range:$__interval])), 0)`;
 
 /** The colour of a count above 0. */
 const ifAny = (color: string) => set.steps(steps.rising(colours.muted, [1, color]));
-
-/** Seconds that are left where no rate is locked, so that these top-ups come last. */
-const unlocked = 1e9;
 
 const topups = [
   table({
@@ -170,28 +158,26 @@ const topups = [
     id: 401, title: 'Top-ups in the time range', w: 24, h: 4, steps: steps.muted, alerts: ['TopupFailed'],
     description: 'The top-ups of the chosen accounts by status: those that are open now, and those that were paid, expired, failed or were canceled in the time range.',
     overrides: [forPattern('^(pending|confirming)$', ifAny(colours.plain)), forName('paid', ifAny(colours.good)), forName('failed', ifAny(colours.bad))],
-  }, now(orNoAccounts(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed))})`, 'status'), '{{status}}')),
+  }, now(orNoAccounts(`sum by (status) (${max('account, status', open)} or ${added})`, 'status'), '{{status}}')),
 ];
 
-const ever = (metric: string) => `sum by (type) (${max('account, type', own(metric, account))})`;
+const credit = own('transactions_credit_usd', account);
+const debit = own('transactions_debit_usd', account);
+const ever = (selector: string) => `sum by (type) (${max('account, type', selector)})`;
 
 /**
- * The increase by type in the interval that begins at each step, also in the last one, which
- * has not ended. Each interval begins with the value at which the one before it ended, so that
- * no transaction is lost in a gap. A type that an account did not have begins with 0, and an
- * account that was not known with its first value: its history is older. If the provider
- * removed more than it added, the increase is 0.
+ * The increase by type in the interval that begins at each step, of which the last has not ended.
+ * Each begins with the value at which the one before it ended, so that no transaction is lost in a
+ * gap; with 0, if the account did not have the type; and with the first value, if the account was
+ * not known: its history is older. If the provider removed more than it added, the increase is 0.
  */
-function grown(metric: string) {
+function grown(selector: string) {
   const later = ' offset -$__interval';
-  const sum = (offset: string) => max('account, type', own(metric, account) + offset);
-  const last = (range: string) => max('account, type', `last_over_time(${own(metric, account)}${range})`);
-  const least = `min by (account, type) (min_over_time(${own(metric, account)}[$__interval]${later}))`;
-  return `sum by (type) (clamp_min((${last(`[$__interval]${later}`)} > 0) - (${last('[1h]')} or 0 * ${sum(later)} and on (account) ${sum('')} or ${least}), 0))`;
+  const at = (offset: string) => max('account, type', selector + offset);
+  const last = (range: string) => max('account, type', `last_over_time(${selector}${range})`);
+  const least = `min by (account, type) (min_over_time(${selector}[$__interval]${later}))`;
+  return `sum by (type) (clamp_min((${last(`[$__interval]${later}`)} > 0) - (${last('[1h]')} or 0 * ${at(later)} and on (account) ${at('')} or ${least}), 0))`;
 }
-
-const credit = 'transactions_credit_usd';
-const debit = 'transactions_debit_usd';
 
 /** Balances ahead are drawn over the whole time range, which stands for 30 days: seconds ahead at each step. */
 const ahead = `scalar(clamp_min(vector(time() - \${__from:date:seconds}), 0) * ${30 * day} / $__range_s)`;
@@ -203,7 +189,7 @@ const minutesAndCents = `floor(${nextDates} / 60) * 1e8 + on (account, server) g
 
 const ranks = ['blue', 'purple', 'orange', 'yellow'];
 const rankColours = ranks.map((color, i) => forPattern(`/^${i + 1}\\. /`, set.colour(color)));
-/** Keeps these accounts, with the same place, and so colour, in all panels. @param without what is shown without data */
+/** Keeps these accounts, with the same place, and so colour, in all panels. */
 const ranked = (expr: string, without = '') => course(orNoAccounts(`max by (name) (label_join((${expr}) * on (account) group_left (rank)`
   + ` (${ranks.map((_, i) => labelled(`0 * ${first(i + 1)} + 1`, 'rank', `${i + 1}.`)).join(' or on (account) ')}), "name", " ", "rank", "account"))`, 'name') + without, '{{name}}', 'ranked');
 
@@ -224,8 +210,7 @@ const flows = [
   course(`vector(${ahead} / ${day})`, 'Days from now', 'days'),
   ranked(`${atEnd(balance)} - on (account) sum by (account) (((${pinned(minutesAndCents)} and on (account) ${first(4)})`
     + ` < ((${end} + ${ahead}) / 60 + 1) * 1e8) % 1e8) / 100 or on (account) ${atEnd(balance)} and on (account) ${atEnd(serverCount)}`,
-  // The panel needs a line for its x axis.
-  orSays('vector(NaN)', 'name', 'no data'))),
+  orSays('vector(NaN)', 'name', 'no data'))), // the panel needs a line for its x axis
   series({
     id: 501, title: 'Money in and out', w: 13, h: 9, unit: units.usd, decimals: 2, bars: 'after', stacked: true, calcs: ['sum'], interval: '5m', points: 30, legendRight: true,
     description: 'Credits and debits by type of transaction, in intervals that begin at the left edge of a bar; debits are below zero. Transactions before the first scrape do not count.',
@@ -238,10 +223,9 @@ const flows = [
     description: 'Transactions of the chosen accounts by type: the amounts and the number over the whole history.',
   }, [
     flexible('type', 'Type', 75),
-    valueOf.usd('in', 'In', 115, ever(credit)),
-    valueOf.usd('out', 'Out', 115, ever(debit)),
-    { from: '#count', name: 'Number', unit: 'none', decimals: 0, width: 75 },
-  ], { count: orNoAccounts(ever('transactions'), 'type') }),
+    valueOf.usd('in', 'In', 115, ever(credit)), valueOf.usd('out', 'Out', 115, ever(debit)),
+    valueOf.count('count', 'Number', 75, orNoAccounts(ever(own('transactions', account)), 'type')),
+  ]),
 ];
 
 const chosenInfo = max('account, server, plan, location', own('server_info', account, plan, location));
@@ -252,9 +236,9 @@ const serversBy = (label: 'plan' | 'location', name: string, id: number) => tabl
   description: `The number of servers of the chosen accounts, plans and locations by ${label}, and the monthly cost of those that are billed.`,
 }, [
   flexible(label, name, 120),
-  { from: '#count', name: 'Servers', unit: 'none', decimals: 0, width: 80 },
+  valueOf.count('count', 'Servers', 80, orNone(`count by (${label}) (${chosenInfo})`, label, 'No servers')),
   valueOf.usd('cost', 'Per month', 120, taxed(`sum by (${label}) ((${billed(serverPrice)}) * on (account, server) group_left (${label}) ${serverInfo(label)})`)),
-], { count: orNone(`count by (${label}) (${chosenInfo})`, label, 'No servers') });
+]);
 
 /** Servers by account and status as they were last known, of the accounts whose servers are not known yet. */
 const awaited = `(${max('account, status', `last_over_time(${own('servers', account)}[1d])`)} and on (account) ${configured} unless on (account) ${serverCount})`;
@@ -287,6 +271,11 @@ const machines = [
     info: orNone(`(${everyServer} * on (account, server) group_left (status) ${info('account, server', 'status', own('server_status', account))} or on (account, server) ${everyServer})`, 'hostname', 'No servers'),
   }),
 ];
+
+// Over all accounts, whichever are chosen.
+const allServers = `sum(${max('account, status', own('servers'))})`;
+const allPrices = max('account, server', own('server_price_usd_per_month'));
+const allDue = (days: number) => orZero(`round(sum(${amounts(`(${billed(renewalDates(max('account, server', own('server_renews_timestamp_seconds')), days))})`, allPrices)}), 0.01)`, allServers);
 
 const totals = [
   stat({

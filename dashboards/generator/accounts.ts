@@ -3,7 +3,7 @@
 
 import { LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation } from '@grafana/grafana-foundation-sdk/common';
 import {
-  bars, between, colours, valueOf, course, dashboard, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, series, set, stat, steps, table, units, values,
+  bars, between, colours, valueOf, course, dashboard, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, series, set, stat, steps, table, text, units, values,
 } from './lib/family.js';
 import { account, accounts as configured, atEnd, billed, chosenServers, day, end, info, labelled, location, max, milliseconds, noAccounts, orNoAccounts, orSays, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
@@ -298,7 +298,7 @@ const security = [
     description: 'The chosen accounts: two-factor authentication, the number of SSH keys and saved configurations, and the last paid top-up.',
   }, [
     flexible('account', 'Account', 165, { filter: true, link: linkTo('accounts', 'Show only this account', 'var-account=${__value.raw}') }),
-    flexible('name', 'Name', 0, { filter: true }),
+    text('name', 'Name'),
     valueOf.state('factor', 'Two-factor', 105, perAccount('account_two_factor_enabled'), { mappings: mappings.enabled }),
     valueOf.number('keys', 'SSH keys', 85, perAccount('ssh_keys')),
     valueOf.number('saved', 'Configurations', 125, perAccount('configurations')),
@@ -314,7 +314,7 @@ const security = [
     flexible('account', 'Account', 145),
     fixed('name', 'Key', 120, { filter: true }),
     fixed('type', 'Type', 110, { filter: true }),
-    flexible('fingerprint', 'Fingerprint', 0, { filter: true }),
+    text('fingerprint', 'Fingerprint'),
   ], { info: orNone(info('account, ssh_key', 'name, type, fingerprint', own('ssh_key_info', account)), 'name', 'No keys', `sum(${perAccount('ssh_keys')})`) }),
 ];
 

@@ -3,24 +3,21 @@
 
 import { readFileSync } from 'node:fs';
 import { ScaleDistribution, ScaleDistributionConfigBuilder } from '@grafana/grafana-foundation-sdk/common';
-import { alerts, between, valueOf, dashboard, colours, course, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, rows, runbooks, series, set, stat, steps, table, timeline, units, values, wordsLike } from './lib/family.js';
+import { alerts, between, valueOf, dashboard, colours, course, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, rows, runbooks, series, set, stat, steps, table, text, timeline, units, values, wordsLike } from './lib/family.js';
 import {
   account, accountOrPublic, age, atEnd, builds, collector, end, info, interval, intervals, known, labelled, lastSuccess, location, max, milliseconds, orLast, orNeedsRules, orNoAccounts, orSays, own, perExporter, ruled, scraped, succeeded, tokens,
 } from './lib/promql.js';
 
 const { linkTo } = linksFrom('status');
 
-/**
- * The highest value until the next step, so that nothing short is lost in a long time range.
- * A step may be too short for a scrape.
- */
+/** The highest value until the next step, so that nothing short is lost; a step may be too short for a scrape. */
 const highest = (selector: string) => `(max_over_time(${selector}[$__interval] offset -$__interval) or ${selector})`;
 
-/** Recorded while it lasts, so that it is cheap to find in a long time range. */
+// Recorded while it lasts, so that it is cheap to find in a long time range.
 const outage = `location_component:server_rental_component_failing:group{${location}}`;
 const maintained = `location_component:server_rental_component_maintenance:group{${location}}`;
 const failing = `collector_account:server_rental_exporter_collector_failing:group{${accountOrPublic}}`;
-/** Recorded all the time: without the rules, nothing is known to work. */
+// Recorded all the time: without the rules, nothing is known to work.
 const componentsKnown = `location_component:server_rental_component_operational:max{${location}}`;
 const collectorsKnown = `collector_account:server_rental_exporter_collector_data_timestamp_seconds:max{${accountOrPublic}}`;
 
@@ -28,21 +25,13 @@ const collectorsKnown = `collector_account:server_rental_exporter_collector_data
 const aboutLabels = ['account', 'server', 'topup', 'configuration', 'plan', 'location', 'component', 'collector'];
 const alertsSince = `ALERTS_FOR_STATE{alertname=~"ServerRental.*"} and on (alertname, severity, ${aboutLabels.join(', ')}) ${alerts}`;
 
-const publicEndpoints = 'path=~"/plans|/locations|/os|/status"';
-const accountEndpoints = 'path!~"/plans|/locations|/os|/status"';
-
-/** Names what belongs to no account. */
 const namePublic = (expr: string) => `label_replace(${expr}, "account", "(public)", "account", "")`;
 
-/**
- * What the provider reports or, while it is not known, last reported within a day: the text of
- * a label then says so.
- */
+/** What the provider reports or, while it is not known, last reported within a day: the text of a label then says so. */
 const orLastReport = (expr: string, label = 'known') => `(${atEnd(expr, 'provider')}) and on () ${known.status} or label_replace(${atEnd(expr, 'provider')} unless on () ${known.status}, "${label}", "$1, last known", "${label}", "(.*)")`;
 const lastKnownGrey = forPattern('/, last known$/', set.colour(colours.unknown));
 const states = orLastReport(max('location, component, state', own('component_state', location)), 'state');
 
-/** @param text of the label class */
 const classify = (expr: string, text: string, state: string) => `label_replace(${expr}, "class", "${text}", "state", "${state}")`;
 const classes = `count by (class) (${classify(classify(classify(states, 'down$1', '.*?(, last known)?'), 'maintenance$1', '(?i:.*?maintenance.*?)(, last known)?'), 'operational$1', '(?i:operational)(, last known)?')})`;
 
@@ -68,8 +57,7 @@ const wrong = [
   stat({
     id: 108, title: 'State', w: 24, h: 3, unit: units.ago, names: true, sizes: { title: 20, value: 16 }, background: true, steps: steps.rising(colours.bad),
     description: 'The most important matter now, and since when: whether an exporter is scraped, the API can be read, tokens are accepted, collectors work, the provider is operational, and alerts fire.',
-    alerts: ['ExporterDown'],
-    overrides: [forPattern('/^No problem/', set.colour(colours.good)), forPattern('/^The provider reports: .*maintenance/i', set.colour(colours.plain))],
+    alerts: ['ExporterDown'], overrides: [forPattern('/^No problem/', set.colour(colours.good)), forPattern('/^The provider reports: .*maintenance/i', set.colour(colours.plain))],
   }, now(milliseconds(`(${matters.join(' or on () ')})`), '{{state}}')),
   table({
     id: 109, title: 'Alerts that fire', w: 24, h: 7, sort: 'Severity',
@@ -112,17 +100,6 @@ const glance = [
   ]),
 ];
 
-const matrix = table({
-  id: 201, title: 'Components by location', w: 13, h: 11, sort: 'Location', alerts: ['ComponentNotOperational'],
-  description: 'The state of each component of each location: green if operational, blue if it says maintenance, red for any other state, and grey if last known.',
-  before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
-}, [
-  fixed('location\\component', 'Location', 80, { link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }),
-], { state: states });
-// One column for each component.
-matrix.withOverride(forPattern('^(?!Location$).+', set.mappings(mappings.componentState), set.custom('cellOptions', { type: 'color-background', mode: 'basic' }),
-  set.custom('align', 'center'), set.custom('minWidth', 98)));
-
 /** A count of components that are not operational. */
 const counts = [
   ...values({ 0: ['All operational', colours.good], 0.5: ['Maintenance', colours.plain], 1: ['1 component down', colours.fair], 2: ['2 components down', colours.warn] }),
@@ -137,7 +114,16 @@ const began = `(max by (location, component) (max_over_time(${edge(`0 * ${outage
 const ended = `min by (location, component) (min_over_time(${edge(`timestamp(${outage})`, '-2m')}[7d:2m] offset -7d))`;
 
 const provider = [
-  matrix,
+  table({
+    id: 201, title: 'Components by location', w: 13, h: 11, sort: 'Location', alerts: ['ComponentNotOperational'],
+    description: 'The state of each component of each location: green if operational, blue if it says maintenance, red for any other state, and grey if last known.',
+    before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
+  }, [
+    fixed('location\\component', 'Location', 80, { link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }),
+  ], { state: states })
+    // One column for each component.
+    .withOverride(forPattern('^(?!Location$).+', set.mappings(mappings.componentState), set.custom('cellOptions', { type: 'color-background', mode: 'basic' }),
+    set.custom('align', 'center'), set.custom('minWidth', 98))),
   timeline({
     id: 202, title: 'Locations over time', w: 11, h: 11, mappings: counts,
     description: 'The number of components of each location that failed, and whether any was in maintenance. Gaps are times without data. Needs the recording rules of this project.', alerts: ['ComponentNotOperational'],
@@ -175,7 +161,6 @@ const ofListed = (expr: string) => namePublic(`(${atEnd(expr)}) and on (${collec
 
 /** Those that failed for the longest time in the range. */
 const worst = `topk(15, count_over_time(${failing}[$__range] @ end()))`;
-
 const recordedAge = `(time() - ${collectorsKnown})`;
 
 const collectors = [
@@ -205,30 +190,31 @@ const collectors = [
   }, course(orNeedsRules(max('collector', `(max_over_time(${recordedAge}[$__interval:4m] offset -$__interval) or ${recordedAge}) / on (${collector}) ${interval}`), ruled, 'collector'), '{{collector}}')),
 ];
 
-/** By endpoint. @param suffix of the histogram's series; none for a native histogram */
+/** By endpoint, from series of the histogram, or from a native one. */
 const durations = (suffix = '') => `sum by (path) (rate(${own(`exporter_api_request_duration_seconds${suffix}`)}[$__rate_interval]))`;
 
-// Most endpoints are requested once a minute or less, so rates over less than five minutes
-// would show single requests as peaks. Without requests there is no latency, and the line
-// connects to the next value.
 const remaining = own('exporter_api_rate_limit_remaining', account);
+const publicPaths = '/plans|/locations|/os|/status';
+const limitLine = forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad));
+
+// Most endpoints are requested once a minute or less: rates over less than five minutes would
+// show single requests as peaks. Without requests, latency connects to the next value.
 const api = [
   series({
     id: 401, interval: '5m', title: 'Public requests per minute', w: 8, h: 9, unit: 'reqpm', decimals: 1, min: 0, stacked: true, softMax: 62, steps: [{ value: null, color: colours.good }, { value: 60, color: colours.bad }], showSteps: true,
     description: 'Requests without a token by exporter. The line is the provider\'s limit per address, which exporters with the same address share.', alerts: ['RateLimited'],
-  }, course(`sum by (instance) (rate(${own('exporter_api_requests_total', publicEndpoints)}[$__rate_interval])) * 60`, '{{instance}}')),
+  }, course(`sum by (instance) (rate(${own('exporter_api_requests_total', `path=~"${publicPaths}"`)}[$__rate_interval])) * 60`, '{{instance}}')),
   series({
     id: 402, interval: '5m', title: 'Account requests per minute', w: 8, h: 9, unit: 'reqpm', decimals: 1, min: 0, fill: 0, alerts: ['RateLimited'],
     description: 'Requests with a token by exporter, over all accounts. The dashed line is the sum of the limits of all tokens; the panel of remaining requests shows each token.',
-    softMax: 125,
-    overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
+    softMax: 125, overrides: [limitLine],
   },
-  course(orNoAccounts(`sum by (instance) (rate(${own('exporter_api_requests_total', accountEndpoints)}[$__rate_interval])) * 60`, 'instance'), '{{instance}}', 'made'),
+  course(orNoAccounts(`sum by (instance) (rate(${own('exporter_api_requests_total', `path!~"${publicPaths}"`)}[$__rate_interval])) * 60`, 'instance'), '{{instance}}', 'made'),
   course(`sum(${max('account', own('exporter_api_rate_limit', account))})`, 'limit of all tokens', 'limit')),
   series({
     id: 403, title: 'Remaining requests', w: 8, h: 9, decimals: 0, min: 0, softMax: 125, fill: 0, calcs: ['min', 'lastNotNull'], alerts: ['RateLimited'],
     description: 'The remaining requests of the eight tokens that had the fewest in the time range, as of the last response. The dashed line is the lowest limit of a token.',
-    overrides: [forQuery('limit', set.dashed, set.noFill, set.colour(colours.bad))],
+    overrides: [limitLine],
   },
   course(orNoAccounts(`min by (account) (${remaining}) and on (account) bottomk(8, min by (account) (min_over_time(${remaining}[$__range:$__interval] @ end())))`, 'account'), '{{account}}', 'left'),
   course(`min(${own('exporter_api_rate_limit', account)})`, 'limit', 'limit')),
@@ -236,8 +222,7 @@ const api = [
     id: 404, title: 'Errors in 24 hours', w: 12, h: 10, sort: 'Errors', descending: true, alerts: ['CollectorFailing'],
     description: 'The failed requests of the last 24 hours by endpoint and reason, over all chosen exporters.',
   }, [
-    flexible('path', 'Path', 0, { filter: true }),
-    flexible('reason', 'Reason', 0, { filter: true }),
+    text('path', 'Path'), text('reason', 'Reason'),
     valueOf.count('errors', 'Errors', 90, `round(sum by (path, reason) (increase(${own('exporter_api_errors_total')}[24h]))) > 0${orSays(scraped, 'path', 'None')}`),
   ]),
   series({
@@ -278,10 +263,7 @@ const process = [
     id: 505, title: 'Builds and configuration', w: 24, h: 5, sort: 'Exporter', alerts: ['ConfigReloadFailed'],
     description: 'The build and start time of each exporter, whether its last reload succeeded, and the errors while it served metrics. After a failed reload it keeps its current configuration.',
   }, [
-    flexible('instance', 'Exporter', 0, { filter: true }),
-    flexible('version', 'Version', 0, { filter: true }),
-    flexible('revision', 'Revision', 0, { filter: true }),
-    flexible('goversion', 'Go', 0, { filter: true }),
+    text('instance', 'Exporter'), text('version', 'Version'), text('revision', 'Revision'), text('goversion', 'Go'),
     valueOf.ago('started', 'Running since', 145, perExporter('process_start_time_seconds')),
     valueOf.state('reload', 'Configuration', 115, max('instance', own('exporter_config_last_reload_successful')), { mappings: mappings.reload }),
     valueOf.ago('loaded', 'Loaded', 145, max('instance', own('exporter_config_last_reload_success_timestamp_seconds'))),

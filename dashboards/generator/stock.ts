@@ -11,15 +11,11 @@ const { linkTo, panelLink } = linksFrom('stock');
 
 export const inCurrency = '${currency:text}';
 
-/**
- * The present value of a time that only grows, or its highest in some days: an exporter knows
- * what happened since its start only. A restart hides the last quarter of an hour before it.
- */
+/** A time that only grows, or its highest in some days, because an exporter knows what happened since its start. A restart hides the quarter of an hour before it. */
 const latest = (selector: string, days = 30) => `(${selector} or max_over_time(${selector}[${days}d:15m]))`;
 
 /** Recorded whenever the rules and the catalog are there. */
 const rules = max('', 'plan:server_rental_plan_in_stock:max');
-/** A zero whenever the catalog is there. */
 const catalog = `0 * ${max('', known.plans)}`;
 
 /** Texts of a time that is not known: 0 is before the first data, and a number of days longer ago. */
@@ -59,10 +55,7 @@ const everySaved = stockOf('configuration', perConfiguration, 7);
 
 const cores = max('plan', own('plan_cpu_cores', plan));
 const memory = max('plan', own('plan_memory_bytes', plan));
-
 export const planLink = linkTo('plan', 'This plan', 'var-plan=${__data.fields.Id}');
-
-/** The address of the order form, as a link. */
 export const orderForm = { from: 'order', name: 'Order', width: 60, filter: false, mappings: mappings.order, link: { title: 'Order form', url: '${__value.raw}', targetBlank: true } };
 export const stockColumn = (expr: string, name = 'Stock', refId = 'stock', width = 72) => valueOf.state(refId, name, width, expr, { mappings: mappings.stock });
 export const priceColumn = (expr: string) => valueOf.price('price', 'Price', 66, expr);
@@ -132,8 +125,7 @@ export const plans = (h: number, ...where: string[]) => table({
   description: 'Every chosen plan, cheapest first; in grey what was last known while the exporter or the provider is down. Prices are per month, excluding VAT, in the currency chosen above. '
     + '"Since" is when a plan in stock came back, and when one that is sold out was last seen in stock, within 30 days. Below each location, a full dot is a plan offered there '
     + `and in stock, an empty dot a plan offered there but sold out. ${recordedText} To the right are the alternative while sold out and prices per core and GiB.`,
-  // The first column of the matrix is renamed to the column that the other queries have,
-  // because joinByField joins on the name of a column.
+  // The first column of the matrix gets the name by which the other queries are joined.
   before: [
     { id: 'groupingToMatrix', filter: { id: 'byRefId', options: 'offered' }, options: { columnField: 'location', rowField: 'plan', valueField: 'Value #offered', emptyValue: 'null' } },
     { id: 'organize', options: { renameByName: { 'plan\\location': 'plan' }, excludeByName: {}, indexByName: {} } },
@@ -210,10 +202,7 @@ course(`avg by (plan) (${inStep('avg', own('plan_in_stock', plan))})`, '{{plan}}
 course(`avg by (${perConfiguration}) (${inStep('avg', own('configuration_in_stock', ...accounts))}) * on (${perConfiguration}) group_left (plan, location)`
   + ` ${atEnd(info(perConfiguration, 'plan, location', own('configuration_info', ...accounts, plan)), 'saved')}`, 'Saved {{plan}}, {{location}}', 'saved')).interval('2m').maxDataPoints(280);
 
-/**
- * The restocks of 30 days by the parts of a period: by a function, seconds of one and days of
- * all. The axis begins now, so that Grafana writes the next times in the viewer's time zone.
- */
+/** The restocks of 30 days by parts of a number of days. The axis begins now, so that Grafana writes the next times in the viewer's time zone. */
 function whenToLook(o: { w: number, h: number, id: number, title: string, description: string }, func: 'hour' | 'day_of_week', seconds: number, days: number, unit: string) {
   // Each result of the rule is of the hour before it.
   const parts = `count_values("part", ${func}(vector(time() - 1800)))`;
@@ -228,7 +217,6 @@ function whenToLook(o: { w: number, h: number, id: number, title: string, descri
   }).legend(new VizLegendOptionsBuilder().showLegend(false));
 }
 
-/** Both of the same size. */
 export const restocksBy = (size: { w: number, h: number }) => [
   whenToLook({ ...size, id: 205, title: 'Restocks by hour', description: 'How many times the chosen plans came back in stock in each hour of the day, in the last 30 days, the coming hour first. Needs the recording rules of this project.' }, 'hour', 3600, 1, 'time:HH:mm'),
   whenToLook({ ...size, id: 206, title: 'Restocks by weekday', description: 'How many times the chosen plans came back in stock on each day of the week (UTC), in the last 30 days. Needs the recording rules of this project.' }, 'day_of_week', day, 7, 'time:ddd'),
@@ -247,26 +235,24 @@ const history = [
 
 /** Each price at a time, or the last one before a gap of up to a day. */
 const lastPrice = (offset = '') => max('plan', `(${price('plan', plan)}${offset} or last_over_time(${price('plan', plan)}[30m]${offset}) or last_over_time(${price('plan', plan)}[1d:2h]${offset}))`);
-const before = lastPrice();
 /** At the next step or, if that has not come, at the end. */
 const after = `(${atEnd(lastPrice())} and on () vector(time() + $__interval_ms / 1000) > ${end} or ${lastPrice(' offset -$__interval')})`;
 const inRange = (func: string) => atEnd(`${func} by (plan) (${func}_over_time(${price('plan', plan)}[$__range:$__interval]))`);
 
-// Prices change so rarely that longer steps show as much.
 const pricesOf = [
   series({
-    id: 301, title: 'Price above the lowest in the time range', overrides: palette.names(), w: 12, h: 10, unit: 'percentunit', decimals: 1, min: 0, softMax: 0.02, interval: '2m', points: 140, stepped: true, fill: 0,
+    id: 301, title: 'Price above the lowest in the time range', overrides: palette.names(), w: 12, h: 10, unit: 'percentunit', decimals: 1, min: 0, softMax: 0.02, interval: '2m', points: 140, stepped: true, fill: 0, // changes are rare
     description: 'How much the monthly price of each plan was above the lowest in the time range. Plans whose price did not change are left out.', alerts: ['PlanPriceChanged'],
   }, course(`${chosen.price} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1${orSays(`0 * max(${chosen.price})`, 'plan', 'no change')}`, '{{plan}}')),
   table({
-    id: 303, title: `Changes of prices, ${inCurrency}`, w: 12, h: 10, sort: 'After', descending: true, history: true, only: ['old', 'new'], // VictoriaMetrics takes what is absent for a difference
-    alerts: ['PlanPriceChanged'],
+    id: 303, title: `Changes of prices, ${inCurrency}`, w: 12, h: 10, sort: 'After', descending: true, history: true, alerts: ['PlanPriceChanged'],
+    only: ['old', 'new'], // VictoriaMetrics takes what is absent for a difference
     description: 'Each change of a price in the time range, the latest first: the old and the new price, and the beginning of the interval in which it changed.',
   }, [
     fixed('Time', 'After', 140, { unit: units.minute }),
     flexible('plan', 'Plan', 150),
-    valueOf.price('old', 'Old', 66, `${before} != on (plan) ${after}`),
-    valueOf.price('new', 'New', 66, `${after} != on (plan) ${before}`),
+    valueOf.price('old', 'Old', 66, `${lastPrice()} != on (plan) ${after}`),
+    valueOf.price('new', 'New', 66, `${after} != on (plan) ${lastPrice()}`),
   ]).interval('2m').maxDataPoints(140),
 ];
 

@@ -349,9 +349,10 @@ type Column = {
   hidden?: boolean; // but links use it
 };
 
-/** A label as a column, of a width or of one that depends on the window. */
+/** A label as a column, of a width, of one that depends on the window, or of any and with a filter. */
 export const fixed = (from: string, name: string, width: number, more: Partial<Column> = {}): Column => ({ from, name, width, ...more });
 export const flexible = (from: string, name: string, minWidth: number, more: Partial<Column> = {}): Column => ({ from, name, minWidth, ...more });
+export const text = (from: string, name: string): Column => ({ from, name, filter: true });
 
 /** The value of a query as a column, in a format. */
 const column = (format: Partial<Column>) => (refId: string, name: string, width: number, expr: string, more: Partial<Column> = {}): Column => ({ from: `#${refId}`, name, width, expr, ...format, ...more });

@@ -111,23 +111,19 @@ export const mappings = {
 
 const colour = (mode: sdk.FieldColorModeId, fixedColor?: string) => ({ build: () => ({ mode, ...(fixedColor && { fixedColor }) }) });
 
-// Links
-
 export const runbooks = 'https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md';
 
 /** Links from one of the dashboards. They keep the time range and all variables that both dashboards have. */
 export function linksFrom(from: Name) {
   /** A link from a cell. A variable in the query replaces the present choice. */
   const linkTo = (to: Name, title: string, query = '') => {
-    const kept = family[from].variables.filter((v) => family[to].variables.includes(v) && !['at', 'saved'].includes(v) && !query.includes(`var-${v}=`)).map((v) => `\${${v}:queryparam}`);
+    const kept = variablesOf(from).filter((v) => variablesOf(to).includes(v) && !['at', 'saved'].includes(v) && !query.includes(`var-${v}=`)).map((v) => `\${${v}:queryparam}`);
     return { title, url: `/d/${uids[to]}?${[...kept, ...(query ? [query] : []), '${__url_time_range}'].join('&')}`, targetBlank: false };
   };
   /** The same as a link in a panel's menu. */
   const panelLink = (to: Name, title: string) => new sdk.DashboardLinkBuilder(title).type(sdk.DashboardLinkType.Link).url(linkTo(to, title).url);
   return { linkTo, panelLink };
 }
-
-// Variables
 
 /** @param allValue what All means; all values that are offered if empty */
 function choice(name: string, label: string, query: string, description: string, allValue = '.+') {
@@ -165,8 +161,6 @@ const variables = (name: Name): Record<string, { build: () => sdk.VariableModel 
     .options([{ selected: true, text: 'USD', value: 'usd' }, { selected: false, text: 'EUR', value: 'eur' }]),
 });
 
-// Annotations
-
 /** Marks when something bad began within the interval after each step: the first minute of it, in that step only. */
 function annotation(name: string, by: string, bad: string, known: string, texts: { titleFormat: string, textFormat: string, tagKeys: string }) {
   const expr = `1000 * (min by (${by}) (min_over_time((time() + 0 * (${bad}))[$__interval:1m] offset -$__interval)) and on (${by}) ${known} unless on (${by}) (${bad}))`;
@@ -184,28 +178,21 @@ const outages = annotation('Outages', 'location, component', `${operational} == 
 const incidents = annotation('Incidents', '', `${own('incidents_ongoing')} > 0`, own('incidents_ongoing'),
   { titleFormat: 'Incident', textFormat: 'The provider began to report an incident.', tagKeys: '' });
 
-// The family
-
 /**
- * Each dashboard: the collector that it needs, what tells when that was last known, its variables
- * in the order of the bar, and marks of what concerns it: money does not depend on outages.
+ * Each dashboard: the collector that it needs, what tells when that was last known, marks of what
+ * concerns it, as money does not depend on outages, and its own variables in the order of the bar.
  */
 const family = {
-  stock: { title: 'Server rental: stock and prices', collector: 'plans', known: known.plans, marks: [outages],
-    variables: ['datasource', 'job', 'instance', 'location', 'plan', 'currency', 'account', 'at', 'saved'] },
-  accounts: { title: 'Server rental: accounts and servers', collector: 'account', known: known.accounts, marks: [],
-    variables: ['datasource', 'job', 'instance', 'account', 'location', 'plan', 'vat', 'at'] },
-  status: { title: 'Server rental: provider status and exporter health', collector: 'status', known: known.exporter, marks: [outages, incidents],
-    variables: ['datasource', 'job', 'instance', 'account', 'location', 'at', 'provider'] },
-  plan: { title: 'Server rental: one plan', collector: 'plans', known: known.plans, marks: [],
-    variables: ['datasource', 'job', 'instance', 'plan', 'currency', 'at', 'saved'] },
+  stock: { title: 'Server rental: stock and prices', collector: 'plans', known: known.plans, marks: [outages], own: ['location', 'plan', 'currency', 'account', 'at', 'saved'] },
+  accounts: { title: 'Server rental: accounts and servers', collector: 'account', known: known.accounts, marks: [], own: ['account', 'location', 'plan', 'vat', 'at'] },
+  status: { title: 'Server rental: provider status and exporter health', collector: 'status', known: known.exporter, marks: [outages, incidents], own: ['account', 'location', 'at', 'provider'] },
+  plan: { title: 'Server rental: one plan', collector: 'plans', known: known.plans, marks: [], own: ['plan', 'currency', 'at', 'saved'] },
 };
 type Name = keyof typeof family;
+const variablesOf = (name: Name) => ['datasource', 'job', 'instance', ...family[name].own];
 
 /** They never change: bookmarks and links depend on them. */
 export const uids = Object.fromEntries(Object.keys(family).map((name) => [name, `server-rental-${name}`]));
-
-// Queries
 
 /** An instant query, with a legend. */
 export const now = (expr: string, legend: string, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).instant().legendFormat(legend).refId(refId);
@@ -213,8 +200,6 @@ export const now = (expr: string, legend: string, refId = 'A') => new DataqueryB
 export const course = (expr: string, legend: string, refId = 'A') => new DataqueryBuilder().datasource(datasource).expr(expr).range().legendFormat(legend).refId(refId);
 /** A query whose labels become fields. */
 export const rows = (expr: string, refId: string, query = now) => query(expr, '', refId).format(PromQueryFormat.Table);
-
-// Panels
 
 /** Options of every panel. */
 type Common = {
@@ -258,10 +243,7 @@ export const set = {
   thin: { id: 'custom.lineWidth', value: 1 },
 };
 
-/**
- * One or a few large numbers. A query without data shows a grey "No data": what is known to
- * be nothing has to be a zero.
- */
+/** One or a few large numbers. A query without data shows a grey "No data": what is known to be nothing has to be a zero. */
 export function stat(o: Common & {
   names?: boolean; // beside the values
   background?: boolean; // coloured instead of the value
@@ -391,10 +373,7 @@ const looks = (c: Column): Property[] => [
   c.filter && set.custom('filterable', true),
 ].filter((property) => typeof property === 'object');
 
-/**
- * A table of which each row is one set of labels. Fields that are not columns are hidden.
- * The queries by refId come before those of the columns.
- */
+/** A table of which each row is one set of labels. Other fields than columns are hidden. The queries by refId come before those of the columns. */
 export function table(o: Common & {
   sort: string; descending?: boolean; before?: sdk.DataTransformerConfig[];
   key?: string[]; // joins rows, and leaves no empty columns; only the first query may have other labels
@@ -435,8 +414,6 @@ export function table(o: Common & {
   return panel;
 }
 
-// Dashboards
-
 /** Those of severity info tell news, such as a restock. */
 export const alerts = 'ALERTS{alertname=~"ServerRental.*", alertstate="firing", severity!="info"}';
 
@@ -471,13 +448,9 @@ function health(name: Name) {
 }
 
 type Row = { id: number, title: string, panels: { build: () => sdk.Panel }[], collapsed?: boolean };
-
 const width = 24;
 
-/**
- * Places each panel as high as possible, then as far left as possible, so that small panels
- * stack beside a large one. Returns where the next row starts.
- */
+/** Places each panel as high, then as far left as possible, so that small ones stack beside a large one. Returns where the next row starts. */
 function place(panels: sdk.Panel[], top: number) {
   const depth = Array(width).fill(top);
   for (const panel of panels) {
@@ -500,7 +473,7 @@ export function dashboard(name: Name, o: { description: string, from: string, re
     // Not in the list of dashboards, which would pass several plans.
     .tags([...(name === 'plan' ? [] : ['server-rental']), 'prometheus']).time({ from: o.from, to: 'now' }).refresh(o.refresh).timezone(o.timezone)
     .tooltip(1).readonly().version(1)
-    .variables(family[name].variables.map((v) => all[v]))
+    .variables(variablesOf(name).map((v) => all[v]))
     .links([
       new sdk.DashboardLinkBuilder('Dashboards').type(sdk.DashboardLinkType.Dashboards).tags(['server-rental']).asDropdown(true).includeVars(true).keepTime(true),
     ]);

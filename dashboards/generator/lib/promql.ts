@@ -46,8 +46,6 @@ export const perExporter = (metric: string, use = (expr: string) => expr) => `ma
 /** Whether exporters are up. An exporter that is down counts if it exported within a day. */
 export const exportersUp = `max by (instance) (${selector('up')} and on (job, instance) last_over_time(${builds}[1d]))`;
 
-// Times
-
 /** The end of the time range. end() is that of a chart's steps, which can be hours earlier. */
 export const end = '${__to:date:seconds}';
 
@@ -90,8 +88,6 @@ export function atEnd(expr: string, variable = 'at') {
 /** Ten more if it is what was last known, for a colour of its own; by one of those of known. */
 export const orLast = (expr: string, by = builds) => `(${expr}) + scalar(0 * max(${by} @ ${end}) or vector(10))`;
 
-// Servers and their renewals
-
 /** Keeps the servers of the chosen plans and locations. */
 export const chosenServers = (expr: string) => `${expr} and on (account, server) ${own('server_info', account, plan, location)}`;
 /** Keeps the servers that are billed: all but those whose status means an end. */
@@ -115,8 +111,6 @@ export function renewalDates(renews: string, days: number) {
   });
   return `(${[labelled(`(${renews} < ${today} + ${day})`, 'renewal', 'due'), ...monthly].join(' or ')})`;
 }
-
-// Collectors, which every dashboard shows in short
 
 export const collector = 'collector, account';
 export const succeeded = `min by (${collector}) (${own('exporter_collector_success', accountOrPublic)})`;
@@ -154,8 +148,7 @@ export function dataState(name: string) {
     + orSays(lastTime(builds), 'state', 'The exporter is down since');
 }
 
-// Accounts of the configuration, also those without data
-
+/** The accounts of the configuration, also those without data. */
 export const accounts = max('account', own('exporter_collector_interval_seconds', 'account!=""', account));
 export const noAccounts = `${scraped} unless on () ${accounts}`;
 /** Says that no account is configured at the end, in a label. */

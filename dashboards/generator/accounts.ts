@@ -2,9 +2,7 @@
 // are open, and which servers the money is for.
 
 import { LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation } from '@grafana/grafana-foundation-sdk/common';
-import {
-  bars, between, colours, valueOf, course, dashboard, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, series, set, stat, steps, table, text, units, values,
-} from './lib/family.js';
+import { bars, between, colours, valueOf, course, dashboard, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, series, set, stat, steps, table, text, units, values } from './lib/family.js';
 import { account, accounts as configured, atEnd, billed, chosenServers, day, end, info, labelled, location, max, milliseconds, noAccounts, orNoAccounts, orSays, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('accounts');
@@ -23,7 +21,6 @@ const serverCount = `sum by (account) (${max('account, status', own('servers', a
 const perServer = (metric: string) => max('account, server', own(metric, account));
 const serverPrice = perServer('server_price_usd_per_month');
 const renews = perServer('server_renews_timestamp_seconds');
-
 const serverInfo = (labels: string) => info('account, server', labels, own('server_info', account, plan, location));
 const everyServer = serverInfo('hostname, plan, location, os');
 
@@ -124,7 +121,6 @@ const perTopup = (metric: string) => max('account, topup', own(metric, account))
 const openTopups = info('account, topup', 'status, coin, network', own('topup_info', account));
 /** Seconds that are left where no rate is locked, so that these top-ups come last. */
 const unlocked = 1e9;
-
 const topupCount = (...matchers: string[]) => own('topups', account, ...matchers);
 const open = topupCount('status=~"pending|confirming"');
 const closed = topupCount('status!~"pending|confirming"');
@@ -230,7 +226,6 @@ const flows = [
 
 const chosenInfo = max('account, server, plan, location', own('server_info', account, plan, location));
 
-/** Servers and their cost by a label. */
 const serversBy = (label: 'plan' | 'location', name: string, id: number) => table({
   id, title: `Servers by ${label}, ${vat}`, w: 9, h: 8, sort: 'Per month', descending: true, overrides: [dash], key: [label],
   description: `The number of servers of the chosen accounts, plans and locations by ${label}, and the monthly cost of those that are billed.`,

@@ -9,7 +9,6 @@ import { chromium, type Page } from 'playwright-core';
 import { uids } from './lib/family.js';
 
 const [grafana = 'http://127.0.0.1:3000', end = String(Date.now())] = process.argv.slice(2);
-const days = 7;
 const folder = fileURLToPath(new URL('../../../docs/pictures/', import.meta.url));
 const maxBytes = 400_000;
 
@@ -40,7 +39,7 @@ const browser = await chromium.launch({
 try {
   for (const [name, uid] of Object.entries(uids)) {
     const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, timezoneId: 'UTC', colorScheme: 'dark' });
-    const from = Number(end) - days * 86_400_000;
+    const from = Number(end) - 7 * 86_400_000;
     await page.goto(`${grafana}/d/${uid}?from=${from}&to=${end}&theme=dark${name === 'plan' ? '&var-plan=gpu-l40s' : ''}`);
     await loaded(page);
     await picture(page, `dashboard-${name}`);

@@ -10,7 +10,6 @@ const muted = set.steps(steps.muted);
 
 /** An expression for this plan and the provider's alternative, from one for each plan. */
 const both = (expr: string) => `${expr} and on (plan) (${own('plan_info', plan)} or label_replace(${max('alternative', own('plan_availability_info', plan, 'alternative!=""'))}, "plan", "$1", "alternative", "(.+)"))`;
-
 const restocksOfDay = `round(${max('plan', `increase(${own('plan_restocks_total', plan)}[24h])`)})`;
 
 /** The time of the present restock, while it lasts, as one exporter saw it. */

@@ -3,10 +3,8 @@
 
 import { readFileSync } from 'node:fs';
 import { ScaleDistribution, ScaleDistributionConfigBuilder } from '@grafana/grafana-foundation-sdk/common';
-import { alerts, between, valueOf, dashboard, colours, course, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, rows, runbooks, series, set, stat, steps, table, text, timeline, units, values, wordsLike } from './lib/family.js';
-import {
-  account, accountOrPublic, age, atEnd, builds, collector, end, info, interval, intervals, known, labelled, lastSuccess, location, max, milliseconds, orLast, orNeedsRules, orNoAccounts, orSays, own, perExporter, ruled, scraped, succeeded, tokens,
-} from './lib/promql.js';
+import { alerts, between, colours, course, dashboard, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, rows, runbooks, series, set, stat, steps, table, text, timeline, units, valueOf, values, wordsLike } from './lib/family.js';
+import { account, accountOrPublic, age, atEnd, builds, collector, end, info, interval, intervals, known, labelled, lastSuccess, location, max, milliseconds, orLast, orNeedsRules, orNoAccounts, orSays, own, perExporter, ruled, scraped, succeeded, tokens } from './lib/promql.js';
 
 const { linkTo } = linksFrom('status');
 
@@ -24,14 +22,12 @@ const collectorsKnown = `collector_account:server_rental_exporter_collector_data
 /** When each alert that fires became active, and the labels that say what it is about. */
 const aboutLabels = ['account', 'server', 'topup', 'configuration', 'plan', 'location', 'component', 'collector'];
 const alertsSince = `ALERTS_FOR_STATE{alertname=~"ServerRental.*"} and on (alertname, severity, ${aboutLabels.join(', ')}) ${alerts}`;
-
 const namePublic = (expr: string) => `label_replace(${expr}, "account", "(public)", "account", "")`;
 
 /** What the provider reports or, while it is not known, last reported within a day: the text of a label then says so. */
 const orLastReport = (expr: string, label = 'known') => `(${atEnd(expr, 'provider')}) and on () ${known.status} or label_replace(${atEnd(expr, 'provider')} unless on () ${known.status}, "${label}", "$1, last known", "${label}", "(.*)")`;
 const lastKnownGrey = forPattern('/, last known$/', set.colour(colours.unknown));
 const states = orLastReport(max('location, component, state', own('component_state', location)), 'state');
-
 const classify = (expr: string, text: string, state: string) => `label_replace(${expr}, "class", "${text}", "state", "${state}")`;
 const classes = `count by (class) (${classify(classify(classify(states, 'down$1', '.*?(, last known)?'), 'maintenance$1', '(?i:.*?maintenance.*?)(, last known)?'), 'operational$1', '(?i:operational)(, last known)?')})`;
 

@@ -2,13 +2,10 @@
 // for, what else can be ordered and where, how often the rest is restocked, and what it costs.
 
 import { VizLegendOptionsBuilder } from '@grafana/grafana-foundation-sdk/common';
-import {
-  bars, between, colours, valueOf, course, dashboard, fixed, flexible, forPattern, joinBy, linksFrom, mappings, palette, series, set, steps, table, timeline, units, values, withoutTime,
-} from './lib/family.js';
+import { bars, between, colours, valueOf, course, dashboard, fixed, flexible, forPattern, joinBy, linksFrom, mappings, palette, series, set, steps, table, timeline, units, values, withoutTime } from './lib/family.js';
 import { account, atEnd, day, end, info, known, labelled, location, max, orNoAccounts, orLast, orSays, own, plan, price } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('stock');
-
 export const inCurrency = '${currency:text}';
 
 /** A time that only grows, or its highest in some days, because an exporter knows what happened since its start. A restart hides the quarter of an hour before it. */
@@ -46,25 +43,23 @@ export function stockOf(of: 'plan' | 'configuration', by: string, days: 7 | 30, 
     share: recorded('in_stock:avg30d'),
   };
 }
-type Figures = ReturnType<typeof stockOf>;
 
 export const chosen = stockOf('plan', 'plan', 30, plan);
 const everyPlan = stockOf('plan', 'plan', 7);
 const perConfiguration = 'account, configuration';
 const everySaved = stockOf('configuration', perConfiguration, 7);
-
 const cores = max('plan', own('plan_cpu_cores', plan));
 const memory = max('plan', own('plan_memory_bytes', plan));
 export const planLink = linkTo('plan', 'This plan', 'var-plan=${__data.fields.Id}');
 export const orderForm = { from: 'order', name: 'Order', width: 60, filter: false, mappings: mappings.order, link: { title: 'Order form', url: '${__value.raw}', targetBlank: true } };
 export const stockColumn = (expr: string, name = 'Stock', refId = 'stock', width = 72) => valueOf.state(refId, name, width, expr, { mappings: mappings.stock });
 export const priceColumn = (expr: string) => valueOf.price('price', 'Price', 66, expr);
-const sinceColumn = ({ since }: Figures | { since: string }) => valueOf.ago('since', 'Since', 145, since, { mappings: sinceTexts, steps: steps.muted });
+const sinceColumn = (expr: string) => valueOf.ago('since', 'Since', 145, expr, { mappings: sinceTexts, steps: steps.muted });
 /** Columns of what rules record. */
 const recorded = { mappings: mappings.recorded, steps: steps.muted };
 const inHours = { ...recorded, unit: units.hours, decimals: 1 };
 const staysColumn = (expr: string) => valueOf.number('stays', 'Stays', 72, expr, inHours);
-const recordedColumns = ({ stays, gone, restocks, share }: Figures) => [
+const recordedColumns = ({ stays, gone, restocks, share }: ReturnType<typeof stockOf>) => [
   staysColumn(stays),
   valueOf.number('gone', 'Gone', 72, gone, inHours),
   valueOf.count('restocks', 'Restocks', 80, restocks, recorded),
@@ -92,7 +87,7 @@ const orderNow = table({
   flexible('name', 'Plan', 150),
   priceColumn(ofItems('price')),
   { ...orderForm, background: true },
-  sinceColumn({ since: ofItems('since') }),
+  sinceColumn(ofItems('since')),
   staysColumn(ofItems('stays')),
   valueOf.ago('back', 'Usually back', 130, ofItems('back')),
   flexible('why', 'Watch or host name', 140, { filter: true }),
@@ -136,7 +131,7 @@ export const plans = (h: number, ...where: string[]) => table({
   fixed('name', 'Plan', 164, { link: planLink }),
   priceColumn(chosen.price),
   orderForm,
-  sinceColumn(chosen),
+  sinceColumn(chosen.since),
   ...recordedColumns(chosen).slice(0, 2),
   valueOf.number('cores', 'Cores', 58, cores),
   { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 75, expr: memory },
@@ -179,7 +174,7 @@ export function saved(size: { w: number, h: number }, accounts: string[], where:
     priceColumn(figures.price),
     orderForm,
     fixed('location', 'Location', 78),
-    sinceColumn(figures),
+    sinceColumn(figures.since),
     flexible('hostname', 'Host name', 165),
     ...recordedColumns(figures),
     fixed('account', 'Account', 100, { filter: true, link: linkTo('accounts', 'Show this account', 'var-account=${__value.raw}') }),

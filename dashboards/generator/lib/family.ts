@@ -10,7 +10,7 @@ import * as tables from '@grafana/grafana-foundation-sdk/table';
 import * as timelines from '@grafana/grafana-foundation-sdk/statetimeline';
 import * as lines from '@grafana/grafana-foundation-sdk/timeseries';
 import * as trends from '@grafana/grafana-foundation-sdk/trend';
-import { atEnd, dataState, exportersUp, intervals, known, labelled, lastKnown, location, max, milliseconds, never, orNeedsRules, own, ruled, succeeded } from './promql.js';
+import { atEnd, dataState, exportersUp, intervals, known, lastKnown, location, max, milliseconds, never, orNeedsRules, own, ruled, succeeded } from './promql.js';
 
 type Property = sdk.DynamicConfigValue;
 type Mapping = sdk.ValueMapping;
@@ -26,10 +26,7 @@ const datasource = { type: 'prometheus', uid: '${datasource}' };
 /** Red says bad, green good, and both nothing else; unknown is the colour of missing data only. */
 export const colours = { good: 'green', fair: 'yellow', warn: 'orange', bad: 'red', plain: 'blue', muted: 'text', gone: 'dark-red', extra: 'purple', unknown: '#808080' };
 
-/**
- * Units that show the whole value, and its sign first. Grafana's own units for currencies
- * abbreviate thousands, those for times change to minutes and weeks, and those for rates to K.
- */
+/** Units that show the whole value, and its sign first: Grafana's own abbreviate thousands or change to minutes and weeks. */
 export const units = {
   usd: 'suffix:USD',
   days: 'suffix:days',
@@ -49,18 +46,15 @@ export const steps = {
   noneIsWarning: rising(colours.good, [1, colours.warn]),
   noneIsBad: rising(colours.bad, [1, colours.good]),
   notBelowZero: rising(colours.bad, [0, colours.plain]),
-  /** Days from today to the first unpaid renewal: ServerRentalRenewalsUnfunded fires from 7 on, and is critical from 2 on. */
-  daysLeft: rising(colours.bad, [2.5, colours.warn], [7.5, colours.good]),
-  /** Age of data in intervals: one is normal, ServerRentalDataStale fires at ten. */
-  intervals: rising(colours.good, [3, colours.warn], [10, colours.bad]),
+  daysLeft: rising(colours.bad, [2.5, colours.warn], [7.5, colours.good]), // ServerRentalRenewalsUnfunded fires from 7 on, and is critical from 2 on
+  intervals: rising(colours.good, [3, colours.warn], [10, colours.bad]), // of age: one is normal, ServerRentalDataStale fires at ten
   falling: (bad: number, warn: number) => rising(colours.bad, [bad, colours.warn], [warn, colours.good]),
 };
 
 /** The text of each value, and its colour. */
-export function values(texts: Record<string, [string, string]>): Mapping[] {
-  const options = Object.fromEntries(Object.entries(texts).map(([value, [text, color]], index) => [value, { text, color, index }]));
-  return [{ type: sdk.MappingType.ValueToText, options }];
-}
+export const values = (texts: Record<string, [string, string]>): Mapping[] => [
+  { type: sdk.MappingType.ValueToText, options: Object.fromEntries(Object.entries(texts).map(([value, [text, color]], index) => [value, { text, color, index }])) },
+];
 
 /** What has a fixed meaning has the same colour in all panels: ten hues for collectors and their endpoints, neither red nor green. */
 const collectorColours = {
@@ -327,7 +321,7 @@ type Column = {
   steps?: Step[]; mappings?: Mapping[]; background?: boolean; // coloured instead of the text
   link?: { title: string, url: string, targetBlank: boolean };
   align?: 'left' | 'center' | 'right';
-  filter?: boolean; // where no variable does the same
+  filter?: boolean; // where no variable does the same, as its icon takes room from the heading
   hidden?: boolean; // but links use it
 };
 
@@ -336,11 +330,8 @@ export const fixed = (from: string, name: string, width: number, more: Partial<C
 export const flexible = (from: string, name: string, minWidth: number, more: Partial<Column> = {}): Column => ({ from, name, minWidth, ...more });
 export const text = (from: string, name: string): Column => ({ from, name, filter: true });
 
-/** The value of a query as a column, in a format. */
-const column = (format: Partial<Column>) => (refId: string, name: string, width: number, expr: string, more: Partial<Column> = {}): Column => ({ from: `#${refId}`, name, width, expr, ...format, ...more });
-/** The same of a time in seconds. */
-const time = (unit: string) => (refId: string, name: string, width: number, expr: string, more: Partial<Column> = {}) => column({ unit })(refId, name, width, milliseconds(expr), more);
-
+/** The value of a query as a column, in a format. Those of times are of seconds. */
+const column = (format: Partial<Column>, use = (expr: string) => expr) => (refId: string, name: string, width: number, expr: string, more: Partial<Column> = {}): Column => ({ from: `#${refId}`, name, width, expr: use(expr), ...format, ...more });
 export const valueOf = {
   number: column({ unit: 'none' }),
   count: column({ unit: 'none', decimals: 0 }),
@@ -349,16 +340,15 @@ export const valueOf = {
   percent: column({ unit: 'percentunit', decimals: 0 }),
   duration: column({ unit: 'dtdurations', decimals: 0 }),
   state: column({ background: true, align: 'center' }),
-  ago: time(units.ago),
-  date: time(units.date),
-  minute: time(units.minute),
+  ago: column({ unit: units.ago }, milliseconds),
+  date: column({ unit: units.date }, milliseconds),
+  minute: column({ unit: units.minute }, milliseconds),
 };
 
 const looks = (c: Column): Property[] => [
   c.unit && set.unit(c.unit),
   c.decimals !== undefined && set.decimals(c.decimals),
-  // The default of the panel is what an empty table says.
-  c.from.startsWith('#') && set.noValue('–'),
+  c.from.startsWith('#') && set.noValue('–'), // the panel's is what an empty table says
   c.width && set.custom('width', c.width),
   c.minWidth && set.custom('minWidth', c.minWidth),
   c.hidden && set.custom('hidden', true),
@@ -369,7 +359,6 @@ const looks = (c: Column): Property[] => [
   !c.background && (c.mappings || c.steps) && set.custom('cellOptions', { type: 'color-text' }),
   c.link && { id: 'links', value: [c.link] },
   c.from === 'account' && set.mappings(mappings.account),
-  // Its icon takes room from the heading.
   c.filter && set.custom('filterable', true),
 ].filter((property) => typeof property === 'object');
 
@@ -386,8 +375,7 @@ export function table(o: Common & {
     .map(([refId, expr]) => [refId, o.at ? atEnd(expr, o.at) : expr]);
   // Grafana names a value after its query, unless there is only one.
   const used = columns.map(({ from }) => (!from.startsWith('#') ? from : exprs.length === 1 ? 'Value' : `Value ${from}`));
-  // Grafana joins by one field.
-  const several = o.key && o.key.length > 1;
+  const several = o.key && o.key.length > 1; // but Grafana joins by one field
   const key = several ? 'key' : o.key?.[0];
   const keyed = exprs.map(([refId, expr], i) => {
     const joined = `label_join(${expr}, "key", "/", ${o.key?.map((label) => `"${label}"`).join(', ')})`;

@@ -229,7 +229,7 @@ const history = [
 ];
 
 /** Each price at a time, or the last one before a gap of up to a day. */
-const lastPrice = (offset = '') => max('plan', `(${price('plan', plan)}${offset} or last_over_time(${price('plan', plan)}[30m]${offset}) or last_over_time(${price('plan', plan)}[1d:2h]${offset}))`);
+const lastPrice = (offset = '') => max('plan', `(last_over_time(${price('plan', plan)}[30m]${offset}) or last_over_time(${price('plan', plan)}[1d:2h]${offset}))`);
 /** At the next step or, if that has not come, at the end. */
 const after = `(${atEnd(lastPrice())} and on () vector(time() + $__interval_ms / 1000) > ${end} or ${lastPrice(' offset -$__interval')})`;
 const inRange = (func: string) => atEnd(`${func} by (plan) (${func}_over_time(${price('plan', plan)}[$__range:$__interval]))`);
@@ -238,7 +238,7 @@ const pricesOf = [
   series({
     id: 301, title: 'Price above the lowest in the time range', overrides: palette.names(), w: 12, h: 10, unit: 'percentunit', decimals: 1, min: 0, softMax: 0.02, interval: '2m', points: 140, stepped: true, fill: 0, // changes are rare
     description: 'How much the monthly price of each plan was above the lowest in the time range. Plans whose price did not change are left out.', alerts: ['PlanPriceChanged'],
-  }, course(`${chosen.price} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1${orSays(`0 * max(${chosen.price})`, 'plan', 'no change')}`, '{{plan}}')),
+  }, course(`${chosen.price} / on (plan) (${inRange('min')} != on (plan) ${inRange('max')}) - 1${orSays(catalog, 'plan', 'no change')}`, '{{plan}}')),
   table({
     id: 303, title: `Changes of prices, ${inCurrency}`, w: 12, h: 10, sort: 'After', descending: true, history: true, alerts: ['PlanPriceChanged'],
     only: ['old', 'new'], // VictoriaMetrics takes what is absent for a difference

@@ -8,8 +8,8 @@ import { account, atEnd, day, end, info, known, labelled, location, max, orNoAcc
 const { linkTo, panelLink } = linksFrom('stock');
 export const inCurrency = '${currency:text}';
 
-/** A time that only grows, or its highest in some days, because an exporter knows what happened since its start. A restart hides the quarter of an hour before it. */
-const latest = (selector: string, days = 30) => `(${selector} or max_over_time(${selector}[${days}d:15m]))`;
+/** A time that only grows, or its highest in some days, because an exporter knows what happened since its start. A restart hides the half hour before it. */
+const latest = (selector: string, days = 30) => `(${selector} or max_over_time(${selector}[${days}d:30m]))`;
 
 /** Recorded whenever the rules and the catalog are there. */
 const rules = max('', 'plan:server_rental_plan_in_stock:max');
@@ -24,7 +24,7 @@ export function stockOf(of: 'plan' | 'configuration', by: string, days: 7 | 30, 
   const inStock = max(by, metric('in_stock'));
   // The last change, or a later time at which it was sold out.
   const began = `max by (${by}) (${latest(metric('stock_changed_timestamp_seconds'), days)}`
-    + ` or label_replace(${max(by, `max_over_time(timestamp(${metric('in_stock')} == 0)[${days}d:15m])`)}, "from", "gauge", "", "")) and on (${by}) (${inStock} == 1)`;
+    + ` or label_replace(${max(by, `max_over_time(timestamp(${metric('in_stock')} == 0)[${days}d:30m])`)}, "from", "gauge", "", "")) and on (${by}) (${inStock} == 1)`;
   const last = `${max(by, latest(metric('last_in_stock_timestamp_seconds'), days))} and on (${by}) (${inStock} == 0)`;
   const rule = (name: string) => `${by.replace(', ', '_')}:server_rental_${of}_${name}{${where.join(', ')}}`;
   /** A figure that rules record. */

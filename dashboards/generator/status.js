@@ -25,8 +25,9 @@ const componentsKnown = `location_component:server_rental_component_operational:
 const collectorsKnown = `collector_account:server_rental_exporter_collector_data_timestamp_seconds:max{${accountOrPublic}}`;
 
 /** When each alert that fires became active, and the labels that say what it is about. */
-const aboutLabels = ['account', 'server', 'topup', 'configuration', 'plan', 'location', 'component', 'collector'];
-const alertsSince = `ALERTS_FOR_STATE{alertname=~"ServerRental.*"} and on (alertname, severity, ${aboutLabels.join(', ')}) ${alerts}`;
+const aboutLabels = ['account', 'server', 'topup', 'watch', 'configuration', 'plan', 'location', 'component', 'collector'];
+const alertLabels = `alertname, severity, ${aboutLabels.join(', ')}`;
+const alertsSince = `min by (${alertLabels}) (ALERTS_FOR_STATE{alertname=~"ServerRental.*"}) and on (${alertLabels}) ${alerts}`;
 
 const publicEndpoints = 'path=~"/plans|/locations|/os|/status"';
 const accountEndpoints = 'path!~"/plans|/locations|/os|/status"';
@@ -56,14 +57,18 @@ const lastSuccess = max(collector, own('exporter_collector_last_success_timestam
 const failingSince = `((${lastSuccess} or on (${collector}) 0 * ${succeeded} + scalar(max(${own('exporter_config_last_reload_success_timestamp_seconds')}))) and on (${collector}) ${succeeded} == 0)`;
 const reason = `(topk(1, sum by (reason) (increase(${own('exporter_api_errors_total')}[10m])) > 0) or on () label_replace(vector(0), "reason", "no response", "", ""))`;
 
+/** The provider only tells the day. */
+const notOperationalSince = `(max(max_over_time(timestamp(${own('status_info', 'overall=~"(?i)operational"')})[1d:1m])) or ${max('', own('status_since_timestamp_seconds'))})`;
+
 /** What is the matter, the most important first: each a sentence, and since when in seconds. */
 const matters = Object.entries({
   'No exporter is scraped, last known states': `max(max_over_time(timestamp(${own('exporter_build_info')})[1d:1m])) unless on () ${own('exporter_build_info')}`,
   'The API cannot be read, last known states ($1)': `label_join(0 * ${reason} + on () group_left () (max(${lastSuccess}) < time() - 60 and on () sum(1 - ${succeeded}) > count(${succeeded}) / 2), "object", "", "reason")`,
   'The token of $1 is rejected': `label_join(bottomk(1, max by (account) (${failingSince}) and on (account) ${own('exporter_api_token_rejected', account)} == 1), "object", "", "account")`,
   'Collectors fail: $1 and perhaps more': `label_join(bottomk(1, ${failingSince}), "object", " ", "collector", "account")`,
-  'The provider reports: $1': `label_join(0 * topk(1, ${max('overall', own('status_info', 'overall!~"(?i)operational"'))}) + on () group_left () ${max('', own('status_since_timestamp_seconds'))}, "object", "", "overall")`,
+  'The provider reports: $1': `label_join(0 * topk(1, ${max('overall', own('status_info', 'overall!~"(?i)operational"'))}) + on () group_left () ${notOperationalSince}, "object", "", "overall")`,
   'An alert fires: $1': `label_join(bottomk(1, ${alertsSince}), "object", "", "alertname")`,
+  'No problem is known, without rules for alerts': `max(timestamp(${own('exporter_build_info')})) unless on () last_over_time(${ruled}[$__range] @ end())`,
   'No problem is known': `max(timestamp(${own('exporter_build_info')}))`,
 }).map(([text, since]) => `label_replace(label_replace(${since}, "state", "${text.replace('$1', '?')}", "", ""), "state", "${text}", "object", "(.+)")`);
 
@@ -74,7 +79,7 @@ const wrong = [
     id: 108, title: 'State', w: 24, h: 3, unit: 'dateTimeFromNow', text: /** @type {any} */ ('value_and_name'), titleSize: 20, valueSize: 16, ...background, steps: steps.always(colours.bad),
     description: 'The most important matter now, and since when: whether an exporter is scraped, the API can be read, tokens are accepted, collectors work, the provider is operational, and alerts fire.',
     links: [runbook('ServerRentalExporterDown')],
-    overrides: [forPattern('/^No problem/', set.colour(colours.good)), forPattern('/^The provider reports: .*maintenance/i', set.colour(colours.plain))],
+    overrides: [forPattern('/^No problem is known$/', set.colour(colours.good)), forPattern('/^No problem is known,/', set.colour(colours.unknown)), forPattern('/^The provider reports: .*maintenance/i', set.colour(colours.plain))],
   }, now(milliseconds(`(${matters.join(' or on () ')})`), '{{state}}')),
   table({
     id: 109, title: 'Alerts that fire', w: 24, h: 7, unit: 'none', sort: 'Severity',
@@ -83,7 +88,7 @@ const wrong = [
       { from: 'severity', name: 'Severity', width: 85, filter: false, align: 'center', background: true, mappings: [wordsLike('^critical$', colours.bad), wordsLike('^warning$', colours.warn)] },
       { from: 'alertname', name: 'Alert', minWidth: 200, filter: false, mappings: [wordsLike('^ServerRental(.+)', colours.plain, '$1')], link: { title: 'Runbook', url: `${runbooks}#\${__data.fields.Anchor}`, targetBlank: true } },
       { from: 'object', name: 'About', minWidth: 320, filter: false },
-      { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 145, steps: steps.always(colours.muted) },
+      { from: '#since', name: 'Since', unit: 'dateTimeFromNow', width: 145, mappings: values({ [-1]: ['–', colours.unknown] }), steps: steps.always(colours.muted) },
       { from: 'anchor', name: 'Anchor', hidden: true, mappings: values(Object.fromEntries(anchors.map((name) => [name, [name.toLowerCase(), colours.muted]]))) },
     ], drop: aboutLabels,
   }, {
@@ -120,14 +125,14 @@ const glance = [
 ];
 
 const matrix = table({
-  id: 201, title: 'Components by location', w: 13, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')],
+  id: 201, title: 'Components by location', w: 14, h: 11, unit: 'none', sort: 'Location', links: [runbook('ServerRentalComponentNotOperational')],
   description: 'The state of each component of each location: green if operational, blue if it says maintenance, red for any other state, and grey if last known.',
   before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
   columns: [{ from: 'location\\component', name: 'Location', width: 80, filter: false, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
 }, { state: states });
-// One column for each component.
+// One column for each component. A long state shows its beginning, and its whole text after a click.
 matrix.withOverride(forPattern('^(?!Location$).+', set.mappings(mappings.componentState), { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
-  { id: 'custom.align', value: 'center' }, { id: 'custom.minWidth', value: 98 }));
+  { id: 'custom.minWidth', value: 98 }, { id: 'custom.inspect', value: true }, { id: 'filterable', value: false }));
 
 /** A count of components that are not operational. */
 const counts = [
@@ -138,14 +143,14 @@ const counts = [
 /** A time of an outage beside which there is none. @param {string} time @param {string} offset of the time beside it */
 const edge = (time, offset) => `(${time} unless on (location, component) ${outage} offset ${offset})`;
 /** The last beginning within the interval after each step, not at it, and the first end from then on. */
-const began = `(max by (location, component) (max_over_time(${edge(`0 * ${outage} + time()`, '2m')}[$__interval:2m] offset -$__interval)) > time())`;
+const began = `clamp_max(max by (location, component) (max_over_time(${edge(`0 * ${outage} + time()`, '2m')}[$__interval:2m] offset -$__interval)) > time(), ${end})`;
 // Its last sample, as Prometheus takes that as current for five minutes more.
 const ended = `min by (location, component) (min_over_time(${edge(`timestamp(${outage})`, '-2m')}[7d:2m] offset -7d))`;
 
 const provider = [
   matrix,
   timeline({
-    id: 202, title: 'Locations over time', w: 11, h: 11, unit: 'none', mappings: counts, interval: '4m',
+    id: 202, title: 'Locations over time', w: 10, h: 11, unit: 'none', mappings: counts, interval: '4m',
     description: 'The number of components of each location that failed, and whether any was in maintenance. Gaps are times without data. Needs the recording rules of this project.', links: [runbook('ServerRentalComponentNotOperational')],
   }, course(orNeedsRules(`count by (location) (present_over_time(${outage}[$__interval] offset -$__interval)) or on (location) 0.5 * group by (location) (present_over_time(${maintained}[$__interval] offset -$__interval))`
     + ` or on (location) 0 * ${max('location', `(last_over_time(${componentsKnown}[$__interval] offset -$__interval) or ${componentsKnown})`)}`, componentsKnown, 'location'), '{{location}}')),
@@ -187,7 +192,7 @@ const ofListed = (/** @type {string} */ expr) => namePublic(`(${atEnd(expr)}) an
 /** Those that failed for the longest time in the range. */
 const worst = `topk(15, count_over_time(${failing}[$__range] @ end()))`;
 
-const recordedAge = `(time() - ${collectorsKnown})`;
+const recordedAge = `(timestamp(${collectorsKnown}) - ${collectorsKnown})`;
 
 const collectors = [
   table({

@@ -78,7 +78,7 @@ const money = [
       { from: 'account', name: 'Account', minWidth: 145, filter: false },
       { from: 'coin', name: 'Coin', width: 100, filter: false },
       { from: '#by', name: 'Pay by', unit: units.minute, width: 140 },
-      { from: '#left', name: 'Left', unit: 'dtdurations', decimals: 0, width: 110, mappings: [between(-1e18, 0, colours.bad, 'Passed')], steps: steps.falling(0, 2 * day) },
+      { from: '#left', name: 'Left', unit: 'dtdurations', decimals: 0, width: 110, mappings: [between(-1e18, 0, colours.bad, 'Passed')], steps: steps.falling(2 * day, 7 * day) },
       { from: '#settles', name: 'Settles in', unit: 'dtdurations', decimals: 0, width: 110, mappings: values({ 0: ['–', colours.unknown] }), steps: steps.always(colours.muted) },
     ], key: ['account', 'coin'],
   }, {

@@ -50,11 +50,11 @@ const state = [
   now(chosen.price, 'price', 'price'),
   now(max('plan', `min_over_time(${price('plan', plan)}[$__range])`), 'lowest in range', 'lowest')),
   stat({
-    ...size, w: 3, id: 103, title: 'Restocks', unit: 'none', decimals: 0, steps: steps.always(colours.muted), mappings: mappings.recorded,
+    ...size, w: 3, id: 103, title: 'Restocks', unit: 'none', decimals: 0, text: /** @type {any} */ ('value_and_name'), steps: steps.always(colours.muted), mappings: mappings.recorded,
     description: 'How many times the plan came back in stock within 24 hours, those shorter than a scrape interval included, and within 30 days, by full hours without a gap, which needs the recording rules of this project.',
   }, now(restocksOfDay, '24 hours', 'day'), now(`(${restocksOfDay} > on (plan) (${chosen.restocks} >= 0) or ${chosen.restocks})`, '30 days', 'month')),
   stat({
-    ...size, id: 104, title: 'On average', unit: units.hours, decimals: 1, steps: steps.always(colours.muted), mappings: mappings.recorded,
+    ...size, id: 104, title: 'On average', unit: units.hours, decimals: 1, text: /** @type {any} */ ('value_and_name'), steps: steps.always(colours.muted), mappings: mappings.recorded,
     description: 'How long the plan stays in stock, and how long it is then sold out, on average over 30 days. Needs the recording rules of this project.',
   }, now(chosen.stays, 'stays', 'stays'), now(chosen.gone, 'gone', 'gone')),
 ];

@@ -76,7 +76,7 @@ const money = [
     description: 'Until when each account has to be topped up with each coin that it has used: the date until which it is funded, less the longest of the last 20 settlements with this coin.',
     columns: [
       { from: 'account', name: 'Account', minWidth: 145, filter: false },
-      { from: 'coin', name: 'Coin', width: 100, filter: false },
+      { from: 'coin', name: 'Coin', width: 88, filter: false },
       { from: '#by', name: 'Pay by', unit: units.minute, width: 140 },
       { from: '#left', name: 'Left', unit: 'dtdurations', decimals: 0, width: 110, mappings: [between(-1e18, 0, colours.bad, 'Passed')], steps: steps.falling(2 * day, 7 * day) },
       { from: '#settles', name: 'Settles in', unit: 'dtdurations', decimals: 0, width: 110, mappings: values({ 0: ['–', colours.unknown] }), steps: steps.always(colours.muted) },
@@ -204,7 +204,7 @@ const topups = [
     age: `time() - ${perTopup('topup_created_timestamp_seconds')}`,
   }),
   stat({
-    id: 401, title: 'Top-ups in the time range', w: 24, h: 4, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalTopupFailed')],
+    id: 401, title: 'Top-ups in the time range', w: 24, h: 4, unit: 'none', titleSize: 12, steps: steps.always(colours.muted), links: [runbook('ServerRentalTopupFailed')],
     description: 'The top-ups of the chosen accounts by status: those that are open now, and those that were paid, expired, failed or were canceled in the time range.',
     overrides: [forPattern('^(pending|confirming)$', ifAny(colours.plain)), forName('paid', ifAny(colours.good)), forName('failed', ifAny(colours.bad))],
   }, now(orNoAccounts(`sum by (status) (${max('account, status', topupCount(open))} or ${added('account, status', topupCount(closed))})`, 'status'), '{{status}}')),

@@ -37,20 +37,20 @@ const state = [
     order: info('plan', 'order', both(own('plan_links_info'))),
   }),
   stat({
-    ...size, id: 101, title: 'Stock', unit: 'none', mappings: mappings.stock, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
+    ...size, w: 3, id: 101, title: 'Stock', unit: 'none', mappings: mappings.stock, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
     description: 'Whether the plan can be ordered now, in grey what was last known while the exporter or the provider is down; and when it came back, or was last seen in stock, within 30 days.',
     overrides: [forQuery('since', set.unit('dateTimeFromNow'), set.mappings(sinceTexts), muted)],
   },
   now(orLast(chosen.inStock, known.plans), 'state', 'stock'),
   now(chosen.since, 'since', 'since')),
   stat({
-    ...size, id: 102, title: `Price, ${inCurrency}`, unit: 'none', decimals: 2, links: [runbook('ServerRentalPlanPriceChanged')],
+    ...size, id: 102, title: `Price, ${inCurrency}`, unit: 'none', decimals: 2,
     description: 'The monthly price, excluding VAT, and the lowest one in the time range.', overrides: [forQuery('lowest', muted)],
   },
   now(chosen.price, 'price', 'price'),
   now(max('plan', `min_over_time(${price('plan', plan)}[$__range])`), 'lowest in range', 'lowest')),
   stat({
-    ...size, w: 3, id: 103, title: 'Restocks', unit: 'none', decimals: 0, text: /** @type {any} */ ('value_and_name'), steps: steps.always(colours.muted), mappings: mappings.recorded,
+    ...size, id: 103, title: 'Restocks', unit: 'none', decimals: 0, text: /** @type {any} */ ('value_and_name'), steps: steps.always(colours.muted), mappings: mappings.recorded,
     description: 'How many times the plan came back in stock within 24 hours, those shorter than a scrape interval included, and within 30 days, by full hours without a gap, which needs the recording rules of this project.',
   }, now(restocksOfDay, '24 hours', 'day'), now(`(${restocksOfDay} > on (plan) (${chosen.restocks} >= 0) or ${chosen.restocks})`, '30 days', 'month')),
   stat({

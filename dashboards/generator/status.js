@@ -131,8 +131,8 @@ const matrix = table({
   columns: [{ from: 'location\\component', name: 'Location', width: 80, filter: false, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
 }, { state: states });
 // One column for each component. A long state shows its beginning, and its whole text after a click.
-matrix.withOverride(forPattern('^(?!Location$).+', set.mappings(mappings.componentState), { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
-  { id: 'custom.minWidth', value: 98 }, { id: 'custom.inspect', value: true }, { id: 'filterable', value: false }));
+matrix.withOverride(forPattern('^(?!Location$).+', set.mappings([wordsLike('/^operational$/i', colours.good, 'OK'), ...mappings.componentState]), { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
+  { id: 'custom.minWidth', value: 72 }, { id: 'custom.inspect', value: true }, { id: 'filterable', value: false }));
 
 /** A count of components that are not operational. */
 const counts = [
@@ -160,11 +160,11 @@ const provider = [
     columns: [
       { from: 'location', name: 'Location', width: 80, filter: false },
       { from: 'component', name: 'Component', filter: false, minWidth: 110 },
-      { from: '#began', name: 'Began', unit: units.minute, width: 145 },
+      { from: '#began', name: 'Began', unit: units.minute, width: 145, steps: steps.always(colours.muted) },
       { from: '#lasted', name: 'Lasted', unit: 's', decimals: 0, width: 110 },
     ],
   }, {
-    began: `${milliseconds(began)} or (${orNeedsRules('vector(0) < 0', componentsKnown, 'location')}) * NaN and on () vector(time() > bool ${end} - $__interval_ms / 1000) == 1`,
+    began: `${milliseconds(began)} or (${atEnd(orNeedsRules('vector(0) < 0', componentsKnown, 'component'))}) * NaN and on () vector(time() > bool ${end} - $__interval_ms / 1000) == 1`,
     lasted: `120 + ${ended} - on (location, component) ${began} > 0`,
   }).interval('2m').maxDataPoints(1000),
   timeline({
@@ -224,7 +224,7 @@ const collectors = [
   }, course(orNeedsRules(`(0 * present_over_time(${failing}[$__interval] offset -$__interval) and on (${collector}) ${worst} or on (${collector}) 0 * ${worst} + 1) and on () ${own('exporter_build_info')}`
     + ` or on () label_replace(0 * ${max('', collectorsKnown)} + 1 unless on () ${worst}, "collector", "all collectors", "", "")`, collectorsKnown, 'collector'), collectorLegend)),
   series({
-    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, interval: '4m', points: 60, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
+    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, interval: '4m', points: 60, unit: 'none', decimals: 1, min: 0, softMax: 12, steps: steps.intervals, mappings: values({ [-1]: ['–', colours.unknown] }), showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'The highest age of the oldest data of each collector over all accounts in each step, in intervals of the collector. One is normal. Needs the recording rules of this project. The alert fires at the upper line; a collector above the lower one is late.',
     links: [runbook('ServerRentalDataStale')],
   }, course(orNeedsRules(max('collector', `(max_over_time(${recordedAge}[$__interval:4m] offset -$__interval) or ${recordedAge}) / on (${collector}) ${interval}`), ruled, 'collector'), '{{collector}}')),

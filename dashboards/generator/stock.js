@@ -264,9 +264,9 @@ function whenToLook(o, func, seconds, days, unit) {
   const parts = `count_values("part", ${func}(vector(time() - 1800)))`;
   const begins = `floor(vector((time() - 1800) / ${seconds})) * ${seconds} + ${days * 86400}`;
   const next = `1000 * max by (part) (max_over_time((${parts} * on () group_left () (${begins}))[${days}d:1h])) and on () ${rules} or on () label_replace(0 * ${max('', known.plans)} - 1 unless on () ${rules}, "part", "none", "", "")`;
-  return common(new barchart.PanelBuilder(), { ...o, unit: 'none', decimals: 0, overrides: [forPattern('^At$', set.unit(unit), set.mappings(values({ [-1]: ['Needs the recording rules', colours.muted] })), { id: 'noValue', value: ' ' })] })
+  return common(new barchart.PanelBuilder(), { ...o, unit: 'none', decimals: 0, mappings: values({ [-1]: [' ', colours.unknown] }), overrides: [forPattern('^At$', set.unit(unit), set.mappings(values({ [-1]: ['Needs the recording rules', colours.muted] })), { id: 'noValue', value: ' ' })] })
     .targets([
-      now(`sum by (part) (sum_over_time((sum(${restocks}{${plan}}) * on () group_left (part) ${parts})[30d:1h])) or 0 * (${next})`, '', 'restocks').format(/** @type {any} */ ('table')),
+      now(`sum by (part) (sum_over_time((sum(${restocks}{${plan}}) * on () group_left (part) ${parts})[30d:1h])) or clamp_max(${next}, 0)`, '', 'restocks').format(/** @type {any} */ ('table')),
       now(next, '', 'at').format(/** @type {any} */ ('table')),
     ])
     .transformations([
@@ -276,7 +276,7 @@ function whenToLook(o, func, seconds, days, unit) {
       { id: 'convertFieldType', options: { fields: {}, conversions: [{ targetField: 'Value #at', destinationType: 'time' }] } },
       { id: 'organize', options: { excludeByName: { part: true }, indexByName: {}, renameByName: { 'Value #at': 'At', 'Value #restocks': 'Restocks' } } },
     ])
-    .xField('At').xTickLabelSpacing(40).barWidth(0.9).lineWidth(0).fillOpacity(80)
+    .min(0).xField('At').xTickLabelSpacing(40).barWidth(0.9).lineWidth(0).fillOpacity(80)
     .colorScheme(colour(FieldColorModeId.Fixed, colours.plain))
     .legend(new VizLegendOptionsBuilder().showLegend(false));
 }

@@ -6,7 +6,8 @@ import { info, known, max, milliseconds, orLast, own, plan, price } from './lib/
 import { chosen, inCurrency, money, orderForm, planLink, plans, restocksBy, saved, sinceTexts, stockColumn, stockOverTime } from './stock.js';
 
 const muted = set.steps(steps.always(colours.muted));
-const size = { w: 4, h: 6, horizontal: true };
+const size = { w: 5, h: 6, horizontal: true };
+const low = { w: 5, h: 3 };
 
 /** An expression for this plan and the provider's alternative. @param {string} expr one series for each plan */
 const both = (expr) => `${expr} and on (plan) (${own('plan_info', plan)} or label_replace(${max('alternative', own('plan_availability_info', plan, 'alternative!=""'))}, "plan", "$1", "alternative", "(.+)"))`;
@@ -37,7 +38,7 @@ const state = [
     order: info('plan', 'order', both(own('plan_links_info'))),
   }),
   stat({
-    ...size, w: 3, id: 101, title: 'Stock', unit: 'none', mappings: mappings.stock, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
+    ...size, id: 101, title: 'Stock', unit: 'none', mappings: mappings.stock, links: [runbook('ServerRentalPlanBackInStock'), runbook('ServerRentalPlanSoldOut')],
     description: 'Whether the plan can be ordered now, in grey what was last known while the exporter or the provider is down; and when it came back, or was last seen in stock, within 30 days.',
     overrides: [forQuery('since', set.unit('dateTimeFromNow'), set.mappings(sinceTexts), muted)],
   },
@@ -50,11 +51,11 @@ const state = [
   now(chosen.price, 'price', 'price'),
   now(max('plan', `min_over_time(${price('plan', plan)}[$__range])`), 'lowest in range', 'lowest')),
   stat({
-    ...size, id: 103, title: 'Restocks', unit: 'none', decimals: 0, text: /** @type {any} */ ('value_and_name'), steps: steps.always(colours.muted), mappings: mappings.recorded,
+    ...low, id: 103, title: 'Restocks', unit: 'none', decimals: 0, text: /** @type {any} */ ('value_and_name'), steps: steps.always(colours.muted), mappings: mappings.recorded,
     description: 'How many times the plan came back in stock within 24 hours, those shorter than a scrape interval included, and within 30 days, by full hours without a gap, which needs the recording rules of this project.',
   }, now(restocksOfDay, '24 hours', 'day'), now(`(${restocksOfDay} > on (plan) (${chosen.restocks} >= 0) or ${chosen.restocks})`, '30 days', 'month')),
   stat({
-    ...size, id: 104, title: 'On average', unit: units.hours, decimals: 1, text: /** @type {any} */ ('value_and_name'), steps: steps.always(colours.muted), mappings: mappings.recorded,
+    ...low, id: 104, title: 'On average', unit: units.hours, decimals: 1, text: /** @type {any} */ ('value_and_name'), steps: steps.always(colours.muted), mappings: mappings.recorded,
     description: 'How long the plan stays in stock, and how long it is then sold out, on average over 30 days. Needs the recording rules of this project.',
   }, now(chosen.stays, 'stays', 'stays'), now(chosen.gone, 'gone', 'gone')),
 ];

@@ -111,7 +111,7 @@ const orderNow = [table({
   stock: `${items} and on (item) ${there} or (${items} unless on () ${there})`
     + ` or on () label_replace(0 * ${max('', known.plans)} - 1, "item", "none", "", "")`,
   name: perItem(info('plan', 'name', own('plan_info')), `label_join(${info(perConfiguration, 'plan, location', own('configuration_info'))}, "name", ", ", "plan", "location")`, 'item, name')
-    + ` or on () label_replace(label_replace(0 * ${max('', known.plans)}, "item", "none", "", ""), "name", "No watch, nothing saved", "", "")`,
+    + ` or on (item) label_replace(label_replace(0 * ${max('', known.plans)}, "item", "none", "", ""), "name", "No watch, nothing saved", "", "")`,
   price: ofItems('price'),
   order: perItem(info('plan', 'order', own('plan_links_info')), info(perConfiguration, 'order', own('configuration_links_info')), 'item, order'),
   since: ofItems('since'),

@@ -267,6 +267,14 @@ func TestFigures(t *testing.T) {
 		{"a sentence about an alert", []string{"ALERTS", alert + `, alertstate="firing"`, "1x10", "ALERTS_FOR_STATE", alert, "60x10"}, "5m", "1m", "server-rental-status/108/A", "{" + sentence + "}", 60_000},
 		{"the provider, by what it last said before", []string{"status_info", `overall="operational"`, "1x3 stale", "status_info", `overall="degraded"`, "_x3 1x10", "status_since_timestamp_seconds", "", "0x20"}, "10m", "1m", "server-rental-status/108/A", `{overall="degraded", object="degraded", state="The provider reports: degraded"}`, 180_000},
 		{"no problem without rules", []string{"exporter_build_info", "", "1x10"}, "5m", "1m", "server-rental-status/108/A", `{state="No problem is known, without rules for alerts"}`, 300_000},
+		{
+			"an account that fails",
+			[]string{
+				"exporter_build_info", "", "1x10", "exporter_collector_success", `collector="account", account="a"`, "0x10", "exporter_collector_success", `collector="account", account="b"`, "1x10",
+				"exporter_collector_last_success_timestamp_seconds", `collector="account", account="a"`, "60x10", "exporter_collector_last_success_timestamp_seconds", `collector="account", account="b"`, "240x10",
+			},
+			"5m", "1m", "server-rental-accounts/905/A", `{state="An account fails since"}`, 60_000,
+		},
 		{"alerts without rules", []string{"exporter_build_info", "", "1x10"}, "5m", "1m", "server-rental-status/109/since", `{alertname="needs the recording rules"}`, -1},
 		{"a sentence about an exporter that is down", []string{"exporter_build_info", "", "1x10 stale"}, "30m", "1m", "server-rental-status/108/A", `{state="No exporter is scraped, last known states"}`, 600_000},
 		{

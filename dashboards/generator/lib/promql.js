@@ -227,9 +227,13 @@ export const orLast = (expr, selector = builds) => `(${expr}) + scalar(0 * max($
  */
 export function dataState(collector) {
   const says = (/** @type {string} */ text, /** @type {string} */ expr) => `label_replace(${expr}, "state", "${text}", "", "")`;
-  const of = (/** @type {string} */ metric) => max('', own(`exporter_collector_${metric}`, `collector="${collector}"`));
-  return `${says('Up to date', `max(timestamp(${builds})) unless on () ${of('success')} == 0`)}`
-    + ` or on () ${says('The provider fails since', `(${of('last_success_timestamp_seconds')} or max(max_over_time(${own('exporter_collector_last_success_timestamp_seconds', `collector="${collector}"`)}[1d:5m]))) and on () ${of('success')} == 0`)}`
+  const metric = (/** @type {string} */ name) => own(`exporter_collector_${name}`, `collector="${collector}"`);
+  const failing = `${max('account', metric('success'))} == 0`;
+  const last = metric('last_success_timestamp_seconds');
+  const since = `((${max('account', `${last} or max_over_time(${last}[1d:5m])`)} or on (account) 0 * ${failing} + scalar(max(${own('exporter_config_last_reload_success_timestamp_seconds')}))) and on (account) ${failing})`;
+  return `${says('Up to date', `max(timestamp(${builds})) unless on () ${failing}`)}`
+    + ` or on () ${says('The provider fails since', `max(${since}) unless on () ${metric('success')} == 1`)}`
+    + ` or on () ${says('An account fails since', `min(${since})`)}`
     + ` or on () ${says('The exporter is down since', lastTime(builds))}`;
 }
 

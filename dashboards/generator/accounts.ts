@@ -62,9 +62,9 @@ const money = [
     id: 109, title: 'Pay by', w: 17, h: 6, sort: 'Pay by', overrides: [dash], alerts: ['RenewalsUnfunded'], key: ['account', 'coin'],
     description: 'Until when each account has to be topped up with each coin that it has used: the date until which it is funded, less the longest of the last 20 settlements with this coin.',
   }, [
-    flexible('account', 'Account', 145), fixed('coin', 'Coin', 100),
+    flexible('account', 'Account', 145), fixed('coin', 'Coin', 88),
     valueOf.minute('by', 'Pay by', 140, payBy),
-    valueOf.duration('left', 'Left', 110, `${payBy} - time()`, { mappings: [between(-1e18, 0, colours.bad, 'Passed')], steps: steps.falling(0, 2 * day) }),
+    valueOf.duration('left', 'Left', 110, `${payBy} - time()`, { mappings: [between(-1e18, 0, colours.bad, 'Passed')], steps: steps.falling(2 * day, 7 * day) }),
     { from: '#settles', name: 'Settles in', unit: 'dtdurations', decimals: 0, width: 110, mappings: none, steps: steps.muted },
   ], { settles: orNone(settlement, 'coin', 'None used') }),
   table({
@@ -151,7 +151,7 @@ const topups = [
     valueOf.percent('bonus', 'Bonus', 63, perTopup('topup_bonus_ratio')),
   ], { info: orNone(openTopups, 'status', 'None open', `sum(${topupCount()})`) }),
   stat({
-    id: 401, title: 'Top-ups in the time range', w: 24, h: 4, steps: steps.muted, alerts: ['TopupFailed'],
+    id: 401, title: 'Top-ups in the time range', w: 24, h: 4, sizes: { title: 12 }, steps: steps.muted, alerts: ['TopupFailed'],
     description: 'The top-ups of the chosen accounts by status: those that are open now, and those that were paid, expired, failed or were canceled in the time range.',
     overrides: [forPattern('^(pending|confirming)$', ifAny(colours.plain)), forName('paid', ifAny(colours.good)), forName('failed', ifAny(colours.bad))],
   }, now(orNoAccounts(`sum by (status) (${max('account, status', open)} or ${added})`, 'status'), '{{status}}')),

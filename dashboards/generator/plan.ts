@@ -5,7 +5,8 @@ import { valueOf, course, dashboard, flexible, forPattern, forQuery, mappings, n
 import { info, known, max, milliseconds, orLast, own, plan, price } from './lib/promql.js';
 import { chosen, inCurrency, orderForm, planLink, plans, priceColumn, restocksBy, saved, sinceTexts, stockColumn, stockOverTime } from './stock.js';
 
-const size = { w: 4, h: 6, horizontal: true };
+const size = { w: 5, h: 6, horizontal: true };
+const low = { w: 5, h: 3, names: true };
 const muted = set.steps(steps.muted);
 
 /** An expression for this plan and the provider's alternative, from one for each plan. */
@@ -38,15 +39,15 @@ const state = [
     overrides: [forQuery('since', set.unit(units.ago), set.mappings(sinceTexts), muted)],
   }, now(orLast(chosen.inStock, known.plans), 'state', 'stock'), now(milliseconds(chosen.since), 'since', 'since')),
   stat({
-    ...size, id: 102, title: `Price, ${inCurrency}`, decimals: 2, alerts: ['PlanPriceChanged'],
+    ...size, id: 102, title: `Price, ${inCurrency}`, decimals: 2,
     description: 'The monthly price, excluding VAT, and the lowest one in the time range.', overrides: [forQuery('lowest', muted)],
   }, now(chosen.price, 'price', 'price'), now(max('plan', `min_over_time(${price('plan', plan)}[$__range])`), 'lowest in range', 'lowest')),
   stat({
-    ...size, w: 3, id: 103, title: 'Restocks', decimals: 0, steps: steps.muted, mappings: mappings.recorded,
+    ...low, id: 103, title: 'Restocks', decimals: 0, steps: steps.muted, mappings: mappings.recorded,
     description: 'How many times the plan came back in stock within 24 hours, those shorter than a scrape interval included, and within 30 days, by full hours without a gap, which needs the recording rules of this project.',
   }, now(restocksOfDay, '24 hours', 'day'), now(`(${restocksOfDay} > on (plan) (${chosen.restocks} >= 0) or ${chosen.restocks})`, '30 days', 'month')),
   stat({
-    ...size, id: 104, title: 'On average', unit: units.hours, decimals: 1, steps: steps.muted, mappings: mappings.recorded,
+    ...low, id: 104, title: 'On average', unit: units.hours, decimals: 1, steps: steps.muted, mappings: mappings.recorded,
     description: 'How long the plan stays in stock, and how long it is then sold out, on average over 30 days. Needs the recording rules of this project.',
   }, now(chosen.stays, 'stays', 'stays'), now(chosen.gone, 'gone', 'gone')),
 ];

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { ScaleDistribution, ScaleDistributionConfigBuilder } from '@grafana/grafana-foundation-sdk/common';
 import { alerts, between, colours, course, dashboard, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, rows, runbooks, series, set, stat, steps, table, text, timeline, units, valueOf, values, wordsLike } from './lib/family.js';
-import { account, accountOrPublic, age, atEnd, builds, collector, end, info, interval, intervals, known, labelled, lastSuccess, location, max, milliseconds, orLast, orNeedsRules, orNoAccounts, orSays, own, perExporter, ruled, scraped, succeeded, tokens } from './lib/promql.js';
+import { account, accountOrPublic, age, atEnd, builds, collector, end, info, interval, intervals, known, labelled, lastSuccess, location, max, milliseconds, orLast, orNeedsRules, orNoAccounts, orSays, own, perExporter, reloaded, ruled, scraped, succeeded, tokens } from './lib/promql.js';
 
 const { linkTo } = linksFrom('status');
 
@@ -20,8 +20,9 @@ const componentsKnown = `location_component:server_rental_component_operational:
 const collectorsKnown = `collector_account:server_rental_exporter_collector_data_timestamp_seconds:max{${accountOrPublic}}`;
 
 /** When each alert that fires became active, and the labels that say what it is about. */
-const aboutLabels = ['account', 'server', 'topup', 'configuration', 'plan', 'location', 'component', 'collector'];
-const alertsSince = `ALERTS_FOR_STATE{alertname=~"ServerRental.*"} and on (alertname, severity, ${aboutLabels.join(', ')}) ${alerts}`;
+const aboutLabels = ['account', 'server', 'topup', 'watch', 'configuration', 'plan', 'location', 'component', 'collector'];
+const alertLabels = `alertname, severity, ${aboutLabels.join(', ')}`;
+const alertsSince = `min by (${alertLabels}) (ALERTS_FOR_STATE{alertname=~"ServerRental.*"}) and on (${alertLabels}) ${alerts}`;
 const namePublic = (expr: string) => `label_replace(${expr}, "account", "(public)", "account", "")`;
 
 /** What the provider reports or, while it is not known, last reported within a day: the text of a label then says so. */
@@ -33,8 +34,11 @@ const classes = `count by (class) (${classify(classify(classify(states, 'down$1'
 
 const lastFetched = max(collector, lastSuccess);
 /** Since when a collector fails: its last success or, if there was none, the start of the exporter. */
-const failingSince = `((${lastFetched} or on (${collector}) 0 * ${succeeded} + scalar(max(${own('exporter_config_last_reload_success_timestamp_seconds')}))) and on (${collector}) ${succeeded} == 0)`;
+const failingSince = `((${lastFetched} or on (${collector}) 0 * ${succeeded} + ${reloaded}) and on (${collector}) ${succeeded} == 0)`;
 const reason = `(topk(1, sum by (reason) (increase(${own('exporter_api_errors_total')}[10m])) > 0)${orSays('vector(0)', 'reason', 'no response')})`;
+
+/** The provider only tells the day. */
+const notOperationalSince = `(max(max_over_time(timestamp(${own('status_info', 'overall=~"(?i)operational"')})[1d:1m])) or ${max('', own('status_since_timestamp_seconds'))})`;
 
 /** What is the matter, the most important first: each a sentence, and since when in seconds. */
 const matters = Object.entries({
@@ -42,8 +46,9 @@ const matters = Object.entries({
   'The API cannot be read, last known states ($1)': `label_join(0 * ${reason} + on () group_left () (max(${lastFetched}) < time() - 60 and on () sum(1 - ${succeeded}) > count(${succeeded}) / 2), "object", "", "reason")`,
   'The token of $1 is rejected': `label_join(bottomk(1, max by (account) (${failingSince}) and on (account) ${own('exporter_api_token_rejected', account)} == 1), "object", "", "account")`,
   'Collectors fail: $1 and perhaps more': `label_join(bottomk(1, ${failingSince}), "object", " ", "collector", "account")`,
-  'The provider reports: $1': `label_join(0 * topk(1, ${max('overall', own('status_info', 'overall!~"(?i)operational"'))}) + on () group_left () ${max('', own('status_since_timestamp_seconds'))}, "object", "", "overall")`,
+  'The provider reports: $1': `label_join(0 * topk(1, ${max('overall', own('status_info', 'overall!~"(?i)operational"'))}) + on () group_left () ${notOperationalSince}, "object", "", "overall")`,
   'An alert fires: $1': `label_join(bottomk(1, ${alertsSince}), "object", "", "alertname")`,
+  'No problem is known, without rules for alerts': `max(timestamp(${builds})) unless on () last_over_time(${ruled}[$__range] @ end())`,
   'No problem is known': `max(timestamp(${builds}))`,
 }).map(([text, since]) => `label_replace(${labelled(since, 'state', text.replace('$1', '?'))}, "state", "${text}", "object", "(.+)")`);
 
@@ -53,7 +58,7 @@ const wrong = [
   stat({
     id: 108, title: 'State', w: 24, h: 3, unit: units.ago, names: true, sizes: { title: 20, value: 16 }, background: true, steps: steps.rising(colours.bad),
     description: 'The most important matter now, and since when: whether an exporter is scraped, the API can be read, tokens are accepted, collectors work, the provider is operational, and alerts fire.',
-    alerts: ['ExporterDown'], overrides: [forPattern('/^No problem/', set.colour(colours.good)), forPattern('/^The provider reports: .*maintenance/i', set.colour(colours.plain))],
+    alerts: ['ExporterDown'], overrides: [forPattern('/^No problem is known$/', set.colour(colours.good)), forPattern('/^No problem is known,/', set.colour(colours.unknown)), forPattern('/^The provider reports: .*maintenance/i', set.colour(colours.plain))],
   }, now(milliseconds(`(${matters.join(' or on () ')})`), '{{state}}')),
   table({
     id: 109, title: 'Alerts that fire', w: 24, h: 7, sort: 'Severity',
@@ -62,7 +67,7 @@ const wrong = [
     fixed('severity', 'Severity', 85, { align: 'center', background: true, mappings: [wordsLike('^critical$', colours.bad), wordsLike('^warning$', colours.warn)] }),
     flexible('alertname', 'Alert', 200, { mappings: [wordsLike('^ServerRental(.+)', colours.plain, '$1')], link: { title: 'Runbook', url: `${runbooks}#\${__data.fields.Anchor}`, targetBlank: true } }),
     flexible('object', 'About', 320),
-    { from: '#since', name: 'Since', unit: units.ago, width: 145, steps: steps.muted },
+    { from: '#since', name: 'Since', unit: units.ago, width: 145, mappings: mappings.unknown, steps: steps.muted },
     { from: 'anchor', name: 'Anchor', hidden: true, mappings: values(Object.fromEntries(anchors.map((name) => [name, [name.toLowerCase(), colours.muted]]))) },
   ], {
     since: orNeedsRules(milliseconds(max('severity, alertname, object, anchor', `label_replace(label_join(label_join((${alertsSince}), "object", " ", ${aboutLabels.map((label) => `"${label}"`).join(', ')}), "anchor", "", "alertname"), "object", "–", "object", " *")`))
@@ -105,23 +110,23 @@ const counts = [
 /** A time of an outage beside which there is none. @param offset of the time beside it */
 const edge = (time: string, offset: string) => `(${time} unless on (location, component) ${outage} offset ${offset})`;
 /** The last beginning within the interval after each step, not at it, and the first end from then on. */
-const began = `(max by (location, component) (max_over_time(${edge(`0 * ${outage} + time()`, '2m')}[$__interval:2m] offset -$__interval)) > time())`;
+const began = `clamp_max(max by (location, component) (max_over_time(${edge(`0 * ${outage} + time()`, '2m')}[$__interval:2m] offset -$__interval)) > time(), ${end})`;
 // Its last sample, as Prometheus takes that as current for five minutes more.
 const ended = `min by (location, component) (min_over_time(${edge(`timestamp(${outage})`, '-2m')}[7d:2m] offset -7d))`;
 
 const provider = [
   table({
-    id: 201, title: 'Components by location', w: 13, h: 11, sort: 'Location', alerts: ['ComponentNotOperational'],
+    id: 201, title: 'Components by location', w: 14, h: 11, sort: 'Location', alerts: ['ComponentNotOperational'],
     description: 'The state of each component of each location: green if operational, blue if it says maintenance, red for any other state, and grey if last known.',
     before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
   }, [
     fixed('location\\component', 'Location', 80, { link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }),
   ], { state: states })
-    // One column for each component.
-    .withOverride(forPattern('^(?!Location$).+', set.mappings(mappings.componentState), set.custom('cellOptions', { type: 'color-background', mode: 'basic' }),
-    set.custom('align', 'center'), set.custom('minWidth', 98))),
+    // One column for each component. A long state shows its beginning, and its whole text after a click.
+    .withOverride(forPattern('^(?!Location$).+', set.mappings([wordsLike('/^operational$/i', colours.good, 'OK'), ...mappings.componentState]), set.custom('cellOptions', { type: 'color-background', mode: 'basic' }),
+      set.custom('minWidth', 72), set.custom('inspect', true), { id: 'filterable', value: false })),
   timeline({
-    id: 202, title: 'Locations over time', w: 11, h: 11, mappings: counts,
+    id: 202, title: 'Locations over time', w: 10, h: 11, mappings: counts,
     description: 'The number of components of each location that failed, and whether any was in maintenance. Gaps are times without data. Needs the recording rules of this project.', alerts: ['ComponentNotOperational'],
   }, course(orNeedsRules(`count by (location) (present_over_time(${outage}[$__interval] offset -$__interval)) or on (location) 0.5 * group by (location) (present_over_time(${maintained}[$__interval] offset -$__interval))`
     + ` or on (location) 0 * ${max('location', `(last_over_time(${componentsKnown}[$__interval] offset -$__interval) or ${componentsKnown})`)}`, componentsKnown, 'location'), '{{location}}')).interval('4m'),
@@ -130,7 +135,7 @@ const provider = [
     description: 'Each outage of a component in the time range, the latest first: when it began and how long it lasted, or has lasted so far, to two minutes. Times in which a component failed again and again are one outage, and maintenance is none. Needs the recording rules of this project.',
   }, [
     fixed('location', 'Location', 80), flexible('component', 'Component', 110),
-    valueOf.minute('began', 'Began', 145, began, { expr: `${milliseconds(began)} or (${orNeedsRules('vector(0) < 0', componentsKnown, 'location')}) * NaN and on () vector(time() > bool ${end} - $__interval_ms / 1000) == 1` }),
+    valueOf.minute('began', 'Began', 145, began, { steps: steps.muted, expr: `${milliseconds(began)} or (${atEnd(orNeedsRules('vector(0) < 0', componentsKnown, 'component'))}) * NaN and on () vector(time() > bool ${end} - $__interval_ms / 1000) == 1` }),
     { from: '#lasted', name: 'Lasted', unit: 's', decimals: 0, width: 110, expr: `120 + ${ended} - on (location, component) ${began} > 0` },
   ]).interval('2m').maxDataPoints(1000),
   timeline({
@@ -157,7 +162,7 @@ const ofListed = (expr: string) => namePublic(`(${atEnd(expr)}) and on (${collec
 
 /** Those that failed for the longest time in the range. */
 const worst = `topk(15, count_over_time(${failing}[$__range] @ end()))`;
-const recordedAge = `(time() - ${collectorsKnown})`;
+const recordedAge = `(timestamp(${collectorsKnown}) - ${collectorsKnown})`;
 
 const collectors = [
   table({
@@ -180,7 +185,7 @@ const collectors = [
   }, course(orNeedsRules(`(0 * present_over_time(${failing}[$__interval] offset -$__interval) and on (${collector}) ${worst} or on (${collector}) 0 * ${worst} + 1) and on () ${builds}`
     + orSays(`0 * ${max('', collectorsKnown)} + 1 unless on () ${worst}`, 'collector', 'all collectors'), collectorsKnown, 'collector'), '{{collector}} {{account}}')).interval('1m'),
   series({
-    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, interval: '4m', points: 60, decimals: 1, min: 0, softMax: 12, steps: steps.intervals, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
+    id: 303, title: 'Age of the data', overrides: palette.collectors(), w: 24, h: 12, interval: '4m', points: 60, decimals: 1, min: 0, softMax: 12, steps: steps.intervals, mappings: mappings.unknown, showSteps: true, fill: 0, legendRight: true, calcs: ['max', 'lastNotNull'],
     description: 'The highest age of the oldest data of each collector over all accounts in each step, in intervals of the collector. One is normal. Needs the recording rules of this project. The alert fires at the upper line; a collector above the lower one is late.',
     alerts: ['DataStale'],
   }, course(orNeedsRules(max('collector', `(max_over_time(${recordedAge}[$__interval:4m] offset -$__interval) or ${recordedAge}) / on (${collector}) ${interval}`), ruled, 'collector'), '{{collector}}')),

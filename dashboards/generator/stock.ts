@@ -93,7 +93,7 @@ const orderNow = table({
   flexible('why', 'Watch or host name', 140, { filter: true }),
 ], {
   name: perItem(info('plan', 'name', own('plan_info')), `label_join(${info(perConfiguration, 'plan, location', own('configuration_info'))}, "name", ", ", "plan", "location")`, 'item, name')
-    + orSays(labelled(catalog, 'item', 'none'), 'name', 'No watch, nothing saved'),
+    + ` or on (item) ${labelled(labelled(catalog, 'item', 'none'), 'name', 'No watch, nothing saved')}`,
   order: perItem(info('plan', 'order', own('plan_links_info')), info(perConfiguration, 'order', own('configuration_links_info')), 'item, order'),
   why: perItem(`label_replace(${info('plan', 'watch', own('watch_plan_in_stock'))}, "why", "$1", "watch", "(.+)")`, `label_replace(${info(perConfiguration, 'hostname', own('configuration_info'))}, "why", "$1", "hostname", "(.+)")`, 'item, why'),
 });
@@ -204,12 +204,12 @@ function whenToLook(o: { w: number, h: number, id: number, title: string, descri
   const begins = `floor(vector((time() - 1800) / ${seconds})) * ${seconds} + ${days * day}`;
   const next = `1000 * max by (part) (max_over_time((${parts} * on () group_left () (${begins}))[${days}d:1h])) and on () ${rules}${orSays(`${catalog} - 1 unless on () ${rules}`, 'part', 'none')}`;
   return bars({
-    ...o, decimals: 0, x: 'at', spacing: 40, before: [withoutTime, joinBy('part')], names: { 'Value #at': 'At', 'Value #restocks': 'Restocks' }, hidden: { part: true },
+    ...o, decimals: 0, mappings: values({ [-1]: [' ', colours.unknown] }), x: 'at', spacing: 40, before: [withoutTime, joinBy('part')], names: { 'Value #at': 'At', 'Value #restocks': 'Restocks' }, hidden: { part: true },
     overrides: [forPattern('^At$', set.unit(unit), set.mappings(values({ [-1]: ['Needs the recording rules', colours.muted] })), set.noValue(' '))],
   }, {
-    restocks: `sum by (part) (sum_over_time((sum(plan:server_rental_plan_restocks:max1h{${plan}}) * on () group_left (part) ${parts})[30d:1h])) or 0 * (${next})`,
+    restocks: `sum by (part) (sum_over_time((sum(plan:server_rental_plan_restocks:max1h{${plan}}) * on () group_left (part) ${parts})[30d:1h])) or clamp_max(${next}, 0)`,
     at: next,
-  }).legend(new VizLegendOptionsBuilder().showLegend(false));
+  }).min(0).legend(new VizLegendOptionsBuilder().showLegend(false));
 }
 
 export const restocksBy = (size: { w: number, h: number }) => [

@@ -84,6 +84,7 @@ export const mappings = {
   offered: values(orLast(['●', colours.good], ['○', colours.muted])),
   order: [wordsLike('.+', colours.plain, 'Order')],
   hits: [wordsLike('^0$', colours.muted), wordsLike('/^\\(/', colours.unknown), wordsLike('.+', colours.good)], // in parentheses: last known
+  unknown: values({ [-1]: ['–', colours.unknown] }),
   recorded: values({ [-1]: ['no rules', colours.unknown] }), // -1 without recording rules
   rules: values({ [-1]: ['Needs the recording rules', colours.unknown] }),
   success: values(orLast(['Working', colours.good], ['Failing', colours.bad])),
@@ -242,10 +243,10 @@ export function stat(o: Common & {
   names?: boolean; // beside the values
   background?: boolean; // coloured instead of the value
   horizontal?: boolean; field?: string; // a label to show instead of the value
-  sizes?: { title: number, value: number }; // in pixels, by default as large as fits
+  sizes?: { title: number, value?: number }; // in pixels, by default as large as fits
 }, ...queries: Query[]) {
   const sizes = new ui.VizTextDisplayOptionsBuilder().titleSize(o.sizes?.title ?? 14); // by default tiny in low panels
-  if (o.sizes) sizes.valueSize(o.sizes.value);
+  if (o.sizes?.value) sizes.valueSize(o.sizes.value);
   return common(new stats.PanelBuilder(), { ...o, mappings: [...(o.mappings ?? []), noData('No data')] })
     .reduceOptions(new ui.ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields(o.field ? `/^${o.field}$/` : '').values(false))
     .graphMode(ui.BigValueGraphMode.None)

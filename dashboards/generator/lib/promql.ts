@@ -115,6 +115,8 @@ export function renewalDates(renews: string, days: number) {
 export const collector = 'collector, account';
 export const succeeded = `min by (${collector}) (${own('exporter_collector_success', accountOrPublic)})`;
 export const lastSuccess = own('exporter_collector_last_success_timestamp_seconds', accountOrPublic);
+/** Since when there can be no data without a success. */
+export const reloaded = `scalar(max(${own('exporter_config_last_reload_success_timestamp_seconds')}))`;
 /** When the provider made the data, as the recording rule of the alert of stale data counts it. */
 const dataTime = `(${lastSuccess} - ${own('exporter_collector_response_age_seconds', accountOrPublic, 'collector!="status"')} or on (${collector}, job, instance) ${lastSuccess})`;
 export const interval = max(collector, own('exporter_collector_interval_seconds', accountOrPublic));
@@ -141,10 +143,12 @@ export function orNeedsRules(expr: string, recorded: string, label = '') {
 /** Since when what a dashboard shows is not renewed, by the collector that it needs, and the reason in the label state. */
 export function dataState(name: string) {
   const metric = (of: string) => own(`exporter_collector_${of}`, `collector="${name}"`);
-  const fails = `${max('', metric('success'))} == 0`;
+  const failing = `${max('account', metric('success'))} == 0`;
   const last = metric('last_success_timestamp_seconds');
-  return labelled(`max(timestamp(${builds})) unless on () ${fails}`, 'state', 'Up to date')
-    + orSays(`(${max('', last)} or max(max_over_time(${last}[1d:5m]))) and on () ${fails}`, 'state', 'The provider fails since')
+  const since = `((${max('account', `${last} or max_over_time(${last}[1d:5m])`)} or on (account) 0 * ${failing} + ${reloaded}) and on (account) ${failing})`;
+  return labelled(`max(timestamp(${builds})) unless on () ${failing}`, 'state', 'Up to date')
+    + orSays(`max(${since}) unless on () ${metric('success')} == 1`, 'state', 'The provider fails since')
+    + orSays(`min(${since})`, 'state', 'An account fails since')
     + orSays(lastTime(builds), 'state', 'The exporter is down since');
 }
 

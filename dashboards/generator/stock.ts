@@ -128,31 +128,23 @@ export const plans = (h: number, ...where: string[]) => table({
   key: ['plan'], first: 5, only: ['stock'],
 }, [
   stockColumn(orLast(chosen.inStock, known.plans)),
-  fixed('name', 'Plan', 164, { link: planLink }),
+  fixed('name', 'Plan', 164, { link: planLink, expr: info('plan', 'name', own('plan_info', plan)) }),
   priceColumn(chosen.price),
-  orderForm,
+  { ...orderForm, expr: info('plan', 'order', own('plan_links_info', plan)) },
   sinceColumn(chosen.since),
+  // Text, of which a part at the edge of the screen is no false number.
+  fixed('family', 'Family', 102, { expr: info('plan', 'family', own('plan_info', plan)) }),
   ...recordedColumns(chosen).slice(0, 2),
   valueOf.number('cores', 'Cores', 58, cores),
-  { from: '#memory', name: 'Memory', unit: 'bytes', decimals: 0, width: 75, expr: memory },
-  ...recordedColumns(chosen).slice(2),
-  fixed('alternative', 'Alternative', 130, { filter: true }),
-  fixed('family', 'Family', 102),
-  fixed('gpu_model', 'GPU', 180, { filter: true }),
+  valueOf.count('memory', 'Memory', 75, memory, { unit: 'bytes' }),
+  fixed('gpu_model', 'GPU', 180, { filter: true, expr: info('plan', 'gpu_model, storage', own('plan_info', plan)) }),
   fixed('storage', 'Storage', 265, { filter: true }),
+  ...recordedColumns(chosen).slice(2),
+  fixed('alternative', 'Alternative', 130, { filter: true, expr: info('plan', 'alternative', own('plan_availability_info', 'alternative!=""', plan)) }),
   valueOf.price('core', 'Per core', 75, `${chosen.price} / on (plan) ${cores}`),
   valueOf.price('gib', 'Per GiB', 75, `${chosen.price} / on (plan) (${memory} / 2^30)`),
-  fixed('id', 'Id', 145, { filter: true }),
-], {
-  name: info('plan', 'name', own('plan_info', plan)),
-  order: info('plan', 'order', own('plan_links_info', plan)),
-  offered: orLast(`${max('plan, location', own('plan_offered', plan, ...where))} * on (plan) group_left () ${chosen.inStock}`, known.plans),
-  // Text, of which a part at the edge of the screen is no false number.
-  family: info('plan', 'family', own('plan_info', plan)),
-  hardware: info('plan', 'gpu_model, storage', own('plan_info', plan)),
-  alternative: info('plan', 'alternative', own('plan_availability_info', 'alternative!=""', plan)),
-  id: `label_replace(${chosen.inStock}, "id", "$1", "plan", "(.+)")`,
-})
+  fixed('id', 'Id', 145, { filter: true, expr: `label_replace(${chosen.inStock}, "id", "$1", "plan", "(.+)")` }),
+], { offered: orLast(`${max('plan, location', own('plan_offered', plan, ...where))} * on (plan) group_left () ${chosen.inStock}`, known.plans) })
   // One column for each location.
   .withOverride(forPattern('/^[a-z]{2,4}[0-9]?$/', set.mappings(mappings.offered), set.custom('width', 50), set.custom('align', 'center'), set.custom('cellOptions', { type: 'color-text' })));
 

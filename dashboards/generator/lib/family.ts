@@ -316,7 +316,7 @@ export const bars = (o: Common & { x: string, spacing: number, before: sdk.DataT
 /** A column of a table: its source and its format. */
 type Column = {
   from: string; // a label, or # and the refId of a query for its value
-  expr?: string; // the query, if the table does not have it
+  expr?: string; // the query, if it is for this column
   name: string; unit?: string; decimals?: number;
   width?: number; minWidth?: number; // if the width depends on the window
   steps?: Step[]; mappings?: Mapping[]; background?: boolean; // coloured instead of the text
@@ -363,7 +363,7 @@ const looks = (c: Column): Property[] => [
   c.filter && set.custom('filterable', true),
 ].filter((property) => typeof property === 'object');
 
-/** A table of which each row is one set of labels. Other fields than columns are hidden. The queries by refId come before those of the columns. */
+/** A table of which each row is one set of labels. Other fields than columns are hidden. Queries for several columns, by refId, come before those of one. */
 export function table(o: Common & {
   sort: string; descending?: boolean; before?: sdk.DataTransformerConfig[];
   key?: string[]; // joins rows, and leaves no empty columns; only the first query may have other labels
@@ -372,7 +372,8 @@ export function table(o: Common & {
   only?: string[]; // queries without which there is no row
   at?: string; // the variable of the time at which all is shown
 }, columns: Column[], queries: Record<string, string> = {}) {
-  const exprs = Object.entries({ ...queries, ...Object.fromEntries(columns.flatMap((c) => (c.expr ? [[c.from.slice(1), c.expr]] : []))) })
+  const queriesOf = (some: Column[]) => some.flatMap(({ from, expr }) => (expr ? [[from.replace('#', ''), expr]] : []));
+  const exprs = [...queriesOf(columns.slice(0, o.first ?? 0)), ...Object.entries(queries), ...queriesOf(columns.slice(o.first ?? 0))]
     .map(([refId, expr]) => [refId, o.at ? atEnd(expr, o.at) : expr]);
   // Grafana names a value after its query, unless there is only one.
   const used = columns.map(({ from }) => (!from.startsWith('#') ? from : exprs.length === 1 ? 'Value' : `Value ${from}`));

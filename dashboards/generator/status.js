@@ -131,7 +131,7 @@ const matrix = table({
   columns: [{ from: 'location\\component', name: 'Location', width: 80, filter: false, link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }],
 }, { state: states });
 // One column for each component. A long state shows its beginning, and its whole text after a click.
-matrix.withOverride(forPattern('^(?!Location$).+', set.mappings([wordsLike('/^operational$/i', colours.good, 'OK'), ...mappings.componentState]), { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
+matrix.withOverride(forPattern('^(?!Location$).+', set.mappings([wordsLike('/^operational$/i', colours.good, 'OK'), wordsLike('/^operational, last known$/i', colours.unknown, 'OK'), ...mappings.componentState]), { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
   { id: 'custom.minWidth', value: 72 }, { id: 'custom.inspect', value: true }, { id: 'filterable', value: false }));
 
 /** A count of components that are not operational. */

@@ -123,7 +123,7 @@ const provider = [
     fixed('location\\component', 'Location', 80, { link: linkTo('stock', 'Stock of this location', 'var-location=${__data.fields.Location}') }),
   ], { state: states })
     // One column for each component. A long state shows its beginning, and its whole text after a click.
-    .withOverride(forPattern('^(?!Location$).+', set.mappings([wordsLike('/^operational$/i', colours.good, 'OK'), ...mappings.componentState]), set.custom('cellOptions', { type: 'color-background', mode: 'basic' }),
+    .withOverride(forPattern('^(?!Location$).+', set.mappings([wordsLike('/^operational$/i', colours.good, 'OK'), wordsLike('/^operational, last known$/i', colours.unknown, 'OK'), ...mappings.componentState]), set.custom('cellOptions', { type: 'color-background', mode: 'basic' }),
       set.custom('minWidth', 72), set.custom('inspect', true), { id: 'filterable', value: false })),
   timeline({
     id: 202, title: 'Locations over time', w: 10, h: 11, mappings: counts,

@@ -25,14 +25,11 @@ const state = [
     description: 'The plan and the alternative that the provider names while it is sold out. Prices are per month, excluding VAT.',
   }, [
     stockColumn(orLast(both(max('plan', own('plan_in_stock'))), known.plans)),
-    flexible('name', 'Plan', 110, { link: planLink }),
+    flexible('name', 'Plan', 110, { link: planLink, expr: info('plan', 'name', both(own('plan_info'))) }),
     priceColumn(both(max('plan', price('plan')))),
-    orderForm,
+    { ...orderForm, expr: info('plan', 'order', both(own('plan_links_info'))) },
     { from: 'plan', name: 'Id', hidden: true },
-  ], {
-    name: info('plan', 'name', both(own('plan_info'))),
-    order: info('plan', 'order', both(own('plan_links_info'))),
-  }),
+  ]),
   stat({
     ...size, id: 101, title: 'Stock', mappings: mappings.stock, alerts: ['PlanBackInStock', 'PlanSoldOut'],
     description: 'Whether the plan can be ordered now, in grey what was last known while the exporter or the provider is down; and when it came back, or was last seen in stock, within 30 days.',

@@ -244,32 +244,30 @@ const api = [
     + orSays(scraped, 'account', 'no backoff'), '{{account}}')),
 ];
 
-/** Process metrics of each exporter, by the rest of the legend. */
-const perProcess = (id: number, title: string, unit: string, description: string, exprs: Record<string, string>, o = {}) => series({
-  ...o, id, title, w: 6, h: 8, unit, min: 0, description,
-}, ...Object.entries(exprs).map(([legend, expr]) => course(expr, `{{instance}}${legend}`, legend.trim() || 'A')));
-
+const small = { w: 6, h: 8, min: 0 };
 const process = [
-  perProcess(501, 'CPU', 'percentunit', 'CPU time of each exporter; 100 % is one core.', { '': perExporter('process_cpu_seconds_total', (s) => `rate(${s}[$__rate_interval])`) }),
-  perProcess(502, 'Memory', 'bytes', 'Resident memory of each exporter, and its Go heap in use as a dashed line.', {
-    '': perExporter('process_resident_memory_bytes'),
-    ' heap': perExporter('go_memstats_heap_inuse_bytes'),
-  }, { overrides: [forQuery('heap', set.dashed, set.noFill)] }),
-  perProcess(503, 'Scrapes', 's', 'Duration of the scrapes of each exporter. A scrape never waits for the provider.', { '': perExporter('scrape_duration_seconds') }, { fill: 0, alerts: ['ExporterDown'] }),
-  perProcess(504, 'Goroutines and open files', 'none', 'Goroutines and open file descriptors of each exporter. A steady rise is a leak: please report it.', {
-    ' goroutines': perExporter('go_goroutines'),
-    ' files': perExporter('process_open_fds'),
-  }, { decimals: 0, fill: 0 }),
+  series({
+    ...small, id: 501, title: 'CPU', unit: 'percentunit', description: 'CPU time of each exporter; 100 % is one core.',
+  }, course(perExporter('process_cpu_seconds_total', (s) => `rate(${s}[$__rate_interval])`), '{{instance}}')),
+  series({
+    ...small, id: 502, title: 'Memory', unit: 'bytes', description: 'Resident memory of each exporter, and its Go heap in use as a dashed line.', overrides: [forQuery('heap', set.dashed, set.noFill)],
+  }, course(perExporter('process_resident_memory_bytes'), '{{instance}}', 'resident'), course(perExporter('go_memstats_heap_inuse_bytes'), '{{instance}} heap', 'heap')),
+  series({
+    ...small, id: 503, title: 'Scrapes', unit: 's', fill: 0, description: 'Duration of the scrapes of each exporter. A scrape never waits for the provider.', alerts: ['ExporterDown'],
+  }, course(perExporter('scrape_duration_seconds'), '{{instance}}')),
+  series({
+    ...small, id: 504, title: 'Goroutines and open files', decimals: 0, fill: 0, description: 'Goroutines and open file descriptors of each exporter. A steady rise is a leak: please report it.',
+  }, course(perExporter('go_goroutines'), '{{instance}} goroutines', 'goroutines'), course(perExporter('process_open_fds'), '{{instance}} files', 'files')),
   table({
     id: 505, title: 'Builds and configuration', w: 24, h: 5, sort: 'Exporter', alerts: ['ConfigReloadFailed'],
     description: 'The build and start time of each exporter, whether its last reload succeeded, and the errors while it served metrics. After a failed reload it keeps its current configuration.',
   }, [
     text('instance', 'Exporter'), text('version', 'Version'), text('revision', 'Revision'), text('goversion', 'Go'),
     valueOf.ago('started', 'Running since', 145, perExporter('process_start_time_seconds')),
-    valueOf.state('reload', 'Configuration', 115, max('instance', own('exporter_config_last_reload_successful')), { mappings: mappings.reload }),
+    valueOf.state('reload', 'Configuration', 0, max('instance', own('exporter_config_last_reload_successful')), { mappings: mappings.reload, minWidth: 115 }),
     valueOf.ago('loaded', 'Loaded', 145, max('instance', own('exporter_config_last_reload_success_timestamp_seconds'))),
     // The counter may be absent until the first error.
-    valueOf.count('errors', 'Errors in 24 h', 115, `${perExporter('promhttp_metric_handler_errors_total', (s) => `round(sum by (job, instance) (increase(${s}[24h])))`)} or 0 * ${max('instance', builds)}`, { steps: steps.noneIsWarning }),
+    valueOf.count('errors', 'Errors in 24 h', 0, `${perExporter('promhttp_metric_handler_errors_total', (s) => `round(sum by (job, instance) (increase(${s}[24h])))`)} or 0 * ${max('instance', builds)}`, { steps: steps.noneIsWarning, minWidth: 115 }),
   ], { info: info('instance', 'version, revision, goversion', builds) }),
 ];
 

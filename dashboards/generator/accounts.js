@@ -9,7 +9,7 @@ import {
 import {
   between, colour, colours, common, course, dashboard, forName, forPattern, forQuery, linksFrom, mappings, now, palette, runbook, series, set, stat, steps, table, units, values,
 } from './lib/family.js';
-import { account, accounts as configured, atEnd, billed, chosenServers, end, info, location, max, milliseconds, noAccounts, orNoAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
+import { account, accounts as configured, atEnd, billed, chosenServers, end, info, known, location, max, milliseconds, noAccounts, orLast, orNoAccounts, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('accounts');
 
@@ -37,11 +37,16 @@ const nextDates = `(${billed(renewalDates(renews, 30))})`;
 const amounts = (dates, price) => `(${dates} * 0 + on (account, server) group_left () ${price})`;
 const nextAmounts = amounts(nextDates, serverPrice);
 
+/** One series while some account is known, or if there is none. */
+const current = `(${known.accounts} @ ${end} or on () ${noAccounts})`;
+/** The status of each server, in parentheses if last known. @param {string} expr */
+const orLastStatus = (expr) => `((${expr}) and on () ${current} or label_replace((${expr}) unless on () ${current}, "status", "($1)", "status", "(.+)"))`;
+
 /**
  * A series that says that there is nothing, which is not the same as no data.
- * @param {string} expr @param {string} label of the series @param {string} text its value @param {string} known one series if there is data
+ * @param {string} expr @param {string} label of the series @param {string} text its value, in parentheses if last known @param {string} data one series if there is data
  */
-const orRow = (expr, label, text, known) => `${expr} or on () label_replace(0 * ${known} or on () ${noAccounts}, "${label}", "${text}", "", "")`;
+const orRow = (expr, label, text, data) => `${expr} or on () label_replace((0 * ${data} or on () ${noAccounts}) and on () ${current}, "${label}", "${text}", "", "") or on () label_replace(0 * ${data}, "${label}", "(${text})", "", "")`;
 
 // Over all accounts, whichever are chosen.
 const allPrices = max('account, server', own('server_price_usd_per_month'));
@@ -59,6 +64,7 @@ const order = `(${paidUntil} + on (account) ${balance} / 1e4 or on (account) ${p
 const first = (count) => atEnd(`bottomk(${count}, ${order})`);
 /** Days from today (UTC) to a date. @param {string} dates */
 const left = (dates) => `(${dates}) / ${day} - scalar(floor(vector(time() / ${day})))`;
+const driest = `${left(order)} and on (account) ${first(1)}`;
 const noRenewals = (/** @type {number} */ from) => between(from, null, colours.plain, 'No renewals');
 
 /** Until when to pay with each coin: what is funded, less the longest settlement. */
@@ -69,8 +75,11 @@ const money = [
   stat({
     id: 104, title: 'First to run dry', w: 7, h: 6, unit: units.days, decimals: 0, steps: steps.daysLeft, text: /** @type {any} */ ('value_and_name'),
     mappings: [between(nobody / day / 2, null, colours.plain, 'No accounts'), between(1e5, nobody / day / 2, colours.plain, 'No renewals')],
-    description: 'The account with the fewest days from today (UTC) to a renewal that its balance cannot pay, and these days: red from 2 and orange from 7 on, like the alert.', links: [runbook('ServerRentalRenewalsUnfunded')],
-  }, now(`${left(order)} and on (account) ${first(1)} or on () label_replace((${noAccounts}) + ${nobody / day}, "account", "configured", "", "")`, '{{account}}')),
+    description: 'The account with the fewest days from today (UTC) to a renewal that its balance cannot pay, and these days: red from 2 and orange from 7 on, like the alert, and grey if last known; and the number of accounts of which this is not known.', links: [runbook('ServerRentalRenewalsUnfunded')],
+    overrides: [forPattern('/, last known$/', set.colour(colours.unknown)), forName('accounts not known', set.unit('none'), set.steps(steps.always(colours.warn)))],
+  }, now(`(${driest}) and on () ${current} or label_replace((${driest}) unless on () ${current}, "account", "$1, last known", "account", "(.+)")`
+    + ` or on () label_replace((${noAccounts}) + ${nobody / day}, "account", "configured", "", "")`, '{{account}}'),
+  now(`count(${configured} unless on (account) ${paidUntil})`, 'accounts not known', 'unknown')),
   table({
     id: 109, title: 'Pay by', w: 17, h: 6, unit: 'none', sort: 'Pay by', overrides: [dash], links: [runbook('ServerRentalRenewalsUnfunded')],
     description: 'Until when each account has to be topped up with each coin that it has used: the date until which it is funded, less the longest of the last 20 settlements with this coin.',
@@ -184,7 +193,7 @@ const topups = [
     description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
     columns: [
       { from: '#left', name: 'Time left', unit: 'dtdurations', decimals: 0, background: true, width: 120, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600) },
-      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 85, filter: false },
+      { from: 'status', name: 'State', mappings: mappings.topupStatus, width: 92, filter: false },
       { from: 'account', name: 'Account', minWidth: 145, filter: false },
       { from: '#amount', name: 'Amount', unit: units.usd, decimals: 2, width: 100 },
       { from: 'coin', name: 'Coin', width: 90, filter: false },
@@ -312,7 +321,7 @@ const machines = [
     id: 301, title: 'Servers by status', w: 6, h: 8, unit: 'none', steps: steps.always(colours.muted), links: [runbook('ServerRentalServerSuspended'), runbook('ServerRentalServerCountDropped')],
     description: 'The number of servers of the chosen accounts by status, as the provider reports it; and, while the servers of some accounts are not known, such as after a restart, how many servers and accounts are.',
     overrides: [forName('active', ifAny(colours.good)), forName('suspended', set.steps(steps.noneIsGood)), forPattern('/ accounts known/', set.mappings([between(-1, null, colours.warn, ' ')]))],
-  }, now(orNoAccounts(`sum by (status) (${max('account, status', own('servers', account))})`, 'status'), '{{status}}'),
+  }, now(orNoAccounts(orLastStatus(`sum by (status) (${max('account, status', own('servers', account))})`), 'status'), '{{status}}'),
   now(`count_values("known", sum(${serverCount})) * on () group_left (all) count_values("all", sum(${serverCount}) + sum(${awaited}) or sum(${serverCount}))`
     + ` * on () group_left (with) count_values("with", count(${serverCount})) * on () group_left (accounts) count_values("accounts", count(${configured}))`
     + ` and on () count(${configured}) > count(${serverCount})`, '{{known}} of {{all}} servers ({{with}} of {{accounts}} accounts known)', 'known')),
@@ -322,7 +331,7 @@ const machines = [
     id: 304, title: `Servers, ${vat}`, w: 24, h: 11, unit: 'none', sort: 'Renews', overrides: [dash], links: [runbook('ServerRentalServerSuspended')],
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
     columns: [
-      { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 85, filter: false, align: 'center' },
+      { from: 'status', name: 'Status', mappings: mappings.serverStatus, background: true, width: 95, filter: false, align: 'center' },
       { from: 'hostname', name: 'Host name', minWidth: 155, filter: false },
       { from: 'account', name: 'Account', minWidth: 145, filter: false },
       { from: 'plan', name: 'Plan', filter: false, width: 138, link: linkTo('plan', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') },
@@ -334,7 +343,7 @@ const machines = [
       { from: 'server', name: 'Id', minWidth: 165 },
     ], key: ['account', 'server'],
   }, {
-    info: orRow(`(${serverInfo} * on (account, server) group_left (status) ${info('account, server', 'status', own('server_status', account))} or on (account, server) ${serverInfo})`, 'hostname', 'No servers', `sum(${serverCount})`),
+    info: orRow(`(${serverInfo} * on (account, server) group_left (status) ${orLastStatus(info('account, server', 'status', own('server_status', account)))} or on (account, server) ${serverInfo})`, 'hostname', 'No servers', `sum(${serverCount})`),
     price: taxed(chosenServers(serverPrice)),
     date: milliseconds(`(${chosenServers(renews)})`),
     created: milliseconds(`(${chosenServers(perServer('server_created_timestamp_seconds'))})`),
@@ -374,7 +383,7 @@ const security = [
     ], drop: ['id'], key: ['account'],
   }, {
     info: orNoAccounts(info('account', 'name', own('account_info', account)), 'account'),
-    factor: perAccount('account_two_factor_enabled'),
+    factor: orLast(perAccount('account_two_factor_enabled'), known.accounts),
     keys: perAccount('ssh_keys'),
     saved: perAccount('configurations'),
     limit: perAccount('configurations_limit'),

@@ -20,8 +20,8 @@ export const inCurrency = '${currency:text}';
  */
 const latest = (selector, days = 30) => `(${selector} or max_over_time(${selector}[${days}d:15m]))`;
 
-/** Recorded whenever the rules and the catalog are there. */
-const rules = max('', 'plan:server_rental_plan_in_stock:max');
+/** Recorded whenever the rules and the catalog are there. Saved configurations may be known for longer than the catalog. */
+const rules = max('', 'last_over_time(plan:server_rental_plan_in_stock:max{}[1h])');
 
 /** Texts of a time that is not known: 0 is before the first data, and a number of days longer ago. */
 export const sinceTexts = values({ 7000: ['7 days or longer', colours.muted], 30000: ['30 days or longer', colours.muted], 0: ['Before first data', colours.muted] });

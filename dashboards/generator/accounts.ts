@@ -3,7 +3,7 @@
 
 import { LegendDisplayMode, LegendPlacement, VisibilityMode, VizLegendOptionsBuilder, VizOrientation } from '@grafana/grafana-foundation-sdk/common';
 import { bars, between, colours, valueOf, course, dashboard, fixed, flexible, forName, forPattern, forQuery, linksFrom, mappings, now, palette, series, set, stat, steps, table, text, units, values } from './lib/family.js';
-import { account, accounts as configured, atEnd, billed, chosenServers, day, end, info, labelled, location, max, milliseconds, noAccounts, orNoAccounts, orSays, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
+import { account, accounts as configured, atEnd, billed, chosenServers, day, end, info, known, labelled, location, max, milliseconds, noAccounts, orLast, orNoAccounts, orSays, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('accounts');
 
@@ -29,8 +29,12 @@ const amounts = (dates: string, price: string) => `(${dates} * 0 + on (account, 
 const nextDates = `(${billed(renewalDates(renews, 30))})`;
 const nextAmounts = amounts(nextDates, serverPrice);
 
-/** A series that says in a label that there is nothing, if known has data. */
-const orNone = (expr: string, label: string, text: string, known = `sum(${serverCount})`) => expr + orSays(`0 * ${known} or on () ${noAccounts}`, label, text);
+/** One series while some account is known, or if there is none. */
+const current = `(${known.accounts} @ ${end} or on () ${noAccounts})`;
+/** The status of each server, in parentheses if last known. */
+const orLastStatus = (expr: string) => `((${expr}) and on () ${current} or label_replace((${expr}) unless on () ${current}, "status", "($1)", "status", "(.+)"))`;
+/** A series that says in a label that there is nothing, in parentheses if last known, if there is data. */
+const orNone = (expr: string, label: string, text: string, data = `sum(${serverCount})`) => expr + orSays(`(0 * ${data} or on () ${noAccounts}) and on () ${current}`, label, text) + orSays(`0 * ${data}`, label, `(${text})`);
 
 /** Cells without a value. An empty table says "No data". */
 const dash = forPattern('.*', set.noValue('–'));
@@ -45,6 +49,7 @@ const order = `(${paidUntil} + on (account) ${balance} / 1e4 or on (account) ${p
 const first = (count: number) => atEnd(`bottomk(${count}, ${order})`);
 /** Days from today (UTC) to a date. */
 const left = (dates: string) => `(${dates}) / ${day} - scalar(floor(vector(time() / ${day})))`;
+const driest = `${left(order)} and on (account) ${first(1)}`;
 const noRenewals = (from: number) => between(from, null, colours.plain, 'No renewals');
 const none = values({ 0: ['–', colours.unknown] });
 
@@ -56,8 +61,11 @@ const money = [
   stat({
     id: 104, title: 'First to run dry', w: 7, h: 6, unit: units.days, decimals: 0, steps: steps.daysLeft, names: true,
     mappings: [between(nobody / day / 2, null, colours.plain, 'No accounts'), between(1e5, nobody / day / 2, colours.plain, 'No renewals')],
-    description: 'The account with the fewest days from today (UTC) to a renewal that its balance cannot pay, and these days: red from 2 and orange from 7 on, like the alert.', alerts: ['RenewalsUnfunded'],
-  }, now(`${left(order)} and on (account) ${first(1)}${orSays(`(${noAccounts}) + ${nobody / day}`, 'account', 'configured')}`, '{{account}}')),
+    description: 'The account with the fewest days from today (UTC) to a renewal that its balance cannot pay, and these days: red from 2 and orange from 7 on, like the alert, and grey if last known; and the number of accounts of which this is not known.', alerts: ['RenewalsUnfunded'],
+    overrides: [forPattern('/, last known$/', set.colour(colours.unknown)), forName('accounts not known', set.unit('none'), set.steps(steps.rising(colours.warn)))],
+  }, now(`(${driest}) and on () ${current} or label_replace((${driest}) unless on () ${current}, "account", "$1, last known", "account", "(.+)")`
+    + orSays(`(${noAccounts}) + ${nobody / day}`, 'account', 'configured'), '{{account}}'),
+  now(`count(${configured} unless on (account) ${paidUntil})`, 'accounts not known', 'unknown')),
   table({
     id: 109, title: 'Pay by', w: 17, h: 6, sort: 'Pay by', overrides: [dash], alerts: ['RenewalsUnfunded'], key: ['account', 'coin'],
     description: 'Until when each account has to be topped up with each coin that it has used: the date until which it is funded, less the longest of the last 20 settlements with this coin.',
@@ -141,7 +149,7 @@ const topups = [
     valueOf.duration('left', 'Time left', 120, orZero(`${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, `${perTopup('topup_created_timestamp_seconds')} + ${unlocked}`), {
       background: true, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600),
     }),
-    fixed('status', 'State', 85, { mappings: mappings.topupStatus }),
+    fixed('status', 'State', 92, { mappings: mappings.topupStatus }),
     flexible('account', 'Account', 145),
     valueOf.usd('amount', 'Amount', 100, perTopup('topup_amount_usd')),
     fixed('coin', 'Coin', 90), flexible('network', 'Network', 80),
@@ -243,7 +251,7 @@ const machines = [
     id: 301, title: 'Servers by status', w: 6, h: 8, steps: steps.muted, alerts: ['ServerSuspended', 'ServerCountDropped'],
     description: 'The number of servers of the chosen accounts by status, as the provider reports it; and, while the servers of some accounts are not known, such as after a restart, how many servers and accounts are.',
     overrides: [forName('active', ifAny(colours.good)), forName('suspended', set.steps(steps.noneIsGood)), forPattern('/ accounts known/', set.mappings([between(-1, null, colours.warn, ' ')]))],
-  }, now(orNoAccounts(`sum by (status) (${max('account, status', own('servers', account))})`, 'status'), '{{status}}'),
+  }, now(orNoAccounts(orLastStatus(`sum by (status) (${max('account, status', own('servers', account))})`), 'status'), '{{status}}'),
   now(`count_values("known", sum(${serverCount})) * on () group_left (all) count_values("all", sum(${serverCount}) + sum(${awaited}) or sum(${serverCount}))`
     + ` * on () group_left (with) count_values("with", count(${serverCount})) * on () group_left (accounts) count_values("accounts", count(${configured}))`
     + ` and on () count(${configured}) > count(${serverCount})`, '{{known}} of {{all}} servers ({{with}} of {{accounts}} accounts known)', 'known')),
@@ -253,7 +261,7 @@ const machines = [
     id: 304, title: `Servers, ${vat}`, w: 24, h: 11, sort: 'Renews', overrides: [dash], alerts: ['ServerSuspended'], key: ['account', 'server'],
     description: 'Every server of the chosen accounts, plans and locations, the next renewal first. The metrics contain no addresses.',
   }, [
-    fixed('status', 'Status', 85, { mappings: mappings.serverStatus, background: true, align: 'center' }),
+    fixed('status', 'Status', 95, { mappings: mappings.serverStatus, background: true, align: 'center' }),
     flexible('hostname', 'Host name', 155), flexible('account', 'Account', 145),
     fixed('plan', 'Plan', 138, { link: linkTo('plan', 'Stock and price of this plan', 'var-plan=${__data.fields.Plan}') }),
     fixed('location', 'Location', 78, { link: linkTo('status', 'Status of this location', 'var-location=${__data.fields.Location}') }),
@@ -263,7 +271,7 @@ const machines = [
     valueOf.date('created', 'Created', 100, `(${chosenServers(perServer('server_created_timestamp_seconds'))})`),
     flexible('server', 'Id', 165, { filter: true }),
   ], {
-    info: orNone(`(${everyServer} * on (account, server) group_left (status) ${info('account, server', 'status', own('server_status', account))} or on (account, server) ${everyServer})`, 'hostname', 'No servers'),
+    info: orNone(`(${everyServer} * on (account, server) group_left (status) ${orLastStatus(info('account, server', 'status', own('server_status', account)))} or on (account, server) ${everyServer})`, 'hostname', 'No servers'),
   }),
 ];
 
@@ -294,7 +302,7 @@ const security = [
   }, [
     flexible('account', 'Account', 165, { filter: true, link: linkTo('accounts', 'Show only this account', 'var-account=${__value.raw}') }),
     text('name', 'Name'),
-    valueOf.state('factor', 'Two-factor', 105, perAccount('account_two_factor_enabled'), { mappings: mappings.enabled }),
+    valueOf.state('factor', 'Two-factor', 105, orLast(perAccount('account_two_factor_enabled'), known.accounts), { mappings: mappings.enabled }),
     valueOf.number('keys', 'SSH keys', 85, perAccount('ssh_keys')),
     valueOf.number('saved', 'Configurations', 125, perAccount('configurations')),
     valueOf.number('limit', 'of at most', 95, perAccount('configurations_limit')),

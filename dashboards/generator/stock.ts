@@ -11,8 +11,8 @@ export const inCurrency = '${currency:text}';
 /** A time that only grows, or its highest in some days, because an exporter knows what happened since its start. A restart hides the half hour before it. */
 const latest = (selector: string, days = 30) => `(${selector} or max_over_time(${selector}[${days}d:30m]))`;
 
-/** Recorded whenever the rules and the catalog are there. */
-const rules = max('', 'plan:server_rental_plan_in_stock:max');
+/** Recorded whenever the rules and the catalog are there. Saved configurations may be known for longer than the catalog. */
+const rules = max('', 'last_over_time(plan:server_rental_plan_in_stock:max{}[1h])');
 const catalog = `0 * ${max('', known.plans)}`;
 
 /** Texts of a time that is not known: 0 is before the first data, and a number of days longer ago. */

@@ -89,7 +89,7 @@ export const mappings = {
   rules: values({ [-1]: ['Needs the recording rules', colours.unknown] }),
   success: values(orLast(['Working', colours.good], ['Failing', colours.bad])),
   up: values({ 1: ['Up', colours.good], 0: ['Down', colours.bad] }),
-  enabled: values({ 1: ['On', colours.good], 0: ['Off', colours.warn] }),
+  enabled: values(orLast(['On', colours.good], ['Off', colours.warn])),
   token: [...values({ 1: ['Rejected', colours.bad], 0.5: ['No data', colours.unknown], [-1]: ['–', colours.unknown], 0: ['Accepted', colours.good] }), ...values({ 11: ['Rejected', colours.unknown], 10.5: ['No data', colours.unknown], 10: ['Accepted', colours.unknown] })],
   account: [wordsLike('^(.{7}).{4,}(.{9})$', colours.muted, '$1…$2')], // long names differ at their ends
   never: [between(never / 2, null, colours.bad, 'never')],
@@ -97,7 +97,7 @@ export const mappings = {
   /** States as the provider reports them. Only operational is known to be good. */
   componentState: [wordsLike('/^(.*), last known$/', colours.unknown, '$1'), wordsLike('/^operational$/i', colours.good, 'Operational'), wordsLike('/maintenance/i', colours.plain), wordsLike('/^(?!operational$).+/i', colours.bad)],
   /** Unknown statuses are highlighted. */
-  serverStatus: [wordsLike('^active$', colours.good), wordsLike('^suspended$', colours.bad), wordsLike('^(?!active$|suspended$).+', colours.warn)],
+  serverStatus: [wordsLike('/^\\(/', colours.unknown), wordsLike('^active$', colours.good), wordsLike('^suspended$', colours.bad), wordsLike('^(?!active$|suspended$).+', colours.warn)],
   topupStatus: [
     wordsLike('^paid$', colours.good), wordsLike('^(pending|confirming)$', colours.plain), wordsLike('^failed$', colours.bad),
     wordsLike('^(?!paid$|pending$|confirming$|failed$).+', colours.muted),

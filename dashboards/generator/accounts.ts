@@ -6,7 +6,6 @@ import { bars, between, colours, valueOf, course, dashboard, fixed, flexible, fo
 import { account, accounts as configured, atEnd, billed, chosenServers, day, end, info, known, labelled, location, max, milliseconds, noAccounts, orLast, orNoAccounts, orSays, orZero, own, plan, renewalDates, today, tokens } from './lib/promql.js';
 
 const { linkTo, panelLink } = linksFrom('accounts');
-
 /** Amounts with the VAT that the user entered, which titles name. */
 const taxed = (expr: string) => `(${expr}) * (1 + $vat / 100)`;
 const vat = '${vat} % VAT';
@@ -59,7 +58,7 @@ const payBy = `(${fundedUntil} - on (account) group_right () ${settlement})`;
 
 const money = [
   stat({
-    id: 104, title: 'First to run dry', w: 7, h: 6, unit: units.days, decimals: 0, steps: steps.daysLeft, names: true,
+    id: 104, title: 'First to run dry', w: 7, h: 6, unit: 'suffix:days', decimals: 0, steps: steps.daysLeft, names: true,
     mappings: [between(nobody / day / 2, null, colours.plain, 'No accounts'), between(1e5, nobody / day / 2, colours.plain, 'No renewals')],
     description: 'The account with the fewest days from today (UTC) to a renewal that its balance cannot pay, and these days: red from 2 and orange from 7 on, like the alert, and grey if last known; and the number of accounts of which this is not known.', alerts: ['RenewalsUnfunded'],
     overrides: [forPattern('/, last known$/', set.colour(colours.unknown)), forName('accounts not known', set.unit('none'), set.steps(steps.rising(colours.warn)))],
@@ -201,7 +200,7 @@ const flows = [
   series({
     id: 106, title: 'Balance of the first accounts to run dry', w: 12, h: 8, unit: units.usd, decimals: 2, stepped: true, interval: '2m', points: 500,
     description: 'The balance of at most four accounts, those of the choice that run dry first. The dashed line is the monthly cost of the first one: below it, its balance does not last a month.', alerts: ['BalanceLow'],
-    overrides: [forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.thin), ...rankColours],
+    overrides: [forQuery('cost', set.colour(colours.muted), set.dashed, set.noFill, set.custom('lineWidth', 1)), ...rankColours],
   },
   ranked(balance),
   course(`${cost} and on (account) ${first(1)}`, '{{account}} cost per month', 'cost')).axisSoftMin(0),

@@ -7,7 +7,6 @@ import { chosen, inCurrency, orderForm, planLink, plans, priceColumn, restocksBy
 
 const size = { w: 5, h: 6, horizontal: true };
 const low = { w: 5, h: 3, names: true };
-const muted = set.steps(steps.muted);
 
 /** An expression for this plan and the provider's alternative, from one for each plan. */
 const both = (expr: string) => `${expr} and on (plan) (${own('plan_info', plan)} or label_replace(${max('alternative', own('plan_availability_info', plan, 'alternative!=""'))}, "plan", "$1", "alternative", "(.+)"))`;
@@ -33,11 +32,11 @@ const state = [
   stat({
     ...size, id: 101, title: 'Stock', mappings: mappings.stock, alerts: ['PlanBackInStock', 'PlanSoldOut'],
     description: 'Whether the plan can be ordered now, in grey what was last known while the exporter or the provider is down; and when it came back, or was last seen in stock, within 30 days.',
-    overrides: [forQuery('since', set.unit(units.ago), set.mappings(sinceTexts), muted)],
+    overrides: [forQuery('since', set.unit(units.ago), set.mappings(sinceTexts), set.steps(steps.muted))],
   }, now(orLast(chosen.inStock, known.plans), 'state', 'stock'), now(milliseconds(chosen.since), 'since', 'since')),
   stat({
     ...size, id: 102, title: `Price, ${inCurrency}`, decimals: 2,
-    description: 'The monthly price, excluding VAT, and the lowest one in the time range.', overrides: [forQuery('lowest', muted)],
+    description: 'The monthly price, excluding VAT, and the lowest one in the time range.', overrides: [forQuery('lowest', set.steps(steps.muted))],
   }, now(chosen.price, 'price', 'price'), now(max('plan', `min_over_time(${price('plan', plan)}[$__range])`), 'lowest in range', 'lowest')),
   stat({
     ...low, id: 103, title: 'Restocks', decimals: 0, steps: steps.muted, mappings: mappings.recorded,

@@ -7,7 +7,6 @@ import { alerts, between, colours, course, dashboard, fixed, flexible, forName, 
 import { account, accountOrPublic, age, atEnd, builds, collector, end, info, interval, intervals, known, labelled, lastSuccess, location, max, milliseconds, orLast, orNeedsRules, orNoAccounts, orSays, own, perExporter, reloaded, ruled, scraped, succeeded, tokens } from './lib/promql.js';
 
 const { linkTo } = linksFrom('status');
-
 /** The highest value until the next step, so that nothing short is lost; a step may be too short for a scrape. */
 const highest = (selector: string) => `(max_over_time(${selector}[$__interval] offset -$__interval) or ${selector})`;
 

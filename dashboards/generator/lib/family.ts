@@ -20,7 +20,6 @@ type Query = ReturnType<typeof now>;
 /** The versions of Grafana 10.0 and of the SDK's panels, from which newer versions of Grafana migrate. */
 const schemaVersion = 38;
 const pluginVersion = '10.4.0';
-
 const datasource = { type: 'prometheus', uid: '${datasource}' };
 
 /** Red says bad, green good, and both nothing else; unknown is the colour of missing data only. */
@@ -29,7 +28,6 @@ export const colours = { good: 'green', fair: 'yellow', warn: 'orange', bad: 're
 /** Units that show the whole value, and its sign first: Grafana's own abbreviate thousands or change to minutes and weeks. */
 export const units = {
   usd: 'suffix:USD',
-  days: 'suffix:days',
   duration: 'dtdhms', // seconds as 1 d 02:03:04
   date: 'time:YYYY-MM-DD',
   minute: 'time:YYYY-MM-DD HH:mm',
@@ -235,7 +233,6 @@ export const set = {
   custom: (name: string, value: unknown) => ({ id: `custom.${name}`, value }),
   dashed: { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } },
   noFill: { id: 'custom.fillOpacity', value: 0 },
-  thin: { id: 'custom.lineWidth', value: 1 },
 };
 
 /** One or a few large numbers. A query without data shows a grey "No data": what is known to be nothing has to be a zero. */
@@ -439,7 +436,6 @@ function health(name: Name) {
 
 type Row = { id: number, title: string, panels: { build: () => sdk.Panel }[], collapsed?: boolean };
 const width = 24;
-
 /** Places each panel as high, then as far left as possible, so that small ones stack beside a large one. Returns where the next row starts. */
 function place(panels: sdk.Panel[], top: number) {
   const depth = Array(width).fill(top);

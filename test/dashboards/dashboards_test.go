@@ -41,7 +41,7 @@ func knownMetrics() promqltest.Catalog {
 	}
 	c.Add("promhttp_metric_handler_errors_total", "cause")
 	// Those of rules have neither job nor instance.
-	c["ALERTS"] = sets.New("alertname", "alertstate", "severity", "account", "server", "topup", "configuration", "plan", "location", "component", "collector")
+	c["ALERTS"] = sets.New("alertname", "alertstate", "severity", "account", "server", "topup", "watch", "configuration", "plan", "location", "component", "collector")
 	c["ALERTS_FOR_STATE"] = c["ALERTS"]
 	for _, name := range []string{"in_stock:max", "in_stock:avg30d", "restocks:max1h", "stay_seconds:avg30d", "return_seconds:avg30d"} {
 		c["plan:server_rental_plan_"+name] = sets.New("plan")

@@ -141,8 +141,8 @@ func TestFigures(t *testing.T) {
 	}
 	const (
 		alert    = `alertname="ServerRentalComponentNotOperational", severity="critical", location="fra", component="network"`
-		about    = alert + `, job="rental", instance="a", object="     fra network ", anchor="ServerRentalComponentNotOperational"`
-		sentence = alert + `, job="rental", instance="a", object="ServerRentalComponentNotOperational", state="An alert fires: ServerRentalComponentNotOperational"`
+		about    = `alertname="ServerRentalComponentNotOperational", severity="critical", object="      fra network ", anchor="ServerRentalComponentNotOperational"`
+		sentence = alert + `, object="ServerRentalComponentNotOperational", state="An alert fires: ServerRentalComponentNotOperational"`
 	)
 	restocked := []string{"plan_in_stock", `plan="a"`, "0x30 1x20 0x60", "plan_stock_changed_timestamp_seconds", `plan="a"`, "_x31 1860x20 3120x60", "plan_price_usd_per_month", `plan="a"`, "100x60 120x60"}
 	var tests []any
@@ -265,6 +265,16 @@ func TestFigures(t *testing.T) {
 		},
 		{"an alert", []string{"ALERTS", alert + `, alertstate="firing"`, "1x10", "ALERTS_FOR_STATE", alert, "60x10"}, "5m", "1m", "server-rental-status/109/since", "{" + about + "}", 60_000},
 		{"a sentence about an alert", []string{"ALERTS", alert + `, alertstate="firing"`, "1x10", "ALERTS_FOR_STATE", alert, "60x10"}, "5m", "1m", "server-rental-status/108/A", "{" + sentence + "}", 60_000},
+		{"the provider, by what it last said before", []string{"status_info", `overall="operational"`, "1x3 stale", "status_info", `overall="degraded"`, "_x3 1x10", "status_since_timestamp_seconds", "", "0x20"}, "10m", "1m", "server-rental-status/108/A", `{overall="degraded", object="degraded", state="The provider reports: degraded"}`, 180_000},
+		{"no problem without rules", []string{"exporter_build_info", "", "1x10"}, "5m", "1m", "server-rental-status/108/A", `{state="No problem is known, without rules for alerts"}`, 300_000},
+		{
+			"an account that fails",
+			[]string{
+				"exporter_build_info", "", "1x10", "exporter_collector_success", `collector="account", account="a"`, "0x10", "exporter_collector_success", `collector="account", account="b"`, "1x10",
+				"exporter_collector_last_success_timestamp_seconds", `collector="account", account="a"`, "60x10", "exporter_collector_last_success_timestamp_seconds", `collector="account", account="b"`, "240x10",
+			},
+			"5m", "1m", "server-rental-accounts/905/A", `{state="An account fails since"}`, 60_000,
+		},
 		{"alerts without rules", []string{"exporter_build_info", "", "1x10"}, "5m", "1m", "server-rental-status/109/since", `{alertname="needs the recording rules"}`, -1},
 		{"a sentence about an exporter that is down", []string{"exporter_build_info", "", "1x10 stale"}, "30m", "1m", "server-rental-status/108/A", `{state="No exporter is scraped, last known states"}`, 600_000},
 		{
@@ -295,9 +305,9 @@ func TestFigures(t *testing.T) {
 		if c.want != "" {
 			samples = append(samples, map[string]any{"labels": c.want, "value": c.value})
 		}
-		to := "10800"                          // later than the last step
-		if !strings.Contains(c.key, "/303/") { // the query's
-			to = ""
+		to := "" // the query's
+		if strings.Contains(c.key, "/303/") || strings.Contains(c.key, "/206/") {
+			to = "10800" // later than the last step
 		}
 		expr := grafana.Interpolate(queryOf(t, c.key), map[string]string{"__interval": c.interval, "__interval_ms": "3600000", "currency": "usd", "vat": "25", "__range": "1h", "__to:date:seconds": to})
 		expr = strings.ReplaceAll(expr, "[30d:2m]", "[2h:2m]") // promtool loads no more

@@ -8,5 +8,5 @@ import { one } from './plan.js';
 
 for (const build of [stock, accounts, status, one]) {
   const dashboard = build();
-  writeFileSync(new URL(`../${dashboard.uid}.json`, import.meta.url), `${JSON.stringify(dashboard, null, 1)}\n`);
+  writeFileSync(new URL(`../../${dashboard.uid}.json`, import.meta.url), `${JSON.stringify(dashboard, null, 1)}\n`);
 }

@@ -1,20 +1,19 @@
 // Makes the pictures of the dashboards in docs/pictures from a running Grafana, such as
-// that of the compose demo: node pictures.js http://127.0.0.1:3000 [TO], where TO is the
+// that of the compose demo: node out/pictures.js http://127.0.0.1:3000 [TO], where TO is the
 // end of the time range in Unix milliseconds. Needs Chromium.
 
 import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { chromium } from 'playwright-core';
+import { chromium, type Page } from 'playwright-core';
 import { uids } from './lib/family.js';
 
 const [grafana = 'http://127.0.0.1:3000', end = String(Date.now())] = process.argv.slice(2);
-const days = 7;
-const folder = fileURLToPath(new URL('../../docs/pictures/', import.meta.url));
+const folder = fileURLToPath(new URL('../../../docs/pictures/', import.meta.url));
 const maxBytes = 400_000;
 
-/** Waits until no panel has been loading for three seconds. @param {import('playwright-core').Page} page */
-async function loaded(page) {
+/** Waits until no panel has been loading for three seconds. */
+async function loaded(page: Page) {
   await page.waitForLoadState('networkidle', { timeout: 180_000 });
   const end = Date.now() + 180_000;
   for (let calm = 0; calm < 12; calm++) {
@@ -24,8 +23,7 @@ async function loaded(page) {
   }
 }
 
-/** @param {import('playwright-core').Page} page @param {string} name */
-async function picture(page, name) {
+async function picture(page: Page, name: string) {
   const path = `${folder}${name}.png`;
   await page.screenshot({ path });
   // 256 colours are enough for a dashboard.
@@ -41,7 +39,7 @@ const browser = await chromium.launch({
 try {
   for (const [name, uid] of Object.entries(uids)) {
     const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, timezoneId: 'UTC', colorScheme: 'dark' });
-    const from = Number(end) - days * 86_400_000;
+    const from = Number(end) - 7 * 86_400_000;
     await page.goto(`${grafana}/d/${uid}?from=${from}&to=${end}&theme=dark${name === 'plan' ? '&var-plan=gpu-l40s' : ''}`);
     await loaded(page);
     await picture(page, `dashboard-${name}`);

@@ -267,6 +267,13 @@ func TestFigures(t *testing.T) {
 		{"a sentence about an alert", []string{"ALERTS", alert + `, alertstate="firing"`, "1x10", "ALERTS_FOR_STATE", alert, "60x10"}, "5m", "1m", "server-rental-status/108/A", "{" + sentence + "}", 60_000},
 		{"the provider, by what it last said before", []string{"status_info", `overall="operational"`, "1x3 stale", "status_info", `overall="degraded"`, "_x3 1x10", "status_since_timestamp_seconds", "", "0x20"}, "10m", "1m", "server-rental-status/108/A", `{overall="degraded", object="degraded", state="The provider reports: degraded"}`, 180_000},
 		{"no problem without rules", []string{"exporter_build_info", "", "1x10"}, "5m", "1m", "server-rental-status/108/A", `{state="No problem is known, without rules for alerts"}`, 300_000},
+		{"no open top-ups", []string{"topups", `account="a", status="paid"`, "1x10", "account_balance_usd", `account="a"`, "1x10"}, "9m", "1m", "server-rental-accounts/402/info", `{status="None open", key="/"}`, 0},
+		{"no open top-ups, last known", []string{"topups", `account="a", status="paid"`, "1x10", "account_balance_usd", `account="a"`, "1x3 stale", "exporter_collector_interval_seconds", `collector="topups", account="a"`, "60x10"}, "9m", "1m", "server-rental-accounts/402/info", `{status="(None open)", key="/"}`, 0},
+		{
+			"an account that is not known",
+			[]string{"account_cost_usd_per_month", `account="a"`, "0x10", "exporter_collector_interval_seconds", `collector="account", account="a"`, "60x10", "exporter_collector_interval_seconds", `collector="account", account="b"`, "60x10"},
+			"5m", "1m", "server-rental-accounts/104/unknown", "{}", 1,
+		},
 		{
 			"an account that fails",
 			[]string{

@@ -158,7 +158,7 @@ const topups = [
     valueOf.percent('bonus', 'Bonus', 63, perTopup('topup_bonus_ratio')),
   ], { info: orNone(openTopups, 'status', 'None open', `sum(${topupCount()})`) }),
   stat({
-    id: 401, title: 'Top-ups in the time range', w: 24, h: 4, sizes: { title: 12 }, steps: steps.muted, alerts: ['TopupFailed'],
+    id: 401, title: 'Top-ups in the time range', w: 24, h: 4, sizes: { title: 11 }, steps: steps.muted, alerts: ['TopupFailed'],
     description: 'The top-ups of the chosen accounts by status: those that are open now, and those that were paid, expired, failed or were canceled in the time range.',
     overrides: [forPattern('^(pending|confirming)$', ifAny(colours.plain)), forName('paid', ifAny(colours.good)), forName('failed', ifAny(colours.bad))],
   }, now(orNoAccounts(`sum by (status) (${max('account, status', open)} or ${added})`, 'status'), '{{status}}')),

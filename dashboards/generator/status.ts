@@ -56,7 +56,7 @@ const anchors = ['stock', 'billing', 'status', 'exporter'].flatMap((file) => [..
 const wrong = [
   stat({
     id: 108, title: 'State', w: 24, h: 3, unit: units.ago, names: true, sizes: { title: 20, value: 16 }, background: true, steps: steps.rising(colours.bad),
-    description: 'The most important matter now, and since when: whether an exporter is scraped, the API can be read, tokens are accepted, collectors work, the provider is operational, and alerts fire.',
+    description: 'The most important matter now, and since when: whether an exporter is scraped, the API can be read, tokens are accepted, collectors work, the provider is operational, and alerts fire. A provider that was not operational within a day tells only the day.',
     alerts: ['ExporterDown'], overrides: [forPattern('/^No problem is known$/', set.colour(colours.good)), forPattern('/^No problem is known,/', set.colour(colours.unknown)), forPattern('/^The provider reports: .*maintenance/i', set.colour(colours.plain))],
   }, now(milliseconds(`(${matters.join(' or on () ')})`), '{{state}}')),
   table({
@@ -246,7 +246,7 @@ const api = [
 const small = { w: 6, h: 8, min: 0 };
 const process = [
   series({
-    ...small, id: 501, title: 'CPU', unit: 'percentunit', description: 'CPU time of each exporter; 100 % is one core.',
+    ...small, id: 501, title: 'CPU', interval: '2m', unit: 'percentunit', description: 'CPU time of each exporter; 100 % is one core.',
   }, course(perExporter('process_cpu_seconds_total', (s) => `rate(${s}[$__rate_interval])`), '{{instance}}')),
   series({
     ...small, id: 502, title: 'Memory', unit: 'bytes', description: 'Resident memory of each exporter, and its Go heap in use as a dashed line.', overrides: [forQuery('heap', set.dashed, set.noFill)],

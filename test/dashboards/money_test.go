@@ -274,6 +274,7 @@ func TestFigures(t *testing.T) {
 			[]string{"account_cost_usd_per_month", `account="a"`, "0x10", "exporter_collector_interval_seconds", `collector="account", account="a"`, "60x10", "exporter_collector_interval_seconds", `collector="account", account="b"`, "60x10"},
 			"5m", "1m", "server-rental-accounts/104/unknown", "{}", 1,
 		},
+		{"a provider that never worked", []string{"exporter_build_info", "", "1x10", "exporter_collector_success", `collector="plans", account=""`, "0x10", "exporter_config_last_reload_success_timestamp_seconds", "", "60x10"}, "5m", "1m", "server-rental-plan/905/A", `{state="The provider fails since"}`, 60_000},
 		{
 			"an account that fails",
 			[]string{

@@ -143,13 +143,14 @@ export function orNeedsRules(expr: string, recorded: string, label = '') {
 /** Since when what a dashboard shows is not renewed, by the collector that it needs, and the reason in the label state. */
 export function dataState(name: string) {
   const metric = (of: string) => own(`exporter_collector_${of}`, `collector="${name}"`);
-  const failing = `${max('account', metric('success'))} == 0`;
+  const success = max('account', metric('success'));
+  const failing = `${success} == 0`;
   const last = metric('last_success_timestamp_seconds');
-  const since = `((${max('account', `${last} or max_over_time(${last}[1d:5m])`)} or on (account) 0 * ${failing} + ${reloaded}) and on (account) ${failing})`;
+  const since = `((${max('account', `${last} or max_over_time(${last}[1d:5m])`)} or on (account) 0 * ${success} + ${reloaded}) and on (account) ${failing})`;
   return labelled(`max(timestamp(${builds})) unless on () ${failing}`, 'state', 'Up to date')
     + orSays(`max(${since}) unless on () ${metric('success')} == 1`, 'state', 'The provider fails since')
     + orSays(`min(${since})`, 'state', 'An account fails since')
-    + orSays(lastTime(builds), 'state', 'The exporter is down since');
+    + orSays(`${lastTime(builds)} unless on () ${builds}`, 'state', 'The exporter is down since');
 }
 
 /** The accounts of the configuration, also those without data. */

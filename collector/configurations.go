@@ -56,7 +56,6 @@ func configurations() Resource {
 					stock := map[string]*bool{}
 					for _, c := range p.Items {
 						stock[c.ID] = c.InStock
-						s.SoldOut = s.SoldOut || c.InStock != nil && !*c.InStock
 						s.items = append(s.items, item{
 							kind: configurationEvents, id: c.ID, keys: [][2]string{{"configuration", c.ID}, {"plan", c.Plan}, {"location", string(c.Location)}}, stock: c.InStock,
 						})

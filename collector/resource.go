@@ -88,7 +88,7 @@ type Snapshot struct {
 	Age     Age
 	Events  []Event       // since the last snapshot that was committed; none if there is none
 	AtLeast time.Duration // minimum time until the next fetch; 0: none
-	SoldOut bool          // whether an item is sold out that can be back before the catalog says so
+	SoldOut bool          // whether an item was sold out when its stock was last known
 	// producedAt is when the provider made the response, by its own account; nil if it
 	// does not say.
 	producedAt *timestamp

@@ -53,12 +53,13 @@ func (m stockMetrics) definitions() []*metric.Definition {
 }
 
 // apply steps a history with the stock by id that a response tells, and adds the metrics
-// of those whose stock was ever known.
+// of those whose stock was ever known. One whose stock is not known stays sold out.
 func (m stockMetrics) apply(b *metric.Builder, s *Snapshot, history *stockHistory, stock map[string]*bool) {
 	next := history.step(stock, s.response.Received)
 	s.Commit = func() { *history = next }
 	for id := range stock {
 		if r := next[id]; r.inStock != nil {
+			s.SoldOut = s.SoldOut || !*r.inStock
 			b.AddCreated(m.restocks, r.restocks, r.firstKnown, id)
 			b.AddCreated(m.sellouts, r.sellouts, r.firstKnown, id)
 			metric.AddOptional(b, m.lastInStock, r.lastInStock, id)

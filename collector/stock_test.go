@@ -46,6 +46,18 @@ func TestStockHistory(t *testing.T) {
 	}
 }
 
+// TestSoldOut waits for the restock of an item while it is not known whether it is in stock.
+func TestSoldOut(t *testing.T) {
+	history, got := stockHistory{}, []bool{}
+	for _, stock := range []*bool{nil, ptr(true), nil, ptr(false), nil, ptr(true)} {
+		var s Snapshot
+		configurationStock.apply(&metric.Builder{ConstLabelValues: []string{"main"}}, &s, &history, map[string]*bool{"c": stock, "other": ptr(true)})
+		s.Commit()
+		got = append(got, s.SoldOut)
+	}
+	simtest.AssertEqual(t, "sold out", got, []bool{false, false, false, true, true, false})
+}
+
 // stockValues returns the values of the only plan; - without any.
 func stockValues(t *testing.T, b *metric.Builder) string {
 	t.Helper()

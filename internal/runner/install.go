@@ -86,11 +86,14 @@ func (j *job) record(err error, took time.Duration, now time.Time) {
 }
 
 // adviseNotFound returns what to do about a job whose endpoint does not exist: if no public
-// endpoint exists, the base URL is wrong.
+// endpoint exists, or no other of the account where none is fetched, the base URL is wrong.
 func (r *Runner) adviseNotFound(failed *job) string {
 	const wrongURL, disable = "api.base_url is probably wrong", "disable the collector if the API does not have this endpoint"
-	advice := wrongURL
-	for _, j := range (*r.current.Load())[0].jobs {
+	advice, jobs := wrongURL, (*r.current.Load())[0].jobs
+	if len(jobs) == 0 {
+		jobs = failed.account.jobs
+	}
+	for _, j := range jobs {
 		state, _ := j.health()
 		failure, ok := errors.AsType[*rentalapi.Error](state.Err)
 		switch notFound := ok && failure.Code == http.StatusNotFound; {

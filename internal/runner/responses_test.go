@@ -121,3 +121,14 @@ func TestStateLogger(t *testing.T) {
 		log.Assert(t, step.want...)
 	}
 }
+
+// TestNotFoundWithoutPublic has one endpoint that does not exist, where no public one is fetched.
+func TestNotFoundWithoutPublic(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		keys := resource("ssh_keys")
+		h.Inject(simtest.Fault{Path: keys.Path, Status: http.StatusNotFound})
+		h.run(configure(time.Minute, 10*time.Minute, "ssh_keys", "servers"))
+		h.runFor(time.Minute)
+		h.log.Assert(t, failed(keys, "status 404", "disable the collector if the API does not have this endpoint"))
+	})
+}

@@ -89,6 +89,7 @@ func example() scene {
 		},
 		change: func(w *simulator.World) {
 			w.Plans = slices.Concat(w.Plans[3:7], w.Plans[11:])
+			simulator.Put(w.Plans[len(w.Plans)-1], "ryzen-9-9950x", "availability", "alternative") // is sold out, too
 			simulator.Put(w.Status, "degraded", "locations", "fra", "components", "network")
 			w.Status["ongoing"], w.Status["scheduled"] = 1, 1
 			simulator.Put(w.Accounts[simtest.LabToken].Account, -12.5, "balance", "usd")

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +51,9 @@ func (l *loader) addAccountFiles(setting, pattern string) {
 	if err != nil {
 		l.add(l.at(setting), "invalid pattern: must be like /run/secrets/rental/*")
 		return
+	}
+	if _, err := os.ReadDir(filepath.Dir(pattern)); len(files) == 0 && err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.add(l.at(setting), "%s", errors.Unwrap(err)) // which Glob ignores
 	}
 	for _, file := range files {
 		base := filepath.Base(file)

@@ -38,12 +38,7 @@ var (
 
 // Definitions lists the metrics of the client itself.
 func Definitions() []*metric.Definition {
-	return append([]*metric.Definition{requestsTotal, requestDuration, errorsTotal}, AccountDefinitions()...)
-}
-
-// AccountDefinitions lists the metrics of accounts.
-func AccountDefinitions() []*metric.Definition {
-	return []*metric.Definition{rateLimit, rateLimitRemaining, tokenRejected, backoffUntil}
+	return []*metric.Definition{requestsTotal, requestDuration, errorsTotal, rateLimit, rateLimitRemaining, tokenRejected, backoffUntil}
 }
 
 // newMetrics makes the metrics of requests.

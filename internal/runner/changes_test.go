@@ -140,8 +140,8 @@ func TestEventsReported(t *testing.T) {
 		changed := h.lastAsked("/plans")
 		h.log.Assert(t, `level=info msg="plan in stock" plan=gpu-l40s name="GPU L40S" usd_per_month=1190`, `level=info msg="watch hit" watch=gpu plan=gpu-l40s name="GPU L40S" usd_per_month=1190`)
 		h.assertEqual("events, newest first", h.set.Events(), []Event{
-			{collector.Event{Message: "watch hit", Keys: [][2]string{{"watch", "gpu"}, {"plan", "gpu-l40s"}, {"name", "GPU L40S"}, {"usd_per_month", "1190"}}}, changed},
 			{collector.Event{Message: "plan in stock", Keys: [][2]string{{"plan", "gpu-l40s"}, {"name", "GPU L40S"}, {"usd_per_month", "1190"}}}, changed},
+			{collector.Event{Message: "watch hit", Keys: [][2]string{{"watch", "gpu"}, {"plan", "gpu-l40s"}, {"name", "GPU L40S"}, {"usd_per_month", "1190"}}}, changed},
 		})
 
 		h.Change(func(w *simulator.World) {
@@ -169,7 +169,7 @@ func TestEventsReported(t *testing.T) {
 		h.setStock("gpu-l40s", false)
 		h.down.Store(false)
 		h.runFor(10 * time.Minute)
-		h.assertEqual("events after expired data", h.set.Events()[0].Message, "watch hit")
+		h.assertEqual("events after expired data", h.set.Events()[0].Message, "plan in stock")
 	})
 }
 

@@ -48,7 +48,7 @@ func (j *job) install(snap collector.Snapshot, took time.Duration, now time.Time
 	switch {
 	case snap.Data == (collector.Data{}):
 	case j.account.name == "":
-		events = slices.Concat(events, r.stepWatches(now))
+		events = slices.Concat(r.stepWatches(now), events) // so that many changes do not hide a hit
 		r.groups.watches.Changed()
 	default:
 		r.groups.funding.Changed()

@@ -48,7 +48,7 @@ const order = `(${paidUntil} + on (account) ${balance} / 1e4 or on (account) ${p
 const first = (count: number) => atEnd(`bottomk(${count}, ${order})`);
 /** Days from today (UTC) to a date. */
 const left = (dates: string) => `(${dates}) / ${day} - scalar(floor(vector(time() / ${day})))`;
-const driest = `${left(order)} and on (account) ${first(1)}`;
+const driest = left(`bottomk(1, ${order})`);
 const noRenewals = (from: number) => between(from, null, colours.plain, 'No renewals');
 const none = values({ 0: ['–', colours.unknown] });
 
@@ -62,8 +62,8 @@ const money = [
     mappings: [between(nobody / day / 2, null, colours.plain, 'No accounts'), between(1e5, nobody / day / 2, colours.plain, 'No renewals')],
     description: 'The account with the fewest days from today (UTC) to a renewal that its balance cannot pay, and these days: red from 2 and orange from 7 on, like the alert, and grey if last known; and the number of accounts of which this is not known.', alerts: ['RenewalsUnfunded'],
     overrides: [forPattern('/, last known$/', set.colour(colours.unknown)), forName('accounts not known', set.unit('none'), set.steps(steps.rising(colours.warn)))],
-  }, now(`(${driest}) and on () ${current} or label_replace((${driest}) unless on () ${current}, "account", "$1, last known", "account", "(.+)")`
-    + orSays(`(${noAccounts}) + ${nobody / day}`, 'account', 'configured'), '{{account}}'),
+  }, now(`(${driest}) * on () group_left (known) (${labelled(`vector(1) unless on () ${current}`, 'known', ', last known')} or on () vector(1))`
+    + orSays(`(${noAccounts}) + ${nobody / day}`, 'account', 'configured'), '{{account}}{{known}}'),
   now(`count(${configured} unless on (account) ${paidUntil})`, 'accounts not known', 'unknown')),
   table({
     id: 109, title: 'Pay by', w: 17, h: 6, sort: 'Pay by', overrides: [dash], alerts: ['RenewalsUnfunded'], key: ['account', 'coin'],

@@ -211,5 +211,6 @@ func TestSettlement(t *testing.T) {
 		o["paid_at"], o["created_at"] = paid.Format(time.RFC3339), paid.Add(-time.Duration(i)*time.Minute).Format(time.RFC3339)
 		h.account.Topups = append(h.account.Topups, o)
 	}
+	h.account.Topups[24]["coin"] = "" // which is not known
 	h.assertFetch("fetch", "1", map[string]float64{`server_rental_topup_settlement_seconds{account="main",coin="btc"}`: 19 * 60}, 0)
 }

@@ -161,6 +161,9 @@ func (s *dashboardStack) values(q grafana.Query, selected map[string]string) map
 	all := map[string]float64{}
 	for _, one := range s.evaluate(q, "usd", selected) {
 		delete(one.labels, "__name__")
+		if began := one.labels["began"]; began != "" { // exporters see a restock within some seconds
+			one.labels["began"] = began[:len(began)-2]
+		}
 		all[fmt.Sprint(one.labels)] = one.value
 	}
 	return all

@@ -53,14 +53,12 @@ func configurations() Resource {
 				rentalapi.List[configuration]{Path: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID }},
 				configurationMetrics,
 				func(b *metric.Builder, p rentalapi.Page[configuration, configurationsMeta], s *Snapshot) {
-					stock := map[string]*bool{}
 					for _, c := range p.Items {
-						stock[c.ID] = c.InStock
 						s.items = append(s.items, item{
 							kind: configurationEvents, id: c.ID, keys: [][2]string{{"configuration", c.ID}, {"plan", c.Plan}, {"location", string(c.Location)}}, stock: c.InStock,
 						})
 					}
-					configurationStock.apply(b, s, &history, stock)
+					configurationStock.apply(b, s, &history)
 					b.Add(configurationsCount, float64(p.Count))
 					metric.AddOptional(b, configurationsLimit, p.Meta.Max)
 				},

@@ -113,15 +113,14 @@ func plans() Resource {
 				},
 				planMetrics,
 				func(b *metric.Builder, p plansPage, s *Snapshot) {
-					stock, inStock := map[string]*bool{}, 0
+					inStock := 0
 					for _, listed := range p.Items {
-						stock[listed.ID] = listed.Availability.InStock
 						if listed.inStock() {
 							inStock++
 						}
 						s.items = append(s.items, listed.item())
 					}
-					planStock.apply(b, s, &history, stock)
+					planStock.apply(b, s, &history)
 					b.Add(catalogPlans, float64(p.Count))
 					b.Add(catalogInStock, float64(inStock))
 					s.checkMeta("in_stock", p.Meta.InStock, inStock)

@@ -19,13 +19,13 @@ type stockRecord struct {
 	changed            *timestamp
 }
 
-// step returns the history after a response that says of each id whether it is in stock. One
-// that is seen for the first time has changed nothing; one that is not listed, or whose stock
-// is nil because it is not known, keeps its record.
-func (h stockHistory) step(stock map[string]*bool, now time.Time) stockHistory {
+// step returns the history after a response with items. One that is seen for the first time has
+// changed nothing; one that is not listed, or whose stock is nil because it is not known, keeps
+// its record.
+func (h stockHistory) step(items []item, now time.Time) stockHistory {
 	next, at := maps.Clone(h), timestamp(now.Unix())
-	for id, in := range stock {
-		r := next[id]
+	for _, i := range items {
+		r, in := next[i.id], i.stock
 		switch {
 		case in == nil:
 			continue
@@ -40,7 +40,7 @@ func (h stockHistory) step(stock map[string]*bool, now time.Time) stockHistory {
 		if *in {
 			r.lastInStock = &at
 		}
-		next[id] = r
+		next[i.id] = r
 	}
 	return next
 }
@@ -52,18 +52,18 @@ func (m stockMetrics) definitions() []*metric.Definition {
 	return []*metric.Definition{m.restocks, m.sellouts, m.lastInStock, m.changed}
 }
 
-// apply steps a history with the stock by id that a response tells, and adds the metrics
-// of those whose stock was ever known. One whose stock is not known stays sold out.
-func (m stockMetrics) apply(b *metric.Builder, s *Snapshot, history *stockHistory, stock map[string]*bool) {
-	next := history.step(stock, s.response.Received)
+// apply steps a history with the items of a response, and adds the metrics of those whose
+// stock was ever known. One whose stock is not known stays sold out.
+func (m stockMetrics) apply(b *metric.Builder, s *Snapshot, history *stockHistory) {
+	next := history.step(s.items, s.response.Received)
 	s.Commit = func() { *history = next }
-	for id := range stock {
-		if r := next[id]; r.inStock != nil {
+	for _, i := range s.items {
+		if r := next[i.id]; r.inStock != nil {
 			s.SoldOut = s.SoldOut || !*r.inStock
-			b.AddCreated(m.restocks, r.restocks, r.firstKnown, id)
-			b.AddCreated(m.sellouts, r.sellouts, r.firstKnown, id)
-			metric.AddOptional(b, m.lastInStock, r.lastInStock, id)
-			metric.AddOptional(b, m.changed, r.changed, id)
+			b.AddCreated(m.restocks, r.restocks, r.firstKnown, i.id)
+			b.AddCreated(m.sellouts, r.sellouts, r.firstKnown, i.id)
+			metric.AddOptional(b, m.lastInStock, r.lastInStock, i.id)
+			metric.AddOptional(b, m.changed, r.changed, i.id)
 		}
 	}
 }

@@ -36,8 +36,8 @@ func TestStockHistory(t *testing.T) {
 		for i, stock := range strings.Fields(stocks) {
 			b := &metric.Builder{}
 			if stock != "-" {
-				s := Snapshot{response: rentalapi.Response{Received: today.Add(time.Duration(i) * time.Minute)}}
-				planStock.apply(b, &s, &history, map[string]*bool{"p": known[stock]})
+				s := Snapshot{items: []item{{id: "p", stock: known[stock]}}, response: rentalapi.Response{Received: today.Add(time.Duration(i) * time.Minute)}}
+				planStock.apply(b, &s, &history)
 				s.Commit()
 			}
 			got = append(got, stockValues(t, b))
@@ -50,8 +50,8 @@ func TestStockHistory(t *testing.T) {
 func TestSoldOut(t *testing.T) {
 	history, got := stockHistory{}, []bool{}
 	for _, stock := range []*bool{nil, ptr(true), nil, ptr(false), nil, ptr(true)} {
-		var s Snapshot
-		configurationStock.apply(&metric.Builder{ConstLabelValues: []string{"main"}}, &s, &history, map[string]*bool{"c": stock, "other": ptr(true)})
+		s := Snapshot{items: []item{{id: "c", stock: stock}, {id: "other", stock: ptr(true)}}}
+		configurationStock.apply(&metric.Builder{ConstLabelValues: []string{"main"}}, &s, &history)
 		s.Commit()
 		got = append(got, s.SoldOut)
 	}

@@ -52,8 +52,10 @@ func (l *loader) addAccountFiles(setting, pattern string) {
 		l.add(l.at(setting), "invalid pattern: must be like /run/secrets/rental/*")
 		return
 	}
-	if _, err := os.ReadDir(filepath.Dir(pattern)); len(files) == 0 && err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.add(l.at(setting), "%s", errors.Unwrap(err)) // which Glob ignores
+	if len(files) == 0 { // Glob ignores that a directory cannot be read
+		if _, err := os.ReadDir(filepath.Dir(pattern)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			l.add(l.at(setting), "%s", errors.Unwrap(err))
+		}
 	}
 	for _, file := range files {
 		base := filepath.Base(file)

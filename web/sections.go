@@ -146,7 +146,7 @@ func (v *view) Funded(account string) (funded words) {
 		return words{Text: none}
 	case v.Incomplete(account):
 		funded.Text = "at most " + v.Date(until)
-	case until.Before(today.AddDate(collector.HorizonYears, 0, 0)):
+	case until.Before(v.horizon()):
 		funded.Text = v.Date(until)
 	default:
 		funded.Text = "10 years or more"
@@ -157,11 +157,14 @@ func (v *view) Funded(account string) (funded words) {
 	return funded
 }
 
+// horizon is until when an account is funded that can pay all renewals.
+func (v *view) horizon() time.Time { return midnight(v.Now).AddDate(collector.HorizonYears, 0, 0) }
+
 // PayBy returns before when an account must be paid, by coin, so that the payment arrives before
 // the first renewal that cannot be paid: as long before it as the coin's payments took at most.
 func (v *view) PayBy(account string) (coins []string) {
 	until := v.Time("account_funded_until_timestamp_seconds", account)
-	if until.IsZero() || !until.Before(midnight(v.Now).AddDate(collector.HorizonYears, 0, 0)) {
+	if until.IsZero() || !until.Before(v.horizon()) {
 		return nil
 	}
 	for _, s := range v.Find("topup_settlement_seconds", account) {

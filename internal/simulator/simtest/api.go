@@ -81,10 +81,18 @@ func newAPI(t testing.TB, o simulator.Options, host string) *API {
 }
 
 func (a *API) serve(l net.Listener) {
-	config := &http.Server{Handler: a, ErrorLog: log.New(a.t.Output(), "simulated provider: ", 0)}
+	config := &http.Server{Handler: a, ErrorLog: log.New(failingWriter{a.t}, "", 0)}
 	a.server = &httptest.Server{Listener: l, Config: config}
 	a.server.Start()
 	a.t.Cleanup(a.Close)
+}
+
+// failingWriter fails the test if net/http logs something, such as a panic.
+type failingWriter struct{ t testing.TB }
+
+func (w failingWriter) Write(p []byte) (int, error) {
+	w.t.Errorf("simulated provider: %s", p)
+	return len(p), nil
 }
 
 // Close stops the provider at once and waits for its handlers.

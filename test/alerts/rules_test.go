@@ -81,6 +81,11 @@ type testCase struct {
 // alertCase says which alerts of a name fire at a time.
 type alertCase struct {
 	Alertname string
-	Time      time.Duration `yaml:"eval_time"`
-	Expected  *[]any        `yaml:"exp_alerts"` // nil if it is not given
+	Time      time.Duration    `yaml:"eval_time"`
+	Expected  *[]expectedAlert `yaml:"exp_alerts"` // nil if it is not given
+}
+
+type expectedAlert struct {
+	Labels      map[string]string `yaml:"exp_labels"`
+	Annotations map[string]string `yaml:"exp_annotations"`
 }

@@ -100,12 +100,12 @@ func (p *prometheus) labels(expr string) (all []string) {
 	return all
 }
 
-// recorded returns what the rules recorded last, but averages over days: in the first minutes,
-// these depend on the second of an evaluation.
+// recorded returns what the rules recorded last, but averages over hours or days: in the first
+// minutes, these depend on the second of a scrape.
 func (p *prometheus) recorded() map[string]float64 {
 	p.t.Helper()
 	all := map[string]float64{}
-	for _, s := range p.query(`{__name__=~".+:.+", __name__!~".+:avg[0-9]+d"}`) {
+	for _, s := range p.query(`{__name__=~".+:.+", __name__!~".+:avg[0-9]+[dh]"}`) {
 		all[fmt.Sprint(s.labels)] = s.value
 	}
 	return all

@@ -48,7 +48,7 @@ func (l *loader) checkAccounts() {
 // matches none is no error, because a Secret may be empty.
 func (l *loader) addAccountFiles(setting, pattern string) {
 	files, err := filepath.Glob(pattern)
-	if err != nil {
+	if err != nil || pattern == "" {
 		l.add(l.at(setting), "invalid pattern: must be like /run/secrets/rental/*")
 		return
 	}

@@ -17,13 +17,15 @@ type Event struct {
 // eventKind has the messages of one kind of item; an empty one is of no event.
 type eventKind struct {
 	added, removed, inStock, soldOut, priceChanged, stateChanged string
+
+	addedAgain bool // an item that returns is added again, not only after rememberFor
 }
 
 var (
 	planEvents          = &eventKind{added: "plan added", removed: "plan removed", inStock: "plan in stock", soldOut: "plan sold out", priceChanged: "plan price changed"}
 	configurationEvents = &eventKind{inStock: "configuration in stock", soldOut: "configuration sold out"}
 	componentEvents     = &eventKind{stateChanged: "component state changed"}
-	serverEvents        = &eventKind{added: "server added", removed: "server removed", stateChanged: "server status changed"}
+	serverEvents        = &eventKind{added: "server added", removed: "server removed", stateChanged: "server status changed", addedAgain: true}
 	topupEvents         = &eventKind{stateChanged: "top-up status changed"}
 )
 
@@ -74,7 +76,7 @@ func (h itemHistory) step(items []item, partial bool, now time.Time) (next itemH
 			continue
 		}
 		before, known := h[i.id]
-		if before.removed && now.Sub(before.listed) >= rememberFor {
+		if before.removed && (i.kind.addedAgain || now.Sub(before.listed) >= rememberFor) {
 			before, known = item{}, false
 		}
 		i.stock, i.price, i.state = cmp.Or(i.stock, before.stock), cmp.Or(i.price, before.price), cmp.Or(i.state, before.state)

@@ -151,3 +151,18 @@ func TestEventsOfAnotherToken(t *testing.T) {
 		simtest.AssertEqual(t, "events", eventTexts(snap.Events), []string{})
 	}
 }
+
+// TestServerReturns: unlike a plan, a server that returns is added again at once.
+func TestServerReturns(t *testing.T) {
+	f := newFetchTest(t, servers())
+	one, two := simulator.Object{"id": "srv_1", "status": "active"}, simulator.Object{"id": "srv_2", "status": "active"}
+	for i, want := range [][]string{{}, {"server removed: server=srv_2 hostname="}, {"server added: server=srv_2 hostname="}} {
+		f.account.Servers = [][]simulator.Object{{one, two}, {one}, {one, two}}[i]
+		snap, err := f.do(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		snap.Commit()
+		simtest.AssertEqual(t, "events", eventTexts(snap.Events), want)
+	}
+}

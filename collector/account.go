@@ -30,8 +30,8 @@ func account() Resource {
 	return Resource{
 		Name: "account", Help: "balance and two-factor authentication", Path: "/account", Account: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute,
-		Metrics:  []*metric.Definition{accountInfo, accountBalance, accountTwoFactor, accountCreated},
-		NewFetch: func() Fetch { return fetchAccount },
+		Metrics: []*metric.Definition{accountInfo, accountBalance, accountTwoFactor, accountCreated},
+		get:     fetchAccount,
 	}
 }
 

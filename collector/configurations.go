@@ -47,23 +47,20 @@ func configurations() Resource {
 		Metrics: slices.Concat([]*metric.Definition{
 			configurationsCount, configurationsLimit, configurationInfo, configurationLinks, configurationIn, configurationUSD, configurationEUR, configurationMade,
 		}, configurationStock.definitions()),
-		NewFetch: func() Fetch {
-			history := stockHistory{}
-			return list(
-				rentalapi.List[configuration]{Path: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID }},
-				configurationMetrics,
-				func(b *metric.Builder, p rentalapi.Page[configuration, configurationsMeta], s *Snapshot) {
-					for _, c := range p.Items {
-						s.items = append(s.items, item{
-							kind: configurationEvents, id: c.ID, keys: [][2]string{{"configuration", c.ID}, {"plan", c.Plan}, {"location", string(c.Location)}}, stock: c.InStock,
-						})
-					}
-					configurationStock.apply(b, s, &history)
-					b.Add(configurationsCount, float64(p.Count))
-					metric.AddOptional(b, configurationsLimit, p.Meta.Max)
-				},
-			)()
-		},
+		stock: &configurationStock,
+		get: list(
+			rentalapi.List[configuration]{Path: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID }},
+			configurationMetrics,
+			func(b *metric.Builder, p rentalapi.Page[configuration, configurationsMeta], s *Snapshot) {
+				for _, c := range p.Items {
+					s.items = append(s.items, item{
+						kind: configurationEvents, id: c.ID, keys: [][2]string{{"configuration", c.ID}, {"plan", c.Plan}, {"location", string(c.Location)}}, stock: c.InStock,
+					})
+				}
+				b.Add(configurationsCount, float64(p.Count))
+				metric.AddOptional(b, configurationsLimit, p.Meta.Max)
+			},
+		),
 	}
 }
 

@@ -68,7 +68,6 @@ func TestEvents(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				snap.Commit()
 				return eventTexts(snap.Events)
 			}
 			simtest.AssertEqual(t, "first sight", fetch(), []string{})
@@ -104,7 +103,7 @@ func TestPlanEvents(t *testing.T) {
 		"a; older: a/out; a":  "; plan sold out a; ",
 		"a; a/in/60; a/in/50": "; plan price changed a; plan price changed a",
 	} {
-		api, fetch := newFakeAPI(), plans().NewFetcher("")
+		api, last := newFakeAPI(), Snapshot{}
 		var body []byte
 		api.body = func(url.Values) []byte { return body }
 		var got []string
@@ -118,12 +117,12 @@ func TestPlanEvents(t *testing.T) {
 			api.response.Received = api.response.Received.Add(time.Minute)
 			listed, older := strings.CutPrefix(step, "older: ")
 			body = planResponse(strings.TrimPrefix(listed, "none"), nil)
-			snap, err := fetch(t.Context(), api)
+			snap, err := plans().Fetch(t.Context(), api, "", last)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !older {
-				snap.Commit()
+				last = snap
 			}
 			var texts []string
 			for _, e := range snap.Events {
@@ -147,7 +146,6 @@ func TestEventsOfAnotherToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		snap.Commit()
 		simtest.AssertEqual(t, "events", eventTexts(snap.Events), []string{})
 	}
 }
@@ -162,7 +160,6 @@ func TestServerReturns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		snap.Commit()
 		simtest.AssertEqual(t, "events", eventTexts(snap.Events), want)
 	}
 }

@@ -22,17 +22,22 @@ func accountOf(r Resource) string {
 	return ""
 }
 
-// newFetcher is the resource's, but a panic, such as that of a sample without a value for each
-// label, fails the test and not all others.
+// newFetcher returns a function that fetches a resource, each snapshot from the last one. A
+// panic, such as that of a sample without a value for each label, fails the test and not all
+// others.
 func newFetcher(t testing.TB, r Resource) func(context.Context, rentalapi.Getter) (Snapshot, error) {
-	fetch := r.NewFetcher(accountOf(r))
+	var last Snapshot
 	return func(ctx context.Context, api rentalapi.Getter) (Snapshot, error) {
 		defer func() {
 			if p := recover(); p != nil {
 				t.Fatalf("%s: %v", r.Name, p)
 			}
 		}()
-		return fetch(ctx, api)
+		s, err := r.Fetch(ctx, api, accountOf(r), last)
+		if err == nil {
+			last = s
+		}
+		return s, err
 	}
 }
 

@@ -39,7 +39,7 @@ func locations() Resource {
 		Name: "locations", Help: "locations and how many plans each has in stock", Path: "/locations",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute,
 		Metrics: []*metric.Definition{locationInfo, locationLat, locationLon, locationPlans, locationInStock},
-		NewFetch: list(
+		get: list(
 			rentalapi.List[location]{
 				Path: "/locations", MaxItems: maxItems, ID: func(l *location) string { return string(l.ID) }, Check: checkLocation,
 			},

@@ -38,7 +38,7 @@ func osImages() Resource {
 		Name: "os", Help: "operating system images and their license fees", Path: "/os",
 		Interval: time.Hour, MaxAge: 6 * time.Hour, MinInterval: time.Minute,
 		Metrics: []*metric.Definition{osInfo, osInstall, osLicense, osMinCores, osCustomISO},
-		NewFetch: list(
+		get: list(
 			rentalapi.List[osImage]{Path: "/os", MaxItems: maxItems, ID: func(o *osImage) string { return o.ID }},
 			func(b *metric.Builder, o *osImage) {
 				b.Add(osInfo, 1, o.ID, o.Name, o.Family, o.Version, o.Support)

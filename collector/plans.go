@@ -105,31 +105,28 @@ func plans() Resource {
 				catalogPlans, catalogInStock, catalogGenerated,
 			},
 		),
-		NewFetch: func() Fetch {
-			history := stockHistory{}
-			return list(
-				rentalapi.List[plan]{
-					Path: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
-				},
-				planMetrics,
-				func(b *metric.Builder, p plansPage, s *Snapshot) {
-					inStock := 0
-					for _, listed := range p.Items {
-						if listed.inStock() {
-							inStock++
-						}
-						s.items = append(s.items, listed.item())
+		stock: &planStock,
+		get: list(
+			rentalapi.List[plan]{
+				Path: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
+			},
+			planMetrics,
+			func(b *metric.Builder, p plansPage, s *Snapshot) {
+				inStock := 0
+				for _, listed := range p.Items {
+					if listed.inStock() {
+						inStock++
 					}
-					planStock.apply(b, s, &history)
-					b.Add(catalogPlans, float64(p.Count))
-					b.Add(catalogInStock, float64(inStock))
-					s.checkMeta("in_stock", p.Meta.InStock, inStock)
-					metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
-					s.producedAt = p.Meta.GeneratedAt
-					s.Data.Plans = &p
-				},
-			)()
-		},
+					s.items = append(s.items, listed.item())
+				}
+				b.Add(catalogPlans, float64(p.Count))
+				b.Add(catalogInStock, float64(inStock))
+				s.checkMeta("in_stock", p.Meta.InStock, inStock)
+				metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
+				s.producedAt = p.Meta.GeneratedAt
+				s.Data.Plans = &p
+			},
+		),
 	}
 }
 

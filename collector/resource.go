@@ -37,47 +37,36 @@ type Resource struct {
 
 	Metrics []*metric.Definition
 
-	// NewFetch returns the fetch of one account, with whatever it remembers.
-	NewFetch func() Fetch
+	// get fetches the resource once and adds its metrics to the builder, which has the label
+	// values of the account already. An error of the getter is returned as it is; others wrap
+	// rentalapi.ErrIncomplete or rentalapi.ErrTooLarge if they mean that.
+	get   getFunc
+	stock *stockMetrics // of the items; nil if they have no stock
 }
 
-// Fetch gets the resource once and adds its metrics to the builder, which has the label
-// values of the account already. An error of the getter is returned as it is; others wrap
-// rentalapi.ErrIncomplete or rentalapi.ErrTooLarge if they mean that. A Fetch is used by
-// one goroutine at a time.
-type Fetch func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error)
+type getFunc func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error)
 
-// NewFetcher returns a function that fetches the resource of an account, or the public one
-// if that is empty.
-func (r Resource) NewFetcher(account string) func(context.Context, rentalapi.Getter) (Snapshot, error) {
-	fetch := r.NewFetch()
-	var history itemHistory
-	var token rentalapi.Fingerprint // of the history: another one may be that of another provider account
-	return func(ctx context.Context, api rentalapi.Getter) (Snapshot, error) {
-		b := &metric.Builder{}
-		if account != "" {
-			b.ConstLabelValues = []string{account}
-		}
-		s, err := fetch(ctx, api, b)
-		if err != nil {
-			return Snapshot{}, err
-		}
-		s.Metrics = b.Metrics()
-		before := history
-		if s.response.Token != token {
-			before = nil
-		}
-		next, events := before.step(s.items, s.partial, s.response.Received)
-		s.items, s.Events = nil, events
-		commit := s.Commit
-		s.Commit = func() {
-			history, token = next, s.response.Token
-			if commit != nil {
-				commit()
-			}
-		}
-		return s, nil
+// Fetch fetches the resource of an account once, or the public one if that is empty. The
+// snapshot builds on the last one that was used, which is empty before the first.
+func (r Resource) Fetch(ctx context.Context, api rentalapi.Getter, account string, last Snapshot) (Snapshot, error) {
+	b := &metric.Builder{}
+	if account != "" {
+		b.ConstLabelValues = []string{account}
 	}
+	s, err := r.get(ctx, api, b)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if r.stock != nil {
+		r.stock.apply(b, &s, last.stock)
+	}
+	known := last.history
+	if s.response.Token != last.response.Token { // it may be that of another provider account
+		known = nil
+	}
+	s.history, s.Events = known.step(s.items, s.partial, s.response.Received)
+	s.Metrics, s.items = b.Metrics(), nil
+	return s, nil
 }
 
 // Snapshot is what one fetch gave. It is immutable.
@@ -86,7 +75,7 @@ type Snapshot struct {
 	Invalid rentalapi.Invalid
 	Data    Data
 	Age     Age
-	Events  []Event       // since the last snapshot that was committed; none if there is none
+	Events  []Event       // since the last snapshot; none if there is none
 	AtLeast time.Duration // minimum time until the next fetch; 0: none
 	SoldOut bool          // whether an item was sold out when its stock was last known
 	// producedAt is when the provider made the response, by its own account; nil if it
@@ -95,9 +84,8 @@ type Snapshot struct {
 	response   rentalapi.Response // the last one
 	items      []item             // for the events
 	partial    bool               // whether items are missing that the provider listed
-	// Commit makes later fetches build on the snapshot. It must be called if the snapshot
-	// is used. A Fetch may leave it nil.
-	Commit func()
+	stock      stockHistory
+	history    itemHistory
 }
 
 // IsOlder returns whether the provider made the snapshot before another one. Caches that
@@ -174,11 +162,11 @@ func Resources() []Resource {
 // maxItems bounds a list. The longest that the provider documents has 20 entries.
 const maxItems = 2_000
 
-// list returns the fetches of a list without pages, which remember nothing. The function item
+// list returns the function get of a list without pages. The function item
 // adds the metrics of one item. The function whole adds what is exported about the list as a
 // whole, and sets its data and when it was produced. M is the meta object.
-func list[T, M any](l rentalapi.List[T], item func(*metric.Builder, *T), whole func(*metric.Builder, rentalapi.Page[T, M], *Snapshot)) func() Fetch {
-	fetch := func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
+func list[T, M any](l rentalapi.List[T], item func(*metric.Builder, *T), whole func(*metric.Builder, rentalapi.Page[T, M], *Snapshot)) getFunc {
+	return func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
 		page, err := rentalapi.GetList[T, M](ctx, api, l)
 		if err != nil {
 			return Snapshot{}, err
@@ -191,7 +179,6 @@ func list[T, M any](l rentalapi.List[T], item func(*metric.Builder, *T), whole f
 		s.Age = newAge(page.Response, s.producedAt)
 		return s, nil
 	}
-	return func() Fetch { return fetch }
 }
 
 // addLinks adds the links of an item unless none of them is known.

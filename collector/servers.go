@@ -76,7 +76,7 @@ func servers() Resource {
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
 		},
-		NewFetch: list(
+		get: list(
 			rentalapi.List[server]{
 				Path: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
 			},

@@ -28,7 +28,7 @@ func sshKeys() Resource {
 		Name: "ssh_keys", Help: "SSH keys", Path: "/ssh-keys", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
 		Metrics: []*metric.Definition{sshKeysCount, sshKeyInfo, sshKeyCreated},
-		NewFetch: list(
+		get: list(
 			rentalapi.List[sshKey]{Path: "/ssh-keys", MaxItems: maxItems, ID: func(k *sshKey) string { return k.ID }},
 			func(b *metric.Builder, k *sshKey) {
 				b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)

@@ -43,8 +43,8 @@ func status() Resource {
 	return Resource{
 		Name: "status", Help: "component states, incidents and maintenances", Path: "/status",
 		Interval: 30 * time.Second, MaxAge: 5 * time.Minute, MinInterval: statusCacheTime,
-		Metrics:  []*metric.Definition{statusInfo, componentUp, componentState, incidents, maintenances, statusSince, statusUpdated},
-		NewFetch: func() Fetch { return fetchStatus },
+		Metrics: []*metric.Definition{statusInfo, componentUp, componentState, incidents, maintenances, statusSince, statusUpdated},
+		get:     fetchStatus,
 	}
 }
 

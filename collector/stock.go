@@ -23,7 +23,8 @@ type stockRecord struct {
 // changed nothing; one that is not listed, or whose stock is nil because it is not known, keeps
 // its record.
 func (h stockHistory) step(items []item, now time.Time) stockHistory {
-	next, at := maps.Clone(h), timestamp(now.Unix())
+	next, at := stockHistory{}, timestamp(now.Unix())
+	maps.Copy(next, h)
 	for _, i := range items {
 		r, in := next[i.id], i.stock
 		switch {
@@ -52,13 +53,12 @@ func (m stockMetrics) definitions() []*metric.Definition {
 	return []*metric.Definition{m.restocks, m.sellouts, m.lastInStock, m.changed}
 }
 
-// apply steps a history with the items of a response, and adds the metrics of those whose
+// apply steps the last history with the items of a response, and adds the metrics of those whose
 // stock was ever known. One whose stock is not known stays sold out.
-func (m stockMetrics) apply(b *metric.Builder, s *Snapshot, history *stockHistory) {
-	next := history.step(s.items, s.response.Received)
-	s.Commit = func() { *history = next }
+func (m stockMetrics) apply(b *metric.Builder, s *Snapshot, last stockHistory) {
+	s.stock = last.step(s.items, s.response.Received)
 	for _, i := range s.items {
-		if r := next[i.id]; r.inStock != nil {
+		if r := s.stock[i.id]; r.inStock != nil {
 			s.SoldOut = s.SoldOut || !*r.inStock
 			b.AddCreated(m.restocks, r.restocks, r.firstKnown, i.id)
 			b.AddCreated(m.sellouts, r.sellouts, r.firstKnown, i.id)

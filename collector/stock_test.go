@@ -37,8 +37,8 @@ func TestStockHistory(t *testing.T) {
 			b := &metric.Builder{}
 			if stock != "-" {
 				s := Snapshot{items: []item{{id: "p", stock: known[stock]}}, response: rentalapi.Response{Received: today.Add(time.Duration(i) * time.Minute)}}
-				planStock.apply(b, &s, &history)
-				s.Commit()
+				planStock.apply(b, &s, history)
+				history = s.stock
 			}
 			got = append(got, stockValues(t, b))
 		}
@@ -51,8 +51,8 @@ func TestSoldOut(t *testing.T) {
 	history, got := stockHistory{}, []bool{}
 	for _, stock := range []*bool{nil, ptr(true), nil, ptr(false), nil, ptr(true)} {
 		s := Snapshot{items: []item{{id: "c", stock: stock}, {id: "other", stock: ptr(true)}}}
-		configurationStock.apply(&metric.Builder{ConstLabelValues: []string{"main"}}, &s, &history)
-		s.Commit()
+		configurationStock.apply(&metric.Builder{ConstLabelValues: []string{"main"}}, &s, history)
+		history = s.stock
 		got = append(got, s.SoldOut)
 	}
 	simtest.AssertEqual(t, "sold out", got, []bool{false, false, false, true, true, false})

@@ -65,7 +65,7 @@ func topups() Resource {
 		Metrics: []*metric.Definition{
 			topupsByStatus, topupInfo, topupLinks, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid, topupSettlement,
 		},
-		NewFetch: func() Fetch { return fetchTopups },
+		get: fetchTopups,
 	}
 }
 

@@ -47,8 +47,8 @@ func transactions() Resource {
 	return Resource{
 		Name: "transactions", Help: "money in and out by type", Path: "/transactions", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
-		Metrics:  []*metric.Definition{transactionsByType, transactionsCredit, transactionsDebit},
-		NewFetch: func() Fetch { return fetchTransactions },
+		Metrics: []*metric.Definition{transactionsByType, transactionsCredit, transactionsDebit},
+		get:     fetchTransactions,
 	}
 }
 

@@ -51,7 +51,6 @@ type account struct {
 type job struct {
 	*account
 	resource collector.Resource
-	fetch    func(context.Context, rentalapi.Getter) (collector.Snapshot, error)
 	due      time.Time // of the next fetch
 
 	health   runner.Health
@@ -75,7 +74,7 @@ func newRun(o Options, w io.Writer, started time.Time) *run {
 		a := &account{name: o.Accounts[token], token: token, lead: time.Duration(r.rand.Int64N(int64(tick - time.Second)))}
 		for _, res := range collector.Resources() {
 			if res.Account == (token != "") {
-				j := &job{account: a, resource: res, fetch: res.NewFetcher(a.name)}
+				j := &job{account: a, resource: res}
 				j.health.Collector, j.health.Account, j.health.Interval = res.Name, a.name, res.Interval
 				r.requests.InitErrorCounters(res.Path)
 				a.jobs = append(a.jobs, j)
@@ -143,10 +142,7 @@ func (r *run) get(j *job, at, changed, scrape time.Time) (err error) {
 		err = api.request(j.resource.Path)
 	} else {
 		mapped = at.Add(-tick)
-		snapshot, err = j.fetch(context.Background(), api)
-		if err == nil && snapshot.Commit != nil {
-			snapshot.Commit()
-		}
+		snapshot, err = j.resource.Fetch(context.Background(), api, j.account.name, j.snapshot)
 	}
 	var failure *rentalapi.Error
 	if err != nil && !errors.As(err, &failure) {

@@ -35,7 +35,6 @@ func (j *job) install(snap collector.Snapshot, took time.Duration, now time.Time
 	j.snapshot, j.state.Taken = snap, now
 	j.mu.Unlock()
 	j.record(nil, took, now)
-	snap.Commit()
 
 	j.logger.recordSuccess(snap.Invalid)
 	r.warnOfIdentity(j, before, id)

@@ -44,7 +44,6 @@ type State struct {
 type job struct {
 	resource *collector.Resource
 	account  *account // when the job was made: its name, its client and its jitter stay
-	fetch    func(context.Context, rentalapi.Getter) (collector.Snapshot, error)
 	runner   *Runner
 	logger   stateLogger
 	stop     context.CancelFunc
@@ -65,7 +64,7 @@ func (r *Runner) newJob(a *account, res *collector.Resource, t Timing) *job {
 	}
 	r.API.InitErrorCounters(res.Path)
 	return &job{
-		resource: res, account: a, fetch: res.NewFetcher(a.name), runner: r, logger: stateLogger{logger: logger},
+		resource: res, account: a, runner: r, logger: stateLogger{logger: logger},
 		stop: func() {}, timer: time.NewTimer(math.MaxInt64), configured: t,
 	}
 }
@@ -105,7 +104,8 @@ func (j *job) run(ctx context.Context, delay time.Duration) {
 func (j *job) attempt(ctx context.Context) (produced time.Time, err error) {
 	began := time.Now()
 	j.setNext(time.Time{})
-	snap, err := j.fetch(ctx, j)
+	_, last := j.health()
+	snap, err := j.resource.Fetch(ctx, j, j.account.name, last)
 	j.runner.installing.Lock()
 	defer j.runner.installing.Unlock()
 	if ctx.Err() != nil { // cut off, not failed
@@ -150,7 +150,7 @@ func (j *job) timing() Timing {
 	return t
 }
 
-// health returns the state of the job, and what it fetched last, without metrics.
+// health returns the state of the job, and what it fetched last.
 func (j *job) health() (State, collector.Snapshot) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -241,7 +241,7 @@ func (g getter) Get(_ context.Context, path string, query url.Values, read func(
 // collector show.
 func presentState(t *testing.T, r collector.Resource, api getter, account string) samples {
 	t.Helper()
-	snapshot, err := r.NewFetcher(account)(t.Context(), api)
+	snapshot, err := r.Fetch(t.Context(), api, account, collector.Snapshot{})
 	if err != nil {
 		t.Fatalf("%s %s: %v", r.Name, account, err)
 	}

@@ -40,7 +40,7 @@ func invoices() Resource {
 		Name: "invoices", Help: "invoices and their status", Path: "/invoices", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
 		Metrics: []*metric.Definition{invoicesCount, invoiceInfo, invoiceAmount, invoiceIssued},
-		NewFetch: list(
+		get: list(
 			rentalapi.List[invoice]{Path: "/invoices", MaxItems: maxItems, ID: func(i *invoice) string { return i.ID }},
 			func(b *metric.Builder, i *invoice) {
 				b.Add(invoiceInfo, 1, i.ID, i.Status, i.PaidWith)

@@ -79,7 +79,7 @@ func (a *API) Client(account string, token Token) *Client {
 	if token == nil {
 		token = func() (string, error) { return "", nil }
 	}
-	return &Client{api: a, account: account, token: token, baseURL: a.settings.Load().BaseURL, sent: fingerprint("")}
+	return &Client{api: a, account: account, token: token, baseURL: a.settings.Load().BaseURL}
 }
 
 // Reject counts a response that the caller cannot use, and returns why as an *Error.

@@ -232,7 +232,19 @@ func TestAccountMetrics(t *testing.T) {
 		assertAccount("unreadable token", "/servers: token file: cannot be read", map[string]float64{rejected: 1, limit: 120, remaining: 76})
 		tokenErr = nil
 		assertAccount("readable token", "", map[string]float64{limit: 120, remaining: 76})
-		simtest.AssertEqual(t, "requests", len(h.Requests()), 6) // net/http repeats one on a kept connection
+	})
+}
+
+// TestAccountBackoff: an account that has not yet made a request has no backoff, also during
+// that of public requests.
+func TestAccountBackoff(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.reply(429, "", "Retry-After", "60")
+		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), h.public(), "/plans")), "/plans: status 429")
+		h.main()
+		if until, ok := h.gatherNonZero(t)[`backoff_until_timestamp_seconds{account="main"}`]; ok {
+			t.Errorf("the account has a backoff until %v", until)
+		}
 	})
 }
 
@@ -283,7 +295,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // clientOver returns a public client with a transport.
 func clientOver(base *url.URL, timeout time.Duration, transport http.RoundTripper) *Client {
-	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 1}, Transport: transport}).Client("", nil)
+	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 59}, Transport: transport}).Client("", nil)
 }
 
 // TestTarget asserts that the base URL is sent as it is configured.

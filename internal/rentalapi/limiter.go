@@ -19,26 +19,21 @@ const burst = 4
 // that would wait longer fails at once and is retried later.
 const maxWait = 10 * time.Second
 
-// Limits are the requests that may be sent in any 60 seconds; less than 1 means 1.
+// Limits are the requests that may be sent in any 60 seconds; more than burst.
 type Limits struct {
 	Public  int // without token, from this address
 	Account int // with one token
 }
 
-// of returns burst and refill for a token, or for public requests. A limiter sends at most
-// burst + refill*t requests in t seconds, which is the limit for 60 seconds, and less than 2
-// for the limit 1. A higher limit has no smaller burst and no lower refill, so 60 seconds
-// during which the limit changes have no more requests than the highest limit in force.
-func (l Limits) of(token Fingerprint) (int, rate.Limit) {
+// refill returns the requests per second for a token, or for public requests. A limiter sends at
+// most burst + refill*t requests in t seconds, which is the limit for 60 seconds. If the limit
+// changes meanwhile, that is at most the highest limit in force.
+func (l Limits) refill(token Fingerprint) rate.Limit {
 	limit := l.Account
 	if token == fingerprint("") {
 		limit = l.Public
 	}
-	if limit < 2 {
-		return 1, rate.Every(61 * time.Second)
-	}
-	size := min(burst, limit-1)
-	return size, rate.Limit(limit-size) / 60
+	return rate.Limit(limit-burst) / 60
 }
 
 // Fingerprint identifies a token without revealing it: its hash. That of public requests is
@@ -68,10 +63,9 @@ func (ls *limiters) get(token Fingerprint, now time.Time) *limiter {
 	l := ls.byToken[token]
 	if l == nil {
 		maps.DeleteFunc(ls.byToken, func(_ Fingerprint, l *limiter) bool {
-			return l.TokensAt(now) >= float64(l.Burst()) && !l.backoff.After(now)
+			return l.TokensAt(now) >= burst && !l.backoff.After(now)
 		})
-		size, refill := ls.limits.of(token)
-		l = &limiter{Limiter: rate.NewLimiter(refill, size)}
+		l = &limiter{Limiter: rate.NewLimiter(ls.limits.refill(token), burst)}
 		ls.byToken[token] = l
 	}
 	return l
@@ -141,9 +135,7 @@ func (ls *limiters) apply(limits Limits, endBackoffs bool) {
 	ls.limits = limits
 	now := time.Now()
 	for token, l := range ls.byToken {
-		size, refill := limits.of(token)
-		l.SetLimitAt(now, refill)
-		l.SetBurstAt(now, size)
+		l.SetLimitAt(now, limits.refill(token))
 		if endBackoffs {
 			l.backoff = time.Time{}
 		}

@@ -80,7 +80,7 @@ func TestLimiterWindow(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			var s sends
-			randomLimit := func() int { return 1 + rng.IntN([]int{3, 10, 120}[rng.IntN(3)]) }
+			randomLimit := func() int { return burst + 1 + rng.IntN([]int{3, 10, 120}[rng.IntN(3)]) }
 			api, setLimit := s.newAPI(rand.New(rand.NewPCG(seed, 1)), randomLimit())
 			end := time.Now().Add(30 * time.Minute)
 			var requesting sync.WaitGroup
@@ -120,7 +120,7 @@ func TestLimiterWindow(t *testing.T) {
 // minute, and in an hour.
 func TestLimiterRate(t *testing.T) {
 	for limit, want := range map[int][3]int{
-		0: {1, 1, 60}, 1: {1, 1, 60}, 2: {1, 2, 61}, 4: {3, 4, 63}, 5: {4, 5, 64}, 60: {4, 60, 3364}, 120: {4, 120, 6964},
+		5: {4, 5, 64}, 60: {4, 60, 3364}, 120: {4, 120, 6964},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ls := limiters{limits: Limits{Account: limit}, byToken: map[Fingerprint]*limiter{}}

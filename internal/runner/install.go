@@ -19,7 +19,6 @@ import (
 // installing, so that each step sees what all earlier responses led to.
 func (j *job) install(snap collector.Snapshot, took time.Duration, now time.Time) {
 	r := j.runner
-	r.groups.state.Changed()
 	shown, _, ok := j.shown()
 	if ok && snap.IsOlder(shown) { // the fetch succeeded, and nothing changes
 		j.logger.recordSuccess(shown.Invalid)
@@ -67,7 +66,6 @@ func (j *job) fail(err error, took time.Duration, now time.Time) error {
 	}
 	j.logger.recordFailure(err)
 	j.record(err, took, now)
-	j.runner.groups.state.Changed()
 	return err
 }
 
@@ -82,6 +80,7 @@ func (j *job) record(err error, took time.Duration, now time.Time) {
 	if failure, ok := errors.AsType[*rentalapi.Error](err); ok && failure.Reason == rentalapi.Incomplete {
 		j.state.Incomplete = true
 	}
+	j.runner.groups.state.Changed() // after the state, or a publication in between would miss it
 }
 
 // adviseNotFound returns what to do about a job whose endpoint does not exist: if no public

@@ -17,17 +17,16 @@ import (
 func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
 	file := &l.flags.tokenFile
 	token, isSet := lookup(tokenEnvar)
+	_, fileIsSet := lookup(file.envar)
 	switch {
+	case fileIsSet && !file.isSet():
+		l.add(file.envar, "empty: must be the path of a file that contains the token")
 	case isSet && file.isSet():
 		l.add(tokenEnvar, "conflicts with %s: only one of the two may be set", file.place())
 	case isSet:
 		l.addAccount(Account{Name: "default", Token: promconfig.Secret(token)}, tokenEnvar, tokenEnvar)
 	case file.isSet():
 		l.addAccount(Account{Name: "default", TokenFile: file.value}, file.place(), file.place())
-	default:
-		if _, isSet := lookup(file.envar); isSet {
-			l.add(file.envar, "empty: must be the path of a file that contains the token")
-		}
 	}
 }
 

@@ -88,7 +88,7 @@ type loader struct {
 	errs   []error
 	// baseURLPlace is where the base URL in use was set.
 	baseURLPlace string
-	// used maps names and tokens in use, with their kinds, to the place that set them first.
+	// used maps names in use, with their kinds, to the place that set them first.
 	used map[[2]string]string
 }
 

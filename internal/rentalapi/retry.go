@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// The provider does not document the units of Retry-After and RateLimit-Reset, so
-// every usual one is understood, and none is trusted beyond these bounds.
+// The provider does not document the units of Retry-After and RateLimit-Reset, so every usual
+// one is understood. HTTP defines those of Retry-After, so only the other is not trusted
+// beyond maxReset.
 const (
 	minBackoff     = time.Second
-	maxBackoff     = time.Hour
+	maxReset       = time.Hour
 	unknownBackoff = time.Minute // if the header is missing or cannot be read
 
 	firstEpoch = 1e9 // seconds: larger numbers are a point in time (2001 or later)
@@ -33,7 +34,7 @@ func parseDelay(value string, date time.Time) time.Duration {
 	case seconds >= firstEpoch:
 		delay = time.Unix(int64(seconds), 0).Sub(date)
 	}
-	return min(max(delay, minBackoff), maxBackoff)
+	return max(delay, minBackoff)
 }
 
 // retryDelay returns how long a response asks to wait before the next request, and
@@ -48,7 +49,7 @@ func retryDelay(resp *http.Response, date time.Time) (delay time.Duration, cause
 	}
 	exhausted := strings.TrimSpace(resp.Header.Get("RateLimit-Remaining")) == "0"
 	decides := exhausted && (delay == 0 || reset != "") // without a reset, the status decides
-	if d := parseDelay(reset, date); decides && d > delay {
+	if d := min(parseDelay(reset, date), maxReset); decides && d > delay {
 		delay, cause = d, "RateLimit-Remaining is 0"
 	}
 	return delay, cause

@@ -21,7 +21,7 @@ import (
 // Settings say where the API is and how requests are made.
 type Settings struct {
 	BaseURL   *url.URL          // ends in /api/v1
-	Transport http.RoundTripper // of prometheus/common; one call of it is one request
+	Transport http.RoundTripper // of prometheus/common
 	Timeout   time.Duration     // of one request, response included; greater than 0
 	Limits    Limits
 }

@@ -235,19 +235,6 @@ func TestAccountMetrics(t *testing.T) {
 	})
 }
 
-// TestAccountBackoff: an account that has not yet made a request has no backoff, also during
-// that of public requests.
-func TestAccountBackoff(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.reply(429, "", "Retry-After", "60")
-		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), h.public(), "/plans")), "/plans: status 429")
-		h.main()
-		if until, ok := h.gatherNonZero(t)[`backoff_until_timestamp_seconds{account="main"}`]; ok {
-			t.Errorf("the account has a backoff until %v", until)
-		}
-	})
-}
-
 func TestInitErrorCounters(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.client.InitErrorCounters("/plans")
@@ -261,14 +248,16 @@ func TestInitErrorCounters(t *testing.T) {
 	})
 }
 
-// TestApplySettings asserts that only later clients use a new base URL, and that backoffs
-// end with the host that asked for them.
+// TestApplySettings asserts that only later clients use a new base URL, and that backoffs of
+// public requests are theirs alone, and end with the host that asked for them.
 func TestApplySettings(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		h.Inject(simtest.Fault{Path: "/plans", Handler: simtest.Reply(429, http.Header{"Retry-After": {"3600"}}, "")})
 		h.Inject(simtest.Fault{Handler: simtest.Reply(200, nil, `{"data":[]}`)})
 		before := h.public()
 		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), before, "/plans")), "/plans: status 429")
+		h.main()
+		simtest.AssertEqual(t, "backoff of an account without requests", h.gatherNonZero(t)[`backoff_until_timestamp_seconds{account="main"}`], 0.0)
 		settings := *h.client.settings.Load()
 		settings.BaseURL = h.URL.JoinPath("/elsewhere")
 		h.client.ApplySettings(settings)

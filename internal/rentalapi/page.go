@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -32,7 +33,7 @@ type Response struct {
 // provider, within its rate limit.
 type Getter interface {
 	// Get makes one request and hands the body of a 200 to read, whose errors mean that
-	// the response is not usable. The endpoint is a path below the base URL.
+	// the response is not usable. The path is relative to the base URL.
 	Get(ctx context.Context, path string, query url.Values, read func(body io.Reader) error) (Response, error)
 }
 
@@ -178,7 +179,7 @@ func (p *Page[T, M]) readItems(data json.RawMessage, l List[T]) error {
 		item := new(T)
 		errs := decodeFields(value, item)
 		switch id := l.ID(item); {
-		case id == "": // other fields do not matter: the item is dropped
+		case strings.TrimSpace(id) == "": // other fields do not matter: the item is dropped
 			errs = slices.DeleteFunc(errs, func(e FieldError) bool { return e.Field != "id" && e.Field != "" })
 			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), append(errs, FieldError{"id", "empty"})[0])
 		case seen[id]:

@@ -143,7 +143,7 @@ func printSummary(w io.Writer, cfg *config.Config) {
 func describeRate(r config.Rate) string {
 	long := ""
 	if r.MaxPerMinute > r.PerMinute {
-		long = fmt.Sprintf(" (up to %.1f with a long history)", r.MaxPerMinute)
+		long = fmt.Sprintf(" (up to %.1f with more than 100 top-ups)", r.MaxPerMinute)
 	}
 	return fmt.Sprintf("%.1f%s of %d", r.PerMinute, long, r.Limit)
 }

@@ -45,8 +45,8 @@ func (e *exporter) reload(ctx context.Context) error {
 	return nil
 }
 
-// use makes a configuration the one in force, but for what is collected. In that of a demo,
-// it puts the demo.
+// use makes a configuration the one in force, but for what is collected. With --demo, it sets
+// the simulated API and its accounts.
 func (e *exporter) use(cfg *config.Config) error {
 	if e.demo != nil {
 		configureDemo(cfg, e.demoAPI)

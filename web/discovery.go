@@ -30,7 +30,7 @@ func discovery(active func(account string) ([]collector.Server, error)) http.Han
 		servers, err := active(query.Get("account"))
 		switch {
 		case errors.Is(err, collector.ErrUnknownAccount):
-			http.Error(w, "account: no such account is configured", http.StatusNotFound)
+			http.Error(w, "account: this exporter has no such account", http.StatusNotFound)
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		default:

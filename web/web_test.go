@@ -171,7 +171,7 @@ func TestDiscovery(t *testing.T) {
 		{"all accounts, named empty", both, nil, "?account=", list(group("lab", "s1", "192.0.2.1"), group("main", "s2", "192.0.2.2"))},
 		{"one account", both, nil, "?account=main", list(group("main", "s2", "192.0.2.2"))},
 		{"one account and port", both, nil, "?account=lab&port=9100", list(group("lab", "s1", "192.0.2.1:9100"))},
-		{"unknown account", both, nil, "?account=other", response{404, "", "account: no such account is configured\n"}},
+		{"unknown account", both, nil, "?account=other", response{404, "", "account: this exporter has no such account\n"}},
 		{
 			"incomplete", both, fmt.Errorf("%w: account main: no current list", collector.ErrUnknownServers), "",
 			response{503, "", "servers: not all are known: account main: no current list\n"},

@@ -52,9 +52,9 @@ var (
 	topupConfirmed   = metric.Gauge("topup_confirmations", "Confirmations of an open top-up's payment; absent before a payment is seen.", "Top-up confirmations", "account", "topup")
 	topupNeeded      = metric.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "Top-up confirmations_needed", "account", "topup")
 	topupCreated     = metric.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "Top-up created_at", "account", "topup")
-	topupLockedUntil = metric.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent where it awaits no payment.", "Top-up payment.rate_locked_until", "account", "topup")
+	topupLockedUntil = metric.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent if it awaits no payment.", "Top-up payment.rate_locked_until", "account", "topup")
 	topupSettlement  = metric.Gauge("topup_settlement_seconds", "The longest time from the creation of a top-up to its payment among the last 20 paid ones of a coin; absent if there are none.", "Top-up coin, created_at, paid_at", "account", "coin")
-	topupLastPaid    = metric.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent where there is none.", "Top-up paid_at", "account")
+	topupLastPaid    = metric.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent if there is none.", "Top-up paid_at", "account")
 )
 
 func topups() Resource {
@@ -106,8 +106,11 @@ func fetchTopups(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 			others -= all.Meta.Total
 		}
 		if others > 0 {
-			all.Invalid.Add("topups", rentalapi.FieldError{Field: "status", Problem: "not documented"})
-			all.Invalid.Items += int(others) - 1
+			cause := rentalapi.Cause{Item: "topups", FieldError: rentalapi.FieldError{Field: "status", Problem: "not documented"}}
+			if i := slices.IndexFunc(newest.Invalid.Causes, func(c rentalapi.Cause) bool { return c.Field == "status" }); i >= 0 {
+				cause = newest.Invalid.Causes[i]
+			}
+			all.Invalid.Merge(rentalapi.Invalid{Items: int(others), Causes: []rentalapi.Cause{cause}})
 		}
 	}
 	for s, n := range byStatus {
@@ -186,7 +189,7 @@ func addTopups(b *metric.Builder, all []*topup) {
 // addSettlement adds how long the last 20 payments with each coin took at most.
 func addSettlement(b *metric.Builder, all []*topup) {
 	paid := slices.DeleteFunc(slices.Clone(all), func(t *topup) bool {
-		return t.PaidAt == nil || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt || t.Coin == ""
+		return !strings.EqualFold(string(t.Status), "paid") || t.PaidAt == nil || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt || t.Coin == ""
 	})
 	slices.SortStableFunc(paid, func(a, b *topup) int { return cmp.Compare(*b.PaidAt, *a.PaidAt) })
 	n, longest := map[string]int{}, map[string]time.Duration{}

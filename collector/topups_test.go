@@ -148,6 +148,14 @@ func TestTopupsInvalid(t *testing.T) {
 		want[strings.Replace(series, `"Bitcoin",status="pending"`, `"Bitcoin",status=""`, 1)] = value
 	}
 	h.assertFetch("open of an unknown status", byState(), want, 2)
+
+	h.body = nil
+	list[5]["status"] = nil
+	_, invalid, _, _ := h.fetch()
+	cause := rentalapi.Cause{Item: list[5]["id"].(string), FieldError: rentalapi.FieldError{Field: "status", Problem: "null"}}
+	if !slices.Contains(invalid.Causes, cause) {
+		t.Errorf("got causes %v, want also %v", invalid.Causes, cause)
+	}
 }
 
 // TestTopupsRefused has responses that cannot be used.
@@ -212,5 +220,8 @@ func TestSettlement(t *testing.T) {
 		h.account.Topups = append(h.account.Topups, o)
 	}
 	h.account.Topups[24]["coin"] = "" // which is not known
+	failed := oneTopup("failed", "failed")
+	failed["paid_at"] = today.Format(time.RFC3339)
+	h.account.Topups = append(h.account.Topups, failed)
 	h.assertFetch("fetch", "1", map[string]float64{`server_rental_topup_settlement_seconds{account="main",coin="btc"}`: 19 * 60}, 0)
 }

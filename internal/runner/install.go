@@ -31,6 +31,9 @@ func (j *job) install(snap collector.Snapshot, took time.Duration, now time.Time
 	if before != "" && id != before {
 		j.state.FormerID = cmp.Or(j.state.FormerID, before)
 	}
+	if id == j.state.FormerID { // the first one is back
+		j.state.FormerID = ""
+	}
 	j.snapshot, j.state.Taken = snap, now
 	j.mu.Unlock()
 	j.record(nil, took, now)
@@ -87,15 +90,15 @@ func (j *job) record(err error, took time.Duration, now time.Time) {
 // endpoint exists, or no other of the account where none is fetched, the base URL is wrong.
 func (r *Runner) adviseNotFound(failed *job) string {
 	const wrongURL, disable = "api.base_url is probably wrong", "disable the collector if the API does not have this endpoint"
-	advice, jobs := wrongURL, (*r.current.Load())[0].jobs
-	if len(jobs) == 0 {
-		jobs = failed.account.jobs
+	advice, account := wrongURL, ""
+	if len((*r.current.Load())[0].jobs) == 0 {
+		account = failed.account.name
 	}
-	for _, j := range jobs {
+	for _, j := range r.jobs() {
 		state, _ := j.health()
 		failure, ok := errors.AsType[*rentalapi.Error](state.Err)
 		switch notFound := ok && failure.Code == http.StatusNotFound; {
-		case j == failed || notFound:
+		case j == failed || j.account.name != account || notFound:
 		case state.Finished:
 			return disable
 		default:

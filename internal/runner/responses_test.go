@@ -2,6 +2,7 @@ package runner
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,13 +123,25 @@ func TestStateLogger(t *testing.T) {
 	}
 }
 
-// TestNotFoundWithoutPublic has one endpoint that does not exist, where no public one is fetched.
+// TestNotFoundWithoutPublic has one endpoint that does not exist, where no public one is fetched:
+// the only one at first, and after a reload one of two.
 func TestNotFoundWithoutPublic(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		keys := resource("ssh_keys")
 		h.Inject(simtest.Fault{Path: keys.Path, Status: http.StatusNotFound})
-		h.run(configure(time.Minute, 10*time.Minute, "ssh_keys", "servers"))
+		assertAdvice := func(want string) {
+			t.Helper()
+			for _, health := range h.set.Health() {
+				if health.Collector == keys.Name && !strings.HasSuffix(health.Err.Error(), "; "+want) {
+					t.Errorf("got error %v, want the advice %s", health.Err, want)
+				}
+			}
+		}
+		h.run(configure(time.Minute, 10*time.Minute, "ssh_keys"))
 		h.runFor(time.Minute)
-		h.log.Assert(t, failed(keys, "status 404", "disable the collector if the API does not have this endpoint"))
+		assertAdvice("api.base_url is probably wrong")
+		h.run(configure(time.Minute, 10*time.Minute, "ssh_keys", "servers"))
+		h.runFor(2 * time.Minute)
+		assertAdvice("disable the collector if the API does not have this endpoint")
 	})
 }

@@ -105,6 +105,17 @@ func (h itemHistory) step(items []item, partial bool, now time.Time) (next itemH
 	return next, events
 }
 
+// missingComponents returns the names of components that an earlier response had, and the last
+// one lacks.
+func (h itemHistory) missingComponents() (names []string) {
+	for _, i := range h {
+		if i.kind == componentEvents && i.removed {
+			names = append(names, i.keys[1][1])
+		}
+	}
+	return names
+}
+
 // numberText returns a number as text; empty if it is not known.
 func numberText[T ~float64](n *T) string {
 	if n == nil {

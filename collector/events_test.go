@@ -150,6 +150,25 @@ func TestEventsOfAnotherToken(t *testing.T) {
 	}
 }
 
+// TestMissingComponents has responses, half an hour apart, of which some lack a component.
+func TestMissingComponents(t *testing.T) {
+	api := newFakeAPI()
+	fetch := newFetcher(t, status())
+	var got [][]string
+	for _, components := range []string{`"ipmi":"outage","network":"operational"`, `"network":"operational"`, `"network":"operational"`, `"network":"operational"`} {
+		api.body = func(url.Values) []byte {
+			return []byte(`{"data":{"overall":"operational","locations":{"fra":{"components":{` + components + `}}}}}`)
+		}
+		snap, err := fetch(t.Context(), api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, snap.Missing)
+		api.response.Received = api.response.Received.Add(30 * time.Minute)
+	}
+	simtest.AssertEqual(t, "missing", got, [][]string{nil, {"ipmi"}, nil, nil})
+}
+
 // TestServerReturns: unlike a plan, a server that returns is added again at once.
 func TestServerReturns(t *testing.T) {
 	f := newFetchTest(t, servers())

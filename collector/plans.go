@@ -66,7 +66,7 @@ var (
 	planInfo = metric.Gauge("plan_info", "Name, family and hardware of a plan; constant 1.", "Plan",
 		"plan", "name", "family", "cpu_model", "cpu_architecture", "memory_type", "memory_ecc", "storage", "gpu_model", "gpu_memory",
 		"network_port", "network_bandwidth", "network_ipv6", "ddos_protection")
-	planInStock      = metric.Gauge("plan_in_stock", "Whether a plan is in stock: 1 or 0. The API reports stock by plan and not by location.", "Plan availability.in_stock", "plan")
+	planInStock      = metric.Gauge("plan_in_stock", "Whether a plan is in stock: 1 or 0. The API reports the stock of a plan over all locations.", "Plan availability.in_stock", "plan")
 	planAvailability = metric.Gauge("plan_availability_info", "How a plan is delivered and which plan is suggested while it is sold out; constant 1.", "Plan availability.delivery, availability.alternative", "plan", "delivery", "alternative")
 	planLinks        = metric.Gauge("plan_links_info", "Addresses of a plan's page and of its order form; constant 1, absent if neither is known.", "Plan links.page, links.order", "plan", "page", "order")
 	planOffered      = metric.Gauge("plan_offered", "A location that offers a plan, in stock or not; constant 1.", "Plan availability.locations", "plan", "location")

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -65,7 +64,7 @@ func (r Resource) Fetch(ctx context.Context, api rentalapi.Getter, account strin
 		known = nil
 	}
 	s.history, s.Events = known.step(s.items, s.partial, s.response.Received)
-	s.Metrics, s.items = b.Metrics(), nil
+	s.Metrics, s.items, s.Missing = b.Metrics(), nil, s.history.missingComponents()
 	return s, nil
 }
 
@@ -76,6 +75,7 @@ type Snapshot struct {
 	Data    Data
 	Age     Age
 	Events  []Event       // since the last snapshot; none if there is none
+	Missing []string      // names of components that a location had within the last hour
 	AtLeast time.Duration // minimum time until the next fetch; 0: none
 	SoldOut bool          // whether an item was sold out when its stock was last known
 	// producedAt is when the provider made the response, by its own account; nil if it
@@ -208,20 +208,3 @@ func Definitions() []*metric.Definition {
 
 // Sample is a published sample, for pages.
 type Sample = metric.Sample
-
-// Samples returns everything that is published, by name without namespace.
-func Samples(published prometheus.Collector) map[string][]*Sample {
-	ch := make(chan prometheus.Metric, 256)
-	go func() {
-		defer close(ch)
-		published.Collect(ch)
-	}()
-	all := map[string][]*Sample{}
-	for m := range ch {
-		if s, ok := m.(*Sample); ok {
-			name := strings.TrimPrefix(s.Definition().Name, metric.Namespace)
-			all[name] = append(all[name], s)
-		}
-	}
-	return all
-}

@@ -22,7 +22,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/version"
 
-	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/runner"
@@ -130,7 +129,7 @@ func (e *exporter) printOnce(ctx context.Context, w io.Writer) error {
 			return fmt.Errorf("output: %w", err)
 		}
 	}
-	for _, s := range collector.Samples(e.Publisher)["account_info"] {
+	for _, s := range e.Publisher.Samples()["account_info"] {
 		level.Info(e.logger).Log("msg", "account found", "account", s.Label("account"), "id", s.Label("id"), "name", s.Label("name"))
 	}
 	return errors.Join(failed, err)

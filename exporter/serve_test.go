@@ -2,12 +2,10 @@ package exporter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -87,31 +85,6 @@ func TestAddressInUse(t *testing.T) {
 	want := fmt.Sprintf(` msg="exporter stopped" err="listen tcp %s: bind: address already in use"`+"\n", l.Addr())
 	if p.code != 1 || !strings.HasSuffix(p.log.String(), want) || strings.Count(p.log.String(), "\n") != 1 {
 		t.Errorf("got status %d, log:\n%s\nwant 1 and one line with %s", p.code, p.log, want)
-	}
-}
-
-// TestTooManyConnections has clients that connect and do nothing: another one waits until one
-// of them leaves. It is not parallel, because they are closed after ten seconds.
-func TestTooManyConnections(t *testing.T) {
-	p := start(t, "--demo")
-	conns := make([]net.Conn, maxConnections+1)
-	for i := range conns {
-		var err error
-		if conns[i], err = net.Dial("tcp", strings.TrimPrefix(p.url, "http://")); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = conns[i].Close() }()
-	}
-	last := conns[maxConnections]
-	_, _ = io.WriteString(last, "GET /-/healthy HTTP/1.0\r\n\r\n")
-	_ = last.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-	_, err := last.Read(make([]byte, 1))
-	simtest.AssertEqual(t, "the last one waits", errors.Is(err, os.ErrDeadlineExceeded), true)
-	_ = conns[0].Close()
-	_ = last.SetReadDeadline(time.Time{})
-	response, err := io.ReadAll(last)
-	if err != nil || !strings.HasPrefix(string(response), "HTTP/1.0 200 OK") {
-		t.Errorf("got %q, error %v", response, err)
 	}
 }
 

@@ -34,7 +34,7 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 		return web.Configured{API: api, Accounts: len(l.collected.Accounts), ReloadFailed: !l.successful}
 	}
 	if e.options.overview {
-		o.Published = e.Publisher
+		o.Published = e.Publisher.Samples
 	}
 	if e.options.discovery {
 		o.Discovery = func(account string) ([]collector.Server, error) {
@@ -56,7 +56,7 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 	return mux
 }
 
-// maxConnections bounds the memory that the clients of one address take. Others wait.
+// maxConnections bounds the memory that the clients of one listen address take. Others wait.
 const maxConnections = 512
 
 func (e *exporter) newServer(h http.Handler) *http.Server {

@@ -26,6 +26,9 @@ func (v *view) newRow(h health) *collectorRow {
 	for _, c := range h.Invalid.Causes {
 		if !v.Overview() {
 			c.Item = ""
+			if strings.HasPrefix(c.Field, "locations.") { // the ids of a location and a component follow
+				c.Field = "locations"
+			}
 		}
 		r.Causes = append(r.Causes, clip(c.Error(), maxError))
 	}

@@ -67,7 +67,7 @@ func (sc scene) page(t *testing.T) (body string) {
 		set.Publisher.Publish()
 		time.Sleep(24 * time.Second)
 		o := allEnabled()
-		o.Published = set.Publisher
+		o.Published = set.Publisher.Samples
 		o.Configured = func() Configured { return Configured{API: "rental.example", Accounts: len(names)} }
 		a, header := do(t, Handler(set, o), "GET", "/")
 		simtest.AssertEqual(t, "status, Refresh and Cache-Control", []any{a.Status, header.Get("Refresh"), header.Get("Cache-Control")}, []any{200, "60", "no-store"})
@@ -207,10 +207,10 @@ func TestOverviewSize(t *testing.T) {
 // collectors.
 func TestOverviewNothing(t *testing.T) {
 	o := allEnabled()
-	o.Published = published{}
+	o.Published = func() map[string][]*sample { return nil }
 	for ready, want := range map[bool]string{false: "The first fetches have not finished yet.", true: "Nothing needs attention."} {
 		page, _ := do(t, Handler(&fakeCollectors{ready: ready}, o), "GET", "/")
-		for _, text := range []string{want, "Data: the collector is disabled.", "No accounts are configured."} {
+		for _, text := range []string{want, "Data: not collected by this exporter.", "This exporter has no accounts."} {
 			if !strings.Contains(page.Body, text) {
 				t.Errorf("ready %t: the page lacks %q:\n%s", ready, text, page.Body)
 			}

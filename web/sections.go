@@ -108,7 +108,7 @@ func (v *view) InStockAnywhere(location string) float64 {
 }
 
 // States returns the components of a location by state, operational last. The state of a
-// component that only other locations have is unknown.
+// component that only other locations have, or that is gone, is unknown.
 func (v *view) States(location string) []words {
 	components, class := map[string][]string{}, map[string]string{} // by state
 	for _, name := range v.components {

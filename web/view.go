@@ -25,7 +25,7 @@ type view struct {
 	Collectors []*collectorRow
 	Accounts   []string                    // that have collectors, in their order
 	collectors map[[2]string]*collectorRow // by name and account
-	components []string                    // that any location has, by name
+	components []string                    // that any location has, or had within the last hour, by name
 	samples    map[string][]*sample        // by name without namespace, sorted by labels; nil with --no-web.overview
 }
 
@@ -42,14 +42,12 @@ func newView(c Collectors, o Options, now time.Time) *view {
 	// Those that fail come first: the table shows a limited number.
 	slices.SortStableFunc(v.Collectors, func(a, b *collectorRow) int { return compareClasses(a.Class, b.Class) })
 	if v.Overview() {
-		v.samples = collector.Samples(o.Published)
-	}
-	for _, family := range v.samples {
-		slices.SortFunc(family, func(a, b *sample) int { return slices.Compare(a.Labels, b.Labels) })
+		v.samples = o.Published()
 	}
 	for _, s := range v.samples["component_state"] {
 		v.components = append(v.components, s.Label("component"))
 	}
+	v.components = append(v.components, v.Collector("status", "").Missing...)
 	slices.Sort(v.components)
 	v.components = slices.Compact(v.components)
 	return v
@@ -107,7 +105,7 @@ func (v *view) Collector(name, account string) *collectorRow {
 	if row, enabled := v.collectors[[2]string{name, account}]; enabled {
 		return row
 	}
-	return &collectorRow{Words: "the collector is disabled", Class: "warn"}
+	return &collectorRow{Words: "not collected by this exporter", Class: "warn"}
 }
 
 // Data says how old a collector's data is at most, and of which accounts it is not known in

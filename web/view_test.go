@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/runner"
@@ -26,17 +27,6 @@ type series struct {
 }
 
 func one(name string, value float64, labels ...string) series { return series{name, value, labels} }
-
-// published are the metrics that a page is made of.
-type published []prometheus.Metric
-
-func (p published) Describe(chan<- *prometheus.Desc) {}
-
-func (p published) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range p {
-		ch <- m
-	}
-}
 
 // given is what a view is made of.
 type given struct {
@@ -78,7 +68,9 @@ func (g given) view() *view {
 	o := allEnabled()
 	o.Configured = func() Configured { return g.config }
 	if !g.hidden {
-		o.Published = published(b.Metrics())
+		p := exposition.NewPublisher(&exposition.Group{Definitions: definitions, Collect: func(time.Time) ([]prometheus.Metric, time.Time) { return b.Metrics(), time.Time{} }})
+		p.Publish()
+		o.Published = p.Samples
 	}
 	return newView(&fakeCollectors{health: all, ready: true, watches: g.watches, events: g.events}, o, sceneTime)
 }
@@ -184,6 +176,7 @@ func TestNotices(t *testing.T) {
 			{"warn", "Failing: status 503.", []string{"Collector locations"}},
 			{"warn", "2 invalid items in the last response: epyc: name: null and 1 more.", []string{"Collector ssh_keys of main"}},
 			{"warn", "Its token shows another provider account than acc_1, which it showed before.", []string{"Account main"}},
+			{"warn", "It is the same provider account as lab: sums over accounts count it twice.", []string{"Account main"}},
 			{"warn", "The last reload was refused, for the reason in the log. The former configuration is in force.", []string{"Configuration"}},
 		}},
 	} {
@@ -294,7 +287,7 @@ func TestSections(t *testing.T) {
 			"a | sold out | – | – | – / – | – | – | – | – | not since the start | –",
 			"epyc | unknown | – | – | – / – | – | – | – | – | not since the start | –",
 		}},
-		{"locations", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute)}, series: []series{
+		{"locations", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute), {Collector: "status", Missing: []string{"d"}, State: state("status", time.Minute, nil).State}}, series: []series{
 			one("component_state", 1, "fra", "a", "Operational"), one("component_state", 1, "fra", "b", "Maintenance"), one("component_state", 1, "fra", "c", "outage"),
 			one("location_info", 1, "ams", "", "Amsterdam"), one("location_plans", 2, "ams"), one("location_plans_in_stock", 0, "ams"),
 			one("plan_offered", 1, "epyc", "ams"), one("plan_in_stock", 1, "epyc"), one("plan_offered", 1, "a", "ams"), one("plan_in_stock", 0, "a"),
@@ -302,8 +295,8 @@ func TestSections(t *testing.T) {
 		}}, []string{
 			"Overall state: Operational. The status has the date 2026-03-29 as “since”. Ongoing incidents: –. Scheduled maintenance windows: –.",
 			"Data of the status: 1m old, working. Data of the locations: 2m old, working.",
-			"Amsterdam ams, – | 0 | 1 | 2 | unknown: a, b, c",
-			"fra | – | 0 | – | outage: cMaintenance: bOperational: a",
+			"Amsterdam ams, – | 0 | 1 | 2 | unknown: a, b, c, d",
+			"fra | – | 0 | – | outage: cunknown: dMaintenance: bOperational: a",
 		}},
 		{"account", "accounts", given{
 			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{
@@ -335,12 +328,12 @@ func TestSections(t *testing.T) {
 			one("account_funded_until_timestamp_seconds", float64(sceneTime.AddDate(10, 0, 0).Add(-9*time.Hour).Unix()), "main"),
 		}}, []string{"main | – | – | 10 years or more | – | 1m old, working", "Data of the servers: 1m old.", "none known", "Data of the top-ups: 1m old.", "none known"}},
 		{"failing and expired", "accounts", given{health: []health{state("servers", 20*time.Minute, errDown)}, disabled: []string{"account", "topups"}}, []string{
-			"main | – | – | – | – | the collector is disabled",
+			"main | – | – | – | – | not collected by this exporter",
 			"Data of the servers: main: failing, data expired.", "none known",
-			"Data of the top-ups: main: the collector is disabled.", "none known",
+			"Data of the top-ups: main: not collected by this exporter.", "none known",
 		}},
 		{"all disabled", "accounts", given{config: Configured{Accounts: 1}, disabled: accountCollectors}, []string{"All collectors of accounts are disabled."}},
-		{"no accounts", "accounts", given{disabled: accountCollectors}, []string{"No accounts are configured."}},
+		{"no accounts", "accounts", given{disabled: accountCollectors}, []string{"This exporter has no accounts."}},
 	} {
 		simtest.AssertEqual(t, tc.name, tc.given.section(t, tc.section), tc.want)
 	}
@@ -353,7 +346,7 @@ func TestCollectors(t *testing.T) {
 	fetching := state("transactions", 0, nil)
 	fetching.Finished = false
 	g := given{hidden: true, health: []health{
-		withAge(state("plans", time.Minute, nil), time.Hour), withInvalid(state("locations", time.Minute, nil), "coordinates.lat", "id"), state("os", 9*time.Minute, errDown),
+		withAge(state("plans", time.Minute, nil), time.Hour), withInvalid(state("locations", time.Minute, nil), "coordinates.lat", "locations.fra.components.network"), state("os", 9*time.Minute, errDown),
 		state("status", 0, errDown), state("account", 9*time.Minute-1, errDown), late, fetching, duplicate(state("servers", time.Minute, nil)),
 	}}
 	const minuteAgo = " | 2026-03-30T08:59:00Z | 1m | in 8s | 1m | "
@@ -364,7 +357,7 @@ func TestCollectors(t *testing.T) {
 		"The collectors fetch in the background. Neither pages nor scrapes cause a request to the provider.",
 		"os |  | failing, data expired | 2026-03-30T08:51:00Z | 9m | in 8s | 1m |  | /plans: connection refused",
 		"status |  | failing, no data | never |  | in 8s | 1m |  | /plans: connection refused",
-		"locations |  | working, invalid items" + minuteAgo + "2 | coordinates.lat: nullid: null",
+		"locations |  | working, invalid items" + minuteAgo + "2 | coordinates.lat: nulllocations: null",
 		"account | main | failing, last data shown | 2026-03-30T08:51:00Z | 8m59s | in 8s | 1m |  | /plans: connection refused",
 		"topups | main | fetching, data expired | 2026-03-30T08:59:00Z | 9m | now | 1m |  |",
 		"transactions | main | fetching | never |  | in 8s | 1m |  |",

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/runner"
 )
@@ -37,9 +35,10 @@ type Options struct {
 	MetricsPath string       // path of Metrics
 	Metrics     http.Handler // the exposition
 
-	// Published is what the landing page shows of the provider's and the accounts'
-	// data. If it is nil, the page shows only the state of the collectors.
-	Published prometheus.Collector
+	// Published returns what the landing page shows of the provider's and the accounts'
+	// data: samples by name without namespace, sorted by labels. If it is nil, the page
+	// shows only the state of the collectors.
+	Published func() map[string][]*sample
 	// Configured returns what the landing page shows of the configuration in force.
 	Configured func() Configured
 	// Reload reads the configuration again and returns why that failed. If it is nil,

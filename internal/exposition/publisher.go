@@ -12,6 +12,7 @@ package exposition
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -155,4 +156,20 @@ func (p *Publisher) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 	}
+}
+
+// Samples returns the samples that are published, by name without namespace, sorted by labels.
+func (p *Publisher) Samples() map[string][]*metric.Sample {
+	all := map[string][]*metric.Sample{}
+	for _, b := range *p.published.Load() {
+		for _, f := range b.families {
+			name := strings.TrimPrefix(f.definition.Name, metric.Namespace)
+			for _, m := range f.metrics {
+				if s, ok := m.(*metric.Sample); ok { // else it was gathered
+					all[name] = append(all[name], s)
+				}
+			}
+		}
+	}
+	return all
 }

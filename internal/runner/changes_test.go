@@ -47,7 +47,7 @@ func waiting(soldOut time.Duration) Spec {
 
 // published returns the samples of a metric as a scrape gets them.
 func (h *harness) published(name string) []*collector.Sample {
-	return collector.Samples(h.set.Publisher)[name]
+	return h.set.Publisher.Samples()[name]
 }
 
 // assertGap compares the time between the next two requests for saved configurations.

@@ -13,8 +13,8 @@ var (
 	collectorSuccess  = metric.Gauge("exporter_collector_success", "Whether the last fetch of a collector succeeded: 1 or 0; absent before the first. Account is empty for public data.", "the exporter", "collector", "account")
 	collectorLast     = metric.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "the exporter", "collector", "account")
 	collectorDuration = metric.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector, including the time it waited for the rate limit.", "the exporter", "collector", "account")
-	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Configured time between two fetches of a collector.", "the configuration", "collector", "account")
-	collectorAge      = metric.Gauge("exporter_collector_response_age_seconds", "How old the provider's last good response was when it came; absent if the response does not say.", "header Age, or plans meta.generated_at or Status updated_at against header Date", "collector", "account")
+	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Time between two fetches of a collector: the configured one, or a longer one for a long history.", "the configuration, Transactions meta.pages", "collector", "account")
+	collectorAge      = metric.Gauge("exporter_collector_response_age_seconds", "How old the provider's last good response was when it came; absent if the response does not say.", "header Age, or plans meta.generated_at against header Date", "collector", "account")
 	collectorInvalid  = metric.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "the exporter", "collector", "account")
 )
 
@@ -27,6 +27,7 @@ func HealthDefinitions() []*metric.Definition {
 type Health struct {
 	Collector, Account string
 	Invalid            rentalapi.Invalid // of the last good response
+	Missing            []string          // names of components that it lacks, although they were there within the last hour
 	ResponseAge        *time.Duration    // how old the last good response was when it came; nil if that is not known
 	DuplicateOf        string            // another account with the same provider account, for the collector that tells its id; usually empty
 	State
@@ -44,7 +45,7 @@ func (r *Runner) Health() []Health {
 	first := map[string]int{} // by the provider's id of the account
 	for _, j := range r.jobs() {
 		state, snap := j.health()
-		h := Health{Collector: j.resource.Name, Account: j.account.name, State: state, Invalid: snap.Invalid, ResponseAge: snap.Age.Age}
+		h := Health{Collector: j.resource.Name, Account: j.account.name, State: state, Invalid: snap.Invalid, Missing: snap.Missing, ResponseAge: snap.Age.Age}
 		if id := providerID(snap); id != "" {
 			if at, found := first[id]; found {
 				h.DuplicateOf = all[at].Account

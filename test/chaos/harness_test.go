@@ -99,7 +99,7 @@ func (h *harness) start() {
 	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
 	registry := prometheus.NewRegistry()
 	h.handler = web.Handler(h.Runner, web.Options{
-		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher,
+		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher.Samples,
 		Metrics: &exposition.Handler{
 			Publisher: h.Publisher, Gatherer: registry, OnError: func(cause string, err error) { h.t.Error(cause, err) },
 		},

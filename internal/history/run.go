@@ -142,7 +142,7 @@ func (r *run) get(j *job, at, changed, scrape time.Time) (err error) {
 		err = api.request(j.resource.Path)
 	} else {
 		mapped = at.Add(-tick)
-		snapshot, err = j.resource.Fetch(context.Background(), api, j.account.name, j.snapshot)
+		snapshot, err = j.resource.Fetch(context.Background(), api, j.name, j.snapshot)
 	}
 	var failure *rentalapi.Error
 	if err != nil && !errors.As(err, &failure) {

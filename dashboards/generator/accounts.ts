@@ -143,7 +143,7 @@ const ifAny = (color: string) => set.steps(steps.rising(colours.muted, [1, color
 const topups = [
   table({
     id: 402, title: 'Open top-ups', w: 24, h: 6, sort: 'Time left', overrides: [dash], alerts: ['TopupExpiring', 'TopupStuck'], key: ['account', 'topup'],
-    description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked; confirming usually takes less than an hour.',
+    description: 'Top-ups that wait for a payment or its confirmations. A pending top-up has to be paid while its rate is locked.',
   }, [
     valueOf.duration('left', 'Time left', 120, orZero(`${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, `${perTopup('topup_created_timestamp_seconds')} + ${unlocked}`), {
       background: true, mappings: [between(unlocked / 2, null, colours.unknown, '–')], steps: steps.falling(0, 600),

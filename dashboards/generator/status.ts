@@ -146,11 +146,11 @@ const provider = [
   course(max('', highest(own('maintenances_scheduled'))), 'Maintenance', 'maintenance')),
   stat({
     id: 205, title: 'Provider timestamps', w: 10, h: 4, unit: units.ago, alerts: ['CatalogFrozen'],
-    description: 'The day since which the overall state holds, the last update of the provider\'s status, and the time when it generated the catalog.',
+    description: 'The date in the provider\'s field since, the last update of the provider\'s status, and the time when it generated the catalog.',
     overrides: [forQuery('since', set.unit(units.date))],
   },
   // Midnight UTC, which is the day before in America: a time that is on the same day nearly everywhere.
-  now(milliseconds(`(${max('', atEnd(own('status_since_timestamp_seconds'), 'provider'))} + 10.5 * 3600)`), 'state holds since', 'since'),
+  now(milliseconds(`(${max('', atEnd(own('status_since_timestamp_seconds'), 'provider'))} + 10.5 * 3600)`), 'since (provider\'s field)', 'since'),
   now(milliseconds(max('', atEnd(own('status_updated_timestamp_seconds'), 'provider'))), 'status updated', 'updated'),
   now(milliseconds(max('', atEnd(own('catalog_generated_timestamp_seconds'), 'provider'))), 'catalog generated', 'generated')),
 ];

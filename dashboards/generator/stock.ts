@@ -158,7 +158,7 @@ export function saved(size: { w: number, h: number }, accounts: string[], where:
   return table({
     ...size, id: 501, title: `Saved configurations, ${inCurrency}`, sort: 'Stock', descending: true, only: ['info'], at: 'saved', alerts: ['ConfigurationBackInStock'],
     description: 'The saved configurations of the chosen accounts, plans and locations: whether each can be ordered now, in grey what was last known, since when, and its monthly price including options, excluding VAT. '
-      + `This is the only stock by location that the provider reports. ${recordedText}`,
+      + `This is the only stock of a plan in a location that the provider reports. ${recordedText}`,
     key: ['account', 'configuration'],
   }, [
     stockColumn(orLast(figures.inStock, known.saved)),

@@ -85,7 +85,10 @@ systemctl stop "$unit" other
 
 step "socket"
 options --web.systemd-socket
-systemctl start server_rental_exporter.socket
+systemctl start "$unit"
+eventually logged "no socket passed"
+systemctl stop "$unit"
+systemctl enable --now server_rental_exporter.socket
 is ActiveState inactive
 eventually scraped 'server_rental_exporter_collector_success{account="main",collector="servers"} 1'
 is ActiveState active

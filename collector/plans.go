@@ -43,7 +43,7 @@ type plan struct {
 	}
 	Availability struct {
 		InStock     *bool `json:"in_stock"`
-		Delivery    string
+		Delivery    state
 		Locations   []locationID
 		Alternative string `api:"optional"`
 	}
@@ -153,7 +153,7 @@ func planMetrics(b *metric.Builder, p *plan) {
 	b.Add(planInfo, 1, p.ID, p.Name, p.Family, p.CPU.Model, p.CPU.Architecture, p.Memory.Type, boolLabel(p.Memory.ECC), p.Storage,
 		card.Model, card.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, boolLabel(p.Network.DDoSProtection))
 	b.AddBool(planInStock, p.Availability.InStock, p.ID)
-	b.Add(planAvailability, 1, p.ID, p.Availability.Delivery, p.Availability.Alternative)
+	b.Add(planAvailability, 1, p.ID, string(p.Availability.Delivery), p.Availability.Alternative)
 	addLinks(b, planLinks, p.ID, string(p.Links.Page), string(p.Links.Order))
 	for _, location := range slices.Compact(slices.Sorted(slices.Values(p.Availability.Locations))) {
 		b.Add(planOffered, 1, p.ID, string(location))

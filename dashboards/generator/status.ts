@@ -150,7 +150,7 @@ const provider = [
     overrides: [forQuery('since', set.unit(units.date))],
   },
   // Midnight UTC, which is the day before in America: a time that is on the same day nearly everywhere.
-  now(milliseconds(`(${max('', atEnd(own('status_since_timestamp_seconds'), 'provider'))} + 10.5 * 3600)`), 'since (provider\'s field)', 'since'),
+  now(milliseconds(`(${max('', atEnd(own('status_since_timestamp_seconds'), 'provider'))} + 10.5 * 3600)`), 'field since', 'since'),
   now(milliseconds(max('', atEnd(own('status_updated_timestamp_seconds'), 'provider'))), 'status updated', 'updated'),
   now(milliseconds(max('', atEnd(own('catalog_generated_timestamp_seconds'), 'provider'))), 'catalog generated', 'generated')),
 ];

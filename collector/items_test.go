@@ -163,7 +163,9 @@ func nullable() []string {
 }
 
 // states are the fields that the provider documents as a state, apart from those of components.
-func states() []string { return []string{"servers status", "topups status", "status overall", "plans availability.delivery"} }
+func states() []string {
+	return []string{"servers status", "topups status", "status overall", "plans availability.delivery"}
+}
 
 // assertAbsenceCounts asserts that a field which is null or missing, or a state which is
 // blank, counts as one invalid item, or makes the fetch fail, unless it is nullable.

@@ -51,7 +51,10 @@ func (i item) event(message string, keys ...[2]string) Event {
 // changes returns the events that lead from an earlier item to this one.
 func (i item) changes(before item) (events []Event) {
 	if i.stock != nil && before.stock != nil && *i.stock != *before.stock {
-		message := map[bool]string{true: i.kind.inStock, false: i.kind.soldOut}[*i.stock]
+		message := i.kind.soldOut
+		if *i.stock {
+			message = i.kind.inStock
+		}
 		events = append(events, i.event(message, i.detail...))
 	}
 	if was, is := numberText(before.price), numberText(i.price); was != is && was != "" {

@@ -181,7 +181,10 @@ func (p *Page[T, M]) readItems(data json.RawMessage, l List[T]) error {
 		switch id := l.ID(item); {
 		case strings.TrimSpace(id) == "": // other fields do not matter: the item is dropped
 			errs = slices.DeleteFunc(errs, func(e FieldError) bool { return e.Field != "id" && e.Field != "" })
-			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), append(errs, FieldError{"id", "empty"})[0])
+			if len(errs) == 0 {
+				errs = []FieldError{{"id", "empty"}}
+			}
+			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), errs[0])
 		case seen[id]:
 			p.Invalid.Add(id, FieldError{"id", "already seen"})
 		default:

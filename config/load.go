@@ -142,9 +142,6 @@ func (l *loader) decode() bool {
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	decoder.KnownFields(true)
 	err = decoder.Decode(&l.file)
-	if err == nil && !errors.Is(decoder.Decode(&yaml.Node{}), io.EOF) {
-		err = errors.New("more than one document: must be one")
-	}
 	if err == nil || errors.Is(err, io.EOF) {
 		return true
 	}

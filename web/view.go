@@ -47,7 +47,9 @@ func newView(c Collectors, o Options, now time.Time) *view {
 	for _, s := range v.samples["component_state"] {
 		v.components = append(v.components, s.Label("component"))
 	}
-	v.components = append(v.components, v.Collector("status", "").Missing...)
+	if status := v.Collector("status", ""); status.Known {
+		v.components = append(v.components, status.Missing...)
+	}
 	slices.Sort(v.components)
 	v.components = slices.Compact(v.components)
 	return v

@@ -30,7 +30,7 @@ type server struct {
 	CreatedAt *timestamp `json:"created_at"`
 
 	// targetUnknown is whether it cannot be said if the server is a target of service
-	// discovery. Without a usable address it is none, whatever its status.
+	// discovery, or with which address. Without an address it is none, whatever its status.
 	targetUnknown bool
 }
 
@@ -86,8 +86,10 @@ func servers() Resource {
 	}
 }
 
-func checkServer(s *server, _ []rentalapi.FieldError) []rentalapi.FieldError {
-	s.targetUnknown = s.IPv4 != "" && s.Status == ""
+func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError {
+	wrong := slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool { return e.Field == "ipv4" && !e.Absent() })
+	active := strings.EqualFold(string(s.Status), "active")
+	s.targetUnknown = wrong && active || s.Status == "" && (wrong || s.IPv4 != "")
 	return nil
 }
 
@@ -114,7 +116,7 @@ func Billed(status string) bool {
 // ServerData are what others need of the servers of an account.
 type ServerData struct {
 	active   []Server             // for service discovery, sorted by id; without the account
-	partial  error                // why servers may be missing from active
+	partial  error                // why servers may be missing from active, or lack an address
 	renewals map[time.Time]micros // what is due by the day (UTC) on which the billed servers renew next, or should have renewed
 }
 
@@ -153,7 +155,7 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 		list.partial = errors.New("meta.active contradicts the list")
 	}
 	if unknown > 0 {
-		list.partial = fmt.Errorf("%d servers whose id or status is unknown", unknown)
+		list.partial = fmt.Errorf("%d servers whose id, status or address is unknown", unknown)
 	}
 	slices.SortFunc(list.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
 	for status, n := range byStatus {

@@ -37,9 +37,11 @@ func TestActiveServers(t *testing.T) {
 		{server("list", `["198.18.0.1","198.18.0.2"]`, `"active"`) + "," + server("empty", `["","198.18.0.2"]`, `"active"`), "2", "main", "main empty 198.18.0.2, main list 198.18.0.1", nil},
 		{server("none", `[""]`, `"active"`) + "," + server("null", "null", `"active"`), "2", "main", "main none , main null ", nil},
 
-		{server("none", "7", `"active"`) + "," + server("b", "7", `"suspended"`), "1", "main", "main none ", nil},
+		{list(`"active"`) + "," + server("b", "7", `"suspended"`), "1", "main", "main s0 198.18.0.1", nil},
 
 		// What is not known may be an active server.
+		{server("a", "7", `"active"`), "1", "", "", ErrUnknownServers},
+		{server("a", "7", "null"), "0", "", "", ErrUnknownServers},
 		{server("", one, `"active"`), "1", "", "", ErrUnknownServers},
 		{list(`"active"`, `""`), "1", "", "", ErrUnknownServers},
 		{list(`"active"`, `7`), "1", "", "", ErrUnknownServers},

@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -12,7 +13,7 @@ import (
 // Account is the provider's Account, without the e-mail address, which is not
 // needed.
 type Account struct {
-	ID        string // never empty in Data
+	ID        string // never blank in Data
 	Name      string `api:"optional"`
 	Balance   struct{ USD *amount }
 	TwoFactor *bool      `json:"two_factor"`
@@ -46,7 +47,7 @@ func fetchAccount(ctx context.Context, api rentalapi.Getter, b *metric.Builder) 
 			return Snapshot{}, fmt.Errorf("data.%w: %w", e, rentalapi.ErrIncomplete)
 		}
 	}
-	if a.ID == "" {
+	if strings.TrimSpace(a.ID) == "" {
 		return Snapshot{}, fmt.Errorf("data.id: empty: %w", rentalapi.ErrIncomplete)
 	}
 	b.Add(accountInfo, 1, a.ID, a.Name)

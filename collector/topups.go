@@ -189,7 +189,7 @@ func addTopups(b *metric.Builder, all []*topup) {
 // addSettlement adds how long the last 20 payments with each coin took at most.
 func addSettlement(b *metric.Builder, all []*topup) {
 	paid := slices.DeleteFunc(slices.Clone(all), func(t *topup) bool {
-		return !strings.EqualFold(string(t.Status), "paid") || t.PaidAt == nil || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt || t.Coin == ""
+		return t.Status != "" && !strings.EqualFold(string(t.Status), "paid") || t.PaidAt == nil || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt || t.Coin == ""
 	})
 	slices.SortStableFunc(paid, func(a, b *topup) int { return cmp.Compare(*b.PaidAt, *a.PaidAt) })
 	n, longest := map[string]int{}, map[string]time.Duration{}

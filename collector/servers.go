@@ -29,9 +29,7 @@ type server struct {
 	RenewsAt  *timestamp `json:"renews_at"`
 	CreatedAt *timestamp `json:"created_at"`
 
-	// targetUnknown is whether it cannot be said if the server is a target of service
-	// discovery, or with which address. Without an address it is none, whatever its status.
-	targetUnknown bool
+	wrongAddress bool // whether there is an address that was not understood
 }
 
 // address is a server's first IPv4 address: a string in revision 1.1 of the API, an
@@ -87,9 +85,7 @@ func servers() Resource {
 }
 
 func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError {
-	wrong := slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool { return e.Field == "ipv4" && !e.Absent() })
-	active := strings.EqualFold(string(s.Status), "active")
-	s.targetUnknown = wrong && active || s.Status == "" && (wrong || s.IPv4 != "")
+	s.wrongAddress = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool { return e.Field == "ipv4" && !e.Absent() })
 	return nil
 }
 
@@ -126,12 +122,14 @@ func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta],
 	var cost micros
 	billed, priced, unknown := 0, 0, p.Count-len(p.Items)
 	for _, s := range p.Items {
-		if s.targetUnknown {
+		active := strings.EqualFold(string(s.Status), "active")
+		// Without an address, a server is no target of service discovery, whatever its status.
+		if s.wrongAddress && active || s.Status == "" && (s.wrongAddress || s.IPv4 != "") {
 			unknown++
 		}
 		snap.items = append(snap.items, item{kind: serverEvents, id: s.ID, keys: [][2]string{{"server", s.ID}, {"hostname", s.Hostname}}, state: s.Status})
 		byStatus[s.Status]++
-		if strings.EqualFold(string(s.Status), "active") {
+		if active {
 			list.active = append(list.active, Server{
 				ID: s.ID, Plan: s.Plan, Location: string(s.Location), OS: s.OS, Hostname: s.Hostname, Status: string(s.Status), IPv4: string(s.IPv4),
 			})

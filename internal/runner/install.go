@@ -90,15 +90,18 @@ func (j *job) record(err error, took time.Duration, now time.Time) {
 // endpoint exists, or no other of the account where none is fetched, the base URL is wrong.
 func (r *Runner) adviseNotFound(failed *job) string {
 	const wrongURL, disable = "api.base_url is probably wrong", "disable the collector if the API does not have this endpoint"
-	advice, account := wrongURL, ""
-	if len((*r.current.Load())[0].jobs) == 0 {
-		account = failed.account.name
+	accounts := *r.current.Load()
+	advice, of := wrongURL, accounts[0]
+	for _, a := range accounts {
+		if len(of.jobs) == 0 && a.name == failed.account.name { // the job knows it as it was before a reload
+			of = a
+		}
 	}
-	for _, j := range r.jobs() {
+	for _, j := range of.jobs {
 		state, _ := j.health()
 		failure, ok := errors.AsType[*rentalapi.Error](state.Err)
 		switch notFound := ok && failure.Code == http.StatusNotFound; {
-		case j == failed || j.account.name != account || notFound:
+		case j == failed || notFound:
 		case state.Finished:
 			return disable
 		default:

@@ -24,8 +24,8 @@ import (
 
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/exposition"
-	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/runner"
 )
 
 const name = "server_rental_exporter"

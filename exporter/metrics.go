@@ -16,7 +16,7 @@ import (
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/runner"
+	"server_rental_exporter/runner"
 )
 
 var (

@@ -16,7 +16,7 @@ import (
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/runner"
+	"server_rental_exporter/runner"
 )
 
 // reload reads the configuration again and puts it in force, or returns why not. What it

@@ -17,9 +17,9 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/runner"
 )
 
 // scene is a provider and accounts, as the overview shows them after one fetch.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/runner"
+	"server_rental_exporter/runner"
 )
 
 type sample = collector.Sample

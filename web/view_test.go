@@ -15,8 +15,8 @@ import (
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/runner"
 )
 
 // series are the value and the labels of a metric, whose name has no namespace.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/runner"
+	"server_rental_exporter/runner"
 )
 
 type health = runner.Health

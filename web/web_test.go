@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/runner"
 )
 
 // fakeCollectors is the data that the pages show.

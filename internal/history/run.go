@@ -14,8 +14,8 @@ import (
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
+	"server_rental_exporter/runner"
 )
 
 // tick is the time between two moments before which the exporter fetches what is due, with

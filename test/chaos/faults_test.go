@@ -22,9 +22,9 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
-	"server_rental_exporter/internal/runner"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
+	"server_rental_exporter/runner"
 )
 
 // envNumber returns a number from the environment.

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium, type Page } from 'playwright-core';
-import { uids } from './lib/family.js';
+import { uids } from './lib/dashboard.js';
 
 const [grafana = 'http://127.0.0.1:3000', end = String(Date.now())] = process.argv.slice(2);
 const folder = fileURLToPath(new URL('../../../docs/pictures/', import.meta.url));

@@ -1,77 +1,64 @@
-// One plan: whether it can be ordered and since when, what it costs, how fast a customer has
-// to be, and what else to order.
+// One plan: whether it can be ordered, what it costs, and how often and for how long it is in stock.
 
-import { valueOf, course, dashboard, flexible, forPattern, forQuery, mappings, now, series, set, stat, steps, table, units } from './lib/family.js';
-import { info, known, max, milliseconds, orLast, own, plan, price } from './lib/promql.js';
-import { chosen, inCurrency, orderForm, planLink, plans, priceColumn, restocksBy, saved, sinceTexts, stockColumn, stockOverTime } from './stock.js';
+import { dashboard, inCurrency, linkTo, planOf } from './lib/dashboard.js';
+import { address, fixed, flexible, forQuery, mappings, now, set, stat, steps, table, units, valueOf } from './lib/panels.js';
+import { gauge, max, own, price } from './lib/promql.js';
+import { configurations, pricesAndRestocks, stockOverTime } from './stock.js';
 
-const size = { w: 5, h: 6, horizontal: true };
-const low = { w: 5, h: 3, names: true };
-
-/** An expression for this plan and the provider's alternative, from one for each plan. */
-const both = (expr: string) => `${expr} and on (plan) (${own('plan_info', plan)} or label_replace(${max('alternative', own('plan_availability_info', plan, 'alternative!=""'))}, "plan", "$1", "alternative", "(.+)"))`;
-const restocksOfDay = `round(${max('plan', `increase(${own('plan_restocks_total', plan)}[24h])`)})`;
-
-/** The time of the present restock, while it lasts, as one exporter saw it. */
-const restock = `min(${own('plan_stock_changed_timestamp_seconds', plan)} and on (job, instance, plan) ${own('plan_in_stock', plan)} == 1)`;
-const named = `count_values("began", ${restock})`;
-/** Of each restock of 30 days, to two minutes. */
-const ofRestocks = (func: string, expr: string) => `max by (began) (${func}_over_time((${expr})[30d:2m]))`;
+const plan = planOf('plan');
+const recorded = (name: string) => max('plan', `plan:server_rental_plan_${name}{${plan}}`);
+const tile = { w: 6, h: 4 };
+const noValue = 'Needs alerts/stock.rules.yml';
 
 const state = [
+  stat({
+    ...tile, id: 101, title: 'Stock', mappings: mappings.stock, background: true, alerts: ['PlanBackInStock', 'PlanSoldOut'],
+    description: 'Whether the plan is in stock in any location.',
+  }, now(gauge('plan', 'plan_in_stock', plan), 'stock')),
+  stat({
+    ...tile, id: 102, title: `Price, ${inCurrency}`, decimals: 2, alerts: ['PlanPriceChanged'],
+    description: 'The price per month, excluding VAT.',
+  }, now(gauge('plan', price('plan'), plan), 'price')),
+  stat({
+    ...tile, id: 106, title: 'Share of time in stock', unit: 'percentunit', decimals: 0, names: true, steps: steps.muted, noValue,
+    description: 'Which part of the last 1, 7, 30 and 90 days the plan was in stock. Needs the recording rules in alerts/stock.rules.yml.',
+  }, ...[1, 7, 30, 90].map((days) => now(recorded(`in_stock:avg${days}d`), `${days} d`, `d${days}`))),
+  stat({
+    ...tile, id: 103, title: 'Restocks of 30 days', names: true, unit: units.hours, decimals: 1, steps: steps.muted, noValue,
+    description: 'How many times the plan came back in stock within 30 days, how long it stays in stock and how long it is then sold out, on average. The averages need the recording rules in alerts/stock.rules.yml.',
+    overrides: [forQuery('restocks', set.unit('none'), set.decimals(0))],
+  },
+  now(`round(${max('plan', `increase(${own('plan_restocks_total', plan)}[30d])`)})`, 'restocks', 'restocks'),
+  now(`${recorded('stay_seconds:avg30d')} / 3600`, 'stays', 'stays'),
+  now(`(${recorded('return_seconds:avg30d')} - ${recorded('stay_seconds:avg30d')}) / 3600`, 'gone', 'gone')),
   table({
-    id: 105, title: 'Order', w: 9, h: 6, sort: 'Price', key: ['plan'],
-    description: 'The plan and the alternative that the provider names while it is sold out. Prices are per month, excluding VAT.',
+    id: 105, title: 'Order', w: 24, h: 3, sort: 'Name', hidden: ['plan'], noValue: 'The plan is not in the catalog',
+    description: 'The order form and hardware of the plan, and the alternative that the provider names while it is sold out.',
   }, [
-    stockColumn(orLast(both(max('plan', own('plan_in_stock'))), known.plans)),
-    flexible('name', 'Plan', 110, { link: planLink, expr: info('plan', 'name', both(own('plan_info'))) }),
-    priceColumn(both(max('plan', price('plan')))),
-    { ...orderForm, expr: info('plan', 'order', both(own('plan_links_info'))) },
-    { from: 'plan', name: 'Id', hidden: true },
-  ]),
-  stat({
-    ...size, id: 101, title: 'Stock', mappings: mappings.stock, alerts: ['PlanBackInStock', 'PlanSoldOut'],
-    description: 'Whether the plan can be ordered now, in grey what was last known while the exporter or the provider is down; and when it came back, or was last seen in stock, within 30 days.',
-    overrides: [forQuery('since', set.unit(units.ago), set.mappings(sinceTexts), set.steps(steps.muted))],
-  }, now(orLast(chosen.inStock, known.plans), 'state', 'stock'), now(milliseconds(chosen.since), 'since', 'since')),
-  stat({
-    ...size, id: 102, title: `Price, ${inCurrency}`, decimals: 2,
-    description: 'The monthly price, excluding VAT, and the lowest one in the time range.', overrides: [forQuery('lowest', set.steps(steps.muted))],
-  }, now(chosen.price, 'price', 'price'), now(max('plan', `min_over_time(${price('plan', plan)}[$__range])`), 'lowest in range', 'lowest')),
-  stat({
-    ...low, id: 103, title: 'Restocks', decimals: 0, steps: steps.muted, mappings: mappings.recorded,
-    description: 'How many times the plan came back in stock within 24 hours, those shorter than a scrape interval included, and within 30 days, by full hours without a gap, which needs the recording rules of this project.',
-  }, now(restocksOfDay, '24 hours', 'day'), now(`(${restocksOfDay} > on (plan) (${chosen.restocks} >= 0) or ${chosen.restocks})`, '30 days', 'month')),
-  stat({
-    ...low, id: 104, title: 'On average', unit: units.hours, decimals: 1, steps: steps.muted, mappings: mappings.recorded,
-    description: 'How long the plan stays in stock, and how long it is then sold out, on average over 30 days. Needs the recording rules of this project.',
-  }, now(chosen.stays, 'stays', 'stays'), now(chosen.gone, 'gone', 'gone')),
-];
-
-const details = [
-  // The columns that no other panel shows.
-  plans(4).title('Hardware and locations')
-    .withOverride(forPattern('/^(Stock|Plan|Price|Order|Since|Stays|Gone|Restocks|Alternative|Id)$/', set.custom('hidden', true))),
-  stockOverTime({ w: 24, h: 5 }, []),
-  saved({ w: 14, h: 7 }, [], [plan]),
+    address('order', 'Order', gauge('plan, order', 'plan_links_info', plan)),
+    flexible('name', 'Name', 140),
+    fixed('family', 'Family', 102),
+    valueOf.number('cores', 'Cores', 58, gauge('plan', 'plan_cpu_cores', plan)),
+    valueOf.number('memory', 'Memory', 75, gauge('plan', 'plan_memory_bytes', plan), { unit: 'bytes', decimals: 0 }),
+    fixed('gpu_model', 'GPU', 170),
+    fixed('storage', 'Storage', 240),
+    fixed('alternative', 'Alternative', 145, { expr: gauge('plan, alternative', 'plan_availability_info', plan), link: linkTo('plan', 'plan', 'This plan', 'var-plan=${__value.raw}') }),
+  ], { info: gauge('plan, name, family, gpu_model, storage', 'plan_info', plan) }),
   table({
-    id: 207, title: `The last five restocks, ${inCurrency}`, w: 10, h: 7, sort: 'Began', descending: true, key: ['began'], only: ['start'], noValue: 'None known',
-    description: 'The last restocks within 30 days: when each began, how long it lasted, to two minutes and at most until a restart of the exporter, and the monthly price then, excluding VAT. Those that no scrape saw are missing.',
+    id: 401, title: 'Locations', w: 6, h: 9, sort: 'Location', noValue: 'No location is known',
+    description: 'The locations that offer the plan, in stock or not.',
   }, [
-    valueOf.minute('start', 'Began', 145, `topk(5, ${ofRestocks('max', `${named} * scalar(${restock})`)})`),
-    { from: '#lasted', name: 'Lasted', unit: units.duration, width: 110, expr: `120 * ${ofRestocks('count', named)}` },
-    priceColumn(ofRestocks('last', `${named} * scalar(${max('', price('plan', plan))})`)),
+    fixed('location', 'Location', 80, { link: linkTo('plan', 'stock', 'This location', 'var-location=${__value.raw}') }),
+    flexible('city', 'City', 100, { expr: `${gauge('location, city', 'location_info')} and on (location) ${own('plan_offered', plan)}` }),
   ]),
-  series({
-    id: 301, title: `Price over time, ${inCurrency}`, w: 8, h: 8, decimals: 2, stepped: true, interval: '2m', points: 140,
-    description: 'The monthly price, excluding VAT.', alerts: ['PlanPriceChanged'],
-  }, course(chosen.price, '{{plan}}')),
-  ...restocksBy({ w: 8, h: 8 }),
+  configurations('plan', { w: 18, h: 9 }),
 ];
 
 export const one = () => dashboard('plan', {
-  description: 'One plan: stock, price, restocks, how long it stays and is gone, its alternative and the order form.',
+  description: 'One plan: stock, price, restocks, order form, locations and saved configurations.',
   from: 'now-7d', refresh: '1m', timezone: 'browser',
-  top: [{ id: 100, title: '$plan', panels: state }],
-  rows: [{ id: 200, title: 'Details and history', panels: details }],
+  rows: [
+    { id: 100, title: '$plan', panels: state },
+    { id: 200, title: 'History', panels: [stockOverTime({ w: 24, h: 6 }, plan, plan), ...pricesAndRestocks({ w: 12, h: 8 }, plan)] },
+  ],
 });

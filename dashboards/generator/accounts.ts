@@ -28,24 +28,22 @@ const money = [
     description: 'What the renewals of the chosen accounts cost until the end of the day (UTC) in 7 and in 30 days, excluding VAT; one that is overdue counts once.',
   }, now(sum(due(7)), '7 days', 'week'), now(sum(due(30)), '30 days', 'month')),
   table({
-    id: 107, title: 'Accounts', w: 24, h: 8, sort: 'Days left', noValue: 'No account is known', unit: units.minute, alerts: ['RenewalsUnfunded', 'BalanceLow', 'TokenRejected'],
+    id: 107, title: 'Accounts', w: 24, h: 8, sort: 'Days left', noValue: 'No account is known', alerts: ['RenewalsUnfunded', 'BalanceLow', 'TokenRejected'],
     description: 'The chosen accounts, the first to run dry first: days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; the balance; the months that it pays; the monthly cost; what is due; '
       + 'whether the token is accepted; and until when to top up with each coin that was used: the date less the longest of the last 20 settlements. Everything excludes VAT. Colours are those of the alerts.',
-    before: [
-      { id: 'groupingToMatrix', filter: { id: 'byRefId', options: 'payby' }, options: { columnField: 'coin', rowField: 'account', valueField: 'Value #payby', emptyValue: 'null' } },
-      { id: 'organize', options: { renameByName: { 'account\\coin': 'account' }, excludeByName: {}, indexByName: {} } },
-    ],
+    matrix: { query: 'payby', row: 'account', column: 'coin' },
+    overrides: [{ matcher: { id: 'byType', options: 'number' }, properties: [set.unit(units.minute), set.custom('width', 140)] }], // of each coin
   }, [
     accountColumn,
-    valueOf.number('left', 'Days left', 85, `(${fundedUntil} - time()) / 86400`, { decimals: 0, steps: steps.days }),
+    valueOf.number('left', 'Days left', 85, `(${fundedUntil} - time()) / 86400`, { unit: 'none', decimals: 0, steps: steps.days }),
     valueOf.date('until', 'Funded until', 110, fundedUntil),
     valueOf.usd('balance', 'Balance', 120, balance, { steps: steps.balance }),
-    valueOf.number('months', 'Months', 75, `${balance} / (${cost} > 0)`, { decimals: 1, steps: steps.months }),
+    valueOf.number('months', 'Months', 75, `${balance} / (${cost} > 0)`, { unit: 'none', decimals: 1, steps: steps.months }),
     valueOf.usd('cost', 'Per month', 115, cost),
     valueOf.usd('week', 'Due, 7 d', 110, due(7)),
     valueOf.usd('month', 'Due, 30 d', 110, due(30)),
     valueOf.state('token', 'Token', 90, perAccount('exporter_api_token_rejected'), { mappings: mappings.token }),
-  ], { payby: `1000 * (${fundedUntil} - on (account) group_right () ${settlement})` }),
+  ], { payby: `1000 * label_replace(${fundedUntil} - on (account) group_right () ${settlement}, "coin", "Pay by $1", "coin", "(.+)")` }),
 ];
 
 const perServer = (metric: string, labels = '') => gauge(`account, server${labels}`, metric, account);

@@ -32,7 +32,7 @@ const state = [
   now(`${recorded('stay_seconds:avg30d')} / 3600`, 'stays', 'stays'),
   now(`(${recorded('return_seconds:avg30d')} - ${recorded('stay_seconds:avg30d')}) / 3600`, 'gone', 'gone')),
   table({
-    id: 105, title: 'Order', w: 24, h: 3, sort: 'Name', hidden: ['plan'], noValue: 'The plan is not in the catalog',
+    id: 105, title: 'Order', w: 24, h: 4, sort: 'Name', hidden: ['plan'], noValue: 'The plan is not in the catalog',
     description: 'The order form and hardware of the plan, and the alternative that the provider names while it is sold out.',
   }, [
     address('order', 'Order', gauge('plan, order', 'plan_links_info', plan)),

@@ -34,12 +34,12 @@ const provider = [
   table({
     id: 201, title: 'Components by location', w: 12, h: 11, sort: 'Location', noValue: 'No component is known', alerts: ['ComponentNotOperational'],
     description: 'The state of each component of each location: green if operational, blue if it says maintenance, red for any other state.',
-    before: [{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }],
     // One column for each component.
     overrides: [forPattern('^(?!Location$).+', set.mappings(mappings.componentState), set.custom('cellOptions', { type: 'color-background', mode: 'basic' }), set.custom('minWidth', 72), set.custom('inspect', true))],
   }, [
     fixed('location\\component', 'Location', 80, { link: linkTo('status', 'stock', 'Stock of this location', 'var-location=${__value.raw}') }),
-  ], { state: gauge('location, component, state', 'component_state', location) }),
+  ], { state: gauge('location, component, state', 'component_state', location) })
+    .transformations([{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }, { id: 'organize', options: { renameByName: { 'location\\component': 'Location' }, excludeByName: {}, indexByName: {} } }]),
   timeline({
     id: 202, title: 'Components that were not operational', w: 12, h: 11, alerts: ['ComponentNotOperational'],
     mappings: [values({ 0: ['All operational', colours.good], 1: ['1', colours.warn] }), between(2, null, colours.bad, '2 or more')],
@@ -89,7 +89,7 @@ const requests = [
   series({
     ...half, id: 406, title: 'Latency', interval: '5m', unit: 's', calcs: ['max', 'lastNotNull'], alerts: ['CollectorFailing'],
     description: 'Mean time from sending a request until its response was read, by path.',
-  }, course(`${rate('path', 'exporter_api_request_duration_seconds_sum')} / ${rate('path', 'exporter_api_request_duration_seconds_count')}`, '{{path}}')),
+  }, course(`${rate('path', 'exporter_api_request_duration_seconds_sum')} / ${rate('path', 'exporter_api_request_duration_seconds_count')}`, '{{path}}')).spanNulls(2 * 60 * 60 * 1000),
   series({
     ...half, id: 403, title: 'Remaining requests', decimals: 0, alerts: ['RateLimited'],
     description: 'What the last response said is left of the rate limit of each token. Of more than ten accounts, only the ten lowest at each time.',

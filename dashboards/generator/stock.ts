@@ -12,7 +12,7 @@ export const planColumn = (from: Name, width = 145) => fixed('plan', 'Plan', wid
 /** The columns of stock, in this order in all tables. */
 export const stockColumn = (expr: string) => valueOf.state('stock', 'Stock', 76, expr, { mappings: mappings.stock });
 export const priceColumn = (expr: string) => valueOf.price('price', 'Price', 70, expr);
-const agoColumn = (refId: string, name: string, expr: string) => valueOf.ago(refId, name, 125, expr);
+const agoColumn = (refId: string, name: string, expr: string) => valueOf.ago(refId, name, 115, expr);
 
 /** Keeps the plans that a watch waits for and that are in stock. */
 const awaited = (expr: string) => `${expr} and on (plan) ${own('watch_plan_in_stock')} == 1`;
@@ -68,7 +68,7 @@ const ofPlans = (metric: string, labels = '') => gauge(`plan${labels}`, `plan_${
 const recorded = (name: string) => `plan:server_rental_plan_${name}:avg30d{${plan}}`;
 
 const plans = table({
-  id: 110, title: `Plans, ${inCurrency}`, w: 24, h: 16, sort: 'Price', noValue: 'No plan is known', alerts: ['PlanBackInStock', 'PlanPriceChanged'],
+  id: 110, title: `Plans, ${inCurrency}`, w: 24, h: 17, sort: 'Price', noValue: 'No plan is known', alerts: ['PlanBackInStock', 'PlanPriceChanged'],
   description: 'The chosen plans, cheapest first: price per month, excluding VAT; the order form; when each last came back in stock and sold out while the exporter ran; hardware. '
     + `Share is of 30 days in stock, Stays how long it stays in stock, and Gone how long it is then sold out, on average: they ${needsRules.replace('needs', 'need')}.`,
 }, [
@@ -81,7 +81,7 @@ const plans = table({
   fixed('family', 'Family', 102, { expr: ofPlans('info', ', family, gpu_model, storage') }),
   valueOf.number('cores', 'Cores', 58, ofPlans('cpu_cores')),
   valueOf.number('memory', 'Memory', 75, ofPlans('memory_bytes'), { unit: 'bytes', decimals: 0 }),
-  fixed('gpu_model', 'GPU', 170), fixed('storage', 'Storage', 240),
+  fixed('gpu_model', 'GPU', 160), fixed('storage', 'Storage', 225),
   valueOf.percent('share', 'Share', 65, max('plan', recorded('in_stock'))),
   valueOf.hours('stays', 'Stays', 72, max('plan', recorded('stay_seconds'))),
   valueOf.hours('gone', 'Gone', 72, `(${recorded('return_seconds')} - ${recorded('stay_seconds')})`),

@@ -18,7 +18,7 @@ type Query = ReturnType<typeof now>;
 export const datasource = { type: 'prometheus', uid: '${datasource}' };
 export const runbooks = 'https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md';
 
-/** One palette: red says bad and green good. Grey is what is not known. Names have Grafana's colour of their name. */
+/** One palette: red says bad and green good. Grey is what is not known. Lines have those of Grafana's palette. */
 export const colours = { good: 'green', warn: 'orange', bad: 'red', plain: 'blue', muted: 'text', gone: 'dark-red', unknown: '#808080' };
 const colour = (mode: sdk.FieldColorModeId, fixedColor?: string) => ({ build: () => ({ mode, ...(fixedColor && { fixedColor }) }) });
 
@@ -133,7 +133,7 @@ export function series(o: Common & {
     .drawStyle(o.bars ? ui.GraphDrawStyle.Bars : ui.GraphDrawStyle.Line).lineWidth(o.bars ? 0 : 2).fillOpacity(o.bars ? 70 : 0)
     .lineInterpolation(o.stepped ? ui.LineInterpolation.StepAfter : ui.LineInterpolation.Linear)
     .showPoints(ui.VisibilityMode.Never)
-    .colorScheme(colour(sdk.FieldColorModeId.PaletteClassicByName))
+    .colorScheme(colour(sdk.FieldColorModeId.PaletteClassic))
     .tooltip(new ui.VizTooltipOptionsBuilder().mode(ui.TooltipDisplayMode.Multi).sort(ui.SortOrder.Descending))
     .legend(legend(o.calcs ?? []));
   if (o.bars) panel.stacking(new ui.StackingConfigBuilder().mode(ui.StackingMode.Normal).group('A')).barAlignment(ui.BarAlignment.Before);
@@ -198,16 +198,28 @@ const looks = (c: Column): Property[] => [
   c.link && { id: 'links', value: [c.link] },
 ].filter((property) => typeof property === 'object');
 
+const organize = (renameByName: Record<string, string>, hidden: string[], order: string[] = []) => ({ id: 'organize', options: {
+  renameByName, excludeByName: Object.fromEntries(hidden.map((name) => [name, true])), indexByName: Object.fromEntries(order.map((name, i) => [name, i])),
+} });
+/** Makes a column of each value of a label, and joins it with the other queries by the label of the rows. */
+const inColumns = ({ query, row, column }: { query: string, row: string, column: string }) => [
+  { id: 'groupingToMatrix', filter: { id: 'byRefId', options: query }, options: { columnField: column, rowField: row, valueField: `Value #${query}`, emptyValue: 'null' } },
+  organize({ [`${row}\\${column}`]: row }, ['Time']),
+  { id: 'joinByField', options: { byField: row, mode: 'outer' } },
+];
+
 /**
  * A table of which each row is one set of labels. Grafana merges the rows of all queries that have
  * the same labels, so that all must have those of a row, and one may have more for columns.
  */
 export function table(o: Common & {
   sort: string; descending?: boolean;
-  hidden?: string[]; // labels, and # and the refId of queries
-  before?: sdk.DataTransformerConfig[];
+  hidden?: string[]; // labels
+  matrix?: { query: string, row: string, column: string }; // a query of whose values each has a column of its own
 }, columns: Column[], queries: Record<string, string> = {}) {
-  const exprs = [...Object.entries(queries), ...columns.flatMap(({ from, expr }) => (expr ? [[from.replace('#', ''), expr]] : []))];
+  // Those with labels for columns are first, so that two exporters which differ in one give two whole rows.
+  const queriesOf = (values: boolean) => columns.flatMap(({ from, expr }) => (expr && from.startsWith('#') === values ? [[from.replace('#', ''), expr]] : []));
+  const exprs = [...Object.entries(queries), ...queriesOf(false), ...queriesOf(true)];
   // Grafana names a value after its query, unless there is only one.
   const field = (from: string) => (!from.startsWith('#') ? from : exprs.length === 1 ? 'Value' : `Value ${from}`);
   const shown = columns.map(({ from }) => field(from));
@@ -215,15 +227,8 @@ export function table(o: Common & {
   const panel = common(new tables.PanelBuilder(), o)
     .targets(exprs.map(([refId, expr]) => now(expr, '', refId).format(PromQueryFormat.Table)))
     .transformations([
-      ...(o.before ?? []),
-      ...(exprs.length > 1 ? [{ id: 'merge', options: {} }] : []),
-      {
-        id: 'organize', options: {
-          renameByName: Object.fromEntries(columns.map((c, i) => [shown[i], c.name])),
-          excludeByName: Object.fromEntries(hidden.map((name) => [name, true])),
-          indexByName: Object.fromEntries(shown.map((name, i) => [name, i])),
-        },
-      },
+      ...(o.matrix ? inColumns(o.matrix) : exprs.length > 1 ? [{ id: 'merge', options: {} }] : []),
+      organize(Object.fromEntries(columns.map((c, i) => [shown[i], c.name])), hidden, shown),
     ])
     .cellHeight(ui.TableCellHeight.Sm).minWidth(60)
     .sortBy([new ui.TableSortByFieldStateBuilder().displayName(o.sort).desc(o.descending ?? false)])

@@ -32,7 +32,7 @@ const money = [
     description: 'The chosen accounts, the first to run dry first: days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; the balance; the months that it pays; the monthly cost; what is due; '
       + 'whether the token is accepted; and until when to top up with each coin that was used: the date less the longest of the last 20 settlements. Everything excludes VAT. Colours are those of the alerts.',
     matrix: { query: 'payby', row: 'account', column: 'coin' },
-    overrides: [{ matcher: { id: 'byType', options: 'number' }, properties: [set.unit(units.minute), set.custom('width', 140)] }], // of each coin
+    overrides: [{ matcher: { id: 'byType', options: 'number' }, properties: [set.unit(units.minute), set.custom('width', 150)] }], // of each coin
   }, [
     accountColumn,
     valueOf.number('left', 'Days left', 85, `(${fundedUntil} - time()) / 86400`, { unit: 'none', decimals: 0, steps: steps.days }),
@@ -62,10 +62,10 @@ const renewals = table({
   planColumn, locationColumn, statusColumn, accountColumn,
 ]);
 
-/** The amounts by type that were added in each interval, by the last that was known in it and in the one before. */
+/** The amounts by type that were added in the interval after each step, by the last that was known in it and in the one before. */
 function added(metric: string) {
   const last = (offset: string) => max('account, type', `last_over_time(${own(metric, account)}[$__interval]${offset})`);
-  return `sum by (type) (${last('')} - ${last(' offset $__interval')})`;
+  return `sum by (type) (${last(' offset -$__interval')} - ${last('')})`;
 }
 
 const flows = [
@@ -75,7 +75,7 @@ const flows = [
   }, course(`bottomk(10, ${balance})`, '{{account}}')),
   series({
     id: 501, title: 'Money in and out', w: 12, h: 9, unit: units.usd, decimals: 2, bars: true, interval: '10m', points: 30, calcs: ['sum'],
-    description: 'Credits, and debits below zero, of the chosen accounts by type of transaction, in the interval that ends at the right edge of each bar.',
+    description: 'Credits, and debits below zero, of the chosen accounts by type of transaction, in the interval that begins at the left edge of each bar.',
   },
   course(added('transactions_credit_usd'), 'in: {{type}}', 'in'),
   course(`-${added('transactions_debit_usd')}`, 'out: {{type}}', 'out')),

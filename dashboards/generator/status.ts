@@ -56,8 +56,8 @@ const provider = [
 
 const collectors = [
   table({
-    id: 301, title: 'Collectors', w: 24, h: 12, sort: 'Intervals', descending: true, noValue: 'No collector is known', alerts: ['CollectorFailing', 'DataStale', 'ItemsInvalid'],
-    description: 'Whether the last fetch of each collector succeeded, the age of the data shown, in time and in intervals, and items that were not understood in full. Public collectors have no account. With several exporters, the better one counts.',
+    id: 301, title: 'Collectors', w: 24, h: 12, sort: 'Last fetch', noValue: 'No collector is known', alerts: ['CollectorFailing', 'DataStale', 'ItemsInvalid'],
+    description: 'Whether the last fetch of each collector succeeded, those that failed first, the age of the data shown, in time and in intervals, and items that were not understood in full. Public collectors have no account. With several exporters, the better one counts.',
   }, [
     valueOf.state('success', 'Last fetch', 92, succeeded(accountOrPublic), { mappings: mappings.success }),
     flexible('collector', 'Collector', 118),
@@ -83,7 +83,7 @@ const requests = [
     overrides: [forPattern('/^2\\d\\d$/', set.colour(colours.plain)), forPattern('/^4\\d\\d$/', set.colour(colours.warn)), forPattern('/^(5\\d\\d|error)$/', set.colour(colours.bad))],
   }, course(`60 * ${rate('code', 'exporter_api_requests_total')}`, '{{code}}')),
   series({
-    ...half, id: 404, title: 'Errors', interval: '5m', unit: 'reqpm', decimals: 1, bars: true, alerts: ['CollectorFailing'],
+    ...half, id: 404, title: 'Errors', interval: '5m', unit: 'reqpm', decimals: 1, bars: true, noValue: 'No error is known', alerts: ['CollectorFailing'],
     description: 'Failed requests per minute by path and reason, of all chosen exporters.',
   }, course(`60 * ${rate('path, reason', 'exporter_api_errors_total')} > 0`, '{{path}} {{reason}}')),
   series({
@@ -95,7 +95,7 @@ const requests = [
     description: 'What the last response said is left of the rate limit of each token. Of more than ten accounts, only the ten lowest at each time.',
   }, course(`bottomk(10, min by (account) (${own('exporter_api_rate_limit_remaining', account)}))`, '{{account}}')),
   series({
-    ...half, w: 24, h: 6, id: 407, title: 'Backoff', unit: units.duration, alerts: ['RateLimited'],
+    ...half, w: 24, h: 6, id: 407, title: 'Backoff', unit: units.duration, noValue: 'No backoff is known', alerts: ['RateLimited'],
     description: 'How long the exporter sends no requests after a 429, a 503 or an exhausted limit, by account; without a name those without a token.',
   }, course(`${gauge('account', 'exporter_api_backoff_until_timestamp_seconds', accountOrPublic)} - time() > 0`, '{{account}} ')),
 ];

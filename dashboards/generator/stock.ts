@@ -12,7 +12,7 @@ export const planColumn = (from: Name, width = 145) => fixed('plan', 'Plan', wid
 /** The columns of stock, in this order in all tables. */
 export const stockColumn = (expr: string) => valueOf.state('stock', 'Stock', 76, expr, { mappings: mappings.stock });
 export const priceColumn = (expr: string) => valueOf.price('price', 'Price', 70, expr);
-const agoColumn = (refId: string, name: string, expr: string) => valueOf.ago(refId, name, 115, expr);
+const agoColumn = (refId: string, name: string, expr: string) => valueOf.ago(refId, name, 113, expr);
 
 /** Keeps the plans that a watch waits for and that are in stock. */
 const awaited = (expr: string) => `${expr} and on (plan) ${own('watch_plan_in_stock')} == 1`;
@@ -78,10 +78,10 @@ const plans = table({
   address('order', 'Order', ofPlans('links_info', ', order')),
   agoColumn('restock', 'Restocked', ofPlans('last_restock_timestamp_seconds')),
   agoColumn('sellout', 'Sold out', ofPlans('last_sellout_timestamp_seconds')),
-  fixed('family', 'Family', 102, { expr: ofPlans('info', ', family, gpu_model, storage') }),
+  fixed('family', 'Family', 95, { expr: ofPlans('info', ', family, gpu_model, storage') }),
   valueOf.number('cores', 'Cores', 58, ofPlans('cpu_cores')),
   valueOf.number('memory', 'Memory', 75, ofPlans('memory_bytes'), { unit: 'bytes', decimals: 0 }),
-  fixed('gpu_model', 'GPU', 160), fixed('storage', 'Storage', 225),
+  fixed('gpu_model', 'GPU', 160), fixed('storage', 'Storage', 205),
   valueOf.percent('share', 'Share', 65, max('plan', recorded('in_stock'))),
   valueOf.hours('stays', 'Stays', 72, max('plan', recorded('stay_seconds'))),
   valueOf.hours('gone', 'Gone', 72, `(${recorded('return_seconds')} - ${recorded('stay_seconds')})`),
@@ -106,9 +106,9 @@ export const pricesAndRestocks = (size: { w: number, h: number }, plans: string)
     description: 'The price of each plan per month, excluding VAT.',
   }, course(gauge('plan', price('plan'), plans), '{{plan}}')),
   series({
-    ...size, id: 208, title: 'Restocks', decimals: 0, min: 0, softMax: 1, bars: true, interval: '10m', points: 60, alerts: ['PlanBackInStock'],
-    description: 'How many times each plan came back in stock in each interval, also between two scrapes.',
-  }, course(`round(${max('plan', `increase(${own('plan_restocks_total', plans)}[$__interval])`)}) > 0`, '{{plan}}')),
+    ...size, id: 208, title: 'Restocks', decimals: 0, min: 0, softMax: 1, bars: true, interval: '10m', points: 60, noValue: 'No restock is known', alerts: ['PlanBackInStock'],
+    description: 'How many times each plan came back in stock in the interval that begins at the left edge of each bar, also between two scrapes.',
+  }, course(`round(${max('plan', `increase(${own('plan_restocks_total', plans)}[$__interval] offset -$__interval)`)}) > 0`, '{{plan}}')),
 ];
 
 const locations = [

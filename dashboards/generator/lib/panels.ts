@@ -125,7 +125,7 @@ export const stat = (o: Common & {
 const legend = (calcs: string[]) => new ui.VizLegendOptionsBuilder().showLegend(true).placement(ui.LegendPlacement.Bottom).calcs(calcs)
   .displayMode(calcs.length > 0 ? ui.LegendDisplayMode.Table : ui.LegendDisplayMode.List);
 
-/** Lines over time, or stacked bars. */
+/** Lines over time, or stacked bars, which begin at the time of their value. */
 export function series(o: Common & {
   min?: number; softMax?: number; bars?: boolean; stepped?: boolean; calcs?: string[]; interval?: string; points?: number;
 }, ...queries: Query[]) {
@@ -136,7 +136,7 @@ export function series(o: Common & {
     .colorScheme(colour(sdk.FieldColorModeId.PaletteClassic))
     .tooltip(new ui.VizTooltipOptionsBuilder().mode(ui.TooltipDisplayMode.Multi).sort(ui.SortOrder.Descending))
     .legend(legend(o.calcs ?? []));
-  if (o.bars) panel.stacking(new ui.StackingConfigBuilder().mode(ui.StackingMode.Normal).group('A')).barAlignment(ui.BarAlignment.Before);
+  if (o.bars) panel.stacking(new ui.StackingConfigBuilder().mode(ui.StackingMode.Normal).group('A')).barAlignment(ui.BarAlignment.After);
   if (o.min !== undefined) panel.min(o.min);
   if (o.softMax !== undefined) panel.axisSoftMax(o.softMax);
   if (o.interval) panel.interval(o.interval);

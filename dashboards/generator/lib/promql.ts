@@ -39,4 +39,4 @@ export const interval = (...matchers: string[]) => gauge(collector, 'exporter_co
 export const intervals = (...matchers: string[]) => `(${age(...matchers)}) / ${interval(...matchers)}`;
 
 /** How many alerts of this project fire, but for news such as a restock. Without the rules it is not known. */
-export const firing = 'count(count by (alertname) (ALERTS{alertname=~"ServerRental.*", alertstate="firing", severity!="info"})) or 0 * count(plan:server_rental_plan_in_stock:max)';
+export const firing = 'count(count by (alertname) (ALERTS{alertname=~"ServerRental.*", alertstate="firing", severity!="info"})) or 0 * count(last_over_time(plan:server_rental_plan_in_stock:max[1h]))';

@@ -3,7 +3,7 @@
 
 import { dashboard, linkTo } from './lib/dashboard.js';
 import { between, colours, course, fixed, flexible, forPattern, forQuery, mappings, now, runbooks, series, set, stat, steps, table, timeline, units, valueOf, values, words } from './lib/panels.js';
-import { account, accountOrPublic, age, collector, gauge, interval, intervals, location, max, own, perExporter, selector, succeeded } from './lib/promql.js';
+import { account, accountOrPublic, age, collector, gauge, increase, interval, intervals, location, max, own, perExporter, selector, succeeded } from './lib/promql.js';
 
 const alerts = table({
   id: 109, title: 'Alerts that fire', w: 24, h: 7, sort: 'Severity', hidden: ['__name__'], noValue: 'No alert is known to fire',
@@ -11,7 +11,7 @@ const alerts = table({
 }, [
   fixed('severity', 'Severity', 85, { mappings: mappings.severity, background: true, align: 'center' }),
   fixed('alertname', 'Alert', 230, { mappings: [words('^ServerRental(.+)', colours.plain, '$1')], link: { title: 'Runbook', url: `${runbooks}#\${__value.raw}`, targetBlank: true } }),
-  valueOf.ago('since', 'Since', 125, '(ALERTS_FOR_STATE{alertname=~"ServerRental.*", severity!="info"} and ignoring (alertstate) ALERTS{alertstate="firing"})'),
+  valueOf.ago('since', 'Since', 125, 'ALERTS_FOR_STATE{alertname=~"ServerRental.*", severity!="info"} and ignoring (alertstate) ALERTS{alertstate="firing"}'),
 ]);
 
 const operational = gauge('location, component', 'component_operational', location);
@@ -78,22 +78,25 @@ const rate = (labels: string, metric: string) => `sum by (${labels}) (rate(${own
 const half = { w: 12, h: 9, min: 0 };
 const requests = [
   series({
-    ...half, id: 405, title: 'Requests by HTTP status', interval: '5m', unit: 'reqpm', decimals: 1, bars: true, alerts: ['RateLimited'],
+    ...half, id: 405, title: 'Requests by HTTP status', interval: '5m', unit: 'reqpm', decimals: 1, areas: true, alerts: ['RateLimited'],
     description: 'Requests per minute by HTTP status, of all chosen exporters. The code is error if there was no response.',
     overrides: [forPattern('/^2\\d\\d$/', set.colour(colours.plain)), forPattern('/^4\\d\\d$/', set.colour(colours.warn)), forPattern('/^(5\\d\\d|error)$/', set.colour(colours.bad))],
   }, course(`60 * ${rate('code', 'exporter_api_requests_total')}`, '{{code}}')),
   series({
-    ...half, id: 404, title: 'Errors', interval: '5m', unit: 'reqpm', decimals: 1, bars: true, noValue: 'No error is known', alerts: ['CollectorFailing'],
-    description: 'Failed requests per minute by path and reason, of all chosen exporters.',
-  }, course(`60 * ${rate('path, reason', 'exporter_api_errors_total')} > 0`, '{{path}} {{reason}}')),
+    ...half, id: 404, title: 'Errors', interval: '5m', points: 100, decimals: 0, bars: true, noValue: 'No error is known', alerts: ['CollectorFailing'],
+    description: 'Failed requests by path and reason, of all chosen exporters, in the interval that begins at the left edge of each bar.',
+  }, course(`round(sum by (path, reason) (${increase(own('exporter_api_errors_total'))})) > 0`, '{{path}} {{reason}}')),
   series({
     ...half, id: 406, title: 'Latency', interval: '5m', unit: 's', calcs: ['max', 'lastNotNull'], alerts: ['CollectorFailing'],
     description: 'Mean time from sending a request until its response was read, by path.',
   }, course(`${rate('path', 'exporter_api_request_duration_seconds_sum')} / ${rate('path', 'exporter_api_request_duration_seconds_count')}`, '{{path}}')).spanNulls(2 * 60 * 60 * 1000),
   series({
     ...half, id: 403, title: 'Remaining requests', decimals: 0, alerts: ['RateLimited'],
-    description: 'What the last response said is left of the rate limit of each token. Of more than ten accounts, only the ten lowest at each time.',
-  }, course(`bottomk(10, min by (account) (${own('exporter_api_rate_limit_remaining', account)}))`, '{{account}}')),
+    description: 'What the last response said is left of the rate limit of each token, below the limit. Of more than ten accounts, only the ten lowest at each time.',
+    overrides: [forQuery('limit', set.colour(colours.muted), set.custom('lineStyle', { fill: 'dash', dash: [8, 8] }))],
+  },
+  course(`bottomk(10, min by (account) (${own('exporter_api_rate_limit_remaining', account)}))`, '{{account}}', 'left'),
+  course(`min(${own('exporter_api_rate_limit', account)})`, 'limit', 'limit')),
   series({
     ...half, w: 24, h: 6, id: 407, title: 'Backoff', unit: units.duration, noValue: 'No backoff is known', alerts: ['RateLimited'],
     description: 'How long the exporter sends no requests after a 429, a 503 or an exhausted limit, by account; without a name those without a token.',
@@ -109,13 +112,12 @@ const process = [
   }, course(perExporter(selector('process_resident_memory_bytes')), '{{instance}}')),
   table({
     id: 505, title: 'Builds and configuration', w: 24, h: 5, sort: 'Exporter', noValue: 'No exporter is known', alerts: ['ConfigReloadFailed'],
-    description: 'The build and start time of each exporter, and whether and when its configuration was last loaded. After a failed reload it keeps its current configuration.',
+    description: 'The build and start time of each exporter, and whether its configuration was loaded. After a failed reload it keeps its current configuration.',
   }, [
     flexible('instance', 'Exporter', 150), flexible('version', 'Version', 80), flexible('revision', 'Revision', 100),
     flexible('goversion', 'Go', 90, { expr: gauge('instance, version, revision, goversion', 'exporter_build_info') }),
     valueOf.ago('started', 'Started', 125, perExporter(selector('process_start_time_seconds'))),
     valueOf.state('reload', 'Configuration', 115, gauge('instance', 'exporter_config_last_reload_successful'), { mappings: mappings.reload }),
-    valueOf.ago('loaded', 'Loaded', 125, gauge('instance', 'exporter_config_last_reload_success_timestamp_seconds')),
   ]),
 ];
 

@@ -125,18 +125,18 @@ export const stat = (o: Common & {
 const legend = (calcs: string[]) => new ui.VizLegendOptionsBuilder().showLegend(true).placement(ui.LegendPlacement.Bottom).calcs(calcs)
   .displayMode(calcs.length > 0 ? ui.LegendDisplayMode.Table : ui.LegendDisplayMode.List);
 
-/** Lines over time, or stacked bars, which begin at the time of their value. */
+/** Lines over time, or what is stacked: areas, or bars that begin at the time of their value. */
 export function series(o: Common & {
-  min?: number; softMax?: number; bars?: boolean; stepped?: boolean; calcs?: string[]; interval?: string; points?: number;
+  min?: number; softMax?: number; bars?: boolean; areas?: boolean; stepped?: boolean; calcs?: string[]; interval?: string; points?: number;
 }, ...queries: Query[]) {
   const panel = common(new lines.PanelBuilder(), o)
-    .drawStyle(o.bars ? ui.GraphDrawStyle.Bars : ui.GraphDrawStyle.Line).lineWidth(o.bars ? 0 : 2).fillOpacity(o.bars ? 70 : 0)
+    .drawStyle(o.bars ? ui.GraphDrawStyle.Bars : ui.GraphDrawStyle.Line).lineWidth(o.bars ? 0 : 2).fillOpacity(o.bars ? 70 : o.areas ? 30 : 0)
     .lineInterpolation(o.stepped ? ui.LineInterpolation.StepAfter : ui.LineInterpolation.Linear)
     .showPoints(ui.VisibilityMode.Never)
     .colorScheme(colour(sdk.FieldColorModeId.PaletteClassic))
     .tooltip(new ui.VizTooltipOptionsBuilder().mode(ui.TooltipDisplayMode.Multi).sort(ui.SortOrder.Descending))
     .legend(legend(o.calcs ?? []));
-  if (o.bars) panel.stacking(new ui.StackingConfigBuilder().mode(ui.StackingMode.Normal).group('A')).barAlignment(ui.BarAlignment.After);
+  if (o.bars || o.areas) panel.stacking(new ui.StackingConfigBuilder().mode(ui.StackingMode.Normal).group('A')).barAlignment(ui.BarAlignment.After);
   if (o.min !== undefined) panel.min(o.min);
   if (o.softMax !== undefined) panel.axisSoftMax(o.softMax);
   if (o.interval) panel.interval(o.interval);

@@ -21,6 +21,9 @@ export const sum = (expr: string) => `sum(${expr})`;
 /** Prometheus' timestamps are in seconds, Grafana's units of dates in milliseconds. */
 export const milliseconds = (expr: string) => `1000 * ${expr}`;
 
+/** The increase of a counter in the interval that begins at each step, of which the last has not ended. */
+export const increase = (counter: string) => `increase(${counter}[$__interval] offset -$__interval)`;
+
 /** The name of a price, of which the variable chooses the currency. */
 export const price = (of: 'plan' | 'configuration') => `${of}_price_\${currency}_per_month`;
 

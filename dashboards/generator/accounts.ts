@@ -3,7 +3,7 @@
 
 import { dashboard, linkTo } from './lib/dashboard.js';
 import { address, colours, course, fixed, flexible, forName, mappings, now, series, set, stat, steps, table, units, valueOf, words } from './lib/panels.js';
-import { account, gauge, max, own, sum } from './lib/promql.js';
+import { account, gauge, max, own } from './lib/promql.js';
 
 const perAccount = (metric: string, ...matchers: string[]) => gauge('account', metric, account, ...matchers);
 const balance = perAccount('account_balance_usd');
@@ -18,15 +18,15 @@ const money = [
   stat({
     ...tile, id: 701, title: 'Balance', steps: steps.balance, alerts: ['BalanceLow'],
     description: 'The sum of the known balances of the chosen accounts, red if negative.',
-  }, now(sum(balance), 'Balance')),
+  }, now(`sum(${balance})`, 'Balance')),
   stat({
     ...tile, id: 702, title: 'Cost per month',
     description: 'The monthly cost of the billed servers of the chosen accounts, excluding VAT. Servers without a known price do not count.',
-  }, now(sum(cost), 'Cost')),
+  }, now(`sum(${cost})`, 'Cost')),
   stat({
     ...tile, id: 703, title: 'Due', names: true, alerts: ['RenewalsUnfunded'],
     description: 'What the renewals of the chosen accounts cost until the end of the day (UTC) in 7 and in 30 days, excluding VAT; one that is overdue counts once.',
-  }, now(sum(due(7)), '7 days', 'week'), now(sum(due(30)), '30 days', 'month')),
+  }, now(`sum(${due(7)})`, '7 days', 'week'), now(`sum(${due(30)})`, '30 days', 'month')),
   table({
     id: 107, title: 'Accounts', w: 24, h: 8, sort: 'Days left', noValue: 'No account is known', alerts: ['RenewalsUnfunded', 'BalanceLow', 'TokenRejected'],
     description: 'The chosen accounts, the first to run dry first: days until the first renewal that the balance cannot pay, and its date, ten years ahead at most; the balance; the months that it pays; the monthly cost; what is due; '

@@ -2,8 +2,8 @@
 // collectors, requests and the exporter's process.
 
 import { dashboard, linkTo } from './lib/dashboard.js';
-import { between, colours, course, fixed, flexible, forPattern, forQuery, mappings, now, runbooks, series, set, stat, steps, table, timeline, units, valueOf, values, words } from './lib/panels.js';
-import { account, accountOrPublic, age, collector, gauge, increase, interval, intervals, location, max, own, perExporter, selector, succeeded } from './lib/promql.js';
+import { between, colours, course, fixed, flexible, forPattern, forQuery, mappings, now, rows, runbooks, series, set, stat, steps, table, timeline, units, valueOf, values, words } from './lib/panels.js';
+import { account, accountOrPublic, age, collector, failed, gauge, inMaintenance, interval, intervals, location, max, own, perExporter, selector, succeeded } from './lib/promql.js';
 
 const alerts = table({
   id: 109, title: 'Alerts that fire', w: 24, h: 7, sort: 'Severity', hidden: ['__name__'], noValue: 'No alert is known to fire',
@@ -15,13 +15,15 @@ const alerts = table({
 ]);
 
 const operational = gauge('location, component', 'component_operational', location);
+/** Whether each component had such a state in an interval. Only those that had have series. */
+const reported = (state: string) => max('location, component, state', `max_over_time(${own('component_state', location, state)}[$__interval])`);
 const none = values({ 0: ['None', colours.good] });
 
 const provider = [
   stat({
     id: 101, title: 'Provider', w: 8, h: 5, mappings: mappings.componentState, field: 'overall', background: true, alerts: ['ProviderNotOperational'],
     description: 'The provider\'s overall state: green if operational, blue if maintenance, red for any other state.',
-  }, now(gauge('overall', 'status_info'), 'overall').format('table' as any)),
+  }, rows(gauge('overall', 'status_info'), 'A')),
   stat({
     id: 102, title: 'Components', w: 8, h: 5, unit: 'suffix: not operational', steps: steps.noneIsGood, mappings: [values({ 0: ['All operational', colours.good] })], alerts: ['ComponentNotOperational'],
     description: 'The number of components of the chosen locations that are not operational, those in maintenance included.',
@@ -41,10 +43,12 @@ const provider = [
   ], { state: gauge('location, component, state', 'component_state', location) })
     .transformations([{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }, { id: 'organize', options: { renameByName: { 'location\\component': 'Location' }, excludeByName: {}, indexByName: {} } }]),
   timeline({
-    id: 202, title: 'Components that were not operational', w: 12, h: 11, alerts: ['ComponentNotOperational'],
-    mappings: [values({ 0: ['All operational', colours.good], 1: ['1', colours.warn] }), between(2, null, colours.bad, '2 or more')],
-    description: 'The number of components of each location that were not operational at some time in an interval, those in maintenance included. Gaps are times without data.',
-  }, course(`sum by (location) (1 - ${max('location, component', `min_over_time(${own('component_operational', location)}[$__interval])`)})`, '{{location}}')),
+    id: 202, title: 'Components that were not operational', w: 12, h: 11, noValue: 'No component is known to have failed', mappings: [values({ 1: ['Not operational', colours.bad] })], alerts: ['ComponentNotOperational'],
+    description: 'The components that the provider reported as not operational in the time range, with their state, and when.',
+    overrides: [forQuery('maintenance', set.mappings([values({ 1: ['Maintenance', colours.plain] })]))],
+  },
+  course(reported(failed), '{{component}} in {{location}}: {{state}}', 'failed'),
+  course(reported(inMaintenance), '{{component}} in {{location}}: {{state}}', 'maintenance')),
   timeline({
     id: 204, title: 'Incidents and maintenance', w: 24, h: 5, mappings: [none, between(1, null, colours.bad, 'Ongoing')], alerts: ['IncidentOngoing', 'MaintenanceScheduled'],
     description: 'Whether the provider reported ongoing incidents or scheduled maintenance windows at some time in an interval.',
@@ -82,10 +86,13 @@ const requests = [
     description: 'Requests per minute by HTTP status, of all chosen exporters. The code is error if there was no response.',
     overrides: [forPattern('/^2\\d\\d$/', set.colour(colours.plain)), forPattern('/^4\\d\\d$/', set.colour(colours.warn)), forPattern('/^(5\\d\\d|error)$/', set.colour(colours.bad))],
   }, course(`60 * ${rate('code', 'exporter_api_requests_total')}`, '{{code}}')),
-  series({
-    ...half, id: 404, title: 'Errors', interval: '5m', points: 100, decimals: 0, bars: true, noValue: 'No error is known', alerts: ['CollectorFailing'],
-    description: 'Failed requests by path and reason, of all chosen exporters, in the interval that begins at the left edge of each bar.',
-  }, course(`round(sum by (path, reason) (${increase(own('exporter_api_errors_total'))})) > 0`, '{{path}} {{reason}}')),
+  table({
+    id: 404, title: 'Errors in 24 hours', w: 12, h: 9, sort: 'Errors', descending: true, noValue: 'No error is known', alerts: ['CollectorFailing'],
+    description: 'Failed requests of the last 24 hours by path and reason, of all chosen exporters.',
+  }, [
+    flexible('path', 'Path', 120), flexible('reason', 'Reason', 110),
+    valueOf.number('errors', 'Errors', 80, `round(sum by (path, reason) (increase(${own('exporter_api_errors_total')}[24h]))) > 0`),
+  ]),
   series({
     ...half, id: 406, title: 'Latency', interval: '5m', unit: 's', calcs: ['max', 'lastNotNull'], alerts: ['CollectorFailing'],
     description: 'Mean time from sending a request until its response was read, by path.',

@@ -3,7 +3,7 @@
 
 import { type Name, dashboard, inCurrency, linkTo, planOf } from './lib/dashboard.js';
 import { address, between, colours, course, fixed, flexible, mappings, series, steps, table, timeline, valueOf, values } from './lib/panels.js';
-import { account, gauge, increase, location, max, own, plan, price } from './lib/promql.js';
+import { account, gauge, location, max, own, plan, price } from './lib/promql.js';
 
 /** What is averaged over 30 days comes from recording rules. */
 const needsRules = 'needs alerts/stock.rules.yml';
@@ -106,9 +106,9 @@ export const pricesAndRestocks = (size: { w: number, h: number }, plans: string)
     description: 'The price of each plan per month, excluding VAT.',
   }, course(gauge('plan', price('plan'), plans), '{{plan}}')),
   series({
-    ...size, id: 208, title: 'Restocks', decimals: 0, min: 0, softMax: 1, bars: true, interval: '10m', points: 60, noValue: 'No restock is known', alerts: ['PlanBackInStock'],
+    ...size, id: 208, title: 'Restocks', decimals: 0, min: 0, softMax: 1, bars: true, interval: '10m', points: 60, noValue: 'No restock is known', alerts: ['PlanBackInStock'], // the last interval has not ended
     description: 'How many times each plan came back in stock in the interval that begins at the left edge of each bar, also between two scrapes.',
-  }, course(`round(${max('plan', increase(own('plan_restocks_total', plans)))}) > 0`, '{{plan}}')),
+  }, course(`round(${max('plan', `increase(${own('plan_restocks_total', plans)}[$__interval] offset -$__interval)`)}) > 0`, '{{plan}}')),
 ];
 
 const locations = [

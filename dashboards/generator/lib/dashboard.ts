@@ -3,7 +3,7 @@
 
 import * as sdk from '@grafana/grafana-foundation-sdk/dashboard';
 import { colours, datasource, mappings, now, stat, steps, values } from './panels.js';
-import { exportersUp, firing, gauge, intervals, location, max, own, plan, succeeded } from './promql.js';
+import { exportersUp, failed, firing, gauge, intervals, location, max, own, plan, succeeded } from './promql.js';
 
 /** The versions of Grafana 10.0 and of the SDK's panels, from which newer versions of Grafana migrate. */
 const schemaVersion = 38;
@@ -57,13 +57,13 @@ export function linkTo(from: Name, to: Name, title: string, query: string) {
   return { title, url: `/d/${uids[to]}?${[...kept, query, '${__url_time_range}'].join('&')}`, targetBlank: false };
 }
 
-/** Marks each outage of a component from its beginning to its end. Maintenance is none. */
+/** Marks the time in which a component was neither operational nor in maintenance: only such states have series. */
 function outages() {
-  const expr = `1 - ${gauge('location, component', 'component_operational', location)} unless on (location, component) ${own('component_state', location, 'state=~"(?i).*maintenance.*"')}`;
+  const expr = gauge('location, component, state', 'component_state', location, failed);
   const query = new sdk.AnnotationQueryBuilder().name('Outages').datasource(datasource).enable(true).iconColor(colours.bad).expr(expr).build();
   // The SDK has no fields for the data source's own options. Grafana 10 and 11 read them from
   // here, newer versions from the target.
-  const texts = { titleFormat: '{{component}} in {{location}}', textFormat: 'The component is not operational.', tagKeys: 'location,component' };
+  const texts = { titleFormat: '{{component}} in {{location}}', textFormat: 'The component was not operational: {{state}}.', tagKeys: 'location,component' };
   return { ...query, step: '2m', ...texts, target: { refId: 'Anno', datasource, expr, interval: '2m', range: true, instant: false } as any };
 }
 

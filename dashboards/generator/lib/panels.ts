@@ -67,20 +67,22 @@ export const mappings = {
 export const forQuery = (refId: string, ...properties: Property[]) => ({ matcher: { id: 'byFrameRefID', options: refId }, properties });
 export const forName = (name: string, ...properties: Property[]) => ({ matcher: { id: 'byName', options: name }, properties });
 export const forPattern = (pattern: string, ...properties: Property[]) => ({ matcher: { id: 'byRegexp', options: pattern }, properties });
+const absolute = (list: Step[]) => ({ mode: sdk.ThresholdsMode.Absolute, steps: list });
 export const set = {
   unit: (value: string) => ({ id: 'unit', value }),
   decimals: (value: number) => ({ id: 'decimals', value }),
   colour: (fixedColor: string) => ({ id: 'color', value: { mode: sdk.FieldColorModeId.Fixed, fixedColor } }),
-  steps: (list: Step[]) => ({ id: 'thresholds', value: { mode: sdk.ThresholdsMode.Absolute, steps: list } }),
+  steps: (list: Step[]) => ({ id: 'thresholds', value: absolute(list) }),
   mappings: (value: Mapping[]) => ({ id: 'mappings', value }),
   noValue: (value: string) => ({ id: 'noValue', value }),
-  /** An option of one kind of panel. */
-  custom: (name: string, value: unknown) => ({ id: `custom.${name}`, value }),
+  custom: (name: string, value: unknown) => ({ id: `custom.${name}`, value }), // an option of one kind of panel
 };
 
 const query = (expr: string, refId: string) => new DataqueryBuilder().datasource(datasource).expr(expr).refId(refId);
 /** An instant query, with a legend. */
 export const now = (expr: string, legend: string, refId = 'A') => query(expr, refId).instant().legendFormat(legend);
+/** An instant query whose labels become fields. */
+export const rows = (expr: string, refId: string) => now(expr, '', refId).format(PromQueryFormat.Table);
 /** A range query. */
 export const course = (expr: string, legend: string, refId = 'A') => query(expr, refId).range().legendFormat(legend);
 
@@ -186,17 +188,14 @@ export const valueOf = {
   date: column({ unit: units.date }, milliseconds),
 };
 
-const looks = (c: Column): Property[] => [
-  c.unit && set.unit(c.unit),
-  c.decimals !== undefined && set.decimals(c.decimals),
-  c.width && set.custom('width', c.width),
-  c.minWidth && set.custom('minWidth', c.minWidth),
-  c.align && set.custom('align', c.align),
-  (c.mappings || c.steps) && set.mappings([...(c.mappings ?? []), noData('–')]),
-  c.steps && set.steps(c.steps),
-  (c.mappings || c.steps) && set.custom('cellOptions', c.background ? { type: 'color-background', mode: 'basic' } : { type: 'color-text' }),
-  c.link && { id: 'links', value: [c.link] },
-].filter((property) => typeof property === 'object');
+const looks = (c: Column): Property[] => Object.entries({
+  unit: c.unit, decimals: c.decimals, thresholds: c.steps && absolute(c.steps), links: c.link && [c.link],
+  'custom.width': c.width, 'custom.minWidth': c.minWidth, 'custom.align': c.align,
+  ...((c.mappings || c.steps) && {
+    mappings: [...(c.mappings ?? []), noData('–')],
+    'custom.cellOptions': c.background ? { type: 'color-background', mode: 'basic' } : { type: 'color-text' },
+  }),
+}).filter(([, value]) => value !== undefined).map(([id, value]) => ({ id, value }));
 
 const organize = (renameByName: Record<string, string>, hidden: string[], order: string[] = []) => ({ id: 'organize', options: {
   renameByName, excludeByName: Object.fromEntries(hidden.map((name) => [name, true])), indexByName: Object.fromEntries(order.map((name, i) => [name, i])),
@@ -225,7 +224,7 @@ export function table(o: Common & {
   const shown = columns.map(({ from }) => field(from));
   const hidden = ['Time', ...exprs.map(([refId]) => field(`#${refId}`)), ...(o.hidden ?? [])].filter((name) => !shown.includes(name));
   const panel = common(new tables.PanelBuilder(), o)
-    .targets(exprs.map(([refId, expr]) => now(expr, '', refId).format(PromQueryFormat.Table)))
+    .targets(exprs.map(([refId, expr]) => rows(expr, refId)))
     .transformations([
       ...(o.matrix ? inColumns(o.matrix) : exprs.length > 1 ? [{ id: 'merge', options: {} }] : []),
       organize(Object.fromEntries(columns.map((c, i) => [shown[i], c.name])), hidden, shown),

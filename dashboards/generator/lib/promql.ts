@@ -5,6 +5,9 @@
 export const account = 'account=~"$account"';
 export const location = 'location=~"$location"';
 export const plan = 'plan=~"$plan"';
+/** Of the states that the provider reports. */
+export const inMaintenance = 'state=~"(?i).*maintenance.*"';
+export const failed = 'state!~"(?i)operational|.*maintenance.*"';
 /** Also matches public collectors, which have no account and belong to every choice. */
 export const accountOrPublic = 'account=~"$account|"';
 
@@ -16,13 +19,9 @@ export const own = (metric: string, ...matchers: string[]) => selector(`server_r
 export const max = (labels: string, expr: string) => (labels ? `max by (${labels}) (${expr})` : `max(${expr})`);
 /** The same of one gauge of the exporter. */
 export const gauge = (labels: string, metric: string, ...matchers: string[]) => max(labels, own(metric, ...matchers));
-export const sum = (expr: string) => `sum(${expr})`;
 
 /** Prometheus' timestamps are in seconds, Grafana's units of dates in milliseconds. */
 export const milliseconds = (expr: string) => `1000 * ${expr}`;
-
-/** The increase of a counter in the interval that begins at each step, of which the last has not ended. */
-export const increase = (counter: string) => `increase(${counter}[$__interval] offset -$__interval)`;
 
 /** The name of a price, of which the variable chooses the currency. */
 export const price = (of: 'plan' | 'configuration') => `${of}_price_\${currency}_per_month`;

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"server_rental_exporter/test/internal/repo"
@@ -39,7 +38,7 @@ type Link struct {
 type Variable struct {
 	Name, Type, Label, Description, Query, AllValue string
 	Datasource                                      Datasource
-	Multi, IncludeAll, SkipURLSync                  bool
+	Multi, IncludeAll                               bool
 	Refresh, Hide                                   int
 	Current                                         struct{ Value any }
 }
@@ -47,7 +46,7 @@ type Variable struct {
 // Annotation marks times in all panels.
 type Annotation struct {
 	Name, Expr, Step, TitleFormat string
-	Enable, UseValueForTime       bool
+	Enable                        bool
 	Datasource                    Datasource
 	Target                        struct{ Expr, Interval string }
 }
@@ -63,33 +62,22 @@ type Panel struct {
 	Panels                   []Panel // of a collapsed row
 	FieldConfig              struct {
 		Defaults struct {
-			Unit     string
-			Color    struct{ Mode string }
-			Mappings []Mapping
+			Unit, NoValue string
 		}
-		Overrides []struct {
-			Matcher    struct{ ID, Options any }
-			Properties []Property
-		}
+		Overrides []struct{ Properties []Property }
 	}
 	Transformations []Transformation
 	Options         struct {
-		Legend struct{ ShowLegend bool }
 		SortBy []struct{ DisplayName string }
 	}
 }
 
-// Mapping gives values a text and a colour.
-type Mapping struct {
-	Type    string
-	Options json.RawMessage
-}
-
-// Transformation hides and renames fields.
+// Transformation joins, hides and renames fields.
 type Transformation struct {
 	Options struct {
 		ExcludeByName map[string]bool
 		RenameByName  map[string]string
+		ValueField    string // of a matrix
 	}
 }
 
@@ -158,12 +146,7 @@ func (d Dashboard) Queries() []Query {
 }
 
 // Interpolate replaces variables in a query. The others that a user chooses select all.
-// Without an end of the time range, it is the end of the query.
 func Interpolate(expr string, values map[string]string) string {
-	if values["__to:date:seconds"] == "" {
-		expr = strings.NewReplacer("@ ${at}${__to:date:seconds}", "@ end()", "@ ${provider}${__to:date:seconds}", "@ end()",
-			"@ ${saved}${__to:date:seconds}", "@ end()", "@ ${__to:date:seconds}", "@ end()").Replace(expr)
-	}
 	return os.Expand(expr, func(name string) string {
 		if value, found := values[name]; found {
 			return value
@@ -171,10 +154,6 @@ func Interpolate(expr string, values map[string]string) string {
 		switch name {
 		case "job", "instance", "account", "location", "plan":
 			return ".+" // the value of All
-		case "at", "provider", "saved":
-			return "+" // while there is data
-		case "__to:date:seconds", "vat":
-			return "0"
 		default:
 			return "$" + name // which Prometheus rejects, but for groups of patterns
 		}

@@ -35,7 +35,7 @@ const money = [
     overrides: [{ matcher: { id: 'byType', options: 'number' }, properties: [set.unit(units.minute), set.custom('width', 150)] }], // of each coin
   }, [
     accountColumn,
-    valueOf.number('left', 'Days left', 85, `(${fundedUntil} - time()) / 86400`, { unit: 'none', decimals: 0, steps: steps.days }),
+    valueOf.number('left', 'Days left', 85, `(${fundedUntil} - time()) / 86400`, { unit: 'none', decimals: 1, steps: steps.days }),
     valueOf.date('until', 'Funded until', 110, fundedUntil),
     valueOf.usd('balance', 'Balance', 120, balance, { steps: steps.balance }),
     valueOf.number('months', 'Months', 75, `${balance} / (${cost} > 0)`, { unit: 'none', decimals: 1, steps: steps.months }),
@@ -70,11 +70,11 @@ function added(metric: string) {
 
 const flows = [
   series({
-    id: 106, title: 'Balance', w: 12, h: 9, unit: units.usd, decimals: 2, stepped: true, alerts: ['BalanceLow'],
+    id: 106, title: 'Balance', w: 12, h: 10, unit: units.usd, decimals: 2, stepped: true, alerts: ['BalanceLow'],
     description: 'The balances of the chosen accounts. Of more than ten, only the ten lowest at each time.',
   }, course(`bottomk(10, ${balance})`, '{{account}}')),
   series({
-    id: 501, title: 'Money in and out', w: 12, h: 9, unit: units.usd, decimals: 2, bars: true, interval: '10m', points: 30, calcs: ['sum'],
+    id: 501, title: 'Money in and out', w: 12, h: 10, unit: units.usd, decimals: 2, bars: true, interval: '10m', points: 30, calcs: ['sum'],
     description: 'Credits, and debits below zero, of the chosen accounts by type of transaction, in the interval that begins at the left edge of each bar.',
   },
   course(added('transactions_credit_usd'), 'in: {{type}}', 'in'),
@@ -87,9 +87,9 @@ const topups = [
     id: 402, title: 'Open top-ups', w: 18, h: 7, sort: 'Time left', hidden: ['topup'], noValue: 'No open top-up is known', alerts: ['TopupExpiring', 'TopupStuck'],
     description: 'Top-ups that wait for a payment or its confirmations, with their page. A pending top-up has to be paid while its rate is locked.',
   }, [
-    valueOf.duration('left', 'Time left', 130, `${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, { steps: steps.rising(colours.bad, [0, colours.warn], [600, colours.plain]) }),
-    fixed('status', 'Status', 95, { expr: perTopup('topup_info', ', status, coin, network') }),
-    valueOf.usd('amount', 'Amount', 110, perTopup('topup_amount_usd')),
+    valueOf.duration('left', 'Time left', 112, `${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, { steps: steps.rising(colours.bad, [0, colours.warn], [600, colours.plain]) }),
+    fixed('status', 'Status', 90, { expr: perTopup('topup_info', ', status, coin, network') }),
+    valueOf.usd('amount', 'Amount', 105, perTopup('topup_amount_usd')),
     address('page', 'Open', perTopup('topup_links_info', ', page')),
     fixed('coin', 'Coin', 100), fixed('network', 'Network', 90),
     valueOf.number('have', 'Have', 57, perTopup('topup_confirmations')),

@@ -8,7 +8,7 @@ import { configurations, pricesAndRestocks, stockOverTime } from './stock.js';
 const plan = planOf('plan');
 const recorded = (name: string) => max('plan', `plan:server_rental_plan_${name}{${plan}}`);
 const tile = { w: 6, h: 4 };
-const noValue = 'Needs alerts/stock.rules.yml';
+const noValue = 'No data from alerts/stock.rules.yml';
 
 const state = [
   stat({

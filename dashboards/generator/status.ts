@@ -10,8 +10,8 @@ const alerts = table({
   description: 'Warnings and critical alerts of this project that fire, since when, and what they are about. The name leads to the runbook. They need the rules in alerts/.',
 }, [
   fixed('severity', 'Severity', 85, { mappings: mappings.severity, background: true, align: 'center' }),
-  fixed('alertname', 'Alert', 230, { mappings: [words('^ServerRental(.+)', colours.plain, '$1')], link: { title: 'Runbook', url: `${runbooks}#\${__value.raw}`, targetBlank: true } }),
-  valueOf.ago('since', 'Since', 125, 'ALERTS_FOR_STATE{alertname=~"ServerRental.*", severity!="info"} and ignoring (alertstate) ALERTS{alertstate="firing"}'),
+  fixed('alertname', 'Alert', 205, { mappings: [words('^ServerRental(.+)', colours.plain, '$1')], link: { title: 'Runbook', url: `${runbooks}#\${__value.raw}`, targetBlank: true } }),
+  valueOf.ago('since', 'Since', 132, 'ALERTS_FOR_STATE{alertname=~"ServerRental.*", severity!="info"} and ignoring (alertstate) ALERTS{alertstate="firing"}'),
 ]);
 
 const operational = gauge('location, component', 'component_operational', location);
@@ -43,8 +43,8 @@ const provider = [
   ], { state: gauge('location, component, state', 'component_state', location) })
     .transformations([{ id: 'groupingToMatrix', options: { columnField: 'component', rowField: 'location', valueField: 'state', emptyValue: 'empty' } }, { id: 'organize', options: { renameByName: { 'location\\component': 'Location' }, excludeByName: {}, indexByName: {} } }]),
   timeline({
-    id: 202, title: 'Components that were not operational', w: 12, h: 11, noValue: 'No component is known to have failed', mappings: [values({ 1: ['Not operational', colours.bad] })], alerts: ['ComponentNotOperational'],
-    description: 'The components that the provider reported as not operational in the time range, with their state, and when.',
+    id: 202, title: 'Components that were not operational', w: 12, h: 11, mappings: [values({ 1: ['Not operational', colours.bad] })], alerts: ['ComponentNotOperational'],
+    description: 'The components that the provider reported as not operational in the time range, with their state, and when. Nothing is drawn if there were none.',
     overrides: [forQuery('maintenance', set.mappings([values({ 1: ['Maintenance', colours.plain] })]))],
   },
   course(reported(failed), '{{component}} in {{location}}: {{state}}', 'failed'),

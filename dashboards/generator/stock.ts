@@ -5,8 +5,6 @@ import { type Name, dashboard, inCurrency, linkTo, planOf } from './lib/dashboar
 import { address, between, colours, course, fixed, flexible, mappings, series, steps, table, timeline, valueOf, values } from './lib/panels.js';
 import { account, gauge, location, max, own, plan, price } from './lib/promql.js';
 
-/** What is averaged over 30 days comes from recording rules. */
-const needsRules = 'needs alerts/stock.rules.yml';
 export const planColumn = (from: Name, width = 145) => fixed('plan', 'Plan', width, { link: linkTo(from, 'plan', 'This plan', 'var-plan=${__value.raw}') });
 
 /** The columns of stock, in this order in all tables. */
@@ -48,7 +46,7 @@ export function configurations(from: Name, size: { w: number, h: number }) {
   const only = (metric: string, labels = '') => (ofPlan ? gauge(saved + labels, metric) + ofPlan : gauge(saved + labels, metric, account));
   return table({
     ...size, id: 501, title: `Saved configurations, ${inCurrency}`, sort: 'Stock', descending: true, hidden: ['configuration'], noValue: 'No saved configuration is known', alerts: ['ConfigurationBackInStock'],
-    description: `Whether each saved configuration can be ordered, its price per month including options and excluding VAT, and when it last came back in stock and sold out. Share is of 30 days in stock, and ${needsRules}. `
+    description: 'Whether each saved configuration can be ordered, its price per month including options and excluding VAT, and when it last came back in stock and sold out. Share is of 30 days in stock, and needs alerts/stock.rules.yml. '
       + 'This is the only stock of a plan in a location that the provider reports.',
   }, [
     stockColumn(of('in_stock')),
@@ -70,7 +68,7 @@ const recorded = (name: string) => `plan:server_rental_plan_${name}:avg30d{${pla
 const plans = table({
   id: 110, title: `Plans, ${inCurrency}`, w: 24, h: 17, sort: 'Price', noValue: 'No plan is known', alerts: ['PlanBackInStock', 'PlanPriceChanged'],
   description: 'The chosen plans, cheapest first: price per month, excluding VAT; the order form; when each last came back in stock and sold out while the exporter ran; hardware. '
-    + `Share is of 30 days in stock, Stays how long it stays in stock, and Gone how long it is then sold out, on average: they ${needsRules.replace('needs', 'need')}.`,
+    + 'Share is of 30 days in stock, Stays how long it stays in stock, and Gone how long it is then sold out, on average: they need alerts/stock.rules.yml.',
 }, [
   stockColumn(ofPlans('in_stock')),
   planColumn('stock'),
@@ -106,9 +104,9 @@ export const pricesAndRestocks = (size: { w: number, h: number }, plans: string)
     description: 'The price of each plan per month, excluding VAT.',
   }, course(gauge('plan', price('plan'), plans), '{{plan}}')),
   series({
-    ...size, id: 208, title: 'Restocks', decimals: 0, min: 0, softMax: 1, bars: true, interval: '10m', points: 60, noValue: 'No restock is known', alerts: ['PlanBackInStock'], // the last interval has not ended
+    ...size, id: 208, title: 'Restocks', decimals: 0, min: 0, softMax: 1, bars: true, interval: '10m', points: 60, alerts: ['PlanBackInStock'], // the last interval has not ended
     description: 'How many times each plan came back in stock in the interval that begins at the left edge of each bar, also between two scrapes.',
-  }, course(`round(${max('plan', `increase(${own('plan_restocks_total', plans)}[$__interval] offset -$__interval)`)}) > 0`, '{{plan}}')),
+  }, course(`round(${max('plan', `increase(${own('plan_restocks_total', plans)}[$__interval] offset -$__interval)`)})`, '{{plan}}')),
 ];
 
 const locations = [

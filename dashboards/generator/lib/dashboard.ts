@@ -85,7 +85,7 @@ function health(name: Name) {
       description: 'The age of the oldest data shown, in intervals of its collector. One is normal, the alert fires at ten.',
     }, now(max('', intervals()), 'intervals')),
     stat({
-      ...tile, id: 904, title: 'Alerts', unit: 'suffix: firing', steps: steps.noneIsGood, mappings: [values({ 0: ['None', colours.good] })], noValue: 'Needs alerts/*.rules.yml', alerts: ['ExporterDown'],
+      ...tile, id: 904, title: 'Alerts', unit: 'suffix: firing', steps: steps.noneIsGood, mappings: [values({ 0: ['None', colours.good] })], noValue: 'No data from alerts/*.rules.yml', alerts: ['ExporterDown'],
       description: 'The number of different warnings and critical alerts of this project that fire. The dashboard of the status lists them.',
     }, now(firing, 'alerts')),
   ];

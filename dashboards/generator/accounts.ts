@@ -106,19 +106,12 @@ const topups = [
 
 const servers = [
   stat({
-    id: 301, title: 'Servers by status', w: 8, h: 7, names: true, steps: steps.rising(colours.muted, [1, colours.warn]), alerts: ['ServerSuspended', 'ServerCountDropped'],
+    id: 301, title: 'Servers by status', w: 6, h: 11, names: true, steps: steps.rising(colours.muted, [1, colours.warn]), alerts: ['ServerSuspended', 'ServerCountDropped'],
     description: 'The number of servers of the chosen accounts by status, as the provider reports it.',
     overrides: [forName('active', set.steps(steps.rising(colours.muted, [1, colours.good]))), forName('suspended', set.steps(steps.noneIsGood))],
   }, now(`sum by (status) (${gauge('account, status', 'servers', account)})`, '{{status}}')),
   table({
-    id: 302, title: 'Servers by plan and location', w: 16, h: 7, sort: 'Servers', descending: true, noValue: 'No server is known',
-    description: 'The number of servers of the chosen accounts by plan and location.',
-  }, [
-    planColumn, locationColumn,
-    valueOf.number('count', 'Servers', 80, `count by (plan, location) (${perServer('server_info', ', plan, location')})`),
-  ]),
-  table({
-    id: 304, title: 'Servers', w: 24, h: 11, sort: 'Host name', noValue: 'No server is known', alerts: ['ServerSuspended'],
+    id: 304, title: 'Servers', w: 18, h: 11, sort: 'Host name', noValue: 'No server is known', alerts: ['ServerSuspended'],
     description: 'Every server of the chosen accounts. Prices exclude VAT. The metrics contain no addresses.',
   }, [
     statusColumn,
@@ -133,12 +126,14 @@ const servers = [
 const security = [
   table({
     id: 601, title: 'Security of accounts', w: 24, h: 7, sort: 'Account', noValue: 'No account is known', alerts: ['TwoFactorDisabled', 'SSHKeysChanged'],
-    description: 'The chosen accounts: two-factor authentication, the number of SSH keys, when one last came or went while the exporter ran, and the last paid top-up.',
+    description: 'The chosen accounts: two-factor authentication, the number of SSH keys and of saved configurations, when a key last came or went while the exporter ran, and the last paid top-up.',
   }, [
     accountColumn,
     flexible('name', 'Name', 130, { expr: gauge('account, name', 'account_info', account) }),
     valueOf.state('factor', 'Two-factor', 100, perAccount('account_two_factor_enabled'), { mappings: mappings.enabled }),
     valueOf.number('keys', 'SSH keys', 85, perAccount('ssh_keys')),
+    valueOf.number('saved', 'Configurations', 125, perAccount('configurations')),
+    valueOf.number('limit', 'of at most', 90, perAccount('configurations_limit')),
     valueOf.ago('changed', 'Keys changed', 125, perAccount('ssh_keys_changed_timestamp_seconds')),
     valueOf.ago('paid', 'Last top-up', 125, perAccount('topup_last_paid_timestamp_seconds')),
   ]),

@@ -18,7 +18,7 @@ const state = [
   stat({
     ...tile, id: 102, title: `Price, ${inCurrency}`, decimals: 2, alerts: ['PlanPriceChanged'],
     description: 'The price per month, excluding VAT.',
-  }, now(gauge('plan', price('plan'), plan), 'price')),
+  }, now(gauge('plan', `plan_${price}`, plan), 'price')),
   stat({
     ...tile, id: 106, title: 'Share of time in stock', unit: 'percentunit', decimals: 0, names: true, steps: steps.muted, noValue,
     description: 'Which part of the last 1, 7, 30 and 90 days the plan was in stock. Needs the recording rules in alerts/stock.rules.yml.',
@@ -32,7 +32,7 @@ const state = [
   now(`${recorded('stay_seconds:avg30d')} / 3600`, 'stays', 'stays'),
   now(`(${recorded('return_seconds:avg30d')} - ${recorded('stay_seconds:avg30d')}) / 3600`, 'gone', 'gone')),
   table({
-    id: 105, title: 'Order', w: 24, h: 4, sort: 'Name', hidden: ['plan'], noValue: 'The plan is not in the catalog',
+    id: 105, title: 'Order', w: 24, h: 4, sort: 'Name', hidden: ['plan'], noValue: 'The plan is not known',
     description: 'The order form and hardware of the plan, and the alternative that the provider names while it is sold out.',
   }, [
     address('order', 'Order', gauge('plan, order', 'plan_links_info', plan)),

@@ -3,7 +3,7 @@
 
 import { dashboard, linkTo } from './lib/dashboard.js';
 import { between, colours, course, fixed, flexible, forPattern, forQuery, mappings, now, rows, runbooks, series, set, stat, steps, table, timeline, units, valueOf, values, words } from './lib/panels.js';
-import { account, accountOrPublic, age, collector, failed, gauge, inMaintenance, interval, intervals, location, max, own, perExporter, selector, succeeded } from './lib/promql.js';
+import { account, accountOrPublic, age, collector, failed, gauge, inMaintenance, interval, intervals, location, max, milliseconds, own, perExporter, selector, succeeded } from './lib/promql.js';
 
 const alerts = table({
   id: 109, title: 'Alerts that fire', w: 24, h: 7, sort: 'Severity', hidden: ['__name__'], noValue: 'No alert is known to fire',
@@ -21,18 +21,19 @@ const none = values({ 0: ['None', colours.good] });
 
 const provider = [
   stat({
-    id: 101, title: 'Provider', w: 8, h: 5, mappings: mappings.componentState, field: 'overall', background: true, alerts: ['ProviderNotOperational'],
+    id: 101, title: 'Provider', w: 6, h: 5, mappings: mappings.componentState, field: 'overall', background: true, alerts: ['ProviderNotOperational'],
     description: 'The provider\'s overall state: green if operational, blue if maintenance, red for any other state.',
   }, rows(gauge('overall', 'status_info'), 'A')),
   stat({
-    id: 102, title: 'Components', w: 8, h: 5, unit: 'suffix: not operational', steps: steps.noneIsGood, mappings: [values({ 0: ['All operational', colours.good] })], alerts: ['ComponentNotOperational'],
+    id: 102, title: 'Components', w: 6, h: 5, unit: 'suffix: not operational', steps: steps.noneIsGood, mappings: [values({ 0: ['All operational', colours.good] })], alerts: ['ComponentNotOperational'],
     description: 'The number of components of the chosen locations that are not operational, those in maintenance included.',
   }, now(`sum(1 - ${operational})`, 'components')),
   stat({
-    id: 103, title: 'Incidents', w: 8, h: 5, names: true, steps: steps.noneIsGood, alerts: ['IncidentOngoing', 'MaintenanceScheduled'],
-    description: 'Ongoing incidents and scheduled maintenance windows, as the provider reports them.',
-    overrides: [forQuery('maintenance', set.steps(steps.rising(colours.plain)))],
-  }, now(gauge('', 'incidents_ongoing'), 'incidents', 'incidents'), now(gauge('', 'maintenances_scheduled'), 'maintenance', 'maintenance')),
+    id: 103, title: 'Incidents', w: 12, h: 5, names: true, steps: steps.noneIsGood, alerts: ['IncidentOngoing', 'MaintenanceScheduled', 'CatalogFrozen'],
+    description: 'Ongoing incidents and scheduled maintenance windows, and when the provider last updated its status and generated its catalog.',
+    overrides: [forQuery('maintenance', set.steps(steps.rising(colours.plain))), forPattern('^(status|catalog)$', set.unit(units.ago), set.steps(steps.muted))],
+  }, now(gauge('', 'incidents_ongoing'), 'incidents', 'incidents'), now(gauge('', 'maintenances_scheduled'), 'maintenance', 'maintenance'),
+  now(milliseconds(gauge('', 'status_updated_timestamp_seconds')), 'status', 'updated'), now(milliseconds(gauge('', 'catalog_generated_timestamp_seconds')), 'catalog', 'generated')),
   table({
     id: 201, title: 'Components by location', w: 12, h: 11, sort: 'Location', noValue: 'No component is known', alerts: ['ComponentNotOperational'],
     description: 'The state of each component of each location: green if operational, blue if it says maintenance, red for any other state.',

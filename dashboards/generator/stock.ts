@@ -20,7 +20,7 @@ const orderNow = table({
   description: 'The plans that match a watch and are in stock, cheapest first, with their order form and when they last came back in stock. Whichever plans are chosen. Prices are per month, excluding VAT.',
 }, [
   planColumn('stock'),
-  priceColumn(awaited(gauge('plan', price('plan')))),
+  priceColumn(awaited(gauge('plan', `plan_${price}`))),
   address('order', 'Order', awaited(gauge('plan, order', 'plan_links_info'))),
   agoColumn('restock', 'Restocked', awaited(gauge('plan', 'plan_last_restock_timestamp_seconds'))),
   flexible('watch', 'Watch', 120),
@@ -40,10 +40,11 @@ const saved = 'account, configuration';
 
 /** The saved configurations of the chosen accounts, or of one plan. */
 export function configurations(from: Name, size: { w: number, h: number }) {
-  const [matcher, ofPlan] = from === 'plan' ? [planOf(from), ` and on (${saved}) ${own('configuration_in_stock', planOf(from))}`] : [account, ''];
+  const matcher = from === 'plan' ? planOf(from) : account;
   const of = (metric: string, labels = '') => gauge(saved + labels, `configuration_${metric}`, matcher);
-  /** Of a metric without a label for the plan. */
-  const only = (metric: string, labels = '') => (ofPlan ? gauge(saved + labels, metric) + ofPlan : gauge(saved + labels, metric, account));
+  /** Keeps the configurations of the plan, or of the accounts, of what has no such label or is recorded. */
+  const only = (expr: string) => `${expr} and on (${saved}) ${own('configuration_in_stock', matcher)}`;
+  const without = (metric: string, labels = '') => (from === 'plan' ? only(gauge(saved + labels, `configuration_${metric}`)) : of(metric, labels));
   return table({
     ...size, id: 501, title: `Saved configurations, ${inCurrency}`, sort: 'Stock', descending: true, hidden: ['configuration'], noValue: 'No saved configuration is known', alerts: ['ConfigurationBackInStock'],
     description: 'Whether each saved configuration can be ordered, its price per month including options and excluding VAT, and when it last came back in stock and sold out. Share is of 30 days in stock, and needs alerts/stock.rules.yml. '
@@ -51,19 +52,20 @@ export function configurations(from: Name, size: { w: number, h: number }) {
   }, [
     stockColumn(of('in_stock')),
     planColumn(from),
-    priceColumn(only(price('configuration'))),
-    address('order', 'Order', only('configuration_links_info', ', order')),
+    priceColumn(without(price)),
+    address('order', 'Order', without('links_info', ', order')),
     fixed('location', 'Location', 80),
     agoColumn('restock', 'Restocked', of('last_restock_timestamp_seconds')),
     agoColumn('sellout', 'Sold out', of('last_sellout_timestamp_seconds')),
     flexible('hostname', 'Host name', 130, { expr: of('info', ', plan, location, hostname') }),
-    valueOf.percent('share', 'Share', 68, max(saved, `account_configuration:server_rental_configuration_in_stock:avg30d${ofPlan ? '' : `{${account}}`}`) + ofPlan),
+    valueOf.percent('share', 'Share', 68, only(max(saved, 'account_configuration:server_rental_configuration_in_stock:avg30d'))),
     fixed('account', 'Account', 110, { link: linkTo(from, 'accounts', 'This account', 'var-account=${__value.raw}') }),
   ]);
 }
 
 const ofPlans = (metric: string, labels = '') => gauge(`plan${labels}`, `plan_${metric}`, plan);
-const recorded = (name: string) => `plan:server_rental_plan_${name}:avg30d{${plan}}`;
+/** What rules recorded of the plans that are in the catalog. */
+const recorded = (expr: string) => max('plan', `${expr} and on (plan) ${own('plan_in_stock', plan)}`);
 
 const plans = table({
   id: 110, title: `Plans, ${inCurrency}`, w: 24, h: 17, sort: 'Price', noValue: 'No plan is known', alerts: ['PlanBackInStock', 'PlanPriceChanged'],
@@ -72,7 +74,7 @@ const plans = table({
 }, [
   stockColumn(ofPlans('in_stock')),
   planColumn('stock'),
-  priceColumn(gauge('plan', price('plan'), plan)),
+  priceColumn(gauge('plan', `plan_${price}`, plan)),
   address('order', 'Order', ofPlans('links_info', ', order')),
   agoColumn('restock', 'Restocked', ofPlans('last_restock_timestamp_seconds')),
   agoColumn('sellout', 'Sold out', ofPlans('last_sellout_timestamp_seconds')),
@@ -80,9 +82,9 @@ const plans = table({
   valueOf.number('cores', 'Cores', 58, ofPlans('cpu_cores')),
   valueOf.number('memory', 'Memory', 75, ofPlans('memory_bytes'), { unit: 'bytes', decimals: 0 }),
   fixed('gpu_model', 'GPU', 160), fixed('storage', 'Storage', 205),
-  valueOf.percent('share', 'Share', 65, max('plan', recorded('in_stock'))),
-  valueOf.hours('stays', 'Stays', 72, max('plan', recorded('stay_seconds'))),
-  valueOf.hours('gone', 'Gone', 72, `(${recorded('return_seconds')} - ${recorded('stay_seconds')})`),
+  valueOf.percent('share', 'Share', 65, recorded('plan:server_rental_plan_in_stock:avg30d')),
+  valueOf.hours('stays', 'Stays', 72, recorded('plan:server_rental_plan_stay_seconds:avg30d')),
+  valueOf.hours('gone', 'Gone', 72, recorded('plan:server_rental_plan_return_seconds:avg30d - plan:server_rental_plan_stay_seconds:avg30d')),
 ]);
 
 /** The mean in each interval. */
@@ -102,7 +104,7 @@ export const pricesAndRestocks = (size: { w: number, h: number }, plans: string)
   series({
     ...size, id: 301, title: `Prices, ${inCurrency}`, decimals: 2, stepped: true, alerts: ['PlanPriceChanged'],
     description: 'The price of each plan per month, excluding VAT.',
-  }, course(gauge('plan', price('plan'), plans), '{{plan}}')),
+  }, course(gauge('plan', `plan_${price}`, plans), '{{plan}}')),
   series({
     ...size, id: 208, title: 'Restocks', decimals: 0, min: 0, softMax: 1, bars: true, interval: '10m', points: 60, alerts: ['PlanBackInStock'], // the last interval has not ended
     description: 'How many times each plan came back in stock in the interval that begins at the left edge of each bar, also between two scrapes.',

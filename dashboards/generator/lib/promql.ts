@@ -23,8 +23,8 @@ export const gauge = (labels: string, metric: string, ...matchers: string[]) => 
 /** Prometheus' timestamps are in seconds, Grafana's units of dates in milliseconds. */
 export const milliseconds = (expr: string) => `1000 * ${expr}`;
 
-/** The name of a price, of which the variable chooses the currency. */
-export const price = (of: 'plan' | 'configuration') => `${of}_price_\${currency}_per_month`;
+/** The end of the name of a price, of which the variable chooses the currency. */
+export const price = 'price_${currency}_per_month';
 
 const builds = own('exporter_build_info');
 /** One series for each exporter of a metric that other programs export, too. */

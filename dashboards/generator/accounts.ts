@@ -84,8 +84,8 @@ const flows = [
 const perTopup = (metric: string, labels = '') => gauge(`account, topup${labels}`, metric, account);
 const topups = [
   table({
-    id: 402, title: 'Open top-ups', w: 18, h: 7, sort: 'Time left', hidden: ['topup'], noValue: 'No open top-up is known', alerts: ['TopupExpiring', 'TopupStuck'],
-    description: 'Top-ups that wait for a payment or its confirmations, with their page. A pending top-up has to be paid while its rate is locked.',
+    id: 402, title: 'Open top-ups', w: 18, h: 7, sort: 'Status', descending: true, hidden: ['topup'], noValue: 'No open top-up is known', alerts: ['TopupExpiring', 'TopupStuck'],
+    description: 'Top-ups that wait for a payment or its confirmations, with their page, those to pay first. A pending top-up has to be paid while its rate is locked.',
   }, [
     valueOf.duration('left', 'Time left', 112, `${perTopup('topup_rate_locked_until_timestamp_seconds')} - time()`, { steps: steps.rising(colours.bad, [0, colours.warn], [600, colours.plain]) }),
     fixed('status', 'Status', 90, { expr: perTopup('topup_info', ', status, coin, network') }),

@@ -93,11 +93,11 @@ const mean = (labels: string, metric: string, ...matchers: string[]) => max(labe
 /** The history of stock, by matchers of plans and of saved configurations, with more bands. */
 export const stockOverTime = (size: { w: number, h: number }, plans: string, configurations: string, ...more: ReturnType<typeof course>[]) => timeline({
   ...size, id: 201, title: 'Stock over time', mappings: [...mappings.stock, between(0, 1, colours.warn, 'Part of the time')],
-  description: 'Whether each plan and saved configuration was in stock: all of the time in an interval, part of it, or never. A watch is in stock if a plan that matches was. Gaps are times without data.',
+  description: 'Whether each plan, and each plan and location that is saved as a configuration, was in stock: all of the time in an interval, part of it, or never. A watch is in stock if a plan that matches was. Gaps are times without data.',
 },
 course(mean('plan', 'plan_in_stock', plans), '{{plan}}'),
 ...more,
-course(mean(`${saved}, plan, location`, 'configuration_in_stock', configurations), 'Saved {{plan}}, {{location}}', 'saved'));
+course(mean('plan, location', 'configuration_in_stock', configurations), 'Saved {{plan}}, {{location}}', 'saved'));
 
 /** The history of prices and restocks, by a matcher of plans. */
 export const pricesAndRestocks = (size: { w: number, h: number }, plans: string) => [

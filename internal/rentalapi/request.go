@@ -55,12 +55,15 @@ func (c *Client) readResponse(resp *http.Response, b *body, r *Response, read fu
 	}
 	buffered := bufio.NewReader(b)
 	first, _ := buffered.Peek(1)
-	switch err := read(buffered); {
+	isPage := string(first) == "<" || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html")
+	err := read(buffered)
+	_, noJSON := errors.AsType[*json.SyntaxError](err)
+	switch {
 	case err == nil:
 		return nil
 	case b.failure != nil:
 		return b.failure
-	case string(first) == "<" || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html"):
+	case isPage && noJSON:
 		return newError(Decode, errors.New("response: a web page: api.base_url probably leads to a site and not to the API"))
 	default:
 		return newError(Decode, err)

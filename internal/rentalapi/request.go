@@ -77,8 +77,8 @@ func statusError(status int, body io.Reader, until time.Time) *Error {
 	e := &Error{Reason: cmp.Or(reasons[status], Status), Code: status, Until: until}
 	documented := []string{"invalid_parameter", "unauthorized", "invalid_token", "not_found", "method_not_allowed", "rate_limited", "unavailable"}
 	var content struct{ Error struct{ Code string } }
-	text, _ := io.ReadAll(body)        // a connection is kept only if its response was read
-	_ = json.Unmarshal(text, &content) // without documented code if it is no JSON
+	text, _ := io.ReadAll(io.LimitReader(body, maxValueBytes)) // a connection is kept only if its response was read
+	_ = json.Unmarshal(text, &content)                         // without documented code if it is no JSON
 	switch {
 	case status >= 300 && status < 400:
 		e.Err = errors.New("redirects are not followed: set api.base_url to the API's final address")

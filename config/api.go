@@ -36,7 +36,7 @@ func (l *loader) setBaseURL(place, value string) {
 
 // checkAPI checks how requests are sent. The flag of the base URL has precedence over the file.
 func (l *loader) checkAPI() {
-	api, flag := l.file.API, &l.flags.baseURL
+	api, flag := &l.file.API, &l.flags.baseURL
 	switch {
 	case flag.isSet():
 		l.setBaseURL(flag.place(), flag.value)
@@ -50,10 +50,11 @@ func (l *loader) checkAPI() {
 	checkRange(l, "api.rate_limit.account", api.RateLimit.Account, Burst+1, maxAccount)
 	l.checkHTTP()
 	api.BaseURL, api.Address = l.config.API.BaseURL, ""
-	l.config.API = api
+	l.config.API = *api
 }
 
-// checkHTTP checks the settings of the HTTP client with the library that uses them.
+// checkHTTP checks the settings of the HTTP client with the library that uses them, and makes
+// their paths relative to the file.
 func (l *loader) checkHTTP() {
 	settings, place := &l.file.API.HTTP, l.at("api.http")
 	settings.SetDirectory(filepath.Dir(l.flags.configFile.value))

@@ -58,7 +58,7 @@ func (l *loader) checkCollector(r collector.Resource, flag toggle) Collector {
 		settings.Interval = time.Duration(*d)
 	}
 	settings.MaxAge = max(r.MaxAge, 3*settings.Interval)
-	if d := file.MaxAge; d != nil && checkRange(l, path+".max_age", *d, Duration(settings.Interval), maxMaxAge) {
+	if d := file.MaxAge; d != nil && checkRange(l, path+".max_age", *d, 2*Duration(settings.Interval), maxMaxAge) {
 		settings.MaxAge = time.Duration(*d)
 	}
 	settings.SoldOutInterval = min(settings.SoldOutInterval, settings.Interval)

@@ -61,7 +61,7 @@ func (a Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, a.Name) 
 type Collector struct {
 	Enabled  bool
 	Interval time.Duration // 1 second, or the API's cache time if that is longer, to 30 days
-	MaxAge   time.Duration // Interval to 365 days
+	MaxAge   time.Duration // twice Interval, or data would expire before the next fetch ends, to 365 days
 	// SoldOutInterval is the interval while an item is sold out: 2 seconds to Interval; 0 if
 	// the collector has no such interval.
 	SoldOutInterval time.Duration

@@ -2,13 +2,17 @@ package config
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
+	"golang.org/x/net/http/httpguts"
 )
 
 const (
@@ -69,6 +73,33 @@ func (l *loader) checkHTTP() {
 	}
 	if err != nil {
 		l.add(place, "%s", err)
+	}
+	l.checkHeaders()
+}
+
+// checkHeaders checks what the library reports only when a request is sent.
+func (l *loader) checkHeaders() {
+	checkName := func(setting, name string) string {
+		place := l.at(fmt.Sprintf("api.http.%s[%q]", setting, name))
+		if !httpguts.ValidHeaderFieldName(name) {
+			l.add(place, "invalid name: must be letters, digits and characters like - and _")
+		}
+		return place
+	}
+	settings := l.file.API.HTTP
+	for _, name := range slices.Sorted(maps.Keys(settings.ProxyConnectHeader)) {
+		checkName("proxy_connect_header", name)
+	}
+	if settings.HTTPHeaders == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings.HTTPHeaders.Headers)) {
+		place := checkName("http_headers", name)
+		for i, file := range settings.HTTPHeaders.Headers[name].Files {
+			if _, err := readFile(file); err != nil {
+				l.add(fmt.Sprintf("%s.files[%d]", place, i), "%s", err)
+			}
+		}
 	}
 }
 

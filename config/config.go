@@ -25,6 +25,7 @@ type Config struct {
 	Collectors map[string]Collector // an entry for every resource, enabled or not
 	Watches    []collector.Watch
 	Shard      Shard
+	Notes      []string // what is valid and probably not intended, each with its place
 }
 
 // API describes the rental API and how to send requests to it.

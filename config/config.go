@@ -76,7 +76,7 @@ type Rate struct {
 }
 
 // RequestRate returns the rate of the public API, or of each account, while everything is
-// sold out.
+// sold out and each list that is read whole has as many pages as cost the most.
 func (c *Config) RequestRate(resources []collector.Resource, account bool) Rate {
 	rate := Rate{Limit: c.API.RateLimit.Public - Burst}
 	if account {
@@ -86,6 +86,9 @@ func (c *Config) RequestRate(resources []collector.Resource, account bool) Rate 
 		settings := c.Collectors[r.Name]
 		if r.Account == account && settings.Enabled {
 			perMinute := float64(time.Minute) / float64(cmp.Or(settings.SoldOutInterval, settings.Interval))
+			if r.PageInterval > 0 {
+				perMinute = max(perMinute, float64(time.Minute)/float64(r.PageInterval))
+			}
 			rate.PerMinute += perMinute
 			rate.MaxPerMinute += float64(max(1, r.MaxRequests)) * perMinute
 		}

@@ -3,7 +3,9 @@ package exporter
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -68,6 +70,28 @@ func TestVersion(t *testing.T) {
 	want := fmt.Sprintf("server_rental_exporter, version %s (revision: ", strings.TrimSpace(string(file)))
 	if got := output(t, "--version"); !strings.HasPrefix(got, want) {
 		t.Errorf("got %s, want %s...", got, want)
+	}
+}
+
+// TestSystemdSocket passes a socket that is no stream, as systemd does: the first file after
+// standard error.
+func TestSystemdSocket(t *testing.T) {
+	t.Parallel()
+	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = socket.Close() }()
+	file, err := socket.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("bash", "-c", `LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" --demo --web.systemd-socket`, simtest.Binary(t))
+	command.ExtraFiles = []*os.File{file}
+	p := simtest.StartCommand(t, command)
+	simtest.AssertEqual(t, "exit status", p.Wait(), 1)
+	if log := p.Log.String(); !strings.Contains(log, "systemd: a socket is no stream socket") {
+		t.Errorf("got log:\n%s\nwant that a socket is no stream socket", log)
 	}
 }
 

@@ -101,14 +101,25 @@ func TestSignals(t *testing.T) {
 		t.Run(stop.String(), func(t *testing.T) {
 			t.Parallel()
 			p := simtest.StartProcess(t, "--demo")
-			for _, step := range []struct {
-				signal os.Signal
-				msg    string
-			}{{syscall.SIGHUP, `msg="configuration reloaded"`}, {stop, `msg="shutting down"`}} {
-				simtest.AssertEqual(t, "signal", p.Cmd.Process.Signal(step.signal), nil)
-				simtest.Eventually(t, step.msg, func() bool { return strings.Contains(p.Log.String(), step.msg) })
-			}
+			signalAndAwait(t, p, syscall.SIGHUP, `msg="configuration reloaded"`)
+			signalAndAwait(t, p, stop, `msg="shutting down"`)
 			simtest.AssertEqual(t, "exit status", p.Wait(), 0)
 		})
 	}
+	t.Run("twice, with a client that does not read", func(t *testing.T) {
+		t.Parallel()
+		p := simtest.StartProcess(t, serversConfig(t, longServers, longName())...)
+		p.WaitReady()
+		startScrape(t, strings.TrimPrefix(p.URL, "http://"))
+		signalAndAwait(t, p, os.Interrupt, `msg="shutting down"`)
+		simtest.AssertEqual(t, "signal", p.Cmd.Process.Signal(os.Interrupt), nil)
+		p.Wait()
+		simtest.AssertEqual(t, "end", p.Cmd.ProcessState.String(), "signal: interrupt")
+	})
+}
+
+func signalAndAwait(t *testing.T, p *simtest.Process, signal os.Signal, message string) {
+	t.Helper()
+	simtest.AssertEqual(t, "signal", p.Cmd.Process.Signal(signal), nil)
+	simtest.Eventually(t, message, func() bool { return strings.Contains(p.Log.String(), message) })
 }

@@ -134,14 +134,15 @@ func pageURL(flags *toolkit.FlagConfig) string {
 	if *flags.WebSystemdSocket {
 		return ""
 	}
-	return localURL(flags, (*flags.WebListenAddresses)[0])
+	return localURL(flags, (*flags.WebListenAddresses)[0], "localhost")
 }
 
-// localURL is the URL of a listen address for clients on this machine.
-func localURL(flags *toolkit.FlagConfig, address string) string {
+// localURL is the URL of a listen address for clients on this machine. An unspecified host is
+// replaced by loopback, a name or an address.
+func localURL(flags *toolkit.FlagConfig, address, loopback string) string {
 	host, port, _ := net.SplitHostPort(address) // valid: see checkServer
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "localhost"
+		host = loopback
 	}
 	scheme := "http"
 	var settings toolkit.Config // stay zero without a valid file

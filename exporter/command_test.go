@@ -68,8 +68,9 @@ func TestVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf("server_rental_exporter, version %s (revision: ", strings.TrimSpace(string(file)))
-	if got := output(t, "--version"); !strings.HasPrefix(got, want) {
-		t.Errorf("got %s, want %s...", got, want)
+	got, err := exec.Command(simtest.Binary(t), "--version").Output()
+	if err != nil || !strings.HasPrefix(string(got), want) {
+		t.Errorf("got %s and %v, want %s...", got, err, want)
 	}
 }
 

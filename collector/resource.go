@@ -72,9 +72,10 @@ func (f *Fetcher) Fetch(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if s.Metrics = b.Metrics(); len(s.Metrics) > maxSamples {
+	if b.Dropped() > 0 {
 		return Snapshot{}, fmt.Errorf("data: more than %d samples: %w", maxSamples, rentalapi.ErrTooLarge)
 	}
+	s.Metrics = b.Metrics()
 	return s, nil
 }
 
@@ -87,7 +88,7 @@ func (f *Fetcher) nextPage(ctx context.Context) error {
 }
 
 func newBuilder(account string) *metric.Builder {
-	b := &metric.Builder{}
+	b := &metric.Builder{MaxSamples: maxSamples}
 	if account != "" {
 		b.ConstLabelValues = []string{account}
 	}

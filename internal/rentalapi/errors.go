@@ -34,7 +34,7 @@ const (
 	// Paused is the reason of a request that was not made, because the API asked for a
 	// backoff that has not ended yet. It is not counted.
 	Paused Reason = "paused"
-	// TokenChanged is the reason of pages that were fetched with different tokens. It is not
+	// TokenChanged is the reason of responses that were fetched with different tokens. It is not
 	// counted: every response was good.
 	TokenChanged Reason = "token_changed"
 )
@@ -69,7 +69,7 @@ var (
 	ErrTooLarge   = errors.New("response is too large")
 	ErrIncomplete = errors.New("response is incomplete")
 
-	ErrTokenChanged = errors.New("the token changed between two pages")
+	ErrTokenChanged = errors.New("the token changed between two requests")
 )
 
 // newError returns an error with a reason, unless err says more about that.

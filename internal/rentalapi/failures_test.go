@@ -160,7 +160,7 @@ func TestReject(t *testing.T) {
 			"/transactions: walk: data: odd":                           Decode,
 			"/transactions: walk: response is incomplete":              Incomplete,
 			"/transactions: walk: response is too large":               TooLarge,
-			"/transactions: walk: the token changed between two pages": TokenChanged,
+			"/transactions: walk: the token changed between two requests": TokenChanged,
 		})
 		counted := map[string]float64{}
 		for _, r := range []string{"decode", "incomplete", "too_large"} {

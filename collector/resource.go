@@ -72,10 +72,9 @@ func (f *Fetcher) Fetch(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if b.Dropped() > 0 {
+	if s.Metrics = b.Metrics(); len(s.Metrics) > maxSamples {
 		return Snapshot{}, fmt.Errorf("data: more than %d samples: %w", maxSamples, rentalapi.ErrTooLarge)
 	}
-	s.Metrics = b.Metrics()
 	return s, nil
 }
 
@@ -88,7 +87,7 @@ func (f *Fetcher) nextPage(ctx context.Context) error {
 }
 
 func newBuilder(account string) *metric.Builder {
-	b := &metric.Builder{MaxSamples: maxSamples}
+	b := &metric.Builder{}
 	if account != "" {
 		b.ConstLabelValues = []string{account}
 	}

@@ -115,7 +115,7 @@ func (w *walk) add(page rentalapi.Page[transaction, rentalapi.PageMeta]) error {
 	}
 	switch {
 	case page.Token != w.first.Token:
-		return rentalapi.ErrTokenChanged
+		return ErrTokenChanged
 	case page.Meta.Total < w.left: // others have moved to pages that were read before
 		return fmt.Errorf("data: entries were removed between two pages: %w", rentalapi.ErrIncomplete)
 	case page.Received.Sub(w.newest.Received) > rememberFor:
@@ -138,7 +138,7 @@ func (w *walk) add(page rentalapi.Page[transaction, rentalapi.PageMeta]) error {
 	}
 	w.pages++
 	w.newest, w.left = page.Response, page.Meta.Total
-	w.withoutID += page.WithoutID
+	w.withoutID += page.Count - len(page.Items)
 	w.invalid.Merge(page.Invalid)
 	return nil
 }

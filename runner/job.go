@@ -123,7 +123,7 @@ func (j *job) attempt(ctx context.Context) (madeBy time.Time, err error) {
 		return time.Time{}, ctx.Err()
 	}
 	if err == nil && snap.Token != j.account.client.LastToken() {
-		err = rentalapi.ErrTokenChanged
+		err = collector.ErrTokenChanged
 	}
 	if _, counted := errors.AsType[*rentalapi.Error](err); err != nil && !counted {
 		err = j.account.client.Reject(j.resource.Path, err)

@@ -209,7 +209,7 @@ func TestOverviewNothing(t *testing.T) {
 	o := allEnabled()
 	o.Published = func() map[string][]*sample { return nil }
 	for ready, want := range map[bool]string{false: "The first fetches have not finished yet.", true: "Nothing needs attention."} {
-		page, _ := do(t, Handler(&fakeCollectors{ready: ready}, o), "GET", "/")
+		page, _ := do(t, Handler(&fakeSource{ready: ready}, o), "GET", "/")
 		for _, text := range []string{want, "Data: not collected by this exporter.", "This exporter has no accounts."} {
 			if !strings.Contains(page.Body, text) {
 				t.Errorf("ready %t: the page lacks %q:\n%s", ready, text, page.Body)

@@ -29,9 +29,9 @@ type view struct {
 	samples    map[string][]*sample        // by name without namespace, sorted by labels; nil with --no-web.overview
 }
 
-func newView(c Collectors, o Options, now time.Time) *view {
-	v := &view{Options: o, Ready: c.Ready(), Config: o.Configured(), Now: now, Watches: c.Watches(), Events: c.Events(), collectors: map[[2]string]*collectorRow{}}
-	for _, h := range c.Health() {
+func newView(s Source, o Options, now time.Time) *view {
+	v := &view{Options: o, Ready: s.Ready(), Config: o.Configured(), Now: now, Watches: s.Watches(), Events: s.Events(), collectors: map[[2]string]*collectorRow{}}
+	for _, h := range s.Health() {
 		row := v.newRow(h)
 		v.Collectors = append(v.Collectors, row)
 		v.collectors[[2]string{h.Collector, h.Account}] = row

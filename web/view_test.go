@@ -31,6 +31,7 @@ func one(name string, value float64, labels ...string) series { return series{na
 // given is what a view is made of.
 type given struct {
 	series   []series
+	accounts []string // main by default
 	health   []health // instead of fresh ones
 	disabled []string // collectors
 	config   Configured
@@ -39,18 +40,23 @@ type given struct {
 	hidden   bool // --no-web.overview
 }
 
-// view returns the view of the account main, at sceneTime.
+// view returns the view at sceneTime.
 func (g given) view() *view {
+	source, options := g.source()
+	return newView(source, options, sceneTime)
+}
+
+func (g given) source() (Source, Options) {
 	b := &metric.Builder{}
-	definitions := slices.Concat(collector.Definitions(), runner.HealthDefinitions(), rentalapi.Definitions(), []*metric.Definition{
-		metric.Counter("configuration_restocks_total", "", "", "account", "configuration"),
-		metric.Gauge("configuration_stock_changed_timestamp_seconds", "", "", "account", "configuration"),
-	})
+	definitions := slices.Concat(collector.Definitions(), runner.HealthDefinitions(), rentalapi.Definitions())
 	for _, s := range g.series {
 		i := slices.IndexFunc(definitions, func(d *metric.Definition) bool { return d.Name == metric.Namespace+s.name })
 		labels := make([]string, len(definitions[i].Labels)) // those that are not given are empty
 		copy(labels, s.labels)
 		b.Add(definitions[i], s.value, labels...)
+	}
+	if g.accounts == nil {
+		g.accounts = []string{"main"}
 	}
 	var all []health
 	for _, r := range collector.Resources() {
@@ -58,10 +64,14 @@ func (g given) view() *view {
 		if i := slices.IndexFunc(g.health, func(h health) bool { return h.Collector == r.Name }); i >= 0 {
 			h = g.health[i]
 		}
+		accounts := []string{""}
 		if r.Account {
-			h.Account = "main"
+			accounts = g.accounts
 		}
-		if !slices.Contains(g.disabled, r.Name) {
+		if slices.Contains(g.disabled, r.Name) {
+			continue
+		}
+		for _, h.Account = range accounts {
 			all = append(all, h)
 		}
 	}
@@ -72,7 +82,7 @@ func (g given) view() *view {
 		p.Publish()
 		o.Published = p.Samples
 	}
-	return newView(&fakeCollectors{health: all, ready: true, watches: g.watches, events: g.events}, o, sceneTime)
+	return &fakeSource{health: all, ready: true, watches: g.watches, events: g.events}, o
 }
 
 // state is that of a collector, given how long ago it last succeeded, or 0 if never.

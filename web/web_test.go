@@ -15,21 +15,21 @@ import (
 	"server_rental_exporter/runner"
 )
 
-// fakeCollectors is the data that the pages show.
-type fakeCollectors struct {
+// fakeSource is the data that the pages show.
+type fakeSource struct {
 	health  []health
 	ready   bool
 	watches []collector.Watched
 	events  []runner.Event
 }
 
-func (f *fakeCollectors) Health() []health { return f.health }
+func (f *fakeSource) Health() []health { return f.health }
 
-func (f *fakeCollectors) Ready() bool { return f.ready }
+func (f *fakeSource) Ready() bool { return f.ready }
 
-func (f *fakeCollectors) Watches() []collector.Watched { return f.watches }
+func (f *fakeSource) Watches() []collector.Watched { return f.watches }
 
-func (f *fakeCollectors) Events() []runner.Event { return f.events }
+func (f *fakeSource) Events() []runner.Event { return f.events }
 
 // allEnabled returns options with everything enabled.
 func allEnabled() Options {
@@ -121,7 +121,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"variables", allEnabled(), true, "/debug/vars", notFound, notFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := &fakeCollectors{}
+			f := &fakeSource{}
 			h := Handler(f, tc.options)
 			f.ready = tc.ready
 			for method, want := range map[string]response{"GET": tc.get, "POST": tc.post} {
@@ -135,7 +135,7 @@ func TestPathsAndMethods(t *testing.T) {
 		})
 	}
 	t.Run("landing", func(t *testing.T) {
-		h := Handler(&fakeCollectors{}, allEnabled())
+		h := Handler(&fakeSource{}, allEnabled())
 		for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "DELETE": 405} {
 			got, _ := do(t, h, method, "/")
 			simtest.AssertEqual(t, method+" /", got.Status, want)
@@ -202,7 +202,7 @@ func TestDiscovery(t *testing.T) {
 				}
 				return slices.DeleteFunc(slices.Clone(tc.servers), func(s collector.Server) bool { return account != "" && s.Account != account }), tc.err
 			}
-			got, header := do(t, Handler(&fakeCollectors{}, o), "GET", "/sd/servers"+tc.query)
+			got, header := do(t, Handler(&fakeSource{}, o), "GET", "/sd/servers"+tc.query)
 			simtest.AssertEqual(t, "response", got, tc.want)
 			if got.Status != 200 {
 				return
@@ -234,7 +234,7 @@ func TestCheckMetricsPath(t *testing.T) {
 		}
 		o := allEnabled()
 		o.MetricsPath = path
-		if got, _ := do(t, Handler(&fakeCollectors{}, o), "GET", path); got.Body != "metrics\n" {
+		if got, _ := do(t, Handler(&fakeSource{}, o), "GET", path); got.Body != "metrics\n" {
 			t.Errorf("%q is allowed and not served: %+v", path, got)
 		}
 	}
@@ -248,7 +248,7 @@ func TestReloadFromOtherSite(t *testing.T) {
 			r.Header.Set("Sec-Fetch-Site", header)
 		}
 		w := httptest.NewRecorder()
-		Handler(&fakeCollectors{}, allEnabled()).ServeHTTP(w, r)
+		Handler(&fakeSource{}, allEnabled()).ServeHTTP(w, r)
 		simtest.AssertEqual(t, "Sec-Fetch-Site "+header, w.Code, want)
 	}
 }

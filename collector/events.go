@@ -108,15 +108,14 @@ func (h itemHistory) step(items []item, partial bool, now time.Time) (next itemH
 	return next, events
 }
 
-// missingComponents returns the names of components that an earlier response had, and the last
-// one lacks.
-func (h itemHistory) missingComponents() (names []string) {
+// missingComponents returns the components that an earlier response had, and the last one lacks.
+func (h itemHistory) missingComponents() (missing []Component) {
 	for _, i := range h {
 		if i.kind == componentEvents && i.removed {
-			names = append(names, i.keys[1][1])
+			missing = append(missing, Component{i.keys[0][1], i.keys[1][1]})
 		}
 	}
-	return names
+	return missing
 }
 
 // numberText returns a number as text; empty if it is not known.

@@ -154,7 +154,7 @@ func TestEventsOfAnotherToken(t *testing.T) {
 func TestMissingComponents(t *testing.T) {
 	api := newFakeAPI()
 	fetch := newFetcher(t, status())
-	var got [][]string
+	var got [][]Component
 	for _, components := range []string{`"ipmi":"outage","network":"operational"`, `"network":"operational"`, `"network":"operational"`, `"network":"operational"`} {
 		api.body = func(url.Values) []byte {
 			return []byte(`{"data":{"overall":"operational","locations":{"fra":{"components":{` + components + `}}}}}`)
@@ -166,7 +166,7 @@ func TestMissingComponents(t *testing.T) {
 		got = append(got, snap.Missing)
 		api.response.Received = api.response.Received.Add(30 * time.Minute)
 	}
-	simtest.AssertEqual(t, "missing", got, [][]string{nil, {"ipmi"}, nil, nil})
+	simtest.AssertEqual(t, "missing", got, [][]Component{nil, {{"fra", "ipmi"}}, nil, nil})
 }
 
 // TestServerReturns: unlike a plan, a server that returns is added again at once.

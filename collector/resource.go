@@ -75,7 +75,7 @@ type Snapshot struct {
 	Data    Data
 	Age     Age
 	Events  []Event       // since the last snapshot; none if there is none
-	Missing []string      // names of components that a location lacks, and had within the last hour
+	Missing []Component   // that the response lacks, although they were there within the last hour
 	AtLeast time.Duration // minimum time until the next fetch; 0: none
 	SoldOut bool          // whether an item was sold out when its stock was last known
 	// producedAt is when the provider made the response, by its own account; nil if it

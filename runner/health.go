@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 )
@@ -26,10 +27,10 @@ func HealthDefinitions() []*metric.Definition {
 // Health is the state of one collector. Metrics and pages are made from it.
 type Health struct {
 	Collector, Account string
-	Invalid            rentalapi.Invalid // of the last good response
-	Missing            []string          // names of components that it lacks, although they were there within the last hour
-	ResponseAge        *time.Duration    // how old the last good response was when it came; nil if that is not known
-	DuplicateOf        string            // another account with the same provider account, for the collector that tells its id; usually empty
+	Invalid            rentalapi.Invalid     // of the last good response
+	Missing            []collector.Component // that it lacks, although they were there within the last hour
+	ResponseAge        *time.Duration        // how old the last good response was when it came; nil if that is not known
+	DuplicateOf        string                // another account with the same provider account, for the collector that tells its id; usually empty
 	State
 }
 

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// maxError is the maximum number of characters of an error.
-const maxError = 300
-
 // collectorRow is the state of a collector, as every section shows it.
 type collectorRow struct {
 	health
@@ -30,10 +27,10 @@ func (v *view) newRow(h health) *collectorRow {
 				c.Field = "locations"
 			}
 		}
-		r.Causes = append(r.Causes, clip(c.Error(), maxError))
+		r.Causes = append(r.Causes, errorText(c.Error()))
 	}
 	if h.Err != nil {
-		r.Errors = append(r.Errors, clip(h.Err.Error(), maxError))
+		r.Errors = append(r.Errors, errorText(h.Err.Error()))
 	}
 	if h.DuplicateOf != "" {
 		r.Errors = append(r.Errors, "same provider account as "+text(h.DuplicateOf)+": sums over accounts count it twice")
@@ -65,7 +62,7 @@ func (r *collectorRow) cause() string {
 	if path, rest, found := strings.Cut(cause, ": "); found && strings.HasPrefix(path, "/") {
 		cause = rest
 	}
-	return clip(cause, maxError)
+	return errorText(cause)
 }
 
 // Data says how old the data is, or why there is none.

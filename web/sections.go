@@ -31,6 +31,18 @@ func (v *view) Stock(kind string, id ...string) words {
 	return words{"unknown", "wait"}
 }
 
+// Since returns when the stock of a plan or a configuration, as kind says, became what it is;
+// zero if it has not changed since the start.
+func (v *view) Since(kind string, id ...string) time.Time {
+	switch v.Value(kind+"_in_stock", id...) {
+	case 1:
+		return v.Time(kind+"_last_restock_timestamp_seconds", id...)
+	case 0:
+		return v.Time(kind+"_last_sellout_timestamp_seconds", id...)
+	}
+	return time.Time{}
+}
+
 // Offers returns the samples that Find returns, of plans or configurations as kind says:
 // those in stock first, then by price.
 func (v *view) Offers(kind, name string, values ...string) []offer {
@@ -95,7 +107,7 @@ func (v *view) Locations() []string {
 // InStockAnywhere returns how many of the plans that a location offers are in stock by the
 // catalog, which does not say where; NaN if the catalog is not known.
 func (v *view) InStockAnywhere(location string) float64 {
-	if !v.Collector("plans", "").Known {
+	if !v.Row("plans", "").Known {
 		return math.NaN()
 	}
 	n := 0.0
@@ -107,26 +119,48 @@ func (v *view) InStockAnywhere(location string) float64 {
 	return n
 }
 
-// States returns the components of a location by state, operational last. The state of a
-// component that only other locations have, or that is gone, is unknown.
+// States returns the components of a location by state, operational last. The state of those
+// that the status lacks is unknown, and of all of them if it has none.
 func (v *view) States(location string) []words {
-	components, class := map[string][]string{}, map[string]string{} // by state
-	for _, name := range v.components {
-		state, severity := "unknown", "warn"
-		if found := v.Find("component_state", location, name); len(found) > 0 {
-			state = found[0].Label("state")
-			severity = stateClass(state)
-		}
-		components[state], class[state] = append(components[state], name), severity
+	components := map[string][]string{} // by state
+	for _, s := range v.Find("component_state", location) {
+		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
 	}
 	var rows []words
 	for state, names := range components {
-		rows = append(rows, words{text(state) + ": " + join(names, 12), class[state]})
+		rows = append(rows, words{text(state) + ": " + join(names, 12), stateClass(state)})
+	}
+	var missing []string
+	if status := v.Row("status", ""); status.Known {
+		for _, c := range status.Missing {
+			if c.Location == location {
+				missing = append(missing, c.Name)
+			}
+		}
+	}
+	slices.Sort(missing)
+	switch {
+	case len(missing) > 0:
+		rows = append(rows, words{"unknown: " + join(missing, 12), "warn"})
+	case len(rows) == 0:
+		rows = []words{{"unknown", "warn"}}
 	}
 	slices.SortFunc(rows, func(a, b words) int {
 		return cmp.Or(compareClasses(a.Class, b.Class), strings.Compare(a.Text, b.Text))
 	})
 	return rows
+}
+
+// Balance returns an account's balance. Its class follows the alert ServerRentalBalanceLow.
+func (v *view) Balance(account string) words {
+	balance, class := v.Value("account_balance_usd", account), ""
+	switch {
+	case balance < 0:
+		class = "bad"
+	case balance < 0.1*v.Value("account_cost_usd_per_month", account):
+		class = "warn"
+	}
+	return words{money(balance), class}
 }
 
 // renewalsAhead is the time from today for which the page lists renewals.
@@ -137,10 +171,10 @@ type renewal struct {
 	Account, Server, Host string
 }
 
-// Funded returns until when an account's balance pays its servers. The class is empty unless
-// the first renewal that it cannot pay is one of those that the page lists.
+// Funded returns until when an account's balance pays its servers. Its class follows the alert
+// ServerRentalRenewalsUnfunded.
 func (v *view) Funded(account string) (funded words) {
-	until, today := v.Time("account_funded_until_timestamp_seconds", account), midnight(v.Now)
+	until := v.Time("account_funded_until_timestamp_seconds", account)
 	switch {
 	case until.IsZero():
 		return words{Text: none}
@@ -151,8 +185,11 @@ func (v *view) Funded(account string) (funded words) {
 	default:
 		funded.Text = "10 years or more"
 	}
-	if !until.After(today.Add(renewalsAhead)) {
+	switch left := until.Sub(v.Now); {
+	case left < 2*day:
 		funded.Class = "bad"
+	case left < 7*day:
+		funded.Class = "warn"
 	}
 	return funded
 }
@@ -179,7 +216,7 @@ func (v *view) PayBy(account string) (coins []string) {
 
 // Incomplete returns whether a server of an account, or its price or date, may be missing.
 func (v *view) Incomplete(account string) bool {
-	return v.Collector("servers", account).Invalid.Items > 0
+	return v.Row("servers", account).Invalid.Items > 0
 }
 
 // Renewals returns the renewals of billed servers that are overdue or come soon, by day.

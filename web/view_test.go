@@ -112,15 +112,15 @@ func withInvalid(h health, fields ...string) health {
 	return h
 }
 
-// duplicate is a collector of an account that is configured twice.
-func duplicate(h health) health {
-	h.DuplicateOf = "lab"
+// missing is a collector whose response lacks a component that it had before.
+func missing(h health, c collector.Component) health {
+	h.Missing = []collector.Component{c}
 	return h
 }
 
-// formerly is a collector of an account that was another provider account.
-func formerly(h health) health {
-	h.FormerID = "acc_1"
+// duplicate is a collector of an account that is configured twice.
+func duplicate(h health) health {
+	h.DuplicateOf = "lab"
 	return h
 }
 
@@ -140,54 +140,68 @@ func TestNotices(t *testing.T) {
 		{name: "nothing", given: given{series: []series{
 			one("status_info", 1, "Operational"), one("component_state", 1, "fra", "network", "Operational"),
 			one("incidents_ongoing", 0), one("maintenances_scheduled", 0), one("location_info", 1, "fra", "", "Frankfurt"),
-			one("account_balance_usd", -0.004, "main"), one("account_cost_usd_per_month", 100, "main"),
-			one("account_funded_until_timestamp_seconds", unix(15*day-9*time.Hour), "main"), one("exporter_api_token_rejected", 0, "main"),
+			one("component_state", 1, "ams", "network", "operational"), one("component_state", 1, "ams", "ipmi", "operational"),
+			one("account_balance_usd", 10, "main"), one("account_cost_usd_per_month", 100, "main"),
+			one("account_funded_until_timestamp_seconds", unix(7*day), "main"), one("exporter_api_token_rejected", 0, "main"),
 			one("server_status", 1, "main", "s1", "active"),
 		}}},
 		{name: "provider", given: given{series: []series{
 			one("status_info", 1, "degraded"), one("incidents_ongoing", 2), one("maintenances_scheduled", 1),
 			one("component_state", 1, "ams", "ipmi", "maintenance"), one("component_state", 1, "ams", "network", "outage"),
-			one("component_state", 1, "fra", "network", "outage"), one("location_info", 1, "fra", "", "Frankfurt"),
-		}}, want: []notice{
+			one("component_state", 1, "lon", "network", "outage"), one("component_state", 1, "fra", "network", "outage"), one("location_info", 1, "fra", "", "Frankfurt"),
+			one("location_info", 1, "tyo", "", "Tokyo"),
+			one("server_info", 1, "main", "s1", "", "", "fra", "", "node-1"), one("server_info", 1, "main", "s2", "", "", "fra"), one("server_status", 1, "main", "s2", "canceled"),
+		}, health: []health{missing(state("status", time.Minute, nil), collector.Component{Location: "lon", Name: "ipmi"})}}, want: []notice{
 			{"bad", "Overall state: degraded.", []string{"Provider"}},
-			{"bad", "State of components: outage: network.", []string{"ams", "Frankfurt (fra)"}},
+			{"bad", "State of components: outage: network.", []string{"ams", "lon"}},
+			{"bad", "State of components: outage: network. Servers there: node-1 of main.", []string{"Frankfurt (fra)"}},
 			{"warn", "2 incidents ongoing.", []string{"Provider"}},
-			{"warn", "State of components: unknown: ipmi.", []string{"Frankfurt (fra)"}},
+			{"warn", "State of components: unknown: ipmi.", []string{"lon"}},
+			{"warn", "State of components: unknown.", []string{"Tokyo (tyo)"}},
 			{"info", "1 maintenance window scheduled.", []string{"Provider"}},
 			{"info", "State of components: maintenance: ipmi.", []string{"ams"}},
+		}},
+		{name: "status not known", given: given{
+			series: []series{one("location_info", 1, "fra", "", "Frankfurt")},
+			health: []health{missing(state("status", 9*time.Minute, nil), collector.Component{Location: "fra", Name: "ipmi"})},
 		}},
 		{name: "account", given: given{
 			series: []series{
 				one("exporter_api_token_rejected", 1, "main"), one("account_balance_usd", -1, "main"),
 				one("server_info", 1, "main", "s1", "", "", "", "", "node-1"), one("server_status", 1, "main", "s1", "Suspended"),
 				one("server_status", 1, "main", "s2", "suspended"),
-				one("account_funded_until_timestamp_seconds", unix(14*day-9*time.Hour), "main"),
+				one("account_funded_until_timestamp_seconds", unix(2*day-1), "main"),
 			},
 			health: []health{state("account", 0, &rentalapi.Error{Reason: rentalapi.Unauthorized})},
 		}, want: []notice{
 			{"bad", "The API token was rejected, or cannot be read.", []string{"Account main"}},
 			{"bad", "Suspended.", []string{"Server node-1 of main", "Server s2 of main"}},
 			{"bad", "The balance is negative: -1.00 USD.", []string{"Account main"}},
-			{"bad", "The balance cannot pay all renewals. Funded until: 2026-04-13 (14 days).", []string{"Account main"}},
+			{"bad", "The balance cannot pay all renewals. Funded until: 2026-04-01 (2 days).", []string{"Account main"}},
+		}},
+		{name: "account that is low", given: given{series: []series{
+			one("account_balance_usd", 9.99, "main"), one("account_cost_usd_per_month", 100, "main"), one("account_funded_until_timestamp_seconds", unix(2*day), "main"),
+		}}, want: []notice{
+			{"warn", "The balance is below 10 percent of the monthly cost: 9.99 USD.", []string{"Account main"}},
+			{"warn", "The balance cannot pay all renewals. Funded until: 2026-04-01 (2 days).", []string{"Account main"}},
 		}},
 		{name: "collectors", given: given{
 			health: []health{
 				state("plans", time.Minute, errDown), state("status", time.Minute, errors.New("/status: connection refused")), state("account", 0, errDown),
 				state("locations", time.Minute, errors.New("/locations: status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
 				withAge(state("os", time.Minute, nil), 27*time.Hour), withInvalid(state("ssh_keys", time.Minute, nil), "name", "type"),
-				duplicate(state("servers", time.Minute, nil)), formerly(state("topups", time.Minute, nil)),
+				duplicate(state("servers", time.Minute, nil)),
 			},
 			watches: []collector.Watched{{Watch: cheap, Unmet: []collector.Unmet{{Criterion: "plans", Value: "epyc9654"}}}, {Watch: euros}},
-			config:  Configured{ReloadFailed: true},
+			config:  Configured{ReloadError: errors.New("rental.yml:\nline 1: fault")},
 		}, want: []notice{
 			{"bad", "Failing: connection refused.", []string{"Collector account of main"}},
 			{"warn", "No plan has this value of plans: epyc9654.", []string{"Watch cheap"}},
 			{"warn", "Failing: connection refused.", []string{"Collector plans", "Collector status"}},
 			{"warn", "Failing: status 503.", []string{"Collector locations"}},
 			{"warn", "2 invalid items in the last response: epyc: name: null and 1 more.", []string{"Collector ssh_keys of main"}},
-			{"warn", "Its token shows another provider account than acc_1, which it showed before.", []string{"Account main"}},
 			{"warn", "It is the same provider account as lab: sums over accounts count it twice.", []string{"Account main"}},
-			{"warn", "The last reload was refused, for the reason in the log. The former configuration is in force.", []string{"Configuration"}},
+			{"warn", "The last reload was refused, and the former configuration is in force: rental.yml:; line 1: fault.", []string{"Configuration"}},
 		}},
 	} {
 		simtest.AssertEqual(t, tc.name, tc.given.view().Attention(), tc.want)
@@ -254,10 +268,10 @@ func TestSections(t *testing.T) {
 			},
 		}, []string{
 			"Data: 1m old, working.",
-			"europe | unknown: plans: working, locations: failing, no data | – | – | – | –",
-			"cheap | epyc in stock: 90.00 USD; fra; 2 hits", "1 plan with unknown stock | 1 | 2 | 3 | 1h ago",
-			"euros | epyc in stock: 83.00 EUR; fra | 1 | 1 | 0 | –",
-			"none | no plan whose values are known matches, in stock or not | 0 | 0 | 0 | –",
+			"europe | – | – | unknown: plans: working, locations: failing, no data | – | –",
+			"cheap | 1 | 2 | epyc in stock: 90.00 USD; fra; 2 hits", "1 plan with unknown stock | 3 | 1h ago",
+			"euros | 1 | 1 | epyc in stock: 83.00 EUR; fra | 0 | –",
+			"none | 0 | 0 | no plan matches | 0 | –",
 		}},
 		{"no watches", "watches", given{}, nil},
 		{"events", "events", given{events: []runner.Event{
@@ -278,12 +292,12 @@ func TestSections(t *testing.T) {
 			},
 		}, []string{
 			"Data: 2m old.",
-			"b | main | epyc | Frankfurt (fra) | in stock | sold out | 15s ago | 3 | 99.00",
-			"a | main | epyc | Frankfurt (fra) | sold out | sold out | – | – | –",
-			"c3 | main | other | ams | unknown | unknown | – | – | –",
+			"b | in stock | 15s ago | epyc | Frankfurt (fra) | 99.00 | sold out | 3 | main",
+			"a | sold out | – | epyc | Frankfurt (fra) | – | sold out | – | main",
+			"c3 | unknown | – | other | ams | – | unknown | – | main",
 		}},
 		{"saved configurations that are not known", "configurations", given{health: []health{state("configurations", 0, errDown)}}, []string{
-			"Data: main: failing, no data.", "none known",
+			"Data: main: failing, no data.", "unknown",
 		}},
 		{"plans", "plans", given{
 			health: []health{withAge(withInvalid(state("plans", time.Minute, nil), "price"), 27*time.Hour)},
@@ -295,17 +309,17 @@ func TestSections(t *testing.T) {
 			"Data: 1d3h1m old, working, invalid items.",
 			"B b | sold out | 1.00 | – | – / – | 1.5 | – | – | – | 3d ago | –",
 			"a | sold out | – | – | – / – | – | – | – | – | not since the start | –",
-			"epyc | unknown | – | – | – / – | – | – | – | – | not since the start | –",
+			"epyc | unknown | – | – | – / – | – | – | – | – | unknown | –",
 		}},
-		{"locations", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute), {Collector: "status", Missing: []string{"d"}, State: state("status", time.Minute, nil).State}}, series: []series{
+		{"locations", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute), {Collector: "status", Missing: []collector.Component{{Location: "fra", Name: "d"}, {Location: "lon", Name: "e"}}, State: state("status", time.Minute, nil).State}}, series: []series{
 			one("component_state", 1, "fra", "a", "Operational"), one("component_state", 1, "fra", "b", "Maintenance"), one("component_state", 1, "fra", "c", "outage"),
 			one("location_info", 1, "ams", "", "Amsterdam"), one("location_plans", 2, "ams"), one("location_plans_in_stock", 0, "ams"),
 			one("plan_offered", 1, "epyc", "ams"), one("plan_in_stock", 1, "epyc"), one("plan_offered", 1, "a", "ams"), one("plan_in_stock", 0, "a"),
 			one("status_info", 1, "Operational"), one("status_since_timestamp_seconds", unix(-day)),
 		}}, []string{
-			"Overall state: Operational. The status has the date 2026-03-29 as “since”. Ongoing incidents: –. Scheduled maintenance windows: –.",
+			"Overall state: Operational since 2026-03-29. Ongoing incidents: –. Scheduled maintenance windows: –.",
 			"Data of the status: 1m old, working. Data of the locations: 2m old, working.",
-			"Amsterdam ams, – | 0 | 1 | 2 | unknown: a, b, c, d",
+			"Amsterdam ams, – | 0 | 1 | 2 | unknown",
 			"fra | – | 0 | – | outage: cunknown: dMaintenance: bOperational: a",
 		}},
 		{"account", "accounts", given{
@@ -317,30 +331,30 @@ func TestSections(t *testing.T) {
 			}),
 			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
 		}, []string{
-			"main | – | 50.00 | 2026-04-19 (20 days)pay with btc before 2026-04-18 23:00pay with xmr before 2026-03-30 00:00 (passed) | 1 active | 1m old, working",
+			"main | 2026-04-19 (20 days)pay with btc before 2026-04-18 23:00pay with xmr before 2026-03-30 00:00 (passed) | – | 50.00 | 1 active | 1m old, working",
 			"Data of the servers: 1m old.",
 			"2026-04-02 (3 days) | main | s1 | 50.00",
 			"Data of the top-ups: 2m old.",
-			"main | – | btc | Pending | – of 2 | ended",
-			"main | – | xmr (Monero) | pending | – | 1m left",
+			"t1 main | Pending | ended | – | btc | – of 2",
+			"t2 main | pending | 1m left | – | xmr (Monero) | –",
 		}},
 		{"unknown price and date", "accounts", given{
 			health: []health{withInvalid(state("servers", time.Minute, nil), "price")},
 			series: slices.Concat(server("s1", "active", 0, -3*day), server("s2", "active", 50, 0), []series{cost, funded}),
 		}, []string{
-			"main | – | at least 50.00 | at most 2026-04-19 (20 days) | – | 1m old, working",
+			"main | at most 2026-04-19 (20 days) | – | at least 50.00 | – | 1m old, working",
 			"Data of the servers: 1m old, main: working, invalid items.",
 			"2026-03-27 (3 days ago) | main | s1 | –",
 			"Data of the top-ups: 1m old.",
-			"none known",
+			"none",
 		}},
 		{"funded for long", "accounts", given{series: []series{
 			one("account_funded_until_timestamp_seconds", float64(sceneTime.AddDate(10, 0, 0).Add(-9*time.Hour).Unix()), "main"),
-		}}, []string{"main | – | – | 10 years or more | – | 1m old, working", "Data of the servers: 1m old.", "none known", "Data of the top-ups: 1m old.", "none known"}},
+		}}, []string{"main | 10 years or more | – | – | – | 1m old, working", "Data of the servers: 1m old.", "none", "Data of the top-ups: 1m old.", "none"}},
 		{"failing and expired", "accounts", given{health: []health{state("servers", 20*time.Minute, errDown)}, disabled: []string{"account", "topups"}}, []string{
 			"main | – | – | – | – | not collected by this exporter",
-			"Data of the servers: main: failing, data expired.", "none known",
-			"Data of the top-ups: main: not collected by this exporter.", "none known",
+			"Data of the servers: main: failing, data expired.", "unknown",
+			"Data of the top-ups: main: not collected by this exporter.", "unknown",
 		}},
 		{"all disabled", "accounts", given{config: Configured{Accounts: 1}, disabled: accountCollectors}, []string{"All collectors of accounts are disabled."}},
 		{"no accounts", "accounts", given{disabled: accountCollectors}, []string{"This exporter has no accounts."}},
@@ -361,17 +375,17 @@ func TestCollectors(t *testing.T) {
 	}}
 	const minuteAgo = " | 2026-03-30T08:59:00Z | 1m | in 8s | 1m | "
 	rows := slices.DeleteFunc(g.section(t, "collectors"), func(row string) bool { // of all other collectors
-		return strings.HasSuffix(row, " | main | working"+minuteAgo+" |")
+		return strings.HasSuffix(row, " | working | main"+minuteAgo+" |")
 	})
 	simtest.AssertEqual(t, "collectors", rows, []string{
 		"The collectors fetch in the background. Neither pages nor scrapes cause a request to the provider.",
-		"os |  | failing, data expired | 2026-03-30T08:51:00Z | 9m | in 8s | 1m |  | /plans: connection refused",
-		"status |  | failing, no data | never |  | in 8s | 1m |  | /plans: connection refused",
-		"locations |  | working, invalid items" + minuteAgo + "2 | coordinates.lat: nulllocations: null",
-		"account | main | failing, last data shown | 2026-03-30T08:51:00Z | 8m59s | in 8s | 1m |  | /plans: connection refused",
-		"topups | main | fetching, data expired | 2026-03-30T08:59:00Z | 9m | now | 1m |  |",
-		"transactions | main | fetching | never |  | in 8s | 1m |  |",
-		"plans |  | working | 2026-03-30T08:59:00Z | 1h1m | in 8s | 1m |  |",
-		"servers | main | working" + minuteAgo + " | same provider account as lab: sums over accounts count it twice",
+		"os | failing, data expired |  | 2026-03-30T08:51:00Z | 9m | in 8s | 1m |  | /plans: connection refused",
+		"status | failing, no data |  | never |  | in 8s | 1m |  | /plans: connection refused",
+		"locations | working, invalid items | " + minuteAgo + "2 | coordinates.lat: nulllocations: null",
+		"account | failing, last data shown | main | 2026-03-30T08:51:00Z | 8m59s | in 8s | 1m |  | /plans: connection refused",
+		"topups | fetching, data expired | main | 2026-03-30T08:59:00Z | 9m | now | 1m |  |",
+		"transactions | fetching | main | never |  | in 8s | 1m |  |",
+		"plans | working |  | 2026-03-30T08:59:00Z | 1h1m | in 8s | 1m |  |",
+		"servers | working | main" + minuteAgo + " | same provider account as lab: sums over accounts count it twice",
 	})
 }

@@ -47,9 +47,9 @@ type Options struct {
 
 // Configured is what the landing page shows of the configuration.
 type Configured struct {
-	API          string // where the data comes from, in words
-	Accounts     int    // how many there are
-	ReloadFailed bool   // the last reload was refused
+	API         string // where the data comes from, in words
+	Accounts    int    // how many there are
+	ReloadError error  // why the last reload was refused; nil if it was not
 }
 
 // The paths that the exporter serves itself.

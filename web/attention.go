@@ -88,7 +88,7 @@ func (v *view) addProvider(n *notices) {
 		}
 		for _, s := range v.States(location) {
 			if s.Class != "good" {
-				n.add(s.Class, v.LocationName(location), "State of components: "+s.Text+"."+there)
+				n.add(s.Class, v.LocationName(location), "Component state "+s.Text+"."+there)
 			}
 		}
 	}

@@ -32,9 +32,6 @@ func (v *view) newRow(h health) *collectorRow {
 	if h.Err != nil {
 		r.Errors = append(r.Errors, errorText(h.Err.Error()))
 	}
-	if h.DuplicateOf != "" {
-		r.Errors = append(r.Errors, "same provider account as "+text(h.DuplicateOf)+": sums over accounts count it twice")
-	}
 	r.Errors = append(r.Errors, r.Causes...)
 	switch {
 	case h.LastSuccess.IsZero() && h.Err == nil:

@@ -83,10 +83,8 @@ func BenchmarkLandingPage(b *testing.B) {
 	source, options := g.source()
 	for _, requests := range []int{1, 50} {
 		b.Run(fmt.Sprintf("requests=%d", requests), func(b *testing.B) {
-			h := &landingPage{source: source, options: options, template: newTemplate()}
 			for b.Loop() {
-				h.rendered = time.Time{}
-				getPage(h, requests)
+				getPage(landing(source, options), requests)
 			}
 		})
 	}

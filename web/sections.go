@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -77,15 +76,6 @@ func (v *view) StockUnknown(watch string) int {
 	return int(v.Value("watch_plans", watch)) - len(v.Find("watch_plan_in_stock", watch))
 }
 
-// Hits returns the number of hits of a watch, or of one of its plans.
-func (v *view) Hits(values ...string) int {
-	total := 0.0
-	for _, plan := range v.Find("watch_hits_total", values...) {
-		total += plan.Value()
-	}
-	return int(total)
-}
-
 // LocationName returns the city of a location and its id.
 func (v *view) LocationName(id string) string {
 	if v.Label("city", "location_info", id) == "" {
@@ -102,21 +92,6 @@ func (v *view) Locations() []string {
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
-}
-
-// InStockAnywhere returns how many of the plans that a location offers are in stock by the
-// catalog, which does not say where; NaN if the catalog is not known.
-func (v *view) InStockAnywhere(location string) float64 {
-	if !v.Row("plans", "").Known {
-		return math.NaN()
-	}
-	n := 0.0
-	for _, s := range v.samples["plan_offered"] {
-		if s.Label("location") == location && v.Value("plan_in_stock", s.Label("plan")) == 1 {
-			n++
-		}
-	}
-	return n
 }
 
 // States returns the components of a location by state, operational last. The state of those
@@ -180,7 +155,7 @@ func (v *view) Funded(account string) (funded words) {
 		return words{Text: none}
 	case v.Incomplete(account):
 		funded.Text = "at most " + v.Date(until)
-	case until.Before(v.horizon()):
+	case until.Before(midnight(v.Now).AddDate(collector.HorizonYears, 0, 0)):
 		funded.Text = v.Date(until)
 	default:
 		funded.Text = "10 years or more"
@@ -192,26 +167,6 @@ func (v *view) Funded(account string) (funded words) {
 		funded.Class = "warn"
 	}
 	return funded
-}
-
-// horizon is until when an account is funded that can pay all renewals.
-func (v *view) horizon() time.Time { return midnight(v.Now).AddDate(collector.HorizonYears, 0, 0) }
-
-// PayBy returns before when an account must be paid, by coin, so that the payment arrives before
-// the first renewal that cannot be paid: as long before it as the coin's payments took at most.
-func (v *view) PayBy(account string) (coins []string) {
-	until := v.Time("account_funded_until_timestamp_seconds", account)
-	if until.IsZero() || !until.Before(v.horizon()) {
-		return nil
-	}
-	for _, s := range v.Find("topup_settlement_seconds", account) {
-		at, passed := until.Add(-time.Duration(s.Value()*float64(time.Second))), ""
-		if at.Before(v.Now) {
-			passed = " (passed)"
-		}
-		coins = append(coins, "pay with "+text(s.Label("coin"))+" before "+at.Format("2006-01-02 15:04")+passed)
-	}
-	return coins
 }
 
 // Incomplete returns whether a server of an account, or its price or date, may be missing.

@@ -112,18 +112,6 @@ func withInvalid(h health, fields ...string) health {
 	return h
 }
 
-// missing is a collector whose response lacks a component that it had before.
-func missing(h health, c collector.Component) health {
-	h.Missing = []collector.Component{c}
-	return h
-}
-
-// duplicate is a collector of an account that is configured twice.
-func duplicate(h health) health {
-	h.DuplicateOf = "lab"
-	return h
-}
-
 var (
 	errDown = errors.New("/plans: connection refused")
 	usd     = 100.0
@@ -151,19 +139,19 @@ func TestNotices(t *testing.T) {
 			one("component_state", 1, "lon", "network", "outage"), one("component_state", 1, "fra", "network", "outage"), one("location_info", 1, "fra", "", "Frankfurt"),
 			one("location_info", 1, "tyo", "", "Tokyo"),
 			one("server_info", 1, "main", "s1", "", "", "fra", "", "node-1"), one("server_info", 1, "main", "s2", "", "", "fra"), one("server_status", 1, "main", "s2", "canceled"),
-		}, health: []health{missing(state("status", time.Minute, nil), collector.Component{Location: "lon", Name: "ipmi"})}}, want: []notice{
+		}, health: []health{{Collector: "status", Missing: []collector.Component{{Location: "lon", Name: "ipmi"}}, State: state("status", time.Minute, nil).State}}}, want: []notice{
 			{"bad", "Overall state: degraded.", []string{"Provider"}},
-			{"bad", "State of components: outage: network.", []string{"ams", "lon"}},
-			{"bad", "State of components: outage: network. Servers there: node-1 of main.", []string{"Frankfurt (fra)"}},
+			{"bad", "Component state outage: network.", []string{"ams", "lon"}},
+			{"bad", "Component state outage: network. Servers there: node-1 of main.", []string{"Frankfurt (fra)"}},
 			{"warn", "2 incidents ongoing.", []string{"Provider"}},
-			{"warn", "State of components: unknown: ipmi.", []string{"lon"}},
-			{"warn", "State of components: unknown.", []string{"Tokyo (tyo)"}},
+			{"warn", "Component state unknown: ipmi.", []string{"lon"}},
+			{"warn", "Component state unknown.", []string{"Tokyo (tyo)"}},
 			{"info", "1 maintenance window scheduled.", []string{"Provider"}},
-			{"info", "State of components: maintenance: ipmi.", []string{"ams"}},
+			{"info", "Component state maintenance: ipmi.", []string{"ams"}},
 		}},
 		{name: "status not known", given: given{
 			series: []series{one("location_info", 1, "fra", "", "Frankfurt")},
-			health: []health{missing(state("status", 9*time.Minute, nil), collector.Component{Location: "fra", Name: "ipmi"})},
+			health: []health{{Collector: "status", Missing: []collector.Component{{Location: "fra", Name: "ipmi"}}, State: state("status", 9*time.Minute, nil).State}},
 		}},
 		{name: "account", given: given{
 			series: []series{
@@ -190,7 +178,7 @@ func TestNotices(t *testing.T) {
 				state("plans", time.Minute, errDown), state("status", time.Minute, errors.New("/status: connection refused")), state("account", 0, errDown),
 				state("locations", time.Minute, errors.New("/locations: status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
 				withAge(state("os", time.Minute, nil), 27*time.Hour), withInvalid(state("ssh_keys", time.Minute, nil), "name", "type"),
-				duplicate(state("servers", time.Minute, nil)),
+				{Collector: "servers", DuplicateOf: "lab", State: state("servers", time.Minute, nil).State},
 			},
 			watches: []collector.Watched{{Watch: cheap, Unmet: []collector.Unmet{{Criterion: "plans", Value: "epyc9654"}}}, {Watch: euros}},
 			config:  Configured{ReloadError: errors.New("rental.yml:\nline 1: fault")},
@@ -214,7 +202,7 @@ var cellEnds = regexp.MustCompile(`</t[hd]><t[hd][^>]*>`)
 func (g given) section(t *testing.T, id string) []string {
 	t.Helper()
 	var b strings.Builder
-	if err := newTemplate().Execute(&b, g.view()); err != nil {
+	if err := landingTemplate.Execute(&b, g.view()); err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(b.String(), `<h2 id="`+id+`">`)
@@ -261,17 +249,17 @@ func TestSections(t *testing.T) {
 			health:  []health{state("locations", 0, errDown)},
 			series: []series{
 				one("watch_plans", 2, "cheap"), one("watch_plans_in_stock", 1, "cheap"), one("watch_plan_in_stock", 1, "cheap", "epyc"),
-				one("watch_hits_total", 2, "cheap", "epyc"), one("watch_hits_total", 1, "cheap", "gone"), one("watch_last_hit_timestamp_seconds", unix(-time.Hour), "cheap"),
-				one("watch_plans", 1, "euros"), one("watch_plans_in_stock", 1, "euros"), one("watch_plan_in_stock", 1, "euros", "epyc"), one("watch_hits_total", 0, "euros", "epyc"),
+				one("watch_last_hit_timestamp_seconds", unix(-time.Hour), "cheap"),
+				one("watch_plans", 1, "euros"), one("watch_plans_in_stock", 1, "euros"), one("watch_plan_in_stock", 1, "euros", "epyc"),
 				one("watch_plans", 0, "none"), one("watch_plans_in_stock", 0, "none"),
 				one("plan_offered", 1, "epyc", "fra"), one("plan_price_usd_per_month", 90, "epyc"), one("plan_price_eur_per_month", 83, "epyc"), one("plan_in_stock", 1, "epyc"),
 			},
 		}, []string{
 			"Data: 1m old, working.",
-			"europe | – | – | unknown: plans: working, locations: failing, no data | – | –",
-			"cheap | 1 | 2 | epyc in stock: 90.00 USD; fra; 2 hits", "1 plan with unknown stock | 3 | 1h ago",
-			"euros | 1 | 1 | epyc in stock: 83.00 EUR; fra | 0 | –",
-			"none | 0 | 0 | no plan matches | 0 | –",
+			"europe | – | unknown: plans: working, locations: failing, no data | – | –",
+			"cheap | 1 | epyc in stock: 90.00 USD; fra", "1 plan with unknown stock | 2 | 1h ago",
+			"euros | 1 | epyc in stock: 83.00 EUR; fra | 1 | –",
+			"none | 0 | no plan matches | 0 | –",
 		}},
 		{"no watches", "watches", given{}, nil},
 		{"events", "events", given{events: []runner.Event{
@@ -314,24 +302,22 @@ func TestSections(t *testing.T) {
 		{"locations", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute), {Collector: "status", Missing: []collector.Component{{Location: "fra", Name: "d"}, {Location: "lon", Name: "e"}}, State: state("status", time.Minute, nil).State}}, series: []series{
 			one("component_state", 1, "fra", "a", "Operational"), one("component_state", 1, "fra", "b", "Maintenance"), one("component_state", 1, "fra", "c", "outage"),
 			one("location_info", 1, "ams", "", "Amsterdam"), one("location_plans", 2, "ams"), one("location_plans_in_stock", 0, "ams"),
-			one("plan_offered", 1, "epyc", "ams"), one("plan_in_stock", 1, "epyc"), one("plan_offered", 1, "a", "ams"), one("plan_in_stock", 0, "a"),
 			one("status_info", 1, "Operational"), one("status_since_timestamp_seconds", unix(-day)),
 		}}, []string{
 			"Overall state: Operational since 2026-03-29. Ongoing incidents: –. Scheduled maintenance windows: –.",
 			"Data of the status: 1m old, working. Data of the locations: 2m old, working.",
-			"Amsterdam ams, – | 0 | 1 | 2 | unknown",
-			"fra | – | 0 | – | outage: cunknown: dMaintenance: bOperational: a",
+			"Amsterdam ams, – | 0 | 2 | unknown",
+			"fra | – | – | outage: cunknown: dMaintenance: bOperational: a",
 		}},
 		{"account", "accounts", given{
 			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{
 				cost, funded, one("topup_info", 1, "main", "t1", "Pending", "btc"), one("servers", 1, "main", "active"),
-				one("topup_settlement_seconds", 3600, "main", "btc"), one("topup_settlement_seconds", 20*86400, "main", "xmr"),
 				one("topup_confirmations_needed", 2, "main", "t1"), one("topup_rate_locked_until_timestamp_seconds", unix(0), "main", "t1"),
 				one("topup_info", 1, "main", "t2", "pending", "xmr", "Monero"), one("topup_rate_locked_until_timestamp_seconds", unix(time.Minute), "main", "t2"),
 			}),
 			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
 		}, []string{
-			"main | 2026-04-19 (20 days)pay with btc before 2026-04-18 23:00pay with xmr before 2026-03-30 00:00 (passed) | – | 50.00 | 1 active | 1m old, working",
+			"main | 2026-04-19 (20 days) | – | 50.00 | 1 active | 1m old, working",
 			"Data of the servers: 1m old.",
 			"2026-04-02 (3 days) | main | s1 | 50.00",
 			"Data of the top-ups: 2m old.",
@@ -371,7 +357,7 @@ func TestCollectors(t *testing.T) {
 	fetching.Finished = false
 	g := given{hidden: true, health: []health{
 		withAge(state("plans", time.Minute, nil), time.Hour), withInvalid(state("locations", time.Minute, nil), "coordinates.lat", "locations.fra.components.network"), state("os", 9*time.Minute, errDown),
-		state("status", 0, errDown), state("account", 9*time.Minute-1, errDown), late, fetching, duplicate(state("servers", time.Minute, nil)),
+		state("status", 0, errDown), state("account", 9*time.Minute-1, errDown), late, fetching,
 	}}
 	const minuteAgo = " | 2026-03-30T08:59:00Z | 1m | in 8s | 1m | "
 	rows := slices.DeleteFunc(g.section(t, "collectors"), func(row string) bool { // of all other collectors
@@ -386,6 +372,5 @@ func TestCollectors(t *testing.T) {
 		"topups | fetching, data expired | main | 2026-03-30T08:59:00Z | 9m | now | 1m |  |",
 		"transactions | fetching | main | never |  | in 8s | 1m |  |",
 		"plans | working |  | 2026-03-30T08:59:00Z | 1h1m | in 8s | 1m |  |",
-		"servers | working | main" + minuteAgo + " | same provider account as lab: sums over accounts count it twice",
 	})
 }

@@ -79,7 +79,7 @@ func CheckMetricsPath(path string) error {
 func Handler(s Source, o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+o.MetricsPath, o.Metrics)
-	mux.Handle("GET /{$}", &landingPage{source: s, options: o, template: newTemplate()})
+	mux.Handle("GET /{$}", landing(s, o))
 	mux.Handle("GET "+HealthyPath, respond(http.StatusOK, "server_rental_exporter is healthy."))
 	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) {
 		if !s.Ready() {

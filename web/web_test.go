@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -107,7 +106,6 @@ func TestPathsAndMethods(t *testing.T) {
 		{"metrics", allEnabled(), false, "/metrics", response{200, "", "metrics\n"}, refused},
 		{"metrics below", allEnabled(), false, "/metrics/", notFound, notFound},
 		{"metrics elsewhere", elsewhere, false, "/probe/rental", response{200, "", "metrics\n"}, refused},
-		{"metrics not at the usual place", elsewhere, false, "/metrics", notFound, notFound},
 		{"healthy", allEnabled(), false, "/-/healthy", response{200, "", "server_rental_exporter is healthy.\n"}, refused},
 		{"before ready", allEnabled(), false, "/-/ready", response{503, "", notReady}, refused},
 		{"ready", allEnabled(), true, "/-/ready", response{200, "", "server_rental_exporter is ready.\n"}, refused},
@@ -117,8 +115,6 @@ func TestPathsAndMethods(t *testing.T) {
 		{"discovery", allEnabled(), true, "/sd/servers", response{200, "", "[]\n"}, refused},
 		{"discovery closed", closed, true, "/sd/servers", response{403, "", discoveryOff}, refused},
 		{"unknown", allEnabled(), true, "/favicon.ico", notFound, notFound},
-		{"profiles", allEnabled(), true, "/debug/pprof/", notFound, notFound},
-		{"variables", allEnabled(), true, "/debug/vars", notFound, notFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &fakeSource{}
@@ -134,13 +130,8 @@ func TestPathsAndMethods(t *testing.T) {
 			}
 		})
 	}
-	t.Run("landing", func(t *testing.T) {
-		h := Handler(&fakeSource{}, allEnabled())
-		for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "DELETE": 405} {
-			got, _ := do(t, h, method, "/")
-			simtest.AssertEqual(t, method+" /", got.Status, want)
-		}
-	})
+	posted, _ := do(t, Handler(&fakeSource{}, allEnabled()), "POST", "/")
+	simtest.AssertEqual(t, "POST /", posted, refused)
 }
 
 func TestDiscovery(t *testing.T) {
@@ -166,21 +157,16 @@ func TestDiscovery(t *testing.T) {
 	}
 	cases := []testCase{
 		{"none", nil, nil, "", list()},
-		{"none, with a port", nil, nil, "?port=9100", list()},
 		{"all accounts", both, nil, "", list(group("lab", "s1", "192.0.2.1"), group("main", "s2", "192.0.2.2"))},
-		{"all accounts, named empty", both, nil, "?account=", list(group("lab", "s1", "192.0.2.1"), group("main", "s2", "192.0.2.2"))},
-		{"one account", both, nil, "?account=main", list(group("main", "s2", "192.0.2.2"))},
 		{"one account and port", both, nil, "?account=lab&port=9100", list(group("lab", "s1", "192.0.2.1:9100"))},
 		{"unknown account", both, nil, "?account=other", response{404, "", "account: this exporter has no such account\n"}},
 		{
 			"incomplete", both, fmt.Errorf("%w: account main: no current list", collector.ErrUnknownServers), "",
 			response{503, "", "servers: not all are known: account main: no current list\n"},
 		},
-		{"lowest port", both[:1], nil, "?port=1", list(group("lab", "s1", "192.0.2.1:1"))},
 		{"highest port", both[:1], nil, "?port=65535", list(group("lab", "s1", "192.0.2.1:65535"))},
 		{"IPv6", []collector.Server{server("main", "s1", "2001:db8::1")}, nil, "", list(group("main", "s1", "[2001:db8::1]"))},
 		{"IPv6 and port", []collector.Server{server("main", "s1", "2001:db8::1")}, nil, "?port=9100", list(group("main", "s1", "[2001:db8::1]:9100"))},
-		{"no address at all", []collector.Server{server("main", "s1", "")}, nil, "", list()},
 		{"mapped IPv4", []collector.Server{server("main", "s1", "::ffff:192.0.2.1")}, nil, "", list(group("main", "s1", "192.0.2.1"))},
 	}
 	for _, address := range []string{
@@ -204,11 +190,7 @@ func TestDiscovery(t *testing.T) {
 			}
 			got, header := do(t, Handler(&fakeSource{}, o), "GET", "/sd/servers"+tc.query)
 			simtest.AssertEqual(t, "response", got, tc.want)
-			if got.Status != 200 {
-				return
-			}
-			simtest.AssertEqual(t, "Cache-Control", header.Get("Cache-Control"), "no-store")
-			simtest.AssertEqual(t, "valid JSON", json.Valid([]byte(got.Body)), true)
+			simtest.AssertEqual(t, "whether no cache may store it", header.Get("Cache-Control") == "no-store", got.Status == http.StatusOK)
 		})
 	}
 }

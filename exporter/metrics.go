@@ -56,8 +56,8 @@ const cacheBytesInterval = time.Second
 func (e *exporter) newGroup() *exposition.Group {
 	return &exposition.Group{Definitions: ownDefinitions(), Collect: func(now time.Time) ([]prometheus.Metric, time.Time) {
 		l, b := e.loaded.Load(), &metric.Builder{}
-		successful := l.reloadError == nil
 		b.Add(buildInfo, 1, version.Version, version.GetRevision(), version.Branch, version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
+		successful := l.reloadError == nil
 		b.AddBool(reloadSuccessful, &successful)
 		b.Add(reloadTime, float64(l.at.UnixNano())/1e9)
 		b.Add(shardIndex, float64(l.config.Shard.Index))

@@ -91,6 +91,9 @@ func state(name string, ago time.Duration, err error) health {
 	if ago > 0 {
 		h.LastSuccess = sceneTime.Add(-ago)
 		h.Taken = h.LastSuccess
+		if ago < h.MaxAge {
+			h.Made = h.Taken
+		}
 	}
 	return h
 }
@@ -100,7 +103,7 @@ func unix(d time.Duration) float64 { return float64(sceneTime.Add(d).Unix()) }
 
 // withAge is a collector whose last response was old.
 func withAge(h health, age time.Duration) health {
-	h.ResponseAge = &age
+	h.Made = h.Made.Add(-age)
 	return h
 }
 
@@ -112,6 +115,12 @@ func withInvalid(h health, fields ...string) health {
 	return h
 }
 
+// missing is a collector whose response lacks a component.
+func missing(h health, location, name string) health {
+	h.Missing = []collector.Component{{Location: location, Name: name}}
+	return h
+}
+
 var (
 	errDown = errors.New("/plans: connection refused")
 	usd     = 100.0
@@ -120,6 +129,8 @@ var (
 )
 
 func TestNotices(t *testing.T) {
+	duplicate := state("servers", time.Minute, nil)
+	duplicate.DuplicateOf = "lab"
 	for _, tc := range []struct {
 		name  string
 		given given
@@ -139,7 +150,7 @@ func TestNotices(t *testing.T) {
 			one("component_state", 1, "lon", "network", "outage"), one("component_state", 1, "fra", "network", "outage"), one("location_info", 1, "fra", "", "Frankfurt"),
 			one("location_info", 1, "tyo", "", "Tokyo"),
 			one("server_info", 1, "main", "s1", "", "", "fra", "", "node-1"), one("server_info", 1, "main", "s2", "", "", "fra"), one("server_status", 1, "main", "s2", "canceled"),
-		}, health: []health{{Collector: "status", Missing: []collector.Component{{Location: "lon", Name: "ipmi"}}, State: state("status", time.Minute, nil).State}}}, want: []notice{
+		}, health: []health{missing(state("status", time.Minute, nil), "lon", "ipmi")}}, want: []notice{
 			{"bad", "Overall state: degraded.", []string{"Provider"}},
 			{"bad", "Component state outage: network.", []string{"ams", "lon"}},
 			{"bad", "Component state outage: network. Servers there: node-1 of main.", []string{"Frankfurt (fra)"}},
@@ -149,10 +160,7 @@ func TestNotices(t *testing.T) {
 			{"info", "1 maintenance window scheduled.", []string{"Provider"}},
 			{"info", "Component state maintenance: ipmi.", []string{"ams"}},
 		}},
-		{name: "status not known", given: given{
-			series: []series{one("location_info", 1, "fra", "", "Frankfurt")},
-			health: []health{{Collector: "status", Missing: []collector.Component{{Location: "fra", Name: "ipmi"}}, State: state("status", 9*time.Minute, nil).State}},
-		}},
+		{name: "status not known", given: given{series: []series{one("location_info", 1, "fra", "", "Frankfurt")}, health: []health{state("status", 9*time.Minute, nil)}}},
 		{name: "account", given: given{
 			series: []series{
 				one("exporter_api_token_rejected", 1, "main"), one("account_balance_usd", -1, "main"),
@@ -178,7 +186,7 @@ func TestNotices(t *testing.T) {
 				state("plans", time.Minute, errDown), state("status", time.Minute, errors.New("/status: connection refused")), state("account", 0, errDown),
 				state("locations", time.Minute, errors.New("/locations: status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
 				withAge(state("os", time.Minute, nil), 27*time.Hour), withInvalid(state("ssh_keys", time.Minute, nil), "name", "type"),
-				{Collector: "servers", DuplicateOf: "lab", State: state("servers", time.Minute, nil).State},
+				duplicate,
 			},
 			watches: []collector.Watched{{Watch: cheap, Unmet: []collector.Unmet{{Criterion: "plans", Value: "epyc9654"}}}, {Watch: euros}},
 			config:  Configured{ReloadError: errors.New("rental.yml:\nline 1: fault")},
@@ -275,7 +283,7 @@ func TestSections(t *testing.T) {
 				epyc, one("plan_in_stock", 0, "epyc"), one("location_info", 1, "fra", "", "Frankfurt"),
 				one("configuration_info", 1, "main", "c1", "epyc", "fra", "", "a"), one("configuration_in_stock", 0, "main", "c1"),
 				one("configuration_info", 1, "main", "c2", "epyc", "fra", "", "b"), one("configuration_in_stock", 1, "main", "c2"),
-				one("configuration_stock_changed_timestamp_seconds", unix(-15*time.Second), "main", "c2"), one("configuration_restocks_total", 3, "main", "c2"),
+				one("configuration_last_restock_timestamp_seconds", unix(-15*time.Second), "main", "c2"), one("configuration_last_sellout_timestamp_seconds", unix(-5*time.Minute), "main", "c2"), one("configuration_restocks_total", 3, "main", "c2"),
 				one("configuration_price_usd_per_month", 99, "main", "c2"), one("configuration_info", 1, "main", "c3", "other", "ams"),
 			},
 		}, []string{
@@ -291,7 +299,7 @@ func TestSections(t *testing.T) {
 			health: []health{withAge(withInvalid(state("plans", time.Minute, nil), "price"), 27*time.Hour)},
 			series: []series{
 				epyc, one("plan_info", 1, "a"), one("plan_info", 1, "b", "B"), one("plan_in_stock", 0, "a"), one("plan_in_stock", 0, "b"),
-				one("plan_price_usd_per_month", 1, "b"), one("plan_last_in_stock_timestamp_seconds", unix(-3*day), "b"), one("plan_memory_bytes", 3<<29, "b"),
+				one("plan_price_usd_per_month", 1, "b"), one("plan_last_sellout_timestamp_seconds", unix(-3*day), "b"), one("plan_memory_bytes", 3<<29, "b"),
 			},
 		}, []string{
 			"Data: 1d3h1m old, working, invalid items.",
@@ -299,7 +307,7 @@ func TestSections(t *testing.T) {
 			"a | sold out | – | – | – / – | – | – | – | – | not since the start | –",
 			"epyc | unknown | – | – | – / – | – | – | – | – | unknown | –",
 		}},
-		{"locations", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute), {Collector: "status", Missing: []collector.Component{{Location: "fra", Name: "d"}, {Location: "lon", Name: "e"}}, State: state("status", time.Minute, nil).State}}, series: []series{
+		{"locations", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute), missing(state("status", time.Minute, nil), "fra", "d")}, series: []series{
 			one("component_state", 1, "fra", "a", "Operational"), one("component_state", 1, "fra", "b", "Maintenance"), one("component_state", 1, "fra", "c", "outage"),
 			one("location_info", 1, "ams", "", "Amsterdam"), one("location_plans", 2, "ams"), one("location_plans_in_stock", 0, "ams"),
 			one("status_info", 1, "Operational"), one("status_since_timestamp_seconds", unix(-day)),
@@ -352,7 +360,7 @@ func TestSections(t *testing.T) {
 // TestCollectors has every state of a collector, on the page without the overview.
 func TestCollectors(t *testing.T) {
 	late := state("topups", time.Minute, nil) // its fetches succeeded and brought older copies
-	late.Taken, late.Next = sceneTime.Add(-late.MaxAge), sceneTime
+	late.Made, late.Next = time.Time{}, sceneTime
 	fetching := state("transactions", 0, nil)
 	fetching.Finished = false
 	g := given{hidden: true, health: []health{
@@ -365,11 +373,11 @@ func TestCollectors(t *testing.T) {
 	})
 	simtest.AssertEqual(t, "collectors", rows, []string{
 		"The collectors fetch in the background. Neither pages nor scrapes cause a request to the provider.",
-		"os | failing, data expired |  | 2026-03-30T08:51:00Z | 9m | in 8s | 1m |  | /plans: connection refused",
+		"os | failing, data expired |  | 2026-03-30T08:51:00Z |  | in 8s | 1m |  | /plans: connection refused",
 		"status | failing, no data |  | never |  | in 8s | 1m |  | /plans: connection refused",
 		"locations | working, invalid items | " + minuteAgo + "2 | coordinates.lat: nulllocations: null",
 		"account | failing, last data shown | main | 2026-03-30T08:51:00Z | 8m59s | in 8s | 1m |  | /plans: connection refused",
-		"topups | fetching, data expired | main | 2026-03-30T08:59:00Z | 9m | now | 1m |  |",
+		"topups | fetching, data expired | main | 2026-03-30T08:59:00Z |  | now | 1m |  |",
 		"transactions | fetching | main | never |  | in 8s | 1m |  |",
 		"plans | working |  | 2026-03-30T08:59:00Z | 1h1m | in 8s | 1m |  |",
 	})

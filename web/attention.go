@@ -63,6 +63,8 @@ func stateClass(state string) string {
 		return "good"
 	case strings.Contains(strings.ToLower(state), "maintenance"):
 		return "info"
+	case state == "unknown":
+		return "warn"
 	}
 	return "bad"
 }

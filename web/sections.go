@@ -101,24 +101,18 @@ func (v *view) States(location string) []words {
 	for _, s := range v.Find("component_state", location) {
 		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
 	}
-	var rows []words
-	for state, names := range components {
-		rows = append(rows, words{text(state) + ": " + join(names, 12), stateClass(state)})
-	}
-	var missing []string
-	if status := v.Row("status", ""); status.Known {
-		for _, c := range status.Missing {
-			if c.Location == location {
-				missing = append(missing, c.Name)
-			}
+	for _, c := range v.Row("status", "").Missing {
+		if c.Location == location {
+			components["unknown"] = append(components["unknown"], c.Name)
 		}
 	}
-	slices.Sort(missing)
-	switch {
-	case len(missing) > 0:
-		rows = append(rows, words{"unknown: " + join(missing, 12), "warn"})
-	case len(rows) == 0:
-		rows = []words{{"unknown", "warn"}}
+	if len(components) == 0 {
+		return []words{{"unknown", "warn"}}
+	}
+	var rows []words
+	for state, names := range components {
+		slices.Sort(names)
+		rows = append(rows, words{text(state) + ": " + join(names, 12), stateClass(state)})
 	}
 	slices.SortFunc(rows, func(a, b words) int {
 		return cmp.Or(compareClasses(a.Class, b.Class), strings.Compare(a.Text, b.Text))

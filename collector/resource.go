@@ -34,6 +34,9 @@ type Resource struct {
 	SoldOutInterval time.Duration
 
 	MaxRequests int // of a fetch, usually; 0 means 1, which is the least
+	// PageInterval is the interval for each page of a list that is read whole; 0 if there is
+	// no such list.
+	PageInterval time.Duration
 
 	Metrics []*metric.Definition
 

@@ -220,7 +220,7 @@ func provided(all map[string]float64) map[string]float64 {
 // own returns the names of the exporter's own series.
 func own(all map[string]float64) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool {
-		return !strings.HasPrefix(name, "server_rental_exporter_") || strings.HasPrefix(name, "server_rental_exporter_exposition_cache_bytes{")
+		return !strings.HasPrefix(name, "server_rental_exporter_")
 	})
 }
 

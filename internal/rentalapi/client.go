@@ -90,7 +90,7 @@ func (c *Client) LastToken() Fingerprint {
 }
 
 // Reject counts a response that the caller cannot use, and returns why as an *Error.
-// The reason is Incomplete or TooLarge if err wraps ErrIncomplete or ErrTooLarge, and
+// The reason is Incomplete, TooLarge or TokenChanged if err wraps the error of that name, and
 // else Decode.
 func (c *Client) Reject(path string, err error) error {
 	return c.fail(path, newError(Decode, err))
@@ -99,7 +99,9 @@ func (c *Client) Reject(path string, err error) error {
 // fail counts a request that gave no data, and returns why.
 func (c *Client) fail(path string, e *Error) error {
 	e.Path = path
-	c.api.CountError(path, e.Reason)
+	if e.Reason != TokenChanged {
+		c.api.CountError(path, e.Reason)
+	}
 	return e
 }
 

@@ -68,7 +68,7 @@ func launch(t testing.TB, args ...string) *program {
 	}
 	go func() {
 		defer close(p.ended)
-		p.code = Run(ctx, Environment{Args: args, LookupEnv: unset, Stdout: p.out, Stderr: p.log, Hangup: p.hangup})
+		p.code = Main(ctx, Environment{Args: args, LookupEnv: unset, Stdout: p.out, Stderr: p.log, Hangup: p.hangup})
 	}()
 	t.Cleanup(func() {
 		stop()

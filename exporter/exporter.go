@@ -24,6 +24,7 @@ import (
 
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/runner"
 )
@@ -36,6 +37,7 @@ type Environment struct {
 	LookupEnv      func(string) (string, bool)
 	Stdout, Stderr io.Writer
 	Hangup         <-chan os.Signal // reloads the configuration
+	Limits         rentalapi.Limits // of tests, which do not wait; zero for those of the configuration
 }
 
 // Main is the whole program; it returns the exit status. It shuts down when ctx ends.
@@ -87,7 +89,7 @@ func run(ctx context.Context, o *options, env Environment, logger log.Logger, cf
 type exporter struct {
 	runner  *runner.Runner
 	options *options
-	lookup  func(string) (string, bool) // of an environment variable
+	env     Environment
 	logger  log.Logger
 	demo    *simulator.Simulator // nil without --demo
 	demoAPI *url.URL             // of the demo
@@ -104,7 +106,7 @@ type exporter struct {
 // newExporter wires everything; nothing is fetched or served yet, but by a demo until ctx
 // ends.
 func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
-	e := &exporter{options: o, lookup: env.LookupEnv, logger: logger, registry: prometheus.NewRegistry()}
+	e := &exporter{options: o, env: env, logger: logger, registry: prometheus.NewRegistry()}
 	e.group = e.newGroup()
 	if o.Demo {
 		var err error

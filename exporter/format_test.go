@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -23,7 +24,7 @@ const (
 // it. One account waits, for the metric that exposes it.
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	a := startAPI(t)
+	a := simtest.Start(t, simulator.Options{}) // which tells its limits
 	a.Inject(simtest.Fault{Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
 	p := startReady(t, "--config.file="+configFile(t, a))
 	page := p.scrape()

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func (e *exporter) reload(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errors.New("shutting down")
 	}
-	cfg, err := e.options.configure(e.lookup)
+	cfg, err := e.options.configure(e.env.LookupEnv)
 	if err == nil {
 		err = e.use(cfg)
 	}
@@ -69,7 +70,7 @@ func (e *exporter) apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
 		defer (&http.Client{Transport: e.transport}).CloseIdleConnections()
 		e.transport = transport
 	}
-	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
+	limits := cmp.Or(e.env.Limits, rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account})
 	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: e.transport, Timeout: time.Duration(cfg.API.Timeout), Limits: limits}, nil
 }
 

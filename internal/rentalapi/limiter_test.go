@@ -80,7 +80,7 @@ func TestLimiterWindow(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			var s sends
-			randomLimit := func() int { return burst + 1 + rng.IntN([]int{3, 10, 120}[rng.IntN(3)]) }
+			randomLimit := func() int { return Burst + 1 + rng.IntN([]int{3, 10, 120}[rng.IntN(3)]) }
 			api, setLimit := s.newAPI(rand.New(rand.NewPCG(seed, 1)), randomLimit())
 			end := time.Now().Add(30 * time.Minute)
 			var requesting sync.WaitGroup

@@ -302,43 +302,6 @@ func TestPublishExpiredGroups(t *testing.T) {
 	})
 }
 
-// TestPublisherRests asserts that the publisher rests nine times as long as it worked.
-func TestPublisherRests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(t, 6)
-		start := time.Now()
-		var times []time.Duration
-		h.groups[0].Collect = func(now time.Time) ([]prometheus.Metric, time.Time) {
-			times = append(times, time.Since(start))
-			time.Sleep(2 * time.Second)
-			return nil, now.Add(5 * time.Second)
-		}
-		ctx, stop := context.WithTimeout(t.Context(), 59*time.Second)
-		defer stop()
-		h.Publisher.Run(ctx)
-		simtest.AssertEqual(t, "collected at", times, []time.Duration{0, 20 * time.Second, 40 * time.Second})
-	})
-}
-
-// TestChangedDuringPublication asserts that a change during a publication waits for the
-// next.
-func TestChangedDuringPublication(t *testing.T) {
-	h := newHarness(t, 6)
-	collect := h.groups[0].Collect
-	h.groups[0].Collect = func(now time.Time) ([]prometheus.Metric, time.Time) {
-		metrics, expires := collect(now)
-		if h.groups[0].collected == 1 {
-			h.groups[0].set(2, 5)
-			h.groups[0].Changed()
-		}
-		return metrics, expires
-	}
-	h.Publisher.Publish()
-	simtest.AssertEqual(t, "values", h.values(t, 0), []float64{1.25})
-	h.Publisher.Publish()
-	simtest.AssertEqual(t, "values", h.values(t, 0), []float64{5})
-}
-
 // TestVariants asserts that a variant is kept once it was asked for, and in advance until it
 // was not asked for a while.
 func TestVariants(t *testing.T) {

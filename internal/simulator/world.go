@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -195,6 +196,15 @@ func money(cents int) float64 { return float64(cents) / 100 }
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+// parse reads a time stamp that the simulator wrote.
+func parse(stamp string) time.Time {
+	t, err := time.Parse(time.RFC3339, stamp)
+	if err != nil {
+		panic(fmt.Sprintf("simulator: time stamp %q: %v", stamp, err))
+	}
+	return t
+}
 
 // find returns the first object that matches, nil if there is none.
 func find(list []Object, matches func(Object) bool) Object {

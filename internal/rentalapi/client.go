@@ -82,6 +82,13 @@ func (a *API) Client(account string, token Token) *Client {
 	return &Client{api: a, account: account, token: token, baseURL: a.settings.Load().BaseURL}
 }
 
+// LastToken identifies the token of the newest request.
+func (c *Client) LastToken() Fingerprint {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent
+}
+
 // Reject counts a response that the caller cannot use, and returns why as an *Error.
 // The reason is Incomplete or TooLarge if err wraps ErrIncomplete or ErrTooLarge, and
 // else Decode.

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -75,29 +73,14 @@ func serve(address string, h http.Handler, run func(context.Context)) error {
 }
 
 func historyCommand(app *kingpin.Application) {
-	c := app.Command("history", "Write the metrics of the past days as OpenMetrics. By default it needs 2 minutes of processor time, 500 MB of memory and 2 GB of disk.")
+	c := app.Command("history", "Write the metrics of the past days as OpenMetrics.")
 	days := c.Flag("days", "Number of days, 1 to 90.").Default("30").Int()
 	end := c.Flag("end", "End of the history, as a Unix timestamp (default: now).").Default(strconv.FormatInt(time.Now().Unix(), 10)).Int64()
-	output := c.Flag("output", "File to write (default: standard output).").PlaceHolder("FILE").String()
 	c.Action(func(*kingpin.ParseContext) error {
-		debug.SetGCPercent(400) // little is kept of much that is allocated
-		debug.SetMemoryLimit(600 << 20)
-		var err error
-		at, file := time.Unix(*end, 0), os.Stdout
-		if *output != "" {
-			if file, err = os.Create(*output); err != nil {
-				return err
-			}
-		}
-		err = history.Write(file, history.Options{
-			End: at, Length: time.Duration(*days) * 24 * time.Hour,
+		return history.Write(os.Stdout, history.Options{
+			End: time.Unix(*end, 0), Length: time.Duration(*days) * 24 * time.Hour,
 			Accounts: exporter.DemoTokens(), Watches: exporter.DemoWatches(), Site: exporter.DemoSite,
 		})
-		if err := errors.Join(err, file.Close()); err != nil {
-			return err
-		}
-		slog.Info("history written", "end", at)
-		return nil
 	})
 }
 

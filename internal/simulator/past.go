@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// MaxPast is the longest past that [NewPast] knows: the history of [ExampleAccount].
-const MaxPast = 90 * 24 * time.Hour
-
 // Past is a simulated past at the pace of a real provider. It ends in the data that
 // [New] and [ExampleAccount] begin with, so that a simulation that is started then
 // continues it.
@@ -28,17 +25,17 @@ type change struct {
 	apply func(w *World)
 }
 
-// NewPast returns the past from start, at most [MaxPast] before end, to end. It depends
-// on its arguments only. Accounts are names by token.
+// NewPast returns the past from start, at most a year before end, to end. It depends on its
+// arguments only. Accounts are names by token.
 func NewPast(start, end time.Time, accounts map[string]string) *Past {
 	p := &Past{start: start, end: end, rand: rand.New(rand.NewPCG(1, 1)), accounts: map[string]*Account{}}
 	c := newCatalog()
 	for i, plan := range c.Plans {
 		p.addStays(inStock(plan), inStock(plan), func(w *World, stock bool) { Put(w.Plans[i], stock, "availability", "in_stock") })
 	}
-	for i, saved := range c.Configurations { // the first one comes for minutes, the others are rarely sold out
+	for _, saved := range c.Configurations {
 		place := Place(Text(saved, "plan"), Text(saved, "location"))
-		p.addStays(i > 0, true, func(w *World, stock bool) { w.SoldOutAt[place] = !stock })
+		p.addStays(true, true, func(w *World, stock bool) { w.SoldOutAt[place] = !stock })
 	}
 	p.addPrices(c.Plans)
 	p.addIncidents(len(components(operationalStatus(c.Locations, end))))
@@ -88,56 +85,44 @@ func (p *Past) addStays(usual, stock bool, set func(w *World, stock bool)) {
 	}
 }
 
-// addPrices gives a third of the plans other prices at first, and twice new ones. The last
-// are those of the catalog.
+// addPrices gives a third of the plans another price at first, and later that of the catalog.
 func (p *Past) addPrices(plans []Object) {
 	for _, i := range p.rand.Perm(len(plans))[:len(plans)/3] {
-		set := func(at time.Time, percent int) {
-			for _, currency := range []string{"usd", "eur"} {
-				price := number(plans[i], "price", "monthly", currency)
-				if percent != 100 { // prices end in .90
-					price = math.Round(price*float64(percent)/100) - 0.1
-				}
-				p.add(at, func(w *World) { Put(w.Plans[i], price, "price", "monthly", currency) })
-			}
+		changed, factor := p.end.Add(-p.between(day/3, 20*day)), 0.95+0.1*p.rand.Float64()
+		for _, currency := range []string{"usd", "eur"} {
+			price := number(plans[i], "price", "monthly", currency)
+			before := math.Round(price*factor) - 0.1 // prices end in .90
+			p.add(time.Time{}, func(w *World) { Put(w.Plans[i], before, "price", "monthly", currency) })
+			p.add(changed, func(w *World) { Put(w.Plans[i], price, "price", "monthly", currency) })
 		}
-		last := p.end.Add(-p.between(day/3, 10*day))
-		set(time.Time{}, 102+p.rand.IntN(4))
-		set(last.Add(-p.between(4*day, 14*day)), 95+p.rand.IntN(4))
-		set(last, 100)
 	}
 }
 
 // addIncidents lets one of some components fail every few days, the last time three hours
 // before the end. There is one maintenance, which is announced two days before.
-func (p *Past) addIncidents(components int) {
+func (p *Past) addIncidents(number int) {
+	incident := func(at time.Time, length time.Duration, which int, state string) {
+		for at, state := range map[time.Time]string{at: state, at.Add(length): "operational"} {
+			p.add(at, func(w *World) {
+				c := components(w.Status)[which]
+				c.states[c.name] = state
+				summarize(w.Status, at)
+			})
+		}
+	}
 	p.add(time.Time{}, func(w *World) { Put(w.Status, date(p.start.Add(-30*day)), "since") })
 	for at := p.end.Add(-3 * time.Hour); at.After(p.start); at = at.Add(-p.between(day, 7*day)) {
-		state := []string{"degraded", "degraded", "outage"}[p.rand.IntN(3)]
-		p.addIncident(at, p.between(25*time.Minute, time.Hour), p.rand.IntN(components), state)
+		incident(at, p.between(25*time.Minute, time.Hour), p.rand.IntN(number), []string{"degraded", "outage"}[p.rand.IntN(2)])
 	}
 	begin := p.end.Add(-8 * day).Truncate(day).Add(2 * time.Hour)
-	p.addIncident(begin, 2*time.Hour, 2, "maintenance")
+	incident(begin, 2*time.Hour, 2, "maintenance")
 	p.add(begin.Add(-2*day), func(w *World) { Put(w.Status, 1, "scheduled") })
 	p.add(begin.Add(2*time.Hour), func(w *World) { Put(w.Status, 0, "scheduled") })
 }
 
-// addIncident changes the state of a component for some time.
-func (p *Past) addIncident(at time.Time, length time.Duration, which int, state string) {
-	for at, state := range map[time.Time]string{at: state, at.Add(length): "operational"} {
-		p.add(at, func(w *World) {
-			c := components(w.Status)[which]
-			c.states[c.name] = state
-			summarize(w.Status, at)
-		})
-	}
-}
-
-// suspendedBefore is when the suspended server was suspended, before the end.
-const suspendedBefore = 50 * time.Hour
-
 // at returns the account as it was at a time. That follows from the time stamps of its data
-// at the end: a paid top-up appears when it is paid, all else when it is created.
+// at the end: a paid top-up appears when it is paid, all else when it is created. One server
+// is suspended for the last two days.
 func (a *Account) at(now, end time.Time) *Account {
 	existing := func(list []Object) []Object {
 		return filter(list, func(o Object) bool { return !parse(cmp.Or(Text(o, "paid_at"), Text(o, "created_at"))).After(now) })
@@ -149,11 +134,12 @@ func (a *Account) at(now, end time.Time) *Account {
 	past.Account["balance"] = past.Transactions[0]["balance_after"]
 	for _, server := range a.Servers {
 		server = maps.Clone(server)
-		next := parse(Text(server, "renews_at") + "T00:00:00Z")
-		for months := 1; next.AddDate(0, -months, 0).After(now); months++ {
-			server["renews_at"] = date(next.AddDate(0, -months, 0))
+		renews := parse(Text(server, "renews_at") + "T00:00:00Z")
+		for renews.AddDate(0, -1, 0).After(now) {
+			renews = renews.AddDate(0, -1, 0)
 		}
-		if now.Before(end.Add(-suspendedBefore)) {
+		server["renews_at"] = date(renews)
+		if now.Before(end.Add(-2 * day)) {
 			server["status"] = "active"
 		}
 		past.Servers = append(past.Servers, server)

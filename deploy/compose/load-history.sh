@@ -48,7 +48,7 @@ until promtool query instant "http://$listen" 'vector(1)' >"$work/ready" 2>&1; d
   sleep 1
 done
 promtool tsdb create-blocks-from rules --quiet --url="http://$listen" --start="$((end - days * 86400))" --end="$end" \
-  --max-block-duration=486h --output-dir="$work/results" "$work"/rules/*
+  --eval-interval=3m --max-block-duration=486h --output-dir="$work/results" "$work"/rules/*
 kill "$server"
 wait "$server" || true
 trap - EXIT

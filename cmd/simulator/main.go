@@ -62,16 +62,15 @@ func serveCommand(app *kingpin.Application) {
 				w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
 			}
 		})
-		run := func(context.Context) {}
 		if *activity {
-			run = sim.Run
+			go sim.Run(context.Background())
 		}
-		return serve(run, map[string]http.Handler{*address: sim, *control: simulator.Control(sim)})
+		return serve(map[string]http.Handler{*address: sim, *control: simulator.Control(sim)})
 	})
 }
 
-// serve serves handlers by address, and runs something, until the process is interrupted.
-func serve(run func(context.Context), handlers map[string]http.Handler) error {
+// serve serves handlers by address until the process is interrupted.
+func serve(handlers map[string]http.Handler) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ended := make(chan error, len(handlers))
@@ -83,7 +82,6 @@ func serve(run func(context.Context), handlers map[string]http.Handler) error {
 		slog.Info("listening", "address", listener.Addr())
 		go func() { ended <- simulator.Serve(ctx, listener, h) }()
 	}
-	go run(ctx)
 	return <-ended
 }
 
@@ -103,7 +101,7 @@ func webhookCommand(app *kingpin.Application) {
 	c := app.Command("webhook", "Print the notifications that an Alertmanager sends to a webhook, one alert a line.")
 	address := c.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10172").String()
 	c.Action(func(*kingpin.ParseContext) error {
-		return serve(func(context.Context) {}, map[string]http.Handler{*address: webhook(os.Stdout)})
+		return serve(map[string]http.Handler{*address: webhook(os.Stdout)})
 	})
 }
 

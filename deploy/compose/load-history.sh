@@ -1,13 +1,13 @@
 #!/bin/sh
 # Fills an empty Prometheus with a month of the simulated provider's past, so that the
 # dashboards show something at once. It does nothing where that was done before.
-# Usage: load-history.sh DATA_DIRECTORY RULE_FILE...
+# Usage: load-history.sh DATA_DIRECTORY STOCK_RULE_FILE
 # DAYS is the length of the history, 30 by default; END its end as a Unix timestamp;
 # LISTEN the address of a Prometheus that runs meanwhile.
 set -eu
 
 data=$1
-shift
+rules=$2
 days=${DAYS:-30}
 end=${END:-$(date +%s)}
 listen=${LISTEN:-127.0.0.1:9099}
@@ -18,17 +18,17 @@ if [ -e "$data/history-loaded" ]; then
   exit
 fi
 rm -rf "$work"
-mkdir -p "$work/rules"
+mkdir -p "$work"
 
-# promtool evaluates each rule without the results of the others. So the samples of the rule
-# that others use are made here.
+# promtool evaluates each rule without the results of the others, so the samples of the rule
+# that others use are made here. It would also store alerts, as series with their names.
 used=plan:server_rental_plan_in_stock:max
+echo groups: >"$work/rules.yml"
+sed -n '/name: server_rental_stock_history/,$p' "$rules" | sed "/record: $used\$/,+1d" >>"$work/rules.yml"
+
 echo "generating $days days"
 simulator history --days="$days" --end="$end" |
   sed "s/^server_rental_plan_in_stock{.*\(plan=\"[^\"]*\"\)}\(.*\)/&\\n$used{\1}\2/" >"$work/history.om"
-for file; do
-  sed "/record: $used\$/,+1d" "$file" >"$work/rules/${file##*/}"
-done
 
 # Larger blocks than usual: promtool reads the whole file for each.
 echo "creating blocks"
@@ -48,7 +48,7 @@ until promtool query instant "http://$listen" 'vector(1)' >"$work/ready" 2>&1; d
   sleep 1
 done
 promtool tsdb create-blocks-from rules --quiet --url="http://$listen" --start="$((end - days * 86400))" --end="$end" \
-  --eval-interval=3m --max-block-duration=486h --output-dir="$work/results" "$work"/rules/*
+  --max-block-duration=486h --output-dir="$work/results" "$work/rules.yml"
 kill "$server"
 wait "$server" || true
 trap - EXIT

@@ -69,18 +69,15 @@ func (p *Past) between(least, most time.Duration) time.Duration {
 
 const day = 24 * time.Hour
 
-// stays has the least and the mean time that a plan stays in stock or sold out, by whether
-// the catalog has it in stock and then by whether it is now.
-var stays = map[bool]map[bool][2]time.Duration{
-	true:  {true: {day, 5 * day}, false: {30 * time.Minute, 4 * time.Hour}},
-	false: {true: {6 * time.Minute, 20 * time.Minute}, false: {time.Hour, 10 * time.Hour}},
-}
-
-// addStays lets something sell out and return. It goes backward from its stock at the end.
+// addStays lets something sell out and return, for days as usual and for minutes or hours
+// otherwise. It goes backward from its stock at the end.
 func (p *Past) addStays(usual, stock bool, set func(w *World, stock bool)) {
 	for at, stock := p.end, stock; at.After(p.start); stock = !stock {
-		least, mean := stays[usual][stock][0], stays[usual][stock][1]
-		at = at.Add(-least - time.Duration(p.rand.ExpFloat64()*float64(mean-least)))
+		stay := p.between(6*time.Minute, 3*time.Hour)
+		if stock == usual {
+			stay = p.between(day/4, 4*day)
+		}
+		at = at.Add(-stay)
 		p.add(at, func(w *World) { set(w, stock) })
 	}
 }

@@ -78,7 +78,7 @@ func TestDemoContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // stops the clock
 		time.Sleep(time.Until(end))
 		var out, log bytes.Buffer
-		if status := exporter.Run(t.Context(), exporter.Environment{
+		if status := exporter.Main(t.Context(), exporter.Environment{
 			Args: []string{"--demo", "--once"}, LookupEnv: func(string) (string, bool) { return "", false }, Stdout: &out, Stderr: &log,
 		}); status != 0 {
 			t.Fatalf("exit status %d: %s", status, log.String())

@@ -124,10 +124,10 @@ func (a *Account) at(now, end time.Time) *Account {
 	existing := func(list []Object) []Object {
 		return filter(list, func(o Object) bool { return !parse(cmp.Or(Text(o, "paid_at"), Text(o, "created_at"))).After(now) })
 	}
-	past := Account{
-		Account: maps.Clone(a.Account), Topups: existing(a.Topups), Transactions: existing(a.Transactions),
-		Configurations: existing(a.Configurations), SSHKeys: existing(a.SSHKeys),
-	}
+	past := *a
+	past.Account, past.Servers = maps.Clone(a.Account), nil
+	past.Topups, past.Transactions = existing(a.Topups), existing(a.Transactions)
+	past.Configurations, past.SSHKeys = existing(a.Configurations), existing(a.SSHKeys)
 	past.Account["balance"] = past.Transactions[0]["balance_after"]
 	for _, server := range a.Servers {
 		server = maps.Clone(server)

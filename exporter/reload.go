@@ -32,7 +32,7 @@ func (e *exporter) reload(ctx context.Context) error {
 	}
 	if err != nil {
 		failed := *e.loaded.Load()
-		failed.successful = false
+		failed.reloadError = err
 		e.loaded.Store(&failed)
 		e.group.Changed()
 		e.runner.Publisher.Publish()
@@ -75,7 +75,7 @@ func (e *exporter) apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
 }
 
 func newLoaded(cfg *config.Config) *loaded {
-	return &loaded{config: cfg, collected: collected(cfg), at: time.Now(), successful: true}
+	return &loaded{config: cfg, collected: collected(cfg), at: time.Now()}
 }
 
 // collected returns what this shard collects. Shard 0 has the public collectors and the

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -81,25 +82,18 @@ func (l *loader) checkHTTP() {
 
 // checkHeaders checks what the library reports only when a request is sent.
 func (l *loader) checkHeaders() {
-	checkName := func(setting, name string) string {
-		place := l.at(fmt.Sprintf("api.http.%s[%q]", setting, name))
+	settings := l.file.API.HTTP
+	headers := cmp.Or(settings.HTTPHeaders, &promconfig.Headers{}).Headers
+	names := slices.AppendSeq(slices.Collect(maps.Keys(settings.ProxyConnectHeader)), maps.Keys(headers))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		place := l.at(fmt.Sprintf("api.http: header %q", name))
 		if !httpguts.ValidHeaderFieldName(name) {
 			l.add(place, "invalid name: must be letters, digits and characters like - and _")
 		}
-		return place
-	}
-	settings := l.file.API.HTTP
-	for _, name := range slices.Sorted(maps.Keys(settings.ProxyConnectHeader)) {
-		checkName("proxy_connect_header", name)
-	}
-	if settings.HTTPHeaders == nil {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(settings.HTTPHeaders.Headers)) {
-		place := checkName("http_headers", name)
-		for i, file := range settings.HTTPHeaders.Headers[name].Files {
+		for i, file := range headers[name].Files {
 			if _, err := readFile(file); err != nil {
-				l.add(fmt.Sprintf("%s.files[%d]", place, i), "%s", err)
+				l.add(fmt.Sprintf("%s: files[%d]", place, i), "%s", err)
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func TestVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("server_rental_exporter, version %s (revision: ", strings.TrimSpace(string(file)))
+	want := fmt.Sprintf("server_rental_exporter, version %s (branch: ", strings.TrimSpace(string(file)))
 	got, err := exec.Command(simtest.Binary(t), "--version").Output()
 	if err != nil || !strings.HasPrefix(string(got), want) {
 		t.Errorf("got %s and %v, want %s...", got, err, want)

@@ -47,8 +47,7 @@ Use --demo to try it without an account, --config.check to check a configuration
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app := kingpin.New(name, description)
-	// A reproducible build knows neither its branch nor its user and date.
-	app.Version(regexp.MustCompile(`branch: , |  build (user|date): *\n`).ReplaceAllString(version.Print(name), ""))
+	app.Version(version.Print(name))
 	app.HelpFlag.Short('h')
 	app.UsageWriter(stdout)
 	o := &options{Flags: config.AddFlags(app, collector.Resources())}

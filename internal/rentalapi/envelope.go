@@ -10,15 +10,21 @@ import (
 // JSON.
 const (
 	maxValueBytes = 1 << 20 // of an item, of a single object or of the meta object
-	maxElements   = 250_000 // of all arrays and maps of a response
+	maxElements   = 250_000 // of all arrays and maps within the items of a list
 )
 
 // readEnvelope reads a response: a JSON object with data, which readData decodes, and in the
-// case of a list with meta, which is an empty object if there is none.
+// case of a list with meta, which is an empty object if there is none. A syntax error names a
+// character and a place, nothing of the content.
 func readEnvelope(body io.Reader, readData func(*json.Decoder) error) (meta any, err error) {
+	defer func() {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("response: ends too early")
+		}
+	}()
 	dec := newDecoder(body)
 	if start, err := dec.Token(); err != nil {
-		return nil, tooShort(err)
+		return nil, err
 	} else if start != json.Delim('{') {
 		return nil, errors.New("response: not an object")
 	}
@@ -37,11 +43,11 @@ func readEnvelope(body io.Reader, readData func(*json.Decoder) error) (meta any,
 			err = dec.Decode(new(json.RawMessage))
 		}
 		if err != nil {
-			return nil, tooShort(err)
+			return nil, err
 		}
 	}
 	if _, err := dec.Token(); err != nil { // the end of the object
-		return nil, tooShort(err)
+		return nil, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("response: more after its end")
@@ -53,15 +59,6 @@ func readEnvelope(body io.Reader, readData func(*json.Decoder) error) (meta any,
 		meta = map[string]any{}
 	}
 	return meta, nil
-}
-
-// tooShort returns the error of a decoder. A syntax error names a character and a place,
-// nothing of the content.
-func tooShort(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("response: ends too early")
-	}
-	return err
 }
 
 // newDecoder returns a decoder that keeps numbers as they are written, and fails with

@@ -81,10 +81,9 @@ func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T]
 			if _, isObject := value.(map[string]any); !isObject {
 				return errors.New("data: not an object")
 			}
-			elements := 0
 			o.Value = new(T)
-			o.Errors, elements = decodeFields(value, o.Value)
-			return checkElements(elements)
+			o.Errors, _ = decodeFields(value, o.Value)
+			return nil
 		})
 		return err
 	})
@@ -176,9 +175,8 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, l List[T]) error {
 		}
 		item := new(T)
 		errs, n := decodeFields(value, item)
-		elements += n
-		if err := checkElements(elements); err != nil {
-			return err
+		if elements += n; elements > maxElements {
+			return fmt.Errorf("data: more than %d elements of arrays and objects: %w", maxElements, ErrTooLarge)
 		}
 		switch id := l.ID(item); {
 		case strings.TrimSpace(id) == "": // other fields do not matter: the item is dropped
@@ -200,11 +198,4 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, l List[T]) error {
 	}
 	_, err := dec.Token() // the end of the array
 	return err
-}
-
-func checkElements(n int) error {
-	if n > maxElements {
-		return fmt.Errorf("data: more than %d elements of arrays and objects: %w", maxElements, ErrTooLarge)
-	}
-	return nil
 }

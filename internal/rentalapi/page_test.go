@@ -108,8 +108,10 @@ func TestTooLarge(t *testing.T) {
 		"other field": {`{"more":[0` + strings.Repeat(",0", 15<<20) + "]}", tooLarge},
 		"meta":        {`{"data":[],"meta":[0` + strings.Repeat(",0", 15<<20) + "]}", tooLarge},
 		"long items":  {`{"data":[` + strings.Repeat(item("a", 500_000)+",", 7) + item("b", 500_000) + "]}", tooLarge},
-		"many elements": {`{"data":[` + item("a", 100_000) + "," + item("b", 100_000) + "," + item("c", 100_000) + "]}",
-			"/plans: data: more than 250000 elements of arrays and objects: response is too large"},
+		"many elements": {
+			`{"data":[` + item("a", 100_000) + "," + item("b", 100_000) + "," + item("c", 100_000) + "]}",
+			"/plans: data: more than 250000 elements of arrays and objects: response is too large",
+		},
 	} {
 		client := clientOver(&url.URL{Scheme: "https", Host: "rental.example"}, time.Minute, roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(c.body))}, nil

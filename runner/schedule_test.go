@@ -123,6 +123,24 @@ func TestCacheExpiryShows(t *testing.T) {
 	}
 }
 
+// TestRequestsAtIntervals has intervals that are no multiple of the provider's cache time: no
+// interval becomes shorter.
+func TestRequestsAtIntervals(t *testing.T) {
+	for interval, want := range map[time.Duration]int{60 * time.Second: 20, 80 * time.Second: 10, 90 * time.Second: 10, 100 * time.Second: 10, 200 * time.Second: 5} {
+		t.Run(interval.String(), func(t *testing.T) {
+			withProvider(t, simulator.Options{}, func(t *testing.T, h *harness) {
+				h.Change(func(w *simulator.World) { w.Caches, w.GeneratedAt, w.SendsAge = true, nil, true })
+				time.Sleep(time.Hour)
+				h.run(configure(interval, 20*time.Minute, "plans"))
+				time.Sleep(10 * time.Minute)
+				before := len(h.Requests())
+				time.Sleep(20 * time.Minute)
+				h.assertEqual("requests in 20 minutes", len(h.Requests())-before, want)
+			})
+		})
+	}
+}
+
 // TestAtLeast has a history of 18 pages, which demands a longer interval.
 func TestAtLeast(t *testing.T) {
 	withHarness(t, func(_ *testing.T, h *harness) {

@@ -33,7 +33,7 @@ const help = `Simulates the rental API.
     curl -d plan=epyc-7443p -d location=fra -d in_stock=false http://127.0.0.1:10173/stock
     curl -d account=main http://127.0.0.1:10173/payment
     curl -d server=ID -d status=suspended http://127.0.0.1:10173/server
-    curl -d path=/plans -d status=503 http://127.0.0.1:10173/failure
+    curl -d path=/status -d status=503 http://127.0.0.1:10173/failure
 
 A payment is that of the newest open top-up. A failure lasts until its status is 200.
 
@@ -52,7 +52,7 @@ func main() {
 func serveCommand(app *kingpin.Application) {
 	c := app.Command("serve", "Serve a simulated rental API.").Default()
 	address := c.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10171").String()
-	control := c.Flag("control.listen-address", "Address at which the simulator can be told what happens, without authentication.").Default("127.0.0.1:10173").String()
+	control := c.Flag("control.listen-address", "Address at which to tell it what happens.").Default("127.0.0.1:10173").String()
 	accounts := c.Flag("account", "Account to serve, as NAME:TOKEN; repeatable.").PlaceHolder("NAME:TOKEN").StringMap()
 	activity := c.Flag("activity", "Simulate changes of stock, prices, balances and status.").Bool()
 	c.Action(func(*kingpin.ParseContext) error {

@@ -119,7 +119,7 @@ func export(t *testing.T, now time.Time, fleets []fleet) (data map[string]float6
 			}
 		})
 		var out, log bytes.Buffer
-		if status := exporter.Run(t.Context(), exporter.Environment{
+		if status := exporter.Main(t.Context(), exporter.Environment{
 			// Fewer requests than a burst of the rate limit: the clock stands still beside open connections.
 			Args:      []string{"--once", "--collector.disable-defaults", "--collector.account", "--collector.servers", "--config.file=" + api.ConfigFile(t.TempDir(), tokens, "")},
 			LookupEnv: func(string) (string, bool) { return "", false }, Stdout: &out, Stderr: &log,

@@ -197,7 +197,7 @@ func TestProductionExporter(t *testing.T) {
 		inside := strings.TrimSuffix(strings.Split(s.Volumes[1], ":")[1], "/")
 		t.Setenv("SERVER_RENTAL_CONFIG_FILE", simtest.WriteFile(t, filepath.Join(t.TempDir(), "config.yml"), strings.ReplaceAll(config, inside, dir)))
 		var out, log bytes.Buffer
-		code := exporter.Run(context.Background(), exporter.Environment{
+		code := exporter.Main(context.Background(), exporter.Environment{
 			Args: append(s.Command, "--config.check"), LookupEnv: os.LookupEnv, Stdout: &out, Stderr: &log,
 		})
 		for _, want := range wants {

@@ -43,7 +43,7 @@ func Write(w io.Writer, o Options) error {
 	}
 	start, out := o.End.Add(-o.Length), bufio.NewWriter(w)
 	past := simulator.NewPast(start, o.End, o.Accounts)
-	m := moment{Simulator: simulator.New(simulator.Options{Site: o.Site}), accounts: o.Accounts, histories: map[string]collector.History{}}
+	m := moment{Options: o, Simulator: simulator.New(simulator.Options{Site: o.Site}), histories: map[string]collector.History{}}
 	for _, watch := range o.Watches {
 		m.watches = append(m.watches, collector.NewWatched(watch))
 	}
@@ -61,9 +61,9 @@ func Write(w io.Writer, o Options) error {
 
 // moment is what an exporter would know at a time.
 type moment struct {
+	Options
 	*simulator.Simulator
 	now       time.Time
-	accounts  map[string]string            // names by token
 	histories map[string]collector.History // by token and resource
 	watches   []collector.Watched
 	token     string // of the present request
@@ -77,8 +77,8 @@ func (m *moment) Get(_ context.Context, path string, query url.Values, read func
 // metrics fetches everything, and returns all metrics.
 func (m *moment) metrics() (metrics []prometheus.Metric, err error) {
 	var known []collector.Known // of the public data, and then of each account
-	for _, m.token = range append([]string{""}, slices.Sorted(maps.Keys(m.accounts))...) {
-		of := collector.Known{Account: m.accounts[m.token]}
+	for _, m.token = range append([]string{""}, slices.Sorted(maps.Keys(m.Accounts))...) {
+		of := collector.Known{Account: m.Accounts[m.token]}
 		for _, r := range collector.Resources() {
 			if r.Account != (m.token != "") {
 				continue

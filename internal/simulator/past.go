@@ -30,13 +30,7 @@ type change struct {
 func NewPast(start, end time.Time, accounts map[string]string) *Past {
 	p := &Past{start: start, end: end, rand: rand.New(rand.NewPCG(1, 1)), accounts: map[string]*Account{}}
 	c := newCatalog()
-	for i, plan := range c.Plans {
-		p.addStays(inStock(plan), inStock(plan), func(w *World, stock bool) { Put(w.Plans[i], stock, "availability", "in_stock") })
-	}
-	for _, saved := range c.Configurations {
-		place := Place(Text(saved, "plan"), Text(saved, "location"))
-		p.addStays(true, true, func(w *World, stock bool) { w.SoldOutAt[place] = !stock })
-	}
+	p.addStock(c.Plans)
 	p.addPrices(c.Plans)
 	p.addIncidents(len(components(operationalStatus(c.Locations, end))))
 	for token, name := range accounts {
@@ -69,16 +63,18 @@ func (p *Past) between(least, most time.Duration) time.Duration {
 
 const day = 24 * time.Hour
 
-// addStays lets something sell out and return, for days as usual and for minutes or hours
-// otherwise. It goes backward from its stock at the end.
-func (p *Past) addStays(usual, stock bool, set func(w *World, stock bool)) {
-	for at, stock := p.end, stock; at.After(p.start); stock = !stock {
-		stay := p.between(6*time.Minute, 3*time.Hour)
-		if stock == usual {
-			stay = p.between(day/4, 4*day)
+// addStock lets plans sell out and return. Each is for days as it is at the end, and for
+// minutes or hours otherwise.
+func (p *Past) addStock(plans []Object) {
+	for i, plan := range plans {
+		for at, stock := p.end, inStock(plan); at.After(p.start); stock = !stock {
+			stay := p.between(6*time.Minute, 3*time.Hour)
+			if stock == inStock(plan) {
+				stay = p.between(day/4, 4*day)
+			}
+			at = at.Add(-stay)
+			p.add(at, func(w *World) { Put(w.Plans[i], stock, "availability", "in_stock") })
 		}
-		at = at.Add(-stay)
-		p.add(at, func(w *World) { set(w, stock) })
 	}
 }
 

@@ -1,7 +1,6 @@
-// Package history generates what Prometheus would have stored of the past: it maps the data
-// of a simulated provider, moment by moment, to the metrics that an exporter would have had
-// then, and writes them as OpenMetrics with time stamps. Of the exporter itself, there is
-// only that it was up.
+// Package history generates what Prometheus would have stored of the past, except of the
+// exporter itself: moment by moment, the data of a simulated provider is mapped to the metrics
+// that an exporter would have had then, and written as OpenMetrics with time stamps.
 package history
 
 import (

@@ -62,15 +62,16 @@ func serveCommand(app *kingpin.Application) {
 				w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
 			}
 		})
+		var background []func(context.Context)
 		if *activity {
-			go sim.Run(context.Background())
+			background = append(background, sim.Run)
 		}
-		return serve(map[string]http.Handler{*address: sim, *control: simulator.Control(sim)})
+		return serve(map[string]http.Handler{*address: sim, *control: simulator.Control(sim)}, background...)
 	})
 }
 
-// serve serves handlers by address until the process is interrupted.
-func serve(handlers map[string]http.Handler) error {
+// serve serves handlers by address, and runs more, until the process is interrupted.
+func serve(handlers map[string]http.Handler, background ...func(context.Context)) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ended := make(chan error, len(handlers))
@@ -81,6 +82,9 @@ func serve(handlers map[string]http.Handler) error {
 		}
 		slog.Info("listening", "address", listener.Addr())
 		go func() { ended <- simulator.Serve(ctx, listener, h) }()
+	}
+	for _, run := range background {
+		go run(ctx)
 	}
 	return <-ended
 }

@@ -33,7 +33,7 @@ const help = `Simulates the rental API.
     curl -d plan=epyc-7443p -d location=fra -d in_stock=false http://127.0.0.1:10173/stock
     curl -d account=main http://127.0.0.1:10173/payment
     curl -d server=ID -d status=suspended http://127.0.0.1:10173/server
-    curl -d path=/plans -d status=503 http://127.0.0.1:10173/failure
+    curl -d path=/status -d status=503 http://127.0.0.1:10173/failure
 
 A payment is that of the newest open top-up. A failure lasts until its status is 200.
 
@@ -52,7 +52,7 @@ func main() {
 func serveCommand(app *kingpin.Application) {
 	c := app.Command("serve", "Serve a simulated rental API.").Default()
 	address := c.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10171").String()
-	control := c.Flag("control.listen-address", "Address at which the simulator can be told what happens, without authentication.").Default("127.0.0.1:10173").String()
+	control := c.Flag("control.listen-address", "Address at which to tell it what happens.").Default("127.0.0.1:10173").String()
 	accounts := c.Flag("account", "Account to serve, as NAME:TOKEN; repeatable.").PlaceHolder("NAME:TOKEN").StringMap()
 	activity := c.Flag("activity", "Simulate changes of stock, prices, balances and status.").Bool()
 	c.Action(func(*kingpin.ParseContext) error {
@@ -62,15 +62,16 @@ func serveCommand(app *kingpin.Application) {
 				w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
 			}
 		})
+		var background []func(context.Context)
 		if *activity {
-			go sim.Run(context.Background())
+			background = append(background, sim.Run)
 		}
-		return serve(map[string]http.Handler{*address: sim, *control: simulator.Control(sim)})
+		return serve(map[string]http.Handler{*address: sim, *control: simulator.Control(sim)}, background...)
 	})
 }
 
-// serve serves handlers by address until the process is interrupted.
-func serve(handlers map[string]http.Handler) error {
+// serve serves handlers by address, and runs more, until the process is interrupted.
+func serve(handlers map[string]http.Handler, background ...func(context.Context)) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ended := make(chan error, len(handlers))
@@ -81,6 +82,9 @@ func serve(handlers map[string]http.Handler) error {
 		}
 		slog.Info("listening", "address", listener.Addr())
 		go func() { ended <- simulator.Serve(ctx, listener, h) }()
+	}
+	for _, run := range background {
+		go run(ctx)
 	}
 	return <-ended
 }

@@ -28,7 +28,8 @@ func TestControl(t *testing.T) {
 	control := httptest.NewServer(simulator.Control(api.Simulator))
 	defer control.Close()
 	run := func(commands string) string {
-		out, err := exec.Command("sh", "-c", "set -e\n"+strings.ReplaceAll(commands, "http://127.0.0.1:10173", control.URL)).Output()
+		commands = strings.ReplaceAll(commands, "http://127.0.0.1:10173", control.URL)
+		out, err := exec.Command("sh", "-c", "set -e\n"+commands).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,13 +47,18 @@ func TestControl(t *testing.T) {
 		simtest.AssertEqual(t, "transaction", main.Transactions[0]["topup"], main.Topups[0]["id"])
 		simtest.AssertEqual(t, "server", main.Servers[0]["status"], any("suspended"))
 	})
-	plans := api.URL.String() + "/plans"
-	simtest.AssertEqual(t, "failing", simtest.Get(t, plans).Status, http.StatusServiceUnavailable)
-	run(`curl -s -d path=/plans -d status=200 http://127.0.0.1:10173/failure`)
-	simtest.AssertEqual(t, "works again", simtest.Get(t, plans).Status, http.StatusOK)
+	failing := api.URL.String() + "/status"
+	simtest.AssertEqual(t, "failing", simtest.Get(t, failing).Status, http.StatusServiceUnavailable)
+	run(`curl -s -d path=/status -d status=200 http://127.0.0.1:10173/failure`)
+	simtest.AssertEqual(t, "works again", simtest.Get(t, failing).Status, http.StatusOK)
 	for path, want := range map[string]string{
-		"/stock?plan=x&in_stock=true": `plan "x": unknown`, "/stock?plan=epyc-9654&location=x": `location "x": unknown`, "/stock?plan=epyc-9654": "in_stock: ",
-		"/payment?account=x": `account "x": unknown`, "/server?server=x": `server "x": unknown`, "/failure?status=x": `status "x": must be`, "/failure?path=/x&status=503": `path "/x": unknown`,
+		"/stock?plan=x&in_stock=true":        `plan "x": unknown`,
+		"/stock?plan=epyc-9654&location=x":   `location "x": unknown`,
+		"/stock?plan=epyc-9654&in_stock=yes": "in_stock: ",
+		"/payment?account=x":                 `account "x": unknown`,
+		"/server?server=x":                   `server "x": unknown`,
+		"/failure?path=/plans&status=x":      `status "x": must be`,
+		"/failure?path=/x&status=503":        `path "/x": unknown`,
 	} {
 		r, err := simtest.Do(http.MethodPost, control.URL+path)
 		if err != nil || r.Status != http.StatusBadRequest || !strings.HasPrefix(r.Body, want) {

@@ -1,7 +1,6 @@
-// Package history generates what Prometheus would have stored of the past: it maps the data
-// of a simulated provider, moment by moment, to the metrics that an exporter would have had
-// then, and writes them as OpenMetrics with time stamps. Of the exporter itself, there is
-// only that it was up.
+// Package history generates what Prometheus would have stored of the past, except of the
+// exporter itself: moment by moment, the data of a simulated provider is mapped to the metrics
+// that an exporter would have had then, and written as OpenMetrics with time stamps.
 package history
 
 import (
@@ -43,7 +42,7 @@ func Write(w io.Writer, o Options) error {
 	}
 	start, out := o.End.Add(-o.Length), bufio.NewWriter(w)
 	past := simulator.NewPast(start, o.End, o.Accounts)
-	m := moment{Simulator: simulator.New(simulator.Options{Site: o.Site}), accounts: o.Accounts, histories: map[string]collector.History{}}
+	m := moment{Options: o, Simulator: simulator.New(simulator.Options{Site: o.Site}), histories: map[string]collector.History{}}
 	for _, watch := range o.Watches {
 		m.watches = append(m.watches, collector.NewWatched(watch))
 	}
@@ -61,9 +60,9 @@ func Write(w io.Writer, o Options) error {
 
 // moment is what an exporter would know at a time.
 type moment struct {
+	Options
 	*simulator.Simulator
 	now       time.Time
-	accounts  map[string]string            // names by token
 	histories map[string]collector.History // by token and resource
 	watches   []collector.Watched
 	token     string // of the present request
@@ -77,8 +76,8 @@ func (m *moment) Get(_ context.Context, path string, query url.Values, read func
 // metrics fetches everything, and returns all metrics.
 func (m *moment) metrics() (metrics []prometheus.Metric, err error) {
 	var known []collector.Known // of the public data, and then of each account
-	for _, m.token = range append([]string{""}, slices.Sorted(maps.Keys(m.accounts))...) {
-		of := collector.Known{Account: m.accounts[m.token]}
+	for _, m.token = range append([]string{""}, slices.Sorted(maps.Keys(m.Accounts))...) {
+		of := collector.Known{Account: m.Accounts[m.token]}
 		for _, r := range collector.Resources() {
 			if r.Account != (m.token != "") {
 				continue

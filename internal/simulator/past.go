@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -15,8 +14,8 @@ import (
 type Past struct {
 	start, end time.Time
 	rand       *rand.Rand
-	changes    []change            // by time, without those that were applied
-	accounts   map[string]*Account // at the end, by token
+	changes    []change          // by time, without those that were applied
+	accounts   map[string]string // names by token
 }
 
 // change is one event of the past.
@@ -28,20 +27,11 @@ type change struct {
 // NewPast returns the past from start, at most a year before end, to end. It depends on its
 // arguments only. Accounts are names by token.
 func NewPast(start, end time.Time, accounts map[string]string) *Past {
-	p := &Past{start: start, end: end, rand: rand.New(rand.NewPCG(1, 1)), accounts: map[string]*Account{}}
+	p := &Past{start: start, end: end, rand: rand.New(rand.NewPCG(1, 1)), accounts: accounts}
 	c := newCatalog()
-	for i, plan := range c.Plans {
-		p.addStays(inStock(plan), inStock(plan), func(w *World, stock bool) { Put(w.Plans[i], stock, "availability", "in_stock") })
-	}
-	for _, saved := range c.Configurations {
-		place := Place(Text(saved, "plan"), Text(saved, "location"))
-		p.addStays(true, true, func(w *World, stock bool) { w.SoldOutAt[place] = !stock })
-	}
+	p.addStock(c.Plans)
 	p.addPrices(c.Plans)
 	p.addIncidents(len(components(operationalStatus(c.Locations, end))))
-	for token, name := range accounts {
-		p.accounts[token] = ExampleAccount(name, end)
-	}
 	slices.SortStableFunc(p.changes, func(x, y change) int { return x.at.Compare(y.at) })
 	return p
 }
@@ -51,8 +41,9 @@ func (p *Past) Apply(w *World, now time.Time) {
 	for ; len(p.changes) > 0 && !p.changes[0].at.After(now); p.changes = p.changes[1:] {
 		p.changes[0].apply(w)
 	}
-	for token, last := range p.accounts {
-		w.Accounts[token] = last.at(now, p.end)
+	for token, name := range p.accounts {
+		w.Accounts[token] = ExampleAccount(name, p.end)
+		w.Accounts[token].rewind(now, p.end)
 	}
 	recompute(w)
 	w.GeneratedAt, w.Status["updated_at"] = stamp(now), stamp(now)
@@ -69,16 +60,18 @@ func (p *Past) between(least, most time.Duration) time.Duration {
 
 const day = 24 * time.Hour
 
-// addStays lets something sell out and return, for days as usual and for minutes or hours
-// otherwise. It goes backward from its stock at the end.
-func (p *Past) addStays(usual, stock bool, set func(w *World, stock bool)) {
-	for at, stock := p.end, stock; at.After(p.start); stock = !stock {
-		stay := p.between(6*time.Minute, 3*time.Hour)
-		if stock == usual {
-			stay = p.between(day/4, 4*day)
+// addStock lets plans sell out and return. Each is for days as it is at the end, and for
+// minutes or hours otherwise.
+func (p *Past) addStock(plans []Object) {
+	for i, plan := range plans {
+		for at, stock := p.end, inStock(plan); at.After(p.start); stock = !stock {
+			stay := p.between(6*time.Minute, 3*time.Hour)
+			if stock == inStock(plan) {
+				stay = p.between(day/4, 4*day)
+			}
+			at = at.Add(-stay)
+			p.add(at, func(w *World) { Put(w.Plans[i], stock, "availability", "in_stock") })
 		}
-		at = at.Add(-stay)
-		p.add(at, func(w *World) { set(w, stock) })
 	}
 }
 
@@ -95,8 +88,7 @@ func (p *Past) addPrices(plans []Object) {
 	}
 }
 
-// addIncidents lets one of some components fail every few days, the last time three hours
-// before the end. There is one maintenance, which is announced two days before.
+// addIncidents lets one of some components fail every few days, and have a maintenance once.
 func (p *Past) addIncidents(number int) {
 	incident := func(at time.Time, length time.Duration, which int, state string) {
 		for at, state := range map[time.Time]string{at: state, at.Add(length): "operational"} {
@@ -117,20 +109,15 @@ func (p *Past) addIncidents(number int) {
 	p.add(begin.Add(2*time.Hour), func(w *World) { Put(w.Status, 0, "scheduled") })
 }
 
-// at returns the account as it was at a time. That follows from the time stamps of its data
-// at the end: a paid top-up appears when it is paid, all else when it is created. One server
-// is suspended for the last two days.
-func (a *Account) at(now, end time.Time) *Account {
-	existing := func(list []Object) []Object {
-		return filter(list, func(o Object) bool { return !parse(cmp.Or(Text(o, "paid_at"), Text(o, "created_at"))).After(now) })
+// rewind makes the account what it was at a time. That follows from the time stamps of its
+// data at the end: a paid top-up appears when it is paid, all else when it is created. One
+// server is suspended for the last two days.
+func (a *Account) rewind(now, end time.Time) {
+	for _, list := range []*[]Object{&a.Topups, &a.Transactions, &a.Configurations, &a.SSHKeys} {
+		*list = filter(*list, func(o Object) bool { return !parse(cmp.Or(Text(o, "paid_at"), Text(o, "created_at"))).After(now) })
 	}
-	past := *a
-	past.Account, past.Servers = maps.Clone(a.Account), nil
-	past.Topups, past.Transactions = existing(a.Topups), existing(a.Transactions)
-	past.Configurations, past.SSHKeys = existing(a.Configurations), existing(a.SSHKeys)
-	past.Account["balance"] = past.Transactions[0]["balance_after"]
+	a.Account["balance"] = a.Transactions[0]["balance_after"]
 	for _, server := range a.Servers {
-		server = maps.Clone(server)
 		renews := parse(Text(server, "renews_at") + "T00:00:00Z")
 		for renews.AddDate(0, -1, 0).After(now) {
 			renews = renews.AddDate(0, -1, 0)
@@ -139,7 +126,5 @@ func (a *Account) at(now, end time.Time) *Account {
 		if now.Before(end.Add(-2 * day)) {
 			server["status"] = "active"
 		}
-		past.Servers = append(past.Servers, server)
 	}
-	return &past
 }

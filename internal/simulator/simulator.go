@@ -63,7 +63,7 @@ func New(o Options) *Simulator {
 	c := newCatalog()
 	w := &World{
 		Plans: c.Plans, Locations: c.Locations, OS: c.OS, Status: operationalStatus(c.Locations, time.Now()),
-		Accounts: map[string]*Account{}, SoldOutAt: map[string]bool{}, Failing: map[string]int{},
+		Accounts: map[string]*Account{}, SoldOutAt: map[[2]string]bool{}, Failing: map[string]int{},
 	}
 	recompute(w)
 	s := &Simulator{site: strings.TrimRight(o.Site, "/"), world: w, cache: map[string]cached{}}

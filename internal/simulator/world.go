@@ -26,8 +26,8 @@ type World struct {
 	// contains one.
 	Status   Object
 	Accounts map[string]*Account // by API token
-	// SoldOutAt has the places in which a plan that is in stock is sold out, by [Place].
-	SoldOutAt map[string]bool
+	// SoldOutAt has where a plan that is in stock is sold out, by the ids of plan and location.
+	SoldOutAt map[[2]string]bool
 	// Failing has the HTTP status with which endpoints respond, by path ("/plans"), if that is
 	// an error.
 	Failing map[string]int
@@ -68,13 +68,10 @@ func recompute(w *World) {
 	})
 }
 
-// Place is a plan in a location, both by id.
-func Place(plan, location string) string { return plan + " " + location }
-
 // inStockAt returns whether a plan can be ordered in a location. The catalog has a plan in
 // stock if it is in stock anywhere.
 func (w *World) inStockAt(plan Object, location string) bool {
-	return inStock(plan) && !w.SoldOutAt[Place(Text(plan, "id"), location)]
+	return inStock(plan) && !w.SoldOutAt[[2]string{Text(plan, "id"), location}]
 }
 
 // SetStock lets a plan come in stock or sell out in a location, or in all if that is empty, and
@@ -87,7 +84,7 @@ func (w *World) SetStock(plan, location string, stock bool) {
 		if location == "" || location == id {
 			here = stock
 		}
-		w.SoldOutAt[Place(plan, id)] = !here
+		w.SoldOutAt[[2]string{plan, id}] = !here
 		anywhere = anywhere || here && offeredAt(p, id)
 	}
 	Put(p, anywhere, "availability", "in_stock")

@@ -32,12 +32,12 @@ func account() Resource {
 		Name: "account", Help: "balance and two-factor authentication", Path: "/account", Account: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute,
 		Metrics: []*metric.Definition{accountInfo, accountBalance, accountTwoFactor, accountCreated},
-		get:     fetchAccount,
+		get:     getAccount,
 	}
 }
 
-func fetchAccount(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	o, err := rentalapi.GetObject[Account](ctx, api, "/account")
+func getAccount(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+	o, err := rentalapi.GetObject[Account](ctx, f.API, "/account")
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -54,7 +54,8 @@ func fetchAccount(ctx context.Context, api rentalapi.Getter, b *metric.Builder) 
 	metric.AddOptional(b, accountBalance, a.Balance.USD)
 	b.AddBool(accountTwoFactor, a.TwoFactor)
 	metric.AddOptional(b, accountCreated, a.CreatedAt)
-	s := Snapshot{Data: Data{Account: a}, Age: newAge(o.Response, nil)}
+	s := newSnapshot(o.Response, nil)
+	s.Data.Account = a
 	s.Invalid.Add("account", o.Errors...)
 	return s, nil
 }

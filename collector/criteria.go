@@ -2,9 +2,8 @@ package collector
 
 import (
 	"cmp"
-	"fmt"
-	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -44,7 +43,7 @@ func (w Watch) Inputs() []string {
 	return []string{"plans"}
 }
 
-// truth is whether a criterion is met, in three-valued logic: min is AND, max is OR.
+// truth is whether something is so, in three-valued logic: min is AND, max is OR.
 type truth int
 
 const (
@@ -53,101 +52,164 @@ const (
 	match
 )
 
-// criterion returns whether a criterion is met: always if it is not given, and unknown if what
-// it is about is not known.
-func criterion(given, known bool, met func() bool) truth {
+// holds returns whether something is so; unknown if what it is about is not known.
+func holds(known bool, is func() bool) truth {
 	switch {
-	case !given:
-		return match
 	case !known:
 		return unknown
-	case met():
+	case is():
 		return match
 	}
 	return mismatch
 }
 
-// matches returns whether a plan meets all criteria.
-func (w Watch) matches(p *plan, locations LocationData) truth {
-	card := cmp.Or(p.GPU, &gpu{})
-	return min(
-		oneOf(w.Plans, p.ID),
-		criterion(len(w.ExcludePlans) > 0, true, func() bool { return oneOf(w.ExcludePlans, p.ID) == mismatch }),
-		oneOf(w.Families, p.Family),
-		w.offered(p, locations),
-		criterion(w.GPU != nil, !p.gpuUnknown, func() bool { return *w.GPU == (p.GPU != nil) }),
-		criterion(w.ECC != nil, p.Memory.ECC != nil, func() bool { return *w.ECC == *p.Memory.ECC }),
-		partOf(w.CPUModels, p.CPU.Model != "", p.CPU.Model),
-		partOf(w.GPUModels, card.Model != "" || p.GPU == nil && !p.gpuUnknown, card.Model),
-		partOf(w.Storage, p.Storage != "", p.Storage),
-		partOf(w.Ports, p.Network.Port != "", p.Network.Port),
-		within(p.CPU.Cores, w.MinCores, nil),
-		within(p.CPU.Threads, w.MinThreads, nil),
-		within(p.CPU.BaseGHz, w.MinBaseGHz, nil),
-		within(p.Memory.SizeGB, w.MinMemoryGiB, nil), // the provider's GB are binary
-		within(p.Price.Monthly.USD, nil, w.MaxUSDPerMonth),
-		within(p.Price.Monthly.EUR, nil, w.MaxEURPerMonth),
-	)
+// candidate is a plan in one of the locations that offer it, or in none of them.
+type candidate struct {
+	*plan
+	id    locationID // empty for none
+	place location   // empty if it is not known
 }
 
-// offered returns whether one location that offers the plan meets all criteria for
-// locations.
-func (w Watch) offered(p *plan, locations LocationData) truth {
-	given := len(w.Locations)+len(w.Regions)+len(w.Countries) > 0
-	result := criterion(given, p.Availability.Locations != nil, func() bool { return false })
+// candidates returns a plan in each location that offers it, and in none: criteria for
+// locations must be met by one location together.
+func candidates(p *plan, locations LocationData) []candidate {
+	all := []candidate{{plan: p}}
 	for _, id := range p.Availability.Locations {
-		l := locations[id]
-		result = max(result, min(oneOf(w.Locations, string(id)), oneOf(w.Regions, l.Region), oneOf(w.Countries, l.CountryCode)))
+		all = append(all, candidate{p, id, locations[id]})
+	}
+	return all
+}
+
+// criterion is one of those that a watch gives. Its values are alternatives.
+type criterion struct {
+	name    string // in the configuration
+	exclude bool   // a plan must have none of the values
+	values  []value
+}
+
+type value struct {
+	text string // as it is configured
+	is   func(c candidate) truth
+}
+
+// criteria returns those that are given.
+func (w Watch) criteria() []criterion {
+	all := []criterion{
+		texts("plans", w.Plans, func(c candidate, v string) truth { return same(c.ID, v) }),
+		texts("families", w.Families, func(c candidate, v string) truth { return same(c.Family, v) }),
+		texts("locations", w.Locations, func(c candidate, v string) truth { return c.placed(string(c.id), v) }),
+		texts("regions", w.Regions, func(c candidate, v string) truth { return c.placed(c.place.Region, v) }),
+		texts("countries", w.Countries, func(c candidate, v string) truth { return c.placed(c.place.CountryCode, v) }),
+		flag("gpu", w.GPU, func(c candidate, v bool) truth {
+			return holds(!c.gpuUnknown, func() bool { return (c.GPU != nil) == v })
+		}),
+		flag("ecc", w.ECC, func(c candidate, v bool) truth {
+			return holds(c.Memory.ECC != nil, func() bool { return *c.Memory.ECC == v })
+		}),
+		texts("cpu_models", w.CPUModels, func(c candidate, v string) truth { return contains(c.CPU.Model, v) }),
+		texts("gpu_models", w.GPUModels, func(c candidate, v string) truth {
+			if c.GPU == nil && !c.gpuUnknown {
+				return mismatch
+			}
+			return contains(cmp.Or(c.GPU, &gpu{}).Model, v)
+		}),
+		texts("storage", w.Storage, func(c candidate, v string) truth { return contains(c.Storage, v) }),
+		texts("ports", w.Ports, func(c candidate, v string) truth { return contains(c.Network.Port, v) }),
+		texts("exclude_plans", w.ExcludePlans, func(c candidate, v string) truth { return same(c.ID, v) }),
+		bound("min_cores", w.MinCores, func(c candidate, v float64) truth { return atLeast(c.CPU.Cores, v) }),
+		bound("min_threads", w.MinThreads, func(c candidate, v float64) truth { return atLeast(c.CPU.Threads, v) }),
+		bound("min_base_ghz", w.MinBaseGHz, func(c candidate, v float64) truth { return atLeast(c.CPU.BaseGHz, v) }),
+		bound("min_memory_gib", w.MinMemoryGiB, func(c candidate, v float64) truth { return atLeast(c.Memory.SizeGB, v) }), // the provider's GB are binary
+		bound("max_usd_per_month", w.MaxUSDPerMonth, func(c candidate, v float64) truth { return atMost(c.Price.Monthly.USD, v) }),
+		bound("max_eur_per_month", w.MaxEURPerMonth, func(c candidate, v float64) truth { return atMost(c.Price.Monthly.EUR, v) }),
+	}
+	return slices.DeleteFunc(all, func(c criterion) bool { return len(c.values) == 0 })
+}
+
+func texts(name string, given []string, is func(candidate, string) truth) criterion {
+	c := criterion{name: name, exclude: name == "exclude_plans"}
+	for _, v := range given {
+		c.values = append(c.values, value{v, func(one candidate) truth { return is(one, v) }})
+	}
+	return c
+}
+
+func flag(name string, given *bool, is func(candidate, bool) truth) criterion {
+	if given == nil {
+		return criterion{}
+	}
+	return criterion{name: name, values: []value{{strconv.FormatBool(*given), func(one candidate) truth { return is(one, *given) }}}}
+}
+
+func bound(name string, given *float64, is func(candidate, float64) truth) criterion {
+	if given == nil {
+		return criterion{}
+	}
+	return criterion{name: name, values: []value{{numberText(given), func(one candidate) truth { return is(one, *given) }}}}
+}
+
+// same returns whether two texts are the same in any case of letters.
+func same(text, v string) truth {
+	return holds(text != "", func() bool { return strings.EqualFold(text, v) })
+}
+
+// placed is same for a text of the candidate's location.
+func (c candidate) placed(text, v string) truth {
+	if c.id == "" {
+		return holds(c.Availability.Locations != nil, func() bool { return false })
+	}
+	return same(text, v)
+}
+
+// contains returns whether a text contains another one in any case of letters.
+func contains(text, v string) truth {
+	return holds(text != "", func() bool { return strings.Contains(strings.ToLower(text), strings.ToLower(v)) })
+}
+
+func atLeast[T ~float64](n *T, v float64) truth {
+	return holds(n != nil, func() bool { return float64(*n) >= v })
+}
+
+func atMost[T ~float64](n *T, v float64) truth {
+	return holds(n != nil, func() bool { return float64(*n) <= v })
+}
+
+// meets returns whether the candidate meets a criterion.
+func (c candidate) meets(given criterion) truth {
+	result := mismatch
+	for _, v := range given.values {
+		result = max(result, v.is(c))
+	}
+	if given.exclude {
+		return match - result
 	}
 	return result
 }
 
-// oneOf returns whether a value is one of the alternatives, in any case of letters,
-// or there are none.
-func oneOf(alternatives []string, value string) truth {
-	return criterion(len(alternatives) > 0, value != "", func() bool {
-		return slices.ContainsFunc(alternatives, func(a string) bool { return strings.EqualFold(a, value) })
-	})
-}
-
-// partOf returns whether one of the alternatives is a part of a text, in any case of letters,
-// or there are none.
-func partOf(alternatives []string, known bool, text string) truth {
-	return criterion(len(alternatives) > 0, known, func() bool {
-		return slices.ContainsFunc(alternatives, func(a string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(a)) })
-	})
-}
-
-// within returns whether a value is at least and at most a bound; nil is no bound.
-func within[T ~float64](value *T, least, most *float64) truth {
-	return criterion(least != nil || most != nil, value != nil, func() bool {
-		return (least == nil || float64(*value) >= *least) && (most == nil || float64(*value) <= *most)
-	})
+// matches returns whether a plan meets all criteria.
+func matches(criteria []criterion, p *plan, locations LocationData) truth {
+	result := mismatch
+	for _, c := range candidates(p, locations) {
+		one := match
+		for _, given := range criteria {
+			one = min(one, c.meets(given))
+		}
+		result = max(result, one)
+	}
+	return result
 }
 
 // Unmet is a value of a criterion that no plan has, such as a misspelt one.
 type Unmet struct{ Criterion, Value string }
 
-// unmet returns the values of the watch that no plan meets by itself.
-func (w Watch) unmet(plans []*plan, locations LocationData) (values []Unmet) {
-	for field, given := range reflect.ValueOf(w).Fields() {
-		var alone Watch // with one criterion that has one value
-		criterion := reflect.ValueOf(&alone).Elem().FieldByIndex(field.Index)
-		check := func(one, value reflect.Value) {
-			criterion.Set(one)
-			alone.Plans, alone.ExcludePlans = slices.Concat(alone.Plans, alone.ExcludePlans), nil
-			if !slices.ContainsFunc(plans, func(p *plan) bool { return alone.matches(p, locations) != mismatch }) {
-				values = append(values, Unmet{field.Tag.Get("yaml"), fmt.Sprint(value)})
+// unmet returns the values that no plan meets by itself.
+func unmet(criteria []criterion, plans []*plan, locations LocationData) (values []Unmet) {
+	for _, given := range criteria {
+		for _, v := range given.values {
+			has := func(c candidate) bool { return v.is(c) != mismatch }
+			if !slices.ContainsFunc(plans, func(p *plan) bool { return slices.ContainsFunc(candidates(p, locations), has) }) {
+				values = append(values, Unmet{given.name, v.text})
 			}
-		}
-		switch {
-		case given.Kind() == reflect.Slice:
-			for i := range given.Len() {
-				alone = Watch{}
-				check(given.Slice(i, i+1), given.Index(i))
-			}
-		case given.Kind() == reflect.Pointer && !given.IsNil():
-			check(given, given.Elem())
 		}
 	}
 	return values

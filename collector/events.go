@@ -1,11 +1,8 @@
 package collector
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // Event is a change from one response to the next.
@@ -26,22 +23,21 @@ var (
 	configurationEvents = &eventKind{inStock: "configuration in stock", soldOut: "configuration sold out"}
 	componentEvents     = &eventKind{stateChanged: "component state changed"}
 	serverEvents        = &eventKind{added: "server added", removed: "server removed", stateChanged: "server status changed", addedAgain: true}
+	sshKeyEvents        = &eventKind{added: "ssh key added", removed: "ssh key removed", addedAgain: true}
 	topupEvents         = &eventKind{stateChanged: "top-up status changed"}
 )
 
-// item is what events compare of an item of a response. A value that is not known is taken
-// to be the last known one.
+// item is what a history compares of an item of a response. A value that is not known is
+// taken to be the last known one.
 type item struct {
 	kind   *eventKind
 	id     string      // unique in the response
+	labels []string    // of its metrics, without the account
 	keys   [][2]string // of all its events
 	detail [][2]string // more keys, of those that show no value before
 	stock  *bool
 	price  *price
 	state  state
-
-	listed  time.Time // when it was last in a response
-	removed bool      // a response without it was complete
 }
 
 func (i item) event(message string, keys ...[2]string) Event {
@@ -64,59 +60,6 @@ func (i item) changes(before item) (events []Event) {
 		events = append(events, i.event(i.kind.stateChanged, [2]string{"before", string(before.state)}, [2]string{"after", string(i.state)}))
 	}
 	return events
-}
-
-// itemHistory has the items of the responses of the last hour by id. It is immutable, and nil
-// before the first response.
-type itemHistory map[string]item
-
-// step returns the history after a response with items, and the events since the one before.
-// If the response is partial, a missing item may still be there.
-func (h itemHistory) step(items []item, partial bool, now time.Time) (next itemHistory, events []Event) {
-	next = make(itemHistory, len(items))
-	for _, i := range items {
-		if _, twice := next[i.id]; twice { // it moved on between the requests for two pages
-			continue
-		}
-		before, known := h[i.id]
-		if before.removed && (i.kind.addedAgain || now.Sub(before.listed) >= rememberFor) {
-			before, known = item{}, false
-		}
-		i.stock, i.price, i.state = cmp.Or(i.stock, before.stock), cmp.Or(i.price, before.price), cmp.Or(i.state, before.state)
-		i.listed = now
-		next[i.id] = i
-		switch {
-		case known:
-			events = append(events, i.changes(before)...)
-		case h != nil && i.kind.added != "":
-			events = append(events, i.event(i.kind.added, i.detail...))
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(h)) {
-		i := h[id]
-		if _, listed := next[id]; listed {
-			continue
-		}
-		if i.kind.removed != "" && !i.removed && !partial {
-			events = append(events, i.event(i.kind.removed, i.detail...))
-		}
-		i.removed = i.removed || !partial
-		if now.Sub(i.listed) < rememberFor {
-			next[id] = i
-		}
-	}
-	return next, events
-}
-
-// missingComponents returns the names of components that an earlier response had, and the last
-// one lacks.
-func (h itemHistory) missingComponents() (names []string) {
-	for _, i := range h {
-		if i.kind == componentEvents && i.removed {
-			names = append(names, i.keys[1][1])
-		}
-	}
-	return names
 }
 
 // numberText returns a number as text; empty if it is not known.

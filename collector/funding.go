@@ -3,6 +3,7 @@ package collector
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,26 +11,38 @@ import (
 	"server_rental_exporter/internal/metric"
 )
 
-var accountFunded = metric.Gauge("account_funded_until_timestamp_seconds",
-	"The first renewal that today's balance cannot pay, if each billed server renews monthly at its present price, excluding VAT. In the past if an overdue renewal cannot be paid; ten years ahead if all can; absent without such servers.",
-	"Account balance.usd, Server status, renews_at and price.monthly.usd", "account")
+var (
+	accountFunded = metric.Gauge("account_funded_until_timestamp_seconds",
+		"The first renewal that today's balance cannot pay, if each billed server renews monthly at its present price, excluding VAT. In the past if an overdue renewal cannot be paid; ten years ahead if all can; absent without such servers.",
+		"Account balance.usd, Server status, renews_at and price.monthly.usd", "account")
+	accountDue = metric.Gauge("account_renewals_due_usd",
+		"Cost of the renewals until the end of the day (UTC) that many days ahead, excluding VAT, if each billed server renews monthly at its present price; an overdue renewal counts once. 0 without such servers.",
+		"Server status, renews_at and price.monthly.usd", "account", "days")
+)
 
 // FundingDefinitions lists the metrics of funding.
-func FundingDefinitions() []*metric.Definition { return []*metric.Definition{accountFunded} }
+func FundingDefinitions() []*metric.Definition {
+	return []*metric.Definition{accountFunded, accountDue}
+}
 
-// FundingMetrics returns until when the balance of each account pays its servers, and when
-// that changes by the passing of time: on the next day (UTC), or if data expires earlier.
+// FundingMetrics returns until when the balance of each account pays its servers, and what is
+// due soon. They change by the passing of time at expires: on the next day (UTC), or if data
+// expires earlier.
 func FundingMetrics(accounts []Known, now time.Time) (metrics []prometheus.Metric, expires time.Time) {
-	b := &metric.Builder{}
-	expires = now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
-	for _, s := range accounts {
-		account, servers := s.Data.Account, s.Data.Servers
-		if account == nil || account.Balance.USD == nil || servers == nil {
+	b, today := &metric.Builder{}, now.UTC().Truncate(24*time.Hour)
+	expires = today.AddDate(0, 0, 1)
+	for _, k := range accounts {
+		account, servers := k.Data.Account, k.Data.Servers
+		if servers == nil {
 			continue
 		}
-		expires = metric.Earlier(expires, s.Until)
-		if until, ok := fundedUntil(microsOf(*account.Balance.USD), servers.renewals, now); ok {
-			b.Add(accountFunded, float64(until.Unix()), s.Account)
+		expires = metric.Earlier(expires, k.Until)
+		due := renewalsDue(servers.renewals, today)
+		for _, days := range []int{7, 30} {
+			b.Add(accountDue, dueUntil(due, today.AddDate(0, 0, days)).value(), k.Account, strconv.Itoa(days))
+		}
+		if account != nil && account.Balance.USD != nil && len(servers.renewals) > 0 {
+			b.Add(accountFunded, float64(fundedUntil(microsOf(*account.Balance.USD), due, today).Unix()), k.Account)
 		}
 	}
 	return b.Metrics(), expires
@@ -38,34 +51,43 @@ func FundingMetrics(accounts []Known, now time.Time) (metrics []prometheus.Metri
 // HorizonYears is how far ahead renewals are computed.
 const HorizonYears = 10
 
-// fundedUntil returns the day of the first renewal that the balance cannot pay, or
-// the horizon if it can pay all before it; false if there is no renewal.
+// renewalsDue returns what is due on each day from the first overdue one to the horizon. Its
+// argument is what is due on the days of the next renewals.
 //
 // A renewal of today or earlier is due once, on its own day. Then each renews
 // monthly on the same day of the month, or the last day of a shorter month, on days
 // after today.
-func fundedUntil(balance micros, renewals map[time.Time]micros, now time.Time) (time.Time, bool) {
-	if len(renewals) == 0 {
-		return time.Time{}, false
-	}
-	today := now.UTC().Truncate(24 * time.Hour)
-	horizon := today.AddDate(HorizonYears, 0, 0)
+func renewalsDue(renewals map[time.Time]micros, today time.Time) map[time.Time]micros {
 	due := map[time.Time]micros{}
 	for day, price := range renewals {
-		for _, at := range RenewalDays(day, today, horizon) {
+		for _, at := range RenewalDays(day, today, today.AddDate(HorizonYears, 0, 0)) {
 			due[at] += price
 		}
 	}
-	for _, day := range slices.SortedFunc(maps.Keys(due), time.Time.Compare) {
-		if !day.Before(horizon) {
-			break
+	return due
+}
+
+// dueUntil returns what is due up to and including a day.
+func dueUntil(due map[time.Time]micros, until time.Time) (sum micros) {
+	for day, usd := range due {
+		if !day.After(until) {
+			sum += usd
 		}
-		if due[day] > max(balance, 0) {
-			return day, true
+	}
+	return sum
+}
+
+// fundedUntil returns the day of the first renewal that the balance cannot pay, or
+// the horizon if it can pay all before it.
+func fundedUntil(balance micros, due map[time.Time]micros, today time.Time) time.Time {
+	horizon := today.AddDate(HorizonYears, 0, 0)
+	for _, day := range slices.SortedFunc(maps.Keys(due), time.Time.Compare) {
+		if day.Before(horizon) && due[day] > max(balance, 0) {
+			return day
 		}
 		balance -= due[day]
 	}
-	return horizon, true
+	return horizon
 }
 
 // RenewalDays returns the days up to and including until on which a server renews

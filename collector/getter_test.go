@@ -57,7 +57,7 @@ type fetchTest struct {
 	*fakeAPI
 	t       *testing.T
 	account *simulator.Account
-	do      func(context.Context, rentalapi.Getter) (Snapshot, error)
+	do      func(context.Context, rentalapi.Getter) (fetched, error)
 }
 
 func newFetchTest(t *testing.T, r Resource) *fetchTest {
@@ -70,7 +70,7 @@ func (f *fetchTest) fetch() (series map[string]float64, invalid rentalapi.Invali
 	f.t.Helper()
 	f.requests = nil
 	snap, err := f.do(f.t.Context(), f)
-	return exposed(f.t, snap), snap.Invalid, strings.Join(f.requests, ", "), err
+	return exposed(f.t, snap.Metrics), snap.Invalid, strings.Join(f.requests, ", "), err
 }
 
 // assertFetch fetches and compares the requests, the series of the families that are

@@ -22,29 +22,38 @@ func accountOf(r Resource) string {
 	return ""
 }
 
-// newFetcher returns a function that fetches a resource, each snapshot from the last one. A
-// panic, such as that of a sample without a value for each label, fails the test and not all
-// others.
-func newFetcher(t testing.TB, r Resource) func(context.Context, rentalapi.Getter) (Snapshot, error) {
-	var last Snapshot
-	return func(ctx context.Context, api rentalapi.Getter) (Snapshot, error) {
+// fetched is a snapshot, with the metrics of the history up to it.
+type fetched struct {
+	Snapshot
+	history History
+}
+
+// newFetcher returns a function that fetches a resource of the provider that it is given, again
+// and again. A panic, such as that of a sample without a value for each label, fails the test
+// and not all others.
+func newFetcher(t testing.TB, r Resource) func(context.Context, rentalapi.Getter) (fetched, error) {
+	f, history := Fetcher{Resource: &r, Account: accountOf(r)}, History{}
+	return func(ctx context.Context, api rentalapi.Getter) (fetched, error) {
 		defer func() {
 			if p := recover(); p != nil {
 				t.Fatalf("%s: %v", r.Name, p)
 			}
 		}()
-		s, err := r.Fetch(ctx, api, accountOf(r), last)
+		f.API = api
+		s, err := f.Fetch(ctx)
 		if err == nil {
-			last = s
+			history = history.Step(&r, f.Account, s, s.Made)
+			s.Metrics = slices.Concat(s.Metrics, history.Metrics)
 		}
-		return s, err
+		return fetched{s, history}, err
 	}
 }
 
 // fetchBody fetches a resource from a provider whose responses all have the same body.
 func fetchBody(t testing.TB, r Resource, body []byte) (Snapshot, error) {
 	t.Helper()
-	return newFetcher(t, r)(t.Context(), &fakeAPI{response: rentalapi.Response{Received: today}, body: func(url.Values) []byte { return body }})
+	f, err := newFetcher(t, r)(t.Context(), &fakeAPI{response: rentalapi.Response{Received: today}, body: func(url.Values) []byte { return body }})
+	return f.Snapshot, err
 }
 
 // exposition returns metrics in the text format.
@@ -66,10 +75,10 @@ func exposition(t testing.TB, metrics []prometheus.Metric) string {
 	return b.String()
 }
 
-// exposed returns the series of a snapshot.
-func exposed(t testing.TB, snap Snapshot) map[string]float64 {
+// exposed returns the series of metrics.
+func exposed(t testing.TB, metrics []prometheus.Metric) map[string]float64 {
 	t.Helper()
-	return simtest.ParseExposition(t, exposition(t, snap.Metrics), "text/plain").Values
+	return simtest.ParseExposition(t, exposition(t, metrics), "text/plain").Values
 }
 
 // metricList is a prometheus.Collector of metrics.

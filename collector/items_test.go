@@ -30,7 +30,7 @@ func TestInvalidFields(t *testing.T) {
 			document := documented(t, r)
 			snap, err := fetchBody(t, r, document)
 			simtest.AssertEqual(t, "documented response: error and invalid items", []any{err, snap.Invalid.Items}, []any{nil, 0})
-			base, shown := exposed(t, snap), map[string]bool{}
+			base, shown := exposed(t, snap.Metrics), map[string]bool{}
 			items, isList := simtest.Decode(t, document)["data"].([]any)
 			if !isList {
 				items = []any{simtest.Decode(t, document)["data"]}
@@ -142,7 +142,7 @@ func assertFieldCost(t *testing.T, r Resource, body []byte, base map[string]floa
 		t.Errorf("%s: %v", what, err)
 		return false, false
 	}
-	got := exposed(t, snap)
+	got := exposed(t, snap.Metrics)
 	if snap.Invalid.Items == 0 {
 		simtest.AssertEqual(t, what+": series where the field is not read", got, base)
 		return false, false

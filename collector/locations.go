@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -39,27 +40,29 @@ func locations() Resource {
 		Name: "locations", Help: "locations and how many plans each has in stock", Path: "/locations",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute,
 		Metrics: []*metric.Definition{locationInfo, locationLat, locationLon, locationPlans, locationInStock},
-		get: list(
-			rentalapi.List[location]{
-				Path: "/locations", MaxItems: maxItems, ID: func(l *location) string { return string(l.ID) }, Check: checkLocation,
-			},
-			func(b *metric.Builder, l *location) {
-				id := string(l.ID)
-				b.Add(locationInfo, 1, id, l.IATA, l.City, l.Country, l.CountryCode, l.Region)
-				metric.AddOptional(b, locationLat, l.Coordinates.Lat, id)
-				metric.AddOptional(b, locationLon, l.Coordinates.Lon, id)
-				metric.AddOptional(b, locationPlans, l.Plans, id)
-				metric.AddOptional(b, locationInStock, l.PlansInStock, id)
-			},
-			func(_ *metric.Builder, p rentalapi.Page[location, struct{}], s *Snapshot) {
-				byID := make(LocationData, len(p.Items))
-				for _, l := range p.Items {
-					byID[l.ID] = *l
-				}
-				s.Data.Locations = &byID
-			},
-		),
+		get:     getLocations,
 	}
+}
+
+func getLocations(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+	page, err := rentalapi.GetList[location, struct{}](ctx, f.API, rentalapi.List[location]{
+		Path: "/locations", MaxItems: maxItems, ID: func(l *location) string { return string(l.ID) }, Check: checkLocation,
+	})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	s, byID := newListSnapshot(page, nil), make(LocationData, len(page.Items))
+	for _, l := range page.Items {
+		id := string(l.ID)
+		b.Add(locationInfo, 1, id, l.IATA, l.City, l.Country, l.CountryCode, l.Region)
+		metric.AddOptional(b, locationLat, l.Coordinates.Lat, id)
+		metric.AddOptional(b, locationLon, l.Coordinates.Lon, id)
+		metric.AddOptional(b, locationPlans, l.Plans, id)
+		metric.AddOptional(b, locationInStock, l.PlansInStock, id)
+		byID[l.ID] = *l
+	}
+	s.Data.Locations = &byID
+	return s, nil
 }
 
 // checkLocation drops a stock count that contradicts the number of plans.

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -38,17 +39,23 @@ func osImages() Resource {
 		Name: "os", Help: "operating system images and their license fees", Path: "/os",
 		Interval: time.Hour, MaxAge: 6 * time.Hour, MinInterval: time.Minute,
 		Metrics: []*metric.Definition{osInfo, osInstall, osLicense, osMinCores, osCustomISO},
-		get: list(
-			rentalapi.List[osImage]{Path: "/os", MaxItems: maxItems, ID: func(o *osImage) string { return o.ID }},
-			func(b *metric.Builder, o *osImage) {
-				b.Add(osInfo, 1, o.ID, o.Name, o.Family, o.Version, o.Support)
-				metric.AddOptional(b, osInstall, scaled(o.InstallMinutes, 60), o.ID)
-				metric.AddOptional(b, osLicense, o.License.USD, o.ID)
-				metric.AddOptional(b, osMinCores, o.License.MinCores, o.ID)
-			},
-			func(b *metric.Builder, p rentalapi.Page[osImage, osMeta], _ *Snapshot) {
-				b.AddBool(osCustomISO, p.Meta.CustomISO)
-			},
-		),
+		get:     getOSImages,
 	}
+}
+
+func getOSImages(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+	page, err := rentalapi.GetList[osImage, osMeta](ctx, f.API, rentalapi.List[osImage]{
+		Path: "/os", MaxItems: maxItems, ID: func(o *osImage) string { return o.ID },
+	})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	for _, o := range page.Items {
+		b.Add(osInfo, 1, o.ID, o.Name, o.Family, o.Version, o.Support)
+		metric.AddOptional(b, osInstall, scaled(o.InstallMinutes, 60), o.ID)
+		metric.AddOptional(b, osLicense, o.License.USD, o.ID)
+		metric.AddOptional(b, osMinCores, o.License.MinCores, o.ID)
+	}
+	b.AddBool(osCustomISO, page.Meta.CustomISO)
+	return newListSnapshot(page, nil), nil
 }

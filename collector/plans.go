@@ -2,6 +2,7 @@ package collector
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -75,8 +76,8 @@ var (
 	planStock        = stockMetrics{
 		restocks:    metric.Counter("plan_restocks_total", "Times a sold-out plan came back in stock since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan"),
 		sellouts:    metric.Counter("plan_sellouts_total", "Times a plan sold out since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan"),
-		lastInStock: metric.Gauge("plan_last_in_stock_timestamp_seconds", "When the exporter last saw the plan in stock; absent until then.", "the exporter", "plan"),
-		changed:     metric.Gauge("plan_stock_changed_timestamp_seconds", "When the exporter last saw a plan come in stock or sell out; absent until then.", "changes of Plan availability.in_stock", "plan"),
+		lastRestock: metric.Gauge("plan_last_restock_timestamp_seconds", "When the exporter last saw a plan come back in stock; absent until then.", "changes of Plan availability.in_stock", "plan"),
+		lastSellout: metric.Gauge("plan_last_sellout_timestamp_seconds", "When the exporter last saw a plan sell out; absent until then.", "changes of Plan availability.in_stock", "plan"),
 	}
 	planSetupFee     = metric.Gauge("plan_setup_fee", "One-time setup fee of a plan, excluding VAT; the provider does not document its currency.", "Plan price.setup_fee", "plan")
 	planCores        = metric.Gauge("plan_cpu_cores", "Processor cores of a plan.", "Plan cpu.cores", "plan")
@@ -105,29 +106,32 @@ func plans() Resource {
 				catalogPlans, catalogInStock, catalogGenerated,
 			},
 		),
+		get:   getPlans,
 		stock: &planStock,
-		get: list(
-			rentalapi.List[plan]{
-				Path: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
-			},
-			planMetrics,
-			func(b *metric.Builder, p plansPage, s *Snapshot) {
-				inStock := 0
-				for _, listed := range p.Items {
-					if listed.inStock() {
-						inStock++
-					}
-					s.items = append(s.items, listed.item())
-				}
-				b.Add(catalogPlans, float64(p.Count))
-				b.Add(catalogInStock, float64(inStock))
-				s.checkMeta("in_stock", p.Meta.InStock, inStock)
-				metric.AddOptional(b, catalogGenerated, p.Meta.GeneratedAt)
-				s.producedAt = p.Meta.GeneratedAt
-				s.Data.Plans = &p
-			},
-		),
 	}
+}
+
+func getPlans(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+	page, err := rentalapi.GetList[plan, plansMeta](ctx, f.API, rentalapi.List[plan]{
+		Path: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
+	})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	s, inStock := newListSnapshot(page, page.Meta.GeneratedAt), 0
+	for _, p := range page.Items {
+		addPlan(b, p)
+		s.items = append(s.items, p.item())
+		if p.inStock() {
+			inStock++
+		}
+	}
+	b.Add(catalogPlans, float64(page.Count))
+	b.Add(catalogInStock, float64(inStock))
+	s.checkMeta("in_stock", page.Meta.InStock, inStock)
+	metric.AddOptional(b, catalogGenerated, page.Meta.GeneratedAt)
+	s.Data.Plans = &page
+	return s, nil
 }
 
 // checkPlan notes whether it is known if the plan has a GPU: an object that names none says
@@ -143,12 +147,12 @@ func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Avail
 // item returns what events tell of the plan.
 func (p *plan) item() item {
 	return item{
-		kind: planEvents, id: p.ID, keys: [][2]string{{"plan", p.ID}, {"name", p.Name}}, detail: [][2]string{{"usd_per_month", numberText(p.Price.Monthly.USD)}},
+		kind: planEvents, id: p.ID, labels: []string{p.ID}, keys: [][2]string{{"plan", p.ID}, {"name", p.Name}}, detail: [][2]string{{"usd_per_month", numberText(p.Price.Monthly.USD)}},
 		stock: p.Availability.InStock, price: p.Price.Monthly.USD,
 	}
 }
 
-func planMetrics(b *metric.Builder, p *plan) {
+func addPlan(b *metric.Builder, p *plan) {
 	card := cmp.Or(p.GPU, &gpu{})
 	b.Add(planInfo, 1, p.ID, p.Name, p.Family, p.CPU.Model, p.CPU.Architecture, p.Memory.Type, boolLabel(p.Memory.ECC), p.Storage,
 		card.Model, card.Memory, p.Network.Port, p.Network.Bandwidth, p.Network.IPv6, boolLabel(p.Network.DDoSProtection))

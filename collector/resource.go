@@ -1,12 +1,13 @@
 // Package collector turns the resources of the rental API into metrics. One file describes
 // each resource: its endpoint, its fields and its metrics. What follows from several
-// resources is a function of what they say. Nothing here runs by itself: the time, like the
-// response, is an argument.
+// responses or resources is a pure function of what they say. Nothing here runs by itself:
+// the time, like the response, is an argument.
 package collector
 
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,97 +34,128 @@ type Resource struct {
 	SoldOutInterval time.Duration
 
 	MaxRequests int // of a fetch, usually; 0 means 1, which is the least
+	// PageInterval is the interval for each page of a list that is read whole; 0 if there is
+	// no such list.
+	PageInterval time.Duration
 
 	Metrics []*metric.Definition
 
 	// get fetches the resource once and adds its metrics to the builder, which has the label
-	// values of the account already. An error of the getter is returned as it is; others wrap
+	// value of the account already. An error of the API is returned as it is; others wrap
 	// rentalapi.ErrIncomplete or rentalapi.ErrTooLarge if they mean that.
-	get   getFunc
-	stock *stockMetrics // of the items; nil if they have no stock
+	get func(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error)
+
+	stock   *stockMetrics      // of the items; nil if they have no stock
+	changed *metric.Definition // when an item was last added or removed; nil if that is not exported
 }
 
-type getFunc func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error)
+// Fetcher fetches a resource of one account, or a public one, again and again. It is used by
+// one goroutine at a time.
+type Fetcher struct {
+	Resource *Resource
+	Account  string // value of the label; empty for a public resource
+	API      rentalapi.Getter
+	// OnPage is called before each page after the first one. It may wait, and its error ends
+	// the fetch. It may be nil.
+	OnPage func(ctx context.Context) error
 
-// Fetch fetches the resource of an account once, or the public one if that is empty. The
-// snapshot builds on the last one that was used, which is empty before the first.
-func (r Resource) Fetch(ctx context.Context, api rentalapi.Getter, account string, last Snapshot) (Snapshot, error) {
+	walk *walk // the pages that were read before a fetch failed; nil if there are none
+}
+
+// maxSamples bounds the samples of one response.
+const maxSamples = 250_000
+
+// Fetch fetches the resource once. After an error, it goes on with the page that failed.
+func (f *Fetcher) Fetch(ctx context.Context) (Snapshot, error) {
+	b := newBuilder(f.Account)
+	s, err := f.Resource.get(ctx, f, b)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if s.Metrics = b.Metrics(); len(s.Metrics) > maxSamples {
+		return Snapshot{}, fmt.Errorf("data: more than %d samples: %w", maxSamples, rentalapi.ErrTooLarge)
+	}
+	return s, nil
+}
+
+// nextPage is called before each page after the first one.
+func (f *Fetcher) nextPage(ctx context.Context) error {
+	if f.OnPage == nil {
+		return nil
+	}
+	return f.OnPage(ctx)
+}
+
+func newBuilder(account string) *metric.Builder {
 	b := &metric.Builder{}
 	if account != "" {
 		b.ConstLabelValues = []string{account}
 	}
-	s, err := r.get(ctx, api, b)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	if r.stock != nil {
-		r.stock.apply(b, &s, last.stock)
-	}
-	known := last.history
-	if s.response.Token != last.response.Token { // it may be that of another provider account
-		known = nil
-	}
-	s.history, s.Events = known.step(s.items, s.partial, s.response.Received)
-	s.Metrics, s.items, s.Missing = b.Metrics(), nil, s.history.missingComponents()
-	return s, nil
+	return b
 }
 
 // Snapshot is what one fetch gave. It is immutable.
 type Snapshot struct {
-	Metrics []prometheus.Metric // of the builder
+	Metrics []prometheus.Metric
 	Invalid rentalapi.Invalid
 	Data    Data
-	Age     Age
-	Events  []Event       // since the last snapshot; none if there is none
-	Missing []string      // names of components that a location lacks, and had within the last hour
-	AtLeast time.Duration // minimum time until the next fetch; 0: none
-	SoldOut bool          // whether an item was sold out when its stock was last known
-	// producedAt is when the provider made the response, by its own account; nil if it
-	// does not say.
-	producedAt *timestamp
-	response   rentalapi.Response // the last one
-	items      []item             // for the events
-	partial    bool               // whether items are missing that the provider listed
-	stock      stockHistory
-	history    itemHistory
+	Token   rentalapi.Fingerprint // with which it was fetched
+	AtLeast time.Duration         // minimum time until the next fetch; 0: none
+
+	// Made is when the provider made the response, by the local clock; when it was received if
+	// its age is not known.
+	Made time.Time
+	// MadeBy is when the provider made it at the latest: ages are truncated to seconds. It is
+	// zero if the age is not known.
+	MadeBy time.Time
+
+	stamp   *timestamp // when the provider made it, by its own account; nil if it does not say
+	items   []item     // for the history
+	partial bool       // whether items are missing that the provider listed
+}
+
+// newSnapshot returns the snapshot of a response that the provider made at stamp by its own
+// account, which is nil if it does not say.
+func newSnapshot(r rentalapi.Response, stamp *timestamp) Snapshot {
+	s := Snapshot{Token: r.Token, Made: r.Received, stamp: stamp}
+	if age, rounding, ok := ageOf(r, stamp); ok {
+		s.Made, s.MadeBy = r.Received.Add(-age), r.Received.Add(-max(0, age-rounding))
+	}
+	return s
+}
+
+// newListSnapshot returns the snapshot of a list.
+func newListSnapshot[T, M any](p rentalapi.Page[T, M], stamp *timestamp) Snapshot {
+	s := newSnapshot(p.Response, stamp)
+	s.Invalid, s.partial = p.Invalid, p.Count > len(p.Items)
+	return s
 }
 
 // IsOlder returns whether the provider made the snapshot before another one. Caches that
 // alternate send such copies.
 func (s Snapshot) IsOlder(other Snapshot) bool {
-	return s.producedAt != nil && other.producedAt != nil && *s.producedAt < *other.producedAt
-}
-
-// Age is how old a response was when it was received.
-type Age struct {
-	Age *time.Duration // nil if it is not known
-	// ProducedBy is when the provider made the response at the latest, by the local
-	// clock: ages are truncated to seconds. It is zero if that is not known.
-	ProducedBy time.Time
+	return s.stamp != nil && other.stamp != nil && *s.stamp < *other.stamp
 }
 
 // maxPlausibleAge bounds ages: beyond it, a clock of the provider is wrong.
 const maxPlausibleAge = 365 * 24 * time.Hour
 
-// newAge takes the age from the header Age, or else compares the time in the response
-// with the header Date; never with the local clock, which may be wrong. An age that is
-// negative or longer than maxPlausibleAge is not known.
-func newAge(r rentalapi.Response, producedAt *timestamp) Age {
+// ageOf takes the age of a response from the header Age, or else compares its stamp with the
+// header Date, which rounds by up to a second; never with the local clock, which may be wrong.
+// An age that is negative or longer than maxPlausibleAge is not known.
+func ageOf(r rentalapi.Response, stamp *timestamp) (age, rounding time.Duration, ok bool) {
 	if r.Age != nil && *r.Age <= maxPlausibleAge {
-		return Age{r.Age, r.Received.Add(-*r.Age)}
+		return *r.Age, 0, true
 	}
-	if producedAt == nil || r.Date.IsZero() {
-		return Age{}
+	if stamp == nil || r.Date.IsZero() {
+		return 0, 0, false
 	}
-	age := r.Date.Sub(producedAt.time())
-	if age < 0 || age > maxPlausibleAge {
-		return Age{}
-	}
-	return Age{&age, r.Received.Add(min(0, time.Second-age))}
+	age = r.Date.Sub(stamp.time())
+	return age, time.Second, age >= 0 && age <= maxPlausibleAge
 }
 
-// Data are what one snapshot tells to those who need more than its metrics. Each
-// resource sets its own fields; all others are nil.
+// Data holds the decoded objects for watches, funding and service discovery. Each resource
+// sets its own field; all others are nil.
 type Data struct {
 	Account   *Account
 	Servers   *ServerData
@@ -161,25 +193,6 @@ func Resources() []Resource {
 
 // maxItems bounds a list. The longest that the provider documents has 20 entries.
 const maxItems = 2_000
-
-// list returns the function get of a list without pages. The function item
-// adds the metrics of one item. The function whole adds what is exported about the list as a
-// whole, and sets its data and when it was produced. M is the meta object.
-func list[T, M any](l rentalapi.List[T], item func(*metric.Builder, *T), whole func(*metric.Builder, rentalapi.Page[T, M], *Snapshot)) getFunc {
-	return func(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-		page, err := rentalapi.GetList[T, M](ctx, api, l)
-		if err != nil {
-			return Snapshot{}, err
-		}
-		for _, t := range page.Items {
-			item(b, t)
-		}
-		s := Snapshot{Invalid: page.Invalid, response: page.Response, partial: page.Count > len(page.Items)}
-		whole(b, page, &s)
-		s.Age = newAge(page.Response, s.producedAt)
-		return s, nil
-	}
-}
 
 // addLinks adds the links of an item unless none of them is known.
 func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...string) {

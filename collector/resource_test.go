@@ -1,43 +1,48 @@
 package collector
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"testing"
 	"time"
 
 	"server_rental_exporter/internal/rentalapi"
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
+// TestAge has what a response says of its age.
 func TestAge(t *testing.T) {
-	const year = 365 * 24 * 3600 // seconds
-	received := today
+	const year = 365 * 24 * time.Hour
 	date := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	stampOf := func(at time.Time) *timestamp { ts := timestamp(at.UnixMilli()) / 1000; return &ts }
-	known := func(age, ago time.Duration) Age { return Age{&age, received.Add(-ago)} }
-	seconds := func(n time.Duration) *time.Duration { d := n * time.Second; return &d }
+	const unknown = -1
 	for name, c := range map[string]struct {
-		response   rentalapi.Response
-		producedAt *timestamp
-		want       Age
+		response rentalapi.Response
+		stamp    *timestamp
+		age, by  time.Duration // before it was received
 	}{
-		"Age":                     {rentalapi.Response{Age: seconds(17)}, nil, known(17*time.Second, 17*time.Second)},
-		"Age and stamp":           {rentalapi.Response{Age: seconds(0), Date: date}, stampOf(date.Add(-time.Minute)), known(0, 0)},
-		"stamp":                   {rentalapi.Response{Date: date}, stampOf(date.Add(-17 * time.Second)), known(17*time.Second, 16*time.Second)},
-		"stamp with milliseconds": {rentalapi.Response{Date: date}, stampOf(date.Add(-1700 * time.Millisecond)), known(1700*time.Millisecond, 700*time.Millisecond)},
-		"stamp without Date":      {rentalapi.Response{}, stampOf(date), Age{}},
-		"Date without stamp":      {rentalapi.Response{Date: date}, nil, Age{}},
-		"stamp in the future":     {rentalapi.Response{Date: date}, stampOf(date.Add(time.Second)), Age{}},
-		"Age of two years":        {rentalapi.Response{Age: seconds(2 * year)}, nil, Age{}},
-		"that, and stamp":         {rentalapi.Response{Age: seconds(2 * year), Date: date}, stampOf(date), known(0, 0)},
-		"stamp of a year ago":     {rentalapi.Response{Date: date}, stampOf(date.Add(-year * time.Second)), known(year*time.Second, (year-1)*time.Second)},
-		"stamp of 1970":           {rentalapi.Response{Date: date}, new(timestamp), Age{}},
-		"Date of the year 9999":   {rentalapi.Response{Date: date.AddDate(7973, 0, 0)}, stampOf(date), Age{}},
-		"stamp of the year 9999":  {rentalapi.Response{Date: date}, stampOf(date.AddDate(7973, 0, 0)), Age{}},
+		"Age":                     {rentalapi.Response{Age: ptr(17 * time.Second)}, nil, 17 * time.Second, 17 * time.Second},
+		"Age and stamp":           {rentalapi.Response{Age: ptr(time.Duration(0)), Date: date}, stampOf(date.Add(-time.Minute)), 0, 0},
+		"stamp":                   {rentalapi.Response{Date: date}, stampOf(date.Add(-17 * time.Second)), 17 * time.Second, 16 * time.Second},
+		"stamp with milliseconds": {rentalapi.Response{Date: date}, stampOf(date.Add(-1700 * time.Millisecond)), 1700 * time.Millisecond, 700 * time.Millisecond},
+		"stamp without Date":      {rentalapi.Response{}, stampOf(date), 0, unknown},
+		"Date without stamp":      {rentalapi.Response{Date: date}, nil, 0, unknown},
+		"stamp in the future":     {rentalapi.Response{Date: date}, stampOf(date.Add(time.Second)), 0, unknown},
+		"Age of two years":        {rentalapi.Response{Age: ptr(2 * year)}, nil, 0, unknown},
+		"that, and stamp":         {rentalapi.Response{Age: ptr(2 * year), Date: date}, stampOf(date), 0, 0},
+		"stamp of a year ago":     {rentalapi.Response{Date: date}, stampOf(date.Add(-year)), year, year - time.Second},
+		"stamp of 1970":           {rentalapi.Response{Date: date}, new(timestamp), 0, unknown},
+		"Date of the year 9999":   {rentalapi.Response{Date: date.AddDate(7973, 0, 0)}, stampOf(date), 0, unknown},
+		"stamp of the year 9999":  {rentalapi.Response{Date: date}, stampOf(date.AddDate(7973, 0, 0)), 0, unknown},
 	} {
-		c.response.Received = received
-		simtest.AssertEqual(t, name, newAge(c.response, c.producedAt), c.want)
+		c.response.Received = today
+		s, by := newSnapshot(c.response, c.stamp), time.Time{}
+		if c.by != unknown {
+			by = today.Add(-c.by)
+		}
+		simtest.AssertEqual(t, name, []time.Time{s.Made, s.MadeBy}, []time.Time{today.Add(-c.age), by})
 	}
 }
 
@@ -49,17 +54,35 @@ func TestAgeOfStatus(t *testing.T) {
 	for _, c := range []struct {
 		unchanged time.Duration
 		header    *time.Duration
-		want      Age
+		want      []time.Time // made, and made by at the latest
 	}{
-		{20 * time.Second, nil, Age{nil, today.Add(-19 * time.Second)}},
-		{2 * time.Minute, nil, Age{nil, today.Add(-119 * time.Second)}},
-		{2*time.Minute + time.Second, nil, Age{}},
-		{72 * time.Hour, nil, Age{}},
-		{72 * time.Hour, &header, Age{&header, today.Add(-header)}},
+		{20 * time.Second, nil, []time.Time{today, today.Add(-19 * time.Second)}},
+		{2 * time.Minute, nil, []time.Time{today, today.Add(-119 * time.Second)}},
+		{2*time.Minute + time.Second, nil, []time.Time{today, {}}},
+		{72 * time.Hour, nil, []time.Time{today, {}}},
+		{72 * time.Hour, &header, []time.Time{today.Add(-header), today.Add(-header)}},
 	} {
 		body := fmt.Sprintf(`{"data":{"locations":{"fra":{"components":{"network":"operational"}}},"updated_at":%q}}`, today.Add(-c.unchanged).Format(time.RFC3339))
 		api := &fakeAPI{response: rentalapi.Response{Received: today, Date: today, Age: c.header}, body: func(url.Values) []byte { return []byte(body) }}
 		snap, err := newFetcher(t, status())(t.Context(), api)
-		simtest.AssertEqual(t, c.unchanged.String(), []any{err, snap.Age}, []any{nil, c.want})
+		simtest.AssertEqual(t, c.unchanged.String(), []any{err, []time.Time{snap.Made, snap.MadeBy}}, []any{nil, c.want})
+	}
+}
+
+// TestTooManySamples has plans that are offered in very many locations.
+func TestTooManySamples(t *testing.T) {
+	var items []simulator.Object
+	for i := range 300 {
+		o := inStock(fmt.Sprint("plan ", i))
+		locations := make([]string, 900)
+		for at := range locations {
+			locations[at] = fmt.Sprint("location ", at)
+		}
+		simulator.Put(o, locations, "availability", "locations")
+		items = append(items, o)
+	}
+	snap, err := fetchBody(t, plans(), simtest.Encode(t, simulator.Object{"data": items}))
+	if !errors.Is(err, rentalapi.ErrTooLarge) || len(snap.Metrics) > 0 {
+		t.Errorf("got %d samples and error %v, want %v", len(snap.Metrics), err, rentalapi.ErrTooLarge)
 	}
 }

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,6 +57,7 @@ type serversMeta struct{ Active *count }
 
 var (
 	serversByStatus = metric.Gauge("servers", "Servers of the account by status; active and suspended are always present.", "Server status", "account", "status")
+	serversBilled   = metric.Gauge("servers_billed", "Servers of the account that are billed: those whose status does not mean an end, one that is not understood included.", "number of Server by status", "account")
 	serversActive   = metric.Gauge("servers_active", "Active servers of the account, as the provider counts them.", "servers meta.active", "account")
 	serverInfo      = metric.Gauge("server_info", "Plan, location, image and host name of a server; constant 1. Addresses are not exported.", "Server", "account", "server", "plan", "name", "location", "os", "hostname")
 	serverStatus    = metric.Gauge("server_status", "The present status of a server, as the provider words it; constant 1.", "Server status", "account", "server", "status")
@@ -72,31 +74,15 @@ func servers() Resource {
 		Name: serversName, Help: "servers, their status, price and renewal", Path: "/servers", Account: true,
 		Interval: time.Minute, MaxAge: 10 * time.Minute,
 		Metrics: []*metric.Definition{
-			serversByStatus, serversActive, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
+			serversByStatus, serversActive, serversBilled, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
 		},
-		get: list(
-			rentalapi.List[server]{
-				Path: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
-			},
-			serverMetrics,
-			serverListMetrics,
-		),
+		get: getServers,
 	}
 }
 
 func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError {
 	s.wrongAddress = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool { return e.Field == "ipv4" && !e.Absent() })
 	return nil
-}
-
-func serverMetrics(b *metric.Builder, s *server) {
-	b.Add(serverInfo, 1, s.ID, s.Plan, s.Name, string(s.Location), s.OS, s.Hostname)
-	if s.Status != "" {
-		b.Add(serverStatus, 1, s.ID, string(s.Status))
-	}
-	metric.AddOptional(b, serverPrice, s.Price.Monthly.USD, s.ID)
-	metric.AddOptional(b, serverRenews, s.RenewsAt, s.ID)
-	metric.AddOptional(b, serverCreated, s.CreatedAt, s.ID)
 }
 
 // Billed returns whether the provider charges for servers of a status. It documents
@@ -116,55 +102,92 @@ type ServerData struct {
 	renewals map[time.Time]micros // what is due by the day (UTC) on which the billed servers renew next, or should have renewed
 }
 
-func serverListMetrics(b *metric.Builder, p rentalapi.Page[server, serversMeta], snap *Snapshot) {
-	byStatus := map[state]float64{"active": 0, "suspended": 0}
-	list := &ServerData{renewals: map[time.Time]micros{}}
-	var cost micros
-	billed, priced, unknown := 0, 0, p.Count-len(p.Items)
-	for _, s := range p.Items {
+func getServers(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+	page, err := rentalapi.GetList[server, serversMeta](ctx, f.API, rentalapi.List[server]{
+		Path: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
+	})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	s, byStatus := newListSnapshot(page, nil), map[state]float64{"active": 0, "suspended": 0}
+	for _, one := range page.Items {
+		addServer(b, one)
+		byStatus[one.Status]++
+		s.items = append(s.items, item{kind: serverEvents, id: one.ID, keys: [][2]string{{"server", one.ID}, {"hostname", one.Hostname}}, state: one.Status})
+	}
+	delete(byStatus, "")
+	for status, n := range byStatus {
+		b.Add(serversByStatus, n, string(status))
+	}
+	metric.AddOptional(b, serversActive, page.Meta.Active)
+	s.Data.Servers = &ServerData{renewals: map[time.Time]micros{}}
+	s.Data.Servers.addTargets(page)
+	s.Data.Servers.addBilling(b, page.Items)
+	s.checkMeta("active", page.Meta.Active, len(s.Data.Servers.active))
+	return s, nil
+}
+
+func addServer(b *metric.Builder, s *server) {
+	b.Add(serverInfo, 1, s.ID, s.Plan, s.Name, string(s.Location), s.OS, s.Hostname)
+	if s.Status != "" {
+		b.Add(serverStatus, 1, s.ID, string(s.Status))
+	}
+	metric.AddOptional(b, serverPrice, s.Price.Monthly.USD, s.ID)
+	metric.AddOptional(b, serverRenews, s.RenewsAt, s.ID)
+	metric.AddOptional(b, serverCreated, s.CreatedAt, s.ID)
+}
+
+// addTargets adds the active servers, and why some of them may be missing.
+func (d *ServerData) addTargets(page rentalapi.Page[server, serversMeta]) {
+	withoutStatus, unknown := 0, page.Count-len(page.Items)
+	for _, s := range page.Items {
 		active := strings.EqualFold(string(s.Status), "active")
+		if active {
+			d.active = append(d.active, Server{
+				ID: s.ID, Plan: s.Plan, Location: string(s.Location), OS: s.OS, Hostname: s.Hostname, Status: string(s.Status), IPv4: string(s.IPv4),
+			})
+		}
 		// Without an address, a server is no target of service discovery, whatever its status.
 		if s.wrongAddress && active || s.Status == "" && (s.wrongAddress || s.IPv4 != "") {
 			unknown++
 		}
-		snap.items = append(snap.items, item{kind: serverEvents, id: s.ID, keys: [][2]string{{"server", s.ID}, {"hostname", s.Hostname}}, state: s.Status})
-		byStatus[s.Status]++
-		if active {
-			list.active = append(list.active, Server{
-				ID: s.ID, Plan: s.Plan, Location: string(s.Location), OS: s.OS, Hostname: s.Hostname, Status: string(s.Status), IPv4: string(s.IPv4),
-			})
+		if s.Status == "" {
+			withoutStatus++
 		}
+	}
+	slices.SortFunc(d.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
+	fewest, most := float64(len(d.active)), float64(len(d.active)+withoutStatus)
+	if claimed := page.Meta.Active; claimed != nil && (float64(*claimed) < fewest || float64(*claimed) > most) {
+		d.partial = errors.New("meta.active contradicts the list")
+	}
+	if unknown > 0 {
+		d.partial = fmt.Errorf("%d servers whose id, status or address is unknown", unknown)
+	}
+}
+
+// addBilling adds what the billed servers cost, and when.
+func (d *ServerData) addBilling(b *metric.Builder, servers []*server) {
+	var cost micros
+	billed, priced := 0, 0
+	for _, s := range servers {
 		if !Billed(string(s.Status)) {
 			continue
 		}
 		billed++
-		if usd := s.Price.Monthly.USD; usd != nil {
-			priced++
-			cost += microsOf(*usd)
-			if s.RenewsAt != nil {
-				list.renewals[s.RenewsAt.time().UTC().Truncate(24*time.Hour)] += microsOf(*usd)
-			}
+		usd := s.Price.Monthly.USD
+		if usd == nil {
+			continue
+		}
+		priced++
+		cost += microsOf(*usd)
+		if s.RenewsAt != nil {
+			d.renewals[s.RenewsAt.time().UTC().Truncate(24*time.Hour)] += microsOf(*usd)
 		}
 	}
-	fewest := float64(len(list.active))
-	most := fewest + byStatus[""]
-	delete(byStatus, "")
-	if claimed := p.Meta.Active; claimed != nil && (float64(*claimed) < fewest || float64(*claimed) > most) {
-		list.partial = errors.New("meta.active contradicts the list")
-	}
-	if unknown > 0 {
-		list.partial = fmt.Errorf("%d servers whose id, status or address is unknown", unknown)
-	}
-	slices.SortFunc(list.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
-	for status, n := range byStatus {
-		b.Add(serversByStatus, n, string(status))
-	}
-	metric.AddOptional(b, serversActive, p.Meta.Active)
+	b.Add(serversBilled, float64(billed))
 	if billed == 0 || priced > 0 {
 		b.Add(accountCost, cost.value())
 	}
-	snap.Data.Servers = list
-	snap.checkMeta("active", p.Meta.Active, len(list.active))
 }
 
 // Server is an active server, for service discovery.

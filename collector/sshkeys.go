@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"context"
+	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -18,25 +20,42 @@ type sshKey struct {
 }
 
 var (
-	sshKeysCount  = metric.Gauge("ssh_keys", "SSH keys of the account.", "number of SSH key", "account")
-	sshKeyInfo    = metric.Gauge("ssh_key_info", "Name, algorithm and fingerprint of an SSH key; constant 1.", "SSH key", "account", "ssh_key", "name", "type", "fingerprint")
-	sshKeyCreated = metric.Gauge("ssh_key_created_timestamp_seconds", "When an SSH key was added.", "SSH key created_at", "account", "ssh_key")
+	sshKeysCount   = metric.Gauge("ssh_keys", "SSH keys of the account.", "number of SSH key", "account")
+	sshKeyInfo     = metric.Gauge("ssh_key_info", "Name, algorithm and fingerprint of an SSH key; constant 1.", "SSH key", "account", "ssh_key", "name", "type", "fingerprint")
+	sshKeyCreated  = metric.Gauge("ssh_key_created_timestamp_seconds", "When an SSH key was added.", "SSH key created_at", "account", "ssh_key")
+	sshKeysChanged = metric.Gauge("ssh_keys_changed_timestamp_seconds", "When the exporter last saw an SSH key come or go; absent until then.", "changes of SSH key id, type and fingerprint", "account")
 )
 
 func sshKeys() Resource {
 	return Resource{
 		Name: "ssh_keys", Help: "SSH keys", Path: "/ssh-keys", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
-		Metrics: []*metric.Definition{sshKeysCount, sshKeyInfo, sshKeyCreated},
-		get: list(
-			rentalapi.List[sshKey]{Path: "/ssh-keys", MaxItems: maxItems, ID: func(k *sshKey) string { return k.ID }},
-			func(b *metric.Builder, k *sshKey) {
-				b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)
-				metric.AddOptional(b, sshKeyCreated, k.CreatedAt, k.ID)
-			},
-			func(b *metric.Builder, p rentalapi.Page[sshKey, struct{}], _ *Snapshot) {
-				b.Add(sshKeysCount, float64(p.Count))
-			},
-		),
+		Metrics: []*metric.Definition{sshKeysCount, sshKeysChanged, sshKeyInfo, sshKeyCreated},
+		get:     getSSHKeys,
+		changed: sshKeysChanged,
 	}
+}
+
+func getSSHKeys(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+	page, err := rentalapi.GetList[sshKey, struct{}](ctx, f.API, rentalapi.List[sshKey]{
+		Path: "/ssh-keys", MaxItems: maxItems, ID: func(k *sshKey) string { return k.ID },
+	})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	s := newListSnapshot(page, nil)
+	for _, k := range page.Items {
+		b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)
+		metric.AddOptional(b, sshKeyCreated, k.CreatedAt, k.ID)
+		if k.Fingerprint == "" { // which key it is, is not known
+			s.partial = true
+			continue
+		}
+		s.items = append(s.items, item{
+			kind: sshKeyEvents, id: strings.Join([]string{k.ID, k.Type, k.Fingerprint}, " "), // with another fingerprint, it is another one
+			keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}},
+		})
+	}
+	b.Add(sshKeysCount, float64(page.Count))
+	return s, nil
 }

@@ -44,12 +44,12 @@ func status() Resource {
 		Name: "status", Help: "component states, incidents and maintenances", Path: "/status",
 		Interval: 30 * time.Second, MaxAge: 5 * time.Minute, MinInterval: statusCacheTime,
 		Metrics: []*metric.Definition{statusInfo, componentUp, componentState, incidents, maintenances, statusSince, statusUpdated},
-		get:     fetchStatus,
+		get:     getStatus,
 	}
 }
 
-func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	o, err := rentalapi.GetObject[providerStatus](ctx, api, "/status")
+func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+	o, err := rentalapi.GetObject[providerStatus](ctx, f.API, "/status")
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -65,12 +65,12 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 	metric.AddOptional(b, statusSince, st.Since)
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
-	s := Snapshot{Age: newAge(o.Response, st.UpdatedAt), producedAt: st.UpdatedAt, response: o.Response}
-	if age := s.Age.Age; age != nil && o.Age == nil { // the status may be unchanged since updated_at
-		s.Age.Age = nil
-		if *age > maxStatusAge {
-			s.Age.ProducedBy = time.Time{}
+	s := newSnapshot(o.Response, st.UpdatedAt)
+	if o.Age == nil { // the status may be unchanged since updated_at
+		if o.Received.Sub(s.Made) > maxStatusAge {
+			s.MadeBy = time.Time{}
 		}
+		s.Made = o.Received
 	}
 	var others []rentalapi.FieldError
 	for _, e := range o.Errors {
@@ -99,7 +99,7 @@ func fetchStatus(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 			b.AddBool(componentUp, &operational, string(c.location), name)
 			b.Add(componentState, 1, string(c.location), name, string(is))
 			s.items = append(s.items, item{
-				kind: componentEvents, id: string(c.location) + " " + name, keys: [][2]string{{"location", string(c.location)}, {"component", name}}, state: is,
+				kind: componentEvents, id: string(c.location) + " " + name, labels: []string{string(c.location), name}, keys: [][2]string{{"location", string(c.location)}, {"component", name}}, state: is,
 			})
 		}
 	}

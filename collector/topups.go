@@ -3,7 +3,6 @@ package collector
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -53,7 +52,7 @@ var (
 	topupNeeded      = metric.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "Top-up confirmations_needed", "account", "topup")
 	topupCreated     = metric.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "Top-up created_at", "account", "topup")
 	topupLockedUntil = metric.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent if it awaits no payment.", "Top-up payment.rate_locked_until", "account", "topup")
-	topupSettlement  = metric.Gauge("topup_settlement_seconds", "The longest time from the creation of a top-up to its payment among the last 20 paid ones of a coin; absent if there are none.", "Top-up coin, created_at, paid_at", "account", "coin")
+	topupSettlement  = metric.Gauge("topup_settlement_seconds", "The longest time from the creation of a top-up to its payment, of the last 20 with a coin among the newest 100 paid ones; absent if there are none.", "Top-up coin, created_at, paid_at", "account", "coin")
 	topupLastPaid    = metric.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent if there is none.", "Top-up paid_at", "account")
 )
 
@@ -65,13 +64,13 @@ func topups() Resource {
 		Metrics: []*metric.Definition{
 			topupsByStatus, topupInfo, topupLinks, topupAmount, topupBonus, topupConfirmed, topupNeeded, topupCreated, topupLockedUntil, topupLastPaid, topupSettlement,
 		},
-		get: fetchTopups,
+		get: getTopups,
 	}
 }
 
 type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
 
-// fetchTopups gets the newest page. If that holds the whole history, it suffices. Else it
+// getTopups gets the newest page. If that holds the whole history, it suffices. Else it
 // gets each documented state by itself: meta.total says how many there are, and only the
 // open ones are read. So it makes one request, or one for each state and one more, however
 // long the history is.
@@ -79,8 +78,8 @@ type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
 // A top-up that moves on between two of these requests is in both states until the next
 // fetch. The states are requested in the order in which a top-up goes through them, so
 // that it is in none of them only if it moves back.
-func fetchTopups(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (Snapshot, error) {
-	newest, err := getTopups(ctx, api, nil, 1)
+func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+	newest, err := getTopupPage(ctx, f.API, nil, 1)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -99,7 +98,7 @@ func fetchTopups(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 		all = topupPage{Response: newest.Response}
 		others := newest.Meta.Total
 		for _, s := range topupStates() {
-			if err := addState(ctx, api, s, &all); err != nil {
+			if err := addState(ctx, f, s, &all); err != nil {
 				return Snapshot{}, err
 			}
 			byStatus[s] = all.Meta.Total
@@ -118,14 +117,15 @@ func fetchTopups(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (
 	}
 	addTopups(b, all.Items)
 	addSettlement(b, all.Items)
-	s := Snapshot{Invalid: all.Invalid, Age: newAge(all.Response, nil), response: all.Response}
+	s := newSnapshot(newest.Response, nil)
+	s.Invalid = all.Invalid
 	for _, t := range slices.Concat(all.Items, newest.Items) {
 		s.items = append(s.items, item{kind: topupEvents, id: t.ID, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, state: t.Status})
 	}
 	return s, nil
 }
 
-func getTopups(ctx context.Context, api rentalapi.Getter, query url.Values, page int) (topupPage, error) {
+func getTopupPage(ctx context.Context, api rentalapi.Getter, query url.Values, page int) (topupPage, error) {
 	return rentalapi.GetPage(ctx, api, rentalapi.List[topup]{
 		Path: "/topups", Query: query, MaxItems: maxEntries, ID: func(t *topup) string { return t.ID },
 	}, page)
@@ -133,18 +133,21 @@ func getTopups(ctx context.Context, api rentalapi.Getter, query url.Values, page
 
 // addState gets how many top-ups are in a state, and all of them while they are open, and
 // adds them to those of other states.
-func addState(ctx context.Context, api rentalapi.Getter, s state, all *topupPage) error {
+func addState(ctx context.Context, f *Fetcher, s state, all *topupPage) error {
 	query := url.Values{"status": {string(s)}}
 	if !isOpen(s) && s != "paid" {
 		query.Set("limit", "1")
 	}
 	for page := 1; ; page++ {
-		p, err := getTopups(ctx, api, query, page)
+		if err := f.nextPage(ctx); err != nil {
+			return err
+		}
+		p, err := getTopupPage(ctx, f.API, query, page)
 		switch {
 		case err != nil:
 			return err
 		case p.Token != all.Token:
-			return errors.New("topups: the token changed between two requests")
+			return errTokenChanged
 		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && !strings.EqualFold(string(t.Status), string(s)) }):
 			return fmt.Errorf("data: the response for status %s contains another status: %w", s, rentalapi.ErrIncomplete)
 		case isOpen(s) && p.Meta.Total > maxItems:

@@ -202,7 +202,7 @@ func TestTopupsOfAnotherToken(t *testing.T) {
 			return nil
 		}
 		_, _, _, err := h.fetch()
-		want := "topups: the token changed between two requests"
+		want := errTokenChanged.Error()
 		if after == 0 || after == 7 {
 			want = "<nil>"
 		}

@@ -3,7 +3,6 @@ package collector
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -46,65 +45,117 @@ const (
 func transactions() Resource {
 	return Resource{
 		Name: "transactions", Help: "money in and out by type", Path: "/transactions", Account: true,
-		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
+		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, PageInterval: pageInterval,
 		Metrics: []*metric.Definition{transactionsByType, transactionsCredit, transactionsDebit},
-		get:     fetchTransactions,
+		get:     getTransactions,
 	}
 }
 
-// fetchTransactions reads all pages, from the newest one on. New entries push older ones to
+// getTransactions reads all pages, from the newest one on. New entries push older ones to
 // later pages meanwhile: those are read again, and the new ones with the next fetch. So what
-// is exported was there at one moment. If entries were removed meanwhile, others have moved
-// to pages that were read before: the fetch fails.
-func fetchTransactions(ctx context.Context, api rentalapi.Getter, b *metric.Builder) (s Snapshot, err error) {
-	ledger := map[entryID]*transaction{}
-	var items count // of all pages, understood or not
-	var last rentalapi.Page[transaction, rentalapi.PageMeta]
-	for number := 1; ; number++ {
-		page, err := rentalapi.GetPage(ctx, api, rentalapi.List[transaction]{
+// is exported was there at one moment. A fetch that fails goes on with the page that failed.
+func getTransactions(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+	if f.walk == nil {
+		f.walk = &walk{types: map[string]string{}, entries: map[entryID]entry{}}
+	}
+	w := f.walk
+	for last := false; !last; {
+		if w.pages > 0 {
+			if err := f.nextPage(ctx); err != nil {
+				return Snapshot{}, err
+			}
+		}
+		page, err := rentalapi.GetPage(ctx, f.API, rentalapi.List[transaction]{
 			Path: "/transactions", MaxItems: maxEntries, ID: func(t *transaction) string { return string(t.ID) },
-		}, number)
-		switch {
-		case err != nil:
-			return s, err
-		case number > 1 && page.Token != last.Token:
-			return s, errors.New("transactions: the token changed between two requests")
-		case page.Meta.Total < last.Meta.Total:
-			return s, fmt.Errorf("data: entries were removed between two requests: %w", rentalapi.ErrIncomplete)
+		}, w.pages+1)
+		if err != nil {
+			return Snapshot{}, err
 		}
-		for _, t := range page.Items {
-			ledger[t.ID] = t
+		if err := w.add(page); err != nil {
+			f.walk = nil
+			return Snapshot{}, err
 		}
-		items += count(page.Count)
-		s.Invalid.Merge(page.Invalid)
-		last = page
-		if count(number) >= page.Meta.Pages || page.Count == 0 {
-			s.AtLeast = time.Duration(number) * pageInterval
-			break
-		}
+		last = count(w.pages) >= page.Meta.Pages || page.Count == 0
 	}
-	if total := last.Meta.Total; items < total {
-		return s, fmt.Errorf("data: the pages hold %v entries, but meta.total is %v: %w", items, total, rentalapi.ErrIncomplete)
+	f.walk = nil
+	if known := count(len(w.entries) + w.withoutID); known < w.total {
+		return Snapshot{}, fmt.Errorf("data: the pages hold %v entries, but meta.total is %v: %w", known, w.total, rentalapi.ErrIncomplete)
 	}
-	addLedger(b, ledger)
-	s.Age = newAge(last.Response, nil)
+	w.addSums(b)
+	s := newSnapshot(w.first, nil)
+	s.Invalid, s.AtLeast = w.invalid, time.Duration(w.pages)*pageInterval
 	return s, nil
 }
 
-// addLedger adds the sums of all entries.
-func addLedger(b *metric.Builder, ledger map[entryID]*transaction) {
+// maxTypes bounds the types of transactions. The provider documents two.
+const maxTypes = 1_000
+
+// walk is the pages of the transactions that were read so far.
+type walk struct {
+	first     rentalapi.Response
+	newest    rentalapi.Response
+	pages     int
+	total     count // entries when the first page was read
+	left      count // entries when the newest page was read
+	entries   map[entryID]entry
+	types     map[string]string // each text once
+	withoutID int
+	invalid   rentalapi.Invalid
+}
+
+type entry struct {
+	kind string
+	usd  micros
+}
+
+// errTokenChanged is the error of pages that were fetched with different tokens.
+var errTokenChanged = fmt.Errorf("data: the token changed between two pages: %w", rentalapi.ErrIncomplete)
+
+// add adds the next page. Its error says why it cannot be combined with those before.
+func (w *walk) add(page rentalapi.Page[transaction, rentalapi.PageMeta]) error {
+	if w.pages == 0 {
+		w.first, w.newest, w.total, w.left = page.Response, page.Response, page.Meta.Total, page.Meta.Total
+	}
+	switch {
+	case page.Token != w.first.Token:
+		return errTokenChanged
+	case page.Meta.Total < w.left: // others have moved to pages that were read before
+		return fmt.Errorf("data: entries were removed between two pages: %w", rentalapi.ErrIncomplete)
+	case page.Received.Sub(w.newest.Received) > rememberFor:
+		return fmt.Errorf("data: the pages before are older than %s: %w", rememberFor, rentalapi.ErrIncomplete)
+	}
+	for _, t := range page.Items {
+		kind, known := w.types[t.Type]
+		if !known {
+			kind = t.Type
+			w.types[kind] = kind
+		}
+		e := entry{kind: kind}
+		if t.Amount.USD != nil {
+			e.usd = microsOf(*t.Amount.USD)
+		}
+		w.entries[t.ID] = e
+	}
+	if len(w.types) > maxTypes {
+		return fmt.Errorf("data: more than %d types: %w", maxTypes, rentalapi.ErrTooLarge)
+	}
+	w.pages++
+	w.newest, w.left = page.Response, page.Meta.Total
+	w.withoutID += page.Count - len(page.Items)
+	w.invalid.Merge(page.Invalid)
+	return nil
+}
+
+// addSums adds the sums of all entries.
+func (w *walk) addSums(b *metric.Builder) {
 	type sum struct {
 		n             float64
 		credit, debit micros
 	}
 	sums := map[string]sum{"topup": {}, "bonus": {}} // documented, so always exported
-	for _, t := range ledger {
-		usd := micros(0)
-		if t.Amount.USD != nil {
-			usd = microsOf(*t.Amount.USD)
-		}
-		s := sums[t.Type]
-		sums[t.Type] = sum{s.n + 1, s.credit + max(usd, 0), s.debit + max(-usd, 0)}
+	for _, e := range w.entries {
+		s := sums[e.kind]
+		sums[e.kind] = sum{s.n + 1, s.credit + max(e.usd, 0), s.debit + max(-e.usd, 0)}
 	}
 	for kind, s := range sums {
 		b.Add(transactionsByType, s.n, kind)

@@ -119,24 +119,24 @@ func TestTransactionsWhilePagesShift(t *testing.T) {
 	}
 }
 
-// TestTransactionsInvalid has entries without a usable id, one with the id of another page,
-// and one without an amount: they do not make the others incomplete.
+// TestTransactionsInvalid has entries without a usable id, and one without an amount: they do
+// not make the others incomplete.
 func TestTransactionsInvalid(t *testing.T) {
 	list := manyEntries(250)
-	list[120]["id"], list[130]["id"], list[240]["id"] = nil, "text", list[3]["id"]
+	list[120]["id"], list[130]["id"] = nil, "text"
 	delete(list[7], "amount")
-	good := slices.Concat(list[:3], list[4:120], list[121:130], list[131:])
+	good := slices.Concat(list[:120], list[121:130], list[131:])
 	newTransactionTest(t, list).assertFetch("fetch", pages(3), sumsOf(good), 3)
 }
 
 // TestTransactionsRefused has pages that are not one list.
 func TestTransactionsRefused(t *testing.T) {
 	for want, change := range map[string]func(f *fetchTest) func(){
-		"transactions: the token changed between two requests": func(f *fetchTest) func() {
+		errTokenChanged.Error(): func(f *fetchTest) func() {
 			f.accounts[simtest.LabToken].Transactions = manyEntries(350)
 			return func() { f.token = simtest.LabToken }
 		},
-		"data: entries were removed between two requests: response is incomplete": func(f *fetchTest) func() {
+		"data: entries were removed between two pages: response is incomplete": func(f *fetchTest) func() {
 			return func() { f.account.Transactions = slices.Delete(slices.Clone(f.account.Transactions), 3, 4) }
 		},
 	} {
@@ -145,6 +145,13 @@ func TestTransactionsRefused(t *testing.T) {
 		_, _, requests, err := f.fetch()
 		simtest.AssertEqual(t, "error and requests", []string{fmt.Sprint(err), requests}, []string{want, "1, 2"})
 	}
+	ignored := newTransactionTest(t, manyEntries(250))
+	ignored.body = func(url.Values) []byte {
+		return []byte(strings.ReplaceAll(ignored.Body("/transactions?limit=100", ignored.token), `"page":1,`, ""))
+	}
+	if _, _, _, err := ignored.fetch(); !errors.Is(err, rentalapi.ErrIncomplete) {
+		t.Errorf("provider that ignores page: got error %v, want %v", err, rentalapi.ErrIncomplete)
+	}
 	for body, want := range map[string]error{
 		`{"data":[{"id":1}],"meta":{"total":2,"pages":1,"limit":1}}`:      rentalapi.ErrIncomplete,
 		`{"data":[{"id":1}],"meta":{"total":500001,"pages":1,"limit":1}}`: rentalapi.ErrTooLarge,
@@ -152,5 +159,62 @@ func TestTransactionsRefused(t *testing.T) {
 		if _, err := fetchBody(t, transactions(), []byte(body)); !errors.Is(err, want) {
 			t.Errorf("%s: got error %v, want %v", body, err, want)
 		}
+	}
+}
+
+// TestTransactionsResumed has pages that fail: the next fetch goes on with that page, unless the
+// token has changed, entries were removed, or the pages before are old.
+func TestTransactionsResumed(t *testing.T) {
+	failure := errors.New("bad gateway")
+	for _, c := range []struct {
+		name     string
+		change   func(f *fetchTest)
+		requests string
+		err      error
+	}{
+		{"no change", func(*fetchTest) {}, "2, 3", nil},
+		{"more entries", func(f *fetchTest) { f.account.Transactions = withMore(f.account.Transactions, 60) }, "2, 3, 4", nil},
+		{"another token", func(f *fetchTest) {
+			f.accounts[simtest.LabToken].Transactions, f.token = f.account.Transactions, simtest.LabToken
+		}, "2", errTokenChanged},
+		{"fewer entries", func(f *fetchTest) { f.account.Transactions = f.account.Transactions[1:] }, "2", rentalapi.ErrIncomplete},
+		{"after two hours", func(f *fetchTest) { f.response.Received = today.Add(2 * time.Hour) }, "2", rentalapi.ErrIncomplete},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newTransactionTest(t, manyEntries(250))
+			want := sumsOf(f.account.Transactions)
+			f.before = func(query url.Values) error {
+				if query.Get("page") == "2" {
+					return failure
+				}
+				return nil
+			}
+			_, _, requests, err := f.fetch()
+			simtest.AssertEqual(t, "failed page", []any{requests, err}, []any{"1, 2", failure})
+			f.before = nil
+			c.change(f)
+			series, _, requests, err := f.fetch()
+			simtest.AssertEqual(t, "requests", requests, c.requests)
+			if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
+				t.Fatalf("got error %v, want %v", err, c.err)
+			}
+			if err == nil {
+				simtest.AssertEqual(t, "series", series, want)
+				return
+			}
+			_, _, requests, _ = f.fetch()
+			simtest.AssertEqual(t, "given up", requests, "1, 2, 3")
+		})
+	}
+}
+
+// TestTransactionTypes has more types than are exported.
+func TestTransactionTypes(t *testing.T) {
+	list := manyEntries(maxTypes + 1)
+	for i, o := range list {
+		o["type"] = fmt.Sprint("type ", i)
+	}
+	if _, _, _, err := newTransactionTest(t, list).fetch(); !errors.Is(err, rentalapi.ErrTooLarge) {
+		t.Errorf("got error %v, want %v", err, rentalapi.ErrTooLarge)
 	}
 }

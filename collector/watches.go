@@ -16,8 +16,8 @@ var (
 	watchPlans        = metric.Gauge("watch_plans", "Plans that match a watch, in stock or not; 0 if its criteria match nothing.", "the configuration, plans and locations", "watch")
 	watchPlansInStock = metric.Gauge("watch_plans_in_stock", "Plans that match a watch and are known to be in stock: one whose stock is not known is not counted.", "the configuration, plans and locations", "watch")
 	watchPlanInStock  = metric.Gauge("watch_plan_in_stock", "Whether a plan that matches a watch is in stock: 1 or 0.", "Plan availability.in_stock", "watch", "plan")
-	watchHits         = metric.Counter("watch_hits_total", "Times a plan in stock began to match a watch since the watch was configured, also between two scrapes: it came back in stock, was added in stock, or its price or locations changed.", "the configuration, plans and locations", "watch", "plan")
-	watchLastHit      = metric.Gauge("watch_last_hit_timestamp_seconds", "When the exporter last counted a hit of a watch; absent until then.", "the exporter", "watch")
+	watchHits         = metric.Counter("watch_hits_total", "Times a plan in stock began to match a watch since the exporter first saw both, also between two scrapes: it came back in stock, was added in stock, or its price or locations changed.", "the configuration, plans and locations", "watch", "plan")
+	watchLastHit      = metric.Gauge("watch_last_hit_timestamp_seconds", "When the exporter last counted a hit of a watch by this plan; absent until then.", "the exporter", "watch", "plan")
 )
 
 // WatchDefinitions lists the metrics of watches.
@@ -31,28 +31,23 @@ type Watched struct {
 	Unmet  []Unmet // by the last data that had a plan
 	Events []Event // of the last step
 
-	created time.Time
-	hits    map[string]float64 // by id of a plan that had one
-	lastHit time.Time
-	plans   []*plan               // that match
-	before  map[string]lastListed // by id of a plan; nil if the data is not known
-	stepped time.Time             // when the data was last known
+	known   bool                // whether the data was known at the last step
+	stepped time.Time           // when it was last known
+	matches []*plan             // those that match now
+	seen    map[string]sighting // by id of a plan
 }
 
-// lastListed is when a plan was last listed, and whether it matched in stock then.
-type lastListed struct {
-	at time.Time
-	is truth
+// sighting is what a watch knows of a plan that was listed within the last hour. One that
+// returns as it was is no hit.
+type sighting struct {
+	since, listed time.Time // when it was first, and last, listed
+	is            truth     // whether it matched in stock then
+	hits          float64
+	lastHit       *timestamp // nil until then
 }
-
-// rememberFor is how long a plan that is not listed is remembered: one that returns as it was
-// is no hit.
-const rememberFor = time.Hour
 
 // NewWatched returns a watch that has seen no data yet.
-func NewWatched(w Watch, now time.Time) Watched {
-	return Watched{Watch: w, created: now, hits: map[string]float64{}}
-}
+func NewWatched(w Watch) Watched { return Watched{Watch: w} }
 
 // Same returns whether the watch is configured like another one.
 func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, other) }
@@ -66,41 +61,49 @@ func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, othe
 // wrong response in between is no hit.
 func (w Watched) Step(public Known, now time.Time) Watched {
 	plans, locations := public.Data.Plans, public.Data.Locations
-	before := w.before
-	w.plans, w.before, w.Events = nil, nil, nil
-	if plans == nil || locations == nil && len(w.Inputs()) > 1 {
+	wasKnown := w.known
+	w.known = plans != nil && (locations != nil || len(w.Inputs()) == 1)
+	w.matches, w.Events, w.seen = nil, nil, maps.Clone(w.seen)
+	if !w.known {
+		for id, s := range w.seen { // what is known later is no change
+			s.is = unknown
+			w.seen[id] = s
+		}
 		return w
 	}
-	locations = cmp.Or(locations, &LocationData{})
-	w.before, w.hits = maps.Clone(before), maps.Clone(w.hits)
-	if before == nil {
-		w.before = map[string]lastListed{}
+	if w.seen == nil {
+		w.seen = map[string]sighting{}
 	}
-	maps.DeleteFunc(w.before, func(_ string, l lastListed) bool { return now.Sub(l.at) >= rememberFor && l.at.Before(w.stepped) })
+	maps.DeleteFunc(w.seen, func(_ string, s sighting) bool { return now.Sub(s.listed) >= rememberFor && s.listed.Before(w.stepped) })
 	w.stepped = now
+	locations, criteria := cmp.Or(locations, &LocationData{}), w.criteria()
 	if len(plans.Items) > 0 {
-		w.Unmet = w.unmet(plans.Items, *locations)
+		w.Unmet = unmet(criteria, plans.Items, *locations)
 	}
 	for _, p := range plans.Items {
-		matches := w.matches(p, *locations)
+		matches := matches(criteria, p, *locations)
 		if matches == match {
-			w.plans = append(w.plans, p)
+			w.matches = append(w.matches, p)
 		}
-		was := w.before[p.ID].is // a mismatch if the plan is new
-		if before == nil {
-			was = unknown
+		s, listed := w.seen[p.ID]
+		if !listed {
+			s.since = now
+			if !wasKnown {
+				s.is = unknown // else a mismatch: the plan is new
+			}
 		}
-		is := min(matches, criterion(true, p.Availability.InStock != nil, p.inStock))
-		switch {
-		case is == unknown:
-			is = was
-		case is == match && was == mismatch:
-			w.lastHit = now
-			w.hits[p.ID]++
+		s.listed = now
+		switch is := min(matches, holds(p.Availability.InStock != nil, p.inStock)); {
+		case is == match && s.is == mismatch:
+			at := timestamp(now.Unix())
+			s.hits, s.lastHit = s.hits+1, &at
 			hit := p.item()
 			w.Events = append(w.Events, Event{"watch hit", slices.Concat([][2]string{{"watch", w.Name}}, hit.keys, hit.detail)})
+			s.is = is
+		case is != unknown:
+			s.is = is
 		}
-		w.before[p.ID] = lastListed{now, is}
+		w.seen[p.ID] = s
 	}
 	return w
 }
@@ -109,27 +112,25 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 func WatchMetrics(watches []Watched) []prometheus.Metric {
 	b := &metric.Builder{}
 	for _, w := range watches {
-		if w.before == nil {
+		if !w.known {
 			continue
 		}
-		inStock := 0
-		for _, p := range w.plans {
+		inStock, matching := 0, map[string]bool{}
+		for _, p := range w.matches {
+			matching[p.ID] = true
 			if p.inStock() {
 				inStock++
 			}
 			b.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
-			if w.hits[p.ID] == 0 {
-				b.AddCreated(watchHits, 0, w.created, w.Name, p.ID)
+		}
+		for id, s := range w.seen {
+			if matching[id] || s.hits > 0 { // a counter of a plan that matches no longer stays
+				b.AddCreated(watchHits, s.hits, s.since, w.Name, id)
+				metric.AddOptional(b, watchLastHit, s.lastHit, w.Name, id)
 			}
 		}
-		for id, n := range w.hits { // also of plans that matched between two scrapes only
-			b.AddCreated(watchHits, n, w.created, w.Name, id)
-		}
-		b.Add(watchPlans, float64(len(w.plans)), w.Name)
+		b.Add(watchPlans, float64(len(w.matches)), w.Name)
 		b.Add(watchPlansInStock, float64(inStock), w.Name)
-		if !w.lastHit.IsZero() {
-			b.Add(watchLastHit, float64(w.lastHit.Unix()), w.Name)
-		}
 	}
 	return b.Metrics()
 }

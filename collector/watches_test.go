@@ -75,7 +75,7 @@ func TestWatchMatches(t *testing.T) {
 			if err != nil || len(snap.Data.Plans.Items) != 1 {
 				t.Fatalf("%s: got %d plans and error %v", response, len(snap.Data.Plans.Items), err)
 			}
-			got := map[truth]string{mismatch: "no", unknown: "unknown", match: "yes"}[c.watch.matches(snap.Data.Plans.Items[0], places)]
+			got := map[truth]string{mismatch: "no", unknown: "unknown", match: "yes"}[matches(c.watch.criteria(), snap.Data.Plans.Items[0], places)]
 			simtest.AssertEqual(t, fmt.Sprintf("%+v: %s: %s", c.watch, c.field, value), got, want)
 		}
 	}
@@ -106,9 +106,9 @@ func TestWatchUnmet(t *testing.T) {
 		{"storage", "tape"},
 		{"ports", "40 Gbps"},
 		{"exclude_plans", "gpul40s"},
-		{"min_cores", "1e+06"},
+		{"min_cores", "1000000"},
 	}
-	watched := NewWatched(w, today).Step(public, today)
+	watched := NewWatched(w).Step(public, today)
 	simtest.AssertEqual(t, "values", watched.Unmet, want)
 	simtest.AssertEqual(t, "after expired data", watched.Step(Known{}, today).Unmet, want)
 	public.Data.Plans = &plansPage{}

@@ -1,135 +1,107 @@
 package collector
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestWatchSteps changes plans and locations from one response to the next, a minute
-// later, and compares the hits so far; - means that the watch has no series.
-//
-// A response is written as its plans: id, stock, price and location, which are by default
-// in stock, 50 dollars and fra. ? is null, and ! an item without a usable id. A word with
-// = changes the region of a location, "none" is an empty list, "no plans" and "no locations"
-// are expired ones.
+// step is what a watch sees, and its hits after that; negative without series.
+type step struct {
+	plans     catalog
+	hits      float64
+	wait      time.Duration // before it; a minute by default
+	locations *LocationData // nil: fra is in Europe, nyc in North America
+	unknown   string        // data that has expired
+}
+
+// TestWatchSteps changes plans and locations from one response to the next.
 func TestWatchSteps(t *testing.T) {
 	cheapInEurope := Watch{Name: "w", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(100.0)}
 	cheap := Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}
+	a, sold, unknown, none := catalog{inStock("a")}, catalog{soldOut("a")}, catalog{listed("a", nil, 50)}, catalog{}
+	at := func(usd any) catalog { return catalog{listed("a", true, usd)} }
+	american := catalog{inStock("a")}
+	american[0] = simtest.Decode(t, simtest.Encode(t, american[0]))
+	simulator.Put(american[0], []string{"nyc"}, "availability", "locations")
+	european := &LocationData{"fra": {Region: "Europe"}, "nyc": {Region: "Europe"}}
+	nowhere := &LocationData{"fra": {Region: "Europe"}, "nyc": {}}
+	noID, other := simulator.Object{"id": 5}, soldOut("g")
 	for _, c := range []struct {
-		watch       Watch
-		steps, want string
+		name  string
+		watch Watch
+		steps []step
 	}{
-		{cheapInEurope, "a; a/out; a; a/out; a", "0 0 1 1 2"},
-		{cheapInEurope, "a/in/100.01; a/in/100; a/in/101; a/in/99; a/in/1", "0 1 1 2 2"},
-		{cheapInEurope, "a/out; a/out/200; a/out/50", "0 0 0"},
-		{cheapInEurope, "a; a/in/50/nyc; a", "0 0 1"},
-		{cheapInEurope, "a/in/50/nyc; a/in/50/nyc nyc=Europe", "0 1"},
+		{"restocks", cheapInEurope, []step{{plans: a}, {plans: sold}, {plans: a, hits: 1}, {plans: sold, hits: 1}, {plans: a, hits: 2}}},
+		{"prices", cheapInEurope, []step{{plans: at(100.01)}, {plans: at(100), hits: 1}, {plans: at(101), hits: 1}, {plans: at(99), hits: 2}, {plans: at(1), hits: 2}}},
+		{"prices while sold out", cheapInEurope, []step{{plans: sold}, {plans: catalog{listed("a", false, 200)}}, {plans: sold}}},
+		{"another location", cheapInEurope, []step{{plans: a}, {plans: american}, {plans: a, hits: 1}}},
+		{"another region", cheapInEurope, []step{{plans: american}, {plans: american, locations: european, hits: 1}, {plans: american, locations: nowhere, hits: 1}, {plans: american, locations: european, hits: 1}}},
 
 		// A plan that returns as it was less than an hour ago is no hit.
-		{cheapInEurope, "a b; b; a b", "0 0 0"},
-		{cheapInEurope, "a b; b; a/out b", "0 0 0"},
-		{cheapInEurope, "a; none; 57 minutes; a", "0 0 0 0"},
-		{cheapInEurope, "a; none; 58 minutes; a", "0 0 0 1"},
-		{cheapInEurope, "a; 90 minutes; a", "0 0 0"},
-		{cheapInEurope, "a/out; none; a", "0 0 1"},
-		{cheapInEurope, "a/out; none; a/?; a", "0 0 0 1"},
+		{"returns", cheapInEurope, []step{{plans: a}, {plans: none}, {plans: a}}},
+		{"returns within an hour", cheapInEurope, []step{{plans: a}, {plans: none}, {plans: a, wait: 58 * time.Minute}}},
+		{"returns after an hour", cheapInEurope, []step{{plans: a}, {plans: none}, {plans: a, wait: 59 * time.Minute, hits: 1}}},
+		{"no data for hours", cheapInEurope, []step{{plans: a}, {plans: a, wait: 90 * time.Minute}}},
+		{"was sold out", cheapInEurope, []step{{plans: sold}, {plans: none}, {plans: a, hits: 1}}},
+		{"was sold out, and its stock is not known at first", cheapInEurope, []step{{plans: sold}, {plans: none}, {plans: unknown}, {plans: a, hits: 1}}},
 
 		// What is not known neither begins nor ends a match.
-		{cheapInEurope, "a; a/?; a", "0 0 0"},
-		{cheapInEurope, "a; a/in/?; a/in/60", "0 0 0"},
-		{cheapInEurope, "a/in/50/nyc; a/in/50/nyc nyc=Europe; a/in/50/nyc nyc=; a/in/50/nyc nyc=Europe", "0 1 1 1"},
-		{cheapInEurope, "a; a/in/?; a/in/200; a", "0 0 0 1"},
-		{cheapInEurope, "a/?; a; a/out; a", "0 0 0 1"},
-		{cheapInEurope, "!; a; a/out; a", "0 1 1 2"},
-		{cheapInEurope, "a g/out; ! g/out; a g/out", "0 0 0"},
-		{cheapInEurope, "a g/out; a/in/200 !; a !; b !; b g/out; a g/out", "0 0 1 2 2 2"},
+		{"stock", cheapInEurope, []step{{plans: a}, {plans: unknown}, {plans: a}}},
+		{"price", cheapInEurope, []step{{plans: a}, {plans: at(nil)}, {plans: at(60)}, {plans: at(nil)}, {plans: at(200)}, {plans: a, hits: 1}}},
+		{"stock at first", cheapInEurope, []step{{plans: unknown}, {plans: a}, {plans: sold}, {plans: a, hits: 1}}},
+		{"an item without id", cheapInEurope, []step{{plans: catalog{a[0], other}}, {plans: catalog{noID, other}}, {plans: catalog{a[0], other}}}},
 
 		// Data that comes back is seen for the first time.
-		{cheapInEurope, "no plans; a; no plans; a", "- 0 - 0"},
-		{cheapInEurope, "no locations; a; no locations; a", "- 0 - 0"},
-		{cheapInEurope, "a/out; no locations; a", "0 - 0"},
-		{cheap, "no plans; a/out; no locations; a", "- 0 0 1"},
+		{"plans expired", cheapInEurope, []step{{unknown: "plans", hits: -1}, {plans: a}, {unknown: "plans", hits: -1}, {plans: a}}},
+		{"plans expired while sold out", cheapInEurope, []step{{plans: sold}, {unknown: "plans", hits: -1}, {plans: a}}},
+		{"locations expired", cheapInEurope, []step{{plans: sold}, {plans: sold, unknown: "locations", hits: -1}, {plans: a}}},
+		{"locations are not needed", cheap, []step{{plans: sold}, {plans: sold, unknown: "locations"}, {plans: a, hits: 1}}},
 	} {
-		now := today
-		w := NewWatched(c.watch, now)
-		places := LocationData{"fra": {Region: "Europe"}, "nyc": {Region: "North America"}}
-		listed := &plansPage{}
-		var got []string
-		for step := range strings.SplitSeq(c.steps, "; ") {
-			now = now.Add(time.Minute)
-			known := Data{Plans: listed, Locations: &places}
-			switch step {
-			case "no plans":
-				known.Plans = nil
-			case "no locations":
-				known.Locations = nil
-			case "57 minutes", "58 minutes", "90 minutes": // pass without a response
-				minutes, _ := strconv.Atoi(step[:2])
-				now = now.Add(time.Duration(minutes-1) * time.Minute)
-				got = append(got, hits(t, w))
-				continue
-			case "none":
-				listed = &plansPage{}
-				known.Plans = listed
-			default:
-				listed = watchedPlans(t, step, places)
-				known.Plans = listed
+		t.Run(c.name, func(t *testing.T) {
+			now, w, want, got := today, NewWatched(c.watch), []float64{}, []float64{}
+			var hitAt float64
+			for _, s := range c.steps {
+				now = now.Add(max(s.wait, time.Minute))
+				known := plansOf(t, s.plans, now).Data
+				known.Locations = s.locations
+				if s.locations == nil {
+					known.Locations = &LocationData{"fra": {Region: "Europe"}, "nyc": {Region: "North America"}}
+				}
+				switch s.unknown {
+				case "plans":
+					known.Plans = nil
+				case "locations":
+					known.Locations = nil
+				}
+				w = w.Step(Known{Data: known}, now)
+				if len(w.Events) > 0 {
+					hitAt = float64(now.Unix())
+				}
+				want, got = append(want, s.hits), append(got, hits(t, w))
 			}
-			w = w.Step(Known{Data: known}, now)
-			got = append(got, hits(t, w))
-		}
-		simtest.AssertEqual(t, fmt.Sprintf("%+v: %s", c.watch, c.steps), strings.Join(got, " "), c.want)
+			simtest.AssertEqual(t, "hits", got, want)
+			last := exposed(t, WatchMetrics([]Watched{w}))[simtest.Series(watchLastHit.Name, "plan", "a", "watch", "w")]
+			simtest.AssertEqual(t, "last hit", last, hitAt)
+		})
 	}
 }
 
-// watchedPlans reads a response of TestWatchSteps.
-func watchedPlans(t *testing.T, step string, places LocationData) *plansPage {
-	t.Helper()
-	snap, err := fetchBody(t, plans(), planResponse(step, places))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return snap.Data.Plans
-}
-
-// planResponse returns a response of TestWatchSteps.
-func planResponse(step string, places LocationData) []byte {
-	var items []string
-	for word := range strings.FieldsSeq(step) {
-		if id, region, found := strings.Cut(word, "="); found {
-			places[locationID(id)] = location{Region: region}
-			continue
-		}
-		fields := strings.Split(word, "/")
-		fields = append(fields, []string{"", "in", "50", "fra"}[len(fields):]...)
-		id := fmt.Sprintf("%q", fields[0])
-		if id == `"!"` {
-			id = "5"
-		}
-		stock := map[string]string{"in": "true", "out": "false", "?": "null"}[fields[1]]
-		price := strings.ReplaceAll(fields[2], "?", "null")
-		items = append(items, fmt.Sprintf(`{"id":%s,"availability":{"in_stock":%s,"locations":[%q]},"price":{"monthly":{"usd":%s}}}`, id, stock, fields[3], price))
-	}
-	return []byte(`{"data":[` + strings.Join(items, ",") + `]}`)
-}
-
-// hits returns the hits of a watch; - without series.
-func hits(t *testing.T, w Watched) string {
+// hits returns the hits of a watch; -1 without series.
+func hits(t *testing.T, w Watched) float64 {
 	t.Helper()
 	metrics := WatchMetrics([]Watched{w})
 	if len(metrics) == 0 {
-		return "-"
+		return -1
 	}
 	sum := 0.0
-	for series, n := range exposed(t, Snapshot{Metrics: metrics}) {
+	for series, n := range exposed(t, metrics) {
 		if strings.HasPrefix(series, watchHits.Name+"{") {
 			sum += n
 		}
 	}
-	return fmt.Sprint(sum)
+	return sum
 }

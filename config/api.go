@@ -2,13 +2,17 @@ package config
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
+	"golang.org/x/net/http/httpguts"
 )
 
 const (
@@ -36,7 +40,7 @@ func (l *loader) setBaseURL(place, value string) {
 
 // checkAPI checks how requests are sent. The flag of the base URL has precedence over the file.
 func (l *loader) checkAPI() {
-	api, flag := l.file.API, &l.flags.baseURL
+	api, flag := &l.file.API, &l.flags.baseURL
 	switch {
 	case flag.isSet():
 		l.setBaseURL(flag.place(), flag.value)
@@ -50,10 +54,11 @@ func (l *loader) checkAPI() {
 	checkRange(l, "api.rate_limit.account", api.RateLimit.Account, Burst+1, maxAccount)
 	l.checkHTTP()
 	api.BaseURL, api.Address = l.config.API.BaseURL, ""
-	l.config.API = api
+	l.config.API = *api
 }
 
-// checkHTTP checks the settings of the HTTP client with the library that uses them.
+// checkHTTP checks the settings of the HTTP client with the library that uses them, and makes
+// their paths relative to the file.
 func (l *loader) checkHTTP() {
 	settings, place := &l.file.API.HTTP, l.at("api.http")
 	settings.SetDirectory(filepath.Dir(l.flags.configFile.value))
@@ -68,6 +73,33 @@ func (l *loader) checkHTTP() {
 	}
 	if err != nil {
 		l.add(place, "%s", err)
+	}
+	l.checkHeaders()
+}
+
+// checkHeaders checks what the library reports only when a request is sent.
+func (l *loader) checkHeaders() {
+	checkName := func(setting, name string) string {
+		place := l.at(fmt.Sprintf("api.http.%s[%q]", setting, name))
+		if !httpguts.ValidHeaderFieldName(name) {
+			l.add(place, "invalid name: must be letters, digits and characters like - and _")
+		}
+		return place
+	}
+	settings := l.file.API.HTTP
+	for _, name := range slices.Sorted(maps.Keys(settings.ProxyConnectHeader)) {
+		checkName("proxy_connect_header", name)
+	}
+	if settings.HTTPHeaders == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings.HTTPHeaders.Headers)) {
+		place := checkName("http_headers", name)
+		for i, file := range settings.HTTPHeaders.Headers[name].Files {
+			if _, err := readFile(file); err != nil {
+				l.add(fmt.Sprintf("%s.files[%d]", place, i), "%s", err)
+			}
+		}
 	}
 }
 

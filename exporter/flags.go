@@ -137,6 +137,9 @@ func printSummary(w io.Writer, cfg *config.Config) {
 	for _, a := range cfg.Accounts {
 		fmt.Fprintf(w, "  account %s: %s\n", a.Name, describeRate(account))
 	}
+	for _, note := range cfg.Notes {
+		fmt.Fprintln(w, note)
+	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }
 

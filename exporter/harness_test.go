@@ -200,7 +200,12 @@ func (p *program) outcome() outcome { return outcome{p.code, p.out.String(), p.l
 // ready: all but those of a change from one response to the next.
 func initialDefinitions() []*metric.Definition {
 	return slices.DeleteFunc(Definitions(), func(d *metric.Definition) bool {
-		return strings.HasSuffix(d.Name, "_stock_changed_timestamp_seconds") || d.Name == "server_rental_watch_last_hit_timestamp_seconds"
+		for _, change := range []string{"_last_restock_", "_last_sellout_", "_last_hit_", "_keys_changed_"} {
+			if strings.Contains(d.Name, change) {
+				return true
+			}
+		}
+		return false
 	})
 }
 

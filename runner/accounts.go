@@ -84,10 +84,10 @@ func (r *Runner) jobs() []*job {
 func (a *account) known() collector.Known {
 	known := collector.Known{Account: a.name}
 	for _, j := range a.jobs {
-		if snap, until, ok := j.shown(); ok {
-			known.Add(snap.Data, until)
+		if data, ok := j.shown(); ok {
+			known.Add(data.Data, data.expires)
 		}
-		if state, _ := j.health(); state.Incomplete {
+		if j.health().Incomplete {
 			known.Incomplete = append(known.Incomplete, j.resource.Name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -74,8 +75,8 @@ func TestShortRestock(t *testing.T) {
 		}
 		h.runFor(5 * time.Minute)
 		h.assertEqual("restocks of the plan", h.values("plan_restocks_total")[savedPlan], 0.0)
-		h.assertEqual("restocks", h.values("configuration_restocks_total"), map[string]float64{"main cfg_1": 3})
-		h.assertEqual("sellouts", h.values("configuration_sellouts_total"), map[string]float64{"main cfg_1": 3})
+		h.assertEqual("restocks", h.values("configuration_restocks_total"), map[string]float64{"main cfg_1 epyc-7443p fra": 3})
+		h.assertEqual("sellouts", h.values("configuration_sellouts_total"), map[string]float64{"main cfg_1 epyc-7443p fra": 3})
 	})
 }
 
@@ -113,8 +114,8 @@ func TestSoldOutInterval(t *testing.T) {
 				h.Inject(simtest.Fault{Path: "/configurations", Status: http.StatusInternalServerError})
 				failed := len(h.requestsFor("/configurations"))
 				time.Sleep(time.Hour)
-				if n := len(h.requestsFor("/configurations")) - failed; n > 20 {
-					t.Errorf("got %d requests in an hour of failures, want at most 20", n)
+				if n := len(h.requestsFor("/configurations")) - failed; n < 60 || n > 80 {
+					t.Errorf("got %d requests in an hour of failures, want one a minute", n)
 				}
 			})
 		})
@@ -179,4 +180,78 @@ func (h *harness) lastAsked(path string) time.Time {
 	h.settle()
 	asked := h.requestsFor(path)
 	return asked[len(asked)-1].Time
+}
+
+// TestSoldOutIntervalDuringWalk waits for a restock while a history of 300 pages is read: its
+// pages wait for the other fetches of the account.
+func TestSoldOutIntervalDuringWalk(t *testing.T) {
+	withSaved(t, func(t *testing.T, h *harness) {
+		h.Change(func(w *simulator.World) {
+			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(300*rentalapi.MaxPageItems, time.Now())
+		})
+		h.limits = rentalapi.Limits{Public: 30, Account: 60}
+		h.reset()
+		h.OnRequest(func(string, url.Values) { time.Sleep(200 * time.Millisecond) })
+		c := configure(time.Minute, 10*time.Minute, "account", "servers", "topups", "transactions", "ssh_keys", "configurations")
+		c.Collectors["configurations"] = Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second}
+		h.run(c)
+		time.Sleep(5 * time.Minute)
+		asked, longest := h.requestsFor("/configurations"), time.Duration(0)
+		for i := 2; i < len(asked); i++ {
+			longest = max(longest, asked[i].Time.Sub(asked[i-1].Time))
+		}
+		pages := len(h.requestsFor("/transactions"))
+		t.Logf("longest gap %v between %d requests, %d pages", longest, len(asked), pages)
+		if longest > 16*time.Second || pages < 200 {
+			t.Errorf("got a gap of %v and %d pages in 5 minutes, want at most 16 s and at least 200", longest, pages)
+		}
+	})
+}
+
+// TestWalkWithFailures reads a history of 100 pages of which 3 in 100 requests fail.
+func TestWalkWithFailures(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.Change(func(w *simulator.World) {
+			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(100*rentalapi.MaxPageItems, time.Now())
+		})
+		h.limits = rentalapi.Limits{Public: 30, Account: 120}
+		h.reset()
+		requests := 0
+		h.OnRequest(func(path string, _ url.Values) {
+			if requests++; requests%33 == 0 {
+				h.Inject(simtest.Fault{Path: "/transactions", Status: http.StatusBadGateway, Times: 1})
+			}
+		})
+		h.run(configure(5*time.Minute, 30*time.Minute, "transactions"))
+		for len(h.values("transactions")) == 0 && time.Since(start) < time.Hour {
+			time.Sleep(time.Second)
+		}
+		t.Logf("data after %v and %d requests", time.Since(start), requests)
+		if took := time.Since(start); took > 3*time.Minute {
+			t.Errorf("got data after %v, want within 3 minutes", took)
+		}
+	})
+}
+
+// TestSoldOutIntervalAfterOutage has a restock during an outage, which shows within a minute after
+// it, however long it was.
+func TestSoldOutIntervalAfterOutage(t *testing.T) {
+	for _, outage := range []time.Duration{150 * time.Second, 20 * time.Minute} {
+		t.Run(outage.String(), func(t *testing.T) {
+			withSaved(t, func(t *testing.T, h *harness) {
+				h.run(waiting(15 * time.Second))
+				h.runFor(time.Minute)
+				remove := h.Inject(simtest.Fault{Path: "/configurations", Status: http.StatusInternalServerError})
+				time.Sleep(outage)
+				h.setPlace(true)
+				remove()
+				recovered := time.Now()
+				h.sleepUntilAsked("/configurations")
+				t.Logf("shown %v after the recovery", time.Since(recovered))
+				if took := time.Since(recovered); took > time.Minute+time.Second {
+					t.Errorf("got the restock %v after the recovery, want within a minute", took)
+				}
+			})
+		})
+	}
 }

@@ -192,17 +192,10 @@ func (h *harness) scrape() simtest.Exposition {
 	return h.exposition(func(string) bool { return true })
 }
 
-// data returns the series of the provider's data. The time at which a plan or a saved
-// configuration was last seen in stock, which depends on the time of the last fetch, is 0.
+// data returns the series of the provider's data.
 func (h *harness) data() map[string]float64 {
 	h.t.Helper()
-	data := h.scrape().Data()
-	for series := range data {
-		if strings.Contains(series, "_last_in_stock_timestamp_seconds{") {
-			data[series] = 0
-		}
-	}
-	return data
+	return h.scrape().Data()
 }
 
 // values returns the values of one metric, whose name is given without namespace, by

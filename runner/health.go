@@ -14,22 +14,21 @@ var (
 	collectorLast     = metric.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "the exporter", "collector", "account")
 	collectorDuration = metric.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector, including the time it waited for the rate limit.", "the exporter", "collector", "account")
 	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Time between two fetches of a collector: the configured one, or a longer one for a long history.", "the configuration, Transactions meta.pages", "collector", "account")
-	collectorAge      = metric.Gauge("exporter_collector_response_age_seconds", "How old the provider's last good response was when it came; absent if the response does not say.", "header Age, or plans meta.generated_at against header Date", "collector", "account")
+	collectorData     = metric.Gauge("exporter_collector_data_timestamp_seconds", "When the provider made the data that is shown: when it was fetched, less the response's own age if it says so. Absent while no data is shown.", "header Age, or plans meta.generated_at against header Date", "collector", "account")
 	collectorInvalid  = metric.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "the exporter", "collector", "account")
 )
 
 // HealthDefinitions lists the metrics that every collector has.
 func HealthDefinitions() []*metric.Definition {
-	return []*metric.Definition{collectorSuccess, collectorLast, collectorDuration, collectorInterval, collectorAge, collectorInvalid}
+	return []*metric.Definition{collectorSuccess, collectorLast, collectorDuration, collectorInterval, collectorData, collectorInvalid}
 }
 
 // Health is the state of one collector. Metrics and pages are made from it.
 type Health struct {
 	Collector, Account string
-	Invalid            rentalapi.Invalid // of the last good response
-	Missing            []string          // names of components that it lacks, although they were there within the last hour
-	ResponseAge        *time.Duration    // how old the last good response was when it came; nil if that is not known
-	DuplicateOf        string            // another account with the same provider account, for the collector that tells its id; usually empty
+	Missing            []string  // names of components that it lacks, although they were there within the last hour
+	Made               time.Time // when the provider made the data that is shown; zero if none is shown
+	DuplicateOf        string    // another account with the same provider account, for the collector that tells its id; usually empty
 	State
 }
 
@@ -44,9 +43,12 @@ func (r *Runner) Health() []Health {
 	var all []Health
 	first := map[string]int{} // by the provider's id of the account
 	for _, j := range r.jobs() {
-		state, snap := j.health()
-		h := Health{Collector: j.resource.Name, Account: j.account.name, State: state, Invalid: snap.Invalid, Missing: snap.Missing, ResponseAge: snap.Age.Age}
-		if id := providerID(snap); id != "" {
+		h := Health{Collector: j.resource.Name, Account: j.account.name, State: j.health()}
+		data, isShown := j.shown()
+		if isShown {
+			h.Made, h.Missing = data.Made, data.Missing
+		}
+		if id := providerID(data.Snapshot); id != "" {
 			if at, found := first[id]; found {
 				h.DuplicateOf = all[at].Account
 				all[at].DuplicateOf = cmp.Or(all[at].DuplicateOf, h.Account)
@@ -69,9 +71,9 @@ func (h Health) AddMetrics(b *metric.Builder) {
 	}
 	if !h.LastSuccess.IsZero() {
 		b.Add(collectorLast, float64(h.LastSuccess.UnixMilli())/1000, h.Collector, h.Account)
-		if h.ResponseAge != nil {
-			b.Add(collectorAge, h.ResponseAge.Seconds(), h.Collector, h.Account)
-		}
 		b.Add(collectorInvalid, float64(h.Invalid.Items), h.Collector, h.Account)
+	}
+	if !h.Made.IsZero() {
+		b.Add(collectorData, float64(h.Made.UnixMilli())/1000, h.Collector, h.Account)
 	}
 }

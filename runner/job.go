@@ -2,9 +2,10 @@ package runner
 
 import (
 	"context"
-	"io"
+	"errors"
+	"fmt"
 	"math"
-	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,23 +21,24 @@ type Timing struct {
 	// Interval is the time from one fetch to the next, start to start; from its end if
 	// a fetch took longer. It is greater than 0.
 	Interval time.Duration
-	MaxAge   time.Duration // how long data is kept after it was fetched; at least Interval, or it expires before the next
+	MaxAge   time.Duration // how long data is kept after it was fetched; at least twice the interval
 	// SoldOutInterval is instead of Interval while the last response has an item that is sold
 	// out; 0 if there is none.
 	SoldOutInterval time.Duration
 }
 
-// State is the state of a collector's fetches.
+// State is the state of a collector's fetches. Its times have no monotonic reading, which
+// stands still while a machine is suspended: ages are by the wall clock.
 type State struct {
-	Finished    bool          // a fetch ended, with or without an error
-	Err         error         // of the last fetch that ended; nil if it succeeded
-	LastSuccess time.Time     // zero before the first
-	Taken       time.Time     // when the data that is shown was fetched; zero if there has been none
-	Duration    time.Duration // of the last fetch that ended
-	Next        time.Time     // when the next one begins; past or zero while one is under way
-	Incomplete  bool          // whether the newest response that could be read was incomplete
-	FormerID    string        // the provider's id of the account, if that has changed since the configuration was applied
-	Timing                    // as configured; longer if the data demands it
+	Finished    bool              // a fetch ended, with or without an error
+	Err         error             // of the last fetch that ended; nil if it succeeded
+	LastSuccess time.Time         // zero before the first
+	Taken       time.Time         // when the data that is shown was fetched; zero if there has been none
+	Duration    time.Duration     // of the last fetch that ended
+	Next        time.Time         // when the next one begins; past or zero while one is under way
+	Incomplete  bool              // whether the newest response that could be read was incomplete
+	Invalid     rentalapi.Invalid // of the response that was shown last
+	Timing                        // as configured; longer if the data demands it
 }
 
 // job is one collector of one account: its loop, and what it fetched last. A job whose
@@ -46,15 +48,18 @@ type job struct {
 	account  *account // when the job was made: its name, its client and its jitter stay
 	runner   *Runner
 	logger   stateLogger
+	fetcher  collector.Fetcher
 	stop     context.CancelFunc
 
 	tried atomic.Bool // a fetch, or the first page of a long history, has ended
 	timer *time.Timer // of the next fetch
 
-	mu         sync.Mutex // guards the rest
+	mu         sync.Mutex // guards the rest; the last lock that is taken
 	configured Timing
 	state      State              // without Timing
+	urgent     bool               // a fetch is under way, and not at a further page
 	snapshot   collector.Snapshot // of the last response that was not an older copy; also if it has expired
+	history    collector.History  // up to that response
 }
 
 func (r *Runner) newJob(a *account, res *collector.Resource, t Timing) *job {
@@ -63,15 +68,17 @@ func (r *Runner) newJob(a *account, res *collector.Resource, t Timing) *job {
 		logger = log.With(logger, "account", a.name)
 	}
 	r.API.InitErrorCounters(res.Path)
-	return &job{
+	j := &job{
 		resource: res, account: a, runner: r, logger: stateLogger{logger: logger},
 		stop: func() {}, timer: time.NewTimer(math.MaxInt64), configured: t,
 	}
+	j.fetcher = collector.Fetcher{Resource: res, Account: a.name, API: a.client, OnPage: j.onPage}
+	return j
 }
 
 // run fetches after delay, and then again and again until ctx ends; see schedule.
 func (j *job) run(ctx context.Context, delay time.Duration) {
-	var s schedule
+	s := schedule{cacheTime: j.resource.MinInterval, late: time.Duration(j.account.jitter * float64(j.health().Interval))}
 	next := time.Now().Add(delay)
 	for {
 		j.setNext(next)
@@ -81,65 +88,161 @@ func (j *job) run(ctx context.Context, delay time.Duration) {
 		case <-j.timer.C:
 		}
 		began := time.Now()
-		produced, err := j.attempt(ctx)
+		madeBy, err := j.attempt(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		interval, late := j.interval()
+		interval, waiting := j.interval()
 		now := time.Now()
 		if err != nil {
-			state, _ := j.health()
-			next = s.afterFailure(err, state.Interval, now)
+			retry := j.health().Interval
+			if waiting {
+				retry = min(retry, maxWaitingRetry)
+			}
+			next = s.afterFailure(err, retry, now)
 			continue
+		}
+		if waiting {
+			s.late = 0
 		}
 		if now.Sub(began) > interval { // a fetch that took so long counts from its end
 			began = now
 		}
-		next = s.afterSuccess(interval, j.resource.MinInterval, late, began, produced)
+		next = s.afterSuccess(interval, began, madeBy)
 	}
 }
 
 // attempt fetches once, and installs the response or records the failure. It returns when
 // the provider made the response at the latest; zero if that is not known.
-func (j *job) attempt(ctx context.Context) (produced time.Time, err error) {
+func (j *job) attempt(ctx context.Context) (madeBy time.Time, err error) {
 	began := time.Now()
+	j.setUrgent(true)
 	j.setNext(time.Time{})
-	_, last := j.health()
-	snap, err := j.resource.Fetch(ctx, j, j.account.name, last)
-	j.runner.installing.Lock()
-	defer j.runner.installing.Unlock()
+	snap, err := j.fetcher.Fetch(ctx)
+	j.setUrgent(false)
 	if ctx.Err() != nil { // cut off, not failed
 		return time.Time{}, ctx.Err()
 	}
-	now := time.Now()
-	if err != nil {
-		err = j.fail(err, now.Sub(began), now)
-	} else {
-		j.install(snap, now.Sub(began), now)
+	if err == nil && snap.Token != j.account.client.LastToken() {
+		err = fmt.Errorf("token: changed during the fetch: %w", rentalapi.ErrIncomplete)
 	}
+	if _, counted := errors.AsType[*rentalapi.Error](err); err != nil && !counted {
+		err = j.account.client.Reject(j.resource.Path, err)
+	}
+	lines := j.finish(ctx, snap, err, time.Since(began))
+	switch {
+	case ctx.Err() != nil:
+		return time.Time{}, ctx.Err()
+	case err != nil:
+		j.logger.recordFailure(err)
+	default:
+		j.logger.recordSuccess(j.health().Invalid)
+	}
+	lines.write(j.runner.options.Logger)
+	return snap.MadeBy, err
+}
+
+// finish installs a response, or records why there is none, unless ctx has ended. It returns
+// what is to be logged besides.
+func (j *job) finish(ctx context.Context, snap collector.Snapshot, err error, took time.Duration) (lines logLines) {
+	j.runner.installing.Lock()
+	defer j.runner.installing.Unlock()
+	if ctx.Err() != nil {
+		return nil
+	}
+	now := wallClock()
+	if err == nil {
+		lines = j.install(snap, now)
+	}
+	j.record(err, took, now)
 	j.tried.Store(true) // after the groups were marked as changed
-	return snap.Age.ProducedBy, err
+	return lines
 }
 
-// Get implements rentalapi.Getter. A job that asks for a further page has been tried: a long
-// history takes minutes.
-func (j *job) Get(ctx context.Context, path string, query url.Values, read func(io.Reader) error) (rentalapi.Response, error) {
-	if page := query.Get("page"); page != "" && page != "1" {
-		j.tried.Store(true)
+// wallClock returns the time without monotonic reading.
+func wallClock() time.Time { return time.Now().Round(0) }
+
+// maxYield is how long a further page waits at most while other fetches are due.
+const maxYield = 10 * time.Second
+
+// onPage is called before a further page is asked for. The first page has been tried: a long
+// history takes minutes. Its further pages wait while other fetches of the account are due.
+func (j *job) onPage(ctx context.Context) error {
+	j.tried.Store(true)
+	j.setUrgent(false)
+	j.runner.groups.state.Changed()
+	for end := time.Now().Add(maxYield); j.runner.urgent(j.account.name) && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
-	defer j.runner.groups.state.Changed()
-	return j.account.client.Get(ctx, path, query, read)
+	return ctx.Err()
 }
 
-// shown returns the snapshot that is shown and when it expires, and false if there is none.
-func (j *job) shown() (snap collector.Snapshot, expires time.Time, ok bool) {
+// urgent returns whether a fetch of an account is due or under way, and not at a further page.
+func (r *Runner) urgent(account string) bool {
+	for _, a := range *r.current.Load() {
+		if a.name == account {
+			return slices.ContainsFunc(a.jobs, func(j *job) bool {
+				j.mu.Lock()
+				defer j.mu.Unlock()
+				return j.urgent || !j.state.Next.IsZero() && !j.state.Next.After(time.Now())
+			})
+		}
+	}
+	return false
+}
+
+func (j *job) setUrgent(urgent bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	expires = j.state.Taken.Add(j.timing().MaxAge)
-	if j.state.Taken.IsZero() || !time.Now().Before(expires) {
-		return collector.Snapshot{}, time.Time{}, false
+	j.urgent = urgent
+}
+
+// record keeps the outcome of a fetch.
+func (j *job) record(err error, took time.Duration, now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.state.Finished, j.state.Err, j.state.Duration = true, err, took
+	if err == nil {
+		j.state.LastSuccess, j.state.Incomplete = now, false
 	}
-	return j.snapshot, expires, true
+	if failure, ok := errors.AsType[*rentalapi.Error](err); ok && failure.Reason == rentalapi.Incomplete {
+		j.state.Incomplete = true
+	}
+	j.runner.groups.state.Changed() // after the state, or a publication in between would miss it
+}
+
+// forget drops the data, and fetches again at once.
+func (j *job) forget() {
+	j.mu.Lock()
+	j.state.Taken, j.snapshot, j.history = time.Time{}, collector.Snapshot{}, collector.History{}
+	waits := !j.state.Next.IsZero()
+	j.mu.Unlock()
+	j.runner.groups.resources[j.resource.Name].Changed()
+	if waits {
+		j.setNext(time.Now())
+	}
+}
+
+// shown is what is shown of a job.
+type shown struct {
+	collector.Snapshot
+	collector.History
+	expires time.Time
+}
+
+// shown returns what is shown, and false if that is nothing.
+func (j *job) shown() (shown, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	expires := j.state.Taken.Add(j.timing().MaxAge)
+	if j.state.Taken.IsZero() || !wallClock().Before(expires) {
+		return shown{}, false
+	}
+	return shown{j.snapshot, j.history, expires}, true
 }
 
 // timing returns the configured timing, or a longer one that the last snapshot demands: it
@@ -150,25 +253,24 @@ func (j *job) timing() Timing {
 	return t
 }
 
-// health returns the state of the job, and what it fetched last.
-func (j *job) health() (State, collector.Snapshot) {
+// health returns the state of the job.
+func (j *job) health() State {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.state
 	s.Timing = j.timing()
-	return s, j.snapshot
+	return s
 }
 
-// interval returns the time from one fetch to the next, and by how much the second fetch is
-// late: not at all if a restock is waited for.
-func (j *job) interval() (interval, late time.Duration) {
+// interval returns the time from one fetch to the next, and whether a restock is waited for.
+func (j *job) interval() (interval time.Duration, waiting bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	t := j.timing()
-	if j.snapshot.SoldOut && t.SoldOutInterval > 0 && t.SoldOutInterval < t.Interval {
-		return t.SoldOutInterval, 0
+	if j.history.SoldOut && t.SoldOutInterval > 0 && t.SoldOutInterval < t.Interval {
+		return t.SoldOutInterval, true
 	}
-	return t.Interval, time.Duration(j.account.jitter * float64(t.Interval))
+	return t.Interval, false
 }
 
 // setTiming changes the intervals and the maximum age; data and schedule are kept. A fetch
@@ -176,7 +278,7 @@ func (j *job) interval() (interval, late time.Duration) {
 func (j *job) setTiming(t Timing) {
 	j.mu.Lock()
 	changed := j.configured != t
-	j.configured, j.state.FormerID = t, ""
+	j.configured = t
 	next := j.state.Next
 	j.mu.Unlock()
 	interval, _ := j.interval()

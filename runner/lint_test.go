@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,9 +23,12 @@ func TestLint(t *testing.T) {
 		h.Change(func(w *simulator.World) { w.GeneratedAt = nil }) // an age of a year is not known
 		h.run(c)
 		h.settle()
-		for _, in := range []bool{false, true} {
+		for _, in := range []bool{false, true, false} {
 			h.setStock("gpu-rtx-4000-ada", in)
-			h.Change(func(w *simulator.World) { w.SetStock("ryzen-9-9950x", "fra", in) }) // is a saved configuration
+			h.Change(func(w *simulator.World) {
+				w.SetStock("ryzen-9-9950x", "fra", in) // is a saved configuration
+				w.Accounts[simtest.MainToken].SSHKeys[0]["fingerprint"] = fmt.Sprint(in)
+			})
 			h.runFor(2 * time.Minute)
 		}
 		h.Inject(simtest.Fault{Path: "/plans", Status: 503, Header: map[string][]string{"Retry-After": {"3600"}}})
@@ -35,7 +40,15 @@ func TestLint(t *testing.T) {
 		}
 		problems, err := promlint.NewWithMetricFamilies(families).Lint()
 		h.assertEqual("promlint", []any{problems, err}, []any{[]promlint.Problem(nil), error(nil)})
-		h.assertEqual("number of families", len(families), len(collector.Definitions())+len(HealthDefinitions())+len(rentalapi.Definitions()))
+		exposed := map[string]bool{}
+		for _, f := range families {
+			exposed[f.GetName()] = true
+		}
+		for _, d := range slices.Concat(collector.Definitions(), HealthDefinitions(), rentalapi.Definitions()) {
+			if !exposed[d.Name] {
+				t.Errorf("not exposed: %s", d.Name)
+			}
+		}
 	})
 }
 

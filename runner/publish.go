@@ -51,15 +51,18 @@ func (r *Runner) collectState(now time.Time) (metrics []prometheus.Metric, expir
 	}
 	for _, h := range r.Health() {
 		h.AddMetrics(b)
+		if !h.Made.IsZero() {
+			expires = metric.Earlier(expires, h.Taken.Add(h.MaxAge))
+		}
 	}
 	requests, _ := r.API.Gather() // of counters and histograms, which do not fail
 	return append(b.Metrics(), exposition.Gathered(requests, rentalapi.Definitions())...), expires
 }
 
 // collectWatches returns the metrics of the watches, and when they expire.
-func (r *Runner) collectWatches(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
+func (r *Runner) collectWatches(time.Time) (metrics []prometheus.Metric, expires time.Time) {
 	r.installing.Lock()
-	r.forgetExpired(now)
+	r.forgetExpired()
 	watches, expires := slices.Clone(r.watches), r.watchesUntil
 	r.installing.Unlock()
 	return collector.WatchMetrics(watches), expires
@@ -72,9 +75,9 @@ func (r *Runner) collectResource(res *collector.Resource) (metrics []prometheus.
 		if j.resource != res {
 			continue
 		}
-		if snap, until, ok := j.shown(); ok {
-			metrics = append(metrics, snap.Metrics...)
-			expires = metric.Earlier(expires, until)
+		if data, ok := j.shown(); ok {
+			metrics = slices.Concat(metrics, data.Snapshot.Metrics, data.History.Metrics)
+			expires = metric.Earlier(expires, data.expires)
 		}
 	}
 	return metrics, expires

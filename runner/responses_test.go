@@ -2,7 +2,6 @@ package runner
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +27,7 @@ func TestUnusableResponses(t *testing.T) {
 	}{
 		{"API down", nil, everywhere, rentalapi.Connection, "connection refused"},
 		{"no response", &simtest.Fault{Kind: simtest.Hang}, everywhere, rentalapi.Timeout, "no response within 10s"},
-		{"404", &simtest.Fault{Status: http.StatusNotFound}, []collector.Resource{resource("os")}, rentalapi.Status, "status 404: not_found; "},
+		{"404", &simtest.Fault{Status: http.StatusNotFound}, []collector.Resource{resource("os")}, rentalapi.Status, "status 404: not_found"},
 		{"shortened list", text(`{"data":[],"meta":{"count":15}}`), []collector.Resource{resource("ssh_keys")}, rentalapi.Incomplete, "data: 0 items, but meta.count is 15"},
 		{"status without locations", text(`{"data":{}}`), []collector.Resource{resource("status")}, rentalapi.Incomplete, "data.locations: missing or empty"},
 	} {
@@ -121,27 +120,4 @@ func TestStateLogger(t *testing.T) {
 		}
 		log.Assert(t, step.want...)
 	}
-}
-
-// TestNotFoundWithoutPublic has one endpoint that does not exist, where no public one is fetched:
-// the only one at first, and after a reload one of two.
-func TestNotFoundWithoutPublic(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		keys := resource("ssh_keys")
-		h.Inject(simtest.Fault{Path: keys.Path, Status: http.StatusNotFound})
-		assertAdvice := func(want string) {
-			t.Helper()
-			for _, health := range h.set.Health() {
-				if health.Collector == keys.Name && !strings.HasSuffix(health.Err.Error(), "; "+want) {
-					t.Errorf("got error %v, want the advice %s", health.Err, want)
-				}
-			}
-		}
-		h.run(configure(time.Minute, 10*time.Minute, "ssh_keys"))
-		h.runFor(time.Minute)
-		assertAdvice("api.base_url is probably wrong")
-		h.run(configure(time.Minute, 10*time.Minute, "ssh_keys", "servers"))
-		h.runFor(2 * time.Minute)
-		assertAdvice("disable the collector if the API does not have this endpoint")
-	})
 }

@@ -58,7 +58,10 @@ type Runner struct {
 	ready     atomic.Bool
 	current   atomic.Pointer[[]*account] // immutable; the public one first, then by name
 
-	installing sync.Mutex // held while a response, or a configuration, is installed; guards the rest
+	// installing is held while a response, or a configuration, is installed. It guards the rest.
+	// Locks are taken in this order: publishing (of Publisher), installing, that of a job. While
+	// one is held, nothing is logged and no client is waited for.
+	installing sync.Mutex
 
 	watches      []collector.Watched // in the order of the configuration
 	events       []Event             // the last ones, newest last
@@ -84,7 +87,8 @@ func (r *Runner) Run(ctx context.Context) {
 // configuration when it returns. Collectors run until ctx ends; Wait waits for that.
 func (r *Runner) ApplyConfig(ctx context.Context, s Spec) {
 	started := map[string]bool{} // by account
-	added := r.configure(s)
+	added, lines := r.configure(s)
+	lines.write(r.options.Logger)
 	r.Publisher.Publish()
 	for _, j := range added {
 		started[j.account.name] = true
@@ -100,7 +104,7 @@ func (r *Runner) ApplyConfig(ctx context.Context, s Spec) {
 func (r *Runner) Once(ctx context.Context, s Spec) error {
 	var failed atomic.Int64
 	var all sync.WaitGroup
-	jobs := r.configure(s)
+	jobs, _ := r.configure(s) // nothing is known yet to warn of
 	for _, j := range jobs {
 		all.Go(func() {
 			if _, err := j.attempt(ctx); err != nil {
@@ -115,25 +119,25 @@ func (r *Runner) Once(ctx context.Context, s Spec) error {
 	return ctx.Err()
 }
 
-// configure puts a configuration in force, and returns the jobs that are new. All metrics
-// are published anew: those of a removed collector disappear.
-func (r *Runner) configure(s Spec) (added []*job) {
+// configure puts a configuration in force, and returns the jobs that are new, and what is to be
+// logged. All metrics are published again: those of a removed collector disappear.
+func (r *Runner) configure(s Spec) (added []*job, lines logLines) {
 	r.installing.Lock()
 	defer r.installing.Unlock()
 	added = r.reconcile(s)
 	watches := make([]collector.Watched, len(s.Watches))
 	for i, w := range s.Watches { // one that did not change keeps its state
-		watches[i] = collector.NewWatched(w, time.Now())
+		watches[i] = collector.NewWatched(w)
 		if at := slices.IndexFunc(r.watches, func(before collector.Watched) bool { return before.Same(w) }); at >= 0 {
 			watches[i] = r.watches[at]
 		}
 	}
 	r.watches = watches
-	r.stepWatches(time.Now())
+	_, lines = r.stepWatches()
 	for _, group := range r.groups.all {
 		group.Changed()
 	}
-	return added
+	return added, lines
 }
 
 // Wait returns when all that was started has ended.

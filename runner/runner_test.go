@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"net/url"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-kit/log"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
@@ -218,9 +222,8 @@ func TestApplyConfig(t *testing.T) {
 	}
 }
 
-// TestIdentities asserts that warnings name both accounts with the same provider account,
-// and an account that became another one. Its state says so until the configuration is
-// applied again.
+// TestIdentities asserts that warnings name both accounts with the same provider account, and an
+// account that became another one. Data that has expired says nothing.
 func TestIdentities(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		setID := func(token, id string) {
@@ -239,18 +242,82 @@ func TestIdentities(t *testing.T) {
 		assertStates := func(what string, want ...string) {
 			var got []string
 			for _, health := range h.set.Health() {
-				got = append(got, health.Account+": duplicate of "+health.DuplicateOf+", before "+health.FormerID)
+				got = append(got, health.Account+": duplicate of "+health.DuplicateOf)
 			}
 			h.assertEqual(what, got, want)
 		}
-		assertStates("same id", "lab: duplicate of main, before 2", "main: duplicate of lab, before ")
+		assertStates("same id", "lab: duplicate of main", "main: duplicate of lab")
 		setID(simtest.LabToken, "3")
-		assertStates("another id", "lab: duplicate of , before 2", "main: duplicate of , before ")
-		setID(simtest.LabToken, "2")
-		assertStates("the first id", "lab: duplicate of , before ", "main: duplicate of , before ")
-		setID(simtest.LabToken, "3")
+		assertStates("another id", "lab: duplicate of ", "main: duplicate of ")
+		h.Inject(simtest.Fault{Token: simtest.MainToken, Status: http.StatusInternalServerError})
+		h.runFor(2 * time.Hour)
+		h.log.Take(t)
+		setID(simtest.LabToken, "1")
+		assertStates("expired", "lab: duplicate of ", "main: duplicate of ")
+		h.log.Assert(t, `level=warn msg="account has become another provider account" account=lab before=3 now=1`)
+	})
+}
+
+// TestAnotherProviderAccount replaces the token of an account by that of another provider
+// account, whose collector of servers fails: what is shown is of one account.
+func TestAnotherProviderAccount(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		token := simtest.MainToken
+		c := configure(time.Minute, 10*time.Minute, "account", "servers")
+		c.Accounts = []AccountSpec{{Name: "main", Identity: "file", Token: func() (string, error) { return token, nil }}}
 		h.run(c)
-		assertStates("after a reload", "lab: duplicate of , before ", "main: duplicate of , before ")
+		h.runFor(30 * time.Second)
+		if n := len(h.values("server_info")); n == 0 {
+			t.Fatal("no servers")
+		}
+		token = simtest.LabToken
+		h.Inject(simtest.Fault{Path: "/servers", Status: http.StatusInternalServerError})
+		h.runFor(2 * time.Minute)
+		h.assertEqual("servers", h.values("server_info"), map[string]float64{})
+		h.assertEqual("funded until", h.values("account_funded_until_timestamp_seconds"), map[string]float64{})
+		h.log.Assert(t, `level=warn msg="account has become another provider account" account=main before=* now=*`, `level=error collector=servers*"collector failed"*`)
+	})
+}
+
+// TestLogBlocks has a log that nobody reads: data is still published, and expires. With a lock
+// held meanwhile, the simulated time would stand still, and the test not end.
+func TestLogBlocks(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		var blocked atomic.Bool
+		release := make(chan struct{})
+		h.set.options.Logger = log.LoggerFunc(func(...any) error {
+			if blocked.Load() {
+				<-release
+			}
+			return nil
+		})
+		h.setStock("gpu-l40s", true)
+		h.run(configure(time.Minute, 5*time.Minute, "plans", "locations"))
+		h.set.Run(h.ctx)
+		h.settle()
+		blocked.Store(true)
+		h.setStock("gpu-l40s", false)
+		time.Sleep(2 * time.Minute)
+		h.down.Store(true)
+		time.Sleep(10 * time.Minute)
+		h.assertEqual("samples of expired data", []int{len(h.published("plan_in_stock")), len(h.published("location_info"))}, []int{0, 0})
+		close(release)
+	})
+}
+
+// TestWallClock asserts that ages are by the wall clock: the monotonic one stands still while a
+// machine is suspended.
+func TestWallClock(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		h.run(configure(time.Minute, 5*time.Minute, "plans"))
+		h.settle()
+		state := h.set.Health()[0].State
+		for what, at := range map[string]time.Time{"taken": state.Taken, "last success": state.LastSuccess} {
+			h.assertEqual(what, at, at.Round(0))
+			if strings.Contains(at.String(), " m=") {
+				t.Errorf("%s: got %v, want no monotonic reading", what, at)
+			}
+		}
 	})
 }
 
@@ -292,7 +359,7 @@ func TestOlderCopies(t *testing.T) {
 		assertShown("only older copies", 0, 0, 0, 0)
 		h.assertEqual("when the data was fetched", h.set.Health()[0].Taken, taken)
 		h.runFor(2 * time.Minute)
-		assertShown("after the maximum age", 1, 1, 0, 5)
+		assertShown("after the maximum age", 1, 0, 0, 5)
 	})
 }
 

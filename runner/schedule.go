@@ -13,6 +13,8 @@ const (
 	firstRetry    = 8 * time.Second
 	maxRetry      = 5 * time.Minute
 	maxTokenRetry = time.Minute // after a rejected token, so that a new one is used soon
+
+	maxWaitingRetry = time.Minute // while a restock is waited for, whatever the interval
 )
 
 // A fetch comes expiryDelay and up to expiryJitter after a cache expiry, so that exporters of
@@ -28,20 +30,25 @@ const (
 // of the provider's cache decide when:
 //
 //	next   = began + interval
-//	expiry = produced + n * cacheTime, that with the n which is nearest to next
+//	expiry = madeBy + n * cacheTime, the first that is at least next - earliest
 //
-// It fetches shortly after expiry; at next if it is not known when the response was produced.
+// It fetches shortly after expiry; at next if it is not known when the response was made. So no
+// interval becomes shorter by more than earliest.
 type schedule struct {
+	cacheTime time.Duration // of the provider; 0 if it keeps nothing
+	late      time.Duration // what the fetch after the first success is late by, if no expiry is known
+
 	failures int  // in a row
 	aimed    bool // whether the last fetch followed a cache expiry
-	started  bool // whether a fetch has succeeded
 }
+
+const earliest = 2 * time.Second
 
 // jitter returns a random duration between 0 and longest.
 func jitter(longest time.Duration) time.Duration { return rand.N(longest + 1) }
 
 // afterFailure returns when to fetch again: when the API says so, else after a delay that
-// doubles with every failure in a row; both with jitter.
+// doubles with every failure in a row, up to the interval; both with jitter.
 func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time) time.Time {
 	delay := min(max(interval/8, time.Millisecond), firstRetry) << min(s.failures, 16)
 	delay = min(delay, interval, maxRetry)
@@ -59,22 +66,20 @@ func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time
 }
 
 // afterSuccess returns when to fetch after a fetch that began at began. The provider made the
-// response at produced, which is zero if that is not known, and keeps it for cacheTime. The
-// fetch that follows the first success is late by delay if no cache expiry is known.
-func (s *schedule) afterSuccess(interval, cacheTime, delay time.Duration, began, produced time.Time) time.Time {
-	aimed, started, next := s.aimed, s.started, began.Add(interval)
-	*s = schedule{started: true}
-	if produced.IsZero() || cacheTime <= 0 || cacheTime > interval {
-		if !started {
-			next = next.Add(delay)
-		}
-		return next
+// response at madeBy, which is zero if that is not known.
+func (s *schedule) afterSuccess(interval time.Duration, began, madeBy time.Time) time.Time {
+	aimed, late, next := s.aimed, s.late, began.Add(interval)
+	s.failures, s.aimed, s.late = 0, false, 0
+	if madeBy.IsZero() || s.cacheTime <= 0 || s.cacheTime > interval {
+		return next.Add(late)
 	}
-	expiry := produced.Add(cacheTime)
-	if aimed && began.Sub(expiry).Abs() < cacheTime/2 { // a new response would expire a cache time later
+	expiry := madeBy.Add(s.cacheTime)
+	if aimed && began.Sub(expiry).Abs() < s.cacheTime/2 { // a new response would expire a cache time later
 		return began.Add(oldResponseDelay)
 	}
 	s.aimed = true
-	expiry = expiry.Add(next.Sub(expiry).Round(cacheTime))
+	if wait := next.Add(-earliest).Sub(expiry); wait > 0 {
+		expiry = expiry.Add((wait + s.cacheTime - 1).Truncate(s.cacheTime))
+	}
 	return expiry.Add(expiryDelay + jitter(expiryJitter))
 }

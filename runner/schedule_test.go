@@ -46,7 +46,7 @@ func TestAfterFailure(t *testing.T) {
 			next := s.afterFailure(c.err, c.interval, start)
 			assertBetween(t, fmt.Sprint(c.interval, " ", c.err, " ", i), next, delay-delay/5, delay)
 		}
-		s.afterSuccess(c.interval, 0, 0, start, time.Time{})
+		s.afterSuccess(c.interval, start, time.Time{})
 		assertBetween(t, "after a success", s.afterFailure(c.err, c.interval, start), c.want[0]-c.want[0]/5, c.want[0])
 	}
 	var s schedule
@@ -55,37 +55,42 @@ func TestAfterFailure(t *testing.T) {
 
 // TestAfterSuccess has fetches at start of responses that were made before.
 func TestAfterSuccess(t *testing.T) {
-	const second = time.Second
+	const second, unknown = time.Second, -1
 	for _, c := range []struct {
 		what                string
 		interval, cacheTime time.Duration
-		age                 time.Duration // of the response; negative if it is not known
-		state               schedule
+		age                 time.Duration // of the response
+		late                time.Duration // of the schedule before; likewise aimed
+		aimed               bool
 		want                time.Duration
-		aimed               bool // want is a cache expiry
+		wantAimed           bool // want is a cache expiry
 	}{
-		{"age not known at first", 300 * second, 60 * second, -1, schedule{}, 310 * second, false},
-		{"age not known later", 300 * second, 60 * second, -1, schedule{started: true, aimed: true}, 300 * second, false},
-		{"no cache", 300 * second, 0, 20 * second, schedule{started: true}, 300 * second, false},
-		{"interval shorter than the cache time", 15 * second, 60 * second, 20 * second, schedule{started: true}, 15 * second, false},
-		{"expiry before the interval", 60 * second, 60 * second, 20 * second, schedule{}, 40 * second, true},
-		{"expiry after the interval", 60 * second, 60 * second, 40 * second, schedule{}, 80 * second, true},
-		{"new response", 60 * second, 60 * second, 0, schedule{aimed: true}, 60 * second, true},
-		{"old response", 60 * second, 60 * second, 60 * second, schedule{aimed: true}, second, false},
-		{"old response again", 60 * second, 60 * second, 61 * second, schedule{started: true}, 59 * second, true},
-		{"much older response", 60 * second, 60 * second, 200 * second, schedule{aimed: true}, 40 * second, true},
-		{"nearest of several expiries", 300 * second, 60 * second, 31 * second, schedule{}, 329 * second, true},
+		{"age not known at first", 300 * second, 60 * second, unknown, 10 * second, false, 310 * second, false},
+		{"age not known later", 300 * second, 60 * second, unknown, 0, true, 300 * second, false},
+		{"no cache", 300 * second, 0, 20 * second, 0, false, 300 * second, false},
+		{"interval shorter than the cache time", 15 * second, 60 * second, 20 * second, 0, false, 15 * second, false},
+		{"expiry before the interval", 60 * second, 60 * second, 20 * second, 10 * second, false, 100 * second, true},
+		{"expiry after the interval", 60 * second, 60 * second, 40 * second, 10 * second, false, 80 * second, true},
+		{"expiry just before the interval", 60 * second, 60 * second, 2 * second, 0, true, 58 * second, true},
+		{"new response", 60 * second, 60 * second, 0, 0, true, 60 * second, true},
+		{"old response", 60 * second, 60 * second, 60 * second, 0, true, second, false},
+		{"old response again", 60 * second, 60 * second, 61 * second, 0, false, 59 * second, true},
+		{"much older response", 60 * second, 60 * second, 200 * second, 0, true, 100 * second, true},
+		{"first of several expiries", 300 * second, 60 * second, 31 * second, 0, false, 329 * second, true},
+		{"interval of 80 seconds", 80 * second, 60 * second, 0, 0, true, 120 * second, true},
+		{"interval of 100 seconds", 100 * second, 60 * second, 0, 0, true, 120 * second, true},
+		{"interval of 200 seconds", 200 * second, 60 * second, 0, 0, true, 240 * second, true},
 	} {
-		var produced time.Time
-		if c.age >= 0 {
-			produced = start.Add(-c.age)
+		s, madeBy := schedule{cacheTime: c.cacheTime, late: c.late, aimed: c.aimed, failures: 3}, time.Time{}
+		if c.age != unknown {
+			madeBy = start.Add(-c.age)
 		}
 		least, most := c.want, c.want
-		if c.aimed {
+		if c.wantAimed {
 			least, most = least+expiryDelay, most+expiryDelay+expiryJitter
 		}
-		assertBetween(t, c.what, c.state.afterSuccess(c.interval, c.cacheTime, 10*second, start, produced), least, most)
-		simtest.AssertEqual(t, c.what+": state", c.state, schedule{started: true, aimed: c.aimed})
+		assertBetween(t, c.what, s.afterSuccess(c.interval, start, madeBy), least, most)
+		simtest.AssertEqual(t, c.what+": state", s, schedule{cacheTime: c.cacheTime, aimed: c.wantAimed})
 	}
 }
 
@@ -114,6 +119,24 @@ func TestCacheExpiryShows(t *testing.T) {
 			if n := len(h.Requests()) - requests; n < fetches || n > fetches+1 {
 				t.Errorf("got %d requests in %d cache times", n, fetches)
 			}
+		})
+	}
+}
+
+// TestRequestsAtIntervals has intervals that are no multiple of the provider's cache time: no
+// interval becomes shorter.
+func TestRequestsAtIntervals(t *testing.T) {
+	for interval, want := range map[time.Duration]int{60 * time.Second: 20, 80 * time.Second: 10, 90 * time.Second: 10, 100 * time.Second: 10, 200 * time.Second: 5} {
+		t.Run(interval.String(), func(t *testing.T) {
+			withProvider(t, simulator.Options{}, func(t *testing.T, h *harness) {
+				h.Change(func(w *simulator.World) { w.Caches, w.GeneratedAt, w.SendsAge = true, nil, true })
+				time.Sleep(time.Hour)
+				h.run(configure(interval, 20*time.Minute, "plans"))
+				time.Sleep(10 * time.Minute)
+				before := len(h.Requests())
+				time.Sleep(20 * time.Minute)
+				h.assertEqual("requests in 20 minutes", len(h.Requests())-before, want)
+			})
 		})
 	}
 }
@@ -163,19 +186,28 @@ func TestAccountsInStep(t *testing.T) {
 	})
 }
 
-// TestResponseAge has a header Age in every response, and histories of several pages.
-func TestResponseAge(t *testing.T) {
+// TestDataTimestamp has a header Age in every response, histories of several pages, and then no
+// data.
+func TestDataTimestamp(t *testing.T) {
+	const name = "exporter_collector_data_timestamp_seconds"
 	withHarness(t, func(_ *testing.T, h *harness) {
 		h.Inject(simtest.Fault{Header: http.Header{"Age": {"17"}}})
 		h.Change(func(w *simulator.World) {
 			a := w.Accounts[simtest.MainToken]
 			a.Topups, a.Transactions = simulator.Topups(250, time.Now()), simulator.Transactions(250, time.Now())
 		})
-		h.once(configure(time.Minute, time.Hour))
+		h.run(configure(time.Hour, 2*time.Hour))
+		h.settle()
 		want := map[string]float64{}
 		for _, r := range collector.Resources() {
-			want[r.Name+" "+accountOf(r)] = 17
+			want[r.Name+" "+accountOf(r)] = float64(start.Add(-17*time.Second).UnixMilli()) / 1000
+			if r.Account {
+				want[r.Name+" main"] += accountStagger.Seconds()
+			}
 		}
-		h.assertEqual("age", h.values("exporter_collector_response_age_seconds"), want)
+		h.assertEqual("data", h.values(name), want)
+		h.down.Store(true)
+		h.runFor(3 * time.Hour)
+		h.assertEqual("expired data", h.values(name), map[string]float64{})
 	})
 }

@@ -57,7 +57,7 @@ func TestWatches(t *testing.T) {
 		h.assertEqual("sellouts", h.values("plan_sellouts_total")[plan], 2.0)
 		h.assertEqual("hits", h.hits(), map[string]float64{"cheap": 1, "gpu": 0})
 		hit := float64(h.requestsFor("/plans")[2].Time.Unix())
-		h.assertEqual("last hit", h.values(last), map[string]float64{"cheap": hit})
+		h.assertEqual("last hit", h.values(last), map[string]float64{"cheap " + plan: hit})
 
 		// One watch stays, one changes, one is new.
 		requests := len(h.Requests())
@@ -66,7 +66,7 @@ func TestWatches(t *testing.T) {
 		h.assertEqual("requests", len(h.Requests()), requests)
 		h.assertEqual("hits after a change", h.hits(), map[string]float64{"cheap": 1, "gpu": 0, "added": 0})
 		h.assertEqual("plans", h.values("watch_plans"), map[string]float64{"cheap": 3, "gpu": 13, "added": 1})
-		h.assertEqual("last hit after a change", h.values(last), map[string]float64{"cheap": hit})
+		h.assertEqual("last hit after a change", h.values(last), map[string]float64{"cheap " + plan: hit})
 		h.setStock("epyc-9654", true)
 		h.runFor(2 * time.Minute)
 		h.assertEqual("hits of all", h.hits(), map[string]float64{"cheap": 1, "gpu": 1, "added": 1})

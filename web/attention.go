@@ -117,7 +117,4 @@ func (v *view) addCollector(n *notices, c *collectorRow) {
 	if c.DuplicateOf != "" {
 		n.add("warn", "Account "+text(c.Account), "It is the same provider account as "+text(c.DuplicateOf)+": sums over accounts count it twice.")
 	}
-	if c.FormerID != "" {
-		n.add("warn", "Account "+text(c.Account), "Its token shows another provider account than "+text(c.FormerID)+", which it showed before.")
-	}
 }

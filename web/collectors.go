@@ -19,10 +19,7 @@ type collectorRow struct {
 }
 
 func (v *view) newRow(h health) *collectorRow {
-	r := &collectorRow{health: h, Age: v.Now.Sub(h.Taken), Known: v.Now.Before(h.Taken.Add(h.MaxAge))}
-	if h.ResponseAge != nil {
-		r.Age += *h.ResponseAge
-	}
+	r := &collectorRow{health: h, Age: v.Now.Sub(h.Made), Known: !h.Made.IsZero()}
 	for _, c := range h.Invalid.Causes {
 		if !v.Overview() {
 			c.Item = ""

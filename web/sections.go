@@ -31,6 +31,16 @@ func (v *view) Stock(kind string, id ...string) words {
 	return words{"unknown", "wait"}
 }
 
+// StockChanged returns when a plan or a configuration, as kind says, last came in stock or sold
+// out; zero if that is not known.
+func (v *view) StockChanged(kind string, id ...string) time.Time {
+	restock, sellout := v.Time(kind+"_last_restock_timestamp_seconds", id...), v.Time(kind+"_last_sellout_timestamp_seconds", id...)
+	if restock.After(sellout) {
+		return restock
+	}
+	return sellout
+}
+
 // Offers returns the samples that Find returns, of plans or configurations as kind says:
 // those in stock first, then by price.
 func (v *view) Offers(kind, name string, values ...string) []offer {

@@ -42,10 +42,7 @@ type given struct {
 // view returns the view of the account main, at sceneTime.
 func (g given) view() *view {
 	b := &metric.Builder{}
-	definitions := slices.Concat(collector.Definitions(), runner.HealthDefinitions(), rentalapi.Definitions(), []*metric.Definition{
-		metric.Counter("configuration_restocks_total", "", "", "account", "configuration"),
-		metric.Gauge("configuration_stock_changed_timestamp_seconds", "", "", "account", "configuration"),
-	})
+	definitions := slices.Concat(collector.Definitions(), runner.HealthDefinitions(), rentalapi.Definitions())
 	for _, s := range g.series {
 		i := slices.IndexFunc(definitions, func(d *metric.Definition) bool { return d.Name == metric.Namespace+s.name })
 		labels := make([]string, len(definitions[i].Labels)) // those that are not given are empty
@@ -81,6 +78,9 @@ func state(name string, ago time.Duration, err error) health {
 	if ago > 0 {
 		h.LastSuccess = sceneTime.Add(-ago)
 		h.Taken = h.LastSuccess
+		if ago < h.MaxAge {
+			h.Made = h.Taken
+		}
 	}
 	return h
 }
@@ -90,7 +90,7 @@ func unix(d time.Duration) float64 { return float64(sceneTime.Add(d).Unix()) }
 
 // withAge is a collector whose last response was old.
 func withAge(h health, age time.Duration) health {
-	h.ResponseAge = &age
+	h.Made = h.Made.Add(-age)
 	return h
 }
 
@@ -105,12 +105,6 @@ func withInvalid(h health, fields ...string) health {
 // duplicate is a collector of an account that is configured twice.
 func duplicate(h health) health {
 	h.DuplicateOf = "lab"
-	return h
-}
-
-// formerly is a collector of an account that was another provider account.
-func formerly(h health) health {
-	h.FormerID = "acc_1"
 	return h
 }
 
@@ -165,7 +159,7 @@ func TestNotices(t *testing.T) {
 				state("plans", time.Minute, errDown), state("status", time.Minute, errors.New("/status: connection refused")), state("account", 0, errDown),
 				state("locations", time.Minute, errors.New("/locations: status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
 				withAge(state("os", time.Minute, nil), 27*time.Hour), withInvalid(state("ssh_keys", time.Minute, nil), "name", "type"),
-				duplicate(state("servers", time.Minute, nil)), formerly(state("topups", time.Minute, nil)),
+				duplicate(state("servers", time.Minute, nil)),
 			},
 			watches: []collector.Watched{{Watch: cheap, Unmet: []collector.Unmet{{Criterion: "plans", Value: "epyc9654"}}}, {Watch: euros}},
 			config:  Configured{ReloadFailed: true},
@@ -175,7 +169,6 @@ func TestNotices(t *testing.T) {
 			{"warn", "Failing: connection refused.", []string{"Collector plans", "Collector status"}},
 			{"warn", "Failing: status 503.", []string{"Collector locations"}},
 			{"warn", "2 invalid items in the last response: epyc: name: null and 1 more.", []string{"Collector ssh_keys of main"}},
-			{"warn", "Its token shows another provider account than acc_1, which it showed before.", []string{"Account main"}},
 			{"warn", "It is the same provider account as lab: sums over accounts count it twice.", []string{"Account main"}},
 			{"warn", "The last reload was refused, for the reason in the log. The former configuration is in force.", []string{"Configuration"}},
 		}},
@@ -263,7 +256,7 @@ func TestSections(t *testing.T) {
 				epyc, one("plan_in_stock", 0, "epyc"), one("location_info", 1, "fra", "", "Frankfurt"),
 				one("configuration_info", 1, "main", "c1", "epyc", "fra", "", "a"), one("configuration_in_stock", 0, "main", "c1"),
 				one("configuration_info", 1, "main", "c2", "epyc", "fra", "", "b"), one("configuration_in_stock", 1, "main", "c2"),
-				one("configuration_stock_changed_timestamp_seconds", unix(-15*time.Second), "main", "c2"), one("configuration_restocks_total", 3, "main", "c2"),
+				one("configuration_last_sellout_timestamp_seconds", unix(-15*time.Second), "main", "c2"), one("configuration_restocks_total", 3, "main", "c2"),
 				one("configuration_price_usd_per_month", 99, "main", "c2"), one("configuration_info", 1, "main", "c3", "other", "ams"),
 			},
 		}, []string{
@@ -279,7 +272,7 @@ func TestSections(t *testing.T) {
 			health: []health{withAge(withInvalid(state("plans", time.Minute, nil), "price"), 27*time.Hour)},
 			series: []series{
 				epyc, one("plan_info", 1, "a"), one("plan_info", 1, "b", "B"), one("plan_in_stock", 0, "a"), one("plan_in_stock", 0, "b"),
-				one("plan_price_usd_per_month", 1, "b"), one("plan_last_in_stock_timestamp_seconds", unix(-3*day), "b"), one("plan_memory_bytes", 3<<29, "b"),
+				one("plan_price_usd_per_month", 1, "b"), one("plan_last_sellout_timestamp_seconds", unix(-3*day), "b"), one("plan_memory_bytes", 3<<29, "b"),
 			},
 		}, []string{
 			"Data: 1d3h1m old, working, invalid items.",

@@ -45,7 +45,7 @@ type Group struct {
 	expires time.Time
 }
 
-// Changed has the group published anew. It does not block.
+// Changed marks the group for the next publication. It does not block.
 func (g *Group) Changed() { g.changed.Store(true) }
 
 // Publisher keeps groups of metrics encoded. As a prometheus.Collector it returns
@@ -128,20 +128,6 @@ func (p *Publisher) encode(b *block, v variant) []part {
 		return parts
 	}))
 	return encode.(func() []part)()
-}
-
-// CacheBytes returns the bytes of encoded metrics that are kept for scrapes.
-func (p *Publisher) CacheBytes() int {
-	n := 0
-	for _, b := range *p.published.Load() {
-		b.encoded.Range(func(_, encode any) bool {
-			for _, part := range encode.(func() []part)() {
-				n += len(part.body)
-			}
-			return true
-		})
-	}
-	return n
 }
 
 // Describe implements prometheus.Collector. A registry checks what is collected.

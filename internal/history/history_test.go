@@ -113,7 +113,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"server_rental_exporter_collector_success{", "server_rental_exporter_collector_response_age_seconds{",
+		"server_rental_exporter_collector_success{", "server_rental_exporter_collector_data_timestamp_seconds{",
 		"server_rental_exporter_api_requests_total{", "server_rental_exporter_api_request_duration_seconds_bucket{", "process_cpu_seconds_total{",
 	} {
 		if changes(series, name) == 0 {
@@ -207,7 +207,7 @@ func provided(all map[string]float64) map[string]float64 {
 	data := map[string]float64{}
 	for name, value := range all {
 		own := !strings.HasPrefix(name, "server_rental_") || strings.HasPrefix(name, "server_rental_exporter_")
-		for _, changing := range []string{"_restocks_total", "_sellouts_total", "_last_in_stock", "_stock_changed", "watch_hits_total", "watch_last_hit", "catalog_generated", "status_updated", "status_since"} {
+		for _, changing := range []string{"_restocks_total", "_sellouts_total", "_last_restock", "_last_sellout", "watch_hits_total", "watch_last_hit", "catalog_generated", "status_updated", "status_since"} {
 			own = own || strings.Contains(name, changing)
 		}
 		if !own {
@@ -220,7 +220,7 @@ func provided(all map[string]float64) map[string]float64 {
 // own returns the names of the exporter's own series.
 func own(all map[string]float64) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool {
-		return !strings.HasPrefix(name, "server_rental_exporter_") || strings.HasPrefix(name, "server_rental_exporter_exposition_cache_bytes{")
+		return !strings.HasPrefix(name, "server_rental_exporter_")
 	})
 }
 

@@ -55,6 +55,7 @@ type job struct {
 
 	health   runner.Health
 	snapshot collector.Snapshot // the last good one
+	history  collector.History  // up to that
 	mapped   time.Time          // the time of the data in it
 }
 
@@ -83,7 +84,7 @@ func newRun(o Options, w io.Writer, started time.Time) *run {
 		r.accounts = append(r.accounts, a)
 	}
 	for _, w := range o.Watches {
-		r.watches = append(r.watches, collector.NewWatched(w, started))
+		r.watches = append(r.watches, collector.NewWatched(w))
 	}
 	return r
 }
@@ -142,7 +143,11 @@ func (r *run) get(j *job, at, changed, scrape time.Time) (err error) {
 		err = api.request(j.resource.Path)
 	} else {
 		mapped = at.Add(-tick)
-		snapshot, err = j.resource.Fetch(context.Background(), api, j.name, j.snapshot)
+		f := collector.Fetcher{Resource: &j.resource, Account: j.name, API: api}
+		snapshot, err = f.Fetch(context.Background())
+		if err == nil {
+			j.history = j.history.Step(&j.resource, j.name, snapshot, api.now)
+		}
 	}
 	var failure *rentalapi.Error
 	if err != nil && !errors.As(err, &failure) {
@@ -154,7 +159,7 @@ func (r *run) get(j *job, at, changed, scrape time.Time) (err error) {
 		return nil
 	}
 	j.snapshot, j.mapped = snapshot, mapped
-	h.LastSuccess, h.Invalid, h.ResponseAge = api.now, snapshot.Invalid, snapshot.Age.Age
+	h.LastSuccess, h.Invalid, h.Made = api.now, snapshot.Invalid, snapshot.Made
 	return nil
 }
 
@@ -181,7 +186,7 @@ func (r *run) scrape(at time.Time) error {
 	for _, a := range r.accounts {
 		for _, j := range a.jobs {
 			if at.Before(j.expires()) {
-				metrics = append(metrics, j.snapshot.Metrics...)
+				metrics = slices.Concat(metrics, j.snapshot.Metrics, j.history.Metrics)
 			}
 			j.health.AddMetrics(states)
 		}

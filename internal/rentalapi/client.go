@@ -82,8 +82,15 @@ func (a *API) Client(account string, token Token) *Client {
 	return &Client{api: a, account: account, token: token, baseURL: a.settings.Load().BaseURL}
 }
 
+// LastToken identifies the token of the newest request.
+func (c *Client) LastToken() Fingerprint {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent
+}
+
 // Reject counts a response that the caller cannot use, and returns why as an *Error.
-// The reason is Incomplete or TooLarge if err wraps ErrIncomplete or ErrTooLarge, and
+// The reason is Incomplete, TooLarge or TokenChanged if err wraps the error of that name, and
 // else Decode.
 func (c *Client) Reject(path string, err error) error {
 	return c.fail(path, newError(Decode, err))
@@ -92,7 +99,9 @@ func (c *Client) Reject(path string, err error) error {
 // fail counts a request that gave no data, and returns why.
 func (c *Client) fail(path string, e *Error) error {
 	e.Path = path
-	c.api.CountError(path, e.Reason)
+	if e.Reason != TokenChanged {
+		c.api.CountError(path, e.Reason)
+	}
 	return e
 }
 

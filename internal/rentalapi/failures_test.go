@@ -3,6 +3,7 @@ package rentalapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -33,6 +34,7 @@ func TestFailures(t *testing.T) {
 		"204":                 {reply(204, ``), Status, "204", "status 204"},
 		"HTML":                {reply(200, `<html>`+secret), Decode, "200", webPage},
 		"text/html":           {simtest.Reply(200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, "\n<html>"+secret), Decode, "200", webPage},
+		"JSON as text/html":   {simtest.Reply(200, http.Header{"Content-Type": {"text/html"}}, `{"data":[1],"meta":{"count":3}}`), Incomplete, "200", "data: 1 items, but meta.count is 3: response is incomplete"},
 		"no JSON":             {reply(200, `x`), Decode, "200", "invalid character 'x' looking for beginning of value"},
 		"too few items":       {reply(200, `{"data":[1,{}],"meta":{"count":3}}`), Incomplete, "200", "data: 2 items, but meta.count is 3: response is incomplete"},
 		"endless":             {endless(200, `{"data":["`, "x"), TooLarge, "200", "response is too large"},
@@ -140,5 +142,30 @@ func TestCancel(t *testing.T) {
 			t.Errorf("got %v, want the error of the context", err)
 		}
 		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{})
+	})
+}
+
+// TestReject has the reasons of responses that the caller cannot use. A token that changed
+// between two pages is nobody's failure.
+func TestReject(t *testing.T) {
+	withHarness(t, func(t *testing.T, h *harness) {
+		c, got := h.main(), map[string]Reason{}
+		for _, cause := range []error{errors.New("data: odd"), ErrIncomplete, ErrTooLarge, ErrTokenChanged} {
+			var failure *Error
+			if err := c.Reject("/transactions", fmt.Errorf("walk: %w", cause)); errors.As(err, &failure) {
+				got[err.Error()] = failure.Reason
+			}
+		}
+		simtest.AssertEqual(t, "reasons", got, map[string]Reason{
+			"/transactions: walk: data: odd":                           Decode,
+			"/transactions: walk: response is incomplete":              Incomplete,
+			"/transactions: walk: response is too large":               TooLarge,
+			"/transactions: walk: the token changed between two pages": TokenChanged,
+		})
+		counted := map[string]float64{}
+		for _, r := range []string{"decode", "incomplete", "too_large"} {
+			counted[simtest.Series("errors_total", "path", "/transactions", "reason", r)] = 1
+		}
+		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), counted)
 	})
 }

@@ -49,16 +49,20 @@ func Number(value any) (float64, bool) {
 // decodeFields decodes a value of encoding/json into the struct that into points to. A field
 // that is not understood keeps its zero value and is returned as an error; all others are
 // set. A field that is missing or null is an error too, unless it has the tag api:"optional",
-// or if it is missing the tag api:"new".
-func decodeFields(value, into any) []FieldError {
+// or if it is missing the tag api:"new". It also returns how many elements all arrays and maps
+// have.
+func decodeFields(value, into any) (errs []FieldError, elements int) {
 	var d fieldDecoder
 	d.decode("", value, reflect.ValueOf(into).Elem())
-	return d.errs
+	return d.errs, d.elements
 }
 
 // fieldDecoder goes on after a wrong field. Unlike it, encoding/json stops at the first error
 // of a type with its own decoding, and does not tell what is missing.
-type fieldDecoder struct{ errs []FieldError }
+type fieldDecoder struct {
+	errs     []FieldError
+	elements int
+}
 
 // decode returns false if nothing of the value was understood.
 func (d *fieldDecoder) decode(path string, value any, v reflect.Value) bool {
@@ -78,7 +82,7 @@ func (d *fieldDecoder) decode(path string, value any, v reflect.Value) bool {
 	case custom != nil:
 		problem = custom.Decode(value)
 	case kind == reflect.Slice && isArray:
-		d.elements(path, elements, v)
+		d.items(path, elements, v)
 	case kind == reflect.Struct && isObject:
 		d.fields(path, members, v)
 	case kind == reflect.Map && isObject && len(members) == 0:
@@ -121,6 +125,7 @@ func (d *fieldDecoder) fields(path string, members map[string]any, v reflect.Val
 
 // entries decodes a map. Its keys become label values like other texts.
 func (d *fieldDecoder) entries(path string, members map[string]any, v reflect.Value) {
+	d.elements += len(members)
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, name := range slices.Sorted(maps.Keys(members)) { // so that the same causes are kept each time
 		element := reflect.New(v.Type().Elem()).Elem()
@@ -132,7 +137,8 @@ func (d *fieldDecoder) entries(path string, members map[string]any, v reflect.Va
 	}
 }
 
-func (d *fieldDecoder) elements(path string, values []any, v reflect.Value) {
+func (d *fieldDecoder) items(path string, values []any, v reflect.Value) {
+	d.elements += len(values)
 	v.Set(reflect.MakeSlice(v.Type(), 0, len(values)))
 	for i, value := range values {
 		element := reflect.New(v.Type().Elem()).Elem()

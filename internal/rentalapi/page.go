@@ -1,7 +1,6 @@
 package rentalapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,10 +47,11 @@ type Object[T any] struct {
 // Page is one response with a list in data: a whole list, or one page of it.
 type Page[T, M any] struct {
 	Response
-	Items   []*T // those with a usable id that no earlier item has
-	Count   int  // items in data, understood or not
-	Invalid Invalid
-	Meta    M
+	Items     []*T // those with a usable id that no earlier item has
+	Count     int  // items in data, understood or not
+	WithoutID int  // items in data without a usable id
+	Invalid   Invalid
+	Meta      M
 }
 
 // List says which list to fetch and how to read its items.
@@ -74,20 +74,20 @@ type PageMeta struct {
 // GetObject fetches a single object.
 func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T], err error) {
 	o.Response, err = api.Get(ctx, path, nil, func(body io.Reader) error {
-		data, _, err := readEnvelope(body)
-		if err != nil {
-			return err
-		}
-		var value any
-		if err := newDecoder(bytes.NewReader(data)).Decode(&value); err != nil {
-			return err
-		}
-		if _, isObject := value.(map[string]any); !isObject {
-			return errors.New("data: not an object")
-		}
-		o.Value = new(T)
-		o.Errors = decodeFields(value, o.Value)
-		return nil
+		_, err := readEnvelope(body, func(dec *json.Decoder) error {
+			var value any
+			if err := dec.Decode(&value); err != nil {
+				return err
+			}
+			if _, isObject := value.(map[string]any); !isObject {
+				return errors.New("data: not an object")
+			}
+			elements := 0
+			o.Value = new(T)
+			o.Errors, elements = decodeFields(value, o.Value)
+			return checkElements(elements)
+		})
+		return err
 	})
 	return o, err
 }
@@ -137,24 +137,22 @@ func (m PageMeta) check(page, items Count) error {
 // wrong with the meta object.
 func getItems[T, M any](ctx context.Context, api Getter, l List[T], check func(Page[T, M], []FieldError) error) (p Page[T, M], err error) {
 	p.Response, err = api.Get(ctx, l.Path, l.Query, func(body io.Reader) error {
-		data, meta, err := readEnvelope(body)
+		meta, err := readEnvelope(body, func(dec *json.Decoder) error { return p.readItems(dec, l) })
 		if err != nil {
-			return err
-		}
-		if err := p.readItems(data, l); err != nil {
 			return err
 		}
 		var m struct {
 			Count *Count `api:"optional"`
 		}
-		errs := decodeFields(meta, &m)
+		errs, _ := decodeFields(meta, &m)
 		if m.Count != nil && Count(p.Count) < *m.Count {
 			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
 		}
 		if m.Count != nil && Count(p.Count) > *m.Count && p.Invalid.Items == 0 {
 			errs = append(errs, FieldError{"count", "less than the items in data"})
 		}
-		errs = append(errs, decodeFields(meta, &p.Meta)...)
+		more, _ := decodeFields(meta, &p.Meta)
+		errs = append(errs, more...)
 		p.Invalid.Add("meta", errs...)
 		return check(p, errs)
 	})
@@ -162,12 +160,13 @@ func getItems[T, M any](ctx context.Context, api Getter, l List[T], check func(P
 }
 
 // readItems reads the items of a list and keeps those with a usable id.
-func (p *Page[T, M]) readItems(data json.RawMessage, l List[T]) error {
-	dec := newDecoder(bytes.NewReader(data))
-	if start, _ := dec.Token(); start != json.Delim('[') {
+func (p *Page[T, M]) readItems(dec *json.Decoder, l List[T]) error {
+	if start, err := dec.Token(); err != nil {
+		return err
+	} else if start != json.Delim('[') {
 		return errors.New("data: not an array")
 	}
-	seen := map[string]bool{}
+	seen, elements := map[string]bool{}, 0
 	for ; dec.More(); p.Count++ {
 		if p.Count == l.MaxItems {
 			return fmt.Errorf("data: more than %d items: %w", l.MaxItems, ErrTooLarge)
@@ -177,13 +176,18 @@ func (p *Page[T, M]) readItems(data json.RawMessage, l List[T]) error {
 			return err
 		}
 		item := new(T)
-		errs := decodeFields(value, item)
+		errs, n := decodeFields(value, item)
+		elements += n
+		if err := checkElements(elements); err != nil {
+			return err
+		}
 		switch id := l.ID(item); {
 		case strings.TrimSpace(id) == "": // other fields do not matter: the item is dropped
 			errs = slices.DeleteFunc(errs, func(e FieldError) bool { return e.Field != "id" && e.Field != "" })
 			if len(errs) == 0 {
 				errs = []FieldError{{"id", "empty"}}
 			}
+			p.WithoutID++
 			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), errs[0])
 		case seen[id]:
 			p.Invalid.Add(id, FieldError{"id", "already seen"})
@@ -195,6 +199,14 @@ func (p *Page[T, M]) readItems(data json.RawMessage, l List[T]) error {
 			}
 			p.Invalid.Add(id, errs...)
 		}
+	}
+	_, err := dec.Token() // the end of the array
+	return err
+}
+
+func checkElements(n int) error {
+	if n > maxElements {
+		return fmt.Errorf("data: more than %d elements of arrays and objects: %w", maxElements, ErrTooLarge)
 	}
 	return nil
 }

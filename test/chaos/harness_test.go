@@ -218,7 +218,7 @@ var resourceOf = func() map[string]string {
 			owners[d.Name] = r.Name
 		}
 	}
-	for _, name := range []string{"restocks_total", "sellouts_total", "last_in_stock_timestamp_seconds", "stock_changed_timestamp_seconds"} {
+	for _, name := range []string{"restocks_total", "sellouts_total", "last_restock_timestamp_seconds", "last_sellout_timestamp_seconds"} {
 		delete(owners, "server_rental_plan_"+name)
 		delete(owners, "server_rental_configuration_"+name)
 	}
@@ -241,7 +241,8 @@ func (g getter) Get(_ context.Context, path string, query url.Values, read func(
 // collector show.
 func presentState(t *testing.T, r collector.Resource, api getter, account string) samples {
 	t.Helper()
-	snapshot, err := r.Fetch(t.Context(), api, account, collector.Snapshot{})
+	f := collector.Fetcher{Resource: &r, Account: account, API: api}
+	snapshot, err := f.Fetch(t.Context())
 	if err != nil {
 		t.Fatalf("%s %s: %v", r.Name, account, err)
 	}

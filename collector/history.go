@@ -17,7 +17,7 @@ import (
 type History struct {
 	Metrics []prometheus.Metric // of the changes so far
 	Events  []Event             // of the last response
-	Missing []string            // names of components that a location lacks, and had within the last hour
+	Missing []Component         // that the last response lacks, although they were there within the last hour
 	SoldOut bool                // whether an item was sold out when its stock was last known
 
 	token   rentalapi.Fingerprint // of the last response
@@ -113,7 +113,7 @@ func (h *History) keep(id string, r record, partial bool, now time.Time) {
 	}
 	h.records[id] = r
 	if r.kind == componentEvents && r.removed {
-		h.Missing = append(h.Missing, r.labels[len(r.labels)-1])
+		h.Missing = append(h.Missing, Component{r.labels[0], r.labels[1]})
 	}
 }
 

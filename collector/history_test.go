@@ -175,7 +175,7 @@ func TestSoldOut(t *testing.T) {
 func TestMissingComponents(t *testing.T) {
 	api := newFakeAPI()
 	fetch := newFetcher(t, status())
-	var got [][]string
+	var got [][]Component
 	for _, components := range []simulator.Object{{"ipmi": "outage", "network": "operational"}, {"network": "operational"}, {"network": "operational"}} {
 		body := simtest.Encode(t, simulator.Object{"data": simulator.Object{"locations": simulator.Object{"fra": simulator.Object{"components": components}}}})
 		s, err := fetch(t.Context(), &fakeAPI{response: api.response, body: func(url.Values) []byte { return body }})
@@ -185,7 +185,7 @@ func TestMissingComponents(t *testing.T) {
 		got = append(got, s.history.Missing)
 		api.response.Received = api.response.Received.Add(30 * time.Minute)
 	}
-	simtest.AssertEqual(t, "missing", got, [][]string{nil, {"ipmi"}, nil})
+	simtest.AssertEqual(t, "missing", got, [][]Component{nil, {{"fra", "ipmi"}}, nil})
 }
 
 // TestServerReturns: unlike a plan, a server that returns is added again at once.

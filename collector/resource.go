@@ -86,6 +86,10 @@ func (f *Fetcher) nextPage(ctx context.Context) error {
 	return f.OnPage(ctx)
 }
 
+// ErrTokenChanged is the error of responses that were fetched with different tokens: they may be
+// of different provider accounts.
+var ErrTokenChanged = fmt.Errorf("token: changed between two requests: %w", rentalapi.ErrIncomplete)
+
 func newBuilder(account string) *metric.Builder {
 	b := &metric.Builder{}
 	if account != "" {

@@ -147,7 +147,7 @@ func addState(ctx context.Context, f *Fetcher, s state, all *topupPage) error {
 		case err != nil:
 			return err
 		case p.Token != all.Token:
-			return errTokenChanged
+			return ErrTokenChanged
 		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && !strings.EqualFold(string(t.Status), string(s)) }):
 			return fmt.Errorf("data: the response for status %s contains another status: %w", s, rentalapi.ErrIncomplete)
 		case isOpen(s) && p.Meta.Total > maxItems:

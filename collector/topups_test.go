@@ -202,7 +202,7 @@ func TestTopupsOfAnotherToken(t *testing.T) {
 			return nil
 		}
 		_, _, _, err := h.fetch()
-		want := errTokenChanged.Error()
+		want := ErrTokenChanged.Error()
 		if after == 0 || after == 7 {
 			want = "<nil>"
 		}

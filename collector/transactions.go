@@ -108,9 +108,6 @@ type entry struct {
 	usd  micros
 }
 
-// errTokenChanged is the error of pages that were fetched with different tokens.
-var errTokenChanged = fmt.Errorf("data: the token changed between two pages: %w", rentalapi.ErrIncomplete)
-
 // add adds the next page. Its error says why it cannot be combined with those before.
 func (w *walk) add(page rentalapi.Page[transaction, rentalapi.PageMeta]) error {
 	if w.pages == 0 {
@@ -118,7 +115,7 @@ func (w *walk) add(page rentalapi.Page[transaction, rentalapi.PageMeta]) error {
 	}
 	switch {
 	case page.Token != w.first.Token:
-		return errTokenChanged
+		return ErrTokenChanged
 	case page.Meta.Total < w.left: // others have moved to pages that were read before
 		return fmt.Errorf("data: entries were removed between two pages: %w", rentalapi.ErrIncomplete)
 	case page.Received.Sub(w.newest.Received) > rememberFor:

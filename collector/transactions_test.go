@@ -132,7 +132,7 @@ func TestTransactionsInvalid(t *testing.T) {
 // TestTransactionsRefused has pages that are not one list.
 func TestTransactionsRefused(t *testing.T) {
 	for want, change := range map[string]func(f *fetchTest) func(){
-		errTokenChanged.Error(): func(f *fetchTest) func() {
+		ErrTokenChanged.Error(): func(f *fetchTest) func() {
 			f.accounts[simtest.LabToken].Transactions = manyEntries(350)
 			return func() { f.token = simtest.LabToken }
 		},
@@ -176,7 +176,7 @@ func TestTransactionsResumed(t *testing.T) {
 		{"more entries", func(f *fetchTest) { f.account.Transactions = withMore(f.account.Transactions, 60) }, "2, 3, 4", nil},
 		{"another token", func(f *fetchTest) {
 			f.accounts[simtest.LabToken].Transactions, f.token = f.account.Transactions, simtest.LabToken
-		}, "2", errTokenChanged},
+		}, "2", ErrTokenChanged},
 		{"fewer entries", func(f *fetchTest) { f.account.Transactions = f.account.Transactions[1:] }, "2", rentalapi.ErrIncomplete},
 		{"after two hours", func(f *fetchTest) { f.response.Received = today.Add(2 * time.Hour) }, "2", rentalapi.ErrIncomplete},
 	} {

@@ -40,10 +40,10 @@ func ownDefinitions() []*metric.Definition {
 
 // loaded is the configuration in force.
 type loaded struct {
-	config     *config.Config
-	collected  runner.Spec
-	at         time.Time
-	successful bool // whether the last attempt to load one was
+	config      *config.Config
+	collected   runner.Spec
+	at          time.Time
+	reloadError error // why the last attempt to load one failed; nil if it did not
 }
 
 // newGroup returns the group of the metrics of the exporter itself.
@@ -51,7 +51,8 @@ func (e *exporter) newGroup() *exposition.Group {
 	return &exposition.Group{Definitions: ownDefinitions(), Collect: func(time.Time) ([]prometheus.Metric, time.Time) {
 		l, b := e.loaded.Load(), &metric.Builder{}
 		b.Add(buildInfo, 1, version.Version, version.GetRevision(), version.Branch, version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
-		b.AddBool(reloadSuccessful, &l.successful)
+		successful := l.reloadError == nil
+		b.AddBool(reloadSuccessful, &successful)
 		b.Add(reloadTime, float64(l.at.UnixNano())/1e9)
 		b.Add(shardIndex, float64(l.config.Shard.Index))
 		b.Add(shardTotal, float64(l.config.Shard.Total))

@@ -33,7 +33,7 @@ func (e *exporter) reload(ctx context.Context) error {
 	}
 	if err != nil {
 		failed := *e.loaded.Load()
-		failed.successful = false
+		failed.reloadError = err
 		e.loaded.Store(&failed)
 		e.group.Changed()
 		e.Publisher.Publish()
@@ -67,7 +67,7 @@ func (e *exporter) use(cfg *config.Config) error {
 	} else {
 		e.API.ApplySettings(settings)
 	}
-	e.loaded.Store(&loaded{config: cfg, collected: collected(cfg), at: time.Now(), successful: true})
+	e.loaded.Store(&loaded{config: cfg, collected: collected(cfg), at: time.Now()})
 	return nil
 }
 

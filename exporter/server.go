@@ -32,7 +32,7 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 		if e.demo != nil {
 			api = "a simulated provider (--demo)"
 		}
-		return web.Configured{API: api, Accounts: len(l.collected.Accounts), ReloadFailed: !l.successful}
+		return web.Configured{API: api, Accounts: len(l.collected.Accounts), ReloadError: l.reloadError}
 	}
 	if e.options.overview {
 		o.Published = e.Publisher.Samples

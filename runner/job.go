@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -124,7 +123,7 @@ func (j *job) attempt(ctx context.Context) (madeBy time.Time, err error) {
 		return time.Time{}, ctx.Err()
 	}
 	if err == nil && snap.Token != j.account.client.LastToken() {
-		err = fmt.Errorf("token: changed during the fetch: %w", rentalapi.ErrIncomplete)
+		err = collector.ErrTokenChanged
 	}
 	if _, counted := errors.AsType[*rentalapi.Error](err); err != nil && !counted {
 		err = j.account.client.Reject(j.resource.Path, err)
@@ -166,12 +165,13 @@ func wallClock() time.Time { return time.Now().Round(0) }
 const maxYield = 10 * time.Second
 
 // onPage is called before a further page is asked for. The first page has been tried: a long
-// history takes minutes. Its further pages wait while other fetches of the account are due.
+// history takes minutes. Its further pages wait while other fetches of the account are due, and
+// leave requests for those that come.
 func (j *job) onPage(ctx context.Context) error {
 	j.tried.Store(true)
 	j.setUrgent(false)
 	j.runner.groups.state.Changed()
-	for end := time.Now().Add(maxYield); j.runner.urgent(j.account.name) && time.Now().Before(end); {
+	for end := time.Now().Add(maxYield); (j.runner.urgent(j.account.name) || !j.account.client.HasSpare()) && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

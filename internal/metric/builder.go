@@ -13,11 +13,8 @@ import (
 type Builder struct {
 	// ConstLabelValues are the values of the labels that each definition starts with.
 	ConstLabelValues []string
-	// MaxSamples bounds the memory of samples: those beyond it are dropped. 0 is no bound.
-	MaxSamples int
 
 	metrics []prometheus.Metric
-	dropped int
 }
 
 // Add adds a sample. Label values are UTF-8, and as many as the definition has labels.
@@ -30,10 +27,6 @@ func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, la
 	labels = slices.Concat(b.ConstLabelValues, labels)
 	if len(labels) != len(d.Labels) {
 		panic(fmt.Sprintf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels)))
-	}
-	if b.MaxSamples > 0 && len(b.metrics) == b.MaxSamples {
-		b.dropped++
-		return
 	}
 	b.metrics = append(b.metrics, &Sample{d, value, created.UnixMilli(), labels})
 }
@@ -51,9 +44,6 @@ func (b *Builder) AddBool(d *Definition, value *bool, labels ...string) {
 
 // Metrics returns what was added.
 func (b *Builder) Metrics() []prometheus.Metric { return b.metrics }
-
-// Dropped returns how many samples were more than MaxSamples.
-func (b *Builder) Dropped() int { return b.dropped }
 
 // AddOptional adds a value if it is known: nothing for nil.
 func AddOptional[T ~float64](b *Builder, d *Definition, value *T, labels ...string) {

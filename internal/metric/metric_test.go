@@ -69,7 +69,6 @@ func TestBuilder(t *testing.T) {
 			b.ConstLabelValues = []string{"z"}
 			b.Add(two, 8, "lab")
 		}, []string{"counter{account=main,b=y} 3", "gauge{a=y} 4", "counter{account=main,b=y} 5", "counter{account=lab,b=y} 6", "gauge{a=y} 7", "counter{account=lab,b=z} 8"}},
-		{"more than allowed", func(b *Builder) { b.MaxSamples = 1; b.Add(plain, 1); b.Add(plain, 2) }, []string{"gauge{} 1"}},
 		{"created", func(b *Builder) { b.AddCreated(two, 3, at, "y", "main"); b.AddCreated(plain, 3, at) }, []string{"counter{account=main,b=y} 3 since 1700000000500", "gauge{} 3"}},
 		{"created before 1970", func(b *Builder) { b.AddCreated(two, 3, time.Unix(-1, 0), "y", "main") }, []string{"counter{account=main,b=y} 3"}},
 		{"booleans", func(b *Builder) { b.AddBool(plain, &yes); b.AddBool(plain, &no); b.AddBool(plain, nil) }, []string{"gauge{} 1", "gauge{} 0"}},
@@ -79,7 +78,6 @@ func TestBuilder(t *testing.T) {
 			b := &Builder{}
 			c.build(b)
 			simtest.AssertEqual(t, "samples", format(t, b.Metrics()), c.want)
-			simtest.AssertEqual(t, "dropped", b.Dropped() > 0, b.MaxSamples > 0)
 		})
 	}
 }

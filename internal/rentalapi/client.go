@@ -89,8 +89,11 @@ func (c *Client) LastToken() Fingerprint {
 	return c.sent
 }
 
+// HasSpare returns whether a request that is made now delays no other that is made soon.
+func (c *Client) HasSpare() bool { return c.api.limiters.full(c.LastToken()) }
+
 // Reject counts a response that the caller cannot use, and returns why as an *Error.
-// The reason is Incomplete, TooLarge or TokenChanged if err wraps the error of that name, and
+// The reason is Incomplete or TooLarge if err wraps ErrIncomplete or ErrTooLarge, and
 // else Decode.
 func (c *Client) Reject(path string, err error) error {
 	return c.fail(path, newError(Decode, err))
@@ -99,9 +102,7 @@ func (c *Client) Reject(path string, err error) error {
 // fail counts a request that gave no data, and returns why.
 func (c *Client) fail(path string, e *Error) error {
 	e.Path = path
-	if e.Reason != TokenChanged {
-		c.api.CountError(path, e.Reason)
-	}
+	c.api.CountError(path, e.Reason)
 	return e
 }
 

@@ -34,9 +34,6 @@ const (
 	// Paused is the reason of a request that was not made, because the API asked for a
 	// backoff that has not ended yet. It is not counted.
 	Paused Reason = "paused"
-	// TokenChanged is the reason of pages that were fetched with different tokens. It is not
-	// counted: every response was good.
-	TokenChanged Reason = "token_changed"
 )
 
 // Error is a request that gave no usable response. It never holds a token, a
@@ -68,8 +65,6 @@ func (e *Error) Unwrap() error { return e.Err }
 var (
 	ErrTooLarge   = errors.New("response is too large")
 	ErrIncomplete = errors.New("response is incomplete")
-
-	ErrTokenChanged = errors.New("the token changed between two pages")
 )
 
 // newError returns an error with a reason, unless err says more about that.
@@ -79,8 +74,6 @@ func newError(reason Reason, err error) *Error {
 		reason = TooLarge
 	case errors.Is(err, ErrIncomplete):
 		reason = Incomplete
-	case errors.Is(err, ErrTokenChanged):
-		reason = TokenChanged
 	}
 	return &Error{Reason: reason, Err: err}
 }

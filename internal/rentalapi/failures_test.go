@@ -3,7 +3,6 @@ package rentalapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -142,30 +141,5 @@ func TestCancel(t *testing.T) {
 			t.Errorf("got %v, want the error of the context", err)
 		}
 		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), map[string]float64{})
-	})
-}
-
-// TestReject has the reasons of responses that the caller cannot use. A token that changed
-// between two pages is nobody's failure.
-func TestReject(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		c, got := h.main(), map[string]Reason{}
-		for _, cause := range []error{errors.New("data: odd"), ErrIncomplete, ErrTooLarge, ErrTokenChanged} {
-			var failure *Error
-			if err := c.Reject("/transactions", fmt.Errorf("walk: %w", cause)); errors.As(err, &failure) {
-				got[err.Error()] = failure.Reason
-			}
-		}
-		simtest.AssertEqual(t, "reasons", got, map[string]Reason{
-			"/transactions: walk: data: odd":                           Decode,
-			"/transactions: walk: response is incomplete":              Incomplete,
-			"/transactions: walk: response is too large":               TooLarge,
-			"/transactions: walk: the token changed between two pages": TokenChanged,
-		})
-		counted := map[string]float64{}
-		for _, r := range []string{"decode", "incomplete", "too_large"} {
-			counted[simtest.Series("errors_total", "path", "/transactions", "reason", r)] = 1
-		}
-		simtest.AssertEqual(t, "metrics", h.gatherNonZero(t), counted)
 	})
 }

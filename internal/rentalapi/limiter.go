@@ -108,6 +108,14 @@ func (ls *limiters) take(token Fingerprint, path string) (time.Duration, error) 
 	return delay, nil
 }
 
+// full returns whether as many requests with a token may be sent at once as ever.
+func (ls *limiters) full(token Fingerprint) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	now := time.Now()
+	return ls.get(token, now).TokensAt(now) >= burst
+}
+
 // backOff stops all requests with a token until the time given, unless a longer backoff has
 // begun already.
 func (ls *limiters) backOff(token Fingerprint, until time.Time, cause string) {

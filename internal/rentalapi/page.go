@@ -47,11 +47,10 @@ type Object[T any] struct {
 // Page is one response with a list in data: a whole list, or one page of it.
 type Page[T, M any] struct {
 	Response
-	Items     []*T // those with a usable id that no earlier item has
-	Count     int  // items in data, understood or not
-	WithoutID int  // items in data without a usable id
-	Invalid   Invalid
-	Meta      M
+	Items   []*T // those with a usable id that no earlier item has
+	Count   int  // items in data, understood or not
+	Invalid Invalid
+	Meta    M
 }
 
 // List says which list to fetch and how to read its items.
@@ -187,7 +186,6 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, l List[T]) error {
 			if len(errs) == 0 {
 				errs = []FieldError{{"id", "empty"}}
 			}
-			p.WithoutID++
 			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), errs[0])
 		case seen[id]:
 			p.Invalid.Add(id, FieldError{"id", "already seen"})

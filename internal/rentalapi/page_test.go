@@ -31,7 +31,7 @@ func TestGoldenResponses(t *testing.T) {
 				return []FieldError{{"size", "too large"}}
 			}
 			p, err := GetList[testItem, meta](t.Context(), h.main(), l)
-			return fmt.Sprintf("%s, count %d, %d without id, meta %s, invalid %v", asJSON(t, p.Items), p.Count, p.WithoutID, asJSON(t, p.Meta), p.Invalid), err
+			return fmt.Sprintf("%s, count %d, meta %s, invalid %v", asJSON(t, p.Items), p.Count, asJSON(t, p.Meta), p.Invalid), err
 		default:
 			l := testList("/topups")
 			l.MaxItems = 100

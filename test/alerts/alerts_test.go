@@ -154,6 +154,20 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
+// TestKeepFiring asks each alert to fire on after a lost scrape, but those that a lost scrape, or a
+// window of a counter, cannot end.
+func TestKeepFiring(t *testing.T) {
+	for name, rules := range alerts(t) {
+		want := "5m"
+		if slices.Contains([]string{"ServerRentalExporterDown", "ServerRentalExporterTargetDown", "ServerRentalRateLimited"}, name) {
+			want = ""
+		}
+		for _, r := range rules {
+			simtest.AssertEqual(t, r.String()+": keep_firing_for", r.KeepFiringFor, want)
+		}
+	}
+}
+
 // TestEveryAlertIsTested asks for a unit test of each alert and severity in which it fires,
 // and one in which it is silent.
 func TestEveryAlertIsTested(t *testing.T) {

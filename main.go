@@ -34,7 +34,7 @@ func main() {
 	}()
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	os.Exit(exporter.Run(ctx, exporter.Environment{
+	os.Exit(exporter.Main(ctx, exporter.Environment{
 		Args: os.Args[1:], LookupEnv: os.LookupEnv, Stdout: os.Stdout, Stderr: os.Stderr, Hangup: hangup,
 	}))
 }

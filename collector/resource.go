@@ -225,3 +225,7 @@ func Definitions() []*metric.Definition {
 
 // Sample is a published sample, for pages.
 type Sample = metric.Sample
+
+// Burst is how many requests of a rate limit are sent at once. The rest of the limit is what can
+// be sent in each minute.
+const Burst = rentalapi.Burst

@@ -13,6 +13,8 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 	"golang.org/x/net/http/httpguts"
+
+	"server_rental_exporter/collector"
 )
 
 const (
@@ -50,8 +52,8 @@ func (l *loader) checkAPI() {
 		l.add(l.at("api.base_url"), "missing: must be set here or with %s", flag.flag)
 	}
 	checkRange(l, "api.timeout", api.Timeout, Duration(time.Millisecond), maxTimeout)
-	checkRange(l, "api.rate_limit.public", api.RateLimit.Public, Burst+1, maxPublic)
-	checkRange(l, "api.rate_limit.account", api.RateLimit.Account, Burst+1, maxAccount)
+	checkRange(l, "api.rate_limit.public", api.RateLimit.Public, collector.Burst+1, maxPublic)
+	checkRange(l, "api.rate_limit.account", api.RateLimit.Account, collector.Burst+1, maxAccount)
 	l.checkHTTP()
 	api.BaseURL, api.Address = l.config.API.BaseURL, ""
 	l.config.API = *api

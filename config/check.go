@@ -80,7 +80,7 @@ func (l *loader) checkRateLimit(path string, rate Rate) {
 	const margin = 1e-9
 	if least := math.Ceil(rate.PerMinute - margin); rate.Limit > 0 && float64(rate.Limit) < least {
 		l.add(l.at(path), "%d is too low: must be at least %.0f, %d more than the %.4g requests that the collectors make in a minute",
-			rate.Limit+Burst, least+Burst, Burst, rate.PerMinute)
+			rate.Limit+collector.Burst, least+collector.Burst, collector.Burst, rate.PerMinute)
 	}
 }
 

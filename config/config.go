@@ -43,10 +43,6 @@ type RateLimit struct {
 	Account int `yaml:"account"` // with each token: 5 to 120
 }
 
-// Burst is how many requests of a rate limit may be sent at once. The rest of the limit is
-// what can be sent in each minute.
-const Burst = 4
-
 // Account is an account at the provider. Either TokenFile or Token is set.
 type Account struct {
 	Name      string            `yaml:"name"`       // unique, and the value of the label account
@@ -78,9 +74,9 @@ type Rate struct {
 // RequestRate returns the rate of the public API, or of each account, while everything is
 // sold out and each list that is read whole has as many pages as cost the most.
 func (c *Config) RequestRate(resources []collector.Resource, account bool) Rate {
-	rate := Rate{Limit: c.API.RateLimit.Public - Burst}
+	rate := Rate{Limit: c.API.RateLimit.Public - collector.Burst}
 	if account {
-		rate.Limit = c.API.RateLimit.Account - Burst
+		rate.Limit = c.API.RateLimit.Account - collector.Burst
 	}
 	for _, r := range resources {
 		settings := c.Collectors[r.Name]

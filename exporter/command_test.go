@@ -33,8 +33,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			name: func(ts *testscript.TestScript, fails bool, args []string) {
 				lookup := func(name string) (string, bool) { return ts.Getenv(name), ts.Getenv(name) != "" }
-				environment := Environment{Args: args, LookupEnv: lookup, Stdout: ts.Stdout(), Stderr: ts.Stderr()}
-				if code := Run(context.Background(), environment); (code == 1) != fails || code > 1 {
+				environment := Environment{Args: args, LookupEnv: lookup, Stdout: ts.Stdout(), Stderr: ts.Stderr(), Limits: unlimited()}
+				if code := Main(context.Background(), environment); (code == 1) != fails || code > 1 {
 					ts.Fatalf("exit status %d", code)
 				}
 			},
@@ -54,7 +54,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestOnceOutputFails(t *testing.T) {
 	t.Parallel()
 	var log simtest.Buffer
-	code := Run(t.Context(), Environment{Args: []string{"--demo", "--once"}, LookupEnv: unset, Stdout: fullDisk{}, Stderr: &log})
+	code := Main(t.Context(), Environment{Args: []string{"--demo", "--once"}, LookupEnv: unset, Stdout: fullDisk{}, Stderr: &log})
 	if code != 1 || !strings.Contains(log.String(), "no space left on device") {
 		t.Errorf("got status %d, log:\n%s\nwant 1 and the cause", code, &log)
 	}

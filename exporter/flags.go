@@ -84,9 +84,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	return nil, fmt.Errorf("command line: %w; try --help", err)
 }
 
-// harmless matches kingpin's errors that repeat no more than the name of a flag: a value, or an
-// argument that belongs to no flag, may be a secret. So may a flag that does not exist, unless
-// it looks like one.
+// harmless matches those of kingpin's errors that repeat only the name of a flag. A value, or an
+// argument that belongs to no flag, may be a secret, and so may an unknown flag, unless it
+// looks like a flag.
 var harmless = regexp.MustCompile(`^(expected argument for flag |unknown short flag |flag '|unknown long flag '--[a-z-]+(\.[a-z-]+)*'$)`)
 
 // configure returns the configuration, or all errors in it and in the other flags.

@@ -35,8 +35,8 @@ func (o *options) healthcheck(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ask returns an error if nothing serves at a URL. A server that refuses the client for want of
-// a certificate or a password works, and so does one that limits requests.
+// ask returns an error if nothing serves at a URL. A server that refuses the client because it
+// has no certificate or password works, and so does one that limits requests.
 func ask(ctx context.Context, transport *http.Transport, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -69,7 +69,7 @@ func (e *exporter) metrics() http.Handler {
 	errorsTotal.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
 	errorsTotal.WithLabelValues("encoding")
 	handler := &exposition.Handler{
-		Publisher: e.Publisher,
+		Publisher: e.runner.Publisher,
 		Gatherer:  e.registry,
 		OnError: func(cause string, err error) {
 			errorsTotal.WithLabelValues(cause).Inc()

@@ -141,7 +141,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- e.serve(ctx, nil, 50*time.Millisecond) }()
-	simtest.Eventually(t, "ready", e.Ready)
+	simtest.Eventually(t, "ready", e.runner.Ready)
 	startScrape(t, address)
 	e.reloading.Lock()
 	stop()

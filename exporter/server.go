@@ -35,17 +35,17 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 		return web.Configured{API: api, Accounts: len(l.collected.Accounts), ReloadError: l.reloadError}
 	}
 	if e.options.overview {
-		o.Published = e.Publisher.Samples
+		o.Published = e.runner.Publisher.Samples
 	}
 	if e.options.discovery {
 		o.Discovery = func(account string) ([]collector.Server, error) {
-			return collector.ActiveServers(e.Accounts(), account)
+			return collector.ActiveServers(e.runner.Accounts(), account)
 		}
 	}
 	if e.options.lifecycle {
 		o.Reload = func() error { return e.reload(ctx) }
 	}
-	h := web.Handler(e, o)
+	h := web.Handler(e.runner, o)
 	if e.demo == nil {
 		return h
 	}
@@ -69,7 +69,7 @@ func (e *exporter) newServer(h http.Handler) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(newSlogger(e.logger).Handler(), slog.LevelDebug), // clients cause its errors
-		// Otherwise a client that reads nothing has 250 responses wait.
+		// Otherwise a client that reads nothing would hold 250 responses in memory.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1},
 	}
 }

@@ -104,6 +104,14 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
+// TestUnknownType asserts that a field which cannot be decoded is found at the first response.
+func TestUnknownType(t *testing.T) {
+	defer func() {
+		simtest.AssertEqual(t, "panic", recover(), any(`rentalapi: field "size" is of type int`))
+	}()
+	decodeFields(decoded(t, `{"size": 1}`), &struct{ Size int }{})
+}
+
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)

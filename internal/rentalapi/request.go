@@ -1,7 +1,6 @@
 package rentalapi
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -53,17 +52,14 @@ func (c *Client) readResponse(resp *http.Response, b *body, r *Response, read fu
 	if resp.StatusCode != http.StatusOK {
 		return statusError(resp.StatusCode, b, until)
 	}
-	buffered := bufio.NewReader(b)
-	first, _ := buffered.Peek(1)
-	isPage := string(first) == "<" || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html")
-	err := read(buffered)
+	err := read(b)
 	_, noJSON := errors.AsType[*json.SyntaxError](err)
 	switch {
 	case err == nil:
 		return nil
 	case b.failure != nil:
 		return b.failure
-	case isPage && noJSON:
+	case noJSON && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html"):
 		return newError(Decode, errors.New("response: a web page: api.base_url probably leads to a site and not to the API"))
 	default:
 		return newError(Decode, err)

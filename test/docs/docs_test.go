@@ -1,10 +1,9 @@
 // Package docs_test checks the repository's documents: that relative links and their
-// headings exist, that each command they show is run by a test or says why not, that
-// queries give what they promise, and that the log messages are explained.
+// headings exist, that each command they show is run by a test or says why not,
+// and that queries give what they promise.
 package docs_test
 
 import (
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/markdown"
 	"server_rental_exporter/test/internal/promqltest"
 	"server_rental_exporter/test/internal/repo"
@@ -129,38 +127,4 @@ func goFiles(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	return all
-}
-
-// logCall matches the beginning of a call that logs, not of one that passes on what another
-// logs; logMessage matches a call with a level and a message that is constant but for the
-// name of the program.
-var (
-	logCall    = regexp.MustCompile(`\.Log\("`)
-	logMessage = regexp.MustCompile(`level\.(\w+)\([\w.]+\)\.Log\("msg", "([^"]+)"(\+name)?[,)]`)
-	logRow     = regexp.MustCompile("(?m)^\\| (debug|info|warn|error) \\| `([^`]+)` \\|")
-)
-
-// TestLogMessages checks that operations.md explains each message that the program logs,
-// with its level, and no other.
-func TestLogMessages(t *testing.T) {
-	logged, explained := map[string]bool{}, map[string]bool{}
-	for path, source := range goFiles(t) {
-		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "test/") || strings.HasPrefix(path, "internal/simulator/") {
-			continue
-		}
-		messages := logMessage.FindAllStringSubmatch(source, -1)
-		if calls := len(logCall.FindAllString(source, -1)); calls != len(messages) {
-			t.Errorf("%s: %d of %d calls log a constant message", path, len(messages), calls)
-		}
-		for _, m := range messages {
-			if m[3] != "" {
-				m[2] += "server_rental_exporter"
-			}
-			logged[strings.ToLower(m[1])+" "+m[2]] = true
-		}
-	}
-	for _, m := range logRow.FindAllStringSubmatch(repo.Read(t, "docs/operations.md"), -1) {
-		explained[m[1]+" "+m[2]] = true
-	}
-	simtest.AssertEqual(t, "messages that docs/operations.md explains", slices.Sorted(maps.Keys(explained)), slices.Sorted(maps.Keys(logged)))
 }

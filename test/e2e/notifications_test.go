@@ -191,6 +191,7 @@ func startNotifier(t *testing.T, example string) *notifier {
 		t.Fatal(err)
 	}
 	config["global"] = map[string]any{"telegram_api_url": hooks + "/telegram", "smtp_require_tls": false}
+	config["templates"] = []string{repo.Path(t, "alerts") + "/templates/*.tmpl"} // for the mail with buttons
 	delete(config, "inhibit_rules")
 	var routes []any
 	for _, r := range config["receivers"].([]any) {
@@ -201,6 +202,9 @@ func startNotifier(t *testing.T, example string) *notifier {
 		mails, _ := receiver["email_configs"].([]any)
 		for _, m := range mails {
 			m.(map[string]any)["to"] = fmt.Sprintf("%v@example.org", receiver["name"]) // tells them apart
+			if receiver["name"] == "digest" {
+				m.(map[string]any)["html"] = `{{ template "server_rental.html" . }}`
+			}
 		}
 		pagers, _ := receiver["pagerduty_configs"].([]any)
 		for _, p := range pagers {

@@ -161,8 +161,14 @@ func (j *job) finish(ctx context.Context, snap collector.Snapshot, err error, to
 // wallClock returns the time without monotonic reading.
 func wallClock() time.Time { return time.Now().Round(0) }
 
-// maxYield is how long a further page waits at most while other fetches are due.
-const maxYield = 10 * time.Second
+// maxYield returns how long a further page waits at most while other fetches are due: that of a
+// walk for its interval, others so that their fetch takes three quarters of its interval.
+func (j *job) maxYield() time.Duration {
+	if j.resource.PageInterval > 0 {
+		return j.resource.PageInterval
+	}
+	return j.health().Interval * 3 / time.Duration(4*max(1, j.resource.MaxRequests))
+}
 
 // onPage is called before a further page is asked for. The first page has been tried: a long
 // history takes minutes. Its further pages wait while other fetches of the account are due, and
@@ -171,7 +177,7 @@ func (j *job) onPage(ctx context.Context) error {
 	j.tried.Store(true)
 	j.setUrgent(false)
 	j.runner.groups.state.Changed()
-	for end := time.Now().Add(maxYield); (j.runner.urgent(j.account.name) || !j.account.client.HasSpare()) && time.Now().Before(end); {
+	for end := time.Now().Add(j.maxYield()); (j.runner.urgent(j.account.name) || !j.account.client.HasSpare()) && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

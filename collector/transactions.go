@@ -40,6 +40,9 @@ const (
 	// pageInterval is the interval for each page: a long history does not change more
 	// often, but costs more requests.
 	pageInterval = 10 * time.Second
+	// maxPageFailures is after how many failures of one page in a row all are read again: the
+	// provider may have no such page any more.
+	maxPageFailures = 5
 )
 
 func transactions() Resource {
@@ -69,6 +72,9 @@ func getTransactions(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapsh
 			Path: "/transactions", MaxItems: maxEntries, ID: func(t *transaction) string { return string(t.ID) },
 		}, w.pages+1)
 		if err != nil {
+			if w.failures++; w.failures == maxPageFailures {
+				f.walk = nil
+			}
 			return Snapshot{}, err
 		}
 		if err := w.add(page); err != nil {
@@ -95,6 +101,7 @@ type walk struct {
 	first     rentalapi.Response
 	newest    rentalapi.Response
 	pages     int
+	failures  int   // of the next page, in a row
 	total     count // entries when the first page was read
 	left      count // entries when the newest page was read
 	entries   map[entryID]entry
@@ -136,7 +143,7 @@ func (w *walk) add(page rentalapi.Page[transaction, rentalapi.PageMeta]) error {
 	if len(w.types) > maxTypes {
 		return fmt.Errorf("data: more than %d types: %w", maxTypes, rentalapi.ErrTooLarge)
 	}
-	w.pages++
+	w.pages, w.failures = w.pages+1, 0
 	w.newest, w.left = page.Response, page.Meta.Total
 	w.withoutID += page.Count - len(page.Items)
 	w.invalid.Merge(page.Invalid)

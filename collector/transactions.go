@@ -84,13 +84,22 @@ func getTransactions(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapsh
 		last = count(w.pages) >= page.Meta.Pages || page.Count == 0
 	}
 	f.walk = nil
-	if known := count(len(w.entries) + w.withoutID); known < w.total {
-		return Snapshot{}, fmt.Errorf("data: the pages hold %v entries, but meta.total is %v: %w", known, w.total, rentalapi.ErrIncomplete)
+	if err := checkTotal(len(w.entries)+w.withoutID, w.total); err != nil {
+		return Snapshot{}, err
 	}
 	w.addSums(b)
 	s := newSnapshot(w.first, nil)
 	s.Invalid, s.AtLeast = w.invalid, time.Duration(w.pages)*pageInterval
 	return s, nil
+}
+
+// checkTotal fails if all pages of a list have fewer different items than it has in all: the
+// provider may have sent the same page again.
+func checkTotal(items int, total count) error {
+	if count(items) < total {
+		return fmt.Errorf("data: the pages hold %d entries, but meta.total is %v: %w", items, total, rentalapi.ErrIncomplete)
+	}
+	return nil
 }
 
 // maxTypes bounds the types of transactions. The provider documents two.

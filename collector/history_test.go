@@ -130,7 +130,13 @@ func TestHistoryForgets(t *testing.T) {
 		many[fmt.Sprint("plan ", i)] = record{item: item{kind: planEvents}, listed: today}
 	}
 	history = History{records: many}.Step(&resource, "", Snapshot{items: []item{{kind: planEvents, id: "new"}}}, today)
-	simtest.AssertEqual(t, "of many", len(history.records), maxRemembered)
+	seen := make(map[string]sighting, maxRemembered)
+	for id := range many {
+		seen[id] = sighting{listed: today}
+	}
+	watched.seen = seen
+	watched = watched.Step(Known{Data: plansOf(t, catalog{inStock("new")}, today).Data}, today)
+	simtest.AssertEqual(t, "of many", []int{len(history.records), len(watched.seen)}, []int{maxRemembered, maxRemembered})
 }
 
 // TestHistoryOfAnotherToken has another token, whose items may be those of another provider

@@ -225,12 +225,9 @@ func (j *job) record(err error, took time.Duration, now time.Time) {
 func (j *job) forget() {
 	j.mu.Lock()
 	j.state.Taken, j.snapshot, j.history = time.Time{}, collector.Snapshot{}, collector.History{}
-	waits := !j.state.Next.IsZero()
 	j.mu.Unlock()
 	j.runner.groups.resources[j.resource.Name].Changed()
-	if waits {
-		j.setNext(time.Now())
-	}
+	j.setLatest(time.Now())
 }
 
 // shown is what is shown of a job.
@@ -285,11 +282,19 @@ func (j *job) setTiming(t Timing) {
 	j.mu.Lock()
 	changed := j.configured != t
 	j.configured = t
-	next := j.state.Next
 	j.mu.Unlock()
-	interval, _ := j.interval()
-	if latest := time.Now().Add(interval); changed && next.After(latest) {
-		j.setNext(latest)
+	if interval, _ := j.interval(); changed {
+		j.setLatest(time.Now().Add(interval))
+	}
+}
+
+// setLatest brings the next fetch forward if it would begin later; not one that is under way.
+func (j *job) setLatest(at time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.state.Next.After(at) {
+		j.state.Next = at
+		j.timer.Reset(time.Until(at))
 	}
 }
 

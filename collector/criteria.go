@@ -150,7 +150,7 @@ func same(text, v string) truth {
 // placed is same for a text of the candidate's location.
 func (c candidate) placed(text, v string) truth {
 	if c.id == "" {
-		return holds(c.Availability.Locations != nil, func() bool { return false })
+		return holds(c.Availability.Locations != nil && !c.locationsUnknown, func() bool { return false })
 	}
 	return same(text, v)
 }

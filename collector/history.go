@@ -68,6 +68,9 @@ func (h History) Step(r *Resource, account string, s Snapshot, now time.Time) Hi
 		is := before.next(i, now)
 		next.records[i.id] = is
 		switch {
+		case known && i.kind.replaced && before.state != "" && before.state != is.state:
+			next.add(before.event(i.kind.removed, before.detail...), now)
+			next.add(is.event(i.kind.added, i.detail...), now)
 		case known:
 			next.Events = append(next.Events, is.changes(before.item)...)
 		case h.records != nil && i.kind.added != "":

@@ -208,6 +208,25 @@ func TestTransactionsResumed(t *testing.T) {
 	}
 }
 
+// TestTransactionsRestarted removes entries while a page fails: there is no such page any more,
+// and the provider refuses to send it. All pages are read again after several failures.
+func TestTransactionsRestarted(t *testing.T) {
+	f := newTransactionTest(t, manyEntries(250))
+	f.before = func(query url.Values) error {
+		if query.Get("page") != "1" {
+			return errors.New("not found")
+		}
+		return nil
+	}
+	var got []string
+	for range maxPageFailures + 1 {
+		_, _, requests, _ := f.fetch()
+		got = append(got, requests)
+		f.account.Transactions = manyEntries(90)
+	}
+	simtest.AssertEqual(t, "requests", got, []string{"1, 2", "2", "2", "2", "2", "1"})
+}
+
 // TestTransactionTypes has more types than are exported.
 func TestTransactionTypes(t *testing.T) {
 	list := manyEntries(maxTypes + 1)

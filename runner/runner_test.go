@@ -262,15 +262,16 @@ func TestIdentities(t *testing.T) {
 // account, whose collector of servers fails: what is shown is of one account.
 func TestAnotherProviderAccount(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		token := simtest.MainToken
+		var token atomic.Value
+		token.Store(simtest.MainToken)
 		c := configure(time.Minute, 10*time.Minute, "account", "servers")
-		c.Accounts = []AccountSpec{{Name: "main", Identity: "file", Token: func() (string, error) { return token, nil }}}
+		c.Accounts = []AccountSpec{{Name: "main", Identity: "file", Token: func() (string, error) { return token.Load().(string), nil }}}
 		h.run(c)
 		h.runFor(30 * time.Second)
 		if n := len(h.values("server_info")); n == 0 {
 			t.Fatal("no servers")
 		}
-		token = simtest.LabToken
+		token.Store(simtest.LabToken)
 		h.Inject(simtest.Fault{Path: "/servers", Status: http.StatusInternalServerError})
 		h.runFor(2 * time.Minute)
 		h.assertEqual("servers", h.values("server_info"), map[string]float64{})

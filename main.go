@@ -1,8 +1,5 @@
-// Server_rental_exporter exports the Dedicated Server Rental API as Prometheus
-// metrics: plan stock and prices, component states, balances, top-ups and servers.
-//
-// It fetches the data in the background, within the API's rate limits, and answers
-// scrapes from memory. See README.md.
+// Server_rental_exporter exports the Dedicated Server Rental API as Prometheus metrics: plan
+// stock and prices, component states, balances, top-ups and servers. See README.md.
 package main
 
 import (
@@ -27,12 +24,17 @@ func main() {
 	if version.Version == "" {
 		version.Version = strings.TrimSpace(versionFile)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	ctx, cancel := context.WithCancel(context.Background())
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-stop
+		signal.Stop(stop) // before anything else: from now on, a signal ends the process at once
+		cancel()
+	}()
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	code := exporter.Run(ctx, exporter.Environment{
+	os.Exit(exporter.Main(ctx, exporter.Environment{
 		Args: os.Args[1:], LookupEnv: os.LookupEnv, Stdout: os.Stdout, Stderr: os.Stderr, Hangup: hangup,
-	})
-	os.Exit(code)
+	}))
 }

@@ -3,7 +3,6 @@ package collector
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -100,11 +99,11 @@ func (w Watch) criteria() []criterion {
 		texts("locations", w.Locations, func(c candidate, v string) truth { return c.placed(string(c.id), v) }),
 		texts("regions", w.Regions, func(c candidate, v string) truth { return c.placed(c.place.Region, v) }),
 		texts("countries", w.Countries, func(c candidate, v string) truth { return c.placed(c.place.CountryCode, v) }),
-		flag("gpu", w.GPU, func(c candidate, v bool) truth {
-			return holds(!c.gpuUnknown, func() bool { return (c.GPU != nil) == v })
+		single("gpu", boolLabel(w.GPU), func(c candidate) truth {
+			return holds(!c.gpuUnknown, func() bool { return (c.GPU != nil) == *w.GPU })
 		}),
-		flag("ecc", w.ECC, func(c candidate, v bool) truth {
-			return holds(c.Memory.ECC != nil, func() bool { return *c.Memory.ECC == v })
+		single("ecc", boolLabel(w.ECC), func(c candidate) truth {
+			return holds(c.Memory.ECC != nil, func() bool { return *c.Memory.ECC == *w.ECC })
 		}),
 		texts("cpu_models", w.CPUModels, func(c candidate, v string) truth { return contains(c.CPU.Model, v) }),
 		texts("gpu_models", w.GPUModels, func(c candidate, v string) truth {
@@ -116,16 +115,17 @@ func (w Watch) criteria() []criterion {
 		texts("storage", w.Storage, func(c candidate, v string) truth { return contains(c.Storage, v) }),
 		texts("ports", w.Ports, func(c candidate, v string) truth { return contains(c.Network.Port, v) }),
 		texts("exclude_plans", w.ExcludePlans, func(c candidate, v string) truth { return same(c.ID, v) }),
-		bound("min_cores", w.MinCores, func(c candidate, v float64) truth { return atLeast(c.CPU.Cores, v) }),
-		bound("min_threads", w.MinThreads, func(c candidate, v float64) truth { return atLeast(c.CPU.Threads, v) }),
-		bound("min_base_ghz", w.MinBaseGHz, func(c candidate, v float64) truth { return atLeast(c.CPU.BaseGHz, v) }),
-		bound("min_memory_gib", w.MinMemoryGiB, func(c candidate, v float64) truth { return atLeast(c.Memory.SizeGB, v) }), // the provider's GB are binary
-		bound("max_usd_per_month", w.MaxUSDPerMonth, func(c candidate, v float64) truth { return atMost(c.Price.Monthly.USD, v) }),
-		bound("max_eur_per_month", w.MaxEURPerMonth, func(c candidate, v float64) truth { return atMost(c.Price.Monthly.EUR, v) }),
+		single("min_cores", numberText(w.MinCores), func(c candidate) truth { return atLeast(c.CPU.Cores, *w.MinCores) }),
+		single("min_threads", numberText(w.MinThreads), func(c candidate) truth { return atLeast(c.CPU.Threads, *w.MinThreads) }),
+		single("min_base_ghz", numberText(w.MinBaseGHz), func(c candidate) truth { return atLeast(c.CPU.BaseGHz, *w.MinBaseGHz) }),
+		single("min_memory_gib", numberText(w.MinMemoryGiB), func(c candidate) truth { return atLeast(c.Memory.SizeGB, *w.MinMemoryGiB) }), // the provider's GB are binary
+		single("max_usd_per_month", numberText(w.MaxUSDPerMonth), func(c candidate) truth { return atMost(c.Price.Monthly.USD, *w.MaxUSDPerMonth) }),
+		single("max_eur_per_month", numberText(w.MaxEURPerMonth), func(c candidate) truth { return atMost(c.Price.Monthly.EUR, *w.MaxEURPerMonth) }),
 	}
 	return slices.DeleteFunc(all, func(c criterion) bool { return len(c.values) == 0 })
 }
 
+// texts returns a criterion with the values that a watch gives.
 func texts(name string, given []string, is func(candidate, string) truth) criterion {
 	c := criterion{name: name, exclude: name == "exclude_plans"}
 	for _, v := range given {
@@ -134,18 +134,12 @@ func texts(name string, given []string, is func(candidate, string) truth) criter
 	return c
 }
 
-func flag(name string, given *bool, is func(candidate, bool) truth) criterion {
-	if given == nil {
+// single returns a criterion with one value, or without values if its text is empty.
+func single(name, text string, is func(candidate) truth) criterion {
+	if text == "" {
 		return criterion{}
 	}
-	return criterion{name: name, values: []value{{strconv.FormatBool(*given), func(one candidate) truth { return is(one, *given) }}}}
-}
-
-func bound(name string, given *float64, is func(candidate, float64) truth) criterion {
-	if given == nil {
-		return criterion{}
-	}
-	return criterion{name: name, values: []value{{numberText(given), func(one candidate) truth { return is(one, *given) }}}}
+	return criterion{name: name, values: []value{{text, is}}}
 }
 
 // same returns whether two texts are the same in any case of letters.
@@ -156,7 +150,7 @@ func same(text, v string) truth {
 // placed is same for a text of the candidate's location.
 func (c candidate) placed(text, v string) truth {
 	if c.id == "" {
-		return holds(c.Availability.Locations != nil, func() bool { return false })
+		return holds(c.Availability.Locations != nil && !c.locationsUnknown, func() bool { return false })
 	}
 	return same(text, v)
 }

@@ -16,6 +16,7 @@ type eventKind struct {
 	added, removed, inStock, soldOut, priceChanged, stateChanged string
 
 	addedAgain bool // an item that returns is added again, not only after rememberFor
+	replaced   bool // an item of another state is another one with the same id
 }
 
 var (
@@ -23,7 +24,7 @@ var (
 	configurationEvents = &eventKind{inStock: "configuration in stock", soldOut: "configuration sold out"}
 	componentEvents     = &eventKind{stateChanged: "component state changed"}
 	serverEvents        = &eventKind{added: "server added", removed: "server removed", stateChanged: "server status changed", addedAgain: true}
-	sshKeyEvents        = &eventKind{added: "ssh key added", removed: "ssh key removed", addedAgain: true}
+	sshKeyEvents        = &eventKind{added: "ssh key added", removed: "ssh key removed", addedAgain: true, replaced: true}
 	topupEvents         = &eventKind{stateChanged: "top-up status changed"}
 )
 

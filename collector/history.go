@@ -17,7 +17,7 @@ import (
 type History struct {
 	Metrics []prometheus.Metric // of the changes so far
 	Events  []Event             // of the last response
-	Missing []string            // names of components that a location lacks, and had within the last hour
+	Missing []Component         // that the last response lacks, although they were there within the last hour
 	SoldOut bool                // whether an item was sold out when its stock was last known
 
 	token   rentalapi.Fingerprint // of the last response
@@ -68,6 +68,9 @@ func (h History) Step(r *Resource, account string, s Snapshot, now time.Time) Hi
 		is := before.next(i, now)
 		next.records[i.id] = is
 		switch {
+		case known && i.kind.replaced && before.state != "" && before.state != is.state:
+			next.add(before.event(i.kind.removed, before.detail...), now)
+			next.add(is.event(i.kind.added, i.detail...), now)
 		case known:
 			next.Events = append(next.Events, is.changes(before.item)...)
 		case h.records != nil && i.kind.added != "":
@@ -113,7 +116,7 @@ func (h *History) keep(id string, r record, partial bool, now time.Time) {
 	}
 	h.records[id] = r
 	if r.kind == componentEvents && r.removed {
-		h.Missing = append(h.Missing, r.labels[len(r.labels)-1])
+		h.Missing = append(h.Missing, Component{r.labels[0], r.labels[1]})
 	}
 }
 

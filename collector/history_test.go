@@ -130,7 +130,13 @@ func TestHistoryForgets(t *testing.T) {
 		many[fmt.Sprint("plan ", i)] = record{item: item{kind: planEvents}, listed: today}
 	}
 	history = History{records: many}.Step(&resource, "", Snapshot{items: []item{{kind: planEvents, id: "new"}}}, today)
-	simtest.AssertEqual(t, "of many", len(history.records), maxRemembered)
+	seen := make(map[string]sighting, maxRemembered)
+	for id := range many {
+		seen[id] = sighting{listed: today}
+	}
+	watched.seen = seen
+	watched = watched.Step(Known{Data: plansOf(t, catalog{inStock("new")}, today).Data}, today)
+	simtest.AssertEqual(t, "of many", []int{len(history.records), len(watched.seen)}, []int{maxRemembered, maxRemembered})
 }
 
 // TestHistoryOfAnotherToken has another token, whose items may be those of another provider
@@ -175,7 +181,7 @@ func TestSoldOut(t *testing.T) {
 func TestMissingComponents(t *testing.T) {
 	api := newFakeAPI()
 	fetch := newFetcher(t, status())
-	var got [][]string
+	var got [][]Component
 	for _, components := range []simulator.Object{{"ipmi": "outage", "network": "operational"}, {"network": "operational"}, {"network": "operational"}} {
 		body := simtest.Encode(t, simulator.Object{"data": simulator.Object{"locations": simulator.Object{"fra": simulator.Object{"components": components}}}})
 		s, err := fetch(t.Context(), &fakeAPI{response: api.response, body: func(url.Values) []byte { return body }})
@@ -185,7 +191,7 @@ func TestMissingComponents(t *testing.T) {
 		got = append(got, s.history.Missing)
 		api.response.Received = api.response.Received.Add(30 * time.Minute)
 	}
-	simtest.AssertEqual(t, "missing", got, [][]string{nil, {"ipmi"}, nil})
+	simtest.AssertEqual(t, "missing", got, [][]Component{nil, {{"fra", "ipmi"}}, nil})
 }
 
 // TestServerReturns: unlike a plan, a server that returns is added again at once.
@@ -202,8 +208,8 @@ func TestServerReturns(t *testing.T) {
 	}
 }
 
-// TestSSHKeysChanged has keys that come, go or change. One whose fingerprint is not understood
-// did not change.
+// TestSSHKeysChanged has keys that come, go or change. One whose fingerprint or type is not
+// understood did not change.
 func TestSSHKeysChanged(t *testing.T) {
 	f := newFetchTest(t, sshKeys())
 	key := func(id string, fingerprint any) simulator.Object {
@@ -214,13 +220,15 @@ func TestSSHKeysChanged(t *testing.T) {
 		events  []string
 		changed float64 // number of the response; negative for never
 	}{
-		{[]simulator.Object{key("k1", "a")}, []string{}, -1},
 		{[]simulator.Object{key("k1", nil)}, []string{}, -1},
 		{[]simulator.Object{key("k1", "a")}, []string{}, -1},
-		{[]simulator.Object{key("k1", "a"), key("k2", "b")}, []string{"ssh key added: ssh_key=k2 name=laptop"}, 3},
-		{[]simulator.Object{key("k1", "a"), key("k2", "b")}, []string{}, 3},
-		{[]simulator.Object{key("k1", "c"), key("k2", "b")}, []string{"ssh key added: ssh_key=k1 name=laptop", "ssh key removed: ssh_key=k1 name=laptop"}, 5},
-		{nil, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key removed: ssh_key=k2 name=laptop"}, 6},
+		{[]simulator.Object{key("k1", nil)}, []string{}, -1},
+		{[]simulator.Object{{"id": "k1", "name": "laptop", "type": 7, "fingerprint": "a"}}, []string{}, -1},
+		{[]simulator.Object{key("k1", "a")}, []string{}, -1},
+		{[]simulator.Object{key("k1", "a"), key("k2", "b")}, []string{"ssh key added: ssh_key=k2 name=laptop"}, 5},
+		{[]simulator.Object{key("k1", "a"), key("k2", "b")}, []string{}, 5},
+		{[]simulator.Object{key("k1", "c"), key("k2", "b")}, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key added: ssh_key=k1 name=laptop"}, 7},
+		{nil, []string{"ssh key removed: ssh_key=k1 name=laptop", "ssh key removed: ssh_key=k2 name=laptop"}, 8},
 	} {
 		f.account.SSHKeys = c.keys
 		f.response = rentalapi.Response{Received: today.Add(time.Duration(i) * time.Second)}

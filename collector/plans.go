@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -50,7 +51,8 @@ type plan struct {
 	}
 	Links struct{ Page, Order link }
 
-	gpuUnknown bool // whether it has one
+	gpuUnknown       bool // whether it has one
+	locationsUnknown bool // whether there are more
 }
 
 type gpu struct{ Model, Memory string }
@@ -134,11 +136,14 @@ func getPlans(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, err
 	return s, nil
 }
 
-// checkPlan notes whether it is known if the plan has a GPU: an object that names none says
-// nothing.
+// checkPlan notes what is not known, though it has a value: an object without model and memory
+// may be a GPU, and a location that was not understood may be any.
 func checkPlan(p *plan, errs []rentalapi.FieldError) []rentalapi.FieldError {
-	p.gpuUnknown = p.GPU != nil && *p.GPU == (gpu{}) ||
-		slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool { return e.Field == "gpu" })
+	p.gpuUnknown = p.GPU != nil && *p.GPU == (gpu{})
+	for _, e := range errs {
+		p.gpuUnknown = p.gpuUnknown || e.Field == "gpu"
+		p.locationsUnknown = p.locationsUnknown || strings.HasPrefix(e.Field, "availability.locations[")
+	}
 	return nil
 }
 

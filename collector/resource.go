@@ -34,6 +34,9 @@ type Resource struct {
 	SoldOutInterval time.Duration
 
 	MaxRequests int // of a fetch, usually; 0 means 1, which is the least
+	// PageInterval is the interval for each page of a list that is read whole; 0 if there is
+	// no such list.
+	PageInterval time.Duration
 
 	Metrics []*metric.Definition
 
@@ -82,6 +85,10 @@ func (f *Fetcher) nextPage(ctx context.Context) error {
 	}
 	return f.OnPage(ctx)
 }
+
+// ErrTokenChanged is the error of responses that were fetched with different tokens: they may be
+// of different provider accounts.
+var ErrTokenChanged = fmt.Errorf("token: changed between two requests: %w", rentalapi.ErrIncomplete)
 
 func newBuilder(account string) *metric.Builder {
 	b := &metric.Builder{}
@@ -218,3 +225,7 @@ func Definitions() []*metric.Definition {
 
 // Sample is a published sample, for pages.
 type Sample = metric.Sample
+
+// Burst is how many requests of a rate limit are sent at once. The rest of the limit is what can
+// be sent in each minute.
+const Burst = rentalapi.Burst

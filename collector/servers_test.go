@@ -3,80 +3,109 @@ package collector
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestActiveServers has the accounts lab, with one active server, and main, whose response
-// tells of all, some or no active servers.
+const testAddress = "198.18.0.1"
+
+// serverOf returns a server as the provider sends it.
+func serverOf(id string, address, status any) simulator.Object {
+	return simulator.Object{"id": id, "ipv4": address, "status": status, "plan": "p", "location": "FRA", "os": "debian-13", "hostname": "h"}
+}
+
+// withStatuses returns servers s0, s1 and so on.
+func withStatuses(statuses ...any) (list []simulator.Object) {
+	for i, status := range statuses {
+		list = append(list, serverOf(fmt.Sprint("s", i), testAddress, status))
+	}
+	return list
+}
+
+// targets returns the active servers of the account main.
+func targets(t *testing.T, list []simulator.Object, active any, account string) ([]Server, error) {
+	t.Helper()
+	if list == nil {
+		list = []simulator.Object{}
+	}
+	var accounts []Known
+	for _, a := range []struct {
+		name   string
+		list   []simulator.Object
+		active any
+	}{{"lab", withStatuses("active"), 1}, {"main", list, active}} {
+		snap, err := fetchBody(t, servers(), simtest.Encode(t, simulator.Object{"data": a.list, "meta": simulator.Object{"active": a.active}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		accounts = append(accounts, Known{Account: a.name, Data: snap.Data})
+	}
+	return ActiveServers(accounts, account)
+}
+
+// TestActiveServers has the accounts lab, with one active server, and main.
 func TestActiveServers(t *testing.T) {
-	const one = `"198.18.0.1"`
-	server := func(id, addresses, status string) string {
-		return fmt.Sprintf(`{"id":%q,"ipv4":%s,"status":%s,"plan":"p","location":"FRA","os":"debian-13","hostname":"h"}`, id, addresses, status)
+	target := func(account, id, address, status string) Server {
+		return Server{Account: account, ID: id, Plan: "p", Location: "fra", OS: "debian-13", Hostname: "h", Status: status, IPv4: address}
 	}
-	list := func(statuses ...string) string {
-		items := make([]string, len(statuses))
-		for i, status := range statuses {
-			items[i] = server(fmt.Sprint("s", i), one, status)
-		}
-		return strings.Join(items, ",")
-	}
-	const none = `,{"id":"none","status":null,"ipv4":null}`
+	lab, first := target("lab", "s0", testAddress, "active"), target("main", "s0", testAddress, "active")
 	for _, c := range []struct {
-		main, active, account string
-		want                  string // account, id and address of each
-		err                   error
+		name    string
+		list    []simulator.Object
+		active  any
+		account string
+		want    []Server
+		err     error
 	}{
-		{server("b", one, `"active"`) + "," + server("a", one, `"active"`), "2", "", "lab d 198.18.0.9, main a 198.18.0.1, main b 198.18.0.1", nil},
-		{list(`"active"`), "1", "lab", "lab d 198.18.0.9", nil},
-		{server("", one, `"active"`), "1", "lab", "lab d 198.18.0.9", nil}, // not partial
-		{"", "0", "main", "", nil},
-		{"", "0", "nobody", "", ErrUnknownAccount},
-		{server("list", `["198.18.0.1","198.18.0.2"]`, `"active"`) + "," + server("empty", `["","198.18.0.2"]`, `"active"`), "2", "main", "main empty 198.18.0.2, main list 198.18.0.1", nil},
-		{server("none", `[""]`, `"active"`) + "," + server("null", "null", `"active"`), "2", "main", "main none , main null ", nil},
-
-		{list(`"active"`) + "," + server("b", "7", `"suspended"`), "1", "main", "main s0 198.18.0.1", nil},
-
-		// What is not known may be an active server.
-		{server("a", "7", `"active"`), "1", "", "", ErrUnknownServers},
-		{server("a", "7", "null"), "0", "", "", ErrUnknownServers},
-		{server("", one, `"active"`), "1", "", "", ErrUnknownServers},
-		{list(`"active"`, `""`), "1", "", "", ErrUnknownServers},
-		{list(`"active"`, `7`), "1", "", "", ErrUnknownServers},
-		{list(`"active"`, `null`), "1", "", "", ErrUnknownServers},
-
-		// meta.active
-		{list(`"active"`, `"ACTIVE"`, `"suspended"`, `"Active"`), "3", "main", "main s0 198.18.0.1, main s1 198.18.0.1, main s3 198.18.0.1", nil},
-		{list(`"active"`), "2", "", "", ErrUnknownServers},
-		{list(`"active"`, `"active"`), "1", "", "", ErrUnknownServers},
-		{list(), "1", "", "", ErrUnknownServers},
-		{list(`"active"`), "null", "main", "main s0 198.18.0.1", nil},
-		{list(`"active"`), `"many"`, "main", "main s0 198.18.0.1", nil},
-		{list(`"active"`) + none, "2", "main", "main s0 198.18.0.1", nil},
-		{list(`"active"`) + none, "3", "", "", ErrUnknownServers},
+		{"all accounts, sorted", []simulator.Object{serverOf("b", testAddress, "active"), serverOf("a", testAddress, "active")}, 2, "", []Server{
+			lab, target("main", "a", testAddress, "active"), target("main", "b", testAddress, "active"),
+		}, nil},
+		{"one account", withStatuses("active"), 1, "lab", []Server{lab}, nil},
+		{"another one is partial", []simulator.Object{serverOf("", testAddress, "active")}, 1, "lab", []Server{lab}, nil},
+		{"no servers", nil, 0, "main", nil, nil},
+		{"unknown account", nil, 0, "nobody", nil, ErrUnknownAccount},
+		{"first of several addresses", []simulator.Object{serverOf("a", []string{"", "198.18.0.2", "198.18.0.3"}, "active")}, 1, "main", []Server{target("main", "a", "198.18.0.2", "active")}, nil},
+		{"without address", []simulator.Object{serverOf("a", []string{""}, "active"), serverOf("b", nil, "active")}, 2, "main", []Server{
+			target("main", "a", "", "active"), target("main", "b", "", "active"),
+		}, nil},
+		{"statuses", withStatuses("active", "ACTIVE", "suspended", "Active"), 3, "main", []Server{
+			first, target("main", "s1", testAddress, "ACTIVE"), target("main", "s3", testAddress, "Active"),
+		}, nil},
+		{"suspended with a wrong address", append(withStatuses("active"), serverOf("b", 7, "suspended")), 1, "main", []Server{first}, nil},
+		{"active is null", withStatuses("active"), nil, "main", []Server{first}, nil},
+		{"active is a text", withStatuses("active"), "many", "main", []Server{first}, nil},
+		{"without status and address", append(withStatuses("active"), serverOf("b", nil, nil)), 2, "main", []Server{first}, nil},
 	} {
-		var accounts []Known
-		for _, body := range []string{"lab:" + server("d", `"198.18.0.9"`, `"active"`) + `],"meta":{"active":1}}`, "main:" + c.main + `],"meta":{"active":` + c.active + `}}`} {
-			account, data, _ := strings.Cut(body, ":")
-			snap, err := fetchBody(t, servers(), []byte(`{"data":[`+data))
-			if err != nil {
-				t.Fatal(err)
-			}
-			accounts = append(accounts, Known{Account: account, Data: snap.Data})
-		}
-		found, err := ActiveServers(accounts, c.account)
-		var got []string
-		for _, s := range found {
-			got = append(got, s.Account+" "+s.ID+" "+s.IPv4)
-			if s.Status = strings.ToLower(s.Status); s != (Server{s.Account, s.ID, "p", "fra", "debian-13", "h", "active", s.IPv4}) {
-				t.Errorf("%s: got %+v", c.main, s)
-			}
-		}
+		got, err := targets(t, c.list, c.active, c.account)
+		simtest.AssertEqual(t, c.name, got, c.want)
 		if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
-			t.Errorf("%s, meta.active %s: got error %v, want %v", c.main, c.active, err, c.err)
+			t.Errorf("%s: got error %v, want %v", c.name, err, c.err)
 		}
-		simtest.AssertEqual(t, c.main, strings.Join(got, ", "), c.want)
+	}
+}
+
+// TestPartialServers has lists in which an active server may be missing.
+func TestPartialServers(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		list   []simulator.Object
+		active any
+	}{
+		{"address", []simulator.Object{serverOf("a", 7, "active")}, 1},
+		{"address and status", []simulator.Object{serverOf("a", 7, nil)}, 0},
+		{"id", []simulator.Object{serverOf("", testAddress, "active")}, nil},
+		{"blank status", withStatuses("active", ""), 1},
+		{"wrong status", withStatuses("active", 7), 1},
+		{"status null", withStatuses("active", nil), 1},
+		{"fewer than active", withStatuses("active"), 2},
+		{"more than active", withStatuses("active", "active"), 1},
+		{"none", nil, 1},
+		{"fewer than active, one without status", append(withStatuses("active"), serverOf("b", nil, nil)), 3},
+	} {
+		if got, err := targets(t, c.list, c.active, ""); !errors.Is(err, ErrUnknownServers) || len(got) > 0 {
+			t.Errorf("%s: got %v and error %v, want %v", c.name, got, err, ErrUnknownServers)
+		}
 	}
 }

@@ -2,7 +2,7 @@ package collector
 
 import (
 	"context"
-	"strings"
+	"slices"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -17,6 +17,8 @@ type sshKey struct {
 	Type        string `api:"new"`
 	Fingerprint string
 	CreatedAt   *timestamp `json:"created_at"`
+
+	typeUnknown bool // whether it was not understood
 }
 
 var (
@@ -38,7 +40,7 @@ func sshKeys() Resource {
 
 func getSSHKeys(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
 	page, err := rentalapi.GetList[sshKey, struct{}](ctx, f.API, rentalapi.List[sshKey]{
-		Path: "/ssh-keys", MaxItems: maxItems, ID: func(k *sshKey) string { return k.ID },
+		Path: "/ssh-keys", MaxItems: maxItems, ID: func(k *sshKey) string { return k.ID }, Check: checkSSHKey,
 	})
 	if err != nil {
 		return Snapshot{}, err
@@ -47,15 +49,17 @@ func getSSHKeys(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, e
 	for _, k := range page.Items {
 		b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)
 		metric.AddOptional(b, sshKeyCreated, k.CreatedAt, k.ID)
-		if k.Fingerprint == "" { // which key it is, is not known
-			s.partial = true
-			continue
+		i := item{kind: sshKeyEvents, id: k.ID, keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}}}
+		if k.Fingerprint != "" && !k.typeUnknown {
+			i.state = state(k.Type + " " + k.Fingerprint)
 		}
-		s.items = append(s.items, item{
-			kind: sshKeyEvents, id: strings.Join([]string{k.ID, k.Type, k.Fingerprint}, " "), // with another fingerprint, it is another one
-			keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}},
-		})
+		s.items = append(s.items, i)
 	}
 	b.Add(sshKeysCount, float64(page.Count))
 	return s, nil
+}
+
+func checkSSHKey(k *sshKey, errs []rentalapi.FieldError) []rentalapi.FieldError {
+	k.typeUnknown = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool { return e.Field == "type" })
+	return nil
 }

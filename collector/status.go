@@ -32,6 +32,9 @@ var (
 	statusUpdated  = metric.Gauge("status_updated_timestamp_seconds", "When the provider last updated its status.", "Status updated_at")
 )
 
+// Component is a component of a location.
+type Component struct{ Location, Name string }
+
 const (
 	statusCacheTime = 30 * time.Second
 	// maxStatusAge is the most that updated_at is taken for the age of a response.
@@ -81,25 +84,21 @@ func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 		}
 	}
 	s.Invalid.Add("status", others...)
-	type component struct {
-		location locationID
-		name     string
-	}
-	seen := map[component]bool{}
+	seen := map[Component]bool{}
 	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same one is kept each time
 		for _, name := range slices.Sorted(maps.Keys(st.Locations[id].Components)) {
 			is := st.Locations[id].Components[name]
-			c := component{newLocationID(id), name}
+			c := Component{string(newLocationID(id)), name}
 			if seen[c] { // the location is listed in capital letters, too
 				s.Invalid.Add("status", rentalapi.FieldError{Field: "locations." + id + ".components." + name, Problem: "already seen"})
 				continue
 			}
 			seen[c] = true
 			operational := strings.EqualFold(string(is), "operational")
-			b.AddBool(componentUp, &operational, string(c.location), name)
-			b.Add(componentState, 1, string(c.location), name, string(is))
+			b.AddBool(componentUp, &operational, c.Location, name)
+			b.Add(componentState, 1, c.Location, name, string(is))
 			s.items = append(s.items, item{
-				kind: componentEvents, id: string(c.location) + " " + name, labels: []string{string(c.location), name}, keys: [][2]string{{"location", string(c.location)}, {"component", name}}, state: is,
+				kind: componentEvents, id: c.Location + " " + name, labels: []string{c.Location, name}, keys: [][2]string{{"location", c.Location}, {"component", name}}, state: is,
 			})
 		}
 	}

@@ -138,6 +138,7 @@ func addState(ctx context.Context, f *Fetcher, s state, all *topupPage) error {
 	if !isOpen(s) && s != "paid" {
 		query.Set("limit", "1")
 	}
+	ids, withoutID := map[string]bool{}, 0
 	for page := 1; ; page++ {
 		if err := f.nextPage(ctx); err != nil {
 			return err
@@ -147,7 +148,7 @@ func addState(ctx context.Context, f *Fetcher, s state, all *topupPage) error {
 		case err != nil:
 			return err
 		case p.Token != all.Token:
-			return errTokenChanged
+			return ErrTokenChanged
 		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && !strings.EqualFold(string(t.Status), string(s)) }):
 			return fmt.Errorf("data: the response for status %s contains another status: %w", s, rentalapi.ErrIncomplete)
 		case isOpen(s) && p.Meta.Total > maxItems:
@@ -155,11 +156,16 @@ func addState(ctx context.Context, f *Fetcher, s state, all *topupPage) error {
 		}
 		for _, t := range p.Items {
 			t.open = isOpen(s)
+			ids[t.ID] = true
 		}
+		withoutID += p.Count - len(p.Items)
 		all.Response, all.Meta, all.Items = p.Response, p.Meta, append(all.Items, p.Items...)
 		all.Invalid.Merge(p.Invalid)
-		if !isOpen(s) || count(page) >= p.Meta.Pages || p.Count == 0 {
+		if !isOpen(s) {
 			return nil
+		}
+		if count(page) >= p.Meta.Pages || p.Count == 0 {
+			return checkTotal(len(ids)+withoutID, p.Meta.Total)
 		}
 	}
 }

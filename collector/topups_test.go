@@ -188,6 +188,18 @@ func TestTopupsRefused(t *testing.T) {
 	}
 }
 
+// TestTopupsOfOnePage has a provider that sends the first page of the open top-ups again.
+func TestTopupsOfOnePage(t *testing.T) {
+	h := newTopupTest(t, manyTopups(350, 0))
+	h.body = func(query url.Values) []byte {
+		query.Set("page", "1")
+		return []byte(strings.ReplaceAll(h.Body("/topups?"+query.Encode(), h.token), `"page":1,`, ""))
+	}
+	if _, _, _, err := h.fetch(); !errors.Is(err, rentalapi.ErrIncomplete) {
+		t.Errorf("got error %v, want %v", err, rentalapi.ErrIncomplete)
+	}
+}
+
 // TestTopupsOfAnotherToken changes the token between two requests of a fetch: top-ups of
 // two accounts are not combined.
 func TestTopupsOfAnotherToken(t *testing.T) {
@@ -202,7 +214,7 @@ func TestTopupsOfAnotherToken(t *testing.T) {
 			return nil
 		}
 		_, _, _, err := h.fetch()
-		want := errTokenChanged.Error()
+		want := ErrTokenChanged.Error()
 		if after == 0 || after == 7 {
 			want = "<nil>"
 		}

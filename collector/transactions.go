@@ -40,12 +40,15 @@ const (
 	// pageInterval is the interval for each page: a long history does not change more
 	// often, but costs more requests.
 	pageInterval = 10 * time.Second
+	// maxPageFailures is after how many failures of one page in a row all are read again: the
+	// provider may have no such page any more.
+	maxPageFailures = 5
 )
 
 func transactions() Resource {
 	return Resource{
 		Name: "transactions", Help: "money in and out by type", Path: "/transactions", Account: true,
-		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
+		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, PageInterval: pageInterval,
 		Metrics: []*metric.Definition{transactionsByType, transactionsCredit, transactionsDebit},
 		get:     getTransactions,
 	}
@@ -69,6 +72,9 @@ func getTransactions(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapsh
 			Path: "/transactions", MaxItems: maxEntries, ID: func(t *transaction) string { return string(t.ID) },
 		}, w.pages+1)
 		if err != nil {
+			if w.failures++; w.failures == maxPageFailures {
+				f.walk = nil
+			}
 			return Snapshot{}, err
 		}
 		if err := w.add(page); err != nil {
@@ -78,13 +84,22 @@ func getTransactions(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapsh
 		last = count(w.pages) >= page.Meta.Pages || page.Count == 0
 	}
 	f.walk = nil
-	if known := count(len(w.entries) + w.withoutID); known < w.total {
-		return Snapshot{}, fmt.Errorf("data: the pages hold %v entries, but meta.total is %v: %w", known, w.total, rentalapi.ErrIncomplete)
+	if err := checkTotal(len(w.entries)+w.withoutID, w.total); err != nil {
+		return Snapshot{}, err
 	}
 	w.addSums(b)
 	s := newSnapshot(w.first, nil)
 	s.Invalid, s.AtLeast = w.invalid, time.Duration(w.pages)*pageInterval
 	return s, nil
+}
+
+// checkTotal fails if all pages of a list have fewer different items than it has in all: the
+// provider may have sent the same page again.
+func checkTotal(items int, total count) error {
+	if count(items) < total {
+		return fmt.Errorf("data: the pages hold %d entries, but meta.total is %v: %w", items, total, rentalapi.ErrIncomplete)
+	}
+	return nil
 }
 
 // maxTypes bounds the types of transactions. The provider documents two.
@@ -95,6 +110,7 @@ type walk struct {
 	first     rentalapi.Response
 	newest    rentalapi.Response
 	pages     int
+	failures  int   // of the next page, in a row
 	total     count // entries when the first page was read
 	left      count // entries when the newest page was read
 	entries   map[entryID]entry
@@ -108,9 +124,6 @@ type entry struct {
 	usd  micros
 }
 
-// errTokenChanged is the error of pages that were fetched with different tokens.
-var errTokenChanged = fmt.Errorf("data: the token changed between two pages: %w", rentalapi.ErrIncomplete)
-
 // add adds the next page. Its error says why it cannot be combined with those before.
 func (w *walk) add(page rentalapi.Page[transaction, rentalapi.PageMeta]) error {
 	if w.pages == 0 {
@@ -118,7 +131,7 @@ func (w *walk) add(page rentalapi.Page[transaction, rentalapi.PageMeta]) error {
 	}
 	switch {
 	case page.Token != w.first.Token:
-		return errTokenChanged
+		return ErrTokenChanged
 	case page.Meta.Total < w.left: // others have moved to pages that were read before
 		return fmt.Errorf("data: entries were removed between two pages: %w", rentalapi.ErrIncomplete)
 	case page.Received.Sub(w.newest.Received) > rememberFor:
@@ -139,7 +152,7 @@ func (w *walk) add(page rentalapi.Page[transaction, rentalapi.PageMeta]) error {
 	if len(w.types) > maxTypes {
 		return fmt.Errorf("data: more than %d types: %w", maxTypes, rentalapi.ErrTooLarge)
 	}
-	w.pages++
+	w.pages, w.failures = w.pages+1, 0
 	w.newest, w.left = page.Response, page.Meta.Total
 	w.withoutID += page.Count - len(page.Items)
 	w.invalid.Merge(page.Invalid)

@@ -132,7 +132,7 @@ func TestTransactionsInvalid(t *testing.T) {
 // TestTransactionsRefused has pages that are not one list.
 func TestTransactionsRefused(t *testing.T) {
 	for want, change := range map[string]func(f *fetchTest) func(){
-		errTokenChanged.Error(): func(f *fetchTest) func() {
+		ErrTokenChanged.Error(): func(f *fetchTest) func() {
 			f.accounts[simtest.LabToken].Transactions = manyEntries(350)
 			return func() { f.token = simtest.LabToken }
 		},
@@ -176,7 +176,7 @@ func TestTransactionsResumed(t *testing.T) {
 		{"more entries", func(f *fetchTest) { f.account.Transactions = withMore(f.account.Transactions, 60) }, "2, 3, 4", nil},
 		{"another token", func(f *fetchTest) {
 			f.accounts[simtest.LabToken].Transactions, f.token = f.account.Transactions, simtest.LabToken
-		}, "2", errTokenChanged},
+		}, "2", ErrTokenChanged},
 		{"fewer entries", func(f *fetchTest) { f.account.Transactions = f.account.Transactions[1:] }, "2", rentalapi.ErrIncomplete},
 		{"after two hours", func(f *fetchTest) { f.response.Received = today.Add(2 * time.Hour) }, "2", rentalapi.ErrIncomplete},
 	} {
@@ -206,6 +206,25 @@ func TestTransactionsResumed(t *testing.T) {
 			simtest.AssertEqual(t, "given up", requests, "1, 2, 3")
 		})
 	}
+}
+
+// TestTransactionsRestarted removes entries while a page fails: there is no such page any more,
+// and the provider refuses to send it. All pages are read again after several failures.
+func TestTransactionsRestarted(t *testing.T) {
+	f := newTransactionTest(t, manyEntries(250))
+	f.before = func(query url.Values) error {
+		if query.Get("page") != "1" {
+			return errors.New("not found")
+		}
+		return nil
+	}
+	var got []string
+	for range maxPageFailures + 1 {
+		_, _, requests, _ := f.fetch()
+		got = append(got, requests)
+		f.account.Transactions = manyEntries(90)
+	}
+	simtest.AssertEqual(t, "requests", got, []string{"1, 2", "2", "2", "2", "2", "1"})
 }
 
 // TestTransactionTypes has more types than are exported.

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"cmp"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -63,19 +62,15 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 	plans, locations := public.Data.Plans, public.Data.Locations
 	wasKnown := w.known
 	w.known = plans != nil && (locations != nil || len(w.Inputs()) == 1)
-	w.matches, w.Events, w.seen = nil, nil, maps.Clone(w.seen)
+	before := w.seen
+	w.matches, w.Events, w.seen = nil, nil, make(map[string]sighting, len(before))
 	if !w.known {
-		for id, s := range w.seen { // what is known later is no change
+		for id, s := range before { // what is known later is no change
 			s.is = unknown
 			w.seen[id] = s
 		}
 		return w
 	}
-	if w.seen == nil {
-		w.seen = map[string]sighting{}
-	}
-	maps.DeleteFunc(w.seen, func(_ string, s sighting) bool { return now.Sub(s.listed) >= rememberFor && s.listed.Before(w.stepped) })
-	w.stepped = now
 	locations, criteria := cmp.Or(locations, &LocationData{}), w.criteria()
 	if len(plans.Items) > 0 {
 		w.Unmet = unmet(criteria, plans.Items, *locations)
@@ -85,9 +80,9 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 		if matches == match {
 			w.matches = append(w.matches, p)
 		}
-		s, listed := w.seen[p.ID]
-		if !listed {
-			s.since = now
+		s, listed := before[p.ID]
+		if !listed || now.Sub(s.listed) >= rememberFor && s.listed.Before(w.stepped) {
+			s = sighting{since: now}
 			if !wasKnown {
 				s.is = unknown // else a mismatch: the plan is new
 			}
@@ -105,6 +100,12 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 		}
 		w.seen[p.ID] = s
 	}
+	for id, s := range before {
+		if _, listed := w.seen[id]; !listed && now.Sub(s.listed) < rememberFor && len(w.seen) < maxRemembered {
+			w.seen[id] = s
+		}
+	}
+	w.stepped = now
 	return w
 }
 

@@ -34,7 +34,7 @@ func TestWatchMatches(t *testing.T) {
 		{Watch{MaxUSDPerMonth: ptr(99.9)}, fields{`99.90`: "yes", `99.91`: "no", `0`: "yes", `null`: "unknown", `"1"`: "unknown", `-1`: "unknown", absent: "unknown"}, "price.monthly.usd"},
 		{Watch{MaxEURPerMonth: ptr(0.0)}, fields{`0`: "yes", `0.01`: "no", `null`: "unknown"}, "price.monthly.eur"},
 		{Watch{Locations: []string{"fra", "new"}}, fields{
-			`["nyc","fra"]`: "yes", `["nyc","FRA"]`: "yes", `["new"]`: "yes", `["nyc"]`: "no", `[]`: "no", `null`: "unknown", absent: "unknown", `"fra"`: "unknown", `[5,"fra"]`: "yes",
+			`["nyc","fra"]`: "yes", `["nyc","FRA"]`: "yes", `["new"]`: "yes", `["nyc"]`: "no", `[]`: "no", `null`: "unknown", absent: "unknown", `"fra"`: "unknown", `[5,"fra"]`: "yes", `[5]`: "unknown", `["nyc",5]`: "unknown",
 		}, "availability.locations"},
 		{Watch{Regions: []string{"europe", "Asia"}}, fields{
 			`["nyc","fra"]`: "yes", `["nyc"]`: "no", `["new"]`: "unknown", `["nyc","new"]`: "unknown", `["fra","new"]`: "yes", `["xxx"]`: "unknown",

@@ -56,6 +56,7 @@ func (l *loader) addAccountFiles(setting, pattern string) {
 			l.add(l.at(setting), "%s", errors.Unwrap(err))
 		}
 	}
+	before := len(l.config.Accounts)
 	for _, file := range files {
 		base := filepath.Base(file)
 		info, err := os.Stat(file)
@@ -64,6 +65,9 @@ func (l *loader) addAccountFiles(setting, pattern string) {
 		}
 		place := l.at(setting) + ": " + file
 		l.addAccount(Account{Name: strings.TrimSuffix(base, filepath.Ext(base)), TokenFile: file}, place, place)
+	}
+	if len(l.config.Accounts) == before {
+		l.config.Notes = append(l.config.Notes, l.at(setting)+": no file matches")
 	}
 }
 

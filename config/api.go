@@ -1,14 +1,21 @@
 package config
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
+	"golang.org/x/net/http/httpguts"
+
+	"server_rental_exporter/collector"
 )
 
 const (
@@ -36,7 +43,7 @@ func (l *loader) setBaseURL(place, value string) {
 
 // checkAPI checks how requests are sent. The flag of the base URL has precedence over the file.
 func (l *loader) checkAPI() {
-	api, flag := l.file.API, &l.flags.baseURL
+	api, flag := &l.file.API, &l.flags.baseURL
 	switch {
 	case flag.isSet():
 		l.setBaseURL(flag.place(), flag.value)
@@ -46,14 +53,15 @@ func (l *loader) checkAPI() {
 		l.add(l.at("api.base_url"), "missing: must be set here or with %s", flag.flag)
 	}
 	checkRange(l, "api.timeout", api.Timeout, Duration(time.Millisecond), maxTimeout)
-	checkRange(l, "api.rate_limit.public", api.RateLimit.Public, Burst+1, maxPublic)
-	checkRange(l, "api.rate_limit.account", api.RateLimit.Account, Burst+1, maxAccount)
+	checkRange(l, "api.rate_limit.public", api.RateLimit.Public, collector.Burst+1, maxPublic)
+	checkRange(l, "api.rate_limit.account", api.RateLimit.Account, collector.Burst+1, maxAccount)
 	l.checkHTTP()
 	api.BaseURL, api.Address = l.config.API.BaseURL, ""
-	l.config.API = api
+	l.config.API = *api
 }
 
-// checkHTTP checks the settings of the HTTP client with the library that uses them.
+// checkHTTP checks the settings of the HTTP client with the library that uses them, and makes
+// their paths relative to the file.
 func (l *loader) checkHTTP() {
 	settings, place := &l.file.API.HTTP, l.at("api.http")
 	settings.SetDirectory(filepath.Dir(l.flags.configFile.value))
@@ -68,6 +76,26 @@ func (l *loader) checkHTTP() {
 	}
 	if err != nil {
 		l.add(place, "%s", err)
+	}
+	l.checkHeaders()
+}
+
+// checkHeaders checks what the library reports only when a request is sent.
+func (l *loader) checkHeaders() {
+	settings := l.file.API.HTTP
+	headers := cmp.Or(settings.HTTPHeaders, &promconfig.Headers{}).Headers
+	names := slices.AppendSeq(slices.Collect(maps.Keys(settings.ProxyConnectHeader)), maps.Keys(headers))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		place := l.at(fmt.Sprintf("api.http: header %q", name))
+		if !httpguts.ValidHeaderFieldName(name) {
+			l.add(place, "invalid name: must be letters, digits and characters like - and _")
+		}
+		for i, file := range headers[name].Files {
+			if _, err := readFile(file); err != nil {
+				l.add(fmt.Sprintf("%s: files[%d]", place, i), "%s", err)
+			}
+		}
 	}
 }
 

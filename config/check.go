@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"time"
 
@@ -58,7 +59,7 @@ func (l *loader) checkCollector(r collector.Resource, flag toggle) Collector {
 		settings.Interval = time.Duration(*d)
 	}
 	settings.MaxAge = max(r.MaxAge, 3*settings.Interval)
-	if d := file.MaxAge; d != nil && checkRange(l, path+".max_age", *d, Duration(settings.Interval), maxMaxAge) {
+	if d := file.MaxAge; d != nil && checkRange(l, path+".max_age", *d, 2*Duration(settings.Interval), maxMaxAge) {
 		settings.MaxAge = time.Duration(*d)
 	}
 	settings.SoldOutInterval = min(settings.SoldOutInterval, settings.Interval)
@@ -79,9 +80,12 @@ func (l *loader) checkRateLimit(path string, rate Rate) {
 	const margin = 1e-9
 	if least := math.Ceil(rate.PerMinute - margin); rate.Limit > 0 && float64(rate.Limit) < least {
 		l.add(l.at(path), "%d is too low: must be at least %.0f, %d more than the %.4g requests that the collectors make in a minute",
-			rate.Limit+Burst, least+Burst, Burst, rate.PerMinute)
+			rate.Limit+collector.Burst, least+collector.Burst, collector.Burst, rate.PerMinute)
 	}
 }
+
+// countryCode is an ISO 3166 code as the provider has them, in any case of letters.
+var countryCode = regexp.MustCompile(`^[A-Za-z]{2}$`)
 
 // checkWatches checks the watches of the file.
 func (l *loader) checkWatches() {
@@ -96,7 +100,9 @@ func (l *loader) checkWatches() {
 			setting := path + "." + field.Tag.Get("yaml")
 			switch value := criterion.Interface().(type) {
 			case []string:
-				if value != nil && len(value) == 0 || slices.ContainsFunc(value, func(v string) bool { return !validName(v) }) {
+				if setting == path+".countries" && slices.ContainsFunc(value, func(v string) bool { return !countryCode.MatchString(v) }) {
+					l.add(l.at(setting), "invalid list: each must be a country code of two letters")
+				} else if value != nil && len(value) == 0 || slices.ContainsFunc(value, func(v string) bool { return !validName(v) }) {
 					l.add(l.at(setting), "invalid list: must have at least one value, and each must be %s", nameRule)
 				}
 			case *float64:

@@ -25,6 +25,7 @@ type Config struct {
 	Collectors map[string]Collector // an entry for every resource, enabled or not
 	Watches    []collector.Watch
 	Shard      Shard
+	Notes      []string // what is valid and probably not intended, each with its place
 }
 
 // API describes the rental API and how to send requests to it.
@@ -42,10 +43,6 @@ type RateLimit struct {
 	Account int `yaml:"account"` // with each token: 5 to 120
 }
 
-// Burst is how many requests of a rate limit may be sent at once. The rest of the limit is
-// what can be sent in each minute.
-const Burst = 4
-
 // Account is an account at the provider. Either TokenFile or Token is set.
 type Account struct {
 	Name      string            `yaml:"name"`       // unique, and the value of the label account
@@ -61,7 +58,7 @@ func (a Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, a.Name) 
 type Collector struct {
 	Enabled  bool
 	Interval time.Duration // 1 second, or the API's cache time if that is longer, to 30 days
-	MaxAge   time.Duration // Interval to 365 days
+	MaxAge   time.Duration // twice Interval, or data would expire before the next fetch ends, to 365 days
 	// SoldOutInterval is the interval while an item is sold out: 2 seconds to Interval; 0 if
 	// the collector has no such interval.
 	SoldOutInterval time.Duration
@@ -75,16 +72,19 @@ type Rate struct {
 }
 
 // RequestRate returns the rate of the public API, or of each account, while everything is
-// sold out.
+// sold out and each list that is read whole has as many pages as cost the most.
 func (c *Config) RequestRate(resources []collector.Resource, account bool) Rate {
-	rate := Rate{Limit: c.API.RateLimit.Public - Burst}
+	rate := Rate{Limit: c.API.RateLimit.Public - collector.Burst}
 	if account {
-		rate.Limit = c.API.RateLimit.Account - Burst
+		rate.Limit = c.API.RateLimit.Account - collector.Burst
 	}
 	for _, r := range resources {
 		settings := c.Collectors[r.Name]
 		if r.Account == account && settings.Enabled {
 			perMinute := float64(time.Minute) / float64(cmp.Or(settings.SoldOutInterval, settings.Interval))
+			if r.PageInterval > 0 {
+				perMinute = max(perMinute, float64(time.Minute)/float64(r.PageInterval))
+			}
 			rate.PerMinute += perMinute
 			rate.MaxPerMinute += float64(max(1, r.MaxRequests)) * perMinute
 		}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -78,16 +77,6 @@ func TestLoadPlainHTTP(t *testing.T) {
 			t.Errorf("%s: got %v", host, err)
 		}
 	}
-}
-
-// TestLoadPipe has files that would block until they have a writer.
-func TestLoadPipe(t *testing.T) {
-	enterConfigDir(t)
-	if err := syscall.Mkfifo("pipe", 0o600); err != nil {
-		t.Skip(err)
-	}
-	_, err := load(t, parseFlags(t, nil, "--config.file=pipe", "--api.token-file=pipe"))
-	simtest.AssertEqual(t, "error", fmt.Sprint(err), "--api.token-file: not a regular file\n--config.file: pipe: not a regular file")
 }
 
 // TestReadToken reads a token again after its file was replaced.

@@ -35,7 +35,7 @@ type CollectorFile struct {
 	SoldOutInterval *Duration `yaml:"sold_out_interval"`
 }
 
-// CollectorName is the name of a collector that there is.
+// CollectorName is the name of an existing collector.
 type CollectorName string
 
 // UnmarshalYAML implements yaml.Unmarshaler.

@@ -25,11 +25,11 @@ func BenchmarkScrape(b *testing.B) {
 	for _, series := range []int{1_000, 50_000} {
 		b.Run(fmt.Sprintf("series=%d", series), func(b *testing.B) {
 			e := newTestExporter(b, serversConfig(b, series/5, "")...)
-			b.Cleanup(e.Wait) // the context of the benchmark has ended by then
-			e.Run(b.Context())
-			e.ApplyConfig(b.Context(), e.loaded.Load().collected)
+			b.Cleanup(e.runner.Wait) // the context of the benchmark has ended by then
+			e.runner.Run(b.Context())
+			e.runner.ApplyConfig(b.Context(), e.loaded.Load().collected)
 			h := e.handler(b.Context())
-			simtest.Eventually(b, "ready", e.Ready)
+			simtest.Eventually(b, "ready", e.runner.Ready)
 			body := simtest.ServeGet(h, "/metrics", prometheusHeaders()...).Body
 			handlers := []http.Handler{h, emptyExporter([]byte(body))}
 			request := httptest.NewRequest(http.MethodGet, "/metrics", nil)

@@ -3,7 +3,9 @@ package exporter
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,8 +33,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			name: func(ts *testscript.TestScript, fails bool, args []string) {
 				lookup := func(name string) (string, bool) { return ts.Getenv(name), ts.Getenv(name) != "" }
-				environment := Environment{Args: args, LookupEnv: lookup, Stdout: ts.Stdout(), Stderr: ts.Stderr()}
-				if code := Run(context.Background(), environment); (code == 1) != fails || code > 1 {
+				environment := Environment{Args: args, LookupEnv: lookup, Stdout: ts.Stdout(), Stderr: ts.Stderr(), Limits: unlimited()}
+				if code := Main(context.Background(), environment); (code == 1) != fails || code > 1 {
 					ts.Fatalf("exit status %d", code)
 				}
 			},
@@ -52,7 +54,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestOnceOutputFails(t *testing.T) {
 	t.Parallel()
 	var log simtest.Buffer
-	code := Run(t.Context(), Environment{Args: []string{"--demo", "--once"}, LookupEnv: unset, Stdout: fullDisk{}, Stderr: &log})
+	code := Main(t.Context(), Environment{Args: []string{"--demo", "--once"}, LookupEnv: unset, Stdout: fullDisk{}, Stderr: &log})
 	if code != 1 || !strings.Contains(log.String(), "no space left on device") {
 		t.Errorf("got status %d, log:\n%s\nwant 1 and the cause", code, &log)
 	}
@@ -65,9 +67,32 @@ func TestVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("server_rental_exporter, version %s (revision: ", strings.TrimSpace(string(file)))
-	if got := output(t, "--version"); !strings.HasPrefix(got, want) {
-		t.Errorf("got %s, want %s...", got, want)
+	want := fmt.Sprintf("server_rental_exporter, version %s (branch: ", strings.TrimSpace(string(file)))
+	got, err := exec.Command(simtest.Binary(t), "--version").Output()
+	if err != nil || !strings.HasPrefix(string(got), want) {
+		t.Errorf("got %s and %v, want %s...", got, err, want)
+	}
+}
+
+// TestSystemdSocket passes a socket that is no stream, as systemd does: the first file after
+// standard error.
+func TestSystemdSocket(t *testing.T) {
+	t.Parallel()
+	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = socket.Close() }()
+	file, err := socket.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("bash", "-c", `LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" --demo --web.systemd-socket`, simtest.Binary(t))
+	command.ExtraFiles = []*os.File{file}
+	p := simtest.StartCommand(t, command)
+	simtest.AssertEqual(t, "exit status", p.Wait(), 1)
+	if log := p.Log.String(); !strings.Contains(log, "systemd: a socket is no stream socket") {
+		t.Errorf("got log:\n%s\nwant that a socket is no stream socket", log)
 	}
 }
 
@@ -77,14 +102,25 @@ func TestSignals(t *testing.T) {
 		t.Run(stop.String(), func(t *testing.T) {
 			t.Parallel()
 			p := simtest.StartProcess(t, "--demo")
-			for _, step := range []struct {
-				signal os.Signal
-				msg    string
-			}{{syscall.SIGHUP, `msg="configuration reloaded"`}, {stop, `msg="shutting down"`}} {
-				simtest.AssertEqual(t, "signal", p.Cmd.Process.Signal(step.signal), nil)
-				simtest.Eventually(t, step.msg, func() bool { return strings.Contains(p.Log.String(), step.msg) })
-			}
+			signalAndAwait(t, p, syscall.SIGHUP, `msg="configuration reloaded"`)
+			signalAndAwait(t, p, stop, `msg="shutting down"`)
 			simtest.AssertEqual(t, "exit status", p.Wait(), 0)
 		})
 	}
+	t.Run("twice, with a client that does not read", func(t *testing.T) {
+		t.Parallel()
+		p := simtest.StartProcess(t, serversConfig(t, longServers, longName())...)
+		p.WaitReady()
+		startScrape(t, strings.TrimPrefix(p.URL, "http://"))
+		signalAndAwait(t, p, os.Interrupt, `msg="shutting down"`)
+		simtest.AssertEqual(t, "signal", p.Cmd.Process.Signal(os.Interrupt), nil)
+		p.Wait()
+		simtest.AssertEqual(t, "end", p.Cmd.ProcessState.String(), "signal: interrupt")
+	})
+}
+
+func signalAndAwait(t *testing.T, p *simtest.Process, signal os.Signal, message string) {
+	t.Helper()
+	simtest.AssertEqual(t, "signal", p.Cmd.Process.Signal(signal), nil)
+	simtest.Eventually(t, message, func() bool { return strings.Contains(p.Log.String(), message) })
 }

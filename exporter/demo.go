@@ -18,7 +18,7 @@ import (
 	"server_rental_exporter/internal/simulator"
 )
 
-// DemoSite is the address to which the links of a demo lead that listens as by default.
+// DemoSite is where the links of a demo lead if it listens at the default address.
 const DemoSite = "http://localhost:10170"
 
 // DemoTokens returns the names of the accounts of a demo by token.

@@ -24,69 +24,72 @@ import (
 
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/runner"
 )
 
 const name = "server_rental_exporter"
 
-// Environment is what Run needs of the process around it.
+// Environment is what Main needs of the process around it.
 type Environment struct {
 	Args           []string
 	LookupEnv      func(string) (string, bool)
 	Stdout, Stderr io.Writer
 	Hangup         <-chan os.Signal // reloads the configuration
+	Limits         rentalapi.Limits // of tests, which do not wait; zero for those of the configuration
 }
 
-// Run is the whole program; it returns the exit status. It shuts down when ctx ends.
-func Run(ctx context.Context, env Environment) int {
+// Main is the whole program; it returns the exit status. It shuts down when ctx ends.
+func Main(ctx context.Context, env Environment) int {
 	o, err := parse(env.Args, env.Stdout)
 	var cfg *config.Config
 	switch {
-	case err != nil || o.printed:
-	case o.health:
-		err = o.healthcheck(ctx)
-	default:
+	case err == nil && o.printed:
+		return 0
+	case err == nil && o.health:
+		if err = o.healthcheck(ctx); err == nil {
+			fmt.Fprintln(env.Stdout, "healthy")
+			return 0
+		}
+	case err == nil:
 		cfg, err = o.configure(env.LookupEnv)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		fmt.Fprintln(env.Stderr, err)
 		return 1
-	case o.printed:
-		return 0
-	case o.health:
-		fmt.Fprintln(env.Stdout, "healthy")
-		return 0
-	case o.Check:
+	}
+	if o.Check {
 		printSummary(env.Stdout, cfg)
 		return 0
 	}
 	logger := newLogger(env.Stderr, o.logLevel, o.logFormat)
-	demoCtx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the demo serves until the end
-	defer stop()
-	e, err := newExporter(demoCtx, o, env, logger, cfg)
-	if err != nil {
-		level.Error(logger).Log("msg", "start failed", "err", err)
-		return 1
-	}
-	if o.once {
-		err = e.printOnce(ctx, env.Stdout)
-	} else {
-		err = e.serve(ctx, env.Hangup, drainTime)
-	}
-	if err != nil {
+	if err := run(ctx, o, env, logger, cfg); err != nil {
 		level.Error(logger).Log("msg", "exporter stopped", "err", err)
 		return 1
 	}
 	return 0
 }
 
+// run fetches everything once, or serves until ctx ends.
+func run(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) error {
+	demoCtx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the demo serves until the end
+	defer stop()
+	e, err := newExporter(demoCtx, o, env, logger, cfg)
+	if err != nil {
+		return err
+	}
+	if o.once {
+		return e.printOnce(ctx, env.Stdout)
+	}
+	return e.serve(ctx, env.Hangup, drainTime)
+}
+
 // exporter is the running program.
 type exporter struct {
-	*runner.Runner
+	runner  *runner.Runner
 	options *options
-	lookup  func(string) (string, bool) // of an environment variable
+	env     Environment
 	logger  log.Logger
 	demo    *simulator.Simulator // nil without --demo
 	demoAPI *url.URL             // of the demo
@@ -103,7 +106,7 @@ type exporter struct {
 // newExporter wires everything; nothing is fetched or served yet, but by a demo until ctx
 // ends.
 func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
-	e := &exporter{options: o, lookup: env.LookupEnv, logger: logger, registry: prometheus.NewRegistry()}
+	e := &exporter{options: o, env: env, logger: logger, registry: prometheus.NewRegistry()}
 	e.group = e.newGroup()
 	if o.Demo {
 		var err error
@@ -111,26 +114,31 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 			return nil, err
 		}
 	}
-	if err := e.use(cfg); err != nil {
+	settings, err := e.apiSettings(cfg)
+	if err != nil {
 		return nil, err
 	}
+	e.runner = runner.New(runner.Options{Logger: logger, UserAgent: name + "/" + version.Version, API: settings, Groups: []*exposition.Group{e.group}})
+	e.loaded.Store(newLoaded(cfg))
 	return e, nil
 }
 
 // printOnce fetches everything, prints it and logs the provider's id and name of each account,
 // to show whose tokens are configured. The error says what failed.
 func (e *exporter) printOnce(ctx context.Context, w io.Writer) error {
-	failed := e.Once(ctx, e.loaded.Load().collected)
-	e.Publisher.Publish()
-	e.registry.MustRegister(e.Publisher)
+	failed := e.runner.Once(ctx, e.loaded.Load().collected)
+	e.runner.Publisher.Publish()
+	e.registry.MustRegister(e.runner.Publisher)
 	families, err := e.registry.Gather()
 	for _, f := range families {
 		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
 			return fmt.Errorf("output: %w", err)
 		}
 	}
-	for _, s := range e.Publisher.Samples()["account_info"] {
-		level.Info(e.logger).Log("msg", "account found", "account", s.Label("account"), "id", s.Label("id"), "name", s.Label("name"))
+	for _, known := range e.runner.Accounts() {
+		if a := known.Data.Account; a != nil {
+			level.Info(e.logger).Log("msg", "account found", "account", known.Account, "id", a.ID, "name", a.Name)
+		}
 	}
 	return errors.Join(failed, err)
 }
@@ -152,8 +160,8 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain tim
 	if e.demo != nil {
 		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", pageURL(e.options.web))
 	}
-	e.Run(runCtx)
-	e.ApplyConfig(runCtx, e.loaded.Load().collected)
+	e.runner.Run(runCtx)
+	e.runner.ApplyConfig(runCtx, e.loaded.Load().collected)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -166,7 +174,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain tim
 		}
 		e.reloading.Lock()
 		defer e.reloading.Unlock()
-		e.Wait()
+		e.runner.Wait()
 	}()
 
 	servers, failed := e.serveAt(listeners, e.handler(runCtx))

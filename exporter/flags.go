@@ -47,8 +47,7 @@ Use --demo to try it without an account, --config.check to check a configuration
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app := kingpin.New(name, description)
-	// A reproducible build knows neither its branch nor its user and date.
-	app.Version(regexp.MustCompile(`branch: , |  build (user|date): *\n`).ReplaceAllString(version.Print(name), ""))
+	app.Version(version.Print(name))
 	app.HelpFlag.Short('h')
 	app.UsageWriter(stdout)
 	o := &options{Flags: config.AddFlags(app, collector.Resources())}
@@ -84,9 +83,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	return nil, fmt.Errorf("command line: %w; try --help", err)
 }
 
-// harmless matches kingpin's errors that repeat no more than the name of a flag: a value, or an
-// argument that belongs to no flag, may be a secret. So may a flag that does not exist, unless
-// it looks like one.
+// harmless matches those of kingpin's errors that repeat only the name of a flag. A value, or an
+// argument that belongs to no flag, may be a secret, and so may an unknown flag, unless it
+// looks like a flag.
 var harmless = regexp.MustCompile(`^(expected argument for flag |unknown short flag |flag '|unknown long flag '--[a-z-]+(\.[a-z-]+)*'$)`)
 
 // configure returns the configuration, or all errors in it and in the other flags.
@@ -136,6 +135,9 @@ func printSummary(w io.Writer, cfg *config.Config) {
 	fmt.Fprintln(w, "  public:", describeRate(public))
 	for _, a := range cfg.Accounts {
 		fmt.Fprintf(w, "  account %s: %s\n", a.Name, describeRate(account))
+	}
+	for _, note := range cfg.Notes {
+		fmt.Fprintln(w, note)
 	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
 }

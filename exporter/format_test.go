@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -9,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -23,7 +21,7 @@ const (
 // it. One account waits, for the metric that exposes it.
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	a := startAPI(t)
+	a := simtest.Start(t, simulator.Options{}) // which tells its limits
 	a.Inject(simtest.Fault{Path: "/account", Token: simtest.LabToken, Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}}})
 	p := startReady(t, "--config.file="+configFile(t, a))
 	page := p.scrape()
@@ -89,23 +87,4 @@ func pythonWithClient() string {
 		}
 	}
 	return ""
-}
-
-// TestGatheringError asserts that a metric that cannot be collected costs no other
-// metric, and is logged and counted.
-func TestGatheringError(t *testing.T) {
-	t.Parallel()
-	var logger simtest.Log
-	e := newTestExporter(t, "--demo")
-	e.logger = &logger
-	e.registry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
-		ch <- prometheus.NewInvalidMetric(prometheus.NewDesc("broken", "A broken metric.", nil, nil), errors.New("broken"))
-	}))
-	h := e.metrics()
-	const failures = `promhttp_metric_handler_errors_total{cause="gathering"}`
-	simtest.ServeGet(h, "/metrics")
-	page := simtest.ServeGet(h, "/metrics").Exposition(t)
-	simtest.AssertEqual(t, "errors so far", page.WithPrefix(failures), map[string]float64{failures: 1})
-	const line = `level=error msg="cannot serve metrics" err=*broken`
-	logger.Assert(t, line, line)
 }

@@ -2,9 +2,9 @@ package exporter
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"regexp"
@@ -17,13 +17,13 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
 func TestMain(m *testing.M) {
 	version.Version = "1.2.3"
-	_ = flag.Set("test.parallel", "8") // most tests wait for the rate limit, and few compute
 	simtest.Main(m)
 }
 
@@ -41,7 +41,7 @@ func newTestExporter(t testing.TB, args ...string) *exporter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := newExporter(t.Context(), o, Environment{LookupEnv: unset}, newLogger(io.Discard, "info", "logfmt"), cfg)
+	e, err := newExporter(t.Context(), o, Environment{LookupEnv: unset, Limits: unlimited()}, newLogger(io.Discard, "info", "logfmt"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func launch(t testing.TB, args ...string) *program {
 	}
 	go func() {
 		defer close(p.ended)
-		p.code = Run(ctx, Environment{Args: args, LookupEnv: unset, Stdout: p.out, Stderr: p.log, Hangup: p.hangup})
+		p.code = Main(ctx, Environment{Args: args, LookupEnv: unset, Stdout: p.out, Stderr: p.log, Hangup: p.hangup, Limits: unlimited()})
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -106,12 +106,14 @@ func start(t testing.TB, args ...string) *program {
 	return p
 }
 
-// startAPI starts a provider of which exporters with the configuration files of simtest are
-// ready within a second.
+// unlimited are limits for which no test waits.
+func unlimited() rentalapi.Limits { return rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt} }
+
+// startAPI starts a provider without rate limits.
 func startAPI(t testing.TB) *simtest.API {
 	t.Helper()
-	a := simtest.Start(t, simulator.Options{})
-	a.Settings = "timeout: 5m, rate_limit: {public: 59, account: 120}"
+	a := simtest.Start(t, simulator.Options{Unlimited: true})
+	a.Settings = "timeout: 5m"
 	return a
 }
 

@@ -25,18 +25,18 @@ func (o *options) healthcheck(ctx context.Context) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	// The certificate names the host that Prometheus knows. No secret is sent.
+	// An image may have no /etc/hosts, which knows localhost. The certificate names the host that Prometheus knows. No secret is sent.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} //nolint:gosec // see above
 	for _, address := range *o.web.WebListenAddresses {
-		if err := ask(ctx, transport, localURL(o.web, address)+web.HealthyPath[1:]); err != nil {
+		if err := ask(ctx, transport, localURL(o.web, address, "127.0.0.1")+web.HealthyPath[1:]); err != nil {
 			errs = append(errs, fmt.Errorf("unhealthy: %s: %w", address, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// ask returns an error if nothing serves at a URL. A server that refuses the client for want of
-// a certificate or a password works, and so does one that limits requests.
+// ask returns an error if nothing serves at a URL. A server that refuses the client because it
+// has no certificate or password works, and so does one that limits requests.
 func ask(ctx context.Context, transport *http.Transport, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

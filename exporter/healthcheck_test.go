@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
@@ -52,6 +54,17 @@ func TestHealthcheck(t *testing.T) {
 			got := finish(t, "--healthcheck", file, "--web.listen-address="+strings.TrimPrefix(p.url, "http://"))
 			simtest.AssertEqual(t, "outcome", got.outcome(), outcome{0, "healthy\n", ""})
 		})
+	}
+}
+
+// TestLocalURL asserts that no name needs to be resolved where none is configured.
+func TestLocalURL(t *testing.T) {
+	none := ""
+	for address, want := range map[string]string{
+		":9100": "http://127.0.0.1:9100/", "0.0.0.0:9100": "http://127.0.0.1:9100/", "[::]:9100": "http://127.0.0.1:9100/",
+		"10.0.0.1:9100": "http://10.0.0.1:9100/", "[fe80::1]:9100": "http://[fe80::1]:9100/", "rental.example:9100": "http://rental.example:9100/",
+	} {
+		simtest.AssertEqual(t, address, localURL(&toolkit.FlagConfig{WebConfigFile: &none}, address, "127.0.0.1"), want)
 	}
 }
 

@@ -26,43 +26,37 @@ var (
 	reloadTime       = metric.Gauge("exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.", "the exporter")
 	shardIndex       = metric.Gauge("exporter_shard", "Index of this shard, from 0.", "the command line")
 	shardTotal       = metric.Gauge("exporter_shards", "Number of shards that share the accounts.", "the command line")
-	cacheBytes       = metric.Gauge("exporter_exposition_cache_bytes", "Bytes of encoded metrics that are kept ready for scrapes.", "the exporter")
 )
 
 // Definitions lists every metric of the exporter, in the order of the documentation.
 func Definitions() []*metric.Definition {
-	own := ownDefinitions()
-	return slices.Concat(collector.Definitions(), own[:1], runner.HealthDefinitions(), rentalapi.Definitions(), own[1:])
+	return slices.Concat(collector.Definitions(), runner.HealthDefinitions(), rentalapi.Definitions(), ownDefinitions())
 }
 
 // ownDefinitions lists the metrics of this package.
 func ownDefinitions() []*metric.Definition {
-	return []*metric.Definition{buildInfo, reloadSuccessful, reloadTime, shardIndex, shardTotal, cacheBytes}
+	return []*metric.Definition{buildInfo, reloadSuccessful, reloadTime, shardIndex, shardTotal}
 }
 
 // loaded is the configuration in force.
 type loaded struct {
-	config     *config.Config
-	collected  runner.Spec
-	at         time.Time
-	successful bool // whether the last attempt to load one was
+	config      *config.Config
+	collected   runner.Spec
+	at          time.Time
+	reloadError error // why the last attempt to load one failed; nil if it did not
 }
-
-// cacheBytesInterval is the time from one look at the size of the cache, which changes with
-// every publication, to the next.
-const cacheBytesInterval = time.Second
 
 // newGroup returns the group of the metrics of the exporter itself.
 func (e *exporter) newGroup() *exposition.Group {
-	return &exposition.Group{Definitions: ownDefinitions(), Collect: func(now time.Time) ([]prometheus.Metric, time.Time) {
+	return &exposition.Group{Definitions: ownDefinitions(), Collect: func(time.Time) ([]prometheus.Metric, time.Time) {
 		l, b := e.loaded.Load(), &metric.Builder{}
 		b.Add(buildInfo, 1, version.Version, version.GetRevision(), version.Branch, version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
-		b.AddBool(reloadSuccessful, &l.successful)
+		successful := l.reloadError == nil
+		b.AddBool(reloadSuccessful, &successful)
 		b.Add(reloadTime, float64(l.at.UnixNano())/1e9)
 		b.Add(shardIndex, float64(l.config.Shard.Index))
 		b.Add(shardTotal, float64(l.config.Shard.Total))
-		b.Add(cacheBytes, float64(e.Publisher.CacheBytes()))
-		return b.Metrics(), now.Add(cacheBytesInterval)
+		return b.Metrics(), time.Time{}
 	}}
 }
 
@@ -75,7 +69,7 @@ func (e *exporter) metrics() http.Handler {
 	errorsTotal.WithLabelValues("gathering") // both start at 0, so that the first error is an increase
 	errorsTotal.WithLabelValues("encoding")
 	handler := &exposition.Handler{
-		Publisher: e.Publisher,
+		Publisher: e.runner.Publisher,
 		Gatherer:  e.registry,
 		OnError: func(cause string, err error) {
 			errorsTotal.WithLabelValues(cause).Inc()

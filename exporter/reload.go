@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +11,9 @@ import (
 
 	"github.com/go-kit/log/level"
 	promconfig "github.com/prometheus/common/config"
-	"github.com/prometheus/common/version"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
-	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/runner"
 )
@@ -27,27 +26,38 @@ func (e *exporter) reload(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errors.New("shutting down")
 	}
-	cfg, err := e.options.configure(e.lookup)
+	cfg, err := e.options.configure(e.env.LookupEnv)
 	if err == nil {
 		err = e.use(cfg)
 	}
 	if err != nil {
 		failed := *e.loaded.Load()
-		failed.successful = false
+		failed.reloadError = err
 		e.loaded.Store(&failed)
 		e.group.Changed()
-		e.Publisher.Publish()
+		e.runner.Publisher.Publish()
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
-	e.ApplyConfig(ctx, e.loaded.Load().collected)
+	e.runner.ApplyConfig(ctx, e.loaded.Load().collected)
 	level.Info(e.logger).Log("msg", "configuration reloaded", "accounts", len(cfg.Accounts), "watches", len(cfg.Watches))
 	return nil
 }
 
-// use makes a configuration the one in force, but for what is collected. With --demo, it sets
-// the simulated API and its accounts.
+// use puts a configuration in force, except for its accounts, collectors and watches.
 func (e *exporter) use(cfg *config.Config) error {
+	settings, err := e.apiSettings(cfg)
+	if err != nil {
+		return err
+	}
+	e.runner.API.ApplySettings(settings)
+	e.loaded.Store(newLoaded(cfg))
+	return nil
+}
+
+// apiSettings returns the settings of requests to the API. With --demo, it sets the simulated
+// API and its accounts in the configuration.
+func (e *exporter) apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
 	if e.demo != nil {
 		configureDemo(cfg, e.demoAPI)
 	}
@@ -55,20 +65,17 @@ func (e *exporter) use(cfg *config.Config) error {
 	if before == nil || !reflect.DeepEqual(before.config.API.HTTP, cfg.API.HTTP) { // else its connections stay open
 		transport, err := promconfig.NewRoundTripperFromConfig(cfg.API.HTTP.HTTPClientConfig, "rental_api")
 		if err != nil {
-			return fmt.Errorf("api.http: %w", err)
+			return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
 		}
 		defer (&http.Client{Transport: e.transport}).CloseIdleConnections()
 		e.transport = transport
 	}
-	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
-	settings := rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: e.transport, Timeout: time.Duration(cfg.API.Timeout), Limits: limits}
-	if e.Runner == nil {
-		e.Runner = runner.New(runner.Options{Logger: e.logger, UserAgent: name + "/" + version.Version, API: settings, Groups: []*exposition.Group{e.group}})
-	} else {
-		e.API.ApplySettings(settings)
-	}
-	e.loaded.Store(&loaded{config: cfg, collected: collected(cfg), at: time.Now(), successful: true})
-	return nil
+	limits := cmp.Or(e.env.Limits, rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account})
+	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: e.transport, Timeout: time.Duration(cfg.API.Timeout), Limits: limits}, nil
+}
+
+func newLoaded(cfg *config.Config) *loaded {
+	return &loaded{config: cfg, collected: collected(cfg), at: time.Now()}
 }
 
 // collected returns what this shard collects. Shard 0 has the public collectors and the

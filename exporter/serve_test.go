@@ -68,7 +68,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("the log is not JSON:\n%s", log)
 	}
 	with, without := demo.get("/").Body, other.get("/").Body
-	for text, want := range map[string][]bool{"simulated provider (--demo) &middot; ready": {true, true}, "node-5.main.example": {true, false}, `transactions</th><td class="wrap">main</td>`: {true, true}, `<a href="./probe/rental">`: {false, true}} {
+	for text, want := range map[string][]bool{"simulated provider (--demo) &middot; ready": {true, true}, "node-5.main.example": {true, false}, `<td class="wrap">main</td>`: {true, true}, `<a href="./probe/rental">`: {false, true}} {
 		simtest.AssertEqual(t, "pages with "+text, []bool{strings.Contains(with, text), strings.Contains(without, text)}, want)
 	}
 }
@@ -141,7 +141,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- e.serve(ctx, nil, 50*time.Millisecond) }()
-	simtest.Eventually(t, "ready", e.Ready)
+	simtest.Eventually(t, "ready", e.runner.Ready)
 	startScrape(t, address)
 	e.reloading.Lock()
 	stop()

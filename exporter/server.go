@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -31,20 +32,20 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 		if e.demo != nil {
 			api = "a simulated provider (--demo)"
 		}
-		return web.Configured{API: api, Accounts: len(l.collected.Accounts), ReloadFailed: !l.successful}
+		return web.Configured{API: api, Accounts: len(l.collected.Accounts), ReloadError: l.reloadError}
 	}
 	if e.options.overview {
-		o.Published = e.Publisher.Samples
+		o.Published = e.runner.Publisher.Samples
 	}
 	if e.options.discovery {
 		o.Discovery = func(account string) ([]collector.Server, error) {
-			return collector.ActiveServers(e.Accounts(), account)
+			return collector.ActiveServers(e.runner.Accounts(), account)
 		}
 	}
 	if e.options.lifecycle {
 		o.Reload = func() error { return e.reload(ctx) }
 	}
-	h := web.Handler(e, o)
+	h := web.Handler(e.runner, o)
 	if e.demo == nil {
 		return h
 	}
@@ -68,7 +69,7 @@ func (e *exporter) newServer(h http.Handler) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(newSlogger(e.logger).Handler(), slog.LevelDebug), // clients cause its errors
-		// Otherwise a client that reads nothing has 250 responses wait.
+		// Otherwise a client that reads nothing would hold 250 responses in memory.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1},
 	}
 }
@@ -76,9 +77,12 @@ func (e *exporter) newServer(h http.Handler) *http.Server {
 // listen returns the sockets of systemd, or listens at all addresses.
 func listen(ctx context.Context, flags *toolkit.FlagConfig) ([]net.Listener, error) {
 	if *flags.WebSystemdSocket {
-		sockets, err := activation.Listeners()
-		if err == nil && len(sockets) == 0 {
+		sockets, err := activation.Listeners() // nil for what is no stream socket
+		switch {
+		case err == nil && len(sockets) == 0:
 			err = errors.New("systemd: no socket passed")
+		case slices.Contains(sockets, nil):
+			err = errors.New("systemd: a socket is no stream socket: the unit must use ListenStream")
 		}
 		return sockets, err
 	}
@@ -130,14 +134,15 @@ func pageURL(flags *toolkit.FlagConfig) string {
 	if *flags.WebSystemdSocket {
 		return ""
 	}
-	return localURL(flags, (*flags.WebListenAddresses)[0])
+	return localURL(flags, (*flags.WebListenAddresses)[0], "localhost")
 }
 
-// localURL is the URL of a listen address for clients on this machine.
-func localURL(flags *toolkit.FlagConfig, address string) string {
+// localURL is the URL of a listen address for clients on this machine. An unspecified host is
+// replaced by loopback, a name or an address.
+func localURL(flags *toolkit.FlagConfig, address, loopback string) string {
 	host, port, _ := net.SplitHostPort(address) // valid: see checkServer
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "localhost"
+		host = loopback
 	}
 	scheme := "http"
 	var settings toolkit.Config // stay zero without a valid file

@@ -11,7 +11,15 @@ export VERSION ARCH BUILD=$out/build
 
 rm -rf "$out"
 mkdir -p "$BUILD"
-gzip -9nc packaging/server_rental_exporter.1 >"$BUILD/server_rental_exporter.1.gz"
+# kingpin's title would be several lines long, and its NAME lacks the description.
+{
+  echo '.TH server_rental_exporter 1'
+  go run -buildvcs=false . --help-man |
+    sed -n '/^\.SH/,$p' | sed 's/^server_rental_exporter$/& \\- Prometheus exporter for the Dedicated Server Rental API/'
+} | gzip -9nc >"$BUILD/server_rental_exporter.1.gz"
+for shell in bash zsh; do
+  go run -buildvcs=false . --completion-script-$shell >"$BUILD/completion.$shell"
+done
 gzip -9nc CHANGELOG.md >"$BUILD/changelog.gz"
 gzip -9nc >"$BUILD/changelog.Debian.gz" <<END
 server-rental-exporter (${VERSION/-/\~}-1) stable; urgency=medium

@@ -28,10 +28,8 @@ for package in "$dir"/*.rpm; do
 done
 
 step "completions"
-bash -n packaging/completion/server_rental_exporter.bash
-zsh -n packaging/completion/server_rental_exporter.zsh
-fish --no-config --command "source packaging/completion/server_rental_exporter.fish
-  complete --do-complete 'server_rental_exporter --config.f'" | grep --quiet '^--config.file'
+bash -n $dir/build/completion.bash
+zsh -n $dir/build/completion.zsh
 
 # The next version has another configuration file.
 sed '1s/.*/# Configuration of the next version./' packaging/config.yml >$dir/build/next/config.yml

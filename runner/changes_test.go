@@ -182,30 +182,48 @@ func (h *harness) lastAsked(path string) time.Time {
 	return asked[len(asked)-1].Time
 }
 
-// TestSoldOutIntervalDuringWalk waits for a restock while a history of 300 pages is read: its
-// pages wait for the other fetches of the account.
-func TestSoldOutIntervalDuringWalk(t *testing.T) {
-	withSaved(t, func(t *testing.T, h *harness) {
-		h.Change(func(w *simulator.World) {
-			w.Accounts[simtest.MainToken].Transactions = simulator.Transactions(300*rentalapi.MaxPageItems, time.Now())
+// longestGap returns the longest time between two requests for the first, or only, page of a
+// path.
+func (h *harness) longestGap(path string) (longest time.Duration) {
+	var last time.Time
+	for _, r := range h.requestsFor(path) {
+		if r.Query.Get("status") != "" || r.Query.Get("page") > "1" {
+			continue
+		}
+		if !last.IsZero() {
+			longest = max(longest, r.Time.Sub(last))
+		}
+		last = r.Time
+	}
+	return longest
+}
+
+// TestIntervalsDuringWalk reads a history of 300 pages, which wait for the other fetches of the
+// account: one for a restock, and one of 7 requests. The lower limit is the least that the
+// configuration accepts.
+func TestIntervalsDuringWalk(t *testing.T) {
+	for limit, leastPages := range map[int]int{60: 200, 24: 30} {
+		t.Run(fmt.Sprint("limit=", limit), func(t *testing.T) {
+			withSaved(t, func(t *testing.T, h *harness) {
+				h.Change(func(w *simulator.World) {
+					a := w.Accounts[simtest.MainToken]
+					a.Topups, a.Transactions = simulator.Topups(250, time.Now()), simulator.Transactions(300*rentalapi.MaxPageItems, time.Now())
+				})
+				h.limits = rentalapi.Limits{Public: 30, Account: limit}
+				h.reset()
+				h.OnRequest(func(string, url.Values) { time.Sleep(200 * time.Millisecond) })
+				c := configure(time.Minute, 10*time.Minute, "account", "servers", "topups", "transactions", "configurations")
+				c.Collectors["configurations"] = Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second}
+				h.run(c)
+				time.Sleep(5 * time.Minute)
+				restock, topups, pages := h.longestGap("/configurations"), h.longestGap("/topups"), len(h.requestsFor("/transactions"))
+				t.Logf("longest gaps %v and %v, %d pages", restock, topups, pages)
+				if restock > 18*time.Second || topups > 70*time.Second || pages < leastPages {
+					t.Errorf("got gaps of %v and %v, and %d pages, want at most 18 s and 70 s, and at least %d", restock, topups, pages, leastPages)
+				}
+			})
 		})
-		h.limits = rentalapi.Limits{Public: 30, Account: 60}
-		h.reset()
-		h.OnRequest(func(string, url.Values) { time.Sleep(200 * time.Millisecond) })
-		c := configure(time.Minute, 10*time.Minute, "account", "servers", "topups", "transactions", "ssh_keys", "configurations")
-		c.Collectors["configurations"] = Timing{Interval: 5 * time.Minute, MaxAge: 30 * time.Minute, SoldOutInterval: 15 * time.Second}
-		h.run(c)
-		time.Sleep(5 * time.Minute)
-		asked, longest := h.requestsFor("/configurations"), time.Duration(0)
-		for i := 2; i < len(asked); i++ {
-			longest = max(longest, asked[i].Time.Sub(asked[i-1].Time))
-		}
-		pages := len(h.requestsFor("/transactions"))
-		t.Logf("longest gap %v between %d requests, %d pages", longest, len(asked), pages)
-		if longest > 16*time.Second || pages < 200 {
-			t.Errorf("got a gap of %v and %d pages in 5 minutes, want at most 16 s and at least 200", longest, pages)
-		}
-	})
+	}
 }
 
 // TestWalkWithFailures reads a history of 100 pages of which 3 in 100 requests fail.

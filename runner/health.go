@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 )
@@ -26,9 +27,9 @@ func HealthDefinitions() []*metric.Definition {
 // Health is the state of one collector. Metrics and pages are made from it.
 type Health struct {
 	Collector, Account string
-	Missing            []string  // names of components that it lacks, although they were there within the last hour
-	Made               time.Time // when the provider made the data that is shown; zero if none is shown
-	DuplicateOf        string    // another account with the same provider account, for the collector that tells its id; usually empty
+	Missing            []collector.Component // that it lacks, although they were there within the last hour
+	Made               time.Time             // when the provider made the data that is shown; zero if none is shown
+	DuplicateOf        string                // another account with the same provider account, for the collector that tells its id; usually empty
 	State
 }
 

@@ -56,7 +56,7 @@ type logLine struct {
 
 func (l logLines) write(logger log.Logger) {
 	for _, one := range l {
-		one.level(logger).Log(one.line...) //nolint:errcheck // a log has no other place to say so
+		one.level(logger).Log(one.line...)
 	}
 }
 

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -116,15 +115,13 @@ func (j *job) run(ctx context.Context, delay time.Duration) {
 // the provider made the response at the latest; zero if that is not known.
 func (j *job) attempt(ctx context.Context) (madeBy time.Time, err error) {
 	began := time.Now()
-	j.setUrgent(true)
-	j.setNext(time.Time{})
+	j.begin()
 	snap, err := j.fetcher.Fetch(ctx)
-	j.setUrgent(false)
 	if ctx.Err() != nil { // cut off, not failed
 		return time.Time{}, ctx.Err()
 	}
 	if err == nil && snap.Token != j.account.client.LastToken() {
-		err = fmt.Errorf("token: changed during the fetch: %w", rentalapi.ErrIncomplete)
+		err = collector.ErrTokenChanged
 	}
 	if _, counted := errors.AsType[*rentalapi.Error](err); err != nil && !counted {
 		err = j.account.client.Reject(j.resource.Path, err)
@@ -162,16 +159,25 @@ func (j *job) finish(ctx context.Context, snap collector.Snapshot, err error, to
 // wallClock returns the time without monotonic reading.
 func wallClock() time.Time { return time.Now().Round(0) }
 
-// maxYield is how long a further page waits at most while other fetches are due.
-const maxYield = 10 * time.Second
+// maxYield returns how long a further page waits at most while other fetches are due: that of a
+// walk for its interval, others so that their fetch takes three quarters of its interval.
+func (j *job) maxYield() time.Duration {
+	if j.resource.PageInterval > 0 {
+		return j.resource.PageInterval
+	}
+	return j.health().Interval * 3 / time.Duration(4*max(1, j.resource.MaxRequests))
+}
 
 // onPage is called before a further page is asked for. The first page has been tried: a long
-// history takes minutes. Its further pages wait while other fetches of the account are due.
+// history takes minutes. Its further pages wait while other fetches of the account are due, and
+// leave requests for those that come.
 func (j *job) onPage(ctx context.Context) error {
 	j.tried.Store(true)
-	j.setUrgent(false)
+	j.mu.Lock()
+	j.urgent = false
+	j.mu.Unlock()
 	j.runner.groups.state.Changed()
-	for end := time.Now().Add(maxYield); j.runner.urgent(j.account.name) && time.Now().Before(end); {
+	for end := time.Now().Add(j.maxYield()); j.mustYield() && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -181,30 +187,29 @@ func (j *job) onPage(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// urgent returns whether a fetch of an account is due or under way, and not at a further page.
-func (r *Runner) urgent(account string) bool {
-	for _, a := range *r.current.Load() {
-		if a.name == account {
-			return slices.ContainsFunc(a.jobs, func(j *job) bool {
-				j.mu.Lock()
-				defer j.mu.Unlock()
-				return j.urgent || !j.state.Next.IsZero() && !j.state.Next.After(time.Now())
+// mustYield returns whether a further page would delay another fetch of the account: one that is
+// due or under way, and not at a further page itself, or one that begins soon.
+func (j *job) mustYield() bool {
+	if !j.account.client.HasSpare() {
+		return true
+	}
+	for _, a := range *j.runner.current.Load() {
+		if a.name == j.account.name {
+			return slices.ContainsFunc(a.jobs, func(other *job) bool {
+				other.mu.Lock()
+				defer other.mu.Unlock()
+				return other.urgent || !other.state.Next.IsZero() && !other.state.Next.After(time.Now())
 			})
 		}
 	}
 	return false
 }
 
-func (j *job) setUrgent(urgent bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.urgent = urgent
-}
-
 // record keeps the outcome of a fetch.
 func (j *job) record(err error, took time.Duration, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.urgent = false
 	j.state.Finished, j.state.Err, j.state.Duration = true, err, took
 	if err == nil {
 		j.state.LastSuccess, j.state.Incomplete = now, false
@@ -219,12 +224,9 @@ func (j *job) record(err error, took time.Duration, now time.Time) {
 func (j *job) forget() {
 	j.mu.Lock()
 	j.state.Taken, j.snapshot, j.history = time.Time{}, collector.Snapshot{}, collector.History{}
-	waits := !j.state.Next.IsZero()
 	j.mu.Unlock()
 	j.runner.groups.resources[j.resource.Name].Changed()
-	if waits {
-		j.setNext(time.Now())
-	}
+	j.setLatest(time.Now())
 }
 
 // shown is what is shown of a job.
@@ -279,20 +281,33 @@ func (j *job) setTiming(t Timing) {
 	j.mu.Lock()
 	changed := j.configured != t
 	j.configured = t
-	next := j.state.Next
 	j.mu.Unlock()
-	interval, _ := j.interval()
-	if latest := time.Now().Add(interval); changed && next.After(latest) {
-		j.setNext(latest)
+	if interval, _ := j.interval(); changed {
+		j.setLatest(time.Now().Add(interval))
 	}
 }
 
-// setNext sets when the next fetch begins; zero while one is under way.
+// setLatest brings the next fetch forward if it would begin later; not one that is under way.
+func (j *job) setLatest(at time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.state.Next.After(at) {
+		j.state.Next = at
+		j.timer.Reset(time.Until(at))
+	}
+}
+
+// begin notes that a fetch begins.
+func (j *job) begin() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.urgent, j.state.Next = true, time.Time{}
+}
+
+// setNext sets when the next fetch begins.
 func (j *job) setNext(at time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.state.Next = at
-	if !at.IsZero() {
-		j.timer.Reset(time.Until(at))
-	}
+	j.timer.Reset(time.Until(at))
 }

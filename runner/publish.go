@@ -76,7 +76,7 @@ func (r *Runner) collectResource(res *collector.Resource) (metrics []prometheus.
 			continue
 		}
 		if data, ok := j.shown(); ok {
-			metrics = slices.Concat(metrics, data.Snapshot.Metrics, data.History.Metrics)
+			metrics = append(append(metrics, data.Snapshot.Metrics...), data.History.Metrics...)
 			expires = metric.Earlier(expires, data.expires)
 		}
 	}

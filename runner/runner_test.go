@@ -262,15 +262,16 @@ func TestIdentities(t *testing.T) {
 // account, whose collector of servers fails: what is shown is of one account.
 func TestAnotherProviderAccount(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		token := simtest.MainToken
+		var token atomic.Value
+		token.Store(simtest.MainToken)
 		c := configure(time.Minute, 10*time.Minute, "account", "servers")
-		c.Accounts = []AccountSpec{{Name: "main", Identity: "file", Token: func() (string, error) { return token, nil }}}
+		c.Accounts = []AccountSpec{{Name: "main", Identity: "file", Token: func() (string, error) { return token.Load().(string), nil }}}
 		h.run(c)
 		h.runFor(30 * time.Second)
 		if n := len(h.values("server_info")); n == 0 {
 			t.Fatal("no servers")
 		}
-		token = simtest.LabToken
+		token.Store(simtest.LabToken)
 		h.Inject(simtest.Fault{Path: "/servers", Status: http.StatusInternalServerError})
 		h.runFor(2 * time.Minute)
 		h.assertEqual("servers", h.values("server_info"), map[string]float64{})
@@ -279,7 +280,8 @@ func TestAnotherProviderAccount(t *testing.T) {
 	})
 }
 
-// TestLogBlocks has a log that nobody reads: data is still published, and expires.
+// TestLogBlocks has a log that nobody reads: data is still published, and expires. With a lock
+// held meanwhile, the simulated time would stand still, and the test not end.
 func TestLogBlocks(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
 		var blocked atomic.Bool
@@ -297,11 +299,6 @@ func TestLogBlocks(t *testing.T) {
 		blocked.Store(true)
 		h.setStock("gpu-l40s", false)
 		time.Sleep(2 * time.Minute)
-		if !h.set.installing.TryLock() {
-			close(release)
-			t.Fatal("a lock is held while a line is logged")
-		}
-		h.set.installing.Unlock()
 		h.down.Store(true)
 		time.Sleep(10 * time.Minute)
 		h.assertEqual("samples of expired data", []int{len(h.published("plan_in_stock")), len(h.published("location_info"))}, []int{0, 0})

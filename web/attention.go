@@ -2,9 +2,10 @@ package web
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
+
+	"server_rental_exporter/collector"
 )
 
 // notice is something that needs attention.
@@ -42,8 +43,8 @@ func (v *view) Attention() []notice {
 	for _, c := range v.Collectors {
 		v.addCollector(&n, c)
 	}
-	if v.Config.ReloadFailed {
-		n.add("warn", "Configuration", "The last reload was refused, for the reason in the log. The former configuration is in force.")
+	if err := v.Config.ReloadError; err != nil {
+		n.add("warn", "Configuration", "The last reload was refused, and the former configuration is in force: "+errorText(err.Error())+".")
 	}
 	slices.SortStableFunc(n, func(a, b notice) int { return compareClasses(a.Class, b.Class) })
 	return n
@@ -62,6 +63,8 @@ func stateClass(state string) string {
 		return "good"
 	case strings.Contains(strings.ToLower(state), "maintenance"):
 		return "info"
+	case state == "unknown":
+		return "warn"
 	}
 	return "bad"
 }
@@ -76,13 +79,37 @@ func (v *view) addProvider(n *notices) {
 	if scheduled := v.Value("maintenances_scheduled"); scheduled > 0 {
 		n.add("info", "Provider", count(int(scheduled), "maintenance window")+" scheduled.")
 	}
+	if !v.Row("status", "").Known {
+		return
+	}
+	servers := v.serversByLocation()
 	for _, location := range v.Locations() {
+		there := ""
+		if names := servers[location]; len(names) > 0 {
+			there = " Servers there: " + join(names, 12) + "."
+		}
 		for _, s := range v.States(location) {
 			if s.Class != "good" {
-				n.add(s.Class, v.LocationName(location), "State of components: "+s.Text+".")
+				n.add(s.Class, v.LocationName(location), "Component state "+s.Text+"."+there)
 			}
 		}
 	}
+}
+
+// serversByLocation returns the names of the billed servers.
+func (v *view) serversByLocation() map[string][]string {
+	names := map[string][]string{}
+	for _, s := range v.samples["server_info"] {
+		if account, id := s.Label("account"), s.Label("server"); collector.Billed(v.Label("status", "server_status", account, id)) {
+			names[s.Label("location")] = append(names[s.Label("location")], v.serverName(account, id))
+		}
+	}
+	return names
+}
+
+// serverName returns the host name of a server and its account.
+func (v *view) serverName(account, id string) string {
+	return v.NameOf("hostname", "server_info", account, id) + " of " + text(account)
 }
 
 func (v *view) addAccount(n *notices, account string) {
@@ -92,11 +119,14 @@ func (v *view) addAccount(n *notices, account string) {
 	}
 	for _, s := range v.Find("server_status", account) {
 		if strings.EqualFold(s.Label("status"), "suspended") {
-			n.add("bad", "Server "+v.NameOf("hostname", "server_info", account, s.Label("server"))+" of "+text(account), "Suspended.")
+			n.add("bad", "Server "+v.serverName(account, s.Label("server")), "Suspended.")
 		}
 	}
-	if balance := v.Value("account_balance_usd", account); math.Round(100*balance) < 0 {
-		n.add("bad", subject, "The balance is negative: "+money(balance)+" USD.")
+	switch balance := v.Balance(account); balance.Class {
+	case "bad":
+		n.add("bad", subject, "The balance is negative: "+balance.Text+" USD.")
+	case "warn":
+		n.add("warn", subject, "The balance is below 10 percent of the monthly cost: "+balance.Text+" USD.")
 	}
 	if funded := v.Funded(account); funded.Class != "" {
 		n.add(funded.Class, subject, "The balance cannot pay all renewals. Funded until: "+funded.Text+".")

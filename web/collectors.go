@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// maxError is the maximum number of characters of an error.
-const maxError = 300
-
 // collectorRow is the state of a collector, as every section shows it.
 type collectorRow struct {
 	health
@@ -27,13 +24,10 @@ func (v *view) newRow(h health) *collectorRow {
 				c.Field = "locations"
 			}
 		}
-		r.Causes = append(r.Causes, clip(c.Error(), maxError))
+		r.Causes = append(r.Causes, errorText(c.Error()))
 	}
 	if h.Err != nil {
-		r.Errors = append(r.Errors, clip(h.Err.Error(), maxError))
-	}
-	if h.DuplicateOf != "" {
-		r.Errors = append(r.Errors, "same provider account as "+text(h.DuplicateOf)+": sums over accounts count it twice")
+		r.Errors = append(r.Errors, errorText(h.Err.Error()))
 	}
 	r.Errors = append(r.Errors, r.Causes...)
 	switch {
@@ -62,7 +56,7 @@ func (r *collectorRow) cause() string {
 	if path, rest, found := strings.Cut(cause, ": "); found && strings.HasPrefix(path, "/") {
 		cause = rest
 	}
-	return clip(cause, maxError)
+	return errorText(cause)
 }
 
 // Data says how old the data is, or why there is none.

@@ -16,8 +16,8 @@ import (
 // none is shown for a value that is not known.
 const none = "–"
 
-// maxText is the maximum number of characters of a text from the provider.
-const maxText = 80
+// The maximum number of characters of a text from the provider, and of an error.
+const maxText, maxError = 80, 300
 
 // text returns at most maxText characters of a text from the provider. It replaces
 // characters that do not print, or that change the direction of the text after them.
@@ -39,6 +39,9 @@ func clip(s string, n int) string {
 	}
 	return unprintable.ReplaceAllString(string(runes), "\uFFFD") + end
 }
+
+// errorText returns the text of an error in one line.
+func errorText(s string) string { return clip(strings.ReplaceAll(s, "\n", "; "), maxError) }
 
 // join returns at most n of the texts, and the number of the others.
 func join(texts []string, n int) string {

@@ -100,43 +100,42 @@ func example() scene {
 
 const evil = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'`{{.}}\u202e&amp;\x07\n"
 
+// taint replaces texts of the i-th item of a list, except states and times.
+func taint(item simulator.Object, i int) {
+	for key, value := range item {
+		switch value := value.(type) {
+		case simulator.Object:
+			taint(value, i)
+		case []any:
+			item[key] = []any{evil, fmt.Sprint(i), strings.Repeat("W", 2000)}
+		case string:
+			if key != "status" && !strings.HasSuffix(key, "_at") {
+				item[key] = fmt.Sprint(i, evil)
+			}
+		}
+	}
+}
+
 // hostile is a provider whose texts try to become part of the page.
 func hostile() scene {
 	cheap := 100.0
 	return scene{
 		names: []string{"a" + evil, "b" + evil},
 		change: func(w *simulator.World) {
-			long := strings.Repeat("W", 2000)
-			for i, p := range w.Plans {
-				p["id"] = fmt.Sprint(i, evil)
-				p["name"], p["family"], p["storage"] = evil, evil, long
-				p["gpu"] = simulator.Object{"model": evil, "memory": evil}
-				simulator.Put(p, []string{evil, long, "fra"}, "availability", "locations")
-				simulator.Put(p, evil, "availability", "alternative")
-				simulator.Put(p, []string{"javascript:alert(1)", "https://rental.example/" + evil, "https://rental.example@evil.example/", "https://rental.example/?a='&b=%3C"}[i%4], "links", "order")
-			}
-			for i, l := range w.Locations {
-				l["id"] = fmt.Sprint(i, evil)
-				l["city"], l["country"], l["region"] = long, evil, evil
+			for i, o := range slices.Concat(w.Plans, w.Locations) {
+				taint(o, i)
+				simulator.Put(o, []string{"javascript:alert(1)", "https://rental.example/" + evil, "https://rental.example@evil.example/", "https://rental.example/?a='&b=%3C"}[i%4], "links", "order")
 			}
 			w.Status["overall"] = evil
-			w.Status["locations"] = simulator.Object{evil: simulator.Object{"components": simulator.Object{evil: evil, long: "operational", "x": 1}}}
+			w.Status["locations"] = simulator.Object{evil: simulator.Object{"components": simulator.Object{evil: evil, "x": 1}}}
 			for _, a := range w.Accounts {
-				for i, s := range a.Servers {
-					s["id"], s["hostname"] = fmt.Sprint(i, evil), evil+long
+				for i, o := range slices.Concat(a.Servers, a.Configurations, a.Topups) {
+					taint(o, i)
 				}
-				a.Servers[0]["status"], a.Servers[1]["status"] = evil, "suspended"
-				a.Servers[2]["price"] = evil
-				for _, c := range a.Configurations {
-					c["hostname"], c["plan"], c["location"] = evil, evil, evil
-					simulator.Put(c, "data:text/html,"+evil, "links", "order")
-				}
-				for _, t := range a.Topups {
-					t["coin"], t["network"] = evil, evil
-				}
+				a.Servers[0]["status"], a.Servers[1]["status"], a.Servers[2]["price"] = evil, "suspended", evil
 			}
 		},
-		watches: []collector.Watch{{Name: evil, Families: []string{evil}, MaxUSDPerMonth: &cheap}},
+		watches: []collector.Watch{{Name: evil, MaxUSDPerMonth: &cheap}},
 	}
 }
 
@@ -147,8 +146,8 @@ func TestOverview(t *testing.T) {
 
 var tag = regexp.MustCompile(`<[^<>]*>`)
 
-// TestOverviewEscapes asserts that no text of the provider becomes markup: the page
-// has no element and no attribute that it does not have with harmless texts.
+// TestOverviewEscapes asserts that no text of the provider becomes markup: the page has no element
+// and no attribute that it does not have with harmless texts.
 func TestOverviewEscapes(t *testing.T) {
 	known := map[string]bool{`<p class="more">`: true, `<span class="warn">`: true, `<span class="wait">`: true, `<a href="https://rental.example/?a=%27&amp;b=%3C" rel="noopener noreferrer">`: true}
 	for _, element := range tag.FindAllString(example().page(t), -1) {
@@ -160,16 +159,10 @@ func TestOverviewEscapes(t *testing.T) {
 			t.Errorf("the provider's text has become %s", element)
 		}
 	}
-	if long := regexp.MustCompile(`<td>[^<]{60,}`).FindString(body); long != "" || !regexp.MustCompile(`tbody th {[^}]* overflow-wrap: anywhere`).MatchString(body) {
-		t.Errorf("a long name does not wrap: %s", long)
-	}
-	for _, control := range []string{"\u202e", "\x07"} {
-		if strings.Contains(body, control) {
-			t.Errorf("the page contains %q", control)
+	for _, text := range []string{"\u202e", "\x07", strings.Repeat("W", maxText+1)} {
+		if strings.Contains(body, text) {
+			t.Errorf("the page contains %q", text)
 		}
-	}
-	if strings.Contains(body, strings.Repeat("W", maxText+1)) {
-		t.Error("the page contains a text in its full length")
 	}
 	if n := strings.Count(body, "&lt;script&gt;alert(1)&lt;/script&gt;"); n < 50 {
 		t.Errorf("got %d escaped texts: the test does not reach all tables", n)
@@ -209,7 +202,7 @@ func TestOverviewNothing(t *testing.T) {
 	o := allEnabled()
 	o.Published = func() map[string][]*sample { return nil }
 	for ready, want := range map[bool]string{false: "The first fetches have not finished yet.", true: "Nothing needs attention."} {
-		page, _ := do(t, Handler(&fakeCollectors{ready: ready}, o), "GET", "/")
+		page, _ := do(t, Handler(&fakeSource{ready: ready}, o), "GET", "/")
 		for _, text := range []string{want, "Data: not collected by this exporter.", "This exporter has no accounts."} {
 			if !strings.Contains(page.Body, text) {
 				t.Errorf("ready %t: the page lacks %q:\n%s", ready, text, page.Body)

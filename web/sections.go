@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -31,14 +30,16 @@ func (v *view) Stock(kind string, id ...string) words {
 	return words{"unknown", "wait"}
 }
 
-// StockChanged returns when a plan or a configuration, as kind says, last came in stock or sold
-// out; zero if that is not known.
-func (v *view) StockChanged(kind string, id ...string) time.Time {
-	restock, sellout := v.Time(kind+"_last_restock_timestamp_seconds", id...), v.Time(kind+"_last_sellout_timestamp_seconds", id...)
-	if restock.After(sellout) {
-		return restock
+// Since returns when the stock of a plan or a configuration, as kind says, became what it is;
+// zero if it has not changed since the start.
+func (v *view) Since(kind string, id ...string) time.Time {
+	switch v.Value(kind+"_in_stock", id...) {
+	case 1:
+		return v.Time(kind+"_last_restock_timestamp_seconds", id...)
+	case 0:
+		return v.Time(kind+"_last_sellout_timestamp_seconds", id...)
 	}
-	return sellout
+	return time.Time{}
 }
 
 // Offers returns the samples that Find returns, of plans or configurations as kind says:
@@ -75,15 +76,6 @@ func (v *view) StockUnknown(watch string) int {
 	return int(v.Value("watch_plans", watch)) - len(v.Find("watch_plan_in_stock", watch))
 }
 
-// Hits returns the number of hits of a watch, or of one of its plans.
-func (v *view) Hits(values ...string) int {
-	total := 0.0
-	for _, plan := range v.Find("watch_hits_total", values...) {
-		total += plan.Value()
-	}
-	return int(total)
-}
-
 // LocationName returns the city of a location and its id.
 func (v *view) LocationName(id string) string {
 	if v.Label("city", "location_info", id) == "" {
@@ -102,41 +94,42 @@ func (v *view) Locations() []string {
 	return slices.Compact(ids)
 }
 
-// InStockAnywhere returns how many of the plans that a location offers are in stock by the
-// catalog, which does not say where; NaN if the catalog is not known.
-func (v *view) InStockAnywhere(location string) float64 {
-	if !v.Collector("plans", "").Known {
-		return math.NaN()
-	}
-	n := 0.0
-	for _, s := range v.samples["plan_offered"] {
-		if s.Label("location") == location && v.Value("plan_in_stock", s.Label("plan")) == 1 {
-			n++
-		}
-	}
-	return n
-}
-
-// States returns the components of a location by state, operational last. The state of a
-// component that only other locations have, or that is gone, is unknown.
+// States returns the components of a location by state, operational last. The state of those
+// that the status lacks is unknown, and of all of them if it has none.
 func (v *view) States(location string) []words {
-	components, class := map[string][]string{}, map[string]string{} // by state
-	for _, name := range v.components {
-		state, severity := "unknown", "warn"
-		if found := v.Find("component_state", location, name); len(found) > 0 {
-			state = found[0].Label("state")
-			severity = stateClass(state)
+	components := map[string][]string{} // by state
+	for _, s := range v.Find("component_state", location) {
+		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
+	}
+	for _, c := range v.Row("status", "").Missing {
+		if c.Location == location {
+			components["unknown"] = append(components["unknown"], c.Name)
 		}
-		components[state], class[state] = append(components[state], name), severity
+	}
+	if len(components) == 0 {
+		return []words{{"unknown", "warn"}}
 	}
 	var rows []words
 	for state, names := range components {
-		rows = append(rows, words{text(state) + ": " + join(names, 12), class[state]})
+		slices.Sort(names)
+		rows = append(rows, words{text(state) + ": " + join(names, 12), stateClass(state)})
 	}
 	slices.SortFunc(rows, func(a, b words) int {
 		return cmp.Or(compareClasses(a.Class, b.Class), strings.Compare(a.Text, b.Text))
 	})
 	return rows
+}
+
+// Balance returns an account's balance. Its class follows the alert ServerRentalBalanceLow.
+func (v *view) Balance(account string) words {
+	balance, class := v.Value("account_balance_usd", account), ""
+	switch {
+	case balance < 0:
+		class = "bad"
+	case balance < 0.1*v.Value("account_cost_usd_per_month", account):
+		class = "warn"
+	}
+	return words{money(balance), class}
 }
 
 // renewalsAhead is the time from today for which the page lists renewals.
@@ -147,49 +140,32 @@ type renewal struct {
 	Account, Server, Host string
 }
 
-// Funded returns until when an account's balance pays its servers. The class is empty unless
-// the first renewal that it cannot pay is one of those that the page lists.
+// Funded returns until when an account's balance pays its servers. Its class follows the alert
+// ServerRentalRenewalsUnfunded.
 func (v *view) Funded(account string) (funded words) {
-	until, today := v.Time("account_funded_until_timestamp_seconds", account), midnight(v.Now)
+	until := v.Time("account_funded_until_timestamp_seconds", account)
 	switch {
 	case until.IsZero():
 		return words{Text: none}
 	case v.Incomplete(account):
 		funded.Text = "at most " + v.Date(until)
-	case until.Before(v.horizon()):
+	case until.Before(midnight(v.Now).AddDate(collector.HorizonYears, 0, 0)):
 		funded.Text = v.Date(until)
 	default:
 		funded.Text = "10 years or more"
 	}
-	if !until.After(today.Add(renewalsAhead)) {
+	switch left := until.Sub(v.Now); {
+	case left < 2*day:
 		funded.Class = "bad"
+	case left < 7*day:
+		funded.Class = "warn"
 	}
 	return funded
 }
 
-// horizon is until when an account is funded that can pay all renewals.
-func (v *view) horizon() time.Time { return midnight(v.Now).AddDate(collector.HorizonYears, 0, 0) }
-
-// PayBy returns before when an account must be paid, by coin, so that the payment arrives before
-// the first renewal that cannot be paid: as long before it as the coin's payments took at most.
-func (v *view) PayBy(account string) (coins []string) {
-	until := v.Time("account_funded_until_timestamp_seconds", account)
-	if until.IsZero() || !until.Before(v.horizon()) {
-		return nil
-	}
-	for _, s := range v.Find("topup_settlement_seconds", account) {
-		at, passed := until.Add(-time.Duration(s.Value()*float64(time.Second))), ""
-		if at.Before(v.Now) {
-			passed = " (passed)"
-		}
-		coins = append(coins, "pay with "+text(s.Label("coin"))+" before "+at.Format("2006-01-02 15:04")+passed)
-	}
-	return coins
-}
-
 // Incomplete returns whether a server of an account, or its price or date, may be missing.
 func (v *view) Incomplete(account string) bool {
-	return v.Collector("servers", account).Invalid.Items > 0
+	return v.Row("servers", account).Invalid.Items > 0
 }
 
 // Renewals returns the renewals of billed servers that are overdue or come soon, by day.

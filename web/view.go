@@ -21,37 +21,29 @@ type view struct {
 	Config     Configured
 	Now        time.Time
 	Watches    []collector.Watched
-	Events     []runner.Event // newest first
-	Collectors []*collectorRow
-	Accounts   []string                    // that have collectors, in their order
-	collectors map[[2]string]*collectorRow // by name and account
-	components []string                    // that any location has, or had within the last hour, by name
-	samples    map[string][]*sample        // by name without namespace, sorted by labels; nil with --no-web.overview
+	Events     []runner.Event  // newest first
+	Collectors []*collectorRow // those that fail first: the table shows a limited number
+	Accounts   []string        // that have collectors, in their order
+	rows       map[rowKey]*collectorRow
+	samples    map[string][]*sample // by name without namespace, sorted by labels; nil with --no-web.overview
 }
 
-func newView(c Collectors, o Options, now time.Time) *view {
-	v := &view{Options: o, Ready: c.Ready(), Config: o.Configured(), Now: now, Watches: c.Watches(), Events: c.Events(), collectors: map[[2]string]*collectorRow{}}
-	for _, h := range c.Health() {
+type rowKey struct{ collector, account string }
+
+func newView(s Source, o Options, now time.Time) *view {
+	v := &view{Options: o, Ready: s.Ready(), Config: o.Configured(), Now: now, Watches: s.Watches(), Events: s.Events(), rows: map[rowKey]*collectorRow{}}
+	for _, h := range s.Health() {
 		row := v.newRow(h)
 		v.Collectors = append(v.Collectors, row)
-		v.collectors[[2]string{h.Collector, h.Account}] = row
+		v.rows[rowKey{h.Collector, h.Account}] = row
 		if h.Account != "" && !slices.Contains(v.Accounts, h.Account) {
 			v.Accounts = append(v.Accounts, h.Account)
 		}
 	}
-	// Those that fail come first: the table shows a limited number.
 	slices.SortStableFunc(v.Collectors, func(a, b *collectorRow) int { return compareClasses(a.Class, b.Class) })
 	if v.Overview() {
 		v.samples = o.Published()
 	}
-	for _, s := range v.samples["component_state"] {
-		v.components = append(v.components, s.Label("component"))
-	}
-	if status := v.Collector("status", ""); status.Known {
-		v.components = append(v.components, status.Missing...)
-	}
-	slices.Sort(v.components)
-	v.components = slices.Compact(v.components)
 	return v
 }
 
@@ -77,13 +69,14 @@ func (v *view) Value(name string, values ...string) float64 {
 	return math.NaN()
 }
 
-// Time returns the value of a timestamp metric; zero if there is none.
-func (v *view) Time(name string, values ...string) time.Time {
-	seconds := v.Value(name, values...)
-	if math.IsNaN(seconds) {
-		return time.Time{}
+// Time returns the latest of the times that Find returns; zero if there is none.
+func (v *view) Time(name string, values ...string) (latest time.Time) {
+	for _, s := range v.Find(name, values...) {
+		if at := time.UnixMilli(int64(s.Value() * 1000)).UTC(); at.After(latest) {
+			latest = at
+		}
 	}
-	return time.UnixMilli(int64(seconds * 1000)).UTC()
+	return latest
 }
 
 // Label returns a label of the only sample that Find returns; empty if there is none.
@@ -102,9 +95,9 @@ func (v *view) NameOf(label, name string, values ...string) string {
 	return text(values[len(values)-1])
 }
 
-// Collector returns the row of a collector, of a public one without an account.
-func (v *view) Collector(name, account string) *collectorRow {
-	if row, enabled := v.collectors[[2]string{name, account}]; enabled {
+// Row returns the row of a collector; the account of a public one is empty.
+func (v *view) Row(name, account string) *collectorRow {
+	if row, enabled := v.rows[rowKey{name, account}]; enabled {
 		return row
 	}
 	return &collectorRow{Words: "not collected by this exporter", Class: "warn"}
@@ -116,7 +109,7 @@ func (v *view) Data(name string) string {
 	var parts []string
 	oldest := time.Duration(-1)
 	for _, account := range v.Accounts {
-		c := v.Collector(name, account)
+		c := v.Row(name, account)
 		if c.Known {
 			oldest = max(oldest, c.Age)
 		}
@@ -128,4 +121,14 @@ func (v *view) Data(name string) string {
 		parts = slices.Insert(parts, 0, duration(oldest)+" old")
 	}
 	return join(parts, 6)
+}
+
+// Empty says what it means that the data of a collector lists nothing.
+func (v *view) Empty(name string) string {
+	for _, account := range v.Accounts {
+		if c := v.Row(name, account); !c.Known || c.Invalid.Items > 0 {
+			return "unknown"
+		}
+	}
+	return "none"
 }

@@ -31,6 +31,7 @@ func one(name string, value float64, labels ...string) series { return series{na
 // given is what a view is made of.
 type given struct {
 	series   []series
+	accounts []string // main by default
 	health   []health // instead of fresh ones
 	disabled []string // collectors
 	config   Configured
@@ -39,8 +40,13 @@ type given struct {
 	hidden   bool // --no-web.overview
 }
 
-// view returns the view of the account main, at sceneTime.
+// view returns the view at sceneTime.
 func (g given) view() *view {
+	source, options := g.source()
+	return newView(source, options, sceneTime)
+}
+
+func (g given) source() (Source, Options) {
 	b := &metric.Builder{}
 	definitions := slices.Concat(collector.Definitions(), runner.HealthDefinitions(), rentalapi.Definitions())
 	for _, s := range g.series {
@@ -49,16 +55,23 @@ func (g given) view() *view {
 		copy(labels, s.labels)
 		b.Add(definitions[i], s.value, labels...)
 	}
+	if g.accounts == nil {
+		g.accounts = []string{"main"}
+	}
 	var all []health
 	for _, r := range collector.Resources() {
 		h := state(r.Name, time.Minute, nil)
 		if i := slices.IndexFunc(g.health, func(h health) bool { return h.Collector == r.Name }); i >= 0 {
 			h = g.health[i]
 		}
+		accounts := []string{""}
 		if r.Account {
-			h.Account = "main"
+			accounts = g.accounts
 		}
-		if !slices.Contains(g.disabled, r.Name) {
+		if slices.Contains(g.disabled, r.Name) {
+			continue
+		}
+		for _, h.Account = range accounts {
 			all = append(all, h)
 		}
 	}
@@ -69,7 +82,7 @@ func (g given) view() *view {
 		p.Publish()
 		o.Published = p.Samples
 	}
-	return newView(&fakeCollectors{health: all, ready: true, watches: g.watches, events: g.events}, o, sceneTime)
+	return &fakeSource{health: all, ready: true, watches: g.watches, events: g.events}, o
 }
 
 // state is that of a collector, given how long ago it last succeeded, or 0 if never.
@@ -102,9 +115,9 @@ func withInvalid(h health, fields ...string) health {
 	return h
 }
 
-// duplicate is a collector of an account that is configured twice.
-func duplicate(h health) health {
-	h.DuplicateOf = "lab"
+// missing is a collector whose response lacks a component.
+func missing(h health, location, name string) health {
+	h.Missing = []collector.Component{{Location: location, Name: name}}
 	return h
 }
 
@@ -116,6 +129,8 @@ var (
 )
 
 func TestNotices(t *testing.T) {
+	duplicate := state("servers", time.Minute, nil)
+	duplicate.DuplicateOf = "lab"
 	for _, tc := range []struct {
 		name  string
 		given given
@@ -124,45 +139,57 @@ func TestNotices(t *testing.T) {
 		{name: "nothing", given: given{series: []series{
 			one("status_info", 1, "Operational"), one("component_state", 1, "fra", "network", "Operational"),
 			one("incidents_ongoing", 0), one("maintenances_scheduled", 0), one("location_info", 1, "fra", "", "Frankfurt"),
-			one("account_balance_usd", -0.004, "main"), one("account_cost_usd_per_month", 100, "main"),
-			one("account_funded_until_timestamp_seconds", unix(15*day-9*time.Hour), "main"), one("exporter_api_token_rejected", 0, "main"),
+			one("component_state", 1, "ams", "network", "operational"), one("component_state", 1, "ams", "ipmi", "operational"),
+			one("account_balance_usd", 10, "main"), one("account_cost_usd_per_month", 100, "main"),
+			one("account_funded_until_timestamp_seconds", unix(7*day), "main"), one("exporter_api_token_rejected", 0, "main"),
 			one("server_status", 1, "main", "s1", "active"),
 		}}},
 		{name: "provider", given: given{series: []series{
 			one("status_info", 1, "degraded"), one("incidents_ongoing", 2), one("maintenances_scheduled", 1),
 			one("component_state", 1, "ams", "ipmi", "maintenance"), one("component_state", 1, "ams", "network", "outage"),
-			one("component_state", 1, "fra", "network", "outage"), one("location_info", 1, "fra", "", "Frankfurt"),
-		}}, want: []notice{
+			one("component_state", 1, "lon", "network", "outage"), one("component_state", 1, "fra", "network", "outage"), one("location_info", 1, "fra", "", "Frankfurt"),
+			one("location_info", 1, "tyo", "", "Tokyo"),
+			one("server_info", 1, "main", "s1", "", "", "fra", "", "node-1"), one("server_info", 1, "main", "s2", "", "", "fra"), one("server_status", 1, "main", "s2", "canceled"),
+		}, health: []health{missing(state("status", time.Minute, nil), "lon", "ipmi")}}, want: []notice{
 			{"bad", "Overall state: degraded.", []string{"Provider"}},
-			{"bad", "State of components: outage: network.", []string{"ams", "Frankfurt (fra)"}},
+			{"bad", "Component state outage: network.", []string{"ams", "lon"}},
+			{"bad", "Component state outage: network. Servers there: node-1 of main.", []string{"Frankfurt (fra)"}},
 			{"warn", "2 incidents ongoing.", []string{"Provider"}},
-			{"warn", "State of components: unknown: ipmi.", []string{"Frankfurt (fra)"}},
+			{"warn", "Component state unknown: ipmi.", []string{"lon"}},
+			{"warn", "Component state unknown.", []string{"Tokyo (tyo)"}},
 			{"info", "1 maintenance window scheduled.", []string{"Provider"}},
-			{"info", "State of components: maintenance: ipmi.", []string{"ams"}},
+			{"info", "Component state maintenance: ipmi.", []string{"ams"}},
 		}},
+		{name: "status not known", given: given{series: []series{one("location_info", 1, "fra", "", "Frankfurt")}, health: []health{state("status", 9*time.Minute, nil)}}},
 		{name: "account", given: given{
 			series: []series{
 				one("exporter_api_token_rejected", 1, "main"), one("account_balance_usd", -1, "main"),
 				one("server_info", 1, "main", "s1", "", "", "", "", "node-1"), one("server_status", 1, "main", "s1", "Suspended"),
 				one("server_status", 1, "main", "s2", "suspended"),
-				one("account_funded_until_timestamp_seconds", unix(14*day-9*time.Hour), "main"),
+				one("account_funded_until_timestamp_seconds", unix(2*day-1), "main"),
 			},
 			health: []health{state("account", 0, &rentalapi.Error{Reason: rentalapi.Unauthorized})},
 		}, want: []notice{
 			{"bad", "The API token was rejected, or cannot be read.", []string{"Account main"}},
 			{"bad", "Suspended.", []string{"Server node-1 of main", "Server s2 of main"}},
 			{"bad", "The balance is negative: -1.00 USD.", []string{"Account main"}},
-			{"bad", "The balance cannot pay all renewals. Funded until: 2026-04-13 (14 days).", []string{"Account main"}},
+			{"bad", "The balance cannot pay all renewals. Funded until: 2026-04-01 (2 days).", []string{"Account main"}},
+		}},
+		{name: "account that is low", given: given{series: []series{
+			one("account_balance_usd", 9.99, "main"), one("account_cost_usd_per_month", 100, "main"), one("account_funded_until_timestamp_seconds", unix(2*day), "main"),
+		}}, want: []notice{
+			{"warn", "The balance is below 10 percent of the monthly cost: 9.99 USD.", []string{"Account main"}},
+			{"warn", "The balance cannot pay all renewals. Funded until: 2026-04-01 (2 days).", []string{"Account main"}},
 		}},
 		{name: "collectors", given: given{
 			health: []health{
 				state("plans", time.Minute, errDown), state("status", time.Minute, errors.New("/status: connection refused")), state("account", 0, errDown),
 				state("locations", time.Minute, errors.New("/locations: status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
 				withAge(state("os", time.Minute, nil), 27*time.Hour), withInvalid(state("ssh_keys", time.Minute, nil), "name", "type"),
-				duplicate(state("servers", time.Minute, nil)),
+				duplicate,
 			},
 			watches: []collector.Watched{{Watch: cheap, Unmet: []collector.Unmet{{Criterion: "plans", Value: "epyc9654"}}}, {Watch: euros}},
-			config:  Configured{ReloadFailed: true},
+			config:  Configured{ReloadError: errors.New("rental.yml:\nline 1: fault")},
 		}, want: []notice{
 			{"bad", "Failing: connection refused.", []string{"Collector account of main"}},
 			{"warn", "No plan has this value of plans: epyc9654.", []string{"Watch cheap"}},
@@ -170,7 +197,7 @@ func TestNotices(t *testing.T) {
 			{"warn", "Failing: status 503.", []string{"Collector locations"}},
 			{"warn", "2 invalid items in the last response: epyc: name: null and 1 more.", []string{"Collector ssh_keys of main"}},
 			{"warn", "It is the same provider account as lab: sums over accounts count it twice.", []string{"Account main"}},
-			{"warn", "The last reload was refused, for the reason in the log. The former configuration is in force.", []string{"Configuration"}},
+			{"warn", "The last reload was refused, and the former configuration is in force: rental.yml:; line 1: fault.", []string{"Configuration"}},
 		}},
 	} {
 		simtest.AssertEqual(t, tc.name, tc.given.view().Attention(), tc.want)
@@ -183,7 +210,7 @@ var cellEnds = regexp.MustCompile(`</t[hd]><t[hd][^>]*>`)
 func (g given) section(t *testing.T, id string) []string {
 	t.Helper()
 	var b strings.Builder
-	if err := newTemplate().Execute(&b, g.view()); err != nil {
+	if err := landingTemplate.Execute(&b, g.view()); err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(b.String(), `<h2 id="`+id+`">`)
@@ -230,17 +257,17 @@ func TestSections(t *testing.T) {
 			health:  []health{state("locations", 0, errDown)},
 			series: []series{
 				one("watch_plans", 2, "cheap"), one("watch_plans_in_stock", 1, "cheap"), one("watch_plan_in_stock", 1, "cheap", "epyc"),
-				one("watch_hits_total", 2, "cheap", "epyc"), one("watch_hits_total", 1, "cheap", "gone"), one("watch_last_hit_timestamp_seconds", unix(-time.Hour), "cheap"),
-				one("watch_plans", 1, "euros"), one("watch_plans_in_stock", 1, "euros"), one("watch_plan_in_stock", 1, "euros", "epyc"), one("watch_hits_total", 0, "euros", "epyc"),
+				one("watch_last_hit_timestamp_seconds", unix(-time.Hour), "cheap"),
+				one("watch_plans", 1, "euros"), one("watch_plans_in_stock", 1, "euros"), one("watch_plan_in_stock", 1, "euros", "epyc"),
 				one("watch_plans", 0, "none"), one("watch_plans_in_stock", 0, "none"),
 				one("plan_offered", 1, "epyc", "fra"), one("plan_price_usd_per_month", 90, "epyc"), one("plan_price_eur_per_month", 83, "epyc"), one("plan_in_stock", 1, "epyc"),
 			},
 		}, []string{
 			"Data: 1m old, working.",
-			"europe | unknown: plans: working, locations: failing, no data | – | – | – | –",
-			"cheap | epyc in stock: 90.00 USD; fra; 2 hits", "1 plan with unknown stock | 1 | 2 | 3 | 1h ago",
-			"euros | epyc in stock: 83.00 EUR; fra | 1 | 1 | 0 | –",
-			"none | no plan whose values are known matches, in stock or not | 0 | 0 | 0 | –",
+			"europe | – | unknown: plans: working, locations: failing, no data | – | –",
+			"cheap | 1 | epyc in stock: 90.00 USD; fra", "1 plan with unknown stock | 2 | 1h ago",
+			"euros | 1 | epyc in stock: 83.00 EUR; fra | 1 | –",
+			"none | 0 | no plan matches | 0 | –",
 		}},
 		{"no watches", "watches", given{}, nil},
 		{"events", "events", given{events: []runner.Event{
@@ -256,17 +283,17 @@ func TestSections(t *testing.T) {
 				epyc, one("plan_in_stock", 0, "epyc"), one("location_info", 1, "fra", "", "Frankfurt"),
 				one("configuration_info", 1, "main", "c1", "epyc", "fra", "", "a"), one("configuration_in_stock", 0, "main", "c1"),
 				one("configuration_info", 1, "main", "c2", "epyc", "fra", "", "b"), one("configuration_in_stock", 1, "main", "c2"),
-				one("configuration_last_sellout_timestamp_seconds", unix(-15*time.Second), "main", "c2"), one("configuration_restocks_total", 3, "main", "c2"),
+				one("configuration_last_restock_timestamp_seconds", unix(-15*time.Second), "main", "c2"), one("configuration_last_sellout_timestamp_seconds", unix(-5*time.Minute), "main", "c2"), one("configuration_restocks_total", 3, "main", "c2"),
 				one("configuration_price_usd_per_month", 99, "main", "c2"), one("configuration_info", 1, "main", "c3", "other", "ams"),
 			},
 		}, []string{
 			"Data: 2m old.",
-			"b | main | epyc | Frankfurt (fra) | in stock | sold out | 15s ago | 3 | 99.00",
-			"a | main | epyc | Frankfurt (fra) | sold out | sold out | – | – | –",
-			"c3 | main | other | ams | unknown | unknown | – | – | –",
+			"b | in stock | 15s ago | epyc | Frankfurt (fra) | 99.00 | sold out | 3 | main",
+			"a | sold out | – | epyc | Frankfurt (fra) | – | sold out | – | main",
+			"c3 | unknown | – | other | ams | – | unknown | – | main",
 		}},
 		{"saved configurations that are not known", "configurations", given{health: []health{state("configurations", 0, errDown)}}, []string{
-			"Data: main: failing, no data.", "none known",
+			"Data: main: failing, no data.", "unknown",
 		}},
 		{"plans", "plans", given{
 			health: []health{withAge(withInvalid(state("plans", time.Minute, nil), "price"), 27*time.Hour)},
@@ -278,52 +305,50 @@ func TestSections(t *testing.T) {
 			"Data: 1d3h1m old, working, invalid items.",
 			"B b | sold out | 1.00 | – | – / – | 1.5 | – | – | – | 3d ago | –",
 			"a | sold out | – | – | – / – | – | – | – | – | not since the start | –",
-			"epyc | unknown | – | – | – / – | – | – | – | – | not since the start | –",
+			"epyc | unknown | – | – | – / – | – | – | – | – | unknown | –",
 		}},
-		{"locations", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute), {Collector: "status", Missing: []string{"d"}, State: state("status", time.Minute, nil).State}}, series: []series{
+		{"locations", "locations", given{health: []health{withAge(state("locations", time.Minute, nil), time.Minute), missing(state("status", time.Minute, nil), "fra", "d")}, series: []series{
 			one("component_state", 1, "fra", "a", "Operational"), one("component_state", 1, "fra", "b", "Maintenance"), one("component_state", 1, "fra", "c", "outage"),
 			one("location_info", 1, "ams", "", "Amsterdam"), one("location_plans", 2, "ams"), one("location_plans_in_stock", 0, "ams"),
-			one("plan_offered", 1, "epyc", "ams"), one("plan_in_stock", 1, "epyc"), one("plan_offered", 1, "a", "ams"), one("plan_in_stock", 0, "a"),
 			one("status_info", 1, "Operational"), one("status_since_timestamp_seconds", unix(-day)),
 		}}, []string{
-			"Overall state: Operational. The status has the date 2026-03-29 as “since”. Ongoing incidents: –. Scheduled maintenance windows: –.",
+			"Overall state: Operational since 2026-03-29. Ongoing incidents: –. Scheduled maintenance windows: –.",
 			"Data of the status: 1m old, working. Data of the locations: 2m old, working.",
-			"Amsterdam ams, – | 0 | 1 | 2 | unknown: a, b, c, d",
-			"fra | – | 0 | – | outage: cunknown: dMaintenance: bOperational: a",
+			"Amsterdam ams, – | 0 | 2 | unknown",
+			"fra | – | – | outage: cunknown: dMaintenance: bOperational: a",
 		}},
 		{"account", "accounts", given{
 			series: slices.Concat(server("s1", "active", 50, 3*day), server("s2", "canceled", 0, 0), []series{
 				cost, funded, one("topup_info", 1, "main", "t1", "Pending", "btc"), one("servers", 1, "main", "active"),
-				one("topup_settlement_seconds", 3600, "main", "btc"), one("topup_settlement_seconds", 20*86400, "main", "xmr"),
 				one("topup_confirmations_needed", 2, "main", "t1"), one("topup_rate_locked_until_timestamp_seconds", unix(0), "main", "t1"),
 				one("topup_info", 1, "main", "t2", "pending", "xmr", "Monero"), one("topup_rate_locked_until_timestamp_seconds", unix(time.Minute), "main", "t2"),
 			}),
 			health: []health{withAge(state("topups", time.Minute, nil), time.Minute)},
 		}, []string{
-			"main | – | 50.00 | 2026-04-19 (20 days)pay with btc before 2026-04-18 23:00pay with xmr before 2026-03-30 00:00 (passed) | 1 active | 1m old, working",
+			"main | 2026-04-19 (20 days) | – | 50.00 | 1 active | 1m old, working",
 			"Data of the servers: 1m old.",
 			"2026-04-02 (3 days) | main | s1 | 50.00",
 			"Data of the top-ups: 2m old.",
-			"main | – | btc | Pending | – of 2 | ended",
-			"main | – | xmr (Monero) | pending | – | 1m left",
+			"t1 main | Pending | ended | – | btc | – of 2",
+			"t2 main | pending | 1m left | – | xmr (Monero) | –",
 		}},
 		{"unknown price and date", "accounts", given{
 			health: []health{withInvalid(state("servers", time.Minute, nil), "price")},
 			series: slices.Concat(server("s1", "active", 0, -3*day), server("s2", "active", 50, 0), []series{cost, funded}),
 		}, []string{
-			"main | – | at least 50.00 | at most 2026-04-19 (20 days) | – | 1m old, working",
+			"main | at most 2026-04-19 (20 days) | – | at least 50.00 | – | 1m old, working",
 			"Data of the servers: 1m old, main: working, invalid items.",
 			"2026-03-27 (3 days ago) | main | s1 | –",
 			"Data of the top-ups: 1m old.",
-			"none known",
+			"none",
 		}},
 		{"funded for long", "accounts", given{series: []series{
 			one("account_funded_until_timestamp_seconds", float64(sceneTime.AddDate(10, 0, 0).Add(-9*time.Hour).Unix()), "main"),
-		}}, []string{"main | – | – | 10 years or more | – | 1m old, working", "Data of the servers: 1m old.", "none known", "Data of the top-ups: 1m old.", "none known"}},
+		}}, []string{"main | 10 years or more | – | – | – | 1m old, working", "Data of the servers: 1m old.", "none", "Data of the top-ups: 1m old.", "none"}},
 		{"failing and expired", "accounts", given{health: []health{state("servers", 20*time.Minute, errDown)}, disabled: []string{"account", "topups"}}, []string{
 			"main | – | – | – | – | not collected by this exporter",
-			"Data of the servers: main: failing, data expired.", "none known",
-			"Data of the top-ups: main: not collected by this exporter.", "none known",
+			"Data of the servers: main: failing, data expired.", "unknown",
+			"Data of the top-ups: main: not collected by this exporter.", "unknown",
 		}},
 		{"all disabled", "accounts", given{config: Configured{Accounts: 1}, disabled: accountCollectors}, []string{"All collectors of accounts are disabled."}},
 		{"no accounts", "accounts", given{disabled: accountCollectors}, []string{"This exporter has no accounts."}},
@@ -335,26 +360,25 @@ func TestSections(t *testing.T) {
 // TestCollectors has every state of a collector, on the page without the overview.
 func TestCollectors(t *testing.T) {
 	late := state("topups", time.Minute, nil) // its fetches succeeded and brought older copies
-	late.Taken, late.Next = sceneTime.Add(-late.MaxAge), sceneTime
+	late.Made, late.Next = time.Time{}, sceneTime
 	fetching := state("transactions", 0, nil)
 	fetching.Finished = false
 	g := given{hidden: true, health: []health{
 		withAge(state("plans", time.Minute, nil), time.Hour), withInvalid(state("locations", time.Minute, nil), "coordinates.lat", "locations.fra.components.network"), state("os", 9*time.Minute, errDown),
-		state("status", 0, errDown), state("account", 9*time.Minute-1, errDown), late, fetching, duplicate(state("servers", time.Minute, nil)),
+		state("status", 0, errDown), state("account", 9*time.Minute-1, errDown), late, fetching,
 	}}
 	const minuteAgo = " | 2026-03-30T08:59:00Z | 1m | in 8s | 1m | "
 	rows := slices.DeleteFunc(g.section(t, "collectors"), func(row string) bool { // of all other collectors
-		return strings.HasSuffix(row, " | main | working"+minuteAgo+" |")
+		return strings.HasSuffix(row, " | working | main"+minuteAgo+" |")
 	})
 	simtest.AssertEqual(t, "collectors", rows, []string{
 		"The collectors fetch in the background. Neither pages nor scrapes cause a request to the provider.",
-		"os |  | failing, data expired | 2026-03-30T08:51:00Z | 9m | in 8s | 1m |  | /plans: connection refused",
-		"status |  | failing, no data | never |  | in 8s | 1m |  | /plans: connection refused",
-		"locations |  | working, invalid items" + minuteAgo + "2 | coordinates.lat: nulllocations: null",
-		"account | main | failing, last data shown | 2026-03-30T08:51:00Z | 8m59s | in 8s | 1m |  | /plans: connection refused",
-		"topups | main | fetching, data expired | 2026-03-30T08:59:00Z | 9m | now | 1m |  |",
-		"transactions | main | fetching | never |  | in 8s | 1m |  |",
-		"plans |  | working | 2026-03-30T08:59:00Z | 1h1m | in 8s | 1m |  |",
-		"servers | main | working" + minuteAgo + " | same provider account as lab: sums over accounts count it twice",
+		"os | failing, data expired |  | 2026-03-30T08:51:00Z |  | in 8s | 1m |  | /plans: connection refused",
+		"status | failing, no data |  | never |  | in 8s | 1m |  | /plans: connection refused",
+		"locations | working, invalid items | " + minuteAgo + "2 | coordinates.lat: nulllocations: null",
+		"account | failing, last data shown | main | 2026-03-30T08:51:00Z | 8m59s | in 8s | 1m |  | /plans: connection refused",
+		"topups | fetching, data expired | main | 2026-03-30T08:59:00Z |  | now | 1m |  |",
+		"transactions | fetching | main | never |  | in 8s | 1m |  |",
+		"plans | working |  | 2026-03-30T08:59:00Z | 1h1m | in 8s | 1m |  |",
 	})
 }

@@ -4,16 +4,12 @@
 package web
 
 import (
-	"bytes"
-	"embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"net/http"
 	cleanPath "path"
 	"regexp"
 	"strings"
-	"time"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/runner"
@@ -21,8 +17,8 @@ import (
 
 type health = runner.Health
 
-// Collectors is the data that the pages show.
-type Collectors interface {
+// Source is where the pages' data comes from.
+type Source interface {
 	Health() []health
 	Ready() bool
 	Watches() []collector.Watched
@@ -51,9 +47,9 @@ type Options struct {
 
 // Configured is what the landing page shows of the configuration.
 type Configured struct {
-	API          string // where the data comes from, in words
-	Accounts     int    // how many there are
-	ReloadFailed bool   // the last reload was refused
+	API         string // where the data comes from, in words
+	Accounts    int    // how many there are
+	ReloadError error  // why the last reload was refused; nil if it was not
 }
 
 // The paths that the exporter serves itself.
@@ -80,13 +76,13 @@ func CheckMetricsPath(path string) error {
 
 // Handler returns the handler of all paths. The multiplexer accepts HEAD if it accepts
 // GET, and refuses other methods.
-func Handler(c Collectors, o Options) http.Handler {
+func Handler(s Source, o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+o.MetricsPath, o.Metrics)
-	mux.Handle("GET /{$}", landing(c, o))
+	mux.Handle("GET /{$}", landing(s, o))
 	mux.Handle("GET "+HealthyPath, respond(http.StatusOK, "server_rental_exporter is healthy."))
 	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) {
-		if !c.Ready() {
+		if !s.Ready() {
 			http.Error(w, "not ready: not every collector has been tried yet", http.StatusServiceUnavailable)
 			return
 		}
@@ -128,30 +124,4 @@ func harden(next http.Handler) http.Handler {
 // respond serves a text with a status.
 func respond(status int, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, text, status) }
-}
-
-//go:embed *.html
-var pages embed.FS
-
-func newTemplate() *template.Template {
-	return template.Must(template.New("landing.html").Funcs(template.FuncMap{
-		"count": count, "join": join, "cut": cut, "duration": duration, "gibibytes": gibibytes, "money": money, "number": number, "text": text,
-		"list":  func(texts ...string) []string { return texts },
-		"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
-	}).ParseFS(pages, "*.html"))
-}
-
-func landing(c Collectors, o Options) http.Handler {
-	t := newTemplate()
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		var page bytes.Buffer
-		if err := t.Execute(&page, newView(c, o, time.Now())); err != nil {
-			http.Error(w, "page: "+err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("Refresh", "60") // seconds
-		_, _ = w.Write(page.Bytes())    // an error means that the client left
-	})
 }

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,7 +27,17 @@ import (
 
 const help = `Simulates the rental API.
 
-"serve", the default, serves it. "history" writes the metrics that Prometheus would have stored if the exporter had run with --demo, as OpenMetrics that "promtool tsdb create-blocks-from openmetrics" reads. The last sample is at --end, and a demo that is started then continues the data. "webhook" prints the notifications of an Alertmanager.`
+"serve", the default, serves it. It can be told what happens:
+
+    curl -d plan=epyc-9654 -d in_stock=true http://127.0.0.1:10173/stock
+    curl -d plan=epyc-7443p -d location=fra -d in_stock=false http://127.0.0.1:10173/stock
+    curl -d account=main http://127.0.0.1:10173/payment
+    curl -d server=ID -d status=suspended http://127.0.0.1:10173/server
+    curl -d path=/status -d status=503 http://127.0.0.1:10173/failure
+
+A payment is that of the newest open top-up. A failure lasts until its status is 200.
+
+"history" writes the metrics that Prometheus would have stored of --demo, as OpenMetrics that "promtool tsdb create-blocks-from openmetrics" reads. The last samples are at --end, and a demo that is started then continues the data. "webhook" prints the notifications of an Alertmanager.`
 
 func main() {
 	app := kingpin.New("simulator", help)
@@ -44,6 +52,7 @@ func main() {
 func serveCommand(app *kingpin.Application) {
 	c := app.Command("serve", "Serve a simulated rental API.").Default()
 	address := c.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10171").String()
+	control := c.Flag("control.listen-address", "Address at which to tell it what happens.").Default("127.0.0.1:10173").String()
 	accounts := c.Flag("account", "Account to serve, as NAME:TOKEN; repeatable.").PlaceHolder("NAME:TOKEN").StringMap()
 	activity := c.Flag("activity", "Simulate changes of stock, prices, balances and status.").Bool()
 	c.Action(func(*kingpin.ParseContext) error {
@@ -53,51 +62,42 @@ func serveCommand(app *kingpin.Application) {
 				w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
 			}
 		})
-		run := func(context.Context) {}
+		var background []func(context.Context)
 		if *activity {
-			run = sim.Run
+			background = append(background, sim.Run)
 		}
-		return serve(*address, sim, run)
+		return serve(map[string]http.Handler{*address: sim, *control: simulator.Control(sim)}, background...)
 	})
 }
 
-// serve serves, and runs something, until the process is interrupted.
-func serve(address string, h http.Handler, run func(context.Context)) error {
+// serve serves handlers by address, and runs more, until the process is interrupted.
+func serve(handlers map[string]http.Handler, background ...func(context.Context)) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return err
+	ended := make(chan error, len(handlers))
+	for address, h := range handlers {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		slog.Info("listening", "address", listener.Addr())
+		go func() { ended <- simulator.Serve(ctx, listener, h) }()
 	}
-	go run(ctx)
-	slog.Info("listening", "base_url", "http://"+listener.Addr().String()+"/api/v1")
-	return simulator.Serve(ctx, listener, h)
+	for _, run := range background {
+		go run(ctx)
+	}
+	return <-ended
 }
 
 func historyCommand(app *kingpin.Application) {
-	c := app.Command("history", "Write the metrics of the past days as OpenMetrics. By default it needs 2 minutes of processor time, 500 MB of memory and 2 GB of disk.")
+	c := app.Command("history", "Write the metrics of the past days as OpenMetrics.")
 	days := c.Flag("days", "Number of days, 1 to 90.").Default("30").Int()
 	end := c.Flag("end", "End of the history, as a Unix timestamp (default: now).").Default(strconv.FormatInt(time.Now().Unix(), 10)).Int64()
-	output := c.Flag("output", "File to write (default: standard output).").PlaceHolder("FILE").String()
 	c.Action(func(*kingpin.ParseContext) error {
-		debug.SetGCPercent(400) // little is kept of much that is allocated
-		debug.SetMemoryLimit(600 << 20)
-		var err error
-		at, file := time.Unix(*end, 0), os.Stdout
-		if *output != "" {
-			if file, err = os.Create(*output); err != nil {
-				return err
-			}
-		}
-		err = history.Write(file, history.Options{
-			End: at, Length: time.Duration(*days) * 24 * time.Hour,
+		return history.Write(os.Stdout, history.Options{
+			End: time.Unix(*end, 0), Length: time.Duration(*days) * 24 * time.Hour,
 			Accounts: exporter.DemoTokens(), Watches: exporter.DemoWatches(), Site: exporter.DemoSite,
 		})
-		if err := errors.Join(err, file.Close()); err != nil {
-			return err
-		}
-		slog.Info("history written", "end", at)
-		return nil
 	})
 }
 
@@ -105,7 +105,7 @@ func webhookCommand(app *kingpin.Application) {
 	c := app.Command("webhook", "Print the notifications that an Alertmanager sends to a webhook, one alert a line.")
 	address := c.Flag("listen-address", "Address to serve on.").Default("127.0.0.1:10172").String()
 	c.Action(func(*kingpin.ParseContext) error {
-		return serve(*address, webhook(os.Stdout), func(context.Context) {})
+		return serve(map[string]http.Handler{*address: webhook(os.Stdout)})
 	})
 }
 

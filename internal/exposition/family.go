@@ -44,8 +44,9 @@ func newEncoders(level int) *sync.Pool {
 }
 
 // encode adds messages to an empty part: those of its family, or without one those of
-// several, which end a response. OpenMetrics has created timestamps also in its text form.
-// No name needs escaping, so that none is checked for it. Writing to a buffer does not fail.
+// several, which end a response. Created timestamps are in protobuf only, as with promhttp: as
+// text they would be a second series for each counter. No name needs escaping, so that none is
+// checked for it. Writing to a buffer does not fail.
 func encode(encoders *sync.Pool, p part, v variant, messages iter.Seq[*dto.MetricFamily]) part {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
@@ -57,7 +58,7 @@ func encode(encoders *sync.Pool, p part, v variant, messages iter.Seq[*dto.Metri
 		body = e.compressor
 	}
 	p.crcAfterOne = one
-	text := expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping), expfmt.WithCreatedLines())
+	text := expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping))
 	for m := range messages {
 		p.err = errors.Join(p.err, text.Encode(m))
 		for p.family != "" && p.size > 0 && bytes.HasPrefix(e.text.Bytes(), []byte("#")) { // the comments are there already

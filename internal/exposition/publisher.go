@@ -2,9 +2,9 @@
 // bytes.
 //
 // Metrics are published in groups that change together. A Publisher encodes and
-// compresses the groups that changed, once for each variant that was asked for
-// lately, and swaps one pointer to the result. A scrape loads it, joins the encoded
-// blocks and adds what changes all the time, encoded afresh. To be joined, compressed
+// compresses the groups that changed, once for each variant that was requested in the
+// last minutes, and swaps one pointer to the result. A scrape loads it, joins the encoded
+// blocks and adds the metrics of the process, which it encodes itself. To be joined, compressed
 // blocks are flushed to a byte and their checksums combined into those of one gzip
 // member: several members are read by few clients.
 package exposition
@@ -22,8 +22,8 @@ import (
 	"server_rental_exporter/internal/metric"
 )
 
-// restFactor is how many times as long the publisher rests as it worked: it uses a
-// tenth of a processor at most, whatever changes.
+// restFactor is the ratio of the publisher's pauses to its work: it uses at most a tenth of
+// a processor.
 const restFactor = 9
 
 // publishInterval is the least time between two publications.
@@ -45,7 +45,7 @@ type Group struct {
 	expires time.Time
 }
 
-// Changed has the group published anew. It does not block.
+// Changed marks the group for the next publication. It does not block.
 func (g *Group) Changed() { g.changed.Store(true) }
 
 // Publisher keeps groups of metrics encoded. As a prometheus.Collector it returns
@@ -71,7 +71,7 @@ func NewPublisher(groups ...*Group) *Publisher {
 	return p
 }
 
-// Run publishes again and again until ctx ends.
+// Run publishes what changed, until ctx ends.
 func (p *Publisher) Run(ctx context.Context) {
 	for {
 		began := time.Now()
@@ -107,8 +107,8 @@ func (p *Publisher) Publish() {
 	p.published.Store(&blocks)
 }
 
-// encoded returns what is published in a variant, which is encoded in advance from now
-// on.
+// encoded returns what is published in a variant. From now on, that variant is encoded in
+// advance.
 func (p *Publisher) encoded(v variant) (parts []part) {
 	p.lastUsed.Store(v, time.Now())
 	for _, b := range *p.published.Load() {
@@ -128,20 +128,6 @@ func (p *Publisher) encode(b *block, v variant) []part {
 		return parts
 	}))
 	return encode.(func() []part)()
-}
-
-// CacheBytes returns the bytes of encoded metrics that are kept for scrapes.
-func (p *Publisher) CacheBytes() int {
-	n := 0
-	for _, b := range *p.published.Load() {
-		b.encoded.Range(func(_, encode any) bool {
-			for _, part := range encode.(func() []part)() {
-				n += len(part.body)
-			}
-			return true
-		})
-	}
-	return n
 }
 
 // Describe implements prometheus.Collector. A registry checks what is collected.

@@ -134,8 +134,7 @@ func (s *Sample) Write(out *dto.Metric) error {
 	return nil
 }
 
-// Earlier returns the earlier of two times at which metrics expire, of which a zero one
-// does not count.
+// Earlier returns the earlier of two times at which metrics expire. A zero time is none.
 func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -89,6 +89,9 @@ func (c *Client) LastToken() Fingerprint {
 	return c.sent
 }
 
+// HasSpare returns whether a request that is made now delays no other that is made soon.
+func (c *Client) HasSpare() bool { return c.api.limiters.full(c.LastToken()) }
+
 // Reject counts a response that the caller cannot use, and returns why as an *Error.
 // The reason is Incomplete or TooLarge if err wraps ErrIncomplete or ErrTooLarge, and
 // else Decode.

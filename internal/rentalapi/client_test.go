@@ -3,7 +3,6 @@ package rentalapi
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -235,19 +234,6 @@ func TestAccountMetrics(t *testing.T) {
 	})
 }
 
-func TestInitErrorCounters(t *testing.T) {
-	withHarness(t, func(t *testing.T, h *harness) {
-		h.client.InitErrorCounters("/plans")
-		registry := prometheus.NewRegistry()
-		registry.MustRegister(h.client)
-		want := map[string]float64{}
-		for _, reason := range []string{"timeout", "connection", "status", "decode", "incomplete", "too_large", "unauthorized", "rate_limited", "unavailable"} {
-			want[simtest.Series("server_rental_exporter_api_errors_total", "path", "/plans", "reason", reason)] = 0
-		}
-		simtest.AssertEqual(t, "series", simtest.ServeGet(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "/").Exposition(t).Values, want)
-	})
-}
-
 // TestApplySettings asserts that only later clients use a new base URL, and that backoffs of
 // public requests are theirs alone, and end with the host that asked for them.
 func TestApplySettings(t *testing.T) {
@@ -285,23 +271,6 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // clientOver returns a public client with a transport.
 func clientOver(base *url.URL, timeout time.Duration, transport http.RoundTripper) *Client {
 	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 59}, Transport: transport}).Client("", nil)
-}
-
-// TestTarget asserts that the base URL is sent as it is configured.
-func TestTarget(t *testing.T) {
-	for _, base := range []string{"https://gw.example/tenant%2F7/api/v1", "https://gw.example/a%20b/api/v1", "https://gw.example/api/v1"} {
-		u, err := url.Parse(base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got string
-		s := clientOver(u, time.Minute, roundTripper(func(r *http.Request) (*http.Response, error) {
-			got = r.URL.String()
-			return nil, io.EOF
-		}))
-		simtest.AssertEqual(t, "error", errorText(fetchList(t.Context(), s, "/plans")), "/plans: EOF")
-		simtest.AssertEqual(t, base, got, base+"/plans")
-	}
 }
 
 func assertPaused(t *testing.T, err error, until time.Time, text string) {

@@ -33,6 +33,7 @@ func TestFailures(t *testing.T) {
 		"204":                 {reply(204, ``), Status, "204", "status 204"},
 		"HTML":                {reply(200, `<html>`+secret), Decode, "200", webPage},
 		"text/html":           {simtest.Reply(200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, "\n<html>"+secret), Decode, "200", webPage},
+		"JSON as text/html":   {simtest.Reply(200, http.Header{"Content-Type": {"text/html"}}, `{"data":[1],"meta":{"count":3}}`), Incomplete, "200", "data: 1 items, but meta.count is 3: response is incomplete"},
 		"no JSON":             {reply(200, `x`), Decode, "200", "invalid character 'x' looking for beginning of value"},
 		"too few items":       {reply(200, `{"data":[1,{}],"meta":{"count":3}}`), Incomplete, "200", "data: 2 items, but meta.count is 3: response is incomplete"},
 		"endless":             {endless(200, `{"data":["`, "x"), TooLarge, "200", "response is too large"},

@@ -49,27 +49,32 @@ func Number(value any) (float64, bool) {
 // decodeFields decodes a value of encoding/json into the struct that into points to. A field
 // that is not understood keeps its zero value and is returned as an error; all others are
 // set. A field that is missing or null is an error too, unless it has the tag api:"optional",
-// or if it is missing the tag api:"new".
-func decodeFields(value, into any) []FieldError {
+// or if it is missing the tag api:"new". It also returns how many elements all arrays and maps
+// have.
+//
+// A field is a [Value], a string, a bool, or a struct, a slice, a map with names as keys or a
+// pointer of these. It panics at a field of any other type.
+func decodeFields(value, into any) (errs []FieldError, elements int) {
 	var d fieldDecoder
 	d.decode("", value, reflect.ValueOf(into).Elem())
-	return d.errs
+	return d.errs, d.elements
 }
 
 // fieldDecoder goes on after a wrong field. Unlike it, encoding/json stops at the first error
 // of a type with its own decoding, and does not tell what is missing.
-type fieldDecoder struct{ errs []FieldError }
+type fieldDecoder struct {
+	errs     []FieldError
+	elements int
+}
 
 // decode returns false if nothing of the value was understood.
 func (d *fieldDecoder) decode(path string, value any, v reflect.Value) bool {
 	custom, _ := v.Addr().Interface().(Value)
-	members, isObject := value.(map[string]any)
-	elements, isArray := value.([]any)
-	kind, problem := v.Kind(), ""
+	problem := ""
 	switch {
 	case value == nil:
 		problem = problemNull
-	case kind == reflect.Pointer:
+	case v.Kind() == reflect.Pointer:
 		target := reflect.New(v.Type().Elem())
 		if !d.decode(path, value, target.Elem()) {
 			return false
@@ -77,22 +82,10 @@ func (d *fieldDecoder) decode(path string, value any, v reflect.Value) bool {
 		v.Set(target)
 	case custom != nil:
 		problem = custom.Decode(value)
-	case kind == reflect.Slice && isArray:
-		d.elements(path, elements, v)
-	case kind == reflect.Struct && isObject:
-		d.fields(path, members, v)
-	case kind == reflect.Map && isObject && len(members) == 0:
-		problem = "empty"
-	case kind == reflect.Map && isObject:
-		d.entries(path, members, v)
-	case reflect.TypeOf(value) == v.Type(): // string or bool
-		v.Set(reflect.ValueOf(value))
 	default:
-		problem = "not " + map[reflect.Kind]string{
-			reflect.Slice: "an array", reflect.Struct: "an object", reflect.Map: "an object", reflect.Bool: "true or false", reflect.String: "a string",
-		}[kind]
+		problem = d.decodeKind(path, value, v)
 	}
-	if kind == reflect.String {
+	if v.Kind() == reflect.String {
 		problem = cmp.Or(problem, tooLong(v.String()))
 	}
 	if problem != "" {
@@ -100,6 +93,40 @@ func (d *fieldDecoder) decode(path string, value any, v reflect.Value) bool {
 		d.errs = append(d.errs, FieldError{path, problem})
 	}
 	return problem == ""
+}
+
+func (d *fieldDecoder) decodeKind(path string, value any, v reflect.Value) (problem string) {
+	members, isObject := value.(map[string]any)
+	switch v.Kind() {
+	case reflect.String:
+		text, ok := value.(string)
+		v.SetString(text)
+		return unless(ok, "not a string")
+	case reflect.Bool:
+		truth, ok := value.(bool)
+		v.SetBool(truth)
+		return unless(ok, "not true or false")
+	case reflect.Slice:
+		elements, ok := value.([]any)
+		d.items(path, elements, v)
+		return unless(ok, "not an array")
+	case reflect.Map:
+		d.entries(path, members, v)
+		return cmp.Or(unless(isObject, "not an object"), unless(len(members) > 0, "empty"))
+	case reflect.Struct:
+		if isObject {
+			d.fields(path, members, v)
+		}
+		return unless(isObject, "not an object")
+	}
+	panic(fmt.Sprintf("rentalapi: field %q is of type %s", path, v.Type()))
+}
+
+func unless(ok bool, problem string) string {
+	if ok {
+		return ""
+	}
+	return problem
 }
 
 func (d *fieldDecoder) fields(path string, members map[string]any, v reflect.Value) {
@@ -121,6 +148,7 @@ func (d *fieldDecoder) fields(path string, members map[string]any, v reflect.Val
 
 // entries decodes a map. Its keys become label values like other texts.
 func (d *fieldDecoder) entries(path string, members map[string]any, v reflect.Value) {
+	d.elements += len(members)
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, name := range slices.Sorted(maps.Keys(members)) { // so that the same causes are kept each time
 		element := reflect.New(v.Type().Elem()).Elem()
@@ -132,7 +160,8 @@ func (d *fieldDecoder) entries(path string, members map[string]any, v reflect.Va
 	}
 }
 
-func (d *fieldDecoder) elements(path string, values []any, v reflect.Value) {
+func (d *fieldDecoder) items(path string, values []any, v reflect.Value) {
+	d.elements += len(values)
 	v.Set(reflect.MakeSlice(v.Type(), 0, len(values)))
 	for i, value := range values {
 		element := reflect.New(v.Type().Elem()).Elem()

@@ -11,29 +11,29 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// burst is how many requests go out at once. It is small so that a process which is killed
+// Burst is how many requests go out at once. It is small so that a process which is killed
 // and started again every few seconds stays within what the API allows.
-const burst = 4
+const Burst = 4
 
 // maxWait is how long a request waits for the end of a backoff that the API asked for. One
 // that would wait longer fails at once and is retried later.
 const maxWait = 10 * time.Second
 
-// Limits are the requests that may be sent in any 60 seconds; more than burst.
+// Limits are the requests that may be sent in any 60 seconds; more than Burst.
 type Limits struct {
 	Public  int // without token, from this address
 	Account int // with one token
 }
 
 // refill returns the requests per second for a token, or for public requests. A limiter sends at
-// most burst + refill*t requests in t seconds, which is the limit for 60 seconds. If the limit
+// most Burst + refill*t requests in t seconds, which is the limit for 60 seconds. If the limit
 // changes meanwhile, that is at most the highest limit in force.
 func (l Limits) refill(token Fingerprint) rate.Limit {
 	limit := l.Account
 	if token == fingerprint("") {
 		limit = l.Public
 	}
-	return rate.Limit(limit-burst) / 60
+	return rate.Limit(limit-Burst) / 60
 }
 
 // Fingerprint identifies a token without revealing it: its hash. That of public requests is
@@ -63,9 +63,9 @@ func (ls *limiters) get(token Fingerprint, now time.Time) *limiter {
 	l := ls.byToken[token]
 	if l == nil {
 		maps.DeleteFunc(ls.byToken, func(_ Fingerprint, l *limiter) bool {
-			return l.TokensAt(now) >= burst && !l.backoff.After(now)
+			return l.TokensAt(now) >= Burst && !l.backoff.After(now)
 		})
-		l = &limiter{Limiter: rate.NewLimiter(ls.limits.refill(token), burst)}
+		l = &limiter{Limiter: rate.NewLimiter(ls.limits.refill(token), Burst)}
 		ls.byToken[token] = l
 	}
 	return l
@@ -106,6 +106,14 @@ func (ls *limiters) take(token Fingerprint, path string) (time.Duration, error) 
 		reserved.CancelAt(now) // the limit may change, or a backoff begin, while it waits
 	}
 	return delay, nil
+}
+
+// full returns whether as many requests with a token may be sent at once as ever.
+func (ls *limiters) full(token Fingerprint) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	now := time.Now()
+	return ls.get(token, now).TokensAt(now) >= Burst
 }
 
 // backOff stops all requests with a token until the time given, unless a longer backoff has

@@ -1,7 +1,6 @@
 package rentalapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,20 +73,19 @@ type PageMeta struct {
 // GetObject fetches a single object.
 func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T], err error) {
 	o.Response, err = api.Get(ctx, path, nil, func(body io.Reader) error {
-		data, _, err := readEnvelope(body)
-		if err != nil {
-			return err
-		}
-		var value any
-		if err := newDecoder(bytes.NewReader(data)).Decode(&value); err != nil {
-			return err
-		}
-		if _, isObject := value.(map[string]any); !isObject {
-			return errors.New("data: not an object")
-		}
-		o.Value = new(T)
-		o.Errors = decodeFields(value, o.Value)
-		return nil
+		_, err := readEnvelope(body, func(dec *json.Decoder) error {
+			var value any
+			if err := dec.Decode(&value); err != nil {
+				return err
+			}
+			if _, isObject := value.(map[string]any); !isObject {
+				return errors.New("data: not an object")
+			}
+			o.Value = new(T)
+			o.Errors, _ = decodeFields(value, o.Value)
+			return nil
+		})
+		return err
 	})
 	return o, err
 }
@@ -137,24 +135,22 @@ func (m PageMeta) check(page, items Count) error {
 // wrong with the meta object.
 func getItems[T, M any](ctx context.Context, api Getter, l List[T], check func(Page[T, M], []FieldError) error) (p Page[T, M], err error) {
 	p.Response, err = api.Get(ctx, l.Path, l.Query, func(body io.Reader) error {
-		data, meta, err := readEnvelope(body)
+		meta, err := readEnvelope(body, func(dec *json.Decoder) error { return p.readItems(dec, l) })
 		if err != nil {
-			return err
-		}
-		if err := p.readItems(data, l); err != nil {
 			return err
 		}
 		var m struct {
 			Count *Count `api:"optional"`
 		}
-		errs := decodeFields(meta, &m)
+		errs, _ := decodeFields(meta, &m)
 		if m.Count != nil && Count(p.Count) < *m.Count {
 			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
 		}
 		if m.Count != nil && Count(p.Count) > *m.Count && p.Invalid.Items == 0 {
 			errs = append(errs, FieldError{"count", "less than the items in data"})
 		}
-		errs = append(errs, decodeFields(meta, &p.Meta)...)
+		more, _ := decodeFields(meta, &p.Meta)
+		errs = append(errs, more...)
 		p.Invalid.Add("meta", errs...)
 		return check(p, errs)
 	})
@@ -162,12 +158,13 @@ func getItems[T, M any](ctx context.Context, api Getter, l List[T], check func(P
 }
 
 // readItems reads the items of a list and keeps those with a usable id.
-func (p *Page[T, M]) readItems(data json.RawMessage, l List[T]) error {
-	dec := newDecoder(bytes.NewReader(data))
-	if start, _ := dec.Token(); start != json.Delim('[') {
+func (p *Page[T, M]) readItems(dec *json.Decoder, l List[T]) error {
+	if start, err := dec.Token(); err != nil {
+		return err
+	} else if start != json.Delim('[') {
 		return errors.New("data: not an array")
 	}
-	seen := map[string]bool{}
+	seen, elements := map[string]bool{}, 0
 	for ; dec.More(); p.Count++ {
 		if p.Count == l.MaxItems {
 			return fmt.Errorf("data: more than %d items: %w", l.MaxItems, ErrTooLarge)
@@ -177,7 +174,10 @@ func (p *Page[T, M]) readItems(data json.RawMessage, l List[T]) error {
 			return err
 		}
 		item := new(T)
-		errs := decodeFields(value, item)
+		errs, n := decodeFields(value, item)
+		if elements += n; elements > maxElements {
+			return fmt.Errorf("data: more than %d elements of arrays and objects: %w", maxElements, ErrTooLarge)
+		}
 		switch id := l.ID(item); {
 		case strings.TrimSpace(id) == "": // other fields do not matter: the item is dropped
 			errs = slices.DeleteFunc(errs, func(e FieldError) bool { return e.Field != "id" && e.Field != "" })
@@ -196,5 +196,6 @@ func (p *Page[T, M]) readItems(data json.RawMessage, l List[T]) error {
 			p.Invalid.Add(id, errs...)
 		}
 	}
-	return nil
+	_, err := dec.Token() // the end of the array
+	return err
 }

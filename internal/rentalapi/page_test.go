@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -88,5 +89,40 @@ func TestResponse(t *testing.T) {
 			c.want.Token, c.want.Received = fingerprint(simtest.MainToken), page.Received
 			simtest.AssertEqual(t, c.age+", "+c.date, page.Response, c.want)
 		})
+	}
+}
+
+// TestTooLarge has responses that are within the bound of a body and would take gigabytes. What
+// is allocated to refuse them is more than what they take at any moment.
+func TestTooLarge(t *testing.T) {
+	type plan struct {
+		ID        string
+		Locations []string
+	}
+	item := func(id string, locations int) string {
+		return fmt.Sprintf(`{"id":%q,"locations":["x"%s]}`, id, strings.Repeat(`,"fra"`, locations-1))
+	}
+	const tooLarge = "/plans: response is too large"
+	for name, c := range map[string]struct{ body, want string }{
+		"text":        {`{"data":["` + strings.Repeat("x", 31<<20), tooLarge},
+		"other field": {`{"more":[0` + strings.Repeat(",0", 15<<20) + "]}", tooLarge},
+		"meta":        {`{"data":[],"meta":[0` + strings.Repeat(",0", 15<<20) + "]}", tooLarge},
+		"long items":  {`{"data":[` + strings.Repeat(item("a", 500_000)+",", 7) + item("b", 500_000) + "]}", tooLarge},
+		"many elements": {
+			`{"data":[` + item("a", 100_000) + "," + item("b", 100_000) + "," + item("c", 100_000) + "]}",
+			"/plans: data: more than 250000 elements of arrays and objects: response is too large",
+		},
+	} {
+		client := clientOver(&url.URL{Scheme: "https", Host: "rental.example"}, time.Minute, roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(c.body))}, nil
+		}))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := GetList[plan, struct{}](t.Context(), client, List[plan]{Path: "/plans", MaxItems: 10, ID: func(p *plan) string { return p.ID }})
+		runtime.ReadMemStats(&after)
+		simtest.AssertEqual(t, name, errorText(err), c.want)
+		if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 100 {
+			t.Errorf("%s: allocated %d MiB", name, allocated)
+		}
 	}
 }

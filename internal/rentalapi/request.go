@@ -1,7 +1,6 @@
 package rentalapi
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -53,14 +52,14 @@ func (c *Client) readResponse(resp *http.Response, b *body, r *Response, read fu
 	if resp.StatusCode != http.StatusOK {
 		return statusError(resp.StatusCode, b, until)
 	}
-	buffered := bufio.NewReader(b)
-	first, _ := buffered.Peek(1)
-	switch err := read(buffered); {
+	err := read(b)
+	_, noJSON := errors.AsType[*json.SyntaxError](err)
+	switch {
 	case err == nil:
 		return nil
 	case b.failure != nil:
 		return b.failure
-	case string(first) == "<" || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html"):
+	case noJSON && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html"):
 		return newError(Decode, errors.New("response: a web page: api.base_url probably leads to a site and not to the API"))
 	default:
 		return newError(Decode, err)
@@ -74,8 +73,8 @@ func statusError(status int, body io.Reader, until time.Time) *Error {
 	e := &Error{Reason: cmp.Or(reasons[status], Status), Code: status, Until: until}
 	documented := []string{"invalid_parameter", "unauthorized", "invalid_token", "not_found", "method_not_allowed", "rate_limited", "unavailable"}
 	var content struct{ Error struct{ Code string } }
-	text, _ := io.ReadAll(body)        // a connection is kept only if its response was read
-	_ = json.Unmarshal(text, &content) // without documented code if it is no JSON
+	text, _ := io.ReadAll(io.LimitReader(body, maxValueBytes)) // a connection is kept only if its response was read
+	_ = json.Unmarshal(text, &content)                         // without documented code if it is no JSON
 	switch {
 	case status >= 300 && status < 400:
 		e.Err = errors.New("redirects are not followed: set api.base_url to the API's final address")

@@ -8,10 +8,10 @@ import (
 )
 
 // The provider does not document the units of Retry-After and RateLimit-Reset, so every usual
-// one is understood. HTTP defines those of Retry-After, so only the other is not trusted
-// beyond maxReset.
+// one is understood. HTTP defines those of Retry-After, so the other is trusted for less long.
 const (
 	minBackoff     = time.Second
+	maxBackoff     = 24 * time.Hour // a maintenance page may say 2099
 	maxReset       = time.Hour
 	unknownBackoff = time.Minute // if the header is missing or cannot be read
 
@@ -34,7 +34,7 @@ func parseDelay(value string, date time.Time) time.Duration {
 	case seconds >= firstEpoch:
 		delay = time.Unix(int64(seconds), 0).Sub(date)
 	}
-	return max(delay, minBackoff)
+	return min(max(delay, minBackoff), maxBackoff)
 }
 
 // retryDelay returns how long a response asks to wait before the next request, and

@@ -160,18 +160,15 @@ func exampleConfigurations(owner string, now time.Time) []Object {
 	return c.Configurations
 }
 
-// exampleKeys returns valid keys: the fingerprint is that of the public key.
 func exampleKeys(owner string, opened time.Time) []Object {
 	var list []Object
 	for i, name := range []string{"laptop", "deploy"} {
-		key := sha256.Sum256([]byte(owner + name))
-		blob := "\x00\x00\x00\x0bssh-ed25519\x00\x00\x00\x20" + string(key[:])
-		print := sha256.Sum256([]byte(blob))
+		sum := digest(owner, name)
+		key := base64.RawStdEncoding.EncodeToString(sum[:])
 		list = append(list, Object{
-			"id": makeID("key", owner, i), "name": name, "type": "ssh-ed25519",
-			"fingerprint": "SHA256:" + base64.RawStdEncoding.EncodeToString(print[:]),
-			"public_key":  "ssh-ed25519 " + base64.StdEncoding.EncodeToString([]byte(blob)) + " " + name + "@" + owner,
-			"created_at":  stamp(opened.AddDate(0, 0, i)),
+			"id": makeID("key", owner, i), "name": name, "type": "ssh-ed25519", "fingerprint": "SHA256:" + key,
+			"public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + key + " " + name + "@" + owner,
+			"created_at": stamp(opened.AddDate(0, 0, i)),
 		})
 	}
 	return list

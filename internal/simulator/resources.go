@@ -40,7 +40,9 @@ var resources = []resource{
 	{
 		name: "plans", maxAge: time.Minute,
 		list: func(v view) []Object { return v.sim.world.Plans },
-		meta: planMeta,
+		meta: func(v view, shown []Object) Object {
+			return Object{"in_stock": len(filter(shown, inStock)), "generated_at": v.sim.snapshotTime(v.sim.world.GeneratedAt, time.Minute)}
+		},
 	},
 	{
 		name: "locations", maxAge: time.Minute,
@@ -82,20 +84,11 @@ var resources = []resource{
 	},
 }
 
-func planMeta(v view, shown []Object) Object {
-	meta := Object{"in_stock": len(filter(shown, inStock)), "generated_at": v.sim.world.GeneratedAt}
-	if v.sim.world.GeneratedAt == nil {
-		meta["generated_at"] = v.sim.snapshotTime(time.Minute)
-	}
-	return meta
-}
-
 func statusOf(v view) any {
-	if _, pinned := v.sim.world.Status["updated_at"]; pinned || v.sim.world.Status == nil {
-		return v.sim.world.Status
-	}
 	status := maps.Clone(v.sim.world.Status)
-	status["updated_at"] = v.sim.snapshotTime(30 * time.Second)
+	if status != nil {
+		status["updated_at"] = v.sim.snapshotTime(status["updated_at"], 30*time.Second)
+	}
 	return status
 }
 
@@ -112,9 +105,12 @@ func (s *Simulator) made(age time.Duration) time.Time {
 	return made
 }
 
-// snapshotTime returns generated_at and updated_at.
-func (s *Simulator) snapshotTime(age time.Duration) string {
-	if s.world.SendsAge {
+// snapshotTime returns generated_at and updated_at: the pinned one, if there is one.
+func (s *Simulator) snapshotTime(pinned any, age time.Duration) any {
+	switch {
+	case pinned != nil:
+		return pinned
+	case s.world.SendsAge:
 		return s.made(age).UTC().Format(time.RFC3339Nano)
 	}
 	return stamp(s.made(age))

@@ -63,7 +63,7 @@ func New(o Options) *Simulator {
 	c := newCatalog()
 	w := &World{
 		Plans: c.Plans, Locations: c.Locations, OS: c.OS, Status: operationalStatus(c.Locations, time.Now()),
-		Accounts: map[string]*Account{}, SoldOutAt: map[string]bool{},
+		Accounts: map[string]*Account{}, SoldOutAt: map[[2]string]bool{}, Failing: map[string]int{},
 	}
 	recompute(w)
 	s := &Simulator{site: strings.TrimRight(o.Site, "/"), world: w, cache: map[string]cached{}}
@@ -173,6 +173,9 @@ func (s *Simulator) content(res resource, query string, account *Account) respon
 	if err != nil || !res.accepts(values) {
 		return failure(http.StatusBadRequest, "invalid_parameter", "a parameter is unknown or has an unknown value; use GET /"+res.name)
 	}
+	if status := s.world.Failing["/"+res.name]; status >= http.StatusBadRequest {
+		return simulatedError(status)
+	}
 	v := view{sim: s, account: account, query: values}
 	if res.private || !s.world.Caches {
 		return v.response(res)
@@ -201,6 +204,14 @@ func (s *Simulator) Body(pathAndQuery, token string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.withSite(s.content(res, query, s.world.Accounts[token]).body))
+}
+
+// ErrorBody returns the body of an error that things as they are do not explain.
+func ErrorBody(status int) []byte { return simulatedError(status).body }
+
+func simulatedError(status int) response {
+	code := strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
+	return failure(status, code, "a simulated error")
 }
 
 // failure returns the documented error response.

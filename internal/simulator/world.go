@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -25,8 +26,11 @@ type World struct {
 	// contains one.
 	Status   Object
 	Accounts map[string]*Account // by API token
-	// SoldOutAt has the places in which a plan that is in stock is sold out, by [Place].
-	SoldOutAt map[string]bool
+	// SoldOutAt has where a plan that is in stock is sold out, by the ids of plan and location.
+	SoldOutAt map[[2]string]bool
+	// Failing has the HTTP status with which endpoints respond, by path ("/plans"), if that is
+	// an error.
+	Failing map[string]int
 
 	CacheOffset time.Duration // when public responses are made after multiples of the cache time
 	SendsAge    bool          // whether these have the header Age, and fractions of a second in time stamps
@@ -64,26 +68,24 @@ func recompute(w *World) {
 	})
 }
 
-// Place is a plan in a location, both by id.
-func Place(plan, location string) string { return plan + " " + location }
-
 // inStockAt returns whether a plan can be ordered in a location. The catalog has a plan in
 // stock if it is in stock anywhere.
 func (w *World) inStockAt(plan Object, location string) bool {
-	return inStock(plan) && !w.SoldOutAt[Place(Text(plan, "id"), location)]
+	return inStock(plan) && !w.SoldOutAt[[2]string{Text(plan, "id"), location}]
 }
 
-// SetStock lets a plan come in stock or sell out in a location, and sets what follows. Only
-// a plan that is sold out in all locations is sold out in the catalog.
+// SetStock lets a plan come in stock or sell out in a location, or in all if that is empty, and
+// sets what follows. Only a plan that is sold out in all locations is sold out in the catalog.
 func (w *World) SetStock(plan, location string, stock bool) {
 	p, anywhere := find(w.Plans, hasID(plan)), false
 	for _, l := range w.Locations {
-		place := Place(plan, Text(l, "id"))
-		w.SoldOutAt[place] = !w.inStockAt(p, Text(l, "id"))
-		if Text(l, "id") == location {
-			w.SoldOutAt[place] = !stock
+		id := Text(l, "id")
+		here := w.inStockAt(p, id)
+		if location == "" || location == id {
+			here = stock
 		}
-		anywhere = anywhere || offeredAt(p, Text(l, "id")) && !w.SoldOutAt[place]
+		w.SoldOutAt[[2]string{plan, id}] = !here
+		anywhere = anywhere || here && offeredAt(p, id)
 	}
 	Put(p, anywhere, "availability", "in_stock")
 	recompute(w)
@@ -195,6 +197,15 @@ func money(cents int) float64 { return float64(cents) / 100 }
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+// parse reads a time stamp that the simulator wrote.
+func parse(stamp string) time.Time {
+	t, err := time.Parse(time.RFC3339, stamp)
+	if err != nil {
+		panic(fmt.Sprintf("simulator: time stamp %q: %v", stamp, err))
+	}
+	return t
+}
 
 // find returns the first object that matches, nil if there is none.
 func find(list []Object, matches func(Object) bool) Object {

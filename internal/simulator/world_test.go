@@ -104,7 +104,7 @@ func TestPast(t *testing.T) {
 	start := end.AddDate(0, 0, -30)
 	past, seen := simulator.NewPast(start, end, map[string]string{"one": "main"}), map[string]bool{}
 	simulator.New(simulator.Options{}).Change(func(w *simulator.World) {
-		for at := start; !at.After(end); at = at.Add(10 * time.Minute) {
+		for at := start; !at.After(end); at = at.Add(20 * time.Minute) {
 			past.Apply(w, at)
 			recordStates(w, seen)
 			checkLedger(t, "one", w.Accounts["one"])

@@ -22,6 +22,7 @@ type file struct {
 type rule struct {
 	Record, Alert string
 	Expr          string
+	KeepFiringFor string `yaml:"keep_firing_for"`
 	Labels        map[string]string
 	Annotations   map[string]string
 }

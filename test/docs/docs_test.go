@@ -1,10 +1,9 @@
 // Package docs_test checks the repository's documents: that relative links and their
-// headings exist, that each command they show is run by a test or says why not, that
-// queries give what they promise, and that the log messages are explained.
+// headings exist, that each command they show is run by a test or says why not,
+// and that queries give what they promise.
 package docs_test
 
 import (
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/markdown"
 	"server_rental_exporter/test/internal/promqltest"
 	"server_rental_exporter/test/internal/repo"
@@ -95,24 +93,9 @@ func TestCommands(t *testing.T) {
 }
 
 // TestQueries checks that each PromQL example names only metrics and labels that the
-// exporter has or rules record.
+// exporter has.
 func TestQueries(t *testing.T) {
 	known, queries := promqltest.Exported(), 0
-	for _, file := range []string{"billing.rules.yml", "exporter.rules.yml", "stock.rules.yml"} {
-		var rules struct {
-			Groups []struct {
-				Rules []struct{ Record, Expr string }
-			}
-		}
-		repo.ReadYAML(t, repo.Path(t, "alerts/"+file), &rules)
-		for _, group := range rules.Groups {
-			for _, r := range group.Rules {
-				if have, err := known.Check(r.Expr); err == nil && r.Record != "" {
-					known[r.Record] = have
-				}
-			}
-		}
-	}
 	for _, doc := range documents(t) {
 		for _, block := range doc.Blocks {
 			if block.Language != "promql" {
@@ -144,38 +127,4 @@ func goFiles(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	return all
-}
-
-// logCall matches the beginning of a call that logs, not of one that passes on what another
-// logs; logMessage matches a call with a level and a message that is constant but for the
-// name of the program.
-var (
-	logCall    = regexp.MustCompile(`\.Log\("`)
-	logMessage = regexp.MustCompile(`level\.(\w+)\([\w.]+\)\.Log\("msg", "([^"]+)"(\+name)?[,)]`)
-	logRow     = regexp.MustCompile("(?m)^\\| (debug|info|warn|error) \\| `([^`]+)` \\|")
-)
-
-// TestLogMessages checks that operations.md explains each message that the program logs,
-// with its level, and no other.
-func TestLogMessages(t *testing.T) {
-	logged, explained := map[string]bool{}, map[string]bool{}
-	for path, source := range goFiles(t) {
-		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "test/") || strings.HasPrefix(path, "internal/simulator/") {
-			continue
-		}
-		messages := logMessage.FindAllStringSubmatch(source, -1)
-		if calls := len(logCall.FindAllString(source, -1)); calls != len(messages) {
-			t.Errorf("%s: %d of %d calls log a constant message", path, len(messages), calls)
-		}
-		for _, m := range messages {
-			if m[3] != "" {
-				m[2] += "server_rental_exporter"
-			}
-			logged[strings.ToLower(m[1])+" "+m[2]] = true
-		}
-	}
-	for _, m := range logRow.FindAllStringSubmatch(repo.Read(t, "docs/operations.md"), -1) {
-		explained[m[1]+" "+m[2]] = true
-	}
-	simtest.AssertEqual(t, "messages that docs/operations.md explains", slices.Sorted(maps.Keys(explained)), slices.Sorted(maps.Keys(logged)))
 }

@@ -21,7 +21,7 @@ import (
 func TestLoadHistory(t *testing.T) {
 	t.Parallel()
 	repo.Program(t, "promtool")
-	end := time.Now().Add(-time.Hour).Truncate(time.Second)
+	end := time.Now().Add(-time.Hour).Truncate(3 * time.Minute).Add(time.Minute) // between two samples
 	documents, err := markdown.Read(repo.Path(t, "deploy/compose"))
 	if err != nil {
 		t.Fatal(err)
@@ -52,20 +52,20 @@ func TestLoadHistory(t *testing.T) {
 	if gaps := at(end, "count_over_time(absent(up)[23h:1m])"); len(gaps) > 0 {
 		t.Errorf("no scrape for %v minutes", gaps[0].value)
 	}
-	// The results of rules that need the results of others, which need those of others.
+	// Results of rules, some of which need the results of another, that is there once.
 	for expr, want := range map[string]float64{
-		"count(plan:server_rental_plan_in_stock:avg90d)":                 15,
-		"count(account:server_rental_account_cost_usd_per_month:last1d)": 2,
-		"count(account:server_rental_account_renewals_due_usd:sum30d)":   2,
+		"count(plan:server_rental_plan_in_stock:avg90d)":                           15,
+		"count(account_configuration:server_rental_configuration_in_stock:avg30d)": 6,
+		"max(count_over_time(plan:server_rental_plan_in_stock:max[1h]))":           20,
+		`count({__name__=~"ServerRental.*"}) or vector(0)`:                         0,
 	} {
-		for _, when := range []time.Time{end, end.Add(-20 * time.Hour)} {
+		for _, when := range []time.Time{end.Add(-time.Hour), end.Add(-20 * time.Hour)} {
 			if got := at(when, expr); len(got) != 1 || got[0].value != want {
 				t.Errorf("%s: got %v at %v, want %v", expr, got, when, want)
 			}
 		}
 	}
-	// A result of the last round: the rule needs results of the one before.
 	if stays := at(end, "plan:server_rental_plan_stay_seconds:avg30d"); len(stays) == 0 {
-		t.Error("no mean stay: rules need more rounds than load-history.sh has")
+		t.Error("no mean stay")
 	}
 }

@@ -34,16 +34,16 @@ import (
 
 // TestNotifications sends alerts through Alertmanager to every receiver of the example, each
 // of which is a server of this test that speaks the service's protocol, and compares what
-// people read with a golden file: a hit, fifty plans with hostile names, an alert without a
-// link, one about the exporter, and the end of one.
+// people read with a golden file: a hit, fifty plans, two collectors, an alert without a link,
+// one about the exporter, and the end of that.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	n := startNotifier(t, "alertmanager.example.yml")
-	for _, name := range []string{"hit", "many", "suspended", "down"} {
-		n.notify(name, "digest", "discord", "ntfy", "operators", "pager", "slack", "telegram")
+	for _, name := range []string{"hit", "many", "collectors", "suspended", "down"} {
+		n.notify(name, "chat", "digest", "discord", "ntfy", "operators", "operators-resolved", "pager", "pager-resolved", "telegram")
 	}
-	n.alerts["suspended"][0]["endsAt"] = time.Now().Add(-time.Second).Format(time.RFC3339Nano)
-	n.notify("suspended", "operators", "pager")
+	n.alerts["down"][0]["endsAt"] = time.Now().Add(-time.Second).Format(time.RFC3339Nano)
+	n.notify("down", "operators-resolved", "pager-resolved")
 	n.assertGolden("testdata/notifications.txt")
 }
 
@@ -70,21 +70,40 @@ func TestInhibition(t *testing.T) {
 	t.Parallel()
 	var config map[string]any
 	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
-	delete(config, "templates")
 	config["route"], config["receivers"] = map[string]any{"receiver": "nobody"}, []any{map[string]any{"name": "nobody"}}
 	for _, c := range []struct{ cause, inhibited, others string }{
-		{"ExporterDown", "CatalogFrozen,plans CollectorFailing,plans DataStale,status", "ExporterTargetDown RenewalsUnfunded,,main"},
-		{"TokenRejected,,main", "CollectorFailing,account,main DataStale,servers,main", "BalanceLow,,main CollectorFailing,plans DataStale,servers,lab"},
-		{"CollectorFailing,servers,main", "DataStale,servers,main", "DataStale,account,main DataStale,servers,lab"},
-		{"CollectorFailing,plans", "DataStale,plans", "DataStale,plans,main DataStale,status"},
+		{"ExporterDown", "CatalogFrozen DataStale,collector=status RenewalsUnfunded,account=main", ""},
+		{
+			"TokenRejected,account=main", "CollectorFailing,collector=account,account=main DataStale,collector=servers,account=main",
+			"BalanceLow,account=main CollectorFailing,collector=plans DataStale,collector=servers,account=lab",
+		},
+		{
+			"CollectorFailing,collector=servers,account=main", "DataStale,collector=servers,account=main",
+			"ComponentNotOperational,component=ddos DataStale,collector=account,account=main DataStale,collector=servers,account=lab",
+		},
+		{"CollectorFailing,collector=status", "ComponentNotOperational,component=ddos DataStale,collector=status", "DataStale,collector=plans"},
+		{
+			"BalanceLow,account=main,severity=critical", "BalanceLow,account=main,severity=warning",
+			"BalanceLow,account=lab,severity=warning RenewalsUnfunded,account=main,severity=warning",
+		},
+		{
+			"ComponentNotOperational,location=fra,component=network,severity=critical", "ComponentNotOperational,location=fra,component=network,severity=warning",
+			"ComponentNotOperational,location=ams,component=network,severity=warning ComponentNotOperational,location=fra,component=ipmi,severity=warning",
+		},
+		{"IncidentOngoing,severity=warning", "ProviderNotOperational,overall=outage,severity=warning", "ComponentNotOperational,component=ddos,severity=warning"},
 	} {
 		t.Run(c.cause, func(t *testing.T) {
 			t.Parallel()
 			address := startAlertmanager(t, config)
 			var alerts []map[string]any
 			for _, text := range strings.Fields(c.cause + " " + c.inhibited + " " + c.others) {
-				labels := strings.Split(text+",,", ",")
-				alerts = append(alerts, map[string]any{"labels": map[string]string{"alertname": "ServerRental" + labels[0], "collector": labels[1], "account": labels[2]}, "generatorURL": "http://" + text})
+				name, rest, _ := strings.Cut(text, ",")
+				labels := map[string]string{"alertname": "ServerRental" + name}
+				for _, label := range strings.Split(rest, ",") {
+					key, value, _ := strings.Cut(label, "=")
+					labels[cmp.Or(key, "severity")] = cmp.Or(value, "warning")
+				}
+				alerts = append(alerts, map[string]any{"labels": labels, "generatorURL": "http://alert/" + text})
 			}
 			post(t, address, alerts)
 			eventuallyEqual(t, "inhibited", func() (got []string) {
@@ -93,7 +112,7 @@ func TestInhibition(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, a := range alerts {
-					got = append(got, strings.TrimPrefix(a.GeneratorURL, "http://"))
+					got = append(got, strings.TrimPrefix(a.GeneratorURL, "http://alert/"))
 				}
 				slices.Sort(got)
 				return got
@@ -102,19 +121,14 @@ func TestInhibition(t *testing.T) {
 	}
 }
 
-// hostileAlert returns one of many alerts of plans with hostile names and a long link.
-func hostileAlert(i int) map[string]any {
+// restockAlert returns one of many alerts of plans.
+func restockAlert(i int) map[string]any {
 	plan := fmt.Sprintf("p%02d", i)
-	link := "https://shop.rental.example/order?plan=" + plan
-	if i == 1 {
-		link += strings.Repeat("x", 2048-len(link))
-	}
 	return map[string]any{
 		"labels": map[string]string{"alertname": "ServerRentalPlanBackInStock", "plan": plan, "severity": "info"},
 		"annotations": map[string]string{
-			"summary": "A sold-out plan came back in stock.", "link": link,
-			"description": fmt.Sprintf("%s<https://evil.example|[x](https://evil.example)>%s (plan %s) went from sold out to in stock. Order at %s.",
-				strings.Repeat("ü", i%3), strings.Repeat("€", 600*(i%2)), plan, link),
+			"summary": "A plan is back in stock.", "link": "https://rental.example/order?plan=" + plan,
+			"description": fmt.Sprintf("Plan %s is back in stock, %d.00 USD. The price is monthly and excludes VAT.", plan, i),
 			"runbook_url": "https://github.com/server-rental-exporter/server_rental_exporter/blob/main/alerts/README.md#serverrentalplanbackinstock",
 		},
 	}
@@ -162,13 +176,13 @@ func startNotifier(t *testing.T, example string) *notifier {
 	n := &notifier{t: t, in: make(inbox, 100)}
 	repo.ReadYAML(t, repo.Path(t, "test/e2e/testdata/alerts.yml"), &n.alerts)
 	for i := range 50 {
-		n.alerts["many"] = append(n.alerts["many"], hostileAlert(i))
+		n.alerts["many"] = append(n.alerts["many"], restockAlert(i))
 	}
 	server := httptest.NewServer(n.in)
 	t.Cleanup(server.Close)
 	hooks := server.URL
 	text := strings.NewReplacer(
-		"https://hooks.slack.com/services", hooks+"/slack", "https://discord.com/api/webhooks", hooks+"/discord", "https://ntfy.example.org/servers", hooks+"/ntfy",
+		"https://hooks.slack.com/services", hooks+"/chat", "https://discord.com/api/webhooks", hooks+"/discord", "https://ntfy.example.org/servers", hooks+"/ntfy",
 		"https://example.webhook.office.com", hooks+"/teams", "https://mattermost.example.org/hooks", hooks+"/mattermost", "https://gotify.example.org", hooks+"/gotify",
 		"mail.example.org:587", n.in.serveSMTP(t),
 	).Replace(repo.Read(t, "alerts/"+example))
@@ -176,18 +190,25 @@ func startNotifier(t *testing.T, example string) *notifier {
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 		t.Fatal(err)
 	}
-	config["global"] = map[string]any{"pagerduty_url": hooks + "/pager", "telegram_api_url": hooks + "/telegram", "smtp_require_tls": false}
-	config["templates"] = []string{repo.Path(t, "alerts") + "/templates/*.tmpl"}
+	config["global"] = map[string]any{"telegram_api_url": hooks + "/telegram", "smtp_require_tls": false}
+	config["templates"] = []string{repo.Path(t, "alerts") + "/templates/*.tmpl"} // for the mail with buttons
 	delete(config, "inhibit_rules")
 	var routes []any
 	for _, r := range config["receivers"].([]any) {
 		receiver := r.(map[string]any)
-		if receiver["pushover_configs"] == nil {
+		if receiver["pushover_configs"] == nil && receiver["name"] != "nobody" {
 			routes = append(routes, map[string]any{"receiver": receiver["name"], "continue": true})
 		}
 		mails, _ := receiver["email_configs"].([]any)
 		for _, m := range mails {
-			m.(map[string]any)["to"] = fmt.Sprintf("%v@example.org", receiver["name"]) // tells the two apart
+			m.(map[string]any)["to"] = fmt.Sprintf("%v@example.org", receiver["name"]) // tells them apart
+			if receiver["name"] == "digest" {
+				m.(map[string]any)["html"] = `{{ template "server_rental.html" . }}`
+			}
+		}
+		pagers, _ := receiver["pagerduty_configs"].([]any)
+		for _, p := range pagers {
+			p.(map[string]any)["url"] = fmt.Sprintf("%s/%v", hooks, receiver["name"])
 		}
 	}
 	config["receivers"] = append(config["receivers"].([]any), map[string]any{"name": "default"})

@@ -33,8 +33,8 @@ func (p *prometheus) checkProblems() {
 }
 
 // TestTools: the tools of Prometheus, Alertmanager and VictoriaMetrics find no fault in
-// the demo's configuration and in the rules. In VictoriaMetrics too, a counter that is
-// first seen above 0 is no restock, although increase() says so there.
+// the demo's configuration and in the rules. In VictoriaMetrics too, what is no change causes
+// no alert.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	// In the container the rules are where compose.yaml mounts them.
@@ -47,7 +47,7 @@ func TestTools(t *testing.T) {
 		{"promtool", "check", "config", file},
 		{"amtool", "check-config", repo.Path(t, "deploy/compose/alertmanager.yml"), repo.Path(t, "deploy/compose/production.example/alertmanager.yml")},
 		{"vmalert", "-dryRun", "-rule=*.rules.yml"},
-		{"vmalert-tool", "unittest", "-disableAlertgroupLabel", "-files=tests/first_values.test.yml"},
+		{"vmalert-tool", "unittest", "-disableAlertgroupLabel", "-files=tests/hazards.test.yml"},
 	} {
 		t.Run(check[0], func(t *testing.T) {
 			cmd := exec.Command(repo.Program(t, check[0]), check[1:]...)

@@ -1,7 +1,6 @@
 package helm
 
 import (
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -89,35 +88,6 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s can be given twice", arg)
 		}
 	}
-}
-
-// TestEveryValue checks that each value of the case everything reaches the manifests: its
-// texts and numbers are unlike the defaults. Other cases show what switches do.
-func TestEveryValue(t *testing.T) {
-	file := valueFiles(t)["everything"]
-	var values map[string]any
-	repo.ReadYAML(t, file, &values)
-	manifests := template(t, "--values", file)
-	var walk func(path string, v any)
-	walk = func(path string, v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			for key, child := range v {
-				walk(path+"."+key, child)
-			}
-		case []any:
-			for i, child := range v {
-				walk(fmt.Sprintf("%s[%d]", path, i), child)
-			}
-		case string, int, float64:
-			text := fmt.Sprint(v)
-			unused := path == ".image.tag" || path == ".nameOverride" // others take precedence
-			if unused == strings.Contains(manifests, text) && !strings.Contains(text, "{{") && !strings.Contains(path, "disabledAlerts") && path != ".nameOverride" {
-				t.Errorf("%s: got no %s", path, text)
-			}
-		}
-	}
-	walk("", values)
 }
 
 // TestReadme renders the chart with each example of its README, and runs the commands that

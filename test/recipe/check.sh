@@ -13,6 +13,7 @@ cat >collector/invoices.go <<'END'
 package collector
 
 import (
+	"context"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -40,18 +41,24 @@ func invoices() Resource {
 		Name: "invoices", Help: "invoices and their status", Path: "/invoices", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
 		Metrics: []*metric.Definition{invoicesCount, invoiceInfo, invoiceAmount, invoiceIssued},
-		get: list(
-			rentalapi.List[invoice]{Path: "/invoices", MaxItems: maxItems, ID: func(i *invoice) string { return i.ID }},
-			func(b *metric.Builder, i *invoice) {
-				b.Add(invoiceInfo, 1, i.ID, i.Status, i.PaidWith)
-				metric.AddOptional(b, invoiceAmount, i.Amount.USD, i.ID)
-				metric.AddOptional(b, invoiceIssued, i.IssuedAt, i.ID)
-			},
-			func(b *metric.Builder, p rentalapi.Page[invoice, struct{}], _ *Snapshot) {
-				b.Add(invoicesCount, float64(p.Count))
-			},
-		),
+		get:     getInvoices,
 	}
+}
+
+func getInvoices(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+	page, err := rentalapi.GetList[invoice, struct{}](ctx, f.API, rentalapi.List[invoice]{
+		Path: "/invoices", MaxItems: maxItems, ID: func(i *invoice) string { return i.ID },
+	})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	for _, i := range page.Items {
+		b.Add(invoiceInfo, 1, i.ID, i.Status, i.PaidWith)
+		metric.AddOptional(b, invoiceAmount, i.Amount.USD, i.ID)
+		metric.AddOptional(b, invoiceIssued, i.IssuedAt, i.ID)
+	}
+	b.Add(invoicesCount, float64(page.Count))
+	return newListSnapshot(page, nil), nil
 }
 END
 

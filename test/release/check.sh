@@ -38,7 +38,7 @@ cp dist/release/*.tar.gz dist/release/*.zip dist/packages/*.deb dist/packages/*.
 content=$({
   echo server_rental_exporter
   git ls-files {README,CHANGELOG,alerts/README}.md 'docs/*.md' LICENSE THIRD_PARTY_LICENSES example.yml 'alerts/*.yml' alerts/templates 'dashboards/*.json' \
-    deploy/systemd packaging/{completion,config.yml,server_rental_exporter.1} ':!alerts/tests' ':!dashboards/generator'
+    deploy/systemd packaging/config.yml ':!alerts/tests' ':!dashboards/generator'
 } | sort)
 for platform in {linux,darwin,freebsd,windows}-{amd64,arm64}; do
   name=server_rental_exporter-$version.$platform

@@ -78,3 +78,15 @@ test('regions that are wider than the screen scroll by keyboard', async (t) => {
   await page.keyboard.press('ArrowRight');
   await page.waitForFunction((e) => e.scrollLeft > 0, await plans.elementHandle());
 });
+
+test('stock, deadlines and states are on a narrow screen', async (t) => {
+  const page = await open(t, 420, 'light');
+  for (const [table, column] of [
+    ['Watches', 'In stock'], ['Saved configurations', 'Stock'], ['Plans', 'Stock'], ['Locations', 'In stock'],
+    ['Accounts', 'Funded until (UTC)'], ['Open top-ups', 'Status'], ['Open top-ups', 'Rate lock'], ['Collectors', 'State'],
+  ]) {
+    const header = page.getByRole('region', { name: table, exact: true }).last().getByRole('columnheader', { name: column, exact: true });
+    const { x, width } = await header.boundingBox();
+    assert.ok(x + width <= 420, `${table}: ${column} ends at ${x + width} pixels`);
+  }
+});

@@ -2,16 +2,16 @@ package simtest
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
+
+	"server_rental_exporter/internal/simulator"
 )
 
 // Kind is a kind of fault.
@@ -146,7 +146,6 @@ func (f *Fault) replace(c *Response) {
 	case f.Body != nil:
 		c.Body = string(f.Body)
 	case f.Status >= http.StatusBadRequest:
-		code := strings.ReplaceAll(strings.ToLower(http.StatusText(f.Status)), " ", "_")
-		c.Body = fmt.Sprintf(`{"error":{"code":%q,"message":"a fault of the test","docs":"https://rental.example/docs/api#errors"}}`, code)
+		c.Body = string(simulator.ErrorBody(f.Status))
 	}
 }

@@ -42,7 +42,7 @@ func TestMetricsDocument(t *testing.T) {
 	}
 	data.Watches, data.Exporter, data.Derived = take("watch_"), take("exporter_"), rest
 
-	document, err := template.New("metrics.md.tmpl").Funcs(template.FuncMap{"table": metricTable}).ParseFiles("testdata/metrics.md.tmpl")
+	document, err := template.New("metrics.md.tmpl").Funcs(template.FuncMap{"table": metricTable}).ParseFiles("../docs/metrics.md.tmpl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,24 +95,9 @@ func TestCommands(t *testing.T) {
 }
 
 // TestQueries checks that each PromQL example names only metrics and labels that the
-// exporter has or rules record.
+// exporter has.
 func TestQueries(t *testing.T) {
 	known, queries := promqltest.Exported(), 0
-	for _, file := range []string{"billing.rules.yml", "exporter.rules.yml", "stock.rules.yml"} {
-		var rules struct {
-			Groups []struct {
-				Rules []struct{ Record, Expr string }
-			}
-		}
-		repo.ReadYAML(t, repo.Path(t, "alerts/"+file), &rules)
-		for _, group := range rules.Groups {
-			for _, r := range group.Rules {
-				if have, err := known.Check(r.Expr); err == nil && r.Record != "" {
-					known[r.Record] = have
-				}
-			}
-		}
-	}
 	for _, doc := range documents(t) {
 		for _, block := range doc.Blocks {
 			if block.Language != "promql" {

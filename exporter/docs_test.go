@@ -55,16 +55,13 @@ func TestMetricsDocument(t *testing.T) {
 
 func metricTable(ds []*metric.Definition) string {
 	var b strings.Builder
-	b.WriteString("| metric | type, unit | labels | source | meaning |\n|---|---|---|---|---|\n")
+	b.WriteString("| metric | type | labels | source | meaning |\n|---|---|---|---|---|\n")
 	for _, d := range ds {
-		kind, labels := string(d.Type), ""
-		if unit := d.BaseUnit(); unit != "" {
-			kind += ", " + unit
-		}
+		labels := ""
 		if len(d.Labels) > 0 {
 			labels = "`" + strings.Join(d.Labels, "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", d.Name, kind, labels, d.Source, d.Help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", d.Name, d.Type, labels, d.Source, d.Help)
 	}
 	return b.String()
 }

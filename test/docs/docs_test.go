@@ -4,12 +4,16 @@
 package docs_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -131,36 +135,88 @@ func goFiles(t *testing.T) map[string]string {
 	return all
 }
 
-// logCall matches the beginning of a call that logs, not of one that passes on what another
-// logs; logMessage matches a call with a level and a message that is constant but for the
-// name of the program.
-var (
-	logCall    = regexp.MustCompile(`\.Log\("`)
-	logMessage = regexp.MustCompile(`level\.(\w+)\([\w.]+\)\.Log\("msg", "([^"]+)"(\+name)?[,)]`)
-	logRow     = regexp.MustCompile("(?m)^\\| (debug|info|warn|error) \\| `([^`]+)` \\|")
-)
+// logged returns the messages that a file of Go logs, with their levels, and those of events.
+func logged(t *testing.T, path, source string) (messages []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// text returns a string, of which the last part may be a name.
+	text := func(e ast.Expr) string {
+		suffix := ""
+		if sum, ok := e.(*ast.BinaryExpr); ok {
+			e, suffix = sum.X, "server_rental_exporter"
+		}
+		if literal, ok := e.(*ast.BasicLit); ok {
+			value, _ := strconv.Unquote(literal.Value)
+			return value + suffix
+		}
+		return ""
+	}
+	// name returns the last part of the name of a function or a type.
+	name := func(e ast.Expr) string {
+		switch e := e.(type) {
+		case *ast.SelectorExpr:
+			return e.Sel.Name
+		case *ast.Ident:
+			return e.Name
+		}
+		return ""
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if len(n.Args) < 2 || text(n.Args[0]) != "msg" {
+				break
+			}
+			level := name(n.Fun) // warn, or Log of a logger with a level
+			if log, ok := n.Fun.(*ast.SelectorExpr); ok {
+				if with, ok := log.X.(*ast.CallExpr); ok {
+					level = name(with.Fun)
+				}
+			}
+			level = strings.Replace(strings.ToLower(level), "debug", "info", 1)
+			messages = append(messages, level+" "+text(n.Args[1]))
+		case *ast.CompositeLit:
+			for i, e := range n.Elts {
+				if kv, ok := e.(*ast.KeyValueExpr); ok {
+					e = kv.Value
+				}
+				if message := text(e); message != "" && (name(n.Type) == "eventKind" || name(n.Type) == "Event" && i == 0) {
+					messages = append(messages, "info "+message)
+				}
+			}
+		}
+		return true
+	})
+	return messages
+}
 
-// TestLogMessages checks that operations.md explains each message that the program logs,
-// with its level, and no other.
+// TestLogMessages checks that the tables of operations.md have each message that the program
+// logs, those of events included, and no other, and the levels of warnings and errors.
 func TestLogMessages(t *testing.T) {
-	logged, explained := map[string]bool{}, map[string]bool{}
+	have, explained := map[string]bool{}, map[string]bool{}
 	for path, source := range goFiles(t) {
 		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "test/") || strings.HasPrefix(path, "internal/simulator/") {
 			continue
 		}
-		messages := logMessage.FindAllStringSubmatch(source, -1)
-		if calls := len(logCall.FindAllString(source, -1)); calls != len(messages) {
-			t.Errorf("%s: %d of %d calls log a constant message", path, len(messages), calls)
+		for _, message := range logged(t, path, source) {
+			have[message] = true
 		}
-		for _, m := range messages {
-			if m[3] != "" {
-				m[2] += "server_rental_exporter"
+	}
+	_, document, _ := strings.Cut(repo.Read(t, "docs/operations.md"), "## Log messages\n")
+	messages, document, _ := strings.Cut(document, "\n### Reasons of failures\n")
+	_, document, _ = strings.Cut(document, "\n### Events\n")
+	events, _, _ := strings.Cut(document, "\n## ")
+	for _, row := range regexp.MustCompile("(?m)^\\| (?:(info|info, debug|warn|error) \\| )?(`[^|]+`) \\|").FindAllStringSubmatch(messages+events, -1) {
+		for _, message := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[2], -1) {
+			level := row[1]
+			if level != "warn" && level != "error" {
+				level = "info"
 			}
-			logged[strings.ToLower(m[1])+" "+m[2]] = true
+			explained[level+" "+message[1]] = true
 		}
 	}
-	for _, m := range logRow.FindAllStringSubmatch(repo.Read(t, "docs/operations.md"), -1) {
-		explained[m[1]+" "+m[2]] = true
-	}
-	simtest.AssertEqual(t, "messages that docs/operations.md explains", slices.Sorted(maps.Keys(explained)), slices.Sorted(maps.Keys(logged)))
+	simtest.AssertEqual(t, "messages that docs/operations.md explains", slices.Sorted(maps.Keys(explained)), slices.Sorted(maps.Keys(have)))
 }

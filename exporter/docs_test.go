@@ -42,7 +42,7 @@ func TestMetricsDocument(t *testing.T) {
 	}
 	data.Watches, data.Exporter, data.Derived = take("watch_"), take("exporter_"), rest
 
-	document, err := template.New("metrics.md.tmpl").Funcs(template.FuncMap{"table": metricTable}).ParseFiles("testdata/metrics.md.tmpl")
+	document, err := template.New("metrics.md.tmpl").Funcs(template.FuncMap{"table": metricTable}).ParseFiles("../docs/metrics.md.tmpl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,18 +53,19 @@ func TestMetricsDocument(t *testing.T) {
 	simtest.Golden(t, "../docs/metrics.md", b.String())
 }
 
+// metricTable returns a table of metrics, with the type of those that are no gauges.
 func metricTable(ds []*metric.Definition) string {
 	var b strings.Builder
-	b.WriteString("| metric | type, unit | labels | source | meaning |\n|---|---|---|---|---|\n")
+	b.WriteString("| metric | labels | source | meaning |\n|---|---|---|---|\n")
 	for _, d := range ds {
-		kind, labels := string(d.Type), ""
-		if unit := d.BaseUnit(); unit != "" {
-			kind += ", " + unit
+		kind, labels := "", ""
+		if d.Type != metric.GaugeType {
+			kind = fmt.Sprintf(" (%s)", d.Type)
 		}
 		if len(d.Labels) > 0 {
 			labels = "`" + strings.Join(d.Labels, "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", d.Name, kind, labels, d.Source, d.Help)
+		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", d.Name, kind, labels, d.Source, d.Help)
 	}
 	return b.String()
 }
@@ -84,11 +85,7 @@ func TestConfigurationDocument(t *testing.T) {
 
 	var rows strings.Builder
 	for _, s := range collector.Resources() {
-		account := ""
-		if s.Account {
-			account = " yes"
-		}
-		fmt.Fprintf(&rows, "| `%s` | `%s` |%s | %s | %s | %s | %s |\n", s.Name, s.Path, account,
+		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s | %s |\n", s.Name,
 			model.Duration(s.Interval), model.Duration(max(s.MinInterval, time.Second)), model.Duration(s.MaxAge), s.Help)
 	}
 	if !collectorRows.MatchString(document) {

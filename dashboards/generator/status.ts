@@ -3,7 +3,7 @@
 
 import { dashboard, linkTo } from './lib/dashboard.js';
 import { between, colours, course, fixed, flexible, forPattern, forQuery, mappings, now, rows, runbooks, series, set, stat, steps, table, timeline, units, valueOf, values, words } from './lib/panels.js';
-import { account, accountOrPublic, age, collector, failed, gauge, inMaintenance, interval, intervals, location, max, milliseconds, own, perExporter, selector, succeeded } from './lib/promql.js';
+import { account, accountOrPublic, age, collector, failed, gauge, inMaintenance, interval, intervals, location, max, milliseconds, own, perExporter, reported, selector, succeeded } from './lib/promql.js';
 
 const alerts = table({
   id: 109, title: 'Alerts that fire', w: 24, h: 7, sort: 'Severity', hidden: ['__name__'], noValue: 'No alert is known to fire',
@@ -15,8 +15,6 @@ const alerts = table({
 ]);
 
 const operational = gauge('location, component', 'component_operational', location);
-/** Whether each component had such a state in an interval. Only those that had have series. */
-const reported = (state: string) => max('location, component, state', `max_over_time(${own('component_state', location, state)}[$__interval])`);
 const none = values({ 0: ['None', colours.good] });
 
 const provider = [

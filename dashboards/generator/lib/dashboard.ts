@@ -3,7 +3,7 @@
 
 import * as sdk from '@grafana/grafana-foundation-sdk/dashboard';
 import { colours, datasource, mappings, now, stat, steps, values } from './panels.js';
-import { exportersUp, failed, firing, gauge, intervals, location, max, own, plan, succeeded } from './promql.js';
+import { exportersUp, failed, firing, intervals, location, max, own, plan, reported, succeeded } from './promql.js';
 
 /** The versions of Grafana 10.0 and of the SDK's panels, from which newer versions of Grafana migrate. */
 const schemaVersion = 38;
@@ -59,7 +59,7 @@ export function linkTo(from: Name, to: Name, title: string, query: string) {
 
 /** Marks the time in which a component was neither operational nor in maintenance: only such states have series. */
 function outages() {
-  const expr = gauge('location, component, state', 'component_state', location, failed);
+  const expr = reported(failed);
   const query = new sdk.AnnotationQueryBuilder().name('Outages').datasource(datasource).enable(true).iconColor(colours.bad).expr(expr).build();
   // The SDK has no fields for the data source's own options. Grafana 10 and 11 read them from
   // here, newer versions from the target.

@@ -8,6 +8,8 @@ export const plan = 'plan=~"$plan"';
 /** Of the states that the provider reports. */
 export const inMaintenance = 'state=~"(?i).*maintenance.*"';
 export const failed = 'state!~"(?i)operational|.*maintenance.*"';
+/** Whether each component had such a state in an interval. Only those that had have series. */
+export const reported = (state: string) => max('location, component, state', `max_over_time(${own('component_state', location, state)}[$__interval])`);
 /** Also matches public collectors, which have no account and belong to every choice. */
 export const accountOrPublic = 'account=~"$account|"';
 

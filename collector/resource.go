@@ -121,9 +121,10 @@ type Snapshot struct {
 // newSnapshot returns the snapshot of a response that the provider made at stamp by its own
 // account, which is nil if it does not say.
 func newSnapshot(r rentalapi.Response, stamp *timestamp) Snapshot {
-	s := Snapshot{Token: r.Token, Made: r.Received, stamp: stamp}
+	received := r.Received.Round(0) // by the wall clock: the monotonic one stands still while a machine is suspended
+	s := Snapshot{Token: r.Token, Made: received, stamp: stamp}
 	if age, rounding, ok := ageOf(r, stamp); ok {
-		s.Made, s.MadeBy = r.Received.Add(-age), r.Received.Add(-max(0, age-rounding))
+		s.Made, s.MadeBy = received.Add(-age), r.Received.Add(-max(0, age-rounding))
 	}
 	return s
 }

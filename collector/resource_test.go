@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,15 @@ func TestAge(t *testing.T) {
 			by = today.Add(-c.by)
 		}
 		simtest.AssertEqual(t, name, []time.Time{s.Made, s.MadeBy}, []time.Time{today.Add(-c.age), by})
+	}
+}
+
+// TestMadeByWallClock: the monotonic clock stands still while a machine is suspended.
+func TestMadeByWallClock(t *testing.T) {
+	for _, r := range []rentalapi.Response{{Received: time.Now()}, {Received: time.Now(), Age: ptr(time.Second)}} {
+		if got := newSnapshot(r, nil).Made.String(); strings.Contains(got, " m=") {
+			t.Errorf("got %s, want no monotonic reading", got)
+		}
 	}
 }
 

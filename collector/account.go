@@ -21,10 +21,10 @@ type Account struct {
 }
 
 var (
-	accountInfo      = metric.Gauge("account_info", "The account's id and name at the provider; constant 1.", "Account id, name", "account", "id", "name")
-	accountBalance   = metric.Gauge("account_balance_usd", "The account's balance.", "Account balance.usd", "account")
-	accountTwoFactor = metric.Gauge("account_two_factor_enabled", "Whether two-factor authentication is enabled: 1 or 0.", "Account two_factor", "account")
-	accountCreated   = metric.Gauge("account_created_timestamp_seconds", "When the account was created.", "Account created_at", "account")
+	accountInfo      = metric.Gauge("account_info", "The account's id and name at the provider; constant 1.", "account", "id", "name")
+	accountBalance   = metric.Gauge("account_balance_usd", "The account's balance.", "account")
+	accountTwoFactor = metric.Gauge("account_two_factor_enabled", "Whether two-factor authentication is enabled: 1 or 0.", "account")
+	accountCreated   = metric.Gauge("account_created_timestamp_seconds", "When the account was created.", "account")
 )
 
 func account() Resource {

@@ -26,19 +26,19 @@ type configuration struct {
 type configurationsMeta struct{ Max *count }
 
 var (
-	configurationsCount = metric.Gauge("configurations", "Saved configurations of the account.", "number of Saved configuration", "account")
-	configurationsLimit = metric.Gauge("configurations_limit", "The most configurations that the account can save.", "configurations meta.max", "account")
-	configurationInfo   = metric.Gauge("configuration_info", "Plan, location, image and host name of a saved configuration; constant 1.", "Saved configuration", "account", "configuration", "plan", "location", "os", "hostname")
-	configurationLinks  = metric.Gauge("configuration_links_info", "Address at which a saved configuration can be ordered; constant 1, absent if it is not known.", "Saved configuration links.order", "account", "configuration", "order")
-	configurationIn     = metric.Gauge("configuration_in_stock", "Whether the provider reports a saved configuration as in stock: 1 or 0. It is the only stock that the API reports of a plan in a location.", "Saved configuration in_stock", "account", "configuration", "plan", "location")
-	configurationUSD    = metric.Gauge("configuration_price_usd_per_month", "Price of a saved configuration in US dollars a month, excluding VAT.", "Saved configuration price.monthly.usd", "account", "configuration")
-	configurationEUR    = metric.Gauge("configuration_price_eur_per_month", "Price of a saved configuration in euros a month, excluding VAT.", "Saved configuration price.monthly.eur", "account", "configuration")
-	configurationMade   = metric.Gauge("configuration_created_timestamp_seconds", "When a configuration was saved.", "Saved configuration created_at", "account", "configuration")
+	configurationsCount = metric.Gauge("configurations", "Saved configurations of the account.", "account")
+	configurationsLimit = metric.Gauge("configurations_limit", "The most configurations that the account can save.", "account")
+	configurationInfo   = metric.Gauge("configuration_info", "Plan, location, image and host name of a saved configuration; constant 1.", "account", "configuration", "plan", "location", "os", "hostname")
+	configurationLinks  = metric.Gauge("configuration_links_info", "Address at which a saved configuration can be ordered; constant 1, absent if it is not known.", "account", "configuration", "order")
+	configurationIn     = metric.Gauge("configuration_in_stock", "Whether a saved configuration is in stock: 1 or 0. It is the only stock that the API reports of a plan in a location.", "account", "configuration", "plan", "location")
+	configurationUSD    = metric.Gauge("configuration_price_usd_per_month", "Price of a saved configuration in US dollars a month, excluding VAT.", "account", "configuration")
+	configurationEUR    = metric.Gauge("configuration_price_eur_per_month", "Price of a saved configuration in euros a month, excluding VAT.", "account", "configuration")
+	configurationMade   = metric.Gauge("configuration_created_timestamp_seconds", "When a configuration was saved.", "account", "configuration")
 	configurationStock  = stockMetrics{
-		restocks:    metric.Counter("configuration_restocks_total", "Times a sold-out saved configuration came back in stock since the exporter first saw it, also between two scrapes.", "changes of Saved configuration in_stock", "account", "configuration", "plan", "location"),
-		sellouts:    metric.Counter("configuration_sellouts_total", "Times a saved configuration sold out since the exporter first saw it, also between two scrapes.", "changes of Saved configuration in_stock", "account", "configuration", "plan", "location"),
-		lastRestock: metric.Gauge("configuration_last_restock_timestamp_seconds", "When the exporter last saw a saved configuration come back in stock; absent until then.", "changes of Saved configuration in_stock", "account", "configuration", "plan", "location"),
-		lastSellout: metric.Gauge("configuration_last_sellout_timestamp_seconds", "When the exporter last saw a saved configuration sell out; absent until then.", "changes of Saved configuration in_stock", "account", "configuration", "plan", "location"),
+		restocks:    metric.Counter("configuration_restocks_total", "Times a sold-out saved configuration came back in stock since the exporter first saw it, also between two scrapes.", "account", "configuration", "plan", "location"),
+		sellouts:    metric.Counter("configuration_sellouts_total", "Times a saved configuration sold out since the exporter first saw it, also between two scrapes.", "account", "configuration", "plan", "location"),
+		lastRestock: metric.Gauge("configuration_last_restock_timestamp_seconds", "When the exporter last saw a saved configuration come back in stock; absent until then.", "account", "configuration", "plan", "location"),
+		lastSellout: metric.Gauge("configuration_last_sellout_timestamp_seconds", "When the exporter last saw a saved configuration sell out; absent until then.", "account", "configuration", "plan", "location"),
 	}
 )
 

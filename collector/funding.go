@@ -13,11 +13,9 @@ import (
 
 var (
 	accountFunded = metric.Gauge("account_funded_until_timestamp_seconds",
-		"The first renewal that today's balance cannot pay, if each billed server renews monthly at its present price, excluding VAT. In the past if an overdue renewal cannot be paid; ten years ahead if all can; absent without such servers.",
-		"Account balance.usd, Server status, renews_at and price.monthly.usd", "account")
+		"The first renewal that today's balance cannot pay, if each billed server renews monthly at its present price, excluding VAT. In the past if an overdue renewal cannot be paid; ten years ahead if all can; absent without such servers.", "account")
 	accountDue = metric.Gauge("account_renewals_due_usd",
-		"Cost of the renewals until the end of the day (UTC) that many days ahead, excluding VAT, if each billed server renews monthly at its present price; an overdue renewal counts once. 0 without such servers.",
-		"Server status, renews_at and price.monthly.usd", "account", "days")
+		"Cost of the renewals until the end of the day (UTC) that many days ahead, excluding VAT, if each billed server renews monthly at its present price; an overdue renewal counts once. 0 without such servers.", "account", "days")
 )
 
 // FundingDefinitions lists the metrics of funding.

@@ -25,11 +25,11 @@ type location struct {
 }
 
 var (
-	locationInfo    = metric.Gauge("location_info", "City, country and region of a location; constant 1.", "Location", "location", "iata", "city", "country", "country_code", "region")
-	locationLat     = metric.Gauge("location_latitude_degrees", "Latitude of a location; north is positive.", "Location coordinates.lat", "location")
-	locationLon     = metric.Gauge("location_longitude_degrees", "Longitude of a location; east is positive.", "Location coordinates.lon", "location")
-	locationPlans   = metric.Gauge("location_plans", "Plans offered in a location.", "Location plans", "location")
-	locationInStock = metric.Gauge("location_plans_in_stock", "Plans offered in a location that are in stock.", "Location plans_in_stock", "location")
+	locationInfo    = metric.Gauge("location_info", "City, country and region of a location; constant 1.", "location", "iata", "city", "country", "country_code", "region")
+	locationLat     = metric.Gauge("location_latitude_degrees", "Latitude of a location; north is positive.", "location")
+	locationLon     = metric.Gauge("location_longitude_degrees", "Longitude of a location; east is positive.", "location")
+	locationPlans   = metric.Gauge("location_plans", "Plans offered in a location.", "location")
+	locationInStock = metric.Gauge("location_plans_in_stock", "Plans offered in a location that are in stock.", "location")
 )
 
 // LocationData are the locations by id.

@@ -27,11 +27,11 @@ type osMeta struct {
 }
 
 var (
-	osInfo      = metric.Gauge("os_image_info", "Name, family, version and support window of an operating system image; constant 1.", "OS image", "os", "name", "family", "version", "support")
-	osInstall   = metric.Gauge("os_image_install_seconds", "Typical time from payment confirmation until a server with the image is online.", "OS image typical_install_minutes", "os")
-	osLicense   = metric.Gauge("os_image_license_usd_per_core_month", "License fee of an image in US dollars per core and month, excluding VAT; absent if there is none.", "OS image license.usd_per_core_month", "os")
-	osMinCores  = metric.Gauge("os_image_license_min_cores", "Minimum number of cores that an image's license is charged for; absent if there is none.", "OS image license.min_cores", "os")
-	osCustomISO = metric.Gauge("os_custom_iso_supported", "Whether a custom ISO image can be used: 1 or 0.", "os meta.custom_iso")
+	osInfo      = metric.Gauge("os_image_info", "Name, family, version and support window of an operating system image; constant 1.", "os", "name", "family", "version", "support")
+	osInstall   = metric.Gauge("os_image_install_seconds", "Typical time from payment confirmation until a server with the image is online.", "os")
+	osLicense   = metric.Gauge("os_image_license_usd_per_core_month", "License fee of an image in US dollars per core and month, excluding VAT; absent if there is none.", "os")
+	osMinCores  = metric.Gauge("os_image_license_min_cores", "Minimum number of cores that an image's license is charged for; absent if there is none.", "os")
+	osCustomISO = metric.Gauge("os_custom_iso_supported", "Whether a custom ISO image can be used: 1 or 0.")
 )
 
 func osImages() Resource {

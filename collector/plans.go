@@ -66,32 +66,32 @@ type plansMeta struct {
 }
 
 var (
-	planInfo = metric.Gauge("plan_info", "Name, family and hardware of a plan; constant 1.", "Plan",
+	planInfo = metric.Gauge("plan_info", "Name, family and hardware of a plan; constant 1.",
 		"plan", "name", "family", "cpu_model", "cpu_architecture", "memory_type", "memory_ecc", "storage", "gpu_model", "gpu_memory",
 		"network_port", "network_bandwidth", "network_ipv6", "ddos_protection")
-	planInStock      = metric.Gauge("plan_in_stock", "Whether a plan is in stock: 1 or 0. The API reports the stock of a plan over all locations.", "Plan availability.in_stock", "plan")
-	planAvailability = metric.Gauge("plan_availability_info", "How a plan is delivered and which plan is suggested while it is sold out; constant 1.", "Plan availability.delivery, availability.alternative", "plan", "delivery", "alternative")
-	planLinks        = metric.Gauge("plan_links_info", "Addresses of a plan's page and of its order form; constant 1, absent if neither is known.", "Plan links.page, links.order", "plan", "page", "order")
-	planOffered      = metric.Gauge("plan_offered", "A location that offers a plan, in stock or not; constant 1.", "Plan availability.locations", "plan", "location")
-	planPriceUSD     = metric.Gauge("plan_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT.", "Plan price.monthly.usd", "plan")
-	planPriceEUR     = metric.Gauge("plan_price_eur_per_month", "Price of a plan in euros a month, excluding VAT.", "Plan price.monthly.eur", "plan")
+	planInStock      = metric.Gauge("plan_in_stock", "Whether a plan is in stock: 1 or 0. The API reports the stock of a plan over all locations.", "plan")
+	planAvailability = metric.Gauge("plan_availability_info", "How a plan is delivered and which plan is suggested while it is sold out; constant 1.", "plan", "delivery", "alternative")
+	planLinks        = metric.Gauge("plan_links_info", "Addresses of a plan's page and of its order form; constant 1, absent if neither is known.", "plan", "page", "order")
+	planOffered      = metric.Gauge("plan_offered", "A location that offers a plan, in stock or not; constant 1.", "plan", "location")
+	planPriceUSD     = metric.Gauge("plan_price_usd_per_month", "Price of a plan in US dollars a month, excluding VAT.", "plan")
+	planPriceEUR     = metric.Gauge("plan_price_eur_per_month", "Price of a plan in euros a month, excluding VAT.", "plan")
 	planStock        = stockMetrics{
-		restocks:    metric.Counter("plan_restocks_total", "Times a sold-out plan came back in stock since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan"),
-		sellouts:    metric.Counter("plan_sellouts_total", "Times a plan sold out since the exporter first saw it, also between two scrapes.", "changes of Plan availability.in_stock", "plan"),
-		lastRestock: metric.Gauge("plan_last_restock_timestamp_seconds", "When the exporter last saw a plan come back in stock; absent until then.", "changes of Plan availability.in_stock", "plan"),
-		lastSellout: metric.Gauge("plan_last_sellout_timestamp_seconds", "When the exporter last saw a plan sell out; absent until then.", "changes of Plan availability.in_stock", "plan"),
+		restocks:    metric.Counter("plan_restocks_total", "Times a sold-out plan came back in stock since the exporter first saw it, also between two scrapes.", "plan"),
+		sellouts:    metric.Counter("plan_sellouts_total", "Times a plan sold out since the exporter first saw it, also between two scrapes.", "plan"),
+		lastRestock: metric.Gauge("plan_last_restock_timestamp_seconds", "When the exporter last saw a plan come back in stock; absent until then.", "plan"),
+		lastSellout: metric.Gauge("plan_last_sellout_timestamp_seconds", "When the exporter last saw a plan sell out; absent until then.", "plan"),
 	}
-	planSetupFee     = metric.Gauge("plan_setup_fee", "One-time setup fee of a plan, excluding VAT; the provider does not document its currency.", "Plan price.setup_fee", "plan")
-	planCores        = metric.Gauge("plan_cpu_cores", "Processor cores of a plan.", "Plan cpu.cores", "plan")
-	planThreads      = metric.Gauge("plan_cpu_threads", "Processor threads of a plan.", "Plan cpu.threads", "plan")
-	planBaseHz       = metric.Gauge("plan_cpu_base_frequency_hertz", "Base frequency of a plan's processor.", "Plan cpu.base_ghz", "plan")
-	planBoostHz      = metric.Gauge("plan_cpu_boost_frequency_hertz", "Boost frequency of a plan's processor.", "Plan cpu.boost_ghz", "plan")
-	planL3           = metric.Gauge("plan_cpu_l3_cache_bytes", "Level 3 cache of a plan's processor; 1 MB is 2^20 bytes.", "Plan cpu.l3_cache_mb", "plan")
-	planMemory       = metric.Gauge("plan_memory_bytes", "Memory of a plan; 1 GB is 2^30 bytes.", "Plan memory.size_gb", "plan")
-	planIPv4         = metric.Gauge("plan_ipv4_addresses", "IPv4 addresses that are included in a plan.", "Plan network.ipv4", "plan")
-	catalogPlans     = metric.Gauge("catalog_plans", "Plans in the catalog.", "number of Plan")
-	catalogInStock   = metric.Gauge("catalog_plans_in_stock", "Plans in the catalog that are in stock.", "number of Plan availability.in_stock")
-	catalogGenerated = metric.Gauge("catalog_generated_timestamp_seconds", "When the provider generated the catalog.", "plans meta.generated_at")
+	planSetupFee     = metric.Gauge("plan_setup_fee", "One-time setup fee of a plan, excluding VAT; the provider does not document its currency.", "plan")
+	planCores        = metric.Gauge("plan_cpu_cores", "Processor cores of a plan.", "plan")
+	planThreads      = metric.Gauge("plan_cpu_threads", "Processor threads of a plan.", "plan")
+	planBaseHz       = metric.Gauge("plan_cpu_base_frequency_hertz", "Base frequency of a plan's processor.", "plan")
+	planBoostHz      = metric.Gauge("plan_cpu_boost_frequency_hertz", "Boost frequency of a plan's processor.", "plan")
+	planL3           = metric.Gauge("plan_cpu_l3_cache_bytes", "Level 3 cache of a plan's processor; 1 MB is 2^20 bytes.", "plan")
+	planMemory       = metric.Gauge("plan_memory_bytes", "Memory of a plan; 1 GB is 2^30 bytes.", "plan")
+	planIPv4         = metric.Gauge("plan_ipv4_addresses", "IPv4 addresses that are included in a plan.", "plan")
+	catalogPlans     = metric.Gauge("catalog_plans", "Plans in the catalog.")
+	catalogInStock   = metric.Gauge("catalog_plans_in_stock", "Plans in the catalog that are in stock.")
+	catalogGenerated = metric.Gauge("catalog_generated_timestamp_seconds", "When the provider generated the catalog.")
 )
 
 type plansPage = rentalapi.Page[plan, plansMeta]

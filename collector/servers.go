@@ -56,15 +56,15 @@ func (a *address) Decode(value any) string {
 type serversMeta struct{ Active *count }
 
 var (
-	serversByStatus = metric.Gauge("servers", "Servers of the account by status; active and suspended are always present.", "Server status", "account", "status")
-	serversBilled   = metric.Gauge("servers_billed", "Servers of the account that are billed: those whose status does not mean an end, one that is not understood included.", "number of Server by status", "account")
-	serversActive   = metric.Gauge("servers_active", "Active servers of the account, as the provider counts them.", "servers meta.active", "account")
-	serverInfo      = metric.Gauge("server_info", "Plan, location, image and host name of a server; constant 1. Addresses are not exported.", "Server", "account", "server", "plan", "name", "location", "os", "hostname")
-	serverStatus    = metric.Gauge("server_status", "The present status of a server, as the provider words it; constant 1.", "Server status", "account", "server", "status")
-	serverPrice     = metric.Gauge("server_price_usd_per_month", "Price of a server in US dollars a month, excluding VAT.", "Server price.monthly.usd", "account", "server")
-	serverRenews    = metric.Gauge("server_renews_timestamp_seconds", "When a server renews next: midnight UTC of the day.", "Server renews_at", "account", "server")
-	serverCreated   = metric.Gauge("server_created_timestamp_seconds", "When a server was created.", "Server created_at", "account", "server")
-	accountCost     = metric.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars a month, excluding VAT; absent if none of their prices is known.", "sum of Server price.monthly.usd", "account")
+	serversByStatus = metric.Gauge("servers", "Servers of the account by status; active and suspended are always present.", "account", "status")
+	serversBilled   = metric.Gauge("servers_billed", "Servers of the account that are billed: those whose status does not mean an end, one that is not understood included.", "account")
+	serversActive   = metric.Gauge("servers_active", "Active servers of the account, as the provider counts them.", "account")
+	serverInfo      = metric.Gauge("server_info", "Plan, location, image and host name of a server; constant 1. Addresses are not exported.", "account", "server", "plan", "name", "location", "os", "hostname")
+	serverStatus    = metric.Gauge("server_status", "The present status of a server, as the provider words it; constant 1.", "account", "server", "status")
+	serverPrice     = metric.Gauge("server_price_usd_per_month", "Price of a server in US dollars a month, excluding VAT.", "account", "server")
+	serverRenews    = metric.Gauge("server_renews_timestamp_seconds", "When a server renews next: midnight UTC of the day.", "account", "server")
+	serverCreated   = metric.Gauge("server_created_timestamp_seconds", "When a server was created.", "account", "server")
+	accountCost     = metric.Gauge("account_cost_usd_per_month", "Sum of the known prices of the servers that are billed, in US dollars a month, excluding VAT; absent if none of their prices is known.", "account")
 )
 
 const serversName = "servers"

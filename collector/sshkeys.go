@@ -22,10 +22,10 @@ type sshKey struct {
 }
 
 var (
-	sshKeysCount   = metric.Gauge("ssh_keys", "SSH keys of the account.", "number of SSH key", "account")
-	sshKeyInfo     = metric.Gauge("ssh_key_info", "Name, algorithm and fingerprint of an SSH key; constant 1.", "SSH key", "account", "ssh_key", "name", "type", "fingerprint")
-	sshKeyCreated  = metric.Gauge("ssh_key_created_timestamp_seconds", "When an SSH key was added.", "SSH key created_at", "account", "ssh_key")
-	sshKeysChanged = metric.Gauge("ssh_keys_changed_timestamp_seconds", "When the exporter last saw an SSH key come or go; absent until then.", "changes of SSH key id, type and fingerprint", "account")
+	sshKeysCount   = metric.Gauge("ssh_keys", "SSH keys of the account.", "account")
+	sshKeyInfo     = metric.Gauge("ssh_key_info", "Name, algorithm and fingerprint of an SSH key; constant 1.", "account", "ssh_key", "name", "type", "fingerprint")
+	sshKeyCreated  = metric.Gauge("ssh_key_created_timestamp_seconds", "When an SSH key was added.", "account", "ssh_key")
+	sshKeysChanged = metric.Gauge("ssh_keys_changed_timestamp_seconds", "When the exporter last saw an SSH key come or go; absent until then.", "account")
 )
 
 func sshKeys() Resource {

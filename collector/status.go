@@ -23,13 +23,13 @@ type providerStatus struct {
 }
 
 var (
-	statusInfo     = metric.Gauge("status_info", "The provider's overall state, as the provider words it; constant 1.", "Status overall", "overall")
-	componentUp    = metric.Gauge("component_operational", "Whether the state of a component of a location is operational: 1, or 0 for any other state.", "Status locations.*.components", "location", "component")
-	componentState = metric.Gauge("component_state", "The present state of a component of a location, as the provider words it; constant 1.", "Status locations.*.components", "location", "component", "state")
-	incidents      = metric.Gauge("incidents_ongoing", "Ongoing incidents.", "Status ongoing")
-	maintenances   = metric.Gauge("maintenances_scheduled", "Scheduled maintenance windows.", "Status scheduled")
-	statusSince    = metric.Gauge("status_since_timestamp_seconds", "The date in the provider's field since, as midnight UTC.", "Status since")
-	statusUpdated  = metric.Gauge("status_updated_timestamp_seconds", "When the provider last updated its status.", "Status updated_at")
+	statusInfo     = metric.Gauge("status_info", "The provider's overall state, as the provider words it; constant 1.", "overall")
+	componentUp    = metric.Gauge("component_operational", "Whether the state of a component of a location is operational: 1, or 0 for any other state.", "location", "component")
+	componentState = metric.Gauge("component_state", "The present state of a component of a location, as the provider words it; constant 1.", "location", "component", "state")
+	incidents      = metric.Gauge("incidents_ongoing", "Ongoing incidents.")
+	maintenances   = metric.Gauge("maintenances_scheduled", "Scheduled maintenance windows.")
+	statusSince    = metric.Gauge("status_since_timestamp_seconds", "The date in the provider's field since, as midnight UTC.")
+	statusUpdated  = metric.Gauge("status_updated_timestamp_seconds", "When the provider last updated its status.")
 )
 
 // Component is a component of a location.

@@ -43,17 +43,17 @@ func isOpen(s state) bool {
 }
 
 var (
-	topupsByStatus   = metric.Gauge("topups", "Top-ups of the account by status, over its whole history.", "Top-up status, topups meta.total", "account", "status")
-	topupInfo        = metric.Gauge("topup_info", "An open top-up, pending or confirming; constant 1.", "Top-up", "account", "topup", "status", "coin", "network")
-	topupLinks       = metric.Gauge("topup_links_info", "Address of an open top-up's page; constant 1, absent if it is not known.", "Top-up links.page", "account", "topup", "page")
-	topupAmount      = metric.Gauge("topup_amount_usd", "Amount that an open top-up asks for.", "Top-up amount.usd", "account", "topup")
-	topupBonus       = metric.Gauge("topup_bonus_ratio", "Bonus on an open top-up as a share of its amount.", "Top-up bonus_percent", "account", "topup")
-	topupConfirmed   = metric.Gauge("topup_confirmations", "Confirmations of an open top-up's payment; absent before a payment is seen.", "Top-up confirmations", "account", "topup")
-	topupNeeded      = metric.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "Top-up confirmations_needed", "account", "topup")
-	topupCreated     = metric.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "Top-up created_at", "account", "topup")
-	topupLockedUntil = metric.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent if it awaits no payment.", "Top-up payment.rate_locked_until", "account", "topup")
-	topupSettlement  = metric.Gauge("topup_settlement_seconds", "The longest time from the creation of a top-up to its payment, of the last 20 with a coin among the newest 100 paid ones; absent if there are none.", "Top-up coin, created_at, paid_at", "account", "coin")
-	topupLastPaid    = metric.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent if there is none.", "Top-up paid_at", "account")
+	topupsByStatus   = metric.Gauge("topups", "Top-ups of the account by status, over its whole history.", "account", "status")
+	topupInfo        = metric.Gauge("topup_info", "An open top-up, pending or confirming; constant 1.", "account", "topup", "status", "coin", "network")
+	topupLinks       = metric.Gauge("topup_links_info", "Address of an open top-up's page; constant 1, absent if it is not known.", "account", "topup", "page")
+	topupAmount      = metric.Gauge("topup_amount_usd", "Amount that an open top-up asks for.", "account", "topup")
+	topupBonus       = metric.Gauge("topup_bonus_ratio", "Bonus on an open top-up as a share of its amount.", "account", "topup")
+	topupConfirmed   = metric.Gauge("topup_confirmations", "Confirmations of an open top-up's payment; absent before a payment is seen.", "account", "topup")
+	topupNeeded      = metric.Gauge("topup_confirmations_needed", "Confirmations that an open top-up's payment needs.", "account", "topup")
+	topupCreated     = metric.Gauge("topup_created_timestamp_seconds", "When an open top-up was created.", "account", "topup")
+	topupLockedUntil = metric.Gauge("topup_rate_locked_until_timestamp_seconds", "Until when the exchange rate of an open top-up is locked; absent if it awaits no payment.", "account", "topup")
+	topupSettlement  = metric.Gauge("topup_settlement_seconds", "The longest time from the creation of a top-up to its payment, of the last 20 with a coin among the newest 100 paid ones; absent if there are none.", "account", "coin")
+	topupLastPaid    = metric.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent if there is none.", "account")
 )
 
 func topups() Resource {

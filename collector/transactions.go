@@ -29,9 +29,9 @@ func (id *entryID) Decode(value any) string {
 }
 
 var (
-	transactionsByType = metric.Gauge("transactions", "All transactions of the account by type; a gauge, because the provider can remove or change one.", "Balance transaction", "account", "type")
-	transactionsCredit = metric.Gauge("transactions_credit_usd", "Sum of all positive transactions of the account by type; a gauge, because the provider can remove or change one.", "Balance transaction amount.usd", "account", "type")
-	transactionsDebit  = metric.Gauge("transactions_debit_usd", "Sum of all negative transactions of the account by type, as a positive number; a gauge, because the provider can remove or change one.", "Balance transaction amount.usd", "account", "type")
+	transactionsByType = metric.Gauge("transactions", "All transactions of the account by type; a gauge, because the provider can remove or change one.", "account", "type")
+	transactionsCredit = metric.Gauge("transactions_credit_usd", "Sum of all positive transactions of the account by type.", "account", "type")
+	transactionsDebit  = metric.Gauge("transactions_debit_usd", "Sum of all negative transactions of the account by type, as a positive number.", "account", "type")
 )
 
 const (

@@ -12,11 +12,11 @@ import (
 )
 
 var (
-	watchPlans        = metric.Gauge("watch_plans", "Plans that match a watch, in stock or not; 0 if its criteria match nothing.", "the configuration, plans and locations", "watch")
-	watchPlansInStock = metric.Gauge("watch_plans_in_stock", "Plans that match a watch and are known to be in stock: one whose stock is not known is not counted.", "the configuration, plans and locations", "watch")
-	watchPlanInStock  = metric.Gauge("watch_plan_in_stock", "Whether a plan that matches a watch is in stock: 1 or 0.", "Plan availability.in_stock", "watch", "plan")
-	watchHits         = metric.Counter("watch_hits_total", "Times a plan in stock began to match a watch since the exporter first saw both, also between two scrapes: it came back in stock, was added in stock, or its price or locations changed.", "the configuration, plans and locations", "watch", "plan")
-	watchLastHit      = metric.Gauge("watch_last_hit_timestamp_seconds", "When the exporter last counted a hit of a watch by this plan; absent until then.", "the exporter", "watch", "plan")
+	watchPlans        = metric.Gauge("watch_plans", "Plans that match a watch, in stock or not; 0 if its criteria match nothing.", "watch")
+	watchPlansInStock = metric.Gauge("watch_plans_in_stock", "Plans that match a watch and are known to be in stock.", "watch")
+	watchPlanInStock  = metric.Gauge("watch_plan_in_stock", "Whether a plan that matches a watch is in stock: 1 or 0.", "watch", "plan")
+	watchHits         = metric.Counter("watch_hits_total", "Times a plan in stock began to match a watch since the exporter first saw both, also between two scrapes: it came back in stock, was added in stock, or its price or locations changed.", "watch", "plan")
+	watchLastHit      = metric.Gauge("watch_last_hit_timestamp_seconds", "When the exporter last counted a hit of a watch by this plan; absent until then.", "watch", "plan")
 )
 
 // WatchDefinitions lists the metrics of watches.

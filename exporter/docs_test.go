@@ -56,7 +56,7 @@ func TestMetricsDocument(t *testing.T) {
 // metricTable returns a table of metrics, with the type of those that are no gauges.
 func metricTable(ds []*metric.Definition) string {
 	var b strings.Builder
-	b.WriteString("| metric | labels | source | meaning |\n|---|---|---|---|\n")
+	b.WriteString("| metric | labels | meaning |\n|---|---|---|\n")
 	for _, d := range ds {
 		kind, labels := "", ""
 		if d.Type != metric.GaugeType {
@@ -65,7 +65,7 @@ func metricTable(ds []*metric.Definition) string {
 		if len(d.Labels) > 0 {
 			labels = "`" + strings.Join(d.Labels, "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", d.Name, kind, labels, d.Source, d.Help)
+		fmt.Fprintf(&b, "| `%s`%s | %s | %s |\n", d.Name, kind, labels, d.Help)
 	}
 	return b.String()
 }

@@ -20,12 +20,12 @@ import (
 )
 
 var (
-	buildInfo = metric.Gauge("exporter_build_info", "Version and platform of this build of the exporter; constant 1.", "the build",
+	buildInfo = metric.Gauge("exporter_build_info", "Version and platform of this build of the exporter; constant 1.",
 		"version", "revision", "branch", "goversion", "goos", "goarch", "tags")
-	reloadSuccessful = metric.Gauge("exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.", "the exporter")
-	reloadTime       = metric.Gauge("exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.", "the exporter")
-	shardIndex       = metric.Gauge("exporter_shard", "Index of this shard, from 0.", "the command line")
-	shardTotal       = metric.Gauge("exporter_shards", "Number of shards that share the accounts.", "the command line")
+	reloadSuccessful = metric.Gauge("exporter_config_last_reload_successful", "Whether the last attempt to load the configuration succeeded: 1 or 0.")
+	reloadTime       = metric.Gauge("exporter_config_last_reload_success_timestamp_seconds", "When the configuration in force was loaded.")
+	shardIndex       = metric.Gauge("exporter_shard", "Index of this shard, from 0.")
+	shardTotal       = metric.Gauge("exporter_shards", "Number of shards that share the accounts.")
 )
 
 // Definitions lists every metric of the exporter, in the order of the documentation.

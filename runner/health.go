@@ -11,12 +11,12 @@ import (
 )
 
 var (
-	collectorSuccess  = metric.Gauge("exporter_collector_success", "Whether the last fetch of a collector succeeded: 1 or 0; absent before the first. Account is empty for public data.", "the exporter", "collector", "account")
-	collectorLast     = metric.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "the exporter", "collector", "account")
-	collectorDuration = metric.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector, including the time it waited for the rate limit.", "the exporter", "collector", "account")
-	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Time between two fetches of a collector: the configured one, or a longer one for a long history.", "the configuration, Transactions meta.pages", "collector", "account")
-	collectorData     = metric.Gauge("exporter_collector_data_timestamp_seconds", "When the provider made the data that is shown: when it was fetched, less the response's own age if it says so. Absent while no data is shown.", "header Age, or plans meta.generated_at against header Date", "collector", "account")
-	collectorInvalid  = metric.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "the exporter", "collector", "account")
+	collectorSuccess  = metric.Gauge("exporter_collector_success", "Whether the last fetch of a collector succeeded: 1 or 0; absent before the first. Account is empty for public data.", "collector", "account")
+	collectorLast     = metric.Gauge("exporter_collector_last_success_timestamp_seconds", "When a collector last fetched its data. Scrapes never cause requests: they return data of that age.", "collector", "account")
+	collectorDuration = metric.Gauge("exporter_collector_duration_seconds", "Duration of the last fetch of a collector, including the time it waited for the rate limit.", "collector", "account")
+	collectorInterval = metric.Gauge("exporter_collector_interval_seconds", "Time between two fetches of a collector: the configured one, or a longer one for a long history.", "collector", "account")
+	collectorData     = metric.Gauge("exporter_collector_data_timestamp_seconds", "When the provider made the data that is shown: when it was fetched, less the response's own age if it says so. Absent while no data is shown.", "collector", "account")
+	collectorInvalid  = metric.Gauge("exporter_collector_invalid_items", "Items of the last good response that were not understood in full: dropped, or exported without a field.", "collector", "account")
 )
 
 // HealthDefinitions lists the metrics that every collector has.

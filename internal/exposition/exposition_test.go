@@ -49,7 +49,7 @@ type testGroup struct {
 func newTestGroup(name string, n int) *testGroup {
 	const help = "A help with \"quotes\", a \\ and\na line break."
 	g := &testGroup{definitions: []*metric.Definition{
-		metric.Counter(name+"_bytes_total", help, "", "id", "text"), metric.Gauge(name+"_seconds", help, "", "id", "text"),
+		metric.Counter(name+"_bytes_total", help, "id", "text"), metric.Gauge(name+"_seconds", help, "id", "text"),
 	}}
 	g.set(n, 1.25)
 	g.Group = &Group{
@@ -101,8 +101,8 @@ func newHarness(tb testing.TB, samples int) *harness {
 		v.WithLabelValues("b", "c").Observe(2)
 		return v
 	}
-	requests := []*metric.Definition{metric.Histogram("test_requests_seconds", "A histogram.", "", "of", "as")}
-	fresh, gathered := histogram(metric.Histogram("test_seconds", "A histogram.", "", "of", "as")), histogram(requests[0])
+	requests := []*metric.Definition{metric.Histogram("test_requests_seconds", "A histogram.", "of", "as")}
+	fresh, gathered := histogram(metric.Histogram("test_seconds", "A histogram.", "of", "as")), histogram(requests[0])
 	dynamic.MustRegister(fresh)
 	published.MustRegister(gathered)
 	h := &harness{promhttp: promhttp.HandlerFor(all, promhttp.HandlerOpts{

@@ -15,14 +15,12 @@ import (
 // Namespace begins every metric name of the exporter.
 const Namespace = "server_rental_"
 
-// Definition is one metric family: name, help, type, labels and the field of
-// the provider's document that it is taken from. It does not change once made.
+// Definition is one metric family. It does not change once made.
 type Definition struct {
 	Name   string   // with Namespace
 	Help   string   // what it shows, in a sentence or two; ends with a full stop
 	Type   Type     // how Prometheus reads it
 	Labels []string // in the order in which values are given
-	Source string   // the field of the API, or the fact, that it shows
 	Desc   *prometheus.Desc
 	sorted []int // the labels' places in order of their names
 }
@@ -38,28 +36,28 @@ const (
 )
 
 // Gauge defines a gauge; name is given without Namespace.
-func Gauge(name, help, source string, labels ...string) *Definition {
-	return define(GaugeType, name, help, source, labels)
+func Gauge(name, help string, labels ...string) *Definition {
+	return define(GaugeType, name, help, labels)
 }
 
 // Counter defines a counter; name is given without Namespace and ends in _total.
-func Counter(name, help, source string, labels ...string) *Definition {
-	return define(CounterType, name, help, source, labels)
+func Counter(name, help string, labels ...string) *Definition {
+	return define(CounterType, name, help, labels)
 }
 
 // Histogram defines a histogram with classic and native buckets.
-func Histogram(name, help, source string, labels ...string) *Definition {
-	return define(HistogramType, name, help, source, labels)
+func Histogram(name, help string, labels ...string) *Definition {
+	return define(HistogramType, name, help, labels)
 }
 
-func define(t Type, name, help, source string, labels []string) *Definition {
+func define(t Type, name, help string, labels []string) *Definition {
 	name = Namespace + name
 	sorted := make([]int, len(labels))
 	for i := range sorted {
 		sorted[i] = i
 	}
 	slices.SortFunc(sorted, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
-	d := &Definition{Name: name, Help: help, Type: t, Labels: labels, Source: source, sorted: sorted}
+	d := &Definition{Name: name, Help: help, Type: t, Labels: labels, sorted: sorted}
 	d.Desc = prometheus.V2.NewDesc(name, help, prometheus.UnconstrainedLabels(labels), nil, prometheus.WithUnit(d.BaseUnit()))
 	return d
 }

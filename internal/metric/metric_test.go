@@ -41,9 +41,9 @@ func format(t *testing.T, metrics []prometheus.Metric) []string {
 type number float64
 
 func TestBuilder(t *testing.T) {
-	plain := Gauge("plain", "Help.", "source")
-	one := Gauge("one", "Help.", "source", "a")
-	two := Counter("two_total", "Help.", "source", "b", "account")
+	plain := Gauge("plain", "Help.")
+	one := Gauge("one", "Help.", "a")
+	two := Counter("two_total", "Help.", "b", "account")
 	yes, no, five := true, false, number(5)
 	at := time.UnixMilli(1_700_000_000_500)
 	for _, c := range []struct {
@@ -87,16 +87,16 @@ func TestDefinition(t *testing.T) {
 		d    *Definition
 		want []string // name, type, base unit
 	}{
-		{Gauge("up", "H.", "s"), []string{"server_rental_up", "gauge", ""}},
-		{Gauge("plan_price_usd_per_month", "H.", "s", "plan"), []string{"server_rental_plan_price_usd_per_month", "gauge", ""}},
-		{Counter("credit_usd_total", "H.", "s", "account", "type"), []string{"server_rental_credit_usd_total", "counter", ""}},
-		{Counter("sent_bytes_total", "H.", "s"), []string{"server_rental_sent_bytes_total", "counter", "bytes"}},
-		{Gauge("seen_timestamp_seconds", "H.", "s"), []string{"server_rental_seen_timestamp_seconds", "gauge", "seconds"}},
-		{Histogram("duration_seconds", "H.", "s", "endpoint"), []string{"server_rental_duration_seconds", "histogram", "seconds"}},
-		{Gauge("memory_bytes", "H.", "s", "plan"), []string{"server_rental_memory_bytes", "gauge", "bytes"}},
-		{Gauge("base_hertz", "H.", "s", "plan"), []string{"server_rental_base_hertz", "gauge", "hertz"}},
-		{Gauge("latitude_degrees", "H.", "s", "location"), []string{"server_rental_latitude_degrees", "gauge", "degrees"}},
-		{Gauge("bonus_ratio", "H.", "s", "topup"), []string{"server_rental_bonus_ratio", "gauge", "ratio"}},
+		{Gauge("up", "H."), []string{"server_rental_up", "gauge", ""}},
+		{Gauge("plan_price_usd_per_month", "H.", "plan"), []string{"server_rental_plan_price_usd_per_month", "gauge", ""}},
+		{Counter("credit_usd_total", "H.", "account", "type"), []string{"server_rental_credit_usd_total", "counter", ""}},
+		{Counter("sent_bytes_total", "H."), []string{"server_rental_sent_bytes_total", "counter", "bytes"}},
+		{Gauge("seen_timestamp_seconds", "H."), []string{"server_rental_seen_timestamp_seconds", "gauge", "seconds"}},
+		{Histogram("duration_seconds", "H.", "endpoint"), []string{"server_rental_duration_seconds", "histogram", "seconds"}},
+		{Gauge("memory_bytes", "H.", "plan"), []string{"server_rental_memory_bytes", "gauge", "bytes"}},
+		{Gauge("base_hertz", "H.", "plan"), []string{"server_rental_base_hertz", "gauge", "hertz"}},
+		{Gauge("latitude_degrees", "H.", "location"), []string{"server_rental_latitude_degrees", "gauge", "degrees"}},
+		{Gauge("bonus_ratio", "H.", "topup"), []string{"server_rental_bonus_ratio", "gauge", "ratio"}},
 	} {
 		t.Run(c.d.Name, func(t *testing.T) {
 			simtest.AssertEqual(t, "definition", []string{c.d.Name, string(c.d.Type), c.d.BaseUnit()}, c.want)
@@ -108,7 +108,7 @@ func TestDefinition(t *testing.T) {
 
 // TestSample reads and compares samples of one family.
 func TestSample(t *testing.T) {
-	d := Gauge("up", "H.", "s", "b", "a")
+	d := Gauge("up", "H.", "b", "a")
 	x, y := &Sample{d, 1, 0, []string{"x", "1"}}, &Sample{d, 2, 0, []string{"x", "2"}}
 	simtest.AssertEqual(t, "sample", []any{x.Definition(), x.Value(), x.Label("a"), x.Label("c"), x.Desc()}, []any{d, 1.0, "1", "", d.Desc})
 	simtest.AssertEqual(t, "order", []int{x.CompareFirst(y.Labels), y.CompareFirst(x.Labels), x.CompareFirst(y.Labels[:1])}, []int{-1, 1, 0})

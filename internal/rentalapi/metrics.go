@@ -14,26 +14,19 @@ import (
 
 var (
 	requestsTotal = metric.Counter("exporter_api_requests_total",
-		"Requests made to the rental API, by path and status code; code is error if no response came.",
-		"the exporter", "path", "code")
+		"Requests made to the rental API, by path and status code; code is error if no response came.", "path", "code")
 	requestDuration = metric.Histogram("exporter_api_request_duration_seconds",
-		"Time from sending a request until its response was read.",
-		"the exporter", "path")
+		"Time from sending a request until its response was read.", "path")
 	errorsTotal = metric.Counter("exporter_api_errors_total",
-		"Requests without usable data, by reason.",
-		"the exporter", "path", "reason")
+		"Requests without usable data, by reason.", "path", "reason")
 	rateLimit = metric.Gauge("exporter_api_rate_limit",
-		"Requests per minute that the API allows with this token, as last seen.",
-		"header RateLimit-Limit", "account")
+		"Requests per minute that the API allows with this token, as last seen.", "account")
 	rateLimitRemaining = metric.Gauge("exporter_api_rate_limit_remaining",
-		"Requests that the API still allows with this token before the limit is reset, as last seen.",
-		"header RateLimit-Remaining", "account")
+		"Requests that the API still allows with this token before the limit is reset, as last seen.", "account")
 	tokenRejected = metric.Gauge("exporter_api_token_rejected",
-		"Whether this account's token was refused when the API last judged it, or could not be read: 1 or 0.",
-		"status 401", "account")
+		"Whether this account's token was refused when the API last judged it, or could not be read: 1 or 0.", "account")
 	backoffUntil = metric.Gauge("exporter_api_backoff_until_timestamp_seconds",
-		"End of the backoff that the API asked for; absent while there is none. Account is empty for the public endpoints.",
-		"header Retry-After or RateLimit-Reset", "account")
+		"End of the backoff that the API asked for; absent while there is none. Account is empty for the public endpoints.", "account")
 )
 
 // Definitions lists the metrics of the client itself.

@@ -30,10 +30,10 @@ type invoice struct {
 }
 
 var (
-	invoicesCount = metric.Gauge("invoices", "Invoices of the account.", "number of Invoice", "account")
-	invoiceInfo   = metric.Gauge("invoice_info", "Status and means of payment of an invoice; constant 1.", "Invoice", "account", "invoice", "status", "paid_with")
-	invoiceAmount = metric.Gauge("invoice_amount_usd", "Amount of an invoice in US dollars.", "Invoice amount.usd", "account", "invoice")
-	invoiceIssued = metric.Gauge("invoice_issued_timestamp_seconds", "Day on which an invoice was issued, as midnight UTC.", "Invoice issued_at", "account", "invoice")
+	invoicesCount = metric.Gauge("invoices", "Invoices of the account.", "account")
+	invoiceInfo   = metric.Gauge("invoice_info", "Status and means of payment of an invoice; constant 1.", "account", "invoice", "status", "paid_with")
+	invoiceAmount = metric.Gauge("invoice_amount_usd", "Amount of an invoice in US dollars.", "account", "invoice")
+	invoiceIssued = metric.Gauge("invoice_issued_timestamp_seconds", "Day on which an invoice was issued, as midnight UTC.", "account", "invoice")
 )
 
 func invoices() Resource {

@@ -33,7 +33,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			name: func(ts *testscript.TestScript, fails bool, args []string) {
 				lookup := func(name string) (string, bool) { return ts.Getenv(name), ts.Getenv(name) != "" }
-				environment := Environment{Args: args, LookupEnv: lookup, Stdout: ts.Stdout(), Stderr: ts.Stderr(), Limits: unlimited()}
+				environment := Environment{Args: args, LookupEnv: lookup, Stdout: ts.Stdout(), Stderr: ts.Stderr(), Unlimited: true}
 				if code := Main(context.Background(), environment); (code == 1) != fails || code > 1 {
 					ts.Fatalf("exit status %d", code)
 				}

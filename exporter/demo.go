@@ -1,14 +1,9 @@
 package exporter
 
 import (
-	"context"
-	"fmt"
 	"maps"
-	"math"
-	"net"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
@@ -18,36 +13,9 @@ import (
 	"server_rental_exporter/internal/simulator"
 )
 
-// DemoSite is where the links of a demo lead if it listens at the default address.
-const DemoSite = "http://localhost:10170"
-
 // DemoTokens returns the names of the accounts of a demo by token.
 func DemoTokens() map[string]string {
 	return map[string]string{"demo-token-of-lab": "lab", "demo-token-of-main": "main"}
-}
-
-// startDemo serves a simulated provider in this process, on a loopback address, and returns
-// it with its base URL. If the landing page is at localhost, the links of its data lead
-// there: of a container, only the exporter's port is published. The exporter serves its
-// pages, too. It serves, and its data changes, until ctx ends.
-func startDemo(ctx context.Context, page string) (*simulator.Simulator, *url.URL, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, nil, fmt.Errorf("demo: %w", err)
-	}
-	site := "http://" + l.Addr().String()
-	if strings.Contains(page, "://localhost:") {
-		site = strings.TrimSuffix(page, "/")
-	}
-	sim := simulator.New(simulator.Options{Site: site})
-	sim.Change(func(w *simulator.World) {
-		for token, account := range DemoTokens() {
-			w.Accounts[token] = simulator.ExampleAccount(account, time.Now())
-		}
-	})
-	go func() { _ = simulator.Serve(ctx, l, sim) }()
-	go sim.Run(ctx)
-	return sim, &url.URL{Scheme: "http", Host: l.Addr().String(), Path: simulator.Prefix}, nil
 }
 
 // DemoWatches are the watches of a demo whose configuration has none.
@@ -60,12 +28,21 @@ func DemoWatches() []collector.Watch {
 	}
 }
 
-// configureDemo sets the simulated API, its accounts and its watches in a configuration.
-func configureDemo(cfg *config.Config, base *url.URL) {
-	cfg.API.BaseURL = base
-	cfg.API.HTTP = config.HTTP{}                                                   // the API is in this process: no proxy
-	cfg.API.RateLimit.Public, cfg.API.RateLimit.Account = math.MaxInt, math.MaxInt // and nothing to wait for
-	cfg.Accounts = nil
+// newDemo returns a simulated provider with the accounts of a demo.
+func newDemo() *simulator.Simulator {
+	demo := simulator.New(simulator.Options{})
+	demo.Change(func(w *simulator.World) {
+		for token, account := range DemoTokens() {
+			w.Accounts[token] = simulator.ExampleAccount(account, time.Now())
+		}
+	})
+	return demo
+}
+
+// configureDemo sets the accounts and the watches of a demo in a configuration. Its base URL
+// leads nowhere: requests do not leave the process.
+func configureDemo(cfg *config.Config) {
+	cfg.API.BaseURL = &url.URL{Scheme: "https", Host: "rental.example", Path: simulator.Prefix}
 	tokens := DemoTokens()
 	for _, token := range slices.Sorted(maps.Keys(tokens)) {
 		cfg.Accounts = append(cfg.Accounts, config.Account{Name: tokens[token], Token: promconfig.Secret(token)})

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
 	"sync"
@@ -24,7 +22,6 @@ import (
 
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/exposition"
-	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/runner"
 )
@@ -37,7 +34,7 @@ type Environment struct {
 	LookupEnv      func(string) (string, bool)
 	Stdout, Stderr io.Writer
 	Hangup         <-chan os.Signal // reloads the configuration
-	Limits         rentalapi.Limits // of tests, which do not wait; zero for those of the configuration
+	Unlimited      bool             // for tests, which do not wait for rate limits
 }
 
 // Main is the whole program; it returns the exit status. It shuts down when ctx ends.
@@ -73,16 +70,14 @@ func Main(ctx context.Context, env Environment) int {
 
 // run fetches everything once, or serves until ctx ends.
 func run(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) error {
-	demoCtx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the demo serves until the end
-	defer stop()
-	e, err := newExporter(demoCtx, o, env, logger, cfg)
+	e, err := newExporter(o, env, logger, cfg)
 	if err != nil {
 		return err
 	}
 	if o.once {
-		return e.printOnce(ctx, env.Stdout)
+		return e.printOnce(ctx)
 	}
-	return e.serve(ctx, env.Hangup, drainTime)
+	return e.serve(ctx, drainTime)
 }
 
 // exporter is the running program.
@@ -92,29 +87,22 @@ type exporter struct {
 	env     Environment
 	logger  log.Logger
 	demo    *simulator.Simulator // nil without --demo
-	demoAPI *url.URL             // of the demo
 
 	registry *prometheus.Registry // of what is encoded at each scrape
 	group    *exposition.Group    // of the exporter itself
 	loaded   atomic.Pointer[loaded]
 
-	transport http.RoundTripper // of requests to the API
-
 	reloading sync.Mutex // one reload at a time, and none while the end is waited for
 }
 
-// newExporter wires everything; nothing is fetched or served yet, but by a demo until ctx
-// ends.
-func newExporter(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
+// newExporter wires everything; nothing is fetched or served yet.
+func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
 	e := &exporter{options: o, env: env, logger: logger, registry: prometheus.NewRegistry()}
 	e.group = e.newGroup()
 	if o.Demo {
-		var err error
-		if e.demo, e.demoAPI, err = startDemo(ctx, pageURL(o.web)); err != nil {
-			return nil, err
-		}
+		e.demo = newDemo()
 	}
-	settings, err := e.apiSettings(cfg)
+	settings, err := e.settings(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -123,21 +111,15 @@ func newExporter(ctx context.Context, o *options, env Environment, logger log.Lo
 	return e, nil
 }
 
-// printOnce fetches everything, prints it and logs the provider's id and name of each account,
-// to show whose tokens are configured. The error says what failed.
-func (e *exporter) printOnce(ctx context.Context, w io.Writer) error {
+// printOnce fetches everything and prints it. The error says what failed.
+func (e *exporter) printOnce(ctx context.Context) error {
 	failed := e.runner.Once(ctx, e.loaded.Load().collected)
 	e.runner.Publisher.Publish()
 	e.registry.MustRegister(e.runner.Publisher)
 	families, err := e.registry.Gather()
 	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
+		if _, err := expfmt.MetricFamilyToText(e.env.Stdout, f); err != nil {
 			return fmt.Errorf("output: %w", err)
-		}
-	}
-	for _, known := range e.runner.Accounts() {
-		if a := known.Data.Account; a != nil {
-			level.Info(e.logger).Log("msg", "account found", "account", known.Account, "id", a.ID, "name", a.Name)
 		}
 	}
 	return errors.Join(failed, err)
@@ -148,7 +130,7 @@ const drainTime = 20 * time.Second
 
 // serve collects and serves until ctx ends, and then completes requests in progress. It
 // returns within the drain time, whatever hangs.
-func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain time.Duration) error {
+func (e *exporter) serve(ctx context.Context, drain time.Duration) error {
 	signal.Ignore(syscall.SIGPIPE) // of a log that nobody reads any more
 	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Version, "revision", version.GetRevision(), "go", version.GoVersion, "accounts", len(e.loaded.Load().config.Accounts))
 	listeners, err := listen(ctx, e.options.web)
@@ -158,7 +140,8 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain tim
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	if e.demo != nil {
-		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", pageURL(e.options.web))
+		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", localURL(e.options.web, listeners[0].Addr().String()))
+		go e.demo.Run(runCtx)
 	}
 	e.runner.Run(runCtx)
 	e.runner.ApplyConfig(runCtx, e.loaded.Load().collected)
@@ -168,7 +151,7 @@ func (e *exporter) serve(ctx context.Context, hangup <-chan os.Signal, drain tim
 		for runCtx.Err() == nil {
 			select {
 			case <-runCtx.Done():
-			case <-hangup:
+			case <-e.env.Hangup:
 				_ = e.reload(runCtx) // it logs its outcome
 			}
 		}

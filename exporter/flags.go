@@ -91,6 +91,9 @@ var harmless = regexp.MustCompile(`^(expected argument for flag |unknown short f
 // configure returns the configuration, or all errors in it and in the other flags.
 func (o *options) configure(lookup func(string) (string, bool)) (*config.Config, error) {
 	cfg, err := o.Load(lookup)
+	if err == nil && o.Demo {
+		configureDemo(cfg)
+	}
 	errs := []error{err, oneOf("--log.level", o.logLevel, logLevels()), oneOf("--log.format", o.logFormat, logFormats())}
 	if err := web.CheckMetricsPath(o.telemetryPath); err != nil {
 		errs = append(errs, fmt.Errorf("--web.telemetry-path: %w", err))

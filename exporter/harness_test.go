@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"os"
 	"regexp"
@@ -17,7 +16,6 @@ import (
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/metric"
-	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -41,7 +39,7 @@ func newTestExporter(t testing.TB, args ...string) *exporter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := newExporter(t.Context(), o, Environment{LookupEnv: unset, Limits: unlimited()}, newLogger(io.Discard, "info", "logfmt"), cfg)
+	e, err := newExporter(o, Environment{LookupEnv: unset, Unlimited: true}, newLogger(io.Discard, "info", "logfmt"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +66,7 @@ func launch(t testing.TB, args ...string) *program {
 	}
 	go func() {
 		defer close(p.ended)
-		p.code = Main(ctx, Environment{Args: args, LookupEnv: unset, Stdout: p.out, Stderr: p.log, Hangup: p.hangup, Limits: unlimited()})
+		p.code = Main(ctx, Environment{Args: args, LookupEnv: unset, Stdout: p.out, Stderr: p.log, Hangup: p.hangup, Unlimited: true})
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -105,9 +103,6 @@ func start(t testing.TB, args ...string) *program {
 	p.url = "http://" + p.addresses(1)[0]
 	return p
 }
-
-// unlimited are limits for which no test waits.
-func unlimited() rentalapi.Limits { return rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt} }
 
 // startAPI starts a provider without rate limits.
 func startAPI(t testing.TB) *simtest.API {

@@ -1,12 +1,10 @@
 package exporter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"reflect"
+	"math"
 	"time"
 
 	"github.com/go-kit/log/level"
@@ -27,8 +25,9 @@ func (e *exporter) reload(ctx context.Context) error {
 		return errors.New("shutting down")
 	}
 	cfg, err := e.options.configure(e.env.LookupEnv)
+	var settings rentalapi.Settings
 	if err == nil {
-		err = e.use(cfg)
+		settings, err = e.settings(cfg)
 	}
 	if err != nil {
 		failed := *e.loaded.Load()
@@ -39,39 +38,27 @@ func (e *exporter) reload(ctx context.Context) error {
 		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
+	e.runner.API.ApplySettings(settings)
+	e.loaded.Store(newLoaded(cfg))
 	e.runner.ApplyConfig(ctx, e.loaded.Load().collected)
 	level.Info(e.logger).Log("msg", "configuration reloaded", "accounts", len(cfg.Accounts), "watches", len(cfg.Watches))
 	return nil
 }
 
-// use puts a configuration in force, except for its accounts, collectors and watches.
-func (e *exporter) use(cfg *config.Config) error {
-	settings, err := e.apiSettings(cfg)
+// settings returns how requests to the API are sent.
+func (e *exporter) settings(cfg *config.Config) (rentalapi.Settings, error) {
+	transport, err := promconfig.NewRoundTripperFromConfig(cfg.API.HTTP.HTTPClientConfig, "rental_api")
 	if err != nil {
-		return err
+		return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
 	}
-	e.runner.API.ApplySettings(settings)
-	e.loaded.Store(newLoaded(cfg))
-	return nil
-}
-
-// apiSettings returns the settings of requests to the API. With --demo, it sets the simulated
-// API and its accounts in the configuration.
-func (e *exporter) apiSettings(cfg *config.Config) (rentalapi.Settings, error) {
+	limits := rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account}
+	if e.env.Unlimited || e.demo != nil {
+		limits = rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt}
+	}
 	if e.demo != nil {
-		configureDemo(cfg, e.demoAPI)
+		transport = e.demo
 	}
-	before := e.loaded.Load()
-	if before == nil || !reflect.DeepEqual(before.config.API.HTTP, cfg.API.HTTP) { // else its connections stay open
-		transport, err := promconfig.NewRoundTripperFromConfig(cfg.API.HTTP.HTTPClientConfig, "rental_api")
-		if err != nil {
-			return rentalapi.Settings{}, fmt.Errorf("api.http: %w", err)
-		}
-		defer (&http.Client{Transport: e.transport}).CloseIdleConnections()
-		e.transport = transport
-	}
-	limits := cmp.Or(e.env.Limits, rentalapi.Limits{Public: cfg.API.RateLimit.Public, Account: cfg.API.RateLimit.Account})
-	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: e.transport, Timeout: time.Duration(cfg.API.Timeout), Limits: limits}, nil
+	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: time.Duration(cfg.API.Timeout), Limits: limits}, nil
 }
 
 func newLoaded(cfg *config.Config) *loaded {

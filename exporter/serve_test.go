@@ -140,7 +140,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- e.serve(ctx, nil, 50*time.Millisecond) }()
+	go func() { ended <- e.serve(ctx, 50*time.Millisecond) }()
 	simtest.Eventually(t, "ready", e.runner.Ready)
 	startScrape(t, address)
 	e.reloading.Lock()

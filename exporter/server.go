@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/web"
 )
 
@@ -45,16 +44,7 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 	if e.options.lifecycle {
 		o.Reload = func() error { return e.reload(ctx) }
 	}
-	h := web.Handler(e.runner, o)
-	if e.demo == nil {
-		return h
-	}
-	mux := http.NewServeMux() // adds the pages of the provider's website
-	mux.Handle("/", h)
-	for _, path := range simulator.Pages() {
-		mux.Handle(path, e.demo)
-	}
-	return mux
+	return web.Handler(e.runner, o)
 }
 
 // maxConnections bounds the memory that the clients of one listen address take. Others wait.
@@ -128,21 +118,12 @@ func shutdown(ctx context.Context, servers []*http.Server) error {
 	return g.Wait()
 }
 
-// pageURL is the landing page's URL for a browser on this machine; empty if it is
-// not known.
-func pageURL(flags *toolkit.FlagConfig) string {
-	if *flags.WebSystemdSocket {
-		return ""
-	}
-	return localURL(flags, (*flags.WebListenAddresses)[0], "localhost")
-}
-
-// localURL is the URL of a listen address for clients on this machine. An unspecified host is
-// replaced by loopback, a name or an address.
-func localURL(flags *toolkit.FlagConfig, address, loopback string) string {
+// localURL is the URL of a listen address for clients on this machine. If its host is not
+// specified, it is the loopback address: an image may have no /etc/hosts, which knows localhost.
+func localURL(flags *toolkit.FlagConfig, address string) string {
 	host, port, _ := net.SplitHostPort(address) // valid: see checkServer
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = loopback
+		host = "127.0.0.1"
 	}
 	scheme := "http"
 	var settings toolkit.Config // stay zero without a valid file

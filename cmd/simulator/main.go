@@ -9,13 +9,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -56,37 +53,28 @@ func serveCommand(app *kingpin.Application) {
 	accounts := c.Flag("account", "Account to serve, as NAME:TOKEN; repeatable.").PlaceHolder("NAME:TOKEN").StringMap()
 	activity := c.Flag("activity", "Simulate changes of stock, prices, balances and status.").Bool()
 	c.Action(func(*kingpin.ParseContext) error {
-		sim := simulator.New(simulator.Options{Site: "http://" + *address})
+		sim := simulator.New(simulator.Options{})
 		sim.Change(func(w *simulator.World) {
 			for name, token := range *accounts {
 				w.Accounts[token] = simulator.ExampleAccount(name, time.Now())
 			}
 		})
-		var background []func(context.Context)
 		if *activity {
-			background = append(background, sim.Run)
+			go sim.Run(context.Background())
 		}
-		return serve(map[string]http.Handler{*address: sim, *control: simulator.Control(sim)}, background...)
+		return serve(map[string]http.Handler{*address: sim, *control: simulator.Control(sim)})
 	})
 }
 
-// serve serves handlers by address, and runs more, until the process is interrupted.
-func serve(handlers map[string]http.Handler, background ...func(context.Context)) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ended := make(chan error, len(handlers))
+// serve serves handlers by address until one of them fails.
+func serve(handlers map[string]http.Handler) error {
+	failed := make(chan error, len(handlers))
 	for address, h := range handlers {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-		if err != nil {
-			return err
-		}
-		slog.Info("listening", "address", listener.Addr())
-		go func() { ended <- simulator.Serve(ctx, listener, h) }()
+		slog.Info("listening", "address", address)
+		server := &http.Server{Addr: address, Handler: h, ReadHeaderTimeout: 10 * time.Second}
+		go func() { failed <- server.ListenAndServe() }()
 	}
-	for _, run := range background {
-		go run(ctx)
-	}
-	return <-ended
+	return <-failed
 }
 
 func historyCommand(app *kingpin.Application) {
@@ -96,7 +84,7 @@ func historyCommand(app *kingpin.Application) {
 	c.Action(func(*kingpin.ParseContext) error {
 		return history.Write(os.Stdout, history.Options{
 			End: time.Unix(*end, 0), Length: time.Duration(*days) * 24 * time.Hour,
-			Accounts: exporter.DemoTokens(), Watches: exporter.DemoWatches(), Site: exporter.DemoSite,
+			Accounts: exporter.DemoTokens(), Watches: exporter.DemoWatches(),
 		})
 	})
 }

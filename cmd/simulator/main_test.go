@@ -75,9 +75,9 @@ func TestWebhook(t *testing.T) {
 		return w.Code
 	}
 	simtest.AssertEqual(t, "statuses", []int{
-		send(`{"version": "4", "alerts": [{"status": "firing", "annotations": {"description": "Watch gpu: GPU L40S.", "link": "http://localhost:10170/order?plan=gpu-l40s"}},
+		send(`{"version": "4", "alerts": [{"status": "firing", "annotations": {"description": "Watch gpu: GPU L40S.", "link": "https://rental.example/order?plan=gpu-l40s"}},
 			{"status": "resolved", "annotations": {"description": "The balance is low."}}]}`),
 		send("no JSON"),
 	}, []int{200, 400})
-	simtest.AssertEqual(t, "lines", out.String(), "firing: Watch gpu: GPU L40S. http://localhost:10170/order?plan=gpu-l40s\nresolved: The balance is low.\n")
+	simtest.AssertEqual(t, "lines", out.String(), "firing: Watch gpu: GPU L40S. https://rental.example/order?plan=gpu-l40s\nresolved: The balance is low.\n")
 }

@@ -32,7 +32,6 @@ type Options struct {
 	Length   time.Duration     // at most 90 days
 	Accounts map[string]string // names by token
 	Watches  []collector.Watch
-	Site     string // address to which links lead; empty for that of simulator.Options
 }
 
 // Write generates a history and writes it.
@@ -42,7 +41,7 @@ func Write(w io.Writer, o Options) error {
 	}
 	start, out := o.End.Add(-o.Length), bufio.NewWriter(w)
 	past := simulator.NewPast(start, o.End, o.Accounts)
-	m := moment{Options: o, Simulator: simulator.New(simulator.Options{Site: o.Site}), histories: map[string]collector.History{}}
+	m := moment{Options: o, Simulator: simulator.New(simulator.Options{}), histories: map[string]collector.History{}}
 	for _, watch := range o.Watches {
 		m.watches = append(m.watches, collector.NewWatched(watch))
 	}

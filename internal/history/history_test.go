@@ -20,7 +20,7 @@ var end = time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC)
 func generate(t *testing.T, length time.Duration) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	err := Write(&b, Options{End: end, Length: length, Accounts: exporter.DemoTokens(), Watches: exporter.DemoWatches(), Site: exporter.DemoSite})
+	err := Write(&b, Options{End: end, Length: length, Accounts: exporter.DemoTokens(), Watches: exporter.DemoWatches()})
 	if err != nil {
 		t.Fatal(err)
 	}

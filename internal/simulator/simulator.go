@@ -13,9 +13,9 @@
 package simulator
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
-	"errors"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -34,15 +34,10 @@ type Options struct {
 	// Unlimited admits more than 59 public requests of an address, and 120 of a token, in 60
 	// seconds. It sends no RateLimit headers.
 	Unlimited bool
-	// Site is the address of the website to which links lead, without a path; "" means
-	// https://rental.example. The simulator serves its pages.
-	Site string
 }
 
 // Simulator serves a [World] over HTTP. It is safe for concurrent use.
 type Simulator struct {
-	site string // "" if links stay as they are
-
 	mu       sync.Mutex // held while a response is made
 	public   *limiter   // nil for no limit
 	accounts *limiter
@@ -66,7 +61,7 @@ func New(o Options) *Simulator {
 		Accounts: map[string]*Account{}, SoldOutAt: map[[2]string]bool{}, Failing: map[string]int{},
 	}
 	recompute(w)
-	s := &Simulator{site: strings.TrimRight(o.Site, "/"), world: w, cache: map[string]cached{}}
+	s := &Simulator{world: w, cache: map[string]cached{}}
 	if !o.Unlimited {
 		s.public, s.accounts = &limiter{59, map[string][]time.Time{}}, &limiter{120, map[string][]time.Time{}}
 	}
@@ -86,15 +81,18 @@ func (s *Simulator) Change(f func(w *World)) {
 // ServeHTTP sends a complete response. A failed write means that the client closed the
 // connection, which is not an error of the server.
 func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a, isPage := page(r)
-	if !isPage {
-		a = s.respond(r)
-		a.body = s.withSite(a.body)
-	}
+	a := s.respond(r)
 	maps.Copy(w.Header(), a.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body)
+}
+
+// RoundTrip implements http.RoundTripper: it responds in this process, without a network.
+func (s *Simulator) RoundTrip(r *http.Request) (*http.Response, error) {
+	a := s.respond(r)
+	a.header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	return &http.Response{StatusCode: a.status, Header: a.header, Body: io.NopCloser(bytes.NewReader(a.body)), Request: r}, nil
 }
 
 // response is what a request gets, before it is sent.
@@ -203,7 +201,7 @@ func (s *Simulator) Body(pathAndQuery, token string) string {
 	res, _ := route(&url.URL{Path: Prefix + path})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return string(s.withSite(s.content(res, query, s.world.Accounts[token]).body))
+	return string(s.content(res, query, s.world.Accounts[token]).body)
 }
 
 // ErrorBody returns the body of an error that things as they are do not explain.
@@ -227,14 +225,4 @@ func reply(status int, body Object) response {
 		panic("simulator: the world contains a value without JSON encoding: " + err.Error())
 	}
 	return response{status, http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}, text}
-}
-
-// Serve serves a handler until ctx ends.
-func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Close() }) // its listener is gone either way
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/internal/metric"
 )
 
@@ -26,7 +24,7 @@ func FundingDefinitions() []*metric.Definition {
 // FundingMetrics returns until when the balance of each account pays its servers, and what is
 // due soon. They change by the passing of time at expires: on the next day (UTC), or if data
 // expires earlier.
-func FundingMetrics(accounts []Known, now time.Time) (metrics []prometheus.Metric, expires time.Time) {
+func FundingMetrics(accounts []Known, now time.Time) (metrics []*metric.Sample, expires time.Time) {
 	b, today := &metric.Builder{}, now.UTC().Truncate(24*time.Hour)
 	expires = today.AddDate(0, 0, 1)
 	for _, k := range accounts {

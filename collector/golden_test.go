@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -62,7 +61,7 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 	t.Helper()
 	var b strings.Builder
 	known := Known{Account: accountOf(r)}
-	var metrics []prometheus.Metric
+	var metrics []*metric.Sample
 	for _, input := range Resources() {
 		body := response
 		if input.Name != r.Name {
@@ -99,5 +98,5 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 		follow, _ := FundingMetrics([]Known{known}, today)
 		metrics = append(metrics, follow...)
 	}
-	return b.String() + exposition(t, metrics)
+	return b.String() + textOf(t, metrics)
 }

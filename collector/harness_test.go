@@ -6,10 +6,13 @@ import (
 	"net/url"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
+	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator/simtest"
 )
@@ -56,12 +59,14 @@ func fetchBody(t testing.TB, r Resource, body []byte) (Snapshot, error) {
 	return f.Snapshot, err
 }
 
-// exposition returns metrics in the text format.
-func exposition(t testing.TB, metrics []prometheus.Metric) string {
+// textOf returns metrics in the text format.
+func textOf(t testing.TB, metrics []*metric.Sample) string {
 	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(metricList(metrics))
-	families, err := registry.Gather()
+	p := exposition.NewPublisher(&exposition.Group{Definitions: Definitions(), Collect: func(time.Time) ([]*metric.Sample, time.Time) {
+		return metrics, time.Time{}
+	}})
+	p.Publish()
+	families, err := prometheus.Gatherers{p}.Gather()
 	if err != nil {
 		t.Errorf("Gather: %v", err)
 	}
@@ -76,30 +81,9 @@ func exposition(t testing.TB, metrics []prometheus.Metric) string {
 }
 
 // exposed returns the series of metrics.
-func exposed(t testing.TB, metrics []prometheus.Metric) map[string]float64 {
+func exposed(t testing.TB, metrics []*metric.Sample) map[string]float64 {
 	t.Helper()
-	return simtest.ParseExposition(t, exposition(t, metrics), "text/plain").Values
-}
-
-// metricList is a prometheus.Collector of metrics.
-type metricList []prometheus.Metric
-
-// Describe implements prometheus.Collector.
-func (l metricList) Describe(ch chan<- *prometheus.Desc) {
-	var descs []*prometheus.Desc
-	for _, m := range l {
-		if !slices.Contains(descs, m.Desc()) {
-			descs = append(descs, m.Desc())
-			ch <- m.Desc()
-		}
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (l metricList) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range l {
-		ch <- m
-	}
+	return simtest.ParseExposition(t, textOf(t, metrics), "text/plain").Values
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 )
@@ -15,10 +13,10 @@ import (
 // History is what no single response of a collector contains: what changed from one to the
 // next. It is immutable. The zero value is that before the first response.
 type History struct {
-	Metrics []prometheus.Metric // of the changes so far
-	Events  []Event             // of the last response
-	Missing []Component         // that the last response lacks, although they were there within the last hour
-	SoldOut bool                // whether an item was sold out when its stock was last known
+	Metrics []*metric.Sample // of the changes so far
+	Events  []Event          // of the last response
+	Missing []Component      // that the last response lacks, although they were there within the last hour
+	SoldOut bool             // whether an item was sold out when its stock was last known
 
 	token   rentalapi.Fingerprint // of the last response
 	records map[string]record     // by the id of the item

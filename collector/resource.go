@@ -11,8 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 )
@@ -100,7 +98,7 @@ func newBuilder(account string) *metric.Builder {
 
 // Snapshot is what one fetch gave. It is immutable.
 type Snapshot struct {
-	Metrics []prometheus.Metric
+	Metrics []*metric.Sample
 	Invalid rentalapi.Invalid
 	Data    Data
 	Token   rentalapi.Fingerprint // with which it was fetched

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/internal/metric"
 )
 
@@ -110,7 +108,7 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 }
 
 // WatchMetrics returns the metrics of the watches whose data is known.
-func WatchMetrics(watches []Watched) []prometheus.Metric {
+func WatchMetrics(watches []Watched) []*metric.Sample {
 	b := &metric.Builder{}
 	for _, w := range watches {
 		if !w.known {

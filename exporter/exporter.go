@@ -106,7 +106,9 @@ func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Con
 	if err != nil {
 		return nil, err
 	}
-	e.runner = runner.New(runner.Options{Logger: logger, UserAgent: name + "/" + version.Version, API: settings, Groups: []*exposition.Group{e.group}})
+	e.runner = runner.New(runner.Options{
+		Logger: logger, UserAgent: name + "/" + version.Version, API: settings, Metrics: e.registry, Groups: []*exposition.Group{e.group},
+	})
 	e.loaded.Store(newLoaded(cfg))
 	return e, nil
 }
@@ -115,8 +117,7 @@ func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Con
 func (e *exporter) printOnce(ctx context.Context) error {
 	failed := e.runner.Once(ctx, e.loaded.Load().collected)
 	e.runner.Publisher.Publish()
-	e.registry.MustRegister(e.runner.Publisher)
-	families, err := e.registry.Gather()
+	families, err := prometheus.Gatherers{e.registry, e.runner.Publisher}.Gather()
 	for _, f := range families {
 		if _, err := expfmt.MetricFamilyToText(e.env.Stdout, f); err != nil {
 			return fmt.Errorf("output: %w", err)

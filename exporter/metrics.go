@@ -48,7 +48,7 @@ type loaded struct {
 
 // newGroup returns the group of the metrics of the exporter itself.
 func (e *exporter) newGroup() *exposition.Group {
-	return &exposition.Group{Definitions: ownDefinitions(), Collect: func(time.Time) ([]prometheus.Metric, time.Time) {
+	return &exposition.Group{Definitions: ownDefinitions(), Collect: func(time.Time) ([]*metric.Sample, time.Time) {
 		l, b := e.loaded.Load(), &metric.Builder{}
 		b.Add(buildInfo, 1, version.Version, version.GetRevision(), version.Branch, version.GoVersion, version.GoOS, version.GoArch, version.GetTags())
 		successful := l.reloadError == nil

@@ -31,13 +31,13 @@ var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // provider that it collects from.
 type harness struct {
 	*simtest.API
-	t        *testing.T
-	limits   rentalapi.Limits
-	set      *Runner
-	registry *prometheus.Registry
-	log      *simtest.Log
-	ctx      context.Context // of the present set; nil before run
-	stop     func()          // ends all that run started
+	t       *testing.T
+	limits  rentalapi.Limits
+	set     *Runner
+	metrics prometheus.Gatherer
+	log     *simtest.Log
+	ctx     context.Context // of the present set; nil before run
+	stop    func()          // ends all that run started
 
 	down      atomic.Bool // connections are refused
 	transport http.RoundTripper
@@ -82,11 +82,11 @@ func (h *harness) reset() {
 			h.t.Fatal(err)
 		}
 	}
-	h.set = New(Options{Logger: h.log, UserAgent: "test/1", API: rentalapi.Settings{
+	requests := prometheus.NewPedanticRegistry()
+	h.set = New(Options{Logger: h.log, UserAgent: "test/1", Metrics: requests, API: rentalapi.Settings{
 		BaseURL: h.URL, Transport: h, Timeout: 10 * time.Second, Limits: h.limits,
 	}})
-	h.registry = prometheus.NewPedanticRegistry()
-	h.registry.MustRegister(h.set.Publisher)
+	h.metrics = prometheus.Gatherers{requests, h.set.Publisher}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -179,7 +179,7 @@ func testAccount(name, token string) AccountSpec {
 func (h *harness) exposition(wanted func(name string) bool) simtest.Exposition {
 	h.t.Helper()
 	h.set.Publisher.Publish()
-	families, err := h.registry.Gather()
+	families, err := h.metrics.Gather()
 	if err != nil {
 		h.t.Errorf("Gather: %v", err)
 	}

@@ -34,7 +34,7 @@ func TestLint(t *testing.T) {
 		h.Inject(simtest.Fault{Path: "/plans", Status: 503, Header: map[string][]string{"Retry-After": {"3600"}}})
 		h.runFor(2 * time.Minute)
 		h.set.Publisher.Publish()
-		families, err := h.registry.Gather()
+		families, err := h.metrics.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}

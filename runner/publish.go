@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
@@ -15,7 +13,7 @@ import (
 // groups are what the runner publishes.
 type groups struct {
 	all       []*exposition.Group
-	state     *exposition.Group            // of the collectors, of requests, and of the accounts at the API
+	state     *exposition.Group            // of the collectors, and of the accounts at the API
 	watches   *exposition.Group            // from public data
 	funding   *exposition.Group            // from data of each account
 	resources map[string]*exposition.Group // by name
@@ -23,26 +21,26 @@ type groups struct {
 
 func (r *Runner) newGroups() {
 	g := &r.groups
-	group := func(definitions []*metric.Definition, collect func(now time.Time) ([]prometheus.Metric, time.Time)) *exposition.Group {
+	group := func(definitions []*metric.Definition, collect func(now time.Time) ([]*metric.Sample, time.Time)) *exposition.Group {
 		g.all = append(g.all, &exposition.Group{Definitions: definitions, Collect: collect})
 		return g.all[len(g.all)-1]
 	}
 	g.state = group(append(HealthDefinitions(), rentalapi.Definitions()...), r.collectState)
 	g.watches = group(collector.WatchDefinitions(), r.collectWatches)
-	g.funding = group(collector.FundingDefinitions(), func(now time.Time) ([]prometheus.Metric, time.Time) {
+	g.funding = group(collector.FundingDefinitions(), func(now time.Time) ([]*metric.Sample, time.Time) {
 		return collector.FundingMetrics(r.Accounts(), now)
 	})
 	g.resources = map[string]*exposition.Group{}
 	for i := range r.resources {
 		res := &r.resources[i]
-		g.resources[res.Name] = group(res.Metrics, func(time.Time) ([]prometheus.Metric, time.Time) { return r.collectResource(res) })
+		g.resources[res.Name] = group(res.Metrics, func(time.Time) ([]*metric.Sample, time.Time) { return r.collectResource(res) })
 	}
 	g.all = append(g.all, r.options.Groups...)
 }
 
-// collectState returns the state of all collectors, what the API last said to each account,
-// and the metrics of requests, and when that changes by the passing of time.
-func (r *Runner) collectState(now time.Time) (metrics []prometheus.Metric, expires time.Time) {
+// collectState returns the state of all collectors and what the API last said to each account,
+// and when that changes by the passing of time.
+func (r *Runner) collectState(now time.Time) (metrics []*metric.Sample, expires time.Time) {
 	b := &metric.Builder{}
 	for _, a := range *r.current.Load() {
 		if len(a.jobs) > 0 {
@@ -55,12 +53,11 @@ func (r *Runner) collectState(now time.Time) (metrics []prometheus.Metric, expir
 			expires = metric.Earlier(expires, h.Taken.Add(h.MaxAge))
 		}
 	}
-	requests, _ := r.API.Gather() // of counters and histograms, which do not fail
-	return append(b.Metrics(), exposition.Gathered(requests, rentalapi.Definitions())...), expires
+	return b.Metrics(), expires
 }
 
 // collectWatches returns the metrics of the watches, and when they expire.
-func (r *Runner) collectWatches(time.Time) (metrics []prometheus.Metric, expires time.Time) {
+func (r *Runner) collectWatches(time.Time) (metrics []*metric.Sample, expires time.Time) {
 	r.installing.Lock()
 	r.forgetExpired()
 	watches, expires := slices.Clone(r.watches), r.watchesUntil
@@ -70,7 +67,7 @@ func (r *Runner) collectWatches(time.Time) (metrics []prometheus.Metric, expires
 
 // collectResource returns the present metrics of a resource in all accounts, and when
 // the first of its snapshots expires.
-func (r *Runner) collectResource(res *collector.Resource) (metrics []prometheus.Metric, expires time.Time) {
+func (r *Runner) collectResource(res *collector.Resource) (metrics []*metric.Sample, expires time.Time) {
 	for _, j := range r.jobs() {
 		if j.resource != res {
 			continue

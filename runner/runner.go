@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-kit/log"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
@@ -39,7 +40,8 @@ type Options struct {
 	Logger    log.Logger
 	UserAgent string
 	API       rentalapi.Settings
-	Groups    []*exposition.Group // published besides those of the runner
+	Metrics   prometheus.Registerer // of the metrics of requests
+	Groups    []*exposition.Group   // published besides those of the runner
 }
 
 // accountStagger is the time between the starts of two accounts' collectors.
@@ -70,7 +72,7 @@ type Runner struct {
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
-	r := &Runner{options: o, resources: collector.Resources(), API: rentalapi.New(o.UserAgent, o.API)}
+	r := &Runner{options: o, resources: collector.Resources(), API: rentalapi.New(o.UserAgent, o.API, o.Metrics)}
 	r.newGroups()
 	r.current.Store(&[]*account{{}})
 	r.Publisher = exposition.NewPublisher(r.groups.all...)

@@ -76,7 +76,7 @@ func TestReady(t *testing.T) {
 			h.assertEqual("ready before the first fetch", h.set.Ready(), false)
 			h.set.Run(h.ctx)
 			h.waitReady()
-			families, err := h.registry.Gather() // what is published
+			families, err := h.metrics.Gather() // what is published
 			h.assertEqual("error", err, nil)
 			first := simtest.NewExposition(t, families)
 			h.runFor(2 * time.Second)

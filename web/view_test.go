@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
@@ -78,7 +76,7 @@ func (g given) source() (Source, Options) {
 	o := allEnabled()
 	o.Configured = func() Configured { return g.config }
 	if !g.hidden {
-		p := exposition.NewPublisher(&exposition.Group{Definitions: definitions, Collect: func(time.Time) ([]prometheus.Metric, time.Time) { return b.Metrics(), time.Time{} }})
+		p := exposition.NewPublisher(&exposition.Group{Definitions: definitions, Collect: func(time.Time) ([]*metric.Sample, time.Time) { return b.Metrics(), time.Time{} }})
 		p.Publish()
 		o.Published = p.Samples
 	}

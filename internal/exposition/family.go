@@ -3,6 +3,7 @@ package exposition
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"slices"
@@ -12,12 +13,63 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"server_rental_exporter/internal/metric"
 )
+
+// family is the published samples of a metric family: sorted, distinct, and encoded once for
+// each variant. It is immutable.
+type family struct {
+	definition *metric.Definition
+	samples    []*metric.Sample
+	err        error    // duplicates that are missing
+	encoded    sync.Map // part by variant
+}
+
+// newFamilies returns the families of samples, in the order of definitions.
+func newFamilies(samples []*metric.Sample, definitions []*metric.Definition) (families []*family) {
+	byDefinition := map[*metric.Definition][]*metric.Sample{}
+	for _, s := range samples {
+		byDefinition[s.Definition()] = append(byDefinition[s.Definition()], s)
+	}
+	for _, d := range definitions {
+		all := byDefinition[d]
+		if len(all) == 0 {
+			continue
+		}
+		slices.SortStableFunc(all, func(a, b *metric.Sample) int { return slices.Compare(a.Labels, b.Labels) })
+		f := &family{definition: d}
+		f.samples = slices.CompactFunc(all, func(a, b *metric.Sample) bool { return slices.Equal(a.Labels, b.Labels) })
+		if n := len(all) - len(f.samples); n > 0 {
+			f.err = fmt.Errorf("%s: %d duplicates", d.Name, n)
+		}
+		families = append(families, f)
+	}
+	return families
+}
+
+// batch is how many samples of a family are encoded at a time, because they take many times
+// the memory of the result.
+const batch = 1000
+
+// messages returns the family in batches. In protobuf, a family is one message.
+func (f *family) messages(v variant) iter.Seq[*dto.MetricFamily] {
+	n := min(batch, len(f.samples))
+	if v.format == expfmt.FmtProtoDelim {
+		n = len(f.samples)
+	}
+	return func(yield func(*dto.MetricFamily) bool) {
+		for samples := range slices.Chunk(f.samples, n) {
+			if !yield(f.definition.Family(samples)) {
+				return
+			}
+		}
+	}
+}
 
 // part is a part of a response that can be joined with others: what is compressed ends
 // at a byte and refers to nothing before it.
 type part struct {
-	family      string // its name; empty for several
 	body        []byte
 	crc         uint32 // CRC-32 before compression
 	crcAfterOne uint32 // the same after a text with the CRC-32 one
@@ -28,7 +80,7 @@ type part struct {
 // Encoders of what is encoded once for many scrapes, and of what is encoded for each,
 // which is compressed fast. The compressors are klauspost's: at the same level they cost
 // a third of the standard library's.
-var blockEncoders, scrapeEncoders = newEncoders(6), newEncoders(flate.BestSpeed)
+var familyEncoders, scrapeEncoders = newEncoders(6), newEncoders(flate.BestSpeed)
 
 // encoder has memory that is used again: compressors take hundreds of kilobytes.
 type encoder struct {
@@ -43,11 +95,11 @@ func newEncoders(level int) *sync.Pool {
 	}}
 }
 
-// encode adds messages to an empty part: those of its family, or without one those of
-// several, which end a response. Created timestamps are in protobuf only, as with promhttp: as
-// text they would be a second series for each counter. No name needs escaping, so that none is
-// checked for it. Writing to a buffer does not fail.
-func encode(encoders *sync.Pool, p part, v variant, messages iter.Seq[*dto.MetricFamily]) part {
+// encode returns messages and then the end of a response, if that is not empty. Created
+// timestamps are in protobuf only, as with promhttp: as text they would be a second series for
+// each counter. No name needs escaping, so that none is checked for it. Writing to a buffer
+// does not fail.
+func encode(encoders *sync.Pool, v variant, messages iter.Seq[*dto.MetricFamily], end string) part {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
 	e.text.Reset()
@@ -57,48 +109,22 @@ func encode(encoders *sync.Pool, p part, v variant, messages iter.Seq[*dto.Metri
 		e.compressor.Reset(&e.body)
 		body = e.compressor
 	}
-	p.crcAfterOne = one
+	p, family := part{crcAfterOne: one}, ""
 	text := expfmt.NewEncoder(&e.text, v.format.WithEscapingScheme(model.NoEscaping))
 	for m := range messages {
 		p.err = errors.Join(p.err, text.Encode(m))
-		for p.family != "" && p.size > 0 && bytes.HasPrefix(e.text.Bytes(), []byte("#")) { // the comments are there already
+		for m.GetName() == family && bytes.HasPrefix(e.text.Bytes(), []byte("#")) { // the comments are there already
 			_, _ = e.text.ReadBytes('\n')
 		}
+		family = m.GetName()
 		p.add(e.text.Bytes())
 		_, _ = e.text.WriteTo(body)
 	}
-	if p.family == "" && v.format == expfmt.FmtOpenMetrics_1_0_0 {
-		p.add([]byte("# EOF\n"))
-		_, _ = io.WriteString(body, "# EOF\n")
-	}
+	p.add([]byte(end))
+	_, _ = io.WriteString(body, end)
 	if v.gzip {
 		_ = e.compressor.Flush()
 	}
 	p.body = bytes.Clone(e.body.Bytes())
 	return p
-}
-
-// batch is how many metrics of a family are encoded at a time, because they take many
-// times the memory of the result.
-const batch = 1000
-
-// messages returns the batches of the family.
-func (f *family) messages(v variant) iter.Seq[*dto.MetricFamily] {
-	n := min(batch, len(f.metrics))
-	if v.format == expfmt.FmtProtoDelim { // a family is one message
-		n = len(f.metrics)
-	}
-	return func(yield func(*dto.MetricFamily) bool) {
-		for metrics := range slices.Chunk(f.metrics, n) {
-			m := f.definition.Family()
-			for _, sample := range metrics {
-				out := &dto.Metric{}
-				_ = sample.Write(out) // which fails for no metric of a group
-				m.Metric = append(m.Metric, out)
-			}
-			if !yield(m) {
-				return
-			}
-		}
-	}
 }

@@ -3,12 +3,14 @@ package exposition
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"mime"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -35,11 +37,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return len(names) > 0 && !slices.Contains(names, family) || family == ambiguous
 	}
 	var parts []part
-	for _, p := range h.Publisher.encoded(v) {
-		if p.err != nil {
-			h.OnError("gathering", p.err)
+	h.Publisher.lastUsed.Store(v, time.Now()) // from now on, this variant is encoded in advance
+	for _, f := range *h.Publisher.published.Load() {
+		p := h.Publisher.encode(f, v)
+		if err := errors.Join(f.err, p.err); err != nil {
+			h.OnError("gathering", err)
 		}
-		if !unwanted(p.family) {
+		if !unwanted(f.definition.Name) {
 			parts = append(parts, p)
 		}
 	}
@@ -48,7 +52,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.OnError("gathering", err)
 	}
 	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	dynamic := encode(scrapeEncoders, part{}, v, slices.Values(families))
+	dynamic := encode(scrapeEncoders, v, slices.Values(families), v.end())
 	if dynamic.err != nil {
 		h.OnError("encoding", dynamic.err)
 		http.Error(w, "An error has occurred while serving metrics:\n\n"+dynamic.err.Error(), http.StatusInternalServerError)
@@ -99,6 +103,14 @@ type variant struct {
 	// needs escaping, so that all schemes give the same bytes.
 	format expfmt.Format
 	gzip   bool
+}
+
+// end returns how a response ends.
+func (v variant) end() string {
+	if v.format == expfmt.FmtOpenMetrics_1_0_0 {
+		return "# EOF\n"
+	}
+	return ""
 }
 
 // formats returns the formats that are offered.

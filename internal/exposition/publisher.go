@@ -4,20 +4,20 @@
 // Metrics are published in groups that change together. A Publisher encodes and
 // compresses the groups that changed, once for each variant that was requested in the
 // last minutes, and swaps one pointer to the result. A scrape loads it, joins the encoded
-// blocks and adds the metrics of the process, which it encodes itself. To be joined, compressed
-// blocks are flushed to a byte and their checksums combined into those of one gzip
-// member: several members are read by few clients.
+// families and adds the metrics of requests and of the process, which it encodes itself. To
+// be joined, compressed families are flushed to a byte and their checksums combined into those
+// of one gzip member: several members are read by few clients.
 package exposition
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"server_rental_exporter/internal/metric"
 )
@@ -36,38 +36,37 @@ const variantTTL = 10 * time.Minute
 type Group struct {
 	// Definitions are all families that Collect may return. No other group has them.
 	Definitions []*metric.Definition
-	// Collect returns the present metrics, which are Samples of package metric or of
-	// Gathered, and when they change by the passing of time; zero if they do not. It is
-	// called by one goroutine at a time.
-	Collect func(now time.Time) (metrics []prometheus.Metric, expires time.Time)
+	// Collect returns the present samples, and when they change by the passing of time; zero
+	// if they do not. It is called by one goroutine at a time.
+	Collect func(now time.Time) (samples []*metric.Sample, expires time.Time)
 
 	changed atomic.Bool
-	expires time.Time
+
+	families []*family // that were collected last
+	expires  time.Time
 }
 
 // Changed marks the group for the next publication. It does not block.
 func (g *Group) Changed() { g.changed.Store(true) }
 
-// Publisher keeps groups of metrics encoded. As a prometheus.Collector it returns
-// what is published.
+// Publisher keeps groups of metrics encoded. As a prometheus.Gatherer it returns what is
+// published.
 type Publisher struct {
 	groups    []*Group
-	published atomic.Pointer[[]*block] // in the order of groups; immutable
+	published atomic.Pointer[[]*family] // in the order of groups; immutable
 
 	publishing sync.Mutex // held while Publish works
-	encoding   sync.Mutex // held while a block is encoded: one at a time, to bound memory
+	encoding   sync.Mutex // held while a family is encoded: one at a time, to bound memory
 	lastUsed   sync.Map   // time.Time by variant
 }
 
 // NewPublisher returns a publisher of groups. Nothing is published yet.
 func NewPublisher(groups ...*Group) *Publisher {
 	p := &Publisher{groups: groups}
-	blocks := make([]*block, len(groups))
-	for i, g := range groups {
-		blocks[i] = &block{}
+	p.published.Store(&[]*family{})
+	for _, g := range groups {
 		g.Changed()
 	}
-	p.published.Store(&blocks)
 	return p
 }
 
@@ -89,73 +88,54 @@ func (p *Publisher) Run(ctx context.Context) {
 func (p *Publisher) Publish() {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()
-	now, blocks := time.Now(), slices.Clone(*p.published.Load())
-	for i, g := range p.groups {
+	now, all := time.Now(), []*family{}
+	for _, g := range p.groups {
 		expired := !g.expires.IsZero() && !now.Before(g.expires)
 		if g.changed.Swap(false) || expired {
-			var metrics []prometheus.Metric
-			metrics, g.expires = g.Collect(now)
-			blocks[i] = newBlock(metrics, g.Definitions)
-			p.lastUsed.Range(func(v, at any) bool {
-				if now.Sub(at.(time.Time)) <= variantTTL {
-					p.encode(blocks[i], v.(variant))
+			var samples []*metric.Sample
+			samples, g.expires = g.Collect(now)
+			g.families = newFamilies(samples, g.Definitions)
+			for v, at := range p.lastUsed.Range {
+				for _, f := range g.families {
+					if now.Sub(at.(time.Time)) <= variantTTL {
+						p.encode(f, v.(variant))
+					}
 				}
-				return true
-			})
-		}
-	}
-	p.published.Store(&blocks)
-}
-
-// encoded returns what is published in a variant. From now on, that variant is encoded in
-// advance.
-func (p *Publisher) encoded(v variant) (parts []part) {
-	p.lastUsed.Store(v, time.Now())
-	for _, b := range *p.published.Load() {
-		parts = append(parts, p.encode(b, v)...)
-	}
-	return parts
-}
-
-// encode returns a block in a variant. The first call encodes it, others wait.
-func (p *Publisher) encode(b *block, v variant) []part {
-	encode, _ := b.encoded.LoadOrStore(v, sync.OnceValue(func() (parts []part) {
-		p.encoding.Lock()
-		defer p.encoding.Unlock()
-		for _, f := range b.families {
-			parts = append(parts, encode(blockEncoders, part{family: f.definition.Name, err: f.err}, v, f.messages(v)))
-		}
-		return parts
-	}))
-	return encode.(func() []part)()
-}
-
-// Describe implements prometheus.Collector. A registry checks what is collected.
-func (p *Publisher) Describe(chan<- *prometheus.Desc) {}
-
-// Collect implements prometheus.Collector.
-func (p *Publisher) Collect(ch chan<- prometheus.Metric) {
-	for _, b := range *p.published.Load() {
-		for _, f := range b.families {
-			for _, m := range f.metrics {
-				ch <- m
 			}
 		}
+		all = append(all, g.families...)
 	}
+	p.published.Store(&all)
+}
+
+// encode returns a family in a variant. The first call encodes it, others wait.
+func (p *Publisher) encode(f *family, v variant) part {
+	encoded, ok := f.encoded.Load(v)
+	if ok {
+		return encoded.(part)
+	}
+	p.encoding.Lock()
+	defer p.encoding.Unlock()
+	if encoded, ok = f.encoded.Load(v); !ok { // nor by another goroutine meanwhile
+		encoded = encode(familyEncoders, v, f.messages(v), "")
+		f.encoded.Store(v, encoded)
+	}
+	return encoded.(part)
+}
+
+// Gather implements prometheus.Gatherer.
+func (p *Publisher) Gather() (families []*dto.MetricFamily, err error) {
+	for _, f := range *p.published.Load() {
+		families, err = append(families, f.definition.Family(f.samples)), errors.Join(err, f.err)
+	}
+	return families, err
 }
 
 // Samples returns the samples that are published, by name without namespace, sorted by labels.
 func (p *Publisher) Samples() map[string][]*metric.Sample {
 	all := map[string][]*metric.Sample{}
-	for _, b := range *p.published.Load() {
-		for _, f := range b.families {
-			name := strings.TrimPrefix(f.definition.Name, metric.Namespace)
-			for _, m := range f.metrics {
-				if s, ok := m.(*metric.Sample); ok { // else it was gathered
-					all[name] = append(all[name], s)
-				}
-			}
-		}
+	for _, f := range *p.published.Load() {
+		all[strings.TrimPrefix(f.definition.Name, metric.Namespace)] = f.samples
 	}
 	return all
 }

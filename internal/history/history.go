@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/version"
 
 	"server_rental_exporter/collector"
@@ -73,7 +72,7 @@ func (m *moment) Get(_ context.Context, path string, query url.Values, read func
 }
 
 // metrics fetches everything, and returns all metrics.
-func (m *moment) metrics() (metrics []prometheus.Metric, err error) {
+func (m *moment) metrics() (metrics []*collector.Sample, err error) {
 	var known []collector.Known // of the public data, and then of each account
 	for _, m.token = range append([]string{""}, slices.Sorted(maps.Keys(m.Accounts))...) {
 		of := collector.Known{Account: m.Accounts[m.token]}
@@ -102,12 +101,11 @@ func (m *moment) metrics() (metrics []prometheus.Metric, err error) {
 
 // write writes the samples of a scrape, with the labels of the target that
 // deploy/compose/prometheus.yml has.
-func write(out *bufio.Writer, now time.Time, metrics []prometheus.Metric) {
+func write(out *bufio.Writer, now time.Time, metrics []*collector.Sample) {
 	const target = `{instance="exporter:10170",job="server_rental"`
 	fmt.Fprintf(out, "up%s} 1 %d\n", target, now.Unix())
 	fmt.Fprintf(out, "server_rental_exporter_build_info%s,version=%q} 1 %d\n", target, version.Version, now.Unix())
-	for _, m := range metrics {
-		sample := m.(*collector.Sample)
+	for _, sample := range metrics {
 		out.WriteString(sample.Definition().Name + target) //nolint:errcheck // Flush returns the error; likewise above and below
 		for i, name := range sample.Definition().Labels {
 			if sample.Labels[i] != "" { // as an absent one

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Builder collects the metrics of one snapshot. The zero value is ready. It is used
@@ -14,7 +12,7 @@ type Builder struct {
 	// ConstLabelValues are the values of the labels that each definition starts with.
 	ConstLabelValues []string
 
-	metrics []prometheus.Metric
+	samples []*Sample
 }
 
 // Add adds a sample. Label values are UTF-8, and as many as the definition has labels.
@@ -28,7 +26,7 @@ func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, la
 	if len(labels) != len(d.Labels) {
 		panic(fmt.Sprintf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels)))
 	}
-	b.metrics = append(b.metrics, &Sample{d, value, created.UnixMilli(), labels})
+	b.samples = append(b.samples, &Sample{d, value, created.UnixMilli(), labels})
 }
 
 // AddBool adds 1 for true, 0 for false and nothing for nil.
@@ -43,7 +41,7 @@ func (b *Builder) AddBool(d *Definition, value *bool, labels ...string) {
 }
 
 // Metrics returns what was added.
-func (b *Builder) Metrics() []prometheus.Metric { return b.metrics }
+func (b *Builder) Metrics() []*Sample { return b.samples }
 
 // AddOptional adds a value if it is known: nothing for nil.
 func AddOptional[T ~float64](b *Builder, d *Definition, value *T, labels ...string) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
@@ -21,8 +20,7 @@ type Definition struct {
 	Help   string   // what it shows, in a sentence or two; ends with a full stop
 	Type   Type     // how Prometheus reads it
 	Labels []string // in the order in which values are given
-	Desc   *prometheus.Desc
-	sorted []int // the labels' places in order of their names
+	sorted []int    // the labels' places in order of their names
 }
 
 // Type is a metric type as the exposition formats name it.
@@ -51,15 +49,12 @@ func Histogram(name, help string, labels ...string) *Definition {
 }
 
 func define(t Type, name, help string, labels []string) *Definition {
-	name = Namespace + name
 	sorted := make([]int, len(labels))
 	for i := range sorted {
 		sorted[i] = i
 	}
 	slices.SortFunc(sorted, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
-	d := &Definition{Name: name, Help: help, Type: t, Labels: labels, sorted: sorted}
-	d.Desc = prometheus.V2.NewDesc(name, help, prometheus.UnconstrainedLabels(labels), nil, prometheus.WithUnit(d.BaseUnit()))
-	return d
+	return &Definition{Name: Namespace + name, Help: help, Type: t, Labels: labels, sorted: sorted}
 }
 
 // BaseUnit is the base unit that the name ends in, as OpenMetrics and protobuf declare
@@ -74,18 +69,21 @@ func (d *Definition) BaseUnit() string {
 	return ""
 }
 
-// Family returns the metric family without metrics.
-func (d *Definition) Family() *dto.MetricFamily {
+// Family returns the metric family with the given samples of it.
+func (d *Definition) Family(samples []*Sample) *dto.MetricFamily {
 	kind := dto.MetricType(dto.MetricType_value[strings.ToUpper(string(d.Type))])
 	f := &dto.MetricFamily{Name: &d.Name, Help: &d.Help, Type: &kind}
 	if unit := d.BaseUnit(); unit != "" {
 		f.Unit = &unit
 	}
+	for _, s := range samples {
+		f.Metric = append(f.Metric, s.message())
+	}
 	return f
 }
 
 // Sample takes a fraction of the memory of client_golang's constant metrics: label
-// pairs are made when it is written. It is immutable.
+// pairs are made when it is encoded. It is immutable.
 type Sample struct {
 	def     *Definition
 	value   float64
@@ -107,29 +105,26 @@ func (s *Sample) Label(name string) string {
 	return ""
 }
 
-// Desc implements prometheus.Metric.
-func (s *Sample) Desc() *prometheus.Desc { return s.def.Desc }
-
 // CompareFirst compares the values of the first labels with others.
 func (s *Sample) CompareFirst(values []string) int {
 	return slices.Compare(s.Labels[:len(values)], values)
 }
 
-// Write implements prometheus.Metric.
-func (s *Sample) Write(out *dto.Metric) error {
-	out.Label = make([]*dto.LabelPair, len(s.Labels))
+// message returns the sample as protobuf.
+func (s *Sample) message() *dto.Metric {
+	out := &dto.Metric{Label: make([]*dto.LabelPair, len(s.Labels))}
 	for i, at := range s.def.sorted {
 		out.Label[i] = &dto.LabelPair{Name: &s.def.Labels[at], Value: &s.Labels[at]}
 	}
 	if s.def.Type == GaugeType {
 		out.Gauge = &dto.Gauge{Value: &s.value}
-		return nil
+		return out
 	}
 	out.Counter = &dto.Counter{Value: &s.value}
 	if s.created > 0 {
 		out.Counter.CreatedTimestamp = timestamppb.New(time.UnixMilli(s.created))
 	}
-	return nil
+	return out
 }
 
 // Earlier returns the earlier of two times at which metrics expire. A zero time is none.

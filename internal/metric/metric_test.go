@@ -6,22 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // format returns metrics as text, by type: labels in order of their names, value and
 // created timestamp.
-func format(t *testing.T, metrics []prometheus.Metric) []string {
-	t.Helper()
+func format(samples []*Sample) []string {
 	lines := []string{}
-	for _, m := range metrics {
-		var out dto.Metric
-		if err := m.Write(&out); err != nil {
-			t.Fatal(err)
-		}
+	for _, s := range samples {
+		out := s.message()
 		labels := []string{}
 		for _, l := range out.GetLabel() {
 			labels = append(labels, l.GetName()+"="+l.GetValue())
@@ -77,7 +70,7 @@ func TestBuilder(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := &Builder{}
 			c.build(b)
-			simtest.AssertEqual(t, "samples", format(t, b.Metrics()), c.want)
+			simtest.AssertEqual(t, "samples", format(b.Metrics()), c.want)
 		})
 	}
 }
@@ -100,7 +93,7 @@ func TestDefinition(t *testing.T) {
 	} {
 		t.Run(c.d.Name, func(t *testing.T) {
 			simtest.AssertEqual(t, "definition", []string{c.d.Name, string(c.d.Type), c.d.BaseUnit()}, c.want)
-			f := c.d.Family()
+			f := c.d.Family(nil)
 			simtest.AssertEqual(t, "family", []string{f.GetName(), strings.ToLower(f.GetType().String()), f.GetUnit()}, c.want)
 		})
 	}
@@ -110,14 +103,13 @@ func TestDefinition(t *testing.T) {
 func TestSample(t *testing.T) {
 	d := Gauge("up", "H.", "b", "a")
 	x, y := &Sample{d, 1, 0, []string{"x", "1"}}, &Sample{d, 2, 0, []string{"x", "2"}}
-	simtest.AssertEqual(t, "sample", []any{x.Definition(), x.Value(), x.Label("a"), x.Label("c"), x.Desc()}, []any{d, 1.0, "1", "", d.Desc})
+	simtest.AssertEqual(t, "sample", []any{x.Definition(), x.Value(), x.Label("a"), x.Label("c")}, []any{d, 1.0, "1", ""})
 	simtest.AssertEqual(t, "order", []int{x.CompareFirst(y.Labels), y.CompareFirst(x.Labels), x.CompareFirst(y.Labels[:1])}, []int{-1, 1, 0})
-	var out dto.Metric
-	for _, s := range []*Sample{y, x} { // in the memory of the one before
-		if err := s.Write(&out); err != nil || out.GetGauge().GetValue() != s.value || out.GetLabel()[0].GetValue() != s.Label("a") {
-			t.Errorf("Write: got %v and error %v", &out, err)
-		}
+	var values []float64
+	for _, m := range d.Family([]*Sample{x, y}).GetMetric() {
+		values = append(values, m.GetGauge().GetValue())
 	}
+	simtest.AssertEqual(t, "values of the family", values, []float64{1, 2})
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
 	simtest.AssertEqual(t, "earlier", []time.Time{Earlier(early, late), Earlier(late, early), Earlier(time.Time{}, late), Earlier(late, time.Time{})}, []time.Time{early, early, late, late})
 }

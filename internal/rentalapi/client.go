@@ -28,22 +28,20 @@ type Settings struct {
 
 // API makes requests to the API. It lives as long as the process.
 type API struct {
-	// Registry has the metrics of requests, whose number of series does not grow with
-	// accounts. Those of accounts are in Client.AddMetrics.
-	*prometheus.Registry
-
-	requests, errors *prometheus.CounterVec
-	duration         *prometheus.HistogramVec
-
 	userAgent string
 	settings  atomic.Pointer[Settings]
 	limiters  limiters
+
+	requests, errors *prometheus.CounterVec
+	duration         *prometheus.HistogramVec
 }
 
-// New returns an API that sends userAgent with each request.
-func New(userAgent string, s Settings) *API {
+// New returns an API that sends userAgent with each request. It registers the metrics of
+// requests, whose number of series does not grow with accounts. Those of an account are
+// returned by Client.AddMetrics.
+func New(userAgent string, s Settings, metrics prometheus.Registerer) *API {
 	a := &API{userAgent: userAgent, limiters: limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}}}
-	a.newMetrics()
+	a.registerMetrics(metrics)
 	a.settings.Store(&s)
 	return a
 }

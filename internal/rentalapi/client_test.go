@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/internal/metric"
@@ -23,20 +22,21 @@ import (
 // harness is an API of a simulated provider in memory.
 type harness struct {
 	*simtest.API
-	client  *API
-	clients map[string]*Client // the newest of each account
+	client   *API
+	requests *prometheus.Registry // metrics of requests
+	clients  map[string]*Client   // the newest of each account
 }
 
 func newHarness(t *testing.T) *harness {
 	t.Helper()
-	h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), clients: map[string]*Client{}}
+	h := &harness{API: simtest.StartInMemory(t, simulator.Options{}), requests: prometheus.NewRegistry(), clients: map[string]*Client{}}
 	transport, err := promconfig.NewRoundTripperFromConfig(promconfig.DefaultHTTPClientConfig, "test", promconfig.WithDialContextFunc(h.Dial))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.client = New("test/1", Settings{
 		BaseURL: h.URL, Transport: transport, Timeout: 10 * time.Second, Limits: Limits{Public: 59, Account: 120},
-	})
+	}, h.requests)
 	return h
 }
 
@@ -72,26 +72,25 @@ func (h *harness) reply(status int, body string, header ...string) {
 // without the common prefix.
 func (h *harness) gatherNonZero(t *testing.T) map[string]float64 {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(h.client, prometheus.CollectorFunc(h.accountMetrics))
+	families, err := h.requests.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &metric.Builder{}
+	for _, s := range h.clients {
+		s.AddMetrics(b, time.Now())
+	}
+	values := simtest.NewExposition(t, families).Values
+	for _, s := range b.Metrics() {
+		values[simtest.Series(s.Definition().Name, "account", s.Labels[0])] = s.Value()
+	}
 	found := map[string]float64{}
-	for series, v := range simtest.ServeGet(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), "/").Exposition(t).Values {
+	for series, v := range values {
 		if v != 0 {
 			found[strings.TrimPrefix(series, "server_rental_exporter_api_")] = v
 		}
 	}
 	return found
-}
-
-// accountMetrics collects the metrics of all clients.
-func (h *harness) accountMetrics(ch chan<- prometheus.Metric) {
-	b := &metric.Builder{}
-	for _, s := range h.clients {
-		s.AddMetrics(b, time.Now())
-	}
-	for _, m := range b.Metrics() {
-		ch <- m
-	}
 }
 
 // goldenCases compares the outcome of each line of a file, which stands below it after =>.
@@ -270,7 +269,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // clientOver returns a public client with a transport.
 func clientOver(base *url.URL, timeout time.Duration, transport http.RoundTripper) *Client {
-	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 59}, Transport: transport}).Client("", nil)
+	return New("test/1", Settings{BaseURL: base, Timeout: timeout, Limits: Limits{Public: 59}, Transport: transport}, nil).Client("", nil)
 }
 
 func assertPaused(t *testing.T, err error, until time.Time, text string) {

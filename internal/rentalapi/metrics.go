@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"server_rental_exporter/internal/metric"
 )
@@ -34,21 +35,17 @@ func Definitions() []*metric.Definition {
 	return []*metric.Definition{requestsTotal, requestDuration, errorsTotal, rateLimit, rateLimitRemaining, tokenRejected, backoffUntil}
 }
 
-// newMetrics makes the metrics of requests.
-func (a *API) newMetrics() {
-	counter := func(d *metric.Definition) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.Name, Help: d.Help}, d.Labels)
-	}
-	a.requests, a.errors = counter(requestsTotal), counter(errorsTotal)
-	a.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+func (a *API) registerMetrics(r prometheus.Registerer) {
+	metrics := promauto.With(r)
+	a.requests = metrics.NewCounterVec(prometheus.CounterOpts{Name: requestsTotal.Name, Help: requestsTotal.Help}, requestsTotal.Labels)
+	a.errors = metrics.NewCounterVec(prometheus.CounterOpts{Name: errorsTotal.Name, Help: errorsTotal.Help}, errorsTotal.Labels)
+	a.duration = metrics.NewHistogramVec(prometheus.HistogramOpts{
 		Name: requestDuration.Name, Help: requestDuration.Help, Unit: requestDuration.BaseUnit(),
 		Buckets:                         []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
 		NativeHistogramBucketFactor:     1.1,
 		NativeHistogramMaxBucketNumber:  100,
 		NativeHistogramMinResetDuration: time.Hour,
 	}, requestDuration.Labels)
-	a.Registry = prometheus.NewRegistry()
-	a.MustRegister(a.requests, a.duration, a.errors)
 }
 
 // AddMetrics adds the state of the account, and returns when it changes by the passing of

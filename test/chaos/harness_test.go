@@ -96,8 +96,8 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 // start runs a new exporter until stop.
 func (h *harness) start() {
 	h.ctx, h.cancel = context.WithCancel(h.t.Context())
-	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings()})
 	registry := prometheus.NewRegistry()
+	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings(), Metrics: registry})
 	h.handler = web.Handler(h.Runner, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher.Samples,
 		Metrics: &exposition.Handler{
@@ -246,17 +246,15 @@ func presentState(t *testing.T, r collector.Resource, api getter, account string
 	if err != nil {
 		t.Fatalf("%s %s: %v", r.Name, account, err)
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(prometheus.CollectorFunc(func(ch chan<- prometheus.Metric) {
-		for _, m := range snapshot.Metrics {
-			ch <- m
-		}
-	}))
-	families, err := registry.Gather()
+	p := exposition.NewPublisher(&exposition.Group{Definitions: r.Metrics, Collect: func(time.Time) ([]*collector.Sample, time.Time) {
+		return snapshot.Metrics, time.Time{}
+	}})
+	p.Publish()
+	families, err := p.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return byResource(simtest.NewExposition(t, families))[r.Name+" "+account]
+	return simtest.NewExposition(t, families).Values
 }
 
 // byResource groups the data of a page by collector and account.

@@ -60,8 +60,12 @@ type Fetcher struct {
 	walk *walk // the pages that were read before a fetch failed; nil if there are none
 }
 
-// maxSamples bounds the samples of one response.
-const maxSamples = 250_000
+// Bounds on what one response becomes. A long id is in each sample of its item, so the texts
+// have one of their own.
+const (
+	maxSamples    = 250_000
+	maxLabelBytes = 32 << 20 // of all label values
+)
 
 // Fetch fetches the resource once. After an error, it goes on with the page that failed.
 func (f *Fetcher) Fetch(ctx context.Context) (Snapshot, error) {
@@ -70,8 +74,15 @@ func (f *Fetcher) Fetch(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if s.Metrics = b.Metrics(); len(s.Metrics) > maxSamples {
-		return Snapshot{}, fmt.Errorf("data: more than %d samples: %w", maxSamples, rentalapi.ErrTooLarge)
+	s.Metrics = b.Metrics()
+	labelBytes := 0
+	for _, m := range s.Metrics {
+		for _, value := range m.Labels {
+			labelBytes += len(value)
+		}
+	}
+	if len(s.Metrics) > maxSamples || labelBytes > maxLabelBytes {
+		return Snapshot{}, fmt.Errorf("data: more than %d samples or %d bytes of labels: %w", maxSamples, maxLabelBytes, rentalapi.ErrTooLarge)
 	}
 	return s, nil
 }

@@ -81,18 +81,29 @@ func TestAgeOfStatus(t *testing.T) {
 
 // TestTooManySamples has plans that are offered in very many locations.
 func TestTooManySamples(t *testing.T) {
-	var items []simulator.Object
-	for i := range 300 {
-		o := inStock(fmt.Sprint("plan ", i))
-		locations := make([]string, 900)
-		for at := range locations {
-			locations[at] = fmt.Sprint("location ", at)
-		}
-		simulator.Put(o, locations, "availability", "locations")
-		items = append(items, o)
+	tests := map[string]struct {
+		plans int
+		id    string // the begin of the ids
+	}{
+		"samples": {300, "plan "},
+		"labels":  {20, strings.Repeat("plan", 500)},
 	}
-	snap, err := fetchBody(t, plans(), simtest.Encode(t, simulator.Object{"data": items}))
-	if !errors.Is(err, rentalapi.ErrTooLarge) || len(snap.Metrics) > 0 {
-		t.Errorf("got %d samples and error %v, want %v", len(snap.Metrics), err, rentalapi.ErrTooLarge)
+	locations := make([]string, 900)
+	for at := range locations {
+		locations[at] = fmt.Sprint("location ", at)
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var items []simulator.Object
+			for i := range test.plans {
+				o := inStock(fmt.Sprint(test.id, i))
+				simulator.Put(o, locations, "availability", "locations")
+				items = append(items, o)
+			}
+			snap, err := fetchBody(t, plans(), simtest.Encode(t, simulator.Object{"data": items}))
+			if !errors.Is(err, rentalapi.ErrTooLarge) || len(snap.Metrics) > 0 {
+				t.Errorf("got %d samples and error %v, want %v", len(snap.Metrics), err, rentalapi.ErrTooLarge)
+			}
+		})
 	}
 }

@@ -1,16 +1,18 @@
 package runner
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
 )
 
 // account is the collectors that use the same token; the public ones, which use none, are
-// those of the account without a name. It is immutable: a new configuration makes a copy.
+// those of the account without a name.
 type account struct {
 	name     string
 	identity string // of the API and of the token; empty before the first configuration
@@ -26,55 +28,64 @@ type account struct {
 // maxJitter is the largest jitter of an account.
 const maxJitter = 0.1
 
+// accountStagger is the time between the starts of two accounts' collectors.
+const accountStagger = 20 * time.Millisecond
+
 // reconcile changes the accounts and their jobs to what is configured, and returns the new
-// jobs, account by account.
+// jobs. The caller holds mu; likewise below.
 func (r *Runner) reconcile(s Spec) (added []*job) {
-	before, removed := map[string]*account{}, map[*job]bool{}
-	for _, a := range *r.current.Load() {
-		before[a.name] = a
-		for _, j := range a.jobs {
-			removed[j] = true
-		}
+	before, delay := map[string]*account{}, time.Duration(0)
+	for _, a := range r.accounts {
+		before[a.identity] = a
 	}
-	var next []*account
+	r.accounts = nil
 	for _, spec := range append([]AccountSpec{{}}, s.Accounts...) {
-		a := &account{name: spec.Name, identity: s.API + " " + spec.Identity}
-		same := before[a.name]
-		if same == nil || same.identity != a.identity || len(same.jobs) == 0 {
-			same = &account{client: r.API.Client(a.name, spec.Token), jitter: maxJitter * rand.Float64()}
+		identity := fmt.Sprintf("%s %q %s", s.API, spec.Name, spec.Identity)
+		a := before[identity]
+		if a == nil {
+			a = &account{name: spec.Name, identity: identity, client: r.API.Client(spec.Name, spec.Token), jitter: maxJitter * rand.Float64()}
 		}
-		a.client, a.jitter = same.client, same.jitter
-		for i := range r.resources {
-			res := &r.resources[i]
-			timing, enabled := s.Collectors[res.Name]
-			if !enabled || res.Account != (a.name != "") {
-				continue
-			}
-			var j *job
-			if at := slices.IndexFunc(same.jobs, func(j *job) bool { return j.resource == res }); at >= 0 {
-				j = same.jobs[at]
-				j.setTiming(timing)
-				delete(removed, j)
-			} else {
-				j = r.newJob(a, res, timing)
-				added = append(added, j)
-			}
-			a.jobs = append(a.jobs, j)
+		delete(before, identity)
+		r.accounts = append(r.accounts, a)
+		if started := r.enable(a, s.Collectors, delay); len(started) > 0 {
+			added, delay = append(added, started...), delay+accountStagger
 		}
-		next = append(next, a)
 	}
-	for j := range removed {
-		j.stop()
+	for _, a := range before {
+		r.enable(a, nil, 0)
 	}
-	slices.SortFunc(next, func(a, b *account) int { return strings.Compare(a.name, b.name) })
-	r.current.Store(&next)
+	slices.SortFunc(r.accounts, func(a, b *account) int { return strings.Compare(a.name, b.name) })
+	return added
+}
+
+// enable changes the jobs of an account to the collectors that are enabled. It returns the new
+// ones, which fetch after delay, and stops those that are not enabled any more.
+func (r *Runner) enable(a *account, collectors map[string]Timing, delay time.Duration) (added []*job) {
+	before := a.jobs
+	a.jobs = nil
+	for i := range r.resources {
+		res := &r.resources[i]
+		timing, enabled := collectors[res.Name]
+		at := slices.IndexFunc(before, func(j *job) bool { return j.resource == res })
+		switch {
+		case res.Account != (a.name != ""):
+		case enabled && at >= 0:
+			before[at].setTiming(timing)
+			a.jobs = append(a.jobs, before[at])
+		case enabled:
+			j := r.newJob(a, res, timing, delay)
+			a.jobs, added = append(a.jobs, j), append(added, j)
+		case at >= 0:
+			before[at].stop()
+		}
+	}
 	return added
 }
 
 // jobs returns the jobs of all accounts, in their order.
 func (r *Runner) jobs() []*job {
 	var all []*job
-	for _, a := range *r.current.Load() {
+	for _, a := range r.accounts {
 		all = append(all, a.jobs...)
 	}
 	return all
@@ -84,10 +95,10 @@ func (r *Runner) jobs() []*job {
 func (a *account) known() collector.Known {
 	known := collector.Known{Account: a.name}
 	for _, j := range a.jobs {
-		if data, ok := j.shown(); ok {
-			known.Add(data.Data, data.expires)
+		if j.shown() {
+			known.Add(j.snapshot.Data, j.health.expires())
 		}
-		if j.health().Incomplete {
+		if j.health.Incomplete {
 			known.Incomplete = append(known.Incomplete, j.resource.Name)
 		}
 	}
@@ -96,8 +107,10 @@ func (a *account) known() collector.Known {
 
 // Accounts returns what is known of each account, in the order of their names.
 func (r *Runner) Accounts() []collector.Known {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var all []collector.Known
-	for _, a := range (*r.current.Load())[1:] {
+	for _, a := range r.accounts[1:] {
 		all = append(all, a.known())
 	}
 	return all

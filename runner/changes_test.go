@@ -198,10 +198,10 @@ func (h *harness) longestGap(path string) (longest time.Duration) {
 	return longest
 }
 
-// TestIntervalsDuringWalk reads a history of 300 pages, which wait for the other fetches of the
+// TestSoldOutIntervalDuringWalk reads a history of 300 pages, which wait for the other fetches of the
 // account: one for a restock, and one of 7 requests. The lower limit is the least that the
 // configuration accepts.
-func TestIntervalsDuringWalk(t *testing.T) {
+func TestSoldOutIntervalDuringWalk(t *testing.T) {
 	for limit, leastPages := range map[int]int{60: 200, 24: 30} {
 		t.Run(fmt.Sprint("limit=", limit), func(t *testing.T) {
 			withSaved(t, func(t *testing.T, h *harness) {

@@ -24,38 +24,59 @@ func HealthDefinitions() []*metric.Definition {
 	return []*metric.Definition{collectorSuccess, collectorLast, collectorDuration, collectorInterval, collectorData, collectorInvalid}
 }
 
-// Health is the state of one collector. Metrics and pages are made from it.
+// Health is the state of one collector. Metrics and pages are made from it. Its times but Next
+// have no monotonic reading, which stands still while a machine is suspended: ages are by the
+// wall clock.
 type Health struct {
 	Collector, Account string
-	Missing            []collector.Component // that it lacks, although they were there within the last hour
-	Made               time.Time             // when the provider made the data that is shown; zero if none is shown
-	DuplicateOf        string                // another account with the same provider account, for the collector that tells its id; usually empty
-	State
+	Timing             // as configured; longer if the data demands it
+
+	Err         error         // of the last fetch that ended; nil if it succeeded
+	LastSuccess time.Time     // zero before the first
+	Duration    time.Duration // of the last fetch that ended
+	Next        time.Time     // when the next one begins; zero while one is under way
+	Incomplete  bool          // whether the newest response that could be read was incomplete
+
+	Taken       time.Time             // when the data that is shown was fetched; zero if there has been none
+	Made        time.Time             // when the provider made it; zero if none is shown
+	Missing     []collector.Component // that it lacks, although they were there within the last hour
+	Invalid     rentalapi.Invalid     // of the response that was shown last
+	DuplicateOf string                // another account with the same provider account, for the collector that tells its id; usually empty
+}
+
+// Finished returns whether a fetch ended, with or without an error.
+func (h Health) Finished() bool { return h.Err != nil || !h.LastSuccess.IsZero() }
+
+// expires returns when the data is not shown any more; a time long ago if there has been none.
+func (h Health) expires() time.Time { return h.Taken.Add(h.MaxAge) }
+
+// reasonOf returns the reason of a failed fetch; empty for others.
+func reasonOf(err error) rentalapi.Reason {
+	if failure, ok := errors.AsType[*rentalapi.Error](err); ok {
+		return failure.Reason
+	}
+	return ""
 }
 
 // Unauthorized returns whether the last fetch failed because of the account's token.
-func (h Health) Unauthorized() bool {
-	failure, ok := errors.AsType[*rentalapi.Error](h.Err)
-	return ok && failure.Reason == rentalapi.Unauthorized
-}
+func (h Health) Unauthorized() bool { return reasonOf(h.Err) == rentalapi.Unauthorized }
 
 // Health returns the state of every collector: public ones first, then by account.
 func (r *Runner) Health() []Health {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var all []Health
 	first := map[string]int{} // by the provider's id of the account
 	for _, j := range r.jobs() {
-		h := Health{Collector: j.resource.Name, Account: j.account.name, State: j.health()}
-		data, isShown := j.shown()
-		if isShown {
-			h.Made, h.Missing = data.Made, data.Missing
+		h, id := j.health, providerID(j.snapshot)
+		if !j.shown() {
+			h.Made, h.Missing, id = time.Time{}, nil, ""
 		}
-		if id := providerID(data.Snapshot); id != "" {
-			if at, found := first[id]; found {
-				h.DuplicateOf = all[at].Account
-				all[at].DuplicateOf = cmp.Or(all[at].DuplicateOf, h.Account)
-			} else {
-				first[id] = len(all)
-			}
+		if at, found := first[id]; found {
+			h.DuplicateOf = all[at].Account
+			all[at].DuplicateOf = cmp.Or(all[at].DuplicateOf, h.Account)
+		} else if id != "" {
+			first[id] = len(all)
 		}
 		all = append(all, h)
 	}
@@ -65,7 +86,7 @@ func (r *Runner) Health() []Health {
 // AddMetrics adds the metrics of the collector's state.
 func (h Health) AddMetrics(b *metric.Builder) {
 	b.Add(collectorInterval, h.Interval.Seconds(), h.Collector, h.Account)
-	if h.Finished {
+	if h.Finished() {
 		success := h.Err == nil
 		b.AddBool(collectorSuccess, &success, h.Collector, h.Account)
 		b.Add(collectorDuration, h.Duration.Seconds(), h.Collector, h.Account)

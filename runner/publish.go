@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"slices"
 	"time"
 
 	"server_rental_exporter/collector"
@@ -42,15 +41,17 @@ func (r *Runner) newGroups() {
 // and when that changes by the passing of time.
 func (r *Runner) collectState(now time.Time) (metrics []*metric.Sample, expires time.Time) {
 	b := &metric.Builder{}
-	for _, a := range *r.current.Load() {
+	r.mu.Lock()
+	for _, a := range r.accounts {
 		if len(a.jobs) > 0 {
 			expires = metric.Earlier(expires, a.client.AddMetrics(b, now))
 		}
 	}
+	r.mu.Unlock()
 	for _, h := range r.Health() {
 		h.AddMetrics(b)
 		if !h.Made.IsZero() {
-			expires = metric.Earlier(expires, h.Taken.Add(h.MaxAge))
+			expires = metric.Earlier(expires, h.expires())
 		}
 	}
 	return b.Metrics(), expires
@@ -58,23 +59,21 @@ func (r *Runner) collectState(now time.Time) (metrics []*metric.Sample, expires 
 
 // collectWatches returns the metrics of the watches, and when they expire.
 func (r *Runner) collectWatches(time.Time) (metrics []*metric.Sample, expires time.Time) {
-	r.installing.Lock()
-	r.forgetExpired()
-	watches, expires := slices.Clone(r.watches), r.watchesUntil
-	r.installing.Unlock()
-	return collector.WatchMetrics(watches), expires
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stepWatches() // data may have expired
+	return collector.WatchMetrics(r.watches), r.accounts[0].known().Until
 }
 
 // collectResource returns the present metrics of a resource in all accounts, and when
 // the first of its snapshots expires.
 func (r *Runner) collectResource(res *collector.Resource) (metrics []*metric.Sample, expires time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, j := range r.jobs() {
-		if j.resource != res {
-			continue
-		}
-		if data, ok := j.shown(); ok {
-			metrics = append(append(metrics, data.Snapshot.Metrics...), data.History.Metrics...)
-			expires = metric.Earlier(expires, data.expires)
+		if j.resource == res && j.shown() {
+			metrics = append(append(metrics, j.snapshot.Metrics...), j.history.Metrics...)
+			expires = metric.Earlier(expires, j.health.expires())
 		}
 	}
 	return metrics, expires

@@ -44,9 +44,6 @@ type Options struct {
 	Groups    []*exposition.Group   // published besides those of the runner
 }
 
-// accountStagger is the time between the starts of two accounts' collectors.
-const accountStagger = 20 * time.Millisecond
-
 // Runner is all collectors of the process. Its methods may be used by any goroutine,
 // except ApplyConfig and Once, which must not be called concurrently.
 type Runner struct {
@@ -58,23 +55,21 @@ type Runner struct {
 	groups    groups
 	running   sync.WaitGroup
 	ready     atomic.Bool
-	current   atomic.Pointer[[]*account] // immutable; the public one first, then by name
 
-	// installing is held while a response, or a configuration, is installed. It guards the rest.
-	// Locks are taken in this order: publishing (of Publisher), installing, that of a job. While
-	// one is held, nothing is logged and no client is waited for.
-	installing sync.Mutex
-
-	watches      []collector.Watched // in the order of the configuration
-	events       []Event             // the last ones, newest last
-	watchesUntil time.Time           // when the first data expires that the watches were stepped with; zero for none
+	// mu guards the rest, and what its accounts and jobs know. Locks are taken in this order:
+	// publishing (of Publisher), mu, those of rentalapi. While one is held, nothing is logged
+	// and no client is waited for.
+	mu       sync.Mutex
+	accounts []*account          // the public one first, then by name
+	watches  []collector.Watched // in the order of the configuration
+	events   []Event             // the last ones, newest last
+	log      pendingLog
 }
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
-	r := &Runner{options: o, resources: collector.Resources(), API: rentalapi.New(o.UserAgent, o.API, o.Metrics)}
+	r := &Runner{options: o, resources: collector.Resources(), API: rentalapi.New(o.UserAgent, o.API, o.Metrics), accounts: []*account{{}}}
 	r.newGroups()
-	r.current.Store(&[]*account{{}})
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
 	return r
 }
@@ -88,16 +83,12 @@ func (r *Runner) Run(ctx context.Context) {
 // ones stop, and all others keep their data and schedule. What is exported is that of the
 // configuration when it returns. Collectors run until ctx ends; Wait waits for that.
 func (r *Runner) ApplyConfig(ctx context.Context, s Spec) {
-	started := map[string]bool{} // by account
-	added, lines := r.configure(s)
-	lines.write(r.options.Logger)
+	added := r.configure(s)
 	r.Publisher.Publish()
 	for _, j := range added {
-		started[j.account.name] = true
-		delay := time.Duration(len(started)-1) * accountStagger
 		jobCtx, stop := context.WithCancel(ctx)
 		j.stop = stop
-		r.running.Go(func() { j.run(jobCtx, delay) })
+		r.running.Go(func() { j.run(jobCtx) })
 	}
 }
 
@@ -106,26 +97,31 @@ func (r *Runner) ApplyConfig(ctx context.Context, s Spec) {
 func (r *Runner) Once(ctx context.Context, s Spec) error {
 	var failed atomic.Int64
 	var all sync.WaitGroup
-	jobs, _ := r.configure(s) // nothing is known yet to warn of
+	jobs := r.configure(s)
 	for _, j := range jobs {
 		all.Go(func() {
-			if _, err := j.attempt(ctx); err != nil {
+			if j.attempt(ctx) != nil {
 				failed.Add(1)
 			}
 		})
 	}
 	all.Wait()
+	r.mu.Lock()
+	for _, j := range jobs {
+		j.health.Next = time.Time{} // there is none
+	}
+	r.mu.Unlock()
 	if n := failed.Load(); n > 0 && ctx.Err() == nil {
 		return fmt.Errorf("%d of %d collectors failed", n, len(jobs))
 	}
 	return ctx.Err()
 }
 
-// configure puts a configuration in force, and returns the jobs that are new, and what is to be
-// logged. All metrics are published again: those of a removed collector disappear.
-func (r *Runner) configure(s Spec) (added []*job, lines logLines) {
-	r.installing.Lock()
-	defer r.installing.Unlock()
+// configure puts a configuration in force, and returns the jobs that are new. All metrics are
+// published again: those of a removed collector disappear.
+func (r *Runner) configure(s Spec) (added []*job) {
+	r.mu.Lock()
+	defer r.unlock()
 	added = r.reconcile(s)
 	watches := make([]collector.Watched, len(s.Watches))
 	for i, w := range s.Watches { // one that did not change keeps its state
@@ -135,11 +131,11 @@ func (r *Runner) configure(s Spec) (added []*job, lines logLines) {
 		}
 	}
 	r.watches = watches
-	_, lines = r.stepWatches()
+	r.stepWatches()
 	for _, group := range r.groups.all {
 		group.Changed()
 	}
-	return added, lines
+	return added
 }
 
 // Wait returns when all that was started has ended.
@@ -148,9 +144,11 @@ func (r *Runner) Wait() { r.running.Wait() }
 // Ready reports whether every collector was tried once and the outcome is served. It
 // stays true.
 func (r *Runner) Ready() bool {
-	configured := (*r.current.Load())[0].identity != ""
-	untried := func(j *job) bool { return !j.tried.Load() }
-	if !r.ready.Load() && configured && !slices.ContainsFunc(r.jobs(), untried) {
+	r.mu.Lock()
+	jobs, configured := r.jobs(), r.accounts[0].identity != ""
+	tried := configured && !slices.ContainsFunc(jobs, func(j *job) bool { return !j.tried })
+	r.mu.Unlock()
+	if tried && !r.ready.Load() {
 		r.Publisher.Publish()
 		r.ready.Store(true)
 	}

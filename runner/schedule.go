@@ -10,11 +10,9 @@ import (
 
 // The first delay after a failure, and the longest; both at most the interval.
 const (
-	firstRetry    = 8 * time.Second
-	maxRetry      = 5 * time.Minute
-	maxTokenRetry = time.Minute // after a rejected token, so that a new one is used soon
-
-	maxWaitingRetry = time.Minute // while a restock is waited for, whatever the interval
+	firstRetry   = 8 * time.Second
+	maxRetry     = 5 * time.Minute
+	maxSoonRetry = time.Minute // after a rejected token, and while a restock is waited for
 )
 
 // A fetch comes expiryDelay and up to expiryJitter after a cache expiry, so that exporters of
@@ -50,17 +48,14 @@ func jitter(longest time.Duration) time.Duration { return rand.N(longest + 1) }
 // afterFailure returns when to fetch again: when the API says so, else after a delay that
 // doubles with every failure in a row, up to the interval; both with jitter.
 func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time) time.Time {
-	delay := min(max(interval/8, time.Millisecond), firstRetry) << min(s.failures, 16)
-	delay = min(delay, interval, maxRetry)
+	delay := min(min(interval/8, firstRetry)<<min(s.failures, 16), interval, maxRetry)
 	s.failures++
 	s.aimed = false
-	if failure, ok := errors.AsType[*rentalapi.Error](err); ok {
-		if until := failure.Until; until.After(now) {
-			return until.Add(jitter(min(interval/10, firstRetry)))
-		}
-		if failure.Reason == rentalapi.Unauthorized {
-			delay = min(delay, maxTokenRetry)
-		}
+	if failure, ok := errors.AsType[*rentalapi.Error](err); ok && failure.Until.After(now) {
+		return failure.Until.Add(jitter(min(interval/10, firstRetry)))
+	}
+	if reasonOf(err) == rentalapi.Unauthorized {
+		delay = min(delay, maxSoonRetry)
 	}
 	return now.Add(delay - jitter(delay/5))
 }

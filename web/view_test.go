@@ -85,7 +85,7 @@ func (g given) source() (Source, Options) {
 
 // state is that of a collector, given how long ago it last succeeded, or 0 if never.
 func state(name string, ago time.Duration, err error) health {
-	h := health{Collector: name, State: runner.State{Finished: true, Err: err, Next: sceneTime.Add(8 * time.Second), Timing: runner.Timing{Interval: time.Minute, MaxAge: 9 * time.Minute}}}
+	h := health{Collector: name, Err: err, Next: sceneTime.Add(8 * time.Second), Timing: runner.Timing{Interval: time.Minute, MaxAge: 9 * time.Minute}}
 	if ago > 0 {
 		h.LastSuccess = sceneTime.Add(-ago)
 		h.Taken = h.LastSuccess
@@ -360,7 +360,6 @@ func TestCollectors(t *testing.T) {
 	late := state("topups", time.Minute, nil) // its fetches succeeded and brought older copies
 	late.Made, late.Next = time.Time{}, sceneTime
 	fetching := state("transactions", 0, nil)
-	fetching.Finished = false
 	g := given{hidden: true, health: []health{
 		withAge(state("plans", time.Minute, nil), time.Hour), withInvalid(state("locations", time.Minute, nil), "coordinates.lat", "locations.fra.components.network"), state("os", 9*time.Minute, errDown),
 		state("status", 0, errDown), state("account", 9*time.Minute-1, errDown), late, fetching,

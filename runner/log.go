@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/go-kit/log"
@@ -10,9 +9,29 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
+// pendingLog keeps lines that are logged while a lock is held; see Runner.unlock.
+type pendingLog struct{ lines [][]any }
+
+// Log implements log.Logger.
+func (l *pendingLog) Log(line ...any) error {
+	l.lines = append(l.lines, line)
+	return nil
+}
+
+// unlock releases mu, and then writes what was logged while it was held: a log that blocks holds
+// up its own collector only.
+func (r *Runner) unlock() {
+	lines := r.log.lines
+	r.log.lines = nil
+	r.mu.Unlock()
+	for _, line := range lines {
+		r.options.Logger.Log(line...)
+	}
+}
+
 // stateLogger logs changes of a collector's state, not repetitions: each cause of
 // failure once until the collector recovers, each invalid item's cause once until it
-// is gone. It is used by one goroutine at a time.
+// is gone.
 type stateLogger struct {
 	logger   log.Logger
 	failures []rentalapi.Reason // logged since the last success
@@ -38,10 +57,7 @@ func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 
 // recordFailure logs why a fetch failed.
 func (l *stateLogger) recordFailure(err error) {
-	var reason rentalapi.Reason
-	if failure, ok := errors.AsType[*rentalapi.Error](err); ok {
-		reason = failure.Reason
-	}
+	reason := reasonOf(err)
 	if slices.Contains(l.failures, reason) {
 		level.Debug(l.logger).Log("msg", "collector still failing", "err", err)
 		return

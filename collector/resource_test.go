@@ -49,9 +49,13 @@ func TestAge(t *testing.T) {
 
 // TestMadeByWallClock: the monotonic clock stands still while a machine is suspended.
 func TestMadeByWallClock(t *testing.T) {
-	for _, r := range []rentalapi.Response{{Received: time.Now()}, {Received: time.Now(), Age: ptr(time.Second)}} {
-		if got := newSnapshot(r, nil).Made.String(); strings.Contains(got, " m=") {
-			t.Errorf("got %s, want no monotonic reading", got)
+	for _, response := range []rentalapi.Response{{Received: time.Now()}, {Received: time.Now(), Age: ptr(time.Second)}} {
+		for _, r := range []Resource{plans(), status()} {
+			body := documented(t, r)
+			s, err := newFetcher(t, r)(t.Context(), &fakeAPI{response: response, body: func(url.Values) []byte { return body }})
+			if got := s.Made.String(); err != nil || strings.Contains(got, " m=") {
+				t.Errorf("%s: got %s and error %v, want no monotonic reading", r.Name, got, err)
+			}
 		}
 	}
 }

@@ -73,7 +73,7 @@ func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 		if o.Received.Sub(s.Made) > maxStatusAge {
 			s.MadeBy = time.Time{}
 		}
-		s.Made = o.Received
+		s.Made = o.Received.Round(0)
 	}
 	var others []rentalapi.FieldError
 	for _, e := range o.Errors {

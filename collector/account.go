@@ -37,7 +37,7 @@ func account() Resource {
 }
 
 func getAccount(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	o, err := rentalapi.GetObject[Account](ctx, f.API, "/account")
+	o, err := rentalapi.GetObject[Account](ctx, f.API, f.Resource.Path)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -54,7 +54,7 @@ func getAccount(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, e
 	metric.AddOptional(b, accountBalance, a.Balance.USD)
 	b.AddBool(accountTwoFactor, a.TwoFactor)
 	metric.AddOptional(b, accountCreated, a.CreatedAt)
-	s := newSnapshot(o.Response, nil)
+	s := newSnapshot(o.Response)
 	s.Data.Account = a
 	s.Invalid.Add("account", o.Errors...)
 	return s, nil

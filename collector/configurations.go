@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"time"
@@ -49,19 +48,12 @@ func configurations() Resource {
 		Metrics: slices.Concat([]*metric.Definition{
 			configurationsCount, configurationsLimit, configurationInfo, configurationLinks, configurationIn, configurationUSD, configurationEUR, configurationMade,
 		}, configurationStock.definitions()),
-		get:   getConfigurations,
+		get:   getList(addConfigurations),
 		stock: &configurationStock,
 	}
 }
 
-func getConfigurations(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList[configuration, configurationsMeta](ctx, f.API, rentalapi.List[configuration]{
-		Path: "/configurations", MaxItems: maxItems, ID: func(c *configuration) string { return c.ID },
-	})
-	if err != nil {
-		return Snapshot{}, err
-	}
-	s := newListSnapshot(page, nil)
+func addConfigurations(b *metric.Builder, page rentalapi.Page[configuration, configurationsMeta], s *Snapshot) {
 	for _, c := range page.Items {
 		place := []string{c.ID, c.Plan, string(c.Location)}
 		b.Add(configurationInfo, 1, c.ID, c.Plan, string(c.Location), c.OS, c.Hostname)
@@ -77,5 +69,4 @@ func getConfigurations(ctx context.Context, f *Fetcher, b *metric.Builder) (Snap
 	}
 	b.Add(configurationsCount, float64(page.Count))
 	metric.AddOptional(b, configurationsLimit, page.Meta.Max)
-	return s, nil
 }

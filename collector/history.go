@@ -38,7 +38,7 @@ type record struct {
 // maxRemembered.
 const (
 	rememberFor   = time.Hour
-	maxRemembered = 2 * maxServers
+	maxRemembered = 2 * maxItems
 )
 
 // stockMetrics are the metrics of an item's stock. Their labels are those of the item.

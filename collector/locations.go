@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"context"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -40,18 +39,12 @@ func locations() Resource {
 		Name: "locations", Help: "locations and how many plans each has in stock", Path: "/locations",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute,
 		Metrics: []*metric.Definition{locationInfo, locationLat, locationLon, locationPlans, locationInStock},
-		get:     getLocations,
+		get:     getList(addLocations),
 	}
 }
 
-func getLocations(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList[location, struct{}](ctx, f.API, rentalapi.List[location]{
-		Path: "/locations", MaxItems: maxItems, ID: func(l *location) string { return string(l.ID) }, Check: checkLocation,
-	})
-	if err != nil {
-		return Snapshot{}, err
-	}
-	s, byID := newListSnapshot(page, nil), make(LocationData, len(page.Items))
+func addLocations(b *metric.Builder, page rentalapi.Page[location, struct{}], s *Snapshot) {
+	byID := make(LocationData, len(page.Items))
 	for _, l := range page.Items {
 		id := string(l.ID)
 		b.Add(locationInfo, 1, id, l.IATA, l.City, l.Country, l.CountryCode, l.Region)
@@ -62,14 +55,4 @@ func getLocations(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot,
 		byID[l.ID] = *l
 	}
 	s.Data.Locations = &byID
-	return s, nil
-}
-
-// checkLocation drops a stock count that contradicts the number of plans.
-func checkLocation(l *location, _ []rentalapi.FieldError) []rentalapi.FieldError {
-	if l.Plans == nil || l.PlansInStock == nil || *l.PlansInStock <= *l.Plans {
-		return nil
-	}
-	l.PlansInStock = nil
-	return []rentalapi.FieldError{{Field: "plans_in_stock", Problem: "more than plans"}}
 }

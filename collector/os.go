@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"context"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -39,17 +38,11 @@ func osImages() Resource {
 		Name: "os", Help: "operating system images and their license fees", Path: "/os",
 		Interval: time.Hour, MaxAge: 6 * time.Hour, MinInterval: time.Minute,
 		Metrics: []*metric.Definition{osInfo, osInstall, osLicense, osMinCores, osCustomISO},
-		get:     getOSImages,
+		get:     getList(addOSImages),
 	}
 }
 
-func getOSImages(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList[osImage, osMeta](ctx, f.API, rentalapi.List[osImage]{
-		Path: "/os", MaxItems: maxItems, ID: func(o *osImage) string { return o.ID },
-	})
-	if err != nil {
-		return Snapshot{}, err
-	}
+func addOSImages(b *metric.Builder, page rentalapi.Page[osImage, osMeta], s *Snapshot) {
 	for _, o := range page.Items {
 		b.Add(osInfo, 1, o.ID, o.Name, o.Family, o.Version, o.Support)
 		metric.AddOptional(b, osInstall, scaled(o.InstallMinutes, 60), o.ID)
@@ -57,5 +50,4 @@ func getOSImages(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, 
 		metric.AddOptional(b, osMinCores, o.License.MinCores, o.ID)
 	}
 	b.AddBool(osCustomISO, page.Meta.CustomISO)
-	return newListSnapshot(page, nil), nil
 }

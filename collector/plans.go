@@ -2,7 +2,6 @@ package collector
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 	"time"
@@ -51,7 +50,7 @@ type plan struct {
 	}
 	Links struct{ Page, Order link }
 
-	gpuUnknown       bool // whether it has one
+	gpuUnknown       bool // whether there is one
 	locationsUnknown bool // whether there are more
 }
 
@@ -108,20 +107,19 @@ func plans() Resource {
 				catalogPlans, catalogInStock, catalogGenerated,
 			},
 		),
-		get:   getPlans,
+		get:   getList(addPlans),
 		stock: &planStock,
 	}
 }
 
-func getPlans(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList[plan, plansMeta](ctx, f.API, rentalapi.List[plan]{
-		Path: "/plans", MaxItems: maxItems, ID: func(p *plan) string { return p.ID }, Check: checkPlan,
-	})
-	if err != nil {
-		return Snapshot{}, err
-	}
-	s, inStock := newListSnapshot(page, page.Meta.GeneratedAt), 0
+func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {
+	inStock := 0
 	for _, p := range page.Items {
+		p.gpuUnknown = p.GPU != nil && *p.GPU == (gpu{}) // an object without model and memory may be one
+		for _, e := range page.Errors[p.ID] {
+			p.gpuUnknown = p.gpuUnknown || e.Field == "gpu"
+			p.locationsUnknown = p.locationsUnknown || strings.HasPrefix(e.Field, "availability.locations[")
+		}
 		addPlan(b, p)
 		s.items = append(s.items, p.item())
 		if p.inStock() {
@@ -132,19 +130,8 @@ func getPlans(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, err
 	b.Add(catalogInStock, float64(inStock))
 	s.checkMeta("in_stock", page.Meta.InStock, inStock)
 	metric.AddOptional(b, catalogGenerated, page.Meta.GeneratedAt)
+	s.setStamp(page.Response, page.Meta.GeneratedAt, maxPlausibleAge)
 	s.Data.Plans = &page
-	return s, nil
-}
-
-// checkPlan notes what is not known, though it has a value: an object without model and memory
-// may be a GPU, and a location that was not understood may be any.
-func checkPlan(p *plan, errs []rentalapi.FieldError) []rentalapi.FieldError {
-	p.gpuUnknown = p.GPU != nil && *p.GPU == (gpu{})
-	for _, e := range errs {
-		p.gpuUnknown = p.gpuUnknown || e.Field == "gpu"
-		p.locationsUnknown = p.locationsUnknown || strings.HasPrefix(e.Field, "availability.locations[")
-	}
-	return nil
 }
 
 func (p *plan) inStock() bool { return p.Availability.InStock != nil && *p.Availability.InStock }

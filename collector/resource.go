@@ -127,45 +127,35 @@ type Snapshot struct {
 	partial bool       // whether items are missing that the provider listed
 }
 
-// newSnapshot returns the snapshot of a response that the provider made at stamp by its own
-// account, which is nil if it does not say.
-func newSnapshot(r rentalapi.Response, stamp *timestamp) Snapshot {
-	received := r.Received.Round(0) // by the wall clock: the monotonic one stands still while a machine is suspended
-	s := Snapshot{Token: r.Token, Made: received, stamp: stamp}
-	if age, rounding, ok := ageOf(r, stamp); ok {
-		s.Made, s.MadeBy = received.Add(-age), r.Received.Add(-max(0, age-rounding))
+// maxPlausibleAge bounds ages: beyond it, a clock of the provider is wrong.
+const maxPlausibleAge = 365 * 24 * time.Hour
+
+// newSnapshot returns the snapshot of a response. Its age is the header Age.
+func newSnapshot(r rentalapi.Response) Snapshot {
+	s := Snapshot{Token: r.Token, Made: r.Received.Round(0)} // by the wall clock: the monotonic one stands still while a machine is suspended
+	if r.Age != nil && *r.Age <= maxPlausibleAge {
+		s.Made, s.MadeBy = s.Made.Add(-*r.Age), r.Received.Add(-*r.Age)
 	}
 	return s
 }
 
-// newListSnapshot returns the snapshot of a list.
-func newListSnapshot[T, M any](p rentalapi.Page[T, M], stamp *timestamp) Snapshot {
-	s := newSnapshot(p.Response, stamp)
-	s.Invalid, s.partial = p.Invalid, p.Count > len(p.Items)
-	return s
+// setStamp sets when the provider made the response by its own account; nil if it does not say.
+// Without header Age, its age is the header Date, which rounds by up to a second, less the
+// stamp: the local clock may be wrong. An age that is negative or longer than maxAge is not known.
+func (s *Snapshot) setStamp(r rentalapi.Response, stamp *timestamp, maxAge time.Duration) {
+	s.stamp = stamp
+	if stamp == nil || r.Date.IsZero() || !s.MadeBy.IsZero() {
+		return
+	}
+	if age := r.Date.Sub(stamp.time()); age >= 0 && age <= maxAge {
+		s.Made, s.MadeBy = s.Made.Add(-age), r.Received.Add(-max(0, age-time.Second))
+	}
 }
 
 // IsOlder returns whether the provider made the snapshot before another one. Caches that
 // alternate send such copies.
 func (s Snapshot) IsOlder(other Snapshot) bool {
 	return s.stamp != nil && other.stamp != nil && *s.stamp < *other.stamp
-}
-
-// maxPlausibleAge bounds ages: beyond it, a clock of the provider is wrong.
-const maxPlausibleAge = 365 * 24 * time.Hour
-
-// ageOf takes the age of a response from the header Age, or else compares its stamp with the
-// header Date, which rounds by up to a second; never with the local clock, which may be wrong.
-// An age that is negative or longer than maxPlausibleAge is not known.
-func ageOf(r rentalapi.Response, stamp *timestamp) (age, rounding time.Duration, ok bool) {
-	if r.Age != nil && *r.Age <= maxPlausibleAge {
-		return *r.Age, 0, true
-	}
-	if stamp == nil || r.Date.IsZero() {
-		return 0, 0, false
-	}
-	age = r.Date.Sub(stamp.time())
-	return age, time.Second, age >= 0 && age <= maxPlausibleAge
 }
 
 // Data holds the decoded objects for watches, funding and service discovery. Each resource
@@ -205,8 +195,22 @@ func Resources() []Resource {
 	}
 }
 
-// maxItems bounds a list. The longest that the provider documents has 20 entries.
-const maxItems = 2_000
+// maxItems bounds a list without pages.
+const maxItems = 20_000
+
+// getList returns the function get of a list without pages, whose mapping is a function.
+func getList[T, M any](add func(b *metric.Builder, page rentalapi.Page[T, M], s *Snapshot)) func(context.Context, *Fetcher, *metric.Builder) (Snapshot, error) {
+	return func(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
+		page, err := rentalapi.GetList[T, M](ctx, f.API, rentalapi.List{Path: f.Resource.Path, MaxItems: maxItems})
+		if err != nil {
+			return Snapshot{}, err
+		}
+		s := newSnapshot(page.Response)
+		s.Invalid, s.partial = page.Invalid, page.Count > len(page.Items)
+		add(b, page, &s)
+		return s, nil
+	}
+}
 
 // addLinks adds the links of an item unless none of them is known.
 func addLinks(b *metric.Builder, d *metric.Definition, id string, links ...string) {

@@ -39,7 +39,8 @@ func TestAge(t *testing.T) {
 		"stamp of the year 9999":  {rentalapi.Response{Date: date}, stampOf(date.AddDate(7973, 0, 0)), 0, unknown},
 	} {
 		c.response.Received = today
-		s, by := newSnapshot(c.response, c.stamp), time.Time{}
+		s, by := newSnapshot(c.response), time.Time{}
+		s.setStamp(c.response, c.stamp, maxPlausibleAge)
 		if c.by != unknown {
 			by = today.Add(-c.by)
 		}

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,9 +11,6 @@ import (
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 )
-
-// maxServers bounds the servers of one account.
-const maxServers = 20_000
 
 // server is the provider's Server.
 type server struct {
@@ -29,8 +25,6 @@ type server struct {
 	Price     struct{ Monthly struct{ USD *price } }
 	RenewsAt  *timestamp `json:"renews_at"`
 	CreatedAt *timestamp `json:"created_at"`
-
-	wrongAddress bool // whether there is an address that was not understood
 }
 
 // address is a server's first IPv4 address: a string in revision 1.1 of the API, an
@@ -76,13 +70,8 @@ func servers() Resource {
 		Metrics: []*metric.Definition{
 			serversByStatus, serversActive, serversBilled, serverInfo, serverStatus, serverPrice, serverRenews, serverCreated, accountCost,
 		},
-		get: getServers,
+		get: getList(addServers),
 	}
-}
-
-func checkServer(s *server, errs []rentalapi.FieldError) []rentalapi.FieldError {
-	s.wrongAddress = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool { return e.Field == "ipv4" && !e.Absent() })
-	return nil
 }
 
 // Billed returns whether the provider charges for servers of a status. It documents
@@ -97,34 +86,35 @@ func Billed(status string) bool {
 
 // ServerData are what others need of the servers of an account.
 type ServerData struct {
-	active   []Server             // for service discovery, sorted by id; without the account
-	partial  error                // why servers may be missing from active, or lack an address
+	active   []*server
+	partial  error                // why servers may be missing from active
 	renewals map[time.Time]micros // what is due by the day (UTC) on which the billed servers renew next, or should have renewed
 }
 
-func getServers(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList[server, serversMeta](ctx, f.API, rentalapi.List[server]{
-		Path: "/servers", MaxItems: maxServers, ID: func(s *server) string { return s.ID }, Check: checkServer,
-	})
-	if err != nil {
-		return Snapshot{}, err
-	}
-	s, byStatus := newListSnapshot(page, nil), map[state]float64{"active": 0, "suspended": 0}
+func addServers(b *metric.Builder, page rentalapi.Page[server, serversMeta], s *Snapshot) {
+	byStatus, d := map[state]float64{"active": 0, "suspended": 0}, &ServerData{renewals: map[time.Time]micros{}}
 	for _, one := range page.Items {
 		addServer(b, one)
 		byStatus[one.Status]++
+		if strings.EqualFold(string(one.Status), "active") {
+			d.active = append(d.active, one)
+		}
 		s.items = append(s.items, item{kind: serverEvents, id: one.ID, keys: [][2]string{{"server", one.ID}, {"hostname", one.Hostname}}, state: one.Status})
+	}
+	switch claimed := page.Meta.Active; {
+	case s.partial || byStatus[""] > 0:
+		d.partial = errors.New("a server, or its status, is not known")
+	case claimed != nil && *claimed != count(len(d.active)):
+		d.partial = errors.New("meta.active contradicts the list")
 	}
 	delete(byStatus, "")
 	for status, n := range byStatus {
 		b.Add(serversByStatus, n, string(status))
 	}
 	metric.AddOptional(b, serversActive, page.Meta.Active)
-	s.Data.Servers = &ServerData{renewals: map[time.Time]micros{}}
-	s.Data.Servers.addTargets(page)
-	s.Data.Servers.addBilling(b, page.Items)
-	s.checkMeta("active", page.Meta.Active, len(s.Data.Servers.active))
-	return s, nil
+	s.checkMeta("active", page.Meta.Active, len(d.active))
+	d.addBilling(b, page.Items)
+	s.Data.Servers = d
 }
 
 func addServer(b *metric.Builder, s *server) {
@@ -135,34 +125,6 @@ func addServer(b *metric.Builder, s *server) {
 	metric.AddOptional(b, serverPrice, s.Price.Monthly.USD, s.ID)
 	metric.AddOptional(b, serverRenews, s.RenewsAt, s.ID)
 	metric.AddOptional(b, serverCreated, s.CreatedAt, s.ID)
-}
-
-// addTargets adds the active servers, and why some of them may be missing.
-func (d *ServerData) addTargets(page rentalapi.Page[server, serversMeta]) {
-	withoutStatus, unknown := 0, page.Count-len(page.Items)
-	for _, s := range page.Items {
-		active := strings.EqualFold(string(s.Status), "active")
-		if active {
-			d.active = append(d.active, Server{
-				ID: s.ID, Plan: s.Plan, Location: string(s.Location), OS: s.OS, Hostname: s.Hostname, Status: string(s.Status), IPv4: string(s.IPv4),
-			})
-		}
-		// Without an address, a server is no target of service discovery, whatever its status.
-		if s.wrongAddress && active || s.Status == "" && (s.wrongAddress || s.IPv4 != "") {
-			unknown++
-		}
-		if s.Status == "" {
-			withoutStatus++
-		}
-	}
-	slices.SortFunc(d.active, func(a, b Server) int { return cmp.Compare(a.ID, b.ID) })
-	fewest, most := float64(len(d.active)), float64(len(d.active)+withoutStatus)
-	if claimed := page.Meta.Active; claimed != nil && (float64(*claimed) < fewest || float64(*claimed) > most) {
-		d.partial = errors.New("meta.active contradicts the list")
-	}
-	if unknown > 0 {
-		d.partial = fmt.Errorf("%d servers whose id, status or address is unknown", unknown)
-	}
 }
 
 // addBilling adds what the billed servers cost, and when.
@@ -203,7 +165,7 @@ var (
 )
 
 // ActiveServers returns the active servers of an account, or of all accounts if it is empty,
-// sorted by account and id. It fails with ErrUnknownAccount, and with ErrUnknownServers
+// in their order. It fails with ErrUnknownAccount, and with ErrUnknownServers
 // rather than return a partial list.
 func ActiveServers(accounts []Known, account string) ([]Server, error) {
 	var all []Server
@@ -226,8 +188,7 @@ func ActiveServers(accounts []Known, account string) ([]Server, error) {
 			return nil, fmt.Errorf("%w: account %s: %w", ErrUnknownServers, k.Account, err)
 		}
 		for _, s := range servers.active {
-			s.Account = k.Account
-			all = append(all, s)
+			all = append(all, Server{k.Account, s.ID, s.Plan, string(s.Location), s.OS, s.Hostname, string(s.Status), string(s.IPv4)})
 		}
 	}
 	if !found {

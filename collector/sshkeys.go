@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -17,8 +16,6 @@ type sshKey struct {
 	Type        string `api:"new"`
 	Fingerprint string
 	CreatedAt   *timestamp `json:"created_at"`
-
-	typeUnknown bool // whether it was not understood
 }
 
 var (
@@ -33,33 +30,21 @@ func sshKeys() Resource {
 		Name: "ssh_keys", Help: "SSH keys", Path: "/ssh-keys", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
 		Metrics: []*metric.Definition{sshKeysCount, sshKeysChanged, sshKeyInfo, sshKeyCreated},
-		get:     getSSHKeys,
+		get:     getList(addSSHKeys),
 		changed: sshKeysChanged,
 	}
 }
 
-func getSSHKeys(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList[sshKey, struct{}](ctx, f.API, rentalapi.List[sshKey]{
-		Path: "/ssh-keys", MaxItems: maxItems, ID: func(k *sshKey) string { return k.ID }, Check: checkSSHKey,
-	})
-	if err != nil {
-		return Snapshot{}, err
-	}
-	s := newListSnapshot(page, nil)
+func addSSHKeys(b *metric.Builder, page rentalapi.Page[sshKey, struct{}], s *Snapshot) {
 	for _, k := range page.Items {
 		b.Add(sshKeyInfo, 1, k.ID, k.Name, k.Type, k.Fingerprint)
 		metric.AddOptional(b, sshKeyCreated, k.CreatedAt, k.ID)
 		i := item{kind: sshKeyEvents, id: k.ID, keys: [][2]string{{"ssh_key", k.ID}, {"name", k.Name}}}
-		if k.Fingerprint != "" && !k.typeUnknown {
+		typeUnknown := slices.ContainsFunc(page.Errors[k.ID], func(e rentalapi.FieldError) bool { return e.Field == "type" })
+		if k.Fingerprint != "" && !typeUnknown {
 			i.state = state(k.Type + " " + k.Fingerprint)
 		}
 		s.items = append(s.items, i)
 	}
 	b.Add(sshKeysCount, float64(page.Count))
-	return s, nil
-}
-
-func checkSSHKey(k *sshKey, errs []rentalapi.FieldError) []rentalapi.FieldError {
-	k.typeUnknown = slices.ContainsFunc(errs, func(e rentalapi.FieldError) bool { return e.Field == "type" })
-	return nil
 }

@@ -37,8 +37,8 @@ type Component struct{ Location, Name string }
 
 const (
 	statusCacheTime = 30 * time.Second
-	// maxStatusAge is the most that updated_at is taken for the age of a response.
-	// Beyond it, the status has probably not changed since.
+	// maxStatusAge is the longest age of a response that updated_at tells. Beyond it, the
+	// status has probably not changed since.
 	maxStatusAge = 4 * statusCacheTime
 )
 
@@ -52,7 +52,7 @@ func status() Resource {
 }
 
 func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	o, err := rentalapi.GetObject[providerStatus](ctx, f.API, "/status")
+	o, err := rentalapi.GetObject[providerStatus](ctx, f.API, f.Resource.Path)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -68,13 +68,10 @@ func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 	metric.AddOptional(b, statusSince, st.Since)
 	metric.AddOptional(b, statusUpdated, st.UpdatedAt)
 
-	s := newSnapshot(o.Response, st.UpdatedAt)
-	if o.Age == nil { // the status may be unchanged since updated_at
-		if o.Received.Sub(s.Made) > maxStatusAge {
-			s.MadeBy = time.Time{}
-		}
-		s.Made = o.Received.Round(0)
-	}
+	s := newSnapshot(o.Response)
+	made := s.Made
+	s.setStamp(o.Response, st.UpdatedAt, maxStatusAge)
+	s.Made = made // the status may be unchanged since updated_at
 	var others []rentalapi.FieldError
 	for _, e := range o.Errors {
 		if strings.HasPrefix(e.Field, "locations.") { // each location and component is an item of its own

@@ -56,6 +56,9 @@ var (
 	topupLastPaid    = metric.Gauge("topup_last_paid_timestamp_seconds", "When the newest paid top-up was paid; absent if there is none.", "account")
 )
 
+// maxOpen bounds the top-ups in each open state.
+const maxOpen = 2_000
+
 func topups() Resource {
 	return Resource{
 		Name: "topups", Help: "top-ups by state and the open ones", Path: "/topups", Account: true,
@@ -117,7 +120,7 @@ func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 	}
 	addTopups(b, all.Items)
 	addSettlement(b, all.Items)
-	s := newSnapshot(newest.Response, nil)
+	s := newSnapshot(newest.Response)
 	s.Invalid = all.Invalid
 	for _, t := range slices.Concat(all.Items, newest.Items) {
 		s.items = append(s.items, item{kind: topupEvents, id: t.ID, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, state: t.Status})
@@ -126,9 +129,7 @@ func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 }
 
 func getTopupPage(ctx context.Context, api rentalapi.Getter, query url.Values, page int) (topupPage, error) {
-	return rentalapi.GetPage(ctx, api, rentalapi.List[topup]{
-		Path: "/topups", Query: query, MaxItems: maxEntries, ID: func(t *topup) string { return t.ID },
-	}, page)
+	return rentalapi.GetPage[topup](ctx, api, rentalapi.List{Path: "/topups", Query: query, MaxItems: maxEntries}, page)
 }
 
 // addState gets how many top-ups are in a state, and all of them while they are open, and
@@ -151,8 +152,8 @@ func addState(ctx context.Context, f *Fetcher, s state, all *topupPage) error {
 			return ErrTokenChanged
 		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && !strings.EqualFold(string(t.Status), string(s)) }):
 			return fmt.Errorf("data: the response for status %s contains another status: %w", s, rentalapi.ErrIncomplete)
-		case isOpen(s) && p.Meta.Total > maxItems:
-			return fmt.Errorf("meta.total: more than %d top-ups are %s: %w", maxItems, s, rentalapi.ErrTooLarge)
+		case isOpen(s) && p.Meta.Total > maxOpen:
+			return fmt.Errorf("meta.total: more than %d top-ups are %s: %w", maxOpen, s, rentalapi.ErrTooLarge)
 		}
 		for _, t := range p.Items {
 			t.open = isOpen(s)

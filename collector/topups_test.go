@@ -160,7 +160,7 @@ func TestTopupsInvalid(t *testing.T) {
 
 // TestTopupsRefused has responses that cannot be used.
 func TestTopupsRefused(t *testing.T) {
-	tooMany := simulator.Topups(maxItems+1, today)
+	tooMany := simulator.Topups(maxOpen+1, today)
 	for _, o := range tooMany {
 		o["status"] = "pending"
 	}

@@ -68,9 +68,7 @@ func getTransactions(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapsh
 				return Snapshot{}, err
 			}
 		}
-		page, err := rentalapi.GetPage(ctx, f.API, rentalapi.List[transaction]{
-			Path: "/transactions", MaxItems: maxEntries, ID: func(t *transaction) string { return string(t.ID) },
-		}, w.pages+1)
+		page, err := rentalapi.GetPage[transaction](ctx, f.API, rentalapi.List{Path: f.Resource.Path, MaxItems: maxEntries}, w.pages+1)
 		if err != nil {
 			if w.failures++; w.failures == maxPageFailures {
 				f.walk = nil
@@ -88,7 +86,7 @@ func getTransactions(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapsh
 		return Snapshot{}, err
 	}
 	w.addSums(b)
-	s := newSnapshot(w.first, nil)
+	s := newSnapshot(w.first)
 	s.Invalid, s.AtLeast = w.invalid, time.Duration(w.pages)*pageInterval
 	return s, nil
 }

@@ -118,9 +118,7 @@ type testItem struct {
 	Size *Count `api:"optional"`
 }
 
-func testList(path string) List[testItem] {
-	return List[testItem]{Path: path, MaxItems: 3, ID: func(i *testItem) string { return i.ID }}
-}
+func testList(path string) List { return List{Path: path, MaxItems: 3} }
 
 // fetchList requests a list and returns the error.
 func fetchList(ctx context.Context, s *Client, path string) error {

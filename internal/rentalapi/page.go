@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,21 +48,18 @@ type Object[T any] struct {
 // Page is one response with a list in data: a whole list, or one page of it.
 type Page[T, M any] struct {
 	Response
-	Items   []*T // those with a usable id that no earlier item has
-	Count   int  // items in data, understood or not
+	Items   []*T                    // those with a usable id that no earlier item has
+	Errors  map[string][]FieldError // the fields of each that were not understood, by id
+	Count   int                     // items in data, understood or not
 	Invalid Invalid
 	Meta    M
 }
 
-// List says which list to fetch and how to read its items.
-type List[T any] struct {
+// List says which list to fetch. Its items are structs with a field ID, whose kind is string.
+type List struct {
 	Path     string // path below the base URL
 	Query    url.Values
-	MaxItems int             // on all pages; a response with more fails with ErrTooLarge
-	ID       func(*T) string // the item's id, empty if it has none
-	// Check returns what is wrong with an item beyond the errors of its fields, and
-	// may change the item. It may be nil.
-	Check func(item *T, errs []FieldError) []FieldError
+	MaxItems int // on all pages; a response with more fails with ErrTooLarge
 }
 
 // PageMeta is the meta object of a list with pages.
@@ -92,13 +90,13 @@ func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T]
 
 // GetList fetches a list that has no pages. M is its meta object without count. A response
 // with fewer items than its own meta.count fails with ErrIncomplete.
-func GetList[T, M any](ctx context.Context, api Getter, l List[T]) (Page[T, M], error) {
+func GetList[T, M any](ctx context.Context, api Getter, l List) (Page[T, M], error) {
 	return getItems(ctx, api, l, func(Page[T, M], []FieldError) error { return nil })
 }
 
 // GetPage fetches one page of a list, as large as the API allows; pages count from 1. A
 // response with fewer items than its meta object demands fails with ErrIncomplete.
-func GetPage[T any](ctx context.Context, api Getter, l List[T], page int) (Page[T, PageMeta], error) {
+func GetPage[T any](ctx context.Context, api Getter, l List, page int) (Page[T, PageMeta], error) {
 	query := url.Values{"limit": {strconv.Itoa(MaxPageItems)}, "page": {strconv.Itoa(page)}}
 	maps.Copy(query, l.Query)
 	l.Query = query
@@ -133,7 +131,7 @@ func (m PageMeta) check(page, items Count) error {
 
 // getItems makes one request for a list. The function check gets what was read, and what is
 // wrong with the meta object.
-func getItems[T, M any](ctx context.Context, api Getter, l List[T], check func(Page[T, M], []FieldError) error) (p Page[T, M], err error) {
+func getItems[T, M any](ctx context.Context, api Getter, l List, check func(Page[T, M], []FieldError) error) (p Page[T, M], err error) {
 	p.Response, err = api.Get(ctx, l.Path, l.Query, func(body io.Reader) error {
 		meta, err := readEnvelope(body, func(dec *json.Decoder) error { return p.readItems(dec, l) })
 		if err != nil {
@@ -158,14 +156,14 @@ func getItems[T, M any](ctx context.Context, api Getter, l List[T], check func(P
 }
 
 // readItems reads the items of a list and keeps those with a usable id.
-func (p *Page[T, M]) readItems(dec *json.Decoder, l List[T]) error {
+func (p *Page[T, M]) readItems(dec *json.Decoder, l List) error {
 	if start, err := dec.Token(); err != nil {
 		return err
 	} else if start != json.Delim('[') {
 		return errors.New("data: not an array")
 	}
-	seen, elements := map[string]bool{}, 0
-	for ; dec.More(); p.Count++ {
+	p.Errors = map[string][]FieldError{}
+	for elements := 0; dec.More(); p.Count++ {
 		if p.Count == l.MaxItems {
 			return fmt.Errorf("data: more than %d items: %w", l.MaxItems, ErrTooLarge)
 		}
@@ -178,21 +176,20 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, l List[T]) error {
 		if elements += n; elements > maxElements {
 			return fmt.Errorf("data: more than %d elements of arrays and objects: %w", maxElements, ErrTooLarge)
 		}
-		switch id := l.ID(item); {
+		id := reflect.ValueOf(item).Elem().FieldByName("ID").String()
+		_, seen := p.Errors[id]
+		switch {
 		case strings.TrimSpace(id) == "": // other fields do not matter: the item is dropped
 			errs = slices.DeleteFunc(errs, func(e FieldError) bool { return e.Field != "id" && e.Field != "" })
 			if len(errs) == 0 {
 				errs = []FieldError{{"id", "empty"}}
 			}
 			p.Invalid.Add(fmt.Sprintf("data[%d]", p.Count), errs[0])
-		case seen[id]:
+		case seen:
 			p.Invalid.Add(id, FieldError{"id", "already seen"})
 		default:
-			seen[id] = true
 			p.Items = append(p.Items, item)
-			if l.Check != nil {
-				errs = append(errs, l.Check(item, errs)...)
-			}
+			p.Errors[id] = errs
 			p.Invalid.Add(id, errs...)
 		}
 	}

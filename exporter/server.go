@@ -31,7 +31,7 @@ func (e *exporter) handler(ctx context.Context) http.Handler {
 		if e.demo != nil {
 			api = "a simulated provider (--demo)"
 		}
-		return web.Configured{API: api, Accounts: len(l.collected.Accounts), ReloadError: l.reloadError}
+		return web.Configured{API: api, ReloadError: l.reloadError}
 	}
 	if e.options.overview {
 		o.Published = e.runner.Publisher.Samples

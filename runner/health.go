@@ -58,9 +58,6 @@ func reasonOf(err error) rentalapi.Reason {
 	return ""
 }
 
-// Unauthorized returns whether the last fetch failed because of the account's token.
-func (h Health) Unauthorized() bool { return reasonOf(h.Err) == rentalapi.Unauthorized }
-
 // Health returns the state of every collector: public ones first, then by account.
 func (r *Runner) Health() []Health {
 	r.mu.Lock()

@@ -3,9 +3,8 @@ package web
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
-
-	"server_rental_exporter/collector"
 )
 
 // notice is something that needs attention.
@@ -27,12 +26,12 @@ func (n *notices) add(class, subject, text string) {
 	(*n)[i].Subjects = append((*n)[i].Subjects, subject)
 }
 
-// Attention returns what needs attention as the data stands, urgent first. How long
-// something may last is left to the alerts.
+// Attention returns what needs attention as the data stands, urgent first. Thresholds, and how
+// long something may last, are left to the alerts.
 func (v *view) Attention() []notice {
 	var n notices
 	v.addProvider(&n)
-	for _, w := range v.Watches {
+	for _, w := range v.Watches() {
 		for _, unmet := range w.Unmet {
 			n.add("warn", "Watch "+text(w.Name), "No plan has this value of "+unmet.Criterion+": "+text(unmet.Value)+".")
 		}
@@ -41,10 +40,10 @@ func (v *view) Attention() []notice {
 		v.addAccount(&n, account)
 	}
 	for _, c := range v.Collectors {
-		v.addCollector(&n, c)
+		n.addCollector(c)
 	}
-	if err := v.Config.ReloadError; err != nil {
-		n.add("warn", "Configuration", "The last reload was refused, and the former configuration is in force: "+errorText(err.Error())+".")
+	if err := v.Configured().ReloadError; err != nil {
+		n.add("warn", "Configuration", "The last reload was refused, and the former configuration is in force: "+errorText(err)+".")
 	}
 	slices.SortStableFunc(n, func(a, b notice) int { return compareClasses(a.Class, b.Class) })
 	return n
@@ -74,42 +73,18 @@ func (v *view) addProvider(n *notices) {
 		n.add(stateClass(overall), "Provider", "Overall state: "+text(overall)+".")
 	}
 	if ongoing := v.Value("incidents_ongoing"); ongoing > 0 {
-		n.add("warn", "Provider", count(int(ongoing), "incident")+" ongoing.")
+		n.add("warn", "Provider", "Ongoing incidents: "+number(ongoing)+".")
 	}
 	if scheduled := v.Value("maintenances_scheduled"); scheduled > 0 {
-		n.add("info", "Provider", count(int(scheduled), "maintenance window")+" scheduled.")
+		n.add("info", "Provider", "Scheduled maintenance windows: "+number(scheduled)+".")
 	}
-	if !v.Row("status", "").Known {
-		return
-	}
-	servers := v.serversByLocation()
 	for _, location := range v.Locations() {
-		there := ""
-		if names := servers[location]; len(names) > 0 {
-			there = " Servers there: " + join(names, 12) + "."
-		}
-		for _, s := range v.States(location) {
-			if s.Class != "good" {
-				n.add(s.Class, v.LocationName(location), "Component state "+s.Text+"."+there)
+		for _, state := range v.States(location) {
+			if state.Class != "good" && state.Class != "wait" {
+				n.add(state.Class, "Location "+text(location), "Component state "+state.Text+".")
 			}
 		}
 	}
-}
-
-// serversByLocation returns the names of the billed servers.
-func (v *view) serversByLocation() map[string][]string {
-	names := map[string][]string{}
-	for _, s := range v.samples["server_info"] {
-		if account, id := s.Label("account"), s.Label("server"); collector.Billed(v.Label("status", "server_status", account, id)) {
-			names[s.Label("location")] = append(names[s.Label("location")], v.serverName(account, id))
-		}
-	}
-	return names
-}
-
-// serverName returns the host name of a server and its account.
-func (v *view) serverName(account, id string) string {
-	return v.NameOf("hostname", "server_info", account, id) + " of " + text(account)
 }
 
 func (v *view) addAccount(n *notices, account string) {
@@ -118,31 +93,28 @@ func (v *view) addAccount(n *notices, account string) {
 		n.add("bad", subject, "The API token was rejected, or cannot be read.")
 	}
 	for _, s := range v.Find("server_status", account) {
-		if strings.EqualFold(s.Label("status"), "suspended") {
-			n.add("bad", "Server "+v.serverName(account, s.Label("server")), "Suspended.")
+		if id := s.Label("server"); strings.EqualFold(s.Label("status"), "suspended") {
+			n.add("bad", "Server "+v.NameOf("hostname", "server_info", account, id)+" of "+text(account), "Suspended.")
 		}
 	}
-	switch balance := v.Balance(account); balance.Class {
-	case "bad":
-		n.add("bad", subject, "The balance is negative: "+balance.Text+" USD.")
-	case "warn":
-		n.add("warn", subject, "The balance is below 10 percent of the monthly cost: "+balance.Text+" USD.")
+	if balance := v.Value("account_balance_usd", account); balance < 0 {
+		n.add("bad", subject, "The balance is negative: "+money(balance)+" USD.")
 	}
 	if funded := v.Funded(account); funded.Class != "" {
 		n.add(funded.Class, subject, "The balance cannot pay all renewals. Funded until: "+funded.Text+".")
 	}
 }
 
-func (v *view) addCollector(n *notices, c *collectorRow) {
+func (n *notices) addCollector(c *collectorRow) {
 	subject := "Collector " + c.Collector
 	if c.Account != "" {
 		subject += " of " + text(c.Account)
 	}
-	if c.Err != nil && !(c.Unauthorized() && v.Value("exporter_api_token_rejected", c.Account) == 1) {
-		n.add(c.Class, subject, "Failing: "+c.cause()+".")
+	if c.Err != nil {
+		n.add(c.Class, subject, "Failing: "+c.Errors[0]+".")
 	}
 	if c.Invalid.Items > 0 {
-		n.add("warn", subject, count(c.Invalid.Items, "invalid item")+" in the last response: "+join(c.Causes, 1)+".")
+		n.add("warn", subject, "Invalid items in the last response: "+strconv.Itoa(c.Invalid.Items)+" ("+join(c.Causes)+").")
 	}
 	if c.DuplicateOf != "" {
 		n.add("warn", "Account "+text(c.Account), "It is the same provider account as "+text(c.DuplicateOf)+": sums over accounts count it twice.")

@@ -5,7 +5,6 @@ import (
 	"math"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,19 +40,21 @@ func clip(s string, n int) string {
 }
 
 // errorText returns the text of an error in one line.
-func errorText(s string) string { return clip(strings.ReplaceAll(s, "\n", "; "), maxError) }
+func errorText(err error) string { return clip(strings.ReplaceAll(err.Error(), "\n", "; "), maxError) }
 
-// join returns at most n of the texts, and the number of the others.
-func join(texts []string, n int) string {
-	shown := slices.Clone(texts[:min(n, len(texts))])
-	for i, t := range shown {
-		shown[i] = text(t)
+// maxJoined is the maximum number of texts in a cell or a sentence.
+const maxJoined = 10
+
+// join returns the first of the texts, and the number of the others.
+func join(texts []string) string {
+	var shown []string
+	for _, t := range texts[:min(maxJoined, len(texts))] {
+		shown = append(shown, text(t))
 	}
-	list := strings.Join(shown, ", ")
-	if more := len(texts) - n; more > 0 {
-		list += " and " + strconv.Itoa(more) + " more"
+	if more := len(texts) - len(shown); more > 0 {
+		shown = append(shown, "and "+strconv.Itoa(more)+" more")
 	}
-	return cmp.Or(list, none)
+	return cmp.Or(strings.Join(shown, ", "), none)
 }
 
 // money formats an amount of money to the cent.
@@ -71,14 +72,6 @@ func format(v float64, decimals int) string {
 
 // gibibytes formats a number of bytes in GiB.
 func gibibytes(v float64) string { return number(math.Round(v/(1<<30)*10) / 10) }
-
-// count formats a number with its noun, such as 1 server or 2 servers.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
 
 // duration formats a duration as Prometheus does, to the second, minute or hour.
 func duration(d time.Duration) string {
@@ -99,14 +92,13 @@ func midnight(t time.Time) time.Time { return t.UTC().Truncate(day) }
 // Date formats a day and its distance from today.
 func (v *view) Date(t time.Time) string {
 	on := t.UTC().Format(time.DateOnly)
-	switch days := int(midnight(t).Sub(midnight(v.Now)) / day); {
-	case days == 0:
-		return on + " (today)"
-	case days > 0:
-		return on + " (" + count(days, "day") + ")"
-	default:
-		return on + " (" + count(-days, "day") + " ago)"
+	switch ahead := midnight(t).Sub(midnight(v.Now)); {
+	case ahead > 0:
+		return on + " (in " + duration(ahead) + ")"
+	case ahead < 0:
+		return on + " (" + duration(-ahead) + " ago)"
 	}
+	return on + " (today)"
 }
 
 // Ago formats how long ago a time was.
@@ -123,6 +115,7 @@ type table struct {
 	More int
 }
 
+// cut returns at most n rows of a slice of any type.
 func cut(n int, rows any) table {
 	all := reflect.ValueOf(rows)
 	shown := min(n, all.Len())

@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -15,9 +14,8 @@ import (
 var pages embed.FS
 
 var landingTemplate = template.Must(template.New("landing.html").Funcs(template.FuncMap{
-	"count": count, "join": join, "cut": cut, "duration": duration, "gibibytes": gibibytes, "money": money, "number": number, "text": text,
-	"list":  func(texts ...string) []string { return texts },
-	"words": func(texts ...string) string { return text(strings.TrimSpace(strings.Join(texts, " "))) },
+	"cut": cut, "duration": duration, "gibibytes": gibibytes, "join": join, "labels": labels, "money": money, "number": number, "text": text,
+	"list": func(texts ...string) []string { return texts },
 }).ParseFS(pages, "*.html"))
 
 // maxPageAge is how long a rendered page is served. It bounds the cost of any number of requests.

@@ -12,34 +12,32 @@ import (
 // words are a text and its CSS class.
 type words struct{ Text, Class string }
 
+// stock is whether a plan or a saved configuration is in stock.
+type stock struct {
+	words
+	LastSeen string // when the exporter last saw it in stock
+}
+
+// Stock returns the stock of a plan or a configuration, as kind says.
+func (v *view) Stock(kind string, id ...string) stock {
+	switch v.Value(kind+"_in_stock", id...) {
+	case 1:
+		return stock{words{"in stock", "good"}, "now"}
+	case 0:
+		seen := "not since the start"
+		if at := v.Time(kind+"_last_sellout_timestamp_seconds", id...); !at.IsZero() {
+			seen = v.Ago(at)
+		}
+		return stock{words{"sold out", "wait"}, seen}
+	}
+	return stock{words{"unknown", "wait"}, "unknown"}
+}
+
 // offer is a plan or a saved configuration.
 type offer struct {
 	*sample
-	Stock words
+	Stock stock
 	price float64
-}
-
-// Stock returns whether a plan or a configuration, as kind says, is in stock.
-func (v *view) Stock(kind string, id ...string) words {
-	switch v.Value(kind+"_in_stock", id...) {
-	case 1:
-		return words{"in stock", "good"}
-	case 0:
-		return words{"sold out", "wait"}
-	}
-	return words{"unknown", "wait"}
-}
-
-// Since returns when the stock of a plan or a configuration, as kind says, became what it is;
-// zero if it has not changed since the start.
-func (v *view) Since(kind string, id ...string) time.Time {
-	switch v.Value(kind+"_in_stock", id...) {
-	case 1:
-		return v.Time(kind+"_last_restock_timestamp_seconds", id...)
-	case 0:
-		return v.Time(kind+"_last_sellout_timestamp_seconds", id...)
-	}
-	return time.Time{}
 }
 
 // Offers returns the samples that Find returns, of plans or configurations as kind says:
@@ -59,37 +57,23 @@ func (v *view) Offers(kind, name string, values ...string) []offer {
 	return rows
 }
 
-// Offered returns the locations that offer a plan.
-func (v *view) Offered(plan string) string {
-	var locations []string
-	for _, s := range v.Find("plan_offered", plan) {
-		locations = append(locations, s.Label("location"))
-	}
-	return join(locations, 8)
-}
-
 // StockUnknown returns the number of plans that match a watch and whose stock is unknown.
-func (v *view) StockUnknown(watch string) int {
-	if len(v.Find("watch_plans", watch)) == 0 {
-		return 0
-	}
-	return int(v.Value("watch_plans", watch)) - len(v.Find("watch_plan_in_stock", watch))
+func (v *view) StockUnknown(watch string) float64 {
+	return v.Value("watch_plans", watch) - float64(len(v.Find("watch_plan_in_stock", watch)))
 }
 
-// LocationName returns the city of a location and its id.
-func (v *view) LocationName(id string) string {
-	if v.Label("city", "location_info", id) == "" {
-		return text(id)
+// labels returns the values of a label.
+func labels(name string, samples []*sample) []string {
+	var values []string
+	for _, s := range samples {
+		values = append(values, s.Label(name))
 	}
-	return v.NameOf("city", "location_info", id) + " (" + text(id) + ")"
+	return values
 }
 
 // Locations returns the ids of the locations of both collectors.
 func (v *view) Locations() []string {
-	var ids []string
-	for _, s := range slices.Concat(v.samples["component_state"], v.samples["location_info"]) {
-		ids = append(ids, s.Label("location"))
-	}
+	ids := labels("location", slices.Concat(v.samples["component_state"], v.samples["location_info"]))
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
@@ -101,18 +85,20 @@ func (v *view) States(location string) []words {
 	for _, s := range v.Find("component_state", location) {
 		components[s.Label("state")] = append(components[s.Label("state")], s.Label("component"))
 	}
-	for _, c := range v.Row("status", "").Missing {
-		if c.Location == location {
-			components["unknown"] = append(components["unknown"], c.Name)
+	for _, row := range v.rows["status"] {
+		for _, c := range row.Missing {
+			if c.Location == location {
+				components["unknown"] = append(components["unknown"], c.Name)
+			}
 		}
 	}
 	if len(components) == 0 {
-		return []words{{"unknown", "warn"}}
+		return []words{{"unknown", "wait"}}
 	}
 	var rows []words
 	for state, names := range components {
 		slices.Sort(names)
-		rows = append(rows, words{text(state) + ": " + join(names, 12), stateClass(state)})
+		rows = append(rows, words{text(state) + ": " + join(names), stateClass(state)})
 	}
 	slices.SortFunc(rows, func(a, b words) int {
 		return cmp.Or(compareClasses(a.Class, b.Class), strings.Compare(a.Text, b.Text))
@@ -120,44 +106,27 @@ func (v *view) States(location string) []words {
 	return rows
 }
 
-// Balance returns an account's balance. Its class follows the alert ServerRentalBalanceLow.
-func (v *view) Balance(account string) words {
-	balance, class := v.Value("account_balance_usd", account), ""
-	switch {
-	case balance < 0:
-		class = "bad"
-	case balance < 0.1*v.Value("account_cost_usd_per_month", account):
-		class = "warn"
-	}
-	return words{money(balance), class}
-}
-
 // renewalsAhead is the time from today for which the page lists renewals.
 const renewalsAhead = 14 * day
 
-type renewal struct {
-	Day                   time.Time
-	Account, Server, Host string
-}
-
-// Funded returns until when an account's balance pays its servers. Its class follows the alert
-// ServerRentalRenewalsUnfunded.
-func (v *view) Funded(account string) (funded words) {
-	until := v.Time("account_funded_until_timestamp_seconds", account)
-	switch {
-	case until.IsZero():
+// Funded returns until when an account's balance pays its servers. It has a class if the balance
+// cannot pay the renewals that the page lists.
+func (v *view) Funded(account string) words {
+	until, today := v.Time("account_funded_until_timestamp_seconds", account), midnight(v.Now)
+	if until.IsZero() {
 		return words{Text: none}
+	}
+	funded := words{Text: v.Date(until)}
+	switch {
 	case v.Incomplete(account):
-		funded.Text = "at most " + v.Date(until)
-	case until.Before(midnight(v.Now).AddDate(collector.HorizonYears, 0, 0)):
-		funded.Text = v.Date(until)
-	default:
+		funded.Text = "at most " + funded.Text
+	case !until.Before(today.AddDate(collector.HorizonYears, 0, 0)):
 		funded.Text = "10 years or more"
 	}
-	switch left := until.Sub(v.Now); {
-	case left < 2*day:
+	switch {
+	case !until.After(today):
 		funded.Class = "bad"
-	case left < 7*day:
+	case !until.After(today.Add(renewalsAhead)):
 		funded.Class = "warn"
 	}
 	return funded
@@ -165,7 +134,12 @@ func (v *view) Funded(account string) (funded words) {
 
 // Incomplete returns whether a server of an account, or its price or date, may be missing.
 func (v *view) Incomplete(account string) bool {
-	return v.Row("servers", account).Invalid.Items > 0
+	return v.Value("exporter_collector_invalid_items", "servers", account) > 0
+}
+
+type renewal struct {
+	Day                   time.Time
+	Account, Server, Host string
 }
 
 // Renewals returns the renewals of billed servers that are overdue or come soon, by day.

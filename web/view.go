@@ -1,12 +1,14 @@
 package web
 
 import (
+	"cmp"
 	"math"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"server_rental_exporter/collector"
-	"server_rental_exporter/runner"
 )
 
 type sample = collector.Sample
@@ -16,39 +18,107 @@ type sample = collector.Sample
 // from the metrics, so that the overview shows none that is not in /metrics. The
 // template calls the exported methods.
 type view struct {
+	Source
 	Options
-	Ready      bool
-	Config     Configured
 	Now        time.Time
-	Watches    []collector.Watched
-	Events     []runner.Event  // newest first
-	Collectors []*collectorRow // those that fail first: the table shows a limited number
-	Accounts   []string        // that have collectors, in their order
-	rows       map[rowKey]*collectorRow
-	samples    map[string][]*sample // by name without namespace, sorted by labels; nil with --no-web.overview
+	Collectors []*collectorRow            // those that fail first: the table shows a limited number
+	Accounts   []string                   // that have collectors, in their order
+	rows       map[string][]*collectorRow // by name of the collector
+	samples    map[string][]*sample       // by name without namespace, sorted by labels; nil with --no-web.overview
 }
 
-type rowKey struct{ collector, account string }
-
 func newView(s Source, o Options, now time.Time) *view {
-	v := &view{Options: o, Ready: s.Ready(), Config: o.Configured(), Now: now, Watches: s.Watches(), Events: s.Events(), rows: map[rowKey]*collectorRow{}}
+	v := &view{Source: s, Options: o, Now: now, rows: map[string][]*collectorRow{}}
 	for _, h := range s.Health() {
 		row := v.newRow(h)
 		v.Collectors = append(v.Collectors, row)
-		v.rows[rowKey{h.Collector, h.Account}] = row
+		v.rows[h.Collector] = append(v.rows[h.Collector], row)
 		if h.Account != "" && !slices.Contains(v.Accounts, h.Account) {
 			v.Accounts = append(v.Accounts, h.Account)
 		}
 	}
 	slices.SortStableFunc(v.Collectors, func(a, b *collectorRow) int { return compareClasses(a.Class, b.Class) })
-	if v.Overview() {
+	if o.Published != nil {
 		v.samples = o.Published()
 	}
 	return v
 }
 
-// Overview returns whether the provider's and the accounts' data is shown.
-func (v *view) Overview() bool { return v.Published != nil }
+// collectorRow is the state of a collector.
+type collectorRow struct {
+	health
+	words           // the state
+	Causes []string // of invalid items; they name the items only with the overview
+	Errors []string // of the last fetch, and of invalid items
+}
+
+// requestPath begins the error of a request.
+var requestPath = regexp.MustCompile(`^/\S*: `)
+
+func (v *view) newRow(h health) *collectorRow {
+	r := &collectorRow{health: h}
+	for _, c := range h.Invalid.Causes {
+		if v.Published == nil {
+			c.Item = ""
+			if strings.HasPrefix(c.Field, "locations.") { // the ids of a location and a component follow
+				c.Field = "locations"
+			}
+		}
+		r.Causes = append(r.Causes, errorText(c))
+	}
+	r.Errors = r.Causes
+	if h.Err != nil { // without the path: collectors that fail for the same cause share a notice
+		r.Errors = slices.Insert(slices.Clone(r.Causes), 0, requestPath.ReplaceAllString(errorText(h.Err), ""))
+	}
+	switch {
+	case h.Err != nil && h.Made.IsZero():
+		r.words = words{"failing, no data", "bad"}
+	case h.Err != nil:
+		r.words = words{"failing, last data shown", "warn"}
+	case h.Made.IsZero():
+		r.words = words{"fetching", "wait"}
+	case h.Invalid.Items > 0:
+		r.words = words{"invalid items", "warn"}
+	default:
+		r.words = words{"working", "good"}
+	}
+	return r
+}
+
+// Data says how old the data of a collector is at most, and in which accounts something is wrong
+// with it.
+func (v *view) Data(name string) string {
+	if len(v.rows[name]) == 0 {
+		return "not collected by this exporter"
+	}
+	var parts []string
+	oldest := time.Duration(-1)
+	for _, c := range v.rows[name] {
+		if !c.Made.IsZero() {
+			oldest = max(oldest, v.Now.Sub(c.Made), 0)
+		}
+		switch {
+		case c.Class == "good":
+		case c.Account == "":
+			parts = append(parts, c.Text)
+		default:
+			parts = append(parts, c.Text+" ("+text(c.Account)+")")
+		}
+	}
+	if oldest >= 0 {
+		parts = slices.Insert(parts, 0, duration(oldest)+" old")
+	}
+	return join(parts)
+}
+
+// Empty says what it means that the data of a collector lists nothing.
+func (v *view) Empty(name string) string {
+	incomplete := func(c *collectorRow) bool { return c.Made.IsZero() || c.Invalid.Items > 0 }
+	if len(v.rows[name]) == 0 || slices.ContainsFunc(v.rows[name], incomplete) {
+		return "unknown"
+	}
+	return "none"
+}
 
 // Find returns the samples of a metric whose first labels have these values.
 func (v *view) Find(name string, values ...string) []*sample {
@@ -89,46 +159,5 @@ func (v *view) Label(label, name string, values ...string) string {
 
 // NameOf returns a name from a label of an info metric, or the last of the values.
 func (v *view) NameOf(label, name string, values ...string) string {
-	if found := v.Label(label, name, values...); found != "" {
-		return text(found)
-	}
-	return text(values[len(values)-1])
-}
-
-// Row returns the row of a collector; the account of a public one is empty.
-func (v *view) Row(name, account string) *collectorRow {
-	if row, enabled := v.rows[rowKey{name, account}]; enabled {
-		return row
-	}
-	return &collectorRow{Words: "not collected by this exporter", Class: "warn"}
-}
-
-// Data says how old a collector's data is at most, and of which accounts it is not known in
-// full.
-func (v *view) Data(name string) string {
-	var parts []string
-	oldest := time.Duration(-1)
-	for _, account := range v.Accounts {
-		c := v.Row(name, account)
-		if c.Known {
-			oldest = max(oldest, c.Age)
-		}
-		if c.Class != "good" {
-			parts = append(parts, text(account)+": "+c.Words)
-		}
-	}
-	if oldest >= 0 {
-		parts = slices.Insert(parts, 0, duration(oldest)+" old")
-	}
-	return join(parts, 6)
-}
-
-// Empty says what it means that the data of a collector lists nothing.
-func (v *view) Empty(name string) string {
-	for _, account := range v.Accounts {
-		if c := v.Row(name, account); !c.Known || c.Invalid.Items > 0 {
-			return "unknown"
-		}
-	}
-	return "none"
+	return text(cmp.Or(v.Label(label, name, values...), values[len(values)-1]))
 }

@@ -48,7 +48,6 @@ type Options struct {
 // Configured is what the landing page shows of the configuration.
 type Configured struct {
 	API         string // where the data comes from, in words
-	Accounts    int    // how many there are
 	ReloadError error  // why the last reload was refused; nil if it was not
 }
 

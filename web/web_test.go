@@ -5,8 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -85,10 +90,9 @@ func TestPathsAndMethods(t *testing.T) {
 	)
 	refused := response{405, "GET, HEAD", "Method Not Allowed\n"}
 	notFound := response{404, "", "404 page not found\n"}
-	faulty, closed, elsewhere := allEnabled(), allEnabled(), allEnabled()
+	faulty, closed := allEnabled(), allEnabled()
 	faulty.Reload = func() error { return errors.New("line 1: fault") }
 	closed.Reload, closed.Discovery = nil, nil
-	elsewhere.MetricsPath = "/probe/rental"
 	for _, tc := range []struct {
 		name    string
 		options Options
@@ -99,7 +103,6 @@ func TestPathsAndMethods(t *testing.T) {
 	}{
 		{"metrics", allEnabled(), false, "/metrics", response{200, "", "metrics\n"}, refused},
 		{"metrics below", allEnabled(), false, "/metrics/", notFound, notFound},
-		{"metrics elsewhere", elsewhere, false, "/probe/rental", response{200, "", "metrics\n"}, refused},
 		{"healthy", allEnabled(), false, "/-/healthy", response{200, "", "server_rental_exporter is healthy.\n"}, refused},
 		{"before ready", allEnabled(), false, "/-/ready", response{503, "", notReady}, refused},
 		{"ready", allEnabled(), true, "/-/ready", response{200, "", "server_rental_exporter is ready.\n"}, refused},
@@ -161,18 +164,14 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-func TestTarget(t *testing.T) {
-	cases := map[string][2]string{ // by address, without and with a port
+// TestDiscoveryAddresses asserts that only addresses that lead to the server are targets.
+func TestDiscoveryAddresses(t *testing.T) {
+	for address, want := range map[string][]string{ // without and with a port
 		"192.0.2.1": {"192.0.2.1", "192.0.2.1:9100"}, "::ffff:192.0.2.1": {"192.0.2.1", "192.0.2.1:9100"}, "2001:db8::1": {"[2001:db8::1]", "[2001:db8::1]:9100"},
-	}
-	for _, address := range []string{
-		"", "nowhere/metrics", "192.0.2.2:80", "127.0.0.53", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "169.254.169.254", "fe80::1",
-		"2001:db8::1%eth0", "224.0.0.1", "ff02::1",
+		"": {"", ""}, "nowhere/metrics": {"", ""}, "192.0.2.2:80": {"", ""}, "127.0.0.53": {"", ""}, "::1": {"", ""}, "::ffff:127.0.0.1": {"", ""}, "0.0.0.0": {"", ""},
+		"::": {"", ""}, "169.254.169.254": {"", ""}, "fe80::1": {"", ""}, "2001:db8::1%eth0": {"", ""}, "224.0.0.1": {"", ""}, "ff02::1": {"", ""},
 	} {
-		cases[address] = [2]string{}
-	}
-	for address, want := range cases {
-		simtest.AssertEqual(t, address, [2]string{target(address, ""), target(address, "9100")}, want)
+		simtest.AssertEqual(t, address, []string{target(address, ""), target(address, "9100")}, want)
 	}
 }
 
@@ -214,4 +213,52 @@ func TestReloadFromOtherSite(t *testing.T) {
 		Handler(&fakeSource{}, allEnabled()).ServeHTTP(w, r)
 		simtest.AssertEqual(t, "Sec-Fetch-Site "+header, w.Code, want)
 	}
+}
+
+// page is a response that keeps where the bytes of its body are.
+type page struct {
+	http.ResponseWriter
+	header http.Header
+	body   []byte
+}
+
+func (p *page) Header() http.Header { return p.header }
+
+func (p *page) Write(b []byte) (int, error) {
+	p.body = b
+	return len(b), nil
+}
+
+// TestLandingPageIsShared asserts that all responses within a second send the same bytes, which
+// are rendered once.
+func TestLandingPageIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var renderings atomic.Int64
+		o := allEnabled()
+		o.Published = func() map[string][]*sample {
+			renderings.Add(1)
+			return nil
+		}
+		h := Handler(&fakeSource{}, o)
+		pages := make([]page, 51)
+		get := func(p *page) {
+			p.header = http.Header{}
+			h.ServeHTTP(p, httptest.NewRequest(http.MethodGet, "/", nil))
+		}
+		var all sync.WaitGroup
+		for i := range pages[:50] {
+			all.Go(func() { get(&pages[i]) })
+		}
+		all.Wait()
+		time.Sleep(maxPageAge - time.Nanosecond)
+		get(&pages[50])
+		for _, p := range pages {
+			simtest.AssertEqual(t, "the bytes are those of the first response", &p.body[0] == &pages[0].body[0], true)
+			simtest.AssertEqual(t, "Content-Length", p.header.Get("Content-Length"), strconv.Itoa(len(p.body)))
+		}
+		simtest.AssertEqual(t, "renderings within a second", renderings.Load(), int64(1))
+		time.Sleep(time.Nanosecond)
+		get(&pages[50])
+		simtest.AssertEqual(t, "renderings after a second", renderings.Load(), int64(2))
+	})
 }

@@ -104,7 +104,7 @@ func (h *harness) start() {
 			Publisher: h.Publisher, Gatherer: registry, OnError: func(cause string, err error) { h.t.Error(cause, err) },
 		},
 		Configured: func() web.Configured {
-			return web.Configured{API: "a simulated provider", Accounts: len(h.config.accounts)}
+			return web.Configured{API: "a simulated provider"}
 		},
 	})
 	h.Run(h.ctx)

@@ -84,8 +84,11 @@ golden: ## rewrite the golden and generated files that need nothing but Go
 recipe-check: ## add an endpoint to a copy as CONTRIBUTING.md says, and run the tests there
 	test/recipe/check.sh
 
-pictures: ## make docs/pictures from web/testdata (Debian: chromium-headless-shell fonts-dejavu-core)
-	web/pictures.sh
+pictures: SCREENSHOT = chromium-headless-shell --no-sandbox --disable-gpu --hide-scrollbars file://$(CURDIR)/web/testdata/overview.html
+
+pictures: ## make the pictures of the landing page from web/testdata (Debian: chromium-headless-shell fonts-dejavu-core)
+	$(SCREENSHOT) --window-size=1280,1500 --blink-settings=preferredColorScheme=1 --screenshot=docs/pictures/overview-1280-light.png
+	$(SCREENSHOT) --window-size=420,1500 --blink-settings=preferredColorScheme=0 --screenshot=docs/pictures/overview-420-dark.png
 
 browser-test: ## test the landing page in a browser (Node, npm; Debian: chromium-headless-shell)
 	cd web/browser && npm ci --silent && npm run --silent test

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func TestStateLogger(t *testing.T) {
 	invalid := func(n int, causes ...rentalapi.Cause) rentalapi.Invalid {
 		return rentalapi.Invalid{Items: n, Causes: causes}
 	}
-	broken := &rentalapi.Error{Path: "/plans", Reason: rentalapi.Status, Code: 500}
+	broken := &rentalapi.Error{Path: "/plans", Reason: rentalapi.Status, Err: errors.New("status 500")}
 	paused := &rentalapi.Error{Path: "/plans", Reason: rentalapi.Paused}
 	var log simtest.Log
 	l := stateLogger{logger: &log}

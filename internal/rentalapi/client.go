@@ -30,17 +30,19 @@ type Settings struct {
 type API struct {
 	userAgent string
 	settings  atomic.Pointer[Settings]
-	limiters  limiters
 
 	requests, errors *prometheus.CounterVec
 	duration         *prometheus.HistogramVec
+
+	mu       sync.Mutex // guards limiters, and each of them
+	limiters map[Fingerprint]*limiter
 }
 
 // New returns an API that sends userAgent with each request. It registers the metrics of
 // requests, whose number of series does not grow with accounts. Those of an account are
 // returned by Client.AddMetrics.
 func New(userAgent string, s Settings, metrics prometheus.Registerer) *API {
-	a := &API{userAgent: userAgent, limiters: limiters{limits: s.Limits, byToken: map[Fingerprint]*limiter{}}}
+	a := &API{userAgent: userAgent, limiters: map[Fingerprint]*limiter{}}
 	a.registerMetrics(metrics)
 	a.settings.Store(&s)
 	return a
@@ -50,8 +52,15 @@ func New(userAgent string, s Settings, metrics prometheus.Registerer) *API {
 // for clients that are made later. Earlier requests still count against the new limits.
 // If the base URL has a new host, all backoffs end: the old host asked for them.
 func (a *API) ApplySettings(s Settings) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	before := a.settings.Swap(&s)
-	a.limiters.apply(s.Limits, before.BaseURL.Host != s.BaseURL.Host)
+	for token, l := range a.limiters {
+		l.SetLimit(s.Limits.refill(token))
+		if before.BaseURL.Host != s.BaseURL.Host {
+			l.backoff = time.Time{}
+		}
+	}
 }
 
 // Token returns the present API token of an account. It is called before each request. Its
@@ -66,9 +75,10 @@ type Client struct {
 	token   Token    // of public requests: an empty one
 	baseURL *url.URL // fixed, so that a token is sent only where it was configured for
 
-	mu    sync.Mutex
-	sent  Fingerprint  // of the last token that was read
-	state AccountState // without BackoffUntil, which the limiter knows
+	mu               sync.Mutex  // guards the rest
+	sent             Fingerprint // of the last token that was read
+	rejected         *bool       // whether the API last refused the token; nil if that is not known
+	limit, remaining *float64    // of the RateLimit headers; nil if not known
 }
 
 // Client returns the client of an account, or the public one without account and token. Its
@@ -87,9 +97,6 @@ func (c *Client) LastToken() Fingerprint {
 	return c.sent
 }
 
-// HasSpare returns whether a request that is made now delays no other that is made soon.
-func (c *Client) HasSpare() bool { return c.api.limiters.full(c.LastToken()) }
-
 // Reject counts a response that the caller cannot use, and returns why as an *Error.
 // The reason is Incomplete or TooLarge if err wraps ErrIncomplete or ErrTooLarge, and
 // else Decode.
@@ -100,7 +107,7 @@ func (c *Client) Reject(path string, err error) error {
 // fail counts a request that gave no data, and returns why.
 func (c *Client) fail(path string, e *Error) error {
 	e.Path = path
-	c.api.CountError(path, e.Reason)
+	c.api.errors.WithLabelValues(path, string(e.Reason)).Inc()
 	return e
 }
 
@@ -109,14 +116,14 @@ func (c *Client) fail(path string, e *Error) error {
 func (c *Client) Get(ctx context.Context, path string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := c.token()
 	if err != nil {
-		c.record(new(true), nil)
+		c.record(http.StatusUnauthorized, nil)
 		return Response{}, c.fail(path, newError(Unauthorized, fmt.Errorf("token file: %w", err)))
 	}
 	response := Response{Token: fingerprint(token)}
 	c.mu.Lock()
 	c.sent = response.Token
 	c.mu.Unlock()
-	if err := c.api.limiters.wait(ctx, response.Token, path); err != nil {
+	if err := c.api.wait(ctx, response.Token, path); err != nil {
 		return response, err
 	}
 	settings := c.api.settings.Load()
@@ -130,13 +137,14 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, read fu
 	} else {
 		defer httpResponse.Body.Close()
 		code = strconv.Itoa(httpResponse.StatusCode)
-		body := &body{ctx: reqCtx, timeout: settings.Timeout, r: httpResponse.Body}
+		body := &body{httpResponse.Body, reqCtx, settings.Timeout}
 		failure = c.readResponse(httpResponse, body, &response, read)
 	}
 	if ctx.Err() != nil { // no failure of the API
 		return response, ctx.Err()
 	}
-	c.api.CountRequest(path, code, time.Since(began))
+	c.api.requests.WithLabelValues(path, code).Inc()
+	c.api.duration.WithLabelValues(path).Observe(time.Since(began).Seconds())
 	if failure != nil {
 		return response, c.fail(path, failure)
 	}

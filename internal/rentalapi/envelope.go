@@ -9,6 +9,7 @@ import (
 // Bounds on the memory that a response takes. Decoded, a value is many times as large as in
 // JSON.
 const (
+	maxBodyBytes  = 32 << 20
 	maxValueBytes = 1 << 20 // of an item, of a single object or of the meta object
 	maxElements   = 250_000 // of all arrays and maps within the items of a list
 )
@@ -62,7 +63,7 @@ func readEnvelope(body io.Reader, readData func(*json.Decoder) error) (meta any,
 }
 
 // newDecoder returns a decoder that keeps numbers as they are written, and fails with
-// ErrTooLarge at a value of more than maxValueBytes.
+// ErrTooLarge after maxBodyBytes, or at a value of more than maxValueBytes.
 func newDecoder(r io.Reader) *json.Decoder {
 	b := &bounded{r: r}
 	b.dec = json.NewDecoder(b)
@@ -70,7 +71,7 @@ func newDecoder(r io.Reader) *json.Decoder {
 	return b.dec
 }
 
-// bounded lets a decoder read at most maxValueBytes more than it has decoded.
+// bounded lets a decoder read at most maxBodyBytes, and maxValueBytes more than it has decoded.
 type bounded struct {
 	r    io.Reader
 	dec  *json.Decoder
@@ -79,7 +80,7 @@ type bounded struct {
 
 // Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
-	ahead := b.dec.InputOffset() + maxValueBytes - b.read
+	ahead := min(b.dec.InputOffset()+maxValueBytes, maxBodyBytes+1) - b.read
 	if ahead <= 0 {
 		return 0, ErrTooLarge
 	}

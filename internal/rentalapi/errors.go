@@ -1,7 +1,9 @@
 package rentalapi
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -41,22 +43,12 @@ const (
 type Error struct {
 	Path   string // path below the base URL
 	Reason Reason
-	Code   int       // HTTP status other than 200; 0 if that is not the cause
 	Until  time.Time // when to ask again; zero if the API did not say
-	Err    error     // the cause; may be nil
+	Err    error     // the cause
 }
 
 // Error says which path failed and why.
-func (e *Error) Error() string {
-	text := e.Path
-	if e.Code != 0 {
-		text += fmt.Sprintf(": status %d", e.Code)
-	}
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
+func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Err) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
@@ -69,6 +61,9 @@ var (
 
 // newError returns an error with a reason, unless err says more about that.
 func newError(reason Reason, err error) *Error {
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known
+	}
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		reason = TooLarge
@@ -84,60 +79,52 @@ func connectionError(ctx context.Context, timeout time.Duration, err error) *Err
 	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
 	switch {
 	case ctx.Err() != nil, !time.Now().Before(deadline):
-		return newError(Timeout, fmt.Errorf("no response within %s", timeout))
+		return &Error{Reason: Timeout, Err: fmt.Errorf("no response within %s", timeout)}
 	case errors.As(err, &network) && network.Timeout(): // of the TLS handshake, or of the system
-		return newError(Timeout, errors.New("connection timed out"))
+		return &Error{Reason: Timeout, Err: errors.New("connection timed out")}
 	}
-	return newError(Connection, sanitizeError(err))
+	return &Error{Reason: Connection, Err: errors.New(describe(err))}
 }
 
-// sanitizeError returns the cause without anything that the other side sent: net/http
-// repeats a response that is no HTTP, and a certificate its names. Either might
-// contain the token or other private data. It contains no address of this machine and its
-// network either: package net repeats those of connections and name servers.
-func sanitizeError(err error) error {
-	var (
-		file    *fs.PathError // certificates and headers are read again for each request
-		name    x509.HostnameError
-		lookup  *net.DNSError
-		network *net.OpError
-	)
-	switch {
-	case errors.As(err, &file):
-		return fmt.Errorf("api.http: cannot read a file: %w", file.Err)
-	case strings.HasPrefix(err.Error(), "unable to use specified CA cert "):
-		return errors.New("api.http.tls_config.ca_file: not a CA certificate")
-	case errors.As(err, &name):
-		return fmt.Errorf("tls: certificate for other names, not %s", name.Host)
-	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return errors.New("tls: certificate signed by unknown authority: set api.http.tls_config.ca_file to its certificate")
-	case errors.As(err, new(x509.CertificateInvalidError)):
-		return errors.New("tls: certificate expired, not yet valid, or not for this use")
-	case errors.As(err, &lookup) && lookup.IsNotFound:
-		return fmt.Errorf("lookup %s: no such host", lookup.Name) // which the configuration sets
-	case errors.As(err, &lookup):
-		return fmt.Errorf("lookup %s: failed", lookup.Name)
-	case errors.As(err, &network):
-		return fmt.Errorf("%s: %w", strings.TrimSpace(network.Op+" "+network.Net), knownCause(network.Err, "failed"))
-	}
-	return knownCause(err, "no valid HTTP response")
-}
-
-// knownCause returns the first of an error's causes whose text is of Go, the system or a
-// proxy's status as HTTP defines it, or else an error with another text.
-func knownCause(err error, otherwise string) error {
-	for code := range 600 {
-		if text := http.StatusText(code); text != "" && text == err.Error() {
-			return fmt.Errorf("proxy: %w", err)
+// describe says what an operator can do something about, and else that there was no valid
+// response. It repeats nothing that the other side sent: net/http repeats a response that is no
+// HTTP, and a certificate its names, which might contain the token or other private data. Nor
+// does it repeat addresses of this machine and its network, as package net does.
+func describe(err error) string {
+	operation, otherwise, text := "", "no valid HTTP response", ""
+	for ; err != nil; err = errors.Unwrap(err) {
+		text = err.Error()
+		switch e := err.(type) { //nolint:errorlint // the loop unwraps
+		case *fs.PathError: // certificates and headers are read again for each request
+			return "api.http: cannot read a file: " + describe(e.Err)
+		case *net.DNSError:
+			if e.IsNotFound {
+				return "lookup " + e.Name + ": no such host" // which the configuration sets
+			}
+			return "lookup " + e.Name + ": failed"
+		case x509.HostnameError:
+			return "tls: certificate for other names, not " + e.Host
+		case x509.UnknownAuthorityError:
+			return "tls: certificate signed by unknown authority: set api.http.tls_config.ca_file to its certificate"
+		case *tls.CertificateVerificationError:
+			otherwise = "tls: certificate expired, not yet valid, or not for this use"
+		case *net.OpError: // "proxyconnect" and "socks connect" are of a proxy
+			operation, otherwise = cmp.Or(operation, e.Op+": "), "failed"
+		case syscall.Errno:
+			return operation + text
 		}
 	}
 	known := []error{io.EOF, io.ErrUnexpectedEOF, http.ErrSchemeMismatch}
-	for ; err != nil; err = errors.Unwrap(err) {
-		_, ofSystem := err.(syscall.Errno) //nolint:errorlint // the loop unwraps
-		ofTLS, ofSOCKS := strings.HasPrefix(err.Error(), "tls: "), strings.HasPrefix(err.Error(), "unknown error ")
-		if ofSystem || ofTLS || ofSOCKS || slices.Contains(known, err) {
-			return err
+	switch {
+	case strings.HasPrefix(text, "tls: "), slices.ContainsFunc(known, func(k error) bool { return k.Error() == text }):
+		return operation + text
+	case strings.HasPrefix(text, "unable to use specified CA cert "):
+		return "api.http.tls_config.ca_file: not a CA certificate"
+	}
+	for code := http.StatusBadRequest; code < 600; code++ { // a proxy's, whose text is repeated if it is HTTP's own
+		if text == http.StatusText(code) {
+			return "proxy: " + text
 		}
 	}
-	return errors.New(otherwise)
+	return operation + otherwise
 }

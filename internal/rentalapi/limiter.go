@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -42,40 +41,31 @@ type Fingerprint [sha256.Size]byte
 
 func fingerprint(token string) Fingerprint { return sha256.Sum256([]byte(token)) }
 
-// limiter is the rate limit of one token, or of public requests.
+// limiter is the rate limit of one token, whichever account uses it, or of public requests. It
+// outlives reloads.
 type limiter struct {
 	*rate.Limiter
 	backoff time.Time // nothing is sent before this time
 	cause   string    // why
 }
 
-// limiters are all limiters of the process: one for public requests and one for each token,
-// whichever account uses it. They outlive reloads.
-type limiters struct {
-	mu      sync.Mutex // of the limiters, too
-	limits  Limits
-	byToken map[Fingerprint]*limiter
-}
-
-// get returns the limiter of a token. If it is new, those that are as good as new are
+// limiter returns the limiter of a token. If it is new, those that are as good as new are
 // dropped. The caller must hold mu for as long as it uses the limiter.
-func (ls *limiters) get(token Fingerprint, now time.Time) *limiter {
-	l := ls.byToken[token]
+func (a *API) limiter(token Fingerprint) *limiter {
+	l := a.limiters[token]
 	if l == nil {
-		maps.DeleteFunc(ls.byToken, func(_ Fingerprint, l *limiter) bool {
-			return l.TokensAt(now) >= Burst && !l.backoff.After(now)
-		})
-		l = &limiter{Limiter: rate.NewLimiter(ls.limits.refill(token), Burst)}
-		ls.byToken[token] = l
+		maps.DeleteFunc(a.limiters, func(_ Fingerprint, l *limiter) bool { return l.Tokens() >= Burst && time.Now().After(l.backoff) })
+		l = &limiter{Limiter: rate.NewLimiter(a.settings.Load().Limits.refill(token), Burst)}
+		a.limiters[token] = l
 	}
 	return l
 }
 
 // wait returns when a request with a token may be sent. It fails with an *Error if the API
 // asked for a backoff that is longer than maxWait, and with the context's error.
-func (ls *limiters) wait(ctx context.Context, token Fingerprint, path string) error {
+func (a *API) wait(ctx context.Context, token Fingerprint, path string) error {
 	for ctx.Err() == nil {
-		delay, err := ls.take(token, path)
+		delay, err := a.take(token, path)
 		if err != nil || delay == 0 {
 			return err
 		}
@@ -89,11 +79,10 @@ func (ls *limiters) wait(ctx context.Context, token Fingerprint, path string) er
 
 // take counts a request that may be sent now, or returns how long to wait before the next
 // call.
-func (ls *limiters) take(token Fingerprint, path string) (time.Duration, error) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	now := time.Now()
-	l := ls.get(token, now)
+func (a *API) take(token Fingerprint, path string) (time.Duration, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now, l := time.Now(), a.limiter(token)
 	if delay := l.backoff.Sub(now); delay > maxWait {
 		err := fmt.Errorf("no request made: %s; waiting until %s", l.cause, l.backoff.UTC().Format(time.RFC3339))
 		return 0, &Error{Path: path, Reason: Paused, Until: l.backoff, Err: err}
@@ -108,44 +97,27 @@ func (ls *limiters) take(token Fingerprint, path string) (time.Duration, error) 
 	return delay, nil
 }
 
-// full returns whether as many requests with a token may be sent at once as ever.
-func (ls *limiters) full(token Fingerprint) bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	now := time.Now()
-	return ls.get(token, now).TokensAt(now) >= Burst
-}
-
 // backOff stops all requests with a token until the time given, unless a longer backoff has
 // begun already.
-func (ls *limiters) backOff(token Fingerprint, until time.Time, cause string) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if l := ls.get(token, time.Now()); until.After(l.backoff) {
+func (a *API) backOff(token Fingerprint, until time.Time, cause string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l := a.limiter(token); until.After(l.backoff) {
 		l.backoff, l.cause = until, cause
 	}
 }
 
-// backoffUntil returns the end of a backoff, zero if there is none.
-func (ls *limiters) backoffUntil(token Fingerprint, now time.Time) time.Time {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if l := ls.byToken[token]; l != nil && l.backoff.After(now) {
-		return l.backoff
-	}
-	return time.Time{}
+// backoff returns the end of the last backoff; zero if there was none.
+func (a *API) backoff(token Fingerprint) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.limiter(token).backoff
 }
 
-// apply sets new limits, and may end all backoffs. What was sent before still counts.
-func (ls *limiters) apply(limits Limits, endBackoffs bool) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.limits = limits
-	now := time.Now()
-	for token, l := range ls.byToken {
-		l.SetLimitAt(now, limits.refill(token))
-		if endBackoffs {
-			l.backoff = time.Time{}
-		}
-	}
+// HasSpare returns whether a request that is made now delays no other that is made soon.
+func (c *Client) HasSpare() bool {
+	token := c.LastToken()
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	return c.api.limiter(token).Tokens() >= Burst
 }

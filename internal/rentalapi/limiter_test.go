@@ -16,11 +16,11 @@ func TestLimiterRate(t *testing.T) {
 		5: {4, 5, 64}, 60: {4, 60, 3364}, 120: {4, 120, 6964},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			ls := limiters{limits: Limits{Account: limit}, byToken: map[Fingerprint]*limiter{}}
+			api := New("test/1", Settings{Limits: Limits{Account: limit}}, nil)
 			var got [3]int
 			start := time.Now()
 			for {
-				if err := ls.wait(t.Context(), fingerprint("secret"), "/servers"); err != nil {
+				if err := api.wait(t.Context(), fingerprint("secret"), "/servers"); err != nil {
 					t.Fatal(err)
 				}
 				for i, within := range []time.Duration{0, time.Minute + time.Second/2, time.Hour + time.Second/4} {

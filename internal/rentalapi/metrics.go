@@ -48,50 +48,6 @@ func (a *API) registerMetrics(r prometheus.Registerer) {
 	}, requestDuration.Labels)
 }
 
-// AddMetrics adds the state of the account, and returns when it changes by the passing of
-// time; zero if it does not.
-func (c *Client) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time) {
-	c.mu.Lock()
-	state, sent := c.state, c.sent
-	c.mu.Unlock()
-	state.BackoffUntil = c.api.limiters.backoffUntil(sent, now)
-	AddAccountMetrics(b, c.account, state)
-	return state.BackoffUntil
-}
-
-// AccountState is what the API last said to an account, or to public requests. A value
-// that is not known is nil.
-type AccountState struct {
-	Limit, Remaining *float64  // of the RateLimit headers
-	Rejected         *bool     // whether the API last refused the token
-	BackoffUntil     time.Time // zero if there is no backoff
-}
-
-// AddAccountMetrics adds the metrics of an account; its name is empty for public
-// requests.
-func AddAccountMetrics(b *metric.Builder, account string, s AccountState) {
-	metric.AddOptional(b, rateLimit, s.Limit, account)
-	metric.AddOptional(b, rateLimitRemaining, s.Remaining, account)
-	b.AddBool(tokenRejected, s.Rejected, account)
-	if !s.BackoffUntil.IsZero() {
-		b.Add(backoffUntil, float64(s.BackoffUntil.UnixMilli())/1000, account)
-	}
-}
-
-// record keeps whether the token was refused, unless that is nil, and the RateLimit headers
-// that can be read.
-func (c *Client) record(rejected *bool, h http.Header) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state.Rejected = cmp.Or(rejected, c.state.Rejected)
-	for header, field := range map[string]**float64{"RateLimit-Limit": &c.state.Limit, "RateLimit-Remaining": &c.state.Remaining} {
-		n, err := strconv.ParseUint(strings.TrimSpace(h.Get(header)), 10, 32)
-		if err == nil {
-			*field = new(float64(n))
-		}
-	}
-}
-
 // InitErrorCounters starts the error counters of an endpoint at 0, so that the first
 // error of a kind is an increase.
 func (a *API) InitErrorCounters(path string) {
@@ -100,13 +56,38 @@ func (a *API) InitErrorCounters(path string) {
 	}
 }
 
-// CountRequest counts a request; its code is error if no response came.
-func (a *API) CountRequest(path, code string, duration time.Duration) {
-	a.requests.WithLabelValues(path, code).Inc()
-	a.duration.WithLabelValues(path).Observe(duration.Seconds())
+// AddMetrics adds what the API last said to the account, whose name is empty for public
+// requests, and returns when that changes by the passing of time; zero if it does not.
+func (c *Client) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	metric.AddOptional(b, rateLimit, c.limit, c.account)
+	metric.AddOptional(b, rateLimitRemaining, c.remaining, c.account)
+	b.AddBool(tokenRejected, c.rejected, c.account)
+	until := c.api.backoff(c.sent)
+	if !until.After(now) {
+		return time.Time{}
+	}
+	b.Add(backoffUntil, float64(until.UnixMilli())/1000, c.account)
+	return until
 }
 
-// CountError counts a request without usable data.
-func (a *API) CountError(path string, reason Reason) {
-	a.errors.WithLabelValues(path, string(reason)).Inc()
+// record keeps whether the token was refused, and the RateLimit headers that can be read.
+func (c *Client) record(status int, h http.Header) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if status == http.StatusOK || status == http.StatusUnauthorized { // others are no verdict on the token
+		c.rejected = new(status == http.StatusUnauthorized)
+	}
+	c.limit = cmp.Or(headerNumber(h, "RateLimit-Limit"), c.limit)
+	c.remaining = cmp.Or(headerNumber(h, "RateLimit-Remaining"), c.remaining)
+}
+
+// headerNumber returns the whole number in a header; nil if there is none.
+func headerNumber(h http.Header, name string) *float64 {
+	n, err := strconv.ParseUint(strings.TrimSpace(h.Get(name)), 10, 32)
+	if err != nil {
+		return nil
+	}
+	return new(float64(n))
 }

@@ -84,7 +84,7 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// TestTooLarge has responses that are within the bound of a body and would take gigabytes. What
+// TestTooLarge has a body of more than 32 MiB, and smaller ones that would take gigabytes. What
 // is allocated to refuse them is more than what they take at any moment.
 func TestTooLarge(t *testing.T) {
 	type plan struct {
@@ -99,6 +99,7 @@ func TestTooLarge(t *testing.T) {
 		"text":        {`{"data":["` + strings.Repeat("x", 31<<20), tooLarge},
 		"other field": {`{"more":[0` + strings.Repeat(",0", 15<<20) + "]}", tooLarge},
 		"meta":        {`{"data":[],"meta":[0` + strings.Repeat(",0", 15<<20) + "]}", tooLarge},
+		"body":        {"{" + strings.Repeat(`"more":"`+strings.Repeat("x", 1<<19)+`",`, 65) + `"data":[]}`, tooLarge},
 		"long items":  {`{"data":[` + strings.Repeat(item("a", 500_000)+",", 7) + item("b", 500_000) + "]}", tooLarge},
 		"many elements": {
 			`{"data":[` + item("a", 100_000) + "," + item("b", 100_000) + "," + item("c", 100_000) + "]}",

@@ -5,17 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
-
-// maxBodyBytes is the largest body of a response.
-const maxBodyBytes = 32 << 20
 
 // newRequest returns a request. It must be sent with RoundTrip, which follows no redirect:
 // that would be a request that no limiter has counted, and might send the token elsewhere.
@@ -31,79 +28,64 @@ func (c *Client) newRequest(ctx context.Context, path string, query url.Values, 
 
 // readResponse hands the body of a 200 to read, and keeps what the header says. It returns
 // nil or why the response is of no use.
-func (c *Client) readResponse(resp *http.Response, b *body, r *Response, read func(io.Reader) error) *Error {
+func (c *Client) readResponse(resp *http.Response, body io.Reader, r *Response, read func(io.Reader) error) *Error {
 	r.Received = time.Now()
 	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
-	if seconds, err := strconv.ParseUint(strings.TrimSpace(resp.Header.Get("Age")), 10, 31); err == nil {
-		r.Age = new(time.Duration(seconds) * time.Second)
+	if seconds := headerNumber(resp.Header, "Age"); seconds != nil {
+		r.Age = new(time.Duration(*seconds) * time.Second)
 	}
 	if c.account != "" {
-		var rejected *bool // only these two are a verdict on the token
-		if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusUnauthorized {
-			rejected = new(resp.StatusCode == http.StatusUnauthorized)
-		}
-		c.record(rejected, resp.Header)
+		c.record(resp.StatusCode, resp.Header)
 	}
 	var until time.Time
 	if delay, cause := retryDelay(resp, cmp.Or(r.Date, r.Received)); delay > 0 {
 		until = r.Received.Add(delay)
-		c.api.limiters.backOff(r.Token, until, cause)
+		c.api.backOff(r.Token, until, cause)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return statusError(resp.StatusCode, b, until)
+		return statusError(resp.StatusCode, body, until)
 	}
-	err := read(b)
+	err := read(body)
 	_, noJSON := errors.AsType[*json.SyntaxError](err)
 	switch {
 	case err == nil:
 		return nil
-	case b.failure != nil:
-		return b.failure
 	case noJSON && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html"):
-		return newError(Decode, errors.New("response: a web page: api.base_url probably leads to a site and not to the API"))
-	default:
-		return newError(Decode, err)
+		err = errors.New("response: a web page: api.base_url probably leads to a site and not to the API")
 	}
+	return newError(Decode, err)
 }
 
 // statusError is the error of a status other than 200. Of the API's own codes it has only
 // those that are documented: anything else might repeat what was sent.
 func statusError(status int, body io.Reader, until time.Time) *Error {
 	reasons := map[int]Reason{http.StatusUnauthorized: Unauthorized, http.StatusTooManyRequests: RateLimited, http.StatusServiceUnavailable: Unavailable}
-	e := &Error{Reason: cmp.Or(reasons[status], Status), Code: status, Until: until}
 	documented := []string{"invalid_parameter", "unauthorized", "invalid_token", "not_found", "method_not_allowed", "rate_limited", "unavailable"}
 	var content struct{ Error struct{ Code string } }
 	text, _ := io.ReadAll(io.LimitReader(body, maxValueBytes)) // a connection is kept only if its response was read
 	_ = json.Unmarshal(text, &content)                         // without documented code if it is no JSON
+	err := fmt.Errorf("status %d", status)
 	switch {
 	case status >= 300 && status < 400:
-		e.Err = errors.New("redirects are not followed: set api.base_url to the API's final address")
+		err = fmt.Errorf("%w: redirects are not followed: set api.base_url to the API's final address", err)
 	case slices.Contains(documented, content.Error.Code):
-		e.Err = errors.New(content.Error.Code)
+		err = fmt.Errorf("%w: %s", err, content.Error.Code)
 	}
-	return e
+	return &Error{Reason: cmp.Or(reasons[status], Status), Until: until, Err: err}
 }
 
-// body reads the body of a response, at most maxBodyBytes, and keeps why it did not come in
-// full.
+// body reads the body of a response. Its errors are those of the connection.
 type body struct {
+	io.Reader
 	ctx     context.Context // of the request
 	timeout time.Duration   // of the request
-	r       io.Reader
-	read    int
-	failure *Error
 }
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
-	n, err := b.r.Read(p)
-	b.read += n
-	switch {
-	case b.read > maxBodyBytes:
-		err = ErrTooLarge
-		b.failure = newError(TooLarge, err)
-	case err != nil && err != io.EOF:
-		b.failure = connectionError(b.ctx, b.timeout, err)
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = connectionError(b.ctx, b.timeout, err)
 	}
 	return n, err
 }

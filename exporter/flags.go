@@ -42,7 +42,7 @@ func logFormats() []string { return []string{"logfmt", "json"} }
 
 const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
 
-Use --demo to try it without an account, --config.check to check a configuration, --once to print all metrics and exit, --healthcheck to ask a running exporter whether it serves, and --version to print the version. POST /-/reload needs --web.enable-lifecycle, /sd/servers needs --web.enable-service-discovery, and --web.systemd-socket takes the sockets from systemd. --collector.disable-defaults leaves only what is enabled explicitly, and --web.disable-exporter-metrics leaves out the metrics of the process.`
+Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.`
 
 // newApplication defines the flags.
 func newApplication(stdout io.Writer) (*kingpin.Application, *options) {

@@ -1,4 +1,4 @@
-// What all dashboards share: variables, links between them, annotations, the row Health, and how
+// Shared by all dashboards: variables, links between them, annotations, the row Health, and how
 // panels are placed.
 
 import * as sdk from '@grafana/grafana-foundation-sdk/dashboard';

@@ -7,7 +7,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/go-kit/log/level"
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
@@ -35,13 +34,13 @@ func (e *exporter) reload(ctx context.Context) error {
 		e.loaded.Store(&failed)
 		e.group.Changed()
 		e.runner.Publisher.Publish()
-		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
+		e.logger.Error("reload failed, keeping current configuration", "err", err)
 		return err
 	}
 	e.runner.API.ApplySettings(settings)
 	e.loaded.Store(newLoaded(cfg))
 	e.runner.ApplyConfig(ctx, e.loaded.Load().collected)
-	level.Info(e.logger).Log("msg", "configuration reloaded", "accounts", len(cfg.Accounts), "watches", len(cfg.Watches))
+	e.logger.Info("configuration reloaded", "accounts", len(cfg.Accounts), "watches", len(cfg.Watches))
 	return nil
 }
 

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-kit/log/level"
-
 	"server_rental_exporter/collector"
 )
 
@@ -60,7 +58,7 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 		return
 	}
 	if before != "" {
-		level.Warn(&r.log).Log("msg", "account has become another provider account", "account", j.account.name, "before", before, "now", id)
+		r.log.Warn("account has become another provider account", "account", j.account.name, "before", before, "now", id)
 		for _, other := range j.account.jobs {
 			if other.snapshot.Token != snap.Token {
 				other.forget()
@@ -69,7 +67,7 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 	}
 	for _, other := range r.jobs() {
 		if other.account != j.account && other.shown() && providerID(other.snapshot) == id {
-			level.Warn(&r.log).Log("msg", "same provider account configured more than once", "account", j.account.name, "first", other.account.name)
+			r.log.Warn("same provider account configured more than once", "account", j.account.name, "first", other.account.name)
 		}
 	}
 }
@@ -92,11 +90,11 @@ func (r *Runner) report(events []collector.Event, account string, now time.Time)
 		if account != "" {
 			e.Keys = slices.Concat([][2]string{{"account", account}}, e.Keys)
 		}
-		line := []any{"msg", e.Message}
+		var args []any
 		for _, key := range e.Keys {
-			line = append(line, key[0], key[1])
+			args = append(args, key[0], key[1])
 		}
-		level.Info(&r.log).Log(line...)
+		r.log.Info(e.Message, args...)
 		r.events = append(r.events, Event{e, now})
 	}
 	r.events = slices.Clone(r.events[max(0, len(r.events)-maxKept):])
@@ -119,7 +117,7 @@ func (r *Runner) stepWatches() (events []collector.Event) {
 		r.watches[i] = w.Step(public, wallClock())
 		for _, v := range r.watches[i].Unmet {
 			if !slices.Contains(w.Unmet, v) {
-				level.Warn(&r.log).Log("msg", "no plan has this value", "watch", w.Name, "criterion", v.Criterion, "value", v.Value)
+				r.log.Warn("no plan has this value", "watch", w.Name, "criterion", v.Criterion, "value", v.Value)
 			}
 		}
 		events = append(events, r.watches[i].Events...)

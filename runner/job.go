@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-kit/log"
-
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/rentalapi"
@@ -53,9 +51,9 @@ type job struct {
 
 // newJob returns a job that fetches after delay.
 func (r *Runner) newJob(a *account, res *collector.Resource, t Timing, delay time.Duration) *job {
-	logger := log.With(&r.log, "collector", res.Name)
+	logger := r.log.With("collector", res.Name)
 	if a.name != "" {
-		logger = log.With(logger, "account", a.name)
+		logger = logger.With("account", a.name)
 	}
 	r.API.InitErrorCounters(res.Path)
 	j := &job{

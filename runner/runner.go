@@ -7,12 +7,12 @@ package runner
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-kit/log"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"server_rental_exporter/collector"
@@ -37,7 +37,7 @@ type AccountSpec struct {
 
 // Options of a runner.
 type Options struct {
-	Logger    log.Logger
+	Logger    *slog.Logger
 	UserAgent string
 	API       rentalapi.Settings
 	Metrics   prometheus.Registerer // of the metrics of requests
@@ -63,12 +63,14 @@ type Runner struct {
 	accounts []*account          // the public one first, then by name
 	watches  []collector.Watched // in the order of the configuration
 	events   []Event             // the last ones, newest last
-	log      pendingLog
+	pending  []func()            // writes what was logged
+	log      *slog.Logger        // its lines are pending until mu is unlocked
 }
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
 	r := &Runner{options: o, resources: collector.Resources(), API: rentalapi.New(o.UserAgent, o.API, o.Metrics), accounts: []*account{{}}}
+	r.log = slog.New(pendingHandler{o.Logger.Handler(), r})
 	r.newGroups()
 	r.Publisher = exposition.NewPublisher(r.groups.all...)
 	return r

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"net/http"
@@ -12,8 +13,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/go-kit/log"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
@@ -45,7 +44,7 @@ func (sc scene) page(t *testing.T) (body string) {
 		for _, f := range sc.faults {
 			api.Inject(f)
 		}
-		set := runner.New(runner.Options{Logger: log.NewNopLogger(), UserAgent: "test/1", API: rentalapi.Settings{
+		set := runner.New(runner.Options{Logger: slog.New(slog.DiscardHandler), UserAgent: "test/1", API: rentalapi.Settings{
 			BaseURL: api.URL, Transport: &http.Transport{DialContext: api.Dial, DisableKeepAlives: true}, Timeout: time.Second, Limits: rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt},
 		}})
 		config := runner.Spec{Collectors: map[string]runner.Timing{}, Watches: sc.watches}

@@ -97,7 +97,7 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 func (h *harness) start() {
 	h.ctx, h.cancel = context.WithCancel(h.t.Context())
 	registry := prometheus.NewRegistry()
-	h.Runner = runner.New(runner.Options{Logger: &h.log, UserAgent: "chaos", API: h.apiSettings(), Metrics: registry})
+	h.Runner = runner.New(runner.Options{Logger: h.log.Logger(), UserAgent: "chaos", API: h.apiSettings(), Metrics: registry})
 	h.handler = web.Handler(h.Runner, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher.Samples,
 		Metrics: &exposition.Handler{

@@ -231,6 +231,9 @@ func TestUnitTestsProveSomething(t *testing.T) {
 func TestPromtool(t *testing.T) {
 	promtool := repo.Program(t, "promtool")
 	t.Run("check", func(t *testing.T) {
+		// In the container the rules are where compose.yaml mounts them.
+		config := strings.ReplaceAll(repo.Read(t, "deploy/compose/prometheus.yml"), "/etc/prometheus/alerts", repo.Path(t, "alerts"))
+		run(t, promtool, "check", "config", simtest.WriteFile(t, filepath.Join(t.TempDir(), "prometheus.yml"), config))
 		for _, f := range ruleFiles(t) {
 			run(t, promtool, "check", "rules", "--lint=all", "--lint-fatal", f.path)
 		}
@@ -252,8 +255,12 @@ func TestPromtool(t *testing.T) {
 func TestAmtool(t *testing.T) {
 	example := repo.Path(t, "alerts/alertmanager.example.yml")
 	amtool := repo.Program(t, "amtool")
-	run(t, amtool, "check-config", example)
-	if hasNewReceivers(t, amtool) {
+	run(t, amtool, "check-config", example, repo.Path(t, "deploy/compose/alertmanager.yml"), repo.Path(t, "deploy/compose/production.example/alertmanager.yml"))
+	version, err := exec.Command(amtool, "--version").CombinedOutput()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`^amtool, version 0\.([0-9]|[12][0-9]|3[0-3])\.`).Match(version) {
 		run(t, amtool, "check-config", repo.Path(t, "alerts/alertmanager-0.34.example.yml"))
 	}
 	labels := map[string]bool{
@@ -278,9 +285,10 @@ func TestAmtool(t *testing.T) {
 	simtest.Golden(t, repo.Path(t, "test/alerts/testdata/receivers.txt"), text.String())
 }
 
-// TestRoutes asks each route to the pager for groups of one severity: Alertmanager passes on
-// a label only if all alerts of the group share its value.
-func TestRoutes(t *testing.T) {
+// TestReceivers asks each route to the pager for groups of one severity, because Alertmanager
+// passes on a label only if all alerts of the group share its value. Of the receivers, those send
+// resolved messages that say so in their names.
+func TestReceivers(t *testing.T) {
 	var config struct {
 		Route struct {
 			Routes []struct {
@@ -289,6 +297,7 @@ func TestRoutes(t *testing.T) {
 				GroupBy  []string `yaml:"group_by"`
 			}
 		}
+		Receivers []map[string]any
 	}
 	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
 	for i, r := range config.Route.Routes {
@@ -296,50 +305,11 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("route %d: its groups can hold alerts of several severities", i)
 		}
 	}
-}
-
-// TestReceiversAlone checks each receiver of the examples as somebody copies it: without the rest
-// of the file, and without templates, whose absence Alertmanager does not report.
-func TestReceiversAlone(t *testing.T) {
-	amtool := repo.Program(t, "amtool")
-	for _, file := range []string{"alertmanager.example.yml", "alertmanager-0.34.example.yml"} {
-		if file != "alertmanager.example.yml" && !hasNewReceivers(t, amtool) {
-			continue
-		}
-		_, receivers, _ := strings.Cut(repo.Read(t, "alerts/"+file), "\nreceivers:\n")
-		for _, text := range strings.Split(receivers, "  - name: ")[1:] {
-			name, _, _ := strings.Cut(text, "\n")
-			if strings.Contains(text, "{{ template ") {
-				t.Errorf("%s: needs a template", name)
-			}
-			config := fmt.Sprintf("route: {receiver: %s}\nreceivers:\n  - name: %s", name, text)
-			run(t, amtool, "check-config", simtest.WriteFile(t, filepath.Join(t.TempDir(), name+".yml"), config))
-		}
-	}
-}
-
-// hasNewReceivers reports whether Alertmanager is of version 0.34 or later.
-func hasNewReceivers(t *testing.T, amtool string) bool {
-	t.Helper()
-	version, err := exec.Command(amtool, "--version").CombinedOutput()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return !regexp.MustCompile(`^amtool, version 0\.([0-9]|[12][0-9]|3[0-3])\.`).Match(version)
-}
-
-// TestResolved asks each receiver of the example to say whether it sends resolved messages: only
-// those do that have it in their names.
-func TestResolved(t *testing.T) {
-	var config struct{ Receivers []map[string]any }
-	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
 	for _, r := range config.Receivers {
 		name := r["name"].(string)
-		for service, configs := range r {
-			if service == "name" {
-				continue
-			}
-			for _, c := range configs.([]any) {
+		for _, configs := range r {
+			configs, _ := configs.([]any) // of a service
+			for _, c := range configs {
 				simtest.AssertEqual(t, name+": send_resolved", c.(map[string]any)["send_resolved"], any(strings.HasSuffix(name, "-resolved")))
 			}
 		}

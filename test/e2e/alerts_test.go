@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -107,7 +108,6 @@ alerting:
 // message would come in time. It returns the addresses.
 func startCluster(t *testing.T, hooks string) (addresses []string) {
 	t.Helper()
-	path := repo.Program(t, "prometheus-alertmanager", "alertmanager")
 	var config map[string]any
 	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
 	var receivers []any
@@ -123,14 +123,21 @@ func startCluster(t *testing.T, hooks string) (addresses []string) {
 	for _, r := range route["routes"].([]any) {
 		delete(r.(map[string]any), "group_interval")
 	}
-	file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "alertmanager.yml"), string(simtest.Encode(t, config)))
 	peers := []string{simtest.FreeAddress(t), simtest.FreeAddress(t)}
 	for i, peer := range peers {
-		address := simtest.FreeAddress(t)
-		start(t, address, path, "--cluster.listen-address="+peer, "--cluster.peer="+peers[1-i], "--config.file="+file, "--storage.path="+t.TempDir())
-		addresses = append(addresses, address)
+		addresses = append(addresses, startAlertmanager(t, config, "--cluster.listen-address="+peer, "--cluster.peer="+peers[1-i]))
 	}
 	return addresses
+}
+
+// startAlertmanager runs Alertmanager and returns its address.
+func startAlertmanager(t *testing.T, config map[string]any, flags ...string) (address string) {
+	t.Helper()
+	dir, address := t.TempDir(), simtest.FreeAddress(t)
+	file := simtest.WriteFile(t, filepath.Join(dir, "alertmanager.yml"), string(simtest.Encode(t, config)))
+	flags = append(flags, "--config.file="+file, "--storage.path="+filepath.Join(dir, "data"))
+	start(t, address, repo.Program(t, "prometheus-alertmanager", "alertmanager"), flags...)
+	return address
 }
 
 // writeAlerts writes the alerts of a request to a webhook, whose path is the receiver.
@@ -144,5 +151,69 @@ func writeAlerts(w io.Writer, r *http.Request) {
 	for _, a := range message.Alerts {
 		text := strings.TrimSpace(a.Annotations["description"] + " " + a.Annotations["link"])
 		fmt.Fprintf(w, "%s: %s: %s %s\n", strings.Trim(r.URL.Path, "/"), a.Labels["alertname"], a.Annotations["summary"], text)
+	}
+}
+
+// labels are the labels of an alert.
+type labels map[string]string
+
+// TestInhibition asks Alertmanager, with the rules of the example, which alerts it keeps back while
+// another one fires.
+func TestInhibition(t *testing.T) {
+	t.Parallel()
+	var config map[string]any
+	repo.ReadYAML(t, repo.Path(t, "alerts/alertmanager.example.yml"), &config)
+	config["route"], config["receivers"] = map[string]any{"receiver": "nobody"}, []any{map[string]any{"name": "nobody"}}
+	for _, c := range []struct{ cause, inhibited, other labels }{
+		{
+			labels{"alertname": "ServerRentalBalanceLow", "account": "main", "severity": "critical"},
+			labels{"alertname": "ServerRentalBalanceLow", "account": "main", "severity": "warning"},
+			labels{"alertname": "ServerRentalBalanceLow", "account": "lab", "severity": "warning"},
+		}, {
+			labels{"alertname": "ServerRentalComponentNotOperational", "location": "fra", "component": "network", "severity": "critical"},
+			labels{"alertname": "ServerRentalComponentNotOperational", "location": "fra", "component": "network", "severity": "warning"},
+			labels{"alertname": "ServerRentalComponentNotOperational", "location": "ams", "component": "network", "severity": "warning"},
+		}, {
+			labels{"alertname": "ServerRentalExporterDown"},
+			labels{"alertname": "ServerRentalRenewalsUnfunded", "account": "main"},
+			labels{"alertname": "SomebodyElses"},
+		}, {
+			labels{"alertname": "ServerRentalTokenRejected", "account": "main"},
+			labels{"alertname": "ServerRentalCollectorFailing", "account": "main", "collector": "account"},
+			labels{"alertname": "ServerRentalDataStale", "collector": "plans"},
+		}, {
+			labels{"alertname": "ServerRentalCollectorFailing", "account": "main", "collector": "servers"},
+			labels{"alertname": "ServerRentalDataStale", "account": "main", "collector": "servers"},
+			labels{"alertname": "ServerRentalComponentNotOperational", "component": "ddos"},
+		}, {
+			labels{"alertname": "ServerRentalCollectorFailing", "collector": "status"},
+			labels{"alertname": "ServerRentalComponentNotOperational", "component": "ddos"},
+			labels{"alertname": "ServerRentalDataStale", "collector": "plans"},
+		}, {
+			labels{"alertname": "ServerRentalIncidentOngoing"},
+			labels{"alertname": "ServerRentalProviderNotOperational", "overall": "outage"},
+			labels{"alertname": "ServerRentalComponentNotOperational", "component": "ddos"},
+		},
+	} {
+		t.Run(fmt.Sprint(c.cause), func(t *testing.T) {
+			t.Parallel()
+			url := "http://" + startAlertmanager(t, config, "--cluster.listen-address=") + "/api/v2/alerts"
+			type alert struct {
+				Labels labels `json:"labels"`
+			}
+			body := simtest.Encode(t, []alert{{c.cause}, {c.inhibited}, {c.other}})
+			r, err := http.Post(url, "application/json", bytes.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			simtest.AssertEqual(t, "status of the alerts", r.StatusCode, http.StatusOK)
+			_ = r.Body.Close()
+			eventuallyEqual(t, "inhibited", func() (got []alert) {
+				if err := json.Unmarshal([]byte(simtest.Get(t, url+"?active=false").Body), &got); err != nil {
+					t.Fatal(err)
+				}
+				return got
+			}, func() []alert { return []alert{{c.inhibited}} })
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"text/template"
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
@@ -92,7 +93,16 @@ func readNtfy(t *testing.T, r *http.Request) string {
 	if err := json.Unmarshal(body, &data); err != nil {
 		t.Error(err)
 	}
-	return execute(r.URL.Query().Get("m"), data)
+	message, err := template.New("").Parse(r.URL.Query().Get("m"))
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	var text strings.Builder
+	if err := message.Execute(&text, data); err != nil {
+		t.Error(err)
+	}
+	return text.String()
 }
 
 // eventuallyReads waits for a message that contains a text.

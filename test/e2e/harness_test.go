@@ -177,6 +177,25 @@ func (p *prometheus) evaluate(path string, query url.Values) []series {
 	return all
 }
 
+// logProblem matches a line of Prometheus' log at level debug that reports a problem.
+var logProblem = regexp.MustCompile(`(?i)level=(warn|error)|scrape failed|append failed|\berr(or)?=`)
+
+// checkProblems checks Prometheus' log, which has each scrape that fails, and its counters of failures.
+func (p *prometheus) checkProblems() {
+	p.t.Helper()
+	for line := range strings.Lines(p.Log.String()) {
+		if logProblem.MatchString(line) {
+			p.t.Errorf("Prometheus logs: %s", line)
+		}
+	}
+	for line := range strings.Lines(p.Get("/metrics").Body) {
+		failures := strings.HasPrefix(line, "prometheus_target_scrapes_") || strings.HasPrefix(line, "prometheus_sd_http_failures_total")
+		if failures && !strings.HasSuffix(line, " 0\n") {
+			p.t.Errorf("Prometheus counts: %s", line)
+		}
+	}
+}
+
 // eventuallyEqual waits until two functions return the same, and else shows how they differ.
 func eventuallyEqual[T any](t testing.TB, what string, got, want func() T) {
 	t.Helper()

@@ -21,7 +21,7 @@ run() {
   echo "--- $(victoria-metrics --version): VictoriaMetrics"
   "$work/e2e.test" -test.v -test.parallel 8 -test.timeout 20m || result=1
   if [ "$1" = current ]; then # make test runs them with the installed programs
-    "$work/alerts.test" -test.v -test.run 'TestPromtool|TestAmtool' -test.timeout 20m || result=1
+    "$work/alerts.test" -test.v -test.run 'TestPromtool|TestAmtool|TestMessages' -test.timeout 20m || result=1
   fi
   return $result
 } >"$work/$1" 2>&1

@@ -59,6 +59,16 @@ func TestVictoriaMetrics(t *testing.T) {
 	}
 }
 
+// TestHazards: in VictoriaMetrics too, what is no change causes no alert.
+func TestHazards(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(repo.Program(t, "vmalert-tool"), "unittest", "-disableAlertgroupLabel", "-files=tests/hazards.test.yml")
+	cmd.Dir = repo.Path(t, "alerts")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // startVictoriaMetrics runs VictoriaMetrics, into which two vmagents write what they scrape,
 // and vmalert the results of the rules. Its query API is that of Prometheus.
 func startVictoriaMetrics(t *testing.T, scrape string) *prometheus {

@@ -28,7 +28,14 @@ import (
 func TestDashboardQueries(t *testing.T) {
 	t.Parallel()
 	s := startDashboardStack(t)
-	for _, d := range grafana.Load(t) {
+	valuesOf := regexp.MustCompile(`^label_values\((.+), ([a-z_]+)\)$`)
+	for uid, d := range grafana.Load(t) {
+		for _, v := range d.Templating.List {
+			parts := valuesOf.FindStringSubmatch(v.Query)
+			if parts != nil && len(s.query(fmt.Sprintf(`group by (%s) (%s)`, parts[2], grafana.Interpolate(parts[1], nil)))) == 0 {
+				t.Errorf("%s: variable %s has no values", uid, v.Name)
+			}
+		}
 		for _, q := range d.Queries() {
 			s.checkQuery(q)
 			s.checkNotDoubled(q)

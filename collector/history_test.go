@@ -123,20 +123,16 @@ func TestHistoryForgets(t *testing.T) {
 		history = history.Step(&resource, "", s, now)
 		watched = watched.Step(Known{Data: s.Data}, now)
 	}
-	simtest.AssertEqual(t, "plans that are remembered", []int{len(history.records), len(watched.seen)}, []int{60, 60})
+	simtest.AssertEqual(t, "plans that are remembered", []int{len(history.records), len(watched.history.records)}, []int{60, 60})
 
 	many := make(map[string]record, maxRemembered)
 	for i := range maxRemembered {
 		many[fmt.Sprint("plan ", i)] = record{item: item{kind: planEvents}, listed: today}
 	}
 	history = History{records: many}.Step(&resource, "", Snapshot{items: []item{{kind: planEvents, id: "new"}}}, today)
-	seen := make(map[string]sighting, maxRemembered)
-	for id := range many {
-		seen[id] = sighting{listed: today}
-	}
-	watched.seen = seen
+	watched.history.records = many
 	watched = watched.Step(Known{Data: plansOf(t, catalog{inStock("new")}, today).Data}, today)
-	simtest.AssertEqual(t, "of many", []int{len(history.records), len(watched.seen)}, []int{maxRemembered, maxRemembered})
+	simtest.AssertEqual(t, "of many", []int{len(history.records), len(watched.history.records)}, []int{maxRemembered, maxRemembered})
 }
 
 // TestHistoryOfAnotherToken has another token, whose items may be those of another provider

@@ -28,19 +28,8 @@ type Watched struct {
 	Unmet  []Unmet // by the last data that had a plan
 	Events []Event // of the last step
 
-	known   bool                // whether the data was known at the last step
-	stepped time.Time           // when it was last known
-	matches []*plan             // those that match now
-	seen    map[string]sighting // by id of a plan
-}
-
-// sighting is what a watch knows of a plan that was listed within the last hour. One that
-// returns as it was is no hit.
-type sighting struct {
-	since, listed time.Time // when it was first, and last, listed
-	is            truth     // whether it matched in stock then
-	hits          float64
-	lastHit       *timestamp // nil until then
+	matches []*plan // those that match now
+	history History // of all plans: one that matches in stock is in stock, and its restocks are the hits
 }
 
 // NewWatched returns a watch that has seen no data yet.
@@ -57,53 +46,31 @@ func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, othe
 // matches. A value that is not known neither begins nor ends a match in stock, so that a
 // wrong response in between is no hit.
 func (w Watched) Step(public Known, now time.Time) Watched {
-	plans, locations := public.Data.Plans, public.Data.Locations
-	wasKnown := w.known
-	w.known = plans != nil && (locations != nil || len(w.Inputs()) == 1)
-	before := w.seen
-	w.matches, w.Events, w.seen = nil, nil, make(map[string]sighting, len(before))
-	if !w.known {
-		for id, s := range before { // what is known later is no change
-			s.is = unknown
-			w.seen[id] = s
-		}
+	plans, locations := public.Data.Plans, cmp.Or(public.Data.Locations, &LocationData{})
+	w.matches, w.Events = nil, nil
+	if plans == nil || public.Data.Locations == nil && len(w.Inputs()) > 1 {
+		w.history = w.history.forgetStock()
 		return w
 	}
-	locations, criteria := cmp.Or(locations, &LocationData{}), w.criteria()
+	criteria, items := w.criteria(), []item{}
 	if len(plans.Items) > 0 {
 		w.Unmet = unmet(criteria, plans.Items, *locations)
 	}
 	for _, p := range plans.Items {
-		matches := matches(criteria, p, *locations)
-		if matches == match {
+		i := p.item()
+		i.kind, i.keys, i.price = watchEvents, slices.Concat([][2]string{{"watch", w.Name}}, i.keys), nil
+		switch is := matches(criteria, p, *locations); {
+		case is == match:
 			w.matches = append(w.matches, p)
+		case is == mismatch:
+			i.stock = new(bool)
+		case p.inStock():
+			i.stock = nil
 		}
-		s, listed := before[p.ID]
-		if !listed || now.Sub(s.listed) >= rememberFor && s.listed.Before(w.stepped) {
-			s = sighting{since: now}
-			if !wasKnown {
-				s.is = unknown // else a mismatch: the plan is new
-			}
-		}
-		s.listed = now
-		switch is := min(matches, holds(p.Availability.InStock != nil, p.inStock)); {
-		case is == match && s.is == mismatch:
-			at := timestamp(now.Unix())
-			s.hits, s.lastHit = s.hits+1, &at
-			hit := p.item()
-			w.Events = append(w.Events, Event{"watch hit", slices.Concat([][2]string{{"watch", w.Name}}, hit.keys, hit.detail)})
-			s.is = is
-		case is != unknown:
-			s.is = is
-		}
-		w.seen[p.ID] = s
+		items = append(items, i)
 	}
-	for id, s := range before {
-		if _, listed := w.seen[id]; !listed && now.Sub(s.listed) < rememberFor && len(w.seen) < maxRemembered {
-			w.seen[id] = s
-		}
-	}
-	w.stepped = now
+	w.history = w.history.step(items, plans.Count > len(plans.Items), now)
+	w.Events = w.history.Events
 	return w
 }
 
@@ -111,7 +78,7 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 func WatchMetrics(watches []Watched) []*metric.Sample {
 	b := &metric.Builder{}
 	for _, w := range watches {
-		if !w.known {
+		if !w.history.known {
 			continue
 		}
 		inStock, matching := 0, map[string]bool{}
@@ -122,10 +89,10 @@ func WatchMetrics(watches []Watched) []*metric.Sample {
 			}
 			b.AddBool(watchPlanInStock, p.Availability.InStock, w.Name, p.ID)
 		}
-		for id, s := range w.seen {
-			if matching[id] || s.hits > 0 { // a counter of a plan that matches no longer stays
-				b.AddCreated(watchHits, s.hits, s.since, w.Name, id)
-				metric.AddOptional(b, watchLastHit, s.lastHit, w.Name, id)
+		for id, r := range w.history.records {
+			if matching[id] || r.restocks > 0 { // a counter of a plan that matches no longer stays
+				b.AddCreated(watchHits, r.restocks, r.since, w.Name, id)
+				metric.AddOptional(b, watchLastHit, r.lastRestock, w.Name, id)
 			}
 		}
 		b.Add(watchPlans, float64(len(w.matches)), w.Name)

@@ -160,6 +160,14 @@ func boolLabel(b *bool) string {
 	return strconv.FormatBool(*b)
 }
 
+// numberText returns a number as text; empty if it is not known.
+func numberText[T ~float64](n *T) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatFloat(float64(*n), 'f', -1, 64)
+}
+
 // scaled multiplies a known value and rounds away what the multiplication added.
 func scaled(v *count, by float64) *count {
 	if v == nil {

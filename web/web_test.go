@@ -38,14 +38,10 @@ func (f *fakeSource) Events() []runner.Event { return f.events }
 func allEnabled() Options {
 	return Options{
 		Version:     "1.2.3",
-		MetricsPath: "/metrics", Metrics: reply("metrics\n"),
+		MetricsPath: "/metrics", Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "metrics") }),
 		Reload: func() error { return nil }, Discovery: func(string) ([]collector.Server, error) { return nil, nil },
 		Configured: func() Configured { return Configured{API: "rental.example"} },
 	}
-}
-
-func reply(s string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "%s", s) })
 }
 
 // response is the part of an HTTP response that is compared.
@@ -176,7 +172,8 @@ func TestDiscoveryAddresses(t *testing.T) {
 }
 
 func TestCheckMetricsPath(t *testing.T) {
-	cases := map[string]string{"/metrics": "", "/a/b.c_d-e~:@": "", "/sd": "", "/-/metrics": ""}
+	const allowed = "<nil>"
+	cases := map[string]string{"/metrics": allowed, "/a/b.c_d-e~:@": allowed, "/sd": allowed, "/-/metrics": allowed}
 	for _, path := range []string{"", "/", "metrics", "/metrics/", "//metrics", "/a/../metrics", "/{$}", "/{x...}", "/a b", "/a\nb", "/mètres", "/a%20b", "/metrics?x=1", "/metrics#x"} {
 		cases[path] = "must be like /metrics: no spaces, other letters than of ASCII, {}?#%, relative or empty parts"
 	}
@@ -184,14 +181,8 @@ func TestCheckMetricsPath(t *testing.T) {
 		cases[path] = "is served by the exporter itself"
 	}
 	for path, want := range cases {
-		got := ""
-		if err := CheckMetricsPath(path); err != nil {
-			got = err.Error()
-		}
-		if got != want {
-			t.Errorf("%q:\ngot  %s\nwant %s", path, got, want)
-		}
-		if want != "" {
+		simtest.AssertEqual(t, path, fmt.Sprint(CheckMetricsPath(path)), want)
+		if want != allowed {
 			continue
 		}
 		o := allEnabled()
@@ -217,12 +208,9 @@ func TestReloadFromOtherSite(t *testing.T) {
 
 // page is a response that keeps where the bytes of its body are.
 type page struct {
-	http.ResponseWriter
-	header http.Header
-	body   []byte
+	httptest.ResponseRecorder
+	body []byte
 }
-
-func (p *page) Header() http.Header { return p.header }
 
 func (p *page) Write(b []byte) (int, error) {
 	p.body = b
@@ -241,10 +229,7 @@ func TestLandingPageIsShared(t *testing.T) {
 		}
 		h := Handler(&fakeSource{}, o)
 		pages := make([]page, 51)
-		get := func(p *page) {
-			p.header = http.Header{}
-			h.ServeHTTP(p, httptest.NewRequest(http.MethodGet, "/", nil))
-		}
+		get := func(p *page) { h.ServeHTTP(p, httptest.NewRequest(http.MethodGet, "/", nil)) }
 		var all sync.WaitGroup
 		for i := range pages[:50] {
 			all.Go(func() { get(&pages[i]) })
@@ -252,9 +237,10 @@ func TestLandingPageIsShared(t *testing.T) {
 		all.Wait()
 		time.Sleep(maxPageAge - time.Nanosecond)
 		get(&pages[50])
-		for _, p := range pages {
+		for i := range pages {
+			p := &pages[i]
 			simtest.AssertEqual(t, "the bytes are those of the first response", &p.body[0] == &pages[0].body[0], true)
-			simtest.AssertEqual(t, "Content-Length", p.header.Get("Content-Length"), strconv.Itoa(len(p.body)))
+			simtest.AssertEqual(t, "Content-Length", p.Header().Get("Content-Length"), strconv.Itoa(len(p.body)))
 		}
 		simtest.AssertEqual(t, "renderings within a second", renderings.Load(), int64(1))
 		time.Sleep(time.Nanosecond)

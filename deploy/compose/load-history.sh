@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fills an empty Prometheus with a month of the simulated provider's past, so that the
-# dashboards show something at once. It does nothing where that was done before.
+# dashboards show something at once. It does nothing if that was done before.
 # Usage: load-history.sh DATA_DIRECTORY STOCK_RULE_FILE
 # DAYS is the length of the history, 30 by default; END its end as a Unix timestamp;
 # LISTEN the address of a Prometheus that runs meanwhile.

@@ -18,14 +18,10 @@ type account struct {
 	identity string // of the API and of the token; empty before the first configuration
 	client   *rentalapi.Client
 	jobs     []*job // in the order of the resources
-
-	// jitter is the share of an interval by which the second fetches are late, so that
-	// accounts which start together do not stay in step. It is the same for all collectors
-	// of the account: balance and servers are of one moment.
-	jitter float64
 }
 
-// maxJitter is the largest jitter of an account.
+// maxJitter is the largest share of an interval by which the second fetches of an account are
+// late, so that accounts which start together do not stay in step.
 const maxJitter = 0.1
 
 // accountStagger is the time between the starts of two accounts' collectors.
@@ -43,7 +39,7 @@ func (r *Runner) reconcile(s Spec) (added []*job) {
 		identity := fmt.Sprintf("%s %q %s", s.API, spec.Name, spec.Identity)
 		a := before[identity]
 		if a == nil {
-			a = &account{name: spec.Name, identity: identity, client: r.API.Client(spec.Name, spec.Token), jitter: maxJitter * rand.Float64()}
+			a = &account{name: spec.Name, identity: identity, client: r.API.Client(spec.Name, spec.Token)}
 		}
 		delete(before, identity)
 		r.accounts = append(r.accounts, a)
@@ -61,19 +57,19 @@ func (r *Runner) reconcile(s Spec) (added []*job) {
 // enable changes the jobs of an account to the collectors that are enabled. It returns the new
 // ones, which fetch after delay, and stops those that are not enabled any more.
 func (r *Runner) enable(a *account, collectors map[string]Timing, delay time.Duration) (added []*job) {
-	before := a.jobs
+	before, late := a.jobs, maxJitter*rand.Float64() // the same for all: balance and servers are of one moment
 	a.jobs = nil
-	for i := range r.resources {
-		res := &r.resources[i]
+	for i, res := range r.resources {
 		timing, enabled := collectors[res.Name]
-		at := slices.IndexFunc(before, func(j *job) bool { return j.resource == res })
+		at := slices.IndexFunc(before, func(j *job) bool { return j.resource.Name == res.Name })
 		switch {
 		case res.Account != (a.name != ""):
 		case enabled && at >= 0:
 			before[at].setTiming(timing)
 			a.jobs = append(a.jobs, before[at])
 		case enabled:
-			j := r.newJob(a, res, timing, delay)
+			j := r.newJob(a, &res, r.groups[i], timing, delay)
+			j.schedule.late = time.Duration(late * float64(timing.Interval))
 			a.jobs, added = append(a.jobs, j), append(added, j)
 		case at >= 0:
 			before[at].stop()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"server_rental_exporter/collector"
+	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/metric"
 	"server_rental_exporter/internal/rentalapi"
 )
@@ -44,9 +45,6 @@ type Health struct {
 	DuplicateOf string                // another account with the same provider account, for the collector that tells its id; usually empty
 }
 
-// Finished returns whether a fetch ended, with or without an error.
-func (h Health) Finished() bool { return h.Err != nil || !h.LastSuccess.IsZero() }
-
 // expires returns when the data is not shown any more; a time long ago if there has been none.
 func (h Health) expires() time.Time { return h.Taken.Add(h.MaxAge) }
 
@@ -83,9 +81,8 @@ func (r *Runner) Health() []Health {
 // AddMetrics adds the metrics of the collector's state.
 func (h Health) AddMetrics(b *metric.Builder) {
 	b.Add(collectorInterval, h.Interval.Seconds(), h.Collector, h.Account)
-	if h.Finished() {
-		success := h.Err == nil
-		b.AddBool(collectorSuccess, &success, h.Collector, h.Account)
+	if succeeded := h.Err == nil; !succeeded || !h.LastSuccess.IsZero() { // else no fetch has ended
+		b.AddBool(collectorSuccess, &succeeded, h.Collector, h.Account)
 		b.Add(collectorDuration, h.Duration.Seconds(), h.Collector, h.Account)
 	}
 	if !h.LastSuccess.IsZero() {
@@ -95,4 +92,64 @@ func (h Health) AddMetrics(b *metric.Builder) {
 	if !h.Made.IsZero() {
 		b.Add(collectorData, float64(h.Made.UnixMilli())/1000, h.Collector, h.Account)
 	}
+}
+
+// newGroups makes the groups of metrics that are published.
+func (r *Runner) newGroups() {
+	group := func(definitions []*metric.Definition, collect func(now time.Time) ([]*metric.Sample, time.Time)) *exposition.Group {
+		g := &exposition.Group{Definitions: definitions, Collect: collect}
+		r.groups = append(r.groups, g)
+		return g
+	}
+	for _, res := range r.resources {
+		group(res.Metrics, func(time.Time) ([]*metric.Sample, time.Time) { return r.collectResource(res.Name) })
+	}
+	r.state = group(append(HealthDefinitions(), rentalapi.Definitions()...), r.collectState)
+	r.watching = group(collector.WatchDefinitions(), r.collectWatches)
+	r.funding = group(collector.FundingDefinitions(), func(now time.Time) ([]*metric.Sample, time.Time) {
+		return collector.FundingMetrics(r.Accounts(), now)
+	})
+	r.groups = append(r.groups, r.options.Groups...)
+}
+
+// collectState returns the state of all collectors and what the API last said to each account,
+// and when that changes by the passing of time.
+func (r *Runner) collectState(now time.Time) (metrics []*metric.Sample, expires time.Time) {
+	b := &metric.Builder{}
+	r.mu.Lock()
+	for _, a := range r.accounts {
+		if len(a.jobs) > 0 {
+			expires = metric.Earlier(expires, a.client.AddMetrics(b, now))
+		}
+	}
+	r.mu.Unlock()
+	for _, h := range r.Health() {
+		h.AddMetrics(b)
+		if !h.Made.IsZero() {
+			expires = metric.Earlier(expires, h.expires())
+		}
+	}
+	return b.Metrics(), expires
+}
+
+// collectWatches returns the metrics of the watches, and when they expire.
+func (r *Runner) collectWatches(time.Time) (metrics []*metric.Sample, expires time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stepWatches() // data may have expired
+	return collector.WatchMetrics(r.watches), r.accounts[0].known().Until
+}
+
+// collectResource returns the present metrics of a resource in all accounts, and when
+// the first of its snapshots expires.
+func (r *Runner) collectResource(name string) (metrics []*metric.Sample, expires time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, j := range r.jobs() {
+		if j.resource.Name == name && j.shown() {
+			metrics = append(append(metrics, j.snapshot.Metrics...), j.history.Metrics...)
+			expires = metric.Earlier(expires, j.health.expires())
+		}
+	}
+	return metrics, expires
 }

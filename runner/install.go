@@ -16,8 +16,8 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 		return
 	}
 	r.checkIdentity(j, snap)
-	forOthers, isPublic := snap.Data != (collector.Data{}), j.account.name == ""
-	if forOthers && isPublic {
+	isPublic := j.account.name == ""
+	if isPublic {
 		r.stepWatches() // what was known until some data expired is no change
 	}
 	if snap.IsOlder(j.snapshot) { // only older copies came: nothing has changed since the newer one
@@ -29,11 +29,11 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	j.group.Changed()
 	var events []collector.Event
 	switch {
-	case forOthers && isPublic:
+	case isPublic:
 		events = r.stepWatches() // the first ones, so that many changes do not hide a hit
-		r.groups.watches.Changed()
-	case forOthers:
-		r.groups.funding.Changed()
+		r.watching.Changed()
+	case snap.Data != (collector.Data{}):
+		r.funding.Changed()
 	}
 	if wasShown { // else it is the first sight of the data, or the former has expired
 		events = append(events, j.history.Events...)
@@ -61,7 +61,9 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 		r.log.Warn("account has become another provider account", "account", j.account.name, "before", before, "now", id)
 		for _, other := range j.account.jobs {
 			if other.snapshot.Token != snap.Token {
-				other.forget()
+				other.health.Taken = time.Time{} // as if it had expired
+				other.group.Changed()
+				other.setLatest(time.Now())
 			}
 		}
 	}

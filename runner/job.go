@@ -50,16 +50,16 @@ type job struct {
 }
 
 // newJob returns a job that fetches after delay.
-func (r *Runner) newJob(a *account, res *collector.Resource, t Timing, delay time.Duration) *job {
+func (r *Runner) newJob(a *account, res *collector.Resource, group *exposition.Group, t Timing, delay time.Duration) *job {
 	logger := r.log.With("collector", res.Name)
 	if a.name != "" {
 		logger = logger.With("account", a.name)
 	}
 	r.API.InitErrorCounters(res.Path)
 	j := &job{
-		resource: res, account: a, runner: r, group: r.groups.resources[res.Name], stop: func() {},
+		resource: res, account: a, runner: r, group: group, stop: func() {},
 		timer: time.NewTimer(delay), logger: stateLogger{logger: logger}, configured: t,
-		schedule: schedule{cacheTime: res.MinInterval, late: time.Duration(a.jitter * float64(t.Interval))},
+		schedule: schedule{cacheTime: res.MinInterval},
 		health:   Health{Collector: res.Name, Account: a.name, Timing: t, Next: time.Now().Add(delay)},
 	}
 	j.fetcher = collector.Fetcher{Resource: res, Account: a.name, API: a.client, OnPage: j.onPage}
@@ -73,13 +73,13 @@ func (j *job) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-j.timer.C:
-			_ = j.attempt(ctx) // it records its outcome
+			j.attempt(ctx)
 		}
 	}
 }
 
 // attempt fetches once, and installs the response or records the failure, unless ctx ends.
-func (j *job) attempt(ctx context.Context) error {
+func (j *job) attempt(ctx context.Context) {
 	r, client, began := j.runner, j.account.client, time.Now()
 	r.mu.Lock()
 	j.health.Next = time.Time{}
@@ -88,7 +88,7 @@ func (j *job) attempt(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.unlock()
 	if ctx.Err() != nil { // cut off, not failed
-		return ctx.Err()
+		return
 	}
 	if err == nil && snap.Token != client.LastToken() {
 		err = collector.ErrTokenChanged
@@ -102,7 +102,6 @@ func (j *job) attempt(ctx context.Context) error {
 	}
 	j.record(err, now.Sub(began))
 	j.setNext(j.next(began, now, snap.MadeBy))
-	return err
 }
 
 // wallClock returns the time without monotonic reading.
@@ -120,7 +119,7 @@ func (j *job) record(err error, took time.Duration) {
 		j.logger.recordFailure(err)
 	}
 	j.tried = true
-	j.runner.groups.state.Changed()
+	j.runner.state.Changed()
 }
 
 // next returns when to fetch again after a fetch whose response was made at madeBy at the
@@ -172,14 +171,6 @@ func (j *job) onPage(ctx context.Context) error {
 
 // shown returns whether there is data that has not expired.
 func (j *job) shown() bool { return wallClock().Before(j.health.expires()) }
-
-// forget drops the data, and fetches again at once.
-func (j *job) forget() {
-	j.health.Taken, j.health.Timing = time.Time{}, j.configured
-	j.snapshot, j.history = collector.Snapshot{}, collector.History{}
-	j.group.Changed()
-	j.setLatest(time.Now())
-}
 
 // setTiming changes the intervals and the maximum age; data and schedule are kept. A fetch
 // that the new interval makes due comes at the new interval from now at the latest.

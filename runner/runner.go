@@ -52,7 +52,10 @@ type Runner struct {
 
 	options   Options
 	resources []collector.Resource
-	groups    groups
+	groups    []*exposition.Group // of the resources, in their order, and all others
+	state     *exposition.Group   // of the collectors, and of the accounts at the API
+	watching  *exposition.Group   // of the watches, from public data
+	funding   *exposition.Group   // from data of each account
 	running   sync.WaitGroup
 	ready     atomic.Bool
 
@@ -72,7 +75,7 @@ func New(o Options) *Runner {
 	r := &Runner{options: o, resources: collector.Resources(), API: rentalapi.New(o.UserAgent, o.API, o.Metrics), accounts: []*account{{}}}
 	r.log = slog.New(pendingHandler{o.Logger.Handler(), r})
 	r.newGroups()
-	r.Publisher = exposition.NewPublisher(r.groups.all...)
+	r.Publisher = exposition.NewPublisher(r.groups...)
 	return r
 }
 
@@ -97,24 +100,23 @@ func (r *Runner) ApplyConfig(ctx context.Context, s Spec) {
 // Once fetches everything a single time. The error says how many collectors failed;
 // why is in the log.
 func (r *Runner) Once(ctx context.Context, s Spec) error {
-	var failed atomic.Int64
 	var all sync.WaitGroup
 	jobs := r.configure(s)
 	for _, j := range jobs {
-		all.Go(func() {
-			if j.attempt(ctx) != nil {
-				failed.Add(1)
-			}
-		})
+		all.Go(func() { j.attempt(ctx) })
 	}
 	all.Wait()
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	failed := 0
 	for _, j := range jobs {
 		j.health.Next = time.Time{} // there is none
+		if j.health.Err != nil {
+			failed++
+		}
 	}
-	r.mu.Unlock()
-	if n := failed.Load(); n > 0 && ctx.Err() == nil {
-		return fmt.Errorf("%d of %d collectors failed", n, len(jobs))
+	if failed > 0 && ctx.Err() == nil {
+		return fmt.Errorf("%d of %d collectors failed", failed, len(jobs))
 	}
 	return ctx.Err()
 }
@@ -134,7 +136,7 @@ func (r *Runner) configure(s Spec) (added []*job) {
 	}
 	r.watches = watches
 	r.stepWatches()
-	for _, group := range r.groups.all {
+	for _, group := range r.groups {
 		group.Changed()
 	}
 	return added

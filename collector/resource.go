@@ -57,7 +57,8 @@ type Fetcher struct {
 	// the fetch. It may be nil.
 	OnPage func(ctx context.Context) error
 
-	walk *walk // the pages that were read before a fetch failed; nil if there are none
+	pages  int     // asked for in this fetch
+	ledger *ledger // read before a fetch failed; nil if there is none
 }
 
 // Bounds on what one response becomes. A long id is in each sample of its item, so the texts
@@ -70,6 +71,7 @@ const (
 // Fetch fetches the resource once. After an error, it goes on with the page that failed.
 func (f *Fetcher) Fetch(ctx context.Context) (Snapshot, error) {
 	b := newBuilder(f.Account)
+	f.pages = 0
 	s, err := f.Resource.get(ctx, f, b)
 	if err != nil {
 		return Snapshot{}, err
@@ -85,14 +87,6 @@ func (f *Fetcher) Fetch(ctx context.Context) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("data: more than %d samples or %d bytes of labels: %w", maxSamples, maxLabelBytes, rentalapi.ErrTooLarge)
 	}
 	return s, nil
-}
-
-// nextPage is called before each page after the first one.
-func (f *Fetcher) nextPage(ctx context.Context) error {
-	if f.OnPage == nil {
-		return nil
-	}
-	return f.OnPage(ctx)
 }
 
 // ErrTokenChanged is the error of responses that were fetched with different tokens: they may be

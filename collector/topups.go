@@ -29,7 +29,6 @@ type topup struct {
 	CreatedAt     *timestamp `json:"created_at"`
 	PaidAt        *timestamp `json:"paid_at" api:"optional"`
 	Links         struct{ Page link }
-	open          bool // by its status, or by that of the list that it is in
 }
 
 // topupStates returns the states that the document names; the first two are open.
@@ -71,8 +70,6 @@ func topups() Resource {
 	}
 }
 
-type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
-
 // getTopups gets the newest page. If that holds the whole history, it suffices. Else it
 // gets each documented state by itself: meta.total says how many there are, and only the
 // open ones are read. So it makes one request, or one for each state and one more, however
@@ -82,93 +79,71 @@ type topupPage = rentalapi.Page[topup, rentalapi.PageMeta]
 // fetch. The states are requested in the order in which a top-up goes through them, so
 // that it is in none of them only if it moves back.
 func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	newest, err := getTopupPage(ctx, f.API, nil, 1)
+	newest, err := getPage[topup](ctx, f, rentalapi.List{Path: f.Resource.Path, MaxItems: maxEntries}, 1)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	all, byStatus := newest, map[state]count{}
-	for _, s := range topupStates() {
-		byStatus[s] = 0
+	s, all, byStatus := newSnapshot(newest.Response), newest.Items, map[state]count{}
+	for _, status := range topupStates() {
+		byStatus[status] = 0
 	}
-	if newest.Meta.Pages <= 1 && count(newest.Count) >= newest.Meta.Total {
-		for _, t := range newest.Items {
-			t.open = isOpen(t.Status)
-			if t.Status != "" {
-				byStatus[t.Status]++
-			}
+	if count(newest.Count) >= newest.Meta.Total {
+		s.Invalid = newest.Invalid
+		for _, t := range all {
+			byStatus[t.Status]++
 		}
-	} else {
-		all = topupPage{Response: newest.Response}
-		others := newest.Meta.Total
-		for _, s := range topupStates() {
-			if err := addState(ctx, f, s, &all); err != nil {
-				return Snapshot{}, err
-			}
-			byStatus[s] = all.Meta.Total
-			others -= all.Meta.Total
-		}
-		if others > 0 {
-			cause := rentalapi.Cause{Item: "topups", FieldError: rentalapi.FieldError{Field: "status", Problem: "not documented"}}
-			if i := slices.IndexFunc(newest.Invalid.Causes, func(c rentalapi.Cause) bool { return c.Field == "status" }); i >= 0 {
-				cause = newest.Invalid.Causes[i]
-			}
-			all.Invalid.Merge(rentalapi.Invalid{Items: int(others), Causes: []rentalapi.Cause{cause}})
-		}
+		delete(byStatus, "")
+	} else if all, s.Invalid, err = getStates(ctx, f, newest, byStatus); err != nil {
+		return Snapshot{}, err
 	}
-	for s, n := range byStatus {
-		b.Add(topupsByStatus, float64(n), string(s))
+	for status, n := range byStatus {
+		b.Add(topupsByStatus, float64(n), string(status))
 	}
-	addTopups(b, all.Items)
-	addSettlement(b, all.Items)
-	s := newSnapshot(newest.Response)
-	s.Invalid = all.Invalid
-	for _, t := range slices.Concat(all.Items, newest.Items) {
+	addTopups(b, all)
+	addSettlement(b, all)
+	for _, t := range slices.Concat(all, newest.Items) {
 		s.items = append(s.items, item{kind: topupEvents, id: t.ID, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, state: t.Status})
 	}
 	return s, nil
 }
 
-func getTopupPage(ctx context.Context, api rentalapi.Getter, query url.Values, page int) (topupPage, error) {
-	return rentalapi.GetPage[topup](ctx, api, rentalapi.List{Path: "/topups", Query: query, MaxItems: maxEntries}, page)
-}
-
-// addState gets how many top-ups are in a state, and all of them while they are open, and
-// adds them to those of other states.
-func addState(ctx context.Context, f *Fetcher, s state, all *topupPage) error {
-	query := url.Values{"status": {string(s)}}
-	if !isOpen(s) && s != "paid" {
-		query.Set("limit", "1")
-	}
-	ids, withoutID := map[string]bool{}, 0
-	for page := 1; ; page++ {
-		if err := f.nextPage(ctx); err != nil {
-			return err
-		}
-		p, err := getTopupPage(ctx, f.API, query, page)
+// getStates gets how many top-ups are in each documented state. It returns all that are open,
+// and the newest of others.
+func getStates(ctx context.Context, f *Fetcher, newest rentalapi.Page[topup, rentalapi.PageMeta], byStatus map[state]count) (all []*topup, invalid rentalapi.Invalid, err error) {
+	others := newest.Meta.Total
+	for _, status := range topupStates() {
+		w := walk[topup]{id: func(t *topup) string { return t.ID }}
+		l := rentalapi.List{Path: f.Resource.Path, Query: url.Values{"status": {string(status)}}, MaxItems: maxEntries}
 		switch {
-		case err != nil:
-			return err
-		case p.Token != all.Token:
-			return ErrTokenChanged
-		case slices.ContainsFunc(p.Items, func(t *topup) bool { return t.Status != "" && !strings.EqualFold(string(t.Status), string(s)) }):
-			return fmt.Errorf("data: the response for status %s contains another status: %w", s, rentalapi.ErrIncomplete)
-		case isOpen(s) && p.Meta.Total > maxOpen:
-			return fmt.Errorf("meta.total: more than %d top-ups are %s: %w", maxOpen, s, rentalapi.ErrTooLarge)
+		case isOpen(status):
+			l.MaxItems = maxOpen
+		case status != "paid": // only their number is exported
+			l.Query.Set("limit", "1")
 		}
-		for _, t := range p.Items {
-			t.open = isOpen(s)
-			ids[t.ID] = true
+		for more := true; more; more = isOpen(status) && !w.done() {
+			items, err := w.next(ctx, f, l)
+			switch {
+			case err != nil:
+				return nil, invalid, err
+			case w.first.Token != newest.Token:
+				return nil, invalid, ErrTokenChanged
+			}
+			for _, t := range items {
+				if t.Status = cmp.Or(t.Status, status); !strings.EqualFold(string(t.Status), string(status)) {
+					return nil, invalid, fmt.Errorf("data: the response for status %s contains another status: %w", status, rentalapi.ErrIncomplete)
+				}
+			}
+			all = append(all, items...)
 		}
-		withoutID += p.Count - len(p.Items)
-		all.Response, all.Meta, all.Items = p.Response, p.Meta, append(all.Items, p.Items...)
-		all.Invalid.Merge(p.Invalid)
-		if !isOpen(s) {
-			return nil
-		}
-		if count(page) >= p.Meta.Pages || p.Count == 0 {
-			return checkTotal(len(ids)+withoutID, p.Meta.Total)
-		}
+		invalid.Merge(w.invalid)
+		byStatus[status] = w.newest.Meta.Total
+		others -= w.newest.Meta.Total
 	}
+	if others > 0 {
+		cause := rentalapi.Cause{Item: "topups", FieldError: rentalapi.FieldError{Field: "status", Problem: "not documented"}}
+		invalid.Merge(rentalapi.Invalid{Items: int(others), Causes: append(newest.Invalid.Causes, cause)})
+	}
+	return all, invalid, nil
 }
 
 // addTopups adds the metrics of the open top-ups, and when the newest payment was. One that
@@ -176,7 +151,7 @@ func addState(ctx context.Context, f *Fetcher, s state, all *topupPage) error {
 func addTopups(b *metric.Builder, all []*topup) {
 	open, paidAt := map[string]*topup{}, (*timestamp)(nil)
 	for _, t := range all {
-		if t.open {
+		if isOpen(t.Status) {
 			open[t.ID] = t
 		}
 		if t.PaidAt != nil && (paidAt == nil || *t.PaidAt > *paidAt) {
@@ -199,7 +174,7 @@ func addTopups(b *metric.Builder, all []*topup) {
 // addSettlement adds how long the last 20 payments with each coin took at most.
 func addSettlement(b *metric.Builder, all []*topup) {
 	paid := slices.DeleteFunc(slices.Clone(all), func(t *topup) bool {
-		return t.Status != "" && !strings.EqualFold(string(t.Status), "paid") || t.PaidAt == nil || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt || t.Coin == ""
+		return !strings.EqualFold(string(t.Status), "paid") || t.PaidAt == nil || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt || t.Coin == ""
 	})
 	slices.SortStableFunc(paid, func(a, b *topup) int { return cmp.Compare(*b.PaidAt, *a.PaidAt) })
 	n, longest := map[string]int{}, map[string]time.Duration{}

@@ -136,7 +136,7 @@ func TestTransactionsRefused(t *testing.T) {
 			f.accounts[simtest.LabToken].Transactions = manyEntries(350)
 			return func() { f.token = simtest.LabToken }
 		},
-		"data: entries were removed between two pages: response is incomplete": func(f *fetchTest) func() {
+		"data: items were removed between two pages: response is incomplete": func(f *fetchTest) func() {
 			return func() { f.account.Transactions = slices.Delete(slices.Clone(f.account.Transactions), 3, 4) }
 		},
 	} {

@@ -1,0 +1,74 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+
+	"server_rental_exporter/internal/rentalapi"
+)
+
+// maxPageFailures is after how many failures of one page in a row all are read again: the
+// provider may have no such page any more.
+const maxPageFailures = 5
+
+// walk reads a list page by page, from the newest item on. New items push older ones to
+// later pages meanwhile: those are read again, and the new ones with the next walk. So what
+// is read was there at one moment.
+type walk[T any] struct {
+	id            func(*T) string
+	first, newest rentalapi.Page[T, rentalapi.PageMeta]
+	seen          map[string]bool // by id
+	withoutID     int
+	invalid       rentalapi.Invalid
+	pages         int
+	failures      int // of the next page, in a row; maxPageFailures if it cannot be combined with those before
+}
+
+// next reads the next page, and returns the items that no earlier page had.
+func (w *walk[T]) next(ctx context.Context, f *Fetcher, l rentalapi.List) ([]*T, error) {
+	page, err := getPage[T](ctx, f, l, w.pages+1)
+	if err != nil {
+		w.failures++
+		return nil, err
+	}
+	if w.pages == 0 {
+		w.first, w.newest, w.seen = page, page, map[string]bool{}
+	}
+	var items []*T
+	for _, i := range page.Items {
+		if id := w.id(i); !w.seen[id] {
+			w.seen[id] = true
+			items = append(items, i)
+		}
+	}
+	w.withoutID += page.Count - len(page.Items)
+	before := w.newest
+	w.newest, w.pages, w.failures = page, w.pages+1, maxPageFailures
+	switch have := count(len(w.seen) + w.withoutID); {
+	case page.Token != before.Token:
+		return nil, ErrTokenChanged
+	case page.Meta.Total < before.Meta.Total: // others have moved to pages that were read before
+		return nil, fmt.Errorf("data: items were removed between two pages: %w", rentalapi.ErrIncomplete)
+	case page.Received.Sub(before.Received) > rememberFor:
+		return nil, fmt.Errorf("data: the pages before are older than %s: %w", rememberFor, rentalapi.ErrIncomplete)
+	case w.done() && have < w.first.Meta.Total: // the provider may have sent the same page again
+		return nil, fmt.Errorf("data: the pages hold %v items, but meta.total is %v: %w", have, w.first.Meta.Total, rentalapi.ErrIncomplete)
+	}
+	w.failures = 0
+	w.invalid.Merge(page.Invalid)
+	return items, nil
+}
+
+// done returns whether all pages were read.
+func (w *walk[T]) done() bool { return count(w.pages) >= w.newest.Meta.Pages || w.newest.Count == 0 }
+
+// getPage fetches a page of a list. All but the first one of a fetch wait for OnPage.
+func getPage[T any](ctx context.Context, f *Fetcher, l rentalapi.List, page int) (p rentalapi.Page[T, rentalapi.PageMeta], err error) {
+	if f.pages++; f.pages > 1 && f.OnPage != nil {
+		err = f.OnPage(ctx)
+	}
+	if err != nil {
+		return p, err
+	}
+	return rentalapi.GetPage[T](ctx, f.API, l, page)
+}

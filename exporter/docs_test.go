@@ -59,7 +59,7 @@ func metricTable(ds []*metric.Definition) string {
 	b.WriteString("| metric | labels | meaning |\n|---|---|---|\n")
 	for _, d := range ds {
 		kind, labels := "", ""
-		if d.Type != metric.GaugeType {
+		if d.Type != "gauge" {
 			kind = fmt.Sprintf(" (%s)", d.Type)
 		}
 		if len(d.Labels) > 0 {

@@ -42,7 +42,7 @@ func assertEveryMetric(t *testing.T, page simtest.Exposition) {
 	t.Helper()
 	got, want := map[string]string{}, map[string]string{}
 	for _, d := range initialDefinitions() {
-		want[d.Name] = string(d.Type) + ": " + d.Help
+		want[d.Name] = d.Type + ": " + d.Help
 	}
 	for name, f := range page.Families {
 		if strings.HasPrefix(name, "server_rental_") {

@@ -45,7 +45,7 @@ func definedNames(t *testing.T) (lines []string) {
 	t.Helper()
 	add := func(fields ...string) { lines = append(lines, strings.TrimSpace(strings.Join(fields, " "))) }
 	for _, d := range Definitions() {
-		add(append([]string{"metric", d.Name, string(d.Type)}, d.Labels...)...)
+		add(append([]string{"metric", d.Name, d.Type}, d.Labels...)...)
 	}
 	app, _ := newApplication(io.Discard)
 	for _, f := range app.Model().Flags {

@@ -94,7 +94,7 @@ func TestSoldOutInterval(t *testing.T) {
 				time.Sleep(rand.N(2 * interval))
 				h.setPlace(true)
 				changed := time.Now()
-				for h.published("configuration_in_stock")[0].Value() == 0 {
+				for h.published("configuration_in_stock")[0].Value == 0 {
 					time.Sleep(50 * time.Millisecond)
 				}
 				if took := time.Since(changed); took > interval+time.Second {

@@ -134,7 +134,7 @@ func (v *view) Find(name string, values ...string) []*sample {
 // Value returns the value of the only sample that Find returns; NaN if there is none.
 func (v *view) Value(name string, values ...string) float64 {
 	if found := v.Find(name, values...); len(found) > 0 {
-		return found[0].Value()
+		return found[0].Value
 	}
 	return math.NaN()
 }
@@ -142,7 +142,7 @@ func (v *view) Value(name string, values ...string) float64 {
 // Time returns the latest of the times that Find returns; zero if there is none.
 func (v *view) Time(name string, values ...string) (latest time.Time) {
 	for _, s := range v.Find(name, values...) {
-		if at := time.UnixMilli(int64(s.Value() * 1000)).UTC(); at.After(latest) {
+		if at := time.UnixMilli(int64(s.Value * 1000)).UTC(); at.After(latest) {
 			latest = at
 		}
 	}

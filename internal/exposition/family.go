@@ -30,7 +30,7 @@ type family struct {
 func newFamilies(samples []*metric.Sample, definitions []*metric.Definition) (families []*family) {
 	byDefinition := map[*metric.Definition][]*metric.Sample{}
 	for _, s := range samples {
-		byDefinition[s.Definition()] = append(byDefinition[s.Definition()], s)
+		byDefinition[s.Definition] = append(byDefinition[s.Definition], s)
 	}
 	for _, d := range definitions {
 		all := byDefinition[d]

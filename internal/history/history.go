@@ -106,12 +106,12 @@ func write(out *bufio.Writer, now time.Time, metrics []*collector.Sample) {
 	fmt.Fprintf(out, "up%s} 1 %d\n", target, now.Unix())
 	fmt.Fprintf(out, "server_rental_exporter_build_info%s,version=%q} 1 %d\n", target, version.Version, now.Unix())
 	for _, sample := range metrics {
-		out.WriteString(sample.Definition().Name + target) //nolint:errcheck // Flush returns the error; likewise above and below
-		for i, name := range sample.Definition().Labels {
+		out.WriteString(sample.Definition.Name + target) //nolint:errcheck // Flush returns the error; likewise above and below
+		for i, name := range sample.Definition.Labels {
 			if sample.Labels[i] != "" { // as an absent one
 				fmt.Fprintf(out, ",%s=%q", name, sample.Labels[i])
 			}
 		}
-		fmt.Fprintf(out, "} %v %d\n", sample.Value(), now.Unix())
+		fmt.Fprintf(out, "} %v %d\n", sample.Value, now.Unix())
 	}
 }

@@ -26,7 +26,7 @@ func (b *Builder) AddCreated(d *Definition, value float64, created time.Time, la
 	if len(labels) != len(d.Labels) {
 		panic(fmt.Sprintf("%s: %d label values for %d labels", d.Name, len(labels), len(d.Labels)))
 	}
-	b.samples = append(b.samples, &Sample{d, value, created.UnixMilli(), labels})
+	b.samples = append(b.samples, &Sample{d, value, labels, created.UnixMilli()})
 }
 
 // AddBool adds 1 for true, 0 for false and nothing for nil.

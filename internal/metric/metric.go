@@ -18,43 +18,23 @@ const Namespace = "server_rental_"
 type Definition struct {
 	Name   string   // with Namespace
 	Help   string   // what it shows, in a sentence or two; ends with a full stop
-	Type   Type     // how Prometheus reads it
+	Type   string   // gauge, counter or histogram
 	Labels []string // in the order in which values are given
-	sorted []int    // the labels' places in order of their names
 }
-
-// Type is a metric type as the exposition formats name it.
-type Type string
-
-// The types that the exporter uses.
-const (
-	GaugeType     Type = "gauge"
-	CounterType   Type = "counter"
-	HistogramType Type = "histogram"
-)
 
 // Gauge defines a gauge; name is given without Namespace.
 func Gauge(name, help string, labels ...string) *Definition {
-	return define(GaugeType, name, help, labels)
+	return &Definition{Namespace + name, help, "gauge", labels}
 }
 
 // Counter defines a counter; name is given without Namespace and ends in _total.
 func Counter(name, help string, labels ...string) *Definition {
-	return define(CounterType, name, help, labels)
+	return &Definition{Namespace + name, help, "counter", labels}
 }
 
 // Histogram defines a histogram with classic and native buckets.
 func Histogram(name, help string, labels ...string) *Definition {
-	return define(HistogramType, name, help, labels)
-}
-
-func define(t Type, name, help string, labels []string) *Definition {
-	sorted := make([]int, len(labels))
-	for i := range sorted {
-		sorted[i] = i
-	}
-	slices.SortFunc(sorted, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
-	return &Definition{Name: Namespace + name, Help: help, Type: t, Labels: labels, sorted: sorted}
+	return &Definition{Namespace + name, help, "histogram", labels}
 }
 
 // BaseUnit is the base unit that the name ends in, as OpenMetrics and protobuf declare
@@ -71,7 +51,7 @@ func (d *Definition) BaseUnit() string {
 
 // Family returns the metric family with the given samples of it.
 func (d *Definition) Family(samples []*Sample) *dto.MetricFamily {
-	kind := dto.MetricType(dto.MetricType_value[strings.ToUpper(string(d.Type))])
+	kind := dto.MetricType(dto.MetricType_value[strings.ToUpper(d.Type)])
 	f := &dto.MetricFamily{Name: &d.Name, Help: &d.Help, Type: &kind}
 	if unit := d.BaseUnit(); unit != "" {
 		f.Unit = &unit
@@ -85,21 +65,15 @@ func (d *Definition) Family(samples []*Sample) *dto.MetricFamily {
 // Sample takes a fraction of the memory of client_golang's constant metrics: label
 // pairs are made when it is encoded. It is immutable.
 type Sample struct {
-	def     *Definition
-	value   float64
-	created int64    // Unix milliseconds; not positive if it is not known
-	Labels  []string // values in the order of the definition
+	Definition *Definition
+	Value      float64
+	Labels     []string // values in the order of the definition
+	created    int64    // Unix milliseconds; not positive if it is not known
 }
-
-// Definition returns the metric family that the sample belongs to.
-func (s *Sample) Definition() *Definition { return s.def }
-
-// Value returns the sample's value.
-func (s *Sample) Value() float64 { return s.value }
 
 // Label returns the value of a label; empty if the family does not have it.
 func (s *Sample) Label(name string) string {
-	if i := slices.Index(s.def.Labels, name); i >= 0 {
+	if i := slices.Index(s.Definition.Labels, name); i >= 0 {
 		return s.Labels[i]
 	}
 	return ""
@@ -110,17 +84,18 @@ func (s *Sample) CompareFirst(values []string) int {
 	return slices.Compare(s.Labels[:len(values)], values)
 }
 
-// message returns the sample as protobuf.
+// message returns the sample as protobuf, with labels sorted by name.
 func (s *Sample) message() *dto.Metric {
-	out := &dto.Metric{Label: make([]*dto.LabelPair, len(s.Labels))}
-	for i, at := range s.def.sorted {
-		out.Label[i] = &dto.LabelPair{Name: &s.def.Labels[at], Value: &s.Labels[at]}
+	out := &dto.Metric{}
+	for i := range s.Labels {
+		out.Label = append(out.Label, &dto.LabelPair{Name: &s.Definition.Labels[i], Value: &s.Labels[i]})
 	}
-	if s.def.Type == GaugeType {
-		out.Gauge = &dto.Gauge{Value: &s.value}
+	slices.SortFunc(out.Label, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
+	if s.Definition.Type == "gauge" {
+		out.Gauge = &dto.Gauge{Value: &s.Value}
 		return out
 	}
-	out.Counter = &dto.Counter{Value: &s.value}
+	out.Counter = &dto.Counter{Value: &s.Value}
 	if s.created > 0 {
 		out.Counter.CreatedTimestamp = timestamppb.New(time.UnixMilli(s.created))
 	}

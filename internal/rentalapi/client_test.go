@@ -82,7 +82,7 @@ func (h *harness) gatherNonZero(t *testing.T) map[string]float64 {
 	}
 	values := simtest.NewExposition(t, families).Values
 	for _, s := range b.Metrics() {
-		values[simtest.Series(s.Definition().Name, "account", s.Labels[0])] = s.Value()
+		values[simtest.Series(s.Definition.Name, "account", s.Labels[0])] = s.Value
 	}
 	found := map[string]float64{}
 	for series, v := range values {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"server_rental_exporter/exporter"
-	"server_rental_exporter/internal/metric"
 )
 
 // Catalog maps each metric to its labels as Prometheus stores them.
@@ -28,7 +27,7 @@ func Exported() Catalog {
 	c := Catalog{}
 	for _, d := range exporter.Definitions() {
 		c.Add(d.Name, d.Labels...) // of a histogram with native buckets
-		if d.Type == metric.HistogramType {
+		if d.Type == "histogram" {
 			c.Add(d.Name+"_count", d.Labels...)
 			c.Add(d.Name+"_sum", d.Labels...)
 			c.Add(d.Name+"_bucket", append([]string{"le"}, d.Labels...)...)

@@ -39,7 +39,7 @@ const (
 )
 
 // Error is a request that gave no usable response. It never holds a token, a
-// query or a part of the response's body beyond the API's own error code.
+// query or a part of the response's body.
 type Error struct {
 	Path   string // path below the base URL
 	Reason Reason

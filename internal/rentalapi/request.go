@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 )
@@ -43,7 +42,8 @@ func (c *Client) readResponse(resp *http.Response, body io.Reader, r *Response, 
 		c.api.backOff(r.Token, until, cause)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return statusError(resp.StatusCode, body, until)
+		_, _ = io.Copy(io.Discard, io.LimitReader(body, maxValueBytes)) // a connection is kept only if its response was read
+		return statusError(resp.StatusCode, until)
 	}
 	err := read(body)
 	_, noJSON := errors.AsType[*json.SyntaxError](err)
@@ -56,22 +56,21 @@ func (c *Client) readResponse(resp *http.Response, body io.Reader, r *Response, 
 	return newError(Decode, err)
 }
 
-// statusError is the error of a status other than 200. Of the API's own codes it has only
-// those that are documented: anything else might repeat what was sent.
-func statusError(status int, body io.Reader, until time.Time) *Error {
-	reasons := map[int]Reason{http.StatusUnauthorized: Unauthorized, http.StatusTooManyRequests: RateLimited, http.StatusServiceUnavailable: Unavailable}
-	documented := []string{"invalid_parameter", "unauthorized", "invalid_token", "not_found", "method_not_allowed", "rate_limited", "unavailable"}
-	var content struct{ Error struct{ Code string } }
-	text, _ := io.ReadAll(io.LimitReader(body, maxValueBytes)) // a connection is kept only if its response was read
-	_ = json.Unmarshal(text, &content)                         // without documented code if it is no JSON
-	err := fmt.Errorf("status %d", status)
+// statusError is the error of a status other than 200. It has nothing of the body, which might
+// repeat what was sent.
+func statusError(status int, until time.Time) *Error {
+	e := &Error{Reason: Status, Until: until, Err: fmt.Errorf("status %d", status)}
 	switch {
+	case status == http.StatusUnauthorized:
+		e.Reason = Unauthorized
+	case status == http.StatusTooManyRequests:
+		e.Reason = RateLimited
+	case status == http.StatusServiceUnavailable:
+		e.Reason = Unavailable
 	case status >= 300 && status < 400:
-		err = fmt.Errorf("%w: redirects are not followed: set api.base_url to the API's final address", err)
-	case slices.Contains(documented, content.Error.Code):
-		err = fmt.Errorf("%w: %s", err, content.Error.Code)
+		e.Err = fmt.Errorf("%w: redirects are not followed: set api.base_url to the API's final address", e.Err)
 	}
-	return &Error{Reason: cmp.Or(reasons[status], Status), Until: until, Err: err}
+	return e
 }
 
 // body reads the body of a response. Its errors are those of the connection.

@@ -206,7 +206,7 @@ func (h *harness) assertSame(t *testing.T, target, accept, encoding string) {
 func TestSameAsPromhttp(t *testing.T) {
 	h := newPublishedHarness(t, 60)
 	for accept := range acceptHeaders() {
-		for _, encoding := range []string{"", "gzip", "zstd", "gzip, deflate, br", "identity;q=0.9, gzip;q=0.1", "br", "identity;q=0.1, gzip;q=0"} {
+		for _, encoding := range []string{"", "gzip", "zstd", "gzip, deflate, br", "br", "identity;q=0.1, gzip;q=0"} {
 			h.assertSame(t, "/metrics", accept, encoding)
 		}
 	}

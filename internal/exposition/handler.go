@@ -39,20 +39,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var parts []part
 	h.Publisher.lastUsed.Store(v, time.Now()) // from now on, this variant is encoded in advance
 	for _, f := range *h.Publisher.published.Load() {
+		if unwanted(f.definition.Name) {
+			continue
+		}
 		p := h.Publisher.encode(f, v)
 		if err := errors.Join(f.err, p.err); err != nil {
 			h.OnError("gathering", err)
 		}
-		if !unwanted(f.definition.Name) {
-			parts = append(parts, p)
-		}
+		parts = append(parts, p)
 	}
 	families, err := h.Gatherer.Gather()
 	if err != nil {
 		h.OnError("gathering", err)
 	}
 	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return unwanted(f.GetName()) })
-	dynamic := encode(scrapeEncoders, v, slices.Values(families), v.end())
+	dynamic := encode(scrapeEncoders, v, slices.Values(families), v.end)
 	if dynamic.err != nil {
 		h.OnError("encoding", dynamic.err)
 		http.Error(w, "An error has occurred while serving metrics:\n\n"+dynamic.err.Error(), http.StatusInternalServerError)
@@ -99,18 +100,11 @@ func gzipMember(parts []part) []part {
 
 // variant is one form of the response.
 type variant struct {
-	// format is one of formats, without an escaping scheme: no name of the exporter
-	// needs escaping, so that all schemes give the same bytes.
+	// format has no escaping scheme: no name of the exporter needs escaping, so that all
+	// schemes give the same bytes.
 	format expfmt.Format
+	end    string // of the response
 	gzip   bool
-}
-
-// end returns how a response ends.
-func (v variant) end() string {
-	if v.format == expfmt.FmtOpenMetrics_1_0_0 {
-		return "# EOF\n"
-	}
-	return ""
 }
 
 // formats returns the formats that are offered.
@@ -120,30 +114,20 @@ func formats() []expfmt.Format {
 
 // negotiate returns the variant of a response, and the content type with its
 // parameters. Both versions of OpenMetrics are written in the same way.
-func negotiate(h http.Header) (variant, string) {
+func negotiate(h http.Header) (v variant, contentType string) {
 	accepted := expfmt.NegotiateAccept(h, formats()...)
-	v := variant{expfmt.FmtText, prefersGzip(h.Values("Accept-Encoding"))}
-	switch accepted.FormatType() {
-	case expfmt.TypeOpenMetrics:
-		v.format = expfmt.FmtOpenMetrics_1_0_0
-	case expfmt.TypeProtoDelim:
-		v.format = expfmt.FmtProtoDelim
+	v.format, v.gzip = expfmt.NewFormat(accepted.FormatType()), acceptsGzip(h.Values("Accept-Encoding"))
+	if v.format == expfmt.FmtOpenMetrics_1_0_0 {
+		v.end = "# EOF\n"
 	}
 	return v, string(accepted)
 }
 
-// prefersGzip reports whether a client accepts gzip. No compression wins only if it has
-// a higher quality.
-func prefersGzip(accept []string) bool {
-	quality := map[string]float64{}
-	for element := range strings.SplitSeq(strings.Join(accept, ","), ",") {
-		if coding, params, err := mime.ParseMediaType(element); err == nil {
-			quality[coding], _ = strconv.ParseFloat(cmp.Or(params["q"], "1"), 64) // 0 if it is not a number
-		}
-	}
-	gzip, named := quality["gzip"]
-	if !named {
-		gzip = quality["*"]
-	}
-	return gzip > 0 && gzip >= quality["identity"]
+// acceptsGzip returns whether a client names gzip, with a quality above 0.
+func acceptsGzip(accept []string) bool {
+	return slices.ContainsFunc(strings.Split(strings.Join(accept, ","), ","), func(element string) bool {
+		coding, params, _ := mime.ParseMediaType(element)
+		quality, err := strconv.ParseFloat(cmp.Or(params["q"], "1"), 64)
+		return coding == "gzip" && err == nil && quality > 0
+	})
 }

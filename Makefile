@@ -79,7 +79,6 @@ update: ## rewrite all golden and generated files (Node and npm for those of das
 golden: ## rewrite the golden and generated files that need nothing but Go
 	go test -count=1 -run 'TestGolden|TestMetricsDocument|TestConfigurationDocument|TestExample|TestOverview|TestLandingPage' \
 	  ./collector ./config ./exporter ./internal/rentalapi ./web -update
-	cd test && go test -count=1 -timeout 30m -run TestGenerated ./helm -update
 
 recipe-check: ## add an endpoint to a copy as CONTRIBUTING.md says, and run the tests there
 	test/recipe/check.sh

@@ -70,32 +70,22 @@ func mustHelm(t *testing.T, args ...string) string {
 	return out
 }
 
-// template renders the chart as the release "rental".
-func template(t *testing.T, args ...string) string {
+// valuesFile writes the values that testdata has under a name to a file.
+func valuesFile(t *testing.T, name string) string {
 	t.Helper()
-	return mustHelm(t, append([]string{"template", "rental", chart, "--namespace", namespace}, args...)...)
-}
-
-// render renders the chart as the release "rental" and decodes the objects.
-func render(t *testing.T, args ...string) objects {
-	t.Helper()
-	return decode(t, template(t, args...))
-}
-
-// valueFiles writes the values of testdata to files and returns these by name.
-func valueFiles(t *testing.T) map[string]string {
-	t.Helper()
-	var values map[string]yaml.Node
+	var values map[string]any
 	repo.ReadYAML(t, "testdata/values.yaml", &values)
-	files, dir := map[string]string{}, t.TempDir()
-	for name, v := range values {
-		text, err := yaml.Marshal(&v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[name] = simtest.WriteFile(t, filepath.Join(dir, name+".yaml"), string(text))
+	text, err := yaml.Marshal(values[name])
+	if err != nil || values[name] == nil {
+		t.Fatalf("%s: no such values: %v", name, err)
 	}
-	return files
+	return simtest.WriteFile(t, filepath.Join(t.TempDir(), name+".yaml"), string(text))
+}
+
+// template renders the chart as the release "rental" with the values of a name.
+func template(t *testing.T, values string, args ...string) string {
+	t.Helper()
+	return mustHelm(t, append([]string{"template", "rental", chart, "--namespace", namespace, "--values", valuesFile(t, values)}, args...)...)
 }
 
 // objects are the objects of a release.
@@ -110,15 +100,13 @@ var strict = sync.OnceValue(func() runtime.Decoder {
 	return serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 })
 
-// split returns the objects of a stream of YAML documents.
-func split(manifests string) []string {
-	return slices.DeleteFunc(strings.Split("\n"+manifests, "\n---\n"), func(doc string) bool { return !strings.Contains(doc, "kind:") })
-}
-
-func decode(t *testing.T, manifests string) objects {
+// render is template with the decoded objects.
+func render(t *testing.T, values string, args ...string) (all objects) {
 	t.Helper()
-	var all objects
-	for _, doc := range split(manifests) {
+	for _, doc := range strings.Split("\n"+template(t, values, args...), "\n---\n") {
+		if !strings.Contains(doc, "kind:") {
+			continue
+		}
 		o, _, err := strict().Decode([]byte(doc+"\n"), nil, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, doc)
@@ -129,8 +117,7 @@ func decode(t *testing.T, manifests string) objects {
 }
 
 // of returns the objects of a type.
-func of[T runtime.Object](all objects) []T {
-	var found []T
+func of[T runtime.Object](all objects) (found []T) {
 	for _, o := range all {
 		if o, ok := o.(T); ok {
 			found = append(found, o)
@@ -139,44 +126,27 @@ func of[T runtime.Object](all objects) []T {
 	return found
 }
 
-// one returns the only object of a type.
-func one[T runtime.Object](t *testing.T, all objects) T {
-	t.Helper()
-	found := of[T](all)
-	if len(found) != 1 {
-		t.Fatalf("got %d objects of type %T, want 1", len(found), *new(T))
-	}
-	return found[0]
-}
-
-// named returns the object of a type with a name.
-func named[T interface {
+// one returns the only object of a type with a name, or with any if that is empty.
+func one[T interface {
 	runtime.Object
 	metav1.Object
 }](t *testing.T, all objects, name string) T {
 	t.Helper()
-	found := of[T](all)
-	i := slices.IndexFunc(found, func(o T) bool { return o.GetName() == name })
-	if i < 0 {
-		t.Fatalf("there is no %T %q", *new(T), name)
+	found := slices.DeleteFunc(of[T](all), func(o T) bool { return name != "" && o.GetName() != name })
+	if len(found) != 1 {
+		t.Fatalf("got %d objects of type %T %q, want 1", len(found), *new(T), name)
 	}
-	return found[i]
+	return found[0]
 }
 
-// workload returns the selector and the pod template of the Deployment or the StatefulSet.
-func workload(t *testing.T, all objects) (*metav1.LabelSelector, corev1.PodTemplateSpec) {
+// pod returns the pod template of the Deployment or the StatefulSet, and its container.
+func pod(t *testing.T, all objects) (template corev1.PodTemplateSpec, container corev1.Container) {
 	t.Helper()
 	if sets := of[*appsv1.StatefulSet](all); len(sets) > 0 {
-		return sets[0].Spec.Selector, sets[0].Spec.Template
+		template = sets[0].Spec.Template
+	} else {
+		template = one[*appsv1.Deployment](t, all, "").Spec.Template
 	}
-	deployment := one[*appsv1.Deployment](t, all)
-	return deployment.Spec.Selector, deployment.Spec.Template
-}
-
-// pod returns the pod template and its container.
-func pod(t *testing.T, all objects) (corev1.PodTemplateSpec, corev1.Container) {
-	t.Helper()
-	_, template := workload(t, all)
 	if n := len(template.Spec.Containers); n != 1 {
 		t.Fatalf("got %d containers, want 1", n)
 	}

@@ -16,7 +16,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -28,7 +27,7 @@ import (
 // the exporter says of the arguments and the configuration, and what must hold of all
 // objects whatever the values are.
 func TestObjects(t *testing.T) {
-	longest := "--set=nameOverride=the" + strings.Repeat("long-", 12)
+	longest := "--set=fullnameOverride=,nameOverride=the" + strings.Repeat("long-", 12)
 	replaced := `--set=commonLabels.app\.kubernetes\.io/name=other,podLabels.app\.kubernetes\.io/instance=other`
 	const (
 		public     = "ConfigMap:1 Deployment:1 Service:1 ServiceAccount:1"
@@ -53,19 +52,18 @@ func TestObjects(t *testing.T) {
 		"tls":             {"", "", "ConfigMap:1 Deployment:1 ScrapeConfig:1 Service:1 ServiceAccount:1 ServiceMonitor:1", "any", nil},
 		"many":            {"", "", public, "any", []string{"account main: ", "account lab: "}},
 		"everything":      {"", "", everything, names + "TCP 3128", []string{"of 16", "of 46", "account vault: "}},
-		"longest names":   {"everything", longest + ",fullnameOverride=", everything, names + "TCP 3128", nil},
+		"longest names":   {"everything", longest, everything, names + "TCP 3128", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := valueFiles(t)[cmp.Or(c.values, name)]
-			args := append([]string{"--values", file}, strings.Fields(c.args)...)
-			mustHelm(t, append([]string{"lint", "--strict", chart}, args...)...)
-			all := render(t, args...)
+			values := cmp.Or(c.values, name)
+			args := strings.Fields(c.args)
+			mustHelm(t, append([]string{"lint", "--strict", chart, "--values", valuesFile(t, values)}, args...)...)
+			all := render(t, values, args...)
 			simtest.AssertEqual(t, "kinds", kinds(all), c.kinds)
 			simtest.AssertEqual(t, "egress", egress(t, all), c.egress)
-			checkNames(t, all)
+			checkMetadata(t, all)
 			checkSelectors(t, all)
 			checkPod(t, all)
-			checkTokens(t, all)
 			checkConfig(t, all, append(c.check, "configuration OK")...)
 		})
 	}
@@ -100,20 +98,63 @@ func egress(t *testing.T, all objects) string {
 	return strings.Join(ports, ", ")
 }
 
-func checkNames(t *testing.T, all objects) {
+// checkMetadata checks namespaces, names and labels, and that no object but a Secret contains a
+// token.
+func checkMetadata(t *testing.T, all objects) {
 	t.Helper()
 	for _, o := range all {
 		m := o.(metav1.Object)
-		id := fmt.Sprintf("%T %s/%s", o, m.GetNamespace(), m.GetName())
-		if m.GetNamespace() == "" {
-			t.Errorf("%s: no namespace", id)
-		}
 		problems := validation.IsDNS1123Label(m.GetName())
 		for key, value := range m.GetLabels() {
 			problems = slices.Concat(problems, validation.IsQualifiedName(key), validation.IsValidLabelValue(value))
 		}
-		if len(problems) > 0 {
-			t.Errorf("%s: %v", id, problems)
+		if len(problems) > 0 || m.GetNamespace() == "" {
+			t.Errorf("%T %s/%s: %v", o, m.GetNamespace(), m.GetName(), problems)
+		}
+		if _, secret := o.(*corev1.Secret); !secret && strings.Contains(string(simtest.Encode(t, o)), "token-of-") {
+			t.Errorf("%T contains a token", o)
+		}
+	}
+}
+
+// checkSelectors checks that objects select the pods, and their ports, and that a ServiceMonitor
+// finds each pod once.
+func checkSelectors(t *testing.T, all objects) {
+	t.Helper()
+	template, container := pod(t, all)
+	simtest.AssertEqual(t, "ports", container.Ports, []corev1.ContainerPort{{Name: "http", ContainerPort: 10170, Protocol: corev1.ProtocolTCP}})
+	for _, c := range template.Spec.TopologySpreadConstraints {
+		assertSelects(t, "topologySpreadConstraints", c.LabelSelector.MatchLabels, template.Labels)
+	}
+	for _, o := range all {
+		switch o := o.(type) {
+		case *appsv1.Deployment:
+			assertSelects(t, "Deployment", o.Spec.Selector.MatchLabels, template.Labels)
+		case *appsv1.StatefulSet:
+			assertSelects(t, "StatefulSet", o.Spec.Selector.MatchLabels, template.Labels)
+			total := container.Env[len(container.Env)-1]
+			simtest.AssertEqual(t, "shards", total, corev1.EnvVar{Name: "SERVER_RENTAL_TOTAL_SHARDS", Value: fmt.Sprint(*o.Spec.Replicas)})
+			service := one[*corev1.Service](t, all, o.Spec.ServiceName)
+			simtest.AssertEqual(t, "clusterIP of the StatefulSet's Service", service.Spec.ClusterIP, corev1.ClusterIPNone)
+		case *policyv1.PodDisruptionBudget:
+			assertSelects(t, "PodDisruptionBudget", o.Spec.Selector.MatchLabels, template.Labels)
+		case *networkingv1.NetworkPolicy:
+			assertSelects(t, "NetworkPolicy", o.Spec.PodSelector.MatchLabels, template.Labels)
+			simtest.AssertEqual(t, "port of the NetworkPolicy", o.Spec.Ingress[0].Ports[0].Port.String(), "10170")
+		case *corev1.Service:
+			assertSelects(t, "Service", o.Spec.Selector, template.Labels)
+		case *monitoringv1.ServiceMonitor:
+			var targets []string
+			for _, s := range of[*corev1.Service](all) {
+				assertSelects(t, "ServiceMonitor", o.Spec.Selector.MatchLabels, s.Labels)
+				found := o.Namespace == s.Namespace || slices.Contains(o.Spec.NamespaceSelector.MatchNames, s.Namespace)
+				for _, port := range s.Spec.Ports {
+					if found && port.Name == o.Spec.Endpoints[0].Port {
+						targets = append(targets, port.TargetPort.String())
+					}
+				}
+			}
+			simtest.AssertEqual(t, "ports that the ServiceMonitor finds", targets, []string{"http"})
 		}
 	}
 }
@@ -122,78 +163,10 @@ func checkNames(t *testing.T, all objects) {
 // changes.
 func assertSelects(t *testing.T, what string, selector, set map[string]string) {
 	t.Helper()
-	if keys := slices.Sorted(maps.Keys(selector)); !slices.Equal(keys, []string{"app.kubernetes.io/instance", "app.kubernetes.io/name"}) {
-		t.Errorf("%s: selector has labels %v", what, keys)
-	}
+	keys := slices.Sorted(maps.Keys(selector))
+	simtest.AssertEqual(t, what+": labels of the selector", keys, []string{"app.kubernetes.io/instance", "app.kubernetes.io/name"})
 	if !labels.SelectorFromSet(selector).Matches(labels.Set(set)) {
 		t.Errorf("%s: selector %v does not match labels %v", what, selector, set)
-	}
-}
-
-func checkSelectors(t *testing.T, all objects) {
-	t.Helper()
-	template, container := pod(t, all)
-	selector, _ := workload(t, all)
-	assertSelects(t, "workload", selector.MatchLabels, template.Labels)
-	for _, c := range template.Spec.TopologySpreadConstraints {
-		assertSelects(t, "topologySpreadConstraints", c.LabelSelector.MatchLabels, template.Labels)
-	}
-	services := of[*corev1.Service](all)
-	for _, s := range services {
-		assertSelects(t, "Service", s.Spec.Selector, template.Labels)
-		for _, port := range s.Spec.Ports {
-			assertPort(t, "Service", port.TargetPort, container)
-		}
-	}
-	for _, s := range of[*appsv1.StatefulSet](all) {
-		total := container.Env[len(container.Env)-1]
-		simtest.AssertEqual(t, "shards", total, corev1.EnvVar{Name: "SERVER_RENTAL_TOTAL_SHARDS", Value: fmt.Sprint(*s.Spec.Replicas)})
-		simtest.AssertEqual(t, "clusterIP of the StatefulSet's Service", named[*corev1.Service](t, all, s.Spec.ServiceName).Spec.ClusterIP, corev1.ClusterIPNone)
-	}
-	for _, p := range of[*policyv1.PodDisruptionBudget](all) {
-		assertSelects(t, "PodDisruptionBudget", p.Spec.Selector.MatchLabels, template.Labels)
-	}
-	for _, p := range of[*networkingv1.NetworkPolicy](all) {
-		assertSelects(t, "NetworkPolicy", p.Spec.PodSelector.MatchLabels, template.Labels)
-		assertPort(t, "NetworkPolicy", *p.Spec.Ingress[0].Ports[0].Port, container)
-	}
-	for _, m := range of[*monitoringv1.ServiceMonitor](all) {
-		var found []string
-		for _, s := range services {
-			assertSelects(t, "ServiceMonitor", m.Spec.Selector.MatchLabels, s.Labels)
-			for _, port := range s.Spec.Ports {
-				if port.Name == m.Spec.Endpoints[0].Port && (m.Namespace == s.Namespace || slices.Contains(m.Spec.NamespaceSelector.MatchNames, s.Namespace)) {
-					found = append(found, s.Name)
-				}
-			}
-		}
-		if len(found) != 1 {
-			t.Errorf("ServiceMonitor finds the pods in Services %v, want one", found)
-		}
-	}
-	for _, c := range of[*monitoringv1alpha1.ScrapeConfig](all) {
-		want := []string{fmt.Sprintf("https://%s.%s.svc:%d/", services[0].Name, services[0].Namespace, services[0].Spec.Ports[0].Port)}
-		for _, s := range of[*appsv1.StatefulSet](all) {
-			want = nil
-			for i := range *s.Spec.Replicas {
-				want = append(want, fmt.Sprintf("https://%s-%d.%s.%s.svc:10170/", s.Name, i, s.Spec.ServiceName, s.Namespace))
-			}
-		}
-		var got []string
-		for _, d := range c.Spec.HTTPSDConfigs {
-			exporter, _, _ := strings.Cut(string(d.URL), "sd/servers?port=9")
-			got = append(got, exporter)
-		}
-		simtest.AssertEqual(t, "ScrapeConfig asks", got, want)
-	}
-}
-
-func assertPort(t *testing.T, what string, port intstr.IntOrString, c corev1.Container) {
-	t.Helper()
-	if !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
-		return p.ContainerPort == 10170 && (port == intstr.FromString(p.Name) || port == intstr.FromInt32(p.ContainerPort))
-	}) {
-		t.Errorf("%s: the container has no port %s", what, port.String())
 	}
 }
 
@@ -209,9 +182,7 @@ func checkPod(t *testing.T, all objects) {
 		t.Errorf("pod security restricted: %s: %s", r.ForbiddenReason(), r.ForbiddenDetail())
 	}
 	for _, a := range of[*corev1.ServiceAccount](all) {
-		if a.Name != template.Spec.ServiceAccountName {
-			t.Errorf("the pod uses ServiceAccount %s, not %s", template.Spec.ServiceAccountName, a.Name)
-		}
+		simtest.AssertEqual(t, "ServiceAccount", template.Spec.ServiceAccountName, a.Name)
 	}
 	var volumes, mounted []string
 	for _, v := range template.Spec.Volumes {
@@ -226,13 +197,21 @@ func checkPod(t *testing.T, all objects) {
 	simtest.AssertEqual(t, "mounted volumes", mounted, volumes)
 }
 
-// checkTokens checks that no object but a Secret contains a token.
-func checkTokens(t *testing.T, all objects) {
-	t.Helper()
-	for _, o := range all {
-		if _, secret := o.(*corev1.Secret); !secret && strings.Contains(string(simtest.Encode(t, o)), "token-of-") {
-			t.Errorf("%T contains a token", o)
+// TestScrapeConfig checks where Prometheus asks for the servers: each shard has some.
+func TestScrapeConfig(t *testing.T) {
+	for values, want := range map[string][]string{
+		"tls": {"https://rental-server-rental-exporter.monitoring.svc:443/sd/servers?port=9100"},
+		"everything": {
+			"https://rental-exporter-0.rental-exporter-shards.monitoring.svc:10170/sd/servers?port=9101",
+			"https://rental-exporter-1.rental-exporter-shards.monitoring.svc:10170/sd/servers?port=9101",
+			"https://rental-exporter-2.rental-exporter-shards.monitoring.svc:10170/sd/servers?port=9101",
+		},
+	} {
+		var got []string
+		for _, d := range one[*monitoringv1alpha1.ScrapeConfig](t, render(t, values), "").Spec.HTTPSDConfigs {
+			got = append(got, string(d.URL))
 		}
+		simtest.AssertEqual(t, values, got, want)
 	}
 }
 
@@ -240,12 +219,12 @@ func checkTokens(t *testing.T, all objects) {
 // nothing else does: a token is read again without that.
 func TestChecksum(t *testing.T) {
 	checksum := func(set string) string {
-		template, _ := pod(t, render(t, "--values", valueFiles(t)["token"], "--set", set))
+		template, _ := pod(t, render(t, "token", "--set", set))
 		return template.Annotations["checksum/config"]
 	}
 	before := checksum("")
 	for set, changed := range map[string]bool{
-		"": false, "config.api.timeout=9s": true, "accounts[0].name=other": true, "accounts[0].token=other": false, "replicaCount=0": false, "shards=3": false,
+		"config.api.timeout=9s": true, "accounts[0].name=other": true, "accounts[0].token=other": false, "replicaCount=0": false, "shards=3": false,
 	} {
 		if after := checksum(set); after == "" || (after != before) != changed {
 			t.Errorf("%s: got checksum %q, before %q", set, after, before)

@@ -4,8 +4,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"server_rental_exporter/internal/simulator/simtest"
 	"server_rental_exporter/test/internal/repo"
@@ -21,7 +27,7 @@ func TestVersion(t *testing.T) {
 	if !strings.Contains(repo.Read(t, ".goreleaser.yaml"), "images: ["+image+"]\n") {
 		t.Errorf(".goreleaser.yaml does not push %s", image)
 	}
-	_, container := pod(t, render(t, "--values", valueFiles(t)["minimal"]))
+	_, container := pod(t, render(t, "minimal"))
 	simtest.AssertEqual(t, "image", container.Image, image+":v"+version)
 }
 
@@ -30,15 +36,12 @@ func TestVersion(t *testing.T) {
 func TestPackage(t *testing.T) {
 	dir := t.TempDir()
 	mustHelm(t, "package", chart, "--destination", dir)
-	archives, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
-	if err != nil || len(archives) != 1 {
-		t.Fatalf("got %v, want one archive", archives)
-	}
-	values := valueFiles(t)["everything"]
-	if mustHelm(t, "template", "rental", archives[0], "--namespace", namespace, "--values", values) != template(t, "--values", values) {
+	archive := filepath.Join(dir, "server-rental-exporter-"+strings.TrimSpace(repo.Read(t, "VERSION"))+".tgz")
+	packaged := mustHelm(t, "template", "rental", archive, "--namespace", namespace, "--values", valuesFile(t, "everything"))
+	if packaged != template(t, "everything") {
 		t.Error("the packaged chart renders something else")
 	}
-	files, err := exec.Command("tar", "-tzf", archives[0]).Output()
+	files, err := exec.Command("tar", "-tzf", archive).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,44 +52,81 @@ func TestPackage(t *testing.T) {
 	}
 }
 
+// TestPrometheusRules compares the rules of the chart, as Prometheus reads them, with those of
+// alerts/, without disabled alerts and with the label that alerts get.
+func TestPrometheusRules(t *testing.T) {
+	all := render(t, "everything")
+	for _, file := range repo.Glob(t, "alerts/*.rules.yml") {
+		var got, want map[string]any
+		repo.ReadYAML(t, file, &want)
+		for _, g := range want["groups"].([]any) {
+			group := g.(map[string]any)
+			group["rules"] = slices.DeleteFunc(group["rules"].([]any), func(r any) bool {
+				alert := r.(map[string]any)["alert"]
+				return alert == "ServerRentalPlanSoldOut" || alert == "ServerRentalPlanAdded"
+			})
+			for _, r := range group["rules"].([]any) {
+				if rule := r.(map[string]any); rule["alert"] != nil {
+					rule["labels"].(map[string]any)["team"] = "servers"
+				}
+			}
+		}
+		name := "rental-exporter-" + strings.TrimSuffix(filepath.Base(file), ".rules.yml")
+		if err := yaml.Unmarshal(simtest.Encode(t, one[*monitoringv1.PrometheusRule](t, all, name).Spec), &got); err != nil {
+			t.Fatal(err)
+		}
+		simtest.AssertEqual(t, name, got, want)
+	}
+}
+
+// TestDashboards compares the dashboards with those of dashboards/, and checks that
+// `kubectl apply` works.
+func TestDashboards(t *testing.T) {
+	all := render(t, "pair")
+	for _, file := range repo.Glob(t, "dashboards/*.json") {
+		name := filepath.Base(file)
+		m := one[*corev1.ConfigMap](t, all, strings.TrimSuffix(strings.Replace(name, "server-rental-", "rental-server-rental-exporter-", 1), ".json"))
+		simtest.AssertEqual(t, name, m.Data, map[string]string{name: repo.Read(t, "dashboards/"+name)})
+		const lastApplied = 256 << 10 // bytes of all annotations: `kubectl apply` keeps a copy of the object in one
+		if n := len(simtest.Encode(t, m)); n > lastApplied*9/10 {
+			t.Errorf("%s: has %d bytes, too near to the limit of annotations", m.Name, n)
+		}
+	}
+}
+
 // TestRefused checks that wrong values are refused with an error that names them: what the
-// templates check, and an unknown key.
+// templates check, an unknown key, and flags that other values set.
 func TestRefused(t *testing.T) {
-	minimal := valueFiles(t)["minimal"]
+	refused := func(want string, args ...string) {
+		t.Helper()
+		args = append([]string{"template", chart, "--values", valuesFile(t, "minimal")}, args...)
+		if _, err := runHelm(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got error %v, want %q", args, err, want)
+		}
+	}
 	for _, c := range []struct{ set, want string }{
 		{"image.name=x", "/image"},
-		{"config.api.http.basic_auth.username=x", "basic_auth"},
-		{"accounts[0].name=main,accounts[0].secret.name=x", "key"},
 		{"accounts[0].name=main", `accounts: "main" needs one of secret, tokenFile and token`},
 		{"accounts[0].name=main,accounts[0].token=x,accounts[0].tokenFile=/y", `accounts: "main" needs one of secret, tokenFile and token`},
 		{"accounts[0].name=main,accounts[0].token=x,accounts[1].name=main,accounts[1].token=y", `there are two accounts "main"`},
 		{"accounts[0].name=a,accounts[0].token=x,accounts[1].name=b,accounts[1].secret.name=y,accounts[1].secret.key=z", "no Secret beside an existing one"},
 		{"accounts[0].name=a,accounts[0].secret.name=y,accounts[0].secret.key=z,accounts[1].name=b,accounts[1].secret.name=y,accounts[1].secret.key=z", `key "z" of Secret "y" is used twice`},
 		{"demo=true", "config.api.base_url: must be empty with demo"},
-		{"demo=true,accounts[0].name=main,accounts[0].token=x", "must be empty with demo"},
+		{"demo=true,accounts[0].name=main,accounts[0].token=x", "accounts, accountsSecret: must be empty with demo"},
 		{"config.api.base_url=", "config.api.base_url: is required"},
 		{"replicaCount=2,shards=2", "replicaCount: must be 1 with shards"},
-		{"shards=2 --kube-version=1.27.9", "shards: need Kubernetes 1.28 or later"},
 		{"web.tls=true", "web.configSecret.name: is required"},
 		{"service.nodePort=30000", "service.nodePort: needs service.type NodePort or LoadBalancer"},
-		{"service.type=NodePort,service.loadBalancerIP=192.0.2.1", "service.loadBalancerIP: needs service.type LoadBalancer"},
 		{"scrapeConfig.enabled=true", "scrapeConfig.enabled: needs web.serviceDiscovery"},
 		{"prometheusRule.disabledAlerts={ServerRentalNothing}", `there is no alert "ServerRentalNothing"`},
 		{"networkPolicy.enabled=true,networkPolicy.from=null", "networkPolicy.from: must not be empty"},
-		{"livenessProbe.httpGet.path=/", "httpGet"},
-		{"extraArgs={--web.listen-address=:80}", "/extraArgs/0"},
 	} {
-		args := append([]string{"template", "rental", chart, "--values", minimal, "--set"}, strings.Fields(c.set)...)
-		if _, err := runHelm(t, args...); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got error %v, want %q", c.set, err, c.want)
-		}
+		refused(c.want, "--set", c.set)
 	}
-	// Flags that other values set.
-	_, container := pod(t, render(t, "--values", valueFiles(t)["everything"]))
+	refused("shards: need Kubernetes 1.28 or later", "--set", "shards=2", "--kube-version=1.27.9")
+	_, container := pod(t, render(t, "everything", "--set", "extraArgs=null"))
 	for _, arg := range append(container.Args, "--demo", "--shard=1") {
-		if _, err := runHelm(t, "template", chart, "--values", minimal, "--set-json", `extraArgs=["`+arg+`"]`); err == nil && arg != "--no-collector.ssh_keys" {
-			t.Errorf("%s can be given twice", arg)
-		}
+		refused("/extraArgs/0", "--set-json", `extraArgs=["`+arg+`"]`)
 	}
 }
 
@@ -95,12 +135,11 @@ func TestRefused(t *testing.T) {
 func TestReadme(t *testing.T) {
 	readme := repo.Read(t, "deploy/helm/server-rental-exporter/README.md")
 	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(readme, -1)
-	for _, block := range blocks {
-		file := simtest.WriteFile(t, filepath.Join(t.TempDir(), "values.yaml"), block[1])
+	values := filepath.Join(t.TempDir(), "rental.yaml")
+	for _, block := range slices.Backward(blocks) { // the first one is that of the commands
 		t.Log(block[1])
-		render(t, "--values", valueFiles(t)["minimal"], "--values", file)
+		render(t, "minimal", "--values", simtest.WriteFile(t, values, block[1]))
 	}
-	values := simtest.WriteFile(t, filepath.Join(t.TempDir(), "rental.yaml"), blocks[0][1])
 	commands := regexp.MustCompile(`(?m)^helm (.*)`).FindAllStringSubmatch(readme, -1)
 	if len(commands) == 0 {
 		t.Fatal("no commands")

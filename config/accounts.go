@@ -12,6 +12,21 @@ import (
 	promconfig "github.com/prometheus/common/config"
 )
 
+// checkAccounts adds the accounts of the flags and of account files to those of the file.
+func (l *loader) checkAccounts(lookup func(string) (string, bool)) {
+	listed := l.Accounts
+	l.Accounts = nil
+	l.addFlagAccount(lookup)
+	for i, a := range listed {
+		place := l.at(fmt.Sprintf("accounts[%d]", i))
+		a.TokenFile = l.join(a.TokenFile)
+		l.addAccount(a, place+".name", place+".token_file")
+	}
+	for i, pattern := range l.AccountFiles {
+		l.addAccountFiles(l.at(fmt.Sprintf("account_files[%d]", i)), l.join(pattern))
+	}
+}
+
 // addFlagAccount adds the account of a token that is set without a file. An empty variable
 // is an error: it is usually one that should have been set elsewhere.
 func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
@@ -30,44 +45,27 @@ func (l *loader) addFlagAccount(lookup func(string) (string, bool)) {
 	}
 }
 
-// checkAccounts adds the accounts of the file.
-func (l *loader) checkAccounts() {
-	for i, a := range l.file.Accounts {
-		place := l.at(fmt.Sprintf("accounts[%d]", i))
-		a.TokenFile = l.join(a.TokenFile)
-		l.addAccount(a, place+".name", place+".token_file")
-	}
-	for i, pattern := range l.file.AccountFiles {
-		l.addAccountFiles(fmt.Sprintf("account_files[%d]", i), l.join(pattern))
-	}
-	l.checkEncryption()
-}
-
 // addAccountFiles adds an account for each file that matches a pattern. A pattern that
 // matches none is no error, because a Secret may be empty.
-func (l *loader) addAccountFiles(setting, pattern string) {
+func (l *loader) addAccountFiles(place, pattern string) {
 	files, err := filepath.Glob(pattern)
 	if err != nil || pattern == "" {
-		l.add(l.at(setting), "invalid pattern: must be like /run/secrets/rental/*")
+		l.add(place, "invalid pattern: must be like /run/secrets/rental/*")
 		return
 	}
 	if len(files) == 0 { // Glob ignores that a directory cannot be read
 		if _, err := os.ReadDir(filepath.Dir(pattern)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			l.add(l.at(setting), "%s", errors.Unwrap(err))
+			l.add(place, "%s", errors.Unwrap(err))
 		}
 	}
-	before := len(l.config.Accounts)
 	for _, file := range files {
 		base := filepath.Base(file)
 		info, err := os.Stat(file)
 		if strings.HasPrefix(base, ".") || err == nil && info.IsDir() { // Kubernetes keeps a Secret in ..data
 			continue
 		}
-		place := l.at(setting) + ": " + file
+		place := place + ": " + file
 		l.addAccount(Account{Name: strings.TrimSuffix(base, filepath.Ext(base)), TokenFile: file}, place, place)
-	}
-	if len(l.config.Accounts) == before {
-		l.config.Notes = append(l.config.Notes, l.at(setting)+": no file matches")
 	}
 }
 
@@ -77,15 +75,13 @@ func (l *loader) addAccount(a Account, namePlace, tokenPlace string) {
 	if _, err := a.ReadToken(); err != nil {
 		l.add(tokenPlace, "%s", err)
 	}
-	l.config.Accounts = append(l.config.Accounts, a)
+	l.Accounts = append(l.Accounts, a)
 }
 
 // addName checks that a name is valid, and in use for nothing else of the kind.
 func (l *loader) addName(kind, name, place string) {
 	key := [2]string{kind, name}
 	switch first, ok := l.used[key]; {
-	case name == "":
-		l.add(place, "missing: must be a name")
 	case !validName(name):
 		l.add(place, "invalid name: must be %s", nameRule)
 	case ok:
@@ -97,9 +93,47 @@ func (l *loader) addName(kind, name, place string) {
 
 const (
 	maxName  = 256 // bytes
-	nameRule = "at most 256 bytes of UTF-8, and not blank"
+	nameRule = "1 to 256 bytes of UTF-8, and not blank"
 )
 
 func validName(name string) bool {
 	return len(name) <= maxName && utf8.ValidString(name) && strings.TrimSpace(name) != ""
+}
+
+// ReadToken returns the token. Of a file, that is the content without surrounding white
+// space. The error contains neither content nor path; it wraps that of the file system.
+func (a Account) ReadToken() (string, error) {
+	if a.TokenFile == "" {
+		return checkToken(string(a.Token))
+	}
+	content, err := readFile(a.TokenFile)
+	if err != nil {
+		return "", err
+	}
+	return checkToken(string(content))
+}
+
+// checkToken trims a token and rejects one that is not a valid header value.
+func checkToken(token string) (string, error) {
+	token = strings.TrimSpace(token)
+	if token == "" {
+		return "", errors.New("missing or empty: must be a token")
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", errors.New("invalid token: must be printable ASCII without spaces, and nothing else")
+	}
+	return token, nil
+}
+
+// readFile returns the content of a regular file. A pipe is an error: it would block until
+// it has a writer. The error does not contain the path.
+func readFile(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	content, err := os.ReadFile(path)
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pathErr.Err
+	}
+	return content, err
 }

@@ -14,56 +14,48 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 	"golang.org/x/net/http/httpguts"
-
-	"server_rental_exporter/collector"
 )
 
-const (
-	maxTimeout = Duration(5 * time.Minute)
-
-	// The provider requires fewer than 60 public requests per minute from one
-	// address, and at most 120 with one token.
-	maxPublic, maxAccount = 59, 120
-)
-
-// setBaseURL repeats no part of the value: it may contain a password.
-func (l *loader) setBaseURL(place, value string) {
-	u, err := url.Parse(strings.TrimSuffix(value, "/"))
+// checkAPI checks how requests are sent. The flag of the base URL has precedence over the
+// file. No message repeats a part of the URL: it may contain a password.
+func (l *loader) checkAPI() {
+	checkRange(l, "api.timeout", l.API.Timeout, time.Millisecond, 5*time.Minute)
+	l.checkHTTP()
+	place, address, flag := l.at("api.base_url"), l.API.Address, &l.flags.baseURL
+	if flag.isSet() {
+		place, address = flag.place(), flag.value
+	}
+	if l.flags.Demo && address == "" {
+		return
+	}
+	u, err := url.Parse(strings.TrimSuffix(address, "/"))
 	switch {
+	case address == "":
+		l.add(place, "missing: must be set here or with %s", flag.flag)
 	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
 		l.add(place, "invalid URL: must be http or https, like https://rental.example/api/v1")
 	case u.User != nil:
 		l.add(place, "user information not allowed: tokens must be set as accounts")
-	case !strings.HasSuffix(u.Path, "/api/v1") || strings.ContainsAny(value, "?#"):
+	case !strings.HasSuffix(u.Path, "/api/v1") || strings.ContainsAny(address, "?#"):
 		l.add(place, "invalid path: must end in /api/v1, without query or fragment")
-	default:
-		l.config.API.BaseURL, l.baseURLPlace = u, place
+	case u.Scheme == "http" && len(l.Accounts) > 0 && !l.isLocal(u):
+		l.add(place, "plain HTTP not allowed with accounts: must be https, or a loopback address without a proxy, because tokens would be sent unencrypted")
 	}
+	l.API.BaseURL = u
 }
 
-// checkAPI checks how requests are sent. The flag of the base URL has precedence over the file.
-func (l *loader) checkAPI() {
-	api, flag := &l.file.API, &l.flags.baseURL
-	switch {
-	case flag.isSet():
-		l.setBaseURL(flag.place(), flag.value)
-	case api.Address != "":
-		l.setBaseURL(l.at("api.base_url"), api.Address)
-	case !l.flags.Demo:
-		l.add(l.at("api.base_url"), "missing: must be set here or with %s", flag.flag)
-	}
-	checkRange(l, "api.timeout", api.Timeout, Duration(time.Millisecond), maxTimeout)
-	checkRange(l, "api.rate_limit.public", api.RateLimit.Public, collector.Burst+1, maxPublic)
-	checkRange(l, "api.rate_limit.account", api.RateLimit.Account, collector.Burst+1, maxAccount)
-	l.checkHTTP()
-	api.BaseURL, api.Address = l.config.API.BaseURL, ""
-	l.config.API = *api
+// isLocal returns whether requests to a URL do not leave this machine.
+func (l *loader) isLocal(u *url.URL) bool {
+	address, err := netip.ParseAddr(u.Hostname())
+	isLoopback := strings.EqualFold(u.Hostname(), "localhost") || err == nil && address.IsLoopback()
+	proxy := l.API.HTTP.ProxyURL.URL
+	return isLoopback && (proxy == nil || proxy.String() == "")
 }
 
 // checkHTTP checks the settings of the HTTP client with the library that uses them, and makes
 // their paths relative to the file.
 func (l *loader) checkHTTP() {
-	settings, place := &l.file.API.HTTP, l.at("api.http")
+	settings, place := &l.API.HTTP, l.at("api.http")
 	settings.SetDirectory(filepath.Dir(l.flags.configFile.value))
 	err := settings.invalid
 	switch {
@@ -77,17 +69,9 @@ func (l *loader) checkHTTP() {
 	if err != nil {
 		l.add(place, "%s", err)
 	}
-	l.checkHeaders()
-}
-
-// checkHeaders checks what the library reports only when a request is sent.
-func (l *loader) checkHeaders() {
-	settings := l.file.API.HTTP
 	headers := cmp.Or(settings.HTTPHeaders, &promconfig.Headers{}).Headers
-	names := slices.AppendSeq(slices.Collect(maps.Keys(settings.ProxyConnectHeader)), maps.Keys(headers))
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		place := l.at(fmt.Sprintf("api.http: header %q", name))
+	for _, name := range slices.Sorted(maps.Keys(headers)) { // the library checks them when a request is sent
+		place := fmt.Sprintf("%s: header %q", place, name)
 		if !httpguts.ValidHeaderFieldName(name) {
 			l.add(place, "invalid name: must be letters, digits and characters like - and _")
 		}
@@ -96,18 +80,5 @@ func (l *loader) checkHeaders() {
 				l.add(fmt.Sprintf("%s: files[%d]", place, i), "%s", err)
 			}
 		}
-	}
-}
-
-// checkEncryption reports a base URL to which tokens would be sent unencrypted.
-func (l *loader) checkEncryption() {
-	base := l.config.API.BaseURL
-	if base == nil || base.Scheme != "http" || len(l.config.Accounts) == 0 {
-		return
-	}
-	address, err := netip.ParseAddr(base.Hostname())
-	isLocal := strings.EqualFold(base.Hostname(), "localhost") || err == nil && address.IsLoopback()
-	if proxy := l.config.API.HTTP.ProxyURL.URL; !isLocal || proxy != nil && proxy.String() != "" {
-		l.add(l.baseURLPlace, "plain HTTP not allowed with accounts: must be https, or a loopback address without a proxy, because tokens would be sent unencrypted")
 	}
 }

@@ -1,11 +1,9 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"time"
 
@@ -14,83 +12,74 @@ import (
 
 // Bounds of the settings.
 const (
-	maxInterval = Duration(30 * 24 * time.Hour)
-	maxMaxAge   = Duration(365 * 24 * time.Hour)
-	minSoldOut  = Duration(2 * time.Second)
-)
+	maxInterval = 30 * 24 * time.Hour
+	maxMaxAge   = 365 * 24 * time.Hour
+	minSoldOut  = 2 * time.Second
 
-// checkRange reports whether a setting is between two bounds. If not, it adds an error.
-func checkRange[T cmp.Ordered](l *loader, path string, value, least, most T) bool {
-	if value >= least && value <= most {
-		return true
-	}
-	l.add(l.at(path), "%v is out of range: must be from %v to %v", value, least, most)
-	return false
-}
+	// The provider requires fewer than 60 public requests per minute from one
+	// address, and at most 120 with one token.
+	maxPublic, maxAccount = 59, 120
+)
 
 // checkCollectors checks the settings of all collectors, and that they are within the rate
 // limits together.
 func (l *loader) checkCollectors() {
-	for i, r := range l.flags.resources {
-		l.config.Collectors[r.Name] = l.checkCollector(r, l.flags.toggles[i])
+	for _, r := range collector.Resources() {
+		l.Collectors[r.Name] = l.checkCollector(r)
 	}
-	l.checkRateLimit("api.rate_limit.public", l.config.RequestRate(l.flags.resources, false))
-	if len(l.config.Accounts) > 0 {
-		l.checkRateLimit("api.rate_limit.account", l.config.RequestRate(l.flags.resources, true))
-	}
+	l.checkRateLimit("api.rate_limit.public", l.API.RateLimit.Public, maxPublic, false)
+	l.checkRateLimit("api.rate_limit.account", l.API.RateLimit.Account, maxAccount, true)
 }
 
 // checkCollector returns the settings of a collector: the defaults, then those of the file,
-// then the flag. One that is out of range has its default.
-func (l *loader) checkCollector(r collector.Resource, flag toggle) Collector {
-	file, path := l.file.Collectors[CollectorName(r.Name)], "collectors."+r.Name
-	settings := Collector{Enabled: !l.flags.disableDefaults, Interval: r.Interval, SoldOutInterval: r.SoldOutInterval}
+// then the flag.
+func (l *loader) checkCollector(r collector.Resource) Collector {
+	file, flag, path := l.Settings[collectorName(r.Name)], l.flags.toggles[r.Name], "collectors."+r.Name
+	settings := Collector{Enabled: !l.flags.disableDefaults}
 	if file.Enabled != nil {
 		settings.Enabled = *file.Enabled
 	}
 	if flag.isSet {
 		settings.Enabled = flag.enabled
 	}
-	if d := file.Interval; d != nil {
-		least := max(Duration(time.Second), Duration(r.MinInterval)) // how long the API caches the response
-		if !checkRange(l, path+".interval", *d, least, maxInterval) {
-			return settings
-		}
-		settings.Interval = time.Duration(*d)
-	}
-	settings.MaxAge = max(r.MaxAge, 3*settings.Interval)
-	if d := file.MaxAge; d != nil && checkRange(l, path+".max_age", *d, 2*Duration(settings.Interval), maxMaxAge) {
-		settings.MaxAge = time.Duration(*d)
-	}
-	settings.SoldOutInterval = min(settings.SoldOutInterval, settings.Interval)
+	cacheTime := max(time.Second, r.MinInterval)
+	settings.Interval = l.duration(path+".interval", file.Interval, r.Interval, cacheTime, maxInterval)
+	settings.MaxAge = l.duration(path+".max_age", file.MaxAge, max(r.MaxAge, 3*settings.Interval), 2*settings.Interval, maxMaxAge)
 	switch d := file.SoldOutInterval; {
-	case d == nil:
-	case r.SoldOutInterval == 0:
+	case d != nil && r.SoldOutInterval == 0:
 		l.add(l.at(path+".sold_out_interval"), "not allowed: the collector has nothing that is sold out")
-	case *d == 0:
+	case d != nil && *d == 0:
 		settings.SoldOutInterval = settings.Interval
-	case checkRange(l, path+".sold_out_interval", *d, minSoldOut, Duration(settings.Interval)):
-		settings.SoldOutInterval = time.Duration(*d)
+	default:
+		settings.SoldOutInterval = l.duration(path+".sold_out_interval", d, min(r.SoldOutInterval, settings.Interval), minSoldOut, settings.Interval)
 	}
 	return settings
 }
 
-func (l *loader) checkRateLimit(path string, rate Rate) {
-	// The margin allows for the rounding of sums such as three times 4/3.
-	const margin = 1e-9
-	if least := math.Ceil(rate.PerMinute - margin); rate.Limit > 0 && float64(rate.Limit) < least {
+// duration returns a setting of the file, or the default if it is not set or out of range.
+func (l *loader) duration(path string, set *time.Duration, byDefault, least, most time.Duration) time.Duration {
+	if set == nil || !checkRange(l, path, *set, least, most) {
+		return byDefault
+	}
+	return *set
+}
+
+// checkRateLimit checks that the collectors need at most the requests that a limit allows.
+func (l *loader) checkRateLimit(path string, limit, most int, account bool) {
+	if !checkRange(l, path, limit, collector.Burst+1, most) || account && len(l.Accounts) == 0 {
+		return
+	}
+	perMinute, allowed := l.RequestRate(account)
+	const margin = 1e-9 // for the rounding of sums such as three times 4/3
+	if least := math.Ceil(perMinute - margin); float64(allowed) < least {
 		l.add(l.at(path), "%d is too low: must be at least %.0f, %d more than the %.4g requests that the collectors make in a minute",
-			rate.Limit+collector.Burst, least+collector.Burst, collector.Burst, rate.PerMinute)
+			limit, least+collector.Burst, collector.Burst, perMinute)
 	}
 }
 
-// countryCode is an ISO 3166 code as the provider has them, in any case of letters.
-var countryCode = regexp.MustCompile(`^[A-Za-z]{2}$`)
-
 // checkWatches checks the watches of the file.
 func (l *loader) checkWatches() {
-	l.config.Watches = l.file.Watches
-	for i, w := range l.file.Watches {
+	for i, w := range l.Watches {
 		path := fmt.Sprintf("watches[%d]", i)
 		l.addName("watch", w.Name, l.at(path+".name"))
 		if reflect.DeepEqual(w, collector.Watch{Name: w.Name}) {
@@ -100,9 +89,7 @@ func (l *loader) checkWatches() {
 			setting := path + "." + field.Tag.Get("yaml")
 			switch value := criterion.Interface().(type) {
 			case []string:
-				if setting == path+".countries" && slices.ContainsFunc(value, func(v string) bool { return !countryCode.MatchString(v) }) {
-					l.add(l.at(setting), "invalid list: each must be a country code of two letters")
-				} else if value != nil && len(value) == 0 || slices.ContainsFunc(value, func(v string) bool { return !validName(v) }) {
+				if value != nil && len(value) == 0 || slices.ContainsFunc(value, func(v string) bool { return !validName(v) }) {
 					l.add(l.at(setting), "invalid list: must have at least one value, and each must be %s", nameRule)
 				}
 			case *float64:
@@ -112,7 +99,7 @@ func (l *loader) checkWatches() {
 			}
 		}
 		for _, needed := range w.Inputs() {
-			if !l.config.Collectors[needed].Enabled {
+			if !l.Collectors[needed].Enabled {
 				l.add(l.at(path), "no data: its criteria need the collector %s, which must be enabled", needed)
 			}
 		}

@@ -20,21 +20,20 @@ import (
 
 // Config is a validated configuration.
 type Config struct {
-	API        API
-	Accounts   []Account
-	Collectors map[string]Collector // an entry for every resource, enabled or not
-	Watches    []collector.Watch
-	Shard      Shard
-	Notes      []string // what is valid and probably not intended, each with its place
+	API        API                  `yaml:"api"`
+	Accounts   []Account            `yaml:"accounts"`
+	Watches    []collector.Watch    `yaml:"watches"`
+	Collectors map[string]Collector `yaml:"-"` // an entry for every resource, enabled or not
+	Shard      Shard                `yaml:"-"`
 }
 
 // API describes the rental API and how to send requests to it.
 type API struct {
-	Address   string    `yaml:"base_url"` // as the file has it
-	BaseURL   *url.URL  `yaml:"-"`        // ends in /api/v1; nil with --demo
-	Timeout   Duration  `yaml:"timeout"`  // of one request: 1 ms to 5 minutes
-	HTTP      HTTP      `yaml:"http"`     // never contains credentials of the API
-	RateLimit RateLimit `yaml:"rate_limit"`
+	Address   string        `yaml:"base_url"` // as the file has it
+	BaseURL   *url.URL      `yaml:"-"`        // ends in /api/v1; nil with --demo
+	Timeout   time.Duration `yaml:"timeout"`  // of one request: 1 ms to 5 minutes
+	HTTP      HTTP          `yaml:"http"`     // never contains credentials of the API
+	RateLimit RateLimit     `yaml:"rate_limit"`
 }
 
 // RateLimit holds the maximum numbers of requests in 60 seconds.
@@ -64,30 +63,23 @@ type Collector struct {
 	SoldOutInterval time.Duration
 }
 
-// Rate is the number of requests that the enabled collectors make of the public API, or with
-// the token of each account.
-type Rate struct {
-	PerMinute, MaxPerMinute float64 // with short lists, and with the longest usual ones
-	Limit                   int     // number per minute that the rate limit allows for long
-}
-
-// RequestRate returns the rate of the public API, or of each account, while everything is
-// sold out and each list that is read whole has as many pages as cost the most.
-func (c *Config) RequestRate(resources []collector.Resource, account bool) Rate {
-	rate := Rate{Limit: c.API.RateLimit.Public - collector.Burst}
+// RequestRate returns the number of requests that the enabled collectors make in a minute, of
+// the public API or with the token of each account, and the number that the rate limit allows
+// for long. It is the rate while everything is sold out, and while a history is read whose
+// number of pages costs the most.
+func (c *Config) RequestRate(account bool) (perMinute float64, allowed int) {
+	allowed = c.API.RateLimit.Public - collector.Burst
 	if account {
-		rate.Limit = c.API.RateLimit.Account - collector.Burst
+		allowed = c.API.RateLimit.Account - collector.Burst
 	}
-	for _, r := range resources {
-		settings := c.Collectors[r.Name]
-		if r.Account == account && settings.Enabled {
-			perMinute := float64(time.Minute) / float64(cmp.Or(settings.SoldOutInterval, settings.Interval))
+	for _, r := range collector.Resources() {
+		if settings := c.Collectors[r.Name]; r.Account == account && settings.Enabled {
+			shortest := cmp.Or(settings.SoldOutInterval, settings.Interval)
 			if r.PageInterval > 0 {
-				perMinute = max(perMinute, float64(time.Minute)/float64(r.PageInterval))
+				shortest = min(shortest, r.PageInterval)
 			}
-			rate.PerMinute += perMinute
-			rate.MaxPerMinute += float64(max(1, r.MaxRequests)) * perMinute
+			perMinute += float64(time.Minute) / float64(shortest)
 		}
 	}
-	return rate
+	return perMinute, allowed
 }

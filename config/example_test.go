@@ -25,6 +25,7 @@ func TestExampleShowsDefaults(t *testing.T) {
 	simtest.Golden(t, exampleFile, shown.ReplaceAllLiteralString(content, exampleCollectors(resources)+"\n"))
 
 	defaults := mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL))
+	defaults.API.Address = baseURL
 	simtest.AssertEqual(t, "configuration", mustLoad(t, parseFlags(t, nil, "--config.file="+exampleFile)), defaults)
 }
 
@@ -43,6 +44,9 @@ func TestDocumentedSettings(t *testing.T) {
 			switch {
 			case key == "-":
 				continue
+			case field.Anonymous:
+				check(prefix, field.Type)
+				continue
 			case field.Type.Kind() == reflect.Struct && field.Type != reflect.TypeFor[HTTP]():
 				check(map[string]string{"rate_limit": "rate_limit."}[key], field.Type)
 			case field.Type.Kind() == reflect.Map, field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() == reflect.Struct:
@@ -55,7 +59,7 @@ func TestDocumentedSettings(t *testing.T) {
 			}
 		}
 	}
-	check("", reflect.TypeFor[File]())
+	check("", reflect.TypeFor[file]())
 }
 
 // exampleCollectors returns the section collectors of example.yml.

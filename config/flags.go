@@ -19,9 +19,7 @@ type Flags struct {
 
 	Check, Demo, disableDefaults bool
 
-	resources []collector.Resource
-	// toggles are the flags --[no-]collector.NAME of the resources, in the same order.
-	toggles []toggle
+	toggles map[string]*toggle // the flags --[no-]collector.NAME, by name
 }
 
 // option is a flag that can also be set by an environment variable.
@@ -47,8 +45,8 @@ type toggle struct{ enabled, isSet bool }
 
 // AddFlags adds the flags of the configuration to app, among them one for each
 // collector.
-func AddFlags(app *kingpin.Application, resources []collector.Resource) *Flags {
-	f := &Flags{resources: resources, toggles: make([]toggle, len(resources))}
+func AddFlags(app *kingpin.Application) *Flags {
+	f := &Flags{toggles: map[string]*toggle{}}
 	add := func(o *option, name, envar, placeholder, help string) {
 		o.flag, o.envar = "--"+name, envar
 		app.Flag(name, help).Envar(envar).PlaceHolder(placeholder).IsSetByUser(&o.onCommandLine).StringVar(&o.value)
@@ -66,13 +64,15 @@ func AddFlags(app *kingpin.Application, resources []collector.Resource) *Flags {
 	app.Flag("config.check", "Check flags and configuration file, print all errors and exit.").BoolVar(&f.Check)
 	app.Flag("demo", "Export a simulated rental API that runs in the same process: no account, no network.").BoolVar(&f.Demo)
 	app.Flag("collector.disable-defaults", "Disable all collectors that are not enabled by a flag or in the configuration file.").BoolVar(&f.disableDefaults)
-	for i, r := range resources {
+	for _, r := range collector.Resources() {
+		t := &toggle{}
+		f.toggles[r.Name] = t
 		help := "Export " + r.Help
 		if r.Account {
 			help += ", for each account"
 		}
 		app.Flag("collector."+r.Name, help+" (default: enabled).").
-			IsSetByUser(&f.toggles[i].isSet).BoolVar(&f.toggles[i].enabled)
+			IsSetByUser(&t.isSet).BoolVar(&t.enabled)
 	}
 	return f
 }
@@ -85,19 +85,18 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 		return nil, errors.New("nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider")
 	}
 	l := newLoader(f)
-	l.loadShard(lookup)
-	l.addFlagAccount(lookup)
 	if l.decode() {
+		l.checkShard(lookup)
+		l.checkAccounts(lookup)
 		l.checkAPI()
-		l.checkAccounts()
 		l.checkCollectors()
 		l.checkWatches()
 	}
-	if f.Demo && (l.config.API.BaseURL != nil || len(l.config.Accounts) > 0) {
+	if f.Demo && (l.API.BaseURL != nil || len(l.Accounts) > 0) {
 		l.add("--demo", "conflicts with a base URL and with accounts: the demo has its own")
 	}
 	if len(l.errs) > 0 {
 		return nil, errors.Join(l.errs...)
 	}
-	return l.config, nil
+	return &l.Config, nil
 }

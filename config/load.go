@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,56 +13,37 @@ import (
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
-	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 
 	"server_rental_exporter/collector"
 )
 
-// File is the configuration file.
-type File struct {
-	API          API                             `yaml:"api"`
-	Accounts     []Account                       `yaml:"accounts"`
-	AccountFiles []string                        `yaml:"account_files"`
-	Collectors   map[CollectorName]CollectorFile `yaml:"collectors"`
-	Watches      []collector.Watch               `yaml:"watches"`
+// file is the configuration file.
+type file struct {
+	Config       `yaml:",inline"`
+	AccountFiles []string                           `yaml:"account_files"`
+	Settings     map[collectorName]collectorSetting `yaml:"collectors"`
 }
 
-// CollectorFile holds the settings of one collector that the file has.
-type CollectorFile struct {
-	Enabled         *bool     `yaml:"enabled"`
-	Interval        *Duration `yaml:"interval"`
-	MaxAge          *Duration `yaml:"max_age"`
-	SoldOutInterval *Duration `yaml:"sold_out_interval"`
+// collectorSetting holds the settings of one collector that the file has.
+type collectorSetting struct {
+	Enabled         *bool          `yaml:"enabled"`
+	Interval        *time.Duration `yaml:"interval"`
+	MaxAge          *time.Duration `yaml:"max_age"`
+	SoldOutInterval *time.Duration `yaml:"sold_out_interval"`
 }
 
-// CollectorName is the name of an existing collector.
-type CollectorName string
+// collectorName is the name of an existing collector.
+type collectorName string
 
 // UnmarshalYAML implements yaml.Unmarshaler.
-func (c *CollectorName) UnmarshalYAML(n *yaml.Node) error {
+func (c *collectorName) UnmarshalYAML(n *yaml.Node) error {
 	if !slices.ContainsFunc(collector.Resources(), func(r collector.Resource) bool { return r.Name == n.Value }) {
 		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: collector %s not found", n.Line, n.Value)}}
 	}
-	*c = CollectorName(n.Value)
+	*c = collectorName(n.Value)
 	return nil
 }
-
-// Duration is written as in the configuration of Prometheus: 30s, 5m, 1h30m or 1d.
-type Duration time.Duration
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
-	parsed, err := model.ParseDuration(n.Value)
-	if err != nil {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: cannot unmarshal %s into a duration like 30s, 5m, 1h30m or 1d", n.Line, n.ShortTag())}}
-	}
-	*d = Duration(parsed)
-	return nil
-}
-
-// String returns the duration as it is written.
-func (d Duration) String() string { return model.Duration(d).String() }
 
 // HTTP holds the settings of an HTTP client. Its follow_redirects has no effect: redirects
 // are never followed, because a token must not leave the base URL's origin.
@@ -80,31 +62,24 @@ func (h *HTTP) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// loader holds the state of one call of Load.
+// loader holds the state of one call of Load. It makes the file the configuration.
 type loader struct {
-	flags  *Flags
-	file   File
-	config *Config
-	errs   []error
-	// baseURLPlace is where the base URL in use was set.
-	baseURLPlace string
+	file
+	flags *Flags
+	errs  []error
 	// used maps names in use, with their kinds, to the place that set them first.
 	used map[[2]string]string
 }
 
 func newLoader(f *Flags) *loader {
-	return &loader{
-		flags:  f,
-		used:   map[[2]string]string{},
-		config: &Config{Collectors: make(map[string]Collector, len(f.resources))},
-		file: File{
-			API: API{
-				Timeout:   Duration(10 * time.Second),
-				HTTP:      HTTP{HTTPClientConfig: promconfig.DefaultHTTPClientConfig},
-				RateLimit: RateLimit{Public: 30, Account: 60},
-			},
-		},
+	l := &loader{flags: f, used: map[[2]string]string{}}
+	l.Collectors = map[string]Collector{}
+	l.API = API{
+		Timeout:   10 * time.Second,
+		HTTP:      HTTP{HTTPClientConfig: promconfig.DefaultHTTPClientConfig},
+		RateLimit: RateLimit{Public: 30, Account: 60},
 	}
+	return l
 }
 
 // control is what a key of the file or the name of a file may contain, such as a line break.
@@ -125,8 +100,14 @@ func (l *loader) join(path string) string {
 	return promconfig.JoinDir(filepath.Dir(l.flags.configFile.value), path)
 }
 
-// repeated is what messages of package yaml repeat of the file, which may be a secret.
-var repeated = regexp.MustCompile("(?s) `.*`|(anchor) '.*'")
+// checkRange reports whether a setting is between two bounds. If not, it adds an error.
+func checkRange[T cmp.Ordered](l *loader, path string, value, least, most T) bool {
+	if value >= least && value <= most {
+		return true
+	}
+	l.add(l.at(path), "%v is out of range: must be from %v to %v", value, least, most)
+	return false
+}
 
 // decode reads the file. It reports whether the file has the right form, or there is none.
 func (l *loader) decode() bool {
@@ -145,12 +126,18 @@ func (l *loader) decode() bool {
 	if err == nil || errors.Is(err, io.EOF) {
 		return true
 	}
-	messages := []string{err.Error()}
-	if typeErr, ok := errors.AsType[*yaml.TypeError](err); ok {
-		messages = typeErr.Errors
-	}
-	for _, message := range messages {
-		l.add(name, "%s", repeated.ReplaceAllString(strings.TrimPrefix(message, "yaml: "), "$1"))
+	for _, message := range YAMLErrors(err) {
+		l.add(name, "%s", message)
 	}
 	return false
+}
+
+// repeated is what messages of the YAML packages repeat of a file, which may be a secret.
+var repeated = regexp.MustCompile("(?s) `[^`]*`|(anchor) '.*'")
+
+// YAMLErrors returns a message for each fault that a YAML package found in a file, without the
+// values that it repeats.
+func YAMLErrors(err error) []string {
+	text := repeated.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), "$1")
+	return strings.Split(strings.TrimPrefix(text, "unmarshal errors:\n  "), "\n  ")
 }

@@ -29,15 +29,15 @@ func ShardOf(account string, total int) int {
 	return best
 }
 
-// loadShard reads the flags of the shard: 0 of 1, unless they are set. The variable of the index
+// checkShard reads the flags of the shard: 0 of 1, unless they are set. The variable of the index
 // must not be empty if there are several: the platform did not number this process.
-func (l *loader) loadShard(lookup func(string) (string, bool)) {
-	l.config.Shard = Shard{Index: 0, Total: 1}
+func (l *loader) checkShard(lookup func(string) (string, bool)) {
+	l.Shard = Shard{Index: 0, Total: 1}
 	if l.flags.totalShards.isSet() {
-		l.config.Shard.Total = l.number(&l.flags.totalShards, 1, maxShards)
+		l.Shard.Total = l.number(&l.flags.totalShards, 1, maxShards)
 	}
-	if _, isThere := lookup(l.flags.shard.envar); l.flags.shard.isSet() || isThere && l.config.Shard.Total > 1 {
-		l.config.Shard.Index = l.number(&l.flags.shard, 0, l.config.Shard.Total-1)
+	if _, isThere := lookup(l.flags.shard.envar); l.flags.shard.isSet() || isThere && l.Shard.Total > 1 {
+		l.Shard.Index = l.number(&l.flags.shard, 0, l.Shard.Total-1)
 	}
 }
 

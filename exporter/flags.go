@@ -16,7 +16,6 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
-	"server_rental_exporter/collector"
 	"server_rental_exporter/config"
 	"server_rental_exporter/web"
 )
@@ -48,7 +47,7 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.Version(version.Print(name))
 	app.HelpFlag.Short('h')
 	app.UsageWriter(stdout)
-	o := &options{Flags: config.AddFlags(app, collector.Resources())}
+	o := &options{Flags: config.AddFlags(app)}
 	app.Flag("once", "Fetch everything once, print the metrics and exit; status 1 if a collector failed. For cron and the textfile collector.").BoolVar(&o.once)
 	app.Flag("healthcheck", "Ask the exporter that runs on this machine with the same --web flags or variables for /-/healthy and exit; status 1 if it does not serve. For containers.").BoolVar(&o.health)
 	o.web = kingpinflag.AddFlags(app, ":10170")
@@ -110,7 +109,9 @@ func (o *options) newLogger(w io.Writer) *slog.Logger {
 func (o *options) checkServer() []error {
 	var errs []error
 	if err := toolkit.Validate(*o.web.WebConfigFile); err != nil {
-		errs = append(errs, fmt.Errorf("--web.config.file: %s", private.ReplaceAllString(err.Error(), "")))
+		for _, message := range config.YAMLErrors(err) {
+			errs = append(errs, errors.New("--web.config.file: "+message))
+		}
 	}
 	if *o.web.WebSystemdSocket {
 		return errs // the addresses are not used
@@ -125,9 +126,6 @@ func (o *options) checkServer() []error {
 	return errs
 }
 
-// private is the path in an error of the file system, or a value in one of the YAML package.
-var private = regexp.MustCompile("^(open|read) .*: |`[^`]*` ")
-
 func oneOf(flag, value string, values []string) error {
 	if slices.Contains(values, value) {
 		return nil
@@ -138,22 +136,11 @@ func oneOf(flag, value string, values []string) error {
 // printSummary prints that the configuration is valid, the requests that it causes, and how to
 // check the rest.
 func printSummary(w io.Writer, cfg *config.Config) {
-	public, account := cfg.RequestRate(collector.Resources(), false), cfg.RequestRate(collector.Resources(), true)
-	fmt.Fprintln(w, "configuration OK; requests per minute:")
-	fmt.Fprintln(w, "  public:", describeRate(public))
+	public, publicAllowed := cfg.RequestRate(false)
+	account, accountAllowed := cfg.RequestRate(true)
+	fmt.Fprintf(w, "configuration OK; requests per minute:\n  public: %.1f of %d\n", public, publicAllowed)
 	for _, a := range cfg.Accounts {
-		fmt.Fprintf(w, "  account %s: %s\n", a.Name, describeRate(account))
-	}
-	for _, note := range cfg.Notes {
-		fmt.Fprintln(w, note)
+		fmt.Fprintf(w, "  account %s: %.1f of %d\n", a.Name, account, accountAllowed)
 	}
 	fmt.Fprintln(w, "API and tokens not tested: run with --once to ask the API")
-}
-
-func describeRate(r config.Rate) string {
-	long := ""
-	if r.MaxPerMinute > r.PerMinute {
-		long = fmt.Sprintf(" (up to %.1f with more than 100 top-ups)", r.MaxPerMinute)
-	}
-	return fmt.Sprintf("%.1f%s of %d", r.PerMinute, long, r.Limit)
 }

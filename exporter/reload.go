@@ -57,7 +57,7 @@ func (e *exporter) settings(cfg *config.Config) (rentalapi.Settings, error) {
 	if e.demo != nil {
 		transport = e.demo
 	}
-	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: time.Duration(cfg.API.Timeout), Limits: limits}, nil
+	return rentalapi.Settings{BaseURL: cfg.API.BaseURL, Transport: transport, Timeout: cfg.API.Timeout, Limits: limits}, nil
 }
 
 func newLoaded(cfg *config.Config) *loaded {

@@ -21,6 +21,7 @@ import (
 
 	"server_rental_exporter/config"
 	"server_rental_exporter/internal/exposition"
+	"server_rental_exporter/internal/rentalapi"
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/runner"
 )
@@ -81,6 +82,7 @@ func run(ctx context.Context, o *options, env Environment, logger *slog.Logger, 
 
 // exporter is the running program.
 type exporter struct {
+	api     *rentalapi.API
 	runner  *runner.Runner
 	options *options
 	env     Environment
@@ -105,9 +107,8 @@ func newExporter(o *options, env Environment, logger *slog.Logger, cfg *config.C
 	if err != nil {
 		return nil, err
 	}
-	e.runner = runner.New(runner.Options{
-		Logger: logger, UserAgent: name + "/" + version.Version, API: settings, Metrics: e.registry, Groups: []*exposition.Group{e.group},
-	})
+	e.api = rentalapi.New(name+"/"+version.Version, settings, e.registry)
+	e.runner = runner.New(runner.Options{Logger: logger, API: e.api, Groups: []*exposition.Group{e.group}})
 	e.loaded.Store(newLoaded(cfg))
 	return e, nil
 }

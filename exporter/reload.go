@@ -37,7 +37,7 @@ func (e *exporter) reload(ctx context.Context) error {
 		e.logger.Error("reload failed, keeping current configuration", "err", err)
 		return err
 	}
-	e.runner.API.ApplySettings(settings)
+	e.api.ApplySettings(settings)
 	e.loaded.Store(newLoaded(cfg))
 	e.runner.ApplyConfig(ctx, e.loaded.Load().collected)
 	e.logger.Info("configuration reloaded", "accounts", len(cfg.Accounts), "watches", len(cfg.Watches))

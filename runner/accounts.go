@@ -39,7 +39,7 @@ func (r *Runner) reconcile(s Spec) (added []*job) {
 		identity := fmt.Sprintf("%s %q %s", s.API, spec.Name, spec.Identity)
 		a := before[identity]
 		if a == nil {
-			a = &account{name: spec.Name, identity: identity, client: r.API.Client(spec.Name, spec.Token)}
+			a = &account{name: spec.Name, identity: identity, client: r.options.API.Client(spec.Name, spec.Token)}
 		}
 		delete(before, identity)
 		r.accounts = append(r.accounts, a)

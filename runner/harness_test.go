@@ -83,9 +83,9 @@ func (h *harness) reset() {
 		}
 	}
 	requests := prometheus.NewPedanticRegistry()
-	h.set = New(Options{Logger: h.log.Logger(), UserAgent: "test/1", Metrics: requests, API: rentalapi.Settings{
+	h.set = New(Options{Logger: h.log.Logger(), API: rentalapi.New("test/1", rentalapi.Settings{
 		BaseURL: h.URL, Transport: h, Timeout: 10 * time.Second, Limits: h.limits,
-	}})
+	}, requests)})
 	h.metrics = prometheus.Gatherers{requests, h.set.Publisher}
 }
 

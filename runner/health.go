@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"errors"
 	"time"
 
@@ -38,11 +37,10 @@ type Health struct {
 	Next        time.Time     // when the next one begins; zero while one is under way
 	Incomplete  bool          // whether the newest response that could be read was incomplete
 
-	Taken       time.Time             // when the data that is shown was fetched; zero if there has been none
-	Made        time.Time             // when the provider made it; zero if none is shown
-	Missing     []collector.Component // that it lacks, although they were there within the last hour
-	Invalid     rentalapi.Invalid     // of the response that was shown last
-	DuplicateOf string                // another account with the same provider account, for the collector that tells its id; usually empty
+	Taken   time.Time             // when the data that is shown was fetched; zero if there has been none
+	Made    time.Time             // when the provider made it; zero if none is shown
+	Missing []collector.Component // that it lacks, although they were there within the last hour
+	Invalid rentalapi.Invalid     // of the response that was shown last
 }
 
 // expires returns when the data is not shown any more; a time long ago if there has been none.
@@ -61,17 +59,10 @@ func (r *Runner) Health() []Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []Health
-	first := map[string]int{} // by the provider's id of the account
 	for _, j := range r.jobs() {
-		h, id := j.health, providerID(j.snapshot)
+		h := j.health
 		if !j.shown() {
-			h.Made, h.Missing, id = time.Time{}, nil, ""
-		}
-		if at, found := first[id]; found {
-			h.DuplicateOf = all[at].Account
-			all[at].DuplicateOf = cmp.Or(all[at].DuplicateOf, h.Account)
-		} else if id != "" {
-			first[id] = len(all)
+			h.Made, h.Missing = time.Time{}, nil
 		}
 		all = append(all, h)
 	}

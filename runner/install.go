@@ -15,7 +15,9 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	if wasShown && snap.IsOlder(j.snapshot) { // the fetch succeeded, and nothing changes
 		return
 	}
-	r.checkIdentity(j, snap)
+	if snap.Data.Account != nil {
+		r.checkIdentity(j, snap)
+	}
 	isPublic := j.account.name == ""
 	if isPublic {
 		r.stepWatches() // what was known until some data expired is no change
@@ -41,24 +43,16 @@ func (j *job) install(snap collector.Snapshot, now time.Time) {
 	r.report(events, j.account.name, now)
 }
 
-// providerID returns the provider's id of the account; empty if the snapshot does not tell it.
-func providerID(s collector.Snapshot) string {
-	if s.Data.Account == nil {
-		return ""
-	}
-	return s.Data.Account.ID
-}
-
-// checkIdentity warns if a snapshot is of another provider account than the one before, and
-// drops what was fetched with another token. It warns, too, if another account is the same
-// provider account: sums over accounts count it twice.
+// checkIdentity warns if the provider's account in a snapshot is another one than before, and drops
+// what was fetched with another token. It warns, too, if another account is the same provider
+// account: sums over accounts count it twice.
 func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
-	before, id := providerID(j.snapshot), providerID(snap)
-	if id == before {
+	before, id := j.snapshot.Data.Account, snap.Data.Account.ID
+	if before != nil && before.ID == id {
 		return
 	}
-	if before != "" {
-		r.log.Warn("account has become another provider account", "account", j.account.name, "before", before, "now", id)
+	if before != nil {
+		r.log.Warn("account has become another provider account", "account", j.account.name, "before", before.ID, "now", id)
 		for _, other := range j.account.jobs {
 			if other.snapshot.Token != snap.Token {
 				other.health.Taken = time.Time{} // as if it had expired
@@ -67,9 +61,9 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 			}
 		}
 	}
-	for _, other := range r.jobs() {
-		if other.account != j.account && other.shown() && providerID(other.snapshot) == id {
-			r.log.Warn("same provider account configured more than once", "account", j.account.name, "first", other.account.name)
+	for _, other := range r.accounts {
+		if known := other.known().Data.Account; other != j.account && known != nil && known.ID == id {
+			r.log.Warn("same provider account configured more than once", "account", j.account.name, "first", other.name)
 		}
 	}
 }
@@ -97,18 +91,16 @@ func (r *Runner) report(events []collector.Event, account string, now time.Time)
 			args = append(args, key[0], key[1])
 		}
 		r.log.Info(e.Message, args...)
-		r.events = append(r.events, Event{e, now})
+		r.events = slices.Concat([]Event{{e, now}}, r.events)
 	}
-	r.events = slices.Clone(r.events[max(0, len(r.events)-maxKept):])
+	r.events = r.events[:min(len(r.events), maxKept)]
 }
 
 // Events returns the last events, the newest first.
 func (r *Runner) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	newest := slices.Clone(r.events)
-	slices.Reverse(newest)
-	return newest
+	return r.events
 }
 
 // stepWatches matches the watches with the present public data, and returns their events. It

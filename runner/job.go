@@ -55,7 +55,7 @@ func (r *Runner) newJob(a *account, res *collector.Resource, group *exposition.G
 	if a.name != "" {
 		logger = logger.With("account", a.name)
 	}
-	r.API.InitErrorCounters(res.Path)
+	r.options.API.InitErrorCounters(res.Path)
 	j := &job{
 		resource: res, account: a, runner: r, group: group, stop: func() {},
 		timer: time.NewTimer(delay), logger: stateLogger{logger: logger}, configured: t,
@@ -96,31 +96,22 @@ func (j *job) attempt(ctx context.Context) {
 	if _, counted := errors.AsType[*rentalapi.Error](err); err != nil && !counted {
 		err = client.Reject(j.resource.Path, err)
 	}
-	now := time.Now()
+	h, ended := &j.health, time.Now()
+	h.Err, h.Duration, j.tried = err, ended.Sub(began), true
 	if err == nil {
 		j.install(snap, wallClock())
-	}
-	j.record(err, now.Sub(began))
-	j.setNext(j.next(began, now, snap.MadeBy))
-}
-
-// wallClock returns the time without monotonic reading.
-func wallClock() time.Time { return time.Now().Round(0) }
-
-// record keeps the outcome of a fetch.
-func (j *job) record(err error, took time.Duration) {
-	h := &j.health
-	h.Err, h.Duration = err, took
-	if err == nil {
 		h.LastSuccess, h.Incomplete = wallClock(), false
 		j.logger.recordSuccess(h.Invalid)
 	} else {
 		h.Incomplete = h.Incomplete || reasonOf(err) == rentalapi.Incomplete
 		j.logger.recordFailure(err)
 	}
-	j.tried = true
-	j.runner.state.Changed()
+	r.state.Changed()
+	j.setNext(j.next(began, ended, snap.MadeBy))
 }
+
+// wallClock returns the time without monotonic reading.
+func wallClock() time.Time { return time.Now().Round(0) }
 
 // next returns when to fetch again after a fetch whose response was made at madeBy at the
 // latest; zero if that is not known.

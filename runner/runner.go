@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/rentalapi"
@@ -37,17 +35,14 @@ type AccountSpec struct {
 
 // Options of a runner.
 type Options struct {
-	Logger    *slog.Logger
-	UserAgent string
-	API       rentalapi.Settings
-	Metrics   prometheus.Registerer // of the metrics of requests
-	Groups    []*exposition.Group   // published besides those of the runner
+	Logger *slog.Logger
+	API    *rentalapi.API
+	Groups []*exposition.Group // published besides those of the runner
 }
 
 // Runner is all collectors of the process. Its methods may be used by any goroutine,
 // except ApplyConfig and Once, which must not be called concurrently.
 type Runner struct {
-	API       *rentalapi.API
 	Publisher *exposition.Publisher
 
 	options   Options
@@ -65,14 +60,14 @@ type Runner struct {
 	mu       sync.Mutex
 	accounts []*account          // the public one first, then by name
 	watches  []collector.Watched // in the order of the configuration
-	events   []Event             // the last ones, newest last
+	events   []Event             // the last ones, newest first; immutable
 	pending  []func()            // writes what was logged
 	log      *slog.Logger        // its lines are pending until mu is unlocked
 }
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
-	r := &Runner{options: o, resources: collector.Resources(), API: rentalapi.New(o.UserAgent, o.API, o.Metrics), accounts: []*account{{}}}
+	r := &Runner{options: o, resources: collector.Resources(), accounts: []*account{{}}}
 	r.log = slog.New(pendingHandler{o.Logger.Handler(), r})
 	r.newGroups()
 	r.Publisher = exposition.NewPublisher(r.groups...)

@@ -39,6 +39,15 @@ func (v *view) Attention() []notice {
 	for _, account := range v.Accounts {
 		v.addAccount(&n, account)
 	}
+	first := map[string]string{} // account by the provider's id
+	for _, s := range v.samples["account_info"] {
+		account, id := s.Label("account"), s.Label("id")
+		if other, found := first[id]; found {
+			n.add("warn", "Account "+text(account), "It is the same provider account as "+text(other)+": sums over accounts count it twice.")
+		} else {
+			first[id] = account
+		}
+	}
 	for _, c := range v.Collectors {
 		n.addCollector(c)
 	}
@@ -115,8 +124,5 @@ func (n *notices) addCollector(c *collectorRow) {
 	}
 	if c.Invalid.Items > 0 {
 		n.add("warn", subject, "Invalid items in the last response: "+strconv.Itoa(c.Invalid.Items)+" ("+join(c.Causes)+").")
-	}
-	if c.DuplicateOf != "" {
-		n.add("warn", "Account "+text(c.Account), "It is the same provider account as "+text(c.DuplicateOf)+": sums over accounts count it twice.")
 	}
 }

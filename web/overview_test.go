@@ -44,9 +44,9 @@ func (sc scene) page(t *testing.T) (body string) {
 		for _, f := range sc.faults {
 			api.Inject(f)
 		}
-		set := runner.New(runner.Options{Logger: slog.New(slog.DiscardHandler), UserAgent: "test/1", API: rentalapi.Settings{
+		set := runner.New(runner.Options{Logger: slog.New(slog.DiscardHandler), API: rentalapi.New("test/1", rentalapi.Settings{
 			BaseURL: api.URL, Transport: &http.Transport{DialContext: api.Dial, DisableKeepAlives: true}, Timeout: time.Second, Limits: rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt},
-		}})
+		}, nil)})
 		config := runner.Spec{Collectors: map[string]runner.Timing{}, Watches: sc.watches}
 		for _, r := range collector.Resources() {
 			config.Collectors[r.Name] = runner.Timing{Interval: r.Interval, MaxAge: r.MaxAge}

@@ -116,8 +116,6 @@ var (
 )
 
 func TestNotices(t *testing.T) {
-	duplicate := state("servers", time.Minute, nil)
-	duplicate.DuplicateOf = "lab"
 	for _, tc := range []struct {
 		name  string
 		given given
@@ -149,6 +147,11 @@ func TestNotices(t *testing.T) {
 			{"bad", "The balance is negative: -1.00 USD.", []string{"Account main"}},
 			{"bad", "The balance cannot pay all renewals. Funded until: 2026-03-30 (today).", []string{"Account main"}},
 		}},
+		{name: "accounts", given: given{series: []series{
+			one("account_info", 1, "lab", "acc_1"), one("account_info", 1, "main", "acc_1"), one("account_info", 1, "other", "acc_2"),
+		}}, want: []notice{
+			{"warn", "It is the same provider account as lab: sums over accounts count it twice.", []string{"Account main"}},
+		}},
 		{name: "renewals of the next 14 days", given: given{series: []series{one("account_funded_until_timestamp_seconds", unix(14*day-9*time.Hour), "main")}}, want: []notice{
 			{"warn", "The balance cannot pay all renewals. Funded until: 2026-04-13 (in 2w).", []string{"Account main"}},
 		}},
@@ -157,7 +160,6 @@ func TestNotices(t *testing.T) {
 				state("plans", time.Minute, errDown), state("status", time.Minute, errors.New("/status: connection refused")), state("account", 0, errDown),
 				state("locations", time.Minute, errors.New("/locations: status 503")), state("transactions", 9*time.Minute, nil), // fetched slowly
 				withAge(state("os", time.Minute, nil), 27*time.Hour), withInvalid(state("ssh_keys", time.Minute, nil), "name", "type"),
-				duplicate,
 			},
 			watches: []collector.Watched{{Watch: cheap, Unmet: []collector.Unmet{{Criterion: "plans", Value: "epyc9654"}}}, {Watch: euros}},
 			reload:  errors.New("rental.yml:\nline 1: fault"),
@@ -167,7 +169,6 @@ func TestNotices(t *testing.T) {
 			{"warn", "Failing: connection refused.", []string{"Collector plans", "Collector status"}},
 			{"warn", "Failing: status 503.", []string{"Collector locations"}},
 			{"warn", "Invalid items in the last response: 2 (epyc: name: null, epyc: type: null).", []string{"Collector ssh_keys of main"}},
-			{"warn", "It is the same provider account as lab: sums over accounts count it twice.", []string{"Account main"}},
 			{"warn", "The last reload was refused, and the former configuration is in force: rental.yml:; line 1: fault.", []string{"Configuration"}},
 		}},
 	} {

@@ -31,6 +31,7 @@ import (
 type harness struct {
 	*simtest.API
 	*runner.Runner
+	client  *rentalapi.API
 	t       *testing.T
 	handler http.Handler
 	log     simtest.Log
@@ -97,7 +98,8 @@ func newHarness(t *testing.T, rng *rand.Rand) *harness {
 func (h *harness) start() {
 	h.ctx, h.cancel = context.WithCancel(h.t.Context())
 	registry := prometheus.NewRegistry()
-	h.Runner = runner.New(runner.Options{Logger: h.log.Logger(), UserAgent: "chaos", API: h.apiSettings(), Metrics: registry})
+	h.client = rentalapi.New("chaos", h.apiSettings(), registry)
+	h.Runner = runner.New(runner.Options{Logger: h.log.Logger(), API: h.client})
 	h.handler = web.Handler(h.Runner, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher.Samples,
 		Metrics: &exposition.Handler{
@@ -168,7 +170,7 @@ func (h *harness) versionsSince(key string, then time.Time) []version {
 func (h *harness) reload(change func(c *configuration)) {
 	change(&h.config)
 	h.reloaded = time.Now()
-	h.Runner.API.ApplySettings(h.apiSettings())
+	h.client.ApplySettings(h.apiSettings())
 	h.applyConfig()
 }
 

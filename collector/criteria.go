@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
@@ -42,26 +41,6 @@ func (w Watch) Inputs() []string {
 	return []string{"plans"}
 }
 
-// truth is whether something is so, in three-valued logic: min is AND, max is OR.
-type truth int
-
-const (
-	mismatch truth = iota
-	unknown        // not known, which is no match either
-	match
-)
-
-// holds returns whether something is so; unknown if what it is about is not known.
-func holds(known bool, is func() bool) truth {
-	switch {
-	case !known:
-		return unknown
-	case is():
-		return match
-	}
-	return mismatch
-}
-
 // candidate is a plan in one of the locations that offer it, or in none of them.
 type candidate struct {
 	*plan
@@ -69,8 +48,8 @@ type candidate struct {
 	place location   // empty if it is not known
 }
 
-// candidates returns a plan in each location that offers it, and in none: criteria for
-// locations must be met by one location together.
+// candidates returns a plan in each location that offers it: criteria for locations must be met
+// by one location together.
 func candidates(p *plan, locations LocationData) []candidate {
 	all := []candidate{{plan: p}}
 	for _, id := range p.Availability.Locations {
@@ -87,110 +66,71 @@ type criterion struct {
 }
 
 type value struct {
-	text string // as it is configured
-	is   func(c candidate) truth
+	text string                 // as it is configured
+	is   func(c candidate) bool // false if it is not known
 }
 
 // criteria returns those that are given.
 func (w Watch) criteria() []criterion {
 	all := []criterion{
-		texts("plans", w.Plans, func(c candidate, v string) truth { return same(c.ID, v) }),
-		texts("families", w.Families, func(c candidate, v string) truth { return same(c.Family, v) }),
-		texts("locations", w.Locations, func(c candidate, v string) truth { return c.placed(string(c.id), v) }),
-		texts("regions", w.Regions, func(c candidate, v string) truth { return c.placed(c.place.Region, v) }),
-		texts("countries", w.Countries, func(c candidate, v string) truth { return c.placed(c.place.CountryCode, v) }),
-		single("gpu", boolLabel(w.GPU), func(c candidate) truth {
-			return holds(!c.gpuUnknown, func() bool { return (c.GPU != nil) == *w.GPU })
-		}),
-		single("ecc", boolLabel(w.ECC), func(c candidate) truth {
-			return holds(c.Memory.ECC != nil, func() bool { return *c.Memory.ECC == *w.ECC })
-		}),
-		texts("cpu_models", w.CPUModels, func(c candidate, v string) truth { return contains(c.CPU.Model, v) }),
-		texts("gpu_models", w.GPUModels, func(c candidate, v string) truth {
-			if c.GPU == nil && !c.gpuUnknown {
-				return mismatch
-			}
-			return contains(cmp.Or(c.GPU, &gpu{}).Model, v)
-		}),
-		texts("storage", w.Storage, func(c candidate, v string) truth { return contains(c.Storage, v) }),
-		texts("ports", w.Ports, func(c candidate, v string) truth { return contains(c.Network.Port, v) }),
-		texts("exclude_plans", w.ExcludePlans, func(c candidate, v string) truth { return same(c.ID, v) }),
-		single("min_cores", numberText(w.MinCores), func(c candidate) truth { return atLeast(c.CPU.Cores, *w.MinCores) }),
-		single("min_threads", numberText(w.MinThreads), func(c candidate) truth { return atLeast(c.CPU.Threads, *w.MinThreads) }),
-		single("min_base_ghz", numberText(w.MinBaseGHz), func(c candidate) truth { return atLeast(c.CPU.BaseGHz, *w.MinBaseGHz) }),
-		single("min_memory_gib", numberText(w.MinMemoryGiB), func(c candidate) truth { return atLeast(c.Memory.SizeGB, *w.MinMemoryGiB) }), // the provider's GB are binary
-		single("max_usd_per_month", numberText(w.MaxUSDPerMonth), func(c candidate) truth { return atMost(c.Price.Monthly.USD, *w.MaxUSDPerMonth) }),
-		single("max_eur_per_month", numberText(w.MaxEURPerMonth), func(c candidate) truth { return atMost(c.Price.Monthly.EUR, *w.MaxEURPerMonth) }),
+		texts("plans", w.Plans, func(c candidate, v string) bool { return strings.EqualFold(c.ID, v) }),
+		texts("families", w.Families, func(c candidate, v string) bool { return strings.EqualFold(c.Family, v) }),
+		texts("locations", w.Locations, func(c candidate, v string) bool { return strings.EqualFold(string(c.id), v) }),
+		texts("regions", w.Regions, func(c candidate, v string) bool { return strings.EqualFold(c.place.Region, v) }),
+		texts("countries", w.Countries, func(c candidate, v string) bool { return strings.EqualFold(c.place.CountryCode, v) }),
+		single("gpu", boolLabel(w.GPU), func(c candidate) bool { return !c.gpuUnknown && (c.GPU != nil) == *w.GPU }),
+		single("ecc", boolLabel(w.ECC), func(c candidate) bool { return c.Memory.ECC != nil && *c.Memory.ECC == *w.ECC }),
+		texts("cpu_models", w.CPUModels, func(c candidate, v string) bool { return contains(c.CPU.Model, v) }),
+		texts("gpu_models", w.GPUModels, func(c candidate, v string) bool { return c.GPU != nil && contains(c.GPU.Model, v) }),
+		texts("storage", w.Storage, func(c candidate, v string) bool { return contains(c.Storage, v) }),
+		texts("ports", w.Ports, func(c candidate, v string) bool { return contains(c.Network.Port, v) }),
+		texts("exclude_plans", w.ExcludePlans, func(c candidate, v string) bool { return strings.EqualFold(c.ID, v) }),
+		single("min_cores", numberText(w.MinCores), func(c candidate) bool { return atLeast(c.CPU.Cores, *w.MinCores) }),
+		single("min_threads", numberText(w.MinThreads), func(c candidate) bool { return atLeast(c.CPU.Threads, *w.MinThreads) }),
+		single("min_base_ghz", numberText(w.MinBaseGHz), func(c candidate) bool { return atLeast(c.CPU.BaseGHz, *w.MinBaseGHz) }),
+		single("min_memory_gib", numberText(w.MinMemoryGiB), func(c candidate) bool { return atLeast(c.Memory.SizeGB, *w.MinMemoryGiB) }), // the provider's GB are binary
+		single("max_usd_per_month", numberText(w.MaxUSDPerMonth), func(c candidate) bool { return atMost(c.Price.Monthly.USD, *w.MaxUSDPerMonth) }),
+		single("max_eur_per_month", numberText(w.MaxEURPerMonth), func(c candidate) bool { return atMost(c.Price.Monthly.EUR, *w.MaxEURPerMonth) }),
 	}
 	return slices.DeleteFunc(all, func(c criterion) bool { return len(c.values) == 0 })
 }
 
 // texts returns a criterion with the values that a watch gives.
-func texts(name string, given []string, is func(candidate, string) truth) criterion {
+func texts(name string, given []string, is func(candidate, string) bool) criterion {
 	c := criterion{name: name, exclude: name == "exclude_plans"}
 	for _, v := range given {
-		c.values = append(c.values, value{v, func(one candidate) truth { return is(one, v) }})
+		c.values = append(c.values, value{v, func(one candidate) bool { return is(one, v) }})
 	}
 	return c
 }
 
 // single returns a criterion with one value, or without values if its text is empty.
-func single(name, text string, is func(candidate) truth) criterion {
+func single(name, text string, is func(candidate) bool) criterion {
 	if text == "" {
 		return criterion{}
 	}
 	return criterion{name: name, values: []value{{text, is}}}
 }
 
-// same returns whether two texts are the same in any case of letters.
-func same(text, v string) truth {
-	return holds(text != "", func() bool { return strings.EqualFold(text, v) })
-}
-
-// placed is same for a text of the candidate's location.
-func (c candidate) placed(text, v string) truth {
-	if c.id == "" {
-		return holds(c.Availability.Locations != nil && !c.locationsUnknown, func() bool { return false })
-	}
-	return same(text, v)
-}
-
 // contains returns whether a text contains another one in any case of letters.
-func contains(text, v string) truth {
-	return holds(text != "", func() bool { return strings.Contains(strings.ToLower(text), strings.ToLower(v)) })
+func contains(text, v string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(v))
 }
 
-func atLeast[T ~float64](n *T, v float64) truth {
-	return holds(n != nil, func() bool { return float64(*n) >= v })
-}
+func atLeast(n *count, v float64) bool { return n != nil && float64(*n) >= v }
 
-func atMost[T ~float64](n *T, v float64) truth {
-	return holds(n != nil, func() bool { return float64(*n) <= v })
-}
+func atMost(n *price, v float64) bool { return n != nil && float64(*n) <= v }
 
-// meets returns whether the candidate meets a criterion.
-func (c candidate) meets(given criterion) truth {
-	result := mismatch
-	for _, v := range given.values {
-		result = max(result, v.is(c))
-	}
-	if given.exclude {
-		return match - result
-	}
-	return result
+// meets returns whether the candidate has one of the values, or none of those to exclude.
+func (c candidate) meets(given criterion) bool {
+	return slices.ContainsFunc(given.values, func(v value) bool { return v.is(c) }) != given.exclude
 }
 
 // matches returns whether a plan meets all criteria.
-func matches(criteria []criterion, p *plan, locations LocationData) truth {
-	result := mismatch
-	for _, c := range candidates(p, locations) {
-		one := match
-		for _, given := range criteria {
-			one = min(one, c.meets(given))
-		}
-		result = max(result, one)
-	}
-	return result
+func matches(criteria []criterion, p *plan, locations LocationData) bool {
+	return slices.ContainsFunc(candidates(p, locations), func(c candidate) bool {
+		return !slices.ContainsFunc(criteria, func(given criterion) bool { return !c.meets(given) })
+	})
 }
 
 // Unmet is a value of a criterion that no plan has, such as a misspelt one.
@@ -200,8 +140,7 @@ type Unmet struct{ Criterion, Value string }
 func unmet(criteria []criterion, plans []*plan, locations LocationData) (values []Unmet) {
 	for _, given := range criteria {
 		for _, v := range given.values {
-			has := func(c candidate) bool { return v.is(c) != mismatch }
-			if !slices.ContainsFunc(plans, func(p *plan) bool { return slices.ContainsFunc(candidates(p, locations), has) }) {
+			if !slices.ContainsFunc(plans, func(p *plan) bool { return slices.ContainsFunc(candidates(p, locations), v.is) }) {
 				values = append(values, Unmet{given.name, v.text})
 			}
 		}

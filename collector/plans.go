@@ -3,7 +3,6 @@ package collector
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -50,8 +49,7 @@ type plan struct {
 	}
 	Links struct{ Page, Order link }
 
-	gpuUnknown       bool // whether there is one
-	locationsUnknown bool // whether there are more
+	gpuUnknown bool // whether it has one
 }
 
 type gpu struct{ Model, Memory string }
@@ -115,11 +113,8 @@ func plans() Resource {
 func addPlans(b *metric.Builder, page plansPage, s *Snapshot) {
 	inStock := 0
 	for _, p := range page.Items {
-		p.gpuUnknown = p.GPU != nil && *p.GPU == (gpu{}) // an object without model and memory may be one
-		for _, e := range page.Errors[p.ID] {
-			p.gpuUnknown = p.gpuUnknown || e.Field == "gpu"
-			p.locationsUnknown = p.locationsUnknown || strings.HasPrefix(e.Field, "availability.locations[")
-		}
+		notUnderstood := slices.ContainsFunc(page.Errors[p.ID], func(e rentalapi.FieldError) bool { return e.Field == "gpu" })
+		p.gpuUnknown = notUnderstood || p.GPU != nil && *p.GPU == (gpu{}) // an object without model and memory may be one
 		addPlan(b, p)
 		s.items = append(s.items, p.item())
 		if p.inStock() {

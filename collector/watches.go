@@ -42,9 +42,7 @@ func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, othe
 // that began to match. It must be called whenever the plans or locations change or expire,
 // so that no change is missed.
 //
-// Nothing is counted if it was not known just before whether the plan is in stock and
-// matches. A value that is not known neither begins nor ends a match in stock, so that a
-// wrong response in between is no hit.
+// Nothing is counted if the data, or the stock of the plan, was not known just before.
 func (w Watched) Step(public Known, now time.Time) Watched {
 	plans, locations := public.Data.Plans, cmp.Or(public.Data.Locations, &LocationData{})
 	w.matches, w.Events = nil, nil
@@ -59,13 +57,10 @@ func (w Watched) Step(public Known, now time.Time) Watched {
 	for _, p := range plans.Items {
 		i := p.item()
 		i.kind, i.keys, i.price = watchEvents, slices.Concat([][2]string{{"watch", w.Name}}, i.keys), nil
-		switch is := matches(criteria, p, *locations); {
-		case is == match:
+		if matches(criteria, p, *locations) {
 			w.matches = append(w.matches, p)
-		case is == mismatch:
+		} else {
 			i.stock = new(bool)
-		case p.inStock():
-			i.stock = nil
 		}
 		items = append(items, i)
 	}

@@ -3,86 +3,80 @@ package collector
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestWatchMatches tests each criterion with a plan that differs in one field.
+// TestWatchMatches tests each criterion with plans that differ in one field. A value that is not
+// known does not match.
 func TestWatchMatches(t *testing.T) {
-	t.Parallel()
-	const absent = "-"
-	type fields map[string]string // JSON by path
 	places := LocationData{
 		"fra": {Region: "Europe", CountryCode: "DE"},
 		"nyc": {Region: "North America", CountryCode: "us"},
 		"xxx": {CountryCode: "DE"},
 	}
+	const absent = "-"
+	type values []string // JSON of the field
 	for _, c := range []struct {
-		watch Watch
-		plans fields // JSON of one field, and whether the plan matches
-		field string
+		watch            Watch
+		field            string
+		matching, others values
 	}{
-		{Watch{Plans: []string{"a", "b"}}, fields{`"a"`: "yes", `"b"`: "yes", `"c"`: "no"}, "id"},
-		{Watch{Families: []string{"gpu", "Entry"}}, fields{`"gpu"`: "yes", `"entry"`: "yes", `"gp"`: "no", `""`: "unknown", `null`: "unknown", `5`: "unknown", absent: "unknown"}, "family"},
-		{Watch{GPU: ptr(true)}, fields{`{"model":"m"}`: "yes", `{}`: "unknown", `{"model":5}`: "unknown", `null`: "no", absent: "no", `"m"`: "unknown", `[]`: "unknown"}, "gpu"},
-		{Watch{GPU: ptr(false)}, fields{`{"model":"m"}`: "no", `{}`: "unknown", `null`: "yes", absent: "yes", `"m"`: "unknown", `false`: "unknown"}, "gpu"},
-		{Watch{MinCores: ptr(8.0)}, fields{`8`: "yes", `9`: "yes", `7`: "no", `7.9`: "no", `0`: "no", `null`: "unknown", `"8"`: "unknown", `-8`: "unknown", absent: "unknown"}, "cpu.cores"},
-		{Watch{MinMemoryGiB: ptr(64.0)}, fields{`64`: "yes", `63`: "no", `null`: "unknown"}, "memory.size_gb"},
-		{Watch{MaxUSDPerMonth: ptr(99.9)}, fields{`99.90`: "yes", `99.91`: "no", `0`: "yes", `null`: "unknown", `"1"`: "unknown", `-1`: "unknown", absent: "unknown"}, "price.monthly.usd"},
-		{Watch{MaxEURPerMonth: ptr(0.0)}, fields{`0`: "yes", `0.01`: "no", `null`: "unknown"}, "price.monthly.eur"},
-		{Watch{Locations: []string{"fra", "new"}}, fields{
-			`["nyc","fra"]`: "yes", `["nyc","FRA"]`: "yes", `["new"]`: "yes", `["nyc"]`: "no", `[]`: "no", `null`: "unknown", absent: "unknown", `"fra"`: "unknown", `[5,"fra"]`: "yes", `[5]`: "unknown", `["nyc",5]`: "unknown",
-		}, "availability.locations"},
-		{Watch{Regions: []string{"europe", "Asia"}}, fields{
-			`["nyc","fra"]`: "yes", `["nyc"]`: "no", `["new"]`: "unknown", `["nyc","new"]`: "unknown", `["fra","new"]`: "yes", `["xxx"]`: "unknown",
-		}, "availability.locations"},
-		{Watch{Countries: []string{"de"}}, fields{`["fra"]`: "yes", `["xxx"]`: "yes", `["nyc"]`: "no", `["new"]`: "unknown"}, "availability.locations"},
-		{Watch{Countries: []string{"US"}}, fields{`["nyc"]`: "yes", `["fra"]`: "no"}, "availability.locations"},
+		{Watch{Plans: []string{"a", "b"}}, "id", values{`"a"`, `"b"`}, values{`"c"`}},
+		{Watch{ExcludePlans: []string{"b", "A"}}, "id", values{`"c"`}, values{`"a"`, `"b"`}},
+		{Watch{Families: []string{"gpu", "Entry"}}, "family", values{`"gpu"`, `"entry"`}, values{`"gp"`, `""`, `null`, `5`, absent}},
+		{Watch{GPU: ptr(true)}, "gpu", values{`{"model":"m"}`}, values{`{}`, `{"model":5}`, `null`, absent, `"m"`, `[]`}},
+		{Watch{GPU: ptr(false)}, "gpu", values{`null`, absent}, values{`{"model":"m"}`, `{}`, `"m"`, `false`}},
+		{Watch{GPUModels: []string{"l40s"}}, "gpu", values{`{"model":"NVIDIA L40S"}`}, values{`{"model":"RTX"}`, `null`, absent, `{}`, `{"memory":"48 GB"}`, `"m"`}},
+		{Watch{MinCores: ptr(8.0)}, "cpu.cores", values{`8`, `9`}, values{`7`, `7.9`, `0`, `null`, `"8"`, `-8`, absent}},
+		{Watch{MinThreads: ptr(16.0)}, "cpu.threads", values{`16`}, values{`15`, `null`}},
+		{Watch{MinBaseGHz: ptr(3.5)}, "cpu.base_ghz", values{`3.5`}, values{`3.4`, `"3.5"`}},
+		{Watch{CPUModels: []string{"Ryzen", "epyc 9"}}, "cpu.model", values{`"AMD EPYC 9654"`, `"AMD RYZEN 5"`}, values{`"AMD EPYC 7443P"`, `""`, `5`}},
+		{Watch{ECC: ptr(true)}, "memory.ecc", values{`true`}, values{`false`, `null`, `"yes"`, absent}},
+		{Watch{ECC: ptr(false)}, "memory.ecc", values{`false`}, values{`true`, `null`}},
+		{Watch{MinMemoryGiB: ptr(64.0)}, "memory.size_gb", values{`64`}, values{`63`, `null`}},
+		{Watch{Storage: []string{"nvme"}}, "storage", values{`"2x 1 TB NVMe"`}, values{`"4x 16 TB HDD"`, `null`}},
+		{Watch{Ports: []string{"10 gbps", "25"}}, "network.port", values{`"10 Gbps"`, `"25 Gbps"`}, values{`"1 Gbps"`, `null`}},
+		{Watch{MaxUSDPerMonth: ptr(99.9)}, "price.monthly.usd", values{`99.90`, `0`}, values{`99.91`, `null`, `"1"`, `-1`, absent}},
+		{Watch{MaxEURPerMonth: ptr(0.0)}, "price.monthly.eur", values{`0`}, values{`0.01`, `null`}},
+		{Watch{Locations: []string{"fra", "new"}}, "availability.locations", values{`["nyc","FRA"]`, `["new"]`, `[5,"fra"]`}, values{`["nyc"]`, `[]`, `null`, absent, `"fra"`, `[5]`}},
+		{Watch{Regions: []string{"europe", "Asia"}}, "availability.locations", values{`["nyc","fra"]`, `["fra","new"]`}, values{`["nyc"]`, `["new"]`, `["xxx"]`}},
+		{Watch{Countries: []string{"de"}}, "availability.locations", values{`["fra"]`, `["xxx"]`}, values{`["nyc"]`, `["new"]`}},
+		{Watch{Countries: []string{"US"}}, "availability.locations", values{`["nyc"]`}, values{`["fra"]`}},
 		// One location has to meet all criteria.
-		{Watch{Regions: []string{"Europe"}, Countries: []string{"US"}}, fields{`["fra","nyc"]`: "no", `["xxx"]`: "no"}, "availability.locations"},
-		{Watch{Locations: []string{"fra"}, Regions: []string{"North America"}}, fields{`["fra","nyc"]`: "no"}, "availability.locations"},
-		{Watch{Locations: []string{"fra"}, Regions: []string{"Europe"}, Countries: []string{"DE"}}, fields{`["fra","nyc"]`: "yes"}, "availability.locations"},
-		{Watch{ECC: ptr(true)}, fields{`true`: "yes", `false`: "no", `null`: "unknown", `"yes"`: "unknown", absent: "unknown"}, "memory.ecc"},
-		{Watch{ECC: ptr(false)}, fields{`true`: "no", `false`: "yes"}, "memory.ecc"},
-		{Watch{CPUModels: []string{"Ryzen", "epyc 9"}}, fields{`"AMD EPYC 9654"`: "yes", `"AMD RYZEN 5"`: "yes", `"AMD EPYC 7443P"`: "no", `""`: "unknown", `5`: "unknown"}, "cpu.model"},
-		{Watch{GPUModels: []string{"l40s"}}, fields{`{"model":"NVIDIA L40S"}`: "yes", `{"model":"RTX"}`: "no", `null`: "no", absent: "no", `{}`: "unknown", `{"memory":"48 GB"}`: "unknown", `"m"`: "unknown"}, "gpu"},
-		{Watch{Storage: []string{"nvme"}}, fields{`"2x 1 TB NVMe"`: "yes", `"4x 16 TB HDD"`: "no", `null`: "unknown"}, "storage"},
-		{Watch{Ports: []string{"10 gbps", "25"}}, fields{`"10 Gbps"`: "yes", `"25 Gbps"`: "yes", `"1 Gbps"`: "no", `null`: "unknown"}, "network.port"},
-		{Watch{MinThreads: ptr(16.0)}, fields{`16`: "yes", `15`: "no", `null`: "unknown"}, "cpu.threads"},
-		{Watch{MinBaseGHz: ptr(3.5)}, fields{`3.5`: "yes", `3.4`: "no", `"3.5"`: "unknown"}, "cpu.base_ghz"},
-		{Watch{ExcludePlans: []string{"b", "A"}}, fields{`"a"`: "no", `"b"`: "no", `"c"`: "yes"}, "id"},
-		// All criteria have to be met, and one that is not met decides.
-		{Watch{MinCores: ptr(8.0), MinMemoryGiB: ptr(64.0)}, fields{`8`: "yes", `7`: "no", `null`: "unknown"}, "cpu.cores"},
-		{Watch{MinCores: ptr(8.0), MinMemoryGiB: ptr(65.0)}, fields{`8`: "no", `null`: "no"}, "cpu.cores"},
+		{Watch{Regions: []string{"Europe"}, Countries: []string{"US"}}, "availability.locations", nil, values{`["fra","nyc"]`, `["xxx"]`}},
+		{Watch{Locations: []string{"fra"}, Regions: []string{"North America"}}, "availability.locations", nil, values{`["fra","nyc"]`}},
+		{Watch{Locations: []string{"fra"}, Regions: []string{"Europe"}, Countries: []string{"DE"}}, "availability.locations", values{`["fra","nyc"]`}, nil},
+		// All criteria have to be met.
+		{Watch{MinCores: ptr(8.0), MinMemoryGiB: ptr(64.0)}, "cpu.cores", values{`8`}, values{`7`, `null`}},
+		{Watch{MinCores: ptr(8.0), MinMemoryGiB: ptr(65.0)}, "cpu.cores", nil, values{`8`, `null`}},
 		// The stock is no criterion.
-		{Watch{MinMemoryGiB: ptr(64.0)}, fields{`true`: "yes", `false`: "yes", `null`: "yes"}, "availability.in_stock"},
+		{Watch{MinMemoryGiB: ptr(64.0)}, "availability.in_stock", values{`true`, `false`, `null`}, nil},
 	} {
-		for value, want := range c.plans {
+		for _, value := range slices.Concat(c.matching, c.others) {
 			body := map[string]any{}
-			for path, v := range map[string]string{"id": `"a"`, "memory.size_gb": "64", "cpu.model": `"c"`, "price.setup_fee": "0", "availability.in_stock": "true", c.field: value} {
+			for path, v := range map[string]string{"id": `"a"`, "memory.size_gb": "64", c.field: value} {
 				if v != absent {
 					simulator.Put(body, json.RawMessage(v), strings.Split(path, ".")...)
 				}
 			}
-			response, err := json.Marshal(map[string]any{"data": []any{body}})
+			snap, err := fetchBody(t, plans(), simtest.Encode(t, map[string]any{"data": []any{body}}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			snap, err := fetchBody(t, plans(), response)
-			if err != nil || len(snap.Data.Plans.Items) != 1 {
-				t.Fatalf("%s: got %d plans and error %v", response, len(snap.Data.Plans.Items), err)
-			}
-			got := map[truth]string{mismatch: "no", unknown: "unknown", match: "yes"}[matches(c.watch.criteria(), snap.Data.Plans.Items[0], places)]
-			simtest.AssertEqual(t, fmt.Sprintf("%+v: %s: %s", c.watch, c.field, value), got, want)
+			got := matches(c.watch.criteria(), snap.Data.Plans.Items[0], places)
+			simtest.AssertEqual(t, fmt.Sprintf("%+v: %s: %s", c.watch, c.field, value), got, slices.Contains(c.matching, value))
 		}
 	}
 }
 
 // TestWatchUnmet has values that no plan of the documented catalog has, each beside one that
-// some have. What is not known of one plan may be any value.
+// some have.
 func TestWatchUnmet(t *testing.T) {
 	snap, err := fetchBody(t, plans(), documented(t, plans()))
 	if err != nil {
@@ -113,13 +107,95 @@ func TestWatchUnmet(t *testing.T) {
 	simtest.AssertEqual(t, "after expired data", watched.Step(Known{}, today).Unmet, want)
 	public.Data.Plans = &plansPage{}
 	simtest.AssertEqual(t, "without plans", watched.Step(public, today).Unmet, want)
-	unknown := snap.Data.Plans.Items[0]
-	unknown.Network.Port, unknown.CPU.Cores, unknown.Availability.Locations = "", nil, []locationID{"new"}
-	public.Data.Plans = snap.Data.Plans
-	got := watched.Step(public, today).Unmet
-	for _, v := range got {
-		if v.Criterion == "ports" || v.Criterion == "min_cores" || v.Criterion == "regions" || v.Criterion == "countries" {
-			t.Errorf("%v is not met, want that it is not known", v)
+}
+
+// step is what a watch sees, and its hits after that; negative without series.
+type step struct {
+	plans     catalog
+	hits      float64
+	wait      time.Duration // before it; a minute by default
+	locations *LocationData // nil: fra is in Europe, nyc in North America
+	unknown   string        // data that has expired
+}
+
+// TestWatchSteps changes plans and locations from one response to the next.
+func TestWatchSteps(t *testing.T) {
+	cheapInEurope := Watch{Name: "w", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(100.0)}
+	cheap := Watch{Name: "w", MaxUSDPerMonth: ptr(100.0)}
+	a, sold, unknown, none := catalog{inStock("a")}, catalog{soldOut("a")}, catalog{listed("a", nil, 50)}, catalog{}
+	at := func(usd any) catalog { return catalog{listed("a", true, usd)} }
+	american := catalog{inStock("a")}
+	american[0] = simtest.Decode(t, simtest.Encode(t, american[0]))
+	simulator.Put(american[0], []string{"nyc"}, "availability", "locations")
+	european := &LocationData{"fra": {Region: "Europe"}, "nyc": {Region: "Europe"}}
+	for _, c := range []struct {
+		name  string
+		watch Watch
+		steps []step
+	}{
+		{"restocks", cheapInEurope, []step{{plans: a}, {plans: sold}, {plans: a, hits: 1}, {plans: sold, hits: 1}, {plans: a, hits: 2}}},
+		{"prices", cheapInEurope, []step{{plans: at(100.01)}, {plans: at(100), hits: 1}, {plans: at(101), hits: 1}, {plans: at(99), hits: 2}, {plans: at(1), hits: 2}}},
+		{"prices while sold out", cheapInEurope, []step{{plans: sold}, {plans: catalog{listed("a", false, 200)}}, {plans: sold}}},
+		{"another location", cheapInEurope, []step{{plans: a}, {plans: american}, {plans: a, hits: 1}}},
+		{"another region", cheapInEurope, []step{{plans: american}, {plans: american, locations: european, hits: 1}}},
+		{"added", cheapInEurope, []step{{plans: none}, {plans: a, hits: 1}}},
+
+		// A plan that returns as it was less than an hour ago is no hit.
+		{"returns within an hour", cheapInEurope, []step{{plans: a}, {plans: none}, {plans: a, wait: 58 * time.Minute}}},
+		{"returns after an hour", cheapInEurope, []step{{plans: a}, {plans: none}, {plans: a, wait: 59 * time.Minute, hits: 1}}},
+		{"no data for hours", cheapInEurope, []step{{plans: a}, {plans: a, wait: 90 * time.Minute}}},
+
+		// Unknown stock neither begins nor ends a match.
+		{"stock", cheapInEurope, []step{{plans: a}, {plans: unknown}, {plans: a}}},
+		{"stock at first", cheapInEurope, []step{{plans: unknown}, {plans: a}, {plans: sold}, {plans: a, hits: 1}}},
+
+		// Data that comes back is seen for the first time.
+		{"plans expired", cheapInEurope, []step{{unknown: "plans", hits: -1}, {plans: a}, {unknown: "plans", hits: -1}, {plans: a}}},
+		{"plans expired while sold out", cheapInEurope, []step{{plans: sold}, {unknown: "plans", hits: -1}, {plans: a}}},
+		{"locations expired", cheapInEurope, []step{{plans: sold}, {plans: sold, unknown: "locations", hits: -1}, {plans: a}}},
+		{"locations are not needed", cheap, []step{{plans: sold}, {plans: sold, unknown: "locations"}, {plans: a, hits: 1}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now, w, want, got := today, NewWatched(c.watch), []float64{}, []float64{}
+			var hitAt float64
+			for _, s := range c.steps {
+				now = now.Add(max(s.wait, time.Minute))
+				known := plansOf(t, s.plans, now).Data
+				known.Locations = s.locations
+				if s.locations == nil {
+					known.Locations = &LocationData{"fra": {Region: "Europe"}, "nyc": {Region: "North America"}}
+				}
+				switch s.unknown {
+				case "plans":
+					known.Plans = nil
+				case "locations":
+					known.Locations = nil
+				}
+				w = w.Step(Known{Data: known}, now)
+				if len(w.Events) > 0 {
+					hitAt = float64(now.Unix())
+				}
+				want, got = append(want, s.hits), append(got, hits(t, w))
+			}
+			simtest.AssertEqual(t, "hits", got, want)
+			last := exposed(t, WatchMetrics([]Watched{w}))[simtest.Series(watchLastHit.Name, "plan", "a", "watch", "w")]
+			simtest.AssertEqual(t, "last hit", last, hitAt)
+		})
+	}
+}
+
+// hits returns the hits of a watch; -1 without series.
+func hits(t *testing.T, w Watched) float64 {
+	t.Helper()
+	metrics := WatchMetrics([]Watched{w})
+	if len(metrics) == 0 {
+		return -1
+	}
+	sum := 0.0
+	for series, n := range exposed(t, metrics) {
+		if strings.HasPrefix(series, watchHits.Name+"{") {
+			sum += n
 		}
 	}
+	return sum
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/version"
@@ -60,16 +61,16 @@ func Main(ctx context.Context, env Environment) int {
 		printSummary(env.Stdout, cfg)
 		return 0
 	}
-	logger := o.newLogger(env.Stderr)
+	logger := newLogger(env.Stderr, o.logLevel, o.logFormat)
 	if err := run(ctx, o, env, logger, cfg); err != nil {
-		logger.Error("exporter stopped", "err", err)
+		level.Error(logger).Log("msg", "exporter stopped", "err", err)
 		return 1
 	}
 	return 0
 }
 
 // run fetches everything once, or serves until ctx ends.
-func run(ctx context.Context, o *options, env Environment, logger *slog.Logger, cfg *config.Config) error {
+func run(ctx context.Context, o *options, env Environment, logger log.Logger, cfg *config.Config) error {
 	e, err := newExporter(o, env, logger, cfg)
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ type exporter struct {
 	runner  *runner.Runner
 	options *options
 	env     Environment
-	logger  *slog.Logger
+	logger  log.Logger
 	demo    *simulator.Simulator // nil without --demo
 
 	registry *prometheus.Registry // of what is encoded at each scrape
@@ -97,7 +98,7 @@ type exporter struct {
 }
 
 // newExporter wires everything; nothing is fetched or served yet.
-func newExporter(o *options, env Environment, logger *slog.Logger, cfg *config.Config) (*exporter, error) {
+func newExporter(o *options, env Environment, logger log.Logger, cfg *config.Config) (*exporter, error) {
 	e := &exporter{options: o, env: env, logger: logger, registry: prometheus.NewRegistry()}
 	e.group = e.newGroup()
 	if o.Demo {
@@ -133,7 +134,7 @@ const drainTime = 20 * time.Second
 // returns within the drain time, whatever hangs.
 func (e *exporter) serve(ctx context.Context, drain time.Duration) error {
 	signal.Ignore(syscall.SIGPIPE) // of a log that nobody reads any more
-	e.logger.Info("starting "+name, "version", version.Version, "revision", version.GetRevision(), "go", version.GoVersion, "accounts", len(e.loaded.Load().config.Accounts))
+	level.Info(e.logger).Log("msg", "starting "+name, "version", version.Version, "revision", version.GetRevision(), "go", version.GoVersion, "accounts", len(e.loaded.Load().config.Accounts))
 	listeners, err := listen(ctx, e.options.web)
 	if err != nil {
 		return err
@@ -141,7 +142,7 @@ func (e *exporter) serve(ctx context.Context, drain time.Duration) error {
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	if e.demo != nil {
-		e.logger.Info("demo: all data is simulated", "page", localURL(e.options.web, listeners[0].Addr().String()))
+		level.Info(e.logger).Log("msg", "demo: all data is simulated", "page", localURL(e.options.web, listeners[0].Addr().String()))
 		go e.demo.Run(runCtx)
 	}
 	e.runner.Run(runCtx)
@@ -170,7 +171,7 @@ func (e *exporter) serve(ctx context.Context, drain time.Duration) error {
 		return err
 	case <-ctx.Done():
 	}
-	e.logger.Info("shutting down")
+	level.Info(e.logger).Log("msg", "shutting down")
 	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	err = shutdown(drainCtx, servers)

@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
-	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
@@ -37,6 +35,10 @@ type options struct {
 	printed                bool // whether help or version was all that was asked for
 }
 
+// The values of --log.level and --log.format.
+func logLevels() []string  { return []string{"debug", "info", "warn", "error"} }
+func logFormats() []string { return []string{"logfmt", "json"} }
+
 const description = `Prometheus exporter for the Dedicated Server Rental API: plan stock and prices, component states, balances, top-ups and servers. The data is fetched in the background, within the API's rate limits; scrapes never cause a request.
 
 Use --demo to try it without an account, --config.check to check a configuration, and --once to print all metrics and exit.`
@@ -60,8 +62,8 @@ func newApplication(stdout io.Writer) (*kingpin.Application, *options) {
 	app.Flag("web.overview", "Show the provider's and the accounts' data on the landing page (default: enabled).").Default("true").BoolVar(&o.overview)
 	app.Flag("web.enable-lifecycle", "Allow POST /-/reload.").BoolVar(&o.lifecycle)
 	app.Flag("web.enable-service-discovery", "Serve /sd/servers, which exposes the servers' addresses.").BoolVar(&o.discovery)
-	app.Flag("log.level", "Only log messages of this severity or above: "+strings.Join(promslog.LevelFlagOptions, ", ")+".").Default("info").HintOptions(promslog.LevelFlagOptions...).StringVar(&o.logLevel)
-	app.Flag("log.format", "Format of log messages: "+strings.Join(promslog.FormatFlagOptions, ", ")+".").Default("logfmt").HintOptions(promslog.FormatFlagOptions...).StringVar(&o.logFormat)
+	app.Flag("log.level", "Only log messages of this severity or above: "+strings.Join(logLevels(), ", ")+".").Default("info").HintOptions(logLevels()...).StringVar(&o.logLevel)
+	app.Flag("log.format", "Format of log messages: "+strings.Join(logFormats(), ", ")+".").Default("logfmt").HintOptions(logFormats()...).StringVar(&o.logFormat)
 	return app, o
 }
 
@@ -91,18 +93,11 @@ func (o *options) configure(lookup func(string) (string, bool)) (*config.Config,
 	if err == nil && o.Demo {
 		configureDemo(cfg)
 	}
-	errs := []error{err, oneOf("--log.level", o.logLevel, promslog.LevelFlagOptions), oneOf("--log.format", o.logFormat, promslog.FormatFlagOptions)}
+	errs := []error{err, oneOf("--log.level", o.logLevel, logLevels()), oneOf("--log.format", o.logFormat, logFormats())}
 	if err := web.CheckMetricsPath(o.telemetryPath); err != nil {
 		errs = append(errs, fmt.Errorf("--web.telemetry-path: %w", err))
 	}
 	return cfg, errors.Join(append(errs, o.checkServer()...)...)
-}
-
-// newLogger logs to w at the level and in the format of the flags, which are valid.
-func (o *options) newLogger(w io.Writer) *slog.Logger {
-	c := &promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat(), Writer: w}
-	_, _ = c.Level.Set(o.logLevel), c.Format.Set(o.logFormat)
-	return promslog.New(c)
 }
 
 // checkServer returns errors in the flags of the web server.

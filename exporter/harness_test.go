@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"regexp"
@@ -40,7 +39,7 @@ func newTestExporter(t testing.TB, args ...string) *exporter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := newExporter(o, Environment{LookupEnv: unset, Unlimited: true}, slog.New(slog.DiscardHandler), cfg)
+	e, err := newExporter(o, Environment{LookupEnv: unset, Unlimited: true}, newLogger(io.Discard, "info", "logfmt"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +145,7 @@ func (p *program) waitReady() {
 	simtest.Eventually(p.t, "ready", func() bool { return p.get("/-/ready").Status == http.StatusOK })
 }
 
-var listening = regexp.MustCompile(`Listening on" address=(\S+)|"Listening on","address":"([^"]+)"`)
+var listening = regexp.MustCompile(`Listening on" address=(\S+)|"address":"([^"]+)"[^\n]*"Listening on"`)
 
 // addresses waits until the exporter listens on n addresses.
 func (p *program) addresses(n int) []string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-kit/log/level"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -72,7 +73,7 @@ func (e *exporter) metrics() http.Handler {
 		Gatherer:  e.registry,
 		OnError: func(cause string, err error) {
 			errorsTotal.WithLabelValues(cause).Inc()
-			e.logger.Error("cannot serve metrics", "err", err)
+			level.Error(e.logger).Log("msg", "cannot serve metrics", "err", err)
 		},
 	}
 	if e.options.disableExporterMetrics {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/go-kit/log/level"
 	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
@@ -34,13 +35,13 @@ func (e *exporter) reload(ctx context.Context) error {
 		e.loaded.Store(&failed)
 		e.group.Changed()
 		e.runner.Publisher.Publish()
-		e.logger.Error("reload failed, keeping current configuration", "err", err)
+		level.Error(e.logger).Log("msg", "reload failed, keeping current configuration", "err", err)
 		return err
 	}
 	e.api.ApplySettings(settings)
 	e.loaded.Store(newLoaded(cfg))
 	e.runner.ApplyConfig(ctx, e.loaded.Load().collected)
-	e.logger.Info("configuration reloaded", "accounts", len(cfg.Accounts), "watches", len(cfg.Watches))
+	level.Info(e.logger).Log("msg", "configuration reloaded", "accounts", len(cfg.Accounts), "watches", len(cfg.Watches))
 	return nil
 }
 

@@ -64,7 +64,7 @@ func TestPages(t *testing.T) {
 	if len(families) < 90 {
 		t.Errorf("got %d families", len(families))
 	}
-	if log := other.log.String(); !strings.HasPrefix(log, `{"time":"`) {
+	if log := other.log.String(); !strings.HasPrefix(log, `{"accounts":`) {
 		t.Errorf("the log is not JSON:\n%s", log)
 	}
 	with, without := demo.get("/").Body, other.get("/").Body

@@ -58,7 +58,7 @@ func (e *exporter) newServer(h http.Handler) *http.Server {
 		WriteTimeout:      time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(e.logger.Handler(), slog.LevelDebug), // clients cause its errors
+		ErrorLog:          slog.NewLogLogger(newSlogger(e.logger).Handler(), slog.LevelDebug), // clients cause its errors
 		// Otherwise a client that reads nothing would hold 250 responses in memory.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1},
 	}
@@ -98,7 +98,7 @@ func (e *exporter) serveAt(listeners []net.Listener, h http.Handler) ([]*http.Se
 	for i, l := range listeners {
 		servers[i] = e.newServer(h)
 		go func() {
-			failed <- toolkit.Serve(netutil.LimitListener(l, maxConnections), servers[i], e.options.web, e.logger)
+			failed <- toolkit.Serve(netutil.LimitListener(l, maxConnections), servers[i], e.options.web, newSlogger(e.logger))
 		}()
 	}
 	return servers, failed

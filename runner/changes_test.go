@@ -131,7 +131,7 @@ func TestEventsReported(t *testing.T) {
 		h.setStock("gpu-l40s", false)
 		h.run(c.withLab())
 		h.settle()
-		h.log.Assert(t, `level=WARN msg="no plan has this value" watch=gpu criterion=plans value=gpul40s`)
+		h.log.Assert(t, `level=warn msg="no plan has this value" watch=gpu criterion=plans value=gpul40s`)
 		h.run(c)
 		h.runFor(3 * time.Minute)
 		h.log.Assert(t)
@@ -139,7 +139,7 @@ func TestEventsReported(t *testing.T) {
 
 		h.setStock("gpu-l40s", true)
 		changed := h.lastAsked("/plans")
-		h.log.Assert(t, `level=INFO msg="plan in stock" plan=gpu-l40s name="GPU L40S" usd_per_month=1190`, `level=INFO msg="watch hit" watch=gpu plan=gpu-l40s name="GPU L40S" usd_per_month=1190`)
+		h.log.Assert(t, `level=info msg="plan in stock" plan=gpu-l40s name="GPU L40S" usd_per_month=1190`, `level=info msg="watch hit" watch=gpu plan=gpu-l40s name="GPU L40S" usd_per_month=1190`)
 		h.assertEqual("events, newest first", h.set.Events(), []Event{
 			{collector.Event{Message: "plan in stock", Keys: [][2]string{{"plan", "gpu-l40s"}, {"name", "GPU L40S"}, {"usd_per_month", "1190"}}}, changed},
 			{collector.Event{Message: "watch hit", Keys: [][2]string{{"watch", "gpu"}, {"plan", "gpu-l40s"}, {"name", "GPU L40S"}, {"usd_per_month", "1190"}}}, changed},
@@ -152,11 +152,11 @@ func TestEventsReported(t *testing.T) {
 			}
 		})
 		h.lastAsked("/servers")
-		want := []string{`level=INFO msg="more changes" account=main changes=15`}
+		want := []string{`level=info msg="more changes" account=main changes=15`}
 		for i := range maxReported {
-			want = append(want, fmt.Sprintf(`level=INFO msg="server added" account=main server=new_%d hostname=h`, i))
+			want = append(want, fmt.Sprintf(`level=info msg="server added" account=main server=new_%d hostname=h`, i))
 		}
-		h.log.Assert(t, append(want, slices.Repeat([]string{`level=WARN *"invalid item"*`}, 8)...)...)
+		h.log.Assert(t, append(want, slices.Repeat([]string{`level=warn *"invalid item"*`}, 8)...)...)
 		h.assertEqual("events", len(h.set.Events()), maxReported+3)
 		for i := range maxKept {
 			h.setStock("gpu-l40s", i%2 == 1)

@@ -83,7 +83,7 @@ func (h *harness) reset() {
 		}
 	}
 	requests := prometheus.NewPedanticRegistry()
-	h.set = New(Options{Logger: h.log.Logger(), API: rentalapi.New("test/1", rentalapi.Settings{
+	h.set = New(Options{Logger: h.log, API: rentalapi.New("test/1", rentalapi.Settings{
 		BaseURL: h.URL, Transport: h, Timeout: 10 * time.Second, Limits: h.limits,
 	}, requests)})
 	h.metrics = prometheus.Gatherers{requests, h.set.Publisher}
@@ -272,18 +272,18 @@ func accountOf(r collector.Resource) string {
 
 // failed and recovered are lines of the log, for simtest.Log.Assert.
 func failed(r collector.Resource, parts ...string) string {
-	return strings.Join(append([]string{`level=ERROR msg="collector failed"` + loggedBy(r)}, parts...), "*")
+	return strings.Join(append([]string{"level=error " + loggedBy(r) + `"collector failed"`}, parts...), "*")
 }
 
 func recovered(r collector.Resource) string {
-	return `level=INFO msg="collector recovered"` + loggedBy(r)
+	return "level=info " + loggedBy(r) + `"collector recovered"`
 }
 
 func loggedBy(r collector.Resource) string {
 	if r.Account {
-		return " collector=" + r.Name + " account=main"
+		return "collector=" + r.Name + " account=main msg="
 	}
-	return " collector=" + r.Name
+	return "collector=" + r.Name + " msg="
 }
 
 // resource returns the resource of a name.

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-kit/log/level"
+
 	"server_rental_exporter/collector"
 )
 
@@ -52,7 +54,7 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 		return
 	}
 	if before != nil {
-		r.log.Warn("account has become another provider account", "account", j.account.name, "before", before.ID, "now", id)
+		level.Warn(&r.log).Log("msg", "account has become another provider account", "account", j.account.name, "before", before.ID, "now", id)
 		for _, other := range j.account.jobs {
 			if other.snapshot.Token != snap.Token {
 				other.health.Taken = time.Time{} // as if it had expired
@@ -63,7 +65,7 @@ func (r *Runner) checkIdentity(j *job, snap collector.Snapshot) {
 	}
 	for _, other := range r.accounts {
 		if known := other.known().Data.Account; other != j.account && known != nil && known.ID == id {
-			r.log.Warn("same provider account configured more than once", "account", j.account.name, "first", other.name)
+			level.Warn(&r.log).Log("msg", "same provider account configured more than once", "account", j.account.name, "first", other.name)
 		}
 	}
 }
@@ -86,11 +88,11 @@ func (r *Runner) report(events []collector.Event, account string, now time.Time)
 		if account != "" {
 			e.Keys = slices.Concat([][2]string{{"account", account}}, e.Keys)
 		}
-		var args []any
+		line := []any{"msg", e.Message}
 		for _, key := range e.Keys {
-			args = append(args, key[0], key[1])
+			line = append(line, key[0], key[1])
 		}
-		r.log.Info(e.Message, args...)
+		level.Info(&r.log).Log(line...)
 		r.events = slices.Concat([]Event{{e, now}}, r.events)
 	}
 	r.events = r.events[:min(len(r.events), maxKept)]
@@ -111,7 +113,7 @@ func (r *Runner) stepWatches() (events []collector.Event) {
 		r.watches[i] = w.Step(public, wallClock())
 		for _, v := range r.watches[i].Unmet {
 			if !slices.Contains(w.Unmet, v) {
-				r.log.Warn("no plan has this value", "watch", w.Name, "criterion", v.Criterion, "value", v.Value)
+				level.Warn(&r.log).Log("msg", "no plan has this value", "watch", w.Name, "criterion", v.Criterion, "value", v.Value)
 			}
 		}
 		events = append(events, r.watches[i].Events...)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-kit/log"
+
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
 	"server_rental_exporter/internal/rentalapi"
@@ -51,9 +53,9 @@ type job struct {
 
 // newJob returns a job that fetches after delay.
 func (r *Runner) newJob(a *account, res *collector.Resource, group *exposition.Group, t Timing, delay time.Duration) *job {
-	logger := r.log.With("collector", res.Name)
+	logger := log.With(&r.log, "collector", res.Name)
 	if a.name != "" {
-		logger = logger.With("account", a.name)
+		logger = log.With(logger, "account", a.name)
 	}
 	r.options.API.InitErrorCounters(res.Path)
 	j := &job{

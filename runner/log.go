@@ -1,38 +1,31 @@
 package runner
 
 import (
-	"context"
-	"log/slog"
 	"slices"
+
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
 
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// pendingHandler keeps what is logged while a lock is held; see Runner.unlock.
-type pendingHandler struct {
-	slog.Handler
-	runner *Runner
-}
+// pendingLog keeps lines that are logged while a lock is held; see Runner.unlock.
+type pendingLog struct{ lines [][]any }
 
-// Handle implements slog.Handler.
-func (h pendingHandler) Handle(ctx context.Context, record slog.Record) error {
-	h.runner.pending = append(h.runner.pending, func() { _ = h.Handler.Handle(ctx, record) })
+// Log implements log.Logger.
+func (l *pendingLog) Log(line ...any) error {
+	l.lines = append(l.lines, line)
 	return nil
-}
-
-// WithAttrs implements slog.Handler.
-func (h pendingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return pendingHandler{h.Handler.WithAttrs(attrs), h.runner}
 }
 
 // unlock releases mu, and then writes what was logged while it was held: a log that blocks holds
 // up its own collector only.
 func (r *Runner) unlock() {
-	lines := r.pending
-	r.pending = nil
+	lines := r.log.lines
+	r.log.lines = nil
 	r.mu.Unlock()
-	for _, write := range lines {
-		write()
+	for _, line := range lines {
+		r.options.Logger.Log(line...)
 	}
 }
 
@@ -40,7 +33,7 @@ func (r *Runner) unlock() {
 // failure once until the collector recovers, each invalid item's cause once until it
 // is gone.
 type stateLogger struct {
-	logger   *slog.Logger
+	logger   log.Logger
 	failures []rentalapi.Reason // logged since the last success
 	invalid  []rentalapi.Cause  // of the last good response
 }
@@ -48,16 +41,16 @@ type stateLogger struct {
 // recordSuccess logs what a fetch that succeeded changed.
 func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 	if len(l.failures) > 0 {
-		l.logger.Info("collector recovered")
+		level.Info(l.logger).Log("msg", "collector recovered")
 		l.failures = nil
 	}
 	for _, c := range invalid.Causes {
 		if !slices.ContainsFunc(l.invalid, func(known rentalapi.Cause) bool { return known.FieldError == c.FieldError }) {
-			l.logger.Warn("invalid item", "item", c.Item, "field", c.Field, "problem", c.Problem, "items", invalid.Items)
+			level.Warn(l.logger).Log("msg", "invalid item", "item", c.Item, "field", c.Field, "problem", c.Problem, "items", invalid.Items)
 		}
 	}
 	if len(l.invalid) > 0 && len(invalid.Causes) == 0 {
-		l.logger.Info("all items valid again")
+		level.Info(l.logger).Log("msg", "all items valid again")
 	}
 	l.invalid = invalid.Causes
 }
@@ -66,9 +59,9 @@ func (l *stateLogger) recordSuccess(invalid rentalapi.Invalid) {
 func (l *stateLogger) recordFailure(err error) {
 	reason := reasonOf(err)
 	if slices.Contains(l.failures, reason) {
-		l.logger.Debug("collector still failing", "err", err)
+		level.Debug(l.logger).Log("msg", "collector still failing", "err", err)
 		return
 	}
 	l.failures = append(l.failures, reason)
-	l.logger.Error("collector failed", "err", err)
+	level.Error(l.logger).Log("msg", "collector failed", "err", err)
 }

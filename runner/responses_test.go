@@ -92,26 +92,26 @@ func TestStateLogger(t *testing.T) {
 	broken := &rentalapi.Error{Path: "/plans", Reason: rentalapi.Status, Err: errors.New("status 500")}
 	paused := &rentalapi.Error{Path: "/plans", Reason: rentalapi.Paused}
 	var log simtest.Log
-	l := stateLogger{logger: log.Logger()}
+	l := stateLogger{logger: &log}
 	for _, step := range []struct {
 		invalid rentalapi.Invalid
 		err     error
 		want    []string
 	}{
 		{},
-		{err: broken, want: []string{`level=ERROR msg="collector failed" err="/plans: status 500"`}},
+		{err: broken, want: []string{`level=error msg="collector failed" err="/plans: status 500"`}},
 		{err: broken},
-		{err: paused, want: []string{`level=ERROR msg="collector failed" err=`}},
+		{err: paused, want: []string{`level=error msg="collector failed" err=`}},
 		{err: broken},
 		{err: paused},
-		{want: []string{`level=INFO msg="collector recovered"`}},
-		{err: broken, want: []string{`level=ERROR msg="collector failed" err="/plans: status 500"`}},
-		{want: []string{`level=INFO msg="collector recovered"`}},
+		{want: []string{`level=info msg="collector recovered"`}},
+		{err: broken, want: []string{`level=error msg="collector failed" err="/plans: status 500"`}},
+		{want: []string{`level=info msg="collector recovered"`}},
 
-		{invalid: invalid(2, rentalapi.Cause{Item: "b", FieldError: wrong}), want: []string{`level=WARN msg="invalid item" item=b field=name problem="not a string" items=2`}},
+		{invalid: invalid(2, rentalapi.Cause{Item: "b", FieldError: wrong}), want: []string{`level=warn msg="invalid item" item=b field=name problem="not a string" items=2`}},
 		{invalid: invalid(3, rentalapi.Cause{Item: "d", FieldError: wrong}, rentalapi.Cause{Item: "e", FieldError: soon}), want: []string{`item=e field=created_at problem="not a time" items=3`}},
 		{invalid: invalid(1, rentalapi.Cause{Item: "c", FieldError: wrong})},
-		{want: []string{`level=INFO msg="all items valid again"`}},
+		{want: []string{`level=info msg="all items valid again"`}},
 		{invalid: invalid(1, rentalapi.Cause{Item: "c", FieldError: wrong}), want: []string{`msg="invalid item" item=c`}},
 	} {
 		if step.err != nil {

@@ -7,11 +7,12 @@ package runner
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-kit/log"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/exposition"
@@ -35,7 +36,7 @@ type AccountSpec struct {
 
 // Options of a runner.
 type Options struct {
-	Logger *slog.Logger
+	Logger log.Logger
 	API    *rentalapi.API
 	Groups []*exposition.Group // published besides those of the runner
 }
@@ -61,14 +62,12 @@ type Runner struct {
 	accounts []*account          // the public one first, then by name
 	watches  []collector.Watched // in the order of the configuration
 	events   []Event             // the last ones, newest first; immutable
-	pending  []func()            // writes what was logged
-	log      *slog.Logger        // its lines are pending until mu is unlocked
+	log      pendingLog          // its lines are written when mu is unlocked
 }
 
 // New returns a runner without collectors; ApplyConfig starts them.
 func New(o Options) *Runner {
 	r := &Runner{options: o, resources: collector.Resources(), accounts: []*account{{}}}
-	r.log = slog.New(pendingHandler{o.Logger.Handler(), r})
 	r.newGroups()
 	r.Publisher = exposition.NewPublisher(r.groups...)
 	return r

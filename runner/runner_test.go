@@ -1,9 +1,7 @@
 package runner
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -14,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-kit/log"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
@@ -215,7 +215,7 @@ func TestApplyConfig(t *testing.T) {
 			h.assertEqual("requests", h.CountByPath(requests), c.requests)
 			h.assertEqual("data", h.data(), want)
 			if len(next.Accounts) > len(before.Accounts) { // has the provider's id of lab
-				h.log.Assert(h.t, `level=WARN msg="same provider account configured more than once" account=third first=lab`)
+				h.log.Assert(h.t, `level=warn msg="same provider account configured more than once" account=third first=lab`)
 			}
 			h.log.Assert(h.t)
 		})
@@ -237,14 +237,14 @@ func TestIdentities(t *testing.T) {
 		h.log.Take(t)
 		h.run(c)
 		setID(simtest.LabToken, "1")
-		h.log.Assert(t, `level=WARN msg="account has become another provider account" account=lab before=2 now=1`,
-			`level=WARN msg="same provider account configured more than once" account=lab first=main`)
+		h.log.Assert(t, `level=warn msg="account has become another provider account" account=lab before=2 now=1`,
+			`level=warn msg="same provider account configured more than once" account=lab first=main`)
 		setID(simtest.LabToken, "3")
 		h.Inject(simtest.Fault{Token: simtest.MainToken, Status: http.StatusInternalServerError})
 		h.runFor(2 * time.Hour)
 		h.log.Take(t)
 		setID(simtest.LabToken, "1")
-		h.log.Assert(t, `level=WARN msg="account has become another provider account" account=lab before=3 now=1`)
+		h.log.Assert(t, `level=warn msg="account has become another provider account" account=lab before=3 now=1`)
 	})
 }
 
@@ -266,44 +266,33 @@ func TestAnotherProviderAccount(t *testing.T) {
 		h.runFor(2 * time.Minute)
 		h.assertEqual("servers", h.values("server_info"), map[string]float64{})
 		h.assertEqual("funded until", h.values("account_funded_until_timestamp_seconds"), map[string]float64{})
-		h.log.Assert(t, `level=WARN msg="account has become another provider account" account=main before=* now=*`, `level=ERROR msg="collector failed" collector=servers*`)
+		h.log.Assert(t, `level=warn msg="account has become another provider account" account=main before=* now=*`, `level=error collector=servers*"collector failed"*`)
 	})
-}
-
-// blockingLog is a log whose writers wait, once it is blocked, until it is released.
-type blockingLog struct {
-	blocked atomic.Bool
-	release chan struct{}
-}
-
-func (l *blockingLog) Enabled(context.Context, slog.Level) bool { return true }
-func (l *blockingLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *blockingLog) WithGroup(string) slog.Handler            { return l }
-
-func (l *blockingLog) Handle(context.Context, slog.Record) error {
-	if l.blocked.Load() {
-		<-l.release
-	}
-	return nil
 }
 
 // TestLogBlocks has a log that nobody reads: data is still published, and expires. With a lock
 // held meanwhile, the simulated time would stand still, and the test not end.
 func TestLogBlocks(t *testing.T) {
 	withHarness(t, func(t *testing.T, h *harness) {
-		log := &blockingLog{release: make(chan struct{})}
-		h.set.log = slog.New(pendingHandler{log, h.set})
+		var blocked atomic.Bool
+		release := make(chan struct{})
+		h.set.options.Logger = log.LoggerFunc(func(...any) error {
+			if blocked.Load() {
+				<-release
+			}
+			return nil
+		})
 		h.setStock("gpu-l40s", true)
 		h.run(configure(time.Minute, 5*time.Minute, "plans", "locations"))
 		h.set.Run(h.ctx)
 		h.settle()
-		log.blocked.Store(true)
+		blocked.Store(true)
 		h.setStock("gpu-l40s", false)
 		time.Sleep(2 * time.Minute)
 		h.down.Store(true)
 		time.Sleep(10 * time.Minute)
 		h.assertEqual("samples of expired data", []int{len(h.published("plan_in_stock")), len(h.published("location_info"))}, []int{0, 0})
-		close(log.release)
+		close(release)
 	})
 }
 

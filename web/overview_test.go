@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"net/http"
@@ -13,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-kit/log"
 
 	"server_rental_exporter/collector"
 	"server_rental_exporter/internal/rentalapi"
@@ -44,7 +45,7 @@ func (sc scene) page(t *testing.T) (body string) {
 		for _, f := range sc.faults {
 			api.Inject(f)
 		}
-		set := runner.New(runner.Options{Logger: slog.New(slog.DiscardHandler), API: rentalapi.New("test/1", rentalapi.Settings{
+		set := runner.New(runner.Options{Logger: log.NewNopLogger(), API: rentalapi.New("test/1", rentalapi.Settings{
 			BaseURL: api.URL, Transport: &http.Transport{DialContext: api.Dial, DisableKeepAlives: true}, Timeout: time.Second, Limits: rentalapi.Limits{Public: math.MaxInt, Account: math.MaxInt},
 		}, nil)})
 		config := runner.Spec{Collectors: map[string]runner.Timing{}, Watches: sc.watches}

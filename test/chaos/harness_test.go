@@ -99,7 +99,7 @@ func (h *harness) start() {
 	h.ctx, h.cancel = context.WithCancel(h.t.Context())
 	registry := prometheus.NewRegistry()
 	h.client = rentalapi.New("chaos", h.apiSettings(), registry)
-	h.Runner = runner.New(runner.Options{Logger: h.log.Logger(), API: h.client})
+	h.Runner = runner.New(runner.Options{Logger: &h.log, API: h.client})
 	h.handler = web.Handler(h.Runner, web.Options{
 		Version: "chaos", MetricsPath: "/metrics", Published: h.Publisher.Samples,
 		Metrics: &exposition.Handler{

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"log/slog"
 	"os"
 	"reflect"
 	"regexp"
@@ -14,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -123,17 +124,12 @@ func (b *Buffer) String() string {
 	return b.b.String()
 }
 
-// Log records the lines of a logger.
+// Log is a go-kit logger that records lines in logfmt, except debug messages.
 type Log struct{ Buffer }
 
-// Logger returns a logger that records lines in logfmt without the time, except debug messages.
-func (l *Log) Logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(&l.Buffer, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
+// Log implements log.Logger.
+func (l *Log) Log(keyvals ...any) error {
+	return level.NewFilter(log.NewLogfmtLogger(&l.Buffer), level.AllowInfo()).Log(keyvals...)
 }
 
 // Take returns the lines recorded since the last call in alphabetical order, and

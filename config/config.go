@@ -8,9 +8,12 @@ package config
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net/url"
+	"strconv"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
@@ -33,13 +36,10 @@ type API struct {
 	BaseURL   *url.URL      `yaml:"-"`        // ends in /api/v1; nil with --demo
 	Timeout   time.Duration `yaml:"timeout"`  // of one request: 1 ms to 5 minutes
 	HTTP      HTTP          `yaml:"http"`     // never contains credentials of the API
-	RateLimit RateLimit     `yaml:"rate_limit"`
-}
-
-// RateLimit holds the maximum numbers of requests in 60 seconds.
-type RateLimit struct {
-	Public  int `yaml:"public"`  // of all requests without a token together: 5 to 59
-	Account int `yaml:"account"` // with each token: 5 to 120
+	RateLimit struct {      // maximum numbers of requests in 60 seconds
+		Public  int `yaml:"public"`  // of all requests without a token together: 5 to 59
+		Account int `yaml:"account"` // with each token: 5 to 120
+	} `yaml:"rate_limit"`
 }
 
 // Account is an account at the provider. Either TokenFile or Token is set.
@@ -82,4 +82,24 @@ func (c *Config) RequestRate(account bool) (perMinute float64, allowed int) {
 		}
 	}
 	return perMinute, allowed
+}
+
+// Shard is the part of the accounts that this process exports. Shard 0 also has the
+// public collectors and the watches.
+type Shard struct {
+	Index int // 0 to Total-1
+	Total int // 1 to 1000
+}
+
+// ShardOf returns the index of the shard that exports an account, by rendezvous hashing of
+// its name: from N to N+1 shards, one account in N+1 moves.
+func ShardOf(account string, total int) int {
+	best, highest := 0, uint64(0)
+	for i := range total {
+		sum := sha256.Sum256([]byte(strconv.Itoa(i) + " " + account))
+		if weight := binary.BigEndian.Uint64(sum[:]); weight >= highest {
+			best, highest = i, weight
+		}
+	}
+	return best
 }

@@ -1,8 +1,11 @@
 package config
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,20 +84,12 @@ func TestLoadPlainHTTP(t *testing.T) {
 // TestReadToken reads a token again after its file was replaced.
 func TestReadToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	for _, test := range []struct{ content, want, err string }{
-		{"\r\n abc!~ \r\n", "abc!~", ""},
-		{"", "", "missing or empty: must be a token"},
-		{"Bearer s3cr3t", "", "invalid token: must be printable ASCII without spaces, and nothing else"},
-		{secret + "\nmain", "", "invalid token: must be printable ASCII without spaces, and nothing else"},
-		{secret + "\x7f", "", "invalid token: must be printable ASCII without spaces, and nothing else"},
-	} {
-		simtest.WriteFile(t, file, test.content)
+	for content, want := range map[string]string{"\r\n abc!~ \r\n": "abc!~", "next": "next", "Bearer " + secret: "", secret + "\x7f": ""} {
+		simtest.WriteFile(t, file, content)
 		got, err := Account{TokenFile: file}.ReadToken()
-		var message string
-		if err != nil {
-			message = err.Error()
+		if got != want || (err == nil) != (want != "") || strings.Contains(fmt.Sprint(err), secret) {
+			t.Errorf("%q: got %q and %v, want %q", content, got, err, want)
 		}
-		simtest.AssertEqual(t, test.content, []string{got, message}, []string{test.want, test.err})
 	}
 	_, err := Account{TokenFile: secret}.ReadToken()
 	if !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), secret) {
@@ -138,6 +133,71 @@ func enterConfigDir(t testing.TB) {
 	for link, target := range map[string]string{"files/third": "..data/third", "faulty/link": "nowhere"} {
 		if err := os.Symlink(target, link); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestPaths has each path of the configuration file: it is relative to the file, and not to the
+// working directory.
+func TestPaths(t *testing.T) {
+	dir := t.TempDir()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	certificate := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	for name, content := range map[string]string{
+		"cert.pem": certificate, "key.pem": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})), "text": secret,
+	} {
+		simtest.WriteFile(t, filepath.Join(dir, "sub", name), content)
+	}
+	t.Chdir(dir)
+	absolute := filepath.Join(dir, "sub")
+	for setting, c := range map[string]struct {
+		want string
+		got  func(c *Config) string
+	}{
+		"api: {http: {tls_config: {ca_file: cert.pem}}}":                                       {"sub/cert.pem", func(c *Config) string { return c.API.HTTP.TLSConfig.CAFile }},
+		"api: {http: {tls_config: {cert_file: cert.pem, key_file: " + absolute + "/key.pem}}}": {"sub/cert.pem", func(c *Config) string { return c.API.HTTP.TLSConfig.CertFile }},
+		"api: {http: {tls_config: {cert_file: " + absolute + "/cert.pem, key_file: key.pem}}}": {"sub/key.pem", func(c *Config) string { return c.API.HTTP.TLSConfig.KeyFile }},
+		"api: {http: {http_headers: {X-Team: {files: [text]}}}}":                               {"sub/text", func(c *Config) string { return c.API.HTTP.HTTPHeaders.Headers["X-Team"].Files[0] }},
+		"accounts: [{name: main, token_file: text}]":                                           {"sub/text", func(c *Config) string { return c.Accounts[0].TokenFile }},
+		"account_files: [te*]": {"sub/text", func(c *Config) string { return c.Accounts[0].TokenFile }},
+	} {
+		simtest.WriteFile(t, "sub/rental.yml", setting)
+		config := mustLoad(t, parseFlags(t, nil, "--api.base-url="+baseURL, "--config.file=sub/rental.yml"))
+		simtest.AssertEqual(t, setting, c.got(config), c.want)
+	}
+}
+
+// TestShardOf grows from each number of shards to the next: accounts move to the new shard
+// only, about as many as it has then, and no shard has far more than its part.
+func TestShardOf(t *testing.T) {
+	const accounts = 5000
+	for total := 1; total < 12; total++ {
+		moved, sizes := 0, make([]int, total+1)
+		for i := range accounts {
+			name := fmt.Sprint("account-", i)
+			before, after := ShardOf(name, total), ShardOf(name, total+1)
+			sizes[after]++
+			switch after {
+			case before:
+			case total:
+				moved++
+			default:
+				t.Errorf("%s: moves from %d to %d of %d", name, before, after, total+1)
+			}
+		}
+		part := accounts / (total + 1)
+		for i, n := range append(sizes, moved) {
+			if n < part*8/10 || n > part*12/10 {
+				t.Errorf("%d shards: number %d has %d accounts, want about %d", total+1, i, n, part)
+			}
 		}
 	}
 }

@@ -2,8 +2,11 @@ package config
 
 import (
 	"errors"
+	"strconv"
+	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	promconfig "github.com/prometheus/common/config"
 
 	"server_rental_exporter/collector"
 )
@@ -84,7 +87,10 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 	if !f.baseURL.isSet() && !f.configFile.isSet() && !f.Demo {
 		return nil, errors.New("nothing to export: set --api.base-url or --config.file, or start with --demo for a simulated provider")
 	}
-	l := newLoader(f)
+	l := &loader{flags: f, used: map[[2]string]string{}}
+	l.Collectors = map[string]Collector{}
+	l.API.Timeout, l.API.HTTP.HTTPClientConfig = 10*time.Second, promconfig.DefaultHTTPClientConfig
+	l.API.RateLimit.Public, l.API.RateLimit.Account = 30, 60
 	if l.decode() {
 		l.checkShard(lookup)
 		l.checkAccounts(lookup)
@@ -99,4 +105,26 @@ func (f *Flags) Load(lookup func(string) (string, bool)) (*Config, error) {
 		return nil, errors.Join(l.errs...)
 	}
 	return &l.Config, nil
+}
+
+// checkShard reads the flags of the shard: 0 of 1, unless they are set. The variable of the index
+// must not be empty if there are several: the platform did not number this process.
+func (l *loader) checkShard(lookup func(string) (string, bool)) {
+	l.Shard = Shard{Index: 0, Total: 1}
+	if l.flags.totalShards.isSet() {
+		l.Shard.Total = l.number(&l.flags.totalShards, 1, maxShards)
+	}
+	if _, isThere := lookup(l.flags.shard.envar); l.flags.shard.isSet() || isThere && l.Shard.Total > 1 {
+		l.Shard.Index = l.number(&l.flags.shard, 0, l.Shard.Total-1)
+	}
+}
+
+// number returns the value of an option, which must be within bounds; otherwise the upper one.
+func (l *loader) number(o *option, least, most int) int {
+	n, err := strconv.Atoi(o.value)
+	if err != nil || n < least || n > most {
+		l.add(o.place(), "must be a number from %d to %d", least, most)
+		return most
+	}
+	return n
 }

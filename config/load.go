@@ -71,20 +71,10 @@ type loader struct {
 	used map[[2]string]string
 }
 
-func newLoader(f *Flags) *loader {
-	l := &loader{flags: f, used: map[[2]string]string{}}
-	l.Collectors = map[string]Collector{}
-	l.API = API{
-		Timeout:   10 * time.Second,
-		HTTP:      HTTP{HTTPClientConfig: promconfig.DefaultHTTPClientConfig},
-		RateLimit: RateLimit{Public: 30, Account: 60},
-	}
-	return l
-}
-
 // control is what a key of the file or the name of a file may contain, such as a line break.
 var control = regexp.MustCompile(`\p{Cc}`)
 
+// add adds a fault.
 func (l *loader) add(place, format string, args ...any) {
 	text := place + ": " + fmt.Sprintf(format, args...)
 	l.errs = append(l.errs, errors.New(control.ReplaceAllString(text, " ")))

@@ -8,11 +8,13 @@ import (
 	"server_rental_exporter/internal/rentalapi"
 )
 
-// The first delay after a failure, and the longest; both at most the interval.
+// The first delay after a failure is an eighth of the interval, at most firstRetry. The longest is
+// the interval, but between minRetry and maxRetry; minRetry after a rejected token, so that a new
+// one is used soon.
 const (
-	firstRetry   = 8 * time.Second
-	maxRetry     = 5 * time.Minute
-	maxSoonRetry = time.Minute // after a rejected token, and while a restock is waited for
+	firstRetry = 8 * time.Second
+	minRetry   = time.Minute
+	maxRetry   = 5 * time.Minute
 )
 
 // A fetch comes expiryDelay and up to expiryJitter after a cache expiry, so that exporters of
@@ -42,22 +44,20 @@ type schedule struct {
 
 const earliest = 2 * time.Second
 
-// jitter returns a random duration between 0 and longest.
-func jitter(longest time.Duration) time.Duration { return rand.N(longest + 1) }
-
 // afterFailure returns when to fetch again: when the API says so, else after a delay that
-// doubles with every failure in a row, up to the interval; both with jitter.
+// doubles with every failure in a row; both with jitter.
 func (s *schedule) afterFailure(err error, interval time.Duration, now time.Time) time.Time {
-	delay := min(min(interval/8, firstRetry)<<min(s.failures, 16), interval, maxRetry)
+	delay, longest := min(interval/8, firstRetry)<<min(s.failures, 16), min(max(interval, minRetry), maxRetry)
 	s.failures++
 	s.aimed = false
 	if failure, ok := errors.AsType[*rentalapi.Error](err); ok && failure.Until.After(now) {
-		return failure.Until.Add(jitter(min(interval/10, firstRetry)))
+		return failure.Until.Add(rand.N(min(interval/10, firstRetry)))
 	}
 	if reasonOf(err) == rentalapi.Unauthorized {
-		delay = min(delay, maxSoonRetry)
+		longest = minRetry
 	}
-	return now.Add(delay - jitter(delay/5))
+	delay = min(delay, longest)
+	return now.Add(delay - rand.N(delay/5))
 }
 
 // afterSuccess returns when to fetch after a fetch that began at began. The provider made the
@@ -76,5 +76,5 @@ func (s *schedule) afterSuccess(interval time.Duration, began, madeBy time.Time)
 	if wait := next.Add(-earliest).Sub(expiry); wait > 0 {
 		expiry = expiry.Add((wait + s.cacheTime - 1).Truncate(s.cacheTime))
 	}
-	return expiry.Add(expiryDelay + jitter(expiryJitter))
+	return expiry.Add(expiryDelay + rand.N(expiryJitter))
 }

@@ -37,7 +37,7 @@ func TestAfterFailure(t *testing.T) {
 	}{
 		{time.Minute, errors.New("failed"), []time.Duration{7500 * time.Millisecond, 15 * time.Second, 30 * time.Second, time.Minute, time.Minute}},
 		{time.Hour, errors.New("failed"), []time.Duration{8 * time.Second, 16 * time.Second, 32 * time.Second, 64 * time.Second, 128 * time.Second, 256 * time.Second, 5 * time.Minute, 5 * time.Minute}},
-		{2 * time.Second, errors.New("failed"), []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second}},
+		{2 * time.Second, errors.New("failed"), []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute, time.Minute}},
 		{time.Hour, rejected, []time.Duration{8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute, time.Minute}},
 		{time.Hour, told(-time.Second), []time.Duration{8 * time.Second, 16 * time.Second}},
 	} {

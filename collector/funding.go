@@ -91,12 +91,10 @@ func fundedUntil(balance micros, due map[time.Time]micros, today time.Time) time
 // in each month. All are midnight UTC.
 func RenewalDays(day, today, until time.Time) []time.Time {
 	var days []time.Time
-	elapsed := 12*(today.Year()-day.Year()) + int(today.Month()-day.Month())
-	for at, months := day, 0; !at.After(until); at = monthsAfter(day, months) {
-		if months == 0 || at.After(today) { // an overdue renewal is due once
+	for at, months := day, 1; !at.After(until); at, months = monthsAfter(day, months), months+1 {
+		if at.Equal(day) || at.After(today) { // an overdue renewal is due once
 			days = append(days, at)
 		}
-		months = max(months+1, elapsed)
 	}
 	return days
 }

@@ -91,7 +91,7 @@ func fetchGolden(t *testing.T, r Resource, response []byte) string {
 	case "plans", "locations":
 		var watched []Watched
 		for _, w := range []Watch{{Name: "europe", Regions: []string{"Europe"}, MaxUSDPerMonth: ptr(500.0)}, {Name: "gpu", GPU: ptr(true)}} {
-			watched = append(watched, NewWatched(w).Step(known, today))
+			watched = append(watched, Watched{Watch: w}.Step(known, today))
 		}
 		metrics = append(metrics, WatchMetrics(watched)...)
 	case "account", "servers":

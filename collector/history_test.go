@@ -116,7 +116,7 @@ func TestHistory(t *testing.T) {
 
 // TestHistoryForgets has a catalog with other plans in each response, as an auction has.
 func TestHistoryForgets(t *testing.T) {
-	history, watched, resource := History{}, NewWatched(Watch{Name: "w", GPU: ptr(false)}), plans()
+	history, watched, resource := History{}, Watched{Watch: Watch{Name: "w", GPU: ptr(false)}}, plans()
 	for i := range 300 {
 		now := today.Add(time.Duration(i) * time.Minute)
 		s := plansOf(t, catalog{inStock(fmt.Sprint("plan ", i))}, now)

@@ -97,14 +97,10 @@ func plans() Resource {
 	return Resource{
 		Name: "plans", Help: "plan stock, prices and hardware", Path: "/plans",
 		Interval: time.Minute, MaxAge: 5 * time.Minute, MinInterval: time.Minute,
-		Metrics: slices.Concat(
-			[]*metric.Definition{planInfo, planInStock, planAvailability, planLinks, planOffered, planPriceUSD, planPriceEUR},
-			planStock.definitions(),
-			[]*metric.Definition{
-				planSetupFee, planCores, planThreads, planBaseHz, planBoostHz, planL3, planMemory, planIPv4,
-				catalogPlans, catalogInStock, catalogGenerated,
-			},
-		),
+		Metrics: slices.Concat([]*metric.Definition{
+			planInfo, planInStock, planAvailability, planLinks, planOffered, planPriceUSD, planPriceEUR, planSetupFee,
+			planCores, planThreads, planBaseHz, planBoostHz, planL3, planMemory, planIPv4, catalogPlans, catalogInStock, catalogGenerated,
+		}, planStock.definitions()),
 		get:   getList(addPlans),
 		stock: &planStock,
 	}

@@ -85,7 +85,7 @@ func getStatus(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 	for _, id := range slices.Sorted(maps.Keys(st.Locations)) { // sorted, so that the same one is kept each time
 		for _, name := range slices.Sorted(maps.Keys(st.Locations[id].Components)) {
 			is := st.Locations[id].Components[name]
-			c := Component{string(newLocationID(id)), name}
+			c := Component{strings.ToLower(id), name}
 			if seen[c] { // the location is listed in capital letters, too
 				s.Invalid.Add("status", rentalapi.FieldError{Field: "locations." + id + ".components." + name, Problem: "already seen"})
 				continue

@@ -99,8 +99,8 @@ func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 	for status, n := range byStatus {
 		b.Add(topupsByStatus, float64(n), string(status))
 	}
-	addTopups(b, all)
-	addSettlement(b, all)
+	addOpen(b, all)
+	addPaid(b, all)
 	for _, t := range slices.Concat(all, newest.Items) {
 		s.items = append(s.items, item{kind: topupEvents, id: t.ID, keys: [][2]string{{"topup", t.ID}, {"usd", numberText(t.Amount.USD)}}, state: t.Status})
 	}
@@ -112,7 +112,7 @@ func getTopups(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, er
 func getStates(ctx context.Context, f *Fetcher, newest rentalapi.Page[topup, rentalapi.PageMeta], byStatus map[state]count) (all []*topup, invalid rentalapi.Invalid, err error) {
 	others := newest.Meta.Total
 	for _, status := range topupStates() {
-		w := walk[topup]{id: func(t *topup) string { return t.ID }}
+		w := walk[topup]{id: func(t *topup) string { return t.ID }, token: newest.Token}
 		l := rentalapi.List{Path: f.Resource.Path, Query: url.Values{"status": {string(status)}}, MaxItems: maxEntries}
 		switch {
 		case isOpen(status):
@@ -122,11 +122,8 @@ func getStates(ctx context.Context, f *Fetcher, newest rentalapi.Page[topup, ren
 		}
 		for more := true; more; more = isOpen(status) && !w.done() {
 			items, err := w.next(ctx, f, l)
-			switch {
-			case err != nil:
+			if err != nil {
 				return nil, invalid, err
-			case w.first.Token != newest.Token:
-				return nil, invalid, ErrTokenChanged
 			}
 			for _, t := range items {
 				if t.Status = cmp.Or(t.Status, status); !strings.EqualFold(string(t.Status), string(status)) {
@@ -146,19 +143,14 @@ func getStates(ctx context.Context, f *Fetcher, newest rentalapi.Page[topup, ren
 	return all, invalid, nil
 }
 
-// addTopups adds the metrics of the open top-ups, and when the newest payment was. One that
-// moved on meanwhile may be in two states, or on two pages.
-func addTopups(b *metric.Builder, all []*topup) {
-	open, paidAt := map[string]*topup{}, (*timestamp)(nil)
+// addOpen adds the open top-ups. One that moved on meanwhile may be in two states.
+func addOpen(b *metric.Builder, all []*topup) {
+	open := map[string]*topup{}
 	for _, t := range all {
 		if isOpen(t.Status) {
 			open[t.ID] = t
 		}
-		if t.PaidAt != nil && (paidAt == nil || *t.PaidAt > *paidAt) {
-			paidAt = t.PaidAt
-		}
 	}
-	metric.AddOptional(b, topupLastPaid, paidAt)
 	for _, t := range open {
 		b.Add(topupInfo, 1, t.ID, string(t.Status), t.Coin, t.Network)
 		addLinks(b, topupLinks, t.ID, string(t.Links.Page))
@@ -171,14 +163,18 @@ func addTopups(b *metric.Builder, all []*topup) {
 	}
 }
 
-// addSettlement adds how long the last 20 payments with each coin took at most.
-func addSettlement(b *metric.Builder, all []*topup) {
-	paid := slices.DeleteFunc(slices.Clone(all), func(t *topup) bool {
-		return !strings.EqualFold(string(t.Status), "paid") || t.PaidAt == nil || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt || t.Coin == ""
-	})
+// addPaid adds when the newest payment was, and how long the last 20 with each coin took at most.
+func addPaid(b *metric.Builder, all []*topup) {
+	paid := slices.DeleteFunc(slices.Clone(all), func(t *topup) bool { return !strings.EqualFold(string(t.Status), "paid") || t.PaidAt == nil })
 	slices.SortStableFunc(paid, func(a, b *topup) int { return cmp.Compare(*b.PaidAt, *a.PaidAt) })
+	if len(paid) > 0 {
+		metric.AddOptional(b, topupLastPaid, paid[0].PaidAt)
+	}
 	n, longest := map[string]int{}, map[string]time.Duration{}
 	for _, t := range paid {
+		if t.Coin == "" || t.CreatedAt == nil || *t.PaidAt < *t.CreatedAt {
+			continue
+		}
 		if n[t.Coin]++; n[t.Coin] <= 20 {
 			longest[t.Coin] = max(longest[t.Coin], t.PaidAt.time().Sub(t.CreatedAt.time()))
 		}

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -16,6 +17,7 @@ const maxPageFailures = 5
 // is read was there at one moment.
 type walk[T any] struct {
 	id            func(*T) string
+	token         rentalapi.Fingerprint // of all pages; that of the first one if it is not set
 	first, newest rentalapi.Page[T, rentalapi.PageMeta]
 	seen          map[string]bool // by id
 	withoutID     int
@@ -32,7 +34,7 @@ func (w *walk[T]) next(ctx context.Context, f *Fetcher, l rentalapi.List) ([]*T,
 		return nil, err
 	}
 	if w.pages == 0 {
-		w.first, w.newest, w.seen = page, page, map[string]bool{}
+		w.token, w.first, w.newest, w.seen = cmp.Or(w.token, page.Token), page, page, map[string]bool{}
 	}
 	var items []*T
 	for _, i := range page.Items {
@@ -45,7 +47,7 @@ func (w *walk[T]) next(ctx context.Context, f *Fetcher, l rentalapi.List) ([]*T,
 	before := w.newest
 	w.newest, w.pages, w.failures = page, w.pages+1, maxPageFailures
 	switch have := count(len(w.seen) + w.withoutID); {
-	case page.Token != before.Token:
+	case page.Token != w.token:
 		return nil, ErrTokenChanged
 	case page.Meta.Total < before.Meta.Total: // others have moved to pages that were read before
 		return nil, fmt.Errorf("data: items were removed between two pages: %w", rentalapi.ErrIncomplete)

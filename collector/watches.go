@@ -22,7 +22,8 @@ func WatchDefinitions() []*metric.Definition {
 	return []*metric.Definition{watchPlans, watchPlansInStock, watchPlanInStock, watchHits, watchLastHit}
 }
 
-// Watched is a watch with what it has matched. It is immutable.
+// Watched is a watch with what it has matched. It is immutable. Only the watch is set before the
+// first step.
 type Watched struct {
 	Watch
 	Unmet  []Unmet // by the last data that had a plan
@@ -31,9 +32,6 @@ type Watched struct {
 	matches []*plan // those that match now
 	history History // of all plans: one that matches in stock is in stock, and its restocks are the hits
 }
-
-// NewWatched returns a watch that has seen no data yet.
-func NewWatched(w Watch) Watched { return Watched{Watch: w} }
 
 // Same returns whether the watch is configured like another one.
 func (w Watched) Same(other Watch) bool { return reflect.DeepEqual(w.Watch, other) }

@@ -102,7 +102,7 @@ func TestWatchUnmet(t *testing.T) {
 		{"exclude_plans", "gpul40s"},
 		{"min_cores", "1000000"},
 	}
-	watched := NewWatched(w).Step(public, today)
+	watched := Watched{Watch: w}.Step(public, today)
 	simtest.AssertEqual(t, "values", watched.Unmet, want)
 	simtest.AssertEqual(t, "after expired data", watched.Step(Known{}, today).Unmet, want)
 	public.Data.Plans = &plansPage{}
@@ -156,7 +156,7 @@ func TestWatchSteps(t *testing.T) {
 		{"locations are not needed", cheap, []step{{plans: sold}, {plans: sold, unknown: "locations"}, {plans: a, hits: 1}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			now, w, want, got := today, NewWatched(c.watch), []float64{}, []float64{}
+			now, w, want, got := today, Watched{Watch: c.watch}, []float64{}, []float64{}
 			var hitAt float64
 			for _, s := range c.steps {
 				now = now.Add(max(s.wait, time.Minute))

@@ -31,8 +31,8 @@ type (
 	timestamp float64
 	// state is a text that is never empty or blank.
 	state string
-	// locationID is the id of a location: a documented one in lower case, so that what
-	// belongs to one location has one label.
+	// locationID is the id of a location in lower case, so that what belongs to one location
+	// has one label.
 	locationID string
 	// link is the address of a page that people may be sent to.
 	link string
@@ -70,7 +70,7 @@ func (s *state) Decode(value any) (problem string) {
 
 func (l *locationID) Decode(value any) (problem string) {
 	text, problem := someText(value)
-	*l = newLocationID(text)
+	*l = locationID(strings.ToLower(text))
 	return problem
 }
 
@@ -84,14 +84,6 @@ func someText(value any) (text, problem string) {
 	default:
 		return text, ""
 	}
-}
-
-func newLocationID(id string) locationID {
-	switch lower := strings.ToLower(id); lower {
-	case "nyc", "mia", "lax", "lon", "ams", "fra", "sin", "tyo":
-		return locationID(lower)
-	}
-	return locationID(id)
 }
 
 func problem(ok bool, expected string) string {

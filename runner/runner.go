@@ -125,7 +125,7 @@ func (r *Runner) configure(s Spec) (added []*job) {
 	added = r.reconcile(s)
 	watches := make([]collector.Watched, len(s.Watches))
 	for i, w := range s.Watches { // one that did not change keeps its state
-		watches[i] = collector.NewWatched(w)
+		watches[i] = collector.Watched{Watch: w}
 		if at := slices.IndexFunc(r.watches, func(before collector.Watched) bool { return before.Same(w) }); at >= 0 {
 			watches[i] = r.watches[at]
 		}

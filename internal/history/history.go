@@ -42,7 +42,7 @@ func Write(w io.Writer, o Options) error {
 	past := simulator.NewPast(start, o.End, o.Accounts)
 	m := moment{Options: o, Simulator: simulator.New(simulator.Options{}), histories: map[string]collector.History{}}
 	for _, watch := range o.Watches {
-		m.watches = append(m.watches, collector.NewWatched(watch))
+		m.watches = append(m.watches, collector.Watched{Watch: watch})
 	}
 	for m.now = start.Add(interval - 1).Truncate(interval); !m.now.After(o.End); m.now = m.now.Add(interval) {
 		m.Change(func(w *simulator.World) { past.Apply(w, m.now) })

@@ -13,7 +13,6 @@ cat >collector/invoices.go <<'END'
 package collector
 
 import (
-	"context"
 	"time"
 
 	"server_rental_exporter/internal/metric"
@@ -41,24 +40,17 @@ func invoices() Resource {
 		Name: "invoices", Help: "invoices and their status", Path: "/invoices", Account: true,
 		Interval: 5 * time.Minute, MaxAge: 30 * time.Minute,
 		Metrics: []*metric.Definition{invoicesCount, invoiceInfo, invoiceAmount, invoiceIssued},
-		get:     getInvoices,
+		get:     getList(addInvoices),
 	}
 }
 
-func getInvoices(ctx context.Context, f *Fetcher, b *metric.Builder) (Snapshot, error) {
-	page, err := rentalapi.GetList[invoice, struct{}](ctx, f.API, rentalapi.List[invoice]{
-		Path: "/invoices", MaxItems: maxItems, ID: func(i *invoice) string { return i.ID },
-	})
-	if err != nil {
-		return Snapshot{}, err
-	}
+func addInvoices(b *metric.Builder, page rentalapi.Page[invoice, struct{}], _ *Snapshot) {
 	for _, i := range page.Items {
 		b.Add(invoiceInfo, 1, i.ID, i.Status, i.PaidWith)
 		metric.AddOptional(b, invoiceAmount, i.Amount.USD, i.ID)
 		metric.AddOptional(b, invoiceIssued, i.IssuedAt, i.ID)
 	}
 	b.Add(invoicesCount, float64(page.Count))
-	return newListSnapshot(page, nil), nil
 }
 END
 

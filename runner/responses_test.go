@@ -27,7 +27,7 @@ func TestUnusableResponses(t *testing.T) {
 		logged  string // after the endpoint
 	}{
 		{"API down", nil, everywhere, rentalapi.Connection, "connection refused"},
-		{"no response", &simtest.Fault{Kind: simtest.Hang}, everywhere, rentalapi.Timeout, "no response within 10s"},
+		{"no response", &simtest.Fault{Kind: simtest.Hang}, everywhere, rentalapi.Timeout, "timed out before the response was complete"},
 		{"404", &simtest.Fault{Status: http.StatusNotFound}, []collector.Resource{resource("os")}, rentalapi.Status, "status 404"},
 		{"shortened list", text(`{"data":[],"meta":{"count":15}}`), []collector.Resource{resource("ssh_keys")}, rentalapi.Incomplete, "data: 0 items, but meta.count is 15"},
 		{"status without locations", text(`{"data":{}}`), []collector.Resource{resource("status")}, rentalapi.Incomplete, "data.locations: missing or empty"},

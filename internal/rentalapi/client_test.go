@@ -166,7 +166,7 @@ func TestBackoff(t *testing.T) {
 			t.Fatalf("got %v, want an error with the end of the pause", err)
 		}
 		remove()
-		paused := "/ssh-keys: no request made: status 503; waiting until 2000-01-01T00:02:00Z"
+		paused := "/ssh-keys: no request made: the API asked to wait until 2000-01-01T00:02:00Z"
 		assertPaused(t, fetchList(t.Context(), main, "/ssh-keys"), until, paused)
 		simtest.AssertEqual(t, "other token", fetchList(t.Context(), lab, "/servers"), error(nil))
 		simtest.AssertEqual(t, "public", fetchList(t.Context(), public, "/locations"), error(nil))
@@ -244,7 +244,7 @@ func TestApplySettings(t *testing.T) {
 		settings := *h.client.settings.Load()
 		settings.BaseURL = h.URL.JoinPath("/elsewhere")
 		h.client.ApplySettings(settings)
-		assertPaused(t, fetchList(t.Context(), h.public(), "/locations"), time.Now().Add(time.Hour), "/locations: no request made: status 429; waiting until 2000-01-01T01:00:00Z")
+		assertPaused(t, fetchList(t.Context(), h.public(), "/locations"), time.Now().Add(time.Hour), "/locations: no request made: the API asked to wait until 2000-01-01T01:00:00Z")
 		other := *settings.BaseURL
 		other.Host = "other.example"
 		settings.BaseURL = &other

@@ -74,14 +74,10 @@ func newError(reason Reason, err error) *Error {
 }
 
 // connectionError is the error of a request whose response did not come in full.
-func connectionError(ctx context.Context, timeout time.Duration, err error) *Error {
-	var network net.Error
-	deadline, _ := ctx.Deadline() // a connection may notice it before ctx does
-	switch {
-	case ctx.Err() != nil, !time.Now().Before(deadline):
-		return &Error{Reason: Timeout, Err: fmt.Errorf("no response within %s", timeout)}
-	case errors.As(err, &network) && network.Timeout(): // of the TLS handshake, or of the system
-		return &Error{Reason: Timeout, Err: errors.New("connection timed out")}
+func connectionError(ctx context.Context, err error) *Error {
+	network, ok := errors.AsType[net.Error](err)
+	if ctx.Err() != nil || ok && network.Timeout() { // of the request; of the TLS handshake, or of the system
+		return &Error{Reason: Timeout, Err: errors.New("timed out before the response was complete")}
 	}
 	return &Error{Reason: Connection, Err: errors.New(describe(err))}
 }

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/common/config"
@@ -58,6 +56,7 @@ func TestDescribe(t *testing.T) {
 	} {
 		simtest.AssertEqual(t, c.err.Error(), describe(c.err), c.want)
 	}
+	simtest.AssertEqual(t, "timeout of the system", connectionError(t.Context(), network("read", os.ErrDeadlineExceeded)).Reason, Timeout)
 }
 
 // TestFiles asserts that a file which disappears later, or has another content,
@@ -86,20 +85,5 @@ func TestFiles(t *testing.T) {
 	}
 	for _, fetch := range []func() string{header, authority} {
 		simtest.AssertEqual(t, "no file", fetch(), "/plans: api.http: cannot read a file: no such file or directory")
-	}
-}
-
-// TestTimeout has a connection that times out before api.timeout, and one that notices the
-// end of api.timeout by itself.
-func TestTimeout(t *testing.T) {
-	for took, want := range map[time.Duration]string{10 * time.Second: "connection timed out", 2 * time.Minute: "no response within 2m0s"} {
-		synctest.Test(t, func(t *testing.T) {
-			transport := func(*http.Request) (*http.Response, error) {
-				time.Sleep(took)
-				return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
-			}
-			err := fetchList(t.Context(), clientOver(&url.URL{Scheme: "https", Host: "rental.example"}, 2*time.Minute, roundTripper(transport)), "/plans")
-			simtest.AssertEqual(t, took.String(), err, error(&Error{Path: "/plans", Reason: Timeout, Err: errors.New(want)}))
-		})
 	}
 }

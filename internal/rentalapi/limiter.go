@@ -5,6 +5,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -46,7 +49,6 @@ func fingerprint(token string) Fingerprint { return sha256.Sum256([]byte(token))
 type limiter struct {
 	*rate.Limiter
 	backoff time.Time // nothing is sent before this time
-	cause   string    // why
 }
 
 // limiter returns the limiter of a token. If it is new, those that are as good as new are
@@ -64,17 +66,17 @@ func (a *API) limiter(token Fingerprint) *limiter {
 // wait returns when a request with a token may be sent. It fails with an *Error if the API
 // asked for a backoff that is longer than maxWait, and with the context's error.
 func (a *API) wait(ctx context.Context, token Fingerprint, path string) error {
-	for ctx.Err() == nil {
+	for {
 		delay, err := a.take(token, path)
 		if err != nil || delay == 0 {
 			return err
 		}
 		select {
 		case <-ctx.Done():
+			return ctx.Err()
 		case <-time.After(delay):
 		}
 	}
-	return ctx.Err()
 }
 
 // take counts a request that may be sent now, or returns how long to wait before the next
@@ -83,10 +85,11 @@ func (a *API) take(token Fingerprint, path string) (time.Duration, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now, l := time.Now(), a.limiter(token)
-	if delay := l.backoff.Sub(now); delay > maxWait {
-		err := fmt.Errorf("no request made: %s; waiting until %s", l.cause, l.backoff.UTC().Format(time.RFC3339))
+	switch delay := l.backoff.Sub(now); {
+	case delay > maxWait:
+		err := fmt.Errorf("no request made: the API asked to wait until %s", l.backoff.UTC().Format(time.RFC3339))
 		return 0, &Error{Path: path, Reason: Paused, Until: l.backoff, Err: err}
-	} else if delay > 0 {
+	case delay > 0:
 		return delay, nil
 	}
 	reserved := l.ReserveN(now, 1)
@@ -99,16 +102,16 @@ func (a *API) take(token Fingerprint, path string) (time.Duration, error) {
 
 // backOff stops all requests with a token until the time given, unless a longer backoff has
 // begun already.
-func (a *API) backOff(token Fingerprint, until time.Time, cause string) {
+func (a *API) backOff(token Fingerprint, until time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if l := a.limiter(token); until.After(l.backoff) {
-		l.backoff, l.cause = until, cause
+		l.backoff = until
 	}
 }
 
-// backoff returns the end of the last backoff; zero if there was none.
-func (a *API) backoff(token Fingerprint) time.Time {
+// backoffUntil returns the end of the last backoff; zero if there was none.
+func (a *API) backoffUntil(token Fingerprint) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.limiter(token).backoff
@@ -120,4 +123,48 @@ func (c *Client) HasSpare() bool {
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
 	return c.api.limiter(token).Tokens() >= Burst
+}
+
+// The provider does not document the units of Retry-After and RateLimit-Reset, so every usual
+// one is understood. HTTP defines those of Retry-After, so the other is trusted for less long.
+const (
+	minBackoff     = time.Second
+	maxBackoff     = 24 * time.Hour // a maintenance page may say 2099
+	maxReset       = time.Hour
+	unknownBackoff = time.Minute // if the header is missing or cannot be read
+
+	firstEpoch = 1e9 // seconds: larger numbers are a point in time (2001 or later)
+)
+
+// parseDelay reads a delay from a header value: seconds, an HTTP date or Unix seconds.
+// Points in time are compared with date, the provider's own clock, so that a wrong local
+// clock does not matter.
+func parseDelay(value string, date time.Time) time.Duration {
+	value = strings.TrimSpace(value)
+	seconds, err := strconv.ParseUint(value, 10, 32)
+	delay := time.Duration(seconds) * time.Second
+	at, dateErr := http.ParseTime(value)
+	switch {
+	case dateErr == nil:
+		delay = at.Sub(date)
+	case err != nil:
+		return unknownBackoff
+	case seconds >= firstEpoch:
+		delay = time.Unix(int64(seconds), 0).Sub(date)
+	}
+	return min(max(delay, minBackoff), maxBackoff)
+}
+
+// retryDelay returns how long a response asks to wait before the next request; 0 if it does
+// not. Of a status and RateLimit-Remaining, the longer delay counts.
+func retryDelay(resp *http.Response, date time.Time) (delay time.Duration) {
+	retry, reset := resp.Header.Get("Retry-After"), resp.Header.Get("RateLimit-Reset")
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && retry != "" {
+		delay = parseDelay(retry, date)
+	}
+	exhausted := strings.TrimSpace(resp.Header.Get("RateLimit-Remaining")) == "0"
+	if exhausted && (delay == 0 || reset != "") { // without a reset, the status decides
+		delay = max(delay, min(parseDelay(reset, date), maxReset))
+	}
+	return delay
 }

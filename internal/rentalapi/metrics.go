@@ -64,7 +64,7 @@ func (c *Client) AddMetrics(b *metric.Builder, now time.Time) (expires time.Time
 	metric.AddOptional(b, rateLimit, c.limit, c.account)
 	metric.AddOptional(b, rateLimitRemaining, c.remaining, c.account)
 	b.AddBool(tokenRejected, c.rejected, c.account)
-	until := c.api.backoff(c.sent)
+	until := c.api.backoffUntil(c.sent)
 	if !until.After(now) {
 		return time.Time{}
 	}

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/go-kit/log"
@@ -95,7 +94,7 @@ func (j *job) attempt(ctx context.Context) {
 	if err == nil && snap.Token != client.LastToken() {
 		err = collector.ErrTokenChanged
 	}
-	if _, counted := errors.AsType[*rentalapi.Error](err); err != nil && !counted {
+	if err != nil {
 		err = client.Reject(j.resource.Path, err)
 	}
 	h, ended := &j.health, time.Now()

@@ -101,57 +101,60 @@ func (c *Client) LastToken() Fingerprint {
 	return c.sent
 }
 
-// Reject counts a response that the caller cannot use, and returns why as an *Error.
-// The reason is Incomplete or TooLarge if err wraps ErrIncomplete or ErrTooLarge, and
-// else Decode.
+// Reject counts that a fetch of a path gave no data, and returns why as an *Error. If err does
+// not wrap ErrIncomplete or ErrTooLarge either, the reason is Decode.
 func (c *Client) Reject(path string, err error) error {
-	return c.fail(path, newError(Decode, err))
-}
-
-// fail counts a request that gave no data, and returns why.
-func (c *Client) fail(path string, e *Error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		e = &Error{Reason: Decode, Err: err}
+	}
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		e.Reason = TooLarge
+	case errors.Is(err, ErrIncomplete):
+		e.Reason = Incomplete
+	}
 	e.Path = path
-	c.api.errors.WithLabelValues(path, string(e.Reason)).Inc()
+	if e.Reason != Paused {
+		c.api.errors.WithLabelValues(path, string(e.Reason)).Inc()
+	}
 	return e
 }
 
-// Get implements Getter. It waits for the rate limit first. Its error is an *Error, or that
-// of ctx if that has ended.
+// Get implements Getter. It waits for the rate limit first. Its error is that of read or of ctx,
+// or an *Error.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, read func(io.Reader) error) (Response, error) {
 	token, err := c.token()
 	if err != nil {
 		c.record(http.StatusUnauthorized, nil)
-		return Response{}, c.fail(path, newError(Unauthorized, fmt.Errorf("token file: %w", err)))
+		return Response{}, &Error{Reason: Unauthorized, Err: fmt.Errorf("token file: %w", err)}
 	}
 	response := Response{Token: fingerprint(token)}
 	c.mu.Lock()
 	c.sent = response.Token
 	c.mu.Unlock()
-	if err := c.api.wait(ctx, response.Token, path); err != nil {
+	if err := c.api.wait(ctx, response.Token); err != nil {
 		return response, err
 	}
 	settings := c.api.settings.Load()
 	began := time.Now()
 	reqCtx, cancel := context.WithTimeout(ctx, settings.Timeout)
 	defer cancel()
-	code, failure := "error", (*Error)(nil)
+	code := "error"
 	httpResponse, err := settings.Transport.RoundTrip(c.newRequest(reqCtx, path, query, token))
 	if err != nil {
-		failure = connectionError(reqCtx, err)
+		err = connectionError(reqCtx, err)
 	} else {
 		defer httpResponse.Body.Close()
 		code = strconv.Itoa(httpResponse.StatusCode)
-		failure = c.readResponse(reqCtx, httpResponse, &response, read)
+		err = c.readResponse(reqCtx, httpResponse, &response, read)
 	}
 	if ctx.Err() != nil { // no failure of the API
 		return response, ctx.Err()
 	}
 	c.api.requests.WithLabelValues(path, code).Inc()
 	c.api.duration.WithLabelValues(path).Observe(time.Since(began).Seconds())
-	if failure != nil {
-		return response, c.fail(path, failure)
-	}
-	return response, nil
+	return response, err
 }
 
 // newRequest returns a request. It must be sent with RoundTrip, which follows no redirect:
@@ -168,7 +171,7 @@ func (c *Client) newRequest(ctx context.Context, path string, query url.Values, 
 
 // readResponse hands the body of a 200 to read, and keeps what the header says. It returns
 // nil or why the response is of no use.
-func (c *Client) readResponse(ctx context.Context, resp *http.Response, r *Response, read func(io.Reader) error) *Error {
+func (c *Client) readResponse(ctx context.Context, resp *http.Response, r *Response, read func(io.Reader) error) error {
 	r.Received = time.Now()
 	r.Date, _ = http.ParseTime(resp.Header.Get("Date"))
 	if seconds := headerNumber(resp.Header, "Age"); seconds != nil {
@@ -187,14 +190,10 @@ func (c *Client) readResponse(ctx context.Context, resp *http.Response, r *Respo
 		return statusError(resp.StatusCode, until)
 	}
 	err := read(body{resp.Body, ctx})
-	_, noJSON := errors.AsType[*json.SyntaxError](err)
-	switch {
-	case err == nil:
-		return nil
-	case noJSON && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html"):
-		err = errors.New("response: a web page: api.base_url probably leads to a site and not to the API")
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
+		return errors.New("response: a web page: api.base_url probably leads to a site and not to the API")
 	}
-	return newError(Decode, err)
+	return err
 }
 
 // statusError is the error of a status other than 200. It has nothing of the body, which might

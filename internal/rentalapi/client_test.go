@@ -120,9 +120,12 @@ type testItem struct {
 
 func testList(path string) List { return List{Path: path, MaxItems: 3} }
 
-// fetchList requests a list and returns the error.
+// fetchList requests a list and returns the error, as a collector does.
 func fetchList(ctx context.Context, s *Client, path string) error {
 	_, err := GetList[testItem, struct{}](ctx, s, testList(path))
+	if err != nil && ctx.Err() == nil {
+		err = s.Reject(path, err)
+	}
 	return err
 }
 

@@ -41,7 +41,7 @@ const (
 // Error is a request that gave no usable response. It never holds a token, a
 // query or a part of the response's body.
 type Error struct {
-	Path   string // path below the base URL
+	Path   string // path below the base URL; set by Client.Reject
 	Reason Reason
 	Until  time.Time // when to ask again; zero if the API did not say
 	Err    error     // the cause
@@ -58,20 +58,6 @@ var (
 	ErrTooLarge   = errors.New("response is too large")
 	ErrIncomplete = errors.New("response is incomplete")
 )
-
-// newError returns an error with a reason, unless err says more about that.
-func newError(reason Reason, err error) *Error {
-	if known, ok := errors.AsType[*Error](err); ok {
-		return known
-	}
-	switch {
-	case errors.Is(err, ErrTooLarge):
-		reason = TooLarge
-	case errors.Is(err, ErrIncomplete):
-		reason = Incomplete
-	}
-	return &Error{Reason: reason, Err: err}
-}
 
 // connectionError is the error of a request whose response did not come in full.
 func connectionError(ctx context.Context, err error) *Error {

@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// maxTextBytes bounds a text field. Longer ones cannot become label values: it is
-// the usual limit of long-term stores, which refuse a whole write over a longer one.
-const maxTextBytes = 2048
-
 const (
+	// maxTextBytes bounds a text, which may become a label value: it is the usual limit of
+	// long-term stores, which refuse a whole write over a longer one.
+	maxTextBytes = 2048
+	maxCauses    = 10 // that an Invalid keeps
+
 	problemMissing = "missing"
 	problemNull    = "null"
 )
@@ -46,25 +47,24 @@ func Number(value any) (float64, bool) {
 	return v + 0, err == nil // never the negative zero
 }
 
-// decodeFields decodes a value of encoding/json into the struct that into points to. A field
-// that is not understood keeps its zero value and is returned as an error; all others are
-// set. A field that is missing or null is an error too, unless it has the tag api:"optional",
-// or if it is missing the tag api:"new". It also returns how many elements all arrays and maps
-// have.
-//
-// A field is a [Value], a string, a bool, or a struct, a slice, a map with names as keys or a
-// pointer of these. It panics at a field of any other type.
-func decodeFields(value, into any) (errs []FieldError, elements int) {
-	var d fieldDecoder
-	d.decode("", value, reflect.ValueOf(into).Elem())
-	return d.errs, d.elements
-}
-
 // fieldDecoder goes on after a wrong field. Unlike it, encoding/json stops at the first error
 // of a type with its own decoding, and does not tell what is missing.
 type fieldDecoder struct {
 	errs     []FieldError
-	elements int
+	elements int // of all arrays and maps so far
+}
+
+// decodeFields decodes a value of encoding/json into the struct that into points to. A field
+// that is not understood keeps its zero value and is returned as an error; all others are
+// set. A field that is missing or null is an error too, unless it has the tag api:"optional",
+// or if it is missing the tag api:"new".
+//
+// A field is a [Value], a string, a bool, or a struct, a slice, a map with names as keys or a
+// pointer of these. It panics at a field of any other type.
+func (d *fieldDecoder) decodeFields(value, into any) []FieldError {
+	d.errs = nil
+	d.decode("", value, reflect.ValueOf(into).Elem())
+	return d.errs
 }
 
 // decode returns false if nothing of the value was understood.
@@ -152,8 +152,8 @@ func (d *fieldDecoder) entries(path string, members map[string]any, v reflect.Va
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, name := range slices.Sorted(maps.Keys(members)) { // so that the same causes are kept each time
 		element := reflect.New(v.Type().Elem()).Elem()
-		if name == "" || tooLong(name) != "" {
-			d.errs = append(d.errs, FieldError{path, "a name that is " + cmp.Or(tooLong(name), "empty")})
+		if problem := cmp.Or(tooLong(name), unless(name != "", "empty")); problem != "" {
+			d.errs = append(d.errs, FieldError{path, "a name that is " + problem})
 		} else if d.decode(join(path, name), members[name], element) {
 			v.SetMapIndex(reflect.ValueOf(name), element)
 		}
@@ -173,15 +173,65 @@ func (d *fieldDecoder) items(path string, values []any, v reflect.Value) {
 
 // tooLong returns what is wrong with a text that is too long, and else nothing.
 func tooLong(text string) (problem string) {
-	if len(text) > maxTextBytes {
-		problem = fmt.Sprintf("more than %d bytes", maxTextBytes)
-	}
-	return problem
+	return unless(len(text) <= maxTextBytes, fmt.Sprintf("more than %d bytes", maxTextBytes))
 }
 
-func join(path, name string) string {
-	if path == "" {
-		return name
+func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
+
+// FieldError is a field of a response that was not understood. It never contains the
+// value that was found.
+type FieldError struct {
+	Field   string // path in the API, for example cpu.cores; empty for the whole value
+	Problem string // for example "not an integer"
+}
+
+// Error says which field is wrong and why.
+func (e FieldError) Error() string {
+	if e.Field == "" {
+		return e.Problem
 	}
-	return path + "." + name
+	return e.Field + ": " + e.Problem
+}
+
+// Absent returns whether the field has no value at all.
+func (e FieldError) Absent() bool { return e.Problem == problemMissing || e.Problem == problemNull }
+
+// Invalid counts the items of a response that were not understood in full, with the
+// first item of each distinct cause.
+type Invalid struct {
+	Items  int     // each counts once, however many of its fields are wrong
+	Causes []Cause // at most maxCauses
+}
+
+// Cause is why an item was not understood, and the first item with that cause.
+type Cause struct {
+	Item string // its id, or its position such as data[3]; pages without ids have none
+	FieldError
+}
+
+// Error names the item, the field and the problem.
+func (c Cause) Error() string {
+	if c.Item == "" {
+		return c.FieldError.Error()
+	}
+	return c.Item + ": " + c.FieldError.Error()
+}
+
+// Add counts one item if it has any errors.
+func (v *Invalid) Add(item string, errs ...FieldError) {
+	v.Items += min(len(errs), 1)
+	for _, e := range errs {
+		v.Merge(Invalid{Causes: []Cause{{item, e}}})
+	}
+}
+
+// Merge adds the items and causes of another part of the same response.
+func (v *Invalid) Merge(other Invalid) {
+	v.Items += other.Items
+	for _, c := range other.Causes {
+		known := slices.ContainsFunc(v.Causes, func(k Cause) bool { return k.FieldError == c.FieldError })
+		if !known && len(v.Causes) < maxCauses {
+			v.Causes = append(v.Causes, c)
+		}
+	}
 }

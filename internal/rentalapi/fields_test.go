@@ -64,15 +64,16 @@ func TestGoldenFields(t *testing.T) {
 	if err := json.Unmarshal([]byte(whole), &before); err != nil {
 		t.Fatal(err)
 	}
-	errs, elements := decodeFields(decoded(t, whole), &wire{})
-	simtest.AssertEqual(t, "errors and elements of the whole item", []int{len(errs), elements}, []int{0, 6})
+	var d fieldDecoder
+	errs := d.decodeFields(decoded(t, whole), &wire{})
+	simtest.AssertEqual(t, "errors and elements of the whole item", []int{len(errs), d.elements}, []int{0, 6})
 	goldenCases(t, "testdata/fields.txt", func(t *testing.T, input string) (outcome string) {
 		old, replacement, _ := strings.Cut(input, " | ")
 		if old == "all" {
 			old = whole
 		}
 		var after wire
-		errs, _ := decodeFields(decoded(t, strings.Replace(whole, old, replacement, 1)), &after)
+		errs := new(fieldDecoder).decodeFields(decoded(t, strings.Replace(whole, old, replacement, 1)), &after)
 		outcome = fmt.Sprint(errs)
 		simtest.AssertEqual(t, "field without a name in the API", after.hidden, "")
 		for field, value := range reflect.ValueOf(after).Fields() {
@@ -99,7 +100,7 @@ func TestLongTexts(t *testing.T) {
 		{`"network"`, `"` + text + `y"`, []FieldError{{"locations.fra.components", "a name that is more than 2048 bytes"}}},
 		{`"network"`, `""`, []FieldError{{"locations.fra.components", "a name that is empty"}}},
 	} {
-		errs, _ := decodeFields(decoded(t, strings.Replace(whole, c.old, c.new, 1)), &wire{})
+		errs := new(fieldDecoder).decodeFields(decoded(t, strings.Replace(whole, c.old, c.new, 1)), &wire{})
 		simtest.AssertEqual(t, fmt.Sprintf("%.20s for %s", c.new, c.old), errs, c.want)
 	}
 }
@@ -109,7 +110,7 @@ func TestUnknownType(t *testing.T) {
 	defer func() {
 		simtest.AssertEqual(t, "panic", recover(), any(`rentalapi: field "size" is of type int`))
 	}()
-	decodeFields(decoded(t, `{"size": 1}`), &struct{ Size int }{})
+	new(fieldDecoder).decodeFields(decoded(t, `{"size": 1}`), &struct{ Size int }{})
 }
 
 func asJSON(t *testing.T, v any) string {

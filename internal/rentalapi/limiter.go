@@ -17,8 +17,8 @@ import (
 // and started again every few seconds stays within what the API allows.
 const Burst = 4
 
-// maxWait is how long a request waits for the end of a backoff that the API asked for. One
-// that would wait longer fails at once and is retried later.
+// maxWait is how long a request waits for the end of a backoff. One that would wait longer fails
+// at once and is retried later.
 const maxWait = 10 * time.Second
 
 // Limits are the requests that may be sent in any 60 seconds; more than Burst.
@@ -28,8 +28,7 @@ type Limits struct {
 }
 
 // refill returns the requests per second for a token, or for public requests. A limiter sends at
-// most Burst + refill*t requests in t seconds, which is the limit for 60 seconds. If the limit
-// changes meanwhile, that is at most the highest limit in force.
+// most Burst + refill*t requests in t seconds, which is the limit for 60 seconds.
 func (l Limits) refill(token Fingerprint) rate.Limit {
 	limit := l.Account
 	if token == fingerprint("") {
@@ -44,8 +43,7 @@ type Fingerprint [sha256.Size]byte
 
 func fingerprint(token string) Fingerprint { return sha256.Sum256([]byte(token)) }
 
-// limiter is the rate limit of one token, whichever account uses it, or of public requests. It
-// outlives reloads.
+// limiter is the rate limit of one token, or of public requests.
 type limiter struct {
 	*rate.Limiter
 	backoff time.Time // nothing is sent before this time
@@ -63,11 +61,10 @@ func (a *API) limiter(token Fingerprint) *limiter {
 	return l
 }
 
-// wait returns when a request with a token may be sent. It fails with an *Error if the API
-// asked for a backoff that is longer than maxWait, and with the context's error.
-func (a *API) wait(ctx context.Context, token Fingerprint, path string) error {
+// wait returns when a request with a token may be sent, or fails with an *Error or that of ctx.
+func (a *API) wait(ctx context.Context, token Fingerprint) error {
 	for {
-		delay, err := a.take(token, path)
+		delay, err := a.take(token)
 		if err != nil || delay == 0 {
 			return err
 		}
@@ -79,16 +76,15 @@ func (a *API) wait(ctx context.Context, token Fingerprint, path string) error {
 	}
 }
 
-// take counts a request that may be sent now, or returns how long to wait before the next
-// call.
-func (a *API) take(token Fingerprint, path string) (time.Duration, error) {
+// take counts a request that may be sent now, or returns the delay before the next call.
+func (a *API) take(token Fingerprint) (time.Duration, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now, l := time.Now(), a.limiter(token)
 	switch delay := l.backoff.Sub(now); {
 	case delay > maxWait:
 		err := fmt.Errorf("no request made: the API asked to wait until %s", l.backoff.UTC().Format(time.RFC3339))
-		return 0, &Error{Path: path, Reason: Paused, Until: l.backoff, Err: err}
+		return 0, &Error{Reason: Paused, Until: l.backoff, Err: err}
 	case delay > 0:
 		return delay, nil
 	}
@@ -100,8 +96,7 @@ func (a *API) take(token Fingerprint, path string) (time.Duration, error) {
 	return delay, nil
 }
 
-// backOff stops all requests with a token until the time given, unless a longer backoff has
-// begun already.
+// backOff stops all requests with a token until the time given, or a later one of before.
 func (a *API) backOff(token Fingerprint, until time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,9 +131,8 @@ const (
 	firstEpoch = 1e9 // seconds: larger numbers are a point in time (2001 or later)
 )
 
-// parseDelay reads a delay from a header value: seconds, an HTTP date or Unix seconds.
-// Points in time are compared with date, the provider's own clock, so that a wrong local
-// clock does not matter.
+// parseDelay reads a delay from a header value: seconds, an HTTP date or Unix seconds. Points in
+// time are compared with date, which is by the provider's own clock: the local one may be wrong.
 func parseDelay(value string, date time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	seconds, err := strconv.ParseUint(value, 10, 32)

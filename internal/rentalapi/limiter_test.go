@@ -20,7 +20,7 @@ func TestLimiterRate(t *testing.T) {
 			var got [3]int
 			start := time.Now()
 			for {
-				if err := api.wait(t.Context(), fingerprint("secret"), "/servers"); err != nil {
+				if err := api.wait(t.Context(), fingerprint("secret")); err != nil {
 					t.Fatal(err)
 				}
 				for i, within := range []time.Duration{0, time.Minute + time.Second/2, time.Hour + time.Second/4} {

@@ -19,6 +19,14 @@ import (
 // MaxPageItems is the largest page size that the API gives.
 const MaxPageItems = 100
 
+// Bounds on the memory that a response takes. Decoded, a value is many times as large as in
+// JSON.
+const (
+	maxBodyBytes  = 32 << 20
+	maxValueBytes = 1 << 20 // of an item, of a single object or of the meta object
+	maxElements   = 250_000 // of all arrays and maps within the items of a list
+)
+
 // Response is what is known about a response besides its body.
 type Response struct {
 	// Token identifies the token that was sent: pages fetched with different tokens must
@@ -80,7 +88,7 @@ func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T]
 				return errors.New("data: not an object")
 			}
 			o.Value = new(T)
-			o.Errors, _ = decodeFields(value, o.Value)
+			o.Errors = new(fieldDecoder).decodeFields(value, o.Value)
 			return nil
 		})
 		return err
@@ -91,7 +99,8 @@ func GetObject[T any](ctx context.Context, api Getter, path string) (o Object[T]
 // GetList fetches a list that has no pages. M is its meta object without count. A response
 // with fewer items than its own meta.count fails with ErrIncomplete.
 func GetList[T, M any](ctx context.Context, api Getter, l List) (Page[T, M], error) {
-	return getItems(ctx, api, l, func(Page[T, M], []FieldError) error { return nil })
+	p, _, err := getItems[T, M](ctx, api, l)
+	return p, err
 }
 
 // GetPage fetches one page of a list, as large as the API allows; pages count from 1. A
@@ -100,17 +109,19 @@ func GetPage[T any](ctx context.Context, api Getter, l List, page int) (Page[T, 
 	query := url.Values{"limit": {strconv.Itoa(MaxPageItems)}, "page": {strconv.Itoa(page)}}
 	maps.Copy(query, l.Query)
 	l.Query = query
-	return getItems(ctx, api, l, func(p Page[T, PageMeta], errs []FieldError) error {
-		for _, e := range errs {
-			if e.Field == "" || e.Field == "total" || e.Field == "pages" { // others are only compared
-				return fmt.Errorf("meta: %w", e)
-			}
+	p, errs, err := getItems[T, PageMeta](ctx, api, l)
+	if err != nil {
+		return p, err
+	}
+	for _, e := range errs {
+		if e.Field == "" || e.Field == "total" || e.Field == "pages" { // others are only compared
+			return p, fmt.Errorf("meta: %w", e)
 		}
-		if p.Meta.Total > Count(l.MaxItems) {
-			return fmt.Errorf("meta.total: more than %d entries: %w", l.MaxItems, ErrTooLarge)
-		}
-		return p.Meta.check(Count(page), Count(p.Count))
-	})
+	}
+	if p.Meta.Total > Count(l.MaxItems) {
+		return p, fmt.Errorf("meta.total: more than %d entries: %w", l.MaxItems, ErrTooLarge)
+	}
+	return p, p.Meta.check(Count(page), Count(p.Count))
 }
 
 // check fails if the page is another one than was asked for, or has fewer items than its
@@ -129,9 +140,8 @@ func (m PageMeta) check(page, items Count) error {
 	return nil
 }
 
-// getItems makes one request for a list. The function check gets what was read, and what is
-// wrong with the meta object.
-func getItems[T, M any](ctx context.Context, api Getter, l List, check func(Page[T, M], []FieldError) error) (p Page[T, M], err error) {
+// getItems makes one request for a list. It also returns what is wrong with the meta object.
+func getItems[T, M any](ctx context.Context, api Getter, l List) (p Page[T, M], errs []FieldError, err error) {
 	p.Response, err = api.Get(ctx, l.Path, l.Query, func(body io.Reader) error {
 		meta, err := readEnvelope(body, func(dec *json.Decoder) error { return p.readItems(dec, l) })
 		if err != nil {
@@ -140,19 +150,19 @@ func getItems[T, M any](ctx context.Context, api Getter, l List, check func(Page
 		var m struct {
 			Count *Count `api:"optional"`
 		}
-		errs, _ := decodeFields(meta, &m)
+		var d fieldDecoder
+		errs = d.decodeFields(meta, &m)
 		if m.Count != nil && Count(p.Count) < *m.Count {
 			return fmt.Errorf("data: %d items, but meta.count is %v: %w", p.Count, *m.Count, ErrIncomplete)
 		}
 		if m.Count != nil && Count(p.Count) > *m.Count && p.Invalid.Items == 0 {
 			errs = append(errs, FieldError{"count", "less than the items in data"})
 		}
-		more, _ := decodeFields(meta, &p.Meta)
-		errs = append(errs, more...)
+		errs = append(errs, d.decodeFields(meta, &p.Meta)...)
 		p.Invalid.Add("meta", errs...)
-		return check(p, errs)
+		return nil
 	})
-	return p, err
+	return p, errs, err
 }
 
 // readItems reads the items of a list and keeps those with a usable id.
@@ -163,7 +173,8 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, l List) error {
 		return errors.New("data: not an array")
 	}
 	p.Errors = map[string][]FieldError{}
-	for elements := 0; dec.More(); p.Count++ {
+	var d fieldDecoder
+	for ; dec.More(); p.Count++ {
 		if p.Count == l.MaxItems {
 			return fmt.Errorf("data: more than %d items: %w", l.MaxItems, ErrTooLarge)
 		}
@@ -172,8 +183,8 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, l List) error {
 			return err
 		}
 		item := new(T)
-		errs, n := decodeFields(value, item)
-		if elements += n; elements > maxElements {
+		errs := d.decodeFields(value, item)
+		if d.elements > maxElements {
 			return fmt.Errorf("data: more than %d elements of arrays and objects: %w", maxElements, ErrTooLarge)
 		}
 		id := reflect.ValueOf(item).Elem().FieldByName("ID").String()
@@ -195,4 +206,75 @@ func (p *Page[T, M]) readItems(dec *json.Decoder, l List) error {
 	}
 	_, err := dec.Token() // the end of the array
 	return err
+}
+
+// readEnvelope reads a response: a JSON object with data, which readData decodes, and in the
+// case of a list with meta, which is an empty object if there is none. A syntax error names a
+// character and a place, nothing of the content.
+func readEnvelope(body io.Reader, readData func(*json.Decoder) error) (meta any, err error) {
+	defer func() {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("response: ends too early")
+		}
+	}()
+	dec := newDecoder(body)
+	if start, err := dec.Token(); err != nil {
+		return nil, err
+	} else if start != json.Delim('{') {
+		return nil, errors.New("response: not an object")
+	}
+	found := false
+	meta = map[string]any{}
+	for dec.More() {
+		key, err := dec.Token()
+		switch {
+		case err != nil:
+		case key == "data" && !found:
+			found, err = true, readData(dec)
+		case key == "meta":
+			err = dec.Decode(&meta)
+		default:
+			err = dec.Decode(new(json.RawMessage))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if _, err := dec.Token(); err != nil { // the end of the object
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("response: more after its end")
+	}
+	if !found {
+		return nil, errors.New("data: missing")
+	}
+	return meta, nil
+}
+
+// newDecoder returns a decoder that keeps numbers as they are written, and fails with
+// ErrTooLarge after maxBodyBytes, or at a value of more than maxValueBytes.
+func newDecoder(r io.Reader) *json.Decoder {
+	b := &bounded{r: r}
+	b.dec = json.NewDecoder(b)
+	b.dec.UseNumber()
+	return b.dec
+}
+
+// bounded lets a decoder read at most maxBodyBytes, and maxValueBytes more than it has decoded.
+type bounded struct {
+	r    io.Reader
+	dec  *json.Decoder
+	read int64
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	ahead := min(b.dec.InputOffset()+maxValueBytes, maxBodyBytes+1) - b.read
+	if ahead <= 0 {
+		return 0, ErrTooLarge
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), ahead)])
+	b.read += int64(n)
+	return n, err
 }

@@ -1,11 +1,8 @@
 package config
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,23 +138,13 @@ func enterConfigDir(t testing.TB) {
 // working directory.
 func TestPaths(t *testing.T) {
 	dir := t.TempDir()
-	server := httptest.NewTLSServer(nil)
-	defer server.Close()
-	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	certificate := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	for name, content := range map[string]string{
-		"cert.pem": certificate, "key.pem": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})), "text": secret,
-	} {
-		simtest.WriteFile(t, filepath.Join(dir, "sub", name), content)
-	}
-	t.Chdir(dir)
 	absolute := filepath.Join(dir, "sub")
+	if err := os.Mkdir(absolute, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	simtest.WriteCertificate(t, absolute)
+	simtest.WriteFile(t, filepath.Join(absolute, "text"), secret)
+	t.Chdir(dir)
 	for setting, c := range map[string]struct {
 		want string
 		got  func(c *Config) string

@@ -1,13 +1,11 @@
-//go:build unix
-
 package exporter
 
 import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -15,42 +13,32 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"server_rental_exporter/internal/simulator"
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
 // BenchmarkScrape compares a scrape with that of an empty exporter, which has the
-// default metrics of client_golang only, and sends a body of the same size besides. Both
-// run in turns, so that other load on the machine affects both.
+// default metrics of client_golang only, and sends a body of the same size besides.
 func BenchmarkScrape(b *testing.B) {
 	for _, series := range []int{1_000, 50_000} {
-		b.Run(fmt.Sprintf("series=%d", series), func(b *testing.B) {
-			e := newTestExporter(b, serversConfig(b, series/5, "")...)
-			b.Cleanup(e.runner.Wait) // the context of the benchmark has ended by then
-			e.runner.Run(b.Context())
-			e.runner.ApplyConfig(b.Context(), e.loaded.Load().collected)
-			h := e.handler(b.Context())
-			simtest.Eventually(b, "ready", e.runner.Ready)
-			body := simtest.ServeGet(h, "/metrics", prometheusHeaders()...).Body
-			handlers := []http.Handler{h, emptyExporter([]byte(body))}
-			request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-			for pair := range slices.Chunk(prometheusHeaders(), 2) {
-				request.Header.Set(pair[0], pair[1])
-			}
-			var used [2]time.Duration
-			n := 0
-			for ; b.Loop(); n += 50 {
-				for i, h := range handlers {
-					before := processorTime()
-					for range 50 {
-						h.ServeHTTP(&discard{ResponseRecorder: httptest.NewRecorder()}, request)
-					}
-					used[i] += processorTime() - before
+		e := newTestExporter(b, serversConfig(b, series/5, "")...)
+		b.Cleanup(e.runner.Wait) // the context of the benchmark has ended by then
+		e.runner.Run(b.Context())
+		e.runner.ApplyConfig(b.Context(), e.loaded.Load().collected)
+		h := e.handler(b.Context())
+		simtest.Eventually(b, "ready", e.runner.Ready)
+		body := simtest.ServeGet(h, "/metrics", prometheusHeaders()...).Body
+		for name, h := range map[string]http.Handler{"exporter": h, "empty": emptyExporter([]byte(body))} {
+			b.Run(fmt.Sprintf("%s/series=%d", name, series), func(b *testing.B) {
+				request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+				for pair := range slices.Chunk(prometheusHeaders(), 2) {
+					request.Header.Set(pair[0], pair[1])
 				}
-			}
-			b.ReportMetric(float64(used[0].Microseconds())/float64(n), "cpu-µs/scrape")
-			b.ReportMetric(float64(used[1].Microseconds())/float64(n), "cpu-µs/empty")
-			b.ReportMetric(float64(len(body))/1024, "KiB/response")
-		})
+				for b.Loop() {
+					h.ServeHTTP(&httptest.ResponseRecorder{HeaderMap: http.Header{}}, request) // without a body, it drops what is written
+				}
+			})
+		}
 	}
 }
 
@@ -74,24 +62,46 @@ func prometheusHeaders() []string {
 	}
 }
 
-// discard is a response whose body is copied, as to a socket, and dropped.
-type discard struct {
-	*httptest.ResponseRecorder
-	buffer [4096]byte
+// BenchmarkScale measures one exporter with more and more accounts and servers, in a process
+// of its own, for a minute each. It takes ten minutes, hence SCALE=1.
+func BenchmarkScale(b *testing.B) {
+	if os.Getenv("SCALE") == "" {
+		b.Skip("SCALE is not set")
+	}
+	for _, size := range []struct{ accounts, servers int }{{1, 10}, {1, 1000}, {10, 1000}, {100, 10}, {1000, 10}} {
+		b.Run(fmt.Sprintf("accounts=%d/servers=%d", size.accounts, size.servers), func(b *testing.B) {
+			for range b.N {
+				scale(b, size.accounts, size.servers)
+			}
+		})
+	}
 }
 
-// Write implements io.Writer.
-func (d *discard) Write(p []byte) (int, error) {
-	for rest := p; len(rest) > 0; {
-		rest = rest[copy(d.buffer[:], rest):]
-	}
-	return len(p), nil
-}
+func scale(b *testing.B, accounts, servers int) {
+	a, tokens := simtest.Start(b, simulator.Options{}), map[string]string{}
+	a.Change(func(w *simulator.World) {
+		for i := range accounts {
+			name := fmt.Sprintf("account-%d", i)
+			tokens[name] = "secret-" + name
+			w.Accounts[tokens[name]] = simulator.ExampleAccount(name, time.Now())
+			w.Accounts[tokens[name]].Servers = simulator.Servers(servers, time.Now())
+		}
+	})
+	p := simtest.StartProcess(b, "--config.file="+a.ConfigFile(b.TempDir(), tokens, ""))
+	defer func() { _ = p.Cmd.Process.Kill() }()
+	p.WaitReady()
 
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
+	// A minute in which everything is refreshed, with a scrape every ten seconds. The
+	// pause before it is for the walks over the history.
+	time.Sleep(20 * time.Second)
+	before, size := p.Scrape(), 0
+	for range 6 {
+		time.Sleep(10 * time.Second)
+		size = len(p.Get("/metrics", prometheusHeaders()...).Body)
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	after := p.Scrape()
+	b.ReportMetric(after.Values["process_cpu_seconds_total{}"]-before.Values["process_cpu_seconds_total{}"], "cpu-s/min")
+	b.ReportMetric(after.Values["process_resident_memory_bytes{}"]/(1<<20), "resident-MiB")
+	b.ReportMetric(float64(size)/1024, "KiB/scrape")
+	b.ReportMetric(0, "ns/op")
 }

@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"bytes"
-	"errors"
 	"regexp"
 	"testing"
 
@@ -11,16 +10,15 @@ import (
 	"server_rental_exporter/internal/simulator/simtest"
 )
 
-// TestLog logs a text that would turn around the rest of its line, and a message of a library.
+// TestLog logs a text that would begin a line, or change the terminal, and a message of a library.
 func TestLog(t *testing.T) {
 	for format, want := range map[string]string{
-		"logfmt": "ts=T level=warn msg=in\\u202ejected err=café\\u2066\nts=T level=info msg=Listening address=:1\n",
-		"json": `{"err":"café\\u2066","level":"warn","msg":"in\\u202ejected","ts":"T"}` + "\n" +
-			`{"address":":1","level":"info","msg":"Listening","ts":"T"}` + "\n",
+		"logfmt": `ts=T level=warn msg="in\njected\u001b"` + "\nts=T level=info msg=Listening address=:1\n",
+		"json":   `{"level":"warn","msg":"in\njected\u001b","ts":"T"}` + "\n" + `{"address":":1","level":"info","msg":"Listening","ts":"T"}` + "\n",
 	} {
 		var out bytes.Buffer
 		logger := newLogger(&out, "info", format)
-		level.Warn(logger).Log("msg", "in\u202ejected", "err", errors.New("café\u2066"))
+		level.Warn(logger).Log("msg", "in\njected\x1b")
 		newSlogger(logger).Info("Listening", "address", ":1")
 		simtest.AssertEqual(t, format, regexp.MustCompile(`20\d\d-[0-9T:.-]+Z`).ReplaceAllString(out.String(), "T"), want)
 	}
